@@ -1,0 +1,166 @@
+//! The executor: a backend and a ledger, and the one place where tensors are allocated and kernels launched.
+
+use std::{cell::RefCell, fmt, rc::Rc};
+
+use crate::{
+    backend::{Backend, DType, HostSlice, Kernel, Shape, Tensor, scratch},
+    bytes::Bytes,
+    error::{Error, Result},
+    memory::{Category, Ledger, probe::Meter, timeline::LayerId},
+};
+
+/// A device in use: clones are handles of the same.
+pub struct Executor<B: Backend>(Rc<Inner<B>>);
+
+struct Inner<B: Backend> {
+    backend: B,
+    ledger: Ledger,
+    sampler: RefCell<Option<Sampler>>,
+}
+
+/// Reads the measured memory at every op of a pass, to be drawn over the predicted timeline.
+struct Sampler {
+    meter: &'static Meter,
+    samples: Vec<Bytes>,
+}
+
+/// While it lives, allocations are booked on a layer; afterwards on the one before.
+#[derive(Debug)]
+pub struct LayerGuard {
+    ledger: Ledger,
+    before: LayerId,
+}
+
+impl Drop for LayerGuard {
+    fn drop(&mut self) {
+        self.ledger.set_layer(self.before);
+    }
+}
+
+impl<B: Backend> Clone for Executor<B> {
+    fn clone(&self) -> Self {
+        Self(Rc::clone(&self.0))
+    }
+}
+
+impl<B: Backend> fmt::Debug for Executor<B> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Executor").field("live", &self.ledger().live()).finish_non_exhaustive()
+    }
+}
+
+impl<B: Backend> Executor<B> {
+    /// Joins a backend and an account.
+    pub fn new(backend: B, ledger: Ledger) -> Self {
+        Self(Rc::new(Inner { backend, ledger, sampler: RefCell::new(None) }))
+    }
+
+    /// The account.
+    pub fn ledger(&self) -> &Ledger {
+        &self.0.ledger
+    }
+
+    /// The backend.
+    pub fn backend(&self) -> &B {
+        &self.0.backend
+    }
+
+    /// Books what follows on `layer` until the guard goes.
+    #[must_use]
+    pub fn enter(&self, layer: LayerId) -> LayerGuard {
+        LayerGuard { ledger: self.ledger().clone(), before: self.ledger().set_layer(layer) }
+    }
+
+    /// A tensor with room for its elements, not yet written.
+    ///
+    /// # Errors
+    /// [`Error::Budget`] when it would cross the budget.
+    pub fn allocate(
+        &self,
+        shape: impl Into<Shape>,
+        dtype: DType,
+        category: Category,
+        label: &'static str,
+    ) -> Result<Tensor<B>> {
+        let shape = shape.into();
+        let ticket = self.ledger().take((shape.elements() * dtype.size()) as u64, category, label)?;
+        let storage = self.backend().allocate(shape.elements(), dtype)?;
+        Ok(Tensor::new(shape, dtype, storage, ticket))
+    }
+
+    /// A tensor of one value.
+    pub fn filled(
+        &self,
+        value: f64,
+        shape: impl Into<Shape>,
+        dtype: DType,
+        category: Category,
+        label: &'static str,
+    ) -> Result<Tensor<B>> {
+        self.ledger().set_op("fill");
+        let tensor = self.allocate(shape, dtype, category, label)?;
+        self.launch(Kernel::Fill(value), &[], &[&tensor])?;
+        Ok(tensor)
+    }
+
+    /// A tensor with numbers of the host.
+    pub fn upload(
+        &self,
+        source: HostSlice<'_>,
+        shape: impl Into<Shape>,
+        dtype: DType,
+        label: &'static str,
+    ) -> Result<Tensor<B>> {
+        self.ledger().set_op("upload");
+        let tensor = self.allocate(shape, dtype, Category::Batch, label)?;
+        self.backend().write(&tensor, source)?;
+        self.ran("upload");
+        Ok(tensor)
+    }
+
+    /// Runs a kernel, its scratch booked while it runs, and closes a point of the timeline.
+    pub fn launch(&self, kernel: Kernel, inputs: &[&Tensor<B>], outputs: &[&Tensor<B>]) -> Result<()> {
+        let ledger = self.ledger();
+        ledger.set_op(kernel.name());
+        let dtype = inputs.first().or(outputs.first()).map_or(DType::F32, |t| t.dtype());
+        let scratch = match scratch::bytes(&kernel, dtype, self.backend().threads()) {
+            0 => None,
+            bytes => Some(ledger.take(bytes, Category::Scratch, "scratch")?),
+        };
+        self.backend().launch(&kernel, inputs, outputs).map_err(|error| match error {
+            Error::Kernel { op, message, .. } => Error::Kernel { op, message, layer: ledger.layer_path() },
+            other => other,
+        })?;
+        self.ran(kernel.name());
+        drop(scratch);
+        Ok(())
+    }
+
+    /// The elements of a tensor as f64, or `None` in a dry run.
+    pub fn read(&self, tensor: &Tensor<B>) -> Result<Option<Vec<f64>>> {
+        self.backend().read(tensor)
+    }
+
+    /// Starts to read `meter` at every op.
+    pub fn sample(&self, meter: &'static Meter) {
+        meter.reset_peak();
+        // Room made before the pass, outside the measurement, so that sampling does not measure itself.
+        let samples = crate::memory::probe::uncounted(|| Vec::with_capacity(4096));
+        *self.0.sampler.borrow_mut() = Some(Sampler { meter, samples });
+    }
+
+    /// Stops reading and hands out the highest bytes measured during each op, in order. The vector belongs to no
+    /// meter: free it inside [`uncounted`](crate::memory::probe::uncounted).
+    pub fn take_samples(&self) -> Vec<Bytes> {
+        self.0.sampler.borrow_mut().take().map(|s| s.samples).unwrap_or_default()
+    }
+
+    fn ran(&self, op: &'static str) {
+        self.ledger().ran(op);
+        if let Some(sampler) = &mut *self.0.sampler.borrow_mut() {
+            let high = sampler.meter.peak().live;
+            sampler.meter.reset_peak();
+            crate::memory::probe::uncounted(|| sampler.samples.push(high));
+        }
+    }
+}

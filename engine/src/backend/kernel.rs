@@ -1,0 +1,223 @@
+//! The kernels: what each reads, writes and means.
+//!
+//! The list is the whole contract between [`Executor`](super::Executor) and a [`Backend`](super::Backend). Arithmetic
+//! on bf16 and f16 is done in f32 and rounded once on store; sums over many elements accumulate in f32 (f64 for f64).
+
+/// How a window slides over an image.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Window {
+    /// Images in the batch.
+    pub batch: usize,
+    /// Input height.
+    pub height: usize,
+    /// Input width.
+    pub width: usize,
+    /// Input channels.
+    pub channels: usize,
+    /// Output channels (equal to `channels` for depthwise convolution and pooling).
+    pub filters: usize,
+    /// Side of the square window.
+    pub size: usize,
+    /// Step between windows.
+    pub stride: usize,
+    /// Zeros around the image, on each side.
+    pub padding: usize,
+}
+
+impl Window {
+    /// Output height: `(height + 2 padding - size) / stride + 1`.
+    pub fn out_height(&self) -> usize {
+        (self.height + 2 * self.padding - self.size) / self.stride + 1
+    }
+
+    /// Output width.
+    pub fn out_width(&self) -> usize {
+        (self.width + 2 * self.padding - self.size) / self.stride + 1
+    }
+
+    /// Output pixels of the whole batch: the rows of the convolution's GEMM.
+    pub fn out_pixels(&self) -> usize {
+        self.batch * self.out_height() * self.out_width()
+    }
+
+    /// Elements one filter reads: `size * size * channels`, the depth of the convolution's GEMM.
+    pub fn taps(&self) -> usize {
+        self.size * self.size * self.channels
+    }
+}
+
+/// A matrix product `c = op(a) op(b)`, or `c += op(a) op(b)`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct MatMul {
+    /// Rows of `c`.
+    pub m: usize,
+    /// Columns of `c`.
+    pub n: usize,
+    /// Inner extent.
+    pub k: usize,
+    /// `a` is stored `[k, m]` rather than `[m, k]`.
+    pub transpose_a: bool,
+    /// `b` is stored `[n, k]` rather than `[k, n]`.
+    pub transpose_b: bool,
+    /// Add to `c` rather than overwrite it.
+    pub accumulate: bool,
+}
+
+/// One launch. "in" and "out" list the tensors in order; out tensors are written (or updated where it says so).
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Kernel {
+    /// out: `y`. Every element becomes the value.
+    Fill(f64),
+    /// out: `y`. Uniform in [-bound, bound), element i from counter i of [`Rng::from_key`](crate::rng::Rng::from_key).
+    Uniform {
+        /// Half the width of the interval.
+        bound: f64,
+        /// Key of the random source.
+        key: u64,
+    },
+    /// in: `x`; out: `y` with as many elements, of any floating-point type.
+    Cast,
+    /// in: `a`, `b` of one type; out: `c` of that type or f32.
+    MatMul(MatMul),
+    /// in: `bias [columns]`; out: `y [rows, columns]`, updated: `y += bias`.
+    AddBias,
+    /// in: `dy [rows, columns]`; out: `db [columns]` (type of `dy` or f32), the sum over rows, added to `db` when `accumulate`.
+    BiasGrad {
+        /// Add to `db` rather than overwrite it.
+        accumulate: bool,
+    },
+    /// out: `y`, updated: `max(y, 0)`. NaN stays NaN.
+    Relu,
+    /// in: `y`, the output of [`Kernel::Relu`]; out: `dy`, updated: zero where `y` is not positive.
+    ReluGrad,
+    /// in: `x`; out: `y`, updated: `y += x`. Same type.
+    Add,
+    /// out: `y`, updated: `y *= factor`.
+    Scale(f64),
+    /// in: `x [batch, height, width, channels]`, `w [filters, size, size, channels]`; out: `y [batch, oh, ow, filters]`.
+    Conv2d(Window),
+    /// in: `dy`, `w`; out: `dx`, overwritten.
+    Conv2dInputGrad(Window),
+    /// in: `x`, `dy`; out: `dw` (type of `x` or f32), added to when `accumulate`.
+    Conv2dWeightGrad {
+        /// The geometry of the forward pass.
+        window: Window,
+        /// Add to `dw` rather than overwrite it.
+        accumulate: bool,
+    },
+    /// in: `x [batch, height, width, channels]`, `w [size, size, channels]`; out: `y [batch, oh, ow, channels]`.
+    Depthwise(Window),
+    /// in: `dy`, `w`; out: `dx`, overwritten.
+    DepthwiseInputGrad(Window),
+    /// in: `x`, `dy`; out: `dw` (type of `x` or f32), added to when `accumulate`.
+    DepthwiseWeightGrad {
+        /// The geometry of the forward pass.
+        window: Window,
+        /// Add to `dw` rather than overwrite it.
+        accumulate: bool,
+    },
+    /// in: `x`; out: `y`, and, when given, `index` (u8): the winner's place in its window, `row * size + column`.
+    /// The first of equals wins; padding never does; a NaN wins over everything.
+    MaxPool(Window),
+    /// in: `dy`, `index`; out: `dx`, overwritten: each gradient goes to its winner, zero elsewhere.
+    MaxPoolGrad(Window),
+    /// in: `logits [rows, classes]`, `labels [rows]` (u32); out: `stats [2]` (f64), updated: adds the sum over rows of
+    /// `-log softmax(logits)[label]` to the first and the number of rows whose largest logit is the label's to the second.
+    CrossEntropy,
+    /// in: `labels [rows]`; out: `logits [rows, classes]`, updated: becomes `scale * (softmax(logits) - onehot(label))`.
+    CrossEntropyGrad {
+        /// The loss's weight, loss scaling included.
+        scale: f64,
+    },
+    /// in: `x`; out: `sum [1]` (f64), updated: adds the sum of squares. Infinite or NaN when any element is.
+    SumSquares,
+    /// in: `grad`; out: `weight`, updated, and, when given, its narrower `copy`.
+    /// `g = grad_scale * grad + weight_decay * w; w -= rate * g`.
+    Sgd {
+        /// Learning rate.
+        rate: f64,
+        /// L2 weight decay.
+        weight_decay: f64,
+        /// Undoes loss scaling and applies clipping.
+        grad_scale: f64,
+    },
+    /// in: `grad`; out: `weight`, `velocity`, updated, and, when given, the weight's narrower `copy`.
+    /// `v = momentum * v + g; w -= rate * v` with `g` as in [`Kernel::Sgd`] (Sutskever et al. 2013, as PyTorch writes it).
+    Momentum {
+        /// Learning rate.
+        rate: f64,
+        /// Decay of the velocity.
+        momentum: f64,
+        /// L2 weight decay.
+        weight_decay: f64,
+        /// Undoes loss scaling and applies clipping.
+        grad_scale: f64,
+    },
+    /// in: `grad`; out: `weight`, `first`, `second` moments, updated, and, when given, the weight's narrower `copy`.
+    /// AdamW (Loshchilov & Hutter 2019): `w *= 1 - rate * weight_decay; m = b1 m + (1-b1) g; v = b2 v + (1-b2) g²;`
+    /// `w -= rate * (m / (1 - b1^t)) / (sqrt(v / (1 - b2^t)) + epsilon)`.
+    AdamW {
+        /// Learning rate.
+        rate: f64,
+        /// Decay of the first moment.
+        beta1: f64,
+        /// Decay of the second moment.
+        beta2: f64,
+        /// Added to the denominator.
+        epsilon: f64,
+        /// Decoupled weight decay.
+        weight_decay: f64,
+        /// Undoes loss scaling and applies clipping.
+        grad_scale: f64,
+        /// `t`, from 1.
+        step: u64,
+    },
+}
+
+impl Kernel {
+    /// The name on screen and in timelines.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Self::Fill(_) => "fill",
+            Self::Uniform { .. } => "initialise",
+            Self::Cast => "cast",
+            Self::MatMul(_) => "matmul",
+            Self::AddBias => "add bias",
+            Self::BiasGrad { .. } => "bias gradient",
+            Self::Relu => "relu",
+            Self::ReluGrad => "relu gradient",
+            Self::Add => "add",
+            Self::Scale(_) => "scale",
+            Self::Conv2d(_) => "convolution",
+            Self::Conv2dInputGrad(_) => "convolution input gradient",
+            Self::Conv2dWeightGrad { .. } => "convolution weight gradient",
+            Self::Depthwise(_) => "depthwise convolution",
+            Self::DepthwiseInputGrad(_) => "depthwise input gradient",
+            Self::DepthwiseWeightGrad { .. } => "depthwise weight gradient",
+            Self::MaxPool(_) => "max pool",
+            Self::MaxPoolGrad(_) => "max pool gradient",
+            Self::CrossEntropy => "cross entropy",
+            Self::CrossEntropyGrad { .. } => "cross entropy gradient",
+            Self::SumSquares => "sum of squares",
+            Self::Sgd { .. } => "sgd",
+            Self::Momentum { .. } => "momentum",
+            Self::AdamW { .. } => "adamw",
+        }
+    }
+
+    /// Multiplications and additions of a launch that does its work in GEMM-like loops; zero for kernels that only
+    /// stream through memory, whose time is in the bytes they touch.
+    pub fn flops(&self) -> u64 {
+        let count = |a: usize, b: usize, c: usize| 2 * a as u64 * b as u64 * c as u64;
+        match self {
+            Self::MatMul(p) => count(p.m, p.n, p.k),
+            Self::Conv2d(w) | Self::Conv2dInputGrad(w) | Self::Conv2dWeightGrad { window: w, .. } => {
+                count(w.out_pixels(), w.filters, w.taps())
+            }
+            Self::Depthwise(w) | Self::DepthwiseInputGrad(w) | Self::DepthwiseWeightGrad { window: w, .. } => {
+                count(w.out_pixels(), w.channels, w.size * w.size)
+            }
+            _ => 0,
+        }
+    }
+}

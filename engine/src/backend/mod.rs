@@ -1,0 +1,74 @@
+//! The op vocabulary and its two backends.
+//!
+//! [`Executor`] is what layers and optimizers call: it checks shapes, allocates outputs and scratch through the
+//! [`Ledger`](crate::memory::Ledger), and launches a [`Kernel`]. All of that is written once and is the same for both
+//! backends, so what a dry run allocates is what a real run allocates. A [`Backend`] only stores elements and runs
+//! kernels: [`Candle`] does, [`DryRun`] does neither.
+//!
+//! Laws of the vocabulary:
+//! - Tensors are contiguous and row-major; images are `[batch, height, width, channels]`.
+//! - A kernel reads its inputs and writes its outputs; an in-place kernel has the tensor among its outputs only.
+//! - A kernel allocates nothing that outlives it, and nothing beyond what [`scratch`] states.
+
+pub mod candle;
+mod dry_run;
+mod executor;
+pub mod kernel;
+mod ops;
+pub mod scratch;
+mod shape;
+mod tensor;
+
+pub use candle::Candle;
+pub use dry_run::DryRun;
+pub use executor::{Executor, LayerGuard};
+pub use kernel::{Kernel, Window};
+pub use shape::Shape;
+pub use tensor::{DType, Tensor};
+
+use crate::error::Result;
+
+/// Numbers of the host on their way to a tensor.
+#[derive(Debug, Clone, Copy)]
+pub enum HostSlice<'a> {
+    /// Converted to the tensor's floating-point type.
+    F32(&'a [f32]),
+    /// For tensors of `U32`.
+    U32(&'a [u32]),
+}
+
+impl HostSlice<'_> {
+    /// How many numbers.
+    pub fn len(&self) -> usize {
+        match self {
+            Self::F32(s) => s.len(),
+            Self::U32(s) => s.len(),
+        }
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+}
+
+/// What stores elements and runs kernels.
+pub trait Backend: Sized + 'static {
+    /// The elements of one buffer.
+    type Storage;
+
+    /// Makes room for `elements` of `dtype`, uninitialised. The ledger has already agreed.
+    fn allocate(&self, elements: usize, dtype: DType) -> Result<Self::Storage>;
+
+    /// Runs a kernel.
+    fn launch(&self, kernel: &Kernel, inputs: &[&Tensor<Self>], outputs: &[&Tensor<Self>]) -> Result<()>;
+
+    /// Copies numbers of the host into a tensor of as many elements, converting floating-point types.
+    fn write(&self, tensor: &Tensor<Self>, source: HostSlice<'_>) -> Result<()>;
+
+    /// The elements as f64, or `None` where there are none (dry run). Waits for the device.
+    fn read(&self, tensor: &Tensor<Self>) -> Result<Option<Vec<f64>>>;
+
+    /// How many threads a kernel runs on; [`scratch`] depends on it.
+    fn threads(&self) -> usize;
+}

@@ -1,0 +1,242 @@
+//! The ops layers call: shapes checked, outputs allocated, kernels launched. Written once for both backends.
+
+use crate::{
+    backend::{Backend, DType, Executor, Kernel, Shape, Tensor, Window, kernel::MatMul},
+    error::{Error, Result},
+    memory::{Category, Phase},
+};
+
+/// How a weight gradient meets the buffer it goes to.
+#[derive(Debug)]
+pub enum GradInto<'a, B: Backend> {
+    /// First contribution of the step: overwrite.
+    Fresh(&'a Tensor<B>),
+    /// A later contribution: add.
+    Accumulate(&'a Tensor<B>),
+}
+
+impl<B: Backend> GradInto<'_, B> {
+    fn parts(&self) -> (&Tensor<B>, bool) {
+        match self {
+            Self::Fresh(t) => (t, false),
+            Self::Accumulate(t) => (t, true),
+        }
+    }
+}
+
+impl<B: Backend> Executor<B> {
+    /// A layer's result or a gradient on its way: an activation.
+    fn activation(&self, shape: impl Into<Shape>, dtype: DType, op: &'static str) -> Result<Tensor<B>> {
+        self.ledger().set_op(op);
+        let label = if self.ledger().phase() == Phase::Backward { "gradient of output" } else { "output" };
+        self.allocate(shape, dtype, Category::Activations, label)
+    }
+
+    fn expect(&self, op: &'static str, holds: bool, message: impl FnOnce() -> String) -> Result<()> {
+        if holds { Ok(()) } else { Err(Error::Kernel { op, layer: self.ledger().layer_path(), message: message() }) }
+    }
+
+    /// `x [rows, in] w^T` with `w [out, in]`: `[rows, out]`.
+    pub fn linear(&self, x: &Tensor<B>, w: &Tensor<B>) -> Result<Tensor<B>> {
+        let ([out, inner], rows) = (self.matrix("matmul", w)?, x.shape().rows());
+        self.expect("matmul", x.shape().last() == inner, || format!("{x:?} by {w:?}"))?;
+        let y = self.activation([rows, out], x.dtype(), "matmul")?;
+        let product = MatMul { m: rows, n: out, k: inner, transpose_a: false, transpose_b: true, accumulate: false };
+        self.launch(Kernel::MatMul(product), &[x, w], &[&y])?;
+        Ok(y)
+    }
+
+    /// Gradient of [`Executor::linear`] by its input: `dy [rows, out] w`.
+    pub fn linear_input_grad(&self, dy: &Tensor<B>, w: &Tensor<B>) -> Result<Tensor<B>> {
+        let ([out, inner], rows) = (self.matrix("matmul", w)?, dy.shape().rows());
+        self.expect("matmul", dy.shape().last() == out, || format!("{dy:?} by {w:?}"))?;
+        let dx = self.activation([rows, inner], dy.dtype(), "matmul")?;
+        let product = MatMul { m: rows, n: inner, k: out, transpose_a: false, transpose_b: false, accumulate: false };
+        self.launch(Kernel::MatMul(product), &[dy, w], &[&dx])?;
+        Ok(dx)
+    }
+
+    /// Gradient of [`Executor::linear`] by its weight: `dy^T x`, into `[out, in]`.
+    pub fn linear_weight_grad(&self, x: &Tensor<B>, dy: &Tensor<B>, into: GradInto<'_, B>) -> Result<()> {
+        let (dw, accumulate) = into.parts();
+        let [out, inner] = self.matrix("matmul", dw)?;
+        let rows = x.shape().rows();
+        self.expect(
+            "matmul",
+            dy.shape().rows() == rows && dy.shape().last() == out && x.shape().last() == inner,
+            || format!("{dy:?} by {x:?}"),
+        )?;
+        let product = MatMul { m: out, n: inner, k: rows, transpose_a: true, transpose_b: false, accumulate };
+        self.launch(Kernel::MatMul(product), &[dy, x], &[dw])
+    }
+
+    fn matrix(&self, op: &'static str, t: &Tensor<B>) -> Result<[usize; 2]> {
+        t.shape().dims().try_into().map_err(|_| Error::Kernel {
+            op,
+            layer: self.ledger().layer_path(),
+            message: format!("{t:?} is no matrix"),
+        })
+    }
+
+    /// `y += bias`, over the last extent, in place.
+    pub fn add_bias(&self, y: &Tensor<B>, bias: &Tensor<B>) -> Result<()> {
+        self.expect("add bias", bias.elements() == y.shape().last(), || format!("{bias:?} to {y:?}"))?;
+        self.launch(Kernel::AddBias, &[bias], &[y])
+    }
+
+    /// Gradient of [`Executor::add_bias`] by the bias.
+    pub fn bias_grad(&self, dy: &Tensor<B>, into: GradInto<'_, B>) -> Result<()> {
+        let (db, accumulate) = into.parts();
+        self.expect("bias gradient", db.elements() == dy.shape().last(), || format!("{dy:?} into {db:?}"))?;
+        self.launch(Kernel::BiasGrad { accumulate }, &[dy], &[db])
+    }
+
+    /// `max(x, 0)`, in place when nobody else holds `x`.
+    pub fn relu(&self, x: Tensor<B>) -> Result<Tensor<B>> {
+        let y = self.own(x, "relu")?;
+        self.launch(Kernel::Relu, &[], &[&y])?;
+        Ok(y)
+    }
+
+    /// Gradient of [`Executor::relu`] from its output `y`, in place when nobody else holds `dy`.
+    pub fn relu_grad(&self, y: &Tensor<B>, dy: Tensor<B>) -> Result<Tensor<B>> {
+        let dx = self.own(dy, "relu gradient")?;
+        self.launch(Kernel::ReluGrad, &[y], &[&dx])?;
+        Ok(dx)
+    }
+
+    /// `x` itself when it is nobody else's, else a copy.
+    fn own(&self, x: Tensor<B>, op: &'static str) -> Result<Tensor<B>> {
+        if x.is_unique() {
+            return Ok(x);
+        }
+        let copy = self.activation(x.shape(), x.dtype(), op)?;
+        self.launch(Kernel::Cast, &[&x], &[&copy])?;
+        Ok(copy)
+    }
+
+    /// `y += x`, in place.
+    pub fn add(&self, y: &Tensor<B>, x: &Tensor<B>) -> Result<()> {
+        self.expect("add", y.elements() == x.elements() && y.dtype() == x.dtype(), || format!("{x:?} to {y:?}"))?;
+        self.launch(Kernel::Add, &[x], &[y])
+    }
+
+    /// Copies `x` into `y`, converting.
+    pub fn cast_into(&self, x: &Tensor<B>, y: &Tensor<B>) -> Result<()> {
+        self.expect("cast", y.elements() == x.elements(), || format!("{x:?} into {y:?}"))?;
+        self.launch(Kernel::Cast, &[x], &[y])
+    }
+
+    /// Convolution of `x [batch, height, width, channels]` by `w [filters, size, size, channels]`.
+    pub fn conv2d(&self, x: &Tensor<B>, w: &Tensor<B>, window: Window) -> Result<Tensor<B>> {
+        self.expect_image("convolution", x, &window)?;
+        self.expect("convolution", w.elements() == window.filters * window.taps(), || format!("{w:?} for {window:?}"))?;
+        let y = self.activation(self.out_shape(&window), x.dtype(), "convolution")?;
+        self.launch(Kernel::Conv2d(window), &[x, w], &[&y])?;
+        Ok(y)
+    }
+
+    /// Gradient of [`Executor::conv2d`] by its input.
+    pub fn conv2d_input_grad(&self, dy: &Tensor<B>, w: &Tensor<B>, window: Window) -> Result<Tensor<B>> {
+        let dx = self.activation(
+            [window.batch, window.height, window.width, window.channels],
+            dy.dtype(),
+            "convolution input gradient",
+        )?;
+        self.launch(Kernel::Conv2dInputGrad(window), &[dy, w], &[&dx])?;
+        Ok(dx)
+    }
+
+    /// Gradient of [`Executor::conv2d`] by its weight.
+    pub fn conv2d_weight_grad(
+        &self,
+        x: &Tensor<B>,
+        dy: &Tensor<B>,
+        window: Window,
+        into: GradInto<'_, B>,
+    ) -> Result<()> {
+        let (dw, accumulate) = into.parts();
+        self.launch(Kernel::Conv2dWeightGrad { window, accumulate }, &[x, dy], &[dw])
+    }
+
+    /// Depthwise convolution of `x [batch, height, width, channels]` by `w [size, size, channels]`.
+    pub fn depthwise(&self, x: &Tensor<B>, w: &Tensor<B>, window: Window) -> Result<Tensor<B>> {
+        self.expect_image("depthwise convolution", x, &window)?;
+        self.expect("depthwise convolution", w.elements() == window.taps(), || format!("{w:?} for {window:?}"))?;
+        let y = self.activation(self.out_shape(&window), x.dtype(), "depthwise convolution")?;
+        self.launch(Kernel::Depthwise(window), &[x, w], &[&y])?;
+        Ok(y)
+    }
+
+    /// Gradient of [`Executor::depthwise`] by its input.
+    pub fn depthwise_input_grad(&self, dy: &Tensor<B>, w: &Tensor<B>, window: Window) -> Result<Tensor<B>> {
+        let dx = self.activation(
+            [window.batch, window.height, window.width, window.channels],
+            dy.dtype(),
+            "depthwise input gradient",
+        )?;
+        self.launch(Kernel::DepthwiseInputGrad(window), &[dy, w], &[&dx])?;
+        Ok(dx)
+    }
+
+    /// Gradient of [`Executor::depthwise`] by its weight.
+    pub fn depthwise_weight_grad(
+        &self,
+        x: &Tensor<B>,
+        dy: &Tensor<B>,
+        window: Window,
+        into: GradInto<'_, B>,
+    ) -> Result<()> {
+        let (dw, accumulate) = into.parts();
+        self.launch(Kernel::DepthwiseWeightGrad { window, accumulate }, &[x, dy], &[dw])
+    }
+
+    /// Max pooling. The winners' places (one byte an output) come along when `keep_index`: the backward pass needs them.
+    pub fn max_pool(&self, x: &Tensor<B>, window: Window, keep_index: bool) -> Result<(Tensor<B>, Option<Tensor<B>>)> {
+        self.expect_image("max pool", x, &window)?;
+        self.expect("max pool", window.size <= 16, || format!("a window of {} does not fit one byte", window.size))?;
+        let y = self.activation(self.out_shape(&window), x.dtype(), "max pool")?;
+        if !keep_index {
+            self.launch(Kernel::MaxPool(window), &[x], &[&y])?;
+            return Ok((y, None));
+        }
+        let index = self.allocate(self.out_shape(&window), DType::U8, Category::Activations, "index of maximum")?;
+        self.launch(Kernel::MaxPool(window), &[x], &[&y, &index])?;
+        Ok((y, Some(index)))
+    }
+
+    /// Gradient of [`Executor::max_pool`].
+    pub fn max_pool_grad(&self, dy: &Tensor<B>, index: &Tensor<B>, window: Window) -> Result<Tensor<B>> {
+        let dx = self.activation(
+            [window.batch, window.height, window.width, window.channels],
+            dy.dtype(),
+            "max pool gradient",
+        )?;
+        self.launch(Kernel::MaxPoolGrad(window), &[dy, index], &[&dx])?;
+        Ok(dx)
+    }
+
+    fn out_shape(&self, window: &Window) -> [usize; 4] {
+        [window.batch, window.out_height(), window.out_width(), window.filters]
+    }
+
+    fn expect_image(&self, op: &'static str, x: &Tensor<B>, window: &Window) -> Result<()> {
+        let wanted = Shape::from([window.batch, window.height, window.width, window.channels]);
+        self.expect(op, x.shape() == wanted, || format!("{x:?} is not [{wanted}]"))
+    }
+
+    /// Adds the batch's loss and count of right answers to `stats [2]`.
+    pub fn cross_entropy(&self, logits: &Tensor<B>, labels: &Tensor<B>, stats: &Tensor<B>) -> Result<()> {
+        self.expect("cross entropy", logits.shape().rows() == labels.elements(), || {
+            format!("{logits:?} against {labels:?}")
+        })?;
+        self.launch(Kernel::CrossEntropy, &[logits, labels], &[stats])
+    }
+
+    /// The gradient of `scale` times the summed loss by the logits, in place when nobody else holds them.
+    pub fn cross_entropy_grad(&self, logits: Tensor<B>, labels: &Tensor<B>, scale: f64) -> Result<Tensor<B>> {
+        let gradient = self.own(logits, "cross entropy gradient")?;
+        self.launch(Kernel::CrossEntropyGrad { scale }, &[labels], &[&gradient])?;
+        Ok(gradient)
+    }
+}

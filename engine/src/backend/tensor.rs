@@ -1,0 +1,129 @@
+//! Tensors: a shape, a dtype and a shared buffer whose ticket stands in the ledger.
+
+use std::{cell::RefCell, fmt, rc::Rc};
+
+use serde::Serialize;
+
+use crate::{
+    backend::{Backend, Shape},
+    memory::Ticket,
+};
+
+/// Type of the elements.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum DType {
+    /// IEEE double precision.
+    F64,
+    /// IEEE single precision.
+    F32,
+    /// bfloat16: the range of f32 in 16 bits, 8 bits of precision.
+    Bf16,
+    /// IEEE half precision: 11 bits of precision, largest value 65504.
+    F16,
+    /// Labels and indices.
+    U32,
+    /// Positions inside a pooling window.
+    U8,
+}
+
+impl DType {
+    /// Bytes of one element.
+    pub const fn size(self) -> usize {
+        match self {
+            Self::F64 => 8,
+            Self::F32 | Self::U32 => 4,
+            Self::Bf16 | Self::F16 => 2,
+            Self::U8 => 1,
+        }
+    }
+
+    /// The name on screen.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::F64 => "f64",
+            Self::F32 => "f32",
+            Self::Bf16 => "bf16",
+            Self::F16 => "f16",
+            Self::U32 => "u32",
+            Self::U8 => "u8",
+        }
+    }
+}
+
+/// A tensor. Clones share the buffer; the last one to go frees it.
+pub struct Tensor<B: Backend> {
+    shape: Shape,
+    dtype: DType,
+    buffer: Rc<Buffer<B>>,
+}
+
+struct Buffer<B: Backend> {
+    // Before the ticket: the memory goes back before the right to it does.
+    storage: RefCell<B::Storage>,
+    ticket: Ticket,
+}
+
+impl<B: Backend> Tensor<B> {
+    pub(super) fn new(shape: Shape, dtype: DType, storage: B::Storage, ticket: Ticket) -> Self {
+        Self { shape, dtype, buffer: Rc::new(Buffer { storage: RefCell::new(storage), ticket }) }
+    }
+
+    /// The extents.
+    pub fn shape(&self) -> Shape {
+        self.shape
+    }
+
+    /// Type of the elements.
+    pub fn dtype(&self) -> DType {
+        self.dtype
+    }
+
+    /// How many elements.
+    pub fn elements(&self) -> usize {
+        self.shape.elements()
+    }
+
+    /// Bytes of the buffer.
+    pub fn bytes(&self) -> u64 {
+        self.buffer.ticket.bytes()
+    }
+
+    /// Whether no other tensor shares the buffer, so that it may be overwritten.
+    pub fn is_unique(&self) -> bool {
+        Rc::strong_count(&self.buffer) == 1
+    }
+
+    /// Whether both share one buffer.
+    pub fn shares_buffer(&self, other: &Self) -> bool {
+        Rc::ptr_eq(&self.buffer, &other.buffer)
+    }
+
+    /// The same elements under another shape.
+    ///
+    /// # Panics
+    /// When the number of elements differs: a bug in a layer.
+    #[must_use]
+    pub fn reshape(&self, shape: impl Into<Shape>) -> Self {
+        let shape = shape.into();
+        assert_eq!(shape.elements(), self.elements(), "reshape of {} to {shape}", self.shape);
+        Self { shape, dtype: self.dtype, buffer: Rc::clone(&self.buffer) }
+    }
+
+    /// The elements, for the backend's kernels.
+    pub(super) fn storage(&self) -> &RefCell<B::Storage> {
+        &self.buffer.storage
+    }
+}
+
+impl<B: Backend> Clone for Tensor<B> {
+    fn clone(&self) -> Self {
+        Self { shape: self.shape, dtype: self.dtype, buffer: Rc::clone(&self.buffer) }
+    }
+}
+
+impl<B: Backend> fmt::Debug for Tensor<B> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} [{}]", self.dtype.name(), self.shape)
+    }
+}

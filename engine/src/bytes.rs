@@ -1,0 +1,183 @@
+//! Amounts of memory: [`Bytes`], how they are shown and how they are read.
+//!
+//! Binary units throughout (1 MiB = 1024 KiB), as drivers and frameworks report memory.
+
+use std::{fmt, ops, str::FromStr};
+
+use serde::{Deserialize, Serialize};
+
+/// An amount of memory in bytes.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Bytes(pub u64);
+
+const KIB: f64 = 1024.0;
+const UNITS: [(&str, f64); 4] = [("GiB", KIB * KIB * KIB), ("MiB", KIB * KIB), ("KiB", KIB), ("B", 1.0)];
+
+impl Bytes {
+    /// None.
+    pub const ZERO: Self = Self(0);
+
+    /// `n` KiB.
+    pub const fn kib(n: u64) -> Self {
+        Self(n << 10)
+    }
+
+    /// `n` MiB.
+    pub const fn mib(n: u64) -> Self {
+        Self(n << 20)
+    }
+
+    /// `n` GiB.
+    pub const fn gib(n: u64) -> Self {
+        Self(n << 30)
+    }
+
+    /// The amount in MiB, for axes.
+    pub fn as_mib(self) -> f64 {
+        self.0 as f64 / (KIB * KIB)
+    }
+
+    /// `self - other`, or zero.
+    pub fn saturating_sub(self, other: Self) -> Self {
+        Self(self.0.saturating_sub(other.0))
+    }
+
+    /// A signed difference in words: `+12.5 MiB`, `-412 MiB`, `±0 B`.
+    pub fn difference(self, from: Self) -> String {
+        match self.0.cmp(&from.0) {
+            std::cmp::Ordering::Equal => "±0 B".to_owned(),
+            std::cmp::Ordering::Greater => format!("+{}", Self(self.0 - from.0)),
+            std::cmp::Ordering::Less => format!("-{}", Self(from.0 - self.0)),
+        }
+    }
+}
+
+impl fmt::Display for Bytes {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let value = self.0 as f64;
+        // 1023.995 KiB would print as 1024 KiB: go up a unit as soon as rounding would.
+        let (unit, size) = UNITS.into_iter().find(|(_, size)| value >= size * 0.9995).unwrap_or(("B", 1.0));
+        let amount = value / size;
+        let text = match amount {
+            _ if unit == "B" => format!("{amount:.0}"),
+            a if a < 9.995 => format!("{a:.2}"),
+            a if a < 99.95 => format!("{a:.1}"),
+            a => format!("{a:.0}"),
+        };
+        f.pad(&format!("{text} {unit}"))
+    }
+}
+
+impl FromStr for Bytes {
+    type Err = String;
+
+    /// Reads `512 MiB`, `8GiB`, `1.5 g`, `2e6`; a bare number is bytes. `M` and `MB` are read as MiB, as memory sizes are meant.
+    fn from_str(text: &str) -> Result<Self, String> {
+        let text = text.trim();
+        let wrong = || format!("`{text}` is not a size: write a number and a unit, such as 512 MiB or 8 GiB");
+        let split = text.find(|c: char| c.is_ascii_alphabetic() && !matches!(c, 'e' | 'E')).unwrap_or(text.len());
+        let (number, unit) = text.split_at(split);
+        let scale = match unit.to_ascii_lowercase().as_str() {
+            "" | "b" => 1.0,
+            "k" | "kb" | "kib" => KIB,
+            "m" | "mb" | "mib" => KIB.powi(2),
+            "g" | "gb" | "gib" => KIB.powi(3),
+            "t" | "tb" | "tib" => KIB.powi(4),
+            _ => return Err(wrong()),
+        };
+        let value = number.trim().parse::<f64>().map_err(|_| wrong())? * scale;
+        if !value.is_finite() || !(0.0..=9e18).contains(&value) {
+            return Err(wrong());
+        }
+        Ok(Self(value.round() as u64))
+    }
+}
+
+impl Serialize for Bytes {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(&exact(*self))
+    }
+}
+
+/// The shortest text that reads back as exactly `bytes`.
+fn exact(bytes: Bytes) -> String {
+    let (unit, size) = UNITS
+        .into_iter()
+        .find(|(_, size)| (bytes.0 as f64 / size * 1000.0).fract() == 0.0 && bytes.0 as f64 >= *size)
+        .unwrap_or(("B", 1.0));
+    format!("{} {unit}", bytes.0 as f64 / size)
+}
+
+impl<'de> Deserialize<'de> for Bytes {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        #[derive(Deserialize)]
+        #[serde(untagged)]
+        enum Either {
+            Number(u64),
+            Text(String),
+        }
+        match Either::deserialize(deserializer) {
+            Ok(Either::Number(n)) => Ok(Self(n)),
+            Ok(Either::Text(text)) => text.parse().map_err(serde::de::Error::custom),
+            Err(_) => Err(serde::de::Error::custom(
+                "a size is text with a unit, such as \"512 MiB\", or a whole number of bytes",
+            )),
+        }
+    }
+}
+
+impl ops::Add for Bytes {
+    type Output = Self;
+    fn add(self, other: Self) -> Self {
+        Self(self.0 + other.0)
+    }
+}
+
+impl ops::AddAssign for Bytes {
+    fn add_assign(&mut self, other: Self) {
+        self.0 += other.0;
+    }
+}
+
+impl ops::Sub for Bytes {
+    type Output = Self;
+    fn sub(self, other: Self) -> Self {
+        Self(self.0 - other.0)
+    }
+}
+
+impl std::iter::Sum for Bytes {
+    fn sum<I: Iterator<Item = Self>>(iter: I) -> Self {
+        Self(iter.map(|b| b.0).sum())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn shows_three_figures_with_a_unit() {
+        assert_eq!(Bytes(0).to_string(), "0 B");
+        assert_eq!(Bytes(1536).to_string(), "1.50 KiB");
+        assert_eq!(Bytes::mib(412).to_string(), "412 MiB");
+        assert_eq!(Bytes((1 << 30) - 1).to_string(), "1.00 GiB");
+        assert_eq!(Bytes::mib(3).difference(Bytes::mib(5)), "-2.00 MiB");
+    }
+
+    #[test]
+    fn refuses_what_is_no_size() {
+        for text in ["", "MiB", "-1 MiB", "1 MiBs", "nan", "inf GiB", "1e40"] {
+            assert!(text.parse::<Bytes>().is_err(), "{text}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn written_sizes_read_back_exactly(n in 0u64..1 << 52) {
+            prop_assert_eq!(exact(Bytes(n)).parse::<Bytes>().expect("own text"), Bytes(n));
+        }
+    }
+}

@@ -1,0 +1,1 @@
+//! Devices: what is there, and what they say of themselves.

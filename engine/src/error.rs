@@ -1,0 +1,124 @@
+//! Every error the engine can give, as data: what failed, where, and what would mend it.
+//!
+//! Owns [`Error`] and [`Result`]. An error is handled once, by whoever shows it; the engine never prints.
+
+use std::path::{Path, PathBuf};
+
+use crate::bytes::Bytes;
+
+/// The engine's result.
+pub type Result<T, E = Error> = std::result::Result<T, E>;
+
+/// What can go wrong in the engine.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+pub enum Error {
+    /// An allocation would have crossed the budget. Nothing was allocated.
+    #[error(transparent)]
+    Budget(#[from] BudgetError),
+    /// An experiment asks for something that cannot be.
+    #[error("{0}")]
+    Experiment(Problem),
+    /// A file cannot be used.
+    #[error("{}{}: {message}", path.display(), place.as_ref().map(|p| format!(" ({p})")).unwrap_or_default())]
+    File {
+        /// The file.
+        path: PathBuf,
+        /// Where in the file: a line, a byte offset, a record; `None` when it is the file as a whole.
+        place: Option<String>,
+        /// What is wrong and what would mend it.
+        message: String,
+    },
+    /// The loss or a value became NaN or infinite.
+    #[error("{0}")]
+    NotFinite(NotFinite),
+    /// The run was stopped by its user.
+    #[error("stopped")]
+    Stopped,
+    /// A kernel met operands it does not support: a bug in the engine, reported with its place.
+    #[error("{op} in {layer}: {message}")]
+    Kernel {
+        /// The operation.
+        op: &'static str,
+        /// Path of the layer.
+        layer: String,
+        /// What did not fit, with shapes and dtypes.
+        message: String,
+    },
+    /// The device or its libraries failed.
+    #[error("device: {0}")]
+    Device(String),
+    /// The training thread panicked; the run ended, the program did not.
+    #[error("the run ended by a fault in the engine: {0}")]
+    Panic(String),
+}
+
+/// The refusal of an allocation that would have crossed the budget.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+#[error("{layer}, {op}: {asked} more for {label} would take {would_be} of a budget of {budget} ({live} in use)", would_be = Bytes(live.0 + asked.0))]
+pub struct BudgetError {
+    /// Path of the layer that asked.
+    pub layer: String,
+    /// The operation that asked.
+    pub op: &'static str,
+    /// What the allocation was for.
+    pub label: &'static str,
+    /// Bytes asked for.
+    pub asked: Bytes,
+    /// Bytes alive before.
+    pub live: Bytes,
+    /// The line.
+    pub budget: Bytes,
+}
+
+/// Where a run lost its numbers.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+#[error("step {step}: {}", match &self.layer { Some(layer) => format!("the values stopped being finite in {layer}; a lower learning rate, gradient clipping or a wider precision usually helps"), None => "the loss is not finite; a lower learning rate, gradient clipping or a wider precision usually helps".to_owned() })]
+pub struct NotFinite {
+    /// Optimizer step, from 1.
+    pub step: u64,
+    /// The first layer, in forward order, with a value that is not finite, if it could be told.
+    pub layer: Option<String>,
+}
+
+/// One thing wrong with an experiment: the key, what is wrong, and what would be valid.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+#[error("{key}: {message}; {mend}")]
+pub struct Problem {
+    /// Dotted key in the preset, such as `batch.micro`.
+    pub key: String,
+    /// What is wrong.
+    pub message: String,
+    /// What would be valid.
+    pub mend: String,
+}
+
+impl Problem {
+    /// A problem with `key`.
+    pub fn new(key: impl Into<String>, message: impl Into<String>, mend: impl Into<String>) -> Self {
+        Self { key: key.into(), message: message.into(), mend: mend.into() }
+    }
+}
+
+impl Error {
+    /// A file that cannot be used as a whole.
+    pub fn file(path: impl AsRef<Path>, message: impl Into<String>) -> Self {
+        Self::File { path: path.as_ref().to_owned(), place: None, message: message.into() }
+    }
+
+    /// A file that cannot be used because of one place in it.
+    pub fn file_at(path: impl AsRef<Path>, place: impl Into<String>, message: impl Into<String>) -> Self {
+        Self::File { path: path.as_ref().to_owned(), place: Some(place.into()), message: message.into() }
+    }
+}
+
+impl From<Problem> for Error {
+    fn from(problem: Problem) -> Self {
+        Self::Experiment(problem)
+    }
+}
+
+impl From<candle_core::Error> for Error {
+    fn from(error: candle_core::Error) -> Self {
+        Self::Device(error.to_string())
+    }
+}

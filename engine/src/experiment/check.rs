@@ -1,0 +1,1 @@
+//! What cannot be: impossible experiments, each with what would be valid.

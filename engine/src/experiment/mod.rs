@@ -1,0 +1,363 @@
+//! What a user chooses: the experiment, which is also the preset format.
+//!
+//! Owns the types, their defaults and their text form ([`preset`]); [`check`] says what cannot be. Every field changes
+//! the run that follows. The structs are flat on purpose: a key such as `model.width` means one thing whatever the kind.
+
+pub mod check;
+pub mod preset;
+
+use std::{fmt, path::PathBuf, str::FromStr};
+
+use serde::{Deserialize, Serialize};
+
+use crate::{backend::DType, bytes::Bytes};
+
+/// The preset format this program writes.
+pub const VERSION: u32 = 1;
+
+/// One experiment: everything that decides a run.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Experiment {
+    /// Version of the preset format.
+    pub version: u32,
+    /// One line for menus.
+    pub title: String,
+    /// A paragraph that says what to look at.
+    pub description: String,
+    /// The most memory the run may take.
+    pub budget: Bytes,
+    /// Where it runs: `cpu`.
+    pub device: String,
+    /// What computes in which type.
+    pub precision: Precision,
+    /// Which activations are kept and which are computed again.
+    pub checkpointing: Checkpointing,
+    /// The architecture.
+    pub model: Model,
+    /// The data.
+    pub data: Data,
+    /// How many samples at once.
+    pub batch: Batch,
+    /// How the parameters are updated.
+    pub optimizer: Optimizer,
+    /// How long, from which seed.
+    pub run: Run,
+}
+
+impl Default for Experiment {
+    fn default() -> Self {
+        Self {
+            version: VERSION,
+            title: "Untitled".to_owned(),
+            description: String::new(),
+            budget: Bytes::mib(64),
+            device: "cpu".to_owned(),
+            precision: Precision::F32,
+            checkpointing: Checkpointing::None,
+            model: Model::default(),
+            data: Data::default(),
+            batch: Batch::default(),
+            optimizer: Optimizer::default(),
+            run: Run::default(),
+        }
+    }
+}
+
+/// The architecture's family.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum ModelKind {
+    /// Dense layers with ReLU: `depth` hidden layers of `width`.
+    Mlp,
+    /// `depth` blocks of convolution, ReLU and 2 x 2 max-pool (width doubles from block to block), then a hidden dense layer.
+    Cnn,
+    /// The same with depthwise-separable convolutions and no pool after the last block (MobileNet's block, Howard et al. 2017).
+    Sepcnn,
+}
+
+/// The architecture.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Model {
+    /// The family.
+    pub kind: ModelKind,
+    /// Units of a hidden layer (mlp), or filters of the first block (cnn, sepcnn).
+    pub width: usize,
+    /// Hidden layers (mlp) or blocks (cnn, sepcnn).
+    pub depth: usize,
+    /// Side of the convolution kernel, odd (cnn, sepcnn).
+    pub kernel: usize,
+    /// Units of the hidden dense layer before the classes (cnn, sepcnn).
+    pub dense: usize,
+}
+
+impl Default for Model {
+    fn default() -> Self {
+        Self { kind: ModelKind::Mlp, width: 256, depth: 2, kernel: 3, dense: 64 }
+    }
+}
+
+/// Where samples come from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum DataKind {
+    /// The 1797 hand-written digits that ship with the program, 8 x 8 x 1, ten classes.
+    Digits,
+    /// Generated coloured shapes, 32 x 32 x 3.
+    Shapes,
+    /// A folder with MNIST-format IDX files, plain or gzip.
+    Idx,
+    /// A folder with CIFAR-10 binary batches.
+    Cifar10,
+}
+
+/// The data.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Data {
+    /// Where samples come from.
+    pub kind: DataKind,
+    /// The folder (idx, cifar10).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub path: Option<PathBuf>,
+    /// Classes, 2 to 10 (shapes).
+    pub classes: usize,
+    /// Samples generated, training and test together (shapes).
+    pub samples: usize,
+    /// Share of the samples held out for testing (digits, shapes).
+    pub test_fraction: f64,
+}
+
+impl Default for Data {
+    fn default() -> Self {
+        Self { kind: DataKind::Digits, path: None, classes: 10, samples: 4000, test_fraction: 0.2 }
+    }
+}
+
+/// How many samples at once.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Batch {
+    /// Samples that one forward pass sees.
+    pub micro: usize,
+    /// Forward and backward passes before one update.
+    pub accumulation: usize,
+}
+
+impl Batch {
+    /// Samples that one update sees.
+    pub fn effective(&self) -> usize {
+        self.micro * self.accumulation
+    }
+}
+
+impl Default for Batch {
+    fn default() -> Self {
+        Self { micro: 64, accumulation: 1 }
+    }
+}
+
+/// What computes in which type.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Precision {
+    /// Everything f32.
+    F32,
+    /// bf16 weights and activations, f32 master weights, gradients and optimizer state.
+    Bf16Mixed,
+    /// f16 weights and activations, f32 master weights, gradients and optimizer state, dynamic loss scaling.
+    F16Mixed,
+    /// Everything bf16.
+    Bf16,
+    /// Everything f64.
+    F64,
+}
+
+impl Precision {
+    /// Every precision.
+    pub const ALL: [Self; 5] = [Self::F32, Self::Bf16Mixed, Self::F16Mixed, Self::Bf16, Self::F64];
+
+    /// Type of weights as the forward pass reads them, of activations and of the batch.
+    pub fn compute(self) -> DType {
+        match self {
+            Self::F32 => DType::F32,
+            Self::Bf16Mixed | Self::Bf16 => DType::Bf16,
+            Self::F16Mixed => DType::F16,
+            Self::F64 => DType::F64,
+        }
+    }
+
+    /// Type of what the optimizer updates, of gradients and of the optimizer's state.
+    pub fn master(self) -> DType {
+        match self {
+            Self::F32 | Self::Bf16Mixed | Self::F16Mixed => DType::F32,
+            Self::Bf16 => DType::Bf16,
+            Self::F64 => DType::F64,
+        }
+    }
+
+    /// Whether an f32 copy of the weights stands beside the narrower one.
+    pub fn has_master_weights(self) -> bool {
+        self.compute() != self.master()
+    }
+
+    /// The text in presets.
+    pub fn key(self) -> &'static str {
+        match self {
+            Self::F32 => "f32",
+            Self::Bf16Mixed => "bf16-mixed",
+            Self::F16Mixed => "f16-mixed",
+            Self::Bf16 => "bf16",
+            Self::F64 => "f64",
+        }
+    }
+}
+
+/// Which activations are kept for the backward pass (Chen et al. 2016, "Training deep nets with sublinear memory cost").
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Checkpointing {
+    /// All.
+    None,
+    /// Only the input of every block.
+    Blocks,
+    /// Only the input of every k-th block (k at least 1; 1 is [`Checkpointing::Blocks`]).
+    Every(usize),
+}
+
+impl Checkpointing {
+    /// Blocks in one segment; `None` without checkpointing.
+    pub fn segment(self) -> Option<usize> {
+        match self {
+            Self::None => None,
+            Self::Blocks => Some(1),
+            Self::Every(k) => Some(k),
+        }
+    }
+}
+
+impl fmt::Display for Checkpointing {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::None => f.pad("none"),
+            Self::Blocks => f.pad("blocks"),
+            Self::Every(k) => f.pad(&format!("every:{k}")),
+        }
+    }
+}
+
+impl FromStr for Checkpointing {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        match text {
+            "none" => Ok(Self::None),
+            "blocks" => Ok(Self::Blocks),
+            _ => text
+                .strip_prefix("every:")
+                .and_then(|k| k.parse().ok())
+                .filter(|k| *k >= 1)
+                .map(Self::Every)
+                .ok_or_else(|| format!("`{text}` is no checkpointing: write none, blocks, or every:K with K at least 1, such as every:2")),
+        }
+    }
+}
+
+impl Serialize for Checkpointing {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+impl<'de> Deserialize<'de> for Checkpointing {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        String::deserialize(deserializer)?.parse().map_err(serde::de::Error::custom)
+    }
+}
+
+/// The update rule.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum OptimizerKind {
+    /// Plain gradient descent: no state.
+    Sgd,
+    /// One velocity a parameter.
+    Momentum,
+    /// Two moments a parameter (Loshchilov & Hutter 2019).
+    Adamw,
+}
+
+/// How the learning rate goes after warm-up.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Schedule {
+    /// It stays.
+    Constant,
+    /// It falls to zero along half a cosine (Loshchilov & Hutter 2017).
+    Cosine,
+}
+
+/// How the parameters are updated.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Optimizer {
+    /// The update rule.
+    pub kind: OptimizerKind,
+    /// The learning rate after warm-up.
+    pub learning_rate: f64,
+    /// Weight decay: decoupled for adamw, L2 otherwise.
+    pub weight_decay: f64,
+    /// Decay of the velocity (momentum).
+    pub momentum: f64,
+    /// Decay of the first moment (adamw).
+    pub beta1: f64,
+    /// Decay of the second moment (adamw).
+    pub beta2: f64,
+    /// Added to the denominator (adamw).
+    pub epsilon: f64,
+    /// The largest norm the whole gradient may have; 0 leaves it as it is (Pascanu et al. 2013).
+    pub clip_norm: f64,
+    /// Steps over which the learning rate rises from zero.
+    pub warmup_steps: u64,
+    /// How it goes after that.
+    pub schedule: Schedule,
+}
+
+impl Default for Optimizer {
+    fn default() -> Self {
+        Self {
+            kind: OptimizerKind::Adamw,
+            learning_rate: 1e-3,
+            weight_decay: 0.01,
+            momentum: 0.9,
+            beta1: 0.9,
+            beta2: 0.999,
+            epsilon: 1e-8,
+            clip_norm: 0.0,
+            warmup_steps: 0,
+            schedule: Schedule::Constant,
+        }
+    }
+}
+
+/// How long, from which seed.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Run {
+    /// Optimizer steps; excludes `epochs`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub steps: Option<u64>,
+    /// Passes over the training data; excludes `steps`. Ten when neither is given.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub epochs: Option<u64>,
+    /// Decides the split, the order, the weights and generated data.
+    pub seed: u64,
+    /// Steps between evaluations on the test data; 0 evaluates at the end of each epoch.
+    pub evaluate_every: u64,
+}
+
+impl Default for Run {
+    fn default() -> Self {
+        Self { steps: None, epochs: None, seed: 1, evaluate_every: 0 }
+    }
+}

@@ -1,0 +1,25 @@
+//! What an allocator holds for what is alive: the only place that models one.
+//!
+//! The model answers one question: how many bytes are *reserved* for a block of a given size. It is checked against a
+//! measurement (the probe's own sum of usable sizes) in `engine/tests`.
+
+/// A model of how an allocator rounds a block.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Allocator {
+    /// The C library's heap: 16-byte granules with an 8-byte header (glibc `malloc`: the request plus one size field,
+    /// rounded up to `MALLOC_ALIGNMENT`), and whole pages from 128 KiB, where a block may be mapped on its own.
+    Heap,
+}
+
+const PAGE: u64 = 4096;
+const MAPPED_FROM: u64 = 128 << 10;
+
+impl Allocator {
+    /// An upper bound of the bytes held for a block of `bytes`.
+    pub fn reserved(self, bytes: u64) -> u64 {
+        match self {
+            Self::Heap if bytes >= MAPPED_FROM => (bytes + 16).next_multiple_of(PAGE),
+            Self::Heap => (bytes + 8).next_multiple_of(16).max(32),
+        }
+    }
+}

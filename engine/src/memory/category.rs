@@ -1,0 +1,101 @@
+//! What memory is for.
+
+use serde::Serialize;
+
+use crate::bytes::Bytes;
+
+/// What a block of memory is for. The order is the order of the stack on screen, from the ground up.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Category {
+    /// Driver and library state; on the CPU, the engine's bookkeeping.
+    Context,
+    /// The weights the forward pass reads.
+    Parameters,
+    /// The f32 copy that the optimizer updates when the forward pass reads a narrower one.
+    MasterWeights,
+    /// Moments and momentum.
+    OptimizerState,
+    /// Running statistics.
+    Buffers,
+    /// The inputs and labels of one micro-batch.
+    Batch,
+    /// Gradients of parameters.
+    Gradients,
+    /// Outputs of layers kept for the backward pass, and the gradients that flow between layers.
+    Activations,
+    /// What one op needs while it runs.
+    Scratch,
+    /// What the allocator holds beyond what is alive.
+    Slack,
+}
+
+impl Category {
+    /// Every category, in stacking order.
+    pub const ALL: [Self; 10] = [
+        Self::Context,
+        Self::Parameters,
+        Self::MasterWeights,
+        Self::OptimizerState,
+        Self::Buffers,
+        Self::Batch,
+        Self::Gradients,
+        Self::Activations,
+        Self::Scratch,
+        Self::Slack,
+    ];
+
+    /// The name on screen.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Context => "context",
+            Self::Parameters => "parameters",
+            Self::MasterWeights => "master weights",
+            Self::OptimizerState => "optimizer state",
+            Self::Buffers => "buffers",
+            Self::Batch => "batch",
+            Self::Gradients => "gradients",
+            Self::Activations => "activations",
+            Self::Scratch => "scratch",
+            Self::Slack => "slack",
+        }
+    }
+}
+
+/// Bytes by category.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Categories([u64; Category::ALL.len()]);
+
+impl Categories {
+    /// Bytes of one category.
+    pub fn get(&self, category: Category) -> Bytes {
+        Bytes(self.0[category as usize])
+    }
+
+    /// Adds to one category.
+    pub fn add(&mut self, category: Category, bytes: u64) {
+        self.0[category as usize] += bytes;
+    }
+
+    /// Takes from one category what was added before.
+    pub fn take(&mut self, category: Category, bytes: u64) {
+        self.0[category as usize] -= bytes;
+    }
+
+    /// The sum.
+    pub fn total(&self) -> Bytes {
+        Bytes(self.0.iter().sum())
+    }
+
+    /// Every category with its bytes, in stacking order.
+    pub fn iter(&self) -> impl Iterator<Item = (Category, Bytes)> + '_ {
+        Category::ALL.into_iter().map(|c| (c, self.get(c)))
+    }
+}
+
+impl Serialize for Categories {
+    /// An object `{name: bytes}` of all categories, in stacking order.
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_map(self.iter().map(|(category, bytes)| (category, bytes.0)))
+    }
+}

@@ -1,0 +1,14 @@
+//! Memory: who holds what (ledger), when (timeline), what an allocator makes of it (models), what is measured (probe).
+//!
+//! Two kinds of figure live here and never mix. *Predicted* comes from the [`Ledger`] of a dry run. *Measured* comes
+//! from the [`probe`], which counts what the program's allocator handed out and knows nothing of the ledger.
+
+pub mod allocator;
+pub mod category;
+pub mod ledger;
+pub mod probe;
+pub mod timeline;
+
+pub use category::{Categories, Category};
+pub use ledger::{Ledger, Phase, Ticket};
+pub use timeline::{Alive, Point, Timeline};

@@ -1,0 +1,211 @@
+//! Measured memory on the CPU: the program's allocator counts what the engine's threads take and give back.
+//!
+//! Independent of the ledger: it sees every allocation of a metered thread, the engine's bookkeeping and the scratch of
+//! libraries included. A thread is metered while it carries a [`Meter`]; each engine has its own, so that two engines in
+//! one process (tests) never count each other. Memory that a metered thread hands to another thread is allocated inside
+//! [`uncounted`], because its free would be counted nowhere.
+
+use std::{
+    alloc::{GlobalAlloc, Layout, System},
+    cell::Cell,
+    sync::atomic::{AtomicI64, Ordering::Relaxed},
+};
+
+use crate::bytes::Bytes;
+
+/// Counts of one engine's threads. Lives as long as the program (a few words).
+#[derive(Debug, Default)]
+pub struct Meter {
+    live: AtomicI64,
+    peak: AtomicI64,
+    held: AtomicI64,
+    held_peak: AtomicI64,
+}
+
+/// A reading of a [`Meter`].
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Reading {
+    /// Bytes asked for and not given back.
+    pub live: Bytes,
+    /// The bytes the C library holds for them.
+    pub reserved: Bytes,
+}
+
+impl Meter {
+    /// A new meter at zero.
+    pub fn new() -> &'static Self {
+        Box::leak(Box::default())
+    }
+
+    /// What is alive now.
+    pub fn now(&self) -> Reading {
+        reading(&self.live, &self.held)
+    }
+
+    /// The most that was alive since the last [`Meter::reset_peak`].
+    pub fn peak(&self) -> Reading {
+        reading(&self.peak, &self.held_peak)
+    }
+
+    /// Starts the high-water marks again from what is alive now.
+    pub fn reset_peak(&self) {
+        self.peak.store(self.live.load(Relaxed), Relaxed);
+        self.held_peak.store(self.held.load(Relaxed), Relaxed);
+    }
+
+    fn add(&self, bytes: i64, held: i64) {
+        self.peak.fetch_max(self.live.fetch_add(bytes, Relaxed) + bytes, Relaxed);
+        self.held_peak.fetch_max(self.held.fetch_add(held, Relaxed) + held, Relaxed);
+    }
+}
+
+fn reading(live: &AtomicI64, held: &AtomicI64) -> Reading {
+    let clamp = |value: &AtomicI64| Bytes(value.load(Relaxed).max(0) as u64);
+    Reading { live: clamp(live), reserved: clamp(held) }
+}
+
+thread_local! {
+    static METER: Cell<Option<&'static Meter>> = const { Cell::new(None) };
+}
+
+/// Counts what this thread allocates on `meter` from now on; returns what it was counted on before.
+pub fn meter_this_thread(meter: Option<&'static Meter>) -> Option<&'static Meter> {
+    METER.with(|cell| cell.replace(meter))
+}
+
+/// Runs `f` without counting: for what another thread will free, and for what another thread made.
+pub fn uncounted<T>(f: impl FnOnce() -> T) -> T {
+    struct Restore(Option<&'static Meter>);
+    impl Drop for Restore {
+        fn drop(&mut self) {
+            meter_this_thread(self.0);
+        }
+    }
+    let _restore = Restore(meter_this_thread(None));
+    f()
+}
+
+/// The program's allocator: the C library's, with counting for metered threads.
+#[derive(Debug)]
+pub struct CountingAllocator;
+
+#[global_allocator]
+static ALLOCATOR: CountingAllocator = CountingAllocator;
+
+/// Bytes the C library holds for a block.
+fn held(pointer: *mut u8) -> i64 {
+    if cfg!(all(target_os = "linux", target_env = "gnu")) {
+        // SAFETY: the pointer came from the C library's malloc family, through `System`, and is alive.
+        unsafe { usable_size(pointer) + size_of::<usize>() as i64 }
+    } else {
+        0
+    }
+}
+
+#[cfg(all(target_os = "linux", target_env = "gnu"))]
+unsafe fn usable_size(pointer: *mut u8) -> i64 {
+    // SAFETY: as the caller promises.
+    unsafe { libc::malloc_usable_size(pointer.cast()) as i64 }
+}
+
+#[cfg(not(all(target_os = "linux", target_env = "gnu")))]
+unsafe fn usable_size(_: *mut u8) -> i64 {
+    0
+}
+
+fn count(sign: i64, pointer: *mut u8, size: usize) {
+    if let Ok(Some(meter)) = METER.try_with(Cell::get)
+        && !pointer.is_null()
+    {
+        meter.add(sign * size as i64, sign * held(pointer));
+    }
+}
+
+// SAFETY: every call is passed on to `System` unchanged; counting touches only atomics and a const thread-local
+// without a destructor, so it neither allocates nor unwinds.
+unsafe impl GlobalAlloc for CountingAllocator {
+    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
+        // SAFETY: the caller's promises are `System`'s.
+        let pointer = unsafe { System.alloc(layout) };
+        count(1, pointer, layout.size());
+        pointer
+    }
+
+    unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
+        // SAFETY: the caller's promises are `System`'s.
+        let pointer = unsafe { System.alloc_zeroed(layout) };
+        count(1, pointer, layout.size());
+        pointer
+    }
+
+    unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
+        count(-1, pointer, layout.size());
+        // SAFETY: the caller's promises are `System`'s.
+        unsafe { System.dealloc(pointer, layout) };
+    }
+
+    unsafe fn realloc(&self, pointer: *mut u8, layout: Layout, size: usize) -> *mut u8 {
+        count(-1, pointer, layout.size());
+        // SAFETY: the caller's promises are `System`'s.
+        let moved = unsafe { System.realloc(pointer, layout, size) };
+        if moved.is_null() {
+            count(1, pointer, layout.size());
+        } else {
+            count(1, moved, size);
+        }
+        moved
+    }
+}
+
+/// Memory of this process as the operating system sees it.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Process {
+    /// Resident now.
+    pub resident: Bytes,
+    /// The most that was resident.
+    pub peak_resident: Bytes,
+}
+
+/// Reads this process's resident memory; `None` where the system does not tell (outside Linux).
+pub fn process() -> Option<Process> {
+    let status = uncounted(|| std::fs::read_to_string("/proc/self/status")).ok()?;
+    let field = |name: &str| {
+        let line = status.lines().find_map(|line| line.strip_prefix(name))?;
+        Some(Bytes::kib(line.trim().trim_end_matches(" kB").parse().ok()?))
+    };
+    let process = Process { resident: field("VmRSS:")?, peak_resident: field("VmHWM:")? };
+    uncounted(|| drop(status));
+    Some(process)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn counts_this_thread_and_no_other() {
+        let meter = Meter::new();
+        meter_this_thread(Some(meter));
+        let before = meter.now().live;
+        let block = vec![1u8; 10_000];
+        let other = std::thread::spawn(|| vec![1u8; 50_000]).join().expect("a thread that allocates");
+        let ours = uncounted(|| vec![1u8; 70_000]);
+        let after = meter.now();
+        uncounted(|| drop((other, ours)));
+        let grown = after.live.0 - before.0;
+        // The join handle and its name are ours as well: some hundreds of bytes.
+        assert!((10_000..20_000).contains(&grown), "{grown}");
+        assert!(after.reserved.0 >= after.live.0);
+        drop(block);
+        meter_this_thread(None);
+        assert!(meter.now().live.0 < before.0 + 5_000);
+        assert!(meter.peak().live.0 >= before.0 + 10_000);
+    }
+
+    #[test]
+    fn the_process_is_at_least_as_large_as_what_it_touched() {
+        let block = vec![1u8; 8 << 20];
+        let process = process().expect("Linux tells");
+        assert!(process.resident.0 >= block.len() as u64 && process.peak_resident >= process.resident);
+    }
+}

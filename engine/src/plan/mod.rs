@@ -1,0 +1,127 @@
+//! Planning: what a run will take, whether it fits, what would, and how long it lasts. Nothing here allocates a tensor.
+
+pub mod fit;
+pub mod predict;
+pub mod time;
+
+pub use fit::{Advice, advise, fit};
+pub use predict::predict;
+
+use std::sync::Arc;
+
+use serde::Serialize;
+
+use crate::{
+    bytes::Bytes,
+    experiment::Experiment,
+    memory::{Alive, Categories, Timeline},
+};
+
+/// The highest memory of a run.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Peak {
+    /// Bytes alive: tensors, scratch and the engine's context.
+    pub live: Bytes,
+    /// What the allocator holds for them.
+    pub reserved: Bytes,
+    /// What the operating system sees of the process.
+    pub process: Bytes,
+}
+
+impl Serialize for Peak {
+    /// `{live_bytes, reserved_bytes, process_bytes}`.
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_map([
+            ("live_bytes", self.live.0),
+            ("reserved_bytes", self.reserved.0),
+            ("process_bytes", self.process.0),
+        ])
+    }
+}
+
+/// A pass of the run that has a timeline of its own.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Pass {
+    /// The first optimizer step, in which optimizer state is born.
+    First,
+    /// Every later step.
+    Steady,
+    /// Evaluation on test data.
+    Evaluate,
+}
+
+/// One layer's share.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct LayerRow {
+    /// Path of the layer, such as `block1/conv`.
+    pub path: String,
+    /// Parameters.
+    pub parameters: u64,
+    /// Bytes of its weights, master weights included.
+    pub weight_bytes: u64,
+    /// Bytes of its activations that are alive when the backward pass begins.
+    pub saved_bytes: u64,
+    /// Bytes of its parameter gradients.
+    pub gradient_bytes: u64,
+    /// Bytes of its optimizer state.
+    pub optimizer_bytes: u64,
+    /// Bytes it holds when the run is at its peak.
+    pub peak_bytes: u64,
+}
+
+/// The prediction for one experiment: the dry run of the very steps that will train.
+#[derive(Debug, Clone)]
+pub struct Plan {
+    /// What was planned.
+    pub experiment: Arc<Experiment>,
+    /// The line.
+    pub budget: Bytes,
+    /// The highest memory of the whole run.
+    pub peak: Peak,
+    /// The pass that reaches it.
+    pub peak_pass: Pass,
+    /// Bytes by category at the peak; `slack` is reserved minus live.
+    pub categories_at_peak: Categories,
+    /// What is alive at the peak, largest first.
+    pub alive_at_peak: Vec<Alive>,
+    /// The first step.
+    pub first: Timeline,
+    /// A later step.
+    pub steady: Timeline,
+    /// Evaluation of one batch.
+    pub evaluate: Timeline,
+    /// Layers in forward order.
+    pub layers: Vec<LayerRow>,
+    /// Parameters of the model.
+    pub parameters: u64,
+    /// Optimizer steps of the whole run.
+    pub total_steps: u64,
+    /// Optimizer steps of one epoch.
+    pub steps_per_epoch: u64,
+    /// Predicted seconds of one optimizer step.
+    pub step_secs: f64,
+    /// Seconds the planning took.
+    pub plan_secs: f64,
+}
+
+impl Plan {
+    /// Whether the run stays inside its budget.
+    pub fn fits(&self) -> bool {
+        self.peak.live <= self.budget
+    }
+
+    /// Budget less peak; `None` when the run does not fit.
+    pub fn headroom(&self) -> Option<Bytes> {
+        self.fits().then(|| self.budget - self.peak.live)
+    }
+
+    /// The timeline of a pass.
+    pub fn timeline(&self, pass: Pass) -> &Timeline {
+        match pass {
+            Pass::First => &self.first,
+            Pass::Steady => &self.steady,
+            Pass::Evaluate => &self.evaluate,
+        }
+    }
+}

@@ -1,0 +1,135 @@
+//! What a run tells the outside: ordered events, and the latest value of what changes too often to queue.
+
+use std::sync::Arc;
+
+use crate::{
+    bytes::Bytes,
+    error::Error,
+    plan::{Advice, Peak, Plan},
+};
+
+/// Numbers a run, from 1, for as long as the trainer lives.
+pub type RunId = u64;
+
+/// One optimizer step.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct StepRecord {
+    /// From 1.
+    pub step: u64,
+    /// Mean loss over the effective batch.
+    pub loss: f64,
+    /// Share of the effective batch that was classified right.
+    pub accuracy: f64,
+    /// Learning rate of this step.
+    pub learning_rate: f64,
+    /// Norm of the whole gradient before clipping.
+    pub gradient_norm: f64,
+    /// The loss scale (1 without loss scaling).
+    pub loss_scale: f64,
+    /// The update was skipped because a gradient was not finite (f16 loss scaling).
+    pub skipped: bool,
+    /// Seconds since the run began, pauses excluded.
+    pub at_secs: f64,
+    /// Seconds of this step.
+    pub secs: f64,
+    /// Measured: most bytes alive during this step.
+    pub live: Bytes,
+    /// Measured: most bytes the allocator held during this step.
+    pub reserved: Bytes,
+    /// Measured: resident bytes of the process; read some times a second, the last reading otherwise.
+    pub process: Bytes,
+}
+
+/// A run was refused or ran into its budget.
+#[derive(Debug, Clone)]
+pub struct Refusal {
+    /// Layer, bytes asked, live and budget.
+    pub error: crate::error::BudgetError,
+    /// The nearest changes that fit.
+    pub advice: Vec<Advice>,
+}
+
+/// What a run came to.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct Summary {
+    /// Optimizer steps done.
+    pub steps: u64,
+    /// Seconds, pauses excluded.
+    pub secs: f64,
+    /// Mean loss of the last step.
+    pub train_loss: Option<f64>,
+    /// Accuracy of the last evaluation.
+    pub test_accuracy: Option<f64>,
+    /// Best accuracy of all evaluations.
+    pub best_test_accuracy: Option<f64>,
+    /// Skipped steps (f16 loss scaling).
+    pub skipped_steps: u64,
+    /// From the dry run.
+    pub predicted: Peak,
+    /// From the probe.
+    pub measured: Peak,
+    /// Measured bytes still alive after the run let everything go, less those before it began.
+    pub left_over: Bytes,
+}
+
+/// How a run ended.
+#[derive(Debug, Clone)]
+pub enum Outcome {
+    /// All steps done.
+    Finished,
+    /// The user stopped it.
+    Stopped,
+    /// Refused before anything was allocated, or stopped at the line.
+    OverBudget(Box<Refusal>),
+    /// An error ended it.
+    Failed(Error),
+}
+
+/// What happens in a run, in order.
+#[derive(Debug, Clone)]
+pub enum Event {
+    /// A run begins.
+    Started {
+        /// Its number.
+        run: RunId,
+        /// Its prediction.
+        plan: Arc<Plan>,
+    },
+    /// An optimizer step is done.
+    Step(StepRecord),
+    /// The model was evaluated on the test data.
+    Evaluated {
+        /// After this many steps.
+        step: u64,
+        /// Seconds since the run began, pauses excluded.
+        at_secs: f64,
+        /// Mean loss.
+        loss: f64,
+        /// Share classified right.
+        accuracy: f64,
+    },
+    /// The run waits, or goes on.
+    Paused(bool),
+    /// Something worth the user's eye that does not end the run.
+    Warning(String),
+    /// The run is over and everything it held is given back.
+    Ended {
+        /// Its number.
+        run: RunId,
+        /// How.
+        outcome: Outcome,
+        /// With what.
+        summary: Summary,
+    },
+}
+
+/// The latest of what is drawn but not queued.
+#[derive(Debug, Clone, Default)]
+pub struct Latest {
+    /// The run this belongs to; 0 before the first.
+    pub run: RunId,
+    /// Measured: highest bytes alive during each op of a recent step, by index of the predicted timeline's points.
+    pub measured_step: Arc<[Bytes]>,
+    /// The optimizer step it was measured in.
+    pub measured_in_step: u64,
+}
