@@ -42,6 +42,15 @@ impl Bytes {
         Self(self.0.saturating_sub(other.0))
     }
 
+    /// The shortest text that reads back as exactly these bytes.
+    pub fn exact(self) -> String {
+        let (unit, size) = UNITS
+            .into_iter()
+            .find(|(_, size)| (self.0 as f64 / size * 1000.0).fract() == 0.0 && self.0 as f64 >= *size)
+            .unwrap_or(("B", 1.0));
+        format!("{} {unit}", self.0 as f64 / size)
+    }
+
     /// A signed difference in words: `+12.5 MiB`, `-412 MiB`, `±0 B`.
     pub fn difference(self, from: Self) -> String {
         match self.0.cmp(&from.0) {
@@ -95,17 +104,8 @@ impl FromStr for Bytes {
 
 impl Serialize for Bytes {
     fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.serialize_str(&exact(*self))
+        serializer.serialize_str(&self.exact())
     }
-}
-
-/// The shortest text that reads back as exactly `bytes`.
-fn exact(bytes: Bytes) -> String {
-    let (unit, size) = UNITS
-        .into_iter()
-        .find(|(_, size)| (bytes.0 as f64 / size * 1000.0).fract() == 0.0 && bytes.0 as f64 >= *size)
-        .unwrap_or(("B", 1.0));
-    format!("{} {unit}", bytes.0 as f64 / size)
 }
 
 impl<'de> Deserialize<'de> for Bytes {
@@ -177,7 +177,7 @@ mod tests {
     proptest! {
         #[test]
         fn written_sizes_read_back_exactly(n in 0u64..1 << 52) {
-            prop_assert_eq!(exact(Bytes(n)).parse::<Bytes>().expect("own text"), Bytes(n));
+            prop_assert_eq!(Bytes(n).exact().parse::<Bytes>().expect("own text"), Bytes(n));
         }
     }
 }

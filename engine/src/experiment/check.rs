@@ -1,1 +1,390 @@
 //! What cannot be: impossible experiments, each with what would be valid.
+//!
+//! Owns the rules and the limits. Always holds: an experiment without problems makes no size overflow and leaves at
+//! least one sample to train on and one to test on. Only keys that the chosen kinds use are judged. Refuses nothing
+//! itself: it lists, in the order of the format; whoever asks decides.
+
+use std::fmt::Display;
+
+use crate::{
+    bytes::Bytes,
+    data::Facts,
+    error::Problem,
+    experiment::{Checkpointing, DataKind, Experiment, ModelKind, OptimizerKind, VERSION},
+};
+
+/// The most units of a layer, or filters of a block.
+pub const MAX_WIDTH: usize = 1 << 16;
+/// The most layers or blocks.
+pub const MAX_DEPTH: usize = 1000;
+/// The most samples of one forward pass, and the most passes before an update.
+pub const MAX_BATCH: usize = 1 << 20;
+/// The most samples that are generated.
+pub const MAX_SAMPLES: usize = 1_000_000;
+/// The most steps of a run.
+pub const MAX_STEPS: u64 = 1_000_000_000;
+/// The largest budget.
+pub const MAX_BUDGET: Bytes = Bytes::gib(1 << 20);
+/// The most elements of one tensor: far past any machine, and far below where sizes in bytes overflow.
+const MAX_ELEMENTS: usize = 1 << 42;
+
+/// Everything about `experiment` that cannot be. With `facts`, also what its data rules out.
+pub fn check(experiment: &Experiment, facts: Option<&Facts>) -> Vec<Problem> {
+    let mut list = List(Vec::new());
+    list.top(experiment);
+    list.model(experiment);
+    list.data(experiment);
+    list.batch(experiment, facts);
+    list.optimizer(experiment);
+    list.run(experiment);
+    if list.0.is_empty() {
+        list.image(experiment, facts);
+    }
+    list.0
+}
+
+/// Blocks with a pool each that an image of `side` allows: a pool halves it, and needs two pixels.
+fn pools(side: usize) -> usize {
+    side.max(1).ilog2() as usize
+}
+
+struct List(Vec<Problem>);
+
+impl List {
+    fn add(&mut self, key: &str, message: impl Into<String>, mend: impl Into<String>) {
+        self.0.push(Problem::new(key, message, mend));
+    }
+
+    /// A value outside `low..=high`, NaN included.
+    fn within<T: PartialOrd + Display + Copy>(&mut self, key: &str, value: T, low: T, high: T, what: &str) {
+        if value < low {
+            self.add(key, format!("{value} is not {what}"), format!("write {low} or more"));
+        } else if value > high {
+            self.add(key, format!("{value} is more than {what} may be"), format!("write {high} or less"));
+        } else if !(value >= low) {
+            self.add(key, format!("{value} is not a number"), format!("write one from {low} to {high}"));
+        }
+    }
+
+    /// A number that must be above zero.
+    fn positive(&mut self, key: &str, value: f64, high: f64, what: &str, example: &str) {
+        if value.is_nan() || value <= 0.0 {
+            self.add(key, format!("{value} is not {what}"), format!("write a number above 0, such as {example}"));
+        } else if value > high {
+            self.add(key, format!("{value} is more than {what} may be"), format!("write {high} or less"));
+        }
+    }
+
+    /// A decay: at least 0 and below 1.
+    fn decay(&mut self, key: &str, value: f64, example: &str) {
+        if !(0.0..1.0).contains(&value) {
+            let mend = format!("write a number from 0 up to, but not including, 1, such as {example}");
+            self.add(key, format!("{value} is not a decay"), mend);
+        }
+    }
+
+    fn top(&mut self, e: &Experiment) {
+        match e.version {
+            0 => self.add("version", "there is no version 0", format!("write {VERSION}")),
+            version if version > VERSION => self.add(
+                "version",
+                format!("{version} is newer than this program, which reads version {VERSION}"),
+                "open it with a newer Plimsoll",
+            ),
+            _ => {}
+        }
+        if e.title.contains(['\n', '\r']) {
+            self.add("title", "has more than one line", "write one line, and the rest in the description");
+        }
+        if e.budget == Bytes::ZERO {
+            self.add("budget", "0 B is no budget", "write a size above zero, such as \"64 MiB\"");
+        } else if e.budget > MAX_BUDGET {
+            self.add("budget", format!("{} is more than any device has", e.budget), "write 1024 TiB or less");
+        }
+        if e.device != "cpu" {
+            self.add("device", format!("\"{}\" is not a device that can train", e.device), "write \"cpu\"");
+        }
+        if let Checkpointing::Every(k) = e.checkpointing
+            && !(1..=MAX_DEPTH).contains(&k)
+        {
+            let mend = format!("write every:K with K from 1 to {MAX_DEPTH}, such as \"every:2\"");
+            self.add("checkpointing", format!("every:{k} makes no segments"), mend);
+        }
+    }
+
+    fn model(&mut self, e: &Experiment) {
+        let model = &e.model;
+        self.within("model.width", model.width, 1, MAX_WIDTH, "a width");
+        self.within("model.depth", model.depth, 1, MAX_DEPTH, "a depth");
+        if model.kind == ModelKind::Mlp {
+            return;
+        }
+        self.within("model.kernel", model.kernel, 1, 31, "a kernel");
+        if model.kernel.is_multiple_of(2) && model.kernel > 0 {
+            let (below, above) = (model.kernel - 1, model.kernel + 1);
+            self.add(
+                "model.kernel",
+                format!("{} is even, and an even kernel has no middle", model.kernel),
+                format!("write an odd number, such as {below} or {above}"),
+            );
+        }
+        self.within("model.dense", model.dense, 1, MAX_WIDTH, "a width");
+        if (1..=MAX_WIDTH).contains(&model.width) && (1..=MAX_DEPTH).contains(&model.depth) {
+            let most = 1 + pools(MAX_WIDTH / model.width);
+            if model.depth > most {
+                self.add(
+                    "model.depth",
+                    format!(
+                        "the width doubles from block to block, so block {} would have more than {MAX_WIDTH} filters",
+                        most + 1
+                    ),
+                    format!("write {most} or less, or lower model.width"),
+                );
+            }
+        }
+    }
+
+    fn data(&mut self, e: &Experiment) {
+        let data = &e.data;
+        match data.kind {
+            DataKind::Idx | DataKind::Cifar10 => {
+                if data.path.as_ref().is_none_or(|path| path.as_os_str().is_empty()) {
+                    let what = if data.kind == DataKind::Idx { "the IDX files" } else { "the CIFAR-10 batches" };
+                    self.add("data.path", "is missing", format!("write the folder that holds {what}"));
+                } else if data.path.as_ref().is_some_and(|path| path.to_str().is_none()) {
+                    self.add("data.path", "is not text", "give the folder a name in UTF-8");
+                }
+                return;
+            }
+            DataKind::Shapes => {
+                self.within("data.classes", data.classes, 2, 10, "a number of classes");
+                self.within("data.samples", data.samples, 2, MAX_SAMPLES, "a number of samples");
+            }
+            DataKind::Digits => {}
+        }
+        if !(data.test_fraction > 0.0 && data.test_fraction < 1.0) {
+            let mend = "write a number between 0 and 1, such as 0.2";
+            self.add("data.test_fraction", format!("{} is not a share", data.test_fraction), mend);
+        } else if data.kind == DataKind::Shapes && data.samples >= 2 {
+            let test = data.samples as f64 * data.test_fraction;
+            let train = data.samples as f64 - test;
+            if test < 1.0 || train < 1.0 {
+                let left = if test < 1.0 { "test" } else { "train" };
+                self.add(
+                    "data.test_fraction",
+                    format!("{} of {} samples leaves none to {left} on", data.test_fraction, data.samples),
+                    "move it towards 0.5, or raise data.samples",
+                );
+            }
+        }
+    }
+
+    fn batch(&mut self, e: &Experiment, facts: Option<&Facts>) {
+        let (micro, accumulation) = (e.batch.micro, e.batch.accumulation);
+        self.within("batch.micro", micro, 1, MAX_BATCH, "a batch");
+        self.within("batch.accumulation", accumulation, 1, MAX_BATCH, "a number of micro-batches");
+        let Some(facts) = facts else { return };
+        if facts.train == 0 || facts.test == 0 {
+            let left = if facts.test == 0 { "test" } else { "train" };
+            let mend = "choose data with more samples, or another data.test_fraction";
+            self.add("data.kind", format!("there is no sample to {left} on"), mend);
+        } else if micro > facts.train {
+            self.add(
+                "batch.micro",
+                format!("{micro} is more than the {} samples there are to train on", facts.train),
+                format!("write {} or less", facts.train),
+            );
+        } else if micro.saturating_mul(accumulation) > facts.train {
+            self.add(
+                "batch.accumulation",
+                format!(
+                    "{accumulation} x {micro} = {} samples a step is more than the {} there are to train on",
+                    micro.saturating_mul(accumulation),
+                    facts.train
+                ),
+                format!("write {} or less, or lower batch.micro", facts.train / micro.max(1)),
+            );
+        }
+    }
+
+    fn optimizer(&mut self, e: &Experiment) {
+        let optimizer = &e.optimizer;
+        self.positive("optimizer.learning_rate", optimizer.learning_rate, 1e4, "a learning rate", "0.001");
+        self.within("optimizer.weight_decay", optimizer.weight_decay, 0.0, 1e3, "a weight decay");
+        match optimizer.kind {
+            OptimizerKind::Sgd => {}
+            OptimizerKind::Momentum => self.decay("optimizer.momentum", optimizer.momentum, "0.9"),
+            OptimizerKind::Adamw => {
+                self.decay("optimizer.beta1", optimizer.beta1, "0.9");
+                self.decay("optimizer.beta2", optimizer.beta2, "0.999");
+                self.positive("optimizer.epsilon", optimizer.epsilon, 1.0, "an epsilon", "1e-8");
+            }
+        }
+        self.within("optimizer.clip_norm", optimizer.clip_norm, 0.0, 1e9, "a norm");
+        self.within("optimizer.warmup_steps", optimizer.warmup_steps, 0, MAX_STEPS, "a number of steps");
+    }
+
+    fn run(&mut self, e: &Experiment) {
+        let run = &e.run;
+        if let Some(steps) = run.steps {
+            self.within("run.steps", steps, 1, MAX_STEPS, "a number of steps");
+        }
+        if let Some(epochs) = run.epochs {
+            self.within("run.epochs", epochs, 1, 1_000_000, "a number of epochs");
+        }
+        if run.steps.is_some() && run.epochs.is_some() {
+            self.add("run.epochs", "stands beside run.steps, and a run has one length", "take one of the two out");
+        }
+        self.within("run.seed", run.seed, 0, i64::MAX as u64, "a seed");
+        self.within("run.evaluate_every", run.evaluate_every, 0, MAX_STEPS, "a number of steps");
+    }
+
+    /// What the size of the images rules out. The values are within their limits here.
+    fn image(&mut self, e: &Experiment, facts: Option<&Facts>) {
+        let known = match (facts, e.data.kind) {
+            (Some(facts), _) => Some([facts.height, facts.width, facts.channels]),
+            (None, DataKind::Digits) => Some([8, 8, 1]),
+            (None, DataKind::Shapes | DataKind::Cifar10) => Some([32, 32, 3]),
+            (None, DataKind::Idx) => None,
+        };
+        let Some([height, width, channels]) = known else { return };
+        let (model, side) = (&e.model, height.min(width));
+        let pixels = height.saturating_mul(width);
+        // Elements of the largest activation of one sample, and of the largest weight.
+        let (activation, weight) = match model.kind {
+            ModelKind::Mlp => {
+                let inputs = pixels.saturating_mul(channels);
+                (inputs.max(model.width), inputs.max(model.width).saturating_mul(model.width))
+            }
+            ModelKind::Cnn | ModelKind::Sepcnn => {
+                if model.kernel > side {
+                    self.add(
+                        "model.kernel",
+                        format!("{} is larger than the images, which are {height} x {width}", model.kernel),
+                        format!("write an odd number up to {side}"),
+                    );
+                }
+                let most = pools(side) + usize::from(model.kind == ModelKind::Sepcnn);
+                if model.depth > most {
+                    self.add(
+                        "model.depth",
+                        format!(
+                            "each pool halves the image, and {height} x {width} allows {most} blocks, not {}",
+                            model.depth
+                        ),
+                        format!("write {most} or less"),
+                    );
+                    return;
+                }
+                let filters = model.width << (model.depth - 1);
+                let activation = pixels.saturating_mul(filters);
+                (activation, activation.saturating_mul(model.dense))
+            }
+        };
+        if activation.saturating_mul(e.batch.micro) > MAX_ELEMENTS || weight > MAX_ELEMENTS {
+            self.add(
+                "model.width",
+                format!("with {} samples at once, a tensor would be larger than any device", e.batch.micro),
+                "lower model.width, model.dense or batch.micro",
+            );
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const DIGITS: Facts = Facts { height: 8, width: 8, channels: 1, classes: 10, train: 1438, test: 359 };
+
+    fn problems(change: impl FnOnce(&mut Experiment)) -> Vec<Problem> {
+        let mut experiment = Experiment::default();
+        change(&mut experiment);
+        check(&experiment, Some(&DIGITS))
+    }
+
+    #[track_caller]
+    fn blames(key: &str, change: impl FnOnce(&mut Experiment)) {
+        let found = problems(change);
+        assert_eq!(found.iter().map(|p| p.key.as_str()).collect::<Vec<_>>(), [key], "{found:?}");
+        assert!(!found[0].mend.is_empty());
+    }
+
+    #[test]
+    fn the_default_has_no_problem() {
+        assert_eq!(problems(|_| {}), []);
+    }
+
+    #[test]
+    fn each_impossible_value_is_blamed_on_its_key() {
+        blames("version", |e| e.version = 2);
+        blames("budget", |e| e.budget = Bytes(0));
+        blames("budget", |e| e.budget = Bytes(u64::MAX));
+        blames("device", |e| e.device = "toaster".to_owned());
+        blames("checkpointing", |e| e.checkpointing = Checkpointing::Every(0));
+        blames("model.width", |e| e.model.width = 0);
+        blames("model.width", |e| e.model.width = usize::MAX);
+        blames("model.depth", |e| e.model.depth = 1001);
+        blames("batch.micro", |e| e.batch.micro = 0);
+        blames("batch.micro", |e| e.batch.micro = 1439);
+        blames("batch.accumulation", |e| e.batch.accumulation = 23);
+        blames("data.path", |e| e.data.kind = DataKind::Idx);
+        blames("data.test_fraction", |e| e.data.test_fraction = 1.0);
+        blames("data.test_fraction", |e| e.data.test_fraction = f64::NAN);
+        blames("optimizer.learning_rate", |e| e.optimizer.learning_rate = 0.0);
+        blames("optimizer.learning_rate", |e| e.optimizer.learning_rate = f64::NAN);
+        blames("optimizer.weight_decay", |e| e.optimizer.weight_decay = f64::NAN);
+        blames("optimizer.beta1", |e| e.optimizer.beta1 = 1.0);
+        blames("optimizer.epsilon", |e| e.optimizer.epsilon = 0.0);
+        blames("optimizer.clip_norm", |e| e.optimizer.clip_norm = -1.0);
+        blames("run.steps", |e| e.run.steps = Some(0));
+        blames("run.epochs", |e| (e.run.steps, e.run.epochs) = (Some(1), Some(1)));
+        blames("run.seed", |e| e.run.seed = u64::MAX);
+    }
+
+    #[test]
+    fn a_key_that_the_kinds_do_not_use_is_not_judged() {
+        let found = problems(|e| {
+            e.model.kernel = 4;
+            e.data.classes = 0;
+            e.optimizer.momentum = 7.0;
+        });
+        assert_eq!(found, []);
+    }
+
+    #[test]
+    fn the_image_bounds_the_blocks_and_the_kernel() {
+        for (kind, depth, right) in [
+            (ModelKind::Cnn, 3, true),
+            (ModelKind::Cnn, 4, false),
+            (ModelKind::Sepcnn, 4, true),
+            (ModelKind::Sepcnn, 5, false),
+        ] {
+            let found = problems(|e| (e.model.kind, e.model.width, e.model.depth) = (kind, 8, depth));
+            assert_eq!(found.is_empty(), right, "{kind:?} {depth}: {found:?}");
+        }
+        blames("model.kernel", |e| (e.model.kind, e.model.kernel) = (ModelKind::Cnn, 9));
+        blames("model.kernel", |e| (e.model.kind, e.model.kernel) = (ModelKind::Cnn, 4));
+        blames("model.depth", |e| (e.model.kind, e.model.width, e.model.depth) = (ModelKind::Cnn, 40_000, 2));
+    }
+
+    #[test]
+    fn the_largest_values_together_are_refused_rather_than_overflow() {
+        let found = check(
+            &Experiment {
+                data: crate::experiment::Data { kind: DataKind::Shapes, ..Default::default() },
+                model: crate::experiment::Model {
+                    kind: ModelKind::Cnn,
+                    width: MAX_WIDTH,
+                    depth: 1,
+                    kernel: 31,
+                    dense: MAX_WIDTH,
+                },
+                batch: crate::experiment::Batch { micro: MAX_BATCH, accumulation: 1 },
+                ..Default::default()
+            },
+            None,
+        );
+        assert_eq!(found[0].key, "model.width");
+    }
+}

@@ -5,6 +5,7 @@
 
 pub mod check;
 pub mod preset;
+mod schema;
 
 use std::{fmt, path::PathBuf, str::FromStr};
 

@@ -1,0 +1,288 @@
+//! Reading, writing and setting, and every kind of mistake.
+
+use std::path::PathBuf;
+
+use proptest::prelude::*;
+
+use super::*;
+use crate::experiment::{
+    Batch, Checkpointing, Data, Model, ModelKind, Optimizer, OptimizerKind, Precision, Run, Schedule,
+};
+
+/// The answer to a preset with a mistake in it.
+#[track_caller]
+fn answer(text: &str) -> String {
+    parse(text, "x.toml").expect_err("a mistake").to_string()
+}
+
+#[track_caller]
+fn answers(text: &str, place: &str, parts: &[&str]) {
+    let answer = answer(text);
+    assert!(answer.starts_with(&format!("x.toml ({place}): ")), "{answer}");
+    for part in parts {
+        assert!(answer.contains(part), "no {part:?} in {answer}");
+    }
+}
+
+#[test]
+fn an_impossible_value_is_answered_with_place_and_mend() {
+    assert_eq!(
+        answer("version = 1\n\n[batch]\nmicro = 0\n"),
+        "x.toml (line 4, column 1): batch.micro: 0 is not a batch; write 1 or more"
+    );
+    answers("budget = 0", "line 1, column 1", &["budget: 0 B is no budget"]);
+}
+
+#[test]
+fn an_unknown_key_is_answered_with_the_one_that_was_meant() {
+    answers(
+        "[batch]\nmirco = 3",
+        "line 2, column 1",
+        &["batch.mirco: there is no such key; did you mean batch.micro? The keys of [batch] are micro, accumulation"],
+    );
+    answers("micro = 3", "line 1, column 1", &["did you mean batch.micro?"]);
+    answers("[modle]\nkind = \"mlp\"", "line 1, column 2", &["did you mean model?"]);
+    answers("[zzzz]", "line 1, column 2", &["the keys of the top are version, title"]);
+}
+
+#[test]
+fn a_wrong_type_is_answered_with_the_right_one() {
+    answers("[batch]\nmicro = \"64\"", "line 2, column 1", &["\"64\" is text", "write a whole number"]);
+    answers("[batch]\nmicro = 6.5", "line 2, column 1", &["6.5 does not fit", "write a whole number"]);
+    answers("[batch]\nmicro = -1", "line 2, column 1", &["-1 does not fit", "write a whole number"]);
+    answers("precision = 16", "line 1, column 1", &["write one of \"f32\", \"bf16-mixed\""]);
+    answers("precision = \"bf16mixed\"", "line 1, column 1", &["did you mean \"bf16-mixed\"?"]);
+    answers("checkpointing = \"every:0\"", "line 1, column 1", &["every:K"]);
+    answers("budget = \"lots\"", "line 1, column 1", &["512 MiB"]);
+    answers("batch = 64", "line 1, column 1", &["is a group", "micro, accumulation"]);
+    answers("[precision]", "line 1, column 2", &["is one value, not a group"]);
+    answers("[[batch]]\nmicro = 1", "line 1, column 3", &["is a group"]);
+    answers("title = [1]", "line 1, column 1", &["a list", "text in double quotes"]);
+    answers("[optimizer]\nlearning_rate = true", "line 2, column 1", &["yes or no", "0.001"]);
+}
+
+#[test]
+fn broken_text_is_answered_with_its_place() {
+    answers("version = 1\ntitle = \"open", "line 2, column 14", &["a line is `key = value`"]);
+    answers("title = \"a\"\ntitle = \"b\"", "line 2, column 1", &["duplicate"]);
+    answers("precision = bf16", "line 1, column 13", &["double quotes"]);
+}
+
+#[test]
+fn every_mistake_of_a_file_is_answered_in_its_order() {
+    let answer = answer("budget = true\n[batch]\nmicro = \"a\"\n[run]\nsede = 1\n");
+    let lines: Vec<&str> = answer.lines().collect();
+    assert_eq!(lines.len(), 3, "{answer}");
+    for (line, place) in lines.iter().zip(["line 1,", "line 3,", "line 5,"]) {
+        assert!(line.starts_with(&format!("x.toml ({place}")), "{line}");
+    }
+}
+
+#[test]
+fn a_newer_version_is_the_only_thing_said() {
+    let answer = answer("version = 2\nnovel = 1\n");
+    assert!(answer.contains("2 is newer than this program") && answer.lines().count() == 1, "{answer}");
+}
+
+#[test]
+fn steps_and_epochs_exclude_each_other() {
+    answers("[run]\nsteps = 5\nepochs = 5", "line 3, column 1", &["take one of the two out"]);
+}
+
+#[test]
+fn what_the_chosen_kinds_do_not_use_is_not_written() {
+    let text = to_text(&Experiment {
+        optimizer: Optimizer { kind: OptimizerKind::Sgd, ..Default::default() },
+        ..Default::default()
+    });
+    for key in ["kernel", "dense", "classes", "samples", "path", "momentum", "beta1", "epsilon", "epochs"] {
+        assert!(!text.contains(&format!("{key} =")), "{key} in {text}");
+    }
+    assert!(text.starts_with("version = 1\ntitle = \"Untitled\"\nbudget = \"64 MiB\"\ndevice = \"cpu\"\n"), "{text}");
+}
+
+#[test]
+fn a_long_description_is_wrapped_and_reads_back() {
+    let words = "What to look at: the stack grows forward and falls backward. ".repeat(8);
+    let experiment = Experiment { description: words.trim_end().to_owned(), ..Default::default() };
+    let text = to_text(&experiment);
+    assert!(text.lines().all(|line| line.chars().count() <= 102), "{text}");
+    assert_eq!(parse(&text, "x.toml").expect("own text"), experiment);
+}
+
+#[test]
+fn set_takes_toml_and_bare_words() {
+    let mut e = Experiment::default();
+    for assignment in [
+        "precision=bf16-mixed",
+        "budget=8GiB",
+        "batch.micro = 32",
+        "optimizer.learning_rate=1",
+        "checkpointing=every:2",
+        "title=\"in quotes\"",
+        "run.epochs=3",
+        "run.steps=7",
+    ] {
+        set(&mut e, assignment).expect(assignment);
+    }
+    assert_eq!((e.precision, e.budget, e.batch.micro), (Precision::Bf16Mixed, Bytes::gib(8), 32));
+    assert_eq!((e.checkpointing, e.title.as_str()), (Checkpointing::Every(2), "in quotes"));
+    assert_eq!((e.run.steps, e.run.epochs), (Some(7), None));
+    for (wrong, part) in [
+        ("batch.micro", "key=value"),
+        ("micro=3", "did you mean batch.micro?"),
+        ("batch.mirco=3", "did you mean batch.micro?"),
+        ("batch=3", "name one of its keys: micro, accumulation"),
+        ("batch.micro=many", "write a whole number"),
+        ("precision=f31", "did you mean \"f32\"?"),
+    ] {
+        let problem = set(&mut e, wrong).expect_err(wrong).to_string();
+        assert!(problem.contains(part), "{problem}");
+    }
+}
+
+#[test]
+fn files_that_are_no_presets_are_refused_by_name() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("x.toml");
+    let said = |path: &Path| read(path).expect_err("refused").to_string();
+    assert!(said(&path).contains("no such file"));
+    assert!(said(folder.path()).contains("is a folder"));
+    fs::write(&path, "#".repeat(MAX_BYTES as usize + 1)).expect("written");
+    assert!(said(&path).contains("larger than 1.00 MiB"));
+    fs::write(&path, b"title = \"\xff\"").expect("written");
+    assert!(said(&path).contains("(byte 9): is not UTF-8"));
+}
+
+#[test]
+fn a_failed_save_leaves_the_old_file_whole() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("x.toml");
+    let good = Experiment::default();
+    write(&path, &good).expect("written");
+    assert_eq!(read(&path).expect("read"), good);
+
+    let bad = Experiment { budget: Bytes(0), ..Default::default() };
+    assert!(write(&path, &bad).is_err());
+    let mut locked = fs::metadata(&path).expect("there").permissions();
+    locked.set_readonly(true);
+    fs::set_permissions(&path, locked).expect("set");
+    let other = Experiment { title: "Other".to_owned(), ..Default::default() };
+    assert!(write(&path, &other).expect_err("locked").to_string().contains("write-protected"));
+    assert_eq!(read(&path).expect("read"), good);
+
+    let nowhere = folder.path().join("none").join("x.toml");
+    assert!(write(&nowhere, &other).expect_err("no folder").to_string().contains("no such file or folder"));
+    let left: Vec<_> = fs::read_dir(folder.path()).expect("listed").collect();
+    assert_eq!(left.len(), 1, "nothing lies beside it: {left:?}");
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn a_full_disk_is_said_to_be_full() {
+    // Every write to this device fails as on a full disk.
+    let error = write_whole(Path::new("/dev/full"), "text").expect_err("full");
+    assert_eq!(reason(&error), "the disk is full");
+}
+
+prop_compose! {
+    fn models()(kind in prop_oneof![Just(ModelKind::Mlp), Just(ModelKind::Cnn), Just(ModelKind::Sepcnn)],
+        width in 1usize..512, depth in 1usize..4, kernel in prop_oneof![Just(1usize), Just(3), Just(5)],
+        dense in 1usize..512) -> Model {
+        Model { kind, width, depth, kernel, dense }
+    }
+}
+
+prop_compose! {
+    fn sources()(kind in prop_oneof![Just(DataKind::Digits), Just(DataKind::Shapes), Just(DataKind::Idx)],
+        path in "[^\\x00]{1,20}", classes in 2usize..=10, samples in 3000usize..10_000,
+        test_fraction in 0.01..0.5f64) -> Data {
+        let path = (kind == DataKind::Idx).then(|| PathBuf::from(path));
+        Data { kind, path, classes, samples, test_fraction }
+    }
+}
+
+prop_compose! {
+    fn optimizers()(
+        kind in prop_oneof![Just(OptimizerKind::Sgd), Just(OptimizerKind::Momentum), Just(OptimizerKind::Adamw)],
+        learning_rate in 1e-12..1e3f64, weight_decay in 0.0..1.0f64, momentum in 0.0..0.999f64,
+        beta1 in 0.0..0.999f64, beta2 in 0.0..0.999f64, epsilon in 1e-300..1.0f64, clip_norm in 0.0..1e8f64,
+        warmup_steps in 0u64..1000, schedule in prop_oneof![Just(Schedule::Constant), Just(Schedule::Cosine)])
+        -> Optimizer {
+        Optimizer {
+            kind, learning_rate, weight_decay, momentum, beta1, beta2, epsilon, clip_norm, warmup_steps, schedule,
+        }
+    }
+}
+
+prop_compose! {
+    fn experiments()(title in "[^\r\n]{0,40}", description in "(?s)([ \t\n\"\\\\a-z]|.){0,400}",
+        budget in 1u64..1 << 50, precision in 0usize..5,
+        checkpointing in prop_oneof![Just(Checkpointing::None), Just(Checkpointing::Blocks),
+            (1usize..9).prop_map(Checkpointing::Every)],
+        model in models(), data in sources(), micro in 1usize..64, accumulation in 1usize..8,
+        optimizer in optimizers(), length in prop::option::of((any::<bool>(), 1u64..1000)),
+        seed in 0u64..=i64::MAX as u64, evaluate_every in 0u64..100) -> Experiment {
+        let (steps, epochs) = match length {
+            None => (None, None),
+            Some((true, n)) => (Some(n), None),
+            Some((false, n)) => (None, Some(n)),
+        };
+        Experiment {
+            title, description, budget: Bytes(budget), precision: Precision::ALL[precision], checkpointing, model,
+            data, batch: Batch { micro, accumulation }, optimizer,
+            run: Run { steps, epochs, seed, evaluate_every }, ..Default::default()
+        }
+    }
+}
+
+/// The experiment with every key that its kinds do not use at its default.
+fn used(e: &Experiment) -> Experiment {
+    let (mut from, mut to) = (e.clone(), Experiment::default());
+    for key in KEYS.iter().filter(|key| is_used(e, key)) {
+        let (Some(from), Some(to)) = (slot(&mut from, key), slot(&mut to, key)) else { continue };
+        match (from, to) {
+            (Slot::Count(from), Slot::Count(to)) => *to = *from,
+            (Slot::Number(from), Slot::Number(to)) => *to = *from,
+            (Slot::Steps(from), Slot::Steps(to)) => *to = *from,
+            (Slot::MaybeSteps(from), Slot::MaybeSteps(to)) => *to = *from,
+            (Slot::Text(from), Slot::Text(to)) => to.clone_from(from),
+            (Slot::Path(from), Slot::Path(to)) => to.clone_from(from),
+            (Slot::Size(from), Slot::Size(to)) => *to = *from,
+            (Slot::Checkpointing(from), Slot::Checkpointing(to)) => *to = *from,
+            (Slot::Word(from), Slot::Word(mut to)) => assert!(to.choose(from.now())),
+            _ => {}
+        }
+    }
+    to
+}
+
+proptest! {
+    #[test]
+    fn a_valid_experiment_written_reads_back_equal(experiment in experiments()) {
+        prop_assume!(check(&experiment, None).is_empty());
+        let text = to_text(&experiment);
+        match parse(&text, "x.toml") {
+            Ok(read) => prop_assert_eq!(read, used(&experiment)),
+            Err(error) => prop_assert!(false, "{}\n{}", error, text),
+        }
+    }
+
+    #[test]
+    fn mutated_text_never_panics(at in any::<prop::sample::Index>(), junk in "(?s).{0,8}", cut in 0usize..30) {
+        let mut chars: Vec<char> = to_text(&Experiment::default()).chars().collect();
+        let at = at.index(chars.len());
+        let end = (at + cut).min(chars.len());
+        chars.splice(at..end, junk.chars());
+        let text: String = chars.into_iter().collect();
+        if let Ok(experiment) = parse(&text, "x.toml") {
+            prop_assert!(check(&experiment, None).is_empty());
+        }
+    }
+
+    #[test]
+    fn any_text_at_all_never_panics(text in "(?s).{0,200}", assignment in "(?s).{0,40}") {
+        let _ = parse(&text, "x.toml");
+        let _ = set(&mut Experiment::default(), &assignment);
+    }
+}

@@ -1,0 +1,220 @@
+//! The keys of the preset format: their order, their types, and which of them an experiment uses.
+//!
+//! Owns the one table that reading, writing and setting go by, so that no key can be read and not written. Always
+//! holds: every name in [`KEYS`] has a [`slot`]. Refuses nothing: values are judged in `preset` (types) and `check`
+//! (sense).
+
+use std::path::PathBuf;
+
+use crate::{
+    bytes::Bytes,
+    experiment::{Checkpointing, DataKind, Experiment, ModelKind, OptimizerKind, Precision, Schedule},
+};
+
+/// Every key, in the order it is written. A dot parts the group from the key in it.
+pub(super) const KEYS: &[&str] = &[
+    "version",
+    "title",
+    "description",
+    "budget",
+    "device",
+    "precision",
+    "checkpointing",
+    "model.kind",
+    "model.width",
+    "model.depth",
+    "model.kernel",
+    "model.dense",
+    "data.kind",
+    "data.path",
+    "data.classes",
+    "data.samples",
+    "data.test_fraction",
+    "batch.micro",
+    "batch.accumulation",
+    "optimizer.kind",
+    "optimizer.learning_rate",
+    "optimizer.weight_decay",
+    "optimizer.momentum",
+    "optimizer.beta1",
+    "optimizer.beta2",
+    "optimizer.epsilon",
+    "optimizer.clip_norm",
+    "optimizer.warmup_steps",
+    "optimizer.schedule",
+    "run.steps",
+    "run.epochs",
+    "run.seed",
+    "run.evaluate_every",
+];
+
+/// The field behind a key.
+pub(super) enum Slot<'a> {
+    Version(&'a mut u32),
+    Count(&'a mut usize),
+    Number(&'a mut f64),
+    Steps(&'a mut u64),
+    MaybeSteps(&'a mut Option<u64>),
+    Text(&'a mut String),
+    Path(&'a mut Option<PathBuf>),
+    Size(&'a mut Bytes),
+    Checkpointing(&'a mut Checkpointing),
+    Word(Box<dyn Word + 'a>),
+}
+
+/// A field that is one of a few words.
+pub(super) trait Word {
+    /// The words it may be.
+    fn words(&self) -> Vec<&'static str>;
+    /// The word it is.
+    fn now(&self) -> &'static str;
+    /// Makes it `word`; false when that is none of the words.
+    fn choose(&mut self, word: &str) -> bool;
+}
+
+struct Choice<'a, T: 'static> {
+    field: &'a mut T,
+    table: &'static [(&'static str, T)],
+}
+
+impl<T: Copy + PartialEq> Word for Choice<'_, T> {
+    fn words(&self) -> Vec<&'static str> {
+        self.table.iter().map(|(word, _)| *word).collect()
+    }
+
+    fn now(&self) -> &'static str {
+        self.table.iter().find(|(_, value)| value == self.field).map_or("", |(word, _)| *word)
+    }
+
+    fn choose(&mut self, word: &str) -> bool {
+        let found = self.table.iter().find(|(known, _)| *known == word);
+        if let Some((_, value)) = found {
+            *self.field = *value;
+        }
+        found.is_some()
+    }
+}
+
+const MODELS: &[(&str, ModelKind)] = &[("mlp", ModelKind::Mlp), ("cnn", ModelKind::Cnn), ("sepcnn", ModelKind::Sepcnn)];
+const DATA: &[(&str, DataKind)] = &[
+    ("digits", DataKind::Digits),
+    ("shapes", DataKind::Shapes),
+    ("idx", DataKind::Idx),
+    ("cifar10", DataKind::Cifar10),
+];
+const OPTIMIZERS: &[(&str, OptimizerKind)] =
+    &[("sgd", OptimizerKind::Sgd), ("momentum", OptimizerKind::Momentum), ("adamw", OptimizerKind::Adamw)];
+const SCHEDULES: &[(&str, Schedule)] = &[("constant", Schedule::Constant), ("cosine", Schedule::Cosine)];
+const PRECISIONS: &[(&str, Precision)] = &[
+    ("f32", Precision::F32),
+    ("bf16-mixed", Precision::Bf16Mixed),
+    ("f16-mixed", Precision::F16Mixed),
+    ("bf16", Precision::Bf16),
+    ("f64", Precision::F64),
+];
+
+fn word<'a, T: Copy + PartialEq>(field: &'a mut T, table: &'static [(&'static str, T)]) -> Slot<'a> {
+    Slot::Word(Box::new(Choice { field, table }))
+}
+
+/// The field behind `key`; `None` for a name that is no key.
+pub(super) fn slot<'a>(e: &'a mut Experiment, key: &str) -> Option<Slot<'a>> {
+    Some(match key {
+        "version" => Slot::Version(&mut e.version),
+        "title" => Slot::Text(&mut e.title),
+        "description" => Slot::Text(&mut e.description),
+        "budget" => Slot::Size(&mut e.budget),
+        "device" => Slot::Text(&mut e.device),
+        "precision" => word(&mut e.precision, PRECISIONS),
+        "checkpointing" => Slot::Checkpointing(&mut e.checkpointing),
+        "model.kind" => word(&mut e.model.kind, MODELS),
+        "model.width" => Slot::Count(&mut e.model.width),
+        "model.depth" => Slot::Count(&mut e.model.depth),
+        "model.kernel" => Slot::Count(&mut e.model.kernel),
+        "model.dense" => Slot::Count(&mut e.model.dense),
+        "data.kind" => word(&mut e.data.kind, DATA),
+        "data.path" => Slot::Path(&mut e.data.path),
+        "data.classes" => Slot::Count(&mut e.data.classes),
+        "data.samples" => Slot::Count(&mut e.data.samples),
+        "data.test_fraction" => Slot::Number(&mut e.data.test_fraction),
+        "batch.micro" => Slot::Count(&mut e.batch.micro),
+        "batch.accumulation" => Slot::Count(&mut e.batch.accumulation),
+        "optimizer.kind" => word(&mut e.optimizer.kind, OPTIMIZERS),
+        "optimizer.learning_rate" => Slot::Number(&mut e.optimizer.learning_rate),
+        "optimizer.weight_decay" => Slot::Number(&mut e.optimizer.weight_decay),
+        "optimizer.momentum" => Slot::Number(&mut e.optimizer.momentum),
+        "optimizer.beta1" => Slot::Number(&mut e.optimizer.beta1),
+        "optimizer.beta2" => Slot::Number(&mut e.optimizer.beta2),
+        "optimizer.epsilon" => Slot::Number(&mut e.optimizer.epsilon),
+        "optimizer.clip_norm" => Slot::Number(&mut e.optimizer.clip_norm),
+        "optimizer.warmup_steps" => Slot::Steps(&mut e.optimizer.warmup_steps),
+        "optimizer.schedule" => word(&mut e.optimizer.schedule, SCHEDULES),
+        "run.steps" => Slot::MaybeSteps(&mut e.run.steps),
+        "run.epochs" => Slot::MaybeSteps(&mut e.run.epochs),
+        "run.seed" => Slot::Steps(&mut e.run.seed),
+        "run.evaluate_every" => Slot::Steps(&mut e.run.evaluate_every),
+        _ => return None,
+    })
+}
+
+/// Whether the kinds that `e` chooses make use of `key`.
+pub(super) fn is_used(e: &Experiment, key: &str) -> bool {
+    match key {
+        "model.kernel" | "model.dense" => e.model.kind != ModelKind::Mlp,
+        "data.path" => matches!(e.data.kind, DataKind::Idx | DataKind::Cifar10),
+        "data.classes" | "data.samples" => e.data.kind == DataKind::Shapes,
+        "data.test_fraction" => matches!(e.data.kind, DataKind::Digits | DataKind::Shapes),
+        "optimizer.momentum" => e.optimizer.kind == OptimizerKind::Momentum,
+        "optimizer.beta1" | "optimizer.beta2" | "optimizer.epsilon" => e.optimizer.kind == OptimizerKind::Adamw,
+        _ => true,
+    }
+}
+
+/// The keys of a group (`""` for the top), and the groups themselves at the top.
+pub(super) fn names_in(group: &str) -> Vec<&'static str> {
+    let mut names: Vec<&str> = KEYS
+        .iter()
+        .filter_map(|key| match key.split_once('.') {
+            None => group.is_empty().then_some(*key),
+            Some((of, name)) if of == group => Some(name),
+            Some((of, _)) => group.is_empty().then_some(of),
+        })
+        .collect();
+    names.dedup();
+    names
+}
+
+/// Whether `name` is a group.
+pub(super) fn is_group(name: &str) -> bool {
+    KEYS.iter().any(|key| key.split_once('.').is_some_and(|(group, _)| group == name))
+}
+
+/// The name in `known` that `typed` was probably meant to be.
+pub(super) fn nearest<'a>(typed: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+    known
+        .into_iter()
+        .map(|name| (strsim::normalized_damerau_levenshtein(&typed.to_lowercase(), name), name))
+        .filter(|(likeness, _)| *likeness >= 0.5)
+        .max_by(|a, b| a.0.total_cmp(&b.0))
+        .map(|(_, name)| name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_key_has_a_field() {
+        let mut experiment = Experiment::default();
+        for key in KEYS {
+            assert!(slot(&mut experiment, key).is_some(), "{key}");
+        }
+    }
+
+    #[test]
+    fn a_slip_of_the_finger_finds_its_key() {
+        assert_eq!(nearest("mirco", names_in("batch")), Some("micro"));
+        assert_eq!(nearest("modle", names_in("")), Some("model"));
+        assert_eq!(nearest("zzzz", names_in("")), None);
+    }
+}
