@@ -1,8 +1,27 @@
 //! Data: sources, the split, and the loader thread that prepares batches.
+//!
+//! Owns everything between a choice of data and a batch of host numbers; no tensor and no device is touched here.
+//! Always holds: the same choice and seed give the same samples, the same split and the same order; a training sample
+//! is never a test sample. Refuses: files that are not exactly what their format says, before anything is allocated on
+//! their word.
+
+mod cifar10;
+mod dataset;
+mod digits;
+mod file;
+mod idx;
+mod loader;
+mod shapes;
+
+pub use dataset::{Dataset, Split};
+pub use loader::{Batch, HostBatch, Loader};
+pub use shapes::MAX_SAMPLES;
+
+use std::path::Path;
 
 use crate::{
-    error::Result,
-    experiment::{Data, Run},
+    error::{Problem, Result},
+    experiment::{Data, DataKind, Run},
 };
 
 /// What a model must know of its data.
@@ -22,11 +41,80 @@ pub struct Facts {
     pub test: usize,
 }
 
+impl Facts {
+    /// Numbers in one image.
+    pub fn pixels(&self) -> usize {
+        self.height * self.width * self.channels
+    }
+
+    /// Optimizer steps in one pass over the training data; the samples left over sit out. 0 when the data is smaller
+    /// than one effective batch.
+    pub fn steps_per_epoch(&self, effective_batch: usize) -> u64 {
+        self.train.checked_div(effective_batch).unwrap_or(0) as u64
+    }
+}
+
 /// The facts of a choice of data, from headers and sizes alone: nothing is generated or read whole.
 ///
 /// # Errors
-/// Files that are missing, unreadable or not what their format says.
+/// Files that are missing, unreadable or not what their format says; a choice that cannot be.
 pub fn facts(data: &Data, run: &Run) -> Result<Facts> {
-    let _ = (data, run);
-    Err(crate::Error::Device("no data".to_owned()))
+    // The seed decides which samples are held out, never how many.
+    let _ = run;
+    match data.kind {
+        DataKind::Digits => digits::facts(data),
+        DataKind::Shapes => shapes::facts(data),
+        DataKind::Idx => idx::facts(folder(data)?),
+        DataKind::Cifar10 => cifar10::facts(folder(data)?),
+    }
+}
+
+/// The folder that was chosen.
+fn folder(data: &Data) -> Result<&Path> {
+    let chosen = data.path.as_deref().filter(|path| !path.as_os_str().is_empty());
+    Ok(chosen.ok_or_else(|| {
+        Problem::new("data.path", "no folder is chosen", "choose the folder that holds the data files")
+    })?)
+}
+
+/// How many of `total` samples are for training and how many for testing: at least one each.
+fn divide(total: usize, test_fraction: f64) -> Result<(usize, usize)> {
+    if !(test_fraction > 0.0 && test_fraction < 1.0) {
+        let message = format!("{test_fraction} of the samples cannot be held out");
+        return Err(Problem::new("data.test_fraction", message, "use more than 0 and less than 1, such as 0.2").into());
+    }
+    let test = ((total as f64 * test_fraction).round() as usize).clamp(1, total - 1);
+    Ok((total - test, test))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Error;
+
+    #[test]
+    fn facts_of_what_ships_need_no_file() {
+        let facts = facts(&Data::default(), &Run::default()).expect("the digits ship");
+        assert_eq!(facts, Facts { height: 8, width: 8, channels: 1, classes: 10, train: 1438, test: 359 });
+        assert_eq!((facts.pixels(), facts.steps_per_epoch(64), facts.steps_per_epoch(1439)), (64, 22, 0));
+        assert_eq!(facts.steps_per_epoch(0), 0);
+    }
+
+    #[test]
+    fn impossible_choices_name_their_key() {
+        let key = |data: Data| match super::facts(&data, &Run::default()) {
+            Err(Error::Experiment(problem)) => problem.key,
+            other => panic!("{other:?}"),
+        };
+        for test_fraction in [0.0, 1.0, -0.5, 2.0, f64::NAN, f64::INFINITY] {
+            assert_eq!(key(Data { test_fraction, ..Data::default() }), "data.test_fraction");
+        }
+        let shapes = Data { kind: DataKind::Shapes, ..Data::default() };
+        assert_eq!(key(Data { classes: 1, ..shapes.clone() }), "data.classes");
+        assert_eq!(key(Data { classes: 11, ..shapes.clone() }), "data.classes");
+        assert_eq!(key(Data { samples: 9, ..shapes.clone() }), "data.samples");
+        assert_eq!(key(Data { samples: MAX_SAMPLES + 1, ..shapes }), "data.samples");
+        assert_eq!(key(Data { kind: DataKind::Idx, ..Data::default() }), "data.path");
+        assert_eq!(key(Data { kind: DataKind::Cifar10, path: Some("".into()), ..Data::default() }), "data.path");
+    }
 }

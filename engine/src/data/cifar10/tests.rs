@@ -1,0 +1,103 @@
+//! Good folders with any of the training files, and bad ones.
+
+use std::fs;
+
+use proptest::prelude::*;
+use tempfile::TempDir;
+
+use super::*;
+use crate::{
+    data::{Dataset, Split},
+    experiment::{Data, DataKind, Run},
+};
+
+fn batch(count: usize) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    for i in 0..count {
+        bytes.push((i % 10) as u8);
+        bytes.extend((0..3 * PLANE).map(|k| (k / PLANE * 100 + k % PLANE % 50 + i) as u8));
+    }
+    bytes
+}
+
+fn folder(files: &[(&str, Vec<u8>)]) -> TempDir {
+    let folder = tempfile::tempdir().expect("a folder");
+    for (name, bytes) in files {
+        fs::write(folder.path().join(name), bytes).expect("a writable folder");
+    }
+    folder
+}
+
+fn open_set(folder: &TempDir) -> Result<Dataset> {
+    let data = Data { kind: DataKind::Cifar10, path: Some(folder.path().to_owned()), ..Data::default() };
+    Dataset::open(&data, &Run::default())
+}
+
+#[test]
+fn any_of_the_training_files_will_do_and_planes_become_pixels() {
+    let good = folder(&[("data_batch_2.bin", batch(7)), ("data_batch_5.bin", batch(4)), ("test_batch.bin", batch(3))]);
+    let expected = Facts { height: 32, width: 32, channels: 3, classes: 10, train: 11, test: 3 };
+    assert_eq!(super::facts(good.path()).expect("good"), expected);
+    let set = open_set(&good).expect("good");
+    assert_eq!(set.facts(), &expected);
+    assert_eq!((set.label(Split::Train, 6), set.label(Split::Train, 7), set.label(Split::Test, 2)), (6, 0, 2));
+    assert_eq!(set.pixels(Split::Train, 1)[..6], [1, 101, 201, 2, 102, 202]);
+}
+
+#[test]
+fn what_is_missing_is_named() {
+    for (files, name) in [
+        (vec![("test_batch.bin", batch(1))], "no data_batch_1.bin"),
+        (vec![("data_batch_1.bin", batch(1))], "no test_batch.bin"),
+    ] {
+        let error = open_set(&folder(&files)).expect_err("a file is missing").to_string();
+        assert!(error.contains(name) && error.contains("choose the folder cifar-10-batches-bin"), "{error}");
+    }
+}
+
+#[test]
+fn every_damage_names_the_file_the_record_and_the_mend() {
+    let mut relabelled = batch(4);
+    relabelled[2 * RECORD] = 10;
+    let cases: [(Vec<u8>, &str); 5] = [
+        (vec![], "record 0, byte 0): 0 bytes where a record has 3073"),
+        (batch(4)[..2 * RECORD + 100].to_vec(), "record 2, byte 6146): 100 bytes where a record has 3073"),
+        ([batch(4), vec![1]].concat(), "record 4, byte 12292): 1 bytes where"),
+        (relabelled, "record 2, byte 6146): class 10"),
+        ([vec![0x1f, 0x8b], batch(1)[2..].to_vec()].concat(), "this is gzip; unpack it first"),
+    ];
+    for (bytes, expected) in cases {
+        let bad = folder(&[("data_batch_1.bin", batch(2)), ("data_batch_3.bin", bytes), ("test_batch.bin", batch(2))]);
+        let error = open_set(&bad).expect_err("a bad file").to_string();
+        assert!(error.contains("data_batch_3.bin") && error.contains(expected), "{error}\nexpected: {expected}");
+    }
+}
+
+#[test]
+fn a_file_past_the_limit_is_refused_before_memory_is_taken() {
+    let long = folder(&[("data_batch_1.bin", vec![]), ("test_batch.bin", batch(1))]);
+    let file = fs::OpenOptions::new().write(true).open(long.path().join("data_batch_1.bin")).expect("just written");
+    file.set_len(RECORD as u64 * 1_000_000).expect("sparse files");
+    let error = open_set(&long).expect_err("too long").to_string();
+    assert!(error.contains("too long for a CIFAR-10 batch"), "{error}");
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(100))]
+
+    #[test]
+    fn no_damage_makes_it_panic(
+        changes in prop::collection::vec((0..2 * RECORD, any::<u8>()), 0..4),
+        label in prop::option::of(any::<u8>()),
+        len in prop::option::of(0..3 * RECORD),
+    ) {
+        let mut bytes = batch(2);
+        changes.into_iter().for_each(|(place, value)| bytes[place] = value);
+        bytes[RECORD] = label.unwrap_or(1);
+        bytes.resize(len.unwrap_or(bytes.len()), 0);
+        let damaged = folder(&[("data_batch_1.bin", bytes), ("test_batch.bin", batch(1))]);
+        if let Err(error) = open(damaged.path()) {
+            prop_assert!(matches!(error, Error::File { .. }), "{:?}", error);
+        }
+    }
+}

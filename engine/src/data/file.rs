@@ -1,0 +1,209 @@
+//! Data files, read with suspicion: plain or gzip, and never more memory than the file itself is good for.
+//!
+//! Owns [`Input`]. Always holds: what a header promises is compared with the file's length before anything is allocated
+//! for it. Refuses: what is no regular file, ends early, goes on too long, or would hold more than [`MOST`] bytes.
+
+use std::{
+    fs::{self, File},
+    io::{self, BufRead, BufReader, Read},
+    path::{Path, PathBuf},
+};
+
+use flate2::bufread::MultiGzDecoder;
+
+use crate::{
+    bytes::Bytes,
+    error::{Error, Result},
+};
+
+/// The largest body that is read: a set this size is already past what a lesson on one machine needs.
+pub(super) const MOST: u64 = 2 << 30;
+
+/// The most that deflate can grow (1032 to 1, RFC 1951's longest match in its shortest code).
+const DEFLATE_RATIO: u64 = 1032;
+
+const GZIP_MAGIC: [u8; 2] = [0x1f, 0x8b];
+
+/// A data file being read from its start.
+pub(super) struct Input {
+    path: PathBuf,
+    /// Bytes on disk.
+    len: u64,
+    /// Bytes read, after unpacking.
+    at: u64,
+    is_packed: bool,
+    reader: Box<dyn Read>,
+}
+
+impl Input {
+    /// Opens a file; whether it is gzip is seen from its first bytes, whatever its name.
+    pub(super) fn open(path: &Path) -> Result<Self> {
+        let failed = |error: io::Error| unreadable(path, &error);
+        let about = fs::metadata(path).map_err(failed)?;
+        if !about.is_file() {
+            return Err(Error::file(path, "this is no regular file; choose a folder with the data files in it"));
+        }
+        let mut reader = BufReader::with_capacity(32 << 10, File::open(path).map_err(failed)?);
+        let is_packed = reader.fill_buf().map_err(failed)?.starts_with(&GZIP_MAGIC);
+        let reader: Box<dyn Read> = if is_packed { Box::new(MultiGzDecoder::new(reader)) } else { Box::new(reader) };
+        Ok(Self { path: path.to_owned(), len: about.len(), at: 0, is_packed, reader })
+    }
+
+    /// The file.
+    pub(super) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Whether it is gzip.
+    pub(super) fn is_packed(&self) -> bool {
+        self.is_packed
+    }
+
+    /// The next `N` bytes.
+    pub(super) fn header<const N: usize>(&mut self) -> Result<[u8; N]> {
+        let mut header = [0; N];
+        let mut filled = 0;
+        while filled < N {
+            match self.reader.read(&mut header[filled..]) {
+                Ok(0) => return Err(self.short(self.at + N as u64, filled as u64)),
+                Ok(n) => filled += n,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(self.broken(filled as u64, &error)),
+            }
+        }
+        self.at += N as u64;
+        Ok(header)
+    }
+
+    /// Whether exactly `bytes` more can follow, from the file's length alone: exact for a plain file, a bound for gzip.
+    pub(super) fn check_rest(&self, bytes: u64) -> Result<()> {
+        let whole = self.at.saturating_add(bytes);
+        if self.is_packed {
+            if whole > self.len.saturating_mul(DEFLATE_RATIO) {
+                let most = Bytes(self.len.saturating_mul(DEFLATE_RATIO));
+                let message = format!(
+                    "the header promises {}, but the file unpacks to {most} at most: damaged; download it again",
+                    Bytes(bytes)
+                );
+                return Err(Error::file_at(&self.path, "header", message));
+            }
+        } else if self.len < whole {
+            return Err(self.short(whole, self.len - self.at.min(self.len)));
+        } else if self.len > whole {
+            return Err(self.long(whole, Some(self.len - whole)));
+        }
+        if bytes > MOST {
+            let message = format!(
+                "the header promises {}, more than the {} this program holds; use a smaller set",
+                Bytes(bytes),
+                Bytes(MOST)
+            );
+            return Err(Error::file_at(&self.path, "header", message));
+        }
+        Ok(())
+    }
+
+    /// The `bytes` that follow, which must be the rest of the file.
+    pub(super) fn rest(mut self, bytes: u64) -> Result<Vec<u8>> {
+        self.check_rest(bytes)?;
+        let mut data = Vec::new();
+        // A plain file is known to be that long. Gzip may promise a thousand times what it holds: it grows as it unpacks.
+        if !self.is_packed && data.try_reserve_exact(bytes as usize).is_err() {
+            return Err(Error::file(&self.path, format!("no memory for its {}; close something", Bytes(bytes))));
+        }
+        if let Err(error) = (&mut self.reader).take(bytes + 1).read_to_end(&mut data) {
+            return Err(self.broken(data.len() as u64, &error));
+        }
+        let have = data.len() as u64;
+        if have < bytes {
+            return Err(self.short(self.at + bytes, have));
+        }
+        if have > bytes {
+            return Err(self.long(self.at + bytes, None));
+        }
+        data.shrink_to_fit();
+        Ok(data)
+    }
+
+    /// It ends `have` bytes further on, although it should be `whole` bytes long.
+    fn short(&self, whole: u64, have: u64) -> Error {
+        let unpacked = if self.is_packed { " unpacked" } else { "" };
+        let end = self.at + have;
+        let message = format!("it ends after {end} of {whole} bytes{unpacked}: cut short; copy or download it again");
+        Error::file_at(&self.path, format!("byte {end}"), message)
+    }
+
+    fn long(&self, whole: u64, extra: Option<u64>) -> Error {
+        let extra = extra.map_or("more bytes follow".to_owned(), |n| format!("{n} more bytes follow"));
+        let message = format!("{extra} where its header says it ends: damaged, or another format; download it again");
+        Error::file_at(&self.path, format!("byte {whole}"), message)
+    }
+
+    /// Reading failed `have` bytes further on.
+    fn broken(&self, have: u64, error: &io::Error) -> Error {
+        use io::ErrorKind::{InvalidData, InvalidInput, UnexpectedEof};
+        let end = self.at + have;
+        match error.kind() {
+            InvalidData | InvalidInput | UnexpectedEof if self.is_packed => {
+                let message =
+                    format!("the gzip data is broken after {end} bytes unpacked ({error}); download it again");
+                Error::file_at(&self.path, format!("byte {end} unpacked"), message)
+            }
+            _ => unreadable(&self.path, error),
+        }
+    }
+}
+
+/// A file or folder that the system does not let us read, in plain words.
+pub(super) fn unreadable(path: &Path, error: &io::Error) -> Error {
+    let message = match error.kind() {
+        io::ErrorKind::NotFound => "not found; check the path, or choose the folder again".to_owned(),
+        io::ErrorKind::PermissionDenied => {
+            "no right to read it; change its rights, or choose another folder".to_owned()
+        }
+        _ => format!("it cannot be read: {error}; choose another folder"),
+    };
+    Error::file(path, message)
+}
+
+/// The first of `names` that is a file in `folder`; `None` when there is none.
+///
+/// # Errors
+/// The folder is missing, no folder, or may not be read.
+pub(super) fn find(folder: &Path, names: &[String]) -> Result<Option<PathBuf>> {
+    let about = fs::metadata(folder).map_err(|error| unreadable(folder, &error))?;
+    if !about.is_dir() {
+        return Err(Error::file(folder, "this is no folder; choose the folder that holds the data files"));
+    }
+    for name in names {
+        let path = folder.join(name);
+        match fs::metadata(&path) {
+            Ok(about) if about.is_file() => return Ok(Some(path)),
+            Ok(_) => {}
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            Err(error) => return Err(unreadable(&path, &error)),
+        }
+    }
+    Ok(None)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_the_system_refuses_is_said_in_plain_words() {
+        let message = |kind| unreadable(Path::new("set"), &io::Error::from(kind)).to_string();
+        assert!(message(io::ErrorKind::PermissionDenied).starts_with("set: no right to read it"));
+        assert!(message(io::ErrorKind::NotFound).starts_with("set: not found"));
+        assert!(message(io::ErrorKind::TimedOut).starts_with("set: it cannot be read"));
+    }
+
+    #[test]
+    fn a_folder_in_the_place_of_a_file_is_refused() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let error = Input::open(folder.path()).err().expect("no file");
+        assert!(error.to_string().contains("no regular file"), "{error}");
+        assert!(find(folder.path(), &["none".to_owned()]).expect("a folder").is_none());
+    }
+}

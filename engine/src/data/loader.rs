@@ -1,0 +1,235 @@
+//! The loader: a thread that fills batches ahead of the trainer, into a few buffers that go round.
+//!
+//! Owns the thread, its queue and the buffers. Always holds: batches arrive in order; at most [`BUFFERS`] of them exist,
+//! so the thread runs at most that far ahead; nothing it allocates is counted as the trainer's memory, on whichever
+//! thread it happens. A fault in it reaches the trainer as an error; dropping the [`Loader`] ends the thread and waits
+//! for it. Refuses: batches larger than the data.
+
+use std::{
+    convert::Infallible,
+    ops::Deref,
+    panic::{AssertUnwindSafe, catch_unwind},
+    sync::Arc,
+    thread::JoinHandle,
+};
+
+use crossbeam_channel::{Receiver, Sender, bounded, select_biased};
+
+use crate::{
+    data::{Dataset, Split},
+    error::{Error, Problem, Result},
+    memory::probe::uncounted,
+    rng::{Rng, Stream},
+};
+
+/// Batches that exist at once: one with the trainer, the others filled or being filled.
+const BUFFERS: usize = 3;
+
+/// Samples in host memory.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct HostBatch {
+    /// `[len, height, width, channel]`, scaled to mean 0 and deviation 1.
+    pub images: Vec<f32>,
+    /// `[len]`.
+    pub labels: Vec<u32>,
+    /// Samples.
+    pub len: usize,
+    /// Passes over the training data completed before this batch; 0 for test data.
+    pub epoch: u64,
+}
+
+/// A filled batch, lent by the loader: dropping it hands the buffers back to be filled again.
+#[derive(Debug)]
+pub struct Batch<'a> {
+    batch: HostBatch,
+    home: &'a Sender<HostBatch>,
+}
+
+impl Deref for Batch<'_> {
+    type Target = HostBatch;
+
+    fn deref(&self) -> &HostBatch {
+        &self.batch
+    }
+}
+
+impl Drop for Batch<'_> {
+    fn drop(&mut self) {
+        let batch = std::mem::take(&mut self.batch);
+        // When the thread has ended, nobody takes the buffers and they go with the channel.
+        uncounted(|| drop(self.home.send(batch)));
+    }
+}
+
+/// The consumer's end of the loader thread.
+#[derive(Debug)]
+pub struct Loader {
+    /// `None` only while it is dropped.
+    queue: Option<Queue>,
+    failed: Option<Error>,
+}
+
+#[derive(Debug)]
+struct Queue {
+    /// Its end is the sign to stop; nothing is ever sent.
+    stop: Option<Sender<Infallible>>,
+    ready: Receiver<Result<HostBatch>>,
+    spare: Sender<HostBatch>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Loader {
+    /// Micro-batches for training, without end: `accumulation` of `micro` samples make a step, and each epoch is a new
+    /// order of the samples, of which those that fill no whole step sit out. Begins where step `start_step` (from 0)
+    /// begins, so that a resumed run sees what the first would have seen.
+    ///
+    /// # Errors
+    /// `micro` x `accumulation` is zero or more than the training samples; the system gives no thread.
+    pub fn train(dataset: Arc<Dataset>, seed: u64, micro: usize, accumulation: usize, start_step: u64) -> Result<Self> {
+        let samples = dataset.count(Split::Train);
+        let effective = micro.checked_mul(accumulation).filter(|n| (1..=samples).contains(n)).ok_or_else(|| {
+            let message = format!("{accumulation} x {micro} samples make no step: there are {samples} to train on");
+            Problem::new("batch.micro", message, format!("make micro-batch x accumulation 1 to {samples}"))
+        })?;
+        let steps = (samples / effective) as u64;
+        let mut epoch = start_step / steps;
+        let mut place = (start_step % steps) as usize * effective;
+        uncounted(|| {
+            let mut order: Vec<u32> = Vec::with_capacity(samples);
+            Self::start(move |batch| {
+                if place + effective > samples && place.is_multiple_of(effective) {
+                    (epoch, place) = (epoch + 1, 0);
+                    order.clear();
+                }
+                if order.is_empty() {
+                    order.extend(0..samples as u32);
+                    Rng::new(seed, Stream::Shuffle, epoch).shuffle(&mut order);
+                }
+                reserve(batch, micro, &dataset)?;
+                let indices = order[place..place + micro].iter().map(|index| *index as usize);
+                dataset.fill(Split::Train, indices, batch);
+                batch.epoch = epoch;
+                place += micro;
+                Ok(true)
+            })
+        })
+    }
+
+    /// All test samples once, in order, `micro` at a time; the last batch has what is left.
+    ///
+    /// # Errors
+    /// `micro` is zero; the system gives no thread.
+    pub fn test(dataset: Arc<Dataset>, micro: usize) -> Result<Self> {
+        if micro == 0 {
+            return Err(Problem::new("batch.micro", "a batch of no samples", "use at least 1").into());
+        }
+        let samples = dataset.count(Split::Test);
+        let micro = micro.min(samples);
+        let mut place = 0;
+        uncounted(|| {
+            Self::start(move |batch| {
+                if place == samples {
+                    return Ok(false);
+                }
+                let end = (place + micro).min(samples);
+                reserve(batch, micro, &dataset)?;
+                dataset.fill(Split::Test, place..end, batch);
+                batch.epoch = 0;
+                place = end;
+                Ok(true)
+            })
+        })
+    }
+
+    /// Waits for the next batch; `None` after the last. A batch must be dropped before the next can be had.
+    ///
+    /// # Errors
+    /// The loader failed; it then fails for good.
+    pub fn recv(&mut self) -> Result<Option<Batch<'_>>> {
+        if let Some(error) = &self.failed {
+            return Err(error.clone());
+        }
+        let Some(queue) = &self.queue else { return Ok(None) };
+        match uncounted(|| queue.ready.recv()) {
+            Ok(Ok(batch)) => Ok(Some(Batch { batch, home: &queue.spare })),
+            Ok(Err(error)) => {
+                self.failed = Some(error.clone());
+                Err(error)
+            }
+            Err(_) => Ok(None),
+        }
+    }
+
+    /// Starts the thread. `fill` fills a batch, or says `false` after the last.
+    fn start(fill: impl FnMut(&mut HostBatch) -> Result<bool> + Send + 'static) -> Result<Self> {
+        let (stop, stopped) = bounded(0);
+        // One place more than there are buffers, so that a last error never waits.
+        let (fills, ready) = bounded(BUFFERS + 1);
+        let (spare, spares) = bounded(BUFFERS + 1);
+        for _ in 0..BUFFERS {
+            let _ = spare.send(HostBatch::default());
+        }
+        let thread = std::thread::Builder::new()
+            .name("loader".to_owned())
+            .spawn(move || work(fill, &stopped, &spares, &fills))
+            .map_err(|error| Error::Device(format!("the system gives no thread for loading data: {error}")))?;
+        Ok(Self { queue: Some(Queue { stop: Some(stop), ready, spare, thread: Some(thread) }), failed: None })
+    }
+}
+
+impl Drop for Loader {
+    fn drop(&mut self) {
+        uncounted(|| {
+            if let Some(mut queue) = self.queue.take() {
+                drop(queue.stop.take());
+                // The thread reports its own panics; here it only has to be over.
+                queue.thread.take().map(JoinHandle::join);
+            }
+        });
+    }
+}
+
+/// Makes the buffers at their full size, once; an error instead of an abort when the system has no room.
+fn reserve(batch: &mut HostBatch, samples: usize, dataset: &Dataset) -> Result<()> {
+    let images = samples * dataset.facts().pixels();
+    batch.images.clear();
+    batch.labels.clear();
+    let reserved = batch.images.try_reserve_exact(images).and_then(|()| batch.labels.try_reserve_exact(samples));
+    reserved
+        .map_err(|_| Error::Device(format!("no memory for a batch of {samples} samples; use a smaller micro-batch")))
+}
+
+/// The thread: takes a spare batch, fills it, queues it; until stopped, finished or failed.
+fn work(
+    mut fill: impl FnMut(&mut HostBatch) -> Result<bool>,
+    stopped: &Receiver<Infallible>,
+    spares: &Receiver<HostBatch>,
+    fills: &Sender<Result<HostBatch>>,
+) {
+    loop {
+        let spare = select_biased! {
+            recv(stopped) -> _ => return,
+            recv(spares) -> spare => spare,
+        };
+        let Ok(mut batch) = spare else { return };
+        let filled = catch_unwind(AssertUnwindSafe(|| fill(&mut batch)))
+            .unwrap_or_else(|panic| Err(Error::Panic(format!("the loader thread: {}", words(&*panic)))));
+        let (item, is_last) = match filled {
+            Ok(true) => (Ok(batch), false),
+            Ok(false) => return,
+            Err(error) => (Err(error), true),
+        };
+        if fills.send(item).is_err() || is_last {
+            return;
+        }
+    }
+}
+
+/// What a panic said.
+fn words(panic: &(dyn std::any::Any + Send)) -> &str {
+    let text = panic.downcast_ref::<&str>().copied();
+    text.or_else(|| panic.downcast_ref::<String>().map(String::as_str)).unwrap_or("no message")
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,173 @@
+//! What the trainer relies on: order, completeness, bounds, and an end in every case.
+
+use std::{
+    collections::HashSet,
+    sync::atomic::{AtomicUsize, Ordering::SeqCst},
+    time::Duration,
+};
+
+use super::*;
+use crate::{
+    experiment::{Data, DataKind, Run},
+    memory::probe::{Meter, meter_this_thread},
+};
+
+fn digits() -> Arc<Dataset> {
+    Arc::new(Dataset::open(&Data::default(), &Run::default()).expect("the digits ship"))
+}
+
+fn take(loader: &mut Loader, count: usize) -> Vec<HostBatch> {
+    (0..count).map(|_| loader.recv().expect("no fault").expect("no end").clone()).collect()
+}
+
+#[test]
+fn the_same_seed_gives_the_same_batches_and_another_seed_others() {
+    let set = digits();
+    let run = |seed| take(&mut Loader::train(Arc::clone(&set), seed, 32, 2, 0).expect("fits"), 100);
+    assert_eq!(run(1), run(1));
+    assert_ne!(run(1), run(2));
+}
+
+#[test]
+fn a_loader_started_later_goes_on_where_the_first_would_be() {
+    let set = digits();
+    let (micro, accumulation, later) = (50, 3, 13);
+    let whole = take(&mut Loader::train(Arc::clone(&set), 1, micro, accumulation, 0).expect("fits"), 60);
+    let rest = take(&mut Loader::train(set, 1, micro, accumulation, later).expect("fits"), 21);
+    assert_eq!(whole[later as usize * accumulation..], rest);
+}
+
+#[test]
+fn an_epoch_has_each_sample_at_most_once_and_drops_only_the_remainder() {
+    let set = digits();
+    let steps = set.facts().steps_per_epoch(3 * 50) as usize;
+    let mut loader = Loader::train(Arc::clone(&set), 1, 50, 3, 0).expect("fits");
+    let mut orders = Vec::new();
+    for epoch in 0..3 {
+        let batches = take(&mut loader, steps * 3);
+        assert!(batches.iter().all(|batch| batch.epoch == epoch && batch.len == 50));
+        let images: Vec<Vec<u32>> = batches
+            .iter()
+            .flat_map(|batch| batch.images.chunks_exact(64))
+            .map(|image| image.iter().map(|x| x.to_bits()).collect())
+            .collect();
+        // The digits are all different, so that images identify samples.
+        assert_eq!(images.iter().collect::<HashSet<_>>().len(), steps * 150);
+        orders.push(images);
+    }
+    assert_ne!(orders[0], orders[1]);
+    assert_eq!(loader.recv().expect("no fault").expect("no end").epoch, 3);
+}
+
+#[test]
+fn testing_gives_every_sample_in_order_and_then_ends() {
+    let set = digits();
+    let count = set.count(Split::Test);
+    let mut loader = Loader::test(Arc::clone(&set), 100).expect("fits");
+    let mut labels = Vec::new();
+    let mut sizes = Vec::new();
+    while let Some(batch) = loader.recv().expect("no fault") {
+        assert_eq!(batch.images.len(), batch.len * 64);
+        labels.extend_from_slice(&batch.labels);
+        sizes.push(batch.len);
+    }
+    assert_eq!(sizes, [100, 100, 100, count - 300]);
+    assert!(labels.iter().enumerate().all(|(i, label)| *label == set.label(Split::Test, i)));
+    assert!(loader.recv().expect("no fault").is_none());
+}
+
+#[test]
+fn a_step_larger_than_the_data_is_an_error() {
+    let set = digits();
+    let samples = set.count(Split::Train);
+    for (micro, accumulation) in [(samples + 1, 1), (samples, 2), (0, 1), (1, 0), (usize::MAX, 2)] {
+        let error = Loader::train(Arc::clone(&set), 1, micro, accumulation, 0).expect_err("too large");
+        assert!(error.to_string().starts_with("batch.micro: "), "{error}");
+    }
+    let mut whole = Loader::train(Arc::clone(&set), 1, samples, 1, 0).expect("fits exactly");
+    assert_eq!(take(&mut whole, 2)[1].epoch, 1);
+    assert!(Loader::test(Arc::clone(&set), 0).is_err());
+    let mut generous = Loader::test(set, usize::MAX).expect("takes what there is");
+    assert_eq!(take(&mut generous, 1)[0].len, 359);
+}
+
+#[test]
+fn the_thread_runs_no_further_ahead_than_its_buffers() {
+    let filled = Arc::new(AtomicUsize::new(0));
+    let count = Arc::clone(&filled);
+    let mut loader = Loader::start(move |_| {
+        count.fetch_add(1, SeqCst);
+        Ok(true)
+    })
+    .expect("a thread");
+    for taken in 1..20 {
+        let batch = loader.recv().expect("no fault").expect("no end");
+        std::thread::sleep(Duration::from_millis(2));
+        assert!(filled.load(SeqCst) < taken + BUFFERS, "{} after {taken}", filled.load(SeqCst));
+        drop(batch);
+    }
+}
+
+#[test]
+fn buffers_go_round_instead_of_being_made_again() {
+    let mut loader = Loader::train(digits(), 1, 64, 1, 0).expect("fits");
+    let mut seen = HashSet::new();
+    for _ in 0..50 {
+        seen.insert(loader.recv().expect("no fault").expect("no end").images.as_ptr() as usize);
+    }
+    assert!(seen.len() <= BUFFERS, "{}", seen.len());
+}
+
+#[test]
+fn dropping_a_loader_ends_its_thread_at_every_moment() {
+    let set = digits();
+    for taken in 0..5 {
+        let mut loader = Loader::train(Arc::clone(&set), 1, 64, 1, 0).expect("fits");
+        take(&mut loader, taken);
+        // Sometimes the queue is full and the thread waits for a buffer, sometimes it is at work.
+        std::thread::sleep(Duration::from_millis(taken as u64));
+        drop(loader);
+    }
+    assert_eq!(Arc::strong_count(&set), 1, "a thread still holds the data");
+}
+
+#[test]
+fn a_fault_in_the_thread_reaches_the_consumer_after_what_was_ready() {
+    let mut made = 0;
+    let mut loader = Loader::start(move |batch| {
+        assert!(made < 2, "out of samples");
+        made += 1;
+        batch.len = made;
+        Ok(true)
+    })
+    .expect("a thread");
+    assert_eq!(take(&mut loader, 2).iter().map(|b| b.len).collect::<Vec<_>>(), [1, 2]);
+    for _ in 0..2 {
+        let error = loader.recv().expect_err("a fault");
+        assert!(matches!(&error, Error::Panic(text) if text.starts_with("the loader thread")), "{error}");
+    }
+
+    let mut loader = Loader::start(|_| Err(Error::file("gone", "vanished"))).expect("a thread");
+    assert_eq!(loader.recv().expect_err("an error"), Error::file("gone", "vanished"));
+}
+
+#[test]
+fn nothing_of_the_loader_is_counted_on_the_consumers_thread() {
+    let data = Data { kind: DataKind::Shapes, samples: 200, ..Data::default() };
+    let meter = Meter::new();
+    meter_this_thread(Some(meter));
+    let before = meter.now().live;
+    let set = Arc::new(Dataset::open(&data, &Run::default()).expect("generated"));
+    let opened = meter.now().live;
+    let mut loader = Loader::train(Arc::clone(&set), 1, 16, 2, 0).expect("fits");
+    for _ in 0..30 {
+        drop(loader.recv().expect("no fault").expect("no end"));
+    }
+    let running = meter.peak().live;
+    drop(loader);
+    let stopped = meter.now().live;
+    drop(set);
+    meter_this_thread(None);
+    assert!(opened.0 - before.0 < 1024, "only the shared handle itself: {opened} {before}");
+    assert_eq!((running, stopped, meter.now().live), (opened, opened, before));
+}

@@ -1,0 +1,243 @@
+//! Generated coloured shapes: 32 x 32 x 3, the class is the shape.
+//!
+//! Sample `i` is a function of the seed and `i` alone, its class is `i` modulo the classes. Place, size, turn and colours
+//! vary; the ground has a gradient and a wave; fragments of the shape's own colour lie about, and every pixel is noisy.
+//! So neither a colour nor a place tells the class: only an outline does. Refuses: fewer than 2 or more than 10 classes,
+//! and more than [`MAX_SAMPLES`].
+
+mod outline;
+
+use crate::{
+    data::{
+        Facts,
+        dataset::{Samples, split},
+        divide,
+    },
+    error::{Problem, Result},
+    experiment::Data,
+    rng::{Rng, Stream},
+};
+use outline::{Outline, Point};
+
+/// The most samples that are generated (600 MB of pixels).
+pub const MAX_SAMPLES: usize = 200_000;
+
+const SIDE: usize = 32;
+const CHANNELS: usize = 3;
+const IMAGE: usize = SIDE * SIDE * CHANNELS;
+
+type Colour = [f32; CHANNELS];
+
+pub(super) fn facts(data: &Data) -> Result<Facts> {
+    let most = Outline::ALL.len();
+    if !(2..=most).contains(&data.classes) {
+        let message = format!("{} classes of shapes cannot be", data.classes);
+        return Err(Problem::new("data.classes", message, format!("use 2 to {most}")).into());
+    }
+    if !(10..=MAX_SAMPLES).contains(&data.samples) {
+        let message = format!("{} samples cannot be generated", data.samples);
+        return Err(Problem::new("data.samples", message, format!("use 10 to {MAX_SAMPLES}")).into());
+    }
+    let (train, test) = divide(data.samples, data.test_fraction)?;
+    Ok(Facts { height: SIDE, width: SIDE, channels: CHANNELS, classes: data.classes, train, test })
+}
+
+/// Training and test samples, generated on all cores.
+pub(super) fn open(facts: &Facts, seed: u64) -> (Samples, Samples) {
+    let classes: Vec<u8> = (0..facts.train + facts.test).map(|index| (index % facts.classes) as u8).collect();
+    let (train, test) = split(seed, &classes, facts.test);
+    (generate(&train, facts.classes, seed), generate(&test, facts.classes, seed))
+}
+
+fn generate(indices: &[u32], classes: usize, seed: u64) -> Samples {
+    let labels = indices.iter().map(|index| (*index as usize % classes) as u8).collect();
+    let mut pixels = vec![0; indices.len() * IMAGE];
+    let threads = std::thread::available_parallelism().map_or(1, usize::from);
+    let share = indices.len().div_ceil(threads).max(1);
+    std::thread::scope(|scope| {
+        for (indices, pixels) in indices.chunks(share).zip(pixels.chunks_mut(share * IMAGE)) {
+            scope.spawn(move || {
+                for (index, image) in indices.iter().zip(pixels.chunks_exact_mut(IMAGE)) {
+                    Scene::new(seed, u64::from(*index), classes).draw(image);
+                }
+            });
+        }
+    });
+    Samples { pixels, labels }
+}
+
+/// Random numbers of one sample, one after the other.
+struct Draw {
+    rng: Rng,
+    next: u64,
+}
+
+impl Draw {
+    fn uniform(&mut self, low: f32, high: f32) -> f32 {
+        self.next += 1;
+        self.rng.range(self.next, f64::from(low), f64::from(high)) as f32
+    }
+
+    fn turn(&mut self) -> f32 {
+        self.uniform(0.0, std::f32::consts::TAU)
+    }
+
+    fn colour(&mut self, low: f32, high: f32) -> Colour {
+        [(); CHANNELS].map(|()| self.uniform(low, high))
+    }
+
+    fn sign(&mut self) -> f32 {
+        if self.uniform(0.0, 1.0) < 0.5 { -1.0 } else { 1.0 }
+    }
+}
+
+/// An outline, placed.
+struct Placed {
+    outline: Outline,
+    centre: Point,
+    /// Pixels of one unit of the outline.
+    size: f32,
+    cosine: f32,
+    sine: f32,
+    colour: Colour,
+}
+
+impl Placed {
+    /// How much of the pixel at `point` it covers, 0 to 1.
+    fn cover(&self, point: Point) -> f32 {
+        let (x, y) = ((point.0 - self.centre.0) / self.size, (point.1 - self.centre.1) / self.size);
+        // Outlines reach 1.1 units at most; beyond that nothing has to be computed.
+        if x * x + y * y > (1.2 + 1.0 / self.size).powi(2) {
+            return 0.0;
+        }
+        let turned = (self.cosine * x + self.sine * y, self.cosine * y - self.sine * x);
+        (0.5 - self.outline.distance(turned) * self.size).clamp(0.0, 1.0)
+    }
+}
+
+/// A slow or quick change of the ground across the image.
+struct Wave {
+    direction: Point,
+    phase: f32,
+    colour: Colour,
+}
+
+/// Everything in one image.
+struct Scene {
+    ground: Colour,
+    slope: Wave,
+    wave: Wave,
+    /// The shape first, then the fragments, which lie over it.
+    things: Vec<Placed>,
+    noise: f32,
+    rng: Rng,
+}
+
+impl Scene {
+    fn new(seed: u64, index: u64, classes: usize) -> Self {
+        let rng = Rng::new(seed, Stream::Data, index);
+        let mut draw = Draw { rng, next: 0 };
+        let ground = draw.colour(0.25, 0.75);
+        let contrast = draw.uniform(0.22, 0.55);
+        let towards: Colour = draw.colour(0.3, 1.0).map(|part| part * draw.sign());
+        let length = towards.iter().map(|part| part * part).sum::<f32>().sqrt();
+        let colour = std::array::from_fn(|c| ground[c] + towards[c] / length * contrast);
+        let outline = Outline::ALL[index as usize % classes];
+        let size = draw.uniform(6.5, 12.0);
+        // The whole outline stays in the image, and no further from the middle than that.
+        let reach = (SIDE as f32 / 2.0 - size).max(2.0);
+        let mut things = vec![placed(&mut draw, outline, size, reach, colour)];
+        for _ in 0..4 {
+            let outline = if draw.sign() > 0.0 { Outline::Disc } else { Outline::Bar };
+            let tint = draw.uniform(-0.6, 1.0);
+            let colour = std::array::from_fn(|c| ground[c] + tint * (colour[c] - ground[c]));
+            let size = draw.uniform(1.5, 3.5);
+            things.push(placed(&mut draw, outline, size, SIDE as f32 / 2.0, colour));
+        }
+        let slope = wave(&mut draw, 0.02, 0.06, 0.18);
+        let wave = wave(&mut draw, 0.3, 0.9, 0.09);
+        Self { ground, slope, wave, things, noise: draw.uniform(0.05, 0.22), rng: Rng::from_key(!rng.key()) }
+    }
+
+    fn draw(&self, image: &mut [u8]) {
+        for (i, pixel) in image.chunks_exact_mut(CHANNELS).enumerate() {
+            let point = ((i % SIDE) as f32 + 0.5, (i / SIDE) as f32 + 0.5);
+            let slope = self.slope.at(point);
+            let wave = self.wave.at(point);
+            let mut colour: Colour =
+                std::array::from_fn(|c| self.ground[c] + slope * self.slope.colour[c] + wave * self.wave.colour[c]);
+            for thing in &self.things {
+                let cover = thing.cover(point);
+                for (mixed, own) in colour.iter_mut().zip(thing.colour) {
+                    *mixed += cover * (own - *mixed);
+                }
+            }
+            // Two numbers of 10 bits a channel: their sum is a triangle from -1 to 1, as good as a normal here and quick.
+            let mut bits = self.rng.bits(i as u64);
+            for (value, mixed) in pixel.iter_mut().zip(colour) {
+                let noise = ((bits & 1023) + (bits >> 10 & 1023)) as f32 / 1023.0 - 1.0;
+                bits >>= 20;
+                // A cast saturates.
+                *value = ((mixed + self.noise * noise) * 255.0 + 0.5) as u8;
+            }
+        }
+    }
+}
+
+impl Wave {
+    fn at(&self, point: Point) -> f32 {
+        (self.direction.0 * point.0 + self.direction.1 * point.1 + self.phase).sin()
+    }
+}
+
+fn placed(draw: &mut Draw, outline: Outline, size: f32, reach: f32, colour: Colour) -> Placed {
+    let middle = SIDE as f32 / 2.0;
+    let centre = (middle + draw.uniform(-reach, reach), middle + draw.uniform(-reach, reach));
+    let (sine, cosine) = draw.turn().sin_cos();
+    Placed { outline, centre, size, cosine, sine, colour }
+}
+
+/// A wave of `low` to `high` radians a pixel, each channel up to `height` strong.
+fn wave(draw: &mut Draw, low: f32, high: f32, height: f32) -> Wave {
+    let (sine, cosine) = draw.turn().sin_cos();
+    let pace = draw.uniform(low, high);
+    Wave { direction: (cosine * pace, sine * pace), phase: draw.turn(), colour: draw.colour(-height, height) }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashSet;
+
+    use super::*;
+
+    #[test]
+    fn a_sample_depends_on_the_seed_and_its_number_alone() {
+        let some = generate(&[5, 3, 8], 10, 1);
+        let all = generate(&(0..20).collect::<Vec<_>>(), 10, 1);
+        assert_eq!(some.pixels[IMAGE..2 * IMAGE], all.pixels[3 * IMAGE..4 * IMAGE]);
+        assert_eq!((some.labels[0], some.labels[1], all.labels[13]), (5, 3, 3));
+        assert_ne!(some.pixels, generate(&[5, 3, 8], 10, 2).pixels);
+    }
+
+    #[test]
+    fn no_two_samples_are_alike_and_none_is_flat() {
+        let samples = generate(&(0..300).collect::<Vec<_>>(), 7, 3);
+        let images: HashSet<&[u8]> = samples.pixels.chunks_exact(IMAGE).collect();
+        assert_eq!(images.len(), 300);
+        for image in images {
+            let (low, high) = (image.iter().min(), image.iter().max());
+            assert!(high > low.map(|v| v + 30).as_ref(), "{low:?} {high:?}");
+        }
+        assert_eq!(samples.labels.iter().max(), Some(&6));
+    }
+
+    #[test]
+    fn the_mean_colour_does_not_tell_the_class() {
+        let samples = generate(&(0..2000).collect::<Vec<_>>(), 10, 1);
+        let mut means = [0.0; 10];
+        for (image, label) in samples.pixels.chunks_exact(IMAGE).zip(&samples.labels) {
+            means[usize::from(*label)] += image.iter().map(|v| f64::from(*v)).sum::<f64>() / (IMAGE * 200) as f64;
+        }
+        assert!(means.iter().all(|mean| (mean - 128.0).abs() < 15.0), "{means:?}");
+    }
+}
