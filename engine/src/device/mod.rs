@@ -1,1 +1,135 @@
 //! Devices: what is there, and what they say of themselves.
+//!
+//! Owns discovery of the CPU and of NVIDIA GPUs, and the [`Watcher`] that looks once a second. Always holds: a figure
+//! that cannot be had says why, in words ([`Figure`]). Refuses nothing: without a driver there are simply no GPUs.
+
+mod cpu;
+mod gpu;
+mod watcher;
+
+use serde::Serialize;
+
+pub use watcher::Watcher;
+
+use crate::bytes::Bytes;
+
+/// A figure, or why it cannot be had.
+pub type Figure<T> = Result<T, String>;
+
+/// Everything that is there.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Devices {
+    /// The processor that trains.
+    pub cpu: Cpu,
+    /// NVIDIA GPUs, or why there are none to see.
+    #[serde(serialize_with = "figure")]
+    pub gpus: Figure<Vec<Gpu>>,
+}
+
+/// The processor.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Cpu {
+    /// What the maker calls it.
+    #[serde(serialize_with = "figure")]
+    pub name: Figure<String>,
+    /// Threads it runs at once for this process.
+    pub cores: usize,
+    /// Memory this process may have: the machine's, or the container's where that is less.
+    #[serde(rename = "total_bytes", serialize_with = "bytes")]
+    pub total: Figure<Bytes>,
+    /// Memory that is free for this process.
+    #[serde(rename = "available_bytes", serialize_with = "bytes")]
+    pub available: Figure<Bytes>,
+}
+
+/// One GPU at one moment.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Gpu {
+    /// The driver's number for it.
+    pub index: u32,
+    /// What the maker calls it.
+    #[serde(serialize_with = "figure")]
+    pub name: Figure<String>,
+    /// Its memory.
+    #[serde(rename = "total_bytes", serialize_with = "bytes")]
+    pub total: Figure<Bytes>,
+    /// In use by all processes and the driver.
+    #[serde(rename = "used_bytes", serialize_with = "bytes")]
+    pub used: Figure<Bytes>,
+    /// In use by this process.
+    #[serde(rename = "process_bytes", serialize_with = "bytes")]
+    pub process: Figure<Bytes>,
+    /// Share of the last moments in which a kernel ran, percent.
+    #[serde(rename = "utilisation_percent", serialize_with = "figure")]
+    pub utilisation: Figure<u32>,
+    /// Degrees Celsius.
+    #[serde(rename = "temperature_celsius", serialize_with = "figure")]
+    pub temperature: Figure<u32>,
+    /// Watts.
+    #[serde(rename = "power_watts", serialize_with = "figure")]
+    pub power: Figure<f64>,
+}
+
+/// Looks once at everything that is there. May take a good part of a second where a driver has to be woken.
+pub fn list() -> Devices {
+    Devices { cpu: cpu::look(), gpus: gpu::Driver::open().and_then(|driver| driver.look()) }
+}
+
+/// The figure, or `{"unavailable": why}`.
+fn figure<T: Serialize, S: serde::Serializer>(figure: &Figure<T>, serializer: S) -> Result<S::Ok, S::Error> {
+    match figure {
+        Ok(value) => value.serialize(serializer),
+        Err(why) => serializer.collect_map([("unavailable", why)]),
+    }
+}
+
+fn bytes<S: serde::Serializer>(amount: &Figure<Bytes>, serializer: S) -> Result<S::Ok, S::Error> {
+    figure(&amount.as_ref().map(|bytes| bytes.0).map_err(Clone::clone), serializer)
+}
+
+/// Whether this process lives in a container, as far as it can tell.
+fn in_container() -> bool {
+    ["/.dockerenv", "/run/.containerenv"].iter().any(|mark| std::path::Path::new(mark).exists())
+        || std::env::var_os("container").is_some()
+}
+
+/// Whether this is Linux inside Windows.
+fn in_wsl() -> bool {
+    std::fs::read_to_string("/proc/sys/kernel/osrelease")
+        .is_ok_and(|release| release.to_ascii_lowercase().contains("microsoft"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_processor_is_always_there_and_the_absence_of_gpus_has_a_reason() {
+        let devices = list();
+        assert!(devices.cpu.cores >= 1);
+        if cfg!(target_os = "linux") {
+            let (total, available) = (devices.cpu.total.expect("Linux tells"), devices.cpu.available.expect("too"));
+            assert!(available <= total && total > Bytes::mib(64));
+        }
+        if let Err(why) = devices.gpus {
+            assert!(why.split(' ').count() >= 4, "{why}");
+        }
+    }
+
+    #[test]
+    fn a_missing_figure_is_written_with_its_reason() {
+        let gpu = Gpu {
+            index: 0,
+            name: Ok("Card".to_owned()),
+            total: Ok(Bytes::gib(8)),
+            used: Err("the driver is asleep".to_owned()),
+            process: Ok(Bytes(0)),
+            utilisation: Ok(3),
+            temperature: Ok(40),
+            power: Ok(51.5),
+        };
+        let text = toml::to_string(&gpu).expect("written");
+        assert!(text.contains("total_bytes = 8589934592"), "{text}");
+        assert!(text.contains("[used_bytes]\nunavailable = \"the driver is asleep\""), "{text}");
+    }
+}
