@@ -6,6 +6,7 @@
 pub mod check;
 pub mod preset;
 mod schema;
+pub mod shipped;
 
 use std::{fmt, path::PathBuf, str::FromStr};
 

@@ -156,10 +156,12 @@ fn paragraph(text: &str) -> Option<String> {
                 if column + 1 + width > WIDTH && !word.is_empty() && !word.starts_with('\t') {
                     out.push_str("\\\n");
                     column = 0;
+                } else {
+                    column += 1;
                 }
             }
             escape(word, &mut out);
-            column += 1 + width;
+            column += width;
         }
     }
     // What the first backslash would swallow.

@@ -1,0 +1,92 @@
+//! The presets that ship inside the program, so that the binary runs alone.
+
+use crate::{
+    error::{Error, Result},
+    experiment::{Experiment, preset, schema::nearest},
+};
+
+macro_rules! presets {
+    ($($name:literal),* $(,)?) => {
+        &[$(($name, include_str!(concat!("../../../presets/", $name, ".toml")))),*]
+    };
+}
+
+/// Name and text of each, in the order of the menu: first the tour, then the lessons.
+const SHIPPED: &[(&str, &str)] = presets![
+    "mlp-digits",
+    "cnn-digits",
+    "cnn-shapes",
+    "sepcnn-shapes",
+    "cnn-shapes-accumulate",
+    "cnn-shapes-checkpoint",
+    "cnn-shapes-bf16",
+    "cnn-shapes-f16",
+    "cnn-shapes-over-budget",
+    "mlp-digits-sgd",
+    "mlp-digits-too-fast",
+    "mlp-deep-checkpoint",
+];
+
+/// Name and text of every shipped preset.
+pub fn shipped() -> &'static [(&'static str, &'static str)] {
+    SHIPPED
+}
+
+/// The shipped preset of this name; `None` when there is none.
+pub fn find(name: &str) -> Option<Result<Experiment>> {
+    let (name, text) = SHIPPED.iter().find(|(known, _)| *known == name)?;
+    Some(preset::parse(text, format!("presets/{name}.toml")))
+}
+
+/// Reads a preset by path or by the name of a shipped one. A file goes before a shipped preset of the same name.
+///
+/// # Errors
+/// A file that cannot be read, or a name that is neither.
+pub fn open(path_or_name: &str) -> Result<Experiment> {
+    if std::path::Path::new(path_or_name).is_file() {
+        return preset::read(path_or_name);
+    }
+    let looks_like_path = path_or_name.contains(['/', '\\']) || path_or_name.ends_with(".toml");
+    match find(path_or_name) {
+        Some(found) => found,
+        None if looks_like_path => preset::read(path_or_name),
+        None => {
+            let names: Vec<&str> = SHIPPED.iter().map(|(name, _)| *name).collect();
+            let meant = nearest(path_or_name, names.iter().copied());
+            let meant = meant.map(|near| format!("did you mean {near}? ")).unwrap_or_default();
+            let message =
+                format!("is neither a file nor a shipped preset; {meant}The shipped ones are {}", names.join(", "));
+            Err(Error::file(path_or_name, message))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_shipped_preset_is_read_and_explains_itself() {
+        for (name, _) in SHIPPED {
+            let experiment = find(name).expect("known").unwrap_or_else(|error| panic!("{error}"));
+            assert!(experiment.title.len() > 5, "{name}");
+            assert!(experiment.description.len() > 200, "{name}: say what to look at");
+            assert!(!experiment.description.contains('\n'), "{name}: one paragraph");
+        }
+    }
+
+    #[test]
+    fn every_shipped_preset_is_written_as_the_program_would() {
+        for (name, text) in SHIPPED {
+            let experiment = find(name).expect("known").unwrap_or_else(|error| panic!("{error}"));
+            assert_eq!(preset::to_text(&experiment), *text, "{name}");
+        }
+    }
+
+    #[test]
+    fn an_unknown_name_is_answered_with_the_nearest() {
+        let error = open("mlp-digit").expect_err("unknown").to_string();
+        assert!(error.contains("did you mean mlp-digits?"), "{error}");
+        assert!(open("nowhere/x.toml").expect_err("no file").to_string().contains("no such file"));
+    }
+}
