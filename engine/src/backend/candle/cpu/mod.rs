@@ -1,0 +1,238 @@
+//! The kernels on the CPU: which function runs for which operands.
+//!
+//! Holds: operands are checked for number, type and extent here, once, and a family's file may rely on it. Refuses what
+//! no kernel supports with [`Error::Kernel`], shapes and types included.
+
+pub(in crate::backend) mod convolution;
+pub(in crate::backend) mod depthwise;
+mod elementwise;
+pub(in crate::backend) mod float;
+pub(in crate::backend) mod gemm;
+mod loss;
+mod operands;
+mod optimizer;
+pub(super) mod parallel;
+pub(in crate::backend) mod plan;
+mod pool;
+pub(super) mod simd;
+
+use half::{bf16, f16};
+
+use self::{float::Float, operands::Operands, optimizer::Rule};
+use crate::{
+    backend::{Candle, DType, Kernel, Tensor},
+    error::Result,
+};
+
+/// Runs `$body` with `$t` as the floating-point type `$dtype`; otherwise `$else`.
+macro_rules! by_float {
+    ($dtype:expr, $t:ident => $body:expr, else $else:expr) => {
+        match $dtype {
+            DType::F64 => {
+                type $t = f64;
+                $body
+            }
+            DType::F32 => {
+                type $t = f32;
+                $body
+            }
+            DType::Bf16 => {
+                type $t = bf16;
+                $body
+            }
+            DType::F16 => {
+                type $t = f16;
+                $body
+            }
+            DType::U32 | DType::U8 => $else,
+        }
+    };
+}
+
+/// Runs `$body` with `$t` as the type of the operands and `$w` as the type of the sum: the same, or f32 for a narrower
+/// one; otherwise `$else`.
+macro_rules! by_sum {
+    ($from:expr, $to:expr, $t:ident, $w:ident => $body:expr, else $else:expr) => {
+        match ($from, $to) {
+            (DType::F64, DType::F64) => {
+                type $t = f64;
+                type $w = f64;
+                $body
+            }
+            (DType::F32, DType::F32) => {
+                type $t = f32;
+                type $w = f32;
+                $body
+            }
+            (DType::Bf16, DType::Bf16) => {
+                type $t = bf16;
+                type $w = bf16;
+                $body
+            }
+            (DType::Bf16, DType::F32) => {
+                type $t = bf16;
+                type $w = f32;
+                $body
+            }
+            (DType::F16, DType::F16) => {
+                type $t = f16;
+                type $w = f16;
+                $body
+            }
+            (DType::F16, DType::F32) => {
+                type $t = f16;
+                type $w = f32;
+                $body
+            }
+            _ => $else,
+        }
+    };
+}
+
+/// Runs a kernel.
+pub(super) fn launch(kernel: &Kernel, inputs: &[&Tensor<Candle>], outputs: &[&Tensor<Candle>]) -> Result<()> {
+    let o = Operands::new(kernel, inputs, outputs)?;
+    match kernel {
+        Kernel::MatMul(_)
+        | Kernel::Conv2d(_)
+        | Kernel::Conv2dInputGrad(_)
+        | Kernel::Conv2dWeightGrad { .. }
+        | Kernel::Depthwise(_)
+        | Kernel::DepthwiseInputGrad(_)
+        | Kernel::DepthwiseWeightGrad { .. } => products(kernel, &o),
+        Kernel::MaxPool(_) | Kernel::MaxPoolGrad(_) | Kernel::CrossEntropy | Kernel::CrossEntropyGrad { .. } => {
+            selections(kernel, &o)
+        }
+        Kernel::Sgd { .. } | Kernel::Momentum { .. } | Kernel::AdamW { .. } => updates(kernel, &o),
+        Kernel::Cast => {
+            by_float!(o.input_type(0), T => by_float!(o.output_type(0), U => {
+                elementwise::cast::<T, U>(&o.input(0)?, &mut o.output(0)?);
+                Ok(())
+            }, else o.unsupported()), else o.unsupported())
+        }
+        Kernel::BiasGrad { accumulate } => {
+            by_sum!(o.input_type(0), o.output_type(0), T, W => {
+                elementwise::bias_gradient::<T, W>(*accumulate, &o.input(0)?, &mut o.output(0)?);
+                Ok(())
+            }, else o.unsupported())
+        }
+        Kernel::SumSquares => by_float!(o.input_type(0), T => {
+            elementwise::sum_squares::<T>(&o.input(0)?, &mut o.output(0)?);
+            Ok(())
+        }, else o.unsupported()),
+        Kernel::Fill(value) => match o.output_type(0) {
+            DType::U32 => {
+                elementwise::fill(*value as u32, &mut o.integers(0)?);
+                Ok(())
+            }
+            DType::U8 => {
+                elementwise::fill(*value as u8, &mut o.bytes(0)?);
+                Ok(())
+            }
+            dtype => by_float!(dtype, T => {
+                elementwise::fill(T::from_f64(*value), &mut o.output(0)?);
+                Ok(())
+            }, else o.unsupported()),
+        },
+        Kernel::Uniform { .. } | Kernel::AddBias | Kernel::Relu | Kernel::ReluGrad | Kernel::Add | Kernel::Scale(_) => {
+            by_float!(o.output_type(0), T => streams::<T>(kernel, &o), else o.unsupported())
+        }
+    }
+}
+
+fn streams<T: Float>(kernel: &Kernel, o: &Operands<'_>) -> Result<()> {
+    let mut y = o.output::<T>(0)?;
+    match *kernel {
+        Kernel::Uniform { bound, key } => elementwise::uniform(bound, key, &mut y),
+        Kernel::AddBias => elementwise::add_bias(&o.input::<T>(0)?, &mut y),
+        Kernel::Relu => elementwise::relu::<T>(&mut y),
+        Kernel::ReluGrad => elementwise::relu_gradient(&o.input::<T>(0)?, &mut y),
+        Kernel::Add => elementwise::add(&o.input::<T>(0)?, &mut y),
+        Kernel::Scale(factor) => elementwise::scale::<T>(factor, &mut y),
+        _ => return o.unsupported(),
+    }
+    Ok(())
+}
+
+fn products(kernel: &Kernel, o: &Operands<'_>) -> Result<()> {
+    by_sum!(o.input_type(0), o.output_type(0), T, W => {
+        let (a, b) = (&*o.input::<T>(0)?, &*o.input::<T>(1)?);
+        match kernel {
+            Kernel::MatMul(p) => gemm::matmul::<T, W>(p, a, b, &mut o.output(0)?),
+            Kernel::Conv2d(w) => convolution::forward::<T>(w, a, b, &mut o.output(0)?),
+            Kernel::Conv2dInputGrad(w) => convolution::input_gradient::<T>(w, a, b, &mut o.output(0)?),
+            Kernel::Conv2dWeightGrad { window, accumulate } => {
+                convolution::weight_gradient::<T, W>(window, *accumulate, a, b, &mut o.output(0)?);
+            }
+            Kernel::Depthwise(w) => depthwise::forward::<T>(w, a, b, &mut o.output(0)?),
+            Kernel::DepthwiseInputGrad(w) => depthwise::input_gradient::<T>(w, a, b, &mut o.output(0)?),
+            Kernel::DepthwiseWeightGrad { window, accumulate } => {
+                depthwise::weight_gradient::<T, W>(window, *accumulate, a, b, &mut o.output(0)?);
+            }
+            _ => return o.unsupported(),
+        }
+        Ok(())
+    }, else o.unsupported())
+}
+
+fn selections(kernel: &Kernel, o: &Operands<'_>) -> Result<()> {
+    let dtype = if matches!(kernel, Kernel::CrossEntropyGrad { .. }) { o.output_type(0) } else { o.input_type(0) };
+    by_float!(dtype, T => {
+        match kernel {
+            Kernel::MaxPool(w) if o.outputs() == 2 => {
+                pool::forward::<T>(w, &o.input(0)?, &mut o.output(0)?, Some(&mut o.bytes(1)?));
+            }
+            Kernel::MaxPool(w) => pool::forward::<T>(w, &o.input(0)?, &mut o.output(0)?, None),
+            Kernel::MaxPoolGrad(w) => {
+                pool::gradient::<T>(w, &o.input(0)?, &o.input_bytes(1)?, &mut o.output(0)?);
+            }
+            Kernel::CrossEntropy => {
+                loss::cross_entropy::<T>(&o.input(0)?, &o.labels(1, o.input_elements(0))?, &mut o.output(0)?);
+            }
+            Kernel::CrossEntropyGrad { scale } => {
+                loss::cross_entropy_gradient::<T>(*scale, &o.labels(0, o.output_elements(0))?, &mut o.output(0)?);
+            }
+            _ => return o.unsupported(),
+        }
+        Ok(())
+    }, else o.unsupported())
+}
+
+fn updates(kernel: &Kernel, o: &Operands<'_>) -> Result<()> {
+    let states = match kernel {
+        Kernel::Sgd { .. } => 0,
+        Kernel::Momentum { .. } => 1,
+        _ => 2,
+    };
+    let copy = (o.outputs() > 1 + states).then_some(1 + states);
+    use DType::{Bf16, F16, F32, F64};
+    match (o.output_type(0), o.input_type(0), copy.map(|i| o.output_type(i))) {
+        (F64, F64, None) => update::<f64, f64, f64>(kernel, o, None),
+        (F32, F32, None) => update::<f32, f32, f32>(kernel, o, None),
+        (F32, F32, Some(Bf16)) => update::<f32, f32, bf16>(kernel, o, copy),
+        (F32, F32, Some(F16)) => update::<f32, f32, f16>(kernel, o, copy),
+        (F32, Bf16, None) => update::<f32, bf16, bf16>(kernel, o, None),
+        (F32, Bf16, Some(Bf16)) => update::<f32, bf16, bf16>(kernel, o, copy),
+        (F32, F16, None) => update::<f32, f16, f16>(kernel, o, None),
+        (F32, F16, Some(F16)) => update::<f32, f16, f16>(kernel, o, copy),
+        (Bf16, Bf16, None) => update::<bf16, bf16, bf16>(kernel, o, None),
+        (F16, F16, None) => update::<f16, f16, f16>(kernel, o, None),
+        _ => o.unsupported(),
+    }
+}
+
+/// Runs a rule, with the weight's narrower copy among the outputs at `copy`.
+fn update<W: Float, G: Float<Acc = W::Acc>, C: Float<Acc = W::Acc>>(
+    kernel: &Kernel,
+    o: &Operands<'_>,
+    copy: Option<usize>,
+) -> Result<()> {
+    let Some(rule) = Rule::<W::Acc>::of(kernel) else { return o.unsupported() };
+    let (grad, mut weight) = (o.input::<G>(0)?, o.output::<W>(0)?);
+    let state = |i: usize| (i < rule.states()).then(|| o.output::<W>(1 + i)).transpose();
+    let (mut first, mut second) = (state(0)?, state(1)?);
+    let mut copy = copy.map(|i| o.output::<C>(i)).transpose()?;
+    let states = [first.as_deref_mut().unwrap_or_default(), second.as_deref_mut().unwrap_or_default()];
+    optimizer::update(rule, &grad, &mut weight, states, copy.as_deref_mut());
+    Ok(())
+}

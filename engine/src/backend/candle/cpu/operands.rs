@@ -1,0 +1,174 @@
+//! A launch's tensors as slices, checked.
+//!
+//! Holds: their number and extents are what the kernel states before any slice is handed out. Refuses the rest, and a
+//! tensor that is read and written at once.
+
+use std::cell::{Ref, RefMut};
+
+use candle_core::CpuStorage;
+
+use super::float::Float;
+use crate::{
+    backend::{Candle, DType, Kernel, Tensor, Window},
+    error::{Error, Result},
+};
+
+/// The tensors of one launch.
+#[derive(Clone, Copy)]
+pub(super) struct Operands<'a> {
+    kernel: &'a Kernel,
+    inputs: &'a [&'a Tensor<Candle>],
+    outputs: &'a [&'a Tensor<Candle>],
+}
+
+impl<'a> Operands<'a> {
+    /// Checks number and extents.
+    pub(super) fn new(
+        kernel: &'a Kernel,
+        inputs: &'a [&'a Tensor<Candle>],
+        outputs: &'a [&'a Tensor<Candle>],
+    ) -> Result<Self> {
+        let operands = Self { kernel, inputs, outputs };
+        let elements = |tensors: &[&Tensor<Candle>]| {
+            let mut extents = [0; 4];
+            for (extent, tensor) in extents.iter_mut().zip(tensors) {
+                *extent = tensor.elements();
+            }
+            extents
+        };
+        let (ins, outs) = (elements(inputs), elements(outputs));
+        let fits =
+            inputs.len() <= 4 && outputs.len() <= 4 && fits(kernel, &ins[..inputs.len()], &outs[..outputs.len()]);
+        if fits { Ok(operands) } else { operands.unsupported() }
+    }
+
+    /// The refusal of these operands.
+    pub(super) fn unsupported<T>(&self) -> Result<T> {
+        Err(self.error("not supported"))
+    }
+
+    fn error(&self, reason: &str) -> Error {
+        let Self { kernel, inputs, outputs } = self;
+        let message = format!("{reason}: {inputs:?} to {outputs:?} by {kernel:?}");
+        Error::Kernel { op: kernel.name(), layer: String::new(), message }
+    }
+
+    /// Type of an input; of bytes when there is none.
+    pub(super) fn input_type(&self, i: usize) -> DType {
+        self.inputs.get(i).map_or(DType::U8, |t| t.dtype())
+    }
+
+    /// Type of an output.
+    pub(super) fn output_type(&self, i: usize) -> DType {
+        self.outputs.get(i).map_or(DType::U8, |t| t.dtype())
+    }
+
+    /// How many outputs.
+    pub(super) fn outputs(&self) -> usize {
+        self.outputs.len()
+    }
+
+    /// Elements of an input.
+    pub(super) fn input_elements(&self, i: usize) -> usize {
+        self.inputs[i].elements()
+    }
+
+    /// Elements of an output.
+    pub(super) fn output_elements(&self, i: usize) -> usize {
+        self.outputs[i].elements()
+    }
+
+    fn read<T>(&self, i: usize, of: impl FnOnce(&CpuStorage) -> Option<&[T]>) -> Result<Ref<'a, [T]>> {
+        let storage = self.inputs[i].storage().try_borrow().map_err(|_| self.error("read and written at once"))?;
+        Ref::filter_map(storage, of).map_err(|_| self.error("not supported"))
+    }
+
+    fn write<T>(&self, i: usize, of: impl FnOnce(&mut CpuStorage) -> Option<&mut [T]>) -> Result<RefMut<'a, [T]>> {
+        let storage = self.outputs[i].storage().try_borrow_mut().map_err(|_| self.error("read and written at once"))?;
+        RefMut::filter_map(storage, of).map_err(|_| self.error("not supported"))
+    }
+
+    /// An input's elements.
+    pub(super) fn input<T: Float>(&self, i: usize) -> Result<Ref<'a, [T]>> {
+        self.read(i, T::of)
+    }
+
+    /// An output's elements.
+    pub(super) fn output<T: Float>(&self, i: usize) -> Result<RefMut<'a, [T]>> {
+        self.write(i, T::of_mut)
+    }
+
+    /// An input of bytes.
+    pub(super) fn input_bytes(&self, i: usize) -> Result<Ref<'a, [u8]>> {
+        self.read(i, |s| if let CpuStorage::U8(v) = s { Some(v) } else { None })
+    }
+
+    /// An output of bytes.
+    pub(super) fn bytes(&self, i: usize) -> Result<RefMut<'a, [u8]>> {
+        self.write(i, |s| if let CpuStorage::U8(v) = s { Some(v) } else { None })
+    }
+
+    /// An output of integers.
+    pub(super) fn integers(&self, i: usize) -> Result<RefMut<'a, [u32]>> {
+        self.write(i, |s| if let CpuStorage::U32(v) = s { Some(v) } else { None })
+    }
+
+    /// An input of labels, each one of the classes of `elements` logits.
+    pub(super) fn labels(&self, i: usize, elements: usize) -> Result<Ref<'a, [u32]>> {
+        let labels = self.read(i, |s| if let CpuStorage::U32(v) = s { Some(v.as_slice()) } else { None })?;
+        let classes = elements / labels.len().max(1);
+        match labels.iter().find(|&&label| label as usize >= classes) {
+            Some(label) => Err(self.error(&format!("label {label} of {classes} classes"))),
+            None => Ok(labels),
+        }
+    }
+}
+
+/// Whether a kernel takes operands of so many elements.
+fn fits(kernel: &Kernel, ins: &[usize], outs: &[usize]) -> bool {
+    let valid = |w: &Window| {
+        let reach = w.size > 0 && w.stride > 0 && w.padding < w.size;
+        reach && w.size <= w.height + 2 * w.padding && w.size <= w.width + 2 * w.padding
+    };
+    let own = |w: &Window| valid(w) && w.filters == w.channels;
+    let x = |w: &Window| w.batch * w.height * w.width * w.channels;
+    let y = |w: &Window| w.out_pixels() * w.filters;
+    match (kernel, ins, outs) {
+        (Kernel::Fill(_) | Kernel::Uniform { .. } | Kernel::Relu | Kernel::Scale(_), [], [_]) => true,
+        (Kernel::Cast | Kernel::Add | Kernel::ReluGrad, [a], [b]) => a == b,
+        (Kernel::MatMul(p), [a, b], [c]) => *a == p.m * p.k && *b == p.k * p.n && *c == p.m * p.n,
+        (Kernel::AddBias, [part], [all]) | (Kernel::BiasGrad { .. }, [all], [part]) => {
+            *part > 0 && all.is_multiple_of(*part)
+        }
+        (Kernel::Conv2d(w), [a, b], [c]) => valid(w) && [*a, *b, *c] == [x(w), w.filters * w.taps(), y(w)],
+        (Kernel::Conv2dInputGrad(w), [a, b], [c]) => valid(w) && [*a, *b, *c] == [y(w), w.filters * w.taps(), x(w)],
+        (Kernel::Conv2dWeightGrad { window: w, .. }, [a, b], [c]) => {
+            valid(w) && [*a, *b, *c] == [x(w), y(w), w.filters * w.taps()]
+        }
+        (Kernel::Depthwise(w), [a, b], [c]) => own(w) && [*a, *b, *c] == [x(w), w.taps(), y(w)],
+        (Kernel::DepthwiseInputGrad(w), [a, b], [c]) => own(w) && [*a, *b, *c] == [y(w), w.taps(), x(w)],
+        (Kernel::DepthwiseWeightGrad { window: w, .. }, [a, b], [c]) => {
+            own(w) && [*a, *b, *c] == [x(w), y(w), w.taps()]
+        }
+        (Kernel::MaxPool(w), [a], [b, rest @ ..]) => {
+            own(w)
+                && w.size <= 16
+                && [*a, *b] == [x(w), y(w)]
+                && matches!(rest, [] | [_])
+                && rest.iter().all(|i| i == b)
+        }
+        (Kernel::MaxPoolGrad(w), [a, b], [c]) => own(w) && [*a, *b, *c] == [y(w), y(w), x(w)],
+        (Kernel::CrossEntropy, [logits, labels], [2]) | (Kernel::CrossEntropyGrad { .. }, [labels], [logits]) => {
+            *labels > 0 && *logits > 0 && logits.is_multiple_of(*labels)
+        }
+        (Kernel::SumSquares, [_], [1]) => true,
+        (Kernel::Sgd { .. }, [g], [w, rest @ ..]) => rest.len() <= 1 && g == w && rest.iter().all(|r| r == w),
+        (Kernel::Momentum { .. }, [g], [w, rest @ ..]) => {
+            (1..=2).contains(&rest.len()) && g == w && rest.iter().all(|r| r == w)
+        }
+        (Kernel::AdamW { .. }, [g], [w, rest @ ..]) => {
+            (2..=3).contains(&rest.len()) && g == w && rest.iter().all(|r| r == w)
+        }
+        _ => false,
+    }
+}

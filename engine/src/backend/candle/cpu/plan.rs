@@ -1,0 +1,154 @@
+//! How a product is cut into tiles: geometry only, shared by the kernels and by the rule of their scratch.
+//!
+//! A plan depends on extents and types, never on the number of threads. Tiles are independent of each other, and the
+//! order of summation inside one is fixed, so a result is the same on any number of threads.
+
+/// How a block of an operand is laid out when it meets the product.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in crate::backend) enum Layout {
+    /// In place, row after row.
+    Rows,
+    /// In place, column after column.
+    Columns,
+    /// Copied (converted, or gathered from an image), row after row.
+    CopiedRows,
+    /// Copied (converted), column after column.
+    CopiedColumns,
+}
+
+impl Layout {
+    /// Of a matrix in memory.
+    pub(in crate::backend) fn of(direct: bool, transposed: bool) -> Self {
+        match (direct, transposed) {
+            (true, false) => Self::Rows,
+            (true, true) => Self::Columns,
+            (false, false) => Self::CopiedRows,
+            (false, true) => Self::CopiedColumns,
+        }
+    }
+
+    pub(in crate::backend) fn copied(self) -> bool {
+        matches!(self, Self::CopiedRows | Self::CopiedColumns)
+    }
+
+    pub(in crate::backend) fn by_rows(self) -> bool {
+        matches!(self, Self::Rows | Self::CopiedRows)
+    }
+}
+
+/// The product `c [m, n] = a [m, k] b [k, n]`.
+#[derive(Debug, Clone, Copy)]
+pub(in crate::backend) struct Product {
+    /// Rows of `c`.
+    pub(in crate::backend) m: usize,
+    /// Columns of `c`.
+    pub(in crate::backend) n: usize,
+    /// Inner extent.
+    pub(in crate::backend) k: usize,
+    /// Bytes of an element of arithmetic.
+    pub(in crate::backend) width: usize,
+    /// Layout of blocks of `a`.
+    pub(in crate::backend) a: Layout,
+    /// Layout of blocks of `b`.
+    pub(in crate::backend) b: Layout,
+    /// Whether a tile of `c` is made aside and then stored: `c` is narrower than the arithmetic, or not laid out evenly.
+    pub(in crate::backend) staged: bool,
+}
+
+/// The largest tile.
+#[derive(Debug, Clone, Copy)]
+pub(in crate::backend) struct Limits {
+    pub(in crate::backend) rows: usize,
+    pub(in crate::backend) columns: usize,
+    pub(in crate::backend) depth: usize,
+}
+
+/// A product cut into tiles.
+#[derive(Debug, Clone, Copy)]
+pub(in crate::backend) struct Plan {
+    /// What is computed.
+    pub(in crate::backend) product: Product,
+    /// Rows of a tile.
+    pub(in crate::backend) rows: usize,
+    /// Columns of a tile.
+    pub(in crate::backend) columns: usize,
+    /// Inner extent of a step.
+    pub(in crate::backend) depth: usize,
+    /// Parts of the inner extent that are summed apart and then together; 1 for most.
+    pub(in crate::backend) segments: usize,
+    /// Whether more than one thread pays.
+    pub(in crate::backend) parallel: bool,
+}
+
+/// Multiplications and additions below which a product stays on one thread.
+const PARALLEL_FLOPS: usize = 3 << 20;
+/// Pieces to cut a parallel product into, where its extents allow.
+const WANTED_PIECES: usize = 4;
+/// Bytes for sums of segments.
+const SEGMENT_BYTES: usize = 192 << 10;
+
+impl Plan {
+    /// Cuts a product into tiles of at most `limits`.
+    pub(in crate::backend) fn new(product: Product, limits: Limits) -> Self {
+        let Product { m, n, k, width, .. } = product;
+        let mut plan = Self {
+            product,
+            rows: balanced(m, limits.rows, 6),
+            columns: balanced(n, limits.columns, 16),
+            depth: balanced(k, limits.depth, 16),
+            segments: 1,
+            parallel: 2 * m * n * k >= PARALLEL_FLOPS,
+        };
+        if !plan.parallel {
+            return plan;
+        }
+        while plan.tiles() < WANTED_PIECES && plan.columns > 64 {
+            plan.columns = plan.columns.div_ceil(2).next_multiple_of(16);
+        }
+        while plan.tiles() < WANTED_PIECES && plan.rows >= 48 {
+            plan.rows = plan.rows.div_ceil(2).next_multiple_of(6);
+        }
+        if plan.tiles() < WANTED_PIECES {
+            let by_depth = k / (2 * plan.depth.max(1));
+            let by_room = SEGMENT_BYTES / (m * n * width).max(1);
+            plan.segments = by_depth.min(by_room).clamp(1, 8);
+        }
+        plan
+    }
+
+    /// Tiles of `c`.
+    pub(in crate::backend) fn tiles(&self) -> usize {
+        self.product.m.div_ceil(self.rows.max(1)) * self.product.n.div_ceil(self.columns.max(1))
+    }
+
+    /// What threads share out.
+    pub(in crate::backend) fn pieces(&self) -> usize {
+        self.tiles() * self.segments
+    }
+
+    /// Inner extent of a segment.
+    pub(in crate::backend) fn segment(&self) -> usize {
+        self.product.k.div_ceil(self.segments)
+    }
+
+    /// Whether a piece makes its tile aside. Sums of segments lie evenly and are of the type of arithmetic.
+    pub(in crate::backend) fn staged(&self) -> bool {
+        self.product.staged && self.segments == 1
+    }
+
+    /// Elements of a block of `a`, of `b` and of a tile of `c` that a piece makes room for.
+    pub(in crate::backend) fn room(&self) -> [usize; 3] {
+        let (a, b) = (self.product.a.copied(), self.product.b.copied());
+        [
+            if a { self.rows * self.depth } else { 0 },
+            if b { self.depth * self.columns } else { 0 },
+            if self.staged() { self.rows * self.columns } else { 0 },
+        ]
+    }
+}
+
+/// The extent of equal parts of `extent`, each at most `limit`, rounded up to a multiple.
+fn balanced(extent: usize, limit: usize, multiple: usize) -> usize {
+    let parts = extent.div_ceil(limit).max(1);
+    extent.div_ceil(parts).next_multiple_of(multiple).min(limit).max(1)
+}

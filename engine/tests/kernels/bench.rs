@@ -1,0 +1,184 @@
+//! A place to launch kernels: random operands, a pool of threads, a meter.
+
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use plimsoll_engine::{
+    backend::{Backend, Candle, DType, DryRun, Executor, HostSlice, Kernel, Tensor, Window, candle, kernel::MatMul},
+    memory::{
+        Category, Ledger,
+        probe::{Meter, meter_this_thread, uncounted},
+    },
+    rng::Rng,
+};
+
+/// The floating-point types.
+pub(crate) const FLOATS: [DType; 4] = [DType::F64, DType::F32, DType::Bf16, DType::F16];
+
+/// A number that is another one in every run of the tests; a failure prints it.
+pub(crate) fn fresh_seed() -> u64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).map_or(1, |t| t.as_nanos() as u64)
+}
+
+/// Random choices, one after another.
+pub(crate) struct Draw {
+    rng: Rng,
+    counter: u64,
+}
+
+impl Draw {
+    pub(crate) fn new(seed: u64) -> Self {
+        Self { rng: Rng::from_key(seed), counter: 0 }
+    }
+
+    /// One of `low..=high`.
+    pub(crate) fn between(&mut self, low: usize, high: usize) -> usize {
+        self.counter += 1;
+        low + self.rng.below(self.counter, high - low + 1)
+    }
+
+    pub(crate) fn coin(&mut self) -> bool {
+        self.between(0, 1) == 1
+    }
+
+    pub(crate) fn pick<T: Copy>(&mut self, of: &[T]) -> T {
+        of[self.between(0, of.len() - 1)]
+    }
+
+    /// A multiple of 1/1024 in [-1, 1]: exact in f32, and far from the steps of a finite difference.
+    pub(crate) fn number(&mut self) -> f64 {
+        self.between(0, 2048) as f64 / 1024.0 - 1.0
+    }
+
+    pub(crate) fn numbers(&mut self, count: usize) -> Vec<f64> {
+        (0..count).map(|_| self.number()).collect()
+    }
+
+    pub(crate) fn window(&mut self, largest: usize, own_filters: bool) -> Window {
+        let size = self.between(1, 5);
+        let channels = self.pick(&[1, 2, 3, 7, 16, 17, 32, 65]).min(largest * 8);
+        Window {
+            batch: self.between(1, 3),
+            height: self.between(size, size.max(largest)),
+            width: self.between(size, size.max(largest)),
+            channels,
+            filters: if own_filters { channels } else { self.pick(&[1, 3, 8, 16, 19, 32, 70]).min(largest * 8) },
+            size,
+            stride: self.between(1, 4),
+            padding: self.between(0, size - 1),
+        }
+    }
+
+    pub(crate) fn matmul(&mut self, largest: usize) -> MatMul {
+        MatMul {
+            m: self.between(1, largest),
+            n: self.between(1, largest),
+            k: self.between(1, largest),
+            transpose_a: self.coin(),
+            transpose_b: self.coin(),
+            accumulate: self.coin(),
+        }
+    }
+}
+
+/// Elements and types of a launch's operands.
+pub(crate) type Operand = (Vec<f64>, DType);
+
+/// What a launch did.
+#[derive(Debug, PartialEq)]
+pub(crate) struct Outcome {
+    /// The operands as the kernel saw them: rounded to their types.
+    pub(crate) inputs: Vec<Vec<f64>>,
+    pub(crate) before: Vec<Vec<f64>>,
+    pub(crate) after: Vec<Vec<f64>>,
+}
+
+/// Bytes of a launch.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Cost {
+    /// What the meter saw beyond what was alive before.
+    pub(crate) measured: u64,
+    /// What the ledger booked beyond what was alive before.
+    pub(crate) booked: u64,
+}
+
+/// A pool whose threads are metered and warm.
+pub(crate) struct Threads {
+    pool: rayon::ThreadPool,
+    meter: &'static Meter,
+    count: usize,
+}
+
+impl Threads {
+    pub(crate) fn new(count: usize) -> Self {
+        let meter = Meter::new();
+        let pool = rayon::ThreadPoolBuilder::new()
+            .num_threads(count)
+            .start_handler(move |_| {
+                meter_this_thread(Some(meter));
+            })
+            .build()
+            .expect("two threads");
+        pool.install(candle::warm_up);
+        Self { pool, meter, count }
+    }
+
+    /// Launches once.
+    pub(crate) fn launch(&self, kernel: Kernel, inputs: &[Operand], outputs: &[Operand]) -> (Outcome, Cost) {
+        self.pool.install(|| {
+            let executor = Executor::new(Candle::cpu(self.count), Ledger::new(None, false));
+            let ins: Vec<_> = inputs.iter().map(|o| upload(&executor, o)).collect();
+            let outs: Vec<_> = outputs.iter().map(|o| upload(&executor, o)).collect();
+            let read = |tensors: &[Tensor<Candle>]| tensors.iter().map(|t| values(&executor, t)).collect();
+            let (inputs, before) = (read(&ins), read(&outs));
+            let (ins, refs): (Vec<_>, Vec<_>) = (ins.iter().collect(), outs.iter().collect());
+            let booked = executor.ledger().live();
+            self.meter.reset_peak();
+            let alive = self.meter.now().live;
+            executor.launch(kernel, &ins, &refs).unwrap_or_else(|e| panic!("{e}"));
+            let cost =
+                Cost { measured: self.meter.peak().live.0 - alive.0, booked: executor.ledger().peak().0 - booked.0 };
+            uncounted(|| (Outcome { inputs, before, after: read(&outs) }, cost))
+        })
+    }
+}
+
+fn upload(executor: &Executor<Candle>, (numbers, dtype): &Operand) -> Tensor<Candle> {
+    if *dtype == DType::U8 {
+        // Written by the kernels alone.
+        return executor.filled(numbers[0], [numbers.len()], *dtype, Category::Batch, "operand").expect("no budget");
+    }
+    let tensor = executor.allocate([numbers.len()], *dtype, Category::Batch, "operand").expect("no budget");
+    if *dtype == DType::U32 {
+        let integers: Vec<u32> = numbers.iter().map(|&x| x as u32).collect();
+        executor.backend().write(&tensor, HostSlice::U32(&integers)).expect("integers");
+    } else {
+        let floats: Vec<f32> = numbers.iter().map(|&x| x as f32).collect();
+        executor.backend().write(&tensor, HostSlice::F32(&floats)).expect("numbers");
+    }
+    tensor
+}
+
+fn values(executor: &Executor<Candle>, tensor: &Tensor<Candle>) -> Vec<f64> {
+    executor.read(tensor).expect("candle has elements").expect("candle has elements")
+}
+
+/// What a dry run books for the same launch.
+pub(crate) fn dry(threads: usize, kernel: Kernel, inputs: &[Operand], outputs: &[Operand]) -> u64 {
+    let executor = Executor::new(DryRun::new(threads), Ledger::new(None, false));
+    let make = |o: &Operand| executor.allocate([o.0.len()], o.1, Category::Batch, "operand").expect("no budget");
+    let (ins, outs): (Vec<_>, Vec<_>) = (inputs.iter().map(make).collect(), outputs.iter().map(make).collect());
+    let before = executor.ledger().live();
+    executor.launch(kernel, &ins.iter().collect::<Vec<_>>(), &outs.iter().collect::<Vec<_>>()).expect("no arithmetic");
+    executor.ledger().peak().0 - before.0
+}
+
+/// Half the distance between neighbours near 1.
+pub(crate) fn rounding(dtype: DType) -> f64 {
+    match dtype {
+        DType::F64 => 2f64.powi(-53),
+        DType::F32 => 2f64.powi(-24),
+        DType::Bf16 => 2f64.powi(-9),
+        DType::F16 => 2f64.powi(-12),
+        DType::U32 | DType::U8 => 0.0,
+    }
+}

@@ -1,0 +1,205 @@
+//! Every kernel again, in f64 and in the plainest loops, to compare with.
+
+use plimsoll_engine::{
+    backend::{Kernel, Window, kernel::MatMul},
+    rng::Rng,
+};
+
+/// What the outputs of `kernel` become; `outs` holds them before.
+pub(crate) fn run(kernel: &Kernel, ins: &[Vec<f64>], outs: &[Vec<f64>]) -> Vec<Vec<f64>> {
+    let mut outs = outs.to_vec();
+    match kernel {
+        Kernel::Fill(value) => outs[0].fill(*value),
+        Kernel::Uniform { bound, key } => {
+            let rng = Rng::from_key(*key);
+            (0..).zip(&mut outs[0]).for_each(|(i, y)| *y = rng.range(i, -bound, *bound));
+        }
+        Kernel::Cast => outs[0].clone_from(&ins[0]),
+        Kernel::MatMul(p) => matmul(p, &ins[0], &ins[1], &mut outs[0]),
+        Kernel::AddBias => {
+            let columns = ins[0].len();
+            (0..).zip(&mut outs[0]).for_each(|(i, y): (usize, _)| *y += ins[0][i % columns]);
+        }
+        Kernel::BiasGrad { accumulate } => {
+            let columns = start(&mut outs[0], *accumulate).len();
+            (0..).zip(&ins[0]).for_each(|(i, dy): (usize, _)| outs[0][i % columns] += dy);
+        }
+        Kernel::Relu => outs[0].iter_mut().for_each(|y| *y = if *y < 0.0 { 0.0 } else { *y }),
+        Kernel::ReluGrad => outs[0].iter_mut().zip(&ins[0]).for_each(|(dy, y)| *dy = if *y <= 0.0 { 0.0 } else { *dy }),
+        Kernel::Add => outs[0].iter_mut().zip(&ins[0]).for_each(|(y, x)| *y += x),
+        Kernel::Scale(factor) => outs[0].iter_mut().for_each(|y| *y *= factor),
+        Kernel::Conv2d(w) => {
+            outs[0].fill(0.0);
+            taps(w, |x, weight, y| outs[0][y] += ins[0][x] * ins[1][weight]);
+        }
+        Kernel::Conv2dInputGrad(w) => {
+            outs[0].fill(0.0);
+            taps(w, |x, weight, y| outs[0][x] += ins[0][y] * ins[1][weight]);
+        }
+        Kernel::Conv2dWeightGrad { window, accumulate } => {
+            start(&mut outs[0], *accumulate);
+            taps(window, |x, weight, y| outs[0][weight] += ins[0][x] * ins[1][y]);
+        }
+        Kernel::Depthwise(w) => {
+            outs[0].fill(0.0);
+            own_taps(w, |x, weight, y| outs[0][y] += ins[0][x] * ins[1][weight]);
+        }
+        Kernel::DepthwiseInputGrad(w) => {
+            outs[0].fill(0.0);
+            own_taps(w, |x, weight, y| outs[0][x] += ins[0][y] * ins[1][weight]);
+        }
+        Kernel::DepthwiseWeightGrad { window, accumulate } => {
+            start(&mut outs[0], *accumulate);
+            own_taps(window, |x, weight, y| outs[0][weight] += ins[0][x] * ins[1][y]);
+        }
+        Kernel::MaxPool(w) => max_pool(w, &ins[0], &mut outs),
+        Kernel::MaxPoolGrad(w) => {
+            outs[0].fill(0.0);
+            own_taps(w, |x, weight, y| {
+                if ins[1][y] == (weight / w.channels) as f64 {
+                    outs[0][x] += ins[0][y];
+                }
+            });
+        }
+        Kernel::CrossEntropy => {
+            let classes = ins[0].len() / ins[1].len();
+            for (row, label) in ins[0].chunks(classes).zip(&ins[1]) {
+                let (place, probabilities) = softmax(row);
+                outs[0][0] -= probabilities[*label as usize].ln();
+                outs[0][1] += f64::from(u8::from(place == *label as usize));
+            }
+        }
+        Kernel::CrossEntropyGrad { scale } => {
+            let classes = outs[0].len() / ins[0].len();
+            for (row, label) in outs[0].chunks_mut(classes).zip(&ins[0]) {
+                let (_, probabilities) = softmax(row);
+                for (class, (x, p)) in row.iter_mut().zip(probabilities).enumerate() {
+                    *x = scale * (p - if class == *label as usize { 1.0 } else { 0.0 });
+                }
+            }
+        }
+        Kernel::SumSquares => outs[0][0] += ins[0].iter().map(|x| x * x).sum::<f64>(),
+        Kernel::Sgd { .. } | Kernel::Momentum { .. } | Kernel::AdamW { .. } => update(kernel, &ins[0], &mut outs),
+    }
+    outs
+}
+
+fn start(y: &mut [f64], accumulate: bool) -> &mut [f64] {
+    if !accumulate {
+        y.fill(0.0);
+    }
+    y
+}
+
+fn matmul(p: &MatMul, a: &[f64], b: &[f64], c: &mut [f64]) {
+    start(c, p.accumulate);
+    for i in 0..p.m {
+        for j in 0..p.n {
+            for k in 0..p.k {
+                let left = if p.transpose_a { a[k * p.m + i] } else { a[i * p.k + k] };
+                let right = if p.transpose_b { b[j * p.k + k] } else { b[k * p.n + j] };
+                c[i * p.n + j] += left * right;
+            }
+        }
+    }
+}
+
+/// Calls `f` with the places of input, weight and output of every product of a convolution.
+fn taps(w: &Window, mut f: impl FnMut(usize, usize, usize)) {
+    pixels(w, |image, [oy, ox], [ky, kx], [iy, ix]| {
+        for filter in 0..w.filters {
+            for c in 0..w.channels {
+                f(
+                    ((image * w.height + iy) * w.width + ix) * w.channels + c,
+                    ((filter * w.size + ky) * w.size + kx) * w.channels + c,
+                    ((image * w.out_height() + oy) * w.out_width() + ox) * w.filters + filter,
+                );
+            }
+        }
+    });
+}
+
+/// The same of a depthwise convolution or a pooling.
+fn own_taps(w: &Window, mut f: impl FnMut(usize, usize, usize)) {
+    pixels(w, |image, [oy, ox], [ky, kx], [iy, ix]| {
+        for c in 0..w.channels {
+            f(
+                ((image * w.height + iy) * w.width + ix) * w.channels + c,
+                (ky * w.size + kx) * w.channels + c,
+                ((image * w.out_height() + oy) * w.out_width() + ox) * w.channels + c,
+            );
+        }
+    });
+}
+
+fn pixels(w: &Window, mut f: impl FnMut(usize, [usize; 2], [usize; 2], [usize; 2])) {
+    for image in 0..w.batch {
+        for oy in 0..w.out_height() {
+            for ox in 0..w.out_width() {
+                for ky in 0..w.size {
+                    for kx in 0..w.size {
+                        let (y, x) = (oy * w.stride + ky, ox * w.stride + kx);
+                        let inside = |at: usize, extent: usize| at >= w.padding && at < extent + w.padding;
+                        if inside(y, w.height) && inside(x, w.width) {
+                            f(image, [oy, ox], [ky, kx], [y - w.padding, x - w.padding]);
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
+
+fn max_pool(w: &Window, x: &[f64], outs: &mut [Vec<f64>]) {
+    let mut best: Vec<Option<(f64, usize)>> = vec![None; outs[0].len()];
+    own_taps(w, |from, weight, to| {
+        let (value, tap) = (x[from], weight / w.channels);
+        best[to] = match best[to] {
+            Some((so_far, place)) if so_far.is_nan() || value <= so_far => Some((so_far, place)),
+            _ => Some((value, tap)),
+        };
+    });
+    for (i, best) in best.into_iter().enumerate() {
+        let (value, tap) = best.expect("every window sees a pixel");
+        outs[0][i] = value;
+        if let Some(index) = outs.get_mut(1) {
+            index[i] = tap as f64;
+        }
+    }
+}
+
+fn softmax(row: &[f64]) -> (usize, Vec<f64>) {
+    let place = (0..row.len()).fold(0, |best, i| if row[i] > row[best] { i } else { best });
+    let total: f64 = row.iter().map(|x| (x - row[place]).exp()).sum();
+    (place, row.iter().map(|x| (x - row[place]).exp() / total).collect())
+}
+
+fn update(kernel: &Kernel, grad: &[f64], outs: &mut [Vec<f64>]) {
+    let states = match kernel {
+        Kernel::Sgd { .. } => 0,
+        Kernel::Momentum { .. } => 1,
+        _ => 2,
+    };
+    for i in 0..grad.len() {
+        let w = outs[0][i];
+        outs[0][i] = match *kernel {
+            Kernel::Sgd { rate, weight_decay, grad_scale } => w - rate * (grad_scale * grad[i] + weight_decay * w),
+            Kernel::Momentum { rate, momentum, weight_decay, grad_scale } => {
+                outs[1][i] = momentum * outs[1][i] + grad_scale * grad[i] + weight_decay * w;
+                w - rate * outs[1][i]
+            }
+            Kernel::AdamW { rate, beta1, beta2, epsilon, weight_decay, grad_scale, step } => {
+                let g = grad_scale * grad[i];
+                outs[1][i] = beta1 * outs[1][i] + (1.0 - beta1) * g;
+                outs[2][i] = beta2 * outs[2][i] + (1.0 - beta2) * g * g;
+                let mean = outs[1][i] / (1.0 - beta1.powf(step as f64));
+                let square = outs[2][i] / (1.0 - beta2.powf(step as f64));
+                w * (1.0 - rate * weight_decay) - rate * mean / (square.sqrt() + epsilon)
+            }
+            _ => unreachable!("an optimizer's kernel"),
+        };
+        if outs.len() > 1 + states {
+            outs[1 + states][i] = outs[0][i];
+        }
+    }
+}
