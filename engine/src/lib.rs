@@ -1,10 +1,34 @@
 //! Plimsoll's engine: neural-network training whose memory is predicted by running it dry.
 //!
-//! One training step is written once, generic over a [`backend::Backend`]. [`backend::Candle`] runs it with real
-//! tensors; [`backend::DryRun`] runs it with tensors that have a shape, a dtype and a shared buffer, but no elements.
-//! Allocating writes to the [`memory::Ledger`], dropping the last handle writes the free. So a prediction is the dry run
-//! of the very step that will train, and there is no second formula to drift from the code.
+//! # The one idea
+//!
+//! One training step ([`train::step`]) is written once, generic over a [`backend::Backend`]. [`backend::Candle`] runs it
+//! with real tensors; [`backend::DryRun`] runs it with tensors that have a shape, a dtype and a shared buffer, but no
+//! elements. Allocating writes to the [`memory::Ledger`], dropping the last handle writes the free. So a prediction is
+//! the dry run of the very step that will train, and there is no second formula to drift from the code.
+//!
+//! # The way down
+//!
+//! - [`experiment`]: what a user chooses; also the preset format.
+//! - [`plan`]: from an experiment to a [`plan::Plan`], by a dry run; what would fit; how long it takes.
+//! - [`train`]: the step, and the [`train::Trainer`] thread that runs it and tells the outside by events.
+//! - [`models`] are chains of [`nn`] layers; a layer holds its forward pass and, beside it, its gradient rule.
+//! - [`autograd`]: the tape, which frees what it saved as it walks back, and checkpointed segments.
+//! - [`optim`]: one kernel a parameter, in place.
+//! - [`backend`]: the op vocabulary; an [`backend::Executor`] allocates, books scratch and launches kernels.
+//! - [`memory`]: the ledger (predicted, and the budget's refusal) and the probe (measured); neither knows the other.
+//! - [`data`]: sources, and the loader thread that prepares batches.
+//! - [`device`]: what is there and what it says of itself.
+//!
+//! # What always holds
+//!
+//! - A prediction is never below what is measured: what the probe counts beside tensors and scratch is bounded by
+//!   [`train::step::HOST_CONTEXT`], which every prediction includes.
+//! - The ledger refuses what would cross the budget before anything is allocated; the run then drops everything.
+//! - Tensors never leave the thread they were made on; only host numbers do.
+//! - The same seed gives the same run, with and without checkpointing, on any number of threads.
 
+pub mod autograd;
 pub mod backend;
 pub mod bytes;
 pub mod data;
@@ -12,6 +36,9 @@ pub mod device;
 pub mod error;
 pub mod experiment;
 pub mod memory;
+pub mod models;
+pub mod nn;
+pub mod optim;
 pub mod plan;
 pub mod rng;
 pub mod train;

@@ -5,35 +5,26 @@ use std::cell::Cell;
 use crate::{
     backend::{Backend, DType, HostSlice, Kernel, Tensor},
     error::Result,
+    plan::time::Rates,
 };
 
-/// Runs nothing and adds up the work of what it did not run.
+/// Runs nothing, and adds up how long it would have taken.
 #[derive(Debug)]
 pub struct DryRun {
     threads: usize,
-    work: Cell<Work>,
-}
-
-/// The work of the kernels launched: what a time model needs.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Work {
-    /// Multiplications and additions.
-    pub flops: u64,
-    /// Bytes of operands read and written.
-    pub bytes: u64,
-    /// Kernels.
-    pub launches: u64,
+    rates: Rates,
+    secs: Cell<f64>,
 }
 
 impl DryRun {
-    /// A dry run of a device whose kernels run on `threads` threads.
-    pub fn new(threads: usize) -> Self {
-        Self { threads, work: Cell::default() }
+    /// A dry run of a device whose kernels run on `threads` threads at `rates`.
+    pub fn new(threads: usize, rates: Rates) -> Self {
+        Self { threads, rates, secs: Cell::default() }
     }
 
-    /// The work since the last call.
-    pub fn take_work(&self) -> Work {
-        self.work.take()
+    /// Predicted seconds of the kernels launched since the last call.
+    pub fn take_secs(&self) -> f64 {
+        self.secs.take()
     }
 }
 
@@ -45,11 +36,9 @@ impl Backend for DryRun {
     }
 
     fn launch(&self, kernel: &Kernel, inputs: &[&Tensor<Self>], outputs: &[&Tensor<Self>]) -> Result<()> {
-        let mut work = self.work.get();
-        work.flops += kernel.flops();
-        work.bytes += inputs.iter().chain(outputs).map(|t| t.bytes()).sum::<u64>();
-        work.launches += 1;
-        self.work.set(work);
+        let operands = || inputs.iter().chain(outputs);
+        let dtype = operands().next().map_or(DType::F32, |t| t.dtype());
+        self.secs.set(self.secs.get() + self.rates.secs(kernel, dtype, operands().map(|t| t.bytes()).sum()));
         Ok(())
     }
 

@@ -131,8 +131,9 @@ impl<B: Backend> Executor<B> {
             Error::Kernel { op, message, .. } => Error::Kernel { op, message, layer: ledger.layer_path() },
             other => other,
         })?;
-        self.ran(kernel.name());
+        // Gone before the point is closed: it counts in this op's high-water mark and not in the next one's.
         drop(scratch);
+        self.ran(kernel.name());
         Ok(())
     }
 

@@ -20,6 +20,7 @@ use crate::{
     error::{Error, Problem, Result},
     memory::probe::uncounted,
     rng::{Rng, Stream},
+    train::step::MicroBatch,
 };
 
 /// Batches that exist at once: one with the trainer, the others filled or being filled.
@@ -40,12 +41,12 @@ pub struct HostBatch {
 
 /// A filled batch, lent by the loader: dropping it hands the buffers back to be filled again.
 #[derive(Debug)]
-pub struct Batch<'a> {
+pub struct Batch {
     batch: HostBatch,
-    home: &'a Sender<HostBatch>,
+    home: Sender<HostBatch>,
 }
 
-impl Deref for Batch<'_> {
+impl Deref for Batch {
     type Target = HostBatch;
 
     fn deref(&self) -> &HostBatch {
@@ -53,11 +54,23 @@ impl Deref for Batch<'_> {
     }
 }
 
-impl Drop for Batch<'_> {
+impl Drop for Batch {
     fn drop(&mut self) {
         let batch = std::mem::take(&mut self.batch);
         // When the thread has ended, nobody takes the buffers and they go with the channel.
         uncounted(|| drop(self.home.send(batch)));
+    }
+}
+
+impl MicroBatch for Batch {
+    fn samples(&self) -> usize {
+        self.len
+    }
+    fn images(&self) -> &[f32] {
+        &self.images
+    }
+    fn labels(&self) -> &[u32] {
+        &self.labels
     }
 }
 
@@ -141,17 +154,18 @@ impl Loader {
         })
     }
 
-    /// Waits for the next batch; `None` after the last. A batch must be dropped before the next can be had.
+    /// Waits for the next batch; `None` after the last. Batches that are held keep their buffers
+    /// from the loader: with all of them held, this waits for ever.
     ///
     /// # Errors
     /// The loader failed; it then fails for good.
-    pub fn recv(&mut self) -> Result<Option<Batch<'_>>> {
+    pub fn recv(&mut self) -> Result<Option<Batch>> {
         if let Some(error) = &self.failed {
             return Err(error.clone());
         }
         let Some(queue) = &self.queue else { return Ok(None) };
         match uncounted(|| queue.ready.recv()) {
-            Ok(Ok(batch)) => Ok(Some(Batch { batch, home: &queue.spare })),
+            Ok(Ok(batch)) => Ok(Some(Batch { batch, home: queue.spare.clone() })),
             Ok(Err(error)) => {
                 self.failed = Some(error.clone());
                 Err(error)

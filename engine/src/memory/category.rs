@@ -82,6 +82,12 @@ impl Categories {
         self.0[category as usize] -= bytes;
     }
 
+    /// Lifts one category to at least `bytes`.
+    pub fn raise(&mut self, category: Category, bytes: Bytes) {
+        let value = &mut self.0[category as usize];
+        *value = (*value).max(bytes.0);
+    }
+
     /// The sum.
     pub fn total(&self) -> Bytes {
         Bytes(self.0.iter().sum())

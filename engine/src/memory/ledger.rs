@@ -98,6 +98,18 @@ struct Recorder {
     peak_event: usize,
     reserved: u64,
     peak_reserved: u64,
+    layers: Vec<LayerUse>,
+}
+
+/// What one layer takes.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct LayerUse {
+    /// The most it held of each category, each at its own moment.
+    pub high: Categories,
+    /// Activations it held when the backward pass began.
+    pub saved: Bytes,
+    /// What it holds of each category now.
+    live: Categories,
 }
 
 /// What a recording holds once it is taken.
@@ -113,6 +125,8 @@ pub struct Recording {
     pub live_peak: Bytes,
     /// The most bytes the allocator held, by its model.
     pub reserved_peak: Bytes,
+    /// Each layer's use, by [`LayerId`].
+    pub layers: Vec<LayerUse>,
 }
 
 /// The right to some bytes; dropping it gives them back.
@@ -192,7 +206,13 @@ impl Ledger {
 
     /// Names the part of the run from here on; returns the one before.
     pub fn set_phase(&self, phase: Phase) -> Phase {
-        self.0.phase.replace(phase)
+        let before = self.0.phase.replace(phase);
+        if (before, phase) == (Phase::Forward, Phase::Backward)
+            && let Some(recorder) = &mut *self.0.recorder.borrow_mut()
+        {
+            recorder.forward_ended();
+        }
+        before
     }
 
     /// Names the op whose allocations follow.
@@ -240,10 +260,22 @@ impl Ledger {
     }
 }
 
+impl LayerUse {
+    fn born(&mut self, block: Block) {
+        self.live.add(block.category, block.bytes);
+        self.high.raise(block.category, self.live.get(block.category));
+    }
+}
+
 impl Recorder {
     fn born(&mut self, block: Block) -> u32 {
         let index = self.blocks.len() as u32;
         self.blocks.push(block);
+        let owner = block.layer.0 as usize;
+        if self.layers.len() <= owner {
+            self.layers.resize(owner + 1, LayerUse::default());
+        }
+        self.layers[owner].born(block);
         self.events.push(Event { block: index, born: true });
         self.live.add(block.category, block.bytes);
         self.live_total += block.bytes;
@@ -260,10 +292,17 @@ impl Recorder {
 
     fn died(&mut self, index: u32) {
         let block = self.blocks[index as usize];
+        self.layers[block.layer.0 as usize].live.take(block.category, block.bytes);
         self.events.push(Event { block: index, born: false });
         self.live.take(block.category, block.bytes);
         self.live_total -= block.bytes;
         self.reserved -= Allocator::Heap.reserved(block.bytes);
+    }
+
+    fn forward_ended(&mut self) {
+        for layer in &mut self.layers {
+            layer.saved = layer.live.get(Category::Activations);
+        }
     }
 
     fn point(&mut self, op: &'static str, layer: LayerId, phase: Phase) {
@@ -298,6 +337,7 @@ impl Recorder {
             categories_at_peak: categories,
             live_peak: Bytes(self.peak_total),
             reserved_peak: Bytes(self.peak_reserved),
+            layers: self.layers.clone(),
         };
         // The next recording's peak starts from what is alive now; blocks keep their indices.
         (self.high, self.high_total) = (self.live, self.live_total);
@@ -352,8 +392,8 @@ mod tests {
         ledger.set_layer(ledger.layer_id("dense1"));
         let weight = ledger.take(10, Category::Parameters, "weight").expect("no budget");
         let scratch = ledger.take(100, Category::Scratch, "columns").expect("no budget");
-        ledger.ran("matmul");
         drop(scratch);
+        ledger.ran("matmul");
         let output = ledger.take(50, Category::Activations, "output").expect("no budget");
         ledger.ran("relu");
         let recording = ledger.take_recording();

@@ -1,11 +1,16 @@
-//! What would fit: the nearest changes, and the best configurations for a budget.
+//! What would fit: the nearest changes, and the best configurations for a budget. Every answer is a dry run.
 
-use crate::{bytes::Bytes, error::Result, experiment::Experiment, plan::Plan};
+use crate::{
+    bytes::Bytes,
+    error::{Error, Result},
+    experiment::{Batch, Checkpointing, Experiment, OptimizerKind, Precision},
+    plan::{Plan, predict},
+};
 
-/// A configuration that fits, and what it saves and costs against the one asked about.
+/// A configuration that fits, and what it costs against the one asked about.
 #[derive(Debug, Clone)]
 pub struct Advice {
-    /// The change in words, such as `micro-batch 64 -> 32, accumulation 2`.
+    /// The change in words, such as `micro-batch 32 x 2`.
     pub change: String,
     /// The whole configuration.
     pub experiment: Experiment,
@@ -18,14 +23,141 @@ pub struct Advice {
 }
 
 /// Configurations with the plan's effective batch that fit `budget`, fastest first: micro-batch x accumulation x
-/// precision x checkpointing, each by a dry run.
+/// precision x checkpointing. Of each precision and checkpointing the largest micro-batch that fits is kept: a smaller
+/// one takes longer for nothing.
+///
+/// # Errors
+/// As [`predict`](predict::predict()).
 pub fn fit(plan: &Plan, budget: Bytes) -> Result<Vec<Advice>> {
-    let _ = (plan, budget);
-    Ok(Vec::new())
+    let asked = Experiment { budget, ..(*plan.experiment).clone() };
+    let mut found = Vec::new();
+    for precision in precisions(asked.precision) {
+        for checkpointing in checkpointings(&asked) {
+            for batch in batches(&asked.batch, asked.batch.effective()) {
+                let candidate = Experiment { precision, checkpointing, batch, ..asked.clone() };
+                if let Some(advice) = fitting(plan, candidate)? {
+                    found.push(advice);
+                    break;
+                }
+            }
+        }
+    }
+    Ok(ranked(found))
 }
 
-/// The nearest changes that fit: one choice changed where that is enough, at most `count`.
+/// The nearest changes that fit, fastest first, at most `count`: one choice changed where that is enough, otherwise
+/// several as [`fit`] finds them.
+///
+/// # Errors
+/// As [`predict`](predict::predict()).
 pub fn advise(plan: &Plan, count: usize) -> Result<Vec<Advice>> {
-    let _ = (plan, count);
-    Ok(Vec::new())
+    let asked = &*plan.experiment;
+    let mut found = Vec::new();
+    for batch in batches(&asked.batch, asked.batch.micro - 1) {
+        if let Some(advice) = fitting(plan, Experiment { batch, ..asked.clone() })? {
+            found.push(advice);
+            break;
+        }
+    }
+    for checkpointing in checkpointings(asked) {
+        found.extend(fitting(plan, Experiment { checkpointing, ..asked.clone() })?);
+    }
+    for precision in precisions(asked.precision) {
+        found.extend(fitting(plan, Experiment { precision, ..asked.clone() })?);
+    }
+    for kind in [OptimizerKind::Momentum, OptimizerKind::Sgd] {
+        let mut candidate = asked.clone();
+        candidate.optimizer.kind = kind;
+        found.extend(fitting(plan, candidate)?);
+    }
+    let mut found = if found.is_empty() { fit(plan, plan.budget)? } else { ranked(found) };
+    found.truncate(count);
+    Ok(found)
+}
+
+fn ranked(mut found: Vec<Advice>) -> Vec<Advice> {
+    found.sort_by(|a, b| a.step_secs.total_cmp(&b.step_secs));
+    found
+}
+
+/// The candidate as advice, if it fits its budget and is another configuration than the plan's.
+fn fitting(plan: &Plan, candidate: Experiment) -> Result<Option<Advice>> {
+    if candidate == *plan.experiment {
+        return Ok(None);
+    }
+    let planned = match predict(&candidate) {
+        Ok(planned) => planned,
+        // A combination that cannot be is no answer, but no fault either.
+        Err(Error::Experiment(_)) => return Ok(None),
+        Err(other) => return Err(other),
+    };
+    Ok(planned.fits().then(|| Advice {
+        change: change(&plan.experiment, &candidate),
+        peak: planned.peak.live,
+        step_secs: planned.step_secs,
+        time_ratio: planned.step_secs / plan.step_secs.max(f64::MIN_POSITIVE),
+        experiment: candidate,
+    }))
+}
+
+/// Ways to make the same effective batch from micro-batches of at most `largest`, largest first.
+fn batches(batch: &Batch, largest: usize) -> Vec<Batch> {
+    let effective = batch.effective();
+    (1..=largest)
+        .rev()
+        .filter(|micro| effective.is_multiple_of(*micro))
+        .map(|micro| Batch { micro, accumulation: effective / micro })
+        .collect()
+}
+
+/// The precision asked for first, then those that train most models as well.
+fn precisions(asked: Precision) -> Vec<Precision> {
+    let mut all = vec![asked];
+    all.extend([Precision::F32, Precision::Bf16Mixed, Precision::F16Mixed].into_iter().filter(|p| *p != asked));
+    all
+}
+
+/// The checkpointing asked for first, then every segment length that can matter for the model's depth.
+fn checkpointings(asked: &Experiment) -> Vec<Checkpointing> {
+    let depth = asked.model.depth;
+    let lengths = (1..=depth).filter(|k| *k <= 4 || depth.is_multiple_of(*k) || k * k <= depth);
+    let mut all = vec![asked.checkpointing];
+    for candidate in [Checkpointing::None, Checkpointing::Blocks]
+        .into_iter()
+        .chain(lengths.skip(1).take(6).map(Checkpointing::Every))
+    {
+        if !all.contains(&candidate) {
+            all.push(candidate);
+        }
+    }
+    all
+}
+
+/// What differs, in words.
+fn change(from: &Experiment, to: &Experiment) -> String {
+    let mut parts = Vec::new();
+    if from.batch != to.batch {
+        parts.push(format!("micro-batch {} x {}", to.batch.micro, to.batch.accumulation));
+    }
+    if from.precision != to.precision {
+        parts.push(to.precision.key().to_owned());
+    }
+    if from.checkpointing != to.checkpointing {
+        parts.push(match to.checkpointing {
+            Checkpointing::None => "no checkpointing".to_owned(),
+            Checkpointing::Blocks => "checkpoint every block".to_owned(),
+            Checkpointing::Every(k) => format!("checkpoint every {k} blocks"),
+        });
+    }
+    if from.optimizer.kind != to.optimizer.kind {
+        parts.push(match to.optimizer.kind {
+            OptimizerKind::Sgd => "sgd".to_owned(),
+            OptimizerKind::Momentum => "sgd with momentum".to_owned(),
+            OptimizerKind::Adamw => "adamw".to_owned(),
+        });
+    }
+    if from.budget != to.budget {
+        parts.push(format!("budget {}", to.budget));
+    }
+    if parts.is_empty() { "as it is".to_owned() } else { parts.join(", ") }
 }

@@ -1,12 +1,203 @@
-//! The prediction: a dry run of the first steps.
+//! The prediction: a dry run of the model's making, the first step, a later step and an evaluation.
 
-use crate::{error::Result, experiment::Experiment, plan::Plan};
+use std::{
+    collections::HashMap,
+    sync::{Arc, OnceLock},
+    time::Instant,
+};
+
+use crate::{
+    backend::{DryRun, Executor, pool},
+    bytes::Bytes,
+    data::{self, Facts},
+    error::{BudgetError, Error, Problem, Result},
+    experiment::{Experiment, check},
+    memory::{Alive, Categories, Category, Ledger, ledger::Recording, probe, timeline::LayerId},
+    plan::{LayerRow, Pass, Peak, Plan, time},
+    train::step::{Blank, Session},
+};
 
 /// Plans an experiment.
 ///
 /// # Errors
 /// An experiment that cannot be, or data that cannot be read.
 pub fn predict(experiment: &Experiment) -> Result<Plan> {
-    let _ = experiment;
-    Err(crate::Error::Device("no plan".to_owned()))
+    let start = Instant::now();
+    let facts = facts(experiment)?;
+    let mut plan = dry_run(experiment, &facts)?;
+    plan.plan_secs = start.elapsed().as_secs_f64();
+    Ok(plan)
+}
+
+/// The facts of an experiment's data, once nothing about the experiment is impossible.
+///
+/// # Errors
+/// The first problem, or data that cannot be read.
+pub fn facts(experiment: &Experiment) -> Result<Facts> {
+    refuse(check::check(experiment, None))?;
+    let facts = data::facts(&experiment.data, &experiment.run)?;
+    refuse(check::check(experiment, Some(&facts)))?;
+    Ok(facts)
+}
+
+fn refuse(problems: Vec<Problem>) -> Result<()> {
+    problems.into_iter().next().map_or(Ok(()), |problem| Err(Error::Experiment(problem)))
+}
+
+/// Steps of one epoch and of the whole run.
+pub fn steps(experiment: &Experiment, facts: &Facts) -> (u64, u64) {
+    let per_epoch = facts.steps_per_epoch(experiment.batch.effective());
+    let total = experiment.run.steps.unwrap_or_else(|| experiment.run.epochs.unwrap_or(DEFAULT_EPOCHS) * per_epoch);
+    (per_epoch, total)
+}
+
+/// Passes over the data when a preset names neither steps nor epochs.
+pub const DEFAULT_EPOCHS: u64 = 10;
+
+/// Samples of one evaluation batch: never more than training takes, so that evaluation never sets the peak by its size.
+pub fn evaluation_batch(experiment: &Experiment, facts: &Facts) -> usize {
+    experiment.batch.micro.min(facts.test)
+}
+
+/// Micro-batches of one step that are run dry. Each after the second repeats the second to the byte, so a longer step
+/// has nothing more to show.
+const MICRO_BATCHES: usize = 32;
+
+/// Runs the steps dry against a ledger.
+struct Dry {
+    session: Session<DryRun>,
+    micro: usize,
+    /// Micro-batches of a step that are not run.
+    left_out: usize,
+}
+
+impl Dry {
+    fn new(ledger: Ledger, experiment: &Experiment, facts: &Facts) -> Result<Self> {
+        let executor = Executor::new(DryRun::new(pool::threads(), time::rates()), ledger);
+        let mut shortened = experiment.clone();
+        shortened.batch.accumulation = experiment.batch.accumulation.min(MICRO_BATCHES);
+        let left_out = experiment.batch.accumulation - shortened.batch.accumulation;
+        Ok(Self { session: Session::new(executor, &shortened, facts)?, micro: experiment.batch.micro, left_out })
+    }
+
+    /// Predicted seconds of the step.
+    fn step(&mut self) -> Result<f64> {
+        let executor = self.session.executor().clone();
+        executor.backend().take_secs();
+        let (mut secs, mut micro_batch_secs) = (0.0, 0.0);
+        let micro = self.micro;
+        self.session.step(0.0, || {
+            // What the kernels since the last micro-batch began have taken.
+            micro_batch_secs = executor.backend().take_secs();
+            secs += micro_batch_secs;
+            Ok(Blank(micro))
+        })?;
+        Ok(secs + executor.backend().take_secs() + micro_batch_secs * self.left_out as f64)
+    }
+
+    fn evaluate(&self, samples: usize) -> Result<()> {
+        let mut batches = [Blank(samples)].into_iter();
+        self.session.evaluate(|| Ok(batches.next())).map(drop)
+    }
+
+    fn take_recording(&self) -> Recording {
+        self.session.executor().ledger().take_recording()
+    }
+}
+
+/// The refusal a run of `experiment` would meet; `None` when it stays inside its budget.
+///
+/// # Errors
+/// Anything but the refusal.
+pub fn refusal(experiment: &Experiment, facts: &Facts) -> Result<Option<BudgetError>> {
+    let run = || {
+        let mut dry = Dry::new(Ledger::new(Some(experiment.budget), false), experiment, facts)?;
+        dry.step()?;
+        dry.step()?;
+        dry.evaluate(evaluation_batch(experiment, facts))
+    };
+    match run() {
+        Ok(()) => Ok(None),
+        Err(Error::Budget(refusal)) => Ok(Some(refusal)),
+        Err(other) => Err(other),
+    }
+}
+
+fn dry_run(experiment: &Experiment, facts: &Facts) -> Result<Plan> {
+    let mut dry = Dry::new(Ledger::new(None, true), experiment, facts)?;
+    dry.step()?;
+    let first = dry.take_recording();
+    let step_secs = dry.step()?;
+    let steady = dry.take_recording();
+    dry.evaluate(evaluation_batch(experiment, facts))?;
+    let evaluate = dry.take_recording();
+
+    let passes = [(Pass::First, &first), (Pass::Steady, &steady), (Pass::Evaluate, &evaluate)];
+    let highest = |key: fn(&Recording) -> Bytes| passes.iter().map(|(_, r)| key(r)).max().unwrap_or_default();
+    let (live, reserved) = (highest(|r| r.live_peak), highest(|r| r.reserved_peak));
+    // A tie goes to the steady step, which is most of the run.
+    let (peak_pass, peak) = [passes[1], passes[0], passes[2]]
+        .into_iter()
+        .find(|(_, recording)| recording.live_peak == live)
+        .unwrap_or(passes[1]);
+    let mut categories_at_peak = peak.categories_at_peak;
+    categories_at_peak.add(Category::Slack, reserved.saturating_sub(live).0);
+    let (steps_per_epoch, total_steps) = steps(experiment, facts);
+    Ok(Plan {
+        budget: experiment.budget,
+        experiment: Arc::new(experiment.clone()),
+        peak: Peak { live, reserved, process: process_at_start() + reserved },
+        peak_pass,
+        categories_at_peak,
+        alive_at_peak: peak.alive_at_peak.clone(),
+        layers: layer_rows(&dry, &steady, &peak.alive_at_peak),
+        parameters: dry.session.model().parameters(),
+        total_steps,
+        steps_per_epoch,
+        step_secs,
+        plan_secs: 0.0,
+        first: first.timeline,
+        steady: steady.timeline,
+        evaluate: evaluate.timeline,
+    })
+}
+
+/// What the process held before any run: read once, so that a prediction does not include an earlier run.
+fn process_at_start() -> Bytes {
+    static AT_START: OnceLock<Bytes> = OnceLock::new();
+    *AT_START.get_or_init(|| probe::process().map(|p| p.resident).unwrap_or_default())
+}
+
+fn layer_rows(dry: &Dry, steady: &Recording, at_peak: &[Alive]) -> Vec<LayerRow> {
+    let mut peak_bytes: HashMap<&str, u64> = HashMap::new();
+    for block in at_peak {
+        *peak_bytes.entry(&block.layer).or_default() += block.bytes;
+    }
+    let of = |id: LayerId| steady.layers.get(id.0 as usize).copied().unwrap_or_default();
+    let bytes = |high: &Categories, categories: &[Category]| categories.iter().map(|c| high.get(*c).0).sum();
+    let row = |id: LayerId, parameters: u64| {
+        let (usage, path) = (of(id), steady.timeline.layer(id).to_owned());
+        LayerRow {
+            parameters,
+            weight_bytes: bytes(&usage.high, &[Category::Parameters, Category::MasterWeights]),
+            saved_bytes: usage.saved.0,
+            gradient_bytes: bytes(&usage.high, &[Category::Gradients]),
+            optimizer_bytes: bytes(&usage.high, &[Category::OptimizerState]),
+            peak_bytes: peak_bytes.get(path.as_str()).copied().unwrap_or(0),
+            path,
+        }
+    };
+    let model = dry
+        .session
+        .model()
+        .layers()
+        .map(|layer| row(layer.layer(), layer.params().iter().map(|p| p.weight().elements() as u64).sum()));
+    // The batch and the loss are no layers of the model, but they have their share.
+    let ledger = dry.session.executor().ledger();
+    [ledger.layer_id("batch")]
+        .into_iter()
+        .map(|id| row(id, 0))
+        .chain(model)
+        .chain([row(ledger.layer_id("loss"), 0)])
+        .collect()
 }

@@ -1,1 +1,101 @@
-//! How long a step takes.
+//! How long kernels take: a roofline (Williams, Waterman & Patterson 2009) with rates measured on this machine.
+//!
+//! A kernel takes the longer of its arithmetic and its memory traffic, plus a constant for the launch. The rates come
+//! from [`calibrate`], which runs the engine's own kernels for some tens of milliseconds. Until it has run, nominal rates
+//! rank configurations, and seconds are only rough.
+
+use std::{
+    sync::{OnceLock, RwLock},
+    time::Instant,
+};
+
+use crate::backend::{
+    Candle, DType, Executor, Kernel,
+    kernel::MatMul,
+    pool::{self, Pool},
+};
+use crate::error::Result;
+use crate::memory::{Category, Ledger};
+
+/// Rates of a device.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Rates {
+    /// Arithmetic of GEMM-like kernels, in flops a second, by dtype.
+    flops: [f64; 4],
+    /// Operand bytes that streaming kernels move in a second.
+    pub bytes_per_sec: f64,
+    /// Seconds of a launch that does nothing.
+    pub launch_secs: f64,
+}
+
+const FLOATS: [DType; 4] = [DType::F64, DType::F32, DType::Bf16, DType::F16];
+
+impl Rates {
+    /// Two cores of a recent desktop processor, to rank with before anything is measured.
+    const NOMINAL: Self = Self { flops: [6e10, 1.5e11, 1e11, 1e11], bytes_per_sec: 1e10, launch_secs: 3e-6 };
+
+    /// Arithmetic rate for operands of `dtype`.
+    pub fn flops_per_sec(&self, dtype: DType) -> f64 {
+        FLOATS.iter().position(|d| *d == dtype).map_or(self.flops[1], |i| self.flops[i])
+    }
+
+    /// Predicted seconds of one launch.
+    pub fn secs(&self, kernel: &Kernel, dtype: DType, operand_bytes: u64) -> f64 {
+        let arithmetic = kernel.flops() as f64 / self.flops_per_sec(dtype);
+        let traffic = operand_bytes as f64 / self.bytes_per_sec;
+        arithmetic.max(traffic) + self.launch_secs
+    }
+}
+
+fn measured() -> &'static RwLock<Option<Rates>> {
+    static RATES: OnceLock<RwLock<Option<Rates>>> = OnceLock::new();
+    RATES.get_or_init(RwLock::default)
+}
+
+/// The rates of this machine's CPU: measured once [`calibrate`] has run, nominal before.
+pub fn rates() -> Rates {
+    measured().read().ok().and_then(|rates| *rates).unwrap_or(Rates::NOMINAL)
+}
+
+/// Measures the CPU's rates with the engine's own kernels on `pool`; some tens of milliseconds.
+///
+/// # Errors
+/// Only if a kernel fails.
+pub fn calibrate(pool: &Pool) -> Result<Rates> {
+    let rates = pool.run(measure)?;
+    if let Ok(mut slot) = measured().write() {
+        *slot = Some(rates);
+    }
+    Ok(rates)
+}
+
+fn measure() -> Result<Rates> {
+    let executor = Executor::new(Candle::cpu(pool::threads()), Ledger::new(None, false));
+    let tensor = |n: usize, dtype| executor.filled(0.5, [n, n], dtype, Category::Scratch, "calibration");
+    let mut flops = [0.0; 4];
+    for (rate, dtype) in flops.iter_mut().zip(FLOATS) {
+        let n = 256;
+        let (a, b, c) = (tensor(n, dtype)?, tensor(n, dtype)?, tensor(n, dtype)?);
+        let product = MatMul { m: n, n, k: n, transpose_a: false, transpose_b: true, accumulate: false };
+        let kernel = Kernel::MatMul(product);
+        *rate = kernel.flops() as f64 / fastest(5, || executor.launch(kernel, &[&a, &b], &[&c]))?;
+    }
+    let (large, other) = (tensor(1024, DType::F32)?, tensor(1024, DType::F32)?);
+    let secs = fastest(5, || executor.launch(Kernel::Add, &[&large], &[&other]))?;
+    let bytes_per_sec = (large.bytes() + other.bytes()) as f64 / secs;
+    let small = tensor(4, DType::F32)?;
+    let launch_secs = fastest(50, || executor.launch(Kernel::Relu, &[], &[&small]))?;
+    Ok(Rates { flops, bytes_per_sec, launch_secs })
+}
+
+/// Seconds of the fastest of `times` runs, after one to warm up.
+fn fastest(times: usize, mut run: impl FnMut() -> Result<()>) -> Result<f64> {
+    run()?;
+    let mut best = f64::INFINITY;
+    for _ in 0..times {
+        let start = Instant::now();
+        run()?;
+        best = best.min(start.elapsed().as_secs_f64());
+    }
+    Ok(best.max(1e-9))
+}

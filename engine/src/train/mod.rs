@@ -1,7 +1,11 @@
 //! Training: the step, the thread that runs it, and what it tells the outside.
 
 pub mod event;
+mod loss_scale;
+mod run;
+mod schedule;
+pub mod step;
 pub mod trainer;
 
-pub use event::{Event, Latest, Outcome, Refusal, StepRecord, Summary};
+pub use event::{Event, Latest, Outcome, Refusal, RunId, StepRecord, Summary};
 pub use trainer::{Command, Start, Trainer};

@@ -1,12 +1,24 @@
 //! The trainer thread: it owns the device, takes commands, sends events, and survives whatever a run does.
 
-use std::sync::{Arc, Mutex};
+use std::{
+    panic::{AssertUnwindSafe, catch_unwind},
+    sync::{Arc, Mutex, PoisonError},
+    thread::JoinHandle,
+};
 
 use crossbeam_channel::{Receiver, Sender};
 
 use crate::{
+    backend::pool::Pool,
+    data::Dataset,
+    error::{Error, Result},
     experiment::Experiment,
-    train::event::{Event, Latest},
+    memory::probe::uncounted,
+    plan::{self, Plan, predict, time},
+    train::{
+        event::{Event, Latest, Outcome, Refusal, RunId, Summary},
+        run,
+    },
 };
 
 /// What to run.
@@ -37,46 +49,181 @@ pub enum Command {
     Stop,
 }
 
+/// Events that may wait to be read before the trainer waits for the reader.
+const QUEUE: usize = 16_384;
+/// Nearest changes that come with a refusal.
+const ADVICE: usize = 3;
+
 /// The trainer thread's handle. Dropping it stops the run and joins the thread.
 pub struct Trainer {
     commands: Option<Sender<Command>>,
     events: Receiver<Event>,
     latest: Arc<Mutex<Latest>>,
-    thread: Option<std::thread::JoinHandle<()>>,
+    thread: Option<JoinHandle<()>>,
 }
 
 impl Trainer {
-    /// Starts the thread. `wake` is called after every event, from the trainer thread; it must not block.
+    /// Starts the thread. `wake` is called after every event, from an engine thread; it must not block.
     pub fn new(wake: impl Fn() + Send + Sync + 'static) -> Self {
-        let _ = &wake;
-        let (commands, _) = crossbeam_channel::unbounded();
-        let (_, events) = crossbeam_channel::bounded(1);
-        Self { commands: Some(commands), events, latest: Arc::default(), thread: None }
+        let (commands, inbox) = crossbeam_channel::unbounded();
+        let (outbox, events) = crossbeam_channel::bounded(QUEUE);
+        let latest = Arc::<Mutex<Latest>>::default();
+        let voice = Voice { outbox, wake: Box::new(wake), latest: Arc::clone(&latest) };
+        let thread = std::thread::Builder::new().name("trainer".to_owned()).spawn(move || serve(&inbox, &voice)).ok();
+        Self { commands: Some(commands), events, latest, thread }
     }
 
     /// Asks for something; returns at once.
     pub fn send(&self, command: Command) {
         if let Some(commands) = &self.commands {
+            // Only a thread that is gone does not take commands, and then no run is left to command.
             let _ = commands.send(command);
         }
     }
 
-    /// The events, in order.
+    /// The events, in order. Disconnected when the thread is gone.
     pub fn events(&self) -> &Receiver<Event> {
         &self.events
     }
 
     /// The latest values.
     pub fn latest(&self) -> Latest {
-        self.latest.lock().unwrap_or_else(std::sync::PoisonError::into_inner).clone()
+        self.latest.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 }
 
 impl Drop for Trainer {
     fn drop(&mut self) {
         self.commands = None;
+        // The thread may be waiting for room in the queue: nobody will read it any more.
+        self.events = crossbeam_channel::never();
         if let Some(thread) = self.thread.take() {
             let _ = thread.join();
         }
     }
+}
+
+/// How the trainer speaks: every event wakes whoever listens.
+pub(super) struct Voice {
+    outbox: Sender<Event>,
+    wake: Box<dyn Fn() + Send + Sync>,
+    latest: Arc<Mutex<Latest>>,
+}
+
+impl Voice {
+    /// Says something; waits while the queue is full.
+    pub(super) fn say(&self, event: Event) {
+        uncounted(|| {
+            // Without a listener there is nobody to tell.
+            let _ = self.outbox.send(event);
+            (self.wake)();
+        });
+    }
+
+    /// Replaces the latest values.
+    pub(super) fn show(&self, latest: Latest) {
+        uncounted(|| *self.latest.lock().unwrap_or_else(PoisonError::into_inner) = latest);
+    }
+}
+
+/// The data of the last run, kept for the next one with the same choice.
+struct Shelf(Option<Arc<Dataset>>);
+
+impl Shelf {
+    fn open(&mut self, experiment: &Experiment) -> Result<Arc<Dataset>> {
+        let (data, run) = (&experiment.data, &experiment.run);
+        if let Some(dataset) = self.0.take_if(|dataset| dataset.is_for(data, run)) {
+            self.0 = Some(Arc::clone(&dataset));
+            return Ok(dataset);
+        }
+        // The old data goes before the new comes.
+        self.0 = None;
+        let dataset = Arc::new(Dataset::open(data, run)?);
+        self.0 = Some(Arc::clone(&dataset));
+        Ok(dataset)
+    }
+}
+
+fn serve(inbox: &Receiver<Command>, voice: &Voice) {
+    let pool = Pool::new();
+    if let Ok(pool) = &pool {
+        // Without it, times are ranked by nominal rates: no reason not to train.
+        let _ = time::calibrate(pool);
+    }
+    let mut shelf = Shelf(None);
+    let mut next = None;
+    for id in 1.. {
+        let start = match next.take() {
+            Some(start) => start,
+            None => match wait_for_start(inbox) {
+                Some(start) => start,
+                None => return,
+            },
+        };
+        let mut inbox = run::Inbox::new(inbox, start.paused);
+        let mut summary = Summary::default();
+        let attempt = catch_unwind(AssertUnwindSafe(|| {
+            let pool = pool.as_ref().map_err(Clone::clone)?;
+            begin(id, &start, pool, &mut shelf, voice, &mut inbox, &mut summary)
+        }));
+        let outcome = match attempt {
+            Ok(Ok(outcome)) => outcome,
+            Ok(Err(Error::Stopped)) => Outcome::Stopped,
+            Ok(Err(Error::Budget(error))) => {
+                let advice =
+                    predict(&start.experiment).and_then(|plan| plan::advise(&plan, ADVICE)).unwrap_or_default();
+                Outcome::OverBudget(Box::new(Refusal { error, advice }))
+            }
+            Ok(Err(error)) => Outcome::Failed(error),
+            Err(panic) => Outcome::Failed(Error::Panic(message(&*panic))),
+        };
+        next = inbox.into_next();
+        voice.say(Event::Ended { run: id, outcome, summary });
+    }
+}
+
+fn wait_for_start(inbox: &Receiver<Command>) -> Option<Start> {
+    loop {
+        match inbox.recv() {
+            Ok(Command::Start(start)) => return Some(*start),
+            // Nothing runs, so there is nothing to pause, step, evaluate or stop.
+            Ok(_) => {}
+            Err(_) => return None,
+        }
+    }
+}
+
+/// Plans, refuses what does not fit, and trains.
+fn begin(
+    id: RunId,
+    start: &Start,
+    pool: &Pool,
+    shelf: &mut Shelf,
+    voice: &Voice,
+    inbox: &mut run::Inbox<'_>,
+    summary: &mut Summary,
+) -> Result<Outcome> {
+    let experiment = &start.experiment;
+    let facts = plan::predict::facts(experiment)?;
+    let plan: Arc<Plan> = Arc::new(predict(experiment)?);
+    summary.predicted = plan.peak;
+    voice.show(Latest { run: id, ..Latest::default() });
+    voice.say(Event::Started { run: id, plan: Arc::clone(&plan) });
+    if !start.anyway
+        && let Some(error) = plan::predict::refusal(experiment, &facts)?
+    {
+        return Err(error.into());
+    }
+    let dataset = shelf.open(experiment)?;
+    let job = run::Job { id, plan: &plan, facts, dataset, voice };
+    run::train(&job, pool, inbox, summary)?;
+    Ok(Outcome::Finished)
+}
+
+fn message(panic: &(dyn std::any::Any + Send)) -> String {
+    panic
+        .downcast_ref::<&str>()
+        .map(|text| (*text).to_owned())
+        .or_else(|| panic.downcast_ref::<String>().cloned())
+        .unwrap_or_else(|| "a panic without a message".to_owned())
 }

@@ -1,0 +1,152 @@
+//! The tape: it remembers what the backward pass needs, and forgets it as it walks back.
+//!
+//! A layer's forward pass hands the tape its output and a closure that owns what its gradient rule needs. Walking back
+//! consumes the closures from the last to the first, so each saved tensor is freed the moment its rule has run. Gradients
+//! that meet are added in place; parameter gradients go straight into the parameter's buffer.
+
+mod checkpoint;
+
+use std::fmt;
+
+use crate::{
+    backend::{Backend, Executor, Tensor},
+    error::Result,
+    memory::timeline::LayerId,
+};
+
+/// Names a value on one tape.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ValueId(usize);
+
+/// A tensor on its way through the forward pass.
+pub struct Value<B: Backend> {
+    /// The tensor.
+    pub tensor: Tensor<B>,
+    /// Its name on the tape; `None` when no gradient is wanted.
+    id: Option<ValueId>,
+}
+
+impl<B: Backend> Value<B> {
+    /// A value without a gradient: the batch, or anything in a pass that is not recorded.
+    pub fn constant(tensor: Tensor<B>) -> Self {
+        Self { tensor, id: None }
+    }
+
+    /// Its name on the tape.
+    pub fn id(&self) -> Option<ValueId> {
+        self.id
+    }
+}
+
+impl<B: Backend> fmt::Debug for Value<B> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:?} {:?}", self.id, self.tensor)
+    }
+}
+
+type Rule<'m, B> = Box<dyn FnOnce(&mut Backward<'_, B>, Tensor<B>) -> Result<()> + 'm>;
+
+struct Node<'m, B: Backend> {
+    layer: LayerId,
+    output: ValueId,
+    rule: Rule<'m, B>,
+}
+
+/// The record of one forward pass through a model that lives for `'m`.
+pub struct Tape<'m, B: Backend> {
+    executor: Executor<B>,
+    nodes: Vec<Node<'m, B>>,
+    values: usize,
+    is_recording: bool,
+}
+
+/// Where a gradient rule leaves the gradients of its inputs.
+pub struct Backward<'a, B: Backend> {
+    executor: &'a Executor<B>,
+    gradients: &'a mut [Option<Tensor<B>>],
+}
+
+impl<B: Backend> Backward<'_, B> {
+    /// The device.
+    pub fn executor(&self) -> &Executor<B> {
+        self.executor
+    }
+
+    /// Leaves a gradient for `id`; what is there already is added to, in place.
+    pub fn give(&mut self, id: ValueId, gradient: Tensor<B>) -> Result<()> {
+        match &mut self.gradients[id.0] {
+            Some(sum) => self.executor.add(sum, &gradient),
+            slot => {
+                *slot = Some(gradient);
+                Ok(())
+            }
+        }
+    }
+}
+
+impl<'m, B: Backend> Tape<'m, B> {
+    /// A tape that records.
+    pub fn recording(executor: &Executor<B>) -> Self {
+        Self { executor: executor.clone(), nodes: Vec::new(), values: 0, is_recording: true }
+    }
+
+    /// A tape that keeps nothing, for evaluation.
+    pub fn blank(executor: &Executor<B>) -> Self {
+        Self { is_recording: false, ..Self::recording(executor) }
+    }
+
+    /// The device.
+    pub fn executor(&self) -> &Executor<B> {
+        &self.executor
+    }
+
+    /// Whether a backward pass will follow.
+    pub fn is_recording(&self) -> bool {
+        self.is_recording
+    }
+
+    fn name(&mut self) -> ValueId {
+        self.values += 1;
+        ValueId(self.values - 1)
+    }
+
+    /// A value whose gradient is wanted, made outside this tape.
+    pub fn leaf(&mut self, tensor: Tensor<B>) -> Value<B> {
+        Value { tensor, id: Some(self.name()) }
+    }
+
+    /// Books the output of a layer and its gradient rule. When nothing is recorded, or when neither the input nor a
+    /// parameter wants a gradient (`is_wanted`), the rule and what it owns are dropped at once.
+    pub fn record(
+        &mut self,
+        layer: LayerId,
+        is_wanted: bool,
+        output: Tensor<B>,
+        rule: impl FnOnce(&mut Backward<'_, B>, Tensor<B>) -> Result<()> + 'm,
+    ) -> Value<B> {
+        if !(self.is_recording && is_wanted) {
+            return Value::constant(output);
+        }
+        let id = self.name();
+        self.nodes.push(Node { layer, output: id, rule: Box::new(rule) });
+        Value { tensor: output, id: Some(id) }
+    }
+
+    /// Walks back from `output`, whose gradient is `gradient`, freeing as it goes. Returns the gradient of `wanted`, if
+    /// any reached it.
+    pub fn backward(
+        mut self,
+        output: ValueId,
+        gradient: Tensor<B>,
+        wanted: Option<ValueId>,
+    ) -> Result<Option<Tensor<B>>> {
+        let mut gradients: Vec<Option<Tensor<B>>> = (0..self.values).map(|_| None).collect();
+        gradients[output.0] = Some(gradient);
+        while let Some(node) = self.nodes.pop() {
+            let Some(gradient) = gradients[node.output.0].take() else { continue };
+            let _layer = self.executor.enter(node.layer);
+            (node.rule)(&mut Backward { executor: &self.executor, gradients: &mut gradients }, gradient)?;
+        }
+        Ok(wanted.and_then(|id| gradients[id.0].take()))
+    }
+}

@@ -1,0 +1,52 @@
+//! The engine's threads: a rayon pool of its own, metered from birth, so that what its threads allocate can be measured.
+
+use std::thread::available_parallelism;
+
+use crate::{
+    backend::candle,
+    error::{Error, Result},
+    memory::probe::{Meter, meter_this_thread, uncounted},
+};
+
+/// Threads that run kernels, and the meter that counts what they allocate.
+pub struct Pool {
+    threads: rayon::ThreadPool,
+    meter: &'static Meter,
+}
+
+/// How many threads the CPU's kernels run on.
+pub fn threads() -> usize {
+    available_parallelism().map_or(1, std::num::NonZero::get)
+}
+
+impl Pool {
+    /// A pool of [`threads`], its libraries' per-thread buffers already made: they belong to the idle level.
+    ///
+    /// # Errors
+    /// When the system gives no threads.
+    pub fn new() -> Result<Self> {
+        let meter = Meter::new();
+        let threads = rayon::ThreadPoolBuilder::new()
+            .num_threads(threads())
+            .thread_name(|i| format!("engine-{i}"))
+            .start_handler(move |_| {
+                meter_this_thread(Some(meter));
+            })
+            .build()
+            .map_err(|error| Error::Device(format!("no threads for the engine: {error}")))?;
+        let pool = Self { threads, meter };
+        pool.run(candle::warm_up);
+        Ok(pool)
+    }
+
+    /// What the pool's threads have allocated.
+    pub fn meter(&self) -> &'static Meter {
+        self.meter
+    }
+
+    /// Runs `f` on one of the pool's threads, kernels inside it on all of them, and waits for its result. The result was
+    /// allocated by a metered thread and leaves it: `f` makes it inside [`uncounted`] where that matters.
+    pub fn run<T: Send>(&self, f: impl FnOnce() -> T + Send) -> T {
+        uncounted(|| self.threads.install(f))
+    }
+}

@@ -1,0 +1,49 @@
+//! The convolutional network: `depth` times (convolution, ReLU, 2 x 2 max-pool), width doubling, then a hidden dense
+//! layer and the classes.
+
+use super::Block;
+use crate::{
+    backend::Backend,
+    data::Facts,
+    error::Result,
+    experiment::Model,
+    nn::{Conv2d, Flatten, Init, Layer, Linear, MaxPool, Relu},
+};
+
+pub(super) fn build<B: Backend>(
+    init: &mut Init<'_, B>,
+    model: &Model,
+    facts: &Facts,
+) -> Result<(Vec<Block<B>>, Block<B>)> {
+    let executor = init.executor();
+    let (mut height, mut width, mut channels) = (facts.height, facts.width, facts.channels);
+    let mut blocks = Vec::with_capacity(model.depth);
+    for i in 1..=model.depth {
+        let filters = model.width << (i - 1);
+        blocks.push(Block::new(vec![
+            Box::new(Conv2d::new(init, &format!("block{i}/conv"), channels, filters, model.kernel)?),
+            Box::new(Relu::new(executor, &format!("block{i}/relu"))),
+            Box::new(MaxPool::new(executor, &format!("block{i}/pool"), 2, 2)),
+        ]));
+        (height, width, channels) = (height / 2, width / 2, filters);
+    }
+    let head = head(init, height * width * channels, model.dense, facts.classes)?;
+    Ok((blocks, head))
+}
+
+/// Flatten, a hidden dense layer with ReLU, and the classes.
+pub(super) fn head<B: Backend>(
+    init: &mut Init<'_, B>,
+    features: usize,
+    dense: usize,
+    classes: usize,
+) -> Result<Block<B>> {
+    let executor = init.executor();
+    let layers: Vec<Box<dyn Layer<B>>> = vec![
+        Box::new(Flatten::new(executor, "head/flatten")),
+        Box::new(Linear::new(init, "head/dense", features, dense)?),
+        Box::new(Relu::new(executor, "head/relu")),
+        Box::new(Linear::new(init, "head/classes", dense, classes)?),
+    ];
+    Ok(Block::new(layers))
+}

@@ -1,0 +1,32 @@
+//! The multilayer perceptron: `depth` times (dense, ReLU), then the classes.
+
+use super::Block;
+use crate::{
+    backend::Backend,
+    data::Facts,
+    error::Result,
+    experiment::Model,
+    nn::{Flatten, Init, Layer, Linear, Relu},
+};
+
+pub(super) fn build<B: Backend>(
+    init: &mut Init<'_, B>,
+    model: &Model,
+    facts: &Facts,
+) -> Result<(Vec<Block<B>>, Block<B>)> {
+    let executor = init.executor();
+    let mut features = facts.height * facts.width * facts.channels;
+    let mut blocks = Vec::with_capacity(model.depth);
+    for i in 1..=model.depth {
+        let mut layers: Vec<Box<dyn Layer<B>>> = Vec::with_capacity(3);
+        if i == 1 {
+            layers.push(Box::new(Flatten::new(executor, "flatten")));
+        }
+        layers.push(Box::new(Linear::new(init, &format!("block{i}/dense"), features, model.width)?));
+        layers.push(Box::new(Relu::new(executor, &format!("block{i}/relu"))));
+        features = model.width;
+        blocks.push(Block::new(layers));
+    }
+    let head = Linear::new(init, "head/classes", features, facts.classes)?;
+    Ok((blocks, Block::new(vec![Box::new(head)])))
+}

@@ -1,0 +1,85 @@
+//! Models: each file builds one family; all are a chain of blocks and a head.
+
+mod cnn;
+mod mlp;
+mod sepcnn;
+
+use crate::{
+    autograd::{Tape, Value},
+    backend::{Backend, Executor, Tensor},
+    data::Facts,
+    error::Result,
+    experiment::{Checkpointing, Experiment, ModelKind},
+    nn::{Init, Layer, Param},
+};
+
+/// Layers that checkpointing keeps or computes again as one.
+pub struct Block<B: Backend> {
+    layers: Vec<Box<dyn Layer<B>>>,
+}
+
+/// A model: blocks, then a head that is never checkpointed.
+pub struct Model<B: Backend> {
+    blocks: Vec<Block<B>>,
+    head: Block<B>,
+    checkpointing: Checkpointing,
+}
+
+impl<B: Backend> Block<B> {
+    fn new(layers: Vec<Box<dyn Layer<B>>>) -> Self {
+        Self { layers }
+    }
+
+    fn forward<'m>(&'m self, tape: &mut Tape<'m, B>, mut x: Value<B>) -> Result<Value<B>> {
+        for layer in &self.layers {
+            let _layer = tape.executor().enter(layer.layer());
+            x = layer.forward(tape, x)?;
+        }
+        Ok(x)
+    }
+}
+
+fn chain<'m, B: Backend>(blocks: &'m [Block<B>], tape: &mut Tape<'m, B>, x: Value<B>) -> Result<Value<B>> {
+    blocks.iter().try_fold(x, |x, block| block.forward(tape, x))
+}
+
+impl<B: Backend> Model<B> {
+    /// Builds the experiment's model for data of these facts.
+    pub fn build(executor: &Executor<B>, experiment: &Experiment, facts: &Facts) -> Result<Self> {
+        let init = &mut Init::new(executor, experiment.precision, experiment.run.seed);
+        let (blocks, head) = match experiment.model.kind {
+            ModelKind::Mlp => mlp::build(init, &experiment.model, facts)?,
+            ModelKind::Cnn => cnn::build(init, &experiment.model, facts)?,
+            ModelKind::Sepcnn => sepcnn::build(init, &experiment.model, facts)?,
+        };
+        Ok(Self { blocks, head, checkpointing: experiment.checkpointing })
+    }
+
+    /// Logits `[batch, classes]` of images `[batch, height, width, channels]`.
+    pub fn forward<'m>(&'m self, tape: &mut Tape<'m, B>, images: Tensor<B>) -> Result<Value<B>> {
+        let x = Value::constant(images);
+        let x = match self.checkpointing.segment() {
+            None => chain(&self.blocks, tape, x)?,
+            Some(size) => self
+                .blocks
+                .chunks(size.max(1))
+                .try_fold(x, |x, segment| tape.checkpoint(x, move |tape, x| chain(segment, tape, x)))?,
+        };
+        self.head.forward(tape, x)
+    }
+
+    /// Every layer in forward order.
+    pub fn layers(&self) -> impl Iterator<Item = &dyn Layer<B>> {
+        self.blocks.iter().chain([&self.head]).flat_map(|block| block.layers.iter().map(AsRef::as_ref))
+    }
+
+    /// Every parameter in forward order.
+    pub fn params(&self) -> Vec<&Param<B>> {
+        self.layers().flat_map(Layer::params).collect()
+    }
+
+    /// How many numbers the model learns.
+    pub fn parameters(&self) -> u64 {
+        self.params().iter().map(|p| p.weight().elements() as u64).sum()
+    }
+}

@@ -1,0 +1,37 @@
+//! The depthwise-separable network (the block of MobileNet, Howard et al. 2017): `depth` times (depthwise convolution,
+//! 1 x 1 convolution, ReLU), a 2 x 2 max-pool between blocks, width doubling, then the head of the plain network.
+
+use super::{Block, cnn::head};
+use crate::{
+    backend::Backend,
+    data::Facts,
+    error::Result,
+    experiment::Model,
+    nn::{Conv2d, Depthwise, Init, Layer, MaxPool, Relu},
+};
+
+pub(super) fn build<B: Backend>(
+    init: &mut Init<'_, B>,
+    model: &Model,
+    facts: &Facts,
+) -> Result<(Vec<Block<B>>, Block<B>)> {
+    let executor = init.executor();
+    let (mut height, mut width, mut channels) = (facts.height, facts.width, facts.channels);
+    let mut blocks = Vec::with_capacity(model.depth);
+    for i in 1..=model.depth {
+        let filters = model.width << (i - 1);
+        let mut layers: Vec<Box<dyn Layer<B>>> = vec![
+            Box::new(Depthwise::new(init, &format!("block{i}/depthwise"), channels, model.kernel)?),
+            Box::new(Conv2d::new(init, &format!("block{i}/pointwise"), channels, filters, 1)?),
+            Box::new(Relu::new(executor, &format!("block{i}/relu"))),
+        ];
+        if i < model.depth {
+            layers.push(Box::new(MaxPool::new(executor, &format!("block{i}/pool"), 2, 2)));
+            (height, width) = (height / 2, width / 2);
+        }
+        channels = filters;
+        blocks.push(Block::new(layers));
+    }
+    let head = head(init, height * width * channels, model.dense, facts.classes)?;
+    Ok((blocks, head))
+}

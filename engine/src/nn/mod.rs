@@ -1,0 +1,36 @@
+//! Layers: each file holds a layer's parameters, its forward pass and, beside it, its gradient rule.
+
+mod conv;
+mod linear;
+mod param;
+mod pool;
+mod relu;
+mod reshape;
+
+pub use conv::{Conv2d, Depthwise};
+pub use linear::Linear;
+pub use param::{Init, Param};
+pub use pool::MaxPool;
+pub use relu::Relu;
+pub use reshape::Flatten;
+
+use crate::{
+    autograd::{Tape, Value},
+    backend::Backend,
+    error::Result,
+    memory::timeline::LayerId,
+};
+
+/// One layer of a model.
+pub trait Layer<B: Backend> {
+    /// Runs forward, leaving the gradient rule on the tape.
+    fn forward<'m>(&'m self, tape: &mut Tape<'m, B>, x: Value<B>) -> Result<Value<B>>;
+
+    /// Where its memory is booked.
+    fn layer(&self) -> LayerId;
+
+    /// Its parameters, in a fixed order.
+    fn params(&self) -> Vec<&Param<B>> {
+        Vec::new()
+    }
+}

@@ -1,0 +1,43 @@
+//! Views.
+
+use crate::{
+    autograd::{Tape, Value},
+    backend::{Backend, Executor},
+    error::Result,
+    memory::timeline::LayerId,
+    nn::Layer,
+};
+
+/// `[batch, ...]` as `[batch, features]`. Allocates nothing, saves nothing.
+pub struct Flatten {
+    layer: LayerId,
+}
+
+impl Flatten {
+    /// A layer at `path`.
+    pub fn new<B: Backend>(executor: &Executor<B>, path: &str) -> Self {
+        Self { layer: executor.ledger().layer_id(path) }
+    }
+}
+
+impl<B: Backend> Layer<B> for Flatten {
+    fn forward<'m>(&'m self, tape: &mut Tape<'m, B>, x: Value<B>) -> Result<Value<B>> {
+        let shape = x.tensor.shape();
+        let batch = shape.dims()[0];
+        let y = x.tensor.reshape([batch, shape.elements() / batch.max(1)]);
+        let Some(id) = x.id() else { return Ok(Value::constant(y)) };
+        drop(x);
+        Ok(tape.record(self.layer, true, y, move |back, dy| {
+            let dx = match *shape.dims() {
+                [a, b, c, d] => dy.reshape([a, b, c, d]),
+                _ => dy.reshape([batch, shape.elements() / batch.max(1)]),
+            };
+            drop(dy);
+            back.give(id, dx)
+        }))
+    }
+
+    fn layer(&self) -> LayerId {
+        self.layer
+    }
+}

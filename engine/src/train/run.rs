@@ -1,0 +1,322 @@
+//! One run: steps, evaluations, commands and measurements, from the first allocation to the last free.
+
+use std::{
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use crossbeam_channel::{Receiver, TryRecvError};
+
+use crate::{
+    backend::{
+        Candle, Executor,
+        pool::{self, Pool},
+    },
+    bytes::Bytes,
+    data::{Batch, Dataset, Facts, Loader},
+    error::{Error, Result},
+    experiment::Experiment,
+    memory::{
+        Ledger, Phase,
+        probe::{self, Meter, Reading, uncounted},
+    },
+    plan::{Peak, Plan, predict},
+    train::{
+        event::{Event, Latest, RunId, StepRecord, Summary},
+        schedule::learning_rate,
+        step::Session,
+        trainer::{Command, Start, Voice},
+    },
+};
+
+/// How often the memory of a whole step is read op by op.
+const SAMPLE_EVERY: Duration = Duration::from_millis(250);
+/// How often the operating system is asked for the size of the process.
+const PROCESS_EVERY: Duration = Duration::from_millis(200);
+
+/// What a run is made of.
+pub(super) struct Job<'a> {
+    pub(super) id: RunId,
+    pub(super) plan: &'a Arc<Plan>,
+    pub(super) facts: Facts,
+    pub(super) dataset: Arc<Dataset>,
+    pub(super) voice: &'a Voice,
+}
+
+/// Commands as a run obeys them.
+pub(super) struct Inbox<'a> {
+    commands: &'a Receiver<Command>,
+    is_paused: bool,
+    steps_allowed: u64,
+    wants_evaluation: bool,
+    next: Option<Start>,
+}
+
+/// What to do at a moment between two steps.
+enum Turn {
+    Step,
+    Evaluate,
+}
+
+impl<'a> Inbox<'a> {
+    pub(super) fn new(commands: &'a Receiver<Command>, is_paused: bool) -> Self {
+        Self { commands, is_paused, steps_allowed: 0, wants_evaluation: false, next: None }
+    }
+
+    /// The run that was asked for while this one ran.
+    pub(super) fn into_next(self) -> Option<Start> {
+        self.next
+    }
+
+    /// Obeys what has come, and waits while the run is paused. `waited` gets the time spent waiting.
+    ///
+    /// # Errors
+    /// [`Error::Stopped`] when the run is to end.
+    fn turn(&mut self, voice: &Voice, waited: &mut Duration) -> Result<Turn> {
+        loop {
+            match self.commands.try_recv() {
+                Ok(command) => self.obey(command, voice)?,
+                Err(TryRecvError::Disconnected) => return Err(Error::Stopped),
+                Err(TryRecvError::Empty) if self.wants_evaluation => {
+                    self.wants_evaluation = false;
+                    return Ok(Turn::Evaluate);
+                }
+                Err(TryRecvError::Empty) if !self.is_paused => return Ok(Turn::Step),
+                Err(TryRecvError::Empty) if self.steps_allowed > 0 => {
+                    self.steps_allowed -= 1;
+                    return Ok(Turn::Step);
+                }
+                Err(TryRecvError::Empty) => {
+                    let since = Instant::now();
+                    let command = uncounted(|| self.commands.recv()).map_err(|_| Error::Stopped)?;
+                    *waited += since.elapsed();
+                    self.obey(command, voice)?;
+                }
+            }
+        }
+    }
+
+    fn obey(&mut self, command: Command, voice: &Voice) -> Result<()> {
+        match command {
+            Command::Start(start) => {
+                self.next = Some(*start);
+                return Err(Error::Stopped);
+            }
+            Command::Stop => return Err(Error::Stopped),
+            Command::Evaluate => self.wants_evaluation = true,
+            Command::Step => {
+                self.pause(true, voice);
+                self.steps_allowed += 1;
+            }
+            Command::Pause => self.pause(true, voice),
+            Command::Resume => self.pause(false, voice),
+        }
+        Ok(())
+    }
+
+    fn pause(&mut self, is_paused: bool, voice: &Voice) {
+        if std::mem::replace(&mut self.is_paused, is_paused) != is_paused {
+            self.steps_allowed = 0;
+            voice.say(Event::Paused(is_paused));
+        }
+    }
+}
+
+/// Trains to the end of the run. `summary` holds what was reached, however it ends.
+pub(super) fn train(job: &Job<'_>, pool: &Pool, inbox: &mut Inbox<'_>, summary: &mut Summary) -> Result<()> {
+    let meter = pool.meter();
+    let idle = meter.now();
+    let experiment = &*job.plan.experiment;
+    let batch = &experiment.batch;
+    let loader = Loader::train(Arc::clone(&job.dataset), experiment.run.seed, batch.micro, batch.accumulation, 0)?;
+    let result = pool.run(|| {
+        let gauge = Gauge::new(meter, idle);
+        let mut going =
+            Going { job, experiment, loader, gauge, waited: Duration::ZERO, began: Instant::now(), summary };
+        let result = going.run(inbox);
+        drop(going);
+        // The error leaves this thread: what goes is a copy that its meter does not count.
+        result.map_err(|error| uncounted(|| error.clone()))
+    });
+    summary.left_over = meter.now().live.saturating_sub(idle.live);
+    result
+}
+
+/// Measured memory of a run, above the idle level.
+struct Gauge {
+    meter: &'static Meter,
+    idle: Reading,
+    peak: Peak,
+    process_read: Option<Instant>,
+    process: Bytes,
+    sampled: Option<Instant>,
+}
+
+impl Gauge {
+    fn new(meter: &'static Meter, idle: Reading) -> Self {
+        meter.reset_peak();
+        Self { meter, idle, peak: Peak::default(), process_read: None, process: Bytes::ZERO, sampled: None }
+    }
+
+    /// Whether this step's memory is to be read op by op.
+    fn is_sample_due(&mut self) -> bool {
+        let due = self.sampled.is_none_or(|at| at.elapsed() >= SAMPLE_EVERY);
+        if due {
+            self.sampled = Some(Instant::now());
+        }
+        due
+    }
+
+    /// The highest memory since the last call, `earlier` high-water marks of the same stretch included.
+    fn read(&mut self, earlier: Bytes) -> Peak {
+        let reading = self.meter.peak();
+        self.meter.reset_peak();
+        if self.process_read.is_none_or(|at| at.elapsed() >= PROCESS_EVERY) {
+            self.process = probe::process().map(|p| p.resident).unwrap_or_default();
+            self.process_read = Some(Instant::now());
+        }
+        let now = Peak {
+            live: reading.live.max(earlier).saturating_sub(self.idle.live),
+            reserved: reading.reserved.saturating_sub(self.idle.reserved),
+            process: self.process,
+        };
+        self.peak = Peak {
+            live: self.peak.live.max(now.live),
+            reserved: self.peak.reserved.max(now.reserved),
+            process: self.peak.process.max(now.process),
+        };
+        now
+    }
+}
+
+/// The next training batch; there is always one.
+fn next(loader: &mut Loader) -> Result<Batch> {
+    loader.recv()?.ok_or_else(|| Error::Device("the loader ended before the run".to_owned()))
+}
+
+/// A run under way.
+struct Going<'a, 'j> {
+    job: &'a Job<'j>,
+    experiment: &'a Experiment,
+    loader: Loader,
+    gauge: Gauge,
+    waited: Duration,
+    began: Instant,
+    summary: &'a mut Summary,
+}
+
+impl Going<'_, '_> {
+    fn run(&mut self, inbox: &mut Inbox<'_>) -> Result<()> {
+        let result = self.steps(inbox);
+        self.gauge.read(Bytes::ZERO);
+        self.summary.measured = self.gauge.peak;
+        self.summary.secs = self.secs();
+        result
+    }
+
+    /// Seconds since the run began, pauses excluded.
+    fn secs(&self) -> f64 {
+        self.began.elapsed().saturating_sub(self.waited).as_secs_f64()
+    }
+
+    fn steps(&mut self, inbox: &mut Inbox<'_>) -> Result<()> {
+        let plan = self.job.plan;
+        let ledger = Ledger::new(Some(plan.budget), false);
+        let executor = Executor::new(Candle::cpu(pool::threads()), ledger);
+        let mut session = Session::new(executor, self.experiment, &self.job.facts)?;
+        let every = match self.experiment.run.evaluate_every {
+            0 => plan.steps_per_epoch,
+            every => every,
+        };
+        let mut step = 0;
+        while step < plan.total_steps {
+            match inbox.turn(self.job.voice, &mut self.waited)? {
+                Turn::Evaluate => self.evaluate(&session, step)?,
+                Turn::Step => {
+                    step += 1;
+                    self.step(&mut session, step)?;
+                    if step % every.max(1) == 0 && step < plan.total_steps {
+                        self.evaluate(&session, step)?;
+                    }
+                }
+            }
+        }
+        self.evaluate(&session, step)
+    }
+
+    fn step(&mut self, session: &mut Session<Candle>, step: u64) -> Result<()> {
+        let learning_rate = learning_rate(&self.experiment.optimizer, step, self.job.plan.total_steps);
+        // Sampled steps are drawn over the steady step's prediction; the first step has another timeline.
+        let is_sampled = step > 1 && self.gauge.is_sample_due();
+        if is_sampled {
+            session.executor().sample(self.gauge.meter);
+        }
+        let start = Instant::now();
+        let loader = &mut self.loader;
+        let stepped = session.step(learning_rate, || next(loader));
+        let secs = start.elapsed().as_secs_f64();
+        let sampled = if is_sampled { self.show_sample(session, step) } else { Bytes::ZERO };
+        let stepped = stepped?;
+        let memory = self.gauge.read(sampled);
+        self.summary.steps = step;
+        self.summary.train_loss = Some(stepped.loss);
+        self.summary.skipped_steps += u64::from(stepped.skipped);
+        self.job.voice.say(Event::Step(StepRecord {
+            step,
+            loss: stepped.loss,
+            accuracy: stepped.accuracy,
+            learning_rate,
+            gradient_norm: stepped.gradient_norm,
+            loss_scale: stepped.loss_scale,
+            skipped: stepped.skipped,
+            at_secs: self.secs(),
+            secs,
+            live: memory.live,
+            reserved: memory.reserved,
+            process: memory.process,
+        }));
+        if stepped.skipped {
+            let half = stepped.loss_scale / 2.0;
+            self.warn(|| format!("step {step}: a gradient overflowed f16, so the update was skipped and the loss scale halved to {half}"));
+        }
+        if stepped.loss.is_finite() && (stepped.gradient_norm.is_finite() || stepped.skipped) {
+            return Ok(());
+        }
+        let batch = next(&mut self.loader)?;
+        Err(Error::NotFinite(uncounted(|| session.not_finite(step, batch))))
+    }
+
+    /// Shows the measured memory of the step, op by op; returns its highest value, the idle level included.
+    fn show_sample(&self, session: &Session<Candle>, step: u64) -> Bytes {
+        let mut samples = session.executor().take_samples();
+        let highest = samples.iter().copied().max().unwrap_or_default();
+        uncounted(|| {
+            // A long accumulation is predicted by its first micro-batches: the repetitions before the update go.
+            let points = &self.job.plan.steady.points;
+            let update = points.iter().position(|p| p.phase == Phase::Optimizer).unwrap_or(points.len());
+            let repeated = samples.len().saturating_sub(points.len());
+            samples.drain(update.min(samples.len())..(update + repeated).min(samples.len()));
+            let idle = self.gauge.idle.live;
+            let measured_step: Arc<[Bytes]> = samples.iter().map(|high| high.saturating_sub(idle)).collect();
+            drop(samples);
+            self.job.voice.show(Latest { run: self.job.id, measured_step, measured_in_step: step });
+        });
+        highest
+    }
+
+    fn evaluate(&mut self, session: &Session<Candle>, step: u64) -> Result<()> {
+        let samples = predict::evaluation_batch(self.experiment, &self.job.facts);
+        let mut test = Loader::test(Arc::clone(&self.job.dataset), samples)?;
+        let (loss, accuracy) = session.evaluate(|| test.recv())?;
+        drop(test);
+        self.gauge.read(Bytes::ZERO);
+        self.summary.test_accuracy = Some(accuracy);
+        self.summary.best_test_accuracy = Some(self.summary.best_test_accuracy.unwrap_or(0.0).max(accuracy));
+        self.job.voice.say(Event::Evaluated { step, at_secs: self.secs(), loss, accuracy });
+        Ok(())
+    }
+
+    fn warn(&self, text: impl FnOnce() -> String) {
+        uncounted(|| self.job.voice.say(Event::Warning(text())));
+    }
+}

@@ -1,0 +1,244 @@
+//! THE training step: the one piece of code that trains, and that a dry run of which is the prediction.
+
+use crate::{
+    autograd::Tape,
+    backend::{Backend, DType, Executor, HostSlice, Kernel, Tensor},
+    bytes::Bytes,
+    data::Facts,
+    error::{NotFinite, Result},
+    experiment::Experiment,
+    memory::{Category, Phase, Ticket},
+    models::Model,
+    optim,
+    train::loss_scale::LossScale,
+};
+
+/// The engine's own bookkeeping on the CPU (model structure, tape, ledger, queues): a stated constant that every
+/// prediction includes, so that it bounds what the probe counts beside tensors and scratch.
+pub const HOST_CONTEXT: Bytes = Bytes::kib(192);
+
+/// One micro-batch on the host.
+pub trait MicroBatch {
+    /// Samples.
+    fn samples(&self) -> usize;
+    /// `[samples, height, width, channels]`.
+    fn images(&self) -> &[f32];
+    /// `[samples]`.
+    fn labels(&self) -> &[u32];
+}
+
+/// A micro-batch of a dry run: a number of samples and nothing else.
+#[derive(Debug, Clone, Copy)]
+pub struct Blank(pub usize);
+
+impl MicroBatch for Blank {
+    fn samples(&self) -> usize {
+        self.0
+    }
+    fn images(&self) -> &[f32] {
+        &[]
+    }
+    fn labels(&self) -> &[u32] {
+        &[]
+    }
+}
+
+/// Everything a run keeps between steps.
+pub struct Session<B: Backend> {
+    executor: Executor<B>,
+    experiment: Experiment,
+    facts: Facts,
+    model: Model<B>,
+    loss_scale: LossScale,
+    updates: u64,
+    _context: Ticket,
+}
+
+/// What a step came to. In a dry run there are no numbers: they are as of a step that went well.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Stepped {
+    /// Mean loss over the effective batch.
+    pub loss: f64,
+    /// Share classified right.
+    pub accuracy: f64,
+    /// Norm of the whole gradient, unscaled, before clipping.
+    pub gradient_norm: f64,
+    /// The loss scale the step was made with.
+    pub loss_scale: f64,
+    /// Whether the update was skipped.
+    pub skipped: bool,
+}
+
+/// Sums over batches that are not yet means.
+struct Stats<B: Backend>(Tensor<B>);
+
+impl<B: Backend> Session<B> {
+    /// Builds the model.
+    ///
+    /// # Errors
+    /// [`crate::Error::Budget`] when the parameters alone cross the budget.
+    pub fn new(executor: Executor<B>, experiment: &Experiment, facts: &Facts) -> Result<Self> {
+        let ledger = executor.ledger();
+        ledger.set_phase(Phase::Start);
+        let context = ledger.take(HOST_CONTEXT.0, Category::Context, "engine")?;
+        let model = Model::build(&executor, experiment, facts)?;
+        let (experiment, loss_scale) = (experiment.clone(), LossScale::new(experiment.precision));
+        Ok(Self { executor, experiment, facts: *facts, model, loss_scale, updates: 0, _context: context })
+    }
+
+    /// The device.
+    pub fn executor(&self) -> &Executor<B> {
+        &self.executor
+    }
+
+    /// The model.
+    pub fn model(&self) -> &Model<B> {
+        &self.model
+    }
+
+    /// One optimizer step at learning rate `rate`: forward and backward for each micro-batch, then the update.
+    pub fn step<M: MicroBatch>(&mut self, rate: f64, mut next: impl FnMut() -> Result<M>) -> Result<Stepped> {
+        let ledger = self.executor.ledger().clone();
+        ledger.set_phase(Phase::Batch);
+        let stats = Stats::new(&self.executor)?;
+        let loss_scale = self.loss_scale.scale();
+        let mut samples = 0;
+        for _ in 0..self.experiment.batch.accumulation {
+            let batch = next()?;
+            samples += batch.samples();
+            self.accumulate(batch, &stats, loss_scale)?;
+        }
+        ledger.set_phase(Phase::Optimizer);
+        let gradient_norm = self.gradient_norm()? / loss_scale;
+        let skipped = self.loss_scale.skips(gradient_norm.is_finite());
+        if skipped {
+            self.model.params().into_iter().for_each(|param| drop(param.take_gradient()));
+        } else {
+            self.update(rate, gradient_norm, loss_scale)?;
+        }
+        let (loss, accuracy) = stats.means(&self.executor, samples)?;
+        Ok(Stepped { loss, accuracy, gradient_norm, loss_scale, skipped })
+    }
+
+    /// Forward and backward of one micro-batch; gradients add up in the parameters' buffers.
+    fn accumulate(&self, batch: impl MicroBatch, stats: &Stats<B>, loss_scale: f64) -> Result<()> {
+        let (executor, ledger) = (&self.executor, self.executor.ledger());
+        ledger.set_phase(Phase::Batch);
+        let (images, labels) = self.upload(batch)?;
+        ledger.set_phase(Phase::Forward);
+        let mut tape = Tape::recording(executor);
+        let logits = self.model.forward(&mut tape, images)?; // [batch, classes]
+        let output = logits.id().expect("a model has parameters, so its output wants a gradient");
+        let _layer = executor.enter(ledger.layer_id("loss"));
+        executor.cross_entropy(&logits.tensor, &labels, &stats.0)?;
+        // The loss is the mean over the effective batch, so that accumulation changes memory and not the gradient.
+        let scale = loss_scale / self.experiment.batch.effective() as f64;
+        ledger.set_phase(Phase::Backward);
+        let gradient = executor.cross_entropy_grad(logits.tensor, &labels, scale)?;
+        drop(labels);
+        tape.backward(output, gradient, None)?;
+        Ok(())
+    }
+
+    fn upload(&self, batch: impl MicroBatch) -> Result<(Tensor<B>, Tensor<B>)> {
+        let executor = &self.executor;
+        let _layer = executor.enter(executor.ledger().layer_id("batch"));
+        let Facts { height, width, channels, .. } = self.facts;
+        let samples = batch.samples();
+        let (images, labels) = (HostSlice::F32(batch.images()), HostSlice::U32(batch.labels()));
+        let images = executor.upload(
+            images,
+            [samples, height, width, channels],
+            self.experiment.precision.compute(),
+            "images",
+        )?;
+        Ok((images, executor.upload(labels, [samples], DType::U32, "labels")?))
+    }
+
+    /// Norm of all gradients together; NaN or infinite when any element is; 0 in a dry run.
+    fn gradient_norm(&self) -> Result<f64> {
+        let executor = &self.executor;
+        let sum = executor.filled(0.0, [1], DType::F64, Category::Scratch, "gradient norm")?;
+        for param in self.model.params() {
+            if let Some(gradient) = param.gradient() {
+                let _layer = executor.enter(param.layer());
+                executor.launch(Kernel::SumSquares, &[&gradient], &[&sum])?;
+            }
+        }
+        Ok(executor.read(&sum)?.map_or(0.0, |values| values[0].sqrt()))
+    }
+
+    fn update(&mut self, rate: f64, gradient_norm: f64, loss_scale: f64) -> Result<()> {
+        let choice = &self.experiment.optimizer;
+        let clip = if choice.clip_norm > 0.0 && gradient_norm > choice.clip_norm {
+            choice.clip_norm / gradient_norm
+        } else {
+            1.0
+        };
+        self.updates += 1;
+        let update = optim::Update { rate, grad_scale: clip / loss_scale, step: self.updates };
+        self.model.params().into_iter().try_for_each(|param| optim::update(&self.executor, choice, param, update))
+    }
+
+    /// Mean loss and accuracy over all batches that `next` gives.
+    pub fn evaluate<M: MicroBatch>(&self, mut next: impl FnMut() -> Result<Option<M>>) -> Result<(f64, f64)> {
+        let (executor, ledger) = (&self.executor, self.executor.ledger());
+        ledger.set_phase(Phase::Evaluate);
+        let stats = Stats::new(executor)?;
+        let mut samples = 0;
+        while let Some(batch) = next()? {
+            samples += batch.samples();
+            let (images, labels) = self.upload(batch)?;
+            let logits = self.model.forward(&mut Tape::blank(executor), images)?;
+            let _layer = executor.enter(ledger.layer_id("loss"));
+            executor.cross_entropy(&logits.tensor, &labels, &stats.0)?;
+        }
+        stats.means(executor, samples)
+    }
+
+    /// Finds where numbers stopped being finite: the first layer, in forward order, whose parameters or whose output
+    /// for `batch` are not. `None` when all are finite.
+    pub fn diagnose(&self, batch: impl MicroBatch) -> Result<Option<String>> {
+        let executor = &self.executor;
+        executor.ledger().set_phase(Phase::Evaluate);
+        let (images, _) = self.upload(batch)?;
+        let mut x = crate::autograd::Value::constant(images);
+        for layer in self.model.layers() {
+            let _layer = executor.enter(layer.layer());
+            for param in layer.params() {
+                if !self.is_finite(param.weight())? {
+                    return Ok(Some(format!("the {} of {}", param.name(), executor.ledger().layer_path())));
+                }
+            }
+            x = layer.forward(&mut Tape::blank(executor), x)?;
+            if !self.is_finite(&x.tensor)? {
+                return Ok(Some(format!("the output of {}", executor.ledger().layer_path())));
+            }
+        }
+        Ok(None)
+    }
+
+    fn is_finite(&self, tensor: &Tensor<B>) -> Result<bool> {
+        let sum = self.executor.filled(0.0, [1], DType::F64, Category::Scratch, "finiteness")?;
+        self.executor.launch(Kernel::SumSquares, &[tensor], &[&sum])?;
+        Ok(self.executor.read(&sum)?.is_none_or(|values| values[0].is_finite()))
+    }
+
+    /// What the step is short of: the error a run that lost its numbers ends with.
+    pub fn not_finite(&self, step: u64, batch: impl MicroBatch) -> NotFinite {
+        NotFinite { step, layer: self.diagnose(batch).ok().flatten() }
+    }
+}
+
+impl<B: Backend> Stats<B> {
+    fn new(executor: &Executor<B>) -> Result<Self> {
+        let _layer = executor.enter(executor.ledger().layer_id("loss"));
+        executor.filled(0.0, [2], DType::F64, Category::Scratch, "loss and right answers").map(Self)
+    }
+
+    /// Mean loss and accuracy over `samples`; zeros in a dry run.
+    fn means(&self, executor: &Executor<B>, samples: usize) -> Result<(f64, f64)> {
+        let n = samples.max(1) as f64;
+        Ok(executor.read(&self.0)?.map_or((0.0, 0.0), |sums| (sums[0] / n, sums[1] / n)))
+    }
+}
