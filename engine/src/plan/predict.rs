@@ -113,9 +113,7 @@ pub fn refusal(experiment: &Experiment, facts: &Facts) -> Result<Option<BudgetEr
     let run = || {
         let mut dry = Dry::new(Ledger::new(Some(experiment.budget), false), experiment, facts)?;
         dry.step()?;
-        if steps(experiment, facts).1 > 1 {
-            dry.step()?;
-        }
+        dry.step()?;
         dry.evaluate(evaluation_batch(experiment, facts))
     };
     match run() {
@@ -134,16 +132,17 @@ fn dry_run(experiment: &Experiment, facts: &Facts) -> Result<Plan> {
     dry.evaluate(evaluation_batch(experiment, facts))?;
     let evaluate = dry.take_recording();
 
-    let (steps_per_epoch, total_steps) = steps(experiment, facts);
-    // A tie goes to the steady step, which is most of the run; a run of one step has none.
-    let mut passes = vec![(Pass::Steady, &steady), (Pass::First, &first), (Pass::Evaluate, &evaluate)];
-    passes.retain(|(pass, _)| *pass != Pass::Steady || total_steps > 1);
+    let passes = [(Pass::First, &first), (Pass::Steady, &steady), (Pass::Evaluate, &evaluate)];
     let highest = |key: fn(&Recording) -> Bytes| passes.iter().map(|(_, r)| key(r)).max().unwrap_or_default();
     let (live, reserved) = (highest(|r| r.live_peak), highest(|r| r.reserved_peak));
-    let (peak_pass, peak) =
-        passes.iter().copied().find(|(_, recording)| recording.live_peak == live).unwrap_or((Pass::First, &first));
+    // A tie goes to the steady step, which is most of the run.
+    let (peak_pass, peak) = [passes[1], passes[0], passes[2]]
+        .into_iter()
+        .find(|(_, recording)| recording.live_peak == live)
+        .unwrap_or(passes[1]);
     let mut categories_at_peak = peak.categories_at_peak;
     categories_at_peak.add(Category::Slack, reserved.saturating_sub(live).0);
+    let (steps_per_epoch, total_steps) = steps(experiment, facts);
     Ok(Plan {
         budget: experiment.budget,
         experiment: Arc::new(experiment.clone()),

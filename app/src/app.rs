@@ -1,0 +1,182 @@
+//! The window's two halves: [`App::logic`] receives, [`App::ui`] draws. Neither waits for anything.
+
+use std::{
+    path::{Path, PathBuf},
+    time::Duration,
+};
+
+use eframe::egui;
+use egui_notify::{Anchor, Toasts};
+use plimsoll_engine::{Experiment, device::Watcher, train::Trainer};
+use serde::{Deserialize, Serialize};
+
+use crate::{
+    command::{Sender, UiCommand},
+    dispatch::{Dispatcher, Services},
+    files::FileDialogs,
+    frames::Frames,
+    layout::Layout,
+    panels::{self, Scene},
+    planner::Planner,
+    presets,
+    state::{Dialog, Document, State, Then},
+    theme,
+    view::View,
+};
+
+/// A worker's news are drawn this much later at most. Not zero: that would draw two frames for each.
+const WAKE: Duration = Duration::from_millis(16);
+
+/// What is kept from sitting to sitting.
+#[derive(Debug, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub(crate) struct Remembered {
+    view: View,
+    layout: Option<Layout>,
+    recent: Vec<PathBuf>,
+    experiment: Option<Experiment>,
+    saved: Option<Experiment>,
+    path: Option<PathBuf>,
+}
+
+/// The window.
+pub(crate) struct App {
+    state: State,
+    view: View,
+    layout: Layout,
+    services: Services,
+    sender: Sender,
+    toasts: Toasts,
+    frames: Frames,
+}
+
+impl App {
+    /// A window on what was remembered, or on the preset to open.
+    pub(crate) fn new(ctx: &egui::Context, remembered: Remembered, open: Option<&Path>) -> std::io::Result<Self> {
+        theme::install(ctx);
+        let wake = || {
+            let ctx = ctx.clone();
+            move || ctx.request_repaint_after(WAKE)
+        };
+        let services = Services {
+            planner: Planner::new(wake())?,
+            trainer: Trainer::new(wake()),
+            watcher: Watcher::new(wake()),
+            files: FileDialogs::new(ctx.clone()),
+        };
+        let shipped = presets::shipped();
+        let first = || shipped.first().map(|s| s.experiment.clone()).unwrap_or_default();
+        let experiment = remembered.experiment.unwrap_or_else(first);
+        let saved = remembered.saved.unwrap_or_else(|| experiment.clone());
+        let document = Document { saved, ..Document::new(experiment, remembered.path) };
+        let mut app = Self {
+            state: State::new(document, remembered.recent, shipped),
+            view: remembered.view,
+            layout: remembered.layout.filter(Layout::is_whole).unwrap_or_default(),
+            services,
+            sender: Sender::default(),
+            toasts: Toasts::default().with_anchor(Anchor::BottomRight),
+            frames: Frames::default(),
+        };
+        app.dispatcher(ctx).changed();
+        if let Some(path) = open {
+            app.dispatcher(ctx).open(path);
+        }
+        Ok(app)
+    }
+
+    /// What to keep for the next sitting.
+    pub(crate) fn remembered(&self) -> Remembered {
+        let document = &self.state.document;
+        Remembered {
+            view: self.view.clone(),
+            layout: Some(self.layout.clone()),
+            recent: self.state.recent.clone(),
+            experiment: Some(document.experiment.clone()),
+            saved: Some(document.saved.clone()),
+            path: document.path.clone(),
+        }
+    }
+
+    fn dispatcher<'a>(&'a mut self, ctx: &'a egui::Context) -> Dispatcher<'a> {
+        Dispatcher {
+            ctx,
+            state: &mut self.state,
+            view: &mut self.view,
+            layout: &mut self.layout,
+            services: &self.services,
+            toasts: &mut self.toasts,
+        }
+    }
+
+    /// Receives: answers of the threads, keys, what the panels asked for in the last frame.
+    pub(crate) fn logic(&mut self, ctx: &egui::Context) {
+        ctx.set_theme(self.view.theme);
+        for command in UiCommand::pressed(ctx) {
+            self.sender.ui(command);
+        }
+        let actions = self.sender.take();
+        let mut dispatcher = self.dispatcher(ctx);
+        for action in actions {
+            dispatcher.act(action);
+        }
+        dispatcher.receive();
+        self.close(ctx);
+        let strength = self.view.smoothing;
+        for run in self.state.session.runs_mut() {
+            run.set_smoothing(strength);
+        }
+    }
+
+    /// A window that is asked to close while a run goes on asks back.
+    fn close(&mut self, ctx: &egui::Context) {
+        if !ctx.input(|input| input.viewport().close_requested()) || self.state.closing {
+            return;
+        }
+        let unsaved = self.state.document.is_changed() && self.state.document.path.is_some();
+        let question = if self.state.session.active().is_some() {
+            Some(Dialog::StopAndQuit)
+        } else {
+            // Without a file nothing is lost: the experiment is there again at the next start.
+            unsaved.then_some(Dialog::Unsaved(Then::Quit))
+        };
+        if question.is_some() {
+            self.state.dialog = question;
+            ctx.send_viewport_cmd(egui::ViewportCommand::CancelClose);
+        }
+    }
+
+    /// Draws.
+    pub(crate) fn ui(&mut self, ui: &mut egui::Ui) {
+        let mut scene = Scene { state: &self.state, view: &mut self.view, send: &self.sender };
+        panels::around(ui, &mut scene, &mut self.layout);
+        let ground = egui::Frame::new().fill(theme::palette(ui).ground);
+        egui::CentralPanel::default().frame(ground).show(ui, |ui| self.layout.ui(ui, &mut scene));
+        panels::over(ui, &mut scene);
+        if self.view.frame_times {
+            self.frames.ui(ui);
+        }
+        self.toasts.show(ui.ctx());
+        // What was asked for is done at the start of the next frame, which must come.
+        if self.sender.is_waiting() {
+            ui.ctx().request_repaint();
+        }
+    }
+
+    /// Notes how long the last frame took.
+    pub(crate) fn frame_took(&mut self, secs: f32) {
+        self.frames.record(secs);
+    }
+
+    /// Opens a preset as if it were dropped on the window.
+    #[cfg(test)]
+    pub(crate) fn send(&self, action: crate::command::Action) {
+        self.sender.send(action);
+    }
+
+    /// What the window knows.
+    #[cfg(test)]
+    pub(crate) fn state(&self) -> &State {
+        &self.state
+    }
+}

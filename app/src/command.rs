@@ -1,0 +1,288 @@
+//! What a user can ask for. A [`UiCommand`] owns its label, its tooltip and its shortcut; an [`Action`] is a command or
+//! a change with its data. Panels only send; `dispatch` is the one place that acts.
+
+use std::{cell::RefCell, path::PathBuf};
+
+use eframe::egui::{self, Key, KeyboardShortcut, Modifiers};
+use plimsoll_engine::Experiment;
+
+use crate::{files::Purpose, state::RunKey};
+
+const CTRL_SHIFT: Modifiers = Modifiers::COMMAND.plus(Modifiers::SHIFT);
+
+/// A command without data: what menus, buttons and keys share.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) enum UiCommand {
+    /// A fresh experiment.
+    New,
+    /// Choose a preset file.
+    Open,
+    /// Open by a typed path.
+    OpenPath,
+    /// Save to the file it came from.
+    Save,
+    /// Save to another file.
+    SaveAs,
+    /// One step back.
+    Undo,
+    /// One undone step again.
+    Redo,
+    /// Begin a run.
+    Train,
+    /// Begin a run although it does not fit.
+    TrainAnyway,
+    /// Wait, or go on.
+    Pause,
+    /// One step, then wait.
+    Step,
+    /// End the run.
+    Stop,
+    /// Test the model now.
+    Evaluate,
+    /// Hold the present configuration for comparison.
+    Pin,
+    /// Dark or light.
+    Theme,
+    /// The panes as they were at first.
+    ResetLayout,
+    /// The list of keys.
+    Shortcuts,
+    /// Times of frames.
+    FrameTimes,
+    /// Close the window.
+    Quit,
+}
+
+impl UiCommand {
+    /// Every command, in the order of the list of keys.
+    pub(crate) const ALL: [Self; 19] = [
+        Self::New,
+        Self::Open,
+        Self::OpenPath,
+        Self::Save,
+        Self::SaveAs,
+        Self::Undo,
+        Self::Redo,
+        Self::Train,
+        Self::TrainAnyway,
+        Self::Pause,
+        Self::Step,
+        Self::Stop,
+        Self::Evaluate,
+        Self::Pin,
+        Self::Theme,
+        Self::ResetLayout,
+        Self::Shortcuts,
+        Self::FrameTimes,
+        Self::Quit,
+    ];
+
+    /// The name in menus and on buttons.
+    pub(crate) fn label(self) -> &'static str {
+        match self {
+            Self::New => "New experiment",
+            Self::Open => "Open…",
+            Self::OpenPath => "Open by path…",
+            Self::Save => "Save",
+            Self::SaveAs => "Save as…",
+            Self::Undo => "Undo",
+            Self::Redo => "Redo",
+            Self::Train => "Train",
+            Self::TrainAnyway => "Train anyway",
+            Self::Pause => "Pause",
+            Self::Step => "Step",
+            Self::Stop => "Stop",
+            Self::Evaluate => "Evaluate",
+            Self::Pin => "Pin for comparison",
+            Self::Theme => "Dark or light",
+            Self::ResetLayout => "Reset layout",
+            Self::Shortcuts => "Keyboard shortcuts",
+            Self::FrameTimes => "Frame times",
+            Self::Quit => "Quit",
+        }
+    }
+
+    /// What it does, in a sentence.
+    pub(crate) fn tooltip(self) -> &'static str {
+        match self {
+            Self::New => "Start from the default experiment.",
+            Self::Open => "Choose a preset file and load it.",
+            Self::OpenPath => "Type or paste the path of a preset file.",
+            Self::Save => "Write the experiment to the file it came from.",
+            Self::SaveAs => "Write the experiment to a file you choose.",
+            Self::Undo => "Take the last change of the experiment back.",
+            Self::Redo => "Do again what was undone.",
+            Self::Train => "Plan the run, and train inside the budget.",
+            Self::TrainAnyway => {
+                "Train although the prediction crosses the budget. The run stops cleanly at the allocation that would cross \
+                 the line: nothing beyond the budget is ever taken, and the program goes on."
+            }
+            Self::Pause => "Wait after the present step; the model and its memory stay. Again to go on.",
+            Self::Step => "Do one optimizer step and wait. Without a run, begin one and wait after its first step.",
+            Self::Stop => "End the run after the present step and give all its memory back.",
+            Self::Evaluate => "Test the model on the held-out data after the present step.",
+            Self::Pin => {
+                "Hold the present configuration; the line then shows the difference to it. Again to let it go."
+            }
+            Self::Theme => "Change between dark and light.",
+            Self::ResetLayout => "Put every pane back where it was at first.",
+            Self::Shortcuts => "Show every key.",
+            Self::FrameTimes => "Show how long the window takes to draw.",
+            Self::Quit => "Close the window.",
+        }
+    }
+
+    /// Its key.
+    pub(crate) fn shortcut(self) -> Option<KeyboardShortcut> {
+        let (modifiers, key) = match self {
+            Self::New => (Modifiers::COMMAND, Key::N),
+            Self::Open => (Modifiers::COMMAND, Key::O),
+            Self::OpenPath => (CTRL_SHIFT, Key::O),
+            Self::Save => (Modifiers::COMMAND, Key::S),
+            Self::SaveAs => (CTRL_SHIFT, Key::S),
+            Self::Undo => (Modifiers::COMMAND, Key::Z),
+            Self::Redo => (CTRL_SHIFT, Key::Z),
+            Self::Train => (Modifiers::COMMAND, Key::Enter),
+            Self::TrainAnyway => return None,
+            Self::Pause => (Modifiers::NONE, Key::Space),
+            Self::Step => (Modifiers::NONE, Key::F10),
+            Self::Stop => (Modifiers::COMMAND, Key::Period),
+            Self::Evaluate => (Modifiers::COMMAND, Key::E),
+            Self::Pin => (Modifiers::COMMAND, Key::P),
+            Self::Theme => (Modifiers::COMMAND, Key::D),
+            Self::ResetLayout => (CTRL_SHIFT, Key::L),
+            Self::Shortcuts => (Modifiers::NONE, Key::F1),
+            Self::FrameTimes => (Modifiers::NONE, Key::F12),
+            Self::Quit => (Modifiers::COMMAND, Key::Q),
+        };
+        Some(KeyboardShortcut::new(modifiers, key))
+    }
+
+    /// The tooltip with the key after it.
+    pub(crate) fn tooltip_with_key(self, ctx: &egui::Context) -> String {
+        match self.shortcut() {
+            Some(shortcut) => format!("{} ({})", self.tooltip(), ctx.format_shortcut(&shortcut)),
+            None => self.tooltip().to_owned(),
+        }
+    }
+
+    /// A menu entry; true when it was chosen.
+    pub(crate) fn menu_entry(self, ui: &mut egui::Ui, enabled: bool) -> bool {
+        let mut button = egui::Button::new(self.label());
+        if let Some(shortcut) = self.shortcut() {
+            button = button.shortcut_text(ui.ctx().format_shortcut(&shortcut));
+        }
+        let clicked = ui.add_enabled(enabled, button).on_hover_text(self.tooltip()).clicked();
+        if clicked {
+            ui.close();
+        }
+        clicked
+    }
+
+    /// The commands whose keys were pressed. A key without modifiers belongs to the widget that has the focus.
+    pub(crate) fn pressed(ctx: &egui::Context) -> Vec<Self> {
+        let typing = ctx.memory(|memory| memory.focused().is_some());
+        // The longer combination first: Ctrl+Shift+S also reads as Ctrl+S.
+        let mut commands = Self::ALL;
+        commands.sort_by_key(|c| c.shortcut().is_none_or(|s| !s.modifiers.shift));
+        ctx.input_mut(|input| {
+            commands
+                .into_iter()
+                .filter(|command| {
+                    command.shortcut().is_some_and(|shortcut| {
+                        let plain_key = shortcut.modifiers.is_none() && shortcut.logical_key == Key::Space;
+                        !(plain_key && typing) && input.consume_shortcut(&shortcut)
+                    })
+                })
+                .collect()
+        })
+    }
+}
+
+/// What a panel asks for.
+#[derive(Debug, Clone)]
+pub(crate) enum Action {
+    /// A command.
+    Ui(UiCommand),
+    /// A control changed the experiment.
+    Edit {
+        /// The key of the control, such as `batch.micro`.
+        control: &'static str,
+        /// The experiment after the change.
+        experiment: Box<Experiment>,
+    },
+    /// Make a whole configuration the present one, as an edit that can be undone.
+    Adopt(Box<Experiment>),
+    /// Open a preset file.
+    OpenFile(PathBuf),
+    /// Open a preset that ships with the program, by its index.
+    OpenShipped(usize),
+    /// Use a path that was typed.
+    UsePath(Purpose, PathBuf),
+    /// Choose the folder of the data with a dialog.
+    BrowseData,
+    /// The user points at a control: tell what a notch less and a notch more would change.
+    AskNotch {
+        /// The key of the control.
+        control: &'static str,
+        /// A notch less and a notch more, each with its name.
+        notches: Vec<(String, Experiment)>,
+    },
+    /// Show the curves of a run.
+    ShowRun(RunKey),
+    /// Close the open dialog.
+    CloseDialog,
+    /// The answer to "save first?": go on with what was asked.
+    Proceed {
+        /// Save before.
+        save: bool,
+    },
+    /// Let go of the notice of how the last run ended.
+    DismissNotice,
+    /// Empty the log.
+    ClearLog,
+    /// Put text on the clipboard.
+    Copy(String),
+}
+
+/// What the panels sent in this frame, in order.
+#[derive(Debug, Default)]
+pub(crate) struct Sender(RefCell<Vec<Action>>);
+
+impl Sender {
+    /// Asks for something.
+    pub(crate) fn send(&self, action: Action) {
+        self.0.borrow_mut().push(action);
+    }
+
+    /// Asks for a command.
+    pub(crate) fn ui(&self, command: UiCommand) {
+        self.send(Action::Ui(command));
+    }
+
+    /// Whether something was asked for and not yet taken.
+    pub(crate) fn is_waiting(&self) -> bool {
+        !self.0.borrow().is_empty()
+    }
+
+    /// Takes everything asked for.
+    pub(crate) fn take(&self) -> Vec<Action> {
+        self.0.take()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_two_commands_share_a_key_and_each_explains_itself() {
+        for (i, a) in UiCommand::ALL.into_iter().enumerate() {
+            assert!(!a.label().is_empty() && a.tooltip().ends_with('.'), "{a:?}");
+            for b in &UiCommand::ALL[i + 1..] {
+                assert!(a.shortcut().is_none() || a.shortcut() != b.shortcut(), "{a:?} and {b:?}");
+                assert_ne!(a.label(), b.label());
+            }
+        }
+    }
+}

@@ -1,0 +1,408 @@
+//! The one place that changes the state: every [`Action`] of the panels, every answer of the threads.
+
+use std::{
+    path::{Path, PathBuf},
+    time::Instant,
+};
+
+use eframe::egui;
+use egui_notify::Toasts;
+use plimsoll_engine::{
+    Experiment,
+    device::Watcher,
+    experiment::preset,
+    train::{Command, Event, Outcome, Start, Trainer},
+};
+
+use crate::{
+    command::{Action, UiCommand},
+    files::{Chosen, FileDialogs, Purpose},
+    layout::Layout,
+    planner::{Answer, Planner},
+    session::Status,
+    state::{Dialog, Document, Level, Notches, State, Then},
+    view::View,
+};
+
+/// Recent files that are remembered.
+const RECENT: usize = 10;
+/// Events taken from the trainer in one frame: a frame stays short however fast the steps are.
+const EVENTS_A_FRAME: usize = 4096;
+
+/// The threads that work for the window.
+pub(crate) struct Services {
+    /// Plans.
+    pub(crate) planner: Planner,
+    /// Trains.
+    pub(crate) trainer: Trainer,
+    /// Looks at the devices.
+    pub(crate) watcher: Watcher,
+    /// Asks for paths.
+    pub(crate) files: FileDialogs,
+}
+
+/// What an action may touch.
+pub(crate) struct Dispatcher<'a> {
+    /// The window's drawing context.
+    pub(crate) ctx: &'a egui::Context,
+    /// What the window knows.
+    pub(crate) state: &'a mut State,
+    /// How it looks.
+    pub(crate) view: &'a mut View,
+    /// Where its panes are.
+    pub(crate) layout: &'a mut Layout,
+    /// Its threads.
+    pub(crate) services: &'a Services,
+    /// Short messages.
+    pub(crate) toasts: &'a mut Toasts,
+}
+
+impl Dispatcher<'_> {
+    /// Does what a panel asked for.
+    pub(crate) fn act(&mut self, action: Action) {
+        match action {
+            Action::Ui(command) => self.command(command),
+            Action::Edit { control, experiment } => self.edit(control, *experiment),
+            Action::Adopt(experiment) => self.adopt(*experiment),
+            Action::OpenFile(path) => self.guarded(Then::OpenFile(path)),
+            Action::OpenShipped(index) => self.guarded(Then::OpenShipped(index)),
+            Action::UsePath(purpose, path) => self.path_chosen(purpose, path),
+            Action::BrowseData => self.services.files.ask(Purpose::DataFolder, String::new()),
+            Action::AskNotch { control, notches } => self.ask_notches(control, notches),
+            Action::ShowRun(key) => self.state.shown = Some(key),
+            Action::CloseDialog => self.state.dialog = None,
+            Action::Proceed { save } => self.proceed(save),
+            Action::DismissNotice => self.state.notice = None,
+            Action::ClearLog => self.state.log.entries.clear(),
+            Action::Copy(text) => self.ctx.copy_text(text),
+        }
+    }
+
+    fn command(&mut self, command: UiCommand) {
+        match command {
+            UiCommand::New => self.guarded(Then::New),
+            UiCommand::Open => self.guarded(Then::Open),
+            UiCommand::OpenPath => self.guarded(Then::OpenPath),
+            UiCommand::Save => self.save(),
+            UiCommand::SaveAs => self.ask_where_to_save(),
+            UiCommand::Undo | UiCommand::Redo => self.travel(command),
+            UiCommand::Train => self.train(false, false),
+            UiCommand::TrainAnyway => self.train(true, false),
+            UiCommand::Pause => self.pause(),
+            UiCommand::Step => match self.state.session.active() {
+                Some(_) => self.services.trainer.send(Command::Step),
+                None => self.train(false, true),
+            },
+            UiCommand::Stop => self.to_active(Command::Stop),
+            UiCommand::Evaluate => self.to_active(Command::Evaluate),
+            UiCommand::Pin => {
+                self.state.pin = match self.state.pin.take() {
+                    Some(_) => None,
+                    None => self.state.plan().cloned(),
+                };
+            }
+            UiCommand::Theme => {
+                self.view.theme = if self.ctx.theme() == egui::Theme::Dark {
+                    egui::ThemePreference::Light
+                } else {
+                    egui::ThemePreference::Dark
+                };
+            }
+            UiCommand::ResetLayout => *self.layout = Layout::default(),
+            UiCommand::Shortcuts => self.state.dialog = Some(Dialog::Shortcuts),
+            UiCommand::FrameTimes => self.view.frame_times = !self.view.frame_times,
+            UiCommand::Quit => self.ctx.send_viewport_cmd(egui::ViewportCommand::Close),
+        }
+    }
+
+    fn edit(&mut self, control: &'static str, experiment: Experiment) {
+        // The number of the present press tells one drag from the next.
+        let press = self.ctx.input(|input| {
+            let start = input.pointer.press_start_time()?;
+            input.pointer.any_down().then_some(start.to_bits())
+        });
+        let document = &mut self.state.document;
+        document.history.changed(&document.experiment, control, press, Instant::now());
+        document.experiment = experiment;
+        self.changed();
+    }
+
+    fn adopt(&mut self, experiment: Experiment) {
+        if experiment != self.state.document.experiment {
+            self.edit("whole", experiment);
+        }
+    }
+
+    fn travel(&mut self, command: UiCommand) {
+        let document = &mut self.state.document;
+        let moved = match command {
+            UiCommand::Undo => document.history.undo(&mut document.experiment),
+            _ => document.history.redo(&mut document.experiment),
+        };
+        if moved {
+            self.changed();
+        }
+    }
+
+    /// The experiment is another: plan it.
+    pub(crate) fn changed(&mut self) {
+        let document = &mut self.state.document;
+        document.generation += 1;
+        self.state.prediction.obstacle = None;
+        self.services.planner.plan(document.generation, document.experiment.clone());
+    }
+
+    fn ask_notches(&mut self, control: &'static str, notches: Vec<(String, Experiment)>) {
+        let generation = self.state.document.generation;
+        let asked = self.state.prediction.notches.as_ref();
+        if asked.is_some_and(|n| n.control == control && n.generation == generation) {
+            return;
+        }
+        self.state.prediction.notches = Some(Notches { control, generation, answer: None });
+        self.services.planner.notches(generation, control, notches);
+    }
+
+    // ---- runs
+
+    fn train(&mut self, anyway: bool, paused: bool) {
+        if self.state.session.active().is_some() || self.state.starting {
+            return;
+        }
+        if let Some(reason) = self.state.why_no_training()
+            && !(anyway && self.state.may_train_anyway())
+        {
+            self.toasts.warning(reason);
+            return;
+        }
+        let experiment = self.state.document.experiment.clone();
+        self.state.notice = None;
+        self.state.starting = true;
+        self.services.trainer.send(Command::Start(Box::new(Start { experiment, anyway, paused })));
+        if paused {
+            self.services.trainer.send(Command::Step);
+        }
+    }
+
+    fn pause(&mut self) {
+        match self.state.session.active().map(|run| &run.status) {
+            Some(Status::Paused) => self.services.trainer.send(Command::Resume),
+            Some(_) => self.services.trainer.send(Command::Pause),
+            None => {}
+        }
+    }
+
+    fn to_active(&self, command: Command) {
+        if self.state.session.active().is_some() {
+            self.services.trainer.send(command);
+        }
+    }
+
+    // ---- answers of the threads
+
+    /// Takes in what the threads have sent since the last frame.
+    pub(crate) fn receive(&mut self) {
+        for answer in self.services.planner.answers() {
+            self.answer(answer);
+        }
+        let mut taken = 0;
+        for event in self.services.trainer.events().try_iter().take(EVENTS_A_FRAME) {
+            self.event(&event);
+            taken += 1;
+        }
+        if taken == EVENTS_A_FRAME {
+            self.ctx.request_repaint();
+        }
+        if taken > 0 {
+            self.state.latest = self.services.trainer.latest();
+        }
+        self.state.devices = self.services.watcher.latest();
+        for chosen in self.services.files.chosen() {
+            match chosen {
+                Chosen::Path(purpose, path) => self.path_chosen(purpose, path),
+                Chosen::NoDialog(purpose) => self.state.dialog = Some(Dialog::Path(purpose)),
+                Chosen::Nothing => {}
+            }
+        }
+        let dropped = self.ctx.input(|input| input.raw.dropped_files.iter().map(|f| f.path().to_owned()).next_back());
+        if let Some(path) = dropped {
+            self.act(Action::OpenFile(path));
+        }
+    }
+
+    fn answer(&mut self, answer: Answer) {
+        let state = &mut *self.state;
+        let present = state.document.generation;
+        match answer {
+            Answer::Plan(generation, Ok(plan)) => {
+                state.prediction.plan = Some(plan);
+                state.prediction.plan_generation = generation;
+            }
+            Answer::Plan(generation, Err(obstacle)) if generation == present => {
+                state.prediction.obstacle = Some(obstacle);
+            }
+            Answer::Options(generation, options) => {
+                state.prediction.options = options;
+                state.prediction.options_generation = generation;
+            }
+            Answer::Notches(generation, control, answer) => {
+                if let Some(notches) = &mut state.prediction.notches
+                    && (notches.generation, notches.control) == (generation, control)
+                {
+                    notches.answer = Some(answer);
+                }
+            }
+            Answer::Plan(..) => {}
+        }
+    }
+
+    fn event(&mut self, event: &Event) {
+        let state = &mut *self.state;
+        state.session.receive(event);
+        match event {
+            Event::Started { run, plan } => {
+                state.starting = false;
+                state.shown = None;
+                state.log.add(Level::Note, format!("Run {run} begins: {}", plan.experiment.title));
+            }
+            Event::Warning(text) => state.log.add(Level::Warning, text.clone()),
+            Event::Ended { run, outcome, summary } => {
+                state.starting = false;
+                let (level, text) = match outcome {
+                    Outcome::Finished => (Level::Note, format!("Run {run} finished after {} steps", summary.steps)),
+                    Outcome::Stopped => (Level::Note, format!("Run {run} was stopped after {} steps", summary.steps)),
+                    Outcome::OverBudget(refusal) => {
+                        (Level::Error, format!("Run {run} met its budget: {}", refusal.error))
+                    }
+                    Outcome::Failed(error) => (Level::Error, format!("Run {run} failed: {error}")),
+                };
+                if level == Level::Error {
+                    state.notice = Some(outcome.clone());
+                }
+                state.log.add(level, text);
+            }
+            Event::Step(_) | Event::Evaluated { .. } | Event::Paused(_) => {}
+        }
+    }
+
+    // ---- files
+
+    fn path_chosen(&mut self, purpose: Purpose, path: PathBuf) {
+        match purpose {
+            // The question of unsaved changes was settled before the dialog was shown.
+            Purpose::Open => self.open(&path),
+            Purpose::Save => {
+                self.save_to(&path);
+            }
+            Purpose::DataFolder => {
+                let mut experiment = self.state.document.experiment.clone();
+                experiment.data.path = Some(path);
+                self.edit("data.path", experiment);
+            }
+        }
+    }
+
+    /// Does `then`, after asking what to do with unsaved changes, if there are any that would be lost.
+    fn guarded(&mut self, then: Then) {
+        if self.state.document.is_changed() {
+            self.state.dialog = Some(Dialog::Unsaved(then));
+        } else {
+            self.then(then);
+        }
+    }
+
+    fn proceed(&mut self, save: bool) {
+        match self.state.dialog.take() {
+            Some(Dialog::Unsaved(then)) => match (save, self.state.document.path.clone()) {
+                (true, Some(path)) if !self.save_to(&path) => {}
+                (true, None) => self.ask_where_to_save(),
+                _ => self.then(then),
+            },
+            Some(Dialog::StopAndQuit) => {
+                self.services.trainer.send(Command::Stop);
+                self.then(Then::Quit);
+            }
+            other => self.state.dialog = other,
+        }
+    }
+
+    fn then(&mut self, then: Then) {
+        match then {
+            Then::New => self.load(Document::new(Experiment::default(), None)),
+            Then::Open => self.services.files.ask(Purpose::Open, String::new()),
+            Then::OpenPath => self.state.dialog = Some(Dialog::Path(Purpose::Open)),
+            Then::OpenFile(path) => self.open(&path),
+            Then::OpenShipped(index) => {
+                if let Some(shipped) = self.state.shipped.get(index) {
+                    self.load(Document::new(shipped.experiment.clone(), None));
+                }
+            }
+            Then::Quit => {
+                self.state.closing = true;
+                self.ctx.send_viewport_cmd(egui::ViewportCommand::Close);
+            }
+        }
+    }
+
+    /// Opens a preset file; what was there stays if the file cannot be used.
+    pub(crate) fn open(&mut self, path: &Path) {
+        match preset::read(path) {
+            Ok(experiment) => {
+                self.load(Document::new(experiment, Some(path.to_owned())));
+                self.remember(path);
+            }
+            Err(error) => {
+                self.state.log.add(Level::Error, error.to_string());
+                self.toasts.error(error.to_string()).duration(None);
+            }
+        }
+    }
+
+    fn load(&mut self, document: Document) {
+        let generation = self.state.document.generation;
+        // The steps back lead through what was opened before: opening loses nothing.
+        let history = std::mem::take(&mut self.state.document.history);
+        let before = std::mem::replace(&mut self.state.document, Document { generation, history, ..document });
+        self.state.document.history.changed(&before.experiment, "whole", None, Instant::now());
+        self.changed();
+    }
+
+    fn save(&mut self) {
+        match self.state.document.path.clone() {
+            Some(path) => {
+                self.save_to(&path);
+            }
+            None => self.ask_where_to_save(),
+        }
+    }
+
+    fn ask_where_to_save(&mut self) {
+        let name = self.state.document.name();
+        let plain: String =
+            name.chars().map(|c| if c.is_alphanumeric() { c.to_ascii_lowercase() } else { '-' }).collect();
+        self.services.files.ask(Purpose::Save, format!("{}.toml", plain.trim_matches('-')));
+    }
+
+    fn save_to(&mut self, path: &Path) -> bool {
+        match preset::write(path, &self.state.document.experiment) {
+            Ok(()) => {
+                self.state.document.saved = self.state.document.experiment.clone();
+                self.state.document.path = Some(path.to_owned());
+                self.remember(path);
+                self.toasts.success(format!("Saved {}", path.display()));
+                true
+            }
+            Err(error) => {
+                self.state.log.add(Level::Error, error.to_string());
+                self.toasts.error(error.to_string()).duration(None);
+                false
+            }
+        }
+    }
+
+    fn remember(&mut self, path: &Path) {
+        let recent = &mut self.state.recent;
+        recent.retain(|known| known != path);
+        recent.insert(0, path.to_owned());
+        recent.truncate(RECENT);
+    }
+}

@@ -1,0 +1,196 @@
+//! The panes and where they are. The user may drag them anywhere; [`Layout::default`] is where they begin.
+
+use eframe::egui::{self, Id, Ui, WidgetText};
+use egui_tiles::{Container, Linear, LinearDir, SimplificationOptions, TileId, Tiles, Tree, UiResponse};
+use serde::{Deserialize, Serialize};
+
+use crate::{
+    panels::{self, Scene},
+    theme,
+};
+
+/// A pane.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub(crate) enum Pane {
+    /// What is chosen.
+    Experiment,
+    /// One step, op by op.
+    Step,
+    /// Curves of the run.
+    Live,
+    /// Memory against accuracy.
+    Tradeoff,
+    /// The table of layers.
+    Layers,
+    /// What is alive at the peak.
+    Alive,
+    /// What the devices say.
+    Devices,
+    /// What happened.
+    Log,
+}
+
+impl Pane {
+    /// Every pane.
+    pub(crate) const ALL: [Self; 8] =
+        [Self::Experiment, Self::Step, Self::Live, Self::Tradeoff, Self::Layers, Self::Alive, Self::Devices, Self::Log];
+
+    /// The name on its tab.
+    pub(crate) fn title(self) -> &'static str {
+        match self {
+            Self::Experiment => "Experiment",
+            Self::Step => "One step",
+            Self::Live => "Live",
+            Self::Tradeoff => "Memory against accuracy",
+            Self::Layers => "Layers",
+            Self::Alive => "Alive at the peak",
+            Self::Devices => "Devices",
+            Self::Log => "Log",
+        }
+    }
+}
+
+/// Where the panes are.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(crate) struct Layout(Tree<Pane>);
+
+impl Default for Layout {
+    fn default() -> Self {
+        let mut tiles = Tiles::default();
+        let tab = |tiles: &mut Tiles<Pane>, panes: &[Pane]| {
+            let panes = panes.iter().map(|pane| tiles.insert_pane(*pane)).collect();
+            tiles.insert_tab_tile(panes)
+        };
+        let experiment = tab(&mut tiles, &[Pane::Experiment]);
+        let step = tab(&mut tiles, &[Pane::Step]);
+        let live = tab(&mut tiles, &[Pane::Live]);
+        let tradeoff = tab(&mut tiles, &[Pane::Tradeoff, Pane::Devices]);
+        let layers = tab(&mut tiles, &[Pane::Layers, Pane::Alive, Pane::Log]);
+        let middle = split(&mut tiles, LinearDir::Vertical, &[(step, 0.48), (live, 0.52)]);
+        let right = split(&mut tiles, LinearDir::Vertical, &[(tradeoff, 0.48), (layers, 0.52)]);
+        let root = split(&mut tiles, LinearDir::Horizontal, &[(experiment, 0.235), (middle, 0.435), (right, 0.33)]);
+        Self(Tree::new(Id::unique("panes"), root, tiles))
+    }
+}
+
+fn split(tiles: &mut Tiles<Pane>, dir: LinearDir, parts: &[(TileId, f32)]) -> TileId {
+    let mut linear = Linear::new(dir, parts.iter().map(|(id, _)| *id).collect());
+    for (id, share) in parts {
+        linear.shares.set_share(*id, *share);
+    }
+    tiles.insert_container(Container::Linear(linear))
+}
+
+impl Layout {
+    /// Draws the panes.
+    pub(crate) fn ui(&mut self, ui: &mut Ui, scene: &mut Scene<'_>) {
+        self.0.ui(&mut Behavior { scene }, ui);
+    }
+
+    /// Whether a pane can be seen or found on a tab.
+    pub(crate) fn shows(&self, pane: Pane) -> bool {
+        self.0.tiles.find_pane(&pane).is_some_and(|id| self.0.tiles.is_visible(id))
+    }
+
+    /// Brings a pane to the front of its tabs, or hides it.
+    pub(crate) fn set_shown(&mut self, pane: Pane, shown: bool) {
+        if let Some(id) = self.0.tiles.find_pane(&pane) {
+            self.0.set_visible(id, shown);
+            if shown {
+                self.0.make_active(|tile, _| tile == id);
+            }
+        }
+    }
+
+    /// Whether every pane is somewhere: false for a layout that an older program saved.
+    pub(crate) fn is_whole(&self) -> bool {
+        Pane::ALL.iter().all(|pane| self.0.tiles.find_pane(pane).is_some())
+    }
+}
+
+struct Behavior<'a, 'b> {
+    scene: &'a mut Scene<'b>,
+}
+
+impl egui_tiles::Behavior<Pane> for Behavior<'_, '_> {
+    fn pane_ui(&mut self, ui: &mut Ui, _: TileId, pane: &mut Pane) -> UiResponse {
+        let frame = egui::Frame::new().fill(theme::palette(ui).pane).inner_margin(theme::PANE_MARGIN);
+        frame.show(ui, |ui| {
+            // The pane fills its tile, whatever it holds.
+            ui.set_min_size(ui.available_size());
+            ui.push_id(*pane, |ui| panels::pane(ui, *pane, self.scene));
+        });
+        UiResponse::None
+    }
+
+    fn tab_title_for_pane(&mut self, pane: &Pane) -> WidgetText {
+        let unread = match pane {
+            Pane::Log => self.scene.state.log.entries.iter().filter(|e| e.level != crate::state::Level::Note).count(),
+            _ => 0,
+        };
+        if unread > 0 { format!("{} ({unread})", pane.title()).into() } else { pane.title().into() }
+    }
+
+    fn simplification_options(&self) -> SimplificationOptions {
+        SimplificationOptions { all_panes_must_have_tabs: true, ..SimplificationOptions::default() }
+    }
+
+    fn tab_bar_height(&self, _: &egui::Style) -> f32 {
+        26.0
+    }
+
+    fn gap_width(&self, _: &egui::Style) -> f32 {
+        4.0
+    }
+
+    fn min_size(&self) -> f32 {
+        120.0
+    }
+
+    fn tab_bar_color(&self, visuals: &egui::Visuals) -> egui::Color32 {
+        theme::of(visuals.dark_mode).tabs
+    }
+
+    fn resize_stroke(&self, style: &egui::Style, state: egui_tiles::ResizeState) -> egui::Stroke {
+        let palette = theme::of(style.visuals.dark_mode);
+        match state {
+            egui_tiles::ResizeState::Idle => egui::Stroke::new(self.gap_width(style), palette.ground),
+            _ => egui::Stroke::new(self.gap_width(style), palette.accent),
+        }
+    }
+
+    fn tab_outline_stroke(
+        &self,
+        _: &egui::Visuals,
+        _: &Tiles<Pane>,
+        _: TileId,
+        _: &egui_tiles::TabState,
+    ) -> egui::Stroke {
+        egui::Stroke::NONE
+    }
+
+    fn tab_text_color(
+        &self,
+        visuals: &egui::Visuals,
+        _: &Tiles<Pane>,
+        _: TileId,
+        state: &egui_tiles::TabState,
+    ) -> egui::Color32 {
+        let palette = theme::of(visuals.dark_mode);
+        if state.active { palette.strong() } else { palette.weak() }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_default_layout_holds_every_pane_and_survives_being_saved() {
+        let layout = Layout::default();
+        assert!(layout.is_whole());
+        let text = serde_json::to_string(&layout).expect("a layout is plain data");
+        let again: Layout = serde_json::from_str(&text).expect("as written");
+        assert!(again.is_whole() && Pane::ALL.iter().all(|pane| again.shows(*pane)));
+    }
+}

@@ -1,0 +1,109 @@
+//! The bottom bar: begin, wait, step, end, test; how far the run is and how long it will take.
+
+use eframe::egui::{self, Align, Button, Layout, RichText, Ui, vec2};
+
+use super::Scene;
+use crate::{
+    command::UiCommand,
+    session::{RunRecord, Status},
+    theme, words,
+};
+
+/// Draws the bar.
+pub(crate) fn ui(ui: &mut Ui, scene: &Scene<'_>) {
+    ui.horizontal(|ui| {
+        ui.spacing_mut().button_padding = vec2(12.0, 5.0);
+        buttons(ui, scene);
+        ui.add_space(theme::WIDE_GAP);
+        match scene.state.session.latest() {
+            Some(run) => progress(ui, run),
+            None => ready(ui, scene),
+        }
+    });
+}
+
+fn buttons(ui: &mut Ui, scene: &Scene<'_>) {
+    let palette = theme::palette(ui);
+    let active = scene.state.session.active();
+    let reason = scene.state.why_no_training();
+    let idle = active.is_none() && !scene.state.starting;
+    let accent = Button::new(RichText::new("▶ Train").color(palette.on_accent).strong()).fill(palette.accent);
+    let plain = Button::new("▶ Train");
+    let ready = idle && reason.is_none();
+    let hover = UiCommand::Train.tooltip_with_key(ui.ctx());
+    let train = ui.add_enabled(ready, if ready { accent } else { plain }).accessible_name("Train");
+    let why = reason.unwrap_or_else(|| "A run goes on.".to_owned());
+    if train.on_hover_text(hover).on_disabled_hover_text(why).clicked() {
+        scene.send.ui(UiCommand::Train);
+    }
+    if idle && scene.state.may_train_anyway() {
+        let anyway = Button::new(RichText::new("Train anyway").color(palette.bad));
+        if ui.add(anyway).on_hover_text(UiCommand::TrainAnyway.tooltip()).clicked() {
+            scene.send.ui(UiCommand::TrainAnyway);
+        }
+    }
+    let paused = active.is_some_and(|run| matches!(run.status, Status::Paused));
+    let (pause, name) = if paused { ("▶ Resume", "Resume") } else { ("⏸ Pause", "Pause") };
+    let may_step = active.is_some() || ready;
+    for (command, text, name, enabled) in [
+        (UiCommand::Pause, pause, name, active.is_some()),
+        (UiCommand::Step, "⏭ Step", "Step", may_step),
+        (UiCommand::Stop, "⏹ Stop", "Stop", active.is_some()),
+        (UiCommand::Evaluate, "✔ Evaluate", "Evaluate", active.is_some()),
+    ] {
+        let hover = command.tooltip_with_key(ui.ctx());
+        let button = ui.add_enabled(enabled, Button::new(text)).accessible_name(name);
+        if button.on_hover_text(&hover).on_disabled_hover_text(&hover).clicked() {
+            scene.send.ui(command);
+        }
+    }
+}
+
+/// What a run would be, before the first.
+fn ready(ui: &mut Ui, scene: &Scene<'_>) {
+    if scene.state.starting {
+        ui.label(RichText::new("Preparing data…").weak());
+    } else if let Some(reason) = scene.state.why_no_training() {
+        ui.add(egui::Label::new(RichText::new(reason).weak()).truncate());
+    } else if let Some(plan) = scene.state.plan() {
+        let text = format!(
+            "{} steps, about {} ({} a step)",
+            words::count(plan.total_steps),
+            words::secs(plan.step_secs * plan.total_steps as f64),
+            words::secs(plan.step_secs)
+        );
+        ui.label(RichText::new(text).weak());
+    }
+}
+
+fn progress(ui: &mut Ui, run: &RunRecord) {
+    let palette = theme::palette(ui);
+    let done = run.last.map_or(0, |step| step.step);
+    ui.with_layout(Layout::right_to_left(Align::Center), |ui| {
+        if let Some(best) = run.best_accuracy {
+            ui.label(RichText::new(words::share(best)).strong().color(palette.test));
+            ui.label(RichText::new("best test").weak());
+        }
+        if let Some(last) = run.last {
+            ui.label(RichText::new(format!("{} a step", words::secs(last.secs))).weak());
+        }
+        let left = match &run.status {
+            Status::Running => run.secs_left().map(|s| format!("{} left", words::secs(s.max(1.0).round()))),
+            other => Some(other.name().to_owned()),
+        };
+        let color = match &run.status {
+            Status::Ended(plimsoll_engine::train::Outcome::Finished) => palette.good,
+            Status::Ended(plimsoll_engine::train::Outcome::Stopped) | Status::Running => palette.strong(),
+            Status::Paused => palette.warn,
+            Status::Ended(_) => palette.bad,
+        };
+        ui.label(RichText::new(left.unwrap_or_default()).color(color));
+        let text = format!("step {} of {}", words::count(done), words::count(run.plan.total_steps));
+        let bar = egui::ProgressBar::new(run.progress() as f32)
+            .desired_width(ui.available_width().max(80.0))
+            .desired_height(18.0)
+            .fill(palette.accent)
+            .text(RichText::new(text).small());
+        ui.add(bar).on_hover_text(format!("Run {}: {}", run.key, run.experiment().title));
+    });
+}

@@ -1,0 +1,144 @@
+//! What lies over the window: questions before something is lost, the path field, the list of keys, the drop hint.
+
+use std::path::PathBuf;
+
+use eframe::egui::{self, Align2, Grid, Id, Key, Modal, RichText, Ui};
+
+use super::Scene;
+use crate::{
+    command::{Action, UiCommand},
+    files::Purpose,
+    state::{Dialog, Then},
+    theme,
+};
+
+/// Draws the open dialog, if there is one.
+pub(crate) fn ui(ui: &mut Ui, scene: &Scene<'_>) {
+    drop_hint(ui);
+    let Some(dialog) = &scene.state.dialog else { return };
+    let modal = Modal::new(Id::unique("dialog")).show(ui.ctx(), |ui| {
+        ui.set_width(460.0);
+        match dialog {
+            Dialog::Path(purpose) => path(ui, scene, *purpose),
+            Dialog::Unsaved(then) => unsaved(ui, scene, then),
+            Dialog::StopAndQuit => stop_and_quit(ui, scene),
+            Dialog::Shortcuts => shortcuts(ui, scene),
+        }
+    });
+    if modal.should_close() {
+        scene.send.send(Action::CloseDialog);
+    }
+}
+
+fn heading(ui: &mut Ui, text: &str) {
+    ui.heading(text);
+    ui.add_space(theme::GAP);
+}
+
+/// The primary button of a dialog.
+fn primary(ui: &mut Ui, text: &str, enabled: bool) -> bool {
+    let palette = theme::palette(ui);
+    let button = egui::Button::new(RichText::new(text).color(palette.on_accent)).fill(palette.accent);
+    ui.add_enabled(enabled, button).clicked()
+}
+
+/// A typed path, for where no desktop dialog answers.
+fn path(ui: &mut Ui, scene: &Scene<'_>, purpose: Purpose) {
+    let (title, hint, button) = match purpose {
+        Purpose::Open => ("Open a preset", "/path/to/preset.toml", "Open"),
+        Purpose::Save => ("Save the preset", "/path/to/preset.toml", "Save"),
+        Purpose::DataFolder => ("The folder of the data", "/path/to/folder", "Use"),
+    };
+    heading(ui, title);
+    ui.label(RichText::new("Type or paste a path. A preset can also be dropped on the window.").weak());
+    let id = Id::unique(("typed path", purpose));
+    let mut text: String = ui.data(|data| data.get_temp(id)).unwrap_or_default();
+    let edit = egui::TextEdit::singleline(&mut text).hint_text(hint).desired_width(f32::INFINITY);
+    let field = ui.add(edit).accessible_name("Path");
+    if !field.has_focus() && text.is_empty() {
+        field.request_focus();
+    }
+    ui.data_mut(|data| data.insert_temp(id, text.clone()));
+    let entered = field.lost_focus() && ui.input(|input| input.key_pressed(Key::Enter));
+    ui.add_space(theme::GAP);
+    ui.horizontal(|ui| {
+        let trimmed = text.trim();
+        if (primary(ui, button, !trimmed.is_empty()) || entered) && !trimmed.is_empty() {
+            let path = PathBuf::from(trimmed);
+            scene.send.send(Action::CloseDialog);
+            scene.send.send(Action::UsePath(purpose, path));
+        }
+        if ui.button("Cancel").clicked() {
+            scene.send.send(Action::CloseDialog);
+        }
+    });
+}
+
+fn unsaved(ui: &mut Ui, scene: &Scene<'_>, then: &Then) {
+    heading(ui, "Save the changes?");
+    let name = scene.state.document.name();
+    let what = if *then == Then::Quit { "before the window closes" } else { "before another is opened" };
+    ui.label(format!("“{name}” has changes that are not in a file. Save them {what}?"));
+    ui.add_space(theme::WIDE_GAP);
+    ui.horizontal(|ui| {
+        if primary(ui, "Save", true) {
+            scene.send.send(Action::Proceed { save: true });
+        }
+        if ui.button("Don't save").clicked() {
+            scene.send.send(Action::Proceed { save: false });
+        }
+        if ui.button("Cancel").clicked() {
+            scene.send.send(Action::CloseDialog);
+        }
+    });
+}
+
+fn stop_and_quit(ui: &mut Ui, scene: &Scene<'_>) {
+    heading(ui, "A run goes on");
+    ui.label("Closing the window stops it. The experiment is kept; the trained model is not.");
+    ui.add_space(theme::WIDE_GAP);
+    ui.horizontal(|ui| {
+        if primary(ui, "Stop and close", true) {
+            scene.send.send(Action::Proceed { save: false });
+        }
+        if ui.button("Keep training").clicked() {
+            scene.send.send(Action::CloseDialog);
+        }
+    });
+}
+
+fn shortcuts(ui: &mut Ui, scene: &Scene<'_>) {
+    heading(ui, "Keyboard shortcuts");
+    Grid::new("shortcuts").num_columns(2).spacing([theme::WIDE_GAP * 2.0, theme::GAP]).show(ui, |ui| {
+        for command in UiCommand::ALL {
+            let Some(shortcut) = command.shortcut() else { continue };
+            ui.label(command.label()).on_hover_text(command.tooltip());
+            ui.label(RichText::new(ui.ctx().format_shortcut(&shortcut)).monospace().strong());
+            ui.end_row();
+        }
+        ui.label("Next or previous tab of a pane");
+        ui.label(RichText::new("Ctrl+Tab, Ctrl+Shift+Tab").monospace().strong());
+        ui.end_row();
+        ui.label("Move a plot, zoom, show all again");
+        ui.label(RichText::new("drag, Ctrl+wheel, double-click").monospace().strong());
+        ui.end_row();
+    });
+    ui.add_space(theme::GAP);
+    if ui.button("Close").clicked() {
+        scene.send.send(Action::CloseDialog);
+    }
+}
+
+/// A hint while a file hovers over the window.
+fn drop_hint(ui: &mut Ui) {
+    if ui.input(|input| input.raw.hovered_files.is_empty()) {
+        return;
+    }
+    let layer = egui::LayerId::new(egui::Order::Foreground, Id::unique("drop hint"));
+    let painter = ui.ctx().layer_painter(layer);
+    let rect = ui.ctx().content_rect();
+    let palette = theme::palette(ui);
+    painter.rect_filled(rect, 0.0, palette.ground.gamma_multiply(0.85));
+    let font = egui::FontId::proportional(theme::VERDICT_TEXT);
+    painter.text(rect.center(), Align2::CENTER_CENTER, "Drop to open the preset", font, palette.strong());
+}

@@ -1,0 +1,58 @@
+//! The group of the data: the source, and what that source needs.
+
+use eframe::egui::{Button, TextEdit, Ui};
+use plimsoll_engine::experiment::DataKind;
+
+use super::{Scene, controls, fact};
+use crate::{
+    command::Action,
+    widgets::control::{Form, Spec},
+};
+
+const FOLDER: Spec = Spec {
+    key: "data.path",
+    name: "Folder",
+    teach: "The folder with the files of the data set; nothing is downloaded. The samples wait in ordinary memory, outside the \
+            budget, and reading them takes time only at the start of a run.",
+};
+
+/// Draws the group.
+pub(super) fn ui(ui: &mut Ui, form: &Form<'_>, scene: &Scene<'_>) {
+    form.choice(ui, controls::DATA.0, &controls::DATA.1);
+    match form.experiment().data.kind {
+        DataKind::Digits => form.number(ui, controls::TEST_FRACTION.0, controls::TEST_FRACTION.1),
+        DataKind::Shapes => {
+            for (spec, number) in [controls::CLASSES, controls::SAMPLES, controls::TEST_FRACTION] {
+                form.number(ui, spec, number);
+            }
+        }
+        DataKind::Idx => {
+            folder(ui, form, scene);
+            fact(ui, "train-images-idx3-ubyte and the other three, plain or .gz");
+        }
+        DataKind::Cifar10 => {
+            folder(ui, form, scene);
+            fact(ui, "data_batch_1.bin to data_batch_5.bin and test_batch.bin");
+        }
+    }
+}
+
+/// A typed path, and a button for the desktop's dialog.
+fn folder(ui: &mut Ui, form: &Form<'_>, scene: &Scene<'_>) {
+    let path = form.experiment().data.path.clone().unwrap_or_default();
+    let mut text = path.to_string_lossy().into_owned();
+    let hover = form.row(ui, FOLDER, |ui| {
+        let browse = ui.add(Button::new("…")).accessible_name("Browse for the folder");
+        if browse.clicked() {
+            scene.send.send(Action::BrowseData);
+        }
+        let edit = TextEdit::singleline(&mut text).hint_text("/path/to/folder").desired_width(f32::INFINITY);
+        ui.add(edit).accessible_name(FOLDER.name) | browse
+    });
+    form.teach(&hover, FOLDER, Vec::new);
+    if text != path.to_string_lossy() {
+        form.edit(FOLDER.key, |experiment| {
+            experiment.data.path = Some(text.clone().into()).filter(|_| !text.is_empty());
+        });
+    }
+}

@@ -1,0 +1,130 @@
+//! The experiment: every choice, in groups. Only what matters for the chosen kinds is shown.
+
+mod controls;
+mod data;
+mod optimizer;
+
+use eframe::egui::{self, CollapsingHeader, RichText, ScrollArea, TextEdit, Ui};
+use plimsoll_engine::experiment::{Checkpointing, ModelKind};
+
+use super::Scene;
+use crate::{
+    planner::Obstacle,
+    theme,
+    widgets::control::{Form, Spec},
+    words,
+};
+
+/// Draws the pane.
+pub(crate) fn ui(ui: &mut Ui, scene: &Scene<'_>) {
+    ScrollArea::vertical().auto_shrink(false).show(ui, |ui| {
+        // Room for the scroll bar, which floats.
+        ui.set_width(ui.available_width() - theme::GAP);
+        let form = Form::new(scene.state, scene.send);
+        about(ui, scene);
+        failure(ui, scene);
+        group(ui, "Memory", |ui| memory(ui, &form));
+        group(ui, "Model", |ui| model(ui, &form));
+        group(ui, "Data", |ui| data::ui(ui, &form, scene));
+        group(ui, "Optimizer", |ui| optimizer::ui(ui, &form));
+        group(ui, "Run", |ui| optimizer::run(ui, &form, scene));
+        group(ui, "Title and description", |ui| texts(ui, &form));
+    });
+}
+
+fn group(ui: &mut Ui, name: &str, contents: impl FnOnce(&mut Ui)) {
+    let open = name != "Title and description";
+    let title = RichText::new(name).strong();
+    CollapsingHeader::new(title).id_salt(name).default_open(open).show_unindented(ui, |ui| {
+        contents(ui);
+        ui.add_space(theme::GAP);
+    });
+}
+
+/// What to look at, from the preset.
+fn about(ui: &mut Ui, scene: &Scene<'_>) {
+    let experiment = &scene.state.document.experiment;
+    if experiment.description.is_empty() {
+        return;
+    }
+    ui.add(egui::Label::new(RichText::new(&experiment.description).color(theme::palette(ui).weak())).wrap());
+    ui.add_space(theme::GAP);
+}
+
+/// What stands in the way and belongs to no single control.
+fn failure(ui: &mut Ui, scene: &Scene<'_>) {
+    let lines = match &scene.state.prediction.obstacle {
+        Some(Obstacle::Failure(text)) => vec![text.clone()],
+        Some(Obstacle::Problems(problems)) => problems
+            .iter()
+            .filter(|p| ["version", "device"].contains(&p.key.as_str()))
+            .map(ToString::to_string)
+            .collect(),
+        None => Vec::new(),
+    };
+    for line in lines {
+        let text = RichText::new(line).color(theme::palette(ui).bad);
+        ui.add(egui::Label::new(text).wrap().selectable(true));
+    }
+}
+
+fn memory(ui: &mut Ui, form: &Form<'_>) {
+    let batch = &form.experiment().batch;
+    form.number(ui, controls::MICRO.0, controls::MICRO.1);
+    form.number(ui, controls::ACCUMULATION.0, controls::ACCUMULATION.1);
+    if batch.accumulation > 1 {
+        fact(ui, &format!("{} samples an update", words::count(batch.micro.saturating_mul(batch.accumulation) as u64)));
+    }
+    form.choice(ui, controls::PRECISION.0, &controls::PRECISION.1);
+    form.choice(ui, controls::CHECKPOINTING.0, &controls::CHECKPOINTING.1);
+    if matches!(form.experiment().checkpointing, Checkpointing::Every(_)) {
+        form.number(ui, controls::SEGMENT.0, controls::SEGMENT.1);
+    }
+}
+
+fn model(ui: &mut Ui, form: &Form<'_>) {
+    form.choice(ui, controls::MODEL.0, &controls::MODEL.1);
+    let convolutional = form.experiment().model.kind != ModelKind::Mlp;
+    let (width, depth) =
+        if convolutional { (controls::FILTERS, controls::BLOCKS) } else { (controls::WIDTH, controls::DEPTH) };
+    form.number(ui, width.0, width.1);
+    form.number(ui, depth.0, depth.1);
+    if convolutional {
+        form.number(ui, controls::KERNEL.0, controls::KERNEL.1);
+        form.number(ui, controls::DENSE.0, controls::DENSE.1);
+    }
+}
+
+/// A figure that follows from the controls above it.
+pub(super) fn fact(ui: &mut Ui, text: &str) {
+    ui.horizontal(|ui| {
+        ui.add_space(theme::NAME_WIDTH + theme::GAP);
+        ui.add(egui::Label::new(RichText::new(text).weak().small()).wrap());
+    });
+}
+
+const TITLE: Spec = Spec {
+    key: "title",
+    name: "Title",
+    teach: "One line for menus and for the picture of memory against accuracy. It changes neither memory nor time.",
+};
+const DESCRIPTION: Spec = Spec {
+    key: "description",
+    name: "Description",
+    teach: "A paragraph that says what to look at. It changes neither memory nor time.",
+};
+
+fn texts(ui: &mut Ui, form: &Form<'_>) {
+    let mut title = form.experiment().title.clone();
+    let hover = form.row(ui, TITLE, |ui| {
+        let edit = TextEdit::singleline(&mut title).desired_width(f32::INFINITY);
+        ui.add(edit).accessible_name(TITLE.name)
+    });
+    form.teach(&hover, TITLE, Vec::new);
+    form.edit(TITLE.key, |experiment| experiment.title = title);
+    let mut description = form.experiment().description.clone();
+    let edit = TextEdit::multiline(&mut description).desired_rows(4).desired_width(f32::INFINITY);
+    let hover = ui.add(edit.hint_text("What to look at")).accessible_name(DESCRIPTION.name);
+    form.teach(&hover, DESCRIPTION, Vec::new);
+    form.edit(DESCRIPTION.key, |experiment| experiment.description = description);
+}

@@ -1,0 +1,36 @@
+//! The groups of the optimizer and of the run's length.
+
+use eframe::egui::Ui;
+use plimsoll_engine::experiment::OptimizerKind;
+
+use super::{Scene, controls, fact};
+use crate::{widgets::control::Form, words};
+
+/// Draws the optimizer.
+pub(super) fn ui(ui: &mut Ui, form: &Form<'_>) {
+    form.choice(ui, controls::OPTIMIZER.0, &controls::OPTIMIZER.1);
+    form.number(ui, controls::LEARNING_RATE.0, controls::LEARNING_RATE.1);
+    form.choice(ui, controls::SCHEDULE.0, &controls::SCHEDULE.1);
+    let of_the_rule: &[_] = match form.experiment().optimizer.kind {
+        OptimizerKind::Sgd => &[],
+        OptimizerKind::Momentum => &[controls::MOMENTUM],
+        OptimizerKind::Adamw => &[controls::BETA1, controls::BETA2, controls::EPSILON],
+    };
+    let of_all = [controls::WARMUP, controls::WEIGHT_DECAY, controls::CLIP];
+    for (spec, number) in of_all.iter().chain(of_the_rule) {
+        form.number(ui, *spec, *number);
+    }
+}
+
+/// Draws the run.
+pub(super) fn run(ui: &mut Ui, form: &Form<'_>, scene: &Scene<'_>) {
+    form.choice(ui, controls::LENGTH.0, &controls::LENGTH.1);
+    let (spec, number) = if form.experiment().run.steps.is_some() { controls::STEPS } else { controls::EPOCHS };
+    form.number(ui, spec, number);
+    if let Some(plan) = scene.state.plan() {
+        let text = format!("{} steps, {} an epoch", words::count(plan.total_steps), words::count(plan.steps_per_epoch));
+        fact(ui, &text);
+    }
+    form.number(ui, controls::EVALUATE.0, controls::EVALUATE.1);
+    form.number(ui, controls::SEED.0, controls::SEED.1);
+}

@@ -1,0 +1,110 @@
+//! The layers: a sortable table of what each holds.
+
+use eframe::egui::{Align, Layout, Ui};
+use egui_extras::{Column, TableBuilder};
+use plimsoll_engine::{
+    Bytes,
+    plan::{LayerRow, Plan},
+};
+
+use super::Scene;
+use crate::{
+    theme,
+    view::{LayerColumn, Sort},
+    widgets::{chip, table},
+    words,
+};
+
+const COLUMNS: [(LayerColumn, &str, &str); 7] = [
+    (LayerColumn::Layer, "layer", "In the order of the forward pass."),
+    (LayerColumn::Parameters, "parameters", "Numbers that are learned."),
+    (LayerColumn::Weights, "weights", "Bytes of its weights, master weights included."),
+    (LayerColumn::Saved, "saved", "Activations that are alive when the backward pass begins."),
+    (LayerColumn::Gradient, "gradient", "Gradients of its parameters."),
+    (LayerColumn::Optimizer, "optimizer", "Its optimizer state."),
+    (LayerColumn::Peak, "at the peak", "What it holds when the run is at its peak, and its share."),
+];
+
+/// Draws the table.
+pub(crate) fn ui(ui: &mut Ui, scene: &mut Scene<'_>) {
+    let Some(plan) = scene.state.newest_plan() else {
+        chip::empty(ui, "What each layer holds is shown here once there is a prediction.");
+        return;
+    };
+    let order = order(&plan.layers, scene.view.layers);
+    let sort = &mut scene.view.layers;
+    let table = TableBuilder::new(ui)
+        .id_salt("layers")
+        .striped(true)
+        .resizable(false)
+        .auto_shrink(false)
+        .cell_layout(Layout::right_to_left(Align::Center))
+        .column(Column::remainder().at_least(80.0).clip(true))
+        .columns(Column::auto().at_least(48.0), COLUMNS.len() - 2)
+        .column(Column::auto().at_least(92.0));
+    let table = table.header(theme::ROW_HEIGHT, |mut header| {
+        for (column, name, about) in COLUMNS {
+            header.col(|ui| table::heading(ui, sort, column, name, about));
+        }
+    });
+    table.body(|body| {
+        body.rows(theme::ROW_HEIGHT, order.len(), |mut row| {
+            let layer = &plan.layers[order[row.index()]];
+            row.col(|ui| table::name(ui, &layer.path));
+            row.col(|ui| table::text(ui, &words::count(layer.parameters)));
+            for bytes in [layer.weight_bytes, layer.saved_bytes, layer.gradient_bytes, layer.optimizer_bytes] {
+                row.col(|ui| table::bytes(ui, Bytes(bytes)));
+            }
+            row.col(|ui| peak_share(ui, plan, layer));
+        });
+    });
+}
+
+fn peak_share(ui: &mut Ui, plan: &Plan, layer: &LayerRow) {
+    let share = layer.peak_bytes as f64 / plan.peak.live.0.max(1) as f64;
+    table::share(ui, share, theme::palette(ui).accent);
+    table::bytes(ui, Bytes(layer.peak_bytes));
+}
+
+/// The order in which rows are shown.
+fn order(rows: &[LayerRow], sort: Sort<LayerColumn>) -> Vec<usize> {
+    let mut order: Vec<usize> = (0..rows.len()).collect();
+    let key = |i: usize| match sort.column {
+        LayerColumn::Layer => i as u64,
+        LayerColumn::Parameters => rows[i].parameters,
+        LayerColumn::Weights => rows[i].weight_bytes,
+        LayerColumn::Saved => rows[i].saved_bytes,
+        LayerColumn::Gradient => rows[i].gradient_bytes,
+        LayerColumn::Optimizer => rows[i].optimizer_bytes,
+        LayerColumn::Peak => rows[i].peak_bytes,
+    };
+    order.sort_by(|a, b| if sort.falling { key(*b).cmp(&key(*a)) } else { key(*a).cmp(&key(*b)) });
+    order
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn row(path: &str, parameters: u64, saved_bytes: u64) -> LayerRow {
+        LayerRow {
+            path: path.to_owned(),
+            parameters,
+            weight_bytes: parameters * 4,
+            saved_bytes,
+            gradient_bytes: 0,
+            optimizer_bytes: 0,
+            peak_bytes: 0,
+        }
+    }
+
+    #[test]
+    fn rows_sort_by_any_column_and_equal_rows_stay_in_forward_order() {
+        let rows = [row("a", 5, 1), row("b", 9, 1), row("c", 2, 1)];
+        let by = |column, falling| order(&rows, Sort { column, falling });
+        assert_eq!(by(LayerColumn::Layer, false), [0, 1, 2]);
+        assert_eq!(by(LayerColumn::Layer, true), [2, 1, 0]);
+        assert_eq!(by(LayerColumn::Parameters, true), [1, 0, 2]);
+        assert_eq!(by(LayerColumn::Saved, true), [0, 1, 2]);
+    }
+}

@@ -1,0 +1,276 @@
+//! The line: the predicted peak by category against the budget, the verdict in words, the difference to the pin, and
+//! what else would fit.
+
+use eframe::egui::{
+    self, Align, Align2, Button, CornerRadius, FontId, Layout, Rect, RichText, Sense, Stroke, Ui, pos2, vec2,
+};
+use plimsoll_engine::{
+    Bytes,
+    memory::{Categories, Category},
+    plan::{Advice, Pass, Plan},
+};
+
+use super::Scene;
+use crate::{
+    command::{Action, UiCommand},
+    planner::Obstacle,
+    theme::{self, Palette},
+    widgets::{
+        chip,
+        stack::{self, Segment},
+    },
+    words,
+};
+
+/// Configurations offered.
+const OFFERED: usize = 3;
+
+/// Draws the line.
+pub(crate) fn ui(ui: &mut Ui, scene: &Scene<'_>) {
+    let Some(plan) = scene.state.newest_plan() else {
+        let text = match &scene.state.prediction.obstacle {
+            Some(Obstacle::Problems(problems)) => problems.first().map(ToString::to_string).unwrap_or_default(),
+            Some(Obstacle::Failure(text)) => text.clone(),
+            None => "Running the step dry…".to_owned(),
+        };
+        ui.add(egui::Label::new(RichText::new(text).weak().heading()).truncate());
+        return;
+    };
+    let stale = scene.state.prediction.obstacle.is_some();
+    ui.horizontal(|ui| {
+        verdict(ui, scene, plan, stale);
+        ui.with_layout(Layout::right_to_left(Align::Center), |ui| {
+            pin_button(ui, scene);
+            ui.add(egui::Label::new(RichText::new(where_is_the_peak(plan)).weak()).truncate());
+        });
+    });
+    let pin = scene.state.pin.as_ref();
+    let full = [plan.peak.reserved, plan.peak.live, plan.budget, pin.map_or(Bytes::ZERO, |p| p.peak.reserved)];
+    let full = Bytes((full.into_iter().max().unwrap_or_default().0 as f64 * 1.02) as u64);
+    bar(ui, plan, full, pin.map(|pin| &**pin), stale);
+    legend(ui, plan, pin.map(|pin| &**pin));
+    offers(ui, scene, plan);
+}
+
+/// The verdict in words: `Fits: 12.3 MiB of 64 MiB, 51.7 MiB headroom`.
+pub(crate) fn verdict_words(plan: &Plan) -> String {
+    match plan.headroom() {
+        Some(headroom) => format!("Fits: {} of {}, {headroom} headroom", plan.peak.live, plan.budget),
+        None => {
+            let over = plan.peak.live.saturating_sub(plan.budget);
+            format!("Does not fit: {over} too much ({} of {})", plan.peak.live, plan.budget)
+        }
+    }
+}
+
+fn verdict(ui: &mut Ui, scene: &Scene<'_>, plan: &Plan, stale: bool) {
+    let palette = theme::palette(ui);
+    if stale {
+        let reason = scene.state.why_no_training().unwrap_or_default();
+        ui.add(egui::Label::new(RichText::new(reason).heading().color(palette.bad)).truncate());
+        return;
+    }
+    let color = if plan.fits() { palette.good } else { palette.bad };
+    let hover = format!(
+        "Predicted by running the very step dry: {} live, {} reserved, about {} in the whole process. Planned in {}.",
+        plan.peak.live,
+        plan.peak.reserved,
+        plan.peak.process,
+        words::secs(plan.plan_secs)
+    );
+    ui.label(RichText::new(verdict_words(plan)).heading().strong().color(color)).on_hover_text(hover);
+}
+
+/// Where the peak is, in words.
+fn where_is_the_peak(plan: &Plan) -> String {
+    let pass = match plan.peak_pass {
+        Pass::First => "first step",
+        Pass::Steady => "every step",
+        Pass::Evaluate => "evaluation",
+    };
+    let timeline = plan.timeline(plan.peak_pass);
+    match timeline.peak_index().and_then(|i| timeline.points.get(i)) {
+        Some(point) => {
+            format!("peak in {pass}: {} of {}, {}", point.phase.name(), timeline.layer(point.layer), point.op)
+        }
+        None => format!("peak in {pass}"),
+    }
+}
+
+fn pin_button(ui: &mut Ui, scene: &Scene<'_>) {
+    let pinned = scene.state.pin.as_ref();
+    let text = if pinned.is_some() { "Unpin" } else { "Pin" };
+    let enabled = pinned.is_some() || scene.state.plan().is_some();
+    let hover = UiCommand::Pin.tooltip_with_key(ui.ctx());
+    let button = ui.add_enabled(enabled, Button::selectable(pinned.is_some(), text).frame_when_inactive(true));
+    if button.on_hover_text(hover).clicked() {
+        scene.send.ui(UiCommand::Pin);
+    }
+}
+
+fn bar(ui: &mut Ui, plan: &Plan, full: Bytes, pin: Option<&Plan>, stale: bool) {
+    let palette = theme::palette(ui);
+    let pin_height = if pin.is_some() { 8.0 } else { 0.0 };
+    let size = vec2(ui.available_width(), theme::BAR_HEIGHT + pin_height);
+    let (rect, response) = ui.allocate_exact_size(size, Sense::hover());
+    let main = Rect::from_min_size(rect.min, vec2(rect.width(), theme::BAR_HEIGHT));
+    let painter = ui.painter_at(rect.expand(2.0));
+    painter.rect_filled(main, CornerRadius::same(4), palette.trough);
+    let fade = if stale { 0.35 } else { 1.0 };
+    let segments = stack::segments(&plan.categories_at_peak, full);
+    for segment in &segments {
+        paint_segment(ui, &painter, main, segment, palette, fade);
+    }
+    if let Some(pin) = pin {
+        let below = Rect::from_min_max(pos2(rect.left(), main.bottom() + 3.0), rect.max);
+        painter.rect_filled(below, CornerRadius::same(2), palette.trough);
+        for segment in stack::segments(&pin.categories_at_peak, full) {
+            let part = part_of(below, &segment);
+            painter.rect_filled(part, CornerRadius::ZERO, palette.category(segment.category).gamma_multiply(0.75));
+        }
+    }
+    let line = main.left() + main.width() * (plan.budget.0 as f64 / full.0.max(1) as f64) as f32;
+    painter.vline(line, (main.top() - 2.0)..=(rect.bottom() + 2.0), Stroke::new(2.5, palette.budget));
+    let label = format!("budget {}", plan.budget);
+    let free = main.right() - main.width() * (1.0 - segments.last().map_or(0.0, |s| s.to)) + 90.0 < line;
+    if free {
+        let font = FontId::proportional(theme::SMALL_TEXT);
+        painter.text(pos2(line - 6.0, main.center().y), Align2::RIGHT_CENTER, &label, font, palette.weak());
+    }
+    response.widget_info(|| egui::WidgetInfo::labeled(egui::Role::Figure, true, verdict_words(plan)));
+    let share_at = |x: f32| (x - main.left()) / main.width();
+    let under = response.hover_pos().and_then(|at| segments.iter().find(|s| (s.from..s.to).contains(&share_at(at.x))));
+    let hover = match under {
+        Some(segment) => format!(
+            "{}: {}, {} of the peak",
+            segment.category.name(),
+            segment.bytes,
+            words::share(segment.bytes.0 as f64 / plan.peak.live.0.max(1) as f64)
+        ),
+        None => label,
+    };
+    response.on_hover_text_at_pointer(hover);
+}
+
+fn part_of(bar: Rect, segment: &Segment) -> Rect {
+    let x = |share: f32| bar.left() + bar.width() * share;
+    Rect::from_min_max(pos2(x(segment.from), bar.top()), pos2(x(segment.to), bar.bottom()))
+}
+
+fn paint_segment(ui: &Ui, painter: &egui::Painter, bar: Rect, segment: &Segment, palette: &Palette, fade: f32) {
+    let part = part_of(bar, segment);
+    let color = palette.category(segment.category).gamma_multiply(fade);
+    painter.rect_filled(part, CornerRadius::ZERO, color);
+    if part.width() > 2.0 {
+        painter.vline(part.right() - 0.5, part.y_range(), Stroke::new(1.0, palette.pane));
+    }
+    let font = FontId::proportional(theme::SMALL_TEXT);
+    let galley = ui.painter().layout_no_wrap(segment.category.name().to_owned(), font, palette.on_category);
+    if galley.size().x + 10.0 < part.width() {
+        let at = part.center() - galley.size() / 2.0;
+        painter.galley(at, galley, palette.on_category);
+    }
+}
+
+/// Bytes by category, and the difference to the pin.
+fn legend(ui: &mut Ui, plan: &Plan, pin: Option<&Plan>) {
+    let palette = theme::palette(ui);
+    ui.horizontal_wrapped(|ui| {
+        ui.spacing_mut().item_spacing = vec2(theme::WIDE_GAP, 3.0);
+        for (category, bytes) in plan.categories_at_peak.iter() {
+            let before = pin.map(|pin| pin.categories_at_peak.get(category));
+            if bytes.0 == 0 && before.unwrap_or_default().0 == 0 {
+                continue;
+            }
+            let text = match before {
+                Some(before) if before != bytes => {
+                    format!("{} {bytes} ({})", category.name(), bytes.difference(before))
+                }
+                _ => format!("{} {bytes}", category.name()),
+            };
+            let hover = meaning(category);
+            chip::chip(ui, palette.category(category), RichText::new(text).small()).on_hover_text(hover);
+        }
+        if let Some(pin) = pin {
+            let text = format!(
+                "to the pin: {}, {}",
+                plan.peak.live.difference(pin.peak.live),
+                words::time_ratio(per_sample(plan) / per_sample(pin))
+            );
+            ui.label(RichText::new(text).small().strong());
+        }
+    });
+}
+
+fn per_sample(plan: &Plan) -> f64 {
+    plan.step_secs / plan.experiment.batch.effective().max(1) as f64
+}
+
+/// What a category is, in a sentence.
+pub(crate) fn meaning(category: Category) -> &'static str {
+    match category {
+        Category::Context => "Driver and library state; on the processor, the engine's own bookkeeping.",
+        Category::Parameters => "The weights that the forward pass reads.",
+        Category::MasterWeights => "The f32 copy of narrower weights, which the optimizer updates.",
+        Category::OptimizerState => "Momentum and moments: born in the first step, kept for the whole run.",
+        Category::Buffers => "Running statistics.",
+        Category::Batch => "The inputs and labels of one micro-batch.",
+        Category::Gradients => "Gradients of the parameters, summed over the accumulated micro-batches.",
+        Category::Activations => {
+            "Outputs of layers kept for the backward pass, and the gradients that flow between layers."
+        }
+        Category::Scratch => "What one op needs while it runs.",
+        Category::Slack => "What the allocator holds beyond what is alive, by rounding and reuse.",
+    }
+}
+
+/// The best for the budget; above them, when it does not fit, the nearest changes.
+fn offers(ui: &mut Ui, scene: &Scene<'_>, plan: &Plan) {
+    let options = &scene.state.prediction.options;
+    let fresh = scene.state.prediction.options_generation == scene.state.prediction.plan_generation;
+    if !fresh || (options.best.is_empty() && options.nearest.is_empty()) {
+        // The row keeps its height while the options are on their way, so that nothing jumps.
+        ui.label(RichText::new(" ").small());
+        return;
+    }
+    let row = |ui: &mut Ui, title: &str, offers: &[Advice]| {
+        if offers.is_empty() {
+            return;
+        }
+        ui.horizontal_wrapped(|ui| {
+            ui.label(RichText::new(title).weak());
+            offers.iter().take(OFFERED).for_each(|advice| advice_button(ui, scene, advice, plan.peak.live));
+        });
+    };
+    row(ui, "Nearest changes that fit:", &options.nearest);
+    row(ui, &format!("Best for {}:", plan.budget), &options.best);
+}
+
+/// A button that adopts a configuration, with what it saves and costs against a peak.
+pub(crate) fn advice_button(ui: &mut Ui, scene: &Scene<'_>, advice: &Advice, peak: Bytes) {
+    let palette = theme::palette(ui);
+    let saves = advice.peak.difference(peak);
+    let costs = words::time_ratio(advice.time_ratio);
+    let color = if advice.peak < peak { palette.good } else { palette.weak() };
+    let name = if advice.change.is_empty() { "as it is" } else { advice.change.as_str() };
+    let button =
+        Button::new((name.to_owned(), RichText::new(saves).color(color), RichText::new(costs).color(palette.weak())));
+    let hover = format!(
+        "Peak {}, {} a step. Click to make it the present configuration; undo takes it back.",
+        advice.peak,
+        words::secs(advice.step_secs)
+    );
+    if ui.add(button).accessible_name(name).on_hover_text(hover).clicked() {
+        scene.send.send(Action::Adopt(Box::new(advice.experiment.clone())));
+    }
+}
+
+/// Bytes by category of a moment, as lines of a tooltip, largest first.
+pub(crate) fn category_lines(ui: &mut Ui, categories: &Categories) {
+    let palette = theme::palette(ui);
+    let mut shares: Vec<(Category, Bytes)> = categories.iter().filter(|(_, bytes)| bytes.0 > 0).collect();
+    shares.sort_by_key(|(_, bytes)| std::cmp::Reverse(*bytes));
+    for (category, bytes) in shares {
+        chip::chip(ui, palette.category(category), format!("{} {bytes}", category.name()));
+    }
+}

@@ -1,0 +1,210 @@
+//! The run as it goes: loss, accuracy, memory and throughput.
+
+use eframe::egui::{self, Align, ComboBox, Layout, Rect, RichText, Slider, Ui, UiBuilder, vec2};
+use plimsoll_engine::Bytes;
+
+use super::Scene;
+use crate::{
+    command::Action,
+    session::RunRecord,
+    theme,
+    view::{Axis, View},
+    widgets::{
+        chip,
+        curves::{self, Axes, Curve, Rule},
+    },
+    words,
+};
+
+/// Narrower panes stack their plots in one column.
+const TWO_COLUMNS_FROM: f32 = 430.0;
+/// A plot is not drawn lower than this; the pane scrolls instead.
+const LOWEST: f32 = 96.0;
+
+/// Draws the pane.
+pub(crate) fn ui(ui: &mut Ui, scene: &mut Scene<'_>) {
+    let Some(run) = scene.state.shown_run() else {
+        chip::empty(ui, "Press Train: loss, accuracy, measured memory and throughput are drawn here as the run goes.");
+        return;
+    };
+    options(ui, scene, run);
+    ui.add_space(2.0);
+    egui::ScrollArea::vertical().auto_shrink(false).show(ui, |ui| {
+        let space = ui.available_size();
+        let columns = if space.x >= TWO_COLUMNS_FROM { 2 } else { 1 };
+        let rows = 4 / columns;
+        let gap = theme::GAP;
+        let cell = vec2(
+            (space.x - gap * (columns - 1) as f32) / columns as f32,
+            ((space.y - gap * (rows - 1) as f32) / rows as f32).max(LOWEST),
+        );
+        let start = ui.cursor().min;
+        ui.allocate_space(vec2(space.x, (cell.y + gap) * rows as f32 - gap));
+        let plots: [fn(&mut Ui, &mut View, &RunRecord); 4] = [loss, accuracy, memory, throughput];
+        for (i, draw) in plots.into_iter().enumerate() {
+            let corner = start + vec2((i % columns) as f32 * (cell.x + gap), (i / columns) as f32 * (cell.y + gap));
+            let builder = UiBuilder::new().id_salt(i).max_rect(Rect::from_min_size(corner, cell));
+            ui.scope_builder(builder, |ui| draw(ui, scene.view, run));
+        }
+    });
+}
+
+fn options(ui: &mut Ui, scene: &mut Scene<'_>, run: &RunRecord) {
+    ui.horizontal(|ui| {
+        let name = |run: &RunRecord| format!("Run {}: {}", run.key, run.experiment().title);
+        let width = (ui.available_width() - 330.0).clamp(90.0, 260.0);
+        let list = ComboBox::from_id_salt("run").width(width).truncate().selected_text(name(run));
+        let list = list.show_ui(ui, |ui| {
+            for other in scene.state.session.runs().iter().rev() {
+                if ui.selectable_label(other.key == run.key, name(other)).clicked() {
+                    scene.send.send(Action::ShowRun(other.key));
+                }
+            }
+        });
+        list.response.accessible_name("Run shown").on_hover_text("The run whose curves are shown.");
+        ui.with_layout(Layout::right_to_left(Align::Center), |ui| {
+            let view = &mut *scene.view;
+            for (axis, name) in [(Axis::Time, "Time"), (Axis::Step, "Steps")] {
+                ui.selectable_value(&mut view.axis, axis, name).on_hover_text("The horizontal axis.");
+            }
+            let log = ui.toggle_value(&mut view.log_loss, "Log");
+            log.on_hover_text("The loss on a logarithmic axis.");
+            ui.spacing_mut().slider_width = 70.0;
+            let slider = Slider::new(&mut view.smoothing, 0.0..=0.99).show_value(false);
+            let hover = "Share of the past in the smoothed curves; at the left end the values are as measured.";
+            let slider = ui.add(slider).accessible_name("Smoothing");
+            slider.on_hover_text(format!("{hover} Now {:.2}.", view.smoothing));
+            ui.label(RichText::new("Smoothing").weak());
+        });
+    });
+}
+
+fn axes(view: &View, value: fn(f64) -> String, include: Option<f64>) -> Axes {
+    Axes { log: false, in_steps: view.axis == Axis::Step, value, include }
+}
+
+fn xs<'a>(view: &View, steps: &'a [f64], secs: &'a [f64]) -> &'a [f64] {
+    if view.axis == Axis::Step { steps } else { secs }
+}
+
+fn group(view: &View) -> egui::Id {
+    egui::Id::unique(("live plots", view.axis == Axis::Step))
+}
+
+/// A plot's name and its present figures.
+fn title(ui: &mut Ui, name: &str, figures: impl FnOnce(&mut Ui)) {
+    ui.horizontal(|ui| {
+        ui.spacing_mut().item_spacing.x = 8.0;
+        ui.label(RichText::new(name).strong());
+        figures(ui);
+    });
+}
+
+fn figure(value: Option<f32>, words: fn(f64) -> String) -> String {
+    value.filter(|v| v.is_finite()).map_or_else(|| "–".to_owned(), |v| words(f64::from(v)))
+}
+
+/// Train and test as curves of one plot.
+fn pair(ui: &mut Ui, view: &View, run: &RunRecord, name: &str, axes: &Axes) {
+    let palette = theme::palette(ui);
+    let (train, test) =
+        if name == "Loss" { (&run.train.loss, &run.test.loss) } else { (&run.train.accuracy, &run.test.accuracy) };
+    title(ui, name, |ui| {
+        let small = |value: Option<f32>| figure(value, axes.value);
+        let text = format!("train {}", small(train.smooth().last()));
+        chip::stroke(ui, palette.train, false, RichText::new(text).small());
+        chip::stroke(ui, palette.test, false, RichText::new(format!("test {}", small(test.last()))).small());
+    });
+    let train_xs = xs(view, &run.train.steps, &run.train.secs);
+    let test_xs = xs(view, &run.test.steps, &run.test.secs);
+    let curve = |name, color, xs, series, faint, marks| Curve { name, color, xs, series, faint, marks };
+    let mut drawn = Vec::new();
+    if view.smoothing > 0.0 {
+        drawn.push(curve("train", palette.train, train_xs, train.raw(), true, false));
+    }
+    drawn.push(curve("train", palette.train, train_xs, train.smooth(), false, false));
+    drawn.push(curve("test", palette.test, test_xs, test, false, true));
+    curves::plot(ui, name, group(view), axes, &drawn, &[]);
+}
+
+fn loss(ui: &mut Ui, view: &mut View, run: &RunRecord) {
+    let axes = Axes { log: view.log_loss, ..axes(view, words::three, (!view.log_loss).then_some(0.0)) };
+    pair(ui, view, run, "Loss", &axes);
+}
+
+fn accuracy(ui: &mut Ui, view: &mut View, run: &RunRecord) {
+    pair(ui, view, run, "Accuracy", &axes(view, words::share, Some(1.0)));
+}
+
+fn mib(value: f64) -> String {
+    Bytes((value.max(0.0) * 1024.0 * 1024.0).round() as u64).to_string()
+}
+
+fn memory(ui: &mut Ui, view: &mut View, run: &RunRecord) {
+    let palette = theme::palette(ui);
+    let (predicted, budget) = (run.plan.peak.live, run.plan.budget);
+    let last = |series: &crate::widgets::series::Series| figure(series.last(), mib);
+    let entries = [
+        ("live", palette.measured, false, last(&run.train.live), "Measured: tensors alive, at most, in each step."),
+        ("reserved", palette.reserved, false, last(&run.train.reserved), "Measured: what the allocator held."),
+        ("process", palette.process, false, last(&run.train.process), "Measured: memory of the whole process."),
+        ("predicted", palette.predicted, true, predicted.to_string(), "The predicted peak of live memory."),
+        ("budget", palette.budget, true, budget.to_string(), "The line."),
+    ];
+    title(ui, "Memory", |ui| {
+        for (shown, (name, color, dashed, value, about)) in view.memory.iter_mut().zip(&entries) {
+            let text = RichText::new(format!("{name} {value}")).small();
+            let text = if *shown { text } else { text.weak().strikethrough() };
+            let chip = chip::stroke(ui, *color, *dashed, text).interact(egui::Sense::click());
+            chip.widget_info(|| egui::WidgetInfo::selected(egui::Role::CheckBox, true, *shown, *name));
+            if chip.on_hover_text(format!("{about} Click to show or hide it.")).clicked() {
+                *shown = !*shown;
+            }
+        }
+    });
+    let train_xs = xs(view, &run.train.steps, &run.train.secs);
+    let series = [&run.train.live, &run.train.reserved, &run.train.process];
+    let drawn: Vec<Curve<'_>> = (0..3)
+        .rev()
+        .filter(|i| view.memory[*i])
+        .map(|i| Curve {
+            name: entries[i].0,
+            color: entries[i].1,
+            xs: train_xs,
+            series: series[i],
+            faint: false,
+            marks: false,
+        })
+        .collect();
+    let rules: Vec<Rule<'_>> = [(3, predicted), (4, budget)]
+        .into_iter()
+        .filter(|(i, _)| view.memory[*i])
+        .map(|(i, bytes)| Rule { name: entries[i].0, color: entries[i].1, y: bytes.as_mib() })
+        .collect();
+    curves::plot(ui, "Memory", group(view), &axes(view, mib, Some(0.0)), &drawn, &rules);
+}
+
+fn throughput(ui: &mut Ui, view: &mut View, run: &RunRecord) {
+    let palette = theme::palette(ui);
+    let samples = |value: f64| words::count(value.max(0.0).round() as u64);
+    let series = &run.train.throughput;
+    title(ui, "Throughput", |ui| {
+        let text = format!("{} samples/s", figure(series.smooth().last(), samples));
+        chip::stroke(ui, palette.throughput, false, RichText::new(text).small());
+    });
+    let train_xs = xs(view, &run.train.steps, &run.train.secs);
+    let curve = |series, faint| Curve {
+        name: "samples/s",
+        color: palette.throughput,
+        xs: train_xs,
+        series,
+        faint,
+        marks: false,
+    };
+    let mut drawn = Vec::new();
+    if view.smoothing > 0.0 {
+        drawn.push(curve(series.raw(), true));
+    }
+    drawn.push(curve(series.smooth(), false));
+    curves::plot(ui, "Throughput", group(view), &axes(view, samples, Some(0.0)), &drawn, &[]);
+}

@@ -1,0 +1,56 @@
+//! The log: what happened in this sitting, the newest at the end, to read and to copy.
+
+use eframe::egui::{self, RichText, ScrollArea, Ui};
+
+use super::Scene;
+use crate::{
+    command::Action,
+    state::{Level, LogEntry},
+    theme,
+    widgets::chip,
+    words,
+};
+
+/// Draws the log.
+pub(crate) fn ui(ui: &mut Ui, scene: &Scene<'_>) {
+    let entries = &scene.state.log.entries;
+    if entries.is_empty() {
+        chip::empty(ui, "Warnings and what becomes of runs are written here.");
+        return;
+    }
+    ui.horizontal(|ui| {
+        if ui.button("Copy all").on_hover_text("Put the whole log on the clipboard.").clicked() {
+            let lines: Vec<String> = entries.iter().map(line).collect();
+            scene.send.send(Action::Copy(lines.join("\n")));
+        }
+        if ui.button("Clear").on_hover_text("Empty the log.").clicked() {
+            scene.send.send(Action::ClearLog);
+        }
+    });
+    ui.add_space(theme::GAP);
+    ScrollArea::vertical().auto_shrink(false).stick_to_bottom(true).show(ui, |ui| {
+        entries.iter().for_each(|entry| row(ui, entry));
+    });
+}
+
+fn row(ui: &mut Ui, entry: &LogEntry) {
+    let palette = theme::palette(ui);
+    let color = match entry.level {
+        Level::Note => ui.visuals().text_color(),
+        Level::Warning => palette.warn,
+        Level::Error => palette.bad,
+    };
+    ui.horizontal_top(|ui| {
+        ui.label(RichText::new(words::secs(entry.at_secs.round())).weak().small().monospace());
+        ui.add(egui::Label::new(RichText::new(&entry.text).color(color)).wrap().selectable(true));
+    });
+}
+
+fn line(entry: &LogEntry) -> String {
+    let level = match entry.level {
+        Level::Note => "note",
+        Level::Warning => "warning",
+        Level::Error => "error",
+    };
+    format!("{:.1} s {level}: {}", entry.at_secs, entry.text)
+}

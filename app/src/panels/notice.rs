@@ -1,0 +1,41 @@
+//! How the last run ended, where that needs the eye: what was refused or failed, and the changes that would mend it.
+
+use eframe::egui::{self, RichText, Ui};
+use plimsoll_engine::train::Outcome;
+
+use super::{Scene, line::advice_button};
+use crate::{command::Action, theme};
+
+/// Draws the notice.
+pub(crate) fn ui(ui: &mut Ui, scene: &Scene<'_>) {
+    let palette = theme::palette(ui);
+    let Some(outcome) = &scene.state.notice else { return };
+    ui.horizontal_wrapped(|ui| {
+        let (title, text) = match outcome {
+            Outcome::OverBudget(refusal) => {
+                ("Stopped at the line.", format!("{}. Its memory is given back.", refusal.error))
+            }
+            Outcome::Failed(error) => ("The run failed.", error.to_string()),
+            Outcome::Finished | Outcome::Stopped => return,
+        };
+        ui.label(RichText::new(title).strong().color(palette.bad));
+        ui.add(egui::Label::new(RichText::new(&text)).wrap().selectable(true));
+        if ui.small_button("Copy").on_hover_text("Put the message on the clipboard.").clicked() {
+            scene.send.send(Action::Copy(format!("{title} {text}")));
+        }
+        if ui.small_button("Dismiss").on_hover_text("Close this notice.").clicked() {
+            scene.send.send(Action::DismissNotice);
+        }
+    });
+    if let Outcome::OverBudget(refusal) = outcome
+        && !refusal.advice.is_empty()
+    {
+        ui.horizontal_wrapped(|ui| {
+            ui.label(RichText::new("What would fit:").weak());
+            for advice in &refusal.advice {
+                let peak = refusal.error.live + refusal.error.asked;
+                advice_button(ui, scene, advice, peak);
+            }
+        });
+    }
+}

@@ -1,0 +1,237 @@
+//! The top bar: presets, undo and redo, device and budget, panes and theme.
+
+use eframe::egui::{self, Align, Layout as Direction, MenuBar, Response, RichText, Ui};
+use plimsoll_engine::Bytes;
+
+use super::Scene;
+use crate::{
+    command::{Action, UiCommand},
+    layout::{Layout, Pane},
+    theme,
+    widgets::control::{Form, Spec},
+};
+
+/// Budgets worth a click: small ones for teaching, then the memory of common cards.
+const BUDGETS: [(&str, &[(Bytes, &str)]); 2] = [
+    (
+        "For teaching",
+        &[
+            (Bytes::mib(1), ""),
+            (Bytes::mib(2), ""),
+            (Bytes::mib(4), ""),
+            (Bytes::mib(8), ""),
+            (Bytes::mib(16), ""),
+            (Bytes::mib(32), ""),
+            (Bytes::mib(64), ""),
+            (Bytes::mib(128), ""),
+            (Bytes::mib(256), ""),
+            (Bytes::mib(512), ""),
+        ],
+    ),
+    (
+        "As large as a card",
+        &[
+            (Bytes::gib(4), "GTX 1650"),
+            (Bytes::gib(6), "RTX 2060"),
+            (Bytes::gib(8), "RTX 4060"),
+            (Bytes::gib(12), "RTX 4070"),
+            (Bytes::gib(16), "RTX 4080, T4"),
+            (Bytes::gib(24), "RTX 4090, L4"),
+            (Bytes::gib(32), "RTX 5090"),
+            (Bytes::gib(48), "L40S, A6000"),
+            (Bytes::gib(80), "A100, H100"),
+            (Bytes::gib(141), "H200"),
+        ],
+    ),
+];
+
+const BUDGET: Spec = Spec {
+    key: "budget",
+    name: "Budget",
+    teach: "The most memory the run may take: the engine refuses any allocation past it, on every device. A budget costs \
+            no time by itself, but a tight one forces choices that do, such as smaller micro-batches or recomputation.",
+};
+
+/// Draws the bar.
+pub(crate) fn ui(ui: &mut Ui, scene: &mut Scene<'_>, layout: &mut Layout) {
+    MenuBar::new().ui(ui, |ui| {
+        ui.label(RichText::new("Plimsoll").strong().size(theme::VERDICT_TEXT));
+        ui.add_space(theme::GAP);
+        ui.menu_button("Preset", |ui| preset_menu(ui, scene));
+        ui.menu_button("View", |ui| view_menu(ui, scene, layout));
+        let history = &scene.state.document.history;
+        small_command(ui, scene, UiCommand::Undo, "↶", history.can_undo());
+        small_command(ui, scene, UiCommand::Redo, "↷", history.can_redo());
+        ui.add_space(theme::GAP);
+        title(ui, scene);
+        ui.with_layout(Direction::right_to_left(Align::Center), |ui| {
+            let (sign, name) = if ui.visuals().dark_mode { ("☀", "Light theme") } else { ("🌙", "Dark theme") };
+            let hover = UiCommand::Theme.tooltip_with_key(ui.ctx());
+            if ui.button(sign).accessible_name(name).on_hover_text(hover).clicked() {
+                scene.send.ui(UiCommand::Theme);
+            }
+            ui.add_space(theme::GAP);
+            budget(ui, scene);
+            device(ui, scene);
+        });
+    });
+}
+
+fn title(ui: &mut Ui, scene: &Scene<'_>) {
+    let document = &scene.state.document;
+    let changed = if document.is_changed() { " •" } else { "" };
+    let hover = match &document.path {
+        Some(path) => path.display().to_string(),
+        None => "Not saved to a file yet; it is kept until the next sitting all the same.".to_owned(),
+    };
+    let text = RichText::new(format!("{}{changed}", document.name())).color(theme::palette(ui).strong());
+    ui.add(egui::Label::new(text).truncate().sense(egui::Sense::hover())).on_hover_text(hover);
+}
+
+fn small_command(ui: &mut Ui, scene: &Scene<'_>, command: UiCommand, sign: &str, enabled: bool) {
+    let hover = command.tooltip_with_key(ui.ctx());
+    let button = ui.add_enabled(enabled, egui::Button::new(sign).frame_when_inactive(false));
+    if button.accessible_name(command.label()).on_hover_text(&hover).on_disabled_hover_text(&hover).clicked() {
+        scene.send.ui(command);
+    }
+}
+
+fn preset_menu(ui: &mut Ui, scene: &Scene<'_>) {
+    ui.set_min_width(240.0);
+    for command in [UiCommand::New, UiCommand::Open, UiCommand::OpenPath] {
+        if command.menu_entry(ui, true) {
+            scene.send.ui(command);
+        }
+    }
+    ui.separator();
+    for command in [UiCommand::Save, UiCommand::SaveAs] {
+        if command.menu_entry(ui, true) {
+            scene.send.ui(command);
+        }
+    }
+    ui.separator();
+    ui.menu_button("Recent", |ui| {
+        if scene.state.recent.is_empty() {
+            ui.weak("Nothing yet");
+        }
+        for path in &scene.state.recent {
+            let name = path.file_name().unwrap_or(path.as_os_str()).to_string_lossy().into_owned();
+            if ui.button(name).on_hover_text(path.display().to_string()).clicked() {
+                scene.send.send(Action::OpenFile(path.clone()));
+                ui.close();
+            }
+        }
+    });
+    ui.separator();
+    ui.label(RichText::new("Shipped with the program").weak().small());
+    for (index, shipped) in scene.state.shipped.iter().enumerate() {
+        let hover = |ui: &mut Ui| {
+            ui.set_max_width(theme::TOOLTIP_WIDTH);
+            ui.strong(&shipped.experiment.title);
+            ui.label(&shipped.experiment.description);
+        };
+        let button = egui::Button::new(shipped.name.as_str())
+            .right_text(RichText::new(shipped.experiment.budget.to_string()).weak().small());
+        if ui.add(button).on_hover_ui(hover).clicked() {
+            scene.send.send(Action::OpenShipped(index));
+            ui.close();
+        }
+    }
+}
+
+fn view_menu(ui: &mut Ui, scene: &mut Scene<'_>, layout: &mut Layout) {
+    ui.set_min_width(220.0);
+    for pane in Pane::ALL {
+        let mut shown = layout.shows(pane);
+        if ui.checkbox(&mut shown, pane.title()).changed() {
+            layout.set_shown(pane, shown);
+        }
+    }
+    ui.separator();
+    if UiCommand::ResetLayout.menu_entry(ui, true) {
+        scene.send.ui(UiCommand::ResetLayout);
+    }
+    ui.separator();
+    for (preference, name) in [
+        (egui::ThemePreference::Dark, "Dark"),
+        (egui::ThemePreference::Light, "Light"),
+        (egui::ThemePreference::System, "As the system"),
+    ] {
+        ui.radio_value(&mut scene.view.theme, preference, name);
+    }
+    ui.separator();
+    for command in [UiCommand::Shortcuts, UiCommand::FrameTimes, UiCommand::Quit] {
+        if command.menu_entry(ui, true) {
+            scene.send.ui(command);
+        }
+    }
+}
+
+fn device(ui: &mut Ui, scene: &Scene<'_>) {
+    let device = &scene.state.document.experiment.device;
+    let hover = "Where the run computes. This build trains on the processor; the Devices pane tells what the graphics cards \
+                 of this machine say of themselves.";
+    ui.label(RichText::new(device.to_uppercase()).color(theme::palette(ui).strong())).on_hover_text(hover);
+    ui.label(RichText::new("Device").weak()).on_hover_text(hover);
+    ui.add_space(theme::GAP);
+}
+
+/// The budget: a typed size, or one of the list.
+fn budget(ui: &mut Ui, scene: &Scene<'_>) {
+    let form = Form::new(scene.state, scene.send);
+    let present = scene.state.document.experiment.budget;
+    let list = ui.menu_button("⏷", |ui| budget_list(ui, &form)).response.accessible_name("Common budgets");
+    let field = budget_field(ui, &form, present);
+    let bad = scene.state.prediction.problems().iter().find(|p| p.key == "budget");
+    let color = if bad.is_some() { theme::palette(ui).bad } else { theme::palette(ui).weak() };
+    let label = ui.label(RichText::new("Budget").color(color));
+    if let Some(problem) = bad {
+        label.on_hover_text(format!("{}; {}", problem.message, problem.mend));
+        return;
+    }
+    form.teach(&(label | field | list), BUDGET, Vec::new);
+}
+
+/// A text field that keeps what is typed until it is a size.
+fn budget_field(ui: &mut Ui, form: &Form<'_>, present: Bytes) -> Response {
+    let id = ui.scope_id().with("budget text");
+    let typed: Option<String> = ui.data(|data| data.get_temp(id));
+    let mut text = typed.clone().unwrap_or_else(|| present.to_string());
+    let parsed = text.parse::<Bytes>();
+    let color = parsed.as_ref().err().map(|_| theme::palette(ui).bad);
+    let edit = egui::TextEdit::singleline(&mut text).desired_width(72.0).text_color_opt(color);
+    let response = ui.add(edit).accessible_name("Budget");
+    if response.changed() {
+        ui.data_mut(|data| data.insert_temp(id, text.clone()));
+    }
+    if response.lost_focus() {
+        ui.data_mut(|data| data.remove::<String>(id));
+        if typed.is_some()
+            && let Ok(bytes) = text.parse::<Bytes>()
+        {
+            form.edit(BUDGET.key, |experiment| experiment.budget = bytes);
+        }
+    }
+    if typed.is_some()
+        && let Err(reason) = parsed
+    {
+        response.show_tooltip_text(reason);
+    }
+    response
+}
+
+fn budget_list(ui: &mut Ui, form: &Form<'_>) {
+    ui.set_min_width(180.0);
+    for (heading, budgets) in BUDGETS {
+        ui.label(RichText::new(heading).weak().small());
+        for (bytes, card) in budgets {
+            let chosen = form.experiment().budget == *bytes;
+            let button =
+                egui::Button::selectable(chosen, bytes.to_string()).right_text(RichText::new(*card).weak().small());
+            if ui.add(button).clicked() {
+                form.edit(BUDGET.key, |experiment| experiment.budget = *bytes);
+                ui.close();
+            }
+        }
+    }
+}

@@ -1,0 +1,152 @@
+//! Memory against accuracy: every run of this sitting as a point, and the frontier of those that nothing beats.
+
+use eframe::egui::{self, Pos2, RichText, Role, Tooltip, Ui, WidgetInfo};
+use egui_plot::{Line, LineStyle, MarkerShape, Plot, PlotPoint, PlotPoints, PlotTransform, Points, VLine};
+use plimsoll_engine::{Bytes, experiment::ModelKind};
+
+use super::Scene;
+use crate::{
+    command::Action,
+    session::{self, RunRecord},
+    theme,
+    widgets::chip,
+    words,
+};
+
+/// A click this near to a point means it.
+const REACH: f32 = 14.0;
+
+/// Draws the pane.
+pub(crate) fn ui(ui: &mut Ui, scene: &Scene<'_>) {
+    let runs: Vec<(&RunRecord, [f64; 2])> =
+        scene.state.session.runs().iter().filter_map(|run| Some((run, run.point()?))).collect();
+    if runs.is_empty() {
+        let text = "Every run of this sitting becomes a point here: its measured peak against its best test accuracy. \
+                    Train one, change something, and train again.";
+        chip::empty(ui, text);
+        return;
+    }
+    let palette = theme::palette(ui);
+    let points: Vec<[f64; 2]> = runs.iter().map(|(_, point)| *point).collect();
+    let best = session::frontier(&points);
+    let budget = scene.state.document.experiment.budget;
+    let widest = points.iter().fold(0.0f64, |widest, [x, _]| widest.max(*x));
+    let plot = Plot::new(ui.scope_id().with("tradeoff"))
+        .allow_scroll(false)
+        .set_margin_fraction(egui::vec2(0.12, 0.12))
+        .grid_spacing(40.0..=220.0)
+        .show_background(false)
+        .include_x(0.0)
+        .x_axis_label(RichText::new("measured peak").small().weak())
+        .y_axis_label(RichText::new("best test accuracy").small().weak())
+        .x_axis_formatter(|mark, _| if mark.value < 0.0 { String::new() } else { mib(mark.value) })
+        .y_axis_formatter(
+            |mark, _| if (0.0..=1.0).contains(&mark.value) { words::share(mark.value) } else { String::new() },
+        )
+        .label_formatter(|_| None);
+    let response = plot.show(ui, |plot| {
+        let steps = steps(&best.iter().map(|i| points[*i]).collect::<Vec<_>>());
+        plot.line(
+            Line::new("frontier", PlotPoints::from(steps)).color(palette.frontier.gamma_multiply(0.7)).width(1.4),
+        );
+        if budget.as_mib() <= widest * 2.0 {
+            let style = LineStyle::Dashed { length: 6.0 };
+            plot.vline(VLine::new("budget", budget.as_mib()).color(palette.budget).style(style));
+        }
+        for (i, (run, point)) in runs.iter().enumerate() {
+            let active = run.status.is_active();
+            let color = if active {
+                palette.test
+            } else if best.contains(&i) {
+                palette.frontier
+            } else {
+                palette.process
+            };
+            if active {
+                let trail = Line::new("trail", PlotPoints::from(run.trail.clone()));
+                plot.line(trail.color(color.gamma_multiply(0.5)).width(1.2));
+            }
+            let marker = Points::new(run.key.to_string(), PlotPoints::from(vec![*point])).color(color);
+            let radius = theme::POINT_RADIUS + if active { 2.0 } else { 0.0 };
+            plot.points(marker.shape(shape(run.experiment().model.kind)).radius(radius));
+        }
+    });
+    let about = format!("Memory against accuracy: {} runs", runs.len());
+    response.response.widget_info(|| WidgetInfo::labeled(Role::Figure, true, &about));
+    let near = response.response.hover_pos().and_then(|at| nearest(&points, &response.transform, at));
+    if let Some(run) = near.map(|i| runs[i].0) {
+        Tooltip::for_widget(&response.response).at_pointer().gap(12.0).show(|ui| about_run(ui, run));
+        if response.response.clicked() {
+            scene.send.send(Action::Adopt(Box::new(run.experiment().clone())));
+            scene.send.send(Action::ShowRun(run.key));
+        }
+    }
+}
+
+fn mib(value: f64) -> String {
+    Bytes((value * 1024.0 * 1024.0).round() as u64).to_string()
+}
+
+fn shape(kind: ModelKind) -> MarkerShape {
+    match kind {
+        ModelKind::Mlp => MarkerShape::Square,
+        ModelKind::Cnn => MarkerShape::Circle,
+        ModelKind::Sepcnn => MarkerShape::Diamond,
+    }
+}
+
+/// The frontier as stairs: more accuracy costs memory all at once.
+fn steps(frontier: &[[f64; 2]]) -> Vec<[f64; 2]> {
+    let mut stairs: Vec<[f64; 2]> = Vec::with_capacity(frontier.len() * 2);
+    for point in frontier {
+        if let Some([_, y]) = stairs.last().copied() {
+            stairs.push([point[0], y]);
+        }
+        stairs.push(*point);
+    }
+    stairs
+}
+
+/// The point that the pointer means, if it is near one.
+fn nearest(points: &[[f64; 2]], transform: &PlotTransform, at: Pos2) -> Option<usize> {
+    let distance = |[x, y]: [f64; 2]| transform.position_from_point(&PlotPoint::new(x, y)).distance(at);
+    let near = (0..points.len()).min_by(|a, b| distance(points[*a]).total_cmp(&distance(points[*b])))?;
+    (distance(points[near]) <= REACH).then_some(near)
+}
+
+/// What a run was.
+fn about_run(ui: &mut Ui, run: &RunRecord) {
+    let experiment = run.experiment();
+    ui.strong(format!("Run {}: {}", run.key, experiment.title));
+    ui.label(RichText::new(run.status.name()).weak());
+    let accuracy = run.best_accuracy.map_or_else(|| "–".to_owned(), words::share);
+    ui.label(format!("best test accuracy {accuracy}"));
+    ui.label(format!("measured peak {}, predicted {}", run.peak_live, run.plan.peak.live));
+    let batch = &experiment.batch;
+    let accumulated = if batch.accumulation > 1 { format!(" x {}", batch.accumulation) } else { String::new() };
+    ui.label(format!(
+        "micro-batch {}{accumulated}, {}, checkpointing {}",
+        batch.micro,
+        experiment.precision.key(),
+        experiment.checkpointing
+    ));
+    let model = &experiment.model;
+    let kind = match model.kind {
+        ModelKind::Mlp => "mlp",
+        ModelKind::Cnn => "cnn",
+        ModelKind::Sepcnn => "sepcnn",
+    };
+    ui.label(format!("{kind}, width {}, depth {}", model.width, model.depth));
+    ui.label(RichText::new("Click to load its configuration.").weak().small());
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_frontier_rises_in_stairs() {
+        assert_eq!(steps(&[[1.0, 0.5], [3.0, 0.9]]), [[1.0, 0.5], [3.0, 0.5], [3.0, 0.9]]);
+        assert!(steps(&[]).is_empty());
+    }
+}

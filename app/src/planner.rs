@@ -1,0 +1,271 @@
+//! The planning thread: dry runs off the screen's path, the latest request wins.
+//!
+//! Owns the thread, its inbox of one plan and one question about notches, and a cache of what changed configurations
+//! came to. Always holds: an answer carries the generation it was asked for, so that a late one is known as late.
+//! Refuses to queue: a newer request takes the place of the older.
+
+use std::{
+    collections::HashMap,
+    sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError},
+    thread::JoinHandle,
+};
+
+use crossbeam_channel::{Receiver, Sender};
+use plimsoll_engine::{
+    Bytes, Error, Experiment, data,
+    error::Problem,
+    experiment::check,
+    plan::{self, Advice, Plan},
+};
+
+/// Configurations whose outcome is remembered.
+const CACHE: usize = 512;
+/// Nearest changes shown when a plan does not fit.
+const NEAREST: usize = 3;
+
+/// Numbers the states of the experiment, from 1.
+pub(crate) type Generation = u64;
+
+/// Why there is no plan.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) enum Obstacle {
+    /// The experiment cannot be; one entry a problem, each at its key.
+    Problems(Vec<Problem>),
+    /// Something outside the experiment failed, such as a missing file.
+    Failure(String),
+}
+
+/// What one configuration comes to, in two figures.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct Outcome {
+    /// Predicted peak.
+    pub(crate) peak: Bytes,
+    /// Predicted seconds for the whole effective batch of one step.
+    pub(crate) step_secs: f64,
+    /// Samples in that batch.
+    pub(crate) samples: usize,
+}
+
+/// What a notch would change.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Notch {
+    /// Its name, such as `128` or `bf16-mixed`.
+    pub(crate) name: String,
+    /// What it comes to, or why it cannot be.
+    pub(crate) outcome: Result<Outcome, String>,
+}
+
+/// What the thread sends back.
+#[derive(Debug)]
+pub(crate) enum Answer {
+    /// The plan of a generation, or what is in its way.
+    Plan(Generation, Result<Arc<Plan>, Obstacle>),
+    /// What else fits, for a generation: the best for the budget and, if the plan does not fit, the nearest changes.
+    Options(Generation, Options),
+    /// What a notch of a control would change, for a generation.
+    Notches(Generation, &'static str, Vec<Notch>),
+}
+
+/// What else fits.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Options {
+    /// The best configurations for the budget, fastest first.
+    pub(crate) best: Vec<Advice>,
+    /// The nearest changes, when the plan does not fit.
+    pub(crate) nearest: Vec<Advice>,
+}
+
+#[derive(Debug, Default)]
+struct Inbox {
+    plan: Option<(Generation, Experiment)>,
+    notches: Option<(Generation, &'static str, Vec<(String, Experiment)>)>,
+    closing: bool,
+}
+
+#[derive(Debug, Default)]
+struct Shared {
+    inbox: Mutex<Inbox>,
+    bell: Condvar,
+}
+
+impl Shared {
+    fn inbox(&self) -> MutexGuard<'_, Inbox> {
+        self.inbox.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The thread's handle. Dropping it ends the thread.
+#[derive(Debug)]
+pub(crate) struct Planner {
+    shared: Arc<Shared>,
+    answers: Receiver<Answer>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Planner {
+    /// Starts the thread. `wake` is called after every answer.
+    pub(crate) fn new(wake: impl Fn() + Send + 'static) -> std::io::Result<Self> {
+        let shared = Arc::<Shared>::default();
+        let (sender, answers) = crossbeam_channel::unbounded();
+        let worker = Worker { shared: Arc::clone(&shared), answers: sender, cache: HashMap::new() };
+        let thread = std::thread::Builder::new().name("planner".to_owned()).spawn(move || worker.run(&wake))?;
+        Ok(Self { shared, answers, thread: Some(thread) })
+    }
+
+    /// Asks for a plan, in the place of any that was asked for before.
+    pub(crate) fn plan(&self, generation: Generation, experiment: Experiment) {
+        let mut inbox = self.shared.inbox();
+        inbox.plan = Some((generation, experiment));
+        inbox.notches = None;
+        self.shared.bell.notify_one();
+    }
+
+    /// Asks what the notches of a control would change.
+    pub(crate) fn notches(&self, generation: Generation, control: &'static str, notches: Vec<(String, Experiment)>) {
+        self.shared.inbox().notches = Some((generation, control, notches));
+        self.shared.bell.notify_one();
+    }
+
+    /// The answers so far.
+    pub(crate) fn answers(&self) -> impl Iterator<Item = Answer> + '_ {
+        self.answers.try_iter()
+    }
+}
+
+impl Drop for Planner {
+    fn drop(&mut self) {
+        self.shared.inbox().closing = true;
+        self.shared.bell.notify_one();
+        if let Some(thread) = self.thread.take() {
+            // A panic of the thread has no one left to be told to.
+            let _ = thread.join();
+        }
+    }
+}
+
+struct Worker {
+    shared: Arc<Shared>,
+    answers: Sender<Answer>,
+    cache: HashMap<String, Result<Outcome, String>>,
+}
+
+enum Job {
+    Plan(Generation, Experiment),
+    Notches(Generation, &'static str, Vec<(String, Experiment)>),
+}
+
+impl Worker {
+    fn run(mut self, wake: &dyn Fn()) {
+        while let Some(job) = self.next() {
+            let open = match job {
+                Job::Plan(generation, experiment) => self.plan(generation, &experiment, wake),
+                Job::Notches(generation, control, notches) => {
+                    let notches = notches
+                        .into_iter()
+                        .map(|(name, experiment)| Notch { name, outcome: self.outcome(&experiment) })
+                        .collect();
+                    self.answer(Answer::Notches(generation, control, notches), wake)
+                }
+            };
+            if !open {
+                return;
+            }
+        }
+    }
+
+    /// Waits for work; `None` when the handle is gone.
+    fn next(&self) -> Option<Job> {
+        let mut inbox = self.shared.inbox();
+        loop {
+            if inbox.closing {
+                return None;
+            }
+            if let Some((generation, experiment)) = inbox.plan.take() {
+                return Some(Job::Plan(generation, experiment));
+            }
+            if let Some((generation, control, notches)) = inbox.notches.take() {
+                return Some(Job::Notches(generation, control, notches));
+            }
+            inbox = self.shared.bell.wait(inbox).unwrap_or_else(PoisonError::into_inner);
+        }
+    }
+
+    fn answer(&self, answer: Answer, wake: &dyn Fn()) -> bool {
+        let open = self.answers.send(answer).is_ok();
+        wake();
+        open
+    }
+
+    fn plan(&mut self, generation: Generation, experiment: &Experiment, wake: &dyn Fn()) -> bool {
+        let planned = plan_one(experiment);
+        if let Ok(plan) = &planned {
+            self.remember(experiment, Ok(outcome_of(plan)));
+        }
+        if !self.answer(Answer::Plan(generation, planned.clone()), wake) {
+            return false;
+        }
+        // What else fits takes many dry runs: only for a plan that nobody has replaced meanwhile.
+        let superseded = self.shared.inbox().plan.is_some();
+        match planned {
+            Ok(plan) if !superseded => self.answer(Answer::Options(generation, options(&plan)), wake),
+            _ => true,
+        }
+    }
+
+    fn outcome(&mut self, experiment: &Experiment) -> Result<Outcome, String> {
+        if let Some(known) = self.cache.get(&key(experiment)) {
+            return known.clone();
+        }
+        let outcome = match plan_one(experiment) {
+            Ok(plan) => Ok(outcome_of(&plan)),
+            Err(Obstacle::Problems(problems)) => Err(problems.first().map(|p| p.message.clone()).unwrap_or_default()),
+            Err(Obstacle::Failure(text)) => Err(text),
+        };
+        self.remember(experiment, outcome.clone());
+        outcome
+    }
+
+    fn remember(&mut self, experiment: &Experiment, outcome: Result<Outcome, String>) {
+        if self.cache.len() >= CACHE {
+            self.cache.clear();
+        }
+        self.cache.insert(key(experiment), outcome);
+    }
+}
+
+/// What decides a plan, as text: the experiment without its title and description.
+fn key(experiment: &Experiment) -> String {
+    let plain = Experiment { title: String::new(), description: String::new(), ..experiment.clone() };
+    format!("{plain:?}")
+}
+
+fn outcome_of(plan: &Plan) -> Outcome {
+    Outcome { peak: plan.peak.live, step_secs: plan.step_secs, samples: plan.experiment.batch.effective() }
+}
+
+/// Checks and plans; a fault in the planning is an obstacle like any other, not the end of the thread.
+fn plan_one(experiment: &Experiment) -> Result<Arc<Plan>, Obstacle> {
+    let facts = data::facts(&experiment.data, &experiment.run);
+    let problems = check::check(experiment, facts.as_ref().ok());
+    if !problems.is_empty() {
+        return Err(Obstacle::Problems(problems));
+    }
+    if let Err(error) = facts {
+        let mend = "choose a folder that holds the files, or another source";
+        return Err(Obstacle::Problems(vec![Problem::new("data.path", error.to_string(), mend)]));
+    }
+    match std::panic::catch_unwind(|| plan::predict(experiment)) {
+        Ok(Ok(plan)) => Ok(Arc::new(plan)),
+        Ok(Err(Error::Experiment(problem))) => Err(Obstacle::Problems(vec![problem])),
+        Ok(Err(error)) => Err(Obstacle::Failure(error.to_string())),
+        Err(_) => Err(Obstacle::Failure("the planning met a fault in the engine".to_owned())),
+    }
+}
+
+fn options(plan: &Plan) -> Options {
+    let found = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| Options {
+        best: plan::fit(plan, plan.budget).unwrap_or_default(),
+        nearest: if plan.fits() { Vec::new() } else { plan::advise(plan, NEAREST).unwrap_or_default() },
+    }));
+    found.unwrap_or_default()
+}

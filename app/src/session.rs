@@ -1,0 +1,257 @@
+//! The runs of this sitting: what each was, its curves, its trail and how it ended.
+//!
+//! Owns every [`RunRecord`]. Always holds: figures called measured come from the events of the trainer. Nothing here is
+//! on disk: a sitting ends with the window.
+
+use std::sync::Arc;
+
+use plimsoll_engine::{
+    Bytes, Experiment,
+    plan::Plan,
+    train::{Event, Outcome, StepRecord, Summary},
+};
+
+use crate::widgets::series::{Series, Smoothed};
+
+/// Numbers the runs of this sitting.
+pub(crate) type RunKey = u64;
+
+/// How a run stands.
+#[derive(Debug, Clone)]
+pub(crate) enum Status {
+    /// It goes.
+    Running,
+    /// It waits.
+    Paused,
+    /// It is over.
+    Ended(Outcome),
+}
+
+impl Status {
+    /// Whether it still holds the device.
+    pub(crate) fn is_active(&self) -> bool {
+        !matches!(self, Self::Ended(_))
+    }
+
+    /// In a word.
+    pub(crate) fn name(&self) -> &'static str {
+        match self {
+            Self::Running => "running",
+            Self::Paused => "paused",
+            Self::Ended(Outcome::Finished) => "finished",
+            Self::Ended(Outcome::Stopped) => "stopped",
+            Self::Ended(Outcome::OverBudget(_)) => "over budget",
+            Self::Ended(Outcome::Failed(_)) => "failed",
+        }
+    }
+}
+
+/// Curves with a point a step.
+#[derive(Debug, Default)]
+pub(crate) struct StepCurves {
+    /// Step numbers.
+    pub(crate) steps: Vec<f64>,
+    /// Seconds since the run began.
+    pub(crate) secs: Vec<f64>,
+    /// Training loss.
+    pub(crate) loss: Smoothed,
+    /// Training accuracy.
+    pub(crate) accuracy: Smoothed,
+    /// Samples per second.
+    pub(crate) throughput: Smoothed,
+    /// Measured live bytes, in MiB.
+    pub(crate) live: Series,
+    /// Measured reserved bytes, in MiB.
+    pub(crate) reserved: Series,
+    /// Measured bytes of the process, in MiB.
+    pub(crate) process: Series,
+}
+
+/// Curves with a point an evaluation.
+#[derive(Debug, Default)]
+pub(crate) struct TestCurves {
+    /// Step numbers.
+    pub(crate) steps: Vec<f64>,
+    /// Seconds since the run began.
+    pub(crate) secs: Vec<f64>,
+    /// Test loss.
+    pub(crate) loss: Series,
+    /// Test accuracy.
+    pub(crate) accuracy: Series,
+}
+
+/// One run.
+#[derive(Debug)]
+pub(crate) struct RunRecord {
+    /// Its number.
+    pub(crate) key: RunKey,
+    /// What was planned for it.
+    pub(crate) plan: Arc<Plan>,
+    /// How it stands.
+    pub(crate) status: Status,
+    /// Curves by step.
+    pub(crate) train: StepCurves,
+    /// Curves by evaluation.
+    pub(crate) test: TestCurves,
+    /// Where it was, evaluation by evaluation: measured peak in MiB, best accuracy.
+    pub(crate) trail: Vec<[f64; 2]>,
+    /// The last step.
+    pub(crate) last: Option<StepRecord>,
+    /// Most measured live bytes so far.
+    pub(crate) peak_live: Bytes,
+    /// Best test accuracy so far.
+    pub(crate) best_accuracy: Option<f64>,
+    /// What it came to.
+    pub(crate) summary: Option<Summary>,
+}
+
+impl RunRecord {
+    fn new(key: RunKey, plan: Arc<Plan>) -> Self {
+        Self {
+            key,
+            plan,
+            status: Status::Running,
+            train: StepCurves::default(),
+            test: TestCurves::default(),
+            trail: Vec::new(),
+            last: None,
+            peak_live: Bytes::ZERO,
+            best_accuracy: None,
+            summary: None,
+        }
+    }
+
+    /// Its configuration.
+    pub(crate) fn experiment(&self) -> &Experiment {
+        &self.plan.experiment
+    }
+
+    /// Where it stands in the picture of memory against accuracy; `None` before the first evaluation.
+    pub(crate) fn point(&self) -> Option<[f64; 2]> {
+        Some([self.peak_live.as_mib(), self.best_accuracy?])
+    }
+
+    /// Sets how strongly its curves are smoothed.
+    pub(crate) fn set_smoothing(&mut self, strength: f32) {
+        for curve in [&mut self.train.loss, &mut self.train.accuracy, &mut self.train.throughput] {
+            curve.set_strength(strength);
+        }
+    }
+
+    /// Share of its steps done.
+    pub(crate) fn progress(&self) -> f64 {
+        let done = self.last.map_or(0, |s| s.step);
+        if self.plan.total_steps == 0 { 0.0 } else { (done as f64 / self.plan.total_steps as f64).min(1.0) }
+    }
+
+    /// Seconds to go, from the mean pace so far.
+    pub(crate) fn secs_left(&self) -> Option<f64> {
+        let last = self.last.filter(|s| s.step > 0)?;
+        let left = self.plan.total_steps.saturating_sub(last.step);
+        Some(last.at_secs / last.step as f64 * left as f64)
+    }
+
+    fn step(&mut self, step: StepRecord) {
+        let curves = &mut self.train;
+        curves.steps.push(step.step as f64);
+        curves.secs.push(step.at_secs);
+        curves.loss.push(step.loss as f32);
+        curves.accuracy.push(step.accuracy as f32);
+        let samples = self.plan.experiment.batch.effective() as f64;
+        curves.throughput.push(if step.secs > 0.0 { (samples / step.secs) as f32 } else { f32::NAN });
+        curves.live.push(step.live.as_mib() as f32);
+        curves.reserved.push(step.reserved.as_mib() as f32);
+        curves.process.push(step.process.as_mib() as f32);
+        self.peak_live = self.peak_live.max(step.live);
+        self.last = Some(step);
+    }
+
+    fn evaluated(&mut self, step: u64, at_secs: f64, loss: f64, accuracy: f64) {
+        self.test.steps.push(step as f64);
+        self.test.secs.push(at_secs);
+        self.test.loss.push(loss as f32);
+        self.test.accuracy.push(accuracy as f32);
+        self.best_accuracy = Some(self.best_accuracy.map_or(accuracy, |best| best.max(accuracy)));
+        self.trail.extend(self.point());
+    }
+}
+
+/// Every run of this sitting, oldest first.
+#[derive(Debug, Default)]
+pub(crate) struct Session {
+    runs: Vec<RunRecord>,
+}
+
+impl Session {
+    /// Every run, oldest first.
+    pub(crate) fn runs(&self) -> &[RunRecord] {
+        &self.runs
+    }
+
+    /// Every run, to set how it is drawn.
+    pub(crate) fn runs_mut(&mut self) -> &mut [RunRecord] {
+        &mut self.runs
+    }
+
+    /// A run by its number.
+    pub(crate) fn get(&self, key: RunKey) -> Option<&RunRecord> {
+        self.runs.iter().find(|run| run.key == key)
+    }
+
+    /// The newest run.
+    pub(crate) fn latest(&self) -> Option<&RunRecord> {
+        self.runs.last()
+    }
+
+    /// The run that holds the device.
+    pub(crate) fn active(&self) -> Option<&RunRecord> {
+        self.latest().filter(|run| run.status.is_active())
+    }
+
+    /// Takes one event in.
+    pub(crate) fn receive(&mut self, event: &Event) {
+        if let Event::Started { run, plan } = event {
+            self.runs.push(RunRecord::new(*run, Arc::clone(plan)));
+            return;
+        }
+        let Some(record) = self.runs.last_mut() else { return };
+        match event {
+            Event::Step(step) => record.step(*step),
+            Event::Evaluated { step, at_secs, loss, accuracy } => {
+                record.evaluated(*step, *at_secs, *loss, *accuracy);
+            }
+            Event::Paused(paused) => record.status = if *paused { Status::Paused } else { Status::Running },
+            Event::Ended { outcome, summary, .. } => {
+                record.status = Status::Ended(outcome.clone());
+                record.peak_live = record.peak_live.max(summary.measured.live);
+                record.summary = Some(*summary);
+            }
+            Event::Started { .. } | Event::Warning(_) => {}
+        }
+    }
+}
+
+/// The runs that no other beats in both memory and accuracy, by rising memory: indices into `points`.
+pub(crate) fn frontier(points: &[[f64; 2]]) -> Vec<usize> {
+    let mut order: Vec<usize> = (0..points.len()).collect();
+    order.sort_by(|a, b| points[*a][0].total_cmp(&points[*b][0]).then(points[*b][1].total_cmp(&points[*a][1])));
+    let mut best = f64::NEG_INFINITY;
+    order.retain(|i| {
+        let better = points[*i][1] > best;
+        best = best.max(points[*i][1]);
+        better
+    });
+    order
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_frontier_holds_what_nothing_beats() {
+        let points = [[10.0, 0.9], [5.0, 0.8], [7.0, 0.7], [5.0, 0.85], [20.0, 0.9], [30.0, 0.99]];
+        assert_eq!(frontier(&points), [3, 0, 5]);
+        assert!(frontier(&[]).is_empty());
+    }
+}

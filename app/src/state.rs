@@ -1,0 +1,265 @@
+//! What the window knows: the document, its prediction, the runs, the log. Panels read it; `dispatch` changes it.
+
+use std::{path::PathBuf, sync::Arc, time::Instant};
+
+use plimsoll_engine::{
+    Experiment,
+    device::Devices,
+    error::Problem,
+    plan::Plan,
+    train::{Latest, Outcome},
+};
+
+pub(crate) use crate::session::RunKey;
+use crate::{
+    files::Purpose,
+    history::History,
+    planner::{Generation, Notch, Obstacle, Options},
+    presets::Shipped,
+    session::{RunRecord, Session},
+};
+
+/// Entries of the log that are kept.
+const LOG_LENGTH: usize = 500;
+
+/// The experiment in hand.
+#[derive(Debug)]
+pub(crate) struct Document {
+    /// What is chosen.
+    pub(crate) experiment: Experiment,
+    /// The file it came from.
+    pub(crate) path: Option<PathBuf>,
+    /// As it was when it was last opened or saved.
+    pub(crate) saved: Experiment,
+    /// Undo and redo.
+    pub(crate) history: History,
+    /// Rises with every change.
+    pub(crate) generation: Generation,
+}
+
+impl Document {
+    /// A document that is as saved.
+    pub(crate) fn new(experiment: Experiment, path: Option<PathBuf>) -> Self {
+        Self { saved: experiment.clone(), experiment, path, history: History::default(), generation: 1 }
+    }
+
+    /// Whether there is something to save.
+    pub(crate) fn is_changed(&self) -> bool {
+        self.experiment != self.saved
+    }
+
+    /// The name for the title: the preset's own, else the file's.
+    pub(crate) fn name(&self) -> String {
+        let file = || Some(self.path.as_ref()?.file_stem()?.to_string_lossy().into_owned());
+        if self.experiment.title.is_empty() {
+            file().unwrap_or_else(|| "Untitled".to_owned())
+        } else {
+            self.experiment.title.clone()
+        }
+    }
+}
+
+/// What the planner said of the document.
+#[derive(Debug, Default)]
+pub(crate) struct Prediction {
+    /// The newest plan; it may be of an older generation while the next is on its way or impossible.
+    pub(crate) plan: Option<Arc<Plan>>,
+    /// The generation of that plan.
+    pub(crate) plan_generation: Generation,
+    /// Why the present generation has no plan.
+    pub(crate) obstacle: Option<Obstacle>,
+    /// The newest options.
+    pub(crate) options: Options,
+    /// The generation of those options.
+    pub(crate) options_generation: Generation,
+    /// What notches were last asked for, and the answer.
+    pub(crate) notches: Option<Notches>,
+}
+
+/// A question about the notches of a control, and its answer.
+#[derive(Debug)]
+pub(crate) struct Notches {
+    /// The control.
+    pub(crate) control: &'static str,
+    /// The generation it was asked in.
+    pub(crate) generation: Generation,
+    /// The answer, once it is there.
+    pub(crate) answer: Option<Vec<Notch>>,
+}
+
+impl Prediction {
+    /// Problems with the experiment as it is.
+    pub(crate) fn problems(&self) -> &[Problem] {
+        match &self.obstacle {
+            Some(Obstacle::Problems(problems)) => problems,
+            _ => &[],
+        }
+    }
+}
+
+/// How much an entry of the log matters.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Level {
+    /// Good to know.
+    Note,
+    /// Worth the eye.
+    Warning,
+    /// Something failed.
+    Error,
+}
+
+/// A line of the log.
+#[derive(Debug, Clone)]
+pub(crate) struct LogEntry {
+    /// Seconds since the window opened.
+    pub(crate) at_secs: f64,
+    /// How much it matters.
+    pub(crate) level: Level,
+    /// What happened.
+    pub(crate) text: String,
+}
+
+/// What happened in this sitting, oldest first.
+#[derive(Debug)]
+pub(crate) struct Log {
+    start: Instant,
+    /// The lines.
+    pub(crate) entries: Vec<LogEntry>,
+}
+
+impl Log {
+    /// Adds a line.
+    pub(crate) fn add(&mut self, level: Level, text: impl Into<String>) {
+        if self.entries.len() >= LOG_LENGTH {
+            self.entries.remove(0);
+        }
+        self.entries.push(LogEntry { at_secs: self.start.elapsed().as_secs_f64(), level, text: text.into() });
+    }
+}
+
+/// What to do once the question of unsaved changes is settled.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) enum Then {
+    /// Start afresh.
+    New,
+    /// Choose a file.
+    Open,
+    /// Type a path.
+    OpenPath,
+    /// Open this file.
+    OpenFile(PathBuf),
+    /// Open this shipped preset.
+    OpenShipped(usize),
+    /// Close the window.
+    Quit,
+}
+
+/// A dialog over the window.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) enum Dialog {
+    /// Type a path.
+    Path(Purpose),
+    /// Save first?
+    Unsaved(Then),
+    /// A run goes on: stop it and close?
+    StopAndQuit,
+    /// The list of keys.
+    Shortcuts,
+}
+
+/// Everything the panels read.
+#[derive(Debug)]
+pub(crate) struct State {
+    /// The experiment in hand.
+    pub(crate) document: Document,
+    /// What the planner said of it.
+    pub(crate) prediction: Prediction,
+    /// The runs of this sitting.
+    pub(crate) session: Session,
+    /// The trainer's latest values.
+    pub(crate) latest: Latest,
+    /// The run whose curves are shown, if not the newest.
+    pub(crate) shown: Option<RunKey>,
+    /// How the last run ended, where that needs the eye.
+    pub(crate) notice: Option<Outcome>,
+    /// The plan held for comparison.
+    pub(crate) pin: Option<Arc<Plan>>,
+    /// What happened.
+    pub(crate) log: Log,
+    /// Files opened or saved before, newest first.
+    pub(crate) recent: Vec<PathBuf>,
+    /// The presets that ship with the program.
+    pub(crate) shipped: Vec<Shipped>,
+    /// What the devices say of themselves.
+    pub(crate) devices: Option<Arc<Devices>>,
+    /// The open dialog.
+    pub(crate) dialog: Option<Dialog>,
+    /// The user has agreed to close the window.
+    pub(crate) closing: bool,
+    /// A start was sent and the trainer has not answered yet.
+    pub(crate) starting: bool,
+}
+
+impl State {
+    /// The state of a window that just opened on a document.
+    pub(crate) fn new(document: Document, recent: Vec<PathBuf>, shipped: Vec<Shipped>) -> Self {
+        Self {
+            document,
+            prediction: Prediction::default(),
+            session: Session::default(),
+            latest: Latest::default(),
+            shown: None,
+            notice: None,
+            pin: None,
+            log: Log { start: Instant::now(), entries: Vec::new() },
+            recent,
+            shipped,
+            devices: None,
+            dialog: None,
+            closing: false,
+            starting: false,
+        }
+    }
+
+    /// The plan of the experiment as it is; `None` while it is on its way or impossible.
+    pub(crate) fn plan(&self) -> Option<&Arc<Plan>> {
+        self.prediction.plan.as_ref().filter(|_| self.prediction.plan_generation == self.document.generation)
+    }
+
+    /// The newest plan, even if the experiment has changed since.
+    pub(crate) fn newest_plan(&self) -> Option<&Arc<Plan>> {
+        self.prediction.plan.as_ref()
+    }
+
+    /// The run whose curves are shown.
+    pub(crate) fn shown_run(&self) -> Option<&RunRecord> {
+        self.shown.and_then(|key| self.session.get(key)).or_else(|| self.session.latest())
+    }
+
+    /// What keeps a run from beginning, in words; `None` when nothing does.
+    pub(crate) fn why_no_training(&self) -> Option<String> {
+        match &self.prediction.obstacle {
+            Some(Obstacle::Problems(problems)) => {
+                let first = problems.first().map(ToString::to_string).unwrap_or_default();
+                let more = problems.len().saturating_sub(1);
+                let more = if more > 0 { format!(" (and {more} more)") } else { String::new() };
+                return Some(format!("The experiment cannot be: {first}{more}"));
+            }
+            Some(Obstacle::Failure(text)) => return Some(text.clone()),
+            None => {}
+        }
+        match self.plan() {
+            None => Some("The prediction is on its way.".to_owned()),
+            Some(plan) if !plan.fits() => Some(format!(
+                "It does not fit: {} past the budget. Change something, or train anyway.",
+                plan.peak.live.saturating_sub(plan.budget)
+            )),
+            Some(_) => None,
+        }
+    }
+
+    /// Whether a run that does not fit may be begun anyway.
+    pub(crate) fn may_train_anyway(&self) -> bool {
+        self.plan().is_some_and(|plan| !plan.fits())
+    }
+}

@@ -1,0 +1,321 @@
+//! A control of the experiment: a name, an editor, the problem if there is one, and what it teaches on hover.
+//!
+//! Always holds: every control tells on hover, in two sentences, what it does to memory and to time, and what one notch
+//! less and one more would change now, from dry runs of the changed experiment.
+
+use eframe::egui::{self, Align, DragValue, Layout, Response, RichText, Slider, Ui};
+use plimsoll_engine::{Experiment, error::Problem};
+
+use crate::{
+    command::{Action, Sender},
+    planner::{Notch, Outcome},
+    state::State,
+    theme, words,
+};
+
+/// What a control is: its key in the preset, its name, and two sentences that teach.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Spec {
+    /// The key in the preset.
+    pub(crate) key: &'static str,
+    /// The name on screen.
+    pub(crate) name: &'static str,
+    /// What it does to memory and to time.
+    pub(crate) teach: &'static str,
+}
+
+/// A number with notches.
+#[derive(Clone, Copy)]
+pub(crate) struct Number {
+    /// The values that the slider stops at, rising.
+    pub(crate) notches: &'static [f64],
+    /// Whether only whole numbers can be typed.
+    pub(crate) whole: bool,
+    /// The word for zero, where zero means something else than a number.
+    pub(crate) zero: Option<&'static str>,
+    /// Reads it.
+    pub(crate) get: fn(&Experiment) -> f64,
+    /// Writes it.
+    pub(crate) set: fn(&mut Experiment, f64),
+}
+
+/// One of a few.
+pub(crate) struct Choice<T: 'static> {
+    /// The choices with their names, from the least memory to the most where there is such an order.
+    pub(crate) options: &'static [(T, &'static str)],
+    /// Reads it.
+    pub(crate) get: fn(&Experiment) -> T,
+    /// Writes it.
+    pub(crate) set: fn(&mut Experiment, T),
+}
+
+/// The controls of one frame: reads the state, sends the changes.
+pub(crate) struct Form<'a> {
+    state: &'a State,
+    send: &'a Sender,
+}
+
+impl<'a> Form<'a> {
+    /// Controls over the present experiment.
+    pub(crate) fn new(state: &'a State, send: &'a Sender) -> Self {
+        Self { state, send }
+    }
+
+    /// The experiment as it is.
+    pub(crate) fn experiment(&self) -> &'a Experiment {
+        &self.state.document.experiment
+    }
+
+    /// Sends the experiment after a change by the control `key`.
+    pub(crate) fn edit(&self, key: &'static str, change: impl FnOnce(&mut Experiment)) {
+        let mut experiment = self.experiment().clone();
+        change(&mut experiment);
+        if experiment != *self.experiment() {
+            self.send.send(Action::Edit { control: key, experiment: Box::new(experiment) });
+        }
+    }
+
+    /// A number, with a slider over its notches and a field for any value.
+    pub(crate) fn number(&self, ui: &mut Ui, spec: Spec, number: Number) {
+        let value = (number.get)(self.experiment());
+        let hover = self.row(ui, spec, |ui| {
+            ui.with_layout(Layout::right_to_left(Align::Center), |ui| {
+                let field = field(ui, spec, number, value);
+                let slider = slider(ui, spec, number, value);
+                for (response, new) in [&field, &slider] {
+                    if response.changed() && *new != value {
+                        self.edit(spec.key, |experiment| (number.set)(experiment, *new));
+                    }
+                }
+                field.0 | slider.0
+            })
+            .inner
+        });
+        self.teach(&hover, spec, || neighbours(self.experiment(), number, value));
+    }
+
+    /// One of a few, in a drop-down list.
+    pub(crate) fn choice<T: Copy + PartialEq>(&self, ui: &mut Ui, spec: Spec, choice: &Choice<T>) {
+        let present = (choice.get)(self.experiment());
+        let name = |value: T| choice.options.iter().find(|(v, _)| *v == value).map_or("other", |(_, name)| *name);
+        let hover = self.row(ui, spec, |ui| {
+            let combo = egui::ComboBox::from_id_salt(spec.key).width(ui.available_width()).selected_text(name(present));
+            let combo = combo.show_ui(ui, |ui| {
+                for (value, name) in choice.options {
+                    if ui.selectable_label(*value == present, *name).clicked() {
+                        self.edit(spec.key, |experiment| (choice.set)(experiment, *value));
+                    }
+                }
+            });
+            combo.response.accessible_name(spec.name)
+        });
+        self.teach(&hover, spec, || {
+            let others = choice.options.iter().filter(|(value, _)| *value != present);
+            others
+                .map(|(value, name)| ((*name).to_owned(), changed(self.experiment(), |e| (choice.set)(e, *value))))
+                .collect()
+        });
+    }
+
+    /// A row with the name on the left, `editor` on the right and the problem, if there is one, below.
+    pub(crate) fn row(&self, ui: &mut Ui, spec: Spec, editor: impl FnOnce(&mut Ui) -> Response) -> Response {
+        let problem = self.problem(spec.key);
+        let hover = ui.horizontal(|ui| {
+            let size = egui::vec2(theme::NAME_WIDTH, ui.spacing().interact_size.y);
+            let color = if problem.is_some() { theme::palette(ui).bad } else { ui.visuals().text_color() };
+            let name = ui.allocate_ui_with_layout(size, Layout::left_to_right(Align::Center), |ui| {
+                ui.set_min_width(theme::NAME_WIDTH);
+                ui.add(egui::Label::new(RichText::new(spec.name).color(color)).truncate().sense(egui::Sense::hover()))
+            });
+            let editor = editor(ui);
+            name.inner | editor
+        });
+        if let Some(problem) = problem {
+            let text =
+                RichText::new(format!("{}; {}", problem.message, problem.mend)).color(theme::palette(ui).bad).small();
+            ui.horizontal(|ui| {
+                ui.add_space(theme::NAME_WIDTH + theme::GAP);
+                ui.add(egui::Label::new(text).wrap());
+            });
+        }
+        hover.inner
+    }
+
+    fn problem(&self, key: &str) -> Option<&'a Problem> {
+        self.state.prediction.problems().iter().find(|problem| problem.key == key)
+    }
+
+    /// The lesson of a control, while the pointer rests on it.
+    pub(crate) fn teach(&self, hover: &Response, spec: Spec, notches: impl FnOnce() -> Vec<(String, Experiment)>) {
+        hover.clone().on_hover_ui(|ui| {
+            ui.set_max_width(theme::TOOLTIP_WIDTH);
+            ui.strong(spec.name);
+            ui.label(spec.teach);
+            let notches = notches();
+            if notches.is_empty() {
+                return;
+            }
+            ui.separator();
+            let generation = self.state.document.generation;
+            let known = self.state.prediction.notches.as_ref();
+            match known.filter(|known| known.control == spec.key && known.generation == generation) {
+                Some(known) => match (&known.answer, self.state.plan()) {
+                    (Some(answer), Some(plan)) => {
+                        let now = Outcome {
+                            peak: plan.peak.live,
+                            step_secs: plan.step_secs,
+                            samples: plan.experiment.batch.effective(),
+                        };
+                        answer.iter().for_each(|notch| notch_line(ui, notch, now));
+                    }
+                    (Some(_), None) => weak(ui, "No prediction to compare with."),
+                    (None, _) => weak(ui, "Running it dry…"),
+                },
+                None => {
+                    weak(ui, "Running it dry…");
+                    self.send.send(Action::AskNotch { control: spec.key, notches });
+                }
+            }
+        });
+    }
+}
+
+fn weak(ui: &mut Ui, text: &str) {
+    ui.label(RichText::new(text).weak());
+}
+
+/// One line: the notch's name, what it does to the peak and to the time of a sample.
+fn notch_line(ui: &mut Ui, notch: &Notch, now: Outcome) {
+    let palette = theme::palette(ui);
+    ui.horizontal_wrapped(|ui| {
+        ui.label(RichText::new(format!("{}:", notch.name)).strong());
+        match &notch.outcome {
+            Ok(outcome) => {
+                let color = match outcome.peak.cmp(&now.peak) {
+                    std::cmp::Ordering::Less => palette.good,
+                    std::cmp::Ordering::Equal => palette.weak(),
+                    std::cmp::Ordering::Greater => palette.warn,
+                };
+                ui.label(RichText::new(format!("{},", outcome.peak.difference(now.peak))).color(color));
+                ui.label(time_change(*outcome, now));
+            }
+            Err(reason) => {
+                ui.label(RichText::new(format!("cannot be: {reason}")).color(palette.bad));
+            }
+        }
+    });
+}
+
+/// The change of time per sample: a larger batch takes longer a step, which by itself is no loss.
+fn time_change(new: Outcome, now: Outcome) -> String {
+    let each = |o: Outcome| o.step_secs / o.samples.max(1) as f64;
+    let text = words::time_ratio(each(new) / each(now));
+    if new.samples == now.samples { text } else { format!("{text} per sample") }
+}
+
+fn changed(experiment: &Experiment, change: impl FnOnce(&mut Experiment)) -> Experiment {
+    let mut experiment = experiment.clone();
+    change(&mut experiment);
+    experiment
+}
+
+/// The notches beside a value.
+fn neighbours(experiment: &Experiment, number: Number, value: f64) -> Vec<(String, Experiment)> {
+    let less = number.notches.iter().rev().find(|n| **n < value - value.abs() * 1e-9);
+    let more = number.notches.iter().find(|n| **n > value + value.abs() * 1e-9);
+    let name = |n: f64| format_number(n, number);
+    less.into_iter().chain(more).map(|n| (name(*n), changed(experiment, |e| (number.set)(e, *n)))).collect()
+}
+
+fn format_number(value: f64, number: Number) -> String {
+    match number.zero {
+        Some(word) if value == 0.0 => word.to_owned(),
+        _ if number.whole => words::count(value.round().max(0.0) as u64),
+        _ if value != 0.0 && value.abs() < 1e-3 => format!("{value:e}"),
+        _ => format!("{value}"),
+    }
+}
+
+fn field(ui: &mut Ui, spec: Spec, number: Number, value: f64) -> (Response, f64) {
+    let mut new = value;
+    let mut field = DragValue::new(&mut new)
+        .custom_formatter(move |v, _| format_number(v, number))
+        .custom_parser(move |text| parse(text, number))
+        .range(0.0..=1e15)
+        .update_while_editing(false)
+        .speed(if number.whole { 0.25 } else { value.abs().max(1e-6) * 0.01 });
+    if number.whole {
+        field = field.max_decimals(0);
+    }
+    let size = egui::vec2(theme::NUMBER_WIDTH, ui.spacing().interact_size.y);
+    let response = ui.add_sized(size, field).accessible_name(format!("{} value", spec.name));
+    (response, if number.whole { new.round() } else { new })
+}
+
+fn parse(text: &str, number: Number) -> Option<f64> {
+    let text: String = text.chars().filter(|c| !c.is_whitespace() && *c != '_').collect();
+    if number.zero.is_some_and(|word| word.eq_ignore_ascii_case(&text)) { Some(0.0) } else { text.parse().ok() }
+}
+
+/// A slider whose stops are the notches.
+fn slider(ui: &mut Ui, spec: Spec, number: Number, value: f64) -> (Response, f64) {
+    let (start, mut new) = (position(number.notches, value), value);
+    let last = number.notches.len().saturating_sub(1) as f64;
+    let slider = Slider::from_get_set(0.0..=last, |set: Option<f64>| match set {
+        Some(place) if (place - start).abs() > 1e-9 => {
+            new = number.notches[(place.round() as usize).min(number.notches.len() - 1)];
+            place
+        }
+        _ => start,
+    });
+    ui.spacing_mut().slider_width = (ui.available_width() - theme::GAP).max(40.0);
+    let response = ui.add(slider.show_value(false).step_by(1.0)).accessible_name(spec.name);
+    (response, new)
+}
+
+/// Where a value lies between the notches, by place.
+fn position(notches: &[f64], value: f64) -> f64 {
+    let above = notches.partition_point(|n| *n < value);
+    match (above.checked_sub(1).and_then(|i| notches.get(i)), notches.get(above)) {
+        (Some(a), Some(b)) => above as f64 - 1.0 + (value - a) / (b - a),
+        (None, _) => 0.0,
+        (Some(_), None) => notches.len() as f64 - 1.0,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const WIDTH: Number = Number {
+        notches: &[8.0, 16.0, 32.0, 64.0],
+        whole: true,
+        zero: None,
+        get: |e| e.model.width as f64,
+        set: |e, v| e.model.width = v as usize,
+    };
+
+    #[test]
+    fn a_value_between_notches_has_both_as_neighbours_and_one_at_the_end_has_one() {
+        let names =
+            |value| neighbours(&Experiment::default(), WIDTH, value).into_iter().map(|n| n.0).collect::<Vec<_>>();
+        assert_eq!(names(20.0), ["16", "32"]);
+        assert_eq!(names(16.0), ["8", "32"]);
+        assert_eq!(names(64.0), ["32"]);
+        assert_eq!(neighbours(&Experiment::default(), WIDTH, 16.0)[1].1.model.width, 32);
+    }
+
+    #[test]
+    fn the_slider_stands_between_notches_where_the_value_does() {
+        assert_eq!([8.0, 12.0, 64.0, 100.0, 1.0].map(|v| position(WIDTH.notches, v)), [0.0, 0.5, 3.0, 3.0, 0.0]);
+    }
+
+    #[test]
+    fn a_typed_number_may_have_gaps_and_a_word_may_stand_for_zero() {
+        let off = Number { zero: Some("off"), whole: false, ..WIDTH };
+        assert_eq!(parse("12 345", WIDTH), Some(12345.0));
+        assert_eq!((parse("off", off), parse("3e-4", off), parse("x", off)), (Some(0.0), Some(3e-4), None));
+        assert_eq!(format_number(0.0, off), "off");
+        assert_eq!(format_number(3e-4, off), "3e-4");
+    }
+}

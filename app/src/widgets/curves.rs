@@ -1,0 +1,120 @@
+//! A plot of growing curves over steps or seconds. Draws at the cost of its pixels; see [`series`](super::series).
+
+use eframe::egui::{self, Color32, Id, Ui, Vec2b};
+use egui_plot::{HLine, HoverPosition, Line, LineStyle, Plot, PlotPoints, PlotUi, Points};
+
+use crate::{theme, widgets::series::Series, words};
+
+/// One curve.
+pub(crate) struct Curve<'a> {
+    /// Its name, on hover.
+    pub(crate) name: &'a str,
+    /// Its colour.
+    pub(crate) color: Color32,
+    /// Where its values lie, never falling.
+    pub(crate) xs: &'a [f64],
+    /// Its values.
+    pub(crate) series: &'a Series,
+    /// A faint curve behind a smoothed one.
+    pub(crate) faint: bool,
+    /// Mark each value: for curves with few of them.
+    pub(crate) marks: bool,
+}
+
+/// A horizontal line.
+pub(crate) struct Rule<'a> {
+    /// Its name, on hover.
+    pub(crate) name: &'a str,
+    /// Its colour.
+    pub(crate) color: Color32,
+    /// Its height.
+    pub(crate) y: f64,
+}
+
+/// How a plot reads.
+pub(crate) struct Axes {
+    /// A logarithmic vertical axis.
+    pub(crate) log: bool,
+    /// Steps, or seconds.
+    pub(crate) in_steps: bool,
+    /// The words for a value.
+    pub(crate) value: fn(f64) -> String,
+    /// A value that is always in view.
+    pub(crate) include: Option<f64>,
+}
+
+impl Axes {
+    fn up(&self, y: f64) -> Option<f64> {
+        if self.log { (y > 0.0).then(|| y.log10()) } else { Some(y) }
+    }
+
+    fn down(&self, y: f64) -> f64 {
+        if self.log { 10f64.powf(y) } else { y }
+    }
+
+    fn x(&self, x: f64) -> String {
+        if self.in_steps { format!("step {}", words::count(x.max(0.0).round() as u64)) } else { words::secs(x) }
+    }
+}
+
+/// Draws curves and rules in what space there is. Plots with the same `group` move together.
+pub(crate) fn plot(ui: &mut Ui, name: &str, group: Id, axes: &Axes, curves: &[Curve<'_>], rules: &[Rule<'_>]) {
+    let in_steps = axes.in_steps;
+    let plot = Plot::new(ui.scope_id().with(name))
+        .link_axis(group, Vec2b::new(true, false))
+        .link_cursor(group, Vec2b::new(true, false))
+        .allow_scroll(false)
+        .set_margin_fraction(egui::vec2(0.01, 0.06))
+        .grid_spacing(40.0..=220.0)
+        .show_background(false)
+        .y_axis_min_width(38.0)
+        .x_axis_formatter(move |mark, _| match mark.value {
+            x if x < 0.0 => String::new(),
+            x if !in_steps => words::secs(x),
+            x if x.fract() == 0.0 => words::count(x as u64),
+            _ => String::new(),
+        })
+        .y_axis_formatter(|mark, _| (axes.value)(axes.down(mark.value)))
+        .label_formatter(|at| match at {
+            HoverPosition::NearDataPoint { plot_name, position, .. } => {
+                Some(format!("{plot_name}\n{}\n{}", axes.x(position.x), (axes.value)(axes.down(position.y))))
+            }
+            HoverPosition::Elsewhere { .. } => None,
+        });
+    let plot = match axes.include.and_then(|y| axes.up(y)) {
+        Some(y) => plot.include_y(y),
+        None => plot,
+    };
+    let response = plot.show(ui, |plot| {
+        for curve in curves {
+            draw(plot, curve, axes);
+        }
+        for rule in rules {
+            if let Some(y) = axes.up(rule.y) {
+                let style = LineStyle::Dashed { length: 6.0 };
+                plot.hline(HLine::new(rule.name, y).color(rule.color).width(1.2).style(style));
+            }
+        }
+    });
+    let about = format!("{name} plot");
+    response.response.widget_info(|| egui::WidgetInfo::labeled(egui::Role::Figure, true, &about));
+}
+
+fn draw(plot: &mut PlotUi<'_>, curve: &Curve<'_>, axes: &Axes) {
+    let width = plot.response().rect.width().max(1.0);
+    // While the view follows the data, what is new lies outside what was seen last: take everything.
+    let (left, right) = if plot.auto_bounds().x {
+        (f64::NEG_INFINITY, f64::INFINITY)
+    } else {
+        let bounds = plot.plot_bounds();
+        (bounds.min()[0], bounds.max()[0])
+    };
+    let points = curve.series.curve(curve.xs, left, right, width as usize);
+    let points: Vec<[f64; 2]> = points.into_iter().filter_map(|[x, y]| Some([x, axes.up(y)?])).collect();
+    if curve.marks && points.len() < 60 {
+        let marks = Points::new(curve.name, PlotPoints::from(points.clone())).color(curve.color).radius(2.5);
+        plot.points(marks);
+    }
+    let (color, wide) = if curve.faint { (curve.color.gamma_multiply(0.28), 1.0) } else { (curve.color, theme::CURVE) };
+    plot.line(Line::new(curve.name, PlotPoints::from(points)).color(color).width(wide).allow_hover(!curve.faint));
+}

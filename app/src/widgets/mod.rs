@@ -1,0 +1,8 @@
+//! Parts that more than one pane draws with.
+
+pub(crate) mod chip;
+pub(crate) mod control;
+pub(crate) mod curves;
+pub(crate) mod series;
+pub(crate) mod stack;
+pub(crate) mod table;

@@ -1,0 +1,67 @@
+//! Cells and headings that the tables share.
+
+use eframe::egui::{self, Align, Button, Color32, CornerRadius, Label, Layout, Rect, RichText, Sense, Ui, vec2};
+use plimsoll_engine::Bytes;
+
+use crate::{theme, view::Sort};
+
+/// A heading that sorts: a click sorts by it, largest first, and the next turns the order round.
+pub(crate) fn heading<C: Copy + PartialEq + Default>(
+    ui: &mut Ui,
+    sort: &mut Sort<C>,
+    column: C,
+    name: &str,
+    about: &str,
+) {
+    let sorted = sort.column == column;
+    let arrow = match (sorted, sort.falling) {
+        (false, _) => "",
+        (true, true) => " ⏷",
+        (true, false) => " ⏶",
+    };
+    let palette = theme::palette(ui);
+    let color = if sorted { palette.strong() } else { palette.weak() };
+    let layout = if column == C::default() { Layout::left_to_right(Align::Center) } else { *ui.layout() };
+    ui.with_layout(layout, |ui| {
+        ui.spacing_mut().button_padding.x = 2.0;
+        let button = Button::new(RichText::new(format!("{name}{arrow}")).small().color(color)).frame(false);
+        let response = ui.add(button).accessible_name(format!("Sort by {name}"));
+        if response.on_hover_text(about).clicked() {
+            *sort = Sort { column, falling: !sorted || !sort.falling };
+        }
+    });
+}
+
+/// A name, from the left, cut where it does not fit.
+pub(crate) fn name(ui: &mut Ui, text: &str) {
+    ui.with_layout(Layout::left_to_right(Align::Center), |ui| {
+        ui.add(Label::new(text).truncate().sense(Sense::hover()));
+    });
+}
+
+/// A figure.
+pub(crate) fn text(ui: &mut Ui, text: &str) {
+    let color = if text == "0" { theme::palette(ui).weak() } else { ui.visuals().text_color() };
+    ui.add(Label::new(RichText::new(text).color(color)).extend());
+}
+
+/// An amount; nothing is a dash.
+pub(crate) fn bytes(ui: &mut Ui, bytes: Bytes) {
+    if bytes == Bytes::ZERO {
+        ui.add(Label::new(RichText::new("–").weak()).extend());
+    } else {
+        text(ui, &bytes.to_string());
+    }
+}
+
+/// A share as a short bar.
+pub(crate) fn share(ui: &mut Ui, share: f64, color: Color32) {
+    let (rect, response) = ui.allocate_exact_size(vec2(34.0, 8.0), Sense::hover());
+    let palette = theme::palette(ui);
+    ui.painter().rect_filled(rect, CornerRadius::same(2), palette.trough);
+    let filled = Rect::from_min_size(rect.min, vec2(rect.width() * share.clamp(0.0, 1.0) as f32, rect.height()));
+    ui.painter().rect_filled(filled, CornerRadius::same(2), color);
+    response.on_hover_ui(|ui: &mut egui::Ui| {
+        ui.label(format!("{} of the peak", crate::words::share(share)));
+    });
+}

@@ -1,0 +1,87 @@
+//! Numbers in words: counts, spans of time, shares. One place, so that a figure reads the same in every pane.
+
+/// `12 345` with thin gaps between thousands.
+pub(crate) fn count(n: u64) -> String {
+    let digits = n.to_string();
+    let mut text = String::with_capacity(digits.len() + digits.len() / 3);
+    for (i, digit) in digits.chars().enumerate() {
+        if i > 0 && (digits.len() - i) % 3 == 0 {
+            text.push('\u{a0}');
+        }
+        text.push(digit);
+    }
+    text
+}
+
+/// `870 µs`, `1.84 ms`, `12.4 s`, `3:07`, `1:02:09`.
+pub(crate) fn secs(secs: f64) -> String {
+    match secs {
+        s if !s.is_finite() || s < 0.0 => "…".to_owned(),
+        s if s < 1e-3 => format!("{:.0} µs", s * 1e6),
+        s if s < 1.0 => format!("{} ms", three(s * 1e3)),
+        s if s < 60.0 => format!("{} s", three(s)),
+        s => {
+            let whole = s.round() as u64;
+            match (whole / 3600, whole / 60 % 60, whole % 60) {
+                (0, m, s) => format!("{m}:{s:02}"),
+                (h, m, s) => format!("{h}:{m:02}:{s:02}"),
+            }
+        }
+    }
+}
+
+/// A number with about three figures.
+pub(crate) fn three(value: f64) -> String {
+    match value.abs() {
+        v if v >= 99.95 => format!("{value:.0}"),
+        v if v >= 9.995 => format!("{value:.1}"),
+        v if v >= 0.1 || v == 0.0 => format!("{value:.2}"),
+        v if v >= 0.001 => format!("{value:.4}"),
+        _ => format!("{value:.1e}"),
+    }
+}
+
+/// `97.2%`.
+pub(crate) fn share(share: f64) -> String {
+    format!("{:.1}%", share * 100.0)
+}
+
+/// The change of time that a ratio is: `+9% time`, `-31% time`, `same time`.
+pub(crate) fn time_ratio(ratio: f64) -> String {
+    let percent = ((ratio - 1.0) * 100.0).round();
+    if !percent.is_finite() {
+        "time unknown".to_owned()
+    } else if percent == 0.0 {
+        "same time".to_owned()
+    } else if percent >= 200.0 {
+        format!("{}x the time", three(ratio))
+    } else {
+        format!("{percent:+.0}% time")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn figures_read_as_people_write_them() {
+        assert_eq!(count(7), "7");
+        assert_eq!(count(1_234_567), "1\u{a0}234\u{a0}567");
+        assert_eq!(
+            [secs(0.00087), secs(0.00184), secs(12.44), secs(187.0), secs(3729.4)],
+            ["870 µs", "1.84 ms", "12.4 s", "3:07", "1:02:09"]
+        );
+        assert_eq!(secs(f64::NAN), "…");
+        assert_eq!([three(0.0), three(0.002), three(2e-5), three(123.4)], ["0.00", "0.0020", "2.0e-5", "123"]);
+        assert_eq!(share(0.9722), "97.2%");
+    }
+
+    #[test]
+    fn ratios_of_time_read_as_changes() {
+        assert_eq!(
+            [1.09, 0.69, 1.001, 4.0, f64::NAN].map(time_ratio),
+            ["+9% time", "-31% time", "same time", "4.00x the time", "time unknown"]
+        );
+    }
+}
