@@ -43,7 +43,8 @@ pub struct HostBatch {
 #[derive(Debug)]
 pub struct Batch {
     batch: HostBatch,
-    home: Sender<HostBatch>,
+    /// `None` only while it is dropped. Its owners are the loader and the batches that are lent.
+    home: Option<Arc<Sender<HostBatch>>>,
 }
 
 impl Deref for Batch {
@@ -57,8 +58,12 @@ impl Deref for Batch {
 impl Drop for Batch {
     fn drop(&mut self) {
         let batch = std::mem::take(&mut self.batch);
-        // When the thread has ended, nobody takes the buffers and they go with the channel.
-        uncounted(|| drop(self.home.send(batch)));
+        uncounted(|| {
+            if let Some(home) = self.home.take() {
+                // When the thread has ended, nobody takes the buffers and they go with the channel.
+                drop(home.send(batch));
+            }
+        });
     }
 }
 
@@ -66,9 +71,11 @@ impl MicroBatch for Batch {
     fn samples(&self) -> usize {
         self.len
     }
+
     fn images(&self) -> &[f32] {
         &self.images
     }
+
     fn labels(&self) -> &[u32] {
         &self.labels
     }
@@ -87,7 +94,7 @@ struct Queue {
     /// Its end is the sign to stop; nothing is ever sent.
     stop: Option<Sender<Infallible>>,
     ready: Receiver<Result<HostBatch>>,
-    spare: Sender<HostBatch>,
+    spare: Arc<Sender<HostBatch>>,
     thread: Option<JoinHandle<()>>,
 }
 
@@ -154,18 +161,20 @@ impl Loader {
         })
     }
 
-    /// Waits for the next batch; `None` after the last. Batches that are held keep their buffers
-    /// from the loader: with all of them held, this waits for ever.
+    /// Waits for the next batch; `None` after the last.
     ///
     /// # Errors
-    /// The loader failed; it then fails for good.
+    /// The loader failed; it then fails for good. Or the caller holds every batch there is, and would wait for ever.
     pub fn recv(&mut self) -> Result<Option<Batch>> {
         if let Some(error) = &self.failed {
             return Err(error.clone());
         }
         let Some(queue) = &self.queue else { return Ok(None) };
+        if Arc::strong_count(&queue.spare) > BUFFERS {
+            return Err(Error::Device(format!("the loader lends {BUFFERS} batches at most: hand one back first")));
+        }
         match uncounted(|| queue.ready.recv()) {
-            Ok(Ok(batch)) => Ok(Some(Batch { batch, home: queue.spare.clone() })),
+            Ok(Ok(batch)) => Ok(Some(Batch { batch, home: Some(Arc::clone(&queue.spare)) })),
             Ok(Err(error)) => {
                 self.failed = Some(error.clone());
                 Err(error)
@@ -187,7 +196,10 @@ impl Loader {
             .name("loader".to_owned())
             .spawn(move || work(fill, &stopped, &spares, &fills))
             .map_err(|error| Error::Device(format!("the system gives no thread for loading data: {error}")))?;
-        Ok(Self { queue: Some(Queue { stop: Some(stop), ready, spare, thread: Some(thread) }), failed: None })
+        Ok(Self {
+            queue: Some(Queue { stop: Some(stop), ready, spare: Arc::new(spare), thread: Some(thread) }),
+            failed: None,
+        })
     }
 }
 

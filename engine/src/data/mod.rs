@@ -112,7 +112,7 @@ mod tests {
         let shapes = Data { kind: DataKind::Shapes, ..Data::default() };
         assert_eq!(key(Data { classes: 1, ..shapes.clone() }), "data.classes");
         assert_eq!(key(Data { classes: 11, ..shapes.clone() }), "data.classes");
-        assert_eq!(key(Data { samples: 9, ..shapes.clone() }), "data.samples");
+        assert_eq!(key(Data { samples: 1, ..shapes.clone() }), "data.samples");
         assert_eq!(key(Data { samples: MAX_SAMPLES + 1, ..shapes }), "data.samples");
         assert_eq!(key(Data { kind: DataKind::Idx, ..Data::default() }), "data.path");
         assert_eq!(key(Data { kind: DataKind::Cifar10, path: Some("".into()), ..Data::default() }), "data.path");

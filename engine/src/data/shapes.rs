@@ -34,9 +34,9 @@ pub(super) fn facts(data: &Data) -> Result<Facts> {
         let message = format!("{} classes of shapes cannot be", data.classes);
         return Err(Problem::new("data.classes", message, format!("use 2 to {most}")).into());
     }
-    if !(10..=MAX_SAMPLES).contains(&data.samples) {
+    if !(2..=MAX_SAMPLES).contains(&data.samples) {
         let message = format!("{} samples cannot be generated", data.samples);
-        return Err(Problem::new("data.samples", message, format!("use 10 to {MAX_SAMPLES}")).into());
+        return Err(Problem::new("data.samples", message, format!("use 2 to {MAX_SAMPLES}")).into());
     }
     let (train, test) = divide(data.samples, data.test_fraction)?;
     Ok(Facts { height: SIDE, width: SIDE, channels: CHANNELS, classes: data.classes, train, test })

@@ -13,14 +13,14 @@ use crate::{
     experiment::{Checkpointing, DataKind, Experiment, ModelKind, OptimizerKind, VERSION},
 };
 
+pub use crate::data::MAX_SAMPLES;
+
 /// The most units of a layer, or filters of a block.
 pub const MAX_WIDTH: usize = 1 << 16;
 /// The most layers or blocks.
 pub const MAX_DEPTH: usize = 1000;
 /// The most samples of one forward pass, and the most passes before an update.
 pub const MAX_BATCH: usize = 1 << 20;
-/// The most samples that are generated.
-pub const MAX_SAMPLES: usize = 1_000_000;
 /// The most steps of a run.
 pub const MAX_STEPS: u64 = 1_000_000_000;
 /// The largest budget.

@@ -152,6 +152,17 @@ fn a_fault_in_the_thread_reaches_the_consumer_after_what_was_ready() {
 }
 
 #[test]
+fn holding_every_batch_is_an_error_and_outliving_the_loader_is_none() {
+    let mut loader = Loader::train(digits(), 1, 64, 1, 0).expect("fits");
+    let mut held: Vec<Batch> = (0..BUFFERS).map(|_| loader.recv().expect("no fault").expect("no end")).collect();
+    assert!(loader.recv().expect_err("nothing left to lend").to_string().contains("hand one back first"));
+    held.pop();
+    held.push(loader.recv().expect("one came back").expect("no end"));
+    drop(loader);
+    assert!(held.iter().all(|batch| batch.len == 64));
+}
+
+#[test]
 fn nothing_of_the_loader_is_counted_on_the_consumers_thread() {
     let data = Data { kind: DataKind::Shapes, samples: 200, ..Data::default() };
     let meter = Meter::new();
@@ -163,8 +174,10 @@ fn nothing_of_the_loader_is_counted_on_the_consumers_thread() {
     for _ in 0..30 {
         drop(loader.recv().expect("no fault").expect("no end"));
     }
+    let last = loader.recv().expect("no fault").expect("no end");
     let running = meter.peak().live;
     drop(loader);
+    drop(last);
     let stopped = meter.now().live;
     drop(set);
     meter_this_thread(None);
