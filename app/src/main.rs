@@ -1,6 +1,7 @@
 //! Plimsoll: tune neural-network training inside a memory budget.
 
 mod app;
+mod cli;
 mod command;
 mod dispatch;
 mod files;
@@ -18,6 +19,6 @@ mod widgets;
 mod window;
 mod words;
 
-fn main() -> anyhow::Result<()> {
-    window::run(std::env::args_os().nth(1).map(Into::into))
+fn main() -> std::process::ExitCode {
+    cli::main()
 }

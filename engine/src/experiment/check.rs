@@ -8,7 +8,7 @@ use std::fmt::Display;
 
 use crate::{
     bytes::Bytes,
-    data::Facts,
+    data::{Facts, MAX_SAMPLES},
     error::Problem,
     experiment::{Checkpointing, DataKind, Experiment, ModelKind, OptimizerKind, VERSION},
 };
@@ -158,14 +158,14 @@ impl List {
             }
             DataKind::Shapes => {
                 self.within("data.classes", data.classes, 2, 10, "a number of classes");
-                self.within("data.samples", data.samples, 2, MAX_SAMPLES, "a number of samples");
+                self.within("data.samples", data.samples, 10, MAX_SAMPLES, "a number of samples");
             }
             DataKind::Digits => {}
         }
         if !(data.test_fraction > 0.0 && data.test_fraction < 1.0) {
             let mend = "write a number between 0 and 1, such as 0.2";
             self.add("data.test_fraction", format!("{} is not a share", data.test_fraction), mend);
-        } else if data.kind == DataKind::Shapes && data.samples >= 2 {
+        } else if data.kind == DataKind::Shapes && data.samples >= 10 {
             let test = data.samples as f64 * data.test_fraction;
             let train = data.samples as f64 - test;
             if test < 1.0 || train < 1.0 {

@@ -1,0 +1,79 @@
+//! The choice that most commands take: a preset, and what is changed in it.
+
+use clap::Args;
+use plimsoll_engine::{
+    Bytes, Experiment, data,
+    error::Problem,
+    experiment::{check::check, preset, shipped},
+};
+
+use crate::cli::Misuse;
+
+/// A preset and changes to it.
+#[derive(Debug, Args)]
+pub(super) struct Choice {
+    /// A preset file, or the name of a shipped preset
+    preset: String,
+    #[command(flatten)]
+    changes: Changes,
+}
+
+/// Changes to a preset.
+#[derive(Debug, Args)]
+struct Changes {
+    /// Where it runs: cpu
+    #[arg(long, value_name = "D")]
+    device: Option<String>,
+    /// The most memory it may take, such as 512MiB or 8GiB
+    #[arg(long, value_name = "SIZE")]
+    budget: Option<Bytes>,
+    /// Change a key of the preset, such as batch.micro=32; may be given more than once
+    #[arg(long = "set", value_name = "KEY=VALUE")]
+    set: Vec<String>,
+}
+
+impl Choice {
+    /// The preset's name or path, as it was given.
+    pub(super) fn name(&self) -> &str {
+        &self.preset
+    }
+
+    /// The experiment: the preset, then `--set` in order, then `--device` and `--budget`. `change` comes last.
+    pub(super) fn experiment(&self, change: impl FnOnce(&mut Experiment)) -> anyhow::Result<Experiment> {
+        let mut experiment = shipped::open(&self.preset)?;
+        let Changes { device, budget, set } = &self.changes;
+        for assignment in set {
+            preset::set(&mut experiment, assignment)
+                .map_err(|problem| Misuse(format!("--set {assignment}: {problem}")))?;
+        }
+        if let Some(device) = device {
+            experiment.device.clone_from(device);
+        }
+        if let Some(budget) = budget {
+            experiment.budget = *budget;
+        }
+        change(&mut experiment);
+        let mut problems = check(&experiment, None);
+        if problems.is_empty() {
+            let facts = data::facts(&experiment.data, &experiment.run)?;
+            problems = check(&experiment, Some(&facts));
+        }
+        if problems.is_empty() {
+            return Ok(experiment);
+        }
+        let lines: Vec<String> = problems.iter().map(|p| format!("{}: {p}", self.source(p))).collect();
+        anyhow::bail!(lines.join("\n"))
+    }
+
+    /// Where the value of a problem's key came from.
+    fn source(&self, problem: &Problem) -> String {
+        let Changes { device, budget, set } = &self.changes;
+        let sets = |assignment: &&String| assignment.split('=').next().is_some_and(|key| key.trim() == problem.key);
+        match (problem.key.as_str(), set.iter().rfind(sets)) {
+            ("budget", _) if budget.is_some() => "--budget".to_owned(),
+            ("device", _) if device.is_some() => "--device".to_owned(),
+            (_, Some(assignment)) => format!("--set {assignment}"),
+            (_, None) => self.preset.clone(),
+        }
+    }
+}

@@ -1,0 +1,142 @@
+//! The command line: for scripts, remote machines and tests.
+//!
+//! Owns the commands and what they promise to scripts: JSON goes to stdout, one object or one object a line; errors go
+//! to stderr. Exit status 0 is success, 1 an error, 2 misuse of the command line. A reader that closes stdout ends the
+//! program quietly.
+
+mod bench;
+mod choice;
+mod devices;
+mod fit;
+mod out;
+mod plan;
+mod run;
+mod table;
+mod train;
+mod verify;
+
+use std::{
+    io::{self, Write},
+    path::{Path, PathBuf},
+    process::ExitCode,
+};
+
+use clap::{CommandFactory, Parser, Subcommand};
+use plimsoll_engine::experiment::shipped;
+
+/// Tune neural-network training inside a memory budget. Without a command, the window opens.
+#[derive(Debug, Parser)]
+#[command(version, args_conflicts_with_subcommands = true, max_term_width = 110, after_help = EXAMPLES)]
+struct Cli {
+    #[command(subcommand)]
+    command: Option<Command>,
+    /// A preset to open in the window: a file, or the name of a shipped one
+    preset: Option<PathBuf>,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  plimsoll                                  open the window
+  plimsoll my-preset.toml                   open the window on a preset
+  plimsoll plan cnn-digits                  say what a run will take
+  plimsoll train cnn-digits --budget 8MiB   train inside 8 MiB
+
+A PRESET is a file or the name of a shipped preset; `plimsoll presets` lists those.";
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    Plan(plan::Plan),
+    Train(train::Train),
+    Fit(fit::Fit),
+    Verify(verify::Verify),
+    Bench(bench::Bench),
+    Devices(devices::Devices),
+    /// List the presets that ship with the program
+    Presets,
+    /// Open the window
+    Open {
+        /// A preset to open: a file, or the name of a shipped one
+        preset: Option<PathBuf>,
+    },
+}
+
+/// The command line was used wrongly: exit status 2.
+#[derive(Debug)]
+struct Misuse(String);
+
+impl std::fmt::Display for Misuse {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for Misuse {}
+
+/// Runs the program.
+pub(crate) fn main() -> ExitCode {
+    let cli = Cli::try_parse().unwrap_or_else(|error| error.exit());
+    match dispatch(cli) {
+        Ok(code) => code,
+        Err(error) if is_closed_pipe(&error) => ExitCode::SUCCESS,
+        Err(error) => {
+            // When stderr is closed there is nobody left to tell.
+            let _ = writeln!(io::stderr(), "error: {error:#}");
+            if error.is::<Misuse>() { ExitCode::from(2) } else { ExitCode::FAILURE }
+        }
+    }
+}
+
+fn dispatch(cli: Cli) -> anyhow::Result<ExitCode> {
+    match cli.command {
+        Some(Command::Plan(plan)) => plan.run(),
+        Some(Command::Train(train)) => train.run(),
+        Some(Command::Fit(fit)) => fit.run(),
+        Some(Command::Verify(verify)) => verify.run(),
+        Some(Command::Bench(bench)) => bench.run(),
+        Some(Command::Devices(devices)) => devices.run(),
+        Some(Command::Presets) => presets(),
+        Some(Command::Open { preset }) => window(preset),
+        None => window(cli.preset),
+    }
+}
+
+fn window(preset: Option<PathBuf>) -> anyhow::Result<ExitCode> {
+    if let Some(preset) = &preset {
+        can_be_opened(preset)?;
+    }
+    crate::window::run(preset)?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Refuses what is neither a file nor a shipped preset before a window appears: it may be a mistyped command.
+fn can_be_opened(preset: &Path) -> anyhow::Result<()> {
+    let name = preset.to_string_lossy();
+    if preset.exists() || shipped::find(&name).is_some() || preset.components().count() > 1 {
+        return Ok(());
+    }
+    let commands: Vec<String> = Cli::command().get_subcommands().map(|c| c.get_name().to_owned()).collect();
+    let message = format!(
+        "`{name}` is no command, no preset file and no shipped preset; the commands are {}",
+        commands.join(", ")
+    );
+    Err(Misuse(message).into())
+}
+
+fn presets() -> anyhow::Result<ExitCode> {
+    let mut table = table::Table::new(["name", "title"]);
+    for (name, _) in shipped::shipped() {
+        let title = shipped::find(name).and_then(Result::ok).map(|experiment| experiment.title);
+        table.row([(*name).to_owned(), title.unwrap_or_default()]);
+    }
+    out::text(&table.to_string())?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn is_closed_pipe(error: &anyhow::Error) -> bool {
+    error.chain().any(|cause| {
+        cause.downcast_ref::<io::Error>().is_some_and(|error| error.kind() == io::ErrorKind::BrokenPipe)
+            || cause
+                .downcast_ref::<serde_json::Error>()
+                .is_some_and(|error| error.io_error_kind() == Some(io::ErrorKind::BrokenPipe))
+    })
+}

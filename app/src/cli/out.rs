@@ -1,0 +1,29 @@
+//! What goes to stdout.
+
+use std::io::{self, Write};
+
+use serde::Serialize;
+
+/// Writes one JSON object on a line of its own, at once.
+pub(super) fn json(value: &impl Serialize) -> anyhow::Result<()> {
+    let mut line = serde_json::to_vec(value)?;
+    line.push(b'\n');
+    write(&line)
+}
+
+/// Writes text as it is.
+pub(super) fn text(text: &str) -> anyhow::Result<()> {
+    write(text.as_bytes())
+}
+
+/// Writes a line.
+pub(super) fn line(line: impl AsRef<str>) -> anyhow::Result<()> {
+    text(&format!("{}\n", line.as_ref()))
+}
+
+fn write(bytes: &[u8]) -> anyhow::Result<()> {
+    let mut stdout = io::stdout().lock();
+    stdout.write_all(bytes)?;
+    stdout.flush()?;
+    Ok(())
+}

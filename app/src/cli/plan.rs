@@ -1,0 +1,156 @@
+//! `plimsoll plan`: what a run will take, without running it.
+
+use std::process::ExitCode;
+
+use clap::Args;
+use plimsoll_engine::{
+    memory::{Alive, Categories, Category, Phase, Timeline},
+    plan::{self, Advice, LayerRow, Pass, Peak},
+};
+use serde::Serialize;
+
+use crate::cli::{choice::Choice, out, table::Table};
+
+/// Say what memory a run will take, where and when, without running it
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  plimsoll plan cnn-digits
+  plimsoll plan cnn-shapes --budget 32MiB --set batch.micro=128 --set precision=bf16-mixed
+  plimsoll plan my-preset.toml --json | jq .peak.live_bytes")]
+pub(super) struct Plan {
+    #[command(flatten)]
+    choice: Choice,
+    /// Write one JSON object
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Serialize)]
+struct Json<'a> {
+    preset: &'a str,
+    fits: bool,
+    budget_bytes: u64,
+    peak: Peak,
+    peak_pass: Pass,
+    categories_at_peak: Categories,
+    alive_at_peak: &'a [Alive],
+    /// Of the pass that reaches the peak.
+    timeline: Vec<Moment<'a>>,
+    layers: &'a [LayerRow],
+    parameters: u64,
+    total_steps: u64,
+    steps_per_epoch: u64,
+    step_secs: f64,
+    plan_secs: f64,
+}
+
+#[derive(Serialize)]
+struct Moment<'a> {
+    op: &'static str,
+    layer: &'a str,
+    phase: Phase,
+    live_bytes: u64,
+}
+
+fn moments(timeline: &Timeline) -> Vec<Moment<'_>> {
+    let moment = |point: &plimsoll_engine::memory::Point| (point.op, point.layer, point.phase, point.live.0);
+    timeline
+        .points
+        .iter()
+        .map(moment)
+        .map(|(op, layer, phase, live_bytes)| Moment { op, layer: timeline.layer(layer), phase, live_bytes })
+        .collect()
+}
+
+impl Plan {
+    pub(super) fn run(&self) -> anyhow::Result<ExitCode> {
+        let experiment = self.choice.experiment(|_| {})?;
+        let plan = plan::predict(&experiment)?;
+        if self.json {
+            out::json(&Json {
+                preset: self.choice.name(),
+                fits: plan.fits(),
+                budget_bytes: plan.budget.0,
+                peak: plan.peak,
+                peak_pass: plan.peak_pass,
+                categories_at_peak: plan.categories_at_peak,
+                alive_at_peak: &plan.alive_at_peak,
+                timeline: moments(plan.timeline(plan.peak_pass)),
+                layers: &plan.layers,
+                parameters: plan.parameters,
+                total_steps: plan.total_steps,
+                steps_per_epoch: plan.steps_per_epoch,
+                step_secs: plan.step_secs,
+                plan_secs: plan.plan_secs,
+            })?;
+        } else {
+            out::text(&describe(&plan)?)?;
+        }
+        Ok(ExitCode::SUCCESS)
+    }
+}
+
+/// The plan in words and tables.
+fn describe(plan: &plan::Plan) -> anyhow::Result<String> {
+    let peak = plan.peak;
+    let mut text = format!("{}\n", plan.experiment.title);
+    text.push_str(&match plan.headroom() {
+        Some(headroom) => {
+            format!("It fits: {} at the peak, {headroom} below the line at {}.\n", peak.live, plan.budget)
+        }
+        None => format!(
+            "It does not fit: {} at the peak, {} over the line at {}.\n",
+            peak.live,
+            peak.live - plan.budget,
+            plan.budget
+        ),
+    });
+    text.push_str(&format!(
+        "Live {}, reserved {}, process {}. {} parameters, {} steps of about {:.1} ms.\n\n",
+        peak.live,
+        peak.reserved,
+        peak.process,
+        plan.parameters,
+        plan.total_steps,
+        plan.step_secs * 1e3
+    ));
+    let mut categories = Table::new(["at the peak", "memory", "share"]);
+    let live = peak.live.0.max(1) as f64;
+    for (category, bytes) in plan.categories_at_peak.iter().filter(|(_, bytes)| bytes.0 > 0) {
+        let share = match category {
+            Category::Slack => String::new(),
+            _ => format!("{:.0}%", bytes.0 as f64 / live * 100.0),
+        };
+        categories.row([category.name().to_owned(), bytes.to_string(), share]);
+    }
+    text.push_str(&format!("{categories}\n"));
+    let mut alive = Table::new(["largest alive then", "layer", "category", "memory"]).words(3);
+    for block in plan.alive_at_peak.iter().take(8) {
+        let bytes = plimsoll_engine::Bytes(block.bytes).to_string();
+        alive.row([block.name.to_owned(), block.layer.clone(), block.category.name().to_owned(), bytes]);
+    }
+    text.push_str(&alive.to_string());
+    if !plan.fits() {
+        text.push_str(&changes(&plan::advise(plan, 3)?));
+    }
+    Ok(text)
+}
+
+/// The nearest changes that fit, a line each.
+pub(super) fn changes(advice: &[Advice]) -> String {
+    if advice.is_empty() {
+        return "\nNo change of micro-batch, precision or checkpointing fits; a smaller model or a higher line would.\n"
+            .to_owned();
+    }
+    let mut text = "\nWhat would fit:\n".to_owned();
+    for Advice { change, peak, time_ratio, .. } in advice {
+        text.push_str(&format!("  {change}: {peak} at the peak, {} time\n", percent(*time_ratio)));
+    }
+    text
+}
+
+/// A ratio as a change: 1.1 is `+10%`.
+pub(super) fn percent(ratio: f64) -> String {
+    format!("{:+.0}%", (ratio - 1.0) * 100.0)
+}

@@ -1,0 +1,76 @@
+//! One run through the trainer, watched to its end.
+
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering::Relaxed},
+    },
+    time::Duration,
+};
+
+use anyhow::Context;
+use crossbeam_channel::RecvTimeoutError;
+use plimsoll_engine::{
+    Experiment,
+    plan::Plan,
+    train::{Command, Event, Outcome, Start, StepRecord, Summary, Trainer},
+};
+
+/// How often a request to stop is looked for.
+const GLANCE: Duration = Duration::from_millis(100);
+
+/// Starts a run and hands every event to `watch` until the run has ended. Stops it when `stop` becomes true, or when
+/// `watch` fails; its error is then the answer.
+pub(super) fn run(
+    trainer: &Trainer,
+    start: Start,
+    stop: &AtomicBool,
+    mut watch: impl FnMut(&Event) -> anyhow::Result<()>,
+) -> anyhow::Result<(Outcome, Summary)> {
+    trainer.send(Command::Start(Box::new(start)));
+    let mut told = false;
+    loop {
+        if stop.load(Relaxed) && !told {
+            trainer.send(Command::Stop);
+            told = true;
+        }
+        let event = match trainer.events().recv_timeout(GLANCE) {
+            Ok(event) => event,
+            Err(RecvTimeoutError::Timeout) => continue,
+            Err(RecvTimeoutError::Disconnected) => anyhow::bail!("the trainer thread is gone"),
+        };
+        watch(&event)?;
+        if let Event::Ended { outcome, summary, .. } = event {
+            return Ok((outcome, summary));
+        }
+    }
+}
+
+/// What a run came to, kept whole.
+pub(super) struct Record {
+    pub(super) plan: Arc<Plan>,
+    pub(super) steps: Vec<StepRecord>,
+    pub(super) summary: Summary,
+}
+
+/// Runs `experiment` to its end, quietly.
+pub(super) fn record(trainer: &Trainer, name: &str, experiment: Experiment) -> anyhow::Result<Record> {
+    let (mut plan, mut steps) = (None, Vec::new());
+    let start = Start { experiment, anyway: false, paused: false };
+    let (outcome, summary) = run(trainer, start, &AtomicBool::new(false), |event| {
+        match event {
+            Event::Started { plan: started, .. } => plan = Some(Arc::clone(started)),
+            Event::Step(step) => steps.push(*step),
+            _ => {}
+        }
+        Ok(())
+    })?;
+    match outcome {
+        Outcome::Finished => {}
+        Outcome::Stopped => anyhow::bail!("{name}: stopped"),
+        Outcome::OverBudget(refusal) => anyhow::bail!("{name}: {}", refusal.error),
+        Outcome::Failed(error) => return Err(error).with_context(|| name.to_owned()),
+    }
+    let plan = plan.with_context(|| format!("{name}: the run never began"))?;
+    Ok(Record { plan, steps, summary })
+}

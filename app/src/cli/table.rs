@@ -1,0 +1,60 @@
+//! Plain tables: the first column to the left, the others to the right.
+
+use std::fmt;
+
+/// Rows under a heading.
+#[derive(Debug)]
+pub(super) struct Table<const N: usize> {
+    rows: Vec<[String; N]>,
+    left: usize,
+}
+
+impl<const N: usize> Table<N> {
+    /// A table with these headings.
+    pub(super) fn new(heading: [&str; N]) -> Self {
+        Self { rows: vec![heading.map(str::to_owned)], left: 1 }
+    }
+
+    /// The first `columns` columns hold words, and stand to the left.
+    pub(super) fn words(mut self, columns: usize) -> Self {
+        self.left = columns;
+        self
+    }
+
+    /// Adds a row.
+    pub(super) fn row(&mut self, row: [String; N]) {
+        self.rows.push(row);
+    }
+}
+
+impl<const N: usize> fmt::Display for Table<N> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut widths = [0; N];
+        for row in &self.rows {
+            for (width, cell) in widths.iter_mut().zip(row) {
+                *width = (*width).max(cell.chars().count());
+            }
+        }
+        // Two columns are a list: a name and what it is.
+        let left = if N == 2 && self.left == 1 { 2 } else { self.left };
+        for row in &self.rows {
+            let cells = row.iter().zip(widths).enumerate().map(|(column, (cell, width))| {
+                if column < left { format!("{cell:<width$}") } else { format!("{cell:>width$}") }
+            });
+            writeln!(f, "{}", cells.collect::<Vec<_>>().join("  ").trim_end())?;
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn columns_line_up() {
+        let mut table = Table::new(["name", "ms", "bytes"]);
+        table.row(["a".to_owned(), "10.5".to_owned(), "7".to_owned()]);
+        assert_eq!(table.to_string(), "name    ms  bytes\na     10.5      7\n");
+    }
+}

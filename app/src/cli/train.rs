@@ -1,0 +1,258 @@
+//! `plimsoll train`: a run inside its budget, reported as it goes.
+
+use std::{
+    io::{self, IsTerminal, Write},
+    process::ExitCode,
+    sync::{Arc, atomic::AtomicBool},
+};
+
+use clap::Args;
+use plimsoll_engine::{
+    plan::{Peak, Plan},
+    train::{Event, Outcome, Refusal, Start, StepRecord, Summary, Trainer},
+};
+use serde_json::{Value, json};
+
+use crate::cli::{choice::Choice, out, plan::changes, run, table::Table};
+
+/// Train inside the budget
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  plimsoll train mlp-digits
+  plimsoll train cnn-shapes --steps 100 --set optimizer.learning_rate=0.002
+  plimsoll train cnn-digits --json | jq -c 'select(.event == \"evaluated\")'
+
+A run that would cross its line is refused before anything is allocated (exit status 1). Ctrl-C ends a run after its
+present step (exit status 130); a second Ctrl-C ends the program.")]
+pub(super) struct Train {
+    #[command(flatten)]
+    choice: Choice,
+    /// Optimizer steps, in place of the preset's steps or epochs
+    #[arg(long, value_name = "N")]
+    steps: Option<u64>,
+    /// Train although it will not fit: the run stops at the line
+    #[arg(long)]
+    anyway: bool,
+    /// Write a JSON object a line, one for each event
+    #[arg(long)]
+    json: bool,
+}
+
+/// Exit status of a program that was ended by an interrupt.
+const INTERRUPTED: u8 = 130;
+
+impl Train {
+    pub(super) fn run(&self) -> anyhow::Result<ExitCode> {
+        let experiment = self.choice.experiment(|e| {
+            if self.steps.is_some() {
+                (e.run.steps, e.run.epochs) = (self.steps, None);
+            }
+        })?;
+        let stop = Arc::new(AtomicBool::new(false));
+        // The first interrupt asks the run to stop; a second one ends the program at once.
+        signal_hook::flag::register_conditional_shutdown(
+            signal_hook::consts::SIGINT,
+            INTERRUPTED.into(),
+            stop.clone(),
+        )?;
+        signal_hook::flag::register(signal_hook::consts::SIGINT, stop.clone())?;
+
+        let trainer = Trainer::new(|| {});
+        let start = Start { experiment, anyway: self.anyway, paused: false };
+        let mut report =
+            Report { json: self.json, shows_progress: io::stderr().is_terminal(), plan: None, tested: None };
+        let (outcome, summary) = run::run(&trainer, start, &stop, |event| report.event(event))?;
+        report.clear_progress();
+        self.end(outcome, &summary)
+    }
+
+    fn end(&self, outcome: Outcome, summary: &Summary) -> anyhow::Result<ExitCode> {
+        match outcome {
+            Outcome::Finished | Outcome::Stopped if !self.json => out::text(&result(summary))?,
+            _ => {}
+        }
+        match outcome {
+            Outcome::Finished => Ok(ExitCode::SUCCESS),
+            Outcome::Stopped => Ok(ExitCode::from(INTERRUPTED)),
+            Outcome::OverBudget(refusal) => anyhow::bail!(refused(&refusal)),
+            Outcome::Failed(error) => Err(error.into()),
+        }
+    }
+}
+
+fn refused(refusal: &Refusal) -> String {
+    format!("{}\n{}", refusal.error, changes(&refusal.advice).trim_matches('\n'))
+}
+
+/// The run as it is told: lines of JSON, or lines for people.
+struct Report {
+    json: bool,
+    shows_progress: bool,
+    plan: Option<Arc<Plan>>,
+    /// Accuracy of the last evaluation.
+    tested: Option<f64>,
+}
+
+impl Report {
+    fn event(&mut self, event: &Event) -> anyhow::Result<()> {
+        match event {
+            Event::Started { plan, .. } => self.plan = Some(Arc::clone(plan)),
+            Event::Evaluated { accuracy, .. } => self.tested = Some(*accuracy),
+            _ => {}
+        }
+        if self.json { out::json(&as_json(event)) } else { self.show(event) }
+    }
+
+    fn show(&mut self, event: &Event) -> anyhow::Result<()> {
+        match event {
+            Event::Started { plan, .. } => out::line(format!(
+                "{}: {} parameters, {} steps, {} predicted at the peak, the line at {}",
+                plan.experiment.title, plan.parameters, plan.total_steps, plan.peak.live, plan.budget
+            )),
+            Event::Step(step) => {
+                self.progress(step);
+                Ok(())
+            }
+            Event::Evaluated { step, at_secs, loss, accuracy } => {
+                self.clear_progress();
+                out::line(format!(
+                    "step {step:>6}  {at_secs:>7.1} s  test loss {loss:.4}  test accuracy {:.2}%",
+                    accuracy * 100.0
+                ))
+            }
+            Event::Warning(text) => {
+                self.clear_progress();
+                // When stderr is closed there is nobody left to warn.
+                let _ = writeln!(io::stderr(), "warning: {text}");
+                Ok(())
+            }
+            Event::Paused(_) | Event::Ended { .. } => Ok(()),
+        }
+    }
+
+    fn progress(&self, step: &StepRecord) {
+        let Some(plan) = self.plan.as_ref().filter(|_| self.shows_progress) else { return };
+        let left = plan.total_steps.saturating_sub(step.step) as f64 * step.at_secs / step.step.max(1) as f64;
+        let tested = self.tested.map(|share| format!("  test {:.2}%", share * 100.0)).unwrap_or_default();
+        let _ = write!(
+            io::stderr(),
+            "\r\x1b[Kstep {}/{}  loss {:.4}{tested}  {} live of {} predicted  {left:.0} s left",
+            step.step,
+            plan.total_steps,
+            step.loss,
+            step.live,
+            plan.peak.live
+        );
+    }
+
+    fn clear_progress(&self) {
+        if self.shows_progress && !self.json {
+            let _ = write!(io::stderr(), "\r\x1b[K");
+        }
+    }
+}
+
+/// What the run came to, for people.
+fn result(summary: &Summary) -> String {
+    let percent = |share: Option<f64>| share.map_or("-".to_owned(), |share| format!("{:.2}%", share * 100.0));
+    let mut table = Table::new(["peak", "predicted", "measured", "difference"]);
+    let Summary { predicted, measured, .. } = summary;
+    for (name, predicted, measured) in [
+        ("live", predicted.live, measured.live),
+        ("reserved", predicted.reserved, measured.reserved),
+        ("process", predicted.process, measured.process),
+    ] {
+        table.row([name.to_owned(), predicted.to_string(), measured.to_string(), predicted.difference(measured)]);
+    }
+    let skipped = match summary.skipped_steps {
+        0 => String::new(),
+        n => format!(", {n} skipped by loss scaling"),
+    };
+    format!(
+        "{} steps in {:.1} s{skipped}; test accuracy {} (best {})\n\n{table}",
+        summary.steps,
+        summary.secs,
+        percent(summary.test_accuracy),
+        percent(summary.best_test_accuracy)
+    )
+}
+
+fn with_peak(mut object: Value, peak: &Peak) -> Value {
+    for (key, bytes) in [("live_bytes", peak.live), ("reserved_bytes", peak.reserved), ("process_bytes", peak.process)]
+    {
+        object[key] = bytes.0.into();
+    }
+    object
+}
+
+/// The event as one JSON object. Numbers that are not finite become null.
+fn as_json(event: &Event) -> Value {
+    match event {
+        Event::Started { plan, .. } => json!({
+            "event": "started",
+            "title": plan.experiment.title,
+            "budget_bytes": plan.budget.0,
+            "fits": plan.fits(),
+            "parameters": plan.parameters,
+            "total_steps": plan.total_steps,
+            "steps_per_epoch": plan.steps_per_epoch,
+            "predicted": plan.peak,
+        }),
+        Event::Step(step) => {
+            let memory = Peak { live: step.live, reserved: step.reserved, process: step.process };
+            let object = json!({
+                "event": "step",
+                "step": step.step,
+                "loss": step.loss,
+                "accuracy": step.accuracy,
+                "learning_rate": step.learning_rate,
+                "gradient_norm": step.gradient_norm,
+                "loss_scale": step.loss_scale,
+                "skipped": step.skipped,
+                "at_secs": step.at_secs,
+                "secs": step.secs,
+            });
+            with_peak(object, &memory)
+        }
+        Event::Evaluated { step, at_secs, loss, accuracy } => {
+            json!({"event": "evaluated", "step": step, "at_secs": at_secs, "loss": loss, "accuracy": accuracy})
+        }
+        Event::Paused(is_paused) => json!({"event": "paused", "paused": is_paused}),
+        Event::Warning(message) => json!({"event": "warning", "message": message}),
+        Event::Ended { outcome, summary, .. } => ended(outcome, summary),
+    }
+}
+
+fn ended(outcome: &Outcome, summary: &Summary) -> Value {
+    let (name, message) = match outcome {
+        Outcome::Finished => ("finished", None),
+        Outcome::Stopped => ("stopped", None),
+        Outcome::OverBudget(refusal) => ("over_budget", Some(refusal.error.to_string())),
+        Outcome::Failed(error) => ("failed", Some(error.to_string())),
+    };
+    let mut object = json!({
+        "event": name,
+        "steps": summary.steps,
+        "secs": summary.secs,
+        "train_loss": summary.train_loss,
+        "test_accuracy": summary.test_accuracy,
+        "best_test_accuracy": summary.best_test_accuracy,
+        "skipped_steps": summary.skipped_steps,
+        "predicted": summary.predicted,
+        "measured": summary.measured,
+        "left_over_bytes": summary.left_over.0,
+    });
+    if let Some(message) = message {
+        object["message"] = message.into();
+    }
+    if let Outcome::OverBudget(refusal) = outcome {
+        let error = &refusal.error;
+        object["layer"] = error.layer.as_str().into();
+        object["asked_bytes"] = error.asked.0.into();
+        object["live_bytes"] = error.live.0.into();
+        object["budget_bytes"] = error.budget.0.into();
+        object["would_fit"] = refusal.advice.iter().map(|advice| advice.change.as_str()).collect();
+    }
+    object
+}

@@ -1,0 +1,136 @@
+//! `plimsoll verify`: predicted memory against measured memory, preset by preset.
+
+use std::process::ExitCode;
+
+use clap::Args;
+use plimsoll_engine::{
+    Bytes, Experiment,
+    experiment::{check::MAX_BUDGET, shipped},
+    plan::Peak,
+    train::Trainer,
+};
+use serde::Serialize;
+
+use crate::cli::{out, run, table::Table};
+
+/// What the prediction may be above the measurement beside 1%: room for what happens inside one op.
+const ALLOWANCE: Bytes = Bytes::kib(256);
+/// What the prediction may be above the measurement, as a share of it.
+const TOLERANCE: f64 = 0.01;
+
+/// Train each preset for a few steps and compare predicted memory with measured memory
+#[derive(Debug, Args)]
+#[command(after_help = "\
+A prediction is right when the live peak is never below the measured one, and above it by at most 1% and 256 KiB.
+The line is lifted for the measurement, so that presets that do not fit are measured as well.
+
+Examples:
+  plimsoll verify
+  plimsoll verify cnn-digits my-preset.toml --json
+
+Exit status 1 when a prediction is wrong.")]
+pub(super) struct Verify {
+    /// Preset files or names of shipped presets; all shipped ones when none is given
+    presets: Vec<String>,
+    /// Optimizer steps of each
+    #[arg(long, value_name = "N", default_value_t = 6, value_parser = clap::value_parser!(u64).range(2..=10_000))]
+    steps: u64,
+    /// Write a JSON object a line, one for each preset
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Serialize)]
+struct Row<'a> {
+    name: &'a str,
+    predicted: Peak,
+    measured: Peak,
+    difference_bytes: i64,
+    difference_percent: f64,
+    ok: bool,
+}
+
+impl<'a> Row<'a> {
+    fn new(name: &'a str, predicted: Peak, measured: Peak) -> Self {
+        let (said, seen) = (predicted.live.0 as i64, measured.live.0 as i64);
+        let difference_bytes = said - seen;
+        Self {
+            name,
+            predicted,
+            measured,
+            difference_bytes,
+            difference_percent: difference_bytes as f64 / seen.max(1) as f64 * 100.0,
+            ok: is_right(predicted.live, measured.live),
+        }
+    }
+}
+
+/// Never below, and above by no more than is stated. Nothing measured is no measurement.
+fn is_right(predicted: Bytes, measured: Bytes) -> bool {
+    let most = measured.0 as f64 * (1.0 + TOLERANCE) + ALLOWANCE.0 as f64;
+    measured > Bytes::ZERO && predicted >= measured && predicted.0 as f64 <= most
+}
+
+impl Verify {
+    pub(super) fn run(&self) -> anyhow::Result<ExitCode> {
+        let all = || shipped::shipped().iter().map(|(name, _)| *name).collect();
+        let names: Vec<&str> =
+            if self.presets.is_empty() { all() } else { self.presets.iter().map(String::as_str).collect() };
+        // Everything is read before anything runs.
+        let presets = names.iter().map(|name| Ok((*name, shipped::open(name)?))).collect::<anyhow::Result<Vec<_>>>()?;
+        let trainer = Trainer::new(|| {});
+        let mut table = Table::new(["preset", "predicted", "measured", "above by", "percent", "reserved", "verdict"]);
+        let mut wrong = Vec::new();
+        for (name, experiment) in presets {
+            let row = self.measure(&trainer, name, experiment)?;
+            if !row.ok {
+                wrong.push(name);
+            }
+            if self.json {
+                out::json(&row)?;
+            } else {
+                table.row(cells(&row));
+            }
+        }
+        if !self.json {
+            out::text(&table.to_string())?;
+        }
+        if wrong.is_empty() {
+            return Ok(ExitCode::SUCCESS);
+        }
+        anyhow::bail!("the prediction is wrong for {}", wrong.join(", "))
+    }
+
+    fn measure<'a>(&self, trainer: &Trainer, name: &'a str, mut experiment: Experiment) -> anyhow::Result<Row<'a>> {
+        (experiment.run.steps, experiment.run.epochs) = (Some(self.steps), None);
+        experiment.budget = MAX_BUDGET;
+        let record = run::record(trainer, name, experiment)?;
+        Ok(Row::new(name, record.plan.peak, record.summary.measured))
+    }
+}
+
+fn cells(row: &Row<'_>) -> [String; 7] {
+    [
+        row.name.to_owned(),
+        row.predicted.live.to_string(),
+        row.measured.live.to_string(),
+        row.predicted.live.difference(row.measured.live),
+        format!("{:+.2}%", row.difference_percent),
+        format!("{} / {}", row.predicted.reserved, row.measured.reserved),
+        if row.ok { "right" } else { "WRONG" }.to_owned(),
+    ]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_prediction_below_the_measurement_is_wrong_however_close() {
+        assert!(!is_right(Bytes::mib(100) - Bytes(1), Bytes::mib(100)));
+        assert!(is_right(Bytes::mib(100), Bytes::mib(100)));
+        assert!(is_right(Bytes::mib(101), Bytes::mib(100)));
+        assert!(!is_right(Bytes::mib(102), Bytes::mib(100)));
+        assert!(!is_right(Bytes(0), Bytes(0)));
+    }
+}

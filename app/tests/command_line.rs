@@ -1,0 +1,298 @@
+//! The program as scripts meet it: what it writes where, and how it exits.
+
+use std::{
+    fs,
+    path::Path,
+    process::{Command, Output, Stdio},
+};
+
+use serde_json::Value;
+
+fn plimsoll(arguments: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_plimsoll")).args(arguments).output().expect("the program starts")
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8(bytes.to_vec()).expect("text")
+}
+
+/// What a command that must succeed wrote to stdout.
+#[track_caller]
+fn stdout(arguments: &[&str]) -> String {
+    let output = plimsoll(arguments);
+    assert!(output.status.success(), "{arguments:?}: {}", text(&output.stderr));
+    text(&output.stdout)
+}
+
+/// The one object a command wrote.
+#[track_caller]
+fn json(arguments: &[&str]) -> Value {
+    serde_json::from_str(&stdout(arguments)).expect("one JSON object")
+}
+
+/// The objects a command wrote, one a line.
+fn lines(text: &str) -> Vec<Value> {
+    text.lines().map(|line| serde_json::from_str(line).expect("a JSON object a line")).collect()
+}
+
+/// What a command that must fail with `status` wrote to stderr; it must not have written JSON.
+#[track_caller]
+fn fails(status: i32, arguments: &[&str]) -> String {
+    let output = plimsoll(arguments);
+    let stderr = text(&output.stderr);
+    assert_eq!(output.status.code(), Some(status), "{arguments:?}: {stderr}{}", text(&output.stdout));
+    assert!(!stderr.is_empty() && !stderr.contains("panicked"), "{stderr}");
+    stderr
+}
+
+#[track_caller]
+fn has_keys(object: &Value, keys: &[&str]) {
+    for key in keys {
+        assert!(object.get(key).is_some(), "no {key} in {object}");
+    }
+}
+
+const PEAK: [&str; 3] = ["live_bytes", "reserved_bytes", "process_bytes"];
+
+#[test]
+fn plan_tells_peak_categories_and_timeline() {
+    let plan = json(&["plan", "cnn-digits", "--json"]);
+    has_keys(&plan, &["fits", "budget_bytes", "peak", "categories_at_peak", "alive_at_peak", "timeline"]);
+    has_keys(&plan, &["parameters", "plan_secs"]);
+    has_keys(&plan["peak"], &PEAK);
+    has_keys(&plan["alive_at_peak"][0], &["name", "layer", "category", "bytes"]);
+    has_keys(&plan["timeline"][0], &["op", "layer", "phase", "live_bytes"]);
+
+    let live = plan["peak"]["live_bytes"].as_u64().expect("bytes");
+    let sum = |value: u64, bytes: &Value| value + bytes.as_u64().expect("bytes");
+    let categories = plan["categories_at_peak"].as_object().expect("an object");
+    let counted = categories.iter().filter(|(name, _)| *name != "slack").map(|(_, bytes)| bytes).fold(0, sum);
+    assert_eq!(counted, live);
+    let alive = plan["alive_at_peak"].as_array().expect("a list").iter().map(|block| &block["bytes"]);
+    assert_eq!(alive.fold(0, sum), live);
+    let highest = plan["timeline"].as_array().expect("a list").iter().map(|point| point["live_bytes"].as_u64()).max();
+    assert_eq!(highest.flatten(), Some(live));
+}
+
+#[test]
+fn changes_on_the_command_line_change_the_plan() {
+    let live = |arguments: &[&str]| {
+        let plan = json(&[&["plan", "cnn-digits", "--json"], arguments].concat());
+        plan["peak"]["live_bytes"].as_u64().expect("bytes")
+    };
+    let plain = live(&[]);
+    assert!(live(&["--set", "batch.micro=32"]) < plain);
+    assert!(live(&["--set", "model.width=64", "--set", "batch.micro=128"]) > plain);
+    let tight = json(&["plan", "cnn-digits", "--budget", "100KiB", "--device", "cpu", "--json"]);
+    assert_eq!((tight["fits"].as_bool(), tight["budget_bytes"].as_u64()), (Some(false), Some(102_400)));
+    assert!(stdout(&["plan", "cnn-digits"]).contains("It fits"));
+}
+
+#[test]
+fn train_tells_every_event_and_ends_with_what_came_of_it() {
+    let events = lines(&stdout(&["train", "mlp-digits", "--steps", "30", "--json"]));
+    let named = |name: &str| events.iter().filter(|event| event["event"] == name).count();
+    assert_eq!((named("started"), named("step"), named("finished")), (1, 30, 1));
+    assert!(named("evaluated") >= 2, "after an epoch and at the end");
+    let last = events.last().expect("events");
+    assert_eq!((last["event"].as_str(), last["steps"].as_u64()), (Some("finished"), Some(30)));
+    has_keys(last, &["secs", "train_loss", "test_accuracy"]);
+    has_keys(&last["predicted"], &PEAK);
+    has_keys(&last["measured"], &PEAK);
+    assert!(last["test_accuracy"].as_f64().expect("a share") > 0.3, "30 steps learn something: {last}");
+    assert_eq!(last["left_over_bytes"], 0);
+}
+
+#[test]
+fn training_past_the_line_is_refused_with_the_changes_that_fit() {
+    let refused = fails(1, &["train", "cnn-shapes-over-budget"]);
+    for part in ["more for", "budget of", "What would fit"] {
+        assert!(refused.contains(part), "{refused}");
+    }
+    let stopped = fails(1, &["train", "cnn-shapes-over-budget", "--anyway"]);
+    assert!(stopped.contains("budget of"), "{stopped}");
+    let output = plimsoll(&["train", "cnn-shapes-over-budget", "--json"]);
+    let events = lines(&text(&output.stdout));
+    let last = events.last().expect("events");
+    has_keys(last, &["layer", "asked_bytes", "live_bytes", "budget_bytes", "would_fit"]);
+    assert_eq!((last["event"].as_str(), last["left_over_bytes"].as_u64()), (Some("over_budget"), Some(0)));
+}
+
+#[test]
+fn what_fit_finds_does_fit() {
+    let found = json(&["fit", "cnn-shapes-over-budget", "--json"]);
+    assert_eq!(found["fits"], false);
+    let budget = found["budget_bytes"].as_u64().expect("bytes").to_string();
+    let candidates = found["candidates"].as_array().expect("a list");
+    assert!(candidates.len() >= 3, "{found}");
+    for candidate in candidates.iter().take(3) {
+        has_keys(candidate, &["change", "step_secs", "time_ratio", "micro", "accumulation", "precision"]);
+        let mut arguments = vec!["plan", "cnn-shapes-over-budget", "--json", "--budget", &budget];
+        for assignment in candidate["set"].as_array().expect("a list") {
+            arguments.extend(["--set", assignment.as_str().expect("text")]);
+        }
+        let plan = json(&arguments);
+        assert_eq!((&plan["fits"], &plan["peak"]["live_bytes"]), (&Value::Bool(true), &candidate["peak_bytes"]));
+    }
+    assert!(fails(1, &["fit", "cnn-shapes", "--budget", "1KiB"]).contains("nothing"));
+}
+
+#[test]
+fn verify_compares_predicted_with_measured() {
+    let rows = lines(&stdout(&["verify", "mlp-digits", "cnn-digits", "--steps", "3", "--json"]));
+    assert_eq!(
+        rows.iter().map(|row| row["name"].as_str()).collect::<Vec<_>>(),
+        [Some("mlp-digits"), Some("cnn-digits")]
+    );
+    for row in &rows {
+        has_keys(&row["predicted"], &PEAK);
+        has_keys(&row["measured"], &PEAK);
+        assert_eq!(row["ok"], true, "{row}");
+        assert!(row["difference_bytes"].as_i64().expect("bytes") >= 0, "{row}");
+    }
+    assert!(stdout(&["verify", "mlp-digits", "--steps", "2"]).contains("right"));
+}
+
+#[test]
+fn bench_times_the_named_workloads() {
+    let rows = lines(&stdout(&["bench", "mlp-digits-b64", "cnn-digits-b64", "--steps", "5", "--json"]));
+    // A layer has weights and biases.
+    let parameters = [64 * 256 + 256 + 256 * 256 + 256 + 256 * 10 + 10, 320 + 18_496 + 256 * 64 + 64 + 640 + 10];
+    assert_eq!(rows.iter().map(|row| row["parameters"].as_u64()).collect::<Vec<_>>(), parameters.map(Some));
+    for row in rows {
+        has_keys(&row, &["name", "peak_bytes"]);
+        assert!(row["ms"].as_f64() >= row["min_ms"].as_f64() && row["min_ms"].as_f64() > Some(0.0), "{row}");
+    }
+    assert!(fails(2, &["bench", "nothing-b64"]).contains("mlp-digits-b64"));
+}
+
+#[test]
+fn devices_tells_the_processor_and_why_there_is_no_gpu() {
+    let devices = json(&["devices", "--json"]);
+    assert!(devices["cpu"]["cores"].as_u64() >= Some(1));
+    let gpus = &devices["gpus"];
+    assert!(gpus.is_array() || gpus["unavailable"].as_str().is_some_and(|why| !why.is_empty()), "{gpus}");
+    assert!(stdout(&["devices"]).starts_with("cpu: "));
+}
+
+#[test]
+fn every_command_explains_itself() {
+    assert!(stdout(&["--help"]).contains("plimsoll plan cnn-digits"));
+    for command in ["plan", "train", "fit", "verify", "bench", "devices"] {
+        let help = stdout(&[command, "--help"]);
+        assert!(help.contains("Examples:") && help.contains("--json"), "{help}");
+    }
+    let presets = stdout(&["presets"]);
+    assert!(presets.lines().count() >= 9 && presets.contains("mlp-digits"), "{presets}");
+}
+
+#[test]
+fn misuse_is_told_apart_from_errors() {
+    for arguments in [
+        &["plan"][..],
+        &["plan", "cnn-digits", "--nothing"],
+        &["plan", "cnn-digits", "--budget", "lots"],
+        &["plan", "cnn-digits", "--set", "batch.micro"],
+        &["plan", "cnn-digits", "--set", "batch.mirco=3"],
+        &["plan", "cnn-digits", "--set", "batch.micro=many"],
+        &["trian"],
+        &["train", "cnn-digits", "--steps", "-1"],
+    ] {
+        fails(2, arguments);
+    }
+    assert!(fails(2, &["plan", "cnn-digits", "--set", "batch.mirco=3"]).contains("did you mean batch.micro?"));
+    assert!(fails(2, &["trian"]).contains("train"));
+}
+
+#[test]
+fn impossible_changes_are_blamed_on_their_flag() {
+    let said = |arguments: &[&str]| fails(1, &[&["plan", "cnn-digits"], arguments].concat());
+    assert!(said(&["--set", "batch.micro=0"]).contains("--set batch.micro=0: batch.micro: 0 is not a batch; write 1"));
+    assert!(said(&["--set", "batch.micro=5000"]).contains("5000 is more than the 14"));
+    assert!(said(&["--budget", "0"]).contains("--budget: budget: 0 B is no budget"));
+    assert!(said(&["--device", "toaster"]).contains("--device: device: \"toaster\""));
+    assert!(fails(1, &["train", "mlp-digits", "--steps", "0"]).contains("0 is not a number of steps"));
+}
+
+#[test]
+fn a_bad_preset_is_answered_with_file_line_and_mend() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("bad.toml");
+    let said = |preset: &str| {
+        fs::write(&path, preset).expect("written");
+        fails(1, &["plan", path.to_str().expect("text")])
+    };
+    for (preset, place, part) in [
+        ("version = 1\n[batch]\nmicro = 0\n", "line 3", "write 1 or more"),
+        ("version = 1\n[batch]\nmirco = 3\n", "line 3", "did you mean batch.micro?"),
+        ("[optimizer]\nkind = \"adam\"\n", "line 2", "did you mean \"adamw\"?"),
+        ("precision = 32\n", "line 1", "write one of"),
+        ("title = \"never closed\n", "line 1", "double quotes"),
+        ("version = 9\n", "line 1", "newer"),
+        ("budget = \"0\"\n", "line 1", "above zero"),
+        ("[data]\nkind = \"idx\"\n", "line 1", "write the folder"),
+        ("[model]\nkind = \"cnn\"\ndepth = 4\n", "line 3", "write 3 or less"),
+        ("[run]\nsteps = 1\nepochs = 1\n", "line 3", "take one of the two out"),
+    ] {
+        let answer = said(preset);
+        assert!(answer.contains(&format!("bad.toml ({place}, column")) && answer.contains(part), "{answer}");
+    }
+}
+
+#[test]
+fn a_missing_preset_is_answered_with_the_shipped_ones() {
+    assert!(fails(1, &["plan", "mlp-digit"]).contains("did you mean mlp-digits?"));
+    assert!(fails(1, &["plan", "nowhere/x.toml"]).contains("no such file"));
+}
+
+#[test]
+fn data_that_is_not_there_is_an_error_with_its_folder() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let preset = folder.path().join("own.toml");
+    let data = folder.path().join("none");
+    let quoted = data.to_str().expect("text");
+    fs::write(&preset, format!("version = 1\n[data]\nkind = \"cifar10\"\npath = '{quoted}'\n")).expect("written");
+    let answer = fails(1, &["plan", preset.to_str().expect("text")]);
+    assert!(answer.contains(quoted), "{answer}");
+}
+
+#[test]
+fn a_reader_that_goes_away_ends_the_program_quietly() {
+    let mut child = Command::new(env!("CARGO_BIN_EXE_plimsoll"))
+        .args(["train", "mlp-digits", "--steps", "400", "--json"])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("the program starts");
+    drop(child.stdout.take());
+    let output = child.wait_with_output().expect("it ends");
+    assert_eq!((output.status.code(), text(&output.stderr).as_str()), (Some(0), ""));
+}
+
+#[test]
+#[cfg(unix)]
+fn an_interrupt_ends_the_run_and_tells_what_came_of_it() {
+    use std::io::{BufRead, BufReader};
+
+    let mut child = Command::new(env!("CARGO_BIN_EXE_plimsoll"))
+        .args(["train", "mlp-digits", "--steps", "1000000", "--json"])
+        .stdout(Stdio::piped())
+        .spawn()
+        .expect("the program starts");
+    let mut lines = BufReader::new(child.stdout.take().expect("piped")).lines().map_while(Result::ok);
+    lines.by_ref().find(|line| line.contains("\"step\"")).expect("a step");
+    let killed = Command::new("kill").args(["-INT", &child.id().to_string()]).status().expect("kill runs");
+    assert!(killed.success());
+    assert!(lines.last().expect("events").contains("\"event\":\"stopped\""));
+    assert_eq!(child.wait().expect("it ends").code(), Some(130));
+}
+
+#[test]
+fn a_preset_file_is_read_from_where_it_lies() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("with a space.toml");
+    let shipped = Path::new(env!("CARGO_MANIFEST_DIR")).join("../presets/mlp-digits.toml");
+    fs::copy(shipped, &path).expect("copied");
+    let plan = json(&["plan", path.to_str().expect("text"), "--json"]);
+    assert_eq!(plan["fits"], true);
+}
