@@ -4,7 +4,7 @@
 //! every kernel measures.
 //!
 //! Only products have scratch: the kernels that stream through memory sum in registers and on the stack. Its size
-//! follows from the plan the kernel itself runs by ([`Plan`]): per piece of work, the blocks the kernel copies aside and
+//! follows from the plan the kernel itself runs by (`Plan`): per piece of work, the blocks the kernel copies aside and
 //! what the gemm crate (0.19, `gemm-common/src/gemm.rs`) allocates for one call; times the pieces that are worked on at
 //! once; plus what all pieces share.
 

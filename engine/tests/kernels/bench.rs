@@ -142,6 +142,20 @@ impl Threads {
     }
 }
 
+impl Threads {
+    /// Pools, and takes the gradient back: `[x, dy]` as the kernels saw them, the winners' places and `dx`.
+    pub(crate) fn pool_and_back(&self, w: Window, x: &Operand, dy: &Operand) -> [Vec<f64>; 4] {
+        self.pool.install(|| {
+            let executor = Executor::new(Candle::cpu(self.count), Ledger::new(None, false));
+            let [x, dx, y, dy] = [x, x, dy, dy].map(|operand| upload(&executor, operand));
+            let index = upload(&executor, &(vec![0.0; dy.elements()], DType::U8));
+            executor.launch(Kernel::MaxPool(w), &[&x], &[&y, &index]).unwrap_or_else(|e| panic!("{e}"));
+            executor.launch(Kernel::MaxPoolGrad(w), &[&dy, &index], &[&dx]).unwrap_or_else(|e| panic!("{e}"));
+            [x, dy, index, dx].map(|tensor| values(&executor, &tensor))
+        })
+    }
+}
+
 fn upload(executor: &Executor<Candle>, (numbers, dtype): &Operand) -> Tensor<Candle> {
     if *dtype == DType::U8 {
         // Written by the kernels alone.

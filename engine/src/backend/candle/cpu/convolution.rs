@@ -191,12 +191,10 @@ pub(in crate::backend) fn weight_gradient_plan(w: &Window, width: usize, narrow:
 
 /// [`Kernel::Conv2d`](crate::backend::Kernel::Conv2d).
 pub(super) fn forward<T: Float>(w: &Window, x: &[T], weights: &[T], y: &mut [T]) {
-    let target = Target::new(y, w.filters, false);
     if is_pointwise(w) {
-        let plan = gemm::matmul_plan(&pointwise(w, true), size_of::<T::Acc>(), !T::DIRECT, !T::DIRECT);
-        let (a, b) = (Matrix::new(x, w.channels, false), Matrix::new(weights, w.channels, true));
-        return gemm::run(&plan, &a, &b, &target);
+        return gemm::matmul(&pointwise(w, true), x, weights, y);
     }
+    let target = Target::new(y, w.filters, false);
     let sight = Sight {
         height: w.height,
         width: w.width,
@@ -211,7 +209,7 @@ pub(super) fn forward<T: Float>(w: &Window, x: &[T], weights: &[T], y: &mut [T])
     let patches = Patches { image: x, sight };
     if shared {
         let mut room = Scratch::new(w.taps() * w.filters);
-        transpose(weights, w.taps(), w.filters, room.elements());
+        gemm::turn(weights, w.taps(), [w.filters, w.taps()], room.elements());
         let laid_out = &*room.elements();
         return gemm::run(&plan, &patches, &Matrix::new(laid_out, w.filters, false), &target);
     }
@@ -225,25 +223,10 @@ pub(in crate::backend) fn pointwise(w: &Window, forward: bool) -> crate::backend
     crate::backend::kernel::MatMul { m, n, k, transpose_a: false, transpose_b: forward, accumulate: false }
 }
 
-/// `to [columns, rows]` of `from [rows, columns]`, converted.
-fn transpose<T: Float>(from: &[T], columns: usize, rows: usize, to: &mut [T::Acc]) {
-    const BLOCK: usize = 16;
-    for i in (0..rows).step_by(BLOCK) {
-        for j in 0..columns {
-            let to = &mut to[j * rows + i..j * rows + rows.min(i + BLOCK)];
-            for (k, to) in to.iter_mut().enumerate() {
-                *to = from[(i + k) * columns + j].up();
-            }
-        }
-    }
-}
-
 /// [`Kernel::Conv2dInputGrad`](crate::backend::Kernel::Conv2dInputGrad).
 pub(super) fn input_gradient<T: Float>(w: &Window, dy: &[T], weights: &[T], dx: &mut [T]) {
     if is_pointwise(w) {
-        let plan = gemm::matmul_plan(&pointwise(w, false), size_of::<T::Acc>(), !T::DIRECT, !T::DIRECT);
-        let (a, b) = (Matrix::new(dy, w.filters, false), Matrix::new(weights, w.channels, false));
-        return gemm::run(&plan, &a, &b, &Target::new(dx, w.channels, false));
+        return gemm::matmul(&pointwise(w, false), dy, weights, dx);
     }
     for residue in residues(w) {
         let [down, across] = residue.pixels;

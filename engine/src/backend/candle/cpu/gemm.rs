@@ -74,6 +74,25 @@ impl<T: Float> Operand<T::Acc> for Matrix<'_, T> {
     }
 }
 
+/// The transpose of a matrix stored `[columns, stride]`, turned a block at a time.
+///
+/// The crate packs such an operand by reading a column of 64 rows at once; rows whose distance is a large power of two
+/// then push each other out of the cache.
+#[derive(Debug, Clone, Copy)]
+struct Turning<'a, A>(Matrix<'a, A>);
+
+impl<A: Accumulator> Operand<A> for Turning<'_, A> {
+    fn layout(&self) -> Layout {
+        Layout::CopiedRows
+    }
+
+    fn block(&self, rows: Range<usize>, columns: Range<usize>, room: &mut [A]) -> View<A> {
+        let (height, width) = (rows.len(), columns.len());
+        turn(&self.0.elements[columns.start * self.0.stride + rows.start..], self.0.stride, [width, height], room);
+        copied_rows(room, width)
+    }
+}
+
 /// A block that was copied row after row.
 pub(super) fn copied_rows<A>(room: &[A], columns: usize) -> View<A> {
     View { pointer: room.as_ptr(), row_stride: columns, column_stride: 1 }
@@ -164,6 +183,12 @@ impl<A> Drop for Scratch<A> {
     }
 }
 
+/// Whether the right side is turned here, before the crate sees it: where its columns fill vectors, so that the crate
+/// does not pack it again.
+fn turns(p: &MatMul, narrow: bool) -> bool {
+    !narrow && p.transpose_b && p.n.is_multiple_of(16)
+}
+
 /// Plan of a plain matrix product: operands of `narrow` types are converted a block at a time.
 pub(in crate::backend) fn matmul_plan(p: &MatMul, width: usize, narrow: bool, staged: bool) -> Plan {
     let product = Product {
@@ -172,7 +197,7 @@ pub(in crate::backend) fn matmul_plan(p: &MatMul, width: usize, narrow: bool, st
         k: p.k,
         width,
         a: Layout::of(!narrow, p.transpose_a),
-        b: Layout::of(!narrow, p.transpose_b),
+        b: if turns(p, narrow) { Layout::CopiedRows } else { Layout::of(!narrow, p.transpose_b) },
         staged,
     };
     let depth = if width == 8 { 128 } else { 256 };
@@ -186,7 +211,13 @@ pub(super) fn matmul<T: Float, W: Float<Acc = T::Acc>>(p: &MatMul, a: &[T], b: &
     let plan = matmul_plan(p, size_of::<T::Acc>(), !T::DIRECT, !W::DIRECT);
     let a = Matrix::new(a, if p.transpose_a { p.m } else { p.k }, p.transpose_a);
     let b = Matrix::new(b, if p.transpose_b { p.k } else { p.n }, p.transpose_b);
-    run(&plan, &a, &b, &Target::new(c, p.n, p.accumulate));
+    let target = Target::new(c, p.n, p.accumulate);
+    match T::direct(b.elements) {
+        Some(elements) if turns(p, !T::DIRECT) => {
+            run(&plan, &a, &Turning(Matrix::new(elements, b.stride, true)), &target);
+        }
+        _ => run(&plan, &a, &b, &target),
+    }
 }
 
 /// Computes a product as planned.
@@ -348,6 +379,41 @@ simd! {
     pub(super) fn up [T: Float] (from: &[T], to: &mut [T::Acc]) {
         for (to, from) in to.iter_mut().zip(from) {
             *to = from.up();
+        }
+    }
+
+    /// Writes the transpose of `rows` rows of `columns` elements, `stride` apart, to `to [columns, rows]`.
+    pub(super) fn turn [T: Float] (from: &[T], stride: usize, extents: [usize; 2], to: &mut [T::Acc]) {
+        let [rows, columns] = extents;
+        const HEIGHT: usize = 8;
+        const WIDTH: usize = 16;
+        for j in (0..columns).step_by(WIDTH) {
+            let width = WIDTH.min(columns - j);
+            for i in (0..rows).step_by(HEIGHT) {
+                let height = HEIGHT.min(rows - i);
+                let mut tile = [[T::Acc::ZERO; WIDTH]; HEIGHT];
+                for (r, tile) in tile[..height].iter_mut().enumerate() {
+                    let start = (i + r) * stride + j;
+                    for (to, from) in tile.iter_mut().zip(&from[start..start + width]) {
+                        *to = from.up();
+                    }
+                }
+                if height == HEIGHT {
+                    for c in 0..width {
+                        let start = (j + c) * rows + i;
+                        for (to, tile) in to[start..start + HEIGHT].iter_mut().zip(&tile) {
+                            *to = tile[c];
+                        }
+                    }
+                } else {
+                    for c in 0..width {
+                        let start = (j + c) * rows + i;
+                        for (to, tile) in to[start..start + height].iter_mut().zip(&tile) {
+                            *to = tile[c];
+                        }
+                    }
+                }
+            }
         }
     }
 

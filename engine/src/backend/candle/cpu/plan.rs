@@ -105,13 +105,14 @@ impl Plan {
         while plan.tiles() < WANTED_PIECES && plan.columns > 64 {
             plan.columns = plan.columns.div_ceil(2).next_multiple_of(16);
         }
-        while plan.tiles() < WANTED_PIECES && plan.rows >= 48 {
-            plan.rows = plan.rows.div_ceil(2).next_multiple_of(6);
-        }
         if plan.tiles() < WANTED_PIECES {
             let by_depth = k / (2 * plan.depth.max(1));
             let by_room = SEGMENT_BYTES / (m * n * width).max(1);
             plan.segments = by_depth.min(by_room).clamp(1, 8);
+        }
+        // Last, for every row of tiles copies the same blocks of `b`.
+        while plan.pieces() < WANTED_PIECES && plan.rows >= 48 {
+            plan.rows = plan.rows.div_ceil(2).next_multiple_of(6);
         }
         plan
     }
