@@ -8,7 +8,7 @@ use std::fmt::Display;
 
 use crate::{
     bytes::Bytes,
-    data::{Facts, MAX_SAMPLES},
+    data::Facts,
     error::Problem,
     experiment::{Checkpointing, DataKind, Experiment, ModelKind, OptimizerKind, VERSION},
 };
