@@ -24,7 +24,7 @@ use crate::{
 };
 
 /// Batches that exist at once: one with the trainer, the others filled or being filled.
-const BUFFERS: usize = 3;
+pub(super) const BUFFERS: usize = 3;
 
 /// Samples in host memory.
 #[derive(Debug, Clone, Default, PartialEq)]

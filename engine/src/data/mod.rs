@@ -20,6 +20,7 @@ pub use shapes::MAX_SAMPLES;
 use std::path::Path;
 
 use crate::{
+    bytes::Bytes,
     error::{Problem, Result},
     experiment::{Data, DataKind, Run},
 };
@@ -67,6 +68,11 @@ pub fn facts(data: &Data, run: &Run) -> Result<Facts> {
         DataKind::Idx => idx::facts(folder(data)?),
         DataKind::Cifar10 => cifar10::facts(folder(data)?),
     }
+}
+
+/// Host bytes of the batches of `samples` that a loader keeps filled or being filled.
+pub(crate) fn host_bytes(facts: &Facts, samples: usize) -> Bytes {
+    Bytes((loader::BUFFERS * samples * (facts.pixels() * size_of::<f32>() + size_of::<u32>())) as u64)
 }
 
 /// The folder that was chosen.

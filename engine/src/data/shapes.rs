@@ -1,8 +1,9 @@
 //! Generated coloured shapes: 32 x 32 x 3, the class is the shape.
 //!
-//! Sample `i` is a function of the seed and `i` alone, its class is `i` modulo the classes. Place, size, turn and colours
-//! vary; the ground has a gradient and a wave; fragments of the shape's own colour lie about, and every pixel is noisy.
-//! So neither a colour nor a place tells the class: only an outline does. Refuses: fewer than 2 or more than 10 classes,
+//! Sample `i` is a function of the seed and `i` alone, its class is `i` modulo the classes. Place, size, tilt and colours
+//! vary, the shape being lighter than its ground by more or less; the ground has a gradient and a wave; fragments lie
+//! about, and every pixel is noisy. So neither a colour nor a place tells the class: only an outline does, and a model
+//! that knows of neighbouring pixels has the advantage. Refuses: fewer than 2 or more than 10 classes,
 //! and more than [`MAX_SAMPLES`].
 
 mod outline;
@@ -25,6 +26,9 @@ pub const MAX_SAMPLES: usize = 200_000;
 const SIDE: usize = 32;
 const CHANNELS: usize = 3;
 const IMAGE: usize = SIDE * SIDE * CHANNELS;
+
+/// The most that a shape is turned, in radians: beyond it, a few thousand samples are too few to learn from.
+const MOST_TILT: f32 = 0.5;
 
 type Colour = [f32; CHANNELS];
 
@@ -78,16 +82,13 @@ impl Draw {
         self.rng.range(self.next, f64::from(low), f64::from(high)) as f32
     }
 
-    fn turn(&mut self) -> f32 {
-        self.uniform(0.0, std::f32::consts::TAU)
+    /// Sine and cosine of any angle.
+    fn direction(&mut self) -> Point {
+        self.uniform(0.0, std::f32::consts::TAU).sin_cos()
     }
 
     fn colour(&mut self, low: f32, high: f32) -> Colour {
         [(); CHANNELS].map(|()| self.uniform(low, high))
-    }
-
-    fn sign(&mut self) -> f32 {
-        if self.uniform(0.0, 1.0) < 0.5 { -1.0 } else { 1.0 }
     }
 }
 
@@ -137,26 +138,29 @@ impl Scene {
     fn new(seed: u64, index: u64, classes: usize) -> Self {
         let rng = Rng::new(seed, Stream::Data, index);
         let mut draw = Draw { rng, next: 0 };
-        let ground = draw.colour(0.25, 0.75);
-        let contrast = draw.uniform(0.22, 0.55);
-        let towards: Colour = draw.colour(0.3, 1.0).map(|part| part * draw.sign());
-        let length = towards.iter().map(|part| part * part).sum::<f32>().sqrt();
-        let colour = std::array::from_fn(|c| ground[c] + towards[c] / length * contrast);
+        let ground = draw.colour(0.15, 0.55);
+        let contrast = draw.uniform(0.3, 0.7);
+        let tint = draw.colour(0.0, 1.0);
+        let length = tint.iter().map(|part| part * part).sum::<f32>().sqrt().max(0.1);
+        let colour: Colour = std::array::from_fn(|c| ground[c] + tint[c] / length * contrast);
+        let size = draw.uniform(7.5, 12.0);
+        // The whole outline stays in the image, or nearly.
+        let reach = SIDE as f32 / 2.0 - size;
+        let tilt = draw.uniform(-MOST_TILT, MOST_TILT).sin_cos();
         let outline = Outline::ALL[index as usize % classes];
-        let size = draw.uniform(6.5, 12.0);
-        // The whole outline stays in the image, and no further from the middle than that.
-        let reach = (SIDE as f32 / 2.0 - size).max(2.0);
-        let mut things = vec![placed(&mut draw, outline, size, reach, colour)];
-        for _ in 0..4 {
-            let outline = if draw.sign() > 0.0 { Outline::Disc } else { Outline::Bar };
-            let tint = draw.uniform(-0.6, 1.0);
-            let colour = std::array::from_fn(|c| ground[c] + tint * (colour[c] - ground[c]));
+        let mut things = vec![placed(&mut draw, outline, size, reach, tilt, colour)];
+        for outline in [Outline::Disc, Outline::Bar, Outline::Bar] {
+            // Darker than the ground or lighter, but less so than the shape.
+            let strength = draw.uniform(-0.6, 0.6);
+            let colour = std::array::from_fn(|c| ground[c] + strength * (colour[c] - ground[c]));
             let size = draw.uniform(1.5, 3.5);
-            things.push(placed(&mut draw, outline, size, SIDE as f32 / 2.0, colour));
+            let turn = draw.direction();
+            things.push(placed(&mut draw, outline, size, SIDE as f32 / 2.0, turn, colour));
         }
-        let slope = wave(&mut draw, 0.02, 0.06, 0.18);
-        let wave = wave(&mut draw, 0.3, 0.9, 0.09);
-        Self { ground, slope, wave, things, noise: draw.uniform(0.05, 0.22), rng: Rng::from_key(!rng.key()) }
+        let slope = wave(&mut draw, 0.02, 0.06, 0.12);
+        let wave = wave(&mut draw, 0.3, 0.9, 0.06);
+        let noise = draw.uniform(0.02, 0.12);
+        Self { ground, slope, wave, things, noise, rng: Rng::from_key(!rng.key()) }
     }
 
     fn draw(&self, image: &mut [u8]) {
@@ -190,18 +194,26 @@ impl Wave {
     }
 }
 
-fn placed(draw: &mut Draw, outline: Outline, size: f32, reach: f32, colour: Colour) -> Placed {
+/// An outline somewhere up to `reach` from the middle, turned by the angle of `(sine, cosine)`.
+fn placed(
+    draw: &mut Draw,
+    outline: Outline,
+    size: f32,
+    reach: f32,
+    (sine, cosine): (f32, f32),
+    colour: Colour,
+) -> Placed {
     let middle = SIDE as f32 / 2.0;
     let centre = (middle + draw.uniform(-reach, reach), middle + draw.uniform(-reach, reach));
-    let (sine, cosine) = draw.turn().sin_cos();
     Placed { outline, centre, size, cosine, sine, colour }
 }
 
 /// A wave of `low` to `high` radians a pixel, each channel up to `height` strong.
 fn wave(draw: &mut Draw, low: f32, high: f32, height: f32) -> Wave {
-    let (sine, cosine) = draw.turn().sin_cos();
+    let (x, y) = draw.direction();
     let pace = draw.uniform(low, high);
-    Wave { direction: (cosine * pace, sine * pace), phase: draw.turn(), colour: draw.colour(-height, height) }
+    let phase = draw.uniform(0.0, std::f32::consts::TAU);
+    Wave { direction: (x * pace, y * pace), phase, colour: draw.colour(-height, height) }
 }
 
 #[cfg(test)]
@@ -238,6 +250,8 @@ mod tests {
         for (image, label) in samples.pixels.chunks_exact(IMAGE).zip(&samples.labels) {
             means[usize::from(*label)] += image.iter().map(|v| f64::from(*v)).sum::<f64>() / (IMAGE * 200) as f64;
         }
-        assert!(means.iter().all(|mean| (mean - 128.0).abs() < 15.0), "{means:?}");
+        let (low, high) = means.iter().fold((255.0f64, 0.0f64), |(low, high), mean| (low.min(*mean), high.max(*mean)));
+        // A single image's mean varies by some twenty.
+        assert!(high - low < 15.0, "{means:?}");
     }
 }

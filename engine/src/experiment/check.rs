@@ -13,8 +13,6 @@ use crate::{
     experiment::{Checkpointing, DataKind, Experiment, ModelKind, OptimizerKind, VERSION},
 };
 
-pub use crate::data::MAX_SAMPLES;
-
 /// The most units of a layer, or filters of a block.
 pub const MAX_WIDTH: usize = 1 << 16;
 /// The most layers or blocks.

@@ -2,7 +2,10 @@
 
 use std::{
     collections::HashMap,
-    sync::{Arc, OnceLock},
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
     time::Instant,
 };
 
@@ -113,7 +116,9 @@ pub fn refusal(experiment: &Experiment, facts: &Facts) -> Result<Option<BudgetEr
     let run = || {
         let mut dry = Dry::new(Ledger::new(Some(experiment.budget), false), experiment, facts)?;
         dry.step()?;
-        dry.step()?;
+        if steps(experiment, facts).1 > 1 {
+            dry.step()?;
+        }
         dry.evaluate(evaluation_batch(experiment, facts))
     };
     match run() {
@@ -132,21 +137,20 @@ fn dry_run(experiment: &Experiment, facts: &Facts) -> Result<Plan> {
     dry.evaluate(evaluation_batch(experiment, facts))?;
     let evaluate = dry.take_recording();
 
-    let passes = [(Pass::First, &first), (Pass::Steady, &steady), (Pass::Evaluate, &evaluate)];
+    let (steps_per_epoch, total_steps) = steps(experiment, facts);
+    // A tie goes to the steady step, which is most of the run; a run of one step has none.
+    let mut passes = vec![(Pass::Steady, &steady), (Pass::First, &first), (Pass::Evaluate, &evaluate)];
+    passes.retain(|(pass, _)| *pass != Pass::Steady || total_steps > 1);
     let highest = |key: fn(&Recording) -> Bytes| passes.iter().map(|(_, r)| key(r)).max().unwrap_or_default();
     let (live, reserved) = (highest(|r| r.live_peak), highest(|r| r.reserved_peak));
-    // A tie goes to the steady step, which is most of the run.
-    let (peak_pass, peak) = [passes[1], passes[0], passes[2]]
-        .into_iter()
-        .find(|(_, recording)| recording.live_peak == live)
-        .unwrap_or(passes[1]);
+    let (peak_pass, peak) =
+        passes.iter().copied().find(|(_, recording)| recording.live_peak == live).unwrap_or((Pass::First, &first));
     let mut categories_at_peak = peak.categories_at_peak;
     categories_at_peak.add(Category::Slack, reserved.saturating_sub(live).0);
-    let (steps_per_epoch, total_steps) = steps(experiment, facts);
     Ok(Plan {
         budget: experiment.budget,
         experiment: Arc::new(experiment.clone()),
-        peak: Peak { live, reserved, process: process_at_start() + reserved },
+        peak: Peak { live, reserved, process: process_context(experiment, facts) + reserved },
         peak_pass,
         categories_at_peak,
         alive_at_peak: peak.alive_at_peak.clone(),
@@ -162,10 +166,23 @@ fn dry_run(experiment: &Experiment, facts: &Facts) -> Result<Plan> {
     })
 }
 
-/// What the process held before any run: read once, so that a prediction does not include an earlier run.
-fn process_at_start() -> Bytes {
-    static AT_START: OnceLock<Bytes> = OnceLock::new();
-    *AT_START.get_or_init(|| probe::process().map(|p| p.resident).unwrap_or_default())
+/// Resident bytes of the process when nothing is trained: 0 until it is first needed.
+static PROCESS_CONTEXT: AtomicU64 = AtomicU64::new(0);
+
+/// Reads what the process holds now as what it holds beside a run; called when no run is under way.
+pub(crate) fn read_process_context() {
+    let resident = probe::process().map(|p| p.resident).unwrap_or_default();
+    PROCESS_CONTEXT.store(resident.0, Ordering::Relaxed);
+}
+
+/// What the process holds beside tensors: itself, and the batches that wait in the loader's queue.
+fn process_context(experiment: &Experiment, facts: &Facts) -> Bytes {
+    if PROCESS_CONTEXT.load(Ordering::Relaxed) == 0 {
+        read_process_context();
+    }
+    let queue =
+        data::host_bytes(facts, experiment.batch.micro) + data::host_bytes(facts, evaluation_batch(experiment, facts));
+    Bytes(PROCESS_CONTEXT.load(Ordering::Relaxed)) + queue
 }
 
 fn layer_rows(dry: &Dry, steady: &Recording, at_peak: &[Alive]) -> Vec<LayerRow> {

@@ -215,6 +215,9 @@ fn begin(
         return Err(error.into());
     }
     let dataset = shelf.open(experiment)?;
+    // With threads and data in place, what the process holds beside the run is known better.
+    plan::predict::read_process_context();
+    summary.predicted = predict(experiment)?.peak;
     let job = run::Job { id, plan: &plan, facts, dataset, voice };
     run::train(&job, pool, inbox, summary)?;
     Ok(Outcome::Finished)

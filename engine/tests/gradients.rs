@@ -1,0 +1,146 @@
+//! Gradients of whole models: every layer's rule, the tape and checkpointing, against finite differences in f64.
+
+use plimsoll_engine::{
+    Experiment,
+    autograd::Tape,
+    backend::{Backend, Candle, DType, Executor, HostSlice, Kernel, Tensor},
+    data::Facts,
+    experiment::{Checkpointing, ModelKind, Precision},
+    memory::{Category, Ledger, Phase},
+    models::Model,
+    rng::{Rng, Stream},
+};
+
+/// A seed that differs from run to run, so that the inputs are fresh; printed by a failure.
+fn fresh_seed() -> u64 {
+    std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).map_or(1, |d| d.as_nanos() as u64)
+}
+
+struct Bench {
+    executor: Executor<Candle>,
+    model: Model<Candle>,
+    images: Vec<f32>,
+    labels: Vec<u32>,
+    facts: Facts,
+    dtype: DType,
+}
+
+const SAMPLES: usize = 3;
+
+impl Bench {
+    fn new(experiment: &Experiment, facts: Facts, seed: u64) -> Self {
+        let executor = Executor::new(Candle::cpu(1), Ledger::new(None, false));
+        let model = Model::build(&executor, experiment, &facts).expect("a small model");
+        let rng = Rng::new(seed, Stream::Data, 0);
+        let pixels = SAMPLES * facts.height * facts.width * facts.channels;
+        let images = (0..pixels as u64).map(|i| rng.normal(i) as f32).collect();
+        let labels = (0..SAMPLES as u64).map(|i| rng.below(1 << 40 | i, facts.classes) as u32).collect();
+        Self { executor, model, images, labels, facts, dtype: experiment.precision.compute() }
+    }
+
+    fn batch(&self) -> (Tensor<Candle>, Tensor<Candle>) {
+        let Facts { height, width, channels, .. } = self.facts;
+        let shape = [SAMPLES, height, width, channels];
+        let images = self.executor.upload(HostSlice::F32(&self.images), shape, self.dtype, "images");
+        let labels = self.executor.upload(HostSlice::U32(&self.labels), [SAMPLES], DType::U32, "labels");
+        (images.expect("room"), labels.expect("room"))
+    }
+
+    /// Summed loss; with `backward`, the gradients are left in the parameters.
+    fn loss(&self, backward: bool) -> f64 {
+        let executor = &self.executor;
+        let (images, labels) = self.batch();
+        let stats = executor.filled(0.0, [2], DType::F64, Category::Scratch, "stats").expect("room");
+        let mut tape = if backward { Tape::recording(executor) } else { Tape::blank(executor) };
+        let logits = self.model.forward(&mut tape, images).expect("forward");
+        executor.cross_entropy(&logits.tensor, &labels, &stats).expect("loss");
+        if let Some(id) = logits.id() {
+            executor.ledger().set_phase(Phase::Backward);
+            let gradient = executor.cross_entropy_grad(logits.tensor, &labels, 1.0).expect("gradient of the loss");
+            tape.backward(id, gradient, None).expect("backward");
+        }
+        values(executor, &stats)[0]
+    }
+
+    fn gradients(&self) -> Vec<Vec<f64>> {
+        self.loss(true);
+        let gradient = |t: Option<Tensor<Candle>>| values(&self.executor, &t.expect("every parameter has a gradient"));
+        self.model.params().iter().map(|p| gradient(p.take_gradient())).collect()
+    }
+}
+
+fn values<B: Backend>(executor: &Executor<B>, tensor: &Tensor<B>) -> Vec<f64> {
+    executor.read(tensor).expect("readable").expect("real numbers")
+}
+
+fn cases() -> Vec<(Experiment, Facts)> {
+    let facts = |side, channels| Facts { height: side, width: side, channels, classes: 4, train: 8, test: 4 };
+    let mut cases = Vec::new();
+    for (kind, facts) in
+        [(ModelKind::Mlp, facts(3, 2)), (ModelKind::Cnn, facts(9, 2)), (ModelKind::Sepcnn, facts(7, 3))]
+    {
+        for checkpointing in [Checkpointing::None, Checkpointing::Blocks, Checkpointing::Every(2)] {
+            let mut experiment = Experiment { precision: Precision::F64, checkpointing, ..Experiment::default() };
+            experiment.model.kind = kind;
+            experiment.model.width = 5;
+            experiment.model.depth = 3;
+            experiment.model.dense = 6;
+            cases.push((experiment, facts));
+        }
+    }
+    cases
+}
+
+#[test]
+fn directional_derivatives_agree_with_finite_differences() {
+    let seed = fresh_seed();
+    for (mut experiment, facts) in cases() {
+        experiment.run.seed = seed;
+        let bench = Bench::new(&experiment, facts, seed);
+        let gradients = bench.gradients();
+        for (i, (param, gradient)) in bench.model.params().iter().zip(&gradients).enumerate() {
+            let executor = &bench.executor;
+            let direction =
+                executor.allocate(param.weight().shape(), DType::F64, Category::Scratch, "direction").expect("room");
+            let key = Rng::new(seed, Stream::Data, 1 + i as u64).key();
+            executor.launch(Kernel::Uniform { bound: 1.0, key }, &[], &[&direction]).expect("a direction");
+            let expected: f64 = values(executor, &direction).iter().zip(gradient).map(|(d, g)| d * g).sum();
+            // A step small enough that a ReLU or a maximum rarely changes sides.
+            let epsilon = 1e-6;
+            let walk = |rate: f64| {
+                let kernel = Kernel::Sgd { rate, weight_decay: 0.0, grad_scale: 1.0 };
+                executor.launch(kernel, &[&direction], &[param.weight()]).expect("a step");
+            };
+            walk(-epsilon);
+            let above = bench.loss(false);
+            walk(2.0 * epsilon);
+            let below = bench.loss(false);
+            walk(-epsilon);
+            let measured = (above - below) / (2.0 * epsilon);
+            assert!(
+                (measured - expected).abs() <= 1e-6 + 1e-4 * expected.abs(),
+                "seed {seed}, {:?} {}, parameter {i} ({}): {measured} measured, {expected} from the tape",
+                experiment.model.kind,
+                experiment.checkpointing,
+                param.name(),
+            );
+        }
+    }
+}
+
+#[test]
+fn checkpointing_changes_no_bit_of_loss_or_gradients() {
+    let seed = fresh_seed();
+    for precision in [Precision::F32, Precision::Bf16Mixed] {
+        let run = |(mut experiment, facts): (Experiment, Facts)| {
+            experiment.run.seed = seed;
+            experiment.precision = precision;
+            let bench = Bench::new(&experiment, facts, seed);
+            (bench.loss(false), bench.gradients())
+        };
+        let results: Vec<_> = cases().into_iter().map(run).collect();
+        for of_one_model in results.chunks(3) {
+            assert!(of_one_model.iter().all(|r| r == &of_one_model[0]), "seed {seed}, {precision:?}");
+        }
+    }
+}

@@ -1,0 +1,119 @@
+//! Plans: shape of the answer, and what it must not contain.
+
+use plimsoll_engine::{
+    Bytes, Experiment,
+    experiment::{Batch, Checkpointing, ModelKind, OptimizerKind, Precision},
+    memory::{Category, Phase},
+    plan::{Plan, advise, fit, predict},
+};
+
+fn cnn() -> Experiment {
+    let mut experiment = Experiment::default();
+    experiment.model.kind = ModelKind::Cnn;
+    experiment.model.width = 16;
+    experiment.data.kind = plimsoll_engine::experiment::DataKind::Shapes;
+    experiment
+}
+
+fn plan(experiment: &Experiment) -> Plan {
+    predict(experiment).expect("a plan")
+}
+
+#[test]
+fn categories_and_what_is_alive_add_up_to_the_peak() {
+    for precision in Precision::ALL {
+        let plan = plan(&Experiment { precision, ..cnn() });
+        let slack = plan.categories_at_peak.get(Category::Slack);
+        assert_eq!(plan.categories_at_peak.total() - slack, plan.peak.live);
+        assert_eq!(plan.peak.live + slack, plan.peak.reserved);
+        assert_eq!(plan.alive_at_peak.iter().map(|a| a.bytes).sum::<u64>(), plan.peak.live.0);
+        assert!(plan.alive_at_peak.windows(2).all(|w| w[0].bytes >= w[1].bytes));
+        assert_eq!(plan.timeline(plan.peak_pass).peak(), plan.peak.live);
+        for point in plan.first.points.iter().chain(&plan.steady.points).chain(&plan.evaluate.points) {
+            assert_eq!(point.categories.total(), point.live);
+        }
+        let held = plan.layers.iter().map(|row| row.peak_bytes).sum::<u64>();
+        let outside = plan.alive_at_peak.iter().filter(|a| a.layer == "run").map(|a| a.bytes).sum::<u64>();
+        assert_eq!(held + outside, plan.peak.live.0);
+    }
+}
+
+#[test]
+fn parameters_and_their_companions_have_the_sizes_their_types_say() {
+    // 3 x 3 x 3 x 16 + 16, 3 x 3 x 16 x 32 + 32, 2048 x 64 + 64, 64 x 10 + 10.
+    let parameters = 448 + 4640 + 131_136 + 650;
+    let bytes = |precision, category| plan(&Experiment { precision, ..cnn() }).categories_at_peak.get(category).0;
+    assert_eq!(plan(&cnn()).parameters, parameters);
+    assert_eq!(bytes(Precision::F32, Category::Parameters), 4 * parameters);
+    assert_eq!(bytes(Precision::Bf16Mixed, Category::Parameters), 2 * parameters);
+    assert_eq!(bytes(Precision::Bf16Mixed, Category::MasterWeights), 4 * parameters);
+    let rows = plan(&cnn()).layers;
+    assert_eq!(rows.iter().map(|r| r.parameters).sum::<u64>(), parameters);
+    assert_eq!(rows.iter().map(|r| r.weight_bytes).sum::<u64>(), 4 * parameters);
+    assert_eq!(rows.iter().map(|r| r.gradient_bytes).sum::<u64>(), 4 * parameters);
+    assert_eq!(rows.iter().map(|r| r.optimizer_bytes).sum::<u64>(), 8 * parameters);
+}
+
+#[test]
+fn optimizer_state_is_born_in_the_first_step_and_stays() {
+    let plan = plan(&cnn());
+    let state = |point: &plimsoll_engine::memory::Point| point.categories.get(Category::OptimizerState).0;
+    assert_eq!(plan.first.points.first().map(state), Some(0));
+    assert_eq!(plan.first.points.last().map(state), plan.steady.points.first().map(state));
+    assert!(plan.steady.points.iter().all(|p| state(p) == 8 * plan.parameters));
+}
+
+#[test]
+fn each_technique_moves_the_memory_it_is_said_to_move() {
+    let base = plan(&cnn());
+    let at_peak = |plan: &Plan, category| plan.categories_at_peak.get(category).0;
+    let checkpointed = plan(&Experiment { checkpointing: Checkpointing::Blocks, ..cnn() });
+    assert!(at_peak(&checkpointed, Category::Activations) < at_peak(&base, Category::Activations));
+    assert!(checkpointed.step_secs > base.step_secs);
+    assert!(checkpointed.steady.points.iter().any(|p| p.phase == Phase::Recompute));
+    assert!(base.steady.points.iter().all(|p| p.phase != Phase::Recompute));
+    let split = plan(&Experiment { batch: Batch { micro: 16, accumulation: 4 }, ..cnn() });
+    assert!(at_peak(&split, Category::Activations) < at_peak(&base, Category::Activations) / 3);
+    assert!(split.step_secs > base.step_secs);
+    let half = plan(&Experiment { precision: Precision::Bf16Mixed, ..cnn() });
+    let activations = |plan: &Plan| plan.layers.iter().map(|r| r.saved_bytes).sum::<u64>() as f64;
+    assert!(activations(&half) < 0.55 * activations(&base));
+    let mut sgd = cnn();
+    sgd.optimizer.kind = OptimizerKind::Sgd;
+    assert_eq!(at_peak(&plan(&sgd), Category::OptimizerState), 0);
+}
+
+#[test]
+fn long_accumulation_takes_the_memory_of_a_short_one_and_its_time() {
+    let with = |accumulation| plan(&Experiment { batch: Batch { micro: 4, accumulation }, ..cnn() });
+    let (two, many) = (with(2), with(200));
+    assert_eq!(two.peak.live, many.peak.live);
+    let ratio = many.step_secs / two.step_secs;
+    assert!((50.0..100.0).contains(&ratio), "{ratio}");
+}
+
+#[test]
+fn what_fit_offers_fits_keeps_the_effective_batch_and_comes_fastest_first() {
+    let asked = plan(&cnn());
+    let budget = Bytes(asked.peak.live.0 * 2 / 3);
+    let offers = fit(&asked, budget).expect("offers");
+    assert!(offers.len() >= 3, "{offers:?}");
+    assert!(offers.windows(2).all(|w| w[0].step_secs <= w[1].step_secs));
+    for offer in &offers {
+        assert_eq!(offer.experiment.batch.effective(), 64);
+        let peak = plan(&offer.experiment).peak.live;
+        assert_eq!(peak, offer.peak);
+        assert!(peak <= budget);
+    }
+}
+
+#[test]
+fn advice_changes_one_thing_where_that_is_enough() {
+    let mut asked = cnn();
+    asked.budget = Bytes(plan(&asked).peak.live.0 - 1);
+    let advice = advise(&plan(&asked), 3).expect("advice");
+    assert_eq!(advice.len(), 3);
+    assert!(advice.iter().all(|a| !a.change.contains(',')), "{advice:?}");
+    asked.budget = Bytes(1000);
+    assert!(advise(&plan(&asked), 3).expect("no advice").is_empty(), "nothing fits in a thousand bytes");
+}

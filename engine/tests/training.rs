@@ -1,0 +1,200 @@
+//! The trainer as the program uses it: events in order, the budget held, memory given back, faults survived.
+
+use std::time::Duration;
+
+use plimsoll_engine::{
+    Bytes, Error, Experiment,
+    experiment::{Checkpointing, DataKind, ModelKind, Precision},
+    plan::predict,
+    train::{Command, Event, Outcome, Start, StepRecord, Summary, Trainer},
+};
+
+fn experiment(steps: u64) -> Experiment {
+    let mut experiment = Experiment::default();
+    experiment.model.width = 32;
+    experiment.run.steps = Some(steps);
+    experiment
+}
+
+fn start(experiment: &Experiment) -> Command {
+    Command::Start(Box::new(Start { experiment: experiment.clone(), anyway: false, paused: false }))
+}
+
+fn start_anyway(experiment: &Experiment) -> Command {
+    Command::Start(Box::new(Start { experiment: experiment.clone(), anyway: true, paused: false }))
+}
+
+/// Events up to and with the end of the run.
+fn events(trainer: &Trainer) -> Vec<Event> {
+    let mut events = Vec::new();
+    loop {
+        let event = trainer.events().recv_timeout(Duration::from_secs(120)).expect("the trainer goes on");
+        let ended = matches!(event, Event::Ended { .. });
+        events.push(event);
+        if ended {
+            return events;
+        }
+    }
+}
+
+fn end(events: &[Event]) -> (&Outcome, &Summary) {
+    match events.last() {
+        Some(Event::Ended { outcome, summary, .. }) => (outcome, summary),
+        other => panic!("no end: {other:?}"),
+    }
+}
+
+fn steps(events: &[Event]) -> Vec<StepRecord> {
+    events.iter().filter_map(|e| if let Event::Step(record) = e { Some(*record) } else { None }).collect()
+}
+
+#[test]
+fn a_run_tells_its_story_in_order_and_learns() {
+    let trainer = Trainer::new(|| {});
+    trainer.send(start(&experiment(60)));
+    let events = events(&trainer);
+    assert!(matches!(events[0], Event::Started { run: 1, .. }));
+    let (outcome, summary) = end(&events);
+    assert!(matches!(outcome, Outcome::Finished), "{outcome:?}");
+    let steps = steps(&events);
+    assert_eq!(steps.iter().map(|s| s.step).collect::<Vec<_>>(), (1..=60).collect::<Vec<_>>());
+    assert!(steps[59].loss < 0.7 * steps[0].loss, "{} to {}", steps[0].loss, steps[59].loss);
+    assert!(summary.test_accuracy.expect("evaluated at the end") > 0.5);
+    assert_eq!(summary.left_over, Bytes(0));
+}
+
+#[test]
+fn the_same_seed_gives_the_same_run() {
+    let mut wanted = experiment(12);
+    wanted.model.kind = ModelKind::Cnn;
+    wanted.model.width = 4;
+    let trainer = Trainer::new(|| {});
+    let losses = |experiment: &Experiment| {
+        trainer.send(start(experiment));
+        steps(&events(&trainer)).iter().map(|s| s.loss).collect::<Vec<_>>()
+    };
+    let first = losses(&wanted);
+    assert_eq!(first, losses(&wanted));
+    wanted.checkpointing = Checkpointing::Blocks;
+    assert_eq!(first, losses(&wanted), "checkpointing computes the same numbers again");
+    wanted.run.seed += 1;
+    assert_ne!(first, losses(&wanted));
+}
+
+#[test]
+fn what_does_not_fit_is_refused_with_advice_and_the_next_run_starts() {
+    let trainer = Trainer::new(|| {});
+    let mut wanted = experiment(5);
+    wanted.model.width = 512;
+    let needs = predict(&wanted).expect("plans").peak.live;
+    wanted.budget = needs.saturating_sub(Bytes(1));
+    trainer.send(start(&wanted));
+    let refused = events(&trainer);
+    assert!(steps(&refused).is_empty(), "nothing may run");
+    let (Outcome::OverBudget(refusal), summary) = end(&refused) else { panic!("{refused:?}") };
+    assert!(refusal.error.live + refusal.error.asked > wanted.budget && refusal.error.live <= wanted.budget);
+    assert_eq!((refusal.error.budget, summary.left_over), (wanted.budget, Bytes(0)));
+    let advice = refusal.advice.first().expect("a smaller micro-batch fits");
+    trainer.send(start(&advice.experiment));
+    let taken = events(&trainer);
+    assert!(matches!(end(&taken).0, Outcome::Finished), "{taken:?}");
+    assert!(end(&taken).1.measured.live <= wanted.budget);
+}
+
+#[test]
+fn training_anyway_stops_at_the_line_and_gives_everything_back() {
+    let trainer = Trainer::new(|| {});
+    let mut wanted = experiment(5);
+    wanted.optimizer.kind = plimsoll_engine::experiment::OptimizerKind::Adamw;
+    wanted.budget = predict(&wanted).expect("plans").peak.live.saturating_sub(Bytes(1));
+    trainer.send(start_anyway(&wanted));
+    let stopped = events(&trainer);
+    let (Outcome::OverBudget(refusal), summary) = end(&stopped) else { panic!("{stopped:?}") };
+    assert!(summary.measured.live <= wanted.budget && summary.measured.live > Bytes(0));
+    assert!(refusal.error.layer.contains('/'), "names the layer: {}", refusal.error);
+    assert_eq!(summary.left_over, Bytes(0));
+    trainer.send(start(&experiment(3)));
+    assert!(matches!(end(&events(&trainer)).0, Outcome::Finished));
+}
+
+#[test]
+fn stepping_pausing_and_stopping_do_what_they_say() {
+    let trainer = Trainer::new(|| {});
+    let wanted = experiment(1_000_000);
+    trainer.send(Command::Start(Box::new(Start { experiment: wanted, anyway: false, paused: true })));
+    trainer.send(Command::Step);
+    trainer.send(Command::Step);
+    trainer.send(Command::Evaluate);
+    let mut seen = Vec::new();
+    while !matches!(seen.last(), Some(Event::Evaluated { .. })) {
+        seen.push(trainer.events().recv_timeout(Duration::from_secs(60)).expect("an event"));
+    }
+    std::thread::sleep(Duration::from_millis(50));
+    assert!(trainer.events().len() <= 2, "a paused run does not go on");
+    trainer.send(Command::Resume);
+    trainer.send(Command::Stop);
+    seen.extend(events(&trainer));
+    let (outcome, summary) = end(&seen);
+    assert!(matches!(outcome, Outcome::Stopped));
+    assert!(summary.steps >= 2 && summary.steps < 1_000_000);
+    assert_eq!(summary.left_over, Bytes(0));
+}
+
+#[test]
+fn a_loss_that_is_not_finite_ends_the_run_and_names_where() {
+    let trainer = Trainer::new(|| {});
+    let mut wanted = experiment(200);
+    wanted.optimizer.kind = plimsoll_engine::experiment::OptimizerKind::Sgd;
+    wanted.optimizer.learning_rate = 1e4;
+    trainer.send(start(&wanted));
+    let events = events(&trainer);
+    let (Outcome::Failed(Error::NotFinite(fault)), summary) = end(&events) else { panic!("{:?}", end(&events)) };
+    assert_eq!(fault.step, summary.steps);
+    let layer = fault.layer.as_ref().expect("the place can be told");
+    assert!(layer.contains("block") || layer.contains("head"), "{layer}");
+    assert_eq!(summary.left_over, Bytes(0));
+}
+
+#[test]
+fn a_panic_in_the_thread_ends_the_run_and_not_the_program() {
+    let calls = std::sync::atomic::AtomicU64::new(0);
+    let trainer = Trainer::new(move || {
+        assert!(calls.fetch_add(1, std::sync::atomic::Ordering::Relaxed) != 2, "the listener breaks once");
+    });
+    trainer.send(start(&experiment(10)));
+    let broken = events(&trainer);
+    assert!(
+        matches!(end(&broken).0, Outcome::Failed(Error::Panic(text)) if text.contains("breaks once")),
+        "{broken:?}"
+    );
+    trainer.send(start(&experiment(3)));
+    assert!(matches!(end(&events(&trainer)).0, Outcome::Finished));
+}
+
+#[test]
+fn f16_reports_skipped_steps_and_still_learns() {
+    let trainer = Trainer::new(|| {});
+    let mut wanted = experiment(120);
+    wanted.precision = Precision::F16Mixed;
+    trainer.send(start(&wanted));
+    let events = events(&trainer);
+    let (outcome, summary) = end(&events);
+    assert!(matches!(outcome, Outcome::Finished), "{outcome:?}");
+    let warnings = events.iter().filter(|e| matches!(e, Event::Warning(text) if text.contains("loss scale"))).count();
+    assert_eq!(summary.skipped_steps, warnings as u64);
+    assert_eq!(summary.skipped_steps, steps(&events).iter().filter(|s| s.skipped).count() as u64);
+    let steps = steps(&events);
+    assert!(steps[119].loss < steps[0].loss);
+}
+
+#[test]
+fn a_folder_that_is_not_there_ends_the_run_with_its_name() {
+    let trainer = Trainer::new(|| {});
+    let mut wanted = experiment(3);
+    wanted.data.kind = DataKind::Cifar10;
+    wanted.data.path = Some("no/such/folder".into());
+    trainer.send(start(&wanted));
+    let events = events(&trainer);
+    let (Outcome::Failed(error), _) = end(&events) else { panic!("{events:?}") };
+    assert!(error.to_string().contains("no/such/folder"), "{error}");
+}
