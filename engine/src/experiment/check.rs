@@ -8,7 +8,7 @@ use std::fmt::Display;
 
 use crate::{
     bytes::Bytes,
-    data::Facts,
+    data::{Facts, MAX_SAMPLES},
     error::Problem,
     experiment::{Checkpointing, DataKind, Experiment, ModelKind, OptimizerKind, VERSION},
 };
@@ -59,7 +59,7 @@ impl List {
             self.add(key, format!("{value} is not {what}"), format!("write {low} or more"));
         } else if value > high {
             self.add(key, format!("{value} is more than {what} may be"), format!("write {high} or less"));
-        } else if !(value >= low) {
+        } else if value.partial_cmp(&low).is_none() {
             self.add(key, format!("{value} is not a number"), format!("write one from {low} to {high}"));
         }
     }
