@@ -167,16 +167,7 @@ impl App {
     pub(crate) fn frame_took(&mut self, secs: f32) {
         self.frames.record(secs);
     }
-
-    /// Opens a preset as if it were dropped on the window.
-    #[cfg(test)]
-    pub(crate) fn send(&self, action: crate::command::Action) {
-        self.sender.send(action);
-    }
-
-    /// What the window knows.
-    #[cfg(test)]
-    pub(crate) fn state(&self) -> &State {
-        &self.state
-    }
 }
+
+#[cfg(test)]
+mod tests;

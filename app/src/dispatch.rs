@@ -18,7 +18,7 @@ use crate::{
     command::{Action, UiCommand},
     files::{Chosen, FileDialogs, Purpose},
     layout::Layout,
-    planner::{Answer, Planner},
+    planner::{Answer, Planner, Question},
     session::Status,
     state::{Dialog, Document, Level, Notches, State, Then},
     view::View,
@@ -159,13 +159,14 @@ impl Dispatcher<'_> {
             return;
         }
         self.state.prediction.notches = Some(Notches { control, generation, answer: None });
-        self.services.planner.notches(generation, control, notches);
+        let now = self.state.document.experiment.clone();
+        self.services.planner.notches(Question { generation, control, now, notches });
     }
 
     // ---- runs
 
     fn train(&mut self, anyway: bool, paused: bool) {
-        if self.state.session.active().is_some() || self.state.starting {
+        if self.state.session.active().is_some() || self.state.starting.is_some() {
             return;
         }
         if let Some(reason) = self.state.why_no_training()
@@ -176,7 +177,7 @@ impl Dispatcher<'_> {
         }
         let experiment = self.state.document.experiment.clone();
         self.state.notice = None;
-        self.state.starting = true;
+        self.state.starting = Some(if paused { Status::Paused } else { Status::Running });
         self.services.trainer.send(Command::Start(Box::new(Start { experiment, anyway, paused })));
         if paused {
             self.services.trainer.send(Command::Step);
@@ -260,13 +261,16 @@ impl Dispatcher<'_> {
         state.session.receive(event);
         match event {
             Event::Started { run, plan } => {
-                state.starting = false;
+                // A run that begins paused does not say so itself.
+                if let (Some(status), Some(run)) = (state.starting.take(), state.session.runs_mut().last_mut()) {
+                    run.status = status;
+                }
                 state.shown = None;
                 state.log.add(Level::Note, format!("Run {run} begins: {}", plan.experiment.title));
             }
             Event::Warning(text) => state.log.add(Level::Warning, text.clone()),
             Event::Ended { run, outcome, summary } => {
-                state.starting = false;
+                state.starting = None;
                 let (level, text) = match outcome {
                     Outcome::Finished => (Level::Note, format!("Run {run} finished after {} steps", summary.steps)),
                     Outcome::Stopped => (Level::Note, format!("Run {run} was stopped after {} steps", summary.steps)),
@@ -279,6 +283,9 @@ impl Dispatcher<'_> {
                     state.notice = Some(outcome.clone());
                 }
                 state.log.add(level, text);
+                // What was measured makes the predicted times better: plan again.
+                state.prediction.notches = None;
+                self.services.planner.plan(state.document.generation, state.document.experiment.clone());
             }
             Event::Step(_) | Event::Evaluated { .. } | Event::Paused(_) => {}
         }

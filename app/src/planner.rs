@@ -55,6 +55,28 @@ pub(crate) struct Notch {
     pub(crate) outcome: Result<Outcome, String>,
 }
 
+/// Notches, and what they compare with.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Compared {
+    /// What the experiment as it is comes to.
+    pub(crate) now: Result<Outcome, String>,
+    /// What its neighbours come to.
+    pub(crate) notches: Vec<Notch>,
+}
+
+/// A question about notches.
+#[derive(Debug)]
+pub(crate) struct Question {
+    /// The generation it is asked in.
+    pub(crate) generation: Generation,
+    /// The key of the control.
+    pub(crate) control: &'static str,
+    /// The experiment as it is.
+    pub(crate) now: Experiment,
+    /// Its neighbours, each with its name.
+    pub(crate) notches: Vec<(String, Experiment)>,
+}
+
 /// What the thread sends back.
 #[derive(Debug)]
 pub(crate) enum Answer {
@@ -63,7 +85,7 @@ pub(crate) enum Answer {
     /// What else fits, for a generation: the best for the budget and, if the plan does not fit, the nearest changes.
     Options(Generation, Options),
     /// What a notch of a control would change, for a generation.
-    Notches(Generation, &'static str, Vec<Notch>),
+    Notches(Generation, &'static str, Compared),
 }
 
 /// What else fits.
@@ -78,7 +100,7 @@ pub(crate) struct Options {
 #[derive(Debug, Default)]
 struct Inbox {
     plan: Option<(Generation, Experiment)>,
-    notches: Option<(Generation, &'static str, Vec<(String, Experiment)>)>,
+    notches: Option<Question>,
     closing: bool,
 }
 
@@ -121,8 +143,8 @@ impl Planner {
     }
 
     /// Asks what the notches of a control would change.
-    pub(crate) fn notches(&self, generation: Generation, control: &'static str, notches: Vec<(String, Experiment)>) {
-        self.shared.inbox().notches = Some((generation, control, notches));
+    pub(crate) fn notches(&self, question: Question) {
+        self.shared.inbox().notches = Some(question);
         self.shared.bell.notify_one();
     }
 
@@ -151,7 +173,7 @@ struct Worker {
 
 enum Job {
     Plan(Generation, Experiment),
-    Notches(Generation, &'static str, Vec<(String, Experiment)>),
+    Notches(Question),
 }
 
 impl Worker {
@@ -159,13 +181,7 @@ impl Worker {
         while let Some(job) = self.next() {
             let open = match job {
                 Job::Plan(generation, experiment) => self.plan(generation, &experiment, wake),
-                Job::Notches(generation, control, notches) => {
-                    let notches = notches
-                        .into_iter()
-                        .map(|(name, experiment)| Notch { name, outcome: self.outcome(&experiment) })
-                        .collect();
-                    self.answer(Answer::Notches(generation, control, notches), wake)
-                }
+                Job::Notches(question) => self.notches(question, wake),
             };
             if !open {
                 return;
@@ -183,8 +199,8 @@ impl Worker {
             if let Some((generation, experiment)) = inbox.plan.take() {
                 return Some(Job::Plan(generation, experiment));
             }
-            if let Some((generation, control, notches)) = inbox.notches.take() {
-                return Some(Job::Notches(generation, control, notches));
+            if let Some(question) = inbox.notches.take() {
+                return Some(Job::Notches(question));
             }
             inbox = self.shared.bell.wait(inbox).unwrap_or_else(PoisonError::into_inner);
         }
@@ -210,6 +226,18 @@ impl Worker {
             Ok(plan) if !superseded => self.answer(Answer::Options(generation, options(&plan)), wake),
             _ => true,
         }
+    }
+
+    fn notches(&mut self, question: Question, wake: &dyn Fn()) -> bool {
+        // The time model learns while runs go on: what was remembered under an older one compares with nothing.
+        let known = self.cache.remove(&key(&question.now));
+        let now = self.outcome(&question.now);
+        if known.is_some_and(|known| known != now) {
+            self.cache.retain(|k, _| *k == key(&question.now));
+        }
+        let notches = question.notches.into_iter();
+        let notches = notches.map(|(name, experiment)| Notch { name, outcome: self.outcome(&experiment) }).collect();
+        self.answer(Answer::Notches(question.generation, question.control, Compared { now, notches }), wake)
     }
 
     fn outcome(&mut self, experiment: &Experiment) -> Result<Outcome, String> {

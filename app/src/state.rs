@@ -14,9 +14,9 @@ pub(crate) use crate::session::RunKey;
 use crate::{
     files::Purpose,
     history::History,
-    planner::{Generation, Notch, Obstacle, Options},
+    planner::{Compared, Generation, Obstacle, Options},
     presets::Shipped,
-    session::{RunRecord, Session},
+    session::{RunRecord, Session, Status},
 };
 
 /// Entries of the log that are kept.
@@ -84,7 +84,7 @@ pub(crate) struct Notches {
     /// The generation it was asked in.
     pub(crate) generation: Generation,
     /// The answer, once it is there.
-    pub(crate) answer: Option<Vec<Notch>>,
+    pub(crate) answer: Option<Compared>,
 }
 
 impl Prediction {
@@ -196,8 +196,8 @@ pub(crate) struct State {
     pub(crate) dialog: Option<Dialog>,
     /// The user has agreed to close the window.
     pub(crate) closing: bool,
-    /// A start was sent and the trainer has not answered yet.
-    pub(crate) starting: bool,
+    /// A start was sent and the trainer has not answered yet: how the run will stand.
+    pub(crate) starting: Option<Status>,
 }
 
 impl State {
@@ -217,7 +217,7 @@ impl State {
             devices: None,
             dialog: None,
             closing: false,
-            starting: false,
+            starting: None,
         }
     }
 

@@ -1,11 +1,47 @@
 //! Numbers in words: counts, spans of time, shares. One place, so that a figure reads the same in every pane.
 
+use plimsoll_engine::Bytes;
+
+/// An amount as people write it: `64 MiB` where it is whole, three figures where it is not.
+pub(crate) fn size(bytes: Bytes) -> String {
+    for (shift, unit) in [(30, "GiB"), (20, "MiB"), (10, "KiB")] {
+        if bytes.0 >= 1 << shift {
+            let whole = bytes.0 >> shift;
+            return if whole << shift == bytes.0 { format!("{whole} {unit}") } else { bytes.to_string() };
+        }
+    }
+    bytes.to_string()
+}
+
+/// An amount on an axis in MiB.
+pub(crate) fn mib(value: f64) -> String {
+    if value < 0.0 { String::new() } else { size(Bytes((value * 1024.0 * 1024.0).round() as u64)) }
+}
+
+/// A number without needless zeros: `0.5`, `20`, `1500`.
+pub(crate) fn plain(value: f64) -> String {
+    if value != 0.0 && value.abs() < 1e-3 {
+        return format!("{value:.0e}");
+    }
+    let text = format!("{value:.4}");
+    text.trim_end_matches('0').trim_end_matches('.').to_owned()
+}
+
+/// A span of time on an axis.
+pub(crate) fn tick_secs(value: f64) -> String {
+    match value {
+        v if v < 0.0 => String::new(),
+        v if v < 60.0 => format!("{} s", plain(v)),
+        v => secs(v),
+    }
+}
+
 /// `12 345` with thin gaps between thousands.
 pub(crate) fn count(n: u64) -> String {
     let digits = n.to_string();
     let mut text = String::with_capacity(digits.len() + digits.len() / 3);
     for (i, digit) in digits.chars().enumerate() {
-        if i > 0 && (digits.len() - i) % 3 == 0 {
+        if i > 0 && (digits.len() - i).is_multiple_of(3) {
             text.push('\u{a0}');
         }
         text.push(digit);
@@ -75,6 +111,17 @@ mod tests {
         assert_eq!(secs(f64::NAN), "…");
         assert_eq!([three(0.0), three(0.002), three(2e-5), three(123.4)], ["0.00", "0.0020", "2.0e-5", "123"]);
         assert_eq!(share(0.9722), "97.2%");
+    }
+
+    #[test]
+    fn whole_amounts_have_no_decimals() {
+        assert_eq!(
+            [64 << 20, 3 << 19, 80 << 30, 100, 0].map(|b| size(Bytes(b))),
+            ["64 MiB", "1.50 MiB", "80 GiB", "100 B", "0 B"]
+        );
+        assert_eq!([0.25, 8.0, -1.0].map(mib), ["256 KiB", "8 MiB", ""]);
+        assert_eq!([0.5, 20.0, 0.0, 2e-4].map(plain), ["0.5", "20", "0", "2e-4"]);
+        assert_eq!([0.5, 90.0, -1.0].map(tick_secs), ["0.5 s", "1:30", ""]);
     }
 
     #[test]

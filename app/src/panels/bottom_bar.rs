@@ -26,7 +26,7 @@ fn buttons(ui: &mut Ui, scene: &Scene<'_>) {
     let palette = theme::palette(ui);
     let active = scene.state.session.active();
     let reason = scene.state.why_no_training();
-    let idle = active.is_none() && !scene.state.starting;
+    let idle = active.is_none() && scene.state.starting.is_none();
     let accent = Button::new(RichText::new("▶ Train").color(palette.on_accent).strong()).fill(palette.accent);
     let plain = Button::new("▶ Train");
     let ready = idle && reason.is_none();
@@ -61,7 +61,7 @@ fn buttons(ui: &mut Ui, scene: &Scene<'_>) {
 
 /// What a run would be, before the first.
 fn ready(ui: &mut Ui, scene: &Scene<'_>) {
-    if scene.state.starting {
+    if scene.state.starting.is_some() {
         ui.label(RichText::new("Preparing data…").weak());
     } else if let Some(reason) = scene.state.why_no_training() {
         ui.add(egui::Label::new(RichText::new(reason).weak()).truncate());
@@ -99,6 +99,7 @@ fn progress(ui: &mut Ui, run: &RunRecord) {
         };
         ui.label(RichText::new(left.unwrap_or_default()).color(color));
         let text = format!("step {} of {}", words::count(done), words::count(run.plan.total_steps));
+        ui.visuals_mut().extreme_bg_color = palette.trough;
         let bar = egui::ProgressBar::new(run.progress() as f32)
             .desired_width(ui.available_width().max(80.0))
             .desired_height(18.0)

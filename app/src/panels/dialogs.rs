@@ -108,7 +108,7 @@ fn stop_and_quit(ui: &mut Ui, scene: &Scene<'_>) {
 }
 
 fn shortcuts(ui: &mut Ui, scene: &Scene<'_>) {
-    heading(ui, "Keyboard shortcuts");
+    heading(ui, "Keys");
     Grid::new("shortcuts").num_columns(2).spacing([theme::WIDE_GAP * 2.0, theme::GAP]).show(ui, |ui| {
         for command in UiCommand::ALL {
             let Some(shortcut) = command.shortcut() else { continue };

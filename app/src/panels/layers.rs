@@ -22,8 +22,10 @@ const COLUMNS: [(LayerColumn, &str, &str); 7] = [
     (LayerColumn::Saved, "saved", "Activations that are alive when the backward pass begins."),
     (LayerColumn::Gradient, "gradient", "Gradients of its parameters."),
     (LayerColumn::Optimizer, "optimizer", "Its optimizer state."),
-    (LayerColumn::Peak, "at the peak", "What it holds when the run is at its peak, and its share."),
+    (LayerColumn::Peak, "of the peak", "Its share of what is alive when the run is at its peak."),
 ];
+/// Narrower panes leave out the weights, which the parameters tell as well.
+const WEIGHTS_FROM: f32 = 500.0;
 
 /// Draws the table.
 pub(crate) fn ui(ui: &mut Ui, scene: &mut Scene<'_>) {
@@ -33,37 +35,46 @@ pub(crate) fn ui(ui: &mut Ui, scene: &mut Scene<'_>) {
     };
     let order = order(&plan.layers, scene.view.layers);
     let sort = &mut scene.view.layers;
+    let wide = ui.available_width() >= WEIGHTS_FROM;
+    let columns: Vec<_> = COLUMNS.into_iter().filter(|(c, ..)| wide || *c != LayerColumn::Weights).collect();
     let table = TableBuilder::new(ui)
-        .id_salt("layers")
+        .id_salt(("layers", wide))
         .striped(true)
-        .resizable(false)
         .auto_shrink(false)
         .cell_layout(Layout::right_to_left(Align::Center))
-        .column(Column::remainder().at_least(80.0).clip(true))
-        .columns(Column::auto().at_least(48.0), COLUMNS.len() - 2)
-        .column(Column::auto().at_least(92.0));
+        .column(Column::remainder().at_least(70.0).clip(true))
+        .columns(Column::auto().at_least(52.0), columns.len() - 2)
+        .column(Column::exact(84.0));
     let table = table.header(theme::ROW_HEIGHT, |mut header| {
-        for (column, name, about) in COLUMNS {
-            header.col(|ui| table::heading(ui, sort, column, name, about));
+        for (column, name, about) in &columns {
+            header.col(|ui| table::heading(ui, sort, *column, name, about));
         }
     });
     table.body(|body| {
         body.rows(theme::ROW_HEIGHT, order.len(), |mut row| {
             let layer = &plan.layers[order[row.index()]];
-            row.col(|ui| table::name(ui, &layer.path));
-            row.col(|ui| table::text(ui, &words::count(layer.parameters)));
-            for bytes in [layer.weight_bytes, layer.saved_bytes, layer.gradient_bytes, layer.optimizer_bytes] {
-                row.col(|ui| table::bytes(ui, Bytes(bytes)));
+            for (column, ..) in &columns {
+                row.col(|ui| cell(ui, plan, layer, *column));
             }
-            row.col(|ui| peak_share(ui, plan, layer));
         });
     });
 }
 
-fn peak_share(ui: &mut Ui, plan: &Plan, layer: &LayerRow) {
-    let share = layer.peak_bytes as f64 / plan.peak.live.0.max(1) as f64;
-    table::share(ui, share, theme::palette(ui).accent);
-    table::bytes(ui, Bytes(layer.peak_bytes));
+fn cell(ui: &mut Ui, plan: &Plan, layer: &LayerRow, column: LayerColumn) {
+    match column {
+        LayerColumn::Layer => table::name(ui, &layer.path),
+        LayerColumn::Parameters => table::count(ui, layer.parameters),
+        LayerColumn::Weights => table::bytes(ui, Bytes(layer.weight_bytes)),
+        LayerColumn::Saved => table::bytes(ui, Bytes(layer.saved_bytes)),
+        LayerColumn::Gradient => table::bytes(ui, Bytes(layer.gradient_bytes)),
+        LayerColumn::Optimizer => table::bytes(ui, Bytes(layer.optimizer_bytes)),
+        LayerColumn::Peak => {
+            let share = layer.peak_bytes as f64 / plan.peak.live.0.max(1) as f64;
+            let hover = format!("{} at the peak", Bytes(layer.peak_bytes));
+            table::text(ui, &words::share(share)).on_hover_text(&hover);
+            table::share(ui, share, theme::palette(ui).accent).on_hover_text(&hover);
+        }
+    }
 }
 
 /// The order in which rows are shown.

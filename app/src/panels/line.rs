@@ -55,10 +55,10 @@ pub(crate) fn ui(ui: &mut Ui, scene: &Scene<'_>) {
 /// The verdict in words: `Fits: 12.3 MiB of 64 MiB, 51.7 MiB headroom`.
 pub(crate) fn verdict_words(plan: &Plan) -> String {
     match plan.headroom() {
-        Some(headroom) => format!("Fits: {} of {}, {headroom} headroom", plan.peak.live, plan.budget),
+        Some(headroom) => format!("Fits: {} of {}, {headroom} headroom", plan.peak.live, words::size(plan.budget)),
         None => {
             let over = plan.peak.live.saturating_sub(plan.budget);
-            format!("Does not fit: {over} too much ({} of {})", plan.peak.live, plan.budget)
+            format!("Does not fit: {over} too much ({} of {})", plan.peak.live, words::size(plan.budget))
         }
     }
 }
@@ -131,7 +131,7 @@ fn bar(ui: &mut Ui, plan: &Plan, full: Bytes, pin: Option<&Plan>, stale: bool) {
     }
     let line = main.left() + main.width() * (plan.budget.0 as f64 / full.0.max(1) as f64) as f32;
     painter.vline(line, (main.top() - 2.0)..=(rect.bottom() + 2.0), Stroke::new(2.5, palette.budget));
-    let label = format!("budget {}", plan.budget);
+    let label = format!("budget {}", words::size(plan.budget));
     let free = main.right() - main.width() * (1.0 - segments.last().map_or(0.0, |s| s.to)) + 90.0 < line;
     if free {
         let font = FontId::proportional(theme::SMALL_TEXT);
@@ -243,7 +243,11 @@ fn offers(ui: &mut Ui, scene: &Scene<'_>, plan: &Plan) {
         });
     };
     row(ui, "Nearest changes that fit:", &options.nearest);
-    row(ui, &format!("Best for {}:", plan.budget), &options.best);
+    // The list leaves out the present configuration, which may be the best itself.
+    let is_best = plan.fits() && options.best.first().is_none_or(|advice| advice.time_ratio >= 1.0);
+    let budget = words::size(plan.budget);
+    let title = if is_best { format!("Fastest already for {budget}; next:") } else { format!("Best for {budget}:") };
+    row(ui, &title, &options.best);
 }
 
 /// A button that adopts a configuration, with what it saves and costs against a peak.
@@ -268,6 +272,7 @@ pub(crate) fn advice_button(ui: &mut Ui, scene: &Scene<'_>, advice: &Advice, pea
 /// Bytes by category of a moment, as lines of a tooltip, largest first.
 pub(crate) fn category_lines(ui: &mut Ui, categories: &Categories) {
     let palette = theme::palette(ui);
+    ui.spacing_mut().interact_size.y = theme::CHIP;
     let mut shares: Vec<(Category, Bytes)> = categories.iter().filter(|(_, bytes)| bytes.0 > 0).collect();
     shares.sort_by_key(|(_, bytes)| std::cmp::Reverse(*bytes));
     for (category, bytes) in shares {

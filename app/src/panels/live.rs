@@ -10,6 +10,7 @@ use crate::{
     theme,
     view::{Axis, View},
     widgets::{
+        axes::Round,
         chip,
         curves::{self, Axes, Curve, Rule},
     },
@@ -79,8 +80,8 @@ fn options(ui: &mut Ui, scene: &mut Scene<'_>, run: &RunRecord) {
     });
 }
 
-fn axes(view: &View, value: fn(f64) -> String, include: Option<f64>) -> Axes {
-    Axes { log: false, in_steps: view.axis == Axis::Step, value, include }
+fn axes(view: &View, round: Round, tick: fn(f64) -> String, value: fn(f64) -> String, include: Option<f64>) -> Axes {
+    Axes { log: false, in_steps: view.axis == Axis::Step, round, tick, value, include }
 }
 
 fn xs<'a>(view: &View, steps: &'a [f64], secs: &'a [f64]) -> &'a [f64] {
@@ -93,8 +94,8 @@ fn group(view: &View) -> egui::Id {
 
 /// A plot's name and its present figures.
 fn title(ui: &mut Ui, name: &str, figures: impl FnOnce(&mut Ui)) {
-    ui.horizontal(|ui| {
-        ui.spacing_mut().item_spacing.x = 8.0;
+    ui.horizontal_wrapped(|ui| {
+        ui.spacing_mut().item_spacing = vec2(8.0, 1.0);
         ui.label(RichText::new(name).strong());
         figures(ui);
     });
@@ -128,12 +129,19 @@ fn pair(ui: &mut Ui, view: &View, run: &RunRecord, name: &str, axes: &Axes) {
 }
 
 fn loss(ui: &mut Ui, view: &mut View, run: &RunRecord) {
-    let axes = Axes { log: view.log_loss, ..axes(view, words::three, (!view.log_loss).then_some(0.0)) };
+    let axes = Axes {
+        log: view.log_loss,
+        ..axes(view, Round::Decimal, words::plain, words::three, (!view.log_loss).then_some(0.0))
+    };
     pair(ui, view, run, "Loss", &axes);
 }
 
+fn percent(share: f64) -> String {
+    if share > 1.0 { String::new() } else { format!("{}%", words::plain(share * 100.0)) }
+}
+
 fn accuracy(ui: &mut Ui, view: &mut View, run: &RunRecord) {
-    pair(ui, view, run, "Accuracy", &axes(view, words::share, Some(1.0)));
+    pair(ui, view, run, "Accuracy", &axes(view, Round::Decimal, percent, words::share, Some(1.0)));
 }
 
 fn mib(value: f64) -> String {
@@ -153,11 +161,11 @@ fn memory(ui: &mut Ui, view: &mut View, run: &RunRecord) {
     ];
     title(ui, "Memory", |ui| {
         for (shown, (name, color, dashed, value, about)) in view.memory.iter_mut().zip(&entries) {
-            let text = RichText::new(format!("{name} {value}")).small();
+            let text = RichText::new(*name).small();
             let text = if *shown { text } else { text.weak().strikethrough() };
-            let chip = chip::stroke(ui, *color, *dashed, text).interact(egui::Sense::click());
+            let chip = chip::stroke(ui, *color, *dashed, text);
             chip.widget_info(|| egui::WidgetInfo::selected(egui::Role::CheckBox, true, *shown, *name));
-            if chip.on_hover_text(format!("{about} Click to show or hide it.")).clicked() {
+            if chip.on_hover_text(format!("{value}. {about} Click to show or hide it.")).clicked() {
                 *shown = !*shown;
             }
         }
@@ -181,7 +189,7 @@ fn memory(ui: &mut Ui, view: &mut View, run: &RunRecord) {
         .filter(|(i, _)| view.memory[*i])
         .map(|(i, bytes)| Rule { name: entries[i].0, color: entries[i].1, y: bytes.as_mib() })
         .collect();
-    curves::plot(ui, "Memory", group(view), &axes(view, mib, Some(0.0)), &drawn, &rules);
+    curves::plot(ui, "Memory", group(view), &axes(view, Round::Binary, words::mib, mib, Some(0.0)), &drawn, &rules);
 }
 
 fn throughput(ui: &mut Ui, view: &mut View, run: &RunRecord) {
@@ -206,5 +214,5 @@ fn throughput(ui: &mut Ui, view: &mut View, run: &RunRecord) {
         drawn.push(curve(series.raw(), true));
     }
     drawn.push(curve(series.smooth(), false));
-    curves::plot(ui, "Throughput", group(view), &axes(view, samples, Some(0.0)), &drawn, &[]);
+    curves::plot(ui, "Throughput", group(view), &axes(view, Round::Decimal, samples, samples, Some(0.0)), &drawn, &[]);
 }

@@ -6,7 +6,7 @@ mod shape;
 use eframe::egui::{
     self, Align, Align2, Button, FontId, Layout, RichText, Role, Stroke, Tooltip, Ui, WidgetInfo, pos2,
 };
-use egui_plot::{FilledArea, HLine, Line, LineStyle, Plot, PlotPoint, PlotPoints, PlotTransform, PlotUi, Span};
+use egui_plot::{FilledArea, HLine, Line, LineStyle, PlotPoint, PlotPoints, PlotTransform, PlotUi, Span};
 use plimsoll_engine::{
     Bytes, Experiment,
     memory::{Category, Timeline},
@@ -17,12 +17,17 @@ use self::shape::{Column, bands, columns};
 use super::{Scene, line::category_lines};
 use crate::{
     theme::{self, Palette},
-    widgets::chip,
+    widgets::{
+        axes::{self, Round},
+        chip,
+    },
     words,
 };
 
 /// A budget up to this many peaks high is drawn; a higher one would flatten the picture.
 const BUDGET_IN_VIEW: f64 = 1.6;
+/// The picture is this many times as high as what is in it: room for the names of phases and of the peak.
+const HEADROOM: f64 = 1.24;
 const PASSES: [(Pass, &str, &str); 3] = [
     (Pass::First, "First step", "The first optimizer step, in which optimizer state is born."),
     (Pass::Steady, "Every step", "Any later step."),
@@ -92,19 +97,15 @@ fn draw(ui: &mut Ui, plan: &Plan, pass: Pass, measured: &[f64]) {
     let (peak, budget) = (timeline.peak(), plan.budget);
     let budget_shown = budget.0 as f64 <= peak.0 as f64 * BUDGET_IN_VIEW;
     let ops = timeline.points.len() as f64;
-    let plot = Plot::new(ui.scope_id().with(("timeline", pass_name(pass))))
-        .allow_scroll(false)
-        .set_margin_fraction(egui::vec2(0.0, 0.08))
+    let plot = axes::plot(ui, pass_name(pass), Round::Whole, Round::Binary)
+        .set_margin_fraction(egui::vec2(0.0, 0.0))
         .include_y(0.0)
+        .include_y(peak.as_mib().max(if budget_shown { budget.as_mib() } else { 0.0 }) * HEADROOM)
         .include_x(0.0)
         .include_x(ops)
-        .grid_spacing(40.0..=260.0)
-        .show_background(false)
-        .y_axis_min_width(38.0)
-        .x_axis_formatter(
-            |mark, _| if mark.value < 0.0 { String::new() } else { words::three(mark.value).replace(".00", "") },
-        )
-        .y_axis_formatter(|mark, _| mib(mark.value))
+        .custom_x_axes(vec![axes::x_axis(ui, |x| words::count(x.max(0.0) as u64))])
+        .custom_y_axes(vec![axes::y_axis(ui, words::mib)])
+        .show_crosshair(false)
         .label_formatter(|_| None);
     let response = plot.show(ui, |plot| {
         phases(plot, timeline, palette);
@@ -131,10 +132,6 @@ fn draw(ui: &mut Ui, plan: &Plan, pass: Pass, measured: &[f64]) {
 
 fn pass_name(pass: Pass) -> &'static str {
     PASSES.iter().find(|(p, ..)| *p == pass).map_or("", |(_, name, _)| name)
-}
-
-fn mib(value: f64) -> String {
-    if value < 0.0 { String::new() } else { Bytes((value * 1024.0 * 1024.0).round() as u64).to_string() }
 }
 
 /// The ops in view, at most about one a pixel column.
@@ -173,7 +170,7 @@ fn areas(plot: &mut PlotUi<'_>, timeline: &Timeline, columns: &[Column], palette
 
 fn step_line<'a>(name: &str, columns: &[Column], y: impl Fn(&Column) -> f64) -> Line<'a> {
     let points: Vec<[f64; 2]> = columns.iter().flat_map(|c| [[c.from as f64, y(c)], [c.to as f64, y(c)]]).collect();
-    Line::new(name, PlotPoints::from(points)).allow_hover(false)
+    Line::new(name, PlotPoints::from(points)).allow_hover(false).allow_band(false)
 }
 
 /// The names of the phases, along the top, where they have room.
@@ -202,8 +199,8 @@ fn mark_peak(ui: &Ui, timeline: &Timeline, transform: &PlotTransform, palette: &
     painter.add(egui::Shape::convex_polygon(arrow, palette.strong(), Stroke::NONE));
     let right_half = at.x > transform.frame().center().x;
     let (align, dx) = if right_half { (Align2::RIGHT_CENTER, -8.0) } else { (Align2::LEFT_CENTER, 8.0) };
-    let text = format!("{} {}", timeline.layer(point.layer), point.op);
-    painter.text(tip + egui::vec2(dx, -8.0), align, text, FontId::proportional(theme::SMALL_TEXT), palette.strong());
+    let text = format!("{} · {} · {}", point.live, timeline.layer(point.layer), point.op);
+    painter.text(tip + egui::vec2(dx, -6.0), align, text, FontId::proportional(theme::SMALL_TEXT), palette.strong());
 }
 
 fn hover(
@@ -227,7 +224,7 @@ fn hover(
         );
         ui.label(format!("predicted {}", point.live));
         if let Some(measured) = measured.get(x as usize) {
-            ui.label(format!("measured {}", mib(*measured)));
+            ui.label(format!("measured {}", Bytes((measured * 1024.0 * 1024.0) as u64)));
         }
         category_lines(ui, &point.categories);
     });

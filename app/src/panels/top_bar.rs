@@ -9,6 +9,7 @@ use crate::{
     layout::{Layout, Pane},
     theme,
     widgets::control::{Form, Spec},
+    words,
 };
 
 /// Budgets worth a click: small ones for teaching, then the memory of common cards.
@@ -131,7 +132,7 @@ fn preset_menu(ui: &mut Ui, scene: &Scene<'_>) {
             ui.label(&shipped.experiment.description);
         };
         let button = egui::Button::new(shipped.name.as_str())
-            .right_text(RichText::new(shipped.experiment.budget.to_string()).weak().small());
+            .right_text(RichText::new(words::size(shipped.experiment.budget)).weak().small());
         if ui.add(button).on_hover_ui(hover).clicked() {
             scene.send.send(Action::OpenShipped(index));
             ui.close();
@@ -196,11 +197,16 @@ fn budget(ui: &mut Ui, scene: &Scene<'_>) {
 fn budget_field(ui: &mut Ui, form: &Form<'_>, present: Bytes) -> Response {
     let id = ui.scope_id().with("budget text");
     let typed: Option<String> = ui.data(|data| data.get_temp(id));
-    let mut text = typed.clone().unwrap_or_else(|| present.to_string());
+    let mut text = typed.clone().unwrap_or_else(|| words::size(present));
     let parsed = text.parse::<Bytes>();
     let color = parsed.as_ref().err().map(|_| theme::palette(ui).bad);
-    let edit = egui::TextEdit::singleline(&mut text).desired_width(72.0).text_color_opt(color);
-    let response = ui.add(edit).accessible_name("Budget");
+    let edit = egui::TextEdit::singleline(&mut text)
+        .desired_width(64.0)
+        .margin(egui::Margin::symmetric(6, 3))
+        .background_color(ui.visuals().widgets.inactive.bg_fill)
+        .align(egui::Align2::LEFT_CENTER)
+        .text_color_opt(color);
+    let response = ui.add_sized(egui::vec2(76.0, ui.spacing().interact_size.y), edit).accessible_name("Budget");
     if response.changed() {
         ui.data_mut(|data| data.insert_temp(id, text.clone()));
     }
@@ -227,7 +233,7 @@ fn budget_list(ui: &mut Ui, form: &Form<'_>) {
         for (bytes, card) in budgets {
             let chosen = form.experiment().budget == *bytes;
             let button =
-                egui::Button::selectable(chosen, bytes.to_string()).right_text(RichText::new(*card).weak().small());
+                egui::Button::selectable(chosen, words::size(*bytes)).right_text(RichText::new(*card).weak().small());
             if ui.add(button).clicked() {
                 form.edit(BUDGET.key, |experiment| experiment.budget = *bytes);
                 ui.close();

@@ -1,15 +1,18 @@
 //! Memory against accuracy: every run of this sitting as a point, and the frontier of those that nothing beats.
 
 use eframe::egui::{self, Pos2, RichText, Role, Tooltip, Ui, WidgetInfo};
-use egui_plot::{Line, LineStyle, MarkerShape, Plot, PlotPoint, PlotPoints, PlotTransform, Points, VLine};
-use plimsoll_engine::{Bytes, experiment::ModelKind};
+use egui_plot::{Line, LineStyle, MarkerShape, PlotPoint, PlotPoints, PlotTransform, Points, VLine};
+use plimsoll_engine::experiment::ModelKind;
 
 use super::Scene;
 use crate::{
     command::Action,
     session::{self, RunRecord},
     theme,
-    widgets::chip,
+    widgets::{
+        axes::{self, Round},
+        chip,
+    },
     words,
 };
 
@@ -31,18 +34,18 @@ pub(crate) fn ui(ui: &mut Ui, scene: &Scene<'_>) {
     let best = session::frontier(&points);
     let budget = scene.state.document.experiment.budget;
     let widest = points.iter().fold(0.0f64, |widest, [x, _]| widest.max(*x));
-    let plot = Plot::new(ui.scope_id().with("tradeoff"))
-        .allow_scroll(false)
-        .set_margin_fraction(egui::vec2(0.12, 0.12))
-        .grid_spacing(40.0..=220.0)
-        .show_background(false)
+    let (low, high) = accuracies(&points);
+    let percent =
+        |y: f64| if (0.0..=1.0).contains(&y) { format!("{}%", words::plain(y * 100.0)) } else { String::new() };
+    let plot = axes::plot(ui, "tradeoff", Round::Binary, Round::Decimal)
+        .set_margin_fraction(egui::vec2(0.06, 0.06))
         .include_x(0.0)
-        .x_axis_label(RichText::new("measured peak").small().weak())
-        .y_axis_label(RichText::new("best test accuracy").small().weak())
-        .x_axis_formatter(|mark, _| if mark.value < 0.0 { String::new() } else { mib(mark.value) })
-        .y_axis_formatter(
-            |mark, _| if (0.0..=1.0).contains(&mark.value) { words::share(mark.value) } else { String::new() },
-        )
+        .include_x(widest * 1.1)
+        .include_y(low)
+        .include_y(high)
+        .custom_x_axes(vec![axes::x_axis(ui, words::mib).label(RichText::new("measured peak").small().weak())])
+        .custom_y_axes(vec![axes::y_axis(ui, percent).label(RichText::new("best test accuracy").small().weak())])
+        .show_crosshair(false)
         .label_formatter(|_| None);
     let response = plot.show(ui, |plot| {
         let steps = steps(&best.iter().map(|i| points[*i]).collect::<Vec<_>>());
@@ -83,8 +86,12 @@ pub(crate) fn ui(ui: &mut Ui, scene: &Scene<'_>) {
     }
 }
 
-fn mib(value: f64) -> String {
-    Bytes((value * 1024.0 * 1024.0).round() as u64).to_string()
+/// The accuracies in view: a single run is not drawn as if a thousandth were the world.
+fn accuracies(points: &[[f64; 2]]) -> (f64, f64) {
+    let low = points.iter().fold(1.0f64, |low, [_, y]| low.min(*y));
+    let high = points.iter().fold(0.0f64, |high, [_, y]| high.max(*y));
+    let around = ((high - low) * 0.15).max(0.02);
+    ((low - around).max(0.0), (high + around).min(1.005))
 }
 
 fn shape(kind: ModelKind) -> MarkerShape {

@@ -1,42 +1,58 @@
 //! A colour chip with a name: one entry of a legend.
 
-use eframe::egui::{self, Color32, CornerRadius, Response, RichText, Sense, Ui, vec2};
+use eframe::egui::{
+    self, Color32, CornerRadius, Rect, Response, RichText, Sense, Shape, Stroke, TextStyle, Ui, WidgetText, pos2, vec2,
+};
 
 use crate::theme;
 
+/// Length of the stretch of a curve in a legend.
+const STRETCH: f32 = 14.0;
+
 /// A chip and `text`, in one row.
 pub(crate) fn chip(ui: &mut Ui, color: Color32, text: impl Into<RichText>) -> Response {
-    let text = text.into();
-    ui.horizontal(|ui| {
-        ui.spacing_mut().item_spacing.x = 4.0;
-        let (rect, _) = ui.allocate_exact_size(vec2(theme::CHIP, theme::CHIP), Sense::hover());
-        ui.painter().rect_filled(rect, CornerRadius::same(2), color);
-        ui.add(egui::Label::new(text).extend())
+    entry(ui, theme::CHIP, Sense::hover(), text.into(), |painter, at| {
+        painter.rect_filled(at, CornerRadius::same(2), color);
     })
-    .inner
 }
 
 /// A short stretch of a curve and `text`, in one row; dashed for what is not measured.
 pub(crate) fn stroke(ui: &mut Ui, color: Color32, dashed: bool, text: impl Into<RichText>) -> Response {
-    let text = text.into();
-    ui.horizontal(|ui| {
-        ui.spacing_mut().item_spacing.x = 4.0;
-        let (rect, _) = ui.allocate_exact_size(vec2(14.0, theme::CHIP), Sense::hover());
-        let ends = [rect.left_center(), rect.right_center()];
-        let stroke = egui::Stroke::new(theme::CURVE, color);
+    entry(ui, STRETCH, Sense::click(), text.into(), |painter, at| {
+        let ends = [at.left_center(), at.right_center()];
+        let stroke = Stroke::new(theme::CURVE, color);
         if dashed {
-            ui.painter().extend(egui::Shape::dashed_line(&ends, stroke, 4.0, 3.0));
+            painter.extend(Shape::dashed_line(&ends, stroke, 4.0, 3.0));
         } else {
-            ui.painter().line_segment(ends, stroke);
+            painter.line_segment(ends, stroke);
         }
-        ui.add(egui::Label::new(text).extend())
     })
-    .inner
+}
+
+/// One widget, so that a legend wraps between entries and not within one.
+fn entry(ui: &mut Ui, width: f32, sense: Sense, text: RichText, sign: impl FnOnce(&egui::Painter, Rect)) -> Response {
+    let text = WidgetText::from(text);
+    let galley = text.into_galley(ui, Some(egui::TextWrapMode::Extend), f32::INFINITY, TextStyle::Body);
+    let size = vec2(width + 4.0 + galley.size().x, galley.size().y.max(theme::CHIP));
+    let (rect, response) = ui.allocate_exact_size(size, sense);
+    let at = Rect::from_center_size(pos2(rect.left() + width / 2.0, rect.center().y), vec2(width, theme::CHIP));
+    sign(ui.painter(), at);
+    let corner = pos2(at.right() + 4.0, rect.center().y - galley.size().y / 2.0);
+    let name = galley.text().to_owned();
+    ui.painter().galley(corner, galley, ui.visuals().text_color());
+    response.widget_info(|| egui::WidgetInfo::labeled(egui::Role::Label, true, &name));
+    response
 }
 
 /// The empty state of a pane: one sentence in the middle that says what will be here.
 pub(crate) fn empty(ui: &mut Ui, text: &str) {
-    ui.centered_and_justified(|ui| {
-        ui.add(egui::Label::new(RichText::new(text).weak()).wrap());
+    let space = ui.available_rect_before_wrap();
+    let size = egui::vec2(space.width().min(theme::TOOLTIP_WIDTH), space.height());
+    let middle = egui::Rect::from_center_size(space.center(), size);
+    ui.scope_builder(egui::UiBuilder::new().max_rect(middle), |ui| {
+        ui.with_layout(egui::Layout::top_down(egui::Align::Center), |ui| {
+            ui.add_space((size.y / 2.0 - theme::ROW_HEIGHT).max(0.0));
+            ui.add(egui::Label::new(RichText::new(text).weak()).wrap());
+        });
     });
 }

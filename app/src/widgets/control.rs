@@ -3,12 +3,12 @@
 //! Always holds: every control tells on hover, in two sentences, what it does to memory and to time, and what one notch
 //! less and one more would change now, from dry runs of the changed experiment.
 
-use eframe::egui::{self, Align, DragValue, Layout, Response, RichText, Slider, Ui};
+use eframe::egui::{self, Align, DragValue, Layout, Response, RichText, Slider, SliderClamping, Ui};
 use plimsoll_engine::{Experiment, error::Problem};
 
 use crate::{
     command::{Action, Sender},
-    planner::{Notch, Outcome},
+    planner::{Compared, Notch, Outcome},
     state::State,
     theme, words,
 };
@@ -99,7 +99,8 @@ impl<'a> Form<'a> {
         let present = (choice.get)(self.experiment());
         let name = |value: T| choice.options.iter().find(|(v, _)| *v == value).map_or("other", |(_, name)| *name);
         let hover = self.row(ui, spec, |ui| {
-            let combo = egui::ComboBox::from_id_salt(spec.key).width(ui.available_width()).selected_text(name(present));
+            let combo = egui::ComboBox::from_id_salt(spec.key).width(ui.available_width()).truncate();
+            let combo = combo.selected_text(name(present));
             let combo = combo.show_ui(ui, |ui| {
                 for (value, name) in choice.options {
                     if ui.selectable_label(*value == present, *name).clicked() {
@@ -159,17 +160,10 @@ impl<'a> Form<'a> {
             let generation = self.state.document.generation;
             let known = self.state.prediction.notches.as_ref();
             match known.filter(|known| known.control == spec.key && known.generation == generation) {
-                Some(known) => match (&known.answer, self.state.plan()) {
-                    (Some(answer), Some(plan)) => {
-                        let now = Outcome {
-                            peak: plan.peak.live,
-                            step_secs: plan.step_secs,
-                            samples: plan.experiment.batch.effective(),
-                        };
-                        answer.iter().for_each(|notch| notch_line(ui, notch, now));
-                    }
-                    (Some(_), None) => weak(ui, "No prediction to compare with."),
-                    (None, _) => weak(ui, "Running it dry…"),
+                Some(known) => match &known.answer {
+                    Some(Compared { now: Ok(now), notches }) => notches.iter().for_each(|n| notch_line(ui, n, *now)),
+                    Some(Compared { now: Err(_), .. }) => weak(ui, "No prediction to compare with."),
+                    None => weak(ui, "Running it dry…"),
                 },
                 None => {
                     weak(ui, "Running it dry…");
@@ -187,6 +181,7 @@ fn weak(ui: &mut Ui, text: &str) {
 /// One line: the notch's name, what it does to the peak and to the time of a sample.
 fn notch_line(ui: &mut Ui, notch: &Notch, now: Outcome) {
     let palette = theme::palette(ui);
+    ui.spacing_mut().interact_size.y = theme::CHIP;
     ui.horizontal_wrapped(|ui| {
         ui.label(RichText::new(format!("{}:", notch.name)).strong());
         match &notch.outcome {
@@ -223,8 +218,9 @@ fn changed(experiment: &Experiment, change: impl FnOnce(&mut Experiment)) -> Exp
 fn neighbours(experiment: &Experiment, number: Number, value: f64) -> Vec<(String, Experiment)> {
     let less = number.notches.iter().rev().find(|n| **n < value - value.abs() * 1e-9);
     let more = number.notches.iter().find(|n| **n > value + value.abs() * 1e-9);
-    let name = |n: f64| format_number(n, number);
-    less.into_iter().chain(more).map(|n| (name(*n), changed(experiment, |e| (number.set)(e, *n)))).collect()
+    let both = less.map(|n| ("A notch less", *n)).into_iter().chain(more.map(|n| ("A notch more", *n)));
+    let name = |which: &str, n: f64| format!("{which}, {}", format_number(n, number));
+    both.map(|(which, n)| (name(which, n), changed(experiment, |e| (number.set)(e, n)))).collect()
 }
 
 fn format_number(value: f64, number: Number) -> String {
@@ -259,18 +255,19 @@ fn parse(text: &str, number: Number) -> Option<f64> {
 
 /// A slider whose stops are the notches.
 fn slider(ui: &mut Ui, spec: Spec, number: Number, value: f64) -> (Response, f64) {
-    let (start, mut new) = (position(number.notches, value), value);
-    let last = number.notches.len().saturating_sub(1) as f64;
-    let slider = Slider::from_get_set(0.0..=last, |set: Option<f64>| match set {
-        Some(place) if (place - start).abs() > 1e-9 => {
-            new = number.notches[(place.round() as usize).min(number.notches.len() - 1)];
-            place
-        }
-        _ => start,
+    let start = position(number.notches, value);
+    let mut place = start;
+    let last = number.notches.len().saturating_sub(1);
+    let slider = Slider::from_get_set(0.0..=last as f64, |set: Option<f64>| {
+        place = set.unwrap_or(place);
+        place
     });
     ui.spacing_mut().slider_width = (ui.available_width() - theme::GAP).max(40.0);
-    let response = ui.add(slider.show_value(false).step_by(1.0)).accessible_name(spec.name);
-    (response, new)
+    // Clamping would move a value that lies between two notches, unasked.
+    let slider = slider.show_value(false).step_by(1.0).clamping(SliderClamping::Never);
+    let response = ui.add(slider).accessible_name(spec.name);
+    let moved = (place - start).abs() > 1e-9;
+    (response, if moved { number.notches[(place.round() as usize).min(last)] } else { value })
 }
 
 /// Where a value lies between the notches, by place.
@@ -299,9 +296,9 @@ mod tests {
     fn a_value_between_notches_has_both_as_neighbours_and_one_at_the_end_has_one() {
         let names =
             |value| neighbours(&Experiment::default(), WIDTH, value).into_iter().map(|n| n.0).collect::<Vec<_>>();
-        assert_eq!(names(20.0), ["16", "32"]);
-        assert_eq!(names(16.0), ["8", "32"]);
-        assert_eq!(names(64.0), ["32"]);
+        assert_eq!(names(20.0), ["A notch less, 16", "A notch more, 32"]);
+        assert_eq!(names(16.0), ["A notch less, 8", "A notch more, 32"]);
+        assert_eq!(names(64.0), ["A notch less, 32"]);
         assert_eq!(neighbours(&Experiment::default(), WIDTH, 16.0)[1].1.model.width, 32);
     }
 

@@ -1,9 +1,16 @@
 //! A plot of growing curves over steps or seconds. Draws at the cost of its pixels; see [`series`](super::series).
 
 use eframe::egui::{self, Color32, Id, Ui, Vec2b};
-use egui_plot::{HLine, HoverPosition, Line, LineStyle, Plot, PlotPoints, PlotUi, Points};
+use egui_plot::{HLine, HoverPosition, Line, LineStyle, PlotPoints, PlotUi, Points};
 
-use crate::{theme, widgets::series::Series, words};
+use crate::{
+    theme,
+    widgets::{
+        axes::{self, Round},
+        series::Series,
+    },
+    words,
+};
 
 /// One curve.
 pub(crate) struct Curve<'a> {
@@ -37,6 +44,10 @@ pub(crate) struct Axes {
     pub(crate) log: bool,
     /// Steps, or seconds.
     pub(crate) in_steps: bool,
+    /// Which values of the vertical axis are round.
+    pub(crate) round: Round,
+    /// The words for a value on the axis.
+    pub(crate) tick: fn(f64) -> String,
     /// The words for a value.
     pub(crate) value: fn(f64) -> String,
     /// A value that is always in view.
@@ -60,21 +71,14 @@ impl Axes {
 /// Draws curves and rules in what space there is. Plots with the same `group` move together.
 pub(crate) fn plot(ui: &mut Ui, name: &str, group: Id, axes: &Axes, curves: &[Curve<'_>], rules: &[Rule<'_>]) {
     let in_steps = axes.in_steps;
-    let plot = Plot::new(ui.scope_id().with(name))
+    let x = move |x: f64| if in_steps { words::count(x.max(0.0) as u64) } else { words::tick_secs(x) };
+    let rounds = (if in_steps { Round::Whole } else { Round::Decimal }, if axes.log { Round::Log } else { axes.round });
+    let plot = axes::plot(ui, name, rounds.0, rounds.1)
         .link_axis(group, Vec2b::new(true, false))
         .link_cursor(group, Vec2b::new(true, false))
-        .allow_scroll(false)
         .set_margin_fraction(egui::vec2(0.01, 0.06))
-        .grid_spacing(40.0..=220.0)
-        .show_background(false)
-        .y_axis_min_width(38.0)
-        .x_axis_formatter(move |mark, _| match mark.value {
-            x if x < 0.0 => String::new(),
-            x if !in_steps => words::secs(x),
-            x if x.fract() == 0.0 => words::count(x as u64),
-            _ => String::new(),
-        })
-        .y_axis_formatter(|mark, _| (axes.value)(axes.down(mark.value)))
+        .custom_x_axes(vec![axes::x_axis(ui, x)])
+        .custom_y_axes(vec![axes::y_axis(ui, |y| (axes.tick)(axes.down(y)))])
         .label_formatter(|at| match at {
             HoverPosition::NearDataPoint { plot_name, position, .. } => {
                 Some(format!("{plot_name}\n{}\n{}", axes.x(position.x), (axes.value)(axes.down(position.y))))

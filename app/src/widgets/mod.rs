@@ -1,5 +1,6 @@
 //! Parts that more than one pane draws with.
 
+pub(crate) mod axes;
 pub(crate) mod chip;
 pub(crate) mod control;
 pub(crate) mod curves;

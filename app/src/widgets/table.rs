@@ -1,9 +1,9 @@
 //! Cells and headings that the tables share.
 
-use eframe::egui::{self, Align, Button, Color32, CornerRadius, Label, Layout, Rect, RichText, Sense, Ui, vec2};
+use eframe::egui::{Align, Button, Color32, CornerRadius, Label, Layout, Rect, Response, RichText, Sense, Ui, vec2};
 use plimsoll_engine::Bytes;
 
-use crate::{theme, view::Sort};
+use crate::{theme, view::Sort, words};
 
 /// A heading that sorts: a click sorts by it, largest first, and the next turns the order round.
 pub(crate) fn heading<C: Copy + PartialEq + Default>(
@@ -40,28 +40,30 @@ pub(crate) fn name(ui: &mut Ui, text: &str) {
 }
 
 /// A figure.
-pub(crate) fn text(ui: &mut Ui, text: &str) {
-    let color = if text == "0" { theme::palette(ui).weak() } else { ui.visuals().text_color() };
-    ui.add(Label::new(RichText::new(text).color(color)).extend());
+pub(crate) fn text(ui: &mut Ui, text: &str) -> Response {
+    ui.add(Label::new(text).extend().sense(Sense::hover()))
+}
+
+/// A number; nothing is a dash.
+pub(crate) fn count(ui: &mut Ui, count: u64) {
+    if count == 0 { nothing(ui) } else { drop(text(ui, &words::count(count))) }
 }
 
 /// An amount; nothing is a dash.
 pub(crate) fn bytes(ui: &mut Ui, bytes: Bytes) {
-    if bytes == Bytes::ZERO {
-        ui.add(Label::new(RichText::new("–").weak()).extend());
-    } else {
-        text(ui, &bytes.to_string());
-    }
+    if bytes == Bytes::ZERO { nothing(ui) } else { drop(text(ui, &bytes.to_string())) }
+}
+
+fn nothing(ui: &mut Ui) {
+    ui.add(Label::new(RichText::new("–").weak()).extend());
 }
 
 /// A share as a short bar.
-pub(crate) fn share(ui: &mut Ui, share: f64, color: Color32) {
-    let (rect, response) = ui.allocate_exact_size(vec2(34.0, 8.0), Sense::hover());
+pub(crate) fn share(ui: &mut Ui, share: f64, color: Color32) -> Response {
+    let (rect, response) = ui.allocate_exact_size(vec2(30.0, 8.0), Sense::hover());
     let palette = theme::palette(ui);
     ui.painter().rect_filled(rect, CornerRadius::same(2), palette.trough);
     let filled = Rect::from_min_size(rect.min, vec2(rect.width() * share.clamp(0.0, 1.0) as f32, rect.height()));
     ui.painter().rect_filled(filled, CornerRadius::same(2), color);
-    response.on_hover_ui(|ui: &mut egui::Ui| {
-        ui.label(format!("{} of the peak", crate::words::share(share)));
-    });
+    response
 }

@@ -1,0 +1,268 @@
+//! The window as its user meets it: controls by their names, with the real planner and the real trainer.
+
+use std::time::Instant;
+
+use eframe::egui::{Key, Modifiers, Role, Theme, vec2};
+use egui_kittest::{Harness, kittest::Queryable};
+use plimsoll_engine::{
+    Bytes,
+    experiment::{DataKind, Precision, preset},
+    train::Outcome,
+};
+
+use super::*;
+use crate::{layout::Pane, session::Status, view::LayerColumn};
+
+type Window = Harness<'static, Option<App>>;
+
+/// A window on an experiment, its first prediction made.
+fn window(experiment: Experiment) -> Window {
+    let remembered = Remembered { experiment: Some(experiment), ..Remembered::default() };
+    let mut window = opened(remembered, None);
+    until(&mut window, |app| app.state.plan().is_some() || app.state.prediction.obstacle.is_some());
+    window
+}
+
+fn opened(remembered: Remembered, open: Option<PathBuf>) -> Window {
+    let mut remembered = Some(remembered);
+    let builder = Harness::builder().with_size(vec2(1280.0, 800.0)).with_step_dt(1.0 / 60.0);
+    let ui = move |ui: &mut egui::Ui, app: &mut Option<App>| {
+        let new = || App::new(ui.ctx(), remembered.take().unwrap_or_default(), open.as_deref()).expect("threads start");
+        let app = app.get_or_insert_with(new);
+        app.logic(ui.ctx());
+        app.ui(ui);
+    };
+    builder.with_context_setup(theme::install).build_ui_state(ui, None)
+}
+
+fn app(window: &Window) -> &App {
+    window.state().as_ref().expect("the window was drawn")
+}
+
+/// Draws frames until `done`.
+fn until(window: &mut Window, done: impl Fn(&App) -> bool) {
+    let start = Instant::now();
+    loop {
+        window.step();
+        if done(app(window)) {
+            window.step();
+            return;
+        }
+        assert!(start.elapsed() < Duration::from_secs(60), "waited in vain");
+        std::thread::sleep(Duration::from_millis(2));
+    }
+}
+
+fn digits() -> Experiment {
+    let mut experiment = Experiment { title: "Tiny".to_owned(), ..Experiment::default() };
+    experiment.model.width = 32;
+    (experiment.run.steps, experiment.run.evaluate_every) = (Some(12), 4);
+    experiment
+}
+
+fn planned_micro(app: &App) -> Option<usize> {
+    app.state.plan().map(|plan| plan.experiment.batch.micro)
+}
+
+#[test]
+fn a_control_changes_the_prediction_and_undo_takes_it_back() {
+    let mut window = window(digits());
+    let before = app(&window).state.plan().expect("a plan").peak.live;
+    window.get_by_role_and_label(Role::Slider, "Micro-batch").increment_accesskit();
+    until(&mut window, |app| planned_micro(app) == Some(96));
+    assert!(app(&window).state.plan().expect("a plan").peak.live > before);
+    window.key_press_modifiers(Modifiers::COMMAND, Key::Z);
+    until(&mut window, |app| planned_micro(app) == Some(64));
+    assert_eq!(app(&window).state.plan().expect("a plan").peak.live, before);
+    window.key_press_modifiers(Modifiers::COMMAND | Modifiers::SHIFT, Key::Z);
+    until(&mut window, |app| planned_micro(app) == Some(96));
+}
+
+#[test]
+fn a_choice_is_made_in_its_list_and_shows_only_the_controls_that_matter() {
+    let mut window = window(digits());
+    assert!(window.query_by_label("Kernel").is_none());
+    window.get_by_role_and_label(Role::ComboBox, "Kind").click();
+    window.run_steps(3);
+    window.get_by_label("CNN").click();
+    until(&mut window, |app| app.state.plan().is_some_and(|p| p.layers.iter().any(|l| l.path.contains("conv"))));
+    assert!(window.query_all_by_label("Kernel").next().is_some());
+}
+
+#[test]
+fn pointing_at_a_control_tells_what_a_notch_would_change() {
+    let mut window = window(digits());
+    window.get_by_role_and_label(Role::Slider, "Width").hover();
+    until(&mut window, |app| {
+        let notches = app.state.prediction.notches.as_ref();
+        notches.is_some_and(|n| n.control == "model.width" && n.answer.is_some())
+    });
+    window.run_steps(2);
+    assert!(window.query_by_label("A notch less, 24:").is_some());
+    assert!(window.query_by_label("A notch more, 48:").is_some());
+}
+
+#[test]
+fn a_run_goes_from_the_button_to_its_point_and_its_memory_stays_below_what_was_predicted() {
+    let mut window = window(digits());
+    window.get_by_role_and_label(Role::Button, "Train").click();
+    until(&mut window, |app| app.state.session.latest().is_some_and(|run| run.summary.is_some()));
+    let run = app(&window).state.session.latest().expect("a run");
+    assert!(matches!(run.status, Status::Ended(Outcome::Finished)), "{:?}", run.status);
+    assert_eq!((run.train.steps.len(), run.test.steps.len()), (12, 3));
+    assert!(run.peak_live > Bytes::ZERO && run.peak_live <= run.plan.peak.live);
+    assert!(run.point().is_some());
+    assert!(window.query_by_label("finished").is_some());
+}
+
+#[test]
+fn a_run_can_be_begun_step_by_step_and_stopped() {
+    let mut window = window(digits());
+    window.get_by_role_and_label(Role::Button, "Step").click();
+    let steps = |app: &App| app.state.session.latest().and_then(|run| run.last).map_or(0, |step| step.step);
+    until(&mut window, |app| steps(app) == 1);
+    until(&mut window, |app| matches!(app.state.session.latest().map(|r| &r.status), Some(Status::Paused)));
+    window.key_press(Key::F10);
+    until(&mut window, |app| steps(app) == 2);
+    window.get_by_role_and_label(Role::Button, "Stop").click();
+    until(&mut window, |app| app.state.session.active().is_none());
+    let status = &app(&window).state.session.latest().expect("a run").status;
+    assert!(matches!(status, Status::Ended(Outcome::Stopped)), "{status:?}");
+}
+
+#[test]
+fn what_does_not_fit_is_refused_with_changes_that_would_and_trains_anyway_only_to_the_line() {
+    let mut experiment = digits();
+    experiment.model.width = 256;
+    experiment.batch.micro = 512;
+    experiment.budget = Bytes::mib(2);
+    let mut window = window(experiment);
+    until(&mut window, |app| !app.state.prediction.options.nearest.is_empty());
+    assert!(app(&window).state.why_no_training().is_some_and(|why| why.contains("does not fit")));
+    window.key_press_modifiers(Modifiers::COMMAND, Key::Enter);
+    window.run_steps(3);
+    assert!(app(&window).state.session.runs().is_empty());
+    window.get_by_role_and_label(Role::Button, "Train anyway").click();
+    until(&mut window, |app| app.state.notice.is_some());
+    assert!(matches!(app(&window).state.notice, Some(Outcome::OverBudget(_))));
+    assert!(window.query_by_label("Stopped at the line.").is_some());
+    let advice = app(&window).state.prediction.options.nearest[0].clone();
+    let buttons: Vec<_> = window.get_all_by_role_and_label(Role::Button, advice.change.as_str()).collect();
+    buttons[0].click();
+    drop(buttons);
+    until(&mut window, |app| app.state.plan().is_some_and(|plan| plan.fits()));
+    assert_eq!(app(&window).state.document.experiment, advice.experiment);
+    assert!(app(&window).state.why_no_training().is_none());
+}
+
+#[test]
+fn a_problem_is_shown_at_its_control_and_keeps_a_run_from_beginning() {
+    let mut experiment = digits();
+    experiment.data.kind = DataKind::Idx;
+    let mut window = window(experiment);
+    assert_eq!(app(&window).state.prediction.problems()[0].key, "data.path");
+    assert!(window.query_by_label("is missing; write the folder that holds the IDX files").is_some());
+    window.key_press_modifiers(Modifiers::COMMAND, Key::Enter);
+    window.run_steps(3);
+    assert!(app(&window).state.session.runs().is_empty() && app(&window).state.starting.is_none());
+}
+
+#[test]
+fn a_preset_opens_by_its_path_and_a_bad_one_loses_nothing() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let (good, bad) = (folder.path().join("good.toml"), folder.path().join("bad.toml"));
+    let experiment = Experiment { precision: Precision::Bf16Mixed, ..digits() };
+    preset::write(&good, &experiment).expect("writes");
+    std::fs::write(&bad, "version = 1\n[batch]\nmicro = \"many\"\n").expect("writes");
+    let mut window = opened(Remembered::default(), Some(good.clone()));
+    until(&mut window, |app| app.state.plan().is_some());
+    assert_eq!(app(&window).state.document.experiment, experiment);
+    assert_eq!(
+        (app(&window).state.document.path.clone(), app(&window).state.recent.clone()),
+        (Some(good.clone()), vec![good])
+    );
+    window.key_press_modifiers(Modifiers::COMMAND | Modifiers::SHIFT, Key::O);
+    window.run_steps(3);
+    window.get_by_label("Path").type_text(&bad.display().to_string());
+    window.run_steps(2);
+    window.get_by_role_and_label(Role::Button, "Open").click();
+    window.run_steps(3);
+    assert_eq!(app(&window).state.document.experiment, experiment);
+    assert!(app(&window).state.log.entries.iter().any(|entry| entry.text.contains("batch.micro")));
+}
+
+#[test]
+fn changes_are_asked_about_before_another_experiment_takes_their_place() {
+    let mut window = window(digits());
+    window.get_by_role_and_label(Role::Slider, "Accumulation").increment_accesskit();
+    window.run_steps(2);
+    window.key_press_modifiers(Modifiers::COMMAND, Key::N);
+    window.run_steps(3);
+    assert!(window.query_by_label("Save the changes?").is_some());
+    window.get_by_label("Cancel").click();
+    window.run_steps(3);
+    assert_eq!(app(&window).state.document.experiment.batch.accumulation, 2);
+    window.key_press_modifiers(Modifiers::COMMAND, Key::N);
+    window.run_steps(3);
+    window.get_by_label("Don't save").click();
+    window.run_steps(3);
+    assert_eq!(app(&window).state.document.experiment, Experiment::default());
+    assert!(app(&window).state.document.history.can_undo());
+}
+
+#[test]
+fn the_theme_changes_and_is_remembered() {
+    let mut window = window(digits());
+    assert_eq!(window.ctx.theme(), Theme::Dark);
+    window.get_by_label("Light theme").click();
+    window.run_steps(3);
+    assert_eq!(window.ctx.theme(), Theme::Light);
+    let text = serde_json::to_string(&app(&window).remembered()).expect("plain data");
+    let again: Remembered = serde_json::from_str(&text).expect("as written");
+    assert_eq!(again.view.theme, egui::ThemePreference::Light);
+    assert_eq!(again.experiment.as_ref(), Some(&app(&window).state.document.experiment));
+    assert!(again.layout.is_some_and(|layout| layout.is_whole()));
+}
+
+#[test]
+fn the_table_of_layers_sorts_by_the_heading_that_is_clicked() {
+    let mut window = window(digits());
+    window.get_by_label("Sort by parameters").click();
+    window.run_steps(2);
+    let sort = app(&window).view.layers;
+    assert_eq!((sort.column, sort.falling), (LayerColumn::Parameters, true));
+    window.get_by_label("Sort by parameters").click();
+    window.run_steps(2);
+    assert!(!app(&window).view.layers.falling);
+}
+
+#[test]
+fn a_pin_shows_the_difference_to_it() {
+    let mut window = window(digits());
+    window.get_by_role_and_label(Role::Button, "Pin").click();
+    window.run_steps(3);
+    window.get_by_role_and_label(Role::Slider, "Micro-batch").increment_accesskit();
+    until(&mut window, |app| planned_micro(app) == Some(96));
+    assert!(window.query_by_label_contains("to the pin: +").is_some());
+    window.get_by_role_and_label(Role::Button, "Unpin").click();
+    window.run_steps(3);
+    assert!(app(&window).state.pin.is_none());
+}
+
+#[test]
+fn every_pane_draws_without_a_run_and_after_one() {
+    let mut window = window(digits());
+    let visit = |window: &mut Window| {
+        for pane in Pane::ALL {
+            window.state_mut().as_mut().expect("drawn").layout.set_shown(pane, true);
+            window.run_steps(2);
+        }
+    };
+    visit(&mut window);
+    window.get_by_role_and_label(Role::Button, "Train").click();
+    until(&mut window, |app| app.state.session.latest().is_some_and(|run| run.summary.is_some()));
+    visit(&mut window);
+    window.key_press(Key::F1);
+    window.run_steps(3);
+    assert!(window.query_by_label("Keys").is_some());
+}

@@ -1,0 +1,119 @@
+//! What every plot has in common: quiet grid lines at round values, small labels, no background.
+
+use eframe::egui::{FontId, Ui};
+use egui_plot::{AxisHints, GridInput, GridMark, Plot};
+
+use crate::theme;
+
+/// Grid lines of the vertical axis are at least this far apart.
+const ROW: f32 = 26.0;
+/// Grid lines of the horizontal axis are this many times as far apart: their labels are wide.
+const COLUMN: f64 = 3.0;
+/// More lines than any screen has room for: bounds that are not yet settled may ask for any number.
+const MOST: f64 = 500.0;
+
+/// Which values are round.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Round {
+    /// 1, 2, 5, 10, ...
+    Decimal,
+    /// The same, but no fractions.
+    Whole,
+    /// Powers of two: for amounts of memory.
+    Binary,
+    /// Values are decimal logarithms.
+    Log,
+}
+
+/// A plot as all plots here look.
+pub(crate) fn plot<'a>(ui: &Ui, name: &str, x: Round, y: Round) -> Plot<'a> {
+    Plot::new(ui.scope_id().with(name))
+        .allow_scroll(false)
+        .show_background(false)
+        .grid_color(theme::palette(ui).rule)
+        .grid_fade(0.0)
+        .grid_spacing(ROW..=ROW * 2.0)
+        .x_grid_spacer(move |input| marks(x, input.base_step_size * COLUMN, &input))
+        .y_grid_spacer(move |input| marks(y, input.base_step_size, &input))
+}
+
+/// A horizontal axis with small labels.
+pub(crate) fn x_axis<'a>(ui: &Ui, words: impl Fn(f64) -> String + 'a) -> AxisHints<'a> {
+    axis(ui, AxisHints::new_x(), words)
+}
+
+/// A vertical axis with small labels.
+pub(crate) fn y_axis<'a>(ui: &Ui, words: impl Fn(f64) -> String + 'a) -> AxisHints<'a> {
+    axis(ui, AxisHints::new_y(), words).min_thickness(44.0)
+}
+
+fn axis<'a>(ui: &Ui, hints: AxisHints<'a>, words: impl Fn(f64) -> String + 'a) -> AxisHints<'a> {
+    hints
+        .formatter(move |mark, _| words(mark.value))
+        .label_spacing(1.0..=2.0)
+        .tick_label_color(theme::palette(ui).weak())
+        .tick_label_font(FontId::proportional(theme::SMALL_TEXT))
+}
+
+/// Round values in view, at least `least` apart.
+fn marks(round: Round, least: f64, input: &GridInput) -> Vec<GridMark> {
+    if !(least.is_finite() && least > 0.0) {
+        return Vec::new();
+    }
+    if round == Round::Log && least < 1.0 / 3.0 {
+        return decades(input.bounds);
+    }
+    let step = match round {
+        Round::Decimal => nice(least),
+        Round::Whole | Round::Log => nice(least).max(1.0),
+        Round::Binary => least.log2().ceil().exp2(),
+    };
+    let (from, to) = ((input.bounds.0 / step).ceil(), (input.bounds.1 / step).floor());
+    if (to - from).is_nan() || to - from > MOST {
+        return Vec::new();
+    }
+    (from as i64..=to as i64).map(|i| GridMark { value: i as f64 * step, step_size: step }).collect()
+}
+
+/// 1, 2 and 5 of every decade.
+fn decades((low, high): (f64, f64)) -> Vec<GridMark> {
+    let (from, to) = (low.floor().max(-30.0) as i32, high.ceil().min(30.0) as i32);
+    let values = (from..=to).flat_map(|k| [1.0f64, 2.0, 5.0].map(|m| f64::from(k) + m.log10()));
+    values.filter(|v| (low..=high).contains(v)).map(|value| GridMark { value, step_size: 0.3 }).collect()
+}
+
+/// The least of 1, 2, 5, 10, ... that is not below `least`.
+fn nice(least: f64) -> f64 {
+    let decade = 10f64.powf(least.log10().floor());
+    [1.0, 2.0, 5.0, 10.0]
+        .into_iter()
+        .map(|m| m * decade)
+        .find(|step| *step >= least * (1.0 - 1e-9))
+        .unwrap_or(decade * 10.0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn values(round: Round, least: f64, bounds: (f64, f64)) -> Vec<f64> {
+        let input = GridInput { bounds, base_step_size: least };
+        marks(round, least, &input).into_iter().map(|mark| mark.value).collect()
+    }
+
+    #[test]
+    fn lines_stand_at_round_values_not_too_close() {
+        assert_eq!(values(Round::Decimal, 0.3, (0.2, 1.9)), [0.5, 1.0, 1.5]);
+        assert_eq!(values(Round::Whole, 0.1, (0.0, 3.0)), [0.0, 1.0, 2.0, 3.0]);
+        assert_eq!(values(Round::Binary, 0.2, (0.0, 1.1)), [0.0, 0.25, 0.5, 0.75, 1.0]);
+        assert_eq!(values(Round::Log, 2.0, (-4.0, 2.0)), [-4.0, -2.0, 0.0, 2.0]);
+        assert_eq!(values(Round::Log, 0.1, (-0.1, 1.0)).len(), 4);
+    }
+
+    #[test]
+    fn bounds_that_are_not_settled_draw_nothing() {
+        assert!(values(Round::Decimal, f64::NAN, (0.0, 1.0)).is_empty());
+        assert!(values(Round::Decimal, 1e-9, (0.0, 1e9)).is_empty());
+        assert!(values(Round::Decimal, 0.0, (0.0, f64::INFINITY)).is_empty());
+    }
+}
