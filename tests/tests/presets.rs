@@ -1,0 +1,110 @@
+//! The shipped presets, whole: predicted memory against measured memory, and whether each shows what it says.
+
+use std::sync::Arc;
+
+use plimsoll_engine::{
+    Bytes, Experiment,
+    experiment::{Checkpointing, Precision, check::MAX_BUDGET, shipped},
+    plan::{self, Plan},
+    train::{Command, Event, Outcome, Start, Summary, Trainer},
+};
+
+/// What a prediction may be above the measurement, beside 1%.
+const ALLOWANCE: Bytes = Bytes::kib(256);
+
+fn preset(name: &str) -> Experiment {
+    shipped::find(name).expect("a shipped preset").unwrap_or_else(|error| panic!("{error}"))
+}
+
+fn fits(experiment: &Experiment) -> bool {
+    plan::predict(experiment).unwrap_or_else(|error| panic!("{error}")).fits()
+}
+
+/// A run from its start to its end.
+fn train(trainer: &Trainer, experiment: Experiment) -> (Option<Arc<Plan>>, Outcome, Summary) {
+    trainer.send(Command::Start(Box::new(Start { experiment, anyway: false, paused: false })));
+    let mut planned = None;
+    for event in trainer.events() {
+        match event {
+            Event::Started { plan, .. } => planned = Some(plan),
+            Event::Ended { outcome, summary, .. } => return (planned, outcome, summary),
+            _ => {}
+        }
+    }
+    panic!("the trainer went away");
+}
+
+fn test_accuracy(name: &str) -> f64 {
+    let (_, outcome, summary) = train(&Trainer::new(|| {}), preset(name));
+    assert!(matches!(outcome, Outcome::Finished), "{name}: {outcome:?}");
+    summary.test_accuracy.expect("a finished run was evaluated")
+}
+
+#[test]
+fn every_prediction_holds_and_leaves_nothing_behind() {
+    let trainer = Trainer::new(|| {});
+    for (name, _) in shipped::shipped() {
+        let mut experiment = preset(name);
+        (experiment.run.steps, experiment.run.epochs) = (Some(3), None);
+        // The line is lifted, so that the preset that does not fit is measured as well.
+        experiment.budget = MAX_BUDGET;
+        let (plan, outcome, summary) = train(&trainer, experiment);
+        assert!(matches!(outcome, Outcome::Finished), "{name}: {outcome:?}");
+        let (predicted, measured) = (plan.expect("it began").peak.live, summary.measured.live);
+        assert!(predicted >= measured, "{name}: {predicted} predicted is below {measured} measured");
+        let most = measured.0 + measured.0 / 100 + ALLOWANCE.0;
+        assert!(predicted.0 <= most, "{name}: {predicted} predicted is far above {measured} measured");
+        assert_eq!(summary.left_over, Bytes::ZERO, "{name}");
+    }
+}
+
+#[test]
+fn all_fit_but_the_one_that_says_it_does_not() {
+    for (name, _) in shipped::shipped() {
+        assert_eq!(fits(&preset(name)), *name != "cnn-shapes-over-budget", "{name}");
+    }
+}
+
+#[test]
+fn one_change_makes_the_one_over_budget_fit() {
+    let over = preset("cnn-shapes-over-budget");
+    let mut checkpointed = over.clone();
+    checkpointed.checkpointing = Checkpointing::Blocks;
+    let mut accumulated = over.clone();
+    (accumulated.batch.micro, accumulated.batch.accumulation) = (over.batch.micro / 2, 2);
+    let mixed = Experiment { precision: Precision::Bf16Mixed, ..over };
+    for changed in [checkpointed, accumulated, mixed] {
+        assert!(fits(&changed), "{changed:?}");
+    }
+}
+
+#[test]
+fn the_lessons_do_not_fit_without_what_they_teach() {
+    let without = |name: &str, change: fn(&mut Experiment)| {
+        let mut experiment = preset(name);
+        change(&mut experiment);
+        assert!(!fits(&experiment), "{name}");
+    };
+    without("cnn-shapes-checkpoint", |e| e.checkpointing = Checkpointing::None);
+    without("mlp-deep-checkpoint", |e| e.checkpointing = Checkpointing::None);
+    without("cnn-shapes-accumulate", |e| (e.batch.micro, e.batch.accumulation) = (64, 1));
+    without("cnn-shapes-bf16", |e| e.precision = Precision::F32);
+    without("cnn-shapes-f16", |e| e.precision = Precision::F32);
+}
+
+#[test]
+fn the_digits_are_learnt() {
+    let (mlp, cnn) = (test_accuracy("mlp-digits"), test_accuracy("cnn-digits"));
+    assert!(mlp >= 0.95, "mlp-digits: {mlp}");
+    assert!(cnn >= 0.97, "cnn-digits: {cnn}");
+}
+
+#[test]
+fn too_fast_a_learning_rate_learns_nothing_and_the_usual_one_does() {
+    let failed = test_accuracy("mlp-digits-too-fast");
+    assert!(failed < 0.3, "{failed}");
+    let mut mended = preset("mlp-digits-too-fast");
+    mended.optimizer.learning_rate = 0.001;
+    let (_, _, summary) = train(&Trainer::new(|| {}), mended);
+    assert!(summary.test_accuracy > Some(0.9), "{summary:?}");
+}
