@@ -10,7 +10,7 @@ use plimsoll_engine::{
 };
 
 /// What a prediction may be above the measurement, beside 1%.
-const ALLOWANCE: Bytes = Bytes::kib(256);
+const ALLOWANCE: Bytes = Bytes::kib(128);
 
 fn preset(name: &str) -> Experiment {
     shipped::find(name).expect("a shipped preset").unwrap_or_else(|error| panic!("{error}"))

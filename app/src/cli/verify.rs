@@ -14,14 +14,14 @@ use serde::Serialize;
 use crate::cli::{out, run, table::Table};
 
 /// What the prediction may be above the measurement beside 1%: room for what happens inside one op.
-const ALLOWANCE: Bytes = Bytes::kib(256);
+const ALLOWANCE: Bytes = Bytes::kib(128);
 /// What the prediction may be above the measurement, as a share of it.
 const TOLERANCE: f64 = 0.01;
 
 /// Train each preset for a few steps and compare predicted memory with measured memory
 #[derive(Debug, Args)]
 #[command(after_help = "\
-A prediction is right when the live peak is never below the measured one, and above it by at most 1% and 256 KiB.
+A prediction is right when the live peak is never below the measured one, and above it by at most 1% and 128 KiB.
 The line is lifted for the measurement, so that presets that do not fit are measured as well.
 
 Examples:
