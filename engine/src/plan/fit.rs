@@ -42,6 +42,10 @@ pub fn fit(plan: &Plan, budget: Bytes) -> Result<Vec<Advice>> {
             }
         }
     }
+    // What saves no memory and costs time is no offer to a plan that fits as it is.
+    let is_offer =
+        |a: &Advice| asked.budget < plan.peak.live || a.peak < plan.peak.live || a.step_secs < plan.step_secs;
+    found.retain(is_offer);
     Ok(ranked(found))
 }
 
