@@ -1,14 +1,15 @@
-//! Generated coloured shapes: 32 x 32 x 3, the class is the shape.
+//! Generated coloured shapes: square images of three channels, the class is the shape.
 //!
 //! Sample `i` is a function of the seed and `i` alone, its class is `i` modulo the classes. Place, size, tilt and colours
 //! vary, the shape being lighter than its ground by more or less; the ground has a gradient and a wave; fragments lie
-//! about, and every pixel is noisy. So neither a colour nor a place tells the class: only an outline does, and a model
-//! that knows of neighbouring pixels has the advantage. Refuses: fewer than 2 or more than 10 classes,
-//! and more than [`MAX_SAMPLES`].
+//! about, and every pixel is noisy. A larger image shows the same scene with more pixels. So neither a colour nor a place tells the class: only an outline does, and a model
+//! that knows of neighbouring pixels has the advantage. Refuses: fewer than 2 or more than 10 classes, more than
+//! [`MAX_SAMPLES`], and more than [`MAX_PIXEL_BYTES`].
 
 mod outline;
 
 use crate::{
+    bytes::Bytes,
     data::{
         Facts,
         dataset::{Samples, split},
@@ -23,9 +24,12 @@ use outline::{Outline, Point};
 /// The most samples that are generated (600 MB of pixels).
 pub const MAX_SAMPLES: usize = 200_000;
 
-const SIDE: usize = 32;
+/// The most bytes of pixels that are generated.
+pub(super) const MAX_PIXEL_BYTES: usize = 4 << 30;
+
+/// The side of a scene in its own units: places and sizes are drawn for an image of this side.
+const SCENE: f32 = 32.0;
 const CHANNELS: usize = 3;
-const IMAGE: usize = SIDE * SIDE * CHANNELS;
 
 /// The most that a shape is turned, in radians: beyond it, a few thousand samples are too few to learn from.
 const MOST_TILT: f32 = 0.5;
@@ -42,27 +46,35 @@ pub(super) fn facts(data: &Data) -> Result<Facts> {
         let message = format!("{} samples cannot be generated", data.samples);
         return Err(Problem::new("data.samples", message, format!("use 2 to {MAX_SAMPLES}")).into());
     }
+    if data.samples * data.side * data.side * CHANNELS > MAX_PIXEL_BYTES {
+        let (samples, side) = (data.samples, data.side);
+        let message = format!("{samples} images of {side} x {side} are more than {}", Bytes(MAX_PIXEL_BYTES as u64));
+        let mend = format!("use {} or fewer", MAX_PIXEL_BYTES / (side * side * CHANNELS));
+        return Err(Problem::new("data.samples", message, mend).into());
+    }
     let (train, test) = divide(data.samples, data.test_fraction)?;
-    Ok(Facts { height: SIDE, width: SIDE, channels: CHANNELS, classes: data.classes, train, test })
+    Ok(Facts { height: data.side, width: data.side, channels: CHANNELS, classes: data.classes, train, test })
 }
 
 /// Training and test samples, generated on all cores.
 pub(super) fn open(facts: &Facts, seed: u64) -> (Samples, Samples) {
     let classes: Vec<u8> = (0..facts.train + facts.test).map(|index| (index % facts.classes) as u8).collect();
     let (train, test) = split(seed, &classes, facts.test);
-    (generate(&train, facts.classes, seed), generate(&test, facts.classes, seed))
+    let generate = |indices: &[u32]| generate(indices, facts.height, facts.classes, seed);
+    (generate(&train), generate(&test))
 }
 
-fn generate(indices: &[u32], classes: usize, seed: u64) -> Samples {
+fn generate(indices: &[u32], side: usize, classes: usize, seed: u64) -> Samples {
+    let image_bytes = side * side * CHANNELS;
     let labels = indices.iter().map(|index| (*index as usize % classes) as u8).collect();
-    let mut pixels = vec![0; indices.len() * IMAGE];
+    let mut pixels = vec![0; indices.len() * image_bytes];
     let threads = std::thread::available_parallelism().map_or(1, usize::from);
     let share = indices.len().div_ceil(threads).max(1);
     std::thread::scope(|scope| {
-        for (indices, pixels) in indices.chunks(share).zip(pixels.chunks_mut(share * IMAGE)) {
+        for (indices, pixels) in indices.chunks(share).zip(pixels.chunks_mut(share * image_bytes)) {
             scope.spawn(move || {
-                for (index, image) in indices.iter().zip(pixels.chunks_exact_mut(IMAGE)) {
-                    Scene::new(seed, u64::from(*index), classes).draw(image);
+                for (index, image) in indices.iter().zip(pixels.chunks_exact_mut(image_bytes)) {
+                    Scene::new(seed, u64::from(*index), classes).draw(image, side);
                 }
             });
         }
@@ -96,7 +108,7 @@ impl Draw {
 struct Placed {
     outline: Outline,
     centre: Point,
-    /// Pixels of one unit of the outline.
+    /// Scene units of one unit of the outline.
     size: f32,
     cosine: f32,
     sine: f32,
@@ -104,15 +116,15 @@ struct Placed {
 }
 
 impl Placed {
-    /// How much of the pixel at `point` it covers, 0 to 1.
-    fn cover(&self, point: Point) -> f32 {
+    /// How much of the pixel at `point` it covers, 0 to 1; `sharpness` is pixels to a unit of the scene.
+    fn cover(&self, point: Point, sharpness: f32) -> f32 {
         let (x, y) = ((point.0 - self.centre.0) / self.size, (point.1 - self.centre.1) / self.size);
         // Outlines reach 1.1 units at most; beyond that nothing has to be computed.
         if x * x + y * y > (1.2 + 1.0 / self.size).powi(2) {
             return 0.0;
         }
         let turned = (self.cosine * x + self.sine * y, self.cosine * y - self.sine * x);
-        (0.5 - self.outline.distance(turned) * self.size).clamp(0.0, 1.0)
+        (0.5 - self.outline.distance(turned) * self.size * sharpness).clamp(0.0, 1.0)
     }
 }
 
@@ -145,7 +157,7 @@ impl Scene {
         let colour: Colour = std::array::from_fn(|c| ground[c] + tint[c] / length * contrast);
         let size = draw.uniform(7.5, 12.0);
         // The whole outline stays in the image, or nearly.
-        let reach = SIDE as f32 / 2.0 - size;
+        let reach = SCENE / 2.0 - size;
         let tilt = draw.uniform(-MOST_TILT, MOST_TILT).sin_cos();
         let outline = Outline::ALL[index as usize % classes];
         let mut things = vec![placed(&mut draw, outline, size, reach, tilt, colour)];
@@ -155,7 +167,7 @@ impl Scene {
             let colour = std::array::from_fn(|c| ground[c] + strength * (colour[c] - ground[c]));
             let size = draw.uniform(1.5, 3.5);
             let turn = draw.direction();
-            things.push(placed(&mut draw, outline, size, SIDE as f32 / 2.0, turn, colour));
+            things.push(placed(&mut draw, outline, size, SCENE / 2.0, turn, colour));
         }
         let slope = wave(&mut draw, 0.02, 0.06, 0.12);
         let wave = wave(&mut draw, 0.3, 0.9, 0.06);
@@ -163,15 +175,16 @@ impl Scene {
         Self { ground, slope, wave, things, noise, rng: Rng::from_key(!rng.key()) }
     }
 
-    fn draw(&self, image: &mut [u8]) {
+    fn draw(&self, image: &mut [u8], side: usize) {
+        let sharpness = side as f32 / SCENE;
         for (i, pixel) in image.chunks_exact_mut(CHANNELS).enumerate() {
-            let point = ((i % SIDE) as f32 + 0.5, (i / SIDE) as f32 + 0.5);
+            let point = (((i % side) as f32 + 0.5) / sharpness, ((i / side) as f32 + 0.5) / sharpness);
             let slope = self.slope.at(point);
             let wave = self.wave.at(point);
             let mut colour: Colour =
                 std::array::from_fn(|c| self.ground[c] + slope * self.slope.colour[c] + wave * self.wave.colour[c]);
             for thing in &self.things {
-                let cover = thing.cover(point);
+                let cover = thing.cover(point, sharpness);
                 for (mixed, own) in colour.iter_mut().zip(thing.colour) {
                     *mixed += cover * (own - *mixed);
                 }
@@ -203,12 +216,12 @@ fn placed(
     (sine, cosine): (f32, f32),
     colour: Colour,
 ) -> Placed {
-    let middle = SIDE as f32 / 2.0;
+    let middle = SCENE / 2.0;
     let centre = (middle + draw.uniform(-reach, reach), middle + draw.uniform(-reach, reach));
     Placed { outline, centre, size, cosine, sine, colour }
 }
 
-/// A wave of `low` to `high` radians a pixel, each channel up to `height` strong.
+/// A wave of `low` to `high` radians a unit of the scene, each channel up to `height` strong.
 fn wave(draw: &mut Draw, low: f32, high: f32, height: f32) -> Wave {
     let (x, y) = draw.direction();
     let pace = draw.uniform(low, high);
@@ -222,18 +235,20 @@ mod tests {
 
     use super::*;
 
+    const IMAGE: usize = 32 * 32 * CHANNELS;
+
     #[test]
     fn a_sample_depends_on_the_seed_and_its_number_alone() {
-        let some = generate(&[5, 3, 8], 10, 1);
-        let all = generate(&(0..20).collect::<Vec<_>>(), 10, 1);
+        let some = generate(&[5, 3, 8], 32, 10, 1);
+        let all = generate(&(0..20).collect::<Vec<_>>(), 32, 10, 1);
         assert_eq!(some.pixels[IMAGE..2 * IMAGE], all.pixels[3 * IMAGE..4 * IMAGE]);
         assert_eq!((some.labels[0], some.labels[1], all.labels[13]), (5, 3, 3));
-        assert_ne!(some.pixels, generate(&[5, 3, 8], 10, 2).pixels);
+        assert_ne!(some.pixels, generate(&[5, 3, 8], 32, 10, 2).pixels);
     }
 
     #[test]
     fn no_two_samples_are_alike_and_none_is_flat() {
-        let samples = generate(&(0..300).collect::<Vec<_>>(), 7, 3);
+        let samples = generate(&(0..300).collect::<Vec<_>>(), 32, 7, 3);
         let images: HashSet<&[u8]> = samples.pixels.chunks_exact(IMAGE).collect();
         assert_eq!(images.len(), 300);
         for image in images {
@@ -245,7 +260,7 @@ mod tests {
 
     #[test]
     fn the_mean_colour_does_not_tell_the_class() {
-        let samples = generate(&(0..2000).collect::<Vec<_>>(), 10, 1);
+        let samples = generate(&(0..2000).collect::<Vec<_>>(), 32, 10, 1);
         let mut means = [0.0; 10];
         for (image, label) in samples.pixels.chunks_exact(IMAGE).zip(&samples.labels) {
             means[usize::from(*label)] += image.iter().map(|v| f64::from(*v)).sum::<f64>() / (IMAGE * 200) as f64;
@@ -253,5 +268,13 @@ mod tests {
         let (low, high) = means.iter().fold((255.0f64, 0.0f64), |(low, high), mean| (low.min(*mean), high.max(*mean)));
         // A single image's mean varies by some twenty.
         assert!(high - low < 15.0, "{means:?}");
+    }
+
+    #[test]
+    fn a_larger_image_shows_the_same_scene() {
+        let (small, large) = (generate(&[4], 32, 10, 1), generate(&[4], 128, 10, 1));
+        let mean = |pixels: &[u8]| pixels.iter().map(|v| f64::from(*v)).sum::<f64>() / pixels.len() as f64;
+        assert_eq!(large.pixels.len(), 128 * 128 * CHANNELS);
+        assert!((mean(&small.pixels) - mean(&large.pixels)).abs() < 4.0);
     }
 }

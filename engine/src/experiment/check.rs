@@ -19,6 +19,10 @@ pub const MAX_WIDTH: usize = 1 << 16;
 pub const MAX_DEPTH: usize = 1000;
 /// The most samples of one forward pass, and the most passes before an update.
 pub const MAX_BATCH: usize = 1 << 20;
+/// The least side of a generated image: less shows no shape.
+pub const MIN_SIDE: usize = 12;
+/// The largest side of a generated image.
+pub const MAX_SIDE: usize = 512;
 /// The most steps of a run.
 pub const MAX_STEPS: u64 = 1_000_000_000;
 /// The largest budget.
@@ -155,6 +159,7 @@ impl List {
                 return;
             }
             DataKind::Shapes => {
+                self.within("data.side", data.side, MIN_SIDE, MAX_SIDE, "the side of an image");
                 self.within("data.classes", data.classes, 2, 10, "a number of classes");
                 self.within("data.samples", data.samples, 10, MAX_SAMPLES, "a number of samples");
             }

@@ -106,7 +106,7 @@ impl Default for Model {
 pub enum DataKind {
     /// The 1797 hand-written digits that ship with the program, 8 x 8 x 1, ten classes.
     Digits,
-    /// Generated coloured shapes, 32 x 32 x 3.
+    /// Generated coloured shapes, three channels, any size.
     Shapes,
     /// A folder with MNIST-format IDX files, plain or gzip.
     Idx,
@@ -123,6 +123,8 @@ pub struct Data {
     /// The folder (idx, cifar10).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub path: Option<PathBuf>,
+    /// Height and width of an image (shapes).
+    pub side: usize,
     /// Classes, 2 to 10 (shapes).
     pub classes: usize,
     /// Samples generated, training and test together (shapes).
@@ -133,7 +135,7 @@ pub struct Data {
 
 impl Default for Data {
     fn default() -> Self {
-        Self { kind: DataKind::Digits, path: None, classes: 10, samples: 4000, test_fraction: 0.2 }
+        Self { kind: DataKind::Digits, path: None, side: 32, classes: 10, samples: 4000, test_fraction: 0.2 }
     }
 }
 

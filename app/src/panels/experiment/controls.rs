@@ -217,18 +217,34 @@ pub(super) const DATA: (Spec, Choice<DataKind>) = (
     Spec {
         key: "data.kind",
         name: "Source",
-        teach: "The size of an image decides the batch and the activations of the first layers, from 8 x 8 x 1 to 32 x 32 x 3. \
+        teach: "The size of an image decides the batch and the activations of the first layers, from 8 x 8 grey digits upward. \
                 Large images take more time in every convolution.",
     },
     Choice {
         options: &[
             (DataKind::Digits, "digits, 8 x 8"),
             (DataKind::Idx, "IDX files (MNIST)"),
-            (DataKind::Shapes, "coloured shapes, 32 x 32"),
+            (DataKind::Shapes, "coloured shapes"),
             (DataKind::Cifar10, "CIFAR-10 folder"),
         ],
         get: |e| e.data.kind,
         set: |e, v| e.data.kind = v,
+    },
+);
+
+pub(super) const SIDE: Numeric = (
+    Spec {
+        key: "data.side",
+        name: "Image side",
+        teach: "Height and width of an image: batch and convolutional activations grow with its square, and so do the weights of \
+                a dense layer that reads the whole image. So does the time of every convolution.",
+    },
+    Number {
+        notches: &[16., 24., 32., 48., 64., 96., 128., 160., 192., 224., 256., 384., 512.],
+        whole: true,
+        zero: None,
+        get: |e| e.data.side as f64,
+        set: |e, v| e.data.side = v as usize,
     },
 );
 

@@ -22,7 +22,7 @@ pub(super) fn ui(ui: &mut Ui, form: &Form<'_>, scene: &Scene<'_>) {
     match form.experiment().data.kind {
         DataKind::Digits => form.number(ui, controls::TEST_FRACTION.0, controls::TEST_FRACTION.1),
         DataKind::Shapes => {
-            for (spec, number) in [controls::CLASSES, controls::SAMPLES, controls::TEST_FRACTION] {
+            for (spec, number) in [controls::SIDE, controls::CLASSES, controls::SAMPLES, controls::TEST_FRACTION] {
                 form.number(ui, spec, number);
             }
         }

@@ -196,10 +196,10 @@ prop_compose! {
 
 prop_compose! {
     fn sources()(kind in prop_oneof![Just(DataKind::Digits), Just(DataKind::Shapes), Just(DataKind::Idx)],
-        path in "[^\\x00]{1,20}", classes in 2usize..=10, samples in 3000usize..10_000,
+        path in "[^\\x00]{1,20}", side in 12usize..64, classes in 2usize..=10, samples in 3000usize..10_000,
         test_fraction in 0.01..0.5f64) -> Data {
         let path = (kind == DataKind::Idx).then(|| PathBuf::from(path));
-        Data { kind, path, classes, samples, test_fraction }
+        Data { kind, path, side, classes, samples, test_fraction }
     }
 }
 
