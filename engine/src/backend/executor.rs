@@ -144,7 +144,7 @@ impl<B: Backend> Executor<B> {
 
     /// Starts to read `meter` at every op.
     pub fn sample(&self, meter: &'static Meter) {
-        meter.reset_peak();
+        meter.reset_live_peak();
         // Room made before the pass, outside the measurement, so that sampling does not measure itself.
         let samples = crate::memory::probe::uncounted(|| Vec::with_capacity(4096));
         *self.0.sampler.borrow_mut() = Some(Sampler { meter, samples });
@@ -160,7 +160,7 @@ impl<B: Backend> Executor<B> {
         self.ledger().ran(op);
         if let Some(sampler) = &mut *self.0.sampler.borrow_mut() {
             let high = sampler.meter.peak().live;
-            sampler.meter.reset_peak();
+            sampler.meter.reset_live_peak();
             crate::memory::probe::uncounted(|| sampler.samples.push(high));
         }
     }

@@ -49,8 +49,14 @@ impl Meter {
 
     /// Starts the high-water marks again from what is alive now.
     pub fn reset_peak(&self) {
-        self.peak.store(self.live.load(Relaxed), Relaxed);
+        self.reset_live_peak();
         self.held_peak.store(self.held.load(Relaxed), Relaxed);
+    }
+
+    /// Starts the high-water mark of live bytes again, and leaves that of reserved bytes: for reading op by op within
+    /// a step whose reserved peak is wanted as a whole.
+    pub fn reset_live_peak(&self) {
+        self.peak.store(self.live.load(Relaxed), Relaxed);
     }
 
     fn add(&self, bytes: i64, held: i64) {
