@@ -75,12 +75,12 @@ impl App {
             layout: remembered.layout.filter(Layout::is_whole).unwrap_or_default(),
             services,
             sender: Sender::default(),
-            toasts: Toasts::default().with_anchor(Anchor::BottomRight),
+            toasts: Toasts::default().with_anchor(Anchor::BottomRight).with_margin(theme::TOAST_MARGIN),
             frames: Frames::default(),
         };
         app.dispatcher(ctx).changed();
         if let Some(path) = open {
-            app.dispatcher(ctx).open(path);
+            app.dispatcher(ctx).open_named(path);
         }
         Ok(app)
     }

@@ -350,8 +350,17 @@ impl Dispatcher<'_> {
         }
     }
 
+    /// Opens a preset by its path, or a shipped one by its name.
+    pub(crate) fn open_named(&mut self, path: &Path) {
+        let shipped = self.state.shipped.iter().position(|shipped| path.as_os_str() == shipped.name.as_str());
+        match shipped {
+            Some(index) if !path.is_file() => self.then(Then::OpenShipped(index)),
+            _ => self.open(path),
+        }
+    }
+
     /// Opens a preset file; what was there stays if the file cannot be used.
-    pub(crate) fn open(&mut self, path: &Path) {
+    fn open(&mut self, path: &Path) {
         match preset::read(path) {
             Ok(experiment) => {
                 self.load(Document::new(experiment, Some(path.to_owned())));

@@ -35,9 +35,12 @@ impl Frames {
         let Some((median, p95)) = self.percentiles() else { return };
         let text = format!("frame {median:.2} ms median, {p95:.2} ms p95 (last {})", self.millis.len());
         egui::Area::new(egui::Id::unique("frame times"))
-            .anchor(egui::Align2::RIGHT_TOP, [-8.0, 40.0])
+            .anchor(egui::Align2::RIGHT_BOTTOM, [-12.0, -52.0])
             .interactable(false)
-            .show(ui.ctx(), |ui| egui::Frame::popup(ui.style()).show(ui, |ui| ui.monospace(text)));
+            .show(ui.ctx(), |ui| {
+                egui::Frame::popup(ui.style())
+                    .show(ui, |ui| ui.add(egui::Label::new(egui::RichText::new(text).monospace()).extend()))
+            });
     }
 }
 

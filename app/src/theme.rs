@@ -35,6 +35,8 @@ pub(crate) const CURVE: f32 = 1.6;
 pub(crate) const SMALL_TEXT: f32 = 11.0;
 /// Size of the verdict.
 pub(crate) const VERDICT_TEXT: f32 = 17.0;
+/// Short messages stay clear of the bottom bar.
+pub(crate) const TOAST_MARGIN: egui::Vec2 = vec2(12.0, 48.0);
 /// Radius of a run's point.
 pub(crate) const POINT_RADIUS: f32 = 5.0;
 
@@ -50,6 +52,8 @@ pub(crate) struct Palette {
     pub(crate) warn: Color32,
     /// The budget's line.
     pub(crate) budget: Color32,
+    /// Over the part of the bar that is past the budget.
+    pub(crate) past: Color32,
     /// What was measured.
     pub(crate) measured: Color32,
     /// What the allocator holds.
@@ -80,6 +84,8 @@ pub(crate) struct Palette {
     pub(crate) pane: Color32,
     /// A pane's tab bar.
     pub(crate) tabs: Color32,
+    /// Every other row of a table.
+    stripe: Color32,
     /// Lines between things.
     pub(crate) rule: Color32,
     /// A field that takes text.
@@ -115,6 +121,7 @@ const DARK: Palette = Palette {
     bad: rgb(0xff6b5e),
     warn: rgb(0xf0b23e),
     budget: rgb(0xff6b5e),
+    past: Color32::from_rgba_premultiplied(0x10, 0x04, 0x04, 0x90),
     measured: rgb(0xf4f6f8),
     reserved: rgb(0x87b4ff),
     process: rgb(0x8b95a3),
@@ -130,6 +137,7 @@ const DARK: Palette = Palette {
     ground: rgb(0x0f1216),
     pane: rgb(0x181c22),
     tabs: rgb(0x12151a),
+    stripe: rgb(0x14181d),
     rule: rgb(0x2b313a),
     field: rgb(0x101318),
     widget: [rgb(0x262c35), rgb(0x323a46), rgb(0x3b4554)],
@@ -160,6 +168,7 @@ const LIGHT: Palette = Palette {
     bad: rgb(0xc62f23),
     warn: rgb(0x9a6700),
     budget: rgb(0xc62f23),
+    past: Color32::from_rgba_premultiplied(0x80, 0x78, 0x78, 0x80),
     measured: rgb(0x10151b),
     reserved: rgb(0x2f6fd6),
     process: rgb(0x76808d),
@@ -175,9 +184,10 @@ const LIGHT: Palette = Palette {
     ground: rgb(0xdfe3e8),
     pane: rgb(0xfafbfc),
     tabs: rgb(0xe9ecf0),
+    stripe: rgb(0xf0f2f5),
     rule: rgb(0xd0d6dd),
     field: rgb(0xffffff),
-    widget: [rgb(0xe8ecf0), rgb(0xdbe1e8), rgb(0xcbd4de)],
+    widget: [rgb(0xd9dfe6), rgb(0xcbd3dc), rgb(0xbac5d1)],
     text: [rgb(0x2b323b), rgb(0x0c1015), rgb(0x5d6773)],
     selection: rgb(0xbcd6ff),
     phases: [
@@ -249,7 +259,7 @@ impl Palette {
         visuals.selection.stroke = Stroke::new(1.0, self.text[1]);
         visuals.weak_text_color = Some(self.text[2]);
         visuals.hyperlink_color = self.train;
-        visuals.faint_bg_color = self.tabs;
+        visuals.faint_bg_color = self.stripe;
         visuals.extreme_bg_color = self.field;
         visuals.warn_fg_color = self.warn;
         visuals.error_fg_color = self.bad;

@@ -103,7 +103,7 @@ fn progress(ui: &mut Ui, run: &RunRecord) {
         let bar = egui::ProgressBar::new(run.progress() as f32)
             .desired_width(ui.available_width().max(80.0))
             .desired_height(18.0)
-            .fill(palette.accent)
+            .fill(if done > 0 { palette.accent } else { palette.trough })
             .text(RichText::new(text).small());
         ui.add(bar).on_hover_text(format!("Run {}: {}", run.key, run.experiment().title));
     });

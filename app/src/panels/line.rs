@@ -1,9 +1,7 @@
 //! The line: the predicted peak by category against the budget, the verdict in words, the difference to the pin, and
 //! what else would fit.
 
-use eframe::egui::{
-    self, Align, Align2, Button, CornerRadius, FontId, Layout, Rect, RichText, Sense, Stroke, Ui, pos2, vec2,
-};
+use eframe::egui::{self, Align, Button, CornerRadius, FontId, Layout, Rect, RichText, Sense, Stroke, Ui, pos2, vec2};
 use plimsoll_engine::{
     Bytes,
     memory::{Categories, Category},
@@ -129,14 +127,17 @@ fn bar(ui: &mut Ui, plan: &Plan, full: Bytes, pin: Option<&Plan>, stale: bool) {
             painter.rect_filled(part, CornerRadius::ZERO, palette.category(segment.category).gamma_multiply(0.75));
         }
     }
-    let line = main.left() + main.width() * (plan.budget.0 as f64 / full.0.max(1) as f64) as f32;
+    let place = |bytes: Bytes| main.left() + main.width() * (bytes.0 as f64 / full.0.max(1) as f64) as f32;
+    let (line, peak) = (place(plan.budget), place(plan.peak.live));
+    if peak > line {
+        let past = Rect::from_x_y_ranges(line..=peak, main.y_range());
+        let strip = past.with_min_y(past.bottom() - 4.0);
+        painter.rect_filled(past, CornerRadius::ZERO, palette.past);
+        painter.rect_filled(strip, CornerRadius::ZERO, palette.bad);
+    }
     painter.vline(line, (main.top() - 2.0)..=(rect.bottom() + 2.0), Stroke::new(2.5, palette.budget));
     let label = format!("budget {}", words::size(plan.budget));
-    let free = main.right() - main.width() * (1.0 - segments.last().map_or(0.0, |s| s.to)) + 90.0 < line;
-    if free {
-        let font = FontId::proportional(theme::SMALL_TEXT);
-        painter.text(pos2(line - 6.0, main.center().y), Align2::RIGHT_CENTER, &label, font, palette.weak());
-    }
+    budget_label(&painter, main, line, &label, palette);
     response.widget_info(|| egui::WidgetInfo::labeled(egui::Role::Figure, true, verdict_words(plan)));
     let share_at = |x: f32| (x - main.left()) / main.width();
     let under = response.hover_pos().and_then(|at| segments.iter().find(|s| (s.from..s.to).contains(&share_at(at.x))));
@@ -150,6 +151,16 @@ fn bar(ui: &mut Ui, plan: &Plan, full: Bytes, pin: Option<&Plan>, stale: bool) {
         None => label,
     };
     response.on_hover_text_at_pointer(hover);
+}
+
+/// The budget's name, beside its line, where there is room.
+fn budget_label(painter: &egui::Painter, bar: Rect, line: f32, label: &str, palette: &Palette) {
+    let galley = painter.layout_no_wrap(label.to_owned(), FontId::proportional(theme::SMALL_TEXT), palette.strong());
+    let size = galley.size() + vec2(10.0, 4.0);
+    let left = if line - size.x - 6.0 > bar.left() { line - size.x - 5.0 } else { line + 5.0 };
+    let pill = Rect::from_min_size(pos2(left, bar.center().y - size.y / 2.0), size);
+    painter.rect_filled(pill, CornerRadius::same(3), palette.pane.gamma_multiply(0.8));
+    painter.galley(pill.min + vec2(5.0, 2.0), galley, palette.strong());
 }
 
 fn part_of(bar: Rect, segment: &Segment) -> Rect {

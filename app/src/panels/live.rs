@@ -30,6 +30,15 @@ pub(crate) fn ui(ui: &mut Ui, scene: &mut Scene<'_>) {
     };
     options(ui, scene, run);
     ui.add_space(2.0);
+    if run.last.is_none() {
+        let text = if run.status.is_active() {
+            "The first step is on its way."
+        } else {
+            "This run ended before its first step."
+        };
+        chip::empty(ui, text);
+        return;
+    }
     egui::ScrollArea::vertical().auto_shrink(false).show(ui, |ui| {
         let space = ui.available_size();
         let columns = if space.x >= TWO_COLUMNS_FROM { 2 } else { 1 };

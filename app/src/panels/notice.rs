@@ -33,7 +33,8 @@ pub(crate) fn ui(ui: &mut Ui, scene: &Scene<'_>) {
         ui.horizontal_wrapped(|ui| {
             ui.label(RichText::new("What would fit:").weak());
             for advice in &refusal.advice {
-                let peak = refusal.error.live + refusal.error.asked;
+                // What the line compares with, too: the peak of the whole run, not of the op that was refused.
+                let peak = scene.state.session.latest().map_or(refusal.error.live, |run| run.plan.peak.live);
                 advice_button(ui, scene, advice, peak);
             }
         });

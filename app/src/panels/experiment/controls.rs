@@ -50,11 +50,11 @@ pub(super) const PRECISION: (Spec, Choice<Precision>) = (
     },
     Choice {
         options: &[
-            (Precision::Bf16, "bf16, everything"),
+            (Precision::Bf16, "bf16 throughout"),
             (Precision::Bf16Mixed, "bf16 mixed"),
-            (Precision::F16Mixed, "f16 mixed, loss scaling"),
+            (Precision::F16Mixed, "f16 mixed"),
             (Precision::F32, "f32"),
-            (Precision::F64, "f64, for teaching"),
+            (Precision::F64, "f64"),
         ],
         get: |e| e.precision,
         set: |e, v| e.precision = v,
