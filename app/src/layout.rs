@@ -68,7 +68,7 @@ impl Default for Layout {
         let layers = tab(&mut tiles, &[Pane::Layers, Pane::Alive, Pane::Log]);
         let middle = split(&mut tiles, LinearDir::Vertical, &[(step, 0.48), (live, 0.52)]);
         let right = split(&mut tiles, LinearDir::Vertical, &[(tradeoff, 0.48), (layers, 0.52)]);
-        let root = split(&mut tiles, LinearDir::Horizontal, &[(experiment, 0.235), (middle, 0.435), (right, 0.33)]);
+        let root = split(&mut tiles, LinearDir::Horizontal, &[(experiment, 0.235), (middle, 0.42), (right, 0.345)]);
         Self(Tree::new(Id::unique("panes"), root, tiles))
     }
 }

@@ -100,11 +100,13 @@ fn progress(ui: &mut Ui, run: &RunRecord) {
         ui.label(RichText::new(left.unwrap_or_default()).color(color));
         let text = format!("step {} of {}", words::count(done), words::count(run.plan.total_steps));
         ui.visuals_mut().extreme_bg_color = palette.trough;
+        // The text begins at the left end: it lies on the filled part almost from the start.
+        let on_bar = if run.progress() > 0.15 { palette.on_accent } else { palette.strong() };
         let bar = egui::ProgressBar::new(run.progress() as f32)
             .desired_width(ui.available_width().max(80.0))
             .desired_height(18.0)
             .fill(if done > 0 { palette.accent } else { palette.trough })
-            .text(RichText::new(text).small());
+            .text(RichText::new(text).small().color(on_bar));
         ui.add(bar).on_hover_text(format!("Run {}: {}", run.key, run.experiment().title));
     });
 }

@@ -37,14 +37,15 @@ pub(crate) fn ui(ui: &mut Ui, scene: &mut Scene<'_>) {
     let sort = &mut scene.view.layers;
     let wide = ui.available_width() >= WEIGHTS_FROM;
     let columns: Vec<_> = COLUMNS.into_iter().filter(|(c, ..)| wide || *c != LayerColumn::Weights).collect();
+    ui.spacing_mut().item_spacing.x = 4.0;
     let table = TableBuilder::new(ui)
         .id_salt(("layers", wide))
         .striped(true)
         .auto_shrink(false)
         .cell_layout(Layout::right_to_left(Align::Center))
-        .column(Column::remainder().at_least(70.0).clip(true))
-        .columns(Column::auto().at_least(52.0), columns.len() - 2)
-        .column(Column::exact(84.0));
+        .column(Column::remainder().at_least(96.0).clip(true))
+        .columns(Column::auto().at_least(46.0), columns.len() - 2)
+        .column(Column::exact(78.0));
     let table = table.header(theme::ROW_HEIGHT, |mut header| {
         for (column, name, about) in &columns {
             header.col(|ui| table::heading(ui, sort, *column, name, about));

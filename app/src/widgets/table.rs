@@ -60,7 +60,7 @@ fn nothing(ui: &mut Ui) {
 
 /// A share as a short bar.
 pub(crate) fn share(ui: &mut Ui, share: f64, color: Color32) -> Response {
-    let (rect, response) = ui.allocate_exact_size(vec2(30.0, 8.0), Sense::hover());
+    let (rect, response) = ui.allocate_exact_size(vec2(26.0, 8.0), Sense::hover());
     let palette = theme::palette(ui);
     ui.painter().rect_filled(rect, CornerRadius::same(2), palette.trough);
     let filled = Rect::from_min_size(rect.min, vec2(rect.width() * share.clamp(0.0, 1.0) as f32, rect.height()));
