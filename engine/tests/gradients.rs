@@ -73,13 +73,21 @@ fn values<B: Backend>(executor: &Executor<B>, tensor: &Tensor<B>) -> Vec<f64> {
     executor.read(tensor).expect("readable").expect("real numbers")
 }
 
+const CHECKPOINTINGS: [Checkpointing; 5] = [
+    Checkpointing::None,
+    Checkpointing::Blocks,
+    Checkpointing::Every(2),
+    Checkpointing::Sqrt,
+    Checkpointing::Percent(60),
+];
+
 fn cases() -> Vec<(Experiment, Facts)> {
     let facts = |side, channels| Facts { height: side, width: side, channels, classes: 4, train: 8, test: 4 };
     let mut cases = Vec::new();
     for (kind, facts) in
         [(ModelKind::Mlp, facts(3, 2)), (ModelKind::Cnn, facts(9, 2)), (ModelKind::Sepcnn, facts(7, 3))]
     {
-        for checkpointing in [Checkpointing::None, Checkpointing::Blocks, Checkpointing::Every(2)] {
+        for checkpointing in CHECKPOINTINGS {
             let mut experiment = Experiment { precision: Precision::F64, checkpointing, ..Experiment::default() };
             experiment.model.kind = kind;
             experiment.model.width = 5;
@@ -139,7 +147,7 @@ fn checkpointing_changes_no_bit_of_loss_or_gradients() {
             (bench.loss(false), bench.gradients())
         };
         let results: Vec<_> = cases().into_iter().map(run).collect();
-        for of_one_model in results.chunks(3) {
+        for of_one_model in results.chunks(CHECKPOINTINGS.len()) {
             assert!(of_one_model.iter().all(|r| r == &of_one_model[0]), "seed {seed}, {precision:?}");
         }
     }

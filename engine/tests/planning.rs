@@ -117,3 +117,29 @@ fn advice_changes_one_thing_where_that_is_enough() {
     asked.budget = Bytes(1000);
     assert!(advise(&plan(&asked), 3).expect("no advice").is_empty(), "nothing fits in a thousand bytes");
 }
+
+#[test]
+fn a_share_of_the_activations_is_kept_and_no_more() {
+    let mut deep = cnn();
+    (deep.model.kind, deep.model.depth, deep.model.width) = (ModelKind::Mlp, 12, 64);
+    let saved = |percent| {
+        let checkpointing = Checkpointing::Percent(percent);
+        let plan = plan(&Experiment { checkpointing, ..deep.clone() });
+        let blocks = plan.layers.iter().filter(|row| row.path.starts_with("block"));
+        (blocks.map(|row| row.saved_bytes).sum::<u64>() as f64, plan.step_secs)
+    };
+    let (all, fastest) = saved(100);
+    assert_eq!((all, fastest), {
+        let plan = plan(&deep);
+        let blocks = plan.layers.iter().filter(|row| row.path.starts_with("block"));
+        (blocks.map(|row| row.saved_bytes).sum::<u64>() as f64, plan.step_secs)
+    });
+    let mut before = (all, fastest);
+    for percent in [80, 60, 40, 20] {
+        let (kept, secs) = saved(percent);
+        // The inputs of blocks stay whatever the share.
+        assert!(kept <= before.0 && secs >= before.1, "{percent}%: {kept} bytes, {secs} s after {before:?}");
+        before = (kept, secs);
+    }
+    assert!(before.1 > fastest, "less memory costs time");
+}

@@ -31,7 +31,14 @@ fn draw(rng: Rng) -> Experiment {
         (model.kind, model.width, model.depth) = (ModelKind::Mlp, 2, 300 + pick(15, 500));
     }
     experiment.precision = Precision::ALL[pick(5, Precision::ALL.len())];
-    experiment.checkpointing = [Checkpointing::None, Checkpointing::Blocks, Checkpointing::Every(2)][pick(6, 3)];
+    experiment.checkpointing = [
+        Checkpointing::None,
+        Checkpointing::Blocks,
+        Checkpointing::Every(2),
+        Checkpointing::Sqrt,
+        Checkpointing::Percent(rng.below(30, 101) as u8),
+        Checkpointing::Pick([1].into_iter().collect()),
+    ][pick(6, 6)];
     experiment.batch = Batch { micro: 1 + pick(7, 70), accumulation: 1 + pick(8, 4) };
     experiment.optimizer.kind = [OptimizerKind::Sgd, OptimizerKind::Momentum, OptimizerKind::Adamw][pick(9, 3)];
     experiment.optimizer.clip_norm = [0.0, 1.0][pick(10, 2)];

@@ -34,6 +34,7 @@ const MAX_ELEMENTS: usize = 1 << 42;
 pub fn check(experiment: &Experiment, facts: Option<&Facts>) -> Vec<Problem> {
     let mut list = List(Vec::new());
     list.top(experiment);
+    list.blocks(experiment);
     list.model(experiment);
     list.data(experiment);
     list.batch(experiment, facts);
@@ -111,6 +112,16 @@ impl List {
         {
             let mend = format!("write every:K with K from 1 to {MAX_DEPTH}, such as \"every:2\"");
             self.add("checkpointing", format!("every:{k} makes no segments"), mend);
+        }
+    }
+
+    /// Blocks that are picked and not there.
+    fn blocks(&mut self, e: &Experiment) {
+        let Checkpointing::Pick(set) = e.checkpointing else { return };
+        let blocks = e.model.depth;
+        if let Some(number) = set.iter().find(|number| *number > blocks) {
+            let mend = format!("pick blocks from 1 to {blocks}");
+            self.add("checkpointing", format!("there is no block {number}: the model has {blocks}"), mend);
         }
     }
 
@@ -325,6 +336,7 @@ mod tests {
         blames("budget", |e| e.budget = Bytes(u64::MAX));
         blames("device", |e| e.device = "toaster".to_owned());
         blames("checkpointing", |e| e.checkpointing = Checkpointing::Every(0));
+        blames("checkpointing", |e| e.checkpointing = Checkpointing::Pick([1, 99].into_iter().collect()));
         blames("model.width", |e| e.model.width = 0);
         blames("model.width", |e| e.model.width = usize::MAX);
         blames("model.depth", |e| e.model.depth = 1001);

@@ -4,11 +4,14 @@
 //! the run that follows. The structs are flat on purpose: a key such as `model.width` means one thing whatever the kind.
 
 pub mod check;
+mod checkpointing;
 pub mod preset;
 mod schema;
 pub mod shipped;
 
-use std::{fmt, path::PathBuf, str::FromStr};
+use std::path::PathBuf;
+
+pub use checkpointing::{BlockSet, Checkpointing};
 
 use serde::{Deserialize, Serialize};
 
@@ -215,67 +218,6 @@ impl Precision {
             Self::Bf16 => "bf16",
             Self::F64 => "f64",
         }
-    }
-}
-
-/// Which activations are kept for the backward pass (Chen et al. 2016, "Training deep nets with sublinear memory cost").
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Checkpointing {
-    /// All.
-    None,
-    /// Only the input of every block.
-    Blocks,
-    /// Only the input of every k-th block (k at least 1; 1 is [`Checkpointing::Blocks`]).
-    Every(usize),
-}
-
-impl Checkpointing {
-    /// Blocks in one segment; `None` without checkpointing.
-    pub fn segment(self) -> Option<usize> {
-        match self {
-            Self::None => None,
-            Self::Blocks => Some(1),
-            Self::Every(k) => Some(k),
-        }
-    }
-}
-
-impl fmt::Display for Checkpointing {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::None => f.pad("none"),
-            Self::Blocks => f.pad("blocks"),
-            Self::Every(k) => f.pad(&format!("every:{k}")),
-        }
-    }
-}
-
-impl FromStr for Checkpointing {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        match text {
-            "none" => Ok(Self::None),
-            "blocks" => Ok(Self::Blocks),
-            _ => text
-                .strip_prefix("every:")
-                .and_then(|k| k.parse().ok())
-                .filter(|k| *k >= 1)
-                .map(Self::Every)
-                .ok_or_else(|| format!("`{text}` is no checkpointing: write none, blocks, or every:K with K at least 1, such as every:2")),
-        }
-    }
-}
-
-impl Serialize for Checkpointing {
-    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_str(self)
-    }
-}
-
-impl<'de> Deserialize<'de> for Checkpointing {
-    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        String::deserialize(deserializer)?.parse().map_err(serde::de::Error::custom)
     }
 }
 

@@ -2,6 +2,7 @@
 
 mod cnn;
 mod mlp;
+mod segments;
 mod sepcnn;
 
 use crate::{
@@ -9,9 +10,10 @@ use crate::{
     backend::{Backend, Executor, Tensor},
     data::Facts,
     error::Result,
-    experiment::{Checkpointing, Experiment, ModelKind},
+    experiment::{Experiment, ModelKind},
     nn::{Init, Layer, Param},
 };
+use segments::Segment;
 
 /// Layers that checkpointing keeps or computes again as one.
 pub struct Block<B: Backend> {
@@ -22,7 +24,7 @@ pub struct Block<B: Backend> {
 pub struct Model<B: Backend> {
     blocks: Vec<Block<B>>,
     head: Block<B>,
-    checkpointing: Checkpointing,
+    segments: Vec<Segment>,
 }
 
 impl<B: Backend> Block<B> {
@@ -46,25 +48,30 @@ fn chain<'m, B: Backend>(blocks: &'m [Block<B>], tape: &mut Tape<'m, B>, x: Valu
 impl<B: Backend> Model<B> {
     /// Builds the experiment's model for data of these facts.
     pub fn build(executor: &Executor<B>, experiment: &Experiment, facts: &Facts) -> Result<Self> {
+        let (blocks, head) = Self::parts(executor, experiment, facts)?;
+        let segments = segments::of(experiment, facts, blocks.len())?;
+        Ok(Self { blocks, head, segments })
+    }
+
+    fn parts(executor: &Executor<B>, experiment: &Experiment, facts: &Facts) -> Result<(Vec<Block<B>>, Block<B>)> {
         let init = &mut Init::new(executor, experiment.precision, experiment.run.seed);
-        let (blocks, head) = match experiment.model.kind {
-            ModelKind::Mlp => mlp::build(init, &experiment.model, facts)?,
-            ModelKind::Cnn => cnn::build(init, &experiment.model, facts)?,
-            ModelKind::Sepcnn => sepcnn::build(init, &experiment.model, facts)?,
-        };
-        Ok(Self { blocks, head, checkpointing: experiment.checkpointing })
+        match experiment.model.kind {
+            ModelKind::Mlp => mlp::build(init, &experiment.model, facts),
+            ModelKind::Cnn => cnn::build(init, &experiment.model, facts),
+            ModelKind::Sepcnn => sepcnn::build(init, &experiment.model, facts),
+        }
     }
 
     /// Logits `[batch, classes]` of images `[batch, height, width, channels]`.
     pub fn forward<'m>(&'m self, tape: &mut Tape<'m, B>, images: Tensor<B>) -> Result<Value<B>> {
-        let x = Value::constant(images);
-        let x = match self.checkpointing.segment() {
-            None => chain(&self.blocks, tape, x)?,
-            Some(size) => self
-                .blocks
-                .chunks(size.max(1))
-                .try_fold(x, |x, segment| tape.checkpoint(x, move |tape, x| chain(segment, tape, x)))?,
-        };
+        let x = self.segments.iter().try_fold(Value::constant(images), |x, segment| {
+            let blocks = &self.blocks[segment.blocks.clone()];
+            if segment.is_checkpointed {
+                tape.checkpoint(x, move |tape, x| chain(blocks, tape, x))
+            } else {
+                chain(blocks, tape, x)
+            }
+        })?;
         self.head.forward(tape, x)
     }
 

@@ -126,10 +126,9 @@ fn checkpointings(asked: &Experiment) -> Vec<Checkpointing> {
     let depth = asked.model.depth;
     let lengths = (1..=depth).filter(|k| *k <= 4 || depth.is_multiple_of(*k) || k * k <= depth);
     let mut all = vec![asked.checkpointing];
-    for candidate in [Checkpointing::None, Checkpointing::Blocks]
-        .into_iter()
-        .chain(lengths.skip(1).take(6).map(Checkpointing::Every))
-    {
+    let segments = lengths.skip(1).take(6).map(Checkpointing::Every);
+    let shares = [75, 50, 25].map(Checkpointing::Percent);
+    for candidate in [Checkpointing::None, Checkpointing::Blocks].into_iter().chain(segments).chain(shares) {
         if !all.contains(&candidate) {
             all.push(candidate);
         }
@@ -151,6 +150,9 @@ fn change(from: &Experiment, to: &Experiment) -> String {
             Checkpointing::None => "no checkpointing".to_owned(),
             Checkpointing::Blocks => "checkpoint every block".to_owned(),
             Checkpointing::Every(k) => format!("checkpoint every {k} blocks"),
+            Checkpointing::Sqrt => "checkpoint about the square root of the blocks".to_owned(),
+            Checkpointing::Percent(percent) => format!("keep {percent}% of the activations"),
+            Checkpointing::Pick(_) => "checkpoint other blocks".to_owned(),
         });
     }
     if from.optimizer.kind != to.optimizer.kind {

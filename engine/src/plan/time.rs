@@ -32,7 +32,7 @@ const FLOATS: [DType; 4] = [DType::F64, DType::F32, DType::Bf16, DType::F16];
 
 impl Rates {
     /// Two cores of a recent desktop processor, to rank with before anything is measured.
-    const NOMINAL: Self = Self { flops: [6e10, 1.5e11, 1e11, 1e11], bytes_per_sec: 1e10, launch_secs: 3e-6 };
+    pub(crate) const NOMINAL: Self = Self { flops: [6e10, 1.5e11, 1e11, 1e11], bytes_per_sec: 1e10, launch_secs: 3e-6 };
 
     /// Arithmetic rate for operands of `dtype`.
     pub fn flops_per_sec(&self, dtype: DType) -> f64 {

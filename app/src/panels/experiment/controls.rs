@@ -61,7 +61,7 @@ pub(super) const PRECISION: (Spec, Choice<Precision>) = (
     },
 );
 
-/// Checkpointing without its number.
+/// Checkpointing without its numbers.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) enum Kept {
     /// Everything is kept.
@@ -70,6 +70,12 @@ pub(super) enum Kept {
     Blocks,
     /// The input of every few blocks.
     Some,
+    /// The inputs of about the square root of the blocks.
+    Sqrt,
+    /// A share of the activations.
+    Share,
+    /// All but what is inside some blocks.
+    Picked,
 }
 
 pub(super) const CHECKPOINTING: (Spec, Choice<Kept>) = (
@@ -80,17 +86,30 @@ pub(super) const CHECKPOINTING: (Spec, Choice<Kept>) = (
                 alive at the peak. The second forward pass costs up to a third more time.",
     },
     Choice {
-        options: &[(Kept::Blocks, "every block"), (Kept::Some, "every few blocks"), (Kept::All, "none")],
+        options: &[
+            (Kept::Blocks, "every block"),
+            (Kept::Some, "every few blocks"),
+            (Kept::Sqrt, "square root of blocks"),
+            (Kept::Share, "a share is kept"),
+            (Kept::Picked, "chosen blocks"),
+            (Kept::All, "none"),
+        ],
         get: |e| match e.checkpointing {
             Checkpointing::None => Kept::All,
             Checkpointing::Blocks => Kept::Blocks,
             Checkpointing::Every(_) => Kept::Some,
+            Checkpointing::Sqrt => Kept::Sqrt,
+            Checkpointing::Percent(_) => Kept::Share,
+            Checkpointing::Pick(_) => Kept::Picked,
         },
         set: |e, v| {
             e.checkpointing = match v {
                 Kept::All => Checkpointing::None,
                 Kept::Blocks => Checkpointing::Blocks,
                 Kept::Some => Checkpointing::Every(2),
+                Kept::Sqrt => Checkpointing::Sqrt,
+                Kept::Share => Checkpointing::Percent(50),
+                Kept::Picked => Checkpointing::Pick([1].into_iter().collect()),
             }
         },
     },
@@ -107,8 +126,24 @@ pub(super) const SEGMENT: Numeric = (
         notches: &[1., 2., 3., 4., 6., 8.],
         whole: true,
         zero: None,
-        get: |e| e.checkpointing.segment().unwrap_or(1) as f64,
+        get: |e| if let Checkpointing::Every(k) = e.checkpointing { k as f64 } else { 1.0 },
         set: |e, v| e.checkpointing = Checkpointing::Every((v as usize).max(1)),
+    },
+);
+
+pub(super) const SHARE: Numeric = (
+    Spec {
+        key: "checkpointing.percent",
+        name: "Percent kept",
+        teach: "At most this share of the activations is kept; the blocks that free most bytes for the least time are computed \
+                again. At 100 nothing is computed twice, at 0 every block is.",
+    },
+    Number {
+        notches: &[0., 10., 20., 30., 40., 50., 60., 70., 80., 90., 100.],
+        whole: true,
+        zero: None,
+        get: |e| if let Checkpointing::Percent(percent) = e.checkpointing { f64::from(percent) } else { 100.0 },
+        set: |e, v| e.checkpointing = Checkpointing::Percent(v.clamp(0.0, 100.0) as u8),
     },
 );
 

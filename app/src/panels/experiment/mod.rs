@@ -5,7 +5,7 @@ mod data;
 mod optimizer;
 
 use eframe::egui::{self, CollapsingHeader, RichText, ScrollArea, TextEdit, Ui};
-use plimsoll_engine::experiment::{Checkpointing, ModelKind};
+use plimsoll_engine::experiment::{BlockSet, Checkpointing, ModelKind};
 
 use super::Scene;
 use crate::{
@@ -77,9 +77,41 @@ fn memory(ui: &mut Ui, form: &Form<'_>) {
     }
     form.choice(ui, controls::PRECISION.0, &controls::PRECISION.1);
     form.choice(ui, controls::CHECKPOINTING.0, &controls::CHECKPOINTING.1);
-    if matches!(form.experiment().checkpointing, Checkpointing::Every(_)) {
-        form.number(ui, controls::SEGMENT.0, controls::SEGMENT.1);
+    match form.experiment().checkpointing {
+        Checkpointing::Every(_) => form.number(ui, controls::SEGMENT.0, controls::SEGMENT.1),
+        Checkpointing::Percent(_) => form.number(ui, controls::SHARE.0, controls::SHARE.1),
+        Checkpointing::Pick(set) => picked(ui, form, set),
+        Checkpointing::None | Checkpointing::Blocks | Checkpointing::Sqrt => {}
     }
+}
+
+const PICKED: Spec = Spec {
+    key: "checkpointing",
+    name: "Blocks",
+    teach: "The blocks that are computed again on the way back: what is inside them is not kept, only their inputs are. Each \
+            costs the time of its forward pass once more.",
+};
+
+/// A box for every block.
+fn picked(ui: &mut Ui, form: &Form<'_>, set: BlockSet) {
+    let blocks = form.experiment().model.depth.min(BlockSet::MOST);
+    let hover = form.row(ui, PICKED, |ui| {
+        ui.horizontal_wrapped(|ui| {
+            for number in 1..=blocks {
+                let mut is_in = set.contains(number);
+                let name = format!("Compute block {number} again");
+                if ui.checkbox(&mut is_in, number.to_string()).accessible_name(&name).changed() {
+                    form.edit(PICKED.key, |experiment| {
+                        let mut changed = set;
+                        changed.set(number, is_in);
+                        experiment.checkpointing = Checkpointing::Pick(changed);
+                    });
+                }
+            }
+        })
+        .response
+    });
+    form.teach(&hover, PICKED, Vec::new);
 }
 
 fn model(ui: &mut Ui, form: &Form<'_>) {

@@ -220,7 +220,8 @@ prop_compose! {
     fn experiments()(title in "[^\r\n]{0,40}", description in "(?s)([ \t\n\"\\\\a-z]|.){0,400}",
         budget in 1u64..1 << 50, precision in 0usize..5,
         checkpointing in prop_oneof![Just(Checkpointing::None), Just(Checkpointing::Blocks),
-            (1usize..9).prop_map(Checkpointing::Every)],
+            (1usize..9).prop_map(Checkpointing::Every), Just(Checkpointing::Sqrt),
+            (0u8..=100).prop_map(Checkpointing::Percent), Just(Checkpointing::Pick([1].into_iter().collect()))],
         model in models(), data in sources(), micro in 1usize..64, accumulation in 1usize..8,
         optimizer in optimizers(), length in prop::option::of((any::<bool>(), 1u64..1000)),
         seed in 0u64..=i64::MAX as u64, evaluate_every in 0u64..100) -> Experiment {

@@ -83,7 +83,9 @@ impl Slot<'_> {
             Self::Path(_) => "write the folder in double quotes".to_owned(),
             Self::Size(_) => "write a number and a unit in double quotes, such as \"512 MiB\" or \"8 GiB\"".to_owned(),
             Self::Checkpointing(_) => {
-                "write \"none\", \"blocks\", or \"every:K\" with K at least 1, such as \"every:2\"".to_owned()
+                "write \"none\", \"blocks\", \"sqrt\", \"every:K\" with K at least 1, \"percent:P\" with P from 0 to 100, or \
+                 \"pick:\" and numbers of blocks, such as \"pick:1,3\""
+                    .to_owned()
             }
             Self::Word(word) => {
                 let choices: Vec<String> = word.words().iter().map(|w| format!("\"{w}\"")).collect();
