@@ -48,6 +48,7 @@ pub(crate) struct App {
     sender: Sender,
     toasts: Toasts,
     frames: Frames,
+    title: String,
 }
 
 impl App {
@@ -77,6 +78,7 @@ impl App {
             sender: Sender::default(),
             toasts: Toasts::default().with_anchor(Anchor::BottomRight).with_margin(theme::TOAST_MARGIN),
             frames: Frames::default(),
+            title: String::new(),
         };
         app.dispatcher(ctx).changed();
         if let Some(path) = open {
@@ -122,9 +124,19 @@ impl App {
         }
         dispatcher.receive();
         self.close(ctx);
+        self.name_window(ctx);
         let strength = self.view.smoothing;
         for run in self.state.session.runs_mut() {
             run.set_smoothing(strength);
+        }
+    }
+
+    /// The document's name on the window.
+    fn name_window(&mut self, ctx: &egui::Context) {
+        let title = format!("{} - Plimsoll", self.state.document.name());
+        if title != self.title {
+            ctx.send_viewport_cmd(egui::ViewportCommand::Title(title.clone()));
+            self.title = title;
         }
     }
 

@@ -194,6 +194,8 @@ pub(crate) struct State {
     pub(crate) devices: Option<Arc<Devices>>,
     /// The open dialog.
     pub(crate) dialog: Option<Dialog>,
+    /// What to do once the changes are saved.
+    pub(crate) after_saving: Option<Then>,
     /// The user has agreed to close the window.
     pub(crate) closing: bool,
     /// A start was sent and the trainer has not answered yet: how the run will stand.
@@ -216,6 +218,7 @@ impl State {
             shipped,
             devices: None,
             dialog: None,
+            after_saving: None,
             closing: false,
             starting: None,
         }

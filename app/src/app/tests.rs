@@ -207,7 +207,7 @@ fn changes_are_asked_about_before_another_experiment_takes_their_place() {
     window.get_by_label("Don't save").click();
     window.run_steps(3);
     assert_eq!(app(&window).state.document.experiment, Experiment::default());
-    assert!(app(&window).state.document.history.can_undo());
+    assert!(!app(&window).state.document.history.can_undo());
 }
 
 #[test]

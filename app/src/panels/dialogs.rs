@@ -65,7 +65,6 @@ fn path(ui: &mut Ui, scene: &Scene<'_>, purpose: Purpose) {
         let trimmed = text.trim();
         if (primary(ui, button, !trimmed.is_empty()) || entered) && !trimmed.is_empty() {
             let path = PathBuf::from(trimmed);
-            scene.send.send(Action::CloseDialog);
             scene.send.send(Action::UsePath(purpose, path));
         }
         if ui.button("Cancel").clicked() {

@@ -24,7 +24,7 @@ const COLUMNS: [(LayerColumn, &str, &str); 7] = [
     (LayerColumn::Optimizer, "optimizer", "Its optimizer state."),
     (LayerColumn::Peak, "of the peak", "Its share of what is alive when the run is at its peak."),
 ];
-/// Narrower panes leave out the weights, which the parameters tell as well.
+/// Narrower panes leave out the weights, which the parameters tell as well, and the bars beside the shares.
 const WEIGHTS_FROM: f32 = 500.0;
 
 /// Draws the table.
@@ -37,7 +37,7 @@ pub(crate) fn ui(ui: &mut Ui, scene: &mut Scene<'_>) {
     let sort = &mut scene.view.layers;
     let wide = ui.available_width() >= WEIGHTS_FROM;
     let columns: Vec<_> = COLUMNS.into_iter().filter(|(c, ..)| wide || *c != LayerColumn::Weights).collect();
-    ui.spacing_mut().item_spacing.x = 4.0;
+    ui.spacing_mut().item_spacing.x = 10.0;
     let table = TableBuilder::new(ui)
         .id_salt(("layers", wide))
         .striped(true)
@@ -45,7 +45,7 @@ pub(crate) fn ui(ui: &mut Ui, scene: &mut Scene<'_>) {
         .cell_layout(Layout::right_to_left(Align::Center))
         .column(Column::remainder().at_least(96.0).clip(true))
         .columns(Column::auto().at_least(46.0), columns.len() - 2)
-        .column(Column::exact(78.0));
+        .column(Column::exact(if wide { 84.0 } else { 58.0 }));
     let table = table.header(theme::ROW_HEIGHT, |mut header| {
         for (column, name, about) in &columns {
             header.col(|ui| table::heading(ui, sort, *column, name, about));
@@ -55,13 +55,13 @@ pub(crate) fn ui(ui: &mut Ui, scene: &mut Scene<'_>) {
         body.rows(theme::ROW_HEIGHT, order.len(), |mut row| {
             let layer = &plan.layers[order[row.index()]];
             for (column, ..) in &columns {
-                row.col(|ui| cell(ui, plan, layer, *column));
+                row.col(|ui| cell(ui, plan, layer, *column, wide));
             }
         });
     });
 }
 
-fn cell(ui: &mut Ui, plan: &Plan, layer: &LayerRow, column: LayerColumn) {
+fn cell(ui: &mut Ui, plan: &Plan, layer: &LayerRow, column: LayerColumn, wide: bool) {
     match column {
         LayerColumn::Layer => table::name(ui, &layer.path),
         LayerColumn::Parameters => table::count(ui, layer.parameters),
@@ -73,7 +73,9 @@ fn cell(ui: &mut Ui, plan: &Plan, layer: &LayerRow, column: LayerColumn) {
             let share = layer.peak_bytes as f64 / plan.peak.live.0.max(1) as f64;
             let hover = format!("{} at the peak", Bytes(layer.peak_bytes));
             table::text(ui, &words::share(share)).on_hover_text(&hover);
-            table::share(ui, share, theme::palette(ui).accent).on_hover_text(&hover);
+            if wide {
+                table::share(ui, share, theme::palette(ui).accent).on_hover_text(&hover);
+            }
         }
     }
 }

@@ -9,7 +9,7 @@ use eframe::egui::{
 use egui_plot::{FilledArea, HLine, Line, LineStyle, PlotPoint, PlotPoints, PlotTransform, PlotUi, Span};
 use plimsoll_engine::{
     Bytes, Experiment,
-    memory::{Category, Timeline},
+    memory::{Category, Phase, Timeline},
     plan::{Pass, Plan},
 };
 
@@ -84,6 +84,10 @@ fn heading(ui: &mut Ui, plan: &Plan, pass: Pass, measured: &[f64]) {
         chip::stroke(ui, palette.measured, false, "measured").on_hover_text(hover);
     }
     let timeline = plan.timeline(pass);
+    if timeline.points.iter().any(|point| point.phase == Phase::Recompute) {
+        let hover = "A checkpointed segment's forward pass, again, on the way back.";
+        chip::chip(ui, palette.phase(Phase::Recompute).to_opaque(), "recompute").on_hover_text(hover);
+    }
     if let Some(peak) = timeline.peak_index() {
         let point = &timeline.points[peak];
         let text = format!("peak {} at {} of {}", point.live, point.op, timeline.layer(point.layer));
@@ -200,7 +204,10 @@ fn mark_peak(ui: &Ui, timeline: &Timeline, transform: &PlotTransform, palette: &
     let right_half = at.x > transform.frame().center().x;
     let (align, dx) = if right_half { (Align2::RIGHT_CENTER, -8.0) } else { (Align2::LEFT_CENTER, 8.0) };
     let text = format!("{} · {} · {}", point.live, timeline.layer(point.layer), point.op);
-    painter.text(tip + egui::vec2(dx, -6.0), align, text, FontId::proportional(theme::SMALL_TEXT), palette.strong());
+    let galley = painter.layout_no_wrap(text, FontId::proportional(theme::SMALL_TEXT), palette.strong());
+    let plate = align.anchor_size(tip + egui::vec2(dx, -6.0), galley.size());
+    painter.rect_filled(plate.expand2(egui::vec2(3.0, 1.0)), 3.0, palette.pane.gamma_multiply(0.75));
+    painter.galley(plate.min, galley, palette.strong());
 }
 
 fn hover(

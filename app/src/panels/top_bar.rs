@@ -168,20 +168,47 @@ fn view_menu(ui: &mut Ui, scene: &mut Scene<'_>, layout: &mut Layout) {
     }
 }
 
+/// Where the run computes: what can be chosen, and why the rest cannot.
 fn device(ui: &mut Ui, scene: &Scene<'_>) {
-    let device = &scene.state.document.experiment.device;
-    let hover = "Where the run computes. This build trains on the processor; the Devices pane tells what the graphics cards \
-                 of this machine say of themselves.";
-    ui.label(RichText::new(device.to_uppercase()).color(theme::palette(ui).strong())).on_hover_text(hover);
+    let device = scene.state.document.experiment.device.to_uppercase();
+    let list = ui.menu_button(format!("{device} ⏷"), |ui| device_list(ui, scene));
+    let hover = "Where the run computes. The Devices pane tells what each device says of itself.";
+    list.response.accessible_name("Device").on_hover_text(hover);
     ui.label(RichText::new("Device").weak()).on_hover_text(hover);
     ui.add_space(theme::GAP);
+}
+
+fn device_list(ui: &mut Ui, scene: &Scene<'_>) {
+    ui.set_min_width(260.0);
+    let form = Form::new(scene.state, scene.send);
+    let Some(devices) = &scene.state.devices else {
+        ui.weak("Looking at the devices…");
+        return;
+    };
+    let name = format!("CPU: {}, {} threads", devices.cpu.name.as_deref().unwrap_or("processor"), devices.cpu.cores);
+    if ui.selectable_label(form.experiment().device == "cpu", name).clicked() {
+        form.edit("device", |experiment| experiment.device = "cpu".to_owned());
+        ui.close();
+    }
+    match &devices.gpus {
+        Ok(gpus) => {
+            for gpu in gpus {
+                let name = format!("GPU {}: {}", gpu.index, gpu.name.as_deref().unwrap_or("unnamed"));
+                let button = ui.add_enabled(false, egui::Button::selectable(false, name));
+                button.on_disabled_hover_text("This version watches graphics cards and trains on the processor.");
+            }
+        }
+        Err(why) => {
+            ui.add(egui::Label::new(RichText::new(format!("No graphics card: {why}")).weak().small()).wrap());
+        }
+    }
 }
 
 /// The budget: a typed size, or one of the list.
 fn budget(ui: &mut Ui, scene: &Scene<'_>) {
     let form = Form::new(scene.state, scene.send);
     let present = scene.state.document.experiment.budget;
-    let list = ui.menu_button("⏷", |ui| budget_list(ui, &form)).response.accessible_name("Common budgets");
+    let list = ui.menu_button("⏷", |ui| budget_list(ui, scene, &form)).response.accessible_name("Common budgets");
     let field = budget_field(ui, &form, present);
     let bad = scene.state.prediction.problems().iter().find(|p| p.key == "budget");
     let color = if bad.is_some() { theme::palette(ui).bad } else { theme::palette(ui).weak() };
@@ -226,18 +253,32 @@ fn budget_field(ui: &mut Ui, form: &Form<'_>, present: Bytes) -> Response {
     response
 }
 
-fn budget_list(ui: &mut Ui, form: &Form<'_>) {
-    ui.set_min_width(180.0);
+fn budget_list(ui: &mut Ui, scene: &Scene<'_>, form: &Form<'_>) {
+    ui.set_min_width(200.0);
     for (heading, budgets) in BUDGETS {
         ui.label(RichText::new(heading).weak().small());
         for (bytes, card) in budgets {
-            let chosen = form.experiment().budget == *bytes;
-            let button =
-                egui::Button::selectable(chosen, words::size(*bytes)).right_text(RichText::new(*card).weak().small());
-            if ui.add(button).clicked() {
-                form.edit(BUDGET.key, |experiment| experiment.budget = *bytes);
-                ui.close();
+            budget_entry(ui, form, *bytes, card);
+        }
+    }
+    if let Some(devices) = &scene.state.devices {
+        ui.label(RichText::new("Of this machine").weak().small());
+        if let Ok(free) = devices.cpu.available {
+            budget_entry(ui, form, free, "free memory");
+        }
+        for gpu in devices.gpus.iter().flatten() {
+            if let (Ok(total), Ok(name)) = (&gpu.total, &gpu.name) {
+                budget_entry(ui, form, *total, name);
             }
         }
+    }
+}
+
+fn budget_entry(ui: &mut Ui, form: &Form<'_>, bytes: Bytes, name: &str) {
+    let chosen = form.experiment().budget == bytes;
+    let button = egui::Button::selectable(chosen, words::size(bytes)).right_text(RichText::new(name).weak().small());
+    if ui.add(button).clicked() {
+        form.edit(BUDGET.key, |experiment| experiment.budget = bytes);
+        ui.close();
     }
 }

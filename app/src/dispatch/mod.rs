@@ -1,16 +1,14 @@
 //! The one place that changes the state: every [`Action`] of the panels, every answer of the threads.
 
-use std::{
-    path::{Path, PathBuf},
-    time::Instant,
-};
+mod documents;
+
+use std::time::Instant;
 
 use eframe::egui;
 use egui_notify::Toasts;
 use plimsoll_engine::{
     Experiment,
     device::Watcher,
-    experiment::preset,
     train::{Command, Event, Outcome, Start, Trainer},
 };
 
@@ -20,12 +18,10 @@ use crate::{
     layout::Layout,
     planner::{Answer, Planner, Question},
     session::Status,
-    state::{Dialog, Document, Level, Notches, State, Then},
+    state::{Dialog, Level, Notches, State, Then},
     view::View,
 };
 
-/// Recent files that are remembered.
-const RECENT: usize = 10;
 /// Events taken from the trainer in one frame: a frame stays short however fast the steps are.
 const EVENTS_A_FRAME: usize = 4096;
 
@@ -70,7 +66,7 @@ impl Dispatcher<'_> {
             Action::BrowseData => self.services.files.ask(Purpose::DataFolder, String::new()),
             Action::AskNotch { control, notches } => self.ask_notches(control, notches),
             Action::ShowRun(key) => self.state.shown = Some(key),
-            Action::CloseDialog => self.state.dialog = None,
+            Action::CloseDialog => (self.state.dialog, self.state.after_saving) = (None, None),
             Action::Proceed { save } => self.proceed(save),
             Action::DismissNotice => self.state.notice = None,
             Action::ClearLog => self.state.log.entries.clear(),
@@ -221,7 +217,7 @@ impl Dispatcher<'_> {
             match chosen {
                 Chosen::Path(purpose, path) => self.path_chosen(purpose, path),
                 Chosen::NoDialog(purpose) => self.state.dialog = Some(Dialog::Path(purpose)),
-                Chosen::Nothing => {}
+                Chosen::Nothing => self.state.after_saving = None,
             }
         }
         let dropped = self.ctx.input(|input| input.raw.dropped_files.iter().map(|f| f.path().to_owned()).next_back());
@@ -289,136 +285,5 @@ impl Dispatcher<'_> {
             }
             Event::Step(_) | Event::Evaluated { .. } | Event::Paused(_) => {}
         }
-    }
-
-    // ---- files
-
-    fn path_chosen(&mut self, purpose: Purpose, path: PathBuf) {
-        match purpose {
-            // The question of unsaved changes was settled before the dialog was shown.
-            Purpose::Open => self.open(&path),
-            Purpose::Save => {
-                self.save_to(&path);
-            }
-            Purpose::DataFolder => {
-                let mut experiment = self.state.document.experiment.clone();
-                experiment.data.path = Some(path);
-                self.edit("data.path", experiment);
-            }
-        }
-    }
-
-    /// Does `then`, after asking what to do with unsaved changes, if there are any that would be lost.
-    fn guarded(&mut self, then: Then) {
-        if self.state.document.is_changed() {
-            self.state.dialog = Some(Dialog::Unsaved(then));
-        } else {
-            self.then(then);
-        }
-    }
-
-    fn proceed(&mut self, save: bool) {
-        match self.state.dialog.take() {
-            Some(Dialog::Unsaved(then)) => match (save, self.state.document.path.clone()) {
-                (true, Some(path)) if !self.save_to(&path) => {}
-                (true, None) => self.ask_where_to_save(),
-                _ => self.then(then),
-            },
-            Some(Dialog::StopAndQuit) => {
-                self.services.trainer.send(Command::Stop);
-                self.then(Then::Quit);
-            }
-            other => self.state.dialog = other,
-        }
-    }
-
-    fn then(&mut self, then: Then) {
-        match then {
-            Then::New => self.load(Document::new(Experiment::default(), None)),
-            Then::Open => self.services.files.ask(Purpose::Open, String::new()),
-            Then::OpenPath => self.state.dialog = Some(Dialog::Path(Purpose::Open)),
-            Then::OpenFile(path) => self.open(&path),
-            Then::OpenShipped(index) => {
-                if let Some(shipped) = self.state.shipped.get(index) {
-                    self.load(Document::new(shipped.experiment.clone(), None));
-                }
-            }
-            Then::Quit => {
-                self.state.closing = true;
-                self.ctx.send_viewport_cmd(egui::ViewportCommand::Close);
-            }
-        }
-    }
-
-    /// Opens a preset by its path, or a shipped one by its name.
-    pub(crate) fn open_named(&mut self, path: &Path) {
-        let shipped = self.state.shipped.iter().position(|shipped| path.as_os_str() == shipped.name.as_str());
-        match shipped {
-            Some(index) if !path.is_file() => self.then(Then::OpenShipped(index)),
-            _ => self.open(path),
-        }
-    }
-
-    /// Opens a preset file; what was there stays if the file cannot be used.
-    fn open(&mut self, path: &Path) {
-        match preset::read(path) {
-            Ok(experiment) => {
-                self.load(Document::new(experiment, Some(path.to_owned())));
-                self.remember(path);
-            }
-            Err(error) => {
-                self.state.log.add(Level::Error, error.to_string());
-                self.toasts.error(error.to_string()).duration(None);
-            }
-        }
-    }
-
-    fn load(&mut self, document: Document) {
-        let generation = self.state.document.generation;
-        // The steps back lead through what was opened before: opening loses nothing.
-        let history = std::mem::take(&mut self.state.document.history);
-        let before = std::mem::replace(&mut self.state.document, Document { generation, history, ..document });
-        self.state.document.history.changed(&before.experiment, "whole", None, Instant::now());
-        self.changed();
-    }
-
-    fn save(&mut self) {
-        match self.state.document.path.clone() {
-            Some(path) => {
-                self.save_to(&path);
-            }
-            None => self.ask_where_to_save(),
-        }
-    }
-
-    fn ask_where_to_save(&mut self) {
-        let name = self.state.document.name();
-        let plain: String =
-            name.chars().map(|c| if c.is_alphanumeric() { c.to_ascii_lowercase() } else { '-' }).collect();
-        self.services.files.ask(Purpose::Save, format!("{}.toml", plain.trim_matches('-')));
-    }
-
-    fn save_to(&mut self, path: &Path) -> bool {
-        match preset::write(path, &self.state.document.experiment) {
-            Ok(()) => {
-                self.state.document.saved = self.state.document.experiment.clone();
-                self.state.document.path = Some(path.to_owned());
-                self.remember(path);
-                self.toasts.success(format!("Saved {}", path.display()));
-                true
-            }
-            Err(error) => {
-                self.state.log.add(Level::Error, error.to_string());
-                self.toasts.error(error.to_string()).duration(None);
-                false
-            }
-        }
-    }
-
-    fn remember(&mut self, path: &Path) {
-        let recent = &mut self.state.recent;
-        recent.retain(|known| known != path);
-        recent.insert(0, path.to_owned());
-        recent.truncate(RECENT);
     }
 }

@@ -1,0 +1,89 @@
+//! The data.
+
+use plimsoll_engine::experiment::DataKind;
+
+use super::Numeric;
+use crate::widgets::control::{Choice, Number, Spec};
+
+pub(in crate::panels::experiment) const DATA: (Spec, Choice<DataKind>) = (
+    Spec {
+        key: "data.kind",
+        name: "Source",
+        teach: "The size of an image decides the batch and the activations of the first layers, from 8 x 8 grey digits upward. \
+                Large images take more time in every convolution.",
+    },
+    Choice {
+        options: &[
+            (DataKind::Digits, "digits, 8 x 8"),
+            (DataKind::Idx, "IDX files (MNIST)"),
+            (DataKind::Shapes, "coloured shapes"),
+            (DataKind::Cifar10, "CIFAR-10 folder"),
+        ],
+        get: |e| e.data.kind,
+        set: |e, v| e.data.kind = v,
+    },
+);
+
+pub(in crate::panels::experiment) const SIDE: Numeric = (
+    Spec {
+        key: "data.side",
+        name: "Image side",
+        teach: "Height and width of an image: batch and convolutional activations grow with its square, and so do the weights of \
+                a dense layer that reads the whole image. So does the time of every convolution.",
+    },
+    Number {
+        notches: &[16., 24., 32., 48., 64., 96., 128., 160., 192., 224., 256., 384., 512.],
+        whole: true,
+        zero: None,
+        get: |e| e.data.side as f64,
+        set: |e, v| e.data.side = v as usize,
+    },
+);
+
+pub(in crate::panels::experiment) const CLASSES: Numeric = (
+    Spec {
+        key: "data.classes",
+        name: "Classes",
+        teach: "Kinds of shapes to tell apart; only the last layer grows with them, by very little. More classes are harder: \
+                the same accuracy needs more steps or a larger model.",
+    },
+    Number {
+        notches: &[2., 3., 4., 5., 6., 7., 8., 9., 10.],
+        whole: true,
+        zero: None,
+        get: |e| e.data.classes as f64,
+        set: |e, v| e.data.classes = v as usize,
+    },
+);
+
+pub(in crate::panels::experiment) const SAMPLES: Numeric = (
+    Spec {
+        key: "data.samples",
+        name: "Samples",
+        teach: "Samples generated, training and test together; they wait in ordinary memory outside the budget. More make an \
+                epoch longer and the test accuracy better.",
+    },
+    Number {
+        notches: &[500., 1000., 2000., 4000., 8000., 16000., 32000., 64000., 100_000.],
+        whole: true,
+        zero: None,
+        get: |e| e.data.samples as f64,
+        set: |e, v| e.data.samples = v as usize,
+    },
+);
+
+pub(in crate::panels::experiment) const TEST_FRACTION: Numeric = (
+    Spec {
+        key: "data.test_fraction",
+        name: "Test share",
+        teach: "Share of the samples held out for testing; it takes no memory of the budget. A larger share makes evaluation \
+                longer and its accuracy more certain, and leaves less to learn from.",
+    },
+    Number {
+        notches: &[0.05, 0.1, 0.15, 0.2, 0.25, 0.3, 0.4, 0.5],
+        whole: false,
+        zero: None,
+        get: |e| e.data.test_fraction,
+        set: |e, v| e.data.test_fraction = v,
+    },
+);

@@ -1,0 +1,146 @@
+//! What decides memory first: batch, precision, checkpointing.
+
+use plimsoll_engine::experiment::{Checkpointing, Precision};
+
+use super::Numeric;
+use crate::widgets::control::{Choice, Number, Spec};
+
+pub(in crate::panels::experiment) const MICRO: Numeric = (
+    Spec {
+        key: "batch.micro",
+        name: "Micro-batch",
+        teach: "Samples that go through the model at once: activations, batch and scratch grow in proportion, while weights \
+                and optimizer state do not. Larger micro-batches use the processor better and take less time per sample, \
+                until it is busy.",
+    },
+    Number {
+        notches: &[1., 2., 4., 8., 16., 32., 48., 64., 96., 128., 192., 256., 384., 512., 768., 1024., 2048., 4096.],
+        whole: true,
+        zero: None,
+        get: |e| e.batch.micro as f64,
+        set: |e, v| e.batch.micro = v as usize,
+    },
+);
+
+pub(in crate::panels::experiment) const ACCUMULATION: Numeric = (
+    Spec {
+        key: "batch.accumulation",
+        name: "Accumulation",
+        teach: "Forward and backward passes whose gradients are summed before one update: the update sees a larger batch \
+                while memory stays that of one micro-batch. Each pass costs its full time, and an epoch has fewer updates.",
+    },
+    Number {
+        notches: &[1., 2., 4., 8., 16., 32., 64.],
+        whole: true,
+        zero: None,
+        get: |e| e.batch.accumulation as f64,
+        set: |e, v| e.batch.accumulation = v as usize,
+    },
+);
+
+pub(in crate::panels::experiment) const PRECISION: (Spec, Choice<Precision>) = (
+    Spec {
+        key: "precision",
+        name: "Precision",
+        teach: "The type of activations and weights: 16-bit types halve activations, and the mixed ones keep an f32 master \
+                copy of the weights beside. On graphics cards narrow types are faster; a processor without them converts at \
+                every product, which takes longer.",
+    },
+    Choice {
+        options: &[
+            (Precision::Bf16, "bf16 throughout"),
+            (Precision::Bf16Mixed, "bf16 mixed"),
+            (Precision::F16Mixed, "f16 mixed"),
+            (Precision::F32, "f32"),
+            (Precision::F64, "f64"),
+        ],
+        get: |e| e.precision,
+        set: |e, v| e.precision = v,
+    },
+);
+
+/// Checkpointing without its numbers.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(in crate::panels::experiment) enum Kept {
+    /// Everything is kept.
+    All,
+    /// The input of every block.
+    Blocks,
+    /// The input of every few blocks.
+    Some,
+    /// The inputs of about the square root of the blocks.
+    Sqrt,
+    /// A share of the activations.
+    Share,
+    /// All but what is inside some blocks.
+    Picked,
+}
+
+pub(in crate::panels::experiment) const CHECKPOINTING: (Spec, Choice<Kept>) = (
+    Spec {
+        key: "checkpointing",
+        name: "Checkpointing",
+        teach: "Keeps only the inputs of blocks and computes the activations between them again on the way back, so fewer are \
+                alive at the peak. The second forward pass costs up to a third more time.",
+    },
+    Choice {
+        options: &[
+            (Kept::Blocks, "every block"),
+            (Kept::Some, "every few blocks"),
+            (Kept::Sqrt, "square root of blocks"),
+            (Kept::Share, "a share is kept"),
+            (Kept::Picked, "chosen blocks"),
+            (Kept::All, "none"),
+        ],
+        get: |e| match e.checkpointing {
+            Checkpointing::None => Kept::All,
+            Checkpointing::Blocks => Kept::Blocks,
+            Checkpointing::Every(_) => Kept::Some,
+            Checkpointing::Sqrt => Kept::Sqrt,
+            Checkpointing::Percent(_) => Kept::Share,
+            Checkpointing::Pick(_) => Kept::Picked,
+        },
+        set: |e, v| {
+            e.checkpointing = match v {
+                Kept::All => Checkpointing::None,
+                Kept::Blocks => Checkpointing::Blocks,
+                Kept::Some => Checkpointing::Every(2),
+                Kept::Sqrt => Checkpointing::Sqrt,
+                Kept::Share => Checkpointing::Percent(50),
+                Kept::Picked => Checkpointing::Pick([1].into_iter().collect()),
+            }
+        },
+    },
+);
+
+pub(in crate::panels::experiment) const SEGMENT: Numeric = (
+    Spec {
+        key: "checkpointing.every",
+        name: "Blocks each",
+        teach: "Blocks between two kept inputs: more keep fewer inputs but hold more activations while one segment is computed \
+                again. The time stays about the same: every segment is computed twice.",
+    },
+    Number {
+        notches: &[1., 2., 3., 4., 6., 8.],
+        whole: true,
+        zero: None,
+        get: |e| if let Checkpointing::Every(k) = e.checkpointing { k as f64 } else { 1.0 },
+        set: |e, v| e.checkpointing = Checkpointing::Every((v as usize).max(1)),
+    },
+);
+
+pub(in crate::panels::experiment) const SHARE: Numeric = (
+    Spec {
+        key: "checkpointing.percent",
+        name: "Percent kept",
+        teach: "At most this share of the activations is kept; the blocks that free most bytes for the least time are computed \
+                again. At 100 nothing is computed twice, at 0 every block is.",
+    },
+    Number {
+        notches: &[0., 10., 20., 30., 40., 50., 60., 70., 80., 90., 100.],
+        whole: true,
+        zero: None,
+        get: |e| if let Checkpointing::Percent(percent) = e.checkpointing { f64::from(percent) } else { 100.0 },
+        set: |e, v| e.checkpointing = Checkpointing::Percent(v.clamp(0.0, 100.0) as u8),
+    },
+);

@@ -1,0 +1,13 @@
+//! The controls as data: key, name, lesson, notches. Tables, so that the lessons can be read side by side.
+
+mod data;
+mod memory;
+mod model;
+mod optimizer;
+mod run;
+
+pub(super) use self::{data::*, memory::*, model::*, optimizer::*, run::*};
+use crate::widgets::control::{Number, Spec};
+
+/// A number's description and notches.
+type Numeric = (Spec, Number);

@@ -1,0 +1,107 @@
+//! The architecture.
+
+use plimsoll_engine::experiment::ModelKind;
+
+use super::Numeric;
+use crate::widgets::control::{Choice, Number, Spec};
+
+pub(in crate::panels::experiment) const MODEL: (Spec, Choice<ModelKind>) = (
+    Spec {
+        key: "model.kind",
+        name: "Kind",
+        teach: "Dense layers hold their memory in weights, convolutions in activations; depthwise-separable convolutions need \
+                about a ninth of the weights. They also need far fewer products, though less time only where the depthwise \
+                part is fast.",
+    },
+    Choice {
+        options: &[
+            (ModelKind::Mlp, "dense layers (MLP)"),
+            (ModelKind::Sepcnn, "separable CNN"),
+            (ModelKind::Cnn, "CNN"),
+        ],
+        get: |e| e.model.kind,
+        set: |e, v| e.model.kind = v,
+    },
+);
+
+const WIDTHS: Number = Number {
+    notches: &[4., 8., 16., 24., 32., 48., 64., 96., 128., 192., 256., 384., 512., 768., 1024., 2048., 4096.],
+    whole: true,
+    zero: None,
+    get: |e| e.model.width as f64,
+    set: |e, v| e.model.width = v as usize,
+};
+
+pub(in crate::panels::experiment) const WIDTH: Numeric = (
+    Spec {
+        key: "model.width",
+        name: "Width",
+        teach: "Units of each hidden layer: weights between hidden layers, their gradients and their optimizer state grow with \
+                its square. So does the time of their products.",
+    },
+    WIDTHS,
+);
+
+pub(in crate::panels::experiment) const FILTERS: Numeric = (
+    Spec {
+        key: "model.width",
+        name: "Filters",
+        teach: "Filters of the first block, doubled from block to block: activations grow in proportion and weights with the \
+                square. Time grows with the square too, once the filters are many.",
+    },
+    WIDTHS,
+);
+
+const DEPTHS: Number = Number {
+    notches: &[1., 2., 3., 4., 5., 6., 8., 10., 12., 16., 24., 32.],
+    whole: true,
+    zero: None,
+    get: |e| e.model.depth as f64,
+    set: |e, v| e.model.depth = v as usize,
+};
+
+pub(in crate::panels::experiment) const DEPTH: Numeric = (
+    Spec {
+        key: "model.depth",
+        name: "Hidden layers",
+        teach: "Each layer adds its weights, with gradients and optimizer state, and one set of activations that must be kept. \
+                Time grows in proportion.",
+    },
+    DEPTHS,
+);
+
+pub(in crate::panels::experiment) const BLOCKS: Numeric = (
+    Spec {
+        key: "model.depth",
+        name: "Blocks",
+        teach: "Each block halves the image and doubles the filters: late blocks hold weights, early ones activations. A deeper \
+                model also shrinks what the dense layer must read, so time and memory may fall.",
+    },
+    DEPTHS,
+);
+
+pub(in crate::panels::experiment) const KERNEL: Numeric = (
+    Spec {
+        key: "model.kernel",
+        name: "Kernel",
+        teach: "Side of the square a filter looks at: weights grow with its square, kept activations not at all. The time of a \
+                convolution and the scratch for its columns grow with the square too.",
+    },
+    Number {
+        notches: &[1., 3., 5., 7., 9.],
+        whole: true,
+        zero: None,
+        get: |e| e.model.kernel as f64,
+        set: |e, v| e.model.kernel = v as usize,
+    },
+);
+
+pub(in crate::panels::experiment) const DENSE: Numeric = (
+    Spec {
+        key: "model.dense",
+        name: "Dense units",
+        teach: "Units of the dense layer before the classes: it reads every value of the last block, so most weights are often \
+                here. Its time is small beside the convolutions.",
+    },
+    Number { get: |e| e.model.dense as f64, set: |e, v| e.model.dense = v as usize, ..WIDTHS },
+);

@@ -1,0 +1,95 @@
+//! How long, how often tested, from which seed.
+
+use super::Numeric;
+use crate::widgets::control::{Choice, Number, Spec};
+
+/// In what the length of a run is counted.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(in crate::panels::experiment) enum Length {
+    /// Optimizer steps.
+    Steps,
+    /// Passes over the training data.
+    Epochs,
+}
+
+/// Epochs when a preset names neither steps nor epochs.
+pub(in crate::panels::experiment) const DEFAULT_EPOCHS: u64 = 10;
+
+pub(in crate::panels::experiment) const LENGTH: (Spec, Choice<Length>) = (
+    Spec {
+        key: "run.length",
+        name: "Length in",
+        teach: "An epoch is one pass over the training data; a step is one update. Neither changes the memory; both set how long \
+                the run takes.",
+    },
+    Choice {
+        options: &[(Length::Steps, "steps"), (Length::Epochs, "epochs")],
+        get: |e| if e.run.steps.is_some() { Length::Steps } else { Length::Epochs },
+        set: |e, v| match v {
+            Length::Steps => (e.run.steps, e.run.epochs) = (Some(500), None),
+            Length::Epochs => (e.run.steps, e.run.epochs) = (None, Some(DEFAULT_EPOCHS)),
+        },
+    },
+);
+
+pub(in crate::panels::experiment) const STEPS: Numeric = (
+    Spec {
+        key: "run.steps",
+        name: "Steps",
+        teach: "Updates of the whole run. Memory is the same from the second step on; time grows in proportion.",
+    },
+    Number {
+        notches: &[10., 50., 100., 200., 500., 1000., 2000., 5000., 10_000., 50_000., 100_000.],
+        whole: true,
+        zero: None,
+        get: |e| e.run.steps.unwrap_or(0) as f64,
+        set: |e, v| e.run.steps = Some(v as u64),
+    },
+);
+
+pub(in crate::panels::experiment) const EPOCHS: Numeric = (
+    Spec {
+        key: "run.epochs",
+        name: "Epochs",
+        teach: "Passes over the training data. Memory is the same from the second step on; time grows in proportion.",
+    },
+    Number {
+        notches: &[1., 2., 3., 5., 8., 10., 15., 20., 30., 50., 100., 200.],
+        whole: true,
+        zero: None,
+        get: |e| e.run.epochs.unwrap_or(DEFAULT_EPOCHS) as f64,
+        set: |e, v| e.run.epochs = Some(v as u64),
+    },
+);
+
+pub(in crate::panels::experiment) const EVALUATE: Numeric = (
+    Spec {
+        key: "run.evaluate_every",
+        name: "Evaluate every",
+        teach: "Steps between two tests on held-out data. A test needs one forward pass at a time, less memory than a step, and \
+                takes the time of the test data.",
+    },
+    Number {
+        notches: &[0., 10., 20., 50., 100., 200., 500., 1000.],
+        whole: true,
+        zero: Some("epoch"),
+        get: |e| e.run.evaluate_every as f64,
+        set: |e, v| e.run.evaluate_every = v as u64,
+    },
+);
+
+pub(in crate::panels::experiment) const SEED: Numeric = (
+    Spec {
+        key: "run.seed",
+        name: "Seed",
+        teach: "Decides the split, the order, the first weights and generated data: the same seed gives the same run. It changes \
+                neither memory nor time.",
+    },
+    Number {
+        notches: &[1., 2., 3., 4., 5., 6., 7., 8., 9., 10.],
+        whole: true,
+        zero: None,
+        get: |e| e.run.seed as f64,
+        set: |e, v| e.run.seed = v as u64,
+    },
+);
