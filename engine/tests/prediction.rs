@@ -4,10 +4,11 @@ use std::time::Duration;
 
 use plimsoll_engine::{
     Bytes, Experiment,
-    experiment::{Batch, Checkpointing, DataKind, ModelKind, OptimizerKind, Precision},
+    experiment::{Batch, Checkpointing, DataKind, ModelKind, OptimizerKind, Precision, UpdateTime},
+    memory::Category,
     plan::predict,
     rng::{Rng, Stream},
-    train::{Command, Event, Outcome, Start, Summary, Trainer, step::HOST_CONTEXT},
+    train::{Command, Event, Outcome, Start, Summary, Trainer},
 };
 
 const EXPERIMENTS: u64 = 200;
@@ -42,6 +43,10 @@ fn draw(rng: Rng) -> Experiment {
     experiment.batch = Batch { micro: 1 + pick(7, 70), accumulation: 1 + pick(8, 4) };
     experiment.optimizer.kind = [OptimizerKind::Sgd, OptimizerKind::Momentum, OptimizerKind::Adamw][pick(9, 3)];
     experiment.optimizer.clip_norm = [0.0, 1.0][pick(10, 2)];
+    let needs_all = experiment.optimizer.clip_norm > 0.0 || experiment.precision == Precision::F16Mixed;
+    if !needs_all && experiment.batch.accumulation == 1 {
+        experiment.optimizer.update = UpdateTime::InBackward;
+    }
     experiment.data.kind = [DataKind::Digits, DataKind::Shapes][pick(11, 2)];
     (experiment.data.samples, experiment.data.classes) = (700, 2 + pick(12, 9));
     experiment.run.steps = Some(1 + pick(13, 3) as u64);
@@ -68,7 +73,8 @@ fn no_random_experiment_is_under_predicted_crosses_its_budget_or_leaves_memory_b
     for i in 0..EXPERIMENTS {
         let rng = Rng::new(seed, Stream::Data, i);
         let mut experiment = draw(rng);
-        let peak = predict(&experiment).unwrap_or_else(|e| panic!("seed {seed}, {i}: {e}")).peak.live;
+        let plan = predict(&experiment).unwrap_or_else(|e| panic!("seed {seed}, {i}: {e}"));
+        let (peak, context) = (plan.peak.live, plan.categories_at_peak.get(Category::Context));
         experiment.budget = Bytes((peak.0 as f64 * rng.range(20, 0.8, 1.2)) as u64);
         let case = || format!("seed {seed}, experiment {i}: {experiment:?}");
         let anyway = rng.below(21, 2) == 0;
@@ -82,7 +88,8 @@ fn no_random_experiment_is_under_predicted_crosses_its_budget_or_leaves_memory_b
                 assert!(peak <= experiment.budget, "{}", case());
                 let (predicted, measured) = (peak.0 as f64, summary.measured.live.0 as f64);
                 assert!(measured <= predicted, "{}: {measured} measured, {predicted} predicted", case());
-                let allowed = measured * 1.01 + HOST_CONTEXT.0 as f64 + (1 << 20) as f64;
+                // Above by 1%, by what is stated for bookkeeping, and by at most 1 MiB of scratch that was not used.
+                let allowed = measured * 1.01 + context.0 as f64 + (1 << 20) as f64;
                 assert!(predicted <= allowed, "{}: {measured} measured, {predicted} predicted", case());
             }
             Outcome::OverBudget(refusal) => {

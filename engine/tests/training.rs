@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use plimsoll_engine::{
     Bytes, Error, Experiment,
-    experiment::{Checkpointing, DataKind, ModelKind, Precision},
+    experiment::{Checkpointing, DataKind, ModelKind, Precision, UpdateTime},
     plan::predict,
     train::{Command, Event, Outcome, Start, StepRecord, Summary, Trainer},
 };
@@ -79,6 +79,28 @@ fn the_same_seed_gives_the_same_run() {
     assert_eq!(first, losses(&wanted), "checkpointing computes the same numbers again");
     wanted.run.seed += 1;
     assert_ne!(first, losses(&wanted));
+}
+
+#[test]
+fn updating_in_the_backward_pass_changes_no_number_and_holds_fewer_gradients() {
+    let trainer = Trainer::new(|| {});
+    let mut wanted = experiment(8);
+    wanted.model.depth = 6;
+    let run = |experiment: &Experiment| {
+        trainer.send(start(experiment));
+        let events = events(&trainer);
+        let records: Vec<_> = steps(&events).iter().map(|s| (s.loss, s.accuracy)).collect();
+        (records, end(&events).1.measured.live)
+    };
+    for checkpointing in [Checkpointing::None, Checkpointing::Every(2)] {
+        wanted.checkpointing = checkpointing;
+        wanted.optimizer.update = UpdateTime::AfterBackward;
+        let (after, most) = run(&wanted);
+        wanted.optimizer.update = UpdateTime::InBackward;
+        let (during, less) = run(&wanted);
+        assert_eq!(after, during);
+        assert!(less < most, "{less} is less than {most}");
+    }
 }
 
 #[test]

@@ -33,7 +33,7 @@ impl<'m, B: Backend> Tape<'m, B> {
             let Some(output_id) = output.id else { return Ok(()) };
             // The output's value is not needed: only what the rules inside have saved.
             drop(output);
-            let dx = again.backward(output_id, gradient, leaf)?;
+            let dx = again.backward(output_id, gradient, leaf, back.listener)?;
             match (input_id, dx) {
                 (Some(id), Some(dx)) => back.give(id, dx),
                 _ => Ok(()),

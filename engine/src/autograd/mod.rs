@@ -60,10 +60,14 @@ pub struct Tape<'m, B: Backend> {
     is_recording: bool,
 }
 
+/// Told of every layer whose gradient rule has run: its parameters' gradients of this pass are complete.
+pub type Listener<'a> = dyn FnMut(LayerId) -> Result<()> + 'a;
+
 /// Where a gradient rule leaves the gradients of its inputs.
 pub struct Backward<'a, B: Backend> {
     executor: &'a Executor<B>,
     gradients: &'a mut [Option<Tensor<B>>],
+    listener: &'a mut Listener<'a>,
 }
 
 impl<B: Backend> Backward<'_, B> {
@@ -133,19 +137,22 @@ impl<'m, B: Backend> Tape<'m, B> {
     }
 
     /// Walks back from `output`, whose gradient is `gradient`, freeing as it goes. Returns the gradient of `wanted`, if
-    /// any reached it.
+    /// any reached it. `listener` is told of every layer after its rule.
     pub fn backward(
         mut self,
         output: ValueId,
         gradient: Tensor<B>,
         wanted: Option<ValueId>,
+        listener: &mut Listener<'_>,
     ) -> Result<Option<Tensor<B>>> {
         let mut gradients: Vec<Option<Tensor<B>>> = (0..self.values).map(|_| None).collect();
         gradients[output.0] = Some(gradient);
         while let Some(node) = self.nodes.pop() {
             let Some(gradient) = gradients[node.output.0].take() else { continue };
             let _layer = self.executor.enter(node.layer);
-            (node.rule)(&mut Backward { executor: &self.executor, gradients: &mut gradients }, gradient)?;
+            let mut back = Backward { executor: &self.executor, gradients: &mut gradients, listener };
+            (node.rule)(&mut back, gradient)?;
+            listener(node.layer)?;
         }
         Ok(wanted.and_then(|id| gradients[id.0].take()))
     }

@@ -10,7 +10,7 @@ use crate::{
     bytes::Bytes,
     data::{Facts, MAX_SAMPLES},
     error::Problem,
-    experiment::{Checkpointing, DataKind, Experiment, ModelKind, OptimizerKind, VERSION},
+    experiment::{Checkpointing, DataKind, Experiment, ModelKind, OptimizerKind, Precision, UpdateTime, VERSION},
 };
 
 /// The most units of a layer, or filters of a block.
@@ -234,8 +234,39 @@ impl List {
                 self.positive("optimizer.epsilon", optimizer.epsilon, 1.0, "an epsilon", "1e-8");
             }
         }
+        if optimizer.update == UpdateTime::InBackward {
+            self.in_backward(e);
+        }
         self.within("optimizer.clip_norm", optimizer.clip_norm, 0.0, 1e9, "a norm");
         self.within("optimizer.warmup_steps", optimizer.warmup_steps, 0, MAX_STEPS, "a number of steps");
+    }
+
+    /// What an update in the backward pass rules out: all that needs every gradient at once.
+    fn in_backward(&mut self, e: &Experiment) {
+        let ruled_out = [
+            (
+                e.optimizer.clip_norm > 0.0,
+                "clipping needs the norm of all gradients together",
+                "optimizer.clip_norm = 0",
+            ),
+            (
+                e.batch.accumulation > 1,
+                "accumulation needs gradients to stay from pass to pass",
+                "batch.accumulation = 1",
+            ),
+            (
+                e.precision == Precision::F16Mixed,
+                "loss scaling must see all gradients before any update",
+                "another precision, such as bf16-mixed",
+            ),
+        ];
+        for (_, reason, mend) in ruled_out.into_iter().filter(|(is_so, ..)| *is_so) {
+            self.add(
+                "optimizer.update",
+                format!("in-backward cannot be: {reason}"),
+                format!("write after-backward, or {mend}"),
+            );
+        }
     }
 
     fn run(&mut self, e: &Experiment) {
@@ -336,6 +367,8 @@ mod tests {
         blames("budget", |e| e.budget = Bytes(u64::MAX));
         blames("device", |e| e.device = "toaster".to_owned());
         blames("checkpointing", |e| e.checkpointing = Checkpointing::Every(0));
+        blames("optimizer.update", |e| (e.optimizer.update, e.optimizer.clip_norm) = (UpdateTime::InBackward, 1.0));
+        blames("optimizer.update", |e| (e.optimizer.update, e.batch.accumulation) = (UpdateTime::InBackward, 2));
         blames("checkpointing", |e| e.checkpointing = Checkpointing::Pick([1, 99].into_iter().collect()));
         blames("model.width", |e| e.model.width = 0);
         blames("model.width", |e| e.model.width = usize::MAX);

@@ -233,6 +233,17 @@ pub enum OptimizerKind {
     Adamw,
 }
 
+/// When the parameters are updated.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum UpdateTime {
+    /// After the backward pass: every gradient is held until then.
+    AfterBackward,
+    /// Each layer's as soon as its gradient is complete, which is then freed (Lv et al. 2023, "LOMO", with any rule).
+    /// Forbids what needs all gradients at once: clipping by the global norm, accumulation, and loss scaling.
+    InBackward,
+}
+
 /// How the learning rate goes after warm-up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
@@ -249,6 +260,8 @@ pub enum Schedule {
 pub struct Optimizer {
     /// The update rule.
     pub kind: OptimizerKind,
+    /// When it is applied.
+    pub update: UpdateTime,
     /// The learning rate after warm-up.
     pub learning_rate: f64,
     /// Weight decay: decoupled for adamw, L2 otherwise.
@@ -273,6 +286,7 @@ impl Default for Optimizer {
     fn default() -> Self {
         Self {
             kind: OptimizerKind::Adamw,
+            update: UpdateTime::AfterBackward,
             learning_rate: 1e-3,
             weight_decay: 0.01,
             momentum: 0.9,

@@ -8,7 +8,7 @@ use std::path::PathBuf;
 
 use crate::{
     bytes::Bytes,
-    experiment::{Checkpointing, DataKind, Experiment, ModelKind, OptimizerKind, Precision, Schedule},
+    experiment::{Checkpointing, DataKind, Experiment, ModelKind, OptimizerKind, Precision, Schedule, UpdateTime},
 };
 
 /// Every key, in the order it is written. A dot parts the group from the key in it.
@@ -34,6 +34,7 @@ pub(super) const KEYS: &[&str] = &[
     "batch.micro",
     "batch.accumulation",
     "optimizer.kind",
+    "optimizer.update",
     "optimizer.learning_rate",
     "optimizer.weight_decay",
     "optimizer.momentum",
@@ -105,6 +106,8 @@ const DATA: &[(&str, DataKind)] = &[
 ];
 const OPTIMIZERS: &[(&str, OptimizerKind)] =
     &[("sgd", OptimizerKind::Sgd), ("momentum", OptimizerKind::Momentum), ("adamw", OptimizerKind::Adamw)];
+const UPDATES: &[(&str, UpdateTime)] =
+    &[("after-backward", UpdateTime::AfterBackward), ("in-backward", UpdateTime::InBackward)];
 const SCHEDULES: &[(&str, Schedule)] = &[("constant", Schedule::Constant), ("cosine", Schedule::Cosine)];
 const PRECISIONS: &[(&str, Precision)] = &[
     ("f32", Precision::F32),
@@ -142,6 +145,7 @@ pub(super) fn slot<'a>(e: &'a mut Experiment, key: &str) -> Option<Slot<'a>> {
         "batch.micro" => Slot::Count(&mut e.batch.micro),
         "batch.accumulation" => Slot::Count(&mut e.batch.accumulation),
         "optimizer.kind" => word(&mut e.optimizer.kind, OPTIMIZERS),
+        "optimizer.update" => word(&mut e.optimizer.update, UPDATES),
         "optimizer.learning_rate" => Slot::Number(&mut e.optimizer.learning_rate),
         "optimizer.weight_decay" => Slot::Number(&mut e.optimizer.weight_decay),
         "optimizer.momentum" => Slot::Number(&mut e.optimizer.momentum),

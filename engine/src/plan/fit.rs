@@ -3,7 +3,7 @@
 use crate::{
     bytes::Bytes,
     error::{Error, Result},
-    experiment::{Batch, Checkpointing, Experiment, OptimizerKind, Precision},
+    experiment::{Batch, Checkpointing, Experiment, OptimizerKind, Precision, UpdateTime},
     plan::{Plan, predict},
 };
 
@@ -69,6 +69,9 @@ pub fn advise(plan: &Plan, count: usize) -> Result<Vec<Advice>> {
     for precision in precisions(asked.precision) {
         found.extend(fitting(plan, Experiment { precision, ..asked.clone() })?);
     }
+    let mut early = asked.clone();
+    early.optimizer.update = UpdateTime::InBackward;
+    found.extend(fitting(plan, early)?);
     for kind in [OptimizerKind::Momentum, OptimizerKind::Sgd] {
         let mut candidate = asked.clone();
         candidate.optimizer.kind = kind;
@@ -160,6 +163,12 @@ fn change(from: &Experiment, to: &Experiment) -> String {
             OptimizerKind::Sgd => "sgd".to_owned(),
             OptimizerKind::Momentum => "sgd with momentum".to_owned(),
             OptimizerKind::Adamw => "adamw".to_owned(),
+        });
+    }
+    if from.optimizer.update != to.optimizer.update {
+        parts.push(match to.optimizer.update {
+            UpdateTime::AfterBackward => "update after the backward pass".to_owned(),
+            UpdateTime::InBackward => "update in the backward pass".to_owned(),
         });
     }
     if from.budget != to.budget {

@@ -1,14 +1,15 @@
 //! THE training step: the one piece of code that trains, and that a dry run of which is the prediction.
 
 use crate::{
-    autograd::Tape,
+    autograd::{Listener, Tape},
     backend::{Backend, DType, Executor, HostSlice, Kernel, Tensor},
     bytes::Bytes,
     data::Facts,
     error::{NotFinite, Result},
-    experiment::Experiment,
-    memory::{Category, Phase, Ticket},
+    experiment::{Experiment, UpdateTime},
+    memory::{Category, Phase, Ticket, timeline::LayerId},
     models::Model,
+    nn::Param,
     optim,
     train::loss_scale::LossScale,
 };
@@ -101,20 +102,37 @@ impl<B: Backend> Session<B> {
         &self.model
     }
 
-    /// One optimizer step at learning rate `rate`: forward and backward for each micro-batch, then the update.
-    pub fn step<M: MicroBatch>(&mut self, rate: f64, mut next: impl FnMut() -> Result<M>) -> Result<Stepped> {
-        let ledger = self.executor.ledger().clone();
-        ledger.set_phase(Phase::Batch);
+    /// One optimizer step at learning rate `rate`: forward and backward for each micro-batch, and the update.
+    pub fn step<M: MicroBatch>(&mut self, rate: f64, next: impl FnMut() -> Result<M>) -> Result<Stepped> {
+        self.executor.ledger().set_phase(Phase::Batch);
         let stats = Stats::new(&self.executor)?;
+        let squares = self.executor.filled(0.0, [1], DType::F64, Category::Scratch, "gradient norm")?;
+        match self.experiment.optimizer.update {
+            UpdateTime::AfterBackward => self.step_then_update(rate, next, stats, squares),
+            UpdateTime::InBackward => self.step_updating(rate, next, stats, squares),
+        }
+    }
+
+    /// All gradients first, then clipping and the update of all parameters.
+    fn step_then_update<M: MicroBatch>(
+        &mut self,
+        rate: f64,
+        mut next: impl FnMut() -> Result<M>,
+        stats: Stats<B>,
+        squares: Tensor<B>,
+    ) -> Result<Stepped> {
         let loss_scale = self.loss_scale.scale();
         let mut samples = 0;
         for _ in 0..self.experiment.batch.accumulation {
             let batch = next()?;
             samples += batch.samples();
-            self.accumulate(batch, &stats, loss_scale)?;
+            self.accumulate(batch, &stats, loss_scale, &mut |_| Ok(()))?;
         }
-        ledger.set_phase(Phase::Optimizer);
-        let gradient_norm = self.gradient_norm()? / loss_scale;
+        self.executor.ledger().set_phase(Phase::Optimizer);
+        for param in self.model.params() {
+            self.add_square(param, &squares)?;
+        }
+        let gradient_norm = self.norm(&squares)? / loss_scale;
         let skipped = self.loss_scale.skips(gradient_norm.is_finite());
         if skipped {
             self.model.params().into_iter().for_each(|param| drop(param.take_gradient()));
@@ -125,8 +143,32 @@ impl<B: Backend> Session<B> {
         Ok(Stepped { loss, accuracy, gradient_norm, loss_scale, skipped })
     }
 
+    /// Each layer's update as soon as its gradients are complete. The norm is known only afterwards, and clips nothing.
+    fn step_updating<M: MicroBatch>(
+        &mut self,
+        rate: f64,
+        mut next: impl FnMut() -> Result<M>,
+        stats: Stats<B>,
+        squares: Tensor<B>,
+    ) -> Result<Stepped> {
+        self.updates += 1;
+        let update = optim::Update { rate, grad_scale: 1.0, step: self.updates };
+        let batch = next()?;
+        let samples = batch.samples();
+        self.accumulate(batch, &stats, 1.0, &mut |layer| self.update_layer(layer, &squares, update))?;
+        let gradient_norm = self.norm(&squares)?;
+        let (loss, accuracy) = stats.means(&self.executor, samples)?;
+        Ok(Stepped { loss, accuracy, gradient_norm, loss_scale: 1.0, skipped: false })
+    }
+
     /// Forward and backward of one micro-batch; gradients add up in the parameters' buffers.
-    fn accumulate(&self, batch: impl MicroBatch, stats: &Stats<B>, loss_scale: f64) -> Result<()> {
+    fn accumulate(
+        &self,
+        batch: impl MicroBatch,
+        stats: &Stats<B>,
+        loss_scale: f64,
+        listener: &mut Listener<'_>,
+    ) -> Result<()> {
         let (executor, ledger) = (&self.executor, self.executor.ledger());
         ledger.set_phase(Phase::Batch);
         let (images, labels) = self.upload(batch)?;
@@ -141,7 +183,7 @@ impl<B: Backend> Session<B> {
         ledger.set_phase(Phase::Backward);
         let gradient = executor.cross_entropy_grad(logits.tensor, &labels, scale)?;
         drop(labels);
-        tape.backward(output, gradient, None)?;
+        tape.backward(output, gradient, None, listener)?;
         Ok(())
     }
 
@@ -160,17 +202,28 @@ impl<B: Backend> Session<B> {
         Ok((images, executor.upload(labels, [samples], DType::U32, "labels")?))
     }
 
-    /// Norm of all gradients together; NaN or infinite when any element is; 0 in a dry run.
-    fn gradient_norm(&self) -> Result<f64> {
-        let executor = &self.executor;
-        let sum = executor.filled(0.0, [1], DType::F64, Category::Scratch, "gradient norm")?;
-        for param in self.model.params() {
-            if let Some(gradient) = param.gradient() {
-                let _layer = executor.enter(param.layer());
-                executor.launch(Kernel::SumSquares, &[&gradient], &[&sum])?;
-            }
+    /// Adds the square of a parameter's gradient to the sum: infinite or NaN when any element is.
+    fn add_square(&self, param: &Param<B>, squares: &Tensor<B>) -> Result<()> {
+        let Some(gradient) = param.gradient() else { return Ok(()) };
+        let _layer = self.executor.enter(param.layer());
+        self.executor.launch(Kernel::SumSquares, &[&gradient], &[squares])
+    }
+
+    /// The root of the sum; 0 in a dry run.
+    fn norm(&self, squares: &Tensor<B>) -> Result<f64> {
+        Ok(self.executor.read(squares)?.map_or(0.0, |values| values[0].sqrt()))
+    }
+
+    /// Updates a layer whose gradients are complete, and frees them.
+    fn update_layer(&self, layer: LayerId, squares: &Tensor<B>, update: optim::Update) -> Result<()> {
+        let ledger = self.executor.ledger();
+        let phase = ledger.set_phase(Phase::Optimizer);
+        for param in self.model.params().into_iter().filter(|param| param.layer() == layer) {
+            self.add_square(param, squares)?;
+            optim::update(&self.executor, &self.experiment.optimizer, param, update)?;
         }
-        Ok(executor.read(&sum)?.map_or(0.0, |values| values[0].sqrt()))
+        ledger.set_phase(phase);
+        Ok(())
     }
 
     fn update(&mut self, rate: f64, gradient_norm: f64, loss_scale: f64) -> Result<()> {

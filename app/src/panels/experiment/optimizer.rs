@@ -9,6 +9,7 @@ use crate::{widgets::control::Form, words};
 /// Draws the optimizer.
 pub(super) fn ui(ui: &mut Ui, form: &Form<'_>) {
     form.choice(ui, controls::OPTIMIZER.0, &controls::OPTIMIZER.1);
+    form.choice(ui, controls::UPDATE.0, &controls::UPDATE.1);
     form.number(ui, controls::LEARNING_RATE.0, controls::LEARNING_RATE.1);
     form.choice(ui, controls::SCHEDULE.0, &controls::SCHEDULE.1);
     let of_the_rule: &[_] = match form.experiment().optimizer.kind {

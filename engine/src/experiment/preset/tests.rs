@@ -6,7 +6,7 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::experiment::{
-    Batch, Checkpointing, Data, Model, ModelKind, Optimizer, OptimizerKind, Precision, Run, Schedule,
+    Batch, Checkpointing, Data, Model, ModelKind, Optimizer, OptimizerKind, Precision, Run, Schedule, UpdateTime,
 };
 
 /// The answer to a preset with a mistake in it.
@@ -211,7 +211,7 @@ prop_compose! {
         warmup_steps in 0u64..1000, schedule in prop_oneof![Just(Schedule::Constant), Just(Schedule::Cosine)])
         -> Optimizer {
         Optimizer {
-            kind, learning_rate, weight_decay, momentum, beta1, beta2, epsilon, clip_norm, warmup_steps, schedule,
+            kind, update: UpdateTime::AfterBackward, learning_rate, weight_decay, momentum, beta1, beta2, epsilon, clip_norm, warmup_steps, schedule,
         }
     }
 }

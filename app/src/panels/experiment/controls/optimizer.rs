@@ -1,6 +1,6 @@
 //! The update rule.
 
-use plimsoll_engine::experiment::{OptimizerKind, Schedule};
+use plimsoll_engine::experiment::{OptimizerKind, Schedule, UpdateTime};
 
 use super::Numeric;
 use crate::widgets::control::{Choice, Number, Spec};
@@ -20,6 +20,24 @@ pub(in crate::panels::experiment) const OPTIMIZER: (Spec, Choice<OptimizerKind>)
         ],
         get: |e| e.optimizer.kind,
         set: |e, v| e.optimizer.kind = v,
+    },
+);
+
+pub(in crate::panels::experiment) const UPDATE: (Spec, Choice<UpdateTime>) = (
+    Spec {
+        key: "optimizer.update",
+        name: "Update",
+        teach: "Updating each layer as soon as its gradient is complete frees that gradient at once, so they are never all \
+                alive; clipping, accumulation and loss scaling need them all and cannot go with it. It changes no number and \
+                no time.",
+    },
+    Choice {
+        options: &[
+            (UpdateTime::InBackward, "in the backward pass"),
+            (UpdateTime::AfterBackward, "after the backward pass"),
+        ],
+        get: |e| e.optimizer.update,
+        set: |e, v| e.optimizer.update = v,
     },
 );
 
