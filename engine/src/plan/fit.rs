@@ -7,6 +7,9 @@ use crate::{
     plan::{Plan, predict},
 };
 
+/// Offers that are worth making even when one of them is best in everything.
+const OFFERS: usize = 3;
+
 /// A configuration that fits, and what it costs against the one asked about.
 #[derive(Debug, Clone)]
 pub struct Advice {
@@ -43,10 +46,21 @@ pub fn fit(plan: &Plan, budget: Bytes) -> Result<Vec<Advice>> {
         }
     }
     // What saves no memory and costs time is no offer to a plan that fits as it is.
-    let is_offer =
-        |a: &Advice| asked.budget < plan.peak.live || a.peak < plan.peak.live || a.step_secs < plan.step_secs;
+    let is_offer = |a: &Advice| budget < plan.peak.live || a.peak < plan.peak.live || a.step_secs < plan.step_secs;
     found.retain(is_offer);
-    Ok(ranked(found))
+    Ok(without_dominated(ranked(found)))
+}
+
+/// Of offers fastest first, those that no faster one undercuts in memory; at least [`OFFERS`], as far as there are so many.
+fn without_dominated(found: Vec<Advice>) -> Vec<Advice> {
+    let mut least = Bytes(u64::MAX);
+    let (good, dominated): (Vec<_>, Vec<_>) = found.into_iter().partition(|offer| {
+        let is_good = offer.peak < least;
+        least = least.min(offer.peak);
+        is_good
+    });
+    let missing = OFFERS.saturating_sub(good.len());
+    ranked(good.into_iter().chain(dominated.into_iter().take(missing)).collect())
 }
 
 /// The nearest changes that fit, fastest first, at most `count`: one choice changed where that is enough, otherwise
