@@ -20,7 +20,6 @@ use crate::{
     error::{Error, Problem, Result},
     memory::probe::uncounted,
     rng::{Rng, Stream},
-    train::step::MicroBatch,
 };
 
 /// Batches that exist at once: one with the trainer, the others filled or being filled.
@@ -64,20 +63,6 @@ impl Drop for Batch {
                 drop(home.send(batch));
             }
         });
-    }
-}
-
-impl MicroBatch for Batch {
-    fn samples(&self) -> usize {
-        self.len
-    }
-
-    fn images(&self) -> &[f32] {
-        &self.images
-    }
-
-    fn labels(&self) -> &[u32] {
-        &self.labels
     }
 }
 

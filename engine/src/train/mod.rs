@@ -1,11 +1,14 @@
 //! Training: the step, the thread that runs it, and what it tells the outside.
 
+pub mod command;
 pub mod event;
 mod loss_scale;
 mod run;
 mod schedule;
 pub mod step;
 pub mod trainer;
+mod voice;
 
+pub use command::{Command, Start};
 pub use event::{Event, Latest, Outcome, Refusal, RunId, StepRecord, Summary};
-pub use trainer::{Command, Start, Trainer};
+pub use trainer::Trainer;

@@ -5,8 +5,6 @@ use std::{
     time::{Duration, Instant},
 };
 
-use crossbeam_channel::{Receiver, TryRecvError};
-
 use crate::{
     backend::{
         Candle, Executor,
@@ -22,10 +20,11 @@ use crate::{
     },
     plan::{Peak, Plan, predict},
     train::{
+        command::{Inbox, Turn},
         event::{Event, Latest, RunId, StepRecord, Summary},
         schedule::learning_rate,
-        step::Session,
-        trainer::{Command, Start, Voice},
+        step::{MicroBatch, Session},
+        voice::Voice,
     },
 };
 
@@ -41,85 +40,6 @@ pub(super) struct Job<'a> {
     pub(super) facts: Facts,
     pub(super) dataset: Arc<Dataset>,
     pub(super) voice: &'a Voice,
-}
-
-/// Commands as a run obeys them.
-pub(super) struct Inbox<'a> {
-    commands: &'a Receiver<Command>,
-    is_paused: bool,
-    steps_allowed: u64,
-    wants_evaluation: bool,
-    next: Option<Start>,
-}
-
-/// What to do at a moment between two steps.
-enum Turn {
-    Step,
-    Evaluate,
-}
-
-impl<'a> Inbox<'a> {
-    pub(super) fn new(commands: &'a Receiver<Command>, is_paused: bool) -> Self {
-        Self { commands, is_paused, steps_allowed: 0, wants_evaluation: false, next: None }
-    }
-
-    /// The run that was asked for while this one ran.
-    pub(super) fn into_next(self) -> Option<Start> {
-        self.next
-    }
-
-    /// Obeys what has come, and waits while the run is paused. `waited` gets the time spent waiting.
-    ///
-    /// # Errors
-    /// [`Error::Stopped`] when the run is to end.
-    fn turn(&mut self, voice: &Voice, waited: &mut Duration) -> Result<Turn> {
-        loop {
-            match self.commands.try_recv() {
-                Ok(command) => self.obey(command, voice)?,
-                Err(TryRecvError::Disconnected) => return Err(Error::Stopped),
-                Err(TryRecvError::Empty) if self.wants_evaluation => {
-                    self.wants_evaluation = false;
-                    return Ok(Turn::Evaluate);
-                }
-                Err(TryRecvError::Empty) if !self.is_paused => return Ok(Turn::Step),
-                Err(TryRecvError::Empty) if self.steps_allowed > 0 => {
-                    self.steps_allowed -= 1;
-                    return Ok(Turn::Step);
-                }
-                Err(TryRecvError::Empty) => {
-                    let since = Instant::now();
-                    let command = uncounted(|| self.commands.recv()).map_err(|_| Error::Stopped)?;
-                    *waited += since.elapsed();
-                    self.obey(command, voice)?;
-                }
-            }
-        }
-    }
-
-    fn obey(&mut self, command: Command, voice: &Voice) -> Result<()> {
-        match command {
-            Command::Start(start) => {
-                self.next = Some(*start);
-                return Err(Error::Stopped);
-            }
-            Command::Stop => return Err(Error::Stopped),
-            Command::Evaluate => self.wants_evaluation = true,
-            Command::Step => {
-                self.pause(true, voice);
-                self.steps_allowed += 1;
-            }
-            Command::Pause => self.pause(true, voice),
-            Command::Resume => self.pause(false, voice),
-        }
-        Ok(())
-    }
-
-    fn pause(&mut self, is_paused: bool, voice: &Voice) {
-        if std::mem::replace(&mut self.is_paused, is_paused) != is_paused {
-            self.steps_allowed = 0;
-            voice.say(Event::Paused(is_paused));
-        }
-    }
 }
 
 /// Trains to the end of the run. `summary` holds what was reached, however it ends.
@@ -186,6 +106,20 @@ impl Gauge {
             process: self.peak.process.max(now.process),
         };
         now
+    }
+}
+
+impl MicroBatch for Batch {
+    fn samples(&self) -> usize {
+        self.len
+    }
+
+    fn images(&self) -> &[f32] {
+        &self.images
+    }
+
+    fn labels(&self) -> &[u32] {
+        &self.labels
     }
 }
 

@@ -13,41 +13,14 @@ use crate::{
     data::Dataset,
     error::{Error, Result},
     experiment::Experiment,
-    memory::probe::uncounted,
     plan::{self, Plan, predict, time},
     train::{
+        command::{Command, Inbox, Start},
         event::{Event, Latest, Outcome, Refusal, RunId, Summary},
         run,
+        voice::Voice,
     },
 };
-
-/// What to run.
-#[derive(Debug, Clone)]
-pub struct Start {
-    /// The experiment.
-    pub experiment: Experiment,
-    /// Train although the prediction is past the budget; the run then stops at the line.
-    pub anyway: bool,
-    /// Begin paused, to go step by step.
-    pub paused: bool,
-}
-
-/// What the outside may ask of the trainer.
-#[derive(Debug, Clone)]
-pub enum Command {
-    /// Begin a run; the present one, if any, is stopped first.
-    Start(Box<Start>),
-    /// Wait after the present step.
-    Pause,
-    /// Go on.
-    Resume,
-    /// Do one step and wait.
-    Step,
-    /// Evaluate on the test data after the present step.
-    Evaluate,
-    /// End the run after the present step.
-    Stop,
-}
 
 /// Events that may wait to be read before the trainer waits for the reader.
 const QUEUE: usize = 16_384;
@@ -103,29 +76,6 @@ impl Drop for Trainer {
     }
 }
 
-/// How the trainer speaks: every event wakes whoever listens.
-pub(super) struct Voice {
-    outbox: Sender<Event>,
-    wake: Box<dyn Fn() + Send + Sync>,
-    latest: Arc<Mutex<Latest>>,
-}
-
-impl Voice {
-    /// Says something; waits while the queue is full.
-    pub(super) fn say(&self, event: Event) {
-        uncounted(|| {
-            // Without a listener there is nobody to tell.
-            let _ = self.outbox.send(event);
-            (self.wake)();
-        });
-    }
-
-    /// Replaces the latest values.
-    pub(super) fn show(&self, latest: Latest) {
-        uncounted(|| *self.latest.lock().unwrap_or_else(PoisonError::into_inner) = latest);
-    }
-}
-
 /// The data of the last run, kept for the next one with the same choice.
 struct Shelf(Option<Arc<Dataset>>);
 
@@ -160,7 +110,7 @@ fn serve(inbox: &Receiver<Command>, voice: &Voice) {
                 None => return,
             },
         };
-        let mut inbox = run::Inbox::new(inbox, start.paused);
+        let mut inbox = Inbox::new(inbox, start.paused);
         let mut summary = Summary::default();
         let attempt = catch_unwind(AssertUnwindSafe(|| {
             let pool = pool.as_ref().map_err(Clone::clone)?;
@@ -200,7 +150,7 @@ fn begin(
     pool: &Pool,
     shelf: &mut Shelf,
     voice: &Voice,
-    inbox: &mut run::Inbox<'_>,
+    inbox: &mut Inbox<'_>,
     summary: &mut Summary,
 ) -> Result<Outcome> {
     let experiment = &start.experiment;

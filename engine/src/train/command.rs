@@ -1,0 +1,119 @@
+//! What the outside may ask of the trainer, and how a run obeys.
+
+use std::time::{Duration, Instant};
+
+use crossbeam_channel::{Receiver, TryRecvError};
+
+use crate::{
+    error::{Error, Result},
+    experiment::Experiment,
+    memory::probe::uncounted,
+    train::{event::Event, voice::Voice},
+};
+
+/// What to run.
+#[derive(Debug, Clone)]
+pub struct Start {
+    /// The experiment.
+    pub experiment: Experiment,
+    /// Train although the prediction is past the budget; the run then stops at the line.
+    pub anyway: bool,
+    /// Begin paused, to go step by step.
+    pub paused: bool,
+}
+
+/// What the outside may ask of the trainer.
+#[derive(Debug, Clone)]
+pub enum Command {
+    /// Begin a run; the present one, if any, is stopped first.
+    Start(Box<Start>),
+    /// Wait after the present step.
+    Pause,
+    /// Go on.
+    Resume,
+    /// Do one step and wait.
+    Step,
+    /// Evaluate on the test data after the present step.
+    Evaluate,
+    /// End the run after the present step.
+    Stop,
+}
+
+/// Commands as a run obeys them.
+pub(super) struct Inbox<'a> {
+    commands: &'a Receiver<Command>,
+    is_paused: bool,
+    steps_allowed: u64,
+    wants_evaluation: bool,
+    next: Option<Start>,
+}
+
+/// What to do at a moment between two steps.
+pub(super) enum Turn {
+    Step,
+    Evaluate,
+}
+
+impl<'a> Inbox<'a> {
+    pub(super) fn new(commands: &'a Receiver<Command>, is_paused: bool) -> Self {
+        Self { commands, is_paused, steps_allowed: 0, wants_evaluation: false, next: None }
+    }
+
+    /// The run that was asked for while this one ran.
+    pub(super) fn into_next(self) -> Option<Start> {
+        self.next
+    }
+
+    /// Obeys what has come, and waits while the run is paused. `waited` gets the time spent waiting.
+    ///
+    /// # Errors
+    /// [`Error::Stopped`] when the run is to end.
+    pub(super) fn turn(&mut self, voice: &Voice, waited: &mut Duration) -> Result<Turn> {
+        loop {
+            match self.commands.try_recv() {
+                Ok(command) => self.obey(command, voice)?,
+                Err(TryRecvError::Disconnected) => return Err(Error::Stopped),
+                Err(TryRecvError::Empty) if self.wants_evaluation => {
+                    self.wants_evaluation = false;
+                    return Ok(Turn::Evaluate);
+                }
+                Err(TryRecvError::Empty) if !self.is_paused => return Ok(Turn::Step),
+                Err(TryRecvError::Empty) if self.steps_allowed > 0 => {
+                    self.steps_allowed -= 1;
+                    return Ok(Turn::Step);
+                }
+                Err(TryRecvError::Empty) => {
+                    let since = Instant::now();
+                    let command = uncounted(|| self.commands.recv()).map_err(|_| Error::Stopped)?;
+                    *waited += since.elapsed();
+                    self.obey(command, voice)?;
+                }
+            }
+        }
+    }
+
+    fn obey(&mut self, command: Command, voice: &Voice) -> Result<()> {
+        match command {
+            Command::Start(start) => {
+                self.next = Some(*start);
+                return Err(Error::Stopped);
+            }
+            Command::Stop => return Err(Error::Stopped),
+            Command::Evaluate => self.wants_evaluation = true,
+            Command::Step => {
+                self.pause(true, voice);
+                self.steps_allowed += 1;
+            }
+            Command::Pause => self.pause(true, voice),
+            Command::Resume => self.pause(false, voice),
+        }
+        Ok(())
+    }
+
+    fn pause(&mut self, is_paused: bool, voice: &Voice) {
+        if std::mem::replace(&mut self.is_paused, is_paused) != is_paused {
+            self.steps_allowed = 0;
+            voice.say(Event::Paused(is_paused));
+        }
+    }
+}
