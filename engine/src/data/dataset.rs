@@ -5,7 +5,7 @@
 //! samples. What it holds is not counted as a run's memory: it outlives runs.
 
 use crate::{
-    data::{Facts, cifar10, digits, facts, folder, idx, loader::HostBatch, shapes},
+    data::{Facts, cifar, digits, facts, folder, idx, loader::HostBatch, shapes},
     error::Result,
     experiment::{Data, DataKind, Run},
     memory::probe::uncounted,
@@ -58,7 +58,8 @@ impl Dataset {
                 DataKind::Digits => digits::open(&facts, run.seed)?,
                 DataKind::Shapes => shapes::open(&facts, run.seed),
                 DataKind::Idx => idx::open(folder(data)?)?,
-                DataKind::Cifar10 => cifar10::open(folder(data)?)?,
+                DataKind::Cifar10 => cifar::CIFAR10.open(folder(data)?)?,
+                DataKind::Cifar100 => cifar::CIFAR100.open(folder(data)?)?,
             };
             // Files may have changed since their headers were read: what was read is what counts.
             let facts = Facts { train: train.labels.len(), test: test.labels.len(), ..facts };

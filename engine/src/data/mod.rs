@@ -5,7 +5,7 @@
 //! is never a test sample. Refuses: files that are not exactly what their format says, before anything is allocated on
 //! their word.
 
-mod cifar10;
+mod cifar;
 mod dataset;
 mod digits;
 mod file;
@@ -66,7 +66,8 @@ pub fn facts(data: &Data, run: &Run) -> Result<Facts> {
         DataKind::Digits => digits::facts(data),
         DataKind::Shapes => shapes::facts(data),
         DataKind::Idx => idx::facts(folder(data)?),
-        DataKind::Cifar10 => cifar10::facts(folder(data)?),
+        DataKind::Cifar10 => cifar::CIFAR10.facts(folder(data)?),
+        DataKind::Cifar100 => cifar::CIFAR100.facts(folder(data)?),
     }
 }
 

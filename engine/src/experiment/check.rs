@@ -160,9 +160,13 @@ impl List {
     fn data(&mut self, e: &Experiment) {
         let data = &e.data;
         match data.kind {
-            DataKind::Idx | DataKind::Cifar10 => {
+            DataKind::Idx | DataKind::Cifar10 | DataKind::Cifar100 => {
                 if data.path.as_ref().is_none_or(|path| path.as_os_str().is_empty()) {
-                    let what = if data.kind == DataKind::Idx { "the IDX files" } else { "the CIFAR-10 batches" };
+                    let what = match data.kind {
+                        DataKind::Idx => "the IDX files",
+                        DataKind::Cifar100 => "train.bin and test.bin of CIFAR-100",
+                        _ => "the CIFAR-10 batches",
+                    };
                     self.add("data.path", "is missing", format!("write the folder that holds {what}"));
                 } else if data.path.as_ref().is_some_and(|path| path.to_str().is_none()) {
                     self.add("data.path", "is not text", "give the folder a name in UTF-8");
@@ -289,7 +293,7 @@ impl List {
         let known = match (facts, e.data.kind) {
             (Some(facts), _) => Some([facts.height, facts.width, facts.channels]),
             (None, DataKind::Digits) => Some([8, 8, 1]),
-            (None, DataKind::Shapes | DataKind::Cifar10) => Some([32, 32, 3]),
+            (None, DataKind::Shapes | DataKind::Cifar10 | DataKind::Cifar100) => Some([32, 32, 3]),
             (None, DataKind::Idx) => None,
         };
         let Some([height, width, channels]) = known else { return };

@@ -115,6 +115,15 @@ pub enum DataKind {
     Idx,
     /// A folder with CIFAR-10 binary batches.
     Cifar10,
+    /// A folder with CIFAR-100 in its binary version, by fine label.
+    Cifar100,
+}
+
+impl DataKind {
+    /// Whether the samples come from a folder that the user chooses.
+    pub fn is_on_disk(self) -> bool {
+        matches!(self, Self::Idx | Self::Cifar10 | Self::Cifar100)
+    }
 }
 
 /// The data.
@@ -123,7 +132,7 @@ pub enum DataKind {
 pub struct Data {
     /// Where samples come from.
     pub kind: DataKind,
-    /// The folder (idx, cifar10).
+    /// The folder (idx, cifar10, cifar100).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub path: Option<PathBuf>,
     /// Height and width of an image (shapes).

@@ -23,7 +23,7 @@ use crate::{
     data,
     error::{Error, Problem, Result},
     experiment::{
-        DataKind, Experiment, VERSION,
+        Experiment, VERSION,
         check::check,
         schema::{KEYS, Slot, is_group, is_used, names_in, nearest, slot},
     },
@@ -74,9 +74,9 @@ pub fn parse(text: &str, path: impl AsRef<Path>) -> Result<Experiment> {
     reader.group("", document.as_table());
     if reader.problems.is_empty() {
         let facts = match reader.experiment.data.kind {
-            // Known without a folder; a folder that is gone must not keep a preset from being opened.
-            DataKind::Digits | DataKind::Shapes => data::facts(&reader.experiment.data, &reader.experiment.run).ok(),
-            DataKind::Idx | DataKind::Cifar10 => None,
+            // A folder that is gone must not keep a preset from being opened.
+            kind if kind.is_on_disk() => None,
+            _ => data::facts(&reader.experiment.data, &reader.experiment.run).ok(),
         };
         for problem in check(&reader.experiment, facts.as_ref()) {
             reader.problem(problem);

@@ -103,6 +103,7 @@ const DATA: &[(&str, DataKind)] = &[
     ("shapes", DataKind::Shapes),
     ("idx", DataKind::Idx),
     ("cifar10", DataKind::Cifar10),
+    ("cifar100", DataKind::Cifar100),
 ];
 const OPTIMIZERS: &[(&str, OptimizerKind)] =
     &[("sgd", OptimizerKind::Sgd), ("momentum", OptimizerKind::Momentum), ("adamw", OptimizerKind::Adamw)];
@@ -167,7 +168,7 @@ pub(super) fn slot<'a>(e: &'a mut Experiment, key: &str) -> Option<Slot<'a>> {
 pub(super) fn is_used(e: &Experiment, key: &str) -> bool {
     match key {
         "model.kernel" | "model.dense" => e.model.kind != ModelKind::Mlp,
-        "data.path" => matches!(e.data.kind, DataKind::Idx | DataKind::Cifar10),
+        "data.path" => e.data.kind.is_on_disk(),
         "data.side" | "data.classes" | "data.samples" => e.data.kind == DataKind::Shapes,
         "data.test_fraction" => matches!(e.data.kind, DataKind::Digits | DataKind::Shapes),
         "optimizer.momentum" => e.optimizer.kind == OptimizerKind::Momentum,

@@ -30,6 +30,10 @@ pub(super) fn ui(ui: &mut Ui, form: &Form<'_>, scene: &Scene<'_>) {
             folder(ui, form, scene);
             fact(ui, "train-images-idx3-ubyte and the other three, plain or .gz");
         }
+        DataKind::Cifar100 => {
+            folder(ui, form, scene);
+            fact(ui, "train.bin and test.bin; the class is the fine label");
+        }
         DataKind::Cifar10 => {
             folder(ui, form, scene);
             fact(ui, "data_batch_1.bin to data_batch_5.bin and test_batch.bin");

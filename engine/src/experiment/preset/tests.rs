@@ -6,7 +6,8 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::experiment::{
-    Batch, Checkpointing, Data, Model, ModelKind, Optimizer, OptimizerKind, Precision, Run, Schedule, UpdateTime,
+    Batch, Checkpointing, Data, DataKind, Model, ModelKind, Optimizer, OptimizerKind, Precision, Run, Schedule,
+    UpdateTime,
 };
 
 /// The answer to a preset with a mistake in it.
@@ -195,10 +196,11 @@ prop_compose! {
 }
 
 prop_compose! {
-    fn sources()(kind in prop_oneof![Just(DataKind::Digits), Just(DataKind::Shapes), Just(DataKind::Idx)],
+    fn sources()(kind in prop_oneof![Just(DataKind::Digits), Just(DataKind::Shapes), Just(DataKind::Idx),
+        Just(DataKind::Cifar100)],
         path in "[^\\x00]{1,20}", side in 12usize..64, classes in 2usize..=10, samples in 3000usize..10_000,
         test_fraction in 0.01..0.5f64) -> Data {
-        let path = (kind == DataKind::Idx).then(|| PathBuf::from(path));
+        let path = kind.is_on_disk().then(|| PathBuf::from(path));
         Data { kind, path, side, classes, samples, test_fraction }
     }
 }

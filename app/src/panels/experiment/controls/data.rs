@@ -18,6 +18,7 @@ pub(in crate::panels::experiment) const DATA: (Spec, Choice<DataKind>) = (
             (DataKind::Idx, "IDX files (MNIST)"),
             (DataKind::Shapes, "coloured shapes"),
             (DataKind::Cifar10, "CIFAR-10 folder"),
+            (DataKind::Cifar100, "CIFAR-100 folder"),
         ],
         get: |e| e.data.kind,
         set: |e, v| e.data.kind = v,

@@ -37,7 +37,7 @@ fn open_set(folder: &TempDir) -> Result<Dataset> {
 fn any_of_the_training_files_will_do_and_planes_become_pixels() {
     let good = folder(&[("data_batch_2.bin", batch(7)), ("data_batch_5.bin", batch(4)), ("test_batch.bin", batch(3))]);
     let expected = Facts { height: 32, width: 32, channels: 3, classes: 10, train: 11, test: 3 };
-    assert_eq!(super::facts(good.path()).expect("good"), expected);
+    assert_eq!(CIFAR10.facts(good.path()).expect("good"), expected);
     let set = open_set(&good).expect("good");
     assert_eq!(set.facts(), &expected);
     assert_eq!((set.label(Split::Train, 6), set.label(Split::Train, 7), set.label(Split::Test, 2)), (6, 0, 2));
@@ -58,10 +58,10 @@ fn what_is_missing_is_named() {
 #[test]
 fn every_damage_names_the_file_the_record_and_the_mend() {
     let mut relabelled = batch(4);
-    relabelled[2 * RECORD] = 10;
+    relabelled[2 * SAMPLE] = 10;
     let cases: [(Vec<u8>, &str); 5] = [
         (vec![], "record 0, byte 0): 0 bytes where a record has 3073"),
-        (batch(4)[..2 * RECORD + 100].to_vec(), "record 2, byte 6146): 100 bytes where a record has 3073"),
+        (batch(4)[..2 * SAMPLE + 100].to_vec(), "record 2, byte 6146): 100 bytes where a record has 3073"),
         ([batch(4), vec![1]].concat(), "record 4, byte 12292): 1 bytes where"),
         (relabelled, "record 2, byte 6146): class 10"),
         ([vec![0x1f, 0x8b], batch(1)[2..].to_vec()].concat(), "this is gzip; unpack it first"),
@@ -77,9 +77,48 @@ fn every_damage_names_the_file_the_record_and_the_mend() {
 fn a_file_past_the_limit_is_refused_before_memory_is_taken() {
     let long = folder(&[("data_batch_1.bin", vec![]), ("test_batch.bin", batch(1))]);
     let file = fs::OpenOptions::new().write(true).open(long.path().join("data_batch_1.bin")).expect("just written");
-    file.set_len(RECORD as u64 * 1_000_000).expect("sparse files");
+    file.set_len(SAMPLE as u64 * 1_000_000).expect("sparse files");
     let error = open_set(&long).expect_err("too long").to_string();
     assert!(error.contains("too long for a CIFAR-10 batch"), "{error}");
+}
+
+fn hundred(count: usize) -> Vec<u8> {
+    let records = batch(count);
+    let samples = records.chunks_exact(SAMPLE).enumerate();
+    samples.flat_map(|(i, sample)| [&[(i % 20) as u8, (i * 9 % 100) as u8], &sample[1..]].concat()).collect()
+}
+
+fn open_hundred(folder: &TempDir) -> Result<Dataset> {
+    let data = Data { kind: DataKind::Cifar100, path: Some(folder.path().to_owned()), ..Data::default() };
+    Dataset::open(&data, &Run::default())
+}
+
+#[test]
+fn of_cifar_100_the_fine_label_is_the_class() {
+    let good = folder(&[("train.bin", hundred(25)), ("test.bin", hundred(12))]);
+    let expected = Facts { height: 32, width: 32, channels: 3, classes: 100, train: 25, test: 12 };
+    assert_eq!(CIFAR100.facts(good.path()).expect("good"), expected);
+    let set = open_hundred(&good).expect("good");
+    assert_eq!((set.label(Split::Train, 11), set.label(Split::Train, 12), set.label(Split::Test, 2)), (99, 8, 18));
+    assert_eq!(set.pixels(Split::Train, 1)[..6], [1, 101, 201, 2, 102, 202]);
+}
+
+#[test]
+fn cifar_100_is_read_as_strictly() {
+    let (mut coarse, mut fine) = (hundred(4), hundred(4));
+    coarse[2 * 3074] = 20;
+    fine[3 * 3074 + 1] = 100;
+    for (bytes, expected) in [
+        (batch(4), "record 3, byte 9222): 3070 bytes where a record has 3074"),
+        (coarse, "record 2, byte 6148): class 20, but classes are 0 to 19: not CIFAR-100"),
+        (fine, "record 3, byte 9223): class 100, but classes are 0 to 99: not CIFAR-100"),
+    ] {
+        let bad = folder(&[("train.bin", bytes), ("test.bin", hundred(1))]);
+        let error = open_hundred(&bad).expect_err("a bad file").to_string();
+        assert!(error.contains("train.bin") && error.contains(expected), "{error}\nexpected: {expected}");
+    }
+    let error = open_hundred(&folder(&[("train.bin", hundred(1))])).expect_err("a file is missing").to_string();
+    assert!(error.contains("no test.bin in it; choose the folder cifar-100-binary"), "{error}");
 }
 
 proptest! {
@@ -87,16 +126,16 @@ proptest! {
 
     #[test]
     fn no_damage_makes_it_panic(
-        changes in prop::collection::vec((0..2 * RECORD, any::<u8>()), 0..4),
+        changes in prop::collection::vec((0..2 * SAMPLE, any::<u8>()), 0..4),
         label in prop::option::of(any::<u8>()),
-        len in prop::option::of(0..3 * RECORD),
+        len in prop::option::of(0..3 * SAMPLE),
     ) {
         let mut bytes = batch(2);
         changes.into_iter().for_each(|(place, value)| bytes[place] = value);
-        bytes[RECORD] = label.unwrap_or(1);
+        bytes[SAMPLE] = label.unwrap_or(1);
         bytes.resize(len.unwrap_or(bytes.len()), 0);
         let damaged = folder(&[("data_batch_1.bin", bytes), ("test_batch.bin", batch(1))]);
-        if let Err(error) = open(damaged.path()) {
+        if let Err(error) = CIFAR10.open(damaged.path()) {
             prop_assert!(matches!(error, Error::File { .. }), "{:?}", error);
         }
     }

@@ -1,0 +1,171 @@
+//! A folder with CIFAR-10 or CIFAR-100 in its binary version.
+//!
+//! The format (Krizhevsky, "Learning multiple layers of features from tiny images", 2009): records of a label and 3072
+//! pixel bytes, red plane, green plane, blue plane, each 32 x 32 by rows. CIFAR-10 has one label byte and five training
+//! files, of which any will do, at least one; CIFAR-100 has a coarse label (20 classes) before the fine one, which is
+//! the class here. Refuses: files that are no whole number of records, labels past the last class.
+
+use std::path::{Path, PathBuf};
+
+use crate::{
+    data::{
+        Facts,
+        dataset::Samples,
+        file::{self, Input, MOST},
+    },
+    error::{Error, Result},
+};
+
+const SIDE: usize = 32;
+const CHANNELS: usize = 3;
+const PLANE: usize = SIDE * SIDE;
+/// The class and the pixels.
+const SAMPLE: usize = 1 + CHANNELS * PLANE;
+
+/// What one of the two sets looks like.
+pub(super) struct Version {
+    name: &'static str,
+    folder: &'static str,
+    train: &'static [&'static str],
+    test: &'static str,
+    /// Classes of the label that stands before the class, if there is one.
+    coarse: Option<u8>,
+    classes: usize,
+    /// Records of its largest file.
+    largest: usize,
+}
+
+pub(super) const CIFAR10: Version = Version {
+    name: "CIFAR-10",
+    folder: "cifar-10-batches-bin",
+    train: &["data_batch_1.bin", "data_batch_2.bin", "data_batch_3.bin", "data_batch_4.bin", "data_batch_5.bin"],
+    test: "test_batch.bin",
+    coarse: None,
+    classes: 10,
+    largest: 10_000,
+};
+
+pub(super) const CIFAR100: Version = Version {
+    name: "CIFAR-100",
+    folder: "cifar-100-binary",
+    train: &["train.bin"],
+    test: "test.bin",
+    coarse: Some(20),
+    classes: 100,
+    largest: 50_000,
+};
+
+impl Version {
+    /// Bytes of a record.
+    const fn record(&self) -> usize {
+        SAMPLE + self.coarse.is_some() as usize
+    }
+
+    pub(super) fn facts(&self, folder: &Path) -> Result<Facts> {
+        let (train, test) = self.files(folder)?;
+        let count = |files: &[Records]| files.iter().map(|file| file.count).sum();
+        Ok(Facts {
+            height: SIDE,
+            width: SIDE,
+            channels: CHANNELS,
+            classes: self.classes,
+            train: count(&train),
+            test: count(&[test]),
+        })
+    }
+
+    /// Training and test samples.
+    pub(super) fn open(&self, folder: &Path) -> Result<(Samples, Samples)> {
+        let (train, test) = self.files(folder)?;
+        Ok((self.read(&train)?, self.read(&[test])?))
+    }
+
+    fn files(&self, folder: &Path) -> Result<(Vec<Records>, Records)> {
+        let find = |name: &str| file::find(folder, &[name.to_owned()])?.map(|path| self.records(path)).transpose();
+        let mut train = Vec::new();
+        for name in self.train {
+            train.extend(find(name)?);
+        }
+        let missing = |name: &str| {
+            let message =
+                format!("no {name} in it; choose the folder {}, with the binary version of {}", self.folder, self.name);
+            Error::file(folder, message)
+        };
+        if train.is_empty() {
+            return Err(missing(self.train[0]));
+        }
+        let test = find(self.test)?.ok_or_else(|| missing(self.test))?;
+        Ok((train, test))
+    }
+
+    /// Counts the records of a file from its length.
+    fn records(&self, path: PathBuf) -> Result<Records> {
+        let about = std::fs::metadata(&path).map_err(|error| file::unreadable(&path, &error))?;
+        let (len, record) = (about.len(), self.record() as u64);
+        let count = len / record;
+        // Of all training files together, no more than the limit of one set.
+        if len > MOST / self.train.len() as u64 {
+            let usual = record * self.largest as u64;
+            let message =
+                format!("{len} bytes: too long for a {} batch of {usual} bytes; download it again", self.name);
+            return Err(Error::file(path, message));
+        }
+        if count == 0 || !len.is_multiple_of(record) {
+            let place = format!("record {count}, byte {}", count * record);
+            let message = format!(
+                "{} bytes where a record has {record}: cut short or another format; download it again",
+                len % record
+            );
+            return Err(Error::file_at(path, place, message));
+        }
+        Ok(Records { path, count: count as usize })
+    }
+
+    fn read(&self, files: &[Records]) -> Result<Samples> {
+        let mut samples = Samples::default();
+        let count = files.iter().map(|file| file.count).sum::<usize>();
+        samples.pixels.reserve_exact(count * CHANNELS * PLANE);
+        samples.labels.reserve_exact(count);
+        for Records { path, count } in files {
+            let mut input = Input::open(path)?;
+            if input.is_packed() {
+                return Err(Error::file(path, "this is gzip; unpack it first, keeping the name"));
+            }
+            input.check_rest((count * self.record()) as u64)?;
+            for index in 0..*count {
+                if let Some(classes) = self.coarse {
+                    let [label] = input.header()?;
+                    self.check_label(path, index, 0, label, usize::from(classes))?;
+                }
+                let record: [u8; SAMPLE] = input.header()?;
+                self.check_label(path, index, self.record() - SAMPLE, record[0], self.classes)?;
+                samples.labels.push(record[0]);
+                let (red, rest) = record[1..].split_at(PLANE);
+                let (green, blue) = rest.split_at(PLANE);
+                let planes = red.iter().zip(green).zip(blue);
+                samples.pixels.extend(planes.flat_map(|((r, g), b)| [*r, *g, *b]));
+            }
+        }
+        Ok(samples)
+    }
+
+    /// Refuses a label past the last of `classes`, which stands `at` bytes into record `index`.
+    fn check_label(&self, path: &Path, index: usize, at: usize, label: u8, classes: usize) -> Result<()> {
+        if usize::from(label) < classes {
+            return Ok(());
+        }
+        let place = format!("record {index}, byte {}", index * self.record() + at);
+        let (last, name) = (classes - 1, self.name);
+        let message = format!("class {label}, but classes are 0 to {last}: not {name}, or damaged; download it again");
+        Err(Error::file_at(path, place, message))
+    }
+}
+
+/// A file of whole records.
+struct Records {
+    path: PathBuf,
+    count: usize,
+}
+
+#[cfg(test)]
+mod tests;
