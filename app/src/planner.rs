@@ -84,6 +84,8 @@ pub(crate) enum Answer {
     Plan(Generation, Result<Arc<Plan>, Obstacle>),
     /// What else fits, for a generation: the best for the budget and, if the plan does not fit, the nearest changes.
     Options(Generation, Options),
+    /// The pinned experiment again, with what the time model knows by now.
+    Pin(Arc<Plan>),
     /// What a notch of a control would change, for a generation.
     Notches(Generation, &'static str, Compared),
 }
@@ -101,6 +103,7 @@ pub(crate) struct Options {
 struct Inbox {
     plan: Option<(Generation, Experiment)>,
     notches: Option<Question>,
+    pin: Option<Experiment>,
     closing: bool,
 }
 
@@ -142,6 +145,12 @@ impl Planner {
         self.shared.bell.notify_one();
     }
 
+    /// Asks for the plan of the pinned experiment again.
+    pub(crate) fn pin(&self, experiment: Experiment) {
+        self.shared.inbox().pin = Some(experiment);
+        self.shared.bell.notify_one();
+    }
+
     /// Asks what the notches of a control would change.
     pub(crate) fn notches(&self, question: Question) {
         self.shared.inbox().notches = Some(question);
@@ -173,6 +182,7 @@ struct Worker {
 
 enum Job {
     Plan(Generation, Experiment),
+    Pin(Experiment),
     Notches(Question),
 }
 
@@ -181,6 +191,10 @@ impl Worker {
         while let Some(job) = self.next() {
             let open = match job {
                 Job::Plan(generation, experiment) => self.plan(generation, &experiment, wake),
+                Job::Pin(experiment) => match plan_one(&experiment) {
+                    Ok(plan) => self.answer(Answer::Pin(plan), wake),
+                    Err(_) => true,
+                },
                 Job::Notches(question) => self.notches(question, wake),
             };
             if !open {
@@ -198,6 +212,9 @@ impl Worker {
             }
             if let Some((generation, experiment)) = inbox.plan.take() {
                 return Some(Job::Plan(generation, experiment));
+            }
+            if let Some(experiment) = inbox.pin.take() {
+                return Some(Job::Pin(experiment));
             }
             if let Some(question) = inbox.notches.take() {
                 return Some(Job::Notches(question));

@@ -235,11 +235,14 @@ impl Session {
 pub(crate) fn frontier(points: &[[f64; 2]]) -> Vec<usize> {
     let mut order: Vec<usize> = (0..points.len()).collect();
     order.sort_by(|a, b| points[*a][0].total_cmp(&points[*b][0]).then(points[*b][1].total_cmp(&points[*a][1])));
-    let mut best = f64::NEG_INFINITY;
+    let mut best = [0.0, f64::NEG_INFINITY];
     order.retain(|i| {
-        let better = points[*i][1] > best;
-        best = best.max(points[*i][1]);
-        better
+        // A run repeated is as good as the first.
+        let stands = points[*i][1] > best[1] || points[*i] == best;
+        if stands {
+            best = points[*i];
+        }
+        stands
     });
     order
 }
@@ -252,6 +255,7 @@ mod tests {
     fn the_frontier_holds_what_nothing_beats() {
         let points = [[10.0, 0.9], [5.0, 0.8], [7.0, 0.7], [5.0, 0.85], [20.0, 0.9], [30.0, 0.99]];
         assert_eq!(frontier(&points), [3, 0, 5]);
+        assert_eq!(frontier(&[[5.0, 0.8], [5.0, 0.8]]), [0, 1]);
         assert!(frontier(&[]).is_empty());
     }
 }

@@ -241,6 +241,11 @@ impl Dispatcher<'_> {
                 state.prediction.options = options;
                 state.prediction.options_generation = generation;
             }
+            Answer::Pin(plan) => {
+                if state.pin.as_ref().is_some_and(|pin| pin.experiment == plan.experiment) {
+                    state.pin = Some(plan);
+                }
+            }
             Answer::Notches(generation, control, answer) => {
                 if let Some(notches) = &mut state.prediction.notches
                     && (notches.generation, notches.control) == (generation, control)
@@ -282,6 +287,9 @@ impl Dispatcher<'_> {
                 // What was measured makes the predicted times better: plan again.
                 state.prediction.notches = None;
                 self.services.planner.plan(state.document.generation, state.document.experiment.clone());
+                if let Some(pin) = &state.pin {
+                    self.services.planner.pin(pin.experiment.as_ref().clone());
+                }
             }
             Event::Step(_) | Event::Evaluated { .. } | Event::Paused(_) => {}
         }

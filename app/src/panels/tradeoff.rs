@@ -50,7 +50,10 @@ pub(crate) fn ui(ui: &mut Ui, scene: &Scene<'_>) {
     let response = plot.show(ui, |plot| {
         let steps = steps(&best.iter().map(|i| points[*i]).collect::<Vec<_>>());
         plot.line(
-            Line::new("frontier", PlotPoints::from(steps)).color(palette.frontier.gamma_multiply(0.7)).width(1.4),
+            Line::new("frontier", PlotPoints::from(steps))
+                .color(palette.frontier.gamma_multiply(0.7))
+                .width(1.4)
+                .allow_band(false),
         );
         if budget.as_mib() <= widest * 2.0 {
             let style = LineStyle::Dashed { length: 6.0 };
@@ -67,7 +70,7 @@ pub(crate) fn ui(ui: &mut Ui, scene: &Scene<'_>) {
             };
             if active {
                 let trail = Line::new("trail", PlotPoints::from(run.trail.clone()));
-                plot.line(trail.color(color.gamma_multiply(0.5)).width(1.2));
+                plot.line(trail.color(color.gamma_multiply(0.5)).width(1.2).allow_band(false));
             }
             let marker = Points::new(run.key.to_string(), PlotPoints::from(vec![*point])).color(color);
             let radius = theme::POINT_RADIUS + if active { 2.0 } else { 0.0 };

@@ -120,5 +120,11 @@ fn draw(plot: &mut PlotUi<'_>, curve: &Curve<'_>, axes: &Axes) {
         plot.points(marks);
     }
     let (color, wide) = if curve.faint { (curve.color.gamma_multiply(0.28), 1.0) } else { (curve.color, theme::CURVE) };
-    plot.line(Line::new(curve.name, PlotPoints::from(points)).color(color).width(wide).allow_hover(!curve.faint));
+    plot.line(
+        Line::new(curve.name, PlotPoints::from(points))
+            .color(color)
+            .width(wide)
+            .allow_hover(!curve.faint)
+            .allow_band(false),
+    );
 }
