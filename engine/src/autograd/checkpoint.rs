@@ -3,7 +3,7 @@
 //! Chen et al. 2016, "Training deep nets with sublinear memory cost". The second run launches the same kernels on the
 //! same numbers, so losses agree to the last bit with a run that kept everything.
 
-use super::{Tape, Value};
+use super::{Pass, Tape, Value};
 use crate::{backend::Backend, error::Result, memory::Phase};
 
 impl<'m, B: Backend> Tape<'m, B> {
@@ -25,7 +25,7 @@ impl<'m, B: Backend> Tape<'m, B> {
             let executor = back.executor().clone();
             let ledger = executor.ledger();
             let phase = ledger.set_phase(Phase::Recompute);
-            let mut again = Tape::recording(&executor);
+            let mut again = Tape { pass: Pass::Recompute, ..Tape::recording(&executor) };
             let x = if input_id.is_some() { again.leaf(input) } else { Value::constant(input) };
             let leaf = x.id;
             let output = segment(&mut again, x)?;

@@ -44,6 +44,24 @@ impl<B: Backend> fmt::Debug for Value<B> {
     }
 }
 
+impl<B: Backend> Clone for Value<B> {
+    /// A second handle of the same value: its gradient is the sum of what both uses give.
+    fn clone(&self) -> Self {
+        Self { tensor: self.tensor.clone(), id: self.id }
+    }
+}
+
+/// What a forward pass is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Pass {
+    /// Training: layers use the batch's statistics and move what they keep of them.
+    Training,
+    /// Training, a second time over the same numbers: the same result, and what layers keep stays as it is.
+    Recompute,
+    /// Evaluation: layers use what they kept.
+    Evaluation,
+}
+
 type Rule<'m, B> = Box<dyn FnOnce(&mut Backward<'_, B>, Tensor<B>) -> Result<()> + 'm>;
 
 struct Node<'m, B: Backend> {
@@ -58,6 +76,7 @@ pub struct Tape<'m, B: Backend> {
     nodes: Vec<Node<'m, B>>,
     values: usize,
     is_recording: bool,
+    pass: Pass,
 }
 
 /// Told of every layer whose gradient rule has run: its parameters' gradients of this pass are complete.
@@ -78,25 +97,26 @@ impl<B: Backend> Backward<'_, B> {
 
     /// Leaves a gradient for `id`; what is there already is added to, in place.
     pub fn give(&mut self, id: ValueId, gradient: Tensor<B>) -> Result<()> {
-        match &mut self.gradients[id.0] {
-            Some(sum) => self.executor.add(sum, &gradient),
-            slot => {
-                *slot = Some(gradient);
-                Ok(())
-            }
-        }
+        let slot = &mut self.gradients[id.0];
+        *slot = Some(match slot.take() {
+            None => gradient,
+            // A gradient may have been given to several values at once: only one that is nobody else's is written to.
+            Some(sum) if !sum.is_unique() && gradient.is_unique() => self.executor.add(gradient, &sum)?,
+            Some(sum) => self.executor.add(sum, &gradient)?,
+        });
+        Ok(())
     }
 }
 
 impl<'m, B: Backend> Tape<'m, B> {
     /// A tape that records.
     pub fn recording(executor: &Executor<B>) -> Self {
-        Self { executor: executor.clone(), nodes: Vec::new(), values: 0, is_recording: true }
+        Self { executor: executor.clone(), nodes: Vec::new(), values: 0, is_recording: true, pass: Pass::Training }
     }
 
     /// A tape that keeps nothing, for evaluation.
     pub fn blank(executor: &Executor<B>) -> Self {
-        Self { is_recording: false, ..Self::recording(executor) }
+        Self { is_recording: false, pass: Pass::Evaluation, ..Self::recording(executor) }
     }
 
     /// The device.
@@ -107,6 +127,11 @@ impl<'m, B: Backend> Tape<'m, B> {
     /// Whether a backward pass will follow.
     pub fn is_recording(&self) -> bool {
         self.is_recording
+    }
+
+    /// What the pass is for. A checkpointed segment is not recorded at first and trains nevertheless.
+    pub fn pass(&self) -> Pass {
+        self.pass
     }
 
     fn name(&mut self) -> ValueId {

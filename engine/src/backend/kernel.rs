@@ -46,6 +46,15 @@ impl Window {
     }
 }
 
+/// Extents of a matrix whose rows or columns are summed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Rows {
+    /// Rows.
+    pub rows: usize,
+    /// Elements of a row.
+    pub columns: usize,
+}
+
 /// A matrix product `c = op(a) op(b)`, or `c += op(a) op(b)`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct MatMul {
@@ -90,6 +99,10 @@ pub enum Kernel {
     Relu,
     /// in: `y`, the output of [`Kernel::Relu`]; out: `dy`, updated: zero where `y` is not positive.
     ReluGrad,
+    /// out: `y`, updated: `min(max(y, 0), 6)`. NaN stays NaN.
+    Relu6,
+    /// in: `y`, the output of [`Kernel::Relu6`]; out: `dy`, updated: zero where `y` is not inside (0, 6).
+    Relu6Grad,
     /// in: `x`; out: `y`, updated: `y += x`. Same type.
     Add,
     /// out: `y`, updated: `y *= factor`.
@@ -121,6 +134,51 @@ pub enum Kernel {
     MaxPool(Window),
     /// in: `dy`, `index`; out: `dx`, overwritten: each gradient goes to its winner, zero elsewhere.
     MaxPoolGrad(Window),
+    /// in: `x [batch, height, width, channels]`; out: `y`, the mean of each window's `size * size` places;
+    /// padding counts as zeros, as PyTorch has it by default.
+    AvgPool(Window),
+    /// in: `dy`; out: `dx`, overwritten.
+    AvgPoolGrad(Window),
+    /// in: `x [batch, pixels, channels]`; out: `y [batch, channels]`, the mean over pixels.
+    GlobalPool {
+        /// Pixels of one image.
+        pixels: usize,
+        /// Channels of a pixel.
+        channels: usize,
+    },
+    /// in: `dy [batch, channels]`; out: `dx [batch, pixels, channels]`, overwritten.
+    GlobalPoolGrad {
+        /// Pixels of one image.
+        pixels: usize,
+        /// Channels of a pixel.
+        channels: usize,
+    },
+    /// in: `x [rows, channels]`, `weight [channels]`, `bias [channels]` (type of `x` or f32); out: `y`, `mean [channels]`,
+    /// `inverse [channels]`, and, when given, `running_mean`, `running_variance`, updated. The statistics are f32 (f64 for
+    /// f64). `y = (x - mean) * inverse * weight + bias` with `inverse = 1 / sqrt(variance + epsilon)` (Ioffe & Szegedy
+    /// 2015): of the biased variance, while the running estimate moves by `momentum` towards the unbiased one.
+    BatchNorm {
+        /// Rows, and channels as columns.
+        extents: Rows,
+        /// Added to the variance.
+        epsilon: f64,
+        /// How far the running estimates move towards the batch's.
+        momentum: f64,
+    },
+    /// in: `x`, `mean`, `inverse`, `weight`, as of [`Kernel::BatchNorm`]; out: `dy`, updated: becomes `dx`; `dweight`,
+    /// `dbias` (type of `weight`), added to when `accumulate`.
+    BatchNormGrad {
+        /// Rows, and channels as columns.
+        extents: Rows,
+        /// Add to the parameters' gradients rather than overwrite them.
+        accumulate: bool,
+    },
+    /// in: `mean`, `variance`, `weight`, `bias`, all `[channels]`; out: `y [rows, channels]`, updated:
+    /// `(y - mean) / sqrt(variance + epsilon) * weight + bias`. Batch normalisation by running estimates.
+    BatchNormFixed {
+        /// Added to the variance.
+        epsilon: f64,
+    },
     /// in: `logits [rows, classes]`, `labels [rows]` (u32); out: `stats [2]` (f64), updated: adds the sum over rows of
     /// `-log softmax(logits)[label]` to the first and the number of rows whose largest logit is the label's to the second.
     CrossEntropy,
@@ -186,6 +244,8 @@ impl Kernel {
             Self::BiasGrad { .. } => "bias gradient",
             Self::Relu => "relu",
             Self::ReluGrad => "relu gradient",
+            Self::Relu6 => "relu6",
+            Self::Relu6Grad => "relu6 gradient",
             Self::Add => "add",
             Self::Scale(_) => "scale",
             Self::Conv2d(_) => "convolution",
@@ -196,6 +256,13 @@ impl Kernel {
             Self::DepthwiseWeightGrad { .. } => "depthwise weight gradient",
             Self::MaxPool(_) => "max pool",
             Self::MaxPoolGrad(_) => "max pool gradient",
+            Self::AvgPool(_) => "average pool",
+            Self::AvgPoolGrad(_) => "average pool gradient",
+            Self::GlobalPool { .. } => "global average",
+            Self::GlobalPoolGrad { .. } => "global average gradient",
+            Self::BatchNorm { .. } => "batch norm",
+            Self::BatchNormGrad { .. } => "batch norm gradient",
+            Self::BatchNormFixed { .. } => "batch norm by running estimates",
             Self::CrossEntropy => "cross entropy",
             Self::CrossEntropyGrad { .. } => "cross entropy gradient",
             Self::SumSquares => "sum of squares",

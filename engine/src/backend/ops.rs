@@ -1,5 +1,9 @@
 //! The ops layers call: shapes checked, outputs allocated, kernels launched. Written once for both backends.
 
+mod norm;
+
+pub(crate) use norm::{Affine, Running};
+
 use crate::{
     backend::{Backend, DType, Executor, Kernel, Shape, Tensor, Window, kernel::MatMul},
     error::{Error, Result},
@@ -115,10 +119,26 @@ impl<B: Backend> Executor<B> {
         Ok(copy)
     }
 
-    /// `y += x`, in place.
-    pub fn add(&self, y: &Tensor<B>, x: &Tensor<B>) -> Result<()> {
+    /// `min(max(x, 0), 6)`, in place when nobody else holds `x`.
+    pub fn relu6(&self, x: Tensor<B>) -> Result<Tensor<B>> {
+        let y = self.own(x, "relu6")?;
+        self.launch(Kernel::Relu6, &[], &[&y])?;
+        Ok(y)
+    }
+
+    /// Gradient of [`Executor::relu6`] from its output `y`, in place when nobody else holds `dy`.
+    pub fn relu6_grad(&self, y: &Tensor<B>, dy: Tensor<B>) -> Result<Tensor<B>> {
+        let dx = self.own(dy, "relu6 gradient")?;
+        self.launch(Kernel::Relu6Grad, &[y], &[&dx])?;
+        Ok(dx)
+    }
+
+    /// `y + x`, in `y` when nobody else holds it.
+    pub fn add(&self, y: Tensor<B>, x: &Tensor<B>) -> Result<Tensor<B>> {
         self.expect("add", y.elements() == x.elements() && y.dtype() == x.dtype(), || format!("{x:?} to {y:?}"))?;
-        self.launch(Kernel::Add, &[x], &[y])
+        let y = self.own(y, "add")?;
+        self.launch(Kernel::Add, &[x], &[&y])?;
+        Ok(y)
     }
 
     /// Copies `x` into `y`, converting.
@@ -213,6 +233,39 @@ impl<B: Backend> Executor<B> {
             "max pool gradient",
         )?;
         self.launch(Kernel::MaxPoolGrad(window), &[dy, index], &[&dx])?;
+        Ok(dx)
+    }
+
+    /// Average pooling; padding counts as zeros.
+    pub fn avg_pool(&self, x: &Tensor<B>, window: Window) -> Result<Tensor<B>> {
+        self.expect_image("average pool", x, &window)?;
+        let y = self.activation(self.out_shape(&window), x.dtype(), "average pool")?;
+        self.launch(Kernel::AvgPool(window), &[x], &[&y])?;
+        Ok(y)
+    }
+
+    /// Gradient of [`Executor::avg_pool`].
+    pub fn avg_pool_grad(&self, dy: &Tensor<B>, window: Window) -> Result<Tensor<B>> {
+        let shape = [window.batch, window.height, window.width, window.channels];
+        let dx = self.activation(shape, dy.dtype(), "average pool gradient")?;
+        self.launch(Kernel::AvgPoolGrad(window), &[dy], &[&dx])?;
+        Ok(dx)
+    }
+
+    /// The mean over all extents between the first and the last: `[batch, ..., channels]` to `[batch, channels]`.
+    pub fn global_pool(&self, x: &Tensor<B>) -> Result<Tensor<B>> {
+        let (batch, channels) = (x.shape().dims()[0], x.shape().last());
+        let y = self.activation([batch, channels], x.dtype(), "global average")?;
+        let pixels = x.elements() / y.elements().max(1);
+        self.launch(Kernel::GlobalPool { pixels, channels }, &[x], &[&y])?;
+        Ok(y)
+    }
+
+    /// Gradient of [`Executor::global_pool`] by an input of `shape`.
+    pub fn global_pool_grad(&self, dy: &Tensor<B>, shape: Shape) -> Result<Tensor<B>> {
+        let dx = self.activation(shape, dy.dtype(), "global average gradient")?;
+        let (channels, pixels) = (shape.last(), dx.elements() / dy.elements().max(1));
+        self.launch(Kernel::GlobalPoolGrad { pixels, channels }, &[dy], &[&dx])?;
         Ok(dx)
     }
 

@@ -3,14 +3,15 @@
 //! The executor books these bytes in the ledger around a launch; the candle kernels stay within them, which a test of
 //! every kernel measures.
 //!
-//! Only products have scratch: the kernels that stream through memory sum in registers and on the stack. Its size
+//! Products and normalisations have scratch: the kernels that stream through memory sum in registers and on the stack. A
+//! normalisation's is its parts' sums. A product's
 //! follows from the plan the kernel itself runs by (`Plan`): per piece of work, the blocks the kernel copies aside and
 //! what the gemm crate (0.19, `gemm-common/src/gemm.rs`) allocates for one call; times the pieces that are worked on at
 //! once; plus what all pieces share.
 
 use crate::backend::{
     DType, Kernel, Window,
-    candle::{convolution, depthwise, gemm, plan::Plan},
+    candle::{batch_norm, convolution, depthwise, gemm, plan::Plan},
     kernel::MatMul,
 };
 
@@ -34,6 +35,9 @@ pub fn bytes(kernel: &Kernel, dtype: DType, threads: usize) -> u64 {
             product(&convolution::weight_gradient_plan(window, width, narrow, narrow), threads)
         }
         Kernel::DepthwiseWeightGrad { window: w, .. } => depthwise::segments(w) * w.taps() * width,
+        Kernel::BatchNorm { extents, .. } | Kernel::BatchNormGrad { extents, .. } => {
+            batch_norm::room(extents) * size_of::<f64>()
+        }
         _ => 0,
     };
     bytes as u64

@@ -213,6 +213,11 @@ impl Precision {
         }
     }
 
+    /// Type of statistics and other sums that are kept: f32, or f64 for f64.
+    pub fn sums(self) -> DType {
+        if self == Self::F64 { DType::F64 } else { DType::F32 }
+    }
+
     /// Whether an f32 copy of the weights stands beside the narrower one.
     pub fn has_master_weights(self) -> bool {
         self.compute() != self.master()

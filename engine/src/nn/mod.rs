@@ -1,18 +1,22 @@
 //! Layers: each file holds a layer's parameters, its forward pass and, beside it, its gradient rule.
 
+mod batch_norm;
 mod conv;
 mod linear;
 mod param;
 mod pool;
 mod relu;
 mod reshape;
+mod residual;
 
-pub use conv::{Conv2d, Depthwise};
+pub use batch_norm::BatchNorm;
+pub use conv::{Conv2d, ConvShape, Depthwise};
 pub use linear::Linear;
 pub use param::{Init, Param};
-pub use pool::MaxPool;
-pub use relu::Relu;
+pub use pool::{AvgPool, GlobalPool, MaxPool};
+pub use relu::{Relu, Relu6};
 pub use reshape::Flatten;
+pub use residual::{Residual, chain};
 
 use crate::{
     autograd::{Tape, Value},

@@ -101,6 +101,28 @@ impl<'a, B: Backend> Init<'a, B> {
         self.executor
     }
 
+    /// What is computed in, and what is kept in.
+    pub fn precision(&self) -> Precision {
+        self.precision
+    }
+
+    /// A parameter of `layer` that starts as `value` everywhere. It has the optimizer's precision and no narrower copy:
+    /// for the few numbers of a normalisation.
+    pub fn constant(
+        &mut self,
+        layer: LayerId,
+        name: &'static str,
+        shape: impl Into<Shape>,
+        value: f64,
+    ) -> Result<Param<B>> {
+        let _layer = self.executor.enter(layer);
+        self.made += 1;
+        let (precision, category) = (self.precision, Category::Parameters);
+        let weight = self.executor.filled(value, shape, precision.master(), category, name)?;
+        let (gradient, state) = (RefCell::default(), RefCell::default());
+        Ok(Param { name, layer, precision, weight, master: None, gradient, state })
+    }
+
     /// A parameter of `layer`, uniform in ±1/sqrt(fan_in): PyTorch's default for dense and convolution layers (He et
     /// al. 2015 with a gain for slope sqrt(5)).
     pub fn uniform(

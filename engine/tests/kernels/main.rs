@@ -5,7 +5,7 @@ mod bench;
 mod reference;
 
 use bench::{Draw, FLOATS, Operand, Outcome, Threads, dry, fresh_seed, rounding};
-use plimsoll_engine::backend::{DType, Kernel, Window};
+use plimsoll_engine::backend::{DType, Kernel, Window, kernel::Rows};
 
 /// A launch to try, and how many terms its longest sum has.
 struct Trial {
@@ -67,6 +67,9 @@ fn streams(draw: &mut Draw, dtype: DType, largest: usize) -> Vec<Trial> {
     let image = numbers(draw, w.batch * w.height * w.width * w.channels, dtype);
     let out = (vec![0.0; w.out_pixels() * w.channels], dtype);
     let index = (vec![0.0; w.out_pixels() * w.channels], DType::U8);
+    let out_gradient = draw.numbers(w.out_pixels() * w.channels);
+    let images = draw.between(1, 3);
+    let (several, means) = (numbers(draw, images * n, dtype), numbers(draw, images * columns, dtype));
     vec![
         Trial::new(Kernel::Fill(0.25), vec![], vec![y.clone()], 1),
         Trial::new(Kernel::Uniform { bound: 0.7, key: n as u64 }, vec![], vec![y.clone()], 1),
@@ -75,13 +78,53 @@ fn streams(draw: &mut Draw, dtype: DType, largest: usize) -> Vec<Trial> {
         Trial::new(bias, vec![x.clone()], vec![(row.0, sum)], rows),
         Trial::new(Kernel::Relu, vec![], vec![y.clone()], 1),
         Trial::new(Kernel::ReluGrad, vec![x.clone()], vec![y.clone()], 1),
+        Trial::new(Kernel::Relu6, vec![], vec![(y.0.iter().map(|y| 9.0 * y).collect(), dtype)], 1),
+        Trial::new(
+            Kernel::Relu6Grad,
+            vec![(x.0.iter().map(|x| (9.0 * x).clamp(0.0, 6.0)).collect(), dtype)],
+            vec![y.clone()],
+            1,
+        ),
         Trial::new(Kernel::Add, vec![x.clone()], vec![y.clone()], 2),
         Trial::new(Kernel::Scale(-0.375), vec![], vec![y.clone()], 1),
         Trial::new(Kernel::SumSquares, vec![x.clone()], vec![(vec![0.5], DType::F64)], n),
         Trial::new(Kernel::CrossEntropy, vec![x, labels.clone()], vec![(vec![0.5, 2.0], DType::F64)], n),
         Trial::new(Kernel::CrossEntropyGrad { scale: 0.5 }, vec![labels], vec![y], columns),
+        Trial::new(Kernel::AvgPool(w), vec![image.clone()], vec![out.clone()], w.size * w.size),
+        Trial::new(Kernel::AvgPoolGrad(w), vec![(out_gradient, dtype)], vec![image.clone()], w.size * w.size),
+        Trial::new(
+            Kernel::GlobalPool { pixels: rows, channels: columns },
+            vec![several.clone()],
+            vec![means.clone()],
+            rows,
+        ),
+        Trial::new(Kernel::GlobalPoolGrad { pixels: rows, channels: columns }, vec![means], vec![several], 1),
         Trial::new(Kernel::MaxPool(w), vec![image.clone()], vec![out.clone()], 1),
         Trial::new(Kernel::MaxPool(w), vec![image], vec![out, index], 1),
+    ]
+}
+
+fn norms(draw: &mut Draw, dtype: DType, largest: usize) -> Vec<Trial> {
+    let (rows, columns) = (draw.between(2, largest * 50), draw.between(1, largest * 12));
+    let extents = Rows { rows, columns };
+    let (weight, sums) = (sum_type(draw, dtype), if dtype == DType::F64 { dtype } else { DType::F32 });
+    let x = (draw.numbers(rows * columns).iter().map(|x| x + 3.0).collect(), dtype);
+    let mut vector = |shift: f64, dtype: DType| (draw.numbers(columns).iter().map(|x| x + shift).collect(), dtype);
+    let (scale, offset) = (vector(0.0, weight), vector(0.0, weight));
+    let (mean, deviation) = (vector(3.0, sums), vector(1.5, sums));
+    let mut outputs = vec![x.clone(), mean.clone(), mean.clone()];
+    let fixed = vec![mean.clone(), deviation.clone(), scale.clone(), offset.clone()];
+    let kernel = Kernel::BatchNorm { extents, epsilon: 1e-3, momentum: 0.125 };
+    let inputs = vec![x.clone(), scale.clone(), offset.clone()];
+    let plain = Trial::new(kernel, inputs.clone(), outputs.clone(), rows * 4);
+    outputs.extend([mean.clone(), deviation.clone()]);
+    let gradient = Kernel::BatchNormGrad { extents, accumulate: draw.coin() };
+    let dy = (draw.numbers(rows * columns), dtype);
+    vec![
+        plain,
+        Trial::new(kernel, inputs, outputs, rows * 4),
+        Trial::new(gradient, vec![x.clone(), mean, deviation, scale.clone()], vec![dy, scale, offset], rows * 16),
+        Trial::new(Kernel::BatchNormFixed { epsilon: 1e-3 }, fixed, vec![x], 64),
     ]
 }
 
@@ -115,6 +158,7 @@ fn updates(draw: &mut Draw, dtype: DType, largest: usize) -> Vec<Trial> {
 fn trials(draw: &mut Draw, dtype: DType, largest: usize) -> Vec<Trial> {
     let mut trials = products(draw, dtype, largest);
     trials.extend(streams(draw, dtype, largest));
+    trials.extend(norms(draw, dtype, largest));
     trials.extend(updates(draw, dtype, largest));
     trials
 }
@@ -194,6 +238,7 @@ fn the_rule_stays_within_a_mebibyte_on_two_threads_at_every_size() {
             Kernel::Conv2dInputGrad(w),
             Kernel::Conv2dWeightGrad { window: w, accumulate },
             Kernel::DepthwiseWeightGrad { window: w, accumulate },
+            Kernel::BatchNormGrad { extents: Rows { rows: w.out_pixels(), columns: w.channels * 4 }, accumulate },
         ] {
             let bytes = scratch::bytes(&kernel, dtype, 2);
             assert!(bytes <= 1 << 20, "seed {seed}: {bytes} for {dtype:?} {kernel:?}");

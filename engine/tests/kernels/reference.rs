@@ -26,6 +26,11 @@ pub(crate) fn run(kernel: &Kernel, ins: &[Vec<f64>], outs: &[Vec<f64>]) -> Vec<V
         }
         Kernel::Relu => outs[0].iter_mut().for_each(|y| *y = if *y < 0.0 { 0.0 } else { *y }),
         Kernel::ReluGrad => outs[0].iter_mut().zip(&ins[0]).for_each(|(dy, y)| *dy = if *y <= 0.0 { 0.0 } else { *dy }),
+        Kernel::Relu6 => outs[0].iter_mut().for_each(|y| *y = y.clamp(0.0, 6.0)),
+        Kernel::Relu6Grad => {
+            let passes = |y: f64| y > 0.0 && y < 6.0;
+            outs[0].iter_mut().zip(&ins[0]).for_each(|(dy, y)| *dy = if passes(*y) { *dy } else { 0.0 });
+        }
         Kernel::Add => outs[0].iter_mut().zip(&ins[0]).for_each(|(y, x)| *y += x),
         Kernel::Scale(factor) => outs[0].iter_mut().for_each(|y| *y *= factor),
         Kernel::Conv2d(w) => {
@@ -60,6 +65,33 @@ pub(crate) fn run(kernel: &Kernel, ins: &[Vec<f64>], outs: &[Vec<f64>]) -> Vec<V
                     outs[0][x] += ins[0][y];
                 }
             });
+        }
+        Kernel::AvgPool(w) => {
+            outs[0].fill(0.0);
+            own_taps(w, |x, _, y| outs[0][y] += ins[0][x] / (w.size * w.size) as f64);
+        }
+        Kernel::AvgPoolGrad(w) => {
+            outs[0].fill(0.0);
+            own_taps(w, |x, _, y| outs[0][x] += ins[0][y] / (w.size * w.size) as f64);
+        }
+        Kernel::GlobalPool { pixels, channels } => {
+            outs[0].fill(0.0);
+            for (i, x) in ins[0].iter().enumerate() {
+                outs[0][i / (pixels * channels) * channels + i % channels] += x / *pixels as f64;
+            }
+        }
+        Kernel::GlobalPoolGrad { pixels, channels } => {
+            let mean = |i: usize| ins[0][i / (pixels * channels) * channels + i % channels] / *pixels as f64;
+            outs[0].iter_mut().enumerate().for_each(|(i, dx)| *dx = mean(i));
+        }
+        Kernel::BatchNorm { epsilon, momentum, .. } => batch_norm(*epsilon, *momentum, ins, &mut outs),
+        Kernel::BatchNormGrad { accumulate, .. } => batch_norm_gradient(*accumulate, ins, &mut outs),
+        Kernel::BatchNormFixed { epsilon } => {
+            let columns = ins[0].len();
+            for (i, y) in outs[0].iter_mut().enumerate() {
+                let j = i % columns;
+                *y = (*y - ins[0][j]) / (ins[1][j] + epsilon).sqrt() * ins[2][j] + ins[3][j];
+            }
         }
         Kernel::CrossEntropy => {
             let classes = ins[0].len() / ins[1].len();
@@ -165,6 +197,42 @@ fn max_pool(w: &Window, x: &[f64], outs: &mut [Vec<f64>]) {
         if let Some(index) = outs.get_mut(1) {
             index[i] = tap as f64;
         }
+    }
+}
+
+fn batch_norm(epsilon: f64, momentum: f64, ins: &[Vec<f64>], outs: &mut [Vec<f64>]) {
+    let columns = ins[1].len();
+    let rows = (ins[0].len() / columns) as f64;
+    for j in 0..columns {
+        let column = || ins[0].iter().skip(j).step_by(columns);
+        let mean = column().sum::<f64>() / rows;
+        let squares = column().map(|x| (x - mean) * (x - mean)).sum::<f64>();
+        let inverse = 1.0 / (squares / rows + epsilon).sqrt();
+        (outs[1][j], outs[2][j]) = (mean, inverse);
+        if outs.len() > 3 {
+            outs[3][j] = (1.0 - momentum) * outs[3][j] + momentum * mean;
+            outs[4][j] = (1.0 - momentum) * outs[4][j] + momentum * squares / (rows - 1.0);
+        }
+        for i in (j..ins[0].len()).step_by(columns) {
+            outs[0][i] = (ins[0][i] - mean) * inverse * ins[1][j] + ins[2][j];
+        }
+    }
+}
+
+fn batch_norm_gradient(accumulate: bool, ins: &[Vec<f64>], outs: &mut [Vec<f64>]) {
+    let columns = ins[1].len();
+    let rows = (ins[0].len() / columns) as f64;
+    for j in 0..columns {
+        let (mean, inverse, weight) = (ins[1][j], ins[2][j], ins[3][j]);
+        let place = || (j..ins[0].len()).step_by(columns);
+        let normal = |i: usize| (ins[0][i] - mean) * inverse;
+        let plain = place().map(|i| outs[0][i]).sum::<f64>();
+        let product = place().map(|i| outs[0][i] * normal(i)).sum::<f64>();
+        for i in place() {
+            outs[0][i] = weight * inverse * (outs[0][i] - plain / rows - normal(i) * product / rows);
+        }
+        let before = if accumulate { [outs[1][j], outs[2][j]] } else { [0.0; 2] };
+        (outs[1][j], outs[2][j]) = (before[0] + product, before[1] + plain);
     }
 }
 

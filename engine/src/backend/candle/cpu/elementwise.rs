@@ -84,6 +84,16 @@ pub(super) fn relu_gradient<T: Float>(y: &[T], dy: &mut [T]) {
     each(dy, |start, dy| relu_gradient_part(&y[start..start + dy.len()], dy));
 }
 
+/// [`Kernel::Relu6`](crate::backend::Kernel::Relu6).
+pub(super) fn relu6<T: Float>(y: &mut [T]) {
+    each(y, |_, y| relu6_part(y));
+}
+
+/// [`Kernel::Relu6Grad`](crate::backend::Kernel::Relu6Grad). Where `y` is NaN the gradient passes, so that it is not lost.
+pub(super) fn relu6_gradient<T: Float>(y: &[T], dy: &mut [T]) {
+    each(dy, |start, dy| relu6_gradient_part(&y[start..start + dy.len()], dy));
+}
+
 /// [`Kernel::Add`](crate::backend::Kernel::Add).
 pub(super) fn add<T: Float>(x: &[T], y: &mut [T]) {
     each(y, |start, y| add_part(&x[start..start + y.len()], y));
@@ -151,6 +161,23 @@ simd! {
     fn relu_gradient_part [T: Float] (y: &[T], dy: &mut [T]) {
         for (dy, y) in dy.iter_mut().zip(y) {
             *dy = if y.up() <= T::Acc::ZERO { T::ZERO } else { *dy };
+        }
+    }
+
+    fn relu6_part [T: Float] (y: &mut [T]) {
+        let six = T::from_f64(6.0);
+        for y in y {
+            let value = y.up();
+            let clipped = if value > six.up() { six } else { *y };
+            *y = if value < T::Acc::ZERO { T::ZERO } else { clipped };
+        }
+    }
+
+    fn relu6_gradient_part [T: Float] (y: &[T], dy: &mut [T]) {
+        let six = T::from_f64(6.0).up();
+        for (dy, y) in dy.iter_mut().zip(y) {
+            let y = y.up();
+            *dy = if (y <= T::Acc::ZERO) | (y >= six) { T::ZERO } else { *dy };
         }
     }
 

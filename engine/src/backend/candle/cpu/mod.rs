@@ -3,6 +3,8 @@
 //! Holds: operands are checked for number, type and extent here, once, and a family's file may rely on it. Refuses what
 //! no kernel supports with [`Error::Kernel`], shapes and types included.
 
+mod average;
+pub(in crate::backend) mod batch_norm;
 pub(in crate::backend) mod convolution;
 pub(in crate::backend) mod depthwise;
 mod elementwise;
@@ -134,7 +136,19 @@ pub(super) fn launch(kernel: &Kernel, inputs: &[&Tensor<Candle>], outputs: &[&Te
                 Ok(())
             }, else o.unsupported()),
         },
-        Kernel::Uniform { .. } | Kernel::AddBias | Kernel::Relu | Kernel::ReluGrad | Kernel::Add | Kernel::Scale(_) => {
+        Kernel::BatchNorm { .. } | Kernel::BatchNormGrad { .. } | Kernel::BatchNormFixed { .. } => norms(kernel, &o),
+        Kernel::Uniform { .. }
+        | Kernel::AddBias
+        | Kernel::Relu
+        | Kernel::ReluGrad
+        | Kernel::Relu6
+        | Kernel::Relu6Grad
+        | Kernel::Add
+        | Kernel::Scale(_)
+        | Kernel::AvgPool(_)
+        | Kernel::AvgPoolGrad(_)
+        | Kernel::GlobalPool { .. }
+        | Kernel::GlobalPoolGrad { .. } => {
             by_float!(o.output_type(0), T => streams::<T>(kernel, &o), else o.unsupported())
         }
     }
@@ -147,11 +161,54 @@ fn streams<T: Float>(kernel: &Kernel, o: &Operands<'_>) -> Result<()> {
         Kernel::AddBias => elementwise::add_bias(&o.input::<T>(0)?, &mut y),
         Kernel::Relu => elementwise::relu::<T>(&mut y),
         Kernel::ReluGrad => elementwise::relu_gradient(&o.input::<T>(0)?, &mut y),
+        Kernel::Relu6 => elementwise::relu6::<T>(&mut y),
+        Kernel::Relu6Grad => elementwise::relu6_gradient(&o.input::<T>(0)?, &mut y),
+        Kernel::AvgPool(w) => average::forward(&w, &o.input::<T>(0)?, &mut y),
+        Kernel::AvgPoolGrad(w) => average::gradient(&w, &o.input::<T>(0)?, &mut y),
+        Kernel::GlobalPool { pixels, channels } => average::global(pixels, channels, &o.input::<T>(0)?, &mut y),
+        Kernel::GlobalPoolGrad { pixels, channels } => {
+            average::global_gradient(pixels, channels, &o.input::<T>(0)?, &mut y)
+        }
         Kernel::Add => elementwise::add(&o.input::<T>(0)?, &mut y),
         Kernel::Scale(factor) => elementwise::scale::<T>(factor, &mut y),
         _ => return o.unsupported(),
     }
     Ok(())
+}
+
+fn norms(kernel: &Kernel, o: &Operands<'_>) -> Result<()> {
+    let (data, weight) = match kernel {
+        Kernel::BatchNorm { .. } => (o.input_type(0), o.input_type(1)),
+        Kernel::BatchNormGrad { .. } => (o.input_type(0), o.input_type(3)),
+        _ => (o.output_type(0), o.input_type(2)),
+    };
+    by_sum!(data, weight, T, W => {
+        type A = <T as Float>::Acc;
+        match *kernel {
+            Kernel::BatchNorm { extents, epsilon, momentum } => {
+                let running = |i: usize| (i < o.outputs()).then(|| o.output::<A>(i)).transpose();
+                let (mut mean, mut variance) = (running(3)?, running(4)?);
+                let statistics = [&mut *o.output::<A>(1)?, &mut *o.output::<A>(2)?];
+                let running = [mean.as_deref_mut().unwrap_or_default(), variance.as_deref_mut().unwrap_or_default()];
+                let norm = batch_norm::Norm { extents, epsilon, momentum };
+                let parameters = [&*o.input::<W>(1)?, &*o.input::<W>(2)?];
+                norm.forward::<T, W>(&o.input(0)?, parameters, &mut o.output(0)?, statistics, running);
+            }
+            Kernel::BatchNormGrad { extents, accumulate } => {
+                let statistics = [&*o.input::<A>(1)?, &*o.input::<A>(2)?];
+                let gradients = [&mut *o.output::<W>(1)?, &mut *o.output::<W>(2)?];
+                let (x, weight) = (o.input::<T>(0)?, o.input::<W>(3)?);
+                batch_norm::gradient::<T, W>(&extents, accumulate, &x, statistics, &weight, &mut o.output(0)?, gradients);
+            }
+            Kernel::BatchNormFixed { epsilon } => {
+                let estimates = [&*o.input::<A>(0)?, &*o.input::<A>(1)?];
+                let parameters = [&*o.input::<W>(2)?, &*o.input::<W>(3)?];
+                batch_norm::fixed::<T, W>(epsilon, estimates, parameters, &mut o.output(0)?);
+            }
+            _ => return o.unsupported(),
+        }
+        Ok(())
+    }, else o.unsupported())
 }
 
 fn products(kernel: &Kernel, o: &Operands<'_>) -> Result<()> {

@@ -9,9 +9,12 @@ use candle_core::CpuStorage;
 
 use super::float::Float;
 use crate::{
-    backend::{Candle, DType, Kernel, Tensor, Window},
+    backend::{Candle, DType, Kernel, Tensor, Window, kernel::Rows},
     error::{Error, Result},
 };
+
+/// The most tensors that any kernel reads, or writes.
+const OPERANDS: usize = 6;
 
 /// The tensors of one launch.
 #[derive(Clone, Copy)]
@@ -30,15 +33,16 @@ impl<'a> Operands<'a> {
     ) -> Result<Self> {
         let operands = Self { kernel, inputs, outputs };
         let elements = |tensors: &[&Tensor<Candle>]| {
-            let mut extents = [0; 4];
+            let mut extents = [0; OPERANDS];
             for (extent, tensor) in extents.iter_mut().zip(tensors) {
                 *extent = tensor.elements();
             }
             extents
         };
         let (ins, outs) = (elements(inputs), elements(outputs));
-        let fits =
-            inputs.len() <= 4 && outputs.len() <= 4 && fits(kernel, &ins[..inputs.len()], &outs[..outputs.len()]);
+        let fits = inputs.len() <= OPERANDS
+            && outputs.len() <= OPERANDS
+            && fits(kernel, &ins[..inputs.len()], &outs[..outputs.len()]);
         if fits { Ok(operands) } else { operands.unsupported() }
     }
 
@@ -130,12 +134,13 @@ fn fits(kernel: &Kernel, ins: &[usize], outs: &[usize]) -> bool {
         let reach = w.size > 0 && w.stride > 0 && w.padding < w.size;
         reach && w.size <= w.height + 2 * w.padding && w.size <= w.width + 2 * w.padding
     };
+    let normalised = |e: &Rows, a: usize, b: usize| e.rows > 0 && e.columns > 0 && a == e.rows * e.columns && a == b;
     let own = |w: &Window| valid(w) && w.filters == w.channels;
     let x = |w: &Window| w.batch * w.height * w.width * w.channels;
     let y = |w: &Window| w.out_pixels() * w.filters;
     match (kernel, ins, outs) {
-        (Kernel::Fill(_) | Kernel::Uniform { .. } | Kernel::Relu | Kernel::Scale(_), [], [_]) => true,
-        (Kernel::Cast | Kernel::Add | Kernel::ReluGrad, [a], [b]) => a == b,
+        (Kernel::Fill(_) | Kernel::Uniform { .. } | Kernel::Relu | Kernel::Relu6 | Kernel::Scale(_), [], [_]) => true,
+        (Kernel::Cast | Kernel::Add | Kernel::ReluGrad | Kernel::Relu6Grad, [a], [b]) => a == b,
         (Kernel::MatMul(p), [a, b], [c]) => *a == p.m * p.k && *b == p.k * p.n && *c == p.m * p.n,
         (Kernel::AddBias, [part], [all]) | (Kernel::BiasGrad { .. }, [all], [part]) => {
             *part > 0 && all.is_multiple_of(*part)
@@ -158,6 +163,23 @@ fn fits(kernel: &Kernel, ins: &[usize], outs: &[usize]) -> bool {
                 && rest.iter().all(|i| i == b)
         }
         (Kernel::MaxPoolGrad(w), [a, b], [c]) => own(w) && [*a, *b, *c] == [y(w), y(w), x(w)],
+        (Kernel::AvgPool(w), [a], [b]) | (Kernel::AvgPoolGrad(w), [b], [a]) => own(w) && [*a, *b] == [x(w), y(w)],
+        (Kernel::GlobalPool { pixels, channels }, [all], [means])
+        | (Kernel::GlobalPoolGrad { pixels, channels }, [means], [all]) => {
+            pixels * channels > 0 && *all == means * pixels && means.is_multiple_of(*channels)
+        }
+        (Kernel::BatchNorm { extents: e, .. }, [a, p @ ..], [b, s @ ..]) => {
+            normalised(e, *a, *b)
+                && p.len() == 2
+                && matches!(s.len(), 2 | 4)
+                && p.iter().chain(s).all(|n| *n == e.columns)
+        }
+        (Kernel::BatchNormGrad { extents: e, .. }, [a, p @ ..], [b, g @ ..]) => {
+            normalised(e, *a, *b) && p.len() == 3 && g.len() == 2 && p.iter().chain(g).all(|n| *n == e.columns)
+        }
+        (Kernel::BatchNormFixed { .. }, [n, rest @ ..], [all]) => {
+            *n > 0 && rest.len() == 3 && rest.iter().all(|r| r == n) && all.is_multiple_of(*n)
+        }
         (Kernel::CrossEntropy, [logits, labels], [2]) | (Kernel::CrossEntropyGrad { .. }, [labels], [logits]) => {
             *labels > 0 && *logits > 0 && logits.is_multiple_of(*labels)
         }

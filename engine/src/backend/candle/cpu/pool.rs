@@ -43,14 +43,14 @@ pub(super) fn gradient<T: Float>(w: &Window, dy: &[T], index: &[u8], dx: &mut [T
 
 /// The taps of the window at `at` that are inside the image.
 #[inline(always)]
-fn inside(w: &Window, at: usize, extent: usize) -> Range<usize> {
+pub(super) fn inside(w: &Window, at: usize, extent: usize) -> Range<usize> {
     let start = at * w.stride;
     w.padding.saturating_sub(start).min(w.size)..(extent + w.padding).saturating_sub(start).min(w.size)
 }
 
 /// The outputs whose windows cover a pixel.
 #[inline(always)]
-fn covering(w: &Window, at: usize, outputs: usize) -> Range<usize> {
+pub(super) fn covering(w: &Window, at: usize, outputs: usize) -> Range<usize> {
     let place = at + w.padding;
     (place + 1).saturating_sub(w.size).div_ceil(w.stride)..(place / w.stride + 1).min(outputs)
 }

@@ -1,0 +1,98 @@
+//! Normalisations.
+
+use super::GradInto;
+use crate::{
+    backend::{Backend, DType, Executor, Kernel, Tensor, kernel::Rows},
+    error::Result,
+    memory::Category,
+};
+
+/// The two vectors a normalisation is undone and differentiated with.
+#[derive(Debug)]
+pub struct Statistics<B: Backend> {
+    /// Mean of each channel or row.
+    pub mean: Tensor<B>,
+    /// 1 / sqrt(variance + epsilon).
+    pub inverse: Tensor<B>,
+}
+
+/// The learned scale and offset of a normalisation.
+#[derive(Debug)]
+pub struct Affine<'a, B: Backend> {
+    /// Multiplies.
+    pub weight: &'a Tensor<B>,
+    /// Is added.
+    pub bias: &'a Tensor<B>,
+}
+
+/// Running estimates of a batch normalisation.
+#[derive(Debug)]
+pub struct Running<'a, B: Backend> {
+    /// Of the mean.
+    pub mean: &'a Tensor<B>,
+    /// Of the unbiased variance.
+    pub variance: &'a Tensor<B>,
+}
+
+/// The type of statistics beside tensors of `dtype`.
+fn statistics_type(dtype: DType) -> DType {
+    if dtype == DType::F64 { DType::F64 } else { DType::F32 }
+}
+
+impl<B: Backend> Executor<B> {
+    fn statistics(&self, count: usize, dtype: DType) -> Result<Statistics<B>> {
+        let make = |label| self.allocate([count], statistics_type(dtype), Category::Activations, label);
+        Ok(Statistics { mean: make("mean")?, inverse: make("inverse deviation")? })
+    }
+
+    /// Normalises the channels of `x [..., channels]` by the batch's statistics; `running` estimates, when given, move.
+    pub fn batch_norm(
+        &self,
+        x: &Tensor<B>,
+        affine: &Affine<'_, B>,
+        epsilon: f64,
+        momentum: f64,
+        running: Option<&Running<'_, B>>,
+    ) -> Result<(Tensor<B>, Statistics<B>)> {
+        let extents = Rows { rows: x.shape().rows(), columns: x.shape().last() };
+        let y = self.activation(x.shape(), x.dtype(), "batch norm")?;
+        let statistics = self.statistics(extents.columns, x.dtype())?;
+        let mut outputs = vec![&y, &statistics.mean, &statistics.inverse];
+        outputs.extend(running.iter().flat_map(|r| [r.mean, r.variance]));
+        let kernel = Kernel::BatchNorm { extents, epsilon, momentum };
+        self.launch(kernel, &[x, affine.weight, affine.bias], &outputs)?;
+        Ok((y, statistics))
+    }
+
+    /// Gradient of [`Executor::batch_norm`] by its input, in place when nobody else holds `dy`, and by weight and bias.
+    pub fn batch_norm_grad(
+        &self,
+        x: &Tensor<B>,
+        statistics: &Statistics<B>,
+        weight: &Tensor<B>,
+        dy: Tensor<B>,
+        into: [GradInto<'_, B>; 2],
+    ) -> Result<Tensor<B>> {
+        let extents = Rows { rows: x.shape().rows(), columns: x.shape().last() };
+        let [(dweight, accumulate), (dbias, _)] = [into[0].parts(), into[1].parts()];
+        let dx = self.own(dy, "batch norm gradient")?;
+        let kernel = Kernel::BatchNormGrad { extents, accumulate };
+        let inputs = [x, &statistics.mean, &statistics.inverse, weight];
+        self.launch(kernel, &inputs, &[&dx, dweight, dbias])?;
+        Ok(dx)
+    }
+
+    /// Normalises by running estimates, in place when nobody else holds `x`.
+    pub fn batch_norm_fixed(
+        &self,
+        x: Tensor<B>,
+        affine: &Affine<'_, B>,
+        epsilon: f64,
+        running: &Running<'_, B>,
+    ) -> Result<Tensor<B>> {
+        let y = self.own(x, "batch norm by running estimates")?;
+        let inputs = [running.mean, running.variance, affine.weight, affine.bias];
+        self.launch(Kernel::BatchNormFixed { epsilon }, &inputs, &[&y])?;
+        Ok(y)
+    }
+}

@@ -1,0 +1,91 @@
+//! Batch normalisation (Ioffe & Szegedy 2015), as PyTorch's defaults have it.
+
+use crate::{
+    autograd::{Pass, Tape, Value},
+    backend::{
+        Backend, Tensor,
+        ops::{Affine, Running},
+    },
+    error::Result,
+    memory::{Category, timeline::LayerId},
+    nn::{Init, Layer, Param},
+};
+
+/// Added to the variance.
+const EPSILON: f64 = 1e-5;
+/// How far the running estimates move towards each batch's.
+const MOMENTUM: f64 = 0.1;
+
+/// Normalises each channel, the last extent, over all others. Training uses the batch's statistics and moves the running
+/// estimates, which evaluation uses. Saves its input, and two numbers a channel. Parameters and estimates are in the
+/// optimizer's precision: they are few, and small differences of them matter.
+pub struct BatchNorm<B: Backend> {
+    layer: LayerId,
+    weight: Param<B>,            // [channels]
+    bias: Param<B>,              // [channels]
+    running_mean: Tensor<B>,     // [channels], f32 (f64 for f64)
+    running_variance: Tensor<B>, // [channels], f32 (f64 for f64)
+}
+
+impl<B: Backend> BatchNorm<B> {
+    /// A layer at `path` over `channels`.
+    pub fn new(init: &mut Init<'_, B>, path: &str, channels: usize) -> Result<Self> {
+        let executor = init.executor();
+        let layer = executor.ledger().layer_id(path);
+        let weight = init.constant(layer, "weight", [channels], 1.0)?;
+        let bias = init.constant(layer, "bias", [channels], 0.0)?;
+        let _layer = executor.enter(layer);
+        let dtype = init.precision().sums();
+        let running_mean = executor.filled(0.0, [channels], dtype, Category::Buffers, "running mean")?;
+        let running_variance = executor.filled(1.0, [channels], dtype, Category::Buffers, "running variance")?;
+        Ok(Self { layer, weight, bias, running_mean, running_variance })
+    }
+
+    /// The running estimates: of the mean, of the variance.
+    pub fn running(&self) -> [&Tensor<B>; 2] {
+        [&self.running_mean, &self.running_variance]
+    }
+}
+
+impl<B: Backend> Layer<B> for BatchNorm<B> {
+    fn forward<'m>(&'m self, tape: &mut Tape<'m, B>, x: Value<B>) -> Result<Value<B>> {
+        let executor = tape.executor();
+        let affine = Affine { weight: self.weight.weight(), bias: self.bias.weight() };
+        let [mean, variance] = self.running();
+        let running = Running { mean, variance };
+        let x_id = x.id();
+        let x = x.tensor;
+        let running = match tape.pass() {
+            Pass::Training => Some(&running),
+            Pass::Recompute => None,
+            Pass::Evaluation => {
+                return Ok(Value::constant(executor.batch_norm_fixed(x, &affine, EPSILON, &running)?));
+            }
+        };
+        let (y, statistics) = executor.batch_norm(&x, &affine, EPSILON, MOMENTUM, running)?; // [..., channels]
+        Ok(tape.record(self.layer, true, y, move |back, dy| {
+            let executor = back.executor();
+            let mut dx = None;
+            self.weight.accumulate(executor, |weight| {
+                self.bias.accumulate(executor, |bias| {
+                    let scale = self.weight.weight();
+                    dx = Some(executor.batch_norm_grad(&x, &statistics, scale, dy, [weight, bias])?);
+                    Ok(())
+                })
+            })?;
+            drop((x, statistics));
+            match (x_id, dx) {
+                (Some(id), Some(dx)) => back.give(id, dx),
+                _ => Ok(()),
+            }
+        }))
+    }
+
+    fn layer(&self) -> LayerId {
+        self.layer
+    }
+
+    fn params(&self) -> Vec<&Param<B>> {
+        vec![&self.weight, &self.bias]
+    }
+}

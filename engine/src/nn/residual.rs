@@ -1,0 +1,64 @@
+//! The residual connection (He et al. 2015).
+
+use crate::{
+    autograd::{Tape, Value},
+    backend::{Backend, Executor},
+    error::Result,
+    memory::timeline::LayerId,
+    nn::{Layer, Param},
+};
+
+/// `main(x) + shortcut(x)`: two chains of layers over one input. An empty shortcut is the identity. Saves nothing itself.
+pub struct Residual<B: Backend> {
+    layer: LayerId,
+    main: Vec<Box<dyn Layer<B>>>,
+    shortcut: Vec<Box<dyn Layer<B>>>,
+}
+
+impl<B: Backend> Residual<B> {
+    /// A layer at `path`; the shapes of both chains' outputs agree.
+    pub fn new(
+        executor: &Executor<B>,
+        path: &str,
+        main: Vec<Box<dyn Layer<B>>>,
+        shortcut: Vec<Box<dyn Layer<B>>>,
+    ) -> Self {
+        Self { layer: executor.ledger().layer_id(path), main, shortcut }
+    }
+}
+
+/// Runs one layer after another, each booked on itself.
+pub fn chain<'m, B: Backend>(layers: &'m [Box<dyn Layer<B>>], tape: &mut Tape<'m, B>, x: Value<B>) -> Result<Value<B>> {
+    layers.iter().try_fold(x, |x, layer| {
+        let _layer = tape.executor().enter(layer.layer());
+        layer.forward(tape, x)
+    })
+}
+
+impl<B: Backend> Layer<B> for Residual<B> {
+    fn forward<'m>(&'m self, tape: &mut Tape<'m, B>, x: Value<B>) -> Result<Value<B>> {
+        let main = chain(&self.main, tape, x.clone())?;
+        let shortcut = chain(&self.shortcut, tape, x)?;
+        let (main_id, shortcut_id) = (main.id(), shortcut.id());
+        let y = tape.executor().add(main.tensor, &shortcut.tensor)?;
+        drop(shortcut);
+        Ok(tape.record(self.layer, main_id.is_some() || shortcut_id.is_some(), y, move |back, dy| {
+            // One gradient for both: whoever would write over it while the other still waits makes a copy.
+            if let Some(id) = shortcut_id {
+                back.give(id, dy.clone())?;
+            }
+            match main_id {
+                Some(id) => back.give(id, dy),
+                None => Ok(()),
+            }
+        }))
+    }
+
+    fn layer(&self) -> LayerId {
+        self.layer
+    }
+
+    fn params(&self) -> Vec<&Param<B>> {
+        self.main.iter().chain(&self.shortcut).flat_map(|layer| layer.params()).collect()
+    }
+}

@@ -1,0 +1,242 @@
+//! Every layer by itself: its gradients against finite differences in f64, checkpointed against kept, and what it keeps.
+
+use plimsoll_engine::{
+    autograd::{Pass, Tape, Value},
+    backend::{Backend, Candle, DType, Executor, Kernel, Tensor},
+    experiment::Precision,
+    memory::{Category, Ledger},
+    nn::{
+        AvgPool, BatchNorm, Conv2d, ConvShape, Depthwise, GlobalPool, Init, Layer, MaxPool, Relu, Relu6, Residual,
+        chain,
+    },
+    rng::{Rng, Stream},
+};
+
+type Layers = Vec<Box<dyn Layer<Candle>>>;
+type Build = fn(&mut Init<'_, Candle>) -> Layers;
+
+const SHAPE: [usize; 4] = [3, 6, 5, 4];
+
+fn fresh_seed() -> u64 {
+    std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).map_or(1, |d| d.as_nanos() as u64)
+}
+
+/// A chain of layers with an input.
+struct Bench {
+    executor: Executor<Candle>,
+    layers: Layers,
+    input: Tensor<Candle>,
+    seed: u64,
+}
+
+fn conv(filters: usize, size: usize, stride: usize, padding: usize, bias: bool) -> ConvShape {
+    ConvShape { channels: 4, filters, size, stride, padding, bias }
+}
+
+fn boxed(layer: impl Layer<Candle> + 'static) -> Box<dyn Layer<Candle>> {
+    Box::new(layer)
+}
+
+/// Chains over an input of [`SHAPE`].
+const CHAINS: [(&str, Build); 8] = [
+    ("a strided convolution", |i| vec![boxed(Conv2d::with(i, "conv", conv(5, 3, 2, 1, true)).expect("room"))]),
+    ("a depthwise one", |i| vec![boxed(Depthwise::with(i, "own", conv(4, 3, 2, 1, true)).expect("room"))]),
+    ("batch norm", |i| vec![boxed(BatchNorm::new(i, "norm", 4).expect("room"))]),
+    ("pools", |i| {
+        let e = i.executor();
+        vec![boxed(MaxPool::with(e, "max", 3, 2, 1)), boxed(AvgPool::new(e, "average", 3, 2, 1))]
+    }),
+    ("the mean", |i| vec![boxed(GlobalPool::new(i.executor(), "mean"))]),
+    ("clipped", |i| vec![boxed(Relu6::new(i.executor(), "relu6"))]),
+    ("an identity beside a block", |i| {
+        let main = vec![
+            boxed(Conv2d::with(i, "c1", conv(4, 3, 1, 1, false)).expect("room")),
+            boxed(BatchNorm::new(i, "b1", 4).expect("room")),
+            boxed(Relu::new(i.executor(), "r1")),
+            boxed(Conv2d::with(i, "c2", conv(4, 3, 1, 1, false)).expect("room")),
+            boxed(BatchNorm::new(i, "b2", 4).expect("room")),
+        ];
+        vec![boxed(Residual::new(i.executor(), "add", main, vec![])), boxed(Relu::new(i.executor(), "r2"))]
+    }),
+    ("a projection beside rectifiers that would write over their input", |i| {
+        let main = vec![
+            boxed(Relu::new(i.executor(), "r1")),
+            boxed(Conv2d::with(i, "c1", conv(6, 3, 2, 1, false)).expect("room")),
+            boxed(Relu6::new(i.executor(), "r2")),
+        ];
+        let shortcut = vec![boxed(Conv2d::with(i, "c2", conv(6, 1, 2, 0, false)).expect("room"))];
+        let first = boxed(BatchNorm::new(i, "first", 4).expect("room"));
+        vec![first, boxed(Residual::new(i.executor(), "add", main, shortcut))]
+    }),
+];
+
+impl Bench {
+    fn new(build: Build, precision: Precision, seed: u64) -> Self {
+        let executor = Executor::new(Candle::cpu(1), Ledger::new(None, false));
+        let layers = build(&mut Init::new(&executor, precision, seed));
+        let input = random(&executor, SHAPE.iter().product(), precision.compute(), seed, 0);
+        let input = input.reshape(SHAPE);
+        Self { executor, layers, input, seed }
+    }
+
+    /// A random weighing of the outputs in training, without a gradient.
+    fn value(&self) -> f64 {
+        let tape = &mut Tape::recording(&self.executor);
+        let y = chain(&self.layers, tape, Value::constant(self.copy())).expect("forward").tensor;
+        let weights = random(&self.executor, y.elements(), y.dtype(), self.seed, 1);
+        values(&self.executor, &y).iter().zip(values(&self.executor, &weights)).map(|(y, w)| y * w).sum()
+    }
+
+    fn copy(&self) -> Tensor<Candle> {
+        let (shape, dtype) = (self.input.shape(), self.input.dtype());
+        let copy = self.executor.allocate(shape, dtype, Category::Batch, "input").expect("room");
+        self.executor.cast_into(&self.input, &copy).expect("a copy");
+        copy
+    }
+
+    /// Output, gradient of the input, gradients of the parameters.
+    fn gradients(&self, checkpointed: bool) -> Vec<Vec<f64>> {
+        let mut tape = Tape::recording(&self.executor);
+        let x = tape.leaf(self.copy());
+        let x_id = x.id();
+        let y = if checkpointed {
+            tape.checkpoint(x, |tape, x| chain(&self.layers, tape, x))
+        } else {
+            chain(&self.layers, &mut tape, x)
+        };
+        let y = y.expect("forward");
+        let weights = random(&self.executor, y.tensor.elements(), y.tensor.dtype(), self.seed, 1);
+        let (id, weights) = (y.id().expect("a gradient is wanted"), weights.reshape_as(&y.tensor));
+        let output = values(&self.executor, &y.tensor);
+        drop(y);
+        let dx = tape.backward(id, weights, x_id, &mut |_| Ok(())).expect("backward").expect("the input's gradient");
+        let mut all = vec![output, values(&self.executor, &dx)];
+        for param in self.layers.iter().flat_map(|layer| layer.params()) {
+            all.push(values(&self.executor, &param.take_gradient().expect("every parameter has a gradient")));
+        }
+        all
+    }
+}
+
+trait ReshapeAs {
+    fn reshape_as(&self, other: &Self) -> Self;
+}
+
+impl ReshapeAs for Tensor<Candle> {
+    fn reshape_as(&self, other: &Self) -> Self {
+        match *other.shape().dims() {
+            [a, b] => self.reshape([a, b]),
+            [a, b, c, d] => self.reshape([a, b, c, d]),
+            _ => self.clone(),
+        }
+    }
+}
+
+fn random(executor: &Executor<Candle>, elements: usize, dtype: DType, seed: u64, index: u64) -> Tensor<Candle> {
+    let tensor = executor.allocate([elements], dtype, Category::Batch, "noise").expect("room");
+    let key = Rng::new(seed, Stream::Data, index).key();
+    executor.launch(Kernel::Uniform { bound: 2.0, key }, &[], &[&tensor]).expect("noise");
+    tensor
+}
+
+fn values<B: Backend>(executor: &Executor<B>, tensor: &Tensor<B>) -> Vec<f64> {
+    executor.read(tensor).expect("readable").expect("real numbers")
+}
+
+#[test]
+fn gradients_of_input_and_parameters_agree_with_finite_differences() {
+    let seed = fresh_seed();
+    for (name, build) in CHAINS {
+        let bench = Bench::new(build, Precision::F64, seed);
+        let gradients = bench.gradients(false);
+        let params: Vec<_> = bench.layers.iter().flat_map(|layer| layer.params()).map(|p| p.weight().clone()).collect();
+        for (i, moved) in [bench.input.clone()].iter().chain(&params).enumerate() {
+            let direction = random(&bench.executor, moved.elements(), DType::F64, seed, 2 + i as u64);
+            let expected: f64 =
+                values(&bench.executor, &direction).iter().zip(&gradients[1 + i]).map(|(d, g)| d * g).sum();
+            let epsilon = 1e-6;
+            let walk = |rate: f64| {
+                let kernel = Kernel::Sgd { rate, weight_decay: 0.0, grad_scale: 1.0 };
+                bench.executor.launch(kernel, &[&direction], &[moved]).expect("a step");
+            };
+            walk(-epsilon);
+            let above = bench.value();
+            walk(2.0 * epsilon);
+            let below = bench.value();
+            walk(-epsilon);
+            let measured = (above - below) / (2.0 * epsilon);
+            let is_near = |slope: f64, share: f64| (slope - expected).abs() <= share * (1.0 + expected.abs());
+            // Where a bend lies inside the step, the slope of the other side is the gradient's.
+            let center = bench.value();
+            let sides = [(above - center) / epsilon, (center - below) / epsilon];
+            assert!(
+                is_near(measured, 1e-5) || sides.into_iter().any(|side| is_near(side, 1e-4)),
+                "seed {seed}, {name}, tensor {i}: {measured} measured, {expected} from the tape"
+            );
+        }
+    }
+}
+
+#[test]
+fn a_checkpointed_chain_gives_the_same_bits() {
+    let seed = fresh_seed();
+    for precision in Precision::ALL {
+        for (name, build) in CHAINS {
+            let kept = Bench::new(build, precision, seed).gradients(false);
+            let again = Bench::new(build, precision, seed).gradients(true);
+            assert!(kept == again, "seed {seed}, {name}, {precision:?}");
+        }
+    }
+}
+
+#[test]
+fn running_estimates_move_once_a_pass_and_serve_evaluation() {
+    let seed = fresh_seed();
+    let executor = Executor::new(Candle::cpu(1), Ledger::new(None, false));
+    let norm = BatchNorm::new(&mut Init::new(&executor, Precision::F64, seed), "norm", 4).expect("room");
+    let input = random(&executor, SHAPE.iter().product(), DType::F64, seed, 0).reshape(SHAPE);
+    let numbers = values(&executor, &input);
+    let n = (numbers.len() / 4) as f64;
+    let column = |j: usize| numbers.iter().skip(j).step_by(4);
+    let mean: Vec<f64> = (0..4).map(|j| column(j).sum::<f64>() / n).collect();
+    let variance = |j: usize| column(j).map(|x| (x - mean[j]).powi(2)).sum::<f64>() / (n - 1.0);
+
+    let mut tape = Tape::recording(&executor);
+    assert_eq!(tape.pass(), Pass::Training);
+    let x = tape.leaf(input.clone());
+    let y = tape.checkpoint(x, |tape, x| norm.forward(tape, x)).expect("forward");
+    let (id, dy) = (y.id().expect("wanted"), y.tensor.clone());
+    drop(y);
+    tape.backward(id, dy, None, &mut |_| Ok(())).expect("backward");
+    let [running_mean, running_variance] = norm.running().map(|t| values(&executor, t));
+    for j in 0..4 {
+        assert!((running_mean[j] - 0.1 * mean[j]).abs() < 1e-12, "seed {seed}: moved once, not by the recomputation");
+        assert!((running_variance[j] - (0.9 + 0.1 * variance(j))).abs() < 1e-12, "seed {seed}: the unbiased variance");
+    }
+
+    let before = values(&executor, &input);
+    let mut tape = Tape::blank(&executor);
+    let y = norm.forward(&mut tape, Value::constant(input.clone())).expect("evaluation").tensor;
+    for (i, (x, y)) in before.iter().zip(values(&executor, &y)).enumerate() {
+        let want = (x - running_mean[i % 4]) / (running_variance[i % 4] + 1e-5).sqrt();
+        assert!((y - want).abs() < 1e-9, "seed {seed}: {y}, not {want}");
+    }
+    assert_eq!(values(&executor, &input), before, "a shared input is not written over");
+    assert_eq!(norm.running().map(|t| values(&executor, t)), [running_mean, running_variance]);
+}
+
+#[test]
+fn a_residual_block_holds_no_more_than_it_needs() {
+    let executor = Executor::new(Candle::cpu(1), Ledger::new(None, false));
+    let layers = CHAINS[6].1(&mut Init::new(&executor, Precision::F32, 1));
+    let before = executor.ledger().live().0;
+    let one = (SHAPE.iter().product::<usize>() * 4) as u64;
+    let mut tape = Tape::recording(&executor);
+    let input = executor.filled(0.5, SHAPE, DType::F32, Category::Batch, "input").expect("room");
+    let x = tape.leaf(input);
+    let y = chain(&layers, &mut tape, x).expect("forward");
+    // Alive: the input, the inputs of both norms, the rectifiers' outputs; and 16 statistics of f32.
+    assert_eq!(executor.ledger().live().0 - before, 5 * one + 64);
+    drop((y, tape));
+    assert_eq!(executor.ledger().live().0, before);
+}
