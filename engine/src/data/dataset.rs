@@ -4,9 +4,22 @@
 //! bytes; a batch is scaled as it is filled, so that each channel has mean 0 and standard deviation 1 over the training
 //! samples. What it holds is not counted as a run's memory: it outlives runs.
 
+use std::{
+    borrow::Cow,
+    sync::{
+        Mutex, PoisonError,
+        atomic::{AtomicBool, Ordering::Relaxed},
+    },
+};
+
 use crate::{
-    data::{Facts, cifar, digits, facts, folder, idx, loader::HostBatch, shapes},
-    error::Result,
+    data::{
+        Facts, Skipped, cifar, digits, facts, folder, idx,
+        images::{self, Images},
+        loader::HostBatch,
+        shapes,
+    },
+    error::{Error, Result},
     experiment::{Data, DataKind, Run},
     memory::probe::uncounted,
     rng::{Rng, Stream},
@@ -33,12 +46,20 @@ pub(super) struct Samples {
     pub(super) labels: Vec<u8>,
 }
 
+/// Where a set's samples are.
+#[derive(Debug)]
+enum Source {
+    /// In memory.
+    Held { train: Samples, test: Samples },
+    /// In files, decoded when they are asked for.
+    Files(Images),
+}
+
 /// Training and test samples of one choice of data and one seed.
 #[derive(Debug)]
 pub struct Dataset {
     facts: Facts,
-    train: Samples,
-    test: Samples,
+    source: Source,
     /// `[width, channel]`: what a row of an image is multiplied by, and what is then added.
     scale: Vec<f32>,
     offset: Vec<f32>,
@@ -54,17 +75,18 @@ impl Dataset {
     pub fn open(data: &Data, run: &Run) -> Result<Self> {
         uncounted(|| {
             let facts = facts(data, run)?;
-            let (train, test) = match data.kind {
-                DataKind::Digits => digits::open(&facts, run.seed)?,
-                DataKind::Shapes => shapes::open(&facts, run.seed),
-                DataKind::Idx => idx::open(folder(data)?)?,
-                DataKind::Cifar10 => cifar::CIFAR10.open(folder(data)?)?,
-                DataKind::Cifar100 => cifar::CIFAR100.open(folder(data)?)?,
+            let source = match data.kind {
+                DataKind::Digits => held(digits::open(&facts, run.seed)?),
+                DataKind::Shapes => held(shapes::open(&facts, run.seed)),
+                DataKind::Idx => held(idx::open(folder(data)?)?),
+                DataKind::Cifar10 => held(cifar::CIFAR10.open(folder(data)?)?),
+                DataKind::Cifar100 => held(cifar::CIFAR100.open(folder(data)?)?),
+                DataKind::Images => Source::Files(Images::open(folder(data)?, data, run.seed)?),
             };
             // Files may have changed since their headers were read: what was read is what counts.
-            let facts = Facts { train: train.labels.len(), test: test.labels.len(), ..facts };
-            let (scale, offset) = scaling(&train.pixels, &facts);
-            Ok(Self { facts, train, test, scale, offset, chosen: data.clone(), seed: run.seed })
+            let facts = Facts { train: source.count(Split::Train), test: source.count(Split::Test), ..facts };
+            let (scale, offset) = scaling(&source.histograms(&facts)?, &facts);
+            Ok(Self { facts, source, scale, offset, chosen: data.clone(), seed: run.seed })
         })
     }
 
@@ -75,48 +97,130 @@ impl Dataset {
 
     /// Whether this is the set that `data` and `run` choose, so that it need not be opened again.
     pub fn is_for(&self, data: &Data, run: &Run) -> bool {
-        self.chosen == *data && self.seed == run.seed
+        let is_current = || match &self.source {
+            Source::Held { .. } => true,
+            Source::Files(images) => images.is_current(),
+        };
+        self.chosen == *data && self.seed == run.seed && is_current()
     }
 
     /// Samples in a part.
     pub fn count(&self, split: Split) -> usize {
-        self.samples(split).labels.len()
+        self.source.count(split)
+    }
+
+    /// The images that could not be read so far, for which others stand in.
+    pub fn skipped(&self) -> Option<Skipped> {
+        match &self.source {
+            Source::Held { .. } => None,
+            Source::Files(images) => images.skipped(),
+        }
     }
 
     /// Class of a sample. Panics past the end of the part.
     pub fn label(&self, split: Split, index: usize) -> u32 {
-        u32::from(self.samples(split).labels[index])
+        match &self.source {
+            Source::Held { train, test } => u32::from(part(split, train, test).labels[index]),
+            Source::Files(images) => images.label(split, index),
+        }
     }
 
     /// Pixels of a sample before scaling, `[height, width, channel]`. Panics past the end of the part.
-    pub fn pixels(&self, split: Split, index: usize) -> &[u8] {
-        let size = self.facts.pixels();
-        &self.samples(split).pixels[index * size..][..size]
+    ///
+    /// # Errors
+    /// Files of which none in the sample's class can be read.
+    pub fn pixels(&self, split: Split, index: usize) -> Result<Cow<'_, [u8]>> {
+        match &self.source {
+            Source::Held { train, test } => {
+                let size = self.facts.pixels();
+                Ok(Cow::Borrowed(&part(split, train, test).pixels[index * size..][..size]))
+            }
+            Source::Files(images) => images.pixels(split, index),
+        }
     }
 
-    /// Replaces the batch's samples by those at `indices`, scaled; allocates only what its buffers lack.
-    pub(super) fn fill(&self, split: Split, indices: impl ExactSizeIterator<Item = usize>, batch: &mut HostBatch) {
+    /// Replaces the batch's samples by those at `indices`, scaled; allocates only what its buffers lack. Several threads
+    /// share the work where images have to be decoded; what a batch holds does not depend on their number.
+    ///
+    /// # Errors
+    /// Those of [`Dataset::pixels`]; [`Error::Stopped`] once `over` is set.
+    pub(super) fn fill(
+        &self,
+        split: Split,
+        indices: impl ExactSizeIterator<Item = usize> + Send,
+        batch: &mut HostBatch,
+        over: &AtomicBool,
+    ) -> Result<()> {
         let size = self.facts.pixels();
         batch.len = indices.len();
         batch.images.resize(batch.len * size, 0.0);
         batch.labels.resize(batch.len, 0);
-        let row = self.scale.len();
         let places = batch.images.chunks_exact_mut(size).zip(&mut batch.labels);
-        for ((image, label), index) in places.zip(indices) {
-            *label = self.label(split, index);
-            let pixels = self.pixels(split, index);
-            for (to, from) in image.chunks_exact_mut(row).zip(pixels.chunks_exact(row)) {
-                for (((to, from), scale), offset) in to.iter_mut().zip(from).zip(&self.scale).zip(&self.offset) {
-                    *to = f32::from(*from) * scale + offset;
+        let work = Mutex::new(places.zip(indices));
+        let share = || {
+            loop {
+                let next = work.lock().unwrap_or_else(PoisonError::into_inner).next();
+                let Some(((image, label), index)) = next else { return Ok(()) };
+                if over.load(Relaxed) {
+                    return Err(Error::Stopped);
                 }
+                *label = self.label(split, index);
+                self.scaled(&self.pixels(split, index)?, image);
+            }
+        };
+        let helpers = match &self.source {
+            Source::Held { .. } => 0,
+            Source::Files(_) => images::threads().min(batch.len) - 1,
+        };
+        if helpers == 0 {
+            return share();
+        }
+        std::thread::scope(|scope| {
+            let helpers: Vec<_> = (0..helpers).map(|_| scope.spawn(share)).collect();
+            let own = share();
+            let ended = |_| Err(Error::Panic("a thread that decodes images".to_owned()));
+            helpers.into_iter().fold(own, |result, helper| result.and(helper.join().unwrap_or_else(ended)))
+        })
+    }
+
+    /// Writes the scaled pixels of one image.
+    fn scaled(&self, pixels: &[u8], image: &mut [f32]) {
+        let row = self.scale.len();
+        for (to, from) in image.chunks_exact_mut(row).zip(pixels.chunks_exact(row)) {
+            for (((to, from), scale), offset) in to.iter_mut().zip(from).zip(&self.scale).zip(&self.offset) {
+                *to = f32::from(*from) * scale + offset;
             }
         }
     }
+}
 
-    fn samples(&self, split: Split) -> &Samples {
-        match split {
-            Split::Train => &self.train,
-            Split::Test => &self.test,
+fn held((train, test): (Samples, Samples)) -> Source {
+    Source::Held { train, test }
+}
+
+fn part<'a>(split: Split, train: &'a Samples, test: &'a Samples) -> &'a Samples {
+    match split {
+        Split::Train => train,
+        Split::Test => test,
+    }
+}
+
+impl Source {
+    fn count(&self, split: Split) -> usize {
+        match self {
+            Self::Held { train, test } => part(split, train, test).labels.len(),
+            Self::Files(images) => images.count(split),
+        }
+    }
+
+    fn histograms(&self, facts: &Facts) -> Result<Histograms> {
+        match self {
+            Self::Held { train, .. } => {
+                let mut sum = Histograms::new(facts.channels);
+                train.pixels.chunks_exact(facts.pixels()).take(SCALED_BY).for_each(|image| sum.add(image));
+                Ok(sum)
+            }
+            Self::Files(images) => images.histograms(),
         }
     }
 }
@@ -124,9 +228,9 @@ impl Dataset {
 impl Drop for Dataset {
     /// As it was allocated: without counting, on whatever thread the last owner is.
     fn drop(&mut self) {
-        let Self { train, test, scale, offset, chosen, .. } = self;
+        let Self { source, scale, offset, chosen, .. } = self;
         uncounted(|| {
-            drop((std::mem::take(train), std::mem::take(test)));
+            *source = held(Default::default());
             drop((std::mem::take(scale), std::mem::take(offset), chosen.path.take()));
         });
     }
@@ -134,14 +238,15 @@ impl Drop for Dataset {
 
 /// Divides samples, by number, into those for training and `test` for testing. The seed decides which; each class gives
 /// its share, to within one sample.
-pub(super) fn split(seed: u64, classes: &[u8], test: usize) -> (Vec<u32>, Vec<u32>) {
+pub(super) fn split<C: Copy + Into<usize>>(seed: u64, classes: &[C], test: usize) -> (Vec<u32>, Vec<u32>) {
     let mut order: Vec<u32> = (0..classes.len() as u32).collect();
     Rng::new(seed, Stream::Split, 0).shuffle(&mut order);
-    let class = |index: u32| usize::from(classes[index as usize]);
-    let mut sizes = [0u32; 256];
+    let class = |index: u32| -> usize { classes[index as usize].into() };
+    let most = order.iter().map(|index| class(*index)).max().unwrap_or(0);
+    let mut sizes = vec![0u32; most + 1];
     order.iter().for_each(|index| sizes[class(*index)] += 1);
     // Each sample's rank in its class, as a share of the class: the lowest shares of all classes are held out.
-    let mut ranks = [0u32; 256];
+    let mut ranks = vec![0u32; most + 1];
     let mut shares: Vec<(f32, u32)> = Vec::with_capacity(order.len());
     for index in order {
         let class = class(index);
@@ -154,15 +259,36 @@ pub(super) fn split(seed: u64, classes: &[u8], test: usize) -> (Vec<u32>, Vec<u3
     (numbers(rest), numbers(held_out))
 }
 
-/// Factor and summand by place in a row, that give each channel of the training samples mean 0 and deviation 1.
-fn scaling(pixels: &[u8], facts: &Facts) -> (Vec<f32>, Vec<f32>) {
-    let mut histograms = vec![[0u64; 256]; facts.channels];
-    for pixel in pixels.chunks_exact(facts.channels).take(SCALED_BY * facts.height * facts.width) {
-        for (histogram, value) in histograms.iter_mut().zip(pixel) {
-            histogram[usize::from(*value)] += 1;
+/// How often each value is in each channel of some images.
+pub(super) struct Histograms(Vec<[u64; 256]>);
+
+impl Histograms {
+    /// Of no image.
+    pub(super) fn new(channels: usize) -> Self {
+        Self(vec![[0; 256]; channels])
+    }
+
+    /// Counts an image's values.
+    pub(super) fn add(&mut self, pixels: &[u8]) {
+        for pixel in pixels.chunks_exact(self.0.len()) {
+            for (histogram, value) in self.0.iter_mut().zip(pixel) {
+                histogram[usize::from(*value)] += 1;
+            }
         }
     }
+
+    /// Adds the counts of other images.
+    pub(super) fn merge(&mut self, other: &Self) {
+        for (own, other) in self.0.as_flattened_mut().iter_mut().zip(other.0.as_flattened()) {
+            *own += other;
+        }
+    }
+}
+
+/// Factor and summand by place in a row, that give each channel of the training samples mean 0 and deviation 1.
+fn scaling(histograms: &Histograms, facts: &Facts) -> (Vec<f32>, Vec<f32>) {
     let by_channel: Vec<(f32, f32)> = histograms
+        .0
         .iter()
         .map(|histogram| {
             let values = || histogram.iter().enumerate().map(|(value, n)| (value as f64, *n as f64));
@@ -179,78 +305,4 @@ fn scaling(pixels: &[u8], facts: &Facts) -> (Vec<f32>, Vec<f32>) {
 }
 
 #[cfg(test)]
-mod tests {
-    use std::collections::HashSet;
-
-    use super::*;
-
-    fn open(kind: DataKind, seed: u64) -> Dataset {
-        let data = Data { kind, samples: 500, ..Data::default() };
-        Dataset::open(&data, &Run { seed, ..Run::default() }).expect("ships with the program")
-    }
-
-    #[test]
-    fn the_split_is_disjoint_complete_and_decided_by_the_seed() {
-        let classes: Vec<u8> = (0..1797).map(|i| (i % 7) as u8).collect();
-        let (train, test) = split(3, &classes, 359);
-        assert_eq!((train.len(), test.len()), (1438, 359));
-        assert_eq!(train.iter().chain(&test).collect::<HashSet<_>>().len(), 1797);
-        assert_eq!((train, test.clone()), split(3, &classes, 359));
-        assert_ne!(test, split(4, &classes, 359).1);
-
-        let counts = |set: &Dataset| {
-            let mut images: Vec<Vec<u8>> = [Split::Train, Split::Test]
-                .into_iter()
-                .flat_map(|split| (0..set.count(split)).map(move |i| (split, i)))
-                .map(|(split, i)| set.pixels(split, i).to_vec())
-                .collect();
-            images.sort_unstable();
-            images
-        };
-        // Whatever the seed, both parts together are the same samples.
-        assert_eq!(counts(&open(DataKind::Digits, 1)), counts(&open(DataKind::Digits, 2)));
-    }
-
-    #[test]
-    fn every_class_is_in_both_parts_in_about_equal_numbers() {
-        for kind in [DataKind::Digits, DataKind::Shapes] {
-            let set = open(kind, 1);
-            for split in [Split::Train, Split::Test] {
-                let mut counts = [0usize; 10];
-                (0..set.count(split)).for_each(|i| counts[set.label(split, i) as usize] += 1);
-                let expected = set.count(split) / 10;
-                let tolerated = if kind == DataKind::Shapes { 1 } else { expected / 10 };
-                assert!(counts.iter().all(|n| n.abs_diff(expected) <= tolerated), "{kind:?} {split:?} {counts:?}");
-            }
-        }
-    }
-
-    #[test]
-    fn training_images_have_mean_zero_and_deviation_one() {
-        for kind in [DataKind::Digits, DataKind::Shapes] {
-            let set = open(kind, 1);
-            let mut batch = HostBatch::default();
-            set.fill(Split::Train, 0..set.count(Split::Train), &mut batch);
-            let n = batch.images.len() as f64;
-            let mean = batch.images.iter().map(|x| f64::from(*x)).sum::<f64>() / n;
-            let variance = batch.images.iter().map(|x| (f64::from(*x) - mean).powi(2)).sum::<f64>() / n;
-            assert!(mean.abs() < 1e-3 && (variance - 1.0).abs() < 1e-3, "{kind:?} {mean} {variance}");
-        }
-    }
-
-    #[test]
-    fn a_set_knows_which_choice_it_is_for() {
-        let set = open(DataKind::Shapes, 1);
-        let data = Data { kind: DataKind::Shapes, samples: 500, ..Data::default() };
-        assert!(set.is_for(&data, &Run { steps: Some(3), ..Run::default() }));
-        assert!(!set.is_for(&data, &Run { seed: 2, ..Run::default() }));
-        assert!(!set.is_for(&Data { samples: 501, ..data }, &Run::default()));
-    }
-
-    #[test]
-    fn an_image_that_never_varies_is_scaled_to_zero() {
-        let facts = Facts { height: 1, width: 2, channels: 1, classes: 10, train: 2, test: 1 };
-        let (scale, offset) = scaling(&[7; 4], &facts);
-        assert_eq!((scale, offset), (vec![1.0; 2], vec![-7.0; 2]));
-    }
-}
+mod tests;

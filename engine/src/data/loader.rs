@@ -9,7 +9,10 @@ use std::{
     convert::Infallible,
     ops::Deref,
     panic::{AssertUnwindSafe, catch_unwind},
-    sync::Arc,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering::Relaxed},
+    },
     thread::JoinHandle,
 };
 
@@ -78,6 +81,8 @@ pub struct Loader {
 struct Queue {
     /// Its end is the sign to stop; nothing is ever sent.
     stop: Option<Sender<Infallible>>,
+    /// The same for a batch that is being filled.
+    over: Arc<AtomicBool>,
     ready: Receiver<Result<HostBatch>>,
     spare: Arc<Sender<HostBatch>>,
     thread: Option<JoinHandle<()>>,
@@ -101,7 +106,7 @@ impl Loader {
         let mut place = (start_step % steps) as usize * effective;
         uncounted(|| {
             let mut order: Vec<u32> = Vec::with_capacity(samples);
-            Self::start(move |batch| {
+            Self::start(move |batch, over| {
                 if place + effective > samples && place.is_multiple_of(effective) {
                     (epoch, place) = (epoch + 1, 0);
                     order.clear();
@@ -112,8 +117,8 @@ impl Loader {
                 }
                 reserve(batch, micro, &dataset)?;
                 let indices = order[place..place + micro].iter().map(|index| *index as usize);
-                dataset.fill(Split::Train, indices, batch);
                 batch.epoch = epoch;
+                dataset.fill(Split::Train, indices, batch, over)?;
                 place += micro;
                 Ok(true)
             })
@@ -132,14 +137,14 @@ impl Loader {
         let micro = micro.min(samples);
         let mut place = 0;
         uncounted(|| {
-            Self::start(move |batch| {
+            Self::start(move |batch, over| {
                 if place == samples {
                     return Ok(false);
                 }
                 let end = (place + micro).min(samples);
                 reserve(batch, micro, &dataset)?;
-                dataset.fill(Split::Test, place..end, batch);
                 batch.epoch = 0;
+                dataset.fill(Split::Test, place..end, batch, over)?;
                 place = end;
                 Ok(true)
             })
@@ -168,8 +173,10 @@ impl Loader {
         }
     }
 
-    /// Starts the thread. `fill` fills a batch, or says `false` after the last.
-    fn start(fill: impl FnMut(&mut HostBatch) -> Result<bool> + Send + 'static) -> Result<Self> {
+    /// Starts the thread. `fill` fills a batch, or says `false` after the last; it gives up when the flag is set.
+    fn start(fill: impl FnMut(&mut HostBatch, &AtomicBool) -> Result<bool> + Send + 'static) -> Result<Self> {
+        let over = Arc::new(AtomicBool::new(false));
+        let is_over = Arc::clone(&over);
         let (stop, stopped) = bounded(0);
         // One place more than there are buffers, so that a last error never waits.
         let (fills, ready) = bounded(BUFFERS + 1);
@@ -179,10 +186,10 @@ impl Loader {
         }
         let thread = std::thread::Builder::new()
             .name("loader".to_owned())
-            .spawn(move || work(fill, &stopped, &spares, &fills))
+            .spawn(move || work(fill, &is_over, &stopped, &spares, &fills))
             .map_err(|error| Error::Device(format!("the system gives no thread for loading data: {error}")))?;
         Ok(Self {
-            queue: Some(Queue { stop: Some(stop), ready, spare: Arc::new(spare), thread: Some(thread) }),
+            queue: Some(Queue { stop: Some(stop), over, ready, spare: Arc::new(spare), thread: Some(thread) }),
             failed: None,
         })
     }
@@ -192,6 +199,7 @@ impl Drop for Loader {
     fn drop(&mut self) {
         uncounted(|| {
             if let Some(mut queue) = self.queue.take() {
+                queue.over.store(true, Relaxed);
                 drop(queue.stop.take());
                 // The thread reports its own panics; here it only has to be over.
                 queue.thread.take().map(JoinHandle::join);
@@ -212,7 +220,8 @@ fn reserve(batch: &mut HostBatch, samples: usize, dataset: &Dataset) -> Result<(
 
 /// The thread: takes a spare batch, fills it, queues it; until stopped, finished or failed.
 fn work(
-    mut fill: impl FnMut(&mut HostBatch) -> Result<bool>,
+    mut fill: impl FnMut(&mut HostBatch, &AtomicBool) -> Result<bool>,
+    over: &AtomicBool,
     stopped: &Receiver<Infallible>,
     spares: &Receiver<HostBatch>,
     fills: &Sender<Result<HostBatch>>,
@@ -223,7 +232,7 @@ fn work(
             recv(spares) -> spare => spare,
         };
         let Ok(mut batch) = spare else { return };
-        let filled = catch_unwind(AssertUnwindSafe(|| fill(&mut batch)))
+        let filled = catch_unwind(AssertUnwindSafe(|| fill(&mut batch, over)))
             .unwrap_or_else(|panic| Err(Error::Panic(format!("the loader thread: {}", words(&*panic)))));
         let (item, is_last) = match filled {
             Ok(true) => (Ok(batch), false),

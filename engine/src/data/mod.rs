@@ -10,10 +10,12 @@ mod dataset;
 mod digits;
 mod file;
 mod idx;
+mod images;
 mod loader;
 mod shapes;
 
 pub use dataset::{Dataset, Split};
+pub use images::Skipped;
 pub use loader::{Batch, HostBatch, Loader};
 pub use shapes::MAX_SAMPLES;
 
@@ -68,6 +70,7 @@ pub fn facts(data: &Data, run: &Run) -> Result<Facts> {
         DataKind::Idx => idx::facts(folder(data)?),
         DataKind::Cifar10 => cifar::CIFAR10.facts(folder(data)?),
         DataKind::Cifar100 => cifar::CIFAR100.facts(folder(data)?),
+        DataKind::Images => images::facts(folder(data)?, data),
     }
 }
 

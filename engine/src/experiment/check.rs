@@ -4,11 +4,13 @@
 //! least one sample to train on and one to test on. Only keys that the chosen kinds use are judged. Refuses nothing
 //! itself: it lists, in the order of the format; whoever asks decides.
 
+mod data;
+
 use std::fmt::Display;
 
 use crate::{
     bytes::Bytes,
-    data::{Facts, MAX_SAMPLES},
+    data::Facts,
     error::Problem,
     experiment::{Checkpointing, DataKind, Experiment, ModelKind, OptimizerKind, Precision, UpdateTime, VERSION},
 };
@@ -157,46 +159,6 @@ impl List {
         }
     }
 
-    fn data(&mut self, e: &Experiment) {
-        let data = &e.data;
-        match data.kind {
-            DataKind::Idx | DataKind::Cifar10 | DataKind::Cifar100 => {
-                if data.path.as_ref().is_none_or(|path| path.as_os_str().is_empty()) {
-                    let what = match data.kind {
-                        DataKind::Idx => "the IDX files",
-                        DataKind::Cifar100 => "train.bin and test.bin of CIFAR-100",
-                        _ => "the CIFAR-10 batches",
-                    };
-                    self.add("data.path", "is missing", format!("write the folder that holds {what}"));
-                } else if data.path.as_ref().is_some_and(|path| path.to_str().is_none()) {
-                    self.add("data.path", "is not text", "give the folder a name in UTF-8");
-                }
-                return;
-            }
-            DataKind::Shapes => {
-                self.within("data.side", data.side, MIN_SIDE, MAX_SIDE, "the side of an image");
-                self.within("data.classes", data.classes, 2, 10, "a number of classes");
-                self.within("data.samples", data.samples, 10, MAX_SAMPLES, "a number of samples");
-            }
-            DataKind::Digits => {}
-        }
-        if !(data.test_fraction > 0.0 && data.test_fraction < 1.0) {
-            let mend = "write a number between 0 and 1, such as 0.2";
-            self.add("data.test_fraction", format!("{} is not a share", data.test_fraction), mend);
-        } else if data.kind == DataKind::Shapes && data.samples >= 10 {
-            let test = data.samples as f64 * data.test_fraction;
-            let train = data.samples as f64 - test;
-            if test < 1.0 || train < 1.0 {
-                let left = if test < 1.0 { "test" } else { "train" };
-                self.add(
-                    "data.test_fraction",
-                    format!("{} of {} samples leaves none to {left} on", data.test_fraction, data.samples),
-                    "move it towards 0.5, or raise data.samples",
-                );
-            }
-        }
-    }
-
     fn batch(&mut self, e: &Experiment, facts: Option<&Facts>) {
         let (micro, accumulation) = (e.batch.micro, e.batch.accumulation);
         self.within("batch.micro", micro, 1, MAX_BATCH, "a batch");
@@ -293,6 +255,7 @@ impl List {
         let known = match (facts, e.data.kind) {
             (Some(facts), _) => Some([facts.height, facts.width, facts.channels]),
             (None, DataKind::Digits) => Some([8, 8, 1]),
+            (None, DataKind::Images) => Some([e.data.side, e.data.side, 3]),
             (None, DataKind::Shapes | DataKind::Cifar10 | DataKind::Cifar100) => Some([32, 32, 3]),
             (None, DataKind::Idx) => None,
         };

@@ -117,12 +117,14 @@ pub enum DataKind {
     Cifar10,
     /// A folder with CIFAR-100 in its binary version, by fine label.
     Cifar100,
+    /// A folder of JPEG and PNG images, one sub-folder a class, three channels, any size.
+    Images,
 }
 
 impl DataKind {
     /// Whether the samples come from a folder that the user chooses.
     pub fn is_on_disk(self) -> bool {
-        matches!(self, Self::Idx | Self::Cifar10 | Self::Cifar100)
+        matches!(self, Self::Idx | Self::Cifar10 | Self::Cifar100 | Self::Images)
     }
 }
 
@@ -132,22 +134,32 @@ impl DataKind {
 pub struct Data {
     /// Where samples come from.
     pub kind: DataKind,
-    /// The folder (idx, cifar10, cifar100).
+    /// The folder (idx, cifar10, cifar100, images).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub path: Option<PathBuf>,
-    /// Height and width of an image (shapes).
+    /// Height and width of an image (shapes, images).
     pub side: usize,
     /// Classes, 2 to 10 (shapes).
     pub classes: usize,
     /// Samples generated, training and test together (shapes).
     pub samples: usize,
-    /// Share of the samples held out for testing (digits, shapes).
+    /// Share of the samples held out for testing (digits, shapes, images).
     pub test_fraction: f64,
+    /// Decoded images stay in host memory (images).
+    pub cache: bool,
 }
 
 impl Default for Data {
     fn default() -> Self {
-        Self { kind: DataKind::Digits, path: None, side: 32, classes: 10, samples: 4000, test_fraction: 0.2 }
+        Self {
+            kind: DataKind::Digits,
+            path: None,
+            side: 32,
+            classes: 10,
+            samples: 4000,
+            test_fraction: 0.2,
+            cache: true,
+        }
     }
 }
 

@@ -31,6 +31,7 @@ pub(super) const KEYS: &[&str] = &[
     "data.classes",
     "data.samples",
     "data.test_fraction",
+    "data.cache",
     "batch.micro",
     "batch.accumulation",
     "optimizer.kind",
@@ -53,6 +54,7 @@ pub(super) const KEYS: &[&str] = &[
 /// The field behind a key.
 pub(super) enum Slot<'a> {
     Version(&'a mut u32),
+    Flag(&'a mut bool),
     Count(&'a mut usize),
     Number(&'a mut f64),
     Steps(&'a mut u64),
@@ -104,6 +106,7 @@ const DATA: &[(&str, DataKind)] = &[
     ("idx", DataKind::Idx),
     ("cifar10", DataKind::Cifar10),
     ("cifar100", DataKind::Cifar100),
+    ("images", DataKind::Images),
 ];
 const OPTIMIZERS: &[(&str, OptimizerKind)] =
     &[("sgd", OptimizerKind::Sgd), ("momentum", OptimizerKind::Momentum), ("adamw", OptimizerKind::Adamw)];
@@ -143,6 +146,7 @@ pub(super) fn slot<'a>(e: &'a mut Experiment, key: &str) -> Option<Slot<'a>> {
         "data.classes" => Slot::Count(&mut e.data.classes),
         "data.samples" => Slot::Count(&mut e.data.samples),
         "data.test_fraction" => Slot::Number(&mut e.data.test_fraction),
+        "data.cache" => Slot::Flag(&mut e.data.cache),
         "batch.micro" => Slot::Count(&mut e.batch.micro),
         "batch.accumulation" => Slot::Count(&mut e.batch.accumulation),
         "optimizer.kind" => word(&mut e.optimizer.kind, OPTIMIZERS),
@@ -169,8 +173,10 @@ pub(super) fn is_used(e: &Experiment, key: &str) -> bool {
     match key {
         "model.kernel" | "model.dense" => e.model.kind != ModelKind::Mlp,
         "data.path" => e.data.kind.is_on_disk(),
-        "data.side" | "data.classes" | "data.samples" => e.data.kind == DataKind::Shapes,
-        "data.test_fraction" => matches!(e.data.kind, DataKind::Digits | DataKind::Shapes),
+        "data.side" => matches!(e.data.kind, DataKind::Shapes | DataKind::Images),
+        "data.classes" | "data.samples" => e.data.kind == DataKind::Shapes,
+        "data.cache" => e.data.kind == DataKind::Images,
+        "data.test_fraction" => matches!(e.data.kind, DataKind::Digits | DataKind::Shapes | DataKind::Images),
         "optimizer.momentum" => e.optimizer.kind == OptimizerKind::Momentum,
         "optimizer.beta1" | "optimizer.beta2" | "optimizer.epsilon" => e.optimizer.kind == OptimizerKind::Adamw,
         _ => true,

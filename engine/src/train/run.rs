@@ -51,8 +51,16 @@ pub(super) fn train(job: &Job<'_>, pool: &Pool, inbox: &mut Inbox<'_>, summary: 
     let loader = Loader::train(Arc::clone(&job.dataset), experiment.run.seed, batch.micro, batch.accumulation, 0)?;
     let result = pool.run(|| {
         let gauge = Gauge::new(meter, idle);
-        let mut going =
-            Going { job, experiment, loader, gauge, waited: Duration::ZERO, began: Instant::now(), summary };
+        let mut going = Going {
+            job,
+            experiment,
+            loader,
+            gauge,
+            waited: Duration::ZERO,
+            began: Instant::now(),
+            summary,
+            skipped: 0,
+        };
         let result = going.run(inbox);
         drop(going);
         // The error leaves this thread: what goes is a copy that its meter does not count.
@@ -137,6 +145,8 @@ struct Going<'a, 'j> {
     waited: Duration,
     began: Instant,
     summary: &'a mut Summary,
+    /// Images that the user knows are skipped.
+    skipped: usize,
 }
 
 impl Going<'_, '_> {
@@ -162,6 +172,7 @@ impl Going<'_, '_> {
             0 => plan.steps_per_epoch,
             every => every,
         };
+        self.report_skipped();
         let mut step = 0;
         while step < plan.total_steps {
             match inbox.turn(self.job.voice, &mut self.waited)? {
@@ -243,11 +254,22 @@ impl Going<'_, '_> {
         let mut test = Loader::test(Arc::clone(&self.job.dataset), samples)?;
         let (loss, accuracy) = session.evaluate(|| test.recv())?;
         drop(test);
+        self.report_skipped();
         self.gauge.read(Bytes::ZERO);
         self.summary.test_accuracy = Some(accuracy);
         self.summary.best_test_accuracy = Some(self.summary.best_test_accuracy.unwrap_or(0.0).max(accuracy));
         self.job.voice.say(Event::Evaluated { step, at_secs: self.secs(), loss, accuracy });
         Ok(())
+    }
+
+    /// Says what of the data could not be read, when it is more than was said before.
+    fn report_skipped(&mut self) {
+        uncounted(|| {
+            if let Some(skipped) = self.job.dataset.skipped().filter(|skipped| skipped.count > self.skipped) {
+                self.skipped = skipped.count;
+                self.job.voice.say(Event::Warning(skipped.to_string()));
+            }
+        });
     }
 
     fn warn(&self, text: impl FnOnce() -> String) {

@@ -34,6 +34,13 @@ pub(super) fn ui(ui: &mut Ui, form: &Form<'_>, scene: &Scene<'_>) {
             folder(ui, form, scene);
             fact(ui, "train.bin and test.bin; the class is the fine label");
         }
+        DataKind::Images => {
+            folder(ui, form, scene);
+            fact(ui, "a sub-folder of JPEG and PNG files for each class");
+            form.number(ui, controls::SIDE.0, controls::SIDE.1);
+            form.number(ui, controls::TEST_FRACTION.0, controls::TEST_FRACTION.1);
+            form.choice(ui, controls::CACHE.0, &controls::CACHE.1);
+        }
         DataKind::Cifar10 => {
             folder(ui, form, scene);
             fact(ui, "data_batch_1.bin to data_batch_5.bin and test_batch.bin");

@@ -95,7 +95,7 @@ fn a_step_larger_than_the_data_is_an_error() {
 fn the_thread_runs_no_further_ahead_than_its_buffers() {
     let filled = Arc::new(AtomicUsize::new(0));
     let count = Arc::clone(&filled);
-    let mut loader = Loader::start(move |_| {
+    let mut loader = Loader::start(move |_, _| {
         count.fetch_add(1, SeqCst);
         Ok(true)
     })
@@ -134,7 +134,7 @@ fn dropping_a_loader_ends_its_thread_at_every_moment() {
 #[test]
 fn a_fault_in_the_thread_reaches_the_consumer_after_what_was_ready() {
     let mut made = 0;
-    let mut loader = Loader::start(move |batch| {
+    let mut loader = Loader::start(move |batch, _| {
         assert!(made < 2, "out of samples");
         made += 1;
         batch.len = made;
@@ -147,7 +147,7 @@ fn a_fault_in_the_thread_reaches_the_consumer_after_what_was_ready() {
         assert!(matches!(&error, Error::Panic(text) if text.starts_with("the loader thread")), "{error}");
     }
 
-    let mut loader = Loader::start(|_| Err(Error::file("gone", "vanished"))).expect("a thread");
+    let mut loader = Loader::start(|_, _| Err(Error::file("gone", "vanished"))).expect("a thread");
     assert_eq!(loader.recv().expect_err("an error"), Error::file("gone", "vanished"));
 }
 

@@ -197,11 +197,11 @@ prop_compose! {
 
 prop_compose! {
     fn sources()(kind in prop_oneof![Just(DataKind::Digits), Just(DataKind::Shapes), Just(DataKind::Idx),
-        Just(DataKind::Cifar100)],
+        Just(DataKind::Cifar100), Just(DataKind::Images)],
         path in "[^\\x00]{1,20}", side in 12usize..64, classes in 2usize..=10, samples in 3000usize..10_000,
-        test_fraction in 0.01..0.5f64) -> Data {
+        test_fraction in 0.01..0.5f64, cache: bool) -> Data {
         let path = kind.is_on_disk().then(|| PathBuf::from(path));
-        Data { kind, path, side, classes, samples, test_fraction }
+        Data { kind, path, side, classes, samples, test_fraction, cache }
     }
 }
 
@@ -246,6 +246,7 @@ fn used(e: &Experiment) -> Experiment {
     for key in KEYS.iter().filter(|key| is_used(e, key)) {
         let (Some(from), Some(to)) = (slot(&mut from, key), slot(&mut to, key)) else { continue };
         match (from, to) {
+            (Slot::Flag(from), Slot::Flag(to)) => *to = *from,
             (Slot::Count(from), Slot::Count(to)) => *to = *from,
             (Slot::Number(from), Slot::Number(to)) => *to = *from,
             (Slot::Steps(from), Slot::Steps(to)) => *to = *from,

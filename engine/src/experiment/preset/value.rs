@@ -29,6 +29,10 @@ impl Slot<'_> {
                 Err(_) if n > 0 => **field = u32::MAX,
                 Err(_) => return wrong(self),
             },
+            (Self::Flag(field), ..) => match value.as_bool() {
+                Some(is_so) => **field = is_so,
+                None => return wrong(self),
+            },
             (Self::Count(field), Some(n), _) => match usize::try_from(n) {
                 Ok(n) => **field = n,
                 Err(_) => return wrong(self),
@@ -76,6 +80,7 @@ impl Slot<'_> {
     pub(super) fn valid(&self) -> String {
         match self {
             Self::Version(_) => format!("write {VERSION}"),
+            Self::Flag(_) => "write true or false".to_owned(),
             Self::Count(_) => "write a whole number, such as 64".to_owned(),
             Self::Steps(_) | Self::MaybeSteps(_) => "write a whole number, such as 100".to_owned(),
             Self::Number(_) => "write a number, such as 0.001".to_owned(),
@@ -98,6 +103,7 @@ impl Slot<'_> {
     pub(super) fn write(&self, key: &str) -> Option<String> {
         Some(match self {
             Self::Version(n) => n.to_string(),
+            Self::Flag(is_so) => is_so.to_string(),
             Self::Count(n) => n.to_string(),
             Self::Steps(n) => n.to_string(),
             Self::MaybeSteps(n) => n.as_ref()?.to_string(),

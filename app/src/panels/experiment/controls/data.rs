@@ -19,6 +19,7 @@ pub(in crate::panels::experiment) const DATA: (Spec, Choice<DataKind>) = (
             (DataKind::Shapes, "coloured shapes"),
             (DataKind::Cifar10, "CIFAR-10 folder"),
             (DataKind::Cifar100, "CIFAR-100 folder"),
+            (DataKind::Images, "folder of images"),
         ],
         get: |e| e.data.kind,
         set: |e, v| e.data.kind = v,
@@ -86,5 +87,19 @@ pub(in crate::panels::experiment) const TEST_FRACTION: Numeric = (
         zero: None,
         get: |e| e.data.test_fraction,
         set: |e, v| e.data.test_fraction = v,
+    },
+);
+
+pub(in crate::panels::experiment) const CACHE: (Spec, Choice<bool>) = (
+    Spec {
+        key: "data.cache",
+        name: "Decoded images",
+        teach: "Kept, they fill ordinary memory outside the budget, a byte for each pixel and colour, and each is decoded \
+                once. Decoded each time, they take none, and every epoch takes the time of the first.",
+    },
+    Choice {
+        options: &[(false, "decoded each time"), (true, "kept in memory")],
+        get: |e| e.data.cache,
+        set: |e, v| e.data.cache = v,
     },
 );

@@ -1,0 +1,77 @@
+//! The split, the scaling, and which choice a set is for.
+
+use std::collections::HashSet;
+
+use super::*;
+
+fn open(kind: DataKind, seed: u64) -> Dataset {
+    let data = Data { kind, samples: 500, ..Data::default() };
+    Dataset::open(&data, &Run { seed, ..Run::default() }).expect("ships with the program")
+}
+
+#[test]
+fn the_split_is_disjoint_complete_and_decided_by_the_seed() {
+    let classes: Vec<u8> = (0..1797).map(|i| (i % 7) as u8).collect();
+    let (train, test) = split(3, &classes, 359);
+    assert_eq!((train.len(), test.len()), (1438, 359));
+    assert_eq!(train.iter().chain(&test).collect::<HashSet<_>>().len(), 1797);
+    assert_eq!((train, test.clone()), split(3, &classes, 359));
+    assert_ne!(test, split(4, &classes, 359).1);
+
+    let counts = |set: &Dataset| {
+        let mut images: Vec<Vec<u8>> = [Split::Train, Split::Test]
+            .into_iter()
+            .flat_map(|split| (0..set.count(split)).map(move |i| (split, i)))
+            .map(|(split, i)| set.pixels(split, i).expect("in memory").to_vec())
+            .collect();
+        images.sort_unstable();
+        images
+    };
+    // Whatever the seed, both parts together are the same samples.
+    assert_eq!(counts(&open(DataKind::Digits, 1)), counts(&open(DataKind::Digits, 2)));
+}
+
+#[test]
+fn every_class_is_in_both_parts_in_about_equal_numbers() {
+    for kind in [DataKind::Digits, DataKind::Shapes] {
+        let set = open(kind, 1);
+        for split in [Split::Train, Split::Test] {
+            let mut counts = [0usize; 10];
+            (0..set.count(split)).for_each(|i| counts[set.label(split, i) as usize] += 1);
+            let expected = set.count(split) / 10;
+            let tolerated = if kind == DataKind::Shapes { 1 } else { expected / 10 };
+            assert!(counts.iter().all(|n| n.abs_diff(expected) <= tolerated), "{kind:?} {split:?} {counts:?}");
+        }
+    }
+}
+
+#[test]
+fn training_images_have_mean_zero_and_deviation_one() {
+    for kind in [DataKind::Digits, DataKind::Shapes] {
+        let set = open(kind, 1);
+        let mut batch = HostBatch::default();
+        set.fill(Split::Train, 0..set.count(Split::Train), &mut batch, &AtomicBool::new(false)).expect("in memory");
+        let n = batch.images.len() as f64;
+        let mean = batch.images.iter().map(|x| f64::from(*x)).sum::<f64>() / n;
+        let variance = batch.images.iter().map(|x| (f64::from(*x) - mean).powi(2)).sum::<f64>() / n;
+        assert!(mean.abs() < 1e-3 && (variance - 1.0).abs() < 1e-3, "{kind:?} {mean} {variance}");
+    }
+}
+
+#[test]
+fn a_set_knows_which_choice_it_is_for() {
+    let set = open(DataKind::Shapes, 1);
+    let data = Data { kind: DataKind::Shapes, samples: 500, ..Data::default() };
+    assert!(set.is_for(&data, &Run { steps: Some(3), ..Run::default() }));
+    assert!(!set.is_for(&data, &Run { seed: 2, ..Run::default() }));
+    assert!(!set.is_for(&Data { samples: 501, ..data }, &Run::default()));
+}
+
+#[test]
+fn an_image_that_never_varies_is_scaled_to_zero() {
+    let facts = Facts { height: 1, width: 2, channels: 1, classes: 10, train: 2, test: 1 };
+    let mut histograms = Histograms::new(1);
+    histograms.add(&[7; 4]);
+    let (scale, offset) = scaling(&histograms, &facts);
+    assert_eq!((scale, offset), (vec![1.0; 2], vec![-7.0; 2]));
+}

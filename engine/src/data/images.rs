@@ -1,0 +1,201 @@
+//! A folder of images by class: one sub-folder a class, JPEG and PNG, decoded when they are asked for.
+//!
+//! Owns [`Images`]. Always holds: which file is which sample is a matter of the listing and the seed alone, so that a
+//! plan needs no file's contents; a sample that cannot be read is counted once, and the next readable one of its class
+//! and part stands in for it, so that no batch is short and no class changes. With a cache, an image is decoded
+//! once. Refuses: a class in which nothing can be read.
+
+mod decode;
+mod listing;
+
+use std::{
+    borrow::Cow,
+    fmt,
+    path::Path,
+    sync::{
+        Arc, Mutex, OnceLock, PoisonError,
+        atomic::{AtomicBool, Ordering::Relaxed},
+    },
+};
+
+use listing::Listing;
+
+use crate::{
+    data::{
+        Facts, Split,
+        dataset::{Histograms, split},
+        divide,
+    },
+    error::{Error, Result},
+    experiment::Data,
+};
+
+const CHANNELS: usize = 3;
+
+/// Images that decide the scaling: few, because each has to be decoded before a run begins.
+const SCALED_BY: usize = 256;
+
+pub(super) fn facts(folder: &Path, data: &Data) -> Result<Facts> {
+    let listing = listing::list(folder)?;
+    let (train, test) = divide(listing.len(), data.test_fraction)?;
+    let side = data.side;
+    Ok(Facts { height: side, width: side, channels: CHANNELS, classes: listing.classes(), train, test })
+}
+
+/// Images that could not be read.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Skipped {
+    /// How many so far.
+    pub count: usize,
+    /// The first of them in the listing, and what is wrong with it.
+    pub first: String,
+    file: u32,
+}
+
+impl fmt::Display for Skipped {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (what, verb) = if self.count == 1 { ("image", "stands") } else { ("images", "stand") };
+        let Self { count, first, .. } = self;
+        write!(f, "{count} {what} cannot be read, and others of the same class {verb} in: {first}")
+    }
+}
+
+/// The images of one folder, side and seed.
+#[derive(Debug)]
+pub(super) struct Images {
+    listing: Arc<Listing>,
+    side: usize,
+    /// Files by number in the listing.
+    train: Vec<u32>,
+    test: Vec<u32>,
+    /// By file, as are the decoded images.
+    is_broken: Vec<AtomicBool>,
+    cache: Option<Vec<OnceLock<Box<[u8]>>>>,
+    skipped: Mutex<Option<Skipped>>,
+}
+
+/// Threads that decode for one loader.
+pub(super) fn threads() -> usize {
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    (cores / 2).clamp(2, 8)
+}
+
+impl Images {
+    pub(super) fn open(folder: &Path, data: &Data, seed: u64) -> Result<Self> {
+        let listing = listing::list(folder)?;
+        let (_, test) = divide(listing.len(), data.test_fraction)?;
+        let (train, test) = split(seed, &listing.labels(), test);
+        let files = listing.len();
+        Ok(Self {
+            side: data.side,
+            train,
+            test,
+            is_broken: (0..files).map(|_| AtomicBool::new(false)).collect(),
+            cache: data.cache.then(|| (0..files).map(|_| OnceLock::new()).collect()),
+            skipped: Mutex::new(None),
+            listing,
+        })
+    }
+
+    /// Whether the folder still lists the same files.
+    pub(super) fn is_current(&self) -> bool {
+        listing::list(self.listing.folder()).is_ok_and(|now| now.is_same(&self.listing))
+    }
+
+    /// Samples in a part.
+    pub(super) fn count(&self, split: Split) -> usize {
+        self.part(split).len()
+    }
+
+    /// The class of a sample.
+    pub(super) fn label(&self, split: Split, index: usize) -> u32 {
+        u32::from(self.listing.class(self.part(split)[index]))
+    }
+
+    /// What could not be read so far.
+    pub(super) fn skipped(&self) -> Option<Skipped> {
+        self.skipped.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Pixels of a sample, `[side, side, 3]`, or of the one that stands in for it.
+    ///
+    /// # Errors
+    /// Nothing of its class can be read.
+    pub(super) fn pixels(&self, split: Split, index: usize) -> Result<Cow<'_, [u8]>> {
+        let (before, after) = self.part(split).split_at(index);
+        let class = self.listing.class(after[0]);
+        let mut of_class = after.iter().chain(before).filter(|file| self.listing.class(**file) == class);
+        of_class.find_map(|file| self.read(*file)).ok_or_else(|| {
+            let part = match split {
+                Split::Train => "training",
+                Split::Test => "testing",
+            };
+            let message = format!("none of its images for {part} can be read; mend them, or take the class away");
+            Error::file(self.listing.class_path(class), message)
+        })
+    }
+
+    /// How often each value is in each channel of some training images.
+    pub(super) fn histograms(&self) -> Result<Histograms> {
+        let count = self.train.len().min(SCALED_BY);
+        let threads = threads();
+        std::thread::scope(|scope| {
+            let share = |first: usize| -> Result<Histograms> {
+                let mut sum = Histograms::new(CHANNELS);
+                for index in (first..count).step_by(threads) {
+                    sum.add(&self.pixels(Split::Train, index)?);
+                }
+                Ok(sum)
+            };
+            let workers: Vec<_> = (0..threads).map(|first| scope.spawn(move || share(first))).collect();
+            let mut sum = Histograms::new(CHANNELS);
+            for worker in workers {
+                let part = worker.join().map_err(|_| Error::Panic("a thread that decodes images".to_owned()))?;
+                sum.merge(&part?);
+            }
+            Ok(sum)
+        })
+    }
+
+    fn part(&self, split: Split) -> &[u32] {
+        match split {
+            Split::Train => &self.train,
+            Split::Test => &self.test,
+        }
+    }
+
+    /// Pixels of a file; `None` when it cannot be read, which is then remembered.
+    fn read(&self, file: u32) -> Option<Cow<'_, [u8]>> {
+        let is_broken = &self.is_broken[file as usize];
+        if is_broken.load(Relaxed) {
+            return None;
+        }
+        let place = self.cache.as_ref().map(|cache| &cache[file as usize]);
+        if let Some(pixels) = place.and_then(OnceLock::get) {
+            return Some(Cow::Borrowed(pixels));
+        }
+        let path = self.listing.path(file);
+        match (decode::decode(&path, self.side), place) {
+            (Ok(pixels), None) => Some(Cow::Owned(pixels)),
+            (Ok(pixels), Some(place)) => Some(Cow::Borrowed(place.get_or_init(|| pixels.into_boxed_slice()))),
+            (Err(reason), _) => {
+                if !is_broken.swap(true, Relaxed) {
+                    self.skip(file, format!("{}: {reason}", path.display()));
+                }
+                None
+            }
+        }
+    }
+
+    fn skip(&self, file: u32, first: String) {
+        let mut skipped = self.skipped.lock().unwrap_or_else(PoisonError::into_inner);
+        let count = 1 + skipped.as_ref().map_or(0, |earlier| earlier.count);
+        *skipped = match skipped.take() {
+            Some(earlier) if earlier.file < file => Some(Skipped { count, ..earlier }),
+            _ => Some(Skipped { count, first, file }),
+        };
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,90 @@
+//! One image file to pixels of a fixed size: read, decoded, turned upright, cropped to its middle square, resized.
+//!
+//! Refuses, each with a reason in words: files over [`MOST_FILE_BYTES`], images that would unpack to more than
+//! [`MOST_PIXEL_BYTES`] or are longer than [`LONGEST`] (decompression bombs), what is cut short, and whatever the decoder refuses.
+
+use std::{
+    fs::{self, File},
+    io::{Cursor, Read},
+    panic::catch_unwind,
+    path::Path,
+};
+
+use image::{
+    DynamicImage, ImageDecoder, ImageFormat, ImageReader, Limits, RgbImage,
+    imageops::{self, FilterType},
+    metadata::Orientation,
+};
+
+use crate::bytes::Bytes;
+
+const MOST_FILE_BYTES: u64 = 64 << 20;
+const MOST_PIXEL_BYTES: u64 = 192 << 20;
+const LONGEST: u32 = 20_000;
+
+/// Pixels of a file, `[side, side, 3]`; or why not. Transparency is dropped.
+pub(super) fn decode(path: &Path, side: usize) -> Result<Vec<u8>, String> {
+    let bytes = read(path)?;
+    let side = side as u32;
+    catch_unwind(|| Ok(fit(unpack(&bytes)?, side).into_raw())).unwrap_or_else(|_| Err("its decoder failed".to_owned()))
+}
+
+fn read(path: &Path) -> Result<Vec<u8>, String> {
+    let reason = |error: std::io::Error| error.to_string();
+    let about = fs::metadata(path).map_err(reason)?;
+    if !about.is_file() {
+        return Err("this is no regular file".to_owned());
+    }
+    if about.len() > MOST_FILE_BYTES {
+        return Err(format!("{} is too large a file", Bytes(about.len())));
+    }
+    let mut bytes = Vec::with_capacity(about.len() as usize);
+    File::open(path).and_then(|file| file.take(MOST_FILE_BYTES).read_to_end(&mut bytes)).map_err(reason)?;
+    Ok(bytes)
+}
+
+fn unpack(bytes: &[u8]) -> Result<RgbImage, String> {
+    let mut reader = ImageReader::new(Cursor::new(bytes)).with_guessed_format().map_err(|error| error.to_string())?;
+    match reader.format() {
+        Some(ImageFormat::Jpeg) if !is_whole_jpeg(bytes) => return Err("it is cut short".to_owned()),
+        Some(ImageFormat::Jpeg | ImageFormat::Png) => {}
+        _ => return Err("it is neither a JPEG nor a PNG inside".to_owned()),
+    }
+    let mut limits = Limits::default();
+    (limits.max_image_width, limits.max_image_height) = (Some(LONGEST), Some(LONGEST));
+    limits.max_alloc = Some(MOST_PIXEL_BYTES);
+    reader.limits(limits);
+    let mut decoder = reader.into_decoder().map_err(|error| error.to_string())?;
+    if decoder.total_bytes() > MOST_PIXEL_BYTES {
+        let (width, height) = decoder.dimensions();
+        return Err(format!("{width} x {height} is too large an image"));
+    }
+    let orientation = decoder.orientation().unwrap_or(Orientation::NoTransforms);
+    let mut image = DynamicImage::from_decoder(decoder).map_err(|error| error.to_string())?;
+    image.apply_orientation(orientation);
+    Ok(image.into_rgb8())
+}
+
+/// Whether the last scan has an end. The decoder makes grey of what is missing; inside a scan, the bytes of a marker
+/// cannot stand (ITU-T T.81, B.1.1.5).
+fn is_whole_jpeg(bytes: &[u8]) -> bool {
+    let pairs = || bytes.windows(2);
+    let Some(scan) = pairs().rposition(|pair| pair == [0xff, 0xda]) else { return false };
+    pairs().skip(scan).any(|pair| pair == [0xff, 0xd9])
+}
+
+/// The middle square of an image, `side` by `side`.
+fn fit(image: RgbImage, side: u32) -> RgbImage {
+    let (width, height) = image.dimensions();
+    let square = width.min(height);
+    if (width, height) == (side, side) {
+        return image;
+    }
+    let middle = imageops::crop_imm(&image, (width - square) / 2, (height - square) / 2, square, square);
+    if square >= 4 * side {
+        // Averaging boxes first: several times as quick, and what it blurs is beyond the final size.
+        let half_way = imageops::thumbnail(&*middle, 2 * side, 2 * side);
+        return imageops::resize(&half_way, side, side, FilterType::CatmullRom);
+    }
+    imageops::resize(&*middle, side, side, FilterType::CatmullRom)
+}

@@ -1,0 +1,185 @@
+//! What a folder of images is, from its listing alone: a sub-folder is a class, a JPEG or PNG in it a sample.
+//!
+//! Owns [`Listing`] and remembers the last few, because a plan asks again with every change: a listing is good for as
+//! long as neither the folder nor a class's folder has changed. Always holds: classes and files stand in the order of
+//! their names. Refuses: folders without two classes, classes without images, more than [`MOST_FILES`] entries. Names
+//! that begin with a dot are passed over, as are files of another kind.
+
+use std::{
+    ffi::{OsStr, OsString},
+    fs,
+    path::{Path, PathBuf},
+    sync::{Arc, Mutex, PoisonError},
+    time::{Duration, SystemTime},
+};
+
+use crate::{
+    data::file::unreadable,
+    error::{Error, Result},
+    memory::probe::uncounted,
+};
+
+/// The most entries of a folder and its classes together.
+const MOST_FILES: usize = 2_000_000;
+/// The most classes.
+const MOST_CLASSES: usize = 10_000;
+/// Listings that are remembered.
+const REMEMBERED: usize = 4;
+/// A change this recent may be followed by another with the same time stamp.
+const SETTLED: Duration = Duration::from_secs(2);
+
+/// A folder of images, by name.
+#[derive(Debug)]
+pub(super) struct Listing {
+    folder: PathBuf,
+    classes: Vec<OsString>,
+    files: Vec<Entry>,
+    stamps: Vec<Option<SystemTime>>,
+    at: SystemTime,
+}
+
+/// A file and its class.
+#[derive(Debug, PartialEq, Eq)]
+struct Entry {
+    class: u16,
+    name: Box<OsStr>,
+}
+
+/// The listing of `folder`, read again only when something in it changed.
+pub(super) fn list(folder: &Path) -> Result<Arc<Listing>> {
+    static KNOWN: Mutex<Vec<Arc<Listing>>> = Mutex::new(Vec::new());
+    uncounted(|| {
+        let known = || KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
+        let found = known().iter().find(|listing| listing.folder == folder).cloned();
+        if let Some(listing) = found.filter(|listing| listing.is_current()) {
+            return Ok(listing);
+        }
+        let listing = Arc::new(Listing::read(folder)?);
+        let mut known = known();
+        known.retain(|other| other.folder != folder);
+        known.truncate(REMEMBERED - 1);
+        known.insert(0, Arc::clone(&listing));
+        Ok(listing)
+    })
+}
+
+impl Listing {
+    fn read(folder: &Path) -> Result<Self> {
+        let about = fs::metadata(folder).map_err(|error| unreadable(folder, &error))?;
+        if !about.is_dir() {
+            return Err(Error::file(folder, "this is no folder; choose the folder that holds a sub-folder a class"));
+        }
+        let mut room = MOST_FILES;
+        let at = SystemTime::now();
+        // The stamps before the names: a change in between shows as a stamp that is too old.
+        let mut stamps = vec![stamp(folder)];
+        let classes = names(folder, &mut room, |_, is_folder| is_folder)?;
+        if !(2..=MOST_CLASSES).contains(&classes.len()) {
+            let message = format!(
+                "{} sub-folders in it, and each is a class; choose a folder with 2 to {MOST_CLASSES}",
+                classes.len()
+            );
+            return Err(Error::file(folder, message));
+        }
+        let mut files = Vec::new();
+        for (class, name) in classes.iter().enumerate() {
+            let path = folder.join(name);
+            stamps.push(stamp(&path));
+            let names = names(&path, &mut room, |name, is_folder| !is_folder && is_image(name))?;
+            if names.is_empty() {
+                let message = "no JPEG or PNG in it, though a sub-folder is a class; put images in it, take it away, or \
+                               choose the folder whose sub-folders hold the images";
+                return Err(Error::file(path, message));
+            }
+            let class = class as u16;
+            files.extend(names.into_iter().map(|name| Entry { class, name: name.into_boxed_os_str() }));
+        }
+        files.shrink_to_fit();
+        Ok(Self { folder: folder.to_owned(), classes, files, stamps, at })
+    }
+
+    /// Whether the folder is still as it was listed.
+    fn is_current(&self) -> bool {
+        let folders = self.classes.iter().map(|class| self.folder.join(class));
+        let mut now = std::iter::once(self.folder.clone()).chain(folders).map(|path| stamp(&path));
+        self.stamps.iter().all(|then| {
+            let is_settled = then.is_some_and(|then| then.checked_add(SETTLED).is_some_and(|end| end < self.at));
+            now.next() == Some(*then) && is_settled
+        })
+    }
+
+    /// Whether both hold the same classes and files.
+    pub(super) fn is_same(&self, other: &Self) -> bool {
+        self.folder == other.folder && self.classes == other.classes && self.files == other.files
+    }
+
+    /// The folder.
+    pub(super) fn folder(&self) -> &Path {
+        &self.folder
+    }
+
+    /// Number of classes.
+    pub(super) fn classes(&self) -> usize {
+        self.classes.len()
+    }
+
+    /// Number of files.
+    pub(super) fn len(&self) -> usize {
+        self.files.len()
+    }
+
+    /// The class of a file.
+    pub(super) fn class(&self, file: u32) -> u16 {
+        self.files[file as usize].class
+    }
+
+    /// The class of every file.
+    pub(super) fn labels(&self) -> Vec<u16> {
+        self.files.iter().map(|file| file.class).collect()
+    }
+
+    /// The path of a file.
+    pub(super) fn path(&self, file: u32) -> PathBuf {
+        let Entry { class, name } = &self.files[file as usize];
+        self.class_path(*class).join(&**name)
+    }
+
+    /// The folder of a class.
+    pub(super) fn class_path(&self, class: u16) -> PathBuf {
+        self.folder.join(&self.classes[usize::from(class)])
+    }
+}
+
+fn stamp(path: &Path) -> Option<SystemTime> {
+    fs::metadata(path).ok()?.modified().ok()
+}
+
+/// The names in a folder that `wanted` takes, given whether each is a folder; in order.
+fn names(folder: &Path, room: &mut usize, wanted: impl Fn(&OsStr, bool) -> bool) -> Result<Vec<OsString>> {
+    let failed = |error| unreadable(folder, &error);
+    let mut names = Vec::new();
+    for entry in fs::read_dir(folder).map_err(failed)? {
+        let entry = entry.map_err(failed)?;
+        *room = room.checked_sub(1).ok_or_else(|| {
+            Error::file(folder, format!("more than {MOST_FILES} files here and beside it; choose a smaller set"))
+        })?;
+        let name = entry.file_name();
+        if name.as_encoded_bytes().starts_with(b".") {
+            continue;
+        }
+        let kind = entry.file_type().map_err(failed)?;
+        // A link that leads nowhere is met when it is read.
+        let is_folder = kind.is_dir() || kind.is_symlink() && fs::metadata(entry.path()).is_ok_and(|to| to.is_dir());
+        if wanted(&name, is_folder) {
+            names.push(name);
+        }
+    }
+    names.sort_unstable();
+    Ok(names)
+}
+
+/// Whether a file's name is that of a JPEG or PNG.
+fn is_image(name: &OsStr) -> bool {
+    let ending = Path::new(name).extension();
+    ending.is_some_and(|ending| ["jpg", "jpeg", "png"].iter().any(|known| ending.eq_ignore_ascii_case(known)))
+}

@@ -1,0 +1,193 @@
+//! Folders good and bad, and images that cannot be read.
+
+use std::{collections::HashSet, fs, path::PathBuf};
+
+use image::{Rgb, RgbImage};
+use tempfile::TempDir;
+
+use super::*;
+use crate::{
+    data::{Dataset, HostBatch, Loader},
+    experiment::{DataKind, Run},
+};
+
+const SIDE: usize = 16;
+
+/// `count` images in each of three classes, no two alike; the reds tell the class.
+fn folder(count: usize) -> TempDir {
+    let folder = tempfile::tempdir().expect("a folder");
+    for (class, name) in ["ash", "birch", "cedar"].into_iter().enumerate() {
+        fs::create_dir(folder.path().join(name)).expect("a writable folder");
+        for i in 0..count {
+            let (width, height) = (20 + i as u32, 31 - i as u32 % 7);
+            let image = RgbImage::from_pixel(width, height, Rgb([80 * class as u8, 9 * i as u8, 100]));
+            let ending = ["png", "jpg", "JPEG"][i % 3];
+            image.save(folder.path().join(name).join(format!("{i:03}.{ending}"))).expect("a writable folder");
+        }
+    }
+    folder
+}
+
+fn data(folder: &TempDir) -> Data {
+    let path = Some(folder.path().to_owned());
+    Data { kind: DataKind::Images, path, side: SIDE, test_fraction: 0.25, ..Data::default() }
+}
+
+fn open(data: &Data) -> Result<Dataset> {
+    Dataset::open(data, &Run::default())
+}
+
+fn batches(data: &Data, seed: u64, count: usize) -> Vec<HostBatch> {
+    let set = Arc::new(open(data).expect("good"));
+    let mut loader = Loader::train(set, seed, 5, 1, 0).expect("fits");
+    (0..count).map(|_| loader.recv().expect("no fault").expect("no end").clone()).collect()
+}
+
+#[test]
+fn sub_folders_are_classes_and_files_of_other_kinds_are_passed_over() {
+    let good = folder(8);
+    fs::write(good.path().join("ash/notes.txt"), "no image").expect("writable");
+    fs::write(good.path().join("birch/._000.png"), "hidden").expect("writable");
+    fs::write(good.path().join("list.csv"), "beside the classes").expect("writable");
+    fs::create_dir(good.path().join(".thumbnails")).expect("writable");
+    let expected = Facts { height: SIDE, width: SIDE, channels: 3, classes: 3, train: 18, test: 6 };
+    assert_eq!(facts(good.path(), &data(&good)).expect("good"), expected);
+    let set = open(&data(&good)).expect("good");
+    assert_eq!((set.facts(), set.skipped()), (&expected, None));
+    for split in [Split::Train, Split::Test] {
+        let mut each = [0; 3];
+        for index in 0..set.count(split) {
+            let (label, pixels) = (set.label(split, index), set.pixels(split, index).expect("readable"));
+            // JPEG keeps a plain colour to within a few steps.
+            assert!(pixels[0].abs_diff(80 * label as u8) < 6, "{label}: {}", pixels[0]);
+            assert_eq!(pixels.len(), SIDE * SIDE * 3);
+            each[label as usize] += 1;
+        }
+        assert!(each.iter().all(|n| *n == set.count(split) / 3), "{each:?}");
+    }
+}
+
+#[test]
+fn a_listing_is_made_again_when_a_file_comes() {
+    let growing = folder(4);
+    let count = || facts(growing.path(), &data(&growing)).map(|facts| facts.train + facts.test);
+    let set = open(&data(&growing)).expect("good");
+    assert_eq!(count(), Ok(12));
+    assert!(set.is_for(&data(&growing), &Run::default()));
+    fs::copy(growing.path().join("ash/000.png"), growing.path().join("ash/new.png")).expect("writable");
+    assert_eq!(count(), Ok(13));
+    assert!(!set.is_for(&data(&growing), &Run::default()));
+}
+
+#[test]
+fn an_image_is_cropped_to_its_middle_and_resized() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("wide.png");
+    // Blue wings beside a square that is red above and green below, large enough for both ways of resizing.
+    for side in [24, 200] {
+        let image = RgbImage::from_fn(3 * side, side, |x, y| match (x / side, y < side / 2) {
+            (1, true) => Rgb([255, 0, 0]),
+            (1, false) => Rgb([0, 255, 0]),
+            _ => Rgb([0, 0, 255]),
+        });
+        image.save(&path).expect("writable");
+        let pixels = decode::decode(&path, SIDE).expect("good");
+        assert_eq!((&pixels[..3], &pixels[pixels.len() - 3..]), (&[255, 0, 0][..], &[0, 255, 0][..]));
+        assert!(pixels.chunks_exact(3).all(|pixel| pixel[2] == 0), "the wings are cropped");
+    }
+}
+
+#[test]
+fn what_cannot_be_read_is_counted_once_and_its_class_stands_in() {
+    let bad = folder(12);
+    let before = facts(bad.path(), &data(&bad)).expect("good");
+    let at = |name: &str| bad.path().join(name);
+    let jpeg = fs::read(at("ash/001.jpg")).expect("just written");
+    fs::write(at("ash/001.jpg"), &jpeg[..jpeg.len() - 20]).expect("writable");
+    let png = fs::read(at("ash/000.png")).expect("just written");
+    fs::write(at("ash/000.png"), &png[..png.len() / 2]).expect("writable");
+    fs::write(at("birch/002.JPEG"), "no image at all").expect("writable");
+    fs::write(at("birch/003.png"), "").expect("writable");
+    // A header that promises 100 million pixels, and next to none that follow.
+    let mut bomb = png.clone();
+    bomb[16..24].copy_from_slice(&[0, 0, 0x27, 0x10, 0, 0, 0x27, 0x10]);
+    fs::write(at("cedar/000.png"), bomb).expect("writable");
+
+    assert_eq!(facts(bad.path(), &data(&bad)).expect("names are the same"), before);
+    let set = Arc::new(open(&data(&bad)).expect("enough is good"));
+    for _ in 0..2 {
+        let mut loader = Loader::train(Arc::clone(&set), 1, before.train, 1, 0).expect("fits");
+        let batch = loader.recv().expect("no fault").expect("no end");
+        assert_eq!(batch.labels.iter().filter(|label| **label == 0).count(), before.train / 3);
+        let mut test = Loader::test(Arc::clone(&set), 4).expect("fits");
+        let mut tested = 0;
+        while let Some(batch) = test.recv().expect("no fault") {
+            tested += batch.len;
+        }
+        assert_eq!(tested, before.test);
+    }
+    let skipped = set.skipped().expect("five are bad");
+    assert_eq!(skipped.count, 5);
+    let text = skipped.to_string();
+    assert!(text.starts_with("5 images cannot be read, and others of the same class stand in: "), "{text}");
+    assert!(text.contains("000.png: "), "{text}");
+}
+
+#[test]
+fn each_way_to_be_unreadable_has_its_reason() {
+    let some = folder(3);
+    let at = |name: &str| -> PathBuf { some.path().join(name) };
+    let reason = |name: &str| decode::decode(&at(name), SIDE).expect_err("unreadable");
+    let jpeg = fs::read(at("ash/001.jpg")).expect("just written");
+    for keep in [jpeg.len() - 2, jpeg.len() - 30] {
+        fs::write(at("ash/001.jpg"), &jpeg[..keep]).expect("writable");
+        assert_eq!(reason("ash/001.jpg"), "it is cut short");
+    }
+    fs::write(at("ash/001.jpg"), [&jpeg[..], b"what some cameras add"].concat()).expect("writable");
+    assert!(decode::decode(&at("ash/001.jpg"), SIDE).is_ok());
+    fs::write(at("ash/000.png"), "text").expect("writable");
+    assert_eq!(reason("ash/000.png"), "it is neither a JPEG nor a PNG inside");
+    let long = fs::File::create(at("birch/000.png")).expect("writable");
+    long.set_len(65 << 20).expect("sparse files");
+    assert_eq!(reason("birch/000.png"), "65.0 MiB is too large a file");
+    assert_eq!(reason("birch"), "this is no regular file");
+}
+
+#[test]
+fn a_class_of_which_nothing_can_be_read_ends_the_run_with_its_name() {
+    let bad = folder(4);
+    for file in fs::read_dir(bad.path().join("birch")).expect("just made") {
+        fs::write(file.expect("just made").path(), "broken").expect("writable");
+    }
+    let error = open(&data(&bad)).expect_err("nothing to train on").to_string();
+    assert!(error.contains("birch: none of its images for training can be read"), "{error}");
+}
+
+#[test]
+fn folders_that_are_no_set_are_refused_by_name() {
+    let refused = |path: &Path| facts(path, &Data::default()).expect_err("no set").to_string();
+    let folder = folder(1);
+    assert!(refused(&folder.path().join("none")).contains("none: not found"));
+    assert!(refused(&folder.path().join("ash/000.png")).contains("this is no folder"));
+    assert!(refused(&folder.path().join("ash")).contains("0 sub-folders in it"));
+    fs::create_dir(folder.path().join("oak")).expect("writable");
+    let text = refused(folder.path());
+    assert!(text.contains("oak: no JPEG or PNG in it"), "{text}");
+}
+
+#[test]
+fn the_same_seed_gives_the_same_batches_with_and_without_a_cache() {
+    let some = folder(10);
+    let cached = data(&some);
+    let decoded = Data { cache: false, ..data(&some) };
+    let first = batches(&cached, 1, 20);
+    assert_eq!(first, batches(&cached, 1, 20));
+    assert_eq!(first, batches(&decoded, 1, 20));
+    assert_ne!(first, batches(&cached, 2, 20));
+    let images: HashSet<Vec<u32>> = first[..4]
+        .iter()
+        .flat_map(|batch| batch.images.chunks_exact(SIDE * SIDE * 3))
+        .map(|image| image.iter().map(|x| x.to_bits()).collect())
+        .collect();
+    assert_eq!(images.len(), 20, "an epoch has each sample once");
+}
