@@ -20,6 +20,8 @@ pub enum Stream {
     Weights,
     /// Generated data.
     Data,
+    /// Variants of training images.
+    Augment,
 }
 
 const fn mix(mut z: u64) -> u64 {

@@ -14,7 +14,9 @@ use std::{
 
 use crate::{
     data::{
-        Facts, Skipped, cifar, digits, facts, folder, idx,
+        Facts, Skipped,
+        augment::Augment,
+        cifar, digits, facts, folder, idx,
         images::{self, Images},
         loader::HostBatch,
         shapes,
@@ -60,6 +62,7 @@ enum Source {
 pub struct Dataset {
     facts: Facts,
     source: Source,
+    augment: Option<Augment>,
     /// `[width, channel]`: what a row of an image is multiplied by, and what is then added.
     scale: Vec<f32>,
     offset: Vec<f32>,
@@ -86,7 +89,8 @@ impl Dataset {
             // Files may have changed since their headers were read: what was read is what counts.
             let facts = Facts { train: source.count(Split::Train), test: source.count(Split::Test), ..facts };
             let (scale, offset) = scaling(&source.histograms(&facts)?, &facts);
-            Ok(Self { facts, source, scale, offset, chosen: data.clone(), seed: run.seed })
+            let augment = Augment::new(data);
+            Ok(Self { facts, source, augment, scale, offset, chosen: data.clone(), seed: run.seed })
         })
     }
 
@@ -139,7 +143,8 @@ impl Dataset {
         }
     }
 
-    /// Replaces the batch's samples by those at `indices`, scaled; allocates only what its buffers lack. Several threads
+    /// Replaces the batch's samples by those at `indices`, those for training in the variants of the batch's epoch,
+    /// scaled; allocates only what its buffers lack. Several threads
     /// share the work where images have to be decoded; what a batch holds does not depend on their number.
     ///
     /// # Errors
@@ -155,9 +160,12 @@ impl Dataset {
         batch.len = indices.len();
         batch.images.resize(batch.len * size, 0.0);
         batch.labels.resize(batch.len, 0);
+        let epoch = batch.epoch;
+        let augment = self.augment.filter(|_| split == Split::Train);
         let places = batch.images.chunks_exact_mut(size).zip(&mut batch.labels);
         let work = Mutex::new(places.zip(indices));
         let share = || {
+            let mut variant = Vec::new();
             loop {
                 let next = work.lock().unwrap_or_else(PoisonError::into_inner).next();
                 let Some(((image, label), index)) = next else { return Ok(()) };
@@ -165,7 +173,13 @@ impl Dataset {
                     return Err(Error::Stopped);
                 }
                 *label = self.label(split, index);
-                self.scaled(&self.pixels(split, index)?, image);
+                let pixels = self.pixels(split, index)?;
+                if let Some(augment) = augment {
+                    augment.apply(&pixels, &mut variant, &self.facts, self.seed, epoch, index);
+                    self.scaled(&variant, image);
+                } else {
+                    self.scaled(&pixels, image);
+                }
             }
         };
         let helpers = match &self.source {

@@ -5,6 +5,7 @@
 //! is never a test sample. Refuses: files that are not exactly what their format says, before anything is allocated on
 //! their word.
 
+mod augment;
 mod cifar;
 mod dataset;
 mod digits;

@@ -261,6 +261,7 @@ impl List {
         };
         let Some([height, width, channels]) = known else { return };
         let (model, side) = (&e.model, height.min(width));
+        self.crop(&e.data, side);
         let pixels = height.saturating_mul(width);
         // Elements of the largest activation of one sample, and of the largest weight.
         let (activation, weight) = match model.kind {
@@ -344,6 +345,10 @@ mod tests {
         blames("batch.micro", |e| e.batch.micro = 1439);
         blames("batch.accumulation", |e| e.batch.accumulation = 23);
         blames("data.path", |e| e.data.kind = DataKind::Idx);
+        blames("data.path", |e| e.data.kind = DataKind::Images);
+        blames("data.crop", |e| e.data.crop = 5);
+        blames("data.colour", |e| e.data.colour = 1.5);
+        blames("data.colour", |e| e.data.colour = f64::NAN);
         blames("data.test_fraction", |e| e.data.test_fraction = 1.0);
         blames("data.test_fraction", |e| e.data.test_fraction = f64::NAN);
         blames("optimizer.learning_rate", |e| e.optimizer.learning_rate = 0.0);

@@ -147,6 +147,12 @@ pub struct Data {
     pub test_fraction: f64,
     /// Decoded images stay in host memory (images).
     pub cache: bool,
+    /// Half of the training images are mirrored, left for right.
+    pub flip: bool,
+    /// Pixels of black around a training image, from which one of its size is cut at random; 0 cuts nothing.
+    pub crop: usize,
+    /// The most that brightness, contrast and saturation of a training image change, as a share; 0 changes nothing.
+    pub colour: f64,
 }
 
 impl Default for Data {
@@ -159,6 +165,9 @@ impl Default for Data {
             samples: 4000,
             test_fraction: 0.2,
             cache: true,
+            flip: false,
+            crop: 0,
+            colour: 0.0,
         }
     }
 }

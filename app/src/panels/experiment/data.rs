@@ -46,6 +46,14 @@ pub(super) fn ui(ui: &mut Ui, form: &Form<'_>, scene: &Scene<'_>) {
             fact(ui, "data_batch_1.bin to data_batch_5.bin and test_batch.bin");
         }
     }
+    augmentation(ui, form);
+}
+
+/// What is done to training images of any source.
+fn augmentation(ui: &mut Ui, form: &Form<'_>) {
+    form.choice(ui, controls::FLIP.0, &controls::FLIP.1);
+    form.number(ui, controls::CROP.0, controls::CROP.1);
+    form.number(ui, controls::COLOUR.0, controls::COLOUR.1);
 }
 
 /// A typed path, and a button for the desktop's dialog.

@@ -191,3 +191,26 @@ fn the_same_seed_gives_the_same_batches_with_and_without_a_cache() {
         .collect();
     assert_eq!(images.len(), 20, "an epoch has each sample once");
 }
+
+#[test]
+fn augmentation_repeats_with_the_seed_changes_by_epoch_and_leaves_test_data() {
+    let some = folder(10);
+    let plain = data(&some);
+    let varied = Data { flip: true, crop: 3, colour: 0.3, ..data(&some) };
+    let first = batches(&varied, 1, 20);
+    assert_eq!(first, batches(&varied, 1, 20));
+    assert_eq!(first, batches(&Data { cache: false, ..varied.clone() }, 1, 20));
+    assert_ne!(first, batches(&plain, 1, 20));
+    let labels = |batches: &[HostBatch]| batches.iter().flat_map(|batch| batch.labels.clone()).collect::<Vec<_>>();
+    assert_eq!(labels(&first), labels(&batches(&plain, 1, 20)));
+    let images = |batches: &[HostBatch]| -> HashSet<Vec<u32>> {
+        let all = batches.iter().flat_map(|batch| batch.images.chunks_exact(SIDE * SIDE * 3));
+        all.map(|image| image.iter().map(|x| x.to_bits()).collect()).collect()
+    };
+    assert!(images(&first[..4]).is_disjoint(&images(&first[4..8])), "each epoch has its own variants");
+    let test = |data: &Data| {
+        let mut loader = Loader::test(Arc::new(open(data).expect("good")), 3).expect("fits");
+        loader.recv().expect("no fault").expect("no end").clone()
+    };
+    assert_eq!(test(&varied), test(&plain));
+}

@@ -22,6 +22,15 @@ impl List {
         if matches!(data.kind, DataKind::Digits | DataKind::Shapes | DataKind::Images) {
             self.test_fraction(data);
         }
+        self.within("data.colour", data.colour, 0.0, 1.0, "a strength");
+    }
+
+    /// A crop that could cut an image away. `side` is the shorter one.
+    pub(super) fn crop(&mut self, data: &Data, side: usize) {
+        if data.crop > side / 2 {
+            let message = format!("{} pixels are more than half of an image of {side}", data.crop);
+            self.add("data.crop", message, format!("write {} or less, or 0 for none", side / 2));
+        }
     }
 
     fn folder(&mut self, data: &Data) {

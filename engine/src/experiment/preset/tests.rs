@@ -199,9 +199,9 @@ prop_compose! {
     fn sources()(kind in prop_oneof![Just(DataKind::Digits), Just(DataKind::Shapes), Just(DataKind::Idx),
         Just(DataKind::Cifar100), Just(DataKind::Images)],
         path in "[^\\x00]{1,20}", side in 12usize..64, classes in 2usize..=10, samples in 3000usize..10_000,
-        test_fraction in 0.01..0.5f64, cache: bool) -> Data {
+        test_fraction in 0.01..0.5f64, cache: bool, flip: bool, crop in 0usize..=4, colour in 0.0..1.0f64) -> Data {
         let path = kind.is_on_disk().then(|| PathBuf::from(path));
-        Data { kind, path, side, classes, samples, test_fraction, cache }
+        Data { kind, path, side, classes, samples, test_fraction, cache, flip, crop, colour }
     }
 }
 

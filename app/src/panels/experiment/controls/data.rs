@@ -103,3 +103,49 @@ pub(in crate::panels::experiment) const CACHE: (Spec, Choice<bool>) = (
         set: |e, v| e.data.cache = v,
     },
 );
+
+pub(in crate::panels::experiment) const FLIP: (Spec, Choice<bool>) = (
+    Spec {
+        key: "data.flip",
+        name: "Mirror",
+        teach: "Half of the training images are mirrored, anew in every epoch, by the loader beside the training: no memory of \
+                the budget, next to no time. It helps where left and right mean the same, and harms digits and letters.",
+    },
+    Choice {
+        options: &[(false, "never"), (true, "every other image")],
+        get: |e| e.data.flip,
+        set: |e, v| e.data.flip = v,
+    },
+);
+
+pub(in crate::panels::experiment) const CROP: Numeric = (
+    Spec {
+        key: "data.crop",
+        name: "Shift by up to",
+        teach: "Pixels of black around a training image, from which one of the old size is cut at random: the image stays as \
+                large, so memory and step time stay too. More variants are harder to learn by heart, so training takes more epochs.",
+    },
+    Number {
+        notches: &[0., 1., 2., 3., 4., 6., 8., 12., 16., 28.],
+        whole: true,
+        zero: Some("off"),
+        get: |e| e.data.crop as f64,
+        set: |e, v| e.data.crop = v as usize,
+    },
+);
+
+pub(in crate::panels::experiment) const COLOUR: Numeric = (
+    Spec {
+        key: "data.colour",
+        name: "Colour jitter",
+        teach: "The most that brightness, contrast and saturation of a training image change, as a share; it takes no memory of \
+                the budget. The loader's thread does it a batch ahead, and only with large images can it hold a step up.",
+    },
+    Number {
+        notches: &[0., 0.1, 0.2, 0.3, 0.4, 0.6, 0.8, 1.],
+        whole: false,
+        zero: Some("off"),
+        get: |e| e.data.colour,
+        set: |e, v| e.data.colour = v,
+    },
+);
