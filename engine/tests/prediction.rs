@@ -27,6 +27,10 @@ fn draw(rng: Rng) -> Experiment {
     model.depth = 1 + pick(2, if model.kind == ModelKind::Mlp { 6 } else { 3 });
     model.kernel = [1, 3, 5, 7][pick(3, 4)];
     model.dense = 1 + pick(4, 100);
+    if pick(16, 12) == 0 {
+        (model.kind, model.multiplier) =
+            ([ModelKind::Mobilenetv1, ModelKind::Mobilenetv2][pick(17, 2)], rng.range(18, 0.1, 0.4));
+    }
     if pick(14, 20) == 0 {
         // Deep and narrow: mostly bookkeeping.
         (model.kind, model.width, model.depth) = (ModelKind::Mlp, 2, 300 + pick(15, 500));
@@ -40,7 +44,7 @@ fn draw(rng: Rng) -> Experiment {
         Checkpointing::Percent(rng.below(30, 101) as u8),
         Checkpointing::Pick([1].into_iter().collect()),
     ][pick(6, 6)];
-    experiment.batch = Batch { micro: 1 + pick(7, 70), accumulation: 1 + pick(8, 4) };
+    experiment.batch = Batch { micro: 2 + pick(7, 70), accumulation: 1 + pick(8, 4) };
     experiment.optimizer.kind = [OptimizerKind::Sgd, OptimizerKind::Momentum, OptimizerKind::Adamw][pick(9, 3)];
     experiment.optimizer.clip_norm = [0.0, 1.0][pick(10, 2)];
     let needs_all = experiment.optimizer.clip_norm > 0.0 || experiment.precision == Precision::F16Mixed;

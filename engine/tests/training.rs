@@ -82,6 +82,29 @@ fn the_same_seed_gives_the_same_run() {
 }
 
 #[test]
+fn networks_with_batch_norm_compute_the_same_numbers_again() {
+    let trainer = Trainer::new(|| {});
+    for kind in [ModelKind::Resnet, ModelKind::Mobilenetv2] {
+        let mut wanted = experiment(4);
+        (wanted.model.kind, wanted.model.multiplier, wanted.batch.micro) = (kind, 0.25, 16);
+        wanted.budget = Bytes::gib(4);
+        let run = |experiment: &Experiment| {
+            trainer.send(start(experiment));
+            let events = events(&trainer);
+            let (outcome, summary) = end(&events);
+            assert!(matches!(outcome, Outcome::Finished), "{outcome:?}");
+            // The test accuracy comes from the running statistics, which a second forward pass must not move.
+            (steps(&events).iter().map(|s| s.loss).collect::<Vec<_>>(), summary.test_accuracy)
+        };
+        let kept = run(&wanted);
+        for checkpointing in [Checkpointing::Blocks, Checkpointing::Sqrt, Checkpointing::Percent(40)] {
+            wanted.checkpointing = checkpointing;
+            assert_eq!(kept, run(&wanted), "{kind:?} {checkpointing}");
+        }
+    }
+}
+
+#[test]
 fn updating_in_the_backward_pass_changes_no_number_and_holds_fewer_gradients() {
     let trainer = Trainer::new(|| {});
     let mut wanted = experiment(8);

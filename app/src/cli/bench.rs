@@ -20,7 +20,7 @@ type Workload = (&'static str, fn() -> Model);
 
 const WORKLOADS: [Workload; 2] = [
     ("mlp-digits-b64", || Model { kind: ModelKind::Mlp, width: 256, depth: 2, ..Model::default() }),
-    ("cnn-digits-b64", || Model { kind: ModelKind::Cnn, width: 32, depth: 2, kernel: 3, dense: 64 }),
+    ("cnn-digits-b64", || Model { kind: ModelKind::Cnn, width: 32, ..Model::default() }),
 ];
 
 /// Time a training step

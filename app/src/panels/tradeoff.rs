@@ -102,6 +102,9 @@ fn shape(kind: ModelKind) -> MarkerShape {
         ModelKind::Mlp => MarkerShape::Square,
         ModelKind::Cnn => MarkerShape::Circle,
         ModelKind::Sepcnn => MarkerShape::Diamond,
+        ModelKind::Resnet => MarkerShape::Up,
+        ModelKind::Mobilenetv1 => MarkerShape::Down,
+        ModelKind::Mobilenetv2 => MarkerShape::Right,
     }
 }
 
@@ -141,12 +144,14 @@ fn about_run(ui: &mut Ui, run: &RunRecord) {
         experiment.checkpointing
     ));
     let model = &experiment.model;
-    let kind = match model.kind {
-        ModelKind::Mlp => "mlp",
-        ModelKind::Cnn => "cnn",
-        ModelKind::Sepcnn => "sepcnn",
-    };
-    ui.label(format!("{kind}, width {}, depth {}", model.width, model.depth));
+    ui.label(match model.kind {
+        ModelKind::Mlp => format!("mlp, width {}, depth {}", model.width, model.depth),
+        ModelKind::Cnn => format!("cnn, width {}, depth {}", model.width, model.depth),
+        ModelKind::Sepcnn => format!("sepcnn, width {}, depth {}", model.width, model.depth),
+        ModelKind::Resnet => format!("resnet, {} layers", model.layers),
+        ModelKind::Mobilenetv1 => format!("mobilenetv1, multiplier {}", model.multiplier),
+        ModelKind::Mobilenetv2 => format!("mobilenetv2, multiplier {}", model.multiplier),
+    });
     ui.label(RichText::new("Click to load its configuration.").weak().small());
 }
 

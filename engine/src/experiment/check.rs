@@ -12,13 +12,21 @@ use crate::{
     bytes::Bytes,
     data::Facts,
     error::Problem,
-    experiment::{Checkpointing, DataKind, Experiment, ModelKind, OptimizerKind, Precision, UpdateTime, VERSION},
+    experiment::{
+        Checkpointing, DataKind, Experiment, Model, ModelKind, OptimizerKind, Precision, Stem, UpdateTime, VERSION,
+    },
 };
 
 /// The most units of a layer, or filters of a block.
 pub const MAX_WIDTH: usize = 1 << 16;
 /// The most layers or blocks.
 pub const MAX_DEPTH: usize = 1000;
+/// Layers a residual network may have.
+pub const RESNETS: [usize; 4] = [18, 34, 50, 101];
+/// The least width multiplier.
+pub const MIN_MULTIPLIER: f64 = 0.1;
+/// The largest width multiplier.
+pub const MAX_MULTIPLIER: f64 = 4.0;
 /// The most samples of one forward pass, and the most passes before an update.
 pub const MAX_BATCH: usize = 1 << 20;
 /// The least side of a generated image: less shows no shape.
@@ -51,6 +59,14 @@ pub fn check(experiment: &Experiment, facts: Option<&Facts>) -> Vec<Problem> {
 /// Blocks with a pool each that an image of `side` allows: a pool halves it, and needs two pixels.
 fn pools(side: usize) -> usize {
     side.max(1).ilog2() as usize
+}
+
+/// The side of images of which the last layers of a published architecture see a single pixel.
+fn smallest_side(model: &Model) -> usize {
+    match model.stem {
+        Stem::Imagenet => 32,
+        Stem::Small => 8,
+    }
 }
 
 struct List(Vec<Problem>);
@@ -120,7 +136,7 @@ impl List {
     /// Blocks that are picked and not there.
     fn blocks(&mut self, e: &Experiment) {
         let Checkpointing::Pick(set) = e.checkpointing else { return };
-        let blocks = e.model.depth;
+        let blocks = e.model.blocks();
         if let Some(number) = set.iter().find(|number| *number > blocks) {
             let mend = format!("pick blocks from 1 to {blocks}");
             self.add("checkpointing", format!("there is no block {number}: the model has {blocks}"), mend);
@@ -129,6 +145,10 @@ impl List {
 
     fn model(&mut self, e: &Experiment) {
         let model = &e.model;
+        if model.kind.has_stem() {
+            self.published(e);
+            return;
+        }
         self.within("model.width", model.width, 1, MAX_WIDTH, "a width");
         self.within("model.depth", model.depth, 1, MAX_DEPTH, "a depth");
         if model.kind == ModelKind::Mlp {
@@ -156,6 +176,20 @@ impl List {
                     format!("write {most} or less, or lower model.width"),
                 );
             }
+        }
+    }
+
+    /// Architectures whose sizes are those of a paper.
+    fn published(&mut self, e: &Experiment) {
+        let model = &e.model;
+        if model.kind == ModelKind::Resnet {
+            if !RESNETS.contains(&model.layers) {
+                let mend = "write 18, 34, 50 or 101";
+                self.add("model.layers", format!("there is no residual network of {} layers here", model.layers), mend);
+            }
+        } else if !(MIN_MULTIPLIER..=MAX_MULTIPLIER).contains(&model.multiplier) {
+            let mend = format!("write a number from {MIN_MULTIPLIER} to {MAX_MULTIPLIER}, such as 0.5");
+            self.add("model.multiplier", format!("{} is not a width multiplier", model.multiplier), mend);
         }
     }
 
@@ -255,8 +289,8 @@ impl List {
         let known = match (facts, e.data.kind) {
             (Some(facts), _) => Some([facts.height, facts.width, facts.channels]),
             (None, DataKind::Digits) => Some([8, 8, 1]),
-            (None, DataKind::Images) => Some([e.data.side, e.data.side, 3]),
-            (None, DataKind::Shapes | DataKind::Cifar10 | DataKind::Cifar100) => Some([32, 32, 3]),
+            (None, DataKind::Shapes | DataKind::Images) => Some([e.data.side, e.data.side, 3]),
+            (None, DataKind::Cifar10 | DataKind::Cifar100) => Some([32, 32, 3]),
             (None, DataKind::Idx) => None,
         };
         let Some([height, width, channels]) = known else { return };
@@ -292,6 +326,17 @@ impl List {
                 let filters = model.width << (model.depth - 1);
                 let activation = pixels.saturating_mul(filters);
                 (activation, activation.saturating_mul(model.dense))
+            }
+            ModelKind::Resnet | ModelKind::Mobilenetv1 | ModelKind::Mobilenetv2 => {
+                let widest = if model.kind == ModelKind::Resnet { 256.0 } else { 192.0 * model.multiplier.max(1.0) };
+                if e.batch.micro == 1 && side <= smallest_side(model) {
+                    self.add(
+                        "batch.micro",
+                        "one sample leaves batch norm a single value a channel, which has no variance",
+                        "write 2 or more, or choose larger images",
+                    );
+                }
+                (pixels.saturating_mul(widest as usize), 0)
             }
         };
         if activation.saturating_mul(e.batch.micro) > MAX_ELEMENTS || weight > MAX_ELEMENTS {
@@ -341,6 +386,9 @@ mod tests {
         blames("model.width", |e| e.model.width = 0);
         blames("model.width", |e| e.model.width = usize::MAX);
         blames("model.depth", |e| e.model.depth = 1001);
+        blames("model.layers", |e| (e.model.kind, e.model.layers) = (ModelKind::Resnet, 19));
+        blames("model.multiplier", |e| (e.model.kind, e.model.multiplier) = (ModelKind::Mobilenetv2, f64::NAN));
+        blames("batch.micro", |e| (e.model.kind, e.batch.micro) = (ModelKind::Resnet, 1));
         blames("batch.micro", |e| e.batch.micro = 0);
         blames("batch.micro", |e| e.batch.micro = 1439);
         blames("batch.accumulation", |e| e.batch.accumulation = 23);
@@ -399,6 +447,7 @@ mod tests {
                     depth: 1,
                     kernel: 31,
                     dense: MAX_WIDTH,
+                    ..Default::default()
                 },
                 batch: crate::experiment::Batch { micro: MAX_BATCH, accumulation: 1 },
                 ..Default::default()

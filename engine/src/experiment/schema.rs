@@ -8,7 +8,9 @@ use std::path::PathBuf;
 
 use crate::{
     bytes::Bytes,
-    experiment::{Checkpointing, DataKind, Experiment, ModelKind, OptimizerKind, Precision, Schedule, UpdateTime},
+    experiment::{
+        Checkpointing, DataKind, Experiment, ModelKind, OptimizerKind, Precision, Schedule, Stem, UpdateTime,
+    },
 };
 
 /// Every key, in the order it is written. A dot parts the group from the key in it.
@@ -25,6 +27,9 @@ pub(super) const KEYS: &[&str] = &[
     "model.depth",
     "model.kernel",
     "model.dense",
+    "model.layers",
+    "model.multiplier",
+    "model.stem",
     "data.kind",
     "data.path",
     "data.side",
@@ -102,7 +107,15 @@ impl<T: Copy + PartialEq> Word for Choice<'_, T> {
     }
 }
 
-const MODELS: &[(&str, ModelKind)] = &[("mlp", ModelKind::Mlp), ("cnn", ModelKind::Cnn), ("sepcnn", ModelKind::Sepcnn)];
+const MODELS: &[(&str, ModelKind)] = &[
+    ("mlp", ModelKind::Mlp),
+    ("cnn", ModelKind::Cnn),
+    ("sepcnn", ModelKind::Sepcnn),
+    ("resnet", ModelKind::Resnet),
+    ("mobilenetv1", ModelKind::Mobilenetv1),
+    ("mobilenetv2", ModelKind::Mobilenetv2),
+];
+const STEMS: &[(&str, Stem)] = &[("small", Stem::Small), ("imagenet", Stem::Imagenet)];
 const DATA: &[(&str, DataKind)] = &[
     ("digits", DataKind::Digits),
     ("shapes", DataKind::Shapes),
@@ -143,6 +156,9 @@ pub(super) fn slot<'a>(e: &'a mut Experiment, key: &str) -> Option<Slot<'a>> {
         "model.depth" => Slot::Count(&mut e.model.depth),
         "model.kernel" => Slot::Count(&mut e.model.kernel),
         "model.dense" => Slot::Count(&mut e.model.dense),
+        "model.layers" => Slot::Count(&mut e.model.layers),
+        "model.multiplier" => Slot::Number(&mut e.model.multiplier),
+        "model.stem" => word(&mut e.model.stem, STEMS),
         "data.kind" => word(&mut e.data.kind, DATA),
         "data.path" => Slot::Path(&mut e.data.path),
         "data.side" => Slot::Count(&mut e.data.side),
@@ -177,7 +193,11 @@ pub(super) fn slot<'a>(e: &'a mut Experiment, key: &str) -> Option<Slot<'a>> {
 /// Whether the kinds that `e` chooses make use of `key`.
 pub(super) fn is_used(e: &Experiment, key: &str) -> bool {
     match key {
-        "model.kernel" | "model.dense" => e.model.kind != ModelKind::Mlp,
+        "model.width" | "model.depth" => !e.model.kind.has_stem(),
+        "model.kernel" | "model.dense" => e.model.kind.is_plain_cnn(),
+        "model.layers" => e.model.kind == ModelKind::Resnet,
+        "model.multiplier" => matches!(e.model.kind, ModelKind::Mobilenetv1 | ModelKind::Mobilenetv2),
+        "model.stem" => e.model.kind.has_stem(),
         "data.path" => e.data.kind.is_on_disk(),
         "data.side" => matches!(e.data.kind, DataKind::Shapes | DataKind::Images),
         "data.classes" | "data.samples" => e.data.kind == DataKind::Shapes,

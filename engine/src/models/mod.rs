@@ -2,6 +2,8 @@
 
 mod cnn;
 mod mlp;
+mod mobilenet;
+mod resnet;
 mod segments;
 mod sepcnn;
 
@@ -59,6 +61,9 @@ impl<B: Backend> Model<B> {
             ModelKind::Mlp => mlp::build(init, &experiment.model, facts),
             ModelKind::Cnn => cnn::build(init, &experiment.model, facts),
             ModelKind::Sepcnn => sepcnn::build(init, &experiment.model, facts),
+            ModelKind::Resnet => resnet::build(init, &experiment.model, facts),
+            ModelKind::Mobilenetv1 => mobilenet::build_v1(init, &experiment.model, facts),
+            ModelKind::Mobilenetv2 => mobilenet::build_v2(init, &experiment.model, facts),
         }
     }
 
@@ -75,7 +80,18 @@ impl<B: Backend> Model<B> {
         self.head.forward(tape, x)
     }
 
-    /// Every layer in forward order.
+    /// Every layer with its path, those inside others before them.
+    pub fn leaves(&self) -> Vec<&dyn Layer<B>> {
+        fn walk<'a, B: Backend>(layer: &'a dyn Layer<B>, found: &mut Vec<&'a dyn Layer<B>>) {
+            layer.inner().into_iter().for_each(|inner| walk(inner, found));
+            found.push(layer);
+        }
+        let mut found = Vec::new();
+        self.layers().for_each(|layer| walk(layer, &mut found));
+        found
+    }
+
+    /// Every layer in forward order; those inside others are not told apart.
     pub fn layers(&self) -> impl Iterator<Item = &dyn Layer<B>> {
         self.blocks.iter().chain([&self.head]).flat_map(|block| block.layers.iter().map(AsRef::as_ref))
     }

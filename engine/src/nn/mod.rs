@@ -33,6 +33,11 @@ pub trait Layer<B: Backend> {
     /// Where its memory is booked.
     fn layer(&self) -> LayerId;
 
+    /// The layers it is made of, in forward order; none for a layer that is one itself.
+    fn inner(&self) -> Vec<&dyn Layer<B>> {
+        Vec::new()
+    }
+
     /// Its parameters, in a fixed order.
     fn params(&self) -> Vec<&Param<B>> {
         Vec::new()

@@ -58,6 +58,10 @@ impl<B: Backend> Layer<B> for Residual<B> {
         self.layer
     }
 
+    fn inner(&self) -> Vec<&dyn Layer<B>> {
+        self.main.iter().chain(&self.shortcut).map(AsRef::as_ref).collect()
+    }
+
     fn params(&self) -> Vec<&Param<B>> {
         self.main.iter().chain(&self.shortcut).flat_map(|layer| layer.params()).collect()
     }

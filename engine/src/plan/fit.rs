@@ -140,7 +140,7 @@ fn precisions(asked: Precision) -> Vec<Precision> {
 
 /// The checkpointing asked for first, then every segment length that can matter for the model's depth.
 fn checkpointings(asked: &Experiment) -> Vec<Checkpointing> {
-    let depth = asked.model.depth;
+    let depth = asked.model.blocks();
     let lengths = (1..=depth).filter(|k| *k <= 4 || depth.is_multiple_of(*k) || k * k <= depth);
     let mut all = vec![asked.checkpointing];
     let segments = lengths.skip(1).take(6).map(Checkpointing::Every);

@@ -204,11 +204,10 @@ fn layer_rows(dry: &Dry, steady: &Recording, at_peak: &[Alive]) -> Vec<LayerRow>
             path,
         }
     };
-    let model = dry
-        .session
-        .model()
-        .layers()
-        .map(|layer| row(layer.layer(), layer.params().iter().map(|p| p.weight().elements() as u64).sum()));
+    let model = dry.session.model().leaves().into_iter().map(|layer| {
+        let own = layer.params().into_iter().filter(|param| param.layer() == layer.layer());
+        row(layer.layer(), own.map(|param| param.weight().elements() as u64).sum())
+    });
     // The batch and the loss are no layers of the model, but they have their share.
     let ledger = dry.session.executor().ledger();
     [ledger.layer_id("batch")]

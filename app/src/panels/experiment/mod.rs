@@ -94,7 +94,7 @@ const PICKED: Spec = Spec {
 
 /// A box for every block.
 fn picked(ui: &mut Ui, form: &Form<'_>, set: BlockSet) {
-    let blocks = form.experiment().model.depth.min(BlockSet::MOST);
+    let blocks = form.experiment().model.blocks().min(BlockSet::MOST);
     let hover = form.row(ui, PICKED, |ui| {
         ui.horizontal_wrapped(|ui| {
             for number in 1..=blocks {
@@ -116,14 +116,20 @@ fn picked(ui: &mut Ui, form: &Form<'_>, set: BlockSet) {
 
 fn model(ui: &mut Ui, form: &Form<'_>) {
     form.choice(ui, controls::MODEL.0, &controls::MODEL.1);
-    let convolutional = form.experiment().model.kind != ModelKind::Mlp;
-    let (width, depth) =
-        if convolutional { (controls::FILTERS, controls::BLOCKS) } else { (controls::WIDTH, controls::DEPTH) };
-    form.number(ui, width.0, width.1);
-    form.number(ui, depth.0, depth.1);
-    if convolutional {
-        form.number(ui, controls::KERNEL.0, controls::KERNEL.1);
-        form.number(ui, controls::DENSE.0, controls::DENSE.1);
+    let numbers: &[_] = match form.experiment().model.kind {
+        ModelKind::Mlp => &[controls::WIDTH, controls::DEPTH],
+        ModelKind::Cnn | ModelKind::Sepcnn => &[controls::FILTERS, controls::BLOCKS, controls::KERNEL, controls::DENSE],
+        ModelKind::Mobilenetv1 | ModelKind::Mobilenetv2 => &[controls::MULTIPLIER],
+        ModelKind::Resnet => {
+            form.choice(ui, controls::LAYERS.0, &controls::LAYERS.1);
+            &[]
+        }
+    };
+    for (spec, number) in numbers {
+        form.number(ui, *spec, *number);
+    }
+    if form.experiment().model.kind.has_stem() {
+        form.choice(ui, controls::STEM.0, &controls::STEM.1);
     }
 }
 

@@ -6,8 +6,8 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::experiment::{
-    Batch, Checkpointing, Data, DataKind, Model, ModelKind, Optimizer, OptimizerKind, Precision, Run, Schedule,
-    UpdateTime,
+    Batch, Checkpointing, Data, DataKind, Model, ModelKind, Optimizer, OptimizerKind, Precision, Run, Schedule, Stem,
+    UpdateTime, check::RESNETS,
 };
 
 /// The answer to a preset with a mistake in it.
@@ -188,10 +188,12 @@ fn a_full_disk_is_said_to_be_full() {
 }
 
 prop_compose! {
-    fn models()(kind in prop_oneof![Just(ModelKind::Mlp), Just(ModelKind::Cnn), Just(ModelKind::Sepcnn)],
+    fn models()(kind in prop_oneof![Just(ModelKind::Mlp), Just(ModelKind::Cnn), Just(ModelKind::Sepcnn),
+            Just(ModelKind::Resnet), Just(ModelKind::Mobilenetv2)],
         width in 1usize..512, depth in 1usize..4, kernel in prop_oneof![Just(1usize), Just(3), Just(5)],
-        dense in 1usize..512) -> Model {
-        Model { kind, width, depth, kernel, dense }
+        dense in 1usize..512, layers in 0usize..4, multiplier in 0.1..2.0f64, large in any::<bool>()) -> Model {
+        let stem = if large { Stem::Imagenet } else { Stem::Small };
+        Model { kind, width, depth, kernel, dense, layers: RESNETS[layers], multiplier, stem }
     }
 }
 

@@ -1,6 +1,6 @@
 //! The architecture.
 
-use plimsoll_engine::experiment::ModelKind;
+use plimsoll_engine::experiment::{ModelKind, Stem};
 
 use super::Numeric;
 use crate::widgets::control::{Choice, Number, Spec};
@@ -18,6 +18,9 @@ pub(in crate::panels::experiment) const MODEL: (Spec, Choice<ModelKind>) = (
             (ModelKind::Mlp, "dense layers (MLP)"),
             (ModelKind::Sepcnn, "separable CNN"),
             (ModelKind::Cnn, "CNN"),
+            (ModelKind::Mobilenetv1, "MobileNetV1"),
+            (ModelKind::Mobilenetv2, "MobileNetV2"),
+            (ModelKind::Resnet, "ResNet"),
         ],
         get: |e| e.model.kind,
         set: |e, v| e.model.kind = v,
@@ -104,4 +107,48 @@ pub(in crate::panels::experiment) const DENSE: Numeric = (
                 here. Its time is small beside the convolutions.",
     },
     Number { get: |e| e.model.dense as f64, set: |e, v| e.model.dense = v as usize, ..WIDTHS },
+);
+
+pub(in crate::panels::experiment) const LAYERS: (Spec, Choice<usize>) = (
+    Spec {
+        key: "model.layers",
+        name: "Layers",
+        teach: "18 and 34 use blocks of two 3 x 3 convolutions, 50 and 101 bottlenecks whose outputs are four times as wide, so \
+                activations grow faster than weights. Time grows with the layers.",
+    },
+    Choice {
+        options: &[(18, "18"), (34, "34"), (50, "50"), (101, "101")],
+        get: |e| e.model.layers,
+        set: |e, v| e.model.layers = v,
+    },
+);
+
+pub(in crate::panels::experiment) const MULTIPLIER: Numeric = (
+    Spec {
+        key: "model.multiplier",
+        name: "Multiplier",
+        teach: "Multiplies the channels of every layer: activations grow in proportion, weights with its square. Time lies \
+                between the two.",
+    },
+    Number {
+        notches: &[0.25, 0.35, 0.5, 0.75, 1.0, 1.4, 2.0],
+        whole: false,
+        zero: None,
+        get: |e| e.model.multiplier,
+        set: |e, v| e.model.multiplier = v,
+    },
+);
+
+pub(in crate::panels::experiment) const STEM: (Spec, Choice<Stem>) = (
+    Spec {
+        key: "model.stem",
+        name: "Stem",
+        teach: "The ImageNet stem makes the image a quarter as wide and high at once, so all later activations are a sixteenth; \
+                small images would have nothing left. The stem for small images keeps their size, and their time.",
+    },
+    Choice {
+        options: &[(Stem::Imagenet, "ImageNet, large images"), (Stem::Small, "small images")],
+        get: |e| e.model.stem,
+        set: |e, v| e.model.stem = v,
+    },
 );

@@ -1,0 +1,150 @@
+//! MobileNetV1 (Howard et al. 2017, table 1) and MobileNetV2 (Sandler et al. 2018, table 2), with their width multiplier.
+//!
+//! The first block is the stem. With the stem for small images the stem and the first stride after it are 1, so that
+//! 32 x 32 images end at 4 x 4.
+
+use super::{
+    Block,
+    resnet::{conv_norm, shape},
+};
+use crate::{
+    backend::Backend,
+    data::Facts,
+    error::Result,
+    experiment::{Model, Stem},
+    nn::{BatchNorm, ConvShape, Depthwise, GlobalPool, Init, Layer, Linear, Relu, Relu6, Residual},
+};
+
+/// V1: filters and stride of each depthwise-separable block.
+pub(super) const V1: [(usize, usize); 13] = [
+    (64, 1),
+    (128, 2),
+    (128, 1),
+    (256, 2),
+    (256, 1),
+    (512, 2),
+    (512, 1),
+    (512, 1),
+    (512, 1),
+    (512, 1),
+    (512, 1),
+    (1024, 2),
+    (1024, 1),
+];
+
+/// V2: expansion, filters, blocks and first stride of each stage.
+pub(super) const V2: [(usize, usize, usize, usize); 7] =
+    [(1, 16, 1, 1), (6, 24, 2, 2), (6, 32, 3, 2), (6, 64, 4, 2), (6, 96, 3, 1), (6, 160, 3, 2), (6, 320, 1, 1)];
+
+/// Filters of the stem, and of V2's last convolution, at multiplier 1.
+const STEM: usize = 32;
+const LAST: usize = 1280;
+
+type Layers<B> = Vec<Box<dyn Layer<B>>>;
+
+pub(super) fn build_v1<B: Backend>(
+    init: &mut Init<'_, B>,
+    model: &Model,
+    facts: &Facts,
+) -> Result<(Vec<Block<B>>, Block<B>)> {
+    let executor = init.executor();
+    let scaled = |filters: usize| ((filters as f64 * model.multiplier) as usize).max(1);
+    let mut channels = scaled(STEM);
+    let mut layers = conv_norm(init, "block1", shape(facts.channels, channels, 3, stem_stride(model)))?;
+    layers.push(Box::new(Relu::new(executor, "block1/relu")));
+    let mut blocks = vec![Block::new(layers)];
+    for (i, (filters, stride)) in V1.into_iter().enumerate() {
+        let path = format!("block{}", i + 2);
+        let stride = if i == 1 { stem_stride(model) } else { stride };
+        let mut layers = depthwise_norm(init, &format!("{path}/depthwise"), channels, stride)?;
+        layers.push(Box::new(Relu::new(executor, &format!("{path}/depthwise/relu"))));
+        layers.extend(conv_norm(init, &format!("{path}/pointwise"), shape(channels, scaled(filters), 1, 1))?);
+        layers.push(Box::new(Relu::new(executor, &format!("{path}/pointwise/relu"))));
+        blocks.push(Block::new(layers));
+        channels = scaled(filters);
+    }
+    Ok((blocks, head(init, channels, facts.classes)?))
+}
+
+pub(super) fn build_v2<B: Backend>(
+    init: &mut Init<'_, B>,
+    model: &Model,
+    facts: &Facts,
+) -> Result<(Vec<Block<B>>, Block<B>)> {
+    let mut channels = divisible(STEM as f64 * model.multiplier);
+    let of_stem = shape(facts.channels, channels, 3, stem_stride(model));
+    let mut blocks = vec![Block::new(conv_norm_relu6(init, "block1", of_stem)?)];
+    for (stage, (expansion, filters, count, first)) in V2.into_iter().enumerate() {
+        let out = divisible(filters as f64 * model.multiplier);
+        for i in 0..count {
+            let stride = match (i, stage) {
+                (0, 1) => stem_stride(model),
+                (0, _) => first,
+                _ => 1,
+            };
+            let path = format!("block{}", blocks.len() + 1);
+            blocks.push(inverted(init, &path, [channels, channels * expansion, out], stride)?);
+            channels = out;
+        }
+    }
+    let last = if model.multiplier > 1.0 { divisible(LAST as f64 * model.multiplier) } else { LAST };
+    let path = format!("block{}", blocks.len() + 1);
+    blocks.push(Block::new(conv_norm_relu6(init, &path, shape(channels, last, 1, 1))?));
+    Ok((blocks, head(init, last, facts.classes)?))
+}
+
+/// An inverted residual: 1 x 1 to more channels, depthwise, 1 x 1 to fewer without an activation.
+fn inverted<B: Backend>(
+    init: &mut Init<'_, B>,
+    path: &str,
+    [channels, hidden, out]: [usize; 3],
+    stride: usize,
+) -> Result<Block<B>> {
+    let executor = init.executor();
+    let mut layers: Layers<B> = Vec::new();
+    if hidden != channels {
+        layers.extend(conv_norm_relu6(init, &format!("{path}/expand"), shape(channels, hidden, 1, 1))?);
+    }
+    layers.extend(depthwise_norm(init, &format!("{path}/depthwise"), hidden, stride)?);
+    layers.push(Box::new(Relu6::new(executor, &format!("{path}/depthwise/relu6"))));
+    layers.extend(conv_norm(init, &format!("{path}/project"), shape(hidden, out, 1, 1))?);
+    if stride == 1 && channels == out {
+        layers = vec![Box::new(Residual::new(executor, &format!("{path}/add"), layers, Vec::new()))];
+    }
+    Ok(Block::new(layers))
+}
+
+fn conv_norm_relu6<B: Backend>(init: &mut Init<'_, B>, path: &str, shape: ConvShape) -> Result<Layers<B>> {
+    let mut layers = conv_norm(init, path, shape)?;
+    layers.push(Box::new(Relu6::new(init.executor(), &format!("{path}/relu6"))));
+    Ok(layers)
+}
+
+/// A 3 x 3 depthwise convolution and its batch norm.
+fn depthwise_norm<B: Backend>(init: &mut Init<'_, B>, path: &str, channels: usize, stride: usize) -> Result<Layers<B>> {
+    Ok(vec![
+        Box::new(Depthwise::with(init, &format!("{path}/conv"), shape(channels, channels, 3, stride))?),
+        Box::new(BatchNorm::new(init, &format!("{path}/norm"), channels)?),
+    ])
+}
+
+fn head<B: Backend>(init: &mut Init<'_, B>, channels: usize, classes: usize) -> Result<Block<B>> {
+    let executor = init.executor();
+    Ok(Block::new(vec![
+        Box::new(GlobalPool::new(executor, "head/pool")),
+        Box::new(Linear::new(init, "head/classes", channels, classes)?),
+    ]))
+}
+
+fn stem_stride(model: &Model) -> usize {
+    match model.stem {
+        Stem::Small => 1,
+        Stem::Imagenet => 2,
+    }
+}
+
+/// The nearest multiple of 8, never more than a tenth below (the authors' rounding).
+fn divisible(channels: f64) -> usize {
+    let rounded = ((channels + 4.0) as usize / 8 * 8).max(8);
+    if (rounded as f64) < 0.9 * channels { rounded + 8 } else { rounded }
+}
