@@ -22,6 +22,8 @@ pub enum Stream {
     Data,
     /// Variants of training images.
     Augment,
+    /// What dropout drops.
+    Dropout,
 }
 
 const fn mix(mut z: u64) -> u64 {

@@ -46,6 +46,17 @@ impl Window {
     }
 }
 
+/// A smooth activation function.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Curve {
+    /// `x * Phi(x)` (Hendrycks & Gimpel 2016).
+    Gelu,
+    /// Its approximation by tanh, as GPT-2 has it.
+    GeluTanh,
+    /// `x / (1 + exp(-x))` (Elfwing, Uchibe & Doya 2017).
+    Silu,
+}
+
 /// Extents of a matrix whose rows or columns are summed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Rows {
@@ -179,6 +190,51 @@ pub enum Kernel {
         /// Added to the variance.
         epsilon: f64,
     },
+    /// in: `x [rows, columns]`, `weight [columns]`, `bias [columns]` (type of `x` or f32); out: `y`, `mean [rows]`,
+    /// `inverse [rows]` (f32, or f64 for f64). `y = (x - mean) * inverse * weight + bias` with
+    /// `inverse = 1 / sqrt(variance + epsilon)`, of the biased variance (Ba, Kiros & Hinton 2016).
+    LayerNorm {
+        /// Rows and columns.
+        extents: Rows,
+        /// Added to the variance.
+        epsilon: f64,
+    },
+    /// in: `x`, `mean`, `inverse`, `weight`, as of [`Kernel::LayerNorm`]; out: `dy`, updated: becomes `dx`; `dweight`,
+    /// `dbias` (type of `weight`), added to when `accumulate`.
+    LayerNormGrad {
+        /// Rows and columns.
+        extents: Rows,
+        /// Add to the parameters' gradients rather than overwrite them.
+        accumulate: bool,
+    },
+    /// in: `x [rows, columns]`, `weight [columns]` (type of `x` or f32); out: `y`, `inverse [rows]` (f32, or f64 for f64).
+    /// `y = x * inverse * weight` with `inverse = 1 / sqrt(mean of squares + epsilon)` (Zhang & Sennrich 2019).
+    RmsNorm {
+        /// Rows and columns.
+        extents: Rows,
+        /// Added to the mean of squares.
+        epsilon: f64,
+    },
+    /// in: `x`, `inverse`, `weight`, as of [`Kernel::RmsNorm`]; out: `dy`, updated: becomes `dx`; `dweight` (type of
+    /// `weight`), added to when `accumulate`.
+    RmsNormGrad {
+        /// Rows and columns.
+        extents: Rows,
+        /// Add to the weight's gradient rather than overwrite it.
+        accumulate: bool,
+    },
+    /// in: `x`; out: `y`, the function of each element.
+    Curve(Curve),
+    /// in: `x`; out: `dy`, updated: times the function's slope at `x`.
+    CurveGrad(Curve),
+    /// out: `y`, updated: element i becomes zero where [`Rng::bits`](crate::rng::Rng::bits) of counter i are among the
+    /// lowest `share`, else `y / (1 - share)` (Srivastava et al. 2014). Its own gradient, with the same key.
+    Dropout {
+        /// Probability of zero, in [0, 1).
+        share: f64,
+        /// Key of the random source.
+        key: u64,
+    },
     /// in: `logits [rows, classes]`, `labels [rows]` (u32); out: `stats [2]` (f64), updated: adds the sum over rows of
     /// `-log softmax(logits)[label]` to the first and the number of rows whose largest logit is the label's to the second.
     CrossEntropy,
@@ -263,6 +319,15 @@ impl Kernel {
             Self::BatchNorm { .. } => "batch norm",
             Self::BatchNormGrad { .. } => "batch norm gradient",
             Self::BatchNormFixed { .. } => "batch norm by running estimates",
+            Self::LayerNorm { .. } => "layer norm",
+            Self::LayerNormGrad { .. } => "layer norm gradient",
+            Self::RmsNorm { .. } => "rms norm",
+            Self::RmsNormGrad { .. } => "rms norm gradient",
+            Self::Curve(Curve::Silu) => "silu",
+            Self::Curve(_) => "gelu",
+            Self::CurveGrad(Curve::Silu) => "silu gradient",
+            Self::CurveGrad(_) => "gelu gradient",
+            Self::Dropout { .. } => "dropout",
             Self::CrossEntropy => "cross entropy",
             Self::CrossEntropyGrad { .. } => "cross entropy gradient",
             Self::SumSquares => "sum of squares",

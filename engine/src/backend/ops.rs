@@ -5,7 +5,10 @@ mod norm;
 pub(crate) use norm::{Affine, Running};
 
 use crate::{
-    backend::{Backend, DType, Executor, Kernel, Shape, Tensor, Window, kernel::MatMul},
+    backend::{
+        Backend, DType, Executor, Kernel, Shape, Tensor, Window,
+        kernel::{Curve, MatMul},
+    },
     error::{Error, Result},
     memory::{Category, Phase},
 };
@@ -131,6 +134,27 @@ impl<B: Backend> Executor<B> {
         let dx = self.own(dy, "relu6 gradient")?;
         self.launch(Kernel::Relu6Grad, &[y], &[&dx])?;
         Ok(dx)
+    }
+
+    /// A smooth activation of `x`.
+    pub fn curve(&self, curve: Curve, x: &Tensor<B>) -> Result<Tensor<B>> {
+        let y = self.activation(x.shape(), x.dtype(), Kernel::Curve(curve).name())?;
+        self.launch(Kernel::Curve(curve), &[x], &[&y])?;
+        Ok(y)
+    }
+
+    /// Gradient of [`Executor::curve`] from its input, in place when nobody else holds `dy`.
+    pub fn curve_grad(&self, curve: Curve, x: &Tensor<B>, dy: Tensor<B>) -> Result<Tensor<B>> {
+        let dx = self.own(dy, Kernel::CurveGrad(curve).name())?;
+        self.launch(Kernel::CurveGrad(curve), &[x], &[&dx])?;
+        Ok(dx)
+    }
+
+    /// Drops a share of the elements, in place when nobody else holds `x`. With the same key, its own gradient.
+    pub fn dropout(&self, x: Tensor<B>, share: f64, key: u64) -> Result<Tensor<B>> {
+        let y = self.own(x, "dropout")?;
+        self.launch(Kernel::Dropout { share, key }, &[], &[&y])?;
+        Ok(y)
     }
 
     /// `y + x`, in `y` when nobody else holds it.

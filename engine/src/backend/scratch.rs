@@ -35,9 +35,10 @@ pub fn bytes(kernel: &Kernel, dtype: DType, threads: usize) -> u64 {
             product(&convolution::weight_gradient_plan(window, width, narrow, narrow), threads)
         }
         Kernel::DepthwiseWeightGrad { window: w, .. } => depthwise::segments(w) * w.taps() * width,
-        Kernel::BatchNorm { extents, .. } | Kernel::BatchNormGrad { extents, .. } => {
-            batch_norm::room(extents) * size_of::<f64>()
-        }
+        Kernel::BatchNorm { extents, .. }
+        | Kernel::BatchNormGrad { extents, .. }
+        | Kernel::LayerNormGrad { extents, .. }
+        | Kernel::RmsNormGrad { extents, .. } => batch_norm::room(extents) * size_of::<f64>(),
         _ => 0,
     };
     bytes as u64

@@ -2,6 +2,9 @@
 
 mod batch_norm;
 mod conv;
+mod curve;
+mod dropout;
+mod layer_norm;
 mod linear;
 mod param;
 mod pool;
@@ -11,6 +14,9 @@ mod residual;
 
 pub use batch_norm::BatchNorm;
 pub use conv::{Conv2d, ConvShape, Depthwise};
+pub use curve::{Gelu, Silu};
+pub use dropout::Dropout;
+pub use layer_norm::{LayerNorm, RmsNorm};
 pub use linear::Linear;
 pub use param::{Init, Param};
 pub use pool::{AvgPool, GlobalPool, MaxPool};

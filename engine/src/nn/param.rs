@@ -106,6 +106,12 @@ impl<'a, B: Backend> Init<'a, B> {
         self.precision
     }
 
+    /// A random stream of its own for a layer that draws numbers while it runs: a seed for [`Rng::new`].
+    pub fn stream(&mut self, stream: Stream) -> u64 {
+        self.made += 1;
+        Rng::new(self.seed, stream, self.made).key()
+    }
+
     /// A parameter of `layer` that starts as `value` everywhere. It has the optimizer's precision and no narrower copy:
     /// for the few numbers of a normalisation.
     pub fn constant(

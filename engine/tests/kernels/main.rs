@@ -5,7 +5,10 @@ mod bench;
 mod reference;
 
 use bench::{Draw, FLOATS, Operand, Outcome, Threads, dry, fresh_seed, rounding};
-use plimsoll_engine::backend::{DType, Kernel, Window, kernel::Rows};
+use plimsoll_engine::backend::{
+    DType, Kernel, Window,
+    kernel::{Curve, Rows},
+};
 
 /// A launch to try, and how many terms its longest sum has.
 struct Trial {
@@ -69,6 +72,8 @@ fn streams(draw: &mut Draw, dtype: DType, largest: usize) -> Vec<Trial> {
     let index = (vec![0.0; w.out_pixels() * w.channels], DType::U8);
     let out_gradient = draw.numbers(w.out_pixels() * w.channels);
     let images = draw.between(1, 3);
+    let curve = draw.pick(&[Curve::Gelu, Curve::GeluTanh, Curve::Silu]);
+    let wide: Operand = (x.0.iter().map(|x| 5.0 * x).collect(), dtype);
     let (several, means) = (numbers(draw, images * n, dtype), numbers(draw, images * columns, dtype));
     vec![
         Trial::new(Kernel::Fill(0.25), vec![], vec![y.clone()], 1),
@@ -89,7 +94,10 @@ fn streams(draw: &mut Draw, dtype: DType, largest: usize) -> Vec<Trial> {
         Trial::new(Kernel::Scale(-0.375), vec![], vec![y.clone()], 1),
         Trial::new(Kernel::SumSquares, vec![x.clone()], vec![(vec![0.5], DType::F64)], n),
         Trial::new(Kernel::CrossEntropy, vec![x, labels.clone()], vec![(vec![0.5, 2.0], DType::F64)], n),
-        Trial::new(Kernel::CrossEntropyGrad { scale: 0.5 }, vec![labels], vec![y], columns),
+        Trial::new(Kernel::CrossEntropyGrad { scale: 0.5 }, vec![labels], vec![y.clone()], columns),
+        Trial::new(Kernel::Curve(curve), vec![wide.clone()], vec![y.clone()], 32),
+        Trial::new(Kernel::CurveGrad(curve), vec![wide], vec![y.clone()], 64),
+        Trial::new(Kernel::Dropout { share: 0.25, key: n as u64 }, vec![], vec![y.clone()], 2),
         Trial::new(Kernel::AvgPool(w), vec![image.clone()], vec![out.clone()], w.size * w.size),
         Trial::new(Kernel::AvgPoolGrad(w), vec![(out_gradient, dtype)], vec![image.clone()], w.size * w.size),
         Trial::new(
@@ -120,7 +128,21 @@ fn norms(draw: &mut Draw, dtype: DType, largest: usize) -> Vec<Trial> {
     outputs.extend([mean.clone(), deviation.clone()]);
     let gradient = Kernel::BatchNormGrad { extents, accumulate: draw.coin() };
     let dy = (draw.numbers(rows * columns), dtype);
+    let row_mean = (draw.numbers(rows).iter().map(|x| x + 3.0).collect(), sums);
+    let row_deviation: Operand = (draw.numbers(rows).iter().map(|x| x + 1.5).collect(), sums);
+    let [layer, rms] = [Kernel::LayerNorm { extents, epsilon: 1e-3 }, Kernel::RmsNorm { extents, epsilon: 1e-3 }];
+    let accumulate = draw.coin();
+    let layer_gradient = Kernel::LayerNormGrad { extents, accumulate };
+    let rms_gradient = Kernel::RmsNormGrad { extents, accumulate };
+    let (saved, more) = ([x.clone(), row_mean.clone(), row_deviation.clone(), scale.clone()], (rows + columns) * 64);
+    let without_mean = vec![x.clone(), row_deviation.clone(), scale.clone()];
+    let dx = vec![dy.clone(), scale.clone(), offset.clone()];
+    let normalised = vec![dy.clone(), row_mean, row_deviation.clone()];
     vec![
+        Trial::new(layer, inputs.clone(), normalised, columns * 16),
+        Trial::new(layer_gradient, saved.to_vec(), dx.clone(), more),
+        Trial::new(rms, inputs[..2].to_vec(), vec![dy.clone(), row_deviation], columns * 16),
+        Trial::new(rms_gradient, without_mean, dx[..2].to_vec(), more),
         plain,
         Trial::new(kernel, inputs, outputs, rows * 4),
         Trial::new(gradient, vec![x.clone(), mean, deviation, scale.clone()], vec![dy, scale, offset], rows * 16),

@@ -1,7 +1,10 @@
 //! Every kernel again, in f64 and in the plainest loops, to compare with.
 
 use plimsoll_engine::{
-    backend::{Kernel, Window, kernel::MatMul},
+    backend::{
+        Kernel, Window,
+        kernel::{Curve, MatMul},
+    },
     rng::Rng,
 };
 
@@ -92,6 +95,21 @@ pub(crate) fn run(kernel: &Kernel, ins: &[Vec<f64>], outs: &[Vec<f64>]) -> Vec<V
                 let j = i % columns;
                 *y = (*y - ins[0][j]) / (ins[1][j] + epsilon).sqrt() * ins[2][j] + ins[3][j];
             }
+        }
+        Kernel::LayerNorm { extents, epsilon } => row_norm(extents.columns, *epsilon, true, ins, &mut outs),
+        Kernel::RmsNorm { extents, epsilon } => row_norm(extents.columns, *epsilon, false, ins, &mut outs),
+        Kernel::LayerNormGrad { extents, accumulate } => {
+            row_norm_gradient(extents.columns, *accumulate, ins, &mut outs)
+        }
+        Kernel::RmsNormGrad { extents, accumulate } => row_norm_gradient(extents.columns, *accumulate, ins, &mut outs),
+        Kernel::Curve(curve) => outs[0].iter_mut().zip(&ins[0]).for_each(|(y, x)| *y = curved(*curve, *x)),
+        Kernel::CurveGrad(curve) => {
+            outs[0].iter_mut().zip(&ins[0]).for_each(|(dy, x)| *dy *= slope(*curve, *x));
+        }
+        Kernel::Dropout { share, key } => {
+            let rng = Rng::from_key(*key);
+            let kept = |i: usize| rng.uniform(i as u64) >= *share;
+            outs[0].iter_mut().enumerate().for_each(|(i, y)| *y = if kept(i) { *y / (1.0 - share) } else { 0.0 });
         }
         Kernel::CrossEntropy => {
             let classes = ins[0].len() / ins[1].len();
@@ -233,6 +251,78 @@ fn batch_norm_gradient(accumulate: bool, ins: &[Vec<f64>], outs: &mut [Vec<f64>]
         }
         let before = if accumulate { [outs[1][j], outs[2][j]] } else { [0.0; 2] };
         (outs[1][j], outs[2][j]) = (before[0] + product, before[1] + plain);
+    }
+}
+
+fn curved(curve: Curve, x: f64) -> f64 {
+    match curve {
+        Curve::Silu => x / (1.0 + (-x).exp()),
+        Curve::GeluTanh => 0.5 * x * (1.0 + ((2.0 / std::f64::consts::PI).sqrt() * (x + 0.044715 * x.powi(3))).tanh()),
+        Curve::Gelu => x * distribution(x),
+    }
+}
+
+/// The normal distribution function (Marsaglia 2004).
+fn distribution(x: f64) -> f64 {
+    // A half, and the density times (x + x³/3 + x⁵/15 + ...): terms of one sign.
+    let (mut term, mut sum) = (x, x);
+    for n in 1..200 {
+        term *= x * x / f64::from(2 * n + 1);
+        sum += term;
+    }
+    0.5 + sum * (-x * x / 2.0).exp() / (2.0 * std::f64::consts::PI).sqrt()
+}
+
+fn slope(curve: Curve, x: f64) -> f64 {
+    use std::f64::consts::PI;
+    match curve {
+        Curve::Silu => {
+            let e = (-x).exp();
+            (1.0 + e + x * e) / (1.0 + e).powi(2)
+        }
+        Curve::GeluTanh => {
+            let inner = (2.0 / PI).sqrt() * (x + 0.044715 * x.powi(3));
+            let inner_slope = (2.0 / PI).sqrt() * (1.0 + 0.134145 * x * x);
+            0.5 * (1.0 + inner.tanh()) + 0.5 * x * inner_slope / inner.cosh().powi(2)
+        }
+        Curve::Gelu => distribution(x) + x * (-x * x / 2.0).exp() / (2.0 * PI).sqrt(),
+    }
+}
+
+fn row_norm(columns: usize, epsilon: f64, centered: bool, ins: &[Vec<f64>], outs: &mut [Vec<f64>]) {
+    let inverses = outs.len() - 1;
+    for (i, x) in ins[0].chunks(columns).enumerate() {
+        let mean = if centered { x.iter().sum::<f64>() / columns as f64 } else { 0.0 };
+        let squares = x.iter().map(|x| (x - mean) * (x - mean)).sum::<f64>();
+        outs[1][i] = mean;
+        outs[inverses][i] = 1.0 / (squares / columns as f64 + epsilon).sqrt();
+        for (j, x) in x.iter().enumerate() {
+            outs[0][i * columns + j] =
+                (x - mean) * outs[inverses][i] * ins[1][j] + ins.get(2).map_or(0.0, |bias| bias[j]);
+        }
+    }
+}
+
+fn row_norm_gradient(columns: usize, accumulate: bool, ins: &[Vec<f64>], outs: &mut [Vec<f64>]) {
+    let (inverse, weight, centered) = (&ins[ins.len() - 2], &ins[ins.len() - 1], ins.len() == 4);
+    outs[1..].iter_mut().for_each(|gradient| {
+        start(gradient, accumulate);
+    });
+    for i in 0..inverse.len() {
+        let place = i * columns..(i + 1) * columns;
+        let mean = if centered { ins[1][i] } else { 0.0 };
+        let normal: Vec<f64> = ins[0][place.clone()].iter().map(|x| (x - mean) * inverse[i]).collect();
+        let dy = outs[0][place.clone()].to_vec();
+        let plain = dy.iter().zip(weight).map(|(dy, w)| dy * w).sum::<f64>() / columns as f64;
+        let product = (0..columns).map(|j| dy[j] * weight[j] * normal[j]).sum::<f64>() / columns as f64;
+        for j in 0..columns {
+            outs[1][j] += dy[j] * normal[j];
+            if centered {
+                outs[2][j] += dy[j];
+            }
+            let off = if centered { plain } else { 0.0 };
+            outs[0][place.start + j] = inverse[i] * (dy[j] * weight[j] - off - normal[j] * product);
+        }
     }
 }
 

@@ -82,6 +82,64 @@ impl<B: Backend> Executor<B> {
         Ok(dx)
     }
 
+    /// Normalises the rows of `x [..., columns]`, each by its own mean and variance.
+    pub fn layer_norm(
+        &self,
+        x: &Tensor<B>,
+        affine: &Affine<'_, B>,
+        epsilon: f64,
+    ) -> Result<(Tensor<B>, Statistics<B>)> {
+        let extents = Rows { rows: x.shape().rows(), columns: x.shape().last() };
+        let y = self.activation(x.shape(), x.dtype(), "layer norm")?;
+        let statistics = self.statistics(extents.rows, x.dtype())?;
+        let outputs = [&y, &statistics.mean, &statistics.inverse];
+        self.launch(Kernel::LayerNorm { extents, epsilon }, &[x, affine.weight, affine.bias], &outputs)?;
+        Ok((y, statistics))
+    }
+
+    /// Gradient of [`Executor::layer_norm`] by its input, in place when nobody else holds `dy`, and by weight and bias.
+    pub fn layer_norm_grad(
+        &self,
+        x: &Tensor<B>,
+        statistics: &Statistics<B>,
+        weight: &Tensor<B>,
+        dy: Tensor<B>,
+        into: [GradInto<'_, B>; 2],
+    ) -> Result<Tensor<B>> {
+        let extents = Rows { rows: x.shape().rows(), columns: x.shape().last() };
+        let [(dweight, accumulate), (dbias, _)] = [into[0].parts(), into[1].parts()];
+        let dx = self.own(dy, "layer norm gradient")?;
+        let inputs = [x, &statistics.mean, &statistics.inverse, weight];
+        self.launch(Kernel::LayerNormGrad { extents, accumulate }, &inputs, &[&dx, dweight, dbias])?;
+        Ok(dx)
+    }
+
+    /// Divides the rows of `x [..., columns]` by their root mean square; gives the inverse of it too.
+    pub fn rms_norm(&self, x: &Tensor<B>, weight: &Tensor<B>, epsilon: f64) -> Result<(Tensor<B>, Tensor<B>)> {
+        let extents = Rows { rows: x.shape().rows(), columns: x.shape().last() };
+        let y = self.activation(x.shape(), x.dtype(), "rms norm")?;
+        let label = "inverse root mean square";
+        let inverse = self.allocate([extents.rows], statistics_type(x.dtype()), Category::Activations, label)?;
+        self.launch(Kernel::RmsNorm { extents, epsilon }, &[x, weight], &[&y, &inverse])?;
+        Ok((y, inverse))
+    }
+
+    /// Gradient of [`Executor::rms_norm`] by its input, in place when nobody else holds `dy`, and by its weight.
+    pub fn rms_norm_grad(
+        &self,
+        x: &Tensor<B>,
+        inverse: &Tensor<B>,
+        weight: &Tensor<B>,
+        dy: Tensor<B>,
+        into: GradInto<'_, B>,
+    ) -> Result<Tensor<B>> {
+        let extents = Rows { rows: x.shape().rows(), columns: x.shape().last() };
+        let (dweight, accumulate) = into.parts();
+        let dx = self.own(dy, "rms norm gradient")?;
+        self.launch(Kernel::RmsNormGrad { extents, accumulate }, &[x, inverse, weight], &[&dx, dweight])?;
+        Ok(dx)
+    }
+
     /// Normalises by running estimates, in place when nobody else holds `x`.
     pub fn batch_norm_fixed(
         &self,

@@ -19,7 +19,7 @@ const BLOCK: usize = 64;
 const ROOM_BYTES: usize = 192 << 10;
 
 /// Parts of the rows that are summed apart.
-fn parts(e: &Rows) -> usize {
+pub(super) fn parts(e: &Rows) -> usize {
     let by_room = ROOM_BYTES / (2 * size_of::<f64>() * e.columns.max(1));
     if e.rows * e.columns < 2 * parallel::GRAIN { 1 } else { by_room.clamp(1, 8).min(e.rows) }
 }

@@ -6,6 +6,7 @@
 mod average;
 pub(in crate::backend) mod batch_norm;
 pub(in crate::backend) mod convolution;
+mod curve;
 pub(in crate::backend) mod depthwise;
 mod elementwise;
 pub(in crate::backend) mod float;
@@ -16,6 +17,7 @@ mod optimizer;
 pub(super) mod parallel;
 pub(in crate::backend) mod plan;
 mod pool;
+mod row_norm;
 pub(super) mod simd;
 
 use half::{bf16, f16};
@@ -137,12 +139,19 @@ pub(super) fn launch(kernel: &Kernel, inputs: &[&Tensor<Candle>], outputs: &[&Te
             }, else o.unsupported()),
         },
         Kernel::BatchNorm { .. } | Kernel::BatchNormGrad { .. } | Kernel::BatchNormFixed { .. } => norms(kernel, &o),
+        Kernel::LayerNorm { .. }
+        | Kernel::LayerNormGrad { .. }
+        | Kernel::RmsNorm { .. }
+        | Kernel::RmsNormGrad { .. } => row_norms(kernel, &o),
         Kernel::Uniform { .. }
         | Kernel::AddBias
         | Kernel::Relu
         | Kernel::ReluGrad
         | Kernel::Relu6
         | Kernel::Relu6Grad
+        | Kernel::Curve(_)
+        | Kernel::CurveGrad(_)
+        | Kernel::Dropout { .. }
         | Kernel::Add
         | Kernel::Scale(_)
         | Kernel::AvgPool(_)
@@ -163,6 +172,9 @@ fn streams<T: Float>(kernel: &Kernel, o: &Operands<'_>) -> Result<()> {
         Kernel::ReluGrad => elementwise::relu_gradient(&o.input::<T>(0)?, &mut y),
         Kernel::Relu6 => elementwise::relu6::<T>(&mut y),
         Kernel::Relu6Grad => elementwise::relu6_gradient(&o.input::<T>(0)?, &mut y),
+        Kernel::Curve(curve) => curve::forward(curve, &o.input::<T>(0)?, &mut y),
+        Kernel::CurveGrad(curve) => curve::gradient(curve, &o.input::<T>(0)?, &mut y),
+        Kernel::Dropout { share, key } => curve::dropout::<T>(share, key, &mut y),
         Kernel::AvgPool(w) => average::forward(&w, &o.input::<T>(0)?, &mut y),
         Kernel::AvgPoolGrad(w) => average::gradient(&w, &o.input::<T>(0)?, &mut y),
         Kernel::GlobalPool { pixels, channels } => average::global(pixels, channels, &o.input::<T>(0)?, &mut y),
@@ -204,6 +216,40 @@ fn norms(kernel: &Kernel, o: &Operands<'_>) -> Result<()> {
                 let estimates = [&*o.input::<A>(0)?, &*o.input::<A>(1)?];
                 let parameters = [&*o.input::<W>(2)?, &*o.input::<W>(3)?];
                 batch_norm::fixed::<T, W>(epsilon, estimates, parameters, &mut o.output(0)?);
+            }
+            _ => return o.unsupported(),
+        }
+        Ok(())
+    }, else o.unsupported())
+}
+
+fn row_norms(kernel: &Kernel, o: &Operands<'_>) -> Result<()> {
+    let weight = match kernel {
+        Kernel::LayerNorm { .. } | Kernel::RmsNorm { .. } => 1,
+        Kernel::RmsNormGrad { .. } => 2,
+        _ => 3,
+    };
+    by_sum!(o.input_type(0), o.input_type(weight), T, W => {
+        type A = <T as Float>::Acc;
+        let (x, weight) = (o.input::<T>(0)?, o.input::<W>(weight)?);
+        let mut y = o.output::<T>(0)?;
+        match *kernel {
+            Kernel::LayerNorm { epsilon, .. } => {
+                let statistics = [&mut *o.output::<A>(1)?, &mut *o.output::<A>(2)?];
+                row_norm::forward::<T, W>(epsilon, &x, [&weight, &o.input::<W>(2)?], &mut y, statistics);
+            }
+            Kernel::RmsNorm { epsilon, .. } => {
+                row_norm::forward::<T, W>(epsilon, &x, [&weight, &[]], &mut y, [&mut [], &mut o.output::<A>(1)?]);
+            }
+            Kernel::LayerNormGrad { extents, accumulate } => {
+                let statistics = [&*o.input::<A>(1)?, &*o.input::<A>(2)?];
+                let gradients = [&mut *o.output::<W>(1)?, &mut *o.output::<W>(2)?];
+                row_norm::gradient::<T, W>(&extents, accumulate, &x, statistics, &weight, &mut y, gradients);
+            }
+            Kernel::RmsNormGrad { extents, accumulate } => {
+                let (inverse, mut dweight) = (o.input::<A>(1)?, o.output::<W>(1)?);
+                let gradients: [&mut [W]; 2] = [&mut dweight, &mut []];
+                row_norm::gradient::<T, W>(&extents, accumulate, &x, [&[], &inverse], &weight, &mut y, gradients);
             }
             _ => return o.unsupported(),
         }

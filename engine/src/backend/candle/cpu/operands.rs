@@ -140,7 +140,12 @@ fn fits(kernel: &Kernel, ins: &[usize], outs: &[usize]) -> bool {
     let y = |w: &Window| w.out_pixels() * w.filters;
     match (kernel, ins, outs) {
         (Kernel::Fill(_) | Kernel::Uniform { .. } | Kernel::Relu | Kernel::Relu6 | Kernel::Scale(_), [], [_]) => true,
-        (Kernel::Cast | Kernel::Add | Kernel::ReluGrad | Kernel::Relu6Grad, [a], [b]) => a == b,
+        (Kernel::Dropout { share, .. }, [], [_]) => (0.0..1.0).contains(share),
+        (
+            Kernel::Cast | Kernel::Add | Kernel::ReluGrad | Kernel::Relu6Grad | Kernel::Curve(_) | Kernel::CurveGrad(_),
+            [a],
+            [b],
+        ) => a == b,
         (Kernel::MatMul(p), [a, b], [c]) => *a == p.m * p.k && *b == p.k * p.n && *c == p.m * p.n,
         (Kernel::AddBias, [part], [all]) | (Kernel::BiasGrad { .. }, [all], [part]) => {
             *part > 0 && all.is_multiple_of(*part)
@@ -176,6 +181,18 @@ fn fits(kernel: &Kernel, ins: &[usize], outs: &[usize]) -> bool {
         }
         (Kernel::BatchNormGrad { extents: e, .. }, [a, p @ ..], [b, g @ ..]) => {
             normalised(e, *a, *b) && p.len() == 3 && g.len() == 2 && p.iter().chain(g).all(|n| *n == e.columns)
+        }
+        (Kernel::LayerNorm { extents: e, .. }, [a, w, b], [y, m, i]) => {
+            normalised(e, *a, *y) && [w, b] == [&e.columns; 2] && [m, i] == [&e.rows; 2]
+        }
+        (Kernel::LayerNormGrad { extents: e, .. }, [a, m, i, w], [y, dw, db]) => {
+            normalised(e, *a, *y) && [w, dw, db] == [&e.columns; 3] && [m, i] == [&e.rows; 2]
+        }
+        (Kernel::RmsNorm { extents: e, .. }, [a, w], [y, i]) => {
+            normalised(e, *a, *y) && *w == e.columns && *i == e.rows
+        }
+        (Kernel::RmsNormGrad { extents: e, .. }, [a, i, w], [y, dw]) => {
+            normalised(e, *a, *y) && [w, dw] == [&e.columns; 2] && *i == e.rows
         }
         (Kernel::BatchNormFixed { .. }, [n, rest @ ..], [all]) => {
             *n > 0 && rest.len() == 3 && rest.iter().all(|r| r == n) && all.is_multiple_of(*n)

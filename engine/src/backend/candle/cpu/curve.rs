@@ -1,0 +1,135 @@
+//! Smooth activation functions and their slopes, and dropout.
+
+use super::{
+    float::{Accumulator, Float},
+    parallel::{self, Shared},
+    simd::simd,
+};
+use crate::{backend::kernel::Curve, rng::Rng};
+
+/// [`Kernel::Curve`](crate::backend::Kernel::Curve).
+pub(super) fn forward<T: Float>(curve: Curve, x: &[T], y: &mut [T]) {
+    let (length, y) = (y.len(), Shared::new(y));
+    parallel::ranges(length, WEIGHT, |range| {
+        // SAFETY: ranges are disjoint.
+        let (x, y) = (&x[range.clone()], unsafe { y.part(range) });
+        match curve {
+            Curve::GeluTanh => gelu_tanh(x, y),
+            Curve::Gelu => gelu(x, y),
+            Curve::Silu => silu(x, y),
+        }
+    });
+}
+
+/// [`Kernel::CurveGrad`](crate::backend::Kernel::CurveGrad).
+pub(super) fn gradient<T: Float>(curve: Curve, x: &[T], dy: &mut [T]) {
+    let (length, dy) = (dy.len(), Shared::new(dy));
+    parallel::ranges(length, WEIGHT, |range| {
+        // SAFETY: ranges are disjoint.
+        let (x, dy) = (&x[range.clone()], unsafe { dy.part(range) });
+        match curve {
+            Curve::GeluTanh => gelu_tanh_gradient(x, dy),
+            Curve::Gelu => gelu_gradient(x, dy),
+            Curve::Silu => silu_gradient(x, dy),
+        }
+    });
+}
+
+/// [`Kernel::Dropout`](crate::backend::Kernel::Dropout).
+pub(super) fn dropout<T: Float>(share: f64, key: u64, y: &mut [T]) {
+    let (length, y) = (y.len(), Shared::new(y));
+    // The probability as a bound of 64 random bits.
+    let bound = (share * 2f64.powi(64)) as u64;
+    let scale = T::Acc::from_f64(1.0 / (1.0 - share));
+    parallel::ranges(length, WEIGHT, |range| {
+        let start = range.start as u64;
+        // SAFETY: ranges are disjoint.
+        drop_part(Rng::from_key(key), bound, scale, start, unsafe { y.part(range) });
+    });
+}
+
+/// An element's arithmetic in streamed elements.
+const WEIGHT: usize = 4;
+
+/// sqrt(2 / pi) and the cubic term of Hendrycks & Gimpel 2016.
+const SLOPE: f64 = 0.797_884_560_802_865_4;
+const CUBIC: f64 = 0.044_715;
+
+/// tanh of the argument of the approximate GELU, and that argument's slope.
+#[inline(always)]
+fn inner<A: Accumulator>(x: A) -> (A, A) {
+    let (slope, cubic, one) = (A::from_f64(SLOPE), A::from_f64(CUBIC), A::ONE);
+    let square = x * x;
+    let argument = slope * x * (one + cubic * square);
+    let two = one + one;
+    // Past 20 the quotient is 1 in any type, and below the exponential is 0.
+    let e = (two * argument).exp_by_lanes();
+    (one - two / (e + one), slope * (one + A::from_f64(3.0 * CUBIC) * square))
+}
+
+#[inline(always)]
+fn normal<A: Accumulator>(x: A) -> A {
+    A::from_f64(0.5) * (A::ONE + (x * A::from_f64(std::f64::consts::FRAC_1_SQRT_2)).erf())
+}
+
+#[inline(always)]
+fn sigmoid<A: Accumulator>(x: A) -> A {
+    A::ONE / (A::ONE + (A::ZERO - x).exp_by_lanes())
+}
+
+simd! {
+    fn gelu_tanh [T: Float] (x: &[T], y: &mut [T]) {
+        let half = T::Acc::from_f64(0.5);
+        for (x, y) in x.iter().zip(y) {
+            let x = x.up();
+            *y = T::down(half * x * (T::Acc::ONE + inner(x).0));
+        }
+    }
+
+    fn gelu_tanh_gradient [T: Float] (x: &[T], dy: &mut [T]) {
+        let half = T::Acc::from_f64(0.5);
+        for (x, dy) in x.iter().zip(dy) {
+            let x = x.up();
+            let (t, slope) = inner(x);
+            let one = T::Acc::ONE;
+            *dy = T::down(dy.up() * half * (one + t + x * (one - t * t) * slope));
+        }
+    }
+
+    fn gelu [T: Float] (x: &[T], y: &mut [T]) {
+        for (x, y) in x.iter().zip(y) {
+            let x = x.up();
+            *y = T::down(x * normal(x));
+        }
+    }
+
+    fn gelu_gradient [T: Float] (x: &[T], dy: &mut [T]) {
+        let (half, density) = (T::Acc::from_f64(-0.5), T::Acc::from_f64(0.398_942_280_401_432_7));
+        for (x, dy) in x.iter().zip(dy) {
+            let x = x.up();
+            *dy = T::down(dy.up() * (normal(x) + x * density * (half * x * x).exp_by_lanes()));
+        }
+    }
+
+    fn silu [T: Float] (x: &[T], y: &mut [T]) {
+        for (x, y) in x.iter().zip(y) {
+            let x = x.up();
+            *y = T::down(x * sigmoid(x));
+        }
+    }
+
+    fn silu_gradient [T: Float] (x: &[T], dy: &mut [T]) {
+        for (x, dy) in x.iter().zip(dy) {
+            let x = x.up();
+            let s = sigmoid(x);
+            *dy = T::down(dy.up() * s * (T::Acc::ONE + x * (T::Acc::ONE - s)));
+        }
+    }
+
+    fn drop_part [T: Float] (rng: Rng, bound: u64, scale: T::Acc, start: u64, y: &mut [T]) {
+        for (i, y) in (start..).zip(y) {
+            let kept = T::down(y.up() * scale);
+            *y = if rng.bits(i) < bound { T::ZERO } else { kept };
+        }
+    }
+}

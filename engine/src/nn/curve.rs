@@ -1,0 +1,70 @@
+//! Smooth activations.
+
+use crate::{
+    autograd::{Tape, Value},
+    backend::{Backend, Executor, kernel::Curve},
+    error::Result,
+    memory::timeline::LayerId,
+    nn::Layer,
+};
+
+/// The Gaussian error linear unit (Hendrycks & Gimpel 2016). Saves its input.
+pub struct Gelu {
+    layer: LayerId,
+    curve: Curve,
+}
+
+/// The sigmoid-weighted linear unit (Elfwing, Uchibe & Doya 2017). Saves its input.
+pub struct Silu {
+    layer: LayerId,
+}
+
+impl Gelu {
+    /// A layer at `path`, exact.
+    pub fn new<B: Backend>(executor: &Executor<B>, path: &str) -> Self {
+        Self { layer: executor.ledger().layer_id(path), curve: Curve::Gelu }
+    }
+
+    /// A layer at `path`, approximated by tanh, as GPT-2 has it.
+    pub fn tanh<B: Backend>(executor: &Executor<B>, path: &str) -> Self {
+        Self { layer: executor.ledger().layer_id(path), curve: Curve::GeluTanh }
+    }
+}
+
+impl Silu {
+    /// A layer at `path`.
+    pub fn new<B: Backend>(executor: &Executor<B>, path: &str) -> Self {
+        Self { layer: executor.ledger().layer_id(path) }
+    }
+}
+
+fn forward<'m, B: Backend>(tape: &mut Tape<'m, B>, layer: LayerId, curve: Curve, x: Value<B>) -> Result<Value<B>> {
+    let y = tape.executor().curve(curve, &x.tensor)?;
+    let Some(id) = x.id() else { return Ok(Value::constant(y)) };
+    let x = x.tensor;
+    Ok(tape.record(layer, true, y, move |back, dy| {
+        let dx = back.executor().curve_grad(curve, &x, dy)?;
+        drop(x);
+        back.give(id, dx)
+    }))
+}
+
+impl<B: Backend> Layer<B> for Gelu {
+    fn forward<'m>(&'m self, tape: &mut Tape<'m, B>, x: Value<B>) -> Result<Value<B>> {
+        forward(tape, self.layer, self.curve, x)
+    }
+
+    fn layer(&self) -> LayerId {
+        self.layer
+    }
+}
+
+impl<B: Backend> Layer<B> for Silu {
+    fn forward<'m>(&'m self, tape: &mut Tape<'m, B>, x: Value<B>) -> Result<Value<B>> {
+        forward(tape, self.layer, Curve::Silu, x)
+    }
+
+    fn layer(&self) -> LayerId {
+        self.layer
+    }
+}

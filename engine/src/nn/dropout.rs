@@ -1,0 +1,54 @@
+//! Dropout (Srivastava et al. 2014) without a stored mask.
+
+use std::cell::Cell;
+
+use crate::{
+    autograd::{Pass, Tape, Value},
+    backend::Backend,
+    error::Result,
+    memory::timeline::LayerId,
+    nn::{Init, Layer},
+    rng::{Rng, Stream},
+};
+
+/// Drops a share of the elements in training, written over its input where nobody else holds it. Saves nothing: what is
+/// dropped follows from a key, the same on the way back and in a recomputation.
+pub struct Dropout {
+    layer: LayerId,
+    share: f64,
+    stream: u64,
+    passes: Cell<u64>,
+}
+
+impl Dropout {
+    /// A layer at `path` that drops `share`, in [0, 1).
+    pub fn new<B: Backend>(init: &mut Init<'_, B>, path: &str, share: f64) -> Self {
+        let layer = init.executor().ledger().layer_id(path);
+        Self { layer, share, stream: init.stream(Stream::Dropout), passes: Cell::new(0) }
+    }
+}
+
+impl<B: Backend> Layer<B> for Dropout {
+    fn forward<'m>(&'m self, tape: &mut Tape<'m, B>, x: Value<B>) -> Result<Value<B>> {
+        if tape.pass() == Pass::Evaluation || self.share == 0.0 {
+            return Ok(x);
+        }
+        if tape.pass() == Pass::Training {
+            self.passes.set(self.passes.get() + 1);
+        }
+        let (share, key) = (self.share, Rng::new(self.stream, Stream::Dropout, self.passes.get()).key());
+        let x_id = x.id();
+        let y = tape.executor().dropout(x.tensor, share, key)?;
+        Ok(tape.record(self.layer, x_id.is_some(), y, move |back, dy| {
+            let dx = back.executor().dropout(dy, share, key)?;
+            match x_id {
+                Some(id) => back.give(id, dx),
+                None => Ok(()),
+            }
+        }))
+    }
+
+    fn layer(&self) -> LayerId {
+        self.layer
+    }
+}

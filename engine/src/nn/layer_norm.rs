@@ -1,0 +1,104 @@
+//! Normalisation of each row by itself. Parameters are in the optimizer's precision: they are few.
+
+use crate::{
+    autograd::{Tape, Value},
+    backend::{Backend, ops::Affine},
+    error::Result,
+    memory::timeline::LayerId,
+    nn::{Init, Layer, Param},
+};
+
+/// Layer norm (Ba, Kiros & Hinton 2016) over the last extent. Saves its input, and two numbers a row.
+pub struct LayerNorm<B: Backend> {
+    layer: LayerId,
+    epsilon: f64,
+    weight: Param<B>, // [columns]
+    bias: Param<B>,   // [columns]
+}
+
+/// RMS norm (Zhang & Sennrich 2019) over the last extent. Saves its input, and one number a row.
+pub struct RmsNorm<B: Backend> {
+    layer: LayerId,
+    epsilon: f64,
+    weight: Param<B>, // [columns]
+}
+
+impl<B: Backend> LayerNorm<B> {
+    /// A layer at `path` over rows of `columns`.
+    pub fn new(init: &mut Init<'_, B>, path: &str, columns: usize, epsilon: f64) -> Result<Self> {
+        let layer = init.executor().ledger().layer_id(path);
+        let weight = init.constant(layer, "weight", [columns], 1.0)?;
+        let bias = init.constant(layer, "bias", [columns], 0.0)?;
+        Ok(Self { layer, epsilon, weight, bias })
+    }
+}
+
+impl<B: Backend> RmsNorm<B> {
+    /// A layer at `path` over rows of `columns`.
+    pub fn new(init: &mut Init<'_, B>, path: &str, columns: usize, epsilon: f64) -> Result<Self> {
+        let layer = init.executor().ledger().layer_id(path);
+        Ok(Self { layer, epsilon, weight: init.constant(layer, "weight", [columns], 1.0)? })
+    }
+}
+
+impl<B: Backend> Layer<B> for LayerNorm<B> {
+    fn forward<'m>(&'m self, tape: &mut Tape<'m, B>, x: Value<B>) -> Result<Value<B>> {
+        let affine = Affine { weight: self.weight.weight(), bias: self.bias.weight() };
+        let (y, statistics) = tape.executor().layer_norm(&x.tensor, &affine, self.epsilon)?; // [..., columns]
+        let x_id = x.id();
+        let x = x.tensor;
+        Ok(tape.record(self.layer, true, y, move |back, dy| {
+            let executor = back.executor();
+            let mut dx = None;
+            self.weight.accumulate(executor, |weight| {
+                self.bias.accumulate(executor, |bias| {
+                    let scale = self.weight.weight();
+                    dx = Some(executor.layer_norm_grad(&x, &statistics, scale, dy, [weight, bias])?);
+                    Ok(())
+                })
+            })?;
+            drop((x, statistics));
+            match (x_id, dx) {
+                (Some(id), Some(dx)) => back.give(id, dx),
+                _ => Ok(()),
+            }
+        }))
+    }
+
+    fn layer(&self) -> LayerId {
+        self.layer
+    }
+
+    fn params(&self) -> Vec<&Param<B>> {
+        vec![&self.weight, &self.bias]
+    }
+}
+
+impl<B: Backend> Layer<B> for RmsNorm<B> {
+    fn forward<'m>(&'m self, tape: &mut Tape<'m, B>, x: Value<B>) -> Result<Value<B>> {
+        let (y, inverse) = tape.executor().rms_norm(&x.tensor, self.weight.weight(), self.epsilon)?; // [..., columns]
+        let x_id = x.id();
+        let x = x.tensor;
+        Ok(tape.record(self.layer, true, y, move |back, dy| {
+            let executor = back.executor();
+            let mut dx = None;
+            self.weight.accumulate(executor, |into| {
+                dx = Some(executor.rms_norm_grad(&x, &inverse, self.weight.weight(), dy, into)?);
+                Ok(())
+            })?;
+            drop((x, inverse));
+            match (x_id, dx) {
+                (Some(id), Some(dx)) => back.give(id, dx),
+                _ => Ok(()),
+            }
+        }))
+    }
+
+    fn layer(&self) -> LayerId {
+        self.layer
+    }
+
+    fn params(&self) -> Vec<&Param<B>> {
+        vec![&self.weight]
+    }
+}
