@@ -59,6 +59,8 @@ fn plan_tells_peak_categories_and_timeline() {
     let plan = json(&["plan", "cnn-digits", "--json"]);
     has_keys(&plan, &["fits", "budget_bytes", "peak", "categories_at_peak", "alive_at_peak", "timeline"]);
     has_keys(&plan, &["parameters", "plan_secs"]);
+    // 1797 images of 8 x 8 with a label, and the scaling of a row.
+    assert_eq!(plan["host_data_bytes"], 1797 * 65 + 64);
     has_keys(&plan["peak"], &PEAK);
     has_keys(&plan["alive_at_peak"][0], &["name", "layer", "category", "bytes"]);
     has_keys(&plan["timeline"][0], &["op", "layer", "phase", "live_bytes"]);

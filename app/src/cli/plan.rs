@@ -37,6 +37,8 @@ struct Json<'a> {
     alive_at_peak: &'a [Alive],
     /// Of the pass that reaches the peak.
     timeline: Vec<Moment<'a>>,
+    /// Of the data set and its cache, outside the budget.
+    host_data_bytes: u64,
     layers: &'a [LayerRow],
     parameters: u64,
     total_steps: u64,
@@ -77,6 +79,7 @@ impl Plan {
                 categories_at_peak: plan.categories_at_peak,
                 alive_at_peak: &plan.alive_at_peak,
                 timeline: moments(plan.timeline(plan.peak_pass)),
+                host_data_bytes: plan.host_data.0,
                 layers: &plan.layers,
                 parameters: plan.parameters,
                 total_steps: plan.total_steps,
@@ -107,13 +110,15 @@ fn describe(plan: &plan::Plan) -> anyhow::Result<String> {
         ),
     });
     text.push_str(&format!(
-        "Live {}, reserved {}, process {}. {} parameters, {} steps of about {:.1} ms.\n\n",
+        "Live {}, reserved {}, process {}. {} parameters, {} steps of about {:.1} ms.\n\
+         The data set waits in {} of host memory, outside the budget.\n\n",
         peak.live,
         peak.reserved,
         peak.process,
         plan.parameters,
         plan.total_steps,
-        plan.step_secs * 1e3
+        plan.step_secs * 1e3,
+        plan.host_data
     ));
     let mut categories = Table::new(["at the peak", "memory", "share"]);
     let live = peak.live.0.max(1) as f64;

@@ -76,22 +76,24 @@ impl Dataset {
     /// # Errors
     /// Those of [`facts`], and whatever is wrong deeper in the files.
     pub fn open(data: &Data, run: &Run) -> Result<Self> {
-        uncounted(|| {
-            let facts = facts(data, run)?;
-            let source = match data.kind {
-                DataKind::Digits => held(digits::open(&facts, run.seed)?),
-                DataKind::Shapes => held(shapes::open(&facts, run.seed)),
-                DataKind::Idx => held(idx::open(folder(data)?)?),
-                DataKind::Cifar10 => held(cifar::CIFAR10.open(folder(data)?)?),
-                DataKind::Cifar100 => held(cifar::CIFAR100.open(folder(data)?)?),
-                DataKind::Images => Source::Files(Images::open(folder(data)?, data, run.seed)?),
-            };
-            // Files may have changed since their headers were read: what was read is what counts.
-            let facts = Facts { train: source.count(Split::Train), test: source.count(Split::Test), ..facts };
-            let (scale, offset) = scaling(&source.histograms(&facts)?, &facts);
-            let augment = Augment::new(data);
-            Ok(Self { facts, source, augment, scale, offset, chosen: data.clone(), seed: run.seed })
-        })
+        uncounted(|| Self::read(data, run))
+    }
+
+    fn read(data: &Data, run: &Run) -> Result<Self> {
+        let facts = facts(data, run)?;
+        let source = match data.kind {
+            DataKind::Digits => held(digits::open(&facts, run.seed)?),
+            DataKind::Shapes => held(shapes::open(&facts, run.seed)),
+            DataKind::Idx => held(idx::open(folder(data)?)?),
+            DataKind::Cifar10 => held(cifar::CIFAR10.open(folder(data)?)?),
+            DataKind::Cifar100 => held(cifar::CIFAR100.open(folder(data)?)?),
+            DataKind::Images => Source::Files(Images::open(folder(data)?, data, run.seed)?),
+        };
+        // Files may have changed since their headers were read: what was read is what counts.
+        let facts = Facts { train: source.count(Split::Train), test: source.count(Split::Test), ..facts };
+        let (scale, offset) = scaling(&source.histograms(&facts)?, &facts);
+        let augment = Augment::new(data);
+        Ok(Self { facts, source, augment, scale, offset, chosen: data.clone(), seed: run.seed })
     }
 
     /// What a model must know of it.
@@ -208,7 +210,12 @@ impl Dataset {
     }
 }
 
-fn held((train, test): (Samples, Samples)) -> Source {
+/// As much memory as there are samples, whatever the reader took to begin with.
+fn held((mut train, mut test): (Samples, Samples)) -> Source {
+    for Samples { pixels, labels } in [&mut train, &mut test] {
+        pixels.shrink_to_fit();
+        labels.shrink_to_fit();
+    }
     Source::Held { train, test }
 }
 

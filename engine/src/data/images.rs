@@ -42,6 +42,19 @@ pub(super) fn facts(folder: &Path, data: &Data) -> Result<Facts> {
     Ok(Facts { height: side, width: side, channels: CHANNELS, classes: listing.classes(), train, test })
 }
 
+/// Host bytes of the listing, of what is known of each file, and of the cache when it is full.
+pub(super) fn held_bytes(folder: &Path, data: &Data) -> Result<usize> {
+    let listing = listing::list(folder)?;
+    Ok(listing.bytes() + own_bytes(listing.len(), data))
+}
+
+/// Without the listing. An image that cannot be read leaves its place in the cache empty.
+fn own_bytes(files: usize, data: &Data) -> usize {
+    let cached = size_of::<OnceLock<Box<[u8]>>>() + data.side * data.side * CHANNELS;
+    let each = size_of::<u32>() + size_of::<AtomicBool>() + if data.cache { cached } else { 0 };
+    files * each
+}
+
 /// Images that could not be read.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Skipped {

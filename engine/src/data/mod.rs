@@ -80,6 +80,22 @@ pub(crate) fn host_bytes(facts: &Facts, samples: usize) -> Bytes {
     Bytes((loader::BUFFERS * samples * (facts.pixels() * size_of::<f32>() + size_of::<u32>())) as u64)
 }
 
+/// Host bytes of the data set itself once it is open: its samples, or for a folder of images its listing and, with a
+/// cache, every image decoded. It waits outside the budget, and outlives a run.
+///
+/// # Errors
+/// Those of [`facts`].
+pub fn held_bytes(data: &Data, facts: &Facts) -> Result<Bytes> {
+    let samples = match data.kind {
+        DataKind::Images => images::held_bytes(folder(data)?, data)?,
+        // The pixels and the label.
+        _ => (facts.train + facts.test) * (facts.pixels() + 1),
+    };
+    let scaling = 2 * facts.width * facts.channels * size_of::<f32>();
+    let chosen = data.path.as_ref().map_or(0, |path| path.as_os_str().len());
+    Ok(Bytes((samples + scaling + chosen) as u64))
+}
+
 /// The folder that was chosen.
 fn folder(data: &Data) -> Result<&Path> {
     let chosen = data.path.as_deref().filter(|path| !path.as_os_str().is_empty());

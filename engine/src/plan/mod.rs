@@ -91,6 +91,8 @@ pub struct Plan {
     pub steady: Timeline,
     /// Evaluation of one batch.
     pub evaluate: Timeline,
+    /// Host memory of the data set and of its cache, outside the budget.
+    pub host_data: Bytes,
     /// Layers in forward order.
     pub layers: Vec<LayerRow>,
     /// Parameters of the model.

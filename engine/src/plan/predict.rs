@@ -154,6 +154,7 @@ fn dry_run(experiment: &Experiment, facts: &Facts) -> Result<Plan> {
         peak_pass,
         categories_at_peak,
         alive_at_peak: peak.alive_at_peak.clone(),
+        host_data: data::held_bytes(&experiment.data, facts)?,
         layers: layer_rows(&dry, &steady, &peak.alive_at_peak),
         parameters: dry.session.model().parameters(),
         total_steps,

@@ -47,6 +47,9 @@ pub(super) fn ui(ui: &mut Ui, form: &Form<'_>, scene: &Scene<'_>) {
         }
     }
     augmentation(ui, form);
+    if let Some(plan) = scene.state.newest_plan() {
+        fact(ui, &format!("waits in {} of ordinary memory, outside the budget", plan.host_data));
+    }
 }
 
 /// What is done to training images of any source.

@@ -3,6 +3,10 @@
 use std::collections::HashSet;
 
 use super::*;
+use crate::{
+    data::held_bytes,
+    memory::probe::{Meter, meter_this_thread},
+};
 
 fn open(kind: DataKind, seed: u64) -> Dataset {
     let data = Data { kind, samples: 500, ..Data::default() };
@@ -42,6 +46,22 @@ fn every_class_is_in_both_parts_in_about_equal_numbers() {
             let tolerated = if kind == DataKind::Shapes { 1 } else { expected / 10 };
             assert!(counts.iter().all(|n| n.abs_diff(expected) <= tolerated), "{kind:?} {split:?} {counts:?}");
         }
+    }
+}
+
+#[test]
+fn the_bytes_of_a_set_are_those_predicted() {
+    for kind in [DataKind::Digits, DataKind::Shapes] {
+        let data = Data { kind, ..Data::default() };
+        let meter = Meter::new();
+        meter_this_thread(Some(meter));
+        let set = Dataset::read(&data, &Run::default()).expect("ships with the program");
+        let measured = meter.now().live;
+        meter_this_thread(None);
+        let predicted = held_bytes(&data, set.facts()).expect("facts are known");
+        // Threads that generate shapes free what this one made for them, and the other way round.
+        let tolerated = if kind == DataKind::Shapes { predicted.0 / 100 } else { 0 };
+        assert!(predicted.0.abs_diff(measured.0) <= tolerated, "{kind:?}: {predicted} {measured}");
     }
 }
 

@@ -64,7 +64,7 @@ pub(super) fn list(folder: &Path) -> Result<Arc<Listing>> {
 }
 
 impl Listing {
-    fn read(folder: &Path) -> Result<Self> {
+    pub(super) fn read(folder: &Path) -> Result<Self> {
         let about = fs::metadata(folder).map_err(|error| unreadable(folder, &error))?;
         if !about.is_dir() {
             return Err(Error::file(folder, "this is no folder; choose the folder that holds a sub-folder a class"));
@@ -95,6 +95,7 @@ impl Listing {
             files.extend(names.into_iter().map(|name| Entry { class, name: name.into_boxed_os_str() }));
         }
         files.shrink_to_fit();
+        stamps.shrink_to_fit();
         Ok(Self { folder: folder.to_owned(), classes, files, stamps, at })
     }
 
@@ -126,6 +127,15 @@ impl Listing {
     /// Number of files.
     pub(super) fn len(&self) -> usize {
         self.files.len()
+    }
+
+    /// Bytes it takes.
+    pub(super) fn bytes(&self) -> usize {
+        let names = OsStr::len;
+        let classes: usize = self.classes.iter().map(|name| size_of::<OsString>() + names(name)).sum();
+        let files: usize = self.files.iter().map(|file| size_of::<Entry>() + names(&file.name)).sum();
+        let folder = names(self.folder.as_os_str()) + self.stamps.len() * size_of::<Option<SystemTime>>();
+        size_of::<Self>() + folder + classes + files
     }
 
     /// The class of a file.
@@ -175,6 +185,8 @@ fn names(folder: &Path, room: &mut usize, wanted: impl Fn(&OsStr, bool) -> bool)
         }
     }
     names.sort_unstable();
+    names.shrink_to_fit();
+    names.iter_mut().for_each(OsString::shrink_to_fit);
     Ok(names)
 }
 

@@ -9,6 +9,7 @@ use super::*;
 use crate::{
     data::{Dataset, HostBatch, Loader},
     experiment::{DataKind, Run},
+    memory::probe::{Meter, meter_this_thread},
 };
 
 const SIDE: usize = 16;
@@ -213,4 +214,38 @@ fn augmentation_repeats_with_the_seed_changes_by_epoch_and_leaves_test_data() {
         loader.recv().expect("no fault").expect("no end").clone()
     };
     assert_eq!(test(&varied), test(&plain));
+}
+
+/// Bytes that are alive because of what `make` gives.
+fn measured<T>(make: impl FnOnce() -> T) -> (usize, T) {
+    let meter = Meter::new();
+    meter_this_thread(Some(meter));
+    let made = make();
+    let live = meter.now().live;
+    meter_this_thread(None);
+    (live.0 as usize, made)
+}
+
+#[test]
+fn the_bytes_of_listing_and_cache_are_those_predicted() {
+    let some = folder(20);
+    let folder = some.path();
+    let (listing_bytes, listing) = measured(|| Listing::read(folder).expect("good"));
+    // The listing itself stands where its owner wants it.
+    let predicted = listing.bytes() - size_of::<Listing>();
+    assert!((listing_bytes..listing_bytes + 64).contains(&predicted), "{predicted} {listing_bytes}");
+    for cache in [true, false] {
+        let data = Data { cache, ..data(&some) };
+        let read_all = || {
+            let images = Images::open(folder, &data, 1).expect("good");
+            for split in [Split::Train, Split::Test] {
+                (0..images.count(split)).for_each(|index| drop(images.pixels(split, index).expect("readable")));
+            }
+            images
+        };
+        // What a library keeps for a thread's next image is there before.
+        drop(read_all());
+        let (measured, _images) = measured(read_all);
+        assert_eq!(own_bytes(60, &data), measured, "cache: {cache}");
+    }
 }
