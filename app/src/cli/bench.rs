@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use clap::Args;
 use plimsoll_engine::{
     Bytes, Experiment,
-    experiment::{Batch, Model, ModelKind, Optimizer, Run},
+    experiment::{Batch, Data, DataKind, Model, ModelKind, Optimizer, Run},
     train::Trainer,
 };
 use serde::Serialize;
@@ -15,19 +15,24 @@ use crate::cli::{Misuse, out, run, table::Table};
 /// Steps that are not counted: caches and allocators settle in them.
 const WARM_UP: usize = 4;
 
-/// A workload: 8 x 8 x 1 images, ten classes, batches of 64, AdamW with a learning rate of 0.001.
-type Workload = (&'static str, fn() -> Model);
+/// A workload: name, samples of a batch, where the images come from, and the model. AdamW with a learning rate of 0.001.
+type Workload = (&'static str, usize, DataKind, fn() -> Model);
 
-const WORKLOADS: [Workload; 2] = [
-    ("mlp-digits-b64", || Model { kind: ModelKind::Mlp, width: 256, depth: 2, ..Model::default() }),
-    ("cnn-digits-b64", || Model { kind: ModelKind::Cnn, width: 32, ..Model::default() }),
+/// Shapes stand for CIFAR-10: images of 32 x 32 x 3 in ten classes.
+const WORKLOADS: [Workload; 4] = [
+    ("mlp-digits-b64", 64, DataKind::Digits, || Model { width: 256, depth: 2, ..Model::default() }),
+    ("cnn-digits-b64", 64, DataKind::Digits, || Model { kind: ModelKind::Cnn, width: 32, ..Model::default() }),
+    ("sepcnn-cifar-b64", 64, DataKind::Shapes, || Model { kind: ModelKind::Sepcnn, width: 32, ..Model::default() }),
+    ("resnet18-cifar-b32", 32, DataKind::Shapes, || Model { kind: ModelKind::Resnet, ..Model::default() }),
 ];
 
 /// Time a training step
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Workloads: mlp-digits-b64 (two hidden layers of 256) and cnn-digits-b64 (two blocks of 32 and 64 filters, kernel 3, then
-a dense layer of 64), on 8 x 8 x 1 images in batches of 64 with AdamW. A step is forward, backward, update and loss.
+a dense layer of 64), on 8 x 8 x 1 images in batches of 64; sepcnn-cifar-b64 (two depthwise-separable blocks) and
+resnet18-cifar-b32, on 32 x 32 x 3 images in batches of 64 and 32. All with AdamW. A step is forward, backward, update
+and loss.
 
 Examples:
   plimsoll bench
@@ -36,7 +41,7 @@ pub(super) struct Bench {
     /// Workloads; all when none is given
     names: Vec<String>,
     /// Steps that are timed
-    #[arg(long, value_name = "N", default_value_t = 200, value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
+    #[arg(long, value_name = "N", default_value_t = 40, value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
     steps: u64,
     /// Write a JSON object a line, one for each workload
     #[arg(long)]
@@ -59,8 +64,9 @@ impl Bench {
     pub(super) fn run(&self) -> anyhow::Result<ExitCode> {
         let trainer = Trainer::new(|| {});
         let mut table = Table::new(["workload", "median ms", "least ms", "peak", "parameters"]);
-        for (name, model) in self.chosen()? {
-            let row = self.time(&trainer, name, model())?;
+        for workload in self.chosen()? {
+            let name = workload.0;
+            let row = self.time(&trainer, workload)?;
             if self.json {
                 out::json(&row)?;
             } else {
@@ -80,24 +86,25 @@ impl Bench {
             return Ok(WORKLOADS.to_vec());
         }
         let find = |name: &String| {
-            WORKLOADS.into_iter().find(|(known, _)| known == name).ok_or_else(|| {
-                let known: Vec<&str> = WORKLOADS.iter().map(|(name, _)| *name).collect();
+            WORKLOADS.into_iter().find(|(known, ..)| known == name).ok_or_else(|| {
+                let known: Vec<&str> = WORKLOADS.iter().map(|(name, ..)| *name).collect();
                 Misuse(format!("there is no workload `{name}`; the workloads are {}", known.join(", "))).into()
             })
         };
         self.names.iter().map(find).collect()
     }
 
-    fn time(&self, trainer: &Trainer, name: &'static str, model: Model) -> anyhow::Result<Row> {
+    fn time(&self, trainer: &Trainer, (name, micro, kind, model): Workload) -> anyhow::Result<Row> {
         let steps = self.steps + WARM_UP as u64;
         let record = run::record(
             trainer,
             name,
             Experiment {
                 title: name.to_owned(),
-                budget: Bytes::gib(1),
-                model,
-                batch: Batch { micro: 64, accumulation: 1 },
+                budget: Bytes::gib(2),
+                model: model(),
+                data: Data { kind, samples: 2000, ..Data::default() },
+                batch: Batch { micro, accumulation: 1 },
                 optimizer: Optimizer { learning_rate: 1e-3, ..Optimizer::default() },
                 // One evaluation, after the last step.
                 run: Run { steps: Some(steps), evaluate_every: steps, ..Run::default() },

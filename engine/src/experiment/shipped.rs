@@ -25,6 +25,8 @@ const SHIPPED: &[(&str, &str)] = presets![
     "mlp-digits-sgd",
     "mlp-digits-too-fast",
     "mlp-deep-checkpoint",
+    "mobilenetv2-shapes",
+    "resnet18-shapes",
 ];
 
 /// Name and text of every shipped preset.
