@@ -1,8 +1,9 @@
-//! A set of images in memory: compact pixels, labels, and the scaling to what a network likes.
+//! A set of images, in memory or decoded from files: compact pixels, labels, and the scaling to what a network likes.
 //!
-//! Owns [`Dataset`], which never changes once it is open and is shared by `Arc` between runs and threads. Pixels stay
-//! bytes; a batch is scaled as it is filled, so that each channel has mean 0 and standard deviation 1 over the training
-//! samples. What it holds is not counted as a run's memory: it outlives runs.
+//! Owns [`Dataset`], whose samples never change once it is open and which is shared by `Arc` between runs and threads.
+//! Pixels stay bytes; a batch is varied and scaled as it is filled, so that each channel has mean 0 and standard
+//! deviation 1 over the training samples before they are varied. What it holds is not counted as a run's memory: it
+//! outlives runs.
 
 use std::{
     borrow::Cow,

@@ -58,7 +58,7 @@ impl Facts {
     }
 }
 
-/// The facts of a choice of data, from headers and sizes alone: nothing is generated or read whole.
+/// The facts of a choice of data, from names, headers and sizes alone: nothing is generated or read whole.
 ///
 /// # Errors
 /// Files that are missing, unreadable or not what their format says; a choice that cannot be.

@@ -48,7 +48,7 @@ pub(super) fn ui(ui: &mut Ui, form: &Form<'_>, scene: &Scene<'_>) {
     }
     augmentation(ui, form);
     if let Some(plan) = scene.state.newest_plan() {
-        fact(ui, &format!("waits in {} of ordinary memory, outside the budget", plan.host_data));
+        fact(ui, &format!("the data take {} of ordinary memory, outside the budget", plan.host_data));
     }
 }
 
