@@ -16,6 +16,15 @@ use plimsoll_engine::{
 
 const FACTS: Facts = Facts { height: 12, width: 12, channels: 3, classes: 5, train: 100, test: 20 };
 
+const OPTIMIZERS: [OptimizerKind; 6] = [
+    OptimizerKind::Adamw,
+    OptimizerKind::Momentum,
+    OptimizerKind::Sgd,
+    OptimizerKind::Nesterov,
+    OptimizerKind::Adam,
+    OptimizerKind::Lion,
+];
+
 /// Noise with labels.
 struct Noise {
     images: Vec<f32>,
@@ -52,7 +61,7 @@ fn cases() -> Vec<Experiment> {
             experiment.model.width = 24;
             experiment.checkpointing =
                 [Checkpointing::None, Checkpointing::Blocks, Checkpointing::Every(2)][(i + j) % 3];
-            experiment.optimizer.kind = [OptimizerKind::Adamw, OptimizerKind::Momentum, OptimizerKind::Sgd][j % 3];
+            experiment.optimizer.kind = OPTIMIZERS[(2 * i + j) % OPTIMIZERS.len()];
             experiment.batch = Batch { micro: 10, accumulation: 2 };
             cases.push(experiment);
         }

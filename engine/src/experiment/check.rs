@@ -227,8 +227,14 @@ impl List {
         self.within("optimizer.weight_decay", optimizer.weight_decay, 0.0, 1e3, "a weight decay");
         match optimizer.kind {
             OptimizerKind::Sgd => {}
-            OptimizerKind::Momentum => self.decay("optimizer.momentum", optimizer.momentum, "0.9"),
-            OptimizerKind::Adamw => {
+            OptimizerKind::Momentum | OptimizerKind::Nesterov => {
+                self.decay("optimizer.momentum", optimizer.momentum, "0.9")
+            }
+            OptimizerKind::Lion => {
+                self.decay("optimizer.beta1", optimizer.beta1, "0.9");
+                self.decay("optimizer.beta2", optimizer.beta2, "0.99");
+            }
+            OptimizerKind::Adam | OptimizerKind::Adamw => {
                 self.decay("optimizer.beta1", optimizer.beta1, "0.9");
                 self.decay("optimizer.beta2", optimizer.beta2, "0.999");
                 self.positive("optimizer.epsilon", optimizer.epsilon, 1.0, "an epsilon", "1e-8");

@@ -328,8 +328,14 @@ pub enum OptimizerKind {
     Sgd,
     /// One velocity a parameter.
     Momentum,
+    /// One velocity a parameter, looking a step ahead (Nesterov 1983).
+    Nesterov,
+    /// Two moments a parameter, with L2 weight decay (Kingma & Ba 2015).
+    Adam,
     /// Two moments a parameter (Loshchilov & Hutter 2019).
     Adamw,
+    /// One momentum a parameter, of which a step follows the sign (Chen et al. 2023).
+    Lion,
 }
 
 /// When the parameters are updated.
@@ -363,15 +369,15 @@ pub struct Optimizer {
     pub update: UpdateTime,
     /// The learning rate after warm-up.
     pub learning_rate: f64,
-    /// Weight decay: decoupled for adamw, L2 otherwise.
+    /// Weight decay: decoupled for adamw and lion, L2 otherwise.
     pub weight_decay: f64,
-    /// Decay of the velocity (momentum).
+    /// Decay of the velocity (momentum, nesterov).
     pub momentum: f64,
-    /// Decay of the first moment (adamw).
+    /// Decay of the first moment (adam, adamw); share of the momentum in a step (lion).
     pub beta1: f64,
-    /// Decay of the second moment (adamw).
+    /// Decay of the second moment (adam, adamw), of the momentum (lion).
     pub beta2: f64,
-    /// Added to the denominator (adamw).
+    /// Added to the denominator (adam, adamw).
     pub epsilon: f64,
     /// The largest norm the whole gradient may have; 0 leaves it as it is (Pascanu et al. 2013).
     pub clip_norm: f64,

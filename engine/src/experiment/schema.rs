@@ -124,8 +124,14 @@ const DATA: &[(&str, DataKind)] = &[
     ("cifar100", DataKind::Cifar100),
     ("images", DataKind::Images),
 ];
-const OPTIMIZERS: &[(&str, OptimizerKind)] =
-    &[("sgd", OptimizerKind::Sgd), ("momentum", OptimizerKind::Momentum), ("adamw", OptimizerKind::Adamw)];
+const OPTIMIZERS: &[(&str, OptimizerKind)] = &[
+    ("sgd", OptimizerKind::Sgd),
+    ("momentum", OptimizerKind::Momentum),
+    ("nesterov", OptimizerKind::Nesterov),
+    ("adam", OptimizerKind::Adam),
+    ("adamw", OptimizerKind::Adamw),
+    ("lion", OptimizerKind::Lion),
+];
 const UPDATES: &[(&str, UpdateTime)] =
     &[("after-backward", UpdateTime::AfterBackward), ("in-backward", UpdateTime::InBackward)];
 const SCHEDULES: &[(&str, Schedule)] = &[("constant", Schedule::Constant), ("cosine", Schedule::Cosine)];
@@ -207,8 +213,11 @@ pub(super) fn is_used(e: &Experiment, key: &str) -> bool {
         "data.crop" => e.data.crop > 0,
         "data.colour" => e.data.colour != 0.0,
         "data.test_fraction" => matches!(e.data.kind, DataKind::Digits | DataKind::Shapes | DataKind::Images),
-        "optimizer.momentum" => e.optimizer.kind == OptimizerKind::Momentum,
-        "optimizer.beta1" | "optimizer.beta2" | "optimizer.epsilon" => e.optimizer.kind == OptimizerKind::Adamw,
+        "optimizer.momentum" => matches!(e.optimizer.kind, OptimizerKind::Momentum | OptimizerKind::Nesterov),
+        "optimizer.beta1" | "optimizer.beta2" => {
+            matches!(e.optimizer.kind, OptimizerKind::Adam | OptimizerKind::Adamw | OptimizerKind::Lion)
+        }
+        "optimizer.epsilon" => matches!(e.optimizer.kind, OptimizerKind::Adam | OptimizerKind::Adamw),
         _ => true,
     }
 }

@@ -22,8 +22,9 @@ pub struct Update {
 fn state_names(kind: OptimizerKind) -> &'static [&'static str] {
     match kind {
         OptimizerKind::Sgd => &[],
-        OptimizerKind::Momentum => &["velocity"],
-        OptimizerKind::Adamw => &["first moment", "second moment"],
+        OptimizerKind::Momentum | OptimizerKind::Nesterov => &["velocity"],
+        OptimizerKind::Lion => &["momentum"],
+        OptimizerKind::Adam | OptimizerKind::Adamw => &["first moment", "second moment"],
     }
 }
 
@@ -38,14 +39,15 @@ pub fn update<B: Backend>(
     let _layer = executor.enter(param.layer());
     let state = param.state(executor, state_names(choice.kind))?;
     let Update { rate, grad_scale, step } = update;
-    let weight_decay = choice.weight_decay;
+    let (weight_decay, momentum) = (choice.weight_decay, choice.momentum);
+    let (beta1, beta2, epsilon) = (choice.beta1, choice.beta2, choice.epsilon);
     let kernel = match choice.kind {
         OptimizerKind::Sgd => Kernel::Sgd { rate, weight_decay, grad_scale },
-        OptimizerKind::Momentum => Kernel::Momentum { rate, momentum: choice.momentum, weight_decay, grad_scale },
-        OptimizerKind::Adamw => {
-            let (beta1, beta2, epsilon) = (choice.beta1, choice.beta2, choice.epsilon);
-            Kernel::AdamW { rate, beta1, beta2, epsilon, weight_decay, grad_scale, step }
-        }
+        OptimizerKind::Momentum => Kernel::Momentum { rate, momentum, weight_decay, grad_scale },
+        OptimizerKind::Nesterov => Kernel::Nesterov { rate, momentum, weight_decay, grad_scale },
+        OptimizerKind::Lion => Kernel::Lion { rate, beta1, beta2, weight_decay, grad_scale },
+        OptimizerKind::Adam => Kernel::Adam { rate, beta1, beta2, epsilon, weight_decay, grad_scale, step },
+        OptimizerKind::Adamw => Kernel::AdamW { rate, beta1, beta2, epsilon, weight_decay, grad_scale, step },
     };
     let outputs: Vec<&Tensor<B>> = [param.master()].into_iter().chain(&state).chain(param.copy()).collect();
     executor.launch(kernel, &[&gradient], &outputs)

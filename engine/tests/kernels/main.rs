@@ -160,7 +160,12 @@ fn updates(draw: &mut Draw, dtype: DType, largest: usize) -> Vec<Trial> {
         Kernel::AdamW { rate, beta1: 0.875, beta2: 0.9375, epsilon: 1e-3, weight_decay, grad_scale, step },
     ];
     let mut trials = vec![];
-    for (states, kernel) in kernels.into_iter().enumerate() {
+    let more = [
+        Kernel::Nesterov { rate, momentum: 0.875, weight_decay, grad_scale },
+        Kernel::Lion { rate, beta1: 0.875, beta2: 0.9375, weight_decay, grad_scale },
+        Kernel::Adam { rate, beta1: 0.875, beta2: 0.9375, epsilon: 1e-3, weight_decay, grad_scale, step },
+    ];
+    for (states, kernel) in kernels.into_iter().enumerate().chain([1, 1, 2].into_iter().zip(more)) {
         let narrow = matches!(dtype, DType::Bf16 | DType::F16);
         // The weight's own type, or f32 with gradients of either width and a narrow copy.
         let (weight, grad) =

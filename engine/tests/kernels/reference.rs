@@ -129,7 +129,12 @@ pub(crate) fn run(kernel: &Kernel, ins: &[Vec<f64>], outs: &[Vec<f64>]) -> Vec<V
             }
         }
         Kernel::SumSquares => outs[0][0] += ins[0].iter().map(|x| x * x).sum::<f64>(),
-        Kernel::Sgd { .. } | Kernel::Momentum { .. } | Kernel::AdamW { .. } => update(kernel, &ins[0], &mut outs),
+        Kernel::Sgd { .. }
+        | Kernel::Momentum { .. }
+        | Kernel::Nesterov { .. }
+        | Kernel::Lion { .. }
+        | Kernel::Adam { .. }
+        | Kernel::AdamW { .. } => update(kernel, &ins[0], &mut outs),
     }
     outs
 }
@@ -335,7 +340,7 @@ fn softmax(row: &[f64]) -> (usize, Vec<f64>) {
 fn update(kernel: &Kernel, grad: &[f64], outs: &mut [Vec<f64>]) {
     let states = match kernel {
         Kernel::Sgd { .. } => 0,
-        Kernel::Momentum { .. } => 1,
+        Kernel::Momentum { .. } | Kernel::Nesterov { .. } | Kernel::Lion { .. } => 1,
         _ => 2,
     };
     for i in 0..grad.len() {
@@ -345,6 +350,26 @@ fn update(kernel: &Kernel, grad: &[f64], outs: &mut [Vec<f64>]) {
             Kernel::Momentum { rate, momentum, weight_decay, grad_scale } => {
                 outs[1][i] = momentum * outs[1][i] + grad_scale * grad[i] + weight_decay * w;
                 w - rate * outs[1][i]
+            }
+            Kernel::Nesterov { rate, momentum, weight_decay, grad_scale } => {
+                let g = grad_scale * grad[i] + weight_decay * w;
+                outs[1][i] = momentum * outs[1][i] + g;
+                w - rate * (g + momentum * outs[1][i])
+            }
+            Kernel::Lion { rate, beta1, beta2, weight_decay, grad_scale } => {
+                let (g, m) = (grad_scale * grad[i], outs[1][i]);
+                outs[1][i] = beta2 * m + (1.0 - beta2) * g;
+                let direction = beta1 * m + (1.0 - beta1) * g;
+                let sign = if direction == 0.0 { 0.0 } else { direction.signum() };
+                w * (1.0 - rate * weight_decay) - rate * sign
+            }
+            Kernel::Adam { rate, beta1, beta2, epsilon, weight_decay, grad_scale, step } => {
+                let g = grad_scale * grad[i] + weight_decay * w;
+                outs[1][i] = beta1 * outs[1][i] + (1.0 - beta1) * g;
+                outs[2][i] = beta2 * outs[2][i] + (1.0 - beta2) * g * g;
+                let mean = outs[1][i] / (1.0 - beta1.powf(step as f64));
+                let square = outs[2][i] / (1.0 - beta2.powf(step as f64));
+                w - rate * mean / (square.sqrt() + epsilon)
             }
             Kernel::AdamW { rate, beta1, beta2, epsilon, weight_decay, grad_scale, step } => {
                 let g = grad_scale * grad[i];

@@ -209,7 +209,7 @@ prop_compose! {
 
 prop_compose! {
     fn optimizers()(
-        kind in prop_oneof![Just(OptimizerKind::Sgd), Just(OptimizerKind::Momentum), Just(OptimizerKind::Adamw)],
+        kind in prop_oneof![Just(OptimizerKind::Sgd), Just(OptimizerKind::Nesterov), Just(OptimizerKind::Lion), Just(OptimizerKind::Adamw)],
         learning_rate in 1e-12..1e3f64, weight_decay in 0.0..1.0f64, momentum in 0.0..0.999f64,
         beta1 in 0.0..0.999f64, beta2 in 0.0..0.999f64, epsilon in 1e-300..1.0f64, clip_norm in 0.0..1e8f64,
         warmup_steps in 0u64..1000, schedule in prop_oneof![Just(Schedule::Constant), Just(Schedule::Cosine)])

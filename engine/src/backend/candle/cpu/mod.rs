@@ -107,7 +107,12 @@ pub(super) fn launch(kernel: &Kernel, inputs: &[&Tensor<Candle>], outputs: &[&Te
         Kernel::MaxPool(_) | Kernel::MaxPoolGrad(_) | Kernel::CrossEntropy | Kernel::CrossEntropyGrad { .. } => {
             selections(kernel, &o)
         }
-        Kernel::Sgd { .. } | Kernel::Momentum { .. } | Kernel::AdamW { .. } => updates(kernel, &o),
+        Kernel::Sgd { .. }
+        | Kernel::Momentum { .. }
+        | Kernel::Nesterov { .. }
+        | Kernel::Lion { .. }
+        | Kernel::Adam { .. }
+        | Kernel::AdamW { .. } => updates(kernel, &o),
         Kernel::Cast => {
             by_float!(o.input_type(0), T => by_float!(o.output_type(0), U => {
                 elementwise::cast::<T, U>(&o.input(0)?, &mut o.output(0)?);
@@ -304,7 +309,7 @@ fn selections(kernel: &Kernel, o: &Operands<'_>) -> Result<()> {
 fn updates(kernel: &Kernel, o: &Operands<'_>) -> Result<()> {
     let states = match kernel {
         Kernel::Sgd { .. } => 0,
-        Kernel::Momentum { .. } => 1,
+        Kernel::Momentum { .. } | Kernel::Nesterov { .. } | Kernel::Lion { .. } => 1,
         _ => 2,
     };
     let copy = (o.outputs() > 1 + states).then_some(1 + states);

@@ -202,10 +202,10 @@ fn fits(kernel: &Kernel, ins: &[usize], outs: &[usize]) -> bool {
         }
         (Kernel::SumSquares, [_], [1]) => true,
         (Kernel::Sgd { .. }, [g], [w, rest @ ..]) => rest.len() <= 1 && g == w && rest.iter().all(|r| r == w),
-        (Kernel::Momentum { .. }, [g], [w, rest @ ..]) => {
+        (Kernel::Momentum { .. } | Kernel::Nesterov { .. } | Kernel::Lion { .. }, [g], [w, rest @ ..]) => {
             (1..=2).contains(&rest.len()) && g == w && rest.iter().all(|r| r == w)
         }
-        (Kernel::AdamW { .. }, [g], [w, rest @ ..]) => {
+        (Kernel::Adam { .. } | Kernel::AdamW { .. }, [g], [w, rest @ ..]) => {
             (2..=3).contains(&rest.len()) && g == w && rest.iter().all(|r| r == w)
         }
         _ => false,

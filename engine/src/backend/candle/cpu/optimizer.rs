@@ -17,8 +17,12 @@ pub(super) enum Rule<A> {
     Sgd { rate: A, weight_decay: A, grad_scale: A },
     /// [`Kernel::Momentum`].
     Momentum { rate: A, momentum: A, weight_decay: A, grad_scale: A },
-    /// [`Kernel::AdamW`].
-    AdamW { rate: A, decay: A, beta1: [A; 2], beta2: [A; 2], epsilon: A, grad_scale: A },
+    /// [`Kernel::Nesterov`].
+    Nesterov { rate: A, momentum: A, weight_decay: A, grad_scale: A },
+    /// [`Kernel::Lion`].
+    Lion { rate: A, decay: A, beta1: [A; 2], beta2: [A; 2], grad_scale: A },
+    /// [`Kernel::AdamW`], or with `l2` [`Kernel::Adam`].
+    AdamW { rate: A, decay: A, l2: A, beta1: [A; 2], beta2: [A; 2], epsilon: A, grad_scale: A },
 }
 
 impl<A: Accumulator> Rule<A> {
@@ -35,13 +39,29 @@ impl<A: Accumulator> Rule<A> {
                 weight_decay: c(weight_decay),
                 grad_scale: c(grad_scale),
             },
-            Kernel::AdamW { rate, beta1, beta2, epsilon, weight_decay, grad_scale, step } => {
+            Kernel::Nesterov { rate, momentum, weight_decay, grad_scale } => Self::Nesterov {
+                rate: c(rate),
+                momentum: c(momentum),
+                weight_decay: c(weight_decay),
+                grad_scale: c(grad_scale),
+            },
+            Kernel::Lion { rate, beta1, beta2, weight_decay, grad_scale } => Self::Lion {
+                rate: c(rate),
+                decay: c(1.0 - rate * weight_decay),
+                beta1: [c(beta1), c(1.0 - beta1)],
+                beta2: [c(beta2), c(1.0 - beta2)],
+                grad_scale: c(grad_scale),
+            },
+            Kernel::AdamW { rate, beta1, beta2, epsilon, weight_decay, grad_scale, step }
+            | Kernel::Adam { rate, beta1, beta2, epsilon, weight_decay, grad_scale, step } => {
+                let decoupled = matches!(kernel, Kernel::AdamW { .. });
                 // rate * (m / c1) / (sqrt(v / c2) + e) = (rate * sqrt(c2) / c1) * m / (sqrt(v) + e * sqrt(c2))
                 let step = i32::try_from(step).unwrap_or(i32::MAX);
                 let (c1, c2) = (1.0 - beta1.powi(step), (1.0 - beta2.powi(step)).sqrt());
                 Self::AdamW {
                     rate: c(rate * c2 / c1),
-                    decay: c(1.0 - rate * weight_decay),
+                    decay: c(if decoupled { 1.0 - rate * weight_decay } else { 1.0 }),
+                    l2: c(if decoupled { 0.0 } else { weight_decay }),
                     beta1: [c(beta1), c(1.0 - beta1)],
                     beta2: [c(beta2), c(1.0 - beta2)],
                     epsilon: c(epsilon * c2),
@@ -56,7 +76,7 @@ impl<A: Accumulator> Rule<A> {
     pub(super) fn states(&self) -> usize {
         match self {
             Self::Sgd { .. } => 0,
-            Self::Momentum { .. } => 1,
+            Self::Momentum { .. } | Self::Nesterov { .. } | Self::Lion { .. } => 1,
             Self::AdamW { .. } => 2,
         }
     }
@@ -87,8 +107,14 @@ pub(super) fn update<W: Float, G: Float<Acc = W::Acc>, C: Float<Acc = W::Acc>>(
             Rule::Momentum { rate, momentum, weight_decay, grad_scale } => {
                 momentum_sgd(rate, momentum, weight_decay, grad_scale, grad, weight, first);
             }
-            Rule::AdamW { rate, decay, beta1, beta2, epsilon, grad_scale, .. } => {
-                adamw(rate, decay, beta1, beta2, epsilon, grad_scale, grad, weight, first, second);
+            Rule::Nesterov { rate, momentum, weight_decay, grad_scale } => {
+                nesterov(rate, momentum, weight_decay, grad_scale, grad, weight, first);
+            }
+            Rule::Lion { rate, decay, beta1, beta2, grad_scale } => {
+                lion(rate, decay, beta1, beta2, grad_scale, grad, weight, first);
+            }
+            Rule::AdamW { rate, decay, l2, beta1, beta2, epsilon, grad_scale } => {
+                adamw(rate, decay, l2, beta1, beta2, epsilon, grad_scale, grad, weight, first, second);
             }
         }
         if let Some(copy) = &copy {
@@ -120,17 +146,46 @@ simd! {
         }
     }
 
+    fn nesterov [W: Float, G: Float<Acc = W::Acc>] (
+        rate: W::Acc, momentum: W::Acc, weight_decay: W::Acc, grad_scale: W::Acc,
+        grad: &[G], weight: &mut [W], velocity: &mut [W],
+    ) {
+        for ((w, v), g) in weight.iter_mut().zip(velocity).zip(grad) {
+            let before = w.up();
+            let g = grad_scale * g.up() + weight_decay * before;
+            let next = momentum * v.up() + g;
+            *v = W::down(next);
+            *w = W::down(before - rate * (g + momentum * next));
+        }
+    }
+
+    fn lion [W: Float, G: Float<Acc = W::Acc>] (
+        rate: W::Acc, decay: W::Acc, beta1: [W::Acc; 2], beta2: [W::Acc; 2], grad_scale: W::Acc,
+        grad: &[G], weight: &mut [W], momentum: &mut [W],
+    ) {
+        for ((w, m), g) in weight.iter_mut().zip(momentum).zip(grad) {
+            let (g, before) = (grad_scale * g.up(), m.up());
+            let direction = beta1[0] * before + beta1[1] * g;
+            let zero = W::Acc::ZERO;
+            let up = if direction > zero { rate } else { zero };
+            let step = if direction < zero { zero - rate } else { up };
+            *m = W::down(beta2[0] * before + beta2[1] * g);
+            *w = W::down(decay * w.up() - step);
+        }
+    }
+
     fn adamw [W: Float, G: Float<Acc = W::Acc>] (
-        rate: W::Acc, decay: W::Acc, beta1: [W::Acc; 2], beta2: [W::Acc; 2], epsilon: W::Acc, grad_scale: W::Acc,
+        rate: W::Acc, decay: W::Acc, l2: W::Acc, beta1: [W::Acc; 2], beta2: [W::Acc; 2], epsilon: W::Acc, grad_scale: W::Acc,
         grad: &[G], weight: &mut [W], first: &mut [W], second: &mut [W],
     ) {
         for (((w, m), v), g) in weight.iter_mut().zip(first).zip(second).zip(grad) {
-            let g = grad_scale * g.up();
+            let before = w.up();
+            let g = grad_scale * g.up() + l2 * before;
             let mean = beta1[0] * m.up() + beta1[1] * g;
             let square = beta2[0] * v.up() + beta2[1] * (g * g);
             *m = W::down(mean);
             *v = W::down(square);
-            *w = W::down(decay * w.up() - rate * mean / (square.sqrt() + epsilon));
+            *w = W::down(decay * before - rate * mean / (square.sqrt() + epsilon));
         }
     }
 
