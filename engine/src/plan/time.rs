@@ -10,7 +10,7 @@ use std::{
 };
 
 use crate::backend::{
-    Candle, DType, Executor, Kernel,
+    Candle, DType, Executor, Kernel, Window,
     kernel::MatMul,
     pool::{self, Pool},
 };
@@ -22,8 +22,10 @@ use crate::memory::{Category, Ledger};
 pub struct Rates {
     /// Arithmetic of GEMM-like kernels, in flops a second, by dtype.
     flops: [f64; 4],
-    /// Operand bytes that streaming kernels move in a second.
-    pub bytes_per_sec: f64,
+    /// Arithmetic of depthwise convolutions, which reuse little of what they read.
+    depthwise_flops: f64,
+    /// Operand bytes that streaming kernels move in a second, by dtype: narrow types are converted on their way.
+    bytes: [f64; 4],
     /// Seconds of a launch that does nothing.
     pub launch_secs: f64,
 }
@@ -32,17 +34,22 @@ const FLOATS: [DType; 4] = [DType::F64, DType::F32, DType::Bf16, DType::F16];
 
 impl Rates {
     /// Two cores of a recent desktop processor, to rank with before anything is measured.
-    pub(crate) const NOMINAL: Self = Self { flops: [6e10, 1.5e11, 1e11, 1e11], bytes_per_sec: 1e10, launch_secs: 3e-6 };
-
-    /// Arithmetic rate for operands of `dtype`.
-    pub fn flops_per_sec(&self, dtype: DType) -> f64 {
-        FLOATS.iter().position(|d| *d == dtype).map_or(self.flops[1], |i| self.flops[i])
-    }
+    pub(crate) const NOMINAL: Self = Self {
+        flops: [6e10, 1.5e11, 1e11, 1e11],
+        depthwise_flops: 1e10,
+        bytes: [1e10, 1e10, 5e9, 3e9],
+        launch_secs: 3e-6,
+    };
 
     /// Predicted seconds of one launch.
     pub fn secs(&self, kernel: &Kernel, dtype: DType, operand_bytes: u64) -> f64 {
-        let arithmetic = kernel.flops() as f64 / self.flops_per_sec(dtype);
-        let traffic = operand_bytes as f64 / self.bytes_per_sec;
+        // What is no floating-point type counts as f32.
+        let at = FLOATS.iter().position(|d| *d == dtype).unwrap_or(1);
+        let is_depthwise =
+            matches!(kernel, Kernel::Depthwise(_) | Kernel::DepthwiseInputGrad(_) | Kernel::DepthwiseWeightGrad { .. });
+        let rate = if is_depthwise { self.depthwise_flops } else { self.flops[at] };
+        let arithmetic = kernel.flops() as f64 / rate;
+        let traffic = operand_bytes as f64 / self.bytes[at];
         arithmetic.max(traffic) + self.launch_secs
     }
 }
@@ -72,20 +79,28 @@ pub fn calibrate(pool: &Pool) -> Result<Rates> {
 fn measure() -> Result<Rates> {
     let executor = Executor::new(Candle::cpu(pool::threads()), Ledger::new(None, false));
     let tensor = |n: usize, dtype| executor.filled(0.5, [n, n], dtype, Category::Scratch, "calibration");
-    let mut flops = [0.0; 4];
-    for (rate, dtype) in flops.iter_mut().zip(FLOATS) {
+    let (mut flops, mut bytes) = ([0.0; 4], [0.0; 4]);
+    for (i, dtype) in FLOATS.into_iter().enumerate() {
         let n = 256;
         let (a, b, c) = (tensor(n, dtype)?, tensor(n, dtype)?, tensor(n, dtype)?);
         let product = MatMul { m: n, n, k: n, transpose_a: false, transpose_b: true, accumulate: false };
         let kernel = Kernel::MatMul(product);
-        *rate = kernel.flops() as f64 / fastest(5, || executor.launch(kernel, &[&a, &b], &[&c]))?;
+        flops[i] = kernel.flops() as f64 / fastest(9, || executor.launch(kernel, &[&a, &b], &[&c]))?;
+        // Larger than the nearer caches, as activations are.
+        let (x, y) = (tensor(4 * n, dtype)?, tensor(4 * n, dtype)?);
+        let secs = fastest(9, || executor.launch(Kernel::Add, &[&x], &[&y]))?;
+        bytes[i] = (x.bytes() + y.bytes()) as f64 / secs;
     }
-    let (large, other) = (tensor(1024, DType::F32)?, tensor(1024, DType::F32)?);
-    let secs = fastest(5, || executor.launch(Kernel::Add, &[&large], &[&other]))?;
-    let bytes_per_sec = (large.bytes() + other.bytes()) as f64 / secs;
+    let size = 3;
+    let window = Window { batch: 8, height: 32, width: 32, channels: 64, filters: 64, size, stride: 1, padding: 1 };
+    let image = || executor.filled(0.5, [8, 32, 32, 64], DType::F32, Category::Scratch, "calibration");
+    let (x, y) = (image()?, image()?);
+    let weight = executor.filled(0.5, [size, size, 64], DType::F32, Category::Scratch, "calibration")?;
+    let kernel = Kernel::Depthwise(window);
+    let depthwise_flops = kernel.flops() as f64 / fastest(5, || executor.launch(kernel, &[&x, &weight], &[&y]))?;
     let small = tensor(4, DType::F32)?;
     let launch_secs = fastest(50, || executor.launch(Kernel::Relu, &[], &[&small]))?;
-    Ok(Rates { flops, bytes_per_sec, launch_secs })
+    Ok(Rates { flops, depthwise_flops, bytes, launch_secs })
 }
 
 /// Seconds of the fastest of `times` runs, after one to warm up.
