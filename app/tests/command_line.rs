@@ -227,7 +227,7 @@ fn a_bad_preset_is_answered_with_file_line_and_mend() {
     for (preset, place, part) in [
         ("version = 1\n[batch]\nmicro = 0\n", "line 3", "write 1 or more"),
         ("version = 1\n[batch]\nmirco = 3\n", "line 3", "did you mean batch.micro?"),
-        ("[optimizer]\nkind = \"adam\"\n", "line 2", "did you mean \"adamw\"?"),
+        ("[optimizer]\nkind = \"adamww\"\n", "line 2", "did you mean \"adamw\"?"),
         ("precision = 32\n", "line 1", "write one of"),
         ("title = \"never closed\n", "line 1", "double quotes"),
         ("version = 9\n", "line 1", "newer"),
