@@ -1,0 +1,136 @@
+//! What a choice of architecture rules out, by itself and with the data's images.
+
+use super::{List, MAX_DEPTH, MAX_ELEMENTS, MAX_MULTIPLIER, MAX_WIDTH, MIN_MULTIPLIER, RESNETS};
+use crate::{
+    data::Facts,
+    experiment::{DataKind, Experiment, Model, ModelKind, Stem},
+};
+
+/// Blocks with a pool each that an image of `side` allows: a pool halves it, and needs two pixels.
+fn pools(side: usize) -> usize {
+    side.max(1).ilog2() as usize
+}
+
+/// The side of images of which the last layers of a published architecture see a single pixel.
+fn smallest_side(model: &Model) -> usize {
+    match model.stem {
+        Stem::Imagenet => 32,
+        Stem::Small => 8,
+    }
+}
+
+impl List {
+    pub(super) fn model(&mut self, e: &Experiment) {
+        let model = &e.model;
+        if model.kind.has_stem() {
+            self.published(e);
+            return;
+        }
+        self.within("model.width", model.width, 1, MAX_WIDTH, "a width");
+        self.within("model.depth", model.depth, 1, MAX_DEPTH, "a depth");
+        if model.kind == ModelKind::Mlp {
+            return;
+        }
+        self.within("model.kernel", model.kernel, 1, 31, "a kernel");
+        if model.kernel.is_multiple_of(2) && model.kernel > 0 {
+            let (below, above) = (model.kernel - 1, model.kernel + 1);
+            self.add(
+                "model.kernel",
+                format!("{} is even, and an even kernel has no middle", model.kernel),
+                format!("write an odd number, such as {below} or {above}"),
+            );
+        }
+        self.within("model.dense", model.dense, 1, MAX_WIDTH, "a width");
+        if (1..=MAX_WIDTH).contains(&model.width) && (1..=MAX_DEPTH).contains(&model.depth) {
+            let most = 1 + pools(MAX_WIDTH / model.width);
+            if model.depth > most {
+                self.add(
+                    "model.depth",
+                    format!(
+                        "the width doubles from block to block, so block {} would have more than {MAX_WIDTH} filters",
+                        most + 1
+                    ),
+                    format!("write {most} or less, or lower model.width"),
+                );
+            }
+        }
+    }
+
+    /// Architectures whose sizes are those of a paper.
+    fn published(&mut self, e: &Experiment) {
+        let model = &e.model;
+        if model.kind == ModelKind::Resnet {
+            if !RESNETS.contains(&model.layers) {
+                let mend = "write 18, 34, 50 or 101";
+                self.add("model.layers", format!("there is no residual network of {} layers here", model.layers), mend);
+            }
+        } else if !(MIN_MULTIPLIER..=MAX_MULTIPLIER).contains(&model.multiplier) {
+            let mend = format!("write a number from {MIN_MULTIPLIER} to {MAX_MULTIPLIER}, such as 0.5");
+            self.add("model.multiplier", format!("{} is not a width multiplier", model.multiplier), mend);
+        }
+    }
+
+    /// What the size of the images rules out. The values are within their limits here.
+    pub(super) fn image(&mut self, e: &Experiment, facts: Option<&Facts>) {
+        let known = match (facts, e.data.kind) {
+            (Some(facts), _) => Some([facts.height, facts.width, facts.channels]),
+            (None, DataKind::Digits) => Some([8, 8, 1]),
+            (None, DataKind::Shapes | DataKind::Images) => Some([e.data.side, e.data.side, 3]),
+            (None, DataKind::Cifar10 | DataKind::Cifar100) => Some([32, 32, 3]),
+            (None, DataKind::Idx) => None,
+        };
+        let Some([height, width, channels]) = known else { return };
+        let (model, side) = (&e.model, height.min(width));
+        self.crop(&e.data, side);
+        let pixels = height.saturating_mul(width);
+        // Elements of the largest activation of one sample, and of the largest weight.
+        let (activation, weight) = match model.kind {
+            ModelKind::Mlp => {
+                let inputs = pixels.saturating_mul(channels);
+                (inputs.max(model.width), inputs.max(model.width).saturating_mul(model.width))
+            }
+            ModelKind::Cnn | ModelKind::Sepcnn => {
+                if model.kernel > side {
+                    self.add(
+                        "model.kernel",
+                        format!("{} is larger than the images, which are {height} x {width}", model.kernel),
+                        format!("write an odd number up to {side}"),
+                    );
+                }
+                let most = pools(side) + usize::from(model.kind == ModelKind::Sepcnn);
+                if model.depth > most {
+                    self.add(
+                        "model.depth",
+                        format!(
+                            "each pool halves the image, and {height} x {width} allows {most} blocks, not {}",
+                            model.depth
+                        ),
+                        format!("write {most} or less"),
+                    );
+                    return;
+                }
+                let filters = model.width << (model.depth - 1);
+                let activation = pixels.saturating_mul(filters);
+                (activation, activation.saturating_mul(model.dense))
+            }
+            ModelKind::Resnet | ModelKind::Mobilenetv1 | ModelKind::Mobilenetv2 => {
+                let widest = if model.kind == ModelKind::Resnet { 256.0 } else { 192.0 * model.multiplier.max(1.0) };
+                if e.batch.micro == 1 && side <= smallest_side(model) {
+                    self.add(
+                        "batch.micro",
+                        "one sample leaves batch norm a single value a channel, which has no variance",
+                        "write 2 or more, or choose larger images",
+                    );
+                }
+                (pixels.saturating_mul(widest as usize), 0)
+            }
+        };
+        if activation.saturating_mul(e.batch.micro) > MAX_ELEMENTS || weight > MAX_ELEMENTS {
+            self.add(
+                "model.width",
+                format!("with {} samples at once, a tensor would be larger than any device", e.batch.micro),
+                "lower model.width, model.dense or batch.micro",
+            );
+        }
+    }
+}
