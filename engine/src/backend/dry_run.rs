@@ -36,9 +36,15 @@ impl Backend for DryRun {
     }
 
     fn launch(&self, kernel: &Kernel, inputs: &[&Tensor<Self>], outputs: &[&Tensor<Self>]) -> Result<()> {
-        let operands = || inputs.iter().chain(outputs);
-        let dtype = operands().next().map_or(DType::F32, |t| t.dtype());
-        self.secs.set(self.secs.get() + self.rates.secs(kernel, dtype, operands().map(|t| t.bytes()).sum()));
+        let dtype = inputs.iter().chain(outputs).next().map_or(DType::F32, |t| t.dtype());
+        let written = outputs.iter().map(|t| t.bytes()).sum::<u64>();
+        let bytes = match *kernel {
+            // They touch a part of what they are given.
+            Kernel::Embedding => 2 * written,
+            Kernel::CopyColumns { rows, columns, .. } => (2 * rows * columns * dtype.size()) as u64,
+            _ => written + inputs.iter().map(|t| t.bytes()).sum::<u64>(),
+        };
+        self.secs.set(self.secs.get() + self.rates.secs(kernel, dtype, bytes));
         Ok(())
     }
 

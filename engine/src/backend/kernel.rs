@@ -3,6 +3,10 @@
 //! The list is the whole contract between [`Executor`](super::Executor) and a [`Backend`](super::Backend). Arithmetic
 //! on bf16 and f16 is done in f32 and rounded once on store; sums over many elements accumulate in f32 (f64 for f64).
 
+mod attention;
+
+pub use attention::AttentionShape;
+
 /// How a window slides over an image.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Window {
@@ -95,8 +99,41 @@ pub enum Kernel {
         /// Key of the random source.
         key: u64,
     },
+    /// out: `y`. Normal with mean 0, element i from counter i of [`Rng::from_key`](crate::rng::Rng::from_key).
+    Normal {
+        /// Standard deviation.
+        std: f64,
+        /// Key of the random source.
+        key: u64,
+    },
     /// in: `x`; out: `y` with as many elements, of any floating-point type.
     Cast,
+    /// in: `x`; out: `y`, of any floating-point types, updated in some of its columns: `rows` times, `columns` elements
+    /// from `x[row * from_stride + from_offset]` become those from `y[row * to_stride + to_offset]`. A `from_stride` of 0
+    /// copies one row to all.
+    CopyColumns {
+        /// How many rows.
+        rows: usize,
+        /// Elements of a row that are copied.
+        columns: usize,
+        /// Elements from one row of `x` to the next.
+        from_stride: usize,
+        /// Where the first row of `x` starts.
+        from_offset: usize,
+        /// Elements from one row of `y` to the next.
+        to_stride: usize,
+        /// Where the first row of `y` starts.
+        to_offset: usize,
+    },
+    /// in: `x [batch, rows, columns]`; out: `y [batch, columns, rows]`.
+    Transpose {
+        /// Matrices.
+        batch: usize,
+        /// Rows of `x`.
+        rows: usize,
+        /// Columns of `x`.
+        columns: usize,
+    },
     /// in: `a`, `b` of one type; out: `c` of that type or f32.
     MatMul(MatMul),
     /// in: `bias [columns]`; out: `y [rows, columns]`, updated: `y += bias`.
@@ -235,10 +272,54 @@ pub enum Kernel {
         /// Key of the random source.
         key: u64,
     },
+    /// in: `tokens [rows]` (u32), `table [vocabulary, width]`; out: `y [rows, width]`, the table's row of each token.
+    Embedding,
+    /// in: `tokens [rows]` (u32), `dy [rows, width]`; out: `dtable [vocabulary, width]` (type of `dy` or f32), the sum over
+    /// the rows of each token, added to `dtable` when `accumulate`.
+    EmbeddingGrad {
+        /// How many tokens.
+        rows: usize,
+        /// Add to `dtable` rather than overwrite it.
+        accumulate: bool,
+    },
+    /// out: `qkv`, updated: queries and keys are turned by their position's angles, element i of a head with element
+    /// i + head_dim / 2: rotary embedding (Su et al. 2021, with the pairs of Llama). Its inverse is its gradient.
+    Rotary {
+        /// The attention that follows.
+        shape: AttentionShape,
+        /// Pair i turns by `position * base^(-2 i / head_dim)`.
+        base: f64,
+        /// Turn back.
+        is_inverse: bool,
+    },
+    /// in: `gu [rows, 2 hidden]`, gates beside values; out: `y [rows, hidden]`, `silu(gate) * value` (Shazeer 2020).
+    SwiGlu {
+        /// Rows, and values of a row.
+        extents: Rows,
+    },
+    /// in: `gu`, `dy [rows, hidden]`; out: `dgu [rows, 2 hidden]`, overwritten.
+    SwiGluGrad {
+        /// Rows, and values of a row.
+        extents: Rows,
+    },
+    /// in: `qkv [batch * length, (heads + 2 kv_heads) * head_dim]`; out: `y [batch * length, heads * head_dim]`, of each
+    /// head `softmax(q k^T / sqrt(head_dim)) v` over the positions that are seen, and `lse [batch, heads, length]` (f32, or
+    /// f64 for f64), the logarithm of each softmax's denominator. Block by block, in room that does not grow with the
+    /// length (Rabe & Staats 2021; Dao et al. 2022).
+    Attention(AttentionShape),
+    /// in: `qkv`, `y`, `lse`, as of [`Kernel::Attention`], `dy`; out: `dqkv`, overwritten. Probabilities are made again.
+    AttentionGrad(AttentionShape),
+    /// in: `qkv`; out: `y`, as of [`Kernel::Attention`], and the probabilities `p [batch, heads, length, length]` (type of
+    /// `qkv`), zero where nothing is seen.
+    AttentionPlain(AttentionShape),
+    /// in: `qkv`, `p`, as of [`Kernel::AttentionPlain`], `dy`; out: `dqkv`, overwritten.
+    AttentionPlainGrad(AttentionShape),
     /// in: `logits [rows, classes]`, `labels [rows]` (u32); out: `stats [2]` (f64), updated: adds the sum over rows of
     /// `-log softmax(logits)[label]` to the first and the number of rows whose largest logit is the label's to the second.
+    /// Rows whose label is `u32::MAX` count in neither.
     CrossEntropy,
-    /// in: `labels [rows]`; out: `logits [rows, classes]`, updated: becomes `scale * (softmax(logits) - onehot(label))`.
+    /// in: `labels [rows]`; out: `logits [rows, classes]`, updated: becomes `scale * (softmax(logits) - onehot(label))`,
+    /// or zero where the label is `u32::MAX`.
     CrossEntropyGrad {
         /// The loss's weight, loss scaling included.
         scale: f64,
@@ -336,7 +417,10 @@ impl Kernel {
         match self {
             Self::Fill(_) => "fill",
             Self::Uniform { .. } => "initialise",
+            Self::Normal { .. } => "initialise",
             Self::Cast => "cast",
+            Self::CopyColumns { .. } => "copy columns",
+            Self::Transpose { .. } => "transpose",
             Self::MatMul(_) => "matmul",
             Self::AddBias => "add bias",
             Self::BiasGrad { .. } => "bias gradient",
@@ -370,6 +454,16 @@ impl Kernel {
             Self::CurveGrad(Curve::Silu) => "silu gradient",
             Self::CurveGrad(_) => "gelu gradient",
             Self::Dropout { .. } => "dropout",
+            Self::Embedding => "embedding",
+            Self::EmbeddingGrad { .. } => "embedding gradient",
+            Self::Rotary { is_inverse: false, .. } => "rotary embedding",
+            Self::Rotary { is_inverse: true, .. } => "rotary embedding gradient",
+            Self::SwiGlu { .. } => "swiglu",
+            Self::SwiGluGrad { .. } => "swiglu gradient",
+            Self::Attention(_) => "attention",
+            Self::AttentionGrad(_) => "attention gradient",
+            Self::AttentionPlain(_) => "plain attention",
+            Self::AttentionPlainGrad(_) => "plain attention gradient",
             Self::CrossEntropy => "cross entropy",
             Self::CrossEntropyGrad { .. } => "cross entropy gradient",
             Self::SumSquares => "sum of squares",
@@ -394,6 +488,9 @@ impl Kernel {
             Self::Depthwise(w) | Self::DepthwiseInputGrad(w) | Self::DepthwiseWeightGrad { window: w, .. } => {
                 count(w.out_pixels(), w.channels, w.size * w.size)
             }
+            // Of the pairs that are seen: two products forward, five back.
+            Self::Attention(s) | Self::AttentionPlain(s) => 2 * count(s.batch * s.heads, s.pairs(), s.head_dim),
+            Self::AttentionGrad(s) | Self::AttentionPlainGrad(s) => 5 * count(s.batch * s.heads, s.pairs(), s.head_dim),
             _ => 0,
         }
     }

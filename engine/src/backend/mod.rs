@@ -6,7 +6,8 @@
 //! kernels: [`Candle`] does, [`DryRun`] does neither.
 //!
 //! Laws of the vocabulary:
-//! - Tensors are contiguous and row-major; images are `[batch, height, width, channels]`.
+//! - Tensors are contiguous and row-major; images are `[batch, height, width, channels]`. A tensor may be some rows of
+//!   another's buffer.
 //! - A kernel reads its inputs and writes its outputs; an in-place kernel has the tensor among its outputs only.
 //! - A kernel allocates nothing that outlives it, and nothing beyond what [`scratch`] states.
 
@@ -23,7 +24,7 @@ mod tensor;
 pub use candle::Candle;
 pub use dry_run::DryRun;
 pub use executor::{Executor, LayerGuard};
-pub use kernel::{Kernel, Window};
+pub use kernel::{AttentionShape, Kernel, Window};
 pub use shape::Shape;
 pub use tensor::{DType, Tensor};
 

@@ -1,6 +1,9 @@
 //! The ops layers call: shapes checked, outputs allocated, kernels launched. Written once for both backends.
 
+mod attention;
+mod columns;
 mod norm;
+mod sequence;
 
 pub(crate) use norm::{Affine, Running};
 

@@ -4,14 +4,15 @@
 //! every kernel measures.
 //!
 //! Products and normalisations have scratch: the kernels that stream through memory sum in registers and on the stack. A
-//! normalisation's is its parts' sums. A product's
+//! normalisation's is its parts' sums, an embedding's gradient's the order of its tokens, a rotary embedding's a position's
+//! angles, an attention's the blocks that threads work on at once. A product's
 //! follows from the plan the kernel itself runs by (`Plan`): per piece of work, the blocks the kernel copies aside and
 //! what the gemm crate (0.19, `gemm-common/src/gemm.rs`) allocates for one call; times the pieces that are worked on at
 //! once; plus what all pieces share.
 
 use crate::backend::{
     DType, Kernel, Window,
-    candle::{batch_norm, convolution, depthwise, gemm, plan::Plan},
+    candle::{attention, batch_norm, convolution, depthwise, gemm, plan::Plan},
     kernel::MatMul,
 };
 
@@ -39,6 +40,11 @@ pub fn bytes(kernel: &Kernel, dtype: DType, threads: usize) -> u64 {
         | Kernel::BatchNormGrad { extents, .. }
         | Kernel::LayerNormGrad { extents, .. }
         | Kernel::RmsNormGrad { extents, .. } => batch_norm::room(extents) * size_of::<f64>(),
+        // A token and its place.
+        Kernel::EmbeddingGrad { rows, .. } => rows * size_of::<u64>(),
+        Kernel::Rotary { shape, .. } => threads.clamp(1, shape.length.max(1)) * shape.head_dim * width,
+        Kernel::Attention(s) | Kernel::AttentionPlain(s) => attention::room(s, false, width, threads),
+        Kernel::AttentionGrad(s) | Kernel::AttentionPlainGrad(s) => attention::room(s, true, width, threads),
         _ => 0,
     };
     bytes as u64

@@ -30,6 +30,25 @@ impl Shape {
         self.dims().last().copied().unwrap_or(1)
     }
 
+    /// The outermost extent; 1 for a scalar.
+    pub fn first(&self) -> usize {
+        self.dims().first().copied().unwrap_or(1)
+    }
+
+    /// The same with another outermost extent.
+    #[must_use]
+    pub(super) fn with_first(mut self, extent: usize) -> Self {
+        self.dims[0] = extent;
+        self
+    }
+
+    /// The same with another innermost extent.
+    #[must_use]
+    pub(super) fn with_last(mut self, extent: usize) -> Self {
+        self.dims[self.rank.saturating_sub(1)] = extent;
+        self
+    }
+
     /// The product of all extents but the innermost.
     pub fn rows(&self) -> usize {
         self.elements() / self.last().max(1)

@@ -1,6 +1,6 @@
 //! Tensors: a shape, a dtype and a shared buffer whose ticket stands in the ledger.
 
-use std::{cell::RefCell, fmt, rc::Rc};
+use std::{cell::RefCell, fmt, ops::Range, rc::Rc};
 
 use serde::Serialize;
 
@@ -55,6 +55,8 @@ impl DType {
 pub struct Tensor<B: Backend> {
     shape: Shape,
     dtype: DType,
+    /// Element of the buffer that the first one is.
+    offset: usize,
     buffer: Rc<Buffer<B>>,
 }
 
@@ -66,7 +68,7 @@ struct Buffer<B: Backend> {
 
 impl<B: Backend> Tensor<B> {
     pub(super) fn new(shape: Shape, dtype: DType, storage: B::Storage, ticket: Ticket) -> Self {
-        Self { shape, dtype, buffer: Rc::new(Buffer { storage: RefCell::new(storage), ticket }) }
+        Self { shape, dtype, offset: 0, buffer: Rc::new(Buffer { storage: RefCell::new(storage), ticket }) }
     }
 
     /// The extents.
@@ -84,14 +86,14 @@ impl<B: Backend> Tensor<B> {
         self.shape.elements()
     }
 
-    /// Bytes of the buffer.
+    /// Bytes of the elements.
     pub fn bytes(&self) -> u64 {
-        self.buffer.ticket.bytes()
+        (self.elements() * self.dtype.size()) as u64
     }
 
-    /// Whether no other tensor shares the buffer, so that it may be overwritten.
+    /// Whether no other tensor shares the buffer, so that it may be overwritten. A part of a buffer never is.
     pub fn is_unique(&self) -> bool {
-        Rc::strong_count(&self.buffer) == 1
+        Rc::strong_count(&self.buffer) == 1 && self.bytes() == self.buffer.ticket.bytes()
     }
 
     /// Whether both share one buffer.
@@ -107,18 +109,35 @@ impl<B: Backend> Tensor<B> {
     pub fn reshape(&self, shape: impl Into<Shape>) -> Self {
         let shape = shape.into();
         assert_eq!(shape.elements(), self.elements(), "reshape of {} to {shape}", self.shape);
-        Self { shape, dtype: self.dtype, buffer: Rc::clone(&self.buffer) }
+        Self { shape, ..self.clone() }
     }
 
-    /// The elements, for the backend's kernels.
+    /// Some of the outermost extent's places, of the same buffer: rows of a matrix, for work in chunks.
+    ///
+    /// # Panics
+    /// When there are no such rows: a bug in a layer.
+    #[must_use]
+    pub fn rows_view(&self, rows: Range<usize>) -> Self {
+        let count = self.shape.first();
+        assert!(rows.start <= rows.end && rows.end <= count, "rows {rows:?} of {self:?}");
+        let offset = self.offset + rows.start * (self.elements() / count.max(1));
+        Self { shape: self.shape.with_first(rows.len()), offset, ..self.clone() }
+    }
+
+    /// The buffer, for the backend's kernels.
     pub(super) fn storage(&self) -> &RefCell<B::Storage> {
         &self.buffer.storage
+    }
+
+    /// Which of the buffer's elements are the tensor's.
+    pub(super) fn place(&self) -> Range<usize> {
+        self.offset..self.offset + self.elements()
     }
 }
 
 impl<B: Backend> Clone for Tensor<B> {
     fn clone(&self) -> Self {
-        Self { shape: self.shape, dtype: self.dtype, buffer: Rc::clone(&self.buffer) }
+        Self { shape: self.shape, dtype: self.dtype, offset: self.offset, buffer: Rc::clone(&self.buffer) }
     }
 }
 

@@ -1,5 +1,7 @@
 //! Every kernel again, in f64 and in the plainest loops, to compare with.
 
+mod sequence;
+
 use plimsoll_engine::{
     backend::{
         Kernel, Window,
@@ -128,6 +130,18 @@ pub(crate) fn run(kernel: &Kernel, ins: &[Vec<f64>], outs: &[Vec<f64>]) -> Vec<V
                 }
             }
         }
+        Kernel::Normal { .. }
+        | Kernel::CopyColumns { .. }
+        | Kernel::Transpose { .. }
+        | Kernel::Embedding
+        | Kernel::EmbeddingGrad { .. }
+        | Kernel::Rotary { .. }
+        | Kernel::SwiGlu { .. }
+        | Kernel::SwiGluGrad { .. }
+        | Kernel::Attention(_)
+        | Kernel::AttentionGrad(_)
+        | Kernel::AttentionPlain(_)
+        | Kernel::AttentionPlainGrad(_) => sequence::run(kernel, ins, &mut outs),
         Kernel::SumSquares => outs[0][0] += ins[0].iter().map(|x| x * x).sum::<f64>(),
         Kernel::Sgd { .. }
         | Kernel::Momentum { .. }

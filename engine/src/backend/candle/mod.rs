@@ -9,7 +9,7 @@ mod cpu;
 use candle_core::CpuStorage;
 use half::{bf16, f16};
 
-pub(in crate::backend) use self::cpu::{batch_norm, convolution, depthwise, gemm, plan};
+pub(in crate::backend) use self::cpu::{attention, batch_norm, convolution, depthwise, gemm, plan};
 use self::cpu::{float::Float, simd};
 use crate::{
     backend::{Backend, DType, HostSlice, Kernel, Tensor},
@@ -59,26 +59,28 @@ impl Backend for Candle {
 
     fn write(&self, tensor: &Tensor<Self>, source: HostSlice<'_>) -> Result<()> {
         let mut storage = tensor.storage().borrow_mut();
+        let place = tensor.place();
         let written = tensor.elements() == source.len()
             && match (&mut *storage, source) {
-                (CpuStorage::F64(to), HostSlice::F32(from)) => convert(from, to),
-                (CpuStorage::F32(to), HostSlice::F32(from)) => copy(from, to),
-                (CpuStorage::BF16(to), HostSlice::F32(from)) => convert::<bf16>(from, to),
-                (CpuStorage::F16(to), HostSlice::F32(from)) => convert::<f16>(from, to),
-                (CpuStorage::U32(to), HostSlice::U32(from)) => copy(from, to),
+                (CpuStorage::F64(to), HostSlice::F32(from)) => convert(from, &mut to[place]),
+                (CpuStorage::F32(to), HostSlice::F32(from)) => copy(from, &mut to[place]),
+                (CpuStorage::BF16(to), HostSlice::F32(from)) => convert::<bf16>(from, &mut to[place]),
+                (CpuStorage::F16(to), HostSlice::F32(from)) => convert::<f16>(from, &mut to[place]),
+                (CpuStorage::U32(to), HostSlice::U32(from)) => copy(from, &mut to[place]),
                 _ => false,
             };
         if written { Ok(()) } else { Err(unwritable(tensor, source)) }
     }
 
     fn read(&self, tensor: &Tensor<Self>) -> Result<Option<Vec<f64>>> {
+        let place = tensor.place();
         Ok(Some(match &*tensor.storage().borrow() {
-            CpuStorage::F64(v) => v.clone(),
-            CpuStorage::F32(v) => v.iter().map(|&x| f64::from(x)).collect(),
-            CpuStorage::BF16(v) => v.iter().map(|&x| f64::from(x)).collect(),
-            CpuStorage::F16(v) => v.iter().map(|&x| f64::from(x)).collect(),
-            CpuStorage::U32(v) => v.iter().map(|&x| f64::from(x)).collect(),
-            CpuStorage::U8(v) => v.iter().map(|&x| f64::from(x)).collect(),
+            CpuStorage::F64(v) => v[place].to_vec(),
+            CpuStorage::F32(v) => v[place].iter().map(|&x| f64::from(x)).collect(),
+            CpuStorage::BF16(v) => v[place].iter().map(|&x| f64::from(x)).collect(),
+            CpuStorage::F16(v) => v[place].iter().map(|&x| f64::from(x)).collect(),
+            CpuStorage::U32(v) => v[place].iter().map(|&x| f64::from(x)).collect(),
+            CpuStorage::U8(v) => v[place].iter().map(|&x| f64::from(x)).collect(),
             _ => return Err(Error::Device(format!("{tensor:?} has elements of a type the engine does not use"))),
         }))
     }

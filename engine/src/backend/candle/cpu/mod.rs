@@ -3,6 +3,7 @@
 //! Holds: operands are checked for number, type and extent here, once, and a family's file may rely on it. Refuses what
 //! no kernel supports with [`Error::Kernel`], shapes and types included.
 
+pub(in crate::backend) mod attention;
 mod average;
 pub(in crate::backend) mod batch_norm;
 pub(in crate::backend) mod convolution;
@@ -148,6 +149,18 @@ pub(super) fn launch(kernel: &Kernel, inputs: &[&Tensor<Candle>], outputs: &[&Te
         | Kernel::LayerNormGrad { .. }
         | Kernel::RmsNorm { .. }
         | Kernel::RmsNormGrad { .. } => row_norms(kernel, &o),
+        Kernel::Normal { .. }
+        | Kernel::CopyColumns { .. }
+        | Kernel::Transpose { .. }
+        | Kernel::Embedding
+        | Kernel::EmbeddingGrad { .. }
+        | Kernel::Rotary { .. }
+        | Kernel::SwiGlu { .. }
+        | Kernel::SwiGluGrad { .. }
+        | Kernel::Attention(_)
+        | Kernel::AttentionGrad(_)
+        | Kernel::AttentionPlain(_)
+        | Kernel::AttentionPlainGrad(_) => o.unsupported(),
         Kernel::Uniform { .. }
         | Kernel::AddBias
         | Kernel::Relu

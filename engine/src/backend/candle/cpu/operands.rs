@@ -84,12 +84,13 @@ impl<'a> Operands<'a> {
 
     fn read<T>(&self, i: usize, of: impl FnOnce(&CpuStorage) -> Option<&[T]>) -> Result<Ref<'a, [T]>> {
         let storage = self.inputs[i].storage().try_borrow().map_err(|_| self.error("read and written at once"))?;
-        Ref::filter_map(storage, of).map_err(|_| self.error("not supported"))
+        Ref::filter_map(storage, |s| of(s)?.get(self.inputs[i].place())).map_err(|_| self.error("not supported"))
     }
 
     fn write<T>(&self, i: usize, of: impl FnOnce(&mut CpuStorage) -> Option<&mut [T]>) -> Result<RefMut<'a, [T]>> {
         let storage = self.outputs[i].storage().try_borrow_mut().map_err(|_| self.error("read and written at once"))?;
-        RefMut::filter_map(storage, of).map_err(|_| self.error("not supported"))
+        RefMut::filter_map(storage, |s| of(s)?.get_mut(self.outputs[i].place()))
+            .map_err(|_| self.error("not supported"))
     }
 
     /// An input's elements.

@@ -1,0 +1,175 @@
+//! The kernels of sequence models.
+
+use plimsoll_engine::{
+    backend::{AttentionShape, Kernel},
+    rng::Rng,
+};
+
+use super::start;
+
+pub(super) fn run(kernel: &Kernel, ins: &[Vec<f64>], outs: &mut [Vec<f64>]) {
+    match *kernel {
+        Kernel::Normal { std, key } => {
+            let rng = Rng::from_key(key);
+            (0..).zip(&mut outs[0]).for_each(|(i, y)| *y = std * rng.normal(i));
+        }
+        Kernel::CopyColumns { rows, columns, from_stride, from_offset, to_stride, to_offset } => {
+            for (row, j) in (0..rows).flat_map(|row| (0..columns).map(move |j| (row, j))) {
+                outs[0][row * to_stride + to_offset + j] = ins[0][row * from_stride + from_offset + j];
+            }
+        }
+        Kernel::Transpose { rows, columns, .. } => {
+            for (i, x) in ins[0].iter().enumerate() {
+                let (matrix, row, column) = (i / (rows * columns), i / columns % rows, i % columns);
+                outs[0][(matrix * columns + column) * rows + row] = *x;
+            }
+        }
+        Kernel::Embedding => {
+            let width = outs[0].len() / ins[0].len();
+            for (i, y) in outs[0].iter_mut().enumerate() {
+                *y = ins[1][ins[0][i / width] as usize * width + i % width];
+            }
+        }
+        Kernel::EmbeddingGrad { rows, accumulate } => {
+            let width = ins[1].len() / rows;
+            start(&mut outs[0], accumulate);
+            for (i, dy) in ins[1].iter().enumerate() {
+                outs[0][ins[0][i / width] as usize * width + i % width] += dy;
+            }
+        }
+        Kernel::Rotary { shape, base, is_inverse } => rotary(&shape, base, is_inverse, &mut outs[0]),
+        Kernel::SwiGlu { extents } => {
+            for (i, y) in outs[0].iter_mut().enumerate() {
+                let (gate, value) = gated(&ins[0], extents.columns, i);
+                *y = gate / (1.0 + (-gate).exp()) * value;
+            }
+        }
+        Kernel::SwiGluGrad { extents } => {
+            for (i, dy) in ins[1].iter().enumerate() {
+                let (gate, value) = gated(&ins[0], extents.columns, i);
+                let at = i / extents.columns * 2 * extents.columns + i % extents.columns;
+                let sigmoid = 1.0 / (1.0 + (-gate).exp());
+                outs[0][at] = dy * value * sigmoid * (1.0 + gate * (1.0 - sigmoid));
+                outs[0][at + extents.columns] = dy * gate * sigmoid;
+            }
+        }
+        Kernel::Attention(s) => attention(&s, &ins[0], outs, false),
+        Kernel::AttentionPlain(s) => attention(&s, &ins[0], outs, true),
+        Kernel::AttentionGrad(s) => {
+            let probability = |head: &Head, i: usize, j: usize| {
+                (head.logit(&ins[0], i, j) - ins[2][(head.sequence * s.heads + head.head) * s.length + i]).exp()
+            };
+            gradient(&s, &ins[0], &ins[3], probability, &mut outs[0]);
+        }
+        Kernel::AttentionPlainGrad(s) => {
+            let probability = |head: &Head, i: usize, j: usize| {
+                ins[1][((head.sequence * s.heads + head.head) * s.length + i) * s.length + j]
+            };
+            gradient(&s, &ins[0], &ins[2], probability, &mut outs[0]);
+        }
+        _ => unreachable!("a sequence model's kernel"),
+    }
+}
+
+fn gated(gu: &[f64], columns: usize, i: usize) -> (f64, f64) {
+    let at = i / columns * 2 * columns + i % columns;
+    (gu[at], gu[at + columns])
+}
+
+fn rotary(s: &AttentionShape, base: f64, is_inverse: bool, qkv: &mut [f64]) {
+    let half = s.head_dim / 2;
+    for (row, qkv) in qkv.chunks_mut(s.packed()).enumerate() {
+        for head in qkv[..(s.heads + s.kv_heads) * s.head_dim].chunks_mut(s.head_dim) {
+            for i in 0..half {
+                let angle = (row % s.length) as f64 * base.powf(-((2 * i) as f64) / s.head_dim as f64);
+                let (sin, cos) = if is_inverse { (-angle).sin_cos() } else { angle.sin_cos() };
+                let (a, b) = (head[i], head[i + half]);
+                (head[i], head[i + half]) = (a * cos - b * sin, a * sin + b * cos);
+            }
+        }
+    }
+}
+
+/// One head of one sequence.
+struct Head<'a> {
+    s: &'a AttentionShape,
+    sequence: usize,
+    head: usize,
+}
+
+impl Head<'_> {
+    fn all(s: &AttentionShape) -> impl Iterator<Item = Head<'_>> {
+        (0..s.batch * s.heads).map(|i| Head { s, sequence: i / s.heads, head: i % s.heads })
+    }
+
+    /// Where the queries, keys and values of a position lie.
+    fn places(&self, position: usize) -> [usize; 3] {
+        let (row, shared) =
+            ((self.sequence * self.s.length + position) * self.s.packed(), self.s.heads / self.s.kv_heads);
+        let at = |head: usize| row + head * self.s.head_dim;
+        let key = self.s.heads + self.head / shared;
+        [at(self.head), at(key), at(key + self.s.kv_heads)]
+    }
+
+    fn result(&self, position: usize) -> usize {
+        (self.sequence * self.s.length + position) * self.s.width() + self.head * self.s.head_dim
+    }
+
+    fn logit(&self, qkv: &[f64], i: usize, j: usize) -> f64 {
+        let ([q, ..], [_, k, _], n) = (self.places(i), self.places(j), self.s.head_dim);
+        qkv[q..q + n].iter().zip(&qkv[k..k + n]).map(|(q, k)| q * k).sum::<f64>() / (n as f64).sqrt()
+    }
+}
+
+fn attention(s: &AttentionShape, qkv: &[f64], outs: &mut [Vec<f64>], keeps: bool) {
+    outs[0].fill(0.0);
+    for head in Head::all(s) {
+        for i in 0..s.length {
+            let logit = |j: usize| if s.sees(i, j) { head.logit(qkv, i, j) } else { f64::NEG_INFINITY };
+            let logits: Vec<f64> = (0..s.length).map(logit).collect();
+            let max = logits.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+            let lse = max + logits.iter().map(|x| (x - max).exp()).sum::<f64>().ln();
+            let row = (head.sequence * s.heads + head.head) * s.length + i;
+            if !keeps {
+                outs[1][row] = lse;
+            }
+            for (j, logit) in logits.iter().enumerate() {
+                let p = (logit - lse).exp();
+                if keeps {
+                    outs[1][row * s.length + j] = p;
+                }
+                for d in 0..s.head_dim {
+                    outs[0][head.result(i) + d] += p * qkv[head.places(j)[2] + d];
+                }
+            }
+        }
+    }
+}
+
+fn gradient(
+    s: &AttentionShape,
+    qkv: &[f64],
+    dy: &[f64],
+    probability: impl Fn(&Head, usize, usize) -> f64,
+    dqkv: &mut [f64],
+) {
+    dqkv.fill(0.0);
+    for head in Head::all(s) {
+        for i in 0..s.length {
+            let dy = &dy[head.result(i)..head.result(i) + s.head_dim];
+            let of_value = |j: usize| dy.iter().zip(&qkv[head.places(j)[2]..]).map(|(dy, v)| dy * v).sum::<f64>();
+            let seen: Vec<usize> = (0..s.length).filter(|&j| s.sees(i, j)).collect();
+            let mean = seen.iter().map(|&j| probability(&head, i, j) * of_value(j)).sum::<f64>();
+            for j in seen {
+                let p = probability(&head, i, j);
+                let slope = p * (of_value(j) - mean) / (s.head_dim as f64).sqrt();
+                let ([q, ..], [_, k, v]) = (head.places(i), head.places(j));
+                for d in 0..s.head_dim {
+                    dqkv[q + d] += slope * qkv[k + d];
+                    dqkv[k + d] += slope * qkv[q + d];
+                    dqkv[v + d] += p * dy[d];
+                }
+            }
+        }
+    }
+}
