@@ -3,7 +3,7 @@
 use plimsoll_engine::{
     Experiment,
     backend::{DryRun, Executor},
-    data::Facts,
+    data::{Facts, Input},
     experiment::{DataKind, Model, ModelKind, Stem},
     memory::Ledger,
     models,
@@ -11,7 +11,7 @@ use plimsoll_engine::{
     train::{Command, Event, Outcome, Start, Trainer},
 };
 
-const IMAGENET: Facts = Facts { height: 224, width: 224, channels: 3, classes: 1000, train: 1000, test: 100 };
+const IMAGENET: Facts = Facts::one_label(Input::Image { height: 224, width: 224, channels: 3 }, 1000, 1000, 100);
 
 fn parameters(model: Model) -> u64 {
     let executor = Executor::new(DryRun::new(1, time::rates()), Ledger::new(None, false));
@@ -44,7 +44,7 @@ fn small(kind: ModelKind) -> Experiment {
 #[test]
 fn the_small_stem_has_the_parameters_of_the_benchmark() {
     let executor = Executor::new(DryRun::new(1, time::rates()), Ledger::new(None, false));
-    let facts = Facts { height: 32, width: 32, channels: 3, classes: 10, train: 100, test: 10 };
+    let facts = Facts::one_label(Input::Image { height: 32, width: 32, channels: 3 }, 10, 100, 10);
     let model = models::Model::build(&executor, &small(ModelKind::Resnet), &facts).expect("no budget");
     assert_eq!(model.parameters(), 11_173_962);
 }

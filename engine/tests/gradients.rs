@@ -4,7 +4,7 @@ use plimsoll_engine::{
     Experiment,
     autograd::Tape,
     backend::{Backend, Candle, DType, Executor, HostSlice, Kernel, Tensor},
-    data::Facts,
+    data::{Facts, Input},
     experiment::{Checkpointing, ModelKind, Precision},
     memory::{Category, Ledger, Phase},
     models::Model,
@@ -33,7 +33,7 @@ impl Bench {
         let executor = Executor::new(Candle::cpu(1), Ledger::new(None, false));
         let model = Model::build(&executor, experiment, &facts).expect("a small model");
         let rng = Rng::new(seed, Stream::Data, 0);
-        let pixels = SAMPLES * facts.height * facts.width * facts.channels;
+        let pixels = SAMPLES * facts.input.elements();
         let images = (0..pixels as u64).map(|i| rng.normal(i) as f32).collect();
         let labels = (0..SAMPLES as u64).map(|i| rng.below(1 << 40 | i, facts.classes) as u32).collect();
         Self { executor, model, images, labels, facts, dtype: experiment.precision.compute() }
@@ -63,8 +63,7 @@ impl Bench {
     }
 
     fn batch(&self) -> (Tensor<Candle>, Tensor<Candle>) {
-        let Facts { height, width, channels, .. } = self.facts;
-        let shape = [SAMPLES, height, width, channels];
+        let shape = self.facts.input.shape(SAMPLES);
         let images = self.executor.upload(HostSlice::F32(&self.images), shape, self.dtype, "images");
         let labels = self.executor.upload(HostSlice::U32(&self.labels), [SAMPLES], DType::U32, "labels");
         (images.expect("room"), labels.expect("room"))
@@ -107,7 +106,8 @@ const CHECKPOINTINGS: [Checkpointing; 5] = [
 ];
 
 fn cases() -> Vec<(Experiment, Facts)> {
-    let facts = |side, channels| Facts { height: side, width: side, channels, classes: 4, train: 8, test: 4 };
+    let image = |side, channels| Input::Image { height: side, width: side, channels };
+    let facts = |side, channels| Facts::one_label(image(side, channels), 4, 8, 4);
     let mut cases = Vec::new();
     for (kind, facts) in [
         (ModelKind::Mlp, facts(3, 2)),

@@ -3,10 +3,10 @@
 use plimsoll_engine::{
     Bytes, Experiment, Result,
     backend::{
-        Backend, Candle, DryRun, Executor,
+        Backend, Candle, DryRun, Executor, HostSlice,
         pool::{self, Pool},
     },
-    data::Facts,
+    data::{Facts, Input},
     experiment::{Batch, Checkpointing, ModelKind, OptimizerKind, Precision},
     memory::{Category, Ledger, Point, ledger::Recording},
     plan::time,
@@ -14,7 +14,7 @@ use plimsoll_engine::{
     train::step::{Blank, MicroBatch, Session},
 };
 
-const FACTS: Facts = Facts { height: 12, width: 12, channels: 3, classes: 5, train: 100, test: 20 };
+const FACTS: Facts = Facts::one_label(Input::Image { height: 12, width: 12, channels: 3 }, 5, 100, 20);
 
 const OPTIMIZERS: [OptimizerKind; 6] = [
     OptimizerKind::Adamw,
@@ -34,7 +34,7 @@ struct Noise {
 impl Noise {
     fn new(samples: usize) -> Self {
         let rng = Rng::new(5, Stream::Data, 0);
-        let images = (0..(samples * FACTS.pixels()) as u64).map(|i| rng.normal(i) as f32).collect();
+        let images = (0..(samples * FACTS.input.elements()) as u64).map(|i| rng.normal(i) as f32).collect();
         Self { images, labels: (0..samples).map(|i| (i % FACTS.classes) as u32).collect() }
     }
 }
@@ -43,8 +43,8 @@ impl MicroBatch for &Noise {
     fn samples(&self) -> usize {
         self.labels.len()
     }
-    fn images(&self) -> &[f32] {
-        &self.images
+    fn inputs(&self) -> HostSlice<'_> {
+        HostSlice::F32(&self.images)
     }
     fn labels(&self) -> &[u32] {
         &self.labels

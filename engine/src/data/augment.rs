@@ -4,7 +4,6 @@
 //! makes it and whether the image was read or kept; test images never come here.
 
 use crate::{
-    data::Facts,
     experiment::Data,
     rng::{Rng, Stream},
 };
@@ -41,18 +40,25 @@ impl Augment {
         (flip || crop > 0 || colour > 0.0).then_some(Self { flip, crop, colour: colour as f32 })
     }
 
-    /// Writes the variant of `from`, sample `index` in `epoch`, to `to`.
-    pub(super) fn apply(&self, from: &[u8], to: &mut Vec<u8>, facts: &Facts, seed: u64, epoch: u64, index: usize) {
+    /// Writes the variant of `from` `[height, width, channel]`, sample `index` in `epoch`, to `to`.
+    pub(super) fn apply(
+        &self,
+        from: &[u8],
+        to: &mut Vec<u8>,
+        extents: [usize; 3],
+        seed: u64,
+        epoch: u64,
+        index: usize,
+    ) {
         let rng = Rng::new(seed, Stream::Augment, epoch << 32 ^ index as u64);
-        self.place(from, to, facts, rng);
+        self.place(from, to, extents, rng);
         if self.colour > 0.0 {
-            self.recolour(to, facts.channels, rng);
+            self.recolour(to, extents[2], rng);
         }
     }
 
     /// Shifts and mirrors.
-    fn place(&self, from: &[u8], to: &mut Vec<u8>, facts: &Facts, rng: Rng) {
-        let Facts { height, width, channels, .. } = *facts;
+    fn place(&self, from: &[u8], to: &mut Vec<u8>, [height, width, channels]: [usize; 3], rng: Rng) {
         let is_mirrored = self.flip && rng.below(Draw::Flip as u64, 2) == 1;
         // How far the image's corner lies inside the old image, less the border: 0 is where it was.
         let [down, across] = [Draw::Down, Draw::Across].map(|draw| rng.below(draw as u64, 2 * self.crop + 1));
@@ -98,7 +104,7 @@ impl Augment {
 mod tests {
     use super::*;
 
-    const FACTS: Facts = Facts { height: 6, width: 5, channels: 3, classes: 2, train: 9, test: 1 };
+    const EXTENTS: [usize; 3] = [6, 5, 3];
 
     fn image() -> Vec<u8> {
         (0..90).map(|i| 20 + 2 * i as u8).collect()
@@ -106,7 +112,7 @@ mod tests {
 
     fn variant(data: &Data, epoch: u64, index: usize) -> Vec<u8> {
         let mut to = vec![7; 3];
-        Augment::new(data).expect("something is on").apply(&image(), &mut to, &FACTS, 1, epoch, index);
+        Augment::new(data).expect("something is on").apply(&image(), &mut to, EXTENTS, 1, epoch, index);
         to
     }
 

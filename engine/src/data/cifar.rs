@@ -9,9 +9,9 @@ use std::path::{Path, PathBuf};
 
 use crate::{
     data::{
-        Facts,
+        Facts, Input,
         dataset::Samples,
-        file::{self, Input, MOST},
+        file::{self, MOST, Reader},
     },
     error::{Error, Result},
 };
@@ -64,14 +64,8 @@ impl Version {
     pub(super) fn facts(&self, folder: &Path) -> Result<Facts> {
         let (train, test) = self.files(folder)?;
         let count = |files: &[Records]| files.iter().map(|file| file.count).sum();
-        Ok(Facts {
-            height: SIDE,
-            width: SIDE,
-            channels: CHANNELS,
-            classes: self.classes,
-            train: count(&train),
-            test: count(&[test]),
-        })
+        let input = Input::Image { height: SIDE, width: SIDE, channels: CHANNELS };
+        Ok(Facts::one_label(input, self.classes, count(&train), count(&[test])))
     }
 
     /// Training and test samples.
@@ -127,7 +121,7 @@ impl Version {
         samples.pixels.reserve_exact(count * CHANNELS * PLANE);
         samples.labels.reserve_exact(count);
         for Records { path, count } in files {
-            let mut input = Input::open(path)?;
+            let mut input = Reader::open(path)?;
             if input.is_packed() {
                 return Err(Error::file(path, "this is gzip; unpack it first, keeping the name"));
             }

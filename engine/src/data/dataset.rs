@@ -62,6 +62,8 @@ enum Source {
 #[derive(Debug)]
 pub struct Dataset {
     facts: Facts,
+    /// Height, width and channels of an image.
+    extents: [usize; 3],
     source: Source,
     augment: Option<Augment>,
     /// `[width, channel]`: what a row of an image is multiplied by, and what is then added.
@@ -82,9 +84,10 @@ impl Dataset {
 
     fn read(data: &Data, run: &Run) -> Result<Self> {
         let facts = facts(data, run)?;
+        let extents = facts.image()?;
         let source = match data.kind {
             DataKind::Digits => held(digits::open(&facts, run.seed)?),
-            DataKind::Shapes => held(shapes::open(&facts, run.seed)),
+            DataKind::Shapes => held(shapes::open(&facts, data.side, run.seed)),
             DataKind::Idx => held(idx::open(folder(data)?)?),
             DataKind::Cifar10 => held(cifar::CIFAR10.open(folder(data)?)?),
             DataKind::Cifar100 => held(cifar::CIFAR100.open(folder(data)?)?),
@@ -92,9 +95,9 @@ impl Dataset {
         };
         // Files may have changed since their headers were read: what was read is what counts.
         let facts = Facts { train: source.count(Split::Train), test: source.count(Split::Test), ..facts };
-        let (scale, offset) = scaling(&source.histograms(&facts)?, &facts);
+        let (scale, offset) = scaling(&source.histograms(extents)?, extents);
         let augment = Augment::new(data);
-        Ok(Self { facts, source, augment, scale, offset, chosen: data.clone(), seed: run.seed })
+        Ok(Self { facts, extents, source, augment, scale, offset, chosen: data.clone(), seed: run.seed })
     }
 
     /// What a model must know of it.
@@ -139,7 +142,7 @@ impl Dataset {
     pub fn pixels(&self, split: Split, index: usize) -> Result<Cow<'_, [u8]>> {
         match &self.source {
             Source::Held { train, test } => {
-                let size = self.facts.pixels();
+                let size = self.facts.input.elements();
                 Ok(Cow::Borrowed(&part(split, train, test).pixels[index * size..][..size]))
             }
             Source::Files(images) => images.pixels(split, index),
@@ -159,7 +162,7 @@ impl Dataset {
         batch: &mut HostBatch,
         over: &AtomicBool,
     ) -> Result<()> {
-        let size = self.facts.pixels();
+        let size = self.facts.input.elements();
         batch.len = indices.len();
         batch.images.resize(batch.len * size, 0.0);
         batch.labels.resize(batch.len, 0);
@@ -178,7 +181,7 @@ impl Dataset {
                 *label = self.label(split, index);
                 let pixels = self.pixels(split, index)?;
                 if let Some(augment) = augment {
-                    augment.apply(&pixels, &mut variant, &self.facts, self.seed, epoch, index);
+                    augment.apply(&pixels, &mut variant, self.extents, self.seed, epoch, index);
                     self.scaled(&variant, image);
                 } else {
                     self.scaled(&pixels, image);
@@ -235,11 +238,15 @@ impl Source {
         }
     }
 
-    fn histograms(&self, facts: &Facts) -> Result<Histograms> {
+    fn histograms(&self, extents: [usize; 3]) -> Result<Histograms> {
         match self {
             Self::Held { train, .. } => {
-                let mut sum = Histograms::new(facts.channels);
-                train.pixels.chunks_exact(facts.pixels()).take(SCALED_BY).for_each(|image| sum.add(image));
+                let mut sum = Histograms::new(extents[2]);
+                train
+                    .pixels
+                    .chunks_exact(extents.into_iter().product())
+                    .take(SCALED_BY)
+                    .for_each(|image| sum.add(image));
                 Ok(sum)
             }
             Self::Files(images) => images.histograms(),
@@ -308,7 +315,7 @@ impl Histograms {
 }
 
 /// Factor and summand by place in a row, that give each channel of the training samples mean 0 and deviation 1.
-fn scaling(histograms: &Histograms, facts: &Facts) -> (Vec<f32>, Vec<f32>) {
+fn scaling(histograms: &Histograms, [_, width, channels]: [usize; 3]) -> (Vec<f32>, Vec<f32>) {
     let by_channel: Vec<(f32, f32)> = histograms
         .0
         .iter()
@@ -322,7 +329,7 @@ fn scaling(histograms: &Histograms, facts: &Facts) -> (Vec<f32>, Vec<f32>) {
             ((1.0 / deviation) as f32, (-mean / deviation) as f32)
         })
         .collect();
-    let row = by_channel.iter().cycle().take(facts.width * facts.channels);
+    let row = by_channel.iter().cycle().take(width * channels);
     row.copied().unzip()
 }
 

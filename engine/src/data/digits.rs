@@ -7,7 +7,7 @@ use std::io::Read;
 
 use crate::{
     data::{
-        Facts,
+        Facts, Input,
         dataset::{Samples, split},
         divide,
     },
@@ -24,7 +24,7 @@ const BRIGHTEST: u8 = 16;
 
 pub(super) fn facts(data: &Data) -> Result<Facts> {
     let (train, test) = divide(COUNT, data.test_fraction)?;
-    Ok(Facts { height: SIDE, width: SIDE, channels: 1, classes: CLASSES, train, test })
+    Ok(Facts::one_label(Input::Image { height: SIDE, width: SIDE, channels: 1 }, CLASSES, train, test))
 }
 
 /// Training and test samples.

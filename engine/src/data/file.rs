@@ -1,6 +1,6 @@
 //! Data files, read with suspicion: plain or gzip, and never more memory than the file itself is good for.
 //!
-//! Owns [`Input`]. Always holds: what a header promises is compared with the file's length before anything is allocated
+//! Owns [`Reader`]. Always holds: what a header promises is compared with the file's length before anything is allocated
 //! for it. Refuses: what is no regular file, ends early, goes on too long, or would hold more than [`MOST`] bytes.
 
 use std::{
@@ -25,7 +25,7 @@ const DEFLATE_RATIO: u64 = 1032;
 const GZIP_MAGIC: [u8; 2] = [0x1f, 0x8b];
 
 /// A data file being read from its start.
-pub(super) struct Input {
+pub(super) struct Reader {
     path: PathBuf,
     /// Bytes on disk.
     len: u64,
@@ -35,7 +35,7 @@ pub(super) struct Input {
     reader: Box<dyn Read>,
 }
 
-impl Input {
+impl Reader {
     /// Opens a file; whether it is gzip is seen from its first bytes, whatever its name.
     pub(super) fn open(path: &Path) -> Result<Self> {
         let failed = |error: io::Error| unreadable(path, &error);
@@ -202,7 +202,7 @@ mod tests {
     #[test]
     fn a_folder_in_the_place_of_a_file_is_refused() {
         let folder = tempfile::tempdir().expect("a folder");
-        let error = Input::open(folder.path()).err().expect("no file");
+        let error = Reader::open(folder.path()).err().expect("no file");
         assert!(error.to_string().contains("no regular file"), "{error}");
         assert!(find(folder.path(), &["none".to_owned()]).expect("a folder").is_none());
     }

@@ -8,9 +8,9 @@ use std::path::Path;
 
 use crate::{
     data::{
-        Facts,
+        Facts, Input,
         dataset::Samples,
-        file::{self, Input},
+        file::{self, Reader},
     },
     error::{Error, Result},
 };
@@ -21,8 +21,8 @@ const LONGEST: u64 = 4096;
 
 /// Headers of an image file and its label file, both checked.
 struct Pair {
-    images: Input,
-    labels: Input,
+    images: Reader,
+    labels: Reader,
     count: u64,
     height: u64,
     width: u64,
@@ -30,14 +30,8 @@ struct Pair {
 
 pub(super) fn facts(folder: &Path) -> Result<Facts> {
     let (train, test) = pairs(folder)?;
-    Ok(Facts {
-        height: train.height as usize,
-        width: train.width as usize,
-        channels: 1,
-        classes: CLASSES,
-        train: train.count as usize,
-        test: test.count as usize,
-    })
+    let input = Input::Image { height: train.height as usize, width: train.width as usize, channels: 1 };
+    Ok(Facts::one_label(input, CLASSES, train.count as usize, test.count as usize))
 }
 
 /// Training and test samples.
@@ -83,11 +77,11 @@ fn pair(folder: &Path, part: &str) -> Result<Pair> {
 }
 
 /// Opens `train-images-idx3-ubyte` or one of its variants.
-fn find(folder: &Path, part: &str, what: &str, dimensions: u8) -> Result<Input> {
+fn find(folder: &Path, part: &str, what: &str, dimensions: u8) -> Result<Reader> {
     let stems = ['-', '.'].map(|joint| format!("{part}-{what}{joint}idx{dimensions}-ubyte"));
     let names: Vec<String> = stems.iter().cloned().chain(stems.iter().map(|stem| format!("{stem}.gz"))).collect();
     match file::find(folder, &names)? {
-        Some(path) => Input::open(&path),
+        Some(path) => Reader::open(&path),
         None => {
             let message =
                 format!("no {} (or {}) in it; choose the folder that holds the MNIST files", stems[0], names[2]);
@@ -97,7 +91,7 @@ fn find(folder: &Path, part: &str, what: &str, dimensions: u8) -> Result<Input> 
 }
 
 /// Reads the header: `N` dimensions of unsigned bytes.
-fn dimensions<const N: usize>(input: &mut Input) -> Result<[u64; N]> {
+fn dimensions<const N: usize>(input: &mut Reader) -> Result<[u64; N]> {
     let magic: [u8; 4] = input.header()?;
     if magic != [0, 0, 8, N as u8] {
         let [a, b, kind, dimensions] = magic;

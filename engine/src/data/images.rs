@@ -22,7 +22,7 @@ use listing::Listing;
 
 use crate::{
     data::{
-        Facts, Split,
+        Facts, Input, Split,
         dataset::{Histograms, split},
         divide,
     },
@@ -38,8 +38,8 @@ const SCALED_BY: usize = 256;
 pub(super) fn facts(folder: &Path, data: &Data) -> Result<Facts> {
     let listing = listing::list(folder)?;
     let (train, test) = divide(listing.len(), data.test_fraction)?;
-    let side = data.side;
-    Ok(Facts { height: side, width: side, channels: CHANNELS, classes: listing.classes(), train, test })
+    let input = Input::Image { height: data.side, width: data.side, channels: CHANNELS };
+    Ok(Facts::one_label(input, listing.classes(), train, test))
 }
 
 /// Host bytes of the listing, of what is known of each file, and of the cache when it is full.

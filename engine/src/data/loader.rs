@@ -19,7 +19,8 @@ use std::{
 use crossbeam_channel::{Receiver, Sender, bounded, select_biased};
 
 use crate::{
-    data::{Dataset, Split},
+    backend::HostSlice,
+    data::{Dataset, Input, Split},
     error::{Error, Problem, Result},
     memory::probe::uncounted,
     rng::{Rng, Stream},
@@ -31,14 +32,23 @@ pub(super) const BUFFERS: usize = 3;
 /// Samples in host memory.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct HostBatch {
-    /// `[len, height, width, channel]`, scaled to mean 0 and deviation 1.
+    /// `[len, height, width, channel]`, scaled to mean 0 and deviation 1; empty for sequences.
     pub images: Vec<f32>,
-    /// `[len]`.
+    /// `[len, length]`; empty for images.
+    pub tokens: Vec<u32>,
+    /// `[len * targets]`.
     pub labels: Vec<u32>,
     /// Samples.
     pub len: usize,
     /// Passes over the training data completed before this batch; 0 for test data.
     pub epoch: u64,
+}
+
+impl HostBatch {
+    /// The images, or the tokens.
+    pub fn inputs(&self) -> HostSlice<'_> {
+        if self.tokens.is_empty() { HostSlice::F32(&self.images) } else { HostSlice::U32(&self.tokens) }
+    }
 }
 
 /// A filled batch, lent by the loader: dropping it hands the buffers back to be filled again.
@@ -210,11 +220,17 @@ impl Drop for Loader {
 
 /// Makes the buffers at their full size, once; an error instead of an abort when the system has no room.
 fn reserve(batch: &mut HostBatch, samples: usize, dataset: &Dataset) -> Result<()> {
-    let images = samples * dataset.facts().pixels();
+    let facts = dataset.facts();
+    let (inputs, labels) = (samples * facts.input.elements(), samples * facts.targets);
     batch.images.clear();
+    batch.tokens.clear();
     batch.labels.clear();
-    let reserved = batch.images.try_reserve_exact(images).and_then(|()| batch.labels.try_reserve_exact(samples));
+    let reserved = match facts.input {
+        Input::Image { .. } => batch.images.try_reserve_exact(inputs),
+        Input::Tokens { .. } => batch.tokens.try_reserve_exact(inputs),
+    };
     reserved
+        .and_then(|()| batch.labels.try_reserve_exact(labels))
         .map_err(|_| Error::Device(format!("no memory for a batch of {samples} samples; use a smaller micro-batch")))
 }
 

@@ -23,21 +23,80 @@ pub use shapes::MAX_SAMPLES;
 use std::path::Path;
 
 use crate::{
+    backend::{DType, Shape},
     bytes::Bytes,
     error::{Problem, Result},
-    experiment::{Data, DataKind, Run},
+    experiment::{Data, DataKind, Precision, Run},
 };
+
+/// A label that counts neither in the loss nor in the accuracy.
+pub const UNSCORED: u32 = u32::MAX;
+
+/// What one sample is, as a model sees it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Input {
+    /// An image `[height, width, channels]`.
+    Image {
+        /// Pixels down.
+        height: usize,
+        /// Pixels across.
+        width: usize,
+        /// Numbers of a pixel.
+        channels: usize,
+    },
+    /// A sequence of tokens.
+    Tokens {
+        /// Tokens of a sample.
+        length: usize,
+        /// Tokens there are.
+        vocabulary: usize,
+    },
+}
+
+impl Input {
+    /// Numbers in one sample.
+    pub const fn elements(self) -> usize {
+        match self {
+            Self::Image { height, width, channels } => height * width * channels,
+            Self::Tokens { length, .. } => length,
+        }
+    }
+
+    /// Extents of a tensor of `samples`: `[samples, height, width, channels]` or `[samples, length]`.
+    pub fn shape(self, samples: usize) -> Shape {
+        match self {
+            Self::Image { height, width, channels } => [samples, height, width, channels].into(),
+            Self::Tokens { length, .. } => [samples, length].into(),
+        }
+    }
+
+    /// Type of that tensor's elements.
+    pub fn dtype(self, precision: Precision) -> DType {
+        match self {
+            Self::Image { .. } => precision.compute(),
+            Self::Tokens { .. } => DType::U32,
+        }
+    }
+
+    /// What that tensor is called on screen.
+    pub const fn label(self) -> &'static str {
+        match self {
+            Self::Image { .. } => "images",
+            Self::Tokens { .. } => "tokens",
+        }
+    }
+}
 
 /// What a model must know of its data.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Facts {
-    /// Image height.
-    pub height: usize,
-    /// Image width.
-    pub width: usize,
-    /// Image channels.
-    pub channels: usize,
-    /// Classes.
+    /// What a sample is.
+    pub input: Input,
+    /// Labels that a sample has: 1 for its class, one a token of a sequence, one a pixel of a mask.
+    pub targets: usize,
+    /// How many of them count: the others are [`UNSCORED`]. The same for every sample.
+    pub scored: usize,
+    /// Classes a label is one of: the width of the logits. The vocabulary, for sequences.
     pub classes: usize,
     /// Samples to train on.
     pub train: usize,
@@ -46,9 +105,37 @@ pub struct Facts {
 }
 
 impl Facts {
-    /// Numbers in one image.
-    pub fn pixels(&self) -> usize {
-        self.height * self.width * self.channels
+    /// Samples of one label, their class.
+    pub const fn one_label(input: Input, classes: usize, train: usize, test: usize) -> Self {
+        Self { input, targets: 1, scored: 1, classes, train, test }
+    }
+
+    /// Height, width and channels of an image.
+    ///
+    /// # Errors
+    /// The samples are sequences.
+    pub fn image(&self) -> Result<[usize; 3]> {
+        match self.input {
+            Input::Image { height, width, channels } => Ok([height, width, channels]),
+            Input::Tokens { .. } => {
+                let mend = "choose a model for sequences, or data of images such as digits";
+                Err(Problem::new("data.kind", "sequences are no input for a model of images", mend).into())
+            }
+        }
+    }
+
+    /// Length and vocabulary of a sequence.
+    ///
+    /// # Errors
+    /// The samples are images.
+    pub fn tokens(&self) -> Result<[usize; 2]> {
+        match self.input {
+            Input::Tokens { length, vocabulary } => Ok([length, vocabulary]),
+            Input::Image { .. } => {
+                let mend = "choose a model for images, or data of sequences";
+                Err(Problem::new("data.kind", "images are no input for a model of sequences", mend).into())
+            }
+        }
     }
 
     /// Optimizer steps in one pass over the training data; the samples left over sit out. 0 when the data is smaller
@@ -77,7 +164,7 @@ pub fn facts(data: &Data, run: &Run) -> Result<Facts> {
 
 /// Host bytes of the batches of `samples` that a loader keeps filled or being filled.
 pub(crate) fn host_bytes(facts: &Facts, samples: usize) -> Bytes {
-    Bytes((loader::BUFFERS * samples * (facts.pixels() * size_of::<f32>() + size_of::<u32>())) as u64)
+    Bytes((loader::BUFFERS * samples * (facts.input.elements() + facts.targets) * size_of::<f32>()) as u64)
 }
 
 /// Host bytes of the data set itself once it is open: its samples, or for a folder of images its listing and, with a
@@ -89,9 +176,10 @@ pub fn held_bytes(data: &Data, facts: &Facts) -> Result<Bytes> {
     let samples = match data.kind {
         DataKind::Images => images::held_bytes(folder(data)?, data)?,
         // The pixels and the label.
-        _ => (facts.train + facts.test) * (facts.pixels() + 1),
+        _ => (facts.train + facts.test) * (facts.input.elements() + 1),
     };
-    let scaling = 2 * facts.width * facts.channels * size_of::<f32>();
+    let [_, width, channels] = facts.image()?;
+    let scaling = 2 * width * channels * size_of::<f32>();
     let chosen = data.path.as_ref().map_or(0, |path| path.as_os_str().len());
     Ok(Bytes((samples + scaling + chosen) as u64))
 }
@@ -122,8 +210,8 @@ mod tests {
     #[test]
     fn facts_of_what_ships_need_no_file() {
         let facts = facts(&Data::default(), &Run::default()).expect("the digits ship");
-        assert_eq!(facts, Facts { height: 8, width: 8, channels: 1, classes: 10, train: 1438, test: 359 });
-        assert_eq!((facts.pixels(), facts.steps_per_epoch(64), facts.steps_per_epoch(1439)), (64, 22, 0));
+        assert_eq!(facts, Facts::one_label(Input::Image { height: 8, width: 8, channels: 1 }, 10, 1438, 359));
+        assert_eq!((facts.input.elements(), facts.steps_per_epoch(64), facts.steps_per_epoch(1439)), (64, 22, 0));
         assert_eq!(facts.steps_per_epoch(0), 0);
     }
 

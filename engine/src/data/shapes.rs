@@ -11,7 +11,7 @@ mod outline;
 use crate::{
     bytes::Bytes,
     data::{
-        Facts,
+        Facts, Input,
         dataset::{Samples, split},
         divide,
     },
@@ -53,14 +53,15 @@ pub(super) fn facts(data: &Data) -> Result<Facts> {
         return Err(Problem::new("data.samples", message, mend).into());
     }
     let (train, test) = divide(data.samples, data.test_fraction)?;
-    Ok(Facts { height: data.side, width: data.side, channels: CHANNELS, classes: data.classes, train, test })
+    let input = Input::Image { height: data.side, width: data.side, channels: CHANNELS };
+    Ok(Facts::one_label(input, data.classes, train, test))
 }
 
 /// Training and test samples, generated on all cores.
-pub(super) fn open(facts: &Facts, seed: u64) -> (Samples, Samples) {
+pub(super) fn open(facts: &Facts, side: usize, seed: u64) -> (Samples, Samples) {
     let classes: Vec<u8> = (0..facts.train + facts.test).map(|index| (index % facts.classes) as u8).collect();
     let (train, test) = split(seed, &classes, facts.test);
-    let generate = |indices: &[u32]| generate(indices, facts.height, facts.classes, seed);
+    let generate = |indices: &[u32]| generate(indices, side, facts.classes, seed);
     (generate(&train), generate(&test))
 }
 

@@ -230,9 +230,12 @@ impl List {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::experiment::{DataKind, ModelKind};
+    use crate::{
+        data::Input,
+        experiment::{DataKind, ModelKind},
+    };
 
-    const DIGITS: Facts = Facts { height: 8, width: 8, channels: 1, classes: 10, train: 1438, test: 359 };
+    const DIGITS: Facts = Facts::one_label(Input::Image { height: 8, width: 8, channels: 1 }, 10, 1438, 359);
 
     fn problems(change: impl FnOnce(&mut Experiment)) -> Vec<Problem> {
         let mut experiment = Experiment::default();

@@ -15,7 +15,7 @@ pub(super) fn build<B: Backend>(
     facts: &Facts,
 ) -> Result<(Vec<Block<B>>, Block<B>)> {
     let executor = init.executor();
-    let mut features = facts.height * facts.width * facts.channels;
+    let mut features = facts.image()?.into_iter().product();
     let mut blocks = Vec::with_capacity(model.depth);
     for i in 1..=model.depth {
         let mut layers: Vec<Box<dyn Layer<B>>> = Vec::with_capacity(3);

@@ -50,7 +50,7 @@ pub(super) fn build_v1<B: Backend>(
     let executor = init.executor();
     let scaled = |filters: usize| ((filters as f64 * model.multiplier) as usize).max(1);
     let mut channels = scaled(STEM);
-    let mut layers = conv_norm(init, "block1", shape(facts.channels, channels, 3, stem_stride(model)))?;
+    let mut layers = conv_norm(init, "block1", shape(facts.image()?[2], channels, 3, stem_stride(model)))?;
     layers.push(Box::new(Relu::new(executor, "block1/relu")));
     let mut blocks = vec![Block::new(layers)];
     for (i, (filters, stride)) in V1.into_iter().enumerate() {
@@ -72,7 +72,7 @@ pub(super) fn build_v2<B: Backend>(
     facts: &Facts,
 ) -> Result<(Vec<Block<B>>, Block<B>)> {
     let mut channels = divisible(STEM as f64 * model.multiplier);
-    let of_stem = shape(facts.channels, channels, 3, stem_stride(model));
+    let of_stem = shape(facts.image()?[2], channels, 3, stem_stride(model));
     let mut blocks = vec![Block::new(conv_norm_relu6(init, "block1", of_stem)?)];
     for (stage, (expansion, filters, count, first)) in V2.into_iter().enumerate() {
         let out = divisible(filters as f64 * model.multiplier);

@@ -67,9 +67,9 @@ impl<B: Backend> Model<B> {
         }
     }
 
-    /// Logits `[batch, classes]` of images `[batch, height, width, channels]`.
-    pub fn forward<'m>(&'m self, tape: &mut Tape<'m, B>, images: Tensor<B>) -> Result<Value<B>> {
-        let x = self.segments.iter().try_fold(Value::constant(images), |x, segment| {
+    /// Logits `[batch * targets, classes]` of images `[batch, height, width, channels]` or tokens `[batch, length]`.
+    pub fn forward<'m>(&'m self, tape: &mut Tape<'m, B>, inputs: Tensor<B>) -> Result<Value<B>> {
+        let x = self.segments.iter().try_fold(Value::constant(inputs), |x, segment| {
             let blocks = &self.blocks[segment.blocks.clone()];
             if segment.is_checkpointed {
                 tape.checkpoint(x, move |tape, x| chain(blocks, tape, x))

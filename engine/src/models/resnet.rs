@@ -25,7 +25,7 @@ pub(super) fn build<B: Backend>(
     model: &Model,
     facts: &Facts,
 ) -> Result<(Vec<Block<B>>, Block<B>)> {
-    let mut blocks = vec![stem(init, model.stem, facts.channels)?];
+    let mut blocks = vec![stem(init, model.stem, facts.image()?[2])?];
     let is_bottleneck = model.layers >= 50;
     let mut channels = FILTERS;
     for (stage, count) in model.stages().iter().enumerate() {

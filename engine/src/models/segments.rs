@@ -64,17 +64,18 @@ fn costs(experiment: &Experiment, facts: &Facts) -> Result<Vec<Cost>> {
     let kept = Experiment { checkpointing: Checkpointing::None, ..experiment.clone() };
     let model = Model::build(&executor, &kept, facts)?;
     executor.ledger().set_phase(Phase::Forward);
-    let shape = [experiment.batch.micro, facts.height, facts.width, facts.channels];
-    let images = executor.allocate(shape, experiment.precision.compute(), Category::Batch, "images")?;
+    let (input, micro) = (facts.input, experiment.batch.micro);
+    let inputs =
+        executor.allocate(input.shape(micro), input.dtype(experiment.precision), Category::Batch, input.label())?;
     let mut tape = Tape::recording(&executor);
-    let mut x = Value::constant(images);
+    let mut x = Value::constant(inputs);
     let mut costs = Vec::with_capacity(model.blocks.len());
     for i in 0..model.blocks.len() {
         let (live, input_bytes) = (executor.ledger().live(), x.tensor.bytes());
         executor.backend().take_secs();
         x = chain(&model.blocks[i..=i], &mut tape, x)?;
         let kept_bytes = executor.ledger().live().saturating_sub(live).0;
-        // The images are the batch's, kept or not.
+        // The inputs are the batch's, kept or not.
         let input_bytes = if i == 0 { 0 } else { input_bytes };
         costs.push(Cost { kept_bytes, input_bytes, secs: executor.backend().take_secs() });
     }

@@ -16,7 +16,7 @@ pub(super) fn build<B: Backend>(
     facts: &Facts,
 ) -> Result<(Vec<Block<B>>, Block<B>)> {
     let executor = init.executor();
-    let (mut height, mut width, mut channels) = (facts.height, facts.width, facts.channels);
+    let [mut height, mut width, mut channels] = facts.image()?;
     let mut blocks = Vec::with_capacity(model.depth);
     for i in 1..=model.depth {
         let filters = model.width << (i - 1);

@@ -7,11 +7,11 @@ use std::{
 
 use crate::{
     backend::{
-        Candle, Executor,
+        Candle, Executor, HostSlice,
         pool::{self, Pool},
     },
     bytes::Bytes,
-    data::{Batch, Dataset, Facts, Loader},
+    data::{Batch, Dataset, Facts, HostBatch, Loader},
     error::{Error, Result},
     experiment::Experiment,
     memory::{
@@ -122,8 +122,8 @@ impl MicroBatch for Batch {
         self.len
     }
 
-    fn images(&self) -> &[f32] {
-        &self.images
+    fn inputs(&self) -> HostSlice<'_> {
+        HostBatch::inputs(self)
     }
 
     fn labels(&self) -> &[u32] {

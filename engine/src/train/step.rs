@@ -26,9 +26,9 @@ pub const HOST_PARAMETER: Bytes = Bytes(1280);
 pub trait MicroBatch {
     /// Samples.
     fn samples(&self) -> usize;
-    /// `[samples, height, width, channels]`.
-    fn images(&self) -> &[f32];
-    /// `[samples]`.
+    /// Images `[samples, height, width, channels]` or tokens `[samples, length]`.
+    fn inputs(&self) -> HostSlice<'_>;
+    /// `[samples * targets]`.
     fn labels(&self) -> &[u32];
 }
 
@@ -40,8 +40,8 @@ impl MicroBatch for Blank {
     fn samples(&self) -> usize {
         self.0
     }
-    fn images(&self) -> &[f32] {
-        &[]
+    fn inputs(&self) -> HostSlice<'_> {
+        HostSlice::F32(&[])
     }
     fn labels(&self) -> &[u32] {
         &[]
@@ -62,9 +62,9 @@ pub struct Session<B: Backend> {
 /// What a step came to. In a dry run there are no numbers: they are as of a step that went well.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Stepped {
-    /// Mean loss over the effective batch.
+    /// Mean loss over the effective batch's scored labels.
     pub loss: f64,
-    /// Share classified right.
+    /// Share of them that was answered right.
     pub accuracy: f64,
     /// Norm of the whole gradient, unscaled, before clipping.
     pub gradient_norm: f64,
@@ -139,7 +139,7 @@ impl<B: Backend> Session<B> {
         } else {
             self.update(rate, gradient_norm, loss_scale)?;
         }
-        let (loss, accuracy) = stats.means(&self.executor, samples)?;
+        let (loss, accuracy) = stats.means(&self.executor, samples * self.facts.scored)?;
         Ok(Stepped { loss, accuracy, gradient_norm, loss_scale, skipped })
     }
 
@@ -157,7 +157,7 @@ impl<B: Backend> Session<B> {
         let samples = batch.samples();
         self.accumulate(batch, &stats, 1.0, &mut |layer| self.update_layer(layer, &squares, update))?;
         let gradient_norm = self.norm(&squares)?;
-        let (loss, accuracy) = stats.means(&self.executor, samples)?;
+        let (loss, accuracy) = stats.means(&self.executor, samples * self.facts.scored)?;
         Ok(Stepped { loss, accuracy, gradient_norm, loss_scale: 1.0, skipped: false })
     }
 
@@ -171,15 +171,15 @@ impl<B: Backend> Session<B> {
     ) -> Result<()> {
         let (executor, ledger) = (&self.executor, self.executor.ledger());
         ledger.set_phase(Phase::Batch);
-        let (images, labels) = self.upload(batch)?;
+        let (inputs, labels) = self.upload(batch)?;
         ledger.set_phase(Phase::Forward);
         let mut tape = Tape::recording(executor);
-        let logits = self.model.forward(&mut tape, images)?; // [batch, classes]
+        let logits = self.model.forward(&mut tape, inputs)?; // [batch * targets, classes]
         let output = logits.id().expect("a model has parameters, so its output wants a gradient");
         let _layer = executor.enter(ledger.layer_id("loss"));
         executor.cross_entropy(&logits.tensor, &labels, &stats.0)?;
         // The loss is the mean over the effective batch, so that accumulation changes memory and not the gradient.
-        let scale = loss_scale / self.experiment.batch.effective() as f64;
+        let scale = loss_scale / (self.experiment.batch.effective() * self.facts.scored) as f64;
         ledger.set_phase(Phase::Backward);
         let gradient = executor.cross_entropy_grad(logits.tensor, &labels, scale)?;
         drop(labels);
@@ -187,19 +187,15 @@ impl<B: Backend> Session<B> {
         Ok(())
     }
 
+    /// Inputs and labels `[samples * targets]`.
     fn upload(&self, batch: impl MicroBatch) -> Result<(Tensor<B>, Tensor<B>)> {
         let executor = &self.executor;
         let _layer = executor.enter(executor.ledger().layer_id("batch"));
-        let Facts { height, width, channels, .. } = self.facts;
-        let samples = batch.samples();
-        let (images, labels) = (HostSlice::F32(batch.images()), HostSlice::U32(batch.labels()));
-        let images = executor.upload(
-            images,
-            [samples, height, width, channels],
-            self.experiment.precision.compute(),
-            "images",
-        )?;
-        Ok((images, executor.upload(labels, [samples], DType::U32, "labels")?))
+        let (Facts { input, targets, .. }, samples) = (self.facts, batch.samples());
+        let dtype = input.dtype(self.experiment.precision);
+        let inputs = executor.upload(batch.inputs(), input.shape(samples), dtype, input.label())?;
+        let labels = HostSlice::U32(batch.labels());
+        Ok((inputs, executor.upload(labels, [samples * targets], DType::U32, "labels")?))
     }
 
     /// Adds the square of a parameter's gradient to the sum: infinite or NaN when any element is.
@@ -246,12 +242,12 @@ impl<B: Backend> Session<B> {
         let mut samples = 0;
         while let Some(batch) = next()? {
             samples += batch.samples();
-            let (images, labels) = self.upload(batch)?;
-            let logits = self.model.forward(&mut Tape::blank(executor), images)?;
+            let (inputs, labels) = self.upload(batch)?;
+            let logits = self.model.forward(&mut Tape::blank(executor), inputs)?;
             let _layer = executor.enter(ledger.layer_id("loss"));
             executor.cross_entropy(&logits.tensor, &labels, &stats.0)?;
         }
-        stats.means(executor, samples)
+        stats.means(executor, samples * self.facts.scored)
     }
 
     /// Finds where numbers stopped being finite: the first layer, in forward order, whose parameters or whose output
@@ -259,8 +255,8 @@ impl<B: Backend> Session<B> {
     pub fn diagnose(&self, batch: impl MicroBatch) -> Result<Option<String>> {
         let executor = &self.executor;
         executor.ledger().set_phase(Phase::Evaluate);
-        let (images, _) = self.upload(batch)?;
-        let mut x = crate::autograd::Value::constant(images);
+        let (inputs, _) = self.upload(batch)?;
+        let mut x = crate::autograd::Value::constant(inputs);
         for layer in self.model.layers() {
             let _layer = executor.enter(layer.layer());
             for param in layer.params() {
@@ -294,9 +290,9 @@ impl<B: Backend> Stats<B> {
         executor.filled(0.0, [2], DType::F64, Category::Scratch, "loss and right answers").map(Self)
     }
 
-    /// Mean loss and accuracy over `samples`; zeros in a dry run.
-    fn means(&self, executor: &Executor<B>, samples: usize) -> Result<(f64, f64)> {
-        let n = samples.max(1) as f64;
+    /// Mean loss and accuracy over `labels` that count; zeros in a dry run.
+    fn means(&self, executor: &Executor<B>, labels: usize) -> Result<(f64, f64)> {
+        let n = labels.max(1) as f64;
         Ok(executor.read(&self.0)?.map_or((0.0, 0.0), |sums| (sums[0] / n, sums[1] / n)))
     }
 }

@@ -73,7 +73,7 @@ impl List {
     /// What the size of the images rules out. The values are within their limits here.
     pub(super) fn image(&mut self, e: &Experiment, facts: Option<&Facts>) {
         let known = match (facts, e.data.kind) {
-            (Some(facts), _) => Some([facts.height, facts.width, facts.channels]),
+            (Some(facts), _) => facts.image().ok(),
             (None, DataKind::Digits) => Some([8, 8, 1]),
             (None, DataKind::Shapes | DataKind::Images) => Some([e.data.side, e.data.side, 3]),
             (None, DataKind::Cifar10 | DataKind::Cifar100) => Some([32, 32, 3]),
