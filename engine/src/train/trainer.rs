@@ -159,6 +159,9 @@ fn begin(
     summary.predicted = plan.peak;
     voice.show(Latest { run: id, ..Latest::default() });
     voice.say(Event::Started { run: id, plan: Arc::clone(&plan) });
+    if start.paused {
+        voice.say(Event::Paused(true));
+    }
     if !start.anyway
         && let Some(error) = plan::predict::refusal(experiment, &facts)?
     {
