@@ -13,6 +13,7 @@ use crate::{
     data::Dataset,
     error::{Error, Result},
     experiment::Experiment,
+    memory::heap,
     plan::{self, Plan, predict, time},
     train::{
         command::{Command, Inbox, Start},
@@ -116,6 +117,7 @@ fn serve(inbox: &Receiver<Command>, voice: &Voice) {
             let pool = pool.as_ref().map_err(Clone::clone)?;
             begin(id, &start, pool, &mut shelf, voice, &mut inbox, &mut summary)
         }));
+        heap::give_back();
         let outcome = match attempt {
             Ok(Ok(outcome)) => outcome,
             Ok(Err(Error::Stopped)) => Outcome::Stopped,
