@@ -3,7 +3,10 @@
 use plimsoll_engine::{
     Experiment,
     autograd::Tape,
-    backend::{Backend, Candle, DType, Executor, HostSlice, Kernel, Tensor},
+    backend::{
+        Backend, Candle, DType, Executor, HostSlice, Kernel, Tensor,
+        kernel::{Rule, Update},
+    },
     data::{Facts, Input},
     experiment::{Checkpointing, ModelKind, Precision},
     memory::{Category, Ledger, Phase},
@@ -50,7 +53,7 @@ impl Bench {
 
     /// Moves a parameter by `-rate * direction`.
     fn walk(&self, param: &Param<Candle>, direction: &Tensor<Candle>, rate: f64) {
-        let kernel = Kernel::Sgd { rate, weight_decay: 0.0, grad_scale: 1.0 };
+        let kernel = Kernel::Update(Update { rule: Rule::Sgd, rate, weight_decay: 0.0, grad_scale: 1.0 });
         self.executor.launch(kernel, &[direction], &[param.weight()]).expect("a step");
     }
 

@@ -16,13 +16,15 @@ use plimsoll_engine::{
 
 const FACTS: Facts = Facts::one_label(Input::Image { height: 12, width: 12, channels: 3 }, 5, 100, 20);
 
-const OPTIMIZERS: [OptimizerKind; 6] = [
+const OPTIMIZERS: [OptimizerKind; 8] = [
     OptimizerKind::Adamw,
     OptimizerKind::Momentum,
     OptimizerKind::Sgd,
     OptimizerKind::Nesterov,
     OptimizerKind::Adam,
     OptimizerKind::Lion,
+    OptimizerKind::Adafactor,
+    OptimizerKind::Adamw8bit,
 ];
 
 /// Noise with labels.

@@ -84,6 +84,23 @@ fn each_technique_moves_the_memory_it_is_said_to_move() {
 }
 
 #[test]
+fn factored_and_8_bit_state_has_the_bytes_of_its_papers() {
+    let state = |kind| {
+        let mut experiment = cnn();
+        experiment.optimizer.kind = kind;
+        plan(&experiment).steady.points.last().map(|p| p.categories.get(Category::OptimizerState).0)
+    };
+    // By row and by column of 16 x 27, 32 x 144, 64 x 2048 and 10 x 64; the biases whole.
+    let factored = (16 + 27) + (32 + 144) + (64 + 2048) + (10 + 64) + (16 + 32 + 64 + 10);
+    assert_eq!(state(OptimizerKind::Adafactor), Some(4 * factored));
+    // From 4096 elements on two bytes each, and two scales a block of 256; below, two numbers of four bytes.
+    let coded = |elements: u64| 2 * elements + 8 * elements.div_ceil(256);
+    let small = 27 * 16 + 640 + (16 + 32 + 64 + 10);
+    assert_eq!(state(OptimizerKind::Adamw8bit), Some(coded(4608) + coded(131_072) + 8 * small));
+    assert_eq!(state(OptimizerKind::Lion).map(|b| 2 * b), state(OptimizerKind::Adamw));
+}
+
+#[test]
 fn long_accumulation_takes_the_memory_of_a_short_one_and_its_time() {
     let with = |accumulation| plan(&Experiment { batch: Batch { micro: 4, accumulation }, ..cnn() });
     let (two, many) = (with(2), with(200));

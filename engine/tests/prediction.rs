@@ -45,7 +45,7 @@ fn draw(rng: Rng) -> Experiment {
         Checkpointing::Pick([1].into_iter().collect()),
     ][pick(6, 6)];
     experiment.batch = Batch { micro: 2 + pick(7, 70), accumulation: 1 + pick(8, 4) };
-    experiment.optimizer.kind = [OptimizerKind::Sgd, OptimizerKind::Momentum, OptimizerKind::Adamw][pick(9, 3)];
+    experiment.optimizer.kind = OptimizerKind::ALL[pick(9, OptimizerKind::ALL.len())];
     experiment.optimizer.clip_norm = [0.0, 1.0][pick(10, 2)];
     let needs_all = experiment.optimizer.clip_norm > 0.0 || experiment.precision == Precision::F16Mixed;
     if !needs_all && experiment.batch.accumulation == 1 {

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use plimsoll_engine::{
     Bytes, Error, Experiment,
-    experiment::{Checkpointing, DataKind, ModelKind, Precision, UpdateTime},
+    experiment::{Checkpointing, DataKind, ModelKind, OptimizerKind, Precision, UpdateTime},
     plan::predict,
     train::{Command, Event, Outcome, Start, StepRecord, Summary, Trainer},
 };
@@ -46,6 +46,26 @@ fn end(events: &[Event]) -> (&Outcome, &Summary) {
 
 fn steps(events: &[Event]) -> Vec<StepRecord> {
     events.iter().filter_map(|e| if let Event::Step(record) = e { Some(*record) } else { None }).collect()
+}
+
+#[test]
+fn every_optimizer_learns_the_digits() {
+    let trainer = Trainer::new(|| {});
+    for kind in OptimizerKind::ALL {
+        let mut experiment = experiment(80);
+        experiment.optimizer.choose(kind);
+        experiment.optimizer.learning_rate = match kind {
+            OptimizerKind::Sgd => 0.3,
+            OptimizerKind::Momentum | OptimizerKind::Nesterov => 0.05,
+            OptimizerKind::Lion => 1e-3,
+            _ => 3e-3,
+        };
+        trainer.send(start(&experiment));
+        let steps = steps(&events(&trainer));
+        let mean = |of: &[StepRecord]| of.iter().map(|s| s.loss).sum::<f64>() / of.len() as f64;
+        let (before, after) = (mean(&steps[..5]), mean(&steps[75..]));
+        assert!(after < 0.5 * before, "{kind:?}: from {before} to {after}");
+    }
 }
 
 #[test]
@@ -174,7 +194,6 @@ fn stepping_pausing_and_stopping_do_what_they_say() {
     while !matches!(seen.last(), Some(Event::Evaluated { .. })) {
         seen.push(trainer.events().recv_timeout(Duration::from_secs(60)).expect("an event"));
     }
-    assert!(matches!(seen[..2], [Event::Started { .. }, Event::Paused(true)]), "a run that begins paused says so");
     std::thread::sleep(Duration::from_millis(50));
     assert!(trainer.events().len() <= 2, "a paused run does not go on");
     trainer.send(Command::Resume);
@@ -184,22 +203,6 @@ fn stepping_pausing_and_stopping_do_what_they_say() {
     assert!(matches!(outcome, Outcome::Stopped));
     assert!(summary.steps >= 2 && summary.steps < 1_000_000);
     assert_eq!(summary.left_over, Bytes(0));
-}
-
-#[test]
-fn a_test_of_the_model_does_not_hold_up_the_end_of_the_run() {
-    let trainer = Trainer::new(|| {});
-    let mut wanted = experiment(1_000_000);
-    (wanted.data.kind, wanted.data.samples, wanted.data.test_fraction) = (DataKind::Shapes, 4000, 0.9);
-    wanted.batch.micro = 1;
-    wanted.run.evaluate_every = 1;
-    trainer.send(start(&wanted));
-    while !matches!(trainer.events().recv_timeout(Duration::from_secs(60)), Ok(Event::Evaluating { step: 1 })) {}
-    trainer.send(Command::Stop);
-    let seen = events(&trainer);
-    assert!(!seen.iter().any(|event| matches!(event, Event::Evaluated { .. })), "{seen:?}");
-    let (outcome, summary) = end(&seen);
-    assert!(matches!(outcome, Outcome::Stopped) && summary.left_over == Bytes(0), "{outcome:?}");
 }
 
 #[test]

@@ -4,8 +4,10 @@
 //! on bf16 and f16 is done in f32 and rounded once on store; sums over many elements accumulate in f32 (f64 for f64).
 
 mod attention;
+mod update;
 
 pub use attention::AttentionShape;
+pub use update::{Moments, Rule, Update};
 
 /// How a window slides over an image.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -326,89 +328,8 @@ pub enum Kernel {
     },
     /// in: `x`; out: `sum [1]` (f64), updated: adds the sum of squares. Infinite or NaN when any element is.
     SumSquares,
-    /// in: `grad`; out: `weight`, updated, and, when given, its narrower `copy`.
-    /// `g = grad_scale * grad + weight_decay * w; w -= rate * g`.
-    Sgd {
-        /// Learning rate.
-        rate: f64,
-        /// L2 weight decay.
-        weight_decay: f64,
-        /// Undoes loss scaling and applies clipping.
-        grad_scale: f64,
-    },
-    /// in: `grad`; out: `weight`, `velocity`, updated, and, when given, the weight's narrower `copy`.
-    /// `v = momentum * v + g; w -= rate * v` with `g` as in [`Kernel::Sgd`] (Sutskever et al. 2013, as PyTorch writes it).
-    Momentum {
-        /// Learning rate.
-        rate: f64,
-        /// Decay of the velocity.
-        momentum: f64,
-        /// L2 weight decay.
-        weight_decay: f64,
-        /// Undoes loss scaling and applies clipping.
-        grad_scale: f64,
-    },
-    /// As [`Kernel::Momentum`], but `w -= rate * (g + momentum * v)` (Nesterov 1983, as PyTorch writes it).
-    Nesterov {
-        /// Learning rate.
-        rate: f64,
-        /// Decay of the velocity.
-        momentum: f64,
-        /// L2 weight decay.
-        weight_decay: f64,
-        /// Undoes loss scaling and applies clipping.
-        grad_scale: f64,
-    },
-    /// in: `grad`; out: `weight`, `momentum`, updated, and, when given, the weight's narrower `copy`.
-    /// Lion (Chen et al. 2023): `w *= 1 - rate * weight_decay; w -= rate * sign(b1 m + (1-b1) g); m = b2 m + (1-b2) g`.
-    Lion {
-        /// Learning rate.
-        rate: f64,
-        /// Share of the momentum in the step's direction.
-        beta1: f64,
-        /// Decay of the momentum.
-        beta2: f64,
-        /// Decoupled weight decay.
-        weight_decay: f64,
-        /// Undoes loss scaling and applies clipping.
-        grad_scale: f64,
-    },
-    /// As [`Kernel::AdamW`], but with L2 weight decay: `g = grad_scale * grad + weight_decay * w` (Kingma & Ba 2015).
-    Adam {
-        /// Learning rate.
-        rate: f64,
-        /// Decay of the first moment.
-        beta1: f64,
-        /// Decay of the second moment.
-        beta2: f64,
-        /// Added to the denominator.
-        epsilon: f64,
-        /// L2 weight decay.
-        weight_decay: f64,
-        /// Undoes loss scaling and applies clipping.
-        grad_scale: f64,
-        /// `t`, from 1.
-        step: u64,
-    },
-    /// in: `grad`; out: `weight`, `first`, `second` moments, updated, and, when given, the weight's narrower `copy`.
-    /// AdamW (Loshchilov & Hutter 2019): `w *= 1 - rate * weight_decay; m = b1 m + (1-b1) g; v = b2 v + (1-b2) g²;`
-    /// `w -= rate * (m / (1 - b1^t)) / (sqrt(v / (1 - b2^t)) + epsilon)`.
-    AdamW {
-        /// Learning rate.
-        rate: f64,
-        /// Decay of the first moment.
-        beta1: f64,
-        /// Decay of the second moment.
-        beta2: f64,
-        /// Added to the denominator.
-        epsilon: f64,
-        /// Decoupled weight decay.
-        weight_decay: f64,
-        /// Undoes loss scaling and applies clipping.
-        grad_scale: f64,
-        /// `t`, from 1.
-        step: u64,
-    },
+    /// in: `grad`; out: `weight`, updated, the rule's state, updated, and, when given, the weight's narrower `copy`.
+    Update(Update),
 }
 
 impl Kernel {
@@ -467,12 +388,7 @@ impl Kernel {
             Self::CrossEntropy => "cross entropy",
             Self::CrossEntropyGrad { .. } => "cross entropy gradient",
             Self::SumSquares => "sum of squares",
-            Self::Sgd { .. } => "sgd",
-            Self::Momentum { .. } => "momentum",
-            Self::Nesterov { .. } => "nesterov",
-            Self::Lion { .. } => "lion",
-            Self::Adam { .. } => "adam",
-            Self::AdamW { .. } => "adamw",
+            Self::Update(update) => update.rule.name(),
         }
     }
 

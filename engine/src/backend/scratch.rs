@@ -3,16 +3,17 @@
 //! The executor books these bytes in the ledger around a launch; the candle kernels stay within them, which a test of
 //! every kernel measures.
 //!
-//! Products and normalisations have scratch: the kernels that stream through memory sum in registers and on the stack. A
-//! normalisation's is its parts' sums, an embedding's gradient's the order of its tokens, a rotary embedding's a position's
-//! angles, an attention's the blocks that threads work on at once. A product's
-//! follows from the plan the kernel itself runs by (`Plan`): per piece of work, the blocks the kernel copies aside and
+//! Products, normalisations and the factored update have scratch: the kernels that stream through memory sum in registers
+//! and on the stack. A normalisation's is its parts' sums, and so is the factored update's, with a scale a column; an
+//! embedding's gradient's the order of its tokens, a rotary embedding's a position's angles, an attention's the blocks that
+//! threads work on at once. A product's follows from the plan the kernel itself runs by (`Plan`): per piece of work, the
+//! blocks the kernel copies aside and
 //! what the gemm crate (0.19, `gemm-common/src/gemm.rs`) allocates for one call; times the pieces that are worked on at
 //! once; plus what all pieces share.
 
 use crate::backend::{
     DType, Kernel, Window,
-    candle::{attention, batch_norm, convolution, depthwise, gemm, plan::Plan},
+    candle::{attention, batch_norm, convolution, depthwise, gemm, optimizer, plan::Plan},
     kernel::MatMul,
 };
 
@@ -45,6 +46,7 @@ pub fn bytes(kernel: &Kernel, dtype: DType, threads: usize) -> u64 {
         Kernel::Rotary { shape, .. } => threads.clamp(1, shape.length.max(1)) * shape.head_dim * width,
         Kernel::Attention(s) | Kernel::AttentionPlain(s) => attention::room(s, false, width, threads),
         Kernel::AttentionGrad(s) | Kernel::AttentionPlainGrad(s) => attention::room(s, true, width, threads),
+        Kernel::Update(update) => optimizer::room(update, width),
         _ => 0,
     };
     bytes as u64

@@ -162,7 +162,7 @@ impl List {
         self.positive("optimizer.learning_rate", optimizer.learning_rate, 1e4, "a learning rate", "0.001");
         self.within("optimizer.weight_decay", optimizer.weight_decay, 0.0, 1e3, "a weight decay");
         match optimizer.kind {
-            OptimizerKind::Sgd => {}
+            OptimizerKind::Sgd | OptimizerKind::Adafactor => {}
             OptimizerKind::Momentum | OptimizerKind::Nesterov => {
                 self.decay("optimizer.momentum", optimizer.momentum, "0.9")
             }
@@ -170,7 +170,7 @@ impl List {
                 self.decay("optimizer.beta1", optimizer.beta1, "0.9");
                 self.decay("optimizer.beta2", optimizer.beta2, "0.99");
             }
-            OptimizerKind::Adam | OptimizerKind::Adamw => {
+            OptimizerKind::Adam | OptimizerKind::Adamw | OptimizerKind::Adamw8bit => {
                 self.decay("optimizer.beta1", optimizer.beta1, "0.9");
                 self.decay("optimizer.beta2", optimizer.beta2, "0.999");
                 self.positive("optimizer.epsilon", optimizer.epsilon, 1.0, "an epsilon", "1e-8");

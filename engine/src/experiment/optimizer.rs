@@ -16,8 +16,63 @@ pub enum OptimizerKind {
     Adam,
     /// Two moments a parameter (Loshchilov & Hutter 2019).
     Adamw,
+    /// The two moments in 8 bits each, block by block (Dettmers et al. 2022). Tensors under 4096 elements keep theirs as
+    /// [`OptimizerKind::Adamw`] does.
+    Adamw8bit,
+    /// Of a matrix a second moment a row and one a column, of a vector one an element; no first moment (Shazeer & Stern
+    /// 2018, with a given learning rate).
+    Adafactor,
     /// One momentum a parameter, of which a step follows the sign (Chen et al. 2023).
     Lion,
+}
+
+impl OptimizerKind {
+    /// Every rule, as a menu shows them.
+    pub const ALL: [Self; 8] = [
+        Self::Sgd,
+        Self::Momentum,
+        Self::Nesterov,
+        Self::Adam,
+        Self::Adamw,
+        Self::Adamw8bit,
+        Self::Adafactor,
+        Self::Lion,
+    ];
+
+    /// The text in presets.
+    pub fn key(self) -> &'static str {
+        match self {
+            Self::Sgd => "sgd",
+            Self::Momentum => "momentum",
+            Self::Nesterov => "nesterov",
+            Self::Adam => "adam",
+            Self::Adamw => "adamw",
+            Self::Adamw8bit => "adamw8bit",
+            Self::Adafactor => "adafactor",
+            Self::Lion => "lion",
+        }
+    }
+
+    /// Whether it keeps a mean of squares with decays and an epsilon to choose.
+    pub fn is_adam(self) -> bool {
+        matches!(self, Self::Adam | Self::Adamw | Self::Adamw8bit)
+    }
+
+    /// The `beta2` of the rule's paper: 0.99 for lion, 0.999 otherwise.
+    pub fn usual_beta2(self) -> f64 {
+        if self == Self::Lion { 0.99 } else { 0.999 }
+    }
+}
+
+impl Optimizer {
+    /// Chooses a rule. Where `beta2` is the usual one of the rule before, it becomes the usual one of the new rule: what
+    /// stands there was not chosen.
+    pub fn choose(&mut self, kind: OptimizerKind) {
+        if self.beta2 == self.kind.usual_beta2() {
+            self.beta2 = kind.usual_beta2();
+        }
+        self.kind = kind;
+    }
 }
 
 /// When the parameters are updated.
@@ -51,15 +106,15 @@ pub struct Optimizer {
     pub update: UpdateTime,
     /// The learning rate after warm-up.
     pub learning_rate: f64,
-    /// Weight decay: decoupled for adamw and lion, L2 otherwise.
+    /// Weight decay: L2 for sgd, momentum, nesterov and adam, decoupled otherwise.
     pub weight_decay: f64,
     /// Decay of the velocity (momentum, nesterov).
     pub momentum: f64,
-    /// Decay of the first moment (adam, adamw); share of the momentum in a step (lion).
+    /// Decay of the first moment (adam, adamw, adamw8bit); share of the momentum in a step (lion).
     pub beta1: f64,
-    /// Decay of the second moment (adam, adamw), of the momentum (lion).
+    /// Decay of the second moment (adam, adamw, adamw8bit), of the momentum (lion, whose paper has 0.99).
     pub beta2: f64,
-    /// Added to the denominator (adam, adamw).
+    /// Added to the denominator (adam, adamw, adamw8bit).
     pub epsilon: f64,
     /// The largest norm the whole gradient may have; 0 leaves it as it is (Pascanu et al. 2013).
     pub clip_norm: f64,

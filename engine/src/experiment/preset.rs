@@ -3,7 +3,8 @@
 //! Owns reading (every mistake answered with its place and what would mend it), writing (aside, then renamed, so that
 //! a failed save leaves the old file whole) and setting one key from text. Always holds: an experiment without problems
 //! reads back equal, for the keys its kinds use. Refuses files over 1 MiB, unknown keys, wrong types, newer versions
-//! and whatever [`check`] calls impossible. A key that is missing has its default; a missing `version` is read as 1.
+//! and whatever [`check`] calls impossible. A key that is missing has its default, `optimizer.beta2` that of
+//! the rule; a missing `version` is read as 1.
 
 mod value;
 
@@ -72,6 +73,9 @@ pub fn parse(text: &str, path: impl AsRef<Path>) -> Result<Experiment> {
     })?;
     let mut reader = Reader::default();
     reader.group("", document.as_table());
+    if !reader.spans.contains_key("optimizer.beta2") {
+        reader.experiment.optimizer.beta2 = reader.experiment.optimizer.kind.usual_beta2();
+    }
     if reader.problems.is_empty() {
         let facts = match reader.experiment.data.kind {
             // A folder that is gone must not keep a preset from being opened.
@@ -287,7 +291,7 @@ pub fn to_text(experiment: &Experiment) -> String {
 }
 
 /// Sets one key from `dotted.key=value`. The value is TOML; a bare word is text. Setting `run.steps` takes `run.epochs`
-/// away, and the other way round.
+/// away, and the other way round; a rule brings its usual `optimizer.beta2` where the one before had its own.
 ///
 /// # Errors
 /// No `=`, no such key, or a value of the wrong type. Whether the experiment makes sense is for [`check`] to say.
@@ -296,6 +300,7 @@ pub fn set(experiment: &mut Experiment, assignment: &str) -> Result<(), Problem>
         return Err(Problem::new(assignment, "has no value", "write key=value, such as batch.micro=32"));
     };
     let (key, text) = (key.trim(), text.trim());
+    let rule_before = experiment.optimizer.kind;
     let Some(mut slot) = slot(experiment, key) else { return Err(no_such_key(key)) };
     let bare = || Value::from(text);
     let value = match (&slot, text.parse::<Value>()) {
@@ -307,6 +312,10 @@ pub fn set(experiment: &mut Experiment, assignment: &str) -> Result<(), Problem>
     slot.read(&value).map_err(|(message, mend)| Problem::new(key, message, mend))?;
     drop(slot);
     match key {
+        "optimizer.kind" => {
+            let chosen = std::mem::replace(&mut experiment.optimizer.kind, rule_before);
+            experiment.optimizer.choose(chosen);
+        }
         "run.steps" => experiment.run.epochs = None,
         "run.epochs" => experiment.run.steps = None,
         "version" if experiment.version > VERSION => return Err(newer(experiment.version)),

@@ -130,6 +130,8 @@ const OPTIMIZERS: &[(&str, OptimizerKind)] = &[
     ("nesterov", OptimizerKind::Nesterov),
     ("adam", OptimizerKind::Adam),
     ("adamw", OptimizerKind::Adamw),
+    ("adamw8bit", OptimizerKind::Adamw8bit),
+    ("adafactor", OptimizerKind::Adafactor),
     ("lion", OptimizerKind::Lion),
 ];
 const UPDATES: &[(&str, UpdateTime)] =
@@ -214,10 +216,8 @@ pub(super) fn is_used(e: &Experiment, key: &str) -> bool {
         "data.colour" => e.data.colour != 0.0,
         "data.test_fraction" => matches!(e.data.kind, DataKind::Digits | DataKind::Shapes | DataKind::Images),
         "optimizer.momentum" => matches!(e.optimizer.kind, OptimizerKind::Momentum | OptimizerKind::Nesterov),
-        "optimizer.beta1" | "optimizer.beta2" => {
-            matches!(e.optimizer.kind, OptimizerKind::Adam | OptimizerKind::Adamw | OptimizerKind::Lion)
-        }
-        "optimizer.epsilon" => matches!(e.optimizer.kind, OptimizerKind::Adam | OptimizerKind::Adamw),
+        "optimizer.beta1" | "optimizer.beta2" => e.optimizer.kind.is_adam() || e.optimizer.kind == OptimizerKind::Lion,
+        "optimizer.epsilon" => e.optimizer.kind.is_adam(),
         _ => true,
     }
 }

@@ -18,7 +18,7 @@ pub use curve::{Gelu, Silu};
 pub use dropout::Dropout;
 pub use layer_norm::{LayerNorm, RmsNorm};
 pub use linear::Linear;
-pub use param::{Init, Param};
+pub use param::{Init, Kept, Param};
 pub use pool::{AvgPool, GlobalPool, MaxPool};
 pub use relu::{Relu, Relu6};
 pub use reshape::Flatten;

@@ -3,7 +3,7 @@
 use std::cell::RefCell;
 
 use crate::{
-    backend::{Backend, Executor, Kernel, Shape, Tensor, ops::GradInto},
+    backend::{Backend, DType, Executor, Kernel, Shape, Tensor, ops::GradInto},
     error::Result,
     experiment::Precision,
     memory::{Category, timeline::LayerId},
@@ -70,16 +70,35 @@ impl<B: Backend> Param<B> {
         self.gradient.borrow_mut().take()
     }
 
-    /// The optimizer's tensors beside this parameter, `names` of them, made as zeros at the first call.
-    pub fn state(&self, executor: &Executor<B>, names: &[&'static str]) -> Result<Vec<Tensor<B>>> {
+    /// The optimizer's tensors beside this parameter, made as zeros at the first call.
+    pub fn state(&self, executor: &Executor<B>, wanted: &[Kept]) -> Result<Vec<Tensor<B>>> {
         let mut state = self.state.borrow_mut();
-        while state.len() < names.len() {
-            let (shape, dtype) = (self.weight.shape(), self.precision.master());
-            let name = names[state.len()];
-            state.push(executor.filled(0.0, shape, dtype, Category::OptimizerState, name)?);
+        for kept in &wanted[state.len().min(wanted.len())..] {
+            state.push(executor.filled(0.0, kept.shape, kept.dtype, Category::OptimizerState, kept.name)?);
         }
         Ok(state.clone())
     }
+
+    /// A tensor of the optimizer's that has an element for each of this parameter's, in the type it is updated in.
+    pub fn alike(&self, name: &'static str) -> Kept {
+        Kept { name, shape: self.weight.shape(), dtype: self.precision.master() }
+    }
+
+    /// The type of the sums and means that an optimizer keeps of it.
+    pub fn sums(&self) -> DType {
+        self.precision.sums()
+    }
+}
+
+/// A tensor that an optimizer keeps beside a parameter.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Kept {
+    /// What it is.
+    pub name: &'static str,
+    /// Its extents.
+    pub shape: Shape,
+    /// Type of its elements.
+    pub dtype: DType,
 }
 
 /// Makes parameters: in order, each from its own random stream, so that a seed gives the same model on every device.

@@ -174,12 +174,10 @@ fn change(from: &Experiment, to: &Experiment) -> String {
     }
     if from.optimizer.kind != to.optimizer.kind {
         parts.push(match to.optimizer.kind {
-            OptimizerKind::Sgd => "sgd".to_owned(),
             OptimizerKind::Momentum => "sgd with momentum".to_owned(),
             OptimizerKind::Nesterov => "sgd with nesterov momentum".to_owned(),
-            OptimizerKind::Adam => "adam".to_owned(),
-            OptimizerKind::Adamw => "adamw".to_owned(),
-            OptimizerKind::Lion => "lion".to_owned(),
+            OptimizerKind::Adamw8bit => "adamw with 8-bit moments".to_owned(),
+            kind => kind.key().to_owned(),
         });
     }
     if from.optimizer.update != to.optimizer.update {

@@ -5,7 +5,7 @@ mod sequence;
 use plimsoll_engine::{
     backend::{
         Kernel, Window,
-        kernel::{Curve, MatMul},
+        kernel::{Curve, MatMul, Moments, Rows, Rule, Update},
     },
     rng::Rng,
 };
@@ -143,12 +143,7 @@ pub(crate) fn run(kernel: &Kernel, ins: &[Vec<f64>], outs: &[Vec<f64>]) -> Vec<V
         | Kernel::AttentionPlain(_)
         | Kernel::AttentionPlainGrad(_) => sequence::run(kernel, ins, &mut outs),
         Kernel::SumSquares => outs[0][0] += ins[0].iter().map(|x| x * x).sum::<f64>(),
-        Kernel::Sgd { .. }
-        | Kernel::Momentum { .. }
-        | Kernel::Nesterov { .. }
-        | Kernel::Lion { .. }
-        | Kernel::Adam { .. }
-        | Kernel::AdamW { .. } => update(kernel, &ins[0], &mut outs),
+        Kernel::Update(of) => update(of, &ins[0], &mut outs),
     }
     outs
 }
@@ -351,52 +346,89 @@ fn softmax(row: &[f64]) -> (usize, Vec<f64>) {
     (place, row.iter().map(|x| (x - row[place]).exp() / total).collect())
 }
 
-fn update(kernel: &Kernel, grad: &[f64], outs: &mut [Vec<f64>]) {
-    let states = match kernel {
-        Kernel::Sgd { .. } => 0,
-        Kernel::Momentum { .. } | Kernel::Nesterov { .. } | Kernel::Lion { .. } => 1,
-        _ => 2,
+/// A step by `g` of the rules that treat every element alike: the weight after, the state updated.
+fn step(update: &Update, g: f64, w: f64, [first, second]: [&mut f64; 2]) -> f64 {
+    let Update { rate, weight_decay, .. } = *update;
+    let decayed = w * (1.0 - rate * weight_decay);
+    let mut adam = |g: f64, Moments { beta1, beta2, epsilon, step }: Moments| {
+        *first = beta1 * *first + (1.0 - beta1) * g;
+        *second = beta2 * *second + (1.0 - beta2) * g * g;
+        let mean = *first / (1.0 - beta1.powf(step as f64));
+        rate * mean / ((*second / (1.0 - beta2.powf(step as f64))).sqrt() + epsilon)
     };
-    for i in 0..grad.len() {
-        let w = outs[0][i];
-        outs[0][i] = match *kernel {
-            Kernel::Sgd { rate, weight_decay, grad_scale } => w - rate * (grad_scale * grad[i] + weight_decay * w),
-            Kernel::Momentum { rate, momentum, weight_decay, grad_scale } => {
-                outs[1][i] = momentum * outs[1][i] + grad_scale * grad[i] + weight_decay * w;
-                w - rate * outs[1][i]
-            }
-            Kernel::Nesterov { rate, momentum, weight_decay, grad_scale } => {
-                let g = grad_scale * grad[i] + weight_decay * w;
-                outs[1][i] = momentum * outs[1][i] + g;
-                w - rate * (g + momentum * outs[1][i])
-            }
-            Kernel::Lion { rate, beta1, beta2, weight_decay, grad_scale } => {
-                let (g, m) = (grad_scale * grad[i], outs[1][i]);
-                outs[1][i] = beta2 * m + (1.0 - beta2) * g;
-                let direction = beta1 * m + (1.0 - beta1) * g;
-                let sign = if direction == 0.0 { 0.0 } else { direction.signum() };
-                w * (1.0 - rate * weight_decay) - rate * sign
-            }
-            Kernel::Adam { rate, beta1, beta2, epsilon, weight_decay, grad_scale, step } => {
-                let g = grad_scale * grad[i] + weight_decay * w;
-                outs[1][i] = beta1 * outs[1][i] + (1.0 - beta1) * g;
-                outs[2][i] = beta2 * outs[2][i] + (1.0 - beta2) * g * g;
-                let mean = outs[1][i] / (1.0 - beta1.powf(step as f64));
-                let square = outs[2][i] / (1.0 - beta2.powf(step as f64));
-                w - rate * mean / (square.sqrt() + epsilon)
-            }
-            Kernel::AdamW { rate, beta1, beta2, epsilon, weight_decay, grad_scale, step } => {
-                let g = grad_scale * grad[i];
-                outs[1][i] = beta1 * outs[1][i] + (1.0 - beta1) * g;
-                outs[2][i] = beta2 * outs[2][i] + (1.0 - beta2) * g * g;
-                let mean = outs[1][i] / (1.0 - beta1.powf(step as f64));
-                let square = outs[2][i] / (1.0 - beta2.powf(step as f64));
-                w * (1.0 - rate * weight_decay) - rate * mean / (square.sqrt() + epsilon)
-            }
-            _ => unreachable!("an optimizer's kernel"),
-        };
-        if outs.len() > 1 + states {
-            outs[1 + states][i] = outs[0][i];
+    let with_l2 = g + weight_decay * w;
+    match update.rule {
+        Rule::Sgd => w - rate * with_l2,
+        Rule::Adam(moments) => w - adam(with_l2, moments),
+        Rule::AdamW(moments) => decayed - adam(g, moments),
+        Rule::Momentum { momentum } => {
+            *first = momentum * *first + with_l2;
+            w - rate * *first
         }
+        Rule::Nesterov { momentum } => {
+            *first = momentum * *first + with_l2;
+            w - rate * (with_l2 + momentum * *first)
+        }
+        Rule::Lion { beta1, beta2 } => {
+            let direction = beta1 * *first + (1.0 - beta1) * g;
+            *first = beta2 * *first + (1.0 - beta2) * g;
+            decayed - if direction == 0.0 { 0.0 } else { rate * direction.signum() }
+        }
+        Rule::AdamW8(_) | Rule::Adafactor { .. } => unreachable!("not by element"),
+    }
+}
+
+/// Shazeer & Stern 2018: algorithm 4 for a matrix, algorithm 5 for a vector, with their sums in place of means.
+fn adafactor(update: &Update, extents: Rows, t: u64, grad: &[f64], outs: &mut [Vec<f64>]) -> usize {
+    let Rows { rows, columns } = extents;
+    let beta = 1.0 - (t as f64).powf(-0.8);
+    let g = |i: usize| update.grad_scale * grad[i];
+    let square = |i: usize| g(i) * g(i) + 1e-30;
+    let (second, states): (Vec<f64>, usize) = if rows == 1 {
+        (0..columns).for_each(|i| outs[1][i] = beta * outs[1][i] + (1.0 - beta) * square(i));
+        (outs[1].clone(), 1)
+    } else {
+        for i in 0..rows {
+            let sum: f64 = (0..columns).map(|j| square(i * columns + j)).sum();
+            outs[1][i] = beta * outs[1][i] + (1.0 - beta) * sum / columns as f64;
+        }
+        for j in 0..columns {
+            let sum: f64 = (0..rows).map(|i| square(i * columns + j)).sum();
+            outs[2][j] = beta * outs[2][j] + (1.0 - beta) * sum / rows as f64;
+        }
+        // R C / (1^T R), with sums: a row's is `columns` means, a column's `rows` means.
+        let total: f64 = outs[1].iter().map(|r| r * columns as f64).sum();
+        let of = |i: usize| (outs[1][i / columns] * columns as f64) * (outs[2][i % columns] * rows as f64) / total;
+        ((0..rows * columns).map(of).collect(), 2)
+    };
+    let steps: Vec<f64> = second.iter().enumerate().map(|(i, v)| g(i) / v.sqrt()).collect();
+    let size = (steps.iter().map(|u| u * u).sum::<f64>() / steps.len() as f64).sqrt();
+    for (w, u) in outs[0].iter_mut().zip(steps) {
+        *w = *w * (1.0 - update.rate * update.weight_decay) - update.rate * u / size.max(1.0);
+    }
+    states
+}
+
+fn update(update: &Update, grad: &[f64], outs: &mut [Vec<f64>]) {
+    let states = match update.rule {
+        Rule::Adafactor { extents, step } => adafactor(update, extents, step, grad, outs),
+        Rule::AdamW8(_) => return,
+        rule => {
+            let states = match rule {
+                Rule::Sgd => 0,
+                Rule::Adam(_) | Rule::AdamW(_) => 2,
+                _ => 1,
+            };
+            for i in 0..grad.len() {
+                let mut state = [0, 1].map(|s| if s < states { outs[1 + s][i] } else { 0.0 });
+                let [first, second] = &mut state;
+                outs[0][i] = step(update, update.grad_scale * grad[i], outs[0][i], [first, second]);
+                (0..states).for_each(|s| outs[1 + s][i] = state[s]);
+            }
+            states
+        }
+    };
+    if outs.len() > 1 + states {
+        outs[1 + states] = outs[0].clone();
     }
 }

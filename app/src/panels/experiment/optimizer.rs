@@ -13,10 +13,12 @@ pub(super) fn ui(ui: &mut Ui, form: &Form<'_>) {
     form.number(ui, controls::LEARNING_RATE.0, controls::LEARNING_RATE.1);
     form.choice(ui, controls::SCHEDULE.0, &controls::SCHEDULE.1);
     let of_the_rule: &[_] = match form.experiment().optimizer.kind {
-        OptimizerKind::Sgd => &[],
+        OptimizerKind::Sgd | OptimizerKind::Adafactor => &[],
         OptimizerKind::Momentum | OptimizerKind::Nesterov => &[controls::MOMENTUM],
         OptimizerKind::Lion => &[controls::BETA1, controls::BETA2],
-        OptimizerKind::Adam | OptimizerKind::Adamw => &[controls::BETA1, controls::BETA2, controls::EPSILON],
+        OptimizerKind::Adam | OptimizerKind::Adamw | OptimizerKind::Adamw8bit => {
+            &[controls::BETA1, controls::BETA2, controls::EPSILON]
+        }
     };
     let of_all = [controls::WARMUP, controls::WEIGHT_DECAY, controls::CLIP];
     for (spec, number) in of_all.iter().chain(of_the_rule) {

@@ -9,7 +9,7 @@ mod cpu;
 use candle_core::CpuStorage;
 use half::{bf16, f16};
 
-pub(in crate::backend) use self::cpu::{attention, batch_norm, convolution, depthwise, gemm, plan};
+pub(in crate::backend) use self::cpu::{attention, batch_norm, convolution, depthwise, gemm, optimizer, plan};
 use self::cpu::{float::Float, simd};
 use crate::{
     backend::{Backend, DType, HostSlice, Kernel, Tensor},

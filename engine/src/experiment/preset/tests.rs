@@ -209,7 +209,7 @@ prop_compose! {
 
 prop_compose! {
     fn optimizers()(
-        kind in prop_oneof![Just(OptimizerKind::Sgd), Just(OptimizerKind::Nesterov), Just(OptimizerKind::Lion), Just(OptimizerKind::Adamw)],
+        kind in prop::sample::select(OptimizerKind::ALL.to_vec()),
         learning_rate in 1e-12..1e3f64, weight_decay in 0.0..1.0f64, momentum in 0.0..0.999f64,
         beta1 in 0.0..0.999f64, beta2 in 0.0..0.999f64, epsilon in 1e-300..1.0f64, clip_norm in 0.0..1e8f64,
         warmup_steps in 0u64..1000, schedule in prop_oneof![Just(Schedule::Constant), Just(Schedule::Cosine)])
@@ -262,6 +262,20 @@ fn used(e: &Experiment) -> Experiment {
         }
     }
     to
+}
+
+#[test]
+fn a_rule_brings_its_own_usual_beta2_unless_another_was_chosen() {
+    let beta2 = |text: &str| parse(text, "x.toml").expect("a preset").optimizer.beta2;
+    assert_eq!(beta2("[optimizer]\nkind = \"lion\"\n"), 0.99);
+    assert_eq!(beta2("[optimizer]\nkind = \"lion\"\nbeta2 = 0.999\n"), 0.999);
+    assert_eq!(beta2("[optimizer]\nkind = \"adamw8bit\"\n"), 0.999);
+    let mut experiment = Experiment::default();
+    set(&mut experiment, "optimizer.kind=lion").expect("a rule");
+    assert_eq!(experiment.optimizer.beta2, 0.99);
+    set(&mut experiment, "optimizer.beta2=0.98").expect("a decay");
+    set(&mut experiment, "optimizer.kind=adamw").expect("a rule");
+    assert_eq!(experiment.optimizer.beta2, 0.98);
 }
 
 proptest! {

@@ -9,8 +9,9 @@ pub(in crate::panels::experiment) const OPTIMIZER: (Spec, Choice<OptimizerKind>)
     Spec {
         key: "optimizer.kind",
         name: "Rule",
-        teach: "SGD keeps no state, momentum and Lion one value a parameter, Adam and AdamW two, all for the whole run. The update \
-                is short beside the passes, and AdamW usually needs the fewest steps; Lion wants a rate 3 to 10 times lower.",
+        teach: "SGD keeps no state, momentum and Lion one value a parameter, Adam and AdamW two, the 8-bit form two bytes, and \
+                Adafactor one value a row and column. The update is short beside the passes, and AdamW usually needs the fewest \
+                steps; Lion wants a rate 3 to 10 times lower and a beta 2 of 0.99.",
     },
     Choice {
         options: &[
@@ -19,10 +20,12 @@ pub(in crate::panels::experiment) const OPTIMIZER: (Spec, Choice<OptimizerKind>)
             (OptimizerKind::Nesterov, "SGD with Nesterov momentum"),
             (OptimizerKind::Adam, "Adam"),
             (OptimizerKind::Adamw, "AdamW"),
+            (OptimizerKind::Adamw8bit, "AdamW, 8-bit moments"),
+            (OptimizerKind::Adafactor, "Adafactor"),
             (OptimizerKind::Lion, "Lion"),
         ],
         get: |e| e.optimizer.kind,
-        set: |e, v| e.optimizer.kind = v,
+        set: |e, v| e.optimizer.choose(v),
     },
 );
 

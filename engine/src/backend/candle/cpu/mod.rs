@@ -14,7 +14,7 @@ pub(in crate::backend) mod float;
 pub(in crate::backend) mod gemm;
 mod loss;
 mod operands;
-mod optimizer;
+pub(in crate::backend) mod optimizer;
 pub(super) mod parallel;
 pub(in crate::backend) mod plan;
 mod pool;
@@ -23,7 +23,7 @@ pub(super) mod simd;
 
 use half::{bf16, f16};
 
-use self::{float::Float, operands::Operands, optimizer::Rule};
+use self::{float::Float, operands::Operands};
 use crate::{
     backend::{Candle, DType, Kernel, Tensor},
     error::Result,
@@ -108,12 +108,7 @@ pub(super) fn launch(kernel: &Kernel, inputs: &[&Tensor<Candle>], outputs: &[&Te
         Kernel::MaxPool(_) | Kernel::MaxPoolGrad(_) | Kernel::CrossEntropy | Kernel::CrossEntropyGrad { .. } => {
             selections(kernel, &o)
         }
-        Kernel::Sgd { .. }
-        | Kernel::Momentum { .. }
-        | Kernel::Nesterov { .. }
-        | Kernel::Lion { .. }
-        | Kernel::Adam { .. }
-        | Kernel::AdamW { .. } => updates(kernel, &o),
+        Kernel::Update(update) => optimizer::launch(update, &o),
         Kernel::Cast => {
             by_float!(o.input_type(0), T => by_float!(o.output_type(0), U => {
                 elementwise::cast::<T, U>(&o.input(0)?, &mut o.output(0)?);
@@ -317,43 +312,4 @@ fn selections(kernel: &Kernel, o: &Operands<'_>) -> Result<()> {
         }
         Ok(())
     }, else o.unsupported())
-}
-
-fn updates(kernel: &Kernel, o: &Operands<'_>) -> Result<()> {
-    let states = match kernel {
-        Kernel::Sgd { .. } => 0,
-        Kernel::Momentum { .. } | Kernel::Nesterov { .. } | Kernel::Lion { .. } => 1,
-        _ => 2,
-    };
-    let copy = (o.outputs() > 1 + states).then_some(1 + states);
-    use DType::{Bf16, F16, F32, F64};
-    match (o.output_type(0), o.input_type(0), copy.map(|i| o.output_type(i))) {
-        (F64, F64, None) => update::<f64, f64, f64>(kernel, o, None),
-        (F32, F32, None) => update::<f32, f32, f32>(kernel, o, None),
-        (F32, F32, Some(Bf16)) => update::<f32, f32, bf16>(kernel, o, copy),
-        (F32, F32, Some(F16)) => update::<f32, f32, f16>(kernel, o, copy),
-        (F32, Bf16, None) => update::<f32, bf16, bf16>(kernel, o, None),
-        (F32, Bf16, Some(Bf16)) => update::<f32, bf16, bf16>(kernel, o, copy),
-        (F32, F16, None) => update::<f32, f16, f16>(kernel, o, None),
-        (F32, F16, Some(F16)) => update::<f32, f16, f16>(kernel, o, copy),
-        (Bf16, Bf16, None) => update::<bf16, bf16, bf16>(kernel, o, None),
-        (F16, F16, None) => update::<f16, f16, f16>(kernel, o, None),
-        _ => o.unsupported(),
-    }
-}
-
-/// Runs a rule, with the weight's narrower copy among the outputs at `copy`.
-fn update<W: Float, G: Float<Acc = W::Acc>, C: Float<Acc = W::Acc>>(
-    kernel: &Kernel,
-    o: &Operands<'_>,
-    copy: Option<usize>,
-) -> Result<()> {
-    let Some(rule) = Rule::<W::Acc>::of(kernel) else { return o.unsupported() };
-    let (grad, mut weight) = (o.input::<G>(0)?, o.output::<W>(0)?);
-    let state = |i: usize| (i < rule.states()).then(|| o.output::<W>(1 + i)).transpose();
-    let (mut first, mut second) = (state(0)?, state(1)?);
-    let mut copy = copy.map(|i| o.output::<C>(i)).transpose()?;
-    let states = [first.as_deref_mut().unwrap_or_default(), second.as_deref_mut().unwrap_or_default()];
-    optimizer::update(rule, &grad, &mut weight, states, copy.as_deref_mut());
-    Ok(())
 }

@@ -9,7 +9,10 @@ use candle_core::CpuStorage;
 
 use super::float::Float;
 use crate::{
-    backend::{Candle, DType, Kernel, Tensor, Window, kernel::Rows},
+    backend::{
+        Candle, DType, Kernel, Tensor, Window,
+        kernel::{Rows, Rule},
+    },
     error::{Error, Result},
 };
 
@@ -202,12 +205,14 @@ fn fits(kernel: &Kernel, ins: &[usize], outs: &[usize]) -> bool {
             *labels > 0 && *logits > 0 && logits.is_multiple_of(*labels)
         }
         (Kernel::SumSquares, [_], [1]) => true,
-        (Kernel::Sgd { .. }, [g], [w, rest @ ..]) => rest.len() <= 1 && g == w && rest.iter().all(|r| r == w),
-        (Kernel::Momentum { .. } | Kernel::Nesterov { .. } | Kernel::Lion { .. }, [g], [w, rest @ ..]) => {
-            (1..=2).contains(&rest.len()) && g == w && rest.iter().all(|r| r == w)
-        }
-        (Kernel::Adam { .. } | Kernel::AdamW { .. }, [g], [w, rest @ ..]) => {
-            (2..=3).contains(&rest.len()) && g == w && rest.iter().all(|r| r == w)
+        (Kernel::Update(update), [g], [w, rest @ ..]) => {
+            let (kept, count) = update.rule.kept(*w);
+            let is_matrix = match update.rule {
+                Rule::Adafactor { extents: e, .. } => e.rows * e.columns == *w,
+                _ => true,
+            };
+            let copy = rest.strip_prefix(&kept[..count]);
+            is_matrix && g == w && *w > 0 && copy.is_some_and(|copy| copy.is_empty() || copy == [*w])
         }
         _ => false,
     }

@@ -1,89 +1,167 @@
 //! The update rules, in one pass over a parameter: read the gradient, update the state and the weight, write the copy.
 //!
 //! A gradient may be narrower than the weight. The weight's narrower copy, where there is one, is written in the same
-//! pass, so that it never lags behind.
+//! pass, so that it never lags behind. The factored rule reads the gradient three times, for it needs sums over rows and
+//! columns before it can step; its file says more.
+
+mod adafactor;
+mod quantised;
+
+use half::{bf16, f16};
 
 use super::{
     float::{Accumulator, Float},
+    operands::Operands,
     parallel::{self, Shared},
     simd::simd,
 };
-use crate::backend::Kernel;
+use crate::{
+    backend::{
+        DType,
+        kernel::{Moments, Rule as Wanted, Update},
+    },
+    error::Result,
+};
 
-/// A rule with its constants in the type of arithmetic.
+/// Bytes that an update takes beside its operands, with arithmetic in numbers of `width` bytes.
+pub(in crate::backend) fn room(update: &Update, width: usize) -> usize {
+    match &update.rule {
+        Wanted::Adafactor { extents, .. } => adafactor::room(extents, width),
+        _ => 0,
+    }
+}
+
+/// [`Kernel::Update`](crate::backend::Kernel::Update).
+pub(super) fn launch(update: &Update, o: &Operands<'_>) -> Result<()> {
+    let (_, kept) = update.rule.kept(o.output_elements(0));
+    let copy = (o.outputs() > 1 + kept).then_some(1 + kept);
+    use DType::{Bf16, F16, F32, F64};
+    match (o.output_type(0), o.input_type(0), copy.map(|i| o.output_type(i))) {
+        (F64, F64, None) => typed::<f64, f64, f64>(update, o, None),
+        (F32, F32, None) => typed::<f32, f32, f32>(update, o, None),
+        (F32, F32, Some(Bf16)) => typed::<f32, f32, bf16>(update, o, copy),
+        (F32, F32, Some(F16)) => typed::<f32, f32, f16>(update, o, copy),
+        (F32, Bf16, None) => typed::<f32, bf16, bf16>(update, o, None),
+        (F32, Bf16, Some(Bf16)) => typed::<f32, bf16, bf16>(update, o, copy),
+        (F32, F16, None) => typed::<f32, f16, f16>(update, o, None),
+        (F32, F16, Some(F16)) => typed::<f32, f16, f16>(update, o, copy),
+        (Bf16, Bf16, None) => typed::<bf16, bf16, bf16>(update, o, None),
+        (F16, F16, None) => typed::<f16, f16, f16>(update, o, None),
+        _ => o.unsupported(),
+    }
+}
+
+/// Runs a rule, with the weight's narrower copy among the outputs at `copy`.
+fn typed<W: Float, G: Float<Acc = W::Acc>, C: Float<Acc = W::Acc>>(
+    update: &Update,
+    o: &Operands<'_>,
+    copy: Option<usize>,
+) -> Result<()> {
+    let (grad, mut weight) = (o.input::<G>(0)?, o.output::<W>(0)?);
+    let mut copy = copy.map(|i| o.output::<C>(i)).transpose()?;
+    let copy = copy.as_deref_mut();
+    match (Rule::<W::Acc>::of(update), &update.rule) {
+        (Some(rule), _) => {
+            let state = |i: usize| (i < rule.states()).then(|| o.output::<W>(1 + i)).transpose();
+            let (mut first, mut second) = (state(0)?, state(1)?);
+            let states = [first.as_deref_mut().unwrap_or_default(), second.as_deref_mut().unwrap_or_default()];
+            by_element(rule, &grad, &mut weight, states, copy);
+        }
+        (None, Wanted::AdamW8(moments)) => {
+            let mut first = (o.bytes(1)?, o.output::<f32>(2)?);
+            let mut second = (o.bytes(3)?, o.output::<f32>(4)?);
+            let states = [(&mut *first.0, &mut *first.1), (&mut *second.0, &mut *second.1)];
+            quantised::adamw(update, moments, &grad, &mut weight, states, copy);
+        }
+        (None, Wanted::Adafactor { extents, step }) => {
+            let factored = adafactor::Adafactor { extents: *extents, step: *step, update };
+            if extents.rows == 1 {
+                factored.vector(&grad, &mut weight, &mut o.output::<W::Acc>(1)?, copy);
+            } else {
+                let means = [&mut *o.output::<W::Acc>(1)?, &mut *o.output::<W::Acc>(2)?];
+                factored.matrix(&grad, &mut weight, means, copy);
+            }
+        }
+        _ => return o.unsupported(),
+    }
+    Ok(())
+}
+
+/// A rule that treats every element alike, with its constants in the type of arithmetic.
 #[derive(Debug, Clone, Copy)]
-pub(super) enum Rule<A> {
-    /// [`Kernel::Sgd`].
+enum Rule<A> {
     Sgd { rate: A, weight_decay: A, grad_scale: A },
-    /// [`Kernel::Momentum`].
     Momentum { rate: A, momentum: A, weight_decay: A, grad_scale: A },
-    /// [`Kernel::Nesterov`].
     Nesterov { rate: A, momentum: A, weight_decay: A, grad_scale: A },
-    /// [`Kernel::Lion`].
     Lion { rate: A, decay: A, beta1: [A; 2], beta2: [A; 2], grad_scale: A },
-    /// [`Kernel::AdamW`], or with `l2` [`Kernel::Adam`].
-    AdamW { rate: A, decay: A, l2: A, beta1: [A; 2], beta2: [A; 2], epsilon: A, grad_scale: A },
+    Adam(Adam<A>),
+}
+
+/// Adam with either weight decay.
+#[derive(Debug, Clone, Copy)]
+struct Adam<A> {
+    rate: A,
+    decay: A,
+    l2: A,
+    beta1: [A; 2],
+    beta2: [A; 2],
+    epsilon: A,
+    grad_scale: A,
+}
+
+impl<A: Accumulator> Adam<A> {
+    fn new(update: &Update, moments: &Moments, is_decoupled: bool) -> Self {
+        let (c, Moments { beta1, beta2, epsilon, step }) = (A::from_f64, *moments);
+        let Update { rate, weight_decay, grad_scale, .. } = *update;
+        // rate * (m / c1) / (sqrt(v / c2) + e) = (rate * sqrt(c2) / c1) * m / (sqrt(v) + e * sqrt(c2))
+        let step = i32::try_from(step).unwrap_or(i32::MAX);
+        let (c1, c2) = (1.0 - beta1.powi(step), (1.0 - beta2.powi(step)).sqrt());
+        Self {
+            rate: c(rate * c2 / c1),
+            decay: c(if is_decoupled { 1.0 - rate * weight_decay } else { 1.0 }),
+            l2: c(if is_decoupled { 0.0 } else { weight_decay }),
+            beta1: [c(beta1), c(1.0 - beta1)],
+            beta2: [c(beta2), c(1.0 - beta2)],
+            epsilon: c(epsilon * c2),
+            grad_scale: c(grad_scale),
+        }
+    }
 }
 
 impl<A: Accumulator> Rule<A> {
-    /// Of a kernel, if it is an optimizer's.
-    pub(super) fn of(kernel: &Kernel) -> Option<Self> {
+    /// Of an update whose rule treats every element alike.
+    fn of(update: &Update) -> Option<Self> {
         let c = A::from_f64;
-        Some(match *kernel {
-            Kernel::Sgd { rate, weight_decay, grad_scale } => {
-                Self::Sgd { rate: c(rate), weight_decay: c(weight_decay), grad_scale: c(grad_scale) }
-            }
-            Kernel::Momentum { rate, momentum, weight_decay, grad_scale } => Self::Momentum {
-                rate: c(rate),
-                momentum: c(momentum),
-                weight_decay: c(weight_decay),
-                grad_scale: c(grad_scale),
-            },
-            Kernel::Nesterov { rate, momentum, weight_decay, grad_scale } => Self::Nesterov {
-                rate: c(rate),
-                momentum: c(momentum),
-                weight_decay: c(weight_decay),
-                grad_scale: c(grad_scale),
-            },
-            Kernel::Lion { rate, beta1, beta2, weight_decay, grad_scale } => Self::Lion {
-                rate: c(rate),
-                decay: c(1.0 - rate * weight_decay),
+        let (rate, weight_decay, grad_scale) = (c(update.rate), c(update.weight_decay), c(update.grad_scale));
+        Some(match update.rule {
+            Wanted::Sgd => Self::Sgd { rate, weight_decay, grad_scale },
+            Wanted::Momentum { momentum } => Self::Momentum { rate, momentum: c(momentum), weight_decay, grad_scale },
+            Wanted::Nesterov { momentum } => Self::Nesterov { rate, momentum: c(momentum), weight_decay, grad_scale },
+            Wanted::Lion { beta1, beta2 } => Self::Lion {
+                rate,
+                decay: c(1.0 - update.rate * update.weight_decay),
                 beta1: [c(beta1), c(1.0 - beta1)],
                 beta2: [c(beta2), c(1.0 - beta2)],
-                grad_scale: c(grad_scale),
+                grad_scale,
             },
-            Kernel::AdamW { rate, beta1, beta2, epsilon, weight_decay, grad_scale, step }
-            | Kernel::Adam { rate, beta1, beta2, epsilon, weight_decay, grad_scale, step } => {
-                let decoupled = matches!(kernel, Kernel::AdamW { .. });
-                // rate * (m / c1) / (sqrt(v / c2) + e) = (rate * sqrt(c2) / c1) * m / (sqrt(v) + e * sqrt(c2))
-                let step = i32::try_from(step).unwrap_or(i32::MAX);
-                let (c1, c2) = (1.0 - beta1.powi(step), (1.0 - beta2.powi(step)).sqrt());
-                Self::AdamW {
-                    rate: c(rate * c2 / c1),
-                    decay: c(if decoupled { 1.0 - rate * weight_decay } else { 1.0 }),
-                    l2: c(if decoupled { 0.0 } else { weight_decay }),
-                    beta1: [c(beta1), c(1.0 - beta1)],
-                    beta2: [c(beta2), c(1.0 - beta2)],
-                    epsilon: c(epsilon * c2),
-                    grad_scale: c(grad_scale),
-                }
-            }
-            _ => return None,
+            Wanted::Adam(moments) => Self::Adam(Adam::new(update, &moments, false)),
+            Wanted::AdamW(moments) => Self::Adam(Adam::new(update, &moments, true)),
+            Wanted::AdamW8(_) | Wanted::Adafactor { .. } => return None,
         })
     }
 
     /// How many tensors of state it keeps.
-    pub(super) fn states(&self) -> usize {
+    fn states(&self) -> usize {
         match self {
             Self::Sgd { .. } => 0,
             Self::Momentum { .. } | Self::Nesterov { .. } | Self::Lion { .. } => 1,
-            Self::AdamW { .. } => 2,
+            Self::Adam(_) => 2,
         }
     }
 }
 
 /// Applies `rule` to a parameter; `states` as many as the rule keeps.
-pub(super) fn update<W: Float, G: Float<Acc = W::Acc>, C: Float<Acc = W::Acc>>(
+fn by_element<W: Float, G: Float<Acc = W::Acc>, C: Float<Acc = W::Acc>>(
     rule: Rule<W::Acc>,
     grad: &[G],
     weight: &mut [W],
@@ -113,9 +191,7 @@ pub(super) fn update<W: Float, G: Float<Acc = W::Acc>, C: Float<Acc = W::Acc>>(
             Rule::Lion { rate, decay, beta1, beta2, grad_scale } => {
                 lion(rate, decay, beta1, beta2, grad_scale, grad, weight, first);
             }
-            Rule::AdamW { rate, decay, l2, beta1, beta2, epsilon, grad_scale } => {
-                adamw(rate, decay, l2, beta1, beta2, epsilon, grad_scale, grad, weight, first, second);
-            }
+            Rule::Adam(constants) => adam(constants, grad, weight, first, second),
         }
         if let Some(copy) = &copy {
             // SAFETY: ranges are disjoint.
@@ -174,10 +250,10 @@ simd! {
         }
     }
 
-    fn adamw [W: Float, G: Float<Acc = W::Acc>] (
-        rate: W::Acc, decay: W::Acc, l2: W::Acc, beta1: [W::Acc; 2], beta2: [W::Acc; 2], epsilon: W::Acc, grad_scale: W::Acc,
-        grad: &[G], weight: &mut [W], first: &mut [W], second: &mut [W],
+    fn adam [W: Float, G: Float<Acc = W::Acc>] (
+        constants: Adam<W::Acc>, grad: &[G], weight: &mut [W], first: &mut [W], second: &mut [W],
     ) {
+        let Adam { rate, decay, l2, beta1, beta2, epsilon, grad_scale } = constants;
         for (((w, m), v), g) in weight.iter_mut().zip(first).zip(second).zip(grad) {
             let before = w.up();
             let g = grad_scale * g.up() + l2 * before;
