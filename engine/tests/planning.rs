@@ -101,6 +101,20 @@ fn factored_and_8_bit_state_has_the_bytes_of_its_papers() {
 }
 
 #[test]
+fn lighter_optimizers_are_offered_from_the_nearest_and_each_saves_more() {
+    let mut asked = cnn();
+    (asked.model.kind, asked.model.width, asked.model.depth) = (ModelKind::Mlp, 512, 4);
+    // Where the parameters rule, nothing else is as light.
+    asked.batch.micro = 1;
+    let peak = plan(&asked).peak.live.0;
+    asked.budget = Bytes(peak - 4);
+    let offers = advise(&plan(&asked), 20).expect("advice");
+    let kinds: Vec<OptimizerKind> = offers.iter().map(|o| o.experiment.optimizer.kind).collect();
+    let changed: Vec<OptimizerKind> = kinds.into_iter().filter(|kind| *kind != OptimizerKind::Adamw).collect();
+    assert_eq!(changed, [OptimizerKind::Adamw8bit, OptimizerKind::Adafactor, OptimizerKind::Sgd], "{offers:?}");
+}
+
+#[test]
 fn long_accumulation_takes_the_memory_of_a_short_one_and_its_time() {
     let with = |accumulation| plan(&Experiment { batch: Batch { micro: 4, accumulation }, ..cnn() });
     let (two, many) = (with(2), with(200));

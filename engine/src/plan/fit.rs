@@ -63,8 +63,8 @@ fn without_dominated(found: Vec<Advice>) -> Vec<Advice> {
     ranked(good.into_iter().chain(dominated.into_iter().take(missing)).collect())
 }
 
-/// The nearest changes that fit, fastest first, at most `count`: one choice changed where that is enough, otherwise
-/// several as [`fit`] finds them.
+/// The nearest changes that fit, at most `count`: one choice changed where that is enough, otherwise several as [`fit`]
+/// finds them. Fastest first, but other optimizers in a row, the nearest first.
 ///
 /// # Errors
 /// As [`predict`](predict::predict()).
@@ -86,16 +86,53 @@ pub fn advise(plan: &Plan, count: usize) -> Result<Vec<Advice>> {
     let mut early = asked.clone();
     early.optimizer.update = UpdateTime::InBackward;
     found.extend(fitting(plan, early)?);
-    for kind in [OptimizerKind::Momentum, OptimizerKind::Sgd] {
-        let mut candidate = asked.clone();
-        candidate.optimizer.kind = kind;
-        found.extend(fitting(plan, candidate)?);
+    let mut found = ranked(found);
+    // Another rule is another training: the kinds stand together, the nearest first, where that one's time puts it.
+    let lighter = lighter_optimizers(plan)?;
+    let place = lighter.first().map_or(0, |nearest| found.partition_point(|a| a.step_secs <= nearest.step_secs));
+    found.splice(place..place, lighter);
+    if found.is_empty() {
+        found = fit(plan, plan.budget)?;
     }
-    let mut found = if found.is_empty() { fit(plan, plan.budget)? } else { ranked(found) };
     found.truncate(count);
     Ok(found)
 }
 
+/// Rules from the one that keeps most to the one that keeps nothing, in the order of how much each changes the training.
+const LIGHTER: [OptimizerKind; 6] = [
+    OptimizerKind::Adamw,
+    OptimizerKind::Adamw8bit,
+    OptimizerKind::Adafactor,
+    OptimizerKind::Lion,
+    OptimizerKind::Momentum,
+    OptimizerKind::Sgd,
+];
+
+/// Other rules with which the plan fits: the one that changes the training least first, and after it only those that
+/// save more than every one before them.
+fn lighter_optimizers(plan: &Plan) -> Result<Vec<Advice>> {
+    let asked = &*plan.experiment;
+    let place = |kind| LIGHTER.iter().position(|known| *known == kind);
+    let from = match asked.optimizer.kind {
+        OptimizerKind::Adam => Some(0),
+        OptimizerKind::Nesterov => place(OptimizerKind::Momentum),
+        kind => place(kind),
+    };
+    let mut kinds = LIGHTER.to_vec();
+    kinds.sort_by_key(|kind| place(*kind).zip(from).map(|(to, from)| to.abs_diff(from)));
+    let (mut found, mut least) = (Vec::new(), plan.peak.live);
+    for kind in kinds {
+        let mut candidate = asked.clone();
+        candidate.optimizer.choose(kind);
+        if let Some(advice) = fitting(plan, candidate)?.filter(|advice| advice.peak < least) {
+            least = advice.peak;
+            found.push(advice);
+        }
+    }
+    Ok(found)
+}
+
+/// Fastest first.
 fn ranked(mut found: Vec<Advice>) -> Vec<Advice> {
     found.sort_by(|a, b| a.step_secs.total_cmp(&b.step_secs));
     found
