@@ -57,6 +57,19 @@ impl Augment {
         }
     }
 
+    /// Writes the mask of the same variant, one class a pixel; what the border brings in is class 0.
+    pub(super) fn apply_to_mask(
+        &self,
+        from: &[u8],
+        to: &mut Vec<u8>,
+        [height, width]: [usize; 2],
+        seed: u64,
+        epoch: u64,
+        index: usize,
+    ) {
+        self.place(from, to, [height, width, 1], Rng::new(seed, Stream::Augment, epoch << 32 ^ index as u64));
+    }
+
     /// Shifts and mirrors.
     fn place(&self, from: &[u8], to: &mut Vec<u8>, [height, width, channels]: [usize; 3], rng: Rng) {
         let is_mirrored = self.flip && rng.below(Draw::Flip as u64, 2) == 1;

@@ -10,8 +10,8 @@ use std::path::{Path, PathBuf};
 use crate::{
     data::{
         Facts, Input,
-        dataset::Samples,
         file::{self, MOST, Reader},
+        image_set::Samples,
     },
     error::{Error, Result},
 };

@@ -1,35 +1,28 @@
-//! A set of images, in memory or decoded from files: compact pixels, labels, and the scaling to what a network likes.
+//! A set of samples, images or sequences.
 //!
 //! Owns [`Dataset`], whose samples never change once it is open and which is shared by `Arc` between runs and threads.
-//! Pixels stay bytes; a batch is varied and scaled as it is filled, so that each channel has mean 0 and standard
-//! deviation 1 over the training samples before they are varied. What it holds is not counted as a run's memory: it
-//! outlives runs.
+//! What it holds is not counted as a run's memory: it outlives runs.
 
-use std::{
-    borrow::Cow,
-    sync::{
-        Mutex, PoisonError,
-        atomic::{AtomicBool, Ordering::Relaxed},
-    },
-};
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 use crate::{
     data::{
-        Facts, Skipped,
-        augment::Augment,
-        cifar, digits, facts, folder, idx,
-        images::{self, Images},
+        Facts, Skipped, brackets, chosen, cifar, digits, facts, idx,
+        image_set::{ImageSet, Source, held},
+        images::Images,
         loader::HostBatch,
+        masks,
+        modular::Modular,
+        sequences::{self, Rows},
         shapes,
+        sort::Sort,
+        text::Text,
+        tokens::Chain,
     },
     error::{Error, Result},
     experiment::{Data, DataKind, Run},
     memory::probe::uncounted,
-    rng::{Rng, Stream},
 };
-
-/// Images that decide the scaling: enough for three figures of mean and deviation.
-const SCALED_BY: usize = 10_000;
 
 /// Which part of a set.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -40,35 +33,19 @@ pub enum Split {
     Test,
 }
 
-/// Samples as their source gives them.
-#[derive(Debug, Default, PartialEq, Eq)]
-pub(super) struct Samples {
-    /// `[sample, height, width, channel]`.
-    pub(super) pixels: Vec<u8>,
-    /// One a sample, below the number of classes.
-    pub(super) labels: Vec<u8>,
-}
-
-/// Where a set's samples are.
+/// The samples.
 #[derive(Debug)]
-enum Source {
-    /// In memory.
-    Held { train: Samples, test: Samples },
-    /// In files, decoded when they are asked for.
-    Files(Images),
+enum Content {
+    Images(ImageSet),
+    Rows(Box<dyn Rows>),
 }
 
 /// Training and test samples of one choice of data and one seed.
 #[derive(Debug)]
 pub struct Dataset {
     facts: Facts,
-    /// Height, width and channels of an image.
-    extents: [usize; 3],
-    source: Source,
-    augment: Option<Augment>,
-    /// `[width, channel]`: what a row of an image is multiplied by, and what is then added.
-    scale: Vec<f32>,
-    offset: Vec<f32>,
+    /// `None` only while it is dropped.
+    content: Option<Content>,
     chosen: Data,
     seed: u64,
 }
@@ -83,21 +60,37 @@ impl Dataset {
     }
 
     fn read(data: &Data, run: &Run) -> Result<Self> {
-        let facts = facts(data, run)?;
-        let extents = facts.image()?;
-        let source = match data.kind {
-            DataKind::Digits => held(digits::open(&facts, run.seed)?),
-            DataKind::Shapes => held(shapes::open(&facts, data.side, run.seed)),
-            DataKind::Idx => held(idx::open(folder(data)?)?),
-            DataKind::Cifar10 => held(cifar::CIFAR10.open(folder(data)?)?),
-            DataKind::Cifar100 => held(cifar::CIFAR100.open(folder(data)?)?),
-            DataKind::Images => Source::Files(Images::open(folder(data)?, data, run.seed)?),
+        let mut facts = facts(data, run)?;
+        let seed = run.seed;
+        let rows: Box<dyn Rows> = match data.kind {
+            DataKind::Modular => Box::new(Modular::new(data, &facts, seed)),
+            DataKind::Sort => Box::new(Sort::new(data, seed)),
+            DataKind::Brackets => Box::new(brackets::Brackets::new(data, seed)),
+            DataKind::Tokens => Box::new(Chain::new(data, seed)),
+            DataKind::Text => {
+                let text = Text::open(chosen(data)?, data, seed)?;
+                (facts.train, facts.test) = text.counts();
+                Box::new(text)
+            }
+            _ => return Self::read_images(data, facts, seed),
         };
+        Ok(Self { facts, content: Some(Content::Rows(rows)), chosen: data.clone(), seed })
+    }
+
+    fn read_images(data: &Data, facts: Facts, seed: u64) -> Result<Self> {
+        let source = match data.kind {
+            DataKind::Digits => held(digits::open(&facts, seed)?),
+            DataKind::Idx => held(idx::open(chosen(data)?)?),
+            DataKind::Cifar10 => held(cifar::CIFAR10.open(chosen(data)?)?),
+            DataKind::Cifar100 => held(cifar::CIFAR100.open(chosen(data)?)?),
+            DataKind::Images => Source::Files(Images::open(chosen(data)?, data, seed)?),
+            DataKind::Masks => held(masks::open(&facts, data, seed)),
+            _ => held(shapes::open(&facts, data.side, seed)),
+        };
+        let set = ImageSet::new(source, &facts, data, seed)?;
         // Files may have changed since their headers were read: what was read is what counts.
-        let facts = Facts { train: source.count(Split::Train), test: source.count(Split::Test), ..facts };
-        let (scale, offset) = scaling(&source.histograms(extents)?, extents);
-        let augment = Augment::new(data);
-        Ok(Self { facts, extents, source, augment, scale, offset, chosen: data.clone(), seed: run.seed })
+        let facts = Facts { train: set.count(Split::Train), test: set.count(Split::Test), ..facts };
+        Ok(Self { facts, content: Some(Content::Images(set)), chosen: data.clone(), seed })
     }
 
     /// What a model must know of it.
@@ -107,54 +100,35 @@ impl Dataset {
 
     /// Whether this is the set that `data` and `run` choose, so that it need not be opened again.
     pub fn is_for(&self, data: &Data, run: &Run) -> bool {
-        let is_current = || match &self.source {
-            Source::Held { .. } => true,
-            Source::Files(images) => images.is_current(),
+        let is_current = || match &self.content {
+            Some(Content::Images(set)) => set.is_current(),
+            Some(Content::Rows(rows)) => rows.is_current(),
+            None => false,
         };
         self.chosen == *data && self.seed == run.seed && is_current()
     }
 
     /// Samples in a part.
     pub fn count(&self, split: Split) -> usize {
-        self.source.count(split)
+        match split {
+            Split::Train => self.facts.train,
+            Split::Test => self.facts.test,
+        }
     }
 
     /// The images that could not be read so far, for which others stand in.
     pub fn skipped(&self) -> Option<Skipped> {
-        match &self.source {
-            Source::Held { .. } => None,
-            Source::Files(images) => images.skipped(),
-        }
+        self.content.as_ref().and_then(|content| match content {
+            Content::Images(set) => set.skipped(),
+            Content::Rows(_) => None,
+        })
     }
 
-    /// Class of a sample. Panics past the end of the part.
-    pub fn label(&self, split: Split, index: usize) -> u32 {
-        match &self.source {
-            Source::Held { train, test } => u32::from(part(split, train, test).labels[index]),
-            Source::Files(images) => images.label(split, index),
-        }
-    }
-
-    /// Pixels of a sample before scaling, `[height, width, channel]`. Panics past the end of the part.
+    /// Replaces the batch's samples by those at `indices`, those for training as they are in the batch's epoch; allocates
+    /// only what its buffers lack.
     ///
     /// # Errors
-    /// Files of which none in the sample's class can be read.
-    pub fn pixels(&self, split: Split, index: usize) -> Result<Cow<'_, [u8]>> {
-        match &self.source {
-            Source::Held { train, test } => {
-                let size = self.facts.input.elements();
-                Ok(Cow::Borrowed(&part(split, train, test).pixels[index * size..][..size]))
-            }
-            Source::Files(images) => images.pixels(split, index),
-        }
-    }
-
-    /// Replaces the batch's samples by those at `indices`, those for training in the variants of the batch's epoch,
-    /// scaled; allocates only what its buffers lack. Several threads
-    /// share the work where images have to be decoded; what a batch holds does not depend on their number.
-    ///
-    /// # Errors
-    /// Those of [`Dataset::pixels`]; [`Error::Stopped`] once `over` is set.
+    /// Files that cannot be read; [`Error::Stopped`] once `over` is set.
     pub(super) fn fill(
         &self,
         split: Split,
@@ -162,94 +136,44 @@ impl Dataset {
         batch: &mut HostBatch,
         over: &AtomicBool,
     ) -> Result<()> {
-        let size = self.facts.input.elements();
         batch.len = indices.len();
-        batch.images.resize(batch.len * size, 0.0);
-        batch.labels.resize(batch.len, 0);
-        let epoch = batch.epoch;
-        let augment = self.augment.filter(|_| split == Split::Train);
-        let places = batch.images.chunks_exact_mut(size).zip(&mut batch.labels);
-        let work = Mutex::new(places.zip(indices));
-        let share = || {
-            let mut variant = Vec::new();
-            loop {
-                let next = work.lock().unwrap_or_else(PoisonError::into_inner).next();
-                let Some(((image, label), index)) = next else { return Ok(()) };
-                if over.load(Relaxed) {
-                    return Err(Error::Stopped);
-                }
-                *label = self.label(split, index);
-                let pixels = self.pixels(split, index)?;
-                if let Some(augment) = augment {
-                    augment.apply(&pixels, &mut variant, self.extents, self.seed, epoch, index);
-                    self.scaled(&variant, image);
-                } else {
-                    self.scaled(&pixels, image);
-                }
-            }
-        };
-        let helpers = match &self.source {
-            Source::Held { .. } => 0,
-            Source::Files(_) => images::threads().min(batch.len) - 1,
-        };
-        if helpers == 0 {
-            return share();
-        }
-        std::thread::scope(|scope| {
-            let helpers: Vec<_> = (0..helpers).map(|_| scope.spawn(share)).collect();
-            let own = share();
-            let ended = |_| Err(Error::Panic("a thread that decodes images".to_owned()));
-            helpers.into_iter().fold(own, |result, helper| result.and(helper.join().unwrap_or_else(ended)))
-        })
-    }
-
-    /// Writes the scaled pixels of one image.
-    fn scaled(&self, pixels: &[u8], image: &mut [f32]) {
-        let row = self.scale.len();
-        for (to, from) in image.chunks_exact_mut(row).zip(pixels.chunks_exact(row)) {
-            for (((to, from), scale), offset) in to.iter_mut().zip(from).zip(&self.scale).zip(&self.offset) {
-                *to = f32::from(*from) * scale + offset;
-            }
-        }
-    }
-}
-
-/// As much memory as there are samples, whatever the reader took to begin with.
-fn held((mut train, mut test): (Samples, Samples)) -> Source {
-    for Samples { pixels, labels } in [&mut train, &mut test] {
-        pixels.shrink_to_fit();
-        labels.shrink_to_fit();
-    }
-    Source::Held { train, test }
-}
-
-fn part<'a>(split: Split, train: &'a Samples, test: &'a Samples) -> &'a Samples {
-    match split {
-        Split::Train => train,
-        Split::Test => test,
-    }
-}
-
-impl Source {
-    fn count(&self, split: Split) -> usize {
-        match self {
-            Self::Held { train, test } => part(split, train, test).labels.len(),
-            Self::Files(images) => images.count(split),
+        match &self.content {
+            Some(Content::Images(set)) => set.fill(split, indices, batch, over),
+            Some(Content::Rows(rows)) => self.fill_rows(&**rows, split, indices, batch, over),
+            None => Err(Error::Stopped),
         }
     }
 
-    fn histograms(&self, extents: [usize; 3]) -> Result<Histograms> {
-        match self {
-            Self::Held { train, .. } => {
-                let mut sum = Histograms::new(extents[2]);
-                train
-                    .pixels
-                    .chunks_exact(extents.into_iter().product())
-                    .take(SCALED_BY)
-                    .for_each(|image| sum.add(image));
-                Ok(sum)
+    fn fill_rows(
+        &self,
+        rows: &dyn Rows,
+        split: Split,
+        indices: impl Iterator<Item = usize>,
+        batch: &mut HostBatch,
+        over: &AtomicBool,
+    ) -> Result<()> {
+        let length = self.facts.targets;
+        batch.tokens.resize(batch.len * length, 0);
+        batch.labels.resize(batch.len * length, 0);
+        let mut row = vec![0; length + 1];
+        let places = batch.tokens.chunks_exact_mut(length).zip(batch.labels.chunks_exact_mut(length));
+        for ((tokens, labels), index) in places.zip(indices) {
+            if over.load(Relaxed) {
+                return Err(Error::Stopped);
             }
-            Self::Files(images) => images.histograms(),
+            rows.row(split, index, batch.epoch, &mut row)?;
+            tokens.copy_from_slice(&row[..length]);
+            sequences::labels(&row, self.facts.scored, labels);
+        }
+        Ok(())
+    }
+
+    /// The images, for the tests of their sources.
+    #[cfg(test)]
+    pub(super) fn images(&self) -> &ImageSet {
+        match &self.content {
+            Some(Content::Images(set)) => set,
+            _ => panic!("no images"),
         }
     }
 }
@@ -257,80 +181,8 @@ impl Source {
 impl Drop for Dataset {
     /// As it was allocated: without counting, on whatever thread the last owner is.
     fn drop(&mut self) {
-        let Self { source, scale, offset, chosen, .. } = self;
-        uncounted(|| {
-            *source = held(Default::default());
-            drop((std::mem::take(scale), std::mem::take(offset), chosen.path.take()));
-        });
+        uncounted(|| drop((self.content.take(), self.chosen.path.take())));
     }
-}
-
-/// Divides samples, by number, into those for training and `test` for testing. The seed decides which; each class gives
-/// its share, to within one sample.
-pub(super) fn split<C: Copy + Into<usize>>(seed: u64, classes: &[C], test: usize) -> (Vec<u32>, Vec<u32>) {
-    let mut order: Vec<u32> = (0..classes.len() as u32).collect();
-    Rng::new(seed, Stream::Split, 0).shuffle(&mut order);
-    let class = |index: u32| -> usize { classes[index as usize].into() };
-    let most = order.iter().map(|index| class(*index)).max().unwrap_or(0);
-    let mut sizes = vec![0u32; most + 1];
-    order.iter().for_each(|index| sizes[class(*index)] += 1);
-    // Each sample's rank in its class, as a share of the class: the lowest shares of all classes are held out.
-    let mut ranks = vec![0u32; most + 1];
-    let mut shares: Vec<(f32, u32)> = Vec::with_capacity(order.len());
-    for index in order {
-        let class = class(index);
-        shares.push(((ranks[class] as f32 + 0.5) / sizes[class] as f32, index));
-        ranks[class] += 1;
-    }
-    shares.sort_by(|(a, _), (b, _)| a.total_cmp(b));
-    let numbers = |part: &[(f32, u32)]| part.iter().map(|(_, index)| *index).collect();
-    let (held_out, rest) = shares.split_at(test);
-    (numbers(rest), numbers(held_out))
-}
-
-/// How often each value is in each channel of some images.
-pub(super) struct Histograms(Vec<[u64; 256]>);
-
-impl Histograms {
-    /// Of no image.
-    pub(super) fn new(channels: usize) -> Self {
-        Self(vec![[0; 256]; channels])
-    }
-
-    /// Counts an image's values.
-    pub(super) fn add(&mut self, pixels: &[u8]) {
-        for pixel in pixels.chunks_exact(self.0.len()) {
-            for (histogram, value) in self.0.iter_mut().zip(pixel) {
-                histogram[usize::from(*value)] += 1;
-            }
-        }
-    }
-
-    /// Adds the counts of other images.
-    pub(super) fn merge(&mut self, other: &Self) {
-        for (own, other) in self.0.as_flattened_mut().iter_mut().zip(other.0.as_flattened()) {
-            *own += other;
-        }
-    }
-}
-
-/// Factor and summand by place in a row, that give each channel of the training samples mean 0 and deviation 1.
-fn scaling(histograms: &Histograms, [_, width, channels]: [usize; 3]) -> (Vec<f32>, Vec<f32>) {
-    let by_channel: Vec<(f32, f32)> = histograms
-        .0
-        .iter()
-        .map(|histogram| {
-            let values = || histogram.iter().enumerate().map(|(value, n)| (value as f64, *n as f64));
-            let count: f64 = values().map(|(_, n)| n).sum();
-            let mean = values().map(|(v, n)| v * n).sum::<f64>() / count;
-            let variance = values().map(|(v, n)| (v - mean).powi(2) * n).sum::<f64>() / count;
-            // A channel that never varies stays at zero, and a rare bright pixel is not blown up.
-            let deviation = variance.sqrt().max(1.0);
-            ((1.0 / deviation) as f32, (-mean / deviation) as f32)
-        })
-        .collect();
-    let row = by_channel.iter().cycle().take(width * channels);
-    row.copied().unzip()
 }
 
 #[cfg(test)]

@@ -7,9 +7,8 @@ use std::io::Read;
 
 use crate::{
     data::{
-        Facts, Input,
-        dataset::{Samples, split},
-        divide,
+        Facts, Input, divide,
+        image_set::{Samples, split},
     },
     error::{Error, Result},
     experiment::Data,

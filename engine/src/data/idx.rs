@@ -9,8 +9,8 @@ use std::path::Path;
 use crate::{
     data::{
         Facts, Input,
-        dataset::Samples,
         file::{self, Reader},
+        image_set::Samples,
     },
     error::{Error, Result},
 };

@@ -22,9 +22,8 @@ use listing::Listing;
 
 use crate::{
     data::{
-        Facts, Input, Split,
-        dataset::{Histograms, split},
-        divide,
+        Facts, Input, Split, divide,
+        image_set::{Histograms, split},
     },
     error::{Error, Result},
     experiment::Data,

@@ -6,18 +6,28 @@
 //! their word.
 
 mod augment;
+mod brackets;
 mod cifar;
 mod dataset;
 mod digits;
 mod file;
 mod idx;
+mod image_set;
 mod images;
 mod loader;
+mod masks;
+mod modular;
+mod sequences;
 mod shapes;
+mod sort;
+mod text;
+mod tokens;
 
 pub use dataset::{Dataset, Split};
 pub use images::Skipped;
 pub use loader::{Batch, HostBatch, Loader};
+pub use modular::MAX_MODULUS;
+pub use sequences::{MAX_LENGTH, MAX_VOCABULARY};
 pub use shapes::MAX_SAMPLES;
 
 use std::path::Path;
@@ -25,7 +35,7 @@ use std::path::Path;
 use crate::{
     backend::{DType, Shape},
     bytes::Bytes,
-    error::{Problem, Result},
+    error::{Error, Problem, Result},
     experiment::{Data, DataKind, Precision, Run},
 };
 
@@ -155,11 +165,30 @@ pub fn facts(data: &Data, run: &Run) -> Result<Facts> {
     match data.kind {
         DataKind::Digits => digits::facts(data),
         DataKind::Shapes => shapes::facts(data),
-        DataKind::Idx => idx::facts(folder(data)?),
-        DataKind::Cifar10 => cifar::CIFAR10.facts(folder(data)?),
-        DataKind::Cifar100 => cifar::CIFAR100.facts(folder(data)?),
-        DataKind::Images => images::facts(folder(data)?, data),
+        DataKind::Idx => idx::facts(chosen(data)?),
+        DataKind::Cifar10 => cifar::CIFAR10.facts(chosen(data)?),
+        DataKind::Cifar100 => cifar::CIFAR100.facts(chosen(data)?),
+        DataKind::Images => images::facts(chosen(data)?, data),
+        DataKind::Masks => masks::facts(data),
+        DataKind::Modular => modular::facts(data),
+        DataKind::Sort => sort::facts(data),
+        DataKind::Brackets => brackets::facts(data),
+        DataKind::Text => text::facts(chosen(data)?, data),
+        DataKind::Tokens => tokens::facts(data),
     }
+}
+
+/// What a choice of generated data asks for that cannot be, whatever files there are.
+pub(crate) fn impossible(data: &Data) -> Option<Problem> {
+    let judged = match data.kind {
+        DataKind::Modular => modular::facts(data).map(drop),
+        DataKind::Sort => sort::facts(data).map(drop),
+        DataKind::Brackets => brackets::facts(data).map(drop),
+        DataKind::Tokens => tokens::facts(data).map(drop),
+        DataKind::Text => text::check(data),
+        _ => Ok(()),
+    };
+    judged.err().and_then(|error| if let Error::Experiment(problem) = error { Some(problem) } else { None })
 }
 
 /// Host bytes of the batches of `samples` that a loader keeps filled or being filled.
@@ -168,28 +197,31 @@ pub(crate) fn host_bytes(facts: &Facts, samples: usize) -> Bytes {
 }
 
 /// Host bytes of the data set itself once it is open: its samples, or for a folder of images its listing and, with a
-/// cache, every image decoded. It waits outside the budget, and outlives a run.
+/// cache, every image decoded; nothing for sequences, which are generated or read when they are needed. It waits outside
+/// the budget, and outlives a run.
 ///
 /// # Errors
 /// Those of [`facts`].
 pub fn held_bytes(data: &Data, facts: &Facts) -> Result<Bytes> {
+    let Input::Image { width, channels, .. } = facts.input else { return Ok(Bytes::ZERO) };
     let samples = match data.kind {
-        DataKind::Images => images::held_bytes(folder(data)?, data)?,
-        // The pixels and the label.
-        _ => (facts.train + facts.test) * (facts.input.elements() + 1),
+        DataKind::Images => images::held_bytes(chosen(data)?, data)?,
+        // The pixels and the labels.
+        _ => (facts.train + facts.test) * (facts.input.elements() + facts.targets),
     };
-    let [_, width, channels] = facts.image()?;
     let scaling = 2 * width * channels * size_of::<f32>();
     let chosen = data.path.as_ref().map_or(0, |path| path.as_os_str().len());
     Ok(Bytes((samples + scaling + chosen) as u64))
 }
 
-/// The folder that was chosen.
-fn folder(data: &Data) -> Result<&Path> {
+/// The folder or file that was chosen.
+fn chosen(data: &Data) -> Result<&Path> {
     let chosen = data.path.as_deref().filter(|path| !path.as_os_str().is_empty());
-    Ok(chosen.ok_or_else(|| {
-        Problem::new("data.path", "no folder is chosen", "choose the folder that holds the data files")
-    })?)
+    let (what, mend) = match data.kind {
+        DataKind::Text => ("no file is chosen", "choose the file to learn from"),
+        _ => ("no folder is chosen", "choose the folder that holds the data files"),
+    };
+    Ok(chosen.ok_or_else(|| Problem::new("data.path", what, mend))?)
 }
 
 /// How many of `total` samples are for training and how many for testing: at least one each.
@@ -205,7 +237,6 @@ fn divide(total: usize, test_fraction: f64) -> Result<(usize, usize)> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Error;
 
     #[test]
     fn facts_of_what_ships_need_no_file() {

@@ -11,9 +11,8 @@ mod outline;
 use crate::{
     bytes::Bytes,
     data::{
-        Facts, Input,
-        dataset::{Samples, split},
-        divide,
+        Facts, Input, divide,
+        image_set::{Samples, split},
     },
     error::{Problem, Result},
     experiment::Data,
@@ -29,7 +28,7 @@ pub(super) const MAX_PIXEL_BYTES: usize = 4 << 30;
 
 /// The side of a scene in its own units: places and sizes are drawn for an image of this side.
 const SCENE: f32 = 32.0;
-const CHANNELS: usize = 3;
+pub(super) const CHANNELS: usize = 3;
 
 /// The most that a shape is turned, in radians: beyond it, a few thousand samples are too few to learn from.
 const MOST_TILT: f32 = 0.5;
@@ -37,6 +36,14 @@ const MOST_TILT: f32 = 0.5;
 type Colour = [f32; CHANNELS];
 
 pub(super) fn facts(data: &Data) -> Result<Facts> {
+    check(data, CHANNELS)?;
+    let (train, test) = divide(data.samples, data.test_fraction)?;
+    let input = Input::Image { height: data.side, width: data.side, channels: CHANNELS };
+    Ok(Facts::one_label(input, data.classes, train, test))
+}
+
+/// Refuses what cannot be, with `pixel_bytes` a pixel.
+pub(super) fn check(data: &Data, pixel_bytes: usize) -> Result<()> {
     let most = Outline::ALL.len();
     if !(2..=most).contains(&data.classes) {
         let message = format!("{} classes of shapes cannot be", data.classes);
@@ -46,15 +53,13 @@ pub(super) fn facts(data: &Data) -> Result<Facts> {
         let message = format!("{} samples cannot be generated", data.samples);
         return Err(Problem::new("data.samples", message, format!("use 2 to {MAX_SAMPLES}")).into());
     }
-    if data.samples * data.side * data.side * CHANNELS > MAX_PIXEL_BYTES {
+    if data.samples * data.side * data.side * pixel_bytes > MAX_PIXEL_BYTES {
         let (samples, side) = (data.samples, data.side);
         let message = format!("{samples} images of {side} x {side} are more than {}", Bytes(MAX_PIXEL_BYTES as u64));
-        let mend = format!("use {} or fewer", MAX_PIXEL_BYTES / (side * side * CHANNELS));
+        let mend = format!("use {} or fewer", MAX_PIXEL_BYTES / (side * side * pixel_bytes));
         return Err(Problem::new("data.samples", message, mend).into());
     }
-    let (train, test) = divide(data.samples, data.test_fraction)?;
-    let input = Input::Image { height: data.side, width: data.side, channels: CHANNELS };
-    Ok(Facts::one_label(input, data.classes, train, test))
+    Ok(())
 }
 
 /// Training and test samples, generated on all cores.
@@ -66,16 +71,32 @@ pub(super) fn open(facts: &Facts, side: usize, seed: u64) -> (Samples, Samples) 
 }
 
 fn generate(indices: &[u32], side: usize, classes: usize, seed: u64) -> Samples {
+    generate_by(indices, side, 1, |index, image, labels| {
+        labels[0] = (index as usize % classes) as u8;
+        Scene::new(seed, u64::from(index), classes).draw(image, side);
+    })
+}
+
+/// Samples of `targets` labels, each written by `make` from its index.
+pub(super) fn generate_by(
+    indices: &[u32],
+    side: usize,
+    targets: usize,
+    make: impl Fn(u32, &mut [u8], &mut [u8]) + Sync,
+) -> Samples {
     let image_bytes = side * side * CHANNELS;
-    let labels = indices.iter().map(|index| (*index as usize % classes) as u8).collect();
     let mut pixels = vec![0; indices.len() * image_bytes];
+    let mut labels = vec![0; indices.len() * targets];
     let threads = std::thread::available_parallelism().map_or(1, usize::from);
     let share = indices.len().div_ceil(threads).max(1);
     std::thread::scope(|scope| {
-        for (indices, pixels) in indices.chunks(share).zip(pixels.chunks_mut(share * image_bytes)) {
+        let make = &make;
+        let shares = pixels.chunks_mut(share * image_bytes).zip(labels.chunks_mut(share * targets));
+        for (indices, (pixels, labels)) in indices.chunks(share).zip(shares) {
             scope.spawn(move || {
-                for (index, image) in indices.iter().zip(pixels.chunks_exact_mut(image_bytes)) {
-                    Scene::new(seed, u64::from(*index), classes).draw(image, side);
+                let places = pixels.chunks_exact_mut(image_bytes).zip(labels.chunks_exact_mut(targets));
+                for (index, (image, labels)) in indices.iter().zip(places) {
+                    make(*index, image, labels);
                 }
             });
         }
@@ -93,6 +114,11 @@ impl Draw {
     fn uniform(&mut self, low: f32, high: f32) -> f32 {
         self.next += 1;
         self.rng.range(self.next, f64::from(low), f64::from(high)) as f32
+    }
+
+    fn below(&mut self, n: usize) -> usize {
+        self.next += 1;
+        self.rng.below(self.next, n)
     }
 
     /// Sine and cosine of any angle.
@@ -137,31 +163,40 @@ struct Wave {
 }
 
 /// Everything in one image.
-struct Scene {
+pub(super) struct Scene {
     ground: Colour,
     slope: Wave,
     wave: Wave,
-    /// The shape first, then the fragments, which lie over it.
+    /// The shapes first, then the fragments, which lie over them.
     things: Vec<Placed>,
     noise: f32,
     rng: Rng,
 }
 
 impl Scene {
+    /// One shape, of class `index` modulo the classes.
     fn new(seed: u64, index: u64, classes: usize) -> Self {
         let rng = Rng::new(seed, Stream::Data, index);
         let mut draw = Draw { rng, next: 0 };
         let ground = draw.colour(0.15, 0.55);
-        let contrast = draw.uniform(0.3, 0.7);
-        let tint = draw.colour(0.0, 1.0);
-        let length = tint.iter().map(|part| part * part).sum::<f32>().sqrt().max(0.1);
-        let colour: Colour = std::array::from_fn(|c| ground[c] + tint[c] / length * contrast);
-        let size = draw.uniform(7.5, 12.0);
-        // The whole outline stays in the image, or nearly.
-        let reach = SCENE / 2.0 - size;
-        let tilt = draw.uniform(-MOST_TILT, MOST_TILT).sin_cos();
-        let outline = Outline::ALL[index as usize % classes];
-        let mut things = vec![placed(&mut draw, outline, size, reach, tilt, colour)];
+        let shape = shape(&mut draw, Outline::ALL[index as usize % classes], ground, (7.5, 12.0));
+        Self::with(draw, ground, vec![shape])
+    }
+
+    /// One to three smaller shapes, and the class of each, from 1.
+    pub(super) fn crowded(seed: u64, index: u64, classes: usize) -> (Self, Vec<u8>) {
+        // Other numbers than those of a scene with one shape.
+        let mut draw = Draw { rng: Rng::new(!seed, Stream::Data, index), next: 0 };
+        let ground = draw.colour(0.15, 0.55);
+        let count = draw.below(3) + 1;
+        let outlines: Vec<usize> = (0..count).map(|_| draw.below(classes)).collect();
+        let shapes = outlines.iter().map(|class| shape(&mut draw, Outline::ALL[*class], ground, (4.5, 8.5))).collect();
+        (Self::with(draw, ground, shapes), outlines.iter().map(|class| *class as u8 + 1).collect())
+    }
+
+    /// The shapes, and over them what every scene has. A fragment's colour lies between the ground's and the first shape's.
+    fn with(mut draw: Draw, ground: Colour, mut things: Vec<Placed>) -> Self {
+        let (rng, colour) = (draw.rng, things[0].colour);
         for outline in [Outline::Disc, Outline::Bar, Outline::Bar] {
             // Darker than the ground or lighter, but less so than the shape.
             let strength = draw.uniform(-0.6, 0.6);
@@ -176,10 +211,21 @@ impl Scene {
         Self { ground, slope, wave, things, noise, rng: Rng::from_key(!rng.key()) }
     }
 
-    fn draw(&self, image: &mut [u8], side: usize) {
+    /// Writes the class of each pixel: that of the thing on top that covers half of it; fragments and ground are 0.
+    pub(super) fn mask(&self, classes: &[u8], mask: &mut [u8], side: usize) {
+        let sharpness = side as f32 / SCENE;
+        let classes = || classes.iter().copied().chain(std::iter::repeat(0));
+        for (i, pixel) in mask.iter_mut().enumerate() {
+            let point = middle(i, side, sharpness);
+            let covering = self.things.iter().zip(classes()).filter(|(thing, _)| thing.cover(point, sharpness) >= 0.5);
+            *pixel = covering.last().map_or(0, |(_, class)| class);
+        }
+    }
+
+    pub(super) fn draw(&self, image: &mut [u8], side: usize) {
         let sharpness = side as f32 / SCENE;
         for (i, pixel) in image.chunks_exact_mut(CHANNELS).enumerate() {
-            let point = (((i % side) as f32 + 0.5) / sharpness, ((i / side) as f32 + 0.5) / sharpness);
+            let point = middle(i, side, sharpness);
             let slope = self.slope.at(point);
             let wave = self.wave.at(point);
             let mut colour: Colour =
@@ -206,6 +252,24 @@ impl Wave {
     fn at(&self, point: Point) -> f32 {
         (self.direction.0 * point.0 + self.direction.1 * point.1 + self.phase).sin()
     }
+}
+
+/// The middle of a pixel, in units of the scene.
+fn middle(pixel: usize, side: usize, sharpness: f32) -> Point {
+    (((pixel % side) as f32 + 0.5) / sharpness, ((pixel / side) as f32 + 0.5) / sharpness)
+}
+
+/// A shape of a size between `sizes`, lighter than the ground.
+fn shape(draw: &mut Draw, outline: Outline, ground: Colour, sizes: (f32, f32)) -> Placed {
+    let contrast = draw.uniform(0.3, 0.7);
+    let tint = draw.colour(0.0, 1.0);
+    let length = tint.iter().map(|part| part * part).sum::<f32>().sqrt().max(0.1);
+    let colour: Colour = std::array::from_fn(|c| ground[c] + tint[c] / length * contrast);
+    let size = draw.uniform(sizes.0, sizes.1);
+    // The whole outline stays in the image, or nearly.
+    let reach = SCENE / 2.0 - size;
+    let tilt = draw.uniform(-MOST_TILT, MOST_TILT).sin_cos();
+    placed(draw, outline, size, reach, tilt, colour)
 }
 
 /// An outline somewhere up to `reach` from the middle, turned by the angle of `(sine, cosine)`.

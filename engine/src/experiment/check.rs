@@ -43,6 +43,7 @@ const MAX_ELEMENTS: usize = 1 << 42;
 pub fn check(experiment: &Experiment, facts: Option<&Facts>) -> Vec<Problem> {
     let mut list = List(Vec::new());
     list.top(experiment);
+    list.task(experiment);
     list.blocks(experiment);
     list.model(experiment);
     list.data(experiment);
@@ -290,6 +291,44 @@ mod tests {
         blames("run.steps", |e| e.run.steps = Some(0));
         blames("run.epochs", |e| (e.run.steps, e.run.epochs) = (Some(1), Some(1)));
         blames("run.seed", |e| e.run.seed = u64::MAX);
+    }
+
+    #[test]
+    fn a_model_that_does_not_learn_what_the_data_teach_is_refused_with_what_would_do() {
+        for (kind, teaches) in [
+            (DataKind::Masks, "a class for each pixel"),
+            (DataKind::Text, "the next token"),
+            (DataKind::Modular, "the next token"),
+        ] {
+            let experiment = Experiment {
+                data: crate::experiment::Data { kind, path: Some("some.txt".into()), ..Default::default() },
+                ..Default::default()
+            };
+            let found = check(&experiment, None);
+            assert_eq!(found.len(), 1, "{found:?}");
+            assert_eq!(found[0].key, "model.kind");
+            assert!(found[0].message.contains("learns one class for an image"), "{}", found[0]);
+            assert!(found[0].message.contains(teaches), "{}", found[0]);
+            assert!(found[0].mend.contains("data.kind = one of digits, shapes, idx, cifar10"), "{}", found[0]);
+        }
+    }
+
+    #[test]
+    fn sequences_are_judged_by_their_own_keys() {
+        let found = |change: fn(&mut crate::experiment::Data)| {
+            let mut experiment = Experiment::default();
+            change(&mut experiment.data);
+            let keys = check(&experiment, None).into_iter().map(|problem| problem.key);
+            keys.filter(|key| key != "model.kind").collect::<Vec<_>>()
+        };
+        assert_eq!(found(|d| (d.kind, d.modulus) = (DataKind::Modular, 1)), ["data.modulus"]);
+        assert_eq!(found(|d| (d.kind, d.length) = (DataKind::Brackets, 9)), ["data.length"]);
+        assert_eq!(found(|d| (d.kind, d.length) = (DataKind::Sort, 1)), ["data.length"]);
+        assert_eq!(found(|d| (d.kind, d.vocabulary) = (DataKind::Tokens, 3)), ["data.vocabulary"]);
+        assert_eq!(found(|d| (d.kind, d.samples) = (DataKind::Tokens, 3)), ["data.samples"]);
+        assert_eq!(found(|d| (d.kind, d.test_fraction) = (DataKind::Modular, 1.0)), ["data.test_fraction"]);
+        assert_eq!(found(|d| (d.kind, d.length) = (DataKind::Text, 0)), ["data.path", "data.length"]);
+        assert_eq!(found(|d| (d.kind, d.flip, d.crop) = (DataKind::Sort, true, 2)), ["data.flip", "data.crop"]);
     }
 
     #[test]

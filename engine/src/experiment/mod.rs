@@ -5,6 +5,7 @@
 
 pub mod check;
 mod checkpointing;
+mod data;
 mod model;
 mod optimizer;
 mod precision;
@@ -12,9 +13,8 @@ pub mod preset;
 mod schema;
 pub mod shipped;
 
-use std::path::PathBuf;
-
 pub use checkpointing::{BlockSet, Checkpointing};
+pub use data::{Data, DataKind, Task};
 pub use model::{Model, ModelKind, Stem};
 pub use optimizer::{Optimizer, OptimizerKind, Schedule, UpdateTime};
 pub use precision::Precision;
@@ -71,75 +71,6 @@ impl Default for Experiment {
             batch: Batch::default(),
             optimizer: Optimizer::default(),
             run: Run::default(),
-        }
-    }
-}
-
-/// Where samples come from.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum DataKind {
-    /// The 1797 hand-written digits that ship with the program, 8 x 8 x 1, ten classes.
-    Digits,
-    /// Generated coloured shapes, three channels, any size.
-    Shapes,
-    /// A folder with MNIST-format IDX files, plain or gzip.
-    Idx,
-    /// A folder with CIFAR-10 binary batches.
-    Cifar10,
-    /// A folder with CIFAR-100 in its binary version, by fine label.
-    Cifar100,
-    /// A folder of JPEG and PNG images, one sub-folder a class, three channels, any size.
-    Images,
-}
-
-impl DataKind {
-    /// Whether the samples come from a folder that the user chooses.
-    pub fn is_on_disk(self) -> bool {
-        matches!(self, Self::Idx | Self::Cifar10 | Self::Cifar100 | Self::Images)
-    }
-}
-
-/// The data.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct Data {
-    /// Where samples come from.
-    pub kind: DataKind,
-    /// The folder (idx, cifar10, cifar100, images).
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub path: Option<PathBuf>,
-    /// Height and width of an image (shapes, images).
-    pub side: usize,
-    /// Classes, 2 to 10 (shapes).
-    pub classes: usize,
-    /// Samples generated, training and test together (shapes).
-    pub samples: usize,
-    /// Share of the samples held out for testing (digits, shapes, images).
-    pub test_fraction: f64,
-    /// Decoded images stay in host memory (images).
-    pub cache: bool,
-    /// Half of the training images are mirrored, left for right.
-    pub flip: bool,
-    /// Pixels of black around a training image, from which one of its size is cut at random; 0 cuts nothing.
-    pub crop: usize,
-    /// The most that brightness, contrast and saturation of a training image change, as a share; 0 changes nothing.
-    pub colour: f64,
-}
-
-impl Default for Data {
-    fn default() -> Self {
-        Self {
-            kind: DataKind::Digits,
-            path: None,
-            side: 32,
-            classes: 10,
-            samples: 4000,
-            test_fraction: 0.2,
-            cache: true,
-            flip: false,
-            crop: 0,
-            colour: 0.0,
         }
     }
 }

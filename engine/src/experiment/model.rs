@@ -2,6 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::experiment::Task;
+
 /// The architecture's family.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
@@ -21,6 +23,13 @@ pub enum ModelKind {
 }
 
 impl ModelKind {
+    /// What it learns.
+    pub fn task(self) -> Task {
+        match self {
+            Self::Mlp | Self::Cnn | Self::Sepcnn | Self::Resnet | Self::Mobilenetv1 | Self::Mobilenetv2 => Task::Class,
+        }
+    }
+
     /// Whether it has a hidden dense layer and blocks of a chosen number, width and kernel.
     pub fn is_plain_cnn(self) -> bool {
         matches!(self, Self::Cnn | Self::Sepcnn)

@@ -9,7 +9,7 @@ use std::path::PathBuf;
 use crate::{
     bytes::Bytes,
     experiment::{
-        Checkpointing, DataKind, Experiment, ModelKind, OptimizerKind, Precision, Schedule, Stem, UpdateTime,
+        Checkpointing, DataKind, Experiment, ModelKind, OptimizerKind, Precision, Schedule, Stem, Task, UpdateTime,
     },
 };
 
@@ -35,6 +35,9 @@ pub(super) const KEYS: &[&str] = &[
     "data.side",
     "data.classes",
     "data.samples",
+    "data.length",
+    "data.vocabulary",
+    "data.modulus",
     "data.test_fraction",
     "data.cache",
     "data.flip",
@@ -123,6 +126,12 @@ const DATA: &[(&str, DataKind)] = &[
     ("cifar10", DataKind::Cifar10),
     ("cifar100", DataKind::Cifar100),
     ("images", DataKind::Images),
+    ("masks", DataKind::Masks),
+    ("modular", DataKind::Modular),
+    ("sort", DataKind::Sort),
+    ("brackets", DataKind::Brackets),
+    ("text", DataKind::Text),
+    ("tokens", DataKind::Tokens),
 ];
 const OPTIMIZERS: &[(&str, OptimizerKind)] = &[
     ("sgd", OptimizerKind::Sgd),
@@ -172,6 +181,9 @@ pub(super) fn slot<'a>(e: &'a mut Experiment, key: &str) -> Option<Slot<'a>> {
         "data.side" => Slot::Count(&mut e.data.side),
         "data.classes" => Slot::Count(&mut e.data.classes),
         "data.samples" => Slot::Count(&mut e.data.samples),
+        "data.length" => Slot::Count(&mut e.data.length),
+        "data.vocabulary" => Slot::Count(&mut e.data.vocabulary),
+        "data.modulus" => Slot::Count(&mut e.data.modulus),
         "data.test_fraction" => Slot::Number(&mut e.data.test_fraction),
         "data.cache" => Slot::Flag(&mut e.data.cache),
         "data.flip" => Slot::Flag(&mut e.data.flip),
@@ -198,6 +210,13 @@ pub(super) fn slot<'a>(e: &'a mut Experiment, key: &str) -> Option<Slot<'a>> {
     })
 }
 
+/// The words of the models that learn `task`, and of the data that teach it.
+pub(super) fn kinds_for(task: Task) -> [Vec<&'static str>; 2] {
+    let models = MODELS.iter().filter(|(_, kind)| kind.task() == task).map(|(word, _)| *word);
+    let data = DATA.iter().filter(|(_, kind)| kind.task() == task).map(|(word, _)| *word);
+    [models.collect(), data.collect()]
+}
+
 /// Whether the kinds that `e` chooses make use of `key`.
 pub(super) fn is_used(e: &Experiment, key: &str) -> bool {
     match key {
@@ -207,14 +226,18 @@ pub(super) fn is_used(e: &Experiment, key: &str) -> bool {
         "model.multiplier" => matches!(e.model.kind, ModelKind::Mobilenetv1 | ModelKind::Mobilenetv2),
         "model.stem" => e.model.kind.has_stem(),
         "data.path" => e.data.kind.is_on_disk(),
-        "data.side" => matches!(e.data.kind, DataKind::Shapes | DataKind::Images),
-        "data.classes" | "data.samples" => e.data.kind == DataKind::Shapes,
+        "data.side" => e.data.kind.has_side(),
+        "data.classes" => matches!(e.data.kind, DataKind::Shapes | DataKind::Masks),
+        "data.samples" => e.data.kind.has_samples(),
+        "data.length" => e.data.kind.has_length(),
+        "data.vocabulary" => e.data.kind.has_vocabulary(),
+        "data.modulus" => e.data.kind == DataKind::Modular,
         "data.cache" => e.data.kind == DataKind::Images,
         // What is off needs no line.
         "data.flip" => e.data.flip,
         "data.crop" => e.data.crop > 0,
         "data.colour" => e.data.colour != 0.0,
-        "data.test_fraction" => matches!(e.data.kind, DataKind::Digits | DataKind::Shapes | DataKind::Images),
+        "data.test_fraction" => e.data.kind.is_split(),
         "optimizer.momentum" => matches!(e.optimizer.kind, OptimizerKind::Momentum | OptimizerKind::Nesterov),
         "optimizer.beta1" | "optimizer.beta2" => e.optimizer.kind.is_adam() || e.optimizer.kind == OptimizerKind::Lion,
         "optimizer.epsilon" => e.optimizer.kind.is_adam(),

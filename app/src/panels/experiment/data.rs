@@ -1,7 +1,7 @@
 //! The group of the data: the source, and what that source needs.
 
 use eframe::egui::{Button, TextEdit, Ui};
-use plimsoll_engine::experiment::DataKind;
+use plimsoll_engine::experiment::{DataKind, Task};
 
 use super::{Scene, controls, fact};
 use crate::{
@@ -21,7 +21,7 @@ pub(super) fn ui(ui: &mut Ui, form: &Form<'_>, scene: &Scene<'_>) {
     form.choice(ui, controls::DATA.0, &controls::DATA.1);
     match form.experiment().data.kind {
         DataKind::Digits => form.number(ui, controls::TEST_FRACTION.0, controls::TEST_FRACTION.1),
-        DataKind::Shapes => {
+        DataKind::Shapes | DataKind::Masks => {
             for (spec, number) in [controls::SIDE, controls::CLASSES, controls::SAMPLES, controls::TEST_FRACTION] {
                 form.number(ui, spec, number);
             }
@@ -45,10 +45,32 @@ pub(super) fn ui(ui: &mut Ui, form: &Form<'_>, scene: &Scene<'_>) {
             folder(ui, form, scene);
             fact(ui, "data_batch_1.bin to data_batch_5.bin and test_batch.bin");
         }
+        kind => sequences(ui, form, scene, kind),
     }
-    augmentation(ui, form);
+    if form.experiment().data.kind.task() != Task::Next {
+        augmentation(ui, form);
+    }
     if let Some(plan) = scene.state.newest_plan() {
         fact(ui, &format!("the data take {} of ordinary memory, outside the budget", plan.host_data));
+    }
+}
+
+/// Sources of sequences.
+fn sequences(ui: &mut Ui, form: &Form<'_>, scene: &Scene<'_>, kind: DataKind) {
+    if kind == DataKind::Text {
+        folder(ui, form, scene);
+        fact(ui, "any file: its bytes are the tokens, and a loss divided by ln 2 is bits per byte");
+    }
+    for (is_used, (spec, number)) in [
+        (kind == DataKind::Modular, controls::MODULUS),
+        (kind.has_length(), controls::SAMPLE_LENGTH),
+        (kind.has_vocabulary(), controls::VOCABULARY),
+        (kind.has_samples(), controls::SAMPLES),
+        (kind.is_split(), controls::TEST_FRACTION),
+    ] {
+        if is_used {
+            form.number(ui, spec, number);
+        }
     }
 }
 

@@ -40,8 +40,11 @@ fn any_of_the_training_files_will_do_and_planes_become_pixels() {
     assert_eq!(CIFAR10.facts(good.path()).expect("good"), expected);
     let set = open_set(&good).expect("good");
     assert_eq!(set.facts(), &expected);
-    assert_eq!((set.label(Split::Train, 6), set.label(Split::Train, 7), set.label(Split::Test, 2)), (6, 0, 2));
-    assert_eq!(set.pixels(Split::Train, 1).expect("in memory")[..6], [1, 101, 201, 2, 102, 202]);
+    assert_eq!(
+        (set.images().label(Split::Train, 6), set.images().label(Split::Train, 7), set.images().label(Split::Test, 2)),
+        (6, 0, 2)
+    );
+    assert_eq!(set.images().pixels(Split::Train, 1).expect("in memory")[..6], [1, 101, 201, 2, 102, 202]);
 }
 
 #[test]
@@ -99,8 +102,15 @@ fn of_cifar_100_the_fine_label_is_the_class() {
     let expected = Facts::one_label(Input::Image { height: 32, width: 32, channels: 3 }, 100, 25, 12);
     assert_eq!(CIFAR100.facts(good.path()).expect("good"), expected);
     let set = open_hundred(&good).expect("good");
-    assert_eq!((set.label(Split::Train, 11), set.label(Split::Train, 12), set.label(Split::Test, 2)), (99, 8, 18));
-    assert_eq!(set.pixels(Split::Train, 1).expect("in memory")[..6], [1, 101, 201, 2, 102, 202]);
+    assert_eq!(
+        (
+            set.images().label(Split::Train, 11),
+            set.images().label(Split::Train, 12),
+            set.images().label(Split::Test, 2)
+        ),
+        (99, 8, 18)
+    );
+    assert_eq!(set.images().pixels(Split::Train, 1).expect("in memory")[..6], [1, 101, 201, 2, 102, 202]);
 }
 
 #[test]

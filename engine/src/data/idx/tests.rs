@@ -96,8 +96,14 @@ fn a_good_folder_opens_plain_packed_and_with_dots() {
     for folder in [plain, mixed] {
         assert_eq!(super::facts(folder.0.path()).expect("good"), expected);
         let set = folder.open().expect("good");
-        assert_eq!((set.facts(), set.label(Split::Train, 13), set.label(Split::Test, 9)), (&expected, 3, 9));
-        assert_eq!(set.pixels(Split::Train, 1).expect("in memory"), &images(30)[16 + SIDE * SIDE..][..SIDE * SIDE]);
+        assert_eq!(
+            (set.facts(), set.images().label(Split::Train, 13), set.images().label(Split::Test, 9)),
+            (&expected, 3, 9)
+        );
+        assert_eq!(
+            set.images().pixels(Split::Train, 1).expect("in memory"),
+            &images(30)[16 + SIDE * SIDE..][..SIDE * SIDE]
+        );
     }
 }
 

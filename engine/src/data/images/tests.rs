@@ -58,7 +58,8 @@ fn sub_folders_are_classes_and_files_of_other_kinds_are_passed_over() {
     for split in [Split::Train, Split::Test] {
         let mut each = [0; 3];
         for index in 0..set.count(split) {
-            let (label, pixels) = (set.label(split, index), set.pixels(split, index).expect("readable"));
+            let (label, pixels) =
+                (set.images().label(split, index), set.images().pixels(split, index).expect("readable"));
             // JPEG keeps a plain colour to within a few steps.
             assert!(pixels[0].abs_diff(80 * label as u8) < 6, "{label}: {}", pixels[0]);
             assert_eq!(pixels.len(), SIDE * SIDE * 3);

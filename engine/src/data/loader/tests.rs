@@ -72,7 +72,7 @@ fn testing_gives_every_sample_in_order_and_then_ends() {
         sizes.push(batch.len);
     }
     assert_eq!(sizes, [100, 100, 100, count - 300]);
-    assert!(labels.iter().enumerate().all(|(i, label)| *label == set.label(Split::Test, i)));
+    assert!(labels.iter().enumerate().all(|(i, label)| *label == set.images().label(Split::Test, i)));
     assert!(loader.recv().expect("no fault").is_none());
 }
 

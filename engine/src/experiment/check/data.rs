@@ -2,27 +2,63 @@
 
 use super::{List, MAX_SIDE, MIN_SIDE};
 use crate::{
-    data::MAX_SAMPLES,
-    experiment::{Data, DataKind, Experiment},
+    data::{self, MAX_SAMPLES},
+    experiment::{Data, DataKind, Experiment, Task, schema},
 };
 
 impl List {
+    /// A model that does not learn what the data teach.
+    pub(super) fn task(&mut self, e: &Experiment) {
+        let (learns, teaches) = (e.model.kind.task(), e.data.kind.task());
+        if learns == teaches {
+            return;
+        }
+        let [[models, _], [_, data]] = [teaches, learns].map(schema::kinds_for);
+        let message = format!("this model learns {}, and the data teach {}", learns.name(), teaches.name());
+        let mut ways = vec![format!("data.kind = one of {}", data.join(", "))];
+        if !models.is_empty() {
+            ways.push(format!("model.kind = one of {}", models.join(", ")));
+        }
+        self.add("model.kind", message, format!("write {}", ways.join("; or ")));
+    }
+
     pub(super) fn data(&mut self, e: &Experiment) {
         let data = &e.data;
         if data.kind.is_on_disk() {
-            self.folder(data);
+            self.path(data);
         }
-        if matches!(data.kind, DataKind::Shapes | DataKind::Images) {
+        if data.kind.has_side() {
             self.within("data.side", data.side, MIN_SIDE, MAX_SIDE, "the side of an image");
         }
-        if data.kind == DataKind::Shapes {
+        if matches!(data.kind, DataKind::Shapes | DataKind::Masks) {
             self.within("data.classes", data.classes, 2, 10, "a number of classes");
+        }
+        if data.kind.has_samples() {
             self.within("data.samples", data.samples, 10, MAX_SAMPLES, "a number of samples");
         }
-        if matches!(data.kind, DataKind::Digits | DataKind::Shapes | DataKind::Images) {
+        if data.kind.is_split() {
             self.test_fraction(data);
         }
-        self.within("data.colour", data.colour, 0.0, 1.0, "a strength");
+        // What is generated has its own limits, which together are fewer than the values apart.
+        self.0.extend(data::impossible(data).filter(|problem| self.0.iter().all(|known| known.key != problem.key)));
+        if data.kind.task() == Task::Next {
+            self.unvaried(data);
+        } else {
+            self.within("data.colour", data.colour, 0.0, 1.0, "a strength");
+        }
+    }
+
+    /// Variants of images asked of sequences.
+    fn unvaried(&mut self, data: &Data) {
+        for (key, off, is_on) in [
+            ("data.flip", "false", data.flip),
+            ("data.crop", "0", data.crop > 0),
+            ("data.colour", "0", data.colour != 0.0),
+        ] {
+            if is_on {
+                self.add(key, "a sequence is no image to be varied", format!("write {off}"));
+            }
+        }
     }
 
     /// A crop that could cut an image away. `side` is the shorter one.
@@ -33,17 +69,18 @@ impl List {
         }
     }
 
-    fn folder(&mut self, data: &Data) {
-        let what = match data.kind {
-            DataKind::Idx => "the IDX files",
-            DataKind::Cifar100 => "train.bin and test.bin of CIFAR-100",
-            DataKind::Images => "a sub-folder of JPEG and PNG files for each class",
-            _ => "the CIFAR-10 batches",
+    fn path(&mut self, data: &Data) {
+        let mend = match data.kind {
+            DataKind::Text => "write the file to learn from, a file and not a folder",
+            DataKind::Idx => "write the folder that holds the IDX files",
+            DataKind::Cifar100 => "write the folder that holds train.bin and test.bin of CIFAR-100",
+            DataKind::Images => "write the folder that holds a sub-folder of JPEG and PNG files for each class",
+            _ => "write the folder that holds the CIFAR-10 batches",
         };
         match data.path.as_ref().filter(|path| !path.as_os_str().is_empty()) {
-            None => self.add("data.path", "is missing", format!("write the folder that holds {what}")),
+            None => self.add("data.path", "is missing", mend),
             Some(path) if path.to_str().is_none() => {
-                self.add("data.path", "is not text", "give the folder a name in UTF-8");
+                self.add("data.path", "is not text", "give it a name in UTF-8");
             }
             Some(_) => {}
         }
@@ -53,7 +90,7 @@ impl List {
         if !(data.test_fraction > 0.0 && data.test_fraction < 1.0) {
             let mend = "write a number between 0 and 1, such as 0.2";
             self.add("data.test_fraction", format!("{} is not a share", data.test_fraction), mend);
-        } else if data.kind == DataKind::Shapes && data.samples >= 10 {
+        } else if data.kind.has_samples() && data.samples >= 10 {
             let test = data.samples as f64 * data.test_fraction;
             let train = data.samples as f64 - test;
             if test < 1.0 || train < 1.0 {

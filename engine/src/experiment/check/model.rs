@@ -75,9 +75,9 @@ impl List {
         let known = match (facts, e.data.kind) {
             (Some(facts), _) => facts.image().ok(),
             (None, DataKind::Digits) => Some([8, 8, 1]),
-            (None, DataKind::Shapes | DataKind::Images) => Some([e.data.side, e.data.side, 3]),
+            (None, DataKind::Shapes | DataKind::Images | DataKind::Masks) => Some([e.data.side, e.data.side, 3]),
             (None, DataKind::Cifar10 | DataKind::Cifar100) => Some([32, 32, 3]),
-            (None, DataKind::Idx) => None,
+            (None, _) => None,
         };
         let Some([height, width, channels]) = known else { return };
         let (model, side) = (&e.model, height.min(width));

@@ -20,6 +20,12 @@ pub(in crate::panels::experiment) const DATA: (Spec, Choice<DataKind>) = (
             (DataKind::Cifar10, "CIFAR-10 folder"),
             (DataKind::Cifar100, "CIFAR-100 folder"),
             (DataKind::Images, "folder of images"),
+            (DataKind::Masks, "shapes with masks"),
+            (DataKind::Modular, "sums modulo a number"),
+            (DataKind::Sort, "digits to sort"),
+            (DataKind::Brackets, "balanced brackets"),
+            (DataKind::Text, "bytes of a file"),
+            (DataKind::Tokens, "a Markov chain"),
         ],
         get: |e| e.data.kind,
         set: |e, v| e.data.kind = v,
@@ -71,6 +77,54 @@ pub(in crate::panels::experiment) const SAMPLES: Numeric = (
         zero: None,
         get: |e| e.data.samples as f64,
         set: |e, v| e.data.samples = v as usize,
+    },
+);
+
+pub(in crate::panels::experiment) const SAMPLE_LENGTH: Numeric = (
+    Spec {
+        key: "data.length",
+        name: "Length",
+        teach: "Tokens of a sample: a token more is a row more in every activation, and with plain attention the probabilities \
+                grow with the square. Time grows as memory does.",
+    },
+    Number {
+        notches: &[4., 8., 16., 32., 64., 128., 256., 512., 1024., 2048., 4096., 8192.],
+        whole: true,
+        zero: None,
+        get: |e| e.data.length as f64,
+        set: |e, v| e.data.length = v as usize,
+    },
+);
+
+pub(in crate::panels::experiment) const VOCABULARY: Numeric = (
+    Spec {
+        key: "data.vocabulary",
+        name: "Vocabulary",
+        teach: "Different tokens: each has a row in the embedding and a column in the logits, which with a large vocabulary are \
+                the largest activation. More are harder to learn and slower in the last layer.",
+    },
+    Number {
+        notches: &[4., 10., 64., 256., 1024., 4096., 16384., 32000., 50257., 128_000.],
+        whole: true,
+        zero: None,
+        get: |e| e.data.vocabulary as f64,
+        set: |e, v| e.data.vocabulary = v as usize,
+    },
+);
+
+pub(in crate::panels::experiment) const MODULUS: Numeric = (
+    Spec {
+        key: "data.modulus",
+        name: "Modulus",
+        teach: "Sums are taken modulo this number: there are as many samples as its square, and tokens as the number plus one. \
+                The rule is found late, long after the training sums are known by heart.",
+    },
+    Number {
+        notches: &[7., 23., 53., 97., 113., 199., 401., 997.],
+        whole: true,
+        zero: None,
+        get: |e| e.data.modulus as f64,
+        set: |e, v| e.data.modulus = v as usize,
     },
 );
 

@@ -1,0 +1,298 @@
+//! A set of images, in memory or decoded from files: compact pixels, labels, and the scaling to what a network likes.
+//!
+//! Owns [`ImageSet`]. Pixels stay bytes; a batch is varied and scaled as it is filled, so that each channel has mean 0 and
+//! standard deviation 1 over the training samples before they are varied. A mask is varied with its image.
+
+use std::{
+    borrow::Cow,
+    sync::{
+        Mutex, PoisonError,
+        atomic::{AtomicBool, Ordering::Relaxed},
+    },
+};
+
+use crate::{
+    data::{
+        Facts, Skipped, Split,
+        augment::Augment,
+        images::{self, Images},
+        loader::HostBatch,
+    },
+    error::{Error, Result},
+    experiment::Data,
+    rng::{Rng, Stream},
+};
+
+/// Images that decide the scaling: enough for three figures of mean and deviation.
+const SCALED_BY: usize = 10_000;
+
+/// Samples as their source gives them.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(super) struct Samples {
+    /// `[sample, height, width, channel]`.
+    pub(super) pixels: Vec<u8>,
+    /// `[sample, target]`, each below the number of classes.
+    pub(super) labels: Vec<u8>,
+}
+
+/// Where a set's samples are.
+#[derive(Debug)]
+pub(super) enum Source {
+    /// In memory.
+    Held { train: Samples, test: Samples },
+    /// In files, decoded when they are asked for.
+    Files(Images),
+}
+
+/// Training and test images of one choice of data and one seed.
+#[derive(Debug)]
+pub(super) struct ImageSet {
+    source: Source,
+    /// Height, width and channels of an image.
+    extents: [usize; 3],
+    /// Labels of a sample.
+    targets: usize,
+    augment: Option<Augment>,
+    /// `[width, channel]`: what a row of an image is multiplied by, and what is then added.
+    scale: Vec<f32>,
+    offset: Vec<f32>,
+    seed: u64,
+}
+
+impl ImageSet {
+    pub(super) fn new(source: Source, facts: &Facts, data: &Data, seed: u64) -> Result<Self> {
+        let extents = facts.image()?;
+        let (scale, offset) = scaling(&source.histograms(extents)?, extents);
+        let augment = Augment::new(data);
+        Ok(Self { source, extents, targets: facts.targets, augment, scale, offset, seed })
+    }
+
+    /// Samples in a part.
+    pub(super) fn count(&self, split: Split) -> usize {
+        match &self.source {
+            Source::Held { train, test } => part(split, train, test).labels.len() / self.targets,
+            Source::Files(images) => images.count(split),
+        }
+    }
+
+    /// Whether its files are as they were.
+    pub(super) fn is_current(&self) -> bool {
+        match &self.source {
+            Source::Held { .. } => true,
+            Source::Files(images) => images.is_current(),
+        }
+    }
+
+    /// The images that could not be read so far.
+    pub(super) fn skipped(&self) -> Option<Skipped> {
+        match &self.source {
+            Source::Held { .. } => None,
+            Source::Files(images) => images.skipped(),
+        }
+    }
+
+    /// The first label of a sample, which is all there is but for a mask.
+    #[cfg(test)]
+    pub(super) fn label(&self, split: Split, index: usize) -> u32 {
+        match &self.source {
+            Source::Held { train, test } => u32::from(part(split, train, test).labels[index * self.targets]),
+            Source::Files(images) => images.label(split, index),
+        }
+    }
+
+    /// Pixels of a sample before scaling, `[height, width, channel]`. Panics past the end of the part.
+    pub(super) fn pixels(&self, split: Split, index: usize) -> Result<Cow<'_, [u8]>> {
+        match &self.source {
+            Source::Held { train, test } => {
+                let size = self.extents.into_iter().product::<usize>();
+                Ok(Cow::Borrowed(&part(split, train, test).pixels[index * size..][..size]))
+            }
+            Source::Files(images) => images.pixels(split, index),
+        }
+    }
+
+    /// Replaces the batch's samples by those at `indices`, those for training in the variants of the batch's epoch. Several
+    /// threads share the work where images have to be decoded; what a batch holds does not depend on their number.
+    pub(super) fn fill(
+        &self,
+        split: Split,
+        indices: impl ExactSizeIterator<Item = usize> + Send,
+        batch: &mut HostBatch,
+        over: &AtomicBool,
+    ) -> Result<()> {
+        let size = self.extents.into_iter().product();
+        batch.images.resize(batch.len * size, 0.0);
+        batch.labels.resize(batch.len * self.targets, 0);
+        let epoch = batch.epoch;
+        let places = batch.images.chunks_exact_mut(size).zip(batch.labels.chunks_exact_mut(self.targets));
+        let work = Mutex::new(places.zip(indices));
+        let share = || {
+            let mut variant = Vec::new();
+            loop {
+                let next = work.lock().unwrap_or_else(PoisonError::into_inner).next();
+                let Some(((image, labels), index)) = next else { return Ok(()) };
+                if over.load(Relaxed) {
+                    return Err(Error::Stopped);
+                }
+                self.sample(split, index, epoch, &mut variant, image, labels)?;
+            }
+        };
+        let helpers = match &self.source {
+            Source::Held { .. } => 0,
+            Source::Files(_) => images::threads().min(batch.len) - 1,
+        };
+        if helpers == 0 {
+            return share();
+        }
+        std::thread::scope(|scope| {
+            let helpers: Vec<_> = (0..helpers).map(|_| scope.spawn(share)).collect();
+            let own = share();
+            let ended = |_| Err(Error::Panic("a thread that decodes images".to_owned()));
+            helpers.into_iter().fold(own, |result, helper| result.and(helper.join().unwrap_or_else(ended)))
+        })
+    }
+
+    /// Writes one sample as it is in `epoch`; `variant` is room for what is varied.
+    fn sample(
+        &self,
+        split: Split,
+        index: usize,
+        epoch: u64,
+        variant: &mut Vec<u8>,
+        image: &mut [f32],
+        labels: &mut [u32],
+    ) -> Result<()> {
+        let augment = self.augment.filter(|_| split == Split::Train);
+        let pixels = self.pixels(split, index)?;
+        if let Some(augment) = augment {
+            augment.apply(&pixels, variant, self.extents, self.seed, epoch, index);
+            self.scaled(variant, image);
+        } else {
+            self.scaled(&pixels, image);
+        }
+        match &self.source {
+            Source::Files(images) => labels[0] = images.label(split, index),
+            Source::Held { train, test } => {
+                let own = &part(split, train, test).labels[index * self.targets..][..self.targets];
+                let own = match augment {
+                    Some(augment) if self.targets > 1 => {
+                        let [height, width, _] = self.extents;
+                        augment.apply_to_mask(own, variant, [height, width], self.seed, epoch, index);
+                        &*variant
+                    }
+                    _ => own,
+                };
+                labels.iter_mut().zip(own).for_each(|(to, from)| *to = u32::from(*from));
+            }
+        }
+        Ok(())
+    }
+
+    /// Writes the scaled pixels of one image.
+    fn scaled(&self, pixels: &[u8], image: &mut [f32]) {
+        let row = self.scale.len();
+        for (to, from) in image.chunks_exact_mut(row).zip(pixels.chunks_exact(row)) {
+            for (((to, from), scale), offset) in to.iter_mut().zip(from).zip(&self.scale).zip(&self.offset) {
+                *to = f32::from(*from) * scale + offset;
+            }
+        }
+    }
+}
+
+/// As much memory as there are samples, whatever the reader took to begin with.
+pub(super) fn held((mut train, mut test): (Samples, Samples)) -> Source {
+    for Samples { pixels, labels } in [&mut train, &mut test] {
+        pixels.shrink_to_fit();
+        labels.shrink_to_fit();
+    }
+    Source::Held { train, test }
+}
+
+fn part<'a>(split: Split, train: &'a Samples, test: &'a Samples) -> &'a Samples {
+    match split {
+        Split::Train => train,
+        Split::Test => test,
+    }
+}
+
+impl Source {
+    fn histograms(&self, extents: [usize; 3]) -> Result<Histograms> {
+        match self {
+            Self::Held { train, .. } => {
+                let mut sum = Histograms::new(extents[2]);
+                let images = train.pixels.chunks_exact(extents.into_iter().product());
+                images.take(SCALED_BY).for_each(|image| sum.add(image));
+                Ok(sum)
+            }
+            Self::Files(images) => images.histograms(),
+        }
+    }
+}
+
+/// Divides samples, by number, into those for training and `test` for testing. The seed decides which; each class gives
+/// its share, to within one sample.
+pub(super) fn split<C: Copy + Into<usize>>(seed: u64, classes: &[C], test: usize) -> (Vec<u32>, Vec<u32>) {
+    let mut order: Vec<u32> = (0..classes.len() as u32).collect();
+    Rng::new(seed, Stream::Split, 0).shuffle(&mut order);
+    let class = |index: u32| -> usize { classes[index as usize].into() };
+    let most = order.iter().map(|index| class(*index)).max().unwrap_or(0);
+    let mut sizes = vec![0u32; most + 1];
+    order.iter().for_each(|index| sizes[class(*index)] += 1);
+    // Each sample's rank in its class, as a share of the class: the lowest shares of all classes are held out.
+    let mut ranks = vec![0u32; most + 1];
+    let mut shares: Vec<(f32, u32)> = Vec::with_capacity(order.len());
+    for index in order {
+        let class = class(index);
+        shares.push(((ranks[class] as f32 + 0.5) / sizes[class] as f32, index));
+        ranks[class] += 1;
+    }
+    shares.sort_by(|(a, _), (b, _)| a.total_cmp(b));
+    let numbers = |part: &[(f32, u32)]| part.iter().map(|(_, index)| *index).collect();
+    let (held_out, rest) = shares.split_at(test);
+    (numbers(rest), numbers(held_out))
+}
+
+/// How often each value is in each channel of some images.
+pub(super) struct Histograms(Vec<[u64; 256]>);
+
+impl Histograms {
+    /// Of no image.
+    pub(super) fn new(channels: usize) -> Self {
+        Self(vec![[0; 256]; channels])
+    }
+
+    /// Counts an image's values.
+    pub(super) fn add(&mut self, pixels: &[u8]) {
+        for pixel in pixels.chunks_exact(self.0.len()) {
+            for (histogram, value) in self.0.iter_mut().zip(pixel) {
+                histogram[usize::from(*value)] += 1;
+            }
+        }
+    }
+
+    /// Adds the counts of other images.
+    pub(super) fn merge(&mut self, other: &Self) {
+        for (own, other) in self.0.as_flattened_mut().iter_mut().zip(other.0.as_flattened()) {
+            *own += other;
+        }
+    }
+}
+
+/// Factor and summand by place in a row, that give each channel of the training samples mean 0 and deviation 1.
+pub(super) fn scaling(histograms: &Histograms, [_, width, channels]: [usize; 3]) -> (Vec<f32>, Vec<f32>) {
+    let by_channel: Vec<(f32, f32)> = histograms
+        .0
+        .iter()
+        .map(|histogram| {
+            let values = || histogram.iter().enumerate().map(|(value, n)| (value as f64, *n as f64));
+            let count: f64 = values().map(|(_, n)| n).sum();
+            let mean = values().map(|(v, n)| v * n).sum::<f64>() / count;
+            let variance = values().map(|(v, n)| (v - mean).powi(2) * n).sum::<f64>() / count;
+            // A channel that never varies stays at zero, and a rare bright pixel is not blown up.
+            let deviation = variance.sqrt().max(1.0);
+            ((1.0 / deviation) as f32, (-mean / deviation) as f32)
+        })
+        .collect();
+    let row = by_channel.iter().cycle().take(width * channels);
+    row.copied().unzip()
+}

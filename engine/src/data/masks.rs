@@ -1,0 +1,84 @@
+//! Generated coloured shapes with a mask: one to three shapes an image, and for every pixel the shape it belongs to.
+//!
+//! The scenes are those of [`shapes`](super::shapes), with more and smaller shapes. A pixel belongs to what covers it by
+//! half or more and lies on top: class 0 is the background and the fragments on it, class 1 the first shape. Sample `i` is
+//! a function of the seed and `i` alone. Refuses what `shapes` refuses.
+
+use crate::{
+    data::{Facts, Input, divide, image_set::Samples, shapes},
+    error::Result,
+    experiment::Data,
+};
+
+pub(super) fn facts(data: &Data) -> Result<Facts> {
+    // With the masks, a pixel is a byte more.
+    shapes::check(data, shapes::CHANNELS + 1)?;
+    let (train, test) = divide(data.samples, data.test_fraction)?;
+    let (side, classes) = (data.side, data.classes + 1);
+    let input = Input::Image { height: side, width: side, channels: shapes::CHANNELS };
+    Ok(Facts { input, targets: side * side, scored: side * side, classes, train, test })
+}
+
+/// Training and test samples, generated on all cores.
+pub(super) fn open(facts: &Facts, data: &Data, seed: u64) -> (Samples, Samples) {
+    let indices: Vec<u32> = (0..(facts.train + facts.test) as u32).collect();
+    let (test, train) = indices.split_at(facts.test);
+    let generate = |indices: &[u32]| {
+        shapes::generate_by(indices, data.side, facts.targets, |index, image, mask| {
+            let (scene, classes) = shapes::Scene::crowded(seed, u64::from(index), data.classes);
+            scene.draw(image, data.side);
+            scene.mask(&classes, mask, data.side);
+        })
+    };
+    (generate(train), generate(test))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::experiment::DataKind;
+
+    fn samples(classes: usize) -> (Facts, Samples, Samples) {
+        let data = Data { kind: DataKind::Masks, classes, samples: 300, side: 32, ..Data::default() };
+        let facts = facts(&data).expect("possible");
+        let (train, test) = open(&facts, &data, 1);
+        (facts, train, test)
+    }
+
+    #[test]
+    fn every_pixel_has_a_class_and_every_class_has_pixels() {
+        for classes in [2, 10] {
+            let (facts, train, _) = samples(classes);
+            assert_eq!((facts.targets, facts.scored, facts.classes), (1024, 1024, classes + 1));
+            assert_eq!((train.labels.len(), train.pixels.len()), (240 * 1024, 240 * 1024 * 3));
+            let mut counts = vec![0; classes + 1];
+            train.labels.iter().for_each(|class| counts[usize::from(*class)] += 1);
+            let ground = counts[0] as f64 / train.labels.len() as f64;
+            assert!((0.5..0.9).contains(&ground), "{ground}");
+            assert!(counts.iter().all(|n| *n > 1000), "{counts:?}");
+        }
+    }
+
+    #[test]
+    fn a_mask_is_where_its_shape_is_lighter_than_the_ground() {
+        let (_, train, _) = samples(4);
+        let (mut inside, mut outside) = ((0.0, 0), (0.0, 0));
+        for (pixel, class) in train.pixels.chunks_exact(3).zip(&train.labels) {
+            let sum = if *class > 0 { &mut inside } else { &mut outside };
+            sum.0 += pixel.iter().map(|v| f64::from(*v)).sum::<f64>() / 3.0;
+            sum.1 += 1;
+        }
+        let [inside, outside] = [inside, outside].map(|(sum, n)| sum / f64::from(n));
+        assert!(inside > outside + 30.0, "{inside} {outside}");
+    }
+
+    #[test]
+    fn both_parts_are_of_one_set_and_share_no_sample() {
+        let (_, train, test) = samples(4);
+        let images = |samples: &Samples| {
+            samples.pixels.chunks_exact(3072).map(<[u8]>::to_vec).collect::<std::collections::HashSet<_>>()
+        };
+        let (train, test) = (images(&train), images(&test));
+        assert_eq!((train.len(), test.len(), train.intersection(&test).count()), (240, 60, 0));
+    }
+}

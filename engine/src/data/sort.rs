@@ -1,0 +1,94 @@
+//! Sorting: digits in any order, then the same digits in theirs, of which the sorted ones are scored.
+//!
+//! The inputs of a sample of n digits are the n digits and all but the last of the sorted ones. Refuses: fewer than two
+//! digits, more than [`MAX_DIGITS`], and so few different samples that none can be held out.
+
+use crate::{
+    data::{
+        Facts, Split,
+        sequences::{self, MAX_VOCABULARY, Parting, Rows, within},
+    },
+    error::Result,
+    experiment::Data,
+};
+
+/// The most digits of a sample.
+const MAX_DIGITS: usize = sequences::MAX_LENGTH / 2;
+
+pub(super) fn facts(data: &Data) -> Result<Facts> {
+    within("data.length", data.length, 2, MAX_DIGITS, "a number of digits to sort")?;
+    within("data.vocabulary", data.vocabulary, 2, MAX_VOCABULARY, "a number of different digits")?;
+    let rows = (data.vocabulary as f64).powf(data.length as f64);
+    let share = sequences::share(data, rows, "write more, or raise data.vocabulary")?;
+    Ok(sequences::facts(2 * data.length - 1, data.vocabulary, data.length, share))
+}
+
+/// Samples of one choice and seed.
+#[derive(Debug)]
+pub(super) struct Sort {
+    vocabulary: usize,
+    parting: Parting,
+}
+
+impl Sort {
+    pub(super) fn new(data: &Data, seed: u64) -> Self {
+        Self { vocabulary: data.vocabulary, parting: Parting::new(data, seed) }
+    }
+}
+
+impl Rows for Sort {
+    fn row(&self, split: Split, index: usize, _: u64, row: &mut [u32]) -> Result<()> {
+        self.parting.draw(split, index, row, |rng, row| {
+            let (digits, sorted) = row.split_at_mut(row.len() / 2);
+            for (i, digit) in digits.iter_mut().enumerate() {
+                *digit = rng.below(i as u64, self.vocabulary) as u32;
+            }
+            sorted.copy_from_slice(digits);
+            sorted.sort_unstable();
+        });
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashSet;
+
+    use super::*;
+
+    #[test]
+    fn the_second_half_is_the_first_in_order_and_no_training_sample_is_a_test_sample() {
+        let data = Data { length: 4, vocabulary: 6, ..Data::default() };
+        let facts = facts(&data).expect("possible");
+        assert_eq!((facts.targets, facts.scored, facts.classes, facts.train, facts.test), (7, 4, 6, 3200, 800));
+        let set = Sort::new(&data, 1);
+        let rows = |split, count| {
+            (0..count).map(move |index| {
+                let mut row = [0; 8];
+                set.row(split, index, 0, &mut row).expect("generated");
+                let mut sorted = row[..4].to_vec();
+                sorted.sort_unstable();
+                assert_eq!(row[4..], sorted);
+                row
+            })
+        };
+        let test: HashSet<_> = rows(Split::Test, facts.test).collect();
+        let set = Sort::new(&data, 1);
+        let mut row = [0; 8];
+        for index in 0..facts.train {
+            set.row(Split::Train, index, 0, &mut row).expect("generated");
+            assert!(!test.contains(&row));
+        }
+    }
+
+    #[test]
+    fn too_few_different_samples_are_refused() {
+        let error = |length, vocabulary| {
+            facts(&Data { length, vocabulary, ..Data::default() }).expect_err("impossible").to_string()
+        };
+        assert!(error(2, 3).starts_with("data.length: only about 9 different samples"), "{}", error(2, 3));
+        assert!(error(1, 10).starts_with("data.length: 1 is not a number of digits"));
+        assert!(error(usize::MAX, 10).starts_with("data.length: "));
+        assert!(error(5, 1).starts_with("data.vocabulary: "));
+    }
+}
