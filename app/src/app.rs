@@ -53,7 +53,12 @@ pub(crate) struct App {
 
 impl App {
     /// A window on what was remembered, or on the preset to open.
-    pub(crate) fn new(ctx: &egui::Context, remembered: Remembered, open: Option<&Path>) -> std::io::Result<Self> {
+    pub(crate) fn new(
+        ctx: &egui::Context,
+        files: FileDialogs,
+        remembered: Remembered,
+        open: Option<&Path>,
+    ) -> std::io::Result<Self> {
         theme::install(ctx);
         let wake = || {
             let ctx = ctx.clone();
@@ -63,7 +68,7 @@ impl App {
             planner: Planner::new(wake())?,
             trainer: Trainer::new(wake()),
             watcher: Watcher::new(wake()),
-            files: FileDialogs::new(ctx.clone()),
+            files,
         };
         let shipped = presets::shipped();
         let first = || shipped.first().map(|s| s.experiment.clone()).unwrap_or_default();

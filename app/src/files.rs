@@ -1,7 +1,11 @@
 //! File dialogs, on threads of their own: the desktop's dialog where there is one, a typed path where there is none.
 
 use std::{
-    path::PathBuf,
+    path::{Path, PathBuf},
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
     time::{Duration, Instant},
 };
 
@@ -29,42 +33,64 @@ pub(crate) enum Chosen {
     Path(Purpose, PathBuf),
     /// The user closed the dialog.
     Nothing,
-    /// There is no dialog here: ask for a typed path.
-    NoDialog(Purpose),
+    /// There is no dialog here: ask for a typed path, beginning with what was suggested.
+    NoDialog(Purpose, PathBuf),
 }
 
-/// Asks for paths.
+/// Shows a dialog for a purpose, beginning at a path, and waits for its answer.
+type Show = fn(Purpose, &Path) -> Option<PathBuf>;
+
+/// Asks for paths, one at a time.
 #[derive(Debug)]
 pub(crate) struct FileDialogs {
     ctx: egui::Context,
+    show: Show,
+    is_open: Arc<AtomicBool>,
     sender: Sender<Chosen>,
     chosen: Receiver<Chosen>,
 }
 
 impl FileDialogs {
-    /// Dialogs that wake `ctx` when they close.
-    pub(crate) fn new(ctx: egui::Context) -> Self {
-        let (sender, chosen) = crossbeam_channel::unbounded();
-        Self { ctx, sender, chosen }
+    /// The desktop's dialogs. They wake `ctx` when they close.
+    pub(crate) fn desktop(ctx: egui::Context) -> Self {
+        Self::new(ctx, desktop)
     }
 
-    /// Opens a dialog; the answer comes through [`FileDialogs::chosen`].
-    pub(crate) fn ask(&self, purpose: Purpose, suggestion: String) {
-        let (sender, ctx) = (self.sender.clone(), self.ctx.clone());
+    /// No dialog: every path is typed.
+    #[cfg(test)]
+    pub(crate) fn none(ctx: egui::Context) -> Self {
+        Self::new(ctx, |_, _| None)
+    }
+
+    fn new(ctx: egui::Context, show: Show) -> Self {
+        let (sender, chosen) = crossbeam_channel::unbounded();
+        Self { ctx, show, is_open: Arc::default(), sender, chosen }
+    }
+
+    /// Opens a dialog that begins at `suggestion`, unless one is open; the answer comes through [`FileDialogs::chosen`].
+    pub(crate) fn ask(&self, purpose: Purpose, suggestion: PathBuf) {
+        if self.is_open.swap(true, Ordering::AcqRel) {
+            return;
+        }
+        let (sender, ctx, show, is_open) =
+            (self.sender.clone(), self.ctx.clone(), self.show, Arc::clone(&self.is_open));
+        let begin = suggestion.clone();
         let ask = move || {
             let start = Instant::now();
-            let path = show(purpose, &suggestion);
+            let path = show(purpose, &begin);
             let chosen = match path {
                 Some(path) => Chosen::Path(purpose, path),
-                None if start.elapsed() < TOO_QUICK => Chosen::NoDialog(purpose),
+                None if start.elapsed() < TOO_QUICK => Chosen::NoDialog(purpose, begin),
                 None => Chosen::Nothing,
             };
+            is_open.store(false, Ordering::Release);
             // The window may have closed meanwhile.
             let _ = sender.send(chosen);
             ctx.request_repaint();
         };
         if std::thread::Builder::new().name("file dialog".to_owned()).spawn(ask).is_err() {
-            let _ = self.sender.send(Chosen::NoDialog(purpose));
+            self.is_open.store(false, Ordering::Release);
+            let _ = self.sender.send(Chosen::NoDialog(purpose, suggestion));
         }
     }
 
@@ -74,13 +100,39 @@ impl FileDialogs {
     }
 }
 
-fn show(purpose: Purpose, suggestion: &str) -> Option<PathBuf> {
-    let dialog = rfd::FileDialog::new();
+fn desktop(purpose: Purpose, suggestion: &Path) -> Option<PathBuf> {
+    let mut dialog = rfd::FileDialog::new();
+    if let Some(folder) = suggestion.parent().filter(|folder| folder.is_dir()) {
+        dialog = dialog.set_directory(folder);
+    }
     match purpose {
         Purpose::Open => dialog.set_title("Open a preset").add_filter("Preset", &["toml"]).pick_file(),
         Purpose::Save => {
-            dialog.set_title("Save the preset").add_filter("Preset", &["toml"]).set_file_name(suggestion).save_file()
+            let name = suggestion.file_name().unwrap_or_default().to_string_lossy();
+            dialog.set_title("Save the preset").add_filter("Preset", &["toml"]).set_file_name(name).save_file()
         }
         Purpose::DataFolder => dialog.set_title("The folder of the data").pick_folder(),
+    }
+}
+
+/// A typed path as it was meant: `~/` is the user's own folder.
+pub(crate) fn typed(text: &str) -> PathBuf {
+    let text = text.trim();
+    match (text.strip_prefix("~/"), std::env::home_dir()) {
+        (Some(rest), Some(home)) => home.join(rest),
+        _ => PathBuf::from(text),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_typed_path_may_begin_at_home_and_have_spaces_around_it() {
+        assert_eq!(typed(" /tmp/a b.toml "), PathBuf::from("/tmp/a b.toml"));
+        let home = std::env::home_dir().expect("a home");
+        assert_eq!(typed("~/a.toml"), home.join("a.toml"));
+        assert_eq!(typed("~a.toml"), PathBuf::from("~a.toml"));
     }
 }

@@ -89,6 +89,8 @@ pub(crate) struct RunRecord {
     pub(crate) plan: Arc<Plan>,
     /// How it stands.
     pub(crate) status: Status,
+    /// It is being tested just now.
+    pub(crate) is_evaluating: bool,
     /// Curves by step.
     pub(crate) train: StepCurves,
     /// Curves by evaluation.
@@ -111,6 +113,7 @@ impl RunRecord {
             key,
             plan,
             status: Status::Running,
+            is_evaluating: false,
             train: StepCurves::default(),
             test: TestCurves::default(),
             trail: Vec::new(),
@@ -217,12 +220,15 @@ impl Session {
         let Some(record) = self.runs.last_mut() else { return };
         match event {
             Event::Step(step) => record.step(*step),
+            Event::Evaluating { .. } => record.is_evaluating = true,
             Event::Evaluated { step, at_secs, loss, accuracy } => {
+                record.is_evaluating = false;
                 record.evaluated(*step, *at_secs, *loss, *accuracy);
             }
             Event::Paused(paused) => record.status = if *paused { Status::Paused } else { Status::Running },
             Event::Ended { outcome, summary, .. } => {
                 record.status = Status::Ended(outcome.clone());
+                record.is_evaluating = false;
                 record.peak_live = record.peak_live.max(summary.measured.live);
                 record.summary = Some(*summary);
             }

@@ -16,7 +16,7 @@ use crate::{
     history::History,
     planner::{Compared, Generation, Obstacle, Options},
     presets::Shipped,
-    session::{RunRecord, Session, Status},
+    session::{RunRecord, Session},
 };
 
 /// Entries of the log that are kept.
@@ -137,6 +137,15 @@ impl Log {
     }
 }
 
+/// What stays on screen until it is read.
+#[derive(Debug, Clone)]
+pub(crate) enum Notice {
+    /// How the last run ended, where that needs the eye.
+    Run(Outcome),
+    /// What could not be opened or saved, and why.
+    File(String),
+}
+
 /// What to do once the question of unsaved changes is settled.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Then {
@@ -158,7 +167,16 @@ pub(crate) enum Then {
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Dialog {
     /// Type a path.
-    Path(Purpose),
+    Path {
+        /// What it is wanted for.
+        purpose: Purpose,
+        /// What the field holds at first.
+        suggestion: String,
+        /// Tells one such dialog from the next.
+        number: u64,
+    },
+    /// A file of this name exists: replace it?
+    Replace(PathBuf),
     /// Save first?
     Unsaved(Then),
     /// A run goes on: stop it and close?
@@ -180,8 +198,8 @@ pub(crate) struct State {
     pub(crate) latest: Latest,
     /// The run whose curves are shown, if not the newest.
     pub(crate) shown: Option<RunKey>,
-    /// How the last run ended, where that needs the eye.
-    pub(crate) notice: Option<Outcome>,
+    /// What needs the eye.
+    pub(crate) notice: Option<Notice>,
     /// The plan held for comparison.
     pub(crate) pin: Option<Arc<Plan>>,
     /// What happened.
@@ -194,12 +212,14 @@ pub(crate) struct State {
     pub(crate) devices: Option<Arc<Devices>>,
     /// The open dialog.
     pub(crate) dialog: Option<Dialog>,
+    /// Paths asked for so far.
+    pub(crate) paths_asked: u64,
     /// What to do once the changes are saved.
     pub(crate) after_saving: Option<Then>,
     /// The user has agreed to close the window.
     pub(crate) closing: bool,
-    /// A start was sent and the trainer has not answered yet: how the run will stand.
-    pub(crate) starting: Option<Status>,
+    /// A start was sent and the trainer has not answered yet.
+    pub(crate) is_starting: bool,
 }
 
 impl State {
@@ -218,9 +238,10 @@ impl State {
             shipped,
             devices: None,
             dialog: None,
+            paths_asked: 0,
             after_saving: None,
             closing: false,
-            starting: None,
+            is_starting: false,
         }
     }
 

@@ -4,7 +4,10 @@ use std::path::PathBuf;
 
 use eframe::egui;
 
-use crate::app::{App, Remembered};
+use crate::{
+    app::{App, Remembered},
+    files::FileDialogs,
+};
 
 const STORAGE_KEY: &str = "plimsoll";
 
@@ -22,7 +25,8 @@ pub(crate) fn run(open: Option<PathBuf>) -> anyhow::Result<()> {
     let create: eframe::AppCreator<'_> = Box::new(move |cc| {
         let remembered = cc.storage.and_then(|s| s.get_string(STORAGE_KEY));
         let remembered = remembered.and_then(|text| serde_json::from_str(&text).ok()).unwrap_or_default();
-        Ok(Box::new(Window(App::new(&cc.egui_ctx, remembered, open.as_deref())?)))
+        let files = FileDialogs::desktop(cc.egui_ctx.clone());
+        Ok(Box::new(Window(App::new(&cc.egui_ctx, files, remembered, open.as_deref())?)))
     });
     eframe::run_native("plimsoll", options, create).map_err(|error| {
         anyhow::anyhow!("no window could be opened: {error}. The command line works without one: plimsoll --help")

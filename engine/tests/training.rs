@@ -194,6 +194,7 @@ fn stepping_pausing_and_stopping_do_what_they_say() {
     while !matches!(seen.last(), Some(Event::Evaluated { .. })) {
         seen.push(trainer.events().recv_timeout(Duration::from_secs(60)).expect("an event"));
     }
+    assert!(matches!(seen[..2], [Event::Started { .. }, Event::Paused(true)]), "a run that begins paused says so");
     std::thread::sleep(Duration::from_millis(50));
     assert!(trainer.events().len() <= 2, "a paused run does not go on");
     trainer.send(Command::Resume);
@@ -203,6 +204,22 @@ fn stepping_pausing_and_stopping_do_what_they_say() {
     assert!(matches!(outcome, Outcome::Stopped));
     assert!(summary.steps >= 2 && summary.steps < 1_000_000);
     assert_eq!(summary.left_over, Bytes(0));
+}
+
+#[test]
+fn a_test_of_the_model_does_not_hold_up_the_end_of_the_run() {
+    let trainer = Trainer::new(|| {});
+    let mut wanted = experiment(1_000_000);
+    (wanted.data.kind, wanted.data.samples, wanted.data.test_fraction) = (DataKind::Shapes, 4000, 0.9);
+    wanted.batch.micro = 1;
+    wanted.run.evaluate_every = 1;
+    trainer.send(start(&wanted));
+    while !matches!(trainer.events().recv_timeout(Duration::from_secs(60)), Ok(Event::Evaluating { step: 1 })) {}
+    trainer.send(Command::Stop);
+    let seen = events(&trainer);
+    assert!(!seen.iter().any(|event| matches!(event, Event::Evaluated { .. })), "{seen:?}");
+    let (outcome, summary) = end(&seen);
+    assert!(matches!(outcome, Outcome::Stopped) && summary.left_over == Bytes(0), "{outcome:?}");
 }
 
 #[test]

@@ -1,5 +1,8 @@
 //! The window as its user meets it: controls by their names, with the real planner and the real trainer.
 
+mod files;
+mod keys;
+
 use std::time::Instant;
 
 use eframe::egui::{Key, Modifiers, Role, Theme, vec2};
@@ -11,7 +14,7 @@ use plimsoll_engine::{
 };
 
 use super::*;
-use crate::{layout::Pane, session::Status, view::LayerColumn};
+use crate::{layout::Pane, session::Status, state::Notice, view::LayerColumn};
 
 type Window = Harness<'static, Option<App>>;
 
@@ -27,7 +30,11 @@ fn opened(remembered: Remembered, open: Option<PathBuf>) -> Window {
     let mut remembered = Some(remembered);
     let builder = Harness::builder().with_size(vec2(1280.0, 800.0)).with_step_dt(1.0 / 60.0);
     let ui = move |ui: &mut egui::Ui, app: &mut Option<App>| {
-        let new = || App::new(ui.ctx(), remembered.take().unwrap_or_default(), open.as_deref()).expect("threads start");
+        let files = || FileDialogs::none(ui.ctx().clone());
+        let new = || {
+            let remembered = remembered.take().unwrap_or_default();
+            App::new(ui.ctx(), files(), remembered, open.as_deref()).expect("threads start")
+        };
         let app = app.get_or_insert_with(new);
         app.logic(ui.ctx());
         app.ui(ui);
@@ -144,7 +151,7 @@ fn what_does_not_fit_is_refused_with_changes_that_would_and_trains_anyway_only_t
     assert!(app(&window).state.session.runs().is_empty());
     window.get_by_role_and_label(Role::Button, "Train anyway").click();
     until(&mut window, |app| app.state.notice.is_some());
-    assert!(matches!(app(&window).state.notice, Some(Outcome::OverBudget(_))));
+    assert!(matches!(app(&window).state.notice, Some(Notice::Run(Outcome::OverBudget(_)))));
     assert!(window.query_by_label("Stopped at the line.").is_some());
     let advice = app(&window).state.prediction.options.nearest[0].clone();
     let buttons: Vec<_> = window.get_all_by_role_and_label(Role::Button, advice.change.as_str()).collect();
@@ -164,7 +171,7 @@ fn a_problem_is_shown_at_its_control_and_keeps_a_run_from_beginning() {
     assert!(window.query_by_label("is missing; write the folder that holds the IDX files").is_some());
     window.key_press_modifiers(Modifiers::COMMAND, Key::Enter);
     window.run_steps(3);
-    assert!(app(&window).state.session.runs().is_empty() && app(&window).state.starting.is_none());
+    assert!(app(&window).state.session.runs().is_empty() && !app(&window).state.is_starting);
 }
 
 #[test]
@@ -183,6 +190,8 @@ fn a_preset_opens_by_its_path_and_a_bad_one_loses_nothing() {
     );
     window.key_press_modifiers(Modifiers::COMMAND | Modifiers::SHIFT, Key::O);
     window.run_steps(3);
+    window.key_press_modifiers(Modifiers::COMMAND, Key::A);
+    window.run_steps(1);
     window.get_by_label("Path").type_text(&bad.display().to_string());
     window.run_steps(2);
     window.get_by_role_and_label(Role::Button, "Open").click();

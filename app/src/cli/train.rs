@@ -127,7 +127,7 @@ impl Report {
                 let _ = writeln!(io::stderr(), "warning: {text}");
                 Ok(())
             }
-            Event::Paused(_) | Event::Ended { .. } => Ok(()),
+            Event::Evaluating { .. } | Event::Paused(_) | Event::Ended { .. } => Ok(()),
         }
     }
 
@@ -215,6 +215,7 @@ fn as_json(event: &Event) -> Value {
             });
             with_peak(object, &memory)
         }
+        Event::Evaluating { step } => json!({"event": "evaluating", "step": step}),
         Event::Evaluated { step, at_secs, loss, accuracy } => {
             json!({"event": "evaluated", "step": step, "at_secs": at_secs, "loss": loss, "accuracy": accuracy})
         }

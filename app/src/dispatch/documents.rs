@@ -8,15 +8,31 @@ use plimsoll_engine::{Experiment, experiment::preset, train::Command};
 use super::Dispatcher;
 use crate::{
     files::Purpose,
-    state::{Dialog, Document, Level, Then},
+    state::{Dialog, Document, Level, Notice, Then},
 };
 
 /// Recent files that are remembered.
 const RECENT: usize = 10;
 
 impl Dispatcher<'_> {
+    /// Asks for a typed path.
+    pub(super) fn ask_for_path(&mut self, purpose: Purpose, suggestion: &Path) {
+        self.state.paths_asked += 1;
+        let (suggestion, number) = (suggestion.to_string_lossy().into_owned(), self.state.paths_asked);
+        self.state.dialog = Some(Dialog::Path { purpose, suggestion, number });
+    }
+
+    /// A path was typed. Unlike a desktop's dialog, a field does not ask before a file is replaced.
+    pub(super) fn path_typed(&mut self, purpose: Purpose, path: PathBuf) {
+        if purpose == Purpose::Save && path.exists() && self.state.document.path.as_ref() != Some(&path) {
+            self.state.dialog = Some(Dialog::Replace(path));
+        } else {
+            self.path_chosen(purpose, path);
+        }
+    }
+
     pub(super) fn path_chosen(&mut self, purpose: Purpose, path: PathBuf) {
-        if matches!(self.state.dialog, Some(Dialog::Path(_))) {
+        if matches!(self.state.dialog, Some(Dialog::Path { .. })) {
             self.state.dialog = None;
         }
         match purpose {
@@ -48,6 +64,7 @@ impl Dispatcher<'_> {
                 self.save();
             }
             Some(Dialog::Unsaved(then)) => self.then(then),
+            Some(Dialog::Replace(path)) if save => self.save_to(&path),
             Some(Dialog::StopAndQuit) => {
                 self.services.trainer.send(Command::Stop);
                 self.then(Then::Quit);
@@ -59,8 +76,8 @@ impl Dispatcher<'_> {
     fn then(&mut self, then: Then) {
         match then {
             Then::New => self.load(Document::new(Experiment::default(), None)),
-            Then::Open => self.services.files.ask(Purpose::Open, String::new()),
-            Then::OpenPath => self.state.dialog = Some(Dialog::Path(Purpose::Open)),
+            Then::Open => self.services.files.ask(Purpose::Open, self.folder().join("")),
+            Then::OpenPath => self.ask_for_path(Purpose::Open, &self.folder().join("")),
             Then::OpenFile(path) => self.open(&path),
             Then::OpenShipped(index) => {
                 if let Some(shipped) = self.state.shipped.get(index) {
@@ -72,6 +89,12 @@ impl Dispatcher<'_> {
                 self.ctx.send_viewport_cmd(egui::ViewportCommand::Close);
             }
         }
+    }
+
+    /// Where files were last opened or saved; the user's own folder before the first.
+    fn folder(&self) -> PathBuf {
+        let last = self.state.document.path.as_ref().or(self.state.recent.first());
+        last.and_then(|path| path.parent()).map(Path::to_owned).or_else(std::env::home_dir).unwrap_or_default()
     }
 
     /// Opens a preset by its path, or a shipped one by its name.
@@ -87,14 +110,23 @@ impl Dispatcher<'_> {
     pub(super) fn open(&mut self, path: &Path) {
         match preset::read(path) {
             Ok(experiment) => {
+                self.file_trouble_is_over();
                 self.load(Document::new(experiment, Some(path.to_owned())));
                 self.remember(path);
             }
-            Err(error) => {
-                self.state.log.add(Level::Error, error.to_string());
-                self.toasts.error(error.to_string()).duration(None);
-            }
+            Err(error) => self.file_trouble(error.to_string()),
         }
+    }
+
+    /// A file could not be used: said until it is read, and in the log.
+    fn file_trouble(&mut self, text: String) {
+        self.state.log.add(Level::Error, text.clone());
+        self.state.notice = Some(Notice::File(text));
+    }
+
+    /// What was said of a file is out of date.
+    fn file_trouble_is_over(&mut self) {
+        self.state.notice.take_if(|notice| matches!(notice, Notice::File(_)));
     }
 
     fn load(&mut self, document: Document) {
@@ -111,10 +143,9 @@ impl Dispatcher<'_> {
     }
 
     pub(super) fn ask_where_to_save(&mut self) {
-        let name = self.state.document.name();
-        let plain: String =
-            name.chars().map(|c| if c.is_alphanumeric() { c.to_ascii_lowercase() } else { '-' }).collect();
-        self.services.files.ask(Purpose::Save, format!("{}.toml", plain.trim_matches('-')));
+        let document = &self.state.document;
+        let suggestion = document.path.clone().unwrap_or_else(|| self.folder().join(file_name(&document.name())));
+        self.services.files.ask(Purpose::Save, suggestion);
     }
 
     fn save_to(&mut self, path: &Path) {
@@ -124,15 +155,13 @@ impl Dispatcher<'_> {
                 self.state.document.saved = self.state.document.experiment.clone();
                 self.state.document.path = Some(path.to_owned());
                 self.remember(path);
+                self.file_trouble_is_over();
                 self.toasts.success(format!("Saved {}", path.display()));
                 if let Some(then) = then {
                     self.then(then);
                 }
             }
-            Err(error) => {
-                self.state.log.add(Level::Error, error.to_string());
-                self.toasts.error(error.to_string()).duration(None);
-            }
+            Err(error) => self.file_trouble(error.to_string()),
         }
     }
 
@@ -141,5 +170,23 @@ impl Dispatcher<'_> {
         recent.retain(|known| known != path);
         recent.insert(0, path.to_owned());
         recent.truncate(RECENT);
+    }
+}
+
+/// A file name made from a title: `a-large-batch-in-small-pieces.toml`.
+fn file_name(title: &str) -> String {
+    let words: Vec<String> =
+        title.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty()).map(str::to_lowercase).collect();
+    format!("{}.toml", words.join("-"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_title_makes_a_plain_file_name() {
+        assert_eq!(file_name("Accumulation: a large batch"), "accumulation-a-large-batch.toml");
+        assert_eq!(file_name("GPT-2 XL, planned"), "gpt-2-xl-planned.toml");
     }
 }

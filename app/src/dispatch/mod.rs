@@ -18,7 +18,7 @@ use crate::{
     layout::Layout,
     planner::{Answer, Planner, Question},
     session::Status,
-    state::{Dialog, Level, Notches, State, Then},
+    state::{Dialog, Level, Notches, Notice, State, Then},
     view::View,
 };
 
@@ -62,8 +62,11 @@ impl Dispatcher<'_> {
             Action::Adopt(experiment) => self.adopt(*experiment),
             Action::OpenFile(path) => self.guarded(Then::OpenFile(path)),
             Action::OpenShipped(index) => self.guarded(Then::OpenShipped(index)),
-            Action::UsePath(purpose, path) => self.path_chosen(purpose, path),
-            Action::BrowseData => self.services.files.ask(Purpose::DataFolder, String::new()),
+            Action::UsePath(purpose, path) => self.path_typed(purpose, path),
+            Action::BrowseData => {
+                let present = self.state.document.experiment.data.path.clone().unwrap_or_default();
+                self.services.files.ask(Purpose::DataFolder, present);
+            }
             Action::AskNotch { control, notches } => self.ask_notches(control, notches),
             Action::ShowRun(key) => self.state.shown = Some(key),
             Action::CloseDialog => (self.state.dialog, self.state.after_saving) = (None, None),
@@ -162,7 +165,7 @@ impl Dispatcher<'_> {
     // ---- runs
 
     fn train(&mut self, anyway: bool, paused: bool) {
-        if self.state.session.active().is_some() || self.state.starting.is_some() {
+        if self.state.session.active().is_some() || self.state.is_starting {
             return;
         }
         if let Some(reason) = self.state.why_no_training()
@@ -173,7 +176,7 @@ impl Dispatcher<'_> {
         }
         let experiment = self.state.document.experiment.clone();
         self.state.notice = None;
-        self.state.starting = Some(if paused { Status::Paused } else { Status::Running });
+        self.state.is_starting = true;
         self.services.trainer.send(Command::Start(Box::new(Start { experiment, anyway, paused })));
         if paused {
             self.services.trainer.send(Command::Step);
@@ -216,7 +219,7 @@ impl Dispatcher<'_> {
         for chosen in self.services.files.chosen() {
             match chosen {
                 Chosen::Path(purpose, path) => self.path_chosen(purpose, path),
-                Chosen::NoDialog(purpose) => self.state.dialog = Some(Dialog::Path(purpose)),
+                Chosen::NoDialog(purpose, suggestion) => self.ask_for_path(purpose, &suggestion),
                 Chosen::Nothing => self.state.after_saving = None,
             }
         }
@@ -262,16 +265,12 @@ impl Dispatcher<'_> {
         state.session.receive(event);
         match event {
             Event::Started { run, plan } => {
-                // A run that begins paused does not say so itself.
-                if let (Some(status), Some(run)) = (state.starting.take(), state.session.runs_mut().last_mut()) {
-                    run.status = status;
-                }
-                state.shown = None;
+                (state.is_starting, state.shown) = (false, None);
                 state.log.add(Level::Note, format!("Run {run} begins: {}", plan.experiment.title));
             }
             Event::Warning(text) => state.log.add(Level::Warning, text.clone()),
             Event::Ended { run, outcome, summary } => {
-                state.starting = None;
+                state.is_starting = false;
                 let (level, text) = match outcome {
                     Outcome::Finished => (Level::Note, format!("Run {run} finished after {} steps", summary.steps)),
                     Outcome::Stopped => (Level::Note, format!("Run {run} was stopped after {} steps", summary.steps)),
@@ -281,7 +280,7 @@ impl Dispatcher<'_> {
                     Outcome::Failed(error) => (Level::Error, format!("Run {run} failed: {error}")),
                 };
                 if level == Level::Error {
-                    state.notice = Some(outcome.clone());
+                    state.notice = Some(Notice::Run(outcome.clone()));
                 }
                 state.log.add(level, text);
                 // What was measured makes the predicted times better: plan again.
@@ -291,7 +290,7 @@ impl Dispatcher<'_> {
                     self.services.planner.pin(pin.experiment.as_ref().clone());
                 }
             }
-            Event::Step(_) | Event::Evaluated { .. } | Event::Paused(_) => {}
+            Event::Step(_) | Event::Evaluating { .. } | Event::Evaluated { .. } | Event::Paused(_) => {}
         }
     }
 }

@@ -26,7 +26,7 @@ fn buttons(ui: &mut Ui, scene: &Scene<'_>) {
     let palette = theme::palette(ui);
     let active = scene.state.session.active();
     let reason = scene.state.why_no_training();
-    let idle = active.is_none() && scene.state.starting.is_none();
+    let idle = active.is_none() && !scene.state.is_starting;
     let accent = Button::new(RichText::new("▶ Train").color(palette.on_accent).strong()).fill(palette.accent);
     let plain = Button::new("▶ Train");
     let ready = idle && reason.is_none();
@@ -61,7 +61,7 @@ fn buttons(ui: &mut Ui, scene: &Scene<'_>) {
 
 /// What a run would be, before the first.
 fn ready(ui: &mut Ui, scene: &Scene<'_>) {
-    if scene.state.starting.is_some() {
+    if scene.state.is_starting {
         ui.label(RichText::new("Preparing data…").weak());
     } else if let Some(reason) = scene.state.why_no_training() {
         ui.add(egui::Label::new(RichText::new(reason).weak()).truncate());
@@ -88,6 +88,7 @@ fn progress(ui: &mut Ui, run: &RunRecord) {
             ui.label(RichText::new(format!("{} a step", words::secs(last.secs))).weak());
         }
         let left = match &run.status {
+            _ if run.is_evaluating => Some("testing…".to_owned()),
             Status::Running => run.secs_left().map(|s| format!("{} left", words::secs(s.max(1.0).round()))),
             other => Some(other.name().to_owned()),
         };
@@ -98,15 +99,21 @@ fn progress(ui: &mut Ui, run: &RunRecord) {
             Status::Ended(_) => palette.bad,
         };
         ui.label(RichText::new(left.unwrap_or_default()).color(color));
-        let text = format!("step {} of {}", words::count(done), words::count(run.plan.total_steps));
-        ui.visuals_mut().extreme_bg_color = palette.trough;
-        // The text begins at the left end: it lies on the filled part almost from the start.
-        let on_bar = if run.progress() > 0.15 { palette.on_accent } else { palette.strong() };
-        let bar = egui::ProgressBar::new(run.progress() as f32)
-            .desired_width(ui.available_width().max(80.0))
-            .desired_height(18.0)
-            .fill(if done > 0 { palette.accent } else { palette.trough })
-            .text(RichText::new(text).small().color(on_bar));
-        ui.add(bar).on_hover_text(format!("Run {}: {}", run.key, run.experiment().title));
+        ui.with_layout(Layout::left_to_right(Align::Center), |ui| {
+            let text = |step| format!("step {} of {}", words::count(step), words::count(run.plan.total_steps));
+            let font = egui::TextStyle::Body.resolve(ui.style());
+            let widest = ui.painter().layout_no_wrap(text(run.plan.total_steps), font, palette.strong()).size().x;
+            // The bar begins at the same place in every step.
+            let start = ui.cursor().left();
+            ui.label(text(done));
+            ui.add_space((start + widest + theme::GAP - ui.cursor().left()).max(0.0));
+            ui.visuals_mut().extreme_bg_color = palette.trough;
+            let bar = egui::ProgressBar::new(run.progress() as f32)
+                .desired_width(ui.available_width().max(40.0))
+                .desired_height(12.0)
+                .corner_radius(3.0)
+                .fill(if done > 0 { palette.accent } else { palette.trough });
+            ui.add(bar).on_hover_text(format!("Run {}: {}", run.key, run.experiment().title));
+        });
     });
 }

@@ -1,13 +1,13 @@
 //! What lies over the window: questions before something is lost, the path field, the list of keys, the drop hint.
 
-use std::path::PathBuf;
+use std::path::Path;
 
 use eframe::egui::{self, Align2, Grid, Id, Key, Modal, RichText, Ui};
 
 use super::Scene;
 use crate::{
     command::{Action, UiCommand},
-    files::Purpose,
+    files::{self, Purpose},
     state::{Dialog, Then},
     theme,
 };
@@ -19,7 +19,8 @@ pub(crate) fn ui(ui: &mut Ui, scene: &Scene<'_>) {
     let modal = Modal::new(Id::unique("dialog")).show(ui.ctx(), |ui| {
         ui.set_width(460.0);
         match dialog {
-            Dialog::Path(purpose) => path(ui, scene, *purpose),
+            Dialog::Path { purpose, suggestion, number } => path(ui, scene, *purpose, suggestion, *number),
+            Dialog::Replace(path) => replace(ui, scene, path),
             Dialog::Unsaved(then) => unsaved(ui, scene, then),
             Dialog::StopAndQuit => stop_and_quit(ui, scene),
             Dialog::Shortcuts => shortcuts(ui, scene),
@@ -43,29 +44,55 @@ fn primary(ui: &mut Ui, text: &str, enabled: bool) -> bool {
 }
 
 /// A typed path, for where no desktop dialog answers.
-fn path(ui: &mut Ui, scene: &Scene<'_>, purpose: Purpose) {
-    let (title, hint, button) = match purpose {
-        Purpose::Open => ("Open a preset", "/path/to/preset.toml", "Open"),
-        Purpose::Save => ("Save the preset", "/path/to/preset.toml", "Save"),
-        Purpose::DataFolder => ("The folder of the data", "/path/to/folder", "Use"),
+fn path(ui: &mut Ui, scene: &Scene<'_>, purpose: Purpose, suggestion: &str, number: u64) {
+    let (title, about, hint, button) = match purpose {
+        Purpose::Open => (
+            "Open a preset",
+            "Type or paste the path of a preset. A preset can also be dropped on the window.",
+            "/path/to/preset.toml",
+            "Open",
+        ),
+        Purpose::Save => {
+            ("Save the preset", "Type or paste the path of the file to write.", "/path/to/preset.toml", "Save")
+        }
+        Purpose::DataFolder => ("The folder of the data", "Type or paste its path.", "/path/to/folder", "Use"),
     };
     heading(ui, title);
-    ui.label(RichText::new("Type or paste a path. A preset can also be dropped on the window.").weak());
-    let id = Id::unique(("typed path", purpose));
-    let mut text: String = ui.data(|data| data.get_temp(id)).unwrap_or_default();
-    let edit = egui::TextEdit::singleline(&mut text).hint_text(hint).desired_width(f32::INFINITY);
-    let field = ui.add(edit).accessible_name("Path");
-    if !field.has_focus() && text.is_empty() {
-        field.request_focus();
+    ui.label(RichText::new(about).weak());
+    let id = Id::unique(("typed path", number));
+    let known: Option<String> = ui.data(|data| data.get_temp(id));
+    let mut text = known.clone().unwrap_or_else(|| suggestion.to_owned());
+    let field = egui::TextEdit::singleline(&mut text).hint_text(hint).desired_width(f32::INFINITY).id(id).show(ui);
+    let response = field.response.response.accessible_name("Path");
+    if known.is_none() {
+        response.request_focus();
+        // Type on where the suggestion ends.
+        let end = egui::text::CCursor::new(text.chars().count());
+        let mut state = field.state;
+        state.cursor.set_char_range(Some(egui::text::CCursorRange::one(end)));
+        state.store(ui.ctx(), id);
     }
     ui.data_mut(|data| data.insert_temp(id, text.clone()));
-    let entered = field.lost_focus() && ui.input(|input| input.key_pressed(Key::Enter));
+    let entered = response.lost_focus() && ui.input(|input| input.key_pressed(Key::Enter));
     ui.add_space(theme::GAP);
     ui.horizontal(|ui| {
-        let trimmed = text.trim();
-        if (primary(ui, button, !trimmed.is_empty()) || entered) && !trimmed.is_empty() {
-            let path = PathBuf::from(trimmed);
-            scene.send.send(Action::UsePath(purpose, path));
+        let is_path = !text.trim().is_empty();
+        if (primary(ui, button, is_path) || entered) && is_path {
+            scene.send.send(Action::UsePath(purpose, files::typed(&text)));
+        }
+        if ui.button("Cancel").clicked() {
+            scene.send.send(Action::CloseDialog);
+        }
+    });
+}
+
+fn replace(ui: &mut Ui, scene: &Scene<'_>, path: &Path) {
+    heading(ui, "Replace the file?");
+    ui.add(egui::Label::new(format!("{} exists. Saving writes this preset in its place.", path.display())).wrap());
+    ui.add_space(theme::WIDE_GAP);
+    ui.horizontal(|ui| {
+        if primary(ui, "Replace", true) {
+            scene.send.send(Action::Proceed { save: true });
         }
         if ui.button("Cancel").clicked() {
             scene.send.send(Action::CloseDialog);

@@ -60,33 +60,37 @@ pub(crate) fn ui(ui: &mut Ui, scene: &mut Scene<'_>) {
 }
 
 fn options(ui: &mut Ui, scene: &mut Scene<'_>, run: &RunRecord) {
-    ui.horizontal(|ui| {
-        let name = |run: &RunRecord| format!("Run {}: {}", run.key, run.experiment().title);
-        let width = (ui.available_width() - 330.0).clamp(90.0, 260.0);
-        let list = ComboBox::from_id_salt("run").width(width).truncate().selected_text(name(run));
-        let list = list.show_ui(ui, |ui| {
-            for other in scene.state.session.runs().iter().rev() {
-                if ui.selectable_label(other.key == run.key, name(other)).clicked() {
-                    scene.send.send(Action::ShowRun(other.key));
-                }
-            }
-        });
-        list.response.accessible_name("Run shown").on_hover_text("The run whose curves are shown.");
-        ui.with_layout(Layout::right_to_left(Align::Center), |ui| {
-            let view = &mut *scene.view;
-            for (axis, name) in [(Axis::Time, "Time"), (Axis::Step, "Steps")] {
-                ui.selectable_value(&mut view.axis, axis, name).on_hover_text("The horizontal axis.");
-            }
-            let log = ui.toggle_value(&mut view.log_loss, "Log");
-            log.on_hover_text("The loss on a logarithmic axis.");
-            ui.spacing_mut().slider_width = 70.0;
-            let slider = Slider::new(&mut view.smoothing, 0.0..=0.99).show_value(false);
-            let hover = "Share of the past in the smoothed curves; at the left end the values are as measured.";
-            let slider = ui.add(slider).accessible_name("Smoothing");
-            slider.on_hover_text(format!("{hover} Now {:.2}.", view.smoothing));
-            ui.label(RichText::new("Smoothing").weak());
-        });
+    ui.with_layout(Layout::right_to_left(Align::Min), |ui| {
+        ui.set_max_height(ui.spacing().interact_size.y);
+        let view = &mut *scene.view;
+        for (axis, name) in [(Axis::Time, "Time"), (Axis::Step, "Steps")] {
+            ui.selectable_value(&mut view.axis, axis, name).on_hover_text("The horizontal axis.");
+        }
+        let log = ui.toggle_value(&mut view.log_loss, "Log");
+        log.on_hover_text("The loss on a logarithmic axis.");
+        ui.spacing_mut().slider_width = 70.0;
+        let slider = Slider::new(&mut view.smoothing, 0.0..=0.99).show_value(false);
+        let hover = "Share of the past in the smoothed curves; at the left end the values are as measured.";
+        let slider = ui.add(slider).accessible_name("Smoothing");
+        slider.on_hover_text(format!("{hover} Now {:.2}.", view.smoothing));
+        ui.label(RichText::new("Smoothing").weak());
+        ui.with_layout(Layout::left_to_right(Align::Min), |ui| which(ui, scene, run));
     });
+}
+
+/// The list of runs, in what room there is.
+fn which(ui: &mut Ui, scene: &Scene<'_>, run: &RunRecord) {
+    let name = |run: &RunRecord| format!("Run {}: {}", run.key, run.experiment().title);
+    let width = (ui.available_width() - theme::GAP).clamp(60.0, 280.0);
+    let list = ComboBox::from_id_salt("run").width(width).truncate().selected_text(name(run));
+    let list = list.show_ui(ui, |ui| {
+        for other in scene.state.session.runs().iter().rev() {
+            if ui.selectable_label(other.key == run.key, name(other)).clicked() {
+                scene.send.send(Action::ShowRun(other.key));
+            }
+        }
+    });
+    list.response.accessible_name("Run shown").on_hover_text("The run whose curves are shown.");
 }
 
 fn axes(view: &View, round: Round, tick: fn(f64) -> String, value: fn(f64) -> String, include: Option<f64>) -> Axes {

@@ -1,22 +1,24 @@
-//! How the last run ended, where that needs the eye: what was refused or failed, and the changes that would mend it.
+//! What needs the eye until it is read: a file that could not be used; how the last run ended where it was refused or
+//! failed, and the changes that would mend it.
 
 use eframe::egui::{self, RichText, Ui};
 use plimsoll_engine::train::Outcome;
 
 use super::{Scene, line::advice_button};
-use crate::{command::Action, theme};
+use crate::{command::Action, state::Notice, theme};
 
 /// Draws the notice.
 pub(crate) fn ui(ui: &mut Ui, scene: &Scene<'_>) {
     let palette = theme::palette(ui);
-    let Some(outcome) = &scene.state.notice else { return };
+    let Some(notice) = &scene.state.notice else { return };
     ui.horizontal_wrapped(|ui| {
-        let (title, text) = match outcome {
-            Outcome::OverBudget(refusal) => {
+        let (title, text) = match notice {
+            Notice::Run(Outcome::OverBudget(refusal)) => {
                 ("Stopped at the line.", format!("{}. Its memory is given back.", refusal.error))
             }
-            Outcome::Failed(error) => ("The run failed.", error.to_string()),
-            Outcome::Finished | Outcome::Stopped => return,
+            Notice::Run(Outcome::Failed(error)) => ("The run failed.", error.to_string()),
+            Notice::Run(Outcome::Finished | Outcome::Stopped) => return,
+            Notice::File(text) => ("Nothing was lost.", text.clone()),
         };
         ui.label(RichText::new(title).strong().color(palette.bad));
         ui.add(egui::Label::new(RichText::new(&text)).wrap().selectable(true));
@@ -27,7 +29,7 @@ pub(crate) fn ui(ui: &mut Ui, scene: &Scene<'_>) {
             scene.send.send(Action::DismissNotice);
         }
     });
-    if let Outcome::OverBudget(refusal) = outcome
+    if let Notice::Run(Outcome::OverBudget(refusal)) = notice
         && !refusal.advice.is_empty()
     {
         ui.horizontal_wrapped(|ui| {

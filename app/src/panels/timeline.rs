@@ -88,11 +88,6 @@ fn heading(ui: &mut Ui, plan: &Plan, pass: Pass, measured: &[f64]) {
         let hover = "A checkpointed segment's forward pass, again, on the way back.";
         chip::chip(ui, palette.phase(Phase::Recompute).to_opaque(), "recompute").on_hover_text(hover);
     }
-    if let Some(peak) = timeline.peak_index() {
-        let point = &timeline.points[peak];
-        let text = format!("peak {} at {} of {}", point.live, point.op, timeline.layer(point.layer));
-        ui.add(egui::Label::new(RichText::new(text).weak()).truncate());
-    }
 }
 
 fn draw(ui: &mut Ui, plan: &Plan, pass: Pass, measured: &[f64]) {

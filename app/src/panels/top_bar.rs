@@ -7,6 +7,7 @@ use super::Scene;
 use crate::{
     command::{Action, UiCommand},
     layout::{Layout, Pane},
+    presets::Shipped,
     theme,
     widgets::control::{Form, Spec},
     words,
@@ -125,18 +126,26 @@ fn preset_menu(ui: &mut Ui, scene: &Scene<'_>) {
     });
     ui.separator();
     ui.label(RichText::new("Shipped with the program").weak().small());
-    for (index, shipped) in scene.state.shipped.iter().enumerate() {
-        let hover = |ui: &mut Ui| {
-            ui.set_max_width(theme::TOOLTIP_WIDTH);
-            ui.strong(&shipped.experiment.title);
-            ui.label(&shipped.experiment.description);
-        };
-        let button = egui::Button::new(shipped.name.as_str())
-            .right_text(RichText::new(words::size(shipped.experiment.budget)).weak().small());
-        if ui.add(button).on_hover_ui(hover).clicked() {
-            scene.send.send(Action::OpenShipped(index));
-            ui.close();
+    // A list of any length stays inside the window.
+    let room = ui.ctx().content_rect().bottom() - ui.cursor().top() - theme::WIDE_GAP;
+    egui::ScrollArea::vertical().max_height(room).show(ui, |ui| {
+        for (index, shipped) in scene.state.shipped.iter().enumerate() {
+            shipped_entry(ui, scene, index, shipped);
         }
+    });
+}
+
+fn shipped_entry(ui: &mut Ui, scene: &Scene<'_>, index: usize, shipped: &Shipped) {
+    let hover = |ui: &mut Ui| {
+        ui.set_max_width(theme::TOOLTIP_WIDTH);
+        ui.strong(&shipped.experiment.title);
+        ui.label(&shipped.experiment.description);
+    };
+    let button = egui::Button::new(shipped.name.as_str())
+        .right_text(RichText::new(words::size(shipped.experiment.budget)).weak().small());
+    if ui.add(button).on_hover_ui(hover).clicked() {
+        scene.send.send(Action::OpenShipped(index));
+        ui.close();
     }
 }
 

@@ -5,7 +5,10 @@ use std::thread::available_parallelism;
 use crate::{
     backend::candle,
     error::{Error, Result},
-    memory::probe::{Meter, meter_this_thread, uncounted},
+    memory::{
+        heap,
+        probe::{Meter, meter_this_thread, uncounted},
+    },
 };
 
 /// Threads that run kernels, and the meter that counts what they allocate.
@@ -25,6 +28,7 @@ impl Pool {
     /// # Errors
     /// When the system gives no threads.
     pub fn new() -> Result<Self> {
+        heap::keep();
         let meter = Meter::new();
         let threads = rayon::ThreadPoolBuilder::new()
             .num_threads(threads())

@@ -5,6 +5,7 @@
 
 pub mod allocator;
 pub mod category;
+pub mod heap;
 pub mod ledger;
 pub mod probe;
 pub mod timeline;

@@ -15,7 +15,7 @@ use crate::{
     data::{self, Facts},
     error::{BudgetError, Error, Problem, Result},
     experiment::{Experiment, check},
-    memory::{Alive, Categories, Category, Ledger, ledger::Recording, probe, timeline::LayerId},
+    memory::{Alive, Categories, Category, Ledger, allocator::Allocator, ledger::Recording, probe, timeline::LayerId},
     plan::{LayerRow, Pass, Peak, Plan, time},
     train::step::{Blank, Session},
 };
@@ -150,7 +150,11 @@ fn dry_run(experiment: &Experiment, facts: &Facts) -> Result<Plan> {
     Ok(Plan {
         budget: experiment.budget,
         experiment: Arc::new(experiment.clone()),
-        peak: Peak { live, reserved, process: process_context(experiment, facts) + reserved },
+        peak: Peak {
+            live,
+            reserved,
+            process: process_context(experiment, facts) + Bytes(Allocator::Heap.grows(reserved.0)),
+        },
         peak_pass,
         categories_at_peak,
         alive_at_peak: peak.alive_at_peak.clone(),

@@ -92,6 +92,20 @@ impl<'a> Inbox<'a> {
         }
     }
 
+    /// Obeys what has come, without waiting: for the middle of something long.
+    ///
+    /// # Errors
+    /// [`Error::Stopped`] when the run is to end.
+    pub(super) fn listen(&mut self, voice: &Voice) -> Result<()> {
+        loop {
+            match self.commands.try_recv() {
+                Ok(command) => self.obey(command, voice)?,
+                Err(TryRecvError::Disconnected) => return Err(Error::Stopped),
+                Err(TryRecvError::Empty) => return Ok(()),
+            }
+        }
+    }
+
     fn obey(&mut self, command: Command, voice: &Voice) -> Result<()> {
         match command {
             Command::Start(start) => {

@@ -97,6 +97,11 @@ pub enum Event {
     },
     /// An optimizer step is done.
     Step(StepRecord),
+    /// The model is being evaluated on the test data, which may take longer than many steps.
+    Evaluating {
+        /// After this many steps.
+        step: u64,
+    },
     /// The model was evaluated on the test data.
     Evaluated {
         /// After this many steps.

@@ -176,17 +176,17 @@ impl Going<'_, '_> {
         let mut step = 0;
         while step < plan.total_steps {
             match inbox.turn(self.job.voice, &mut self.waited)? {
-                Turn::Evaluate => self.evaluate(&session, step)?,
+                Turn::Evaluate => self.evaluate(&session, step, inbox)?,
                 Turn::Step => {
                     step += 1;
                     self.step(&mut session, step)?;
                     if step % every.max(1) == 0 && step < plan.total_steps {
-                        self.evaluate(&session, step)?;
+                        self.evaluate(&session, step, inbox)?;
                     }
                 }
             }
         }
-        self.evaluate(&session, step)
+        self.evaluate(&session, step, inbox)
     }
 
     fn step(&mut self, session: &mut Session<Candle>, step: u64) -> Result<()> {
@@ -249,10 +249,16 @@ impl Going<'_, '_> {
         highest
     }
 
-    fn evaluate(&mut self, session: &Session<Candle>, step: u64) -> Result<()> {
+    /// Tests the model. Commands are obeyed between batches: a long test does not hold up whoever wants the run to end.
+    fn evaluate(&mut self, session: &Session<Candle>, step: u64, inbox: &mut Inbox<'_>) -> Result<()> {
+        let voice = self.job.voice;
+        voice.say(Event::Evaluating { step });
         let samples = predict::evaluation_batch(self.experiment, &self.job.facts);
         let mut test = Loader::test(Arc::clone(&self.job.dataset), samples)?;
-        let (loss, accuracy) = session.evaluate(|| test.recv())?;
+        let (loss, accuracy) = session.evaluate(|| {
+            inbox.listen(voice)?;
+            test.recv()
+        })?;
         drop(test);
         self.report_skipped();
         self.gauge.read(Bytes::ZERO);

@@ -13,6 +13,7 @@ use crate::{
     data::Dataset,
     error::{Error, Result},
     experiment::Experiment,
+    memory::heap,
     plan::{self, Plan, predict, time},
     train::{
         command::{Command, Inbox, Start},
@@ -116,6 +117,7 @@ fn serve(inbox: &Receiver<Command>, voice: &Voice) {
             let pool = pool.as_ref().map_err(Clone::clone)?;
             begin(id, &start, pool, &mut shelf, voice, &mut inbox, &mut summary)
         }));
+        heap::give_back();
         let outcome = match attempt {
             Ok(Ok(outcome)) => outcome,
             Ok(Err(Error::Stopped)) => Outcome::Stopped,
@@ -159,6 +161,9 @@ fn begin(
     summary.predicted = plan.peak;
     voice.show(Latest { run: id, ..Latest::default() });
     voice.say(Event::Started { run: id, plan: Arc::clone(&plan) });
+    if start.paused {
+        voice.say(Event::Paused(true));
+    }
     if !start.anyway
         && let Some(error) = plan::predict::refusal(experiment, &facts)?
     {

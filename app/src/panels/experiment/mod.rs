@@ -133,11 +133,22 @@ fn model(ui: &mut Ui, form: &Form<'_>) {
     }
 }
 
-/// A figure that follows from the controls above it.
+/// A figure that follows from the controls above it: under their editors where it has room, else in the whole width.
 pub(super) fn fact(ui: &mut Ui, text: &str) {
+    let indent = theme::NAME_WIDTH + theme::GAP;
+    let text = RichText::new(text).weak().small();
+    let galley = egui::WidgetText::from(text.clone()).into_galley(
+        ui,
+        Some(egui::TextWrapMode::Extend),
+        f32::INFINITY,
+        egui::TextStyle::Small,
+    );
+    let has_room = galley.size().x <= ui.available_width() - indent;
     ui.horizontal(|ui| {
-        ui.add_space(theme::NAME_WIDTH + theme::GAP);
-        ui.add(egui::Label::new(RichText::new(text).weak().small()).wrap());
+        if has_room {
+            ui.add_space(indent);
+        }
+        ui.add(egui::Label::new(text).wrap());
     });
 }
 

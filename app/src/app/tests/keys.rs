@@ -1,0 +1,108 @@
+//! Every key does what the list of keys says.
+
+use super::*;
+
+const SHIFT: Modifiers = Modifiers::SHIFT;
+
+fn press(window: &mut Window, modifiers: Modifiers, key: Key) {
+    window.key_press_modifiers(modifiers, key);
+    window.run_steps(3);
+}
+
+#[test]
+fn keys_begin_pause_step_test_and_end_a_run() {
+    let mut long = digits();
+    long.run.steps = Some(1_000_000);
+    let mut window = window(long);
+    let status = |app: &App| app.state.session.latest().map(|run| run.status.clone());
+    let steps = |app: &App| app.state.session.latest().and_then(|run| run.last).map_or(0, |last| last.step);
+    press(&mut window, Modifiers::COMMAND, Key::Enter);
+    until(&mut window, |app| steps(app) > 2);
+    press(&mut window, Modifiers::NONE, Key::Space);
+    until(&mut window, |app| matches!(status(app), Some(Status::Paused)));
+    assert!(window.query_by_label("Resume").is_some());
+    let before = steps(app(&window));
+    press(&mut window, Modifiers::NONE, Key::F10);
+    until(&mut window, |app| steps(app) == before + 1);
+    let tests = |app: &App| app.state.session.latest().map_or(0, |run| run.test.steps.len());
+    let tested = tests(app(&window));
+    press(&mut window, Modifiers::COMMAND, Key::E);
+    until(&mut window, |app| tests(app) == tested + 1);
+    assert!(matches!(status(app(&window)), Some(Status::Paused)));
+    press(&mut window, Modifiers::NONE, Key::Space);
+    until(&mut window, |app| steps(app) > before + 1);
+    press(&mut window, Modifiers::COMMAND, Key::Period);
+    until(&mut window, |app| matches!(status(app), Some(Status::Ended(Outcome::Stopped))));
+}
+
+#[test]
+fn keys_change_what_is_seen() {
+    let mut window = window(digits());
+    press(&mut window, Modifiers::COMMAND, Key::D);
+    assert_eq!(window.ctx.theme(), Theme::Light);
+    press(&mut window, Modifiers::COMMAND, Key::P);
+    assert!(app(&window).state.pin.is_some());
+    press(&mut window, Modifiers::COMMAND, Key::P);
+    assert!(app(&window).state.pin.is_none());
+    window.state_mut().as_mut().expect("drawn").layout.set_shown(Pane::Live, false);
+    press(&mut window, Modifiers::COMMAND | SHIFT, Key::L);
+    assert!(app(&window).layout.shows(Pane::Live));
+    press(&mut window, Modifiers::NONE, Key::F12);
+    assert!(app(&window).view.frame_times);
+    press(&mut window, Modifiers::NONE, Key::F1);
+    assert_eq!(app(&window).state.dialog, Some(Dialog::Shortcuts));
+    press(&mut window, Modifiers::NONE, Key::Escape);
+    assert_eq!(app(&window).state.dialog, None);
+    press(&mut window, Modifiers::COMMAND | SHIFT, Key::O);
+    assert!(matches!(app(&window).state.dialog, Some(Dialog::Path { .. })));
+}
+
+#[test]
+fn a_plain_key_belongs_to_the_field_in_which_one_types() {
+    let mut window = window(digits());
+    press(&mut window, Modifiers::COMMAND, Key::Enter);
+    until(&mut window, |app| app.state.session.latest().is_some());
+    window.get_by_role_and_label(Role::TextInput, "Budget").focus();
+    window.run_steps(2);
+    press(&mut window, Modifiers::NONE, Key::Space);
+    until(&mut window, |app| app.state.session.active().is_none());
+    let status = &app(&window).state.session.latest().expect("a run").status;
+    assert!(matches!(status, Status::Ended(Outcome::Finished)), "{status:?}");
+}
+
+#[test]
+fn a_click_on_a_run_loads_its_configuration() {
+    let mut window = window(digits());
+    let ended = |count: usize| {
+        move |app: &App| app.state.session.runs().iter().filter(|r| r.summary.is_some()).count() == count
+    };
+    press(&mut window, Modifiers::COMMAND, Key::Enter);
+    until(&mut window, ended(1));
+    let small = app(&window).state.document.experiment.clone();
+    window.get_by_role_and_label(Role::Slider, "Width").increment_accesskit();
+    until(&mut window, |app| app.state.plan().is_some_and(|plan| plan.experiment.model.width == 48));
+    press(&mut window, Modifiers::COMMAND, Key::Enter);
+    until(&mut window, ended(2));
+    let plot = window.get_by_label("Memory against accuracy: 2 runs").rect();
+    // Point by point, as one who looks for the smaller run: the tooltip names it.
+    let mut places = (0..80).flat_map(|i| (0..30).map(move |j| (i, j)));
+    let found = places.find_map(|(i, j)| {
+        let at = plot.min + vec2(i as f32 + 0.5, j as f32 + 0.5) * 10.0;
+        plot.contains(at).then_some(())?;
+        window.hover_at(at);
+        window.step();
+        window
+            .query_by_label_contains("Run 1: ")
+            .filter(|_| window.query_by_label_contains("Click to load").is_some())
+            .map(|_| at)
+    });
+    let at = found.expect("the point of the first run");
+    window.drag_at(at);
+    window.step();
+    window.drop_at(at);
+    window.run_steps(3);
+    assert_eq!(app(&window).state.document.experiment, small);
+    assert_eq!(app(&window).state.shown, Some(1));
+    press(&mut window, Modifiers::COMMAND, Key::Z);
+    assert_eq!(app(&window).state.document.experiment.model.width, 48, "it is an edit like any other");
+}

@@ -1,0 +1,25 @@
+//! The C library's heap while something trains: what is freed stays at hand, and goes back when the run is over.
+//!
+//! A step allocates the same blocks as the step before. Left alone, the GNU C library hands large ones back to the
+//! system at every free and gets them zeroed, page by page, at the next use. Kept, the sepcnn step takes half the time
+//! (`plimsoll bench sepcnn-cifar-b64`: 16 ms before, 8 ms after, on two cores). What is alive does not change, and
+//! neither does what the probe measures. Elsewhere than with the GNU C library nothing is done.
+
+/// Lets freed blocks of up to 32 MiB, the most the library allows, stay with the process.
+pub fn keep() {
+    #[cfg(all(target_os = "linux", target_env = "gnu"))]
+    // SAFETY: `mallopt` takes two integers and locks the heap itself; a refused value changes nothing.
+    unsafe {
+        libc::mallopt(libc::M_MMAP_THRESHOLD, 32 << 20);
+        libc::mallopt(libc::M_TRIM_THRESHOLD, i32::MAX);
+    }
+}
+
+/// Hands what is free back to the system.
+pub fn give_back() {
+    #[cfg(all(target_os = "linux", target_env = "gnu"))]
+    // SAFETY: `malloc_trim` touches only free memory and locks the heap itself.
+    unsafe {
+        libc::malloc_trim(0);
+    }
+}
