@@ -13,7 +13,7 @@
 
 use crate::backend::{
     DType, Kernel, Window,
-    candle::{attention, batch_norm, convolution, depthwise, gemm, optimizer, plan::Plan},
+    candle::{attention::Cut, batch_norm, convolution, depthwise, gemm, optimizer, plan::Plan, rotary},
     kernel::MatMul,
 };
 
@@ -43,9 +43,16 @@ pub fn bytes(kernel: &Kernel, dtype: DType, threads: usize) -> u64 {
         | Kernel::RmsNormGrad { extents, .. } => batch_norm::room(extents) * size_of::<f64>(),
         // A token and its place.
         Kernel::EmbeddingGrad { rows, .. } => rows * size_of::<u64>(),
-        Kernel::Rotary { shape, .. } => threads.clamp(1, shape.length.max(1)) * shape.head_dim * width,
-        Kernel::Attention(s) | Kernel::AttentionPlain(s) => attention::room(s, false, width, threads),
-        Kernel::AttentionGrad(s) | Kernel::AttentionPlainGrad(s) => attention::room(s, true, width, threads),
+        Kernel::Rotary { shape, .. } => threads.clamp(1, shape.length.max(1)) * rotary::room(shape) * size_of::<f64>(),
+        Kernel::Attention(s) => blocks(&Cut::new(s, width, narrow), |cut| cut.forward_elements(false), width, threads),
+        Kernel::AttentionPlain(s) => {
+            blocks(&Cut::new(s, width, narrow), |cut| cut.forward_elements(true), width, threads)
+        }
+        Kernel::AttentionGrad(s) | Kernel::AttentionPlainGrad(s) => {
+            // The means of each row of each head beside.
+            let of_blocks = blocks(&Cut::new(s, width, narrow), Cut::gradient_elements, width, threads);
+            s.batch * s.heads * s.length * width + of_blocks
+        }
         Kernel::Update(update) => optimizer::room(update, width),
         _ => 0,
     };
@@ -61,24 +68,32 @@ fn product(plan: &Plan, threads: usize) -> usize {
     sums + at_once * (aside + crate_packing(plan))
 }
 
+/// Of attention: the room of the pieces that are worked on at once, and that of the product each is in.
+fn blocks(cut: &Cut, elements: impl Fn(&Cut) -> usize, width: usize, threads: usize) -> usize {
+    let products = cut.products().map(|(extents, by_rows)| packed(extents, [by_rows, cut.fills_vectors()], width));
+    cut.at_once(threads) * (elements(cut) * width + products.into_iter().max().unwrap_or(0))
+}
+
+/// Of one tile of a product.
+fn crate_packing(plan: &Plan) -> usize {
+    let fills_vectors = plan.product.n.is_multiple_of(16) && plan.columns.is_multiple_of(16);
+    let in_place = [plan.product.a.by_rows(), plan.product.b.by_rows() && fills_vectors];
+    packed([plan.rows, plan.columns, plan.depth], in_place, plan.product.width)
+}
+
 /// What one call of the gemm crate allocates: `mem`, the packed blocks, and `did_pack_lhs`, a byte for each of their
 /// rows. In the crate's words the right side of our products is the left, for it wants its result column after column.
-fn crate_packing(plan: &Plan) -> usize {
+fn packed([rows, columns, depth]: [usize; 3], in_place: [bool; 2], width: usize) -> usize {
     /// The widest micro-kernel is 64 by 6 for f32; other processors' are within these.
     const MICRO_ROWS: usize = 64;
     const MICRO_COLUMNS: usize = 16;
     /// Alignment of two blocks, and the bytes of `did_pack_lhs` for caches up to 16 MiB.
     const BOOKKEEPING: usize = 2 * 128 + (4 << 10);
-    let fills_vectors = plan.product.n.is_multiple_of(16) && plan.columns.is_multiple_of(16);
     // `do_prepack_lhs`: the columns of `b` are apart in memory, or do not fill vectors.
-    let b = if plan.product.b.by_rows() && fills_vectors {
-        0
-    } else {
-        plan.depth * plan.columns.next_multiple_of(MICRO_ROWS)
-    };
+    let b = if in_place[1] { 0 } else { depth * columns.next_multiple_of(MICRO_ROWS) };
     // `do_pack_rhs`: the columns of `a` are apart in memory, and there are more columns of `c` than two micro-kernels'.
-    let a = if plan.product.a.by_rows() { 0 } else { plan.depth * plan.rows.next_multiple_of(MICRO_COLUMNS) };
-    (a + b) * plan.product.width + BOOKKEEPING
+    let a = if in_place[0] { 0 } else { depth * rows.next_multiple_of(MICRO_COLUMNS) };
+    (a + b) * width + BOOKKEEPING
 }
 
 /// Of a product of patches and weights that may be laid out once.

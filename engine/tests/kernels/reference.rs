@@ -7,6 +7,7 @@ use plimsoll_engine::{
         Kernel, Window,
         kernel::{Curve, MatMul, Moments, Rows, Rule, Update},
     },
+    data::UNSCORED,
     rng::Rng,
 };
 
@@ -115,7 +116,7 @@ pub(crate) fn run(kernel: &Kernel, ins: &[Vec<f64>], outs: &[Vec<f64>]) -> Vec<V
         }
         Kernel::CrossEntropy => {
             let classes = ins[0].len() / ins[1].len();
-            for (row, label) in ins[0].chunks(classes).zip(&ins[1]) {
+            for (row, label) in ins[0].chunks(classes).zip(&ins[1]).filter(|(_, label)| is_scored(**label)) {
                 let (place, probabilities) = softmax(row);
                 outs[0][0] -= probabilities[*label as usize].ln();
                 outs[0][1] += f64::from(u8::from(place == *label as usize));
@@ -125,6 +126,7 @@ pub(crate) fn run(kernel: &Kernel, ins: &[Vec<f64>], outs: &[Vec<f64>]) -> Vec<V
             let classes = outs[0].len() / ins[0].len();
             for (row, label) in outs[0].chunks_mut(classes).zip(&ins[0]) {
                 let (_, probabilities) = softmax(row);
+                let scale = if is_scored(*label) { *scale } else { 0.0 };
                 for (class, (x, p)) in row.iter_mut().zip(probabilities).enumerate() {
                     *x = scale * (p - if class == *label as usize { 1.0 } else { 0.0 });
                 }
@@ -146,6 +148,10 @@ pub(crate) fn run(kernel: &Kernel, ins: &[Vec<f64>], outs: &[Vec<f64>]) -> Vec<V
         Kernel::Update(of) => update(of, &ins[0], &mut outs),
     }
     outs
+}
+
+fn is_scored(label: f64) -> bool {
+    label != f64::from(UNSCORED)
 }
 
 fn start(y: &mut [f64], accumulate: bool) -> &mut [f64] {

@@ -9,7 +9,7 @@ mod cpu;
 use candle_core::CpuStorage;
 use half::{bf16, f16};
 
-pub(in crate::backend) use self::cpu::{attention, batch_norm, convolution, depthwise, gemm, optimizer, plan};
+pub(in crate::backend) use self::cpu::{attention, batch_norm, convolution, depthwise, gemm, optimizer, plan, rotary};
 use self::cpu::{float::Float, simd};
 use crate::{
     backend::{Backend, DType, HostSlice, Kernel, Tensor},
@@ -91,11 +91,12 @@ impl Backend for Candle {
 }
 
 /// Types that any bytes are a value of.
-trait Plain: Copy {}
+pub(in crate::backend) trait Plain: Copy {}
 impl Plain for f64 {}
 impl Plain for f32 {}
 impl Plain for bf16 {}
 impl Plain for f16 {}
+impl Plain for u64 {}
 impl Plain for u32 {}
 impl Plain for u8 {}
 

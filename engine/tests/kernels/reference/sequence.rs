@@ -59,13 +59,21 @@ pub(super) fn run(kernel: &Kernel, ins: &[Vec<f64>], outs: &mut [Vec<f64>]) {
             let probability = |head: &Head, i: usize, j: usize| {
                 (head.logit(&ins[0], i, j) - ins[2][(head.sequence * s.heads + head.head) * s.length + i]).exp()
             };
-            gradient(&s, &ins[0], &ins[3], probability, &mut outs[0]);
+            let mean = |head: &Head, i: usize| {
+                let place = head.result(i)..head.result(i) + s.head_dim;
+                ins[1][place.clone()].iter().zip(&ins[3][place]).map(|(y, dy)| y * dy).sum()
+            };
+            gradient(&s, &ins[0], &ins[3], probability, mean, &mut outs[0]);
         }
         Kernel::AttentionPlainGrad(s) => {
             let probability = |head: &Head, i: usize, j: usize| {
                 ins[1][((head.sequence * s.heads + head.head) * s.length + i) * s.length + j]
             };
-            gradient(&s, &ins[0], &ins[2], probability, &mut outs[0]);
+            let mean = |head: &Head, i: usize| {
+                let dy = &ins[2][head.result(i)..head.result(i) + s.head_dim];
+                (0..s.length).map(|j| probability(head, i, j) * head.of_value(&ins[0], dy, j)).sum()
+            };
+            gradient(&s, &ins[0], &ins[2], probability, mean, &mut outs[0]);
         }
         _ => unreachable!("a sequence model's kernel"),
     }
@@ -115,6 +123,11 @@ impl Head<'_> {
         (self.sequence * self.s.length + position) * self.s.width() + self.head * self.s.head_dim
     }
 
+    /// The gradient of a probability of value `j`, from its row's `dy`.
+    fn of_value(&self, qkv: &[f64], dy: &[f64], j: usize) -> f64 {
+        dy.iter().zip(&qkv[self.places(j)[2]..]).map(|(dy, v)| dy * v).sum()
+    }
+
     fn logit(&self, qkv: &[f64], i: usize, j: usize) -> f64 {
         let ([q, ..], [_, k, _], n) = (self.places(i), self.places(j), self.s.head_dim);
         qkv[q..q + n].iter().zip(&qkv[k..k + n]).map(|(q, k)| q * k).sum::<f64>() / (n as f64).sqrt()
@@ -151,18 +164,17 @@ fn gradient(
     qkv: &[f64],
     dy: &[f64],
     probability: impl Fn(&Head, usize, usize) -> f64,
+    mean: impl Fn(&Head, usize) -> f64,
     dqkv: &mut [f64],
 ) {
     dqkv.fill(0.0);
     for head in Head::all(s) {
         for i in 0..s.length {
             let dy = &dy[head.result(i)..head.result(i) + s.head_dim];
-            let of_value = |j: usize| dy.iter().zip(&qkv[head.places(j)[2]..]).map(|(dy, v)| dy * v).sum::<f64>();
-            let seen: Vec<usize> = (0..s.length).filter(|&j| s.sees(i, j)).collect();
-            let mean = seen.iter().map(|&j| probability(&head, i, j) * of_value(j)).sum::<f64>();
-            for j in seen {
+            let mean = mean(&head, i);
+            for j in (0..s.length).filter(|&j| s.sees(i, j)) {
                 let p = probability(&head, i, j);
-                let slope = p * (of_value(j) - mean) / (s.head_dim as f64).sqrt();
+                let slope = p * (head.of_value(qkv, dy, j) - mean) / (s.head_dim as f64).sqrt();
                 let ([q, ..], [_, k, v]) = (head.places(i), head.places(j));
                 for d in 0..s.head_dim {
                     dqkv[q + d] += slope * qkv[k + d];

@@ -1,18 +1,235 @@
-//! How attention is cut into blocks, and the room that takes.
+//! Attention over packed queries, keys and values, block by block (Rabe & Staats 2021; Dao et al. 2022; Dao 2023).
+//!
+//! Blocks of queries meet blocks of keys in small products; blocks that nobody sees are passed over. Blocks depend on the
+//! shape alone and each sum has one order, so a result is the same on any number of threads. Beside the blocks, scratch
+//! holds one number for each row of each head.
 
+mod forward;
+mod gradient;
+
+use std::ops::Range;
+
+pub(super) use self::{
+    forward::{forward, forward_plain},
+    gradient::{Weights, gradient},
+};
+use super::{
+    float::{Accumulator, Float},
+    gemm::{self, Matrix, Operand, View},
+};
 use crate::backend::AttentionShape;
 
-/// Positions of a block of queries, and of a block of keys.
-const BLOCK: usize = 64;
+/// The most positions of a block of queries.
+const QUERIES: usize = 128;
+/// The most positions of a block of keys.
+const KEYS: usize = 64;
+/// Elements of a block, where heads are large.
+const BLOCK: usize = 8192;
+/// Bytes of plain attention's rows of probabilities that are made aside.
+const PLAIN_BYTES: usize = 128 << 10;
+/// Multiplications and additions below which one thread does it all.
+const PARALLEL_FLOPS: usize = 1 << 20;
+/// Sequences times key heads from which each is one piece of the gradient.
+const FUSED_PIECES: usize = 4;
 
-/// Bytes that attention takes on `threads` threads, its gradient with `is_gradient`; elements of arithmetic have `width`.
-pub(in crate::backend) fn room(s: &AttentionShape, is_gradient: bool, width: usize, threads: usize) -> usize {
-    let block = BLOCK.min(s.length.next_multiple_of(16));
-    let pieces = s.batch * s.kv_heads * s.length.div_ceil(BLOCK);
-    let strips = if is_gradient { 10 } else { 4 };
-    let squares = if is_gradient { 2 } else { 1 };
-    let of_a_piece = strips * block * s.head_dim.next_multiple_of(16) + squares * block * block + 4 * block;
-    // The sums over keys of each query's probabilities times their gradients.
-    let shared = if is_gradient { s.batch * s.heads * s.length } else { 0 };
-    (shared + threads.clamp(1, pieces.max(1)) * of_a_piece) * width
+/// How a shape is cut, and what the blocks take.
+#[derive(Debug, Clone, Copy)]
+pub(in crate::backend) struct Cut {
+    s: AttentionShape,
+    /// Bytes of an element of arithmetic.
+    width: usize,
+    /// Elements are converted before they are multiplied.
+    narrow: bool,
+}
+
+impl Cut {
+    /// Of a shape with elements of `width` bytes in arithmetic, narrower ones in memory.
+    pub(in crate::backend) fn new(s: &AttentionShape, width: usize, narrow: bool) -> Self {
+        Self { s: *s, width, narrow }
+    }
+
+    fn of<T: Float>(s: &AttentionShape) -> Self {
+        Self::new(s, size_of::<T::Acc>(), !T::DIRECT)
+    }
+
+    fn queries(&self) -> usize {
+        self.block(QUERIES)
+    }
+
+    fn keys(&self) -> usize {
+        self.block(KEYS)
+    }
+
+    fn block(&self, most: usize) -> usize {
+        (BLOCK / self.s.head_dim.max(1) / 16 * 16).clamp(32, most).min(self.s.length)
+    }
+
+    /// Rows of probabilities that plain attention makes at a time.
+    fn plain_rows(&self) -> usize {
+        let fitting = PLAIN_BYTES / (self.s.length * self.width).max(1);
+        if self.narrow { fitting.clamp(16, QUERIES).min(self.queries()) } else { self.queries() }
+    }
+
+    fn is_parallel(&self) -> bool {
+        4 * self.s.batch * self.s.heads * self.s.pairs() * self.s.head_dim >= PARALLEL_FLOPS
+    }
+
+    /// Whether the gradient goes over the pairs once, each sequence and key head a piece, and adds queries' gradients up
+    /// in place; else twice, by queries and by keys.
+    fn is_fused(&self) -> bool {
+        !self.narrow && self.s.batch * self.s.kv_heads >= FUSED_PIECES
+    }
+
+    /// Elements, where they have to be converted.
+    fn converted(&self, elements: usize) -> usize {
+        if self.narrow { elements } else { 0 }
+    }
+
+    /// Room of a piece of the forward pass: queries, turned keys, values, logits, result, largest logits, denominators.
+    fn forward_room(&self) -> [usize; 7] {
+        let (i, j, d) = (self.queries(), self.keys(), self.s.head_dim);
+        [self.converted(i * d), d * j, self.converted(j * d), i * j, i * d, i, i]
+    }
+
+    /// Of plain attention: queries, turned keys, values, probabilities, result.
+    fn plain_room(&self) -> [usize; 5] {
+        let (i, j, d) = (self.plain_rows(), self.keys(), self.s.head_dim);
+        [self.converted(i * d), d * j, self.converted(j * d), self.converted(i * self.s.length), i * d]
+    }
+
+    /// Of the gradient, by queries or by keys: queries, their gradients of the result, keys, turned keys, turned values,
+    /// probabilities, their gradients, and two sums.
+    fn gradient_room(&self) -> [usize; 9] {
+        let (i, j, d) = (self.queries(), self.keys(), self.s.head_dim);
+        let queries = self.converted(i * d);
+        [queries, queries, self.converted(j * d), d * j, d * j, i * j, i * j, i.max(j) * d, j * d]
+    }
+
+    /// Elements of a piece's room, of the forward pass.
+    pub(in crate::backend) fn forward_elements(&self, is_plain: bool) -> usize {
+        if is_plain { self.plain_room().iter().sum() } else { self.forward_room().iter().sum() }
+    }
+
+    /// Elements of a piece's room, of the gradient.
+    pub(in crate::backend) fn gradient_elements(&self) -> usize {
+        self.gradient_room().iter().sum()
+    }
+
+    /// The largest of the small products: rows, columns and inner extent, and whether the left side lies row after row.
+    pub(in crate::backend) fn products(&self) -> [([usize; 3], bool); 3] {
+        let (i, j, d) = (self.queries(), self.keys(), self.s.head_dim);
+        [([i, j, d], true), ([i, d, j], true), ([j, d, i], false)]
+    }
+
+    /// Whether every product's columns fill vectors.
+    pub(in crate::backend) fn fills_vectors(&self) -> bool {
+        self.s.head_dim.is_multiple_of(16) && self.s.length.is_multiple_of(16) && self.s.window == 0
+    }
+
+    /// How many of `threads` work at once.
+    pub(in crate::backend) fn at_once(&self, threads: usize) -> usize {
+        let pieces = self.s.batch * self.s.heads * self.s.length.div_ceil(self.plain_rows().min(self.keys()).max(1));
+        if self.is_parallel() { threads.clamp(1, pieces.max(1)) } else { 1 }
+    }
+}
+
+/// Parts of `room` of so many elements each, one after the other.
+fn carve<A, const N: usize>(mut room: &mut [A], sizes: [usize; N]) -> [&mut [A]; N] {
+    sizes.map(|size| {
+        let (part, rest) = std::mem::take(&mut room).split_at_mut(size);
+        room = rest;
+        part
+    })
+}
+
+/// `range` in parts of at most `step`.
+fn steps(range: Range<usize>, step: usize) -> impl Iterator<Item = Range<usize>> {
+    range.clone().step_by(step).map(move |start| start..(start + step).min(range.end))
+}
+
+fn overlap(a: &Range<usize>, b: &Range<usize>) -> Range<usize> {
+    a.start.max(b.start)..a.end.min(b.end)
+}
+
+/// One head of one sequence: where its first position's elements lie.
+#[derive(Debug, Clone, Copy)]
+struct Head {
+    /// In `qkv`: of its queries.
+    queries: usize,
+    /// Of its keys.
+    keys: usize,
+    /// Of its values.
+    values: usize,
+    /// In the result.
+    result: usize,
+    /// Among the numbers of each row of each head.
+    row: usize,
+}
+
+impl Head {
+    fn new(s: &AttentionShape, sequence: usize, head: usize) -> Self {
+        let (start, shared) = (sequence * s.length * s.packed(), head / (s.heads / s.kv_heads));
+        Self {
+            queries: start + head * s.head_dim,
+            keys: start + (s.heads + shared) * s.head_dim,
+            values: start + (s.heads + s.kv_heads + shared) * s.head_dim,
+            result: sequence * s.length * s.width() + head * s.head_dim,
+            row: (sequence * s.heads + head) * s.length,
+        }
+    }
+}
+
+/// The elements of one head at every position.
+#[derive(Debug, Clone, Copy)]
+struct Positions<'a, T> {
+    elements: &'a [T],
+    stride: usize,
+    head_dim: usize,
+}
+
+impl<'a, T: Float> Positions<'a, T> {
+    fn new(elements: &'a [T], start: usize, stride: usize, head_dim: usize) -> Self {
+        Self { elements: &elements[start..], stride, head_dim }
+    }
+
+    /// Those of some positions, `[positions, head_dim]`, in place or converted into `room`.
+    fn block(&self, positions: Range<usize>, room: &mut [T::Acc]) -> View<T::Acc> {
+        Matrix::new(self.elements, self.stride, false).block(positions, 0..self.head_dim, room)
+    }
+
+    /// The same as `[head_dim, positions]`, always in `room`.
+    fn turned(&self, positions: Range<usize>, room: &mut [T::Acc]) -> View<T::Acc> {
+        let extents = [positions.len(), self.head_dim];
+        gemm::turn(&self.elements[positions.start * self.stride..], self.stride, extents, room);
+        gemm::copied_rows(room, positions.len())
+    }
+}
+
+/// Which keys of a block the queries of a block see.
+#[derive(Debug, Clone)]
+struct Pairs<'a> {
+    s: &'a AttentionShape,
+    queries: Range<usize>,
+    keys: Range<usize>,
+}
+
+impl Pairs<'_> {
+    /// Of the block's keys, those that its query of number `row` sees.
+    #[inline(always)]
+    fn seen(&self, row: usize) -> Range<usize> {
+        let query = self.queries.start + row;
+        let seen = self.s.seen_by(&(query..query + 1));
+        let within = |at: usize| at.clamp(self.keys.start, self.keys.end) - self.keys.start;
+        within(seen.start)..within(seen.end)
+    }
+
+    /// Rows, columns and inner extent of a product of queries and keys.
+    fn extents(&self, inner: usize) -> [usize; 3] {
+        [self.queries.len(), self.keys.len(), inner]
+    }
+}
+
+/// 1 / sqrt(head_dim).
+fn scale<A: Accumulator>(s: &AttentionShape) -> A {
+    A::from_f64(1.0 / (s.head_dim as f64).sqrt())
 }

@@ -208,7 +208,7 @@ pub(super) fn forward<T: Float>(w: &Window, x: &[T], weights: &[T], y: &mut [T])
     let (plan, shared) = forward_plan(w, size_of::<T::Acc>(), !T::DIRECT);
     let patches = Patches { image: x, sight };
     if shared {
-        let mut room = Scratch::new(w.taps() * w.filters);
+        let mut room = Scratch::<T::Acc>::new(w.taps() * w.filters);
         gemm::turn(weights, w.taps(), [w.filters, w.taps()], room.elements());
         let laid_out = &*room.elements();
         return gemm::run(&plan, &patches, &Matrix::new(laid_out, w.filters, false), &target);

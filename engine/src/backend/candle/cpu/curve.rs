@@ -48,6 +48,27 @@ pub(super) fn dropout<T: Float>(share: f64, key: u64, y: &mut [T]) {
     });
 }
 
+/// [`Kernel::SwiGlu`](crate::backend::Kernel::SwiGlu).
+pub(super) fn swiglu<T: Float>(columns: usize, gu: &[T], y: &mut [T]) {
+    let (rows, y) = (y.len() / columns, Shared::new(y));
+    parallel::ranges(rows, WEIGHT * columns, |rows| {
+        // SAFETY: ranges of rows are disjoint.
+        let y = unsafe { y.part(rows.start * columns..rows.end * columns) };
+        swiglu_rows(columns, &gu[rows.start * 2 * columns..rows.end * 2 * columns], y);
+    });
+}
+
+/// [`Kernel::SwiGluGrad`](crate::backend::Kernel::SwiGluGrad).
+pub(super) fn swiglu_gradient<T: Float>(columns: usize, gu: &[T], dy: &[T], dgu: &mut [T]) {
+    let dgu = Shared::new(dgu);
+    parallel::ranges(dy.len() / columns, WEIGHT * columns, |rows| {
+        let both = rows.start * 2 * columns..rows.end * 2 * columns;
+        // SAFETY: ranges of rows are disjoint.
+        let dgu = unsafe { dgu.part(both.clone()) };
+        swiglu_gradient_rows(columns, &gu[both], &dy[rows.start * columns..rows.end * columns], dgu);
+    });
+}
+
 /// An element's arithmetic in streamed elements.
 const WEIGHT: usize = 4;
 
@@ -63,7 +84,7 @@ fn inner<A: Accumulator>(x: A) -> (A, A) {
     let argument = slope * x * (one + cubic * square);
     let two = one + one;
     // Past 20 the quotient is 1 in any type, and below the exponential is 0.
-    let e = (two * argument).exp_by_lanes();
+    let e = (two * argument).exp();
     (one - two / (e + one), slope * (one + A::from_f64(3.0 * CUBIC) * square))
 }
 
@@ -74,7 +95,7 @@ fn normal<A: Accumulator>(x: A) -> A {
 
 #[inline(always)]
 fn sigmoid<A: Accumulator>(x: A) -> A {
-    A::ONE / (A::ONE + (A::ZERO - x).exp_by_lanes())
+    A::ONE / (A::ONE + (A::ZERO - x).exp())
 }
 
 simd! {
@@ -107,7 +128,7 @@ simd! {
         let (half, density) = (T::Acc::from_f64(-0.5), T::Acc::from_f64(0.398_942_280_401_432_7));
         for (x, dy) in x.iter().zip(dy) {
             let x = x.up();
-            *dy = T::down(dy.up() * (normal(x) + x * density * (half * x * x).exp_by_lanes()));
+            *dy = T::down(dy.up() * (normal(x) + x * density * (half * x * x).exp()));
         }
     }
 
@@ -123,6 +144,29 @@ simd! {
             let x = x.up();
             let s = sigmoid(x);
             *dy = T::down(dy.up() * s * (T::Acc::ONE + x * (T::Acc::ONE - s)));
+        }
+    }
+
+    fn swiglu_rows [T: Float] (columns: usize, gu: &[T], y: &mut [T]) {
+        for (gu, y) in gu.chunks_exact(2 * columns).zip(y.chunks_exact_mut(columns)) {
+            let (gates, values) = gu.split_at(columns);
+            for ((gate, value), y) in gates.iter().zip(values).zip(y) {
+                let gate = gate.up();
+                *y = T::down(gate * sigmoid(gate) * value.up());
+            }
+        }
+    }
+
+    fn swiglu_gradient_rows [T: Float] (columns: usize, gu: &[T], dy: &[T], dgu: &mut [T]) {
+        let rows = gu.chunks_exact(2 * columns).zip(dy.chunks_exact(columns)).zip(dgu.chunks_exact_mut(2 * columns));
+        for ((gu, dy), dgu) in rows {
+            let ((gates, values), (dgates, dvalues)) = (gu.split_at(columns), dgu.split_at_mut(columns));
+            for ((((gate, value), dy), dgate), dvalue) in gates.iter().zip(values).zip(dy).zip(dgates).zip(dvalues) {
+                let (gate, dy) = (gate.up(), dy.up());
+                let s = sigmoid(gate);
+                *dgate = T::down(dy * value.up() * s * (T::Acc::ONE + gate * (T::Acc::ONE - s)));
+                *dvalue = T::down(dy * gate * s);
+            }
         }
     }
 

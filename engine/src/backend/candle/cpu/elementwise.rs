@@ -34,9 +34,19 @@ pub(super) fn uniform<T: Float>(bound: f64, key: u64, y: &mut [T]) {
     });
 }
 
+/// [`Kernel::Normal`](crate::backend::Kernel::Normal).
+pub(super) fn normal<T: Float>(std: f64, key: u64, y: &mut [T]) {
+    let rng = Rng::from_key(key);
+    each(y, |start, y| {
+        for (i, y) in (start as u64..).zip(y) {
+            *y = T::from_f64(std * rng.normal(i));
+        }
+    });
+}
+
 /// [`Kernel::Cast`](crate::backend::Kernel::Cast). Between f64 and a 16-bit type it rounds through f32.
 pub(super) fn cast<T: Float, U: Float>(x: &[T], y: &mut [U]) {
-    each(y, |start, y| cast_part(&x[start..start + y.len()], y));
+    each(y, |start, y| convert(&x[start..start + y.len()], y));
 }
 
 /// [`Kernel::AddBias`](crate::backend::Kernel::AddBias).
@@ -120,7 +130,8 @@ pub(super) fn sum_squares<T: Float>(x: &[T], sum: &mut [f64]) {
 }
 
 simd! {
-    fn cast_part [T: Float, U: Float] (x: &[T], y: &mut [U]) {
+    /// Copies, converting. Between f64 and a 16-bit type it rounds through f32.
+    pub(super) fn convert [T: Float, U: Float] (x: &[T], y: &mut [U]) {
         for (y, x) in y.iter_mut().zip(x) {
             *y = U::from_f64(x.to_f64());
         }

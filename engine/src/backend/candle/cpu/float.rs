@@ -8,9 +8,12 @@ use std::ops::{Add, AddAssign, Div, Mul, MulAssign, Sub};
 use candle_core::CpuStorage;
 use half::{bf16, f16};
 
+use crate::backend::candle::Plain;
+
 /// What arithmetic is done in: f32, or f64 for f64.
 pub(in crate::backend) trait Accumulator:
     Float<Acc = Self>
+    + Plain
     + Default
     + PartialOrd
     + Add<Output = Self>
@@ -24,10 +27,9 @@ pub(in crate::backend) trait Accumulator:
     const ONE: Self;
     /// The square root.
     fn sqrt(self) -> Self;
-    /// e to the power of it.
+    /// e to the power of it; without branches for f32, so that loops over it become vector code, within 2 units in the
+    /// last place.
     fn exp(self) -> Self;
-    /// The same, without branches for f32, so that loops over it become vector code; within 2 units in the last place.
-    fn exp_by_lanes(self) -> Self;
     /// The error function, within 2e-7 for f32.
     fn erf(self) -> Self;
 }
@@ -52,6 +54,8 @@ pub(in crate::backend) trait Float: Copy + Send + Sync + 'static {
     fn of_mut(storage: &mut CpuStorage) -> Option<&mut [Self]>;
     /// The elements themselves as operands of arithmetic, where no conversion is needed.
     fn direct(elements: &[Self]) -> Option<&[Self::Acc]>;
+    /// The same, to write.
+    fn direct_mut(elements: &mut [Self]) -> Option<&mut [Self::Acc]>;
     /// Whether [`Float::direct`] has an answer.
     const DIRECT: bool;
 }
@@ -66,10 +70,6 @@ macro_rules! accumulator {
             }
             #[inline(always)]
             fn exp(self) -> Self {
-                <$type>::exp(self)
-            }
-            #[inline(always)]
-            fn exp_by_lanes(self) -> Self {
                 $exp(self)
             }
             #[inline(always)]
@@ -106,6 +106,10 @@ macro_rules! accumulator {
             }
             #[inline(always)]
             fn direct(elements: &[Self]) -> Option<&[Self]> {
+                Some(elements)
+            }
+            #[inline(always)]
+            fn direct_mut(elements: &mut [Self]) -> Option<&mut [Self]> {
                 Some(elements)
             }
         }
@@ -181,6 +185,10 @@ macro_rules! narrow {
             }
             #[inline(always)]
             fn direct(_: &[Self]) -> Option<&[f32]> {
+                None
+            }
+            #[inline(always)]
+            fn direct_mut(_: &mut [Self]) -> Option<&mut [f32]> {
                 None
             }
         }

@@ -15,7 +15,7 @@ use super::{
     plan::{Layout, Limits, Plan, Product},
     simd::simd,
 };
-use crate::backend::kernel::MatMul;
+use crate::backend::{candle::Plain, kernel::MatMul};
 
 /// Where a block of an operand lies.
 #[derive(Debug, Clone, Copy)]
@@ -23,6 +23,18 @@ pub(super) struct View<A> {
     pointer: *const A,
     row_stride: usize,
     column_stride: usize,
+}
+
+impl<A> View<A> {
+    /// The same without its first `rows`.
+    pub(super) fn below(self, rows: usize) -> Self {
+        Self { pointer: self.pointer.wrapping_add(rows * self.row_stride), ..self }
+    }
+
+    /// Rows as columns.
+    pub(super) fn transposed(self) -> Self {
+        Self { row_stride: self.column_stride, column_stride: self.row_stride, ..self }
+    }
 }
 
 /// One side of a product: gives blocks, in place or copied into `room`, always in the same layout.
@@ -144,7 +156,7 @@ unsafe impl<A: Send> Send for Scratch<A> {}
 // SAFETY: as above.
 unsafe impl<A: Sync> Sync for Scratch<A> {}
 
-impl<A: Accumulator> Scratch<A> {
+impl<A: Plain> Scratch<A> {
     /// Alignment that vector loads like.
     const ALIGNMENT: usize = 64;
 
@@ -307,7 +319,14 @@ fn tile<A: Accumulator, W: Float<Acc = A>>(
 ///
 /// # Safety
 /// The views hold `[m, k]` and `[k, n]`; `c` holds m rows of n elements, `stride` apart, and nobody else uses them.
-unsafe fn multiply<A: Accumulator>([m, n, k]: [usize; 3], a: View<A>, b: View<A>, c: *mut A, stride: usize, add: bool) {
+pub(super) unsafe fn multiply<A: Accumulator>(
+    [m, n, k]: [usize; 3],
+    a: View<A>,
+    b: View<A>,
+    c: *mut A,
+    stride: usize,
+    add: bool,
+) {
     if k < SMALL_DEPTH && m <= 64 && n <= 64 {
         // SAFETY: the caller's promises.
         return unsafe { multiply_small(m, n, k, a, b, c, stride, add) };
@@ -383,7 +402,9 @@ simd! {
     }
 
     /// Writes the transpose of `rows` rows of `columns` elements, `stride` apart, to `to [columns, rows]`.
-    pub(super) fn turn [T: Float] (from: &[T], stride: usize, extents: [usize; 2], to: &mut [T::Acc]) {
+    pub(super) fn turn [T: Float, U: Float<Acc = T::Acc>] (
+        from: &[T], stride: usize, extents: [usize; 2], to: &mut [U],
+    ) {
         let [rows, columns] = extents;
         const HEIGHT: usize = 8;
         const WIDTH: usize = 16;
@@ -391,11 +412,11 @@ simd! {
             let width = WIDTH.min(columns - j);
             for i in (0..rows).step_by(HEIGHT) {
                 let height = HEIGHT.min(rows - i);
-                let mut tile = [[T::Acc::ZERO; WIDTH]; HEIGHT];
+                let mut tile = [[U::ZERO; WIDTH]; HEIGHT];
                 for (r, tile) in tile[..height].iter_mut().enumerate() {
                     let start = (i + r) * stride + j;
                     for (to, from) in tile.iter_mut().zip(&from[start..start + width]) {
-                        *to = from.up();
+                        *to = U::down(from.up());
                     }
                 }
                 if height == HEIGHT {

@@ -1,44 +1,33 @@
 //! Softmax cross entropy and its gradient, row by row.
 //!
-//! A label outside the classes is refused before anything is written.
+//! A label outside the classes is refused before anything is written; [`UNSCORED`] is no class, and its row counts in
+//! nothing.
 
 use super::{
     float::{Accumulator, Float},
+    lanes::{largest, sum},
     parallel::{self, Shared},
+    simd::simd,
 };
+use crate::data::UNSCORED;
 
 /// Parts of the rows whose statistics are summed apart.
 const PARTS: usize = 32;
-
-/// The largest of a row, and the first place it is at; a NaN is larger than everything.
-fn largest<T: Float>(row: &[T]) -> (usize, T::Acc) {
-    let mut best = (0, row[0].up());
-    for (i, x) in row.iter().enumerate().skip(1) {
-        let x = x.up();
-        if x > best.1 || (x.to_f64().is_nan() && !best.1.to_f64().is_nan()) {
-            best = (i, x);
-        }
-    }
-    best
-}
+/// An element's arithmetic in streamed elements.
+const WEIGHT: usize = 4;
 
 /// [`Kernel::CrossEntropy`](crate::backend::Kernel::CrossEntropy).
 pub(super) fn cross_entropy<T: Float>(logits: &[T], labels: &[u32], stats: &mut [f64]) {
     let rows = labels.len();
     let classes = logits.len() / rows.max(1);
-    let parts = if logits.len() < parallel::GRAIN { 1 } else { PARTS };
+    let parts = if logits.len() * WEIGHT < parallel::GRAIN { 1 } else { PARTS };
     let mut sums = [[0.0; 2]; PARTS];
     let shared = Shared::new(&mut sums);
     parallel::pieces(parts, parts > 1, |p| {
         // SAFETY: every piece has its own.
         let sums = unsafe { &mut shared.part(p..p + 1)[0] };
-        for row in p * rows / parts..(p + 1) * rows / parts {
-            let (logits, label) = (&logits[row * classes..(row + 1) * classes], labels[row] as usize);
-            let (place, max) = largest(logits);
-            let total = logits.iter().fold(T::Acc::ZERO, |sum, x| sum + (x.up() - max).exp());
-            sums[0] += total.to_f64().ln() - (logits[label].up() - max).to_f64();
-            sums[1] += f64::from(u8::from(place == label && !max.to_f64().is_nan()));
-        }
+        let rows = p * rows / parts..(p + 1) * rows / parts;
+        *sums = loss_rows(classes, &logits[rows.start * classes..rows.end * classes], &labels[rows]);
     });
     for part in &sums[..parts] {
         stats[0] += part[0];
@@ -50,19 +39,45 @@ pub(super) fn cross_entropy<T: Float>(logits: &[T], labels: &[u32], stats: &mut 
 pub(super) fn cross_entropy_gradient<T: Float>(scale: f64, labels: &[u32], logits: &mut [T]) {
     let rows = labels.len();
     let classes = logits.len() / rows.max(1);
-    let scale = T::Acc::from_f64(scale);
     let shared = Shared::new(logits);
-    parallel::ranges(rows, classes, |rows| {
+    parallel::ranges(rows, classes * WEIGHT, |rows| {
         // SAFETY: ranges of rows are disjoint.
         let logits = unsafe { shared.part(rows.start * classes..rows.end * classes) };
-        for (row, label) in logits.chunks_exact_mut(classes).zip(&labels[rows]) {
-            let (_, max) = largest(row);
-            let total = row.iter().fold(T::Acc::ZERO, |sum, x| sum + (x.up() - max).exp());
-            for (class, x) in row.iter_mut().enumerate() {
-                let probability = (x.up() - max).exp() / total;
-                let target = if class == *label as usize { T::Acc::ONE } else { T::Acc::ZERO };
-                *x = T::down(scale * (probability - target));
-            }
-        }
+        gradient_rows(T::Acc::from_f64(scale), classes, &labels[rows], logits);
     });
+}
+
+simd! {
+    /// The loss summed over the rows, and how many are right.
+    fn loss_rows [T: Float] (classes: usize, logits: &[T], labels: &[u32]) -> [f64; 2] {
+        let mut sums = [0.0; 2];
+        for (row, label) in logits.chunks_exact(classes).zip(labels) {
+            if *label == UNSCORED {
+                continue;
+            }
+            let (max, label) = (largest(row), *label as usize);
+            let total = sum(row, |x| (x - max).exp()).to_f64();
+            sums[0] += total.ln() - (row[label].up() - max).to_f64();
+            // The first of equals; a NaN anywhere is in the sum.
+            let is_right = row[label].up() == max && row[..label].iter().all(|x| x.up() < max) && !total.is_nan();
+            sums[1] += f64::from(u8::from(is_right));
+        }
+        sums
+    }
+
+    fn gradient_rows [T: Float] (scale: T::Acc, classes: usize, labels: &[u32], logits: &mut [T]) {
+        for (row, label) in logits.chunks_exact_mut(classes).zip(labels) {
+            if *label == UNSCORED {
+                row.fill(T::ZERO);
+                continue;
+            }
+            let (max, label) = (largest(row), *label as usize);
+            let total = sum(row, |x| (x - max).exp());
+            let (factor, of_label) = (scale / total, (row[label].up() - max).exp() / total - T::Acc::ONE);
+            for x in &mut *row {
+                *x = T::down(factor * (x.up() - max).exp());
+            }
+            row[label] = T::down(scale * of_label);
+        }
+    }
 }

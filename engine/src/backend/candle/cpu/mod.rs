@@ -6,19 +6,24 @@
 pub(in crate::backend) mod attention;
 mod average;
 pub(in crate::backend) mod batch_norm;
+mod columns;
 pub(in crate::backend) mod convolution;
 mod curve;
 pub(in crate::backend) mod depthwise;
 mod elementwise;
+mod embedding;
 pub(in crate::backend) mod float;
 pub(in crate::backend) mod gemm;
+mod lanes;
 mod loss;
 mod operands;
 pub(in crate::backend) mod optimizer;
 pub(super) mod parallel;
 pub(in crate::backend) mod plan;
 mod pool;
+pub(in crate::backend) mod rotary;
 mod row_norm;
+mod sequence;
 pub(super) mod simd;
 
 use half::{bf16, f16};
@@ -94,6 +99,8 @@ macro_rules! by_sum {
     };
 }
 
+use {by_float, by_sum};
+
 /// Runs a kernel.
 pub(super) fn launch(kernel: &Kernel, inputs: &[&Tensor<Candle>], outputs: &[&Tensor<Candle>]) -> Result<()> {
     let o = Operands::new(kernel, inputs, outputs)?;
@@ -144,8 +151,7 @@ pub(super) fn launch(kernel: &Kernel, inputs: &[&Tensor<Candle>], outputs: &[&Te
         | Kernel::LayerNormGrad { .. }
         | Kernel::RmsNorm { .. }
         | Kernel::RmsNormGrad { .. } => row_norms(kernel, &o),
-        Kernel::Normal { .. }
-        | Kernel::CopyColumns { .. }
+        Kernel::CopyColumns { .. }
         | Kernel::Transpose { .. }
         | Kernel::Embedding
         | Kernel::EmbeddingGrad { .. }
@@ -155,8 +161,9 @@ pub(super) fn launch(kernel: &Kernel, inputs: &[&Tensor<Candle>], outputs: &[&Te
         | Kernel::Attention(_)
         | Kernel::AttentionGrad(_)
         | Kernel::AttentionPlain(_)
-        | Kernel::AttentionPlainGrad(_) => o.unsupported(),
+        | Kernel::AttentionPlainGrad(_) => sequence::launch(kernel, &o),
         Kernel::Uniform { .. }
+        | Kernel::Normal { .. }
         | Kernel::AddBias
         | Kernel::Relu
         | Kernel::ReluGrad
@@ -180,6 +187,7 @@ fn streams<T: Float>(kernel: &Kernel, o: &Operands<'_>) -> Result<()> {
     let mut y = o.output::<T>(0)?;
     match *kernel {
         Kernel::Uniform { bound, key } => elementwise::uniform(bound, key, &mut y),
+        Kernel::Normal { std, key } => elementwise::normal(std, key, &mut y),
         Kernel::AddBias => elementwise::add_bias(&o.input::<T>(0)?, &mut y),
         Kernel::Relu => elementwise::relu::<T>(&mut y),
         Kernel::ReluGrad => elementwise::relu_gradient(&o.input::<T>(0)?, &mut y),

@@ -10,9 +10,10 @@ use candle_core::CpuStorage;
 use super::float::Float;
 use crate::{
     backend::{
-        Candle, DType, Kernel, Tensor, Window,
+        AttentionShape, Candle, DType, Kernel, Tensor, Window,
         kernel::{Rows, Rule},
     },
+    data::UNSCORED,
     error::{Error, Result},
 };
 
@@ -121,14 +122,27 @@ impl<'a> Operands<'a> {
         self.write(i, |s| if let CpuStorage::U32(v) = s { Some(v) } else { None })
     }
 
-    /// An input of labels, each one of the classes of `elements` logits.
+    /// An input of labels, each one of the classes of `elements` logits, or [`UNSCORED`].
     pub(super) fn labels(&self, i: usize, elements: usize) -> Result<Ref<'a, [u32]>> {
-        let labels = self.read(i, |s| if let CpuStorage::U32(v) = s { Some(v.as_slice()) } else { None })?;
+        let labels = self.integers_read(i)?;
         let classes = elements / labels.len().max(1);
-        match labels.iter().find(|&&label| label as usize >= classes) {
+        match labels.iter().find(|&&label| label as usize >= classes && label != UNSCORED) {
             Some(label) => Err(self.error(&format!("label {label} of {classes} classes"))),
             None => Ok(labels),
         }
+    }
+
+    /// An input of tokens, each one of the `vocabulary`.
+    pub(super) fn tokens(&self, i: usize, vocabulary: usize) -> Result<Ref<'a, [u32]>> {
+        let tokens = self.integers_read(i)?;
+        match tokens.iter().find(|&&token| token as usize >= vocabulary) {
+            Some(token) => Err(self.error(&format!("token {token} of a vocabulary of {vocabulary}"))),
+            None => Ok(tokens),
+        }
+    }
+
+    fn integers_read(&self, i: usize) -> Result<Ref<'a, [u32]>> {
+        self.read(i, |s| if let CpuStorage::U32(v) = s { Some(v) } else { None })
     }
 }
 
@@ -143,7 +157,16 @@ fn fits(kernel: &Kernel, ins: &[usize], outs: &[usize]) -> bool {
     let x = |w: &Window| w.batch * w.height * w.width * w.channels;
     let y = |w: &Window| w.out_pixels() * w.filters;
     match (kernel, ins, outs) {
-        (Kernel::Fill(_) | Kernel::Uniform { .. } | Kernel::Relu | Kernel::Relu6 | Kernel::Scale(_), [], [_]) => true,
+        (
+            Kernel::Fill(_)
+            | Kernel::Uniform { .. }
+            | Kernel::Normal { .. }
+            | Kernel::Relu
+            | Kernel::Relu6
+            | Kernel::Scale(_),
+            [],
+            [_],
+        ) => true,
         (Kernel::Dropout { share, .. }, [], [_]) => (0.0..1.0).contains(share),
         (
             Kernel::Cast | Kernel::Add | Kernel::ReluGrad | Kernel::Relu6Grad | Kernel::Curve(_) | Kernel::CurveGrad(_),
@@ -213,6 +236,55 @@ fn fits(kernel: &Kernel, ins: &[usize], outs: &[usize]) -> bool {
             };
             let copy = rest.strip_prefix(&kept[..count]);
             is_matrix && g == w && *w > 0 && copy.is_some_and(|copy| copy.is_empty() || copy == [*w])
+        }
+        _ => sequence_fits(kernel, ins, outs),
+    }
+}
+
+/// The same of sequence models' kernels.
+fn sequence_fits(kernel: &Kernel, ins: &[usize], outs: &[usize]) -> bool {
+    let valid = |s: &AttentionShape| {
+        s.rows() * s.packed() > 0 && s.kv_heads > 0 && s.heads.is_multiple_of(s.kv_heads) && s.head_dim > 0
+    };
+    let packed = |s: &AttentionShape| s.rows() * s.packed();
+    let y = |s: &AttentionShape| s.rows() * s.width();
+    let scores = |s: &AttentionShape| s.batch * s.heads * s.length;
+    match (kernel, ins, outs) {
+        (&Kernel::CopyColumns { rows, columns, from_stride, from_offset, to_stride, to_offset }, [a], [b]) => {
+            let last = rows.saturating_sub(1);
+            rows * columns > 0
+                && to_stride >= columns
+                && last * from_stride + from_offset + columns <= *a
+                && last * to_stride + to_offset + columns <= *b
+        }
+        (Kernel::Transpose { batch, rows, columns }, [a], [b]) => *a > 0 && a == b && *a == batch * rows * columns,
+        (Kernel::Embedding, [tokens, table], [y]) => {
+            *tokens > 0 && *y > 0 && y.is_multiple_of(*tokens) && *table > 0 && table.is_multiple_of(y / tokens)
+        }
+        (Kernel::EmbeddingGrad { rows, .. }, [tokens, dy], [table]) => {
+            tokens == rows
+                && *rows > 0
+                && *dy > 0
+                && dy.is_multiple_of(*rows)
+                && *table > 0
+                && table.is_multiple_of(dy / rows)
+        }
+        (Kernel::Rotary { shape, .. }, [], [qkv]) => {
+            valid(shape) && shape.head_dim.is_multiple_of(2) && *qkv == packed(shape)
+        }
+        (Kernel::SwiGlu { extents: e }, [both], [half]) => {
+            *half > 0 && *half == e.rows * e.columns && *both == 2 * half
+        }
+        (Kernel::SwiGluGrad { extents: e }, [both, half], [gradient]) => {
+            *half > 0 && *half == e.rows * e.columns && *both == 2 * half && gradient == both
+        }
+        (Kernel::Attention(s), [a], [b, lse]) => valid(s) && [*a, *b, *lse] == [packed(s), y(s), scores(s)],
+        (Kernel::AttentionGrad(s), [a, b, lse, db], [da]) => {
+            valid(s) && [*a, *da] == [packed(s); 2] && [*b, *db] == [y(s); 2] && *lse == scores(s)
+        }
+        (Kernel::AttentionPlain(s), [a], [b, p]) => valid(s) && [*a, *b, *p] == [packed(s), y(s), scores(s) * s.length],
+        (Kernel::AttentionPlainGrad(s), [a, p, db], [da]) => {
+            valid(s) && [*a, *da, *db] == [packed(s), packed(s), y(s)] && *p == scores(s) * s.length
         }
         _ => false,
     }

@@ -1,0 +1,76 @@
+//! Tables looked up by token, and the gradient by the table.
+//!
+//! The gradient sums the rows of one token in the order they come in, whatever the number of threads: tokens are sorted
+//! first, with their places, and a token's rows are one thread's.
+
+use super::{
+    elementwise::convert,
+    float::Float,
+    gemm::Scratch,
+    parallel::{self, Shared},
+    simd::simd,
+};
+
+/// Columns summed at a time.
+const COLUMNS: usize = 64;
+
+/// [`Kernel::Embedding`](crate::backend::Kernel::Embedding); every token has a row in the table.
+pub(super) fn forward<T: Float>(tokens: &[u32], table: &[T], y: &mut [T]) {
+    let (width, y) = (y.len() / tokens.len(), Shared::new(y));
+    parallel::ranges(tokens.len(), width, |rows| {
+        // SAFETY: ranges of rows are disjoint.
+        let y = unsafe { y.part(rows.start * width..rows.end * width) };
+        for (y, token) in y.chunks_exact_mut(width).zip(&tokens[rows]) {
+            convert(&table[*token as usize * width..][..width], y);
+        }
+    });
+}
+
+/// [`Kernel::EmbeddingGrad`](crate::backend::Kernel::EmbeddingGrad); every token has a row in the table.
+pub(super) fn gradient<T: Float, W: Float<Acc = T::Acc>>(accumulate: bool, tokens: &[u32], dy: &[T], dtable: &mut [W]) {
+    let (rows, width) = (tokens.len(), dy.len() / tokens.len());
+    let mut room = Scratch::<u64>::new(rows);
+    let sorted = room.elements();
+    for (place, (to, token)) in sorted.iter_mut().zip(tokens).enumerate() {
+        *to = u64::from(*token) << 32 | place as u64;
+    }
+    sorted.sort_unstable();
+    let (sorted, vocabulary, dtable) = (&*sorted, dtable.len() / width, Shared::new(dtable));
+    let token = |entry: &u64| (entry >> 32) as usize;
+    // What a row of the table costs on average, and no less than its zeros do.
+    parallel::ranges(vocabulary, width * (1 + rows / vocabulary), |range| {
+        // SAFETY: ranges of the table are disjoint.
+        let dtable = unsafe { dtable.part(range.start * width..range.end * width) };
+        if !accumulate {
+            dtable.fill(W::ZERO);
+        }
+        let from = sorted.partition_point(|entry| token(entry) < range.start);
+        let to = sorted.partition_point(|entry| token(entry) < range.end);
+        for group in sorted[from..to].chunk_by(|a, b| token(a) == token(b)) {
+            let start = (token(&group[0]) - range.start) * width;
+            add_rows(group, dy, &mut dtable[start..start + width]);
+        }
+    });
+}
+
+simd! {
+    /// Adds the rows of `dy` at the low halves of `places`.
+    fn add_rows [T: Float, W: Float<Acc = T::Acc>] (places: &[u64], dy: &[T], to: &mut [W]) {
+        let width = to.len();
+        for (block, to) in to.chunks_mut(COLUMNS).enumerate() {
+            let mut sums = [T::Acc::ZERO; COLUMNS];
+            for (sum, to) in sums.iter_mut().zip(&*to) {
+                *sum = to.up();
+            }
+            for place in places {
+                let start = (*place as u32) as usize * width + block * COLUMNS;
+                for (sum, dy) in sums.iter_mut().zip(&dy[start..start + to.len()]) {
+                    *sum += dy.up();
+                }
+            }
+            for (to, sum) in to.iter_mut().zip(&sums) {
+                *to = W::down(*sum);
+            }
+        }
+    }
+}

@@ -1,0 +1,97 @@
+//! Rotary embedding of queries and keys (Su et al. 2021), with the pairs of Llama.
+
+use super::{
+    float::Float,
+    gemm::Scratch,
+    parallel::{self, Shared},
+    simd::simd,
+};
+use crate::backend::AttentionShape;
+
+/// Positions from one exact angle to the next; between them, each angle is the last one turned a step.
+const EXACT: usize = 32;
+
+/// A position's angles: the sine and cosine of every pair, and of its step.
+struct Angles {
+    room: Scratch<f64>,
+    half: usize,
+    base: f64,
+    sign: f64,
+}
+
+impl Angles {
+    fn new(s: &AttentionShape, base: f64, is_inverse: bool) -> Self {
+        let half = s.head_dim / 2;
+        Self { room: Scratch::new(4 * half), half, base, sign: if is_inverse { -1.0 } else { 1.0 } }
+    }
+
+    /// What pair `i` turns by from one position to the next.
+    fn step(&self, i: usize) -> f64 {
+        self.sign * self.base.powf(-(i as f64) / self.half as f64)
+    }
+
+    /// Sets sines and cosines to those of `position`.
+    fn set(&mut self, position: usize) {
+        for i in 0..self.half {
+            let step = self.step(i);
+            let ((sin, cos), (step_sin, step_cos)) = ((position as f64 * step).sin_cos(), step.sin_cos());
+            for (j, value) in [sin, cos, step_sin, step_cos].into_iter().enumerate() {
+                self.room.elements()[j * self.half + i] = value;
+            }
+        }
+    }
+
+    /// Moves to `position`, from the one before.
+    fn advance(&mut self, position: usize) {
+        if position.is_multiple_of(EXACT) {
+            return self.set(position);
+        }
+        let (now, steps) = self.room.elements().split_at_mut(2 * self.half);
+        let (sines, cosines) = now.split_at_mut(self.half);
+        let (step_sines, step_cosines) = steps.split_at(self.half);
+        for (((sin, cos), step_sin), step_cos) in sines.iter_mut().zip(cosines).zip(step_sines).zip(step_cosines) {
+            (*sin, *cos) = (*sin * step_cos + *cos * step_sin, *cos * step_cos - *sin * step_sin);
+        }
+    }
+}
+
+/// Elements of f64 that a thread takes.
+pub(in crate::backend) fn room(s: &AttentionShape) -> usize {
+    4 * (s.head_dim / 2)
+}
+
+/// [`Kernel::Rotary`](crate::backend::Kernel::Rotary).
+pub(super) fn rotate<T: Float>(s: &AttentionShape, base: f64, is_inverse: bool, qkv: &mut [T]) {
+    let (packed, turned) = (s.packed(), (s.heads + s.kv_heads) * s.head_dim);
+    let qkv = Shared::new(qkv);
+    parallel::ranges(s.length, s.batch * turned, |positions| {
+        let mut angles = Angles::new(s, base, is_inverse);
+        // From the last exact angle on, so that an angle does not depend on how the work is cut.
+        let first = positions.start / EXACT * EXACT;
+        for position in first..positions.end {
+            angles.advance(position);
+            for sequence in 0..if position < positions.start { 0 } else { s.batch } {
+                let start = (sequence * s.length + position) * packed;
+                // SAFETY: rows are disjoint.
+                let row = unsafe { qkv.part(start..start + turned) };
+                turn_row(&angles.room.elements()[..2 * angles.half], row);
+            }
+        }
+    });
+}
+
+simd! {
+    /// Turns the heads of a row by the `angles`, sines first.
+    fn turn_row [T: Float] (angles: &[f64], row: &mut [T]) {
+        let (sines, cosines) = angles.split_at(angles.len() / 2);
+        for head in row.chunks_exact_mut(angles.len()) {
+            let (first, second) = head.split_at_mut(sines.len());
+            for (((a, b), sin), cos) in first.iter_mut().zip(second).zip(sines).zip(cosines) {
+                let (x, y) = (a.up(), b.up());
+                let (sin, cos) = (T::Acc::from_f64(*sin), T::Acc::from_f64(*cos));
+                *a = T::down(x * cos - y * sin);
+                *b = T::down(x * sin + y * cos);
+            }
+        }
+    }
+}
