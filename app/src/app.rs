@@ -66,7 +66,7 @@ impl App {
         };
         let services = Services {
             planner: Planner::new(wake())?,
-            trainer: Trainer::new(wake()),
+            trainer: Trainer::in_background(wake()),
             watcher: Watcher::new(wake()),
             files,
         };

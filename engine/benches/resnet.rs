@@ -60,7 +60,7 @@ fn step(executor: &Executor<Candle>, layers: &Layers, x: &Tensor<Candle>, labels
 }
 
 fn main() -> Result<()> {
-    let pool = plimsoll_engine::backend::pool::Pool::new()?;
+    let pool = plimsoll_engine::backend::pool::Pool::new(plimsoll_engine::backend::pool::Standing::Equal)?;
     for precision in [Precision::F32, Precision::Bf16Mixed] {
         pool.run(|| -> Result<()> {
             let executor = Executor::new(Candle::cpu(2), Ledger::new(None, false));

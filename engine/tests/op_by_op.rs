@@ -4,7 +4,7 @@ use plimsoll_engine::{
     Bytes, Experiment, Result,
     backend::{
         Backend, Candle, DryRun, Executor, HostSlice,
-        pool::{self, Pool},
+        pool::{self, Pool, Standing},
     },
     data::{Facts, Input},
     experiment::{Batch, Checkpointing, ModelKind, OptimizerKind, Precision},
@@ -122,7 +122,7 @@ fn measured(pool: &Pool, experiment: &Experiment, noise: &Noise) -> Vec<Bytes> {
 
 #[test]
 fn memory_measured_at_every_op_is_what_the_dry_run_says() {
-    let pool = Pool::new().expect("threads");
+    let pool = Pool::new(Standing::Equal).expect("threads");
     for experiment in cases() {
         let noise = Noise::new(experiment.batch.micro);
         let samples = measured(&pool, &experiment, &noise);

@@ -17,6 +17,19 @@ pub struct Pool {
     meter: &'static Meter,
 }
 
+/// How far the threads of a pool stand back for others.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Standing {
+    /// As any program's.
+    Equal,
+    /// Behind whoever else wants the processor: a window that is drawn beside the run stays smooth, and a run that is
+    /// alone loses nothing.
+    Back,
+}
+
+/// Steps of niceness that a thread in the background has.
+const NICENESS: libc::c_int = 5;
+
 /// How many threads the CPU's kernels run on.
 pub fn threads() -> usize {
     available_parallelism().map_or(1, std::num::NonZero::get)
@@ -27,13 +40,16 @@ impl Pool {
     ///
     /// # Errors
     /// When the system gives no threads.
-    pub fn new() -> Result<Self> {
+    pub fn new(standing: Standing) -> Result<Self> {
         heap::keep();
         let meter = Meter::new();
         let threads = rayon::ThreadPoolBuilder::new()
             .num_threads(threads())
             .thread_name(|i| format!("engine-{i}"))
             .start_handler(move |_| {
+                if standing == Standing::Back {
+                    stand_back();
+                }
                 meter_this_thread(Some(meter));
             })
             .build()
@@ -52,5 +68,16 @@ impl Pool {
     /// allocated by a metered thread and leaves it: `f` makes it inside [`uncounted`] where that matters.
     pub fn run<T: Send>(&self, f: impl FnOnce() -> T + Send) -> T {
         uncounted(|| self.threads.install(f))
+    }
+}
+
+/// Lowers the priority of the calling thread.
+fn stand_back() {
+    // On Linux a niceness belongs to a thread; elsewhere it would be the whole program's, the window's too.
+    #[cfg(target_os = "linux")]
+    // SAFETY: takes plain numbers and touches no memory of ours; 0 is the calling thread. When it fails, the thread
+    // keeps its priority, which is no fault.
+    unsafe {
+        libc::setpriority(libc::PRIO_PROCESS, 0, NICENESS);
     }
 }

@@ -9,7 +9,7 @@ use std::{
 use crossbeam_channel::{Receiver, Sender};
 
 use crate::{
-    backend::pool::Pool,
+    backend::pool::{Pool, Standing},
     data::Dataset,
     error::{Error, Result},
     experiment::Experiment,
@@ -39,11 +39,21 @@ pub struct Trainer {
 impl Trainer {
     /// Starts the thread. `wake` is called after every event, from an engine thread; it must not block.
     pub fn new(wake: impl Fn() + Send + Sync + 'static) -> Self {
+        Self::with_standing(Standing::Equal, wake)
+    }
+
+    /// The same, for a window's sake: the threads that compute stand back for whoever else wants the processor.
+    pub fn in_background(wake: impl Fn() + Send + Sync + 'static) -> Self {
+        Self::with_standing(Standing::Back, wake)
+    }
+
+    fn with_standing(standing: Standing, wake: impl Fn() + Send + Sync + 'static) -> Self {
         let (commands, inbox) = crossbeam_channel::unbounded();
         let (outbox, events) = crossbeam_channel::bounded(QUEUE);
         let latest = Arc::<Mutex<Latest>>::default();
         let voice = Voice { outbox, wake: Box::new(wake), latest: Arc::clone(&latest) };
-        let thread = std::thread::Builder::new().name("trainer".to_owned()).spawn(move || serve(&inbox, &voice)).ok();
+        let thread =
+            std::thread::Builder::new().name("trainer".to_owned()).spawn(move || serve(&inbox, &voice, standing)).ok();
         Self { commands: Some(commands), events, latest, thread }
     }
 
@@ -95,8 +105,8 @@ impl Shelf {
     }
 }
 
-fn serve(inbox: &Receiver<Command>, voice: &Voice) {
-    let pool = Pool::new();
+fn serve(inbox: &Receiver<Command>, voice: &Voice, standing: Standing) {
+    let pool = Pool::new(standing);
     if let Ok(pool) = &pool {
         // Without it, times are ranked by nominal rates: no reason not to train.
         let _ = time::calibrate(pool);
