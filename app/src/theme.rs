@@ -74,8 +74,6 @@ pub(crate) struct Palette {
     pub(crate) accent: Color32,
     /// Text on the accent.
     pub(crate) on_accent: Color32,
-    /// Text on a category's colour.
-    pub(crate) on_category: Color32,
     /// The empty part of the bar.
     pub(crate) trough: Color32,
     /// Behind the panes.
@@ -102,6 +100,24 @@ pub(crate) struct Palette {
 
 const fn rgb(hex: u32) -> Color32 {
     Color32::from_rgb((hex >> 16) as u8, (hex >> 8) as u8, hex as u8)
+}
+
+const DARK_TEXT: Color32 = rgb(0x0d1014);
+const LIGHT_TEXT: Color32 = rgb(0xffffff);
+
+/// Relative luminance (WCAG 2).
+fn luminance(color: Color32) -> f64 {
+    let channel = |c: u8| {
+        let c = f64::from(c) / 255.0;
+        if c <= 0.03928 { c / 12.92 } else { ((c + 0.055) / 1.055).powf(2.4) }
+    };
+    0.2126 * channel(color.r()) + 0.7152 * channel(color.g()) + 0.0722 * channel(color.b())
+}
+
+/// How far two colours stand apart, 1 to 21 (WCAG 2).
+fn contrast(a: Color32, b: Color32) -> f64 {
+    let (a, b) = (luminance(a), luminance(b));
+    (a.max(b) + 0.05) / (a.min(b) + 0.05)
 }
 
 const DARK: Palette = Palette {
@@ -132,7 +148,6 @@ const DARK: Palette = Palette {
     frontier: rgb(0x5cc979),
     accent: rgb(0x2f74d8),
     on_accent: rgb(0xffffff),
-    on_category: rgb(0x0d1014),
     trough: rgb(0x262b33),
     ground: rgb(0x0f1216),
     pane: rgb(0x181c22),
@@ -179,7 +194,6 @@ const LIGHT: Palette = Palette {
     frontier: rgb(0x1d7f3c),
     accent: rgb(0x1f63cf),
     on_accent: rgb(0xffffff),
-    on_category: rgb(0xffffff),
     trough: rgb(0xdde2e8),
     ground: rgb(0xdfe3e8),
     pane: rgb(0xfafbfc),
@@ -212,6 +226,12 @@ impl Palette {
     /// The colour of a category, everywhere.
     pub(crate) fn category(&self, category: Category) -> Color32 {
         self.categories[category as usize]
+    }
+
+    /// Text on a category's colour: dark or light, whichever stands out more.
+    pub(crate) fn on_category(&self, category: Category) -> Color32 {
+        let ground = self.category(category);
+        if contrast(DARK_TEXT, ground) >= contrast(LIGHT_TEXT, ground) { DARK_TEXT } else { LIGHT_TEXT }
     }
 
     /// The band behind a phase of the step.
@@ -317,20 +337,6 @@ fn fonts() -> FontDefinitions {
 mod tests {
     use super::*;
 
-    /// Relative luminance (WCAG 2).
-    fn luminance(color: Color32) -> f64 {
-        let channel = |c: u8| {
-            let c = f64::from(c) / 255.0;
-            if c <= 0.03928 { c / 12.92 } else { ((c + 0.055) / 1.055).powf(2.4) }
-        };
-        0.2126 * channel(color.r()) + 0.7152 * channel(color.g()) + 0.0722 * channel(color.b())
-    }
-
-    fn contrast(a: Color32, b: Color32) -> f64 {
-        let (a, b) = (luminance(a), luminance(b));
-        (a.max(b) + 0.05) / (a.min(b) + 0.05)
-    }
-
     #[test]
     fn text_stands_out_from_what_it_is_drawn_on_in_both_themes() {
         for palette in [&DARK, &LIGHT] {
@@ -347,6 +353,9 @@ mod tests {
             for (i, a) in palette.categories.iter().enumerate() {
                 assert!(palette.categories[i + 1..].iter().all(|b| b != a), "{a:?}");
                 assert!(contrast(*a, palette.pane) >= 1.7, "{a:?}");
+            }
+            for category in Category::ALL {
+                assert!(contrast(palette.on_category(category), palette.category(category)) >= 4.5, "{category:?}");
             }
         }
     }

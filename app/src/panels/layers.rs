@@ -69,6 +69,7 @@ fn cell(ui: &mut Ui, plan: &Plan, layer: &LayerRow, column: LayerColumn, wide: b
         LayerColumn::Saved => table::bytes(ui, Bytes(layer.saved_bytes)),
         LayerColumn::Gradient => table::bytes(ui, Bytes(layer.gradient_bytes)),
         LayerColumn::Optimizer => table::bytes(ui, Bytes(layer.optimizer_bytes)),
+        LayerColumn::Peak if layer.peak_bytes == 0 => table::nothing(ui),
         LayerColumn::Peak => {
             let share = layer.peak_bytes as f64 / plan.peak.live.0.max(1) as f64;
             let hover = format!("{} at the peak", Bytes(layer.peak_bytes));

@@ -176,10 +176,11 @@ fn paint_segment(ui: &Ui, painter: &egui::Painter, bar: Rect, segment: &Segment,
         painter.vline(part.right() - 0.5, part.y_range(), Stroke::new(1.0, palette.pane));
     }
     let font = FontId::proportional(theme::SMALL_TEXT);
-    let galley = ui.painter().layout_no_wrap(segment.category.name().to_owned(), font, palette.on_category);
+    let ink = palette.on_category(segment.category);
+    let galley = ui.painter().layout_no_wrap(segment.category.name().to_owned(), font, ink);
     if galley.size().x + 10.0 < part.width() {
         let at = part.center() - galley.size() / 2.0;
-        painter.galley(at, galley, palette.on_category);
+        painter.galley(at, galley, ink);
     }
 }
 

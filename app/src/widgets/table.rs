@@ -54,7 +54,8 @@ pub(crate) fn bytes(ui: &mut Ui, bytes: Bytes) {
     if bytes == Bytes::ZERO { nothing(ui) } else { drop(text(ui, &bytes.to_string())) }
 }
 
-fn nothing(ui: &mut Ui) {
+/// A dash, where there is nothing to count.
+pub(crate) fn nothing(ui: &mut Ui) {
     ui.add(Label::new(RichText::new("–").weak()).extend());
 }
 

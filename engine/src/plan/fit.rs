@@ -132,9 +132,10 @@ fn lighter_optimizers(plan: &Plan) -> Result<Vec<Advice>> {
     Ok(found)
 }
 
-/// Fastest first.
+/// Fastest first. Of configurations that come to the very same memory and time one stands for all.
 fn ranked(mut found: Vec<Advice>) -> Vec<Advice> {
-    found.sort_by(|a, b| a.step_secs.total_cmp(&b.step_secs));
+    found.sort_by(|a, b| a.step_secs.total_cmp(&b.step_secs).then(a.peak.cmp(&b.peak)));
+    found.dedup_by(|b, a| (a.peak, a.step_secs) == (b.peak, b.step_secs));
     found
 }
 
