@@ -7,10 +7,12 @@
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Allocator {
     /// The C library's heap: 16-byte granules with an 8-byte header (glibc `malloc`: the request plus one size field,
-    /// rounded up to `MALLOC_ALIGNMENT`), and whole pages from 128 KiB, where a block may be mapped on its own.
+    /// rounded up to `MALLOC_ALIGNMENT`; a free block that is used again may be a granule larger, for what is left of
+    /// it is too small to be a block), and whole pages from 128 KiB, where a block may be mapped on its own.
     Heap,
 }
 
+const GRANULE: u64 = 16;
 const PAGE: u64 = 4096;
 const MAPPED_FROM: u64 = 128 << 10;
 
@@ -18,8 +20,8 @@ impl Allocator {
     /// An upper bound of the bytes held for a block of `bytes`.
     pub fn reserved(self, bytes: u64) -> u64 {
         match self {
-            Self::Heap if bytes >= MAPPED_FROM => (bytes + 16).next_multiple_of(PAGE),
-            Self::Heap => (bytes + 8).next_multiple_of(16).max(32),
+            Self::Heap if bytes >= MAPPED_FROM => (bytes + 2 * GRANULE).next_multiple_of(PAGE),
+            Self::Heap => (bytes + 8).next_multiple_of(GRANULE).max(2 * GRANULE) + GRANULE,
         }
     }
 
