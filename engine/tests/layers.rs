@@ -1,6 +1,7 @@
 //! Every layer by itself: its gradients against finite differences in f64, checkpointed against kept, and what it keeps.
 
 use plimsoll_engine::{
+    Result,
     autograd::{Pass, Tape, Value},
     backend::{
         Backend, Candle, DType, Executor, Kernel, Tensor,
@@ -126,7 +127,7 @@ impl Bench {
         let x = tape.leaf(self.copy());
         let x_id = x.id();
         let y = if checkpointed {
-            tape.checkpoint(x, |tape, x| chain(&self.layers, tape, x))
+            checkpoint(&mut tape, x, |tape, x| chain(&self.layers, tape, x))
         } else {
             chain(&self.layers, &mut tape, x)
         };
@@ -156,6 +157,16 @@ impl ReshapeAs for Tensor<Candle> {
             _ => self.clone(),
         }
     }
+}
+
+/// A checkpointed segment of one value.
+fn checkpoint<'m>(
+    tape: &mut Tape<'m, Candle>,
+    x: Value<Candle>,
+    segment: impl Fn(&mut Tape<'m, Candle>, Value<Candle>) -> Result<Value<Candle>> + 'm,
+) -> Result<Value<Candle>> {
+    let one = |mut values: Vec<Value<Candle>>| values.pop().expect("one value");
+    tape.checkpoint(vec![x], move |tape, values| segment(tape, one(values)).map(|y| vec![y])).map(one)
 }
 
 fn random(executor: &Executor<Candle>, elements: usize, dtype: DType, seed: u64, index: u64) -> Tensor<Candle> {
@@ -230,7 +241,7 @@ fn running_estimates_move_once_a_pass_and_serve_evaluation() {
     let mut tape = Tape::recording(&executor);
     assert_eq!(tape.pass(), Pass::Training);
     let x = tape.leaf(input.clone());
-    let y = tape.checkpoint(x, |tape, x| norm.forward(tape, x)).expect("forward");
+    let y = checkpoint(&mut tape, x, |tape, x| norm.forward(tape, x)).expect("forward");
     let (id, dy) = (y.id().expect("wanted"), y.tensor.clone());
     drop(y);
     tape.backward(id, dy, None, &mut |_| Ok(())).expect("backward");

@@ -105,6 +105,12 @@ fn shape(kind: ModelKind) -> MarkerShape {
         ModelKind::Resnet => MarkerShape::Up,
         ModelKind::Mobilenetv1 => MarkerShape::Down,
         ModelKind::Mobilenetv2 => MarkerShape::Right,
+        ModelKind::Vit => MarkerShape::Left,
+        ModelKind::Mixer => MarkerShape::Cross,
+        ModelKind::Gpt2 => MarkerShape::Plus,
+        ModelKind::Llama => MarkerShape::Asterisk,
+        // There are no more shapes: it shares the circle with the other network of convolutions.
+        ModelKind::Unet => MarkerShape::Circle,
     }
 }
 
@@ -151,6 +157,11 @@ fn about_run(ui: &mut Ui, run: &RunRecord) {
         ModelKind::Resnet => format!("resnet, {} layers", model.layers),
         ModelKind::Mobilenetv1 => format!("mobilenetv1, multiplier {}", model.multiplier),
         ModelKind::Mobilenetv2 => format!("mobilenetv2, multiplier {}", model.multiplier),
+        ModelKind::Vit => format!("vit, width {}, depth {}, patch {}", model.width, model.depth, model.patch),
+        ModelKind::Mixer => format!("mixer, width {}, depth {}, patch {}", model.width, model.depth, model.patch),
+        ModelKind::Gpt2 => format!("gpt2, width {}, depth {}, {} heads", model.width, model.depth, model.heads),
+        ModelKind::Llama => format!("llama, width {}, depth {}, {} heads", model.width, model.depth, model.heads),
+        ModelKind::Unet => format!("unet, width {}, depth {}", model.width, model.depth),
     });
     ui.label(RichText::new("Click to load its configuration.").weak().small());
 }

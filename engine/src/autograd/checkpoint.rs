@@ -1,43 +1,60 @@
-//! Checkpointed segments: keep the input, run forward again on the way back.
+//! Checkpointed segments: keep the inputs, run forward again on the way back.
 //!
 //! Chen et al. 2016, "Training deep nets with sublinear memory cost". The second run launches the same kernels on the
-//! same numbers, so losses agree to the last bit with a run that kept everything.
+//! same numbers, so losses agree to the last bit with a run that kept everything. A segment may take and give several
+//! values: the last is the one the next layer works on, the others are skips on their way past it.
 
-use super::{Pass, Tape, Value};
-use crate::{backend::Backend, error::Result, memory::Phase};
+use super::{Pass, Tape, Value, ValueId};
+use crate::{
+    backend::{Backend, Tensor},
+    error::Result,
+    memory::Phase,
+};
 
 impl<'m, B: Backend> Tape<'m, B> {
-    /// Runs `segment` on `x`, keeping only `x`.
+    /// Runs `segment` on `inputs`, keeping only those. It gives at least one value.
     pub fn checkpoint(
         &mut self,
-        x: Value<B>,
-        segment: impl Fn(&mut Self, Value<B>) -> Result<Value<B>> + 'm,
-    ) -> Result<Value<B>> {
+        inputs: Vec<Value<B>>,
+        segment: impl Fn(&mut Self, Vec<Value<B>>) -> Result<Vec<Value<B>>> + 'm,
+    ) -> Result<Vec<Value<B>>> {
         if !self.is_recording {
-            return segment(self, x);
+            return segment(self, inputs);
         }
-        let (input, input_id) = (x.tensor.clone(), x.id);
+        let kept: Vec<(Tensor<B>, Option<ValueId>)> = inputs.iter().map(|x| (x.tensor.clone(), x.id)).collect();
         self.is_recording = false;
-        let output = segment(self, Value::constant(x.tensor));
+        let outputs = segment(self, inputs.into_iter().map(|x| Value::constant(x.tensor)).collect());
         self.is_recording = true;
+        let mut outputs = outputs?;
+        let Some(last) = outputs.pop() else { return Ok(outputs) };
+        for skip in &mut outputs {
+            skip.id = Some(self.name());
+        }
+        let skips: Vec<ValueId> = outputs.iter().filter_map(|skip| skip.id).collect();
         let layer = self.executor.ledger().layer();
-        Ok(self.record(layer, true, output?.tensor, move |back, gradient| {
+        outputs.push(self.record(layer, true, last.tensor, move |back, gradient| {
             let executor = back.executor().clone();
             let ledger = executor.ledger();
+            let mut gradients: Vec<Option<Tensor<B>>> = skips.into_iter().map(|id| back.take(id)).collect();
+            gradients.push(Some(gradient));
             let phase = ledger.set_phase(Phase::Recompute);
             let mut again = Tape { pass: Pass::Recompute, ..Tape::recording(&executor) };
-            let x = if input_id.is_some() { again.leaf(input) } else { Value::constant(input) };
-            let leaf = x.id;
-            let output = segment(&mut again, x)?;
+            let (tensors, ids): (Vec<_>, Vec<_>) = kept.into_iter().unzip();
+            let leaf = |(tensor, id): (Tensor<B>, &Option<ValueId>)| match id {
+                Some(_) => again.leaf(tensor),
+                None => Value::constant(tensor),
+            };
+            let inputs: Vec<Value<B>> = tensors.into_iter().zip(&ids).map(leaf).collect();
+            let leaves: Vec<Option<ValueId>> = inputs.iter().map(Value::id).collect();
+            let outputs = segment(&mut again, inputs)?;
             ledger.set_phase(phase);
-            let Some(output_id) = output.id else { return Ok(()) };
-            // The output's value is not needed: only what the rules inside have saved.
-            drop(output);
-            let dx = again.backward(output_id, gradient, leaf, back.listener)?;
-            match (input_id, dx) {
-                (Some(id), Some(dx)) => back.give(id, dx),
-                _ => Ok(()),
-            }
-        }))
+            // The outputs' values are not needed: only what the rules inside have saved.
+            let outputs: Vec<Option<ValueId>> = outputs.into_iter().map(|output| output.id).collect();
+            let seeds = outputs.into_iter().zip(gradients).filter_map(|(id, gradient)| id.zip(gradient)).collect();
+            let found = again.backward_from(seeds, &leaves, back.listener)?;
+            let given = ids.into_iter().zip(found).filter_map(|(id, gradient)| id.zip(gradient));
+            given.into_iter().try_for_each(|(id, gradient)| back.give(id, gradient))
+        }));
+        Ok(outputs)
     }
 }

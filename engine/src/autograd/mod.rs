@@ -106,6 +106,11 @@ impl<B: Backend> Backward<'_, B> {
         });
         Ok(())
     }
+
+    /// The gradient that has reached a second output of the node whose rule runs.
+    fn take(&mut self, id: ValueId) -> Option<Tensor<B>> {
+        self.gradients[id.0].take()
+    }
 }
 
 impl<'m, B: Backend> Tape<'m, B> {
@@ -164,14 +169,26 @@ impl<'m, B: Backend> Tape<'m, B> {
     /// Walks back from `output`, whose gradient is `gradient`, freeing as it goes. Returns the gradient of `wanted`, if
     /// any reached it. `listener` is told of every layer after its rule.
     pub fn backward(
-        mut self,
+        self,
         output: ValueId,
         gradient: Tensor<B>,
         wanted: Option<ValueId>,
         listener: &mut Listener<'_>,
     ) -> Result<Option<Tensor<B>>> {
+        let mut found = self.backward_from(vec![(output, gradient)], &[wanted], listener)?;
+        Ok(found.pop().flatten())
+    }
+
+    /// [`Tape::backward`] from several outputs to several wanted values, in the order of `wanted`.
+    pub fn backward_from(
+        mut self,
+        outputs: Vec<(ValueId, Tensor<B>)>,
+        wanted: &[Option<ValueId>],
+        listener: &mut Listener<'_>,
+    ) -> Result<Vec<Option<Tensor<B>>>> {
         let mut gradients: Vec<Option<Tensor<B>>> = (0..self.values).map(|_| None).collect();
-        gradients[output.0] = Some(gradient);
+        let mut back = Backward { executor: &self.executor, gradients: &mut gradients, listener };
+        outputs.into_iter().try_for_each(|(output, gradient)| back.give(output, gradient))?;
         while let Some(node) = self.nodes.pop() {
             let Some(gradient) = gradients[node.output.0].take() else { continue };
             let _layer = self.executor.enter(node.layer);
@@ -179,6 +196,6 @@ impl<'m, B: Backend> Tape<'m, B> {
             (node.rule)(&mut back, gradient)?;
             listener(node.layer)?;
         }
-        Ok(wanted.and_then(|id| gradients[id.0].take()))
+        Ok(wanted.iter().map(|id| id.and_then(|id| gradients[id.0].take())).collect())
     }
 }

@@ -61,9 +61,17 @@ impl<B: Backend> Executor<B> {
         let ([out, inner], rows) = (self.matrix("matmul", w)?, dy.shape().rows());
         self.expect("matmul", dy.shape().last() == out, || format!("{dy:?} by {w:?}"))?;
         let dx = self.activation([rows, inner], dy.dtype(), "matmul")?;
-        let product = MatMul { m: rows, n: inner, k: out, transpose_a: false, transpose_b: false, accumulate: false };
-        self.launch(Kernel::MatMul(product), &[dy, w], &[&dx])?;
+        self.linear_input_grad_into(dy, w, &dx)?;
         Ok(dx)
+    }
+
+    /// [`Executor::linear_input_grad`] over what is in `dx [rows, in]`.
+    pub fn linear_input_grad_into(&self, dy: &Tensor<B>, w: &Tensor<B>, dx: &Tensor<B>) -> Result<()> {
+        let ([out, inner], rows) = (self.matrix("matmul", w)?, dy.shape().rows());
+        let holds = dy.shape().last() == out && dx.elements() == rows * inner;
+        self.expect("matmul", holds, || format!("{dy:?} by {w:?} into {dx:?}"))?;
+        let product = MatMul { m: rows, n: inner, k: out, transpose_a: false, transpose_b: false, accumulate: false };
+        self.launch(Kernel::MatMul(product), &[dy, w], &[dx])
     }
 
     /// Gradient of [`Executor::linear`] by its weight: `dy^T x`, into `[out, in]`.

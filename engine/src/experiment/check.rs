@@ -6,6 +6,7 @@
 
 mod data;
 mod model;
+mod transformer;
 
 use std::fmt::Display;
 
@@ -51,7 +52,7 @@ pub fn check(experiment: &Experiment, facts: Option<&Facts>) -> Vec<Problem> {
     list.optimizer(experiment);
     list.run(experiment);
     if list.0.is_empty() {
-        list.image(experiment, facts);
+        list.extents(experiment, facts);
     }
     list.0
 }
@@ -109,6 +110,7 @@ impl List {
         } else if e.budget > MAX_BUDGET {
             self.add("budget", format!("{} is more than any device has", e.budget), "write 1024 TiB or less");
         }
+        self.within("loss_chunk", e.loss_chunk, 0, MAX_ELEMENTS, "a number of rows");
         if e.device != "cpu" {
             self.add("device", format!("\"{}\" is not a device that can train", e.device), "write \"cpu\"");
         }

@@ -15,7 +15,7 @@ pub mod shipped;
 
 pub use checkpointing::{BlockSet, Checkpointing};
 pub use data::{Data, DataKind, Task};
-pub use model::{Model, ModelKind, Stem};
+pub use model::{AttentionKind, Model, ModelKind, Stem};
 pub use optimizer::{Optimizer, OptimizerKind, Schedule, UpdateTime};
 pub use precision::Precision;
 
@@ -44,6 +44,8 @@ pub struct Experiment {
     pub precision: Precision,
     /// Which activations are kept and which are computed again.
     pub checkpointing: Checkpointing,
+    /// Rows of logits that the loss works on at a time; 0: all at once.
+    pub loss_chunk: usize,
     /// The architecture.
     pub model: Model,
     /// The data.
@@ -66,6 +68,7 @@ impl Default for Experiment {
             device: "cpu".to_owned(),
             precision: Precision::F32,
             checkpointing: Checkpointing::None,
+            loss_chunk: 0,
             model: Model::default(),
             data: Data::default(),
             batch: Batch::default(),

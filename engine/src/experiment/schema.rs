@@ -9,7 +9,8 @@ use std::path::PathBuf;
 use crate::{
     bytes::Bytes,
     experiment::{
-        Checkpointing, DataKind, Experiment, ModelKind, OptimizerKind, Precision, Schedule, Stem, Task, UpdateTime,
+        AttentionKind, Checkpointing, DataKind, Experiment, ModelKind, OptimizerKind, Precision, Schedule, Stem, Task,
+        UpdateTime,
     },
 };
 
@@ -22,6 +23,7 @@ pub(super) const KEYS: &[&str] = &[
     "device",
     "precision",
     "checkpointing",
+    "loss_chunk",
     "model.kind",
     "model.width",
     "model.depth",
@@ -30,6 +32,16 @@ pub(super) const KEYS: &[&str] = &[
     "model.layers",
     "model.multiplier",
     "model.stem",
+    "model.heads",
+    "model.kv_heads",
+    "model.hidden",
+    "model.patch",
+    "model.tied",
+    "model.qkv_bias",
+    "model.dropout",
+    "model.attention",
+    "model.window",
+    "model.rotary_base",
     "data.kind",
     "data.path",
     "data.side",
@@ -117,7 +129,14 @@ const MODELS: &[(&str, ModelKind)] = &[
     ("resnet", ModelKind::Resnet),
     ("mobilenetv1", ModelKind::Mobilenetv1),
     ("mobilenetv2", ModelKind::Mobilenetv2),
+    ("vit", ModelKind::Vit),
+    ("mixer", ModelKind::Mixer),
+    ("gpt2", ModelKind::Gpt2),
+    ("llama", ModelKind::Llama),
+    ("unet", ModelKind::Unet),
 ];
+const ATTENTIONS: &[(&str, AttentionKind)] =
+    &[("plain", AttentionKind::Plain), ("efficient", AttentionKind::Efficient)];
 const STEMS: &[(&str, Stem)] = &[("small", Stem::Small), ("imagenet", Stem::Imagenet)];
 const DATA: &[(&str, DataKind)] = &[
     ("digits", DataKind::Digits),
@@ -168,6 +187,7 @@ pub(super) fn slot<'a>(e: &'a mut Experiment, key: &str) -> Option<Slot<'a>> {
         "device" => Slot::Text(&mut e.device),
         "precision" => word(&mut e.precision, PRECISIONS),
         "checkpointing" => Slot::Checkpointing(&mut e.checkpointing),
+        "loss_chunk" => Slot::Count(&mut e.loss_chunk),
         "model.kind" => word(&mut e.model.kind, MODELS),
         "model.width" => Slot::Count(&mut e.model.width),
         "model.depth" => Slot::Count(&mut e.model.depth),
@@ -176,6 +196,16 @@ pub(super) fn slot<'a>(e: &'a mut Experiment, key: &str) -> Option<Slot<'a>> {
         "model.layers" => Slot::Count(&mut e.model.layers),
         "model.multiplier" => Slot::Number(&mut e.model.multiplier),
         "model.stem" => word(&mut e.model.stem, STEMS),
+        "model.heads" => Slot::Count(&mut e.model.heads),
+        "model.kv_heads" => Slot::Count(&mut e.model.kv_heads),
+        "model.hidden" => Slot::Count(&mut e.model.hidden),
+        "model.patch" => Slot::Count(&mut e.model.patch),
+        "model.tied" => Slot::Flag(&mut e.model.tied),
+        "model.qkv_bias" => Slot::Flag(&mut e.model.qkv_bias),
+        "model.dropout" => Slot::Number(&mut e.model.dropout),
+        "model.attention" => word(&mut e.model.attention, ATTENTIONS),
+        "model.window" => Slot::Count(&mut e.model.window),
+        "model.rotary_base" => Slot::Number(&mut e.model.rotary_base),
         "data.kind" => word(&mut e.data.kind, DATA),
         "data.path" => Slot::Path(&mut e.data.path),
         "data.side" => Slot::Count(&mut e.data.side),
@@ -220,11 +250,21 @@ pub(super) fn kinds_for(task: Task) -> [Vec<&'static str>; 2] {
 /// Whether the kinds that `e` chooses make use of `key`.
 pub(super) fn is_used(e: &Experiment, key: &str) -> bool {
     match key {
+        // What is off needs no line.
+        "loss_chunk" => e.loss_chunk > 0,
         "model.width" | "model.depth" => !e.model.kind.has_stem(),
         "model.kernel" | "model.dense" => e.model.kind.is_plain_cnn(),
         "model.layers" => e.model.kind == ModelKind::Resnet,
         "model.multiplier" => matches!(e.model.kind, ModelKind::Mobilenetv1 | ModelKind::Mobilenetv2),
         "model.stem" => e.model.kind.has_stem(),
+        "model.heads" | "model.attention" => e.model.kind.has_attention(),
+        "model.kv_heads" | "model.rotary_base" => e.model.kind == ModelKind::Llama,
+        "model.qkv_bias" => e.model.kind == ModelKind::Llama && e.model.qkv_bias,
+        "model.hidden" => e.model.kind.has_feed_forward(),
+        "model.patch" => e.model.kind.has_patches(),
+        "model.tied" => e.model.kind.is_decoder(),
+        "model.dropout" => e.model.kind.has_feed_forward() && e.model.dropout != 0.0,
+        "model.window" => e.model.kind.is_decoder() && e.model.window > 0,
         "data.path" => e.data.kind.is_on_disk(),
         "data.side" => e.data.kind.has_side(),
         "data.classes" => matches!(e.data.kind, DataKind::Shapes | DataKind::Masks),

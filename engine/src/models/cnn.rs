@@ -1,20 +1,16 @@
 //! The convolutional network: `depth` times (convolution, ReLU, 2 x 2 max-pool), width doubling, then a hidden dense
 //! layer and the classes.
 
-use super::Block;
+use super::{Block, Layers, Parts};
 use crate::{
     backend::Backend,
     data::Facts,
     error::Result,
     experiment::Model,
-    nn::{Conv2d, Flatten, Init, Layer, Linear, MaxPool, Relu},
+    nn::{Conv2d, Flatten, Init, Linear, MaxPool, Relu},
 };
 
-pub(super) fn build<B: Backend>(
-    init: &mut Init<'_, B>,
-    model: &Model,
-    facts: &Facts,
-) -> Result<(Vec<Block<B>>, Block<B>)> {
+pub(super) fn build<B: Backend>(init: &mut Init<'_, B>, model: &Model, facts: &Facts) -> Result<Parts<B>> {
     let executor = init.executor();
     let [mut height, mut width, mut channels] = facts.image()?;
     let mut blocks = Vec::with_capacity(model.depth);
@@ -27,23 +23,17 @@ pub(super) fn build<B: Backend>(
         ]));
         (height, width, channels) = (height / 2, width / 2, filters);
     }
-    let head = head(init, height * width * channels, model.dense, facts.classes)?;
-    Ok((blocks, head))
+    let head = head(init, height * width * channels, model.dense)?;
+    let classes = Linear::new(init, "head/classes", model.dense, facts.classes)?;
+    Ok(Parts { blocks, head, classes })
 }
 
-/// Flatten, a hidden dense layer with ReLU, and the classes.
-pub(super) fn head<B: Backend>(
-    init: &mut Init<'_, B>,
-    features: usize,
-    dense: usize,
-    classes: usize,
-) -> Result<Block<B>> {
+/// Flatten, and a hidden dense layer with ReLU.
+pub(super) fn head<B: Backend>(init: &mut Init<'_, B>, features: usize, dense: usize) -> Result<Layers<B>> {
     let executor = init.executor();
-    let layers: Vec<Box<dyn Layer<B>>> = vec![
+    Ok(vec![
         Box::new(Flatten::new(executor, "head/flatten")),
         Box::new(Linear::new(init, "head/dense", features, dense)?),
         Box::new(Relu::new(executor, "head/relu")),
-        Box::new(Linear::new(init, "head/classes", dense, classes)?),
-    ];
-    Ok(Block::new(layers))
+    ])
 }

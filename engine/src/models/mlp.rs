@@ -1,24 +1,20 @@
 //! The multilayer perceptron: `depth` times (dense, ReLU), then the classes.
 
-use super::Block;
+use super::{Block, Layers, Parts};
 use crate::{
     backend::Backend,
     data::Facts,
     error::Result,
     experiment::Model,
-    nn::{Flatten, Init, Layer, Linear, Relu},
+    nn::{Flatten, Init, Linear, Relu},
 };
 
-pub(super) fn build<B: Backend>(
-    init: &mut Init<'_, B>,
-    model: &Model,
-    facts: &Facts,
-) -> Result<(Vec<Block<B>>, Block<B>)> {
+pub(super) fn build<B: Backend>(init: &mut Init<'_, B>, model: &Model, facts: &Facts) -> Result<Parts<B>> {
     let executor = init.executor();
     let mut features = facts.image()?.into_iter().product();
     let mut blocks = Vec::with_capacity(model.depth);
     for i in 1..=model.depth {
-        let mut layers: Vec<Box<dyn Layer<B>>> = Vec::with_capacity(3);
+        let mut layers: Layers<B> = Vec::with_capacity(3);
         if i == 1 {
             layers.push(Box::new(Flatten::new(executor, "flatten")));
         }
@@ -27,6 +23,6 @@ pub(super) fn build<B: Backend>(
         features = model.width;
         blocks.push(Block::new(layers));
     }
-    let head = Linear::new(init, "head/classes", features, facts.classes)?;
-    Ok((blocks, Block::new(vec![Box::new(head)])))
+    let classes = Linear::new(init, "head/classes", features, facts.classes)?;
+    Ok(Parts { blocks, head: Vec::new(), classes })
 }

@@ -4,7 +4,7 @@
 //! 32 x 32 images end at 4 x 4.
 
 use super::{
-    Block,
+    Block, Layers, Parts,
     resnet::{conv_norm, shape},
 };
 use crate::{
@@ -12,7 +12,7 @@ use crate::{
     data::Facts,
     error::Result,
     experiment::{Model, Stem},
-    nn::{BatchNorm, ConvShape, Depthwise, GlobalPool, Init, Layer, Linear, Relu, Relu6, Residual},
+    nn::{BatchNorm, ConvShape, Depthwise, GlobalPool, Init, Linear, Relu, Relu6, Residual},
 };
 
 /// V1: filters and stride of each depthwise-separable block.
@@ -40,13 +40,7 @@ pub(super) const V2: [(usize, usize, usize, usize); 7] =
 const STEM: usize = 32;
 const LAST: usize = 1280;
 
-type Layers<B> = Vec<Box<dyn Layer<B>>>;
-
-pub(super) fn build_v1<B: Backend>(
-    init: &mut Init<'_, B>,
-    model: &Model,
-    facts: &Facts,
-) -> Result<(Vec<Block<B>>, Block<B>)> {
+pub(super) fn build_v1<B: Backend>(init: &mut Init<'_, B>, model: &Model, facts: &Facts) -> Result<Parts<B>> {
     let executor = init.executor();
     let scaled = |filters: usize| ((filters as f64 * model.multiplier) as usize).max(1);
     let mut channels = scaled(STEM);
@@ -63,14 +57,10 @@ pub(super) fn build_v1<B: Backend>(
         blocks.push(Block::new(layers));
         channels = scaled(filters);
     }
-    Ok((blocks, head(init, channels, facts.classes)?))
+    parts(init, blocks, channels, facts)
 }
 
-pub(super) fn build_v2<B: Backend>(
-    init: &mut Init<'_, B>,
-    model: &Model,
-    facts: &Facts,
-) -> Result<(Vec<Block<B>>, Block<B>)> {
+pub(super) fn build_v2<B: Backend>(init: &mut Init<'_, B>, model: &Model, facts: &Facts) -> Result<Parts<B>> {
     let mut channels = divisible(STEM as f64 * model.multiplier);
     let of_stem = shape(facts.image()?[2], channels, 3, stem_stride(model));
     let mut blocks = vec![Block::new(conv_norm_relu6(init, "block1", of_stem)?)];
@@ -90,7 +80,7 @@ pub(super) fn build_v2<B: Backend>(
     let last = if model.multiplier > 1.0 { divisible(LAST as f64 * model.multiplier) } else { LAST };
     let path = format!("block{}", blocks.len() + 1);
     blocks.push(Block::new(conv_norm_relu6(init, &path, shape(channels, last, 1, 1))?));
-    Ok((blocks, head(init, last, facts.classes)?))
+    parts(init, blocks, last, facts)
 }
 
 /// An inverted residual: 1 x 1 to more channels, depthwise, 1 x 1 to fewer without an activation.
@@ -128,12 +118,16 @@ fn depthwise_norm<B: Backend>(init: &mut Init<'_, B>, path: &str, channels: usiz
     ])
 }
 
-fn head<B: Backend>(init: &mut Init<'_, B>, channels: usize, classes: usize) -> Result<Block<B>> {
-    let executor = init.executor();
-    Ok(Block::new(vec![
-        Box::new(GlobalPool::new(executor, "head/pool")),
-        Box::new(Linear::new(init, "head/classes", channels, classes)?),
-    ]))
+/// The blocks with what follows them: the mean over pixels, and the classes.
+fn parts<B: Backend>(
+    init: &mut Init<'_, B>,
+    blocks: Vec<Block<B>>,
+    channels: usize,
+    facts: &Facts,
+) -> Result<Parts<B>> {
+    let head: Layers<B> = vec![Box::new(GlobalPool::new(init.executor(), "head/pool"))];
+    let classes = Linear::new(init, "head/classes", channels, facts.classes)?;
+    Ok(Parts { blocks, head, classes })
 }
 
 fn stem_stride(model: &Model) -> usize {

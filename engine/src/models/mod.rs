@@ -1,11 +1,17 @@
-//! Models: each file builds one family; all are a chain of blocks and a head.
+//! Models: each file builds one family; all are a chain of blocks, a head and the classes.
 
+mod block;
 mod cnn;
+mod decoder;
+mod mixer;
 mod mlp;
 mod mobilenet;
 mod resnet;
 mod segments;
 mod sepcnn;
+mod transformer;
+mod unet;
+mod vit;
 
 use crate::{
     autograd::{Tape, Value},
@@ -13,71 +19,88 @@ use crate::{
     data::Facts,
     error::Result,
     experiment::{Experiment, ModelKind},
-    nn::{Init, Layer, Param},
+    nn::{Init, Layer, Linear, Param},
 };
+use block::{Block, Visit, chain, run, skips_taken};
 use segments::Segment;
 
-/// Layers that checkpointing keeps or computes again as one.
-pub struct Block<B: Backend> {
-    layers: Vec<Box<dyn Layer<B>>>,
-}
+type Layers<B> = Vec<Box<dyn Layer<B>>>;
 
-/// A model: blocks, then a head that is never checkpointed.
-pub struct Model<B: Backend> {
+/// What a family builds.
+struct Parts<B: Backend> {
+    /// Numbered from 1: what checkpointing keeps or computes again.
     blocks: Vec<Block<B>>,
-    head: Block<B>,
+    /// What stands between the last block and the classes.
+    head: Layers<B>,
+    classes: Linear<B>,
+}
+
+/// A model: blocks, then a head and the classes, which are never checkpointed.
+pub struct Model<B: Backend> {
+    parts: Parts<B>,
     segments: Vec<Segment>,
-}
-
-impl<B: Backend> Block<B> {
-    fn new(layers: Vec<Box<dyn Layer<B>>>) -> Self {
-        Self { layers }
-    }
-
-    fn forward<'m>(&'m self, tape: &mut Tape<'m, B>, mut x: Value<B>) -> Result<Value<B>> {
-        for layer in &self.layers {
-            let _layer = tape.executor().enter(layer.layer());
-            x = layer.forward(tape, x)?;
-        }
-        Ok(x)
-    }
-}
-
-fn chain<'m, B: Backend>(blocks: &'m [Block<B>], tape: &mut Tape<'m, B>, x: Value<B>) -> Result<Value<B>> {
-    blocks.iter().try_fold(x, |x, block| block.forward(tape, x))
 }
 
 impl<B: Backend> Model<B> {
     /// Builds the experiment's model for data of these facts.
     pub fn build(executor: &Executor<B>, experiment: &Experiment, facts: &Facts) -> Result<Self> {
-        let (blocks, head) = Self::parts(executor, experiment, facts)?;
-        let segments = segments::of(experiment, facts, blocks.len())?;
-        Ok(Self { blocks, head, segments })
-    }
-
-    fn parts(executor: &Executor<B>, experiment: &Experiment, facts: &Facts) -> Result<(Vec<Block<B>>, Block<B>)> {
         let init = &mut Init::new(executor, experiment.precision, experiment.run.seed);
-        match experiment.model.kind {
+        let parts = match experiment.model.kind {
             ModelKind::Mlp => mlp::build(init, &experiment.model, facts),
             ModelKind::Cnn => cnn::build(init, &experiment.model, facts),
             ModelKind::Sepcnn => sepcnn::build(init, &experiment.model, facts),
             ModelKind::Resnet => resnet::build(init, &experiment.model, facts),
             ModelKind::Mobilenetv1 => mobilenet::build_v1(init, &experiment.model, facts),
             ModelKind::Mobilenetv2 => mobilenet::build_v2(init, &experiment.model, facts),
-        }
+            ModelKind::Vit => vit::build(init, &experiment.model, facts),
+            ModelKind::Mixer => mixer::build(init, &experiment.model, facts),
+            ModelKind::Gpt2 | ModelKind::Llama => decoder::build(init, &experiment.model, facts),
+            ModelKind::Unet => unet::build(init, &experiment.model, facts),
+        }?;
+        let segments = segments::of(experiment, facts, parts.blocks.len())?;
+        Ok(Self { parts, segments })
     }
 
     /// Logits `[batch * targets, classes]` of images `[batch, height, width, channels]` or tokens `[batch, length]`.
     pub fn forward<'m>(&'m self, tape: &mut Tape<'m, B>, inputs: Tensor<B>) -> Result<Value<B>> {
-        let x = self.segments.iter().try_fold(Value::constant(inputs), |x, segment| {
-            let blocks = &self.blocks[segment.blocks.clone()];
-            if segment.is_checkpointed {
-                tape.checkpoint(x, move |tape, x| chain(blocks, tape, x))
+        let features = self.features(tape, inputs)?;
+        let _layer = tape.executor().enter(self.parts.classes.layer());
+        self.parts.classes.forward(tape, features)
+    }
+
+    /// What the classes are told from: `[batch * targets, features]`, or as many rows of more extents.
+    pub fn features<'m>(&'m self, tape: &mut Tape<'m, B>, inputs: Tensor<B>) -> Result<Value<B>> {
+        let mut values = vec![Value::constant(inputs)];
+        for segment in &self.segments {
+            let blocks = &self.parts.blocks[segment.blocks.clone()];
+            // What the segment works on: the last value and the skips it takes. The others pass it by.
+            let own = values.split_off(values.len() - 1 - skips_taken(blocks));
+            values.extend(if segment.is_checkpointed {
+                tape.checkpoint(own, move |tape, own| chain(blocks, tape, own, &mut |_, _| Ok(())))?
             } else {
-                chain(blocks, tape, x)
-            }
-        })?;
-        self.head.forward(tape, x)
+                chain(blocks, tape, own, &mut |_, _| Ok(()))?
+            });
+        }
+        run(&self.parts.head, tape, block::last(values), &mut |_, _| Ok(()))
+    }
+
+    /// A forward pass, shown to `visit` layer by layer: those inside others are not told apart.
+    pub(crate) fn trace<'m>(
+        &'m self,
+        tape: &mut Tape<'m, B>,
+        inputs: Tensor<B>,
+        visit: &mut Visit<'_, B>,
+    ) -> Result<()> {
+        let values = chain(&self.parts.blocks, tape, vec![Value::constant(inputs)], visit)?;
+        let features = run(&self.parts.head, tape, block::last(values), visit)?;
+        let _layer = tape.executor().enter(self.parts.classes.layer());
+        let logits = self.parts.classes.forward(tape, features)?;
+        visit(&self.parts.classes, &logits.tensor)
+    }
+
+    /// The layer that tells the classes.
+    pub fn classes(&self) -> &Linear<B> {
+        &self.parts.classes
     }
 
     /// Every layer with its path, those inside others before them.
@@ -87,18 +110,22 @@ impl<B: Backend> Model<B> {
             found.push(layer);
         }
         let mut found = Vec::new();
-        self.layers().for_each(|layer| walk(layer, &mut found));
+        self.layers().into_iter().for_each(|layer| walk(layer, &mut found));
         found
     }
 
     /// Every layer in forward order; those inside others are not told apart.
-    pub fn layers(&self) -> impl Iterator<Item = &dyn Layer<B>> {
-        self.blocks.iter().chain([&self.head]).flat_map(|block| block.layers.iter().map(AsRef::as_ref))
+    pub fn layers(&self) -> Vec<&dyn Layer<B>> {
+        let Parts { blocks, head, classes } = &self.parts;
+        let inner = blocks.iter().flat_map(Block::layers).chain(head);
+        let mut layers: Vec<&dyn Layer<B>> = inner.map(AsRef::as_ref).collect();
+        layers.push(classes);
+        layers
     }
 
     /// Every parameter in forward order.
     pub fn params(&self) -> Vec<&Param<B>> {
-        self.layers().flat_map(Layer::params).collect()
+        self.layers().into_iter().flat_map(Layer::params).collect()
     }
 
     /// How many numbers the model learns.

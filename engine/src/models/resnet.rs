@@ -4,13 +4,13 @@
 //! stem: 7 x 7, stride 2, and an overlapping max-pool for large images; 3 x 3, stride 1, without a pool for small ones
 //! (the paper's section 4.2).
 
-use super::Block;
+use super::{Block, Layers, Parts};
 use crate::{
     backend::Backend,
     data::Facts,
     error::Result,
     experiment::{Model, Stem},
-    nn::{BatchNorm, Conv2d, ConvShape, GlobalPool, Init, Layer, Linear, MaxPool, Relu, Residual},
+    nn::{BatchNorm, Conv2d, ConvShape, GlobalPool, Init, Linear, MaxPool, Relu, Residual},
 };
 
 /// Filters of the stem and of the first stage; each later stage has twice as many.
@@ -18,13 +18,7 @@ const FILTERS: usize = 64;
 /// Filters of a bottleneck's output to those of its 3 x 3 convolution.
 const EXPANSION: usize = 4;
 
-type Layers<B> = Vec<Box<dyn Layer<B>>>;
-
-pub(super) fn build<B: Backend>(
-    init: &mut Init<'_, B>,
-    model: &Model,
-    facts: &Facts,
-) -> Result<(Vec<Block<B>>, Block<B>)> {
+pub(super) fn build<B: Backend>(init: &mut Init<'_, B>, model: &Model, facts: &Facts) -> Result<Parts<B>> {
     let mut blocks = vec![stem(init, model.stem, facts.image()?[2])?];
     let is_bottleneck = model.layers >= 50;
     let mut channels = FILTERS;
@@ -53,11 +47,9 @@ pub(super) fn build<B: Backend>(
         }
     }
     let executor = init.executor();
-    let head = Block::new(vec![
-        Box::new(GlobalPool::new(executor, "head/pool")),
-        Box::new(Linear::new(init, "head/classes", channels, facts.classes)?),
-    ]);
-    Ok((blocks, head))
+    let head: Layers<B> = vec![Box::new(GlobalPool::new(executor, "head/pool"))];
+    let classes = Linear::new(init, "head/classes", channels, facts.classes)?;
+    Ok(Parts { blocks, head, classes })
 }
 
 fn stem<B: Backend>(init: &mut Init<'_, B>, stem: Stem, channels: usize) -> Result<Block<B>> {

@@ -68,12 +68,12 @@ fn costs(experiment: &Experiment, facts: &Facts) -> Result<Vec<Cost>> {
     let inputs =
         executor.allocate(input.shape(micro), input.dtype(experiment.precision), Category::Batch, input.label())?;
     let mut tape = Tape::recording(&executor);
-    let mut x = Value::constant(inputs);
-    let mut costs = Vec::with_capacity(model.blocks.len());
-    for i in 0..model.blocks.len() {
-        let (live, input_bytes) = (executor.ledger().live(), x.tensor.bytes());
+    let mut values = vec![Value::constant(inputs)];
+    let mut costs = Vec::with_capacity(model.parts.blocks.len());
+    for i in 0..model.parts.blocks.len() {
+        let (live, input_bytes) = (executor.ledger().live(), values.last().map_or(0, |x| x.tensor.bytes()));
         executor.backend().take_secs();
-        x = chain(&model.blocks[i..=i], &mut tape, x)?;
+        values = chain(&model.parts.blocks[i..=i], &mut tape, values, &mut |_, _| Ok(()))?;
         let kept_bytes = executor.ledger().live().saturating_sub(live).0;
         // The inputs are the batch's, kept or not.
         let input_bytes = if i == 0 { 0 } else { input_bytes };

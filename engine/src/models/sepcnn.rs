@@ -1,26 +1,22 @@
 //! The depthwise-separable network (the block of MobileNet, Howard et al. 2017): `depth` times (depthwise convolution,
 //! 1 x 1 convolution, ReLU), a 2 x 2 max-pool between blocks, width doubling, then the head of the plain network.
 
-use super::{Block, cnn::head};
+use super::{Block, Layers, Parts, cnn::head};
 use crate::{
     backend::Backend,
     data::Facts,
     error::Result,
     experiment::Model,
-    nn::{Conv2d, Depthwise, Init, Layer, MaxPool, Relu},
+    nn::{Conv2d, Depthwise, Init, Linear, MaxPool, Relu},
 };
 
-pub(super) fn build<B: Backend>(
-    init: &mut Init<'_, B>,
-    model: &Model,
-    facts: &Facts,
-) -> Result<(Vec<Block<B>>, Block<B>)> {
+pub(super) fn build<B: Backend>(init: &mut Init<'_, B>, model: &Model, facts: &Facts) -> Result<Parts<B>> {
     let executor = init.executor();
     let [mut height, mut width, mut channels] = facts.image()?;
     let mut blocks = Vec::with_capacity(model.depth);
     for i in 1..=model.depth {
         let filters = model.width << (i - 1);
-        let mut layers: Vec<Box<dyn Layer<B>>> = vec![
+        let mut layers: Layers<B> = vec![
             Box::new(Depthwise::new(init, &format!("block{i}/depthwise"), channels, model.kernel)?),
             Box::new(Conv2d::new(init, &format!("block{i}/pointwise"), channels, filters, 1)?),
             Box::new(Relu::new(executor, &format!("block{i}/relu"))),
@@ -32,6 +28,7 @@ pub(super) fn build<B: Backend>(
         channels = filters;
         blocks.push(Block::new(layers));
     }
-    let head = head(init, height * width * channels, model.dense, facts.classes)?;
-    Ok((blocks, head))
+    let head = head(init, height * width * channels, model.dense)?;
+    let classes = Linear::new(init, "head/classes", model.dense, facts.classes)?;
+    Ok(Parts { blocks, head, classes })
 }

@@ -1,28 +1,46 @@
 //! Layers: each file holds a layer's parameters, its forward pass and, beside it, its gradient rule.
 
+mod attention;
 mod batch_norm;
+mod class_token;
+mod concat;
 mod conv;
 mod curve;
 mod dropout;
+mod embedding;
 mod layer_norm;
 mod linear;
 mod param;
 mod pool;
+mod positions;
 mod relu;
 mod reshape;
 mod residual;
+mod rotary;
+mod swiglu;
+mod transpose;
+mod up_conv;
 
+pub use attention::Attention;
 pub use batch_norm::BatchNorm;
+pub use class_token::{ClassToken, TakeFirst};
+pub use concat::Concat;
 pub use conv::{Conv2d, ConvShape, Depthwise};
 pub use curve::{Gelu, Silu};
 pub use dropout::Dropout;
+pub use embedding::Embedding;
 pub use layer_norm::{LayerNorm, RmsNorm};
 pub use linear::Linear;
-pub use param::{Init, Kept, Param};
+pub use param::{Init, Kept, Param, Start};
 pub use pool::{AvgPool, GlobalPool, MaxPool};
+pub use positions::Positions;
 pub use relu::{Relu, Relu6};
-pub use reshape::Flatten;
+pub use reshape::{Flatten, Sequences};
 pub use residual::{Residual, chain};
+pub use rotary::Rotary;
+pub use swiglu::SwiGlu;
+pub use transpose::Transpose;
+pub use up_conv::UpConv2d;
 
 use crate::{
     autograd::{Tape, Value},

@@ -54,7 +54,10 @@ impl<B: Backend> Param<B> {
             return write(GradInto::Accumulate(sum));
         }
         let label = if self.name == "bias" { "bias gradient" } else { "weight gradient" };
+        // A tied weight's first contribution comes from another layer's rule.
+        let layer = executor.enter(self.layer);
         let fresh = executor.allocate(self.weight.shape(), self.precision.master(), Category::Gradients, label)?;
+        drop(layer);
         write(GradInto::Fresh(&fresh))?;
         *gradient = Some(fresh);
         Ok(())
@@ -99,6 +102,24 @@ pub struct Kept {
     pub shape: Shape,
     /// Type of its elements.
     pub dtype: DType,
+}
+
+/// What a parameter is before training.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Start {
+    /// Uniform in ±1/sqrt(fan_in): PyTorch's default for dense and convolution layers (He et al. 2015 with a gain for
+    /// slope sqrt(5)).
+    Uniform {
+        /// Inputs that one output reads.
+        fan_in: usize,
+    },
+    /// Normal around zero.
+    Normal {
+        /// Standard deviation.
+        std: f64,
+    },
+    /// Zero everywhere.
+    Zero,
 }
 
 /// Makes parameters: in order, each from its own random stream, so that a seed gives the same model on every device.
@@ -148,8 +169,7 @@ impl<'a, B: Backend> Init<'a, B> {
         Ok(Param { name, layer, precision, weight, master: None, gradient, state })
     }
 
-    /// A parameter of `layer`, uniform in ±1/sqrt(fan_in): PyTorch's default for dense and convolution layers (He et
-    /// al. 2015 with a gain for slope sqrt(5)).
+    /// A parameter of `layer`, uniform in ±1/sqrt(fan_in): see [`Start::Uniform`].
     pub fn uniform(
         &mut self,
         layer: LayerId,
@@ -157,11 +177,27 @@ impl<'a, B: Backend> Init<'a, B> {
         shape: impl Into<Shape>,
         fan_in: usize,
     ) -> Result<Param<B>> {
+        self.param(layer, name, shape, Start::Uniform { fan_in })
+    }
+
+    /// A parameter of `layer` that starts as `start` says: in the type that is computed in, with a master copy in the
+    /// optimizer's where the two differ.
+    pub fn param(
+        &mut self,
+        layer: LayerId,
+        name: &'static str,
+        shape: impl Into<Shape>,
+        start: Start,
+    ) -> Result<Param<B>> {
         let (shape, executor) = (shape.into(), self.executor);
         let _layer = executor.enter(layer);
         let key = Rng::new(self.seed, Stream::Weights, self.made).key();
         self.made += 1;
-        let fill = Kernel::Uniform { bound: 1.0 / (fan_in as f64).sqrt(), key };
+        let fill = match start {
+            Start::Uniform { fan_in } => Kernel::Uniform { bound: 1.0 / (fan_in as f64).sqrt(), key },
+            Start::Normal { std } => Kernel::Normal { std, key },
+            Start::Zero => Kernel::Fill(0.0),
+        };
         let weight = executor.allocate(shape, self.precision.compute(), Category::Parameters, name)?;
         let master = if self.precision.has_master_weights() {
             let master = executor.allocate(shape, self.precision.master(), Category::MasterWeights, name)?;

@@ -13,6 +13,37 @@ pub struct Flatten {
     layer: LayerId,
 }
 
+/// `[batch * length, width]` as `[batch, length, width]`. Allocates nothing, saves nothing.
+pub struct Sequences {
+    layer: LayerId,
+    length: usize,
+}
+
+impl Sequences {
+    /// A layer at `path` over sequences of `length`.
+    pub fn new<B: Backend>(executor: &Executor<B>, path: &str, length: usize) -> Self {
+        Self { layer: executor.ledger().layer_id(path), length }
+    }
+}
+
+impl<B: Backend> Layer<B> for Sequences {
+    fn forward<'m>(&'m self, tape: &mut Tape<'m, B>, x: Value<B>) -> Result<Value<B>> {
+        let (rows, width) = (x.tensor.shape().rows(), x.tensor.shape().last());
+        let y = x.tensor.reshape([rows / self.length.max(1), self.length, width]);
+        let x_id = x.id();
+        drop(x);
+        Ok(tape.record(self.layer, x_id.is_some(), y, move |back, dy| {
+            let dx = dy.reshape([rows, width]);
+            drop(dy);
+            x_id.map_or(Ok(()), |id| back.give(id, dx))
+        }))
+    }
+
+    fn layer(&self) -> LayerId {
+        self.layer
+    }
+}
+
 impl Flatten {
     /// A layer at `path`.
     pub fn new<B: Backend>(executor: &Executor<B>, path: &str) -> Self {

@@ -2,6 +2,7 @@
 
 pub mod command;
 pub mod event;
+mod loss;
 mod loss_scale;
 mod run;
 mod schedule;

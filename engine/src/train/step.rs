@@ -9,9 +9,12 @@ use crate::{
     experiment::{Experiment, UpdateTime},
     memory::{Category, Phase, Ticket, timeline::LayerId},
     models::Model,
-    nn::Param,
+    nn::{Layer, Param},
     optim,
-    train::loss_scale::LossScale,
+    train::{
+        loss::{Loss, Stats},
+        loss_scale::LossScale,
+    },
 };
 
 /// The engine's own bookkeeping on the CPU (ledger, tape, queues): a stated constant that every prediction includes, so
@@ -73,9 +76,6 @@ pub struct Stepped {
     /// Whether the update was skipped.
     pub skipped: bool,
 }
-
-/// Sums over batches that are not yet means.
-struct Stats<B: Backend>(Tensor<B>);
 
 impl<B: Backend> Session<B> {
     /// Builds the model.
@@ -173,18 +173,34 @@ impl<B: Backend> Session<B> {
         ledger.set_phase(Phase::Batch);
         let (inputs, labels) = self.upload(batch)?;
         ledger.set_phase(Phase::Forward);
-        let mut tape = Tape::recording(executor);
-        let logits = self.model.forward(&mut tape, inputs)?; // [batch * targets, classes]
-        let output = logits.id().expect("a model has parameters, so its output wants a gradient");
-        let _layer = executor.enter(ledger.layer_id("loss"));
-        executor.cross_entropy(&logits.tensor, &labels, &stats.0)?;
         // The loss is the mean over the effective batch, so that accumulation changes memory and not the gradient.
         let scale = loss_scale / (self.experiment.batch.effective() * self.facts.scored) as f64;
-        ledger.set_phase(Phase::Backward);
-        let gradient = executor.cross_entropy_grad(logits.tensor, &labels, scale)?;
+        let mut tape = Tape::recording(executor);
+        let (output, gradient) = if self.experiment.loss_chunk > 0 {
+            let features = self.model.features(&mut tape, inputs)?; // [batch * targets, features]
+            let output = features.id();
+            ledger.set_phase(Phase::Backward);
+            let gradient = self.loss().in_chunks(features, &labels, stats, scale)?;
+            listener(self.model.classes().layer())?;
+            (output, gradient)
+        } else {
+            let logits = self.model.forward(&mut tape, inputs)?; // [batch * targets, classes]
+            let output = logits.id();
+            stats.add(executor, &logits.tensor, &labels)?;
+            ledger.set_phase(Phase::Backward);
+            let _layer = executor.enter(ledger.layer_id("loss"));
+            (output, executor.cross_entropy_grad(logits.tensor, &labels, scale)?)
+        };
         drop(labels);
-        tape.backward(output, gradient, None, listener)?;
-        Ok(())
+        let _layer = executor.enter(ledger.layer_id("loss"));
+        match output {
+            Some(output) => tape.backward(output, gradient, None, listener).map(drop),
+            None => Ok(()),
+        }
+    }
+
+    fn loss(&self) -> Loss<'_, B> {
+        Loss { executor: &self.executor, model: &self.model, chunk: self.experiment.loss_chunk }
     }
 
     /// Inputs and labels `[samples * targets]`.
@@ -243,9 +259,7 @@ impl<B: Backend> Session<B> {
         while let Some(batch) = next()? {
             samples += batch.samples();
             let (inputs, labels) = self.upload(batch)?;
-            let logits = self.model.forward(&mut Tape::blank(executor), inputs)?;
-            let _layer = executor.enter(ledger.layer_id("loss"));
-            executor.cross_entropy(&logits.tensor, &labels, &stats.0)?;
+            self.loss().measure(inputs, &labels, &stats)?;
         }
         stats.means(executor, samples * self.facts.scored)
     }
@@ -256,20 +270,23 @@ impl<B: Backend> Session<B> {
         let executor = &self.executor;
         executor.ledger().set_phase(Phase::Evaluate);
         let (inputs, _) = self.upload(batch)?;
-        let mut x = crate::autograd::Value::constant(inputs);
-        for layer in self.model.layers() {
+        let mut found = None;
+        self.model.trace(&mut Tape::blank(executor), inputs, &mut |layer, output| {
+            if found.is_some() {
+                return Ok(());
+            }
             let _layer = executor.enter(layer.layer());
             for param in layer.params() {
-                if !self.is_finite(param.weight())? {
-                    return Ok(Some(format!("the {} of {}", param.name(), executor.ledger().layer_path())));
+                if found.is_none() && !self.is_finite(param.weight())? {
+                    found = Some(format!("the {} of {}", param.name(), executor.ledger().layer_path()));
                 }
             }
-            x = layer.forward(&mut Tape::blank(executor), x)?;
-            if !self.is_finite(&x.tensor)? {
-                return Ok(Some(format!("the output of {}", executor.ledger().layer_path())));
+            if found.is_none() && !self.is_finite(output)? {
+                found = Some(format!("the output of {}", executor.ledger().layer_path()));
             }
-        }
-        Ok(None)
+            Ok(())
+        })?;
+        Ok(found)
     }
 
     fn is_finite(&self, tensor: &Tensor<B>) -> Result<bool> {
@@ -281,18 +298,5 @@ impl<B: Backend> Session<B> {
     /// What the step is short of: the error a run that lost its numbers ends with.
     pub fn not_finite(&self, step: u64, batch: impl MicroBatch) -> NotFinite {
         NotFinite { step, layer: self.diagnose(batch).ok().flatten() }
-    }
-}
-
-impl<B: Backend> Stats<B> {
-    fn new(executor: &Executor<B>) -> Result<Self> {
-        let _layer = executor.enter(executor.ledger().layer_id("loss"));
-        executor.filled(0.0, [2], DType::F64, Category::Scratch, "loss and right answers").map(Self)
-    }
-
-    /// Mean loss and accuracy over `labels` that count; zeros in a dry run.
-    fn means(&self, executor: &Executor<B>, labels: usize) -> Result<(f64, f64)> {
-        let n = labels.max(1) as f64;
-        Ok(executor.read(&self.0)?.map_or((0.0, 0.0), |sums| (sums[0] / n, sums[1] / n)))
     }
 }

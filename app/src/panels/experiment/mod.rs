@@ -120,6 +120,9 @@ fn model(ui: &mut Ui, form: &Form<'_>) {
         ModelKind::Mlp => &[controls::WIDTH, controls::DEPTH],
         ModelKind::Cnn | ModelKind::Sepcnn => &[controls::FILTERS, controls::BLOCKS, controls::KERNEL, controls::DENSE],
         ModelKind::Mobilenetv1 | ModelKind::Mobilenetv2 => &[controls::MULTIPLIER],
+        ModelKind::Vit | ModelKind::Mixer | ModelKind::Gpt2 | ModelKind::Llama | ModelKind::Unet => {
+            &[controls::WIDTH, controls::DEPTH]
+        }
         ModelKind::Resnet => {
             form.choice(ui, controls::LAYERS.0, &controls::LAYERS.1);
             &[]

@@ -24,6 +24,12 @@ pub struct AttentionShape {
 }
 
 impl AttentionShape {
+    /// The same over `rows`, as many sequences as they make.
+    #[must_use]
+    pub fn over(self, rows: usize) -> Self {
+        Self { batch: rows / self.length.max(1), ..self }
+    }
+
     /// Rows of every operand.
     pub fn rows(&self) -> usize {
         self.batch * self.length

@@ -25,6 +25,29 @@ impl<B: Backend> Executor<B> {
         self.launch(Kernel::EmbeddingGrad { rows, accumulate }, &[tokens, dy], &[dtable])
     }
 
+    /// Adds `positions [length, width]` to each sequence of `x [batch * length, width]`, in place when nobody else holds
+    /// `x`.
+    pub fn add_positions(&self, x: Tensor<B>, positions: &Tensor<B>) -> Result<Tensor<B>> {
+        let rows = self.sequences("add positions", &x, positions)?;
+        let y = self.own(x, "add positions")?;
+        self.launch(Kernel::AddBias, &[positions], &[&y.reshape(rows)])?;
+        Ok(y)
+    }
+
+    /// Gradient of [`Executor::add_positions`] by the positions.
+    pub fn positions_grad(&self, dy: &Tensor<B>, into: GradInto<'_, B>) -> Result<()> {
+        let rows = self.sequences("positions gradient", dy, into.parts().0)?;
+        self.bias_grad(&dy.reshape(rows), into)
+    }
+
+    /// Extents of `x` with a row for each sequence as long as `positions`.
+    fn sequences(&self, op: &'static str, x: &Tensor<B>, positions: &Tensor<B>) -> Result<[usize; 2]> {
+        let columns = positions.elements();
+        let holds = columns > 0 && x.elements().is_multiple_of(columns);
+        self.expect(op, holds, || format!("{positions:?} to {x:?}"))?;
+        Ok([x.elements() / columns, columns])
+    }
+
     /// Gates beside values, `gu [rows, 2 hidden]`, to `silu(gate) * value`, `[rows, hidden]`.
     pub fn swiglu(&self, gu: &Tensor<B>) -> Result<Tensor<B>> {
         let extents = self.gated("swiglu", gu)?;

@@ -1,8 +1,11 @@
 //! What a choice of architecture rules out, by itself and with the data's images.
 
-use super::{List, MAX_DEPTH, MAX_ELEMENTS, MAX_MULTIPLIER, MAX_WIDTH, MIN_MULTIPLIER, RESNETS};
+use super::{
+    List, MAX_DEPTH, MAX_MULTIPLIER, MAX_WIDTH, MIN_MULTIPLIER, RESNETS,
+    transformer::{can_be, largest},
+};
 use crate::{
-    data::Facts,
+    data::{Facts, Input},
     experiment::{DataKind, Experiment, Model, ModelKind, Stem},
 };
 
@@ -23,8 +26,10 @@ impl List {
     pub(super) fn model(&mut self, e: &Experiment) {
         let model = &e.model;
         if model.kind.has_stem() {
-            self.published(e);
-            return;
+            return self.published(e);
+        }
+        if model.kind.has_feed_forward() || model.kind == ModelKind::Unet {
+            return self.blocks_of(model);
         }
         self.within("model.width", model.width, 1, MAX_WIDTH, "a width");
         self.within("model.depth", model.depth, 1, MAX_DEPTH, "a depth");
@@ -70,8 +75,18 @@ impl List {
         }
     }
 
-    /// What the size of the images rules out. The values are within their limits here.
-    pub(super) fn image(&mut self, e: &Experiment, facts: Option<&Facts>) {
+    /// What the data's extents rule out. The values are within their limits here.
+    pub(super) fn extents(&mut self, e: &Experiment, facts: Option<&Facts>) {
+        match facts.map(|facts| facts.input) {
+            Some(Input::Tokens { length, vocabulary }) => {
+                let (activation, weight) = largest(&e.model, length, vocabulary);
+                self.sizes(e, activation, weight);
+            }
+            _ => self.image(e, facts),
+        }
+    }
+
+    fn image(&mut self, e: &Experiment, facts: Option<&Facts>) {
         let known = match (facts, e.data.kind) {
             (Some(facts), _) => facts.image().ok(),
             (None, DataKind::Digits) => Some([8, 8, 1]),
@@ -113,6 +128,19 @@ impl List {
                 let activation = pixels.saturating_mul(filters);
                 (activation, activation.saturating_mul(model.dense))
             }
+            ModelKind::Vit | ModelKind::Mixer => {
+                self.patches(model, height, width);
+                let patch = model.patch.saturating_mul(model.patch).saturating_mul(channels);
+                let (activation, weight) = largest(model, pixels / model.patch.pow(2) + 1, 0);
+                (activation.max(pixels), weight.max(patch.saturating_mul(model.width)))
+            }
+            ModelKind::Unet => {
+                self.levels(model, height, width);
+                let deepest = model.width << model.depth.min(16);
+                (pixels.saturating_mul(2 * model.width), deepest.saturating_mul(deepest).saturating_mul(9))
+            }
+            // They have no image.
+            ModelKind::Gpt2 | ModelKind::Llama => (0, 0),
             ModelKind::Resnet | ModelKind::Mobilenetv1 | ModelKind::Mobilenetv2 => {
                 let widest = if model.kind == ModelKind::Resnet { 256.0 } else { 192.0 * model.multiplier.max(1.0) };
                 if e.batch.micro == 1 && side <= smallest_side(model) {
@@ -125,11 +153,16 @@ impl List {
                 (pixels.saturating_mul(widest as usize), 0)
             }
         };
-        if activation.saturating_mul(e.batch.micro) > MAX_ELEMENTS || weight > MAX_ELEMENTS {
+        self.sizes(e, activation, weight);
+    }
+
+    fn sizes(&mut self, e: &Experiment, activation: usize, weight: usize) {
+        if !can_be(activation, e.batch.micro, weight) {
+            let second = if e.model.kind.has_feed_forward() { "model.hidden" } else { "model.dense" };
             self.add(
                 "model.width",
                 format!("with {} samples at once, a tensor would be larger than any device", e.batch.micro),
-                "lower model.width, model.dense or batch.micro",
+                format!("lower model.width, {second} or batch.micro"),
             );
         }
     }

@@ -6,8 +6,8 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::experiment::{
-    Batch, Checkpointing, Data, DataKind, Model, ModelKind, Optimizer, OptimizerKind, Precision, Run, Schedule, Stem,
-    UpdateTime, check::RESNETS,
+    AttentionKind, Batch, Checkpointing, Data, DataKind, Model, ModelKind, Optimizer, OptimizerKind, Precision, Run,
+    Schedule, Stem, UpdateTime, check::RESNETS,
 };
 
 /// The answer to a preset with a mistake in it.
@@ -189,11 +189,18 @@ fn a_full_disk_is_said_to_be_full() {
 
 prop_compose! {
     fn models()(kind in prop_oneof![Just(ModelKind::Mlp), Just(ModelKind::Cnn), Just(ModelKind::Sepcnn),
-            Just(ModelKind::Resnet), Just(ModelKind::Mobilenetv2)],
+            Just(ModelKind::Resnet), Just(ModelKind::Mobilenetv2), Just(ModelKind::Vit), Just(ModelKind::Mixer)],
         width in 1usize..512, depth in 1usize..4, kernel in prop_oneof![Just(1usize), Just(3), Just(5)],
-        dense in 1usize..512, layers in 0usize..4, multiplier in 0.1..2.0f64, large in any::<bool>()) -> Model {
+        dense in 1usize..512, layers in 0usize..4, multiplier in 0.1..2.0f64, large in any::<bool>(),
+        heads in 1usize..5, hidden in 1usize..512, patch in 1usize..3, dropout in 0.0..0.9f64, plain in any::<bool>())
+        -> Model {
         let stem = if large { Stem::Imagenet } else { Stem::Small };
-        Model { kind, width, depth, kernel, dense, layers: RESNETS[layers], multiplier, stem }
+        let attention = if plain { AttentionKind::Plain } else { AttentionKind::Efficient };
+        let width = if kind == ModelKind::Vit { width * heads } else { width };
+        Model {
+            kind, width, depth, kernel, dense, layers: RESNETS[layers], multiplier, stem, heads, hidden, patch, dropout,
+            attention, ..Default::default()
+        }
     }
 }
 
@@ -227,7 +234,7 @@ prop_compose! {
         checkpointing in prop_oneof![Just(Checkpointing::None), Just(Checkpointing::Blocks),
             (1usize..9).prop_map(Checkpointing::Every), Just(Checkpointing::Sqrt),
             (0u8..=100).prop_map(Checkpointing::Percent), Just(Checkpointing::Pick([1].into_iter().collect()))],
-        model in models(), data in sources(), micro in 1usize..64, accumulation in 1usize..8,
+        model in models(), data in sources(), loss_chunk in 0usize..99, micro in 1usize..64, accumulation in 1usize..8,
         optimizer in optimizers(), length in prop::option::of((any::<bool>(), 1u64..1000)),
         seed in 0u64..=i64::MAX as u64, evaluate_every in 0u64..100) -> Experiment {
         let (steps, epochs) = match length {
@@ -236,7 +243,7 @@ prop_compose! {
             Some((false, n)) => (None, Some(n)),
         };
         Experiment {
-            title, description, budget: Bytes(budget), precision: Precision::ALL[precision], checkpointing, model,
+            title, description, budget: Bytes(budget), precision: Precision::ALL[precision], checkpointing, loss_chunk, model,
             data, batch: Batch { micro, accumulation }, optimizer,
             run: Run { steps, epochs, seed, evaluate_every }, ..Default::default()
         }

@@ -1,0 +1,126 @@
+//! Blocks: chains of layers, with skips that pass by other blocks.
+//!
+//! What goes from block to block is a stack of values: the last is what the next layer works on, those below are skips
+//! that wait for the block that takes them. So a segment of any blocks is a function from a stack to a stack, and
+//! checkpointing is exact whichever skips cross its edges.
+
+use super::Layers;
+use crate::{
+    autograd::{Tape, Value},
+    backend::{Backend, Tensor},
+    error::Result,
+    nn::{Concat, Layer},
+};
+
+/// Told of each layer and its output.
+pub(crate) type Visit<'a, B> = dyn FnMut(&dyn Layer<B>, &Tensor<B>) -> Result<()> + 'a;
+
+/// Layers that checkpointing keeps or computes again as one.
+pub(super) struct Block<B: Backend> {
+    layers: Layers<B>,
+    skip: Skip,
+}
+
+/// What a block does with the stack of skips.
+enum Skip {
+    None,
+    /// Its output is also left as a skip.
+    Gives,
+    /// The topmost skip is joined to its value after as many layers as `after`.
+    Takes {
+        after: usize,
+        concat: Concat,
+    },
+}
+
+impl<B: Backend> Block<B> {
+    pub(super) fn new(layers: Layers<B>) -> Self {
+        Self { layers, skip: Skip::None }
+    }
+
+    /// A block whose output another takes as well as the next.
+    pub(super) fn giving(layers: Layers<B>) -> Self {
+        Self { layers, skip: Skip::Gives }
+    }
+
+    /// A block that joins the topmost skip to the output of `before`, and goes on with `after`.
+    pub(super) fn taking(mut before: Layers<B>, concat: Concat, after: Layers<B>) -> Self {
+        let skip = Skip::Takes { after: before.len(), concat };
+        before.extend(after);
+        Self { layers: before, skip }
+    }
+
+    pub(super) fn layers(&self) -> &Layers<B> {
+        &self.layers
+    }
+
+    fn forward<'m>(
+        &'m self,
+        tape: &mut Tape<'m, B>,
+        mut values: Vec<Value<B>>,
+        visit: &mut Visit<'_, B>,
+    ) -> Result<Vec<Value<B>>> {
+        let x = pop(&mut values);
+        let x = match &self.skip {
+            Skip::None | Skip::Gives => run(&self.layers, tape, x, visit)?,
+            Skip::Takes { after, concat } => {
+                let x = run(&self.layers[..*after], tape, x, visit)?;
+                let x = concat.forward(tape, pop(&mut values), x)?;
+                run(&self.layers[*after..], tape, x, visit)?
+            }
+        };
+        if matches!(self.skip, Skip::Gives) {
+            values.push(x.clone());
+        }
+        values.push(x);
+        Ok(values)
+    }
+}
+
+/// Runs one block after another on a stack of values.
+pub(super) fn chain<'m, B: Backend>(
+    blocks: &'m [Block<B>],
+    tape: &mut Tape<'m, B>,
+    values: Vec<Value<B>>,
+    visit: &mut Visit<'_, B>,
+) -> Result<Vec<Value<B>>> {
+    blocks.iter().try_fold(values, |values, block| block.forward(tape, values, visit))
+}
+
+/// Runs one layer after another, each booked on itself.
+pub(super) fn run<'m, B: Backend>(
+    layers: &'m [Box<dyn Layer<B>>],
+    tape: &mut Tape<'m, B>,
+    x: Value<B>,
+    visit: &mut Visit<'_, B>,
+) -> Result<Value<B>> {
+    layers.iter().try_fold(x, |x, layer| {
+        let _layer = tape.executor().enter(layer.layer());
+        let y = layer.forward(tape, x)?;
+        visit(layer.as_ref(), &y.tensor)?;
+        Ok(y)
+    })
+}
+
+/// How many skips a chain of blocks takes that none of them gave.
+pub(super) fn skips_taken<B: Backend>(blocks: &[Block<B>]) -> usize {
+    let (mut own, mut taken) = (0_usize, 0);
+    for block in blocks {
+        match block.skip {
+            Skip::None => {}
+            Skip::Gives => own += 1,
+            Skip::Takes { .. } if own > 0 => own -= 1,
+            Skip::Takes { .. } => taken += 1,
+        }
+    }
+    taken
+}
+
+/// What is left when every skip has been taken.
+pub(super) fn last<B: Backend>(mut values: Vec<Value<B>>) -> Value<B> {
+    pop(&mut values)
+}
+
+fn pop<B: Backend>(values: &mut Vec<Value<B>>) -> Value<B> {
+    values.pop().expect("a family's blocks take as many skips as they give")
+}

@@ -1,0 +1,41 @@
+//! Decoders: GPT-2 (Radford et al. 2019) and Llama (Touvron et al. 2023, with the grouped queries of Ainslie et al. 2023).
+//!
+//! Each position tells the next token from itself and those before it. GPT-2 has learned positions, layer norm, GELU and
+//! biases; Llama has rotary positions, RMS norm, a gated unit and no biases. The embedding belongs to the first block, so
+//! that checkpointing keeps the tokens in place of its output.
+
+use super::{
+    Block, Layers, Parts,
+    transformer::{NORMAL, Style},
+};
+use crate::{
+    backend::Backend,
+    data::Facts,
+    error::Result,
+    experiment::{Model, ModelKind},
+    nn::{Embedding, Init, Linear, Positions},
+};
+
+pub(super) fn build<B: Backend>(init: &mut Init<'_, B>, model: &Model, facts: &Facts) -> Result<Parts<B>> {
+    let [length, vocabulary] = facts.tokens()?;
+    let style = Style { model, length };
+    let embedding = Embedding::new(init, "embedding", vocabulary, model.width, NORMAL)?;
+    let table = embedding.table().clone();
+    let mut layers: Layers<B> = vec![Box::new(embedding)]; // [batch * length, width]
+    if model.kind == ModelKind::Gpt2 {
+        layers.push(Box::new(Positions::new(init, "positions", length, model.width, NORMAL)?));
+    }
+    layers.extend(style.dropout(init, "dropout"));
+    let mut blocks = Vec::with_capacity(model.depth);
+    for i in 1..=model.depth {
+        layers.extend(style.block(init, &format!("block{i}"))?); // [batch * length, width]
+        blocks.push(Block::new(std::mem::take(&mut layers)));
+    }
+    let head = style.norm(init, "head/norm")?;
+    let classes = if model.tied {
+        Linear::tied(init.executor(), "head/classes", &table)
+    } else {
+        Linear::with(init, "head/classes", [model.width, facts.classes], NORMAL, false)?
+    }; // [batch * length, vocabulary]
+    Ok(Parts { blocks, head, classes })
+}

@@ -1,0 +1,56 @@
+//! MLP-Mixer (Tolstikhin et al. 2021): dense layers over patches, then over channels.
+//!
+//! S and B of the paper are widths 512 and 768, 8 and 12 deep, with a channel-mixing layer four times as wide; the
+//! token-mixing layer has half as many units as the width, as in every size of the paper. The patches belong to the first
+//! block.
+
+use super::{
+    Block, Layers, Parts,
+    transformer::{Style, patches},
+    vit::patch_shape,
+};
+use crate::{
+    backend::Backend,
+    data::Facts,
+    error::Result,
+    experiment::Model,
+    nn::{Conv2d, Gelu, GlobalPool, Init, Linear, Residual, Sequences, Start, Transpose},
+};
+
+pub(super) fn build<B: Backend>(init: &mut Init<'_, B>, model: &Model, facts: &Facts) -> Result<Parts<B>> {
+    let executor = init.executor();
+    let [down, across] = patches(model, facts)?;
+    let (length, width) = (down * across, model.width);
+    let style = Style { model, length };
+    // [batch, down, across, width]
+    let mut layers: Layers<B> = vec![Box::new(Conv2d::with(init, "patches", patch_shape(model, facts)?)?)];
+    let mut blocks = Vec::with_capacity(model.depth);
+    for i in 1..=model.depth {
+        let path = format!("block{i}");
+        let mut tokens = style.norm(init, &format!("{path}/tokens/norm"))?; // [batch * length, width]
+        tokens.push(Box::new(Transpose::new(executor, &format!("{path}/tokens/transpose"), length)));
+        tokens.extend(mlp(init, &format!("{path}/tokens"), length, width / 2)?); // [batch * width, length]
+        tokens.push(Box::new(Transpose::new(executor, &format!("{path}/tokens/back"), width)));
+        tokens.extend(style.dropout(init, &format!("{path}/tokens/dropout")));
+        let mut channels = style.norm(init, &format!("{path}/channels/norm"))?;
+        channels.extend(mlp(init, &format!("{path}/channels"), width, model.hidden)?); // [batch * length, width]
+        channels.extend(style.dropout(init, &format!("{path}/channels/dropout")));
+        layers.push(Box::new(Residual::new(executor, &format!("{path}/tokens/add"), tokens, Vec::new())));
+        layers.push(Box::new(Residual::new(executor, &format!("{path}/channels/add"), channels, Vec::new())));
+        blocks.push(Block::new(std::mem::take(&mut layers)));
+    }
+    let mut head = style.norm(init, "head/norm")?;
+    head.push(Box::new(Sequences::new(executor, "head/sequences", length))); // [batch, length, width]
+    head.push(Box::new(GlobalPool::new(executor, "head/pool"))); // [batch, width]
+    let classes = Linear::with(init, "head/classes", [width, facts.classes], Start::Zero, true)?;
+    Ok(Parts { blocks, head, classes })
+}
+
+/// Dense, GELU, dense, over the last extent.
+fn mlp<B: Backend>(init: &mut Init<'_, B>, path: &str, width: usize, hidden: usize) -> Result<Layers<B>> {
+    Ok(vec![
+        Box::new(Linear::new(init, &format!("{path}/up"), width, hidden)?),
+        Box::new(Gelu::new(init.executor(), &format!("{path}/gelu"))),
+        Box::new(Linear::new(init, &format!("{path}/down"), hidden, width)?),
+    ])
+}

@@ -1,0 +1,125 @@
+//! What decoders and vision transformers share: pre-norm blocks of attention and of a feed-forward layer.
+//!
+//! All works on rows: `[batch * length, width]`, whatever the batch.
+
+use super::Layers;
+use crate::{
+    backend::{AttentionShape, Backend, Executor},
+    data::Facts,
+    error::Result,
+    experiment::{Model, ModelKind},
+    nn::{Attention, Dropout, Gelu, Init, LayerNorm, Linear, Residual, RmsNorm, Rotary, Start, SwiGlu},
+};
+
+/// Standard deviation of weights before training, as GPT-2, Llama and ViT have it.
+pub(super) const NORMAL: Start = Start::Normal { std: 0.02 };
+
+/// What is the same in every block.
+#[derive(Clone, Copy)]
+pub(super) struct Style<'a> {
+    pub(super) model: &'a Model,
+    /// Rows of one sample.
+    pub(super) length: usize,
+}
+
+impl Style<'_> {
+    /// The attention of every block; its batch is that of each input.
+    fn attention(&self) -> AttentionShape {
+        let Model { kind, heads, kv_heads, width, window, .. } = *self.model;
+        let is_llama = kind == ModelKind::Llama;
+        AttentionShape {
+            batch: 0,
+            length: self.length,
+            heads,
+            kv_heads: if is_llama { kv_heads } else { heads },
+            head_dim: width / heads.max(1),
+            is_causal: kind.is_decoder(),
+            window: if kind.is_decoder() { window } else { 0 },
+        }
+    }
+
+    fn is_llama(&self) -> bool {
+        self.model.kind == ModelKind::Llama
+    }
+
+    /// The weights of a projection onto the residual stream. GPT-2 (Radford et al. 2019) shrinks them, for the stream is
+    /// a sum over two of them a block.
+    fn onto_stream(&self) -> Start {
+        match self.model.kind {
+            ModelKind::Gpt2 => Start::Normal { std: 0.02 / (2.0 * self.model.depth as f64).sqrt() },
+            _ => NORMAL,
+        }
+    }
+
+    /// The norm of this family over `width`.
+    pub(super) fn norm<B: Backend>(&self, init: &mut Init<'_, B>, path: &str) -> Result<Layers<B>> {
+        let width = self.model.width;
+        Ok(match self.model.kind {
+            ModelKind::Llama => vec![Box::new(RmsNorm::new(init, path, width, 1e-5)?)],
+            ModelKind::Gpt2 => vec![Box::new(LayerNorm::new(init, path, width, 1e-5)?)],
+            _ => vec![Box::new(LayerNorm::new(init, path, width, 1e-6)?)],
+        })
+    }
+
+    /// Dropout where it is chosen.
+    pub(super) fn dropout<B: Backend>(&self, init: &mut Init<'_, B>, path: &str) -> Layers<B> {
+        let share = self.model.dropout;
+        if share > 0.0 { vec![Box::new(Dropout::new(init, path, share))] } else { Vec::new() }
+    }
+
+    /// One block: `x + attention(norm(x))`, then `x + feed_forward(norm(x))`.
+    pub(super) fn block<B: Backend>(&self, init: &mut Init<'_, B>, path: &str) -> Result<Layers<B>> {
+        let attention = self.attention_branch(init, &format!("{path}/attention"))?;
+        let feed_forward = self.feed_forward_branch(init, &format!("{path}/feed-forward"))?;
+        let add = |name: &str, main, executor: &Executor<B>| {
+            Box::new(Residual::new(executor, &format!("{path}/{name}/add"), main, Vec::new()))
+        };
+        let executor = init.executor();
+        Ok(vec![add("attention", attention, executor), add("feed-forward", feed_forward, executor)])
+    }
+
+    fn attention_branch<B: Backend>(&self, init: &mut Init<'_, B>, path: &str) -> Result<Layers<B>> {
+        let (model, shape, executor) = (self.model, self.attention(), init.executor());
+        let has_bias = !self.is_llama();
+        let mut layers = self.norm(init, &format!("{path}/norm"))?;
+        let sizes = [model.width, shape.packed()];
+        // [rows, (heads + 2 kv_heads) * head_dim]
+        let qkv = Linear::with(init, &format!("{path}/qkv"), sizes, NORMAL, has_bias || model.qkv_bias)?;
+        layers.push(Box::new(qkv));
+        if self.is_llama() {
+            layers.push(Box::new(Rotary::new(executor, &format!("{path}/rotary"), shape, model.rotary_base)));
+        }
+        // [rows, heads * head_dim]
+        layers.push(Box::new(Attention::new(executor, &format!("{path}/heads"), model.attention, shape)));
+        let sizes = [shape.width(), model.width];
+        let out = Linear::with(init, &format!("{path}/out"), sizes, self.onto_stream(), has_bias)?;
+        layers.push(Box::new(out));
+        layers.extend(self.dropout(init, &format!("{path}/dropout")));
+        Ok(layers)
+    }
+
+    fn feed_forward_branch<B: Backend>(&self, init: &mut Init<'_, B>, path: &str) -> Result<Layers<B>> {
+        let (model, executor) = (self.model, init.executor());
+        let (is_llama, width, hidden) = (self.is_llama(), model.width, model.hidden);
+        let mut layers = self.norm(init, &format!("{path}/norm"))?;
+        // Gates beside values, or values alone: [rows, 2 hidden] or [rows, hidden].
+        let sizes = [width, if is_llama { 2 * hidden } else { hidden }];
+        layers.push(Box::new(Linear::with(init, &format!("{path}/up"), sizes, NORMAL, !is_llama)?));
+        let curve = format!("{path}/curve");
+        layers.push(match model.kind {
+            ModelKind::Llama => Box::new(SwiGlu::new(executor, &curve)),
+            ModelKind::Gpt2 => Box::new(Gelu::tanh(executor, &curve)),
+            _ => Box::new(Gelu::new(executor, &curve)),
+        });
+        let down = Linear::with(init, &format!("{path}/down"), [hidden, width], self.onto_stream(), !is_llama)?;
+        layers.push(Box::new(down));
+        layers.extend(self.dropout(init, &format!("{path}/dropout")));
+        Ok(layers)
+    }
+}
+
+/// The patches of an image: how many down and across.
+pub(super) fn patches(model: &Model, facts: &Facts) -> Result<[usize; 2]> {
+    let [height, width, _] = facts.image()?;
+    Ok([height / model.patch.max(1), width / model.patch.max(1)])
+}

@@ -1,0 +1,46 @@
+//! Vision transformers (Dosovitskiy et al. 2021): patches as a sequence, with a class token before them.
+//!
+//! Ti, S and B of Touvron et al. 2021 are widths 192, 384 and 768, with 3, 6 and 12 heads and a hidden layer four times as
+//! wide, 12 deep. The patches belong to the first block.
+
+use super::{
+    Block, Layers, Parts,
+    transformer::{NORMAL, Style, patches},
+};
+use crate::{
+    backend::Backend,
+    data::Facts,
+    error::Result,
+    experiment::Model,
+    nn::{ClassToken, Conv2d, ConvShape, Init, Linear, Positions, Start, TakeFirst},
+};
+
+pub(super) fn build<B: Backend>(init: &mut Init<'_, B>, model: &Model, facts: &Facts) -> Result<Parts<B>> {
+    let executor = init.executor();
+    let [down, across] = patches(model, facts)?;
+    let length = down * across + 1;
+    let style = Style { model, length };
+    let patch = patch_shape(model, facts)?;
+    let mut layers: Layers<B> = vec![
+        Box::new(Conv2d::with(init, "patches", patch)?), // [batch, down, across, width]
+        Box::new(ClassToken::new(init, "class-token", length - 1, model.width, NORMAL)?), // [batch * length, width]
+        Box::new(Positions::new(init, "positions", length, model.width, NORMAL)?),
+    ];
+    layers.extend(style.dropout(init, "dropout"));
+    let mut blocks = Vec::with_capacity(model.depth);
+    for i in 1..=model.depth {
+        layers.extend(style.block(init, &format!("block{i}"))?); // [batch * length, width]
+        blocks.push(Block::new(std::mem::take(&mut layers)));
+    }
+    // The norm works row by row, so only the rows that are read need it.
+    let mut head: Layers<B> = vec![Box::new(TakeFirst::new(executor, "head/first", length))]; // [batch, width]
+    head.extend(style.norm(init, "head/norm")?);
+    let classes = Linear::with(init, "head/classes", [model.width, facts.classes], Start::Zero, true)?;
+    Ok(Parts { blocks, head, classes })
+}
+
+/// A convolution whose windows are the patches.
+pub(super) fn patch_shape(model: &Model, facts: &Facts) -> Result<ConvShape> {
+    let (channels, size) = (facts.image()?[2], model.patch);
+    Ok(ConvShape { channels, filters: model.width, size, stride: size, padding: 0, bias: true })
+}

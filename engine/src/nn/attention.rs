@@ -1,0 +1,57 @@
+//! Attention over packed queries, keys and values (Vaswani et al. 2017).
+
+use crate::{
+    autograd::{Tape, Value},
+    backend::{AttentionShape, Backend, Executor},
+    error::Result,
+    experiment::AttentionKind,
+    memory::timeline::LayerId,
+    nn::Layer,
+};
+
+/// `softmax(q k^T / sqrt(head_dim)) v` for each head: from `qkv [batch * length, (heads + 2 kv_heads) * head_dim]` to
+/// `[batch * length, heads * head_dim]`. Saves its input, and either the probabilities, of the size length x length
+/// (plain), or its output and a number for each row of each head (efficient).
+#[derive(Debug)]
+pub struct Attention {
+    layer: LayerId,
+    kind: AttentionKind,
+    shape: AttentionShape,
+}
+
+impl Attention {
+    /// A layer at `path`. The shape's batch is that of each input.
+    pub fn new<B: Backend>(executor: &Executor<B>, path: &str, kind: AttentionKind, shape: AttentionShape) -> Self {
+        Self { layer: executor.ledger().layer_id(path), kind, shape }
+    }
+}
+
+impl<B: Backend> Layer<B> for Attention {
+    fn forward<'m>(&'m self, tape: &mut Tape<'m, B>, x: Value<B>) -> Result<Value<B>> {
+        let (executor, x_id, qkv) = (tape.executor(), x.id(), x.tensor);
+        let shape = self.shape.over(qkv.shape().rows());
+        match self.kind {
+            AttentionKind::Plain => {
+                let (y, p) = executor.attention_plain(&qkv, shape)?;
+                Ok(tape.record(self.layer, x_id.is_some(), y, move |back, dy| {
+                    let dqkv = back.executor().attention_plain_grad(&qkv, &p, &dy, shape)?;
+                    drop((qkv, p, dy));
+                    x_id.map_or(Ok(()), |id| back.give(id, dqkv))
+                }))
+            }
+            AttentionKind::Efficient => {
+                let (y, lse) = executor.attention(&qkv, shape)?;
+                let kept = y.clone();
+                Ok(tape.record(self.layer, x_id.is_some(), y, move |back, dy| {
+                    let dqkv = back.executor().attention_grad(&qkv, [&kept, &lse], &dy, shape)?;
+                    drop((qkv, kept, lse, dy));
+                    x_id.map_or(Ok(()), |id| back.give(id, dqkv))
+                }))
+            }
+        }
+    }
+
+    fn layer(&self) -> LayerId {
+        self.layer
+    }
+}

@@ -1,0 +1,99 @@
+//! The class token (Devlin et al. 2019; Dosovitskiy et al. 2021): a learned row before a sequence, read at its end.
+
+use crate::{
+    autograd::{Tape, Value},
+    backend::{Backend, Executor, Shape, Tensor},
+    error::Result,
+    memory::timeline::LayerId,
+    nn::{Init, Layer, Param, Start},
+};
+
+/// Puts a learned row before each sequence: `[batch * length, width]` to `[batch * (length + 1), width]`. Saves nothing.
+pub struct ClassToken<B: Backend> {
+    layer: LayerId,
+    length: usize,
+    weight: Param<B>, // [width]
+}
+
+/// The first row of each sequence: `[batch * length, width]` to `[batch, width]`. Saves nothing.
+#[derive(Debug)]
+pub struct TakeFirst {
+    layer: LayerId,
+    length: usize,
+}
+
+impl<B: Backend> ClassToken<B> {
+    /// A layer at `path` before sequences of `length`.
+    pub fn new(init: &mut Init<'_, B>, path: &str, length: usize, width: usize, start: Start) -> Result<Self> {
+        let layer = init.executor().ledger().layer_id(path);
+        Ok(Self { layer, length, weight: init.param(layer, "weight", [width], start)? })
+    }
+}
+
+impl TakeFirst {
+    /// A layer at `path` over sequences of `length`.
+    pub fn new<B: Backend>(executor: &Executor<B>, path: &str, length: usize) -> Self {
+        Self { layer: executor.ledger().layer_id(path), length }
+    }
+}
+
+/// Sequences of `length` in `x [..., width]`.
+fn sequences<B: Backend>(x: &Tensor<B>, length: usize) -> usize {
+    x.shape().rows() / length.max(1)
+}
+
+/// `x` with extents of up to four.
+fn shaped<B: Backend>(x: Tensor<B>, shape: Shape) -> Tensor<B> {
+    match *shape.dims() {
+        [a, b, c] => x.reshape([a, b, c]),
+        [a, b, c, d] => x.reshape([a, b, c, d]),
+        _ => x.reshape([shape.rows(), shape.last()]),
+    }
+}
+
+impl<B: Backend> Layer<B> for ClassToken<B> {
+    fn forward<'m>(&'m self, tape: &mut Tape<'m, B>, x: Value<B>) -> Result<Value<B>> {
+        let (length, width) = (self.length, x.tensor.shape().last());
+        let (x_id, shape, batch) = (x.id(), x.tensor.shape(), sequences(&x.tensor, length));
+        let y = tape.executor().prepend(self.weight.weight(), &x.tensor.reshape([batch, length, width]))?;
+        drop(x);
+        let y = y.reshape([batch * (length + 1), width]);
+        Ok(tape.record(self.layer, true, y, move |back, dy| {
+            let executor = back.executor();
+            let dy = dy.reshape([batch, (length + 1) * width]);
+            let first = executor.take_columns(&dy, 0..width)?; // [batch, width]
+            self.weight.accumulate(executor, |into| executor.bias_grad(&first, into))?;
+            drop(first);
+            let Some(id) = x_id else { return Ok(()) };
+            let dx = executor.take_columns(&dy, width..(length + 1) * width)?;
+            drop(dy);
+            back.give(id, shaped(dx, shape))
+        }))
+    }
+
+    fn layer(&self) -> LayerId {
+        self.layer
+    }
+
+    fn params(&self) -> Vec<&Param<B>> {
+        vec![&self.weight]
+    }
+}
+
+impl<B: Backend> Layer<B> for TakeFirst {
+    fn forward<'m>(&'m self, tape: &mut Tape<'m, B>, x: Value<B>) -> Result<Value<B>> {
+        let (x_id, shape, batch) = (x.id(), x.tensor.shape(), sequences(&x.tensor, self.length));
+        let (width, columns) = (shape.last(), self.length * shape.last());
+        let y = tape.executor().take_columns(&x.tensor.reshape([batch, columns]), 0..width)?; // [batch, width]
+        drop(x);
+        Ok(tape.record(self.layer, x_id.is_some(), y, move |back, dy| {
+            let dx = back.executor().take_columns_grad(&dy, 0, [batch, columns].into())?;
+            drop(dy);
+            x_id.map_or(Ok(()), |id| back.give(id, shaped(dx, shape)))
+        }))
+    }
+
+    fn layer(&self) -> LayerId {
+        self.layer
+    }
+}

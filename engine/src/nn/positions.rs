@@ -1,0 +1,46 @@
+//! Learned positions.
+
+use crate::{
+    autograd::{Tape, Value},
+    backend::Backend,
+    error::Result,
+    memory::timeline::LayerId,
+    nn::{Init, Layer, Param, Start},
+};
+
+/// Adds a learned row to each place of a sequence, over its input where nobody else holds it. Saves nothing.
+pub struct Positions<B: Backend> {
+    layer: LayerId,
+    weight: Param<B>, // [length, width]
+}
+
+impl<B: Backend> Positions<B> {
+    /// A layer at `path` for sequences of `length`.
+    pub fn new(init: &mut Init<'_, B>, path: &str, length: usize, width: usize, start: Start) -> Result<Self> {
+        let layer = init.executor().ledger().layer_id(path);
+        Ok(Self { layer, weight: init.param(layer, "weight", [length, width], start)? })
+    }
+}
+
+impl<B: Backend> Layer<B> for Positions<B> {
+    fn forward<'m>(&'m self, tape: &mut Tape<'m, B>, x: Value<B>) -> Result<Value<B>> {
+        let x_id = x.id();
+        let y = tape.executor().add_positions(x.tensor, self.weight.weight())?; // [batch * length, width]
+        Ok(tape.record(self.layer, true, y, move |back, dy| {
+            let executor = back.executor();
+            self.weight.accumulate(executor, |into| executor.positions_grad(&dy, into))?;
+            match x_id {
+                Some(id) => back.give(id, dy),
+                None => Ok(()),
+            }
+        }))
+    }
+
+    fn layer(&self) -> LayerId {
+        self.layer
+    }
+
+    fn params(&self) -> Vec<&Param<B>> {
+        vec![&self.weight]
+    }
+}

@@ -1,0 +1,115 @@
+//! The loss: the classes layer and the cross entropy, over all rows at once or over some at a time.
+//!
+//! In chunks, the logits of the whole batch never exist: those of a chunk become their gradient, add to the gradient of
+//! the classes layer and to that of its input, and are gone. The sums are the same, in another order.
+
+use std::ops::Range;
+
+use crate::{
+    autograd::{Tape, Value},
+    backend::{Backend, DType, Executor, Tensor},
+    error::Result,
+    memory::Category,
+    models::Model,
+    nn::{Layer, Linear},
+};
+
+/// Sums over batches that are not yet means.
+pub(super) struct Stats<B: Backend>(Tensor<B>);
+
+impl<B: Backend> Stats<B> {
+    pub(super) fn new(executor: &Executor<B>) -> Result<Self> {
+        let _layer = executor.enter(executor.ledger().layer_id("loss"));
+        executor.filled(0.0, [2], DType::F64, Category::Scratch, "loss and right answers").map(Self)
+    }
+
+    /// Adds the losses and right answers of some rows.
+    pub(super) fn add(&self, executor: &Executor<B>, logits: &Tensor<B>, labels: &Tensor<B>) -> Result<()> {
+        let _layer = executor.enter(executor.ledger().layer_id("loss"));
+        executor.cross_entropy(logits, labels, &self.0)
+    }
+
+    /// Mean loss and accuracy over `labels` that count; zeros in a dry run.
+    pub(super) fn means(&self, executor: &Executor<B>, labels: usize) -> Result<(f64, f64)> {
+        let n = labels.max(1) as f64;
+        Ok(executor.read(&self.0)?.map_or((0.0, 0.0), |sums| (sums[0] / n, sums[1] / n)))
+    }
+}
+
+/// A loss over `chunk` rows of logits at a time; 0: all at once.
+pub(super) struct Loss<'a, B: Backend> {
+    pub(super) executor: &'a Executor<B>,
+    pub(super) model: &'a Model<B>,
+    pub(super) chunk: usize,
+}
+
+impl<B: Backend> Loss<'_, B> {
+    /// Adds the losses of a batch, without a gradient.
+    pub(super) fn measure(&self, inputs: Tensor<B>, labels: &Tensor<B>, stats: &Stats<B>) -> Result<()> {
+        let tape = &mut Tape::blank(self.executor);
+        if self.chunk == 0 {
+            let logits = self.model.forward(tape, inputs)?;
+            return stats.add(self.executor, &logits.tensor, labels);
+        }
+        let features = rows(self.model.features(tape, inputs)?.tensor);
+        for range in self.chunks(&features) {
+            let logits = self.logits(&features.rows_view(range.clone()))?;
+            stats.add(self.executor, &logits, &labels.rows_view(range))?;
+        }
+        Ok(())
+    }
+
+    /// Adds the losses of a batch's features and gives the gradient by them, `scale` times that of the summed loss.
+    pub(super) fn in_chunks(
+        &self,
+        features: Value<B>,
+        labels: &Tensor<B>,
+        stats: &Stats<B>,
+        scale: f64,
+    ) -> Result<Tensor<B>> {
+        let (executor, classes) = (self.executor, self.model.classes());
+        let shape = features.tensor.shape();
+        let features = rows(features.tensor); // [rows, features]
+        // Rows that have been read make room for their gradients, where nobody else reads them.
+        let gradient = if features.is_unique() {
+            features.clone()
+        } else {
+            let _layer = executor.enter(classes.layer());
+            executor.allocate(features.shape(), features.dtype(), Category::Activations, "gradient of output")?
+        };
+        for range in self.chunks(&features) {
+            let x = features.rows_view(range.clone());
+            let logits = self.logits(&x)?; // [chunk, classes]
+            let labels = labels.rows_view(range.clone());
+            stats.add(executor, &logits, &labels)?;
+            let dy = {
+                let _layer = executor.enter(executor.ledger().layer_id("loss"));
+                executor.cross_entropy_grad(logits, &labels, scale)?
+            };
+            let _layer = executor.enter(classes.layer());
+            classes.accumulate(executor, &x, &dy)?;
+            executor.linear_input_grad_into(&dy, classes.weight(), &gradient.rows_view(range))?;
+        }
+        Ok(match *shape.dims() {
+            [a, b, c] => gradient.reshape([a, b, c]),
+            [a, b, c, d] => gradient.reshape([a, b, c, d]),
+            _ => gradient,
+        })
+    }
+
+    fn logits(&self, x: &Tensor<B>) -> Result<Tensor<B>> {
+        let classes: &Linear<B> = self.model.classes();
+        let _layer = self.executor.enter(classes.layer());
+        classes.output(self.executor, x)
+    }
+
+    fn chunks(&self, features: &Tensor<B>) -> impl Iterator<Item = Range<usize>> + use<B> {
+        let (count, chunk) = (features.shape().rows(), self.chunk);
+        (0..count).step_by(chunk).map(move |start| start..(start + chunk).min(count))
+    }
+}
+
+/// All extents but the innermost as one.
+fn rows<B: Backend>(x: Tensor<B>) -> Tensor<B> {
+    x.reshape([x.shape().rows(), x.shape().last()])
+}

@@ -1,0 +1,103 @@
+//! Transformers, mixers and U-Nets at their published sizes: as many parameters as published, and dry runs of them whole.
+
+use plimsoll_engine::{
+    Experiment,
+    backend::{DryRun, Executor},
+    data::{Facts, Input},
+    experiment::{Model, ModelKind},
+    memory::Ledger,
+    models,
+    plan::time,
+};
+
+fn tokens(length: usize, vocabulary: usize) -> Facts {
+    let input = Input::Tokens { length, vocabulary };
+    Facts { input, targets: length, scored: length, classes: vocabulary, train: 1000, test: 100 }
+}
+
+fn parameters(model: Model, facts: &Facts) -> u64 {
+    let executor = Executor::new(DryRun::new(1, time::rates()), Ledger::new(None, false));
+    let experiment = Experiment { model, ..Experiment::default() };
+    models::Model::build(&executor, &experiment, facts).expect("no budget").parameters()
+}
+
+/// GPT-2 as published, by width, depth and heads.
+fn gpt2(width: usize, depth: usize, heads: usize) -> Model {
+    Model { kind: ModelKind::Gpt2, width, depth, heads, hidden: 4 * width, tied: true, ..Model::default() }
+}
+
+/// Llama as published, by width, depth, heads, key heads and units of the feed-forward layer.
+fn llama(width: usize, depth: usize, heads: usize, kv_heads: usize, hidden: usize) -> Model {
+    Model { kind: ModelKind::Llama, width, depth, heads, kv_heads, hidden, tied: false, ..Model::default() }
+}
+
+#[test]
+fn decoders_have_as_many_parameters_as_published() {
+    let facts = tokens(1024, 50_257);
+    for (width, depth, heads, published) in [
+        (768, 12, 12, 124_439_808),
+        (1024, 24, 16, 354_823_168),
+        (1280, 36, 20, 774_030_080),
+        (1600, 48, 25, 1_557_611_200),
+    ] {
+        assert_eq!(parameters(gpt2(width, depth, heads), &facts), published, "gpt2 of width {width}");
+    }
+    for (model, vocabulary, published) in [
+        (llama(4096, 32, 32, 32, 11_008), 32_000, 6_738_415_616),
+        (llama(5120, 40, 40, 40, 13_824), 32_000, 13_015_864_320),
+        (llama(4096, 32, 32, 8, 14_336), 128_256, 8_030_261_248),
+    ] {
+        assert_eq!(parameters(model, &tokens(4096, vocabulary)), published, "llama with {vocabulary} tokens");
+    }
+    // Qwen2-0.5B, tied, with a bias of queries, keys and values.
+    let qwen = Model { tied: true, qkv_bias: true, ..llama(896, 24, 14, 2, 4864) };
+    assert_eq!(parameters(qwen, &tokens(4096, 151_936)), 494_032_768);
+}
+
+#[test]
+fn the_benchmark_decoder_has_the_parameters_of_its_peer() {
+    let model = Model { tied: false, ..gpt2(256, 6, 8) };
+    // 2 x 256 x 256 embedded and told apart, 128 x 256 positions, the last norm; in a block two norms, 256 x 768 + 768,
+    // 256 x 256 + 256, 256 x 1024 + 1024 and 1024 x 256 + 256.
+    let block = 1024 + 197_376 + 65_792 + 263_168 + 262_400;
+    assert_eq!(parameters(model, &tokens(128, 256)), 131_072 + 32_768 + 512 + 6 * block);
+}
+
+#[test]
+fn vision_transformers_and_mixers_have_as_many_parameters_as_published() {
+    let facts = Facts::one_label(Input::Image { height: 224, width: 224, channels: 3 }, 1000, 1000, 100);
+    let of = |kind, width, depth, heads| {
+        let model = Model { kind, width, depth, heads, hidden: 4 * width, patch: 16, ..Model::default() };
+        parameters(model, &facts)
+    };
+    for (width, heads, published) in [(192, 3, 5_717_416), (384, 6, 22_050_664), (768, 12, 86_567_656)] {
+        assert_eq!(of(ModelKind::Vit, width, 12, heads), published, "vit of width {width}");
+    }
+    for (width, depth, published) in [(512, 8, 18_528_264), (768, 12, 59_880_472)] {
+        assert_eq!(of(ModelKind::Mixer, width, depth, 1), published, "mixer of width {width}");
+    }
+}
+
+#[test]
+fn a_u_net_has_the_parameters_of_its_levels() {
+    let facts = |side, channels, classes| Facts {
+        input: Input::Image { height: side, width: side, channels },
+        targets: side * side,
+        scored: side * side,
+        classes,
+        train: 100,
+        test: 10,
+    };
+    let unet = |width, depth| Model { kind: ModelKind::Unet, width, depth, ..Model::default() };
+    // Ronneberger et al. 2015, figure 1: 64 to 1024 filters, one channel, two classes.
+    let conv = |from: u64, to: u64| 9 * from * to + to;
+    let levels = [64, 128, 256, 512, 1024];
+    let mut expected = conv(1, 64) + conv(64, 64) + 64 * 2 + 2;
+    for pair in levels.windows(2) {
+        let [above, below] = [pair[0], pair[1]];
+        expected += conv(above, below) + conv(below, below);
+        expected += 4 * below * above + above + conv(below, above) + conv(above, above);
+    }
+    assert_eq!(parameters(unet(64, 4), &facts(512, 1, 2)), expected);
+    assert_eq!(expected, 31_030_658);
+}
