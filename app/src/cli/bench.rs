@@ -54,6 +54,8 @@ struct Row {
     /// Median.
     ms: f64,
     min_ms: f64,
+    /// By the time model, with the rates measured when the program starts.
+    predicted_ms: f64,
     /// Measured: most bytes alive in a steady step.
     peak_bytes: u64,
     predicted_bytes: u64,
@@ -63,7 +65,7 @@ struct Row {
 impl Bench {
     pub(super) fn run(&self) -> anyhow::Result<ExitCode> {
         let trainer = Trainer::new(|| {});
-        let mut table = Table::new(["workload", "median ms", "least ms", "peak", "parameters"]);
+        let mut table = Table::new(["workload", "median ms", "least ms", "predicted ms", "peak", "parameters"]);
         for workload in self.chosen()? {
             let name = workload.0;
             let row = self.time(&trainer, workload)?;
@@ -71,8 +73,8 @@ impl Bench {
                 out::json(&row)?;
             } else {
                 let peak = Bytes(row.peak_bytes).to_string();
-                let (ms, least) = (format!("{:.3}", row.ms), format!("{:.3}", row.min_ms));
-                table.row([name.to_owned(), ms, least, peak, row.parameters.to_string()]);
+                let [ms, least, predicted] = [row.ms, row.min_ms, row.predicted_ms].map(|ms| format!("{ms:.3}"));
+                table.row([name.to_owned(), ms, least, predicted, peak, row.parameters.to_string()]);
             }
         }
         if !self.json {
@@ -119,6 +121,7 @@ impl Bench {
             ms: ms.get(ms.len() / 2).copied().unwrap_or(f64::NAN),
             min_ms: ms.first().copied().unwrap_or(f64::NAN),
             peak_bytes: steady.iter().map(|step| step.live.0).max().unwrap_or(0),
+            predicted_ms: record.plan.step_secs * 1e3,
             predicted_bytes: record.plan.steady.peak().0,
             parameters: record.plan.parameters,
         })
