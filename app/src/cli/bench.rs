@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use clap::Args;
 use plimsoll_engine::{
     Bytes, Experiment,
-    experiment::{Batch, Data, DataKind, Model, ModelKind, Optimizer, Run},
+    experiment::{Batch, Data, DataKind, Model, ModelKind, Optimizer, Outputs, Run},
     train::Trainer,
 };
 use serde::Serialize;
@@ -15,15 +15,27 @@ use crate::cli::{Misuse, out, run, table::Table};
 /// Steps that are not counted: caches and allocators settle in them.
 const WARM_UP: usize = 4;
 
-/// A workload: name, samples of a batch, where the images come from, and the model. AdamW with a learning rate of 0.001.
-type Workload = (&'static str, usize, DataKind, fn() -> Model);
+/// A workload: name, samples of a batch, where the images come from, which outputs are kept, and the model. AdamW with a
+/// learning rate of 0.001.
+type Workload = (&'static str, usize, DataKind, Outputs, fn() -> Model);
 
 /// Shapes stand for CIFAR-10: images of 32 x 32 x 3 in ten classes.
 const WORKLOADS: [Workload; 4] = [
-    ("mlp-digits-b64", 64, DataKind::Digits, || Model { width: 256, depth: 2, ..Model::default() }),
-    ("cnn-digits-b64", 64, DataKind::Digits, || Model { kind: ModelKind::Cnn, width: 32, ..Model::default() }),
-    ("sepcnn-cifar-b64", 64, DataKind::Shapes, || Model { kind: ModelKind::Sepcnn, width: 32, ..Model::default() }),
-    ("resnet18-cifar-b32", 32, DataKind::Shapes, || Model { kind: ModelKind::Resnet, ..Model::default() }),
+    ("mlp-digits-b64", 64, DataKind::Digits, Outputs::Kept, || Model { width: 256, depth: 2, ..Model::default() }),
+    ("cnn-digits-b64", 64, DataKind::Digits, Outputs::Kept, || Model {
+        kind: ModelKind::Cnn,
+        width: 32,
+        ..Model::default()
+    }),
+    ("sepcnn-cifar-b64", 64, DataKind::Shapes, Outputs::Kept, || Model {
+        kind: ModelKind::Sepcnn,
+        width: 32,
+        ..Model::default()
+    }),
+    ("resnet18-cifar-b32", 32, DataKind::Shapes, Outputs::MadeAgain, || Model {
+        kind: ModelKind::Resnet,
+        ..Model::default()
+    }),
 ];
 
 /// Time a training step
@@ -31,8 +43,8 @@ const WORKLOADS: [Workload; 4] = [
 #[command(after_help = "\
 Workloads: mlp-digits-b64 (two hidden layers of 256) and cnn-digits-b64 (two blocks of 32 and 64 filters, kernel 3, then
 a dense layer of 64), on 8 x 8 x 1 images in batches of 64; sepcnn-cifar-b64 (two depthwise-separable blocks) and
-resnet18-cifar-b32, on 32 x 32 x 3 images in batches of 64 and 32. All with AdamW. A step is forward, backward, update
-and loss.
+resnet18-cifar-b32, on 32 x 32 x 3 images in batches of 64 and 32, the last with cheap outputs made again. All with AdamW.
+A step is forward, backward, update and loss.
 
 Examples:
   plimsoll bench
@@ -96,7 +108,7 @@ impl Bench {
         self.names.iter().map(find).collect()
     }
 
-    fn time(&self, trainer: &Trainer, (name, micro, kind, model): Workload) -> anyhow::Result<Row> {
+    fn time(&self, trainer: &Trainer, (name, micro, kind, outputs, model): Workload) -> anyhow::Result<Row> {
         let steps = self.steps + WARM_UP as u64;
         let record = run::record(
             trainer,
@@ -104,6 +116,7 @@ impl Bench {
             Experiment {
                 title: name.to_owned(),
                 budget: Bytes::gib(2),
+                outputs,
                 model: model(),
                 data: Data { kind, samples: 2000, ..Data::default() },
                 batch: Batch { micro, accumulation: 1 },

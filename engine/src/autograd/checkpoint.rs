@@ -31,14 +31,14 @@ impl<'m, B: Backend> Tape<'m, B> {
             skip.id = Some(self.name());
         }
         let skips: Vec<ValueId> = outputs.iter().filter_map(|skip| skip.id).collect();
-        let layer = self.executor.ledger().layer();
+        let (layer, keeps) = (self.executor.ledger().layer(), self.outputs);
         outputs.push(self.record(layer, true, last.tensor, move |back, gradient| {
             let executor = back.executor().clone();
             let ledger = executor.ledger();
             let mut gradients: Vec<Option<Tensor<B>>> = skips.into_iter().map(|id| back.take(id)).collect();
             gradients.push(Some(gradient));
             let phase = ledger.set_phase(Phase::Recompute);
-            let mut again = Tape { pass: Pass::Recompute, ..Tape::recording(&executor) };
+            let mut again = Tape { pass: Pass::Recompute, ..Tape::recording(&executor) }.with_outputs(keeps);
             let (tensors, ids): (Vec<_>, Vec<_>) = kept.into_iter().unzip();
             let leaf = |(tensor, id): (Tensor<B>, &Option<ValueId>)| match id {
                 Some(_) => again.leaf(tensor),

@@ -1,16 +1,21 @@
 //! The tape: it remembers what the backward pass needs, and forgets it as it walks back.
 //!
 //! A layer's forward pass hands the tape its output and a closure that owns what its gradient rule needs. Walking back
-//! consumes the closures from the last to the first, so each saved tensor is freed the moment its rule has run. Gradients
+//! consumes the closures from the last to the first, so each saved tensor is freed the moment its rule has run. What follows
+//! cheaply from a tensor that is kept anyway is not kept beside it: see [`Saved`]. Gradients
 //! that meet are added in place; parameter gradients go straight into the parameter's buffer.
 
 mod checkpoint;
+mod saved;
+
+pub use saved::{Saved, Source};
 
 use std::fmt;
 
 use crate::{
     backend::{Backend, Executor, Tensor},
     error::Result,
+    experiment::Outputs,
     memory::timeline::LayerId,
 };
 
@@ -24,12 +29,30 @@ pub struct Value<B: Backend> {
     pub tensor: Tensor<B>,
     /// Its name on the tape; `None` when no gradient is wanted.
     id: Option<ValueId>,
+    /// How the tensor can be had again.
+    source: Source<B>,
 }
 
 impl<B: Backend> Value<B> {
     /// A value without a gradient: the batch, or anything in a pass that is not recorded.
     pub fn constant(tensor: Tensor<B>) -> Self {
-        Self { tensor, id: None }
+        Self { tensor, id: None, source: Source::Itself }
+    }
+
+    /// What a rule keeps to have the tensor later.
+    pub fn save(&self) -> Saved<B> {
+        Saved::new(&self.tensor, &self.source)
+    }
+
+    /// How the tensor can be had again.
+    pub(crate) fn source(&self) -> &Source<B> {
+        &self.source
+    }
+
+    /// The same value, to be had again by `source`.
+    #[must_use]
+    pub(crate) fn from_source(self, source: Source<B>) -> Self {
+        Self { source, ..self }
     }
 
     /// Its name on the tape.
@@ -47,7 +70,7 @@ impl<B: Backend> fmt::Debug for Value<B> {
 impl<B: Backend> Clone for Value<B> {
     /// A second handle of the same value: its gradient is the sum of what both uses give.
     fn clone(&self) -> Self {
-        Self { tensor: self.tensor.clone(), id: self.id }
+        Self { tensor: self.tensor.clone(), id: self.id, source: self.source.clone() }
     }
 }
 
@@ -77,6 +100,7 @@ pub struct Tape<'m, B: Backend> {
     values: usize,
     is_recording: bool,
     pass: Pass,
+    outputs: Outputs,
 }
 
 /// Told of every layer whose gradient rule has run: its parameters' gradients of this pass are complete.
@@ -93,6 +117,11 @@ impl<B: Backend> Backward<'_, B> {
     /// The device.
     pub fn executor(&self) -> &Executor<B> {
         self.executor
+    }
+
+    /// Leaves a gradient for `id`, if there is one; see [`Backward::give`].
+    pub fn give_to(&mut self, id: Option<ValueId>, gradient: Tensor<B>) -> Result<()> {
+        id.map_or(Ok(()), |id| self.give(id, gradient))
     }
 
     /// Leaves a gradient for `id`; what is there already is added to, in place.
@@ -116,12 +145,42 @@ impl<B: Backend> Backward<'_, B> {
 impl<'m, B: Backend> Tape<'m, B> {
     /// A tape that records.
     pub fn recording(executor: &Executor<B>) -> Self {
-        Self { executor: executor.clone(), nodes: Vec::new(), values: 0, is_recording: true, pass: Pass::Training }
+        Self {
+            executor: executor.clone(),
+            nodes: Vec::new(),
+            values: 0,
+            is_recording: true,
+            pass: Pass::Training,
+            outputs: Outputs::Kept,
+        }
     }
 
     /// A tape that keeps nothing, for evaluation.
     pub fn blank(executor: &Executor<B>) -> Self {
         Self { is_recording: false, pass: Pass::Evaluation, ..Self::recording(executor) }
+    }
+
+    /// The same tape, with rules that keep outputs or make them again.
+    #[must_use]
+    pub fn with_outputs(self, outputs: Outputs) -> Self {
+        Self { outputs, ..self }
+    }
+
+    /// How a tensor can be had again that one kernel makes of `from`, for a layer whose rule keeps the tensor of `from`.
+    pub(crate) fn again(
+        &self,
+        layer: LayerId,
+        from: &Value<B>,
+        kernel: impl Fn(&Executor<B>, Tensor<B>) -> Result<Tensor<B>> + 'static,
+    ) -> Source<B> {
+        match &from.source {
+            _ if !self.is_recording || self.outputs == Outputs::Kept => Source::Itself,
+            source @ Source::Recipe(_) => source.then(layer, kernel),
+            _ => {
+                let tensor = from.tensor.clone();
+                Source::recipe(layer, 1, move |executor| kernel(executor, tensor.clone()))
+            }
+        }
     }
 
     /// The device.
@@ -146,7 +205,7 @@ impl<'m, B: Backend> Tape<'m, B> {
 
     /// A value whose gradient is wanted, made outside this tape.
     pub fn leaf(&mut self, tensor: Tensor<B>) -> Value<B> {
-        Value { tensor, id: Some(self.name()) }
+        Value { id: Some(self.name()), ..Value::constant(tensor) }
     }
 
     /// Books the output of a layer and its gradient rule. When nothing is recorded, or when neither the input nor a
@@ -163,7 +222,7 @@ impl<'m, B: Backend> Tape<'m, B> {
         }
         let id = self.name();
         self.nodes.push(Node { layer, output: id, rule: Box::new(rule) });
-        Value { tensor: output, id: Some(id) }
+        Value { id: Some(id), ..Value::constant(output) }
     }
 
     /// Walks back from `output`, whose gradient is `gradient`, freeing as it goes. Returns the gradient of `wanted`, if

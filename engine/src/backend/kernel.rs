@@ -215,6 +215,12 @@ pub enum Kernel {
         /// How far the running estimates move towards the batch's.
         momentum: f64,
     },
+    /// in: `x`, `mean`, `inverse`, `weight`, `bias`, as of [`Kernel::BatchNorm`]; out: `y`, to the last bit as it was, added
+    /// to what stands there when `adds`. Without `x`, out: `y`, updated: the `x` that stands there becomes `y`.
+    BatchNormAgain {
+        /// Add to `y` rather than overwrite it.
+        adds: bool,
+    },
     /// in: `x`, `mean`, `inverse`, `weight`, as of [`Kernel::BatchNorm`]; out: `dy`, updated: becomes `dx`; `dweight`,
     /// `dbias` (type of `weight`), added to when `accumulate`.
     BatchNormGrad {
@@ -364,6 +370,7 @@ impl Kernel {
             Self::GlobalPool { .. } => "global average",
             Self::GlobalPoolGrad { .. } => "global average gradient",
             Self::BatchNorm { .. } => "batch norm",
+            Self::BatchNormAgain { .. } => "batch norm again",
             Self::BatchNormGrad { .. } => "batch norm gradient",
             Self::BatchNormFixed { .. } => "batch norm by running estimates",
             Self::LayerNorm { .. } => "layer norm",

@@ -5,7 +5,7 @@ mod columns;
 mod norm;
 mod sequence;
 
-pub(crate) use norm::{Affine, Running};
+pub(crate) use norm::{Affine, Running, Statistics};
 
 use crate::{
     backend::{

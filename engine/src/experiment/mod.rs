@@ -10,6 +10,7 @@ mod model;
 mod optimizer;
 mod precision;
 pub mod preset;
+mod saving;
 mod schema;
 pub mod shipped;
 
@@ -18,6 +19,7 @@ pub use data::{Data, DataKind, Task};
 pub use model::{AttentionKind, Model, ModelKind, Stem};
 pub use optimizer::{Optimizer, OptimizerKind, Schedule, UpdateTime};
 pub use precision::Precision;
+pub use saving::Outputs;
 
 use serde::{Deserialize, Serialize};
 
@@ -46,6 +48,8 @@ pub struct Experiment {
     pub checkpointing: Checkpointing,
     /// Rows of logits that the loss works on at a time; 0: all at once.
     pub loss_chunk: usize,
+    /// Which outputs of layers are kept and which are made again.
+    pub outputs: Outputs,
     /// The architecture.
     pub model: Model,
     /// The data.
@@ -69,6 +73,7 @@ impl Default for Experiment {
             precision: Precision::F32,
             checkpointing: Checkpointing::None,
             loss_chunk: 0,
+            outputs: Outputs::Kept,
             model: Model::default(),
             data: Data::default(),
             batch: Batch::default(),

@@ -9,8 +9,8 @@ use std::path::PathBuf;
 use crate::{
     bytes::Bytes,
     experiment::{
-        AttentionKind, Checkpointing, DataKind, Experiment, ModelKind, OptimizerKind, Precision, Schedule, Stem, Task,
-        UpdateTime,
+        AttentionKind, Checkpointing, DataKind, Experiment, ModelKind, OptimizerKind, Outputs, Precision, Schedule,
+        Stem, Task, UpdateTime,
     },
 };
 
@@ -24,6 +24,7 @@ pub(super) const KEYS: &[&str] = &[
     "precision",
     "checkpointing",
     "loss_chunk",
+    "outputs",
     "model.kind",
     "model.width",
     "model.depth",
@@ -165,6 +166,7 @@ const OPTIMIZERS: &[(&str, OptimizerKind)] = &[
 const UPDATES: &[(&str, UpdateTime)] =
     &[("after-backward", UpdateTime::AfterBackward), ("in-backward", UpdateTime::InBackward)];
 const SCHEDULES: &[(&str, Schedule)] = &[("constant", Schedule::Constant), ("cosine", Schedule::Cosine)];
+const OUTPUTS: &[(&str, Outputs)] = &[("kept", Outputs::Kept), ("made-again", Outputs::MadeAgain)];
 const PRECISIONS: &[(&str, Precision)] = &[
     ("f32", Precision::F32),
     ("bf16-mixed", Precision::Bf16Mixed),
@@ -188,6 +190,7 @@ pub(super) fn slot<'a>(e: &'a mut Experiment, key: &str) -> Option<Slot<'a>> {
         "precision" => word(&mut e.precision, PRECISIONS),
         "checkpointing" => Slot::Checkpointing(&mut e.checkpointing),
         "loss_chunk" => Slot::Count(&mut e.loss_chunk),
+        "outputs" => word(&mut e.outputs, OUTPUTS),
         "model.kind" => word(&mut e.model.kind, MODELS),
         "model.width" => Slot::Count(&mut e.model.width),
         "model.depth" => Slot::Count(&mut e.model.depth),
@@ -252,6 +255,7 @@ pub(super) fn is_used(e: &Experiment, key: &str) -> bool {
     match key {
         // What is off needs no line.
         "loss_chunk" => e.loss_chunk > 0,
+        "outputs" => e.outputs != Outputs::Kept,
         "model.width" | "model.depth" => !e.model.kind.has_stem(),
         "model.kernel" | "model.dense" => e.model.kind.is_plain_cnn(),
         "model.layers" => e.model.kind == ModelKind::Resnet,

@@ -1,5 +1,5 @@
 //! The depthwise-separable network (the block of MobileNet, Howard et al. 2017): `depth` times (depthwise convolution,
-//! 1 x 1 convolution, ReLU), a 2 x 2 max-pool between blocks, width doubling, then the head of the plain network.
+//! 1 x 1 convolution, a 2 x 2 max-pool between blocks, ReLU), width doubling, then the head of the plain network.
 
 use super::{Block, Layers, Parts, cnn::head};
 use crate::{
@@ -19,12 +19,13 @@ pub(super) fn build<B: Backend>(init: &mut Init<'_, B>, model: &Model, facts: &F
         let mut layers: Layers<B> = vec![
             Box::new(Depthwise::new(init, &format!("block{i}/depthwise"), channels, model.kernel)?),
             Box::new(Conv2d::new(init, &format!("block{i}/pointwise"), channels, filters, 1)?),
-            Box::new(Relu::new(executor, &format!("block{i}/relu"))),
         ];
         if i < model.depth {
             layers.push(Box::new(MaxPool::new(executor, &format!("block{i}/pool"), 2, 2)));
             (height, width) = (height / 2, width / 2);
         }
+        // After the pool: the same numbers as before it, of a quarter of the pixels.
+        layers.push(Box::new(Relu::new(executor, &format!("block{i}/relu"))));
         channels = filters;
         blocks.push(Block::new(layers));
     }

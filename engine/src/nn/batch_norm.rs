@@ -1,10 +1,10 @@
 //! Batch normalisation (Ioffe & Szegedy 2015), as PyTorch's defaults have it.
 
 use crate::{
-    autograd::{Pass, Tape, Value},
+    autograd::{Pass, Source, Tape, Value},
     backend::{
-        Backend, Tensor,
-        ops::{Affine, Running},
+        Backend, Executor, Tensor,
+        ops::{Affine, Running, Statistics},
     },
     error::Result,
     memory::{Category, timeline::LayerId},
@@ -17,7 +17,7 @@ const EPSILON: f64 = 1e-5;
 const MOMENTUM: f64 = 0.1;
 
 /// Normalises each channel, the last extent, over all others. Training uses the batch's statistics and moves the running
-/// estimates, which evaluation uses. Saves its input, and two numbers a channel. Parameters and estimates are in the
+/// estimates, which evaluation uses. Saves its input, and two numbers a channel; its output can be made again from them. Parameters and estimates are in the
 /// optimizer's precision: they are few, and small differences of them matter.
 pub struct BatchNorm<B: Backend> {
     layer: LayerId,
@@ -41,6 +41,24 @@ impl<B: Backend> BatchNorm<B> {
         Ok(Self { layer, weight, bias, running_mean, running_variance })
     }
 
+    /// How the output for `x` can be had again, alone or added to another tensor.
+    fn source(&self, tape: &Tape<'_, B>, x: &Value<B>, statistics: &Statistics<B>) -> Source<B> {
+        let again = |executor: &Executor<B>, x: Tensor<B>, s: &Statistics<B>, [weight, bias]: &[Tensor<B>; 2]| {
+            executor.batch_norm_again(x, s, &Affine { weight, bias })
+        };
+        let parameters = [self.weight.weight().clone(), self.bias.weight().clone()];
+        let (kept, own) = (statistics.clone(), parameters.clone());
+        let source = tape.again(self.layer, x, move |executor, x| again(executor, x, &kept, &own));
+        if !matches!(x.source(), Source::Itself | Source::Maker) {
+            return source;
+        }
+        let (x, statistics) = (x.tensor.clone(), statistics.clone());
+        source.with_add(move |executor, sum| {
+            let [weight, bias] = &parameters;
+            executor.add_batch_norm_again(&x, &statistics, &Affine { weight, bias }, sum)
+        })
+    }
+
     /// The running estimates: of the mean, of the variance.
     pub fn running(&self) -> [&Tensor<B>; 2] {
         [&self.running_mean, &self.running_variance]
@@ -53,18 +71,20 @@ impl<B: Backend> Layer<B> for BatchNorm<B> {
         let affine = Affine { weight: self.weight.weight(), bias: self.bias.weight() };
         let [mean, variance] = self.running();
         let running = Running { mean, variance };
-        let x_id = x.id();
-        let x = x.tensor;
         let running = match tape.pass() {
             Pass::Training => Some(&running),
             Pass::Recompute => None,
             Pass::Evaluation => {
-                return Ok(Value::constant(executor.batch_norm_fixed(x, &affine, EPSILON, &running)?));
+                return Ok(Value::constant(executor.batch_norm_fixed(x.tensor, &affine, EPSILON, &running)?));
             }
         };
-        let (y, statistics) = executor.batch_norm(&x, &affine, EPSILON, MOMENTUM, running)?; // [..., channels]
-        Ok(tape.record(self.layer, true, y, move |back, dy| {
+        let (y, statistics) = executor.batch_norm(&x.tensor, &affine, EPSILON, MOMENTUM, running)?; // [..., channels]
+        let source = self.source(tape, &x, &statistics);
+        let (x_id, saved) = (x.id(), x.save());
+        drop(x);
+        let y = tape.record(self.layer, true, y, move |back, dy| {
             let executor = back.executor();
+            let x = saved.tensor(executor)?;
             let mut dx = None;
             self.weight.accumulate(executor, |weight| {
                 self.bias.accumulate(executor, |bias| {
@@ -73,12 +93,10 @@ impl<B: Backend> Layer<B> for BatchNorm<B> {
                     Ok(())
                 })
             })?;
-            drop((x, statistics));
-            match (x_id, dx) {
-                (Some(id), Some(dx)) => back.give(id, dx),
-                _ => Ok(()),
-            }
-        }))
+            drop((x, saved, statistics));
+            dx.map_or(Ok(()), |dx| back.give_to(x_id, dx))
+        });
+        Ok(y.from_source(source))
     }
 
     fn layer(&self) -> LayerId {

@@ -1,8 +1,8 @@
 //! Convolutions over `[batch, height, width, channels]`.
 
 use crate::{
-    autograd::{Tape, Value},
-    backend::{Backend, Tensor, Window},
+    autograd::{Source, Tape, Value},
+    backend::{Backend, Executor, Shape, Tensor, Window},
     error::Result,
     memory::timeline::LayerId,
     nn::{Init, Layer, Param},
@@ -39,21 +39,22 @@ impl ConvShape {
     }
 }
 
-/// A convolution. Saves its input.
-pub struct Conv2d<B: Backend> {
+/// Taps of a filter up to which a convolution takes about as long as writing its output. Such a one may be run again.
+const FEW_TAPS: usize = 32;
+
+/// A convolution, dense or depthwise. Saves its input.
+pub struct Convolution<B: Backend, const DEPTHWISE: bool> {
     layer: LayerId,
     shape: ConvShape,
-    weight: Param<B>,       // [filters, size, size, channels]
+    weight: Param<B>,       // [filters, size, size, channels]; depthwise: [size, size, channels]
     bias: Option<Param<B>>, // [filters]
 }
 
-/// A depthwise convolution: one filter a channel. Saves its input.
-pub struct Depthwise<B: Backend> {
-    layer: LayerId,
-    shape: ConvShape,
-    weight: Param<B>,       // [size, size, channels]
-    bias: Option<Param<B>>, // [channels]
-}
+/// A convolution: every filter over all channels. With few taps, its output can be made again from its input.
+pub type Conv2d<B> = Convolution<B, false>;
+
+/// A depthwise convolution: one filter a channel.
+pub type Depthwise<B> = Convolution<B, true>;
 
 /// Extents of an image tensor; ones where there are fewer than four, which the executor's check then refuses.
 pub(super) fn image<B: Backend>(x: &Tensor<B>) -> [usize; 4] {
@@ -65,49 +66,6 @@ impl<B: Backend> Conv2d<B> {
     pub fn new(init: &mut Init<'_, B>, path: &str, channels: usize, filters: usize, size: usize) -> Result<Self> {
         Self::with(init, path, ConvShape::same(channels, filters, size))
     }
-
-    /// A layer at `path`.
-    pub fn with(init: &mut Init<'_, B>, path: &str, shape: ConvShape) -> Result<Self> {
-        let layer = init.executor().ledger().layer_id(path);
-        let ConvShape { channels, filters, size, .. } = shape;
-        let fan_in = size * size * channels;
-        let weight = init.uniform(layer, "weight", [filters, size, size, channels], fan_in)?;
-        let bias = shape.bias.then(|| init.uniform(layer, "bias", [filters], fan_in)).transpose()?;
-        Ok(Self { layer, shape, weight, bias })
-    }
-}
-
-impl<B: Backend> Layer<B> for Conv2d<B> {
-    fn forward<'m>(&'m self, tape: &mut Tape<'m, B>, x: Value<B>) -> Result<Value<B>> {
-        let executor = tape.executor();
-        let window = self.shape.window(&x.tensor);
-        let y = executor.conv2d(&x.tensor, self.weight.weight(), window)?; // [batch, out height, out width, filters]
-        if let Some(bias) = &self.bias {
-            executor.add_bias(&y, bias.weight())?;
-        }
-        let x_id = x.id();
-        let x = x.tensor;
-        Ok(tape.record(self.layer, true, y, move |back, dy| {
-            let executor = back.executor();
-            if let Some(bias) = &self.bias {
-                bias.accumulate(executor, |into| executor.bias_grad(&dy, into))?;
-            }
-            self.weight.accumulate(executor, |into| executor.conv2d_weight_grad(&x, &dy, window, into))?;
-            drop(x);
-            match x_id {
-                Some(id) => back.give(id, back.executor().conv2d_input_grad(&dy, self.weight.weight(), window)?),
-                None => Ok(()),
-            }
-        }))
-    }
-
-    fn layer(&self) -> LayerId {
-        self.layer
-    }
-
-    fn params(&self) -> Vec<&Param<B>> {
-        [&self.weight].into_iter().chain(&self.bias).collect()
-    }
 }
 
 impl<B: Backend> Depthwise<B> {
@@ -115,39 +73,85 @@ impl<B: Backend> Depthwise<B> {
     pub fn new(init: &mut Init<'_, B>, path: &str, channels: usize, size: usize) -> Result<Self> {
         Self::with(init, path, ConvShape { bias: false, ..ConvShape::same(channels, channels, size) })
     }
+}
 
-    /// A layer at `path`; its filters are as many as its channels.
+impl<B: Backend, const DEPTHWISE: bool> Convolution<B, DEPTHWISE> {
+    /// A layer at `path`; a depthwise one has as many filters as channels.
     pub fn with(init: &mut Init<'_, B>, path: &str, shape: ConvShape) -> Result<Self> {
         let layer = init.executor().ledger().layer_id(path);
-        let ConvShape { channels, size, .. } = shape;
-        let weight = init.uniform(layer, "weight", [size, size, channels], size * size)?;
-        let bias = shape.bias.then(|| init.uniform(layer, "bias", [channels], size * size)).transpose()?;
+        let ConvShape { channels, filters, size, .. } = shape;
+        let fan_in = size * size * if DEPTHWISE { 1 } else { channels };
+        let extents = match DEPTHWISE {
+            true => Shape::from([size, size, channels]),
+            false => Shape::from([filters, size, size, channels]),
+        };
+        let weight = init.uniform(layer, "weight", extents, fan_in)?;
+        let bias = shape.bias.then(|| init.uniform(layer, "bias", [filters], fan_in)).transpose()?;
         Ok(Self { layer, shape, weight, bias })
+    }
+
+    fn weight_gradient(&self, executor: &Executor<B>, x: &Tensor<B>, dy: &Tensor<B>, window: Window) -> Result<()> {
+        self.weight.accumulate(executor, |into| match DEPTHWISE {
+            true => executor.depthwise_weight_grad(x, dy, window, into),
+            false => executor.conv2d_weight_grad(x, dy, window, into),
+        })
+    }
+
+    fn input_gradient(&self, executor: &Executor<B>, dy: &Tensor<B>, window: Window) -> Result<Tensor<B>> {
+        match DEPTHWISE {
+            true => executor.depthwise_input_grad(dy, self.weight.weight(), window),
+            false => executor.conv2d_input_grad(dy, self.weight.weight(), window),
+        }
     }
 }
 
-impl<B: Backend> Layer<B> for Depthwise<B> {
+/// `[batch, out height, out width, filters]` of `x`.
+fn convolve<B: Backend, const DEPTHWISE: bool>(
+    executor: &Executor<B>,
+    x: &Tensor<B>,
+    weight: &Tensor<B>,
+    bias: Option<&Tensor<B>>,
+    window: Window,
+) -> Result<Tensor<B>> {
+    let y = match DEPTHWISE {
+        true => executor.depthwise(x, weight, window)?,
+        false => executor.conv2d(x, weight, window)?,
+    };
+    bias.map_or(Ok(()), |bias| executor.add_bias(&y, bias))?;
+    Ok(y)
+}
+
+impl<B: Backend, const DEPTHWISE: bool> Layer<B> for Convolution<B, DEPTHWISE> {
     fn forward<'m>(&'m self, tape: &mut Tape<'m, B>, x: Value<B>) -> Result<Value<B>> {
-        let executor = tape.executor();
         let window = self.shape.window(&x.tensor);
-        let y = executor.depthwise(&x.tensor, self.weight.weight(), window)?; // [batch, out height, out width, channels]
-        if let Some(bias) = &self.bias {
-            executor.add_bias(&y, bias.weight())?;
-        }
-        let x_id = x.id();
-        let x = x.tensor;
-        Ok(tape.record(self.layer, true, y, move |back, dy| {
-            let executor = back.executor();
+        let (weight, bias) = (self.weight.weight().clone(), self.bias.as_ref().map(|bias| bias.weight().clone()));
+        let again = move |executor: &Executor<B>, x: Tensor<B>| {
+            convolve::<B, DEPTHWISE>(executor, &x, &weight, bias.as_ref(), window)
+        };
+        let y = again(tape.executor(), x.tensor.clone())?;
+        let is_cheap = !DEPTHWISE && window.taps() <= FEW_TAPS;
+        let source = if is_cheap { tape.again(self.layer, &x, again) } else { Source::Itself };
+        let (x_id, saved) = (x.id(), x.save());
+        drop(x);
+        let y = tape.record(self.layer, true, y, move |back, dy| {
+            let executor = back.executor().clone();
             if let Some(bias) = &self.bias {
-                bias.accumulate(executor, |into| executor.bias_grad(&dy, into))?;
+                bias.accumulate(&executor, |into| executor.bias_grad(&dy, into))?;
             }
-            self.weight.accumulate(executor, |into| executor.depthwise_weight_grad(&x, &dy, window, into))?;
-            drop(x);
-            match x_id {
-                Some(id) => back.give(id, back.executor().depthwise_input_grad(&dy, self.weight.weight(), window)?),
-                None => Ok(()),
+            // What is there goes before the input's gradient comes; what is made again comes after it.
+            if saved.is_kept() {
+                self.weight_gradient(&executor, &saved.tensor(&executor)?, &dy, window)?;
+                drop(saved);
+                return x_id.map_or(Ok(()), |id| back.give(id, self.input_gradient(&executor, &dy, window)?));
             }
-        }))
+            if let Some(id) = x_id {
+                back.give(id, self.input_gradient(&executor, &dy, window)?)?;
+            }
+            let x = saved.tensor(&executor)?;
+            drop(saved);
+            self.weight_gradient(&executor, &x, &dy, window)
+        });
+        Ok(y.from_source(source))
     }
 
     fn layer(&self) -> LayerId {

@@ -8,13 +8,14 @@ use crate::{
     nn::Layer,
 };
 
-/// The Gaussian error linear unit (Hendrycks & Gimpel 2016). Saves its input.
+/// The Gaussian error linear unit (Hendrycks & Gimpel 2016). Saves its input, from which its output can be made again.
 pub struct Gelu {
     layer: LayerId,
     curve: Curve,
 }
 
-/// The sigmoid-weighted linear unit (Elfwing, Uchibe & Doya 2017). Saves its input.
+/// The sigmoid-weighted linear unit (Elfwing, Uchibe & Doya 2017). Saves its input, from which its output can be made
+/// again.
 pub struct Silu {
     layer: LayerId,
 }
@@ -41,12 +42,16 @@ impl Silu {
 fn forward<'m, B: Backend>(tape: &mut Tape<'m, B>, layer: LayerId, curve: Curve, x: Value<B>) -> Result<Value<B>> {
     let y = tape.executor().curve(curve, &x.tensor)?;
     let Some(id) = x.id() else { return Ok(Value::constant(y)) };
-    let x = x.tensor;
-    Ok(tape.record(layer, true, y, move |back, dy| {
-        let dx = back.executor().curve_grad(curve, &x, dy)?;
-        drop(x);
+    let source = tape.again(layer, &x, move |executor, x| executor.curve(curve, &x));
+    let saved = x.save();
+    drop(x);
+    let y = tape.record(layer, true, y, move |back, dy| {
+        let executor = back.executor();
+        let dx = executor.curve_grad(curve, &saved.tensor(executor)?, dy)?;
+        drop(saved);
         back.give(id, dx)
-    }))
+    });
+    Ok(y.from_source(source))
 }
 
 impl<B: Backend> Layer<B> for Gelu {

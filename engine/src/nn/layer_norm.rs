@@ -8,7 +8,8 @@ use crate::{
     nn::{Init, Layer, Param},
 };
 
-/// Layer norm (Ba, Kiros & Hinton 2016) over the last extent. Saves its input, and two numbers a row.
+/// Layer norm (Ba, Kiros & Hinton 2016) over the last extent. Saves its input, from which its output
+/// can be made again, and two numbers a row.
 pub struct LayerNorm<B: Backend> {
     layer: LayerId,
     epsilon: f64,
@@ -16,7 +17,8 @@ pub struct LayerNorm<B: Backend> {
     bias: Param<B>,   // [columns]
 }
 
-/// RMS norm (Zhang & Sennrich 2019) over the last extent. Saves its input, and one number a row.
+/// RMS norm (Zhang & Sennrich 2019) over the last extent. Saves its input, from which its output can
+/// be made again, and one number a row.
 pub struct RmsNorm<B: Backend> {
     layer: LayerId,
     epsilon: f64,
@@ -45,10 +47,16 @@ impl<B: Backend> Layer<B> for LayerNorm<B> {
     fn forward<'m>(&'m self, tape: &mut Tape<'m, B>, x: Value<B>) -> Result<Value<B>> {
         let affine = Affine { weight: self.weight.weight(), bias: self.bias.weight() };
         let (y, statistics) = tape.executor().layer_norm(&x.tensor, &affine, self.epsilon)?; // [..., columns]
-        let x_id = x.id();
-        let x = x.tensor;
-        Ok(tape.record(self.layer, true, y, move |back, dy| {
+        let (epsilon, weight, bias) = (self.epsilon, affine.weight.clone(), affine.bias.clone());
+        let source = tape.again(self.layer, &x, move |executor, x| {
+            let (y, _) = executor.layer_norm(&x, &Affine { weight: &weight, bias: &bias }, epsilon)?;
+            Ok(y)
+        });
+        let (x_id, saved) = (x.id(), x.save());
+        drop(x);
+        let y = tape.record(self.layer, true, y, move |back, dy| {
             let executor = back.executor();
+            let x = saved.tensor(executor)?;
             let mut dx = None;
             self.weight.accumulate(executor, |weight| {
                 self.bias.accumulate(executor, |bias| {
@@ -57,12 +65,10 @@ impl<B: Backend> Layer<B> for LayerNorm<B> {
                     Ok(())
                 })
             })?;
-            drop((x, statistics));
-            match (x_id, dx) {
-                (Some(id), Some(dx)) => back.give(id, dx),
-                _ => Ok(()),
-            }
-        }))
+            drop((x, saved, statistics));
+            dx.map_or(Ok(()), |dx| back.give_to(x_id, dx))
+        });
+        Ok(y.from_source(source))
     }
 
     fn layer(&self) -> LayerId {
@@ -77,21 +83,25 @@ impl<B: Backend> Layer<B> for LayerNorm<B> {
 impl<B: Backend> Layer<B> for RmsNorm<B> {
     fn forward<'m>(&'m self, tape: &mut Tape<'m, B>, x: Value<B>) -> Result<Value<B>> {
         let (y, inverse) = tape.executor().rms_norm(&x.tensor, self.weight.weight(), self.epsilon)?; // [..., columns]
-        let x_id = x.id();
-        let x = x.tensor;
-        Ok(tape.record(self.layer, true, y, move |back, dy| {
+        let (epsilon, weight) = (self.epsilon, self.weight.weight().clone());
+        let source = tape.again(self.layer, &x, move |executor, x| {
+            let (y, _) = executor.rms_norm(&x, &weight, epsilon)?;
+            Ok(y)
+        });
+        let (x_id, saved) = (x.id(), x.save());
+        drop(x);
+        let y = tape.record(self.layer, true, y, move |back, dy| {
             let executor = back.executor();
+            let x = saved.tensor(executor)?;
             let mut dx = None;
             self.weight.accumulate(executor, |into| {
                 dx = Some(executor.rms_norm_grad(&x, &inverse, self.weight.weight(), dy, into)?);
                 Ok(())
             })?;
-            drop((x, inverse));
-            match (x_id, dx) {
-                (Some(id), Some(dx)) => back.give(id, dx),
-                _ => Ok(()),
-            }
-        }))
+            drop((x, saved, inverse));
+            dx.map_or(Ok(()), |dx| back.give_to(x_id, dx))
+        });
+        Ok(y.from_source(source))
     }
 
     fn layer(&self) -> LayerId {

@@ -74,15 +74,22 @@ impl<B: Backend> Linear<B> {
 impl<B: Backend> Layer<B> for Linear<B> {
     fn forward<'m>(&'m self, tape: &mut Tape<'m, B>, x: Value<B>) -> Result<Value<B>> {
         let y = self.output(tape.executor(), &x.tensor)?; // [rows, out]
-        let x_id = x.id();
-        let x = x.tensor;
+        let (x_id, saved) = (x.id(), x.save());
+        drop(x);
         Ok(tape.record(self.layer, true, y, move |back, dy| {
-            self.accumulate(back.executor(), &x, &dy)?;
-            drop(x);
-            match x_id {
-                Some(id) => back.give(id, back.executor().linear_input_grad(&dy, self.weight())?),
-                None => Ok(()),
+            let executor = back.executor().clone();
+            // What is there goes before the input's gradient comes; what is made again comes after it.
+            if saved.is_kept() {
+                self.accumulate(&executor, &saved.tensor(&executor)?, &dy)?;
+                drop(saved);
+                return x_id.map_or(Ok(()), |id| back.give(id, executor.linear_input_grad(&dy, self.weight())?));
             }
+            if let Some(id) = x_id {
+                back.give(id, executor.linear_input_grad(&dy, self.weight())?)?;
+            }
+            let x = saved.tensor(&executor)?;
+            drop(saved);
+            self.accumulate(&executor, &x, &dy)
         }))
     }
 

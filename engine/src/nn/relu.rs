@@ -1,70 +1,54 @@
 //! The rectifier, and the one that stops at 6.
 
 use crate::{
-    autograd::{Tape, Value},
-    backend::{Backend, Executor},
+    autograd::{Saved, Source, Tape, Value},
+    backend::{Backend, Executor, Tensor},
     error::Result,
     memory::timeline::LayerId,
     nn::Layer,
 };
 
-/// `max(x, 0)`, written over its input where nobody else holds it. Saves its output, which the next layer mostly saves too.
-pub struct Relu {
+/// A rectifier, written over its input where nobody else holds it. Saves its output, which the next layer mostly saves too;
+/// or, where that can be made again, nothing.
+pub struct Rectifier<const STOPS: bool> {
     layer: LayerId,
 }
 
-/// `min(max(x, 0), 6)` (Howard et al. 2017), written over its input where nobody else holds it. Saves its output.
-pub struct Relu6 {
-    layer: LayerId,
-}
+/// `max(x, 0)`.
+pub type Relu = Rectifier<false>;
 
-impl Relu {
+/// `min(max(x, 0), 6)` (Howard et al. 2017).
+pub type Relu6 = Rectifier<true>;
+
+impl<const STOPS: bool> Rectifier<STOPS> {
     /// A layer at `path`.
     pub fn new<B: Backend>(executor: &Executor<B>, path: &str) -> Self {
         Self { layer: executor.ledger().layer_id(path) }
     }
-}
 
-impl Relu6 {
-    /// A layer at `path`.
-    pub fn new<B: Backend>(executor: &Executor<B>, path: &str) -> Self {
-        Self { layer: executor.ledger().layer_id(path) }
+    fn rectify<B: Backend>(executor: &Executor<B>, x: Tensor<B>) -> Result<Tensor<B>> {
+        if STOPS { executor.relu6(x) } else { executor.relu(x) }
     }
 }
 
-impl<B: Backend> Layer<B> for Relu {
+impl<B: Backend, const STOPS: bool> Layer<B> for Rectifier<STOPS> {
     fn forward<'m>(&'m self, tape: &mut Tape<'m, B>, x: Value<B>) -> Result<Value<B>> {
         let x_id = x.id();
-        let y = tape.executor().relu(x.tensor)?;
-        let output = y.clone();
-        Ok(tape.record(self.layer, x_id.is_some(), output, move |back, dy| {
-            let dx = back.executor().relu_grad(&y, dy)?;
+        let source = match x.source().then(self.layer, Self::rectify) {
+            Source::Itself if x_id.is_some() && tape.is_recording() => Source::Maker,
+            source => source,
+        };
+        let y = Self::rectify(tape.executor(), x.tensor)?;
+        let saved = Saved::new(&y, &source);
+        let y = tape.record(self.layer, x_id.is_some(), y, move |back, dy| {
+            let executor = back.executor();
+            let y = saved.tensor(executor)?;
+            drop(saved);
+            let dx = if STOPS { executor.relu6_grad(&y, dy)? } else { executor.relu_grad(&y, dy)? };
             drop(y);
-            match x_id {
-                Some(id) => back.give(id, dx),
-                None => Ok(()),
-            }
-        }))
-    }
-
-    fn layer(&self) -> LayerId {
-        self.layer
-    }
-}
-
-impl<B: Backend> Layer<B> for Relu6 {
-    fn forward<'m>(&'m self, tape: &mut Tape<'m, B>, x: Value<B>) -> Result<Value<B>> {
-        let x_id = x.id();
-        let y = tape.executor().relu6(x.tensor)?;
-        let output = y.clone();
-        Ok(tape.record(self.layer, x_id.is_some(), output, move |back, dy| {
-            let dx = back.executor().relu6_grad(&y, dy)?;
-            drop(y);
-            match x_id {
-                Some(id) => back.give(id, dx),
-                None => Ok(()),
-            }
-        }))
+            back.give_to(x_id, dx)
+        });
+        Ok(y.from_source(source))
     }
 
     fn layer(&self) -> LayerId {

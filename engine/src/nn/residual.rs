@@ -40,18 +40,17 @@ impl<B: Backend> Layer<B> for Residual<B> {
         let main = chain(&self.main, tape, x.clone())?;
         let shortcut = chain(&self.shortcut, tape, x)?;
         let (main_id, shortcut_id) = (main.id(), shortcut.id());
+        let source = main.source().plus(self.layer, shortcut.source(), &shortcut.tensor);
         let y = tape.executor().add(main.tensor, &shortcut.tensor)?;
         drop(shortcut);
-        Ok(tape.record(self.layer, main_id.is_some() || shortcut_id.is_some(), y, move |back, dy| {
+        let y = tape.record(self.layer, main_id.is_some() || shortcut_id.is_some(), y, move |back, dy| {
             // One gradient for both: whoever would write over it while the other still waits makes a copy.
             if let Some(id) = shortcut_id {
                 back.give(id, dy.clone())?;
             }
-            match main_id {
-                Some(id) => back.give(id, dy),
-                None => Ok(()),
-            }
-        }))
+            back.give_to(main_id, dy)
+        });
+        Ok(y.from_source(source))
     }
 
     fn layer(&self) -> LayerId {

@@ -8,7 +8,8 @@ use crate::{
     nn::Layer,
 };
 
-/// `silu(gate) * value`: from gates beside values, `[rows, 2 hidden]`, to `[rows, hidden]`. Saves its input.
+/// `silu(gate) * value`: from gates beside values, `[rows, 2 hidden]`, to `[rows, hidden]`. Saves its input, from which
+/// its output can be made again.
 #[derive(Debug)]
 pub struct SwiGlu {
     layer: LayerId,
@@ -23,13 +24,17 @@ impl SwiGlu {
 
 impl<B: Backend> Layer<B> for SwiGlu {
     fn forward<'m>(&'m self, tape: &mut Tape<'m, B>, x: Value<B>) -> Result<Value<B>> {
-        let (x_id, gu) = (x.id(), x.tensor);
-        let y = tape.executor().swiglu(&gu)?; // [rows, hidden]
-        Ok(tape.record(self.layer, x_id.is_some(), y, move |back, dy| {
+        let y = tape.executor().swiglu(&x.tensor)?; // [rows, hidden]
+        let source = tape.again(self.layer, &x, |executor, gu| executor.swiglu(&gu));
+        let (x_id, saved) = (x.id(), x.save());
+        drop(x);
+        let y = tape.record(self.layer, x_id.is_some(), y, move |back, dy| {
+            let gu = saved.tensor(back.executor())?;
             let dgu = back.executor().swiglu_grad(&gu, &dy)?;
-            drop((gu, dy));
-            x_id.map_or(Ok(()), |id| back.give(id, dgu))
-        }))
+            drop((gu, saved, dy));
+            back.give_to(x_id, dgu)
+        });
+        Ok(y.from_source(source))
     }
 
     fn layer(&self) -> LayerId {

@@ -175,7 +175,7 @@ impl<B: Backend> Session<B> {
         ledger.set_phase(Phase::Forward);
         // The loss is the mean over the effective batch, so that accumulation changes memory and not the gradient.
         let scale = loss_scale / (self.experiment.batch.effective() * self.facts.scored) as f64;
-        let mut tape = Tape::recording(executor);
+        let mut tape = Tape::recording(executor).with_outputs(self.experiment.outputs);
         let (output, gradient) = if self.experiment.loss_chunk > 0 {
             let features = self.model.features(&mut tape, inputs)?; // [batch * targets, features]
             let output = features.id();

@@ -92,6 +92,14 @@ pub(crate) fn run(kernel: &Kernel, ins: &[Vec<f64>], outs: &[Vec<f64>]) -> Vec<V
         }
         Kernel::BatchNorm { epsilon, momentum, .. } => batch_norm(*epsilon, *momentum, ins, &mut outs),
         Kernel::BatchNormGrad { accumulate, .. } => batch_norm_gradient(*accumulate, ins, &mut outs),
+        Kernel::BatchNormAgain { adds } => {
+            let from = ins.len() - 4;
+            for (i, y) in outs[0].iter_mut().enumerate() {
+                let (x, j) = (if from > 0 { ins[0][i] } else { *y }, i % ins[from].len());
+                let before = if *adds { *y } else { 0.0 };
+                *y = before + (x - ins[from][j]) * ins[from + 1][j] * ins[from + 2][j] + ins[from + 3][j];
+            }
+        }
         Kernel::BatchNormFixed { epsilon } => {
             let columns = ins[0].len();
             for (i, y) in outs[0].iter_mut().enumerate() {

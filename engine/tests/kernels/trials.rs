@@ -131,6 +131,7 @@ fn norms(draw: &mut Draw, dtype: DType, largest: usize) -> Vec<Trial> {
     let (mean, deviation) = (vector(3.0, sums), vector(1.5, sums));
     let mut outputs = vec![x.clone(), mean.clone(), mean.clone()];
     let fixed = vec![mean.clone(), deviation.clone(), scale.clone(), offset.clone()];
+    let again = vec![x.clone(), mean.clone(), deviation.clone(), scale.clone(), offset.clone()];
     let kernel = Kernel::BatchNorm { extents, epsilon: 1e-3, momentum: 0.125 };
     let inputs = vec![x.clone(), scale.clone(), offset.clone()];
     let plain = Trial::new(kernel, inputs.clone(), outputs.clone(), rows * 4);
@@ -155,6 +156,8 @@ fn norms(draw: &mut Draw, dtype: DType, largest: usize) -> Vec<Trial> {
         plain,
         Trial::new(kernel, inputs, outputs, rows * 4),
         Trial::new(gradient, vec![x.clone(), mean, deviation, scale.clone()], vec![dy, scale, offset], rows * 16),
+        Trial::new(Kernel::BatchNormAgain { adds: false }, again[1..].to_vec(), vec![x.clone()], 64),
+        Trial::new(Kernel::BatchNormAgain { adds: draw.coin() }, again, vec![x.clone()], 64),
         Trial::new(Kernel::BatchNormFixed { epsilon: 1e-3 }, fixed, vec![x], 64),
     ]
 }

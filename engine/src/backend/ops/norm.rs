@@ -16,6 +16,12 @@ pub struct Statistics<B: Backend> {
     pub inverse: Tensor<B>,
 }
 
+impl<B: Backend> Clone for Statistics<B> {
+    fn clone(&self) -> Self {
+        Self { mean: self.mean.clone(), inverse: self.inverse.clone() }
+    }
+}
+
 /// The learned scale and offset of a normalisation.
 #[derive(Debug)]
 pub struct Affine<'a, B: Backend> {
@@ -62,6 +68,42 @@ impl<B: Backend> Executor<B> {
         let kernel = Kernel::BatchNorm { extents, epsilon, momentum };
         self.launch(kernel, &[x, affine.weight, affine.bias], &outputs)?;
         Ok((y, statistics))
+    }
+
+    /// The output of [`Executor::batch_norm`] again, from its input and statistics, to the last bit; in place when nobody
+    /// else holds `x`.
+    pub fn batch_norm_again(
+        &self,
+        x: Tensor<B>,
+        statistics: &Statistics<B>,
+        affine: &Affine<'_, B>,
+    ) -> Result<Tensor<B>> {
+        let (kernel, rest) = (
+            Kernel::BatchNormAgain { adds: false },
+            [&statistics.mean, &statistics.inverse, affine.weight, affine.bias],
+        );
+        if x.is_unique() {
+            self.launch(kernel, &rest, &[&x])?;
+            return Ok(x);
+        }
+        let y = self.activation(x.shape(), x.dtype(), "batch norm again")?;
+        let [mean, inverse, weight, bias] = rest;
+        self.launch(kernel, &[&x, mean, inverse, weight, bias], &[&y])?;
+        Ok(y)
+    }
+
+    /// `sum` and the output of [`Executor::batch_norm`] again, in `sum` when nobody else holds it.
+    pub fn add_batch_norm_again(
+        &self,
+        x: &Tensor<B>,
+        statistics: &Statistics<B>,
+        affine: &Affine<'_, B>,
+        sum: Tensor<B>,
+    ) -> Result<Tensor<B>> {
+        let y = self.own(sum, "batch norm again")?;
+        let inputs = [x, &statistics.mean, &statistics.inverse, affine.weight, affine.bias];
+        self.launch(Kernel::BatchNormAgain { adds: true }, &inputs, &[&y])?;
+        Ok(y)
     }
 
     /// Gradient of [`Executor::batch_norm`] by its input, in place when nobody else holds `dy`, and by weight and bias.

@@ -6,8 +6,8 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::experiment::{
-    AttentionKind, Batch, Checkpointing, Data, DataKind, Model, ModelKind, Optimizer, OptimizerKind, Precision, Run,
-    Schedule, Stem, UpdateTime, check::RESNETS,
+    AttentionKind, Batch, Checkpointing, Data, DataKind, Model, ModelKind, Optimizer, OptimizerKind, Outputs,
+    Precision, Run, Schedule, Stem, UpdateTime, check::RESNETS,
 };
 
 /// The answer to a preset with a mistake in it.
@@ -234,7 +234,7 @@ prop_compose! {
         checkpointing in prop_oneof![Just(Checkpointing::None), Just(Checkpointing::Blocks),
             (1usize..9).prop_map(Checkpointing::Every), Just(Checkpointing::Sqrt),
             (0u8..=100).prop_map(Checkpointing::Percent), Just(Checkpointing::Pick([1].into_iter().collect()))],
-        model in models(), data in sources(), loss_chunk in 0usize..99, micro in 1usize..64, accumulation in 1usize..8,
+        kept: bool, model in models(), data in sources(), loss_chunk in 0usize..99, micro in 1usize..64, accumulation in 1usize..8,
         optimizer in optimizers(), length in prop::option::of((any::<bool>(), 1u64..1000)),
         seed in 0u64..=i64::MAX as u64, evaluate_every in 0u64..100) -> Experiment {
         let (steps, epochs) = match length {
@@ -245,6 +245,7 @@ prop_compose! {
         Experiment {
             title, description, budget: Bytes(budget), precision: Precision::ALL[precision], checkpointing, loss_chunk, model,
             data, batch: Batch { micro, accumulation }, optimizer,
+            outputs: if kept { Outputs::Kept } else { Outputs::MadeAgain },
             run: Run { steps, epochs, seed, evaluate_every }, ..Default::default()
         }
     }

@@ -70,14 +70,26 @@ impl Norm {
                 *v = T::Acc::from_f64(v.to_f64() + self.momentum * (unbiased - v.to_f64()));
             }
         }
-        let (mean, inverse, y) = (&*mean, &*inverse, Shared::new(y));
-        parallel::ranges(rows, columns, |rows| {
-            let range = rows.start * columns..rows.end * columns;
-            // SAFETY: ranges of rows are disjoint.
-            let y = unsafe { y.part(range.clone()) };
-            normalise(&x[range], mean, inverse, parameters, y);
-        });
+        again(Some(x), false, [mean, inverse], parameters, y);
     }
+}
+
+/// [`Kernel::BatchNormAgain`](crate::backend::Kernel::BatchNormAgain), of `y` itself where there is no `x`. `statistics`:
+/// mean, inverse; `parameters`: weight, bias.
+pub(super) fn again<T: Float, W: Float<Acc = T::Acc>>(
+    x: Option<&[T]>,
+    adds: bool,
+    [mean, inverse]: [&[T::Acc]; 2],
+    parameters: [&[W]; 2],
+    y: &mut [T],
+) {
+    let (columns, y) = (mean.len(), Shared::new(y));
+    parallel::ranges(y.len() / columns, columns, |rows| {
+        let range = rows.start * columns..rows.end * columns;
+        // SAFETY: ranges of rows are disjoint.
+        let y = unsafe { y.part(range.clone()) };
+        normalise(x.map(|x| &x[range]), adds, mean, inverse, parameters, y);
+    });
 }
 
 /// [`Kernel::BatchNormGrad`](crate::backend::Kernel::BatchNormGrad). `statistics`: mean, inverse; `gradients`: of
@@ -231,7 +243,7 @@ simd! {
     }
 
     fn normalise [T: Float, W: Float<Acc = T::Acc>] (
-        x: &[T], mean: &[T::Acc], inverse: &[T::Acc], parameters: [&[W]; 2], y: &mut [T],
+        x: Option<&[T]>, adds: bool, mean: &[T::Acc], inverse: &[T::Acc], parameters: [&[W]; 2], y: &mut [T],
     ) {
         let (columns, [weight, bias]) = (mean.len(), parameters);
         for start in (0..columns).step_by(BLOCK) {
@@ -242,10 +254,24 @@ simd! {
                 scale[j] = inverse[start + j] * weight[start + j].up();
                 offset[j] = bias[start + j].up();
             }
-            for (x, y) in x.chunks_exact(columns).zip(y.chunks_exact_mut(columns)) {
-                let (x, y) = (&x[start..start + count], &mut y[start..start + count]);
-                for ((((x, y), center), scale), offset) in x.iter().zip(y).zip(&center).zip(&scale).zip(&offset) {
-                    *y = T::down((x.up() - *center) * *scale + *offset);
+            let normal = |x: T, j: usize| T::down((x.up() - center[j]) * scale[j] + offset[j]);
+            match x {
+                None => for y in y.chunks_exact_mut(columns) {
+                    for (j, y) in y[start..start + count].iter_mut().enumerate() {
+                        *y = normal(*y, j);
+                    }
+                }
+                Some(x) => for (x, y) in x.chunks_exact(columns).zip(y.chunks_exact_mut(columns)) {
+                    let (x, y) = (&x[start..start + count], &mut y[start..start + count]);
+                    if adds {
+                        for (j, (x, y)) in x.iter().zip(y).enumerate() {
+                            *y = T::down(y.up() + normal(*x, j).up());
+                        }
+                    } else {
+                        for (j, (x, y)) in x.iter().zip(y).enumerate() {
+                            *y = normal(*x, j);
+                        }
+                    }
                 }
             }
         }

@@ -146,7 +146,10 @@ pub(super) fn launch(kernel: &Kernel, inputs: &[&Tensor<Candle>], outputs: &[&Te
                 Ok(())
             }, else o.unsupported()),
         },
-        Kernel::BatchNorm { .. } | Kernel::BatchNormGrad { .. } | Kernel::BatchNormFixed { .. } => norms(kernel, &o),
+        Kernel::BatchNorm { .. }
+        | Kernel::BatchNormAgain { .. }
+        | Kernel::BatchNormGrad { .. }
+        | Kernel::BatchNormFixed { .. } => norms(kernel, &o),
         Kernel::LayerNorm { .. }
         | Kernel::LayerNormGrad { .. }
         | Kernel::RmsNorm { .. }
@@ -212,6 +215,7 @@ fn streams<T: Float>(kernel: &Kernel, o: &Operands<'_>) -> Result<()> {
 fn norms(kernel: &Kernel, o: &Operands<'_>) -> Result<()> {
     let (data, weight) = match kernel {
         Kernel::BatchNorm { .. } => (o.input_type(0), o.input_type(1)),
+        Kernel::BatchNormAgain { .. } => (o.output_type(0), o.input_type(o.inputs() - 1)),
         Kernel::BatchNormGrad { .. } => (o.input_type(0), o.input_type(3)),
         _ => (o.output_type(0), o.input_type(2)),
     };
@@ -232,6 +236,14 @@ fn norms(kernel: &Kernel, o: &Operands<'_>) -> Result<()> {
                 let gradients = [&mut *o.output::<W>(1)?, &mut *o.output::<W>(2)?];
                 let (x, weight) = (o.input::<T>(0)?, o.input::<W>(3)?);
                 batch_norm::gradient::<T, W>(&extents, accumulate, &x, statistics, &weight, &mut o.output(0)?, gradients);
+            }
+            Kernel::BatchNormAgain { adds } => {
+                // Without an input, the output is normalised where it stands.
+                let from = o.inputs() - 4;
+                let x = (from > 0).then(|| o.input::<T>(0)).transpose()?;
+                let statistics = [&*o.input::<A>(from)?, &*o.input::<A>(from + 1)?];
+                let parameters = [&*o.input::<W>(from + 2)?, &*o.input::<W>(from + 3)?];
+                batch_norm::again::<T, W>(x.as_deref(), adds, statistics, parameters, &mut o.output(0)?);
             }
             Kernel::BatchNormFixed { epsilon } => {
                 let estimates = [&*o.input::<A>(0)?, &*o.input::<A>(1)?];

@@ -71,6 +71,11 @@ impl<'a> Operands<'a> {
         self.outputs.get(i).map_or(DType::U8, |t| t.dtype())
     }
 
+    /// How many inputs.
+    pub(super) fn inputs(&self) -> usize {
+        self.inputs.len()
+    }
+
     /// How many outputs.
     pub(super) fn outputs(&self) -> usize {
         self.outputs.len()
@@ -205,6 +210,10 @@ fn fits(kernel: &Kernel, ins: &[usize], outs: &[usize]) -> bool {
                 && p.len() == 2
                 && matches!(s.len(), 2 | 4)
                 && p.iter().chain(s).all(|n| *n == e.columns)
+        }
+        (Kernel::BatchNormAgain { adds }, [x @ .., m, i, w, b], [y]) => {
+            let from_itself = x.is_empty() && !adds;
+            *m > 0 && [i, w, b] == [m; 3] && y.is_multiple_of(*m) && (from_itself || x == [*y])
         }
         (Kernel::BatchNormGrad { extents: e, .. }, [a, p @ ..], [b, g @ ..]) => {
             normalised(e, *a, *b) && p.len() == 3 && g.len() == 2 && p.iter().chain(g).all(|n| *n == e.columns)
