@@ -40,7 +40,9 @@ impl Backend for DryRun {
         let written = outputs.iter().map(|t| t.bytes()).sum::<u64>();
         let bytes = match *kernel {
             // They touch a part of what they are given.
-            Kernel::Embedding => 2 * written,
+            Kernel::Embedding | Kernel::GatherImages | Kernel::GatherLabels | Kernel::GatherTokens { .. } => {
+                2 * written
+            }
             Kernel::CopyColumns { rows, columns, .. } => (2 * rows * columns * dtype.size()) as u64,
             _ => written + inputs.iter().map(|t| t.bytes()).sum::<u64>(),
         };

@@ -118,6 +118,14 @@ impl<B: Backend> Executor<B> {
         Ok(tensor)
     }
 
+    /// A tensor for numbers of the host that come part by part, by [`Backend::write`] to views of its rows.
+    pub fn reserve(&self, shape: impl Into<Shape>, dtype: DType, label: &'static str) -> Result<Tensor<B>> {
+        self.ledger().set_op("upload");
+        let tensor = self.allocate(shape, dtype, Category::Batch, label)?;
+        self.ran("upload");
+        Ok(tensor)
+    }
+
     /// Runs a kernel, its scratch booked while it runs, and closes a point of the timeline.
     pub fn launch(&self, kernel: Kernel, inputs: &[&Tensor<B>], outputs: &[&Tensor<B>]) -> Result<()> {
         let ledger = self.ledger();

@@ -322,6 +322,20 @@ pub enum Kernel {
     AttentionPlain(AttentionShape),
     /// in: `qkv`, `p`, as of [`Kernel::AttentionPlain`], `dy`; out: `dqkv`, overwritten.
     AttentionPlainGrad(AttentionShape),
+    /// in: `pixels [samples, height, width, channels]` (u8), `scaling [2, width * channels]` (f32), `places [batch]` (u32);
+    /// out: `y [batch, height, width, channels]`, the images at those places times the first row of `scaling` plus the
+    /// second, computed in f32.
+    GatherImages,
+    /// in: `table [samples, targets]` (u8 or u32), `places [batch]` (u32); out: `y [batch, targets]` (u32), its rows at those
+    /// places.
+    GatherLabels,
+    /// in: `tokens` (u8 or u32), `places [batch]` (u32), the first token of each sample; out: `inputs [batch, length]` (u32),
+    /// the tokens from there, and `labels [batch, length]` (u32), the ones that follow them: the last `scored` of each
+    /// sample, the others [`UNSCORED`](crate::data::UNSCORED).
+    GatherTokens {
+        /// Labels of a sample that count.
+        scored: usize,
+    },
     /// in: `logits [rows, classes]`, `labels [rows]` (u32); out: `stats [2]` (f64), updated: adds the sum over rows of
     /// `-log softmax(logits)[label]` to the first and the number of rows whose largest logit is the label's to the second.
     /// Rows whose label is `u32::MAX` count in neither.
@@ -392,6 +406,9 @@ impl Kernel {
             Self::AttentionGrad(_) => "attention gradient",
             Self::AttentionPlain(_) => "plain attention",
             Self::AttentionPlainGrad(_) => "plain attention gradient",
+            Self::GatherImages => "gather images",
+            Self::GatherLabels => "gather labels",
+            Self::GatherTokens { .. } => "gather tokens",
             Self::CrossEntropy => "cross entropy",
             Self::CrossEntropyGrad { .. } => "cross entropy gradient",
             Self::SumSquares => "sum of squares",

@@ -37,6 +37,8 @@ pub enum HostSlice<'a> {
     F32(&'a [f32]),
     /// For tensors of `U32`.
     U32(&'a [u32]),
+    /// For tensors of `U8`.
+    U8(&'a [u8]),
 }
 
 impl HostSlice<'_> {
@@ -45,6 +47,7 @@ impl HostSlice<'_> {
         match self {
             Self::F32(s) => s.len(),
             Self::U32(s) => s.len(),
+            Self::U8(s) => s.len(),
         }
     }
 

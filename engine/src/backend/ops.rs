@@ -2,6 +2,7 @@
 
 mod attention;
 mod columns;
+mod gather;
 mod norm;
 mod sequence;
 

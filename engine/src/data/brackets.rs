@@ -5,10 +5,13 @@
 //! exchanged, of different kinds: then no running depth tells either, only which bracket belongs to which. Refuses: an
 //! odd number of brackets, and so few that none can be held out.
 
+use std::ops::Range;
+
 use crate::{
     data::{
         Facts, Split,
-        sequences::{self, MAX_LENGTH, Parting, Rows, within},
+        sequences::{self, MAX_LENGTH, Parting, Rows, generate, within},
+        stock::Integers,
     },
     error::{Problem, Result},
     experiment::Data,
@@ -37,7 +40,7 @@ pub(super) fn facts(data: &Data) -> Result<Facts> {
     let pairs = data.length as u64 / 2;
     let words: f64 = (1..=pairs).map(|n| 2.0 * (4 * n - 2) as f64 / (n + 1) as f64).product();
     let share = sequences::share(data, words, "write more")?;
-    Ok(sequences::facts(data.length + 1, VOCABULARY, 1, share))
+    sequences::placed(data, sequences::facts(data.length + 1, VOCABULARY, 1, share))
 }
 
 /// Samples of one choice and seed.
@@ -64,6 +67,10 @@ impl Rows for Brackets {
             end.copy_from_slice(&[QUESTION, ANSWERS[usize::from(is_balanced)]]);
         });
         Ok(())
+    }
+
+    fn part(&self, rows: Range<usize>, tokens: usize, to: &mut Integers) -> Result<()> {
+        generate(self, Split::Train, rows, tokens, to)
     }
 }
 

@@ -9,9 +9,9 @@ use std::path::{Path, PathBuf};
 
 use crate::{
     data::{
-        Facts, Input,
-        file::{self, MOST, Reader},
-        image_set::Samples,
+        Facts, Input, Split,
+        file::{self, MOST, Opened, Reader},
+        image_set::{Samples, Streamed},
     },
     error::{Error, Result},
 };
@@ -23,6 +23,7 @@ const PLANE: usize = SIDE * SIDE;
 const SAMPLE: usize = 1 + CHANNELS * PLANE;
 
 /// What one of the two sets looks like.
+#[derive(Debug)]
 pub(super) struct Version {
     name: &'static str,
     folder: &'static str,
@@ -35,7 +36,7 @@ pub(super) struct Version {
     largest: usize,
 }
 
-pub(super) const CIFAR10: Version = Version {
+pub(super) static CIFAR10: Version = Version {
     name: "CIFAR-10",
     folder: "cifar-10-batches-bin",
     train: &["data_batch_1.bin", "data_batch_2.bin", "data_batch_3.bin", "data_batch_4.bin", "data_batch_5.bin"],
@@ -45,7 +46,7 @@ pub(super) const CIFAR10: Version = Version {
     largest: 10_000,
 };
 
-pub(super) const CIFAR100: Version = Version {
+pub(super) static CIFAR100: Version = Version {
     name: "CIFAR-100",
     folder: "cifar-100-binary",
     train: &["train.bin"],
@@ -72,6 +73,17 @@ impl Version {
     pub(super) fn open(&self, folder: &Path) -> Result<(Samples, Samples)> {
         let (train, test) = self.files(folder)?;
         Ok((self.read(&train)?, self.read(&[test])?))
+    }
+
+    /// The same, read when they are asked for.
+    pub(super) fn stream(&'static self, folder: &Path) -> Result<Batches> {
+        let (train, test) = self.files(folder)?;
+        let open = |Records { path, count }: Records| {
+            refuse_packed(&Reader::open(&path)?)?;
+            Ok((Opened::new(&path)?, count))
+        };
+        let train = train.into_iter().map(open).collect::<Result<_>>()?;
+        Ok(Batches { version: self, train, test: vec![open(test)?] })
     }
 
     fn files(&self, folder: &Path) -> Result<(Vec<Records>, Records)> {
@@ -122,9 +134,7 @@ impl Version {
         samples.labels.reserve_exact(count);
         for Records { path, count } in files {
             let mut input = Reader::open(path)?;
-            if input.is_packed() {
-                return Err(Error::file(path, "this is gzip; unpack it first, keeping the name"));
-            }
+            refuse_packed(&input)?;
             input.check_rest((count * self.record()) as u64)?;
             for index in 0..*count {
                 if let Some(classes) = self.coarse {
@@ -134,10 +144,7 @@ impl Version {
                 let record: [u8; SAMPLE] = input.header()?;
                 self.check_label(path, index, self.record() - SAMPLE, record[0], self.classes)?;
                 samples.labels.push(record[0]);
-                let (red, rest) = record[1..].split_at(PLANE);
-                let (green, blue) = rest.split_at(PLANE);
-                let planes = red.iter().zip(green).zip(blue);
-                samples.pixels.extend(planes.flat_map(|((r, g), b)| [*r, *g, *b]));
+                samples.pixels.extend(pixels(&record[1..]));
             }
         }
         Ok(samples)
@@ -152,6 +159,70 @@ impl Version {
         let (last, name) = (classes - 1, self.name);
         let message = format!("class {label}, but classes are 0 to {last}: not {name}, or damaged; download it again");
         Err(Error::file_at(path, place, message))
+    }
+}
+
+/// Planes of a record, as pixels of three channels.
+fn pixels(planes: &[u8]) -> impl Iterator<Item = u8> {
+    let (red, rest) = planes.split_at(PLANE);
+    let (green, blue) = rest.split_at(PLANE);
+    red.iter().zip(green).zip(blue).flat_map(|((r, g), b)| [*r, *g, *b])
+}
+
+fn refuse_packed(input: &Reader) -> Result<()> {
+    if input.is_packed() {
+        return Err(Error::file(input.path(), "this is gzip; unpack it first, keeping the name"));
+    }
+    Ok(())
+}
+
+/// The records of a set, read when they are asked for.
+#[derive(Debug)]
+pub(super) struct Batches {
+    version: &'static Version,
+    /// Files, and how many records each has.
+    train: Vec<(Opened, usize)>,
+    test: Vec<(Opened, usize)>,
+}
+
+impl Batches {
+    fn part(&self, split: Split) -> &[(Opened, usize)] {
+        match split {
+            Split::Train => &self.train,
+            Split::Test => &self.test,
+        }
+    }
+}
+
+impl Streamed for Batches {
+    fn count(&self, split: Split) -> usize {
+        self.part(split).iter().map(|(_, count)| count).sum()
+    }
+
+    fn read(&self, split: Split, index: usize, image: &mut [u8], labels: &mut [u8]) -> Result<()> {
+        let mut own = index;
+        let mut files = self.part(split).iter();
+        let (file, _) = loop {
+            match files.next() {
+                Some((_, count)) if own >= *count => own -= count,
+                found => break found.expect("an index below the count"),
+            }
+        };
+        let mut bytes = [0; SAMPLE + 1];
+        let record = &mut bytes[..self.version.record()];
+        file.read((own * record.len()) as u64, record)?;
+        if let Some(classes) = self.version.coarse {
+            self.version.check_label(file.path(), own, 0, record[0], usize::from(classes))?;
+        }
+        let at = record.len() - SAMPLE;
+        self.version.check_label(file.path(), own, at, record[at], self.version.classes)?;
+        labels[0] = record[at];
+        image.iter_mut().zip(pixels(&record[at + 1..])).for_each(|(to, from)| *to = from);
+        Ok(())
+    }
+
+    fn is_work(&self) -> bool {
+        false
     }
 }
 

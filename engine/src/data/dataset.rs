@@ -3,7 +3,10 @@
 //! Owns [`Dataset`], whose samples never change once it is open and which is shared by `Arc` between runs and threads.
 //! What it holds is not counted as a run's memory: it outlives runs.
 
-use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::{
+    ops::Range,
+    sync::atomic::{AtomicBool, Ordering::Relaxed},
+};
 
 use crate::{
     data::{
@@ -11,16 +14,18 @@ use crate::{
         image_set::{ImageSet, Source, held},
         images::Images,
         loader::HostBatch,
-        masks,
+        masks::Masks,
         modular::Modular,
-        sequences::{self, Rows},
-        shapes,
+        numbers,
+        sequences::{self, Held, Rows},
+        shapes::Shapes,
         sort::Sort,
+        stock::{Integers, Part, Stock},
         text::Text,
         tokens::Chain,
     },
     error::{Error, Result},
-    experiment::{Data, DataKind, Run},
+    experiment::{Data, DataKind, Placement, Run},
     memory::probe::uncounted,
 };
 
@@ -74,18 +79,28 @@ impl Dataset {
             }
             _ => return Self::read_images(data, facts, seed),
         };
+        let rows = match (data.kind, data.placement) {
+            (DataKind::Text, _) | (_, Placement::Streamed | Placement::Device) => rows,
+            (_, Placement::Host) => Box::new(Held::new(&*rows, &facts)?),
+        };
         Ok(Self { facts, content: Some(Content::Rows(rows)), chosen: data.clone(), seed })
     }
 
     fn read_images(data: &Data, facts: Facts, seed: u64) -> Result<Self> {
+        let is_held = data.placement == Placement::Host;
         let source = match data.kind {
             DataKind::Digits => held(digits::open(&facts, seed)?),
-            DataKind::Idx => held(idx::open(chosen(data)?)?),
-            DataKind::Cifar10 => held(cifar::CIFAR10.open(chosen(data)?)?),
-            DataKind::Cifar100 => held(cifar::CIFAR100.open(chosen(data)?)?),
+            DataKind::Idx if is_held => held(idx::open(chosen(data)?)?),
+            DataKind::Idx => Source::Streamed(Box::new(idx::stream(chosen(data)?)?)),
+            DataKind::Cifar10 if is_held => held(cifar::CIFAR10.open(chosen(data)?)?),
+            DataKind::Cifar10 => Source::Streamed(Box::new(cifar::CIFAR10.stream(chosen(data)?)?)),
+            DataKind::Cifar100 if is_held => held(cifar::CIFAR100.open(chosen(data)?)?),
+            DataKind::Cifar100 => Source::Streamed(Box::new(cifar::CIFAR100.stream(chosen(data)?)?)),
             DataKind::Images => Source::Files(Images::open(chosen(data)?, data, seed)?),
-            DataKind::Masks => held(masks::open(&facts, data, seed)),
-            _ => held(shapes::open(&facts, data.side, seed)),
+            DataKind::Masks if is_held => held(Masks::new(&facts, data, seed).all()),
+            DataKind::Masks => Source::Streamed(Box::new(Masks::new(&facts, data, seed))),
+            _ if is_held => held(Shapes::new(&facts, data.side, seed).all()),
+            _ => Source::Streamed(Box::new(Shapes::new(&facts, data.side, seed))),
         };
         let set = ImageSet::new(source, &facts, data, seed)?;
         // Files may have changed since their headers were read: what was read is what counts.
@@ -124,6 +139,11 @@ impl Dataset {
         })
     }
 
+    /// Numbers of one sample in a batch of a part: of the image, the tokens, the labels, and the place.
+    pub(super) fn numbers(&self, split: Split) -> [usize; 4] {
+        numbers(&self.chosen, &self.facts, split)
+    }
+
     /// Replaces the batch's samples by those at `indices`, those for training as they are in the batch's epoch; allocates
     /// only what its buffers lack.
     ///
@@ -137,9 +157,41 @@ impl Dataset {
         over: &AtomicBool,
     ) -> Result<()> {
         batch.len = indices.len();
+        if split == Split::Train && self.chosen.placement == Placement::Device {
+            let tokens = self.facts.targets + 1;
+            let place = |index: usize| match &self.content {
+                Some(Content::Rows(rows)) => rows.place(index, batch.epoch, tokens),
+                _ => index as u32,
+            };
+            batch.places.extend(indices.map(place));
+            return Ok(());
+        }
         match &self.content {
             Some(Content::Images(set)) => set.fill(split, indices, batch, over),
             Some(Content::Rows(rows)) => self.fill_rows(&**rows, split, indices, batch, over),
+            None => Err(Error::Stopped),
+        }
+    }
+
+    /// Factor and summand of a row of an image; none for sequences.
+    pub(crate) fn scaling(&self) -> &[f32] {
+        match &self.content {
+            Some(Content::Images(set)) => set.scaling(),
+            _ => &[],
+        }
+    }
+
+    /// Rows of the training set, as a device holds them.
+    pub(super) fn part(&self, stock: &Stock, rows: Range<usize>) -> Result<Part> {
+        let (shape, dtype) = stock.inputs;
+        let labels = Integers::new(stock.labels.map_or(dtype, |(_, dtype)| dtype));
+        let mut part = Part { inputs: Integers::new(dtype), labels };
+        match &self.content {
+            Some(Content::Images(set)) => set.part(rows, part),
+            Some(Content::Rows(own)) => {
+                own.part(rows, shape.last(), &mut part.inputs)?;
+                Ok(part)
+            }
             None => Err(Error::Stopped),
         }
     }

@@ -1,12 +1,13 @@
 //! Data files, read with suspicion: plain or gzip, and never more memory than the file itself is good for.
 //!
-//! Owns [`Reader`]. Always holds: what a header promises is compared with the file's length before anything is allocated
+//! Owns [`Reader`], and [`Opened`] for files that are read at places. Always holds: what a header promises is compared with the file's length before anything is allocated
 //! for it. Refuses: what is no regular file, ends early, goes on too long, or would hold more than [`MOST`] bytes.
 
 use std::{
     fs::{self, File},
-    io::{self, BufRead, BufReader, Read},
+    io::{self, BufRead, BufReader, Read, Seek, SeekFrom},
     path::{Path, PathBuf},
+    sync::{Mutex, PoisonError},
 };
 
 use flate2::bufread::MultiGzDecoder;
@@ -151,6 +152,46 @@ impl Reader {
             }
             _ => unreadable(&self.path, error),
         }
+    }
+}
+
+/// A file that is read at places, by one thread at a time; it must stay as it was when it was opened.
+#[derive(Debug)]
+pub(super) struct Opened {
+    path: PathBuf,
+    file: Mutex<File>,
+    len: u64,
+}
+
+impl Opened {
+    pub(super) fn new(path: &Path) -> Result<Self> {
+        let failed = |error: io::Error| unreadable(path, &error);
+        let file = File::open(path).map_err(failed)?;
+        let len = file.metadata().map_err(failed)?.len();
+        Ok(Self { path: path.to_owned(), file: Mutex::new(file), len })
+    }
+
+    /// The file.
+    pub(super) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Its length when it was opened.
+    pub(super) fn len(&self) -> u64 {
+        self.len
+    }
+
+    /// Fills `bytes` with those from `start` on.
+    pub(super) fn read(&self, start: u64, bytes: &mut [u8]) -> Result<()> {
+        let mut file = self.file.lock().unwrap_or_else(PoisonError::into_inner);
+        let read = file.seek(SeekFrom::Start(start)).and_then(|_| file.read_exact(bytes));
+        read.map_err(|error| match error.kind() {
+            io::ErrorKind::UnexpectedEof => {
+                let message = format!("it had {} and is shorter now; begin the run again", Bytes(self.len));
+                Error::file_at(&self.path, format!("byte {start}"), message)
+            }
+            _ => unreadable(&self.path, &error),
+        })
     }
 }
 

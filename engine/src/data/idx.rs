@@ -1,21 +1,41 @@
 //! A folder with MNIST-format files: grey images and their labels in IDX, plain or gzip.
 //!
 //! The format (LeCun, Cortes & Burges, "The MNIST database", 1998): two zero bytes, the element type (8 is an unsigned
-//! byte), the number of dimensions, each dimension as a big-endian u32, the elements. Ten classes, as in MNIST,
-//! Fashion-MNIST and KMNIST. Refuses: other types and dimensions, labels past 9, counts that disagree.
+//! byte), the number of dimensions, each dimension as a big-endian u32, the elements. There are as many classes as the
+//! labels say, and one more where they count from 1: ten in MNIST, Fashion-MNIST and KMNIST, 47 in EMNIST's balanced set.
+//! Files may have a set's name before the usual one, as EMNIST's do, if it is the only set. Refuses: other types and
+//! dimensions, counts that disagree, several sets in one folder.
 
-use std::path::Path;
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    sync::{Mutex, PoisonError},
+    time::{Duration, SystemTime},
+};
 
 use crate::{
     data::{
-        Facts, Input,
-        file::{self, Reader},
-        image_set::Samples,
+        Facts, Input, Split,
+        file::{self, Opened, Reader},
+        image_set::{Samples, Streamed},
     },
-    error::{Error, Result},
+    error::{Error, Problem, Result},
+    experiment::{Data, Placement},
+    memory::probe::uncounted,
 };
 
-const CLASSES: usize = 10;
+/// A file that changed this recently may change again with the same time stamp.
+const SETTLED: Duration = Duration::from_secs(2);
+
+/// The fewest classes: a set with a single label has nothing to tell apart.
+const FEWEST_CLASSES: usize = 2;
+/// Bytes before the elements: the magic number and the dimensions.
+const IMAGE_HEADER: u64 = 16;
+const LABEL_HEADER: u64 = 8;
+/// How the files for testing begin.
+const TEST: &str = "t10k";
+/// Entries of a folder that are looked at.
+const MOST_ENTRIES: usize = 10_000;
 /// The longest side of an image that is believed.
 const LONGEST: u64 = 4096;
 
@@ -28,10 +48,46 @@ struct Pair {
     width: u64,
 }
 
-pub(super) fn facts(folder: &Path) -> Result<Facts> {
+pub(super) fn facts(folder: &Path, data: &Data) -> Result<Facts> {
     let (train, test) = pairs(folder)?;
+    if data.placement != Placement::Host {
+        for input in [&train.images, &train.labels, &test.images, &test.labels] {
+            if input.is_packed() {
+                let name = input.path().file_name().unwrap_or_default().display();
+                let message = format!("{name} is gzip, which can only be read from its start");
+                return Err(Problem::new("data.placement", message, "unpack the files, or write \"host\"").into());
+            }
+        }
+    }
     let input = Input::Image { height: train.height as usize, width: train.width as usize, channels: 1 };
-    Ok(Facts::one_label(input, CLASSES, train.count as usize, test.count as usize))
+    let (train_count, test_count) = (train.count as usize, test.count as usize);
+    let last = last_class(train)?.max(last_class(test)?);
+    Ok(Facts::one_label(input, (usize::from(last) + 1).max(FEWEST_CLASSES), train_count, test_count))
+}
+
+/// The largest label of a set. It is remembered for as long as the file does not change, because a plan asks again with
+/// every change.
+fn last_class(pair: Pair) -> Result<u8> {
+    type Known = (PathBuf, u64, Option<SystemTime>, u8);
+    const REMEMBERED: usize = 8;
+    static KNOWN: Mutex<Vec<Known>> = Mutex::new(Vec::new());
+    let path = pair.labels.path().to_owned();
+    let about = fs::metadata(&path).map_err(|error| file::unreadable(&path, &error))?;
+    let (len, changed) = (about.len(), about.modified().ok());
+    uncounted(|| {
+        let known = || KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(found) = known().iter().find(|(of, a, b, _)| (of, *a, *b) == (&path, len, changed)) {
+            return Ok(found.3);
+        }
+        let last = pair.labels.rest(pair.count)?.into_iter().max().unwrap_or(0);
+        if changed.and_then(|at| at.elapsed().ok()).is_some_and(|age| age > SETTLED) {
+            let mut known = known();
+            known.retain(|(of, ..)| *of != path);
+            known.truncate(REMEMBERED - 1);
+            known.insert(0, (path, len, changed, last));
+        }
+        Ok(last)
+    })
 }
 
 /// Training and test samples.
@@ -40,9 +96,52 @@ pub(super) fn open(folder: &Path) -> Result<(Samples, Samples)> {
     Ok((read(train)?, read(test)?))
 }
 
+/// The same, read when they are asked for.
+pub(super) fn stream(folder: &Path) -> Result<Records> {
+    let (train, test) = pairs(folder)?;
+    let open = |pair: Pair| -> Result<_> {
+        let [images, labels] = [pair.images, pair.labels].map(|input| Opened::new(input.path()));
+        Ok((images?, labels?, pair.count as usize))
+    };
+    Ok(Records { train: open(train)?, test: open(test)? })
+}
+
+/// Images and labels of a set, in plain files, read when they are asked for.
+#[derive(Debug)]
+pub(super) struct Records {
+    /// Images, labels and their number.
+    train: (Opened, Opened, usize),
+    test: (Opened, Opened, usize),
+}
+
+impl Records {
+    fn part(&self, split: Split) -> &(Opened, Opened, usize) {
+        match split {
+            Split::Train => &self.train,
+            Split::Test => &self.test,
+        }
+    }
+}
+
+impl Streamed for Records {
+    fn count(&self, split: Split) -> usize {
+        self.part(split).2
+    }
+
+    fn read(&self, split: Split, index: usize, pixels: &mut [u8], labels: &mut [u8]) -> Result<()> {
+        let (images, classes, _) = self.part(split);
+        images.read(IMAGE_HEADER + (index * pixels.len()) as u64, pixels)?;
+        classes.read(LABEL_HEADER + index as u64, labels)
+    }
+
+    fn is_work(&self) -> bool {
+        false
+    }
+}
+
 fn pairs(folder: &Path) -> Result<(Pair, Pair)> {
     let train = pair(folder, "train")?;
-    let test = pair(folder, "t10k")?;
+    let test = pair(folder, TEST)?;
     if (train.height, train.width) != (test.height, test.width) {
         let message = format!(
             "its images are {} x {}, but those for training {} x {}; put files of one set into the folder",
@@ -78,16 +177,48 @@ fn pair(folder: &Path, part: &str) -> Result<Pair> {
 
 /// Opens `train-images-idx3-ubyte` or one of its variants.
 fn find(folder: &Path, part: &str, what: &str, dimensions: u8) -> Result<Reader> {
-    let stems = ['-', '.'].map(|joint| format!("{part}-{what}{joint}idx{dimensions}-ubyte"));
-    let names: Vec<String> = stems.iter().cloned().chain(stems.iter().map(|stem| format!("{stem}.gz"))).collect();
-    match file::find(folder, &names)? {
-        Some(path) => Reader::open(&path),
-        None => {
+    let names: Vec<String> = ["", ".gz"]
+        .into_iter()
+        .flat_map(|end| ['-', '.'].map(|joint| format!("{part}-{what}{joint}idx{dimensions}-ubyte{end}")))
+        .collect();
+    if let Some(path) = file::find(folder, &names)? {
+        return Reader::open(&path);
+    }
+    match prefixed(folder, part, &names)?.as_slice() {
+        [path] => Reader::open(path),
+        [] => {
             let message =
-                format!("no {} (or {}) in it; choose the folder that holds the MNIST files", stems[0], names[2]);
+                format!("no {} (or {}) in it; choose the folder that holds the MNIST files", names[0], names[2]);
+            Err(Error::file(folder, message))
+        }
+        [one, other, ..] => {
+            let [one, other] = [one, other].map(|path| path.file_name().unwrap_or_default().display());
+            let message = format!("several sets are in it, such as {one} and {other}; give each a folder of its own");
             Err(Error::file(folder, message))
         }
     }
+}
+
+/// The files whose names end as one of `names` do, after the name of a set; its test part may be called so.
+fn prefixed(folder: &Path, part: &str, names: &[String]) -> Result<Vec<PathBuf>> {
+    let failed = |error: std::io::Error| file::unreadable(folder, &error);
+    let is_one = |name: &str| {
+        let spelled = names.iter().any(|known| name.ends_with(&format!("-{known}")));
+        let spelled_out = || {
+            let own = names.iter().map(|known| known.replacen(part, "-test", 1));
+            part == TEST && own.into_iter().any(|known| name.ends_with(&known))
+        };
+        spelled || spelled_out()
+    };
+    let mut found = Vec::new();
+    for entry in fs::read_dir(folder).map_err(failed)?.take(MOST_ENTRIES) {
+        let entry = entry.map_err(failed)?;
+        if entry.file_name().to_str().is_some_and(is_one) {
+            found.push(entry.path());
+        }
+    }
+    found.sort_unstable();
+    Ok(found)
 }
 
 /// Reads the header: `N` dimensions of unsigned bytes.
@@ -113,14 +244,7 @@ fn dimensions<const N: usize>(input: &mut Reader) -> Result<[u64; N]> {
 }
 
 fn read(pair: Pair) -> Result<Samples> {
-    let path = pair.labels.path().to_owned();
-    // The labels first: they are small, and wrong ones save reading the images.
     let labels = pair.labels.rest(pair.count)?;
-    if let Some((record, label)) = labels.iter().enumerate().find(|(_, label)| usize::from(**label) >= CLASSES) {
-        let place = format!("label {record}, byte {}", record + 8);
-        let message = format!("class {label}, but classes are 0 to {}; use a set of ten classes", CLASSES - 1);
-        return Err(Error::file_at(path, place, message));
-    }
     let pixels = pair.images.rest(pair.count * pair.height * pair.width)?;
     Ok(Samples { pixels, labels })
 }

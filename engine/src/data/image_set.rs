@@ -1,10 +1,12 @@
-//! A set of images, in memory or decoded from files: compact pixels, labels, and the scaling to what a network likes.
+//! A set of images, in memory, or read, decoded or generated when they are needed: compact pixels, labels, and the scaling to what a network likes.
 //!
 //! Owns [`ImageSet`]. Pixels stay bytes; a batch is varied and scaled as it is filled, so that each channel has mean 0 and
 //! standard deviation 1 over the training samples before they are varied. A mask is varied with its image.
 
 use std::{
     borrow::Cow,
+    fmt,
+    ops::Range,
     sync::{
         Mutex, PoisonError,
         atomic::{AtomicBool, Ordering::Relaxed},
@@ -17,6 +19,7 @@ use crate::{
         augment::Augment,
         images::{self, Images},
         loader::HostBatch,
+        stock::{Integers, Part},
     },
     error::{Error, Result},
     experiment::Data,
@@ -42,6 +45,34 @@ pub(super) enum Source {
     Held { train: Samples, test: Samples },
     /// In files, decoded when they are asked for.
     Files(Images),
+    /// Read or generated when they are asked for.
+    Streamed(Box<dyn Streamed>),
+}
+
+/// A source that gives one sample at a time.
+pub(super) trait Streamed: fmt::Debug + Send + Sync {
+    /// Samples in a part.
+    fn count(&self, split: Split) -> usize;
+
+    /// Writes pixels and labels of a sample.
+    ///
+    /// # Errors
+    /// Files that can no longer be read as they were.
+    fn read(&self, split: Split, index: usize, pixels: &mut [u8], labels: &mut [u8]) -> Result<()>;
+
+    /// Whether several threads at once are quicker than one.
+    fn is_work(&self) -> bool;
+}
+
+/// One sample, where it is or as it was read.
+struct Sample<'a> {
+    pixels: Cow<'a, [u8]>,
+    labels: Labels<'a>,
+}
+
+enum Labels<'a> {
+    Class(u32),
+    Each(Cow<'a, [u8]>),
 }
 
 /// Training and test images of one choice of data and one seed.
@@ -53,18 +84,17 @@ pub(super) struct ImageSet {
     /// Labels of a sample.
     targets: usize,
     augment: Option<Augment>,
-    /// `[width, channel]`: what a row of an image is multiplied by, and what is then added.
-    scale: Vec<f32>,
-    offset: Vec<f32>,
+    /// `[2, width, channel]`: what a row of an image is multiplied by, and what is then added.
+    scaling: Vec<f32>,
     seed: u64,
 }
 
 impl ImageSet {
     pub(super) fn new(source: Source, facts: &Facts, data: &Data, seed: u64) -> Result<Self> {
         let extents = facts.image()?;
-        let (scale, offset) = scaling(&source.histograms(extents)?, extents);
+        let scaling = scaling(&source.histograms(extents, facts.targets)?, extents);
         let augment = Augment::new(data);
-        Ok(Self { source, extents, targets: facts.targets, augment, scale, offset, seed })
+        Ok(Self { source, extents, targets: facts.targets, augment, scaling, seed })
     }
 
     /// Samples in a part.
@@ -72,13 +102,14 @@ impl ImageSet {
         match &self.source {
             Source::Held { train, test } => part(split, train, test).labels.len() / self.targets,
             Source::Files(images) => images.count(split),
+            Source::Streamed(stream) => stream.count(split),
         }
     }
 
     /// Whether its files are as they were.
     pub(super) fn is_current(&self) -> bool {
         match &self.source {
-            Source::Held { .. } => true,
+            Source::Held { .. } | Source::Streamed(_) => true,
             Source::Files(images) => images.is_current(),
         }
     }
@@ -86,29 +117,28 @@ impl ImageSet {
     /// The images that could not be read so far.
     pub(super) fn skipped(&self) -> Option<Skipped> {
         match &self.source {
-            Source::Held { .. } => None,
+            Source::Held { .. } | Source::Streamed(_) => None,
             Source::Files(images) => images.skipped(),
         }
     }
 
-    /// The first label of a sample, which is all there is but for a mask.
+    /// Pixels and first label of a sample, for the tests of sources.
+    #[cfg(test)]
+    pub(super) fn pixels(&self, split: Split, index: usize) -> Result<Vec<u8>> {
+        self.source.sample(split, index, self.extents, self.targets).map(|sample| sample.pixels.into_owned())
+    }
+
     #[cfg(test)]
     pub(super) fn label(&self, split: Split, index: usize) -> u32 {
-        match &self.source {
-            Source::Held { train, test } => u32::from(part(split, train, test).labels[index * self.targets]),
-            Source::Files(images) => images.label(split, index),
+        match self.source.sample(split, index, self.extents, self.targets).expect("readable").labels {
+            Labels::Class(class) => class,
+            Labels::Each(labels) => u32::from(labels[0]),
         }
     }
 
-    /// Pixels of a sample before scaling, `[height, width, channel]`. Panics past the end of the part.
-    pub(super) fn pixels(&self, split: Split, index: usize) -> Result<Cow<'_, [u8]>> {
-        match &self.source {
-            Source::Held { train, test } => {
-                let size = self.extents.into_iter().product::<usize>();
-                Ok(Cow::Borrowed(&part(split, train, test).pixels[index * size..][..size]))
-            }
-            Source::Files(images) => images.pixels(split, index),
-        }
+    /// Factor, then summand, of a row of an image.
+    pub(super) fn scaling(&self) -> &[f32] {
+        &self.scaling
     }
 
     /// Replaces the batch's samples by those at `indices`, those for training in the variants of the batch's epoch. Several
@@ -137,19 +167,29 @@ impl ImageSet {
                 self.sample(split, index, epoch, &mut variant, image, labels)?;
             }
         };
-        let helpers = match &self.source {
-            Source::Held { .. } => 0,
-            Source::Files(_) => images::threads().min(batch.len) - 1,
-        };
-        if helpers == 0 {
-            return share();
-        }
-        std::thread::scope(|scope| {
-            let helpers: Vec<_> = (0..helpers).map(|_| scope.spawn(share)).collect();
-            let own = share();
-            let ended = |_| Err(Error::Panic("a thread that decodes images".to_owned()));
-            helpers.into_iter().fold(own, |result, helper| result.and(helper.join().unwrap_or_else(ended)))
-        })
+        self.source.together(batch.len, share)
+    }
+
+    /// Training samples of `rows`, as a device holds them.
+    pub(super) fn part(&self, rows: Range<usize>, mut part: Part) -> Result<Part> {
+        let size: usize = self.extents.into_iter().product();
+        let mut pixels = vec![0; rows.len() * size];
+        let mut labels = vec![0; rows.len() * self.targets];
+        let places = pixels.chunks_exact_mut(size).zip(labels.chunks_exact_mut(self.targets));
+        let count = rows.len();
+        let work = Mutex::new(places.zip(rows));
+        self.source.together(count, || {
+            loop {
+                let next = work.lock().unwrap_or_else(PoisonError::into_inner).next();
+                let Some(((pixels, labels), index)) = next else { return Ok(()) };
+                let sample = self.source.sample(Split::Train, index, self.extents, self.targets)?;
+                pixels.copy_from_slice(&sample.pixels);
+                sample.labels.write(labels);
+            }
+        })?;
+        part.inputs = Integers::Bytes(pixels);
+        part.labels.extend(labels);
+        Ok(part)
     }
 
     /// Writes one sample as it is in `epoch`; `variant` is room for what is varied.
@@ -163,36 +203,31 @@ impl ImageSet {
         labels: &mut [u32],
     ) -> Result<()> {
         let augment = self.augment.filter(|_| split == Split::Train);
-        let pixels = self.pixels(split, index)?;
-        if let Some(augment) = augment {
-            augment.apply(&pixels, variant, self.extents, self.seed, epoch, index);
-            self.scaled(variant, image);
-        } else {
-            self.scaled(&pixels, image);
-        }
-        match &self.source {
-            Source::Files(images) => labels[0] = images.label(split, index),
-            Source::Held { train, test } => {
-                let own = &part(split, train, test).labels[index * self.targets..][..self.targets];
-                let own = match augment {
-                    Some(augment) if self.targets > 1 => {
-                        let [height, width, _] = self.extents;
-                        augment.apply_to_mask(own, variant, [height, width], self.seed, epoch, index);
-                        &*variant
-                    }
-                    _ => own,
-                };
-                labels.iter_mut().zip(own).for_each(|(to, from)| *to = u32::from(*from));
+        let sample = self.source.sample(split, index, self.extents, self.targets)?;
+        let Some(augment) = augment else {
+            self.scaled(&sample.pixels, image);
+            sample.labels.write(labels);
+            return Ok(());
+        };
+        augment.apply(&sample.pixels, variant, self.extents, self.seed, epoch, index);
+        self.scaled(variant, image);
+        match &sample.labels {
+            Labels::Each(mask) if self.targets > 1 => {
+                let [height, width, _] = self.extents;
+                augment.apply_to_mask(mask, variant, [height, width], self.seed, epoch, index);
+                labels.iter_mut().zip(variant).for_each(|(to, from)| *to = u32::from(*from));
             }
+            own => own.write(labels),
         }
         Ok(())
     }
 
     /// Writes the scaled pixels of one image.
     fn scaled(&self, pixels: &[u8], image: &mut [f32]) {
-        let row = self.scale.len();
+        let row = self.scaling.len() / 2;
+        let (scale, offset) = self.scaling.split_at(row);
         for (to, from) in image.chunks_exact_mut(row).zip(pixels.chunks_exact(row)) {
-            for (((to, from), scale), offset) in to.iter_mut().zip(from).zip(&self.scale).zip(&self.offset) {
+            for (((to, from), scale), offset) in to.iter_mut().zip(from).zip(scale).zip(offset) {
                 *to = f32::from(*from) * scale + offset;
             }
         }
@@ -215,9 +250,72 @@ fn part<'a>(split: Split, train: &'a Samples, test: &'a Samples) -> &'a Samples 
     }
 }
 
-impl Source {
-    fn histograms(&self, extents: [usize; 3]) -> Result<Histograms> {
+impl Labels<'_> {
+    fn write(&self, labels: &mut [u32]) {
         match self {
+            Self::Class(class) => labels[0] = *class,
+            Self::Each(own) => labels.iter_mut().zip(&**own).for_each(|(to, from)| *to = u32::from(*from)),
+        }
+    }
+}
+
+impl Source {
+    /// A sample before it is varied and scaled. Panics past the end of the part.
+    fn sample(&self, split: Split, index: usize, extents: [usize; 3], targets: usize) -> Result<Sample<'_>> {
+        let size = extents.into_iter().product::<usize>();
+        Ok(match self {
+            Self::Held { train, test } => {
+                let Samples { pixels, labels } = part(split, train, test);
+                let labels = Labels::Each(Cow::Borrowed(&labels[index * targets..][..targets]));
+                Sample { pixels: Cow::Borrowed(&pixels[index * size..][..size]), labels }
+            }
+            Self::Files(images) => {
+                Sample { pixels: images.pixels(split, index)?, labels: Labels::Class(images.label(split, index)) }
+            }
+            Self::Streamed(stream) => {
+                let (mut pixels, mut labels) = (vec![0; size], vec![0; targets]);
+                stream.read(split, index, &mut pixels, &mut labels)?;
+                Sample { pixels: Cow::Owned(pixels), labels: Labels::Each(Cow::Owned(labels)) }
+            }
+        })
+    }
+
+    /// Runs `share` on as many threads as help with `count` samples.
+    fn together(&self, count: usize, share: impl Fn() -> Result<()> + Sync) -> Result<()> {
+        let is_work = match self {
+            Self::Held { .. } => false,
+            Self::Files(_) => true,
+            Self::Streamed(stream) => stream.is_work(),
+        };
+        if !is_work || count < 2 {
+            return share();
+        }
+        let share = &share;
+        std::thread::scope(|scope| {
+            let helpers: Vec<_> = (1..images::threads().min(count)).map(|_| scope.spawn(share)).collect();
+            let own = share();
+            let ended = |_| Err(Error::Panic("a thread that makes images".to_owned()));
+            helpers.into_iter().fold(own, |result, helper| result.and(helper.join().unwrap_or_else(ended)))
+        })
+    }
+
+    fn histograms(&self, extents: [usize; 3], targets: usize) -> Result<Histograms> {
+        match self {
+            Self::Streamed(stream) => {
+                let sum = Mutex::new(Histograms::new(extents[2]));
+                let work = Mutex::new(0..stream.count(Split::Train).min(SCALED_BY));
+                self.together(SCALED_BY, || {
+                    let mut own = Histograms::new(extents[2]);
+                    loop {
+                        let next = work.lock().unwrap_or_else(PoisonError::into_inner).next();
+                        let Some(index) = next else { break };
+                        own.add(&self.sample(Split::Train, index, extents, targets)?.pixels);
+                    }
+                    sum.lock().unwrap_or_else(PoisonError::into_inner).merge(&own);
+                    Ok(())
+                })?;
+                Ok(sum.into_inner().unwrap_or_else(PoisonError::into_inner))
+            }
             Self::Held { train, .. } => {
                 let mut sum = Histograms::new(extents[2]);
                 let images = train.pixels.chunks_exact(extents.into_iter().product());
@@ -279,7 +377,7 @@ impl Histograms {
 }
 
 /// Factor and summand by place in a row, that give each channel of the training samples mean 0 and deviation 1.
-pub(super) fn scaling(histograms: &Histograms, [_, width, channels]: [usize; 3]) -> (Vec<f32>, Vec<f32>) {
+pub(super) fn scaling(histograms: &Histograms, [_, width, channels]: [usize; 3]) -> Vec<f32> {
     let by_channel: Vec<(f32, f32)> = histograms
         .0
         .iter()
@@ -293,6 +391,6 @@ pub(super) fn scaling(histograms: &Histograms, [_, width, channels]: [usize; 3])
             ((1.0 / deviation) as f32, (-mean / deviation) as f32)
         })
         .collect();
-    let row = by_channel.iter().cycle().take(width * channels);
-    row.copied().unzip()
+    let row = || by_channel.iter().cycle().take(width * channels);
+    row().map(|(scale, _)| *scale).chain(row().map(|(_, offset)| *offset)).collect()
 }

@@ -26,7 +26,7 @@ use crate::{
         image_set::{Histograms, split},
     },
     error::{Error, Result},
-    experiment::Data,
+    experiment::{Data, Placement},
 };
 
 const CHANNELS: usize = 3;
@@ -50,7 +50,7 @@ pub(super) fn held_bytes(folder: &Path, data: &Data) -> Result<usize> {
 /// Without the listing. An image that cannot be read leaves its place in the cache empty.
 fn own_bytes(files: usize, data: &Data) -> usize {
     let cached = size_of::<OnceLock<Box<[u8]>>>() + data.side * data.side * CHANNELS;
-    let each = size_of::<u32>() + size_of::<AtomicBool>() + if data.cache { cached } else { 0 };
+    let each = size_of::<u32>() + size_of::<AtomicBool>() + if data.placement == Placement::Host { cached } else { 0 };
     files * each
 }
 
@@ -103,7 +103,7 @@ impl Images {
             train,
             test,
             is_broken: (0..files).map(|_| AtomicBool::new(false)).collect(),
-            cache: data.cache.then(|| (0..files).map(|_| OnceLock::new()).collect()),
+            cache: (data.placement == Placement::Host).then(|| (0..files).map(|_| OnceLock::new()).collect()),
             skipped: Mutex::new(None),
             listing,
         })

@@ -20,7 +20,7 @@ use crossbeam_channel::{Receiver, Sender, bounded, select_biased};
 
 use crate::{
     backend::HostSlice,
-    data::{Dataset, Input, Split},
+    data::{Dataset, Split},
     error::{Error, Problem, Result},
     memory::probe::uncounted,
     rng::{Rng, Stream},
@@ -36,8 +36,10 @@ pub struct HostBatch {
     pub images: Vec<f32>,
     /// `[len, length]`; empty for images.
     pub tokens: Vec<u32>,
-    /// `[len * targets]`.
+    /// `[len * targets]`; empty for a training set on the device.
     pub labels: Vec<u32>,
+    /// `[len]`: where the samples are in a training set on the device, instead of the samples.
+    pub places: Vec<u32>,
     /// Samples.
     pub len: usize,
     /// Passes over the training data completed before this batch; 0 for test data.
@@ -45,9 +47,13 @@ pub struct HostBatch {
 }
 
 impl HostBatch {
-    /// The images, or the tokens.
+    /// The images, the tokens, or the places.
     pub fn inputs(&self) -> HostSlice<'_> {
-        if self.tokens.is_empty() { HostSlice::F32(&self.images) } else { HostSlice::U32(&self.tokens) }
+        match (self.tokens.is_empty(), self.places.is_empty()) {
+            (true, true) => HostSlice::F32(&self.images),
+            (false, _) => HostSlice::U32(&self.tokens),
+            (true, false) => HostSlice::U32(&self.places),
+        }
     }
 }
 
@@ -125,7 +131,7 @@ impl Loader {
                     order.extend(0..samples as u32);
                     Rng::new(seed, Stream::Shuffle, epoch).shuffle(&mut order);
                 }
-                reserve(batch, micro, &dataset)?;
+                reserve(batch, micro, &dataset, Split::Train)?;
                 let indices = order[place..place + micro].iter().map(|index| *index as usize);
                 batch.epoch = epoch;
                 dataset.fill(Split::Train, indices, batch, over)?;
@@ -152,7 +158,7 @@ impl Loader {
                     return Ok(false);
                 }
                 let end = (place + micro).min(samples);
-                reserve(batch, micro, &dataset)?;
+                reserve(batch, micro, &dataset, Split::Test)?;
                 batch.epoch = 0;
                 dataset.fill(Split::Test, place..end, batch, over)?;
                 place = end;
@@ -219,18 +225,18 @@ impl Drop for Loader {
 }
 
 /// Makes the buffers at their full size, once; an error instead of an abort when the system has no room.
-fn reserve(batch: &mut HostBatch, samples: usize, dataset: &Dataset) -> Result<()> {
-    let facts = dataset.facts();
-    let (inputs, labels) = (samples * facts.input.elements(), samples * facts.targets);
+fn reserve(batch: &mut HostBatch, samples: usize, dataset: &Dataset, split: Split) -> Result<()> {
+    let [images, tokens, labels, places] = dataset.numbers(split).map(|numbers| numbers * samples);
     batch.images.clear();
-    batch.tokens.clear();
-    batch.labels.clear();
-    let reserved = match facts.input {
-        Input::Image { .. } => batch.images.try_reserve_exact(inputs),
-        Input::Tokens { .. } => batch.tokens.try_reserve_exact(inputs),
-    };
+    let reserved = batch.images.try_reserve_exact(images).and_then(|()| {
+        [(&mut batch.tokens, tokens), (&mut batch.labels, labels), (&mut batch.places, places)]
+            .into_iter()
+            .try_for_each(|(buffer, count)| {
+                buffer.clear();
+                buffer.try_reserve_exact(count)
+            })
+    });
     reserved
-        .and_then(|()| batch.labels.try_reserve_exact(labels))
         .map_err(|_| Error::Device(format!("no memory for a batch of {samples} samples; use a smaller micro-batch")))
 }
 

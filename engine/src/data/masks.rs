@@ -5,7 +5,11 @@
 //! a function of the seed and `i` alone. Refuses what `shapes` refuses.
 
 use crate::{
-    data::{Facts, Input, divide, image_set::Samples, shapes},
+    data::{
+        Facts, Input, Split, divide,
+        image_set::{Samples, Streamed},
+        shapes,
+    },
     error::Result,
     experiment::Data,
 };
@@ -19,18 +23,57 @@ pub(super) fn facts(data: &Data) -> Result<Facts> {
     Ok(Facts { input, targets: side * side, scored: side * side, classes, train, test })
 }
 
-/// Training and test samples, generated on all cores.
-pub(super) fn open(facts: &Facts, data: &Data, seed: u64) -> (Samples, Samples) {
-    let indices: Vec<u32> = (0..(facts.train + facts.test) as u32).collect();
-    let (test, train) = indices.split_at(facts.test);
-    let generate = |indices: &[u32]| {
-        shapes::generate_by(indices, data.side, facts.targets, |index, image, mask| {
-            let (scene, classes) = shapes::Scene::crowded(seed, u64::from(index), data.classes);
-            scene.draw(image, data.side);
-            scene.mask(&classes, mask, data.side);
-        })
-    };
-    (generate(train), generate(test))
+/// The samples of one choice and seed, which are made when they are asked for: the first are for testing.
+#[derive(Debug)]
+pub(super) struct Masks {
+    side: usize,
+    /// Of shapes.
+    classes: usize,
+    train: usize,
+    test: usize,
+    seed: u64,
+}
+
+impl Masks {
+    pub(super) fn new(facts: &Facts, data: &Data, seed: u64) -> Self {
+        Self { side: data.side, classes: data.classes, train: facts.train, test: facts.test, seed }
+    }
+
+    /// Training and test samples, generated on all cores.
+    pub(super) fn all(&self) -> (Samples, Samples) {
+        let indices: Vec<u32> = (0..(self.train + self.test) as u32).collect();
+        let (test, train) = indices.split_at(self.test);
+        let generate = |indices: &[u32]| {
+            let make = |index, image: &mut [u8], mask: &mut [u8]| self.make(index, image, mask);
+            shapes::generate_by(indices, self.side, self.side * self.side, make)
+        };
+        (generate(train), generate(test))
+    }
+
+    fn make(&self, index: u32, image: &mut [u8], mask: &mut [u8]) {
+        let (scene, classes) = shapes::Scene::crowded(self.seed, u64::from(index), self.classes);
+        scene.draw(image, self.side);
+        scene.mask(&classes, mask, self.side);
+    }
+}
+
+impl Streamed for Masks {
+    fn count(&self, split: Split) -> usize {
+        match split {
+            Split::Train => self.train,
+            Split::Test => self.test,
+        }
+    }
+
+    fn read(&self, split: Split, index: usize, pixels: &mut [u8], labels: &mut [u8]) -> Result<()> {
+        let before = if split == Split::Train { self.test } else { 0 };
+        self.make((before + index) as u32, pixels, labels);
+        Ok(())
+    }
+
+    fn is_work(&self) -> bool {
+        true
+    }
 }
 
 #[cfg(test)]
@@ -41,7 +84,7 @@ mod tests {
     fn samples(classes: usize) -> (Facts, Samples, Samples) {
         let data = Data { kind: DataKind::Masks, classes, samples: 300, side: 32, ..Data::default() };
         let facts = facts(&data).expect("possible");
-        let (train, test) = open(&facts, &data, 1);
+        let (train, test) = Masks::new(&facts, &data, 1).all();
         (facts, train, test)
     }
 

@@ -20,6 +20,7 @@ mod modular;
 mod sequences;
 mod shapes;
 mod sort;
+mod stock;
 mod text;
 mod tokens;
 
@@ -29,6 +30,7 @@ pub use loader::{Batch, HostBatch, Loader};
 pub use modular::MAX_MODULUS;
 pub use sequences::{MAX_LENGTH, MAX_VOCABULARY};
 pub use shapes::MAX_SAMPLES;
+pub use stock::{Integers, Part, Stock};
 
 use std::path::Path;
 
@@ -36,7 +38,7 @@ use crate::{
     backend::{DType, Shape},
     bytes::Bytes,
     error::{Error, Problem, Result},
-    experiment::{Data, DataKind, Precision, Run},
+    experiment::{Data, DataKind, Placement, Precision, Run},
 };
 
 /// A label that counts neither in the loss nor in the accuracy.
@@ -165,7 +167,7 @@ pub fn facts(data: &Data, run: &Run) -> Result<Facts> {
     match data.kind {
         DataKind::Digits => digits::facts(data),
         DataKind::Shapes => shapes::facts(data),
-        DataKind::Idx => idx::facts(chosen(data)?),
+        DataKind::Idx => idx::facts(chosen(data)?, data),
         DataKind::Cifar10 => cifar::CIFAR10.facts(chosen(data)?),
         DataKind::Cifar100 => cifar::CIFAR100.facts(chosen(data)?),
         DataKind::Images => images::facts(chosen(data)?, data),
@@ -191,27 +193,47 @@ pub(crate) fn impossible(data: &Data) -> Option<Problem> {
     judged.err().and_then(|error| if let Error::Experiment(problem) = error { Some(problem) } else { None })
 }
 
-/// Host bytes of the batches of `samples` that a loader keeps filled or being filled.
-pub(crate) fn host_bytes(facts: &Facts, samples: usize) -> Bytes {
-    Bytes((loader::BUFFERS * samples * (facts.input.elements() + facts.targets) * size_of::<f32>()) as u64)
+/// Numbers of one sample in a batch of a part: of the image, the tokens, the labels, and the place in a training set on
+/// the device. Each is four bytes.
+fn numbers(data: &Data, facts: &Facts, split: Split) -> [usize; 4] {
+    match facts.input {
+        _ if split == Split::Train && data.placement == Placement::Device => [0, 0, 0, 1],
+        Input::Image { .. } => [facts.input.elements(), 0, facts.targets, 0],
+        Input::Tokens { length, .. } => [0, length, facts.targets, 0],
+    }
 }
 
-/// Host bytes of the data set itself once it is open: its samples, or for a folder of images its listing and, with a
-/// cache, every image decoded; nothing for sequences, which are generated or read when they are needed. It waits outside
-/// the budget, and outlives a run.
+/// Host bytes of the batches of `samples` of a part that a loader keeps filled or being filled.
+pub(crate) fn host_bytes(data: &Data, facts: &Facts, split: Split, samples: usize) -> Bytes {
+    let numbers: usize = numbers(data, facts, split).into_iter().sum();
+    Bytes((loader::BUFFERS * samples * numbers * size_of::<f32>()) as u64)
+}
+
+/// Host bytes of the data set itself once it is open: its samples where they are held, and what is kept to find them
+/// where they are streamed or on the device. It waits outside the budget, and outlives a run.
 ///
 /// # Errors
 /// Those of [`facts`].
 pub fn held_bytes(data: &Data, facts: &Facts) -> Result<Bytes> {
-    let Input::Image { width, channels, .. } = facts.input else { return Ok(Bytes::ZERO) };
-    let samples = match data.kind {
-        DataKind::Images => images::held_bytes(chosen(data)?, data)?,
+    let (samples, is_held) = (facts.train + facts.test, data.placement == Placement::Host);
+    let bytes = match (data.kind, facts.input) {
+        (DataKind::Images, _) => images::held_bytes(chosen(data)?, data)?,
+        (DataKind::Text, _) if is_held => text::bytes(chosen(data)?)?,
+        (_, Input::Tokens { .. }) if is_held => sequences::held_bytes(facts),
+        // The order of the samples.
+        (DataKind::Shapes, _) if !is_held => samples * size_of::<u32>(),
         // The pixels and the labels.
-        _ => (facts.train + facts.test) * (facts.input.elements() + facts.targets),
+        (kind, Input::Image { .. }) if is_held || kind == DataKind::Digits => {
+            samples * (facts.input.elements() + facts.targets)
+        }
+        _ => 0,
     };
-    let scaling = 2 * width * channels * size_of::<f32>();
+    let scaling = match facts.input {
+        Input::Image { width, channels, .. } => 2 * width * channels * size_of::<f32>(),
+        Input::Tokens { .. } => 0,
+    };
     let chosen = data.path.as_ref().map_or(0, |path| path.as_os_str().len());
-    Ok(Bytes((samples + scaling + chosen) as u64))
+    Ok(Bytes((bytes + scaling + chosen) as u64))
 }
 
 /// The folder or file that was chosen.

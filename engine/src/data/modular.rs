@@ -4,10 +4,13 @@
 //! training. A network first learns the training pairs by heart and, much later, the rule (Power et al. 2022,
 //! "Grokking"; Nanda et al. 2023, whose three tokens these are). Refuses: a modulus outside 2 to [`MAX_MODULUS`].
 
+use std::ops::Range;
+
 use crate::{
     data::{
         Facts, Split, divide,
-        sequences::{self, Rows, within},
+        sequences::{self, Rows, generate, within},
+        stock::Integers,
     },
     error::Result,
     experiment::Data,
@@ -23,7 +26,7 @@ const LENGTH: usize = 3;
 pub(super) fn facts(data: &Data) -> Result<Facts> {
     within("data.modulus", data.modulus, 2, MAX_MODULUS, "a modulus")?;
     let share = divide(data.modulus * data.modulus, data.test_fraction)?;
-    Ok(sequences::facts(LENGTH, data.modulus + 1, 1, share))
+    sequences::placed(data, sequences::facts(LENGTH, data.modulus + 1, 1, share))
 }
 
 /// All pairs.
@@ -48,6 +51,10 @@ impl Rows for Modular {
         let (a, b) = (pair / self.modulus, pair % self.modulus);
         row.copy_from_slice(&[a, b, self.modulus, (a + b) % self.modulus].map(|token| token as u32));
         Ok(())
+    }
+
+    fn part(&self, rows: Range<usize>, tokens: usize, to: &mut Integers) -> Result<()> {
+        generate(self, Split::Train, rows, tokens, to)
     }
 }
 

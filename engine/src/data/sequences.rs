@@ -5,12 +5,13 @@
 //! Always holds: a generated row belongs to one part by its tokens alone ([`Parting`]), so that what is trained on is
 //! never what is tested on, however often chance makes a row again.
 
-use std::fmt;
+use std::{fmt, ops::Range};
 
 use crate::{
-    data::{Facts, Input, Split, UNSCORED, divide},
-    error::{Problem, Result},
-    experiment::Data,
+    bytes::Bytes,
+    data::{Facts, Input, Split, UNSCORED, divide, stock::Integers},
+    error::{Error, Problem, Result},
+    experiment::{Data, Placement},
     rng::{Rng, Stream},
 };
 
@@ -18,6 +19,9 @@ use crate::{
 pub const MAX_LENGTH: usize = 1 << 16;
 /// The most tokens there can be.
 pub const MAX_VOCABULARY: usize = 1 << 20;
+
+/// The most bytes of generated sequences that are held.
+const MOST_HELD: usize = 4 << 30;
 
 /// Different rows that the smaller part must have to draw from: with so many expected, no part is empty.
 const FEWEST: f64 = 100.0;
@@ -34,6 +38,92 @@ pub(super) trait Rows: fmt::Debug + Send + Sync {
     fn is_current(&self) -> bool {
         true
     }
+
+    /// Where training sample `index` of `epoch` begins in what [`Rows::part`] gives of all rows of `tokens` each.
+    fn place(&self, index: usize, epoch: u64, tokens: usize) -> u32 {
+        let _ = epoch;
+        (index * tokens) as u32
+    }
+
+    /// Training rows of `tokens` each, for a device.
+    ///
+    /// # Errors
+    /// A file that can no longer be read as it was.
+    fn part(&self, rows: Range<usize>, tokens: usize, to: &mut Integers) -> Result<()>;
+}
+
+/// Rows of `tokens` each of a part, written on all cores.
+pub(super) fn generate(
+    rows: &dyn Rows,
+    split: Split,
+    range: Range<usize>,
+    tokens: usize,
+    to: &mut Integers,
+) -> Result<()> {
+    to.reserve(range.len() * tokens);
+    let threads = std::thread::available_parallelism().map_or(1, usize::from);
+    let share = range.len().div_ceil(threads).max(1);
+    let is_narrow = matches!(to, Integers::Bytes(_));
+    let make = |range: Range<usize>| -> Result<Integers> {
+        let mut made = if is_narrow { Integers::Bytes(Vec::new()) } else { Integers::Words(Vec::new()) };
+        made.reserve(range.len() * tokens);
+        let mut row = vec![0; tokens];
+        for index in range {
+            rows.row(split, index, 0, &mut row)?;
+            made.extend(row.iter().copied());
+        }
+        Ok(made)
+    };
+    std::thread::scope(|scope| {
+        let starts = range.clone().step_by(share);
+        let make = &make;
+        let workers: Vec<_> =
+            starts.map(|start| scope.spawn(move || make(start..(start + share).min(range.end)))).collect();
+        workers.into_iter().try_for_each(|worker| {
+            to.append(worker.join().map_err(|_| Error::Panic("a thread that makes sequences".to_owned()))??);
+            Ok(())
+        })
+    })
+}
+
+/// Generated rows, all in memory.
+#[derive(Debug)]
+pub(super) struct Held {
+    train: Integers,
+    test: Integers,
+    tokens: usize,
+}
+
+impl Held {
+    pub(super) fn new(rows: &dyn Rows, facts: &Facts) -> Result<Self> {
+        let tokens = facts.targets + 1;
+        let all = |split, count| {
+            let mut made = Integers::below(facts.classes);
+            generate(rows, split, 0..count, tokens, &mut made).map(|()| made)
+        };
+        Ok(Self { train: all(Split::Train, facts.train)?, test: all(Split::Test, facts.test)?, tokens })
+    }
+}
+
+impl Rows for Held {
+    fn row(&self, split: Split, index: usize, _: u64, row: &mut [u32]) -> Result<()> {
+        let part = match split {
+            Split::Train => &self.train,
+            Split::Test => &self.test,
+        };
+        part.copy_to(index * self.tokens..(index + 1) * self.tokens, row);
+        Ok(())
+    }
+
+    fn part(&self, rows: Range<usize>, tokens: usize, to: &mut Integers) -> Result<()> {
+        generate(self, Split::Train, rows, tokens, to)
+    }
+}
+
+/// Host bytes of all rows of `facts` at their compact type, which must not be too many.
+pub(super) fn held_bytes(facts: &Facts) -> usize {
+    let each = if facts.classes <= 256 { size_of::<u8>() } else { size_of::<u32>() };
+    (facts.train + facts.test) * (facts.targets + 1) * each
 }
 
 /// The labels of a row: all but its first token, the last `scored` of them.
@@ -46,6 +136,21 @@ pub(super) fn labels(row: &[u32], scored: usize, labels: &mut [u32]) {
 /// Facts of sequences of `length` inputs.
 pub(super) fn facts(length: usize, vocabulary: usize, scored: usize, (train, test): (usize, usize)) -> Facts {
     Facts { input: Input::Tokens { length, vocabulary }, targets: length, scored, classes: vocabulary, train, test }
+}
+
+/// The facts of generated sequences, if they can wait where `data` says.
+pub(super) fn placed(data: &Data, facts: Facts) -> Result<Facts> {
+    let bytes = held_bytes(&facts);
+    let tokens = facts.train * (facts.targets + 1);
+    let most = match data.placement {
+        Placement::Streamed => return Ok(facts),
+        Placement::Host if bytes <= MOST_HELD => return Ok(facts),
+        Placement::Device if bytes <= MOST_HELD && tokens <= u32::MAX as usize => return Ok(facts),
+        Placement::Host | Placement::Device => MOST_HELD,
+    };
+    let message = format!("all samples together take {}, more than {}", Bytes(bytes as u64), Bytes(most as u64));
+    let mend = "write \"streamed\", or lower data.samples or data.length";
+    Err(Problem::new("data.placement", message, mend).into())
 }
 
 /// The share of [`divide`] for generated rows of which there are `rows` different ones.

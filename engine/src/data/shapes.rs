@@ -11,8 +11,8 @@ mod outline;
 use crate::{
     bytes::Bytes,
     data::{
-        Facts, Input, divide,
-        image_set::{Samples, split},
+        Facts, Input, Split, divide,
+        image_set::{Samples, Streamed, split},
     },
     error::{Problem, Result},
     experiment::Data,
@@ -62,18 +62,60 @@ pub(super) fn check(data: &Data, pixel_bytes: usize) -> Result<()> {
     Ok(())
 }
 
-/// Training and test samples, generated on all cores.
-pub(super) fn open(facts: &Facts, side: usize, seed: u64) -> (Samples, Samples) {
-    let classes: Vec<u8> = (0..facts.train + facts.test).map(|index| (index % facts.classes) as u8).collect();
-    let (train, test) = split(seed, &classes, facts.test);
-    let generate = |indices: &[u32]| generate(indices, side, facts.classes, seed);
-    (generate(&train), generate(&test))
+/// The samples of one choice and seed, which are made when they are asked for.
+#[derive(Debug)]
+pub(super) struct Shapes {
+    side: usize,
+    classes: usize,
+    seed: u64,
+    train: Vec<u32>,
+    test: Vec<u32>,
+}
+
+impl Shapes {
+    pub(super) fn new(facts: &Facts, side: usize, seed: u64) -> Self {
+        let classes: Vec<u8> = (0..facts.train + facts.test).map(|index| (index % facts.classes) as u8).collect();
+        let (train, test) = split(seed, &classes, facts.test);
+        Self { side, classes: facts.classes, seed, train, test }
+    }
+
+    /// Training and test samples, generated on all cores.
+    pub(super) fn all(&self) -> (Samples, Samples) {
+        let generate = |indices: &[u32]| generate(indices, self.side, self.classes, self.seed);
+        (generate(&self.train), generate(&self.test))
+    }
+}
+
+impl Streamed for Shapes {
+    fn count(&self, split: Split) -> usize {
+        match split {
+            Split::Train => self.train.len(),
+            Split::Test => self.test.len(),
+        }
+    }
+
+    fn read(&self, split: Split, index: usize, pixels: &mut [u8], labels: &mut [u8]) -> Result<()> {
+        let index = match split {
+            Split::Train => self.train[index],
+            Split::Test => self.test[index],
+        };
+        make(index, self.classes, self.seed, pixels, labels, self.side);
+        Ok(())
+    }
+
+    fn is_work(&self) -> bool {
+        true
+    }
+}
+
+fn make(index: u32, classes: usize, seed: u64, image: &mut [u8], labels: &mut [u8], side: usize) {
+    labels[0] = (index as usize % classes) as u8;
+    Scene::new(seed, u64::from(index), classes).draw(image, side);
 }
 
 fn generate(indices: &[u32], side: usize, classes: usize, seed: u64) -> Samples {
     generate_by(indices, side, 1, |index, image, labels| {
-        labels[0] = (index as usize % classes) as u8;
-        Scene::new(seed, u64::from(index), classes).draw(image, side);
+        make(index, classes, seed, image, labels, side);
     })
 }
 

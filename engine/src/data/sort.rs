@@ -3,10 +3,13 @@
 //! The inputs of a sample of n digits are the n digits and all but the last of the sorted ones. Refuses: fewer than two
 //! digits, more than [`MAX_DIGITS`], and so few different samples that none can be held out.
 
+use std::ops::Range;
+
 use crate::{
     data::{
         Facts, Split,
-        sequences::{self, MAX_VOCABULARY, Parting, Rows, within},
+        sequences::{self, MAX_VOCABULARY, Parting, Rows, generate, within},
+        stock::Integers,
     },
     error::Result,
     experiment::Data,
@@ -20,7 +23,7 @@ pub(super) fn facts(data: &Data) -> Result<Facts> {
     within("data.vocabulary", data.vocabulary, 2, MAX_VOCABULARY, "a number of different digits")?;
     let rows = (data.vocabulary as f64).powf(data.length as f64);
     let share = sequences::share(data, rows, "write more, or raise data.vocabulary")?;
-    Ok(sequences::facts(2 * data.length - 1, data.vocabulary, data.length, share))
+    sequences::placed(data, sequences::facts(2 * data.length - 1, data.vocabulary, data.length, share))
 }
 
 /// Samples of one choice and seed.
@@ -47,6 +50,10 @@ impl Rows for Sort {
             sorted.sort_unstable();
         });
         Ok(())
+    }
+
+    fn part(&self, rows: Range<usize>, tokens: usize, to: &mut Integers) -> Result<()> {
+        generate(self, Split::Train, rows, tokens, to)
     }
 }
 

@@ -2,16 +2,15 @@
 //!
 //! The last share of the file is for testing, all before it for training. Windows follow one another; in training all of
 //! them begin a little later in each epoch, by as much as the seed says, so that a byte is seen at every place of a
-//! window. A loss divided by ln 2 is bits per byte. A file is read where a window is and nowhere else: none of it is held,
-//! however large it is. Of a huge one, at most [`MOST_TRAIN`] windows are one epoch and [`MOST_TEST`] one evaluation,
+//! window. A loss divided by ln 2 is bits per byte. Streamed, a file is read where a window is and nowhere else: none of it
+//! is held, however large it is; on request all of it is, up to [`MOST_HELD`]. Of a huge one, at most [`MOST_TRAIN`] windows are one epoch and [`MOST_TEST`] one evaluation,
 //! spread over their parts evenly. What the bytes mean does not matter: a program or an image is a language too. Refuses:
 //! what is no regular file, and files too short for a window in either part.
 
 use std::{
-    fs::{self, File, Metadata},
-    io::{self, Read, Seek, SeekFrom},
-    path::{Path, PathBuf},
-    sync::{Mutex, PoisonError},
+    fs::{self, Metadata},
+    ops::Range,
+    path::Path,
     time::SystemTime,
 };
 
@@ -19,11 +18,12 @@ use crate::{
     bytes::Bytes,
     data::{
         Facts, Split,
-        file::unreadable,
+        file::{Opened, unreadable},
         sequences::{self, MAX_LENGTH, Rows, within},
+        stock::Integers,
     },
     error::{Error, Problem, Result},
-    experiment::Data,
+    experiment::{Data, Placement},
     rng::{Rng, Stream},
 };
 
@@ -31,6 +31,9 @@ use crate::{
 const MOST_TRAIN: usize = 1 << 24;
 /// The most windows of an evaluation.
 const MOST_TEST: usize = 1 << 14;
+
+/// The most bytes that are held, in host memory or on the device.
+const MOST_HELD: u64 = 1 << 30;
 
 /// Different bytes.
 const VOCABULARY: usize = 256;
@@ -41,8 +44,19 @@ pub(super) fn check(data: &Data) -> Result<()> {
 }
 
 pub(super) fn facts(path: &Path, data: &Data) -> Result<Facts> {
-    let (train, test) = parts(path, about(path)?.len(), data)?;
+    let bytes = about(path)?.len();
+    let (train, test) = parts(path, bytes, data)?;
+    if data.placement != Placement::Streamed && bytes > MOST_HELD {
+        let (bytes, most) = (Bytes(bytes), Bytes(MOST_HELD));
+        let message = format!("the file has {bytes}, more than the {most} that are held");
+        return Err(Problem::new("data.placement", message, "write \"streamed\"").into());
+    }
     Ok(sequences::facts(data.length, VOCABULARY, data.length, (train.count, test.count)))
+}
+
+/// Bytes of a file.
+pub(super) fn bytes(path: &Path) -> Result<usize> {
+    Ok(about(path)?.len() as usize)
 }
 
 /// Size and times of a file that can be read.
@@ -108,9 +122,9 @@ fn parts(path: &Path, bytes: u64, data: &Data) -> Result<(Windows, Windows)> {
 /// The windows of one file.
 #[derive(Debug)]
 pub(super) struct Text {
-    path: PathBuf,
-    file: Mutex<File>,
-    bytes: u64,
+    file: Opened,
+    /// All of the file, when it is held.
+    held: Option<Vec<u8>>,
     changed: Option<SystemTime>,
     train: Windows,
     test: Windows,
@@ -119,11 +133,24 @@ pub(super) struct Text {
 
 impl Text {
     pub(super) fn open(path: &Path, data: &Data, seed: u64) -> Result<Self> {
-        let about = about(path)?;
-        let (train, test) = parts(path, about.len(), data)?;
-        let file = File::open(path).map_err(|error| unreadable(path, &error))?;
-        let (bytes, changed) = (about.len(), about.modified().ok());
-        Ok(Self { path: path.to_owned(), file: Mutex::new(file), bytes, changed, train, test, seed })
+        let changed = about(path)?.modified().ok();
+        let file = Opened::new(path)?;
+        let (train, test) = parts(path, file.len(), data)?;
+        let held = match data.placement {
+            Placement::Host => {
+                let mut bytes = Vec::new();
+                if bytes.try_reserve_exact(file.len() as usize).is_err() {
+                    let message =
+                        format!("no memory for its {}; write data.placement = \"streamed\"", Bytes(file.len()));
+                    return Err(Error::file(path, message));
+                }
+                bytes.resize(file.len() as usize, 0);
+                file.read(0, &mut bytes)?;
+                Some(bytes)
+            }
+            Placement::Streamed | Placement::Device => None,
+        };
+        Ok(Self { file, held, changed, train, test, seed })
     }
 
     /// The facts of what was opened, whatever became of the file since it was looked at.
@@ -142,30 +169,38 @@ impl Text {
         };
         windows.start + windows.apart * index as u64 + moved
     }
-
-    fn read(&self, start: u64, bytes: &mut [u8]) -> Result<()> {
-        let mut file = self.file.lock().unwrap_or_else(PoisonError::into_inner);
-        let read = file.seek(SeekFrom::Start(start)).and_then(|_| file.read_exact(bytes));
-        read.map_err(|error| match error.kind() {
-            io::ErrorKind::UnexpectedEof => {
-                let message = format!("it had {} and is shorter now; begin the run again", Bytes(self.bytes));
-                Error::file_at(&self.path, format!("byte {start}"), message)
-            }
-            _ => unreadable(&self.path, &error),
-        })
-    }
 }
 
 impl Rows for Text {
     fn row(&self, split: Split, index: usize, epoch: u64, row: &mut [u32]) -> Result<()> {
-        let mut bytes = vec![0; row.len()];
-        self.read(self.start(split, index, epoch), &mut bytes)?;
-        row.iter_mut().zip(bytes).for_each(|(token, byte)| *token = u32::from(byte));
+        let start = self.start(split, index, epoch);
+        let mut read = Vec::new();
+        let bytes = match &self.held {
+            Some(bytes) => &bytes[start as usize..][..row.len()],
+            None => {
+                read.resize(row.len(), 0);
+                self.file.read(start, &mut read)?;
+                &read
+            }
+        };
+        row.iter_mut().zip(bytes).for_each(|(token, byte)| *token = u32::from(*byte));
         Ok(())
     }
 
     fn is_current(&self) -> bool {
-        fs::metadata(&self.path).is_ok_and(|about| (about.len(), about.modified().ok()) == (self.bytes, self.changed))
+        let now = fs::metadata(self.file.path());
+        now.is_ok_and(|about| (about.len(), about.modified().ok()) == (self.file.len(), self.changed))
+    }
+
+    fn place(&self, index: usize, epoch: u64, _: usize) -> u32 {
+        self.start(Split::Train, index, epoch) as u32
+    }
+
+    fn part(&self, rows: Range<usize>, tokens: usize, to: &mut Integers) -> Result<()> {
+        let mut bytes = vec![0; rows.len() * tokens];
+        self.file.read((rows.start * tokens) as u64, &mut bytes)?;
+        to.append(Integers::Bytes(bytes));
+        Ok(())
     }
 }
 

@@ -5,10 +5,13 @@
 //! model's loss is above that, it has not learned. Nothing is stored: the followers of a token are computed. Refuses:
 //! vocabularies below four or above [`MAX_VOCABULARY`].
 
+use std::ops::Range;
+
 use crate::{
     data::{
         Facts, Split,
-        sequences::{self, MAX_LENGTH, MAX_VOCABULARY, Parting, Rows, within},
+        sequences::{self, MAX_LENGTH, MAX_VOCABULARY, Parting, Rows, generate, within},
+        stock::Integers,
     },
     error::Result,
     experiment::Data,
@@ -25,7 +28,7 @@ pub(super) fn facts(data: &Data) -> Result<Facts> {
     within("data.vocabulary", data.vocabulary, FOLLOWERS, MAX_VOCABULARY, "a vocabulary")?;
     let rows = data.vocabulary as f64 * GROWTH.powf(data.length as f64);
     let share = sequences::share(data, rows, "write more, or raise data.vocabulary")?;
-    Ok(sequences::facts(data.length, data.vocabulary, data.length, share))
+    sequences::placed(data, sequences::facts(data.length, data.vocabulary, data.length, share))
 }
 
 /// Samples of one choice and seed.
@@ -63,6 +66,10 @@ impl Rows for Chain {
             }
         });
         Ok(())
+    }
+
+    fn part(&self, rows: Range<usize>, tokens: usize, to: &mut Integers) -> Result<()> {
+        generate(self, Split::Train, rows, tokens, to)
     }
 }
 

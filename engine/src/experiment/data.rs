@@ -97,6 +97,18 @@ impl DataKind {
     }
 }
 
+/// Where the samples wait until they are needed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Placement {
+    /// Nowhere: each is read, decoded or generated when it is needed, in every epoch; only the queue of batches is held.
+    Streamed,
+    /// All in host memory.
+    Host,
+    /// Those for training all on the device, at their compact type, in the budget; the others are streamed.
+    Device,
+}
+
 /// The data.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
@@ -120,8 +132,8 @@ pub struct Data {
     pub modulus: usize,
     /// Share of the samples held out for testing, of a text its last part (all but idx, cifar10 and cifar100).
     pub test_fraction: f64,
-    /// Decoded images stay in host memory (images).
-    pub cache: bool,
+    /// Where the samples wait.
+    pub placement: Placement,
     /// Half of the training images are mirrored, left for right.
     pub flip: bool,
     /// Pixels of black around a training image, from which one of its size is cut at random; 0 cuts nothing.
@@ -142,7 +154,7 @@ impl Default for Data {
             vocabulary: 10,
             modulus: 97,
             test_fraction: 0.2,
-            cache: true,
+            placement: Placement::Host,
             flip: false,
             crop: 0,
             colour: 0.0,

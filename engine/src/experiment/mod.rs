@@ -15,7 +15,7 @@ mod schema;
 pub mod shipped;
 
 pub use checkpointing::{BlockSet, Checkpointing};
-pub use data::{Data, DataKind, Task};
+pub use data::{Data, DataKind, Placement, Task};
 pub use model::{AttentionKind, Model, ModelKind, Stem};
 pub use optimizer::{Optimizer, OptimizerKind, Schedule, UpdateTime};
 pub use precision::Precision;

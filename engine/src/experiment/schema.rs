@@ -9,7 +9,7 @@ use std::path::PathBuf;
 use crate::{
     bytes::Bytes,
     experiment::{
-        AttentionKind, Checkpointing, DataKind, Experiment, ModelKind, OptimizerKind, Outputs, Precision, Schedule,
+        AttentionKind, Checkpointing, DataKind, Experiment, ModelKind, OptimizerKind, Outputs, Placement, Precision, Schedule,
         Stem, Task, UpdateTime,
     },
 };
@@ -52,7 +52,7 @@ pub(super) const KEYS: &[&str] = &[
     "data.vocabulary",
     "data.modulus",
     "data.test_fraction",
-    "data.cache",
+    "data.placement",
     "data.flip",
     "data.crop",
     "data.colour",
@@ -153,6 +153,8 @@ const DATA: &[(&str, DataKind)] = &[
     ("text", DataKind::Text),
     ("tokens", DataKind::Tokens),
 ];
+const PLACEMENTS: &[(&str, Placement)] =
+    &[("streamed", Placement::Streamed), ("host", Placement::Host), ("device", Placement::Device)];
 const OPTIMIZERS: &[(&str, OptimizerKind)] = &[
     ("sgd", OptimizerKind::Sgd),
     ("momentum", OptimizerKind::Momentum),
@@ -218,7 +220,7 @@ pub(super) fn slot<'a>(e: &'a mut Experiment, key: &str) -> Option<Slot<'a>> {
         "data.vocabulary" => Slot::Count(&mut e.data.vocabulary),
         "data.modulus" => Slot::Count(&mut e.data.modulus),
         "data.test_fraction" => Slot::Number(&mut e.data.test_fraction),
-        "data.cache" => Slot::Flag(&mut e.data.cache),
+        "data.placement" => word(&mut e.data.placement, PLACEMENTS),
         "data.flip" => Slot::Flag(&mut e.data.flip),
         "data.crop" => Slot::Count(&mut e.data.crop),
         "data.colour" => Slot::Number(&mut e.data.colour),
@@ -276,8 +278,8 @@ pub(super) fn is_used(e: &Experiment, key: &str) -> bool {
         "data.length" => e.data.kind.has_length(),
         "data.vocabulary" => e.data.kind.has_vocabulary(),
         "data.modulus" => e.data.kind == DataKind::Modular,
-        "data.cache" => e.data.kind == DataKind::Images,
-        // What is off needs no line.
+        // What is off, or as ever, needs no line.
+        "data.placement" => e.data.placement != Placement::Host,
         "data.flip" => e.data.flip,
         "data.crop" => e.data.crop > 0,
         "data.colour" => e.data.colour != 0.0,

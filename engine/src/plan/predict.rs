@@ -12,7 +12,7 @@ use std::{
 use crate::{
     backend::{DryRun, Executor, pool},
     bytes::Bytes,
-    data::{self, Facts},
+    data::{self, Facts, Split},
     error::{BudgetError, Error, Problem, Result},
     experiment::{Experiment, check},
     memory::{Alive, Categories, Category, Ledger, allocator::Allocator, ledger::Recording, probe, timeline::LayerId},
@@ -185,8 +185,9 @@ fn process_context(experiment: &Experiment, facts: &Facts) -> Bytes {
     if PROCESS_CONTEXT.load(Ordering::Relaxed) == 0 {
         read_process_context();
     }
+    let host_bytes = |split, samples| data::host_bytes(&experiment.data, facts, split, samples);
     let queue =
-        data::host_bytes(facts, experiment.batch.micro) + data::host_bytes(facts, evaluation_batch(experiment, facts));
+        host_bytes(Split::Train, experiment.batch.micro) + host_bytes(Split::Test, evaluation_batch(experiment, facts));
     Bytes(PROCESS_CONTEXT.load(Ordering::Relaxed)) + queue
 }
 

@@ -4,6 +4,7 @@ pub mod command;
 pub mod event;
 mod loss;
 mod loss_scale;
+mod resident;
 mod run;
 mod schedule;
 pub mod step;

@@ -168,6 +168,7 @@ impl Going<'_, '_> {
         let ledger = Ledger::new(Some(plan.budget), false);
         let executor = Executor::new(Candle::cpu(pool::threads()), ledger);
         let mut session = Session::new(executor, self.experiment, &self.job.facts)?;
+        session.bring(&self.job.dataset)?;
         let every = match self.experiment.run.evaluate_every {
             0 => plan.steps_per_epoch,
             every => every,

@@ -4,9 +4,9 @@ use crate::{
     autograd::{Listener, Tape},
     backend::{Backend, DType, Executor, HostSlice, Kernel, Tensor},
     bytes::Bytes,
-    data::Facts,
+    data::{Dataset, Facts, Split},
     error::{NotFinite, Result},
-    experiment::{Experiment, UpdateTime},
+    experiment::{Experiment, Placement, UpdateTime},
     memory::{Category, Phase, Ticket, timeline::LayerId},
     models::Model,
     nn::{Layer, Param},
@@ -14,6 +14,7 @@ use crate::{
     train::{
         loss::{Loss, Stats},
         loss_scale::LossScale,
+        resident::Resident,
     },
 };
 
@@ -29,9 +30,10 @@ pub const HOST_PARAMETER: Bytes = Bytes(1280);
 pub trait MicroBatch {
     /// Samples.
     fn samples(&self) -> usize;
-    /// Images `[samples, height, width, channels]` or tokens `[samples, length]`.
+    /// Images `[samples, height, width, channels]` or tokens `[samples, length]`; of a training set that lies on the device,
+    /// the places of the samples in it.
     fn inputs(&self) -> HostSlice<'_>;
-    /// `[samples * targets]`.
+    /// `[samples * targets]`; none of a training set on the device.
     fn labels(&self) -> &[u32];
 }
 
@@ -56,6 +58,8 @@ pub struct Session<B: Backend> {
     executor: Executor<B>,
     experiment: Experiment,
     facts: Facts,
+    /// The training set, when it lies on the device.
+    resident: Option<Resident<B>>,
     model: Model<B>,
     loss_scale: LossScale,
     updates: u64,
@@ -88,8 +92,29 @@ impl<B: Backend> Session<B> {
         let engine = ledger.take(HOST_CONTEXT.0, Category::Context, "engine")?;
         let model = Model::build(&executor, experiment, facts)?;
         let layers = ledger.take(HOST_PARAMETER.0 * model.params().len() as u64, Category::Context, "layers")?;
+        let resident = match experiment.data.placement {
+            Placement::Device => Some(Resident::new(&executor, &experiment.data, facts)?),
+            Placement::Host | Placement::Streamed => None,
+        };
         let (experiment, loss_scale) = (experiment.clone(), LossScale::new(experiment.precision));
-        Ok(Self { executor, experiment, facts: *facts, model, loss_scale, updates: 0, _context: [engine, layers] })
+        Ok(Self {
+            executor,
+            experiment,
+            facts: *facts,
+            resident,
+            model,
+            loss_scale,
+            updates: 0,
+            _context: [engine, layers],
+        })
+    }
+
+    /// Brings the training set to the device, if it is to lie there.
+    ///
+    /// # Errors
+    /// Files that cannot be read.
+    pub fn bring(&mut self, dataset: &Dataset) -> Result<()> {
+        self.resident.as_mut().map_or(Ok(()), |resident| resident.fill(&self.executor, dataset))
     }
 
     /// The device.
@@ -171,7 +196,7 @@ impl<B: Backend> Session<B> {
     ) -> Result<()> {
         let (executor, ledger) = (&self.executor, self.executor.ledger());
         ledger.set_phase(Phase::Batch);
-        let (inputs, labels) = self.upload(batch)?;
+        let (inputs, labels) = self.upload(batch, Split::Train)?;
         ledger.set_phase(Phase::Forward);
         // The loss is the mean over the effective batch, so that accumulation changes memory and not the gradient.
         let scale = loss_scale / (self.experiment.batch.effective() * self.facts.scored) as f64;
@@ -204,12 +229,15 @@ impl<B: Backend> Session<B> {
     }
 
     /// Inputs and labels `[samples * targets]`.
-    fn upload(&self, batch: impl MicroBatch) -> Result<(Tensor<B>, Tensor<B>)> {
+    fn upload(&self, batch: impl MicroBatch, split: Split) -> Result<(Tensor<B>, Tensor<B>)> {
         let executor = &self.executor;
         let _layer = executor.enter(executor.ledger().layer_id("batch"));
         let (Facts { input, targets, .. }, samples) = (self.facts, batch.samples());
-        let dtype = input.dtype(self.experiment.precision);
-        let inputs = executor.upload(batch.inputs(), input.shape(samples), dtype, input.label())?;
+        let precision = self.experiment.precision;
+        if let Some(resident) = self.resident.as_ref().filter(|_| split == Split::Train) {
+            return resident.gather(executor, batch.inputs(), samples, &self.facts, precision);
+        }
+        let inputs = executor.upload(batch.inputs(), input.shape(samples), input.dtype(precision), input.label())?;
         let labels = HostSlice::U32(batch.labels());
         Ok((inputs, executor.upload(labels, [samples * targets], DType::U32, "labels")?))
     }
@@ -258,7 +286,7 @@ impl<B: Backend> Session<B> {
         let mut samples = 0;
         while let Some(batch) = next()? {
             samples += batch.samples();
-            let (inputs, labels) = self.upload(batch)?;
+            let (inputs, labels) = self.upload(batch, Split::Test)?;
             self.loss().measure(inputs, &labels, &stats)?;
         }
         stats.means(executor, samples * self.facts.scored)
@@ -269,7 +297,7 @@ impl<B: Backend> Session<B> {
     pub fn diagnose(&self, batch: impl MicroBatch) -> Result<Option<String>> {
         let executor = &self.executor;
         executor.ledger().set_phase(Phase::Evaluate);
-        let (inputs, _) = self.upload(batch)?;
+        let (inputs, _) = self.upload(batch, Split::Train)?;
         let mut found = None;
         self.model.trace(&mut Tape::blank(executor), inputs, &mut |layer, output| {
             if found.is_some() {

@@ -39,7 +39,6 @@ pub(super) fn ui(ui: &mut Ui, form: &Form<'_>, scene: &Scene<'_>) {
             fact(ui, "a sub-folder of JPEG and PNG files for each class");
             form.number(ui, controls::SIDE.0, controls::SIDE.1);
             form.number(ui, controls::TEST_FRACTION.0, controls::TEST_FRACTION.1);
-            form.choice(ui, controls::CACHE.0, &controls::CACHE.1);
         }
         DataKind::Cifar10 => {
             folder(ui, form, scene);
@@ -47,6 +46,7 @@ pub(super) fn ui(ui: &mut Ui, form: &Form<'_>, scene: &Scene<'_>) {
         }
         kind => sequences(ui, form, scene, kind),
     }
+    form.choice(ui, controls::PLACEMENT.0, &controls::PLACEMENT.1);
     if form.experiment().data.kind.task() != Task::Next {
         augmentation(ui, form);
     }

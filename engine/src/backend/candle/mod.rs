@@ -67,6 +67,7 @@ impl Backend for Candle {
                 (CpuStorage::BF16(to), HostSlice::F32(from)) => convert::<bf16>(from, &mut to[place]),
                 (CpuStorage::F16(to), HostSlice::F32(from)) => convert::<f16>(from, &mut to[place]),
                 (CpuStorage::U32(to), HostSlice::U32(from)) => copy(from, &mut to[place]),
+                (CpuStorage::U8(to), HostSlice::U8(from)) => copy(from, &mut to[place]),
                 _ => false,
             };
         if written { Ok(()) } else { Err(unwritable(tensor, source)) }
@@ -127,6 +128,7 @@ fn unwritable(tensor: &Tensor<Candle>, source: HostSlice<'_>) -> Error {
     let (count, kind) = match source {
         HostSlice::F32(s) => (s.len(), "f32"),
         HostSlice::U32(s) => (s.len(), "u32"),
+        HostSlice::U8(s) => (s.len(), "u8"),
     };
     Error::Kernel { op: "upload", layer: String::new(), message: format!("{count} numbers of {kind} to {tensor:?}") }
 }

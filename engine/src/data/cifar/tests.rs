@@ -8,7 +8,7 @@ use tempfile::TempDir;
 use super::*;
 use crate::{
     data::{Dataset, Split},
-    experiment::{Data, DataKind, Run},
+    experiment::{Data, DataKind, Placement, Run},
 };
 
 fn batch(count: usize) -> Vec<u8> {
@@ -45,6 +45,23 @@ fn any_of_the_training_files_will_do_and_planes_become_pixels() {
         (6, 0, 2)
     );
     assert_eq!(set.images().pixels(Split::Train, 1).expect("in memory")[..6], [1, 101, 201, 2, 102, 202]);
+}
+
+#[test]
+fn streamed_samples_are_those_in_memory_also_past_the_first_file() {
+    let files = folder(&[("data_batch_2.bin", batch(7)), ("data_batch_5.bin", batch(4)), ("test_batch.bin", batch(3))]);
+    let open = |placement| {
+        let path = Some(files.path().to_owned());
+        Dataset::open(&Data { kind: DataKind::Cifar10, path, placement, ..Data::default() }, &Run::default())
+    };
+    let (held, streamed) = (open(Placement::Host).expect("good"), open(Placement::Streamed).expect("good"));
+    assert_eq!((held.facts(), held.scaling()), (streamed.facts(), streamed.scaling()));
+    for (split, count) in [(Split::Train, 11), (Split::Test, 3)] {
+        for index in 0..count {
+            let sample = |set: &Dataset| (set.images().pixels(split, index), set.images().label(split, index));
+            assert_eq!(sample(&held), sample(&streamed));
+        }
+    }
 }
 
 #[test]

@@ -181,7 +181,7 @@ fn folders_that_are_no_set_are_refused_by_name() {
 fn the_same_seed_gives_the_same_batches_with_and_without_a_cache() {
     let some = folder(10);
     let cached = data(&some);
-    let decoded = Data { cache: false, ..data(&some) };
+    let decoded = Data { placement: Placement::Streamed, ..data(&some) };
     let first = batches(&cached, 1, 20);
     assert_eq!(first, batches(&cached, 1, 20));
     assert_eq!(first, batches(&decoded, 1, 20));
@@ -201,7 +201,7 @@ fn augmentation_repeats_with_the_seed_changes_by_epoch_and_leaves_test_data() {
     let varied = Data { flip: true, crop: 3, colour: 0.3, ..data(&some) };
     let first = batches(&varied, 1, 20);
     assert_eq!(first, batches(&varied, 1, 20));
-    assert_eq!(first, batches(&Data { cache: false, ..varied.clone() }, 1, 20));
+    assert_eq!(first, batches(&Data { placement: Placement::Streamed, ..varied.clone() }, 1, 20));
     assert_ne!(first, batches(&plain, 1, 20));
     let labels = |batches: &[HostBatch]| batches.iter().flat_map(|batch| batch.labels.clone()).collect::<Vec<_>>();
     assert_eq!(labels(&first), labels(&batches(&plain, 1, 20)));
@@ -235,8 +235,8 @@ fn the_bytes_of_listing_and_cache_are_those_predicted() {
     // The listing itself stands where its owner wants it.
     let predicted = listing.bytes() - size_of::<Listing>();
     assert!((listing_bytes..listing_bytes + 64).contains(&predicted), "{predicted} {listing_bytes}");
-    for cache in [true, false] {
-        let data = Data { cache, ..data(&some) };
+    for placement in [Placement::Host, Placement::Streamed] {
+        let data = Data { placement, ..data(&some) };
         let read_all = || {
             let images = Images::open(folder, &data, 1).expect("good");
             for split in [Split::Train, Split::Test] {
@@ -247,6 +247,6 @@ fn the_bytes_of_listing_and_cache_are_those_predicted() {
         // What a library keeps for a thread's next image is there before.
         drop(read_all());
         let (measured, _images) = measured(read_all);
-        assert_eq!(own_bytes(60, &data), measured, "cache: {cache}");
+        assert_eq!(own_bytes(60, &data), measured, "{placement:?}");
     }
 }

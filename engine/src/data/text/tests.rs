@@ -1,6 +1,6 @@
 //! Windows of good files, and every kind of file that is no text.
 
-use std::collections::HashSet;
+use std::{collections::HashSet, path::PathBuf};
 
 use proptest::prelude::*;
 use tempfile::TempDir;
@@ -19,7 +19,8 @@ fn file(bytes: &[u8]) -> (TempDir, PathBuf) {
 }
 
 fn chosen(path: &Path, length: usize, test_fraction: f64) -> Data {
-    Data { kind: DataKind::Text, path: Some(path.to_owned()), length, test_fraction, ..Data::default() }
+    let (kind, path, placement) = (DataKind::Text, Some(path.to_owned()), Placement::Streamed);
+    Data { kind, path, length, test_fraction, placement, ..Data::default() }
 }
 
 fn rows(text: &Text, split: Split, epoch: u64, length: usize) -> Vec<Vec<u32>> {
@@ -74,6 +75,24 @@ fn a_huge_file_costs_nothing_to_look_at_and_is_read_all_over() {
     let mut row = [1; 65];
     text.row(Split::Test, facts.test - 1, 0, &mut row).expect("readable");
     assert_eq!(row, [0; 65]);
+}
+
+#[test]
+fn windows_of_a_file_in_memory_are_those_read_from_it_and_a_huge_one_is_not_held() {
+    let bytes: Vec<u8> = (0..3000u32).map(|i| (i * i / 7) as u8).collect();
+    let (_folder, path) = file(&bytes);
+    let streamed = Text::open(&path, &chosen(&path, 9, 0.3), 1).expect("readable");
+    let held = Text::open(&path, &Data { placement: Placement::Host, ..chosen(&path, 9, 0.3) }, 1).expect("readable");
+    for (split, epoch) in [(Split::Train, 0), (Split::Train, 7), (Split::Test, 0)] {
+        assert_eq!(rows(&streamed, split, epoch, 9), rows(&held, split, epoch, 9));
+    }
+    fs::OpenOptions::new().write(true).open(&path).and_then(|file| file.set_len(3 << 30)).expect("sparse files");
+    for placement in [Placement::Host, Placement::Device] {
+        let error = facts(&path, &Data { placement, ..chosen(&path, 9, 0.3) }).expect_err("too large").to_string();
+        let expected =
+            "data.placement: the file has 3.00 GiB, more than the 1.00 GiB that are held; write \"streamed\"";
+        assert_eq!(error, expected);
+    }
 }
 
 #[test]

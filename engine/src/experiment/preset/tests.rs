@@ -6,7 +6,7 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::experiment::{
-    AttentionKind, Batch, Checkpointing, Data, DataKind, Model, ModelKind, Optimizer, OptimizerKind, Outputs,
+    AttentionKind, Batch, Checkpointing, Data, DataKind, Model, ModelKind, Optimizer, OptimizerKind, Outputs, Placement,
     Precision, Run, Schedule, Stem, UpdateTime, check::RESNETS,
 };
 
@@ -209,9 +209,10 @@ prop_compose! {
         Just(DataKind::Cifar100), Just(DataKind::Images)],
         length in 2usize..64, vocabulary in 4usize..1000, modulus in 2usize..200,
         path in "[^\\x00]{1,20}", side in 12usize..64, classes in 2usize..=10, samples in 3000usize..10_000,
-        test_fraction in 0.01..0.5f64, cache: bool, flip: bool, crop in 0usize..=4, colour in 0.0..1.0f64) -> Data {
+        test_fraction in 0.01..0.5f64, placement in 0usize..3, flip: bool, crop in 0usize..=4, colour in 0.0..1.0f64) -> Data {
         let path = kind.is_on_disk().then(|| PathBuf::from(path));
-        Data { kind, path, side, classes, samples, length, vocabulary, modulus, test_fraction, cache, flip, crop, colour }
+        let placement = [Placement::Streamed, Placement::Host, Placement::Device][placement];
+        Data { kind, path, side, classes, samples, length, vocabulary, modulus, test_fraction, placement, flip, crop, colour }
     }
 }
 

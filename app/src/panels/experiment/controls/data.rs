@@ -1,6 +1,6 @@
 //! The data.
 
-use plimsoll_engine::experiment::DataKind;
+use plimsoll_engine::experiment::{DataKind, Placement};
 
 use super::Numeric;
 use crate::widgets::control::{Choice, Number, Spec};
@@ -144,17 +144,22 @@ pub(in crate::panels::experiment) const TEST_FRACTION: Numeric = (
     },
 );
 
-pub(in crate::panels::experiment) const CACHE: (Spec, Choice<bool>) = (
+pub(in crate::panels::experiment) const PLACEMENT: (Spec, Choice<Placement>) = (
     Spec {
-        key: "data.cache",
-        name: "Decoded images",
-        teach: "Kept, they fill ordinary memory outside the budget, a byte for each pixel and colour, and each is decoded \
-                once. Decoded each time, they take none, and every epoch takes the time of the first.",
+        key: "data.placement",
+        name: "Samples wait",
+        teach: "Streamed, they take no memory beyond the queue, and every epoch the time to read, decode or generate them. In \
+                ordinary memory they lie outside the budget. On the device the training set is a block of the budget, a byte \
+                for each pixel and colour, and a batch costs no transfer.",
     },
     Choice {
-        options: &[(false, "decoded each time"), (true, "kept in memory")],
-        get: |e| e.data.cache,
-        set: |e, v| e.data.cache = v,
+        options: &[
+            (Placement::Streamed, "nowhere: streamed"),
+            (Placement::Host, "in ordinary memory"),
+            (Placement::Device, "on the device"),
+        ],
+        get: |e| e.data.placement,
+        set: |e, v| e.data.placement = v,
     },
 );
 

@@ -13,6 +13,7 @@ pub(in crate::backend) mod depthwise;
 mod elementwise;
 mod embedding;
 pub(in crate::backend) mod float;
+mod gather;
 pub(in crate::backend) mod gemm;
 mod lanes;
 mod loss;
@@ -116,6 +117,9 @@ pub(super) fn launch(kernel: &Kernel, inputs: &[&Tensor<Candle>], outputs: &[&Te
             selections(kernel, &o)
         }
         Kernel::Update(update) => optimizer::launch(update, &o),
+        Kernel::GatherImages => by_float!(o.output_type(0), T => gather::images::<T>(&o), else o.unsupported()),
+        Kernel::GatherLabels => gather::labels(&o),
+        Kernel::GatherTokens { scored } => gather::tokens(*scored, &o),
         Kernel::Cast => {
             by_float!(o.input_type(0), T => by_float!(o.output_type(0), U => {
                 elementwise::cast::<T, U>(&o.input(0)?, &mut o.output(0)?);

@@ -122,6 +122,20 @@ impl<'a> Operands<'a> {
         self.write(i, |s| if let CpuStorage::U8(v) = s { Some(v) } else { None })
     }
 
+    /// An input of integers.
+    pub(super) fn input_integers(&self, i: usize) -> Result<Ref<'a, [u32]>> {
+        self.read(i, |s| if let CpuStorage::U32(v) = s { Some(v) } else { None })
+    }
+
+    /// An input of integers that are below `count`.
+    pub(super) fn places(&self, i: usize, count: usize) -> Result<Ref<'a, [u32]>> {
+        let places = self.input_integers(i)?;
+        match places.iter().find(|&&place| place as usize >= count) {
+            Some(place) => Err(self.error(&format!("place {place} of {count}"))),
+            None => Ok(places),
+        }
+    }
+
     /// An output of integers.
     pub(super) fn integers(&self, i: usize) -> Result<RefMut<'a, [u32]>> {
         self.write(i, |s| if let CpuStorage::U32(v) = s { Some(v) } else { None })
@@ -235,6 +249,18 @@ fn fits(kernel: &Kernel, ins: &[usize], outs: &[usize]) -> bool {
         }
         (Kernel::CrossEntropy, [logits, labels], [2]) | (Kernel::CrossEntropyGrad { .. }, [labels], [logits]) => {
             *labels > 0 && *logits > 0 && logits.is_multiple_of(*labels)
+        }
+        (Kernel::GatherImages, [all, scaling, n], [y]) => {
+            let row = scaling / 2;
+            let size = y / n.max(&1);
+            let holds = *n > 0 && row > 0 && size > 0 && scaling.is_multiple_of(2);
+            holds && y.is_multiple_of(*n) && size.is_multiple_of(row) && all.is_multiple_of(size)
+        }
+        (Kernel::GatherLabels, [all, n], [y]) => {
+            *n > 0 && *y >= *n && y.is_multiple_of(*n) && all.is_multiple_of(y / n)
+        }
+        (Kernel::GatherTokens { scored }, [_, n], [y, labels]) => {
+            *n > 0 && *y >= *n && y == labels && y.is_multiple_of(*n) && *scored <= y / n
         }
         (Kernel::SumSquares, [_], [1]) => true,
         (Kernel::Update(update), [g], [w, rest @ ..]) => {

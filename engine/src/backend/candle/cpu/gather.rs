@@ -1,0 +1,102 @@
+//! Batches gathered from a training set that lies on the device.
+//!
+//! A place outside the set is refused before anything is written.
+
+use super::{
+    float::Float,
+    operands::Operands,
+    parallel::{self, Shared},
+};
+use crate::{backend::DType, data::UNSCORED, error::Result};
+
+/// [`Kernel::GatherImages`](crate::backend::Kernel::GatherImages).
+pub(super) fn images<T: Float>(o: &Operands<'_>) -> Result<()> {
+    let size = o.output_elements(0) / o.input_elements(2);
+    let places = o.places(2, o.input_elements(0) / size)?;
+    scaled::<T>(&o.input_bytes(0)?, &o.input(1)?, &places, &mut o.output(0)?);
+    Ok(())
+}
+
+/// [`Kernel::GatherLabels`](crate::backend::Kernel::GatherLabels).
+pub(super) fn labels(o: &Operands<'_>) -> Result<()> {
+    let targets = o.output_elements(0) / o.input_elements(1);
+    let places = o.places(1, o.input_elements(0) / targets)?;
+    match o.input_type(0) {
+        DType::U8 => rows(&o.input_bytes(0)?, &places, &mut o.integers(0)?),
+        DType::U32 => rows(&o.input_integers(0)?, &places, &mut o.integers(0)?),
+        _ => return o.unsupported(),
+    }
+    Ok(())
+}
+
+/// [`Kernel::GatherTokens`](crate::backend::Kernel::GatherTokens).
+pub(super) fn tokens(scored: usize, o: &Operands<'_>) -> Result<()> {
+    let length = o.output_elements(0) / o.input_elements(1);
+    // The places from which a sample and the token after it still lie in the set.
+    let places = o.places(1, o.input_elements(0).saturating_sub(length))?;
+    let (mut inputs, mut labels) = (o.integers(0)?, o.integers(1)?);
+    match o.input_type(0) {
+        DType::U8 => windows(&o.input_bytes(0)?, &places, scored, &mut inputs, &mut labels),
+        DType::U32 => windows(&o.input_integers(0)?, &places, scored, &mut inputs, &mut labels),
+        _ => return o.unsupported(),
+    }
+    Ok(())
+}
+
+/// Pixels times a factor plus a summand.
+fn scaled<T: Float>(pixels: &[u8], scaling: &[f32], places: &[u32], y: &mut [T]) {
+    let size = y.len() / places.len();
+    let (scale, offset) = scaling.split_at(scaling.len() / 2);
+    let shared = Shared::new(y);
+    parallel::ranges(places.len(), size, |range| {
+        // SAFETY: ranges of samples are disjoint.
+        let y = unsafe { shared.part(range.start * size..range.end * size) };
+        for (image, place) in y.chunks_exact_mut(size).zip(&places[range]) {
+            let from = &pixels[*place as usize * size..][..size];
+            for (to, from) in image.chunks_exact_mut(scale.len()).zip(from.chunks_exact(scale.len())) {
+                for (((to, from), scale), offset) in to.iter_mut().zip(from).zip(scale).zip(offset) {
+                    // As on the host: scaled in f32, then converted.
+                    *to = T::from_f64(f64::from(f32::from(*from) * scale + offset));
+                }
+            }
+        }
+    });
+}
+
+/// Rows of a table.
+fn rows<L: Copy + Into<u32> + Sync>(table: &[L], places: &[u32], y: &mut [u32]) {
+    let targets = y.len() / places.len();
+    let shared = Shared::new(y);
+    parallel::ranges(places.len(), targets, |range| {
+        // SAFETY: ranges of samples are disjoint.
+        let y = unsafe { shared.part(range.start * targets..range.end * targets) };
+        for (row, place) in y.chunks_exact_mut(targets).zip(&places[range]) {
+            let from = &table[*place as usize * targets..][..targets];
+            row.iter_mut().zip(from).for_each(|(to, from)| *to = (*from).into());
+        }
+    });
+}
+
+/// Inputs and labels from each place.
+fn windows<L: Copy + Into<u32> + Sync>(
+    tokens: &[L],
+    places: &[u32],
+    scored: usize,
+    inputs: &mut [u32],
+    labels: &mut [u32],
+) {
+    let length = inputs.len() / places.len();
+    let (inputs, labels) = (Shared::new(inputs), Shared::new(labels));
+    parallel::ranges(places.len(), 2 * length, |range| {
+        let part = range.start * length..range.end * length;
+        // SAFETY: ranges of samples are disjoint.
+        let (inputs, labels) = unsafe { (inputs.part(part.clone()), labels.part(part)) };
+        let rows = inputs.chunks_exact_mut(length).zip(labels.chunks_exact_mut(length));
+        for ((inputs, labels), place) in rows.zip(&places[range]) {
+            let from = &tokens[*place as usize..][..length + 1];
+            inputs.iter_mut().zip(from).for_each(|(to, from)| *to = (*from).into());
+            labels.iter_mut().zip(&from[1..]).for_each(|(to, from)| *to = (*from).into());
+            labels[..length - scored].fill(UNSCORED);
+        }
+    });
+}

@@ -1,0 +1,87 @@
+//! A training set that lies on the device: the batches are gathered there, and the host sends only places.
+//!
+//! Always holds: what is gathered is to the last bit what the host would have sent. Refuses: a batch from a set that was
+//! never brought.
+
+use crate::{
+    backend::{Backend, DType, Executor, HostSlice, Tensor},
+    data::{Dataset, Facts, Input, Stock},
+    error::{Error, Result},
+    experiment::{Data, Precision},
+    memory::probe::uncounted,
+};
+
+/// The tensors of a training set.
+pub(super) struct Resident<B: Backend> {
+    stock: Stock,
+    inputs: Tensor<B>,
+    /// Labels and scaling, of images.
+    images: Option<[Tensor<B>; 2]>,
+    is_filled: bool,
+}
+
+impl<B: Backend> Resident<B> {
+    /// Makes room for the training set of `data`.
+    ///
+    /// # Errors
+    /// [`Error::Budget`].
+    pub(super) fn new(executor: &Executor<B>, data: &Data, facts: &Facts) -> Result<Self> {
+        let _layer = executor.enter(executor.ledger().layer_id("batch"));
+        let stock = Stock::new(data, facts);
+        let (shape, dtype) = stock.inputs;
+        let inputs = executor.reserve(shape, dtype, "training set")?;
+        let images = match (stock.labels, stock.scaling) {
+            (Some((shape, dtype)), Some(scaling)) => Some([
+                executor.reserve(shape, dtype, "labels of the training set")?,
+                executor.reserve(scaling, DType::F32, "scaling")?,
+            ]),
+            _ => None,
+        };
+        Ok(Self { stock, inputs, images, is_filled: false })
+    }
+
+    /// Brings the training set. What the host needs for that is on its way, and not the run's.
+    ///
+    /// # Errors
+    /// Files that cannot be read.
+    pub(super) fn fill(&mut self, executor: &Executor<B>, dataset: &Dataset) -> Result<()> {
+        let backend = executor.backend();
+        if let Some([_, scaling]) = &self.images {
+            backend.write(scaling, HostSlice::F32(dataset.scaling()))?;
+        }
+        uncounted(|| {
+            self.stock.bring(dataset, |rows, part| {
+                backend.write(&self.inputs.rows_view(rows.clone()), part.inputs.slice())?;
+                match &self.images {
+                    Some([labels, _]) => backend.write(&labels.rows_view(rows), part.labels.slice()),
+                    None => Ok(()),
+                }
+            })
+        })?;
+        self.is_filled = true;
+        Ok(())
+    }
+
+    /// Inputs and labels of the samples at `places`; without places in a dry run.
+    pub(super) fn gather(
+        &self,
+        executor: &Executor<B>,
+        places: HostSlice<'_>,
+        samples: usize,
+        facts: &Facts,
+        precision: Precision,
+    ) -> Result<(Tensor<B>, Tensor<B>)> {
+        if !self.is_filled && !places.is_empty() {
+            return Err(Error::Device("the training set was not brought to the device".to_owned()));
+        }
+        let places = executor.upload(places, [samples], DType::U32, "places")?;
+        match (&self.images, facts.input) {
+            (Some([labels, scaling]), input) => {
+                let images = executor.gather_images(&self.inputs, scaling, &places, input.dtype(precision))?;
+                Ok((images, executor.gather_labels(labels, &places)?))
+            }
+            (None, Input::Tokens { length, .. }) => executor.gather_tokens(&self.inputs, &places, length, facts.scored),
+            (None, Input::Image { .. }) => Err(Error::Device("a training set of images without labels".to_owned())),
+        }
+    }
+}
