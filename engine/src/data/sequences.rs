@@ -208,6 +208,7 @@ impl Parting {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::{data::tokens, experiment::DataKind};
 
     #[test]
     fn only_the_last_labels_count() {
@@ -216,6 +217,40 @@ mod tests {
         assert_eq!(found, [UNSCORED, UNSCORED, 8, 9]);
         labels(&[5, 6, 7, 8, 9], 4, &mut found);
         assert_eq!(found, [6, 7, 8, 9]);
+    }
+
+    #[test]
+    fn rows_in_memory_are_those_generated_and_take_the_bytes_predicted() {
+        for (vocabulary, bytes) in [(256, 1), (257, 4)] {
+            let data = Data { vocabulary, length: 9, samples: 70, kind: DataKind::Tokens, ..Data::default() };
+            let facts = tokens::facts(&data).expect("possible");
+            let chain = tokens::Chain::new(&data, 1);
+            let held = Held::new(&chain, &facts).expect("generated");
+            let size = |part: &Integers| match part {
+                Integers::Bytes(bytes) => bytes.capacity(),
+                Integers::Words(words) => 4 * words.capacity(),
+            };
+            assert_eq!(size(&held.train) + size(&held.test), held_bytes(&facts));
+            assert_eq!(held_bytes(&facts), 70 * 10 * bytes);
+            for (split, count) in [(Split::Train, facts.train), (Split::Test, facts.test)] {
+                for index in 0..count {
+                    let mut rows = [[0; 10]; 2];
+                    chain.row(split, index, 0, &mut rows[0]).expect("generated");
+                    held.row(split, index, 0, &mut rows[1]).expect("in memory");
+                    assert_eq!(rows[0], rows[1]);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn what_is_too_much_to_hold_is_refused_and_can_be_streamed() {
+        let data = Data { length: 1 << 16, vocabulary: 1000, samples: 100_000, ..Data::default() };
+        for placement in [Placement::Host, Placement::Device] {
+            let error = tokens::facts(&Data { placement, ..data.clone() }).expect_err("too much").to_string();
+            assert!(error.starts_with("data.placement: all samples together take 24.4 GiB"), "{error}");
+        }
+        assert!(tokens::facts(&Data { placement: Placement::Streamed, ..data }).is_ok());
     }
 
     #[test]

@@ -157,12 +157,11 @@ impl Threads {
 }
 
 fn upload(executor: &Executor<Candle>, (numbers, dtype): &Operand) -> Tensor<Candle> {
-    if *dtype == DType::U8 {
-        // Written by the kernels alone.
-        return executor.filled(numbers[0], [numbers.len()], *dtype, Category::Batch, "operand").expect("no budget");
-    }
     let tensor = executor.allocate([numbers.len()], *dtype, Category::Batch, "operand").expect("no budget");
-    if *dtype == DType::U32 {
+    if *dtype == DType::U8 {
+        let bytes: Vec<u8> = numbers.iter().map(|&x| x as u8).collect();
+        executor.backend().write(&tensor, HostSlice::U8(&bytes)).expect("bytes");
+    } else if *dtype == DType::U32 {
         let integers: Vec<u32> = numbers.iter().map(|&x| x as u32).collect();
         executor.backend().write(&tensor, HostSlice::U32(&integers)).expect("integers");
     } else {

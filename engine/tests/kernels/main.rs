@@ -2,6 +2,7 @@
 //! against itself on another number of threads. Shapes and numbers are fresh in every run; a failure prints the seed.
 
 mod bench;
+mod gathers;
 mod optimizers;
 mod reference;
 mod sequence;
@@ -170,6 +171,8 @@ fn operands_that_do_not_fit_are_an_error_and_not_a_panic() {
     let make = |n: usize, dtype| executor.allocate([n], dtype, Category::Batch, "operand").expect("no budget");
     let (short, long) = (make(3, DType::F32), make(4, DType::F32));
     let (narrow, labels, stats) = (make(4, DType::Bf16), make(1, DType::U32), make(2, DType::F64));
+    let (bytes, one) =
+        (executor.filled(0.0, [4], DType::U8, Category::Batch, "operand").expect("no budget"), make(1, DType::U32));
     executor.backend().write(&labels, HostSlice::U32(&[4])).expect("labels");
     for (kernel, inputs, outputs) in [
         (Kernel::Add, vec![&short], vec![&long]),
@@ -178,6 +181,10 @@ fn operands_that_do_not_fit_are_an_error_and_not_a_panic() {
         (Kernel::Relu, vec![], vec![&labels]),
         (Kernel::Relu, vec![], vec![]),
         (Kernel::CrossEntropy, vec![&long, &labels], vec![&stats]),
+        // The place is 4, and there are four rows.
+        (Kernel::GatherLabels, vec![&bytes, &labels], vec![&one]),
+        (Kernel::GatherTokens { scored: 1 }, vec![&bytes, &labels], vec![&one, &one]),
+        (Kernel::GatherImages, vec![&long, &short, &labels], vec![&long]),
     ] {
         let refused = executor.launch(kernel, &inputs, &outputs);
         assert!(matches!(refused, Err(Error::Kernel { .. })), "{kernel:?}: {refused:?}");

@@ -11,10 +11,15 @@ use plimsoll_engine::{
     rng::Rng,
 };
 
+use crate::gathers;
+
 /// What the outputs of `kernel` become; `outs` holds them before.
 pub(crate) fn run(kernel: &Kernel, ins: &[Vec<f64>], outs: &[Vec<f64>]) -> Vec<Vec<f64>> {
     let mut outs = outs.to_vec();
     match kernel {
+        Kernel::GatherImages => gathers::images(ins, &mut outs[0]),
+        Kernel::GatherLabels => gathers::labels(ins, &mut outs[0]),
+        Kernel::GatherTokens { scored } => gathers::tokens(*scored, ins, &mut outs),
         Kernel::Fill(value) => outs[0].fill(*value),
         Kernel::Uniform { bound, key } => {
             let rng = Rng::from_key(*key);

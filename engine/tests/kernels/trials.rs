@@ -12,7 +12,10 @@ use plimsoll_engine::{
     data::UNSCORED,
 };
 
-use crate::bench::{Draw, FLOATS, Operand};
+use crate::{
+    bench::{Draw, FLOATS, Operand},
+    gathers,
+};
 
 /// A launch to try, and how many terms its longest sum has.
 pub(crate) struct Trial {
@@ -23,7 +26,7 @@ pub(crate) struct Trial {
 }
 
 impl Trial {
-    fn new(kernel: Kernel, inputs: Vec<Operand>, outputs: Vec<Operand>, terms: usize) -> Self {
+    pub(crate) fn new(kernel: Kernel, inputs: Vec<Operand>, outputs: Vec<Operand>, terms: usize) -> Self {
         Self { kernel, inputs, outputs, terms }
     }
 }
@@ -223,6 +226,7 @@ pub(crate) fn trials(draw: &mut Draw, dtype: DType, largest: usize) -> Vec<Trial
     trials.extend(streams(draw, dtype, largest));
     trials.extend(norms(draw, dtype, largest));
     trials.extend(updates(draw, dtype, largest));
+    trials.extend(gathers::trials(draw, dtype, largest));
     trials.extend(sequence::moves(draw, dtype, largest));
     trials.extend(sequence::attention(draw, dtype, largest));
     trials

@@ -3,7 +3,7 @@
 use super::{List, MAX_SIDE, MIN_SIDE};
 use crate::{
     data::{self, MAX_SAMPLES},
-    experiment::{Data, DataKind, Experiment, Task, schema},
+    experiment::{Data, DataKind, Experiment, Placement, Task, schema},
 };
 
 impl List {
@@ -39,12 +39,31 @@ impl List {
         if data.kind.is_split() {
             self.test_fraction(data);
         }
+        self.placement(data);
         // What is generated has its own limits, which together are fewer than the values apart.
         self.0.extend(data::impossible(data).filter(|problem| self.0.iter().all(|known| known.key != problem.key)));
         if data.kind.task() == Task::Next {
             self.unvaried(data);
         } else {
             self.within("data.colour", data.colour, 0.0, 1.0, "a strength");
+        }
+    }
+
+    /// Places where the samples cannot wait.
+    fn placement(&mut self, data: &Data) {
+        let is_varied = data.flip || data.crop > 0 || data.colour != 0.0;
+        match data.placement {
+            Placement::Streamed if data.kind == DataKind::Digits => {
+                let message = "the digits are part of the program, and 112 KiB: there is nothing to stream them from";
+                self.add("data.placement", message, "write \"host\" or \"device\"");
+            }
+            Placement::Device if is_varied && data.kind.task() != Task::Next => {
+                let message =
+                    "images on the device are gathered as they are, and cannot be mirrored, shifted or recoloured";
+                let mend = "write \"host\" or \"streamed\", or data.flip = false, data.crop = 0 and data.colour = 0";
+                self.add("data.placement", message, mend);
+            }
+            _ => {}
         }
     }
 
