@@ -9,8 +9,8 @@ use std::path::PathBuf;
 use crate::{
     bytes::Bytes,
     experiment::{
-        AttentionKind, Checkpointing, DataKind, Experiment, ModelKind, OptimizerKind, Outputs, Placement, Precision, Schedule,
-        Stem, Task, UpdateTime,
+        AttentionKind, Checkpointing, DataKind, Experiment, ModelKind, OptimizerKind, Outputs, Placement, Precision,
+        Schedule, Stem, Task, UpdateTime,
     },
 };
 

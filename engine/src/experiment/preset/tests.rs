@@ -6,8 +6,8 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::experiment::{
-    AttentionKind, Batch, Checkpointing, Data, DataKind, Model, ModelKind, Optimizer, OptimizerKind, Outputs, Placement,
-    Precision, Run, Schedule, Stem, UpdateTime, check::RESNETS,
+    AttentionKind, Batch, Checkpointing, Data, DataKind, Model, ModelKind, Optimizer, OptimizerKind, Outputs,
+    Placement, Precision, Run, Schedule, Stem, UpdateTime, check::RESNETS,
 };
 
 /// The answer to a preset with a mistake in it.
