@@ -106,10 +106,7 @@ fn desktop(purpose: Purpose, suggestion: &Path) -> Option<PathBuf> {
         dialog = dialog.set_directory(folder);
     }
     match purpose {
-        Purpose::Open => {
-            let dialog = dialog.set_title("Open a preset").add_filter("Preset or config.json", &["toml", "json"]);
-            dialog.pick_file()
-        }
+        Purpose::Open => dialog.set_title("Open a preset").add_filter("Preset", &["toml"]).pick_file(),
         Purpose::Save => {
             let name = suggestion.file_name().unwrap_or_default().to_string_lossy();
             dialog.set_title("Save the preset").add_filter("Preset", &["toml"]).set_file_name(name).save_file()

@@ -7,8 +7,8 @@ use plimsoll_engine::{
         Backend, Candle, DType, Executor, HostSlice, Kernel, Tensor,
         kernel::{Rule, Update},
     },
-    data::{Facts, Input, UNSCORED},
-    experiment::{AttentionKind, Checkpointing, Model as ModelChoice, ModelKind, Precision},
+    data::{Facts, Input},
+    experiment::{Checkpointing, Frozen, Lora, ModelKind, Precision},
     memory::{Category, Ledger, Phase},
     models::Model,
     nn::Param,
@@ -24,10 +24,9 @@ struct Bench {
     executor: Executor<Candle>,
     model: Model<Candle>,
     images: Vec<f32>,
-    tokens: Vec<u32>,
     labels: Vec<u32>,
     facts: Facts,
-    precision: Precision,
+    dtype: DType,
 }
 
 const SAMPLES: usize = 3;
@@ -39,14 +38,8 @@ impl Bench {
         let rng = Rng::new(seed, Stream::Data, 0);
         let pixels = SAMPLES * facts.input.elements();
         let images = (0..pixels as u64).map(|i| rng.normal(i) as f32).collect();
-        let tokens = (0..pixels as u64).map(|i| rng.below(1 << 41 | i, facts.classes) as u32).collect();
-        let label = |i: u64| match facts.targets {
-            // Some of many labels do not count.
-            2.. if i % 3 == 0 => UNSCORED,
-            _ => rng.below(1 << 40 | i, facts.classes) as u32,
-        };
-        let labels = (0..(SAMPLES * facts.targets) as u64).map(label).collect();
-        Self { executor, model, images, tokens, labels, facts, precision: experiment.precision }
+        let labels = (0..SAMPLES as u64).map(|i| rng.below(1 << 40 | i, facts.classes) as u32).collect();
+        Self { executor, model, images, labels, facts, dtype: experiment.precision.compute() }
     }
 
     /// Uniform numbers in ±1 of a parameter's shape.
@@ -73,14 +66,10 @@ impl Bench {
     }
 
     fn batch(&self) -> (Tensor<Candle>, Tensor<Candle>) {
-        let input = self.facts.input;
-        let numbers = match input {
-            Input::Image { .. } => HostSlice::F32(&self.images),
-            Input::Tokens { .. } => HostSlice::U32(&self.tokens),
-        };
-        let inputs = self.executor.upload(numbers, input.shape(SAMPLES), input.dtype(self.precision), input.label());
-        let labels = self.executor.upload(HostSlice::U32(&self.labels), [self.labels.len()], DType::U32, "labels");
-        (inputs.expect("room"), labels.expect("room"))
+        let shape = self.facts.input.shape(SAMPLES);
+        let images = self.executor.upload(HostSlice::F32(&self.images), shape, self.dtype, "images");
+        let labels = self.executor.upload(HostSlice::U32(&self.labels), [SAMPLES], DType::U32, "labels");
+        (images.expect("room"), labels.expect("room"))
     }
 
     /// Summed loss; with `backward`, the gradients are left in the parameters.
@@ -102,8 +91,13 @@ impl Bench {
 
     fn gradients(&self) -> Vec<Vec<f64>> {
         self.loss(true);
-        let gradient = |t: Option<Tensor<Candle>>| values(&self.executor, &t.expect("every parameter has a gradient"));
-        self.model.params().iter().map(|p| gradient(p.take_gradient())).collect()
+        let gradient = |t: Option<Tensor<Candle>>| values(&self.executor, &t.expect("what is trained has a gradient"));
+        assert!(self.model.params().iter().all(|p| p.is_trained() || p.gradient().is_none()));
+        self.trained().iter().map(|p| gradient(p.take_gradient())).collect()
+    }
+
+    fn trained(&self) -> Vec<&Param<Candle>> {
+        self.model.params().into_iter().filter(|p| p.is_trained()).collect()
     }
 }
 
@@ -119,66 +113,29 @@ const CHECKPOINTINGS: [Checkpointing; 5] = [
     Checkpointing::Percent(60),
 ];
 
-/// Transformers and a mixer, each with other choices.
-fn transformers() -> Vec<(ModelChoice, Facts)> {
-    let image = Facts::one_label(Input::Image { height: 4, width: 6, channels: 2 }, 4, 8, 4);
-    let (length, vocabulary) = (5, 7);
-    let input = Input::Tokens { length, vocabulary };
-    let tokens = Facts { input, targets: length, scored: length, classes: vocabulary, train: 8, test: 4 };
-    let of = |kind, attention| ModelChoice {
-        kind,
-        attention,
-        width: 8,
-        depth: 3,
-        heads: 2,
-        kv_heads: 1,
-        hidden: 6,
-        patch: 2,
-        tied: false,
-        ..ModelChoice::default()
-    };
-    vec![
-        (of(ModelKind::Vit, AttentionKind::Efficient), image),
-        (of(ModelKind::Vit, AttentionKind::Plain), image),
-        (of(ModelKind::Mixer, AttentionKind::Plain), image),
-        (of(ModelKind::Gpt2, AttentionKind::Plain), tokens),
-        (ModelChoice { tied: true, ..of(ModelKind::Gpt2, AttentionKind::Efficient) }, tokens),
-        (ModelChoice { window: 2, tied: true, ..of(ModelKind::Llama, AttentionKind::Efficient) }, tokens),
-        (ModelChoice { qkv_bias: true, ..of(ModelKind::Llama, AttentionKind::Plain) }, tokens),
-    ]
-}
-
-fn unets() -> Vec<(ModelChoice, Facts)> {
-    let input = Input::Image { height: 4, width: 8, channels: 2 };
-    let facts = Facts { input, targets: 32, scored: 32, classes: 3, train: 8, test: 4 };
-    vec![(ModelChoice { kind: ModelKind::Unet, width: 3, depth: 2, ..ModelChoice::default() }, facts)]
-}
-
 fn cases() -> Vec<(Experiment, Facts)> {
     let image = |side, channels| Input::Image { height: side, width: side, channels };
     let facts = |side, channels| Facts::one_label(image(side, channels), 4, 8, 4);
     let mut cases = Vec::new();
-    for (kind, facts) in [
-        (ModelKind::Mlp, facts(3, 2)),
-        (ModelKind::Cnn, facts(9, 2)),
-        (ModelKind::Sepcnn, facts(7, 3)),
-        (ModelKind::Mobilenetv1, facts(9, 2)),
-        (ModelKind::Mobilenetv2, facts(9, 2)),
+    let (whole, adapters) = (Lora::default(), Lora { rank: 2, alpha: 3.0 });
+    for (kind, facts, frozen, lora) in [
+        (ModelKind::Mlp, facts(3, 2), Frozen::None, whole),
+        (ModelKind::Cnn, facts(9, 2), Frozen::None, whole),
+        (ModelKind::Sepcnn, facts(7, 3), Frozen::None, whole),
+        (ModelKind::Mobilenetv1, facts(9, 2), Frozen::None, whole),
+        (ModelKind::Mobilenetv2, facts(9, 2), Frozen::None, whole),
+        (ModelKind::Mlp, facts(3, 2), Frozen::None, adapters),
+        (ModelKind::Mlp, facts(3, 2), Frozen::All, adapters),
+        (ModelKind::Cnn, facts(9, 2), Frozen::AllButHead, adapters),
+        (ModelKind::Mobilenetv1, facts(9, 2), Frozen::Blocks(12), whole),
     ] {
         for checkpointing in CHECKPOINTINGS {
             let mut experiment = Experiment { precision: Precision::F64, checkpointing, ..Experiment::default() };
-            experiment.model.kind = kind;
+            (experiment.model.kind, experiment.frozen, experiment.lora) = (kind, frozen, lora);
             experiment.model.width = 5;
             experiment.model.depth = 3;
             experiment.model.dense = 6;
             experiment.model.multiplier = 0.1;
-            cases.push((experiment, facts));
-        }
-    }
-    for (model, facts) in transformers().into_iter().chain(unets()) {
-        for checkpointing in CHECKPOINTINGS {
-            let model = ModelChoice { depth: 3.min(model.depth), ..model.clone() };
-            let experiment = Experiment { precision: Precision::F64, checkpointing, model, ..Experiment::default() };
             cases.push((experiment, facts));
         }
     }
@@ -193,7 +150,7 @@ fn directional_derivatives_agree_with_finite_differences() {
         let bench = Bench::new(&experiment, facts, seed);
         bench.leave_the_start(seed);
         let gradients = bench.gradients();
-        for (i, (param, gradient)) in bench.model.params().iter().zip(&gradients).enumerate() {
+        for (i, (param, gradient)) in bench.trained().iter().zip(&gradients).enumerate() {
             let direction = bench.direction(param, seed, i);
             let expected: f64 = values(&bench.executor, &direction).iter().zip(gradient).map(|(d, g)| d * g).sum();
             let difference = |epsilon: f64| {
@@ -228,8 +185,6 @@ fn checkpointing_changes_no_bit_of_loss_or_gradients() {
         let run = |(mut experiment, facts): (Experiment, Facts)| {
             experiment.run.seed = seed;
             experiment.precision = precision;
-            // It drops the same when it is computed again.
-            experiment.model.dropout = 0.3;
             let bench = Bench::new(&experiment, facts, seed);
             (bench.loss(false), bench.gradients())
         };
