@@ -153,6 +153,8 @@ fn verify_compares_predicted_with_measured() {
         assert!(row["difference_bytes"].as_i64().expect("bytes") >= 0, "{row}");
     }
     assert!(stdout(&["verify", "mlp-digits", "--steps", "2"]).contains("right"));
+    let skipped = stdout(&["verify", "gpt2-xl-plan"]);
+    assert!(skipped.contains("skipped") && skipped.contains("is planned and not trained"), "{skipped}");
 }
 
 #[test]

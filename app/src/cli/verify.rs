@@ -5,8 +5,9 @@ use std::process::ExitCode;
 use clap::Args;
 use plimsoll_engine::{
     Bytes, Experiment,
+    device::{self, Figure},
     experiment::{check::MAX_BUDGET, shipped},
-    plan::Peak,
+    plan::{self, Peak, Plan},
     train::Trainer,
 };
 use serde::Serialize;
@@ -18,12 +19,16 @@ const ALLOWANCE: Bytes = Bytes::kib(128);
 /// What the prediction may be above the measurement, as a share of it.
 const TOLERANCE: f64 = 0.01;
 
+/// What would train longer than this is planned only.
+const LONGEST_SECS: f64 = 300.0;
+
 /// Train each preset for a few steps and compare predicted memory with measured memory
 #[derive(Debug, Args)]
 #[command(after_help = "\
 A prediction is right when the live peak is never below the measured one, and above it by at most 1% and 128 KiB. Of
 the process, which holds the window's and the system's parts as well, the prediction is a bound from experience.
-The line is lifted for the measurement, so that presets that do not fit are measured as well.
+The line is lifted for the measurement, so that presets that do not fit are measured as well. What this machine has no
+memory for, or would take minutes for, is planned and skipped, and it is said why.
 
 Examples:
   plimsoll verify
@@ -39,6 +44,14 @@ pub(super) struct Verify {
     /// Write a JSON object a line, one for each preset
     #[arg(long)]
     json: bool,
+}
+
+/// A preset that this machine cannot train, or not in good time.
+#[derive(Serialize)]
+struct Skipped<'a> {
+    name: &'a str,
+    predicted: Peak,
+    skipped: &'a str,
 }
 
 #[derive(Serialize)]
@@ -82,9 +95,20 @@ impl Verify {
         let trainer = Trainer::new(|| {});
         let mut table =
             Table::new(["preset", "predicted", "measured", "above by", "percent", "reserved", "process", "verdict"]);
-        let mut wrong = Vec::new();
+        let (mut wrong, mut skipped) = (Vec::new(), Vec::new());
+        let free = device::list().cpu.available;
         for (name, experiment) in presets {
-            let row = self.measure(&trainer, name, experiment)?;
+            let (experiment, plan) = self.shortened(experiment)?;
+            if let Some(reason) = too_large(&plan, self.steps, &free) {
+                if self.json {
+                    out::json(&Skipped { name, predicted: plan.peak, skipped: &reason })?;
+                } else {
+                    table.row(unmeasured(name, &plan));
+                    skipped.push(format!("{name} is planned and not trained: {reason}\n"));
+                }
+                continue;
+            }
+            let row = measure(&trainer, name, experiment)?;
             if !row.ok {
                 wrong.push(name);
             }
@@ -95,7 +119,7 @@ impl Verify {
             }
         }
         if !self.json {
-            out::text(&table.to_string())?;
+            out::text(&format!("{table}{}", skipped.concat()))?;
         }
         if wrong.is_empty() {
             return Ok(ExitCode::SUCCESS);
@@ -103,12 +127,35 @@ impl Verify {
         anyhow::bail!("the prediction is wrong for {}", wrong.join(", "))
     }
 
-    fn measure<'a>(&self, trainer: &Trainer, name: &'a str, mut experiment: Experiment) -> anyhow::Result<Row<'a>> {
+    /// The run that is measured: a few steps, and no line in their way.
+    fn shortened(&self, mut experiment: Experiment) -> anyhow::Result<(Experiment, Plan)> {
         (experiment.run.steps, experiment.run.epochs) = (Some(self.steps), None);
         experiment.budget = MAX_BUDGET;
-        let record = run::record(trainer, name, experiment)?;
-        Ok(Row::new(name, record.summary.predicted, record.summary.measured))
+        let plan = plan::predict(&experiment)?;
+        Ok((experiment, plan))
     }
+}
+
+fn measure<'a>(trainer: &Trainer, name: &'a str, experiment: Experiment) -> anyhow::Result<Row<'a>> {
+    let record = run::record(trainer, name, experiment)?;
+    Ok(Row::new(name, record.summary.predicted, record.summary.measured))
+}
+
+/// Why a plan is not trained on this machine, if it is not.
+fn too_large(plan: &Plan, steps: u64, free: &Figure<Bytes>) -> Option<String> {
+    if let Ok(free) = free
+        && plan.peak.process > *free
+    {
+        return Some(format!("it takes {} and this machine has {free} free", plan.peak.process));
+    }
+    let secs = plan.step_secs * steps as f64;
+    (secs > LONGEST_SECS).then(|| format!("{steps} steps would take this machine about {:.0} minutes", secs / 60.0))
+}
+
+fn unmeasured(name: &str, plan: &Plan) -> [String; 8] {
+    let none = || "-".to_owned();
+    let (live, reserved) = (plan.peak.live.to_string(), plan.peak.reserved.to_string());
+    [name.to_owned(), live, none(), none(), none(), reserved, plan.peak.process.to_string(), "skipped".to_owned()]
 }
 
 fn cells(row: &Row<'_>) -> [String; 8] {

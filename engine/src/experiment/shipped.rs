@@ -27,6 +27,14 @@ const SHIPPED: &[(&str, &str)] = presets![
     "mlp-deep-checkpoint",
     "mobilenetv2-shapes",
     "resnet18-shapes",
+    "vit-digits",
+    "unet-masks",
+    "sort-llama",
+    "brackets-gpt",
+    "modular-grokking",
+    "gpt-long",
+    "gpt-vocabulary",
+    "gpt2-xl-plan",
 ];
 
 /// Name and text of every shipped preset.
