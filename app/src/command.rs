@@ -106,7 +106,7 @@ impl UiCommand {
     pub(crate) fn tooltip(self) -> &'static str {
         match self {
             Self::New => "Start from the default experiment.",
-            Self::Open => "Choose a preset file and load it.",
+            Self::Open => "Choose a preset file, or a model's config.json, and load it.",
             Self::OpenPath => "Type or paste the path of a preset file.",
             Self::Save => "Write the experiment to the file it came from.",
             Self::SaveAs => "Write the experiment to a file you choose.",
@@ -219,7 +219,7 @@ pub(crate) enum Action {
     OpenShipped(usize),
     /// Use a path that was typed.
     UsePath(Purpose, PathBuf),
-    /// Choose the folder of the data with a dialog.
+    /// Choose the folder or the file of the data with a dialog.
     BrowseData,
     /// The user points at a control: tell what a notch less and a notch more would change.
     AskNotch {

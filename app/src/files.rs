@@ -24,6 +24,8 @@ pub(crate) enum Purpose {
     Save,
     /// The folder of a data set.
     DataFolder,
+    /// A file whose bytes are the data.
+    DataFile,
 }
 
 /// What came of a dialog.
@@ -106,11 +108,15 @@ fn desktop(purpose: Purpose, suggestion: &Path) -> Option<PathBuf> {
         dialog = dialog.set_directory(folder);
     }
     match purpose {
-        Purpose::Open => dialog.set_title("Open a preset").add_filter("Preset", &["toml"]).pick_file(),
+        Purpose::Open => dialog
+            .set_title("Open a preset, or the config.json of a model")
+            .add_filter("Preset or config.json", &["toml", "json"])
+            .pick_file(),
         Purpose::Save => {
             let name = suggestion.file_name().unwrap_or_default().to_string_lossy();
             dialog.set_title("Save the preset").add_filter("Preset", &["toml"]).set_file_name(name).save_file()
         }
+        Purpose::DataFile => dialog.set_title("A file to learn").pick_file(),
         Purpose::DataFolder => dialog.set_title("The folder of the data").pick_folder(),
     }
 }

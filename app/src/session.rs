@@ -11,7 +11,10 @@ use plimsoll_engine::{
     train::{Event, Outcome, StepRecord, Summary},
 };
 
-use crate::widgets::series::{Series, Smoothed};
+use crate::{
+    widgets::series::{Series, Smoothed},
+    words,
+};
 
 /// Numbers the runs of this sitting.
 pub(crate) type RunKey = u64;
@@ -57,7 +60,7 @@ pub(crate) struct StepCurves {
     pub(crate) loss: Smoothed,
     /// Training accuracy.
     pub(crate) accuracy: Smoothed,
-    /// Samples per second.
+    /// Samples, or tokens, per second.
     pub(crate) throughput: Smoothed,
     /// Measured live bytes, in MiB.
     pub(crate) live: Series,
@@ -160,8 +163,9 @@ impl RunRecord {
         curves.secs.push(step.at_secs);
         curves.loss.push(step.loss as f32);
         curves.accuracy.push(step.accuracy as f32);
-        let samples = self.plan.experiment.batch.effective() as f64;
-        curves.throughput.push(if step.secs > 0.0 { (samples / step.secs) as f32 } else { f32::NAN });
+        let experiment = &self.plan.experiment;
+        let counted = (experiment.batch.effective() * words::throughput(&experiment.data).1) as f64;
+        curves.throughput.push(if step.secs > 0.0 { (counted / step.secs) as f32 } else { f32::NAN });
         curves.live.push(step.live.as_mib() as f32);
         curves.reserved.push(step.reserved.as_mib() as f32);
         curves.process.push(step.process.as_mib() as f32);

@@ -1,6 +1,9 @@
 //! Numbers in words: counts, spans of time, shares. One place, so that a figure reads the same in every pane.
 
-use plimsoll_engine::Bytes;
+use plimsoll_engine::{
+    Bytes,
+    experiment::{Data, DataKind},
+};
 
 /// An amount as people write it: `64 MiB` where it is whole, three figures where it is not.
 pub(crate) fn size(bytes: Bytes) -> String {
@@ -82,6 +85,30 @@ pub(crate) fn share(share: f64) -> String {
     format!("{:.1}%", share * 100.0)
 }
 
+/// What an accuracy is a share of.
+pub(crate) fn accuracy(kind: DataKind) -> &'static str {
+    match kind {
+        DataKind::Text => "Next-byte accuracy",
+        DataKind::Tokens => "Next-token accuracy",
+        DataKind::Masks => "Per-pixel accuracy",
+        DataKind::Sort => "Per-digit accuracy",
+        _ => "Accuracy",
+    }
+}
+
+/// In what throughput is counted: its name, and how many of them a sample is.
+pub(crate) fn throughput(data: &Data) -> (&'static str, usize) {
+    match data.kind {
+        DataKind::Text | DataKind::Tokens => ("tokens/s", data.length),
+        _ => ("samples/s", 1),
+    }
+}
+
+/// A loss in nats a byte as bits a byte: what a compressor of that quality would need.
+pub(crate) fn bits_per_byte(loss: f64) -> String {
+    format!("{:.3} bits/byte", loss / std::f64::consts::LN_2)
+}
+
 /// The change of time that a ratio is: `+9% time`, `-31% time`, `same time`.
 pub(crate) fn time_ratio(ratio: f64) -> String {
     let percent = ((ratio - 1.0) * 100.0).round();
@@ -111,6 +138,7 @@ mod tests {
         assert_eq!(secs(f64::NAN), "…");
         assert_eq!([three(0.0), three(0.002), three(2e-5), three(123.4)], ["0.00", "0.0020", "2.0e-5", "123"]);
         assert_eq!(share(0.9722), "97.2%");
+        assert_eq!(bits_per_byte(std::f64::consts::LN_2 * 1.5), "1.500 bits/byte");
     }
 
     #[test]

@@ -3,6 +3,7 @@
 mod files;
 mod frames;
 mod keys;
+mod models;
 
 use std::time::Instant;
 

@@ -39,7 +39,7 @@ impl Dispatcher<'_> {
             // The question of unsaved changes was settled before the dialog was shown.
             Purpose::Open => self.open(&path),
             Purpose::Save => self.save_to(&path),
-            Purpose::DataFolder => {
+            Purpose::DataFolder | Purpose::DataFile => {
                 let mut experiment = self.state.document.experiment.clone();
                 experiment.data.path = Some(path);
                 self.edit("data.path", experiment);

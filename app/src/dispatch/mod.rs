@@ -9,6 +9,7 @@ use egui_notify::Toasts;
 use plimsoll_engine::{
     Experiment,
     device::Watcher,
+    experiment::DataKind,
     train::{Command, Event, Outcome, Start, Trainer},
 };
 
@@ -64,8 +65,9 @@ impl Dispatcher<'_> {
             Action::OpenShipped(index) => self.guarded(Then::OpenShipped(index)),
             Action::UsePath(purpose, path) => self.path_typed(purpose, path),
             Action::BrowseData => {
-                let present = self.state.document.experiment.data.path.clone().unwrap_or_default();
-                self.services.files.ask(Purpose::DataFolder, present);
+                let data = &self.state.document.experiment.data;
+                let purpose = if data.kind == DataKind::Text { Purpose::DataFile } else { Purpose::DataFolder };
+                self.services.files.ask(purpose, data.path.clone().unwrap_or_default());
             }
             Action::AskNotch { control, notches } => self.ask_notches(control, notches),
             Action::ShowRun(key) => self.state.shown = Some(key),
@@ -122,8 +124,20 @@ impl Dispatcher<'_> {
         });
         let document = &mut self.state.document;
         document.history.changed(&document.experiment, control, press, Instant::now());
-        document.experiment = experiment;
+        let before = std::mem::replace(&mut document.experiment, experiment);
+        self.say_what_followed(control, &before);
         self.changed();
+    }
+
+    /// A model and its data go together: who changes the one and gets the other is told.
+    fn say_what_followed(&mut self, control: &str, before: &Experiment) {
+        let now = &self.state.document.experiment;
+        let model = (control == "data.kind" && now.model.kind != before.model.kind).then_some("model");
+        let data = (control == "model.kind" && now.data.kind != before.data.kind).then_some("data");
+        if let Some(other) = model.or(data) {
+            let learned = now.model.kind.task().name();
+            self.toasts.info(format!("The {other} changed as well: now both are about {learned}."));
+        }
     }
 
     fn adopt(&mut self, experiment: Experiment) {

@@ -36,11 +36,13 @@ fn heading(ui: &mut Ui, text: &str) {
     ui.add_space(theme::GAP);
 }
 
-/// The primary button of a dialog.
+/// The primary button of a dialog, which Enter presses too while nothing else has the focus.
 fn primary(ui: &mut Ui, text: &str, enabled: bool) -> bool {
     let palette = theme::palette(ui);
     let button = egui::Button::new(RichText::new(text).color(palette.on_accent)).fill(palette.accent);
-    ui.add_enabled(enabled, button).clicked()
+    let is_free = ui.memory(|memory| memory.focused().is_none());
+    let entered = enabled && is_free && ui.input(|input| input.key_pressed(Key::Enter));
+    ui.add_enabled(enabled, button).clicked() || entered
 }
 
 /// A typed path, for where no desktop dialog answers.
@@ -48,13 +50,14 @@ fn path(ui: &mut Ui, scene: &Scene<'_>, purpose: Purpose, suggestion: &str, numb
     let (title, about, hint, button) = match purpose {
         Purpose::Open => (
             "Open a preset",
-            "Type or paste the path of a preset. A preset can also be dropped on the window.",
+            "Type or paste the path of a preset, or of a model's config.json. Both can also be dropped on the window.",
             "/path/to/preset.toml",
             "Open",
         ),
         Purpose::Save => {
             ("Save the preset", "Type or paste the path of the file to write.", "/path/to/preset.toml", "Save")
         }
+        Purpose::DataFile => ("A file to learn", "Type or paste the path of any file.", "/path/to/file", "Use"),
         Purpose::DataFolder => ("The folder of the data", "Type or paste its path.", "/path/to/folder", "Use"),
     };
     heading(ui, title);
@@ -166,5 +169,11 @@ fn drop_hint(ui: &mut Ui) {
     let palette = theme::palette(ui);
     painter.rect_filled(rect, 0.0, palette.ground.gamma_multiply(0.85));
     let font = egui::FontId::proportional(theme::VERDICT_TEXT);
-    painter.text(rect.center(), Align2::CENTER_CENTER, "Drop to open the preset", font, palette.strong());
+    painter.text(
+        rect.center(),
+        Align2::CENTER_CENTER,
+        "Drop to open the preset or the config.json",
+        font,
+        palette.strong(),
+    );
 }

@@ -1,7 +1,7 @@
 //! The run as it goes: loss, accuracy, memory and throughput.
 
 use eframe::egui::{self, Align, ComboBox, Layout, Rect, RichText, Slider, Ui, UiBuilder, vec2};
-use plimsoll_engine::Bytes;
+use plimsoll_engine::{Bytes, experiment::DataKind};
 
 use super::Scene;
 use crate::{
@@ -13,6 +13,7 @@ use crate::{
         axes::Round,
         chip,
         curves::{self, Axes, Curve, Rule},
+        series::{Series, Smoothed},
     },
     words,
 };
@@ -60,8 +61,8 @@ pub(crate) fn ui(ui: &mut Ui, scene: &mut Scene<'_>) {
 }
 
 fn options(ui: &mut Ui, scene: &mut Scene<'_>, run: &RunRecord) {
-    ui.with_layout(Layout::right_to_left(Align::Min), |ui| {
-        ui.set_max_height(ui.spacing().interact_size.y);
+    let row = vec2(ui.available_width(), ui.spacing().interact_size.y);
+    ui.allocate_ui_with_layout(row, Layout::right_to_left(Align::Center), |ui| {
         let view = &mut *scene.view;
         for (axis, name) in [(Axis::Time, "Time"), (Axis::Step, "Steps")] {
             ui.selectable_value(&mut view.axis, axis, name).on_hover_text("The horizontal axis.");
@@ -74,7 +75,7 @@ fn options(ui: &mut Ui, scene: &mut Scene<'_>, run: &RunRecord) {
         let slider = ui.add(slider).accessible_name("Smoothing");
         slider.on_hover_text(format!("{hover} Now {:.2}.", view.smoothing));
         ui.label(RichText::new("Smoothing").weak());
-        ui.with_layout(Layout::left_to_right(Align::Min), |ui| which(ui, scene, run));
+        ui.with_layout(Layout::left_to_right(Align::Center), |ui| which(ui, scene, run));
     });
 }
 
@@ -118,16 +119,25 @@ fn figure(value: Option<f32>, words: fn(f64) -> String) -> String {
     value.filter(|v| v.is_finite()).map_or_else(|| "–".to_owned(), |v| words(f64::from(v)))
 }
 
-/// Train and test as curves of one plot.
-fn pair(ui: &mut Ui, view: &View, run: &RunRecord, name: &str, axes: &Axes) {
+/// Train and test as curves of one plot; `aside` is said after their present values.
+fn pair(
+    ui: &mut Ui,
+    view: &View,
+    run: &RunRecord,
+    name: &str,
+    (train, test): (&Smoothed, &Series),
+    axes: &Axes,
+    aside: Option<String>,
+) {
     let palette = theme::palette(ui);
-    let (train, test) =
-        if name == "Loss" { (&run.train.loss, &run.test.loss) } else { (&run.train.accuracy, &run.test.accuracy) };
     title(ui, name, |ui| {
         let small = |value: Option<f32>| figure(value, axes.value);
         let text = format!("train {}", small(train.smooth().last()));
         chip::stroke(ui, palette.train, false, RichText::new(text).small());
         chip::stroke(ui, palette.test, false, RichText::new(format!("test {}", small(test.last()))).small());
+        if let Some(aside) = aside {
+            ui.label(RichText::new(aside).small().weak());
+        }
     });
     let train_xs = xs(view, &run.train.steps, &run.train.secs);
     let test_xs = xs(view, &run.test.steps, &run.test.secs);
@@ -146,7 +156,9 @@ fn loss(ui: &mut Ui, view: &mut View, run: &RunRecord) {
         log: view.log_loss,
         ..axes(view, Round::Decimal, words::plain, words::three, (!view.log_loss).then_some(0.0))
     };
-    pair(ui, view, run, "Loss", &axes);
+    let is_text = run.experiment().data.kind == DataKind::Text;
+    let aside = run.test.loss.last().filter(|_| is_text).map(|loss| words::bits_per_byte(f64::from(loss)));
+    pair(ui, view, run, "Loss", (&run.train.loss, &run.test.loss), &axes, aside);
 }
 
 fn percent(share: f64) -> String {
@@ -154,7 +166,9 @@ fn percent(share: f64) -> String {
 }
 
 fn accuracy(ui: &mut Ui, view: &mut View, run: &RunRecord) {
-    pair(ui, view, run, "Accuracy", &axes(view, Round::Decimal, percent, words::share, Some(1.0)));
+    let name = words::accuracy(run.experiment().data.kind);
+    let axes = axes(view, Round::Decimal, percent, words::share, Some(1.0));
+    pair(ui, view, run, name, (&run.train.accuracy, &run.test.accuracy), &axes, None);
 }
 
 fn mib(value: f64) -> String {
@@ -164,7 +178,7 @@ fn mib(value: f64) -> String {
 fn memory(ui: &mut Ui, view: &mut View, run: &RunRecord) {
     let palette = theme::palette(ui);
     let (predicted, budget) = (run.plan.peak.live, run.plan.budget);
-    let last = |series: &crate::widgets::series::Series| figure(series.last(), mib);
+    let last = |series: &Series| figure(series.last(), mib);
     let entries = [
         ("live", palette.measured, false, last(&run.train.live), "Measured: tensors alive, at most, in each step."),
         ("reserved", palette.reserved, false, last(&run.train.reserved), "Measured: what the allocator held."),
@@ -209,19 +223,14 @@ fn throughput(ui: &mut Ui, view: &mut View, run: &RunRecord) {
     let palette = theme::palette(ui);
     let samples = |value: f64| words::count(value.max(0.0).round() as u64);
     let series = &run.train.throughput;
+    let (unit, _) = words::throughput(&run.experiment().data);
     title(ui, "Throughput", |ui| {
-        let text = format!("{} samples/s", figure(series.smooth().last(), samples));
+        let text = format!("{} {unit}", figure(series.smooth().last(), samples));
         chip::stroke(ui, palette.throughput, false, RichText::new(text).small());
     });
     let train_xs = xs(view, &run.train.steps, &run.train.secs);
-    let curve = |series, faint| Curve {
-        name: "samples/s",
-        color: palette.throughput,
-        xs: train_xs,
-        series,
-        faint,
-        marks: false,
-    };
+    let curve =
+        |series, faint| Curve { name: unit, color: palette.throughput, xs: train_xs, series, faint, marks: false };
     let mut drawn = Vec::new();
     if view.smoothing > 0.0 {
         drawn.push(curve(series.raw(), true));

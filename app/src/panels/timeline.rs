@@ -73,8 +73,9 @@ fn measured(scene: &Scene<'_>, plan: &Plan, pass: Pass) -> Vec<f64> {
 
 /// Whether two experiments take the same steps.
 fn same(a: &Experiment, b: &Experiment) -> bool {
-    (&a.model, &a.data, &a.batch, a.precision, a.checkpointing, a.optimizer.kind)
-        == (&b.model, &b.data, &b.batch, b.precision, b.checkpointing, b.optimizer.kind)
+    let saved = |e: &Experiment| (e.precision, e.checkpointing, e.outputs, e.loss_chunk);
+    let update = |e: &Experiment| (e.optimizer.kind, e.optimizer.update, e.optimizer.clip_norm > 0.0);
+    (&a.model, &a.data, &a.batch) == (&b.model, &b.data, &b.batch) && saved(a) == saved(b) && update(a) == update(b)
 }
 
 fn heading(ui: &mut Ui, plan: &Plan, pass: Pass, measured: &[f64]) {

@@ -35,8 +35,7 @@ impl<B: Backend> Layer<B> for Attention {
                 let (y, p) = executor.attention_plain(&qkv, shape)?;
                 Ok(tape.record(self.layer, x_id.is_some(), y, move |back, dy| {
                     let dqkv = back.executor().attention_plain_grad(&qkv, &p, &dy, shape)?;
-                    back.release([qkv, p]);
-                    drop(dy);
+                    drop((qkv, p, dy));
                     x_id.map_or(Ok(()), |id| back.give(id, dqkv))
                 }))
             }
@@ -45,8 +44,7 @@ impl<B: Backend> Layer<B> for Attention {
                 let kept = y.clone();
                 Ok(tape.record(self.layer, x_id.is_some(), y, move |back, dy| {
                     let dqkv = back.executor().attention_grad(&qkv, [&kept, &lse], &dy, shape)?;
-                    back.release([qkv, kept, lse]);
-                    drop(dy);
+                    drop((qkv, kept, lse, dy));
                     x_id.map_or(Ok(()), |id| back.give(id, dqkv))
                 }))
             }

@@ -1,12 +1,12 @@
 //! THE training step: the one piece of code that trains, and that a dry run of which is the prediction.
 
 use crate::{
-    autograd::{Held, Listener, Tape},
+    autograd::{Listener, Tape},
     backend::{Backend, DType, Executor, HostSlice, Kernel, Tensor},
     bytes::Bytes,
     data::{Dataset, Facts, Split},
     error::{NotFinite, Result},
-    experiment::{Experiment, Placement, TapeUse, UpdateTime},
+    experiment::{Experiment, Placement, UpdateTime},
     memory::{Category, Phase, Ticket, timeline::LayerId},
     models::Model,
     nn::{Layer, Param},
@@ -147,13 +147,11 @@ impl<B: Backend> Session<B> {
         squares: Tensor<B>,
     ) -> Result<Stepped> {
         let loss_scale = self.loss_scale.scale();
-        let (mut samples, mut held) = (0, None);
+        let mut samples = 0;
         for _ in 0..self.experiment.batch.accumulation {
-            // A tape that is held is let go when the next one begins.
-            drop(held.take());
             let batch = next()?;
             samples += batch.samples();
-            held = self.accumulate(batch, &stats, loss_scale, &mut |_| Ok(()))?;
+            self.accumulate(batch, &stats, loss_scale, &mut |_| Ok(()))?;
         }
         self.executor.ledger().set_phase(Phase::Optimizer);
         for param in self.model.params() {
@@ -166,7 +164,6 @@ impl<B: Backend> Session<B> {
         } else {
             self.update(rate, gradient_norm, loss_scale)?;
         }
-        drop(held);
         let (loss, accuracy) = stats.means(&self.executor, samples * self.facts.scored)?;
         Ok(Stepped { loss, accuracy, gradient_norm, loss_scale, skipped })
     }
@@ -183,30 +180,27 @@ impl<B: Backend> Session<B> {
         let update = optim::Update { rate, grad_scale: 1.0, step: self.updates };
         let batch = next()?;
         let samples = batch.samples();
-        let held = self.accumulate(batch, &stats, 1.0, &mut |layer| self.update_layer(layer, &squares, update))?;
-        drop(held);
+        self.accumulate(batch, &stats, 1.0, &mut |layer| self.update_layer(layer, &squares, update))?;
         let gradient_norm = self.norm(&squares)?;
         let (loss, accuracy) = stats.means(&self.executor, samples * self.facts.scored)?;
         Ok(Stepped { loss, accuracy, gradient_norm, loss_scale: 1.0, skipped: false })
     }
 
-    /// Forward and backward of one micro-batch; gradients add up in the parameters' buffers. Returns what a tape that is
-    /// held keeps.
+    /// Forward and backward of one micro-batch; gradients add up in the parameters' buffers.
     fn accumulate(
         &self,
         batch: impl MicroBatch,
         stats: &Stats<B>,
         loss_scale: f64,
         listener: &mut Listener<'_>,
-    ) -> Result<Option<Held<B>>> {
-        let held = (self.experiment.tape == TapeUse::Held).then(Held::default);
+    ) -> Result<()> {
         let (executor, ledger) = (&self.executor, self.executor.ledger());
         ledger.set_phase(Phase::Batch);
         let (inputs, labels) = self.upload(batch, Split::Train)?;
         ledger.set_phase(Phase::Forward);
         // The loss is the mean over the effective batch, so that accumulation changes memory and not the gradient.
         let scale = loss_scale / (self.experiment.batch.effective() * self.facts.scored) as f64;
-        let mut tape = Tape::recording(executor).with_outputs(self.experiment.outputs).holding(held.clone());
+        let mut tape = Tape::recording(executor).with_outputs(self.experiment.outputs);
         let (output, gradient) = if self.experiment.loss_chunk > 0 {
             let features = self.model.features(&mut tape, inputs)?; // [batch * targets, features]
             let output = features.id();
@@ -222,15 +216,12 @@ impl<B: Backend> Session<B> {
             let _layer = executor.enter(ledger.layer_id("loss"));
             (output, executor.cross_entropy_grad(logits.tensor, &labels, scale)?)
         };
-        match &held {
-            Some(held) => held.keep(labels),
-            None => drop(labels),
-        }
+        drop(labels);
         let _layer = executor.enter(ledger.layer_id("loss"));
-        if let Some(output) = output {
-            tape.backward(output, gradient, None, listener)?;
+        match output {
+            Some(output) => tape.backward(output, gradient, None, listener).map(drop),
+            None => Ok(()),
         }
-        Ok(held)
     }
 
     fn loss(&self) -> Loss<'_, B> {

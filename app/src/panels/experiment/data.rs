@@ -1,7 +1,10 @@
 //! The group of the data: the source, and what that source needs.
 
 use eframe::egui::{Button, TextEdit, Ui};
-use plimsoll_engine::experiment::{DataKind, Task};
+use plimsoll_engine::{
+    Bytes,
+    experiment::{DataKind, Task},
+};
 
 use super::{Scene, controls, fact};
 use crate::{
@@ -16,6 +19,13 @@ const FOLDER: Spec = Spec {
             budget, and reading them takes time only at the start of a run.",
 };
 
+const FILE: Spec = Spec {
+    key: "data.path",
+    name: "File",
+    teach: "Any file: its bytes are the tokens, 256 of them, and nothing is downloaded. It waits in ordinary memory, outside the \
+            budget, and takes time only at the start of a run.",
+};
+
 /// Draws the group.
 pub(super) fn ui(ui: &mut Ui, form: &Form<'_>, scene: &Scene<'_>) {
     form.choice(ui, controls::DATA.0, &controls::DATA.1);
@@ -27,21 +37,21 @@ pub(super) fn ui(ui: &mut Ui, form: &Form<'_>, scene: &Scene<'_>) {
             }
         }
         DataKind::Idx => {
-            folder(ui, form, scene);
+            path(ui, form, scene, FOLDER, "/path/to/folder");
             fact(ui, "train-images-idx3-ubyte and the other three, plain or .gz");
         }
         DataKind::Cifar100 => {
-            folder(ui, form, scene);
+            path(ui, form, scene, FOLDER, "/path/to/folder");
             fact(ui, "train.bin and test.bin; the class is the fine label");
         }
         DataKind::Images => {
-            folder(ui, form, scene);
+            path(ui, form, scene, FOLDER, "/path/to/folder");
             fact(ui, "a sub-folder of JPEG and PNG files for each class");
             form.number(ui, controls::SIDE.0, controls::SIDE.1);
             form.number(ui, controls::TEST_FRACTION.0, controls::TEST_FRACTION.1);
         }
         DataKind::Cifar10 => {
-            folder(ui, form, scene);
+            path(ui, form, scene, FOLDER, "/path/to/folder");
             fact(ui, "data_batch_1.bin to data_batch_5.bin and test_batch.bin");
         }
         kind => sequences(ui, form, scene, kind),
@@ -50,7 +60,7 @@ pub(super) fn ui(ui: &mut Ui, form: &Form<'_>, scene: &Scene<'_>) {
     if form.experiment().data.kind.task() != Task::Next {
         augmentation(ui, form);
     }
-    if let Some(plan) = scene.state.newest_plan() {
+    if let Some(plan) = scene.state.newest_plan().filter(|plan| plan.host_data > Bytes::ZERO) {
         fact(ui, &format!("the data take {} of ordinary memory, outside the budget", plan.host_data));
     }
 }
@@ -58,8 +68,7 @@ pub(super) fn ui(ui: &mut Ui, form: &Form<'_>, scene: &Scene<'_>) {
 /// Sources of sequences.
 fn sequences(ui: &mut Ui, form: &Form<'_>, scene: &Scene<'_>, kind: DataKind) {
     if kind == DataKind::Text {
-        folder(ui, form, scene);
-        fact(ui, "any file: its bytes are the tokens, and a loss divided by ln 2 is bits per byte");
+        path(ui, form, scene, FILE, "/path/to/file");
     }
     for (is_used, (spec, number)) in [
         (kind == DataKind::Modular, controls::MODULUS),
@@ -82,20 +91,20 @@ fn augmentation(ui: &mut Ui, form: &Form<'_>) {
 }
 
 /// A typed path, and a button for the desktop's dialog.
-fn folder(ui: &mut Ui, form: &Form<'_>, scene: &Scene<'_>) {
+fn path(ui: &mut Ui, form: &Form<'_>, scene: &Scene<'_>, spec: Spec, hint: &str) {
     let path = form.experiment().data.path.clone().unwrap_or_default();
     let mut text = path.to_string_lossy().into_owned();
-    let hover = form.row(ui, FOLDER, |ui| {
-        let browse = ui.add(Button::new("…")).accessible_name("Browse for the folder");
+    let hover = form.row(ui, spec, |ui| {
+        let browse = ui.add(Button::new("…")).accessible_name(format!("Browse for the {}", spec.name.to_lowercase()));
         if browse.clicked() {
             scene.send.send(Action::BrowseData);
         }
-        let edit = TextEdit::singleline(&mut text).hint_text("/path/to/folder").desired_width(f32::INFINITY);
-        ui.add(edit).accessible_name(FOLDER.name) | browse
+        let edit = TextEdit::singleline(&mut text).hint_text(hint).desired_width(f32::INFINITY);
+        ui.add(edit).accessible_name(spec.name) | browse
     });
-    form.teach(&hover, FOLDER, Vec::new);
+    form.teach(&hover, spec, Vec::new);
     if text != path.to_string_lossy() {
-        form.edit(FOLDER.key, |experiment| {
+        form.edit(spec.key, |experiment| {
             experiment.data.path = Some(text.clone().into()).filter(|_| !text.is_empty());
         });
     }

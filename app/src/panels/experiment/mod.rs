@@ -76,6 +76,10 @@ fn memory(ui: &mut Ui, form: &Form<'_>) {
         fact(ui, &format!("{} samples an update", words::count(batch.micro.saturating_mul(batch.accumulation) as u64)));
     }
     form.choice(ui, controls::PRECISION.0, &controls::PRECISION.1);
+    form.choice(ui, controls::OUTPUTS.0, &controls::OUTPUTS.1);
+    if form.experiment().model.kind.is_decoder() {
+        form.number(ui, controls::LOSS_CHUNK.0, controls::LOSS_CHUNK.1);
+    }
     form.choice(ui, controls::CHECKPOINTING.0, &controls::CHECKPOINTING.1);
     match form.experiment().checkpointing {
         Checkpointing::Every(_) => form.number(ui, controls::SEGMENT.0, controls::SEGMENT.1),
@@ -116,22 +120,46 @@ fn picked(ui: &mut Ui, form: &Form<'_>, set: BlockSet) {
 
 fn model(ui: &mut Ui, form: &Form<'_>) {
     form.choice(ui, controls::MODEL.0, &controls::MODEL.1);
-    let numbers: &[_] = match form.experiment().model.kind {
+    let model = &form.experiment().model;
+    if let Some((spec, sizes)) = controls::published(model.kind) {
+        form.choice(ui, spec, sizes);
+    }
+    let numbers: &[_] = match model.kind {
         ModelKind::Mlp => &[controls::WIDTH, controls::DEPTH],
         ModelKind::Cnn | ModelKind::Sepcnn => &[controls::FILTERS, controls::BLOCKS, controls::KERNEL, controls::DENSE],
         ModelKind::Mobilenetv1 | ModelKind::Mobilenetv2 => &[controls::MULTIPLIER],
-        ModelKind::Vit | ModelKind::Mixer | ModelKind::Gpt2 | ModelKind::Llama | ModelKind::Unet => {
-            &[controls::WIDTH, controls::DEPTH]
-        }
         ModelKind::Resnet => {
             form.choice(ui, controls::LAYERS.0, &controls::LAYERS.1);
             &[]
         }
+        ModelKind::Unet => &[controls::LEVEL_FILTERS, controls::LEVELS],
+        ModelKind::Vit => &[controls::PATCH, controls::TOKEN_WIDTH, controls::SAME_BLOCKS, controls::HEADS],
+        ModelKind::Mixer => &[controls::PATCH, controls::TOKEN_WIDTH, controls::SAME_BLOCKS],
+        ModelKind::Gpt2 => &[controls::TOKEN_WIDTH, controls::SAME_BLOCKS, controls::HEADS],
+        ModelKind::Llama => &[controls::TOKEN_WIDTH, controls::SAME_BLOCKS, controls::HEADS, controls::KV_HEADS],
     };
-    for (spec, number) in numbers {
-        form.number(ui, *spec, *number);
+    let number = |ui: &mut Ui, (spec, number)| form.number(ui, spec, number);
+    for control in numbers {
+        number(ui, *control);
     }
-    if form.experiment().model.kind.has_stem() {
+    if model.kind.has_feed_forward() {
+        number(ui, controls::HIDDEN);
+    }
+    if model.kind.has_attention() {
+        form.choice(ui, controls::ATTENTION.0, &controls::ATTENTION.1);
+    }
+    if model.kind.is_decoder() {
+        number(ui, controls::WINDOW);
+        form.choice(ui, controls::TIED.0, &controls::TIED.1);
+    }
+    if model.kind == ModelKind::Llama {
+        form.choice(ui, controls::QKV_BIAS.0, &controls::QKV_BIAS.1);
+        number(ui, controls::ROTARY_BASE);
+    }
+    if model.kind.has_feed_forward() {
+        number(ui, controls::DROPOUT);
+    }
+    if model.kind.has_stem() {
         form.choice(ui, controls::STEM.0, &controls::STEM.1);
     }
 }

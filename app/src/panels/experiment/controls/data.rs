@@ -28,7 +28,10 @@ pub(in crate::panels::experiment) const DATA: (Spec, Choice<DataKind>) = (
             (DataKind::Tokens, "a Markov chain"),
         ],
         get: |e| e.data.kind,
-        set: |e, v| e.data.kind = v,
+        set: |e, v| {
+            e.data.kind = v;
+            super::task::suit_model(e);
+        },
     },
 );
 

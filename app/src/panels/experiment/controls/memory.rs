@@ -1,6 +1,6 @@
 //! What decides memory first: batch, precision, checkpointing.
 
-use plimsoll_engine::experiment::{Checkpointing, Precision};
+use plimsoll_engine::experiment::{Checkpointing, Outputs, Precision};
 
 use super::Numeric;
 use crate::widgets::control::{Choice, Number, Spec};
@@ -142,5 +142,20 @@ pub(in crate::panels::experiment) const SHARE: Numeric = (
         zero: None,
         get: |e| if let Checkpointing::Percent(percent) = e.checkpointing { f64::from(percent) } else { 100.0 },
         set: |e, v| e.checkpointing = Checkpointing::Percent(v.clamp(0.0, 100.0) as u8),
+    },
+);
+
+pub(in crate::panels::experiment) const OUTPUTS: (Spec, Choice<Outputs>) = (
+    Spec {
+        key: "outputs",
+        name: "Outputs",
+        teach: "What follows by a few fast kernels from what is kept anyway, such as the outputs of norms and activations, can be \
+                made again on the way back instead of kept: a third to a half of the activations less. The kernels that make it \
+                again take a little more time.",
+    },
+    Choice {
+        options: &[(Outputs::MadeAgain, "cheap ones made again"), (Outputs::Kept, "all kept")],
+        get: |e| e.outputs,
+        set: |e, v| e.outputs = v,
     },
 );

@@ -5,8 +5,11 @@ mod memory;
 mod model;
 mod optimizer;
 mod run;
+mod sizes;
+mod task;
+mod transformer;
 
-pub(super) use self::{data::*, memory::*, model::*, optimizer::*, run::*};
+pub(super) use self::{data::*, memory::*, model::*, optimizer::*, run::*, sizes::*, transformer::*};
 use crate::widgets::control::{Number, Spec};
 
 /// A number's description and notches.

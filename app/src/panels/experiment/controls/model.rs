@@ -9,9 +9,9 @@ pub(in crate::panels::experiment) const MODEL: (Spec, Choice<ModelKind>) = (
     Spec {
         key: "model.kind",
         name: "Kind",
-        teach: "Dense layers hold their memory in weights, convolutions in activations; depthwise-separable convolutions need \
-                about a ninth of the weights. They also need far fewer products, though less time only where the depthwise \
-                part is fast.",
+        teach: "Dense layers and transformers hold their memory in weights, convolutions in activations; depthwise-separable \
+                convolutions need about a ninth of the weights. Time follows the products: attention's grow with the square of \
+                the length, a U-Net's with the pixels.",
     },
     Choice {
         options: &[
@@ -21,9 +21,17 @@ pub(in crate::panels::experiment) const MODEL: (Spec, Choice<ModelKind>) = (
             (ModelKind::Mobilenetv1, "MobileNetV1"),
             (ModelKind::Mobilenetv2, "MobileNetV2"),
             (ModelKind::Resnet, "ResNet"),
+            (ModelKind::Vit, "vision transformer (ViT)"),
+            (ModelKind::Mixer, "MLP-Mixer"),
+            (ModelKind::Unet, "U-Net"),
+            (ModelKind::Gpt2, "decoder, GPT-2 style"),
+            (ModelKind::Llama, "decoder, Llama style"),
         ],
         get: |e| e.model.kind,
-        set: |e, v| e.model.kind = v,
+        set: |e, v| {
+            e.model.kind = v;
+            super::task::suit_data(e);
+        },
     },
 );
 

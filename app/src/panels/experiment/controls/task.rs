@@ -1,0 +1,42 @@
+//! A model and its data learn and teach the same thing: who chooses one that does not go with the other changes both.
+
+use plimsoll_engine::{
+    Experiment,
+    experiment::{DataKind, ModelKind, Task},
+};
+
+/// Gives the model data that teach what it learns, if the present ones do not.
+pub(super) fn suit_data(experiment: &mut Experiment) {
+    let task = experiment.model.kind.task();
+    if experiment.data.kind.task() == task {
+        return;
+    }
+    let data = &mut experiment.data;
+    data.kind = match task {
+        Task::Class => DataKind::Shapes,
+        Task::Mask => DataKind::Masks,
+        Task::Next => DataKind::Sort,
+    };
+    suit_images(experiment);
+}
+
+/// Gives the data a model that learns what they teach, if the present one does not.
+pub(super) fn suit_model(experiment: &mut Experiment) {
+    let task = experiment.data.kind.task();
+    if experiment.model.kind.task() != task {
+        experiment.model.kind = match task {
+            Task::Class => ModelKind::Cnn,
+            Task::Mask => ModelKind::Unet,
+            Task::Next => ModelKind::Gpt2,
+        };
+    }
+    suit_images(experiment);
+}
+
+/// What is done to images is not done to sequences.
+fn suit_images(experiment: &mut Experiment) {
+    if experiment.data.kind.task() == Task::Next {
+        let data = &mut experiment.data;
+        (data.flip, data.crop, data.colour) = (false, 0, 0.0);
+    }
+}
