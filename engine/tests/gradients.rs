@@ -8,7 +8,7 @@ use plimsoll_engine::{
         kernel::{Rule, Update},
     },
     data::{Facts, Input},
-    experiment::{Checkpointing, ModelKind, Precision},
+    experiment::{Checkpointing, Frozen, Lora, ModelKind, Precision},
     memory::{Category, Ledger, Phase},
     models::Model,
     nn::Param,
@@ -91,8 +91,13 @@ impl Bench {
 
     fn gradients(&self) -> Vec<Vec<f64>> {
         self.loss(true);
-        let gradient = |t: Option<Tensor<Candle>>| values(&self.executor, &t.expect("every parameter has a gradient"));
-        self.model.params().iter().map(|p| gradient(p.take_gradient())).collect()
+        let gradient = |t: Option<Tensor<Candle>>| values(&self.executor, &t.expect("what is trained has a gradient"));
+        assert!(self.model.params().iter().all(|p| p.is_trained() || p.gradient().is_none()));
+        self.trained().iter().map(|p| gradient(p.take_gradient())).collect()
+    }
+
+    fn trained(&self) -> Vec<&Param<Candle>> {
+        self.model.params().into_iter().filter(|p| p.is_trained()).collect()
     }
 }
 
@@ -112,16 +117,21 @@ fn cases() -> Vec<(Experiment, Facts)> {
     let image = |side, channels| Input::Image { height: side, width: side, channels };
     let facts = |side, channels| Facts::one_label(image(side, channels), 4, 8, 4);
     let mut cases = Vec::new();
-    for (kind, facts) in [
-        (ModelKind::Mlp, facts(3, 2)),
-        (ModelKind::Cnn, facts(9, 2)),
-        (ModelKind::Sepcnn, facts(7, 3)),
-        (ModelKind::Mobilenetv1, facts(9, 2)),
-        (ModelKind::Mobilenetv2, facts(9, 2)),
+    let (whole, adapters) = (Lora::default(), Lora { rank: 2, alpha: 3.0 });
+    for (kind, facts, frozen, lora) in [
+        (ModelKind::Mlp, facts(3, 2), Frozen::None, whole),
+        (ModelKind::Cnn, facts(9, 2), Frozen::None, whole),
+        (ModelKind::Sepcnn, facts(7, 3), Frozen::None, whole),
+        (ModelKind::Mobilenetv1, facts(9, 2), Frozen::None, whole),
+        (ModelKind::Mobilenetv2, facts(9, 2), Frozen::None, whole),
+        (ModelKind::Mlp, facts(3, 2), Frozen::None, adapters),
+        (ModelKind::Mlp, facts(3, 2), Frozen::All, adapters),
+        (ModelKind::Cnn, facts(9, 2), Frozen::AllButHead, adapters),
+        (ModelKind::Mobilenetv1, facts(9, 2), Frozen::Blocks(12), whole),
     ] {
         for checkpointing in CHECKPOINTINGS {
             let mut experiment = Experiment { precision: Precision::F64, checkpointing, ..Experiment::default() };
-            experiment.model.kind = kind;
+            (experiment.model.kind, experiment.frozen, experiment.lora) = (kind, frozen, lora);
             experiment.model.width = 5;
             experiment.model.depth = 3;
             experiment.model.dense = 6;
@@ -140,7 +150,7 @@ fn directional_derivatives_agree_with_finite_differences() {
         let bench = Bench::new(&experiment, facts, seed);
         bench.leave_the_start(seed);
         let gradients = bench.gradients();
-        for (i, (param, gradient)) in bench.model.params().iter().zip(&gradients).enumerate() {
+        for (i, (param, gradient)) in bench.trained().iter().zip(&gradients).enumerate() {
             let direction = bench.direction(param, seed, i);
             let expected: f64 = values(&bench.executor, &direction).iter().zip(gradient).map(|(d, g)| d * g).sum();
             let difference = |epsilon: f64| {

@@ -7,7 +7,7 @@ use plimsoll_engine::{
         pool::{self, Pool, Standing},
     },
     data::{Facts, Input},
-    experiment::{Batch, Checkpointing, ModelKind, OptimizerKind, Precision},
+    experiment::{Batch, Checkpointing, Frozen, ModelKind, OptimizerKind, Outputs, Precision, TapeUse},
     memory::{Category, Ledger, Point, ledger::Recording},
     plan::time,
     rng::{Rng, Stream},
@@ -56,15 +56,25 @@ impl MicroBatch for &Noise {
 /// Every model with every precision, each with another checkpointing and optimizer.
 fn cases() -> Vec<Experiment> {
     let mut cases = Vec::new();
-    for (i, kind) in [ModelKind::Mlp, ModelKind::Cnn, ModelKind::Sepcnn].into_iter().enumerate() {
+    for (i, kind) in [ModelKind::Mlp, ModelKind::Cnn, ModelKind::Sepcnn, ModelKind::Mobilenetv2, ModelKind::Vit]
+        .into_iter()
+        .enumerate()
+    {
         for (j, precision) in Precision::ALL.into_iter().enumerate() {
             let mut experiment = Experiment { precision, ..Experiment::default() };
             experiment.model.kind = kind;
-            experiment.model.width = 24;
+            (experiment.model.width, experiment.model.multiplier, experiment.model.heads) = (24, 0.25, 4);
+            experiment.model.patch = 4;
             experiment.checkpointing =
                 [Checkpointing::None, Checkpointing::Blocks, Checkpointing::Every(2)][(i + j) % 3];
             experiment.optimizer.kind = OPTIMIZERS[(2 * i + j) % OPTIMIZERS.len()];
             experiment.batch = Batch { micro: 10, accumulation: 2 };
+            // Every way to save, to freeze and to hold comes along.
+            let turn = 5 * i + j;
+            experiment.tape = [TapeUse::Frees, TapeUse::Held][turn % 2];
+            experiment.outputs = [Outputs::Kept, Outputs::MadeAgain][turn / 2 % 2];
+            experiment.lora.rank = [0, 3, 0][turn % 3];
+            experiment.frozen = [Frozen::None, Frozen::Blocks(1), Frozen::None, Frozen::AllButHead][turn % 4];
             cases.push(experiment);
         }
     }

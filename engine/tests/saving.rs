@@ -5,8 +5,8 @@ use plimsoll_engine::{
     Experiment,
     backend::{Candle, Executor, pool},
     data::{Facts, Input},
-    experiment::{Checkpointing, DataKind, ModelKind, Outputs, Precision},
-    memory::Ledger,
+    experiment::{Checkpointing, DataKind, Frozen, Lora, ModelKind, Outputs, Precision, TapeUse},
+    memory::{Category, Ledger, Phase},
     plan::predict,
     rng::{Rng, Stream},
     train::step::{MicroBatch, Session},
@@ -83,4 +83,111 @@ fn workloads_take_at_most_three_quarters_of_what_they_take_in_pytorch() {
         let share = plan.peak.live.0 as f64 / theirs as f64;
         assert!(share <= 0.75, "{kind:?}: {share}");
     }
+}
+
+#[test]
+fn a_held_tape_frees_nothing_of_what_was_saved_and_changes_no_number() {
+    for kind in [ModelKind::Mlp, ModelKind::Cnn, ModelKind::Resnet, ModelKind::Mobilenetv2, ModelKind::Vit] {
+        for checkpointing in [Checkpointing::None, Checkpointing::Blocks] {
+            let mut frees = Experiment { checkpointing, ..experiment(kind) };
+            frees.data.kind = DataKind::Shapes;
+            (frees.model.heads, frees.model.patch) = (2, 8);
+            let held = Experiment { tape: TapeUse::Held, ..frees.clone() };
+            let activations = |experiment: &Experiment| {
+                let plan = predict(experiment).expect("a plan");
+                let last = plan.steady.points.iter().rev().find(|p| p.phase == Phase::Backward).copied();
+                let last = last.expect("a backward pass").categories.get(Category::Activations).0;
+                // The logits become their gradient.
+                let rows = plan.layers.iter().filter(|row| row.path != "head/classes");
+                (rows.map(|row| row.saved_bytes).sum::<u64>(), last, plan.peak.live)
+            };
+            let ((saved, after, peak), (_, freed, least)) = (activations(&held), activations(&frees));
+            assert!(after >= saved, "{kind:?} {checkpointing:?}: {saved} saved, {after} at the end");
+            assert!(freed < after && least <= peak, "{kind:?} {checkpointing:?}");
+            if kind != ModelKind::Vit {
+                assert_eq!(losses(&held), losses(&frees), "{kind:?} {checkpointing:?}");
+            }
+        }
+    }
+}
+
+#[test]
+fn what_is_frozen_has_no_gradient_no_state_and_nothing_saved() {
+    for (kind, frozen) in [
+        (ModelKind::Mlp, Frozen::Blocks(1)),
+        (ModelKind::Cnn, Frozen::Blocks(2)),
+        (ModelKind::Resnet, Frozen::AllButHead),
+        (ModelKind::Mobilenetv2, Frozen::Blocks(17)),
+    ] {
+        for (precision, checkpointing) in
+            [(Precision::F32, Checkpointing::None), (Precision::Bf16Mixed, Checkpointing::Every(2))]
+        {
+            let mut experiment = Experiment { frozen, precision, checkpointing, ..experiment(kind) };
+            experiment.data.kind = DataKind::Shapes;
+            let plan = predict(&experiment).expect("a plan");
+            let whole = predict(&Experiment { frozen: Frozen::None, ..experiment.clone() }).expect("a plan");
+            assert!(plan.peak.live < whole.peak.live && plan.trained < plan.parameters, "{kind:?}");
+            for row in plan.layers.iter().filter(|row| row.path.starts_with("block") && frozen.contains(&row.path)) {
+                let bytes = [row.trained, row.gradient_bytes, row.optimizer_bytes];
+                assert_eq!(bytes, [0; 3], "{kind:?}: {}", row.path);
+                if checkpointing == Checkpointing::None {
+                    // The last of them hands its output to the first that learns.
+                    let is_last =
+                        plan.layers.iter().filter(|r| frozen.contains(&r.path) && r.path.starts_with("block"));
+                    let last = is_last.map(|r| r.path.split('/').next().unwrap_or_default()).next_back();
+                    assert!(row.saved_bytes == 0 || row.path.split('/').next() == last, "{kind:?}: {}", row.path);
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn frozen_weights_stay_to_the_bit_and_the_others_learn() {
+    let (none, adapters) = (Lora::default(), Lora { rank: 4, alpha: 8.0 });
+    for (kind, frozen, lora) in [
+        (ModelKind::Mlp, Frozen::Blocks(1), none),
+        (ModelKind::Cnn, Frozen::AllButHead, none),
+        (ModelKind::Mlp, Frozen::None, adapters),
+        (ModelKind::Mlp, Frozen::All, adapters),
+    ] {
+        for precision in [Precision::F32, Precision::Bf16Mixed] {
+            let experiment = Experiment { frozen, lora, precision, ..experiment(kind) };
+            let noise = Noise::new(experiment.batch.micro);
+            let executor = Executor::new(Candle::cpu(pool::threads()), Ledger::new(None, false));
+            let mut session = Session::new(executor.clone(), &experiment, &FACTS).expect("no budget");
+            let weights = |session: &Session<Candle>| -> Vec<(bool, Vec<f64>)> {
+                let params = session.model().params();
+                let read = |p: &plimsoll_engine::nn::Param<Candle>| executor.read(p.master()).expect("numbers");
+                params.into_iter().map(|p| (p.is_trained(), read(p).expect("numbers"))).collect()
+            };
+            let before = weights(&session);
+            for _ in 0..3 {
+                session.step(1e-2, || Ok(&noise)).expect("a step");
+            }
+            assert!(
+                before.iter().any(|(is_trained, _)| *is_trained) && before.iter().any(|(is_trained, _)| !is_trained)
+            );
+            for ((is_trained, before), (_, after)) in before.iter().zip(&weights(&session)) {
+                assert_eq!(*is_trained, before != after, "{kind:?} {frozen} {precision:?}");
+            }
+        }
+    }
+}
+
+#[test]
+fn adapters_change_nothing_at_first_and_have_the_bytes_of_their_rank() {
+    let mut whole = experiment(ModelKind::Mlp);
+    (whole.model.width, whole.model.depth) = (128, 3);
+    let adapted = Experiment { lora: Lora { rank: 4, alpha: 8.0 }, ..whole.clone() };
+    let (plan, before) = (predict(&adapted).expect("a plan"), predict(&whole).expect("a plan"));
+    // 64 to 128, twice 128 to 128; the head of 10 learns whole.
+    let adapters = 4 * (64 + 128) + 2 * 4 * (128 + 128);
+    assert_eq!(plan.parameters, before.parameters + adapters);
+    assert_eq!(plan.trained, adapters + 128 * 10 + 10);
+    let state = plan.steady.points.last().map(|p| p.categories.get(Category::OptimizerState).0);
+    assert_eq!(state, Some(8 * plan.trained));
+    // The trained part of bf16 alone has master weights.
+    let mixed = predict(&Experiment { precision: Precision::Bf16Mixed, ..adapted }).expect("a plan");
+    assert_eq!(mixed.categories_at_peak.get(Category::MasterWeights).0, 4 * plan.trained);
 }

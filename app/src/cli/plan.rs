@@ -41,6 +41,7 @@ struct Json<'a> {
     host_data_bytes: u64,
     layers: &'a [LayerRow],
     parameters: u64,
+    trained: u64,
     total_steps: u64,
     steps_per_epoch: u64,
     step_secs: f64,
@@ -82,6 +83,7 @@ impl Plan {
                 host_data_bytes: plan.host_data.0,
                 layers: &plan.layers,
                 parameters: plan.parameters,
+                trained: plan.trained,
                 total_steps: plan.total_steps,
                 steps_per_epoch: plan.steps_per_epoch,
                 step_secs: plan.step_secs,
@@ -91,6 +93,13 @@ impl Plan {
             out::text(&describe(&plan)?)?;
         }
         Ok(ExitCode::SUCCESS)
+    }
+}
+
+fn parameters(plan: &plan::Plan) -> String {
+    match plan.trained == plan.parameters {
+        true => format!("{} parameters", plan.parameters),
+        false => format!("{} parameters, {} of them trained", plan.parameters, plan.trained),
     }
 }
 
@@ -110,12 +119,12 @@ fn describe(plan: &plan::Plan) -> anyhow::Result<String> {
         ),
     });
     text.push_str(&format!(
-        "Live {}, reserved {}, process {}. {} parameters, {} steps of about {:.1} ms.\n\
+        "Live {}, reserved {}, process {}. {}, {} steps of about {:.1} ms.\n\
          The data set waits in {} of host memory, outside the budget.\n\n",
         peak.live,
         peak.reserved,
         peak.process,
-        plan.parameters,
+        parameters(plan),
         plan.total_steps,
         plan.step_secs * 1e3,
         plan.host_data

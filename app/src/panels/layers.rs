@@ -105,6 +105,7 @@ mod tests {
         LayerRow {
             path: path.to_owned(),
             parameters,
+            trained: parameters,
             weight_bytes: parameters * 4,
             saved_bytes,
             gradient_bytes: 0,

@@ -23,9 +23,14 @@ impl<'m, B: Backend> Tape<'m, B> {
         }
         let kept: Vec<(Tensor<B>, Option<ValueId>)> = inputs.iter().map(|x| (x.tensor.clone(), x.id)).collect();
         self.is_recording = false;
+        self.has_wanted = kept.iter().any(|(_, id)| id.is_some());
         let outputs = segment(self, inputs.into_iter().map(|x| Value::constant(x.tensor)).collect());
         self.is_recording = true;
         let mut outputs = outputs?;
+        if !self.has_wanted {
+            // Nothing in it learns, and nothing before it: it is as good as done.
+            return Ok(outputs);
+        }
         let Some(last) = outputs.pop() else { return Ok(outputs) };
         for skip in &mut outputs {
             skip.id = Some(self.name());
@@ -39,7 +44,11 @@ impl<'m, B: Backend> Tape<'m, B> {
             gradients.push(Some(gradient));
             let phase = ledger.set_phase(Phase::Recompute);
             let mut again = Tape { pass: Pass::Recompute, ..Tape::recording(&executor) }.with_outputs(keeps);
+            again.held = back.held.cloned();
             let (tensors, ids): (Vec<_>, Vec<_>) = kept.into_iter().unzip();
+            if back.held.is_some() {
+                back.release(tensors.clone());
+            }
             let leaf = |(tensor, id): (Tensor<B>, &Option<ValueId>)| match id {
                 Some(_) => again.leaf(tensor),
                 None => Value::constant(tensor),

@@ -8,7 +8,7 @@
 mod checkpoint;
 mod saved;
 
-pub use saved::{Saved, Source};
+pub use saved::{Held, Saved, Source};
 
 use std::fmt;
 
@@ -101,6 +101,9 @@ pub struct Tape<'m, B: Backend> {
     is_recording: bool,
     pass: Pass,
     outputs: Outputs,
+    held: Option<Held<B>>,
+    /// Whether anything of an unrecorded pass wanted a gradient.
+    has_wanted: bool,
 }
 
 /// Told of every layer whose gradient rule has run: its parameters' gradients of this pass are complete.
@@ -111,12 +114,44 @@ pub struct Backward<'a, B: Backend> {
     executor: &'a Executor<B>,
     gradients: &'a mut [Option<Tensor<B>>],
     listener: &'a mut Listener<'a>,
+    held: Option<&'a Held<B>>,
 }
 
 impl<B: Backend> Backward<'_, B> {
     /// The device.
     pub fn executor(&self) -> &Executor<B> {
         self.executor
+    }
+
+    /// Takes what a rule saved and has used: it is freed, unless the tape is held.
+    pub fn release(&self, saved: impl IntoIterator<Item = Tensor<B>>) {
+        match self.held {
+            Some(held) => saved.into_iter().for_each(|tensor| held.keep(tensor)),
+            None => saved.into_iter().for_each(drop),
+        }
+    }
+
+    /// The gradient by a weight, given the layer's input, and the one by that input: of an input that is there the first
+    /// comes first, and the input goes before the second comes; one that is made again comes after it.
+    pub fn both_gradients(
+        &mut self,
+        saved: Option<Saved<B>>,
+        by_weight: impl FnOnce(&Tensor<B>) -> Result<()>,
+        id: Option<ValueId>,
+        by_input: impl FnOnce() -> Result<Tensor<B>>,
+    ) -> Result<()> {
+        let Some(saved) = saved else { return id.map_or(Ok(()), |id| self.give(id, by_input()?)) };
+        if saved.is_kept() {
+            by_weight(&saved.tensor(self.executor)?)?;
+            self.release(saved.into_kept());
+            return id.map_or(Ok(()), |id| self.give(id, by_input()?));
+        }
+        if let Some(id) = id {
+            self.give(id, by_input()?)?;
+        }
+        let x = saved.tensor(self.executor)?;
+        drop(saved);
+        by_weight(&x)
     }
 
     /// Leaves a gradient for `id`, if there is one; see [`Backward::give`].
@@ -152,6 +187,8 @@ impl<'m, B: Backend> Tape<'m, B> {
             is_recording: true,
             pass: Pass::Training,
             outputs: Outputs::Kept,
+            held: None,
+            has_wanted: false,
         }
     }
 
@@ -164,6 +201,12 @@ impl<'m, B: Backend> Tape<'m, B> {
     #[must_use]
     pub fn with_outputs(self, outputs: Outputs) -> Self {
         Self { outputs, ..self }
+    }
+
+    /// The same tape, which leaves what its rules have used to `held` in place of freeing it.
+    #[must_use]
+    pub fn holding(self, held: Option<Held<B>>) -> Self {
+        Self { held, ..self }
     }
 
     /// How a tensor can be had again that one kernel makes of `from`, for a layer whose rule keeps the tensor of `from`.
@@ -217,6 +260,7 @@ impl<'m, B: Backend> Tape<'m, B> {
         output: Tensor<B>,
         rule: impl FnOnce(&mut Backward<'_, B>, Tensor<B>) -> Result<()> + 'm,
     ) -> Value<B> {
+        self.has_wanted |= is_wanted;
         if !(self.is_recording && is_wanted) {
             return Value::constant(output);
         }
@@ -246,12 +290,14 @@ impl<'m, B: Backend> Tape<'m, B> {
         listener: &mut Listener<'_>,
     ) -> Result<Vec<Option<Tensor<B>>>> {
         let mut gradients: Vec<Option<Tensor<B>>> = (0..self.values).map(|_| None).collect();
-        let mut back = Backward { executor: &self.executor, gradients: &mut gradients, listener };
+        let mut back =
+            Backward { executor: &self.executor, gradients: &mut gradients, listener, held: self.held.as_ref() };
         outputs.into_iter().try_for_each(|(output, gradient)| back.give(output, gradient))?;
         while let Some(node) = self.nodes.pop() {
             let Some(gradient) = gradients[node.output.0].take() else { continue };
             let _layer = self.executor.enter(node.layer);
-            let mut back = Backward { executor: &self.executor, gradients: &mut gradients, listener };
+            let mut back =
+                Backward { executor: &self.executor, gradients: &mut gradients, listener, held: self.held.as_ref() };
             (node.rule)(&mut back, gradient)?;
             listener(node.layer)?;
         }

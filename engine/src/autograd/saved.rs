@@ -55,6 +55,28 @@ pub enum Saved<B: Backend> {
     Again(User<B>),
 }
 
+/// What a tape that is held keeps: every tensor that its rules have used, until the last handle goes.
+pub struct Held<B: Backend>(Rc<RefCell<Vec<Tensor<B>>>>);
+
+impl<B: Backend> Default for Held<B> {
+    fn default() -> Self {
+        Self(Rc::default())
+    }
+}
+
+impl<B: Backend> Clone for Held<B> {
+    fn clone(&self) -> Self {
+        Self(Rc::clone(&self.0))
+    }
+}
+
+impl<B: Backend> Held<B> {
+    /// Keeps one more tensor.
+    pub fn keep(&self, tensor: Tensor<B>) {
+        self.0.borrow_mut().push(tensor);
+    }
+}
+
 /// One rule's claim on a recipe.
 pub struct User<B: Backend>(Rc<Recipe<B>>);
 
@@ -166,6 +188,14 @@ impl<B: Backend> Saved<B> {
     /// Whether the tensor is there already.
     pub fn is_kept(&self) -> bool {
         matches!(self, Self::Kept(_))
+    }
+
+    /// The tensor that was kept, if one was.
+    pub fn into_kept(self) -> Option<Tensor<B>> {
+        match self {
+            Self::Kept(tensor) => Some(tensor),
+            Self::Again(_) => None,
+        }
     }
 
     /// The tensor. One that is made again stays for the last of its users, which runs next.

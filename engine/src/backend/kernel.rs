@@ -221,7 +221,7 @@ pub enum Kernel {
         /// Add to `y` rather than overwrite it.
         adds: bool,
     },
-    /// in: `x`, `mean`, `inverse`, `weight`, as of [`Kernel::BatchNorm`]; out: `dy`, updated: becomes `dx`; `dweight`,
+    /// in: `x`, `mean`, `inverse`, `weight`, as of [`Kernel::BatchNorm`]; out: `dy`, updated: becomes `dx`; when given, `dweight`,
     /// `dbias` (type of `weight`), added to when `accumulate`.
     BatchNormGrad {
         /// Rows, and channels as columns.
@@ -244,7 +244,7 @@ pub enum Kernel {
         /// Added to the variance.
         epsilon: f64,
     },
-    /// in: `x`, `mean`, `inverse`, `weight`, as of [`Kernel::LayerNorm`]; out: `dy`, updated: becomes `dx`; `dweight`,
+    /// in: `x`, `mean`, `inverse`, `weight`, as of [`Kernel::LayerNorm`]; out: `dy`, updated: becomes `dx`; when given, `dweight`,
     /// `dbias` (type of `weight`), added to when `accumulate`.
     LayerNormGrad {
         /// Rows and columns.
@@ -260,8 +260,8 @@ pub enum Kernel {
         /// Added to the mean of squares.
         epsilon: f64,
     },
-    /// in: `x`, `inverse`, `weight`, as of [`Kernel::RmsNorm`]; out: `dy`, updated: becomes `dx`; `dweight` (type of
-    /// `weight`), added to when `accumulate`.
+    /// in: `x`, `inverse`, `weight`, as of [`Kernel::RmsNorm`]; out: `dy`, updated: becomes `dx`; when given, `dweight`
+    /// (type of `weight`), added to when `accumulate`.
     RmsNormGrad {
         /// Rows and columns.
         extents: Rows,

@@ -75,6 +75,31 @@ impl<B: Backend> Executor<B> {
         self.launch(Kernel::MatMul(product), &[dy, w], &[dx])
     }
 
+    /// Adds [`Executor::linear`] of `x` to `y [rows, out]`.
+    pub fn add_linear(&self, x: &Tensor<B>, w: &Tensor<B>, y: &Tensor<B>) -> Result<()> {
+        let ([out, inner], rows) = (self.matrix("matmul", w)?, x.shape().rows());
+        let holds = x.shape().last() == inner && y.elements() == rows * out;
+        self.expect("matmul", holds, || format!("{x:?} by {w:?} onto {y:?}"))?;
+        let product = MatMul { m: rows, n: out, k: inner, transpose_a: false, transpose_b: true, accumulate: true };
+        self.launch(Kernel::MatMul(product), &[x, w], &[y])
+    }
+
+    /// Adds [`Executor::linear_input_grad`] of `dy` to `dx [rows, in]`.
+    pub fn add_linear_input_grad(&self, dy: &Tensor<B>, w: &Tensor<B>, dx: &Tensor<B>) -> Result<()> {
+        let ([out, inner], rows) = (self.matrix("matmul", w)?, dy.shape().rows());
+        let holds = dy.shape().last() == out && dx.elements() == rows * inner;
+        self.expect("matmul", holds, || format!("{dy:?} by {w:?} onto {dx:?}"))?;
+        let product = MatMul { m: rows, n: inner, k: out, transpose_a: false, transpose_b: false, accumulate: true };
+        self.launch(Kernel::MatMul(product), &[dy, w], &[dx])
+    }
+
+    /// `factor * x`, in place when nobody else holds `x`.
+    pub fn scale(&self, x: Tensor<B>, factor: f64) -> Result<Tensor<B>> {
+        let y = self.own(x, "scale")?;
+        self.launch(Kernel::Scale(factor), &[], &[&y])?;
+        Ok(y)
+    }
+
     /// Gradient of [`Executor::linear`] by its weight: `dy^T x`, into `[out, in]`.
     pub fn linear_weight_grad(&self, x: &Tensor<B>, dy: &Tensor<B>, into: GradInto<'_, B>) -> Result<()> {
         let (dw, accumulate) = into.parts();

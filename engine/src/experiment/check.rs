@@ -14,7 +14,7 @@ use crate::{
     bytes::Bytes,
     data::Facts,
     error::Problem,
-    experiment::{Checkpointing, Experiment, OptimizerKind, Precision, UpdateTime, VERSION},
+    experiment::{Checkpointing, Experiment, Frozen, OptimizerKind, Precision, UpdateTime, VERSION},
 };
 
 /// The most units of a layer, or filters of a block.
@@ -46,6 +46,7 @@ pub fn check(experiment: &Experiment, facts: Option<&Facts>) -> Vec<Problem> {
     list.top(experiment);
     list.task(experiment);
     list.blocks(experiment);
+    list.trained(experiment);
     list.model(experiment);
     list.data(experiment);
     list.batch(experiment, facts);
@@ -129,6 +130,26 @@ impl List {
         if let Some(number) = set.iter().find(|number| *number > blocks) {
             let mend = format!("pick blocks from 1 to {blocks}");
             self.add("checkpointing", format!("there is no block {number}: the model has {blocks}"), mend);
+        }
+    }
+
+    /// What cannot be frozen or adapted.
+    fn trained(&mut self, e: &Experiment) {
+        let blocks = e.model.blocks();
+        match e.frozen {
+            Frozen::Blocks(count) if !(1..=blocks).contains(&count) => {
+                let message = format!("the model has {blocks} blocks, and {count} of them cannot be frozen");
+                self.add("frozen", message, format!("write blocks:1 to blocks:{blocks}"));
+            }
+            Frozen::All if e.lora.rank == 0 => {
+                let mend = "write all-but-head, or give lora.rank adapters to train";
+                self.add("frozen", "nothing would be trained", mend);
+            }
+            _ => {}
+        }
+        self.within("lora.rank", e.lora.rank, 0, MAX_WIDTH, "a rank");
+        if e.lora.rank > 0 {
+            self.positive("lora.alpha", e.lora.alpha, 1e6, "a scale", "16");
         }
     }
 
@@ -265,6 +286,9 @@ mod tests {
         blames("budget", |e| e.budget = Bytes(u64::MAX));
         blames("device", |e| e.device = "toaster".to_owned());
         blames("checkpointing", |e| e.checkpointing = Checkpointing::Every(0));
+        blames("frozen", |e| e.frozen = Frozen::Blocks(3));
+        blames("frozen", |e| e.frozen = Frozen::All);
+        blames("lora.alpha", |e| (e.lora.rank, e.lora.alpha) = (4, f64::NAN));
         blames("optimizer.update", |e| (e.optimizer.update, e.optimizer.clip_norm) = (UpdateTime::InBackward, 1.0));
         blames("optimizer.update", |e| (e.optimizer.update, e.batch.accumulation) = (UpdateTime::InBackward, 2));
         blames("checkpointing", |e| e.checkpointing = Checkpointing::Pick([1, 99].into_iter().collect()));

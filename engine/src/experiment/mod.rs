@@ -19,7 +19,7 @@ pub use data::{Data, DataKind, Placement, Task};
 pub use model::{AttentionKind, Model, ModelKind, Stem};
 pub use optimizer::{Optimizer, OptimizerKind, Schedule, UpdateTime};
 pub use precision::Precision;
-pub use saving::Outputs;
+pub use saving::{Frozen, Lora, Outputs, TapeUse};
 
 use serde::{Deserialize, Serialize};
 
@@ -50,6 +50,10 @@ pub struct Experiment {
     pub loss_chunk: usize,
     /// Which outputs of layers are kept and which are made again.
     pub outputs: Outputs,
+    /// When what was saved is freed.
+    pub tape: TapeUse,
+    /// Which parameters are not trained.
+    pub frozen: Frozen,
     /// The architecture.
     pub model: Model,
     /// The data.
@@ -58,6 +62,8 @@ pub struct Experiment {
     pub batch: Batch,
     /// How the parameters are updated.
     pub optimizer: Optimizer,
+    /// Adapters beside frozen dense layers.
+    pub lora: Lora,
     /// How long, from which seed.
     pub run: Run,
 }
@@ -74,10 +80,13 @@ impl Default for Experiment {
             checkpointing: Checkpointing::None,
             loss_chunk: 0,
             outputs: Outputs::Kept,
+            tape: TapeUse::Frees,
+            frozen: Frozen::None,
             model: Model::default(),
             data: Data::default(),
             batch: Batch::default(),
             optimizer: Optimizer::default(),
+            lora: Lora::default(),
             run: Run::default(),
         }
     }

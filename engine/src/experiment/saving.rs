@@ -1,4 +1,6 @@
-//! What is saved between the passes, and how long.
+//! What is saved between the passes and how long, and what is not trained.
+
+use std::{fmt, str::FromStr};
 
 use serde::{Deserialize, Serialize};
 
@@ -11,4 +13,127 @@ pub enum Outputs {
     /// Those that follow by a few fast kernels from what is kept anyway are made again when they are needed: the outputs
     /// of normalisations, of activations and sums after them, and of convolutions of few taps.
     MadeAgain,
+}
+
+/// When what was saved is freed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum TapeUse {
+    /// As the backward pass walks: each tensor goes once its rule has run.
+    Frees,
+    /// At the end of the step, as where a program holds on to the graph of an eager framework. To see what it costs.
+    Held,
+}
+
+/// Which parameters are not trained.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Frozen {
+    /// None.
+    None,
+    /// All but those of the head.
+    AllButHead,
+    /// Those of the first blocks, and what stands before them.
+    Blocks(usize),
+    /// All: for adapters alone.
+    All,
+}
+
+impl Frozen {
+    /// Whether the parameters of the layer at `path` are among them.
+    pub fn contains(self, path: &str) -> bool {
+        let is_head = path.split('/').next() == Some("head");
+        let block = path.strip_prefix("block").and_then(|rest| rest.split('/').next()?.parse::<usize>().ok());
+        match self {
+            Self::None => false,
+            Self::AllButHead => !is_head,
+            Self::Blocks(count) => !is_head && block.is_none_or(|number| number <= count),
+            Self::All => true,
+        }
+    }
+}
+
+impl fmt::Display for Frozen {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::None => f.pad("none"),
+            Self::AllButHead => f.pad("all-but-head"),
+            Self::Blocks(count) => f.pad(&format!("blocks:{count}")),
+            Self::All => f.pad("all"),
+        }
+    }
+}
+
+impl FromStr for Frozen {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        match text.split_once(':') {
+            None if text == "none" => Some(Self::None),
+            None if text == "all-but-head" => Some(Self::AllButHead),
+            None if text == "all" => Some(Self::All),
+            Some(("blocks", count)) => count.parse().ok().filter(|n| *n >= 1).map(Self::Blocks),
+            _ => None,
+        }
+        .ok_or_else(|| format!("`{text}` freezes nothing: write {}", Self::FORMS))
+    }
+}
+
+impl Frozen {
+    /// The forms of its text, in words.
+    pub(crate) const FORMS: &str = "\"none\", \"all-but-head\", \"all\", or \"blocks:N\" with N at least 1";
+}
+
+impl Serialize for Frozen {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+impl<'de> Deserialize<'de> for Frozen {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        String::deserialize(deserializer)?.parse().map_err(serde::de::Error::custom)
+    }
+}
+
+/// Low-rank adapters (Hu et al. 2021, "LoRA"): a dense layer's weight is frozen, and `alpha / rank` times the product of
+/// two small matrices, which learn, is added to it. The head's dense layers learn whole, unless everything is frozen.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Lora {
+    /// Rows of the first matrix, columns of the second; 0 is no adapter.
+    pub rank: usize,
+    /// Scales what the adapters add.
+    pub alpha: f64,
+}
+
+impl Default for Lora {
+    fn default() -> Self {
+        Self { rank: 0, alpha: 16.0 }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_form_of_freezing_reads_back_and_the_rest_is_refused() {
+        for choice in [Frozen::None, Frozen::AllButHead, Frozen::Blocks(3), Frozen::All] {
+            assert_eq!(choice.to_string().parse(), Ok(choice));
+        }
+        for text in ["", "blocks", "blocks:0", "blocks:x", "head"] {
+            assert!(text.parse::<Frozen>().expect_err(text).contains("blocks:N"));
+        }
+    }
+
+    #[test]
+    fn what_stands_before_the_blocks_is_frozen_with_the_first() {
+        let frozen = |choice: Frozen| {
+            ["embedding", "block1/a", "block2", "block12/b", "head/classes"].map(|p| choice.contains(p))
+        };
+        assert_eq!(frozen(Frozen::None), [false; 5]);
+        assert_eq!(frozen(Frozen::Blocks(2)), [true, true, true, false, false]);
+        assert_eq!(frozen(Frozen::AllButHead), [true, true, true, true, false]);
+        assert_eq!(frozen(Frozen::All), [true; 5]);
+    }
 }

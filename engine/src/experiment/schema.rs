@@ -9,8 +9,8 @@ use std::path::PathBuf;
 use crate::{
     bytes::Bytes,
     experiment::{
-        AttentionKind, Checkpointing, DataKind, Experiment, ModelKind, OptimizerKind, Outputs, Placement, Precision,
-        Schedule, Stem, Task, UpdateTime,
+        AttentionKind, Checkpointing, DataKind, Experiment, Frozen, ModelKind, OptimizerKind, Outputs, Placement,
+        Precision, Schedule, Stem, TapeUse, Task, UpdateTime,
     },
 };
 
@@ -25,6 +25,8 @@ pub(super) const KEYS: &[&str] = &[
     "checkpointing",
     "loss_chunk",
     "outputs",
+    "tape",
+    "frozen",
     "model.kind",
     "model.width",
     "model.depth",
@@ -69,6 +71,8 @@ pub(super) const KEYS: &[&str] = &[
     "optimizer.clip_norm",
     "optimizer.warmup_steps",
     "optimizer.schedule",
+    "lora.rank",
+    "lora.alpha",
     "run.steps",
     "run.epochs",
     "run.seed",
@@ -87,6 +91,7 @@ pub(super) enum Slot<'a> {
     Path(&'a mut Option<PathBuf>),
     Size(&'a mut Bytes),
     Checkpointing(&'a mut Checkpointing),
+    Frozen(&'a mut Frozen),
     Word(Box<dyn Word + 'a>),
 }
 
@@ -169,6 +174,7 @@ const UPDATES: &[(&str, UpdateTime)] =
     &[("after-backward", UpdateTime::AfterBackward), ("in-backward", UpdateTime::InBackward)];
 const SCHEDULES: &[(&str, Schedule)] = &[("constant", Schedule::Constant), ("cosine", Schedule::Cosine)];
 const OUTPUTS: &[(&str, Outputs)] = &[("kept", Outputs::Kept), ("made-again", Outputs::MadeAgain)];
+const TAPES: &[(&str, TapeUse)] = &[("frees", TapeUse::Frees), ("held", TapeUse::Held)];
 const PRECISIONS: &[(&str, Precision)] = &[
     ("f32", Precision::F32),
     ("bf16-mixed", Precision::Bf16Mixed),
@@ -193,6 +199,10 @@ pub(super) fn slot<'a>(e: &'a mut Experiment, key: &str) -> Option<Slot<'a>> {
         "checkpointing" => Slot::Checkpointing(&mut e.checkpointing),
         "loss_chunk" => Slot::Count(&mut e.loss_chunk),
         "outputs" => word(&mut e.outputs, OUTPUTS),
+        "tape" => word(&mut e.tape, TAPES),
+        "frozen" => Slot::Frozen(&mut e.frozen),
+        "lora.rank" => Slot::Count(&mut e.lora.rank),
+        "lora.alpha" => Slot::Number(&mut e.lora.alpha),
         "model.kind" => word(&mut e.model.kind, MODELS),
         "model.width" => Slot::Count(&mut e.model.width),
         "model.depth" => Slot::Count(&mut e.model.depth),
@@ -258,6 +268,9 @@ pub(super) fn is_used(e: &Experiment, key: &str) -> bool {
         // What is off needs no line.
         "loss_chunk" => e.loss_chunk > 0,
         "outputs" => e.outputs != Outputs::Kept,
+        "tape" => e.tape != TapeUse::Frees,
+        "frozen" => e.frozen != Frozen::None,
+        "lora.rank" | "lora.alpha" => e.lora.rank > 0,
         "model.width" | "model.depth" => !e.model.kind.has_stem(),
         "model.kernel" | "model.dense" => e.model.kind.is_plain_cnn(),
         "model.layers" => e.model.kind == ModelKind::Resnet,

@@ -44,7 +44,8 @@ pub struct Model<B: Backend> {
 impl<B: Backend> Model<B> {
     /// Builds the experiment's model for data of these facts.
     pub fn build(executor: &Executor<B>, experiment: &Experiment, facts: &Facts) -> Result<Self> {
-        let init = &mut Init::new(executor, experiment.precision, experiment.run.seed);
+        let init = Init::new(executor, experiment.precision, experiment.run.seed);
+        let init = &mut init.training(experiment.frozen, experiment.lora);
         let parts = match experiment.model.kind {
             ModelKind::Mlp => mlp::build(init, &experiment.model, facts),
             ModelKind::Cnn => cnn::build(init, &experiment.model, facts),
@@ -128,8 +129,13 @@ impl<B: Backend> Model<B> {
         self.layers().into_iter().flat_map(Layer::params).collect()
     }
 
-    /// How many numbers the model learns.
+    /// How many numbers the model has, adapters included.
     pub fn parameters(&self) -> u64 {
         self.params().iter().map(|p| p.weight().elements() as u64).sum()
+    }
+
+    /// How many of them it learns.
+    pub fn trained(&self) -> u64 {
+        self.params().iter().filter(|p| p.is_trained()).map(|p| p.weight().elements() as u64).sum()
     }
 }

@@ -35,7 +35,8 @@ impl<B: Backend> Layer<B> for Attention {
                 let (y, p) = executor.attention_plain(&qkv, shape)?;
                 Ok(tape.record(self.layer, x_id.is_some(), y, move |back, dy| {
                     let dqkv = back.executor().attention_plain_grad(&qkv, &p, &dy, shape)?;
-                    drop((qkv, p, dy));
+                    back.release([qkv, p]);
+                    drop(dy);
                     x_id.map_or(Ok(()), |id| back.give(id, dqkv))
                 }))
             }
@@ -44,7 +45,8 @@ impl<B: Backend> Layer<B> for Attention {
                 let kept = y.clone();
                 Ok(tape.record(self.layer, x_id.is_some(), y, move |back, dy| {
                     let dqkv = back.executor().attention_grad(&qkv, [&kept, &lse], &dy, shape)?;
-                    drop((qkv, kept, lse, dy));
+                    back.release([qkv, kept, lse]);
+                    drop(dy);
                     x_id.map_or(Ok(()), |id| back.give(id, dqkv))
                 }))
             }

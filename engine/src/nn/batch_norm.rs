@@ -8,7 +8,7 @@ use crate::{
     },
     error::Result,
     memory::{Category, timeline::LayerId},
-    nn::{Init, Layer, Param},
+    nn::{Init, Layer, Param, param::accumulate_all},
 };
 
 /// Added to the variance.
@@ -82,19 +82,15 @@ impl<B: Backend> Layer<B> for BatchNorm<B> {
         let source = self.source(tape, &x, &statistics);
         let (x_id, saved) = (x.id(), x.save());
         drop(x);
-        let y = tape.record(self.layer, true, y, move |back, dy| {
+        let y = tape.record(self.layer, x_id.is_some() || self.weight.is_trained(), y, move |back, dy| {
             let executor = back.executor();
             let x = saved.tensor(executor)?;
-            let mut dx = None;
-            self.weight.accumulate(executor, |weight| {
-                self.bias.accumulate(executor, |bias| {
-                    let scale = self.weight.weight();
-                    dx = Some(executor.batch_norm_grad(&x, &statistics, scale, dy, [weight, bias])?);
-                    Ok(())
-                })
+            let dx = accumulate_all(&[&self.weight, &self.bias], executor, |into| {
+                executor.batch_norm_grad(&x, &statistics, self.weight.weight(), dy, into)
             })?;
-            drop((x, saved, statistics));
-            dx.map_or(Ok(()), |dx| back.give_to(x_id, dx))
+            drop(x);
+            back.release(saved.into_kept().into_iter().chain([statistics.mean, statistics.inverse]));
+            back.give_to(x_id, dx)
         });
         Ok(y.from_source(source))
     }

@@ -58,12 +58,13 @@ impl<B: Backend> Layer<B> for ClassToken<B> {
         let y = tape.executor().prepend(self.weight.weight(), &x.tensor.reshape([batch, length, width]))?;
         drop(x);
         let y = y.reshape([batch * (length + 1), width]);
-        Ok(tape.record(self.layer, true, y, move |back, dy| {
+        Ok(tape.record(self.layer, x_id.is_some() || self.weight.is_trained(), y, move |back, dy| {
             let executor = back.executor();
             let dy = dy.reshape([batch, (length + 1) * width]);
-            let first = executor.take_columns(&dy, 0..width)?; // [batch, width]
-            self.weight.accumulate(executor, |into| executor.bias_grad(&first, into))?;
-            drop(first);
+            self.weight.accumulate(executor, |into| {
+                let first = executor.take_columns(&dy, 0..width)?; // [batch, width]
+                executor.bias_grad(&first, into)
+            })?;
             let Some(id) = x_id else { return Ok(()) };
             let dx = executor.take_columns(&dy, width..(length + 1) * width)?;
             drop(dy);

@@ -131,25 +131,15 @@ impl<B: Backend, const DEPTHWISE: bool> Layer<B> for Convolution<B, DEPTHWISE> {
         let y = again(tape.executor(), x.tensor.clone())?;
         let is_cheap = !DEPTHWISE && window.taps() <= FEW_TAPS;
         let source = if is_cheap { tape.again(self.layer, &x, again) } else { Source::Itself };
-        let (x_id, saved) = (x.id(), x.save());
+        let (x_id, saved) = (x.id(), self.weight.is_trained().then(|| x.save()));
         drop(x);
-        let y = tape.record(self.layer, true, y, move |back, dy| {
+        let y = tape.record(self.layer, x_id.is_some() || saved.is_some(), y, move |back, dy| {
             let executor = back.executor().clone();
             if let Some(bias) = &self.bias {
                 bias.accumulate(&executor, |into| executor.bias_grad(&dy, into))?;
             }
-            // What is there goes before the input's gradient comes; what is made again comes after it.
-            if saved.is_kept() {
-                self.weight_gradient(&executor, &saved.tensor(&executor)?, &dy, window)?;
-                drop(saved);
-                return x_id.map_or(Ok(()), |id| back.give(id, self.input_gradient(&executor, &dy, window)?));
-            }
-            if let Some(id) = x_id {
-                back.give(id, self.input_gradient(&executor, &dy, window)?)?;
-            }
-            let x = saved.tensor(&executor)?;
-            drop(saved);
-            self.weight_gradient(&executor, &x, &dy, window)
+            let weight_gradient = |x: &Tensor<B>| self.weight_gradient(&executor, x, &dy, window);
+            back.both_gradients(saved, weight_gradient, x_id, || self.input_gradient(&executor, &dy, window))
         });
         Ok(y.from_source(source))
     }

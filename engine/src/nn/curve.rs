@@ -48,7 +48,7 @@ fn forward<'m, B: Backend>(tape: &mut Tape<'m, B>, layer: LayerId, curve: Curve,
     let y = tape.record(layer, true, y, move |back, dy| {
         let executor = back.executor();
         let dx = executor.curve_grad(curve, &saved.tensor(executor)?, dy)?;
-        drop(saved);
+        back.release(saved.into_kept());
         back.give(id, dx)
     });
     Ok(y.from_source(source))

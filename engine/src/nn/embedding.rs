@@ -33,9 +33,11 @@ impl<B: Backend> Layer<B> for Embedding<B> {
     fn forward<'m>(&'m self, tape: &mut Tape<'m, B>, x: Value<B>) -> Result<Value<B>> {
         let tokens = x.tensor; // [batch, length]
         let y = tape.executor().embedding(&tokens, self.table.weight())?; // [batch * length, width]
-        Ok(tape.record(self.layer, true, y, move |back, dy| {
+        Ok(tape.record(self.layer, self.table.is_trained(), y, move |back, dy| {
             let executor = back.executor();
-            self.table.accumulate(executor, |into| executor.embedding_grad(&tokens, &dy, into))
+            self.table.accumulate(executor, |into| executor.embedding_grad(&tokens, &dy, into))?;
+            back.release([tokens]);
+            Ok(())
         }))
     }
 

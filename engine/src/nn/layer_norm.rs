@@ -5,7 +5,7 @@ use crate::{
     backend::{Backend, ops::Affine},
     error::Result,
     memory::timeline::LayerId,
-    nn::{Init, Layer, Param},
+    nn::{Init, Layer, Param, param::accumulate_all},
 };
 
 /// Layer norm (Ba, Kiros & Hinton 2016) over the last extent. Saves its input, from which its output
@@ -54,19 +54,15 @@ impl<B: Backend> Layer<B> for LayerNorm<B> {
         });
         let (x_id, saved) = (x.id(), x.save());
         drop(x);
-        let y = tape.record(self.layer, true, y, move |back, dy| {
+        let y = tape.record(self.layer, x_id.is_some() || self.weight.is_trained(), y, move |back, dy| {
             let executor = back.executor();
             let x = saved.tensor(executor)?;
-            let mut dx = None;
-            self.weight.accumulate(executor, |weight| {
-                self.bias.accumulate(executor, |bias| {
-                    let scale = self.weight.weight();
-                    dx = Some(executor.layer_norm_grad(&x, &statistics, scale, dy, [weight, bias])?);
-                    Ok(())
-                })
+            let dx = accumulate_all(&[&self.weight, &self.bias], executor, |into| {
+                executor.layer_norm_grad(&x, &statistics, self.weight.weight(), dy, into)
             })?;
-            drop((x, saved, statistics));
-            dx.map_or(Ok(()), |dx| back.give_to(x_id, dx))
+            drop(x);
+            back.release(saved.into_kept().into_iter().chain([statistics.mean, statistics.inverse]));
+            back.give_to(x_id, dx)
         });
         Ok(y.from_source(source))
     }
@@ -90,16 +86,15 @@ impl<B: Backend> Layer<B> for RmsNorm<B> {
         });
         let (x_id, saved) = (x.id(), x.save());
         drop(x);
-        let y = tape.record(self.layer, true, y, move |back, dy| {
+        let y = tape.record(self.layer, x_id.is_some() || self.weight.is_trained(), y, move |back, dy| {
             let executor = back.executor();
             let x = saved.tensor(executor)?;
-            let mut dx = None;
-            self.weight.accumulate(executor, |into| {
-                dx = Some(executor.rms_norm_grad(&x, &inverse, self.weight.weight(), dy, into)?);
-                Ok(())
+            let dx = accumulate_all(&[&self.weight], executor, |into| {
+                executor.rms_norm_grad(&x, &inverse, self.weight.weight(), dy, into)
             })?;
-            drop((x, saved, inverse));
-            dx.map_or(Ok(()), |dx| back.give_to(x_id, dx))
+            drop(x);
+            back.release(saved.into_kept().into_iter().chain([inverse]));
+            back.give_to(x_id, dx)
         });
         Ok(y.from_source(source))
     }

@@ -4,7 +4,7 @@ use std::rc::Rc;
 
 use crate::{
     autograd::{Tape, Value},
-    backend::{Backend, Executor, Tensor},
+    backend::{Backend, Executor, Shape, Tensor},
     error::Result,
     memory::timeline::LayerId,
     nn::{Init, Layer, Param, Start},
@@ -15,37 +15,75 @@ pub struct Linear<B: Backend> {
     layer: LayerId,
     weight: Rc<Param<B>>,   // [out, in]
     bias: Option<Param<B>>, // [out]
+    /// What learns in place of the weight.
+    adapter: Option<Adapter<B>>,
     /// The weight is another layer's, which has it among its parameters.
     is_tied: bool,
+}
+
+/// What learns beside a frozen weight (Hu et al. 2021): `scale * up * down` is added to it.
+struct Adapter<B: Backend> {
+    down: Param<B>, // [rank, in]
+    up: Param<B>,   // [out, rank]
+    scale: f64,
+}
+
+impl<B: Backend> Adapter<B> {
+    /// Beside the dense layer `layer`: the first matrix is random, the second zero, so that nothing changes at first.
+    fn new(init: &mut Init<'_, B>, layer: LayerId, [inner, out]: [usize; 2]) -> Result<Option<Self>> {
+        let Some((rank, scale)) = init.adapter(layer) else { return Ok(None) };
+        let start = Start::Uniform { fan_in: inner };
+        let down = init.param_that(layer, "adapter down", [rank, inner], start, true)?;
+        let up = init.param_that(layer, "adapter up", [out, rank], Start::Zero, true)?;
+        Ok(Some(Self { down, up, scale }))
+    }
+
+    /// `scale * x down^T`: `[rows, rank]`.
+    fn narrow(&self, executor: &Executor<B>, x: &Tensor<B>) -> Result<Tensor<B>> {
+        executor.scale(executor.linear(x, self.down.weight())?, self.scale)
+    }
+
+    /// `scale * dy up`: the gradient by `x down^T`, `[rows, rank]`.
+    fn narrow_gradient(&self, executor: &Executor<B>, dy: &Tensor<B>) -> Result<Tensor<B>> {
+        executor.scale(executor.linear_input_grad(dy, self.up.weight())?, self.scale)
+    }
 }
 
 impl<B: Backend> Linear<B> {
     /// A layer at `path` from `inner` features to `out`, with bias, both uniform in ±1/sqrt(inner).
     pub fn new(init: &mut Init<'_, B>, path: &str, inner: usize, out: usize) -> Result<Self> {
-        let layer = init.executor().ledger().layer_id(path);
-        let weight = Rc::new(init.uniform(layer, "weight", [out, inner], inner)?);
-        let bias = Some(init.uniform(layer, "bias", [out], inner)?);
-        Ok(Self { layer, weight, bias, is_tied: false })
+        let start = Start::Uniform { fan_in: inner };
+        Self::starting(init, path, [inner, out], start, Some(start))
     }
 
     /// A layer at `path` whose weight `[out, in]` starts as `start`; with `has_bias`, a bias that starts as zero.
-    pub fn with(
+    pub fn with(init: &mut Init<'_, B>, path: &str, sizes: [usize; 2], start: Start, has_bias: bool) -> Result<Self> {
+        Self::starting(init, path, sizes, start, has_bias.then_some(Start::Zero))
+    }
+
+    fn starting(
         init: &mut Init<'_, B>,
         path: &str,
         [inner, out]: [usize; 2],
-        start: Start,
-        has_bias: bool,
+        weight: Start,
+        bias: Option<Start>,
     ) -> Result<Self> {
         let layer = init.executor().ledger().layer_id(path);
-        let weight = Rc::new(init.param(layer, "weight", [out, inner], start)?);
-        let bias = has_bias.then(|| init.param(layer, "bias", [out], Start::Zero)).transpose()?;
-        Ok(Self { layer, weight, bias, is_tied: false })
+        let is_adapted = init.adapter(layer).is_some();
+        let mut make = |name, shape: Shape, start| match is_adapted {
+            true => init.param_that(layer, name, shape, start, false),
+            false => init.param(layer, name, shape, start),
+        };
+        let weight = Rc::new(make("weight", [out, inner].into(), weight)?);
+        let bias = bias.map(|start| make("bias", [out].into(), start)).transpose()?;
+        let adapter = Adapter::new(init, layer, [inner, out])?;
+        Ok(Self { layer, weight, bias, adapter, is_tied: false })
     }
 
     /// A layer at `path` without bias that reads another layer's parameter `[out, in]` and adds to its gradient.
     pub fn tied(executor: &Executor<B>, path: &str, weight: &Rc<Param<B>>) -> Self {
         let layer = executor.ledger().layer_id(path);
-        Self { layer, weight: Rc::clone(weight), bias: None, is_tied: true }
+        Self { layer, weight: Rc::clone(weight), bias: None, adapter: None, is_tied: true }
     }
 
     /// The output for `x [rows, in]`: `[rows, out]`.
@@ -53,6 +91,9 @@ impl<B: Backend> Linear<B> {
         let y = executor.linear(x, self.weight.weight())?; // [rows, out]
         if let Some(bias) = &self.bias {
             executor.add_bias(&y, bias.weight())?;
+        }
+        if let Some(adapter) = &self.adapter {
+            executor.add_linear(&adapter.narrow(executor, x)?, adapter.up.weight(), &y)?;
         }
         Ok(y)
     }
@@ -62,7 +103,33 @@ impl<B: Backend> Linear<B> {
         if let Some(bias) = &self.bias {
             bias.accumulate(executor, |into| executor.bias_grad(dy, into))?;
         }
-        self.weight.accumulate(executor, |into| executor.linear_weight_grad(x, dy, into))
+        self.weight.accumulate(executor, |into| executor.linear_weight_grad(x, dy, into))?;
+        let Some(adapter) = &self.adapter else { return Ok(()) };
+        let narrow = adapter.narrow(executor, x)?;
+        adapter.up.accumulate(executor, |into| executor.linear_weight_grad(&narrow, dy, into))?;
+        drop(narrow);
+        let gradient = adapter.narrow_gradient(executor, dy)?;
+        adapter.down.accumulate(executor, |into| executor.linear_weight_grad(x, &gradient, into))
+    }
+
+    /// The gradient by the input, of output gradients `dy [rows, out]`, into `dx [rows, in]`.
+    pub fn input_gradient_into(&self, executor: &Executor<B>, dy: &Tensor<B>, dx: &Tensor<B>) -> Result<()> {
+        executor.linear_input_grad_into(dy, self.weight(), dx)?;
+        let Some(adapter) = &self.adapter else { return Ok(()) };
+        executor.add_linear_input_grad(&adapter.narrow_gradient(executor, dy)?, adapter.down.weight(), dx)
+    }
+
+    fn input_gradient(&self, executor: &Executor<B>, dy: &Tensor<B>) -> Result<Tensor<B>> {
+        let dx = executor.linear_input_grad(dy, self.weight())?;
+        if let Some(adapter) = &self.adapter {
+            executor.add_linear_input_grad(&adapter.narrow_gradient(executor, dy)?, adapter.down.weight(), &dx)?;
+        }
+        Ok(dx)
+    }
+
+    /// Whether a parameter that the input is needed for learns.
+    fn needs_input(&self) -> bool {
+        self.weight.is_trained() || self.adapter.is_some()
     }
 
     /// The weight as the forward pass reads it.
@@ -74,22 +141,14 @@ impl<B: Backend> Linear<B> {
 impl<B: Backend> Layer<B> for Linear<B> {
     fn forward<'m>(&'m self, tape: &mut Tape<'m, B>, x: Value<B>) -> Result<Value<B>> {
         let y = self.output(tape.executor(), &x.tensor)?; // [rows, out]
-        let (x_id, saved) = (x.id(), x.save());
+        let x_id = x.id();
+        let saved = self.needs_input().then(|| x.save());
         drop(x);
-        Ok(tape.record(self.layer, true, y, move |back, dy| {
+        let is_wanted = x_id.is_some() || saved.is_some() || self.bias.as_ref().is_some_and(Param::is_trained);
+        Ok(tape.record(self.layer, is_wanted, y, move |back, dy| {
             let executor = back.executor().clone();
-            // What is there goes before the input's gradient comes; what is made again comes after it.
-            if saved.is_kept() {
-                self.accumulate(&executor, &saved.tensor(&executor)?, &dy)?;
-                drop(saved);
-                return x_id.map_or(Ok(()), |id| back.give(id, executor.linear_input_grad(&dy, self.weight())?));
-            }
-            if let Some(id) = x_id {
-                back.give(id, executor.linear_input_grad(&dy, self.weight())?)?;
-            }
-            let x = saved.tensor(&executor)?;
-            drop(saved);
-            self.accumulate(&executor, &x, &dy)
+            let by_weight = |x: &Tensor<B>| self.accumulate(&executor, x, &dy);
+            back.both_gradients(saved, by_weight, x_id, || self.input_gradient(&executor, &dy))
         }))
     }
 
@@ -99,6 +158,7 @@ impl<B: Backend> Layer<B> for Linear<B> {
 
     fn params(&self) -> Vec<&Param<B>> {
         let own = (!self.is_tied).then_some(&*self.weight);
-        own.into_iter().chain(&self.bias).collect()
+        let adapters = self.adapter.iter().flat_map(|adapter| [&adapter.down, &adapter.up]);
+        own.into_iter().chain(&self.bias).chain(adapters).collect()
     }
 }

@@ -5,7 +5,7 @@ use std::cell::RefCell;
 use crate::{
     backend::{Backend, DType, Executor, Kernel, Shape, Tensor, ops::GradInto},
     error::Result,
-    experiment::Precision,
+    experiment::{Frozen, Lora, Precision},
     memory::{Category, timeline::LayerId},
     rng::{Rng, Stream},
 };
@@ -15,6 +15,7 @@ pub struct Param<B: Backend> {
     name: &'static str,
     layer: LayerId,
     precision: Precision,
+    is_trained: bool,
     weight: Tensor<B>,
     master: Option<Tensor<B>>,
     gradient: RefCell<Option<Tensor<B>>>,
@@ -32,6 +33,11 @@ impl<B: Backend> Param<B> {
         self.layer
     }
 
+    /// Whether it learns; a frozen one has no gradient, no state and no wider copy.
+    pub fn is_trained(&self) -> bool {
+        self.is_trained
+    }
+
     /// As the forward pass reads it.
     pub fn weight(&self) -> &Tensor<B> {
         &self.weight
@@ -47,20 +53,30 @@ impl<B: Backend> Param<B> {
         self.master.as_ref().map(|_| &self.weight)
     }
 
-    /// Lets `write` put this pass's gradient into the parameter's buffer, which is made at the first use in a step.
+    /// Lets `write` put this pass's gradient into the parameter's buffer, which is made at the first use in a step. A
+    /// frozen parameter has none, and nothing is done.
     pub fn accumulate(&self, executor: &Executor<B>, write: impl FnOnce(GradInto<'_, B>) -> Result<()>) -> Result<()> {
-        let mut gradient = self.gradient.borrow_mut();
-        if let Some(sum) = &*gradient {
-            return write(GradInto::Accumulate(sum));
+        if !self.is_trained {
+            return Ok(());
+        }
+        accumulate_all(&[self], executor, |into| match into {
+            [GradInto::Fresh(into)] => write(GradInto::Fresh(into)),
+            [GradInto::Accumulate(into)] => write(GradInto::Accumulate(into)),
+            _ => Ok(()),
+        })
+    }
+
+    /// The gradient's buffer, and whether it was just made.
+    fn buffer(&self, executor: &Executor<B>) -> Result<(Tensor<B>, bool)> {
+        if let Some(sum) = &*self.gradient.borrow() {
+            return Ok((sum.clone(), false));
         }
         let label = if self.name == "bias" { "bias gradient" } else { "weight gradient" };
         // A tied weight's first contribution comes from another layer's rule.
         let layer = executor.enter(self.layer);
         let fresh = executor.allocate(self.weight.shape(), self.precision.master(), Category::Gradients, label)?;
         drop(layer);
-        write(GradInto::Fresh(&fresh))?;
-        *gradient = Some(fresh);
-        Ok(())
+        Ok((fresh, true))
     }
 
     /// The gradient of this step so far.
@@ -91,6 +107,27 @@ impl<B: Backend> Param<B> {
     pub fn sums(&self) -> DType {
         self.precision.sums()
     }
+}
+
+/// Lets `write` put this pass's gradients into the buffers of several parameters of one layer: into none when they are
+/// frozen.
+pub(super) fn accumulate_all<B: Backend, T>(
+    params: &[&Param<B>],
+    executor: &Executor<B>,
+    write: impl FnOnce(&[GradInto<'_, B>]) -> Result<T>,
+) -> Result<T> {
+    let trained = params.iter().filter(|param| param.is_trained);
+    let buffers = trained.map(|param| Ok((*param, param.buffer(executor)?))).collect::<Result<Vec<_>>>()?;
+    let into: Vec<GradInto<'_, B>> = buffers
+        .iter()
+        .map(|(_, (buffer, is_fresh))| if *is_fresh { GradInto::Fresh(buffer) } else { GradInto::Accumulate(buffer) })
+        .collect();
+    let written = write(&into)?;
+    drop(into);
+    for (param, (buffer, _)) in buffers {
+        *param.gradient.borrow_mut() = Some(buffer);
+    }
+    Ok(written)
 }
 
 /// A tensor that an optimizer keeps beside a parameter.
@@ -128,12 +165,29 @@ pub struct Init<'a, B: Backend> {
     precision: Precision,
     seed: u64,
     made: u64,
+    frozen: Frozen,
+    lora: Lora,
 }
 
 impl<'a, B: Backend> Init<'a, B> {
     /// A maker for one model.
     pub fn new(executor: &'a Executor<B>, precision: Precision, seed: u64) -> Self {
-        Self { executor, precision, seed, made: 0 }
+        Self { executor, precision, seed, made: 0, frozen: Frozen::None, lora: Lora::default() }
+    }
+
+    /// The same, with parameters that are frozen and adapters beside dense layers.
+    #[must_use]
+    pub fn training(self, frozen: Frozen, lora: Lora) -> Self {
+        Self { frozen, lora, ..self }
+    }
+
+    /// The adapters of the dense layer that is being made, at `layer`: their rank and what they are scaled by. None where
+    /// there are no adapters, and in a head that learns whole.
+    pub fn adapter(&self, layer: LayerId) -> Option<(usize, f64)> {
+        let Lora { rank, alpha } = self.lora;
+        let _layer = self.executor.enter(layer);
+        let is_head = self.executor.ledger().layer_path().starts_with("head/");
+        (rank > 0 && (!is_head || self.frozen == Frozen::All)).then(|| (rank, alpha / rank as f64))
     }
 
     /// The device.
@@ -164,9 +218,10 @@ impl<'a, B: Backend> Init<'a, B> {
         let _layer = self.executor.enter(layer);
         self.made += 1;
         let (precision, category) = (self.precision, Category::Parameters);
+        let is_trained = !self.frozen.contains(&self.executor.ledger().layer_path());
         let weight = self.executor.filled(value, shape, precision.master(), category, name)?;
         let (gradient, state) = (RefCell::default(), RefCell::default());
-        Ok(Param { name, layer, precision, weight, master: None, gradient, state })
+        Ok(Param { name, layer, precision, is_trained, weight, master: None, gradient, state })
     }
 
     /// A parameter of `layer`, uniform in ±1/sqrt(fan_in): see [`Start::Uniform`].
@@ -189,6 +244,21 @@ impl<'a, B: Backend> Init<'a, B> {
         shape: impl Into<Shape>,
         start: Start,
     ) -> Result<Param<B>> {
+        let layer_guard = self.executor.enter(layer);
+        let is_trained = !self.frozen.contains(&self.executor.ledger().layer_path());
+        drop(layer_guard);
+        self.param_that(layer, name, shape, start, is_trained)
+    }
+
+    /// A parameter that learns, or one that is frozen, whatever is chosen for its layer.
+    pub fn param_that(
+        &mut self,
+        layer: LayerId,
+        name: &'static str,
+        shape: impl Into<Shape>,
+        start: Start,
+        is_trained: bool,
+    ) -> Result<Param<B>> {
         let (shape, executor) = (shape.into(), self.executor);
         let _layer = executor.enter(layer);
         let key = Rng::new(self.seed, Stream::Weights, self.made).key();
@@ -199,7 +269,7 @@ impl<'a, B: Backend> Init<'a, B> {
             Start::Zero => Kernel::Fill(0.0),
         };
         let weight = executor.allocate(shape, self.precision.compute(), Category::Parameters, name)?;
-        let master = if self.precision.has_master_weights() {
+        let master = if self.precision.has_master_weights() && is_trained {
             let master = executor.allocate(shape, self.precision.master(), Category::MasterWeights, name)?;
             executor.launch(fill, &[], &[&master])?;
             executor.cast_into(&master, &weight)?;
@@ -209,6 +279,6 @@ impl<'a, B: Backend> Init<'a, B> {
             None
         };
         let (gradient, state) = (RefCell::default(), RefCell::default());
-        Ok(Param { name, layer, precision: self.precision, weight, master, gradient, state })
+        Ok(Param { name, layer, precision: self.precision, is_trained, weight, master, gradient, state })
     }
 }

@@ -76,7 +76,8 @@ impl<B: Backend> Layer<B> for MaxPool {
         let (Some(id), Some(index)) = (x_id, index) else { return Ok(Value::constant(y)) };
         Ok(tape.record(self.layer, true, y, move |back, dy| {
             let dx = back.executor().max_pool_grad(&dy, &index, window)?;
-            drop((dy, index));
+            drop(dy);
+            back.release([index]);
             back.give(id, dx)
         }))
     }

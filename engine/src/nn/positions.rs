@@ -26,13 +26,10 @@ impl<B: Backend> Layer<B> for Positions<B> {
     fn forward<'m>(&'m self, tape: &mut Tape<'m, B>, x: Value<B>) -> Result<Value<B>> {
         let x_id = x.id();
         let y = tape.executor().add_positions(x.tensor, self.weight.weight())?; // [batch * length, width]
-        Ok(tape.record(self.layer, true, y, move |back, dy| {
+        Ok(tape.record(self.layer, x_id.is_some() || self.weight.is_trained(), y, move |back, dy| {
             let executor = back.executor();
             self.weight.accumulate(executor, |into| executor.positions_grad(&dy, into))?;
-            match x_id {
-                Some(id) => back.give(id, dy),
-                None => Ok(()),
-            }
+            back.give_to(x_id, dy)
         }))
     }
 

@@ -43,7 +43,7 @@ impl<B: Backend, const STOPS: bool> Layer<B> for Rectifier<STOPS> {
         let y = tape.record(self.layer, x_id.is_some(), y, move |back, dy| {
             let executor = back.executor();
             let y = saved.tensor(executor)?;
-            drop(saved);
+            back.release(saved.into_kept());
             let dx = if STOPS { executor.relu6_grad(&y, dy)? } else { executor.relu_grad(&y, dy)? };
             drop(y);
             back.give_to(x_id, dx)

@@ -31,7 +31,8 @@ impl<B: Backend> Layer<B> for SwiGlu {
         let y = tape.record(self.layer, x_id.is_some(), y, move |back, dy| {
             let gu = saved.tensor(back.executor())?;
             let dgu = back.executor().swiglu_grad(&gu, &dy)?;
-            drop((gu, saved, dy));
+            drop((gu, dy));
+            back.release(saved.into_kept());
             back.give_to(x_id, dgu)
         });
         Ok(y.from_source(source))

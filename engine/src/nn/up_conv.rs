@@ -42,12 +42,15 @@ impl<B: Backend> Layer<B> for UpConv2d<B> {
         let y = executor.conv2d_input_grad(&x.tensor, self.weight.weight(), window)?; // [batch, 2 height, 2 width, filters]
         executor.add_bias(&y, self.bias.weight())?;
         let x_id = x.id();
-        let x = x.tensor;
-        Ok(tape.record(self.layer, true, y, move |back, dy| {
+        let x = self.weight.is_trained().then_some(x.tensor);
+        let is_wanted = x_id.is_some() || self.weight.is_trained();
+        Ok(tape.record(self.layer, is_wanted, y, move |back, dy| {
             let executor = back.executor();
             self.bias.accumulate(executor, |into| executor.bias_grad(&dy, into))?;
-            self.weight.accumulate(executor, |into| executor.conv2d_weight_grad(&dy, &x, window, into))?;
-            drop(x);
+            if let Some(x) = x {
+                self.weight.accumulate(executor, |into| executor.conv2d_weight_grad(&dy, &x, window, into))?;
+                back.release([x]);
+            }
             match x_id {
                 Some(id) => back.give(id, back.executor().conv2d(&dy, self.weight.weight(), window)?),
                 None => Ok(()),

@@ -3,7 +3,7 @@
 use crate::{
     bytes::Bytes,
     error::{Error, Result},
-    experiment::{Batch, Checkpointing, Experiment, OptimizerKind, Outputs, Precision, UpdateTime},
+    experiment::{Batch, Checkpointing, Experiment, OptimizerKind, Outputs, Precision, TapeUse, UpdateTime},
     plan::{Plan, predict},
 };
 
@@ -83,6 +83,7 @@ pub fn advise(plan: &Plan, count: usize) -> Result<Vec<Advice>> {
     for precision in precisions(asked.precision) {
         found.extend(fitting(plan, Experiment { precision, ..asked.clone() })?);
     }
+    found.extend(fitting(plan, Experiment { tape: TapeUse::Frees, ..asked.clone() })?);
     found.extend(fitting(plan, Experiment { outputs: Outputs::MadeAgain, ..asked.clone() })?);
     let mut early = asked.clone();
     early.optimizer.update = UpdateTime::InBackward;
@@ -209,6 +210,12 @@ fn change(from: &Experiment, to: &Experiment) -> String {
             Checkpointing::Sqrt => "checkpoint about the square root of the blocks".to_owned(),
             Checkpointing::Percent(percent) => format!("keep {percent}% of the activations"),
             Checkpointing::Pick(_) => "checkpoint other blocks".to_owned(),
+        });
+    }
+    if from.tape != to.tape {
+        parts.push(match to.tape {
+            TapeUse::Frees => "free what is saved once it is used".to_owned(),
+            TapeUse::Held => "hold what is saved".to_owned(),
         });
     }
     if from.outputs != to.outputs {

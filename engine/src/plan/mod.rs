@@ -58,6 +58,8 @@ pub struct LayerRow {
     pub path: String,
     /// Parameters.
     pub parameters: u64,
+    /// How many of them are trained.
+    pub trained: u64,
     /// Bytes of its weights, master weights included.
     pub weight_bytes: u64,
     /// Bytes of its activations that are alive when the backward pass begins.
@@ -97,6 +99,8 @@ pub struct Plan {
     pub layers: Vec<LayerRow>,
     /// Parameters of the model.
     pub parameters: u64,
+    /// How many of them are trained.
+    pub trained: u64,
     /// Optimizer steps of the whole run.
     pub total_steps: u64,
     /// Optimizer steps of one epoch.

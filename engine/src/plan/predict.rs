@@ -16,6 +16,7 @@ use crate::{
     error::{BudgetError, Error, Problem, Result},
     experiment::{Experiment, check},
     memory::{Alive, Categories, Category, Ledger, allocator::Allocator, ledger::Recording, probe, timeline::LayerId},
+    nn::Param,
     plan::{LayerRow, Pass, Peak, Plan, time},
     train::step::{Blank, Session},
 };
@@ -161,6 +162,7 @@ fn dry_run(experiment: &Experiment, facts: &Facts) -> Result<Plan> {
         host_data: data::held_bytes(&experiment.data, facts)?,
         layers: layer_rows(&dry, &steady, &peak.alive_at_peak),
         parameters: dry.session.model().parameters(),
+        trained: dry.session.model().trained(),
         total_steps,
         steps_per_epoch,
         step_secs,
@@ -198,10 +200,11 @@ fn layer_rows(dry: &Dry, steady: &Recording, at_peak: &[Alive]) -> Vec<LayerRow>
     }
     let of = |id: LayerId| steady.layers.get(id.0 as usize).copied().unwrap_or_default();
     let bytes = |high: &Categories, categories: &[Category]| categories.iter().map(|c| high.get(*c).0).sum();
-    let row = |id: LayerId, parameters: u64| {
+    let row = |id: LayerId, [parameters, trained]: [u64; 2]| {
         let (usage, path) = (of(id), steady.timeline.layer(id).to_owned());
         LayerRow {
             parameters,
+            trained,
             weight_bytes: bytes(&usage.high, &[Category::Parameters, Category::MasterWeights]),
             saved_bytes: usage.saved.0,
             gradient_bytes: bytes(&usage.high, &[Category::Gradients]),
@@ -212,14 +215,18 @@ fn layer_rows(dry: &Dry, steady: &Recording, at_peak: &[Alive]) -> Vec<LayerRow>
     };
     let model = dry.session.model().leaves().into_iter().map(|layer| {
         let own = layer.params().into_iter().filter(|param| param.layer() == layer.layer());
-        row(layer.layer(), own.map(|param| param.weight().elements() as u64).sum())
+        let count = |[all, trained]: [u64; 2], param: &Param<DryRun>| {
+            let elements = param.weight().elements() as u64;
+            [all + elements, trained + if param.is_trained() { elements } else { 0 }]
+        };
+        row(layer.layer(), own.fold([0; 2], count))
     });
     // The batch and the loss are no layers of the model, but they have their share.
     let ledger = dry.session.executor().ledger();
     [ledger.layer_id("batch")]
         .into_iter()
-        .map(|id| row(id, 0))
+        .map(|id| row(id, [0; 2]))
         .chain(model)
-        .chain([row(ledger.layer_id("loss"), 0)])
+        .chain([row(ledger.layer_id("loss"), [0; 2])])
         .collect()
 }

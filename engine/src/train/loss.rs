@@ -88,7 +88,7 @@ impl<B: Backend> Loss<'_, B> {
             };
             let _layer = executor.enter(classes.layer());
             classes.accumulate(executor, &x, &dy)?;
-            executor.linear_input_grad_into(&dy, classes.weight(), &gradient.rows_view(range))?;
+            classes.input_gradient_into(executor, &dy, &gradient.rows_view(range))?;
         }
         Ok(match *shape.dims() {
             [a, b, c] => gradient.reshape([a, b, c]),

@@ -1,12 +1,12 @@
 //! THE training step: the one piece of code that trains, and that a dry run of which is the prediction.
 
 use crate::{
-    autograd::{Listener, Tape},
+    autograd::{Held, Listener, Tape},
     backend::{Backend, DType, Executor, HostSlice, Kernel, Tensor},
     bytes::Bytes,
     data::{Dataset, Facts, Split},
     error::{NotFinite, Result},
-    experiment::{Experiment, Placement, UpdateTime},
+    experiment::{Experiment, Placement, TapeUse, UpdateTime},
     memory::{Category, Phase, Ticket, timeline::LayerId},
     models::Model,
     nn::{Layer, Param},
@@ -147,11 +147,13 @@ impl<B: Backend> Session<B> {
         squares: Tensor<B>,
     ) -> Result<Stepped> {
         let loss_scale = self.loss_scale.scale();
-        let mut samples = 0;
+        let (mut samples, mut held) = (0, None);
         for _ in 0..self.experiment.batch.accumulation {
+            // A tape that is held is let go when the next one begins.
+            drop(held.take());
             let batch = next()?;
             samples += batch.samples();
-            self.accumulate(batch, &stats, loss_scale, &mut |_| Ok(()))?;
+            held = self.accumulate(batch, &stats, loss_scale, &mut |_| Ok(()))?;
         }
         self.executor.ledger().set_phase(Phase::Optimizer);
         for param in self.model.params() {
@@ -164,6 +166,7 @@ impl<B: Backend> Session<B> {
         } else {
             self.update(rate, gradient_norm, loss_scale)?;
         }
+        drop(held);
         let (loss, accuracy) = stats.means(&self.executor, samples * self.facts.scored)?;
         Ok(Stepped { loss, accuracy, gradient_norm, loss_scale, skipped })
     }
@@ -180,27 +183,30 @@ impl<B: Backend> Session<B> {
         let update = optim::Update { rate, grad_scale: 1.0, step: self.updates };
         let batch = next()?;
         let samples = batch.samples();
-        self.accumulate(batch, &stats, 1.0, &mut |layer| self.update_layer(layer, &squares, update))?;
+        let held = self.accumulate(batch, &stats, 1.0, &mut |layer| self.update_layer(layer, &squares, update))?;
+        drop(held);
         let gradient_norm = self.norm(&squares)?;
         let (loss, accuracy) = stats.means(&self.executor, samples * self.facts.scored)?;
         Ok(Stepped { loss, accuracy, gradient_norm, loss_scale: 1.0, skipped: false })
     }
 
-    /// Forward and backward of one micro-batch; gradients add up in the parameters' buffers.
+    /// Forward and backward of one micro-batch; gradients add up in the parameters' buffers. Returns what a tape that is
+    /// held keeps.
     fn accumulate(
         &self,
         batch: impl MicroBatch,
         stats: &Stats<B>,
         loss_scale: f64,
         listener: &mut Listener<'_>,
-    ) -> Result<()> {
+    ) -> Result<Option<Held<B>>> {
+        let held = (self.experiment.tape == TapeUse::Held).then(Held::default);
         let (executor, ledger) = (&self.executor, self.executor.ledger());
         ledger.set_phase(Phase::Batch);
         let (inputs, labels) = self.upload(batch, Split::Train)?;
         ledger.set_phase(Phase::Forward);
         // The loss is the mean over the effective batch, so that accumulation changes memory and not the gradient.
         let scale = loss_scale / (self.experiment.batch.effective() * self.facts.scored) as f64;
-        let mut tape = Tape::recording(executor).with_outputs(self.experiment.outputs);
+        let mut tape = Tape::recording(executor).with_outputs(self.experiment.outputs).holding(held.clone());
         let (output, gradient) = if self.experiment.loss_chunk > 0 {
             let features = self.model.features(&mut tape, inputs)?; // [batch * targets, features]
             let output = features.id();
@@ -216,12 +222,15 @@ impl<B: Backend> Session<B> {
             let _layer = executor.enter(ledger.layer_id("loss"));
             (output, executor.cross_entropy_grad(logits.tensor, &labels, scale)?)
         };
-        drop(labels);
-        let _layer = executor.enter(ledger.layer_id("loss"));
-        match output {
-            Some(output) => tape.backward(output, gradient, None, listener).map(drop),
-            None => Ok(()),
+        match &held {
+            Some(held) => held.keep(labels),
+            None => drop(labels),
         }
+        let _layer = executor.enter(ledger.layer_id("loss"));
+        if let Some(output) = output {
+            tape.backward(output, gradient, None, listener)?;
+        }
+        Ok(held)
     }
 
     fn loss(&self) -> Loss<'_, B> {

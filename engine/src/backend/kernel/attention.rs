@@ -69,7 +69,7 @@ impl AttentionShape {
     pub fn pairs(&self) -> usize {
         let (n, reach) = (self.length, self.reach().min(self.length));
         // A position sees itself, and those 1, 2, ... places before it as far as there are any.
-        let before = (reach * n).saturating_sub(reach * (reach + 1) / 2);
+        let before = (reach * n).saturating_sub(reach * reach.saturating_sub(1) / 2);
         if self.is_causal { before } else { (2 * before).saturating_sub(n) }
     }
 

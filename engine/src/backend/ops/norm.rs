@@ -45,6 +45,16 @@ fn statistics_type(dtype: DType) -> DType {
     if dtype == DType::F64 { DType::F64 } else { DType::F32 }
 }
 
+/// Whether gradients are added to what their buffers hold.
+fn accumulates<B: Backend>(into: &[GradInto<'_, B>]) -> bool {
+    into.first().is_some_and(|into| into.parts().1)
+}
+
+/// A gradient by the input, and the buffers of those by parameters.
+fn outputs<'a, B: Backend>(dx: &'a Tensor<B>, into: &'a [GradInto<'_, B>]) -> Vec<&'a Tensor<B>> {
+    [dx].into_iter().chain(into.iter().map(|into| into.parts().0)).collect()
+}
+
 impl<B: Backend> Executor<B> {
     fn statistics(&self, count: usize, dtype: DType) -> Result<Statistics<B>> {
         let make = |label| self.allocate([count], statistics_type(dtype), Category::Activations, label);
@@ -106,21 +116,22 @@ impl<B: Backend> Executor<B> {
         Ok(y)
     }
 
-    /// Gradient of [`Executor::batch_norm`] by its input, in place when nobody else holds `dy`, and by weight and bias.
+    /// Gradient of [`Executor::batch_norm`] by its input, in place when nobody else holds `dy`, and by weight and bias where `into` has
+    /// their buffers.
     pub fn batch_norm_grad(
         &self,
         x: &Tensor<B>,
         statistics: &Statistics<B>,
         weight: &Tensor<B>,
         dy: Tensor<B>,
-        into: [GradInto<'_, B>; 2],
+        into: &[GradInto<'_, B>],
     ) -> Result<Tensor<B>> {
         let extents = Rows { rows: x.shape().rows(), columns: x.shape().last() };
-        let [(dweight, accumulate), (dbias, _)] = [into[0].parts(), into[1].parts()];
+        let accumulate = accumulates(into);
         let dx = self.own(dy, "batch norm gradient")?;
         let kernel = Kernel::BatchNormGrad { extents, accumulate };
         let inputs = [x, &statistics.mean, &statistics.inverse, weight];
-        self.launch(kernel, &inputs, &[&dx, dweight, dbias])?;
+        self.launch(kernel, &inputs, &outputs(&dx, into))?;
         Ok(dx)
     }
 
@@ -139,20 +150,21 @@ impl<B: Backend> Executor<B> {
         Ok((y, statistics))
     }
 
-    /// Gradient of [`Executor::layer_norm`] by its input, in place when nobody else holds `dy`, and by weight and bias.
+    /// Gradient of [`Executor::layer_norm`] by its input, in place when nobody else holds `dy`, and by weight and bias where `into` has
+    /// their buffers.
     pub fn layer_norm_grad(
         &self,
         x: &Tensor<B>,
         statistics: &Statistics<B>,
         weight: &Tensor<B>,
         dy: Tensor<B>,
-        into: [GradInto<'_, B>; 2],
+        into: &[GradInto<'_, B>],
     ) -> Result<Tensor<B>> {
         let extents = Rows { rows: x.shape().rows(), columns: x.shape().last() };
-        let [(dweight, accumulate), (dbias, _)] = [into[0].parts(), into[1].parts()];
+        let accumulate = accumulates(into);
         let dx = self.own(dy, "layer norm gradient")?;
         let inputs = [x, &statistics.mean, &statistics.inverse, weight];
-        self.launch(Kernel::LayerNormGrad { extents, accumulate }, &inputs, &[&dx, dweight, dbias])?;
+        self.launch(Kernel::LayerNormGrad { extents, accumulate }, &inputs, &outputs(&dx, into))?;
         Ok(dx)
     }
 
@@ -166,19 +178,20 @@ impl<B: Backend> Executor<B> {
         Ok((y, inverse))
     }
 
-    /// Gradient of [`Executor::rms_norm`] by its input, in place when nobody else holds `dy`, and by its weight.
+    /// Gradient of [`Executor::rms_norm`] by its input, in place when nobody else holds `dy`, and by its weight where
+    /// `into` has its buffer.
     pub fn rms_norm_grad(
         &self,
         x: &Tensor<B>,
         inverse: &Tensor<B>,
         weight: &Tensor<B>,
         dy: Tensor<B>,
-        into: GradInto<'_, B>,
+        into: &[GradInto<'_, B>],
     ) -> Result<Tensor<B>> {
         let extents = Rows { rows: x.shape().rows(), columns: x.shape().last() };
-        let (dweight, accumulate) = into.parts();
+        let accumulate = accumulates(into);
         let dx = self.own(dy, "rms norm gradient")?;
-        self.launch(Kernel::RmsNormGrad { extents, accumulate }, &[x, inverse, weight], &[&dx, dweight])?;
+        self.launch(Kernel::RmsNormGrad { extents, accumulate }, &[x, inverse, weight], &outputs(&dx, into))?;
         Ok(dx)
     }
 

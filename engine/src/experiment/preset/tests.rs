@@ -6,8 +6,8 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::experiment::{
-    AttentionKind, Batch, Checkpointing, Data, DataKind, Model, ModelKind, Optimizer, OptimizerKind, Outputs,
-    Placement, Precision, Run, Schedule, Stem, UpdateTime, check::RESNETS,
+    AttentionKind, Batch, Checkpointing, Data, DataKind, Frozen, Lora, Model, ModelKind, Optimizer, OptimizerKind,
+    Outputs, Placement, Precision, Run, Schedule, Stem, TapeUse, UpdateTime, check::RESNETS,
 };
 
 /// The answer to a preset with a mistake in it.
@@ -235,7 +235,7 @@ prop_compose! {
         checkpointing in prop_oneof![Just(Checkpointing::None), Just(Checkpointing::Blocks),
             (1usize..9).prop_map(Checkpointing::Every), Just(Checkpointing::Sqrt),
             (0u8..=100).prop_map(Checkpointing::Percent), Just(Checkpointing::Pick([1].into_iter().collect()))],
-        kept: bool, model in models(), data in sources(), loss_chunk in 0usize..99, micro in 1usize..64, accumulation in 1usize..8,
+        (kept, tape, frozen, rank) in (any::<bool>(), any::<bool>(), 0usize..4, 0usize..9), model in models(), data in sources(), loss_chunk in 0usize..99, micro in 1usize..64, accumulation in 1usize..8,
         optimizer in optimizers(), length in prop::option::of((any::<bool>(), 1u64..1000)),
         seed in 0u64..=i64::MAX as u64, evaluate_every in 0u64..100) -> Experiment {
         let (steps, epochs) = match length {
@@ -247,6 +247,9 @@ prop_compose! {
             title, description, budget: Bytes(budget), precision: Precision::ALL[precision], checkpointing, loss_chunk, model,
             data, batch: Batch { micro, accumulation }, optimizer,
             outputs: if kept { Outputs::Kept } else { Outputs::MadeAgain },
+            tape: if tape { TapeUse::Held } else { TapeUse::Frees },
+            frozen: [Frozen::None, Frozen::AllButHead, Frozen::Blocks(1), Frozen::All][frozen],
+            lora: Lora { rank, alpha: 8.0 },
             run: Run { steps, epochs, seed, evaluate_every }, ..Default::default()
         }
     }
@@ -267,6 +270,7 @@ fn used(e: &Experiment) -> Experiment {
             (Slot::Path(from), Slot::Path(to)) => to.clone_from(from),
             (Slot::Size(from), Slot::Size(to)) => *to = *from,
             (Slot::Checkpointing(from), Slot::Checkpointing(to)) => *to = *from,
+            (Slot::Frozen(from), Slot::Frozen(to)) => *to = *from,
             (Slot::Word(from), Slot::Word(mut to)) => assert!(to.choose(from.now())),
             _ => {}
         }

@@ -10,7 +10,7 @@ use toml_edit::Value;
 use crate::{
     bytes::Bytes,
     experiment::{
-        VERSION,
+        Frozen, VERSION,
         schema::{Slot, nearest},
     },
 };
@@ -63,6 +63,10 @@ impl Slot<'_> {
                 Ok(choice) => **field = choice,
                 Err(_) => return wrong(self),
             },
+            (Self::Frozen(field), _, Some(text)) => match text.parse() {
+                Ok(choice) => **field = choice,
+                Err(_) => return wrong(self),
+            },
             (Self::Word(word), _, Some(text)) => {
                 if !word.choose(text) {
                     let near = nearest(text, word.words()).map(|near| format!("did you mean \"{near}\"? "));
@@ -92,6 +96,7 @@ impl Slot<'_> {
                  \"pick:\" and numbers of blocks, such as \"pick:1,3\""
                     .to_owned()
             }
+            Self::Frozen(_) => format!("write {}", Frozen::FORMS),
             Self::Word(word) => {
                 let choices: Vec<String> = word.words().iter().map(|w| format!("\"{w}\"")).collect();
                 format!("write one of {}", choices.join(", "))
@@ -114,6 +119,7 @@ impl Slot<'_> {
             Self::Path(path) => quoted(path.as_ref()?.to_str()?),
             Self::Size(bytes) => quoted(&bytes.exact()),
             Self::Checkpointing(choice) => quoted(&choice.to_string()),
+            Self::Frozen(choice) => quoted(&choice.to_string()),
             Self::Word(word) => quoted(word.now()),
         })
     }

@@ -113,8 +113,10 @@ pub(super) fn gradient<T: Float, W: Float<Acc = T::Acc>>(
     };
     let [dweight, dbias] = gradients;
     for j in 0..columns {
-        add(&mut dbias[j], sums[j]);
-        add(&mut dweight[j], sums[columns + j] * inverse[j].to_f64());
+        if let (Some(dweight), Some(dbias)) = (dweight.get_mut(j), dbias.get_mut(j)) {
+            add(dbias, sums[j]);
+            add(dweight, sums[columns + j] * inverse[j].to_f64());
+        }
         // What is taken off every gradient, and off it by the distance from the mean.
         sums[j] /= rows as f64;
         sums[columns + j] *= inverse[j].to_f64() * inverse[j].to_f64() / rows as f64;

@@ -27,6 +27,8 @@ mod row_norm;
 mod sequence;
 pub(super) mod simd;
 
+use std::cell::RefMut;
+
 use half::{bf16, f16};
 
 use self::{float::Float, operands::Operands};
@@ -216,6 +218,11 @@ fn streams<T: Float>(kernel: &Kernel, o: &Operands<'_>) -> Result<()> {
     Ok(())
 }
 
+/// The buffer of a parameter's gradient; none where the parameter is frozen.
+fn gradient<'a, W: Float>(o: &Operands<'a>, i: usize) -> Result<Option<RefMut<'a, [W]>>> {
+    (i < o.outputs()).then(|| o.output::<W>(i)).transpose()
+}
+
 fn norms(kernel: &Kernel, o: &Operands<'_>) -> Result<()> {
     let (data, weight) = match kernel {
         Kernel::BatchNorm { .. } => (o.input_type(0), o.input_type(1)),
@@ -237,7 +244,8 @@ fn norms(kernel: &Kernel, o: &Operands<'_>) -> Result<()> {
             }
             Kernel::BatchNormGrad { extents, accumulate } => {
                 let statistics = [&*o.input::<A>(1)?, &*o.input::<A>(2)?];
-                let gradients = [&mut *o.output::<W>(1)?, &mut *o.output::<W>(2)?];
+                let (mut dweight, mut dbias) = (gradient::<W>(o, 1)?, gradient::<W>(o, 2)?);
+                let gradients = [dweight.as_deref_mut().unwrap_or_default(), dbias.as_deref_mut().unwrap_or_default()];
                 let (x, weight) = (o.input::<T>(0)?, o.input::<W>(3)?);
                 batch_norm::gradient::<T, W>(&extents, accumulate, &x, statistics, &weight, &mut o.output(0)?, gradients);
             }
@@ -280,12 +288,13 @@ fn row_norms(kernel: &Kernel, o: &Operands<'_>) -> Result<()> {
             }
             Kernel::LayerNormGrad { extents, accumulate } => {
                 let statistics = [&*o.input::<A>(1)?, &*o.input::<A>(2)?];
-                let gradients = [&mut *o.output::<W>(1)?, &mut *o.output::<W>(2)?];
+                let (mut dweight, mut dbias) = (gradient::<W>(o, 1)?, gradient::<W>(o, 2)?);
+                let gradients = [dweight.as_deref_mut().unwrap_or_default(), dbias.as_deref_mut().unwrap_or_default()];
                 row_norm::gradient::<T, W>(&extents, accumulate, &x, statistics, &weight, &mut y, gradients);
             }
             Kernel::RmsNormGrad { extents, accumulate } => {
-                let (inverse, mut dweight) = (o.input::<A>(1)?, o.output::<W>(1)?);
-                let gradients: [&mut [W]; 2] = [&mut dweight, &mut []];
+                let (inverse, mut dweight) = (o.input::<A>(1)?, gradient::<W>(o, 1)?);
+                let gradients: [&mut [W]; 2] = [dweight.as_deref_mut().unwrap_or_default(), &mut []];
                 row_norm::gradient::<T, W>(&extents, accumulate, &x, [&[], &inverse], &weight, &mut y, gradients);
             }
             _ => return o.unsupported(),

@@ -230,19 +230,24 @@ fn fits(kernel: &Kernel, ins: &[usize], outs: &[usize]) -> bool {
             *m > 0 && [i, w, b] == [m; 3] && y.is_multiple_of(*m) && (from_itself || x == [*y])
         }
         (Kernel::BatchNormGrad { extents: e, .. }, [a, p @ ..], [b, g @ ..]) => {
-            normalised(e, *a, *b) && p.len() == 3 && g.len() == 2 && p.iter().chain(g).all(|n| *n == e.columns)
+            normalised(e, *a, *b)
+                && p.len() == 3
+                && matches!(g.len(), 0 | 2)
+                && p.iter().chain(g).all(|n| *n == e.columns)
         }
         (Kernel::LayerNorm { extents: e, .. }, [a, w, b], [y, m, i]) => {
             normalised(e, *a, *y) && [w, b] == [&e.columns; 2] && [m, i] == [&e.rows; 2]
         }
-        (Kernel::LayerNormGrad { extents: e, .. }, [a, m, i, w], [y, dw, db]) => {
-            normalised(e, *a, *y) && [w, dw, db] == [&e.columns; 3] && [m, i] == [&e.rows; 2]
+        (Kernel::LayerNormGrad { extents: e, .. }, [a, m, i, w], [y, g @ ..]) => {
+            let gradients = matches!(g.len(), 0 | 2) && g.iter().all(|n| *n == e.columns);
+            normalised(e, *a, *y) && gradients && *w == e.columns && [m, i] == [&e.rows; 2]
         }
         (Kernel::RmsNorm { extents: e, .. }, [a, w], [y, i]) => {
             normalised(e, *a, *y) && *w == e.columns && *i == e.rows
         }
-        (Kernel::RmsNormGrad { extents: e, .. }, [a, i, w], [y, dw]) => {
-            normalised(e, *a, *y) && [w, dw] == [&e.columns; 2] && *i == e.rows
+        (Kernel::RmsNormGrad { extents: e, .. }, [a, i, w], [y, g @ ..]) => {
+            let gradients = g.len() <= 1 && g.iter().all(|n| *n == e.columns);
+            normalised(e, *a, *y) && gradients && *w == e.columns && *i == e.rows
         }
         (Kernel::BatchNormFixed { .. }, [n, rest @ ..], [all]) => {
             *n > 0 && rest.len() == 3 && rest.iter().all(|r| r == n) && all.is_multiple_of(*n)
