@@ -3,6 +3,8 @@
 //! Channels are innermost, so a tap is a product of two runs of channels, summed in a block of registers. Gradients by
 //! the input are gathered, not scattered: every pixel sums the windows that saw it.
 
+mod flat;
+
 use std::ops::Range;
 
 use super::{
@@ -12,9 +14,6 @@ use super::{
     simd::simd,
 };
 use crate::backend::Window;
-
-/// Channels summed at a time.
-const BLOCK: usize = 64;
 
 /// Parts of the batch whose weight gradients are summed apart: fixed by the geometry, so that the sum is too.
 pub(in crate::backend) fn segments(w: &Window) -> usize {
@@ -30,7 +29,11 @@ pub(super) fn forward<T: Float>(w: &Window, x: &[T], weights: &[T], y: &mut [T])
     parallel::ranges(w.batch * w.out_height(), line * w.size, |rows| {
         // SAFETY: ranges of rows are disjoint.
         let y = unsafe { y.part(rows.start * line..rows.end * line) };
-        forward_rows(w, rows, x, weights, y);
+        if flat::applies(w) {
+            flat::rows(w, rows, x, weights, false, y);
+        } else {
+            forward_rows(w, rows, x, weights, y);
+        }
     });
 }
 
@@ -41,7 +44,11 @@ pub(super) fn input_gradient<T: Float>(w: &Window, dy: &[T], weights: &[T], dx: 
     parallel::ranges(w.batch * w.height, line * w.size, |rows| {
         // SAFETY: ranges of rows are disjoint.
         let dx = unsafe { dx.part(rows.start * line..rows.end * line) };
-        input_rows(w, rows, dy, weights, dx);
+        if flat::applies(w) {
+            flat::rows(&flat::backwards(w), rows, dy, weights, true, dx);
+        } else {
+            input_rows(w, rows, dy, weights, dx);
+        }
     });
 }
 
@@ -60,7 +67,12 @@ pub(super) fn weight_gradient<T: Float, W: Float<Acc = T::Acc>>(
         // SAFETY: segments lie apart.
         let sums = unsafe { all.part(s * taps..(s + 1) * taps) };
         sums.fill(T::Acc::ZERO);
-        weight_rows(w, s * rows / segments..(s + 1) * rows / segments, x, dy, sums);
+        let rows = s * rows / segments..(s + 1) * rows / segments;
+        if flat::applies(w) {
+            flat::weight_rows(w, rows, x, dy, sums);
+        } else {
+            weight_rows(w, rows, x, dy, sums);
+        }
     });
     let sums = &*sums.elements();
     for (i, to) in dw.iter_mut().enumerate() {
@@ -76,6 +88,14 @@ fn inside(w: &Window, at: usize, extent: usize) -> Range<usize> {
     w.padding.saturating_sub(start).min(w.size)..(extent + w.padding).saturating_sub(start).min(w.size)
 }
 
+/// The outputs of a row that column `kx` of the window reads a pixel for.
+#[inline(always)]
+fn outputs(w: &Window, kx: usize) -> Range<usize> {
+    let first = w.padding.saturating_sub(kx).div_ceil(w.stride);
+    let end = (w.width + w.padding).saturating_sub(kx).div_ceil(w.stride).min(w.out_width());
+    first.min(end)..end
+}
+
 /// The taps that reach a pixel of the input, with the output each comes from.
 #[inline(always)]
 fn reaching(w: &Window, at: usize, outputs: usize) -> impl Iterator<Item = (usize, usize)> + use<> {
@@ -86,29 +106,75 @@ fn reaching(w: &Window, at: usize, outputs: usize) -> impl Iterator<Item = (usiz
     })
 }
 
+/// Calls `$call` with `$start` and `$n`, a constant, for runs of channels that cover them all.
+macro_rules! by_width {
+    ($channels:expr, $start:ident, $n:ident => $call:expr) => {
+        let (channels, mut $start) = ($channels, 0);
+        while $start < channels {
+            $start += match channels - $start {
+                64.. => {
+                    const $n: usize = 64;
+                    $call;
+                    $n
+                }
+                32.. => {
+                    const $n: usize = 32;
+                    $call;
+                    $n
+                }
+                16.. => {
+                    const $n: usize = 16;
+                    $call;
+                    $n
+                }
+                4.. => {
+                    const $n: usize = 4;
+                    $call;
+                    $n
+                }
+                _ => {
+                    const $n: usize = 1;
+                    $call;
+                    $n
+                }
+            };
+        }
+    };
+}
+
+/// `sums += a * b`, element by element.
+#[inline(always)]
+fn add_products<const N: usize, T: Float>(sums: &mut [T::Acc; N], a: &[T], b: &[T]) {
+    for ((sum, a), b) in sums.iter_mut().zip(&a[..N]).zip(&b[..N]) {
+        *sum += a.up() * b.up();
+    }
+}
+
+#[inline(always)]
+fn store<const N: usize, T: Float>(sums: &[T::Acc; N], to: &mut [T]) {
+    for (to, sum) in to[..N].iter_mut().zip(sums) {
+        *to = T::down(*sum);
+    }
+}
+
 simd! {
     fn forward_rows [T: Float] (w: &Window, rows: Range<usize>, x: &[T], weights: &[T], y: &mut [T]) {
         let (oh, ow, channels) = (w.out_height(), w.out_width(), w.channels);
         for (row, line) in rows.zip(y.chunks_exact_mut(ow * channels)) {
             let (image, oy) = (row / oh, row % oh);
             for (ox, to) in line.chunks_exact_mut(channels).enumerate() {
-                for (block, to) in to.chunks_mut(BLOCK).enumerate() {
-                    let mut sums = [T::Acc::ZERO; BLOCK];
+                by_width!(channels, start, N => {
+                    let mut sums = [T::Acc::ZERO; N];
                     for ky in inside(w, oy, w.height) {
                         let iy = oy * w.stride + ky - w.padding;
                         for kx in inside(w, ox, w.width) {
                             let ix = ox * w.stride + kx - w.padding;
-                            let x = &x[((image * w.height + iy) * w.width + ix) * channels + block * BLOCK..];
-                            let weights = &weights[(ky * w.size + kx) * channels + block * BLOCK..];
-                            for ((sum, x), weight) in sums[..to.len()].iter_mut().zip(x).zip(weights) {
-                                *sum += x.up() * weight.up();
-                            }
+                            let x = &x[((image * w.height + iy) * w.width + ix) * channels + start..];
+                            add_products(&mut sums, x, &weights[(ky * w.size + kx) * channels + start..]);
                         }
                     }
-                    for (to, sum) in to.iter_mut().zip(&sums) {
-                        *to = T::down(*sum);
-                    }
-                }
+                    store(&sums, &mut to[start..]);
+                });
             }
         }
     }
@@ -118,21 +184,16 @@ simd! {
         for (row, line) in rows.zip(dx.chunks_exact_mut(w.width * channels)) {
             let (image, iy) = (row / w.height, row % w.height);
             for (ix, to) in line.chunks_exact_mut(channels).enumerate() {
-                for (block, to) in to.chunks_mut(BLOCK).enumerate() {
-                    let mut sums = [T::Acc::ZERO; BLOCK];
+                by_width!(channels, start, N => {
+                    let mut sums = [T::Acc::ZERO; N];
                     for (ky, oy) in reaching(w, iy, oh) {
                         for (kx, ox) in reaching(w, ix, ow) {
-                            let dy = &dy[((image * oh + oy) * ow + ox) * channels + block * BLOCK..];
-                            let weights = &weights[(ky * w.size + kx) * channels + block * BLOCK..];
-                            for ((sum, dy), weight) in sums[..to.len()].iter_mut().zip(dy).zip(weights) {
-                                *sum += dy.up() * weight.up();
-                            }
+                            let dy = &dy[((image * oh + oy) * ow + ox) * channels + start..];
+                            add_products(&mut sums, dy, &weights[(ky * w.size + kx) * channels + start..]);
                         }
                     }
-                    for (to, sum) in to.iter_mut().zip(&sums) {
-                        *to = T::down(*sum);
-                    }
-                }
+                    store(&sums, &mut to[start..]);
+                });
             }
         }
     }
@@ -143,21 +204,20 @@ simd! {
             let (image, oy) = (row / oh, row % oh);
             for ky in inside(w, oy, w.height) {
                 let iy = oy * w.stride + ky - w.padding;
-                let sums = &mut sums[ky * w.size * channels..(ky + 1) * w.size * channels];
-                for ox in 0..ow {
-                    let dy = &dy[((image * oh + oy) * ow + ox) * channels..][..channels];
-                    let taps = inside(w, ox, w.width);
-                    if taps.is_empty() {
-                        continue;
-                    }
-                    let first = ox * w.stride + taps.start - w.padding;
-                    let x = &x[((image * w.height + iy) * w.width + first) * channels..];
-                    let sums = &mut sums[taps.start * channels..taps.end * channels];
-                    for (sums, x) in sums.chunks_exact_mut(channels).zip(x.chunks_exact(channels)) {
-                        for ((sum, x), dy) in sums.iter_mut().zip(x).zip(dy) {
-                            *sum += x.up() * dy.up();
+                let (x, dy) = (&x[(image * w.height + iy) * w.width * channels..], &dy[row * ow * channels..]);
+                for kx in 0..w.size {
+                    let sums = &mut sums[(ky * w.size + kx) * channels..];
+                    let seen = outputs(w, kx);
+                    by_width!(channels, start, N => {
+                        let mut here = [T::Acc::ZERO; N];
+                        for ox in seen.clone() {
+                            let ix = ox * w.stride + kx - w.padding;
+                            add_products(&mut here, &x[ix * channels + start..], &dy[ox * channels + start..]);
                         }
-                    }
+                        for (sum, here) in sums[start..start + N].iter_mut().zip(&here) {
+                            *sum += *here;
+                        }
+                    });
                 }
             }
         }
