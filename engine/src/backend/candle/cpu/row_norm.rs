@@ -7,13 +7,16 @@ use super::{
     batch_norm::{parts, room},
     float::{Accumulator, Float},
     gemm::Scratch,
+    lanes::{LANES, dot, sum},
     parallel::{self, Shared},
     simd::simd,
 };
 use crate::backend::kernel::Rows;
 
-/// Lanes of a sum.
-const LANES: usize = 16;
+/// Rows whose gradients by the parameters are summed in the type of arithmetic.
+const CHUNK: usize = 16;
+/// Columns of such a sum.
+const BLOCK: usize = 64;
 
 /// [`Kernel::LayerNorm`](crate::backend::Kernel::LayerNorm), or, where `bias` and `mean` are empty,
 /// [`Kernel::RmsNorm`](crate::backend::Kernel::RmsNorm).
@@ -68,45 +71,25 @@ pub(super) fn gradient<T: Float, W: Float<Acc = T::Acc>>(
     }
 }
 
-/// The sum over a row, lane by lane.
+/// The sum over a row of `dy * weight` times the normalised `x`. One sum a loop: two become no vector code.
 #[inline(always)]
-fn sum<T: Float>(x: &[T], term: impl Fn(T::Acc) -> T::Acc) -> T::Acc {
-    let (blocks, rest) = x.as_chunks::<LANES>();
-    let mut lanes = [T::Acc::ZERO; LANES];
-    for block in blocks {
-        for (lane, x) in lanes.iter_mut().zip(block) {
-            *lane += term(x.up());
-        }
-    }
-    let total = lanes.into_iter().fold(T::Acc::ZERO, |a, b| a + b);
-    rest.iter().fold(total, |total, x| total + term(x.up()))
-}
-
-/// The sums over a row of `dy * weight` and of that times the normalised `x`.
-#[inline(always)]
-fn sums<T: Float, W: Float<Acc = T::Acc>>(
+fn product<T: Float, W: Float<Acc = T::Acc>>(
     x: &[T],
     dy: &[T],
     weight: &[W],
     normal: impl Fn(T::Acc) -> T::Acc,
-) -> [T::Acc; 2] {
+) -> T::Acc {
     let ((x, x_rest), (dy, dy_rest)) = (x.as_chunks::<LANES>(), dy.as_chunks::<LANES>());
     let (weight, weight_rest) = weight.as_chunks::<LANES>();
-    let (mut plain, mut product) = ([T::Acc::ZERO; LANES], [T::Acc::ZERO; LANES]);
+    let mut lanes = [T::Acc::ZERO; LANES];
     for ((x, dy), weight) in x.iter().zip(dy).zip(weight) {
-        for j in 0..LANES {
-            let g = dy[j].up() * weight[j].up();
-            plain[j] += g;
-            product[j] += g * normal(x[j].up());
+        for (((lane, x), dy), weight) in lanes.iter_mut().zip(x).zip(dy).zip(weight) {
+            *lane += dy.up() * weight.up() * normal(x.up());
         }
     }
-    let [mut first, mut second] = [plain, product].map(|lanes| lanes.into_iter().fold(T::Acc::ZERO, |a, b| a + b));
-    for ((x, dy), weight) in x_rest.iter().zip(dy_rest).zip(weight_rest) {
-        let g = dy.up() * weight.up();
-        first += g;
-        second += g * normal(x.up());
-    }
-    [first, second]
+    let total = lanes.into_iter().fold(T::Acc::ZERO, |a, b| a + b);
+    let rest = x_rest.iter().zip(dy_rest).zip(weight_rest);
+    rest.fold(total, |sum, ((x, dy), weight)| sum + dy.up() * weight.up() * normal(x.up()))
 }
 
 simd! {
@@ -147,20 +130,47 @@ simd! {
         let ([means, inverses], columns) = (statistics, weight.len());
         let share = T::Acc::from_f64(1.0 / columns as f64);
         let (dweight, dbias) = totals.split_at_mut(columns);
-        for (i, ((x, dy), inverse)) in x.chunks_exact(columns).zip(dy.chunks_exact_mut(columns)).zip(inverses).enumerate() {
-            let (mean, inverse) = (means.get(i).copied().unwrap_or(T::Acc::ZERO), *inverse);
-            let normal = |x: T::Acc| (x - mean) * inverse;
-            let [plain, product] = sums::<T, W>(x, dy, weight, normal);
-            let off = if means.is_empty() { T::Acc::ZERO } else { plain * share };
-            let slope = product * share;
-            for ((((dy, x), weight), dweight), dbias) in
-                dy.iter_mut().zip(x).zip(weight).zip(&mut *dweight).zip(&mut *dbias)
-            {
-                let (before, x) = (dy.up(), normal(x.up()));
-                *dweight += (before * x).to_f64();
-                *dbias += before.to_f64();
-                *dy = T::down(inverse * (before * weight.up() - off - x * slope));
+        for (chunk, (x, dy)) in x.chunks(CHUNK * columns).zip(dy.chunks_mut(CHUNK * columns)).enumerate() {
+            let mean = |row: usize| means.get(chunk * CHUNK + row).copied().unwrap_or(T::Acc::ZERO);
+            let inverse = |row: usize| inverses[chunk * CHUNK + row];
+            add_columns(columns, x, dy, mean, inverse, [&mut *dweight, &mut *dbias]);
+            for (row, (x, dy)) in x.chunks_exact(columns).zip(dy.chunks_exact_mut(columns)).enumerate() {
+                let (mean, inverse) = (mean(row), inverse(row));
+                let normal = |x: T::Acc| (x - mean) * inverse;
+                let off = if means.is_empty() { T::Acc::ZERO } else { dot(dy, weight) * share };
+                let slope = product(x, dy, weight, normal) * share;
+                for ((dy, x), weight) in dy.iter_mut().zip(x).zip(weight) {
+                    *dy = T::down(inverse * (dy.up() * weight.up() - off - normal(x.up()) * slope));
+                }
             }
+        }
+    }
+}
+
+/// Adds to the parameters' gradients what a few rows give, summed first in the type of arithmetic.
+#[inline(always)]
+fn add_columns<T: Float>(
+    columns: usize,
+    x: &[T],
+    dy: &[T],
+    mean: impl Fn(usize) -> T::Acc,
+    inverse: impl Fn(usize) -> T::Acc,
+    [dweight, dbias]: [&mut [f64]; 2],
+) {
+    for start in (0..columns).step_by(BLOCK) {
+        let end = (start + BLOCK).min(columns);
+        let (mut products, mut plain) = ([T::Acc::ZERO; BLOCK], [T::Acc::ZERO; BLOCK]);
+        for (row, (x, dy)) in x.chunks_exact(columns).zip(dy.chunks_exact(columns)).enumerate() {
+            let (mean, inverse) = (mean(row), inverse(row));
+            let (x, dy) = (&x[start..end], &dy[start..end]);
+            for (((product, plain), x), dy) in products.iter_mut().zip(&mut plain).zip(x).zip(dy) {
+                *product += dy.up() * ((x.up() - mean) * inverse);
+                *plain += dy.up();
+            }
+        }
+        for (j, at) in (start..end).enumerate() {
+            dweight[at] += products[j].to_f64();
+            dbias[at] += plain[j].to_f64();
         }
     }
 }
