@@ -213,8 +213,12 @@ pub(in crate::backend) fn matmul_plan(p: &MatMul, width: usize, narrow: bool, st
         staged,
     };
     let depth = if width == 8 { 128 } else { 256 };
-    let limits =
-        if narrow { Limits { rows: 96, columns: 128, depth } } else { Limits { rows: 240, columns: 256, depth } };
+    let limits = match (narrow, p.transpose_a) {
+        (true, _) => Limits { rows: 96, columns: 128, depth },
+        (false, true) => Limits { rows: 240, columns: 256, depth },
+        // Rows in place take no room, and the more of them, the less often a block of `b` is laid out.
+        (false, false) => Limits { rows: 480, columns: 256, depth },
+    };
     Plan::new(product, limits)
 }
 
