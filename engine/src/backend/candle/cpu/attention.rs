@@ -20,7 +20,7 @@ use super::{
 use crate::backend::AttentionShape;
 
 /// The most positions of a block of queries.
-const QUERIES: usize = 128;
+const QUERIES: usize = 64;
 /// The most positions of a block of keys.
 const KEYS: usize = 64;
 /// Elements of a block, where heads are large.
