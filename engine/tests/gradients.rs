@@ -7,8 +7,8 @@ use plimsoll_engine::{
         Backend, Candle, DType, Executor, HostSlice, Kernel, Tensor,
         kernel::{Rule, Update},
     },
-    data::{Facts, Input},
-    experiment::{Checkpointing, Frozen, Lora, ModelKind, Precision},
+    data::{Facts, Input, UNSCORED},
+    experiment::{AttentionKind, Checkpointing, Frozen, Lora, Model as ModelChoice, ModelKind, Precision},
     memory::{Category, Ledger, Phase},
     models::Model,
     nn::Param,
@@ -24,9 +24,10 @@ struct Bench {
     executor: Executor<Candle>,
     model: Model<Candle>,
     images: Vec<f32>,
+    tokens: Vec<u32>,
     labels: Vec<u32>,
     facts: Facts,
-    dtype: DType,
+    precision: Precision,
 }
 
 const SAMPLES: usize = 3;
@@ -38,8 +39,14 @@ impl Bench {
         let rng = Rng::new(seed, Stream::Data, 0);
         let pixels = SAMPLES * facts.input.elements();
         let images = (0..pixels as u64).map(|i| rng.normal(i) as f32).collect();
-        let labels = (0..SAMPLES as u64).map(|i| rng.below(1 << 40 | i, facts.classes) as u32).collect();
-        Self { executor, model, images, labels, facts, dtype: experiment.precision.compute() }
+        let tokens = (0..pixels as u64).map(|i| rng.below(1 << 41 | i, facts.classes) as u32).collect();
+        let label = |i: u64| match facts.targets {
+            // Some of many labels do not count.
+            2.. if i % 3 == 0 => UNSCORED,
+            _ => rng.below(1 << 40 | i, facts.classes) as u32,
+        };
+        let labels = (0..(SAMPLES * facts.targets) as u64).map(label).collect();
+        Self { executor, model, images, tokens, labels, facts, precision: experiment.precision }
     }
 
     /// Uniform numbers in ±1 of a parameter's shape.
@@ -66,10 +73,14 @@ impl Bench {
     }
 
     fn batch(&self) -> (Tensor<Candle>, Tensor<Candle>) {
-        let shape = self.facts.input.shape(SAMPLES);
-        let images = self.executor.upload(HostSlice::F32(&self.images), shape, self.dtype, "images");
-        let labels = self.executor.upload(HostSlice::U32(&self.labels), [SAMPLES], DType::U32, "labels");
-        (images.expect("room"), labels.expect("room"))
+        let input = self.facts.input;
+        let numbers = match input {
+            Input::Image { .. } => HostSlice::F32(&self.images),
+            Input::Tokens { .. } => HostSlice::U32(&self.tokens),
+        };
+        let inputs = self.executor.upload(numbers, input.shape(SAMPLES), input.dtype(self.precision), input.label());
+        let labels = self.executor.upload(HostSlice::U32(&self.labels), [self.labels.len()], DType::U32, "labels");
+        (inputs.expect("room"), labels.expect("room"))
     }
 
     /// Summed loss; with `backward`, the gradients are left in the parameters.
@@ -113,6 +124,41 @@ const CHECKPOINTINGS: [Checkpointing; 5] = [
     Checkpointing::Percent(60),
 ];
 
+/// Transformers and a mixer, each with other choices.
+fn transformers() -> Vec<(ModelChoice, Facts)> {
+    let image = Facts::one_label(Input::Image { height: 4, width: 6, channels: 2 }, 4, 8, 4);
+    let (length, vocabulary) = (5, 7);
+    let input = Input::Tokens { length, vocabulary };
+    let tokens = Facts { input, targets: length, scored: length, classes: vocabulary, train: 8, test: 4 };
+    let of = |kind, attention| ModelChoice {
+        kind,
+        attention,
+        width: 8,
+        depth: 3,
+        heads: 2,
+        kv_heads: 1,
+        hidden: 6,
+        patch: 2,
+        tied: false,
+        ..ModelChoice::default()
+    };
+    vec![
+        (of(ModelKind::Vit, AttentionKind::Efficient), image),
+        (of(ModelKind::Vit, AttentionKind::Plain), image),
+        (of(ModelKind::Mixer, AttentionKind::Plain), image),
+        (of(ModelKind::Gpt2, AttentionKind::Plain), tokens),
+        (ModelChoice { tied: true, ..of(ModelKind::Gpt2, AttentionKind::Efficient) }, tokens),
+        (ModelChoice { window: 2, tied: true, ..of(ModelKind::Llama, AttentionKind::Efficient) }, tokens),
+        (ModelChoice { qkv_bias: true, ..of(ModelKind::Llama, AttentionKind::Plain) }, tokens),
+    ]
+}
+
+fn unets() -> Vec<(ModelChoice, Facts)> {
+    let input = Input::Image { height: 4, width: 8, channels: 2 };
+    let facts = Facts { input, targets: 32, scored: 32, classes: 3, train: 8, test: 4 };
+    vec![(ModelChoice { kind: ModelKind::Unet, width: 3, depth: 2, ..ModelChoice::default() }, facts)]
+}
+
 fn cases() -> Vec<(Experiment, Facts)> {
     let image = |side, channels| Input::Image { height: side, width: side, channels };
     let facts = |side, channels| Facts::one_label(image(side, channels), 4, 8, 4);
@@ -136,6 +182,13 @@ fn cases() -> Vec<(Experiment, Facts)> {
             experiment.model.depth = 3;
             experiment.model.dense = 6;
             experiment.model.multiplier = 0.1;
+            cases.push((experiment, facts));
+        }
+    }
+    for (model, facts) in transformers().into_iter().chain(unets()) {
+        for checkpointing in CHECKPOINTINGS {
+            let model = ModelChoice { depth: 3.min(model.depth), ..model.clone() };
+            let experiment = Experiment { precision: Precision::F64, checkpointing, model, ..Experiment::default() };
             cases.push((experiment, facts));
         }
     }
@@ -185,6 +238,8 @@ fn checkpointing_changes_no_bit_of_loss_or_gradients() {
         let run = |(mut experiment, facts): (Experiment, Facts)| {
             experiment.run.seed = seed;
             experiment.precision = precision;
+            // It drops the same when it is computed again.
+            experiment.model.dropout = 0.3;
             let bench = Bench::new(&experiment, facts, seed);
             (bench.loss(false), bench.gradients())
         };

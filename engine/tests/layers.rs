@@ -4,14 +4,15 @@ use plimsoll_engine::{
     Result,
     autograd::{Pass, Tape, Value},
     backend::{
-        Backend, Candle, DType, Executor, Kernel, Tensor,
+        AttentionShape, Backend, Candle, DType, Executor, Kernel, Tensor,
         kernel::{Rule, Update},
     },
-    experiment::Precision,
+    experiment::{AttentionKind, Precision},
     memory::{Category, Ledger},
     nn::{
-        AvgPool, BatchNorm, Conv2d, ConvShape, Depthwise, Dropout, Gelu, GlobalPool, Init, Layer, LayerNorm, MaxPool,
-        Relu, Relu6, Residual, RmsNorm, Silu, chain,
+        Attention, AvgPool, BatchNorm, ClassToken, Conv2d, ConvShape, Depthwise, Dropout, Gelu, GlobalPool, Init,
+        Layer, LayerNorm, Linear, MaxPool, Positions, Relu, Relu6, Residual, RmsNorm, Rotary, Silu, Start, SwiGlu,
+        TakeFirst, Transpose, UpConv2d, chain,
     },
     rng::{Rng, Stream},
 };
@@ -20,6 +21,8 @@ type Layers = Vec<Box<dyn Layer<Candle>>>;
 type Build = fn(&mut Init<'_, Candle>) -> Layers;
 
 const SHAPE: [usize; 4] = [3, 6, 5, 4];
+/// Pixels of an image of [`SHAPE`], as places of a sequence.
+const LENGTH: usize = 30;
 
 fn fresh_seed() -> u64 {
     std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).map_or(1, |d| d.as_nanos() as u64)
@@ -44,7 +47,7 @@ fn boxed(layer: impl Layer<Candle> + 'static) -> Box<dyn Layer<Candle>> {
 }
 
 /// Chains over an input of [`SHAPE`].
-const CHAINS: [(&str, Build); 11] = [
+const CHAINS: [(&str, Build); 16] = [
     ("a strided convolution", |i| vec![boxed(Conv2d::with(i, "conv", conv(5, 3, 2, 1, true)).expect("room"))]),
     ("a depthwise one", |i| vec![boxed(Depthwise::with(i, "own", conv(4, 3, 2, 1, true)).expect("room"))]),
     ("batch norm", |i| vec![boxed(BatchNorm::new(i, "norm", 4).expect("room"))]),
@@ -64,6 +67,24 @@ const CHAINS: [(&str, Build); 11] = [
         let norm = boxed(LayerNorm::new(i, "norm", 4, 1e-5).expect("room"));
         vec![norm, boxed(Dropout::new(i, "drop", 0.3)), boxed(Gelu::new(i.executor(), "gelu"))]
     }),
+    ("attention between dense layers", |i| attention(i, AttentionKind::Efficient, 2, true, 3)),
+    ("attention that keeps its probabilities", |i| attention(i, AttentionKind::Plain, 1, false, 0)),
+    ("a class token with positions", |i| {
+        let start = Start::Normal { std: 1.0 };
+        vec![
+            boxed(ClassToken::new(i, "token", LENGTH, 4, start).expect("room")),
+            boxed(Positions::new(i, "positions", LENGTH + 1, 4, start).expect("room")),
+            boxed(Gelu::new(i.executor(), "gelu")),
+            boxed(TakeFirst::new(i.executor(), "first", LENGTH + 1)),
+        ]
+    }),
+    ("gated units over columns", |i| {
+        let dense = boxed(Linear::new(i, "dense", LENGTH, 6).expect("room"));
+        let e = i.executor();
+        let there = boxed(Transpose::new(e, "transpose", LENGTH));
+        vec![there, dense, boxed(SwiGlu::new(e, "swiglu")), boxed(Transpose::new(e, "back", 4))]
+    }),
+    ("an up-convolution", |i| vec![boxed(UpConv2d::new(i, "up", 4, 3).expect("room"))]),
     ("the mean", |i| vec![boxed(GlobalPool::new(i.executor(), "mean"))]),
     ("clipped", |i| vec![boxed(Relu6::new(i.executor(), "relu6"))]),
     ("an identity beside a block", identity_block),
@@ -78,6 +99,18 @@ const CHAINS: [(&str, Build); 11] = [
         vec![first, boxed(Residual::new(i.executor(), "add", main, shortcut))]
     }),
 ];
+
+/// Attention over packed queries, keys and values of two query heads, with rotary positions.
+fn attention(i: &mut Init<'_, Candle>, kind: AttentionKind, kv_heads: usize, is_causal: bool, window: usize) -> Layers {
+    let shape = AttentionShape { batch: 0, length: LENGTH, heads: 2, kv_heads, head_dim: 4, is_causal, window };
+    let e = i.executor();
+    vec![
+        boxed(Linear::new(i, "qkv", 4, shape.packed()).expect("room")),
+        boxed(Rotary::new(e, "rotary", shape, 100.0)),
+        boxed(Attention::new(e, "heads", kind, shape)),
+        boxed(Linear::new(i, "out", shape.width(), 4).expect("room")),
+    ]
+}
 
 fn identity_block(i: &mut Init<'_, Candle>) -> Layers {
     let main = vec![

@@ -7,14 +7,17 @@ use plimsoll_engine::{
         pool::{self, Pool, Standing},
     },
     data::{Facts, Input},
-    experiment::{Batch, Checkpointing, Frozen, ModelKind, OptimizerKind, Outputs, Precision, TapeUse},
+    experiment::{AttentionKind, Batch, Checkpointing, Frozen, ModelKind, OptimizerKind, Outputs, Precision, TapeUse},
     memory::{Category, Ledger, Point, ledger::Recording},
     plan::time,
     rng::{Rng, Stream},
     train::step::{Blank, MicroBatch, Session},
 };
 
-const FACTS: Facts = Facts::one_label(Input::Image { height: 12, width: 12, channels: 3 }, 5, 100, 20);
+const IMAGES: Facts = Facts::one_label(Input::Image { height: 12, width: 12, channels: 3 }, 5, 100, 20);
+const TOKENS: Facts =
+    Facts { input: Input::Tokens { length: 20, vocabulary: 50 }, targets: 20, scored: 20, classes: 50, ..IMAGES };
+const MASKS: Facts = Facts { targets: 144, scored: 144, ..IMAGES };
 
 const OPTIMIZERS: [OptimizerKind; 8] = [
     OptimizerKind::Adamw,
@@ -29,37 +32,55 @@ const OPTIMIZERS: [OptimizerKind; 8] = [
 
 /// Noise with labels.
 struct Noise {
+    samples: usize,
+    input: Input,
     images: Vec<f32>,
+    tokens: Vec<u32>,
     labels: Vec<u32>,
 }
 
 impl Noise {
-    fn new(samples: usize) -> Self {
+    fn new(samples: usize, facts: &Facts) -> Self {
         let rng = Rng::new(5, Stream::Data, 0);
-        let images = (0..(samples * FACTS.input.elements()) as u64).map(|i| rng.normal(i) as f32).collect();
-        Self { images, labels: (0..samples).map(|i| (i % FACTS.classes) as u32).collect() }
+        let (input, count) = (facts.input, (samples * facts.input.elements()) as u64);
+        let images = (0..count).map(|i| rng.normal(i) as f32).collect();
+        let tokens = (0..count).map(|i| rng.below(i, facts.classes) as u32).collect();
+        let labels = (0..samples * facts.targets).map(|i| (i % facts.classes) as u32).collect();
+        Self { samples, input, images, tokens, labels }
     }
 }
 
 impl MicroBatch for &Noise {
     fn samples(&self) -> usize {
-        self.labels.len()
+        self.samples
     }
     fn inputs(&self) -> HostSlice<'_> {
-        HostSlice::F32(&self.images)
+        match self.input {
+            Input::Image { .. } => HostSlice::F32(&self.images),
+            Input::Tokens { .. } => HostSlice::U32(&self.tokens),
+        }
     }
     fn labels(&self) -> &[u32] {
         &self.labels
     }
 }
 
-/// Every model with every precision, each with another checkpointing and optimizer.
-fn cases() -> Vec<Experiment> {
+const KINDS: [(ModelKind, Facts); 9] = [
+    (ModelKind::Mlp, IMAGES),
+    (ModelKind::Cnn, IMAGES),
+    (ModelKind::Sepcnn, IMAGES),
+    (ModelKind::Mobilenetv2, IMAGES),
+    (ModelKind::Vit, IMAGES),
+    (ModelKind::Mixer, IMAGES),
+    (ModelKind::Gpt2, TOKENS),
+    (ModelKind::Llama, TOKENS),
+    (ModelKind::Unet, MASKS),
+];
+
+/// Every model with every precision, each with another checkpointing, optimizer, attention and size of chunks.
+fn cases() -> Vec<(Experiment, Facts)> {
     let mut cases = Vec::new();
-    for (i, kind) in [ModelKind::Mlp, ModelKind::Cnn, ModelKind::Sepcnn, ModelKind::Mobilenetv2, ModelKind::Vit]
-        .into_iter()
-        .enumerate()
-    {
+    for (i, (kind, facts)) in KINDS.into_iter().enumerate() {
         for (j, precision) in Precision::ALL.into_iter().enumerate() {
             let mut experiment = Experiment { precision, ..Experiment::default() };
             experiment.model.kind = kind;
@@ -75,7 +96,12 @@ fn cases() -> Vec<Experiment> {
             experiment.outputs = [Outputs::Kept, Outputs::MadeAgain][turn / 2 % 2];
             experiment.lora.rank = [0, 3, 0][turn % 3];
             experiment.frozen = [Frozen::None, Frozen::Blocks(1), Frozen::None, Frozen::AllButHead][turn % 4];
-            cases.push(experiment);
+            let model = &mut experiment.model;
+            (model.hidden, model.heads, model.kv_heads) = (40, 6, 2);
+            (model.tied, model.attention) = (j % 2 == 0, [AttentionKind::Plain, AttentionKind::Efficient][(i + j) % 2]);
+            model.dropout = if j == 1 { 0.1 } else { 0.0 };
+            experiment.loss_chunk = [0, 0, 64][(i + 2 * j) % 3];
+            cases.push((experiment, facts));
         }
     }
     cases
@@ -93,20 +119,20 @@ fn passes<B: Backend, M: MicroBatch>(session: &mut Session<B>, batch: impl Fn() 
     Ok([first, steady, recording(session)])
 }
 
-fn dry(experiment: &Experiment) -> [Recording; 3] {
+fn dry(experiment: &Experiment, facts: &Facts) -> [Recording; 3] {
     let executor = Executor::new(DryRun::new(pool::threads(), time::rates()), Ledger::new(None, true));
-    let mut session = Session::new(executor, experiment, &FACTS).expect("no budget");
+    let mut session = Session::new(executor, experiment, facts).expect("no budget");
     passes(&mut session, || Blank(experiment.batch.micro)).expect("a dry run")
 }
 
 #[test]
 fn the_real_step_writes_the_ledger_of_the_dry_one() {
-    for experiment in cases() {
-        let noise = Noise::new(experiment.batch.micro);
+    for (experiment, facts) in cases() {
+        let noise = Noise::new(experiment.batch.micro, &facts);
         let executor = Executor::new(Candle::cpu(pool::threads()), Ledger::new(None, true));
-        let mut session = Session::new(executor, &experiment, &FACTS).expect("no budget");
+        let mut session = Session::new(executor, &experiment, &facts).expect("no budget");
         let real = passes(&mut session, || &noise).expect("a real run");
-        for (real, dry) in real.iter().zip(&dry(&experiment)) {
+        for (real, dry) in real.iter().zip(&dry(&experiment, &facts)) {
             assert_eq!(real.timeline.points, dry.timeline.points, "{experiment:?}");
             assert_eq!(real.alive_at_peak, dry.alive_at_peak, "{experiment:?}");
             assert_eq!((real.live_peak, real.reserved_peak), (dry.live_peak, dry.reserved_peak));
@@ -115,12 +141,12 @@ fn the_real_step_writes_the_ledger_of_the_dry_one() {
 }
 
 /// Measured bytes at every op of the second step, above the idle level.
-fn measured(pool: &Pool, experiment: &Experiment, noise: &Noise) -> Vec<Bytes> {
+fn measured(pool: &Pool, experiment: &Experiment, facts: &Facts, noise: &Noise) -> Vec<Bytes> {
     let meter = pool.meter();
     let idle = meter.now().live;
     let samples = pool.run(|| {
         let executor = Executor::new(Candle::cpu(pool::threads()), Ledger::new(None, false));
-        let mut session = Session::new(executor, experiment, &FACTS).expect("no budget");
+        let mut session = Session::new(executor, experiment, facts).expect("no budget");
         session.step(1e-3, || Ok(noise)).expect("a first step");
         session.executor().sample(meter);
         session.step(1e-3, || Ok(noise)).expect("a second step");
@@ -133,10 +159,10 @@ fn measured(pool: &Pool, experiment: &Experiment, noise: &Noise) -> Vec<Bytes> {
 #[test]
 fn memory_measured_at_every_op_is_what_the_dry_run_says() {
     let pool = Pool::new(Standing::Equal).expect("threads");
-    for experiment in cases() {
-        let noise = Noise::new(experiment.batch.micro);
-        let samples = measured(&pool, &experiment, &noise);
-        let [_, steady, _] = dry(&experiment);
+    for (experiment, facts) in cases() {
+        let noise = Noise::new(experiment.batch.micro, &facts);
+        let samples = measured(&pool, &experiment, &facts, &noise);
+        let [_, steady, _] = dry(&experiment, &facts);
         assert_eq!(samples.len(), steady.timeline.points.len(), "{experiment:?}");
         for (point, sample) in steady.timeline.points.iter().zip(samples) {
             let place = || format!("{} of {} in {experiment:?}", point.op, steady.timeline.layer(point.layer));

@@ -125,6 +125,37 @@ fn networks_with_batch_norm_compute_the_same_numbers_again() {
 }
 
 #[test]
+fn dropout_and_long_skips_compute_the_same_numbers_again() {
+    let trainer = Trainer::new(|| {});
+    for (model, data) in [
+        (ModelKind::Vit, DataKind::Digits),
+        (ModelKind::Mixer, DataKind::Digits),
+        (ModelKind::Gpt2, DataKind::Sort),
+        (ModelKind::Llama, DataKind::Modular),
+        (ModelKind::Unet, DataKind::Masks),
+    ] {
+        let mut wanted = experiment(3);
+        (wanted.model.kind, wanted.data.kind, wanted.batch.micro) = (model, data, 4);
+        (wanted.model.width, wanted.model.depth, wanted.model.heads, wanted.model.hidden) = (16, 3, 2, 24);
+        (wanted.model.kv_heads, wanted.model.dropout) = (1, 0.2);
+        (wanted.data.side, wanted.data.length, wanted.data.samples) = (16, 8, 100);
+        wanted.budget = Bytes::gib(1);
+        let run = |experiment: &Experiment| {
+            trainer.send(start(experiment));
+            let events = events(&trainer);
+            let (outcome, summary) = end(&events);
+            assert!(matches!(outcome, Outcome::Finished), "{model:?}: {outcome:?}");
+            (steps(&events).iter().map(|s| s.loss).collect::<Vec<_>>(), summary.test_accuracy)
+        };
+        let kept = run(&wanted);
+        for checkpointing in [Checkpointing::Blocks, Checkpointing::Every(2), Checkpointing::Percent(40)] {
+            wanted.checkpointing = checkpointing;
+            assert_eq!(kept, run(&wanted), "{model:?} {checkpointing}");
+        }
+    }
+}
+
+#[test]
 fn updating_in_the_backward_pass_changes_no_number_and_holds_fewer_gradients() {
     let trainer = Trainer::new(|| {});
     let mut wanted = experiment(8);

@@ -4,10 +4,10 @@ use plimsoll_engine::{
     Experiment,
     backend::{DryRun, Executor},
     data::{Facts, Input},
-    experiment::{Model, ModelKind},
-    memory::Ledger,
+    experiment::{Data, DataKind, Model, ModelKind, Precision},
+    memory::{Category, Ledger, Phase, Point},
     models,
-    plan::time,
+    plan::{predict, time},
 };
 
 fn tokens(length: usize, vocabulary: usize) -> Facts {
@@ -100,4 +100,53 @@ fn a_u_net_has_the_parameters_of_its_levels() {
     }
     assert_eq!(parameters(unet(64, 4), &facts(512, 1, 2)), expected);
     assert_eq!(expected, 31_030_658);
+}
+
+#[test]
+fn the_largest_are_planned_whole_with_every_byte_of_their_parameters() {
+    for (model, length, vocabulary) in [
+        (gpt2(1600, 48, 25), 1024, 50_257),
+        (llama(4096, 32, 32, 32, 11_008), 4096, 32_000),
+        (llama(5120, 40, 40, 40, 13_824), 4096, 32_000),
+    ] {
+        let data = Data { kind: DataKind::Tokens, length, vocabulary, samples: 1000, ..Data::default() };
+        let mut experiment = Experiment { model, data, precision: Precision::Bf16Mixed, ..Experiment::default() };
+        experiment.batch.micro = 1;
+        let plan = predict(&experiment).expect("a plan");
+        let parameters = parameters(experiment.model.clone(), &tokens(length, vocabulary));
+        assert_eq!(plan.parameters, parameters);
+        // The few numbers of the norms have no narrower copy.
+        let norms: u64 = plan.layers.iter().filter(|row| row.path.ends_with("norm")).map(|row| row.parameters).sum();
+        let updated = plan.steady.points.iter().find(|point| point.phase == Phase::Optimizer).expect("an update");
+        let held = |category| updated.categories.get(category).0;
+        assert_eq!(held(Category::Parameters), 2 * parameters + 2 * norms);
+        assert_eq!(held(Category::MasterWeights), 4 * (parameters - norms));
+        assert_eq!(held(Category::Gradients), 4 * parameters);
+        assert_eq!(held(Category::OptimizerState), 8 * parameters);
+        // What comes on top is a block's activations for each block: more than the inputs of its layers, and not twice all.
+        let activations = |point: &Point| point.categories.get(Category::Activations).0;
+        let most = plan.steady.points.iter().map(activations).max().unwrap_or(0);
+        let (rows, width, depth) = (length as u64, experiment.model.width as u64, experiment.model.depth as u64);
+        let a_block = 2 * rows * (8 * width + experiment.model.hidden as u64);
+        assert!((depth * a_block..4 * depth * a_block).contains(&most), "{most} against {}", depth * a_block);
+    }
+}
+
+#[test]
+fn logits_in_chunks_never_exist_whole() {
+    let data = Data { kind: DataKind::Tokens, length: 256, vocabulary: 50_257, samples: 100, ..Data::default() };
+    let plan = |loss_chunk| {
+        let model = gpt2(128, 2, 4);
+        let mut experiment = Experiment { model, data: data.clone(), loss_chunk, ..Experiment::default() };
+        experiment.batch.micro = 4;
+        predict(&experiment).expect("a plan")
+    };
+    let (whole, chunked) = (plan(0), plan(128));
+    let logits = 4 * 256 * 50_257 * 4;
+    let activations = |plan: &plimsoll_engine::plan::Plan| {
+        let all = plan.steady.points.iter().chain(&plan.evaluate.points);
+        all.map(|point| point.categories.get(Category::Activations).0).max().unwrap_or(0)
+    };
+    assert!(activations(&whole) > logits && activations(&chunked) < logits / 4);
+    assert!(chunked.peak.live.0 + logits / 2 < whole.peak.live.0);
 }
