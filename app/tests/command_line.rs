@@ -300,3 +300,25 @@ fn a_preset_file_is_read_from_where_it_lies() {
     let plan = json(&["plan", path.to_str().expect("text"), "--json"]);
     assert_eq!(plan["fits"], true);
 }
+
+#[test]
+fn a_models_configuration_is_planned_as_it_is_and_a_bad_field_is_named() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("config.json");
+    let write = |heads: usize| {
+        let fields = format!(
+            r#"{{"model_type": "gpt2", "n_embd": 768, "n_layer": 12, "n_head": {heads}, "n_positions": 1024,
+            "vocab_size": 50257, "activation_function": "gelu_new"}}"#
+        );
+        fs::write(&path, fields).expect("written");
+    };
+    let name = path.to_str().expect("text");
+    write(12);
+    let plan = json(&["plan", name, "--json", "--set", "checkpointing=blocks"]);
+    assert_eq!(plan["parameters"], 124_439_808);
+    write(13);
+    let said = fails(1, &["plan", name]);
+    assert!(said.contains("(n_head): 13 heads do not divide a width of 768; write one of 1, 2, 3"), "{said}");
+    fs::write(&path, r#"{"model_type": "bert"}"#).expect("written");
+    assert!(fails(1, &["plan", name]).contains("the kinds are gpt2, llama, mistral, qwen2"));
+}

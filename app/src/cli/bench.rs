@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use clap::Args;
 use plimsoll_engine::{
     Bytes, Experiment,
-    experiment::{Batch, Data, DataKind, Model, ModelKind, Optimizer, Outputs, Run},
+    experiment::{DataKind, Model, ModelKind, Optimizer, Outputs, Run},
     train::Trainer,
 };
 use serde::Serialize;
@@ -15,26 +15,26 @@ use crate::cli::{Misuse, out, run, table::Table};
 /// Steps that are not counted: caches and allocators settle in them.
 const WARM_UP: usize = 4;
 
-/// A workload: name, samples of a batch, where the images come from, which outputs are kept, and the model. AdamW with a
-/// learning rate of 0.001.
-type Workload = (&'static str, usize, DataKind, Outputs, fn() -> Model);
+/// A workload: its name, and what is not as for all. For all, AdamW has a learning rate of 0.001.
+type Workload = (&'static str, fn(&mut Experiment));
 
 /// Shapes stand for CIFAR-10: images of 32 x 32 x 3 in ten classes.
-const WORKLOADS: [Workload; 4] = [
-    ("mlp-digits-b64", 64, DataKind::Digits, Outputs::Kept, || Model { width: 256, depth: 2, ..Model::default() }),
-    ("cnn-digits-b64", 64, DataKind::Digits, Outputs::Kept, || Model {
-        kind: ModelKind::Cnn,
-        width: 32,
-        ..Model::default()
+const WORKLOADS: [Workload; 5] = [
+    ("mlp-digits-b64", |e| (e.model.width, e.model.depth) = (256, 2)),
+    ("cnn-digits-b64", |e| (e.model.kind, e.model.width) = (ModelKind::Cnn, 32)),
+    ("sepcnn-cifar-b64", |e| {
+        (e.model.kind, e.model.width) = (ModelKind::Sepcnn, 32);
+        e.data.kind = DataKind::Shapes;
     }),
-    ("sepcnn-cifar-b64", 64, DataKind::Shapes, Outputs::Kept, || Model {
-        kind: ModelKind::Sepcnn,
-        width: 32,
-        ..Model::default()
+    ("resnet18-cifar-b32", |e| {
+        (e.model.kind, e.outputs) = (ModelKind::Resnet, Outputs::MadeAgain);
+        (e.data.kind, e.batch.micro) = (DataKind::Shapes, 32);
     }),
-    ("resnet18-cifar-b32", 32, DataKind::Shapes, Outputs::MadeAgain, || Model {
-        kind: ModelKind::Resnet,
-        ..Model::default()
+    ("gpt-d256-l6-t128-b16", |e| {
+        let (kind, heads, hidden) = (ModelKind::Gpt2, 8, 1024);
+        e.model = Model { kind, width: 256, depth: 6, heads, hidden, tied: false, ..Model::default() };
+        (e.data.kind, e.data.length, e.data.vocabulary) = (DataKind::Tokens, 128, 256);
+        e.batch.micro = 16;
     }),
 ];
 
@@ -43,8 +43,9 @@ const WORKLOADS: [Workload; 4] = [
 #[command(after_help = "\
 Workloads: mlp-digits-b64 (two hidden layers of 256) and cnn-digits-b64 (two blocks of 32 and 64 filters, kernel 3, then
 a dense layer of 64), on 8 x 8 x 1 images in batches of 64; sepcnn-cifar-b64 (two depthwise-separable blocks) and
-resnet18-cifar-b32, on 32 x 32 x 3 images in batches of 64 and 32, the last with cheap outputs made again. All with AdamW.
-A step is forward, backward, update and loss.
+resnet18-cifar-b32, on 32 x 32 x 3 images in batches of 64 and 32, the last with cheap outputs made again;
+gpt-d256-l6-t128-b16 (a GPT-2 of width 256, six blocks and eight heads, untied), on 16 sequences of 128 out of 256
+tokens. All with AdamW. A step is forward, backward, update and loss.
 
 Examples:
   plimsoll bench
@@ -108,24 +109,19 @@ impl Bench {
         self.names.iter().map(find).collect()
     }
 
-    fn time(&self, trainer: &Trainer, (name, micro, kind, outputs, model): Workload) -> anyhow::Result<Row> {
+    fn time(&self, trainer: &Trainer, (name, change): Workload) -> anyhow::Result<Row> {
         let steps = self.steps + WARM_UP as u64;
-        let record = run::record(
-            trainer,
-            name,
-            Experiment {
-                title: name.to_owned(),
-                budget: Bytes::gib(2),
-                outputs,
-                model: model(),
-                data: Data { kind, samples: 2000, ..Data::default() },
-                batch: Batch { micro, accumulation: 1 },
-                optimizer: Optimizer { learning_rate: 1e-3, ..Optimizer::default() },
-                // One evaluation, after the last step.
-                run: Run { steps: Some(steps), evaluate_every: steps, ..Run::default() },
-                ..Experiment::default()
-            },
-        )?;
+        let mut experiment = Experiment {
+            title: name.to_owned(),
+            budget: Bytes::gib(2),
+            optimizer: Optimizer { learning_rate: 1e-3, ..Optimizer::default() },
+            // One evaluation, after the last step.
+            run: Run { steps: Some(steps), evaluate_every: steps, ..Run::default() },
+            ..Experiment::default()
+        };
+        (experiment.batch.micro, experiment.data.samples) = (64, 2000);
+        change(&mut experiment);
+        let record = run::record(trainer, name, experiment)?;
         let steady = &record.steps[WARM_UP.min(record.steps.len())..];
         let mut ms: Vec<f64> = steady.iter().map(|step| step.secs * 1e3).collect();
         ms.sort_by(f64::total_cmp);

@@ -106,12 +106,13 @@ impl Dispatcher<'_> {
         }
     }
 
-    /// Opens a preset file; what was there stays if the file cannot be used.
+    /// Opens a preset file, or a model's configuration; what was there stays if the file cannot be used.
     pub(super) fn open(&mut self, path: &Path) {
-        match preset::read(path) {
-            Ok(experiment) => {
+        match preset::open(path) {
+            Ok(preset::Opened { experiment, is_preset }) => {
                 self.file_trouble_is_over();
-                self.load(Document::new(experiment, Some(path.to_owned())));
+                // A configuration is not saved over: it is no preset.
+                self.load(Document::new(experiment, is_preset.then(|| path.to_owned())));
                 self.remember(path);
             }
             Err(error) => self.file_trouble(error.to_string()),

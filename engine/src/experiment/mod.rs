@@ -6,6 +6,7 @@
 pub mod check;
 mod checkpointing;
 mod data;
+pub mod hugging_face;
 mod model;
 mod optimizer;
 mod precision;

@@ -26,6 +26,7 @@ use crate::{
     experiment::{
         Experiment, VERSION,
         check::check,
+        hugging_face,
         schema::{KEYS, Slot, is_group, is_used, names_in, nearest, slot},
     },
 };
@@ -33,15 +34,32 @@ use crate::{
 /// The largest preset that is read.
 pub const MAX_BYTES: u64 = 1 << 20;
 
-/// Reads a preset from a file.
+/// A file that was opened.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Opened {
+    /// What it says.
+    pub experiment: Experiment,
+    /// Whether it is a preset, over which changes may be saved: not so a model's `config.json`.
+    pub is_preset: bool,
+}
+
+/// Reads an experiment from a file.
 ///
 /// # Errors
-/// A file that cannot be read, or whatever [`parse`] finds in it.
+/// Those of [`open`].
 pub fn read(path: impl AsRef<Path>) -> Result<Experiment> {
+    open(path).map(|opened| opened.experiment)
+}
+
+/// Opens a preset, or a model's `config.json`, which is told by its first brace.
+///
+/// # Errors
+/// A file that cannot be read, or whatever [`parse`] or [`hugging_face::parse`] finds in it.
+pub fn open(path: impl AsRef<Path>) -> Result<Opened> {
     let path = path.as_ref();
     let file = |error: io::Error| Error::file(path, format!("cannot be read: {}", reason(&error)));
     if path.is_dir() {
-        return Err(Error::file(path, "is a folder; choose a preset file (.toml) in it"));
+        return Err(Error::file(path, "is a folder; choose a preset (.toml) or a model's config.json in it"));
     }
     let mut bytes = Vec::new();
     File::open(path).map_err(file)?.take(MAX_BYTES + 1).read_to_end(&mut bytes).map_err(file)?;
@@ -52,7 +70,9 @@ pub fn read(path: impl AsRef<Path>) -> Result<Experiment> {
         let at = error.utf8_error().valid_up_to();
         Error::file_at(path, format!("byte {at}"), "is not UTF-8 text; save it as UTF-8")
     })?;
-    parse(&text, path)
+    let is_preset = !hugging_face::is_config(&text);
+    let experiment = if is_preset { parse(&text, path) } else { hugging_face::parse(&text, path) }?;
+    Ok(Opened { experiment, is_preset })
 }
 
 /// Reads a preset from text; `path` is for messages.

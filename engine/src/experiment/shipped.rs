@@ -56,7 +56,8 @@ pub fn open(path_or_name: &str) -> Result<Experiment> {
     if std::path::Path::new(path_or_name).is_file() {
         return preset::read(path_or_name);
     }
-    let looks_like_path = path_or_name.contains(['/', '\\']) || path_or_name.ends_with(".toml");
+    let looks_like_path =
+        path_or_name.contains(['/', '\\']) || path_or_name.ends_with(".toml") || path_or_name.ends_with(".json");
     match find(path_or_name) {
         Some(found) => found,
         None if looks_like_path => preset::read(path_or_name),

@@ -1,0 +1,347 @@
+//! Hugging Face `config.json` files of language models, opened as experiments.
+//!
+//! Owns the words of those files: what each field means here, and what has no meaning here, which the description then
+//! says. Always holds: an imported experiment has no problem, and sizes are those of the file. Refuses kinds it does not
+//! know with the list of those it does, and every field that cannot be with its name and what would mend it.
+
+use std::path::Path;
+
+use serde_json::{Map, Value};
+
+use crate::{
+    bytes::Bytes,
+    data::{self, MAX_LENGTH},
+    error::{Error, Result},
+    experiment::{Batch, Data, DataKind, Experiment, Model, ModelKind, Precision, check::check},
+};
+
+/// A kind of file: its `model_type`, its class's name before `ForCausalLM` or `LMHeadModel`, and its family.
+struct Kind {
+    name: &'static str,
+    class: &'static str,
+    title: &'static str,
+    import: fn(&Config<'_>) -> Result<Imported>,
+    /// Fields in the place of keys, for what is found wrong with the whole.
+    fields: &'static [(&'static str, &'static str)],
+}
+
+const KINDS: [Kind; 4] = [
+    Kind { name: "gpt2", class: "GPT2", title: "GPT-2", import: gpt2, fields: GPT2_FIELDS },
+    Kind { name: "llama", class: "Llama", title: "Llama", import: llama, fields: LLAMA_FIELDS },
+    Kind { name: "mistral", class: "Mistral", title: "Mistral", import: mistral, fields: LLAMA_FIELDS },
+    Kind { name: "qwen2", class: "Qwen2", title: "Qwen2", import: qwen2, fields: LLAMA_FIELDS },
+];
+
+const GPT2_FIELDS: &[(&str, &str)] = &[
+    ("model.width", "n_embd"),
+    ("model.depth", "n_layer"),
+    ("model.heads", "n_head"),
+    ("model.hidden", "n_inner"),
+    ("model.dropout", "resid_pdrop"),
+    ("data.length", "n_positions"),
+    ("data.vocabulary", "vocab_size"),
+];
+
+const LLAMA_FIELDS: &[(&str, &str)] = &[
+    ("model.width", "hidden_size"),
+    ("model.depth", "num_hidden_layers"),
+    ("model.heads", "num_attention_heads"),
+    ("model.kv_heads", "num_key_value_heads"),
+    ("model.hidden", "intermediate_size"),
+    ("model.rotary_base", "rope_theta"),
+    ("data.length", "max_position_embeddings"),
+    ("data.vocabulary", "vocab_size"),
+];
+
+/// What of a file has a place in an experiment.
+struct Imported {
+    model: Model,
+    length: usize,
+    /// What has none, in words.
+    notes: Vec<String>,
+}
+
+/// A file's fields.
+struct Config<'a> {
+    path: &'a Path,
+    fields: Map<String, Value>,
+}
+
+/// Whether a text is such a file rather than a preset, no line of which begins with a brace.
+pub(super) fn is_config(text: &str) -> bool {
+    text.trim_start_matches('\u{feff}').trim_start().starts_with('{')
+}
+
+/// Reads a configuration; `path` is for messages. The micro-batch is one sequence, as long as the model allows.
+///
+/// # Errors
+/// [`Error::File`] with the place or the field that cannot be.
+pub fn parse(text: &str, path: impl AsRef<Path>) -> Result<Experiment> {
+    let path = path.as_ref();
+    let value: Value = serde_json::from_str(text.trim_start_matches('\u{feff}')).map_err(|error| {
+        let place = format!("line {}, column {}", error.line(), error.column());
+        let whole = error.to_string();
+        let message = whole.split(" at line ").next().unwrap_or(&whole).to_owned();
+        Error::file_at(path, place, format!("is not JSON: {message}; a model's config.json is one object of fields"))
+    })?;
+    let Value::Object(fields) = value else {
+        return Err(Error::file(path, "is JSON, but no object of fields, as a model's config.json is"));
+    };
+    let config = Config { path, fields };
+    let kind = config.kind()?;
+    let Imported { model, length, mut notes } = (kind.import)(&config)?;
+    let longest = length.min(MAX_LENGTH);
+    if longest < length {
+        notes.push(format!("sequences of {length} tokens, for this program's are of {MAX_LENGTH} at most"));
+    }
+    let data = Data {
+        kind: DataKind::Tokens,
+        length: longest,
+        vocabulary: config.count("vocab_size")?,
+        samples: 1000,
+        ..Data::default()
+    };
+    let experiment = Experiment {
+        title: format!("{} of {}", kind.title, config.name()),
+        description: described(kind.title, &notes),
+        budget: Bytes::gib(24),
+        precision: config.precision()?,
+        model,
+        data,
+        batch: Batch { micro: 1, accumulation: 1 },
+        ..Experiment::default()
+    };
+    let facts = data::facts(&experiment.data, &experiment.run).ok();
+    match check(&experiment, facts.as_ref()).into_iter().next() {
+        None => Ok(experiment),
+        Some(problem) => {
+            let field = kind.fields.iter().find(|(key, _)| *key == problem.key).map_or(problem.key.as_str(), |of| of.1);
+            Err(config.wrong(field, format!("{}; {}", problem.message, problem.mend)))
+        }
+    }
+}
+
+fn described(title: &str, notes: &[String]) -> String {
+    let mut text = format!(
+        "The architecture of a {title} config.json, over generated tokens of the same vocabulary and as many positions. Look \
+         at what its parameters, their gradients and the optimizer's state take before the first activation, and at what \
+         checkpointing and loss_chunk leave of the rest."
+    );
+    if !notes.is_empty() {
+        text.push_str(&format!(" Left out of the file: {}.", notes.join("; ")));
+    }
+    text
+}
+
+/// Decoders with learned positions.
+fn gpt2(config: &Config<'_>) -> Result<Imported> {
+    let width = config.count("n_embd")?;
+    config.activation("activation_function", &["gelu_new", "gelu_pytorch_tanh", "gelu_fast"])?;
+    let mut notes = config.notes(&["layer_norm_epsilon"]);
+    let dropout = config.share("resid_pdrop")?;
+    for name in ["embd_pdrop", "attn_pdrop"] {
+        let share = config.share(name)?;
+        if share != dropout || (name == "attn_pdrop" && share > 0.0) {
+            notes.push(format!("{name} {share}"));
+        }
+    }
+    let heads = config.count("n_head")?;
+    let model = Model {
+        kind: ModelKind::Gpt2,
+        width,
+        depth: config.count("n_layer")?,
+        heads,
+        kv_heads: heads,
+        hidden: config.maybe_count("n_inner")?.unwrap_or(4 * width),
+        tied: config.flag("tie_word_embeddings", true)?,
+        dropout,
+        ..Model::default()
+    };
+    let length = match config.maybe_count("n_positions")? {
+        Some(length) => length,
+        None => config.count("n_ctx")?,
+    };
+    Ok(Imported { model, length, notes })
+}
+
+/// Decoders with rotary positions and gated units, without biases.
+fn llama(config: &Config<'_>) -> Result<Imported> {
+    config.activation("hidden_act", &["silu", "swish"])?;
+    for name in ["attention_bias", "mlp_bias"] {
+        if config.flag(name, false)? {
+            return Err(config.wrong(name, "true has no place here; write false"));
+        }
+    }
+    let (width, heads) = (config.count("hidden_size")?, config.count("num_attention_heads")?);
+    if let Some(head_dim) = config.maybe_count("head_dim")?
+        && head_dim.checked_mul(heads) != Some(width)
+    {
+        let message = format!("{heads} heads of {head_dim} numbers are not a hidden_size of {width}");
+        return Err(config.wrong("head_dim", format!("{message}; take it out, or write {}", width / heads.max(1))));
+    }
+    let model = Model {
+        kind: ModelKind::Llama,
+        width,
+        depth: config.count("num_hidden_layers")?,
+        heads,
+        kv_heads: config.maybe_count("num_key_value_heads")?.unwrap_or(heads),
+        hidden: config.count("intermediate_size")?,
+        tied: config.flag("tie_word_embeddings", false)?,
+        rotary_base: config.number("rope_theta", 10_000.0)?,
+        ..Model::default()
+    };
+    let notes = config.notes(&["rms_norm_eps", "attention_dropout", "rope_scaling"]);
+    Ok(Imported { model, length: config.count("max_position_embeddings")?, notes })
+}
+
+/// Llama with a window.
+fn mistral(config: &Config<'_>) -> Result<Imported> {
+    let mut imported = llama(config)?;
+    imported.model.window = config.maybe_count("sliding_window")?.unwrap_or(0);
+    Ok(imported)
+}
+
+/// Llama with a bias of queries, keys and values.
+fn qwen2(config: &Config<'_>) -> Result<Imported> {
+    let mut imported = llama(config)?;
+    imported.model.qkv_bias = true;
+    if config.flag("use_sliding_window", false)? {
+        let (layers, depth) = (config.maybe_count("max_window_layers")?, imported.model.depth);
+        // Layers up to this one see everything.
+        match layers {
+            Some(full) if full >= depth => {}
+            Some(full) if full > 0 => {
+                let message = format!("{full} has a window in some layers and not in others, and here all are alike");
+                return Err(config.wrong("max_window_layers", format!("{message}; write 0 or {depth}")));
+            }
+            _ => imported.model.window = config.count("sliding_window")?,
+        }
+    }
+    Ok(imported)
+}
+
+impl Config<'_> {
+    fn wrong(&self, field: &str, message: impl Into<String>) -> Error {
+        Error::file_at(self.path, field, message)
+    }
+
+    /// The kind that the file says it is.
+    fn kind(&self) -> Result<&'static Kind> {
+        let of_class = |class: &str| KINDS.iter().find(|kind| class.starts_with(kind.class));
+        let classes = self.fields.get("architectures").and_then(Value::as_array);
+        let class = classes.and_then(|classes| classes.first()).and_then(Value::as_str);
+        let name = self.fields.get("model_type").and_then(Value::as_str);
+        let found = match (name, class) {
+            (Some(name), _) => KINDS.iter().find(|kind| kind.name == name),
+            (None, Some(class)) => of_class(class),
+            (None, None) => None,
+        };
+        found.ok_or_else(|| {
+            let said = match name.or(class) {
+                Some(said) => format!("\"{said}\" is no kind of model that can be opened"),
+                None => "is missing, so the file does not say what kind of model it is".to_owned(),
+            };
+            let known: Vec<&str> = KINDS.iter().map(|kind| kind.name).collect();
+            self.wrong("model_type", format!("{said}; the kinds are {}", known.join(", ")))
+        })
+    }
+
+    /// What the model is called: its own name, else that of the file's folder, else the file's.
+    fn name(&self) -> String {
+        let own = self.fields.get("_name_or_path").and_then(Value::as_str).filter(|name| !name.trim().is_empty());
+        let folder = || self.path.parent().and_then(Path::file_name).map(|name| name.to_string_lossy().into_owned());
+        let file = || self.path.file_name().map_or("config.json".into(), |name| name.to_string_lossy());
+        let name = own.map(str::to_owned).or_else(folder).unwrap_or_else(|| file().into_owned());
+        name.chars().filter(|c| !c.is_control()).take(60).collect()
+    }
+
+    /// A field that is there and is not null.
+    fn given(&self, name: &str) -> Option<&Value> {
+        self.fields.get(name).filter(|value| !value.is_null())
+    }
+
+    fn maybe_count(&self, name: &str) -> Result<Option<usize>> {
+        let Some(value) = self.given(name) else { return Ok(None) };
+        match value.as_u64().and_then(|n| usize::try_from(n).ok()) {
+            Some(n) if n <= 1 << 32 => Ok(Some(n)),
+            _ => Err(self.wrong(name, format!("{} is no size; write a whole number, such as 1024", shortened(value)))),
+        }
+    }
+
+    fn count(&self, name: &str) -> Result<usize> {
+        let count = self.maybe_count(name)?;
+        count.ok_or_else(|| self.wrong(name, "is missing; write a whole number, such as 1024"))
+    }
+
+    fn number(&self, name: &str, default: f64) -> Result<f64> {
+        let Some(value) = self.given(name) else { return Ok(default) };
+        let wrong = || self.wrong(name, format!("{} is no number; write one, such as {default}", shortened(value)));
+        value.as_f64().ok_or_else(wrong)
+    }
+
+    fn share(&self, name: &str) -> Result<f64> {
+        let share = self.number(name, 0.1)?;
+        if (0.0..1.0).contains(&share) {
+            return Ok(share);
+        }
+        Err(self.wrong(name, format!("{share} is no share; write a number from 0 up to, but not including, 1")))
+    }
+
+    fn flag(&self, name: &str, default: bool) -> Result<bool> {
+        let Some(value) = self.given(name) else { return Ok(default) };
+        value.as_bool().ok_or_else(|| self.wrong(name, format!("{} is no flag; write true or false", shortened(value))))
+    }
+
+    /// Refuses another activation function than those of `known`, of which the first stands for a missing field.
+    fn activation(&self, name: &str, known: &[&str]) -> Result<()> {
+        let Some(value) = self.given(name) else { return Ok(()) };
+        if value.as_str().is_some_and(|word| known.contains(&word)) {
+            return Ok(());
+        }
+        let message = format!("{} is not the activation of this kind; write \"{}\"", shortened(value), known[0]);
+        Err(self.wrong(name, message))
+    }
+
+    /// Fields that are given and have no place here, but where they are as they are here.
+    fn notes(&self, names: &[&str]) -> Vec<String> {
+        let is_as_here = |value: &Value| value.as_f64().is_some_and(|number| number == 1e-5 || number == 0.0);
+        let given = names.iter().filter_map(|name| Some((name, self.given(name)?)));
+        given.filter(|(_, value)| !is_as_here(value)).map(|(name, value)| format!("{name} {}", plain(value))).collect()
+    }
+
+    /// The type the weights are stored in, kept in f32 beside it for training.
+    fn precision(&self) -> Result<Precision> {
+        let (name, value) = match (self.given("torch_dtype"), self.given("dtype")) {
+            (Some(value), _) => ("torch_dtype", value),
+            (None, Some(value)) => ("dtype", value),
+            (None, None) => return Ok(Precision::F32),
+        };
+        match value.as_str() {
+            Some("float32") => Ok(Precision::F32),
+            Some("bfloat16") => Ok(Precision::Bf16Mixed),
+            Some("float16") => Ok(Precision::F16Mixed),
+            _ => {
+                let mend = "write \"float32\", \"bfloat16\" or \"float16\"";
+                Err(self.wrong(name, format!("{} is no type to train in; {mend}", shortened(value))))
+            }
+        }
+    }
+}
+
+/// A value as the file has it, in at most about forty characters.
+fn shortened(value: &Value) -> String {
+    let text = value.to_string();
+    let short: String = text.chars().take(40).collect();
+    if short.len() < text.len() { format!("{short}…") } else { short }
+}
+
+/// A value for a sentence.
+fn plain(value: &Value) -> String {
+    match value {
+        Value::Object(_) | Value::Array(_) => "(a group)".to_owned(),
+        other => shortened(other),
+    }
+}
+
+#[cfg(test)]
+mod tests;

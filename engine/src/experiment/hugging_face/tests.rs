@@ -1,0 +1,115 @@
+//! Published configurations, and files that are none.
+
+use super::*;
+use crate::experiment::{AttentionKind, preset};
+
+/// The fields that decide the sizes, as the published files have them.
+const GPT2: &str = r#"{"activation_function": "gelu_new", "architectures": ["GPT2LMHeadModel"], "attn_pdrop": 0.1,
+    "bos_token_id": 50256, "embd_pdrop": 0.1, "initializer_range": 0.02, "layer_norm_epsilon": 1e-05,
+    "model_type": "gpt2", "n_ctx": 1024, "n_embd": 768, "n_head": 12, "n_layer": 12, "n_positions": 1024,
+    "resid_pdrop": 0.1, "summary_activation": null, "vocab_size": 50257}"#;
+const LLAMA3: &str = r#"{"architectures": ["LlamaForCausalLM"], "attention_bias": false, "attention_dropout": 0.0,
+    "hidden_act": "silu", "hidden_size": 4096, "intermediate_size": 14336, "max_position_embeddings": 131072,
+    "model_type": "llama", "num_attention_heads": 32, "num_hidden_layers": 32, "num_key_value_heads": 8,
+    "rms_norm_eps": 1e-05, "rope_scaling": {"factor": 8.0, "rope_type": "llama3"}, "rope_theta": 500000.0,
+    "tie_word_embeddings": false, "torch_dtype": "bfloat16", "vocab_size": 128256}"#;
+const MISTRAL: &str = r#"{"architectures": ["MistralForCausalLM"], "hidden_act": "silu", "hidden_size": 4096,
+    "intermediate_size": 14336, "max_position_embeddings": 32768, "model_type": "mistral", "num_attention_heads": 32,
+    "num_hidden_layers": 32, "num_key_value_heads": 8, "rms_norm_eps": 1e-05, "rope_theta": 10000.0,
+    "sliding_window": 4096, "tie_word_embeddings": false, "torch_dtype": "bfloat16", "vocab_size": 32000}"#;
+const QWEN2: &str = r#"{"architectures": ["Qwen2ForCausalLM"], "attention_dropout": 0.0, "hidden_act": "silu",
+    "hidden_size": 896, "intermediate_size": 4864, "max_position_embeddings": 32768, "max_window_layers": 24,
+    "model_type": "qwen2", "num_attention_heads": 14, "num_hidden_layers": 24, "num_key_value_heads": 2,
+    "rms_norm_eps": 1e-06, "rope_theta": 1000000.0, "sliding_window": 32768, "tie_word_embeddings": true,
+    "torch_dtype": "bfloat16", "use_sliding_window": false, "vocab_size": 151936}"#;
+
+fn open(text: &str) -> Experiment {
+    parse(text, "models/small/config.json").unwrap_or_else(|error| panic!("{error}"))
+}
+
+#[test]
+fn published_configurations_are_opened_with_their_sizes() {
+    let gpt2 = open(GPT2);
+    let expected = Model {
+        kind: ModelKind::Gpt2,
+        width: 768,
+        depth: 12,
+        heads: 12,
+        kv_heads: 12,
+        hidden: 3072,
+        dropout: 0.1,
+        ..Model::default()
+    };
+    assert_eq!(gpt2.model, expected);
+    assert_eq!((gpt2.data.kind, gpt2.data.length, gpt2.data.vocabulary), (DataKind::Tokens, 1024, 50_257));
+    assert_eq!((gpt2.precision, gpt2.batch.micro, gpt2.title.as_str()), (Precision::F32, 1, "GPT-2 of small"));
+    assert!(gpt2.description.ends_with("Left out of the file: attn_pdrop 0.1."), "{}", gpt2.description);
+
+    let llama = open(LLAMA3);
+    assert_eq!((llama.model.kv_heads, llama.model.tied, llama.model.rotary_base), (8, false, 500_000.0));
+    assert_eq!((llama.data.length, llama.precision), (MAX_LENGTH, Precision::Bf16Mixed));
+    for part in ["rope_scaling (a group)", "sequences of 131072 tokens"] {
+        assert!(llama.description.contains(part), "{}", llama.description);
+    }
+    assert_eq!(open(MISTRAL).model.window, 4096);
+    let qwen = open(QWEN2).model;
+    assert_eq!((qwen.qkv_bias, qwen.tied, qwen.window, qwen.attention), (true, true, 0, AttentionKind::Efficient));
+}
+
+#[test]
+fn an_import_can_be_saved_as_a_preset_and_read_back() {
+    for text in [GPT2, LLAMA3, MISTRAL, QWEN2] {
+        let imported = open(text);
+        let read = preset::parse(&preset::to_text(&imported), "x.toml").unwrap_or_else(|error| panic!("{error}"));
+        assert_eq!(preset::to_text(&read), preset::to_text(&imported));
+    }
+}
+
+#[test]
+fn a_field_that_cannot_be_is_named_with_its_mend() {
+    for (from, to, field, part) in [
+        (
+            "\"gpt2\"",
+            "\"bert\"",
+            "model_type",
+            "\"bert\" is no kind of model that can be opened; the kinds are gpt2, llama",
+        ),
+        ("\"n_embd\": 768", "\"n_embd\": 770", "n_head", "12 heads do not divide a width of 770; write one of 1, 2, 5"),
+        ("\"n_embd\": 768", "\"n_embd\": \"768\"", "n_embd", "\"768\" is no size; write a whole number"),
+        ("\"n_embd\": 768", "\"n_embd\": -1", "n_embd", "-1 is no size"),
+        ("\"n_embd\": 768", "\"n_embd\": 18446744073709551615", "n_embd", "is no size"),
+        ("\"n_embd\": 768,", "", "n_embd", "is missing"),
+        ("\"n_layer\": 12", "\"n_layer\": 0", "n_layer", "0 is not a depth; write 1 or more"),
+        ("\"vocab_size\": 50257", "\"vocab_size\": 1", "vocab_size", "write"),
+        ("\"gelu_new\"", "\"relu\"", "activation_function", "write \"gelu_new\""),
+        ("\"resid_pdrop\": 0.1", "\"resid_pdrop\": 1.0", "resid_pdrop", "is no share"),
+        ("\"n_ctx\": 1024", "\"torch_dtype\": \"int8\"", "torch_dtype", "write \"float32\""),
+        ("\"n_ctx\": 1024", "\"tie_word_embeddings\": 3", "tie_word_embeddings", "write true or false"),
+    ] {
+        let text = GPT2.replace(from, to);
+        assert_ne!(text, GPT2, "{from}");
+        let error = parse(&text, "config.json").expect_err(to).to_string();
+        assert!(error.starts_with(&format!("config.json ({field}): ")) && error.contains(part), "{error}");
+    }
+    for (from, to, field) in [
+        ("\"num_key_value_heads\": 8", "\"num_key_value_heads\": 7", "num_key_value_heads"),
+        ("\"attention_bias\": false", "\"attention_bias\": true", "attention_bias"),
+        ("\"attention_bias\": false", "\"head_dim\": 64", "head_dim"),
+        ("\"rope_theta\": 500000.0", "\"rope_theta\": 0", "rope_theta"),
+    ] {
+        let error = parse(&LLAMA3.replace(from, to), "config.json").expect_err(to).to_string();
+        assert!(error.starts_with(&format!("config.json ({field}): ")), "{error}");
+    }
+}
+
+#[test]
+fn what_is_no_configuration_is_refused_in_words() {
+    let said = |text: &str| parse(text, "config.json").expect_err(text).to_string();
+    assert!(said("{\"model_type\": \"gpt2\",\n \"n_embd\" 3}").starts_with("config.json (line 2, column"), "a place");
+    assert!(said("[1, 2]").contains("no object of fields"));
+    assert!(said("{}").contains("is missing, so the file does not say what kind of model it is; the kinds are gpt2"));
+    assert!(said("{\"architectures\": [\"T5ForConditionalGeneration\"]}").contains("T5For"));
+    assert!(is_config("\u{feff}\n {") && !is_config("version = 1") && !is_config(""));
+    // Deeper than any reader follows.
+    assert!(said(&"{\"a\":".repeat(100_000)).contains("is not JSON"));
+}
