@@ -135,7 +135,9 @@ impl List {
                 (activation.max(pixels), weight.max(patch.saturating_mul(model.width)))
             }
             ModelKind::Unet => {
-                self.levels(model, height, width);
+                if !self.levels(model, height, width) {
+                    return;
+                }
                 let deepest = model.width << model.depth.min(16);
                 (pixels.saturating_mul(2 * model.width), deepest.saturating_mul(deepest).saturating_mul(9))
             }
@@ -158,11 +160,15 @@ impl List {
 
     fn sizes(&mut self, e: &Experiment, activation: usize, weight: usize) {
         if !can_be(activation, e.batch.micro, weight) {
-            let second = if e.model.kind.has_feed_forward() { "model.hidden" } else { "model.dense" };
+            let others = match e.model.kind {
+                kind if kind.has_feed_forward() => "model.hidden, ",
+                kind if kind.is_plain_cnn() => "model.dense, ",
+                _ => "",
+            };
             self.add(
                 "model.width",
                 format!("with {} samples at once, a tensor would be larger than any device", e.batch.micro),
-                format!("lower model.width, {second} or batch.micro"),
+                format!("lower model.width, {others}or batch.micro"),
             );
         }
     }

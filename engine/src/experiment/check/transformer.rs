@@ -92,29 +92,28 @@ impl List {
         }
     }
 
-    /// Levels of a U-Net that the image, or the largest width, does not allow.
-    pub(super) fn levels(&mut self, model: &Model, height: usize, width: usize) {
-        let fits = |depth: usize| {
-            let divides = |side: usize| side >> depth > 0 && side.is_multiple_of(1 << depth);
-            divides(height) && divides(width) && model.width <= MAX_WIDTH >> depth
-        };
-        if model.depth < 16 && fits(model.depth) {
-            return;
+    /// Levels of a U-Net that the image, or the largest width, does not allow. Whether it allows them.
+    pub(super) fn levels(&mut self, model: &Model, height: usize, width: usize) -> bool {
+        let halves = |depth: usize| [height, width].iter().all(|side| side.is_multiple_of(1 << depth));
+        let is_narrow = |depth: usize| model.width <= MAX_WIDTH >> depth;
+        let most = (1..16).take_while(|depth| halves(*depth) && is_narrow(*depth)).last();
+        if most.is_some_and(|most| model.depth <= most) {
+            return true;
         }
-        let most = (1..16).take_while(|depth| fits(*depth)).last();
+        let why = if halves(model.depth.min(16)) {
+            format!(
+                "doubles the width, and {} of them on {} filters are more than {MAX_WIDTH}",
+                model.depth, model.width
+            )
+        } else {
+            format!("halves the image, and {height} x {width} cannot be halved {} times", model.depth)
+        };
         let mend = match most {
             Some(most) => format!("write {most} or less"),
             None => "choose images with sides that can be halved, or lower model.width".to_owned(),
         };
-        self.add(
-            "model.depth",
-            format!(
-                "each level halves the image and doubles the width, and {height} x {width} cannot be halved {} times or \
-                 more than {MAX_WIDTH} filters would come of {}",
-                model.depth, model.width
-            ),
-            mend,
-        );
+        self.add("model.depth", format!("each level {why}"), mend);
+        false
     }
 }
 
@@ -132,4 +131,88 @@ pub(super) fn largest(model: &Model, rows: usize, classes: usize) -> (usize, usi
 /// Whether tensors of `activation` elements a sample, or of `weight` elements, can be.
 pub(super) fn can_be(activation: usize, micro: usize, weight: usize) -> bool {
     activation.saturating_mul(micro) <= MAX_ELEMENTS && weight <= MAX_ELEMENTS
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::{
+        data,
+        experiment::{Data, DataKind, Experiment, Model, ModelKind, check::check},
+    };
+
+    fn experiment(kind: ModelKind) -> Experiment {
+        let data = match kind {
+            ModelKind::Gpt2 | ModelKind::Llama => Data { kind: DataKind::Sort, length: 8, ..Data::default() },
+            ModelKind::Unet => Data { kind: DataKind::Masks, ..Data::default() },
+            _ => Data { kind: DataKind::Shapes, ..Data::default() },
+        };
+        let model = Model { kind, width: 64, heads: 4, kv_heads: 2, hidden: 96, depth: 2, ..Model::default() };
+        Experiment { model, data, ..Experiment::default() }
+    }
+
+    /// The one problem of an experiment, whether or not its data are known.
+    #[track_caller]
+    fn said(kind: ModelKind, change: impl FnOnce(&mut Experiment)) -> String {
+        let mut experiment = experiment(kind);
+        change(&mut experiment);
+        let facts = data::facts(&experiment.data, &experiment.run).expect("generated data");
+        let problems = check(&experiment, Some(&facts));
+        assert_eq!(problems.len(), 1, "{problems:?}");
+        problems[0].to_string()
+    }
+
+    #[test]
+    fn each_family_has_a_choice_without_problems() {
+        for kind in [ModelKind::Vit, ModelKind::Mixer, ModelKind::Gpt2, ModelKind::Llama, ModelKind::Unet] {
+            let experiment = experiment(kind);
+            let facts = data::facts(&experiment.data, &experiment.run).expect("generated data");
+            assert_eq!(check(&experiment, Some(&facts)), [], "{kind:?}");
+        }
+    }
+
+    #[test]
+    fn what_does_not_divide_is_answered_with_what_does() {
+        for kind in [ModelKind::Vit, ModelKind::Gpt2, ModelKind::Llama] {
+            let answer = said(kind, |e| (e.model.heads, e.model.kv_heads) = (5, 5));
+            assert!(
+                answer.starts_with("model.heads: 5 heads do not divide a width of 64; write one of 1, 2, 4, 8, 16")
+            );
+            assert!(said(kind, |e| e.model.heads = 0).starts_with("model.heads: 0 is not a number of heads"));
+        }
+        let answer = said(ModelKind::Llama, |e| e.model.kv_heads = 3);
+        assert!(answer.starts_with("model.kv_heads: ") && answer.ends_with("write one of 1, 2, 4"), "{answer}");
+        let answer = said(ModelKind::Llama, |e| (e.model.heads, e.model.kv_heads) = (64, 64));
+        assert!(answer.starts_with("model.heads: ") && answer.contains("turn pairs"), "{answer}");
+        for (kind, patch) in [(ModelKind::Vit, 5), (ModelKind::Mixer, 3), (ModelKind::Vit, 64)] {
+            let answer = said(kind, |e| e.model.patch = patch);
+            assert!(answer.starts_with(&format!("model.patch: patches of {patch} do not fill images of 32 x 32")));
+            assert!(answer.ends_with("write one of 1, 2, 4, 8, 16, 32"), "{answer}");
+        }
+        assert!(said(ModelKind::Vit, |e| e.model.patch = 0).starts_with("model.patch: "));
+    }
+
+    #[test]
+    fn levels_stop_where_the_image_cannot_be_halved() {
+        let answer = said(ModelKind::Unet, |e| e.model.depth = 6);
+        assert!(answer.starts_with("model.depth: ") && answer.ends_with("write 5 or less"), "{answer}");
+        assert!(said(ModelKind::Unet, |e| e.model.depth = 900).ends_with("write 5 or less"));
+        let answer = said(ModelKind::Unet, |e| e.data.side = 33);
+        assert!(answer.contains("choose images with sides that can be halved"), "{answer}");
+    }
+
+    #[test]
+    fn shares_bases_and_sizes_have_their_limits() {
+        for share in [1.0, -0.1, f64::NAN] {
+            assert!(said(ModelKind::Gpt2, |e| e.model.dropout = share).starts_with("model.dropout: "));
+        }
+        assert!(said(ModelKind::Llama, |e| e.model.rotary_base = 0.0).starts_with("model.rotary_base: "));
+        assert!(said(ModelKind::Mixer, |e| e.model.hidden = 0).starts_with("model.hidden: "));
+        // Nothing overflows where everything is as large as it may be.
+        let answer = said(ModelKind::Gpt2, |e| {
+            (e.model.width, e.model.hidden, e.model.heads) = (1 << 16, 1 << 16, 1024);
+            (e.data.kind, e.model.attention) = (DataKind::Tokens, super::AttentionKind::Plain);
+            (e.data.length, e.data.vocabulary, e.data.samples) = (1 << 16, 1 << 20, 1000);
+        });
+        assert!(answer.starts_with("model.width: with 64 samples at once, a tensor would be larger"), "{answer}");
+    }
 }
