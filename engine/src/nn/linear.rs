@@ -15,8 +15,8 @@ pub struct Linear<B: Backend> {
     layer: LayerId,
     weight: Rc<Param<B>>,   // [out, in]
     bias: Option<Param<B>>, // [out]
-    /// What learns in place of the weight.
-    adapter: Option<Adapter<B>>,
+    /// What learns in place of the weight; boxed, for most layers have none.
+    adapter: Option<Box<Adapter<B>>>,
     /// The weight is another layer's, which has it among its parameters.
     is_tied: bool,
 }
@@ -76,7 +76,7 @@ impl<B: Backend> Linear<B> {
         };
         let weight = Rc::new(make("weight", [out, inner].into(), weight)?);
         let bias = bias.map(|start| make("bias", [out].into(), start)).transpose()?;
-        let adapter = Adapter::new(init, layer, [inner, out])?;
+        let adapter = Adapter::new(init, layer, [inner, out])?.map(Box::new);
         Ok(Self { layer, weight, bias, adapter, is_tied: false })
     }
 
