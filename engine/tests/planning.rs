@@ -174,3 +174,22 @@ fn a_share_of_the_activations_is_kept_and_no_more() {
     }
     assert!(before.1 > fastest, "less memory costs time");
 }
+
+#[test]
+fn what_stays_wide_is_listed_tensor_by_tensor_with_its_bytes() {
+    let mixed = |kind| {
+        let mut experiment = Experiment { precision: Precision::Bf16Mixed, ..cnn() };
+        experiment.model.kind = kind;
+        plan(&experiment)
+    };
+    let plan_of_cnn = mixed(ModelKind::Cnn);
+    let bytes = |plan: &Plan, name: &str| plan.wide.iter().filter(|w| w.name == name).map(|w| w.bytes).sum::<u64>();
+    assert_eq!(bytes(&plan_of_cnn, "gradient"), 4 * plan_of_cnn.parameters);
+    assert_eq!(bytes(&plan_of_cnn, "optimizer state"), 8 * plan_of_cnn.parameters);
+    assert_eq!(bytes(&plan_of_cnn, "weight") + bytes(&plan_of_cnn, "bias"), 4 * plan_of_cnn.parameters);
+    let resnet = mixed(ModelKind::Resnet);
+    let buffers = resnet.categories_at_peak.get(Category::Buffers).0;
+    assert_eq!(bytes(&resnet, "running statistics"), buffers);
+    assert!(resnet.wide.iter().any(|w| w.layer == "block1/norm" && w.name == "weight"));
+    assert_eq!(plan(&cnn()).wide, []);
+}

@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use clap::Args;
 use plimsoll_engine::{
     memory::{Alive, Categories, Category, Phase, Timeline},
-    plan::{self, Advice, LayerRow, Pass, Peak},
+    plan::{self, Advice, LayerRow, Pass, Peak, Wide},
 };
 use serde::Serialize;
 
@@ -42,6 +42,7 @@ struct Json<'a> {
     layers: &'a [LayerRow],
     parameters: u64,
     trained: u64,
+    wide: &'a [Wide],
     total_steps: u64,
     steps_per_epoch: u64,
     step_secs: f64,
@@ -84,6 +85,7 @@ impl Plan {
                 layers: &plan.layers,
                 parameters: plan.parameters,
                 trained: plan.trained,
+                wide: &plan.wide,
                 total_steps: plan.total_steps,
                 steps_per_epoch: plan.steps_per_epoch,
                 step_secs: plan.step_secs,
@@ -101,6 +103,23 @@ fn parameters(plan: &plan::Plan) -> String {
         true => format!("{} parameters", plan.parameters),
         false => format!("{} parameters, {} of them trained", plan.parameters, plan.trained),
     }
+}
+
+/// What stays wider than the activations, by reason; nothing where all is of one width.
+fn wide(plan: &plan::Plan) -> String {
+    let mut table = Table::new(["stays wider", "tensors", "memory", "why"]).words(4);
+    let mut rows: Vec<(&str, &str, usize, u64)> = Vec::new();
+    for tensor in &plan.wide {
+        match rows.iter_mut().find(|(_, reason, ..)| *reason == tensor.reason) {
+            Some((_, _, count, bytes)) => (*count, *bytes) = (*count + 1, *bytes + tensor.bytes),
+            None => rows.push((tensor.dtype.name(), tensor.reason, 1, tensor.bytes)),
+        }
+    }
+    for (dtype, reason, count, bytes) in &rows {
+        let bytes = plimsoll_engine::Bytes(*bytes).to_string();
+        table.row([(*dtype).to_owned(), count.to_string(), bytes, (*reason).to_owned()]);
+    }
+    if rows.is_empty() { String::new() } else { format!("\n{table}") }
 }
 
 /// The plan in words and tables.
@@ -145,6 +164,7 @@ fn describe(plan: &plan::Plan) -> anyhow::Result<String> {
         alive.row([block.name.to_owned(), block.layer.clone(), block.category.name().to_owned(), bytes]);
     }
     text.push_str(&alive.to_string());
+    text.push_str(&wide(plan));
     if !plan.fits() {
         text.push_str(&changes(&plan::advise(plan, 3)?));
     }

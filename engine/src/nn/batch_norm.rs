@@ -99,6 +99,10 @@ impl<B: Backend> Layer<B> for BatchNorm<B> {
         self.layer
     }
 
+    fn buffers(&self) -> Vec<&Tensor<B>> {
+        self.running().into()
+    }
+
     fn params(&self) -> Vec<&Param<B>> {
         vec![&self.weight, &self.bias]
     }

@@ -44,7 +44,7 @@ pub use up_conv::UpConv2d;
 
 use crate::{
     autograd::{Tape, Value},
-    backend::Backend,
+    backend::{Backend, Tensor},
     error::Result,
     memory::timeline::LayerId,
 };
@@ -59,6 +59,11 @@ pub trait Layer<B: Backend> {
 
     /// The layers it is made of, in forward order; none for a layer that is one itself.
     fn inner(&self) -> Vec<&dyn Layer<B>> {
+        Vec::new()
+    }
+
+    /// What it keeps beside its parameters, such as running statistics.
+    fn buffers(&self) -> Vec<&Tensor<B>> {
         Vec::new()
     }
 

@@ -98,6 +98,11 @@ impl<B: Backend> Param<B> {
         Ok(state.clone())
     }
 
+    /// The optimizer's tensors, as far as they are made.
+    pub fn kept(&self) -> Vec<Tensor<B>> {
+        self.state.borrow().clone()
+    }
+
     /// A tensor of the optimizer's that has an element for each of this parameter's, in the type it is updated in.
     pub fn alike(&self, name: &'static str) -> Kept {
         Kept { name, shape: self.weight.shape(), dtype: self.precision.master() }

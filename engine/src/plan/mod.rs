@@ -3,9 +3,11 @@
 pub mod fit;
 pub mod predict;
 pub mod time;
+mod wide;
 
 pub use fit::{Advice, advise, fit};
 pub use predict::predict;
+pub use wide::Wide;
 
 use std::sync::Arc;
 
@@ -101,6 +103,8 @@ pub struct Plan {
     pub parameters: u64,
     /// How many of them are trained.
     pub trained: u64,
+    /// Tensors that stay wider than the type that is computed in.
+    pub wide: Vec<Wide>,
     /// Optimizer steps of the whole run.
     pub total_steps: u64,
     /// Optimizer steps of one epoch.

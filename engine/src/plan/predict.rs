@@ -17,7 +17,7 @@ use crate::{
     experiment::{Experiment, check},
     memory::{Alive, Categories, Category, Ledger, allocator::Allocator, ledger::Recording, probe, timeline::LayerId},
     nn::Param,
-    plan::{LayerRow, Pass, Peak, Plan, time},
+    plan::{LayerRow, Pass, Peak, Plan, time, wide},
     train::step::{Blank, Session},
 };
 
@@ -163,6 +163,9 @@ fn dry_run(experiment: &Experiment, facts: &Facts) -> Result<Plan> {
         layers: layer_rows(&dry, &steady, &peak.alive_at_peak),
         parameters: dry.session.model().parameters(),
         trained: dry.session.model().trained(),
+        wide: wide::of(dry.session.model(), experiment.precision, |param| {
+            steady.timeline.layer(param.layer()).to_owned()
+        }),
         total_steps,
         steps_per_epoch,
         step_secs,

@@ -1,0 +1,59 @@
+//! What stays wider than the type that is computed in, tensor by tensor, and why. Read off the parameters, states and
+//! buffers that the dry run made.
+
+use serde::Serialize;
+
+use crate::{
+    backend::{Backend, DType, Tensor},
+    experiment::Precision,
+    models::Model,
+    nn::Param,
+};
+
+/// A tensor that is wider than the activations.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Wide {
+    /// Path of its layer.
+    pub layer: String,
+    /// What it is, such as `weight`.
+    pub name: &'static str,
+    /// Its type.
+    pub dtype: DType,
+    /// Its size.
+    pub bytes: u64,
+    /// Why it is not narrower.
+    pub reason: &'static str,
+}
+
+const MASTER: &str = "updates smaller than a step of the narrow type would be lost, so the optimizer updates this copy";
+const FEW: &str = "few numbers, of which small differences matter";
+const GRADIENT: &str = "a sum over many rows, and over micro-batches, of small terms";
+const STATE: &str = "a running mean that moves by small shares of itself";
+const STATISTICS: &str = "an estimate that moves by a tenth of each batch's";
+
+/// Of a model whose optimizer has made its state; empty where everything is of one width.
+pub(super) fn of<B: Backend>(model: &Model<B>, precision: Precision, path: impl Fn(&Param<B>) -> String) -> Vec<Wide> {
+    let narrow = precision.compute().size();
+    let mut found = Vec::new();
+    let mut note = |layer: &str, name, tensor: &Tensor<B>, reason| {
+        if tensor.dtype().size() > narrow && tensor.dtype() != DType::U32 {
+            let (layer, dtype, bytes) = (layer.to_owned(), tensor.dtype(), tensor.bytes());
+            found.push(Wide { layer, name, dtype, bytes, reason });
+        }
+    };
+    for param in model.params() {
+        let layer = path(param);
+        let reason = if param.copy().is_some() { MASTER } else { FEW };
+        note(&layer, param.name(), param.master(), reason);
+        if param.is_trained() {
+            // Its gradient has the type and the size of what the optimizer updates.
+            note(&layer, "gradient", param.master(), GRADIENT);
+        }
+        param.kept().iter().for_each(|state| note(&layer, "optimizer state", state, STATE));
+    }
+    for layer in model.leaves() {
+        let Some(param) = layer.params().into_iter().find(|param| param.layer() == layer.layer()) else { continue };
+        layer.buffers().into_iter().for_each(|buffer| note(&path(param), "running statistics", buffer, STATISTICS));
+    }
+    found
+}
