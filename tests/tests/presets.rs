@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use plimsoll_engine::{
     Bytes, Experiment,
-    experiment::{AttentionKind, Checkpointing, OptimizerKind, Precision, check::MAX_BUDGET, shipped},
+    experiment::{AttentionKind, Checkpointing, Frozen, OptimizerKind, Precision, check::MAX_BUDGET, shipped},
     plan::{self, Plan},
     train::{Command, Event, Outcome, Start, Summary, Trainer},
 };
@@ -109,6 +109,7 @@ fn the_lessons_do_not_fit_without_what_they_teach() {
     without("cnn-shapes-accumulate", |e| (e.batch.micro, e.batch.accumulation) = (64, 1));
     without("cnn-shapes-bf16", |e| e.precision = Precision::F32);
     without("cnn-shapes-f16", |e| e.precision = Precision::F32);
+    without("llama-7b-lora-plan", |e| (e.lora.rank, e.frozen) = (0, Frozen::None));
     without("gpt-long", |e| e.model.attention = AttentionKind::Plain);
     without("gpt-vocabulary", |e| e.loss_chunk = 0);
 }

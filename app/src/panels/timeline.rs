@@ -73,7 +73,7 @@ fn measured(scene: &Scene<'_>, plan: &Plan, pass: Pass) -> Vec<f64> {
 
 /// Whether two experiments take the same steps.
 fn same(a: &Experiment, b: &Experiment) -> bool {
-    let saved = |e: &Experiment| (e.precision, e.checkpointing, e.outputs, e.loss_chunk);
+    let saved = |e: &Experiment| (e.precision, e.checkpointing, e.outputs, e.loss_chunk, e.tape, e.frozen, e.lora);
     let update = |e: &Experiment| (e.optimizer.kind, e.optimizer.update, e.optimizer.clip_norm > 0.0);
     (&a.model, &a.data, &a.batch) == (&b.model, &b.data, &b.batch) && saved(a) == saved(b) && update(a) == update(b)
 }

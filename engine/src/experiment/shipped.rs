@@ -34,7 +34,9 @@ const SHIPPED: &[(&str, &str)] = presets![
     "modular-grokking",
     "gpt-long",
     "gpt-vocabulary",
+    "resnet18-held-tape",
     "gpt2-xl-plan",
+    "llama-7b-lora-plan",
 ];
 
 /// Name and text of every shipped preset.

@@ -153,3 +153,27 @@ fn a_dropped_preset_waits_for_the_question_of_unsaved_changes() {
     window.run_steps(3);
     assert_eq!(app(&window).state.document.experiment, digits());
 }
+
+#[test]
+fn a_models_config_opens_as_an_experiment_that_is_not_saved_over_it() {
+    let folder = folder();
+    let path = folder.path().join("config.json");
+    let text =
+        r#"{"model_type": "gpt2", "n_embd": 64, "n_layer": 2, "n_head": 4, "n_positions": 32, "vocab_size": 100}"#;
+    fs::write(&path, text).expect("writes");
+    let mut window = window(Experiment::default());
+    window.input_mut().dropped_files.push(Arc::new(Dropped(path.clone())));
+    window.run_steps(3);
+    let document = &app(&window).state.document;
+    assert_eq!((document.experiment.model.width, document.experiment.data.vocabulary), (64, 100));
+    assert_eq!(document.path, None);
+    ask(&mut window, Modifiers::COMMAND, Key::S);
+    assert_eq!(fs::read_to_string(&path).expect("there"), text);
+    fs::write(&path, r#"{"model_type": "bert"}"#).expect("writes");
+    window.key_press(Key::Escape);
+    window.run_steps(3);
+    window.input_mut().dropped_files.push(Arc::new(Dropped(path)));
+    window.run_steps(3);
+    let Some(Notice::File(said)) = &app(&window).state.notice else { panic!("nothing was said") };
+    assert!(said.contains("gpt2, llama, mistral, qwen2"), "{said}");
+}

@@ -5,7 +5,7 @@ mod data;
 mod optimizer;
 
 use eframe::egui::{self, CollapsingHeader, RichText, ScrollArea, TextEdit, Ui};
-use plimsoll_engine::experiment::{BlockSet, Checkpointing, ModelKind};
+use plimsoll_engine::experiment::{BlockSet, Checkpointing, Frozen, ModelKind};
 
 use super::Scene;
 use crate::{
@@ -25,6 +25,7 @@ pub(crate) fn ui(ui: &mut Ui, scene: &Scene<'_>) {
         failure(ui, scene);
         group(ui, "Memory", |ui| memory(ui, &form));
         group(ui, "Model", |ui| model(ui, &form));
+        group(ui, "What learns", |ui| learning(ui, &form));
         group(ui, "Data", |ui| data::ui(ui, &form, scene));
         group(ui, "Optimizer", |ui| optimizer::ui(ui, &form));
         group(ui, "Run", |ui| optimizer::run(ui, &form, scene));
@@ -77,6 +78,7 @@ fn memory(ui: &mut Ui, form: &Form<'_>) {
     }
     form.choice(ui, controls::PRECISION.0, &controls::PRECISION.1);
     form.choice(ui, controls::OUTPUTS.0, &controls::OUTPUTS.1);
+    form.choice(ui, controls::TAPE.0, &controls::TAPE.1);
     if form.experiment().model.kind.is_decoder() {
         form.number(ui, controls::LOSS_CHUNK.0, controls::LOSS_CHUNK.1);
     }
@@ -116,6 +118,17 @@ fn picked(ui: &mut Ui, form: &Form<'_>, set: BlockSet) {
         .response
     });
     form.teach(&hover, PICKED, Vec::new);
+}
+
+fn learning(ui: &mut Ui, form: &Form<'_>) {
+    form.choice(ui, controls::FROZEN.0, &controls::FROZEN.1);
+    if matches!(form.experiment().frozen, Frozen::Blocks(_)) {
+        form.number(ui, controls::FROZEN_BLOCKS.0, controls::FROZEN_BLOCKS.1);
+    }
+    form.number(ui, controls::LORA_RANK.0, controls::LORA_RANK.1);
+    if form.experiment().lora.rank > 0 {
+        form.number(ui, controls::LORA_ALPHA.0, controls::LORA_ALPHA.1);
+    }
 }
 
 fn model(ui: &mut Ui, form: &Form<'_>) {

@@ -7,9 +7,10 @@ mod optimizer;
 mod run;
 mod sizes;
 mod task;
+mod technique;
 mod transformer;
 
-pub(super) use self::{data::*, memory::*, model::*, optimizer::*, run::*, sizes::*, transformer::*};
+pub(super) use self::{data::*, memory::*, model::*, optimizer::*, run::*, sizes::*, technique::*, transformer::*};
 use crate::widgets::control::{Number, Spec};
 
 /// A number's description and notches.
