@@ -51,7 +51,7 @@ impl<B: Backend> Value<B> {
 
     /// The same value, to be had again by `source`.
     #[must_use]
-    pub(crate) fn from_source(self, source: Source<B>) -> Self {
+    pub(crate) fn made_by(self, source: Source<B>) -> Self {
         Self { source, ..self }
     }
 

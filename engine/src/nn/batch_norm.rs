@@ -92,7 +92,7 @@ impl<B: Backend> Layer<B> for BatchNorm<B> {
             back.release(saved.into_kept().into_iter().chain([statistics.mean, statistics.inverse]));
             back.give_to(x_id, dx)
         });
-        Ok(y.from_source(source))
+        Ok(y.made_by(source))
     }
 
     fn layer(&self) -> LayerId {

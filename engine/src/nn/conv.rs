@@ -141,7 +141,7 @@ impl<B: Backend, const DEPTHWISE: bool> Layer<B> for Convolution<B, DEPTHWISE> {
             let weight_gradient = |x: &Tensor<B>| self.weight_gradient(&executor, x, &dy, window);
             back.both_gradients(saved, weight_gradient, x_id, || self.input_gradient(&executor, &dy, window))
         });
-        Ok(y.from_source(source))
+        Ok(y.made_by(source))
     }
 
     fn layer(&self) -> LayerId {

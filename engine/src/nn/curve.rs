@@ -51,7 +51,7 @@ fn forward<'m, B: Backend>(tape: &mut Tape<'m, B>, layer: LayerId, curve: Curve,
         back.release(saved.into_kept());
         back.give(id, dx)
     });
-    Ok(y.from_source(source))
+    Ok(y.made_by(source))
 }
 
 impl<B: Backend> Layer<B> for Gelu {

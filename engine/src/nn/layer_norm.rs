@@ -64,7 +64,7 @@ impl<B: Backend> Layer<B> for LayerNorm<B> {
             back.release(saved.into_kept().into_iter().chain([statistics.mean, statistics.inverse]));
             back.give_to(x_id, dx)
         });
-        Ok(y.from_source(source))
+        Ok(y.made_by(source))
     }
 
     fn layer(&self) -> LayerId {
@@ -96,7 +96,7 @@ impl<B: Backend> Layer<B> for RmsNorm<B> {
             back.release(saved.into_kept().into_iter().chain([inverse]));
             back.give_to(x_id, dx)
         });
-        Ok(y.from_source(source))
+        Ok(y.made_by(source))
     }
 
     fn layer(&self) -> LayerId {

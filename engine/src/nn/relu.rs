@@ -48,7 +48,7 @@ impl<B: Backend, const STOPS: bool> Layer<B> for Rectifier<STOPS> {
             drop(y);
             back.give_to(x_id, dx)
         });
-        Ok(y.from_source(source))
+        Ok(y.made_by(source))
     }
 
     fn layer(&self) -> LayerId {

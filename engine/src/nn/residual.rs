@@ -50,7 +50,7 @@ impl<B: Backend> Layer<B> for Residual<B> {
             }
             back.give_to(main_id, dy)
         });
-        Ok(y.from_source(source))
+        Ok(y.made_by(source))
     }
 
     fn layer(&self) -> LayerId {

@@ -35,7 +35,7 @@ impl<B: Backend> Layer<B> for SwiGlu {
             back.release(saved.into_kept());
             back.give_to(x_id, dgu)
         });
-        Ok(y.from_source(source))
+        Ok(y.made_by(source))
     }
 
     fn layer(&self) -> LayerId {

@@ -407,13 +407,13 @@ fn adafactor(update: &Update, extents: Rows, t: u64, grad: &[f64], outs: &mut [V
         (0..columns).for_each(|i| outs[1][i] = beta * outs[1][i] + (1.0 - beta) * square(i));
         (outs[1].clone(), 1)
     } else {
-        for i in 0..rows {
+        for (i, row) in outs[1].iter_mut().enumerate() {
             let sum: f64 = (0..columns).map(|j| square(i * columns + j)).sum();
-            outs[1][i] = beta * outs[1][i] + (1.0 - beta) * sum / columns as f64;
+            *row = beta * *row + (1.0 - beta) * sum / columns as f64;
         }
-        for j in 0..columns {
+        for (j, column) in outs[2].iter_mut().enumerate() {
             let sum: f64 = (0..rows).map(|i| square(i * columns + j)).sum();
-            outs[2][j] = beta * outs[2][j] + (1.0 - beta) * sum / rows as f64;
+            *column = beta * *column + (1.0 - beta) * sum / rows as f64;
         }
         // R C / (1^T R), with sums: a row's is `columns` means, a column's `rows` means.
         let total: f64 = outs[1].iter().map(|r| r * columns as f64).sum();
