@@ -130,14 +130,14 @@ fn digits_lie_on_the_device_as_well_and_cannot_be_streamed() {
     let found = run(&trainer, &placed(&experiment, Placement::Device).0);
     assert_eq!((found.losses, found.tests), (expected.losses, expected.tests));
     experiment.data.placement = Placement::Streamed;
-    let error = predict(&experiment).err().expect("nothing to stream from").to_string();
+    let error = predict(&experiment).map(drop).expect_err("nothing to stream from").to_string();
     assert!(error.starts_with("data.placement: the digits are part of the program"), "{error}");
 }
 
 #[test]
 fn images_on_the_device_are_not_varied() {
-    let mut experiment = Experiment::default();
-    experiment.data = Data { kind: DataKind::Shapes, flip: true, placement: Placement::Device, ..Data::default() };
-    let error = predict(&experiment).err().expect("as they are").to_string();
+    let data = Data { kind: DataKind::Shapes, flip: true, placement: Placement::Device, ..Data::default() };
+    let experiment = Experiment { data, ..Experiment::default() };
+    let error = predict(&experiment).map(drop).expect_err("as they are").to_string();
     assert!(error.starts_with("data.placement: images on the device are gathered as they are"), "{error}");
 }
