@@ -40,6 +40,7 @@ pub enum Split {
 
 /// The samples.
 #[derive(Debug)]
+#[expect(clippy::large_enum_variant, reason = "there is one of them in a set, never a list")]
 enum Content {
     Images(ImageSet),
     Rows(Box<dyn Rows>),

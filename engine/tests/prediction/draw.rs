@@ -3,8 +3,8 @@
 use plimsoll_engine::{
     Experiment,
     experiment::{
-        Batch, Checkpointing, DataKind, Frozen, Model, ModelKind, OptimizerKind, Outputs, Precision, TapeUse,
-        UpdateTime,
+        AttentionKind, Batch, Checkpointing, DataKind, Frozen, Model, ModelKind, OptimizerKind, Outputs, Placement,
+        Precision, TapeUse, UpdateTime,
     },
     rng::Rng,
 };
@@ -24,6 +24,11 @@ pub(crate) const FAMILIES: &[Family] = &[
     Family { name: "resnet-18", sizes: resnet },
     Family { name: "mobilenetv1", sizes: |e, dice| mobilenet(e, dice, ModelKind::Mobilenetv1) },
     Family { name: "mobilenetv2", sizes: |e, dice| mobilenet(e, dice, ModelKind::Mobilenetv2) },
+    Family { name: "vit", sizes: |e, dice| patches(e, dice, ModelKind::Vit) },
+    Family { name: "mixer", sizes: |e, dice| patches(e, dice, ModelKind::Mixer) },
+    Family { name: "gpt2", sizes: |e, dice| decoder(e, dice, ModelKind::Gpt2) },
+    Family { name: "llama", sizes: |e, dice| decoder(e, dice, ModelKind::Llama) },
+    Family { name: "unet", sizes: unet },
 ];
 
 const OPTIMIZERS: &[OptimizerKind] = &[
@@ -81,11 +86,16 @@ pub(crate) fn draw(family: &Family, rng: Rng) -> Experiment {
     experiment.data.kind = dice.one(11, &[DataKind::Digits, DataKind::Shapes]);
     (experiment.data.samples, experiment.data.classes) = (700, 2 + dice.below(12, 9));
     (family.sizes)(&mut experiment, dice);
+    experiment.data.placement = match experiment.data.kind {
+        // They are part of the program: there is nothing to stream them from.
+        DataKind::Digits => dice.one(31, &[Placement::Host, Placement::Device]),
+        _ => dice.one(31, &[Placement::Streamed, Placement::Host, Placement::Device]),
+    };
     experiment.optimizer.kind = dice.one(9, OPTIMIZERS);
-    experiment.outputs = dice.one(31, &[Outputs::Kept, Outputs::MadeAgain]);
-    experiment.tape = dice.one(32, &[TapeUse::Frees, TapeUse::Frees, TapeUse::Held]);
-    experiment.frozen = dice.one(33, &[Frozen::None, Frozen::None, Frozen::Blocks(1), Frozen::AllButHead]);
-    experiment.lora.rank = dice.one(34, &[0, 0, 0, 4]);
+    experiment.outputs = dice.one(61, &[Outputs::Kept, Outputs::MadeAgain]);
+    experiment.tape = dice.one(62, &[TapeUse::Frees, TapeUse::Frees, TapeUse::Held]);
+    experiment.frozen = dice.one(63, &[Frozen::None, Frozen::None, Frozen::Blocks(1), Frozen::AllButHead]);
+    experiment.lora.rank = dice.one(64, &[0, 0, 0, 4]);
     experiment.optimizer.clip_norm = dice.one(10, &[0.0, 1.0]);
     let needs_all = experiment.optimizer.clip_norm > 0.0 || experiment.precision == Precision::F16Mixed;
     if !needs_all && experiment.batch.accumulation == 1 {
@@ -126,4 +136,48 @@ fn mobilenet(e: &mut Experiment, dice: Dice, kind: ModelKind) {
     if dice.rarely(19, 2) {
         e.data.side = 12 + dice.below(1, 21);
     }
+}
+
+/// Heads of 4 to 16 numbers, and as many of them as `width` then has.
+fn attention(e: &mut Experiment, dice: Dice) {
+    let heads = dice.one(40, &[1, 2, 4]);
+    e.model.heads = heads;
+    e.model.width = heads * dice.one(41, &[4, 6, 16]);
+    e.model.attention = dice.one(42, &[AttentionKind::Plain, AttentionKind::Efficient]);
+    e.model.hidden = 1 + dice.below(43, 100);
+    e.model.depth = 1 + dice.below(2, 4);
+    e.model.dropout = dice.one(44, &[0.0, 0.1]);
+}
+
+fn patches(e: &mut Experiment, dice: Dice, kind: ModelKind) {
+    e.model.kind = kind;
+    attention(e, dice);
+    e.model.patch = dice.one(45, &[2, 4]);
+    (e.data.kind, e.data.side) = (dice.one(11, &[DataKind::Digits, DataKind::Shapes]), 12 + 4 * dice.below(46, 3));
+    e.batch.micro = 2 + dice.below(7, 30);
+}
+
+fn decoder(e: &mut Experiment, dice: Dice, kind: ModelKind) {
+    e.model.kind = kind;
+    attention(e, dice);
+    e.model.kv_heads = dice.one(47, &[1, e.model.heads]);
+    e.model.window = dice.one(48, &[0, 0, 3]);
+    e.model.tied = dice.rarely(49, 2);
+    e.data.kind =
+        dice.one(50, &[DataKind::Modular, DataKind::Sort, DataKind::Brackets, DataKind::Tokens, DataKind::Text]);
+    if e.data.kind == DataKind::Text {
+        e.data.path = Some(concat!(env!("CARGO_MANIFEST_DIR"), "/src/backend/kernel.rs").into());
+    }
+    // Even, for brackets.
+    e.data.length = 10 + 2 * dice.below(51, 12);
+    e.data.vocabulary = dice.one(52, &[10, 300, 5000]);
+    e.data.modulus = 30 + dice.below(53, 30);
+    e.batch.micro = 2 + dice.below(7, 30);
+}
+
+fn unet(e: &mut Experiment, dice: Dice) {
+    let depth = 1 + dice.below(2, 3);
+    e.model = Model { kind: ModelKind::Unet, width: 1 + dice.below(1, 8), depth, ..Model::default() };
+    (e.data.kind, e.data.side) = (DataKind::Masks, 16 + 8 * dice.below(46, 2));
+    e.batch.micro = 2 + dice.below(7, 8);
 }

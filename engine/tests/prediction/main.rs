@@ -15,7 +15,7 @@ use plimsoll_engine::{
     train::{Command, Event, Outcome, Start, Summary, Trainer},
 };
 
-const EXPERIMENTS: usize = 308;
+const EXPERIMENTS: usize = 312;
 const LARGE: Bytes = Bytes::mib(10);
 
 fn seed() -> u64 {
