@@ -42,7 +42,7 @@ impl Bench {
         let tokens = (0..pixels as u64).map(|i| rng.below(1 << 41 | i, facts.classes) as u32).collect();
         let label = |i: u64| match facts.targets {
             // Some of many labels do not count.
-            2.. if i % 3 == 0 => UNSCORED,
+            2.. if i.is_multiple_of(3) => UNSCORED,
             _ => rng.below(1 << 40 | i, facts.classes) as u32,
         };
         let labels = (0..(SAMPLES * facts.targets) as u64).map(label).collect();
