@@ -99,8 +99,10 @@ impl Dry {
         Ok(secs + executor.backend().take_secs() + micro_batch_secs * self.left_out as f64)
     }
 
-    fn evaluate(&self, samples: usize) -> Result<()> {
-        let mut batches = [Blank(samples)].into_iter();
+    /// A batch of the test data and the last one, which has what is left: a kernel may need more room for fewer rows.
+    fn evaluate(&self, experiment: &Experiment, facts: &Facts) -> Result<()> {
+        let samples = evaluation_batch(experiment, facts);
+        let mut batches = [samples, facts.test % samples].into_iter().filter(|n| *n > 0).map(Blank);
         self.session.evaluate(|| Ok(batches.next())).map(drop)
     }
 
@@ -120,7 +122,7 @@ pub fn refusal(experiment: &Experiment, facts: &Facts) -> Result<Option<BudgetEr
         if steps(experiment, facts).1 > 1 {
             dry.step()?;
         }
-        dry.evaluate(evaluation_batch(experiment, facts))
+        dry.evaluate(experiment, facts)
     };
     match run() {
         Ok(()) => Ok(None),
@@ -135,7 +137,7 @@ fn dry_run(experiment: &Experiment, facts: &Facts) -> Result<Plan> {
     let first = dry.take_recording();
     let step_secs = dry.step()?;
     let steady = dry.take_recording();
-    dry.evaluate(evaluation_batch(experiment, facts))?;
+    dry.evaluate(experiment, facts)?;
     let evaluate = dry.take_recording();
 
     let (steps_per_epoch, total_steps) = steps(experiment, facts);
