@@ -4,8 +4,14 @@
 resnet18-digits: ResNet-18 with the small stem on the digits that ship, batch 64, AdamW 0.001, cosine, 110 steps.
 gpt-sort: a GPT of width 64, 2 blocks, 4 heads, sorts 8 of 16 digits, batch 64, AdamW 0.001, cosine, 600 steps.
 
-    python tests/peers/accuracy.py
-    for s in 1 2 3; do plimsoll train resnet18-digits --set run.seed=$s; plimsoll train gpt-sort --set run.seed=$s; done
+Ours, with S from 1 to 3:
+
+    plimsoll train cnn-digits --set model.kind=resnet --set model.layers=18 --set model.stem=small --set budget=1GiB
+        --set optimizer.learning_rate=0.001 --set run.steps=110 --set run.seed=S
+    plimsoll train mlp-digits --set model.kind=gpt2 --set model.width=64 --set model.depth=2 --set model.heads=4
+        --set model.hidden=256 --set data.kind=sort --set data.length=8 --set data.vocabulary=16 --set data.samples=4000
+        --set optimizer.learning_rate=0.001 --set optimizer.schedule=cosine --set budget=1GiB --set run.steps=600
+        --set run.seed=S
 """
 import csv, gzip, json, math, pathlib
 import torch, torch.nn as nn, torch.nn.functional as F
