@@ -66,9 +66,10 @@ pub struct Skipped {
 
 impl fmt::Display for Skipped {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (what, verb) = if self.count == 1 { ("image", "stands") } else { ("images", "stand") };
+        let (what, others, verb) =
+            if self.count == 1 { ("image", "another", "stands") } else { ("images", "others", "stand") };
         let Self { count, first, .. } = self;
-        write!(f, "{count} {what} cannot be read, and others of the same class {verb} in: {first}")
+        write!(f, "{count} {what} cannot be read, and {others} of the same class {verb} in: {first}")
     }
 }
 
