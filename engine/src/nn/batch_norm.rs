@@ -8,7 +8,7 @@ use crate::{
     },
     error::Result,
     memory::{Category, timeline::LayerId},
-    nn::{Init, Layer, Param, param::accumulate_all},
+    nn::{Init, Layer, Param, norm::record},
 };
 
 /// Added to the variance.
@@ -17,8 +17,8 @@ const EPSILON: f64 = 1e-5;
 const MOMENTUM: f64 = 0.1;
 
 /// Normalises each channel, the last extent, over all others. Training uses the batch's statistics and moves the running
-/// estimates, which evaluation uses. Saves its input, and two numbers a channel; its output can be made again from them. Parameters and estimates are in the
-/// optimizer's precision: they are few, and small differences of them matter.
+/// estimates, which evaluation uses. Saves its input, and two numbers a channel; its output can be made again from them.
+/// Parameters and estimates are in the optimizer's precision: they are few, and small differences of them matter.
 pub struct BatchNorm<B: Backend> {
     layer: LayerId,
     weight: Param<B>,            // [channels]
@@ -80,17 +80,9 @@ impl<B: Backend> Layer<B> for BatchNorm<B> {
         };
         let (y, statistics) = executor.batch_norm(&x.tensor, &affine, EPSILON, MOMENTUM, running)?; // [..., channels]
         let source = self.source(tape, &x, &statistics);
-        let (x_id, saved) = (x.id(), x.save());
-        drop(x);
-        let y = tape.record(self.layer, x_id.is_some() || self.weight.is_trained(), y, move |back, dy| {
-            let executor = back.executor();
-            let x = saved.tensor(executor)?;
-            let dx = accumulate_all(&[&self.weight, &self.bias], executor, |into| {
-                executor.batch_norm_grad(&x, &statistics, self.weight.weight(), dy, into)
-            })?;
-            drop(x);
-            back.release(saved.into_kept().into_iter().chain([statistics.mean, statistics.inverse]));
-            back.give_to(x_id, dx)
+        let params = [&self.weight, &self.bias];
+        let y = record(tape, self.layer, x, y, params, statistics, |executor, x, statistics, dy, into| {
+            executor.batch_norm_grad(x, statistics, self.weight.weight(), dy, into)
         });
         Ok(y.made_by(source))
     }

@@ -5,7 +5,7 @@ use crate::{
     backend::{Backend, ops::Affine},
     error::Result,
     memory::timeline::LayerId,
-    nn::{Init, Layer, Param, param::accumulate_all},
+    nn::{Init, Layer, Param, norm::record},
 };
 
 /// Layer norm (Ba, Kiros & Hinton 2016) over the last extent. Saves its input, from which its output
@@ -52,17 +52,9 @@ impl<B: Backend> Layer<B> for LayerNorm<B> {
             let (y, _) = executor.layer_norm(&x, &Affine { weight: &weight, bias: &bias }, epsilon)?;
             Ok(y)
         });
-        let (x_id, saved) = (x.id(), x.save());
-        drop(x);
-        let y = tape.record(self.layer, x_id.is_some() || self.weight.is_trained(), y, move |back, dy| {
-            let executor = back.executor();
-            let x = saved.tensor(executor)?;
-            let dx = accumulate_all(&[&self.weight, &self.bias], executor, |into| {
-                executor.layer_norm_grad(&x, &statistics, self.weight.weight(), dy, into)
-            })?;
-            drop(x);
-            back.release(saved.into_kept().into_iter().chain([statistics.mean, statistics.inverse]));
-            back.give_to(x_id, dx)
+        let params = [&self.weight, &self.bias];
+        let y = record(tape, self.layer, x, y, params, statistics, |executor, x, statistics, dy, into| {
+            executor.layer_norm_grad(x, statistics, self.weight.weight(), dy, into)
         });
         Ok(y.made_by(source))
     }
@@ -84,17 +76,8 @@ impl<B: Backend> Layer<B> for RmsNorm<B> {
             let (y, _) = executor.rms_norm(&x, &weight, epsilon)?;
             Ok(y)
         });
-        let (x_id, saved) = (x.id(), x.save());
-        drop(x);
-        let y = tape.record(self.layer, x_id.is_some() || self.weight.is_trained(), y, move |back, dy| {
-            let executor = back.executor();
-            let x = saved.tensor(executor)?;
-            let dx = accumulate_all(&[&self.weight], executor, |into| {
-                executor.rms_norm_grad(&x, &inverse, self.weight.weight(), dy, into)
-            })?;
-            drop(x);
-            back.release(saved.into_kept().into_iter().chain([inverse]));
-            back.give_to(x_id, dx)
+        let y = record(tape, self.layer, x, y, [&self.weight], [inverse], |executor, x, [inverse], dy, into| {
+            executor.rms_norm_grad(x, inverse, self.weight.weight(), dy, into)
         });
         Ok(y.made_by(source))
     }

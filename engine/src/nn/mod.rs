@@ -10,6 +10,7 @@ mod dropout;
 mod embedding;
 mod layer_norm;
 mod linear;
+mod norm;
 mod param;
 mod pool;
 mod positions;

@@ -22,6 +22,15 @@ impl<B: Backend> Clone for Statistics<B> {
     }
 }
 
+impl<B: Backend> IntoIterator for Statistics<B> {
+    type Item = Tensor<B>;
+    type IntoIter = std::array::IntoIter<Tensor<B>, 2>;
+
+    fn into_iter(self) -> Self::IntoIter {
+        [self.mean, self.inverse].into_iter()
+    }
+}
+
 /// The learned scale and offset of a normalisation.
 #[derive(Debug)]
 pub struct Affine<'a, B: Backend> {
@@ -59,6 +68,23 @@ impl<B: Backend> Executor<B> {
     fn statistics(&self, count: usize, dtype: DType) -> Result<Statistics<B>> {
         let make = |label| self.allocate([count], statistics_type(dtype), Category::Activations, label);
         Ok(Statistics { mean: make("mean")?, inverse: make("inverse deviation")? })
+    }
+
+    /// The gradient of a normalisation: by its input in place where nobody else holds `dy`, by its parameters `into`.
+    fn norm_grad(
+        &self,
+        label: &'static str,
+        x: &Tensor<B>,
+        others: &[&Tensor<B>],
+        dy: Tensor<B>,
+        into: &[GradInto<'_, B>],
+        kernel: impl FnOnce(Rows, bool) -> Kernel,
+    ) -> Result<Tensor<B>> {
+        let extents = Rows { rows: x.shape().rows(), columns: x.shape().last() };
+        let dx = self.own(dy, label)?;
+        let inputs: Vec<&Tensor<B>> = [x].into_iter().chain(others.iter().copied()).collect();
+        self.launch(kernel(extents, accumulates(into)), &inputs, &outputs(&dx, into))?;
+        Ok(dx)
     }
 
     /// Normalises the channels of `x [..., channels]` by the batch's statistics; `running` estimates, when given, move.
@@ -116,8 +142,8 @@ impl<B: Backend> Executor<B> {
         Ok(y)
     }
 
-    /// Gradient of [`Executor::batch_norm`] by its input, in place when nobody else holds `dy`, and by weight and bias where `into` has
-    /// their buffers.
+    /// Gradient of [`Executor::batch_norm`] by its input, in place when nobody else holds `dy`, and by weight
+    /// and bias where `into` has their buffers.
     pub fn batch_norm_grad(
         &self,
         x: &Tensor<B>,
@@ -126,13 +152,11 @@ impl<B: Backend> Executor<B> {
         dy: Tensor<B>,
         into: &[GradInto<'_, B>],
     ) -> Result<Tensor<B>> {
-        let extents = Rows { rows: x.shape().rows(), columns: x.shape().last() };
-        let accumulate = accumulates(into);
-        let dx = self.own(dy, "batch norm gradient")?;
-        let kernel = Kernel::BatchNormGrad { extents, accumulate };
-        let inputs = [x, &statistics.mean, &statistics.inverse, weight];
-        self.launch(kernel, &inputs, &outputs(&dx, into))?;
-        Ok(dx)
+        let others = [&statistics.mean, &statistics.inverse, weight];
+        self.norm_grad("batch norm gradient", x, &others, dy, into, |extents, accumulate| Kernel::BatchNormGrad {
+            extents,
+            accumulate,
+        })
     }
 
     /// Normalises the rows of `x [..., columns]`, each by its own mean and variance.
@@ -150,8 +174,8 @@ impl<B: Backend> Executor<B> {
         Ok((y, statistics))
     }
 
-    /// Gradient of [`Executor::layer_norm`] by its input, in place when nobody else holds `dy`, and by weight and bias where `into` has
-    /// their buffers.
+    /// Gradient of [`Executor::layer_norm`] by its input, in place when nobody else holds `dy`, and by weight
+    /// and bias where `into` has their buffers.
     pub fn layer_norm_grad(
         &self,
         x: &Tensor<B>,
@@ -160,12 +184,11 @@ impl<B: Backend> Executor<B> {
         dy: Tensor<B>,
         into: &[GradInto<'_, B>],
     ) -> Result<Tensor<B>> {
-        let extents = Rows { rows: x.shape().rows(), columns: x.shape().last() };
-        let accumulate = accumulates(into);
-        let dx = self.own(dy, "layer norm gradient")?;
-        let inputs = [x, &statistics.mean, &statistics.inverse, weight];
-        self.launch(Kernel::LayerNormGrad { extents, accumulate }, &inputs, &outputs(&dx, into))?;
-        Ok(dx)
+        let others = [&statistics.mean, &statistics.inverse, weight];
+        self.norm_grad("layer norm gradient", x, &others, dy, into, |extents, accumulate| Kernel::LayerNormGrad {
+            extents,
+            accumulate,
+        })
     }
 
     /// Divides the rows of `x [..., columns]` by their root mean square; gives the inverse of it too.
@@ -188,11 +211,11 @@ impl<B: Backend> Executor<B> {
         dy: Tensor<B>,
         into: &[GradInto<'_, B>],
     ) -> Result<Tensor<B>> {
-        let extents = Rows { rows: x.shape().rows(), columns: x.shape().last() };
-        let accumulate = accumulates(into);
-        let dx = self.own(dy, "rms norm gradient")?;
-        self.launch(Kernel::RmsNormGrad { extents, accumulate }, &[x, inverse, weight], &outputs(&dx, into))?;
-        Ok(dx)
+        let others = [inverse, weight];
+        self.norm_grad("rms norm gradient", x, &others, dy, into, |extents, accumulate| Kernel::RmsNormGrad {
+            extents,
+            accumulate,
+        })
     }
 
     /// Normalises by running estimates, in place when nobody else holds `x`.

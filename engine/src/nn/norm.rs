@@ -1,0 +1,33 @@
+//! What the normalisations share: their gradient rule, which reads the input and what the forward pass found out of it.
+
+use crate::{
+    autograd::{Tape, Value},
+    backend::{Backend, Executor, Tensor, ops::GradInto},
+    error::Result,
+    memory::timeline::LayerId,
+    nn::{Param, param::accumulate_all},
+};
+
+/// Books `y`, the normalised `x`, with its gradient rule. Saves `x`, or how it can be had again, and `statistics`. The
+/// first of `params` tells whether they are trained.
+pub(super) fn record<'m, B: Backend, S: IntoIterator<Item = Tensor<B>> + 'm, const P: usize>(
+    tape: &mut Tape<'m, B>,
+    layer: LayerId,
+    x: Value<B>,
+    y: Tensor<B>,
+    params: [&'m Param<B>; P],
+    statistics: S,
+    gradient: impl FnOnce(&Executor<B>, &Tensor<B>, &S, Tensor<B>, &[GradInto<'_, B>]) -> Result<Tensor<B>> + 'm,
+) -> Value<B> {
+    let (x_id, saved) = (x.id(), x.save());
+    drop(x);
+    let is_wanted = x_id.is_some() || params[0].is_trained();
+    tape.record(layer, is_wanted, y, move |back, dy| {
+        let executor = back.executor();
+        let x = saved.tensor(executor)?;
+        let dx = accumulate_all(&params, executor, |into| gradient(executor, &x, &statistics, dy, into))?;
+        drop(x);
+        back.release(saved.into_kept().into_iter().chain(statistics));
+        back.give_to(x_id, dx)
+    })
+}
