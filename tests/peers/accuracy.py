@@ -16,6 +16,8 @@ Ours, with S from 1 to 3:
 import csv, gzip, json, math, pathlib
 import torch, torch.nn as nn, torch.nn.functional as F
 
+from models import Block
+
 DIGITS = pathlib.Path(__file__).parents[2] / "assets/data/digits.csv.gz"
 
 
@@ -39,27 +41,12 @@ def resnet18(channels, classes):
     return nn.Sequential(*layers, nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(512, classes))
 
 
-class Block(nn.Module):
-    def __init__(self, width, heads):
-        super().__init__()
-        self.n1, self.n2, self.heads = nn.LayerNorm(width), nn.LayerNorm(width), heads
-        self.qkv, self.out = nn.Linear(width, 3 * width), nn.Linear(width, width)
-        self.up, self.down = nn.Linear(width, 4 * width), nn.Linear(4 * width, width)
-
-    def forward(self, x):
-        b, t, d = x.shape
-        q, k, v = self.qkv(self.n1(x)).view(b, t, 3, self.heads, d // self.heads).permute(2, 0, 3, 1, 4)
-        y = F.scaled_dot_product_attention(q, k, v, is_causal=True).transpose(1, 2).reshape(b, t, d)
-        x = x + self.out(y)
-        return x + self.down(F.gelu(self.up(self.n2(x)), approximate="tanh"))
-
-
 class Gpt(nn.Module):
     def __init__(self, vocabulary, length, width, depth, heads):
         super().__init__()
         self.tokens = nn.Embedding(vocabulary, width)
         self.places = nn.Parameter(torch.randn(length, width) * 0.02)
-        self.blocks = nn.Sequential(*[Block(width, heads) for _ in range(depth)])
+        self.blocks = nn.Sequential(*[Block(width, heads, is_causal=True, gelu="tanh") for _ in range(depth)])
         self.norm, self.classes = nn.LayerNorm(width), nn.Linear(width, vocabulary, bias=False)
         for name, p in self.named_parameters():
             if p.dim() == 2:
