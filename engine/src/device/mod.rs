@@ -1,14 +1,19 @@
 //! Devices: what is there, and what they say of themselves.
 //!
-//! Owns discovery of the CPU and of NVIDIA GPUs, and the [`Watcher`] that looks once a second. Always holds: a figure
-//! that cannot be had says why, in words ([`Figure`]). Refuses nothing: without a driver there are simply no GPUs.
+//! Owns discovery of the CPU and of NVIDIA GPUs, the [`Watcher`] that looks once a second, what is known of cards
+//! ([`Profile`]) and what a run is planned for ([`Target`]). Always holds: a figure that cannot be had says why, in words
+//! ([`Figure`]). Refuses nothing: without a driver there are simply no GPUs.
 
 mod cpu;
 mod gpu;
+pub mod profile;
+pub mod target;
 mod watcher;
 
 use serde::Serialize;
 
+pub use profile::Profile;
+pub use target::Target;
 pub use watcher::Watcher;
 
 use crate::bytes::Bytes;

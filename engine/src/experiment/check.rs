@@ -13,6 +13,7 @@ use std::fmt::Display;
 use crate::{
     bytes::Bytes,
     data::Facts,
+    device::target,
     error::Problem,
     experiment::{Checkpointing, Experiment, Frozen, OptimizerKind, Precision, UpdateTime, VERSION},
 };
@@ -37,6 +38,8 @@ pub const MAX_SIDE: usize = 512;
 pub const MAX_STEPS: u64 = 1_000_000_000;
 /// The largest budget.
 pub const MAX_BUDGET: Bytes = Bytes::gib(1 << 20);
+/// The largest buffer for libraries on a GPU.
+pub const MAX_WORKSPACE: Bytes = Bytes::gib(64);
 /// The most elements of one tensor: far past any machine, and far below where sizes in bytes overflow.
 const MAX_ELEMENTS: usize = 1 << 42;
 
@@ -112,8 +115,10 @@ impl List {
             self.add("budget", format!("{} is more than any device has", e.budget), "write 1024 TiB or less");
         }
         self.within("loss_chunk", e.loss_chunk, 0, MAX_ELEMENTS, "a number of rows");
-        if e.device != "cpu" {
-            self.add("device", format!("\"{}\" is not a device that can train", e.device), "write \"cpu\"");
+        self.0.extend(target::problem(&e.device));
+        if e.device != "cpu" && e.gpu.workspace > MAX_WORKSPACE {
+            let message = format!("{} is more than any library works in", e.gpu.workspace);
+            self.add("gpu.workspace", message, format!("write {MAX_WORKSPACE} or less; 0 is none"));
         }
         if let Checkpointing::Every(k) = e.checkpointing
             && !(1..=MAX_DEPTH).contains(&k)
@@ -285,6 +290,7 @@ mod tests {
         blames("budget", |e| e.budget = Bytes(0));
         blames("budget", |e| e.budget = Bytes(u64::MAX));
         blames("device", |e| e.device = "toaster".to_owned());
+        blames("gpu.workspace", |e| (e.device, e.gpu.workspace) = ("cuda:0".to_owned(), Bytes::gib(65)));
         blames("checkpointing", |e| e.checkpointing = Checkpointing::Every(0));
         blames("frozen", |e| e.frozen = Frozen::Blocks(3));
         blames("frozen", |e| e.frozen = Frozen::All);

@@ -6,6 +6,7 @@
 pub mod check;
 mod checkpointing;
 mod data;
+mod gpu;
 pub mod hugging_face;
 mod model;
 mod optimizer;
@@ -17,11 +18,13 @@ pub mod shipped;
 
 pub use checkpointing::{BlockSet, Checkpointing};
 pub use data::{Data, DataKind, Placement, Task};
+pub use gpu::{Gpu, PoolPolicy};
 pub use model::{AttentionKind, Model, ModelKind, Stem};
 pub use optimizer::{Optimizer, OptimizerKind, Schedule, UpdateTime};
 pub use precision::Precision;
 pub use saving::{Frozen, Lora, Outputs, TapeUse};
 
+pub(crate) use schema::nearest;
 use serde::{Deserialize, Serialize};
 
 use crate::bytes::Bytes;
@@ -41,8 +44,10 @@ pub struct Experiment {
     pub description: String,
     /// The most memory the run may take.
     pub budget: Bytes,
-    /// Where it runs: `cpu`.
+    /// Where it runs: `cpu`, a GPU such as `cuda:0`, or a card to plan for such as `rtx4060-8g`.
     pub device: String,
+    /// How a GPU is used.
+    pub gpu: Gpu,
     /// What computes in which type.
     pub precision: Precision,
     /// Which activations are kept and which are computed again.
@@ -77,6 +82,7 @@ impl Default for Experiment {
             description: String::new(),
             budget: Bytes::mib(64),
             device: "cpu".to_owned(),
+            gpu: Gpu::default(),
             precision: Precision::F32,
             checkpointing: Checkpointing::None,
             loss_chunk: 0,

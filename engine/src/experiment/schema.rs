@@ -10,7 +10,7 @@ use crate::{
     bytes::Bytes,
     experiment::{
         AttentionKind, Checkpointing, DataKind, Experiment, Frozen, ModelKind, OptimizerKind, Outputs, Placement,
-        Precision, Schedule, Stem, TapeUse, Task, UpdateTime,
+        PoolPolicy, Precision, Schedule, Stem, TapeUse, Task, UpdateTime,
     },
 };
 
@@ -27,6 +27,10 @@ pub(super) const KEYS: &[&str] = &[
     "outputs",
     "tape",
     "frozen",
+    "gpu.pool",
+    "gpu.workspace",
+    "gpu.tf32",
+    "gpu.deterministic",
     "model.kind",
     "model.width",
     "model.depth",
@@ -175,6 +179,8 @@ const UPDATES: &[(&str, UpdateTime)] =
 const SCHEDULES: &[(&str, Schedule)] = &[("constant", Schedule::Constant), ("cosine", Schedule::Cosine)];
 const OUTPUTS: &[(&str, Outputs)] = &[("kept", Outputs::Kept), ("made-again", Outputs::MadeAgain)];
 const TAPES: &[(&str, TapeUse)] = &[("frees", TapeUse::Frees), ("held", TapeUse::Held)];
+const POOLS: &[(&str, PoolPolicy)] =
+    &[("grow", PoolPolicy::Grow), ("give-back", PoolPolicy::GiveBack), ("reserve", PoolPolicy::Reserve)];
 const PRECISIONS: &[(&str, Precision)] = &[
     ("f32", Precision::F32),
     ("bf16-mixed", Precision::Bf16Mixed),
@@ -195,6 +201,10 @@ pub(super) fn slot<'a>(e: &'a mut Experiment, key: &str) -> Option<Slot<'a>> {
         "description" => Slot::Text(&mut e.description),
         "budget" => Slot::Size(&mut e.budget),
         "device" => Slot::Text(&mut e.device),
+        "gpu.pool" => word(&mut e.gpu.pool, POOLS),
+        "gpu.workspace" => Slot::Size(&mut e.gpu.workspace),
+        "gpu.tf32" => Slot::Flag(&mut e.gpu.tf32),
+        "gpu.deterministic" => Slot::Flag(&mut e.gpu.deterministic),
         "precision" => word(&mut e.precision, PRECISIONS),
         "checkpointing" => Slot::Checkpointing(&mut e.checkpointing),
         "loss_chunk" => Slot::Count(&mut e.loss_chunk),
@@ -271,6 +281,7 @@ pub(super) fn is_used(e: &Experiment, key: &str) -> bool {
         "tape" => e.tape != TapeUse::Frees,
         "frozen" => e.frozen != Frozen::None,
         "lora.rank" | "lora.alpha" => e.lora.rank > 0,
+        "gpu.pool" | "gpu.workspace" | "gpu.tf32" | "gpu.deterministic" => e.device != "cpu",
         "model.width" | "model.depth" => !e.model.kind.has_stem(),
         "model.kernel" | "model.dense" => e.model.kind.is_plain_cnn(),
         "model.layers" => e.model.kind == ModelKind::Resnet,
@@ -324,7 +335,7 @@ pub(super) fn is_group(name: &str) -> bool {
 }
 
 /// The name in `known` that `typed` was probably meant to be.
-pub(super) fn nearest<'a>(typed: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+pub(crate) fn nearest<'a>(typed: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     known
         .into_iter()
         .map(|name| (strsim::normalized_damerau_levenshtein(&typed.to_lowercase(), name), name))

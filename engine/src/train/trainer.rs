@@ -11,6 +11,7 @@ use crossbeam_channel::{Receiver, Sender};
 use crate::{
     backend::pool::{Pool, Standing},
     data::Dataset,
+    device::target,
     error::{Error, Result},
     experiment::Experiment,
     memory::heap,
@@ -166,6 +167,9 @@ fn begin(
     summary: &mut Summary,
 ) -> Result<Outcome> {
     let experiment = &start.experiment;
+    if let Some(problem) = target::not_trained_on(&experiment.device) {
+        return Err(problem.into());
+    }
     let facts = plan::predict::facts(experiment)?;
     let plan: Arc<Plan> = Arc::new(predict(experiment)?);
     summary.predicted = plan.peak;

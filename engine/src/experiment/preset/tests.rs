@@ -6,8 +6,8 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::experiment::{
-    AttentionKind, Batch, Checkpointing, Data, DataKind, Frozen, Lora, Model, ModelKind, Optimizer, OptimizerKind,
-    Outputs, Placement, Precision, Run, Schedule, Stem, TapeUse, UpdateTime, check::RESNETS,
+    AttentionKind, Batch, Checkpointing, Data, DataKind, Frozen, Gpu, Lora, Model, ModelKind, Optimizer, OptimizerKind,
+    Outputs, Placement, PoolPolicy, Precision, Run, Schedule, Stem, TapeUse, UpdateTime, check::RESNETS,
 };
 
 /// The answer to a preset with a mistake in it.
@@ -144,6 +144,24 @@ fn set_takes_toml_and_bare_words() {
 }
 
 #[test]
+fn the_keys_of_a_gpu_are_set_and_written_where_there_is_one() {
+    let mut e = Experiment::default();
+    for assignment in ["gpu.pool=give-back", "gpu.workspace=0", "gpu.tf32=true", "gpu.deterministic=false"] {
+        set(&mut e, assignment).expect(assignment);
+    }
+    assert!(!to_text(&e).contains("[gpu]"));
+    e.device = "cuda:0".to_owned();
+    let text = to_text(&e);
+    assert!(
+        text.contains("[gpu]\npool = \"give-back\"\nworkspace = \"0 B\"\ntf32 = true\ndeterministic = false\n"),
+        "{text}"
+    );
+    assert_eq!(parse(&text, "x.toml").expect("own text"), e);
+    answers("device = \"rtx4060\"", "line 1, column 1", &["is no device", "did you mean rtx4060-8g?"]);
+    answers("[gpu]\npool = \"keep\"", "line 2, column 1", &["write one of \"grow\", \"give-back\", \"reserve\""]);
+}
+
+#[test]
 fn files_that_are_no_presets_are_refused_by_name() {
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join("x.toml");
@@ -230,8 +248,16 @@ prop_compose! {
 }
 
 prop_compose! {
+    fn devices()(device in prop_oneof![Just("cpu"), Just("cuda:0"), Just("rtx4060-8g")],
+        pool in prop::sample::select(PoolPolicy::ALL.to_vec()), workspace in 0u64..1 << 36, tf32 in any::<bool>(),
+        deterministic in any::<bool>()) -> (String, Gpu) {
+        (device.to_owned(), Gpu { pool, workspace: Bytes(workspace), tf32, deterministic })
+    }
+}
+
+prop_compose! {
     fn experiments()(title in "[^\r\n]{0,40}", description in "(?s)([ \t\n\"\\\\a-z]|.){0,400}",
-        budget in 1u64..1 << 50, precision in 0usize..5,
+        budget in 1u64..1 << 50, (device, gpu) in devices(), precision in 0usize..5,
         checkpointing in prop_oneof![Just(Checkpointing::None), Just(Checkpointing::Blocks),
             (1usize..9).prop_map(Checkpointing::Every), Just(Checkpointing::Sqrt),
             (0u8..=100).prop_map(Checkpointing::Percent), Just(Checkpointing::Pick([1].into_iter().collect()))],
@@ -244,7 +270,7 @@ prop_compose! {
             Some((false, n)) => (None, Some(n)),
         };
         Experiment {
-            title, description, budget: Bytes(budget), precision: Precision::ALL[precision], checkpointing, loss_chunk, model,
+            title, description, budget: Bytes(budget), device, gpu, precision: Precision::ALL[precision], checkpointing, loss_chunk, model,
             data, batch: Batch { micro, accumulation }, optimizer,
             outputs: if kept { Outputs::Kept } else { Outputs::MadeAgain },
             tape: if tape { TapeUse::Held } else { TapeUse::Frees },
