@@ -15,6 +15,9 @@ pub enum Error {
     /// An allocation would have crossed the budget. Nothing was allocated.
     #[error(transparent)]
     Budget(#[from] BudgetError),
+    /// The card had no room for an allocation inside the budget, because others hold it.
+    #[error(transparent)]
+    DeviceFull(#[from] DeviceFull),
     /// An experiment asks for something that cannot be.
     #[error("{0}")]
     Experiment(Problem),
@@ -68,6 +71,28 @@ pub struct BudgetError {
     pub live: Bytes,
     /// The line.
     pub budget: Bytes,
+}
+
+/// The driver's refusal of an allocation inside the budget: the card is full.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+#[error(
+    "{layer}, {op}: the card has no room for {asked} more for {label}: of its {total}, this run holds {reserved} and {free} are free; other processes hold most of the rest, so close one of them or lower the budget"
+)]
+pub struct DeviceFull {
+    /// Path of the layer that asked.
+    pub layer: String,
+    /// The operation that asked.
+    pub op: &'static str,
+    /// What the allocation was for.
+    pub label: &'static str,
+    /// Bytes asked for.
+    pub asked: Bytes,
+    /// Bytes of the card that nobody holds.
+    pub free: Bytes,
+    /// Bytes that this run's memory pool holds.
+    pub reserved: Bytes,
+    /// Bytes of the card.
+    pub total: Bytes,
 }
 
 /// Where a run lost its numbers.

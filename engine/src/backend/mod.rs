@@ -12,8 +12,11 @@
 //! - A kernel allocates nothing that outlives it, and nothing beyond what [`scratch`] states.
 
 pub mod candle;
+#[cfg(feature = "cuda")]
+pub mod cuda;
 mod dry_run;
 mod executor;
+mod extents;
 pub mod kernel;
 pub(crate) mod ops;
 pub mod pool;
@@ -22,6 +25,8 @@ mod shape;
 mod tensor;
 
 pub use candle::Candle;
+#[cfg(feature = "cuda")]
+pub use cuda::Cuda;
 pub use dry_run::DryRun;
 pub use executor::{Executor, LayerGuard};
 pub use kernel::{AttentionShape, Kernel, Window};

@@ -1,0 +1,213 @@
+//! A GPU in use: its context, the stream that computes, the stream that copies, and what was loaded for it.
+//!
+//! Holds: every call is made by the thread that opened it. Refuses: an index that no GPU has.
+
+use std::{ffi::c_int, rc::Rc};
+
+use cudarc::driver::{
+    DriverError,
+    result::{self, stream::StreamKind},
+    sys::{self, CUdevice_attribute},
+};
+
+use super::{library, module::Modules};
+use crate::error::{Error, Result};
+
+/// A GPU, open.
+pub struct Device {
+    modules: Modules,
+    compute: sys::CUstream,
+    copy: sys::CUstream,
+    handle: sys::CUdevice,
+    index: usize,
+    name: String,
+    capability: (i32, i32),
+    multiprocessors: usize,
+    total_bytes: u64,
+}
+
+/// The error of a call to the driver.
+pub(super) fn failed(doing: &str, error: DriverError) -> Error {
+    let text = error.error_string().ok().map(|text| text.to_string_lossy().into_owned());
+    Error::Device(format!("{doing}: {}", text.unwrap_or_else(|| format!("{error:?}"))))
+}
+
+/// How many GPUs the driver shows.
+///
+/// # Errors
+/// What is missing on this machine.
+pub fn count() -> Result<usize> {
+    library::look().map_err(Error::Device)?;
+    let count = result::device::get_count().map_err(|error| failed("counting GPUs", error))?;
+    Ok(usize::try_from(count).unwrap_or(0))
+}
+
+impl Device {
+    /// Opens the GPU at `index`: its primary context, two streams.
+    ///
+    /// # Errors
+    /// What is missing, in words that say where to get it.
+    pub fn open(index: usize) -> Result<Rc<Self>> {
+        let count = count()?;
+        if index >= count {
+            let there = match count {
+                0 => "the driver shows none to this process".to_owned(),
+                1 => "there is one, cuda:0".to_owned(),
+                _ => format!("there are cuda:0 to cuda:{}", count - 1),
+            };
+            return Err(Error::Device(format!("there is no GPU cuda:{index}; {there}")));
+        }
+        let opening = |error| failed(&format!("opening cuda:{index}"), error);
+        let handle = result::device::get(index as c_int).map_err(opening)?;
+        // SAFETY: the handle is the driver's own.
+        let attribute = |which| unsafe { result::device::get_attribute(handle, which) }.map_err(opening);
+        if attribute(CUdevice_attribute::CU_DEVICE_ATTRIBUTE_MEMORY_POOLS_SUPPORTED)? == 0 {
+            return Err(Error::Device(format!(
+                "cuda:{index} has no memory pools, by which the budget is kept; a virtual GPU may have to be configured for \
+                 them"
+            )));
+        }
+        let capability = (
+            attribute(CUdevice_attribute::CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR)?,
+            attribute(CUdevice_attribute::CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR)?,
+        );
+        let multiprocessors = attribute(CUdevice_attribute::CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT)?;
+        // SAFETY: the handle is the driver's own; the context is retained until the device is dropped, and made current
+        // on the one thread that uses it.
+        let total_bytes = unsafe {
+            let context = result::primary_ctx::retain(handle).map_err(opening)?;
+            result::ctx::set_current(context).map_err(opening)?;
+            result::device::total_mem(handle).map_err(opening)? as u64
+        };
+        let stream = || result::stream::create(StreamKind::NonBlocking).map_err(opening);
+        Ok(Rc::new(Self {
+            modules: Modules::new(),
+            compute: stream()?,
+            copy: stream()?,
+            handle,
+            index,
+            name: result::device::get_name(handle).map_err(opening)?,
+            capability,
+            multiprocessors: usize::try_from(multiprocessors).unwrap_or(1),
+            total_bytes,
+        }))
+    }
+
+    /// The driver's handle.
+    pub(super) fn handle(&self) -> sys::CUdevice {
+        self.handle
+    }
+
+    /// The number the driver gives it.
+    pub fn index(&self) -> usize {
+        self.index
+    }
+
+    /// What its maker calls it.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Compute capability, major and minor.
+    pub fn capability(&self) -> (i32, i32) {
+        self.capability
+    }
+
+    /// Multiprocessors.
+    pub fn multiprocessors(&self) -> usize {
+        self.multiprocessors
+    }
+
+    /// Its memory, as the driver shows it.
+    pub fn total_bytes(&self) -> u64 {
+        self.total_bytes
+    }
+
+    /// Bytes of the card that nobody holds.
+    ///
+    /// # Errors
+    /// The driver's.
+    pub fn free_bytes(&self) -> Result<u64> {
+        let (free, _) = result::mem_get_info().map_err(|error| failed("asking for free memory", error))?;
+        Ok(free as u64)
+    }
+
+    /// Kernels, compiled.
+    pub(super) fn modules(&self) -> &Modules {
+        &self.modules
+    }
+
+    /// Where kernels are queued.
+    pub(super) fn stream(&self) -> sys::CUstream {
+        self.compute
+    }
+
+    /// Where batches are copied beside the kernels.
+    pub(super) fn copy_stream(&self) -> sys::CUstream {
+        self.copy
+    }
+
+    /// Waits until everything that was queued is done.
+    ///
+    /// # Errors
+    /// What a kernel or a copy ended with.
+    pub fn finish(&self) -> Result<()> {
+        // SAFETY: the streams are alive.
+        unsafe { result::stream::synchronize(self.copy).and_then(|()| result::stream::synchronize(self.compute)) }
+            .map_err(|error| failed("waiting for the GPU", error))
+    }
+}
+
+impl Drop for Device {
+    fn drop(&mut self) {
+        // Modules go with the fields, before the context they were loaded in.
+        self.modules.unload();
+        // SAFETY: nobody else has the streams; the context was retained once. What fails here has nothing left to lose.
+        unsafe {
+            let _ = result::stream::destroy(self.compute);
+            let _ = result::stream::destroy(self.copy);
+            let _ = result::primary_ctx::release(self.handle);
+        }
+    }
+}
+
+/// A mark on a stream that another stream or the host can wait for.
+#[derive(Debug)]
+pub(super) struct Event(sys::CUevent);
+
+impl Event {
+    /// Marks what is queued on `stream` so far.
+    pub(super) fn record(stream: sys::CUstream) -> Result<Self> {
+        let marking = |error| failed("marking a stream", error);
+        let event = Self(result::event::create(sys::CUevent_flags::CU_EVENT_DISABLE_TIMING).map_err(marking)?);
+        // SAFETY: event and stream are alive.
+        unsafe { result::event::record(event.0, stream) }.map_err(marking)?;
+        Ok(event)
+    }
+
+    /// Lets `stream` wait for the mark before what is queued on it from now on.
+    pub(super) fn hold_back(&self, stream: sys::CUstream) -> Result<()> {
+        // SAFETY: event and stream are alive.
+        unsafe { result::stream::wait_event(stream, self.0, sys::CUevent_wait_flags::CU_EVENT_WAIT_DEFAULT) }
+            .map_err(|error| failed("ordering two streams", error))
+    }
+
+    /// Whether what was marked is done.
+    pub(super) fn is_done(&self) -> bool {
+        // SAFETY: the event is alive.
+        unsafe { result::event::query(self.0) }.is_ok()
+    }
+
+    /// Waits until what was marked is done.
+    pub(super) fn wait(&self) -> Result<()> {
+        // SAFETY: the event is alive.
+        unsafe { result::event::synchronize(self.0) }.map_err(|error| failed("waiting for the GPU", error))
+    }
+}
+
+impl Drop for Event {
+    fn drop(&mut self) {
+        // SAFETY: nobody else has the event; the driver keeps it until it is done.
+        let _ = unsafe { result::event::destroy(self.0) };
+    }
+}

@@ -1,0 +1,132 @@
+//! A launch: how many threads, and what they are given.
+
+use std::ffi::c_void;
+
+use cudarc::driver::{DriverError, result, sys};
+
+use super::device::Device;
+
+/// Threads of a block where nothing else is said.
+pub(super) const THREADS: u32 = 256;
+/// The most blocks of a launch whose threads step over the rest: enough to fill any device several times.
+const BLOCKS: usize = 1 << 16;
+/// The most arguments of any kernel.
+const ARGS: usize = 24;
+
+/// Blocks and threads.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Grid {
+    blocks: [u32; 3],
+    threads: [u32; 3],
+}
+
+impl Grid {
+    /// A thread an element, for kernels that step over the rest (`EACH`).
+    pub(super) fn elements(elements: usize) -> Self {
+        Self::blocks(elements.div_ceil(THREADS as usize).clamp(1, BLOCKS), THREADS)
+    }
+
+    /// So many blocks of so many threads each.
+    pub(super) fn blocks(blocks: usize, threads: u32) -> Self {
+        Self { blocks: [clamp(blocks), 1, 1], threads: [threads, 1, 1] }
+    }
+
+    /// The same in two dimensions: `[x, y]`. There are at most 65535 blocks along y.
+    pub(super) fn plane(blocks: [usize; 2], threads: [u32; 2]) -> Self {
+        let [x, y] = blocks.map(clamp);
+        Self { blocks: [x, y, 1], threads: [threads[0], threads[1], 1] }
+    }
+
+    /// Queues a function on the device's stream.
+    ///
+    /// # Safety
+    /// `args` are those of the function, and pointers among them are to memory as large as it indexes.
+    pub(super) unsafe fn launch(
+        self,
+        device: &Device,
+        function: sys::CUfunction,
+        args: &[Arg],
+    ) -> Result<(), DriverError> {
+        assert!(args.len() <= ARGS, "{} arguments", args.len());
+        // Every argument is at most eight bytes; the driver reads as many of them as the kernel declares.
+        let mut values = [0u64; ARGS];
+        let mut places = [std::ptr::null_mut::<c_void>(); ARGS];
+        for ((value, place), arg) in values.iter_mut().zip(&mut places).zip(args) {
+            *value = arg.0;
+            *place = std::ptr::from_mut(value).cast();
+        }
+        let ([x, y, z], [tx, ty, tz]) = (self.blocks, self.threads);
+        // SAFETY: the values outlive the call, which copies them; the rest is as the caller promises.
+        unsafe {
+            result::launch_kernel(function, (x, y, z), (tx, ty, tz), 0, device.stream(), &mut places[..args.len()])
+        }
+    }
+}
+
+fn clamp(extent: usize) -> u32 {
+    u32::try_from(extent.max(1)).unwrap_or(u32::MAX).min(i32::MAX as u32)
+}
+
+/// An argument: the bits of a pointer, an `i64`, a `u64`, an `int` or a `double`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Arg(u64);
+
+/// An address on the device; 0 where nothing is given.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(super) struct Pointer(pub(super) u64);
+
+impl From<Pointer> for Arg {
+    fn from(pointer: Pointer) -> Self {
+        Self(pointer.0)
+    }
+}
+
+impl From<usize> for Arg {
+    /// An `i64`.
+    fn from(value: usize) -> Self {
+        Self(value as u64)
+    }
+}
+
+impl From<u64> for Arg {
+    fn from(value: u64) -> Self {
+        Self(value)
+    }
+}
+
+impl From<bool> for Arg {
+    /// An `int`.
+    fn from(value: bool) -> Self {
+        Self(u64::from(value))
+    }
+}
+
+impl From<f64> for Arg {
+    fn from(value: f64) -> Self {
+        Self(value.to_bits())
+    }
+}
+
+/// The arguments of a launch, each by [`Arg::from`].
+macro_rules! args {
+    ($($arg:expr),* $(,)?) => { &[$($crate::backend::cuda::launch::Arg::from($arg)),*] };
+}
+pub(super) use args;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_element_has_a_thread_until_the_device_is_full() {
+        assert_eq!(Grid::elements(0), Grid::blocks(1, THREADS));
+        assert_eq!(Grid::elements(257), Grid::blocks(2, THREADS));
+        assert_eq!(Grid::elements(usize::MAX), Grid::blocks(BLOCKS, THREADS));
+    }
+
+    #[test]
+    fn arguments_keep_their_bits() {
+        let args: &[Arg] = args![Pointer(7), 3usize, true, -1.5f64];
+        assert_eq!(args.iter().map(|arg| arg.0).collect::<Vec<_>>(), [7, 3, 1, (-1.5f64).to_bits()]);
+    }
+}

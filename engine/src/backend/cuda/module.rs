@@ -1,0 +1,353 @@
+//! Modules of kernels: compiled by NVRTC when they are first needed, and kept on disk.
+//!
+//! Holds: what is read from disk is what was written, for the same source, compiler and device, or it is compiled again.
+//! Refuses nothing of the disk: without a folder to write to, modules are compiled at every start.
+
+use std::{
+    cell::RefCell,
+    collections::HashMap,
+    ffi::{CStr, CString},
+    fs,
+    hash::{DefaultHasher, Hash, Hasher},
+    path::PathBuf,
+    rc::Rc,
+};
+
+use cudarc::{driver, nvrtc};
+
+use super::{
+    device::{Device, failed},
+    launch::{Arg, Grid},
+};
+use crate::{
+    backend::DType,
+    error::{Error, Result},
+};
+
+const PRELUDE: &str = include_str!("prelude.cuh");
+
+/// The source of a family's kernels.
+#[derive(Debug)]
+pub(super) struct Source {
+    /// The file's name, without its ending.
+    pub(super) name: &'static str,
+    /// What follows the prelude.
+    pub(super) text: &'static str,
+    /// The types it is compiled for.
+    pub(super) types: Types,
+}
+
+/// What a source is compiled for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Types {
+    /// Once: it knows no floating-point type.
+    One,
+    /// For each type of elements, `T`.
+    Element,
+    /// For each type of elements, `T`, with weights, `W`, of the same type or f32.
+    ElementAndWeight,
+    /// For each two types, `T` and `W`.
+    Pair,
+}
+
+const FLOATS: [DType; 4] = [DType::F64, DType::F32, DType::Bf16, DType::F16];
+
+impl Types {
+    /// All of them, as (`T`, `W`).
+    pub(super) fn all(self) -> Vec<[DType; 2]> {
+        let floats = || FLOATS.into_iter().map(|t| [t, t]);
+        match self {
+            Self::One => vec![[DType::F32; 2]],
+            Self::Element => floats().collect(),
+            Self::ElementAndWeight => floats().chain([[DType::Bf16, DType::F32], [DType::F16, DType::F32]]).collect(),
+            Self::Pair => FLOATS.into_iter().flat_map(|t| FLOATS.map(|w| [t, w])).collect(),
+        }
+    }
+}
+
+/// A source compiled for a pair of types.
+type Key = (&'static str, [DType; 2]);
+
+/// The modules of one device.
+pub(super) struct Modules {
+    folder: Option<PathBuf>,
+    loaded: RefCell<HashMap<Key, Rc<Module>>>,
+}
+
+impl Modules {
+    /// None yet.
+    pub(super) fn new() -> Self {
+        Self { folder: folder(), loaded: RefCell::default() }
+    }
+
+    /// The module of a source for `types`.
+    ///
+    /// # Errors
+    /// NVRTC is missing, or it does not take the source, which is a bug.
+    pub(super) fn get(&self, device: &Device, source: &Source, types: [DType; 2]) -> Result<Rc<Module>> {
+        let key = (source.name, types);
+        if let Some(module) = self.loaded.borrow().get(&key) {
+            return Ok(Rc::clone(module));
+        }
+        let image = self.image(device, source, types)?;
+        let module = Rc::new(Module::load(&image)?);
+        self.loaded.borrow_mut().insert(key, Rc::clone(&module));
+        Ok(module)
+    }
+
+    /// Lets go of all of them.
+    pub(super) fn unload(&self) {
+        self.loaded.borrow_mut().clear();
+    }
+
+    fn image(&self, device: &Device, source: &Source, types: [DType; 2]) -> Result<Vec<u8>> {
+        let text = text(source);
+        let options = options(device.capability(), types)?;
+        let mut hasher = DefaultHasher::new();
+        (&text, &options, device.name(), compiler()).hash(&mut hasher);
+        let [t, w] = types;
+        let name = format!("{}-{}-{}-{:016x}", source.name, t.name(), w.name(), hasher.finish());
+        let place = self.folder.as_ref().map(|folder| folder.join(name));
+        if let Some(image) = place.as_ref().and_then(|place| read(place)) {
+            return Ok(image);
+        }
+        let image = compile(source.name, &text, &options)?;
+        if let Some(place) = place {
+            write(&place, &image);
+        }
+        Ok(image)
+    }
+}
+
+/// Where images are kept between runs of the program.
+fn folder() -> Option<PathBuf> {
+    let cache = std::env::var_os("XDG_CACHE_HOME").map(PathBuf::from).filter(|path| path.is_absolute());
+    let home = || std::env::var_os(if cfg!(windows) { "LOCALAPPDATA" } else { "HOME" }).map(PathBuf::from);
+    let folder = cache.or_else(|| Some(home()?.join(if cfg!(windows) { "." } else { ".cache" })))?;
+    let folder = folder.join("plimsoll").join("kernels");
+    fs::create_dir_all(&folder).ok().map(|()| folder)
+}
+
+/// The image with its hash before it, so that a file that was cut or spoilt is seen.
+fn read(place: &PathBuf) -> Option<Vec<u8>> {
+    let bytes = fs::read(place).ok()?;
+    let (hash, image) = bytes.split_first_chunk()?;
+    (u64::from_le_bytes(*hash) == hash_of(image)).then(|| image.to_vec())
+}
+
+/// Written aside first: two programs may start at once. A full disk costs time at the next start and nothing else.
+fn write(place: &PathBuf, image: &[u8]) {
+    let aside = place.with_extension(std::process::id().to_string());
+    let bytes = [&hash_of(image).to_le_bytes(), image].concat();
+    if fs::write(&aside, bytes).and_then(|()| fs::rename(&aside, place)).is_err() {
+        let _ = fs::remove_file(&aside);
+    }
+}
+
+fn hash_of(image: &[u8]) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    image.hash(&mut hasher);
+    hasher.finish()
+}
+
+/// The whole text of a module.
+pub(super) fn text(source: &Source) -> String {
+    format!("{PRELUDE}\n#line 1 \"{}.cu\"\n{}", source.name, source.text)
+}
+
+/// NVRTC's version.
+fn compiler() -> (i32, i32) {
+    let (mut major, mut minor) = (0, 0);
+    // SAFETY: both places are alive; the library is here, for `library::look` was asked before a device was opened.
+    unsafe { nvrtc::sys::nvrtcVersion(&mut major, &mut minor) };
+    (major, minor)
+}
+
+/// The compiler's options for a compute capability: machine code where the compiler knows the device, else code for the
+/// nearest earlier one that the driver finishes.
+pub(super) fn options(capability: (i32, i32), [t, w]: [DType; 2]) -> Result<Vec<String>> {
+    let wanted = capability.0 * 10 + capability.1;
+    let known = architectures()?;
+    let arch = match known.iter().copied().filter(|arch| *arch <= wanted).max() {
+        Some(arch) if arch == wanted => format!("sm_{arch}"),
+        Some(arch) => format!("compute_{arch}"),
+        None => {
+            let first = known.iter().min().copied().unwrap_or_default();
+            return Err(Error::Device(format!(
+                "this GPU has compute capability {}.{}, and the CUDA compiler here (NVRTC {}.{}) knows {}.{} and later; \
+                 an earlier CUDA toolkit serves it",
+                capability.0,
+                capability.1,
+                compiler().0,
+                compiler().1,
+                first / 10,
+                first % 10
+            )));
+        }
+    };
+    Ok(vec![
+        format!("--gpu-architecture={arch}"),
+        "--std=c++17".to_owned(),
+        format!("-DT={}", t.name()),
+        format!("-DW={}", w.name()),
+    ])
+}
+
+fn architectures() -> Result<Vec<i32>> {
+    let mut count = 0;
+    // SAFETY: the place is alive.
+    refused("the list of devices", unsafe { nvrtc::sys::nvrtcGetNumSupportedArchs(&mut count) })?;
+    let mut archs = vec![0; usize::try_from(count).unwrap_or(0)];
+    // SAFETY: there is room for as many as the library just said.
+    refused("the list of devices", unsafe { nvrtc::sys::nvrtcGetSupportedArchs(archs.as_mut_ptr()) })?;
+    Ok(archs)
+}
+
+fn refused(what: &str, result: nvrtc::sys::nvrtcResult) -> Result<()> {
+    result.result().map_err(|error| Error::Device(format!("NVRTC, {what}: {error:?}")))
+}
+
+/// Compiles a text.
+///
+/// # Errors
+/// The compiler's log.
+pub(super) fn compile(name: &str, text: &str, options: &[String]) -> Result<Vec<u8>> {
+    let clean = |text: &str| CString::new(text).map_err(|_| Error::Device(format!("{name}: a zero in the source")));
+    let program = Program(
+        nvrtc::result::create_program(&clean(text)?, Some(&clean(&format!("{name}.cu"))?))
+            .map_err(|error| Error::Device(format!("NVRTC, {name}: {error:?}")))?,
+    );
+    // SAFETY: the program is alive.
+    if unsafe { nvrtc::result::compile_program(program.0, options) }.is_err() {
+        return Err(Error::Device(format!("NVRTC does not take {name}.cu:\n{}", program.log())));
+    }
+    let is_machine_code = options.iter().any(|option| option.contains("=sm_"));
+    program.image(is_machine_code)
+}
+
+/// A program of the compiler.
+struct Program(nvrtc::sys::nvrtcProgram);
+
+impl Program {
+    fn log(&self) -> String {
+        // SAFETY: the program is alive.
+        let log = unsafe { nvrtc::result::get_program_log(self.0) }.unwrap_or_default();
+        log.iter().map(|c| *c as u8 as char).take_while(|c| *c != '\0').collect()
+    }
+
+    fn image(&self, is_machine_code: bool) -> Result<Vec<u8>> {
+        let mut size = 0;
+        // SAFETY: the program is compiled, and the place is alive.
+        let result = unsafe {
+            if is_machine_code {
+                nvrtc::sys::nvrtcGetCUBINSize(self.0, &mut size)
+            } else {
+                nvrtc::sys::nvrtcGetPTXSize(self.0, &mut size)
+            }
+        };
+        refused("the size of the code", result)?;
+        let mut image = vec![0u8; size];
+        // SAFETY: there is room for as many bytes as the library just said.
+        let result = unsafe {
+            if is_machine_code {
+                nvrtc::sys::nvrtcGetCUBIN(self.0, image.as_mut_ptr().cast())
+            } else {
+                nvrtc::sys::nvrtcGetPTX(self.0, image.as_mut_ptr().cast())
+            }
+        };
+        refused("the code", result)?;
+        Ok(image)
+    }
+}
+
+impl Drop for Program {
+    fn drop(&mut self) {
+        // SAFETY: nobody else has the program. A program that cannot be destroyed costs its memory.
+        let _ = unsafe { nvrtc::result::destroy_program(self.0) };
+    }
+}
+
+/// Kernels on the device.
+pub(super) struct Module {
+    handle: driver::sys::CUmodule,
+    functions: RefCell<HashMap<&'static CStr, driver::sys::CUfunction>>,
+}
+
+impl Module {
+    fn load(image: &[u8]) -> Result<Self> {
+        // SAFETY: the image came from the compiler whole: machine code, or text that ends with a zero.
+        let handle = unsafe { driver::result::module::load_data(image.as_ptr().cast()) }
+            .map_err(|error| failed("loading kernels", error))?;
+        Ok(Self { handle, functions: RefCell::default() })
+    }
+
+    /// Queues a kernel on the device's stream.
+    ///
+    /// # Errors
+    /// The driver's refusal.
+    ///
+    /// # Safety
+    /// `args` are those of the kernel, pointers among them to memory as large as it indexes.
+    pub(super) unsafe fn launch(&self, device: &Device, name: &'static CStr, grid: Grid, args: &[Arg]) -> Result<()> {
+        let function = self.function(name)?;
+        // SAFETY: as the caller promises.
+        unsafe { grid.launch(device, function, args) }
+            .map_err(|error| failed(&format!("launching {}", name.to_string_lossy()), error))
+    }
+
+    fn function(&self, name: &'static CStr) -> Result<driver::sys::CUfunction> {
+        if let Some(function) = self.functions.borrow().get(name) {
+            return Ok(*function);
+        }
+        // SAFETY: the module is alive.
+        let function = unsafe { driver::result::module::get_function(self.handle, name.to_owned()) }
+            .map_err(|error| failed(&format!("finding the kernel {}", name.to_string_lossy()), error))?;
+        self.functions.borrow_mut().insert(name, function);
+        Ok(function)
+    }
+}
+
+impl Drop for Module {
+    fn drop(&mut self) {
+        // SAFETY: the device outlives its modules, and has finished what was queued before they go.
+        let _ = unsafe { driver::result::module::unload(self.handle) };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::backend::cuda::{SOURCES, library};
+
+    /// From Turing to Blackwell.
+    const CAPABILITIES: [(i32, i32); 5] = [(7, 5), (8, 0), (8, 9), (9, 0), (12, 0)];
+
+    #[test]
+    fn the_compiler_takes_every_kernel_for_every_type() {
+        if !library::has_compiler() {
+            // The whole check of a change sets this, and brings the compiler.
+            assert!(std::env::var_os("PLIMSOLL_NEEDS_NVRTC").is_none(), "NVRTC was not found");
+            eprintln!("skipped: NVRTC (libnvrtc) is not on this machine");
+            return;
+        }
+        for (source, capability) in SOURCES.iter().zip(CAPABILITIES.into_iter().cycle()) {
+            for types in source.types.all() {
+                let options = options(capability, types).expect("the compiler knows these devices");
+                let image = compile(source.name, &text(source), &options).unwrap_or_else(|error| panic!("{error}"));
+                assert!(!image.is_empty(), "{} for {types:?}", source.name);
+            }
+        }
+    }
+
+    #[test]
+    fn a_spoilt_image_is_not_used() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let place = folder.path().join("kernels");
+        write(&place, b"image");
+        assert_eq!(read(&place).as_deref(), Some(&b"image"[..]));
+        for spoilt in [&b""[..], b"short", b"12345678image"] {
+            fs::write(&place, spoilt).expect("written");
+            assert_eq!(read(&place), None);
+        }
+    }
+}

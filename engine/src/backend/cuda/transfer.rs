@@ -1,0 +1,118 @@
+//! Numbers on their way between host and device.
+//!
+//! What goes to the device is laid into page-locked memory and copied on a stream of its own, while kernels run; the
+//! kernels' stream waits for it where it is first used. Holds: a piece of page-locked memory is written again only when
+//! the copy out of it is done. The pieces are host memory, outside the budget.
+
+use std::{cell::RefCell, rc::Rc};
+
+use cudarc::driver::result;
+
+use super::{
+    device::{Device, Event, failed},
+    launch::Pointer,
+    pool::Block,
+};
+use crate::error::Result;
+
+/// Pieces that may wait for their copies before the host does.
+const PIECES: usize = 4;
+
+/// The page-locked memory of one device.
+pub(super) struct Staging {
+    device: Rc<Device>,
+    pieces: RefCell<Vec<Piece>>,
+}
+
+/// Some page-locked memory, and the copy out of it.
+struct Piece {
+    start: *mut u8,
+    bytes: usize,
+    copy: Option<Event>,
+}
+
+impl Staging {
+    /// None yet.
+    pub(super) fn new(device: &Rc<Device>) -> Self {
+        Self { device: Rc::clone(device), pieces: RefCell::default() }
+    }
+
+    /// Copies `bytes` that `fill` writes to `to`, a place in `block`. Does not wait for the copy.
+    ///
+    /// # Errors
+    /// The driver's.
+    pub(super) fn send(&self, bytes: usize, fill: impl FnOnce(&mut [u8]), to: Pointer, block: &Block) -> Result<()> {
+        if bytes == 0 {
+            return Ok(());
+        }
+        let mut piece = self.piece(bytes)?;
+        // SAFETY: the piece is at least as long, nobody else has it, and no copy out of it is under way.
+        let part = unsafe { std::slice::from_raw_parts_mut(piece.start, bytes) };
+        fill(part);
+        let copying = |error| failed("copying to the GPU", error);
+        // The place is this block's from where the kernels' stream stands now.
+        Event::record(self.device.stream())?.hold_back(self.device.copy_stream())?;
+        // SAFETY: the piece stays untouched until the event below is done; the place is as long.
+        unsafe { result::memcpy_htod_async(to.0, &*part, self.device.copy_stream()) }.map_err(copying)?;
+        piece.copy = Some(Event::record(self.device.copy_stream())?);
+        block.fills_until(Event::record(self.device.copy_stream())?);
+        self.pieces.borrow_mut().push(piece);
+        Ok(())
+    }
+
+    /// A piece with room for `bytes` whose copy is done.
+    fn piece(&self, bytes: usize) -> Result<Piece> {
+        let mut pieces = self.pieces.borrow_mut();
+        let is_done = |piece: &Piece| piece.copy.as_ref().is_none_or(Event::is_done);
+        if let Some(at) = pieces.iter().position(|piece| piece.bytes >= bytes && is_done(piece)) {
+            return Ok(pieces.remove(at));
+        }
+        if pieces.len() >= PIECES {
+            // The oldest: if it is too short, a longer one takes its place.
+            let oldest = pieces.remove(0);
+            if let Some(copy) = &oldest.copy {
+                copy.wait()?;
+            }
+            if oldest.bytes >= bytes {
+                return Ok(oldest);
+            }
+        }
+        Piece::new(bytes.next_power_of_two())
+    }
+}
+
+impl Piece {
+    fn new(bytes: usize) -> Result<Self> {
+        // SAFETY: the memory is given back by the same driver when the piece is dropped.
+        let start = unsafe { result::malloc_host(bytes, 0) }
+            .map_err(|error| failed("asking for page-locked host memory", error))?;
+        Ok(Self { start: start.cast(), bytes, copy: None })
+    }
+}
+
+impl Drop for Piece {
+    fn drop(&mut self) {
+        if let Some(copy) = &self.copy {
+            let _ = copy.wait();
+        }
+        // SAFETY: the memory came from the driver, and no copy out of it is under way.
+        let _ = unsafe { result::free_host(self.start.cast()) };
+    }
+}
+
+/// Copies `bytes` from the device and waits for them.
+///
+/// # Errors
+/// The driver's, and what an earlier kernel ended with.
+pub(super) fn receive(device: &Device, from: Pointer, bytes: usize) -> Result<Vec<u8>> {
+    let mut host = vec![0u8; bytes];
+    if bytes > 0 {
+        let copying = |error| failed("copying from the GPU", error);
+        // SAFETY: the host's memory outlives the copy, for which the next call waits; the place is as long.
+        unsafe {
+            result::memcpy_dtoh_async(&mut host, from.0, device.stream()).map_err(copying)?;
+            result::stream::synchronize(device.stream()).map_err(copying)?;
+        }
+    }
+    Ok(host)
+}
