@@ -180,9 +180,30 @@ fn devices_tells_the_processor_and_why_there_is_no_gpu() {
 }
 
 #[test]
+fn the_cpu_passes_its_selftest() {
+    let checks = lines(&stdout(&["selftest", "--quick", "--json"]));
+    let (summary, checks) = checks.split_last().expect("a summary");
+    assert!(checks.len() > 200, "{} checks", checks.len());
+    for check in checks {
+        has_keys(check, &["name", "compared", "worst_error", "tolerance", "secs"]);
+        assert_eq!((&check["ok"], &check["fault"]), (&Value::Bool(true), &Value::Null), "{check}");
+    }
+    assert_eq!((summary["checks"].as_u64(), summary["failed"].as_u64()), (Some(checks.len() as u64), Some(0)));
+    let some = stdout(&["selftest", "--only", "f32/matmul", "--only", "f16/relu6-", "--seed", "7"]);
+    assert!(some.starts_with("kernel/f32/matmul ") && some.contains("ok"), "{some}");
+    assert!(some.ends_with("(seed 7)\n") && some.contains("cpu: 2 checks, 0 failed"), "{some}");
+}
+
+#[test]
+fn a_selftest_of_nothing_is_refused() {
+    assert!(fails(1, &["selftest", "--device", "toaster"]).contains("`toaster`"));
+    assert!(fails(2, &["selftest", "--only", "f31"]).contains("f31"));
+}
+
+#[test]
 fn every_command_explains_itself() {
     assert!(stdout(&["--help"]).contains("plimsoll plan cnn-digits"));
-    for command in ["plan", "train", "fit", "verify", "bench", "devices"] {
+    for command in ["plan", "train", "fit", "verify", "bench", "devices", "selftest"] {
         let help = stdout(&[command, "--help"]);
         assert!(help.contains("Examples:") && help.contains("--json"), "{help}");
     }

@@ -19,6 +19,7 @@
 //! - [`memory`]: the ledger (predicted, and the budget's refusal) and the probe (measured); neither knows the other.
 //! - [`data`]: sources, and the loader thread that prepares batches.
 //! - [`device`]: what is there and what it says of itself.
+//! - [`selftest`]: whether a device computes what it should, from the program alone.
 //!
 //! # What always holds
 //!
@@ -41,6 +42,7 @@ pub mod nn;
 pub mod optim;
 pub mod plan;
 pub mod rng;
+pub mod selftest;
 pub mod train;
 
 pub use bytes::Bytes;

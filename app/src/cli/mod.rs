@@ -11,6 +11,7 @@ mod fit;
 mod out;
 mod plan;
 mod run;
+mod selftest;
 mod table;
 mod train;
 mod verify;
@@ -51,6 +52,7 @@ enum Command {
     Verify(verify::Verify),
     Bench(bench::Bench),
     Devices(devices::Devices),
+    Selftest(selftest::Selftest),
     /// List the presets that ship with the program
     Presets,
     /// Open the window
@@ -94,6 +96,7 @@ fn dispatch(cli: Cli) -> anyhow::Result<ExitCode> {
         Some(Command::Verify(verify)) => verify.run(),
         Some(Command::Bench(bench)) => bench.run(),
         Some(Command::Devices(devices)) => devices.run(),
+        Some(Command::Selftest(selftest)) => selftest.run(),
         Some(Command::Presets) => presets(),
         Some(Command::Open { preset }) => window(preset),
         None => window(cli.preset),

@@ -147,7 +147,7 @@ pub enum Kernel {
     },
     /// out: `y`, updated: `max(y, 0)`. NaN stays NaN.
     Relu,
-    /// in: `y`, the output of [`Kernel::Relu`]; out: `dy`, updated: zero where `y` is not positive.
+    /// in: `y`, the output of [`Kernel::Relu`]; out: `dy`, updated: zero where `y` is zero or less.
     ReluGrad,
     /// out: `y`, updated: `min(max(y, 0), 6)`. NaN stays NaN.
     Relu6,

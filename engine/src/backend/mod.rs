@@ -23,6 +23,8 @@ pub mod pool;
 pub mod scratch;
 mod shape;
 mod tensor;
+#[cfg(test)]
+mod watched;
 
 pub use candle::Candle;
 #[cfg(feature = "cuda")]
@@ -32,6 +34,8 @@ pub use executor::{Executor, LayerGuard};
 pub use kernel::{AttentionShape, Kernel, Window};
 pub use shape::Shape;
 pub use tensor::{DType, Tensor};
+#[cfg(test)]
+pub(crate) use watched::Watched;
 
 use crate::error::Result;
 

@@ -1,0 +1,108 @@
+//! `plimsoll selftest`: whether a device computes what it should, inside the memory it should.
+
+use std::{
+    process::ExitCode,
+    time::{Instant, SystemTime, UNIX_EPOCH},
+};
+
+use clap::Args;
+use plimsoll_engine::{
+    backend::pool::{Pool, Standing},
+    memory::probe::uncounted,
+    selftest::{self, Bench, Check, Choice, cases::Extent},
+};
+use serde::Serialize;
+
+use crate::cli::{Misuse, out};
+
+/// Check a device: every kernel, gradients, memory and small runs
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Kernels are compared with the CPU in f64, gradients with finite differences, allocations with the dry run. Every check
+is a line: its name, what was compared, the difference that was largest beside what was allowed there, and the seconds.
+The numbers are others in every run; the same seed gives the same.
+
+Examples:
+  plimsoll selftest
+  plimsoll selftest --only matmul --only kernel/bf16
+  plimsoll selftest --quick --json
+
+Exit status 1 when a check fails.")]
+pub(super) struct Selftest {
+    /// What is checked: cpu
+    #[arg(long, value_name = "D", default_value = "cpu")]
+    device: String,
+    /// Only checks whose names contain this; may be given more than once
+    #[arg(long, value_name = "NAME")]
+    only: Vec<String>,
+    /// Fewer sizes of everything: for a device that is slow, or simulated
+    #[arg(long)]
+    quick: bool,
+    /// Decides the random numbers
+    #[arg(long, value_name = "N")]
+    seed: Option<u64>,
+    /// Write a JSON object a line: one for each check, then the summary
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Debug, Default, Serialize)]
+struct Summary {
+    device: String,
+    seed: u64,
+    checks: usize,
+    failed: usize,
+    secs: f64,
+}
+
+impl Selftest {
+    pub(super) fn run(&self) -> anyhow::Result<ExitCode> {
+        let seed = self.seed.unwrap_or_else(fresh_seed);
+        let extent = if self.quick { Extent::Quick } else { Extent::Whole };
+        let choice = Choice { seed, extent, only: self.only.clone() };
+        let mut summary = Summary { device: self.device.clone(), seed, ..Summary::default() };
+        let start = Instant::now();
+        let mut written = Ok(());
+        let mut report = |check: Check| {
+            summary.checks += 1;
+            summary.failed += usize::from(!check.ok);
+            if written.is_ok() {
+                written = uncounted(|| if self.json { out::json(&check) } else { out::line(describe(&check)) });
+            }
+        };
+        match self.device.as_str() {
+            "cpu" => {
+                let pool = Pool::new(Standing::Equal)?;
+                let meter = pool.meter();
+                pool.run(|| selftest::run(&Bench::cpu(meter), &choice, &mut report));
+            }
+            other => anyhow::bail!("there is no device `{other}` to check; the devices are cpu"),
+        }
+        written?;
+        if summary.checks == 0 {
+            return Err(Misuse(format!("no check has {} in its name", self.only.join(" or "))).into());
+        }
+        summary.secs = start.elapsed().as_secs_f64();
+        if self.json {
+            out::json(&summary)?;
+        } else {
+            let Summary { device, seed, checks, failed, secs } = &summary;
+            out::line(format!("{device}: {checks} checks, {failed} failed, in {secs:.1} s (seed {seed})"))?;
+        }
+        Ok(if summary.failed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+    }
+}
+
+fn fresh_seed() -> u64 {
+    // Short enough to be typed again.
+    SystemTime::now().duration_since(UNIX_EPOCH).map_or(1, |t| t.as_micros() as u64 % 1_000_000)
+}
+
+fn describe(check: &Check) -> String {
+    let Check { name, worst_error, tolerance, secs, compared, .. } = check;
+    let numbers = format!("{worst_error:.1e} of {tolerance:.1e}");
+    match &check.fault {
+        None => format!("{name:<38} ok      {numbers:<20} {secs:>6.2} s  {compared}"),
+        Some(fault) => format!("{name:<38} FAILED  {numbers:<20} {secs:>6.2} s  {fault}"),
+    }
+}

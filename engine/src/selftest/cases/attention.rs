@@ -1,0 +1,60 @@
+//! Attention in its two forms, and the rotary embedding before it.
+
+use super::{Case, Extent, Operand, statistics};
+use crate::{
+    backend::{AttentionShape, DType, Kernel},
+    selftest::draw::Draw,
+};
+
+/// Both forms and their gradients.
+pub fn attention(draw: &mut Draw, dtype: DType, s: AttentionShape) -> Vec<Case> {
+    let qkv: Operand = (draw.numbers(s.rows() * s.packed()), dtype);
+    let (y, dy) = ((draw.numbers(s.rows() * s.width()), dtype), (draw.numbers(s.rows() * s.width()), dtype));
+    let scores = s.batch * s.heads * s.length;
+    let lse: Operand = (draw.numbers(scores).iter().map(|x| x + 2.0).collect(), statistics(dtype));
+    let seen = |(i, p): (usize, &f64)| if s.sees(i / s.length % s.length, i % s.length) { p.abs() } else { 0.0 };
+    let p: Operand = (draw.numbers(scores * s.length).iter().enumerate().map(seen).collect(), dtype);
+    let terms = 64 * (s.length + s.head_dim);
+    vec![
+        Case::new(Kernel::Attention(s), vec![qkv.clone()], vec![y.clone(), lse.clone()], terms),
+        Case::new(Kernel::AttentionPlain(s), vec![qkv.clone()], vec![y.clone(), p.clone()], terms),
+        Case::new(Kernel::AttentionGrad(s), vec![qkv.clone(), y, lse, dy.clone()], vec![qkv.clone()], 16 * terms),
+        Case::new(Kernel::AttentionPlainGrad(s), vec![qkv.clone(), p, dy], vec![qkv], 16 * terms),
+    ]
+}
+
+/// Rotary positions there or back, of heads with an even number of elements.
+pub fn rotary(draw: &mut Draw, dtype: DType, shape: AttentionShape, base: f64, is_inverse: bool) -> Case {
+    let qkv = (draw.numbers(shape.rows() * shape.packed()), dtype);
+    // In f64, what is rounded is the angle: up to as many radians as there are positions.
+    let terms = if dtype == DType::F64 { 4096 } else { 4 };
+    Case::new(Kernel::Rotary { shape, base, is_inverse }, vec![], vec![qkv], terms)
+}
+
+/// `[batch, length], [heads, kv_heads, head_dim], is_causal, window`.
+const SHAPES: [([usize; 2], [usize; 3], bool, usize); 11] = [
+    ([2, 5], [2, 1, 8], true, 0),
+    ([1, 33], [4, 2, 16], false, 0),
+    ([1, 1], [1, 1, 1], true, 0),
+    ([2, 17], [3, 3, 20], true, 5),
+    ([1, 65], [2, 1, 32], false, 7),
+    ([1, 70], [2, 2, 64], true, 0),
+    ([3, 9], [6, 2, 3], true, 1),
+    ([1, 131], [1, 1, 5], true, 64),
+    ([1, 129], [2, 1, 40], false, 0),
+    ([1, 40], [1, 1, 128], true, 0),
+    ([1, 260], [1, 1, 4], true, 0),
+];
+
+pub(super) fn cases(draw: &mut Draw, dtype: DType, extent: Extent) -> Vec<Case> {
+    let mut cases = Vec::new();
+    for ([batch, length], [heads, kv_heads, head_dim], is_causal, window) in extent.of(&SHAPES).iter().copied() {
+        let s = AttentionShape { batch, length, heads, kv_heads, head_dim, is_causal, window };
+        cases.extend(attention(draw, dtype, s));
+        let even = AttentionShape { head_dim: head_dim.next_multiple_of(2), ..s };
+        for is_inverse in [false, true] {
+            cases.push(rotary(draw, dtype, even, 10_000.0, is_inverse));
+        }
+    }
+    cases
+}

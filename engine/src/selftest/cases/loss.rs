@@ -1,0 +1,43 @@
+//! The cross entropy and its gradient.
+
+use super::{Case, Extent, Operand};
+use crate::{
+    backend::{DType, Kernel, kernel::Rows},
+    data::UNSCORED,
+    selftest::draw::Draw,
+};
+
+/// A batch in which a label of five, or so, does not count.
+pub fn loss(draw: &mut Draw, dtype: DType, Rows { rows, columns }: Rows, scale: f64) -> Vec<Case> {
+    let mut label = || if draw.between(0, 4) == 0 { UNSCORED } else { draw.between(0, columns - 1) as u32 };
+    let labels: Operand = ((0..rows).map(|_| f64::from(label())).collect(), DType::U32);
+    let logits: Operand = (draw.numbers(rows * columns).iter().map(|x| 4.0 * x).collect(), dtype);
+    let stats = vec![(vec![0.5, 2.0], DType::F64)];
+    vec![
+        Case::new(Kernel::CrossEntropy, vec![logits.clone(), labels.clone()], stats, 16 * rows * columns),
+        Case::new(Kernel::CrossEntropyGrad { scale }, vec![labels], vec![logits], 16 * columns),
+    ]
+}
+
+/// A logit that is no number is in the loss; of equal logits the first is the answer.
+fn edges(dtype: DType) -> Vec<Case> {
+    let stats = || vec![(vec![0.5, 2.0], DType::F64)];
+    let labels = |labels: [u32; 3]| (labels.map(f64::from).to_vec(), DType::U32);
+    let equal = (vec![1.0, 2.0, 2.0, 2.0, 2.0, 1.0, 3.0, 3.0, 3.0], dtype);
+    let none = (vec![1.0, f64::NAN, 0.0, 0.0, 1.0, 2.0, 2.0, 1.0, 0.0], dtype);
+    vec![
+        Case::new(Kernel::CrossEntropy, vec![equal.clone(), labels([1, 1, 0])], stats(), 64),
+        Case::new(Kernel::CrossEntropy, vec![none, labels([0, 2, UNSCORED])], stats(), 64),
+        Case::new(Kernel::CrossEntropy, vec![equal, labels([UNSCORED; 3])], stats(), 64),
+    ]
+}
+
+const EXTENTS: [[usize; 2]; 8] = [[5, 7], [37, 65], [1, 1], [1, 2], [300, 5], [3, 1031], [2053, 3], [65, 257]];
+
+pub(super) fn cases(draw: &mut Draw, dtype: DType, extent: Extent) -> Vec<Case> {
+    let mut cases = edges(dtype);
+    for [rows, columns] in extent.of(&EXTENTS).iter().copied() {
+        cases.extend(loss(draw, dtype, Rows { rows, columns }, 0.5));
+    }
+    cases
+}

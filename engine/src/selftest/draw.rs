@@ -1,0 +1,48 @@
+//! Random choices, one after another: what a check feeds a device. A seed gives the same choices everywhere.
+
+use crate::rng::Rng;
+
+/// Random choices.
+#[derive(Debug)]
+pub struct Draw {
+    rng: Rng,
+    counter: u64,
+}
+
+impl Draw {
+    /// The choices of a seed.
+    pub fn new(seed: u64) -> Self {
+        Self { rng: Rng::from_key(seed), counter: 0 }
+    }
+
+    /// One of `low..=high`.
+    pub fn between(&mut self, low: usize, high: usize) -> usize {
+        self.counter += 1;
+        low + self.rng.below(self.counter, high - low + 1)
+    }
+
+    /// One of two.
+    pub fn coin(&mut self) -> bool {
+        self.between(0, 1) == 1
+    }
+
+    /// One of `of`.
+    pub fn pick<T: Copy>(&mut self, of: &[T]) -> T {
+        of[self.between(0, of.len() - 1)]
+    }
+
+    /// A multiple of 1/1024 in [-1, 1]: exact in f32, and far from the steps of a finite difference.
+    pub fn number(&mut self) -> f64 {
+        self.between(0, 2048) as f64 / 1024.0 - 1.0
+    }
+
+    /// Several of [`Draw::number`].
+    pub fn numbers(&mut self, count: usize) -> Vec<f64> {
+        (0..count).map(|_| self.number()).collect()
+    }
+
+    /// Several integers of `0..=most`.
+    pub fn integers(&mut self, count: usize, most: usize) -> Vec<f64> {
+        (0..count).map(|_| self.between(0, most) as f64).collect()
+    }
+}

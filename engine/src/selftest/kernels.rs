@@ -1,0 +1,240 @@
+//! Every kernel in every type: its result on the device against the CPU's in f64, twice with the same bits, and nothing
+//! written beside its outputs.
+//!
+//! What both sides read is rounded to the device's type first, so that they read the same numbers.
+
+use std::any::TypeId;
+
+use super::{
+    Bench, Choice, Fault, Found, Runner,
+    cases::{self, Case, FLOATS, NAMES, Operand, updates},
+    compare::{Worst, allowed},
+    draw::Draw,
+};
+use crate::{
+    backend::{
+        Backend, Candle, DType, Executor, HostSlice, Kernel, Tensor,
+        kernel::{Rule, Update},
+        pool,
+    },
+    error::Result,
+    memory::{Category, Ledger},
+};
+
+/// Elements before and after an operand that lies inside a buffer.
+const MARGIN: usize = 256;
+/// What stands in them.
+const MARK: f64 = 77.0;
+/// Updates of each optimizer's case, one after another.
+const UPDATES: usize = 3;
+/// One code of so many may be its neighbour.
+const CODES: usize = 32;
+
+pub(super) fn run<B: Backend>(bench: &Bench<B>, choice: &Choice, runner: &mut Runner<'_>) {
+    for (i, dtype) in FLOATS.into_iter().enumerate() {
+        let name = |kernel: &str| format!("kernel/{}/{kernel}", dtype.name());
+        if !NAMES.iter().any(|kernel| runner.wants(&name(kernel))) {
+            continue;
+        }
+        let mut draw = Draw::new(choice.seed.wrapping_add(i as u64));
+        let mut all = cases::all(&mut draw, dtype, choice.extent);
+        for kernel in NAMES {
+            let (own, others) = all.into_iter().partition(|case| cases::name(&case.kernel) == *kernel);
+            all = others;
+            runner.check(name(kernel), || of_one(bench, &mut draw, own));
+        }
+    }
+}
+
+/// The cases of one kernel.
+fn of_one<B: Backend>(bench: &Bench<B>, draw: &mut Draw, cases: Vec<Case>) -> Result<Found, Fault> {
+    if cases.is_empty() {
+        return Err(Fault::new("no launch of this kernel is known"));
+    }
+    let executor = (bench.open)(Ledger::new(None, false))?;
+    let (mut worst, mut launches) = (Worst::default(), 0);
+    for case in cases {
+        let mut case = Some(case);
+        for _ in 0..UPDATES {
+            let Some(now) = case else { break };
+            launches += 1;
+            let outcome = try_one(&executor, &now, &mut worst)?;
+            case = updates::next(draw, &now, &outcome.after);
+        }
+    }
+    let text = if is_reference::<B>() { "each in f64 as well" } else { "each on the CPU in f64" };
+    Ok(Found::new(format!("{launches} launches, {text}, and twice"), worst))
+}
+
+/// Whether the device is what others are compared with.
+pub(super) fn is_reference<B: Backend>() -> bool {
+    TypeId::of::<B>() == TypeId::of::<Candle>()
+}
+
+/// What a launch did.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Outcome {
+    /// The operands as the kernel saw them: rounded to their types.
+    pub inputs: Vec<Vec<f64>>,
+    /// The outputs before.
+    pub before: Vec<Vec<f64>>,
+    /// And after.
+    pub after: Vec<Vec<f64>>,
+}
+
+fn try_one<B: Backend>(executor: &Executor<B>, case: &Case, worst: &mut Worst) -> Result<Outcome, Fault> {
+    let of = |fault: Fault| Fault { message: format!("{}: {}", describe(case), fault.message), ..fault };
+    let outcome = launch(executor, case, 0).map_err(of)?;
+    let wanted = reference(case, &outcome).map_err(|error| of(error.into()))?;
+    judge(case, &outcome.after, &wanted, worst).map_err(of)?;
+    let inside = launch(executor, case, MARGIN).map_err(of)?;
+    if !has_same_bits(&outcome.after, &inside.after) {
+        return Err(of(Fault::new("a second launch gave other bits")));
+    }
+    // Rows of odd matrices start anywhere.
+    if is_of_rows(&case.kernel) {
+        let odd = launch(executor, case, MARGIN + 1).map_err(of)?;
+        judge(case, &odd.after, &wanted, worst).map_err(of)?;
+    }
+    Ok(outcome)
+}
+
+/// Whether the engine launches it on some rows of a tensor.
+fn is_of_rows(kernel: &Kernel) -> bool {
+    matches!(
+        kernel,
+        Kernel::MatMul(_)
+            | Kernel::AddBias
+            | Kernel::BiasGrad { .. }
+            | Kernel::CrossEntropy
+            | Kernel::CrossEntropyGrad { .. }
+    )
+}
+
+fn describe(case: &Case) -> String {
+    let types = |operands: &[Operand]| {
+        let types: Vec<String> = operands.iter().map(|(x, dtype)| format!("{} x {}", x.len(), dtype.name())).collect();
+        types.join(", ")
+    };
+    format!("{:?} of ({}) to ({})", case.kernel, types(&case.inputs), types(&case.outputs))
+}
+
+/// Launches with operands that stand alone, or, with a `margin`, inside larger buffers that must stay as they are.
+pub fn launch<B: Backend>(executor: &Executor<B>, case: &Case, margin: usize) -> Result<Outcome, Fault> {
+    let make = |operands: &[Operand]| operands.iter().map(|o| Placed::new(executor, o, margin)).collect::<Result<_>>();
+    let [ins, outs]: [Vec<Placed<B>>; 2] = [make(&case.inputs)?, make(&case.outputs)?];
+    let read = |of: &[Placed<B>]| of.iter().map(|o| values(executor, &o.own)).collect::<Result<Vec<_>, Fault>>();
+    let (inputs, before) = (read(&ins)?, read(&outs)?);
+    let tensors = |of: &'_ [Placed<B>]| of.iter().map(|o| o.own.clone()).collect::<Vec<_>>();
+    let (from, to) = (tensors(&ins), tensors(&outs));
+    executor.launch(case.kernel, &from.iter().collect::<Vec<_>>(), &to.iter().collect::<Vec<_>>())?;
+    for placed in ins.iter().chain(&outs) {
+        placed.check(executor)?;
+    }
+    let read_only = read(&ins)?;
+    if !has_same_bits(&inputs, &read_only) {
+        return Err(Fault::new("an input was written to"));
+    }
+    Ok(Outcome { inputs, before, after: read(&outs)? })
+}
+
+/// An operand, alone or inside a larger buffer.
+struct Placed<B: Backend> {
+    whole: Tensor<B>,
+    own: Tensor<B>,
+    margin: usize,
+}
+
+impl<B: Backend> Placed<B> {
+    fn new(executor: &Executor<B>, (numbers, dtype): &Operand, margin: usize) -> Result<Self> {
+        let mut all = vec![MARK; margin];
+        all.extend(numbers);
+        all.extend(vec![MARK; margin]);
+        let whole = executor.allocate([all.len()], *dtype, Category::Batch, "operand")?;
+        let backend = executor.backend();
+        match dtype {
+            DType::U8 => backend.write(&whole, HostSlice::U8(&all.iter().map(|x| *x as u8).collect::<Vec<_>>())),
+            DType::U32 => backend.write(&whole, HostSlice::U32(&all.iter().map(|x| *x as u32).collect::<Vec<_>>())),
+            _ => backend.write(&whole, HostSlice::F32(&all.iter().map(|x| *x as f32).collect::<Vec<_>>())),
+        }?;
+        let own = if margin == 0 { whole.clone() } else { whole.rows_view(margin..margin + numbers.len()) };
+        Ok(Self { whole, own, margin })
+    }
+
+    fn check(&self, executor: &Executor<B>) -> Result<(), Fault> {
+        let all = if self.margin == 0 { return Ok(()) } else { values(executor, &self.whole)? };
+        let (end, margin) = (all.len() - self.margin, self.margin);
+        match all[..margin].iter().chain(&all[end..]).position(|x| *x != MARK) {
+            None => Ok(()),
+            Some(place) => Err(Fault::new(format!("element {place} beside {:?} was written to", self.own))),
+        }
+    }
+}
+
+pub(super) fn values<B: Backend>(executor: &Executor<B>, tensor: &Tensor<B>) -> Result<Vec<f64>, Fault> {
+    executor.read(tensor)?.ok_or_else(|| Fault::new("the device has no numbers"))
+}
+
+fn has_same_bits(a: &[Vec<f64>], b: &[Vec<f64>]) -> bool {
+    a.iter().flatten().map(|x| x.to_bits()).eq(b.iter().flatten().map(|x| x.to_bits()))
+}
+
+/// What the CPU makes of the same numbers in f64.
+fn reference(case: &Case, outcome: &Outcome) -> Result<Vec<Vec<f64>>, Fault> {
+    let executor = Executor::new(Candle::cpu(pool::threads()), Ledger::new(None, false));
+    let wide = |numbers: &[Vec<f64>], of: &[Operand], is_output: bool| -> Vec<Operand> {
+        let types = of.iter().enumerate().map(|(i, (_, dtype))| reference_type(&case.kernel, is_output, i, *dtype));
+        numbers.iter().cloned().zip(types).collect()
+    };
+    let inputs = wide(&outcome.inputs, &case.inputs, false);
+    let mut outputs = wide(&outcome.before, &case.outputs, true);
+    let has_copy = has_copy(case);
+    if has_copy {
+        // In f64 there is none: it is the weight, rounded.
+        outputs.pop();
+    }
+    let case = Case { inputs, outputs, ..*case };
+    let mut wanted = launch(&executor, &case, 0)?.after;
+    if has_copy {
+        wanted.push(wanted[0].clone());
+    }
+    Ok(wanted)
+}
+
+/// The type of an operand where floating-point numbers are f64: a few are f32 whatever the others are.
+fn reference_type(kernel: &Kernel, is_output: bool, i: usize, dtype: DType) -> DType {
+    let is_f32 = match kernel {
+        Kernel::GatherImages => !is_output,
+        Kernel::Update(Update { rule: Rule::AdamW8(_), .. }) => is_output && matches!(i, 2 | 4),
+        _ => false,
+    };
+    if is_f32 || !FLOATS.contains(&dtype) { dtype } else { DType::F64 }
+}
+
+/// Whether an update writes a narrower copy of the weight, after its state.
+fn has_copy(case: &Case) -> bool {
+    match &case.kernel {
+        Kernel::Update(update) => case.outputs.len() > 1 + update.rule.kept(case.outputs[0].0.len()).1,
+        _ => false,
+    }
+}
+
+/// Compares a launch's outputs with what they should be.
+fn judge(case: &Case, got: &[Vec<f64>], wanted: &[Vec<f64>], worst: &mut Worst) -> Result<(), Fault> {
+    for (i, (got, wanted)) in got.iter().zip(wanted).enumerate() {
+        let mut neighbours = 0;
+        for (place, (got, wanted)) in got.iter().zip(wanted).enumerate() {
+            let here = Worst::between(*got, *wanted, allowed(case, i, *wanted));
+            neighbours += usize::from(here.error != 0.0 && !FLOATS.contains(&case.outputs[i].1));
+            if !here.holds() {
+                let message = format!("output {i} at {place} is {got:e}, not {wanted:e}");
+                return Err(Fault { message, worst: here });
+            }
+            *worst = worst.or(here);
+        }
+        if neighbours > 1 + got.len() / CODES {
+            return Err(Fault::new(format!("{neighbours} of {} integers of output {i} are others", got.len())));
+        }
+    }
+    Ok(())
+}

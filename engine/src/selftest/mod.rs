@@ -1,0 +1,162 @@
+//! Whether a device computes what it should, inside the memory it should: checks that the program runs on itself.
+//!
+//! Owns the checks and what they compare; they run from the program alone, on any [`Backend`]. The CPU in f64 is what
+//! kernels are compared with, finite differences what gradients are, the dry run what allocations are. Always holds: a
+//! check that fails, or faults, ends itself and not the others. Refuses: to time anything.
+
+pub mod cases;
+pub mod compare;
+pub mod draw;
+mod kernels;
+
+pub use kernels::{Outcome, launch};
+
+use std::{
+    any::Any,
+    panic::{AssertUnwindSafe, catch_unwind},
+    time::Instant,
+};
+
+use serde::Serialize;
+
+use crate::{
+    backend::{Backend, Candle, Executor, pool},
+    bytes::Bytes,
+    error::{Error, Result},
+    memory::{Ledger, probe::Meter},
+};
+use cases::Extent;
+use compare::Worst;
+
+/// A device to check.
+pub struct Bench<B: Backend> {
+    /// Takes the device in use, with an account; where the account has a budget, the device keeps it as well.
+    pub open: Box<dyn Fn(Ledger) -> Result<Executor<B>>>,
+    /// What the device says is alive on it.
+    pub measured: Box<dyn Fn() -> Bytes>,
+    /// The most that one tensor takes beside its bytes: what the device rounds up, and the engine's bookkeeping.
+    pub beside: Bytes,
+}
+
+impl Bench<Candle> {
+    /// The CPU, as the threads see it that `meter` counts.
+    pub fn cpu(meter: &'static Meter) -> Self {
+        Self {
+            open: Box::new(|ledger| Ok(Executor::new(Candle::cpu(pool::threads()), ledger))),
+            measured: Box::new(|| meter.now().live),
+            beside: Bytes::kib(1),
+        }
+    }
+}
+
+/// Which checks, on which numbers.
+#[derive(Debug, Clone)]
+pub struct Choice {
+    /// Decides every random number.
+    pub seed: u64,
+    /// How many sizes are tried.
+    pub extent: Extent,
+    /// Checks whose names contain one of these; all when there is none.
+    pub only: Vec<String>,
+}
+
+/// What came of a check.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Check {
+    /// Such as `kernel/f32/matmul`.
+    pub name: String,
+    /// Whether all was as it should be.
+    pub ok: bool,
+    /// What was compared with what.
+    pub compared: String,
+    /// The difference that was largest beside its tolerance.
+    pub worst_error: f64,
+    /// What was allowed there.
+    pub tolerance: f64,
+    /// How long it took.
+    pub secs: f64,
+    /// What was wrong.
+    pub fault: Option<String>,
+}
+
+/// What a check found right.
+struct Found {
+    compared: String,
+    worst: Worst,
+}
+
+impl Found {
+    fn new(compared: impl Into<String>, worst: Worst) -> Self {
+        Self { compared: compared.into(), worst }
+    }
+}
+
+/// What a check found wrong.
+#[derive(Debug)]
+pub struct Fault {
+    message: String,
+    worst: Worst,
+}
+
+impl Fault {
+    fn new(message: impl Into<String>) -> Self {
+        Self { message: message.into(), worst: Worst::default() }
+    }
+}
+
+impl std::fmt::Display for Fault {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.message)
+    }
+}
+
+impl From<Error> for Fault {
+    fn from(error: Error) -> Self {
+        Self::new(error.to_string())
+    }
+}
+
+/// Checks a device. Every check is reported as soon as it is done.
+pub fn run<B: Backend>(bench: &Bench<B>, choice: &Choice, report: &mut dyn FnMut(Check)) {
+    let mut runner = Runner { only: &choice.only, report };
+    kernels::run(bench, choice, &mut runner);
+}
+
+/// Runs checks one by one.
+struct Runner<'a> {
+    only: &'a [String],
+    report: &'a mut dyn FnMut(Check),
+}
+
+impl Runner<'_> {
+    /// Whether a check of this name is asked for.
+    fn wants(&self, name: &str) -> bool {
+        self.only.is_empty() || self.only.iter().any(|part| name.contains(part.as_str()))
+    }
+
+    /// Runs a check, if it is asked for.
+    fn check(&mut self, name: impl Into<String>, of: impl FnOnce() -> Result<Found, Fault>) {
+        let name = name.into();
+        if !self.wants(&name) {
+            return;
+        }
+        let start = Instant::now();
+        let result = catch_unwind(AssertUnwindSafe(of))
+            .unwrap_or_else(|panic| Err(Fault::new(format!("a fault in the engine: {}", panic_text(&*panic)))));
+        let secs = start.elapsed().as_secs_f64();
+        let (compared, worst, fault) = match result {
+            Ok(found) => (found.compared, found.worst, None),
+            Err(fault) => (String::new(), fault.worst, Some(fault.message)),
+        };
+        let Worst { error: worst_error, tolerance } = worst;
+        (self.report)(Check { name, ok: fault.is_none(), compared, worst_error, tolerance, secs, fault });
+    }
+}
+
+fn panic_text(panic: &(dyn Any + Send)) -> &str {
+    let text = panic.downcast_ref::<&str>().copied();
+    text.or_else(|| panic.downcast_ref::<String>().map(String::as_str)).unwrap_or("a panic without a message")
+}
+
+#[cfg(test)]
+mod tests;

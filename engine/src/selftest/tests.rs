@@ -1,0 +1,78 @@
+use super::*;
+use crate::{
+    backend::{HostSlice, Kernel, Tensor, Watched},
+    memory::probe::Meter,
+};
+
+/// A CPU whose results of one kernel are off by a little in one place.
+fn faulty(name: &'static str, place: usize, by: f64) -> Bench<Watched<Candle>> {
+    Bench {
+        open: Box::new(move |ledger| {
+            let inner = Executor::new(Candle::cpu(pool::threads()), Ledger::new(None, false));
+            let executor = inner.clone();
+            let spoil = move |kernel: &Kernel, _: &[&Tensor<Candle>], outputs: &[&Tensor<Candle>]| {
+                if cases::name(kernel) == name && outputs[0].elements() > place {
+                    let mut numbers = executor.read(outputs[0])?.unwrap_or_default();
+                    numbers[place] += by;
+                    let numbers: Vec<f32> = numbers.iter().map(|x| *x as f32).collect();
+                    executor.backend().write(outputs[0], HostSlice::F32(&numbers))?;
+                }
+                Ok(())
+            };
+            Ok(Executor::new(Watched::new(inner, spoil), ledger))
+        }),
+        measured: Box::new(|| Bytes::ZERO),
+        beside: Bytes::ZERO,
+    }
+}
+
+fn failed<B: Backend>(bench: &Bench<B>, only: &[&str]) -> (Vec<Check>, usize) {
+    let only = only.iter().map(|part| (*part).to_owned()).collect();
+    let (mut failed, mut count) = (Vec::new(), 0);
+    run(bench, &Choice { seed: 3, extent: Extent::Quick, only }, &mut |check| {
+        count += 1;
+        if !check.ok {
+            failed.push(check);
+        }
+    });
+    (failed, count)
+}
+
+#[test]
+fn a_kernel_that_is_wrong_in_one_place_fails_its_check_and_no_other() {
+    for (kernel, by) in [("add", 1e-4), ("layer-norm", 1e-2), ("max-pool", 0.25), ("rotary", 1e-4), ("embedding", 0.01)]
+    {
+        let bench = faulty(kernel, 5, by);
+        let (failed, count) = failed(&bench, &["kernel/f32/"]);
+        let names: Vec<&str> = failed.iter().map(|check| check.name.as_str()).collect();
+        assert_eq!(names, [format!("kernel/f32/{kernel}")]);
+        assert!(count == cases::NAMES.len() && failed[0].worst_error > failed[0].tolerance, "{failed:?}");
+        assert!(failed[0].fault.as_ref().is_some_and(|fault| fault.contains("output 0 at 5 is")), "{failed:?}");
+    }
+}
+
+#[test]
+fn a_fault_in_a_check_is_its_failure_and_not_the_end() {
+    let bench =
+        Bench::<Candle> { open: Box::new(|_| Err(Error::Device("gone".to_owned()))), ..Bench::cpu(Meter::new()) };
+    let (lost, count) = failed(&bench, &["kernel/bf16"]);
+    assert!(lost.len() == count && lost[0].fault.as_deref() == Some("device: gone"), "{lost:?}");
+    let panics = Bench::<Candle> { open: Box::new(|_| panic!("a driver that panics")), ..Bench::cpu(Meter::new()) };
+    let (lost, count) = failed(&panics, &["kernel/f16/re"]);
+    assert!(lost.len() == count && count == 4, "{lost:?}");
+    assert!(lost[0].fault.as_ref().is_some_and(|fault| fault.contains("a driver that panics")), "{lost:?}");
+}
+
+#[test]
+fn every_kernel_has_a_launch_in_every_type_and_a_name_of_its_own() {
+    for dtype in cases::FLOATS {
+        let all = cases::all(&mut draw::Draw::new(1), dtype, Extent::Quick);
+        for name in cases::NAMES {
+            assert!(all.iter().any(|case| cases::name(&case.kernel) == *name), "{name} in {}", dtype.name());
+        }
+    }
+    let mut names = cases::NAMES.to_vec();
+    names.sort_unstable();
+    names.dedup();
+    assert_eq!(names.len(), cases::NAMES.len());
+}
