@@ -7,6 +7,7 @@ use plimsoll_engine::{
         pool::{self, Pool, Standing},
     },
     data::{Facts, Input},
+    device::Target,
     experiment::{AttentionKind, Batch, Checkpointing, Frozen, ModelKind, OptimizerKind, Outputs, Precision, TapeUse},
     memory::{Category, Ledger, Point, ledger::Recording},
     plan::time,
@@ -120,7 +121,8 @@ fn passes<B: Backend, M: MicroBatch>(session: &mut Session<B>, batch: impl Fn() 
 }
 
 fn dry(experiment: &Experiment, facts: &Facts) -> [Recording; 3] {
-    let executor = Executor::new(DryRun::new(pool::threads(), time::rates()), Ledger::new(None, true));
+    let executor =
+        Executor::new(DryRun::new(Target::Cpu { threads: pool::threads() }, time::rates()), Ledger::new(None, true));
     let mut session = Session::new(executor, experiment, facts).expect("no budget");
     passes(&mut session, || Blank(experiment.batch.micro)).expect("a dry run")
 }

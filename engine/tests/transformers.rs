@@ -4,6 +4,7 @@ use plimsoll_engine::{
     Experiment,
     backend::{DryRun, Executor},
     data::{Facts, Input},
+    device::Target,
     experiment::{Data, DataKind, Model, ModelKind, Precision},
     memory::{Category, Ledger, Phase, Point},
     models,
@@ -16,7 +17,7 @@ fn tokens(length: usize, vocabulary: usize) -> Facts {
 }
 
 fn parameters(model: Model, facts: &Facts) -> u64 {
-    let executor = Executor::new(DryRun::new(1, time::rates()), Ledger::new(None, false));
+    let executor = Executor::new(DryRun::new(Target::Cpu { threads: 1 }, time::rates()), Ledger::new(None, false));
     let experiment = Experiment { model, ..Experiment::default() };
     models::Model::build(&executor, &experiment, facts).expect("no budget").parameters()
 }

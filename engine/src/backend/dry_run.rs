@@ -4,6 +4,7 @@ use std::cell::Cell;
 
 use crate::{
     backend::{Backend, DType, HostSlice, Kernel, Tensor},
+    device::Target,
     error::Result,
     plan::time::Rates,
 };
@@ -11,15 +12,15 @@ use crate::{
 /// Runs nothing, and adds up how long it would have taken.
 #[derive(Debug)]
 pub struct DryRun {
-    threads: usize,
+    target: Target,
     rates: Rates,
     secs: Cell<f64>,
 }
 
 impl DryRun {
-    /// A dry run of a device whose kernels run on `threads` threads at `rates`.
-    pub fn new(threads: usize, rates: Rates) -> Self {
-        Self { threads, rates, secs: Cell::default() }
+    /// A dry run of a device whose kernels run at `rates`.
+    pub fn new(target: Target, rates: Rates) -> Self {
+        Self { target, rates, secs: Cell::default() }
     }
 
     /// Predicted seconds of the kernels launched since the last call.
@@ -58,7 +59,7 @@ impl Backend for DryRun {
         Ok(None)
     }
 
-    fn threads(&self) -> usize {
-        self.threads
+    fn target(&self) -> &Target {
+        &self.target
     }
 }

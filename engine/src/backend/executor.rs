@@ -131,7 +131,7 @@ impl<B: Backend> Executor<B> {
         let ledger = self.ledger();
         ledger.set_op(kernel.name());
         let dtype = inputs.first().or(outputs.first()).map_or(DType::F32, |t| t.dtype());
-        let scratch = match scratch::bytes(&kernel, dtype, self.backend().threads()) {
+        let scratch = match scratch::bytes(&kernel, dtype, self.backend().target()) {
             0 => None,
             bytes => Some(ledger.take(bytes, Category::Scratch, "scratch")?),
         };
@@ -148,6 +148,12 @@ impl<B: Backend> Executor<B> {
     /// The elements of a tensor as f64, or `None` in a dry run.
     pub fn read(&self, tensor: &Tensor<B>) -> Result<Option<Vec<f64>>> {
         self.backend().read(tensor)
+    }
+
+    /// A step or an evaluation is over: the pool may give back what is empty.
+    pub fn step_ended(&self) -> Result<()> {
+        self.ledger().step_ended();
+        self.backend().step_ended()
     }
 
     /// Starts to read `meter` at every op.

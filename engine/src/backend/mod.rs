@@ -37,7 +37,7 @@ pub use tensor::{DType, Tensor};
 #[cfg(test)]
 pub(crate) use watched::Watched;
 
-use crate::error::Result;
+use crate::{device::Target, error::Result};
 
 /// Numbers of the host on their way to a tensor.
 #[derive(Debug, Clone, Copy)]
@@ -83,6 +83,14 @@ pub trait Backend: Sized + 'static {
     /// The elements as f64, or `None` where there are none (dry run). Waits for the device.
     fn read(&self, tensor: &Tensor<Self>) -> Result<Option<Vec<f64>>>;
 
-    /// How many threads a kernel runs on; [`scratch`] depends on it.
-    fn threads(&self) -> usize;
+    /// What the kernels run on; [`scratch`] depends on it.
+    fn target(&self) -> &Target;
+
+    /// A step or an evaluation is over: a pool that is to give back what is empty does so now.
+    fn step_ended(&self) -> Result<()> {
+        Ok(())
+    }
+
+    /// Lends a buffer of `U8` to the libraries that want room of their own, for as long as the run lasts.
+    fn lend_workspace(&self, _workspace: &Tensor<Self>) {}
 }

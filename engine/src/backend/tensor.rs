@@ -124,6 +124,11 @@ impl<B: Backend> Tensor<B> {
         Self { shape: self.shape.with_first(rows.len()), offset, ..self.clone() }
     }
 
+    /// Names the buffer anew in the ledger, from here on.
+    pub fn rename(&self, label: &'static str) {
+        self.buffer.ticket.rename(label);
+    }
+
     /// The buffer, for the backend's kernels.
     pub(super) fn storage(&self) -> &RefCell<B::Storage> {
         &self.buffer.storage

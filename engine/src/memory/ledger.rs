@@ -1,7 +1,9 @@
 //! The engine's own account of every block: what is alive, for what, and whether one more may be.
 //!
-//! Owns the budget's refusal and, when recording, the timeline of a pass. Always holds: `live` is the sum of the
-//! tickets that exist. Refuses: an allocation that would take `live` past the budget, before anything is allocated.
+//! Owns the budget's refusal, the allocator's model and, when recording, the timeline of a pass. Always holds: `live` is
+//! the sum of the tickets that exist, each as the allocator counts it. Refuses, before anything is allocated: on the
+//! processor an allocation that would take `live` past the budget; on a GPU one for which the pool would grow until the
+//! process, which is the context and the pool, is past it.
 //! What the screen calls *measured* never comes from here.
 
 use std::{
@@ -14,7 +16,9 @@ use serde::Serialize;
 
 use crate::{
     bytes::Bytes,
+    device::Target,
     error::BudgetError,
+    experiment::Gpu,
     memory::{Alive, Categories, Category, Point, Timeline, allocator::Allocator, timeline::LayerId},
 };
 
@@ -61,6 +65,9 @@ pub struct Ledger(Rc<Account>);
 #[derive(Debug)]
 struct Account {
     budget: Option<Bytes>,
+    /// What the process holds beside the pool, on a GPU.
+    context: Bytes,
+    allocator: RefCell<Allocator>,
     live: Cell<u64>,
     peak: Cell<u64>,
     phase: Cell<Phase>,
@@ -96,7 +103,6 @@ struct Recorder {
     live_total: u64,
     peak_total: u64,
     peak_event: usize,
-    reserved: u64,
     peak_reserved: u64,
     layers: Vec<LayerUse>,
 }
@@ -134,54 +140,93 @@ pub struct Recording {
 pub struct Ticket {
     ledger: Ledger,
     bytes: u64,
-    category: Category,
+    /// Number of the place it has in a pool.
+    place: u32,
     /// Index of the block in the recording; `u32::MAX` when it was not recorded.
-    block: u32,
+    block: Cell<u32>,
 }
 
 const UNRECORDED: u32 = u32::MAX;
 
 impl Ledger {
-    /// An empty account. With `budget`, nothing is let past it; with `recording`, the pass is recorded.
+    /// An empty account of the processor. With `budget`, nothing is let past it; with `recording`, the pass is recorded.
     pub fn new(budget: Option<Bytes>, recording: bool) -> Self {
+        Self::of(Allocator::heap(), Bytes::ZERO, budget, recording)
+    }
+
+    /// An empty account of what `target` is: that of a pool where it is a GPU. A pool knows its `budget` even where
+    /// nothing is refused; `is_strict` makes it the line.
+    pub fn for_target(target: &Target, choice: &Gpu, budget: Bytes, is_strict: bool, recording: bool) -> Self {
+        let context = target.profile().map_or(Bytes::ZERO, |profile| profile.context);
+        Self::of(Allocator::of(target, choice, budget), context, is_strict.then_some(budget), recording)
+    }
+
+    fn of(allocator: Allocator, context: Bytes, budget: Option<Bytes>, recording: bool) -> Self {
+        let peak_reserved = allocator.reserved().0;
         Self(Rc::new(Account {
             budget,
+            context,
+            allocator: RefCell::new(allocator),
             live: Cell::new(0),
             peak: Cell::new(0),
             phase: Cell::default(),
             layer: Cell::default(),
             op: Cell::new("allocate"),
             layers: RefCell::new(vec!["run".to_owned()]),
-            recorder: RefCell::new(recording.then(Recorder::default)),
+            recorder: RefCell::new(recording.then(|| Recorder { peak_reserved, ..Recorder::default() })),
         }))
     }
 
     /// Takes the right to `bytes`.
     ///
     /// # Errors
-    /// Refused when it would take what is alive past the budget; the ledger is then as before.
+    /// Refused when it would take the run past the budget; the ledger is then as before.
     pub fn take(&self, bytes: u64, category: Category, label: &'static str) -> Result<Ticket, BudgetError> {
         let account = &*self.0;
-        let live = account.live.get() + bytes;
-        if let Some(budget) = account.budget
-            && live > budget.0
-        {
-            return Err(BudgetError {
-                layer: self.layer_path(),
-                op: account.op.get(),
-                label,
-                asked: Bytes(bytes),
-                live: Bytes(live - bytes),
-                budget,
-            });
+        let mut allocator = account.allocator.borrow_mut();
+        let held = allocator.held(bytes);
+        if let Some(budget) = account.budget {
+            let would_be = self.would_be(&allocator, bytes);
+            if would_be > budget {
+                return Err(BudgetError {
+                    layer: self.layer_path(),
+                    op: account.op.get(),
+                    label,
+                    asked: Bytes(held),
+                    live: would_be.saturating_sub(Bytes(held)),
+                    budget,
+                });
+            }
         }
-        account.live.set(live);
-        account.peak.set(account.peak.get().max(live));
+        let place = allocator.take(bytes);
+        account.live.set(account.live.get() + held);
+        account.peak.set(account.peak.get().max(account.live.get()));
         let block = match &mut *account.recorder.borrow_mut() {
-            Some(recorder) => recorder.born(Block { label, layer: account.layer.get(), category, bytes }),
+            Some(recorder) => {
+                recorder.peak_reserved = recorder.peak_reserved.max(allocator.reserved().0);
+                recorder.born(Block { label, layer: account.layer.get(), category, bytes: held })
+            }
             None => UNRECORDED,
         };
-        Ok(Ticket { ledger: self.clone(), bytes, category, block })
+        Ok(Ticket { ledger: self.clone(), bytes, place, block: Cell::new(block) })
+    }
+
+    /// What would count against the budget with `bytes` more: what is alive, or on a GPU the whole process.
+    fn would_be(&self, allocator: &Allocator, bytes: u64) -> Bytes {
+        match allocator {
+            Allocator::Heap(_) => Bytes(self.0.live.get() + bytes),
+            Allocator::Pool(_) => self.0.context + allocator.reserved_with(bytes),
+        }
+    }
+
+    /// A step is over: a pool may give back what is empty.
+    pub fn step_ended(&self) {
+        self.0.allocator.borrow_mut().step_ended();
+    }
+
+    /// What the allocator holds now, by its model.
+    pub fn reserved(&self) -> Bytes {
+        self.0.allocator.borrow().reserved()
     }
 
     /// Bytes alive.
@@ -256,7 +301,8 @@ impl Ledger {
     /// Empty when the ledger does not record.
     pub fn take_recording(&self) -> Recording {
         let layers: Arc<[String]> = self.0.layers.borrow().as_slice().into();
-        self.0.recorder.borrow_mut().as_mut().map(|recorder| recorder.take(layers)).unwrap_or_default()
+        let reserved = self.reserved().0;
+        self.0.recorder.borrow_mut().as_mut().map(|recorder| recorder.take(layers, reserved)).unwrap_or_default()
     }
 }
 
@@ -279,8 +325,6 @@ impl Recorder {
         self.events.push(Event { block: index, born: true });
         self.live.add(block.category, block.bytes);
         self.live_total += block.bytes;
-        self.reserved += Allocator::Heap.reserved(block.bytes);
-        self.peak_reserved = self.peak_reserved.max(self.reserved);
         if self.live_total > self.high_total {
             (self.high, self.high_total) = (self.live, self.live_total);
         }
@@ -296,7 +340,6 @@ impl Recorder {
         self.events.push(Event { block: index, born: false });
         self.live.take(block.category, block.bytes);
         self.live_total -= block.bytes;
-        self.reserved -= Allocator::Heap.reserved(block.bytes);
     }
 
     fn forward_ended(&mut self) {
@@ -310,7 +353,7 @@ impl Recorder {
         (self.high, self.high_total) = (self.live, self.live_total);
     }
 
-    fn take(&mut self, layers: Arc<[String]>) -> Recording {
+    fn take(&mut self, layers: Arc<[String]>, reserved: u64) -> Recording {
         let mut alive = vec![false; self.blocks.len()];
         for event in &self.events[..self.peak_event] {
             alive[event.block as usize] = event.born;
@@ -342,7 +385,7 @@ impl Recorder {
         // The next recording's peak starts from what is alive now; blocks keep their indices.
         (self.high, self.high_total) = (self.live, self.live_total);
         (self.peak_total, self.peak_event) = (self.live_total, self.events.len());
-        self.peak_reserved = self.reserved;
+        self.peak_reserved = reserved;
         recording
     }
 }
@@ -353,20 +396,28 @@ impl Ticket {
         self.bytes
     }
 
-    /// What they are for.
-    pub fn category(&self) -> Category {
-        self.category
+    /// Names the block anew from here on.
+    pub fn rename(&self, label: &'static str) {
+        if self.block.get() != UNRECORDED
+            && let Some(recorder) = &mut *self.ledger.0.recorder.borrow_mut()
+        {
+            let block = recorder.blocks[self.block.get() as usize];
+            recorder.died(self.block.get());
+            self.block.set(recorder.born(Block { label, ..block }));
+        }
     }
 }
 
 impl Drop for Ticket {
     fn drop(&mut self) {
         let account = &*self.ledger.0;
-        account.live.set(account.live.get() - self.bytes);
-        if self.block != UNRECORDED
+        let mut allocator = account.allocator.borrow_mut();
+        account.live.set(account.live.get() - allocator.held(self.bytes));
+        allocator.give(self.place, self.bytes);
+        if self.block.get() != UNRECORDED
             && let Some(recorder) = &mut *account.recorder.borrow_mut()
         {
-            recorder.died(self.block);
+            recorder.died(self.block.get());
         }
     }
 }
@@ -374,6 +425,7 @@ impl Drop for Ticket {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::{device::Profile, experiment::PoolPolicy};
 
     #[test]
     fn refuses_at_the_line_and_not_before() {
@@ -384,6 +436,54 @@ mod tests {
         assert!(ledger.take(40, Category::Scratch, "columns").is_ok());
         drop(held);
         assert_eq!((ledger.live(), ledger.peak()), (Bytes(0), Bytes(100)));
+    }
+
+    /// A card of 1 GiB with a context of 400 MiB.
+    fn card() -> Target {
+        let shipped = &crate::device::profile::shipped()[0];
+        let (context, capacity) = (Bytes::mib(400), Bytes::gib(1));
+        Target::Gpu(Arc::new(Profile { context, capacity, ..(**shipped).clone() }))
+    }
+
+    #[test]
+    fn on_a_gpu_the_line_is_the_process_and_a_block_is_whole_granules() {
+        let ledger = Ledger::for_target(&card(), &Gpu::default(), Bytes::mib(464), true, false);
+        let small = ledger.take(1, Category::Parameters, "weight").expect("below the line");
+        assert_eq!((ledger.live(), ledger.reserved(), small.bytes()), (Bytes(512), Bytes::mib(32), 1));
+        let large = ledger.take(32 << 20, Category::Activations, "output").expect("to the line");
+        // Nothing is full, but one segment more is past the line.
+        let refused = ledger.take(32 << 20, Category::Activations, "output").expect_err("past the line");
+        assert_eq!(refused.live + refused.asked, Bytes::mib(400 + 96));
+        assert!(ledger.take(31 << 20, Category::Scratch, "columns").is_ok());
+        drop((small, large));
+        assert_eq!((ledger.live(), ledger.reserved()), (Bytes(0), Bytes::mib(64)));
+    }
+
+    #[test]
+    fn a_pool_that_gives_back_does_so_after_the_step() {
+        let choice = Gpu { pool: PoolPolicy::GiveBack, ..Gpu::default() };
+        let ledger = Ledger::for_target(&card(), &choice, Bytes::gib(1), false, true);
+        drop(ledger.take(40 << 20, Category::Activations, "output"));
+        assert_eq!(ledger.reserved(), Bytes::mib(64));
+        ledger.step_ended();
+        assert_eq!(ledger.reserved(), Bytes(0));
+        let recording = ledger.take_recording();
+        assert_eq!((recording.live_peak, recording.reserved_peak), (Bytes::mib(40), Bytes::mib(64)));
+        assert_eq!(ledger.take_recording().reserved_peak, Bytes(0));
+    }
+
+    #[test]
+    fn a_block_that_is_named_anew_has_each_name_in_its_time() {
+        let ledger = Ledger::new(None, true);
+        let batch = ledger.take(10, Category::Batch, "next batch").expect("no budget");
+        let peak = ledger.take(10, Category::Scratch, "columns").expect("no budget");
+        drop(peak);
+        ledger.ran("relu");
+        batch.rename("images");
+        let names = |recording: &Recording| recording.alive_at_peak.iter().map(|b| b.name).collect::<Vec<_>>();
+        let first = ledger.take_recording();
+        assert_eq!((names(&first), first.live_peak), (vec!["next batch", "columns"], Bytes(20)));
+        assert_eq!(names(&ledger.take_recording()), ["images"]);
     }
 
     #[test]

@@ -10,6 +10,7 @@ use crate::{
     autograd::{Tape, Value},
     backend::{DryRun, Executor},
     data::Facts,
+    device::Target,
     error::Result,
     experiment::{Checkpointing, Experiment},
     memory::{Category, Ledger, Phase},
@@ -60,7 +61,7 @@ struct Cost {
 
 /// Each block's costs, by a dry run of the forward pass.
 fn costs(experiment: &Experiment, facts: &Facts) -> Result<Vec<Cost>> {
-    let executor = Executor::new(DryRun::new(1, Rates::NOMINAL), Ledger::new(None, false));
+    let executor = Executor::new(DryRun::new(Target::Cpu { threads: 1 }, Rates::NOMINAL), Ledger::new(None, false));
     let kept = Experiment { checkpointing: Checkpointing::None, ..experiment.clone() };
     let model = Model::build(&executor, &kept, facts)?;
     executor.ledger().set_phase(Phase::Forward);

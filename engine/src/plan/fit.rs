@@ -46,7 +46,7 @@ pub fn fit(plan: &Plan, budget: Bytes) -> Result<Vec<Advice>> {
         }
     }
     // What saves no memory and costs time is no offer to a plan that fits as it is.
-    let is_offer = |a: &Advice| budget < plan.peak.live || a.peak < plan.peak.live || a.step_secs < plan.step_secs;
+    let is_offer = |a: &Advice| budget < plan.load() || a.peak < plan.load() || a.step_secs < plan.step_secs;
     found.retain(is_offer);
     Ok(without_dominated(ranked(found)))
 }
@@ -122,7 +122,7 @@ fn lighter_optimizers(plan: &Plan) -> Result<Vec<Advice>> {
     };
     let mut kinds = LIGHTER.to_vec();
     kinds.sort_by_key(|kind| place(*kind).zip(from).map(|(to, from)| to.abs_diff(from)));
-    let (mut found, mut least) = (Vec::new(), plan.peak.live);
+    let (mut found, mut least) = (Vec::new(), plan.load());
     for kind in kinds {
         let mut candidate = asked.clone();
         candidate.optimizer.choose(kind);
@@ -154,7 +154,7 @@ fn fitting(plan: &Plan, candidate: Experiment) -> Result<Option<Advice>> {
     };
     Ok(planned.fits().then(|| Advice {
         change: change(&plan.experiment, &candidate),
-        peak: planned.peak.live,
+        peak: planned.load(),
         step_secs: planned.step_secs,
         time_ratio: planned.step_secs / plan.step_secs.max(f64::MIN_POSITIVE),
         experiment: candidate,

@@ -15,6 +15,7 @@ use serde::Serialize;
 
 use crate::{
     bytes::Bytes,
+    device::Target,
     experiment::Experiment,
     memory::{Alive, Categories, Timeline},
 };
@@ -22,11 +23,11 @@ use crate::{
 /// The highest memory of a run.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Peak {
-    /// Bytes alive: tensors, scratch and the engine's context.
+    /// Bytes alive: tensors, scratch and, on the processor, the engine's context. On a GPU, what is used of the pool.
     pub live: Bytes,
-    /// What the allocator holds for them.
+    /// What the allocator holds for them. On a GPU, the pool.
     pub reserved: Bytes,
-    /// What the operating system sees of the process.
+    /// What the operating system sees of the process. On a GPU, what the driver does: the context and the pool.
     pub process: Bytes,
 }
 
@@ -79,13 +80,15 @@ pub struct LayerRow {
 pub struct Plan {
     /// What was planned.
     pub experiment: Arc<Experiment>,
-    /// The line.
+    /// What it was planned for.
+    pub target: Target,
+    /// The line: the experiment's budget, or the whole card where that is less.
     pub budget: Bytes,
     /// The highest memory of the whole run.
     pub peak: Peak,
     /// The pass that reaches it.
     pub peak_pass: Pass,
-    /// Bytes by category at the peak; `slack` is reserved minus live.
+    /// Bytes by category at the peak; `slack` is reserved minus live, and on a GPU the context stands beside them.
     pub categories_at_peak: Categories,
     /// What is alive at the peak, largest first.
     pub alive_at_peak: Vec<Alive>,
@@ -116,14 +119,28 @@ pub struct Plan {
 }
 
 impl Plan {
+    /// What counts against the budget at the peak: the bytes alive, or on a GPU the whole process, for that is what the
+    /// card is short of.
+    pub fn load(&self) -> Bytes {
+        match self.target {
+            Target::Cpu { .. } => self.peak.live,
+            Target::Gpu(_) => self.peak.process,
+        }
+    }
+
     /// Whether the run stays inside its budget.
     pub fn fits(&self) -> bool {
-        self.peak.live <= self.budget
+        self.load() <= self.budget
     }
 
     /// Budget less peak; `None` when the run does not fit.
     pub fn headroom(&self) -> Option<Bytes> {
-        self.fits().then(|| self.budget - self.peak.live)
+        self.fits().then(|| self.budget - self.load())
+    }
+
+    /// The memory of the card, where the experiment's budget is more than that.
+    pub fn card_below_budget(&self) -> Option<Bytes> {
+        (self.experiment.budget > self.budget).then_some(self.budget)
     }
 
     /// The timeline of a pass.

@@ -10,14 +10,15 @@ use std::{
 };
 
 use crate::{
-    backend::{DryRun, Executor, pool},
+    backend::{Backend, DryRun, Executor},
     bytes::Bytes,
     data::{self, Facts, Split},
+    device::Target,
     error::{BudgetError, Error, Problem, Result},
     experiment::{Experiment, check},
-    memory::{Alive, Categories, Category, Ledger, allocator::Allocator, ledger::Recording, probe, timeline::LayerId},
+    memory::{Alive, Categories, Category, Ledger, allocator::heap, ledger::Recording, probe, timeline::LayerId},
     nn::Param,
-    plan::{LayerRow, Pass, Peak, Plan, time, wide},
+    plan::{LayerRow, Pass, Peak, Plan, time::Rates, wide},
     train::step::{Blank, Session},
 };
 
@@ -67,6 +68,20 @@ pub fn evaluation_batch(experiment: &Experiment, facts: &Facts) -> usize {
 /// has nothing more to show.
 const MICRO_BATCHES: usize = 32;
 
+/// The line a run is held to: its budget, or the whole card where that is less.
+fn line(experiment: &Experiment, target: &Target) -> Bytes {
+    target.profile().map_or(experiment.budget, |profile| experiment.budget.min(profile.capacity))
+}
+
+/// What steps are run dry for.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Purpose {
+    /// To see what they take.
+    Record,
+    /// To be refused where they cross the line.
+    Refuse,
+}
+
 /// Runs the steps dry against a ledger.
 struct Dry {
     session: Session<DryRun>,
@@ -76,8 +91,12 @@ struct Dry {
 }
 
 impl Dry {
-    fn new(ledger: Ledger, experiment: &Experiment, facts: &Facts) -> Result<Self> {
-        let executor = Executor::new(DryRun::new(pool::threads(), time::rates()), ledger);
+    fn new(experiment: &Experiment, facts: &Facts, purpose: Purpose) -> Result<Self> {
+        let target = Target::of(&experiment.device)?;
+        let (is_strict, recording) = (purpose == Purpose::Refuse, purpose == Purpose::Record);
+        let ledger = Ledger::for_target(&target, &experiment.gpu, line(experiment, &target), is_strict, recording);
+        let rates = Rates::of(&target, &experiment.gpu);
+        let executor = Executor::new(DryRun::new(target, rates), ledger);
         let mut shortened = experiment.clone();
         shortened.batch.accumulation = experiment.batch.accumulation.min(MICRO_BATCHES);
         let left_out = experiment.batch.accumulation - shortened.batch.accumulation;
@@ -117,7 +136,7 @@ impl Dry {
 /// Anything but the refusal.
 pub fn refusal(experiment: &Experiment, facts: &Facts) -> Result<Option<BudgetError>> {
     let run = || {
-        let mut dry = Dry::new(Ledger::new(Some(experiment.budget), false), experiment, facts)?;
+        let mut dry = Dry::new(experiment, facts, Purpose::Refuse)?;
         dry.step()?;
         if steps(experiment, facts).1 > 1 {
             dry.step()?;
@@ -132,7 +151,7 @@ pub fn refusal(experiment: &Experiment, facts: &Facts) -> Result<Option<BudgetEr
 }
 
 fn dry_run(experiment: &Experiment, facts: &Facts) -> Result<Plan> {
-    let mut dry = Dry::new(Ledger::new(None, true), experiment, facts)?;
+    let mut dry = Dry::new(experiment, facts, Purpose::Record)?;
     dry.step()?;
     let first = dry.take_recording();
     let step_secs = dry.step()?;
@@ -150,14 +169,19 @@ fn dry_run(experiment: &Experiment, facts: &Facts) -> Result<Plan> {
         passes.iter().copied().find(|(_, recording)| recording.live_peak == live).unwrap_or((Pass::First, &first));
     let mut categories_at_peak = peak.categories_at_peak;
     categories_at_peak.add(Category::Slack, reserved.saturating_sub(live).0);
+    let target = dry.session.executor().backend().target().clone();
+    let process = match &target {
+        Target::Cpu { .. } => process_context(experiment, facts) + Bytes(heap::grows(reserved.0)),
+        Target::Gpu(profile) => {
+            categories_at_peak.add(Category::Context, profile.context.0);
+            profile.context + reserved
+        }
+    };
     Ok(Plan {
-        budget: experiment.budget,
+        budget: line(experiment, &target),
+        target,
         experiment: Arc::new(experiment.clone()),
-        peak: Peak {
-            live,
-            reserved,
-            process: process_context(experiment, facts) + Bytes(Allocator::Heap.grows(reserved.0)),
-        },
+        peak: Peak { live, reserved, process },
         peak_pass,
         categories_at_peak,
         alive_at_peak: peak.alive_at_peak.clone(),

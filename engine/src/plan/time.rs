@@ -1,21 +1,26 @@
 //! How long kernels take: a roofline (Williams, Waterman & Patterson 2009) with rates measured on this machine.
 //!
-//! A kernel takes the longer of its arithmetic and its memory traffic, plus a constant for the launch. The rates come
-//! from [`calibrate`], which runs the engine's own kernels for some tens of milliseconds. Until it has run, nominal rates
-//! rank configurations, and seconds are only rough.
+//! A kernel takes the longer of its arithmetic and its memory traffic, plus a constant for the launch. The processor's rates
+//! come from [`calibrate`], which runs the engine's own kernels for some tens of milliseconds. Until it has run, nominal
+//! rates rank configurations, and seconds are only rough. A card's rates are the peaks of its profile: no step is faster,
+//! and how much slower one is nobody knows before it runs.
 
 use std::{
     sync::{OnceLock, RwLock},
     time::Instant,
 };
 
-use crate::backend::{
-    Candle, DType, Executor, Kernel, Window,
-    kernel::MatMul,
-    pool::{self, Pool},
+use crate::{
+    backend::{
+        Candle, DType, Executor, Kernel, Window,
+        kernel::MatMul,
+        pool::{self, Pool},
+    },
+    device::{Profile, Target},
+    error::Result,
+    experiment::Gpu,
+    memory::{Category, Ledger},
 };
-use crate::error::Result;
-use crate::memory::{Category, Ledger};
 
 /// Rates of a device.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -40,6 +45,26 @@ impl Rates {
         bytes: [1e10, 1e10, 5e9, 3e9],
         launch_secs: 3e-6,
     };
+
+    /// A card's at its peak; products of f32 at TF32's rate where that is chosen.
+    pub(crate) fn of_card(profile: &Profile, choice: &Gpu) -> Self {
+        let peak = profile.rates;
+        let f32 = if choice.tf32 { peak.tf32 } else { peak.f32 };
+        Self {
+            flops: [peak.f64, f32, peak.half, peak.half],
+            depthwise_flops: peak.f32,
+            bytes: [peak.bytes; 4],
+            launch_secs: peak.launch_secs,
+        }
+    }
+
+    /// Those of `target`.
+    pub fn of(target: &Target, choice: &Gpu) -> Self {
+        match target {
+            Target::Cpu { .. } => rates(),
+            Target::Gpu(profile) => Self::of_card(profile, choice),
+        }
+    }
 
     /// Predicted seconds of one launch.
     pub fn secs(&self, kernel: &Kernel, dtype: DType, operand_bytes: u64) -> f64 {

@@ -63,8 +63,24 @@ pub struct Session<B: Backend> {
     model: Model<B>,
     loss_scale: LossScale,
     updates: u64,
-    _context: [Ticket; 2],
+    /// Whether the next micro-batch is brought to the device while the present one is worked on.
+    looks_ahead: bool,
+    /// The next micro-batch.
+    ahead: Option<OnDevice<B>>,
+    _context: Option<[Ticket; 2]>,
+    _workspace: Option<Tensor<B>>,
 }
+
+/// One micro-batch on the device.
+struct OnDevice<B: Backend> {
+    samples: usize,
+    inputs: Tensor<B>,
+    /// `[samples * targets]`.
+    labels: Tensor<B>,
+}
+
+/// What a micro-batch's tensors are called before its turn.
+const NEXT: [&str; 2] = ["next inputs", "next labels"];
 
 /// What a step came to. In a dry run there are no numbers: they are as of a step that went well.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -89,9 +105,15 @@ impl<B: Backend> Session<B> {
     pub fn new(executor: Executor<B>, experiment: &Experiment, facts: &Facts) -> Result<Self> {
         let ledger = executor.ledger();
         ledger.set_phase(Phase::Start);
-        let engine = ledger.take(HOST_CONTEXT.0, Category::Context, "engine")?;
+        let is_gpu = executor.backend().target().is_gpu();
+        // The engine's bookkeeping is memory of the host, and no part of what a GPU holds.
+        let host = |bytes, label| -> Result<Option<Ticket>> {
+            if is_gpu { Ok(None) } else { Ok(Some(ledger.take(bytes, Category::Context, label)?)) }
+        };
+        let engine = host(HOST_CONTEXT.0, "engine")?;
+        let workspace = if is_gpu { workspace(&executor, experiment.gpu.workspace)? } else { None };
         let model = Model::build(&executor, experiment, facts)?;
-        let layers = ledger.take(HOST_PARAMETER.0 * model.params().len() as u64, Category::Context, "layers")?;
+        let layers = host(HOST_PARAMETER.0 * model.params().len() as u64, "layers")?;
         let resident = match experiment.data.placement {
             Placement::Device => Some(Resident::new(&executor, &experiment.data, facts)?),
             Placement::Host | Placement::Streamed => None,
@@ -101,11 +123,14 @@ impl<B: Backend> Session<B> {
             executor,
             experiment,
             facts: *facts,
+            looks_ahead: is_gpu && resident.is_none(),
             resident,
             model,
             loss_scale,
             updates: 0,
-            _context: [engine, layers],
+            ahead: None,
+            _context: engine.zip(layers).map(|(engine, layers)| [engine, layers]),
+            _workspace: workspace,
         })
     }
 
@@ -128,14 +153,35 @@ impl<B: Backend> Session<B> {
     }
 
     /// One optimizer step at learning rate `rate`: forward and backward for each micro-batch, and the update.
+    ///
+    /// On a GPU, `next` is asked one micro-batch ahead: what it gives is on its way to the device while the one before is
+    /// worked on, across steps too.
     pub fn step<M: MicroBatch>(&mut self, rate: f64, next: impl FnMut() -> Result<M>) -> Result<Stepped> {
         self.executor.ledger().set_phase(Phase::Batch);
         let stats = Stats::new(&self.executor)?;
         let squares = self.executor.filled(0.0, [1], DType::F64, Category::Scratch, "gradient norm")?;
-        match self.experiment.optimizer.update {
+        let stepped = match self.experiment.optimizer.update {
             UpdateTime::AfterBackward => self.step_then_update(rate, next, stats, squares),
             UpdateTime::InBackward => self.step_updating(rate, next, stats, squares),
+        }?;
+        self.executor.step_ended()?;
+        Ok(stepped)
+    }
+
+    /// The micro-batch whose turn it is, on the device; the one after it is then on its way there.
+    fn feed<M: MicroBatch>(&mut self, next: &mut impl FnMut() -> Result<M>) -> Result<OnDevice<B>> {
+        self.executor.ledger().set_phase(Phase::Batch);
+        let own = [self.facts.input.label(), "labels"];
+        let present = match self.ahead.take() {
+            Some(ahead) => ahead,
+            None => self.upload(next()?, Split::Train, own)?,
+        };
+        if self.looks_ahead {
+            present.inputs.rename(own[0]);
+            present.labels.rename(own[1]);
+            self.ahead = Some(self.upload(next()?, Split::Train, NEXT)?);
         }
+        Ok(present)
     }
 
     /// All gradients first, then clipping and the update of all parameters.
@@ -151,8 +197,8 @@ impl<B: Backend> Session<B> {
         for _ in 0..self.experiment.batch.accumulation {
             // A tape that is held is let go when the next one begins.
             drop(held.take());
-            let batch = next()?;
-            samples += batch.samples();
+            let batch = self.feed(&mut next)?;
+            samples += batch.samples;
             held = self.accumulate(batch, &stats, loss_scale, &mut |_| Ok(()))?;
         }
         self.executor.ledger().set_phase(Phase::Optimizer);
@@ -181,8 +227,8 @@ impl<B: Backend> Session<B> {
     ) -> Result<Stepped> {
         self.updates += 1;
         let update = optim::Update { rate, grad_scale: 1.0, step: self.updates };
-        let batch = next()?;
-        let samples = batch.samples();
+        let batch = self.feed(&mut next)?;
+        let samples = batch.samples;
         let held = self.accumulate(batch, &stats, 1.0, &mut |layer| self.update_layer(layer, &squares, update))?;
         drop(held);
         let gradient_norm = self.norm(&squares)?;
@@ -194,15 +240,14 @@ impl<B: Backend> Session<B> {
     /// held keeps.
     fn accumulate(
         &self,
-        batch: impl MicroBatch,
+        batch: OnDevice<B>,
         stats: &Stats<B>,
         loss_scale: f64,
         listener: &mut Listener<'_>,
     ) -> Result<Option<Held<B>>> {
         let held = (self.experiment.tape == TapeUse::Held).then(Held::default);
         let (executor, ledger) = (&self.executor, self.executor.ledger());
-        ledger.set_phase(Phase::Batch);
-        let (inputs, labels) = self.upload(batch, Split::Train)?;
+        let OnDevice { inputs, labels, .. } = batch;
         ledger.set_phase(Phase::Forward);
         // The loss is the mean over the effective batch, so that accumulation changes memory and not the gradient.
         let scale = loss_scale / (self.experiment.batch.effective() * self.facts.scored) as f64;
@@ -237,18 +282,20 @@ impl<B: Backend> Session<B> {
         Loss { executor: &self.executor, model: &self.model, chunk: self.experiment.loss_chunk }
     }
 
-    /// Inputs and labels `[samples * targets]`.
-    fn upload(&self, batch: impl MicroBatch, split: Split) -> Result<(Tensor<B>, Tensor<B>)> {
+    /// Brings a micro-batch to the device, its inputs and labels under these names.
+    fn upload(&self, batch: impl MicroBatch, split: Split, names: [&'static str; 2]) -> Result<OnDevice<B>> {
         let executor = &self.executor;
         let _layer = executor.enter(executor.ledger().layer_id("batch"));
         let (Facts { input, targets, .. }, samples) = (self.facts, batch.samples());
         let precision = self.experiment.precision;
         if let Some(resident) = self.resident.as_ref().filter(|_| split == Split::Train) {
-            return resident.gather(executor, batch.inputs(), samples, &self.facts, precision);
+            let (inputs, labels) = resident.gather(executor, batch.inputs(), samples, &self.facts, precision)?;
+            return Ok(OnDevice { samples, inputs, labels });
         }
-        let inputs = executor.upload(batch.inputs(), input.shape(samples), input.dtype(precision), input.label())?;
+        let inputs = executor.upload(batch.inputs(), input.shape(samples), input.dtype(precision), names[0])?;
         let labels = HostSlice::U32(batch.labels());
-        Ok((inputs, executor.upload(labels, [samples * targets], DType::U32, "labels")?))
+        let labels = executor.upload(labels, [samples * targets], DType::U32, names[1])?;
+        Ok(OnDevice { samples, inputs, labels })
     }
 
     /// Adds the square of a parameter's gradient to the sum: infinite or NaN when any element is.
@@ -295,10 +342,13 @@ impl<B: Backend> Session<B> {
         let mut samples = 0;
         while let Some(batch) = next()? {
             samples += batch.samples();
-            let (inputs, labels) = self.upload(batch, Split::Test)?;
+            let OnDevice { inputs, labels, .. } =
+                self.upload(batch, Split::Test, [self.facts.input.label(), "labels"])?;
             self.loss().measure(inputs, &labels, &stats)?;
         }
-        stats.means(executor, samples * self.facts.scored)
+        let means = stats.means(executor, samples * self.facts.scored)?;
+        executor.step_ended()?;
+        Ok(means)
     }
 
     /// Finds where numbers stopped being finite: the first layer, in forward order, whose parameters or whose output
@@ -306,7 +356,7 @@ impl<B: Backend> Session<B> {
     pub fn diagnose(&self, batch: impl MicroBatch) -> Result<Option<String>> {
         let executor = &self.executor;
         executor.ledger().set_phase(Phase::Evaluate);
-        let (inputs, _) = self.upload(batch, Split::Train)?;
+        let OnDevice { inputs, .. } = self.upload(batch, Split::Train, [self.facts.input.label(), "labels"])?;
         let mut found = None;
         self.model.trace(&mut Tape::blank(executor), inputs, &mut |layer, output| {
             if found.is_some() {
@@ -336,4 +386,15 @@ impl<B: Backend> Session<B> {
     pub fn not_finite(&self, step: u64, batch: impl MicroBatch) -> NotFinite {
         NotFinite { step, layer: self.diagnose(batch).ok().flatten() }
     }
+}
+
+/// The one buffer that libraries on a GPU work in; none where `bytes` is zero.
+fn workspace<B: Backend>(executor: &Executor<B>, bytes: Bytes) -> Result<Option<Tensor<B>>> {
+    if bytes == Bytes::ZERO {
+        return Ok(None);
+    }
+    executor.ledger().set_op("workspace");
+    let tensor = executor.allocate([bytes.0 as usize], DType::U8, Category::Scratch, "workspace")?;
+    executor.backend().lend_workspace(&tensor);
+    Ok(Some(tensor))
 }

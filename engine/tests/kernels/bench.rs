@@ -4,6 +4,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use plimsoll_engine::{
     backend::{Backend, Candle, DType, DryRun, Executor, HostSlice, Kernel, Tensor, Window, candle, kernel::MatMul},
+    device::Target,
     memory::{
         Category, Ledger,
         probe::{Meter, meter_this_thread, uncounted},
@@ -177,7 +178,10 @@ fn values(executor: &Executor<Candle>, tensor: &Tensor<Candle>) -> Vec<f64> {
 
 /// What a dry run books for the same launch.
 pub(crate) fn dry(threads: usize, kernel: Kernel, inputs: &[Operand], outputs: &[Operand]) -> u64 {
-    let executor = Executor::new(DryRun::new(threads, plimsoll_engine::plan::time::rates()), Ledger::new(None, false));
+    let executor = Executor::new(
+        DryRun::new(Target::Cpu { threads }, plimsoll_engine::plan::time::rates()),
+        Ledger::new(None, false),
+    );
     let make = |o: &Operand| executor.allocate([o.0.len()], o.1, Category::Batch, "operand").expect("no budget");
     let (ins, outs): (Vec<_>, Vec<_>) = (inputs.iter().map(make).collect(), outputs.iter().map(make).collect());
     let before = executor.ledger().live();

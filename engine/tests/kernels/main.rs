@@ -10,9 +10,12 @@ mod slopes;
 mod trials;
 
 use bench::{Draw, FLOATS, Operand, Outcome, Threads, dry, fresh_seed, rounding};
-use plimsoll_engine::backend::{
-    AttentionShape, DType, Kernel, Window,
-    kernel::{Rows, Rule, Update},
+use plimsoll_engine::{
+    backend::{
+        AttentionShape, DType, Kernel, Window,
+        kernel::{Rows, Rule, Update},
+    },
+    device::Target,
 };
 use trials::{Trial, trials};
 
@@ -113,7 +116,7 @@ fn the_rule_stays_within_a_mebibyte_on_two_threads_at_every_size() {
             Kernel::AttentionPlain(s),
             Kernel::Rotary { shape: s, base: 1e4, is_inverse: false },
         ] {
-            let bytes = scratch::bytes(&kernel, dtype, 2);
+            let bytes = scratch::bytes(&kernel, dtype, &Target::Cpu { threads: 2 });
             assert!(bytes <= 1 << 20, "seed {seed}: {bytes} for {dtype:?} {kernel:?}");
         }
     }

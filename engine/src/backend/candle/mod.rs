@@ -1,6 +1,6 @@
 //! The real backend: candle storage, kernels of ours.
 //!
-//! Owns nothing but the number of threads. Elements live in candle's [`CpuStorage`]; a kernel borrows them as slices.
+//! Owns nothing but the number of threads it runs on. Elements live in candle's [`CpuStorage`]; a kernel borrows them as slices.
 //! A buffer is born uninitialised: whoever allocates one launches the kernel that writes it whole before any other
 //! reads it, and [`Candle::read`](Backend::read) of a tensor nobody wrote is a bug of the caller.
 
@@ -13,19 +13,20 @@ pub(in crate::backend) use self::cpu::{attention, batch_norm, convolution, depth
 use self::cpu::{float::Float, simd};
 use crate::{
     backend::{Backend, DType, HostSlice, Kernel, Tensor},
+    device::Target,
     error::{Error, Result},
 };
 
 /// Kernels on the CPU, parallel over the rayon pool they are called in.
 #[derive(Debug)]
 pub struct Candle {
-    threads: usize,
+    target: Target,
 }
 
 impl Candle {
     /// A backend whose kernels run on `threads` threads of the surrounding rayon pool.
     pub fn cpu(threads: usize) -> Self {
-        Self { threads }
+        Self { target: Target::Cpu { threads } }
     }
 }
 
@@ -86,8 +87,8 @@ impl Backend for Candle {
         }))
     }
 
-    fn threads(&self) -> usize {
-        self.threads
+    fn target(&self) -> &Target {
+        &self.target
     }
 }
 

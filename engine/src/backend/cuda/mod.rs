@@ -16,7 +16,7 @@ mod operands;
 mod pool;
 mod transfer;
 
-use std::rc::Rc;
+use std::{rc::Rc, sync::Arc};
 
 use half::{bf16, f16};
 
@@ -31,6 +31,7 @@ use self::{
 use crate::{
     backend::{Backend, DType, HostSlice, Kernel, Tensor},
     bytes::Bytes,
+    device::{Profile, Target},
     error::{Error, Result},
 };
 
@@ -41,16 +42,17 @@ const SOURCES: &[&Source] = &[&elementwise::SOURCE];
 pub struct Cuda {
     pool: Rc<Pool>,
     staging: Staging,
+    target: Target,
 }
 
 impl Cuda {
-    /// A backend whose tensors take no more than `limit` bytes of `device`; none: all it has.
+    /// A backend whose tensors take no more than `limit` bytes of `device`; none: all it has. `profile` is what is known of it.
     ///
     /// # Errors
     /// The driver's.
-    pub fn new(device: &Rc<Device>, limit: Option<Bytes>) -> Result<Self> {
+    pub fn new(device: &Rc<Device>, profile: Arc<Profile>, limit: Option<Bytes>) -> Result<Self> {
         let pool = Rc::new(Pool::new(device, limit.map(|limit| limit.0))?);
-        Ok(Self { pool, staging: Staging::new(device) })
+        Ok(Self { pool, staging: Staging::new(device), target: Target::Gpu(profile) })
     }
 
     /// The GPU.
@@ -103,8 +105,8 @@ impl Backend for Cuda {
         }))
     }
 
-    fn threads(&self) -> usize {
-        1
+    fn target(&self) -> &Target {
+        &self.target
     }
 }
 

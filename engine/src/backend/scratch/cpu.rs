@@ -1,7 +1,4 @@
-//! What a kernel needs while it runs: the only rules that compute bytes of scratch.
-//!
-//! The executor books these bytes in the ledger around a launch; the candle kernels stay within them, which a test of
-//! every kernel measures.
+//! Scratch of the kernels on the CPU; a test of every kernel measures that it stays within.
 //!
 //! Products, normalisations and the factored update have scratch: the kernels that stream through memory sum in registers
 //! and on the stack. A normalisation's is its parts' sums, and so is the factored update's, with a scale a column; an
@@ -20,7 +17,7 @@ use crate::backend::{
 /// Upper bound of the bytes `kernel` allocates while it runs on `threads` threads, with operands of `dtype`.
 ///
 /// The type of a product's result is not asked for: the rule is that of the result that needs more.
-pub fn bytes(kernel: &Kernel, dtype: DType, threads: usize) -> u64 {
+pub(super) fn bytes(kernel: &Kernel, dtype: DType, threads: usize) -> u64 {
     let (width, narrow) = match dtype {
         DType::F64 => (8, false),
         DType::Bf16 | DType::F16 => (4, true),

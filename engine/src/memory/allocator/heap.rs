@@ -1,0 +1,22 @@
+//! The C library's heap: 16-byte granules with an 8-byte header (glibc `malloc`: the request plus one size field, rounded
+//! up to `MALLOC_ALIGNMENT`; a free block that is used again may be a granule larger, for what is left of it is too small
+//! to be a block), and whole pages from 128 KiB, where a block may be mapped on its own.
+
+const GRANULE: u64 = 16;
+const PAGE: u64 = 4096;
+const MAPPED_FROM: u64 = 128 << 10;
+
+/// An upper bound of the bytes held for a block of `bytes`.
+pub(super) fn reserved(bytes: u64) -> u64 {
+    match bytes {
+        MAPPED_FROM.. => (bytes + 2 * GRANULE).next_multiple_of(PAGE),
+        _ => (bytes + 8).next_multiple_of(GRANULE).max(2 * GRANULE) + GRANULE,
+    }
+}
+
+/// What a process grows by while blocks of `reserved` bytes at the most come and go: the blocks, the holes between
+/// them, and code and stacks that are touched for the first time. The room beside the blocks is a bound of what was seen
+/// (`plimsoll verify`: up to 27 MiB at 300 MiB, and 2 MiB at 24 MiB).
+pub fn grows(reserved: u64) -> u64 {
+    reserved + reserved / 10 + (4 << 20)
+}

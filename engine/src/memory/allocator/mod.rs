@@ -1,0 +1,95 @@
+//! What an allocator holds for what is alive: the only place that models one.
+//!
+//! [`Allocator`] follows every block: on the processor each is rounded for itself, on a GPU a [`pool::Pool`] finds a place
+//! for it and grows. Always holds: what is *reserved* is at least what is *used*. The heap's model is checked against a
+//! measurement (the probe's own sum of usable sizes) in `engine/tests`, the pool's against the driver's counters where
+//! there is a GPU. Refuses nothing: whether a pool may grow is for the ledger to say.
+
+pub mod heap;
+pub mod pool;
+
+use crate::{
+    bytes::Bytes,
+    device::{Profile, Target},
+    experiment::Gpu,
+    memory::allocator::pool::{NOWHERE, Pool},
+};
+
+/// A model of an allocator, and what it holds.
+#[derive(Debug)]
+pub enum Allocator {
+    /// The C library's heap, with the bytes it holds.
+    Heap(u64),
+    /// A driver's memory pool.
+    Pool(Box<Pool>),
+}
+
+impl Allocator {
+    /// The heap.
+    pub const fn heap() -> Self {
+        Self::Heap(0)
+    }
+
+    /// The pool of a GPU in a process that may take `budget`: the context takes its part first.
+    pub fn pool(profile: &Profile, choice: &Gpu, budget: Bytes) -> Self {
+        Self::Pool(Box::new(Pool::new(profile.pool, choice.pool, budget.saturating_sub(profile.context))))
+    }
+
+    /// That of `target`.
+    pub fn of(target: &Target, choice: &Gpu, budget: Bytes) -> Self {
+        match target {
+            Target::Cpu { .. } => Self::heap(),
+            Target::Gpu(profile) => Self::pool(profile, choice, budget),
+        }
+    }
+
+    /// The bytes of a block of `bytes` that count as used.
+    pub(super) fn held(&self, bytes: u64) -> u64 {
+        match self {
+            Self::Heap(_) => bytes,
+            Self::Pool(pool) => pool.rounded(bytes),
+        }
+    }
+
+    /// What is reserved.
+    pub fn reserved(&self) -> Bytes {
+        match self {
+            Self::Heap(reserved) => Bytes(*reserved),
+            Self::Pool(pool) => pool.reserved(),
+        }
+    }
+
+    /// What would be reserved once a block of `bytes` was there as well.
+    pub(super) fn reserved_with(&self, bytes: u64) -> Bytes {
+        match self {
+            Self::Heap(reserved) => Bytes(reserved + heap::reserved(bytes)),
+            Self::Pool(pool) => pool.reserved() + pool.growth(bytes),
+        }
+    }
+
+    /// Puts a block somewhere; the number of its place.
+    pub(super) fn take(&mut self, bytes: u64) -> u32 {
+        match self {
+            Self::Heap(reserved) => {
+                *reserved += heap::reserved(bytes);
+                NOWHERE
+            }
+            Self::Pool(pool) => pool.take(bytes),
+        }
+    }
+
+    /// Takes a block of `bytes` away from its place.
+    pub(super) fn give(&mut self, place: u32, bytes: u64) {
+        match self {
+            Self::Heap(reserved) => *reserved -= heap::reserved(bytes),
+            Self::Pool(pool) => pool.give(place),
+        }
+    }
+
+    /// A step is over: a pool may give back what is empty.
+    pub(super) fn step_ended(&mut self) {
+        if let Self::Pool(pool) = self {
+            pool.step_ended();
+        }
+    }
+}
