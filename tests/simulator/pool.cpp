@@ -1,0 +1,329 @@
+// Memory pools (the stream-ordered allocator). A pool holds segments of the card and gives pieces of them.
+//
+// What is documented and kept (CUDA Programming Guide, "Stream-Ordered Memory Allocator"; Driver API,
+// CUmemPool_attribute): memory freed in a stream may be given again in that stream at once; to another stream when the
+// free has run, or after a wait that the pool inserts when it cannot grow; what is held above the release threshold goes
+// back at the next synchronisation; the high-water marks can only be set to 0, which sets them to the present value.
+// What is only a model: pieces are multiples of 512 bytes; segments are 32 MiB, or the request rounded up to 2 MiB where
+// that is larger; best fit; neighbours that are free join; a segment goes back whole; `maxSize` bounds what is reserved,
+// to the byte. (The driver can map scattered pages together; this pool cannot, so it refuses rather more.)
+//
+// Memory that nobody has written holds bytes 0xFF, which is a NaN in every float type.
+#include "sim.h"
+#include <algorithm>
+#include <cstring>
+#include <unordered_set>
+
+namespace sim {
+
+static constexpr size_t GRANULE = 512, SEGMENT = 32 * MIB, LARGE = 2 * MIB;
+
+struct Free {
+    size_t bytes;
+    std::vector<std::pair<Stream *, uint64_t>> after; // frees that must have run before another stream may have it
+    bool filled;                                      // 0xFF throughout, once those frees have run
+};
+
+struct Pool {
+    int device = 0;
+    size_t max_bytes = 0;                             // 0: the card
+    uint64_t threshold = 0;
+    int reuse[4] = {0, 1, 1, 1};
+    size_t reserved = 0, reserved_high = 0, used = 0, used_high = 0;
+    std::map<uintptr_t, size_t> segments;
+    std::map<uintptr_t, Free> free;
+};
+
+static std::unordered_set<Pool *> &pools() { static auto *s = new std::unordered_set<Pool *>; return *s; }
+
+size_t Device::reserved() const {
+    size_t sum = 0;
+    for (Pool *p : pools) sum += p->reserved;
+    return sum;
+}
+
+static void prune(Free &f) {
+    auto done = [](auto &x) { return x.first->executed >= x.second; };
+    f.after.erase(std::remove_if(f.after.begin(), f.after.end(), done), f.after.end());
+}
+
+// Smallest piece that is large enough; among them the lowest. `any`: also what other streams are not done with.
+static uintptr_t best_fit(Pool &p, size_t bytes, Stream *s, bool any) {
+    uintptr_t best = 0;
+    size_t best_bytes = SIZE_MAX;
+    for (auto &[at, f] : p.free) {
+        if (f.bytes < bytes || f.bytes >= best_bytes) continue;
+        prune(f);
+        bool mine = std::all_of(f.after.begin(), f.after.end(), [s](auto &x) { return x.first == s; });
+        if (mine || any) best = at, best_bytes = f.bytes;
+    }
+    return best;
+}
+
+static bool grow(Pool &p, size_t bytes) {
+    size_t segment = bytes <= SEGMENT ? SEGMENT : round_up(bytes, LARGE);
+    Device &d = devices()[p.device];
+    if (p.max_bytes && p.reserved + segment > p.max_bytes) return false;
+    if (!card_has_room(d, segment)) return false;
+    void *at = map_memory(segment);
+    if (!at) return false;
+    p.segments[uintptr_t(at)] = segment;
+    p.free[uintptr_t(at)] = Free{segment, {}, false};
+    p.reserved += segment;
+    p.reserved_high = std::max(p.reserved_high, p.reserved);
+    return true;
+}
+
+static bool guarded() { static bool on = env("PLIMSOLL_SIM_GUARD", 0) != 0; return on; }
+
+static void enqueue_fill(Stream *s, const char *name, uintptr_t at, size_t bytes) {
+    enqueue(s, name, [=] { memset(reinterpret_cast<void *>(at), 0xFF, bytes); return OK; });
+}
+
+// Memory of its own that ends where a page faults; the pool keeps the account as if it were its piece.
+static void *guard_page_after(size_t asked, Block block, Stream *s) {
+    auto *pages = static_cast<char *>(map_memory(asked));
+    if (!pages) return nullptr;
+    uintptr_t at = uintptr_t(pages) + round_up(asked, 4096) - block.bytes;
+    live()[at] = block;
+    enqueue_fill(s, "fill new memory", at, block.bytes);
+    return reinterpret_cast<void *>(at);
+}
+
+static Status allocate(Pool &p, size_t asked, Stream *s, void **out) {
+    if (asked == 0) return INVALID_VALUE;
+    if (injected_failure()) return OUT_OF_MEMORY;
+    size_t bytes = round_up(asked, GRANULE);
+    uintptr_t at = best_fit(p, bytes, s, false);
+    if (!at && grow(p, bytes)) at = best_fit(p, bytes, s, false);
+    if (!at && p.reuse[3]) at = best_fit(p, bytes, s, true);
+    if (!at) return OUT_OF_MEMORY;
+    Free f = std::move(p.free[at]);
+    p.free.erase(at);
+    for (auto &[on, upto] : f.after) enqueue_wait(s, on, upto);
+    if (f.bytes > bytes) p.free[at + bytes] = Free{f.bytes - bytes, f.after, f.filled};
+    p.used += bytes;
+    p.used_high = std::max(p.used_high, p.used);
+    if (guarded()) {
+        *out = guard_page_after(asked, Block{round_up(asked, 16), &p, p.device, at, bytes}, s);
+        return *out ? OK : OUT_OF_MEMORY;
+    }
+    live()[at] = Block{bytes, &p, p.device, at, bytes};
+    if (!f.filled) enqueue_fill(s, "fill new memory", at, bytes);
+    *out = reinterpret_cast<void *>(at);
+    return OK;
+}
+
+static bool same_segment(Pool &p, uintptr_t a, uintptr_t b) {
+    return p.segments.upper_bound(a) == p.segments.upper_bound(b);
+}
+
+static void join(Free &into, const Free &other) {
+    into.bytes += other.bytes;
+    into.filled = into.filled && other.filled;
+    for (auto &x : other.after) {
+        auto same = std::find_if(into.after.begin(), into.after.end(), [&](auto &y) { return y.first == x.first; });
+        if (same == into.after.end()) into.after.push_back(x);
+        else same->second = std::max(same->second, x.second);
+    }
+}
+
+static void put_back(Pool &p, uintptr_t at, Free f) {
+    auto next = p.free.lower_bound(at);
+    if (next != p.free.end() && next->first == at + f.bytes && same_segment(p, at, next->first)) {
+        join(f, next->second);
+        next = p.free.erase(next);
+    }
+    if (next != p.free.begin()) {
+        auto before = std::prev(next);
+        if (before->first + before->second.bytes == at && same_segment(p, before->first, at)) {
+            join(before->second, f);
+            return;
+        }
+    }
+    p.free[at] = std::move(f);
+}
+
+Status free_to_pool(void *ptr, Stream *s) {
+    auto it = live().find(uintptr_t(ptr));
+    if (it == live().end() || !it->second.pool) {
+        complain("cuMemFreeAsync of %p, which is no live allocation", ptr);
+        return INVALID_VALUE;
+    }
+    Pool &p = *it->second.pool;
+    Block b = it->second;
+    live().erase(it);
+    p.used -= b.home_bytes;
+    if (b.home == uintptr_t(ptr)) {
+        enqueue_fill(s, "fill freed memory", b.home, b.bytes);
+    } else {
+        auto *pages = reinterpret_cast<void *>(uintptr_t(ptr) / 4096 * 4096);
+        enqueue(s, "unmap freed memory", [=] { unmap_memory(pages, b.bytes); return OK; });
+    }
+    put_back(p, b.home, Free{b.home_bytes, {{s, s->enqueued}}, true});
+    return OK;
+}
+
+// Gives free segments back, highest address first, until no more than `keep` is reserved.
+static void trim(Pool &p, size_t keep) {
+    std::vector<uintptr_t> whole;
+    for (auto &[at, f] : p.free) {
+        prune(f);
+        auto seg = p.segments.find(at);
+        if (f.after.empty() && seg != p.segments.end() && seg->second == f.bytes) whole.push_back(at);
+    }
+    for (auto at = whole.rbegin(); at != whole.rend() && p.reserved > keep; ++at) {
+        size_t bytes = p.segments[*at];
+        unmap_memory(reinterpret_cast<void *>(*at), bytes);
+        p.segments.erase(*at);
+        p.free.erase(*at);
+        p.reserved -= bytes;
+    }
+}
+
+void trim_after_sync(Device &d) {
+    for (Pool *p : d.pools)
+        if (p->reserved > p->threshold) trim(*p, p->threshold);
+}
+
+static void drop_memory(Pool &p) {
+    for (auto it = live().begin(); it != live().end();)
+        it = it->second.pool == &p ? live().erase(it) : std::next(it);
+    for (auto &[at, bytes] : p.segments) unmap_memory(reinterpret_cast<void *>(at), bytes);
+    p.segments.clear();
+    p.free.clear();
+    p.reserved = p.used = 0;
+}
+
+void reset_pools(Device &d) {
+    for (Pool *p : d.pools) drop_memory(*p);
+}
+
+static Pool *make_pool(int dev, size_t max_bytes) {
+    auto *p = new Pool;
+    p->device = dev;
+    p->max_bytes = max_bytes;
+    devices()[dev].pools.push_back(p);
+    pools().insert(p);
+    return p;
+}
+
+static Pool *default_pool(int dev) {
+    Device &d = devices()[dev];
+    if (!d.default_pool) d.default_pool = make_pool(dev, 0);
+    if (!d.pool) d.pool = d.default_pool;
+    return d.default_pool;
+}
+
+static bool valid(void *pool) { return pools().count(static_cast<Pool *>(pool)) != 0; }
+static bool exists(int dev) { return dev >= 0 && size_t(dev) < devices().size(); }
+
+// CUmemPoolProps of CUDA 13.
+struct Props {
+    int allocation, handles, location, id;
+    void *security;
+    size_t max_bytes;
+    unsigned short usage;
+    unsigned char rest[54];
+};
+
+} // namespace sim
+using namespace sim;
+
+API int cuMemPoolCreate(void **pool, const Props *props) {
+    Lock lock;
+    if (!props || props->allocation != 1 || props->location != 1 || !exists(props->id)) return INVALID_VALUE;
+    for (unsigned char c : props->rest)
+        if (c) return INVALID_VALUE;
+    *pool = make_pool(props->id, props->max_bytes);
+    return OK;
+}
+// What is allocated from it must have been freed; the memory goes back when the frees have run.
+API int cuMemPoolDestroy(void *pool) {
+    SIM_DEVICE(d);
+    auto *p = static_cast<Pool *>(pool);
+    if (!valid(p) || p == devices()[p->device].default_pool) return INVALID_VALUE;
+    Device &owner = devices()[p->device];
+    if (p->used) complain("a pool is destroyed while %zu bytes of it are allocated", p->used);
+    finish_all(owner);
+    drop_memory(*p);
+    if (owner.pool == p) owner.pool = owner.default_pool;
+    owner.pools.erase(std::find(owner.pools.begin(), owner.pools.end(), p));
+    pools().erase(p);
+    delete p;
+    return OK;
+}
+API int cuMemPoolTrimTo(void *pool, size_t keep) {
+    SIM_DEVICE(d);
+    if (!valid(pool)) return INVALID_VALUE;
+    trim(*static_cast<Pool *>(pool), keep);
+    return OK;
+}
+API int cuMemPoolGetAttribute(void *pool, int attribute, void *value) {
+    Lock lock;
+    if (!valid(pool)) return INVALID_VALUE;
+    auto *p = static_cast<Pool *>(pool);
+    auto *n = static_cast<uint64_t *>(value);
+    switch (attribute) {
+    case 1: case 2: case 3: *static_cast<int *>(value) = p->reuse[attribute]; return OK;
+    case 4: *n = p->threshold; return OK;
+    case 5: *n = p->reserved; return OK;
+    case 6: *n = p->reserved_high; return OK;
+    case 7: *n = p->used; return OK;
+    case 8: *n = p->used_high; return OK;
+    }
+    return INVALID_VALUE;
+}
+API int cuMemPoolSetAttribute(void *pool, int attribute, void *value) {
+    Lock lock;
+    if (!valid(pool)) return INVALID_VALUE;
+    auto *p = static_cast<Pool *>(pool);
+    auto n = attribute <= 3 ? 0 : *static_cast<uint64_t *>(value);
+    switch (attribute) {
+    case 1: case 2: case 3: p->reuse[attribute] = *static_cast<int *>(value); return OK;
+    case 4: p->threshold = n; return OK;
+    case 6: if (n) return INVALID_VALUE; p->reserved_high = p->reserved; return OK;
+    case 8: if (n) return INVALID_VALUE; p->used_high = p->used; return OK;
+    }
+    return INVALID_VALUE;
+}
+API int cuMemPoolSetAccess(void *pool, const void *, size_t) { Lock lock; return valid(pool) ? OK : INVALID_VALUE; }
+
+API int cuMemAllocFromPoolAsync(void **ptr, size_t bytes, void *pool, void *stream) {
+    SIM_DEVICE(d);
+    Stream *s = stream_of(stream);
+    if (!s) return INVALID_HANDLE;
+    if (!valid(pool)) return INVALID_VALUE;
+    return allocate(*static_cast<Pool *>(pool), bytes, s, ptr);
+}
+API int cuMemAllocAsync(void **ptr, size_t bytes, void *stream) {
+    SIM_DEVICE(d);
+    default_pool(current_index());
+    return cuMemAllocFromPoolAsync(ptr, bytes, d->pool, stream);
+}
+API int cuMemFreeAsync(void *ptr, void *stream) {
+    SIM_DEVICE(d);
+    Stream *s = stream_of(stream);
+    return s ? free_to_pool(ptr, s) : INVALID_HANDLE;
+}
+API int cuDeviceGetDefaultMemPool(void **pool, int dev) {
+    Lock lock;
+    if (!exists(dev)) return INVALID_DEVICE;
+    *pool = default_pool(dev);
+    return OK;
+}
+API int cuDeviceGetMemPool(void **pool, int dev) {
+    Lock lock;
+    if (!exists(dev)) return INVALID_DEVICE;
+    default_pool(dev);
+    *pool = devices()[dev].pool;
+    return OK;
+}
+API int cuDeviceSetMemPool(int dev, void *pool) {
+    Lock lock;
+    if (!exists(dev)) return INVALID_DEVICE;
+    if (!valid(pool) || static_cast<Pool *>(pool)->device != dev) return INVALID_VALUE;
+    default_pool(dev);
+    devices()[dev].pool = static_cast<Pool *>(pool);
+    return OK;
+}

@@ -1,0 +1,157 @@
+// The simulated GPU: what its files share. One library stands in for the driver (libcuda), the run-time compiler
+// (libnvrtc), cuBLAS, cuDNN and NVML, so that a program's kernels, host code and memory limits run for real on a machine
+// without a card. Its state is in this process only.
+//
+// Device memory is host memory. Work is DEFERRED: a stream is a queue, and it runs only where something forces it (see
+// stream.cpp). Every rule of the driver that is only modelled says so where it is written.
+//
+// Build it by hand from the repository's root; a program started with LD_LIBRARY_PATH=target/sim sees the card:
+//   d=target/sim; mkdir -p $d && g++ -std=c++17 -O2 -w -shared -fPIC -fvisibility=hidden -pthread -Itests/simulator tests/simulator/*.cpp -o $d/libsimulator.so -Wl,-z,nodelete -ldl && for n in cuda.so cuda.so.1 nvrtc.so nvrtc.so.13 cublas.so cublas.so.13 cudnn.so cudnn.so.9 nvidia-ml.so nvidia-ml.so.1; do ln -sf libsimulator.so $d/lib$n; done
+//
+// Environment:
+//   PLIMSOLL_SIM_DEVICES       how many cards (1)
+//   PLIMSOLL_SIM_TOTAL_MIB     memory of each card (8192)
+//   PLIMSOLL_SIM_CONTEXT_MIB   what a context costs (300)
+//   PLIMSOLL_SIM_OTHERS_MIB    what other processes hold of each card (0)
+//   PLIMSOLL_SIM_OTHERS_FILE   a file that holds that number instead, read again at every growth and question
+//   PLIMSOLL_SIM_LAZY_KIB      what the first launch of each kernel and convolution adds to the context (0)
+//   PLIMSOLL_SIM_FAIL_ALLOC    n: the n-th allocation of device memory fails, once
+//   PLIMSOLL_SIM_ORDER         last (others run only as far as an event demands) | first (others run ahead) (last)
+//   PLIMSOLL_SIM_GUARD         1: every allocation of a pool ends at a page that faults, and is unmapped when freed
+//   PLIMSOLL_SIM_WORKERS       OS threads that run blocks (the machine's, at most 8)
+//   PLIMSOLL_SIM_CACHE         folder of compiled kernels (`compiled` beside the library; empty: none)
+//   PLIMSOLL_SIM_TRACE         1: every piece of work on stderr, as it runs
+#pragma once
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#define API extern "C" __attribute__((visibility("default")))
+
+namespace sim {
+
+// The driver's own numbers (cuda.h).
+enum Status : int {
+    OK = 0, INVALID_VALUE = 1, OUT_OF_MEMORY = 2, NOT_INITIALIZED = 3, NO_DEVICE = 100, INVALID_DEVICE = 101,
+    INVALID_IMAGE = 200, INVALID_CONTEXT = 201, INVALID_PTX = 218, UNSUPPORTED_PTX_VERSION = 222, INVALID_HANDLE = 400,
+    NOT_FOUND = 500, NOT_READY = 600, ILLEGAL_ADDRESS = 700, LAUNCH_OUT_OF_RESOURCES = 701, LAUNCH_FAILED = 719,
+    NOT_SUPPORTED = 801, UNKNOWN = 999,
+};
+
+constexpr size_t MIB = size_t(1) << 20;
+inline size_t round_up(size_t n, size_t to) { return (n + to - 1) / to * to; }
+
+struct Stream;
+struct Pool;
+
+struct Op {
+    std::function<Status()> run;     // empty: a wait
+    Stream *on = nullptr;            // a wait: for this stream
+    uint64_t upto = 0;               // to have come this far
+    const char *name = "wait";
+};
+
+// A queue of work. Never freed: waits of other streams may name it.
+struct Stream {
+    int device = 0;
+    bool blocking = true;            // ordered against the null stream
+    bool destroyed = false;
+    int id = 0;
+    std::deque<Op> queue;
+    uint64_t enqueued = 0, executed = 0;
+};
+
+// A live allocation of device memory.
+struct Block {
+    size_t bytes = 0;                // as rounded by the allocator that gave it
+    Pool *pool = nullptr;            // none: cuMemAlloc
+    int device = 0;
+    uintptr_t home = 0;              // its place in the pool: elsewhere where PLIMSOLL_SIM_GUARD is set
+    size_t home_bytes = 0;
+};
+
+struct Device {
+    bool retained = false;
+    int retains = 0;
+    unsigned flags = 0;
+    Status fault = OK;               // sticky, until the context is reset
+    size_t context = 0;              // context, libraries, modules
+    size_t module_bytes = 0;         // code of live modules; the context grows by 2 MiB for each 2 MiB of it
+    size_t plain_bytes = 0;          // cuMemAlloc, in granules of 512 bytes
+    Stream *null_stream = nullptr;
+    Pool *default_pool = nullptr, *pool = nullptr;
+    std::vector<Pool *> pools;
+    std::vector<Stream *> streams;   // the null stream first
+    size_t reserved() const;         // of all pools
+    size_t mine() const { return context + round_up(plain_bytes, 2 * MIB) + reserved(); }
+};
+
+// One lock for the whole simulation. Work runs under it, on the thread that forces it.
+std::recursive_mutex &big_lock();
+struct Lock { std::lock_guard<std::recursive_mutex> held{big_lock()}; };
+
+long env(const char *name, long otherwise);
+bool tracing();
+void complain(const char *format, ...) __attribute__((format(printf, 1, 2)));
+
+// device.cpp
+std::vector<Device> &devices();
+Device *current();                                       // of this thread, or none
+int current_index();
+size_t total_bytes();
+size_t others_bytes();
+bool card_has_room(const Device &d, size_t bytes);
+bool grow_context(Device &d, size_t bytes);
+void first_use(Device &d, const std::string &what);      // PLIMSOLL_SIM_LAZY_KIB
+Status failed(Device &d, Status why);                    // makes it sticky
+bool injected_failure();                                 // PLIMSOLL_SIM_FAIL_ALLOC
+#define SIM_DEVICE(d)                                                                                                  \
+    sim::Lock lock_;                                                                                                   \
+    sim::Device *d = sim::current();                                                                                   \
+    if (!d) return sim::INVALID_CONTEXT;                                                                               \
+    if (d->fault) return d->fault
+
+// stream.cpp
+Stream *stream_of(void *handle);                         // none: no such stream
+void enqueue(Stream *s, const char *name, std::function<Status()> run);
+void enqueue_wait(Stream *s, Stream *on, uint64_t upto);
+void run_to(Stream *s, uint64_t upto);
+Status finish(Stream *s);                                // all of it, then what synchronising does
+Status finish_all(Device &d);
+
+// memory.cpp
+std::map<uintptr_t, Block> &live();
+bool is_live(const void *p, size_t bytes);               // [p, p + bytes) within one live allocation
+bool is_device(const void *p);                           // in or at the end of a live allocation
+bool is_locked_host(const void *p);
+void *map_memory(size_t bytes);
+void unmap_memory(void *p, size_t bytes);
+Status check(Device &d, const void *p, size_t bytes, const char *whose); // complains and makes the fault sticky
+
+// pool.cpp
+void trim_after_sync(Device &d);
+void reset_pools(Device &d);
+Status free_to_pool(void *p, Stream *s);
+
+// kernels.cpp: runs a grid of one kernel. `entry(worker, params)` is one thread.
+struct Grid { unsigned grid[3], block[3]; };
+using Entry = void (*)(void *worker, void **params);
+struct Code {
+    void *library = nullptr;
+    uint64_t id = 0;
+    void *(*touch)() = nullptr;
+};
+Status run_grid(const Grid &g, const Code &code, Entry entry, void **params, const char *name);
+const void *runtime_table();
+void in_parallel(size_t pieces, const std::function<void(size_t)> &piece);
+
+// nvrtc.cpp
+bool image_of(const void *data, std::string &library, Status &why);
+
+} // namespace sim
