@@ -5,12 +5,6 @@
 #include <algorithm>
 #include <cstring>
 
-#if defined(__x86_64__)
-#define WIDE_CPU __attribute__((target_clones("arch=haswell", "default")))
-#else
-#define WIDE_CPU
-#endif
-
 namespace sim {
 
 static float half_to_float(uint16_t h) {
@@ -85,31 +79,42 @@ static float to_tf32(float f) {
 
 static constexpr size_t TILE_M = 128, TILE_N = 64, TILE_K = 256, NR = 4;
 
-template <class S> struct Vec;
-template <> struct Vec<float> { typedef float V __attribute__((vector_size(32))); };
-template <> struct Vec<double> { typedef double V __attribute__((vector_size(32))); };
-template <class S> constexpr size_t MR = 64 / sizeof(S); // two vectors
+template <class S> constexpr size_t MR = 64 / sizeof(S);
 
-// acc [MR, NR] += a [k, MR] b [k, NR], all packed.
-#define SMALL_KERNEL(name, S)                                                                                          \
-    WIDE_CPU void name(size_t k, const S *a, const S *b, S *acc) {                                                     \
-        typedef Vec<S>::V V;                                                                                           \
-        auto *va = reinterpret_cast<const V *>(a);                                                                     \
-        auto *to = reinterpret_cast<V *>(acc);                                                                         \
-        V c00 = to[0], c10 = to[1], c01 = to[2], c11 = to[3], c02 = to[4], c12 = to[5], c03 = to[6], c13 = to[7];      \
-        for (size_t p = 0; p < k; p++, va += 2, b += 4) {                                                              \
-            V a0 = va[0], a1 = va[1];                                                                                  \
-            c00 += a0 * b[0], c10 += a1 * b[0];                                                                        \
-            c01 += a0 * b[1], c11 += a1 * b[1];                                                                        \
-            c02 += a0 * b[2], c12 += a1 * b[2];                                                                        \
-            c03 += a0 * b[3], c13 += a1 * b[3];                                                                        \
-        }                                                                                                              \
-        to[0] = c00, to[1] = c10, to[2] = c01, to[3] = c11, to[4] = c02, to[5] = c12, to[6] = c03, to[7] = c13;        \
-    }
-SMALL_KERNEL(small_f32, float)
-SMALL_KERNEL(small_f64, double)
-static void small_kernel(size_t k, const float *a, const float *b, float *acc) { small_f32(k, a, b, acc); }
-static void small_kernel(size_t k, const double *a, const double *b, double *acc) { small_f64(k, a, b, acc); }
+// acc [NR, MR] += b [k, NR] a [k, MR], all packed; `V` is as many numbers as the processor adds at once, and `N` of them
+// are a row of MR.
+template <class S, class V, size_t N>
+static inline __attribute__((always_inline)) void multiply_add(size_t k, const S *a, const S *b, S *acc) {
+    auto *va = reinterpret_cast<const V *>(a);
+    auto *to = reinterpret_cast<V *>(acc);
+    V sum[NR][N];
+    for (size_t j = 0; j < NR; j++)
+        for (size_t i = 0; i < N; i++) sum[j][i] = to[j * N + i];
+    for (size_t p = 0; p < k; p++, va += N, b += NR)
+#pragma GCC unroll 4
+        for (size_t j = 0; j < NR; j++)
+#pragma GCC unroll 4
+            for (size_t i = 0; i < N; i++) sum[j][i] += va[i] * b[j];
+    for (size_t j = 0; j < NR; j++)
+        for (size_t i = 0; i < N; i++) to[j * N + i] = sum[j][i];
+}
+
+template <class S, size_t BYTES> struct Vec { typedef S V __attribute__((vector_size(BYTES))); };
+
+template <class S> static void any_cpu(size_t k, const S *a, const S *b, S *acc) {
+    multiply_add<S, typename Vec<S, 16>::V, 4>(k, a, b, acc);
+}
+#if defined(__x86_64__)
+template <class S> __attribute__((target("avx2,fma"))) static void avx2(size_t k, const S *a, const S *b, S *acc) {
+    multiply_add<S, typename Vec<S, 32>::V, 2>(k, a, b, acc);
+}
+template <class S> static void small_kernel(size_t k, const S *a, const S *b, S *acc) {
+    static const bool has = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
+    has ? avx2(k, a, b, acc) : any_cpu(k, a, b, acc);
+}
+#else
+template <class S> static void small_kernel(size_t k, const S *a, const S *b, S *acc) { any_cpu(k, a, b, acc); }
+#endif
 
 template <class S, class Read>
 static void pack_as(S *to, size_t lanes, size_t count, size_t k, ptrdiff_t across, ptrdiff_t along, Read read) {
