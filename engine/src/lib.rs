@@ -32,6 +32,8 @@
 pub mod autograd;
 pub mod backend;
 pub mod bytes;
+#[cfg(feature = "cuda")]
+mod cache;
 pub mod data;
 pub mod device;
 pub mod error;

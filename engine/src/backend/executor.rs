@@ -5,8 +5,8 @@ use std::{cell::RefCell, fmt, rc::Rc};
 use crate::{
     backend::{Backend, DType, HostSlice, Kernel, Shape, Tensor, scratch},
     bytes::Bytes,
-    error::{Error, Result},
-    memory::{Category, Ledger, probe::Meter, timeline::LayerId},
+    error::{BudgetError, DeviceFull, Error, Result},
+    memory::{Category, Ledger, probe::Measure, timeline::LayerId},
 };
 
 /// A device in use: clones are handles of the same.
@@ -20,7 +20,7 @@ struct Inner<B: Backend> {
 
 /// Reads the measured memory at every op of a pass, to be drawn over the predicted timeline.
 struct Sampler {
-    meter: &'static Meter,
+    meter: Rc<dyn Measure>,
     samples: Vec<Bytes>,
 }
 
@@ -84,7 +84,8 @@ impl<B: Backend> Executor<B> {
     ) -> Result<Tensor<B>> {
         let shape = shape.into();
         let ticket = self.ledger().take((shape.elements() * dtype.size()) as u64, category, label)?;
-        let storage = self.backend().allocate(shape.elements(), dtype)?;
+        let allocated = self.backend().allocate(shape.elements(), dtype);
+        let storage = allocated.map_err(|error| self.placed(error, label))?;
         Ok(Tensor::new(shape, dtype, storage, ticket))
     }
 
@@ -135,10 +136,7 @@ impl<B: Backend> Executor<B> {
             0 => None,
             bytes => Some(ledger.take(bytes, Category::Scratch, "scratch")?),
         };
-        self.backend().launch(&kernel, inputs, outputs).map_err(|error| match error {
-            Error::Kernel { op, message, .. } => Error::Kernel { op, message, layer: ledger.layer_path() },
-            other => other,
-        })?;
+        self.backend().launch(&kernel, inputs, outputs).map_err(|error| self.placed(error, "scratch"))?;
         // Gone before the point is closed: it counts in this op's high-water mark and not in the next one's.
         drop(scratch);
         self.ran(kernel.name());
@@ -156,8 +154,8 @@ impl<B: Backend> Executor<B> {
         self.backend().step_ended()
     }
 
-    /// Starts to read `meter` at every op.
-    pub fn sample(&self, meter: &'static Meter) {
+    /// Starts to read `meter`, which was made inside [`uncounted`](crate::memory::probe::uncounted), at every op.
+    pub fn sample(&self, meter: Rc<dyn Measure>) {
         meter.reset_live_peak();
         // Room made before the pass, outside the measurement, so that sampling does not measure itself.
         let samples = crate::memory::probe::uncounted(|| Vec::with_capacity(4096));
@@ -167,7 +165,20 @@ impl<B: Backend> Executor<B> {
     /// Stops reading and hands out the highest bytes measured during each op, in order. The vector belongs to no
     /// meter: free it inside [`uncounted`](crate::memory::probe::uncounted).
     pub fn take_samples(&self) -> Vec<Bytes> {
-        self.0.sampler.borrow_mut().take().map(|s| s.samples).unwrap_or_default()
+        let Some(Sampler { meter, samples }) = self.0.sampler.borrow_mut().take() else { return Vec::new() };
+        crate::memory::probe::uncounted(|| drop(meter));
+        samples
+    }
+
+    /// A backend's error, with the place in the run where it came up.
+    fn placed(&self, error: Error, label: &'static str) -> Error {
+        let (layer, op) = (self.ledger().layer_path(), self.ledger().op());
+        match error {
+            Error::Kernel { op, message, .. } => Error::Kernel { op, message, layer },
+            Error::Budget(error) => Error::Budget(BudgetError { layer, op, label, ..error }),
+            Error::DeviceFull(error) => Error::DeviceFull(DeviceFull { layer, op, label, ..error }),
+            other => other,
+        }
     }
 
     fn ran(&self, op: &'static str) {

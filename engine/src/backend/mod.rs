@@ -92,5 +92,7 @@ pub trait Backend: Sized + 'static {
     }
 
     /// Lends a buffer of `U8` to the libraries that want room of their own, for as long as the run lasts.
-    fn lend_workspace(&self, _workspace: &Tensor<Self>) {}
+    fn lend_workspace(&self, _workspace: &Tensor<Self>) -> Result<()> {
+        Ok(())
+    }
 }

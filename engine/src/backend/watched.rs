@@ -5,6 +5,7 @@
 
 use crate::{
     backend::{Backend, DType, Executor, HostSlice, Kernel, Tensor},
+    device::Target,
     error::Result,
     memory::Category,
 };
@@ -56,7 +57,15 @@ impl<B: Backend> Backend for Watched<B> {
         self.inner.backend().read(&inside(tensor))
     }
 
-    fn threads(&self) -> usize {
-        self.inner.backend().threads()
+    fn target(&self) -> &Target {
+        self.inner.backend().target()
+    }
+
+    fn step_ended(&self) -> Result<()> {
+        self.inner.backend().step_ended()
+    }
+
+    fn lend_workspace(&self, workspace: &Tensor<Self>) -> Result<()> {
+        self.inner.backend().lend_workspace(&inside(workspace))
     }
 }

@@ -2,6 +2,8 @@
 //!
 //! Owns the library's handle. Refuses nothing: what the driver does not tell becomes a reason in words.
 
+use std::sync::OnceLock;
+
 use nvml_wrapper::{
     Device, Nvml, enum_wrappers::device::TemperatureSensor, enums::device::UsedGpuMemory, error::NvmlError,
     struct_wrappers::device::ProcessInfo,
@@ -71,6 +73,28 @@ fn process_bytes(device: &Device<'_>) -> Figure<Bytes> {
         }
         None => Ok(Bytes::ZERO),
     }
+}
+
+/// Bytes of a GPU that this process holds; the GPU by the name it keeps for good.
+///
+/// # Errors
+/// Why the driver does not tell.
+pub(crate) fn process(uuid: &str) -> Figure<Bytes> {
+    ask(uuid, process_bytes)
+}
+
+/// Bytes of a GPU that anyone holds.
+///
+/// # Errors
+/// Why the driver does not tell.
+pub(crate) fn used(uuid: &str) -> Figure<Bytes> {
+    ask(uuid, |device| device.memory_info().map(|memory| Bytes(memory.used)).map_err(|e| reason(&e, "memory")))
+}
+
+fn ask(uuid: &str, figure: impl FnOnce(&Device<'_>) -> Figure<Bytes>) -> Figure<Bytes> {
+    static DRIVER: OnceLock<Figure<Driver>> = OnceLock::new();
+    let driver = DRIVER.get_or_init(Driver::open).as_ref().map_err(Clone::clone)?;
+    figure(&driver.0.device_by_uuid(uuid).map_err(|error| reason(&error, "this GPU"))?)
 }
 
 /// Why there is no GPU to see.

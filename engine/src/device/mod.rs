@@ -5,7 +5,9 @@
 //! ([`Figure`]). Refuses nothing: without a driver there are simply no GPUs.
 
 mod cpu;
-mod gpu;
+pub(crate) mod gpu;
+#[cfg(feature = "cuda")]
+pub mod present;
 pub mod profile;
 pub mod target;
 mod watcher;

@@ -97,11 +97,17 @@ pub fn register(name: &str, profile: Profile) {
 
 /// The GPUs that were made known, by name.
 pub fn registered() -> Vec<Arc<Profile>> {
+    #[cfg(feature = "cuda")]
+    crate::device::present::discover();
     present().read().map(|present| present.values().cloned().collect()).unwrap_or_default()
 }
 
 /// The profile of this name: of a GPU that is here, or of a card that ships.
 pub fn named(name: &str) -> Option<Arc<Profile>> {
+    #[cfg(feature = "cuda")]
+    if crate::device::target::cuda_index(name).is_some() {
+        crate::device::present::discover();
+    }
     let here = present().read().ok().and_then(|present| present.get(name).cloned());
     here.or_else(|| shipped().iter().find(|profile| profile.slug == name).cloned())
 }

@@ -265,6 +265,11 @@ impl Ledger {
         self.0.op.set(op);
     }
 
+    /// The op whose allocations are under way.
+    pub fn op(&self) -> &'static str {
+        self.0.op.get()
+    }
+
     /// The layer that allocations are booked on.
     pub fn layer(&self) -> LayerId {
         self.0.layer.get()

@@ -31,6 +31,40 @@ pub struct Reading {
     pub reserved: Bytes,
 }
 
+/// What counts the memory of a device, independently of the ledger.
+pub trait Measure {
+    /// What is alive now.
+    fn now(&self) -> Reading;
+
+    /// The most that was alive since the last [`Measure::reset_peak`].
+    fn peak(&self) -> Reading;
+
+    /// Starts the high-water marks again from what is alive now.
+    fn reset_peak(&self);
+
+    /// Starts the high-water mark of live bytes again, and leaves that of reserved bytes: for reading op by op within
+    /// a step whose reserved peak is wanted as a whole.
+    fn reset_live_peak(&self);
+}
+
+impl Measure for &'static Meter {
+    fn now(&self) -> Reading {
+        Meter::now(self)
+    }
+
+    fn peak(&self) -> Reading {
+        Meter::peak(self)
+    }
+
+    fn reset_peak(&self) {
+        Meter::reset_peak(self);
+    }
+
+    fn reset_live_peak(&self) {
+        Meter::reset_live_peak(self);
+    }
+}
+
 impl Meter {
     /// A new meter at zero.
     pub fn new() -> &'static Self {

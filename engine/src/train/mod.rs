@@ -2,8 +2,11 @@
 
 pub mod command;
 pub mod event;
+#[cfg(feature = "cuda")]
+mod gpu;
 mod loss;
 mod loss_scale;
+mod place;
 mod resident;
 mod run;
 mod schedule;

@@ -1,13 +1,16 @@
 //! One run: steps, evaluations, commands and measurements, from the first allocation to the last free.
 
 use std::{
+    rc::Rc,
     sync::Arc,
     time::{Duration, Instant},
 };
 
+#[cfg(feature = "cuda")]
+use crate::train::gpu::Gpu;
 use crate::{
     backend::{
-        Candle, Executor, HostSlice,
+        Backend, Candle, Executor, HostSlice,
         pool::{self, Pool},
     },
     bytes::Bytes,
@@ -16,7 +19,7 @@ use crate::{
     experiment::Experiment,
     memory::{
         Ledger, Phase,
-        probe::{self, Meter, Reading, uncounted},
+        probe::{self, Measure, Reading, uncounted},
     },
     plan::{Peak, Plan, predict},
     train::{
@@ -42,27 +45,21 @@ pub(super) struct Job<'a> {
     pub(super) voice: &'a Voice,
 }
 
-/// Trains to the end of the run. `summary` holds what was reached, however it ends.
-pub(super) fn train(job: &Job<'_>, pool: &Pool, inbox: &mut Inbox<'_>, summary: &mut Summary) -> Result<()> {
+/// Trains on the processor to the end of the run. `summary` holds what was reached, however it ends.
+pub(super) fn on_cpu(job: &Job<'_>, pool: &Pool, inbox: &mut Inbox<'_>, summary: &mut Summary) -> Result<()> {
     let meter = pool.meter();
     let idle = meter.now();
-    let experiment = &*job.plan.experiment;
-    let batch = &experiment.batch;
-    let loader = Loader::train(Arc::clone(&job.dataset), experiment.run.seed, batch.micro, batch.accumulation, 0)?;
+    let loader = job.loader()?;
     let result = pool.run(|| {
-        let gauge = Gauge::new(meter, idle);
-        let mut going = Going {
-            job,
-            experiment,
-            loader,
-            gauge,
-            waited: Duration::ZERO,
-            began: Instant::now(),
-            summary,
-            skipped: 0,
-        };
-        let result = going.run(inbox);
-        drop(going);
+        let gauge = uncounted(|| {
+            let process = || probe::process().map(|p| p.resident).unwrap_or_default();
+            Gauge::new(Rc::new(meter), idle, Box::new(process))
+        });
+        let mut going = Going::new(job, loader, gauge, summary);
+        let executor = Executor::new(Candle::cpu(pool::threads()), Ledger::new(Some(job.plan.budget), false));
+        let result = going.run(executor, inbox);
+        let Going { gauge, .. } = going;
+        uncounted(|| drop(gauge));
         // The error leaves this thread: what goes is a copy that its meter does not count.
         result.map_err(|error| uncounted(|| error.clone()))
     });
@@ -70,20 +67,52 @@ pub(super) fn train(job: &Job<'_>, pool: &Pool, inbox: &mut Inbox<'_>, summary: 
     result
 }
 
+/// Trains on a GPU, as [`on_cpu`] does.
+#[cfg(feature = "cuda")]
+pub(super) fn on_gpu(job: &Job<'_>, gpu: &Gpu, inbox: &mut Inbox<'_>, summary: &mut Summary) -> Result<()> {
+    let experiment = &*job.plan.experiment;
+    let backend = gpu.backend(experiment)?;
+    let pool = Rc::clone(backend.pool());
+    let result = {
+        let gauge = Gauge::new(Rc::clone(&pool) as Rc<dyn Measure>, Reading::default(), gpu.process());
+        let mut going = Going::new(job, job.loader()?, gauge, summary);
+        let ledger = Ledger::for_target(backend.target(), &experiment.gpu, experiment.budget, true, false);
+        going.run(Executor::new(backend, ledger), inbox)
+    };
+    summary.left_over = pool.now().live;
+    result
+}
+
+impl Job<'_> {
+    fn loader(&self) -> Result<Loader> {
+        let Experiment { batch, run, .. } = &*self.plan.experiment;
+        Loader::train(Arc::clone(&self.dataset), run.seed, batch.micro, batch.accumulation, 0)
+    }
+}
+
 /// Measured memory of a run, above the idle level.
 struct Gauge {
-    meter: &'static Meter,
+    meter: Rc<dyn Measure>,
     idle: Reading,
     peak: Peak,
+    read_process: Box<dyn Fn() -> Bytes>,
     process_read: Option<Instant>,
     process: Bytes,
     sampled: Option<Instant>,
 }
 
 impl Gauge {
-    fn new(meter: &'static Meter, idle: Reading) -> Self {
+    fn new(meter: Rc<dyn Measure>, idle: Reading, read_process: Box<dyn Fn() -> Bytes>) -> Self {
         meter.reset_peak();
-        Self { meter, idle, peak: Peak::default(), process_read: None, process: Bytes::ZERO, sampled: None }
+        Self {
+            meter,
+            idle,
+            peak: Peak::default(),
+            read_process,
+            process_read: None,
+            process: Bytes::ZERO,
+            sampled: None,
+        }
     }
 
     /// Whether this step's memory is to be read op by op.
@@ -100,7 +129,7 @@ impl Gauge {
         let reading = self.meter.peak();
         self.meter.reset_peak();
         if self.process_read.is_none_or(|at| at.elapsed() >= PROCESS_EVERY) {
-            self.process = probe::process().map(|p| p.resident).unwrap_or_default();
+            self.process = (self.read_process)();
             self.process_read = Some(Instant::now());
         }
         let now = Peak {
@@ -149,9 +178,15 @@ struct Going<'a, 'j> {
     skipped: usize,
 }
 
-impl Going<'_, '_> {
-    fn run(&mut self, inbox: &mut Inbox<'_>) -> Result<()> {
-        let result = self.steps(inbox);
+impl<'a, 'j> Going<'a, 'j> {
+    fn new(job: &'a Job<'j>, loader: Loader, gauge: Gauge, summary: &'a mut Summary) -> Self {
+        let experiment = &*job.plan.experiment;
+        let (waited, began) = (Duration::ZERO, Instant::now());
+        Self { job, experiment, loader, gauge, waited, began, summary, skipped: 0 }
+    }
+
+    fn run<B: Backend>(&mut self, executor: Executor<B>, inbox: &mut Inbox<'_>) -> Result<()> {
+        let result = self.steps(executor, inbox);
         self.gauge.read(Bytes::ZERO);
         self.summary.measured = self.gauge.peak;
         self.summary.secs = self.secs();
@@ -163,10 +198,8 @@ impl Going<'_, '_> {
         self.began.elapsed().saturating_sub(self.waited).as_secs_f64()
     }
 
-    fn steps(&mut self, inbox: &mut Inbox<'_>) -> Result<()> {
+    fn steps<B: Backend>(&mut self, executor: Executor<B>, inbox: &mut Inbox<'_>) -> Result<()> {
         let plan = self.job.plan;
-        let ledger = Ledger::new(Some(plan.budget), false);
-        let executor = Executor::new(Candle::cpu(pool::threads()), ledger);
         let mut session = Session::new(executor, self.experiment, &self.job.facts)?;
         session.bring(&self.job.dataset)?;
         let every = match self.experiment.run.evaluate_every {
@@ -190,12 +223,12 @@ impl Going<'_, '_> {
         self.evaluate(&session, step, inbox)
     }
 
-    fn step(&mut self, session: &mut Session<Candle>, step: u64) -> Result<()> {
+    fn step<B: Backend>(&mut self, session: &mut Session<B>, step: u64) -> Result<()> {
         let learning_rate = learning_rate(&self.experiment.optimizer, step, self.job.plan.total_steps);
         // Sampled steps are drawn over the steady step's prediction; the first step has another timeline.
         let is_sampled = step > 1 && self.gauge.is_sample_due();
         if is_sampled {
-            session.executor().sample(self.gauge.meter);
+            session.executor().sample(Rc::clone(&self.gauge.meter));
         }
         let start = Instant::now();
         let loader = &mut self.loader;
@@ -233,7 +266,7 @@ impl Going<'_, '_> {
     }
 
     /// Shows the measured memory of the step, op by op; returns its highest value, the idle level included.
-    fn show_sample(&self, session: &Session<Candle>, step: u64) -> Bytes {
+    fn show_sample<B: Backend>(&self, session: &Session<B>, step: u64) -> Bytes {
         let mut samples = session.executor().take_samples();
         let highest = samples.iter().copied().max().unwrap_or_default();
         uncounted(|| {
@@ -251,7 +284,7 @@ impl Going<'_, '_> {
     }
 
     /// Tests the model. Commands are obeyed between batches: a long test does not hold up whoever wants the run to end.
-    fn evaluate(&mut self, session: &Session<Candle>, step: u64, inbox: &mut Inbox<'_>) -> Result<()> {
+    fn evaluate<B: Backend>(&mut self, session: &Session<B>, step: u64, inbox: &mut Inbox<'_>) -> Result<()> {
         let voice = self.job.voice;
         voice.say(Event::Evaluating { step });
         let samples = predict::evaluation_batch(self.experiment, &self.job.facts);

@@ -395,6 +395,6 @@ fn workspace<B: Backend>(executor: &Executor<B>, bytes: Bytes) -> Result<Option<
     }
     executor.ledger().set_op("workspace");
     let tensor = executor.allocate([bytes.0 as usize], DType::U8, Category::Scratch, "workspace")?;
-    executor.backend().lend_workspace(&tensor);
+    executor.backend().lend_workspace(&tensor)?;
     Ok(Some(tensor))
 }

@@ -9,9 +9,8 @@ use std::{
 use crossbeam_channel::{Receiver, Sender};
 
 use crate::{
-    backend::pool::{Pool, Standing},
+    backend::pool::Standing,
     data::Dataset,
-    device::target,
     error::{Error, Result},
     experiment::Experiment,
     memory::heap,
@@ -19,6 +18,7 @@ use crate::{
     train::{
         command::{Command, Inbox, Start},
         event::{Event, Latest, Outcome, Refusal, RunId, Summary},
+        place::Place,
         run,
         voice::Voice,
     },
@@ -107,8 +107,8 @@ impl Shelf {
 }
 
 fn serve(inbox: &Receiver<Command>, voice: &Voice, standing: Standing) {
-    let pool = Pool::new(standing);
-    if let Ok(pool) = &pool {
+    let mut place = Place::new(standing);
+    if let Ok(pool) = place.threads() {
         // Without it, times are ranked by nominal rates: no reason not to train.
         let _ = time::calibrate(pool);
     }
@@ -125,9 +125,11 @@ fn serve(inbox: &Receiver<Command>, voice: &Voice, standing: Standing) {
         let mut inbox = Inbox::new(inbox, start.paused);
         let mut summary = Summary::default();
         let attempt = catch_unwind(AssertUnwindSafe(|| {
-            let pool = pool.as_ref().map_err(Clone::clone)?;
-            begin(id, &start, pool, &mut shelf, voice, &mut inbox, &mut summary)
+            begin(id, &start, &mut place, &mut shelf, voice, &mut inbox, &mut summary)
         }));
+        if attempt.is_err() {
+            place.abandon();
+        }
         heap::give_back();
         let outcome = match attempt {
             Ok(Ok(outcome)) => outcome,
@@ -160,16 +162,14 @@ fn wait_for_start(inbox: &Receiver<Command>) -> Option<Start> {
 fn begin(
     id: RunId,
     start: &Start,
-    pool: &Pool,
+    place: &mut Place,
     shelf: &mut Shelf,
     voice: &Voice,
     inbox: &mut Inbox<'_>,
     summary: &mut Summary,
 ) -> Result<Outcome> {
     let experiment = &start.experiment;
-    if let Some(problem) = target::not_trained_on(&experiment.device) {
-        return Err(problem.into());
-    }
+    place.prepare(experiment)?;
     let facts = plan::predict::facts(experiment)?;
     let plan: Arc<Plan> = Arc::new(predict(experiment)?);
     summary.predicted = plan.peak;
@@ -188,7 +188,7 @@ fn begin(
     plan::predict::read_process_context();
     summary.predicted = predict(experiment)?.peak;
     let job = run::Job { id, plan: &plan, facts, dataset, voice };
-    run::train(&job, pool, inbox, summary)?;
+    place.train(&job, inbox, summary)?;
     Ok(Outcome::Finished)
 }
 

@@ -2,7 +2,7 @@
 //!
 //! Holds: every call is made by the thread that opened it. Refuses: an index that no GPU has.
 
-use std::{ffi::c_int, rc::Rc};
+use std::{cell::OnceCell, ffi::c_int, rc::Rc};
 
 use cudarc::driver::{
     DriverError,
@@ -10,12 +10,17 @@ use cudarc::driver::{
     sys::{self, CUdevice_attribute},
 };
 
-use super::{library, module::Modules};
-use crate::error::{Error, Result};
+use super::{convolution::Dnn, gemm::Blas, library, module::Modules, pool::Pool};
+use crate::{
+    device::profile::PoolProfile,
+    error::{Error, Result},
+};
 
 /// A GPU, open.
 pub struct Device {
     modules: Modules,
+    blas: OnceCell<Blas>,
+    dnn: OnceCell<Option<Dnn>>,
     compute: sys::CUstream,
     copy: sys::CUstream,
     handle: sys::CUdevice,
@@ -36,10 +41,76 @@ pub(super) fn failed(doing: &str, error: DriverError) -> Error {
 ///
 /// # Errors
 /// What is missing on this machine.
-pub fn count() -> Result<usize> {
+fn count() -> Result<usize> {
     library::look().map_err(Error::Device)?;
     let count = result::device::get_count().map_err(|error| failed("counting GPUs", error))?;
     Ok(usize::try_from(count).unwrap_or(0))
+}
+
+/// What the driver says of a GPU before it is opened.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Description {
+    /// What its maker calls it.
+    pub name: String,
+    /// The driver's name for this very card, as its management library knows it.
+    pub uuid: String,
+    /// Compute capability, major and minor.
+    pub capability: (u32, u32),
+    /// Multiprocessors.
+    pub multiprocessors: u32,
+    /// Its memory, as the driver shows it.
+    pub total_bytes: u64,
+    /// The clock of its multiprocessors, at the most.
+    pub clock_hz: f64,
+    /// What its memory's bus carries, at the most.
+    pub memory_bytes_per_sec: f64,
+    /// The version of CUDA that the driver serves.
+    pub driver: String,
+}
+
+impl Description {
+    /// What it shares with every other card of its kind on this driver.
+    pub fn kind(&self) -> String {
+        format!("{} on CUDA {}", self.name, self.driver)
+    }
+}
+
+/// Describes every GPU here. Opens none: no memory of theirs is taken.
+///
+/// # Errors
+/// What is missing on this machine.
+pub fn describe() -> Result<Vec<Description>, String> {
+    let count = count().map_err(|error| error.to_string())?;
+    (0..count).map(|index| describe_one(index).map_err(|error| failed("asking for a GPU", error).to_string())).collect()
+}
+
+fn describe_one(index: usize) -> Result<Description, DriverError> {
+    let handle = result::device::get(index as c_int)?;
+    let mut version = 0;
+    // SAFETY: the place is alive, and the handle is the driver's own.
+    let attribute = |which| unsafe { result::device::get_attribute(handle, which) };
+    let number = |which| attribute(which).map(|n| u32::try_from(n).unwrap_or(0));
+    unsafe { sys::cuDriverGetVersion(&mut version) }.result()?;
+    let uuid = result::device::get_uuid(handle)?.bytes.map(|byte| byte as u8);
+    let hex = |range: std::ops::Range<usize>| uuid[range].iter().map(|byte| format!("{byte:02x}")).collect::<String>();
+    let uuid = format!("GPU-{}-{}-{}-{}-{}", hex(0..4), hex(4..6), hex(6..8), hex(8..10), hex(10..16));
+    // Clocks are told in kHz; memory moves at both edges of its clock. A driver that no longer tells them says 0.
+    let khz = |which| number(which).map(|khz| f64::from(khz) * 1e3);
+    let bus_bytes = f64::from(number(CUdevice_attribute::CU_DEVICE_ATTRIBUTE_GLOBAL_MEMORY_BUS_WIDTH)?) / 8.0;
+    Ok(Description {
+        name: result::device::get_name(handle)?,
+        uuid,
+        capability: (
+            number(CUdevice_attribute::CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR)?,
+            number(CUdevice_attribute::CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR)?,
+        ),
+        multiprocessors: number(CUdevice_attribute::CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT)?,
+        // SAFETY: the handle is the driver's own.
+        total_bytes: unsafe { result::device::total_mem(handle) }? as u64,
+        clock_hz: khz(CUdevice_attribute::CU_DEVICE_ATTRIBUTE_CLOCK_RATE)?,
+        memory_bytes_per_sec: 2.0 * bus_bytes * khz(CUdevice_attribute::CU_DEVICE_ATTRIBUTE_MEMORY_CLOCK_RATE)?,
+        driver: format!("{}.{}", version / 1000, version % 1000 / 10),
+    })
 }
 
 impl Device {
@@ -82,6 +153,8 @@ impl Device {
         let stream = || result::stream::create(StreamKind::NonBlocking).map_err(opening);
         Ok(Rc::new(Self {
             modules: Modules::new(),
+            blas: OnceCell::new(),
+            dnn: OnceCell::new(),
             compute: stream()?,
             copy: stream()?,
             handle,
@@ -91,6 +164,21 @@ impl Device {
             multiprocessors: usize::try_from(multiprocessors).unwrap_or(1),
             total_bytes,
         }))
+    }
+
+    /// Starts the libraries, so that what they hold beside tensors is held from now on; returns how a pool of this device
+    /// hands out memory: what it says is used for a byte, and what it took from the device for that.
+    ///
+    /// # Errors
+    /// A library's or the driver's.
+    pub fn warm_up(self: &Rc<Self>) -> Result<PoolProfile> {
+        self.blas()?;
+        self.dnn()?;
+        let pool = Rc::new(Pool::new(self, None)?);
+        let byte = pool.allocate(1)?;
+        let seen = PoolProfile { granule: pool.used()?, segment: pool.reserved()? };
+        drop(byte);
+        Ok(seen)
     }
 
     /// The driver's handle.
@@ -137,6 +225,28 @@ impl Device {
         &self.modules
     }
 
+    /// cuBLAS, started when it is first needed.
+    ///
+    /// # Errors
+    /// The library's.
+    pub(super) fn blas(&self) -> Result<&Blas> {
+        if self.blas.get().is_none() {
+            let _ = self.blas.set(Blas::new(self)?);
+        }
+        self.blas.get().ok_or_else(|| Error::Device("cuBLAS did not start".to_owned()))
+    }
+
+    /// cuDNN, where it is here, started when it is first needed.
+    ///
+    /// # Errors
+    /// The library's.
+    pub(super) fn dnn(&self) -> Result<Option<&Dnn>> {
+        if self.dnn.get().is_none() {
+            let _ = self.dnn.set(library::has_cudnn().then(|| Dnn::new(self)).transpose()?);
+        }
+        Ok(self.dnn.get().and_then(Option::as_ref))
+    }
+
     /// Where kernels are queued.
     pub(super) fn stream(&self) -> sys::CUstream {
         self.compute
@@ -160,8 +270,9 @@ impl Device {
 
 impl Drop for Device {
     fn drop(&mut self) {
-        // Modules go with the fields, before the context they were loaded in.
+        // What lives in the context goes before it.
         self.modules.unload();
+        drop((self.blas.take(), self.dnn.take()));
         // SAFETY: nobody else has the streams; the context was retained once. What fails here has nothing left to lose.
         unsafe {
             let _ = result::stream::destroy(self.compute);

@@ -93,7 +93,9 @@ fn bring(name: &str, is_present: impl Fn() -> bool) -> bool {
         let open = |name: &str| files(&folder, name).iter().any(|file| open(file));
         let is_here = !files(&folder, name).is_empty();
         if is_here {
-            parts.iter().for_each(|part| drop(open(part)));
+            for part in parts {
+                open(part);
+            }
         }
         is_here && open(name) && is_present()
     })

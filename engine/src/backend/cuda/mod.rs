@@ -7,8 +7,10 @@
 //! the device only in [`Backend::read`]. Refuses: what crosses the pool's limit ([`Error::Budget`]), what the card has no
 //! room for ([`Error::DeviceFull`]), and operands that no kernel supports ([`Error::Kernel`]).
 
+mod convolution;
 mod device;
 mod elementwise;
+mod gemm;
 mod launch;
 pub mod library;
 mod module;
@@ -16,33 +18,49 @@ mod operands;
 mod pool;
 mod transfer;
 
-use std::{rc::Rc, sync::Arc};
+use std::{cell::Cell, rc::Rc, sync::Arc};
 
 use half::{bf16, f16};
 
-pub use self::device::{Device, count};
+pub use self::{
+    device::{Description, Device, describe},
+    pool::Pool,
+};
 use self::{
     launch::{Pointer, args},
     module::{Source, Types},
     operands::Operands,
-    pool::Pool,
     transfer::Staging,
 };
 use crate::{
-    backend::{Backend, DType, HostSlice, Kernel, Tensor},
+    backend::{Backend, DType, HostSlice, Kernel, Tensor, scratch},
     bytes::Bytes,
     device::{Profile, Target},
     error::{Error, Result},
 };
 
 /// Every source of kernels.
-const SOURCES: &[&Source] = &[&elementwise::SOURCE];
+#[cfg(test)]
+const SOURCES: &[&Source] = &[&convolution::SOURCE, &elementwise::SOURCE];
+
+/// How a GPU is used.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Options {
+    /// What no tensor lies in goes back to the driver after each step.
+    pub gives_back: bool,
+    /// Products of f32 with operands rounded to TF32.
+    pub tf32: bool,
+    /// Only algorithms whose sums have a fixed order.
+    pub deterministic: bool,
+}
 
 /// Kernels on a GPU.
 pub struct Cuda {
     pool: Rc<Pool>,
     staging: Staging,
     target: Target,
+    options: Options,
+    workspace: Cell<(Pointer, usize)>,
 }
 
 impl Cuda {
@@ -50,9 +68,27 @@ impl Cuda {
     ///
     /// # Errors
     /// The driver's.
-    pub fn new(device: &Rc<Device>, profile: Arc<Profile>, limit: Option<Bytes>) -> Result<Self> {
+    pub fn new(device: &Rc<Device>, profile: Arc<Profile>, limit: Option<Bytes>, options: Options) -> Result<Self> {
         let pool = Rc::new(Pool::new(device, limit.map(|limit| limit.0))?);
-        Ok(Self { pool, staging: Staging::new(device), target: Target::Gpu(profile) })
+        // Until memory is lent, the libraries work without.
+        device.blas()?.lend(Pointer::default(), 0)?;
+        let (staging, target) = (Staging::new(device), Target::Gpu(profile));
+        Ok(Self { pool, staging, target, options, workspace: Cell::default() })
+    }
+
+    /// The pool that all tensors lie in, whose counters are measurements.
+    pub fn pool(&self) -> &Rc<Pool> {
+        &self.pool
+    }
+
+    /// How it is used.
+    fn options(&self) -> Options {
+        self.options
+    }
+
+    /// What cuBLAS and cuDNN may work in: where it begins, and its bytes.
+    fn workspace(&self) -> (Pointer, usize) {
+        self.workspace.get()
     }
 
     /// The GPU.
@@ -69,7 +105,14 @@ impl Backend for Cuda {
     }
 
     fn launch(&self, kernel: &Kernel, inputs: &[&Tensor<Self>], outputs: &[&Tensor<Self>]) -> Result<()> {
-        let o = Operands::new(self, kernel, inputs, outputs, Pointer::default())?;
+        let dtype = inputs.first().or(outputs.first()).map_or(DType::F32, |t| t.dtype());
+        // As many bytes as the executor has booked; they go back behind the kernel.
+        let scratch = match scratch::bytes(kernel, dtype, &self.target) {
+            0 => None,
+            bytes => Some(self.pool.allocate(bytes)?),
+        };
+        let start = scratch.as_ref().map_or(Pointer::default(), |block| Pointer(block.address()));
+        let o = Operands::new(self, kernel, inputs, outputs, start)?;
         if outputs.iter().all(|output| output.elements() == 0) {
             return Ok(());
         }
@@ -108,6 +151,16 @@ impl Backend for Cuda {
     fn target(&self) -> &Target {
         &self.target
     }
+
+    fn step_ended(&self) -> Result<()> {
+        if self.options.gives_back { self.pool.trim() } else { Ok(()) }
+    }
+
+    fn lend_workspace(&self, workspace: &Tensor<Self>) -> Result<()> {
+        let (start, bytes) = (workspace.pointer(), workspace.elements());
+        self.workspace.set((start, bytes));
+        self.device().blas()?.lend(start, bytes)
+    }
 }
 
 /// Lays numbers out as bytes.
@@ -139,6 +192,10 @@ fn dispatch(kernel: &Kernel, o: &Operands<'_>) -> Result<()> {
         | Kernel::Relu6Grad
         | Kernel::Add
         | Kernel::Scale(_) => elementwise::launch(kernel, o),
+        Kernel::MatMul(product) => gemm::launch(product, o),
+        Kernel::Conv2d(_) | Kernel::Conv2dInputGrad(_) | Kernel::Conv2dWeightGrad { .. } => {
+            convolution::launch(kernel, o)
+        }
         _ => o.unsupported(),
     }
 }

@@ -9,7 +9,7 @@ use std::{
     ffi::{CStr, CString},
     fs,
     hash::{DefaultHasher, Hash, Hasher},
-    path::PathBuf,
+    path::{Path, PathBuf},
     rc::Rc,
 };
 
@@ -21,6 +21,7 @@ use super::{
 };
 use crate::{
     backend::DType,
+    cache,
     error::{Error, Result},
 };
 
@@ -77,7 +78,7 @@ pub(super) struct Modules {
 impl Modules {
     /// None yet.
     pub(super) fn new() -> Self {
-        Self { folder: folder(), loaded: RefCell::default() }
+        Self { folder: cache::folder("kernels"), loaded: RefCell::default() }
     }
 
     /// The module of a source for `types`.
@@ -119,29 +120,15 @@ impl Modules {
     }
 }
 
-/// Where images are kept between runs of the program.
-fn folder() -> Option<PathBuf> {
-    let cache = std::env::var_os("XDG_CACHE_HOME").map(PathBuf::from).filter(|path| path.is_absolute());
-    let home = || std::env::var_os(if cfg!(windows) { "LOCALAPPDATA" } else { "HOME" }).map(PathBuf::from);
-    let folder = cache.or_else(|| Some(home()?.join(if cfg!(windows) { "." } else { ".cache" })))?;
-    let folder = folder.join("plimsoll").join("kernels");
-    fs::create_dir_all(&folder).ok().map(|()| folder)
-}
-
 /// The image with its hash before it, so that a file that was cut or spoilt is seen.
-fn read(place: &PathBuf) -> Option<Vec<u8>> {
+fn read(place: &Path) -> Option<Vec<u8>> {
     let bytes = fs::read(place).ok()?;
     let (hash, image) = bytes.split_first_chunk()?;
     (u64::from_le_bytes(*hash) == hash_of(image)).then(|| image.to_vec())
 }
 
-/// Written aside first: two programs may start at once. A full disk costs time at the next start and nothing else.
-fn write(place: &PathBuf, image: &[u8]) {
-    let aside = place.with_extension(std::process::id().to_string());
-    let bytes = [&hash_of(image).to_le_bytes(), image].concat();
-    if fs::write(&aside, bytes).and_then(|()| fs::rename(&aside, place)).is_err() {
-        let _ = fs::remove_file(&aside);
-    }
+fn write(place: &Path, image: &[u8]) {
+    cache::write(place, &[&hash_of(image).to_le_bytes(), image].concat());
 }
 
 fn hash_of(image: &[u8]) -> u64 {

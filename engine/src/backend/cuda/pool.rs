@@ -15,10 +15,11 @@ use super::device::{Device, Event, failed};
 use crate::{
     bytes::Bytes,
     error::{BudgetError, DeviceFull, Error, Result},
+    memory::probe::{Measure, Reading},
 };
 
 /// A pool of a device's memory.
-pub(super) struct Pool {
+pub struct Pool {
     device: Rc<Device>,
     handle: sys::CUmemoryPool,
     limit: Option<u64>,
@@ -59,14 +60,14 @@ impl Pool {
     pub(super) fn allocate(self: &Rc<Self>, bytes: u64) -> Result<Block> {
         // The driver has no allocation of nothing.
         let address = self.take_address(bytes.max(1))?;
-        Ok(Block { pool: Rc::clone(self), address, bytes, ready: Cell::default() })
+        Ok(Block { pool: Rc::clone(self), address, ready: Cell::default() })
     }
 
     /// Grows the pool to its limit at once.
     ///
     /// # Errors
     /// The card has no room for it.
-    pub(super) fn reserve_all(&self) -> Result<()> {
+    pub(crate) fn reserve_all(&self) -> Result<()> {
         if let Some(limit) = self.limit {
             let address = self.take_address(limit)?;
             self.give(address);
@@ -150,7 +151,7 @@ impl Pool {
     ///
     /// # Errors
     /// The driver's.
-    pub(super) fn trim(&self) -> Result<()> {
+    pub(crate) fn trim(&self) -> Result<()> {
         // What was freed is free when the kernels before it are done.
         self.device.finish()?;
         // SAFETY: the pool is alive.
@@ -177,6 +178,26 @@ impl Pool {
     }
 }
 
+impl Measure for Pool {
+    fn now(&self) -> Reading {
+        Reading { live: self.used().unwrap_or_default(), reserved: self.reserved().unwrap_or_default() }
+    }
+
+    fn peak(&self) -> Reading {
+        Reading { live: self.used_high().unwrap_or_default(), reserved: self.reserved_high().unwrap_or_default() }
+    }
+
+    fn reset_peak(&self) {
+        self.reset_live_peak();
+        // A device that does not answer says so at the next launch.
+        let _ = self.reset_reserved_high();
+    }
+
+    fn reset_live_peak(&self) {
+        let _ = self.reset_used_high();
+    }
+}
+
 impl Drop for Pool {
     fn drop(&mut self) {
         // The blocks have gone: each holds the pool. Their frees are queued.
@@ -190,7 +211,6 @@ impl Drop for Pool {
 pub struct Block {
     pool: Rc<Pool>,
     address: sys::CUdeviceptr,
-    bytes: u64,
     /// The copy that fills it, as long as the kernels' stream has not been told to wait for it.
     ready: Cell<Option<Event>>,
 }
@@ -199,11 +219,6 @@ impl Block {
     /// Where it begins.
     pub(super) fn address(&self) -> u64 {
         self.address
-    }
-
-    /// How long it is.
-    pub(super) fn bytes(&self) -> u64 {
-        self.bytes
     }
 
     /// A copy on another stream fills it; `event` marks its end.

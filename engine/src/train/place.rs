@@ -1,0 +1,111 @@
+//! Where runs take place: the processor's threads, and the GPU that was used last.
+//!
+//! Holds: a GPU stays open from run to run, as starting its libraries takes a second; one that failed is closed, and the
+//! next run opens it anew. Everything here belongs to the trainer's thread.
+
+#[cfg(feature = "cuda")]
+use crate::train::gpu::Gpu;
+use crate::{
+    backend::pool::{Pool, Standing},
+    device::target,
+    error::{Error, Result},
+    experiment::Experiment,
+    train::{
+        command::Inbox,
+        event::Summary,
+        run::{self, Job},
+    },
+};
+
+/// Where runs take place.
+pub(super) struct Place {
+    threads: Result<Pool>,
+    #[cfg(feature = "cuda")]
+    gpu: Option<Gpu>,
+}
+
+impl Place {
+    /// The processor, its threads ready.
+    pub(super) fn new(standing: Standing) -> Self {
+        Self {
+            threads: Pool::new(standing),
+            #[cfg(feature = "cuda")]
+            gpu: None,
+        }
+    }
+
+    /// The processor's threads.
+    ///
+    /// # Errors
+    /// The system gave none.
+    pub(super) fn threads(&self) -> Result<&Pool> {
+        self.threads.as_ref().map_err(Clone::clone)
+    }
+
+    /// Makes what `experiment` runs on ready, so that what is known of it is measured.
+    ///
+    /// # Errors
+    /// It is not here, or nothing trains on it.
+    pub(super) fn prepare(&mut self, experiment: &Experiment) -> Result<()> {
+        if let Some(problem) = target::not_trained_on(&experiment.device) {
+            return Err(problem.into());
+        }
+        match target::cuda_index(&experiment.device) {
+            Some(index) => self.open(index as usize),
+            None => Ok(()),
+        }
+    }
+
+    #[cfg(feature = "cuda")]
+    fn open(&mut self, index: usize) -> Result<()> {
+        if self.gpu.as_ref().is_some_and(|gpu| gpu.index() == index) {
+            return Ok(());
+        }
+        // The memory of one goes before that of another is taken.
+        self.gpu = None;
+        self.gpu = Some(Gpu::open(index)?);
+        Ok(())
+    }
+
+    #[cfg(not(feature = "cuda"))]
+    fn open(&mut self, _: usize) -> Result<()> {
+        let message = "this program was built without CUDA";
+        Err(crate::error::Problem::new("device", message, "build it with the feature `cuda`, or choose cpu").into())
+    }
+
+    /// Trains to the end of the run, on what was prepared.
+    ///
+    /// # Errors
+    /// What ended the run.
+    pub(super) fn train(&mut self, job: &Job<'_>, inbox: &mut Inbox<'_>, summary: &mut Summary) -> Result<()> {
+        if target::cuda_index(&job.plan.experiment.device).is_none() {
+            return run::on_cpu(job, self.threads()?, inbox, summary);
+        }
+        self.train_on_gpu(job, inbox, summary)
+    }
+
+    #[cfg(feature = "cuda")]
+    fn train_on_gpu(&mut self, job: &Job<'_>, inbox: &mut Inbox<'_>, summary: &mut Summary) -> Result<()> {
+        let gpu = self.gpu.as_ref().ok_or_else(|| Error::Device("the GPU was not opened".to_owned()))?;
+        let result = run::on_gpu(job, gpu, inbox, summary);
+        gpu.learn(summary.measured);
+        if matches!(result, Err(Error::Device(_))) {
+            // After a fault every later call fails as well, until the GPU is opened anew.
+            self.gpu = None;
+        }
+        result
+    }
+
+    #[cfg(not(feature = "cuda"))]
+    fn train_on_gpu(&mut self, job: &Job<'_>, _: &mut Inbox<'_>, _: &mut Summary) -> Result<()> {
+        self.prepare(&job.plan.experiment)
+    }
+
+    /// Lets go of what a panic may have left in any state.
+    pub(super) fn abandon(&mut self) {
+        #[cfg(feature = "cuda")]
+        {
+            self.gpu = None;
+        }
+    }
+}
