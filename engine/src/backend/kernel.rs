@@ -7,6 +7,7 @@ mod attention;
 mod update;
 
 pub use attention::AttentionShape;
+pub(crate) use update::AdamConstants;
 pub use update::{Moments, Rule, Update};
 
 /// How a window slides over an image.

@@ -7,15 +7,23 @@
 //! the device only in [`Backend::read`]. Refuses: what crosses the pool's limit ([`Error::Budget`]), what the card has no
 //! room for ([`Error::DeviceFull`]), and operands that no kernel supports ([`Error::Kernel`]).
 
+mod adafactor;
 mod convolution;
 mod device;
 mod elementwise;
+mod embedding;
+mod gather;
 mod gemm;
 mod launch;
 pub mod library;
+mod loss;
 mod module;
 mod operands;
+mod optimizer;
 mod pool;
+mod quantised;
+mod rotary;
+mod swiglu;
 mod transfer;
 
 use std::{cell::Cell, rc::Rc, sync::Arc};
@@ -41,7 +49,18 @@ use crate::{
 
 /// Every source of kernels.
 #[cfg(test)]
-const SOURCES: &[&Source] = &[&convolution::SOURCE, &elementwise::SOURCE];
+const SOURCES: &[&Source] = &[
+    &adafactor::SOURCE,
+    &convolution::SOURCE,
+    &elementwise::SOURCE,
+    &embedding::SOURCE,
+    &gather::SOURCE,
+    &loss::SOURCE,
+    &optimizer::SOURCE,
+    &quantised::SOURCE,
+    &rotary::SOURCE,
+    &swiglu::SOURCE,
+];
 
 /// How a GPU is used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -196,6 +215,12 @@ fn dispatch(kernel: &Kernel, o: &Operands<'_>) -> Result<()> {
         Kernel::Conv2d(_) | Kernel::Conv2dInputGrad(_) | Kernel::Conv2dWeightGrad { .. } => {
             convolution::launch(kernel, o)
         }
+        Kernel::Embedding | Kernel::EmbeddingGrad { .. } => embedding::launch(kernel, o),
+        Kernel::Rotary { .. } => rotary::launch(kernel, o),
+        Kernel::SwiGlu { .. } | Kernel::SwiGluGrad { .. } => swiglu::launch(kernel, o),
+        Kernel::GatherImages | Kernel::GatherLabels | Kernel::GatherTokens { .. } => gather::launch(kernel, o),
+        Kernel::CrossEntropy | Kernel::CrossEntropyGrad { .. } => loss::launch(kernel, o),
+        Kernel::Update(update) => optimizer::launch(update, o),
         _ => o.unsupported(),
     }
 }

@@ -72,9 +72,46 @@ pub enum Rule {
     },
 }
 
+/// Adam's constants with what does not change over a parameter made beforehand.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct AdamConstants {
+    /// What multiplies `m / (sqrt(v) + epsilon)`.
+    pub(crate) rate: f64,
+    /// What decoupled decay leaves of a weight.
+    pub(crate) decay: f64,
+    /// L2 decay.
+    pub(crate) l2: f64,
+    /// Added to the root.
+    pub(crate) epsilon: f64,
+}
+
+impl Update {
+    /// Of [`Rule::Adam`], or with decoupled decay of [`Rule::AdamW`] and [`Rule::AdamW8`]:
+    /// `rate * (m / c1) / (sqrt(v / c2) + e) = (rate * sqrt(c2) / c1) * m / (sqrt(v) + e * sqrt(c2))`.
+    pub(crate) fn adam(&self, moments: &Moments, is_decoupled: bool) -> AdamConstants {
+        let Moments { beta1, beta2, epsilon, step } = *moments;
+        let step = i32::try_from(step).unwrap_or(i32::MAX);
+        let (c1, c2) = (1.0 - beta1.powi(step), (1.0 - beta2.powi(step)).sqrt());
+        AdamConstants {
+            rate: self.rate * c2 / c1,
+            decay: if is_decoupled { 1.0 - self.rate * self.weight_decay } else { 1.0 },
+            l2: if is_decoupled { 0.0 } else { self.weight_decay },
+            epsilon: epsilon * c2,
+        }
+    }
+}
+
 impl Rule {
     /// Elements that share a scale in [`Rule::AdamW8`].
     pub const BLOCK: usize = 256;
+
+    /// Added to every square in [`Rule::Adafactor`].
+    pub(crate) const ADAFACTOR_EPSILON: f64 = 1e-30;
+
+    /// What of a new square enters the means of [`Rule::Adafactor`] at `step`.
+    pub(crate) fn adafactor_take(step: u64) -> f64 {
+        (step.max(1) as f64).powf(-0.8)
+    }
 
     /// The name on screen and in timelines.
     pub fn name(&self) -> &'static str {

@@ -5,9 +5,34 @@
 //! stands here as soon as its kernels take room.
 
 use crate::{
-    backend::{DType, Kernel},
+    backend::{
+        DType, Kernel,
+        kernel::{Rows, Rule},
+    },
     device::Profile,
 };
+
+/// The most parts whose losses are summed apart.
+pub(in crate::backend) const LOSS_PARTS: usize = 512;
+/// Parts of a sum over a whole parameter in the factored update: as many as a block has threads.
+pub(in crate::backend) const UPDATE_PARTS: usize = 256;
+/// Columns and rows that a block of the factored update takes at once.
+pub(in crate::backend) const UPDATE_TILE: [usize; 2] = [32, 8];
+/// Blocks that fill a large device.
+const BLOCKS: usize = 1024;
+
+/// Parts that the factored update cuts rows into for sums over columns.
+pub(in crate::backend) fn row_parts(extents: &Rows) -> usize {
+    let [columns, rows] = UPDATE_TILE;
+    let strips = extents.columns.div_ceil(columns).max(1);
+    (BLOCKS / strips).clamp(1, 64).min(extents.rows.div_ceil(rows).max(1))
+}
+
+/// Of the factored update: the parts of two sums, then of a matrix those of the sums over its columns.
+fn adafactor(extents: &Rows) -> usize {
+    let columns = if extents.rows == 1 { 0 } else { row_parts(extents) * extents.columns };
+    (2 * UPDATE_PARTS + columns) * size_of::<f64>()
+}
 
 /// Bytes that a launch of `kernel` takes on a card.
 pub(super) fn bytes(kernel: &Kernel, _dtype: DType, _profile: &Profile) -> u64 {
@@ -34,6 +59,14 @@ pub(super) fn bytes(kernel: &Kernel, _dtype: DType, _profile: &Profile) -> u64 {
         | Kernel::Rotary { .. } => 0,
         // Within the run's workspace.
         Kernel::MatMul(_) | Kernel::Conv2d(_) | Kernel::Conv2dInputGrad(_) | Kernel::Conv2dWeightGrad { .. } => 0,
+        // A loss and a count a part.
+        Kernel::CrossEntropy => (2 * LOSS_PARTS * size_of::<f64>()) as u64,
+        // A token and its place.
+        Kernel::EmbeddingGrad { rows, .. } => (rows * size_of::<u64>()) as u64,
+        Kernel::Update(update) => match &update.rule {
+            Rule::Adafactor { extents, .. } => adafactor(extents) as u64,
+            _ => 0,
+        },
         _ => 0,
     }
 }

@@ -4,7 +4,7 @@
 //! need no device, so that a machine without a GPU plans for one.
 
 mod cpu;
-mod cuda;
+pub(in crate::backend) mod cuda;
 
 use crate::{
     backend::{DType, Kernel},

@@ -18,7 +18,7 @@ use super::{
 use crate::{
     backend::{
         DType,
-        kernel::{Moments, Rule as Wanted, Update},
+        kernel::{AdamConstants, Moments, Rule as Wanted, Update},
     },
     error::Result,
 };
@@ -111,19 +111,16 @@ struct Adam<A> {
 
 impl<A: Accumulator> Adam<A> {
     fn new(update: &Update, moments: &Moments, is_decoupled: bool) -> Self {
-        let (c, Moments { beta1, beta2, epsilon, step }) = (A::from_f64, *moments);
-        let Update { rate, weight_decay, grad_scale, .. } = *update;
-        // rate * (m / c1) / (sqrt(v / c2) + e) = (rate * sqrt(c2) / c1) * m / (sqrt(v) + e * sqrt(c2))
-        let step = i32::try_from(step).unwrap_or(i32::MAX);
-        let (c1, c2) = (1.0 - beta1.powi(step), (1.0 - beta2.powi(step)).sqrt());
+        let (c, Moments { beta1, beta2, .. }) = (A::from_f64, *moments);
+        let AdamConstants { rate, decay, l2, epsilon } = update.adam(moments, is_decoupled);
         Self {
-            rate: c(rate * c2 / c1),
-            decay: c(if is_decoupled { 1.0 - rate * weight_decay } else { 1.0 }),
-            l2: c(if is_decoupled { 0.0 } else { weight_decay }),
+            rate: c(rate),
+            decay: c(decay),
+            l2: c(l2),
             beta1: [c(beta1), c(1.0 - beta1)],
             beta2: [c(beta2), c(1.0 - beta2)],
-            epsilon: c(epsilon * c2),
-            grad_scale: c(grad_scale),
+            epsilon: c(epsilon),
+            grad_scale: c(update.grad_scale),
         }
     }
 }

@@ -12,13 +12,11 @@ use crate::backend::{
         parallel::{self, Shared},
         simd::simd,
     },
-    kernel::{Rows, Update},
+    kernel::{Rows, Rule, Update},
 };
 
 /// Added to every square.
-const EPSILON: f64 = 1e-30;
-/// The decay of step t is 1 - t to the power of its negative.
-const DECAY: f64 = 0.8;
+const EPSILON: f64 = Rule::ADAFACTOR_EPSILON;
 /// The largest root mean square of an update.
 const CLIP: f64 = 1.0;
 /// The most parts that a sum is cut into.
@@ -152,7 +150,7 @@ impl Adafactor<'_> {
 
     /// What of a mean stays, and what of a new square enters it.
     fn shares(&self) -> (f64, f64) {
-        let take = (self.step.max(1) as f64).powf(-DECAY);
+        let take = Rule::adafactor_take(self.step);
         (1.0 - take, take)
     }
 

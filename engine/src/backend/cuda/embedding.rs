@@ -1,0 +1,64 @@
+//! Tables looked up by token, and the gradient by the table.
+//!
+//! The gradient's tokens are sorted first, with their places (Batcher 1968), so that a token's rows are one block's and
+//! are summed in one order. A token outside the table reads as NaN, and its gradient goes nowhere.
+
+use super::{
+    DType, Operands, Source, Types, args,
+    launch::{Grid, THREADS},
+};
+use crate::{backend::Kernel, error::Result};
+
+/// The kernels.
+pub(super) const SOURCE: Source =
+    Source { name: "embedding", text: include_str!("embedding.cu"), types: Types::ElementAndWeight };
+
+/// Pairs of token and place that a block sorts by itself.
+const CHUNK: usize = 1024;
+/// Sorted places that a block of the gradient looks at, and columns that it sums.
+const TILE: [usize; 2] = [32, 128];
+
+/// Launches one of them.
+pub(super) fn launch(kernel: &Kernel, o: &Operands<'_>) -> Result<()> {
+    if o.input_type(0) != DType::U32 {
+        return o.unsupported();
+    }
+    match *kernel {
+        Kernel::Embedding if o.input_type(1) == o.output_type(0) => {
+            let rows = o.input_elements(0);
+            let width = o.output_elements(0) / rows;
+            let args = args![o.input(0), o.input(1), o.output(0), rows, width, o.input_elements(1) / width];
+            o.launch_for(&SOURCE, o.output_type(0), c"embedding", Grid::matrix(rows, width), args)
+        }
+        Kernel::EmbeddingGrad { rows, accumulate } => gradient(rows, accumulate, o),
+        _ => o.unsupported(),
+    }
+}
+
+fn gradient(rows: usize, accumulate: bool, o: &Operands<'_>) -> Result<()> {
+    if u32::try_from(rows).is_err() {
+        return o.unsupported();
+    }
+    let run = |name, grid, args: &[_]| o.launch(&SOURCE, [o.input_type(1), o.output_type(0)], name, grid, args);
+    let (sorted, elements) = (o.scratch(), o.output_elements(0));
+    let width = o.input_elements(1) / rows;
+    if !accumulate {
+        run(c"embedding_clear", Grid::elements(elements), args![o.output(0), elements])?;
+    }
+    let (chunks, pairs) = (Grid::blocks(rows.div_ceil(CHUNK), THREADS), Grid::elements(rows.div_ceil(2)));
+    run(c"sort_chunks", chunks, args![o.input(0), sorted, rows])?;
+    let mut size = 2 * CHUNK;
+    while size < 2 * rows {
+        run(c"sort_flip", pairs, args![sorted, rows, size])?;
+        let mut stride = size / 4;
+        while stride >= CHUNK {
+            run(c"sort_stride", pairs, args![sorted, rows, stride])?;
+            stride /= 2;
+        }
+        run(c"sort_merge", chunks, args![sorted, rows])?;
+        size *= 2;
+    }
+    let grid = Grid::plane([rows.div_ceil(TILE[0]), width.div_ceil(TILE[1]).min(1 << 15)], [32, 8]);
+    let args = args![sorted, o.input(1), o.output(0), rows, width, elements / width, accumulate];
+    run(c"embedding_gradient", grid, args)
+}

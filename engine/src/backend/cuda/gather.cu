@@ -1,0 +1,45 @@
+// Samples at places of a set.
+
+#define UNSCORED 0xffffffffu
+
+// A row of threads a row of an image. Scaled in f32 with two roundings, as the host does it.
+extern "C" __global__ void gather_images(const u8 *pixels, const f32 *scaling, const u32 *places, T *y, i64 rows, i64 height, i64 row, i64 samples) {
+    const f32 *offsets = scaling + row, nothing = __uint_as_float(0x7fc00000u);
+    for (i64 r = (i64)blockIdx.x * blockDim.y + threadIdx.y; r < rows; r += (i64)gridDim.x * blockDim.y) {
+        i64 image = r / height, place = places[image];
+        const u8 *from = pixels + (place * height + (r - image * height)) * row;
+        for (i64 c = (i64)blockIdx.y * blockDim.x + threadIdx.x; c < row; c += (i64)gridDim.y * blockDim.x) {
+            f32 value = place < samples ? __fadd_rn(__fmul_rn((f32)from[c], scaling[c]), offsets[c]) : nothing;
+            y[r * row + c] = narrow<T>(value);
+        }
+    }
+}
+
+template <class L> __device__ __forceinline__ void gather_labels(const L *table, const u32 *places, u32 *y, i64 n, i64 targets, i64 samples) {
+    EACH(i, n) {
+        i64 sample = i / targets, place = places[sample];
+        y[i] = place < samples ? (u32)table[place * targets + (i - sample * targets)] : UNSCORED;
+    }
+}
+extern "C" __global__ void gather_labels_u8(const u8 *table, const u32 *places, u32 *y, i64 n, i64 targets, i64 samples) {
+    gather_labels(table, places, y, n, targets, samples);
+}
+extern "C" __global__ void gather_labels_u32(const u32 *table, const u32 *places, u32 *y, i64 n, i64 targets, i64 samples) {
+    gather_labels(table, places, y, n, targets, samples);
+}
+
+// The first `unscored` labels of a sample do not count.
+template <class L> __device__ __forceinline__ void gather_tokens(const L *tokens, const u32 *places, u32 *inputs, u32 *labels, i64 n, i64 length, i64 unscored, i64 count) {
+    EACH(i, n) {
+        i64 sample = i / length, at = i - sample * length, place = places[sample];
+        bool is_known = place < count;
+        inputs[i] = is_known ? (u32)tokens[place + at] : UNSCORED;
+        labels[i] = is_known && at >= unscored ? (u32)tokens[place + at + 1] : UNSCORED;
+    }
+}
+extern "C" __global__ void gather_tokens_u8(const u8 *tokens, const u32 *places, u32 *inputs, u32 *labels, i64 n, i64 length, i64 unscored, i64 count) {
+    gather_tokens(tokens, places, inputs, labels, n, length, unscored, count);
+}
+extern "C" __global__ void gather_tokens_u32(const u32 *tokens, const u32 *places, u32 *inputs, u32 *labels, i64 n, i64 length, i64 unscored, i64 count) {
+    gather_tokens(tokens, places, inputs, labels, n, length, unscored, count);
+}

@@ -1,0 +1,48 @@
+//! Batches gathered from a training set that lies on the device.
+//!
+//! A place outside the set reads as NaN, as an unscored label or as a token of no table.
+
+use super::{DType, Operands, Source, Types, args, launch::Grid};
+use crate::{backend::Kernel, error::Result};
+
+/// The kernels.
+pub(super) const SOURCE: Source = Source { name: "gather", text: include_str!("gather.cu"), types: Types::Element };
+
+/// Launches one of them.
+pub(super) fn launch(kernel: &Kernel, o: &Operands<'_>) -> Result<()> {
+    if o.input_type(o.inputs() - 1) != DType::U32 {
+        return o.unsupported();
+    }
+    // The integers' kernels are in every module.
+    let integers = |of_bytes, of_words, n, args: &[_]| {
+        let name = match o.input_type(0) {
+            DType::U8 => of_bytes,
+            DType::U32 => of_words,
+            _ => return o.unsupported(),
+        };
+        o.launch_for(&SOURCE, DType::F32, name, Grid::elements(n), args)
+    };
+    let (all, n) = (o.input_elements(0), o.output_elements(0));
+    match *kernel {
+        Kernel::GatherImages if (o.input_type(0), o.input_type(1)) == (DType::U8, DType::F32) => {
+            let (row, batch) = (o.input_elements(1) / 2, o.input_elements(2));
+            let rows = n / row;
+            let args =
+                args![o.input(0), o.input(1), o.input(2), o.output(0), rows, rows / batch, row, all / (n / batch)];
+            o.launch_for(&SOURCE, o.output_type(0), c"gather_images", Grid::matrix(rows, row), args)
+        }
+        Kernel::GatherLabels if o.output_type(0) == DType::U32 => {
+            let targets = n / o.input_elements(1);
+            let args = args![o.input(0), o.input(1), o.output(0), n, targets, all / targets];
+            integers(c"gather_labels_u8", c"gather_labels_u32", n, args)
+        }
+        Kernel::GatherTokens { scored } if [o.output_type(0), o.output_type(1)] == [DType::U32; 2] => {
+            let length = n / o.input_elements(1);
+            // The places from which a sample and the token after it still lie in the set.
+            let places = all.saturating_sub(length);
+            let args = args![o.input(0), o.input(1), o.output(0), o.output(1), n, length, length - scored, places];
+            integers(c"gather_tokens_u8", c"gather_tokens_u32", n, args)
+        }
+        _ => o.unsupported(),
+    }
+}

@@ -1,0 +1,123 @@
+// Softmax cross entropy. A row is a block's where it is WIDE, else a warp's; either reads it once, with the largest logit so
+// far and the sum of exponentials relative to it (Milakov & Gimelshein 2018).
+
+#define UNSCORED 0xffffffffu
+
+struct Softmax {
+    A max, total;
+    // Whether a class before the label's has a logit as large.
+    bool is_beaten;
+};
+
+template <bool WIDE> __device__ __forceinline__ A sum_of(A x) { return WIDE ? block_sum(x) : warp_sum(x); }
+template <bool WIDE> __device__ __forceinline__ A max_of(A x) { return WIDE ? block_max(x) : warp_max(x); }
+template <bool WIDE> __device__ __forceinline__ int width() { return WIDE ? (int)blockDim.x : 32; }
+template <bool WIDE> __device__ __forceinline__ int place() { return WIDE ? (int)threadIdx.x : (int)threadIdx.x % 32; }
+template <bool WIDE> __device__ __forceinline__ i64 first_row() {
+    return WIDE ? (i64)blockIdx.x : (i64)blockIdx.x * (blockDim.x / 32) + threadIdx.x / 32;
+}
+template <bool WIDE> __device__ __forceinline__ i64 row_step() {
+    return WIDE ? (i64)gridDim.x : (i64)gridDim.x * (blockDim.x / 32);
+}
+
+template <bool WIDE> __device__ __forceinline__ Softmax read_row(const T *row, int classes, int label) {
+    const A lowest = -(A)__uint_as_float(0x7f800000u), of_label = widen(row[label]);
+    const int step = width<WIDE>();
+    A max = lowest, total = 0;
+    bool is_beaten = false;
+    for (int c = place<WIDE>(); c < classes; c += 4 * step) {
+        A x[4], top = max;
+        #pragma unroll
+        for (int j = 0; j < 4; j++) {
+            int at = c + j * step;
+            x[j] = at < classes ? widen(row[at]) : lowest;
+            if (x[j] > top) top = x[j];
+            is_beaten = is_beaten || (at < label && x[j] >= of_label);
+        }
+        if (top != max) total *= exp_of(max - top);
+        max = top;
+        // NaN goes into the sum.
+        #pragma unroll
+        for (int j = 0; j < 4; j++)
+            if (x[j] != lowest) total += exp_of(x[j] - max);
+    }
+    Softmax all;
+    all.max = max_of<WIDE>(max);
+    if (max != all.max) total *= exp_of(max - all.max);
+    // Without a largest number, no sum.
+    all.total = sum_of<WIDE>(total) + (all.max - all.max);
+    all.is_beaten = sum_of<WIDE>(is_beaten ? (A)1 : (A)0) > (A)0;
+    return all;
+}
+
+// To parts: each block's loss and right answers.
+template <bool WIDE> __device__ __forceinline__ void losses(const T *logits, const u32 *labels, i64 rows, int classes, f64 *parts) {
+    f64 loss = 0, right = 0;
+    for (i64 r = first_row<WIDE>(); r < rows; r += row_step<WIDE>()) {
+        u32 label = labels[r];
+        if (label == UNSCORED) continue;
+        if (label >= (u32)classes) {
+            loss = (f64)__uint_as_float(0x7fc00000u);
+            continue;
+        }
+        const T *row = logits + r * classes;
+        Softmax all = read_row<WIDE>(row, classes, (int)label);
+        A of_label = widen(row[label]);
+        loss += log((f64)all.total) - (f64)(of_label - all.max);
+        if (of_label == all.max && !all.is_beaten && all.total == all.total) right += 1;
+    }
+    // One thread of each row's.
+    bool speaks = place<WIDE>() == 0;
+    loss = block_sum(speaks ? loss : 0.0);
+    right = block_sum(speaks ? right : 0.0);
+    if (threadIdx.x == 0) {
+        parts[2 * (i64)blockIdx.x] = loss;
+        parts[2 * (i64)blockIdx.x + 1] = right;
+    }
+}
+
+extern "C" __global__ void cross_entropy(const T *logits, const u32 *labels, i64 rows, i64 classes, f64 *parts) {
+    losses<false>(logits, labels, rows, (int)classes, parts);
+}
+extern "C" __global__ void cross_entropy_wide(const T *logits, const u32 *labels, i64 rows, i64 classes, f64 *parts) {
+    losses<true>(logits, labels, rows, (int)classes, parts);
+}
+// One block.
+extern "C" __global__ void cross_entropy_sum(const f64 *parts, i64 count, f64 *stats) {
+    f64 loss = 0, right = 0;
+    for (i64 p = threadIdx.x; p < count; p += blockDim.x) {
+        loss += parts[2 * p];
+        right += parts[2 * p + 1];
+    }
+    loss = block_sum(loss);
+    right = block_sum(right);
+    if (threadIdx.x == 0) {
+        stats[0] += loss;
+        stats[1] += right;
+    }
+}
+
+template <bool WIDE> __device__ __forceinline__ void slopes(const u32 *labels, T *logits, i64 rows, int classes, A scale) {
+    for (i64 r = first_row<WIDE>(); r < rows; r += row_step<WIDE>()) {
+        u32 label = labels[r];
+        T *row = logits + r * classes;
+        if (label >= (u32)classes) {
+            for (int c = place<WIDE>(); c < classes; c += width<WIDE>()) row[c] = narrow<T>((A)0);
+            continue;
+        }
+        Softmax all = read_row<WIDE>(row, classes, (int)label);
+        A factor = scale / all.total;
+        #pragma unroll 4
+        for (int c = place<WIDE>(); c < classes; c += width<WIDE>()) {
+            A e = exp_of(widen(row[c]) - all.max);
+            row[c] = narrow<T>((u32)c == label ? scale * (e / all.total - (A)1) : factor * e);
+        }
+    }
+}
+
+extern "C" __global__ void cross_entropy_gradient(const u32 *labels, T *logits, i64 rows, i64 classes, double scale) {
+    slopes<false>(labels, logits, rows, (int)classes, (A)scale);
+}
+extern "C" __global__ void cross_entropy_gradient_wide(const u32 *labels, T *logits, i64 rows, i64 classes, double scale) {
+    slopes<true>(labels, logits, rows, (int)classes, (A)scale);
+}

@@ -1,0 +1,55 @@
+//! Softmax cross entropy and its gradient.
+//!
+//! A label that is no class cannot be refused here, for nobody looks at it before the kernel does: it makes the loss NaN,
+//! and its row's gradient zero.
+
+use super::{
+    DType, Operands, Source, Types, args,
+    launch::{Grid, THREADS},
+};
+use crate::{
+    backend::{Kernel, scratch::cuda::LOSS_PARTS},
+    error::Result,
+};
+
+/// The kernels.
+pub(super) const SOURCE: Source = Source { name: "loss", text: include_str!("loss.cu"), types: Types::Element };
+
+/// Classes from which a row is a block's; a warp's below.
+const WIDE: usize = 1025;
+/// The most classes: a row's elements are counted in 32 bits.
+const MOST: usize = 1 << 30;
+/// Threads of a warp.
+const WARP: usize = 32;
+
+/// Launches one of them.
+pub(super) fn launch(kernel: &Kernel, o: &Operands<'_>) -> Result<()> {
+    let (logits, labels) = match kernel {
+        Kernel::CrossEntropy => (o.input_elements(0), o.input_elements(1)),
+        _ => (o.output_elements(0), o.input_elements(0)),
+    };
+    let (rows, classes) = (labels, logits / labels);
+    let has_sums = o.outputs() == 1 && o.output_type(0) == DType::F64;
+    let is_typed = o.input_type(o.inputs() - 1) == DType::U32 && (has_sums || o.inputs() == 1);
+    if classes > MOST || !is_typed {
+        return o.unsupported();
+    }
+    let is_wide = classes >= WIDE;
+    let blocks = if is_wide { rows } else { rows.div_ceil(THREADS as usize / WARP) };
+    match *kernel {
+        Kernel::CrossEntropy => {
+            let parts = blocks.min(LOSS_PARTS);
+            let (dtype, name) = (o.input_type(0), if is_wide { c"cross_entropy_wide" } else { c"cross_entropy" });
+            let args = args![o.input(0), o.input(1), rows, classes, o.scratch()];
+            o.launch_for(&SOURCE, dtype, name, Grid::blocks(parts, THREADS), args)?;
+            let args = args![o.scratch(), parts, o.output(0)];
+            o.launch_for(&SOURCE, dtype, c"cross_entropy_sum", Grid::blocks(1, THREADS), args)
+        }
+        Kernel::CrossEntropyGrad { scale } => {
+            let name = if is_wide { c"cross_entropy_gradient_wide" } else { c"cross_entropy_gradient" };
+            let args = args![o.input(0), o.output(0), rows, classes, scale];
+            o.launch_for(&SOURCE, o.output_type(0), name, Grid::blocks(blocks, THREADS), args)
+        }
+        _ => o.unsupported(),
+    }
+}

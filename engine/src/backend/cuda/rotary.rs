@@ -1,0 +1,26 @@
+//! Rotary embedding of queries and keys (Su et al. 2021), with the pairs of Llama.
+
+use super::{Operands, Source, Types, args, launch::Grid};
+use crate::{backend::Kernel, error::Result};
+
+/// The kernels.
+pub(super) const SOURCE: Source = Source { name: "rotary", text: include_str!("rotary.cu"), types: Types::Element };
+
+/// Blocks that fill a large device.
+const BLOCKS: usize = 1024;
+/// Pairs of a head that a block turns at a time.
+const PAIRS: usize = 128;
+/// Threads of a block.
+const THREADS: usize = 256;
+
+/// Launches it.
+pub(super) fn launch(kernel: &Kernel, o: &Operands<'_>) -> Result<()> {
+    let Kernel::Rotary { shape: s, base, is_inverse } = *kernel else { return o.unsupported() };
+    let across = (s.head_dim / 2).next_power_of_two().min(PAIRS);
+    // A position's angles are made once a block: sequences are only split where positions are few.
+    let splits = (BLOCKS / s.length).clamp(1, s.batch);
+    let grid = Grid::plane([s.length, splits], [across as u32, (THREADS / across) as u32]);
+    let heads = s.heads + s.kv_heads;
+    let args = args![o.output(0), s.batch, s.length, s.packed(), heads, s.head_dim / 2, base, is_inverse];
+    o.launch_for(&SOURCE, o.output_type(0), c"rotary", grid, args)
+}
