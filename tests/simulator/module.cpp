@@ -40,9 +40,10 @@ static void *open_library(const std::string &bytes) {
     char path[64];
     snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
     void *library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
-    if (!library) complain("an image does not load: %s", dlerror());
+    if (library) return library; // the file stays open: dlopen knows libraries by their paths, and the next has to be another
+    complain("an image does not load: %s", dlerror());
     close(fd);
-    return library;
+    return nullptr;
 }
 
 static bool charge_code(Device &d, size_t bytes) {
