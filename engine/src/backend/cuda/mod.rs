@@ -8,6 +8,7 @@
 //! room for ([`Error::DeviceFull`]), and operands that no kernel supports ([`Error::Kernel`]).
 
 mod adafactor;
+mod attention;
 mod convolution;
 mod device;
 mod elementwise;
@@ -51,6 +52,8 @@ use crate::{
 #[cfg(test)]
 const SOURCES: &[&Source] = &[
     &adafactor::SOURCE,
+    &attention::FORWARD,
+    &attention::GRADIENT,
     &convolution::SOURCE,
     &elementwise::SOURCE,
     &embedding::SOURCE,
@@ -216,6 +219,9 @@ fn dispatch(kernel: &Kernel, o: &Operands<'_>) -> Result<()> {
             convolution::launch(kernel, o)
         }
         Kernel::Embedding | Kernel::EmbeddingGrad { .. } => embedding::launch(kernel, o),
+        Kernel::Attention(_) | Kernel::AttentionGrad(_) | Kernel::AttentionPlain(_) | Kernel::AttentionPlainGrad(_) => {
+            attention::launch(kernel, o)
+        }
         Kernel::Rotary { .. } => rotary::launch(kernel, o),
         Kernel::SwiGlu { .. } | Kernel::SwiGluGrad { .. } => swiglu::launch(kernel, o),
         Kernel::GatherImages | Kernel::GatherLabels | Kernel::GatherTokens { .. } => gather::launch(kernel, o),

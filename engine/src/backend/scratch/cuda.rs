@@ -35,7 +35,7 @@ fn adafactor(extents: &Rows) -> usize {
 }
 
 /// Bytes that a launch of `kernel` takes on a card.
-pub(super) fn bytes(kernel: &Kernel, _dtype: DType, _profile: &Profile) -> u64 {
+pub(super) fn bytes(kernel: &Kernel, dtype: DType, _profile: &Profile) -> u64 {
     match kernel {
         // Elements one by one.
         Kernel::Fill(_)
@@ -59,6 +59,11 @@ pub(super) fn bytes(kernel: &Kernel, _dtype: DType, _profile: &Profile) -> u64 {
         | Kernel::Rotary { .. } => 0,
         // Within the run's workspace.
         Kernel::MatMul(_) | Kernel::Conv2d(_) | Kernel::Conv2dInputGrad(_) | Kernel::Conv2dWeightGrad { .. } => 0,
+        // A number of each row of each head: the softmax's denominators, or the means of gradients.
+        Kernel::AttentionPlain(s) | Kernel::AttentionGrad(s) | Kernel::AttentionPlainGrad(s) => {
+            let width = if dtype == DType::F64 { size_of::<f64>() } else { size_of::<f32>() };
+            (s.rows() * s.heads * width) as u64
+        }
         // A loss and a count a part.
         Kernel::CrossEntropy => (2 * LOSS_PARTS * size_of::<f64>()) as u64,
         // A token and its place.

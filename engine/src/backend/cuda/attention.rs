@@ -1,0 +1,149 @@
+//! Attention over packed queries, keys and values, block by block (Rabe & Staats 2021; Dao et al. 2022; Dao 2023), and
+//! with its probabilities kept.
+//!
+//! Beside the operands it takes one number for each row of each head: of the kept form's forward pass the softmax's
+//! denominators, of either gradient the means of the rows' gradients.
+
+use super::{
+    DType, Operands, Source, Types, args,
+    launch::{Arg, Grid, Pointer, THREADS},
+};
+use crate::{
+    backend::{AttentionShape, Kernel},
+    error::Result,
+};
+
+/// The kernels of the forward passes.
+pub(super) const FORWARD: Source = Source {
+    name: "attention",
+    text: concat!(include_str!("attention/tile.cuh"), include_str!("attention/forward.cu")),
+    types: Types::Element,
+};
+
+/// The kernels of the gradients.
+pub(super) const GRADIENT: Source = Source {
+    name: "attention_gradient",
+    text: concat!(include_str!("attention/tile.cuh"), include_str!("attention/gradient.cu")),
+    types: Types::Element,
+};
+
+/// Positions that a block of threads takes at once, of arithmetic in f32; half as many in f64.
+const TILE: usize = 64;
+/// The most positions, and elements of a row, so that the kernels count in 32 bits.
+const MOST: usize = 1 << 24;
+
+/// Launches one of them.
+pub(super) fn launch(kernel: &Kernel, o: &Operands<'_>) -> Result<()> {
+    let (Kernel::Attention(s) | Kernel::AttentionGrad(s) | Kernel::AttentionPlain(s) | Kernel::AttentionPlainGrad(s)) =
+        kernel
+    else {
+        return o.unsupported();
+    };
+    let dtype = o.input_type(0);
+    let sums = if dtype == DType::F64 { DType::F64 } else { DType::F32 };
+    let is_typed = match kernel {
+        Kernel::Attention(_) => [o.output_type(0), o.output_type(1)] == [dtype, sums],
+        Kernel::AttentionPlain(_) => [o.output_type(0), o.output_type(1)] == [dtype; 2],
+        Kernel::AttentionGrad(_) => {
+            [o.input_type(1), o.input_type(2), o.input_type(3), o.output_type(0)] == [dtype, sums, dtype, dtype]
+        }
+        _ => [o.input_type(1), o.input_type(2), o.output_type(0)] == [dtype; 3],
+    };
+    let is_small = s.length <= MOST && s.packed() <= MOST && s.batch * s.heads <= MOST;
+    if !is_typed || !is_small {
+        return o.unsupported();
+    }
+    let work = Work { o, dtype, s };
+    match kernel {
+        Kernel::Attention(_) => work.forward(o.output(1)),
+        Kernel::AttentionPlain(_) => work.plain(),
+        Kernel::AttentionGrad(_) => work.gradient(o.input(2), o.input(3)),
+        _ => work.plain_gradient(),
+    }
+}
+
+/// One launch.
+struct Work<'a> {
+    o: &'a Operands<'a>,
+    dtype: DType,
+    s: &'a AttentionShape,
+}
+
+impl Work<'_> {
+    fn tile(&self) -> usize {
+        if self.dtype == DType::F64 { TILE / 2 } else { TILE }
+    }
+
+    fn tiles(&self) -> usize {
+        self.s.length.div_ceil(self.tile())
+    }
+
+    /// Whether a head fits in one tile; else a block takes two at once.
+    fn is_narrow(&self) -> bool {
+        self.s.head_dim <= self.tile()
+    }
+
+    /// A block for each tile of so many heads, and `across` along y.
+    fn grid(&self, heads: usize, across: usize) -> Grid {
+        let lanes = self.tile() / 4;
+        Grid::plane([heads * self.tiles(), across], [(lanes * lanes) as u32, 1])
+    }
+
+    /// Tiles of a head's elements where a block takes so many at once.
+    fn across(&self, at_once: usize) -> usize {
+        self.s.head_dim.div_ceil(at_once * self.tile())
+    }
+
+    fn run(&self, source: &Source, name: &'static std::ffi::CStr, grid: Grid, operands: &[Arg]) -> Result<()> {
+        let s = self.s;
+        // A window of 0 reaches as far as one of the whole length does.
+        let reach = if s.window == 0 { s.length } else { s.window.min(s.length) };
+        let shape = args![s.batch * s.heads, s.heads, s.kv_heads, s.head_dim, s.length, reach, s.is_causal];
+        self.o.launch_for(source, self.dtype, name, grid, &[operands, shape].concat())
+    }
+
+    fn heads(&self) -> usize {
+        self.s.batch * self.s.heads
+    }
+
+    fn forward(&self, lse: Pointer) -> Result<()> {
+        let args = args![self.o.input(0), self.o.output(0), lse];
+        let (name, at_once) = if self.is_narrow() { (c"attention_1", 1) } else { (c"attention_2", 2) };
+        self.run(&FORWARD, name, self.grid(self.heads(), self.across(at_once)), args)
+    }
+
+    fn plain(&self) -> Result<()> {
+        let lse = self.o.scratch();
+        self.forward(lse)?;
+        let args = args![self.o.input(0), lse, self.o.output(1)];
+        let grid = self.grid(self.heads(), self.tiles().min(1 << 10));
+        self.run(&FORWARD, c"attention_probabilities", grid, args)
+    }
+
+    fn gradient(&self, lse: Pointer, dy: Pointer) -> Result<()> {
+        let (o, s) = (self.o, self.s);
+        let means = o.scratch();
+        let rows = s.rows() * s.heads;
+        let warps = Grid::blocks(rows.div_ceil(THREADS as usize / 32).min(1 << 16), THREADS);
+        self.run(&GRADIENT, c"attention_means", warps, args![o.input(1), dy, means])?;
+        let args = args![o.input(0), lse, dy, means, o.output(0)];
+        let names = if self.is_narrow() {
+            [c"attention_queries_1", c"attention_keys_1"]
+        } else {
+            [c"attention_queries_2", c"attention_keys_2"]
+        };
+        let across = self.across(if self.is_narrow() { 1 } else { 2 });
+        self.run(&GRADIENT, names[0], self.grid(self.heads(), across), args)?;
+        self.run(&GRADIENT, names[1], self.grid(s.batch * s.kv_heads, across), args)
+    }
+
+    fn plain_gradient(&self) -> Result<()> {
+        let (o, s) = (self.o, self.s);
+        let (p, dy, means) = (o.input(1), o.input(2), o.scratch());
+        let args = args![o.input(0), p, dy, means];
+        self.run(&GRADIENT, c"attention_kept_means", self.grid(self.heads(), 1), args)?;
+        let (args, across) = (args![o.input(0), p, dy, means, o.output(0)], self.across(2));
+        self.run(&GRADIENT, c"attention_kept_queries", self.grid(self.heads(), across), args)?;
+        self.run(&GRADIENT, c"attention_kept_keys", self.grid(s.batch * s.kv_heads, across), args)
+    }
+}
