@@ -56,7 +56,10 @@ fn step(executor: &Executor<Candle>, layers: &Layers, x: &Tensor<Candle>, labels
     tape.backward(id, gradient, None, &mut |_| Ok(()))?;
     let choice = Optimizer::default();
     let update = optim::Update { rate: 1e-3, grad_scale: 1.0, step: 1 };
-    layers.iter().flat_map(|layer| layer.params()).try_for_each(|param| optim::update(executor, &choice, param, update))
+    layers
+        .iter()
+        .flat_map(|layer| layer.params())
+        .try_for_each(|param| optim::update(executor, &choice, param, update, None))
 }
 
 fn main() -> Result<()> {

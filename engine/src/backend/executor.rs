@@ -3,7 +3,7 @@
 use std::{cell::RefCell, fmt, rc::Rc};
 
 use crate::{
-    backend::{Backend, DType, HostSlice, Kernel, Shape, Tensor, scratch},
+    backend::{Arriving, Backend, DType, HostSlice, Kernel, Shape, Tensor, scratch},
     bytes::Bytes,
     error::{BudgetError, DeviceFull, Error, Result},
     memory::{Category, Ledger, probe::Measure, timeline::LayerId},
@@ -152,6 +152,11 @@ impl<B: Backend> Executor<B> {
     pub fn step_ended(&self) -> Result<()> {
         self.ledger().step_ended();
         self.backend().step_ended()
+    }
+
+    /// Starts to bring the elements of a tensor to the host.
+    pub fn fetch(&self, tensor: &Tensor<B>) -> Result<Arriving> {
+        self.backend().fetch(tensor)
     }
 
     /// Starts to read `meter`, which was made inside [`uncounted`](crate::memory::probe::uncounted), at every op.

@@ -125,8 +125,8 @@ fn fits(kernel: &Kernel, ins: &[usize], outs: &[usize]) -> bool {
         (Kernel::GatherTokens { scored }, [_, n], [y, labels]) => {
             *n > 0 && *y >= *n && y == labels && y.is_multiple_of(*n) && *scored <= y / n
         }
-        (Kernel::SumSquares, [_], [1]) => true,
-        (Kernel::Update(update), [g], [w, rest @ ..]) => {
+        (Kernel::SumSquares, [_], [1]) | (Kernel::Clip { .. }, [1], [1]) => true,
+        (Kernel::Update(update), [g] | [g, 1], [w, rest @ ..]) => {
             let (kept, count) = update.rule.kept(*w);
             let is_matrix = match update.rule {
                 Rule::Adafactor { extents: e, .. } => e.rows * e.columns == *w,

@@ -349,7 +349,13 @@ pub enum Kernel {
     },
     /// in: `x`; out: `sum [1]` (f64), updated: adds the sum of squares. Infinite or NaN when any element is.
     SumSquares,
-    /// in: `grad`; out: `weight`, updated, the rule's state, updated, and, when given, the weight's narrower `copy`.
+    /// in: `squares [1]` (f64); out: `scale [1]` (f64): `limit / sqrt(squares)` where that is below 1, else 1. What gradients
+    /// of that sum of squares are multiplied by so that their norm is `limit` at the most (Pascanu, Mikolov & Bengio 2013).
+    Clip {
+        /// The largest norm.
+        limit: f64,
+    },
+    /// in: `grad` and, when given, `scale [1]` (f64), which multiplies the update's `grad_scale`; out: `weight`, updated, the rule's state, updated, and, when given, the weight's narrower `copy`.
     Update(Update),
 }
 
@@ -413,6 +419,7 @@ impl Kernel {
             Self::CrossEntropy => "cross entropy",
             Self::CrossEntropyGrad { .. } => "cross entropy gradient",
             Self::SumSquares => "sum of squares",
+            Self::Clip { .. } => "clip",
             Self::Update(update) => update.rule.name(),
         }
     }

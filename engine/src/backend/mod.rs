@@ -11,6 +11,7 @@
 //! - A kernel reads its inputs and writes its outputs; an in-place kernel has the tensor among its outputs only.
 //! - A kernel allocates nothing that outlives it, and nothing beyond what [`scratch`] states.
 
+mod arriving;
 pub mod candle;
 #[cfg(feature = "cuda")]
 pub mod cuda;
@@ -26,6 +27,7 @@ mod tensor;
 #[cfg(test)]
 mod watched;
 
+pub use arriving::{Arriving, Coming};
 pub use candle::Candle;
 #[cfg(feature = "cuda")]
 pub use cuda::Cuda;
@@ -82,6 +84,11 @@ pub trait Backend: Sized + 'static {
 
     /// The elements as f64, or `None` where there are none (dry run). Waits for the device.
     fn read(&self, tensor: &Tensor<Self>) -> Result<Option<Vec<f64>>>;
+
+    /// Starts to bring the elements to the host, behind what was launched so far.
+    fn fetch(&self, tensor: &Tensor<Self>) -> Result<Arriving> {
+        self.read(tensor).map(Arriving::Here)
+    }
 
     /// What the kernels run on; [`scratch`] depends on it.
     fn target(&self) -> &Target;

@@ -19,18 +19,20 @@ const QUANTISED_FROM: usize = 4096;
 pub struct Update {
     /// Learning rate of this step.
     pub rate: f64,
-    /// Multiplies every gradient: undoes loss scaling and applies clipping.
+    /// Multiplies every gradient: undoes loss scaling.
     pub grad_scale: f64,
     /// Updates done, this one included.
     pub step: u64,
 }
 
-/// Updates one parameter from its gradient, which is freed. The optimizer's state is born at the first update.
+/// Updates one parameter from its gradient, which is freed. The optimizer's state is born at the first update. `clip [1]`,
+/// where gradients are clipped, is what [`Kernel::Clip`] made.
 pub fn update<B: Backend>(
     executor: &Executor<B>,
     choice: &experiment::Optimizer,
     param: &Param<B>,
     update: Update,
+    clip: Option<&Tensor<B>>,
 ) -> Result<()> {
     let Some(gradient) = param.take_gradient() else { return Ok(()) };
     let _layer = executor.enter(param.layer());
@@ -39,7 +41,8 @@ pub fn update<B: Backend>(
     let Update { rate, grad_scale, .. } = update;
     let kernel = Kernel::Update(kernel::Update { rule, rate, weight_decay: choice.weight_decay, grad_scale });
     let outputs: Vec<&Tensor<B>> = [param.master()].into_iter().chain(&state).chain(param.copy()).collect();
-    executor.launch(kernel, &[&gradient], &outputs)
+    let inputs: Vec<&Tensor<B>> = [&gradient].into_iter().chain(clip).collect();
+    executor.launch(kernel, &inputs, &outputs)
 }
 
 /// The rule for one parameter.

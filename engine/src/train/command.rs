@@ -92,6 +92,11 @@ impl<'a> Inbox<'a> {
         }
     }
 
+    /// Whether the run waits, but for steps that are allowed one by one.
+    pub(super) fn is_paused(&self) -> bool {
+        self.is_paused
+    }
+
     /// Obeys what has come, without waiting: for the middle of something long.
     ///
     /// # Errors

@@ -29,11 +29,16 @@ impl<B: Backend> Stats<B> {
         executor.cross_entropy(logits, labels, &self.0)
     }
 
-    /// Mean loss and accuracy over `labels` that count; zeros in a dry run.
-    pub(super) fn means(&self, executor: &Executor<B>, labels: usize) -> Result<(f64, f64)> {
-        let n = labels.max(1) as f64;
-        Ok(executor.read(&self.0)?.map_or((0.0, 0.0), |sums| (sums[0] / n, sums[1] / n)))
+    /// The sums, which [`means`] takes.
+    pub(super) fn sums(&self) -> &Tensor<B> {
+        &self.0
     }
+}
+
+/// Mean loss and accuracy over `labels` that count; zeros in a dry run.
+pub(super) fn means(sums: Option<Vec<f64>>, labels: usize) -> (f64, f64) {
+    let n = labels.max(1) as f64;
+    sums.map_or((0.0, 0.0), |sums| (sums[0] / n, sums[1] / n))
 }
 
 /// A loss over `chunk` rows of logits at a time; 0: all at once.

@@ -30,6 +30,11 @@ impl LossScale {
         self.scale
     }
 
+    /// Whether it changes with what steps come to.
+    pub(super) fn is_dynamic(&self) -> bool {
+        self.is_dynamic
+    }
+
     /// Learns from a step whose gradients were `finite` or not. Returns whether to skip the update.
     ///
     /// When halving has reached 1, gradients that are still not finite are no matter of scale: the step is not skipped,

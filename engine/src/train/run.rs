@@ -1,6 +1,7 @@
 //! One run: steps, evaluations, commands and measurements, from the first allocation to the last free.
 
 use std::{
+    collections::VecDeque,
     rc::Rc,
     sync::Arc,
     time::{Duration, Instant},
@@ -26,13 +27,15 @@ use crate::{
         command::{Inbox, Turn},
         event::{Event, Latest, RunId, StepRecord, Summary},
         schedule::learning_rate,
-        step::{MicroBatch, Session},
+        step::{MicroBatch, Session, Underway},
         voice::Voice,
     },
 };
 
 /// How often the memory of a whole step is read op by op.
 const SAMPLE_EVERY: Duration = Duration::from_millis(250);
+/// Steps that may be queued on a device beyond the last one whose numbers are here.
+const AHEAD: usize = 2;
 /// How often the operating system is asked for the size of the process.
 const PROCESS_EVERY: Duration = Duration::from_millis(200);
 
@@ -176,13 +179,26 @@ struct Going<'a, 'j> {
     summary: &'a mut Summary,
     /// Images that the user knows are skipped.
     skipped: usize,
+    /// Steps whose numbers are on their way, in order.
+    underway: VecDeque<Queued>,
+    /// When the numbers of the last step came.
+    came: Instant,
+}
+
+/// A step whose numbers are on their way.
+struct Queued {
+    step: u64,
+    learning_rate: f64,
+    underway: Underway,
+    began: Instant,
+    memory: Peak,
 }
 
 impl<'a, 'j> Going<'a, 'j> {
     fn new(job: &'a Job<'j>, loader: Loader, gauge: Gauge, summary: &'a mut Summary) -> Self {
         let experiment = &*job.plan.experiment;
-        let (waited, began) = (Duration::ZERO, Instant::now());
-        Self { job, experiment, loader, gauge, waited, began, summary, skipped: 0 }
+        let (waited, began, underway) = (Duration::ZERO, Instant::now(), VecDeque::with_capacity(AHEAD + 1));
+        Self { job, experiment, loader, gauge, waited, began, summary, skipped: 0, underway, came: began }
     }
 
     fn run<B: Backend>(&mut self, executor: Executor<B>, inbox: &mut Inbox<'_>) -> Result<()> {
@@ -209,18 +225,22 @@ impl<'a, 'j> Going<'a, 'j> {
         self.report_skipped();
         let mut step = 0;
         while step < plan.total_steps {
+            if inbox.is_paused() {
+                // Whoever goes step by step sees each before the next.
+                self.tell(&mut session, 0)?;
+            }
             match inbox.turn(self.job.voice, &mut self.waited)? {
-                Turn::Evaluate => self.evaluate(&session, step, inbox)?,
+                Turn::Evaluate => self.evaluate(&mut session, step, inbox)?,
                 Turn::Step => {
                     step += 1;
                     self.step(&mut session, step)?;
                     if step % every.max(1) == 0 && step < plan.total_steps {
-                        self.evaluate(&session, step, inbox)?;
+                        self.evaluate(&mut session, step, inbox)?;
                     }
                 }
             }
         }
-        self.evaluate(&session, step, inbox)
+        self.evaluate(&mut session, step, inbox)
     }
 
     fn step<B: Backend>(&mut self, session: &mut Session<B>, step: u64) -> Result<()> {
@@ -232,11 +252,29 @@ impl<'a, 'j> Going<'a, 'j> {
         }
         let start = Instant::now();
         let loader = &mut self.loader;
-        let stepped = session.step(learning_rate, || next(loader));
-        let secs = start.elapsed().as_secs_f64();
+        let underway = session.begin_step(learning_rate, || next(loader));
         let sampled = if is_sampled { self.show_sample(session, step) } else { Bytes::ZERO };
-        let stepped = stepped?;
         let memory = self.gauge.read(sampled);
+        self.underway.push_back(Queued { step, learning_rate, underway: underway?, began: start, memory });
+        self.tell(session, AHEAD)
+    }
+
+    /// Tells of the steps whose numbers have come, and waits for those before the last `ahead`.
+    fn tell<B: Backend>(&mut self, session: &mut Session<B>, ahead: usize) -> Result<()> {
+        while self.underway.len() > ahead || self.underway.front().is_some_and(|queued| queued.underway.has_come()) {
+            let Some(queued) = self.underway.pop_front() else { break };
+            self.tell_of(session, queued)?;
+        }
+        Ok(())
+    }
+
+    fn tell_of<B: Backend>(&mut self, session: &mut Session<B>, queued: Queued) -> Result<()> {
+        let Queued { step, learning_rate, underway, began, memory } = queued;
+        let stepped = underway.wait()?;
+        // A step that was queued behind another began when that one was done.
+        let now = Instant::now();
+        let secs = now.duration_since(began.max(self.came)).as_secs_f64();
+        self.came = now;
         self.summary.steps = step;
         self.summary.train_loss = Some(stepped.loss);
         self.summary.skipped_steps += u64::from(stepped.skipped);
@@ -284,8 +322,9 @@ impl<'a, 'j> Going<'a, 'j> {
     }
 
     /// Tests the model. Commands are obeyed between batches: a long test does not hold up whoever wants the run to end.
-    fn evaluate<B: Backend>(&mut self, session: &Session<B>, step: u64, inbox: &mut Inbox<'_>) -> Result<()> {
+    fn evaluate<B: Backend>(&mut self, session: &mut Session<B>, step: u64, inbox: &mut Inbox<'_>) -> Result<()> {
         let voice = self.job.voice;
+        self.tell(session, 0)?;
         voice.say(Event::Evaluating { step });
         let samples = predict::evaluation_batch(self.experiment, &self.job.facts);
         let mut test = Loader::test(Arc::clone(&self.job.dataset), samples)?;

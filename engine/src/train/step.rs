@@ -2,7 +2,7 @@
 
 use crate::{
     autograd::{Held, Listener, Tape},
-    backend::{Backend, DType, Executor, HostSlice, Kernel, Tensor},
+    backend::{Arriving, Backend, DType, Executor, HostSlice, Kernel, Tensor},
     bytes::Bytes,
     data::{Dataset, Facts, Split},
     error::{NotFinite, Result},
@@ -12,7 +12,7 @@ use crate::{
     nn::{Layer, Param},
     optim,
     train::{
-        loss::{Loss, Stats},
+        loss::{Loss, Stats, means},
         loss_scale::LossScale,
         resident::Resident,
     },
@@ -81,6 +81,34 @@ struct OnDevice<B: Backend> {
 
 /// What a micro-batch's tensors are called before its turn.
 const NEXT: [&str; 2] = ["next inputs", "next labels"];
+
+/// A step whose kernels are queued, and whose numbers are on their way.
+pub struct Underway {
+    sums: Arriving,
+    squares: Arriving,
+    /// Labels that count.
+    labels: usize,
+    loss_scale: f64,
+    skipped: bool,
+}
+
+impl Underway {
+    /// Whether [`Underway::wait`] would return at once.
+    pub fn has_come(&self) -> bool {
+        self.sums.has_come() && self.squares.has_come()
+    }
+
+    /// Waits for what the step came to.
+    ///
+    /// # Errors
+    /// What a kernel ended with.
+    pub fn wait(self) -> Result<Stepped> {
+        let Self { sums, squares, labels, loss_scale, skipped } = self;
+        let (loss, accuracy) = means(sums.wait()?, labels);
+        let gradient_norm = squares.wait()?.map_or(0.0, |sum| sum[0].sqrt()) / loss_scale;
+        Ok(Stepped { loss, accuracy, gradient_norm, loss_scale, skipped })
+    }
+}
 
 /// What a step came to. In a dry run there are no numbers: they are as of a step that went well.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -157,15 +185,20 @@ impl<B: Backend> Session<B> {
     /// On a GPU, `next` is asked one micro-batch ahead: what it gives is on its way to the device while the one before is
     /// worked on, across steps too.
     pub fn step<M: MicroBatch>(&mut self, rate: f64, next: impl FnMut() -> Result<M>) -> Result<Stepped> {
+        self.begin_step(rate, next)?.wait()
+    }
+
+    /// [`Session::step`] without waiting for what it came to: on a GPU the kernels are queued and the host goes on.
+    pub fn begin_step<M: MicroBatch>(&mut self, rate: f64, next: impl FnMut() -> Result<M>) -> Result<Underway> {
         self.executor.ledger().set_phase(Phase::Batch);
         let stats = Stats::new(&self.executor)?;
         let squares = self.executor.filled(0.0, [1], DType::F64, Category::Scratch, "gradient norm")?;
-        let stepped = match self.experiment.optimizer.update {
+        let underway = match self.experiment.optimizer.update {
             UpdateTime::AfterBackward => self.step_then_update(rate, next, stats, squares),
             UpdateTime::InBackward => self.step_updating(rate, next, stats, squares),
         }?;
         self.executor.step_ended()?;
-        Ok(stepped)
+        Ok(underway)
     }
 
     /// The micro-batch whose turn it is, on the device; the one after it is then on its way there.
@@ -191,7 +224,7 @@ impl<B: Backend> Session<B> {
         mut next: impl FnMut() -> Result<M>,
         stats: Stats<B>,
         squares: Tensor<B>,
-    ) -> Result<Stepped> {
+    ) -> Result<Underway> {
         let loss_scale = self.loss_scale.scale();
         let (mut samples, mut held) = (0, None);
         for _ in 0..self.experiment.batch.accumulation {
@@ -205,16 +238,22 @@ impl<B: Backend> Session<B> {
         for param in self.model.params() {
             self.add_square(param, &squares)?;
         }
-        let gradient_norm = self.norm(&squares)? / loss_scale;
-        let skipped = self.loss_scale.skips(gradient_norm.is_finite());
+        let mut arriving = self.executor.fetch(&squares)?;
+        let mut skipped = false;
+        if self.loss_scale.is_dynamic() {
+            // Whether there is an update at all, and the next step's scale, hang on it.
+            let sum = arriving.wait()?;
+            skipped = self.loss_scale.skips(sum.as_ref().is_none_or(|sum| sum[0].is_finite()));
+            arriving = Arriving::Here(sum);
+        }
         if skipped {
             self.model.params().into_iter().for_each(|param| drop(param.take_gradient()));
         } else {
-            self.update(rate, gradient_norm, loss_scale)?;
+            self.update(rate, &squares, loss_scale)?;
         }
         drop(held);
-        let (loss, accuracy) = stats.means(&self.executor, samples * self.facts.scored)?;
-        Ok(Stepped { loss, accuracy, gradient_norm, loss_scale, skipped })
+        let (sums, labels) = (self.executor.fetch(stats.sums())?, samples * self.facts.scored);
+        Ok(Underway { sums, squares: arriving, labels, loss_scale, skipped })
     }
 
     /// Each layer's update as soon as its gradients are complete. The norm is known only afterwards, and clips nothing.
@@ -224,16 +263,15 @@ impl<B: Backend> Session<B> {
         mut next: impl FnMut() -> Result<M>,
         stats: Stats<B>,
         squares: Tensor<B>,
-    ) -> Result<Stepped> {
+    ) -> Result<Underway> {
         self.updates += 1;
         let update = optim::Update { rate, grad_scale: 1.0, step: self.updates };
         let batch = self.feed(&mut next)?;
         let samples = batch.samples;
         let held = self.accumulate(batch, &stats, 1.0, &mut |layer| self.update_layer(layer, &squares, update))?;
         drop(held);
-        let gradient_norm = self.norm(&squares)?;
-        let (loss, accuracy) = stats.means(&self.executor, samples * self.facts.scored)?;
-        Ok(Stepped { loss, accuracy, gradient_norm, loss_scale: 1.0, skipped: false })
+        let (sums, squares) = (self.executor.fetch(stats.sums())?, self.executor.fetch(&squares)?);
+        Ok(Underway { sums, squares, labels: samples * self.facts.scored, loss_scale: 1.0, skipped: false })
     }
 
     /// Forward and backward of one micro-batch; gradients add up in the parameters' buffers. Returns what a tape that is
@@ -305,33 +343,32 @@ impl<B: Backend> Session<B> {
         self.executor.launch(Kernel::SumSquares, &[&gradient], &[squares])
     }
 
-    /// The root of the sum; 0 in a dry run.
-    fn norm(&self, squares: &Tensor<B>) -> Result<f64> {
-        Ok(self.executor.read(squares)?.map_or(0.0, |values| values[0].sqrt()))
-    }
-
     /// Updates a layer whose gradients are complete, and frees them.
     fn update_layer(&self, layer: LayerId, squares: &Tensor<B>, update: optim::Update) -> Result<()> {
         let ledger = self.executor.ledger();
         let phase = ledger.set_phase(Phase::Optimizer);
         for param in self.model.params().into_iter().filter(|param| param.layer() == layer) {
             self.add_square(param, squares)?;
-            optim::update(&self.executor, &self.experiment.optimizer, param, update)?;
+            optim::update(&self.executor, &self.experiment.optimizer, param, update, None)?;
         }
         ledger.set_phase(phase);
         Ok(())
     }
 
-    fn update(&mut self, rate: f64, gradient_norm: f64, loss_scale: f64) -> Result<()> {
-        let choice = &self.experiment.optimizer;
-        let clip = if choice.clip_norm > 0.0 && gradient_norm > choice.clip_norm {
-            choice.clip_norm / gradient_norm
-        } else {
-            1.0
-        };
+    /// Updates every parameter, its gradient clipped by the norm of all of them, which never leaves the device for that.
+    fn update(&mut self, rate: f64, squares: &Tensor<B>, loss_scale: f64) -> Result<()> {
+        let (choice, executor) = (&self.experiment.optimizer, &self.executor);
+        let mut clip = None;
+        if choice.clip_norm > 0.0 {
+            executor.ledger().set_op("clip");
+            let scale = executor.allocate([1], DType::F64, Category::Scratch, "clipping")?;
+            executor.launch(Kernel::Clip { limit: choice.clip_norm * loss_scale }, &[squares], &[&scale])?;
+            clip = Some(scale);
+        }
         self.updates += 1;
-        let update = optim::Update { rate, grad_scale: clip / loss_scale, step: self.updates };
-        self.model.params().into_iter().try_for_each(|param| optim::update(&self.executor, choice, param, update))
+        let update = optim::Update { rate, grad_scale: 1.0 / loss_scale, step: self.updates };
+        let update = |param: &Param<B>| optim::update(executor, choice, param, update, clip.as_ref());
+        self.model.params().into_iter().try_for_each(update)
     }
 
     /// Mean loss and accuracy over all batches that `next` gives.
@@ -346,7 +383,7 @@ impl<B: Backend> Session<B> {
                 self.upload(batch, Split::Test, [self.facts.input.label(), "labels"])?;
             self.loss().measure(inputs, &labels, &stats)?;
         }
-        let means = stats.means(executor, samples * self.facts.scored)?;
+        let means = means(executor.read(stats.sums())?, samples * self.facts.scored);
         executor.step_ended()?;
         Ok(means)
     }

@@ -158,7 +158,11 @@ pub(crate) fn run(kernel: &Kernel, ins: &[Vec<f64>], outs: &[Vec<f64>]) -> Vec<V
         | Kernel::AttentionPlain(_)
         | Kernel::AttentionPlainGrad(_) => sequence::run(kernel, ins, &mut outs),
         Kernel::SumSquares => outs[0][0] += ins[0].iter().map(|x| x * x).sum::<f64>(),
-        Kernel::Update(of) => update(of, &ins[0], &mut outs),
+        Kernel::Clip { limit } => outs[0][0] = (limit / ins[0][0].sqrt()).min(1.0),
+        Kernel::Update(of) => {
+            let scale = ins.get(1).map_or(1.0, |scale| scale[0]);
+            update(&Update { grad_scale: scale * of.grad_scale, ..*of }, &ins[0], &mut outs);
+        }
     }
     outs
 }

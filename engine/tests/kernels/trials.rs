@@ -105,6 +105,8 @@ fn streams(draw: &mut Draw, dtype: DType, largest: usize) -> Vec<Trial> {
         Trial::new(Kernel::Add, vec![x.clone()], vec![y.clone()], 2),
         Trial::new(Kernel::Scale(-0.375), vec![], vec![y.clone()], 1),
         Trial::new(Kernel::SumSquares, vec![x.clone()], vec![(vec![0.5], DType::F64)], n),
+        Trial::new(Kernel::Clip { limit: 0.5 }, vec![(vec![9.0], DType::F64)], vec![(vec![0.0], DType::F64)], 2),
+        Trial::new(Kernel::Clip { limit: 4.0 }, vec![(vec![9.0], DType::F64)], vec![(vec![0.0], DType::F64)], 2),
         Trial::new(Kernel::CrossEntropy, vec![x, labels.clone()], vec![(vec![0.5, 2.0], DType::F64)], n),
         Trial::new(Kernel::CrossEntropyGrad { scale: 0.5 }, vec![labels], vec![y.clone()], columns),
         Trial::new(Kernel::Curve(curve), vec![wide.clone()], vec![y.clone()], 32),
@@ -216,7 +218,10 @@ fn updates(draw: &mut Draw, dtype: DType, largest: usize) -> Vec<Trial> {
         }
         let kernel = Kernel::Update(Update { rule, rate, weight_decay, grad_scale });
         let terms = if matches!(rule, Rule::Adafactor { .. }) { count } else { 4 };
-        trials.push(Trial::new(kernel, vec![(draw.numbers(count), grad)], outputs, terms));
+        // Every other one with a scale from the device.
+        let scale = trials.len().is_multiple_of(2).then(|| (vec![0.75], DType::F64));
+        let inputs = [(draw.numbers(count), grad)].into_iter().chain(scale).collect();
+        trials.push(Trial::new(kernel, inputs, outputs, terms));
     }
     trials
 }

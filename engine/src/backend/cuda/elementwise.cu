@@ -46,3 +46,11 @@ extern "C" __global__ void add(const T *x, T *y, i64 n) {
 extern "C" __global__ void scale(T *y, i64 n, double factor) {
     EACH(i, n) y[i] = narrow<T>(widen(y[i]) * (A)factor);
 }
+
+// What gradients of this sum of squares are multiplied by so that their norm is the limit at the most. One thread.
+extern "C" __global__ void clip(const f64 *squares, f64 *scale, double limit) {
+    if (threadIdx.x == 0) {
+        double norm = sqrt(*squares);
+        *scale = norm > limit ? limit / norm : 1.0;
+    }
+}

@@ -20,6 +20,10 @@ pub(super) fn launch(kernel: &Kernel, o: &Operands<'_>) -> Result<()> {
         },
         Kernel::Uniform { bound, key } => run(c"uniform", args![y, n, bound, key]),
         Kernel::Normal { std, key } => run(c"normal", args![y, n, std, key]),
+        Kernel::Clip { limit } => {
+            let args = args![o.input(0), y, limit];
+            o.launch_for(&SOURCE, DType::F64, c"clip", Grid::blocks(1, 32), args)
+        }
         Kernel::Relu => run(c"relu", args![y, n]),
         Kernel::Relu6 => run(c"relu6", args![y, n]),
         Kernel::Scale(factor) => run(c"scale", args![y, n, factor]),

@@ -39,10 +39,10 @@ use self::{
     launch::{Pointer, args},
     module::{Source, Types},
     operands::Operands,
-    transfer::Staging,
+    transfer::{Parcel, Staging},
 };
 use crate::{
-    backend::{Backend, DType, HostSlice, Kernel, Tensor, scratch},
+    backend::{Arriving, Backend, Coming, DType, HostSlice, Kernel, Tensor, scratch},
     bytes::Bytes,
     device::{Profile, Target},
     error::{Error, Result},
@@ -160,14 +160,14 @@ impl Backend for Cuda {
     fn read(&self, tensor: &Tensor<Self>) -> Result<Option<Vec<f64>>> {
         tensor.storage().borrow().settle()?;
         let bytes = transfer::receive(self.device(), tensor.pointer(), tensor.elements() * tensor.dtype().size())?;
-        Ok(Some(match tensor.dtype() {
-            DType::F64 => take(&bytes, f64::from_ne_bytes),
-            DType::F32 => take(&bytes, |b| f64::from(f32::from_ne_bytes(b))),
-            DType::Bf16 => take(&bytes, |b| f64::from(bf16::from_ne_bytes(b))),
-            DType::F16 => take(&bytes, |b| f64::from(f16::from_ne_bytes(b))),
-            DType::U32 => take(&bytes, |b| f64::from(u32::from_ne_bytes(b))),
-            DType::U8 => bytes.into_iter().map(f64::from).collect(),
-        }))
+        Ok(Some(numbers(&bytes, tensor.dtype())))
+    }
+
+    fn fetch(&self, tensor: &Tensor<Self>) -> Result<Arriving> {
+        tensor.storage().borrow().settle()?;
+        let (dtype, bytes) = (tensor.dtype(), tensor.elements() * tensor.dtype().size());
+        let parcel = self.staging.fetch(tensor.pointer(), bytes)?;
+        Ok(Arriving::Coming(Box::new(Fetched { parcel, dtype })))
     }
 
     fn target(&self) -> &Target {
@@ -182,6 +182,35 @@ impl Backend for Cuda {
         let (start, bytes) = (workspace.pointer(), workspace.elements());
         self.workspace.set((start, bytes));
         self.device().blas()?.lend(start, bytes)
+    }
+}
+
+/// Numbers on their way from the device.
+struct Fetched {
+    parcel: Parcel,
+    dtype: DType,
+}
+
+impl Coming for Fetched {
+    fn has_come(&self) -> bool {
+        self.parcel.has_come()
+    }
+
+    fn wait(self: Box<Self>) -> Result<Vec<f64>> {
+        let dtype = self.dtype;
+        self.parcel.open(|bytes| numbers(bytes, dtype))
+    }
+}
+
+/// The numbers that bytes of the device are.
+fn numbers(bytes: &[u8], dtype: DType) -> Vec<f64> {
+    match dtype {
+        DType::F64 => take(bytes, f64::from_ne_bytes),
+        DType::F32 => take(bytes, |b| f64::from(f32::from_ne_bytes(b))),
+        DType::Bf16 => take(bytes, |b| f64::from(bf16::from_ne_bytes(b))),
+        DType::F16 => take(bytes, |b| f64::from(f16::from_ne_bytes(b))),
+        DType::U32 => take(bytes, |b| f64::from(u32::from_ne_bytes(b))),
+        DType::U8 => bytes.iter().copied().map(f64::from).collect(),
     }
 }
 
@@ -213,6 +242,7 @@ fn dispatch(kernel: &Kernel, o: &Operands<'_>) -> Result<()> {
         | Kernel::Relu6
         | Kernel::Relu6Grad
         | Kernel::Add
+        | Kernel::Clip { .. }
         | Kernel::Scale(_) => elementwise::launch(kernel, o),
         Kernel::MatMul(product) => gemm::launch(product, o),
         Kernel::Conv2d(_) | Kernel::Conv2dInputGrad(_) | Kernel::Conv2dWeightGrad { .. } => {

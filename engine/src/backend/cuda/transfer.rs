@@ -1,7 +1,8 @@
 //! Numbers on their way between host and device.
 //!
 //! What goes to the device is laid into page-locked memory and copied on a stream of its own, while kernels run; the
-//! kernels' stream waits for it where it is first used. Holds: a piece of page-locked memory is written again only when
+//! kernels' stream waits for it where it is first used. What comes back goes into such memory too, and the host asks for it
+//! when it is there. Holds: a piece of page-locked memory is written again only when
 //! the copy out of it is done. The pieces are host memory, outside the budget.
 
 use std::{cell::RefCell, rc::Rc};
@@ -22,6 +23,8 @@ const PIECES: usize = 4;
 pub(super) struct Staging {
     device: Rc<Device>,
     pieces: RefCell<Vec<Piece>>,
+    /// Pieces that parcels came in.
+    returned: Rc<RefCell<Vec<Piece>>>,
 }
 
 /// Some page-locked memory, and the copy out of it.
@@ -34,7 +37,7 @@ struct Piece {
 impl Staging {
     /// None yet.
     pub(super) fn new(device: &Rc<Device>) -> Self {
-        Self { device: Rc::clone(device), pieces: RefCell::default() }
+        Self { device: Rc::clone(device), pieces: RefCell::default(), returned: Rc::default() }
     }
 
     /// Copies `bytes` that `fill` writes to `to`, a place in `block`. Does not wait for the copy.
@@ -60,6 +63,25 @@ impl Staging {
         Ok(())
     }
 
+    /// Starts to copy `bytes` from the device, behind the kernels that were queued.
+    ///
+    /// # Errors
+    /// The driver's.
+    pub(super) fn fetch(&self, from: Pointer, bytes: usize) -> Result<Parcel> {
+        let at = self.returned.borrow().iter().position(|piece| piece.bytes >= bytes);
+        let mut piece = match at {
+            Some(at) => self.returned.borrow_mut().swap_remove(at),
+            None => Piece::new(bytes.max(1))?,
+        };
+        // SAFETY: the piece is at least as long, nobody else has it, and it lives until the copy is done.
+        let part = unsafe { std::slice::from_raw_parts_mut(piece.start, bytes) };
+        // SAFETY: as above; the place is as long.
+        unsafe { result::memcpy_dtoh_async(part, from.0, self.device.stream()) }
+            .map_err(|error| failed("copying from the GPU", error))?;
+        piece.copy = Some(Event::record(self.device.stream())?);
+        Ok(Parcel { piece: Some(piece), bytes, returned: Rc::clone(&self.returned) })
+    }
+
     /// A piece with room for `bytes` whose copy is done.
     fn piece(&self, bytes: usize) -> Result<Piece> {
         let mut pieces = self.pieces.borrow_mut();
@@ -78,6 +100,46 @@ impl Staging {
             }
         }
         Piece::new(bytes.next_power_of_two())
+    }
+}
+
+/// Bytes on their way from the device.
+pub(super) struct Parcel {
+    piece: Option<Piece>,
+    bytes: usize,
+    returned: Rc<RefCell<Vec<Piece>>>,
+}
+
+impl Parcel {
+    /// Whether they are here.
+    pub(super) fn has_come(&self) -> bool {
+        self.copy().is_none_or(Event::is_done)
+    }
+
+    /// Waits for them and reads them.
+    ///
+    /// # Errors
+    /// What a kernel before them ended with.
+    pub(super) fn open<T>(&self, read: impl FnOnce(&[u8]) -> T) -> Result<T> {
+        self.copy().map_or(Ok(()), Event::wait)?;
+        let start = self.piece.as_ref().map_or(std::ptr::NonNull::dangling().as_ptr(), |piece| piece.start);
+        // SAFETY: the copy into the piece is done, and it is at least as long.
+        Ok(read(unsafe { std::slice::from_raw_parts(start, self.bytes) }))
+    }
+
+    fn copy(&self) -> Option<&Event> {
+        self.piece.as_ref().and_then(|piece| piece.copy.as_ref())
+    }
+}
+
+impl Drop for Parcel {
+    fn drop(&mut self) {
+        // The next parcel comes in the same piece.
+        if let Some(piece) = self.piece.take()
+            && piece.copy.as_ref().is_none_or(|copy| copy.wait().is_ok())
+        {
+            self.returned.borrow_mut().push(piece);
+        }
     }
 }
 

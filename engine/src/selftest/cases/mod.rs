@@ -174,6 +174,7 @@ names! {
     Kernel::CrossEntropy => "cross-entropy",
     Kernel::CrossEntropyGrad { .. } => "cross-entropy-gradient",
     Kernel::SumSquares => "sum-of-squares",
+    Kernel::Clip { .. } => "clip",
     Kernel::Update(Update { rule: Rule::Sgd, .. }) => "sgd",
     Kernel::Update(Update { rule: Rule::Momentum { .. }, .. }) => "momentum",
     Kernel::Update(Update { rule: Rule::Nesterov { .. }, .. }) => "nesterov",

@@ -37,6 +37,8 @@ pub fn elements(draw: &mut Draw, dtype: DType, count: usize) -> Vec<Case> {
         Case::new(Kernel::Add, vec![x.clone()], vec![y.clone()], 2),
         Case::new(Kernel::Scale(-0.375), vec![], vec![y.clone()], 1),
         Case::new(Kernel::SumSquares, vec![x.clone()], vec![(vec![0.5], DType::F64)], count),
+        Case::new(Kernel::Clip { limit: 0.5 }, vec![(vec![9.0], DType::F64)], vec![(vec![0.0], DType::F64)], 2),
+        Case::new(Kernel::Clip { limit: 4.0 }, vec![(vec![9.0], DType::F64)], vec![(vec![0.0], DType::F64)], 2),
     ];
     for other in FLOATS {
         cases.push(Case::new(Kernel::Cast, vec![x.clone()], vec![(y.0.clone(), other)], 1));

@@ -68,7 +68,10 @@ fn case(draw: &mut Draw, (weight, grad, copy): Types, rule: Rule, count: usize) 
     outputs.extend(copy.map(|copy| (vec![7.0; count], copy)));
     let terms = if matches!(rule, Rule::Adafactor { .. }) { count } else { 4 };
     let update = Update { rule, rate: 0.0625, weight_decay: 0.125, grad_scale: 0.5 };
-    Case::new(Kernel::Update(update), vec![(draw.numbers(count), grad)], outputs, terms)
+    // Every other one with a scale from the device.
+    let scale = count.is_multiple_of(2).then(|| (vec![0.75], DType::F64));
+    let inputs = [(draw.numbers(count), grad)].into_iter().chain(scale).collect();
+    Case::new(Kernel::Update(update), inputs, outputs, terms)
 }
 
 /// The update after this one: from the state it left, with a fresh gradient.

@@ -138,6 +138,10 @@ pub(super) fn launch(kernel: &Kernel, inputs: &[&Tensor<Candle>], outputs: &[&Te
             elementwise::sum_squares::<T>(&o.input(0)?, &mut o.output(0)?);
             Ok(())
         }, else o.unsupported()),
+        Kernel::Clip { limit } => {
+            o.output::<f64>(0)?[0] = optimizer::clip(*limit, o.input::<f64>(0)?[0]);
+            Ok(())
+        }
         Kernel::Fill(value) => match o.output_type(0) {
             DType::U32 => {
                 elementwise::fill(*value as u32, &mut o.integers(0)?);

@@ -57,6 +57,11 @@ fn typed<W: Float, G: Float<Acc = W::Acc>, C: Float<Acc = W::Acc>>(
     o: &Operands<'_>,
     copy: Option<usize>,
 ) -> Result<()> {
+    let mut update = *update;
+    if o.inputs() > 1 {
+        update.grad_scale *= o.input::<f64>(1)?[0];
+    }
+    let update = &update;
     let (grad, mut weight) = (o.input::<G>(0)?, o.output::<W>(0)?);
     let mut copy = copy.map(|i| o.output::<C>(i)).transpose()?;
     let copy = copy.as_deref_mut();
@@ -85,6 +90,12 @@ fn typed<W: Float, G: Float<Acc = W::Acc>, C: Float<Acc = W::Acc>>(
         _ => return o.unsupported(),
     }
     Ok(())
+}
+
+/// [`Kernel::Clip`](crate::backend::Kernel::Clip).
+pub(super) fn clip(limit: f64, squares: f64) -> f64 {
+    let norm = squares.sqrt();
+    if norm > limit { limit / norm } else { 1.0 }
 }
 
 /// A rule that treats every element alike, with its constants in the type of arithmetic.
