@@ -81,12 +81,12 @@ static void enqueue_fill(Stream *s, const char *name, uintptr_t at, size_t bytes
 }
 
 // Memory of its own that ends where a page faults; the pool keeps the account as if it were its piece.
-static void *guard_page_after(size_t asked, Block block, Stream *s) {
+static void *guard_page_after(size_t asked, Block block) {
     auto *pages = static_cast<char *>(map_memory(asked));
     if (!pages) return nullptr;
     uintptr_t at = uintptr_t(pages) + round_up(asked, 4096) - block.bytes;
     live()[at] = block;
-    enqueue_fill(s, "fill new memory", at, block.bytes);
+    memset(reinterpret_cast<void *>(at), 0xFF, block.bytes);
     return reinterpret_cast<void *>(at);
 }
 
@@ -100,16 +100,19 @@ static Status allocate(Pool &p, size_t asked, Stream *s, void **out) {
     if (!at) return OUT_OF_MEMORY;
     Free f = std::move(p.free[at]);
     p.free.erase(at);
+    prune(f);
     for (auto &[on, upto] : f.after) enqueue_wait(s, on, upto);
     if (f.bytes > bytes) p.free[at + bytes] = Free{f.bytes - bytes, f.after, f.filled};
     p.used += bytes;
     p.used_high = std::max(p.used_high, p.used);
     if (guarded()) {
-        *out = guard_page_after(asked, Block{round_up(asked, 16), &p, p.device, at, bytes}, s);
+        *out = guard_page_after(asked, Block{round_up(asked, 16), &p, p.device, at, bytes});
         return *out ? OK : OUT_OF_MEMORY;
     }
     live()[at] = Block{bytes, &p, p.device, at, bytes};
-    if (!f.filled) enqueue_fill(s, "fill new memory", at, bytes);
+    // At once where no work queued can know this memory, so that other streams see it too.
+    if (!f.filled && f.after.empty()) memset(reinterpret_cast<void *>(at), 0xFF, bytes);
+    else if (!f.filled) enqueue_fill(s, "fill new memory", at, bytes);
     *out = reinterpret_cast<void *>(at);
     return OK;
 }
