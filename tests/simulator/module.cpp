@@ -22,6 +22,7 @@ struct Function {
 };
 struct Module {
     Code code;
+    int file = -1;               // of the image, open while it is loaded
     size_t bytes = 0;
     int device = 0;
     std::map<std::string, Function> functions;
@@ -29,7 +30,7 @@ struct Module {
 static std::unordered_set<Module *> &modules() { static auto *s = new std::unordered_set<Module *>; return *s; }
 static std::unordered_set<Function *> &functions() { static auto *s = new std::unordered_set<Function *>; return *s; }
 
-static void *open_library(const std::string &bytes) {
+static void *open_library(const std::string &bytes, int &kept) {
     int fd = memfd_create("simulated kernels", 0);
     if (fd < 0) return nullptr;
     for (size_t at = 0; at < bytes.size();) {
@@ -40,10 +41,12 @@ static void *open_library(const std::string &bytes) {
     char path[64];
     snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
     void *library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
-    if (library) return library; // the file stays open: dlopen knows libraries by their paths, and the next has to be another
-    complain("an image does not load: %s", dlerror());
-    close(fd);
-    return nullptr;
+    if (!library) {
+        complain("an image does not load: %s", dlerror());
+        close(fd);
+    }
+    kept = fd; // dlopen knows libraries by their paths: the next must have another
+    return library;
 }
 
 static bool charge_code(Device &d, size_t bytes) {
@@ -64,7 +67,8 @@ static Status load(const void *image, Module **out) {
     Status why = INVALID_IMAGE;
     if (!image_of(image, library, why)) return why;
     if (!charge_code(d, library.size())) return OUT_OF_MEMORY;
-    void *opened = open_library(library);
+    int file = -1;
+    void *opened = open_library(library, file);
     if (!opened) return INVALID_IMAGE;
     auto bind = reinterpret_cast<void (*)(const void *)>(dlsym(opened, "sim_bind"));
     auto touch = reinterpret_cast<void *(*)()>(dlsym(opened, "sim_touch"));
@@ -73,6 +77,7 @@ static Status load(const void *image, Module **out) {
     static uint64_t ids = 0;
     auto *m = new Module;
     m->code = Code{opened, ++ids, touch};
+    m->file = file;
     m->bytes = library.size();
     m->device = current_index();
     modules().insert(m);
@@ -141,6 +146,7 @@ API int cuModuleUnload(void *module) {
     finish_all(*d);
     for (auto &[name, f] : m->functions) functions().erase(&f);
     dlclose(m->code.library);
+    close(m->file);
     devices()[m->device].module_bytes -= std::min(m->bytes, devices()[m->device].module_bytes);
     delete m;
     return OK;
