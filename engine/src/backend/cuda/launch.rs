@@ -46,6 +46,11 @@ impl Grid {
         Self::plane(blocks, [clamp(across), clamp(down)])
     }
 
+    /// In three dimensions: `[x, y, z]`. There are at most 65535 blocks along y, and along z.
+    pub(super) fn space(blocks: [usize; 3], threads: u32) -> Self {
+        Self { blocks: blocks.map(clamp), threads: [threads, 1, 1] }
+    }
+
     /// Queues a function on the device's stream.
     ///
     /// # Safety

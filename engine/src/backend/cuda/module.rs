@@ -175,6 +175,8 @@ pub(super) fn options(capability: (i32, i32), [t, w]: [DType; 2]) -> Result<Vec<
     Ok(vec![
         format!("--gpu-architecture={arch}"),
         "--std=c++17".to_owned(),
+        // Functions that a kernel is given, closures among them, are the device's own.
+        "-default-device".to_owned(),
         format!("-DT={}", t.name()),
         format!("-DW={}", w.name()),
     ])

@@ -1,9 +1,10 @@
 //! Scratch of the kernels on an NVIDIA GPU: what a launch takes from the pool and gives back when it is over.
 //!
 //! Products and convolutions have none: cuBLAS and cuDNN work in the one buffer that a run allocates when it starts
-//! (`gpu.workspace`). Kernels that sum in registers and in a block's shared memory have none either. An arm for a family
-//! stands here as soon as its kernels take room.
+//! (`gpu.workspace`). Kernels that sum in registers and in a block's shared memory have none either; those whose sums
+//! are taken apart have the sums of their parts. An arm for a family stands here as soon as its kernels take room.
 
+use super::parts;
 use crate::{
     backend::{
         DType, Kernel,
@@ -72,6 +73,7 @@ pub(super) fn bytes(kernel: &Kernel, dtype: DType, _profile: &Profile) -> u64 {
             Rule::Adafactor { extents, .. } => adafactor(extents) as u64,
             _ => 0,
         },
-        _ => 0,
+        // The sums of parts.
+        _ => parts::bytes(kernel, dtype) as u64,
     }
 }

@@ -5,6 +5,7 @@
 
 mod cpu;
 pub(in crate::backend) mod cuda;
+pub(in crate::backend) mod parts;
 
 use crate::{
     backend::{DType, Kernel},

@@ -1,0 +1,74 @@
+// Smooth activation functions, their slopes, and dropout: a run of elements a thread.
+
+// sqrt(2 / pi) and the cubic term of Hendrycks & Gimpel 2016.
+#define SLOPE 0.7978845608028654
+#define CUBIC 0.044715
+
+__device__ __forceinline__ A normal_share(A x) { return (A)0.5 * ((A)1 + erf_of(x * (A)0.7071067811865476)); }
+__device__ __forceinline__ A sigmoid(A x) { return (A)1 / ((A)1 + exp_of(-x)); }
+
+struct Gelu {
+    static __device__ __forceinline__ A value(A x) { return x * normal_share(x); }
+    static __device__ __forceinline__ A slope(A x) {
+        return normal_share(x) + x * (A)0.3989422804014327 * exp_of((A)-0.5 * x * x);
+    }
+};
+struct GeluTanh {
+    // tanh of the argument. Past 20 the quotient is 1 in any type, and below the exponential is 0.
+    static __device__ __forceinline__ A inner(A x) {
+        A argument = (A)SLOPE * x * ((A)1 + (A)CUBIC * (x * x));
+        return (A)1 - (A)2 / (exp_of((A)2 * argument) + (A)1);
+    }
+    static __device__ __forceinline__ A value(A x) { return (A)0.5 * x * ((A)1 + inner(x)); }
+    static __device__ __forceinline__ A slope(A x) {
+        A t = inner(x), steepness = (A)SLOPE * ((A)1 + (A)(3 * CUBIC) * (x * x));
+        return (A)0.5 * ((A)1 + t + x * ((A)1 - t * t) * steepness);
+    }
+};
+struct Silu {
+    static __device__ __forceinline__ A value(A x) { return x * sigmoid(x); }
+    static __device__ __forceinline__ A slope(A x) {
+        A s = sigmoid(x);
+        return s * ((A)1 + x * ((A)1 - s));
+    }
+};
+
+template <class Curve> __device__ __forceinline__ void values(const T *x, T *y, i64 n, int wide) {
+    each_run(n, wide, [=](i64 i, auto run) {
+        A of[LENGTH(run)];
+        load(x + i, of);
+#pragma unroll
+        for (int v = 0; v < LENGTH(run); ++v) of[v] = Curve::value(of[v]);
+        store(y + i, of);
+    });
+}
+template <class Curve> __device__ __forceinline__ void slopes(const T *x, T *dy, i64 n, int wide) {
+    each_run(n, wide, [=](i64 i, auto run) {
+        A of[LENGTH(run)], slope[LENGTH(run)];
+        load(x + i, of);
+        load(dy + i, slope);
+#pragma unroll
+        for (int v = 0; v < LENGTH(run); ++v) slope[v] *= Curve::slope(of[v]);
+        store(dy + i, slope);
+    });
+}
+
+extern "C" __global__ void gelu(const T *x, T *y, i64 n, int wide) { values<Gelu>(x, y, n, wide); }
+extern "C" __global__ void gelu_tanh(const T *x, T *y, i64 n, int wide) { values<GeluTanh>(x, y, n, wide); }
+extern "C" __global__ void silu(const T *x, T *y, i64 n, int wide) { values<Silu>(x, y, n, wide); }
+extern "C" __global__ void gelu_gradient(const T *x, T *dy, i64 n, int wide) { slopes<Gelu>(x, dy, n, wide); }
+extern "C" __global__ void gelu_tanh_gradient(const T *x, T *dy, i64 n, int wide) { slopes<GeluTanh>(x, dy, n, wide); }
+extern "C" __global__ void silu_gradient(const T *x, T *dy, i64 n, int wide) { slopes<Silu>(x, dy, n, wide); }
+
+// `bound` is the share that is dropped, of 2^64.
+extern "C" __global__ void dropout(T *y, i64 n, u64 bound, double scale, u64 key, int wide) {
+    each_run(n, wide, [=](i64 i, auto run) {
+        A kept[LENGTH(run)];
+        load(y + i, kept);
+#pragma unroll
+        for (int v = 0; v < LENGTH(run); ++v) {
+            kept[v] = random_bits(key, (u64)(i + v)) < bound ? (A)0 : kept[v] * (A)scale;
+        }
+        store(y + i, kept);
+    });
+}

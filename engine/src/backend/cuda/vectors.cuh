@@ -1,0 +1,29 @@
+// Runs of neighbouring elements: one access of a thread where addresses allow it, one by one where not.
+
+template <class X, int N> struct alignas(sizeof(X) * N) Pack { X at[N]; };
+// A run's length as a type, for functions that are compiled for each.
+template <int N> struct Run { static const int length = N; };
+#define LENGTH(run) decltype(run)::length
+
+template <class X, class Y, int N> __device__ __forceinline__ void load(const X *from, Y (&to)[N]) {
+    Pack<X, N> pack = *(const Pack<X, N> *)from;
+#pragma unroll
+    for (int v = 0; v < N; ++v) to[v] = widen(pack.at[v]);
+}
+template <class X, class Y, int N> __device__ __forceinline__ void store(X *to, const Y (&from)[N]) {
+    Pack<X, N> pack;
+#pragma unroll
+    for (int v = 0; v < N; ++v) pack.at[v] = narrow<X>(from[v]);
+    *(Pack<X, N> *)to = pack;
+}
+
+// Calls f(i, run) for runs that cover n elements; of four where `wide`, which promises that every address is aligned so.
+template <class F> __device__ __forceinline__ void each_run(i64 n, int wide, F f) {
+    i64 whole = wide ? n / 4 * 4 : 0;
+    for (i64 i = 4 * first_index(); i < whole; i += 4 * index_stride()) f(i, Run<4>());
+    for (i64 i = whole + first_index(); i < n; i += index_stride()) f(i, Run<1>());
+}
+
+// A product and a sum, rounded once on every device.
+__device__ __forceinline__ f32 fused(f32 a, f32 b, f32 c) { return fmaf(a, b, c); }
+__device__ __forceinline__ f64 fused(f64 a, f64 b, f64 c) { return fma(a, b, c); }
