@@ -1,0 +1,147 @@
+// Normalisation of rows, by mean and variance or by the mean of squares, and the gradient. A row belongs to a warp, or to a
+// whole block where it is long; where no mean is given there is none, and no bias.
+
+// The sum over the threads of a row.
+template <int G> __device__ __forceinline__ A group_sum(A x) { return G == 32 ? warp_sum(x) : block_sum(x); }
+
+// Calls f(i, run) for the thread's elements of a row.
+template <int G, int V, class F> __device__ __forceinline__ void each_of_row(i64 columns, F f) {
+    for (i64 i = (i64)((int)threadIdx.x % G) * V; i < columns; i += G * V) f(i);
+}
+
+template <int G, int V>
+__device__ void normalise(const T *x, const W *weight, const W *bias, T *y, A *mean, A *inverse, i64 rows, i64 columns,
+                          A epsilon) {
+    A share = (A)(1.0 / (f64)columns);
+    i64 step = (i64)gridDim.x * (BLOCK / G);
+    for (i64 row = (i64)blockIdx.x * (BLOCK / G) + (int)threadIdx.x / G; row < rows; row += step) {
+        const T *from = x + row * columns;
+        T *to = y + row * columns;
+        A center = 0, values[V], weights[V];
+        if (mean) {
+            A first = widen(from[0]), sum = 0;
+            each_of_row<G, V>(columns, [&](i64 i) {
+                load(from + i, values);
+#pragma unroll
+                for (int v = 0; v < V; ++v) sum += values[v] - first;
+            });
+            center = first + share * group_sum<G>(sum);
+        }
+        A sum = 0;
+        each_of_row<G, V>(columns, [&](i64 i) {
+            load(from + i, values);
+#pragma unroll
+            for (int v = 0; v < V; ++v) sum += (values[v] - center) * (values[v] - center);
+        });
+        A scale = (A)1 / sqrt_of(share * group_sum<G>(sum) + epsilon);
+        each_of_row<G, V>(columns, [&](i64 i) {
+            A offsets[V];
+            load(from + i, values);
+            load(weight + i, weights);
+            if (bias) load(bias + i, offsets);
+#pragma unroll
+            for (int v = 0; v < V; ++v) {
+                values[v] = (values[v] - center) * scale * weights[v];
+                if (bias) values[v] += offsets[v];
+            }
+            store(to + i, values);
+        });
+        if ((int)threadIdx.x % G == 0) {
+            if (mean) mean[row] = center;
+            inverse[row] = scale;
+        }
+    }
+}
+extern "C" __global__ void row_norm(const T *x, const W *weight, const W *bias, T *y, A *mean, A *inverse, i64 rows,
+                                    i64 columns, double epsilon, int by_block, int wide) {
+    if (by_block && wide) {
+        normalise<BLOCK, 4>(x, weight, bias, y, mean, inverse, rows, columns, (A)epsilon);
+    } else if (by_block) {
+        normalise<BLOCK, 1>(x, weight, bias, y, mean, inverse, rows, columns, (A)epsilon);
+    } else if (wide) {
+        normalise<32, 4>(x, weight, bias, y, mean, inverse, rows, columns, (A)epsilon);
+    } else {
+        normalise<32, 1>(x, weight, bias, y, mean, inverse, rows, columns, (A)epsilon);
+    }
+}
+
+template <int G, int V>
+__device__ void gradient_rows(const T *x, T *dy, const A *mean, const A *inverse, const W *weight, i64 rows,
+                              i64 columns) {
+    A share = (A)(1.0 / (f64)columns);
+    i64 step = (i64)gridDim.x * (BLOCK / G);
+    for (i64 row = (i64)blockIdx.x * (BLOCK / G) + (int)threadIdx.x / G; row < rows; row += step) {
+        const T *from = x + row * columns;
+        T *to = dy + row * columns;
+        A center = mean ? mean[row] : (A)0, scale = inverse[row], off = 0, slope = 0;
+        A values[V], gradients[V], weights[V];
+        each_of_row<G, V>(columns, [&](i64 i) {
+            load(from + i, values);
+            load(to + i, gradients);
+            load(weight + i, weights);
+#pragma unroll
+            for (int v = 0; v < V; ++v) {
+                A gradient = gradients[v] * weights[v];
+                off += gradient;
+                slope += gradient * ((values[v] - center) * scale);
+            }
+        });
+        off = mean ? share * group_sum<G>(off) : (A)0;
+        slope = share * group_sum<G>(slope);
+        each_of_row<G, V>(columns, [&](i64 i) {
+            load(from + i, values);
+            load(to + i, gradients);
+            load(weight + i, weights);
+#pragma unroll
+            for (int v = 0; v < V; ++v) {
+                gradients[v] = scale * (gradients[v] * weights[v] - off - (values[v] - center) * scale * slope);
+            }
+            store(to + i, gradients);
+        });
+    }
+}
+extern "C" __global__ void row_norm_gradient(const T *x, T *dy, const A *mean, const A *inverse, const W *weight,
+                                             i64 rows, i64 columns, int by_block, int wide) {
+    if (by_block && wide) {
+        gradient_rows<BLOCK, 4>(x, dy, mean, inverse, weight, rows, columns);
+    } else if (by_block) {
+        gradient_rows<BLOCK, 1>(x, dy, mean, inverse, weight, rows, columns);
+    } else if (wide) {
+        gradient_rows<32, 4>(x, dy, mean, inverse, weight, rows, columns);
+    } else {
+        gradient_rows<32, 1>(x, dy, mean, inverse, weight, rows, columns);
+    }
+}
+
+template <int V>
+__device__ void sum_gradients(const T *x, const T *dy, const A *mean, const A *inverse, i64 rows, i64 columns,
+                              f64 *partials, i64 width) {
+    sum_part<2, V>(rows, columns, width, partials, [=](i64 at, i64 row, i64, A(&sums)[2][V]) {
+        A center = mean ? mean[row] : (A)0, scale = inverse[row];
+        A values[V], gradients[V];
+        load(x + at, values);
+        load(dy + at, gradients);
+#pragma unroll
+        for (int v = 0; v < V; ++v) {
+            sums[0][v] += gradients[v] * ((values[v] - center) * scale);
+            sums[1][v] += gradients[v];
+        }
+    });
+}
+// Tiles of columns. Of each part of the rows: the sums that the gradients by weight and bias are.
+extern "C" __global__ void row_norm_gradient_parts(const T *x, const T *dy, const A *mean, const A *inverse, i64 rows,
+                                                   i64 columns, f64 *partials, i64 width, int wide) {
+    if (wide) {
+        sum_gradients<4>(x, dy, mean, inverse, rows, columns, partials, width);
+    } else {
+        sum_gradients<1>(x, dy, mean, inverse, rows, columns, partials, width);
+    }
+}
+extern "C" __global__ void row_norm_gradient_total(const f64 *partials, i64 parts, i64 columns, W *dweight, W *dbias,
+                                                   int accumulate) {
+    i64 j;
+    f64 sums[2];
+    if (!total(partials, parts, columns, j, sums)) return;
+    put(dweight + j, (A)sums[0], accumulate);
+    if (dbias) put(dbias + j, (A)sums[1], accumulate);
+}
