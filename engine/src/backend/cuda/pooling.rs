@@ -1,0 +1,81 @@
+//! Pooling of windows and of whole images, and the gradients.
+
+use super::{
+    DType, Operands, Source, Types, args,
+    launch::Pointer,
+    layout::{Form, Tiles, is_wide},
+};
+use crate::{
+    backend::{Kernel, Window},
+    error::Result,
+};
+
+/// The kernels.
+pub(super) const SOURCE: Source = Source {
+    name: "pooling",
+    text: concat!(
+        include_str!("vectors.cuh"),
+        include_str!("columns.cuh"),
+        include_str!("windows.cuh"),
+        "#line 1 \"pooling.cu\"\n",
+        include_str!("pooling.cu")
+    ),
+    types: Types::Element,
+};
+
+/// Launches one of them.
+pub(super) fn launch(kernel: &Kernel, o: &Operands<'_>) -> Result<()> {
+    if o.input_type(0) != o.output_type(0) {
+        return o.unsupported();
+    }
+    match kernel {
+        Kernel::MaxPool(w) => largest(o, w),
+        Kernel::MaxPoolGrad(w) => largest_gradient(o, w),
+        Kernel::AvgPool(w) | Kernel::AvgPoolGrad(w) => mean(o, w, matches!(kernel, Kernel::AvgPoolGrad(_))),
+        Kernel::GlobalPool { pixels, channels } => global(o, *pixels, *channels, false),
+        Kernel::GlobalPoolGrad { pixels, channels } => global(o, *pixels, *channels, true),
+        _ => o.unsupported(),
+    }
+}
+
+fn form(o: &Operands<'_>, w: &Window, tensors: &[(Pointer, DType)]) -> Form {
+    let most = o.input_elements(0).max(o.output_elements(0));
+    Form::new(most, is_wide(tensors, &[w.channels]))
+}
+
+fn largest(o: &Operands<'_>, w: &Window) -> Result<()> {
+    let (t, x, y, index) = (o.input_type(0), o.input(0), o.output(0), o.output(1));
+    if o.outputs() > 1 && o.output_type(1) != DType::U8 {
+        return o.unsupported();
+    }
+    let (n, form) = (o.output_elements(0), form(o, w, &[(x, t), (y, t), (index, DType::U8)]));
+    let args = args![x, y, index, n, w.height, w.width, w.channels, w.size, w.stride, w.padding, form.code()];
+    o.launch_for(&SOURCE, t, c"max_pool", form.grid(n), args)
+}
+
+fn largest_gradient(o: &Operands<'_>, w: &Window) -> Result<()> {
+    let (t, dy, index, dx) = (o.input_type(0), o.input(0), o.input(1), o.output(0));
+    if o.input_type(1) != DType::U8 {
+        return o.unsupported();
+    }
+    let (n, form) = (o.output_elements(0), form(o, w, &[(dy, t), (dx, t), (index, DType::U8)]));
+    let args = args![dy, index, dx, n, w.height, w.width, w.channels, w.size, w.stride, w.padding, form.code()];
+    o.launch_for(&SOURCE, t, c"max_pool_gradient", form.grid(n), args)
+}
+
+fn mean(o: &Operands<'_>, w: &Window, is_gradient: bool) -> Result<()> {
+    let (t, x, y, n) = (o.input_type(0), o.input(0), o.output(0), o.output_elements(0));
+    let form = form(o, w, &[(x, t), (y, t)]);
+    let name = if is_gradient { c"average_pool_gradient" } else { c"average_pool" };
+    let args = args![x, y, n, w.height, w.width, w.channels, w.size, w.stride, w.padding, form.code()];
+    o.launch_for(&SOURCE, t, name, form.grid(n), args)
+}
+
+fn global(o: &Operands<'_>, pixels: usize, channels: usize, is_gradient: bool) -> Result<()> {
+    let (t, x, y) = (o.input_type(0), o.input(0), o.output(0));
+    let means = if is_gradient { o.input_elements(0) } else { o.output_elements(0) };
+    let (name, batch) = (if is_gradient { c"global_pool_gradient" } else { c"global_pool" }, means / channels);
+    let tiles = Tiles::new(channels, is_wide(&[(x, t), (y, t)], &[channels]));
+    let args = args![x, y, batch, pixels, channels, tiles.width, tiles.wide];
+    o.launch_for(&SOURCE, t, name, tiles.parts(batch), args)
+}
