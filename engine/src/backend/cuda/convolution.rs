@@ -23,7 +23,7 @@ use cudarc::cudnn::{
 use super::{
     Options, Source, Types,
     device::Device,
-    gemm,
+    direct_convolution, gemm,
     launch::{Grid, Pointer, args},
     operands::Operands,
 };
@@ -65,9 +65,9 @@ pub(super) fn launch(kernel: &Kernel, o: &Operands<'_>) -> Result<()> {
     match o.backend().device().dnn()? {
         Some(dnn) => match dnn.plan(which, &window, from, o.backend().options(), o.backend().workspace().1)? {
             Some(plan) => plan.run(dnn, o, accumulate),
-            None => o.unsupported(),
+            None => direct_convolution::launch(kernel, o),
         },
-        None => o.unsupported(),
+        None => direct_convolution::launch(kernel, o),
     }
 }
 

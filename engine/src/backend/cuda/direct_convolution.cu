@@ -1,0 +1,259 @@
+// Convolution as a product of gathered patches and weights, without a matrix of patches: a block has a square of the result
+// and takes both operands' parts into shared memory, some of the depth at a time; a thread has sixteen sums in registers.
+
+// Side of a block's square, its depth at a time, and side of a thread's square.
+#define SIDE 64
+#define DEPTH 16
+#define EACH_SIDE 4
+// Elements from one row of depth to the next: a multiple of a run, with neighbours in different banks.
+#define PITCH (SIDE + 4)
+// Loads of a thread for each operand and step.
+#define LOADS (SIDE * DEPTH / 256)
+
+// 64 bits only where they are needed.
+__device__ __forceinline__ i64 quotient(i64 a, i64 b) {
+    return ((a | b) >> 32) == 0 ? (i64)((u32)a / (u32)b) : a / b;
+}
+
+// What a step of depth is about: a place beside each pixel's own, and where the element is from the pixel's own.
+struct Taps {
+    int y[DEPTH], x[DEPTH];
+    i64 offset[DEPTH], other[DEPTH];
+};
+
+// The product of `steps` steps: table(step, k) says what k of a step is about, left(step, to) and right(step, to) bring what
+// the thread loads. The operands' places in shared memory are (k, row) by `left_by_depth` and `right_by_depth`: whether
+// neighbouring threads load neighbours along the depth, or along the side.
+template <bool LEFT_BY_DEPTH, bool RIGHT_BY_DEPTH, class Table, class Left, class Right>
+__device__ __forceinline__ void multiply(i64 steps, A (&sums)[EACH_SIDE][EACH_SIDE], Table table, Left left, Right right) {
+    __shared__ A a[DEPTH * PITCH], b[DEPTH * PITCH];
+    int t = threadIdx.x, tx = t % 16 * EACH_SIDE, ty = t / 16 * EACH_SIDE;
+    A from_left[LOADS], from_right[LOADS];
+#pragma unroll
+    for (int i = 0; i < EACH_SIDE * EACH_SIDE; ++i) sums[i / EACH_SIDE][i % EACH_SIDE] = 0;
+    if (steps <= 0) return;
+    if (t < DEPTH) table(0, t);
+    __syncthreads();
+    left(0, from_left);
+    right(0, from_right);
+    for (i64 step = 0; step < steps; ++step) {
+        __syncthreads();
+#pragma unroll
+        for (int i = 0; i < LOADS; ++i) {
+            int by_depth = t % DEPTH * PITCH + t / DEPTH + i * (256 / DEPTH);
+            int by_side = (t / SIDE + i * (256 / SIDE)) * PITCH + t % SIDE;
+            a[LEFT_BY_DEPTH ? by_depth : by_side] = from_left[i];
+            b[RIGHT_BY_DEPTH ? by_depth : by_side] = from_right[i];
+        }
+        if (t < DEPTH) table(step + 1, t);
+        __syncthreads();
+        if (step + 1 < steps) {
+            left(step + 1, from_left);
+            right(step + 1, from_right);
+        }
+#pragma unroll
+        for (int k = 0; k < DEPTH; ++k) {
+            Pack<A, EACH_SIDE> rows = *(const Pack<A, EACH_SIDE> *)(a + k * PITCH + ty);
+            Pack<A, EACH_SIDE> columns = *(const Pack<A, EACH_SIDE> *)(b + k * PITCH + tx);
+#pragma unroll
+            for (int i = 0; i < EACH_SIDE * EACH_SIDE; ++i) {
+                A &sum = sums[i / EACH_SIDE][i % EACH_SIDE];
+                sum = fused(rows.at[i / EACH_SIDE], columns.at[i % EACH_SIDE], sum);
+            }
+        }
+    }
+}
+
+// A pixel that a thread gathers for: its image's first element in what is read, and where its window is.
+struct Pixel {
+    i64 place;
+    int y, x;
+};
+// Of no image: every place beside it is outside.
+#define NOWHERE (-(1 << 30))
+
+// The patches of some pixels, along the depth: taps in order, channels innermost.
+__device__ __forceinline__ void gather(const T *from, const Pixel (&pixels)[LOADS], const Taps &taps, int k, int height,
+                                       int width, A (&to)[LOADS]) {
+    int y = taps.y[k], x = taps.x[k];
+    i64 offset = taps.offset[k];
+#pragma unroll
+    for (int i = 0; i < LOADS; ++i) {
+        int at_y = pixels[i].y + y, at_x = pixels[i].x + x;
+        bool is_inside = at_y >= 0 && at_y < height && at_x >= 0 && at_x < width;
+        to[i] = is_inside ? (A)widen(from[pixels[i].place + offset]) : (A)0;
+    }
+}
+
+// Squares of pixels and filters.
+extern "C" __global__ void convolution(const T *x, const T *weights, T *y, i64 batch, i64 height, i64 width, i64 channels,
+                                       i64 filters, i64 size, i64 stride, i64 padding) {
+    __shared__ Taps taps;
+    i64 out_height = (height + 2 * padding - size) / stride + 1, out_width = (width + 2 * padding - size) / stride + 1;
+    i64 count = batch * out_height * out_width, depth = size * size * channels, across = (filters + SIDE - 1) / SIDE;
+    i64 top = (i64)blockIdx.x / across * SIDE, left = (i64)blockIdx.x % across * SIDE;
+    int t = threadIdx.x, k = t % DEPTH, row = t / DEPTH;
+    Pixel pixels[LOADS];
+#pragma unroll
+    for (int i = 0; i < LOADS; ++i) {
+        i64 pixel = top + row + i * (256 / DEPTH), line = quotient(pixel, out_width), image = quotient(line, out_height);
+        bool is_there = pixel < count;
+        pixels[i].y = is_there ? (int)((line - image * out_height) * stride - padding) : NOWHERE;
+        pixels[i].x = is_there ? (int)((pixel - line * out_width) * stride - padding) : NOWHERE;
+        pixels[i].place = is_there ? ((image * height + pixels[i].y) * width + pixels[i].x) * channels : 0;
+    }
+    A sums[EACH_SIDE][EACH_SIDE];
+    multiply<true, true>((depth + DEPTH - 1) / DEPTH, sums,
+        [&](i64 step, int k) {
+            i64 at = step * DEPTH + k, tap = quotient(at, channels), tap_y = quotient(tap, size), tap_x = tap - tap_y * size;
+            taps.y[k] = at < depth ? (int)tap_y : NOWHERE;
+            taps.x[k] = (int)tap_x;
+            taps.offset[k] = (tap_y * width + tap_x) * channels + at - tap * channels;
+        },
+        [&](i64, A(&to)[LOADS]) { gather(x, pixels, taps, k, (int)height, (int)width, to); },
+        [&](i64 step, A(&to)[LOADS]) {
+            i64 at = step * DEPTH + k;
+#pragma unroll
+            for (int i = 0; i < LOADS; ++i) {
+                i64 filter = left + row + i * (256 / DEPTH);
+                to[i] = filter < filters && at < depth ? (A)widen(weights[filter * depth + at]) : (A)0;
+            }
+        });
+    i64 first = left + t % 16 * EACH_SIDE;
+#pragma unroll
+    for (int i = 0; i < EACH_SIDE; ++i) {
+        i64 pixel = top + t / 16 * EACH_SIDE + i;
+#pragma unroll
+        for (int j = 0; j < EACH_SIDE; ++j) {
+            if (pixel < count && first + j < filters) y[pixel * filters + first + j] = narrow<T>(sums[i][j]);
+        }
+    }
+}
+
+// Squares of pixels and channels, apart by the residue of a pixel's place modulo the stride (blockIdx.y), so that no product is
+// with a zero between strides: a pixel at place + stride * n is reached by the taps first + stride * j, from the outputs
+// base + n - j.
+extern "C" __global__ void convolution_input_gradient(const T *dy, const T *weights, T *dx, i64 batch, i64 height,
+                                                      i64 width, i64 channels, i64 filters, i64 size, i64 stride,
+                                                      i64 padding) {
+    __shared__ Taps taps;
+    i64 out_height = (height + 2 * padding - size) / stride + 1, out_width = (width + 2 * padding - size) / stride + 1;
+    i64 place_y = (i64)blockIdx.y / stride, place_x = (i64)blockIdx.y % stride;
+    if (place_y >= height || place_x >= width) return;
+    i64 first_y = (place_y + padding) % stride, first_x = (place_x + padding) % stride;
+    i64 base_y = (place_y + padding) / stride, base_x = (place_x + padding) / stride;
+    i64 taps_y = first_y < size ? (size - first_y + stride - 1) / stride : 0;
+    i64 taps_x = first_x < size ? (size - first_x + stride - 1) / stride : 0;
+    i64 down = (height - place_y + stride - 1) / stride, along = (width - place_x + stride - 1) / stride;
+    i64 count = batch * down * along, depth = taps_y * taps_x * filters, across = (channels + SIDE - 1) / SIDE;
+    i64 top = (i64)blockIdx.x / across * SIDE, left = (i64)blockIdx.x % across * SIDE;
+    if (top >= count) return;
+    int t = threadIdx.x, k = t % DEPTH, row = t / DEPTH;
+    Pixel pixels[LOADS];
+#pragma unroll
+    for (int i = 0; i < LOADS; ++i) {
+        i64 pixel = top + row + i * (256 / DEPTH), line = quotient(pixel, along), image = quotient(line, down);
+        bool is_there = pixel < count;
+        pixels[i].y = is_there ? (int)(base_y + line - image * down) : NOWHERE;
+        pixels[i].x = is_there ? (int)(base_x + pixel - line * along) : NOWHERE;
+        pixels[i].place = is_there ? ((image * out_height + pixels[i].y) * out_width + pixels[i].x) * filters : 0;
+    }
+    A sums[EACH_SIDE][EACH_SIDE];
+    multiply<true, false>((depth + DEPTH - 1) / DEPTH, sums,
+        [&](i64 step, int k) {
+            i64 at = step * DEPTH + k, tap = quotient(at, filters), tap_y = taps_x ? quotient(tap, taps_x) : 0;
+            i64 tap_x = tap - tap_y * taps_x, filter = at - tap * filters;
+            taps.y[k] = at < depth ? (int)-tap_y : NOWHERE;
+            taps.x[k] = (int)-tap_x;
+            taps.offset[k] = filter - (tap_y * out_width + tap_x) * filters;
+            i64 tap_of_filter = (first_y + tap_y * stride) * size + first_x + tap_x * stride;
+            taps.other[k] = at < depth ? (filter * size * size + tap_of_filter) * channels : -1;
+        },
+        [&](i64, A(&to)[LOADS]) { gather(dy, pixels, taps, k, (int)out_height, (int)out_width, to); },
+        [&](i64, A(&to)[LOADS]) {
+            i64 channel = left + t % SIDE;
+#pragma unroll
+            for (int i = 0; i < LOADS; ++i) {
+                i64 from = taps.other[t / SIDE + i * (256 / SIDE)];
+                to[i] = channel < channels && from >= 0 ? (A)widen(weights[from + channel]) : (A)0;
+            }
+        });
+    i64 first = left + t % 16 * EACH_SIDE;
+#pragma unroll
+    for (int i = 0; i < EACH_SIDE; ++i) {
+        i64 pixel = top + t / 16 * EACH_SIDE + i, line = quotient(pixel, along), image = quotient(line, down);
+        i64 at_y = place_y + (line - image * down) * stride, at_x = place_x + (pixel - line * along) * stride;
+        i64 to = ((image * height + at_y) * width + at_x) * channels + first;
+#pragma unroll
+        for (int j = 0; j < EACH_SIDE; ++j) {
+            if (pixel < count && first + j < channels) dx[to + j] = narrow<T>(sums[i][j]);
+        }
+    }
+}
+
+// Squares of filters and of elements of a filter; the pixels, in order, in parts of whole steps (blockIdx.y).
+extern "C" __global__ void convolution_weight_gradient(const T *x, const T *dy, A *partials, W *dw, i64 batch,
+                                                       i64 height, i64 width, i64 channels, i64 filters, i64 size,
+                                                       i64 stride, i64 padding, int accumulate) {
+    __shared__ Taps taps;
+    i64 out_height = (height + 2 * padding - size) / stride + 1, out_width = (width + 2 * padding - size) / stride + 1;
+    i64 count = batch * out_height * out_width, elements = size * size * channels;
+    i64 across = (elements + SIDE - 1) / SIDE;
+    i64 top = (i64)blockIdx.x / across * SIDE, left = (i64)blockIdx.x % across * SIDE;
+    i64 all = (count + DEPTH - 1) / DEPTH, part = blockIdx.y, parts = gridDim.y;
+    i64 start = part * all / parts, end = (part + 1) * all / parts;
+    int t = threadIdx.x;
+    i64 filter = top + t % SIDE, element = left + t % SIDE;
+    i64 tap = element / channels;
+    int tap_y = (int)(tap / size), tap_x = (int)(tap % size);
+    i64 offset = (tap_y * width + tap_x) * channels + element - tap * channels;
+    A sums[EACH_SIDE][EACH_SIDE];
+    multiply<false, false>(end - start, sums,
+        [&](i64 step, int k) {
+            i64 pixel = (start + step) * DEPTH + k, line = quotient(pixel, out_width);
+            i64 image = quotient(line, out_height);
+            i64 y = (line - image * out_height) * stride - padding, x = (pixel - line * out_width) * stride - padding;
+            taps.y[k] = pixel < count ? (int)y : NOWHERE;
+            taps.x[k] = (int)x;
+            taps.offset[k] = ((image * height + y) * width + x) * channels;
+        },
+        [&](i64 step, A(&to)[LOADS]) {
+#pragma unroll
+            for (int i = 0; i < LOADS; ++i) {
+                i64 pixel = (start + step) * DEPTH + t / SIDE + i * (256 / SIDE);
+                to[i] = filter < filters && pixel < count ? (A)widen(dy[pixel * filters + filter]) : (A)0;
+            }
+        },
+        [&](i64, A(&to)[LOADS]) {
+#pragma unroll
+            for (int i = 0; i < LOADS; ++i) {
+                int k = t / SIDE + i * (256 / SIDE), y = taps.y[k] + tap_y, at_x = taps.x[k] + tap_x;
+                bool is_inside = element < elements && y >= 0 && y < height && at_x >= 0 && at_x < width;
+                to[i] = is_inside ? (A)widen(x[taps.offset[k] + offset]) : (A)0;
+            }
+        });
+    i64 first = left + t % 16 * EACH_SIDE;
+#pragma unroll
+    for (int i = 0; i < EACH_SIDE; ++i) {
+        i64 row = top + t / 16 * EACH_SIDE + i;
+#pragma unroll
+        for (int j = 0; j < EACH_SIDE; ++j) {
+            if (row >= filters || first + j >= elements) continue;
+            i64 at = row * elements + first + j;
+            if (parts == 1) {
+                put(dw + at, sums[i][j], accumulate);
+            } else {
+                partials[part * filters * elements + at] = sums[i][j];
+            }
+        }
+    }
+}
+// The sums of all parts, in order: an element a thread.
+extern "C" __global__ void convolution_weight_gradient_total(const A *partials, i64 parts, i64 n, W *dw, int accumulate) {
+    EACH(i, n) {
+        A sum = 0;
+#pragma unroll 8
+        for (i64 part = 0; part < parts; ++part) sum += partials[part * n + i];
+        put(dw + i, sum, accumulate);
+    }
+}

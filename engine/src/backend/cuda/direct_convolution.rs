@@ -1,0 +1,82 @@
+//! Convolution by kernels of our own, for where cuDNN is not, or refuses.
+
+use super::{
+    Operands, Source, Types, args,
+    launch::{Grid, THREADS},
+    layout::sum_type,
+};
+use crate::{
+    backend::{Kernel, Window},
+    error::Result,
+};
+
+/// The kernels.
+pub(super) const SOURCE: Source = Source {
+    name: "direct_convolution",
+    text: concat!(
+        include_str!("vectors.cuh"),
+        "#line 1 \"direct_convolution.cu\"\n",
+        include_str!("direct_convolution.cu")
+    ),
+    types: Types::ElementAndWeight,
+};
+
+/// Side of a block's square of the result, as `SIDE` of `direct_convolution.cu`.
+const SIDE: usize = 64;
+/// Blocks that keep a card busy: a gradient by the weights takes its pixels apart until there are as many.
+const BLOCKS: usize = 256;
+/// Pixels that a part has at least.
+const GRAIN: usize = 256;
+
+/// Launches one of them.
+pub(super) fn launch(kernel: &Kernel, o: &Operands<'_>) -> Result<()> {
+    let types = [o.input_type(0), o.output_type(0)];
+    if o.input_type(1) != types[0] {
+        return o.unsupported();
+    }
+    match kernel {
+        Kernel::Conv2dWeightGrad { window, accumulate } => weight_gradient(o, window, *accumulate),
+        _ if types[0] != types[1] => o.unsupported(),
+        Kernel::Conv2d(w) => {
+            let grid = squares(w.out_pixels(), w.filters, 1);
+            product(o, w, c"convolution", grid)
+        }
+        Kernel::Conv2dInputGrad(w) => {
+            // Of the residue with the most pixels.
+            let pixels = w.batch * w.height.div_ceil(w.stride) * w.width.div_ceil(w.stride);
+            product(o, w, c"convolution_input_gradient", squares(pixels, w.channels, w.stride * w.stride))
+        }
+        _ => o.unsupported(),
+    }
+}
+
+/// A block a square of a result of so many rows and columns, `layers` times.
+fn squares(rows: usize, columns: usize, layers: usize) -> Grid {
+    Grid::plane([rows.div_ceil(SIDE) * columns.div_ceil(SIDE), layers], [THREADS, 1])
+}
+
+fn product(o: &Operands<'_>, w: &Window, name: &'static std::ffi::CStr, grid: Grid) -> Result<()> {
+    let [a, b, to] = [o.input(0), o.input(1), o.output(0)];
+    let args = args![a, b, to, w.batch, w.height, w.width, w.channels, w.filters, w.size, w.stride, w.padding];
+    o.launch_for(&SOURCE, o.input_type(0), name, grid, args)
+}
+
+fn weight_gradient(o: &Operands<'_>, w: &Window, accumulate: bool) -> Result<()> {
+    let types = [o.input_type(0), o.output_type(0)];
+    let (x, dy, dw) = (o.input(0), o.input(1), o.output(0));
+    // The sums of parts lie in the workspace, as cuDNN's would: as many as have room there.
+    let (n, (sums, room)) = (w.filters * w.taps(), o.backend().workspace());
+    let squares = w.filters.div_ceil(SIDE) * w.taps().div_ceil(SIDE);
+    let most = (BLOCKS / squares).min(w.out_pixels().div_ceil(GRAIN)).min(room / (n * sum_type(types[0]).size()));
+    let parts = most.max(1);
+    let args = args![
+        x, dy, sums, dw, w.batch, w.height, w.width, w.channels, w.filters, w.size, w.stride, w.padding, accumulate
+    ];
+    let grid = Grid::plane([squares, parts], [THREADS, 1]);
+    o.launch(&SOURCE, types, c"convolution_weight_gradient", grid, args)?;
+    if parts == 1 {
+        return Ok(());
+    }
+    let args = args![sums, parts, n, dw, accumulate];
+    o.launch(&SOURCE, types, c"convolution_weight_gradient_total", Grid::elements(n), args)
+}
