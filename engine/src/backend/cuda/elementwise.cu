@@ -22,12 +22,12 @@ extern "C" __global__ void normal(T *y, i64 n, double std, u64 key) {
     }
 }
 
-// Comparisons are such that NaN stays NaN.
+// Comparisons are such that NaN stays NaN, and that the gradient passes where it is, so that it is not lost.
 extern "C" __global__ void relu(T *y, i64 n) {
     EACH(i, n) if (widen(y[i]) < (A)0) y[i] = narrow<T>((A)0);
 }
 extern "C" __global__ void relu_gradient(const T *y, T *dy, i64 n) {
-    EACH(i, n) if (!(widen(y[i]) > (A)0)) dy[i] = narrow<T>((A)0);
+    EACH(i, n) if (widen(y[i]) <= (A)0) dy[i] = narrow<T>((A)0);
 }
 extern "C" __global__ void relu6(T *y, i64 n) {
     EACH(i, n) {
@@ -37,7 +37,7 @@ extern "C" __global__ void relu6(T *y, i64 n) {
     }
 }
 extern "C" __global__ void relu6_gradient(const T *y, T *dy, i64 n) {
-    EACH(i, n) if (!(widen(y[i]) > (A)0 && widen(y[i]) < (A)6)) dy[i] = narrow<T>((A)0);
+    EACH(i, n) if (widen(y[i]) <= (A)0 || widen(y[i]) >= (A)6) dy[i] = narrow<T>((A)0);
 }
 
 extern "C" __global__ void add(const T *x, T *y, i64 n) {

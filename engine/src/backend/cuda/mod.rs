@@ -9,23 +9,34 @@
 
 mod adafactor;
 mod attention;
+mod batch_norm;
+mod bias;
 mod convolution;
+mod copy;
+mod curve;
+mod depthwise;
 mod device;
+mod direct_convolution;
 mod elementwise;
 mod embedding;
 mod gather;
 mod gemm;
 mod launch;
+mod layout;
 pub mod library;
 mod loss;
 mod module;
 mod operands;
 mod optimizer;
 mod pool;
+mod pooling;
 mod quantised;
 mod rotary;
+mod row_norm;
+mod sum;
 mod swiglu;
 mod transfer;
+mod transpose;
 
 use std::{cell::Cell, rc::Rc, sync::Arc};
 
@@ -54,15 +65,25 @@ const SOURCES: &[&Source] = &[
     &adafactor::SOURCE,
     &attention::FORWARD,
     &attention::GRADIENT,
+    &batch_norm::SOURCE,
+    &bias::SOURCE,
     &convolution::SOURCE,
+    &copy::SOURCE,
+    &curve::SOURCE,
+    &depthwise::SOURCE,
+    &direct_convolution::SOURCE,
     &elementwise::SOURCE,
     &embedding::SOURCE,
     &gather::SOURCE,
     &loss::SOURCE,
     &optimizer::SOURCE,
+    &pooling::SOURCE,
     &quantised::SOURCE,
     &rotary::SOURCE,
+    &row_norm::SOURCE,
+    &sum::SOURCE,
     &swiglu::SOURCE,
+    &transpose::SOURCE,
 ];
 
 /// How a GPU is used.
@@ -257,6 +278,27 @@ fn dispatch(kernel: &Kernel, o: &Operands<'_>) -> Result<()> {
         Kernel::GatherImages | Kernel::GatherLabels | Kernel::GatherTokens { .. } => gather::launch(kernel, o),
         Kernel::CrossEntropy | Kernel::CrossEntropyGrad { .. } => loss::launch(kernel, o),
         Kernel::Update(update) => optimizer::launch(update, o),
-        _ => o.unsupported(),
+        Kernel::Cast | Kernel::CopyColumns { .. } => copy::launch(kernel, o),
+        Kernel::Transpose { .. } => transpose::launch(kernel, o),
+        Kernel::Curve(_) | Kernel::CurveGrad(_) | Kernel::Dropout { .. } => curve::launch(kernel, o),
+        Kernel::AddBias | Kernel::BiasGrad { .. } => bias::launch(kernel, o),
+        Kernel::SumSquares => sum::launch(kernel, o),
+        Kernel::BatchNorm { .. }
+        | Kernel::BatchNormAgain { .. }
+        | Kernel::BatchNormGrad { .. }
+        | Kernel::BatchNormFixed { .. } => batch_norm::launch(kernel, o),
+        Kernel::LayerNorm { .. }
+        | Kernel::LayerNormGrad { .. }
+        | Kernel::RmsNorm { .. }
+        | Kernel::RmsNormGrad { .. } => row_norm::launch(kernel, o),
+        Kernel::MaxPool(_)
+        | Kernel::MaxPoolGrad(_)
+        | Kernel::AvgPool(_)
+        | Kernel::AvgPoolGrad(_)
+        | Kernel::GlobalPool { .. }
+        | Kernel::GlobalPoolGrad { .. } => pooling::launch(kernel, o),
+        Kernel::Depthwise(_) | Kernel::DepthwiseInputGrad(_) | Kernel::DepthwiseWeightGrad { .. } => {
+            depthwise::launch(kernel, o)
+        }
     }
 }
