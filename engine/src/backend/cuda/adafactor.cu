@@ -35,7 +35,8 @@ __device__ __forceinline__ void store(W *weight, bf16 *low, f16 *half, i64 i, A 
 
 // ---- Of a vector.
 
-extern "C" __global__ void adafactor_moments(const T *grad, A *second, i64 n, f64 *parts, double take, double grad_scale, double epsilon) {
+extern "C" __global__ void adafactor_moments(const T *grad, A *second, i64 n, f64 *parts, double take, double grad_scale, const f64 *clip, double epsilon) {
+    if (clip) grad_scale *= *clip;
     const A keep = (A)(1.0 - take), share = (A)(take * (grad_scale * grad_scale)), least = (A)(take * epsilon);
     f64 sum = 0;
     EACH(i, n) {
@@ -46,7 +47,8 @@ extern "C" __global__ void adafactor_moments(const T *grad, A *second, i64 n, f6
     sum = block_sum(sum);
     if (threadIdx.x == 0) parts[blockIdx.x] = sum;
 }
-extern "C" __global__ void adafactor_vector(const T *grad, W *weight, bf16 *low, f16 *half, i64 n, const A *second, const f64 *parts, double rate, double decay, double grad_scale) {
+extern "C" __global__ void adafactor_vector(const T *grad, W *weight, bf16 *low, f16 *half, i64 n, const A *second, const f64 *parts, double rate, double decay, double grad_scale, const f64 *clip) {
+    if (clip) grad_scale *= *clip;
     const A factor = (A)factor_of(sum_parts(parts, threadIdx.x), (f64)n, rate, grad_scale);
     EACH(i, n) store(weight, low, half, i, (A)decay * widen(weight[i]) - factor * widen(grad[i]) / sqrt_of(second[i]));
 }
@@ -54,7 +56,8 @@ extern "C" __global__ void adafactor_vector(const T *grad, W *weight, bf16 *low,
 // ---- Of a matrix.
 
 // A warp a row: moves the rows' means, and sums them.
-extern "C" __global__ void adafactor_rows(const T *grad, A *means, i64 rows, i64 columns, f64 *parts, double take, double grad_scale, double epsilon) {
+extern "C" __global__ void adafactor_rows(const T *grad, A *means, i64 rows, i64 columns, f64 *parts, double take, double grad_scale, const f64 *clip, double epsilon) {
+    if (clip) grad_scale *= *clip;
     const int lane = threadIdx.x % 32, warps = blockDim.x / 32;
     f64 total = 0;
     for (i64 r = (i64)blockIdx.x * warps + threadIdx.x / 32; r < rows; r += (i64)gridDim.x * warps) {
@@ -97,7 +100,8 @@ extern "C" __global__ void adafactor_column_parts(const T *grad, i64 rows, i64 c
     }
 }
 // A thread a column: moves the columns' means.
-extern "C" __global__ void adafactor_columns(const f64 *sums, i64 parts, A *means, i64 rows, i64 columns, double take, double grad_scale, double epsilon) {
+extern "C" __global__ void adafactor_columns(const f64 *sums, i64 parts, A *means, i64 rows, i64 columns, double take, double grad_scale, const f64 *clip, double epsilon) {
+    if (clip) grad_scale *= *clip;
     EACH(c, columns) {
         f64 sum = 0;
         for (i64 p = 0; p < parts; p++) sum += sums[p * columns + c];
@@ -124,7 +128,8 @@ extern "C" __global__ void adafactor_squares(const T *grad, i64 rows, i64 column
     if (threadIdx.x == 0) parts[blockIdx.x] = total;
 }
 // A block 32 columns of 8 rows at a time.
-extern "C" __global__ void adafactor_matrix(const T *grad, W *weight, bf16 *low, f16 *half, i64 rows, i64 columns, const A *row_means, const A *column_means, const f64 *row_sums, const f64 *squares, double rate, double decay, double grad_scale) {
+extern "C" __global__ void adafactor_matrix(const T *grad, W *weight, bf16 *low, f16 *half, i64 rows, i64 columns, const A *row_means, const A *column_means, const f64 *row_sums, const f64 *squares, double rate, double decay, double grad_scale, const f64 *clip) {
+    if (clip) grad_scale *= *clip;
     const int thread = threadIdx.y * 32 + threadIdx.x;
     const f64 mean = sum_parts(row_sums, thread) / (f64)rows;
     const f64 factor = factor_of(sum_parts(squares, thread), (f64)rows * (f64)columns, rate, grad_scale) * sqrt(mean);

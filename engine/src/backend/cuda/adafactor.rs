@@ -34,7 +34,7 @@ pub(super) fn launch(update: &Update, e: &Rows, step: u64, copies: [Pointer; 2],
     let squares = o.scratch();
     let parts = Grid::blocks(UPDATE_PARTS, THREADS);
     if e.rows == 1 {
-        let args = args![g, o.output(1), n, squares, take, grad_scale, Rule::ADAFACTOR_EPSILON];
+        let args = args![g, o.output(1), n, squares, take, grad_scale, o.input(1), Rule::ADAFACTOR_EPSILON];
         run(c"adafactor_moments", parts, args)?;
         let args = args![g, w, copies[0], copies[1], n, o.output(1), squares, rate, decay, grad_scale];
         return run(c"adafactor_vector", Grid::elements(n), args);
@@ -43,18 +43,18 @@ pub(super) fn launch(update: &Update, e: &Rows, step: u64, copies: [Pointer; 2],
     let (row_sums, column_sums) = (at(UPDATE_PARTS), at(2 * UPDATE_PARTS));
     let (row_means, column_means) = (o.output(1), o.output(2));
     let epsilon = Rule::ADAFACTOR_EPSILON;
-    let args = args![g, row_means, e.rows, e.columns, row_sums, take, grad_scale, epsilon];
+    let args = args![g, row_means, e.rows, e.columns, row_sums, take, grad_scale, o.input(1), epsilon];
     run(c"adafactor_rows", parts, args)?;
     let strips = e.columns.div_ceil(UPDATE_TILE[0]);
     let threads = UPDATE_TILE.map(|extent| extent as u32);
     let tiles = Grid::plane([strips, row_parts(e)], threads);
     run(c"adafactor_column_parts", tiles, args![g, e.rows, e.columns, column_sums])?;
-    let args = args![column_sums, row_parts(e), column_means, e.rows, e.columns, take, grad_scale, epsilon];
+    let args = args![column_sums, row_parts(e), column_means, e.rows, e.columns, take, grad_scale, o.input(1), epsilon];
     run(c"adafactor_columns", Grid::elements(e.columns), args)?;
     let args = args![g, e.rows, e.columns, row_means, column_means, row_sums, squares];
     run(c"adafactor_squares", parts, args)?;
     let operands: &[Arg] = args![g, w, copies[0], copies[1], e.rows, e.columns];
-    let sums = args![row_means, column_means, row_sums, squares, rate, decay, grad_scale];
+    let sums = args![row_means, column_means, row_sums, squares, rate, decay, grad_scale, o.input(1)];
     let args = [operands, sums].concat();
     let down = e.rows.div_ceil(4 * UPDATE_TILE[1]).min(1 << 15);
     run(c"adafactor_matrix", Grid::plane([strips, down], threads), &args)

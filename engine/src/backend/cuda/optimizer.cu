@@ -1,5 +1,5 @@
 // Update rules that treat every element alike. T is the gradient's type, W that of weight and state; of the two copies, at
-// most one is there. A thread takes four neighbours at once where all tensors lie so that it can.
+// most one is there. A scale of the device's own, `clip`, multiplies that of the gradient where it is given. A thread takes four neighbours at once where all tensors lie so that it can.
 
 template <class X> struct __align__(4 * sizeof(X)) Four { X at[4]; };
 
@@ -56,7 +56,8 @@ struct Sgd {
     A rate, weight_decay, grad_scale;
     __device__ __forceinline__ void step(A g, A &w, A *) const { w -= rate * (grad_scale * g + weight_decay * w); }
 };
-extern "C" __global__ void sgd(const T *grad, W *weight, bf16 *low, f16 *half, i64 n, double rate, double weight_decay, double grad_scale) {
+extern "C" __global__ void sgd(const T *grad, W *weight, bf16 *low, f16 *half, i64 n, double rate, double weight_decay, double grad_scale, const f64 *clip) {
+    if (clip) grad_scale *= *clip;
     Sgd rule = {(A)rate, (A)weight_decay, (A)grad_scale};
     update_all(rule, grad, weight, (W *)0, (W *)0, low, half, n);
 }
@@ -71,11 +72,13 @@ template <bool NESTEROV> struct Momentum {
         w -= rate * (NESTEROV ? g + momentum * next : next);
     }
 };
-extern "C" __global__ void momentum(const T *grad, W *weight, bf16 *low, f16 *half, i64 n, W *velocity, double rate, double momentum, double weight_decay, double grad_scale) {
+extern "C" __global__ void momentum(const T *grad, W *weight, bf16 *low, f16 *half, i64 n, W *velocity, double rate, double momentum, double weight_decay, double grad_scale, const f64 *clip) {
+    if (clip) grad_scale *= *clip;
     Momentum<false> rule = {(A)rate, (A)momentum, (A)weight_decay, (A)grad_scale};
     update_all(rule, grad, weight, velocity, (W *)0, low, half, n);
 }
-extern "C" __global__ void nesterov(const T *grad, W *weight, bf16 *low, f16 *half, i64 n, W *velocity, double rate, double momentum, double weight_decay, double grad_scale) {
+extern "C" __global__ void nesterov(const T *grad, W *weight, bf16 *low, f16 *half, i64 n, W *velocity, double rate, double momentum, double weight_decay, double grad_scale, const f64 *clip) {
+    if (clip) grad_scale *= *clip;
     Momentum<true> rule = {(A)rate, (A)momentum, (A)weight_decay, (A)grad_scale};
     update_all(rule, grad, weight, velocity, (W *)0, low, half, n);
 }
@@ -90,7 +93,8 @@ struct Lion {
         w = decay * w - (direction > (A)0 ? rate : direction < (A)0 ? -rate : (A)0);
     }
 };
-extern "C" __global__ void lion(const T *grad, W *weight, bf16 *low, f16 *half, i64 n, W *mean, double rate, double decay, double beta1, double beta2, double grad_scale) {
+extern "C" __global__ void lion(const T *grad, W *weight, bf16 *low, f16 *half, i64 n, W *mean, double rate, double decay, double beta1, double beta2, double grad_scale, const f64 *clip) {
+    if (clip) grad_scale *= *clip;
     Lion rule = {(A)rate, (A)decay, (A)beta1, (A)(1 - beta1), (A)beta2, (A)(1 - beta2), (A)grad_scale};
     update_all(rule, grad, weight, mean, (W *)0, low, half, n);
 }
@@ -105,7 +109,8 @@ struct Adam {
         w = decay * w - rate * state[0] / (sqrt_of(state[1]) + epsilon);
     }
 };
-extern "C" __global__ void adam(const T *grad, W *weight, bf16 *low, f16 *half, i64 n, W *mean, W *square, double rate, double decay, double l2, double beta1, double beta2, double epsilon, double grad_scale) {
+extern "C" __global__ void adam(const T *grad, W *weight, bf16 *low, f16 *half, i64 n, W *mean, W *square, double rate, double decay, double l2, double beta1, double beta2, double epsilon, double grad_scale, const f64 *clip) {
+    if (clip) grad_scale *= *clip;
     Adam rule = {(A)rate, (A)decay, (A)l2, (A)beta1, (A)(1 - beta1), (A)beta2, (A)(1 - beta2), (A)epsilon, (A)grad_scale};
     update_all(rule, grad, weight, mean, square, low, half, n);
 }

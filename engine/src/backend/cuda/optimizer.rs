@@ -43,14 +43,21 @@ fn by_element(update: &Update, kept: usize, copies: [Pointer; 2], o: &Operands<'
     };
     let state = o.output(1);
     match update.rule {
-        Rule::Sgd => run(c"sgd", args![rate, weight_decay, grad_scale]),
-        Rule::Momentum { momentum } => run(c"momentum", args![state, rate, momentum, weight_decay, grad_scale]),
-        Rule::Nesterov { momentum } => run(c"nesterov", args![state, rate, momentum, weight_decay, grad_scale]),
-        Rule::Lion { beta1, beta2 } => run(c"lion", args![state, rate, decay, beta1, beta2, grad_scale]),
+        Rule::Sgd => run(c"sgd", args![rate, weight_decay, grad_scale, o.input(1)]),
+        Rule::Momentum { momentum } => {
+            run(c"momentum", args![state, rate, momentum, weight_decay, grad_scale, o.input(1)])
+        }
+        Rule::Nesterov { momentum } => {
+            run(c"nesterov", args![state, rate, momentum, weight_decay, grad_scale, o.input(1)])
+        }
+        Rule::Lion { beta1, beta2 } => run(c"lion", args![state, rate, decay, beta1, beta2, grad_scale, o.input(1)]),
         Rule::Adam(ref moments) | Rule::AdamW(ref moments) => {
             let c = update.adam(moments, matches!(update.rule, Rule::AdamW(_)));
             let Moments { beta1, beta2, .. } = *moments;
-            run(c"adam", args![state, o.output(2), c.rate, c.decay, c.l2, beta1, beta2, c.epsilon, grad_scale])
+            run(
+                c"adam",
+                args![state, o.output(2), c.rate, c.decay, c.l2, beta1, beta2, c.epsilon, grad_scale, o.input(1)],
+            )
         }
         Rule::AdamW8(_) | Rule::Adafactor { .. } => o.unsupported(),
     }

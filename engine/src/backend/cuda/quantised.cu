@@ -43,7 +43,8 @@ __device__ __forceinline__ f32 magnitude(f32 x) {
     return x > 0.0f ? x : x < 0.0f ? -x : 0.0f;
 }
 
-extern "C" __global__ void adamw_quantised(const T *grad, W *weight, bf16 *low, f16 *half, i64 n, u8 *mean_codes, f32 *mean_tops, u8 *square_codes, f32 *square_tops, double rate, double decay, double beta1, double beta2, double epsilon, double grad_scale) {
+extern "C" __global__ void adamw_quantised(const T *grad, W *weight, bf16 *low, f16 *half, i64 n, u8 *mean_codes, f32 *mean_tops, u8 *square_codes, f32 *square_tops, double rate, double decay, double beta1, double beta2, double epsilon, double grad_scale, const f64 *clip) {
+    if (clip) grad_scale *= *clip;
     __shared__ Code signed_code, unsigned_code;
     const int SIGNED = 129, UNSIGNED = 256, lane = threadIdx.x % 32;
     make_code(signed_code, 1, SIGNED);

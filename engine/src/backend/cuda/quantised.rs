@@ -41,7 +41,8 @@ pub(super) fn launch(update: &Update, moments: &Moments, copies: [Pointer; 2], o
         moments.beta1,
         moments.beta2,
         c.epsilon,
-        update.grad_scale
+        update.grad_scale,
+        o.input(1)
     ];
     let grid = Grid::blocks(blocks.div_ceil(WARPS).min(BLOCKS), THREADS);
     o.launch(&SOURCE, optimizer::types(o), c"adamw_quantised", grid, args)
