@@ -60,7 +60,8 @@ static bool combined(int a, int b, int c, int compute) {
     return c == a || (c == F32 && (a == F16 || a == BF16));
 }
 
-static int queue(void *h, size_t m, size_t n, size_t k, const void *alpha, Operand a, Operand b, const void *beta, Operand c, size_t batches, int compute) {
+static int queue(void *h, size_t m, size_t n, size_t k, const void *alpha, Operand a, Operand b, const void *beta, Operand c,
+                 size_t batches, int compute) {
     Lock lock;
     BlasHandle *handle = handle_of(h);
     if (!handle) return UNINITIALIZED;

@@ -86,14 +86,16 @@ template <class S> static void mix(const Convolution &v, void *to, ptrdiff_t at,
 
 template <class S> static void forward(const Convolution &v, Part<S> part) {
     std::vector<S> w = part.read_w(), x = part.unrolled(), y(part.k() * part.pixels());
-    multiply({part.k(), part.pixels(), part.rows(), plain(w, part.rows()), plain(x, part.pixels()), plain(y, part.pixels()), 1, 0, sizeof(S) == 8, v.tf32, false});
+    multiply({part.k(), part.pixels(), part.rows(), plain(w, part.rows()), plain(x, part.pixels()), plain(y, part.pixels()),
+              1, 0, sizeof(S) == 8, v.tf32, false});
     for (size_t k = 0; k < part.k(); k++)
         for (size_t i = 0; i < part.pixels(); i++) mix(v, v.y, part.y_at(k, i), y[k * part.pixels() + i]);
 }
 
 template <class S> static void to_data(const Convolution &v, Part<S> part) {
     std::vector<S> w = part.read_w(), y = part.read_y(), spread(part.rows() * part.pixels()), x(part.c() * v.h * v.w);
-    multiply({part.rows(), part.pixels(), part.k(), turned(w, part.rows()), plain(y, part.pixels()), plain(spread, part.pixels()), 1, 0, sizeof(S) == 8, v.tf32, false});
+    multiply({part.rows(), part.pixels(), part.k(), turned(w, part.rows()), plain(y, part.pixels()),
+              plain(spread, part.pixels()), 1, 0, sizeof(S) == 8, v.tf32, false});
     part.unroll(v.start, [&](size_t from, size_t into) { x[into] += spread[from]; });
     size_t i = 0;
     for (size_t c = 0; c < part.c(); c++)
@@ -107,7 +109,8 @@ template <class S> static void to_filter(const Convolution &v, size_t group, boo
     for (size_t turn = 0; turn < v.n; turn++) {
         part.image = (turn + v.start) % v.n;
         std::vector<S> x = part.unrolled(), y = part.read_y();
-        multiply({part.k(), part.rows(), part.pixels(), plain(y, part.pixels()), turned(x, part.pixels()), plain(w, part.rows()), 1, turn ? 1.0 : 0.0, sizeof(S) == 8, v.tf32, team});
+        multiply({part.k(), part.rows(), part.pixels(), plain(y, part.pixels()), turned(x, part.pixels()),
+                  plain(w, part.rows()), 1, turn ? 1.0 : 0.0, sizeof(S) == 8, v.tf32, team});
     }
     for (size_t k = 0; k < part.k(); k++)
         for (size_t i = 0; i < part.rows(); i++) mix(v, v.weights, part.w_at(k, i), w[k * part.rows() + i]);

@@ -71,7 +71,8 @@ static int describe(const Tensor *x, const Filter *w, const Shape *v, const Tens
     if (y->d[0] != x->d[0] || y->d[1] != w->d[0] || int(y->d[2]) != output_size(*x, *w, *v, 0) || int(y->d[3]) != output_size(*x, *w, *v, 1))
         return refuse(MISMATCH, "y is not the shape that x and w give");
     bool last = w->format == 1;
-    if (last && ((x->s[1] != 1 && x->d[1] > 1) || (y->s[1] != 1 && y->d[1] > 1))) return refuse(UNSUPPORTED, "a filter with channels last takes tensors with channels last");
+    if (last && ((x->s[1] != 1 && x->d[1] > 1) || (y->s[1] != 1 && y->d[1] > 1)))
+        return refuse(UNSUPPORTED, "a filter with channels last takes tensors with channels last");
     c.type = type;
     c.n = x->d[0], c.c = x->d[1], c.h = x->d[2], c.w = x->d[3];
     c.k = w->d[0], c.r = w->d[2], c.s = w->d[3], c.p = y->d[2], c.q = y->d[3], c.groups = groups;
@@ -109,10 +110,16 @@ static bool supports(const Convolution &c, Direction direction, int algorithm, s
     case DIRECT: return true;
     case INDEXED: bytes = round_up(16 * (c.p * c.q + c.c / c.groups * c.r * c.s), 512); return true;
     case UNROLLED: bytes = round_up(c.c * c.r * c.s * c.p * c.q * bytes_of(c.type), 512); return channels_first && c.groups == 1;
-    case FFT: bytes = (c.n * c.c + c.k * c.c + c.n * c.k) * (c.h + c.r) * (c.w + c.s) * 8; return plain && channels_first && c.type == F32 && c.h + c.r <= 256 && c.w + c.s <= 256;
-    case FFT_TILES: bytes = (c.n * c.c + c.k * c.c + c.n * c.k) * 32 * 32 * 8; return plain && channels_first && c.type == F32 && c.r <= 32 && c.s <= 32;
+    case FFT:
+        bytes = (c.n * c.c + c.k * c.c + c.n * c.k) * (c.h + c.r) * (c.w + c.s) * 8;
+        return plain && channels_first && c.type == F32 && c.h + c.r <= 256 && c.w + c.s <= 256;
+    case FFT_TILES:
+        bytes = (c.n * c.c + c.k * c.c + c.n * c.k) * 32 * 32 * 8;
+        return plain && channels_first && c.type == F32 && c.r <= 32 && c.s <= 32;
     case WINOGRAD: return plain && channels_first && square3 && c.type == F32;
-    case WINOGRAD_APART: bytes = round_up(64 * (c.c * c.k + c.n * ((c.p + 1) / 2) * ((c.q + 1) / 2) * (c.c + c.k)), 512); return plain && square3 && narrow && channels_first;
+    case WINOGRAD_APART:
+        bytes = round_up(64 * (c.c * c.k + c.n * ((c.p + 1) / 2) * ((c.q + 1) / 2) * (c.c + c.k)), 512);
+        return plain && square3 && narrow && channels_first;
     case ABSENT: return false;
     }
     return false;

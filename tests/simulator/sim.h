@@ -139,7 +139,7 @@ void trim_after_sync(Device &d);
 void reset_pools(Device &d);
 Status free_to_pool(void *p, Stream *s);
 
-// kernels.cpp: runs a grid of one kernel. `entry(worker, params)` is one thread.
+// launch.cpp: runs a grid of one kernel. `entry(worker, params)` is one thread.
 struct Grid { unsigned grid[3], block[3]; };
 using Entry = void (*)(void *worker, void **params);
 struct Code {
