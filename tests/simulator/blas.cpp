@@ -105,10 +105,8 @@ API int cublasCreate_v2(void **h) {
     Lock lock;
     Device *d = current();
     if (!d) return UNINITIALIZED;
-    static std::set<Device *> loaded;
-    size_t cost = OWN_WORKSPACE + (loaded.count(d) ? 0 : LIBRARY);
-    if (!grow_context(*d, cost)) return ALLOC_FAILED;
-    loaded.insert(d);
+    if (!grow_context(*d, OWN_WORKSPACE + (d->has_blas ? 0 : LIBRARY))) return ALLOC_FAILED;
+    d->has_blas = true;
     auto *handle = new BlasHandle;
     handle->device = current_index();
     handles().insert(handle);

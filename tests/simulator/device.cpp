@@ -108,7 +108,8 @@ static void reset(Device &d) {
             it = live().erase(it);
         } else ++it;
     }
-    d.context = d.plain_bytes = d.module_bytes = 0;
+    d.context = d.plain_bytes = d.code_bytes = d.code_held = 0;
+    d.has_blas = d.has_dnn = false;
     d.fault = OK;
     d.retained = false;
     d.retains = 0;

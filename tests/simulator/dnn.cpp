@@ -216,9 +216,8 @@ API int cudnnCreate(void **h) {
     Lock lock;
     Device *d = current();
     if (!d) return UNINITIALIZED;
-    static std::set<Device *> loaded;
-    if (!loaded.count(d) && !grow_context(*d, LIBRARY)) return refuse(NO_MEMORY, "no memory for the library");
-    loaded.insert(d);
+    if (!d->has_dnn && !grow_context(*d, LIBRARY)) return refuse(NO_MEMORY, "no memory for the library");
+    d->has_dnn = true;
     *h = new DnnHandle;
     return FINE;
 }

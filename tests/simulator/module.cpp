@@ -50,14 +50,12 @@ static void *open_library(const std::string &bytes, int &kept) {
 }
 
 static bool charge_code(Device &d, size_t bytes) {
-    static auto *paid = new std::map<Device *, size_t>;
-    if (d.module_bytes == 0) (*paid)[&d] = 0;
-    size_t need = round_up(d.module_bytes + bytes, 2 * MIB);
-    if (need > (*paid)[&d]) {
-        if (!grow_context(d, need - (*paid)[&d])) return false;
-        (*paid)[&d] = need;
+    size_t need = round_up(d.code_bytes + bytes, 2 * MIB);
+    if (need > d.code_held) {
+        if (!grow_context(d, need - d.code_held)) return false;
+        d.code_held = need;
     }
-    d.module_bytes += bytes;
+    d.code_bytes += bytes;
     return true;
 }
 
@@ -147,7 +145,8 @@ API int cuModuleUnload(void *module) {
     for (auto &[name, f] : m->functions) functions().erase(&f);
     dlclose(m->code.library);
     close(m->file);
-    devices()[m->device].module_bytes -= std::min(m->bytes, devices()[m->device].module_bytes);
+    Device &owner = devices()[m->device];
+    owner.code_bytes -= std::min(m->bytes, owner.code_bytes);
     delete m;
     return OK;
 }

@@ -126,19 +126,22 @@ struct Folder {
     }
 };
 
-// Runs a program without this library's environment; what it says goes to `log`.
+// Runs a program that does not find this library; what it says goes to `log`.
 static bool run(const std::vector<std::string> &words, const std::string &log) {
     std::vector<char *> argv;
     for (auto &w : words) argv.push_back(const_cast<char *>(w.c_str()));
     argv.push_back(nullptr);
+    std::vector<char *> environment;
+    for (char **e = environ; *e; e++)
+        if (strncmp(*e, "LD_LIBRARY_PATH=", 16)) environment.push_back(*e);
+    environment.push_back(nullptr);
     pid_t child = fork();
     if (child < 0) return false;
     if (child == 0) {
         int out = open(log.c_str(), O_WRONLY | O_CREAT | O_APPEND, 0600);
         dup2(out, 1);
         dup2(out, 2);
-        unsetenv("LD_LIBRARY_PATH");
-        execvp(argv[0], argv.data());
+        execvpe(argv[0], argv.data(), environment.data());
         dprintf(2, "%s was not found: the simulated GPU compiles kernels with it\n", argv[0]);
         _exit(127);
     }

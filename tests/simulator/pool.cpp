@@ -28,6 +28,7 @@ struct Pool {
     int device = 0;
     size_t max_bytes = 0;                             // 0: the card
     uint64_t threshold = 0;
+    bool is_destroyed = false;                        // its handle is no longer one
     int reuse[4] = {0, 1, 1, 1};
     size_t reserved = 0, reserved_high = 0, used = 0, used_high = 0;
     std::map<uintptr_t, size_t> segments;
@@ -185,8 +186,14 @@ static void trim(Pool &p, size_t keep) {
 }
 
 void trim_after_sync(Device &d) {
-    for (Pool *p : d.pools)
+    for (size_t i = 0; i < d.pools.size(); i++) {
+        Pool *p = d.pools[i];
         if (p->reserved > p->threshold) trim(*p, p->threshold);
+        if (p->is_destroyed && p->used == 0 && p->reserved == 0) {
+            d.pools.erase(d.pools.begin() + ptrdiff_t(i--));
+            delete p;
+        }
+    }
 }
 
 static void drop_memory(Pool &p) {
@@ -241,19 +248,17 @@ API int cuMemPoolCreate(void **pool, const Props *props) {
     *pool = make_pool(props->id, props->max_bytes);
     return OK;
 }
-// What is allocated from it must have been freed; the memory goes back when the frees have run.
+// Returns at once. As documented, the memory goes back when all of it is freed and the frees have run.
 API int cuMemPoolDestroy(void *pool) {
     SIM_DEVICE(d);
     auto *p = static_cast<Pool *>(pool);
     if (!valid(p) || p == devices()[p->device].default_pool) return INVALID_VALUE;
     Device &owner = devices()[p->device];
     if (p->used) complain("a pool is destroyed while %zu bytes of it are allocated", p->used);
-    finish_all(owner);
-    drop_memory(*p);
     if (owner.pool == p) owner.pool = owner.default_pool;
-    owner.pools.erase(std::find(owner.pools.begin(), owner.pools.end(), p));
+    p->is_destroyed = true;
+    p->threshold = 0;
     pools().erase(p);
-    delete p;
     return OK;
 }
 API int cuMemPoolTrimTo(void *pool, size_t keep) {

@@ -82,7 +82,9 @@ struct Device {
     unsigned flags = 0;
     Status fault = OK;               // sticky, until the context is reset
     size_t context = 0;              // context, libraries, modules
-    size_t module_bytes = 0;         // code of live modules; the context grows by 2 MiB for each 2 MiB of it
+    size_t code_bytes = 0;           // of live modules
+    size_t code_held = 0;            // what the context has for them, in steps of 2 MiB; never less
+    bool has_blas = false, has_dnn = false; // the libraries are in the context
     size_t plain_bytes = 0;          // cuMemAlloc, in granules of 512 bytes
     Stream *null_stream = nullptr;
     Pool *default_pool = nullptr, *pool = nullptr;
