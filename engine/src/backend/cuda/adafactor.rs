@@ -36,7 +36,7 @@ pub(super) fn launch(update: &Update, e: &Rows, step: u64, copies: [Pointer; 2],
     if e.rows == 1 {
         let args = args![g, o.output(1), n, squares, take, grad_scale, o.input(1), Rule::ADAFACTOR_EPSILON];
         run(c"adafactor_moments", parts, args)?;
-        let args = args![g, w, copies[0], copies[1], n, o.output(1), squares, rate, decay, grad_scale];
+        let args = args![g, w, copies[0], copies[1], n, o.output(1), squares, rate, decay, grad_scale, o.input(1)];
         return run(c"adafactor_vector", Grid::elements(n), args);
     }
     let at = |elements: usize| Pointer(o.scratch().0 + (elements * size_of::<f64>()) as u64);

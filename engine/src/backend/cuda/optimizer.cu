@@ -1,5 +1,6 @@
 // Update rules that treat every element alike. T is the gradient's type, W that of weight and state; of the two copies, at
-// most one is there. A scale of the device's own, `clip`, multiplies that of the gradient where it is given. A thread takes four neighbours at once where all tensors lie so that it can.
+// most one is there. A scale of the device's own, `clip`, multiplies that of the gradient where it is given. A thread takes
+// four neighbours at once where all tensors lie so that it can.
 
 template <class X> struct __align__(4 * sizeof(X)) Four { X at[4]; };
 

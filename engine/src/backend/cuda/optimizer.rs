@@ -23,6 +23,9 @@ const FOUR: usize = 4;
 pub(super) fn launch(update: &Update, o: &Operands<'_>) -> Result<()> {
     let (_, kept) = update.rule.kept(o.output_elements(0));
     let Some(copies) = copies(o, 1 + kept) else { return o.unsupported() };
+    if o.inputs() > 1 && o.input_type(1) != DType::F64 {
+        return o.unsupported();
+    }
     match update.rule {
         Rule::AdamW8(moments) => quantised::launch(update, &moments, copies, o),
         Rule::Adafactor { extents, step } => adafactor::launch(update, &extents, step, copies, o),
