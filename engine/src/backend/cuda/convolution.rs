@@ -1,5 +1,5 @@
 //! Convolutions: by cuDNN, where it is here and has an algorithm within the workspace; by cuBLAS where the window is one
-//! pixel; else by kernels of our own.
+//! pixel; else by cuBLAS and patches in the workspace, or by kernels of our own.
 //!
 //! Holds: an algorithm is asked for once for each convolution, and the same one runs ever after, so that a run repeats. One
 //! whose sums have no fixed order is taken only when the experiment allows it.
@@ -26,6 +26,7 @@ use super::{
     direct_convolution, gemm,
     launch::{Grid, Pointer, args},
     operands::Operands,
+    patches,
 };
 use crate::{
     backend::{DType, Kernel, Window, kernel::MatMul},
@@ -65,10 +66,15 @@ pub(super) fn launch(kernel: &Kernel, o: &Operands<'_>) -> Result<()> {
     match o.backend().device().dnn()? {
         Some(dnn) => match dnn.plan(which, &window, from, o.backend().options(), o.backend().workspace().1)? {
             Some(plan) => plan.run(dnn, o, accumulate),
-            None => direct_convolution::launch(kernel, o),
+            None => without_library(kernel, o),
         },
-        None => direct_convolution::launch(kernel, o),
+        None => without_library(kernel, o),
     }
+}
+
+/// By products of patches where the workspace has room for them, else by a kernel that needs none.
+fn without_library(kernel: &Kernel, o: &Operands<'_>) -> Result<()> {
+    if patches::launch(kernel, o)? { Ok(()) } else { direct_convolution::launch(kernel, o) }
 }
 
 /// A window of one pixel: a product of all pixels with the weights.

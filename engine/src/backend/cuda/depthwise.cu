@@ -83,9 +83,8 @@ __device__ void sum_taps(const T *x, const T *dy, A *partials, W *dw, const Wind
             load(dy + pixel * w.channels + tile.column, gradients);
 #pragma unroll
             for (int k = 0; k < TAPS; ++k) {
-                // Before the image's first pixel is far past its last, for places of 32 bits; below it, for those of 64.
                 I iy = oy * w.stride + ky[k] - w.padding, ix = ox * w.stride + kx[k] - w.padding;
-                if (first + k < taps && iy >= 0 && iy < w.height && ix >= 0 && ix < w.width) {
+                if (first + k < taps && is_in(iy, w.height) && is_in(ix, w.width)) {
                     A values[V];
                     load(x + ((image * w.height + iy) * w.width + ix) * w.channels + tile.column, values);
 #pragma unroll

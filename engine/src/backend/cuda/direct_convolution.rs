@@ -1,4 +1,4 @@
-//! Convolution by kernels of our own, for where cuDNN is not, or refuses.
+//! Convolution by kernels of our own, for where cuDNN is not, or refuses, and the workspace is too small for patches.
 
 use super::{
     Operands, Source, Types, args,

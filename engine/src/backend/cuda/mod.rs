@@ -28,6 +28,7 @@ mod loss;
 mod module;
 mod operands;
 mod optimizer;
+mod patches;
 mod pool;
 mod pooling;
 mod quantised;
@@ -77,6 +78,7 @@ const SOURCES: &[&Source] = &[
     &gather::SOURCE,
     &loss::SOURCE,
     &optimizer::SOURCE,
+    &patches::SOURCE,
     &pooling::SOURCE,
     &quantised::SOURCE,
     &rotary::SOURCE,

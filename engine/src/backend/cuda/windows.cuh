@@ -18,6 +18,9 @@ __device__ __forceinline__ Window<I> window_of(i64 height, i64 width, i64 channe
     return w;
 }
 
+// Whether a place is in the image. Before the first is far past the last as a number without a sign.
+template <class I> __device__ __forceinline__ bool is_in(I at, I extent) { return (u64)at < (u64)extent; }
+
 template <class I> struct Range { I first, end; };
 
 // The taps of the window at `at` that are inside the image.
