@@ -14,7 +14,7 @@ const TILE: usize = 128;
 /// The most sums of the parts of a bias's gradient, whose extents its kernel does not state.
 const BIAS_SUMS: usize = 16 << 10;
 /// The most parts of a sum of squares.
-const SQUARES: usize = 256;
+const SQUARES: usize = 1024;
 /// The most sums of the parts of a depthwise weight gradient.
 const DEPTHWISE_SUMS: usize = 256 << 10;
 
