@@ -84,8 +84,20 @@ pub fn rows(draw: &mut Draw, dtype: DType, extents: Rows, parameters: DType, acc
     ]
 }
 
-const EXTENTS: [[usize; 2]; 9] =
-    [[5, 7], [37, 65], [2, 1], [257, 3], [3, 257], [1031, 5], [7, 1031], [300, 33], [64, 16]];
+const EXTENTS: [[usize; 2]; 11] = [
+    [5, 7],
+    [37, 65],
+    [2, 1],
+    [257, 3],
+    [3, 257],
+    [1031, 5],
+    [7, 1031],
+    [300, 33],
+    [64, 16],
+    // Enough for a device to take sums apart.
+    [1500, 20],
+    [67, 1156],
+];
 
 pub(super) fn cases(draw: &mut Draw, dtype: DType, extent: Extent) -> Vec<Case> {
     let mut cases = Vec::new();

@@ -54,7 +54,7 @@ const PRODUCTS: [[usize; 3]; 9] = [
 ];
 
 /// `[batch, height, width], [channels, filters], [size, stride, padding]`.
-const WINDOWS: [([usize; 3], [usize; 2], [usize; 3]); 10] = [
+const WINDOWS: [([usize; 3], [usize; 2], [usize; 3]); 11] = [
     ([2, 5, 7], [3, 5], [3, 1, 1]),
     ([1, 9, 8], [5, 7], [3, 2, 1]),
     ([1, 1, 1], [1, 1], [1, 1, 0]),
@@ -68,10 +68,12 @@ const WINDOWS: [([usize; 3], [usize; 2], [usize; 3]); 10] = [
     // A step beyond the window: pixels that nothing reads.
     ([2, 7, 8], [4, 6], [2, 3, 1]),
     ([1, 17, 16], [33, 65], [3, 1, 1]),
+    // Enough pixels for a device to take sums apart.
+    ([2, 33, 20], [6, 9], [3, 1, 1]),
 ];
 
 /// As [`WINDOWS`], with one number for channels.
-const OWN: [([usize; 3], usize, [usize; 3]); 8] = [
+const OWN: [([usize; 3], usize, [usize; 3]); 9] = [
     ([2, 5, 7], 3, [3, 1, 1]),
     ([1, 9, 8], 7, [3, 2, 1]),
     ([1, 1, 1], 1, [1, 1, 0]),
@@ -80,6 +82,7 @@ const OWN: [([usize; 3], usize, [usize; 3]); 8] = [
     ([3, 7, 6], 16, [3, 2, 0]),
     ([1, 33, 31], 2, [5, 4, 2]),
     ([2, 7, 8], 12, [2, 3, 1]),
+    ([3, 31, 30], 20, [3, 1, 1]),
 ];
 
 pub(super) fn cases(draw: &mut Draw, dtype: DType, extent: Extent) -> Vec<Case> {
