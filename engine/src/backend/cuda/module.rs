@@ -41,8 +41,6 @@ pub(super) struct Source {
 /// What a source is compiled for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Types {
-    /// Once: it knows no floating-point type.
-    One,
     /// For each type of elements, `T`.
     Element,
     /// For each type of elements, `T`, with weights, `W`, of the same type or f32.
@@ -58,7 +56,6 @@ impl Types {
     pub(super) fn all(self) -> Vec<[DType; 2]> {
         let floats = || FLOATS.into_iter().map(|t| [t, t]);
         match self {
-            Self::One => vec![[DType::F32; 2]],
             Self::Element => floats().collect(),
             Self::ElementAndWeight => floats().chain([[DType::Bf16, DType::F32], [DType::F16, DType::F32]]).collect(),
             Self::Pair => FLOATS.into_iter().flat_map(|t| FLOATS.map(|w| [t, w])).collect(),
