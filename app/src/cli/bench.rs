@@ -53,6 +53,9 @@ Examples:
 pub(super) struct Bench {
     /// Workloads; all when none is given
     names: Vec<String>,
+    /// Where they run: cpu, or a GPU that is here, such as cuda:0
+    #[arg(long, value_name = "D", default_value = "cpu")]
+    device: String,
     /// Steps that are timed
     #[arg(long, value_name = "N", default_value_t = 40, value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
     steps: u64,
@@ -113,6 +116,7 @@ impl Bench {
         let steps = self.steps + WARM_UP as u64;
         let mut experiment = Experiment {
             title: name.to_owned(),
+            device: self.device.clone(),
             budget: Bytes::gib(2),
             optimizer: Optimizer { learning_rate: 1e-3, ..Optimizer::default() },
             // One evaluation, after the last step.

@@ -38,6 +38,16 @@ pub(super) struct Source {
     pub(super) types: Types,
 }
 
+impl Source {
+    /// How many parameters a kernel has; `None` where there is no such kernel.
+    pub(super) fn parameters(&self, name: &CStr) -> Option<usize> {
+        let entry = format!("__global__ void {}(", name.to_string_lossy());
+        let (_, rest) = self.text.split_once(&entry)?;
+        let (list, _) = rest.split_once(')')?;
+        Some(list.split(',').filter(|parameter| !parameter.trim().is_empty()).count())
+    }
+}
+
 /// What a source is compiled for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Types {
