@@ -1,4 +1,4 @@
-// Fibers and the threads of a block, shared by switch.cpp, block.cpp and launch.cpp.
+// Fibers and the threads of a block, shared by fiber.cpp, block.cpp and launch.cpp.
 #pragma once
 #include "runtime.h"
 #include "sim.h"
@@ -30,7 +30,10 @@ struct Worker {
     std::vector<Thread> threads;
     unsigned count = 0;              // threads of a block
     unsigned started = 0, live = 0;
-    unsigned running = 0;
+    unsigned running = 0;            // the thread
+    unsigned ready[32] = {}, waiting[32] = {}; // of each warp: lanes that may go on; lanes at an exchange
+    unsigned ready_warps = 0;
+    unsigned at_barrier = 0, votes = 0, decided = 0;
     bool descending = false;
     void *scheduler = nullptr;       // its stack pointer while a fiber runs
     Fiber *fiber = nullptr;
@@ -44,13 +47,13 @@ struct Worker {
     std::map<uint64_t, std::pair<void *, size_t>> shared; // by code: this OS thread's shared memory of it
 };
 
-// switch.cpp: saves what a function may not change, stores the stack pointer in *from, goes on at `to`.
+// fiber.cpp: saves what a function may not change, stores the stack pointer in *from, goes on at `to`.
 extern "C" void sim_switch(void **from, void *to);
-void *first_frame(char *top, void (*go)());
-
-// block.cpp
+Fiber *take_fiber(Worker &w, void (*main)()); // none: no memory
 Worker *this_worker();                   // of this OS thread, or none
 Worker *make_worker();
+
+// block.cpp
 void fail(Worker &w, Status why);
 void to_scheduler(Worker &w);            // leaves the fiber where it stands
 void run_block(Worker &w);

@@ -1,4 +1,5 @@
 //! The simulated GPU itself: that it refuses, orders and computes as these tests, and through them the engine's, rely on.
+#![cfg(target_os = "linux")]
 
 mod gpu;
 mod kernels;

@@ -1,5 +1,7 @@
-// From one fiber to another: what a function may not change is saved on the old stack and loaded from the new.
+// Fibers: stacks that outlive the OS thread that made them, and the way from one to another: what a function may not change
+// is saved on the old stack and loaded from the new.
 #include "worker.h"
+#include <atomic>
 #include <cstring>
 #if !defined(__x86_64__) && !defined(__aarch64__)
 #error "fibers are written for x86-64 and aarch64"
@@ -80,5 +82,45 @@ void *first_frame(char *top, void (*go)()) {
     return sp;
 }
 #endif
+
+static std::mutex &stash_lock() { static auto *m = new std::mutex; return *m; }
+static std::vector<Fiber *> &stash() { static auto *s = new std::vector<Fiber *>; return *s; }
+
+// Idle fibers outlive the OS thread that made them.
+struct Seat {
+    Worker *w = nullptr;
+    ~Seat() {
+        if (!w) return;
+        std::lock_guard<std::mutex> held(stash_lock());
+        stash().insert(stash().end(), w->idle.begin(), w->idle.end());
+    }
+};
+static thread_local Worker *here = nullptr;
+static thread_local Seat seat;
+Worker *this_worker() { return here; }
+Worker *make_worker() { return here = seat.w = new Worker; }
+
+Fiber *take_fiber(Worker &w, void (*main)()) {
+    if (!w.idle.empty()) {
+        Fiber *f = w.idle.back();
+        w.idle.pop_back();
+        return f;
+    }
+    {
+        std::lock_guard<std::mutex> held(stash_lock());
+        if (!stash().empty()) {
+            Fiber *f = stash().back();
+            stash().pop_back();
+            return f;
+        }
+    }
+    auto *f = new Fiber;
+    f->stack = static_cast<char *>(map_memory(STACK));
+    if (!f->stack) return nullptr;
+    // Stacks begin at different places of a page, lest they compete for the same lines of the cache.
+    static std::atomic<unsigned> made{0};
+    f->sp = first_frame(f->stack + STACK - 320 * (made++ % 12), main);
+    return f;
+}
 
 } // namespace sim
