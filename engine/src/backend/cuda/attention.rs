@@ -3,6 +3,11 @@
 //!
 //! Beside the operands it takes one number for each row of each head: of the kept form's forward pass the softmax's
 //! denominators, of either gradient the means of the rows' gradients.
+//!
+//! There are kernels for tensor cores as well, of bf16 and f16. They run where the environment has
+//! [`TENSOR_CORES`] set to 1, for no card has yet been seen to give what they should.
+
+use std::{ffi::CStr, sync::LazyLock};
 
 use super::{
     DType, Operands, Source, Types, args,
@@ -26,6 +31,20 @@ pub(super) const GRADIENT: Source = Source {
     text: concat!(include_str!("attention/tile.cuh"), include_str!("attention/gradient.cu")),
     types: Types::Element,
 };
+
+/// The kernels for tensor cores.
+pub(super) const TENSOR: Source = Source {
+    name: "attention_tensor",
+    text: concat!(include_str!("attention/tile.cuh"), include_str!("attention/tensor.cu")),
+    types: Types::Half,
+};
+
+/// The variable that asks for tensor cores.
+pub(super) const TENSOR_CORES: &str = "PLIMSOLL_TENSOR_CORES";
+/// The compute capability that has the products they are made of.
+const TENSOR_CAPABILITY: (i32, i32) = (8, 0);
+/// Threads of their blocks.
+const TENSOR_THREADS: u32 = 128;
 
 /// Positions that a block of threads takes at once, of arithmetic in f32; half as many in f64.
 const TILE: usize = 64;
@@ -94,7 +113,23 @@ impl Work<'_> {
         self.s.head_dim.div_ceil(at_once * self.tile())
     }
 
-    fn run(&self, source: &Source, name: &'static std::ffi::CStr, grid: Grid, operands: &[Arg]) -> Result<()> {
+    /// Whether tensor cores are asked for, and take these operands: sixteen bytes at a time, sixteen elements of a head.
+    fn is_for_tensor_cores(&self, operands: &[Pointer]) -> bool {
+        static ASKED: LazyLock<bool> = LazyLock::new(|| std::env::var(TENSOR_CORES).is_ok_and(|value| value == "1"));
+        *ASKED
+            && matches!(self.dtype, DType::Bf16 | DType::F16)
+            && self.s.head_dim.is_multiple_of(16)
+            && self.s.head_dim <= 2 * TILE
+            && self.o.backend().device().capability() >= TENSOR_CAPABILITY
+            && operands.iter().all(|pointer| pointer.0.is_multiple_of(16))
+    }
+
+    /// A block for each tile of so many heads.
+    fn tensor_grid(&self, heads: usize) -> Grid {
+        Grid::blocks(heads * self.tiles(), TENSOR_THREADS)
+    }
+
+    fn run(&self, source: &Source, name: &'static CStr, grid: Grid, operands: &[Arg]) -> Result<()> {
         let s = self.s;
         // A window of 0 reaches as far as one of the whole length does.
         let reach = if s.window == 0 { s.length } else { s.window.min(s.length) };
@@ -108,6 +143,10 @@ impl Work<'_> {
 
     fn forward(&self, lse: Pointer) -> Result<()> {
         let args = args![self.o.input(0), self.o.output(0), lse];
+        if self.is_for_tensor_cores(&[self.o.input(0), self.o.output(0)]) {
+            let name = if self.is_narrow() { c"attention_64" } else { c"attention_128" };
+            return self.run(&TENSOR, name, self.tensor_grid(self.heads()), args);
+        }
         let (name, at_once) = if self.is_narrow() { (c"attention_1", 1) } else { (c"attention_2", 2) };
         self.run(&FORWARD, name, self.grid(self.heads(), self.across(at_once)), args)
     }
@@ -127,6 +166,15 @@ impl Work<'_> {
         let warps = Grid::blocks(rows.div_ceil(THREADS as usize / 32).min(1 << 16), THREADS);
         self.run(&GRADIENT, c"attention_means", warps, args![o.input(1), dy, means])?;
         let args = args![o.input(0), lse, dy, means, o.output(0)];
+        if self.is_for_tensor_cores(&[o.input(0), dy, o.output(0)]) {
+            let names = if self.is_narrow() {
+                [c"attention_queries_64", c"attention_keys_64"]
+            } else {
+                [c"attention_queries_128", c"attention_keys_128"]
+            };
+            self.run(&TENSOR, names[0], self.tensor_grid(self.heads()), args)?;
+            return self.run(&TENSOR, names[1], self.tensor_grid(s.batch * s.kv_heads), args);
+        }
         let names = if self.is_narrow() {
             [c"attention_queries_1", c"attention_keys_1"]
         } else {

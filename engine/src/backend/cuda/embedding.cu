@@ -1,4 +1,4 @@
-// Rows of a table by token, and their gradient. Sorted are pairs of a token and its place, the token above.
+// Rows of a table by token, and their gradient. `sorted` are pairs of a token and its place, the token above.
 
 // A row of threads a row, neighbours along the columns.
 extern "C" __global__ void embedding(const u32 *tokens, const T *table, T *y, i64 rows, i64 width, i64 vocabulary) {
@@ -12,72 +12,6 @@ extern "C" __global__ void embedding(const u32 *tokens, const T *table, T *y, i6
 
 extern "C" __global__ void embedding_clear(W *table, i64 n) {
     EACH(i, n) table[i] = narrow<W>((A)0);
-}
-
-// ---- A bitonic sort that always puts the smaller pair first, so that what lies past the end may count as larger than all.
-
-#define CHUNK 1024
-
-__device__ __forceinline__ void in_order(u64 *pairs, i64 a, i64 b) {
-    u64 x = pairs[a], y = pairs[b];
-    if (x > y) {
-        pairs[a] = y;
-        pairs[b] = x;
-    }
-}
-
-__device__ __forceinline__ void merge_chunk(u64 *chunk, int stride) {
-    for (; stride > 0; stride /= 2) {
-        for (int t = threadIdx.x; t < CHUNK / 2; t += blockDim.x) {
-            int a = (t & ~(stride - 1)) * 2 + (t & (stride - 1));
-            in_order(chunk, a, a + stride);
-        }
-        __syncthreads();
-    }
-}
-
-// A block a chunk: makes the pairs, and sorts them in shared memory.
-extern "C" __global__ void sort_chunks(const u32 *tokens, u64 *sorted, i64 rows) {
-    __shared__ u64 chunk[CHUNK];
-    i64 start = (i64)blockIdx.x * CHUNK;
-    for (int t = threadIdx.x; t < CHUNK; t += blockDim.x)
-        chunk[t] = start + t < rows ? (u64)tokens[start + t] << 32 | (u64)(start + t) : ~0ULL;
-    __syncthreads();
-    for (int size = 2; size <= CHUNK; size *= 2) {
-        for (int t = threadIdx.x; t < CHUNK / 2; t += blockDim.x) {
-            int in = t & (size / 2 - 1), first = (t - in) * 2;
-            in_order(chunk, first + in, first + size - 1 - in);
-        }
-        __syncthreads();
-        merge_chunk(chunk, size / 4);
-    }
-    for (int t = threadIdx.x; t < CHUNK; t += blockDim.x)
-        if (start + t < rows) sorted[start + t] = chunk[t];
-}
-// Of each part of `size` pairs, a power of two: the first with the last, and so on.
-extern "C" __global__ void sort_flip(u64 *sorted, i64 rows, i64 size) {
-    i64 half = size / 2, count = (rows + size - 1) / size * half;
-    EACH(t, count) {
-        i64 in = t & (half - 1), first = (t - in) * 2, last = first + size - 1 - in;
-        if (last < rows) in_order(sorted, first + in, last);
-    }
-}
-extern "C" __global__ void sort_stride(u64 *sorted, i64 rows, i64 stride) {
-    i64 count = (rows + 2 * stride - 1) / (2 * stride) * stride;
-    EACH(t, count) {
-        i64 in = t & (stride - 1), a = (t - in) * 2 + in;
-        if (a + stride < rows) in_order(sorted, a, a + stride);
-    }
-}
-// A block a chunk: the strides below its size.
-extern "C" __global__ void sort_merge(u64 *sorted, i64 rows) {
-    __shared__ u64 chunk[CHUNK];
-    i64 start = (i64)blockIdx.x * CHUNK;
-    for (int t = threadIdx.x; t < CHUNK; t += blockDim.x) chunk[t] = start + t < rows ? sorted[start + t] : ~0ULL;
-    __syncthreads();
-    merge_chunk(chunk, CHUNK / 2);
-    for (int t = threadIdx.x; t < CHUNK; t += blockDim.x)
-        if (start + t < rows) sorted[start + t] = chunk[t];
 }
 
 // A block of 8 warps: the tokens whose first place is among 32 sorted ones, in 128 columns. Each warp adds up every 8th row

@@ -13,6 +13,9 @@ use crate::{backend::Kernel, error::Result};
 pub(super) const SOURCE: Source =
     Source { name: "embedding", text: include_str!("embedding.cu"), types: Types::ElementAndWeight };
 
+/// The kernels that sort tokens.
+pub(super) const SORT: Source = Source { name: "sort", text: include_str!("sort.cu"), types: Types::One };
+
 /// Pairs of token and place that a block sorts by itself.
 const CHUNK: usize = 1024;
 /// Sorted places that a block of the gradient looks at, and columns that it sums.
@@ -45,6 +48,16 @@ fn gradient(rows: usize, accumulate: bool, o: &Operands<'_>) -> Result<()> {
     if !accumulate {
         run(c"embedding_clear", Grid::elements(elements), args![o.output(0), elements])?;
     }
+    sort(rows, o)?;
+    let grid = Grid::plane([rows.div_ceil(TILE[0]), width.div_ceil(TILE[1]).min(1 << 15)], [32, 8]);
+    let args = args![sorted, o.input(1), o.output(0), rows, width, elements / width, accumulate];
+    run(c"embedding_gradient", grid, args)
+}
+
+/// Pairs of every token and its place, in order.
+fn sort(rows: usize, o: &Operands<'_>) -> Result<()> {
+    let run = |name, grid, args: &[_]| o.launch_for(&SORT, DType::F32, name, grid, args);
+    let sorted = o.scratch();
     let (chunks, pairs) = (Grid::blocks(rows.div_ceil(CHUNK), THREADS), Grid::elements(rows.div_ceil(2)));
     run(c"sort_chunks", chunks, args![o.input(0), sorted, rows])?;
     let mut size = 2 * CHUNK;
@@ -58,7 +71,5 @@ fn gradient(rows: usize, accumulate: bool, o: &Operands<'_>) -> Result<()> {
         run(c"sort_merge", chunks, args![sorted, rows])?;
         size *= 2;
     }
-    let grid = Grid::plane([rows.div_ceil(TILE[0]), width.div_ceil(TILE[1]).min(1 << 15)], [32, 8]);
-    let args = args![sorted, o.input(1), o.output(0), rows, width, elements / width, accumulate];
-    run(c"embedding_gradient", grid, args)
+    Ok(())
 }

@@ -53,6 +53,8 @@ impl Source {
 pub(super) enum Types {
     /// For each type of elements, `T`.
     Element,
+    /// For each type of 16 bits, `T`.
+    Half,
     /// For each type of elements, `T`, with weights, `W`, of the same type or f32.
     ElementAndWeight,
     /// For each two types, `T` and `W`.
@@ -67,6 +69,7 @@ impl Types {
         let floats = || FLOATS.into_iter().map(|t| [t, t]);
         match self {
             Self::Element => floats().collect(),
+            Self::Half => vec![[DType::Bf16; 2], [DType::F16; 2]],
             Self::ElementAndWeight => floats().chain([[DType::Bf16, DType::F32], [DType::F16, DType::F32]]).collect(),
             Self::Pair => FLOATS.into_iter().flat_map(|t| FLOATS.map(|w| [t, w])).collect(),
         }
