@@ -2,7 +2,8 @@
 
 use clap::Args;
 use plimsoll_engine::{
-    Bytes, Experiment, data,
+    Bytes, Error, Experiment, data,
+    device::Target,
     error::Problem,
     experiment::{check::check, preset, shipped},
 };
@@ -21,7 +22,7 @@ pub(super) struct Choice {
 /// Changes to a preset.
 #[derive(Debug, Args)]
 struct Changes {
-    /// Where it runs: cpu
+    /// Where it runs: cpu, a GPU such as cuda:0, or a card to plan for such as rtx4060-8g (`plimsoll devices` lists them)
     #[arg(long, value_name = "D")]
     device: Option<String>,
     /// The most memory it may take, such as 512MiB or 8GiB
@@ -59,7 +60,21 @@ impl Choice {
             problems = check(&experiment, Some(&facts));
         }
         if problems.is_empty() {
-            return Ok(experiment);
+            let target = Target::of(&experiment.device).map_err(|error| match error {
+                Error::Experiment(problem) => anyhow::anyhow!("{}: {problem}", self.source(&problem)),
+                other => other.into(),
+            })?;
+            return match (target.profile(), budget) {
+                (Some(card), Some(budget)) if *budget > card.room() => Err(Misuse(format!(
+                    "--budget: {budget} is more than a process may have of {}: {} of its {}; write {} or less",
+                    card.title,
+                    card.room(),
+                    card.capacity,
+                    card.room().exact()
+                ))
+                .into()),
+                _ => Ok(experiment),
+            };
         }
         let lines: Vec<String> = problems.iter().map(|p| format!("{}: {p}", self.source(p))).collect();
         anyhow::bail!(lines.join("\n"))

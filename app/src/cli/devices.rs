@@ -1,31 +1,47 @@
-//! `plimsoll devices`: what is there to train on, and what it says of itself.
+//! `plimsoll devices`: what is there to train on, what it says of itself, and which cards can be planned for.
 
 use std::{fmt::Display, process::ExitCode};
 
 use clap::Args;
-use plimsoll_engine::device::{self, Figure};
+use plimsoll_engine::{
+    Bytes,
+    device::{
+        self, Figure,
+        profile::{Card, shipped},
+    },
+};
+use serde::Serialize;
 
-use crate::cli::out;
+use crate::cli::{out, table::Table};
 
-/// Say what is there to train on: the processor, and NVIDIA GPUs with their memory
+/// Say what is there to train on: the processor, and NVIDIA GPUs with their memory; and which cards can be planned for
 #[derive(Debug, Args)]
 #[command(after_help = "\
 A figure that cannot be had says why: as text, or in JSON as {\"unavailable\": why}.
 
 Examples:
   plimsoll devices
-  plimsoll devices --json | jq .cpu.available_bytes")]
+  plimsoll devices --json | jq .cpu.available_bytes
+  plimsoll plan resnet18-shapes --device rtx4060-8g --budget 4GiB")]
 pub(super) struct Devices {
     /// Write one JSON object
     #[arg(long)]
     json: bool,
 }
 
+#[derive(Serialize)]
+struct Json<'a> {
+    #[serde(flatten)]
+    here: &'a device::Devices,
+    /// Cards that anyone may plan for.
+    cards: Vec<Card<'a>>,
+}
+
 impl Devices {
     pub(super) fn run(&self) -> anyhow::Result<ExitCode> {
         let devices = device::list();
         if self.json {
-            out::json(&devices)?;
+            out::json(&Json { here: &devices, cards: shipped().iter().map(|profile| profile.card()).collect() })?;
         } else {
             out::text(&describe(&devices))?;
         }
@@ -53,7 +69,7 @@ fn describe(devices: &device::Devices) -> String {
         Err(why) => text.push_str(&format!("GPU: none ({why})\n")),
         Ok(gpus) => {
             for gpu in gpus {
-                text.push_str(&format!("GPU {}: {}\n", gpu.index, words(&gpu.name, "")));
+                text.push_str(&format!("cuda:{}: {}\n", gpu.index, words(&gpu.name, "")));
                 for (name, figure) in [
                     ("memory", words(&gpu.total, "")),
                     ("used", words(&gpu.used, "")),
@@ -67,5 +83,20 @@ fn describe(devices: &device::Devices) -> String {
             }
         }
     }
-    text
+    text + &cards()
+}
+
+/// The cards that can be planned for.
+fn cards() -> String {
+    let mut table = Table::new(["to plan for", "memory", "for a process", "context", "card"]).words(5);
+    for card in shipped() {
+        let context = format!("{}{}", card.context, if card.is_estimate() { " *" } else { "" });
+        table.row([card.slug.clone(), gib(card.capacity), gib(card.room()), context, card.title.clone()]);
+    }
+    format!("\n{table}* an estimate until it is measured on such a card\n")
+}
+
+/// With two decimals, so that a column of cards lines up.
+fn gib(bytes: Bytes) -> String {
+    format!("{:.2} GiB", bytes.as_mib() / 1024.0)
 }

@@ -110,7 +110,7 @@ fn describe(plan: &plan::Plan, found: &[Advice]) -> String {
     let verdict = if plan.fits() { "which fits" } else { "which does not fit" };
     let mut text = format!(
         "As it is, the run takes {} of {}, {verdict}, at about {:.1} ms a step.\n",
-        plan.peak.live,
+        plan.load(),
         plan.budget,
         plan.step_secs * 1e3
     );

@@ -4,6 +4,7 @@ use std::process::ExitCode;
 
 use clap::Args;
 use plimsoll_engine::{
+    device::profile::Card,
     memory::{Alive, Categories, Category, Phase, Timeline},
     plan::{self, Advice, LayerRow, Pass, Peak, Wide},
 };
@@ -17,6 +18,7 @@ use crate::cli::{choice::Choice, out, table::Table};
 Examples:
   plimsoll plan cnn-digits
   plimsoll plan cnn-shapes --budget 32MiB --set batch.micro=128 --set precision=bf16-mixed
+  plimsoll plan resnet18-shapes --device rtx4060-8g --budget 4GiB
   plimsoll plan my-preset.toml --json | jq .peak.live_bytes")]
 pub(super) struct Plan {
     #[command(flatten)]
@@ -31,6 +33,11 @@ struct Json<'a> {
     preset: &'a str,
     fits: bool,
     budget_bytes: u64,
+    device: &'a str,
+    /// What counts against the budget: the live bytes of the processor, the process on a GPU.
+    load_bytes: u64,
+    /// Of the GPU.
+    card: Option<Card<'a>>,
     peak: Peak,
     peak_pass: Pass,
     categories_at_peak: Categories,
@@ -76,6 +83,9 @@ impl Plan {
                 preset: self.choice.name(),
                 fits: plan.fits(),
                 budget_bytes: plan.budget.0,
+                device: &experiment.device,
+                load_bytes: plan.load().0,
+                card: plan.target.profile().map(|profile| profile.card()),
                 peak: plan.peak,
                 peak_pass: plan.peak_pass,
                 categories_at_peak: plan.categories_at_peak,
@@ -126,17 +136,14 @@ fn wide(plan: &plan::Plan) -> String {
 fn describe(plan: &plan::Plan) -> anyhow::Result<String> {
     let peak = plan.peak;
     let mut text = format!("{}\n", plan.experiment.title);
+    let load = plan.load();
     text.push_str(&match plan.headroom() {
-        Some(headroom) => {
-            format!("It fits: {} at the peak, {headroom} below the line at {}.\n", peak.live, plan.budget)
+        Some(headroom) => format!("It fits: {load} at the peak, {headroom} below the line at {}.\n", plan.budget),
+        None => {
+            format!("It does not fit: {load} at the peak, {} over the line at {}.\n", load - plan.budget, plan.budget)
         }
-        None => format!(
-            "It does not fit: {} at the peak, {} over the line at {}.\n",
-            peak.live,
-            peak.live - plan.budget,
-            plan.budget
-        ),
     });
+    text.push_str(&card(plan));
     text.push_str(&format!(
         "Live {}, reserved {}, process {}. {}, {} steps of about {:.1} ms.\n\
          The data set waits in {} of host memory, outside the budget.\n\n",
@@ -149,11 +156,11 @@ fn describe(plan: &plan::Plan) -> anyhow::Result<String> {
         plan.host_data
     ));
     let mut categories = Table::new(["at the peak", "memory", "share"]);
-    let live = peak.live.0.max(1) as f64;
     for (category, bytes) in plan.categories_at_peak.iter().filter(|(_, bytes)| bytes.0 > 0) {
         let share = match category {
-            Category::Slack => String::new(),
-            _ => format!("{:.0}%", bytes.0 as f64 / live * 100.0),
+            // On the processor it is none of what counts.
+            Category::Slack if !plan.target.is_gpu() => String::new(),
+            _ => format!("{:.0}%", bytes.0 as f64 / load.0.max(1) as f64 * 100.0),
         };
         categories.row([category.name().to_owned(), bytes.to_string(), share]);
     }
@@ -169,6 +176,28 @@ fn describe(plan: &plan::Plan) -> anyhow::Result<String> {
         text.push_str(&changes(&plan::advise(plan, 3)?));
     }
     Ok(text)
+}
+
+/// What is said of a card that was planned for; nothing of the processor.
+fn card(plan: &plan::Plan) -> String {
+    let Some(card) = plan.target.profile() else { return String::new() };
+    let mut text = format!(
+        "On a GPU the whole process counts: the context and the pool. Planned for {}, of whose {} a process may have {}.\n",
+        card.title,
+        card.capacity,
+        card.room()
+    );
+    if card.is_estimate() {
+        text.push_str(&format!(
+            "Its context of {} and how its pool grows are estimates until they are measured; times are at its peak rates.\n",
+            card.context
+        ));
+    }
+    if let Some(room) = plan.card_below_budget() {
+        let budget = plan.experiment.budget;
+        text.push_str(&format!("The budget of {budget} is more than that, so the line is the card's: {room}.\n"));
+    }
+    text
 }
 
 /// The nearest changes that fit, a line each.

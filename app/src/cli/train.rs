@@ -108,7 +108,11 @@ impl Report {
         match event {
             Event::Started { plan, .. } => out::line(format!(
                 "{}: {} parameters, {} steps, {} predicted at the peak, the line at {}",
-                plan.experiment.title, plan.parameters, plan.total_steps, plan.peak.live, plan.budget
+                plan.experiment.title,
+                plan.parameters,
+                plan.total_steps,
+                plan.load(),
+                plan.budget
             )),
             Event::Step(step) => {
                 self.progress(step);

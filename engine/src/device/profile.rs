@@ -26,17 +26,70 @@ pub struct Profile {
     pub compute_capability: (u32, u32),
     /// Its processors ("SM").
     pub multiprocessors: u32,
-    /// Memory, as the driver shows it.
+    /// Memory, as the driver's tools show it.
     pub capacity: Bytes,
+    /// What the driver keeps of it for itself, so that no process has it.
+    #[serde(default)]
+    pub kept: Bytes,
     /// What the process holds before the first tensor: driver context, cuBLAS, cuDNN, kernels.
     pub context: Bytes,
-    /// Driver and date of the measurement that `context` and `pool` come from; `None`: they are estimates.
+    /// Driver and date of the measurement that `kept`, `context` and `pool` come from; `None`: they are estimates.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub measured: Option<String>,
     /// How the driver's memory pool hands out memory.
     pub pool: PoolProfile,
     /// Peak rates, as the maker states them.
     pub rates: PeakRates,
+}
+
+/// For people and scripts; sizes are in bytes.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Card<'a> {
+    /// The name to type.
+    pub name: &'a str,
+    /// The name on screen.
+    pub title: &'a str,
+    /// Memory, as the driver's tools show it.
+    pub capacity_bytes: u64,
+    /// The most that a process may have.
+    pub room_bytes: u64,
+    /// What the process holds before the first tensor.
+    pub context_bytes: u64,
+    /// Whether nobody measured the context and the pool.
+    pub is_estimate: bool,
+    /// Major and minor number of what its processors can do.
+    pub compute_capability: (u32, u32),
+    /// Its processors.
+    pub multiprocessors: u32,
+    /// Peak rates.
+    pub rates: PeakRates,
+}
+
+impl Profile {
+    /// The figures for people and scripts.
+    pub fn card(&self) -> Card<'_> {
+        Card {
+            name: &self.slug,
+            title: &self.title,
+            capacity_bytes: self.capacity.0,
+            room_bytes: self.room().0,
+            context_bytes: self.context.0,
+            is_estimate: self.is_estimate(),
+            compute_capability: self.compute_capability,
+            multiprocessors: self.multiprocessors,
+            rates: self.rates,
+        }
+    }
+
+    /// The most that a process may have, where it is the only one.
+    pub fn room(&self) -> Bytes {
+        self.capacity.saturating_sub(self.kept)
+    }
+
+    /// Whether the context and the pool are only estimates.
+    pub fn is_estimate(&self) -> bool {
+        self.measured.is_none()
+    }
 }
 
 /// How a memory pool of the driver hands out memory.
@@ -67,8 +120,32 @@ pub struct PeakRates {
     pub launch_secs: f64,
 }
 
-/// Texts of the cards that ship, by slug.
-const SHIPPED: &[(&str, &str)] = &[("rtx4060-8g", include_str!("../../../assets/devices/rtx4060-8g.toml"))];
+/// Texts of the cards that ship, by slug: for the desk, then for the server room, each by age and size.
+const SHIPPED: &[(&str, &str)] = &[
+    ("gtx1660-6g", include_str!("../../../assets/devices/gtx1660-6g.toml")),
+    ("rtx3050-8g", include_str!("../../../assets/devices/rtx3050-8g.toml")),
+    ("rtx3060-12g", include_str!("../../../assets/devices/rtx3060-12g.toml")),
+    ("rtx3070-8g", include_str!("../../../assets/devices/rtx3070-8g.toml")),
+    ("rtx3080-10g", include_str!("../../../assets/devices/rtx3080-10g.toml")),
+    ("rtx3090-24g", include_str!("../../../assets/devices/rtx3090-24g.toml")),
+    ("rtx4060-8g", include_str!("../../../assets/devices/rtx4060-8g.toml")),
+    ("rtx4060ti-16g", include_str!("../../../assets/devices/rtx4060ti-16g.toml")),
+    ("rtx4070-12g", include_str!("../../../assets/devices/rtx4070-12g.toml")),
+    ("rtx4080-16g", include_str!("../../../assets/devices/rtx4080-16g.toml")),
+    ("rtx4090-24g", include_str!("../../../assets/devices/rtx4090-24g.toml")),
+    ("rtx5070-12g", include_str!("../../../assets/devices/rtx5070-12g.toml")),
+    ("rtx5080-16g", include_str!("../../../assets/devices/rtx5080-16g.toml")),
+    ("rtx5090-32g", include_str!("../../../assets/devices/rtx5090-32g.toml")),
+    ("t4-16g", include_str!("../../../assets/devices/t4-16g.toml")),
+    ("a10-24g", include_str!("../../../assets/devices/a10-24g.toml")),
+    ("l4-24g", include_str!("../../../assets/devices/l4-24g.toml")),
+    ("l40s-48g", include_str!("../../../assets/devices/l40s-48g.toml")),
+    ("a100-40g", include_str!("../../../assets/devices/a100-40g.toml")),
+    ("a100-80g", include_str!("../../../assets/devices/a100-80g.toml")),
+    ("h100-80g", include_str!("../../../assets/devices/h100-80g.toml")),
+    ("h200-141g", include_str!("../../../assets/devices/h200-141g.toml")),
+    ("b200-180g", include_str!("../../../assets/devices/b200-180g.toml")),
+];
 
 /// The cards that ship.
 pub fn shipped() -> &'static [Arc<Profile>] {
@@ -110,4 +187,36 @@ pub fn named(name: &str) -> Option<Arc<Profile>> {
     }
     let here = present().read().ok().and_then(|present| present.get(name).cloned());
     here.or_else(|| shipped().iter().find(|profile| profile.slug == name).cloned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_card_in_the_folder_ships_and_makes_sense() {
+        let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../assets/devices");
+        let files = std::fs::read_dir(folder).expect("the folder").count();
+        assert_eq!(shipped().len(), files);
+        for (i, profile) in shipped().iter().enumerate() {
+            let Profile { slug, title, rates, pool, .. } = &**profile;
+            let size: u64 = slug.rsplit('-').next().and_then(|s| s.trim_end_matches('g').parse().ok()).expect(slug);
+            // What the label says, less what error correction takes.
+            let share = profile.capacity.as_mib() / (size * 1024) as f64;
+            assert!((0.92..=1.0).contains(&share), "{slug}: {share} of its name");
+            assert!(title.ends_with(&format!(", {size} GB")), "{title}");
+            assert!(profile.kept + profile.context < Bytes::gib(2) && profile.is_estimate(), "{slug}");
+            assert!(profile.room() < profile.capacity, "{slug}");
+            assert!(rates.f64 < rates.f32 && rates.f32 <= rates.tf32 && rates.tf32 <= rates.half, "{slug}");
+            assert!(rates.bytes > 1e11 && rates.launch_secs < 1e-4, "{slug}");
+            assert!(pool.segment.0 % pool.granule.0 == 0, "{slug}");
+            assert!(shipped()[..i].iter().all(|other| other.slug != *slug), "{slug} is there twice");
+        }
+    }
+
+    #[test]
+    fn a_mistake_in_a_profile_is_refused() {
+        let text = SHIPPED[0].1.replace("context", "contxt");
+        assert!(toml::from_str::<Profile>(&text).is_err());
+    }
 }

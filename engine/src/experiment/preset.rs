@@ -4,7 +4,7 @@
 //! a failed save leaves the old file whole) and setting one key from text. Always holds: an experiment without problems
 //! reads back equal, for the keys its kinds use. Refuses files over 1 MiB, unknown keys, wrong types, newer versions
 //! and whatever [`check`] calls impossible. A key that is missing has its default, `optimizer.beta2` that of
-//! the rule; a missing `version` is read as 1.
+//! the rule, and `budget` what a process may have of the card that `device` names; a missing `version` is read as 1.
 
 mod value;
 
@@ -22,6 +22,7 @@ use value::Wrong;
 use crate::{
     bytes::Bytes,
     data,
+    device::profile::named,
     error::{Error, Problem, Result},
     experiment::{
         Experiment, VERSION,
@@ -95,6 +96,12 @@ pub fn parse(text: &str, path: impl AsRef<Path>) -> Result<Experiment> {
     reader.group("", document.as_table());
     if !reader.spans.contains_key("optimizer.beta2") {
         reader.experiment.optimizer.beta2 = reader.experiment.optimizer.kind.usual_beta2();
+    }
+    // Without a budget, the line is drawn where the card ends.
+    if let Some(profile) = named(&reader.experiment.device)
+        && !reader.spans.contains_key("budget")
+    {
+        reader.experiment.budget = profile.room();
     }
     if reader.problems.is_empty() {
         let facts = match reader.experiment.data.kind {

@@ -64,13 +64,18 @@ fn without_dominated(found: Vec<Advice>) -> Vec<Advice> {
 }
 
 /// The nearest changes that fit, at most `count`: one choice changed where that is enough, otherwise several as [`fit`]
-/// finds them. Fastest first, but other optimizers in a row, the nearest first.
+/// finds them. Fastest first, but other optimizers in a row, the nearest first. On a GPU with room for the plan as it is, a
+/// higher budget comes last: what the driver takes for itself no other choice makes less.
 ///
 /// # Errors
 /// As [`predict`](predict::predict()).
 pub fn advise(plan: &Plan, count: usize) -> Result<Vec<Advice>> {
     let asked = &*plan.experiment;
     let mut found = Vec::new();
+    let raised = higher_budget(plan)?;
+    if plan.target.profile().is_some_and(|profile| profile.context >= plan.budget) {
+        return Ok(raised.into_iter().take(count).collect());
+    }
     for batch in batches(&asked.batch, asked.batch.micro - 1) {
         if let Some(advice) = fitting(plan, Experiment { batch, ..asked.clone() })? {
             found.push(advice);
@@ -96,8 +101,18 @@ pub fn advise(plan: &Plan, count: usize) -> Result<Vec<Advice>> {
     if found.is_empty() {
         found = fit(plan, plan.budget)?;
     }
-    found.truncate(count);
+    found.truncate(count - usize::from(raised.is_some()).min(count));
+    found.extend(raised.into_iter().take(count));
     Ok(found)
+}
+
+/// The plan with the least round budget that it fits, where the card has that.
+fn higher_budget(plan: &Plan) -> Result<Option<Advice>> {
+    const ROUND: u64 = 64 << 20;
+    let Some(profile) = plan.target.profile() else { return Ok(None) };
+    let least = Bytes(plan.peak.process.0.next_multiple_of(ROUND)).min(profile.room());
+    let experiment = Experiment { budget: least, ..(*plan.experiment).clone() };
+    if plan.fits() || plan.peak.process > least { Ok(None) } else { fitting(plan, experiment) }
 }
 
 /// Rules from the one that keeps most to the one that keeps nothing, in the order of how much each changes the training.

@@ -138,7 +138,7 @@ impl Plan {
         self.fits().then(|| self.budget - self.load())
     }
 
-    /// The memory of the card, where the experiment's budget is more than that.
+    /// What a process may have of the card, where the experiment's budget is more than that.
     pub fn card_below_budget(&self) -> Option<Bytes> {
         (self.experiment.budget > self.budget).then_some(self.budget)
     }

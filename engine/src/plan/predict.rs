@@ -70,7 +70,7 @@ const MICRO_BATCHES: usize = 32;
 
 /// The line a run is held to: its budget, or the whole card where that is less.
 fn line(experiment: &Experiment, target: &Target) -> Bytes {
-    target.profile().map_or(experiment.budget, |profile| experiment.budget.min(profile.capacity))
+    target.profile().map_or(experiment.budget, |profile| experiment.budget.min(profile.room()))
 }
 
 /// What steps are run dry for.

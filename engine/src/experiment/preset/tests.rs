@@ -162,6 +162,15 @@ fn the_keys_of_a_gpu_are_set_and_written_where_there_is_one() {
 }
 
 #[test]
+fn without_a_budget_the_line_is_drawn_where_the_card_ends() {
+    let budget = |text: &str| parse(text, "x.toml").expect("a preset").budget;
+    let card = named("rtx4060-8g").expect("ships");
+    assert_eq!(budget("device = \"rtx4060-8g\"\n"), card.room());
+    assert_eq!(budget("device = \"rtx4060-8g\"\nbudget = \"3 GiB\"\n"), Bytes::gib(3));
+    assert_eq!(budget("device = \"cpu\"\n"), Experiment::default().budget);
+}
+
+#[test]
 fn files_that_are_no_presets_are_refused_by_name() {
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join("x.toml");

@@ -1,0 +1,195 @@
+//! Plans for GPUs: every card that ships, what counts against the line there, and what stays as it was elsewhere.
+
+use std::time::Instant;
+
+use plimsoll_engine::{
+    Bytes, Experiment,
+    device::{Profile, Target, profile},
+    experiment::{DataKind, Gpu, ModelKind, Placement, PoolPolicy, Precision, shipped},
+    memory::{Category, Phase},
+    plan::{Plan, advise, fit, predict},
+};
+
+const CARD: &str = "rtx4060-8g";
+
+fn plan(experiment: &Experiment) -> Plan {
+    predict(experiment).unwrap_or_else(|error| panic!("{error}: {experiment:?}"))
+}
+
+fn card() -> std::sync::Arc<Profile> {
+    profile::named(CARD).expect("ships")
+}
+
+/// A CNN on a card with room enough.
+fn cnn() -> Experiment {
+    let mut experiment = Experiment { device: CARD.to_owned(), budget: Bytes::gib(4), ..Experiment::default() };
+    experiment.model.kind = ModelKind::Cnn;
+    experiment.model.width = 16;
+    experiment.data.kind = DataKind::Shapes;
+    experiment
+}
+
+fn rounded(bytes: usize) -> u64 {
+    (bytes as u64).next_multiple_of(512)
+}
+
+#[test]
+fn every_preset_is_planned_for_every_card() {
+    let mut slowest = (0.0, String::new());
+    for (name, _) in shipped::shipped() {
+        let preset = shipped::find(name).expect("ships").expect("a preset");
+        for profile in profile::shipped() {
+            let start = Instant::now();
+            let plan = plan(&Experiment { device: profile.slug.clone(), ..preset.clone() });
+            let secs = start.elapsed().as_secs_f64();
+            if secs > slowest.0 {
+                slowest = (secs, format!("{name} on {}", profile.slug));
+            }
+            let place = || format!("{name} on {}", profile.slug);
+            assert!(plan.peak.live > Bytes::ZERO && plan.peak.live <= plan.peak.reserved, "{}", place());
+            assert_eq!(plan.peak.process, profile.context + plan.peak.reserved, "{}", place());
+            assert_eq!(plan.load(), plan.peak.process);
+            assert_eq!(plan.fits(), plan.peak.process <= preset.budget.min(profile.room()), "{}", place());
+            assert!(plan.step_secs > 0.0 && plan.step_secs.is_finite(), "{}", place());
+        }
+    }
+    println!("slowest plan: {:.1} ms, {}", slowest.0 * 1e3, slowest.1);
+}
+
+#[test]
+fn what_is_alive_the_context_and_the_slack_add_up_to_the_process() {
+    for pool in PoolPolicy::ALL {
+        let plan = plan(&Experiment { gpu: Gpu { pool, ..Gpu::default() }, ..cnn() });
+        let [context, slack] = [Category::Context, Category::Slack].map(|c| plan.categories_at_peak.get(c));
+        assert_eq!(context, card().context);
+        assert_eq!(plan.peak.live + slack, plan.peak.reserved);
+        assert_eq!(plan.categories_at_peak.total(), plan.peak.process);
+        // The engine's own bookkeeping is memory of the host.
+        assert!(plan.alive_at_peak.iter().all(|block| block.category != Category::Context));
+        assert!(plan.alive_at_peak.iter().all(|block| block.bytes % 512 == 0));
+        assert_eq!(plan.alive_at_peak.iter().map(|a| a.bytes).sum::<u64>(), plan.peak.live.0);
+    }
+}
+
+#[test]
+fn the_workspace_is_one_buffer_of_the_whole_run() {
+    let with = |workspace| plan(&Experiment { gpu: Gpu { workspace, ..Gpu::default() }, ..cnn() });
+    let (none, some) = (with(Bytes::ZERO), with(Bytes::mib(48)));
+    assert_eq!(some.peak.live, none.peak.live + Bytes::mib(48));
+    let named = |plan: &Plan| plan.alive_at_peak.iter().filter(|block| block.name == "workspace").count();
+    assert_eq!((named(&none), named(&some)), (0, 1));
+    for point in some.first.points.iter().chain(&some.steady.points).chain(&some.evaluate.points) {
+        assert!(point.categories.get(Category::Scratch) >= Bytes::mib(48), "{}", point.op);
+    }
+}
+
+#[test]
+fn the_next_micro_batch_lies_beside_the_present_one() {
+    for accumulation in [1, 3] {
+        let mut experiment = cnn();
+        experiment.batch.accumulation = accumulation;
+        let batch = rounded(64 * 32 * 32 * 3 * 4) + rounded(64 * 4);
+        let plan = plan(&experiment);
+        for timeline in [&plan.first, &plan.steady] {
+            let forward = timeline.points.iter().filter(|point| point.phase == Phase::Forward);
+            assert!(forward.clone().count() > 0);
+            forward.for_each(|point| assert_eq!(point.categories.get(Category::Batch).0, 2 * batch, "{}", point.op));
+        }
+        // It stays for the next step while the model is evaluated.
+        let evaluated = plan.evaluate.points.last().expect("a point");
+        assert!(evaluated.categories.get(Category::Batch).0 >= 2 * batch, "{}", evaluated.op);
+    }
+    let plan = plan(&cnn());
+    let names: Vec<_> = plan.alive_at_peak.iter().filter(|b| b.category == Category::Batch).map(|b| b.name).collect();
+    assert!(names.contains(&"next inputs") && names.contains(&"next labels") && names.len() == 4, "{names:?}");
+}
+
+#[test]
+fn a_training_set_on_the_card_needs_no_look_ahead() {
+    let mut experiment = cnn();
+    experiment.data.placement = Placement::Device;
+    let plan = plan(&experiment);
+    assert!(plan.alive_at_peak.iter().all(|block| !block.name.starts_with("next")));
+}
+
+#[test]
+fn the_pool_that_reserves_takes_the_budget_and_the_one_that_gives_back_no_more_than_the_one_that_grows() {
+    let with = |pool| plan(&Experiment { gpu: Gpu { pool, ..Gpu::default() }, ..cnn() });
+    let [grow, give_back, reserve] = PoolPolicy::ALL.map(with);
+    assert!(grow.peak.live == give_back.peak.live && grow.peak.live == reserve.peak.live);
+    assert!(give_back.peak.reserved <= grow.peak.reserved && grow.peak.reserved < reserve.peak.reserved);
+    assert!(reserve.fits());
+    let least = reserve.budget.saturating_sub(card().pool.segment);
+    assert!(reserve.peak.process > least, "{} of {}", reserve.peak.process, reserve.budget);
+}
+
+#[test]
+fn a_run_is_refused_exactly_where_its_plan_does_not_fit() {
+    for precision in [Precision::F32, Precision::Bf16Mixed] {
+        let asked = Experiment { precision, ..cnn() };
+        let facts = plimsoll_engine::plan::predict::facts(&asked).expect("facts");
+        let process = plan(&asked).peak.process;
+        for (budget, fits) in [(process, true), (Bytes(process.0 - 1), false), (card().context, false)] {
+            let experiment = Experiment { budget, ..asked.clone() };
+            assert_eq!(plan(&experiment).fits(), fits);
+            let refusal = plimsoll_engine::plan::predict::refusal(&experiment, &facts).expect("a dry run");
+            assert_eq!(refusal.is_none(), fits);
+            if let Some(error) = refusal {
+                assert!(error.live + error.asked > budget && error.budget == budget, "{error}");
+            }
+        }
+    }
+}
+
+#[test]
+fn advice_on_a_card_fits_and_ends_with_a_higher_budget() {
+    let mut tight = Experiment { budget: Bytes::mib(416), ..cnn() };
+    tight.batch.micro = 256;
+    let tight = plan(&tight);
+    assert!(!tight.fits());
+    let offers = advise(&tight, 3).expect("advice");
+    assert!(offers.len() > 1 && offers.iter().all(|offer| plan(&offer.experiment).fits()), "{offers:?}");
+    let raised = offers.last().expect("an offer");
+    assert!(
+        raised.change.starts_with("budget ") && raised.experiment.budget >= tight.peak.process,
+        "{}",
+        raised.change
+    );
+    assert!(fit(&tight, tight.budget).expect("offers").iter().all(|offer| offer.peak <= tight.budget));
+
+    let hopeless = plan(&Experiment { budget: Bytes::mib(4), ..cnn() });
+    let offers = advise(&hopeless, 3).expect("advice");
+    assert_eq!(offers.len(), 1, "the context alone is past the line, so nothing but the line can help");
+}
+
+#[test]
+fn the_card_is_the_line_where_the_budget_is_more_than_it_has() {
+    let plan = plan(&Experiment { budget: Bytes::gib(24), ..cnn() });
+    assert_eq!((plan.budget, plan.card_below_budget()), (card().room(), Some(card().room())));
+    assert_eq!(plan.headroom(), Some(card().room() - plan.peak.process));
+}
+
+#[test]
+fn tf32_and_narrow_types_are_faster_where_the_card_is() {
+    let secs = |device: &str, tf32, precision| {
+        let mut experiment = cnn();
+        (experiment.model.kind, experiment.model.width, experiment.model.depth) = (ModelKind::Mlp, 4096, 4);
+        let gpu = Gpu { tf32, ..Gpu::default() };
+        plan(&Experiment { device: device.to_owned(), gpu, precision, ..experiment }).step_secs
+    };
+    let exact = secs("a100-40g", false, Precision::F32);
+    assert!(secs("a100-40g", true, Precision::F32) < exact);
+    assert!(secs("a100-40g", false, Precision::Bf16Mixed) < exact);
+    assert!(secs("h100-80g", false, Precision::F32) < exact);
+}
+
+#[test]
+fn on_the_processor_none_of_it_changes_a_figure() {
+    let plain = Experiment { device: "cpu".to_owned(), ..cnn() };
+    let gpu = Gpu { pool: PoolPolicy::Reserve, workspace: Bytes::gib(1), tf32: true, deterministic: false };
+    let (a, b) = (plan(&plain), plan(&Experiment { gpu, ..plain.clone() }));
+    assert!(matches!(a.target, Target::Cpu { .. }));
+    assert_eq!((a.peak.live, a.peak.reserved, a.load()), (b.peak.live, b.peak.reserved, b.peak.live));
+    assert_eq!((&a.first, &a.steady, &a.alive_at_peak), (&b.first, &b.steady, &b.alive_at_peak));
+    assert!(a.alive_at_peak.iter().all(|block| !block.name.starts_with("next")));
+}
