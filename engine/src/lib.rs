@@ -18,7 +18,7 @@
 //! - [`backend`]: the op vocabulary; an [`backend::Executor`] allocates, books scratch and launches kernels.
 //! - [`memory`]: the ledger (predicted, and the budget's refusal) and the probe (measured); neither knows the other.
 //! - [`data`]: sources, and the loader thread that prepares batches.
-//! - [`device`]: what is there and what it says of itself.
+//! - [`device`]: what is there and what it says of itself; which cards can be planned for, and what a run is for.
 //! - [`selftest`]: whether a device computes what it should, from the program alone.
 //!
 //! # What always holds

@@ -105,6 +105,8 @@ fn register(index: usize, gpu: &Description) {
         compute_capability: gpu.capability,
         multiprocessors: gpu.multiprocessors,
         capacity: Bytes(gpu.total_bytes),
+        // The driver tells the capacity without what it keeps.
+        kept: Bytes::ZERO,
         context: measured.map_or(estimate.context, |measured| measured.context),
         measured: measured.map(|_| format!("driver {}", gpu.driver)),
         pool: measured.and_then(|measured| measured.pool).unwrap_or(estimate.pool),

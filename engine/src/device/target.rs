@@ -40,7 +40,7 @@ impl Target {
         }
         let example = shipped().first().map_or("", |profile| &profile.slug);
         named(device).map(Self::Gpu).ok_or_else(|| {
-            let message = format!("there is no GPU {device} here");
+            let message = format!("there is no GPU {device} here{}", why_none());
             let mend = format!("choose cpu, or plan for a card by its name, such as {example}");
             Problem::new("device", message, mend).into()
         })
@@ -60,6 +60,15 @@ impl Target {
     }
 }
 
+/// Why no GPU at all can be trained on, as the end of a sentence.
+fn why_none() -> String {
+    #[cfg(feature = "cuda")]
+    let missing = crate::device::present::missing();
+    #[cfg(not(feature = "cuda"))]
+    let missing: crate::device::Figure<()> = Err("this program was built without the CUDA engine".to_owned());
+    missing.err().map(|why| format!(" ({why})")).unwrap_or_default()
+}
+
 /// The number in `cuda:N`.
 pub fn cuda_index(device: &str) -> Option<u32> {
     device.strip_prefix("cuda:").filter(|n| n.bytes().all(|b| b.is_ascii_digit())).and_then(|n| n.parse().ok())
@@ -73,8 +82,8 @@ pub fn only_plans(device: &str) -> bool {
 /// Why nothing trains on `device`; `None` for the processor and for a GPU by its number.
 pub fn not_trained_on(device: &str) -> Option<Problem> {
     let profile = named(device).filter(|_| only_plans(device))?;
-    let message = format!("{} is planned for by its name, which trains on nothing", profile.title);
-    Some(Problem::new("device", message, "choose cpu, or a GPU that is here, such as cuda:0, to train"))
+    let message = format!("{} is only planned for", profile.title);
+    Some(Problem::new("device", message, "to train, choose the CPU or a GPU that is here"))
 }
 
 /// What is wrong with a device's name; `None` where it means something, be it here or not.
@@ -105,7 +114,7 @@ mod tests {
     #[test]
     fn a_gpu_that_is_not_here_is_answered_with_what_can_be_planned_for() {
         let said = Target::of("cuda:97").expect_err("none").to_string();
-        assert!(said.contains("no GPU cuda:97 here") && said.contains("-"), "{said}");
+        assert!(said.contains("no GPU cuda:97 here") && said.contains("gtx1660-6g"), "{said}");
     }
 
     #[test]

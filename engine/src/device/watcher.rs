@@ -11,7 +11,7 @@ use std::{
 
 use crossbeam_channel::{RecvTimeoutError, Sender};
 
-use crate::device::{Devices, cpu, gpu::Driver};
+use crate::device::{Devices, cpu, gpu::Driver, profile};
 
 const PERIOD: Duration = Duration::from_secs(1);
 
@@ -36,6 +36,8 @@ impl Watcher {
                 let look = Arc::new(Devices { cpu: cpu::look(), gpus });
                 *looks.lock().unwrap_or_else(PoisonError::into_inner) = Some(look);
                 wake();
+                // Once: what there is to train on is known before anyone asks, and nobody waits for it.
+                profile::registered();
                 if driver.is_err() || stopped.recv_timeout(PERIOD) != Err(RecvTimeoutError::Timeout) {
                     break;
                 }

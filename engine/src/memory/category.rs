@@ -18,7 +18,7 @@ pub enum Category {
     OptimizerState,
     /// Running statistics.
     Buffers,
-    /// The inputs and labels of one micro-batch.
+    /// The inputs and labels of one micro-batch; on a GPU, of the next one as well.
     Batch,
     /// Gradients of parameters.
     Gradients,
