@@ -42,6 +42,8 @@ pub struct Opened {
     pub experiment: Experiment,
     /// Whether it is a preset, over which changes may be saved: not so a model's `config.json`.
     pub is_preset: bool,
+    /// Whether it says where it is to run.
+    pub names_device: bool,
 }
 
 /// Reads an experiment from a file.
@@ -71,9 +73,13 @@ pub fn open(path: impl AsRef<Path>) -> Result<Opened> {
         let at = error.utf8_error().valid_up_to();
         Error::file_at(path, format!("byte {at}"), "is not UTF-8 text; save it as UTF-8")
     })?;
-    let is_preset = !hugging_face::is_config(&text);
-    let experiment = if is_preset { parse(&text, path) } else { hugging_face::parse(&text, path) }?;
-    Ok(Opened { experiment, is_preset })
+    if hugging_face::is_config(&text) {
+        let experiment = hugging_face::parse(&text, path)?;
+        return Ok(Opened { experiment, is_preset: false, names_device: false });
+    }
+    let experiment = parse(&text, path)?;
+    let names_device = Document::parse(&text).is_ok_and(|document| document.as_table().contains_key("device"));
+    Ok(Opened { experiment, is_preset: true, names_device })
 }
 
 /// Reads a preset from text; `path` is for messages.

@@ -275,7 +275,8 @@ pub(super) fn kinds_for(task: Task) -> [Vec<&'static str>; 2] {
 /// Whether the kinds that `e` chooses make use of `key`.
 pub(super) fn is_used(e: &Experiment, key: &str) -> bool {
     match key {
-        // What is off needs no line.
+        // What is off needs no line; without a device, a preset is for whichever is chosen.
+        "device" => e.device != "cpu",
         "loss_chunk" => e.loss_chunk > 0,
         "outputs" => e.outputs != Outputs::Kept,
         "tape" => e.tape != TapeUse::Frees,

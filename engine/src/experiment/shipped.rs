@@ -35,6 +35,7 @@ const SHIPPED: &[(&str, &str)] = presets![
     "gpt-long",
     "gpt-vocabulary",
     "resnet18-held-tape",
+    "gpt2-rtx4060-plan",
     "gpt2-xl-plan",
     "llama-7b-lora-plan",
 ];

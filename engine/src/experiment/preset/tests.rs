@@ -100,7 +100,7 @@ fn what_the_chosen_kinds_do_not_use_is_not_written() {
     for key in ["kernel", "dense", "classes", "samples", "path", "momentum", "beta1", "epsilon", "epochs"] {
         assert!(!text.contains(&format!("{key} =")), "{key} in {text}");
     }
-    assert!(text.starts_with("version = 1\ntitle = \"Untitled\"\nbudget = \"64 MiB\"\ndevice = \"cpu\"\n"), "{text}");
+    assert!(text.starts_with("version = 1\ntitle = \"Untitled\"\nbudget = \"64 MiB\"\nprecision ="), "{text}");
 }
 
 #[test]
