@@ -285,7 +285,7 @@ fn key(experiment: &Experiment) -> String {
 }
 
 fn outcome_of(plan: &Plan) -> Outcome {
-    Outcome { peak: plan.peak.live, step_secs: plan.step_secs, samples: plan.experiment.batch.effective() }
+    Outcome { peak: plan.load(), step_secs: plan.step_secs, samples: plan.experiment.batch.effective() }
 }
 
 /// Checks and plans; a fault in the planning is an obstacle like any other, not the end of the thread.

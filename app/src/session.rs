@@ -102,8 +102,8 @@ pub(crate) struct RunRecord {
     pub(crate) trail: Vec<[f64; 2]>,
     /// The last step.
     pub(crate) last: Option<StepRecord>,
-    /// Most measured live bytes so far.
-    pub(crate) peak_live: Bytes,
+    /// Most measured bytes so far of what the budget counts.
+    pub(crate) peak_load: Bytes,
     /// Best test accuracy so far.
     pub(crate) best_accuracy: Option<f64>,
     /// What it came to.
@@ -121,7 +121,7 @@ impl RunRecord {
             test: TestCurves::default(),
             trail: Vec::new(),
             last: None,
-            peak_live: Bytes::ZERO,
+            peak_load: Bytes::ZERO,
             best_accuracy: None,
             summary: None,
         }
@@ -134,7 +134,7 @@ impl RunRecord {
 
     /// Where it stands in the picture of memory against accuracy; `None` before the first evaluation.
     pub(crate) fn point(&self) -> Option<[f64; 2]> {
-        Some([self.peak_live.as_mib(), self.best_accuracy?])
+        Some([self.peak_load.as_mib(), self.best_accuracy?])
     }
 
     /// Sets how strongly its curves are smoothed.
@@ -169,7 +169,8 @@ impl RunRecord {
         curves.live.push(step.live.as_mib() as f32);
         curves.reserved.push(step.reserved.as_mib() as f32);
         curves.process.push(step.process.as_mib() as f32);
-        self.peak_live = self.peak_live.max(step.live);
+        let load = if self.plan.target.is_gpu() { step.process } else { step.live };
+        self.peak_load = self.peak_load.max(load);
         self.last = Some(step);
     }
 
@@ -233,7 +234,9 @@ impl Session {
             Event::Ended { outcome, summary, .. } => {
                 record.status = Status::Ended(outcome.clone());
                 record.is_evaluating = false;
-                record.peak_live = record.peak_live.max(summary.measured.live);
+                let measured = summary.measured;
+                let load = if record.plan.target.is_gpu() { measured.process } else { measured.live };
+                record.peak_load = record.peak_load.max(load);
                 record.summary = Some(*summary);
             }
             Event::Started { .. } | Event::Warning(_) => {}

@@ -4,7 +4,7 @@ use std::{path::PathBuf, sync::Arc, time::Instant};
 
 use plimsoll_engine::{
     Experiment,
-    device::Devices,
+    device::{Devices, target},
     error::Problem,
     plan::Plan,
     train::{Latest, Outcome},
@@ -272,11 +272,14 @@ impl State {
             Some(Obstacle::Failure(text)) => return Some(text.clone()),
             None => {}
         }
+        if let Some(problem) = target::not_trained_on(&self.document.experiment.device) {
+            return Some(format!("{}: {}.", problem.message, problem.mend));
+        }
         match self.plan() {
             None => Some("The prediction is on its way.".to_owned()),
             Some(plan) if !plan.fits() => Some(format!(
                 "It does not fit: {} past the budget. Change something, or train anyway.",
-                plan.peak.live.saturating_sub(plan.budget)
+                plan.load().saturating_sub(plan.budget)
             )),
             Some(_) => None,
         }
@@ -284,6 +287,7 @@ impl State {
 
     /// Whether a run that does not fit may be begun anyway.
     pub(crate) fn may_train_anyway(&self) -> bool {
-        self.plan().is_some_and(|plan| !plan.fits())
+        let device = &self.document.experiment.device;
+        self.plan().is_some_and(|plan| !plan.fits()) && target::not_trained_on(device).is_none()
     }
 }

@@ -2,6 +2,7 @@
 
 use plimsoll_engine::{
     Bytes,
+    device::{profile, target},
     experiment::{Data, DataKind},
 };
 
@@ -19,6 +20,15 @@ pub(crate) fn size(bytes: Bytes) -> String {
 /// An amount on an axis in MiB.
 pub(crate) fn mib(value: f64) -> String {
     if value < 0.0 { String::new() } else { size(Bytes((value * 1024.0 * 1024.0).round() as u64)) }
+}
+
+/// A device as people call it: `CPU`, `GPU 0`, `GeForce RTX 4060, 8 GB`.
+pub(crate) fn device(name: &str) -> String {
+    match (target::cuda_index(name), profile::named(name)) {
+        (Some(index), _) => format!("GPU {index}"),
+        (None, Some(card)) => card.title.clone(),
+        (None, None) => name.to_uppercase(),
+    }
 }
 
 /// A number without needless zeros: `0.5`, `20`, `1500`.
@@ -126,6 +136,14 @@ pub(crate) fn time_ratio(ratio: f64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn devices_are_called_as_people_call_them() {
+        assert_eq!(
+            ["cpu", "cuda:1", "rtx4060-8g", "toaster"].map(device),
+            ["CPU", "GPU 1", "GeForce RTX 4060, 8 GB", "TOASTER"]
+        );
+    }
 
     #[test]
     fn figures_read_as_people_write_them() {

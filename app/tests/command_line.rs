@@ -180,6 +180,40 @@ fn devices_tells_the_processor_and_why_there_is_no_gpu() {
 }
 
 #[test]
+fn a_card_that_is_not_here_is_planned_for_by_its_name() {
+    let cards = json(&["devices", "--json"])["cards"].as_array().expect("a list").clone();
+    assert!(cards.len() > 20);
+    has_keys(&cards[0], &["name", "title", "capacity_bytes", "room_bytes", "context_bytes", "is_estimate", "rates"]);
+    for card in cards.iter().step_by(6) {
+        let name = card["name"].as_str().expect("a name");
+        let plan = json(&["plan", "cnn-digits", "--device", name, "--budget", "1GiB", "--json"]);
+        assert_eq!((plan["device"].as_str(), plan["fits"].as_bool()), (Some(name), Some(true)));
+        has_keys(&plan["card"], &["context_bytes", "is_estimate"]);
+        let bytes = |value: &Value| value.as_u64().expect("bytes");
+        let peak = ["live_bytes", "reserved_bytes", "process_bytes"].map(|key| bytes(&plan["peak"][key]));
+        assert!(peak[0] <= peak[1] && peak[2] == peak[1] + bytes(&card["context_bytes"]), "{peak:?}");
+        assert_eq!(plan["load_bytes"].as_u64(), Some(peak[2]));
+    }
+    let said = stdout(&["plan", "cnn-digits", "--device", "rtx4060-8g"]);
+    for part in ["It does not fit", "GeForce RTX 4060, 8 GB", "estimates until they are measured", "budget 448 MiB"] {
+        assert!(said.contains(part), "{part} in {said}");
+    }
+    assert!(stdout(&["devices"]).contains("rtx4060-8g"));
+}
+
+#[test]
+fn a_device_that_cannot_be_is_answered_by_its_flag() {
+    let said = fails(2, &["plan", "cnn-digits", "--device", "rtx4060-8g", "--budget", "9GiB"]);
+    assert!(said.contains("--budget: 9.00 GiB is more than a process may have of GeForce RTX 4060"), "{said}");
+    let said = fails(1, &["plan", "cnn-digits", "--device", "rtx-4060"]);
+    assert!(said.contains("--device: ") && said.contains("did you mean rtx4060-8g?"), "{said}");
+    let said = fails(1, &["train", "cnn-digits", "--device", "rtx4060-8g", "--budget", "1GiB"]);
+    assert!(said.contains("only planned for"), "{said}");
+    let said = fails(1, &["plan", "cnn-digits", "--device", "cuda:93"]);
+    assert!(said.contains("there is no GPU cuda:93 here"), "{said}");
+}
+
+#[test]
 fn the_cpu_passes_its_selftest() {
     let checks = lines(&stdout(&["selftest", "--quick", "--json"]));
     let (summary, checks) = checks.split_last().expect("a summary");

@@ -1,5 +1,6 @@
 //! The window as its user meets it: controls by their names, with the real planner and the real trainer.
 
+mod devices;
 mod files;
 mod frames;
 mod keys;
@@ -119,7 +120,7 @@ fn a_run_goes_from_the_button_to_its_point_and_its_memory_stays_below_what_was_p
     let run = app(&window).state.session.latest().expect("a run");
     assert!(matches!(run.status, Status::Ended(Outcome::Finished)), "{:?}", run.status);
     assert_eq!((run.train.steps.len(), run.test.steps.len()), (12, 3));
-    assert!(run.peak_live > Bytes::ZERO && run.peak_live <= run.plan.peak.live);
+    assert!(run.peak_load > Bytes::ZERO && run.peak_load <= run.plan.peak.live);
     assert!(run.point().is_some());
     assert!(window.query_by_label("finished").is_some());
 }

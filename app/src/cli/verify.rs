@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use clap::Args;
 use plimsoll_engine::{
     Bytes, Experiment,
-    device::{self, Figure, Target},
+    device::{self, Figure, Target, target},
     experiment::{check::MAX_BUDGET, shipped},
     plan::{self, Peak, Plan},
     train::Trainer,
@@ -170,6 +170,9 @@ impl Verify {
 
 /// Why a plan is not trained on this machine, if it is not.
 fn too_large(plan: &Plan, steps: u64, free: &Figure<Bytes>) -> Option<String> {
+    if let Some(problem) = target::not_trained_on(&plan.experiment.device) {
+        return Some(problem.message);
+    }
     if let Ok(free) = free
         && plan.peak.process > *free
     {

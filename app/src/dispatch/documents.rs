@@ -9,6 +9,7 @@ use super::Dispatcher;
 use crate::{
     files::Purpose,
     state::{Dialog, Document, Level, Notice, Then},
+    words,
 };
 
 /// Recent files that are remembered.
@@ -81,7 +82,8 @@ impl Dispatcher<'_> {
             Then::OpenFile(path) => self.open(&path),
             Then::OpenShipped(index) => {
                 if let Some(shipped) = self.state.shipped.get(index) {
-                    self.load(Document::new(shipped.experiment.clone(), None));
+                    let experiment = self.on_chosen_device(shipped.experiment.clone());
+                    self.load(Document::new(experiment, None));
                 }
             }
             Then::Quit => {
@@ -109,14 +111,28 @@ impl Dispatcher<'_> {
     /// Opens a preset file, or a model's configuration; what was there stays if the file cannot be used.
     pub(super) fn open(&mut self, path: &Path) {
         match preset::open(path) {
-            Ok(preset::Opened { experiment, is_preset }) => {
+            Ok(preset::Opened { experiment, is_preset, names_device }) => {
                 self.file_trouble_is_over();
+                let experiment = if names_device { experiment } else { self.on_chosen_device(experiment) };
                 // A configuration is not saved over: it is no preset.
                 self.load(Document::new(experiment, is_preset.then(|| path.to_owned())));
                 self.remember(path);
             }
             Err(error) => self.file_trouble(error.to_string()),
         }
+    }
+
+    /// An experiment that names no device, on the one that is chosen; said where that is another than the processor.
+    fn on_chosen_device(&mut self, experiment: Experiment) -> Experiment {
+        let chosen = &self.state.document.experiment;
+        if experiment.device != "cpu" || chosen.device == "cpu" {
+            return experiment;
+        }
+        let text = format!("It names no device: kept {}", words::device(&chosen.device));
+        let (device, gpu) = (chosen.device.clone(), chosen.gpu.clone());
+        self.toasts.info(&text);
+        self.state.log.add(Level::Note, text);
+        Experiment { device, gpu, ..experiment }
     }
 
     /// A file could not be used: said until it is read, and in the log.

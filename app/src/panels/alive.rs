@@ -46,7 +46,7 @@ pub(crate) fn ui(ui: &mut Ui, scene: &mut Scene<'_>) {
         body.rows(theme::ROW_HEIGHT, order.len(), |mut row| {
             let block = &plan.alive_at_peak[order[row.index()]];
             row.col(|ui| {
-                let share = block.bytes as f64 / plan.peak.live.0.max(1) as f64;
+                let share = block.bytes as f64 / plan.load().0.max(1) as f64;
                 let hover = format!("{} of the peak", words::share(share));
                 table::share(ui, share, palette.category(block.category)).on_hover_text(hover);
                 table::bytes(ui, Bytes(block.bytes));

@@ -64,7 +64,9 @@ fn ready(ui: &mut Ui, scene: &Scene<'_>) {
     if scene.state.is_starting {
         ui.label(RichText::new("Preparing data…").weak());
     } else if let Some(reason) = scene.state.why_no_training() {
-        ui.add(egui::Label::new(RichText::new(reason).weak()).truncate());
+        let card = scene.state.plan().filter(|plan| plan.fits() && plan.target.is_gpu());
+        let pace = card.map(|plan| format!("{} a step at the card's peak rates. ", words::secs(plan.step_secs)));
+        ui.add(egui::Label::new(RichText::new(pace.unwrap_or_default() + &reason).weak()).truncate());
     } else if let Some(plan) = scene.state.plan() {
         let text = format!(
             "{} steps, about {} ({} a step)",

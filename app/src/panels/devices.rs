@@ -1,13 +1,20 @@
-//! The devices: what they say of themselves, and why a figure is missing.
+//! The devices: what they say of themselves, what a run holds of them, why a figure is missing, and what is known of the
+//! card that is planned for.
 
-use eframe::egui::{Grid, ProgressBar, RichText, ScrollArea, Ui};
+use eframe::egui::{
+    self, Color32, CornerRadius, Grid, ProgressBar, Rect, RichText, ScrollArea, Sense, Ui, WidgetInfo, vec2,
+};
 use plimsoll_engine::{
     Bytes,
-    device::{Cpu, Figure, Gpu},
+    device::{Cpu, Figure, Gpu, Profile, Target},
+    train::StepRecord,
 };
 
 use super::Scene;
 use crate::{theme, widgets::chip, words};
+
+/// Height of the bar of a card's memory.
+const BAR: f32 = 16.0;
 
 /// Draws the devices.
 pub(crate) fn ui(ui: &mut Ui, scene: &Scene<'_>) {
@@ -16,19 +23,47 @@ pub(crate) fn ui(ui: &mut Ui, scene: &Scene<'_>) {
         return;
     };
     ScrollArea::vertical().auto_shrink(false).show(ui, |ui| {
+        if let Ok(Target::Gpu(card)) = Target::of(&scene.state.document.experiment.device) {
+            planned_for(ui, &card);
+            ui.add_space(theme::WIDE_GAP);
+        }
         cpu(ui, &devices.cpu);
         ui.add_space(theme::WIDE_GAP);
         match &devices.gpus {
             Ok(gpus) if gpus.is_empty() => {
                 ui.label(RichText::new("The driver knows of no graphics card.").weak());
             }
-            Ok(gpus) => gpus.iter().for_each(|gpu| one_gpu(ui, gpu)),
+            Ok(gpus) => gpus.iter().for_each(|gpu| one_gpu(ui, gpu, on_it(scene, gpu))),
             Err(why) => {
                 ui.strong("Graphics cards");
                 ui.label(RichText::new(why).weak());
                 ui.label(RichText::new("The program is complete without one: it trains on the processor.").weak());
             }
         }
+    });
+}
+
+/// The last step of the run that is under way on a card, if one is.
+fn on_it(scene: &Scene<'_>, gpu: &Gpu) -> Option<StepRecord> {
+    let run = scene.state.session.active()?;
+    (run.experiment().device == format!("cuda:{}", gpu.index)).then_some(run.last)?
+}
+
+/// What is known of the card that is planned for.
+fn planned_for(ui: &mut Ui, card: &Profile) {
+    ui.strong(format!("Planned for: {}", card.title));
+    let tera = |ops: f64| format!("{} TFLOP/s", words::three(ops / 1e12));
+    let (major, minor) = card.compute_capability;
+    let measured = card.measured.as_deref();
+    let source = measured.map_or_else(|| "estimated".to_owned(), |when| format!("measured, {when}"));
+    Grid::new("planned for").num_columns(2).spacing([theme::WIDE_GAP, theme::GAP]).show(ui, |ui| {
+        row(ui, "memory", &Ok(format!("{}, {} for a process", card.capacity, card.room())));
+        row(ui, "context", &Ok(format!("{} ({source})", card.context)));
+        row(ui, "pool", &Ok(format!("grows by {}, blocks of {} ({source})", card.pool.segment, card.pool.granule)));
+        row(ui, "f32 at most", &Ok(tera(card.rates.f32)));
+        row(ui, "16-bit products", &Ok(tera(card.rates.half)));
+        row(ui, "memory rate", &Ok(format!("{} GB/s", words::three(card.rates.bytes / 1e9))));
+        row(ui, "capability", &Ok(format!("{major}.{minor}, {} multiprocessors", card.multiprocessors)));
     });
 }
 
@@ -41,17 +76,18 @@ fn cpu(ui: &mut Ui, cpu: &Cpu) {
     });
 }
 
-fn one_gpu(ui: &mut Ui, gpu: &Gpu) {
+fn one_gpu(ui: &mut Ui, gpu: &Gpu, run: Option<StepRecord>) {
     ui.strong(format!("{} {}", gpu.index, gpu.name.as_deref().unwrap_or("graphics card")));
-    if let (Ok(used), Ok(total)) = (&gpu.used, &gpu.total) {
+    if let (Some(step), Ok(total)) = (run, &gpu.total) {
+        let parts = parts(ui, gpu, step);
+        stacked(ui, &parts, *total);
+        four_figures(ui, gpu, step);
+    } else if let (Ok(used), Ok(total)) = (&gpu.used, &gpu.total) {
         let share = used.0 as f32 / total.0.max(1) as f32;
         let text = RichText::new(format!("{used} of {total} in use")).small();
-        ui.add(ProgressBar::new(share).desired_height(16.0).text(text).fill(theme::palette(ui).accent));
+        ui.add(ProgressBar::new(share).desired_height(BAR).text(text).fill(theme::palette(ui).accent));
     }
-    let others = match (&gpu.used, &gpu.process) {
-        (Ok(used), Ok(process)) => Ok(used.saturating_sub(*process).to_string()),
-        (Err(why), _) | (_, Err(why)) => Err(why.clone()),
-    };
+    let others = others(gpu).map(|bytes| bytes.to_string());
     Grid::new(("gpu", gpu.index)).num_columns(2).spacing([theme::WIDE_GAP, theme::GAP]).show(ui, |ui| {
         row(ui, "total", &shown(&gpu.total, Bytes::to_string));
         row(ui, "used", &shown(&gpu.used, Bytes::to_string));
@@ -60,6 +96,77 @@ fn one_gpu(ui: &mut Ui, gpu: &Gpu) {
         row(ui, "utilisation", &shown(&gpu.utilisation, |percent| format!("{percent}%")));
         row(ui, "temperature", &shown(&gpu.temperature, |degrees| format!("{degrees} °C")));
         row(ui, "power", &shown(&gpu.power, |watts| format!("{watts:.0} W")));
+    });
+    ui.add_space(theme::GAP);
+}
+
+/// What processes other than this one hold.
+fn others(gpu: &Gpu) -> Figure<Bytes> {
+    match (&gpu.used, &gpu.process) {
+        (Ok(used), Ok(process)) => Ok(used.saturating_sub(*process)),
+        (Err(why), _) | (_, Err(why)) => Err(why.clone()),
+    }
+}
+
+/// A card's memory from the ground up: used of the pool, empty in the pool, the rest of this process, others.
+fn parts(ui: &Ui, gpu: &Gpu, step: StepRecord) -> [(Color32, Bytes); 4] {
+    let palette = theme::palette(ui);
+    let context = palette.category(plimsoll_engine::memory::Category::Context);
+    [
+        (palette.measured, step.live),
+        (palette.reserved, step.reserved.saturating_sub(step.live)),
+        (context, step.process.saturating_sub(step.reserved)),
+        (palette.warn, others(gpu).unwrap_or_default()),
+    ]
+}
+
+/// Parts of a whole, side by side.
+fn stacked(ui: &mut Ui, parts: &[(Color32, Bytes)], whole: Bytes) {
+    let size = vec2(ui.available_width().min(ui.spacing().slider_width * 4.0), BAR);
+    let (rect, response) = ui.allocate_exact_size(size, Sense::hover());
+    let painter = ui.painter_at(rect);
+    painter.rect_filled(rect, CornerRadius::same(3), theme::palette(ui).trough);
+    let mut left = rect.left();
+    for (color, bytes) in parts {
+        let width = rect.width() * (bytes.0 as f64 / whole.0.max(1) as f64) as f32;
+        let part = Rect::from_min_size(egui::pos2(left, rect.top()), vec2(width, rect.height()));
+        painter.rect_filled(part.intersect(rect), CornerRadius::ZERO, *color);
+        left += width;
+    }
+    response.widget_info(|| WidgetInfo::labeled(egui::Role::Figure, true, format!("Memory of the card: {whole}")));
+}
+
+/// What a run holds and what is not its own: four figures from the driver, each with its own meaning.
+fn four_figures(ui: &mut Ui, gpu: &Gpu, step: StepRecord) {
+    let palette = theme::palette(ui);
+    let others = others(gpu).map_or_else(|why| format!("not to be had: {why}"), |bytes| bytes.to_string());
+    let rows = [
+        (
+            palette.measured,
+            "pool used",
+            step.live.to_string(),
+            "Tensors and scratch of the run, at most, in the last step.",
+        ),
+        (
+            palette.reserved,
+            "pool reserved",
+            step.reserved.to_string(),
+            "What the pool holds for them, empty places included.",
+        ),
+        (
+            palette.process,
+            "process",
+            step.process.to_string(),
+            "All that this process holds: the pool and the context.",
+        ),
+        (palette.warn, "others", others, "What other processes and the driver hold."),
+    ];
+    Grid::new(("figures", gpu.index)).num_columns(2).spacing([theme::WIDE_GAP, theme::GAP]).show(ui, |ui| {
+        for (color, name, value, about) in rows {
+            chip::chip(ui, color, RichText::new(name)).on_hover_text(about);
+            ui.label(value).on_hover_text(about);
+            ui.end_row();
+        }
     });
     ui.add_space(theme::GAP);
 }

@@ -71,7 +71,7 @@ fn cell(ui: &mut Ui, plan: &Plan, layer: &LayerRow, column: LayerColumn, wide: b
         LayerColumn::Optimizer => table::bytes(ui, Bytes(layer.optimizer_bytes)),
         LayerColumn::Peak if layer.peak_bytes == 0 => table::nothing(ui),
         LayerColumn::Peak => {
-            let share = layer.peak_bytes as f64 / plan.peak.live.0.max(1) as f64;
+            let share = layer.peak_bytes as f64 / plan.load().0.max(1) as f64;
             let hover = format!("{} at the peak", Bytes(layer.peak_bytes));
             table::text(ui, &words::share(share)).on_hover_text(&hover);
             if wide {

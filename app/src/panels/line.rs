@@ -43,7 +43,8 @@ pub(crate) fn ui(ui: &mut Ui, scene: &Scene<'_>) {
         });
     });
     let pin = scene.state.pin.as_ref();
-    let full = [plan.peak.reserved, plan.peak.live, plan.budget, pin.map_or(Bytes::ZERO, |p| p.peak.reserved)];
+    let length = |plan: &Plan| plan.load().max(plan.peak.reserved);
+    let full = [length(plan), plan.budget, pin.map_or(Bytes::ZERO, |pin| length(pin))];
     let full = Bytes((full.into_iter().max().unwrap_or_default().0 as f64 * 1.02) as u64);
     bar(ui, plan, full, pin.map(|pin| &**pin), stale);
     legend(ui, plan, pin.map(|pin| &**pin));
@@ -53,10 +54,10 @@ pub(crate) fn ui(ui: &mut Ui, scene: &Scene<'_>) {
 /// The verdict in words: `Fits: 12.3 MiB of 64 MiB, 51.7 MiB headroom`.
 pub(crate) fn verdict_words(plan: &Plan) -> String {
     match plan.headroom() {
-        Some(headroom) => format!("Fits: {} of {}, {headroom} headroom", plan.peak.live, words::size(plan.budget)),
+        Some(headroom) => format!("Fits: {} of {}, {headroom} headroom", plan.load(), words::size(plan.budget)),
         None => {
-            let over = plan.peak.live.saturating_sub(plan.budget);
-            format!("Does not fit: {over} too much ({} of {})", plan.peak.live, words::size(plan.budget))
+            let over = plan.load().saturating_sub(plan.budget);
+            format!("Does not fit: {over} too much ({} of {})", plan.load(), words::size(plan.budget))
         }
     }
 }
@@ -69,14 +70,34 @@ fn verdict(ui: &mut Ui, scene: &Scene<'_>, plan: &Plan, stale: bool) {
         return;
     }
     let color = if plan.fits() { palette.good } else { palette.bad };
+    let peak = plan.peak;
+    let figures = match plan.target.profile() {
+        None => format!("{} live, {} reserved, about {} in the whole process", peak.live, peak.reserved, peak.process),
+        Some(card) => format!(
+            "{} used of the pool, {} reserved by the pool, {} in the process with the context of {}, which is what counts \
+             on a GPU",
+            peak.live, peak.reserved, peak.process, card.context
+        ),
+    };
     let hover = format!(
-        "Predicted by running the very step dry: {} live, {} reserved, about {} in the whole process. Planned in {}.",
-        plan.peak.live,
-        plan.peak.reserved,
-        plan.peak.process,
-        words::secs(plan.plan_secs)
+        "Predicted by running the very step dry: {figures}. Planned in {}.{}",
+        words::secs(plan.plan_secs),
+        estimated(plan)
     );
     ui.label(RichText::new(verdict_words(plan)).heading().strong().color(color)).on_hover_text(hover);
+}
+
+/// Which figures of a card nobody measured yet, and where the card is the line.
+fn estimated(plan: &Plan) -> String {
+    let Some(card) = plan.target.profile() else { return String::new() };
+    let mut text = String::new();
+    if card.is_estimate() {
+        text.push_str(" The context, and how the pool grows, are estimates until they are measured on such a card.");
+    }
+    if let Some(room) = plan.card_below_budget() {
+        text.push_str(&format!(" The budget is more than a process may have of the card: the line is at {room}."));
+    }
+    text
 }
 
 /// Where the peak is, in words.
@@ -128,7 +149,7 @@ fn bar(ui: &mut Ui, plan: &Plan, full: Bytes, pin: Option<&Plan>, stale: bool) {
         }
     }
     let place = |bytes: Bytes| main.left() + main.width() * (bytes.0 as f64 / full.0.max(1) as f64) as f32;
-    let (line, peak) = (place(plan.budget), place(plan.peak.live));
+    let (line, peak) = (place(plan.budget), place(plan.load()));
     if peak > line {
         let past = Rect::from_x_y_ranges(line..=peak, main.y_range());
         let strip = past.with_min_y(past.bottom() - 4.0);
@@ -136,7 +157,8 @@ fn bar(ui: &mut Ui, plan: &Plan, full: Bytes, pin: Option<&Plan>, stale: bool) {
         painter.rect_filled(strip, CornerRadius::ZERO, palette.bad);
     }
     painter.vline(line, (main.top() - 2.0)..=(rect.bottom() + 2.0), Stroke::new(2.5, palette.budget));
-    let label = format!("budget {}", words::size(plan.budget));
+    let whose = if plan.card_below_budget().is_some() { "card" } else { "budget" };
+    let label = format!("{whose} {}", words::size(plan.budget));
     budget_label(&painter, main, line, &label, palette);
     response.widget_info(|| egui::WidgetInfo::labeled(egui::Role::Figure, true, verdict_words(plan)));
     let share_at = |x: f32| (x - main.left()) / main.width();
@@ -146,7 +168,7 @@ fn bar(ui: &mut Ui, plan: &Plan, full: Bytes, pin: Option<&Plan>, stale: bool) {
             "{}: {}, {} of the peak",
             segment.category.name(),
             segment.bytes,
-            words::share(segment.bytes.0 as f64 / plan.peak.live.0.max(1) as f64)
+            words::share(segment.bytes.0 as f64 / plan.load().0.max(1) as f64)
         ),
         None => label,
     };
@@ -200,13 +222,16 @@ fn legend(ui: &mut Ui, plan: &Plan, pin: Option<&Plan>) {
                 }
                 _ => format!("{} {bytes}", category.name()),
             };
+            let is_guess =
+                category == Category::Context && plan.target.profile().is_some_and(|card| card.is_estimate());
+            let text = if is_guess { format!("{text}, estimated") } else { text };
             let hover = meaning(category);
             chip::chip(ui, palette.category(category), RichText::new(text).small()).on_hover_text(hover);
         }
         if let Some(pin) = pin {
             let text = format!(
                 "to the pin: {}, {}",
-                plan.peak.live.difference(pin.peak.live),
+                plan.load().difference(pin.load()),
                 words::time_ratio(per_sample(plan) / per_sample(pin))
             );
             ui.label(RichText::new(text).small().strong());
@@ -226,7 +251,7 @@ pub(crate) fn meaning(category: Category) -> &'static str {
         Category::MasterWeights => "The f32 copy of narrower weights, which the optimizer updates.",
         Category::OptimizerState => "Momentum and moments: born in the first step, kept for the whole run.",
         Category::Buffers => "Running statistics.",
-        Category::Batch => "The inputs and labels of one micro-batch.",
+        Category::Batch => "The inputs and labels of one micro-batch; on a graphics card, those of the next as well.",
         Category::Gradients => "Gradients of the parameters, summed over the accumulated micro-batches.",
         Category::Activations => {
             "Outputs of layers kept for the backward pass, and the gradients that flow between layers."
@@ -251,7 +276,7 @@ fn offers(ui: &mut Ui, scene: &Scene<'_>, plan: &Plan) {
         }
         ui.horizontal_wrapped(|ui| {
             ui.label(RichText::new(title).weak());
-            offers.iter().take(OFFERED).for_each(|advice| advice_button(ui, scene, advice, plan.peak.live));
+            offers.iter().take(OFFERED).for_each(|advice| advice_button(ui, scene, advice, plan.load()));
         });
     };
     row(ui, "Nearest changes that fit:", &options.nearest);

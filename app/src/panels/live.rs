@@ -175,15 +175,35 @@ fn mib(value: f64) -> String {
     Bytes((value.max(0.0) * 1024.0 * 1024.0).round() as u64).to_string()
 }
 
+/// What live, reserved, process and predicted are, each in a sentence.
+fn memory_figures(is_gpu: bool) -> [&'static str; 4] {
+    if is_gpu {
+        [
+            "Measured by the driver: used of the pool, at most, in each step.",
+            "Measured by the driver: what the pool held.",
+            "Measured by the driver: what this process holds of the card, context and pool.",
+            "The predicted peak of the process, which is what the budget counts.",
+        ]
+    } else {
+        [
+            "Measured: tensors alive, at most, in each step.",
+            "Measured: what the allocator held.",
+            "Measured: memory of the whole process.",
+            "The predicted peak of live memory.",
+        ]
+    }
+}
+
 fn memory(ui: &mut Ui, view: &mut View, run: &RunRecord) {
     let palette = theme::palette(ui);
-    let (predicted, budget) = (run.plan.peak.live, run.plan.budget);
+    let (predicted, budget) = (run.plan.load(), run.plan.budget);
+    let about = memory_figures(run.plan.target.is_gpu());
     let last = |series: &Series| figure(series.last(), mib);
     let entries = [
-        ("live", palette.measured, false, last(&run.train.live), "Measured: tensors alive, at most, in each step."),
-        ("reserved", palette.reserved, false, last(&run.train.reserved), "Measured: what the allocator held."),
-        ("process", palette.process, false, last(&run.train.process), "Measured: memory of the whole process."),
-        ("predicted", palette.predicted, true, predicted.to_string(), "The predicted peak of live memory."),
+        ("live", palette.measured, false, last(&run.train.live), about[0]),
+        ("reserved", palette.reserved, false, last(&run.train.reserved), about[1]),
+        ("process", palette.process, false, last(&run.train.process), about[2]),
+        ("predicted", palette.predicted, true, predicted.to_string(), about[3]),
         ("budget", palette.budget, true, budget.to_string(), "The line."),
     ];
     title(ui, "Memory", |ui| {

@@ -36,7 +36,7 @@ pub(crate) fn ui(ui: &mut Ui, scene: &Scene<'_>) {
             ui.label(RichText::new("What would fit:").weak());
             for advice in &refusal.advice {
                 // What the line compares with, too: the peak of the whole run, not of the op that was refused.
-                let peak = scene.state.session.latest().map_or(refusal.error.live, |run| run.plan.peak.live);
+                let peak = scene.state.session.latest().map_or(refusal.error.live, |run| run.plan.load());
                 advice_button(ui, scene, advice, peak);
             }
         });

@@ -75,7 +75,11 @@ fn measured(scene: &Scene<'_>, plan: &Plan, pass: Pass) -> Vec<f64> {
 fn same(a: &Experiment, b: &Experiment) -> bool {
     let saved = |e: &Experiment| (e.precision, e.checkpointing, e.outputs, e.loss_chunk, e.tape, e.frozen, e.lora);
     let update = |e: &Experiment| (e.optimizer.kind, e.optimizer.update, e.optimizer.clip_norm > 0.0);
-    (&a.model, &a.data, &a.batch) == (&b.model, &b.data, &b.batch) && saved(a) == saved(b) && update(a) == update(b)
+    let place = |e: &Experiment| (e.device.clone(), e.gpu.workspace);
+    (&a.model, &a.data, &a.batch) == (&b.model, &b.data, &b.batch)
+        && place(a) == place(b)
+        && saved(a) == saved(b)
+        && update(a) == update(b)
 }
 
 fn heading(ui: &mut Ui, plan: &Plan, pass: Pass, measured: &[f64]) {
@@ -94,7 +98,8 @@ fn heading(ui: &mut Ui, plan: &Plan, pass: Pass, measured: &[f64]) {
 fn draw(ui: &mut Ui, plan: &Plan, pass: Pass, measured: &[f64]) {
     let palette = theme::palette(ui);
     let timeline = plan.timeline(pass);
-    let (peak, budget) = (timeline.peak(), plan.budget);
+    // On a GPU the context takes its part of the budget before the first tensor.
+    let (peak, budget) = (timeline.peak(), room(plan));
     let budget_shown = budget.0 as f64 <= peak.0 as f64 * BUDGET_IN_VIEW;
     let ops = timeline.points.len() as f64;
     let plot = axes::plot(ui, pass_name(pass), Round::Whole, Round::Binary)
@@ -118,7 +123,12 @@ fn draw(ui: &mut Ui, plan: &Plan, pass: Pass, measured: &[f64]) {
         }
         if budget_shown {
             let style = LineStyle::Dashed { length: 6.0 };
-            plot.hline(HLine::new("budget", budget.as_mib()).color(palette.budget).width(1.5).style(style));
+            plot.hline(
+                HLine::new(if plan.target.is_gpu() { "budget less context" } else { "budget" }, budget.as_mib())
+                    .color(palette.budget)
+                    .width(1.5)
+                    .style(style),
+            );
         }
     });
     let about = format!("Predicted memory of one step: {} ops, peak {peak}", timeline.points.len());
@@ -128,6 +138,11 @@ fn draw(ui: &mut Ui, plan: &Plan, pass: Pass, measured: &[f64]) {
     if let Some(at) = response.response.hover_pos() {
         hover(ui, &response.response, timeline, &response.transform, at, measured);
     }
+}
+
+/// What the budget leaves to tensors.
+fn room(plan: &Plan) -> Bytes {
+    plan.budget.saturating_sub(plan.target.profile().map_or(Bytes::ZERO, |card| card.context))
 }
 
 fn pass_name(pass: Pass) -> &'static str {

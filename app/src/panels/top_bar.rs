@@ -1,7 +1,10 @@
 //! The top bar: presets, undo and redo, device and budget, panes and theme.
 
 use eframe::egui::{self, Align, Layout as Direction, MenuBar, Response, RichText, Ui};
-use plimsoll_engine::Bytes;
+use plimsoll_engine::{
+    Bytes,
+    device::{Devices, Target, profile},
+};
 
 use super::Scene;
 use crate::{
@@ -50,8 +53,8 @@ const BUDGETS: [(&str, &[(Bytes, &str)]); 2] = [
 const BUDGET: Spec = Spec {
     key: "budget",
     name: "Budget",
-    teach: "The most memory the run may take: the engine refuses any allocation past it, on every device. A budget costs \
-            no time by itself, but a tight one forces choices that do, such as smaller micro-batches or recomputation.",
+    teach: "The most memory the run may take: the engine refuses any allocation past it, and on a graphics card the whole \
+            process counts, context and pool. A budget costs no time by itself, but a tight one forces choices that do, such as smaller micro-batches or recomputation.",
 };
 
 /// Draws the bar.
@@ -179,38 +182,77 @@ fn view_menu(ui: &mut Ui, scene: &mut Scene<'_>, layout: &mut Layout) {
 
 /// Where the run computes: what can be chosen, and why the rest cannot.
 fn device(ui: &mut Ui, scene: &Scene<'_>) {
-    let device = scene.state.document.experiment.device.to_uppercase();
+    let device = words::device(&scene.state.document.experiment.device);
     let list = ui.menu_button(format!("{device} ⏷"), |ui| device_list(ui, scene));
-    let hover = "Where the run computes. The Devices pane tells what each device says of itself.";
+    let hover = "Where the run computes: the processor, a graphics card that is here, or one that is only planned for. The \
+                 Devices pane tells what each says of itself.";
     list.response.accessible_name("Device").on_hover_text(hover);
     ui.label(RichText::new("Device").weak()).on_hover_text(hover);
     ui.add_space(theme::GAP);
 }
 
 fn device_list(ui: &mut Ui, scene: &Scene<'_>) {
-    ui.set_min_width(260.0);
+    ui.set_min_width(300.0);
     let form = Form::new(scene.state, scene.send);
-    let Some(devices) = &scene.state.devices else {
-        ui.weak("Looking at the devices…");
-        return;
-    };
-    let name = format!("CPU: {}, {} threads", devices.cpu.name.as_deref().unwrap_or("processor"), devices.cpu.cores);
-    if ui.selectable_label(form.experiment().device == "cpu", name).clicked() {
-        form.edit("device", |experiment| experiment.device = "cpu".to_owned());
-        ui.close();
+    ui.label(RichText::new("Here").weak().small());
+    match &scene.state.devices {
+        None => {
+            ui.weak("Looking at the devices…");
+        }
+        Some(devices) => here(ui, &form, devices),
     }
+    ui.separator();
+    ui.label(RichText::new("To plan for, without having it").weak().small());
+    let room = ui.ctx().content_rect().bottom() - ui.cursor().top() - theme::WIDE_GAP;
+    egui::ScrollArea::vertical().max_height(room).min_scrolled_height(room).show(ui, |ui| {
+        for card in profile::shipped() {
+            let memory = words::size(Bytes::gib((card.capacity.as_mib() / 1024.0).round() as u64));
+            let hover = format!(
+                "{memory}, of which a process may have {}; its context is {} of that{}. Plans are made for it; nothing \
+                 trains on it here.",
+                card.room(),
+                card.context,
+                if card.is_estimate() { " (an estimate)" } else { "" }
+            );
+            device_entry(ui, &form, &card.slug, &card.title).on_hover_text(hover);
+        }
+    });
+}
+
+/// The processor and the graphics cards that are here, or why there are none.
+fn here(ui: &mut Ui, form: &Form<'_>, devices: &Devices) {
+    let cpu = &devices.cpu;
+    let name = format!("CPU: {}, {} threads", cpu.name.as_deref().unwrap_or("processor"), cpu.cores);
+    device_entry(ui, form, "cpu", &name);
     match &devices.gpus {
         Ok(gpus) => {
             for gpu in gpus {
                 let name = format!("GPU {}: {}", gpu.index, gpu.name.as_deref().unwrap_or("unnamed"));
-                let button = ui.add_enabled(false, egui::Button::selectable(false, name));
-                button.on_disabled_hover_text("This version watches graphics cards and trains on the processor.");
+                let device = format!("cuda:{}", gpu.index);
+                match Target::of(&device) {
+                    Ok(_) => {
+                        device_entry(ui, form, &device, &name);
+                    }
+                    Err(error) => {
+                        let button = ui.add_enabled(false, egui::Button::selectable(false, name));
+                        button.on_disabled_hover_text(error.to_string());
+                    }
+                }
             }
         }
         Err(why) => {
             ui.add(egui::Label::new(RichText::new(format!("No graphics card: {why}")).weak().small()).wrap());
         }
     }
+}
+
+fn device_entry(ui: &mut Ui, form: &Form<'_>, device: &str, name: &str) -> Response {
+    let entry = ui.selectable_label(form.experiment().device == device, name);
+    if entry.clicked() {
+        form.edit("device", |experiment| device.clone_into(&mut experiment.device));
+        ui.close();
+    }
+    entry
 }
 
 /// The budget: a typed size, or one of the list.
@@ -269,6 +311,10 @@ fn budget_list(ui: &mut Ui, scene: &Scene<'_>, form: &Form<'_>) {
         for (bytes, card) in budgets {
             budget_entry(ui, form, *bytes, card);
         }
+    }
+    if let Ok(Target::Gpu(card)) = Target::of(&form.experiment().device) {
+        ui.label(RichText::new("Of the chosen device").weak().small());
+        budget_entry(ui, form, card.room(), "all a process may have");
     }
     if let Some(devices) = &scene.state.devices {
         ui.label(RichText::new("Of this machine").weak().small());

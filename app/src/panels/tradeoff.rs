@@ -140,7 +140,7 @@ fn about_run(ui: &mut Ui, run: &RunRecord) {
     ui.label(RichText::new(run.status.name()).weak());
     let accuracy = run.best_accuracy.map_or_else(|| "–".to_owned(), words::share);
     ui.label(format!("best {} {accuracy}, on test data", words::accuracy(experiment.data.kind).to_lowercase()));
-    ui.label(format!("measured peak {}, predicted {}", run.peak_live, run.plan.peak.live));
+    ui.label(format!("measured peak {}, predicted {}", run.peak_load, run.plan.load()));
     let batch = &experiment.batch;
     let accumulated = if batch.accumulation > 1 { format!(" x {}", batch.accumulation) } else { String::new() };
     ui.label(format!(

@@ -24,6 +24,9 @@ pub(crate) fn ui(ui: &mut Ui, scene: &Scene<'_>) {
         about(ui, scene);
         failure(ui, scene);
         group(ui, "Memory", |ui| memory(ui, &form));
+        if form.experiment().device != "cpu" {
+            group(ui, "GPU", |ui| gpu(ui, &form));
+        }
         group(ui, "Model", |ui| model(ui, &form));
         group(ui, "What learns", |ui| learning(ui, &form));
         group(ui, "Data", |ui| data::ui(ui, &form, scene));
@@ -89,6 +92,13 @@ fn memory(ui: &mut Ui, form: &Form<'_>) {
         Checkpointing::Pick(set) => picked(ui, form, set),
         Checkpointing::None | Checkpointing::Blocks | Checkpointing::Sqrt => {}
     }
+}
+
+fn gpu(ui: &mut Ui, form: &Form<'_>) {
+    form.choice(ui, controls::POOL.0, &controls::POOL.1);
+    form.number(ui, controls::WORKSPACE.0, controls::WORKSPACE.1);
+    form.choice(ui, controls::TF32.0, &controls::TF32.1);
+    form.choice(ui, controls::DETERMINISTIC.0, &controls::DETERMINISTIC.1);
 }
 
 const PICKED: Spec = Spec {

@@ -1,6 +1,7 @@
 //! The controls as data: key, name, lesson, notches. Tables, so that the lessons can be read side by side.
 
 mod data;
+mod gpu;
 mod memory;
 mod model;
 mod optimizer;
@@ -10,7 +11,9 @@ mod task;
 mod technique;
 mod transformer;
 
-pub(super) use self::{data::*, memory::*, model::*, optimizer::*, run::*, sizes::*, technique::*, transformer::*};
+pub(super) use self::{
+    data::*, gpu::*, memory::*, model::*, optimizer::*, run::*, sizes::*, technique::*, transformer::*,
+};
 use crate::widgets::control::{Number, Spec};
 
 /// A number's description and notches.

@@ -1,0 +1,98 @@
+//! The device: chosen, undone, kept, and planned for where it is not here.
+
+use plimsoll_engine::{device::profile, memory::Category};
+
+use super::*;
+
+const CARD: &str = "GeForce RTX 4060, 8 GB";
+
+fn choose(window: &mut Window, name: &str) {
+    window.get_by_role_and_label(Role::Button, "Device").click();
+    window.run_steps(3);
+    window.get_by_label(name).click();
+    window.run_steps(3);
+}
+
+fn planned_on(app: &App, device: &str) -> bool {
+    app.state.plan().is_some_and(|plan| plan.experiment.device == device)
+}
+
+fn on_card() -> Window {
+    let mut window = window(Experiment { budget: Bytes::gib(2), ..digits() });
+    choose(&mut window, CARD);
+    until(&mut window, |app| planned_on(app, "rtx4060-8g"));
+    window
+}
+
+#[test]
+fn a_card_is_chosen_by_its_name_and_undo_takes_it_back() {
+    let mut window = on_card();
+    let plan = app(&window).state.plan().expect("a plan");
+    let card = profile::named("rtx4060-8g").expect("ships");
+    assert_eq!(plan.peak.process, card.context + plan.peak.reserved);
+    assert_eq!(plan.categories_at_peak.get(Category::Context), card.context);
+    window.key_press_modifiers(Modifiers::COMMAND, Key::Z);
+    until(&mut window, |app| planned_on(app, "cpu"));
+    assert!(window.query_by_label("Memory pool").is_none());
+}
+
+#[test]
+fn the_controls_of_a_gpu_are_there_with_one_and_change_the_plan() {
+    let mut window = on_card();
+    let before = app(&window).state.plan().expect("a plan").peak;
+    window.get_by_role_and_label(Role::ComboBox, "Memory pool").click();
+    window.run_steps(3);
+    window.get_by_label("reserve all at the start").click();
+    until(&mut window, |app| app.state.plan().is_some_and(|plan| plan.peak.reserved > before.reserved));
+    let after = app(&window).state.plan().expect("a plan").peak;
+    assert_eq!(after.live, before.live);
+    window.get_by_role_and_label(Role::Slider, "Workspace, MiB").increment_accesskit();
+    until(&mut window, |app| app.state.plan().is_some_and(|plan| plan.peak.live == before.live + Bytes::mib(32)));
+    for name in ["f32 products", "Repeatable"] {
+        assert!(window.query_all_by_label(name).next().is_some(), "{name}");
+    }
+}
+
+#[test]
+fn nothing_trains_on_a_card_that_is_only_planned_for_and_it_is_said_why() {
+    let mut window = on_card();
+    let reason = app(&window).state.why_no_training().expect("a reason");
+    assert!(reason.contains("only planned for") && reason.contains(CARD), "{reason}");
+    window.key_press_modifiers(Modifiers::COMMAND, Key::Enter);
+    window.run_steps(5);
+    assert!(app(&window).state.session.latest().is_none());
+    assert!(window.query_by_label("Train anyway").is_none());
+}
+
+#[test]
+fn a_card_that_is_short_of_memory_is_offered_a_higher_budget() {
+    let mut window = window(digits());
+    choose(&mut window, CARD);
+    until(&mut window, |app| planned_on(app, "rtx4060-8g") && !app.state.prediction.options.nearest.is_empty());
+    let offer = app(&window).state.prediction.options.nearest[0].change.clone();
+    assert!(offer.starts_with("budget "), "{offer}");
+    window.run_steps(2);
+    window.get_by_label(&offer).click();
+    until(&mut window, |app| app.state.plan().is_some_and(|plan| plan.fits() && plan.target.is_gpu()));
+}
+
+#[test]
+fn the_devices_pane_tells_what_is_known_of_the_card() {
+    let mut window = on_card();
+    window.state_mut().as_mut().expect("drawn").layout.set_shown(Pane::Devices, true);
+    until(&mut window, |app| app.state.devices.is_some());
+    window.run_steps(3);
+    assert!(window.query_by_label("Planned for: GeForce RTX 4060, 8 GB").is_some());
+}
+
+#[test]
+fn a_preset_that_names_no_device_is_opened_on_the_chosen_one() {
+    let mut window = on_card();
+    let index = app(&window).state.shipped.iter().position(|s| s.name == "cnn-digits").expect("ships");
+    // The document is changed: what is unsaved is let go first.
+    window.state_mut().as_mut().expect("drawn").state.document.saved = app(&window).state.document.experiment.clone();
+    window.state_mut().as_mut().expect("drawn").sender.send(crate::command::Action::OpenShipped(index));
+    until(&mut window, |app| app.state.document.experiment.title.contains("CNN"));
+    assert_eq!(app(&window).state.document.experiment.device, "rtx4060-8g");
+    assert!(!app(&window).state.document.is_changed());
+}
