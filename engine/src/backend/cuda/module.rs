@@ -51,6 +51,8 @@ impl Source {
 /// What a source is compiled for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Types {
+    /// Once: it knows no floating-point type.
+    One,
     /// For each type of elements, `T`.
     Element,
     /// For each type of 16 bits, `T`.
@@ -68,6 +70,7 @@ impl Types {
     pub(super) fn all(self) -> Vec<[DType; 2]> {
         let floats = || FLOATS.into_iter().map(|t| [t, t]);
         match self {
+            Self::One => vec![[DType::F32; 2]],
             Self::Element => floats().collect(),
             Self::Half => vec![[DType::Bf16; 2], [DType::F16; 2]],
             Self::ElementAndWeight => floats().chain([[DType::Bf16, DType::F32], [DType::F16, DType::F32]]).collect(),
