@@ -236,7 +236,9 @@ static void explain(Worker &w) {
         if (t.state == BARRIER) line = unsigned(line_of(t.site));
         if (t.state == WARP) lane_line = unsigned(line_of(t.site));
     }
-    if (lane_line && line) complain("kernel %s: some threads wait at the barrier of line %u, others for lanes of their warp in line %u", w.name, line, lane_line);
+    if (lane_line && line)
+        complain("kernel %s: some threads wait at the barrier of line %u, others for lanes of their warp in line %u", w.name,
+                 line, lane_line);
     else if (lane_line) complain("kernel %s, line %u: lanes of a warp are missing at an exchange", w.name, lane_line);
     else complain("kernel %s, line %u: %u threads of %u have returned before the barrier", w.name, line, gone, w.count);
     fail(w, LAUNCH_FAILED);

@@ -151,7 +151,8 @@ impl Pool {
     pub(crate) fn get(&self, attribute: CUmemPool_attribute) -> u64 {
         let mut value = 0u64;
         // SAFETY: the attributes asked for are 64 bits wide.
-        unsafe { result::mem_pool::get_attribute(self.0, attribute, arg(&mut value)) }.expect("the attribute");
+        unsafe { result::mem_pool::get_attribute(self.0, attribute, std::ptr::from_mut(&mut value).cast()) }
+            .expect("the attribute");
         value
     }
 
