@@ -27,8 +27,22 @@ use crate::{
 pub(crate) struct Measured {
     /// What the process holds beside its pool.
     pub(crate) context: Bytes,
+    /// Whether that was seen of a run, and not only of a GPU that was opened: kernels are loaded when they are first used.
+    pub(crate) is_of_run: bool,
     /// How the pool hands out memory, once that was seen.
     pub(crate) pool: Option<PoolProfile>,
+}
+
+/// What the kernels of a first run may add to the context: a bound, until a run was seen.
+const KERNELS: Bytes = Bytes::mib(96);
+/// What another run may add to what the largest so far held: kernels that it is the first to use.
+const OTHER_KERNELS: Bytes = Bytes::mib(4);
+
+impl Measured {
+    /// What the process will hold beside its pool, at the most.
+    fn bound(&self) -> Bytes {
+        self.context + if self.is_of_run { OTHER_KERNELS } else { KERNELS }
+    }
 }
 
 /// The GPUs that are here, or why there are none; asked of the driver once.
@@ -66,7 +80,11 @@ pub(crate) fn learn(index: usize, seen: Measured) {
     let Some(gpu) = found().iter().flatten().nth(index) else { return };
     let mut known = known().lock().unwrap_or_else(PoisonError::into_inner);
     let before = known.get(&gpu.kind()).copied().unwrap_or_default();
-    let now = Measured { context: before.context.max(seen.context), pool: seen.pool.or(before.pool) };
+    let now = Measured {
+        context: before.context.max(seen.context),
+        is_of_run: before.is_of_run || seen.is_of_run,
+        pool: seen.pool.or(before.pool),
+    };
     if now != before {
         known.insert(gpu.kind(), now);
         save(&known);
@@ -107,7 +125,7 @@ fn register(index: usize, gpu: &Description) {
         capacity: Bytes(gpu.total_bytes),
         // The driver tells the capacity without what it keeps.
         kept: Bytes::ZERO,
-        context: measured.map_or(estimate.context, |measured| measured.context),
+        context: measured.map_or(estimate.context, |measured| measured.bound()),
         measured: measured.map(|_| format!("driver {}", gpu.driver)),
         pool: measured.and_then(|measured| measured.pool).unwrap_or(estimate.pool),
         ..estimate

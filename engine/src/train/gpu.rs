@@ -34,7 +34,7 @@ impl Gpu {
         let device = Device::open(index)?;
         let pool = device.warm_up()?;
         let gpu = Self { device, used_before };
-        present::learn(index, Measured { context: gpu.process()(), pool: Some(pool) });
+        present::learn(index, Measured { context: gpu.process()(), is_of_run: false, pool: Some(pool) });
         Ok(gpu)
     }
 
@@ -85,6 +85,6 @@ impl Gpu {
     /// Remembers what the process held beside its pool at the most: kernels are loaded when they are first used.
     pub(super) fn learn(&self, measured: Peak) {
         let context = measured.process.saturating_sub(measured.reserved);
-        present::learn(self.index(), Measured { context, pool: None });
+        present::learn(self.index(), Measured { context, is_of_run: context > Bytes::ZERO, pool: None });
     }
 }

@@ -203,6 +203,8 @@ impl<'a, 'j> Going<'a, 'j> {
 
     fn run<B: Backend>(&mut self, executor: Executor<B>, inbox: &mut Inbox<'_>) -> Result<()> {
         let result = self.steps(executor, inbox);
+        // The last word is not of some time ago.
+        self.gauge.process_read = None;
         self.gauge.read(Bytes::ZERO);
         self.summary.measured = self.gauge.peak;
         self.summary.secs = self.secs();

@@ -200,8 +200,9 @@ impl Measure for Pool {
 
 impl Drop for Pool {
     fn drop(&mut self) {
-        // The blocks have gone: each holds the pool. Their frees are queued.
-        let _ = self.device.finish();
+        // The blocks have gone: each holds the pool. Their frees are queued. What the pool holds goes back at once, so that
+        // whoever measures next does not find it.
+        let _ = self.trim();
         // SAFETY: nobody else has the pool.
         let _ = unsafe { result::mem_pool::destroy(self.handle) };
     }
