@@ -98,8 +98,10 @@ impl Profile {
 pub struct PoolProfile {
     /// A block takes a multiple of this.
     pub granule: Bytes,
-    /// The pool grows by a multiple of this.
+    /// The least that the pool grows by.
     pub segment: Bytes,
+    /// For a block larger than that, it grows by a multiple of this.
+    pub page: Bytes,
 }
 
 /// What a card can do in a second at the most.
@@ -209,7 +211,7 @@ mod tests {
             assert!(profile.room() < profile.capacity, "{slug}");
             assert!(rates.f64 < rates.f32 && rates.f32 <= rates.tf32 && rates.tf32 <= rates.half, "{slug}");
             assert!(rates.bytes > 1e11 && rates.launch_secs < 1e-4, "{slug}");
-            assert!(pool.segment.0 % pool.granule.0 == 0, "{slug}");
+            assert!(pool.segment.0 % pool.page.0 == 0 && pool.page.0 % pool.granule.0 == 0, "{slug}");
             assert!(shipped()[..i].iter().all(|other| other.slug != *slug), "{slug} is there twice");
         }
     }

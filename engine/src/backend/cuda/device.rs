@@ -167,7 +167,8 @@ impl Device {
     }
 
     /// Starts the libraries, so that what they hold beside tensors is held from now on; returns how a pool of this device
-    /// hands out memory: what it says is used for a byte, and what it took from the device for that.
+    /// hands out memory: what it says is used for a byte, what it took from the device for that, and what more it takes for
+    /// a larger block.
     ///
     /// # Errors
     /// A library's or the driver's.
@@ -176,9 +177,12 @@ impl Device {
         self.dnn()?;
         let pool = Rc::new(Pool::new(self, None)?);
         let byte = pool.allocate(1)?;
-        let seen = PoolProfile { granule: pool.used()?, segment: pool.reserved()? };
-        drop(byte);
-        Ok(seen)
+        let (granule, segment) = (pool.used()?, pool.reserved()?);
+        // A little more than a segment tells what the rest is rounded to.
+        let more = pool.allocate(segment.0 + 1)?;
+        let page = pool.reserved()?.saturating_sub(segment + segment);
+        drop((byte, more));
+        Ok(PoolProfile { granule, segment, page: if page.0 == 0 { segment } else { page } })
     }
 
     /// The driver's handle.

@@ -1,8 +1,8 @@
 //! A driver's memory pool: segments that the device gives, and blocks in them.
 //!
 //! Owns the places of blocks. A block is rounded up to the granule and put into the smallest hole that holds it (of holes
-//! as large, the one at the lowest place); where there is none, the pool grows by a segment of its own for it, rounded up
-//! to the profile's segment size. Holes beside each other become one; segments never do. Always holds: blocks do not overlap, `used` is
+//! as large, the one at the lowest place); where there is none, the pool grows by a segment for it: the
+//! profile's least one, or the block rounded up to whole pages where that is more. Holes beside each other become one; segments never do. Always holds: blocks do not overlap, `used` is
 //! the sum of the rounded blocks, `reserved` is the sum of the segments and at least `used`, and the same requests are
 //! put at the same places. Refuses nothing: [`Pool::growth`] tells beforehand what a block would cost.
 //!
@@ -34,7 +34,7 @@ pub struct Pool {
     reserved: u64,
 }
 
-/// The number of no place: of a block of nothing, and of all blocks of a heap.
+/// The number of no place: of all blocks of a heap.
 pub(super) const NOWHERE: u32 = u32::MAX;
 
 /// What the device gave at once.
@@ -68,7 +68,7 @@ impl Pool {
             used: 0,
             reserved: 0,
         };
-        let whole = limit.0 - limit.0 % profile.segment.0.max(1);
+        let whole = limit.0 - limit.0 % profile.page.0.max(1);
         if policy == PoolPolicy::Reserve && whole > 0 {
             pool.grow(whole);
         }
@@ -85,28 +85,25 @@ impl Pool {
         Bytes(self.reserved)
     }
 
-    /// The bytes that a block of `bytes` takes.
+    /// The bytes that a block of `bytes` takes; the driver has no block of nothing.
     pub fn rounded(&self, bytes: u64) -> u64 {
-        bytes.next_multiple_of(self.profile.granule.0.max(1))
+        bytes.max(1).next_multiple_of(self.profile.granule.0.max(1))
     }
 
     /// What the pool would grow by for a block of `bytes`.
     pub fn growth(&self, bytes: u64) -> Bytes {
         let bytes = self.rounded(bytes);
-        let is_held = bytes == 0 || self.holes.range((bytes, 0, 0)..).next().is_some();
+        let is_held = self.holes.range((bytes, 0, 0)..).next().is_some();
         Bytes(if is_held { 0 } else { self.segment_for(bytes) })
     }
 
     fn segment_for(&self, bytes: u64) -> u64 {
-        bytes.next_multiple_of(self.profile.segment.0.max(1))
+        bytes.next_multiple_of(self.profile.page.0.max(1)).max(self.profile.segment.0)
     }
 
-    /// Puts a block somewhere; the number of its place. A block of nothing lies nowhere.
+    /// Puts a block somewhere; the number of its place.
     pub fn take(&mut self, bytes: u64) -> u32 {
         let bytes = self.rounded(bytes);
-        if bytes == 0 {
-            return NOWHERE;
-        }
         let found = self.holes.range((bytes, 0, 0)..).next().copied();
         let (room, segment, start) = match found {
             Some(hole) => hole,
@@ -198,7 +195,7 @@ mod tests {
 
     use super::*;
 
-    const PROFILE: PoolProfile = PoolProfile { granule: Bytes(512), segment: Bytes::mib(32) };
+    const PROFILE: PoolProfile = PoolProfile { granule: Bytes(512), segment: Bytes::mib(32), page: Bytes::mib(2) };
     const MIB: u64 = 1 << 20;
 
     fn pool(policy: PoolPolicy) -> Pool {
@@ -213,10 +210,10 @@ mod tests {
         assert_eq!((pool.used(), pool.reserved()), (Bytes(512), Bytes::mib(32)));
         assert_eq!(pool.growth(31 * MIB), Bytes(0));
         let large = pool.take(33 * MIB);
-        assert_eq!(pool.reserved(), Bytes::mib(32 + 64));
+        assert_eq!(pool.reserved(), Bytes::mib(32 + 34));
         pool.give(large);
         pool.give(small);
-        assert_eq!((pool.used(), pool.reserved()), (Bytes(0), Bytes::mib(96)));
+        assert_eq!((pool.used(), pool.reserved()), (Bytes(0), Bytes::mib(66)));
     }
 
     #[test]
@@ -232,7 +229,7 @@ mod tests {
 
     #[test]
     fn what_is_empty_goes_back_after_a_step_and_stays_where_the_pool_keeps() {
-        for (policy, left) in [(PoolPolicy::Grow, 64), (PoolPolicy::GiveBack, 32), (PoolPolicy::Reserve, 96)] {
+        for (policy, left) in [(PoolPolicy::Grow, 64), (PoolPolicy::GiveBack, 32), (PoolPolicy::Reserve, 100)] {
             let mut pool = pool(policy);
             let large = pool.take(30 * MIB);
             let _stays = pool.take(10 * MIB);
@@ -243,11 +240,11 @@ mod tests {
     }
 
     #[test]
-    fn a_pool_that_reserves_takes_its_limit_in_whole_segments_at_once() {
-        let mut pool = pool(PoolPolicy::Reserve);
-        assert_eq!(pool.reserved(), Bytes::mib(96));
-        let block = pool.take(90 * MIB);
-        assert_eq!(pool.reserved(), Bytes::mib(96));
+    fn a_pool_that_reserves_takes_its_limit_in_whole_pages_at_once() {
+        let mut pool = Pool::new(PROFILE, PoolPolicy::Reserve, Bytes::mib(101));
+        assert_eq!(pool.reserved(), Bytes::mib(100));
+        let block = pool.take(99 * MIB);
+        assert_eq!(pool.reserved(), Bytes::mib(100));
         pool.give(block);
     }
 
@@ -279,12 +276,10 @@ mod tests {
                     let would_be = pool.reserved() + pool.growth(*bytes);
                     let number = pool.take(*bytes);
                     assert_eq!(pool.reserved(), would_be);
-                    if *bytes > 0 {
-                        let place = pool.places[number as usize];
-                        assert!(place.bytes >= *bytes && place.bytes < bytes + 512);
-                        alive.push((number, place));
-                        all.push(place);
-                    }
+                    let place = pool.places[number as usize];
+                    assert!(place.bytes >= *bytes && place.bytes <= bytes + 512);
+                    alive.push((number, place));
+                    all.push(place);
                 }
                 Deed::Give(at) if !alive.is_empty() => pool.give(alive.swap_remove(at.index(alive.len())).0),
                 Deed::Give(_) => {}
