@@ -7,9 +7,8 @@ use std::{
 
 use clap::Args;
 use plimsoll_engine::{
-    backend::pool::{Pool, Standing},
     memory::probe::uncounted,
-    selftest::{self, Bench, Check, Choice, cases::Extent},
+    selftest::{self, Check, Choice, cases::Extent},
 };
 use serde::Serialize;
 
@@ -26,10 +25,11 @@ Examples:
   plimsoll selftest
   plimsoll selftest --only matmul --only kernel/bf16
   plimsoll selftest --quick --json
+  plimsoll selftest --device cuda:0
 
 Exit status 1 when a check fails.")]
 pub(super) struct Selftest {
-    /// What is checked: cpu
+    /// What is checked: cpu, or a GPU by its number, such as cuda:0
     #[arg(long, value_name = "D", default_value = "cpu")]
     device: String,
     /// Only checks whose names contain this; may be given more than once
@@ -70,14 +70,7 @@ impl Selftest {
                 written = uncounted(|| if self.json { out::json(&check) } else { out::line(describe(&check)) });
             }
         };
-        match self.device.as_str() {
-            "cpu" => {
-                let pool = Pool::new(Standing::Equal)?;
-                let meter = pool.meter();
-                pool.run(|| selftest::run(&Bench::cpu(meter), &choice, &mut report));
-            }
-            other => anyhow::bail!("there is no device `{other}` to check; the devices are cpu"),
-        }
+        selftest::run_on(&self.device, &choice, &mut report)?;
         written?;
         if summary.checks == 0 {
             return Err(Misuse(format!("no check has {} in its name", self.only.join(" or "))).into());
@@ -100,7 +93,8 @@ fn fresh_seed() -> u64 {
 
 fn describe(check: &Check) -> String {
     let Check { name, worst_error, tolerance, secs, compared, .. } = check;
-    let numbers = format!("{worst_error:.1e} of {tolerance:.1e}");
+    let is_exact = *worst_error == 0.0 && *tolerance == 0.0;
+    let numbers = if is_exact { "exact".to_owned() } else { format!("{worst_error:.1e} of {tolerance:.1e}") };
     match &check.fault {
         None => format!("{name:<38} ok      {numbers:<20} {secs:>6.2} s  {compared}"),
         Some(fault) => format!("{name:<38} FAILED  {numbers:<20} {secs:>6.2} s  {fault}"),

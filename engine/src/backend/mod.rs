@@ -24,7 +24,6 @@ pub mod pool;
 pub mod scratch;
 mod shape;
 mod tensor;
-#[cfg(test)]
 mod watched;
 
 pub use arriving::{Arriving, Coming};
@@ -36,8 +35,7 @@ pub use executor::{Executor, LayerGuard};
 pub use kernel::{AttentionShape, Kernel, Window};
 pub use shape::Shape;
 pub use tensor::{DType, Tensor};
-#[cfg(test)]
-pub(crate) use watched::Watched;
+pub(crate) use watched::{Launched, Watched};
 
 use crate::{device::Target, error::Result};
 

@@ -3,6 +3,8 @@
 //! Holds: what is launched and allocated is what the other backend would have run and held; its own executor's account
 //! holds the bytes of the tensors that are alive, and nothing else.
 
+use std::{cell::Cell, rc::Rc};
+
 use crate::{
     backend::{Backend, DType, Executor, HostSlice, Kernel, Tensor},
     device::Target,
@@ -10,35 +12,72 @@ use crate::{
     memory::Category,
 };
 
-/// Told of every launch after it ran: the kernel, its inputs and its outputs.
-type Watcher<B> = dyn Fn(&Kernel, &[&Tensor<B>], &[&Tensor<B>]) -> Result<()>;
+/// The tensors of a [`Watched`] that are alive.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct Alive {
+    /// How many.
+    pub(crate) blocks: u64,
+    /// Their bytes.
+    pub(crate) bytes: u64,
+}
+
+/// A launch that ran.
+pub(crate) struct Launched<'a, B: Backend> {
+    /// What.
+    pub(crate) kernel: &'a Kernel,
+    /// What it read.
+    pub(crate) inputs: &'a [&'a Tensor<B>],
+    /// What it wrote.
+    pub(crate) outputs: &'a [&'a Tensor<B>],
+    /// What was alive then.
+    pub(crate) alive: Alive,
+}
+
+/// Told of every launch after it ran.
+type Watcher<B> = dyn Fn(&Launched<'_, B>) -> Result<()>;
 
 /// Another backend, watched.
 pub(crate) struct Watched<B: Backend> {
     inner: Executor<B>,
     watcher: Box<Watcher<B>>,
+    blocks: Rc<Cell<u64>>,
+}
+
+/// A tensor of the other backend, counted while it lives.
+pub(crate) struct Block<B: Backend> {
+    tensor: Tensor<B>,
+    blocks: Rc<Cell<u64>>,
+}
+
+impl<B: Backend> Drop for Block<B> {
+    fn drop(&mut self) {
+        self.blocks.set(self.blocks.get() - 1);
+    }
 }
 
 impl<B: Backend> Watched<B> {
     /// Watches the backend of `inner`, whose account has no budget.
-    pub(crate) fn new(
-        inner: Executor<B>,
-        watcher: impl Fn(&Kernel, &[&Tensor<B>], &[&Tensor<B>]) -> Result<()> + 'static,
-    ) -> Self {
-        Self { inner, watcher: Box::new(watcher) }
+    pub(crate) fn new(inner: Executor<B>, watcher: impl Fn(&Launched<'_, B>) -> Result<()> + 'static) -> Self {
+        Self { inner, watcher: Box::new(watcher), blocks: Rc::default() }
+    }
+
+    fn alive(&self) -> Alive {
+        Alive { blocks: self.blocks.get(), bytes: self.inner.ledger().live().0 }
     }
 }
 
 /// The other backend's tensor behind one of ours.
 fn inside<B: Backend>(tensor: &Tensor<Watched<B>>) -> Tensor<B> {
-    tensor.storage().borrow().rows_view(tensor.place()).reshape(tensor.shape())
+    tensor.storage().borrow().tensor.rows_view(tensor.place()).reshape(tensor.shape())
 }
 
 impl<B: Backend> Backend for Watched<B> {
-    type Storage = Tensor<B>;
+    type Storage = Block<B>;
 
-    fn allocate(&self, elements: usize, dtype: DType) -> Result<Tensor<B>> {
-        self.inner.allocate([elements], dtype, Category::Batch, "watched")
+    fn allocate(&self, elements: usize, dtype: DType) -> Result<Block<B>> {
+        let tensor = self.inner.allocate([elements], dtype, Category::Batch, "watched")?;
+        self.blocks.set(self.blocks.get() + 1);
+        Ok(Block { tensor, blocks: Rc::clone(&self.blocks) })
     }
 
     fn launch(&self, kernel: &Kernel, inputs: &[&Tensor<Self>], outputs: &[&Tensor<Self>]) -> Result<()> {
@@ -46,7 +85,7 @@ impl<B: Backend> Backend for Watched<B> {
         let (inputs, outputs) = (of(inputs), of(outputs));
         let (inputs, outputs) = (inputs.iter().collect::<Vec<_>>(), outputs.iter().collect::<Vec<_>>());
         self.inner.backend().launch(kernel, &inputs, &outputs)?;
-        (self.watcher)(kernel, &inputs, &outputs)
+        (self.watcher)(&Launched { kernel, inputs: &inputs, outputs: &outputs, alive: self.alive() })
     }
 
     fn write(&self, tensor: &Tensor<Self>, source: HostSlice<'_>) -> Result<()> {

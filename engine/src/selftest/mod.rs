@@ -6,24 +6,34 @@
 
 pub mod cases;
 pub mod compare;
+mod device;
 pub mod draw;
+pub mod gradients;
 mod kernels;
+mod memory;
+mod runs;
+pub mod steps;
 
+pub use device::run_on;
 pub use kernels::{Outcome, launch};
 
 use std::{
     any::Any,
     panic::{AssertUnwindSafe, catch_unwind},
+    rc::Rc,
     time::Instant,
 };
 
 use serde::Serialize;
 
 use crate::{
-    backend::{Backend, Candle, Executor, pool},
+    backend::{Backend, Candle, DryRun, Executor, pool},
     bytes::Bytes,
+    device::Target,
     error::{Error, Result},
+    experiment::{Experiment, ModelKind, check::MAX_BUDGET},
     memory::{Ledger, probe::Meter},
+    plan::time::Rates,
 };
 use cases::Extent;
 use compare::Worst;
@@ -32,8 +42,10 @@ use compare::Worst;
 pub struct Bench<B: Backend> {
     /// Takes the device in use, with an account; where the account has a budget, the device keeps it as well.
     pub open: Box<dyn Fn(Ledger) -> Result<Executor<B>>>,
+    /// What it is.
+    pub target: Target,
     /// What the device says is alive on it.
-    pub measured: Box<dyn Fn() -> Bytes>,
+    pub measured: Rc<dyn Fn() -> Bytes>,
     /// The most that one tensor takes beside its bytes: what the device rounds up, and the engine's bookkeeping.
     pub beside: Bytes,
 }
@@ -43,9 +55,32 @@ impl Bench<Candle> {
     pub fn cpu(meter: &'static Meter) -> Self {
         Self {
             open: Box::new(|ledger| Ok(Executor::new(Candle::cpu(pool::threads()), ledger))),
-            measured: Box::new(|| meter.now().live),
+            target: cpu(),
+            measured: Rc::new(|| meter.now().live),
             beside: Bytes::kib(1),
         }
+    }
+}
+
+fn cpu() -> Target {
+    Target::Cpu { threads: pool::threads() }
+}
+
+impl<B: Backend> Bench<B> {
+    /// The device without a line, each op recorded or not.
+    fn open_free(&self, experiment: &Experiment, recording: bool) -> Result<Executor<B>> {
+        (self.open)(self.account(experiment, None, recording))
+    }
+
+    /// A dry run of the device.
+    fn open_dry(&self, account: Ledger) -> Executor<DryRun> {
+        Executor::new(DryRun::new(self.target.clone(), Rates::NOMINAL), account)
+    }
+
+    /// An account of the device for a run of `experiment`; a budget is its line.
+    fn account(&self, experiment: &Experiment, budget: Option<Bytes>, recording: bool) -> Ledger {
+        let line = budget.unwrap_or(MAX_BUDGET);
+        Ledger::for_target(&self.target, &experiment.gpu, line, budget.is_some(), recording)
     }
 }
 
@@ -120,6 +155,10 @@ impl From<Error> for Fault {
 pub fn run<B: Backend>(bench: &Bench<B>, choice: &Choice, report: &mut dyn FnMut(Check)) {
     let mut runner = Runner { only: &choice.only, report };
     kernels::run(bench, choice, &mut runner);
+    gradients::run(bench, choice, &mut runner);
+    steps::run(bench, choice, &mut runner);
+    runs::run(bench, choice, &mut runner);
+    memory::run(bench, choice, &mut runner);
 }
 
 /// Runs checks one by one.
@@ -151,6 +190,11 @@ impl Runner<'_> {
         let Worst { error: worst_error, tolerance } = worst;
         (self.report)(Check { name, ok: fault.is_none(), compared, worst_error, tolerance, secs, fault });
     }
+}
+
+/// A family's name in those of checks.
+fn family(kind: ModelKind) -> String {
+    format!("{kind:?}").to_lowercase()
 }
 
 fn panic_text(panic: &(dyn Any + Send)) -> &str {

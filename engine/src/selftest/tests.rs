@@ -1,6 +1,8 @@
+use std::rc::Rc;
+
 use super::*;
 use crate::{
-    backend::{HostSlice, Kernel, Tensor, Watched},
+    backend::{HostSlice, Launched, Watched},
     memory::probe::Meter,
 };
 
@@ -10,7 +12,7 @@ fn faulty(name: &'static str, place: usize, by: f64) -> Bench<Watched<Candle>> {
         open: Box::new(move |ledger| {
             let inner = Executor::new(Candle::cpu(pool::threads()), Ledger::new(None, false));
             let executor = inner.clone();
-            let spoil = move |kernel: &Kernel, _: &[&Tensor<Candle>], outputs: &[&Tensor<Candle>]| {
+            let spoil = move |&Launched { kernel, outputs, .. }: &Launched<'_, Candle>| {
                 if cases::name(kernel) == name && outputs[0].elements() > place {
                     let mut numbers = executor.read(outputs[0])?.unwrap_or_default();
                     numbers[place] += by;
@@ -21,7 +23,8 @@ fn faulty(name: &'static str, place: usize, by: f64) -> Bench<Watched<Candle>> {
             };
             Ok(Executor::new(Watched::new(inner, spoil), ledger))
         }),
-        measured: Box::new(|| Bytes::ZERO),
+        target: cpu(),
+        measured: Rc::new(|| Bytes::ZERO),
         beside: Bytes::ZERO,
     }
 }
@@ -75,4 +78,34 @@ fn every_kernel_has_a_launch_in_every_type_and_a_name_of_its_own() {
     names.sort_unstable();
     names.dedup();
     assert_eq!(names.len(), cases::NAMES.len());
+}
+
+#[test]
+fn a_gradient_that_is_a_little_wrong_is_no_slope() {
+    for (kernel, only) in [("bias-gradient", "gradient/mlp"), ("layer-norm-gradient", "gradient/gpt2")] {
+        let (failed, count) = failed(&faulty(kernel, 1, 0.01), &[only]);
+        assert!(count == 1 && failed.len() == 1, "{kernel}: {failed:?}");
+        assert!(failed[0].fault.as_ref().is_some_and(|fault| fault.contains("measured")), "{failed:?}");
+    }
+}
+
+#[test]
+fn memory_that_is_not_what_it_should_be_is_told() {
+    let fault = |bench: &Bench<Candle>, only: &str| {
+        let (failed, count) = failed(bench, &[only]);
+        assert!(count == 1 && failed.len() == 1, "{only}: {failed:?}");
+        failed[0].fault.clone().expect("a fault")
+    };
+    let grown = std::cell::Cell::new(0);
+    let grows = move || {
+        grown.set(grown.get() + 16);
+        Bytes(grown.get())
+    };
+    let leaking = Bench::<Candle> { measured: Rc::new(grows), ..Bench::cpu(Meter::new()) };
+    assert!(fault(&leaking, "leak/mlp").contains("after step 3, and"));
+    let empty = Bench::<Candle> { measured: Rc::new(|| Bytes::ZERO), ..Bench::cpu(Meter::new()) };
+    assert!(fault(&empty, "step/cnn").contains("0 bytes measured after initialise"));
+    let open = |_| Ok(Executor::new(Candle::cpu(1), Ledger::new(None, false)));
+    let unbounded = Bench::<Candle> { open: Box::new(open), ..Bench::cpu(Meter::new()) };
+    assert!(fault(&unbounded, "budget/mlp").contains("met None, and Some"));
 }

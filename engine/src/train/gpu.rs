@@ -18,7 +18,7 @@ use crate::{
 };
 
 /// A GPU, open and warmed up.
-pub(super) struct Gpu {
+pub(crate) struct Gpu {
     device: Rc<Device>,
     /// Bytes of the card in use before this process opened it, where the driver does not tell them by process.
     used_before: Bytes,
@@ -29,7 +29,7 @@ impl Gpu {
     ///
     /// # Errors
     /// What is missing.
-    pub(super) fn open(index: usize) -> Result<Self> {
+    pub(crate) fn open(index: usize) -> Result<Self> {
         let used_before = present::uuid(index).and_then(|uuid| gpu::used(&uuid)).unwrap_or_default();
         let device = Device::open(index)?;
         let pool = device.warm_up()?;
@@ -47,7 +47,7 @@ impl Gpu {
     ///
     /// # Errors
     /// The driver's, and a card that has no room for the whole budget where that is to be taken at the start.
-    pub(super) fn backend(&self, experiment: &Experiment) -> Result<Cuda> {
+    pub(crate) fn backend(&self, experiment: &Experiment) -> Result<Cuda> {
         let Target::Gpu(profile) = Target::of(&experiment.device)? else {
             return Err(Error::Device(format!("{} is no GPU", experiment.device)));
         };

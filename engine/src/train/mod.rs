@@ -3,7 +3,7 @@
 pub mod command;
 pub mod event;
 #[cfg(feature = "cuda")]
-mod gpu;
+pub(crate) mod gpu;
 mod loss;
 mod loss_scale;
 mod place;

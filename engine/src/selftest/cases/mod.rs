@@ -65,6 +65,14 @@ impl Extent {
             Self::Whole => table,
         }
     }
+
+    /// Its first row, or all of it: of tables whose rows are many launches.
+    pub fn first<T>(self, table: &[T]) -> &[T] {
+        match self {
+            Self::Quick => &table[..table.len().min(1)],
+            Self::Whole => table,
+        }
+    }
 }
 
 /// The types that a sum of `dtype` may have: its own, and f32 where that is wider.

@@ -86,7 +86,8 @@ pub(crate) fn next(draw: &mut Draw, case: &Case, after: &[Vec<f64>]) -> Option<C
     let grid = if matches!(update.rule, Rule::Lion { .. }) { 1024.0 } else { f64::INFINITY };
     let coarse = |x: &f64| if grid.is_finite() { (x * grid).round() / grid } else { *x };
     let outputs = after.iter().zip(&case.outputs).map(|(now, (_, dtype))| (now.iter().map(coarse).collect(), *dtype));
-    let inputs = case.inputs.iter().map(|(before, dtype)| (draw.numbers(before.len()), *dtype));
+    let fresh = (draw.numbers(case.inputs[0].0.len()), case.inputs[0].1);
+    let inputs = [fresh].into_iter().chain(case.inputs[1..].iter().cloned());
     Some(Case::new(Kernel::Update(update), inputs.collect(), outputs.collect(), case.terms))
 }
 

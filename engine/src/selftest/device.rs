@@ -1,0 +1,77 @@
+//! The devices that can be checked, by the names that `device` gives them.
+
+use super::{Bench, Check, Choice, run};
+use crate::{
+    backend::pool::{Pool, Standing},
+    device::{
+        Target,
+        target::{cuda_index, not_trained_on},
+    },
+    error::Result,
+};
+
+/// Checks the device of this name, as [`run`] does: `cpu`, or a GPU that is here, such as `cuda:0`.
+///
+/// # Errors
+/// A device that is not here, or a card that is only planned for.
+pub fn run_on(device: &str, choice: &Choice, report: &mut (dyn FnMut(Check) + Send)) -> Result<()> {
+    if let Some(problem) = not_trained_on(device) {
+        return Err(problem.into());
+    }
+    let index = cuda_index(device);
+    if index.is_none() {
+        Target::of(device)?;
+    }
+    let pool = Pool::new(Standing::Equal)?;
+    let meter = pool.meter();
+    pool.run(|| match index {
+        None => {
+            run(&Bench::cpu(meter), choice, report);
+            Ok(())
+        }
+        Some(index) => on_gpu(index as usize, choice, report),
+    })
+}
+
+#[cfg(feature = "cuda")]
+fn on_gpu(index: usize, choice: &Choice, report: &mut (dyn FnMut(Check) + Send)) -> Result<()> {
+    run(&Bench::gpu(index)?, choice, report);
+    Ok(())
+}
+
+#[cfg(not(feature = "cuda"))]
+fn on_gpu(_: usize, _: &Choice, _: &mut (dyn FnMut(Check) + Send)) -> Result<()> {
+    let (message, mend) = ("this program was built without CUDA", "build it with the feature `cuda`, or choose cpu");
+    Err(crate::error::Problem::new("device", message, mend).into())
+}
+
+#[cfg(feature = "cuda")]
+impl Bench<crate::backend::Cuda> {
+    /// A GPU: each time it is taken in use, its tensors come from a new pool, whose counters are what is measured.
+    ///
+    /// # Errors
+    /// What is missing.
+    pub fn gpu(index: usize) -> Result<Self> {
+        use std::{cell::RefCell, rc::Rc};
+
+        use crate::{backend::Executor, bytes::Bytes, experiment::Experiment, memory::probe::Measure, train::gpu::Gpu};
+
+        let (gpu, device) = (Gpu::open(index)?, format!("cuda:{index}"));
+        let target = Target::of(&device)?;
+        let capacity = target.profile().map_or(Bytes::ZERO, |profile| profile.capacity);
+        let last: Rc<RefCell<Option<Rc<dyn Measure>>>> = Rc::default();
+        let measured = {
+            let last = Rc::clone(&last);
+            move || last.borrow().as_ref().map_or(Bytes::ZERO, |pool| pool.now().live)
+        };
+        let open = move |ledger: crate::memory::Ledger| {
+            let budget = ledger.budget().unwrap_or(capacity);
+            let backend = gpu.backend(&Experiment { device: device.clone(), budget, ..Experiment::default() })?;
+            let pool: Rc<dyn Measure> = Rc::clone(backend.pool()) as Rc<dyn Measure>;
+            *last.borrow_mut() = Some(pool);
+            Ok(Executor::new(backend, ledger))
+        };
+        // What the driver rounds a block up to.
+        Ok(Self { open: Box::new(open), target, measured: Rc::new(measured), beside: Bytes(512) })
+    }
+}

@@ -1,0 +1,303 @@
+//! Gradients of whole models: every layer's rule, the tape and checkpointing, against finite differences in f64.
+//!
+//! A [`Probe`] holds a small model and a batch of noise. Along a random direction of one parameter, the summed loss must
+//! change as the gradient says.
+
+use super::{Bench, Choice, Fault, Found, Runner, cases::Extent, compare::Worst, family};
+use crate::{
+    autograd::Tape,
+    backend::{
+        Backend, DType, Executor, HostSlice, Kernel, Tensor,
+        kernel::{Rule, Update},
+    },
+    data::{Facts, Input, UNSCORED},
+    error::Result,
+    experiment::{AttentionKind, Checkpointing, Experiment, Frozen, Lora, Model as ModelChoice, ModelKind, Precision},
+    memory::{Category, Phase},
+    models::Model,
+    nn::Param,
+    rng::{Rng, Stream},
+};
+
+/// Samples of the batch.
+const SAMPLES: usize = 3;
+
+/// Steps of the difference. They are so small that a ReLU or a maximum rarely changes sides; where one does, as in deep
+/// networks with batch norm over few values, a smaller step agrees. A rule that is wrong agrees with none.
+const STEPS: [f64; 4] = [1e-6, 1e-8, 1e-9, 1e-10];
+
+/// A model with a batch.
+pub struct Probe<B: Backend> {
+    executor: Executor<B>,
+    model: Model<B>,
+    images: Vec<f32>,
+    tokens: Vec<u32>,
+    labels: Vec<u32>,
+    facts: Facts,
+    precision: Precision,
+}
+
+/// How the loss changes along a direction of a parameter.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Slope {
+    /// The parameter: its number, its layer and its name.
+    pub param: String,
+    /// By differences.
+    pub measured: f64,
+    /// By the gradient.
+    pub expected: f64,
+}
+
+impl Slope {
+    /// The difference between the two, and what is allowed.
+    pub fn worst(&self) -> Worst {
+        Worst::between(self.measured, self.expected, 1e-6 + 1e-4 * self.expected.abs())
+    }
+}
+
+impl<B: Backend> Probe<B> {
+    /// The experiment's model and a batch from `seed`.
+    ///
+    /// # Errors
+    /// The device's.
+    pub fn new(executor: Executor<B>, experiment: &Experiment, facts: Facts, seed: u64) -> Result<Self> {
+        let model = Model::build(&executor, experiment, &facts)?;
+        let rng = Rng::new(seed, Stream::Data, 0);
+        let pixels = SAMPLES * facts.input.elements();
+        let images = (0..pixels as u64).map(|i| rng.normal(i) as f32).collect();
+        let tokens = (0..pixels as u64).map(|i| rng.below(1 << 41 | i, facts.classes) as u32).collect();
+        let label = |i: u64| match facts.targets {
+            // Some of many labels do not count.
+            2.. if i.is_multiple_of(3) => UNSCORED,
+            _ => rng.below(1 << 40 | i, facts.classes) as u32,
+        };
+        let labels = (0..(SAMPLES * facts.targets) as u64).map(label).collect();
+        Ok(Self { executor, model, images, tokens, labels, facts, precision: experiment.precision })
+    }
+
+    /// Uniform numbers in ±1 of a parameter's shape.
+    fn direction(&self, param: &Param<B>, seed: u64, index: usize) -> Result<Tensor<B>> {
+        let shape = param.weight().shape();
+        let direction = self.executor.allocate(shape, DType::F64, Category::Scratch, "direction")?;
+        let key = Rng::new(seed, Stream::Data, 1 + index as u64).key();
+        self.executor.launch(Kernel::Uniform { bound: 1.0, key }, &[], &[&direction])?;
+        Ok(direction)
+    }
+
+    /// Moves a parameter by `-rate * direction`.
+    fn walk(&self, param: &Param<B>, direction: &Tensor<B>, rate: f64) -> Result<()> {
+        let kernel = Kernel::Update(Update { rule: Rule::Sgd, rate, weight_decay: 0.0, grad_scale: 1.0 });
+        self.executor.launch(kernel, &[direction], &[param.weight()])
+    }
+
+    /// Moves every parameter a little. A batch norm's bias starts at zero, where a channel that is constant, as a dead one
+    /// is, meets the edge of the next ReLU exactly.
+    fn leave_the_start(&self, seed: u64) -> Result<()> {
+        let params = self.model.params();
+        params.iter().enumerate().try_for_each(|(i, param)| self.walk(param, &self.direction(param, !seed, i)?, 0.1))
+    }
+
+    fn batch(&self) -> Result<(Tensor<B>, Tensor<B>)> {
+        let input = self.facts.input;
+        let numbers = match input {
+            Input::Image { .. } => HostSlice::F32(&self.images),
+            Input::Tokens { .. } => HostSlice::U32(&self.tokens),
+        };
+        let inputs = self.executor.upload(numbers, input.shape(SAMPLES), input.dtype(self.precision), input.label())?;
+        let labels = HostSlice::U32(&self.labels);
+        Ok((inputs, self.executor.upload(labels, [self.labels.len()], DType::U32, "labels")?))
+    }
+
+    /// Summed loss; with `backward`, the gradients are left in the parameters.
+    ///
+    /// # Errors
+    /// The device's.
+    pub fn loss(&self, backward: bool) -> Result<f64> {
+        let executor = &self.executor;
+        let (images, labels) = self.batch()?;
+        let stats = executor.filled(0.0, [2], DType::F64, Category::Scratch, "stats")?;
+        // Recorded either way: evaluation is another function where a layer normalises by its batch.
+        let mut tape = Tape::recording(executor);
+        let logits = self.model.forward(&mut tape, images)?;
+        executor.cross_entropy(&logits.tensor, &labels, &stats)?;
+        if backward && let Some(id) = logits.id() {
+            executor.ledger().set_phase(Phase::Backward);
+            let gradient = executor.cross_entropy_grad(logits.tensor, &labels, 1.0)?;
+            tape.backward(id, gradient, None, &mut |_| Ok(()))?;
+        }
+        Ok(self.read(&stats)?[0])
+    }
+
+    /// The gradient of every parameter that is trained, in order.
+    ///
+    /// # Errors
+    /// The device's.
+    pub fn gradients(&self) -> Result<Vec<Vec<f64>>> {
+        self.loss(true)?;
+        self.trained().map(|param| param.take_gradient().map_or_else(|| Ok(Vec::new()), |g| self.read(&g))).collect()
+    }
+
+    /// The slope along a direction of each parameter that is trained, one after another.
+    ///
+    /// # Errors
+    /// The device's.
+    pub fn slopes(&self, seed: u64, mut each: impl FnMut(Slope)) -> Result<()> {
+        self.leave_the_start(seed)?;
+        let gradients = self.gradients()?;
+        for (i, (param, gradient)) in self.trained().zip(&gradients).enumerate() {
+            let direction = self.direction(param, seed, i)?;
+            let expected: f64 = self.read(&direction)?.iter().zip(gradient).map(|(d, g)| d * g).sum();
+            let _layer = self.executor.enter(param.layer());
+            let param_name = format!("{i}, {} of {}", param.name(), self.executor.ledger().layer_path());
+            let mut slope = Slope { param: param_name, measured: f64::INFINITY, expected };
+            for step in STEPS {
+                let measured = self.difference(param, &direction, step)?;
+                if (measured - expected).abs() < (slope.measured - expected).abs() {
+                    slope.measured = measured;
+                }
+                if slope.worst().holds() {
+                    break;
+                }
+            }
+            each(slope);
+        }
+        Ok(())
+    }
+
+    fn difference(&self, param: &Param<B>, direction: &Tensor<B>, step: f64) -> Result<f64> {
+        self.walk(param, direction, -step)?;
+        let above = self.loss(false)?;
+        self.walk(param, direction, 2.0 * step)?;
+        let below = self.loss(false)?;
+        self.walk(param, direction, -step)?;
+        Ok((above - below) / (2.0 * step))
+    }
+
+    fn trained(&self) -> impl Iterator<Item = &Param<B>> {
+        self.model.params().into_iter().filter(|param| param.is_trained())
+    }
+
+    fn read(&self, tensor: &Tensor<B>) -> Result<Vec<f64>> {
+        Ok(self.executor.read(tensor)?.unwrap_or_default())
+    }
+}
+
+/// The ways to checkpoint that every model is tried with.
+pub const CHECKPOINTINGS: [Checkpointing; 5] = [
+    Checkpointing::None,
+    Checkpointing::Blocks,
+    Checkpointing::Every(2),
+    Checkpointing::Sqrt,
+    Checkpointing::Percent(60),
+];
+
+/// Networks for images, whole, frozen in part and with adapters.
+fn networks() -> Vec<(ModelChoice, Facts, Frozen, Lora)> {
+    let facts = |side, channels| Facts::one_label(Input::Image { height: side, width: side, channels }, 4, 8, 4);
+    let (whole, adapters) = (Lora::default(), Lora { rank: 2, alpha: 3.0 });
+    let of = |kind| ModelChoice { kind, width: 5, depth: 3, dense: 6, multiplier: 0.1, ..ModelChoice::default() };
+    [
+        (ModelKind::Mlp, facts(3, 2), Frozen::None, whole),
+        (ModelKind::Cnn, facts(9, 2), Frozen::None, whole),
+        (ModelKind::Sepcnn, facts(7, 3), Frozen::None, whole),
+        (ModelKind::Mobilenetv1, facts(9, 2), Frozen::None, whole),
+        (ModelKind::Mobilenetv2, facts(9, 2), Frozen::None, whole),
+        (ModelKind::Mlp, facts(3, 2), Frozen::None, adapters),
+        (ModelKind::Mlp, facts(3, 2), Frozen::All, adapters),
+        (ModelKind::Cnn, facts(9, 2), Frozen::AllButHead, adapters),
+        (ModelKind::Mobilenetv1, facts(9, 2), Frozen::Blocks(12), whole),
+    ]
+    .map(|(kind, facts, frozen, lora)| (of(kind), facts, frozen, lora))
+    .to_vec()
+}
+
+/// Transformers and a mixer, each with other choices, and a U-Net.
+fn others() -> Vec<(ModelChoice, Facts)> {
+    let image = Facts::one_label(Input::Image { height: 4, width: 6, channels: 2 }, 4, 8, 4);
+    let (length, vocabulary) = (5, 7);
+    let input = Input::Tokens { length, vocabulary };
+    let tokens = Facts { input, targets: length, scored: length, classes: vocabulary, train: 8, test: 4 };
+    let of = |kind, attention| ModelChoice {
+        kind,
+        attention,
+        width: 8,
+        depth: 3,
+        heads: 2,
+        kv_heads: 1,
+        hidden: 6,
+        patch: 2,
+        tied: false,
+        ..ModelChoice::default()
+    };
+    let input = Input::Image { height: 4, width: 8, channels: 2 };
+    let masks = Facts { input, targets: 32, scored: 32, classes: 3, train: 8, test: 4 };
+    vec![
+        (of(ModelKind::Vit, AttentionKind::Efficient), image),
+        (of(ModelKind::Vit, AttentionKind::Plain), image),
+        (of(ModelKind::Mixer, AttentionKind::Plain), image),
+        (of(ModelKind::Gpt2, AttentionKind::Plain), tokens),
+        (ModelChoice { tied: true, ..of(ModelKind::Gpt2, AttentionKind::Efficient) }, tokens),
+        (ModelChoice { window: 2, tied: true, ..of(ModelKind::Llama, AttentionKind::Efficient) }, tokens),
+        (ModelChoice { qkv_bias: true, ..of(ModelKind::Llama, AttentionKind::Plain) }, tokens),
+        (ModelChoice { kind: ModelKind::Unet, width: 3, depth: 2, ..ModelChoice::default() }, masks),
+    ]
+}
+
+/// Every model with every way to checkpoint: as many experiments, one after another, as there are ways.
+pub fn cases() -> Vec<(Experiment, Facts)> {
+    let others = others().into_iter().map(|(model, facts)| (model, facts, Frozen::None, Lora::default()));
+    let mut cases = Vec::new();
+    for (model, facts, frozen, lora) in networks().into_iter().chain(others) {
+        for checkpointing in CHECKPOINTINGS {
+            let model = model.clone();
+            let precision = Precision::F64;
+            let experiment = Experiment { precision, checkpointing, model, frozen, lora, ..Experiment::default() };
+            cases.push((experiment, facts));
+        }
+    }
+    cases
+}
+
+pub(super) fn run<B: Backend>(bench: &Bench<B>, choice: &Choice, runner: &mut Runner<'_>) {
+    let all = cases();
+    let mut kinds: Vec<ModelKind> = all.iter().map(|(experiment, _)| experiment.model.kind).collect();
+    kinds.dedup();
+    let mut done = Vec::new();
+    for kind in kinds {
+        // Deep ones have nothing that others have not.
+        let is_deep = matches!(kind, ModelKind::Mobilenetv1 | ModelKind::Mobilenetv2);
+        if done.contains(&kind) || (is_deep && choice.extent == Extent::Quick) {
+            continue;
+        }
+        done.push(kind);
+        let own = all.iter().filter(|(experiment, _)| experiment.model.kind == kind).collect::<Vec<_>>();
+        runner.check(format!("gradient/{}", family(kind)), || of_family(bench, choice, &own));
+    }
+}
+
+fn of_family<B: Backend>(bench: &Bench<B>, choice: &Choice, cases: &[&(Experiment, Facts)]) -> Result<Found, Fault> {
+    let (mut worst, mut count, mut fault) = (Worst::default(), 0, None);
+    let cases = choice.extent.first(cases);
+    for (experiment, facts) in cases {
+        let mut experiment = experiment.clone();
+        experiment.run.seed = choice.seed;
+        let probe = Probe::new(bench.open_free(&experiment, false)?, &experiment, *facts, choice.seed)?;
+        probe.slopes(choice.seed, |slope| {
+            count += 1;
+            worst = worst.or(slope.worst());
+            if !slope.worst().holds() {
+                let Slope { param, measured, expected } = &slope;
+                let checkpointing = experiment.checkpointing;
+                fault.get_or_insert_with(|| {
+                    format!(
+                        "checkpointing {checkpointing}: parameter {param}: {measured} measured, {expected} expected"
+                    )
+                });
+            }
+        })?;
+    }
+    match fault {
+        Some(message) => Err(Fault { message, worst }),
+        None => Ok(Found::new(format!("{count} slopes of {} models, finite differences", cases.len()), worst)),
+    }
+}

@@ -1,0 +1,111 @@
+//! Whole small runs: their losses, step by step, against the CPU's in f64; that every optimizer lowers the loss; and that
+//! the same seed gives the same bits.
+
+use super::{
+    Bench, Choice, Fault, Found, Runner,
+    compare::Worst,
+    family,
+    kernels::values,
+    steps::{KINDS, Noise, small},
+};
+use crate::{
+    backend::{Backend, Candle, Executor, pool},
+    data::Facts,
+    experiment::{Batch, Experiment, ModelKind, OptimizerKind, Precision},
+    memory::Ledger,
+    train::step::Session,
+};
+
+/// Steps of a run.
+const STEPS: usize = 20;
+/// How far a loss may be from the CPU's in f64, as a share.
+const TOLERANCE: f64 = 2e-5;
+/// The same of the first loss of a deep network with batch norms. Where they normalise few values, a rounding grows from
+/// layer to layer and from step to step, so that later losses tell nothing.
+const TOLERANCE_OF_DEEP: f64 = 1e-3;
+/// What is left of the loss at the most.
+const LEFT: f64 = 0.97;
+
+pub(super) fn run<B: Backend>(bench: &Bench<B>, choice: &Choice, runner: &mut Runner<'_>) {
+    for (kind, facts) in choice.extent.of(&KINDS).iter().copied() {
+        runner.check(format!("train/{}", family(kind)), || {
+            let experiment = Experiment { batch: Batch { micro: 8, accumulation: 1 }, ..small(kind) };
+            of_one(bench, choice, (&experiment, &facts), 3e-3)
+        });
+    }
+    for kind in OptimizerKind::ALL {
+        runner.check(format!("optimizer/{}", kind.key()), || {
+            let mut experiment = Experiment { batch: Batch { micro: 16, accumulation: 1 }, ..small(ModelKind::Mlp) };
+            experiment.optimizer.choose(kind);
+            let rate = match kind {
+                OptimizerKind::Sgd => 0.1,
+                OptimizerKind::Momentum | OptimizerKind::Nesterov => 0.02,
+                _ => 1e-3,
+            };
+            of_one(bench, choice, (&experiment, &KINDS[0].1), rate)
+        });
+    }
+}
+
+fn of_one<B: Backend>(
+    bench: &Bench<B>,
+    choice: &Choice,
+    (experiment, facts): (&Experiment, &Facts),
+    rate: f64,
+) -> Result<Found, Fault> {
+    let mut experiment = experiment.clone();
+    experiment.run.seed = choice.seed;
+    let noise = Noise::new(experiment.batch.micro, facts, choice.seed);
+    let once = || train(bench.open_free(&experiment, false)?, &experiment, facts, &noise, rate);
+    let [(losses, weights), again] = [once()?, once()?];
+    if !same_bits(&losses, &again.0) || !same_bits(&weights, &again.1) {
+        return Err(Fault::new("a second run with the same seed gave other bits"));
+    }
+    let wide = Experiment { precision: Precision::F64, ..experiment.clone() };
+    let cpu = Executor::new(Candle::cpu(pool::threads()), Ledger::new(None, false));
+    let (wanted, _) = train(cpu, &wide, facts, &noise, rate)?;
+    let mut worst = Worst::default();
+    let (compared, tolerance) =
+        if experiment.model.kind.has_stem() { (1, TOLERANCE_OF_DEEP) } else { (losses.len(), TOLERANCE) };
+    for (step, (loss, wanted)) in losses.iter().zip(&wanted).take(compared).enumerate() {
+        let here = Worst::between(*loss, *wanted, tolerance * (0.1 + wanted.abs()));
+        if !here.holds() {
+            let message = format!("a loss of {loss} in step {}, and of {wanted} on the CPU in f64", step + 1);
+            return Err(Fault { message, worst: here });
+        }
+        worst = worst.or(here);
+    }
+    let (first, last) = (losses[0], losses[losses.len() - 1]);
+    if last.is_nan() || last >= LEFT * first {
+        return Err(Fault::new(format!("the loss went from {first} to {last}")));
+    }
+    let text =
+        format!("{compared} of {} losses, the CPU in f64, and all twice; from {first:.3} to {last:.3}", losses.len());
+    Ok(Found::new(text, worst))
+}
+
+fn same_bits(a: &[f64], b: &[f64]) -> bool {
+    a.iter().map(|x| x.to_bits()).eq(b.iter().map(|x| x.to_bits()))
+}
+
+/// Trains on one batch again and again: the loss of each step, and all weights at the end.
+fn train<B: Backend>(
+    executor: Executor<B>,
+    experiment: &Experiment,
+    facts: &Facts,
+    noise: &Noise,
+    rate: f64,
+) -> Result<(Vec<f64>, Vec<f64>), Fault> {
+    let mut session = Session::new(executor, experiment, facts)?;
+    let mut losses = Vec::new();
+    // The largest of all takes few steps.
+    let steps = if experiment.model.kind == ModelKind::Resnet { 5 } else { STEPS };
+    for _ in 0..steps {
+        losses.push(session.step(rate, || Ok(noise))?.loss);
+    }
+    let mut weights = Vec::new();
+    for param in session.model().params() {
+        weights.extend(values(session.executor(), param.weight())?);
+    }
+    Ok((losses, weights))
+}

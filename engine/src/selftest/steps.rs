@@ -1,0 +1,263 @@
+//! Small experiments of every family, and their steps op by op: the real ones against the dry ones.
+//!
+//! A real step launches what the dry one does, on tensors of the same shapes and types, with the same bytes alive after
+//! each op; its account is the same, and the device measures no less than the tensors that are alive, and no more than
+//! what tensors and bookkeeping take.
+
+use std::{cell::RefCell, rc::Rc};
+
+use super::{Bench, Choice, Fault, Found, Runner, compare::Worst, family};
+use crate::{
+    backend::{Backend, DType, Executor, HostSlice, Launched, Shape, Watched},
+    bytes::Bytes,
+    data::{Facts, Input},
+    error::Result,
+    experiment::{
+        AttentionKind, Batch, Checkpointing, Experiment, Frozen, ModelKind, OptimizerKind, Outputs, Precision, TapeUse,
+    },
+    memory::{Ledger, ledger::Recording, probe::uncounted},
+    rng::{Rng, Stream},
+    train::step::{Blank, HOST_CONTEXT, HOST_PARAMETER, MicroBatch, Session},
+};
+
+const IMAGES: Facts = Facts::one_label(Input::Image { height: 12, width: 12, channels: 3 }, 5, 100, 20);
+const TOKENS: Facts =
+    Facts { input: Input::Tokens { length: 20, vocabulary: 50 }, targets: 20, scored: 20, classes: 50, ..IMAGES };
+const MASKS: Facts = Facts { targets: 144, scored: 144, ..IMAGES };
+
+/// Every family with small data.
+pub const KINDS: [(ModelKind, Facts); 11] = [
+    (ModelKind::Mlp, IMAGES),
+    (ModelKind::Cnn, IMAGES),
+    (ModelKind::Sepcnn, IMAGES),
+    (ModelKind::Mobilenetv2, IMAGES),
+    (ModelKind::Vit, IMAGES),
+    (ModelKind::Mixer, IMAGES),
+    (ModelKind::Gpt2, TOKENS),
+    (ModelKind::Llama, TOKENS),
+    (ModelKind::Unet, MASKS),
+    (ModelKind::Mobilenetv1, IMAGES),
+    (ModelKind::Resnet, IMAGES),
+];
+
+const OPTIMIZERS: [OptimizerKind; 8] = [
+    OptimizerKind::Adamw,
+    OptimizerKind::Momentum,
+    OptimizerKind::Sgd,
+    OptimizerKind::Nesterov,
+    OptimizerKind::Adam,
+    OptimizerKind::Lion,
+    OptimizerKind::Adafactor,
+    OptimizerKind::Adamw8bit,
+];
+
+/// Noise with labels.
+#[derive(Debug)]
+pub struct Noise {
+    samples: usize,
+    input: Input,
+    images: Vec<f32>,
+    tokens: Vec<u32>,
+    labels: Vec<u32>,
+}
+
+impl Noise {
+    /// Some samples of data of these facts.
+    pub fn new(samples: usize, facts: &Facts, seed: u64) -> Self {
+        let rng = Rng::new(seed, Stream::Data, 0);
+        let (input, count) = (facts.input, (samples * facts.input.elements()) as u64);
+        let images = (0..count).map(|i| rng.normal(i) as f32).collect();
+        let tokens = (0..count).map(|i| rng.below(i, facts.classes) as u32).collect();
+        let labels = (0..samples * facts.targets).map(|i| (i % facts.classes) as u32).collect();
+        Self { samples, input, images, tokens, labels }
+    }
+}
+
+impl MicroBatch for &Noise {
+    fn samples(&self) -> usize {
+        self.samples
+    }
+    fn inputs(&self) -> HostSlice<'_> {
+        match self.input {
+            Input::Image { .. } => HostSlice::F32(&self.images),
+            Input::Tokens { .. } => HostSlice::U32(&self.tokens),
+        }
+    }
+    fn labels(&self) -> &[u32] {
+        &self.labels
+    }
+}
+
+/// A small experiment of a family.
+pub(super) fn small(kind: ModelKind) -> Experiment {
+    let mut experiment = Experiment::default();
+    let model = &mut experiment.model;
+    (model.kind, model.width, model.multiplier, model.patch) = (kind, 24, 0.25, 4);
+    (model.hidden, model.heads, model.kv_heads) = (40, 6, 2);
+    // The largest of all has few samples.
+    experiment.batch = Batch { micro: if kind == ModelKind::Resnet { 3 } else { 10 }, accumulation: 2 };
+    experiment
+}
+
+/// Every model with every precision, each with another checkpointing, optimizer, attention and size of chunks.
+pub fn cases() -> Vec<(Experiment, Facts)> {
+    let mut cases = Vec::new();
+    for (i, (kind, facts)) in KINDS.into_iter().enumerate() {
+        for (j, precision) in Precision::ALL.into_iter().enumerate() {
+            let mut experiment = Experiment { precision, ..small(kind) };
+            experiment.checkpointing =
+                [Checkpointing::None, Checkpointing::Blocks, Checkpointing::Every(2)][(i + j) % 3];
+            experiment.optimizer.kind = OPTIMIZERS[(2 * i + j) % OPTIMIZERS.len()];
+            // Every way to save, to freeze and to hold comes along.
+            let turn = 5 * i + j;
+            experiment.tape = [TapeUse::Frees, TapeUse::Held][turn % 2];
+            experiment.outputs = [Outputs::Kept, Outputs::MadeAgain][turn / 2 % 2];
+            experiment.lora.rank = [0, 3, 0][turn % 3];
+            experiment.frozen = [Frozen::None, Frozen::Blocks(1), Frozen::None, Frozen::AllButHead][turn % 4];
+            let model = &mut experiment.model;
+            (model.tied, model.attention) = (j % 2 == 0, [AttentionKind::Plain, AttentionKind::Efficient][(i + j) % 2]);
+            model.dropout = if j == 1 { 0.1 } else { 0.0 };
+            experiment.loss_chunk = [0, 0, 64][(i + 2 * j) % 3];
+            cases.push((experiment, facts));
+        }
+    }
+    cases
+}
+
+/// Two steps and an evaluation; what each left in the recording.
+///
+/// # Errors
+/// The device's.
+pub fn passes<B: Backend, M: MicroBatch>(session: &mut Session<B>, batch: impl Fn() -> M) -> Result<[Recording; 3]> {
+    let recording = |session: &Session<B>| session.executor().ledger().take_recording();
+    session.step(1e-3, || Ok(batch()))?;
+    let first = recording(session);
+    session.step(1e-3, || Ok(batch()))?;
+    let steady = recording(session);
+    let mut once = Some(batch());
+    session.evaluate(|| Ok(once.take()))?;
+    Ok([first, steady, recording(session)])
+}
+
+/// A launch as it was seen.
+#[derive(Debug, PartialEq)]
+struct Seen {
+    op: &'static str,
+    operands: Vec<(Shape, DType)>,
+    /// Bytes of the tensors alive after it, and how many there are.
+    alive: [u64; 2],
+}
+
+/// Every launch, and what the device measured after it. It is no part of what is measured.
+#[derive(Default)]
+struct Log {
+    seen: Vec<Seen>,
+    measured: Vec<Bytes>,
+}
+
+impl Drop for Log {
+    fn drop(&mut self) {
+        uncounted(|| drop((std::mem::take(&mut self.seen), std::mem::take(&mut self.measured))));
+    }
+}
+
+/// Runs two steps and an evaluation of what `inner` runs, watched; gives the number of parameters too.
+fn trace<B: Backend, M: MicroBatch>(
+    inner: Executor<B>,
+    account: Ledger,
+    measured: Rc<dyn Fn() -> Bytes>,
+    (experiment, facts): (&Experiment, &Facts),
+    batch: impl Fn() -> M,
+) -> Result<(Log, u64)> {
+    let log: Rc<RefCell<Log>> = Rc::default();
+    let watch = {
+        let log = Rc::clone(&log);
+        move |launched: &Launched<'_, B>| {
+            let now = measured();
+            uncounted(|| {
+                let operands = launched.inputs.iter().chain(launched.outputs).map(|t| (t.shape(), t.dtype()));
+                let alive = [launched.alive.bytes, launched.alive.blocks];
+                let log = &mut *log.borrow_mut();
+                log.seen.push(Seen { op: launched.kernel.name(), operands: operands.collect(), alive });
+                log.measured.push(now);
+            });
+            Ok(())
+        }
+    };
+    let mut session = Session::new(Executor::new(Watched::new(inner, watch), account), experiment, facts)?;
+    passes(&mut session, batch)?;
+    let params = session.model().params().len() as u64;
+    Ok((log.take(), params))
+}
+
+pub(super) fn run<B: Backend>(bench: &Bench<B>, choice: &Choice, runner: &mut Runner<'_>) {
+    let all = cases();
+    for (kind, _) in KINDS {
+        let own = all.iter().filter(|(experiment, _)| experiment.model.kind == kind).collect::<Vec<_>>();
+        runner.check(format!("step/{}", family(kind)), || of_family(bench, choice, &own));
+    }
+}
+
+fn of_family<B: Backend>(bench: &Bench<B>, choice: &Choice, cases: &[&(Experiment, Facts)]) -> Result<Found, Fault> {
+    let (cases, mut launches, mut worst) = (choice.extent.first(cases), 0, Worst::default());
+    for (experiment, facts) in cases {
+        let chosen = |message: String| Fault::new(format!("{}: {message}", experiment.precision.key()));
+        launches += compare(bench, (experiment, facts), choice.seed, &mut worst)
+            .map_err(|fault| Fault { worst: fault.worst, ..chosen(fault.message) })?;
+    }
+    let text = format!("{launches} ops of {} experiments, the dry run; bytes measured beside tensors", cases.len());
+    Ok(Found::new(text, worst))
+}
+
+fn compare<B: Backend>(
+    bench: &Bench<B>,
+    of: (&Experiment, &Facts),
+    seed: u64,
+    worst: &mut Worst,
+) -> Result<usize, Fault> {
+    let (experiment, facts) = of;
+    let noise = Noise::new(experiment.batch.micro, facts, seed);
+    let blank = || Blank(experiment.batch.micro);
+    let account = |recording| bench.account(experiment, None, recording);
+    let recordings = passes(&mut Session::new((bench.open)(account(true))?, experiment, facts)?, || &noise)?;
+    let dry = passes(&mut Session::new(bench.open_dry(account(true)), experiment, facts)?, blank)?;
+    booked_alike(&recordings, &dry)?;
+
+    let inner = bench.open_free(experiment, false)?;
+    let idle = (bench.measured)();
+    let (real, params) = trace(inner, account(false), Rc::clone(&bench.measured), of, || &noise)?;
+    let nothing = Rc::new(|| Bytes::ZERO);
+    let (dry, _) = trace(bench.open_dry(account(false)), account(false), nothing, of, blank)?;
+    let different = |i: &usize| real.seen.get(*i) != dry.seen.get(*i);
+    if let Some(i) = (0..real.seen.len().max(dry.seen.len())).find(different) {
+        let [real, dry] = [real.seen.get(i), dry.seen.get(i)];
+        return Err(Fault::new(format!("op {i} is {real:?}, and {dry:?} in the dry run")));
+    }
+    let host = if bench.target.is_gpu() { 0 } else { HOST_CONTEXT.0 + HOST_PARAMETER.0 * params };
+    for (seen, measured) in real.seen.iter().zip(&real.measured) {
+        let ([bytes, blocks], measured) = (seen.alive, measured.saturating_sub(idle).0);
+        let most = host + bench.beside.0 * blocks;
+        let here = Worst { error: measured as f64 - bytes as f64, tolerance: most as f64 };
+        *worst = worst.or(here);
+        if measured < bytes || !here.holds() {
+            let message = format!("{measured} bytes measured after {}, of {bytes} in {blocks} tensors", seen.op);
+            return Err(Fault { message, worst: here });
+        }
+    }
+    Ok(real.seen.len())
+}
+
+/// That the accounts of passes and of their dry runs are the same.
+fn booked_alike(real: &[Recording; 3], dry: &[Recording; 3]) -> Result<(), Fault> {
+    for (pass, (real, dry)) in ["first step", "second step", "evaluation"].iter().zip(real.iter().zip(dry)) {
+        if real.timeline.points != dry.timeline.points || real.alive_at_peak != dry.alive_at_peak {
+            return Err(Fault::new(format!("the {pass} is booked in another way than its dry run")));
+        }
+        let peaks = |of: &Recording| (of.live_peak, of.reserved_peak);
+        if peaks(real) != peaks(dry) {
+            let (real, dry) = (peaks(real), peaks(dry));
+            return Err(Fault::new(format!("the {pass} has peaks of {real:?}, and of {dry:?} in the dry run")));
+        }
+    }
+    Ok(())
+}
