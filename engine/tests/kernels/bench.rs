@@ -9,52 +9,22 @@ use plimsoll_engine::{
         Category, Ledger,
         probe::{Meter, meter_this_thread, uncounted},
     },
-    rng::Rng,
+    selftest::{Outcome, cases::Operand, draw::Draw},
 };
-
-/// The floating-point types.
-pub(crate) const FLOATS: [DType; 4] = [DType::F64, DType::F32, DType::Bf16, DType::F16];
 
 /// A number that is another one in every run of the tests; a failure prints it.
 pub(crate) fn fresh_seed() -> u64 {
     SystemTime::now().duration_since(UNIX_EPOCH).map_or(1, |t| t.as_nanos() as u64)
 }
 
-/// Random choices, one after another.
-pub(crate) struct Draw {
-    rng: Rng,
-    counter: u64,
+/// Random shapes.
+pub(crate) trait Shapes {
+    fn window(&mut self, largest: usize, own_filters: bool) -> Window;
+    fn matmul(&mut self, largest: usize) -> MatMul;
 }
 
-impl Draw {
-    pub(crate) fn new(seed: u64) -> Self {
-        Self { rng: Rng::from_key(seed), counter: 0 }
-    }
-
-    /// One of `low..=high`.
-    pub(crate) fn between(&mut self, low: usize, high: usize) -> usize {
-        self.counter += 1;
-        low + self.rng.below(self.counter, high - low + 1)
-    }
-
-    pub(crate) fn coin(&mut self) -> bool {
-        self.between(0, 1) == 1
-    }
-
-    pub(crate) fn pick<T: Copy>(&mut self, of: &[T]) -> T {
-        of[self.between(0, of.len() - 1)]
-    }
-
-    /// A multiple of 1/1024 in [-1, 1]: exact in f32, and far from the steps of a finite difference.
-    pub(crate) fn number(&mut self) -> f64 {
-        self.between(0, 2048) as f64 / 1024.0 - 1.0
-    }
-
-    pub(crate) fn numbers(&mut self, count: usize) -> Vec<f64> {
-        (0..count).map(|_| self.number()).collect()
-    }
-
-    pub(crate) fn window(&mut self, largest: usize, own_filters: bool) -> Window {
+impl Shapes for Draw {
+    fn window(&mut self, largest: usize, own_filters: bool) -> Window {
         let size = self.between(1, 5);
         let channels = self.pick(&[1, 2, 3, 7, 16, 17, 32, 65]).min(largest * 8);
         Window {
@@ -69,7 +39,7 @@ impl Draw {
         }
     }
 
-    pub(crate) fn matmul(&mut self, largest: usize) -> MatMul {
+    fn matmul(&mut self, largest: usize) -> MatMul {
         MatMul {
             m: self.between(1, largest),
             n: self.between(1, largest),
@@ -79,18 +49,6 @@ impl Draw {
             accumulate: self.coin(),
         }
     }
-}
-
-/// Elements and types of a launch's operands.
-pub(crate) type Operand = (Vec<f64>, DType);
-
-/// What a launch did.
-#[derive(Debug, PartialEq)]
-pub(crate) struct Outcome {
-    /// The operands as the kernel saw them: rounded to their types.
-    pub(crate) inputs: Vec<Vec<f64>>,
-    pub(crate) before: Vec<Vec<f64>>,
-    pub(crate) after: Vec<Vec<f64>>,
 }
 
 /// Bytes of a launch.
@@ -187,15 +145,4 @@ pub(crate) fn dry(threads: usize, kernel: Kernel, inputs: &[Operand], outputs: &
     let before = executor.ledger().live();
     executor.launch(kernel, &ins.iter().collect::<Vec<_>>(), &outs.iter().collect::<Vec<_>>()).expect("no arithmetic");
     executor.ledger().peak().0 - before.0
-}
-
-/// Half the distance between neighbours near 1.
-pub(crate) fn rounding(dtype: DType) -> f64 {
-    match dtype {
-        DType::F64 => 2f64.powi(-53),
-        DType::F32 => 2f64.powi(-24),
-        DType::Bf16 => 2f64.powi(-9),
-        DType::F16 => 2f64.powi(-12),
-        DType::U32 | DType::U8 => 0.0,
-    }
 }

@@ -9,39 +9,32 @@ mod sequence;
 mod slopes;
 mod trials;
 
-use bench::{Draw, FLOATS, Operand, Outcome, Threads, dry, fresh_seed, rounding};
+use bench::{Shapes, Threads, dry, fresh_seed};
 use plimsoll_engine::{
     backend::{
         AttentionShape, DType, Kernel, Window,
         kernel::{Rows, Rule, Update},
     },
     device::Target,
+    selftest::{
+        Outcome,
+        cases::{Case, FLOATS, Operand},
+        compare::{Worst, allowed, rounding},
+        draw::Draw,
+    },
 };
-use trials::{Trial, trials};
+use trials::trials;
 
-fn compare(trial: &Trial, outcome: &Outcome, context: &str) {
-    if matches!(trial.kernel, Kernel::Update(Update { rule: Rule::AdamW8(_), .. })) {
+fn compare(case: &Case, outcome: &Outcome, context: &str) {
+    if matches!(case.kernel, Kernel::Update(Update { rule: Rule::AdamW8(_), .. })) {
         // Its codes have a test of their own.
         return;
     }
-    let want = reference::run(&trial.kernel, &outcome.inputs, &outcome.before);
-    let operand = trial.inputs.iter().chain(&trial.outputs).map(|o| o.1).find(|d| FLOATS.contains(d));
-    let arithmetic = if operand == Some(DType::F64) { DType::F64 } else { DType::F32 };
-    for (i, ((want, got), (_, dtype))) in want.iter().zip(&outcome.after).zip(&trial.outputs).enumerate() {
-        // One rounding of the result, and of each step of the sums.
-        let sums = 8.0 * rounding(arithmetic) * (1.0 + trial.terms as f64).sqrt();
-        // A sum of two roundings, of which one may be of a number much larger than the sum.
-        let adds = matches!(trial.kernel, Kernel::BatchNormAgain { adds: true });
-        let twice = if adds { 16.0 * rounding(*dtype) } else { 0.0 };
-        let once = 2.0 * rounding(*dtype).max(if *dtype == DType::F64 { 0.0 } else { rounding(DType::F32) });
+    let want = reference::run(&case.kernel, &outcome.inputs, &outcome.before);
+    for (i, ((want, got), (_, dtype))) in want.iter().zip(&outcome.after).zip(&case.outputs).enumerate() {
         for (j, (want, got)) in want.iter().zip(got).enumerate() {
-            let allowed =
-                twice + sums * (1.0 + want.abs()) + once * want.abs() + if *dtype == DType::F16 { 1e-7 } else { 0.0 };
-            assert!(
-                (want - got).abs() <= allowed,
-                "{context}: output {i} of {dtype:?} at {j}: {got}, not {want} within {allowed:e}: {:?}",
-                trial.kernel
-            );
+            let worst = Worst::between(*got, *want, allowed(case, i, *want));
+            assert!(worst.holds(), "{context}: output {i} of {dtype:?} at {j}: {got}, not {want}: {:?}", case.kernel);
         }
     }
 }

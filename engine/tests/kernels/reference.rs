@@ -286,8 +286,9 @@ fn batch_norm_gradient(accumulate: bool, ins: &[Vec<f64>], outs: &mut [Vec<f64>]
         for i in place() {
             outs[0][i] = weight * inverse * (outs[0][i] - plain / rows - normal(i) * product / rows);
         }
-        let before = if accumulate { [outs[1][j], outs[2][j]] } else { [0.0; 2] };
-        (outs[1][j], outs[2][j]) = (before[0] + product, before[1] + plain);
+        for (gradient, sum) in outs[1..].iter_mut().zip([product, plain]) {
+            gradient[j] = sum + if accumulate { gradient[j] } else { 0.0 };
+        }
     }
 }
 
@@ -353,9 +354,8 @@ fn row_norm_gradient(columns: usize, accumulate: bool, ins: &[Vec<f64>], outs: &
         let plain = dy.iter().zip(weight).map(|(dy, w)| dy * w).sum::<f64>() / columns as f64;
         let product = (0..columns).map(|j| dy[j] * weight[j] * normal[j]).sum::<f64>() / columns as f64;
         for j in 0..columns {
-            outs[1][j] += dy[j] * normal[j];
-            if centered {
-                outs[2][j] += dy[j];
+            for (gradient, of) in outs[1..].iter_mut().zip([dy[j] * normal[j], dy[j]]) {
+                gradient[j] += of;
             }
             let off = if centered { plain } else { 0.0 };
             outs[0][place.start + j] = inverse[i] * (dy[j] * weight[j] - off - normal[j] * product);

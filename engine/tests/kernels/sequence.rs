@@ -4,12 +4,10 @@ use plimsoll_engine::{
     Error,
     backend::{AttentionShape, Candle, DType, Executor, HostSlice, Kernel, Tensor},
     memory::{Category, Ledger},
+    selftest::draw::Draw,
 };
 
-use crate::{
-    bench::{Draw, fresh_seed},
-    trials,
-};
+use crate::{bench::fresh_seed, trials};
 
 type T = Tensor<Candle>;
 

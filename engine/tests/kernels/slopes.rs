@@ -1,8 +1,11 @@
 //! Gradients of layers' kernels against finite differences.
 
-use plimsoll_engine::backend::{DType, Kernel, Window};
+use plimsoll_engine::{
+    backend::{DType, Kernel, Window},
+    selftest::{cases::Operand, draw::Draw},
+};
 
-use crate::bench::{Draw, Operand, Threads, fresh_seed};
+use crate::bench::{Shapes, Threads, fresh_seed};
 
 /// A forward kernel with one operand moved, and the gradient that should tell how its output follows.
 struct Slope {
