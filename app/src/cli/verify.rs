@@ -122,6 +122,10 @@ impl Verify {
             Target::Cpu { .. } => device::list().cpu.available,
             Target::Gpu(profile) => Ok(profile.capacity),
         };
+        if let (Target::Gpu(_), Some((name, experiment))) = (&target, presets.first()) {
+            // The first run on a GPU loads kernels, for which its plan allows; from then on they are known.
+            run::record(&trainer, name, self.shortened(experiment.clone())?.0)?;
+        }
         for (name, experiment) in presets {
             let (experiment, plan) = self.shortened(experiment)?;
             if let Some(reason) = too_large(&plan, self.steps, &free) {

@@ -18,6 +18,9 @@ use crate::{
     memory::probe::{Measure, Reading},
 };
 
+/// What the driver's pools grow by.
+const SEGMENT: u64 = 32 << 20;
+
 /// A pool of a device's memory.
 pub struct Pool {
     device: Rc<Device>,
@@ -94,10 +97,10 @@ impl Pool {
         }
         let (used, reserved) = (self.used().unwrap_or_default(), self.reserved().unwrap_or_default());
         let free = self.device.free_bytes().map(Bytes).unwrap_or_default();
-        // What the pool holds and does not use may lie in parts too small for the block.
-        let could_grow = self.limit.is_none_or(|limit| reserved.0 + asked <= limit);
+        // A pool that had room to grow by what was asked was not refused by its limit.
+        let grown = reserved.0.saturating_add(asked.next_multiple_of(SEGMENT));
         match self.limit {
-            Some(limit) if !could_grow || free.0 >= asked => Error::Budget(BudgetError {
+            Some(limit) if grown > limit => Error::Budget(BudgetError {
                 layer: String::new(),
                 op: "",
                 label: "",

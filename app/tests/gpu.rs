@@ -1,0 +1,114 @@
+//! The program on a GPU: a simulated one, on which kernels, memory pool and faults are run for real.
+#![cfg(all(target_os = "linux", feature = "cuda"))]
+
+use std::process::{Command, Output};
+
+use plimsoll_tests::simulated_gpu;
+use tempfile::TempDir;
+
+/// A card, and the program beside it with a cache of its own.
+struct Card {
+    cache: TempDir,
+    settings: Vec<(&'static str, String)>,
+}
+
+impl Card {
+    fn new(settings: &[(&'static str, &str)]) -> Self {
+        let settings = settings.iter().map(|(name, value)| (*name, (*value).to_owned())).collect();
+        Self { cache: tempfile::tempdir().expect("a folder"), settings }
+    }
+
+    fn run(&self, arguments: &[&str]) -> Output {
+        Command::new(env!("CARGO_BIN_EXE_plimsoll"))
+            .args(arguments)
+            .env("LD_LIBRARY_PATH", simulated_gpu())
+            .env("XDG_CACHE_HOME", self.cache.path())
+            .envs(self.settings.iter().map(|(name, value)| (*name, value)))
+            .output()
+            .expect("the program starts")
+    }
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+/// What the program wrote; it ended well.
+fn told(output: Output) -> String {
+    assert!(output.status.success(), "{}{}", text(&output.stdout), text(&output.stderr));
+    text(&output.stdout)
+}
+
+/// What the program complained of; it ended with status 1 and did not crash.
+fn complaint(output: Output) -> String {
+    assert_eq!(output.status.code(), Some(1), "{}{}", text(&output.stdout), text(&output.stderr));
+    text(&output.stderr)
+}
+
+const SHORT: [&str; 2] = ["--set", "run.steps=6"];
+
+#[test]
+fn the_driver_measures_what_was_predicted() {
+    let card = Card::new(&[]);
+    let presets = ["mlp-digits", "cnn-digits", "cnn-shapes-f16", "mlp-deep-checkpoint"];
+    let rows = told(card.run(&[&["verify", "--device", "cuda:0", "--json"][..], &presets].concat()));
+    assert_eq!(rows.lines().count(), presets.len());
+    for row in rows.lines() {
+        let row: serde_json::Value = serde_json::from_str(row).expect("an object a line");
+        for figure in ["live_bytes", "reserved_bytes"] {
+            assert_eq!(row["predicted"][figure], row["measured"][figure], "{row}");
+        }
+        assert_eq!(row["ok"], true, "{row}");
+    }
+}
+
+#[test]
+fn a_gpu_learns_what_the_processor_learns() {
+    let card = Card::new(&[]);
+    let losses = |device: &str| -> Vec<f64> {
+        let run = ["train", "mlp-digits", "--budget", "1GiB", "--json", "--device", device];
+        let lines = told(card.run(&[&run[..], &SHORT].concat()));
+        let events =
+            lines.lines().map(|line| serde_json::from_str::<serde_json::Value>(line).expect("an object a line"));
+        events.filter(|event| event["event"] == "step").filter_map(|event| event["loss"].as_f64()).collect()
+    };
+    let (here, there) = (losses("cpu"), losses("cuda:0"));
+    assert_eq!((here.len(), there.len()), (6, 6));
+    for (a, b) in here.iter().zip(&there) {
+        assert!((a - b).abs() < 1e-4 * a.abs(), "{here:?} on the processor, {there:?} on the GPU");
+    }
+}
+
+#[test]
+fn the_line_holds_on_a_gpu() {
+    let card = Card::new(&[]);
+    let said = complaint(
+        card.run(&[&["train", "cnn-shapes", "--device", "cuda:0", "--budget", "440MiB"][..], &SHORT].concat()),
+    );
+    assert!(said.contains("440 MiB"), "{said}");
+}
+
+#[test]
+fn an_allocation_that_fails_in_the_middle_of_a_step_ends_the_run_in_words() {
+    let card = Card::new(&[("PLIMSOLL_SIM_FAIL_ALLOC", "60")]);
+    let said =
+        complaint(card.run(&[&["train", "cnn-shapes", "--device", "cuda:0", "--budget", "2GiB"][..], &SHORT].concat()));
+    assert!(said.contains("would take") || said.contains("no room"), "{said}");
+}
+
+#[test]
+fn a_card_that_others_fill_is_said_to_be_full() {
+    let card = Card::new(&[("PLIMSOLL_SIM_TOTAL_MIB", "1024"), ("PLIMSOLL_SIM_OTHERS_MIB", "540")]);
+    let said = complaint(
+        card.run(&[&["train", "cnn-shapes", "--device", "cuda:0", "--budget", "1000MiB"][..], &SHORT].concat()),
+    );
+    assert!(said.contains("the card has no room") && said.contains("other processes"), "{said}");
+}
+
+#[test]
+fn a_second_gpu_is_not_the_first_one_by_another_name() {
+    let card = Card::new(&[("PLIMSOLL_SIM_DEVICES", "2")]);
+    told(card.run(&[&["train", "mlp-digits", "--device", "cuda:1", "--budget", "1GiB"][..], &SHORT].concat()));
+    let said = text(&card.run(&["train", "mlp-digits", "--device", "cuda:2"]).stderr);
+    assert!(said.contains("cuda:2"), "{said}");
+}
