@@ -87,9 +87,10 @@ pub fn describe() -> Result<Vec<Description>, String> {
 fn describe_one(index: usize) -> Result<Description, DriverError> {
     let handle = result::device::get(index as c_int)?;
     let mut version = 0;
-    // SAFETY: the place is alive, and the handle is the driver's own.
+    // SAFETY: the handle is the driver's own.
     let attribute = |which| unsafe { result::device::get_attribute(handle, which) };
     let number = |which| attribute(which).map(|n| u32::try_from(n).unwrap_or(0));
+    // SAFETY: the place is alive.
     unsafe { sys::cuDriverGetVersion(&mut version) }.result()?;
     let uuid = result::device::get_uuid(handle)?.bytes.map(|byte| byte as u8);
     let hex = |range: std::ops::Range<usize>| uuid[range].iter().map(|byte| format!("{byte:02x}")).collect::<String>();
