@@ -85,7 +85,7 @@ pub struct Outcome {
 fn try_one<B: Backend>(executor: &Executor<B>, case: &Case, worst: &mut Worst) -> Result<Outcome, Fault> {
     let of = |fault: Fault| Fault { message: format!("{}: {}", describe(case), fault.message), ..fault };
     let outcome = launch(executor, case, 0).map_err(of)?;
-    let wanted = reference(case, &outcome).map_err(|error| of(error))?;
+    let wanted = reference(case, &outcome).map_err(of)?;
     judge(case, &outcome.after, &wanted, worst).map_err(of)?;
     let inside = launch(executor, case, MARGIN).map_err(of)?;
     if !has_same_bits(&outcome.after, &inside.after) {

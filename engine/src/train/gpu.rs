@@ -43,20 +43,19 @@ impl Gpu {
         self.device.index()
     }
 
-    /// A backend for one run: its pool ends where the budget does, less what the process holds beside it.
+    /// A backend for one run: its pool ends where `budget` does, less what the process holds beside it.
     ///
     /// # Errors
     /// The driver's, and a card that has no room for the whole budget where that is to be taken at the start.
-    pub(crate) fn backend(&self, experiment: &Experiment) -> Result<Cuda> {
+    pub(crate) fn backend(&self, experiment: &Experiment, budget: Bytes) -> Result<Cuda> {
         let Target::Gpu(profile) = Target::of(&experiment.device)? else {
             return Err(Error::Device(format!("{} is no GPU", experiment.device)));
         };
         let context = profile.context;
-        let limit = experiment.budget.saturating_sub(context);
+        let limit = budget.saturating_sub(context);
         if limit == Bytes::ZERO {
             return Err(Error::Device(format!(
-                "the driver and its libraries alone hold {context}, which leaves nothing of a budget of {}",
-                experiment.budget
+                "the driver and its libraries alone hold {context}, which leaves nothing of a budget of {budget}"
             )));
         }
         let gpu = &experiment.gpu;

@@ -74,12 +74,12 @@ pub(super) fn on_cpu(job: &Job<'_>, pool: &Pool, inbox: &mut Inbox<'_>, summary:
 #[cfg(feature = "cuda")]
 pub(super) fn on_gpu(job: &Job<'_>, gpu: &Gpu, inbox: &mut Inbox<'_>, summary: &mut Summary) -> Result<()> {
     let experiment = &*job.plan.experiment;
-    let backend = gpu.backend(experiment)?;
+    let backend = gpu.backend(experiment, job.plan.budget)?;
     let pool = Rc::clone(backend.pool());
     let result = {
         let gauge = Gauge::new(Rc::clone(&pool) as Rc<dyn Measure>, Reading::default(), gpu.process());
         let mut going = Going::new(job, job.loader()?, gauge, summary);
-        let ledger = Ledger::for_target(backend.target(), &experiment.gpu, experiment.budget, true, false);
+        let ledger = Ledger::for_target(backend.target(), &experiment.gpu, job.plan.budget, true, false);
         going.run(Executor::new(backend, ledger), inbox)
     };
     summary.left_over = pool.now().live;
