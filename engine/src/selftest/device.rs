@@ -66,7 +66,7 @@ impl Bench<crate::backend::Cuda> {
         };
         let open = move |ledger: crate::memory::Ledger| {
             let budget = ledger.budget().unwrap_or(capacity);
-            let backend = gpu.backend(&Experiment { device: device.clone(), budget, ..Experiment::default() })?;
+            let backend = gpu.backend(&Experiment { device: device.clone(), ..Experiment::default() }, budget)?;
             let pool: Rc<dyn Measure> = Rc::clone(backend.pool()) as Rc<dyn Measure>;
             *last.borrow_mut() = Some(pool);
             Ok(Executor::new(backend, ledger))

@@ -20,22 +20,11 @@ use cudarc::cudnn::{
     },
 };
 
-use super::{
-    Options, Source, Types,
-    device::Device,
-    direct_convolution, gemm,
-    launch::{Grid, Pointer, args},
-    operands::Operands,
-    patches,
-};
+use super::{Options, device::Device, direct_convolution, gemm, operands::Operands, patches};
 use crate::{
     backend::{DType, Kernel, Window, kernel::MatMul},
     error::{Error, Result},
 };
-
-/// What cuDNN leaves to do.
-pub(super) const SOURCE: Source =
-    Source { name: "convolution", text: include_str!("convolution.cu"), types: Types::ElementAndWeight };
 
 /// The three convolutions of a layer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -63,7 +52,9 @@ pub(super) fn launch(kernel: &Kernel, o: &Operands<'_>) -> Result<()> {
     if !is_known {
         return o.unsupported();
     }
-    match o.backend().device().dnn()? {
+    // cuDNN rounds a gradient of narrow tensors before it is added to the wider one: its sums would not be f32's.
+    let library = if from == to { o.backend().device().dnn()? } else { None };
+    match library {
         Some(dnn) => match dnn.plan(which, &window, from, o.backend().options(), o.backend().workspace().1)? {
             Some(plan) => plan.run(dnn, o, accumulate),
             None => without_library(kernel, o),
@@ -172,7 +163,6 @@ struct Plan {
     algorithm: Algorithm,
     workspace_bytes: usize,
     dtype: DType,
-    weights: usize,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -326,24 +316,11 @@ impl Plan {
         };
         let Some((algorithm, workspace_bytes, math)) = found else { return Ok(None) };
         shapes.set_math(math)?;
-        let weights = question.window.filters * question.window.taps();
-        Ok(Some(Self { shapes, algorithm, workspace_bytes, dtype: question.dtype, weights }))
+        Ok(Some(Self { shapes, algorithm, workspace_bytes, dtype: question.dtype }))
     }
 
-    /// Queues it. A weight gradient that is wider than what it is of is made in the kernel's scratch and widened.
+    /// Queues it.
     fn run(&self, dnn: &Dnn, o: &Operands<'_>, accumulate: bool) -> Result<()> {
-        let widens = o.output_type(0) != self.dtype;
-        let to = if widens { o.scratch() } else { o.output(0) };
-        self.convolve(dnn, o, to, accumulate && !widens)?;
-        if widens {
-            let types = [self.dtype, o.output_type(0)];
-            let args = args![to, o.output(0), self.weights, accumulate];
-            o.launch(&SOURCE, types, c"add_wider", Grid::elements(self.weights), args)?;
-        }
-        Ok(())
-    }
-
-    fn convolve(&self, dnn: &Dnn, o: &Operands<'_>, to: Pointer, accumulate: bool) -> Result<()> {
         let beta = f64::from(u8::from(accumulate));
         let (wide, narrow) = ([1.0, beta], [1.0f32, beta as f32]);
         let factor = |i: usize| -> *const c_void {
@@ -355,7 +332,7 @@ impl Plan {
         };
         let (work, room) = (o.backend().workspace().0.0 as *mut c_void, self.workspace_bytes);
         let [a, b] = [o.input(0), o.input(1)].map(|pointer| pointer.0 as *const c_void);
-        let to = to.0 as *mut c_void;
+        let to = o.output(0).0 as *mut c_void;
         let Shapes { x, y, w, convolution } = self.shapes;
         // SAFETY: handle and descriptors are alive, tensors are as large as the descriptors say, which was checked against
         // the window; the workspace is at least as large as the algorithm asked for.

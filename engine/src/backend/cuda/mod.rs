@@ -69,7 +69,6 @@ const SOURCES: &[&Source] = &[
     &attention::TENSOR,
     &batch_norm::SOURCE,
     &bias::SOURCE,
-    &convolution::SOURCE,
     &copy::SOURCE,
     &curve::SOURCE,
     &depthwise::SOURCE,

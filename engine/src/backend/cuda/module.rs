@@ -44,7 +44,13 @@ impl Source {
         let entry = format!("__global__ void {}(", name.to_string_lossy());
         let (_, rest) = self.text.split_once(&entry)?;
         let (list, _) = rest.split_once(')')?;
-        Some(list.split(',').filter(|parameter| !parameter.trim().is_empty()).count())
+        let count = |list: &str| list.split(',').filter(|parameter| !parameter.trim().is_empty()).count();
+        // What is a name in capitals stands for the parameters that its definition lists.
+        let defined = |name: &str| {
+            let (_, rest) = self.text.split_once(&format!("#define {} ", name.trim()))?;
+            Some(count(rest.lines().next()?))
+        };
+        Some(list.split(',').map(|parameter| defined(parameter).unwrap_or_else(|| count(parameter))).sum())
     }
 }
 

@@ -59,12 +59,7 @@ pub(super) fn bytes(kernel: &Kernel, dtype: DType, _profile: &Profile) -> u64 {
         | Kernel::SwiGluGrad { .. }
         | Kernel::Rotary { .. } => 0,
         // Within the run's workspace.
-        Kernel::MatMul(_) | Kernel::Conv2d(_) | Kernel::Conv2dInputGrad(_) => 0,
-        // So too, but cuDNN makes a gradient of narrow tensors narrow: it is widened from here.
-        Kernel::Conv2dWeightGrad { window: w, .. } => match dtype {
-            DType::Bf16 | DType::F16 => (w.filters * w.taps() * dtype.size()) as u64,
-            _ => 0,
-        },
+        Kernel::MatMul(_) | Kernel::Conv2d(_) | Kernel::Conv2dInputGrad(_) | Kernel::Conv2dWeightGrad { .. } => 0,
         // A number of each row of each head: the softmax's denominators, or the means of gradients.
         Kernel::AttentionPlain(s) | Kernel::AttentionGrad(s) | Kernel::AttentionPlainGrad(s) => {
             let width = if dtype == DType::F64 { size_of::<f64>() } else { size_of::<f32>() };
