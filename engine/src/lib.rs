@@ -3,8 +3,8 @@
 //! # The one idea
 //!
 //! One training step ([`train::step`]) is written once, generic over a [`backend::Backend`]. [`backend::Candle`] runs it
-//! with real tensors; [`backend::DryRun`] runs it with tensors that have a shape, a dtype and a shared buffer, but no
-//! elements. Allocating writes to the [`memory::Ledger`], dropping the last handle writes the free. So a prediction is
+//! with real tensors on the processor, `backend::Cuda` on an NVIDIA GPU; [`backend::DryRun`] runs it with tensors that have
+//! a shape, a dtype and a shared buffer, but no elements. Allocating writes to the [`memory::Ledger`], dropping the last handle writes the free. So a prediction is
 //! the dry run of the very step that will train, and there is no second formula to drift from the code.
 //!
 //! # The way down
@@ -23,8 +23,9 @@
 //!
 //! # What always holds
 //!
-//! - A prediction is never below what is measured: what the probe counts beside tensors and scratch is bounded by
-//!   [`train::step::HOST_CONTEXT`], which every prediction includes.
+//! - A prediction is never below what is measured: what the probe counts beside tensors and scratch on the processor is
+//!   bounded by [`train::step::HOST_CONTEXT`], which every prediction includes; on a GPU the ledger places every block in a
+//!   model of the driver's pool.
 //! - The ledger refuses what would cross the budget before anything is allocated; the run then drops everything.
 //! - Tensors never leave the thread they were made on; only host numbers do.
 //! - The same seed gives the same run, with and without checkpointing, on any number of threads.
