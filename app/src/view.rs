@@ -72,6 +72,8 @@ pub(crate) struct View {
     pub(crate) axis: Axis,
     /// Which curves of memory are shown: live, reserved, process, predicted, budget.
     pub(crate) memory: [bool; 5],
+    /// The same of a run on a GPU, where the budget counts the process.
+    pub(crate) memory_on_gpu: [bool; 5],
     /// The pass whose timeline is shown: first, steady or evaluate; `None` follows the peak.
     #[serde(skip)]
     pub(crate) pass: Option<Pass>,
@@ -92,6 +94,7 @@ impl Default for View {
             axis: Axis::Step,
             // The process is so much larger than a small run that its curve would flatten the others.
             memory: [true, true, false, true, true],
+            memory_on_gpu: [true; 5],
             pass: None,
             layers: Sort::default(),
             alive: Sort { column: AliveColumn::Bytes, falling: true },

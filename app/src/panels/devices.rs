@@ -59,11 +59,7 @@ fn planned_for(ui: &mut Ui, card: &Profile) {
     Grid::new("planned for").num_columns(2).spacing([theme::WIDE_GAP, theme::GAP]).show(ui, |ui| {
         row(ui, "memory", &Ok(format!("{}, {} for a process", card.capacity, card.room())));
         row(ui, "context", &Ok(format!("{} ({source})", card.context)));
-        row(
-            ui,
-            "pool",
-            &Ok(format!("grows by {} and more, blocks of {} ({source})", card.pool.segment, card.pool.granule)),
-        );
+        row(ui, "pool", &Ok(format!("grows by {} and more, blocks of {}", card.pool.segment, card.pool.granule)));
         row(ui, "f32 at most", &Ok(tera(card.rates.f32)));
         row(ui, "16-bit products", &Ok(tera(card.rates.half)));
         row(ui, "memory rate", &Ok(format!("{} GB/s", words::three(card.rates.bytes / 1e9))));

@@ -139,6 +139,7 @@ fn pair(
             ui.label(RichText::new(aside).small().weak());
         }
     });
+    let shown = if is_gpu { view.memory_on_gpu } else { view.memory };
     let train_xs = xs(view, &run.train.steps, &run.train.secs);
     let test_xs = xs(view, &run.test.steps, &run.test.secs);
     let curve = |name, color, xs, series, faint, marks| Curve { name, color, xs, series, faint, marks };
@@ -197,7 +198,8 @@ fn memory_figures(is_gpu: bool) -> [&'static str; 4] {
 fn memory(ui: &mut Ui, view: &mut View, run: &RunRecord) {
     let palette = theme::palette(ui);
     let (predicted, budget) = (run.plan.load(), run.plan.budget);
-    let about = memory_figures(run.plan.target.is_gpu());
+    let is_gpu = run.plan.target.is_gpu();
+    let about = memory_figures(is_gpu);
     let last = |series: &Series| figure(series.last(), mib);
     let entries = [
         ("live", palette.measured, false, last(&run.train.live), about[0]),
@@ -207,7 +209,8 @@ fn memory(ui: &mut Ui, view: &mut View, run: &RunRecord) {
         ("budget", palette.budget, true, budget.to_string(), "The line."),
     ];
     title(ui, "Memory", |ui| {
-        for (shown, (name, color, dashed, value, about)) in view.memory.iter_mut().zip(&entries) {
+        let shown = if is_gpu { &mut view.memory_on_gpu } else { &mut view.memory };
+        for (shown, (name, color, dashed, value, about)) in shown.iter_mut().zip(&entries) {
             let text = RichText::new(*name).small();
             let text = if *shown { text } else { text.weak().strikethrough() };
             let chip = chip::stroke(ui, *color, *dashed, text);
@@ -217,11 +220,12 @@ fn memory(ui: &mut Ui, view: &mut View, run: &RunRecord) {
             }
         }
     });
+    let shown = if is_gpu { view.memory_on_gpu } else { view.memory };
     let train_xs = xs(view, &run.train.steps, &run.train.secs);
     let series = [&run.train.live, &run.train.reserved, &run.train.process];
     let drawn: Vec<Curve<'_>> = (0..3)
         .rev()
-        .filter(|i| view.memory[*i])
+        .filter(|i| shown[*i])
         .map(|i| Curve {
             name: entries[i].0,
             color: entries[i].1,
@@ -233,7 +237,7 @@ fn memory(ui: &mut Ui, view: &mut View, run: &RunRecord) {
         .collect();
     let rules: Vec<Rule<'_>> = [(3, predicted), (4, budget)]
         .into_iter()
-        .filter(|(i, _)| view.memory[*i])
+        .filter(|(i, _)| shown[*i])
         .map(|(i, bytes)| Rule { name: entries[i].0, color: entries[i].1, y: bytes.as_mib() })
         .collect();
     curves::plot(ui, "Memory", group(view), &axes(view, Round::Binary, words::mib, mib, Some(0.0)), &drawn, &rules);
@@ -248,6 +252,7 @@ fn throughput(ui: &mut Ui, view: &mut View, run: &RunRecord) {
         let text = format!("{} {unit}", figure(series.smooth().last(), samples));
         chip::stroke(ui, palette.throughput, false, RichText::new(text).small());
     });
+    let shown = if is_gpu { view.memory_on_gpu } else { view.memory };
     let train_xs = xs(view, &run.train.steps, &run.train.secs);
     let curve =
         |series, faint| Curve { name: unit, color: palette.throughput, xs: train_xs, series, faint, marks: false };
