@@ -139,7 +139,6 @@ fn pair(
             ui.label(RichText::new(aside).small().weak());
         }
     });
-    let shown = if is_gpu { view.memory_on_gpu } else { view.memory };
     let train_xs = xs(view, &run.train.steps, &run.train.secs);
     let test_xs = xs(view, &run.test.steps, &run.test.secs);
     let curve = |name, color, xs, series, faint, marks| Curve { name, color, xs, series, faint, marks };
@@ -252,7 +251,6 @@ fn throughput(ui: &mut Ui, view: &mut View, run: &RunRecord) {
         let text = format!("{} {unit}", figure(series.smooth().last(), samples));
         chip::stroke(ui, palette.throughput, false, RichText::new(text).small());
     });
-    let shown = if is_gpu { view.memory_on_gpu } else { view.memory };
     let train_xs = xs(view, &run.train.steps, &run.train.secs);
     let curve =
         |series, faint| Curve { name: unit, color: palette.throughput, xs: train_xs, series, faint, marks: false };
