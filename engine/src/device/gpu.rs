@@ -2,6 +2,7 @@
 //!
 //! Owns the library's handle. Refuses nothing: what the driver does not tell becomes a reason in words.
 
+#[cfg(feature = "cuda")]
 use std::sync::OnceLock;
 
 use nvml_wrapper::{
@@ -79,6 +80,7 @@ fn process_bytes(device: &Device<'_>) -> Figure<Bytes> {
 ///
 /// # Errors
 /// Why the driver does not tell.
+#[cfg(feature = "cuda")]
 pub(crate) fn process(uuid: &str) -> Figure<Bytes> {
     ask(uuid, process_bytes)
 }
@@ -87,10 +89,12 @@ pub(crate) fn process(uuid: &str) -> Figure<Bytes> {
 ///
 /// # Errors
 /// Why the driver does not tell.
+#[cfg(feature = "cuda")]
 pub(crate) fn used(uuid: &str) -> Figure<Bytes> {
     ask(uuid, |device| device.memory_info().map(|memory| Bytes(memory.used)).map_err(|e| reason(&e, "memory")))
 }
 
+#[cfg(feature = "cuda")]
 fn ask(uuid: &str, figure: impl FnOnce(&Device<'_>) -> Figure<Bytes>) -> Figure<Bytes> {
     static DRIVER: OnceLock<Figure<Driver>> = OnceLock::new();
     let driver = DRIVER.get_or_init(Driver::open).as_ref().map_err(Clone::clone)?;

@@ -3,12 +3,10 @@
 //! Holds: a GPU stays open from run to run, as starting its libraries takes a second; one that failed is closed, and the
 //! next run opens it anew. Everything here belongs to the trainer's thread.
 
-#[cfg(feature = "cuda")]
-use crate::train::gpu::Gpu;
 use crate::{
     backend::pool::{Pool, Standing},
     device::target,
-    error::{Error, Result},
+    error::Result,
     experiment::Experiment,
     train::{
         command::Inbox,
@@ -16,6 +14,8 @@ use crate::{
         run::{self, Job},
     },
 };
+#[cfg(feature = "cuda")]
+use crate::{error::Error, train::gpu::Gpu};
 
 /// Where runs take place.
 pub(super) struct Place {
