@@ -8,6 +8,7 @@ pub mod cases;
 pub mod compare;
 mod device;
 pub mod draw;
+pub mod experiments;
 pub mod gradients;
 mod kernels;
 mod memory;

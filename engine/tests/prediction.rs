@@ -2,16 +2,13 @@
 //!
 //! `cargo test -p plimsoll-engine --test prediction -- --nocapture` prints the summary.
 
-mod draw;
+use std::{path::Path, time::Duration};
 
-use std::time::Duration;
-
-use draw::{Dice, FAMILIES, draw};
 use plimsoll_engine::{
     Bytes, Experiment,
     memory::Category,
     plan::predict,
-    rng::{Rng, Stream},
+    selftest::experiments::{Experiments, families},
     train::{Command, Event, Outcome, Start, Summary, Trainer},
 };
 
@@ -61,16 +58,17 @@ impl Tally {
 fn no_random_experiment_is_under_predicted_crosses_its_budget_or_leaves_memory_behind() {
     let seed = seed();
     let trainer = Trainer::new(|| {});
-    let mut tallies = vec![Tally::default(); FAMILIES.len()];
-    for i in 0..EXPERIMENTS {
-        let family = i % FAMILIES.len();
-        let rng = Rng::new(seed, Stream::Data, i as u64);
-        let mut experiment = draw(&FAMILIES[family], rng);
+    let mut tallies = vec![Tally::default(); families().count()];
+    let text = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/src/backend/kernel.rs"));
+    for (i, drawn) in Experiments::new(seed, "cpu", Some(text)).take(EXPERIMENTS).enumerate() {
+        let family = i % tallies.len();
+        let mut experiment = drawn.experiment.clone();
         let plan = predict(&experiment).unwrap_or_else(|e| panic!("seed {seed}, {i}: {e}: {experiment:?}"));
         let (peak, context) = (plan.peak.live, plan.categories_at_peak.get(Category::Context));
-        experiment.budget = Bytes((peak.0 as f64 * rng.range(20, 0.8, 1.2)) as u64);
+        // From 80% of what it takes to 120%.
+        experiment.budget = Bytes(peak.0 / 1000 * (800 + drawn.also(0, 401) as u64));
         let case = || format!("seed {seed}, experiment {i}: {experiment:?}");
-        let anyway = Dice(rng).below(21, 2) == 0;
+        let anyway = drawn.also(1, 2) == 0;
         let (outcome, summary) = run(&trainer, &experiment, anyway);
         assert_eq!(summary.left_over, Bytes(0), "{}", case());
         assert!(summary.measured.live <= experiment.budget, "{}: {summary:?}, {outcome:?}", case());
@@ -103,16 +101,16 @@ fn no_random_experiment_is_under_predicted_crosses_its_budget_or_leaves_memory_b
         "{:<22} {:>7} {:>7} {:>7} {:>12} {:>8}",
         "family", "trained", "skipped", "refused", "above by", "of large"
     );
-    for (family, t) in FAMILIES.iter().zip(&tallies) {
+    for (family, t) in families().zip(&tallies) {
         println!(
             "{:<22} {:>7} {:>7} {:>7} {:>12} {:>7.2}%",
-            family.name,
+            family,
             t.trained,
             t.skipped,
             t.refused,
             t.above.to_string(),
             t.above_percent
         );
-        assert!(t.trained > 0 && t.refused > 0, "seed {seed}: {} trained, {} refused", t.trained, t.refused);
+        assert!(t.trained > 0 && t.refused > 0, "seed {seed}, {family}: {} trained, {} refused", t.trained, t.refused);
     }
 }

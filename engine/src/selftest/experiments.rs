@@ -1,22 +1,26 @@
-//! Random experiments: every family with every precision, checkpointing, optimizer and budget that can come out.
+//! Random experiments: every family with every precision, checkpointing and optimizer that can come out, small enough
+//! to train in a moment. A seed gives the same experiments everywhere.
 
-use plimsoll_engine::{
-    Experiment,
+use std::path::{Path, PathBuf};
+
+use crate::{
+    bytes::Bytes,
+    device::target,
     experiment::{
-        AttentionKind, Batch, Checkpointing, DataKind, Frozen, Model, ModelKind, OptimizerKind, Outputs, Placement,
-        Precision, TapeUse, UpdateTime,
+        AttentionKind, Batch, Checkpointing, DataKind, Experiment, Frozen, Gpu, Model, ModelKind, OptimizerKind,
+        Outputs, Placement, PoolPolicy, Precision, TapeUse, UpdateTime,
     },
-    rng::Rng,
+    rng::{Rng, Stream},
 };
 
-/// A kind of model and of data, and how its sizes are drawn: small enough to train in a moment.
-pub(crate) struct Family {
-    pub(crate) name: &'static str,
+/// A kind of model and of data, and how its sizes are drawn.
+struct Family {
+    name: &'static str,
     sizes: fn(&mut Experiment, Dice),
 }
 
 /// Every family, drawn in turn.
-pub(crate) const FAMILIES: &[Family] = &[
+const FAMILIES: &[Family] = &[
     Family { name: "mlp", sizes: mlp },
     Family { name: "mlp, deep and narrow", sizes: deep_mlp },
     Family { name: "cnn", sizes: |e, dice| cnn(e, dice, ModelKind::Cnn) },
@@ -42,13 +46,67 @@ const OPTIMIZERS: &[OptimizerKind] = &[
     OptimizerKind::Adamw8bit,
 ];
 
+/// The names of the families, in the order in which they are drawn.
+pub fn families() -> impl Iterator<Item = &'static str> {
+    FAMILIES.iter().map(|family| family.name)
+}
+
+/// An experiment that came out.
+#[derive(Debug, Clone)]
+pub struct Drawn {
+    /// Its family.
+    pub family: &'static str,
+    /// Itself, its budget as by default.
+    pub experiment: Experiment,
+    rng: Rng,
+}
+
+impl Drawn {
+    /// One of `0..n`, with the same luck: whatever else is to be decided of this experiment. `place` tells decisions apart.
+    pub fn also(&self, place: u64, n: usize) -> usize {
+        Dice(self.rng).below(100 + place, n)
+    }
+}
+
+/// Random experiments, one after another without end.
+#[derive(Debug, Clone)]
+pub struct Experiments {
+    seed: u64,
+    device: String,
+    text: Option<PathBuf>,
+    next: usize,
+}
+
+impl Experiments {
+    /// Those of a seed for `device`; some learn the bytes of `text`, where one is given.
+    pub fn new(seed: u64, device: &str, text: Option<&Path>) -> Self {
+        Self { seed, device: device.to_owned(), text: text.map(Path::to_owned), next: 0 }
+    }
+}
+
+impl Iterator for Experiments {
+    type Item = Drawn;
+
+    fn next(&mut self) -> Option<Drawn> {
+        let family = &FAMILIES[self.next % FAMILIES.len()];
+        let rng = Rng::new(self.seed, Stream::Data, self.next as u64);
+        self.next += 1;
+        let mut experiment = draw(family, Dice(rng), self.text.as_deref());
+        if target::cuda_index(&self.device).is_some() {
+            experiment.gpu = gpu(Dice(rng));
+        }
+        experiment.device.clone_from(&self.device);
+        Some(Drawn { family: family.name, experiment, rng })
+    }
+}
+
 /// Numbers of one experiment: each throw has a place of its own, so that a new one changes none of the others.
 #[derive(Clone, Copy)]
-pub(crate) struct Dice(pub(crate) Rng);
+struct Dice(Rng);
 
 impl Dice {
     /// From 0 to `n - 1`.
-    pub(crate) fn below(self, place: u64, n: usize) -> usize {
+    fn below(self, place: u64, n: usize) -> usize {
         self.0.below(place, n)
     }
 
@@ -62,9 +120,7 @@ impl Dice {
     }
 }
 
-/// Draws one experiment of a family.
-pub(crate) fn draw(family: &Family, rng: Rng) -> Experiment {
-    let dice = Dice(rng);
+fn draw(family: &Family, dice: Dice, text: Option<&Path>) -> Experiment {
     let mut experiment = Experiment {
         precision: dice.one(5, &Precision::ALL),
         checkpointing: dice.one(
@@ -86,6 +142,11 @@ pub(crate) fn draw(family: &Family, rng: Rng) -> Experiment {
     experiment.data.kind = dice.one(11, &[DataKind::Digits, DataKind::Shapes]);
     (experiment.data.samples, experiment.data.classes) = (700, 2 + dice.below(12, 9));
     (family.sizes)(&mut experiment, dice);
+    match (experiment.data.kind, text) {
+        (DataKind::Text, Some(text)) => experiment.data.path = Some(text.to_owned()),
+        (DataKind::Text, None) => experiment.data.kind = DataKind::Tokens,
+        _ => {}
+    }
     experiment.data.placement = match experiment.data.kind {
         // They are part of the program: there is nothing to stream them from.
         DataKind::Digits => dice.one(31, &[Placement::Host, Placement::Device]),
@@ -102,6 +163,16 @@ pub(crate) fn draw(family: &Family, rng: Rng) -> Experiment {
         experiment.optimizer.update = UpdateTime::InBackward;
     }
     experiment
+}
+
+/// What is chosen of a GPU's memory and arithmetic.
+fn gpu(dice: Dice) -> Gpu {
+    Gpu {
+        pool: dice.one(70, &[PoolPolicy::Grow, PoolPolicy::GiveBack, PoolPolicy::Reserve]),
+        workspace: dice.one(71, &[Bytes::ZERO, Bytes::mib(1), Bytes::mib(32)]),
+        tf32: dice.rarely(72, 3),
+        deterministic: !dice.rarely(73, 4),
+    }
 }
 
 fn mlp(e: &mut Experiment, dice: Dice) {
@@ -165,9 +236,6 @@ fn decoder(e: &mut Experiment, dice: Dice, kind: ModelKind) {
     e.model.tied = dice.rarely(49, 2);
     e.data.kind =
         dice.one(50, &[DataKind::Modular, DataKind::Sort, DataKind::Brackets, DataKind::Tokens, DataKind::Text]);
-    if e.data.kind == DataKind::Text {
-        e.data.path = Some(concat!(env!("CARGO_MANIFEST_DIR"), "/src/backend/kernel.rs").into());
-    }
     // Even, for brackets.
     e.data.length = 10 + 2 * dice.below(51, 12);
     e.data.vocabulary = dice.one(52, &[10, 300, 5000]);
