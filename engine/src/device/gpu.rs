@@ -43,6 +43,7 @@ impl Driver {
         Gpu {
             index,
             name: device.clone().and_then(|d| d.name().map_err(|e| reason(&e, "the name"))),
+            driver: self.0.sys_driver_version().map_err(|error| reason(&error, "its version")),
             total: memory.clone().map(|memory| Bytes(memory.total)),
             used: memory.map(|memory| Bytes(memory.used)),
             process: device.clone().and_then(process_bytes),

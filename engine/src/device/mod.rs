@@ -57,6 +57,9 @@ pub struct Gpu {
     /// What the maker calls it.
     #[serde(serialize_with = "figure")]
     pub name: Figure<String>,
+    /// The version of its driver.
+    #[serde(serialize_with = "figure")]
+    pub driver: Figure<String>,
     /// Its memory.
     #[serde(rename = "total_bytes", serialize_with = "bytes")]
     pub total: Figure<Bytes>,
@@ -128,6 +131,7 @@ mod tests {
         let gpu = Gpu {
             index: 0,
             name: Ok("Card".to_owned()),
+            driver: Ok("580.65".to_owned()),
             total: Ok(Bytes::gib(8)),
             used: Err("the driver is asleep".to_owned()),
             process: Ok(Bytes(0)),

@@ -1,13 +1,15 @@
 //! The GPUs that are here: made known with what the driver says of them and what was measured on them before.
 //!
-//! Holds: what was measured is kept for each kind of card and version of the driver, and only ever grows, so that a plan
-//! is not below what was seen. Refuses nothing: without a driver there are none.
+//! Owns what a process holds of a GPU beside its pool: what it held when it was opened, kept for each kind of card and
+//! version of CUDA, what it holds now, and what the kernels of each run add to it. Holds: a run's kernels that were never
+//! seen are allowed for, so that a plan is not below what comes. Refuses nothing: without a driver there are none.
 
 use std::{
-    collections::BTreeMap,
+    collections::{BTreeMap, BTreeSet},
     fs,
+    hash::{DefaultHasher, Hash, Hasher},
     path::PathBuf,
-    sync::{Mutex, OnceLock, PoisonError},
+    sync::{Mutex, MutexGuard, OnceLock, PoisonError},
 };
 
 use serde::{Deserialize, Serialize};
@@ -20,30 +22,38 @@ use crate::{
         Figure,
         profile::{self, PeakRates, PoolProfile, Profile},
     },
+    experiment::{Experiment, Optimizer, Run},
 };
 
-/// What was measured on a GPU.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Measured {
-    /// What the process holds beside its pool.
-    pub(crate) context: Bytes,
-    /// Whether that was seen of a run, and not only of a GPU that was opened: kernels are loaded when they are first used.
-    pub(crate) is_of_run: bool,
-    /// How the pool hands out memory, once that was seen.
-    pub(crate) pool: Option<PoolProfile>,
+/// What was measured on a kind of GPU, kept from program to program.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+struct Measured {
+    /// The most that a process held beside its pool once the libraries were started.
+    opened: Option<Bytes>,
+    /// How the pool hands out memory.
+    pool: Option<PoolProfile>,
+    /// What a process held more after a run, by the [`kernels`] of the run: kernels are loaded when they are first used. Of
+    /// several measurements the least, for each counts what other runs had loaded as well.
+    loaded: BTreeMap<String, Bytes>,
 }
 
-/// What the kernels of a first run may add to the context: a bound, until a run was seen.
+/// What this process holds of a GPU that it opened.
+#[derive(Debug, Clone, Default)]
+struct Here {
+    opened: Bytes,
+    /// Beside the pool, when it was last asked.
+    held: Bytes,
+    /// The kernels that are loaded.
+    loaded: BTreeSet<String>,
+}
+
+/// What the kernels of a run may take that was never seen: a bound.
 const KERNELS: Bytes = Bytes::mib(96);
-/// What another run may add to what the largest so far held: kernels that it is the first to use.
-const OTHER_KERNELS: Bytes = Bytes::mib(4);
-
-impl Measured {
-    /// What the process will hold beside its pool, at the most.
-    fn bound(&self) -> Bytes {
-        self.context + if self.is_of_run { OTHER_KERNELS } else { KERNELS }
-    }
-}
+/// What a run of known kernels may take more than it did: a bound.
+const MORE: Bytes = Bytes::mib(4);
+/// Runs of which it is kept what their kernels take. Beyond them it is forgotten, and measured again.
+const KEPT: usize = 512;
 
 /// The GPUs that are here, or why there are none; asked of the driver once.
 fn found() -> &'static Figure<Vec<Description>> {
@@ -75,33 +85,103 @@ pub(crate) fn uuid(index: usize) -> Figure<String> {
     gpus.get(index).map(|gpu| gpu.uuid.clone()).ok_or_else(|| format!("there is no GPU cuda:{index}"))
 }
 
-/// Adds a measurement to what is known of a GPU.
-pub(crate) fn learn(index: usize, seen: Measured) {
+/// A GPU was opened: what the process holds of it, and how its pool hands out memory.
+pub(crate) fn opened(index: usize, held: Bytes, pool: PoolProfile) {
     let Some(gpu) = found().iter().flatten().nth(index) else { return };
-    let mut known = known().lock().unwrap_or_else(PoisonError::into_inner);
-    let before = known.get(&gpu.kind()).copied().unwrap_or_default();
-    let now = Measured {
-        context: before.context.max(seen.context),
-        is_of_run: before.is_of_run || seen.is_of_run,
-        pool: seen.pool.or(before.pool),
-    };
-    if now != before {
-        known.insert(gpu.kind(), now);
-        save(&known);
-    }
-    drop(known);
+    here().insert(index, Here { opened: held, held, loaded: BTreeSet::new() });
+    update(gpu, |known| {
+        known.opened = known.opened.max(Some(held));
+        known.pool = Some(pool);
+    });
     register(index, gpu);
+}
+
+/// What the process now holds of an open GPU beside its pool; `ran` is the experiment of a run that went to its end, all of
+/// whose kernels are therefore loaded.
+pub(crate) fn holds(index: usize, held: Bytes, ran: Option<&Experiment>) {
+    let Some(gpu) = found().iter().flatten().nth(index) else { return };
+    let more = {
+        let mut all = here();
+        let here = all.entry(index).or_default();
+        here.held = here.held.max(held);
+        here.loaded.extend(ran.map(kernels));
+        here.held.saturating_sub(here.opened)
+    };
+    if let Some(experiment) = ran {
+        update(gpu, |known| {
+            if known.loaded.len() >= KEPT {
+                known.loaded.clear();
+            }
+            known.loaded.entry(kernels(experiment)).and_modify(|least| *least = more.min(*least)).or_insert(more);
+        });
+    }
+    register(index, gpu);
+}
+
+/// A GPU was closed, and all that it held of kernels and libraries is gone.
+pub(crate) fn closed(index: usize) {
+    here().remove(&index);
+    if let Some(gpu) = found().iter().flatten().nth(index) {
+        register(index, gpu);
+    }
+}
+
+/// What the kernels of a run of `experiment` may add to what the process holds of the GPU at an index.
+pub(super) fn kernels_of(index: usize, experiment: &Experiment) -> Bytes {
+    let Some(gpu) = found().iter().flatten().nth(index) else { return Bytes::ZERO };
+    let kernels = kernels(experiment);
+    if here().get(&index).is_some_and(|here| here.loaded.contains(&kernels)) {
+        return MORE;
+    }
+    known().get(&gpu.kind()).and_then(|known| known.loaded.get(&kernels)).map_or(KERNELS, |bytes| *bytes + MORE)
+}
+
+/// A name for the kernels that a run needs: experiments of one name need the same. What sizes are, decides which the
+/// libraries choose.
+fn kernels(experiment: &Experiment) -> String {
+    let Optimizer { kind, update, clip_norm, .. } = experiment.optimizer;
+    let clip_norm = if clip_norm > 0.0 { 1.0 } else { 0.0 };
+    let e = Experiment {
+        title: String::new(),
+        description: String::new(),
+        device: String::new(),
+        budget: Bytes::ZERO,
+        run: Run::default(),
+        optimizer: Optimizer { kind, update, clip_norm, ..Optimizer::default() },
+        ..experiment.clone()
+    };
+    let mut hasher = DefaultHasher::new();
+    format!("{e:?}").hash(&mut hasher);
+    format!("{:016x}", hasher.finish())
+}
+
+/// GPUs that this process opened, by their numbers.
+fn here() -> MutexGuard<'static, BTreeMap<usize, Here>> {
+    static HERE: Mutex<BTreeMap<usize, Here>> = Mutex::new(BTreeMap::new());
+    HERE.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 type Known = BTreeMap<String, Measured>;
 
-fn known() -> &'static Mutex<Known> {
+fn known() -> MutexGuard<'static, Known> {
     static KNOWN: OnceLock<Mutex<Known>> = OnceLock::new();
-    KNOWN.get_or_init(|| {
+    let known = KNOWN.get_or_init(|| {
         // A file that cannot be read costs a measurement, which the next run makes again.
         let text = place().and_then(|place| fs::read_to_string(place).ok());
         Mutex::new(text.and_then(|text| serde_json::from_str(&text).ok()).unwrap_or_default())
-    })
+    });
+    known.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Changes what is known of a kind of GPU, and keeps it.
+fn update(gpu: &Description, change: impl FnOnce(&mut Measured)) {
+    let mut known = known();
+    let entry = known.entry(gpu.kind()).or_default();
+    let before = entry.clone();
+    change(entry);
+    if *entry != before {
+        save(&known);
+    }
 }
 
 fn place() -> Option<PathBuf> {
@@ -115,7 +195,8 @@ fn save(known: &Known) {
 }
 
 fn register(index: usize, gpu: &Description) {
-    let measured = known().lock().unwrap_or_else(PoisonError::into_inner).get(&gpu.kind()).copied();
+    let measured = known().get(&gpu.kind()).cloned();
+    let held = here().get(&index).map(|here| here.held).or(measured.as_ref().and_then(|measured| measured.opened));
     let shipped = nearest_shipped(gpu);
     let estimate = shipped.map_or_else(|| estimate(gpu), |profile| profile.clone());
     let profile = Profile {
@@ -125,8 +206,8 @@ fn register(index: usize, gpu: &Description) {
         capacity: Bytes(gpu.total_bytes),
         // The driver tells the capacity without what it keeps.
         kept: Bytes::ZERO,
-        context: measured.map_or(estimate.context, |measured| measured.bound()),
-        measured: measured.map(|_| format!("driver {}", gpu.driver)),
+        context: held.unwrap_or(estimate.context),
+        measured: held.map(|_| format!("CUDA {}", gpu.driver)),
         pool: measured.and_then(|measured| measured.pool).unwrap_or(estimate.pool),
         ..estimate
     };

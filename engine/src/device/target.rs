@@ -12,6 +12,7 @@ use crate::{
         profile::{named, shipped},
     },
     error::{Problem, Result},
+    experiment::Experiment,
 };
 
 /// What a run is planned for.
@@ -44,6 +45,21 @@ impl Target {
             let mend = format!("choose cpu, or plan for a card by its name, such as {example}");
             Problem::new("device", message, mend).into()
         })
+    }
+
+    /// What `experiment` runs on: what its device names and, of a GPU that is here, a context that allows for the kernels
+    /// which this very run is yet to load.
+    ///
+    /// # Errors
+    /// As [`of`](Self::of).
+    pub fn of_run(experiment: &Experiment) -> Result<Self> {
+        let target = Self::of(&experiment.device)?;
+        #[cfg(feature = "cuda")]
+        if let (Self::Gpu(profile), Some(index)) = (&target, cuda_index(&experiment.device)) {
+            let kernels = crate::device::present::kernels_of(index as usize, experiment);
+            return Ok(Self::Gpu(Arc::new(Profile { context: profile.context + kernels, ..(**profile).clone() })));
+        }
+        Ok(target)
     }
 
     /// Whether it is a GPU.

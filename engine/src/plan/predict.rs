@@ -92,7 +92,7 @@ struct Dry {
 
 impl Dry {
     fn new(experiment: &Experiment, facts: &Facts, purpose: Purpose) -> Result<Self> {
-        let target = Target::of(&experiment.device)?;
+        let target = Target::of_run(experiment)?;
         let (is_strict, recording) = (purpose == Purpose::Refuse, purpose == Purpose::Record);
         let ledger = Ledger::for_target(&target, &experiment.gpu, line(experiment, &target), is_strict, recording);
         let rates = Rates::of(&target, &experiment.gpu);

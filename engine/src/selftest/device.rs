@@ -52,26 +52,33 @@ impl Bench<crate::backend::Cuda> {
     /// # Errors
     /// What is missing.
     pub fn gpu(index: usize) -> Result<Self> {
-        use std::{cell::RefCell, rc::Rc};
+        use std::{cell::RefCell, rc::Rc, sync::Arc};
 
-        use crate::{backend::Executor, bytes::Bytes, experiment::Experiment, memory::probe::Measure, train::gpu::Gpu};
+        use crate::{
+            backend::Executor,
+            error::Error,
+            experiment::{self, Experiment},
+            memory::probe::Measure,
+            train::gpu::Gpu,
+        };
 
         let (gpu, device) = (Gpu::open(index)?, format!("cuda:{index}"));
-        let target = Target::of(&device)?;
-        let capacity = target.profile().map_or(Bytes::ZERO, |profile| profile.capacity);
+        let target = Target::of_run(&Experiment { device, ..Experiment::default() })?;
+        let Target::Gpu(profile) = &target else { return Err(Error::Device("it is no GPU".to_owned())) };
+        let profile = Arc::clone(profile);
         let last: Rc<RefCell<Option<Rc<dyn Measure>>>> = Rc::default();
         let measured = {
             let last = Rc::clone(&last);
-            move || last.borrow().as_ref().map_or(Bytes::ZERO, |pool| pool.now().live)
+            move || last.borrow().as_ref().map(|pool| pool.now().live).unwrap_or_default()
         };
         let open = move |ledger: crate::memory::Ledger| {
-            let budget = ledger.budget().unwrap_or(capacity);
-            let backend = gpu.backend(&Experiment { device: device.clone(), ..Experiment::default() }, budget)?;
+            let budget = ledger.budget().unwrap_or(profile.capacity);
+            let backend = gpu.backend(&profile, &experiment::Gpu::default(), budget)?;
             let pool: Rc<dyn Measure> = Rc::clone(backend.pool()) as Rc<dyn Measure>;
             *last.borrow_mut() = Some(pool);
             Ok(Executor::new(backend, ledger))
         };
         // What the driver rounds a block up to.
-        Ok(Self { open: Box::new(open), target, measured: Rc::new(measured), beside: Bytes(512) })
+        Ok(Self { open: Box::new(open), target, measured: Rc::new(measured), beside: crate::bytes::Bytes(512) })
     }
 }

@@ -1,6 +1,6 @@
 //! A GPU that runs take place on: what it holds beside tensors, and what the driver says of it.
 
-use std::rc::Rc;
+use std::{rc::Rc, sync::Arc};
 
 use crate::{
     backend::{
@@ -8,13 +8,10 @@ use crate::{
         cuda::{Device, Options},
     },
     bytes::Bytes,
-    device::{
-        Target, gpu,
-        present::{self, Measured},
-    },
+    device::{Profile, gpu, present},
     error::{Error, Result},
-    experiment::{Experiment, PoolPolicy},
-    plan::Peak,
+    experiment::{self, Experiment, PoolPolicy},
+    memory::probe::Measure,
 };
 
 /// A GPU, open and warmed up.
@@ -34,7 +31,7 @@ impl Gpu {
         let device = Device::open(index)?;
         let pool = device.warm_up()?;
         let gpu = Self { device, used_before };
-        present::learn(index, Measured { context: gpu.process()(), is_of_run: false, pool: Some(pool) });
+        present::opened(index, gpu.process()(), pool);
         Ok(gpu)
     }
 
@@ -43,26 +40,25 @@ impl Gpu {
         self.device.index()
     }
 
-    /// A backend for one run: its pool ends where `budget` does, less what the process holds beside it.
+    /// A backend for one run of what `profile` was planned for: its pool ends where `budget` does, less what the process
+    /// holds beside it.
     ///
     /// # Errors
     /// The driver's, and a card that has no room for the whole budget where that is to be taken at the start.
-    pub(crate) fn backend(&self, experiment: &Experiment, budget: Bytes) -> Result<Cuda> {
-        let Target::Gpu(profile) = Target::of(&experiment.device)? else {
-            return Err(Error::Device(format!("{} is no GPU", experiment.device)));
-        };
+    pub(crate) fn backend(&self, profile: &Arc<Profile>, choice: &experiment::Gpu, budget: Bytes) -> Result<Cuda> {
         let context = profile.context;
-        let limit = budget.saturating_sub(context);
+        // Of whole pages, which is how a pool grows: a driver that rounds a limit up would let a pool past the line.
+        let left = budget.saturating_sub(context).0;
+        let limit = Bytes(left - left % profile.pool.page.0.max(1));
         if limit == Bytes::ZERO {
             return Err(Error::Device(format!(
                 "the driver and its libraries alone hold {context}, which leaves nothing of a budget of {budget}"
             )));
         }
-        let gpu = &experiment.gpu;
-        let options =
-            Options { gives_back: gpu.pool == PoolPolicy::GiveBack, tf32: gpu.tf32, deterministic: gpu.deterministic };
-        let backend = Cuda::new(&self.device, profile, Some(limit), options)?;
-        if gpu.pool == PoolPolicy::Reserve {
+        let gives_back = choice.pool == PoolPolicy::GiveBack;
+        let options = Options { gives_back, tf32: choice.tf32, deterministic: choice.deterministic };
+        let backend = Cuda::new(&self.device, Arc::clone(profile), Some(limit), options)?;
+        if choice.pool == PoolPolicy::Reserve {
             backend.pool().reserve_all()?;
         }
         Ok(backend)
@@ -81,9 +77,17 @@ impl Gpu {
         })
     }
 
-    /// Remembers what the process held beside its pool at the most: kernels are loaded when they are first used.
-    pub(super) fn learn(&self, measured: Peak) {
-        let context = measured.process.saturating_sub(measured.reserved);
-        present::learn(self.index(), Measured { context, is_of_run: context > Bytes::ZERO, pool: None });
+    /// Remembers what the process holds beside the pool of a run that has ended; `ran` is the run that went to its end.
+    pub(super) fn learn(&self, pool: &dyn Measure, ran: Option<&Experiment>) {
+        let (process, reserved) = (self.process()(), pool.now().reserved);
+        if process > reserved {
+            present::holds(self.index(), process - reserved, ran);
+        }
+    }
+}
+
+impl Drop for Gpu {
+    fn drop(&mut self) {
+        present::closed(self.index());
     }
 }

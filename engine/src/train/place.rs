@@ -88,7 +88,6 @@ impl Place {
     fn train_on_gpu(&mut self, job: &Job<'_>, inbox: &mut Inbox<'_>, summary: &mut Summary) -> Result<()> {
         let gpu = self.gpu.as_ref().ok_or_else(|| Error::Device("the GPU was not opened".to_owned()))?;
         let result = run::on_gpu(job, gpu, inbox, summary);
-        gpu.learn(summary.measured);
         if matches!(result, Err(Error::Device(_))) {
             // After a fault every later call fails as well, until the GPU is opened anew.
             self.gpu = None;

@@ -7,8 +7,6 @@ use std::{
     time::{Duration, Instant},
 };
 
-#[cfg(feature = "cuda")]
-use crate::train::gpu::Gpu;
 use crate::{
     backend::{
         Backend, Candle, Executor, HostSlice,
@@ -31,6 +29,8 @@ use crate::{
         voice::Voice,
     },
 };
+#[cfg(feature = "cuda")]
+use crate::{device::Target, train::gpu::Gpu};
 
 /// How often the memory of a whole step is read op by op.
 const SAMPLE_EVERY: Duration = Duration::from_millis(250);
@@ -74,7 +74,10 @@ pub(super) fn on_cpu(job: &Job<'_>, pool: &Pool, inbox: &mut Inbox<'_>, summary:
 #[cfg(feature = "cuda")]
 pub(super) fn on_gpu(job: &Job<'_>, gpu: &Gpu, inbox: &mut Inbox<'_>, summary: &mut Summary) -> Result<()> {
     let experiment = &*job.plan.experiment;
-    let backend = gpu.backend(experiment, job.plan.budget)?;
+    let Target::Gpu(profile) = &job.plan.target else {
+        return Err(Error::Device(format!("{} is no GPU", experiment.device)));
+    };
+    let backend = gpu.backend(profile, &experiment.gpu, job.plan.budget)?;
     let pool = Rc::clone(backend.pool());
     let result = {
         let gauge = Gauge::new(Rc::clone(&pool) as Rc<dyn Measure>, Reading::default(), gpu.process());
@@ -83,6 +86,7 @@ pub(super) fn on_gpu(job: &Job<'_>, gpu: &Gpu, inbox: &mut Inbox<'_>, summary: &
         going.run(Executor::new(backend, ledger), inbox)
     };
     summary.left_over = pool.now().live;
+    gpu.learn(&*pool, result.is_ok().then_some(experiment));
     result
 }
 
