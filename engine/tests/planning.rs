@@ -4,7 +4,7 @@ use plimsoll_engine::{
     Bytes, Experiment,
     experiment::{Batch, Checkpointing, ModelKind, OptimizerKind, Precision},
     memory::{Category, Phase},
-    plan::{Plan, advise, fit, predict},
+    plan::{Plan, advise, fit, largest_batch, predict},
 };
 
 fn cnn() -> Experiment {
@@ -192,4 +192,25 @@ fn what_stays_wide_is_listed_tensor_by_tensor_with_its_bytes() {
     assert_eq!(bytes(&resnet, "running statistics"), buffers);
     assert!(resnet.wide.iter().any(|w| w.layer == "block1/norm" && w.name == "weight"));
     assert_eq!(plan(&cnn()).wide, []);
+}
+
+#[test]
+fn the_largest_batch_fits_and_one_sample_more_does_not() {
+    for (kib, accumulation) in [(700, 1), (3000, 1), (10_000, 2), (47_000, 1)] {
+        let mut experiment = Experiment { budget: Bytes::kib(kib), ..cnn() };
+        experiment.batch.accumulation = accumulation;
+        let Some(largest) = largest_batch(&experiment).expect("plans") else {
+            experiment.batch.micro = 1;
+            assert!(!plan(&experiment).fits(), "{kib}");
+            continue;
+        };
+        assert!(largest.fits(), "{kib}");
+        experiment.batch.micro = largest.experiment.batch.micro + 1;
+        assert!(!plan(&experiment).fits(), "{kib}: {}", experiment.batch.micro);
+    }
+    // Where memory sets no limit, the data do.
+    let everything = largest_batch(&Experiment { budget: Bytes::gib(1 << 10), ..cnn() }).expect("plans");
+    let everything = everything.expect("it fits").experiment.batch.micro;
+    let facts = plimsoll_engine::plan::predict::facts(&cnn()).expect("facts");
+    assert_eq!(everything, facts.train);
 }

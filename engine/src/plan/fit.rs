@@ -4,7 +4,7 @@ use crate::{
     bytes::Bytes,
     error::{Error, Result},
     experiment::{Batch, Checkpointing, Experiment, OptimizerKind, Outputs, Precision, TapeUse, UpdateTime},
-    plan::{Plan, predict},
+    plan::{Plan, predict, predict::facts},
 };
 
 /// Offers that are worth making even when one of them is best in everything.
@@ -49,6 +49,32 @@ pub fn fit(plan: &Plan, budget: Bytes) -> Result<Vec<Advice>> {
     let is_offer = |a: &Advice| budget < plan.load() || a.peak < plan.load() || a.step_secs < plan.step_secs;
     found.retain(is_offer);
     Ok(without_dominated(ranked(found)))
+}
+
+/// The plan with the largest micro-batch that fits the budget; `None` when not even one sample does.
+///
+/// # Errors
+/// As [`predict`](predict::predict()).
+pub fn largest_batch(experiment: &Experiment) -> Result<Option<Plan>> {
+    let of = |micro| {
+        let mut of = experiment.clone();
+        of.batch.micro = micro;
+        of
+    };
+    let most = facts(&of(1))?.train / experiment.batch.accumulation;
+    let fitting = |micro| -> Result<_> { Ok(Some(predict(&of(micro))?).filter(Plan::fits)) };
+    let Some(mut best) = fitting(1)? else { return Ok(None) };
+    // In strides that double while they fit, and halve from then on: a plan of far too much is never made.
+    let (mut stride, mut grows) = (1, true);
+    while stride > 0 {
+        let micro = best.experiment.batch.micro + stride;
+        match if micro <= most { fitting(micro)? } else { None } {
+            Some(plan) => best = plan,
+            None => grows = false,
+        }
+        stride = if grows { stride * 2 } else { stride / 2 };
+    }
+    Ok(Some(best))
 }
 
 /// Of offers fastest first, those that no faster one undercuts in memory; at least [`OFFERS`], as far as there are so many.
