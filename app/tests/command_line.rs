@@ -158,6 +158,26 @@ fn verify_compares_predicted_with_measured() {
 }
 
 #[test]
+fn verify_draws_the_same_experiments_by_the_same_seed_and_another_line_is_filled() {
+    let drawn = |seed: &str| lines(&stdout(&["verify", "--drawn", "4", "--seed", seed, "--json"]));
+    let predicted = |rows: &[Value]| rows.iter().map(|row| row["predicted"]["live_bytes"].clone()).collect::<Vec<_>>();
+    let rows = drawn("5");
+    assert_eq!(rows.len(), 4);
+    for row in &rows {
+        assert_eq!((row["ok"].as_bool(), row["seed"].as_u64()), (Some(true), Some(5)), "{row}");
+        has_keys(row, &["device", "date", "threads"]);
+    }
+    assert_eq!(predicted(&drawn("5")), predicted(&rows));
+    assert_ne!(predicted(&drawn("6")), predicted(&rows));
+
+    let row = json(&["verify", "cnn-digits", "--budget", "3MiB", "--steps", "4", "--json"]);
+    let (line, live) = (row["budget_bytes"].as_u64(), row["measured"]["live_bytes"].as_u64());
+    assert!(row["ok"] == true && live <= line && live > line.map(|line| line / 10 * 9), "{row}");
+    assert!(fails(1, &["verify", "cnn-digits", "--budget", "100KiB"]).contains("not even one sample"));
+    fails(2, &["verify", "cnn-digits", "--drawn", "3"]);
+}
+
+#[test]
 fn bench_times_the_named_workloads() {
     let rows = lines(&stdout(&["bench", "mlp-digits-b64", "cnn-digits-b64", "--steps", "5", "--json"]));
     // A layer has weights and biases.

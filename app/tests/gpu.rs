@@ -51,15 +51,74 @@ const SHORT: [&str; 2] = ["--set", "run.steps=6"];
 fn the_driver_measures_what_was_predicted() {
     let card = Card::new(&[]);
     let presets = ["mlp-digits", "cnn-digits", "cnn-shapes-f16", "mlp-deep-checkpoint"];
-    let rows = told(card.run(&[&["verify", "--device", "cuda:0", "--json"][..], &presets].concat()));
-    assert_eq!(rows.lines().count(), presets.len());
-    for row in rows.lines() {
-        let row: serde_json::Value = serde_json::from_str(row).expect("an object a line");
+    let rows = verified(&card, &presets);
+    assert_eq!(rows.len(), presets.len());
+    for row in rows {
         for figure in ["live_bytes", "reserved_bytes"] {
             assert_eq!(row["predicted"][figure], row["measured"][figure], "{row}");
         }
-        assert_eq!(row["ok"], true, "{row}");
     }
+}
+
+/// The rows of `verify`, all of them right.
+fn verified(card: &Card, arguments: &[&str]) -> Vec<serde_json::Value> {
+    let rows = told(card.run(&[&["verify", "--device", "cuda:0", "--json"], arguments].concat()));
+    let rows: Vec<serde_json::Value> =
+        rows.lines().map(|row| serde_json::from_str(row).expect("an object a line")).collect();
+    assert!(rows.iter().all(|row| row["ok"] == true), "{rows:?}");
+    rows
+}
+
+fn bytes(of: &serde_json::Value, figure: &str) -> u64 {
+    of[figure].as_u64().unwrap_or_else(|| panic!("no {figure} in {of}"))
+}
+
+#[test]
+fn random_experiments_with_every_policy_of_the_pool_are_as_predicted() {
+    let card = Card::new(&[]);
+    let rows = verified(&card, &["--drawn", "4"]);
+    assert_eq!(rows.len(), 4);
+    for row in rows {
+        assert_eq!(row["predicted"]["reserved_bytes"], row["measured"]["reserved_bytes"], "{row}");
+        assert_eq!((&row["on"], row["driver"].is_string()), (&"cuda:0".into(), true), "{row}");
+    }
+}
+
+#[test]
+fn kernels_that_a_run_is_yet_to_load_are_allowed_for_and_known_from_then_on() {
+    let card = Card::new(&[("PLIMSOLL_SIM_LAZY_KIB", "1500")]);
+    // Whoever loads kernels first: a perceptron's are not a convolution's.
+    let rows = verified(&card, &["mlp-digits", "cnn-digits"]);
+    let mib = |bytes: u64| bytes as f64 / f64::from(1 << 20);
+    for row in &rows {
+        let above = |of: &serde_json::Value| {
+            mib(bytes(&of["predicted"], "process_bytes")) - mib(bytes(&of["measured"], "process_bytes"))
+        };
+        let (first, again) = (above(&row["first"]), above(row));
+        assert!((20.0..=96.0).contains(&first) && (0.0..=4.0).contains(&again), "{first}, {again}: {row}");
+    }
+    // Another process has loaded none of them, and knows what they will take.
+    for row in verified(&card, &["cnn-digits"]) {
+        let (said, seen) = (&row["first"]["predicted"], &row["first"]["measured"]);
+        let above = mib(bytes(said, "process_bytes")) - mib(bytes(seen, "process_bytes"));
+        assert!((0.0..=12.0).contains(&above), "{above}: {row}");
+    }
+}
+
+#[test]
+fn a_line_that_is_kept_to_is_filled_and_never_crossed() {
+    let card = Card::new(&[]);
+    let rows = verified(&card, &["mlp-digits", "--budget", "600MiB", "--steps", "30"]);
+    let process = bytes(&rows[0]["measured"], "process_bytes");
+    assert!(process <= bytes(&rows[0], "budget_bytes"), "{rows:?}");
+    assert_eq!(rows[0]["steps"], 30);
+}
+
+#[test]
+fn a_pool_takes_the_whole_of_a_budget_that_is_no_round_number() {
+    let card = Card::new(&[]);
+    let run = ["train", "mlp-digits", "--device", "cuda:0", "--set", "gpu.pool=reserve", "--budget"];
+    told(card.run(&[&run[..], &["614777777B"], &SHORT].concat()));
 }
 
 #[test]

@@ -71,6 +71,7 @@ fn describe(devices: &device::Devices) -> String {
             for gpu in gpus {
                 text.push_str(&format!("cuda:{}: {}\n", gpu.index, words(&gpu.name, "")));
                 for (name, figure) in [
+                    ("driver", words(&gpu.driver, "")),
                     ("memory", words(&gpu.total, "")),
                     ("used", words(&gpu.used, "")),
                     ("used by this process", words(&gpu.process, "")),

@@ -1,9 +1,6 @@
 //! `plimsoll selftest`: whether a device computes what it should, inside the memory it should.
 
-use std::{
-    process::ExitCode,
-    time::{Instant, SystemTime, UNIX_EPOCH},
-};
+use std::{process::ExitCode, time::Instant};
 
 use clap::Args;
 use plimsoll_engine::{
@@ -12,7 +9,7 @@ use plimsoll_engine::{
 };
 use serde::Serialize;
 
-use crate::cli::{Misuse, out};
+use crate::cli::{Misuse, occasion::Occasion, out, seed};
 
 /// Check a device: every kernel, gradients, memory and small runs
 #[derive(Debug, Args)]
@@ -46,9 +43,10 @@ pub(super) struct Selftest {
     json: bool,
 }
 
-#[derive(Debug, Default, Serialize)]
+#[derive(Debug, Serialize)]
 struct Summary {
-    device: String,
+    #[serde(flatten)]
+    occasion: Occasion,
     seed: u64,
     checks: usize,
     failed: usize,
@@ -57,10 +55,10 @@ struct Summary {
 
 impl Selftest {
     pub(super) fn run(&self) -> anyhow::Result<ExitCode> {
-        let seed = self.seed.unwrap_or_else(fresh_seed);
+        let seed = self.seed.unwrap_or_else(seed::fresh);
         let extent = if self.quick { Extent::Quick } else { Extent::Whole };
         let choice = Choice { seed, extent, only: self.only.clone() };
-        let mut summary = Summary { device: self.device.clone(), seed, ..Summary::default() };
+        let mut summary = Summary { occasion: Occasion::now(&self.device), seed, checks: 0, failed: 0, secs: 0.0 };
         let start = Instant::now();
         let mut written = Ok(());
         let mut report = |check: Check| {
@@ -79,16 +77,11 @@ impl Selftest {
         if self.json {
             out::json(&summary)?;
         } else {
-            let Summary { device, seed, checks, failed, secs } = &summary;
-            out::line(format!("{device}: {checks} checks, {failed} failed, in {secs:.1} s (seed {seed})"))?;
+            let Summary { seed, checks, failed, secs, .. } = &summary;
+            out::line(format!("{}: {checks} checks, {failed} failed, in {secs:.1} s (seed {seed})", self.device))?;
         }
         Ok(if summary.failed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
     }
-}
-
-fn fresh_seed() -> u64 {
-    // Short enough to be typed again.
-    SystemTime::now().duration_since(UNIX_EPOCH).map_or(1, |t| t.as_micros() as u64 % 1_000_000)
 }
 
 fn describe(check: &Check) -> String {

@@ -95,6 +95,7 @@ fn one_gpu(ui: &mut Ui, gpu: &Gpu, run: Option<StepRecord>) {
         row(ui, "others", &others);
         row(ui, "utilisation", &shown(&gpu.utilisation, |percent| format!("{percent}%")));
         row(ui, "temperature", &shown(&gpu.temperature, |degrees| format!("{degrees} °C")));
+        row(ui, "driver", &shown(&gpu.driver, String::clone));
         row(ui, "power", &shown(&gpu.power, |watts| format!("{watts:.0} W")));
     });
     ui.add_space(theme::GAP);

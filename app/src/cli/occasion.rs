@@ -1,0 +1,42 @@
+//! Where and when a figure was measured: what makes it worth keeping.
+
+use plimsoll_engine::device::{self, target};
+use serde::Serialize;
+
+/// Where and when figures were measured.
+#[derive(Debug, Clone, Serialize)]
+pub(super) struct Occasion {
+    /// By the name that was asked for, such as `cuda:0`.
+    on: String,
+    /// What its maker calls it.
+    device: Option<String>,
+    /// The version of a GPU's driver.
+    driver: Option<String>,
+    /// Threads of a processor.
+    threads: Option<usize>,
+    /// Year, month and day, in UTC.
+    date: String,
+    /// This program's version.
+    version: &'static str,
+}
+
+impl Occasion {
+    /// Now, on the device of this name.
+    pub(super) fn now(on: &str) -> Self {
+        let devices = device::list();
+        let index = target::cuda_index(on);
+        let gpu = devices.gpus.as_ref().ok().and_then(|gpus| gpus.iter().find(|gpu| Some(gpu.index) == index));
+        let (device, threads) = match index {
+            Some(_) => (gpu.and_then(|gpu| gpu.name.clone().ok()), None),
+            None => (devices.cpu.name.clone().ok(), Some(devices.cpu.cores)),
+        };
+        Self {
+            on: on.to_owned(),
+            device,
+            driver: gpu.and_then(|gpu| gpu.driver.clone().ok()),
+            threads,
+            date: jiff::Timestamp::now().to_string().chars().take(10).collect(),
+            version: env!("CARGO_PKG_VERSION"),
+        }
+    }
+}

@@ -1,0 +1,8 @@
+//! A seed for those who name none.
+
+use std::time::{SystemTime, UNIX_EPOCH};
+
+/// Another one at every call, and short enough to be typed again.
+pub(super) fn fresh() -> u64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).map_or(1, |t| t.as_micros() as u64 % 1_000_000)
+}

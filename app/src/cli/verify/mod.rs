@@ -1,0 +1,314 @@
+//! `plimsoll verify`: predicted memory against measured memory, run by run.
+
+mod verdict;
+
+use std::{
+    io::{self, IsTerminal, Write},
+    path::Path,
+    process::ExitCode,
+};
+
+use clap::Args;
+use plimsoll_engine::{
+    Bytes, Experiment,
+    device::{self, Figure, Target, target},
+    experiment::{PoolPolicy, check::MAX_BUDGET, shipped},
+    plan::{self, Peak, Plan},
+    selftest::experiments::Experiments,
+    train::Trainer,
+};
+use serde::Serialize;
+
+use crate::cli::{occasion::Occasion, out, run, seed, table::Table};
+use verdict::Rule;
+
+/// What would train longer than this is planned only, unless the steps were asked for.
+const LONGEST_SECS: f64 = 300.0;
+/// Steps of a preset.
+const STEPS: u64 = 6;
+/// What a line is above the run that it is drawn for, where a pool takes the whole line at its start.
+const ABOVE: Bytes = Bytes::mib(64);
+
+/// Train presets, or experiments drawn at random, for a few steps and compare predicted memory with measured memory
+#[derive(Debug, Args)]
+#[command(after_help = "\
+A prediction is right when the live peak is never below the measured one, and above it by at most 1% and 128 KiB (for
+experiments drawn at random, which are small, by the stated bookkeeping and 1 MiB as well). Of the process, which holds
+the window's and the system's parts as well, the prediction is a bound from experience.
+On a GPU, live is what the memory pool has handed out; what it holds from the device, and the process as the driver
+tells it, may be above the measured by at most 3%, and never below. Each is run twice there: kernels that the first run
+loads are allowed for in its prediction, which may not be below either; the second is judged.
+The line is lifted for the measurement, so that presets that do not fit are measured as well; with --budget, each is run
+at the largest micro-batch that fits that line, and may never be past it. What this machine has no memory for, or would
+take minutes for, is planned and skipped, and it is said why.
+
+Examples:
+  plimsoll verify
+  plimsoll verify cnn-digits my-preset.toml --json
+  plimsoll verify --device cuda:0
+  plimsoll verify --device cuda:0 --drawn 100
+  plimsoll verify resnet18-shapes --device cuda:0 --budget 2GiB --steps 1000
+
+Exit status 1 when a prediction is wrong.")]
+pub(super) struct Verify {
+    /// Preset files or names of shipped presets; all shipped ones when none is given
+    presets: Vec<String>,
+    /// Where they run: cpu, or a GPU that is here, such as cuda:0
+    #[arg(long, value_name = "D", default_value = "cpu")]
+    device: String,
+    /// Experiments drawn at random instead: every family, precision, checkpointing and optimizer
+    #[arg(long, value_name = "N", conflicts_with = "presets", value_parser = clap::value_parser!(u32).range(1..=100_000))]
+    drawn: Option<u32>,
+    /// Decides which are drawn
+    #[arg(long, value_name = "N", requires = "drawn")]
+    seed: Option<u64>,
+    /// A line to keep to, at the largest micro-batch that fits it
+    #[arg(long, value_name = "SIZE", conflicts_with = "drawn")]
+    budget: Option<Bytes>,
+    /// Optimizer steps of each; 6 for a preset
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(2..=100_000))]
+    steps: Option<u64>,
+    /// Write a JSON object a line, one for each run
+    #[arg(long)]
+    json: bool,
+}
+
+/// What is to be measured.
+struct Case {
+    name: String,
+    experiment: Experiment,
+    /// What it was drawn by, if it was.
+    seed: Option<u64>,
+}
+
+/// A run that this machine cannot train, or not in good time.
+#[derive(Serialize)]
+struct Skipped<'a> {
+    name: &'a str,
+    predicted: Peak,
+    skipped: &'a str,
+}
+
+/// Predicted and measured.
+#[derive(Serialize)]
+struct Pair {
+    predicted: Peak,
+    measured: Peak,
+}
+
+#[derive(Serialize)]
+struct Row<'a> {
+    name: &'a str,
+    #[serde(flatten)]
+    pair: Pair,
+    /// Live, predicted less measured.
+    difference_bytes: i64,
+    difference_percent: f64,
+    ok: bool,
+    /// The line it had to keep to.
+    budget_bytes: Option<u64>,
+    micro: usize,
+    steps: u64,
+    /// On a GPU, the run that loaded the kernels.
+    first: Option<Pair>,
+    #[serde(flatten)]
+    occasion: &'a Occasion,
+    /// What it was drawn by.
+    seed: Option<u64>,
+}
+
+impl Verify {
+    pub(super) fn run(&self) -> anyhow::Result<ExitCode> {
+        let target = Target::of(&self.device)?;
+        let seed = self.seed.unwrap_or_else(seed::fresh);
+        // Everything is read before anything runs. What some of those drawn learn lives as long as they do.
+        let text = self.drawn.map(|_| a_text()).transpose()?;
+        let cases = match &text {
+            Some(text) => self.draw(seed, text.path()),
+            None => self.open()?,
+        };
+        let free = match &target {
+            Target::Cpu { .. } => device::list().cpu.available,
+            Target::Gpu(profile) => Ok(profile.capacity),
+        };
+        let (trainer, occasion) = (Trainer::new(|| {}), Occasion::now(&self.device));
+        let mut table =
+            Table::new(["run", "predicted", "measured", "above by", "percent", "reserved", "process", "verdict"]);
+        let (mut wrong, mut skipped) = (Vec::new(), Vec::new());
+        for (i, case) in cases.iter().enumerate() {
+            let name = case.name.as_str();
+            let plan = self.plan(case)?;
+            if let Some(reason) = self.too_large(&plan, &free) {
+                if self.json {
+                    out::json(&Skipped { name, predicted: plan.peak, skipped: &reason })?;
+                } else {
+                    table.row(unmeasured(name, &plan));
+                    skipped.push(format!("{name} is planned and not trained: {reason}\n"));
+                }
+                continue;
+            }
+            progress(&format!("{} of {}: {name}", i + 1, cases.len()));
+            let row = self.measure(&trainer, case, &plan, &occasion);
+            progress("");
+            let row = row?;
+            if !row.ok {
+                wrong.push(name);
+            }
+            if self.json {
+                out::json(&row)?;
+            } else {
+                table.row(cells(&row));
+            }
+        }
+        if !self.json {
+            out::text(&format!("{table}{}", skipped.concat()))?;
+        }
+        if wrong.is_empty() {
+            return Ok(ExitCode::SUCCESS);
+        }
+        let again = self.drawn.map(|n| format!(" (again: --drawn {n} --seed {seed})")).unwrap_or_default();
+        anyhow::bail!("the prediction is wrong for {}{again}", wrong.join(", "))
+    }
+
+    fn open(&self) -> anyhow::Result<Vec<Case>> {
+        let all = || shipped::shipped().iter().map(|(name, _)| *name).collect();
+        let names: Vec<&str> =
+            if self.presets.is_empty() { all() } else { self.presets.iter().map(String::as_str).collect() };
+        let open = |name: &str| {
+            let mut experiment = shipped::open(name)?;
+            experiment.run.steps = Some(STEPS);
+            Ok(Case { name: name.to_owned(), experiment, seed: None })
+        };
+        names.into_iter().map(open).collect()
+    }
+
+    fn draw(&self, seed: u64, text: &Path) -> Vec<Case> {
+        let drawn = Experiments::new(seed, &self.device, Some(text)).take(self.drawn.unwrap_or_default() as usize);
+        let case = |(i, drawn): (usize, plimsoll_engine::selftest::experiments::Drawn)| Case {
+            name: format!("{} {}", i + 1, drawn.family),
+            experiment: drawn.experiment,
+            seed: Some(seed),
+        };
+        drawn.enumerate().map(case).collect()
+    }
+
+    /// The run that is measured: a few steps, and no line in their way or the one that was asked for.
+    fn plan(&self, case: &Case) -> anyhow::Result<Plan> {
+        let mut experiment = case.experiment.clone();
+        (experiment.run.steps, experiment.run.epochs) = (self.steps.or(experiment.run.steps), None);
+        experiment.device.clone_from(&self.device);
+        experiment.budget = self.budget.unwrap_or(MAX_BUDGET);
+        if let Some(budget) = self.budget {
+            let largest = plan::largest_batch(&experiment)?;
+            return largest.ok_or_else(|| anyhow::anyhow!("{}: not even one sample fits in {budget}", case.name));
+        }
+        if experiment.gpu.pool == PoolPolicy::Reserve && target::cuda_index(&self.device).is_some() {
+            // Without a line such a pool would take the whole card.
+            let mut grows = experiment.clone();
+            grows.gpu.pool = PoolPolicy::Grow;
+            experiment.budget = plan::predict(&grows)?.peak.process + ABOVE;
+        }
+        Ok(plan::predict(&experiment)?)
+    }
+
+    fn measure<'a>(
+        &self,
+        trainer: &Trainer,
+        case: &'a Case,
+        plan: &Plan,
+        occasion: &'a Occasion,
+    ) -> anyhow::Result<Row<'a>> {
+        let name = case.name.as_str();
+        let once = |experiment: Experiment| {
+            let record = run::record(trainer, name, experiment)?;
+            let pair = Pair { predicted: record.summary.predicted, measured: record.summary.measured };
+            anyhow::Ok((pair, record))
+        };
+        let rule = |plan: &Plan| {
+            let rule = if case.seed.is_some() { Rule::of_any_size(plan) } else { Rule::of(plan) };
+            rule.inside(self.budget)
+        };
+        let experiment = (*plan.experiment).clone();
+        let (mut first, mut ok) = (None, true);
+        if plan.target.is_gpu() {
+            let mut short = experiment.clone();
+            short.run.steps = short.run.steps.map(|steps| steps.min(STEPS));
+            let (pair, record) = once(short)?;
+            ok = rule(&record.plan).at_the_most().is_met(pair.predicted, pair.measured);
+            first = Some(pair);
+        }
+        let (pair, record) = once(experiment)?;
+        // A step that f16 overflowed updates nothing, and may never bear the optimizer's state.
+        let is_less = record.summary.skipped_steps > 0;
+        let rule = if is_less { rule(&record.plan).at_the_most() } else { rule(&record.plan) };
+        ok &= rule.is_met(pair.predicted, pair.measured);
+        let difference_bytes = pair.predicted.live.0 as i64 - pair.measured.live.0 as i64;
+        Ok(Row {
+            name,
+            difference_bytes,
+            difference_percent: difference_bytes as f64 / pair.measured.live.0.max(1) as f64 * 100.0,
+            ok,
+            budget_bytes: self.budget.map(|budget| budget.0),
+            micro: plan.experiment.batch.micro,
+            steps: record.summary.steps,
+            first,
+            pair,
+            occasion,
+            seed: case.seed,
+        })
+    }
+
+    /// Why a plan is not trained on this machine, if it is not.
+    fn too_large(&self, plan: &Plan, free: &Figure<Bytes>) -> Option<String> {
+        if let Some(problem) = target::not_trained_on(&plan.experiment.device) {
+            return Some(problem.message);
+        }
+        if let Ok(free) = free
+            && plan.peak.process > *free
+        {
+            return Some(format!("it takes {} and this machine has {free} free", plan.peak.process));
+        }
+        let secs = plan.step_secs * plan.total_steps as f64;
+        (self.steps.is_none() && secs > LONGEST_SECS)
+            .then(|| format!("{} steps would take this machine about {:.0} minutes", plan.total_steps, secs / 60.0))
+    }
+}
+
+/// What goes on, on a line that the next one takes the place of: for people who wait, and not for a file.
+fn progress(text: &str) {
+    let mut stderr = io::stderr();
+    if stderr.is_terminal() {
+        // Nobody is told when nobody can be.
+        let _ = write!(stderr, "\r\x1b[K{text}");
+        let _ = stderr.flush();
+    }
+}
+
+/// A file of text to learn: the shipped presets', which every machine has.
+fn a_text() -> anyhow::Result<tempfile::NamedTempFile> {
+    let mut file = tempfile::NamedTempFile::new()?;
+    for (_, text) in shipped::shipped() {
+        file.write_all(text.as_bytes())?;
+    }
+    Ok(file)
+}
+
+fn unmeasured(name: &str, plan: &Plan) -> [String; 8] {
+    let none = || "-".to_owned();
+    let (live, reserved) = (plan.peak.live.to_string(), plan.peak.reserved.to_string());
+    [name.to_owned(), live, none(), none(), none(), reserved, plan.peak.process.to_string(), "skipped".to_owned()]
+}
+
+fn cells(row: &Row<'_>) -> [String; 8] {
+    let Pair { predicted, measured } = &row.pair;
+    [
+        row.name.to_owned(),
+        predicted.live.to_string(),
+        measured.live.to_string(),
+        predicted.live.difference(measured.live),
+        format!("{:+.2}%", row.difference_percent),
+        format!("{} / {}", predicted.reserved, measured.reserved),
+        format!("{} / {}", predicted.process, measured.process),
+        if row.ok { "right" } else { "WRONG" }.to_owned(),
+    ]
+}

@@ -1,0 +1,129 @@
+//! When a prediction is right: never below what was measured, and above it by no more than is stated.
+
+use plimsoll_engine::{
+    Bytes,
+    experiment::PoolPolicy,
+    memory::Category,
+    plan::{Peak, Plan},
+};
+
+/// What a prediction may be above its measurement.
+#[derive(Debug, Clone, Copy)]
+struct Bound {
+    share: f64,
+    beside: Bytes,
+}
+
+impl Bound {
+    /// Of the bytes alive: 1%, and room for what happens inside one op.
+    const LIVE: Self = Self { share: 0.01, beside: Bytes::kib(128) };
+    /// Of what a GPU's pool holds from the device, and of the process there.
+    const HELD: Self = Self { share: 0.03, beside: Bytes::ZERO };
+    const ANYTHING: Self = Self { share: f64::INFINITY, beside: Bytes::ZERO };
+
+    /// Nothing measured is no measurement.
+    fn holds(self, predicted: Bytes, measured: Bytes) -> bool {
+        let most = measured.0 as f64 * (1.0 + self.share) + self.beside.0 as f64;
+        measured > Bytes::ZERO && predicted >= measured && predicted.0 as f64 <= most
+    }
+}
+
+/// What is asked of the prediction of one run.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Rule {
+    live: Bound,
+    reserved: Option<Bound>,
+    process: Option<Bound>,
+    /// The line that the measured load keeps to.
+    line: Option<Bytes>,
+}
+
+impl Rule {
+    /// That of a plan. On the processor it is the bytes alive that are judged. A GPU's figures are the driver's, and all are;
+    /// but a pool that is given back after each step is empty whenever the driver can be asked about the process.
+    pub(super) fn of(plan: &Plan) -> Self {
+        if !plan.target.is_gpu() {
+            return Self { live: Bound::LIVE, reserved: None, process: None, line: None };
+        }
+        let is_given_back = plan.experiment.gpu.pool == PoolPolicy::GiveBack;
+        let process = if is_given_back { Bound::ANYTHING } else { Bound::HELD };
+        Self { live: Bound::LIVE, reserved: Some(Bound::HELD), process: Some(process), line: None }
+    }
+
+    /// That of an experiment which may be of any size, however small: the engine's bookkeeping, which is a stated bound,
+    /// and scratch that was not used may show.
+    pub(super) fn of_any_size(plan: &Plan) -> Self {
+        let rule = Self::of(plan);
+        if plan.target.is_gpu() {
+            return rule;
+        }
+        let beside = plan.categories_at_peak.get(Category::Context) + Bytes::mib(1);
+        Self { live: Bound { beside, ..rule.live }, ..rule }
+    }
+
+    /// The same where the run may have done less than was planned.
+    pub(super) fn at_the_most(self) -> Self {
+        let any = |bound: Option<Bound>| bound.map(|_| Bound::ANYTHING);
+        Self { live: Bound::ANYTHING, reserved: any(self.reserved), process: any(self.process), line: self.line }
+    }
+
+    /// The same, and what counts against a line is never past it.
+    pub(super) fn inside(self, line: Option<Bytes>) -> Self {
+        Self { line, ..self }
+    }
+
+    /// Whether the prediction is right.
+    pub(super) fn is_met(&self, predicted: Peak, measured: Peak) -> bool {
+        let holds = |bound: Option<Bound>, predicted, measured| bound.is_none_or(|b| b.holds(predicted, measured));
+        let load = if self.process.is_some() { measured.process } else { measured.live };
+        self.live.holds(predicted.live, measured.live)
+            && holds(self.reserved, predicted.reserved, measured.reserved)
+            && holds(self.process, predicted.process, measured.process)
+            && self.line.is_none_or(|line| load <= line)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const ON_GPU: Rule =
+        Rule { live: Bound::LIVE, reserved: Some(Bound::HELD), process: Some(Bound::HELD), line: None };
+
+    fn peak(live: u64, reserved: u64, process: u64) -> Peak {
+        Peak { live: Bytes::mib(live), reserved: Bytes::mib(reserved), process: Bytes::mib(process) }
+    }
+
+    #[test]
+    fn a_prediction_below_the_measurement_is_wrong_however_close() {
+        let is_right = |predicted, measured| Bound::LIVE.holds(predicted, measured);
+        assert!(!is_right(Bytes::mib(100) - Bytes(1), Bytes::mib(100)));
+        assert!(is_right(Bytes::mib(100), Bytes::mib(100)));
+        assert!(is_right(Bytes::mib(101), Bytes::mib(100)));
+        assert!(!is_right(Bytes::mib(102), Bytes::mib(100)));
+        assert!(!is_right(Bytes(0), Bytes(0)));
+    }
+
+    #[test]
+    fn each_figure_of_a_gpu_has_to_be_right() {
+        let measured = peak(1000, 1000, 1000);
+        assert!(ON_GPU.is_met(peak(1010, 1030, 1030), measured));
+        for wrong in [peak(1012, 1000, 1000), peak(1000, 1031, 1000), peak(1000, 1000, 1031), peak(1000, 1000, 999)] {
+            assert!(!ON_GPU.is_met(wrong, measured), "{wrong:?}");
+        }
+    }
+
+    #[test]
+    fn where_less_may_have_been_done_only_what_is_below_is_wrong() {
+        let rule = ON_GPU.at_the_most();
+        assert!(rule.is_met(peak(2000, 2000, 2000), peak(1, 2, 3)));
+        assert!(!rule.is_met(peak(2000, 2000, 2000), peak(1, 2, 2001)));
+    }
+
+    #[test]
+    fn the_process_is_held_to_the_line_on_a_gpu() {
+        let (rule, figures) = (ON_GPU.inside(Some(Bytes::mib(1000))), peak(900, 900, 1001));
+        assert!(ON_GPU.is_met(figures, figures) && !rule.is_met(figures, figures));
+        assert!(rule.is_met(peak(900, 900, 1000), peak(900, 900, 1000)));
+    }
+}
