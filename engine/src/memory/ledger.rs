@@ -6,57 +6,23 @@
 //! process, which is the context and the pool, is past it.
 //! What the screen calls *measured* never comes from here.
 
+mod recorder;
+
 use std::{
     cell::{Cell, RefCell},
     rc::Rc,
     sync::Arc,
 };
 
-use serde::Serialize;
-
+use self::recorder::{Block, Recorder};
+pub use self::recorder::{LayerUse, Recording};
 use crate::{
     bytes::Bytes,
     device::Target,
     error::BudgetError,
     experiment::Gpu,
-    memory::{Alive, Categories, Category, Point, Timeline, allocator::Allocator, timeline::LayerId},
+    memory::{Category, Phase, allocator::Allocator, timeline::LayerId},
 };
-
-/// The part of a run that memory is used in.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Default)]
-#[serde(rename_all = "snake_case")]
-pub enum Phase {
-    /// The model is made.
-    #[default]
-    Start,
-    /// A micro-batch is brought to the device.
-    Batch,
-    /// The forward pass.
-    Forward,
-    /// A checkpointed segment's forward pass, again, on the way back.
-    Recompute,
-    /// The backward pass.
-    Backward,
-    /// Clipping and the update of the parameters.
-    Optimizer,
-    /// A forward pass over test data.
-    Evaluate,
-}
-
-impl Phase {
-    /// The name on screen.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Start => "start",
-            Self::Batch => "batch",
-            Self::Forward => "forward",
-            Self::Recompute => "recompute",
-            Self::Backward => "backward",
-            Self::Optimizer => "optimizer",
-            Self::Evaluate => "evaluate",
-        }
-    }
-}
 
 /// The account of one device in one run. Clones share it.
 #[derive(Debug, Clone)]
@@ -77,64 +43,6 @@ struct Account {
     recorder: RefCell<Option<Recorder>>,
 }
 
-/// A birth or a death.
-#[derive(Debug, Clone, Copy)]
-struct Event {
-    block: u32,
-    born: bool,
-}
-
-#[derive(Debug, Clone, Copy)]
-struct Block {
-    label: &'static str,
-    layer: LayerId,
-    category: Category,
-    bytes: u64,
-}
-
-#[derive(Debug, Default)]
-struct Recorder {
-    blocks: Vec<Block>,
-    events: Vec<Event>,
-    points: Vec<Point>,
-    live: Categories,
-    high: Categories,
-    high_total: u64,
-    live_total: u64,
-    peak_total: u64,
-    peak_event: usize,
-    peak_reserved: u64,
-    layers: Vec<LayerUse>,
-}
-
-/// What one layer takes.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct LayerUse {
-    /// The most it held of each category, each at its own moment.
-    pub high: Categories,
-    /// Activations it held when the backward pass began.
-    pub saved: Bytes,
-    /// What it holds of each category now.
-    live: Categories,
-}
-
-/// What a recording holds once it is taken.
-#[derive(Debug, Clone, Default)]
-pub struct Recording {
-    /// One point an op.
-    pub timeline: Timeline,
-    /// What was alive when most was, largest first.
-    pub alive_at_peak: Vec<Alive>,
-    /// What each category held then.
-    pub categories_at_peak: Categories,
-    /// The most bytes alive.
-    pub live_peak: Bytes,
-    /// The most bytes the allocator held, by its model.
-    pub reserved_peak: Bytes,
-    /// Each layer's use, by [`LayerId`].
-    pub layers: Vec<LayerUse>,
-}
-
 /// The right to some bytes; dropping it gives them back.
 #[derive(Debug)]
 pub struct Ticket {
@@ -142,7 +50,7 @@ pub struct Ticket {
     bytes: u64,
     /// Number of the place it has in a pool.
     place: u32,
-    /// Index of the block in the recording; `u32::MAX` when it was not recorded.
+    /// Index of the block in the recording, or [`UNRECORDED`].
     block: Cell<u32>,
 }
 
@@ -162,7 +70,7 @@ impl Ledger {
     }
 
     fn of(allocator: Allocator, context: Bytes, budget: Option<Bytes>, recording: bool) -> Self {
-        let peak_reserved = allocator.reserved().0;
+        let reserved = allocator.reserved();
         Self(Rc::new(Account {
             budget,
             context,
@@ -173,7 +81,7 @@ impl Ledger {
             layer: Cell::default(),
             op: Cell::new("allocate"),
             layers: RefCell::new(vec!["run".to_owned()]),
-            recorder: RefCell::new(recording.then(|| Recorder { peak_reserved, ..Recorder::default() })),
+            recorder: RefCell::new(recording.then(|| Recorder::new(reserved))),
         }))
     }
 
@@ -203,7 +111,7 @@ impl Ledger {
         account.peak.set(account.peak.get().max(account.live.get()));
         let block = match &mut *account.recorder.borrow_mut() {
             Some(recorder) => {
-                recorder.peak_reserved = recorder.peak_reserved.max(allocator.reserved().0);
+                recorder.holds(allocator.reserved());
                 recorder.born(Block { label, layer: account.layer.get(), category, bytes: held })
             }
             None => UNRECORDED,
@@ -306,92 +214,8 @@ impl Ledger {
     /// Empty when the ledger does not record.
     pub fn take_recording(&self) -> Recording {
         let layers: Arc<[String]> = self.0.layers.borrow().as_slice().into();
-        let reserved = self.reserved().0;
+        let reserved = self.reserved();
         self.0.recorder.borrow_mut().as_mut().map(|recorder| recorder.take(layers, reserved)).unwrap_or_default()
-    }
-}
-
-impl LayerUse {
-    fn born(&mut self, block: Block) {
-        self.live.add(block.category, block.bytes);
-        self.high.raise(block.category, self.live.get(block.category));
-    }
-}
-
-impl Recorder {
-    fn born(&mut self, block: Block) -> u32 {
-        let index = self.blocks.len() as u32;
-        self.blocks.push(block);
-        let owner = block.layer.0 as usize;
-        if self.layers.len() <= owner {
-            self.layers.resize(owner + 1, LayerUse::default());
-        }
-        self.layers[owner].born(block);
-        self.events.push(Event { block: index, born: true });
-        self.live.add(block.category, block.bytes);
-        self.live_total += block.bytes;
-        if self.live_total > self.high_total {
-            (self.high, self.high_total) = (self.live, self.live_total);
-        }
-        if self.live_total > self.peak_total {
-            (self.peak_total, self.peak_event) = (self.live_total, self.events.len());
-        }
-        index
-    }
-
-    fn died(&mut self, index: u32) {
-        let block = self.blocks[index as usize];
-        self.layers[block.layer.0 as usize].live.take(block.category, block.bytes);
-        self.events.push(Event { block: index, born: false });
-        self.live.take(block.category, block.bytes);
-        self.live_total -= block.bytes;
-    }
-
-    fn forward_ended(&mut self) {
-        for layer in &mut self.layers {
-            layer.saved = layer.live.get(Category::Activations);
-        }
-    }
-
-    fn point(&mut self, op: &'static str, layer: LayerId, phase: Phase) {
-        self.points.push(Point { op, layer, phase, live: Bytes(self.high_total), categories: self.high });
-        (self.high, self.high_total) = (self.live, self.live_total);
-    }
-
-    fn take(&mut self, layers: Arc<[String]>, reserved: u64) -> Recording {
-        let mut alive = vec![false; self.blocks.len()];
-        for event in &self.events[..self.peak_event] {
-            alive[event.block as usize] = event.born;
-        }
-        let at_peak: Vec<Block> =
-            self.blocks.iter().zip(&alive).filter(|(_, alive)| **alive).map(|(b, _)| *b).collect();
-        let mut categories = Categories::default();
-        for block in &at_peak {
-            categories.add(block.category, block.bytes);
-        }
-        let mut alive_at_peak: Vec<Alive> = at_peak
-            .iter()
-            .map(|b| Alive {
-                name: b.label,
-                layer: layers[b.layer.0 as usize].clone(),
-                category: b.category,
-                bytes: b.bytes,
-            })
-            .collect();
-        alive_at_peak.sort_by_key(|block| std::cmp::Reverse(block.bytes));
-        let recording = Recording {
-            timeline: Timeline { points: std::mem::take(&mut self.points), layers },
-            alive_at_peak,
-            categories_at_peak: categories,
-            live_peak: Bytes(self.peak_total),
-            reserved_peak: Bytes(self.peak_reserved),
-            layers: self.layers.clone(),
-        };
-        // The next recording's peak starts from what is alive now; blocks keep their indices.
-        (self.high, self.high_total) = (self.live, self.live_total);
-        (self.peak_total, self.peak_event) = (self.live_total, self.events.len());
-        self.peak_reserved = reserved;
-        recording
     }
 }
 
@@ -406,9 +230,7 @@ impl Ticket {
         if self.block.get() != UNRECORDED
             && let Some(recorder) = &mut *self.ledger.0.recorder.borrow_mut()
         {
-            let block = recorder.blocks[self.block.get() as usize];
-            recorder.died(self.block.get());
-            self.block.set(recorder.born(Block { label, ..block }));
+            self.block.set(recorder.renamed(self.block.get(), label));
         }
     }
 }
@@ -428,87 +250,4 @@ impl Drop for Ticket {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::{device::Profile, experiment::PoolPolicy};
-
-    #[test]
-    fn refuses_at_the_line_and_not_before() {
-        let ledger = Ledger::new(Some(Bytes(100)), false);
-        let held = ledger.take(60, Category::Batch, "input").expect("below the line");
-        let refused = ledger.take(41, Category::Scratch, "columns").expect_err("past the line");
-        assert_eq!((refused.asked, refused.live, refused.budget), (Bytes(41), Bytes(60), Bytes(100)));
-        assert!(ledger.take(40, Category::Scratch, "columns").is_ok());
-        drop(held);
-        assert_eq!((ledger.live(), ledger.peak()), (Bytes(0), Bytes(100)));
-    }
-
-    /// A card of 1 GiB with a context of 400 MiB.
-    fn card() -> Target {
-        let shipped = &crate::device::profile::shipped()[0];
-        let (context, capacity) = (Bytes::mib(400), Bytes::gib(1));
-        Target::Gpu(Arc::new(Profile { context, capacity, ..(**shipped).clone() }))
-    }
-
-    #[test]
-    fn on_a_gpu_the_line_is_the_process_and_a_block_is_whole_granules() {
-        let ledger = Ledger::for_target(&card(), &Gpu::default(), Bytes::mib(464), true, false);
-        let small = ledger.take(1, Category::Parameters, "weight").expect("below the line");
-        assert_eq!((ledger.live(), ledger.reserved(), small.bytes()), (Bytes(512), Bytes::mib(32), 1));
-        let large = ledger.take(32 << 20, Category::Activations, "output").expect("to the line");
-        // Nothing is full, but one segment more is past the line.
-        let refused = ledger.take(32 << 20, Category::Activations, "output").expect_err("past the line");
-        assert_eq!(refused.live + refused.asked, Bytes::mib(400 + 96));
-        assert!(ledger.take(31 << 20, Category::Scratch, "columns").is_ok());
-        drop((small, large));
-        assert_eq!((ledger.live(), ledger.reserved()), (Bytes(0), Bytes::mib(64)));
-    }
-
-    #[test]
-    fn a_pool_that_gives_back_does_so_after_the_step() {
-        let choice = Gpu { pool: PoolPolicy::GiveBack, ..Gpu::default() };
-        let ledger = Ledger::for_target(&card(), &choice, Bytes::gib(1), false, true);
-        drop(ledger.take(40 << 20, Category::Activations, "output"));
-        assert_eq!(ledger.reserved(), Bytes::mib(64));
-        ledger.step_ended();
-        assert_eq!(ledger.reserved(), Bytes(0));
-        let recording = ledger.take_recording();
-        assert_eq!((recording.live_peak, recording.reserved_peak), (Bytes::mib(40), Bytes::mib(64)));
-        assert_eq!(ledger.take_recording().reserved_peak, Bytes(0));
-    }
-
-    #[test]
-    fn a_block_that_is_named_anew_has_each_name_in_its_time() {
-        let ledger = Ledger::new(None, true);
-        let batch = ledger.take(10, Category::Batch, "next batch").expect("no budget");
-        let peak = ledger.take(10, Category::Scratch, "columns").expect("no budget");
-        drop(peak);
-        ledger.ran("relu");
-        batch.rename("images");
-        let names = |recording: &Recording| recording.alive_at_peak.iter().map(|b| b.name).collect::<Vec<_>>();
-        let first = ledger.take_recording();
-        assert_eq!((names(&first), first.live_peak), (vec!["next batch", "columns"], Bytes(20)));
-        assert_eq!(names(&ledger.take_recording()), ["images"]);
-    }
-
-    #[test]
-    fn a_recording_tells_what_was_alive_at_the_peak() {
-        let ledger = Ledger::new(None, true);
-        ledger.set_layer(ledger.layer_id("dense1"));
-        let weight = ledger.take(10, Category::Parameters, "weight").expect("no budget");
-        let scratch = ledger.take(100, Category::Scratch, "columns").expect("no budget");
-        drop(scratch);
-        ledger.ran("matmul");
-        let output = ledger.take(50, Category::Activations, "output").expect("no budget");
-        ledger.ran("relu");
-        let recording = ledger.take_recording();
-        assert_eq!(recording.live_peak, Bytes(110));
-        assert_eq!(recording.alive_at_peak.iter().map(|b| b.name).collect::<Vec<_>>(), ["columns", "weight"]);
-        assert_eq!(recording.timeline.points.iter().map(|p| p.live.0).collect::<Vec<_>>(), [110, 60]);
-        assert_eq!(recording.timeline.layer(recording.timeline.points[0].layer), "dense1");
-        drop(output);
-        let next = ledger.take_recording();
-        assert_eq!((next.live_peak, next.timeline.points.len()), (Bytes(60), 0));
-        drop(weight);
-    }
-}
+mod tests;

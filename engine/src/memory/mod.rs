@@ -7,9 +7,11 @@ pub mod allocator;
 pub mod category;
 pub mod heap;
 pub mod ledger;
+mod phase;
 pub mod probe;
 pub mod timeline;
 
 pub use category::{Categories, Category};
-pub use ledger::{Ledger, Phase, Ticket};
+pub use ledger::{Ledger, Ticket};
+pub use phase::Phase;
 pub use timeline::{Alive, Point, Timeline};

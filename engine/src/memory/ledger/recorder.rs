@@ -1,0 +1,175 @@
+//! What happened between two moments: blocks that came and went, and what was alive when most was.
+//!
+//! Always holds: blocks keep their indices from one recording to the next, for their tickets know them by these.
+
+use std::sync::Arc;
+
+use crate::{
+    bytes::Bytes,
+    memory::{Alive, Categories, Category, Phase, Point, Timeline, timeline::LayerId},
+};
+
+/// A birth or a death.
+#[derive(Debug, Clone, Copy)]
+struct Event {
+    block: u32,
+    born: bool,
+}
+
+/// What a ticket stands for.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Block {
+    pub(super) label: &'static str,
+    pub(super) layer: LayerId,
+    pub(super) category: Category,
+    pub(super) bytes: u64,
+}
+
+/// The account of what comes and goes.
+#[derive(Debug, Default)]
+pub(super) struct Recorder {
+    blocks: Vec<Block>,
+    events: Vec<Event>,
+    points: Vec<Point>,
+    live: Categories,
+    high: Categories,
+    high_total: u64,
+    live_total: u64,
+    peak_total: u64,
+    peak_event: usize,
+    peak_reserved: Bytes,
+    layers: Vec<LayerUse>,
+}
+
+/// What one layer takes.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct LayerUse {
+    /// The most it held of each category, each at its own moment.
+    pub high: Categories,
+    /// Activations it held when the backward pass began.
+    pub saved: Bytes,
+    /// What it holds of each category now.
+    live: Categories,
+}
+
+/// What a recording holds once it is taken.
+#[derive(Debug, Clone, Default)]
+pub struct Recording {
+    /// One point an op.
+    pub timeline: Timeline,
+    /// What was alive when most was, largest first.
+    pub alive_at_peak: Vec<Alive>,
+    /// What each category held then.
+    pub categories_at_peak: Categories,
+    /// The most bytes alive.
+    pub live_peak: Bytes,
+    /// The most bytes the allocator held, by its model.
+    pub reserved_peak: Bytes,
+    /// Each layer's use, by [`LayerId`].
+    pub layers: Vec<LayerUse>,
+}
+
+impl LayerUse {
+    fn born(&mut self, block: Block) {
+        self.live.add(block.category, block.bytes);
+        self.high.raise(block.category, self.live.get(block.category));
+    }
+}
+
+impl Recorder {
+    /// Nothing yet, of an allocator that holds this much.
+    pub(super) fn new(reserved: Bytes) -> Self {
+        Self { peak_reserved: reserved, ..Self::default() }
+    }
+
+    /// What the allocator holds now.
+    pub(super) fn holds(&mut self, reserved: Bytes) {
+        self.peak_reserved = self.peak_reserved.max(reserved);
+    }
+
+    /// A block came; its index.
+    pub(super) fn born(&mut self, block: Block) -> u32 {
+        let index = self.blocks.len() as u32;
+        self.blocks.push(block);
+        let owner = block.layer.0 as usize;
+        if self.layers.len() <= owner {
+            self.layers.resize(owner + 1, LayerUse::default());
+        }
+        self.layers[owner].born(block);
+        self.events.push(Event { block: index, born: true });
+        self.live.add(block.category, block.bytes);
+        self.live_total += block.bytes;
+        if self.live_total > self.high_total {
+            (self.high, self.high_total) = (self.live, self.live_total);
+        }
+        if self.live_total > self.peak_total {
+            (self.peak_total, self.peak_event) = (self.live_total, self.events.len());
+        }
+        index
+    }
+
+    /// A block went.
+    pub(super) fn died(&mut self, index: u32) {
+        let block = self.blocks[index as usize];
+        self.layers[block.layer.0 as usize].live.take(block.category, block.bytes);
+        self.events.push(Event { block: index, born: false });
+        self.live.take(block.category, block.bytes);
+        self.live_total -= block.bytes;
+    }
+
+    /// A block under another name from here on; its new index.
+    pub(super) fn renamed(&mut self, index: u32, label: &'static str) -> u32 {
+        self.died(index);
+        self.born(Block { label, ..self.blocks[index as usize] })
+    }
+
+    /// The backward pass begins: what each layer holds of activations now is what it saved.
+    pub(super) fn forward_ended(&mut self) {
+        for layer in &mut self.layers {
+            layer.saved = layer.live.get(Category::Activations);
+        }
+    }
+
+    /// An op ran.
+    pub(super) fn point(&mut self, op: &'static str, layer: LayerId, phase: Phase) {
+        self.points.push(Point { op, layer, phase, live: Bytes(self.high_total), categories: self.high });
+        (self.high, self.high_total) = (self.live, self.live_total);
+    }
+
+    /// Hands out what was recorded, of an allocator that holds this much, and goes on from what is alive now.
+    pub(super) fn take(&mut self, layers: Arc<[String]>, reserved: Bytes) -> Recording {
+        let mut alive = vec![false; self.blocks.len()];
+        for event in &self.events[..self.peak_event] {
+            alive[event.block as usize] = event.born;
+        }
+        let at_peak: Vec<Block> =
+            self.blocks.iter().zip(&alive).filter(|(_, alive)| **alive).map(|(b, _)| *b).collect();
+        let mut categories = Categories::default();
+        for block in &at_peak {
+            categories.add(block.category, block.bytes);
+        }
+        let mut alive_at_peak: Vec<Alive> = at_peak
+            .iter()
+            .map(|b| Alive {
+                name: b.label,
+                layer: layers[b.layer.0 as usize].clone(),
+                category: b.category,
+                bytes: b.bytes,
+            })
+            .collect();
+        alive_at_peak.sort_by_key(|block| std::cmp::Reverse(block.bytes));
+        let recording = Recording {
+            timeline: Timeline { points: std::mem::take(&mut self.points), layers },
+            alive_at_peak,
+            categories_at_peak: categories,
+            live_peak: Bytes(self.peak_total),
+            reserved_peak: self.peak_reserved,
+            layers: self.layers.clone(),
+        };
+        // The next recording's peak starts from what is alive now; blocks keep their indices.
+        (self.high, self.high_total) = (self.live, self.live_total);
+        (self.peak_total, self.peak_event) = (self.live_total, self.events.len());
+        self.peak_reserved = reserved;
+        recording
+    }
+}

@@ -1,0 +1,84 @@
+//! The line, the pool, and what a recording tells.
+
+use super::*;
+use crate::{device::Profile, experiment::PoolPolicy};
+
+#[test]
+fn refuses_at_the_line_and_not_before() {
+    let ledger = Ledger::new(Some(Bytes(100)), false);
+    let held = ledger.take(60, Category::Batch, "input").expect("below the line");
+    let refused = ledger.take(41, Category::Scratch, "columns").expect_err("past the line");
+    assert_eq!((refused.asked, refused.live, refused.budget), (Bytes(41), Bytes(60), Bytes(100)));
+    assert!(ledger.take(40, Category::Scratch, "columns").is_ok());
+    drop(held);
+    assert_eq!((ledger.live(), ledger.peak()), (Bytes(0), Bytes(100)));
+}
+
+/// A card of 1 GiB with a context of 400 MiB.
+fn card() -> Target {
+    let shipped = &crate::device::profile::shipped()[0];
+    let (context, capacity) = (Bytes::mib(400), Bytes::gib(1));
+    Target::Gpu(Arc::new(Profile { context, capacity, ..(**shipped).clone() }))
+}
+
+#[test]
+fn on_a_gpu_the_line_is_the_process_and_a_block_is_whole_granules() {
+    let ledger = Ledger::for_target(&card(), &Gpu::default(), Bytes::mib(464), true, false);
+    let small = ledger.take(1, Category::Parameters, "weight").expect("below the line");
+    assert_eq!((ledger.live(), ledger.reserved(), small.bytes()), (Bytes(512), Bytes::mib(32), 1));
+    let large = ledger.take(32 << 20, Category::Activations, "output").expect("to the line");
+    // Nothing is full, but one segment more is past the line.
+    let refused = ledger.take(32 << 20, Category::Activations, "output").expect_err("past the line");
+    assert_eq!(refused.live + refused.asked, Bytes::mib(400 + 96));
+    assert!(ledger.take(31 << 20, Category::Scratch, "columns").is_ok());
+    drop((small, large));
+    assert_eq!((ledger.live(), ledger.reserved()), (Bytes(0), Bytes::mib(64)));
+}
+
+#[test]
+fn a_pool_that_gives_back_does_so_after_the_step() {
+    let choice = Gpu { pool: PoolPolicy::GiveBack, ..Gpu::default() };
+    let ledger = Ledger::for_target(&card(), &choice, Bytes::gib(1), false, true);
+    drop(ledger.take(40 << 20, Category::Activations, "output"));
+    assert_eq!(ledger.reserved(), Bytes::mib(64));
+    ledger.step_ended();
+    assert_eq!(ledger.reserved(), Bytes(0));
+    let recording = ledger.take_recording();
+    assert_eq!((recording.live_peak, recording.reserved_peak), (Bytes::mib(40), Bytes::mib(64)));
+    assert_eq!(ledger.take_recording().reserved_peak, Bytes(0));
+}
+
+#[test]
+fn a_block_that_is_named_anew_has_each_name_in_its_time() {
+    let ledger = Ledger::new(None, true);
+    let batch = ledger.take(10, Category::Batch, "next batch").expect("no budget");
+    let peak = ledger.take(10, Category::Scratch, "columns").expect("no budget");
+    drop(peak);
+    ledger.ran("relu");
+    batch.rename("images");
+    let names = |recording: &Recording| recording.alive_at_peak.iter().map(|b| b.name).collect::<Vec<_>>();
+    let first = ledger.take_recording();
+    assert_eq!((names(&first), first.live_peak), (vec!["next batch", "columns"], Bytes(20)));
+    assert_eq!(names(&ledger.take_recording()), ["images"]);
+}
+
+#[test]
+fn a_recording_tells_what_was_alive_at_the_peak() {
+    let ledger = Ledger::new(None, true);
+    ledger.set_layer(ledger.layer_id("dense1"));
+    let weight = ledger.take(10, Category::Parameters, "weight").expect("no budget");
+    let scratch = ledger.take(100, Category::Scratch, "columns").expect("no budget");
+    drop(scratch);
+    ledger.ran("matmul");
+    let output = ledger.take(50, Category::Activations, "output").expect("no budget");
+    ledger.ran("relu");
+    let recording = ledger.take_recording();
+    assert_eq!(recording.live_peak, Bytes(110));
+    assert_eq!(recording.alive_at_peak.iter().map(|b| b.name).collect::<Vec<_>>(), ["columns", "weight"]);
+    assert_eq!(recording.timeline.points.iter().map(|p| p.live.0).collect::<Vec<_>>(), [110, 60]);
+    assert_eq!(recording.timeline.layer(recording.timeline.points[0].layer), "dense1");
+    drop(output);
+    let next = ledger.take_recording();
+    assert_eq!((next.live_peak, next.timeline.points.len()), (Bytes(60), 0));
+    drop(weight);
+}

@@ -1,0 +1,39 @@
+//! The parts of a run, in which memory is used for different things.
+
+use serde::Serialize;
+
+/// The part of a run that memory is used in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Default)]
+#[serde(rename_all = "snake_case")]
+pub enum Phase {
+    /// The model is made.
+    #[default]
+    Start,
+    /// A micro-batch is brought to the device.
+    Batch,
+    /// The forward pass.
+    Forward,
+    /// A checkpointed segment's forward pass, again, on the way back.
+    Recompute,
+    /// The backward pass.
+    Backward,
+    /// Clipping and the update of the parameters.
+    Optimizer,
+    /// A forward pass over test data.
+    Evaluate,
+}
+
+impl Phase {
+    /// The name on screen.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Start => "start",
+            Self::Batch => "batch",
+            Self::Forward => "forward",
+            Self::Recompute => "recompute",
+            Self::Backward => "backward",
+            Self::Optimizer => "optimizer",
+            Self::Evaluate => "evaluate",
+        }
+    }
+}
