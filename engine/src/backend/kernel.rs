@@ -4,54 +4,15 @@
 //! on bf16 and f16 is done in f32 and rounded once on store; sums over many elements accumulate in f32 (f64 for f64).
 
 mod attention;
+mod matmul;
 mod update;
+mod window;
 
 pub use attention::AttentionShape;
+pub use matmul::MatMul;
 pub(crate) use update::AdamConstants;
 pub use update::{Moments, Rule, Update};
-
-/// How a window slides over an image.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub struct Window {
-    /// Images in the batch.
-    pub batch: usize,
-    /// Input height.
-    pub height: usize,
-    /// Input width.
-    pub width: usize,
-    /// Input channels.
-    pub channels: usize,
-    /// Output channels (equal to `channels` for depthwise convolution and pooling).
-    pub filters: usize,
-    /// Side of the square window.
-    pub size: usize,
-    /// Step between windows.
-    pub stride: usize,
-    /// Zeros around the image, on each side.
-    pub padding: usize,
-}
-
-impl Window {
-    /// Output height: `(height + 2 padding - size) / stride + 1`.
-    pub fn out_height(&self) -> usize {
-        (self.height + 2 * self.padding - self.size) / self.stride + 1
-    }
-
-    /// Output width.
-    pub fn out_width(&self) -> usize {
-        (self.width + 2 * self.padding - self.size) / self.stride + 1
-    }
-
-    /// Output pixels of the whole batch: the rows of the convolution's GEMM.
-    pub fn out_pixels(&self) -> usize {
-        self.batch * self.out_height() * self.out_width()
-    }
-
-    /// Elements one filter reads: `size * size * channels`, the depth of the convolution's GEMM.
-    pub fn taps(&self) -> usize {
-        self.size * self.size * self.channels
-    }
-}
+pub use window::Window;
 
 /// A smooth activation function.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -71,23 +32,6 @@ pub struct Rows {
     pub rows: usize,
     /// Elements of a row.
     pub columns: usize,
-}
-
-/// A matrix product `c = op(a) op(b)`, or `c += op(a) op(b)`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct MatMul {
-    /// Rows of `c`.
-    pub m: usize,
-    /// Columns of `c`.
-    pub n: usize,
-    /// Inner extent.
-    pub k: usize,
-    /// `a` is stored `[k, m]` rather than `[m, k]`.
-    pub transpose_a: bool,
-    /// `b` is stored `[n, k]` rather than `[k, n]`.
-    pub transpose_b: bool,
-    /// Add to `c` rather than overwrite it.
-    pub accumulate: bool,
 }
 
 /// One launch. "in" and "out" list the tensors in order; out tensors are written (or updated where it says so).
