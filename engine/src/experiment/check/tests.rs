@@ -1,0 +1,153 @@
+//! Each rule, and what it blames.
+
+use super::*;
+use crate::{
+    data::Input,
+    experiment::{DataKind, ModelKind},
+};
+
+const DIGITS: Facts = Facts::one_label(Input::Image { height: 8, width: 8, channels: 1 }, 10, 1438, 359);
+
+fn problems(change: impl FnOnce(&mut Experiment)) -> Vec<Problem> {
+    let mut experiment = Experiment::default();
+    change(&mut experiment);
+    check(&experiment, Some(&DIGITS))
+}
+
+#[track_caller]
+fn blames(key: &str, change: impl FnOnce(&mut Experiment)) {
+    let found = problems(change);
+    assert_eq!(found.iter().map(|p| p.key.as_str()).collect::<Vec<_>>(), [key], "{found:?}");
+    assert!(!found[0].mend.is_empty());
+}
+
+#[test]
+fn the_default_has_no_problem() {
+    assert_eq!(problems(|_| {}), []);
+}
+
+#[test]
+fn each_impossible_value_is_blamed_on_its_key() {
+    blames("version", |e| e.version = 2);
+    blames("budget", |e| e.budget = Bytes(0));
+    blames("budget", |e| e.budget = Bytes(u64::MAX));
+    blames("device", |e| e.device = "toaster".to_owned());
+    blames("gpu.workspace", |e| (e.device, e.gpu.workspace) = ("cuda:0".to_owned(), Bytes::gib(65)));
+    blames("checkpointing", |e| e.checkpointing = Checkpointing::Every(0));
+    blames("frozen", |e| e.frozen = Frozen::Blocks(3));
+    blames("frozen", |e| e.frozen = Frozen::All);
+    blames("lora.alpha", |e| (e.lora.rank, e.lora.alpha) = (4, f64::NAN));
+    blames("optimizer.update", |e| (e.optimizer.update, e.optimizer.clip_norm) = (UpdateTime::InBackward, 1.0));
+    blames("optimizer.update", |e| (e.optimizer.update, e.batch.accumulation) = (UpdateTime::InBackward, 2));
+    blames("checkpointing", |e| e.checkpointing = Checkpointing::Pick([1, 99].into_iter().collect()));
+    blames("model.width", |e| e.model.width = 0);
+    blames("model.width", |e| e.model.width = usize::MAX);
+    blames("model.depth", |e| e.model.depth = 1001);
+    blames("model.layers", |e| (e.model.kind, e.model.layers) = (ModelKind::Resnet, 19));
+    blames("model.multiplier", |e| (e.model.kind, e.model.multiplier) = (ModelKind::Mobilenetv2, f64::NAN));
+    blames("batch.micro", |e| (e.model.kind, e.batch.micro) = (ModelKind::Resnet, 1));
+    blames("batch.micro", |e| e.batch.micro = 0);
+    blames("batch.micro", |e| e.batch.micro = 1439);
+    blames("batch.accumulation", |e| e.batch.accumulation = 23);
+    blames("data.path", |e| e.data.kind = DataKind::Idx);
+    blames("data.path", |e| e.data.kind = DataKind::Images);
+    blames("data.crop", |e| e.data.crop = 5);
+    blames("data.colour", |e| e.data.colour = 1.5);
+    blames("data.colour", |e| e.data.colour = f64::NAN);
+    blames("data.test_fraction", |e| e.data.test_fraction = 1.0);
+    blames("data.test_fraction", |e| e.data.test_fraction = f64::NAN);
+    blames("optimizer.learning_rate", |e| e.optimizer.learning_rate = 0.0);
+    blames("optimizer.learning_rate", |e| e.optimizer.learning_rate = f64::NAN);
+    blames("optimizer.weight_decay", |e| e.optimizer.weight_decay = f64::NAN);
+    blames("optimizer.beta1", |e| e.optimizer.beta1 = 1.0);
+    blames("optimizer.epsilon", |e| e.optimizer.epsilon = 0.0);
+    blames("optimizer.clip_norm", |e| e.optimizer.clip_norm = -1.0);
+    blames("run.steps", |e| e.run.steps = Some(0));
+    blames("run.epochs", |e| (e.run.steps, e.run.epochs) = (Some(1), Some(1)));
+    blames("run.seed", |e| e.run.seed = u64::MAX);
+}
+
+#[test]
+fn a_model_that_does_not_learn_what_the_data_teach_is_refused_with_what_would_do() {
+    for (kind, teaches) in [
+        (DataKind::Masks, "a class for each pixel"),
+        (DataKind::Text, "the next token"),
+        (DataKind::Modular, "the next token"),
+    ] {
+        let experiment = Experiment {
+            data: crate::experiment::Data { kind, path: Some("some.txt".into()), ..Default::default() },
+            ..Default::default()
+        };
+        let found = check(&experiment, None);
+        assert_eq!(found.len(), 1, "{found:?}");
+        assert_eq!(found[0].key, "model.kind");
+        assert!(found[0].message.contains("learns one class for an image"), "{}", found[0]);
+        assert!(found[0].message.contains(teaches), "{}", found[0]);
+        assert!(found[0].mend.contains("data.kind = one of digits, shapes, idx, cifar10"), "{}", found[0]);
+    }
+}
+
+#[test]
+fn sequences_are_judged_by_their_own_keys() {
+    let found = |change: fn(&mut crate::experiment::Data)| {
+        let mut experiment = Experiment::default();
+        change(&mut experiment.data);
+        let keys = check(&experiment, None).into_iter().map(|problem| problem.key);
+        keys.filter(|key| key != "model.kind").collect::<Vec<_>>()
+    };
+    assert_eq!(found(|d| (d.kind, d.modulus) = (DataKind::Modular, 1)), ["data.modulus"]);
+    assert_eq!(found(|d| (d.kind, d.length) = (DataKind::Brackets, 9)), ["data.length"]);
+    assert_eq!(found(|d| (d.kind, d.length) = (DataKind::Sort, 1)), ["data.length"]);
+    assert_eq!(found(|d| (d.kind, d.vocabulary) = (DataKind::Tokens, 3)), ["data.vocabulary"]);
+    assert_eq!(found(|d| (d.kind, d.samples) = (DataKind::Tokens, 3)), ["data.samples"]);
+    assert_eq!(found(|d| (d.kind, d.test_fraction) = (DataKind::Modular, 1.0)), ["data.test_fraction"]);
+    assert_eq!(found(|d| (d.kind, d.length) = (DataKind::Text, 0)), ["data.path", "data.length"]);
+    assert_eq!(found(|d| (d.kind, d.flip, d.crop) = (DataKind::Sort, true, 2)), ["data.flip", "data.crop"]);
+}
+
+#[test]
+fn a_key_that_the_kinds_do_not_use_is_not_judged() {
+    let found = problems(|e| {
+        e.model.kernel = 4;
+        e.data.classes = 0;
+        e.optimizer.momentum = 7.0;
+    });
+    assert_eq!(found, []);
+}
+
+#[test]
+fn the_image_bounds_the_blocks_and_the_kernel() {
+    for (kind, depth, right) in [
+        (ModelKind::Cnn, 3, true),
+        (ModelKind::Cnn, 4, false),
+        (ModelKind::Sepcnn, 4, true),
+        (ModelKind::Sepcnn, 5, false),
+    ] {
+        let found = problems(|e| (e.model.kind, e.model.width, e.model.depth) = (kind, 8, depth));
+        assert_eq!(found.is_empty(), right, "{kind:?} {depth}: {found:?}");
+    }
+    blames("model.kernel", |e| (e.model.kind, e.model.kernel) = (ModelKind::Cnn, 9));
+    blames("model.kernel", |e| (e.model.kind, e.model.kernel) = (ModelKind::Cnn, 4));
+    blames("model.depth", |e| (e.model.kind, e.model.width, e.model.depth) = (ModelKind::Cnn, 40_000, 2));
+}
+
+#[test]
+fn the_largest_values_together_are_refused_rather_than_overflow() {
+    let found = check(
+        &Experiment {
+            data: crate::experiment::Data { kind: DataKind::Shapes, ..Default::default() },
+            model: crate::experiment::Model {
+                kind: ModelKind::Cnn,
+                width: MAX_WIDTH,
+                depth: 1,
+                kernel: 31,
+                dense: MAX_WIDTH,
+                ..Default::default()
+            },
+            batch: crate::experiment::Batch { micro: MAX_BATCH, accumulation: 1 },
+            ..Default::default()
+        },
+        None,
+    );
+    assert_eq!(found[0].key, "model.width");
+}
