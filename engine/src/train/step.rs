@@ -1,5 +1,12 @@
 //! THE training step: the one piece of code that trains, and that a dry run of which is the prediction.
 
+mod micro_batch;
+mod stepped;
+
+pub use self::{
+    micro_batch::{Blank, MicroBatch},
+    stepped::{Stepped, Underway},
+};
 use crate::{
     autograd::{Held, Listener, Tape},
     backend::{Arriving, Backend, DType, Executor, HostSlice, Kernel, Tensor},
@@ -25,33 +32,6 @@ pub const HOST_CONTEXT: Bytes = Bytes::kib(64);
 /// The bookkeeping of one parameter: its layer's structure, its tensors' handles, its place on the tape. Measured: 0.7 to
 /// 1.1 KiB; beside that, what the heap adds to its many small blocks.
 pub const HOST_PARAMETER: Bytes = Bytes(1312);
-
-/// One micro-batch on the host.
-pub trait MicroBatch {
-    /// Samples.
-    fn samples(&self) -> usize;
-    /// Images `[samples, height, width, channels]` or tokens `[samples, length]`; of a training set that lies on the device,
-    /// the places of the samples in it.
-    fn inputs(&self) -> HostSlice<'_>;
-    /// `[samples * targets]`; none of a training set on the device.
-    fn labels(&self) -> &[u32];
-}
-
-/// A micro-batch of a dry run: a number of samples and nothing else.
-#[derive(Debug, Clone, Copy)]
-pub struct Blank(pub usize);
-
-impl MicroBatch for Blank {
-    fn samples(&self) -> usize {
-        self.0
-    }
-    fn inputs(&self) -> HostSlice<'_> {
-        HostSlice::F32(&[])
-    }
-    fn labels(&self) -> &[u32] {
-        &[]
-    }
-}
 
 /// Everything a run keeps between steps.
 pub struct Session<B: Backend> {
@@ -81,49 +61,6 @@ struct OnDevice<B: Backend> {
 
 /// What a micro-batch's tensors are called before its turn.
 const NEXT: [&str; 2] = ["next inputs", "next labels"];
-
-/// A step whose kernels are queued, and whose numbers are on their way.
-pub struct Underway {
-    sums: Arriving,
-    squares: Arriving,
-    /// Labels that count.
-    labels: usize,
-    loss_scale: f64,
-    skipped: bool,
-}
-
-impl Underway {
-    /// Whether [`Underway::wait`] would return at once.
-    pub fn has_come(&self) -> bool {
-        self.sums.has_come() && self.squares.has_come()
-    }
-
-    /// Waits for what the step came to.
-    ///
-    /// # Errors
-    /// What a kernel ended with.
-    pub fn wait(self) -> Result<Stepped> {
-        let Self { sums, squares, labels, loss_scale, skipped } = self;
-        let (loss, accuracy) = means(sums.wait()?, labels);
-        let gradient_norm = squares.wait()?.map_or(0.0, |sum| sum[0].sqrt()) / loss_scale;
-        Ok(Stepped { loss, accuracy, gradient_norm, loss_scale, skipped })
-    }
-}
-
-/// What a step came to. In a dry run there are no numbers: they are as of a step that went well.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Stepped {
-    /// Mean loss over the effective batch's scored labels.
-    pub loss: f64,
-    /// Share of them that was answered right.
-    pub accuracy: f64,
-    /// Norm of the whole gradient, unscaled, before clipping.
-    pub gradient_norm: f64,
-    /// The loss scale the step was made with.
-    pub loss_scale: f64,
-    /// Whether the update was skipped.
-    pub skipped: bool,
-}
 
 impl<B: Backend> Session<B> {
     /// Builds the model.

@@ -1,0 +1,30 @@
+//! What a step learns from, on the host.
+
+use crate::backend::HostSlice;
+
+/// One micro-batch on the host.
+pub trait MicroBatch {
+    /// Samples.
+    fn samples(&self) -> usize;
+    /// Images `[samples, height, width, channels]` or tokens `[samples, length]`; of a training set that lies on the device,
+    /// the places of the samples in it.
+    fn inputs(&self) -> HostSlice<'_>;
+    /// `[samples * targets]`; none of a training set on the device.
+    fn labels(&self) -> &[u32];
+}
+
+/// A micro-batch of a dry run: a number of samples and nothing else.
+#[derive(Debug, Clone, Copy)]
+pub struct Blank(pub usize);
+
+impl MicroBatch for Blank {
+    fn samples(&self) -> usize {
+        self.0
+    }
+    fn inputs(&self) -> HostSlice<'_> {
+        HostSlice::F32(&[])
+    }
+    fn labels(&self) -> &[u32] {
+        &[]
+    }
+}
