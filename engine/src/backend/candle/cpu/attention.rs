@@ -14,6 +14,7 @@ pub(super) use self::{
     gradient::{Weights, gradient},
 };
 use super::{
+    convert::turn,
     float::{Accumulator, Float},
     gemm::{self, Matrix, Operand, View},
 };
@@ -200,7 +201,7 @@ impl<'a, T: Float> Positions<'a, T> {
     /// The same as `[head_dim, positions]`, always in `room`.
     fn turned(&self, positions: Range<usize>, room: &mut [T::Acc]) -> View<T::Acc> {
         let extents = [positions.len(), self.head_dim];
-        gemm::turn(&self.elements[positions.start * self.stride..], self.stride, extents, room);
+        turn(&self.elements[positions.start * self.stride..], self.stride, extents, room);
         gemm::copied_rows(room, positions.len())
     }
 }

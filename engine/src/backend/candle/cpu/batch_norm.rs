@@ -5,8 +5,8 @@
 
 use super::{
     float::{Accumulator, Float},
-    gemm::Scratch,
     parallel::{self, Shared},
+    scratch::Scratch,
     simd::simd,
 };
 use crate::backend::kernel::Rows;

@@ -1,9 +1,9 @@
 //! Kernels that move elements: columns of matrices, and transposes.
 
 use super::{
+    convert::turn,
     elementwise::convert,
     float::Float,
-    gemm::turn,
     parallel::{self, Shared},
 };
 

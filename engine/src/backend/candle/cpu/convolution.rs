@@ -9,9 +9,11 @@
 use std::ops::Range;
 
 use super::{
+    convert::{turn, up},
     float::Float,
-    gemm::{self, Matrix, Operand, Scratch, Target, View},
+    gemm::{self, Matrix, Operand, Target, View},
     plan::{Layout, Limits, Plan, Product},
+    scratch::Scratch,
 };
 use crate::backend::Window;
 
@@ -70,7 +72,7 @@ impl<T: Float> Patches<'_, T> {
                 let seen = &self.image[(start + low as isize) as usize..(start + high as isize) as usize];
                 match T::direct(seen) {
                     Some(seen) => to[low - from..high - from].copy_from_slice(seen),
-                    None => gemm::up(seen, &mut to[low - from..high - from]),
+                    None => up(seen, &mut to[low - from..high - from]),
                 }
             }
         }
@@ -109,7 +111,7 @@ impl<T: Float> Operand<T::Acc> for Turned<'_, T> {
             let y = r.first[0] + (r.taps[0] - 1 - tap / r.taps[1]) * w.stride;
             let x = r.first[1] + (r.taps[1] - 1 - tap % r.taps[1]) * w.stride;
             let start = ((filter * w.size + y) * w.size + x) * w.channels;
-            gemm::up(&self.weights[start + columns.start..start + columns.end], to);
+            up(&self.weights[start + columns.start..start + columns.end], to);
         }
         gemm::copied_rows(room, columns.len())
     }
@@ -209,7 +211,7 @@ pub(super) fn forward<T: Float>(w: &Window, x: &[T], weights: &[T], y: &mut [T])
     let patches = Patches { image: x, sight };
     if shared {
         let mut room = Scratch::<T::Acc>::new(w.taps() * w.filters);
-        gemm::turn(weights, w.taps(), [w.filters, w.taps()], room.elements());
+        turn(weights, w.taps(), [w.filters, w.taps()], room.elements());
         let laid_out = &*room.elements();
         return gemm::run(&plan, &patches, &Matrix::new(laid_out, w.filters, false), &target);
     }

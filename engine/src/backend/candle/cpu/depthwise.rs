@@ -9,8 +9,8 @@ use std::ops::Range;
 
 use super::{
     float::Float,
-    gemm::Scratch,
     parallel::{self, Shared},
+    scratch::Scratch,
     simd::simd,
 };
 use crate::backend::Window;

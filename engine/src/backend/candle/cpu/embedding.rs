@@ -6,8 +6,8 @@
 use super::{
     elementwise::convert,
     float::Float,
-    gemm::Scratch,
     parallel::{self, Shared},
+    scratch::Scratch,
     simd::simd,
 };
 

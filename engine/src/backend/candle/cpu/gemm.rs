@@ -3,19 +3,16 @@
 //! The crate packs operands into buffers it allocates per call, as large as the call; a call is one tile, so they are
 //! small. Narrow operands are converted a block at a time and sums are rounded once, on store.
 
-use std::{
-    alloc::{self, Layout as Block},
-    ops::Range,
-    ptr::NonNull,
-};
+use std::ops::Range;
 
 use super::{
+    convert::{add_down, down, turn, up},
     float::{Accumulator, Float},
     parallel::{self, Shared},
     plan::{Layout, Limits, Plan, Product},
-    simd::simd,
+    scratch::Scratch,
 };
-use crate::backend::{candle::Plain, kernel::MatMul};
+use crate::backend::kernel::MatMul;
 
 /// Where a block of an operand lies.
 #[derive(Debug, Clone, Copy)]
@@ -141,56 +138,6 @@ impl<'a, W: Float> Target<'a, W> {
         match self.rows {
             Rows::Every(stride) => row * stride,
             Rows::At(start) => start(row),
-        }
-    }
-}
-
-/// Room for what a piece of work makes aside; not initialised with anything but left-overs of no meaning.
-pub(super) struct Scratch<A> {
-    pointer: NonNull<A>,
-    length: usize,
-}
-
-// SAFETY: it owns its elements, as a vector does.
-unsafe impl<A: Send> Send for Scratch<A> {}
-// SAFETY: as above.
-unsafe impl<A: Sync> Sync for Scratch<A> {}
-
-impl<A: Plain> Scratch<A> {
-    /// Alignment that vector loads like.
-    const ALIGNMENT: usize = 64;
-
-    /// Room for `length` elements.
-    pub(super) fn new(length: usize) -> Self {
-        if length == 0 {
-            return Self { pointer: NonNull::dangling(), length };
-        }
-        let block = Self::block(length);
-        // SAFETY: the block is not empty.
-        let pointer = unsafe { alloc::alloc(block) };
-        let Some(pointer) = NonNull::new(pointer.cast()) else { alloc::handle_alloc_error(block) };
-        Self { pointer, length }
-    }
-
-    fn block(length: usize) -> Block {
-        Block::from_size_align(length * size_of::<A>(), Self::ALIGNMENT).expect("a few hundred KiB at most")
-    }
-
-    /// The elements. Every bit pattern is a number, and who reads one wrote it before.
-    pub(super) fn elements(&mut self) -> &mut [A] {
-        // SAFETY: the block holds `length` elements, or none.
-        unsafe { std::slice::from_raw_parts_mut(self.pointer.as_ptr(), self.length) }
-    }
-}
-
-impl<A> Drop for Scratch<A> {
-    fn drop(&mut self) {
-        if self.length > 0 {
-            // The layout of `Scratch::block`, which asked for it.
-            if let Ok(block) = Block::from_size_align(self.length * size_of::<A>(), 64) {
-                // SAFETY: allocated in `new` with this layout.
-                unsafe { alloc::dealloc(self.pointer.as_ptr().cast(), block) };
-            }
         }
     }
 }
@@ -393,65 +340,6 @@ unsafe fn multiply_small<A: Accumulator>(
         let row = unsafe { std::slice::from_raw_parts_mut(c.add(i * stride), n) };
         for (to, sum) in row.iter_mut().zip(&sums) {
             *to = if add { *to + *sum } else { *sum };
-        }
-    }
-}
-
-simd! {
-    /// Converts to the type of arithmetic.
-    pub(super) fn up [T: Float] (from: &[T], to: &mut [T::Acc]) {
-        for (to, from) in to.iter_mut().zip(from) {
-            *to = from.up();
-        }
-    }
-
-    /// Writes the transpose of `rows` rows of `columns` elements, `stride` apart, to `to [columns, rows]`.
-    pub(super) fn turn [T: Float, U: Float<Acc = T::Acc>] (
-        from: &[T], stride: usize, extents: [usize; 2], to: &mut [U],
-    ) {
-        let [rows, columns] = extents;
-        const HEIGHT: usize = 8;
-        const WIDTH: usize = 16;
-        for j in (0..columns).step_by(WIDTH) {
-            let width = WIDTH.min(columns - j);
-            for i in (0..rows).step_by(HEIGHT) {
-                let height = HEIGHT.min(rows - i);
-                let mut tile = [[U::ZERO; WIDTH]; HEIGHT];
-                for (r, tile) in tile[..height].iter_mut().enumerate() {
-                    let start = (i + r) * stride + j;
-                    for (to, from) in tile.iter_mut().zip(&from[start..start + width]) {
-                        *to = U::down(from.up());
-                    }
-                }
-                if height == HEIGHT {
-                    for c in 0..width {
-                        let start = (j + c) * rows + i;
-                        for (to, tile) in to[start..start + HEIGHT].iter_mut().zip(&tile) {
-                            *to = tile[c];
-                        }
-                    }
-                } else {
-                    for c in 0..width {
-                        let start = (j + c) * rows + i;
-                        for (to, tile) in to[start..start + height].iter_mut().zip(&tile) {
-                            *to = tile[c];
-                        }
-                    }
-                }
-            }
-        }
-    }
-
-    /// Rounds from the type of arithmetic.
-    pub(super) fn down [W: Float] (from: &[W::Acc], to: &mut [W]) {
-        for (to, from) in to.iter_mut().zip(from) {
-            *to = W::down(*from);
-        }
-    }
-
-    fn add_down [W: Float] (from: &[W::Acc], to: &mut [W]) {
-        for (to, from) in to.iter_mut().zip(from) {
-            *to = W::down(to.up() + *from);
         }
     }
 }

@@ -7,6 +7,7 @@ pub(in crate::backend) mod attention;
 mod average;
 pub(in crate::backend) mod batch_norm;
 mod columns;
+mod convert;
 pub(in crate::backend) mod convolution;
 mod curve;
 pub(in crate::backend) mod depthwise;
@@ -24,6 +25,7 @@ pub(in crate::backend) mod plan;
 mod pool;
 pub(in crate::backend) mod rotary;
 mod row_norm;
+mod scratch;
 mod sequence;
 pub(super) mod simd;
 

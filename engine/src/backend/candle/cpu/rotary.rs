@@ -2,8 +2,8 @@
 
 use super::{
     float::Float,
-    gemm::Scratch,
     parallel::{self, Shared},
+    scratch::Scratch,
     simd::simd,
 };
 use crate::backend::AttentionShape;

@@ -6,9 +6,9 @@
 use super::{
     batch_norm::{parts, room},
     float::{Accumulator, Float},
-    gemm::Scratch,
     lanes::{LANES, dot, sum},
     parallel::{self, Shared},
+    scratch::Scratch,
     simd::simd,
 };
 use crate::backend::kernel::Rows;

@@ -2,10 +2,12 @@
 
 use super::{
     super::{
+        convert::down,
         float::{Accumulator, Float},
-        gemm::{Scratch, copied_rows, down, multiply},
+        gemm::{copied_rows, multiply},
         lanes::{largest, sum_mut},
         parallel::{self, Shared},
+        scratch::Scratch,
         simd::simd,
     },
     Cut, Head, Pairs, Positions, carve, overlap, scale, steps,

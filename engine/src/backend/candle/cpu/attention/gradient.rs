@@ -8,10 +8,12 @@ use std::ops::Range;
 
 use super::{
     super::{
+        convert::{down, up},
         float::{Accumulator, Float},
-        gemm::{Scratch, copied_rows, down, multiply, up},
+        gemm::{copied_rows, multiply},
         lanes::dot,
         parallel::{self, Shared},
+        scratch::Scratch,
         simd::simd,
     },
     Cut, Head, Pairs, Positions, carve, overlap, scale, steps,

@@ -7,8 +7,8 @@ use std::ops::Range;
 
 use super::{
     super::{
+        convert::up,
         float::{Accumulator, Float},
-        gemm::up,
         simd::simd,
     },
     inside,

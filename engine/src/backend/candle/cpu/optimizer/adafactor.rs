@@ -8,8 +8,8 @@ use super::{super::batch_norm, write_copy};
 use crate::backend::{
     candle::cpu::{
         float::{Accumulator, Float},
-        gemm::Scratch,
         parallel::{self, Shared},
+        scratch::Scratch,
         simd::simd,
     },
     kernel::{Rows, Rule, Update},
