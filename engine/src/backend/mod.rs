@@ -19,6 +19,7 @@ mod dry_run;
 mod executor;
 mod extents;
 pub mod kernel;
+mod operands;
 pub(crate) mod ops;
 pub mod pool;
 pub mod scratch;

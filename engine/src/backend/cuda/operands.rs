@@ -1,10 +1,9 @@
-//! A launch's tensors as addresses, checked.
+//! A launch's tensors as addresses.
 //!
-//! Holds: their number and extents are what the kernel states before any address is handed out, and nothing that is read
-//! is also written. Integers on the device (labels, tokens, places) are not looked at: kernels stay inside their tables
-//! whatever they are.
+//! Holds: nothing that is read is also written. Integers on the device (labels, tokens, places) are not looked at: kernels
+//! stay inside their tables whatever they are.
 
-use std::ffi::CStr;
+use std::{ffi::CStr, ops::Deref};
 
 use super::{
     Cuda,
@@ -12,22 +11,27 @@ use super::{
     module::Source,
 };
 use crate::{
-    backend::{DType, Kernel, Tensor, extents},
-    error::{Error, Result},
+    backend::{DType, Kernel, Tensor, operands},
+    error::Result,
 };
 
-/// The tensors of one launch.
-#[derive(Clone, Copy)]
+/// The tensors of one launch, and where it runs.
 pub(super) struct Operands<'a> {
+    tensors: operands::Operands<'a, Cuda>,
     backend: &'a Cuda,
-    kernel: &'a Kernel,
-    inputs: &'a [&'a Tensor<Cuda>],
-    outputs: &'a [&'a Tensor<Cuda>],
     scratch: Pointer,
 }
 
+impl<'a> Deref for Operands<'a> {
+    type Target = operands::Operands<'a, Cuda>;
+
+    fn deref(&self) -> &Self::Target {
+        &self.tensors
+    }
+}
+
 impl<'a> Operands<'a> {
-    /// Checks number and extents.
+    /// Checks them.
     pub(super) fn new(
         backend: &'a Cuda,
         kernel: &'a Kernel,
@@ -35,67 +39,22 @@ impl<'a> Operands<'a> {
         outputs: &'a [&'a Tensor<Cuda>],
         scratch: Pointer,
     ) -> Result<Self> {
-        let operands = Self { backend, kernel, inputs, outputs, scratch };
-        if !extents::hold(kernel, inputs, outputs) {
-            return operands.unsupported();
-        }
+        let tensors = operands::Operands::new(kernel, inputs, outputs)?;
         let is_written_twice = outputs
             .iter()
             .enumerate()
             .any(|(i, output)| inputs.iter().chain(&outputs[..i]).any(|other| output.shares_buffer(other)));
         if is_written_twice {
-            return Err(operands.error("read and written at once"));
+            return Err(tensors.error("read and written at once"));
         }
         // Copies that are still on their way come first.
         inputs.iter().chain(outputs).try_for_each(|tensor| tensor.storage().borrow().settle())?;
-        Ok(operands)
-    }
-
-    /// The refusal of these operands.
-    pub(super) fn unsupported<T>(&self) -> Result<T> {
-        Err(self.error("not supported"))
-    }
-
-    /// An error that names the operands.
-    pub(super) fn error(&self, reason: &str) -> Error {
-        let Self { kernel, inputs, outputs, .. } = self;
-        let message = format!("{reason}: {inputs:?} to {outputs:?} by {kernel:?}");
-        Error::Kernel { op: kernel.name(), layer: String::new(), message }
+        Ok(Self { tensors, backend, scratch })
     }
 
     /// The device that runs it.
     pub(super) fn backend(&self) -> &'a Cuda {
         self.backend
-    }
-
-    /// Type of an input; of bytes when there is none.
-    pub(super) fn input_type(&self, i: usize) -> DType {
-        self.inputs.get(i).map_or(DType::U8, |t| t.dtype())
-    }
-
-    /// Type of an output; of bytes when there is none.
-    pub(super) fn output_type(&self, i: usize) -> DType {
-        self.outputs.get(i).map_or(DType::U8, |t| t.dtype())
-    }
-
-    /// How many inputs.
-    pub(super) fn inputs(&self) -> usize {
-        self.inputs.len()
-    }
-
-    /// How many outputs.
-    pub(super) fn outputs(&self) -> usize {
-        self.outputs.len()
-    }
-
-    /// Elements of an input.
-    pub(super) fn input_elements(&self, i: usize) -> usize {
-        self.inputs[i].elements()
-    }
-
-    /// Elements of an output.
-    pub(super) fn output_elements(&self, i: usize) -> usize {
-        self.outputs[i].elements()
     }
 
     /// Where an input begins; nowhere when it is not given.

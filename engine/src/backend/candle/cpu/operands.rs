@@ -1,7 +1,6 @@
-//! A launch's tensors as slices, checked.
+//! A launch's tensors as slices.
 //!
-//! Holds: their number and extents are what the kernel states before any slice is handed out. Refuses the rest, and a
-//! tensor that is read and written at once.
+//! Refuses a tensor that is read and written at once, and an integer that points outside of what it is a place in.
 
 use std::cell::{Ref, RefMut};
 
@@ -9,71 +8,15 @@ use candle_core::CpuStorage;
 
 use super::float::Float;
 use crate::{
-    backend::{Candle, DType, Kernel, Tensor, extents},
+    backend::{Candle, operands},
     data::UNSCORED,
-    error::{Error, Result},
+    error::Result,
 };
 
 /// The tensors of one launch.
-#[derive(Clone, Copy)]
-pub(super) struct Operands<'a> {
-    kernel: &'a Kernel,
-    inputs: &'a [&'a Tensor<Candle>],
-    outputs: &'a [&'a Tensor<Candle>],
-}
+pub(super) type Operands<'a> = operands::Operands<'a, Candle>;
 
 impl<'a> Operands<'a> {
-    /// Checks number and extents.
-    pub(super) fn new(
-        kernel: &'a Kernel,
-        inputs: &'a [&'a Tensor<Candle>],
-        outputs: &'a [&'a Tensor<Candle>],
-    ) -> Result<Self> {
-        let operands = Self { kernel, inputs, outputs };
-        if extents::hold(kernel, inputs, outputs) { Ok(operands) } else { operands.unsupported() }
-    }
-
-    /// The refusal of these operands.
-    pub(super) fn unsupported<T>(&self) -> Result<T> {
-        Err(self.error("not supported"))
-    }
-
-    fn error(&self, reason: &str) -> Error {
-        let Self { kernel, inputs, outputs } = self;
-        let message = format!("{reason}: {inputs:?} to {outputs:?} by {kernel:?}");
-        Error::Kernel { op: kernel.name(), layer: String::new(), message }
-    }
-
-    /// Type of an input; of bytes when there is none.
-    pub(super) fn input_type(&self, i: usize) -> DType {
-        self.inputs.get(i).map_or(DType::U8, |t| t.dtype())
-    }
-
-    /// Type of an output.
-    pub(super) fn output_type(&self, i: usize) -> DType {
-        self.outputs.get(i).map_or(DType::U8, |t| t.dtype())
-    }
-
-    /// How many inputs.
-    pub(super) fn inputs(&self) -> usize {
-        self.inputs.len()
-    }
-
-    /// How many outputs.
-    pub(super) fn outputs(&self) -> usize {
-        self.outputs.len()
-    }
-
-    /// Elements of an input.
-    pub(super) fn input_elements(&self, i: usize) -> usize {
-        self.inputs[i].elements()
-    }
-
-    /// Elements of an output.
-    pub(super) fn output_elements(&self, i: usize) -> usize {
-        self.outputs[i].elements()
-    }
-
     fn read<T>(&self, i: usize, of: impl FnOnce(&CpuStorage) -> Option<&[T]>) -> Result<Ref<'a, [T]>> {
         let storage = self.inputs[i].storage().try_borrow().map_err(|_| self.error("read and written at once"))?;
         Ref::filter_map(storage, |s| of(s)?.get(self.inputs[i].place())).map_err(|_| self.error("not supported"))
@@ -126,7 +69,7 @@ impl<'a> Operands<'a> {
 
     /// An input of labels, each one of the classes of `elements` logits, or [`UNSCORED`].
     pub(super) fn labels(&self, i: usize, elements: usize) -> Result<Ref<'a, [u32]>> {
-        let labels = self.integers_read(i)?;
+        let labels = self.input_integers(i)?;
         let classes = elements / labels.len().max(1);
         match labels.iter().find(|&&label| label as usize >= classes && label != UNSCORED) {
             Some(label) => Err(self.error(&format!("label {label} of {classes} classes"))),
@@ -136,14 +79,10 @@ impl<'a> Operands<'a> {
 
     /// An input of tokens, each one of the `vocabulary`.
     pub(super) fn tokens(&self, i: usize, vocabulary: usize) -> Result<Ref<'a, [u32]>> {
-        let tokens = self.integers_read(i)?;
+        let tokens = self.input_integers(i)?;
         match tokens.iter().find(|&&token| token as usize >= vocabulary) {
             Some(token) => Err(self.error(&format!("token {token} of a vocabulary of {vocabulary}"))),
             None => Ok(tokens),
         }
-    }
-
-    fn integers_read(&self, i: usize) -> Result<Ref<'a, [u32]>> {
-        self.read(i, |s| if let CpuStorage::U32(v) = s { Some(v) } else { None })
     }
 }

@@ -1,0 +1,69 @@
+//! A launch's tensors, checked, whatever runs it.
+//!
+//! Holds: their number and extents are what the kernel states, so that a kernel may index them as its definition says.
+//! Refuses the rest.
+
+use crate::{
+    backend::{Backend, DType, Kernel, Tensor, extents},
+    error::{Error, Result},
+};
+
+/// The tensors of one launch.
+pub(super) struct Operands<'a, B: Backend> {
+    pub(super) kernel: &'a Kernel,
+    pub(super) inputs: &'a [&'a Tensor<B>],
+    pub(super) outputs: &'a [&'a Tensor<B>],
+}
+
+impl<'a, B: Backend> Operands<'a, B> {
+    /// Checks number and extents.
+    ///
+    /// # Errors
+    /// The refusal.
+    pub(super) fn new(kernel: &'a Kernel, inputs: &'a [&'a Tensor<B>], outputs: &'a [&'a Tensor<B>]) -> Result<Self> {
+        let operands = Self { kernel, inputs, outputs };
+        if extents::hold(kernel, inputs, outputs) { Ok(operands) } else { operands.unsupported() }
+    }
+
+    /// The refusal of these operands.
+    pub(super) fn unsupported<T>(&self) -> Result<T> {
+        Err(self.error("not supported"))
+    }
+
+    /// An error that names the operands.
+    pub(super) fn error(&self, reason: &str) -> Error {
+        let Self { kernel, inputs, outputs } = self;
+        let message = format!("{reason}: {inputs:?} to {outputs:?} by {kernel:?}");
+        Error::Kernel { op: kernel.name(), layer: String::new(), message }
+    }
+
+    /// Type of an input; of bytes when there is none.
+    pub(super) fn input_type(&self, i: usize) -> DType {
+        self.inputs.get(i).map_or(DType::U8, |t| t.dtype())
+    }
+
+    /// Type of an output; of bytes when there is none.
+    pub(super) fn output_type(&self, i: usize) -> DType {
+        self.outputs.get(i).map_or(DType::U8, |t| t.dtype())
+    }
+
+    /// How many inputs.
+    pub(super) fn inputs(&self) -> usize {
+        self.inputs.len()
+    }
+
+    /// How many outputs.
+    pub(super) fn outputs(&self) -> usize {
+        self.outputs.len()
+    }
+
+    /// Elements of an input.
+    pub(super) fn input_elements(&self, i: usize) -> usize {
+        self.inputs[i].elements()
+    }
+
+    /// Elements of an output.
+    pub(super) fn output_elements(&self, i: usize) -> usize {
+        self.outputs[i].elements()
+    }
+}
