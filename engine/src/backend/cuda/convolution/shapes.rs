@@ -1,0 +1,122 @@
+//! What cuDNN is told of a convolution before it runs one: its tensors, its filters, how the window moves.
+
+use std::ffi::c_int;
+
+use cudarc::cudnn::{
+    CudnnError, result,
+    sys::{
+        self, cudnnConvolutionDescriptor_t as Convolution, cudnnDataType_t as Type, cudnnFilterDescriptor_t as Filters,
+        cudnnMathType_t as Math, cudnnTensorDescriptor_t as Images,
+    },
+};
+
+use super::failed;
+use crate::{
+    backend::{DType, Window},
+    error::Result,
+};
+
+/// Channels are innermost, in images and in filters.
+const FORMAT: sys::cudnnTensorFormat_t = sys::cudnnTensorFormat_t::CUDNN_TENSOR_NHWC;
+
+/// A descriptor of the library's, which goes back to it when it is dropped.
+pub(super) struct Descriptor<D: Copy> {
+    pub(super) raw: D,
+    destroy: unsafe fn(D) -> std::result::Result<(), CudnnError>,
+}
+
+impl<D: Copy> Descriptor<D> {
+    /// What `create` made and `destroy` takes back, once `set` has said what it describes.
+    fn new(
+        created: std::result::Result<D, CudnnError>,
+        destroy: unsafe fn(D) -> std::result::Result<(), CudnnError>,
+        set: impl FnOnce(D) -> std::result::Result<(), CudnnError>,
+    ) -> Result<Self> {
+        let describing = |error| failed("describing a convolution", error);
+        let descriptor = Self { raw: created.map_err(describing)?, destroy };
+        set(descriptor.raw).map_err(describing)?;
+        Ok(descriptor)
+    }
+}
+
+impl<D: Copy> Drop for Descriptor<D> {
+    fn drop(&mut self) {
+        // SAFETY: nobody else has the descriptor.
+        let _ = unsafe { (self.destroy)(self.raw) };
+    }
+}
+
+/// Images of `[batch, channels, height, width]`.
+fn images(data: Type, extents: [usize; 4]) -> Result<Descriptor<Images>> {
+    Descriptor::new(result::create_tensor_descriptor(), result::destroy_tensor_descriptor, |raw| {
+        // SAFETY: the descriptor is alive.
+        unsafe { result::set_tensor4d_descriptor(raw, FORMAT, data, extents.map(int)) }
+    })
+}
+
+/// Filters of `[filters, channels, size, size]`.
+fn filters(data: Type, extents: [usize; 4]) -> Result<Descriptor<Filters>> {
+    Descriptor::new(result::create_filter_descriptor(), result::destroy_filter_descriptor, |raw| {
+        // SAFETY: the descriptor is alive.
+        unsafe { result::set_filter4d_descriptor(raw, data, FORMAT, extents.map(int)) }
+    })
+}
+
+/// A window that moves by its stride, whose products are summed in the type `sums`.
+fn moving(window: &Window, sums: Type) -> Result<Descriptor<Convolution>> {
+    let (padding, stride) = (int(window.padding), int(window.stride));
+    let mode = sys::cudnnConvolutionMode_t::CUDNN_CROSS_CORRELATION;
+    Descriptor::new(result::create_convolution_descriptor(), result::destroy_convolution_descriptor, |raw| {
+        // SAFETY: the descriptor is alive.
+        unsafe { result::set_convolution2d_descriptor(raw, padding, padding, stride, stride, 1, 1, mode, sums) }
+    })
+}
+
+fn int(extent: usize) -> c_int {
+    c_int::try_from(extent).unwrap_or(c_int::MAX)
+}
+
+fn data_type(dtype: DType) -> Type {
+    match dtype {
+        DType::F64 => Type::CUDNN_DATA_DOUBLE,
+        DType::Bf16 => Type::CUDNN_DATA_BFLOAT16,
+        DType::F16 => Type::CUDNN_DATA_HALF,
+        DType::F32 | DType::U32 | DType::U8 => Type::CUDNN_DATA_FLOAT,
+    }
+}
+
+/// The descriptors of a convolution.
+pub(super) struct Shapes {
+    pub(super) x: Descriptor<Images>,
+    pub(super) y: Descriptor<Images>,
+    pub(super) w: Descriptor<Filters>,
+    pub(super) convolution: Descriptor<Convolution>,
+}
+
+impl Shapes {
+    /// Those of tensors of `dtype`.
+    ///
+    /// # Errors
+    /// The library's.
+    pub(super) fn new(window: &Window, dtype: DType) -> Result<Self> {
+        let Window { batch, height, width, channels, size, .. } = *window;
+        let data = data_type(dtype);
+        let sums = if dtype == DType::F64 { Type::CUDNN_DATA_DOUBLE } else { Type::CUDNN_DATA_FLOAT };
+        Ok(Self {
+            x: images(data, [batch, channels, height, width])?,
+            y: images(data, [batch, window.filters, window.out_height(), window.out_width()])?,
+            w: filters(data, [window.filters, channels, size, size])?,
+            convolution: moving(window, sums)?,
+        })
+    }
+
+    /// Chooses the units that multiply.
+    ///
+    /// # Errors
+    /// The library's.
+    pub(super) fn set_math(&self, math: Math) -> Result<()> {
+        // SAFETY: the descriptor is alive.
+        unsafe { result::set_convolution_math_type(self.convolution.raw, math) }
+            .map_err(|error| failed("choosing how to multiply", error))
+    }
+}
