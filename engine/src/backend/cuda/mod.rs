@@ -4,8 +4,11 @@
 //! Built on the driver's own interface (through cudarc) and opened at run time, so that the program needs nothing of CUDA
 //! to build or to start. A family of kernels is a pair of files, `.rs` (which launches) and `.cu` (what runs), compiled
 //! by NVRTC when it is first needed. Holds: all calls come from the thread that opened the [`Device`]; the host waits for
-//! the device only in [`Backend::read`]. Refuses: what crosses the pool's limit ([`Error::Budget`]), what the card has no
-//! room for ([`Error::DeviceFull`]), and operands that no kernel supports ([`Error::Kernel`]).
+//! the device only where numbers are due ([`Backend::read`]; what [`Backend::fetch`] brings, when it is asked for or let
+//! go), where more copies to the device are under way than there are pieces of page-locked memory ([`Backend::write`]), and
+//! where the pool gives memory back ([`Backend::step_ended`], if that is chosen, and the end of a run). Refuses: what
+//! crosses the pool's limit ([`Error::Budget`]), what the card has no room for ([`Error::DeviceFull`]), and operands that
+//! no kernel supports ([`Error::Kernel`]).
 
 mod adafactor;
 mod attention;

@@ -2,8 +2,8 @@
 //!
 //! What goes to the device is laid into page-locked memory and copied on a stream of its own, while kernels run; the
 //! kernels' stream waits for it where it is first used. What comes back goes into such memory too, and the host asks for it
-//! when it is there. Holds: a piece of page-locked memory is written again only when
-//! the copy out of it is done. The pieces are host memory, outside the budget.
+//! when it is there. Holds: a piece of page-locked memory is written again only when the copy out of it is done. The pieces
+//! are host memory, outside the budget.
 
 use std::{cell::RefCell, rc::Rc};
 
