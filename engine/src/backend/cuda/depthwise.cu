@@ -2,57 +2,33 @@
 // windows that saw it.
 
 // A run of channels of an output a thread.
-extern "C" __global__ void depthwise(const T *x, const T *weights, T *y, i64 n, i64 height, i64 width, i64 channels,
-                                     i64 size, i64 stride, i64 padding, int form) {
-    by_form(form, [=](auto run, auto i) {
-        typedef decltype(i) I;
-        const int V = LENGTH(run);
-        Window<I> w = window_of<I>(height, width, channels, size, stride, padding);
-        each_place<V, I>((I)n, w.out_height, w.out_width, w.channels, [&](I at, const Place<I> &p) {
-            Range<I> rows = inside(w, p.y, w.height), columns = inside(w, p.x, w.width);
-            A sums[V];
-#pragma unroll
-            for (int v = 0; v < V; ++v) sums[v] = 0;
-            for (I ky = rows.first; ky < rows.end; ++ky) {
-                I line = (p.image * w.height + p.y * w.stride + ky - w.padding) * w.width;
-                for (I kx = columns.first; kx < columns.end; ++kx) {
-                    A values[V], factors[V];
-                    load(x + (line + p.x * w.stride + kx - w.padding) * w.channels + p.channel, values);
-                    load(weights + (ky * w.size + kx) * w.channels + p.channel, factors);
-#pragma unroll
-                    for (int v = 0; v < V; ++v) sums[v] += values[v] * factors[v];
-                }
-            }
-            store(y + at, sums);
+extern "C" __global__ void depthwise(const T *x, const T *weights, T *y, i64 n, WINDOW_PARAMETERS, int form) {
+    each_output(n, WINDOW, form, [=](auto run, const auto &w, auto at, const auto &output, auto channel) {
+        A sums[LENGTH(run)];
+        clear(sums);
+        each_pixel_seen(w, output, [&](auto tap, auto pixel) {
+            A values[LENGTH(run)], factors[LENGTH(run)];
+            load(x + pixel * w.channels + channel, values);
+            load(weights + tap * w.channels + channel, factors);
+            add_product(sums, values, factors);
         });
+        store(y + at, sums);
     });
 }
 
 // A run of channels of a pixel a thread.
-extern "C" __global__ void depthwise_input_gradient(const T *dy, const T *weights, T *dx, i64 n, i64 height, i64 width,
-                                                    i64 channels, i64 size, i64 stride, i64 padding, int form) {
-    by_form(form, [=](auto run, auto i) {
-        typedef decltype(i) I;
-        const int V = LENGTH(run);
-        Window<I> w = window_of<I>(height, width, channels, size, stride, padding);
-        each_place<V, I>((I)n, w.height, w.width, w.channels, [&](I at, const Place<I> &p) {
-            Range<I> rows = covering(w, p.y, w.out_height), columns = covering(w, p.x, w.out_width);
-            A sums[V];
-#pragma unroll
-            for (int v = 0; v < V; ++v) sums[v] = 0;
-            for (I oy = rows.first; oy < rows.end; ++oy) {
-                I ky = p.y + w.padding - oy * w.stride;
-                for (I ox = columns.first; ox < columns.end; ++ox) {
-                    I kx = p.x + w.padding - ox * w.stride;
-                    A values[V], factors[V];
-                    load(dy + ((p.image * w.out_height + oy) * w.out_width + ox) * w.channels + p.channel, values);
-                    load(weights + (ky * w.size + kx) * w.channels + p.channel, factors);
-#pragma unroll
-                    for (int v = 0; v < V; ++v) sums[v] += values[v] * factors[v];
-                }
-            }
-            store(dx + at, sums);
+extern "C" __global__ void depthwise_input_gradient(const T *dy, const T *weights, T *dx, i64 n, WINDOW_PARAMETERS,
+                                                    int form) {
+    each_input(n, WINDOW, form, [=](auto run, const auto &w, auto at, const auto &pixel, auto channel) {
+        A sums[LENGTH(run)];
+        clear(sums);
+        each_window_over(w, pixel, [&](auto tap, auto output) {
+            A values[LENGTH(run)], factors[LENGTH(run)];
+            load(dy + output * w.channels + channel, values);
+            load(weights + tap * w.channels + channel, factors);
+            add_product(sums, values, factors);
         });
+        store(dx + at, sums);
     });
 }
 
@@ -71,24 +47,21 @@ __device__ void sum_taps(const T *x, const T *dy, A *partials, W *dw, const Wind
     for (int k = 0; k < TAPS; ++k) {
         ky[k] = (I)((first + k) / size);
         kx[k] = (I)((first + k) % size);
-#pragma unroll
-        for (int v = 0; v < V; ++v) sums[k][0][v] = 0;
+        clear(sums[k][0]);
     }
     if (tile.is_inside) {
         i64 end = (part + 1) * pixels / parts;
-        for (i64 pixel = part * pixels / parts + tile.lane; pixel < end; pixel += tile.lanes) {
-            I ox = (I)pixel % w.out_width, rest = (I)pixel / w.out_width;
-            I oy = rest % w.out_height, image = rest / w.out_height;
+        for (i64 number = part * pixels / parts + tile.lane; number < end; number += tile.lanes) {
+            Pixel<I> output = pixel_at((I)number, w.out_height, w.out_width);
             A gradients[V];
-            load(dy + pixel * w.channels + tile.column, gradients);
+            load(dy + number * w.channels + tile.column, gradients);
 #pragma unroll
             for (int k = 0; k < TAPS; ++k) {
-                I iy = oy * w.stride + ky[k] - w.padding, ix = ox * w.stride + kx[k] - w.padding;
-                if (first + k < taps && is_in(iy, w.height) && is_in(ix, w.width)) {
+                I y = start_of(w, output.y) + ky[k], at_x = start_of(w, output.x) + kx[k];
+                if (first + k < taps && is_in(y, w.height) && is_in(at_x, w.width)) {
                     A values[V];
-                    load(x + ((image * w.height + iy) * w.width + ix) * w.channels + tile.column, values);
-#pragma unroll
-                    for (int v = 0; v < V; ++v) sums[k][0][v] += values[v] * gradients[v];
+                    load(x + number_of(output.image, y, at_x, w.height, w.width) * w.channels + tile.column, values);
+                    add_product(sums[k][0], values, gradients);
                 }
             }
         }
@@ -109,13 +82,13 @@ __device__ void sum_taps(const T *x, const T *dy, A *partials, W *dw, const Wind
         }
     }
 }
+
 // A block has a tile of channels, some of the taps (blockIdx.z), and one of the parts of the pixels.
-extern "C" __global__ void depthwise_weight_gradient(const T *x, const T *dy, A *partials, W *dw, i64 pixels, i64 height,
-                                                     i64 width, i64 channels, i64 size, i64 stride, i64 padding,
-                                                     i64 across, int accumulate, int form) {
+extern "C" __global__ void depthwise_weight_gradient(const T *x, const T *dy, A *partials, W *dw, i64 pixels,
+                                                     WINDOW_PARAMETERS, i64 across, int accumulate, int form) {
     by_form(form, [=](auto run, auto i) {
         typedef decltype(i) I;
-        Window<I> w = window_of<I>(height, width, channels, size, stride, padding);
+        Window<I> w = window_of<I>(WINDOW);
         sum_taps<LENGTH(run), I>(x, dy, partials, dw, w, pixels, across, accumulate);
     });
 }

@@ -10,15 +10,47 @@
 // Loads of a thread for each operand and step.
 #define LOADS (SIDE * DEPTH / 256)
 
-// 64 bits only where they are needed.
-__device__ __forceinline__ i64 quotient(i64 a, i64 b) {
-    return ((a | b) >> 32) == 0 ? (i64)((u32)a / (u32)b) : a / b;
+// A place in an image, or how far two are apart: in rows and columns, and in elements of what is read.
+struct Spot {
+    i64 offset;
+    int y, x;
+};
+// Of no image: every place beside it is outside.
+#define NOWHERE (-(1 << 30))
+
+// Where the window of an output begins; nowhere past the last output.
+__device__ __forceinline__ Spot window_at(const Window<i64> &w, i64 number, i64 outputs) {
+    Pixel<i64> output = pixel_at(number, w.out_height, w.out_width);
+    i64 y = start_of(w, output.y), x = start_of(w, output.x);
+    Spot spot = {number_of(output.image, y, x, w.height, w.width) * w.channels, (int)y, (int)x};
+    if (number >= outputs) spot.y = NOWHERE;
+    return spot;
+}
+// From where a window begins to what an element of a filter meets; nowhere past the last element.
+__device__ __forceinline__ Spot element_at(const Window<i64> &w, i64 number, i64 elements) {
+    i64 tap = quotient(number, w.channels), y = quotient(tap, w.size), x = tap - y * w.size;
+    Spot spot = {(y * w.width + x) * w.channels + number - tap * w.channels, (int)y, (int)x};
+    if (number >= elements) spot.y = NOWHERE;
+    return spot;
+}
+// What is at a place and a distance from there; zero outside of the image.
+__device__ __forceinline__ A seen(const T *from, const Spot &a, const Spot &b, int height, int width) {
+    return is_in(a.y + b.y, height) && is_in(a.x + b.x, width) ? (A)widen(from[a.offset + b.offset]) : (A)0;
 }
 
-// What a step of depth is about: a place beside each pixel's own, and where the element is from the pixel's own.
+// The spots that the steps of depth are about, and where another operand has what goes with each.
 struct Taps {
     int y[DEPTH], x[DEPTH];
     i64 offset[DEPTH], other[DEPTH];
+    __device__ __forceinline__ void put(int k, const Spot &spot) {
+        y[k] = spot.y;
+        x[k] = spot.x;
+        offset[k] = spot.offset;
+    }
+    __device__ __forceinline__ Spot get(int k) const {
+        Spot spot = {offset[k], y[k], x[k]};
+        return spot;
+    }
 };
 
 // The product of `steps` steps: table(step, k) says what k of a step is about, left(step, to) and right(step, to) bring what
@@ -64,53 +96,27 @@ __device__ __forceinline__ void multiply(i64 steps, A (&sums)[EACH_SIDE][EACH_SI
     }
 }
 
-// A pixel that a thread gathers for: its image's first element in what is read, and where its window is.
-struct Pixel {
-    i64 place;
-    int y, x;
-};
-// Of no image: every place beside it is outside.
-#define NOWHERE (-(1 << 30))
-
 // The patches of some pixels, along the depth: taps in order, channels innermost.
-__device__ __forceinline__ void gather(const T *from, const Pixel (&pixels)[LOADS], const Taps &taps, int k, int height,
-                                       int width, A (&to)[LOADS]) {
-    int y = taps.y[k], x = taps.x[k];
-    i64 offset = taps.offset[k];
+__device__ __forceinline__ void gather(const T *from, const Spot (&pixels)[LOADS], const Spot &tap, i64 height, i64 width,
+                                       A (&to)[LOADS]) {
 #pragma unroll
-    for (int i = 0; i < LOADS; ++i) {
-        int at_y = pixels[i].y + y, at_x = pixels[i].x + x;
-        bool is_inside = at_y >= 0 && at_y < height && at_x >= 0 && at_x < width;
-        to[i] = is_inside ? (A)widen(from[pixels[i].place + offset]) : (A)0;
-    }
+    for (int i = 0; i < LOADS; ++i) to[i] = seen(from, pixels[i], tap, (int)height, (int)width);
 }
 
 // Squares of pixels and filters.
-extern "C" __global__ void convolution(const T *x, const T *weights, T *y, i64 batch, i64 height, i64 width, i64 channels,
-                                       i64 filters, i64 size, i64 stride, i64 padding) {
+extern "C" __global__ void convolution(const T *x, const T *weights, T *y, i64 batch, i64 filters, WINDOW_PARAMETERS) {
     __shared__ Taps taps;
-    i64 out_height = (height + 2 * padding - size) / stride + 1, out_width = (width + 2 * padding - size) / stride + 1;
-    i64 count = batch * out_height * out_width, depth = size * size * channels, across = (filters + SIDE - 1) / SIDE;
+    Window<i64> w = window_of<i64>(WINDOW);
+    i64 count = batch * w.out_height * w.out_width, depth = size * size * channels, across = (filters + SIDE - 1) / SIDE;
     i64 top = (i64)blockIdx.x / across * SIDE, left = (i64)blockIdx.x % across * SIDE;
     int t = threadIdx.x, k = t % DEPTH, row = t / DEPTH;
-    Pixel pixels[LOADS];
+    Spot pixels[LOADS];
 #pragma unroll
-    for (int i = 0; i < LOADS; ++i) {
-        i64 pixel = top + row + i * (256 / DEPTH), line = quotient(pixel, out_width), image = quotient(line, out_height);
-        bool is_there = pixel < count;
-        pixels[i].y = is_there ? (int)((line - image * out_height) * stride - padding) : NOWHERE;
-        pixels[i].x = is_there ? (int)((pixel - line * out_width) * stride - padding) : NOWHERE;
-        pixels[i].place = is_there ? ((image * height + pixels[i].y) * width + pixels[i].x) * channels : 0;
-    }
+    for (int i = 0; i < LOADS; ++i) pixels[i] = window_at(w, top + row + i * (256 / DEPTH), count);
     A sums[EACH_SIDE][EACH_SIDE];
     multiply<true, true>((depth + DEPTH - 1) / DEPTH, sums,
-        [&](i64 step, int k) {
-            i64 at = step * DEPTH + k, tap = quotient(at, channels), tap_y = quotient(tap, size), tap_x = tap - tap_y * size;
-            taps.y[k] = at < depth ? (int)tap_y : NOWHERE;
-            taps.x[k] = (int)tap_x;
-            taps.offset[k] = (tap_y * width + tap_x) * channels + at - tap * channels;
-        },
-        [&](i64, A(&to)[LOADS]) { gather(x, pixels, taps, k, (int)height, (int)width, to); },
+        [&](i64 step, int k) { taps.put(k, element_at(w, step * DEPTH + k, depth)); },
+        [&](i64, A(&to)[LOADS]) { gather(x, pixels, taps.get(k), height, width, to); },
         [&](i64 step, A(&to)[LOADS]) {
             i64 at = step * DEPTH + k;
 #pragma unroll
@@ -133,11 +139,10 @@ extern "C" __global__ void convolution(const T *x, const T *weights, T *y, i64 b
 // Squares of pixels and channels, apart by the residue of a pixel's place modulo the stride (blockIdx.y), so that no product is
 // with a zero between strides: a pixel at place + stride * n is reached by the taps first + stride * j, from the outputs
 // base + n - j.
-extern "C" __global__ void convolution_input_gradient(const T *dy, const T *weights, T *dx, i64 batch, i64 height,
-                                                      i64 width, i64 channels, i64 filters, i64 size, i64 stride,
-                                                      i64 padding) {
+extern "C" __global__ void convolution_input_gradient(const T *dy, const T *weights, T *dx, i64 batch, i64 filters,
+                                                      WINDOW_PARAMETERS) {
     __shared__ Taps taps;
-    i64 out_height = (height + 2 * padding - size) / stride + 1, out_width = (width + 2 * padding - size) / stride + 1;
+    Window<i64> w = window_of<i64>(WINDOW);
     i64 place_y = (i64)blockIdx.y / stride, place_x = (i64)blockIdx.y % stride;
     if (place_y >= height || place_x >= width) return;
     i64 first_y = (place_y + padding) % stride, first_x = (place_x + padding) % stride;
@@ -149,27 +154,27 @@ extern "C" __global__ void convolution_input_gradient(const T *dy, const T *weig
     i64 top = (i64)blockIdx.x / across * SIDE, left = (i64)blockIdx.x % across * SIDE;
     if (top >= count) return;
     int t = threadIdx.x, k = t % DEPTH, row = t / DEPTH;
-    Pixel pixels[LOADS];
+    Spot pixels[LOADS];
 #pragma unroll
     for (int i = 0; i < LOADS; ++i) {
-        i64 pixel = top + row + i * (256 / DEPTH), line = quotient(pixel, along), image = quotient(line, down);
-        bool is_there = pixel < count;
-        pixels[i].y = is_there ? (int)(base_y + line - image * down) : NOWHERE;
-        pixels[i].x = is_there ? (int)(base_x + pixel - line * along) : NOWHERE;
-        pixels[i].place = is_there ? ((image * out_height + pixels[i].y) * out_width + pixels[i].x) * filters : 0;
+        i64 number = top + row + i * (256 / DEPTH);
+        Pixel<i64> pixel = pixel_at(number, down, along);
+        i64 y = base_y + pixel.y, x = base_x + pixel.x;
+        pixels[i].y = number < count ? (int)y : NOWHERE;
+        pixels[i].x = (int)x;
+        pixels[i].offset = number_of(pixel.image, y, x, w.out_height, w.out_width) * filters;
     }
     A sums[EACH_SIDE][EACH_SIDE];
     multiply<true, false>((depth + DEPTH - 1) / DEPTH, sums,
         [&](i64 step, int k) {
             i64 at = step * DEPTH + k, tap = quotient(at, filters), tap_y = taps_x ? quotient(tap, taps_x) : 0;
             i64 tap_x = tap - tap_y * taps_x, filter = at - tap * filters;
-            taps.y[k] = at < depth ? (int)-tap_y : NOWHERE;
-            taps.x[k] = (int)-tap_x;
-            taps.offset[k] = filter - (tap_y * out_width + tap_x) * filters;
+            Spot spot = {filter - (tap_y * w.out_width + tap_x) * filters, at < depth ? (int)-tap_y : NOWHERE, (int)-tap_x};
+            taps.put(k, spot);
             i64 tap_of_filter = (first_y + tap_y * stride) * size + first_x + tap_x * stride;
             taps.other[k] = at < depth ? (filter * size * size + tap_of_filter) * channels : -1;
         },
-        [&](i64, A(&to)[LOADS]) { gather(dy, pixels, taps, k, (int)out_height, (int)out_width, to); },
+        [&](i64, A(&to)[LOADS]) { gather(dy, pixels, taps.get(k), w.out_height, w.out_width, to); },
         [&](i64, A(&to)[LOADS]) {
             i64 channel = left + t % SIDE;
 #pragma unroll
@@ -181,42 +186,33 @@ extern "C" __global__ void convolution_input_gradient(const T *dy, const T *weig
     i64 first = left + t % 16 * EACH_SIDE;
 #pragma unroll
     for (int i = 0; i < EACH_SIDE; ++i) {
-        i64 pixel = top + t / 16 * EACH_SIDE + i, line = quotient(pixel, along), image = quotient(line, down);
-        i64 at_y = place_y + (line - image * down) * stride, at_x = place_x + (pixel - line * along) * stride;
-        i64 to = ((image * height + at_y) * width + at_x) * channels + first;
+        i64 number = top + t / 16 * EACH_SIDE + i;
+        Pixel<i64> pixel = pixel_at(number, down, along);
+        i64 y = place_y + pixel.y * stride, x = place_x + pixel.x * stride;
+        i64 to = number_of(pixel.image, y, x, height, width) * channels + first;
 #pragma unroll
         for (int j = 0; j < EACH_SIDE; ++j) {
-            if (pixel < count && first + j < channels) dx[to + j] = narrow<T>(sums[i][j]);
+            if (number < count && first + j < channels) dx[to + j] = narrow<T>(sums[i][j]);
         }
     }
 }
 
 // Squares of filters and of elements of a filter; the pixels, in order, in parts of whole steps (blockIdx.y).
 extern "C" __global__ void convolution_weight_gradient(const T *x, const T *dy, A *partials, W *dw, i64 batch,
-                                                       i64 height, i64 width, i64 channels, i64 filters, i64 size,
-                                                       i64 stride, i64 padding, int accumulate) {
+                                                       i64 filters, WINDOW_PARAMETERS, int accumulate) {
     __shared__ Taps taps;
-    i64 out_height = (height + 2 * padding - size) / stride + 1, out_width = (width + 2 * padding - size) / stride + 1;
-    i64 count = batch * out_height * out_width, elements = size * size * channels;
+    Window<i64> w = window_of<i64>(WINDOW);
+    i64 count = batch * w.out_height * w.out_width, elements = size * size * channels;
     i64 across = (elements + SIDE - 1) / SIDE;
     i64 top = (i64)blockIdx.x / across * SIDE, left = (i64)blockIdx.x % across * SIDE;
     i64 all = (count + DEPTH - 1) / DEPTH, part = blockIdx.y, parts = gridDim.y;
     i64 start = part * all / parts, end = (part + 1) * all / parts;
     int t = threadIdx.x;
-    i64 filter = top + t % SIDE, element = left + t % SIDE;
-    i64 tap = element / channels;
-    int tap_y = (int)(tap / size), tap_x = (int)(tap % size);
-    i64 offset = (tap_y * width + tap_x) * channels + element - tap * channels;
+    i64 filter = top + t % SIDE;
+    Spot element = element_at(w, left + t % SIDE, elements);
     A sums[EACH_SIDE][EACH_SIDE];
     multiply<false, false>(end - start, sums,
-        [&](i64 step, int k) {
-            i64 pixel = (start + step) * DEPTH + k, line = quotient(pixel, out_width);
-            i64 image = quotient(line, out_height);
-            i64 y = (line - image * out_height) * stride - padding, x = (pixel - line * out_width) * stride - padding;
-            taps.y[k] = pixel < count ? (int)y : NOWHERE;
-            taps.x[k] = (int)x;
-            taps.offset[k] = ((image * height + y) * width + x) * channels;
-        },
+        [&](i64 step, int k) { taps.put(k, window_at(w, (start + step) * DEPTH + k, count)); },
         [&](i64 step, A(&to)[LOADS]) {
 #pragma unroll
             for (int i = 0; i < LOADS; ++i) {
@@ -227,9 +223,7 @@ extern "C" __global__ void convolution_weight_gradient(const T *x, const T *dy, 
         [&](i64, A(&to)[LOADS]) {
 #pragma unroll
             for (int i = 0; i < LOADS; ++i) {
-                int k = t / SIDE + i * (256 / SIDE), y = taps.y[k] + tap_y, at_x = taps.x[k] + tap_x;
-                bool is_inside = element < elements && y >= 0 && y < height && at_x >= 0 && at_x < width;
-                to[i] = is_inside ? (A)widen(x[taps.offset[k] + offset]) : (A)0;
+                to[i] = seen(x, taps.get(t / SIDE + i * (256 / SIDE)), element, (int)height, (int)width);
             }
         });
     i64 first = left + t % 16 * EACH_SIDE;

@@ -15,6 +15,7 @@ pub(super) const SOURCE: Source = Source {
     name: "direct_convolution",
     text: concat!(
         include_str!("vectors.cuh"),
+        include_str!("windows.cuh"),
         "#line 1 \"direct_convolution.cu\"\n",
         include_str!("direct_convolution.cu")
     ),
@@ -57,7 +58,7 @@ fn squares(rows: usize, columns: usize, layers: usize) -> Grid {
 
 fn product(o: &Operands<'_>, w: &Window, name: &'static std::ffi::CStr, grid: Grid) -> Result<()> {
     let [a, b, to] = [o.input(0), o.input(1), o.output(0)];
-    let args = args![a, b, to, w.batch, w.height, w.width, w.channels, w.filters, w.size, w.stride, w.padding];
+    let args = args![a, b, to, w.batch, w.filters, w.height, w.width, w.channels, w.size, w.stride, w.padding];
     o.launch_for(&SOURCE, o.input_type(0), name, grid, args)
 }
 
@@ -70,7 +71,7 @@ fn weight_gradient(o: &Operands<'_>, w: &Window, accumulate: bool) -> Result<()>
     let most = (BLOCKS / squares).min(w.out_pixels().div_ceil(GRAIN)).min(room / (n * sum_type(types[0]).size()));
     let parts = most.max(1);
     let args = args![
-        x, dy, sums, dw, w.batch, w.height, w.width, w.channels, w.filters, w.size, w.stride, w.padding, accumulate
+        x, dy, sums, dw, w.batch, w.filters, w.height, w.width, w.channels, w.size, w.stride, w.padding, accumulate
     ];
     let grid = Grid::plane([squares, parts], [THREADS, 1]);
     o.launch(&SOURCE, types, c"convolution_weight_gradient", grid, args)?;

@@ -17,6 +17,24 @@ template <class X, class Y, int N> __device__ __forceinline__ void store(X *to, 
     *(Pack<X, N> *)to = pack;
 }
 
+// Runs in registers.
+template <class Y, int N> __device__ __forceinline__ void clear(Y (&run)[N]) {
+#pragma unroll
+    for (int v = 0; v < N; ++v) run[v] = 0;
+}
+template <class Y, int N> __device__ __forceinline__ void add_to(Y (&sums)[N], const Y (&values)[N]) {
+#pragma unroll
+    for (int v = 0; v < N; ++v) sums[v] += values[v];
+}
+template <class Y, int N> __device__ __forceinline__ void add_product(Y (&sums)[N], const Y (&a)[N], const Y (&b)[N]) {
+#pragma unroll
+    for (int v = 0; v < N; ++v) sums[v] += a[v] * b[v];
+}
+template <class Y, int N> __device__ __forceinline__ void multiply_by(Y (&run)[N], Y factor) {
+#pragma unroll
+    for (int v = 0; v < N; ++v) run[v] *= factor;
+}
+
 // Calls f(i, run) for runs that cover n elements; of four where `wide`, which promises that every address is aligned so.
 template <class F> __device__ __forceinline__ void each_run(i64 n, int wide, F f) {
     i64 whole = wide ? n / 4 * 4 : 0;
