@@ -1,0 +1,106 @@
+//! The measurements that are kept (`tests/measurements`), and that the README says no more than they do.
+
+use std::{fs, path::Path};
+
+use plimsoll_engine::Bytes;
+use serde_json::Value;
+
+const FOLDER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/measurements");
+const README: &str = include_str!("../../README.md");
+
+/// Every line of every file, with the file's name.
+fn all() -> Vec<(String, Value)> {
+    let mut rows = Vec::new();
+    for entry in fs::read_dir(FOLDER).expect("the folder") {
+        let path = entry.expect("a file").path();
+        if path.extension().is_some_and(|ending| ending == "jsonl") {
+            let name = name(&path);
+            let text = fs::read_to_string(&path).expect("text");
+            rows.extend(text.lines().map(|line| {
+                (name.clone(), serde_json::from_str(line).unwrap_or_else(|error| panic!("{name}: {error}: {line}")))
+            }));
+        }
+    }
+    assert!(!rows.is_empty(), "there are no measurements");
+    rows
+}
+
+fn name(path: &Path) -> String {
+    path.file_stem().expect("a name").to_string_lossy().into_owned()
+}
+
+fn bytes(of: &Value, figure: &str) -> Bytes {
+    Bytes(of[figure].as_u64().unwrap_or_else(|| panic!("no {figure} in {of}")))
+}
+
+fn is_measured(row: &Value) -> bool {
+    row["measured"].is_object()
+}
+
+#[test]
+fn every_measurement_says_where_and_when_it_was_made() {
+    for (file, row) in all().into_iter().filter(|(_, row)| is_measured(row)) {
+        for key in ["on", "device", "date", "version"] {
+            assert!(row[key].as_str().is_some_and(|text| !text.is_empty()), "{file}: no {key} in {row}");
+        }
+        let is_gpu = row["on"].as_str().is_some_and(|on| on.starts_with("cuda:"));
+        assert_eq!(row["driver"].is_string(), is_gpu, "{file}: {row}");
+        assert!(!row["device"].as_str().is_some_and(|name| name.contains("Simulated")), "{file} is of no real device");
+    }
+}
+
+#[test]
+fn no_prediction_that_was_measured_was_below() {
+    for (file, row) in all().into_iter().filter(|(_, row)| is_measured(row)) {
+        assert_eq!(row["ok"], true, "{file}: {row}");
+        assert!(bytes(&row["predicted"], "live_bytes") >= bytes(&row["measured"], "live_bytes"), "{file}: {row}");
+    }
+}
+
+/// The cells of the README's tables whose first cell is `first`, without it.
+fn cells(first: &str) -> Vec<Vec<&'static str>> {
+    let rows = README.lines().filter_map(|line| line.strip_prefix("| ")?.strip_suffix(" |"));
+    let rows = rows.map(|row| row.split(" | ").map(str::trim).collect::<Vec<_>>());
+    rows.filter(|cells| cells.first() == Some(&first)).map(|cells| cells[1..].to_vec()).collect()
+}
+
+#[test]
+fn the_readme_tells_what_was_measured_on_the_processor() {
+    let rows = all();
+    let presets: Vec<_> = rows.iter().filter(|(file, row)| file == "verify-cpu" && is_measured(row)).collect();
+    assert!(presets.len() >= 17, "{}", presets.len());
+    for (_, row) in presets {
+        let (predicted, measured) = (&row["predicted"], &row["measured"]);
+        let (predicted, measured) = (bytes(predicted, "live_bytes"), bytes(measured, "live_bytes"));
+        let name = row["name"].as_str().expect("a name");
+        let told = [predicted.to_string(), measured.to_string(), (predicted - measured).to_string()];
+        assert!(cells(name).iter().any(|cells| *cells == told), "the README has not {name}: {told:?}");
+    }
+}
+
+#[test]
+fn the_readme_tells_what_random_experiments_came_to() {
+    let rows = all();
+    let drawn: Vec<_> = rows.iter().filter(|(file, _)| file == "drawn-cpu").map(|(_, row)| row).collect();
+    assert!(drawn.len() >= 100, "{}", drawn.len());
+    for family in plimsoll_engine::selftest::experiments::families() {
+        let of = |row: &&&Value| row["name"].as_str().is_some_and(|n| n.split_once(' ').is_some_and(|n| n.1 == family));
+        let of: Vec<_> = drawn.iter().filter(of).collect();
+        let above = |row: &Value| bytes(&row["predicted"], "live_bytes") - bytes(&row["measured"], "live_bytes");
+        let most = of.iter().map(|row| above(row)).max().unwrap_or_default();
+        let large = of.iter().filter(|row| bytes(&row["measured"], "live_bytes") >= Bytes::mib(10));
+        let share = large.filter_map(|row| row["difference_percent"].as_f64()).reduce(f64::max);
+        let share = share.map_or("none drawn".to_owned(), |share| format!("{share:.2}%"));
+        let told = [of.len().to_string(), most.to_string(), share];
+        assert!(cells(family).iter().any(|cells| *cells == told), "the README has not {family}: {told:?}");
+    }
+}
+
+#[test]
+fn the_readme_claims_no_gpu_that_was_not_measured() {
+    let measured = all().iter().any(|(_, row)| row["on"].as_str().is_some_and(|on| on.starts_with("cuda:")));
+    let says_none = README.contains("**No figure below is of a real GPU");
+    let cells = README.lines().filter(|line| line.starts_with("| ") && line.contains("| not measured |")).count();
+    assert_eq!(says_none, !measured);
+    assert!(measured || cells == 7, "{cells} cells say that they were not measured");
+}
