@@ -325,11 +325,20 @@ impl Drop for Module {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::backend::cuda::{SOURCES, library};
+    use crate::backend::cuda::{SOURCES, library, sum};
 
     /// From Turing to Blackwell.
     const CAPABILITIES: [(i32, i32); 5] = [(7, 5), (8, 0), (8, 9), (9, 0), (12, 0)];
 
+    fn takes(source: &Source, types: [DType; 2], capability: (i32, i32), more: &[String]) {
+        let options = options(capability, types).expect("the compiler knows these devices");
+        let image =
+            compile(source.name, &text(source), &[&options, more].concat()).unwrap_or_else(|error| panic!("{error}"));
+        assert!(!image.is_empty(), "{} for {types:?} and {capability:?}", source.name);
+    }
+
+    /// Every source for each of its types, for one of the architectures, or for all of them where the source asks which it
+    /// is. The compiler is told not to look for the fastest code, which is most of its time and nothing that it refuses.
     #[test]
     fn the_compiler_takes_every_kernel_for_every_type() {
         if !library::has_compiler() {
@@ -338,12 +347,20 @@ mod tests {
             eprintln!("skipped: NVRTC (libnvrtc) is not on this machine");
             return;
         }
-        for (source, capability) in SOURCES.iter().zip(CAPABILITIES.into_iter().cycle()) {
+        // An earlier compiler does not know how to hurry.
+        let hurry = if compiler() >= (13, 0) { &["--Ofast-compile=mid".to_owned()][..] } else { &[] };
+        for (source, one) in SOURCES.iter().zip(CAPABILITIES.chunks(1).cycle()) {
+            let capabilities = if source.text.contains("__CUDA_ARCH__") { &CAPABILITIES } else { one };
             for types in source.types.all() {
-                let options = options(capability, types).expect("the compiler knows these devices");
-                let image = compile(source.name, &text(source), &options).unwrap_or_else(|error| panic!("{error}"));
-                assert!(!image.is_empty(), "{} for {types:?}", source.name);
+                capabilities.iter().for_each(|capability| takes(source, types, *capability, hurry));
             }
+        }
+    }
+
+    #[test]
+    fn the_compiler_takes_the_options_of_a_run_on_every_architecture() {
+        if library::has_compiler() {
+            CAPABILITIES.iter().for_each(|capability| takes(&sum::SOURCE, [DType::F32; 2], *capability, &[]));
         }
     }
 
