@@ -1,12 +1,14 @@
 //! The devices: what they say of themselves, what a run holds of them, why a figure is missing, and what is known of the
 //! card that is planned for.
 
+use std::sync::Arc;
+
 use eframe::egui::{
     self, Color32, CornerRadius, Grid, ProgressBar, Rect, RichText, ScrollArea, Sense, Ui, WidgetInfo, vec2,
 };
 use plimsoll_engine::{
     Bytes,
-    device::{Cpu, Figure, Gpu, Profile, Target},
+    device::{Cpu, Figure, Gpu, Profile, Target, target},
     train::StepRecord,
 };
 
@@ -22,10 +24,19 @@ pub(crate) fn ui(ui: &mut Ui, scene: &Scene<'_>) {
         chip::empty(ui, "Looking at the devices…");
         return;
     };
+    let chosen = &scene.state.document.experiment.device;
+    let card = match Target::of(chosen) {
+        Ok(Target::Gpu(card)) => Some(Card { kernels: kernels(scene, &card), profile: card }),
+        _ => None,
+    };
+    let is_chosen = |gpu: &&Gpu| Some(gpu.index) == target::cuda_index(chosen);
     ScrollArea::vertical().auto_shrink(false).show(ui, |ui| {
-        if let Ok(Target::Gpu(card)) = Target::of(&scene.state.document.experiment.device) {
-            planned_for(ui, &card);
-            ui.add_space(theme::WIDE_GAP);
+        // What the run takes place on comes first.
+        let here = devices.gpus.iter().flatten().find(is_chosen);
+        match (here, &card) {
+            (Some(gpu), card) => one_gpu(ui, gpu, on_it(scene, gpu), card.as_ref()),
+            (None, Some(card)) => planned_for(ui, card),
+            (None, None) => {}
         }
         cpu(ui, &devices.cpu);
         ui.add_space(theme::WIDE_GAP);
@@ -33,7 +44,9 @@ pub(crate) fn ui(ui: &mut Ui, scene: &Scene<'_>) {
             Ok(gpus) if gpus.is_empty() => {
                 ui.label(RichText::new("The driver knows of no graphics card.").weak());
             }
-            Ok(gpus) => gpus.iter().for_each(|gpu| one_gpu(ui, gpu, on_it(scene, gpu))),
+            Ok(gpus) => {
+                gpus.iter().filter(|gpu| !is_chosen(gpu)).for_each(|gpu| one_gpu(ui, gpu, on_it(scene, gpu), None));
+            }
             Err(why) => {
                 ui.strong("Graphics cards");
                 ui.label(RichText::new(why).weak());
@@ -43,41 +56,66 @@ pub(crate) fn ui(ui: &mut Ui, scene: &Scene<'_>) {
     });
 }
 
+/// What is known of the card that is chosen.
+struct Card {
+    profile: Arc<Profile>,
+    /// What the plan allows for kernels that the run is yet to load; nothing of a card that is not here.
+    kernels: Bytes,
+}
+
+fn kernels(scene: &Scene<'_>, card: &Profile) -> Bytes {
+    let plan = scene.state.plan().filter(|plan| plan.experiment.device == card.slug);
+    let planned = plan.and_then(|plan| plan.target.profile());
+    planned.map_or(Bytes::ZERO, |planned| planned.context.saturating_sub(card.context))
+}
+
 /// The last step of the run that is under way on a card, if one is.
 fn on_it(scene: &Scene<'_>, gpu: &Gpu) -> Option<StepRecord> {
     let run = scene.state.session.active()?;
     (run.experiment().device == format!("cuda:{}", gpu.index)).then_some(run.last)?
 }
 
-/// What is known of the card that is planned for.
-fn planned_for(ui: &mut Ui, card: &Profile) {
-    ui.strong(format!("Planned for: {}", card.title));
+/// A card that is not here.
+fn planned_for(ui: &mut Ui, card: &Card) {
+    ui.strong(format!("Planned for: {}", card.profile.title));
+    grid("planned for").show(ui, |ui| known(ui, card));
+    ui.add_space(theme::WIDE_GAP);
+}
+
+/// What is known of a card, in rows of a grid.
+fn known(ui: &mut Ui, Card { profile, kernels }: &Card) {
     let tera = |ops: f64| format!("{} TFLOP/s", words::three(ops / 1e12));
-    let (major, minor) = card.compute_capability;
-    let measured = card.measured.as_deref();
-    let source = measured.map_or_else(|| "estimated".to_owned(), |when| format!("measured, {when}"));
-    Grid::new("planned for").num_columns(2).spacing([theme::WIDE_GAP, theme::GAP]).show(ui, |ui| {
-        row(ui, "memory", &Ok(format!("{}, {} for a process", card.capacity, card.room())));
-        row(ui, "context", &Ok(format!("{} ({source})", card.context)));
-        row(ui, "pool", &Ok(format!("grows by {} and more, blocks of {}", card.pool.segment, card.pool.granule)));
-        row(ui, "f32 at most", &Ok(tera(card.rates.f32)));
-        row(ui, "16-bit products", &Ok(tera(card.rates.half)));
-        row(ui, "memory rate", &Ok(format!("{} GB/s", words::three(card.rates.bytes / 1e9))));
-        row(ui, "capability", &Ok(format!("{major}.{minor}, {} multiprocessors", card.multiprocessors)));
-    });
+    let (major, minor) = profile.compute_capability;
+    let source = profile.measured.as_deref();
+    let source = source.map_or_else(|| "estimated".to_owned(), |when| format!("measured, {when}"));
+    row(ui, "memory", &Ok(format!("{}, {} for a process", profile.capacity, profile.room())));
+    row(ui, "context", &Ok(format!("{} ({source})", profile.context)));
+    if *kernels > Bytes::ZERO {
+        row(ui, "kernels of the run", &Ok(format!("at most {kernels}, beside the context")));
+    }
+    row(ui, "pool", &Ok(format!("grows by {} and more, blocks of {}", profile.pool.segment, profile.pool.granule)));
+    row(ui, "f32 at most", &Ok(tera(profile.rates.f32)));
+    row(ui, "16-bit products", &Ok(tera(profile.rates.half)));
+    row(ui, "memory rate", &Ok(format!("{} GB/s", words::three(profile.rates.bytes / 1e9))));
+    row(ui, "capability", &Ok(format!("{major}.{minor}, {} multiprocessors", profile.multiprocessors)));
+}
+
+fn grid(name: impl egui::AsIdSalt) -> Grid {
+    Grid::new(name).num_columns(2).spacing([theme::WIDE_GAP, theme::GAP])
 }
 
 fn cpu(ui: &mut Ui, cpu: &Cpu) {
     ui.strong(cpu.name.as_deref().unwrap_or("Processor"));
-    Grid::new("cpu").num_columns(2).spacing([theme::WIDE_GAP, theme::GAP]).show(ui, |ui| {
+    grid("cpu").show(ui, |ui| {
         row(ui, "threads", &Ok(words::count(cpu.cores as u64)));
         row(ui, "memory", &shown(&cpu.total, Bytes::to_string));
         row(ui, "free for this process", &shown(&cpu.available, Bytes::to_string));
     });
 }
 
-fn one_gpu(ui: &mut Ui, gpu: &Gpu, run: Option<StepRecord>) {
-    ui.strong(format!("{} {}", gpu.index, gpu.name.as_deref().unwrap_or("graphics card")));
+/// A card that is here; what is known of it besides, where it is the chosen one.
+fn one_gpu(ui: &mut Ui, gpu: &Gpu, run: Option<StepRecord>, card: Option<&Card>) {
+    ui.strong(format!("GPU {}: {}", gpu.index, gpu.name.as_deref().unwrap_or("unnamed")));
     if let (Some(step), Ok(total)) = (run, &gpu.total) {
         let parts = parts(ui, gpu, step);
         stacked(ui, &parts, *total);
@@ -88,17 +126,20 @@ fn one_gpu(ui: &mut Ui, gpu: &Gpu, run: Option<StepRecord>) {
         ui.add(ProgressBar::new(share).desired_height(BAR).text(text).fill(theme::palette(ui).accent));
     }
     let others = others(gpu).map(|bytes| bytes.to_string());
-    Grid::new(("gpu", gpu.index)).num_columns(2).spacing([theme::WIDE_GAP, theme::GAP]).show(ui, |ui| {
-        row(ui, "total", &shown(&gpu.total, Bytes::to_string));
+    grid(("gpu", gpu.index)).show(ui, |ui| {
+        match card {
+            Some(card) => known(ui, card),
+            None => row(ui, "memory", &shown(&gpu.total, Bytes::to_string)),
+        }
         row(ui, "used", &shown(&gpu.used, Bytes::to_string));
         row(ui, "this process", &shown(&gpu.process, Bytes::to_string));
         row(ui, "others", &others);
         row(ui, "utilisation", &shown(&gpu.utilisation, |percent| format!("{percent}%")));
         row(ui, "temperature", &shown(&gpu.temperature, |degrees| format!("{degrees} °C")));
-        row(ui, "driver", &shown(&gpu.driver, String::clone));
         row(ui, "power", &shown(&gpu.power, |watts| format!("{watts:.0} W")));
+        row(ui, "driver", &shown(&gpu.driver, String::clone));
     });
-    ui.add_space(theme::GAP);
+    ui.add_space(theme::WIDE_GAP);
 }
 
 /// What processes other than this one hold.
@@ -162,7 +203,7 @@ fn four_figures(ui: &mut Ui, gpu: &Gpu, step: StepRecord) {
         ),
         (palette.warn, "others", others, "What other processes and the driver hold."),
     ];
-    Grid::new(("figures", gpu.index)).num_columns(2).spacing([theme::WIDE_GAP, theme::GAP]).show(ui, |ui| {
+    grid(("figures", gpu.index)).show(ui, |ui| {
         for (color, name, value, about) in rows {
             chip::chip(ui, color, RichText::new(name)).on_hover_text(about);
             ui.label(value).on_hover_text(about);

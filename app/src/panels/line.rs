@@ -246,7 +246,10 @@ fn per_sample(plan: &Plan) -> f64 {
 /// What a category is, in a sentence.
 pub(crate) fn meaning(category: Category) -> &'static str {
     match category {
-        Category::Context => "Driver and library state; on the processor, the engine's own bookkeeping.",
+        Category::Context => {
+            "Driver and library state, and the kernels that the run will load: 96 MiB are allowed for those of a run that \
+             this card never saw. On the processor, the engine's own bookkeeping."
+        }
         Category::Parameters => "The weights that the forward pass reads.",
         Category::MasterWeights => "The f32 copy of narrower weights, which the optimizer updates.",
         Category::OptimizerState => "Momentum and moments: born in the first step, kept for the whole run.",

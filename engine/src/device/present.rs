@@ -22,7 +22,7 @@ use crate::{
         Figure,
         profile::{self, PeakRates, PoolProfile, Profile},
     },
-    experiment::{Experiment, Optimizer, Run},
+    experiment::{Batch, Data, Experiment, Model, Optimizer, Run},
 };
 
 /// What was measured on a kind of GPU, kept from program to program.
@@ -50,6 +50,8 @@ struct Here {
 
 /// What the kernels of a run may take that was never seen: a bound.
 const KERNELS: Bytes = Bytes::mib(96);
+/// The same where a run of other sizes has loaded all but those that the libraries choose by sizes.
+const OTHER_SIZES: Bytes = Bytes::mib(32);
 /// What a run of known kernels may take more than it did: a bound.
 const MORE: Bytes = Bytes::mib(4);
 /// Runs of which it is kept what their kernels take. Beyond them it is forgotten, and measured again.
@@ -104,7 +106,7 @@ pub(crate) fn holds(index: usize, held: Bytes, ran: Option<&Experiment>) {
         let mut all = here();
         let here = all.entry(index).or_default();
         here.held = here.held.max(held);
-        here.loaded.extend(ran.map(kernels));
+        here.loaded.extend(ran.iter().flat_map(|ran| [kernels(ran), kernels(&at_any_size(ran))]));
         here.held.saturating_sub(here.opened)
     };
     if let Some(experiment) = ran {
@@ -129,11 +131,27 @@ pub(crate) fn closed(index: usize) {
 /// What the kernels of a run of `experiment` may add to what the process holds of the GPU at an index.
 pub(super) fn kernels_of(index: usize, experiment: &Experiment) -> Bytes {
     let Some(gpu) = found().iter().flatten().nth(index) else { return Bytes::ZERO };
-    let kernels = kernels(experiment);
-    if here().get(&index).is_some_and(|here| here.loaded.contains(&kernels)) {
+    let (all, own) = (kernels(experiment), kernels(&at_any_size(experiment)));
+    let (is_loaded, is_like) =
+        here().get(&index).map(|here| (here.loaded.contains(&all), here.loaded.contains(&own))).unwrap_or_default();
+    if is_loaded {
         return MORE;
     }
-    known().get(&gpu.kind()).and_then(|known| known.loaded.get(&kernels)).map_or(KERNELS, |bytes| *bytes + MORE)
+    let measured = known().get(&gpu.kind()).and_then(|known| known.loaded.get(&all).copied());
+    let most = measured.map_or(KERNELS, |bytes| bytes + MORE);
+    if is_like { most.min(OTHER_SIZES) } else { most }
+}
+
+/// Stands for every experiment that differs in sizes alone: kernels of ours are the same at any.
+fn at_any_size(experiment: &Experiment) -> Experiment {
+    let Model { kind, attention, dropout, window, tied, .. } = experiment.model;
+    let (dropout, window) = (if dropout > 0.0 { 0.5 } else { 0.0 }, window.min(1));
+    Experiment {
+        model: Model { kind, attention, dropout, window, tied, ..Model::default() },
+        batch: Batch::default(),
+        data: Data { kind: experiment.data.kind, placement: experiment.data.placement, ..Data::default() },
+        ..experiment.clone()
+    }
 }
 
 /// A name for the kernels that a run needs: experiments of one name need the same. What sizes are, decides which the
@@ -242,4 +260,47 @@ fn estimate(gpu: &Description) -> Profile {
         launch_secs: model.rates.launch_secs,
     };
     Profile { rates, ..(**model).clone() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::experiment::{ModelKind, Precision};
+
+    fn changed(change: impl FnOnce(&mut Experiment)) -> Experiment {
+        let mut experiment = Experiment::default();
+        change(&mut experiment);
+        experiment
+    }
+
+    #[test]
+    fn what_decides_no_kernel_gives_kernels_no_other_name() {
+        let plain = kernels(&Experiment::default());
+        let rate = changed(|e| (e.optimizer.learning_rate, e.budget) = (0.5, Bytes::mib(3)));
+        let name = changed(|e| (e.title, e.run.steps, e.device) = ("Another".to_owned(), Some(3), "cuda:0".to_owned()));
+        assert_eq!([kernels(&rate), kernels(&name)], [plain.clone(), plain.clone()]);
+        for other in [
+            changed(|e| e.batch.micro += 1),
+            changed(|e| e.precision = Precision::F16Mixed),
+            changed(|e| e.optimizer.clip_norm = 1.0),
+            changed(|e| e.gpu.tf32 = true),
+        ] {
+            assert_ne!(kernels(&other), plain, "{other:?}");
+        }
+    }
+
+    #[test]
+    fn runs_that_differ_in_sizes_alone_have_the_same_kernels_of_ours() {
+        let ours = |experiment: &Experiment| kernels(&at_any_size(experiment));
+        let plain = ours(&Experiment::default());
+        let sizes = changed(|e| (e.batch.micro, e.model.width, e.model.depth) = (7, 99, 5));
+        assert_eq!(ours(&sizes), plain);
+        for other in [
+            changed(|e| e.model.kind = ModelKind::Vit),
+            changed(|e| e.precision = Precision::Bf16Mixed),
+            changed(|e| e.model.dropout = 0.1),
+        ] {
+            assert_ne!(ours(&other), plain, "{other:?}");
+        }
+    }
 }
