@@ -27,9 +27,6 @@ pub enum Standing {
     Back,
 }
 
-/// Steps of niceness that a thread in the background has.
-const NICENESS: libc::c_int = 5;
-
 /// How many threads the CPU's kernels run on.
 pub fn threads() -> usize {
     available_parallelism().map_or(1, std::num::NonZero::get)
@@ -75,9 +72,12 @@ impl Pool {
 fn stand_back() {
     // On Linux a niceness belongs to a thread; elsewhere it would be the whole program's, the window's too.
     #[cfg(target_os = "linux")]
-    // SAFETY: takes plain numbers and touches no memory of ours; 0 is the calling thread. When it fails, the thread
-    // keeps its priority, which is no fault.
-    unsafe {
-        libc::setpriority(libc::PRIO_PROCESS, 0, NICENESS);
+    {
+        const NICENESS: libc::c_int = 5;
+        // SAFETY: takes plain numbers and touches no memory of ours; 0 is the calling thread. When it fails, the thread
+        // keeps its priority, which is no fault.
+        unsafe {
+            libc::setpriority(libc::PRIO_PROCESS, 0, NICENESS);
+        }
     }
 }

@@ -43,11 +43,11 @@ pub fn has_compiler() -> bool {
 fn search() -> Result<(), String> {
     // SAFETY: as above; the driver's library belongs to the system and is only looked for there.
     if !unsafe { driver::sys::is_culib_present() } {
-        return Err(
-            "no NVIDIA driver (libcuda was not found); install the driver of your GPU from your distribution or \
-                    from nvidia.com/drivers"
-                .to_owned(),
-        );
+        let from = if cfg!(windows) { "" } else { "your distribution or " };
+        return Err(format!(
+            "no NVIDIA driver ({} was not found); install the driver of your GPU from {from}nvidia.com/drivers",
+            if cfg!(windows) { "nvcuda.dll" } else { "libcuda" }
+        ));
     }
     let missing_in_driver = |error: driver::DriverError| format!("the NVIDIA driver does not start: {error:?}");
     driver::result::init().map_err(missing_in_driver)?;
@@ -61,18 +61,19 @@ fn search() -> Result<(), String> {
             version % 1000 / 10
         ));
     }
-    let lacks = |what: &str, file: &str| {
+    let lacks = |what: &str, name: &str| {
+        let (prefix, path) = if cfg!(windows) { ("", "PATH") } else { ("lib", "LD_LIBRARY_PATH") };
         format!(
-            "{what} ({file}) was not found; it comes with the CUDA toolkit (developer.nvidia.com/cuda-downloads) and with \
-             PyTorch; if it lies elsewhere, name its folder in LD_LIBRARY_PATH"
+            "{what} ({prefix}{name}) was not found; it comes with the CUDA toolkit (developer.nvidia.com/cuda-downloads) \
+             and with PyTorch; if it lies elsewhere, name its folder in {path}"
         )
     };
     if !has_compiler() {
-        return Err(lacks("CUDA's compiler", "libnvrtc"));
+        return Err(lacks("CUDA's compiler", "nvrtc"));
     }
     // SAFETY: as above.
     if !bring("cublas", || unsafe { cublas::sys::is_culib_present() }) {
-        return Err(lacks("cuBLAS", "libcublas"));
+        return Err(lacks("cuBLAS", "cublas"));
     }
     Ok(())
 }
@@ -109,15 +110,23 @@ fn open(file: &Path) -> bool {
 
 /// Files of a library in a folder, the latest version first.
 fn files(folder: &Path, name: &str) -> Vec<PathBuf> {
-    let prefix = format!("{}{name}{}", std::env::consts::DLL_PREFIX, std::env::consts::DLL_SUFFIX);
     let Ok(entries) = std::fs::read_dir(folder) else { return Vec::new() };
     let mut files: Vec<PathBuf> = entries
         .filter_map(|entry| Some(entry.ok()?.path()))
-        .filter(|path| path.file_name().is_some_and(|file| file.to_string_lossy().starts_with(&prefix)))
+        .filter(|path| path.file_name().is_some_and(|file| is_version_of(&file.to_string_lossy(), name)))
         .collect();
     files.sort();
     files.reverse();
     files
+}
+
+/// Whether a file is some version of a library: `libcublas.so.13`, on Windows `cublas64_13.dll`.
+fn is_version_of(file: &str, name: &str) -> bool {
+    if cfg!(windows) {
+        file.strip_prefix(name).is_some_and(|rest| rest.starts_with("64") && rest.ends_with(".dll"))
+    } else {
+        file.strip_prefix("lib").and_then(|rest| rest.strip_prefix(name)).is_some_and(|rest| rest.starts_with(".so"))
+    }
 }
 
 /// Where toolkits and Python packages put them.
@@ -125,14 +134,19 @@ fn folders() -> Vec<PathBuf> {
     let variable = |name: &str| std::env::var_os(name).map(PathBuf::from);
     let toolkits =
         ["CUDA_HOME", "CUDA_PATH"].into_iter().filter_map(variable).chain([PathBuf::from("/usr/local/cuda")]);
-    let mut folders: Vec<PathBuf> =
-        toolkits.flat_map(|root| ["lib64", "lib", "targets/x86_64-linux/lib"].map(|part| root.join(part))).collect();
+    let parts: &[&str] =
+        if cfg!(windows) { &["bin", "bin/x64"] } else { &["lib64", "lib", "targets/x86_64-linux/lib"] };
+    let mut folders: Vec<PathBuf> = toolkits.flat_map(|root| parts.iter().map(move |part| root.join(part))).collect();
     for root in ["VIRTUAL_ENV", "CONDA_PREFIX"].into_iter().filter_map(variable) {
-        folders.push(root.join("lib"));
-        for python in children(&root.join("lib")) {
-            for package in children(&python.join("site-packages").join("nvidia")) {
-                folders.push(package.join("lib"));
-            }
+        let library = root.join("lib");
+        // Windows has one Python an environment, others a folder for each.
+        let pythons = children(&library).into_iter().chain([library.clone()]);
+        let packages: Vec<PathBuf> = pythons.map(|python| python.join("site-packages")).collect();
+        folders.extend([library, root.join("bin")]);
+        for packages in packages {
+            folders.push(packages.join("torch/lib"));
+            let nvidia = children(&packages.join("nvidia"));
+            folders.extend(nvidia.into_iter().flat_map(|package| ["lib", "bin"].map(|part| package.join(part))));
         }
     }
     folders
@@ -140,4 +154,34 @@ fn folders() -> Vec<PathBuf> {
 
 fn children(folder: &Path) -> Vec<PathBuf> {
     std::fs::read_dir(folder).into_iter().flatten().filter_map(|entry| Some(entry.ok()?.path())).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_version_of_a_library_is_told_from_another_library() {
+        let (ours, others) = if cfg!(windows) {
+            (["cublas64_13.dll", "cublas64_12.dll"], ["cublasLt64_13.dll", "cublas.lib"])
+        } else {
+            (["libcublas.so", "libcublas.so.13.0.2"], ["libcublasLt.so.13", "cublas64_13.dll"])
+        };
+        assert!(ours.iter().all(|file| is_version_of(file, "cublas")));
+        assert!(!others.iter().any(|file| is_version_of(file, "cublas")));
+    }
+
+    #[test]
+    fn the_latest_version_comes_first() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let named = |version: &str| {
+            let file =
+                if cfg!(windows) { format!("nvrtc64_{version}0_0.dll") } else { format!("libnvrtc.so.{version}") };
+            folder.path().join(file)
+        };
+        for version in ["12", "13"] {
+            std::fs::write(named(version), "").expect("written");
+        }
+        assert_eq!(files(folder.path(), "nvrtc"), [named("13"), named("12")]);
+    }
 }
