@@ -15,6 +15,7 @@ static constexpr size_t LIBRARY = 40 * MIB, OWN_WORKSPACE = 32 * MIB;
 
 struct BlasHandle {
     int device = 0;
+    unsigned age = 0; // of its context
     void *stream = nullptr;
     void *workspace = nullptr;
     size_t workspace_bytes = 0;
@@ -23,7 +24,9 @@ struct BlasHandle {
 static std::set<BlasHandle *> &handles() { static auto *s = new std::set<BlasHandle *>; return *s; }
 static BlasHandle *handle_of(void *h) {
     auto *handle = static_cast<BlasHandle *>(h);
-    return handles().count(handle) ? handle : nullptr;
+    if (!handles().count(handle)) return nullptr;
+    if (handle->age != devices()[handle->device].age) stale("a handle of cuBLAS");
+    return handle;
 }
 
 struct Operand {
@@ -81,8 +84,8 @@ static int queue(void *h, size_t m, size_t n, size_t k, const void *alpha, Opera
     bool tf32 = compute == 77 || (handle->math & 15) == 3;
     void *workspace = handle->workspace;
     size_t scribble = std::min<size_t>(handle->workspace_bytes, 4096);
-    first_use(*d, "matrix product " + std::to_string(a.type));
-    enqueue(s, "matrix product", [=] {
+    if (!first_use(*d, "matrix product " + std::to_string(a.type))) return ALLOC_FAILED;
+    Status lost = enqueue_kernel(s, "matrix product", [=] {
         if (workspace) memset(workspace, 0xFF, scribble);
         bool apart = batches > 1;
         auto one = [&](size_t i) { multiply({m, n, k, at(a, i), at(b, i), at(c, i), x, y, wide, tf32, !apart}); };
@@ -90,7 +93,7 @@ static int queue(void *h, size_t m, size_t n, size_t k, const void *alpha, Opera
         else for (size_t i = 0; i < batches; i++) one(i);
         return OK;
     });
-    return FINE;
+    return lost ? EXECUTION_FAILED : FINE;
 }
 
 } // namespace sim
@@ -104,11 +107,13 @@ using namespace sim;
 API int cublasCreate_v2(void **h) {
     Lock lock;
     Device *d = current();
-    if (!d) return UNINITIALIZED;
+    if (!d || d->fault) return UNINITIALIZED;
     if (!grow_context(*d, OWN_WORKSPACE + (d->has_blas ? 0 : LIBRARY))) return ALLOC_FAILED;
     d->has_blas = true;
+    library_starts(*d);
     auto *handle = new BlasHandle;
     handle->device = current_index();
+    handle->age = d->age;
     handles().insert(handle);
     *h = handle;
     return FINE;

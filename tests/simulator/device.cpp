@@ -1,12 +1,13 @@
 // Cards and their contexts: how many, how large, what they answer, what is held of them. Holds nothing of what a program
-// allocates. Modelled: a context costs a fixed number of MiB, taken when the primary context is first retained.
+// allocates. Modelled: a context costs a fixed number of MiB, taken when the primary context is first retained. The
+// libraries' runtime retains it too and never releases it, so that a program's own release does not end it, but a reset.
 #include "sim.h"
-#include <atomic>
 #include <cstdarg>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <set>
+#include <tuple>
 
 namespace sim {
 
@@ -60,20 +61,18 @@ bool grow_context(Device &d, size_t bytes) {
 }
 
 // Code is loaded lazily by real drivers (CUDA_MODULE_LOADING=LAZY): what is first used costs memory then, not at the start.
-void first_use(Device &d, const std::string &what) {
+bool first_use(Device &d, const std::string &what) {
     static long kib = env("PLIMSOLL_SIM_LAZY_KIB", 0);
-    static auto *seen = new std::set<std::string>;
-    if (kib && seen->insert(what).second) d.context += size_t(kib) * 1024;
+    static auto *seen = new std::set<std::tuple<Device *, unsigned, std::string>>;
+    if (!kib || seen->count({&d, d.age, what})) return true;
+    if (!grow_context(d, size_t(kib) * 1024)) return false;
+    seen->insert({&d, d.age, what});
+    return true;
 }
 
-Status failed(Device &d, Status why) {
-    if (!d.fault) d.fault = why;
-    return why;
-}
-
-bool injected_failure() {
-    static std::atomic<long> left{env("PLIMSOLL_SIM_FAIL_ALLOC", 0)};
-    return left > 0 && --left == 0;
+void library_starts(Device &d) {
+    if (!d.runtime) d.retains++;
+    d.runtime = true;
 }
 
 static bool started = false;
@@ -85,6 +84,7 @@ static Status exists(int dev) {
 static Status retain(int dev) {
     Device &d = devices()[dev];
     if (!d.retained) {
+        if (d.fault) return d.fault;
         if (!grow_context(d, size_t(env("PLIMSOLL_SIM_CONTEXT_MIB", 300)) * MIB)) return OUT_OF_MEMORY;
         d.retained = true;
         if (!d.null_stream) {
@@ -92,27 +92,23 @@ static Status retain(int dev) {
             d.null_stream->device = dev;
             d.streams.push_back(d.null_stream);
         }
+        d.null_stream->age = d.age;
     }
     d.retains++;
     return OK;
 }
 
-// Everything of the context goes: allocations, pools' memory, queued work, the fault. Handles stay valid as memory.
+// Everything of the context goes: plain allocations, page-locked memory, queued work, handles, the fault. Pools and what
+// was taken of them belong to the device and stay, as is seen of drivers (JuliaGPU/CUDA.jl, issue 1579).
 static void reset(Device &d) {
     for (Stream *s : d.streams) s->queue.clear(), s->executed = s->enqueued;
     reset_pools(d);
-    int dev = int(&d - devices().data());
-    for (auto it = live().begin(); it != live().end();) {
-        if (it->second.device == dev) {
-            unmap_memory(reinterpret_cast<void *>(it->first), it->second.bytes);
-            it = live().erase(it);
-        } else ++it;
-    }
+    reset_memory(d);
     d.context = d.plain_bytes = d.code_bytes = d.code_held = 0;
     d.has_blas = d.has_dnn = false;
-    d.fault = OK;
+    if (!env("PLIMSOLL_SIM_STAYS_LOST", 0)) d.fault = OK;
     d.retained = false;
-    d.retains = 0;
+    d.age++;
 }
 
 // A context is the device's number plus one.
@@ -184,8 +180,8 @@ API int cuDevicePrimaryCtxRelease_v2(int dev) {
     Lock lock;
     if (Status s = exists(dev)) return s;
     Device &d = devices()[dev];
-    if (!d.retained) return INVALID_CONTEXT;
-    if (--d.retains == 0) {
+    if (!d.retains) return INVALID_CONTEXT;
+    if (--d.retains == 0 && d.retained) {
         finish_all(d);
         reset(d);
     }

@@ -16,7 +16,16 @@ namespace sim {
 enum { FINE = 0, UNINITIALIZED = 1001, BAD = 2000, MISMATCH = 2008, UNSUPPORTED = 3000, NO_MEMORY = 4004, EXECUTION_FAILED = 5000 };
 static constexpr size_t LIBRARY = 60 * MIB;
 
-struct DnnHandle { void *stream = nullptr; };
+struct DnnHandle {
+    int device = 0;
+    unsigned age = 0; // of its context
+    void *stream = nullptr;
+};
+static DnnHandle *handle_of(void *h) {
+    auto *handle = static_cast<DnnHandle *>(h);
+    if (handle && handle->age != devices()[handle->device].age) stale("a handle of cuDNN");
+    return handle;
+}
 struct Tensor { bool set = false; int type = 0; size_t d[4] = {}; ptrdiff_t s[4] = {}; };
 struct Filter { bool set = false; int type = 0, format = 0; size_t d[4] = {}; };
 struct Shape {
@@ -177,13 +186,14 @@ static int queue(DnnHandle *h, Convolution c, const void *alpha, const void *bet
     c.start = algorithms(c.direction)[size_t(algorithm)].deterministic ? 0 : ++calls;
     Stream *s = stream_of(h->stream);
     if (!s) return EXECUTION_FAILED;
-    first_use(*d, "convolution " + std::to_string(c.direction) + " " + std::to_string(algorithm) + " " + std::to_string(c.type));
-    enqueue(s, "convolution", [=] {
+    if (!first_use(*d, "convolution " + std::to_string(c.direction) + " " + std::to_string(algorithm) + " " + std::to_string(c.type)))
+        return refuse(NO_MEMORY, "no memory for the kernel");
+    Status lost = enqueue_kernel(s, "convolution", [=] {
         if (needed) memset(workspace, 0xFF, std::min<size_t>(needed, 4096));
         convolve(c);
         return OK;
     });
-    return FINE;
+    return lost ? EXECUTION_FAILED : FINE;
 }
 
 template <class D> static D *as(void *p) { return static_cast<D *>(p); }
@@ -215,13 +225,14 @@ API void cudnnGetLastErrorString(char *text, size_t room) {
 API int cudnnCreate(void **h) {
     Lock lock;
     Device *d = current();
-    if (!d) return UNINITIALIZED;
+    if (!d || d->fault) return UNINITIALIZED;
     if (!d->has_dnn && !grow_context(*d, LIBRARY)) return refuse(NO_MEMORY, "no memory for the library");
     d->has_dnn = true;
-    *h = new DnnHandle;
+    library_starts(*d);
+    *h = new DnnHandle{current_index(), d->age};
     return FINE;
 }
-API int cudnnDestroy(void *h) { delete as<DnnHandle>(h); return FINE; }
+API int cudnnDestroy(void *h) { Lock lock; delete handle_of(h); return FINE; }
 API int cudnnSetStream(void *h, void *stream) { if (!h) return BAD; as<DnnHandle>(h)->stream = stream; return FINE; }
 API int cudnnGetStream(void *h, void **stream) { if (!h) return BAD; *stream = as<DnnHandle>(h)->stream; return FINE; }
 
@@ -327,7 +338,7 @@ static int start(void *h, Direction direction, Convolution c, const void *x, con
     c.x = const_cast<void *>(x);
     c.weights = const_cast<void *>(w);
     c.y = const_cast<void *>(y);
-    return queue(as<DnnHandle>(h), c, alpha, beta, algorithm, workspace, bytes);
+    return queue(handle_of(h), c, alpha, beta, algorithm, workspace, bytes);
 }
 API int cudnnConvolutionForward(void *h, const void *alpha, void *xd, const void *x, void *wd, const void *w, void *v, int algorithm,
                                 void *workspace, size_t bytes, const void *beta, void *yd, void *y) {

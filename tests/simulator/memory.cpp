@@ -10,7 +10,8 @@
 namespace sim {
 
 std::map<uintptr_t, Block> &live() { static auto *m = new std::map<uintptr_t, Block>; return *m; }
-static std::map<uintptr_t, size_t> &page_locked() { static auto *m = new std::map<uintptr_t, size_t>; return *m; }
+struct Locked { size_t bytes; int device; };
+static std::map<uintptr_t, Locked> &page_locked() { static auto *m = new std::map<uintptr_t, Locked>; return *m; }
 
 static const std::pair<const uintptr_t, Block> *block_at(uintptr_t p) {
     auto it = live().upper_bound(p);
@@ -48,11 +49,26 @@ void unmap_memory(void *p, size_t bytes) {
     munmap(static_cast<char *>(p) - 4096, round_up(bytes, 4096) + 8192);
 }
 
+template <class M, class F> static void unmap_where(M &blocks, F goes) {
+    for (auto it = blocks.begin(); it != blocks.end();) {
+        if (goes(it->second)) {
+            unmap_memory(reinterpret_cast<void *>(it->first), it->second.bytes);
+            it = blocks.erase(it);
+        } else ++it;
+    }
+}
+
+void reset_memory(Device &d) {
+    int dev = int(&d - devices().data());
+    unmap_where(live(), [dev](const Block &b) { return b.device == dev && !b.pool; });
+    unmap_where(page_locked(), [dev](const Locked &l) { return l.device == dev; });
+}
+
 bool is_locked_host(const void *p) {
     auto it = page_locked().upper_bound(uintptr_t(p));
     if (it == page_locked().begin()) return false;
     --it;
-    return uintptr_t(p) - it->first < it->second;
+    return uintptr_t(p) - it->first < it->second.bytes;
 }
 
 } // namespace sim
@@ -103,7 +119,7 @@ API int cuMemHostAlloc(void **ptr, size_t bytes, unsigned) {
     void *at = map_memory(bytes);
     if (!at) return OUT_OF_MEMORY;
     memset(at, 0xFF, bytes);
-    page_locked()[uintptr_t(at)] = bytes;
+    page_locked()[uintptr_t(at)] = {bytes, current_index()};
     *ptr = at;
     return OK;
 }
@@ -111,11 +127,11 @@ API int cuMemAllocHost_v2(void **ptr, size_t bytes) { return cuMemHostAlloc(ptr,
 API int cuMemHostGetDevicePointer_v2(void **, void *, unsigned) { return NOT_SUPPORTED; }
 API int cuMemHostGetFlags(unsigned *flags, void *) { *flags = 0; return OK; }
 API int cuMemFreeHost(void *ptr) {
-    Lock lock;
+    SIM_DEVICE(d);
     auto it = page_locked().find(uintptr_t(ptr));
     if (it == page_locked().end()) return INVALID_VALUE;
-    for (Device &d : devices()) finish_all(d);
-    unmap_memory(ptr, it->second);
+    for (Device &each : devices()) finish_all(each);
+    unmap_memory(ptr, it->second.bytes);
     page_locked().erase(it);
     return OK;
 }

@@ -25,9 +25,16 @@ struct Module {
     int file = -1;               // of the image, open while it is loaded
     size_t bytes = 0;
     int device = 0;
+    unsigned age = 0;            // of its context
     std::map<std::string, Function> functions;
 };
 static std::unordered_set<Module *> &modules() { static auto *s = new std::unordered_set<Module *>; return *s; }
+static Module *module_of(void *handle) {
+    auto *m = static_cast<Module *>(handle);
+    if (!modules().count(m)) return nullptr;
+    if (m->age != devices()[m->device].age) stale("a module");
+    return m;
+}
 static std::unordered_set<Function *> &functions() { static auto *s = new std::unordered_set<Function *>; return *s; }
 
 static void *open_library(const std::string &bytes, int &kept) {
@@ -78,6 +85,7 @@ static Status load(const void *image, Module **out) {
     m->file = file;
     m->bytes = library.size();
     m->device = current_index();
+    m->age = d.age;
     modules().insert(m);
     *out = m;
     return OK;
@@ -125,8 +133,8 @@ API int cuModuleLoadDataEx(void **module, const void *image, unsigned, int *, vo
 }
 API int cuModuleGetFunction(void **function, void *module, const char *name) {
     SIM_DEVICE(d);
-    auto *m = static_cast<Module *>(module);
-    if (!modules().count(m)) return INVALID_HANDLE;
+    Module *m = module_of(module);
+    if (!m) return INVALID_HANDLE;
     auto entry = dlsym(m->code.library, (std::string("sim_entry_") + name).c_str());
     auto params = dlsym(m->code.library, (std::string("sim_params_") + name).c_str());
     if (!entry || !params) return NOT_FOUND;
@@ -139,8 +147,9 @@ API int cuModuleGetFunction(void **function, void *module, const char *name) {
 // Waits for the work that may use it.
 API int cuModuleUnload(void *module) {
     SIM_DEVICE(d);
-    auto *m = static_cast<Module *>(module);
-    if (!modules().erase(m)) return INVALID_HANDLE;
+    Module *m = module_of(module);
+    if (!m) return INVALID_HANDLE;
+    modules().erase(m);
     finish_all(*d);
     for (auto &[name, f] : m->functions) functions().erase(&f);
     dlclose(m->code.library);
@@ -183,6 +192,7 @@ API int cuLaunchKernel(void *function, unsigned gx, unsigned gy, unsigned gz, un
     Stream *s = stream_of(stream);
     auto *f = static_cast<Function *>(function);
     if (!s || !functions().count(f)) return INVALID_HANDLE;
+    if (f->module->age != d->age) stale("a kernel");
     Grid g{{gx, gy, gz}, {bx, by, bz}};
     if (!sane(g) || shared || extra || (!params && *f->params)) {
         complain("kernel %s: a launch that is refused: grid %u x %u x %u, block %u x %u x %u, %u bytes of dynamic shared memory",
@@ -191,9 +201,8 @@ API int cuLaunchKernel(void *function, unsigned gx, unsigned gy, unsigned gz, un
     }
     auto arguments = std::make_shared<Arguments>();
     if (Status bad = copy_arguments(*f, params, *arguments)) return failed(*d, bad);
-    first_use(*d, f->name);
-    enqueue(s, f->name.c_str(), [=] { return run_grid(g, f->module->code, f->entry, arguments->at.data(), f->name.c_str()); });
-    return OK;
+    if (!first_use(*d, f->name)) return OUT_OF_MEMORY;
+    return enqueue_kernel(s, f->name.c_str(), [=] { return run_grid(g, f->module->code, f->entry, arguments->at.data(), f->name.c_str()); });
 }
 
 // A program that asks for its entry points by name finds what dlsym finds.

@@ -114,8 +114,9 @@ API int nvmlDeviceGetMemoryInfo_v2(void *device, Memory2 *m) {
 
 // This process, if it holds a context, and one that stands for the others, if they hold anything.
 static int processes(Device &d, unsigned *n, std::vector<Process> &out) {
-    if (d.retained) out.push_back({unsigned(getpid()), d.mine(), ~0u, ~0u});
-    if (size_t others = others_bytes()) out.push_back({1, others, ~0u, ~0u});
+    bool told = env("PLIMSOLL_SIM_UNTOLD", 0) == 0;
+    if (d.retained) out.push_back({unsigned(getpid()), told ? d.mine() : ~0ull, ~0u, ~0u});
+    if (size_t others = others_bytes()) out.push_back({1, told ? others : ~0ull, ~0u, ~0u});
     unsigned room = *n;
     *n = unsigned(out.size());
     return room < out.size() ? TOO_SMALL : FINE;

@@ -196,17 +196,10 @@ void trim_after_sync(Device &d) {
     }
 }
 
-static void drop_memory(Pool &p) {
-    for (auto it = live().begin(); it != live().end();)
-        it = it->second.pool == &p ? live().erase(it) : std::next(it);
-    for (auto &[at, bytes] : p.segments) unmap_memory(reinterpret_cast<void *>(at), bytes);
-    p.segments.clear();
-    p.free.clear();
-    p.reserved = p.used = 0;
-}
-
+// The work that was queued is gone, the filling of what was freed too.
 void reset_pools(Device &d) {
-    for (Pool *p : d.pools) drop_memory(*p);
+    for (Pool *p : d.pools)
+        for (auto &[at, f] : p->free) f.after.clear(), f.filled = false;
 }
 
 static Pool *make_pool(int dev, size_t max_bytes) {
@@ -241,7 +234,7 @@ struct Props {
 using namespace sim;
 
 API int cuMemPoolCreate(void **pool, const Props *props) {
-    Lock lock;
+    SIM_DEVICE(d);
     if (!props || props->allocation != 1 || props->location != 1 || !exists(props->id)) return INVALID_VALUE;
     for (unsigned char c : props->rest)
         if (c) return INVALID_VALUE;
@@ -268,7 +261,7 @@ API int cuMemPoolTrimTo(void *pool, size_t keep) {
     return OK;
 }
 API int cuMemPoolGetAttribute(void *pool, int attribute, void *value) {
-    Lock lock;
+    SIM_DEVICE(d);
     if (!valid(pool)) return INVALID_VALUE;
     auto *p = static_cast<Pool *>(pool);
     auto *n = static_cast<uint64_t *>(value);
@@ -283,7 +276,7 @@ API int cuMemPoolGetAttribute(void *pool, int attribute, void *value) {
     return INVALID_VALUE;
 }
 API int cuMemPoolSetAttribute(void *pool, int attribute, void *value) {
-    Lock lock;
+    SIM_DEVICE(d);
     if (!valid(pool)) return INVALID_VALUE;
     auto *p = static_cast<Pool *>(pool);
     auto n = attribute <= 3 ? 0 : *static_cast<uint64_t *>(value);

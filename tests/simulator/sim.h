@@ -16,6 +16,13 @@
 //   PLIMSOLL_SIM_OTHERS_FILE   a file that holds that number instead, read again at every growth and question
 //   PLIMSOLL_SIM_LAZY_KIB      what the first launch of each kernel and convolution adds to the context (0)
 //   PLIMSOLL_SIM_FAIL_ALLOC    n: the n-th allocation of device memory fails, once
+//   PLIMSOLL_SIM_FAIL_KERNEL   n: the n-th kernel (a library's too) fails when it runs, and the context is lost
+//   PLIMSOLL_SIM_FAULT_FILE    a file with lines "allocation n" and "kernel n": the same, counted from when it is found;
+//                              it is read once and removed
+//   PLIMSOLL_SIM_FAULT         the error that a kernel fails with (700: illegal address)
+//   PLIMSOLL_SIM_STAYS_LOST    1: a context that is made anew is lost as well
+//   PLIMSOLL_SIM_UNTOLD        1: NVML does not tell memory by process
+//   CUDA_LAUNCH_BLOCKING       1: as the driver's own, a launch returns when its kernel is done, a library's too
 //   PLIMSOLL_SIM_ORDER         last (others run only as far as an event demands) | first (others run ahead) (last)
 //   PLIMSOLL_SIM_GUARD         1: every allocation of a pool ends at a page that faults, and is unmapped when freed
 //   PLIMSOLL_SIM_WORKERS       OS threads that run blocks (the machine's, at most 8)
@@ -63,6 +70,7 @@ struct Stream {
     bool blocking = true;            // ordered against the null stream
     bool destroyed = false;
     int id = 0;
+    unsigned age = 0;                // of its context
     std::deque<Op> queue;
     uint64_t enqueued = 0, executed = 0;
 };
@@ -77,8 +85,10 @@ struct Block {
 };
 
 struct Device {
-    bool retained = false;
-    int retains = 0;
+    bool retained = false;           // there is a context
+    int retains = 0;                 // survives a reset
+    bool runtime = false;            // among the retains is the one of the libraries' runtime, which is never released
+    unsigned age = 0;                // how many contexts were before this one
     unsigned flags = 0;
     Status fault = OK;               // sticky, until the context is reset
     size_t context = 0;              // context, libraries, modules
@@ -110,18 +120,24 @@ size_t total_bytes();
 size_t others_bytes();
 bool card_has_room(const Device &d, size_t bytes);
 bool grow_context(Device &d, size_t bytes);
-void first_use(Device &d, const std::string &what);      // PLIMSOLL_SIM_LAZY_KIB
-Status failed(Device &d, Status why);                    // makes it sticky
-bool injected_failure();                                 // PLIMSOLL_SIM_FAIL_ALLOC
+bool first_use(Device &d, const std::string &what);      // PLIMSOLL_SIM_LAZY_KIB; whether there is room for it
+void library_starts(Device &d);                          // its runtime retains the context
 #define SIM_DEVICE(d)                                                                                                  \
     sim::Lock lock_;                                                                                                   \
     sim::Device *d = sim::current();                                                                                   \
     if (!d) return sim::INVALID_CONTEXT;                                                                               \
     if (d->fault) return d->fault
 
+// fault.cpp
+bool injected_failure();                                 // of an allocation
+Status injected_fault();                                 // of a kernel
+Status failed(Device &d, Status why);                    // makes it sticky
+[[noreturn]] void stale(const char *what);               // a handle whose context is no more
+
 // stream.cpp
 Stream *stream_of(void *handle);                         // none: no such stream
 void enqueue(Stream *s, const char *name, std::function<Status()> run);
+Status enqueue_kernel(Stream *s, const char *name, std::function<Status()> run); // which may be told to fail
 void enqueue_wait(Stream *s, Stream *on, uint64_t upto);
 void run_to(Stream *s, uint64_t upto);
 Status finish(Stream *s);                                // all of it, then what synchronising does
@@ -134,11 +150,12 @@ bool is_device(const void *p);                           // in or at the end of 
 bool is_locked_host(const void *p);
 void *map_memory(size_t bytes);
 void unmap_memory(void *p, size_t bytes);
+void reset_memory(Device &d);                            // what belongs to the context
 Status check(Device &d, const void *p, size_t bytes, const char *whose); // complains and makes the fault sticky
 
 // pool.cpp
 void trim_after_sync(Device &d);
-void reset_pools(Device &d);
+void reset_pools(Device &d);                             // they survive their context
 Status free_to_pool(void *p, Stream *s);
 
 // launch.cpp: runs a grid of one kernel. `entry(worker, params)` is one thread.

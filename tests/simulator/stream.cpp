@@ -22,9 +22,17 @@ struct Event {
     bool timed = true;
     Stream *on = nullptr;
     uint64_t upto = 0;
+    int device = 0;
+    unsigned age = 0;                // of its context
     std::shared_ptr<Tick> tick;
 };
 static std::unordered_set<Event *> &events() { static auto *s = new std::unordered_set<Event *>; return *s; }
+static Event *event_of(void *handle) {
+    auto *e = static_cast<Event *>(handle);
+    if (!events().count(e)) return nullptr;
+    if (e->age != devices()[e->device].age) stale("an event");
+    return e;
+}
 
 static Stream *make_stream(int dev, bool blocking) {
     static int ids = 0;
@@ -32,6 +40,7 @@ static Stream *make_stream(int dev, bool blocking) {
     s->device = dev;
     s->blocking = blocking;
     s->id = ++ids;
+    s->age = devices()[dev].age;
     devices()[dev].streams.push_back(s);
     known().insert(s);
     return s;
@@ -44,11 +53,13 @@ Stream *stream_of(void *handle) {
     if (n == 2) {
         static thread_local std::map<int, Stream *> own;
         Stream *&s = own[current_index()];
-        if (!s) s = make_stream(current_index(), true);
+        if (!s || s->age != devices()[s->device].age) s = make_stream(current_index(), true);
         return s;
     }
     auto *s = static_cast<Stream *>(handle);
-    return known().count(s) && !s->destroyed ? s : nullptr;
+    if (!known().count(s)) return nullptr;
+    if (s->age != devices()[s->device].age) stale("a stream");
+    return s->destroyed ? nullptr : s;
 }
 
 static void push(Stream *s, Op op) {
@@ -77,6 +88,13 @@ void enqueue(Stream *s, const char *name, std::function<Status()> run) {
     op.name = name;
     push(s, std::move(op));
     if (s->queue.size() > LONGEST_QUEUE) run_to(s, s->enqueued);
+}
+
+Status enqueue_kernel(Stream *s, const char *name, std::function<Status()> run) {
+    if (Status fault = injected_fault()) run = [fault] { return fault; };
+    enqueue(s, name, std::move(run));
+    static bool blocking = env("CUDA_LAUNCH_BLOCKING", 0) != 0;
+    return blocking ? finish(s) : OK;
 }
 
 static void run_one(Stream *s) {
@@ -169,8 +187,8 @@ API int cuStreamQuery(void *stream) {
 API int cuStreamWaitEvent(void *stream, void *event, unsigned) {
     SIM_DEVICE(d);
     SIM_STREAM(s, stream);
-    auto *e = static_cast<Event *>(event);
-    if (!events().count(e)) return INVALID_HANDLE;
+    Event *e = event_of(event);
+    if (!e) return INVALID_HANDLE;
     if (e->on) enqueue_wait(s, e->on, e->upto);
     return OK;
 }
@@ -193,22 +211,27 @@ API int cuEventCreate(void **event, unsigned flags) {
     SIM_DEVICE(d);
     auto *e = new Event;
     e->timed = !(flags & 2);
+    e->device = current_index();
+    e->age = d->age;
     events().insert(e);
     *event = e;
     return OK;
 }
+// It goes, and a lost context says that it is lost.
 API int cuEventDestroy_v2(void *event) {
     Lock lock;
-    auto *e = static_cast<Event *>(event);
-    if (!events().erase(e)) return INVALID_HANDLE;
+    Event *e = event_of(event);
+    if (!e) return INVALID_HANDLE;
+    Status fault = devices()[e->device].fault;
+    events().erase(e);
     delete e;
-    return OK;
+    return fault;
 }
 API int cuEventRecord(void *event, void *stream) {
     SIM_DEVICE(d);
     SIM_STREAM(s, stream);
-    auto *e = static_cast<Event *>(event);
-    if (!events().count(e)) return INVALID_HANDLE;
+    Event *e = event_of(event);
+    if (!e) return INVALID_HANDLE;
     auto tick = e->tick = std::make_shared<Tick>();
     enqueue(s, "event", [tick] {
         auto now = std::chrono::steady_clock::now().time_since_epoch();
@@ -222,22 +245,22 @@ API int cuEventRecord(void *event, void *stream) {
 API int cuEventRecordWithFlags(void *event, void *stream, unsigned) { return cuEventRecord(event, stream); }
 API int cuEventQuery(void *event) {
     SIM_DEVICE(d);
-    auto *e = static_cast<Event *>(event);
-    if (!events().count(e)) return INVALID_HANDLE;
+    Event *e = event_of(event);
+    if (!e) return INVALID_HANDLE;
     if (!e->on || e->on->executed >= e->upto) return OK;
     run_to(e->on, e->on->executed + 1);
     return d->fault ? d->fault : NOT_READY;
 }
 API int cuEventSynchronize(void *event) {
     SIM_DEVICE(d);
-    auto *e = static_cast<Event *>(event);
-    if (!events().count(e)) return INVALID_HANDLE;
+    Event *e = event_of(event);
+    if (!e) return INVALID_HANDLE;
     return e->on ? force(e->on, e->upto) : OK;
 }
 API int cuEventElapsedTime_v2(float *ms, void *start, void *end) {
     SIM_DEVICE(d);
-    auto *a = static_cast<Event *>(start), *b = static_cast<Event *>(end);
-    if (!events().count(a) || !events().count(b) || !a->timed || !b->timed || !a->on || !b->on) return INVALID_HANDLE;
+    Event *a = event_of(start), *b = event_of(end);
+    if (!a || !b || !a->timed || !b->timed || !a->on || !b->on) return INVALID_HANDLE;
     if (a->on->executed < a->upto || b->on->executed < b->upto) return NOT_READY;
     *ms = float(b->tick->at_ms - a->tick->at_ms);
     return OK;

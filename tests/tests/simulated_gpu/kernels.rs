@@ -2,10 +2,13 @@
 
 use std::fs;
 
-use cudarc::driver::sys::CUresult;
+use cudarc::driver::{
+    result,
+    sys::{self, CUmemPool_attribute as Attribute, CUresult},
+};
 use plimsoll_tests::on_simulated_gpu;
 
-use crate::gpu::{Gpu, arg, code, compile, kernel, kernels, load};
+use crate::gpu::{Gpu, Pool, arg, code, compile, kernel, kernels, load};
 
 const SOURCE: &str = r#"
 template <class X> __device__ X block_sum(X x) {
@@ -185,4 +188,68 @@ fn an_image_goes_through_the_disk_into_another_process() {
     image[500] ^= 1;
     assert!(load(&image).is_err(), "a spoilt image");
     assert!(load(b".version 9.0\0").is_err(), "real PTX is not for this card");
+}
+
+#[test]
+fn a_kernel_that_fails_takes_its_context_along() {
+    let settings = [("PLIMSOLL_SIM_FAIL_KERNEL", "2"), ("PLIMSOLL_SIM_FAULT", "719")];
+    on_simulated_gpu("kernels::a_kernel_that_fails_takes_its_context_along", &settings, || {
+        let (gpu, module) = (Gpu::new(), kernels(SOURCE));
+        let (stream, count) = (gpu.stream(), kernel(module, c"count"));
+        let (pool, locked) = (Pool::new(0), host_memory());
+        let (x, y) = (pool.alloc(40 << 20, stream).expect("room"), gpu.upload(&[0u32; 2], stream));
+        gpu.launch(count, 1, 32, stream, &mut [arg(&y)]).expect("launched");
+        gpu.finish(stream).expect("the first does not fail");
+        gpu.launch(count, 1, 32, stream, &mut [arg(&y)]).expect("it fails when it runs");
+        let lost = CUresult::CUDA_ERROR_LAUNCH_FAILED;
+        assert_eq!(code(gpu.finish(stream)), lost);
+        assert_eq!(code(gpu.launch(count, 1, 32, stream, &mut [arg(&y)])), lost);
+        assert_eq!(pool.alloc(1, stream).expect_err("lost").0, lost);
+        // SAFETY: nobody uses them.
+        unsafe {
+            assert_eq!(code(result::free_async(x, stream)), lost);
+            assert_eq!(code(result::mem_pool::destroy(pool.0)), lost);
+            assert_eq!(code(result::free_host(locked)), lost);
+            assert_eq!(code(result::module::unload(module)), lost);
+        }
+        assert_eq!(code(result::ctx::synchronize()), lost);
+        // SAFETY: nothing of the context is used any more.
+        unsafe { sys::cuDevicePrimaryCtxReset_v2(0) }.result().expect("reset");
+
+        let (gpu, module) = (Gpu::new(), kernels(SOURCE));
+        let stream = gpu.stream();
+        assert_eq!(pool.get(Attribute::CU_MEMPOOL_ATTR_USED_MEM_CURRENT), 40 << 20, "pools outlive their context");
+        // SAFETY: nobody uses them.
+        unsafe { result::free_sync(x).and_then(|()| result::mem_pool::destroy(pool.0)) }.expect("given back");
+        let y = gpu.upload(&[0u32; 2], stream);
+        gpu.launch(kernel(module, c"count"), 70, 96, stream, &mut [arg(&y)]).expect("launched");
+        assert_eq!(gpu.download::<u32>(y, 2, stream), [70 * 96, 69]);
+    });
+}
+
+#[test]
+fn a_release_does_not_end_a_context_that_a_library_holds() {
+    on_simulated_gpu("kernels::a_release_does_not_end_a_context_that_a_library_holds", &[], || {
+        let _gpu = Gpu::new();
+        let is_active = || {
+            let (mut flags, mut active) = (0, 0);
+            // SAFETY: both places are alive.
+            unsafe { sys::cuDevicePrimaryCtxGetState(0, &mut flags, &mut active) }.result().expect("a state");
+            active == 1
+        };
+        let handle = cudarc::cublas::result::create_handle().expect("cuBLAS");
+        // SAFETY: nobody uses the handle, nor the context.
+        unsafe {
+            cudarc::cublas::result::destroy_handle(handle).expect("destroyed");
+            result::primary_ctx::release(0).expect("released");
+            assert!(is_active());
+            sys::cuDevicePrimaryCtxReset_v2(0).result().expect("reset");
+        }
+        assert!(!is_active());
+    });
+}
+
+fn host_memory() -> *mut std::ffi::c_void {
+    // SAFETY: it is given back by the same driver, or goes with its context.
+    unsafe { result::malloc_host(4096, 0) }.expect("host memory")
 }
