@@ -58,7 +58,8 @@ impl Gpu {
         let gives_back = choice.pool == PoolPolicy::GiveBack;
         let options = Options { gives_back, tf32: choice.tf32, deterministic: choice.deterministic };
         let backend = Cuda::new(&self.device, Arc::clone(profile), Some(limit), options)?;
-        if choice.pool == PoolPolicy::Reserve {
+        // A pool grows by segments: one that has no room for any holds nothing, and the ledger refuses its first tensor.
+        if choice.pool == PoolPolicy::Reserve && limit >= profile.pool.segment {
             backend.pool().reserve_all()?;
         }
         Ok(backend)

@@ -55,7 +55,7 @@ struct Place {
 }
 
 impl Pool {
-    /// An empty pool that may hold `limit`; one that reserves takes it all at once.
+    /// An empty pool that may hold `limit`; one that reserves takes it all at once, if it has room for a segment at all.
     pub fn new(profile: PoolProfile, policy: PoolPolicy, limit: Bytes) -> Self {
         let mut pool = Self {
             profile,
@@ -69,7 +69,7 @@ impl Pool {
             reserved: 0,
         };
         let whole = limit.0 - limit.0 % profile.page.0.max(1);
-        if policy == PoolPolicy::Reserve && whole > 0 {
+        if policy == PoolPolicy::Reserve && whole > 0 && whole >= profile.segment.0 {
             pool.grow(whole);
         }
         pool
@@ -246,6 +246,8 @@ mod tests {
         let block = pool.take(99 * MIB);
         assert_eq!(pool.reserved(), Bytes::mib(100));
         pool.give(block);
+        let small = Pool::new(PROFILE, PoolPolicy::Reserve, Bytes::mib(31));
+        assert_eq!((small.reserved(), small.growth(1)), (Bytes(0), Bytes::mib(32)), "no room for a segment");
     }
 
     /// What a test does to a pool.
