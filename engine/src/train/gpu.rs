@@ -78,10 +78,13 @@ impl Gpu {
         })
     }
 
-    /// Remembers what the process holds beside the pool of a run that has ended; `ran` is the run that went to its end.
+    /// Remembers what the process holds beside the pool of a run that has ended; `ran` is the run that went to its end. Where
+    /// the driver does not tell memory by process, what others took meanwhile would count as well: nothing is learnt.
     pub(super) fn learn(&self, pool: &dyn Measure, ran: Option<&Experiment>) {
+        let is_told =
+            present::uuid(self.index()).and_then(|uuid| gpu::process(&uuid)).is_ok_and(|own| own > Bytes::ZERO);
         let (process, reserved) = (self.process()(), pool.now().reserved);
-        if process > reserved {
+        if is_told && process > reserved {
             present::holds(self.index(), process - reserved, ran);
         }
     }
