@@ -18,6 +18,9 @@ pub enum Error {
     /// The card had no room for an allocation inside the budget, because others hold it.
     #[error(transparent)]
     DeviceFull(#[from] DeviceFull),
+    /// The GPU failed, and took with it all that this process had there.
+    #[error(transparent)]
+    DeviceLost(#[from] DeviceLost),
     /// An experiment asks for something that cannot be.
     #[error("{0}")]
     Experiment(Problem),
@@ -76,16 +79,18 @@ pub struct BudgetError {
 /// The driver's refusal of an allocation inside the budget: the card is full.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 #[error(
-    "{layer}, {op}: the card has no room for {asked} more for {label}: of its {total}, this run holds {reserved} and {free} are free; other processes hold most of the rest, so close one of them or lower the budget"
+    "{}the card has no room for {}{label}: of its {total}, this run holds {reserved} and {free} are free; the driver and other processes hold the rest, so close one of those or lower the budget",
+    if layer.is_empty() { String::new() } else { format!("{layer}, {op}: ") },
+    if *asked == Bytes::ZERO { String::new() } else { format!("{asked} more for ") }
 )]
 pub struct DeviceFull {
-    /// Path of the layer that asked.
+    /// Path of the layer that asked; empty outside any.
     pub layer: String,
     /// The operation that asked.
     pub op: &'static str,
     /// What the allocation was for.
     pub label: &'static str,
-    /// Bytes asked for.
+    /// Bytes asked for; zero where that is not known.
     pub asked: Bytes,
     /// Bytes of the card that nobody holds.
     pub free: Bytes,
@@ -93,6 +98,21 @@ pub struct DeviceFull {
     pub reserved: Bytes,
     /// Bytes of the card.
     pub total: Bytes,
+}
+
+/// A fault on a GPU after which the driver serves nothing that this process had there.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+#[error(
+    "the GPU failed and lost all this run had there ({doing}: {reason}){}; the next run opens it anew, and if that fails too, start the program again; CUDA_LAUNCH_BLOCKING=1 in the environment names the kernel",
+    if place.is_empty() { String::new() } else { format!(", noticed at {place}, which is often later than its cause") }
+)]
+pub struct DeviceLost {
+    /// Where in the run it was noticed; empty where nobody knows.
+    pub place: String,
+    /// What was asked of the driver then.
+    pub doing: String,
+    /// What the driver says of it.
+    pub reason: String,
 }
 
 /// Where a run lost its numbers.

@@ -5,7 +5,7 @@ use std::{cell::RefCell, fmt, rc::Rc};
 use crate::{
     backend::{Arriving, Backend, DType, HostSlice, Kernel, Shape, Tensor, scratch},
     bytes::Bytes,
-    error::{BudgetError, DeviceFull, Error, Result},
+    error::{BudgetError, DeviceFull, DeviceLost, Error, Result},
     memory::{Category, Ledger, probe::Measure, timeline::LayerId},
 };
 
@@ -114,7 +114,7 @@ impl<B: Backend> Executor<B> {
     ) -> Result<Tensor<B>> {
         self.ledger().set_op("upload");
         let tensor = self.allocate(shape, dtype, Category::Batch, label)?;
-        self.backend().write(&tensor, source)?;
+        self.backend().write(&tensor, source).map_err(|error| self.placed(error, label))?;
         self.ran("upload");
         Ok(tensor)
     }
@@ -181,7 +181,11 @@ impl<B: Backend> Executor<B> {
         match error {
             Error::Kernel { op, message, .. } => Error::Kernel { op, message, layer },
             Error::Budget(error) => Error::Budget(BudgetError { layer, op, label, ..error }),
-            Error::DeviceFull(error) => Error::DeviceFull(DeviceFull { layer, op, label, ..error }),
+            Error::DeviceFull(error) => {
+                let label = if error.label.is_empty() { label } else { error.label };
+                Error::DeviceFull(DeviceFull { layer, op, label, ..error })
+            }
+            Error::DeviceLost(error) => Error::DeviceLost(DeviceLost { place: format!("{layer}, {op}"), ..error }),
             other => other,
         }
     }

@@ -8,8 +8,8 @@ use crate::{
         cuda::{Device, Options},
     },
     bytes::Bytes,
-    device::{Profile, gpu, present},
-    error::{Error, Result},
+    device::{Figure, Profile, Target, gpu, present},
+    error::{DeviceFull, Error, Result},
     experiment::{self, Experiment, PoolPolicy},
     memory::probe::Measure,
 };
@@ -27,9 +27,13 @@ impl Gpu {
     /// # Errors
     /// What is missing.
     pub(crate) fn open(index: usize) -> Result<Self> {
-        let used_before = present::uuid(index).and_then(|uuid| gpu::used(&uuid)).unwrap_or_default();
-        let device = Device::open(index)?;
-        let pool = device.warm_up()?;
+        let used_before = used(index).unwrap_or_default();
+        let start = || {
+            let device = Device::open(index)?;
+            let pool = device.warm_up()?;
+            Ok((device, pool))
+        };
+        let (device, pool) = start().map_err(|error| told_how_full(index, error))?;
         let gpu = Self { device, used_before };
         present::opened(index, gpu.process()(), pool);
         Ok(gpu)
@@ -60,7 +64,10 @@ impl Gpu {
         let backend = Cuda::new(&self.device, Arc::clone(profile), Some(limit), options)?;
         // A pool grows by segments: one that has no room for any holds nothing, and the ledger refuses its first tensor.
         if choice.pool == PoolPolicy::Reserve && limit >= profile.pool.segment {
-            backend.pool().reserve_all()?;
+            backend.pool().reserve_all().map_err(|error| match error {
+                Error::DeviceFull(full) => DeviceFull { label: "the whole budget at once", ..full }.into(),
+                error => error,
+            })?;
         }
         Ok(backend)
     }
@@ -76,6 +83,14 @@ impl Gpu {
                 _ => gpu::used(uuid).unwrap_or_default().saturating_sub(before),
             }
         })
+    }
+
+    /// Waits until it has nothing to do.
+    ///
+    /// # Errors
+    /// It failed, and nobody has noticed yet.
+    pub(super) fn finish(&self) -> Result<()> {
+        self.device.finish()
     }
 
     /// Remembers what the process holds beside the pool of a run that has ended; `ran` is the run that went to its end. Where
@@ -94,4 +109,18 @@ impl Drop for Gpu {
     fn drop(&mut self) {
         present::closed(self.index());
     }
+}
+
+/// Bytes of a GPU that anyone holds.
+fn used(index: usize) -> Figure<Bytes> {
+    present::uuid(index).and_then(|uuid| gpu::used(&uuid))
+}
+
+/// An error of opening a GPU, with how full the card is where that is why.
+fn told_how_full(index: usize, error: Error) -> Error {
+    let Error::DeviceFull(full) = error else { return error };
+    let Ok(Target::Gpu(profile)) = Target::of(&format!("cuda:{index}")) else { return full.into() };
+    let total = profile.capacity;
+    let free = used(index).map(|used| total.saturating_sub(used)).unwrap_or_default();
+    DeviceFull { free, total, ..full }.into()
 }

@@ -1,7 +1,7 @@
 //! Where runs take place: the processor's threads, and the GPU that was used last.
 //!
-//! Holds: a GPU stays open from run to run, as starting its libraries takes a second; one that failed is closed, and the
-//! next run opens it anew. Everything here belongs to the trainer's thread.
+//! Holds: a GPU stays open from run to run, as starting its libraries takes a second; one that failed is closed, whatever
+//! its run ended with, and the next run opens it anew. Everything here belongs to the trainer's thread.
 
 use crate::{
     backend::pool::{Pool, Standing},
@@ -22,6 +22,9 @@ pub(super) struct Place {
     threads: Result<Pool>,
     #[cfg(feature = "cuda")]
     gpu: Option<Gpu>,
+    /// The GPU that failed last.
+    #[cfg(feature = "cuda")]
+    failed: Option<usize>,
 }
 
 impl Place {
@@ -31,6 +34,8 @@ impl Place {
             threads: Pool::new(standing),
             #[cfg(feature = "cuda")]
             gpu: None,
+            #[cfg(feature = "cuda")]
+            failed: None,
         }
     }
 
@@ -63,7 +68,14 @@ impl Place {
         }
         // The memory of one goes before that of another is taken.
         self.gpu = None;
-        self.gpu = Some(Gpu::open(index)?);
+        let gpu = Gpu::open(index).map_err(|error| match error {
+            Error::Device(_) | Error::DeviceLost(_) if self.failed == Some(index) => Error::Device(format!(
+                "cuda:{index} failed in an earlier run, and since then the driver does not serve this program there; start \
+                 the program again, or train on the processor ({error})"
+            )),
+            error => error,
+        })?;
+        self.gpu = Some(gpu);
         Ok(())
     }
 
@@ -88,8 +100,13 @@ impl Place {
     fn train_on_gpu(&mut self, job: &Job<'_>, inbox: &mut Inbox<'_>, summary: &mut Summary) -> Result<()> {
         let gpu = self.gpu.as_ref().ok_or_else(|| Error::Device("the GPU was not opened".to_owned()))?;
         let result = run::on_gpu(job, gpu, inbox, summary);
+        // A run that was stopped, or ended by something else, may not have noticed.
+        if let Err(fault) = gpu.finish() {
+            self.failed = Some(gpu.index());
+            self.gpu = None;
+            return if matches!(result, Err(Error::Device(_))) { Err(fault) } else { result };
+        }
         if matches!(result, Err(Error::Device(_))) {
-            // After a fault every later call fails as well, until the GPU is opened anew.
             self.gpu = None;
         }
         result

@@ -14,7 +14,7 @@ use crate::{
     },
     bytes::Bytes,
     data::{Batch, Dataset, Facts, HostBatch, Loader},
-    error::{Error, Result},
+    error::{DeviceLost, Error, Result},
     experiment::Experiment,
     memory::{
         Ledger, Phase,
@@ -276,7 +276,10 @@ impl<'a, 'j> Going<'a, 'j> {
 
     fn tell_of<B: Backend>(&mut self, session: &mut Session<B>, queued: Queued) -> Result<()> {
         let Queued { step, learning_rate, underway, began, memory } = queued;
-        let stepped = underway.wait()?;
+        let stepped = underway.wait().map_err(|error| match error {
+            Error::DeviceLost(lost) => DeviceLost { place: format!("step {step}"), ..lost }.into(),
+            error => error,
+        })?;
         // A step that was queued behind another began when that one was done.
         let now = Instant::now();
         let secs = now.duration_since(began.max(self.came)).as_secs_f64();

@@ -4,11 +4,11 @@
 mod dnn;
 mod shapes;
 
-use cudarc::cudnn::CudnnError;
+use cudarc::cudnn::{CudnnError, sys};
 
 pub(super) use self::dnn::Dnn;
 use self::dnn::Question;
-use super::{direct_convolution, gemm, operands::Operands, patches};
+use super::{direct_convolution, fault::full, gemm, operands::Operands, patches};
 use crate::{
     backend::{DType, Kernel, Window, kernel::MatMul},
     error::{Error, Result},
@@ -82,5 +82,8 @@ fn pointwise(which: Which, w: &Window, accumulate: bool, o: &Operands<'_>) -> Re
 
 /// cuDNN's refusal.
 fn failed(doing: &str, error: CudnnError) -> Error {
+    if error.0 == sys::cudnnStatus_t::CUDNN_STATUS_INTERNAL_ERROR_DEVICE_ALLOCATION_FAILED {
+        return full("cuDNN");
+    }
     Error::Device(format!("cuDNN, {doing}: {:?}", error.0))
 }

@@ -1,8 +1,14 @@
 //! A GPU in use: its context, the stream that computes, the stream that copies, and what was loaded for it.
 //!
-//! Holds: every call is made by the thread that opened it. Refuses: an index that no GPU has.
+//! Holds: every call is made by the thread that opened it; whatever a GPU that failed leaves behind goes when it is
+//! closed, so that it can be opened anew. Refuses: an index that no GPU has.
 
-use std::{cell::OnceCell, ffi::c_int, rc::Rc};
+use std::{
+    cell::{OnceCell, RefCell},
+    ffi::c_int,
+    rc::Rc,
+    sync::atomic::{AtomicUsize, Ordering},
+};
 
 use cudarc::driver::{
     DriverError,
@@ -10,11 +16,21 @@ use cudarc::driver::{
     sys::{self, CUdevice_attribute},
 };
 
-use super::{convolution::Dnn, gemm::Blas, library, module::Modules, pool::Pool};
+use super::{
+    convolution::Dnn,
+    fault::{Left, failed, refused, renew},
+    gemm::Blas,
+    library,
+    module::Modules,
+    pool::Pool,
+};
 use crate::{
     device::profile::PoolProfile,
     error::{Error, Result},
 };
+
+/// How many are open in this process: the driver has one context for all of one GPU.
+static OPEN: AtomicUsize = AtomicUsize::new(0);
 
 /// A GPU, open.
 pub struct Device {
@@ -29,12 +45,8 @@ pub struct Device {
     capability: (i32, i32),
     multiprocessors: usize,
     total_bytes: u64,
-}
-
-/// The error of a call to the driver.
-pub(super) fn failed(doing: &str, error: DriverError) -> Error {
-    let text = error.error_string().ok().map(|text| text.to_string_lossy().into_owned());
-    Error::Device(format!("{doing}: {}", text.unwrap_or_else(|| format!("{error:?}"))))
+    /// What the driver did not take back.
+    left: RefCell<Left>,
 }
 
 /// How many GPUs the driver shows.
@@ -129,7 +141,7 @@ impl Device {
             };
             return Err(Error::Device(format!("there is no GPU cuda:{index}; {there}")));
         }
-        let opening = |error| failed(&format!("opening cuda:{index}"), error);
+        let opening = |error| refused("the driver's own part", &format!("opening cuda:{index}"), error);
         let handle = result::device::get(index as c_int).map_err(opening)?;
         // SAFETY: the handle is the driver's own.
         let attribute = |which| unsafe { result::device::get_attribute(handle, which) }.map_err(opening);
@@ -144,27 +156,35 @@ impl Device {
             attribute(CUdevice_attribute::CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR)?,
         );
         let multiprocessors = attribute(CUdevice_attribute::CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT)?;
-        // SAFETY: the handle is the driver's own; the context is retained until the device is dropped, and made current
-        // on the one thread that uses it.
-        let total_bytes = unsafe {
-            let context = result::primary_ctx::retain(handle).map_err(opening)?;
-            result::ctx::set_current(context).map_err(opening)?;
-            result::device::total_mem(handle).map_err(opening)? as u64
-        };
-        let stream = || result::stream::create(StreamKind::NonBlocking).map_err(opening);
+        let name = result::device::get_name(handle).map_err(opening)?;
+        // SAFETY: the handle is the driver's own.
+        let total_bytes = unsafe { result::device::total_mem(handle) }.map_err(opening)? as u64;
+        let [compute, copy] = start(handle).map_err(opening)?;
+        OPEN.fetch_add(1, Ordering::Relaxed);
         Ok(Rc::new(Self {
             modules: Modules::new(),
             blas: OnceCell::new(),
             dnn: OnceCell::new(),
-            compute: stream()?,
-            copy: stream()?,
+            compute,
+            copy,
             handle,
             index,
-            name: result::device::get_name(handle).map_err(opening)?,
+            name,
             capability,
             multiprocessors: usize::try_from(multiprocessors).unwrap_or(1),
             total_bytes,
+            left: RefCell::default(),
         }))
+    }
+
+    /// A block that the driver did not take back: it goes with the device.
+    pub(super) fn leave_block(&self, block: sys::CUdeviceptr) {
+        self.left.borrow_mut().blocks.push(block);
+    }
+
+    /// A pool that the driver did not take back: it goes with the device.
+    pub(super) fn leave_pool(&self, pool: sys::CUmemoryPool) {
+        self.left.borrow_mut().pools.push(pool);
     }
 
     /// Starts the libraries, so that what they hold beside tensors is held from now on; returns how a pool of this device
@@ -275,16 +295,43 @@ impl Device {
 
 impl Drop for Device {
     fn drop(&mut self) {
-        // What lives in the context goes before it.
+        let is_lost = self.finish().is_err();
+        // What lives in the context goes before it. What fails here has nothing left to lose.
         self.modules.unload();
         drop((self.blas.take(), self.dnn.take()));
-        // SAFETY: nobody else has the streams; the context was retained once. What fails here has nothing left to lose.
+        // SAFETY: nobody else has the streams.
         unsafe {
             let _ = result::stream::destroy(self.compute);
             let _ = result::stream::destroy(self.copy);
-            let _ = result::primary_ctx::release(self.handle);
+        }
+        // SAFETY: the context was retained once.
+        let _ = unsafe { result::primary_ctx::release(self.handle) };
+        let is_last = OPEN.fetch_sub(1, Ordering::Relaxed) == 1;
+        if is_lost && is_last {
+            renew(self.handle, self.left.take());
         }
     }
+}
+
+/// Retains a GPU's context, makes it current on this thread, and makes two streams.
+pub(super) fn start(handle: sys::CUdevice) -> Result<[sys::CUstream; 2], DriverError> {
+    // SAFETY: the handle is the driver's own; the context is retained until the device is dropped, and made current on the
+    // one thread that uses it.
+    let context = unsafe { result::primary_ctx::retain(handle) }?;
+    let streams = || {
+        // SAFETY: the context is retained.
+        unsafe { result::ctx::set_current(context) }?;
+        let compute = result::stream::create(StreamKind::NonBlocking)?;
+        let copy = result::stream::create(StreamKind::NonBlocking).inspect_err(|_| {
+            // SAFETY: nobody else has it.
+            let _ = unsafe { result::stream::destroy(compute) };
+        })?;
+        Ok([compute, copy])
+    };
+    streams().inspect_err(|_| {
+        // SAFETY: the context was retained once.
+        let _ = unsafe { result::primary_ctx::release(handle) };
+    })
 }
 
 /// A mark on a stream that another stream or the host can wait for.

@@ -11,7 +11,7 @@ use cudarc::cublas::{
     sys::{self, cublasComputeType_t as Compute, cublasOperation_t as Operation, cudaDataType as Type},
 };
 
-use super::{device::Device, launch::Pointer, operands::Operands};
+use super::{device::Device, fault::full, launch::Pointer, operands::Operands};
 use crate::{
     backend::{DType, kernel::MatMul},
     error::{Error, Result},
@@ -22,6 +22,9 @@ pub(super) struct Blas(sys::cublasHandle_t);
 
 /// cuBLAS's refusal.
 fn failed(doing: &str, error: CublasError) -> Error {
+    if error.0 == sys::cublasStatus_t::CUBLAS_STATUS_ALLOC_FAILED {
+        return full("cuBLAS");
+    }
     Error::Device(format!("cuBLAS, {doing}: {:?}", error.0))
 }
 

@@ -22,6 +22,7 @@ mod device;
 mod direct_convolution;
 mod elementwise;
 mod embedding;
+mod fault;
 mod gather;
 mod gemm;
 mod launch;
@@ -60,7 +61,7 @@ use crate::{
     backend::{Arriving, Backend, Coming, DType, HostSlice, Kernel, Tensor, scratch},
     bytes::Bytes,
     device::{Profile, Target},
-    error::{Error, Result},
+    error::{DeviceLost, Error, Result},
 };
 
 /// Every source of kernels.
@@ -144,6 +145,19 @@ impl Cuda {
     pub fn device(&self) -> &Device {
         self.pool.device()
     }
+
+    /// An error with what the GPU and the pool know more of it.
+    fn explained(&self, error: Error) -> Error {
+        match &error {
+            // A library that fails does not say that it is the GPU that did.
+            Error::Device(doing) => match self.device().finish() {
+                Err(Error::DeviceLost(lost)) => DeviceLost { doing: doing.clone(), ..lost }.into(),
+                _ => error,
+            },
+            Error::DeviceFull(full) => self.pool.device_full(full.asked, full.label),
+            _ => error,
+        }
+    }
 }
 
 impl Backend for Cuda {
@@ -165,7 +179,7 @@ impl Backend for Cuda {
         if outputs.iter().all(|output| output.elements() == 0) {
             return Ok(());
         }
-        dispatch(kernel, &o)
+        dispatch(kernel, &o).map_err(|error| self.explained(error))
     }
 
     fn write(&self, tensor: &Tensor<Self>, source: HostSlice<'_>) -> Result<()> {

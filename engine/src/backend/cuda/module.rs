@@ -16,7 +16,8 @@ use std::{
 use cudarc::{driver, nvrtc};
 
 use super::{
-    device::{Device, failed},
+    device::Device,
+    fault::{failed, refused},
     launch::{Arg, Grid},
 };
 use crate::{
@@ -204,14 +205,14 @@ pub(super) fn options(capability: (i32, i32), [t, w]: [DType; 2]) -> Result<Vec<
 fn architectures() -> Result<Vec<i32>> {
     let mut count = 0;
     // SAFETY: the place is alive.
-    refused("the list of devices", unsafe { nvrtc::sys::nvrtcGetNumSupportedArchs(&mut count) })?;
+    compiled("the list of devices", unsafe { nvrtc::sys::nvrtcGetNumSupportedArchs(&mut count) })?;
     let mut archs = vec![0; usize::try_from(count).unwrap_or(0)];
     // SAFETY: there is room for as many as the library just said.
-    refused("the list of devices", unsafe { nvrtc::sys::nvrtcGetSupportedArchs(archs.as_mut_ptr()) })?;
+    compiled("the list of devices", unsafe { nvrtc::sys::nvrtcGetSupportedArchs(archs.as_mut_ptr()) })?;
     Ok(archs)
 }
 
-fn refused(what: &str, result: nvrtc::sys::nvrtcResult) -> Result<()> {
+fn compiled(what: &str, result: nvrtc::sys::nvrtcResult) -> Result<()> {
     result.result().map_err(|error| Error::Device(format!("NVRTC, {what}: {error:?}")))
 }
 
@@ -253,7 +254,7 @@ impl Program {
                 nvrtc::sys::nvrtcGetPTXSize(self.0, &mut size)
             }
         };
-        refused("the size of the code", result)?;
+        compiled("the size of the code", result)?;
         let mut image = vec![0u8; size];
         // SAFETY: there is room for as many bytes as the library just said.
         let result = unsafe {
@@ -263,7 +264,7 @@ impl Program {
                 nvrtc::sys::nvrtcGetPTX(self.0, image.as_mut_ptr().cast())
             }
         };
-        refused("the code", result)?;
+        compiled("the code", result)?;
         Ok(image)
     }
 }
@@ -285,7 +286,7 @@ impl Module {
     fn load(image: &[u8]) -> Result<Self> {
         // SAFETY: the image came from the compiler whole: machine code, or text that ends with a zero.
         let handle = unsafe { driver::result::module::load_data(image.as_ptr().cast()) }
-            .map_err(|error| failed("loading kernels", error))?;
+            .map_err(|error| refused("kernels", "loading kernels", error))?;
         Ok(Self { handle, functions: RefCell::default() })
     }
 
@@ -300,7 +301,7 @@ impl Module {
         let function = self.function(name)?;
         // SAFETY: as the caller promises.
         unsafe { grid.launch(device, function, args) }
-            .map_err(|error| failed(&format!("launching {}", name.to_string_lossy()), error))
+            .map_err(|error| refused("kernels", &format!("launching {}", name.to_string_lossy()), error))
     }
 
     fn function(&self, name: &'static CStr) -> Result<driver::sys::CUfunction> {

@@ -11,15 +11,20 @@ use cudarc::driver::{
     sys::{self, CUmemPool_attribute as Attribute, CUresult},
 };
 
-use super::device::{Device, Event, failed};
+use super::{
+    device::{Device, Event},
+    fault::failed,
+};
 use crate::{
     bytes::Bytes,
     error::{BudgetError, DeviceFull, Error, Result},
     memory::probe::{Measure, Reading},
 };
 
-/// What the driver's pools grow by.
+/// What the driver's pools grow by, at the least.
 const SEGMENT: u64 = 32 << 20;
+/// What they round larger growth to.
+const PAGE: u64 = 2 << 20;
 
 /// A pool of a device's memory.
 pub struct Pool {
@@ -86,9 +91,11 @@ impl Pool {
     }
 
     fn give(&self, address: sys::CUdeviceptr) {
-        // SAFETY: the address came from this pool, and nobody uses it after what is queued. A failure is the device's, and
-        // the next call tells of it.
-        let _ = unsafe { result::free_async(address, self.device.stream()) };
+        // SAFETY: the address came from this pool, and nobody uses it after what is queued.
+        if unsafe { result::free_async(address, self.device.stream()) }.is_err() {
+            // The failure is the device's, and the next call tells of it.
+            self.device.leave_block(address);
+        }
     }
 
     fn refusal(&self, asked: u64, error: DriverError) -> Error {
@@ -96,9 +103,9 @@ impl Pool {
             return failed("allocating", error);
         }
         let (used, reserved) = (self.used().unwrap_or_default(), self.reserved().unwrap_or_default());
-        let free = self.device.free_bytes().map(Bytes).unwrap_or_default();
         // A pool that had room to grow by what was asked was not refused by its limit.
-        let grown = reserved.0.saturating_add(asked.next_multiple_of(SEGMENT));
+        let growth = if asked <= SEGMENT { SEGMENT } else { asked.next_multiple_of(PAGE) };
+        let grown = reserved.0.saturating_add(growth);
         match self.limit {
             Some(limit) if grown > limit => Error::Budget(BudgetError {
                 layer: String::new(),
@@ -108,16 +115,21 @@ impl Pool {
                 live: used,
                 budget: Bytes(limit),
             }),
-            _ => Error::DeviceFull(DeviceFull {
-                layer: String::new(),
-                op: "",
-                label: "",
-                asked: Bytes(asked),
-                free,
-                reserved,
-                total: Bytes(self.device.total_bytes()),
-            }),
+            _ => self.device_full(Bytes(asked), ""),
         }
+    }
+
+    /// The card's lack of room for `label`, with what is held of it now.
+    pub(super) fn device_full(&self, asked: Bytes, label: &'static str) -> Error {
+        Error::DeviceFull(DeviceFull {
+            layer: String::new(),
+            op: "",
+            label,
+            asked,
+            free: self.device.free_bytes().map(Bytes).unwrap_or_default(),
+            reserved: self.reserved().unwrap_or_default(),
+            total: Bytes(self.device.total_bytes()),
+        })
     }
 
     /// Bytes of blocks that are in use, as the driver counts them.
@@ -207,7 +219,9 @@ impl Drop for Pool {
         // whoever measures next does not find it.
         let _ = self.trim();
         // SAFETY: nobody else has the pool.
-        let _ = unsafe { result::mem_pool::destroy(self.handle) };
+        if unsafe { result::mem_pool::destroy(self.handle) }.is_err() {
+            self.device.leave_pool(self.handle);
+        }
     }
 }
 

@@ -10,7 +10,8 @@ use std::{cell::RefCell, rc::Rc};
 use cudarc::driver::result;
 
 use super::{
-    device::{Device, Event, failed},
+    device::{Device, Event},
+    fault::failed,
     launch::Pointer,
     pool::Block,
 };

@@ -1,0 +1,98 @@
+//! What fails on a GPU: the driver's errors as the engine's, and the end of a context that is lost.
+//!
+//! After some errors the driver serves nothing in a context any more, nor takes anything back. Its manual says that the
+//! process then has to start again; drivers are seen to serve a context that is made anew, so that is tried, and whoever
+//! opens the GPU says so where it fails. Holds: nothing of a lost context is used once it was ended.
+
+use cudarc::driver::{
+    DriverError, result,
+    sys::{self, CUresult},
+};
+
+use super::device::start;
+use crate::{
+    bytes::Bytes,
+    error::{DeviceFull, DeviceLost, Error},
+};
+
+/// Memory that a failed GPU did not take back. Pools are the GPU's and not its context's: they outlive it.
+#[derive(Default)]
+pub(super) struct Left {
+    pub(super) blocks: Vec<sys::CUdeviceptr>,
+    pub(super) pools: Vec<sys::CUmemoryPool>,
+}
+
+impl Left {
+    /// Gives it back. A context of the GPU is current.
+    fn clear(self) {
+        // SAFETY: all of it is the driver's own, and nobody else has it; what is not taken now is lost.
+        unsafe {
+            for block in self.blocks {
+                let _ = result::memory_free(block);
+            }
+            for pool in self.pools {
+                let _ = result::mem_pool::destroy(pool);
+            }
+        }
+    }
+}
+
+/// The error of a call to the driver.
+pub(super) fn failed(doing: &str, error: DriverError) -> Error {
+    let text = error.error_string().ok().map(|text| text.to_string_lossy().into_owned());
+    let reason = text.unwrap_or_else(|| format!("{error:?}"));
+    if is_lost(error.0) {
+        return DeviceLost { place: String::new(), doing: doing.to_owned(), reason }.into();
+    }
+    Error::Device(format!("{doing}: {reason}"))
+}
+
+/// [`failed`], where the GPU may have no room for what the driver needs of it: for `label`.
+pub(super) fn refused(label: &'static str, doing: &str, error: DriverError) -> Error {
+    if error.0 == CUresult::CUDA_ERROR_OUT_OF_MEMORY { full(label) } else { failed(doing, error) }
+}
+
+/// A card without room for what the driver or a library needs of it; how full it is is for the caller to fill in.
+pub(super) fn full(label: &'static str) -> Error {
+    let (layer, [asked, free, reserved, total]) = (String::new(), [Bytes::ZERO; 4]);
+    DeviceFull { layer, op: "", label, asked, free, reserved, total }.into()
+}
+
+/// Whether the driver serves nothing any more after an error: those of which its manual says that they leave the process in
+/// an inconsistent state (Driver API, `CUresult`), and those of the hardware.
+fn is_lost(error: CUresult) -> bool {
+    matches!(
+        error,
+        CUresult::CUDA_ERROR_ECC_UNCORRECTABLE
+            | CUresult::CUDA_ERROR_NVLINK_UNCORRECTABLE
+            | CUresult::CUDA_ERROR_ILLEGAL_ADDRESS
+            | CUresult::CUDA_ERROR_LAUNCH_TIMEOUT
+            | CUresult::CUDA_ERROR_CONTEXT_IS_DESTROYED
+            | CUresult::CUDA_ERROR_ASSERT
+            | CUresult::CUDA_ERROR_HARDWARE_STACK_ERROR
+            | CUresult::CUDA_ERROR_ILLEGAL_INSTRUCTION
+            | CUresult::CUDA_ERROR_MISALIGNED_ADDRESS
+            | CUresult::CUDA_ERROR_INVALID_ADDRESS_SPACE
+            | CUresult::CUDA_ERROR_INVALID_PC
+            | CUresult::CUDA_ERROR_LAUNCH_FAILED
+    )
+}
+
+/// Ends a context that is lost, so that the next one is another. The libraries retain it too and never let go, so that a
+/// release alone does not end it. What it left in pools goes back by a context made for that.
+pub(super) fn renew(handle: sys::CUdevice, left: Left) {
+    // SAFETY: nothing of this process uses the context any more.
+    let _ = unsafe { sys::cuDevicePrimaryCtxReset_v2(handle) };
+    if left.blocks.is_empty() && left.pools.is_empty() {
+        return;
+    }
+    if let Ok([compute, copy]) = start(handle) {
+        left.clear();
+        // SAFETY: nobody else has the streams; the context was retained once.
+        unsafe {
+            let _ = result::stream::destroy(compute);
+            let _ = result::stream::destroy(copy);
+            let _ = result::primary_ctx::release(handle);
+        }
+    }
+}
