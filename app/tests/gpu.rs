@@ -156,6 +156,16 @@ fn an_allocation_that_fails_in_the_middle_of_a_step_ends_the_run_in_words() {
 }
 
 #[test]
+fn a_kernel_that_fails_ends_the_run_in_words() {
+    let card = Card::new(&[("PLIMSOLL_SIM_FAIL_KERNEL", "60")]);
+    let said =
+        complaint(card.run(&[&["train", "cnn-digits", "--device", "cuda:0", "--budget", "1GiB"][..], &SHORT].concat()));
+    for part in ["the GPU failed", "an illegal memory access was encountered", "start the program again"] {
+        assert!(said.contains(part), "{said}");
+    }
+}
+
+#[test]
 fn a_card_that_others_fill_is_said_to_be_full() {
     let card = Card::new(&[("PLIMSOLL_SIM_TOTAL_MIB", "1024"), ("PLIMSOLL_SIM_OTHERS_MIB", "540")]);
     let said = complaint(
