@@ -83,7 +83,7 @@ pub(crate) enum Answer {
     /// The plan of a generation, or what is in its way.
     Plan(Generation, Result<Arc<Plan>, Obstacle>),
     /// What else fits, for a generation: the best for the budget and, if the plan does not fit, the nearest changes.
-    Options(Generation, Options),
+    Options(Generation, Box<Options>),
     /// The pinned experiment again, with what the time model knows by now.
     Pin(Arc<Plan>),
     /// What a notch of a control would change, for a generation.
@@ -97,6 +97,8 @@ pub(crate) struct Options {
     pub(crate) best: Vec<Advice>,
     /// The nearest changes, when the plan does not fit.
     pub(crate) nearest: Vec<Advice>,
+    /// The largest micro-batch that fits, when it is another.
+    pub(crate) fill: Option<Advice>,
 }
 
 #[derive(Debug, Default)]
@@ -240,7 +242,7 @@ impl Worker {
         // What else fits takes many dry runs: only for a plan that nobody has replaced meanwhile.
         let superseded = self.shared.inbox().plan.is_some();
         match planned {
-            Ok(plan) if !superseded => self.answer(Answer::Options(generation, options(&plan)), wake),
+            Ok(plan) if !superseded => self.answer(Answer::Options(generation, Box::new(options(&plan))), wake),
             _ => true,
         }
     }
@@ -310,6 +312,7 @@ fn plan_one(experiment: &Experiment) -> Result<Arc<Plan>, Obstacle> {
 fn options(plan: &Plan) -> Options {
     let found = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| Options {
         best: plan::fit(plan, plan.budget).unwrap_or_default(),
+        fill: plan::fill(plan).unwrap_or_default(),
         nearest: if plan.fits() { Vec::new() } else { plan::advise(plan, NEAREST).unwrap_or_default() },
     }));
     found.unwrap_or_default()

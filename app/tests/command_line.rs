@@ -136,6 +136,12 @@ fn what_fit_finds_does_fit() {
         let plan = json(&arguments);
         assert_eq!((&plan["fits"], &plan["peak"]["live_bytes"]), (&Value::Bool(true), &candidate["peak_bytes"]));
     }
+    let (fill, before) = (&found["fill"], found["peak"]["live_bytes"].as_u64());
+    assert!(fill["micro"].as_u64() > Some(0) && fill["peak_bytes"].as_u64() < before, "{fill}");
+    let filled = format!("batch.micro={}", fill["micro"]);
+    let plan = json(&["plan", "cnn-shapes-over-budget", "--json", "--budget", &budget, "--set", &filled]);
+    assert_eq!((&plan["fits"], &plan["peak"]["live_bytes"]), (&Value::Bool(true), &fill["peak_bytes"]));
+    assert!(stdout(&["fit", "cnn-shapes", "--budget", "40MiB"]).contains("largest micro-batch that fits is"));
     assert!(fails(1, &["fit", "cnn-shapes", "--budget", "1KiB"]).contains("nothing"));
 }
 

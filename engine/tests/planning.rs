@@ -208,6 +208,10 @@ fn the_largest_batch_fits_and_one_sample_more_does_not() {
         experiment.batch.micro = largest.experiment.batch.micro + 1;
         assert!(!plan(&experiment).fits(), "{kib}: {}", experiment.batch.micro);
     }
+    let roomy = plan(&Experiment { budget: Bytes::mib(40), ..cnn() });
+    let filled = plimsoll_engine::plan::fill(&roomy).expect("plans").expect("there is room");
+    assert!(filled.peak <= roomy.budget && filled.experiment.batch.micro > roomy.experiment.batch.micro);
+    assert!(plimsoll_engine::plan::fill(&plan(&filled.experiment)).expect("plans").is_none(), "it is full");
     // Where memory sets no limit, the data do.
     let everything = largest_batch(&Experiment { budget: Bytes::gib(1 << 10), ..cnn() }).expect("plans");
     let everything = everything.expect("it fits").experiment.batch.micro;

@@ -166,6 +166,22 @@ fn what_does_not_fit_is_refused_with_changes_that_would_and_trains_anyway_only_t
 }
 
 #[test]
+fn a_line_is_filled_by_one_click() {
+    let mut window = window(Experiment { budget: Bytes::mib(6), ..digits() });
+    until(&mut window, |app| app.state.prediction.options.fill.is_some());
+    window.run_steps(2);
+    let fill = app(&window).state.prediction.options.fill.clone().expect("there is room");
+    let before = app(&window).state.document.experiment.batch.micro;
+    let buttons: Vec<_> = window.get_all_by_role_and_label(Role::Button, fill.change.as_str()).collect();
+    buttons[buttons.len() - 1].click();
+    drop(buttons);
+    until(&mut window, |app| app.state.document.experiment == fill.experiment && app.state.plan().is_some());
+    until(&mut window, |app| app.state.prediction.options.fill.is_none());
+    assert!(fill.experiment.batch.micro > before && app(&window).state.plan().is_some_and(|plan| plan.fits()));
+    assert!(window.query_by_label("Fill it:").is_none(), "it is full");
+}
+
+#[test]
 fn a_problem_is_shown_at_its_control_and_keeps_a_run_from_beginning() {
     let mut experiment = digits();
     experiment.data.kind = DataKind::Idx;

@@ -4,7 +4,7 @@ use std::process::ExitCode;
 
 use clap::Args;
 use plimsoll_engine::{
-    experiment::Precision,
+    experiment::{Batch, Precision},
     plan::{self, Advice, Peak},
 };
 use serde::Serialize;
@@ -40,6 +40,8 @@ struct Json<'a> {
     peak: Peak,
     step_secs: f64,
     candidates: Vec<Candidate<'a>>,
+    /// The largest micro-batch that fits, when it is another; its time ratio is that of a sample.
+    fill: Option<Candidate<'a>>,
 }
 
 #[derive(Serialize)]
@@ -83,6 +85,7 @@ impl Fit {
         let experiment = self.choice.experiment(|_| {})?;
         let plan = plan::predict(&experiment)?;
         let found = plan::fit(&plan, plan.budget)?;
+        let fill = plan::fill(&plan)?;
         if self.json {
             out::json(&Json {
                 preset: self.choice.name(),
@@ -91,9 +94,10 @@ impl Fit {
                 peak: plan.peak,
                 step_secs: plan.step_secs,
                 candidates: found.iter().map(Candidate::new).collect(),
+                fill: fill.as_ref().map(Candidate::new),
             })?;
         } else {
-            out::text(&describe(&plan, &found))?;
+            out::text(&describe(&plan, &found, fill.as_ref()))?;
         }
         if found.is_empty() {
             anyhow::bail!(
@@ -106,16 +110,22 @@ impl Fit {
     }
 }
 
-fn describe(plan: &plan::Plan, found: &[Advice]) -> String {
+fn describe(plan: &plan::Plan, found: &[Advice], fill: Option<&Advice>) -> String {
     let verdict = if plan.fits() { "which fits" } else { "which does not fit" };
-    let mut text = format!(
+    let text = format!(
         "As it is, the run takes {} of {}, {verdict}, at about {:.1} ms a step.\n",
         plan.load(),
         plan.budget,
         plan.step_secs * 1e3
     );
+    let fill = fill.map(|advice| {
+        let Batch { micro, accumulation } = &advice.experiment.batch;
+        let (peak, time) = (advice.peak, percent(advice.time_ratio));
+        format!("The largest micro-batch that fits is {micro} x {accumulation}: {peak}, {time} time a sample.\n")
+    });
+    let fill = fill.unwrap_or_default();
     if found.is_empty() {
-        return text + &changes(found);
+        return text + &changes(found) + &fill;
     }
     let mut table = Table::new(["micro-batch", "precision", "checkpointing", "peak", "of the line", "time"]).words(3);
     for advice in found {
@@ -129,6 +139,5 @@ fn describe(plan: &plan::Plan, found: &[Advice]) -> String {
             percent(advice.time_ratio),
         ]);
     }
-    text.push_str(&format!("\n{table}"));
-    text
+    text + &format!("\n{table}\n{fill}")
 }

@@ -255,7 +255,7 @@ impl Dispatcher<'_> {
                 state.prediction.obstacle = Some(obstacle);
             }
             Answer::Options(generation, options) => {
-                state.prediction.options = options;
+                state.prediction.options = *options;
                 state.prediction.options_generation = generation;
             }
             Answer::Pin(plan) => {

@@ -268,26 +268,33 @@ pub(crate) fn meaning(category: Category) -> &'static str {
 fn offers(ui: &mut Ui, scene: &Scene<'_>, plan: &Plan) {
     let options = &scene.state.prediction.options;
     let fresh = scene.state.prediction.options_generation == scene.state.prediction.plan_generation;
-    if !fresh || (options.best.is_empty() && options.nearest.is_empty()) {
+    if !fresh || (options.best.is_empty() && options.nearest.is_empty() && options.fill.is_none()) {
         // The row keeps its height while the options are on their way, so that nothing jumps.
         ui.label(RichText::new(" ").small());
         return;
     }
-    let row = |ui: &mut Ui, title: &str, offers: &[Advice]| {
-        if offers.is_empty() {
-            return;
-        }
-        ui.horizontal_wrapped(|ui| {
+    let group = |ui: &mut Ui, title: &str, offers: &[Advice]| {
+        if !offers.is_empty() {
             ui.label(RichText::new(title).weak());
             offers.iter().take(OFFERED).for_each(|advice| advice_button(ui, scene, advice, plan.load()));
-        });
+        }
     };
-    row(ui, "Nearest changes that fit:", &options.nearest);
+    if !options.nearest.is_empty() {
+        ui.horizontal_wrapped(|ui| group(ui, "Nearest changes that fit:", &options.nearest));
+    }
     // The list leaves out the present configuration, which may be the best itself.
     let is_best = plan.fits() && options.best.first().is_none_or(|advice| advice.time_ratio >= 1.0);
     let budget = words::size(plan.budget);
     let title = if is_best { format!("Fastest already for {budget}; next:") } else { format!("Best for {budget}:") };
-    row(ui, &title, &options.best);
+    ui.horizontal_wrapped(|ui| {
+        group(ui, &title, &options.best);
+        if let Some(fill) = &options.fill {
+            let about = "The largest micro-batch that fits the line, everything else as it is. Its time is that of a sample; \
+                         a larger batch may want a higher learning rate.";
+            ui.label(RichText::new("Fill it:").weak()).on_hover_text(about);
+            advice_button(ui, scene, fill, plan.load());
+        }
+    });
 }
 
 /// A button that adopts a configuration, with what it saves and costs against a peak.

@@ -77,6 +77,24 @@ pub fn largest_batch(experiment: &Experiment) -> Result<Option<Plan>> {
     Ok(Some(best))
 }
 
+/// The plan's configuration at the largest micro-batch that fits its budget, which changes the effective batch: its time is
+/// that of a sample. `None` when nothing fits, or the plan is that already.
+///
+/// # Errors
+/// As [`predict`](predict::predict()).
+pub fn fill(plan: &Plan) -> Result<Option<Advice>> {
+    let asked = &plan.experiment;
+    let Some(largest) = largest_batch(asked)?.filter(|l| l.experiment.batch != asked.batch) else { return Ok(None) };
+    let per_sample = |plan: &Plan| plan.step_secs / plan.experiment.batch.effective() as f64;
+    Ok(Some(Advice {
+        change: change(asked, &largest.experiment),
+        peak: largest.load(),
+        step_secs: largest.step_secs,
+        time_ratio: per_sample(&largest) / per_sample(plan).max(f64::MIN_POSITIVE),
+        experiment: (*largest.experiment).clone(),
+    }))
+}
+
 /// Of offers fastest first, those that no faster one undercuts in memory; at least [`OFFERS`], as far as there are so many.
 fn without_dominated(found: Vec<Advice>) -> Vec<Advice> {
     let mut least = Bytes(u64::MAX);

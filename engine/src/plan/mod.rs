@@ -5,7 +5,7 @@ pub mod predict;
 pub mod time;
 mod wide;
 
-pub use fit::{Advice, advise, fit, largest_batch};
+pub use fit::{Advice, advise, fill, fit, largest_batch};
 pub use predict::predict;
 pub use wide::Wide;
 

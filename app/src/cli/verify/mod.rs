@@ -132,6 +132,9 @@ impl Verify {
             Target::Gpu(profile) => Ok(profile.capacity),
         };
         let (trainer, occasion) = (Trainer::new(|| {}), Occasion::now(&self.device));
+        if target.is_gpu() && target::not_trained_on(&self.device).is_none() {
+            self.warm_up(&trainer)?;
+        }
         let mut table =
             Table::new(["run", "predicted", "measured", "above by", "percent", "reserved", "process", "verdict"]);
         let (mut wrong, mut skipped) = (Vec::new(), Vec::new());
@@ -209,6 +212,13 @@ impl Verify {
             experiment.budget = plan::predict(&grows)?.peak.process + ABOVE;
         }
         Ok(plan::predict(&experiment)?)
+    }
+
+    /// Opens the GPU by a small run, so that every plan knows what it holds.
+    fn warm_up(&self, trainer: &Trainer) -> anyhow::Result<()> {
+        let mut small = Experiment { device: self.device.clone(), budget: MAX_BUDGET, ..Experiment::default() };
+        small.run.steps = Some(1);
+        run::record(trainer, &self.device, small).map(drop)
     }
 
     fn measure<'a>(
