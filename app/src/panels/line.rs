@@ -11,7 +11,7 @@ use plimsoll_engine::{
 use super::Scene;
 use crate::{
     command::{Action, UiCommand},
-    planner::Obstacle,
+    planner::{Obstacle, Options},
     theme::{self, Palette},
     widgets::{
         chip,
@@ -37,6 +37,7 @@ pub(crate) fn ui(ui: &mut Ui, scene: &Scene<'_>) {
     let stale = scene.state.prediction.obstacle.is_some();
     ui.horizontal(|ui| {
         verdict(ui, scene, plan, stale);
+        fill_button(ui, scene, plan);
         ui.with_layout(Layout::right_to_left(Align::Center), |ui| {
             pin_button(ui, scene);
             ui.add(egui::Label::new(RichText::new(where_is_the_peak(plan)).weak()).truncate());
@@ -266,13 +267,11 @@ pub(crate) fn meaning(category: Category) -> &'static str {
 
 /// The best for the budget; above them, when it does not fit, the nearest changes.
 fn offers(ui: &mut Ui, scene: &Scene<'_>, plan: &Plan) {
-    let options = &scene.state.prediction.options;
-    let fresh = scene.state.prediction.options_generation == scene.state.prediction.plan_generation;
-    if !fresh || (options.best.is_empty() && options.nearest.is_empty() && options.fill.is_none()) {
+    let Some(options) = options(scene).filter(|o| !(o.best.is_empty() && o.nearest.is_empty())) else {
         // The row keeps its height while the options are on their way, so that nothing jumps.
         ui.label(RichText::new(" ").small());
         return;
-    }
+    };
     let group = |ui: &mut Ui, title: &str, offers: &[Advice]| {
         if !offers.is_empty() {
             ui.label(RichText::new(title).weak());
@@ -286,15 +285,29 @@ fn offers(ui: &mut Ui, scene: &Scene<'_>, plan: &Plan) {
     let is_best = plan.fits() && options.best.first().is_none_or(|advice| advice.time_ratio >= 1.0);
     let budget = words::size(plan.budget);
     let title = if is_best { format!("Fastest already for {budget}; next:") } else { format!("Best for {budget}:") };
-    ui.horizontal_wrapped(|ui| {
-        group(ui, &title, &options.best);
-        if let Some(fill) = &options.fill {
-            let about = "The largest micro-batch that fits the line, everything else as it is. Its time is that of a sample; \
-                         a larger batch may want a higher learning rate.";
-            ui.label(RichText::new("Fill it:").weak()).on_hover_text(about);
-            advice_button(ui, scene, fill, plan.load());
-        }
-    });
+    ui.horizontal_wrapped(|ui| group(ui, &title, &options.best));
+}
+
+/// Fills a line that has room. Where nothing fits as it is, the nearest changes say it.
+fn fill_button(ui: &mut Ui, scene: &Scene<'_>, plan: &Plan) {
+    let Some(fill) = options(scene).and_then(|options| options.fill.as_ref()).filter(|_| plan.fits()) else { return };
+    let hover = format!(
+        "The largest micro-batch that fits, everything else as it is: {}, peak {}, {} a sample. A larger batch may want a \
+         higher learning rate. Click to make it the present configuration; undo takes it back.",
+        fill.change,
+        fill.peak,
+        words::time_ratio(fill.time_ratio)
+    );
+    let button = Button::new(format!("Fill: {}", fill.change)).small();
+    if ui.add(button).accessible_name("Fill the line").on_hover_text(hover).clicked() {
+        scene.send.send(Action::Adopt(Box::new(fill.experiment.clone())));
+    }
+}
+
+/// What else fits, once it is known of the newest plan.
+fn options<'a>(scene: &Scene<'a>) -> Option<&'a Options> {
+    let prediction = &scene.state.prediction;
+    (prediction.options_generation == prediction.plan_generation).then_some(&prediction.options)
 }
 
 /// A button that adopts a configuration, with what it saves and costs against a peak.
