@@ -108,6 +108,20 @@ fn kernels_that_a_run_is_yet_to_load_are_allowed_for_and_known_from_then_on() {
 }
 
 #[test]
+fn kernels_that_take_more_than_was_allowed_for_are_told_of_and_known_from_then_on() {
+    let card = Card::new(&[("PLIMSOLL_SIM_LAZY_KIB", "12000")]);
+    let run = ["train", "cnn-digits", "--device", "cuda:0", "--budget", "1GiB", "--json"];
+    let warned = || {
+        let events = told(card.run(&[&run[..], &SHORT].concat()));
+        let mut events =
+            events.lines().map(|l| serde_json::from_str::<serde_json::Value>(l).expect("an object a line"));
+        events.any(|e| e["event"] == "warning" && e["message"].as_str().is_some_and(|m| m.contains("was allowed for")))
+    };
+    assert!(warned(), "a run that was never seen");
+    assert!(!warned(), "it was seen");
+}
+
+#[test]
 fn a_line_that_is_kept_to_is_filled_and_never_crossed() {
     let card = Card::new(&[]);
     let rows = verified(&card, &["mlp-digits", "--budget", "600MiB", "--steps", "30"]);

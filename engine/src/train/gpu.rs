@@ -93,15 +93,16 @@ impl Gpu {
         self.device.finish()
     }
 
-    /// Remembers what the process holds beside the pool of a run that has ended; `ran` is the run that went to its end. Where
-    /// the driver does not tell memory by process, what others took meanwhile would count as well: nothing is learnt.
-    pub(super) fn learn(&self, pool: &dyn Measure, ran: Option<&Experiment>) {
+    /// Remembers what the process holds beside the pool of a run that has ended, and returns it; `ran` is the run that went to
+    /// its end. Where the driver does not tell memory by process, what others took meanwhile would count as well: nothing is
+    /// learnt.
+    pub(super) fn learn(&self, pool: &dyn Measure, ran: Option<&Experiment>) -> Option<Bytes> {
         let is_told =
             present::uuid(self.index()).and_then(|uuid| gpu::process(&uuid)).is_ok_and(|own| own > Bytes::ZERO);
         let (process, reserved) = (self.process()(), pool.now().reserved);
-        if is_told && process > reserved {
-            present::holds(self.index(), process - reserved, ran);
-        }
+        let held = (is_told && process > reserved).then(|| process - reserved)?;
+        present::holds(self.index(), held, ran);
+        Some(held)
     }
 }
 

@@ -86,7 +86,17 @@ pub(super) fn on_gpu(job: &Job<'_>, gpu: &Gpu, inbox: &mut Inbox<'_>, summary: &
         going.run(Executor::new(backend, ledger), inbox)
     };
     summary.left_over = pool.now().live;
-    gpu.learn(&*pool, result.is_ok().then_some(experiment));
+    let held = gpu.learn(&*pool, result.is_ok().then_some(experiment));
+    if let Some(held) = held.filter(|held| *held > profile.context) {
+        // The driver takes what kernels need by itself, and nobody can refuse it.
+        job.voice.say(Event::Warning(format!(
+            "driver and kernels hold {held} on the GPU, {} more than was allowed for: the process came to {} of a budget of \
+             {}; the next plan knows",
+            held - profile.context,
+            summary.measured.process,
+            job.plan.budget
+        )));
+    }
     result
 }
 
