@@ -45,6 +45,12 @@ fn complaint(output: Output) -> String {
     text(&output.stderr)
 }
 
+#[test]
+fn the_gpu_passes_its_selftest() {
+    // Every kernel, gradient, step, small run, refusal and leak.
+    told(Card::new(&[]).run(&["selftest", "--device", "cuda:0", "--quick"]));
+}
+
 const SHORT: [&str; 2] = ["--set", "run.steps=6"];
 
 #[test]

@@ -51,14 +51,16 @@ impl Gpu {
     /// The driver's, and a card that has no room for the whole budget where that is to be taken at the start.
     pub(crate) fn backend(&self, profile: &Arc<Profile>, choice: &experiment::Gpu, budget: Bytes) -> Result<Cuda> {
         let context = profile.context;
-        // Of whole pages, which is how a pool grows: a driver that rounds a limit up would let a pool past the line.
-        let left = budget.saturating_sub(context).0;
-        let limit = Bytes(left - left % profile.pool.page.0.max(1));
-        if limit == Bytes::ZERO {
+        let left = budget.saturating_sub(context);
+        if left == Bytes::ZERO {
             return Err(Error::Device(format!(
                 "the driver and its libraries alone hold {context}, which leaves nothing of a budget of {budget}"
             )));
         }
+        // Of whole pages, which is how a pool grows: a driver that rounds a limit up would let a pool past the line. Where there
+        // is room for none, the ledger refuses the first tensor; to the driver, a limit of nothing would be none.
+        let page = profile.pool.page.0.max(1);
+        let limit = if left.0 < page { left } else { Bytes(left.0 - left.0 % page) };
         let gives_back = choice.pool == PoolPolicy::GiveBack;
         let options = Options { gives_back, tf32: choice.tf32, deterministic: choice.deterministic };
         let backend = Cuda::new(&self.device, Arc::clone(profile), Some(limit), options)?;
