@@ -4,8 +4,9 @@
 //!
 //! One training step ([`train::step`]) is written once, generic over a [`backend::Backend`]. [`backend::Candle`] runs it
 //! with real tensors on the processor, `backend::Cuda` on an NVIDIA GPU; [`backend::DryRun`] runs it with tensors that have
-//! a shape, a dtype and a shared buffer, but no elements. Allocating writes to the [`memory::Ledger`], dropping the last handle writes the free. So a prediction is
-//! the dry run of the very step that will train, and there is no second formula to drift from the code.
+//! a shape, a dtype and a shared buffer, but no elements. Allocating writes to the [`memory::Ledger`], dropping the last
+//! handle writes the free. So a prediction is the dry run of the very step that will train, and there is no second formula
+//! to drift from the code.
 //!
 //! # The way down
 //!
@@ -19,7 +20,7 @@
 //! - [`memory`]: the ledger (predicted, and the budget's refusal) and the probe (measured); neither knows the other.
 //! - [`data`]: sources, and the loader thread that prepares batches.
 //! - [`device`]: what is there and what it says of itself; which cards can be planned for, and what a run is for.
-//! - [`selftest`]: whether a device computes what it should, from the program alone.
+//! - [`selftest`]: whether a device computes what it should, from the program alone; experiments drawn at random.
 //!
 //! # What always holds
 //!
