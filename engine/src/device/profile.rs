@@ -104,6 +104,13 @@ pub struct PoolProfile {
     pub page: Bytes,
 }
 
+impl PoolProfile {
+    /// What a pool without room grows by for a block of `bytes`.
+    pub fn segment_for(&self, bytes: u64) -> u64 {
+        bytes.next_multiple_of(self.page.0.max(1)).max(self.segment.0)
+    }
+}
+
 /// What a card can do in a second at the most.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]

@@ -119,7 +119,7 @@ impl Cuda {
     /// # Errors
     /// The driver's.
     pub fn new(device: &Rc<Device>, profile: Arc<Profile>, limit: Option<Bytes>, options: Options) -> Result<Self> {
-        let pool = Rc::new(Pool::new(device, limit.map(|limit| limit.0))?);
+        let pool = Rc::new(Pool::new(device, limit.map(|limit| pool::Limit { bytes: limit.0, growth: profile.pool }))?);
         // Until memory is lent, the libraries work without.
         device.blas()?.lend(Pointer::default(), 0)?;
         let (staging, target) = (Staging::new(device), Target::Gpu(profile));

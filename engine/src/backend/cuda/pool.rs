@@ -17,35 +17,40 @@ use super::{
 };
 use crate::{
     bytes::Bytes,
+    device::profile::PoolProfile,
     error::{BudgetError, DeviceFull, Error, Result},
     memory::probe::{Measure, Reading},
 };
 
-/// What the driver's pools grow by, at the least.
-const SEGMENT: u64 = 32 << 20;
-/// What they round larger growth to.
-const PAGE: u64 = 2 << 20;
+/// Where a pool ends.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Limit {
+    /// The most that it may hold.
+    pub(super) bytes: u64,
+    /// How it comes there.
+    pub(super) growth: PoolProfile,
+}
 
 /// A pool of a device's memory.
 pub struct Pool {
     device: Rc<Device>,
     handle: sys::CUmemoryPool,
-    limit: Option<u64>,
+    limit: Option<Limit>,
 }
 
 impl Pool {
-    /// A pool that the driver lets grow to `limit` bytes; none: as large as the card.
+    /// A pool that the driver lets grow to `limit`; none: as large as the card.
     ///
     /// # Errors
     /// The driver's.
-    pub(super) fn new(device: &Rc<Device>, limit: Option<u64>) -> Result<Self> {
+    pub(super) fn new(device: &Rc<Device>, limit: Option<Limit>) -> Result<Self> {
         // SAFETY: all zeros are a valid value of the structure, and what the driver asks of its reserved part.
         let mut properties: sys::CUmemPoolProps = unsafe { std::mem::zeroed() };
         properties.allocType = sys::CUmemAllocationType::CU_MEM_ALLOCATION_TYPE_PINNED;
         properties.handleTypes = sys::CUmemAllocationHandleType::CU_MEM_HANDLE_TYPE_NONE;
         properties.location.type_ = sys::CUmemLocationType::CU_MEM_LOCATION_TYPE_DEVICE;
         properties.location.id = device.handle();
-        properties.maxSize = usize::try_from(limit.unwrap_or(0)).unwrap_or(usize::MAX);
+        properties.maxSize = limit.map_or(0, |limit| usize::try_from(limit.bytes).unwrap_or(usize::MAX));
         // SAFETY: the structure is alive and complete.
         let handle = unsafe { result::mem_pool::create(&properties) }
             .map_err(|error| failed("making the memory pool", error))?;
@@ -77,7 +82,7 @@ impl Pool {
     /// The card has no room for it.
     pub(crate) fn reserve_all(&self) -> Result<()> {
         if let Some(limit) = self.limit {
-            let address = self.take_address(limit)?;
+            let address = self.take_address(limit.bytes)?;
             self.give(address);
         }
         Ok(())
@@ -104,18 +109,17 @@ impl Pool {
         }
         let (used, reserved) = (self.used().unwrap_or_default(), self.reserved().unwrap_or_default());
         // A pool that had room to grow by what was asked was not refused by its limit.
-        let growth = if asked <= SEGMENT { SEGMENT } else { asked.next_multiple_of(PAGE) };
-        let grown = reserved.0.saturating_add(growth);
-        match self.limit {
-            Some(limit) if grown > limit => Error::Budget(BudgetError {
+        let is_past = |limit: &Limit| reserved.0.saturating_add(limit.growth.segment_for(asked)) > limit.bytes;
+        match self.limit.filter(is_past) {
+            Some(limit) => Error::Budget(BudgetError {
                 layer: String::new(),
                 op: "",
                 label: "",
                 asked: Bytes(asked),
                 live: used,
-                budget: Bytes(limit),
+                budget: Bytes(limit.bytes),
             }),
-            _ => self.device_full(Bytes(asked), ""),
+            None => self.device_full(Bytes(asked), ""),
         }
     }
 

@@ -94,11 +94,7 @@ impl Pool {
     pub fn growth(&self, bytes: u64) -> Bytes {
         let bytes = self.rounded(bytes);
         let is_held = self.holes.range((bytes, 0, 0)..).next().is_some();
-        Bytes(if is_held { 0 } else { self.segment_for(bytes) })
-    }
-
-    fn segment_for(&self, bytes: u64) -> u64 {
-        bytes.next_multiple_of(self.profile.page.0.max(1)).max(self.profile.segment.0)
+        Bytes(if is_held { 0 } else { self.profile.segment_for(bytes) })
     }
 
     /// Puts a block somewhere; the number of its place.
@@ -107,7 +103,7 @@ impl Pool {
         let found = self.holes.range((bytes, 0, 0)..).next().copied();
         let (room, segment, start) = match found {
             Some(hole) => hole,
-            None => self.grow(self.segment_for(bytes)),
+            None => self.grow(self.profile.segment_for(bytes)),
         };
         self.close(segment, start, room);
         if room > bytes {
