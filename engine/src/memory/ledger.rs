@@ -137,6 +137,11 @@ impl Ledger {
         self.0.allocator.borrow().reserved()
     }
 
+    /// A name for where the allocator's model has room: where it comes again, so does what follows.
+    pub fn layout(&self) -> u64 {
+        self.0.allocator.borrow().layout()
+    }
+
     /// Bytes alive.
     pub fn live(&self) -> Bytes {
         Bytes(self.0.live.get())

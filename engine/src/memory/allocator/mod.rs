@@ -86,6 +86,14 @@ impl Allocator {
         }
     }
 
+    /// A name for the state that decides what requests lead to: a heap has none.
+    pub(super) fn layout(&self) -> u64 {
+        match self {
+            Self::Heap(_) => 0,
+            Self::Pool(pool) => pool.layout(),
+        }
+    }
+
     /// A step is over: a pool may give back what is empty.
     pub(super) fn step_ended(&mut self) {
         if let Self::Pool(pool) = self {

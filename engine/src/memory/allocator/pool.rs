@@ -13,7 +13,10 @@
 //! 1245, PyTorch issue 110194), so this model never maps free memory together: it is the pool at its worst. The sizes are of
 //! the profile, where a measurement replaces the estimate.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    hash::{DefaultHasher, Hash, Hasher},
+};
 
 use crate::{bytes::Bytes, device::profile::PoolProfile, experiment::PoolPolicy};
 
@@ -143,6 +146,15 @@ impl Pool {
             end += bytes;
         }
         self.open(place.segment, start, end - start);
+    }
+
+    /// A name for where the holes lie: two pools of one name put the same requests at the same places from here on.
+    pub fn layout(&self) -> u64 {
+        let mut hasher = DefaultHasher::new();
+        for segment in self.segments.values() {
+            (segment.bytes, &segment.holes).hash(&mut hasher);
+        }
+        hasher.finish()
     }
 
     /// A step is over: a pool that gives back lets go of the segments that nothing lies in.
