@@ -1,5 +1,7 @@
 // cuBLAS: matrix products in f64, f32, f16 and bf16, queued on the handle's stream. Refuses operands and workspaces that are
-// not in live device memory, types that cuBLAS does not combine, and scalars in device memory.
+// not in live device memory, types that cuBLAS does not combine, and scalars in device memory. A workspace that was given
+// and is smaller than 16 KiB fails every product; as documented, some would. As cards do, it says of a lack of memory that it
+// did not start or that it failed.
 // Modelled: the library costs 40 MiB of the context when first used and each handle 32 MiB, its own workspace. As
 // documented, setting the stream goes back to that workspace. A workspace that was given is overwritten by every product.
 #include "gemm.h"
@@ -11,12 +13,13 @@
 namespace sim {
 
 enum { FINE = 0, UNINITIALIZED = 1, ALLOC_FAILED = 3, INVALID = 7, EXECUTION_FAILED = 13, UNSUPPORTED = 15 };
-static constexpr size_t LIBRARY = 40 * MIB, OWN_WORKSPACE = 32 * MIB;
+static constexpr size_t LIBRARY = 40 * MIB, OWN_WORKSPACE = 32 * MIB, LEAST_WORKSPACE = 16 * 1024;
 
 struct BlasHandle {
     int device = 0;
     unsigned age = 0; // of its context
     void *stream = nullptr;
+    bool given = false; // a workspace, in place of its own
     void *workspace = nullptr;
     size_t workspace_bytes = 0;
     int math = 0, atomics = 0;
@@ -78,13 +81,14 @@ static int queue(void *h, size_t m, size_t n, size_t k, const void *alpha, Opera
     if (int bad = check_operand(*d, c, batches, "cuBLAS, C")) return bad;
     if (handle->workspace && check(*d, handle->workspace, handle->workspace_bytes, "cuBLAS, workspace")) return EXECUTION_FAILED;
     if (!m || !n || !batches) return FINE;
+    if (handle->given && handle->workspace_bytes < LEAST_WORKSPACE) return ALLOC_FAILED;
     bool wide = sums_in_f64(compute);
     double x = wide ? *static_cast<const double *>(alpha) : *static_cast<const float *>(alpha);
     double y = wide ? *static_cast<const double *>(beta) : *static_cast<const float *>(beta);
     bool tf32 = compute == 77 || (handle->math & 15) == 3;
     void *workspace = handle->workspace;
     size_t scribble = std::min<size_t>(handle->workspace_bytes, 4096);
-    if (!first_use(*d, "matrix product " + std::to_string(a.type))) return ALLOC_FAILED;
+    if (!first_use(*d, "matrix product " + std::to_string(a.type))) return EXECUTION_FAILED;
     Status lost = enqueue_kernel(s, "matrix product", [=] {
         if (workspace) memset(workspace, 0xFF, scribble);
         bool apart = batches > 1;
@@ -108,7 +112,7 @@ API int cublasCreate_v2(void **h) {
     Lock lock;
     Device *d = current();
     if (!d || d->fault) return UNINITIALIZED;
-    if (!grow_context(*d, OWN_WORKSPACE + (d->has_blas ? 0 : LIBRARY))) return ALLOC_FAILED;
+    if (!grow_context(*d, OWN_WORKSPACE + (d->has_blas ? 0 : LIBRARY))) return UNINITIALIZED;
     d->has_blas = true;
     library_starts(*d);
     auto *handle = new BlasHandle;
@@ -129,6 +133,7 @@ API int cublasDestroy_v2(void *h) {
 API int cublasSetStream_v2(void *h, void *stream) {
     HANDLE(handle, h);
     handle->stream = stream;
+    handle->given = false;
     handle->workspace = nullptr;
     handle->workspace_bytes = 0;
     return FINE;
@@ -141,6 +146,7 @@ API int cublasSetWorkspace_v2(void *h, void *workspace, size_t bytes) {
         complain("cuBLAS, workspace: [%p, +%zu) does not lie in a live allocation", workspace, bytes);
         return INVALID;
     }
+    handle->given = true;
     handle->workspace = bytes ? workspace : nullptr;
     handle->workspace_bytes = bytes;
     return FINE;

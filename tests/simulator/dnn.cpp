@@ -1,6 +1,8 @@
 // cuDNN: convolution in two dimensions, three directions, by strides, with groups. Refuses shapes that do not belong
-// together, layouts and types that cuDNN does not combine, a workspace smaller than the algorithm's, and memory that is not
-// live. As documented, the default math of f32 may use TF32 and here does: CUDNN_FMA_MATH alone keeps f32.
+// together, layouts and types that cuDNN does not combine (f64 with channels last is one), tensors of 2^31 elements, a
+// workspace smaller than the algorithm's, and memory that is not live. As documented, the default math of f32 may use TF32
+// and here does: CUDNN_FMA_MATH alone keeps f32. Proposes ways that it then refuses, as cards were seen to: INDEXED where
+// the filters are odd in number.
 // Modelled: the library costs 60 MiB of the context; which algorithms there are for a shape, their workspaces and their
 // ranks. Algorithms that cuDNN calls not deterministic sum in another order at each call. A workspace that was given is
 // overwritten.
@@ -13,7 +15,7 @@
 
 namespace sim {
 
-enum { FINE = 0, UNINITIALIZED = 1001, BAD = 2000, MISMATCH = 2008, UNSUPPORTED = 3000, NO_MEMORY = 4004, EXECUTION_FAILED = 5000 };
+enum { FINE = 0, UNINITIALIZED = 1001, BAD = 2000, MISMATCH = 2008, UNSUPPORTED = 3000, EXECUTION_FAILED = 5000 };
 static constexpr size_t LIBRARY = 60 * MIB;
 
 struct DnnHandle {
@@ -80,6 +82,7 @@ static int describe(const Tensor *x, const Filter *w, const Shape *v, const Tens
     if (y->d[0] != x->d[0] || y->d[1] != w->d[0] || int(y->d[2]) != output_size(*x, *w, *v, 0) || int(y->d[3]) != output_size(*x, *w, *v, 1))
         return refuse(MISMATCH, "y is not the shape that x and w give");
     bool last = w->format == 1;
+    if (last && type == F64) return refuse(UNSUPPORTED, "doubles have channels first");
     if (last && ((x->s[1] != 1 && x->d[1] > 1) || (y->s[1] != 1 && y->d[1] > 1)))
         return refuse(UNSUPPORTED, "a filter with channels last takes tensors with channels last");
     c.type = type;
@@ -174,6 +177,7 @@ static int queue(DnnHandle *h, Convolution c, const void *alpha, const void *bet
     if (!alpha || !beta) return refuse(BAD, "no scalars");
     size_t needed = 0;
     if (int bad = workspace_of(c, c.direction, algorithm, &needed)) return bad;
+    if (algorithms(c.direction)[size_t(algorithm)].method == INDEXED && c.k % 2) return refuse(UNSUPPORTED, "proposed, but not served");
     if (given < needed) return refuse(UNSUPPORTED, "the workspace is smaller than the algorithm's");
     if (needed && check(*d, workspace, given, "cuDNN, workspace")) return EXECUTION_FAILED;
     size_t one = bytes_of(c.type), xd[] = {c.n, c.c, c.h, c.w}, wd[] = {c.k, c.c / c.groups, c.r, c.s}, yd[] = {c.n, c.k, c.p, c.q};
@@ -187,7 +191,7 @@ static int queue(DnnHandle *h, Convolution c, const void *alpha, const void *bet
     Stream *s = stream_of(h->stream);
     if (!s) return EXECUTION_FAILED;
     if (!first_use(*d, "convolution " + std::to_string(c.direction) + " " + std::to_string(algorithm) + " " + std::to_string(c.type)))
-        return refuse(NO_MEMORY, "no memory for the kernel");
+        return refuse(EXECUTION_FAILED, "no memory for the kernel");
     Status lost = enqueue_kernel(s, "convolution", [=] {
         if (needed) memset(workspace, 0xFF, std::min<size_t>(needed, 4096));
         convolve(c);
@@ -201,7 +205,7 @@ template <class D> static D *as(void *p) { return static_cast<D *>(p); }
 } // namespace sim
 using namespace sim;
 
-API size_t cudnnGetVersion() { return 92000; }
+API size_t cudnnGetVersion() { return size_t(env("PLIMSOLL_SIM_DNN", 92000)); }
 API size_t cudnnGetMaxDeviceVersion() { return 1200; }
 API size_t cudnnGetCudartVersion() { return 13000; }
 API int cudnnGetProperty(int which, int *value) { *value = which == 0 ? 9 : which == 1 ? 20 : 0; return FINE; }
@@ -212,7 +216,6 @@ API const char *cudnnGetErrorString(int status) {
     case BAD: return "CUDNN_STATUS_BAD_PARAM";
     case MISMATCH: return "CUDNN_STATUS_BAD_PARAM_SHAPE_MISMATCH";
     case UNSUPPORTED: return "CUDNN_STATUS_NOT_SUPPORTED";
-    case NO_MEMORY: return "CUDNN_STATUS_INTERNAL_ERROR_DEVICE_ALLOCATION_FAILED";
     case EXECUTION_FAILED: return "CUDNN_STATUS_EXECUTION_FAILED";
     }
     return "CUDNN_UNKNOWN_STATUS";
@@ -226,7 +229,7 @@ API int cudnnCreate(void **h) {
     Lock lock;
     Device *d = current();
     if (!d || d->fault) return UNINITIALIZED;
-    if (!d->has_dnn && !grow_context(*d, LIBRARY)) return refuse(NO_MEMORY, "no memory for the library");
+    if (!d->has_dnn && !grow_context(*d, LIBRARY)) return refuse(UNINITIALIZED, "no memory for the library");
     d->has_dnn = true;
     library_starts(*d);
     *h = new DnnHandle{current_index(), d->age};
@@ -242,6 +245,8 @@ API int cudnnSetTensor4dDescriptorEx(void *t, int type, int n, int c, int h, int
     Type known;
     if (!t || n < 1 || c < 1 || h < 1 || w < 1 || sn < 1 || sc < 1 || sh < 1 || sw < 1) return refuse(BAD, "sizes and strides are 1 or more");
     if (!type_of(type, known)) return refuse(UNSUPPORTED, "a type that is not simulated");
+    size_t last = size_t(n - 1) * size_t(sn) + size_t(c - 1) * size_t(sc) + size_t(h - 1) * size_t(sh) + size_t(w - 1) * size_t(sw);
+    if (last >= (size_t(1) << 31) - 1) return refuse(UNSUPPORTED, "2^31 elements or more");
     *as<Tensor>(t) = Tensor{true, type, {size_t(n), size_t(c), size_t(h), size_t(w)}, {sn, sc, sh, sw}};
     return FINE;
 }
@@ -250,6 +255,7 @@ API int cudnnSetTensor4dDescriptor(void *t, int format, int type, int n, int c, 
     size_t d[] = {size_t(n), size_t(c), size_t(h), size_t(w)};
     ptrdiff_t s[4];
     strides(format == 1, d, s);
+    if (size_t(n) * c * h * w >= (size_t(1) << 31)) return refuse(UNSUPPORTED, "2^31 elements or more");
     return cudnnSetTensor4dDescriptorEx(t, type, n, c, h, w, int(s[0]), int(s[1]), int(s[2]), int(s[3]));
 }
 API int cudnnSetTensorNdDescriptor(void *t, int type, int dims, const int *d, const int *s) {

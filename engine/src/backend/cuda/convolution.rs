@@ -4,11 +4,11 @@
 mod dnn;
 mod shapes;
 
-use cudarc::cudnn::{CudnnError, sys};
+use cudarc::cudnn::CudnnError;
 
 pub(super) use self::dnn::Dnn;
 use self::dnn::Question;
-use super::{direct_convolution, fault::full, gemm, operands::Operands, patches};
+use super::{direct_convolution, fault::of_library, gemm, operands::Operands, patches};
 use crate::{
     backend::{DType, Kernel, Window, kernel::MatMul},
     error::{Error, Result},
@@ -40,18 +40,22 @@ pub(super) fn launch(kernel: &Kernel, o: &Operands<'_>) -> Result<()> {
     if !is_known {
         return o.unsupported();
     }
-    // cuDNN rounds a gradient of narrow tensors before it is added to the wider one: its sums would not be f32's.
-    let library = if from == to { o.backend().device().dnn()? } else { None };
-    match library {
-        Some(dnn) => {
-            let (options, (_, workspace_bytes)) = (o.backend().options(), o.backend().workspace());
-            match dnn.plan(Question { which, window, dtype: from, options, workspace_bytes })? {
-                Some(plan) => plan.run(dnn, o, accumulate),
-                None => without_library(kernel, o),
-            }
+    // cuDNN rounds a gradient of narrow tensors before it is added to the wider one: its sums would not be f32's. Doubles it
+    // knows with channels first only.
+    let is_served = from == to && from != DType::F64 && is_within_reach(&window);
+    if is_served && let Some(dnn) = o.backend().device().dnn()? {
+        let (options, (_, workspace_bytes)) = (o.backend().options(), o.backend().workspace());
+        if dnn.run(Question { which, window, dtype: from, options, workspace_bytes }, o, accumulate)? {
+            return Ok(());
         }
-        None => without_library(kernel, o),
     }
+    without_library(kernel, o)
+}
+
+/// Whether cuDNN can count the elements: its manual names tensors of at most 2 Gi of them.
+fn is_within_reach(w: &Window) -> bool {
+    let images = w.batch * w.height * w.width * w.channels;
+    [images, w.out_pixels() * w.filters, w.filters * w.taps()].iter().all(|elements| i32::try_from(*elements).is_ok())
 }
 
 /// By products of patches where the workspace has room for them, else by a kernel that needs none.
@@ -82,8 +86,7 @@ fn pointwise(which: Which, w: &Window, accumulate: bool, o: &Operands<'_>) -> Re
 
 /// cuDNN's refusal.
 fn failed(doing: &str, error: CudnnError) -> Error {
-    if error.0 == sys::cudnnStatus_t::CUDNN_STATUS_INTERNAL_ERROR_DEVICE_ALLOCATION_FAILED {
-        return full("cuDNN");
-    }
-    Error::Device(format!("cuDNN, {doing}: {:?}", error.0))
+    // What a card without room is seen to end in: not started, host or device memory, a launch.
+    let may_lack_room = matches!(error.0 as u32, 1001 | 4003..=4004 | 5000..=5004);
+    of_library("cuDNN", doing, &error.0, may_lack_room)
 }

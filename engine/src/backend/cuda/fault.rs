@@ -4,6 +4,8 @@
 //! process then has to start again; drivers are seen to serve a context that is made anew, so that is tried, and whoever
 //! opens the GPU says so where it fails. Holds: nothing of a lost context is used once it was ended.
 
+use std::fmt::Debug;
+
 use cudarc::driver::{
     DriverError, result,
     sys::{self, CUresult},
@@ -14,6 +16,9 @@ use crate::{
     bytes::Bytes,
     error::{DeviceFull, DeviceLost, Error},
 };
+
+/// Bytes that a library may need for itself or for kernels that it loads.
+const ROOM: usize = 96 << 20;
 
 /// Memory that a failed GPU did not take back. Pools are the GPU's and not its context's: they outlive it.
 #[derive(Default)]
@@ -52,6 +57,13 @@ pub(super) fn refused(label: &'static str, doing: &str, error: DriverError) -> E
     if error.0 == CUresult::CUDA_ERROR_OUT_OF_MEMORY { full(label) } else { failed(doing, error) }
 }
 
+/// The failure of a library. One that found no room for its kernels or for itself seldom says so: a card that is nearly full
+/// does, where the status is one that this may end in.
+pub(super) fn of_library(label: &'static str, doing: &str, status: &dyn Debug, may_lack_room: bool) -> Error {
+    let is_full = || result::mem_get_info().is_ok_and(|(free, _)| free < ROOM);
+    if may_lack_room && is_full() { full(label) } else { Error::Device(format!("{label}, {doing}: {status:?}")) }
+}
+
 /// A card without room for what the driver or a library needs of it; how full it is is for the caller to fill in.
 pub(super) fn full(label: &'static str) -> Error {
     let (layer, [asked, free, reserved, total]) = (String::new(), [Bytes::ZERO; 4]);
@@ -59,12 +71,16 @@ pub(super) fn full(label: &'static str) -> Error {
 }
 
 /// Whether the driver serves nothing any more after an error: those of which its manual says that they leave the process in
-/// an inconsistent state (Driver API, `CUresult`), and those of the hardware.
+/// an inconsistent state or that it must end (Driver API, `CUresult`), and those of the hardware.
 fn is_lost(error: CUresult) -> bool {
     matches!(
         error,
         CUresult::CUDA_ERROR_ECC_UNCORRECTABLE
             | CUresult::CUDA_ERROR_NVLINK_UNCORRECTABLE
+            | CUresult::CUDA_ERROR_CONTAINED
+            | CUresult::CUDA_ERROR_TENSOR_MEMORY_LEAK
+            | CUresult::CUDA_ERROR_EXTERNAL_DEVICE
+            | CUresult::CUDA_ERROR_MPS_CLIENT_TERMINATED
             | CUresult::CUDA_ERROR_ILLEGAL_ADDRESS
             | CUresult::CUDA_ERROR_LAUNCH_TIMEOUT
             | CUresult::CUDA_ERROR_CONTEXT_IS_DESTROYED

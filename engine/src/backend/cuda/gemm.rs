@@ -2,59 +2,95 @@
 //!
 //! cuBLAS knows matrices column by column. Ours are row by row, which is the transposed matrix column by column: what is
 //! asked of it is `cᵀ = op(b)ᵀ op(a)ᵀ`, with the operands as they lie. Sums are in f32 (f64 for f64), in the library's
-//! partial sums too.
+//! partial sums too. Holds: the library works in what it was lent, or in a little of its own that is part of the context.
 
 use std::ffi::{c_int, c_void};
 
-use cudarc::cublas::{
-    result::{self, CublasError},
-    sys::{self, cublasComputeType_t as Compute, cublasOperation_t as Operation, cudaDataType as Type},
+use cudarc::{
+    cublas::{
+        result::{self, CublasError},
+        sys::{
+            self, cublasComputeType_t as Compute, cublasOperation_t as Operation, cublasStatus_t as Status,
+            cudaDataType as Type,
+        },
+    },
+    driver,
 };
 
-use super::{device::Device, fault::full, launch::Pointer, operands::Operands};
+use super::{
+    device::Device,
+    fault::{of_library, refused},
+    launch::Pointer,
+    operands::Operands,
+};
 use crate::{
     backend::{DType, kernel::MatMul},
     error::{Error, Result},
 };
 
+/// The least it can always work in, by its manual (cublasSetWorkspace): with less, a product may fail.
+const LEAST: usize = 16 << 10;
+
 /// cuBLAS on one device.
-pub(super) struct Blas(sys::cublasHandle_t);
+pub(super) struct Blas {
+    handle: sys::cublasHandle_t,
+    /// Where it works when it was lent less than the least.
+    floor: driver::sys::CUdeviceptr,
+}
 
 /// cuBLAS's refusal.
 fn failed(doing: &str, error: CublasError) -> Error {
-    if error.0 == sys::cublasStatus_t::CUBLAS_STATUS_ALLOC_FAILED {
-        return full("cuBLAS");
-    }
-    Error::Device(format!("cuBLAS, {doing}: {:?}", error.0))
+    // What a card without room is seen to end in.
+    let may_lack_room = matches!(
+        error.0,
+        Status::CUBLAS_STATUS_NOT_INITIALIZED
+            | Status::CUBLAS_STATUS_ALLOC_FAILED
+            | Status::CUBLAS_STATUS_EXECUTION_FAILED
+            | Status::CUBLAS_STATUS_INTERNAL_ERROR
+    );
+    of_library("cuBLAS", doing, &error.0, may_lack_room)
 }
 
 impl Blas {
     /// Starts the library on the device's stream.
     pub(super) fn new(device: &Device) -> Result<Self> {
-        let blas = Self(result::create_handle().map_err(|error| failed("starting", error))?);
+        let handle = result::create_handle().map_err(|error| failed("starting", error))?;
+        let mut blas = Self { handle, floor: 0 };
+        // SAFETY: a context is current, for a device is open.
+        blas.floor = unsafe { driver::result::malloc_sync(LEAST) }
+            .map_err(|error| refused("cuBLAS", "making room for cuBLAS", error))?;
         // SAFETY: handle and stream are alive.
         unsafe {
-            result::set_stream(blas.0, device.stream().cast()).map_err(|error| failed("choosing a stream", error))?;
-            sys::cublasSetMathMode(blas.0, sys::cublasMath_t::CUBLAS_MATH_DISALLOW_REDUCED_PRECISION_REDUCTION)
+            result::set_stream(handle, device.stream().cast()).map_err(|error| failed("choosing a stream", error))?;
+            sys::cublasSetMathMode(handle, sys::cublasMath_t::CUBLAS_MATH_DISALLOW_REDUCED_PRECISION_REDUCTION)
         }
         .result()
         .map_err(|error| failed("choosing full sums", error))?;
         Ok(blas)
     }
 
-    /// Lends it memory to work in, in place of its own; none at all when there are no bytes.
+    /// Lends it memory to work in; where that is too little, it works in its own.
     pub(super) fn lend(&self, start: Pointer, bytes: usize) -> Result<()> {
+        let (start, bytes) = if bytes < LEAST { (self.floor, LEAST) } else { (start.0, bytes) };
         // SAFETY: whoever lends the memory takes it back by lending other before it goes.
-        unsafe { sys::cublasSetWorkspace_v2(self.0, start.0 as *mut c_void, bytes) }
+        unsafe { sys::cublasSetWorkspace_v2(self.handle, start as *mut c_void, bytes) }
             .result()
             .map_err(|error| failed("lending a workspace", error))
+    }
+
+    /// Takes back what was lent.
+    pub(super) fn take_back(&self) -> Result<()> {
+        self.lend(Pointer::default(), 0)
     }
 }
 
 impl Drop for Blas {
     fn drop(&mut self) {
-        // SAFETY: nobody else has the handle.
-        let _ = unsafe { result::destroy_handle(self.0) };
+        // SAFETY: nobody else has the handle, nor the memory, which the context takes along if it is lost.
+        unsafe {
+            let _ = result::destroy_handle(self.handle);
+            let _ = driver::result::free_sync(self.floor);
+        }
     }
 }
 
@@ -107,7 +143,7 @@ pub(super) fn product(
     // type that is computed in and outlive the call.
     unsafe {
         result::gemm_ex(
-            blas.0,
+            blas.handle,
             op(p.transpose_b),
             op(p.transpose_a),
             n,

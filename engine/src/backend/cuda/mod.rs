@@ -52,6 +52,7 @@ pub use self::{
     pool::Pool,
 };
 use self::{
+    gemm::Blas,
     launch::{Pointer, args},
     module::{Source, Types},
     operands::Operands,
@@ -121,7 +122,7 @@ impl Cuda {
     pub fn new(device: &Rc<Device>, profile: Arc<Profile>, limit: Option<Bytes>, options: Options) -> Result<Self> {
         let pool = Rc::new(Pool::new(device, limit.map(|limit| pool::Limit { bytes: limit.0, growth: profile.pool }))?);
         // Until memory is lent, the libraries work without.
-        device.blas()?.lend(Pointer::default(), 0)?;
+        device.blas()?.take_back()?;
         let (staging, target) = (Staging::new(device), Target::Gpu(profile));
         Ok(Self { pool, staging, target, options, workspace: Cell::default() })
     }
@@ -157,6 +158,13 @@ impl Cuda {
             Error::DeviceFull(full) => self.pool.device_full(full.asked, full.label),
             _ => error,
         }
+    }
+}
+
+impl Drop for Cuda {
+    fn drop(&mut self) {
+        // What was lent goes with the run. A library that does not answer has failed with its device.
+        let _ = self.device().blas().and_then(Blas::take_back);
     }
 }
 

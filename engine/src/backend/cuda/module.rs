@@ -17,7 +17,7 @@ use cudarc::{driver, nvrtc};
 
 use super::{
     device::Device,
-    fault::{failed, refused},
+    fault::refused,
     launch::{Arg, Grid},
 };
 use crate::{
@@ -310,7 +310,8 @@ impl Module {
         }
         // SAFETY: the module is alive.
         let function = unsafe { driver::result::module::get_function(self.handle, name.to_owned()) }
-            .map_err(|error| failed(&format!("finding the kernel {}", name.to_string_lossy()), error))?;
+            // The driver may load it only now.
+            .map_err(|error| refused("kernels", &format!("finding the kernel {}", name.to_string_lossy()), error))?;
         self.functions.borrow_mut().insert(name, function);
         Ok(function)
     }

@@ -1,17 +1,17 @@
 //! cuDNN's ways through a convolution, and the choice among them.
 //!
-//! Holds: an algorithm is asked for once for each convolution, and the same one runs ever after, so that a run repeats. One
-//! whose sums have no fixed order is taken only when the experiment allows it.
+//! Holds: ways are asked for once for each convolution, and the first that cuDNN then serves runs ever after, so that a run
+//! repeats. One whose sums have no fixed order, or whose operands are rounded, is taken only when the experiment allows it.
 
 use std::{
     cell::RefCell,
-    collections::HashMap,
+    collections::{HashMap, VecDeque},
     ffi::{c_int, c_void},
     rc::Rc,
 };
 
 use cudarc::cudnn::{
-    result,
+    CudnnError, result,
     sys::{
         self, cudnnConvolutionBwdDataAlgo_t as DataAlgo, cudnnConvolutionBwdFilterAlgo_t as FilterAlgo,
         cudnnConvolutionFwdAlgo_t as ForwardAlgo, cudnnMathType_t as Math,
@@ -30,7 +30,7 @@ use crate::{
 /// cuDNN on one device.
 pub(in super::super) struct Dnn {
     handle: sys::cudnnHandle_t,
-    plans: RefCell<HashMap<Question, Option<Rc<Plan>>>>,
+    plans: RefCell<HashMap<Question, Rc<Plan>>>,
 }
 
 /// What an algorithm is asked for.
@@ -54,17 +54,21 @@ impl Dnn {
         Ok(dnn)
     }
 
-    /// The way a convolution runs within the workspace; `None` when cuDNN has none.
+    /// Queues a convolution; says no when cuDNN has no way within the workspace.
     ///
     /// # Errors
     /// The library's.
-    pub(super) fn plan(&self, question: Question) -> Result<Option<Rc<Plan>>> {
-        if let Some(plan) = self.plans.borrow().get(&question) {
-            return Ok(plan.clone());
-        }
-        let plan = Plan::find(self.handle, &question)?.map(Rc::new);
-        self.plans.borrow_mut().insert(question, plan.clone());
-        Ok(plan)
+    pub(super) fn run(&self, question: Question, o: &Operands<'_>, accumulate: bool) -> Result<bool> {
+        let known = self.plans.borrow().get(&question).cloned();
+        let plan = match known {
+            Some(plan) => plan,
+            None => {
+                let plan = Rc::new(Plan::find(self.handle, &question)?);
+                self.plans.borrow_mut().insert(question, Rc::clone(&plan));
+                plan
+            }
+        };
+        plan.run(self.handle, o, accumulate)
     }
 }
 
@@ -76,12 +80,18 @@ impl Drop for Dnn {
     }
 }
 
-/// An algorithm, and what it is over.
-pub(super) struct Plan {
+/// A convolution, and the ways through it that are left, the fastest first.
+struct Plan {
     shapes: Shapes,
+    ways: RefCell<VecDeque<Way>>,
+}
+
+/// An algorithm, what it works in, and the units that multiply.
+#[derive(Debug, Clone, Copy)]
+struct Way {
     algorithm: Algorithm,
     workspace_bytes: usize,
-    dtype: DType,
+    math: Math,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -91,7 +101,7 @@ enum Algorithm {
     WeightGradient(FilterAlgo),
 }
 
-/// The first of cuDNN's proposals, which come fastest first, that the experiment allows.
+/// Those of cuDNN's proposals, which come fastest first, that the experiment allows.
 macro_rules! propose {
     ($question:expr, $handle:expr, $ask:path, $perf:ty, [$($descriptor:expr),*], $wrap:path) => {{
         const PROPOSALS: usize = 16;
@@ -100,30 +110,35 @@ macro_rules! propose {
         let (most, mut count) = (PROPOSALS as c_int, 0);
         // SAFETY: handle and descriptors are alive, and there is room for as many proposals as are asked for.
         let asked = unsafe { $ask($handle, $($descriptor.raw),*, most, &mut count, proposals.as_mut_ptr()) };
-        // A library that knows no such convolution says so here.
-        let count = if asked.is_ok() { usize::try_from(count).unwrap_or(0).min(PROPOSALS) } else { 0 };
-        proposals[..count]
-            .iter()
-            .find(|p| {
-                p.status == sys::cudnnStatus_t::CUDNN_STATUS_SUCCESS
-                    && p.memory <= $question.workspace_bytes
-                    && (!$question.options.deterministic
-                        || p.determinism == sys::cudnnDeterminism_t::CUDNN_DETERMINISTIC)
-            })
-            .map(|p| ($wrap(p.algo), p.memory, p.mathType))
+        let count = match asked {
+            Ok(()) => usize::try_from(count).unwrap_or(0).min(PROPOSALS),
+            Err(error) if is_refusal(error) => 0,
+            Err(error) => return Err(failed("choosing an algorithm", error)),
+        };
+        let is_allowed = |p: &&$perf| {
+            p.status == sys::cudnnStatus_t::CUDNN_STATUS_SUCCESS
+                && p.memory <= $question.workspace_bytes
+                && (!$question.options.deterministic
+                    || p.determinism == sys::cudnnDeterminism_t::CUDNN_DETERMINISTIC)
+                && ($question.dtype != DType::F32
+                    || $question.options.tf32
+                    || p.mathType == Math::CUDNN_FMA_MATH)
+        };
+        let way = |p: &$perf| Way { algorithm: $wrap(p.algo), workspace_bytes: p.memory, math: p.mathType };
+        proposals[..count].iter().filter(is_allowed).map(way).collect()
     }};
 }
 
 impl Plan {
-    fn find(handle: sys::cudnnHandle_t, question: &Question) -> Result<Option<Self>> {
+    fn find(handle: sys::cudnnHandle_t, question: &Question) -> Result<Self> {
         let shapes = Shapes::new(&question.window, question.dtype)?;
         shapes.set_math(match question.dtype {
             DType::F32 if question.options.tf32 => Math::CUDNN_DEFAULT_MATH,
-            DType::F32 | DType::F64 => Math::CUDNN_FMA_MATH,
+            DType::F32 => Math::CUDNN_FMA_MATH,
             _ => Math::CUDNN_TENSOR_OP_MATH,
         })?;
         let Shapes { x, y, w, convolution } = &shapes;
-        let found = match question.which {
+        let ways = match question.which {
             Which::Forward => propose!(
                 question,
                 handle,
@@ -149,34 +164,41 @@ impl Plan {
                 Algorithm::WeightGradient
             ),
         };
-        let Some((algorithm, workspace_bytes, math)) = found else { return Ok(None) };
-        shapes.set_math(math)?;
-        Ok(Some(Self { shapes, algorithm, workspace_bytes, dtype: question.dtype }))
+        Ok(Self { shapes, ways: RefCell::new(ways) })
     }
 
-    /// Queues it.
-    ///
-    /// # Errors
-    /// The library's.
-    pub(super) fn run(&self, dnn: &Dnn, o: &Operands<'_>, accumulate: bool) -> Result<()> {
-        let beta = f64::from(u8::from(accumulate));
-        let (wide, narrow) = ([1.0, beta], [1.0f32, beta as f32]);
-        let [one, beta] = [0, 1].map(|i: usize| -> *const c_void {
-            if self.dtype == DType::F64 {
-                std::ptr::from_ref(&wide[i]).cast()
-            } else {
-                std::ptr::from_ref(&narrow[i]).cast()
-            }
-        });
-        let (work, room) = (o.backend().workspace().0.0 as *mut c_void, self.workspace_bytes);
+    /// Queues it by the first way that the library serves; one that it proposed and then refuses is not tried again.
+    fn run(&self, handle: sys::cudnnHandle_t, o: &Operands<'_>, accumulate: bool) -> Result<bool> {
+        loop {
+            let Some(way) = self.ways.borrow().front().copied() else { return Ok(false) };
+            self.shapes.set_math(way.math)?;
+            match self.launch(way, handle, o, accumulate) {
+                Ok(()) => return Ok(true),
+                Err(error) if is_refusal(error) => self.ways.borrow_mut().pop_front(),
+                Err(error) => return Err(failed("a convolution", error)),
+            };
+        }
+    }
+
+    fn launch(
+        &self,
+        way: Way,
+        handle: sys::cudnnHandle_t,
+        o: &Operands<'_>,
+        accumulate: bool,
+    ) -> std::result::Result<(), CudnnError> {
+        // Of the type that is summed in.
+        let (one, beta) = (1.0f32, f32::from(u8::from(accumulate)));
+        let [one, beta] = [&one, &beta].map(|factor| std::ptr::from_ref(factor).cast::<c_void>());
+        let (work, room) = (o.backend().workspace().0.0 as *mut c_void, way.workspace_bytes);
         let [a, b] = [o.input(0), o.input(1)].map(|pointer| pointer.0 as *const c_void);
         let to = o.output(0).0 as *mut c_void;
         let Shapes { x, y, w, convolution } = &self.shapes;
-        let (handle, x, y, w, convolution) = (dnn.handle, x.raw, y.raw, w.raw, convolution.raw);
+        let (x, y, w, convolution) = (x.raw, y.raw, w.raw, convolution.raw);
         // SAFETY: handle and descriptors are alive, tensors are as large as the descriptors say, which was checked against
         // the window; the workspace is at least as large as the algorithm asked for.
         unsafe {
-            match self.algorithm {
+            match way.algorithm {
                 Algorithm::Forward(by) => {
                     result::convolution_forward(handle, one, x, a, w, b, convolution, by, work, room, beta, y, to)
                 }
@@ -200,6 +222,12 @@ impl Plan {
                 ),
             }
         }
-        .map_err(|error| failed("a convolution", error))
     }
+}
+
+/// Whether cuDNN says that it does not serve what it is asked for: a parameter, a combination, or a part of it that is not
+/// there (CUDNN_STATUS_BAD_PARAM, _NOT_SUPPORTED and what follows them, and of _INTERNAL_ERROR what is found out before a
+/// launch).
+fn is_refusal(error: CudnnError) -> bool {
+    matches!(error.0 as u32, 2000..=4002)
 }

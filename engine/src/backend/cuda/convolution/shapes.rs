@@ -62,26 +62,38 @@ fn filters(data: Type, extents: [usize; 4]) -> Result<Descriptor<Filters>> {
     })
 }
 
-/// A window that moves by its stride, whose products are summed in the type `sums`.
-fn moving(window: &Window, sums: Type) -> Result<Descriptor<Convolution>> {
+/// A window that moves by its stride, whose products are summed in f32.
+fn moving(window: &Window) -> Result<Descriptor<Convolution>> {
     let (padding, stride) = (int(window.padding), int(window.stride));
     let mode = sys::cudnnConvolutionMode_t::CUDNN_CROSS_CORRELATION;
     Descriptor::new(result::create_convolution_descriptor(), result::destroy_convolution_descriptor, |raw| {
         // SAFETY: the descriptor is alive.
-        unsafe { result::set_convolution2d_descriptor(raw, padding, padding, stride, stride, 1, 1, mode, sums) }
+        unsafe {
+            result::set_convolution2d_descriptor(
+                raw,
+                padding,
+                padding,
+                stride,
+                stride,
+                1,
+                1,
+                mode,
+                Type::CUDNN_DATA_FLOAT,
+            )
+        }
     })
 }
 
+/// An extent of tensors that the library can count.
 fn int(extent: usize) -> c_int {
     c_int::try_from(extent).unwrap_or(c_int::MAX)
 }
 
 fn data_type(dtype: DType) -> Type {
     match dtype {
-        DType::F64 => Type::CUDNN_DATA_DOUBLE,
         DType::Bf16 => Type::CUDNN_DATA_BFLOAT16,
         DType::F16 => Type::CUDNN_DATA_HALF,
-        DType::F32 | DType::U32 | DType::U8 => Type::CUDNN_DATA_FLOAT,
+        _ => Type::CUDNN_DATA_FLOAT,
     }
 }
 
@@ -94,19 +106,18 @@ pub(super) struct Shapes {
 }
 
 impl Shapes {
-    /// Those of tensors of `dtype`.
+    /// Those of tensors of `dtype`: f32, bf16 or f16.
     ///
     /// # Errors
     /// The library's.
     pub(super) fn new(window: &Window, dtype: DType) -> Result<Self> {
         let Window { batch, height, width, channels, size, .. } = *window;
         let data = data_type(dtype);
-        let sums = if dtype == DType::F64 { Type::CUDNN_DATA_DOUBLE } else { Type::CUDNN_DATA_FLOAT };
         Ok(Self {
             x: images(data, [batch, channels, height, width])?,
             y: images(data, [batch, window.filters, window.out_height(), window.out_width()])?,
             w: filters(data, [window.filters, channels, size, size])?,
-            convolution: moving(window, sums)?,
+            convolution: moving(window)?,
         })
     }
 
