@@ -6,7 +6,7 @@
 // stream.cpp). Every rule of the driver that is only modelled says so where it is written.
 //
 // Build it by hand from the repository's root; a program started with LD_LIBRARY_PATH=target/sim sees the card:
-//   d=target/sim; mkdir -p $d && g++ -std=c++17 -O2 -w -shared -fPIC -fvisibility=hidden -pthread -Itests/simulator tests/simulator/*.cpp -o $d/libsimulator.so -Wl,-z,nodelete -ldl && for n in cuda.so cuda.so.1 nvrtc.so nvrtc.so.13 cublas.so cublas.so.13 cudnn.so cudnn.so.9 nvidia-ml.so nvidia-ml.so.1; do ln -sf libsimulator.so $d/lib$n; done
+//   d=target/sim; mkdir -p $d && g++ -std=c++17 -O2 -w -shared -fPIC -fvisibility=hidden -pthread -Itests/simulator tests/simulator/*.cpp -o $d/libsimulator.so -Wl,-z,nodelete -ldl && for n in cuda.so cuda.so.1 nvrtc.so nvrtc.so.13 cublas.so cublas.so.13 cudnn.so cudnn.so.9 cudnn_graph.so.9 cudnn_ops.so.9 cudnn_cnn.so.9 nvidia-ml.so nvidia-ml.so.1; do ln -sf libsimulator.so $d/lib$n; done
 //
 // Environment:
 //   PLIMSOLL_SIM_DEVICES       how many cards (1)
@@ -21,6 +21,7 @@
 //                              it is read once and removed
 //   PLIMSOLL_SIM_FAULT         the error that a kernel fails with (700: illegal address)
 //   PLIMSOLL_SIM_STAYS_LOST    1: a context that is made anew is lost as well
+//   PLIMSOLL_SIM_DNN           the version that cuDNN says it is (92000)
 //   PLIMSOLL_SIM_UNTOLD        1: NVML does not tell memory by process
 //   CUDA_LAUNCH_BLOCKING       1: as the driver's own, a launch returns when its kernel is done, a library's too
 //   PLIMSOLL_SIM_ORDER         last (others run only as far as an event demands) | first (others run ahead) (last)

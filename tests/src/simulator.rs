@@ -16,7 +16,7 @@ use std::{
 const SOURCES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/simulator");
 const LIBRARY: &str = "libsimulator.so";
 /// What programs open.
-const NAMES: [&str; 10] = [
+const NAMES: [&str; 13] = [
     "libcuda.so",
     "libcuda.so.1",
     "libnvrtc.so",
@@ -25,6 +25,9 @@ const NAMES: [&str; 10] = [
     "libcublas.so.13",
     "libcudnn.so",
     "libcudnn.so.9",
+    "libcudnn_graph.so.9",
+    "libcudnn_ops.so.9",
+    "libcudnn_cnn.so.9",
     "libnvidia-ml.so",
     "libnvidia-ml.so.1",
 ];

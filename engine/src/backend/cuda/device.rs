@@ -25,9 +25,13 @@ use super::{
     pool::Pool,
 };
 use crate::{
+    bytes::Bytes,
     device::profile::PoolProfile,
     error::{Error, Result},
 };
+
+/// The least piece that a pool hands out: what drivers align its blocks to.
+const GRANULE: Bytes = Bytes(512);
 
 /// How many are open in this process: the driver has one context for all of one GPU.
 static OPEN: AtomicUsize = AtomicUsize::new(0);
@@ -203,6 +207,8 @@ impl Device {
         let more = pool.allocate(segment.0 + 1)?;
         let page = pool.reserved()?.saturating_sub(segment + segment);
         drop((byte, more));
+        // A driver may count bytes that it hands out in larger pieces.
+        let granule = granule.max(GRANULE);
         Ok(PoolProfile { granule, segment, page: if page.0 == 0 { segment } else { page } })
     }
 
@@ -261,15 +267,30 @@ impl Device {
         self.blas.get().ok_or_else(|| Error::Device("cuBLAS did not start".to_owned()))
     }
 
-    /// cuDNN, where it is here, started when it is first needed.
+    /// cuDNN, where it is here and starts; it is started when it is first needed.
     ///
     /// # Errors
-    /// The library's.
+    /// The card has no room for it, or is lost.
     pub(super) fn dnn(&self) -> Result<Option<&Dnn>> {
         if self.dnn.get().is_none() {
-            let _ = self.dnn.set(library::has_cudnn().then(|| Dnn::new(self)).transpose()?);
+            let _ = self.dnn.set(self.start_dnn()?);
         }
         Ok(self.dnn.get().and_then(Option::as_ref))
+    }
+
+    fn start_dnn(&self) -> Result<Option<Dnn>> {
+        if library::dnn().is_err() {
+            return Ok(None);
+        }
+        match Dnn::new(self) {
+            Ok(dnn) => Ok(Some(dnn)),
+            Err(Error::Device(why)) => {
+                self.finish()?;
+                library::dnn_does_not_start(&why);
+                Ok(None)
+            }
+            Err(error) => Err(error),
+        }
     }
 
     /// Where kernels are queued.

@@ -2,14 +2,19 @@
 //!
 //! Each is opened when it is first needed, by the name its maker gives it; the system's search path comes first, then the
 //! folders that toolkits and Python packages use. Holds: once [`look`] has agreed, every function the engine calls is
-//! there. Refuses, with a mend: a machine without the driver, without the libraries, or with a driver that is too old.
+//! there. Refuses, with a mend: a machine without the driver, without the libraries, with a driver that is too old, or with
+//! libraries that are too new for it.
 
 use std::{
     path::{Path, PathBuf},
-    sync::OnceLock,
+    sync::{Mutex, MutexGuard, OnceLock, PoisonError},
 };
 
-use cudarc::{cublas, cudnn, driver, nvrtc};
+use cudarc::{
+    cublas, cudnn,
+    driver::{self, sys::CUresult},
+    nvrtc,
+};
 use libloading::Library;
 
 /// The earliest CUDA version of the driver: memory pools have a maximum size from 12.2 on.
@@ -24,13 +29,47 @@ pub fn look() -> Result<(), String> {
     LOOKED.get_or_init(search).clone()
 }
 
-/// Whether cuDNN is here; without it, convolutions run by kernels of our own.
-pub fn has_cudnn() -> bool {
-    static FOUND: OnceLock<bool> = OnceLock::new();
-    *FOUND.get_or_init(|| {
-        // SAFETY: opening NVIDIA's library runs its initialisers, which have no demands.
-        look().is_ok() && bring("cudnn", || unsafe { cudnn::sys::is_culib_present() })
-    })
+/// Whether cuDNN is here and whole; without it, convolutions run by kernels of our own.
+///
+/// # Errors
+/// Why it is not used.
+pub fn dnn() -> Result<(), String> {
+    static FOUND: OnceLock<Result<(), String>> = OnceLock::new();
+    FOUND.get_or_init(|| look().and_then(|()| search_dnn())).clone()?;
+    unfit_dnn().clone().map_or(Ok(()), Err)
+}
+
+/// cuDNN is here and does not start, which nothing but a start can tell: it is not tried again.
+pub(super) fn dnn_does_not_start(why: &str) {
+    *unfit_dnn() = Some(why.to_owned());
+}
+
+fn unfit_dnn() -> MutexGuard<'static, Option<String>> {
+    static WHY: Mutex<Option<String>> = Mutex::new(None);
+    WHY.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// The parts of cuDNN that a convolution needs. It ends the process where one of them is missing, so it is not asked before
+/// they are seen.
+const DNN_PARTS: [&str; 3] = ["cudnn_graph", "cudnn_ops", "cudnn_cnn"];
+
+fn search_dnn() -> Result<(), String> {
+    // SAFETY: opening NVIDIA's library runs its initialisers, which have no demands.
+    if !bring("cudnn", || unsafe { cudnn::sys::is_culib_present() }) {
+        return Err("it was not found".to_owned());
+    }
+    for part in DNN_PARTS {
+        let name = if cfg!(windows) { format!("{part}64_9.dll") } else { format!("lib{part}.so.9") };
+        if !open(Path::new(&name)) {
+            return Err(format!("it is not whole, or not version 9: {name} was not found beside it"));
+        }
+    }
+    // SAFETY: the library is whole; neither call needs a GPU.
+    let (version, built_for) = unsafe { (cudnn::sys::cudnnGetVersion(), cudnn::sys::cudnnGetCudartVersion()) };
+    if version < 90_000 {
+        return Err(format!("version 9 or later is needed, and {version} was found"));
+    }
+    fits(driver_version()?, "cuDNN", i32::try_from(built_for).unwrap_or(0))
 }
 
 /// Whether the compiler of kernels is here. It needs neither a driver nor a GPU.
@@ -49,22 +88,20 @@ fn search() -> Result<(), String> {
             if cfg!(windows) { "nvcuda.dll" } else { "libcuda" }
         ));
     }
-    let missing_in_driver = |error: driver::DriverError| format!("the NVIDIA driver does not start: {error:?}");
-    driver::result::init().map_err(missing_in_driver)?;
-    let mut version = 0;
-    // SAFETY: the place is alive.
-    unsafe { driver::sys::cuDriverGetVersion(&mut version) }.result().map_err(missing_in_driver)?;
+    driver::result::init().map_err(|error| does_not_start(error.0))?;
+    let version = driver_version()?;
     if version < DRIVER {
         return Err(format!(
-            "the NVIDIA driver serves CUDA {}.{}, and 12.2 or later is needed; update the driver",
-            version / 1000,
-            version % 1000 / 10
+            "the NVIDIA driver serves CUDA {}, and 12.2 or later is needed; update the driver",
+            words(version)
         ));
     }
     let lacks = |what: &str, name: &str| {
-        let (prefix, path) = if cfg!(windows) { ("", "PATH") } else { ("lib", "LD_LIBRARY_PATH") };
+        // On Windows the names of earlier ones are not known to cudarc.
+        let (prefix, path, version) =
+            if cfg!(windows) { ("", "PATH", ", version 13") } else { ("lib", "LD_LIBRARY_PATH", "") };
         format!(
-            "{what} ({prefix}{name}) was not found; it comes with the CUDA toolkit (developer.nvidia.com/cuda-downloads) \
+            "{what} ({prefix}{name}) was not found; it comes with the CUDA toolkit (developer.nvidia.com/cuda-downloads{version}) \
              and with PyTorch; if it lies elsewhere, name its folder in {path}"
         )
     };
@@ -75,7 +112,75 @@ fn search() -> Result<(), String> {
     if !bring("cublas", || unsafe { cublas::sys::is_culib_present() }) {
         return Err(lacks("cuBLAS", "cublas"));
     }
-    Ok(())
+    let (mut major, mut minor) = (0, 0);
+    // SAFETY: the places are alive.
+    unsafe { nvrtc::sys::nvrtcVersion(&mut major, &mut minor) };
+    fits(version, "CUDA's compiler (NVRTC)", 1000 * major + 10 * minor)?;
+    // SAFETY: the call needs no GPU.
+    fits(version, "cuBLAS", i32::try_from(unsafe { cublas::sys::cublasGetCudartVersion() }).unwrap_or(0))
+}
+
+/// The version of CUDA that the driver serves, thousandfold: 12020 for 12.2.
+fn driver_version() -> Result<i32, String> {
+    let mut version = 0;
+    // SAFETY: the place is alive.
+    unsafe { driver::sys::cuDriverGetVersion(&mut version) }.result().map_err(|error| does_not_start(error.0))?;
+    Ok(version)
+}
+
+/// A version of CUDA as people write it.
+fn words(version: i32) -> String {
+    format!("{}.{}", version / 1000, version % 1000 / 10)
+}
+
+/// Whether a driver serves a library that was built for a version of CUDA: any of its own major version, and earlier ones
+/// (CUDA Compatibility, "Minor Version Compatibility").
+fn fits(driver: i32, what: &str, built_for: i32) -> Result<(), String> {
+    if built_for / 1000 <= driver / 1000 {
+        return Ok(());
+    }
+    Err(format!(
+        "{what} here is of CUDA {}, and the driver serves CUDA {}; update the driver, or put {what} of CUDA {} first on the \
+         search path",
+        words(built_for),
+        words(driver),
+        driver / 1000
+    ))
+}
+
+/// Why a driver that is here does not start, and the mend.
+fn does_not_start(error: CUresult) -> String {
+    let mend = match error {
+        CUresult::CUDA_ERROR_NO_DEVICE => {
+            return "the NVIDIA driver is here and shows no GPU to this process; if there is one, see whether \
+                    CUDA_VISIBLE_DEVICES hides it"
+                .to_owned();
+        }
+        CUresult::CUDA_ERROR_STUB_LIBRARY => {
+            "the libcuda that was found is a toolkit's stand-in for linking; take its folder (stubs) out of the search path"
+        }
+        CUresult::CUDA_ERROR_SYSTEM_NOT_READY => {
+            "the system is not ready; machines with NVSwitch need their fabric manager running"
+        }
+        CUresult::CUDA_ERROR_SYSTEM_DRIVER_MISMATCH => {
+            "its library and its kernel module are of different versions, as after an update; restart the machine"
+        }
+        CUresult::CUDA_ERROR_COMPAT_NOT_SUPPORTED_ON_DEVICE => {
+            "a CUDA compatibility package was found that does not serve this GPU; take its folder (compat) out of the search \
+             path"
+        }
+        CUresult::CUDA_ERROR_UNKNOWN => {
+            "it does not say why; often its kernel module nvidia_uvm is not loaded, which a restart of the machine mends"
+        }
+        other => return format!("the NVIDIA driver does not start: {}", text_of(other)),
+    };
+    format!("the NVIDIA driver does not start: {mend}")
+}
+
+/// What the driver calls an error.
+fn text_of(error: CUresult) -> String {
+    let text = driver::DriverError(error).error_string().ok().map(|text| text.to_string_lossy().into_owned());
+    text.unwrap_or_else(|| format!("{error:?}"))
 }
 
 /// Whether a library can be opened; if the system does not find it, from the folders where it usually lies. What is open
@@ -88,7 +193,15 @@ fn bring(name: &str, is_present: impl Fn() -> bool) -> bool {
     let parts: &[&str] = match name {
         "nvrtc" => &["nvrtc-builtins"],
         "cublas" => &["cublasLt"],
-        _ => &["cudnn_graph", "cudnn_ops", "cudnn_cnn", "cudnn_engines_precompiled", "cudnn_heuristic"],
+        _ => &[
+            "cudnn_graph",
+            "cudnn_ops",
+            "cudnn_cnn",
+            "cudnn_adv",
+            "cudnn_engines_precompiled",
+            "cudnn_engines_runtime_compiled",
+            "cudnn_heuristic",
+        ],
     };
     folders().into_iter().any(|folder| {
         let open = |name: &str| files(&folder, name).iter().any(|file| open(file));
@@ -146,7 +259,9 @@ fn folders() -> Vec<PathBuf> {
         for packages in packages {
             folders.push(packages.join("torch/lib"));
             let nvidia = children(&packages.join("nvidia"));
-            folders.extend(nvidia.into_iter().flat_map(|package| ["lib", "bin"].map(|part| package.join(part))));
+            folders.extend(
+                nvidia.into_iter().flat_map(|package| ["lib", "bin", "bin/x86_64"].map(|part| package.join(part))),
+            );
         }
     }
     folders
@@ -169,6 +284,32 @@ mod tests {
         };
         assert!(ours.iter().all(|file| is_version_of(file, "cublas")));
         assert!(!others.iter().any(|file| is_version_of(file, "cublas")));
+    }
+
+    #[test]
+    fn a_library_of_a_later_major_version_than_the_driver_serves_is_refused_with_a_mend() {
+        for (driver, built_for) in [(12_020, 12_090), (13_000, 12_080), (13_000, 13_020), (13_010, 13_000)] {
+            assert_eq!(fits(driver, "cuBLAS", built_for), Ok(()), "{driver}, {built_for}");
+        }
+        let why = fits(12_040, "cuBLAS", 13_000).expect_err("too new");
+        for part in
+            ["cuBLAS here is of CUDA 13.0", "the driver serves CUDA 12.4", "update the driver", "of CUDA 12 first"]
+        {
+            assert!(why.contains(part), "{part:?} is missing: {why}");
+        }
+    }
+
+    #[test]
+    fn a_driver_that_does_not_start_is_told_of_in_words() {
+        for (error, word) in [
+            (CUresult::CUDA_ERROR_NO_DEVICE, "CUDA_VISIBLE_DEVICES"),
+            (CUresult::CUDA_ERROR_STUB_LIBRARY, "stubs"),
+            (CUresult::CUDA_ERROR_SYSTEM_DRIVER_MISMATCH, "restart"),
+            (CUresult::CUDA_ERROR_UNKNOWN, "nvidia_uvm"),
+        ] {
+            let why = does_not_start(error);
+            assert!(why.contains(word) && !why.contains("CUDA_ERROR"), "{why}");
+        }
     }
 
     #[test]
