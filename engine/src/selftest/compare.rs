@@ -3,6 +3,9 @@
 //! With `u` half the distance between neighbours near 1: every step of a sum of `k` terms rounds by the `u` of the type
 //! of the arithmetic, which adds up like the root of `k`; storing rounds once more by the `u` of the result's type. So
 //! `|a - b| <= 8 u sqrt(1 + k) (1 + |b|) + 2 u' |b|`. A wrong index is off by about 1.
+//!
+//! Tensor cores, which products of 16-bit operands go by, cut sums off instead of rounding them (Fasi et al. 2021, "Numerical
+//! behavior of NVIDIA tensor cores"): what they lose has one sign and adds up with the number of partial sums.
 
 use super::cases::{Case, FLOATS};
 use crate::backend::{
@@ -34,9 +37,21 @@ pub fn allowed(case: &Case, output: usize, wanted: f64) -> f64 {
     let adds = matches!(case.kernel, Kernel::BatchNormAgain { adds: true });
     let twice = if adds { 16.0 * rounding(dtype) } else { 0.0 };
     let once = 2.0 * rounding(dtype).max(if dtype == DType::F64 { 0.0 } else { rounding(DType::F32) });
+    let is_product = matches!(
+        case.kernel,
+        Kernel::MatMul(_) | Kernel::Conv2d(_) | Kernel::Conv2dInputGrad(_) | Kernel::Conv2dWeightGrad { .. }
+    );
+    let is_narrow = matches!(operand, Some(DType::Bf16 | DType::F16));
+    let cut = if is_product && is_narrow { cut_off(case.terms as f64) } else { 0.0 };
     // Below the smallest normal number.
     let least = if dtype == DType::F16 { 1e-7 } else { 0.0 };
-    twice + sums * (1.0 + wanted.abs()) + once * wanted.abs() + least
+    twice + sums * (1.0 + wanted.abs()) + once * wanted.abs() + cut + least
+}
+
+/// What a sum of `k` products of numbers between -1 and 1 loses where each partial sum of eight is cut off: a sum so far is
+/// about `sqrt(k) / 3`, of which four units are allowed.
+fn cut_off(k: f64) -> f64 {
+    4.0 * rounding(DType::F32) * k / 8.0 * k.sqrt() / 3.0
 }
 
 /// Integers are exact; the codes of 8-bit moments may be neighbours, where a moment is in the middle between two.

@@ -17,8 +17,11 @@ use crate::{
         kernel::{Rule, Update},
         pool,
     },
+    bytes::Bytes,
+    device::Target,
     error::Result,
     memory::{Category, Ledger},
+    train::step::workspace,
 };
 
 /// Elements before and after an operand that lies inside a buffer.
@@ -51,19 +54,33 @@ fn of_one<B: Backend>(bench: &Bench<B>, draw: &mut Draw, cases: Vec<Case>) -> Re
     if cases.is_empty() {
         return Err(Fault::new("no launch of this kernel is known"));
     }
-    let executor = (bench.open)(Ledger::new(None, false))?;
     let (mut worst, mut launches) = (Worst::default(), 0);
-    for case in cases {
-        let mut case = Some(case);
-        for _ in 0..UPDATES {
-            let Some(now) = case else { break };
-            launches += 1;
-            let outcome = try_one(&executor, &now, &mut worst)?;
-            case = updates::next(draw, &now, &outcome.after);
+    for room in rooms(&bench.target, &cases[0].kernel) {
+        let executor = (bench.open)(Ledger::new(None, false))?;
+        let _workspace = workspace(&executor, room)?;
+        for case in &cases {
+            let mut case = Some(case.clone());
+            for _ in 0..UPDATES {
+                let Some(now) = case else { break };
+                launches += 1;
+                let outcome = try_one(&executor, &now, &mut worst)?;
+                case = updates::next(draw, &now, &outcome.after);
+            }
         }
     }
     let text = if is_reference::<B>() { "each in f64 as well" } else { "each on the CPU in f64" };
     Ok(Found::new(format!("{launches} launches, {text}, and twice"), worst))
+}
+
+/// The workspaces that a kernel is launched with: what has to do with them goes other ways without one, with little of one,
+/// and with as much as a run lends by default.
+fn rooms(target: &Target, kernel: &Kernel) -> Vec<Bytes> {
+    let uses_one = matches!(
+        kernel,
+        Kernel::MatMul(_) | Kernel::Conv2d(_) | Kernel::Conv2dInputGrad(_) | Kernel::Conv2dWeightGrad { .. }
+    );
+    let rooms = [Bytes::ZERO, Bytes::kib(40), Bytes::mib(32)];
+    rooms[..if uses_one && target.is_gpu() { 3 } else { 1 }].to_vec()
 }
 
 /// Whether the device is what others are compared with.

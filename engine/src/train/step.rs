@@ -363,7 +363,7 @@ impl<B: Backend> Session<B> {
 }
 
 /// The one buffer that libraries on a GPU work in; none where `bytes` is zero.
-fn workspace<B: Backend>(executor: &Executor<B>, bytes: Bytes) -> Result<Option<Tensor<B>>> {
+pub(crate) fn workspace<B: Backend>(executor: &Executor<B>, bytes: Bytes) -> Result<Option<Tensor<B>>> {
     if bytes == Bytes::ZERO {
         return Ok(None);
     }
