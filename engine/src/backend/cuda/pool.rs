@@ -57,6 +57,12 @@ impl Pool {
         let pool = Self { device: Rc::clone(device), handle, limit };
         // What is free stays in the pool until it is asked back.
         pool.set(Attribute::CU_MEMPOOL_ATTR_RELEASE_THRESHOLD, u64::MAX)?;
+        if limit.is_some() {
+            // What a library takes for itself is within the limit as well. When the pool goes, the device's own follows it.
+            // SAFETY: device and pool are alive.
+            unsafe { result::device::set_mem_pool(device.handle(), handle) }
+                .map_err(|error| failed("choosing the memory pool", error))?;
+        }
         Ok(pool)
     }
 
