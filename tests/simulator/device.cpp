@@ -30,8 +30,18 @@ void complain(const char *format, ...) {
 }
 
 std::vector<Device> &devices() {
-    static auto *all = new std::vector<Device>(env("PLIMSOLL_SIM_DEVICES", 1));
+    static auto *all = new std::vector<Device>(env("PLIMSOLL_SIM_DEVICES", 1) + env("PLIMSOLL_SIM_HIDDEN", 0));
     return *all;
+}
+
+// Those that are hidden from CUDA come last.
+static size_t shown() { return devices().size() - size_t(env("PLIMSOLL_SIM_HIDDEN", 0)); }
+
+// By bus they lie the other way round than by CUDA's numbers.
+static int bus(int dev) { return int(devices().size()) - dev; }
+
+std::string card_name(int index) {
+    return index ? "Simulated GPU " + std::string(1, char('A' + index)) : "Simulated GPU";
 }
 
 static thread_local int at = -1;
@@ -78,7 +88,7 @@ void library_starts(Device &d) {
 static bool started = false;
 static Status exists(int dev) {
     if (!started) return NOT_INITIALIZED;
-    return dev >= 0 && size_t(dev) < devices().size() ? OK : INVALID_DEVICE;
+    return dev >= 0 && size_t(dev) < shown() ? OK : INVALID_DEVICE;
 }
 
 static Status retain(int dev) {
@@ -119,12 +129,12 @@ using namespace sim;
 
 API int cuInit(unsigned) {
     Lock lock;
-    if (devices().empty()) return NO_DEVICE;
+    if (!shown()) return NO_DEVICE;
     started = true;
     return OK;
 }
 API int cuDriverGetVersion(int *v) { *v = 13000; return OK; }
-API int cuDeviceGetCount(int *n) { if (!started) return NOT_INITIALIZED; *n = int(devices().size()); return OK; }
+API int cuDeviceGetCount(int *n) { if (!started) return NOT_INITIALIZED; *n = int(shown()); return OK; }
 API int cuDeviceGet(int *dev, int ordinal) {
     if (Status s = exists(ordinal)) return s;
     *dev = ordinal;
@@ -132,7 +142,7 @@ API int cuDeviceGet(int *dev, int ordinal) {
 }
 API int cuDeviceGetName(char *name, int len, int dev) {
     if (Status s = exists(dev)) return s;
-    snprintf(name, size_t(len), "Simulated GPU");
+    snprintf(name, size_t(len), "%s", card_name(dev).c_str());
     return OK;
 }
 API int cuDeviceTotalMem_v2(size_t *bytes, int dev) {
@@ -149,7 +159,7 @@ API int cuDeviceGetUuid_v2(unsigned char *uuid, int dev) {
 API int cuDeviceGetUuid(unsigned char *uuid, int dev) { return cuDeviceGetUuid_v2(uuid, dev); }
 API int cuDeviceGetPCIBusId(char *id, int len, int dev) {
     if (Status s = exists(dev)) return s;
-    snprintf(id, size_t(len), "0000:%02X:00.0", dev + 1);
+    snprintf(id, size_t(len), "0000:%02X:00.0", bus(dev));
     return OK;
 }
 
@@ -163,7 +173,7 @@ API int cuDeviceGetAttribute(int *value, int attribute, int dev) {
         {80, 1}, {81, 233472}, {82, 65536}, {87, 2}, {90, 1}, {95, 1}, {97, 49152}, {99, 1}, {102, 1}, {106, 32},
         {111, 1024}, {115, 1}, {119, 0}, {120, 0}, {121, 0}, {122, 0},
     };
-    if (attribute == 33) { *value = dev + 1; return OK; }
+    if (attribute == 33) { *value = bus(dev); return OK; }
     auto it = known.find(attribute);
     *value = it == known.end() ? 0 : it->second;
     return attribute < 1 || attribute > 160 ? INVALID_VALUE : OK;

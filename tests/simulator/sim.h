@@ -10,6 +10,7 @@
 //
 // Environment:
 //   PLIMSOLL_SIM_DEVICES       how many cards (1)
+//   PLIMSOLL_SIM_HIDDEN        how many more NVML sees and CUDA does not, as with CUDA_VISIBLE_DEVICES (0)
 //   PLIMSOLL_SIM_TOTAL_MIB     memory of each card (8192)
 //   PLIMSOLL_SIM_CONTEXT_MIB   what a context costs (300)
 //   PLIMSOLL_SIM_OTHERS_MIB    what other processes hold of each card (0)
@@ -23,6 +24,11 @@
 //   PLIMSOLL_SIM_STAYS_LOST    1: a context that is made anew is lost as well
 //   PLIMSOLL_SIM_DNN           the version that cuDNN says it is (92000)
 //   PLIMSOLL_SIM_UNTOLD        1: NVML does not tell memory by process
+//   PLIMSOLL_SIM_DEAF_FILE     a file; while it is there, NVML fails where it is asked for processes
+//   PLIMSOLL_SIM_PID           the number that NVML gives this process (its own): a container's are not the host's
+//   PLIMSOLL_SIM_MIG           1: each card that CUDA sees is a part of one that NVML counts (MIG)
+//   PLIMSOLL_SIM_NVML_FAILS    the error that NVML does not start with (0: it starts)
+//   PLIMSOLL_SIM_DRIVER        the driver's version (580.0.0)
 //   CUDA_LAUNCH_BLOCKING       1: as the driver's own, a launch returns when its kernel is done, a library's too
 //   PLIMSOLL_SIM_ORDER         last (others run only as far as an event demands) | first (others run ahead) (last)
 //   PLIMSOLL_SIM_GUARD         1: every allocation of a pool ends at a page that faults, and is unmapped when freed
@@ -117,6 +123,7 @@ void complain(const char *format, ...) __attribute__((format(printf, 1, 2)));
 std::vector<Device> &devices();
 Device *current();                                       // of this thread, or none
 int current_index();
+std::string card_name(int index);                        // one differs from the next
 size_t total_bytes();
 size_t others_bytes();
 bool card_has_room(const Device &d, size_t bytes);
