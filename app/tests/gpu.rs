@@ -197,6 +197,22 @@ fn a_card_that_others_fill_is_said_to_be_full() {
 }
 
 #[test]
+fn the_gpus_are_listed_by_the_numbers_they_are_chosen_by() {
+    let card = Card::new(&[("PLIMSOLL_SIM_DEVICES", "2"), ("PLIMSOLL_SIM_HIDDEN", "1")]);
+    let devices: serde_json::Value = serde_json::from_str(&told(card.run(&["devices", "--json"]))).expect("one object");
+    let gpus = devices["gpus"].as_array().expect("a list");
+    let of = |figure: &str| gpus.iter().map(|gpu| gpu[figure].clone()).collect::<Vec<_>>();
+    assert_eq!(of("name"), ["Simulated GPU", "Simulated GPU B", "Simulated GPU C"]);
+    assert_eq!(of("index")[..2], [0, 1]);
+    assert!(of("index")[2]["unavailable"].is_string(), "{devices}");
+    let said = told(card.run(&["devices"]));
+    assert!(said.contains("cuda:1: Simulated GPU B\n") && said.contains("GPU: Simulated GPU C\n  not to"), "{said}");
+    // What is written beside a measurement is of the card it was made on.
+    let run = ["verify", "mlp-digits", "--device", "cuda:1", "--json"];
+    assert!(told(card.run(&run)).contains("\"device\":\"Simulated GPU B\""));
+}
+
+#[test]
 fn a_second_gpu_is_not_the_first_one_by_another_name() {
     let card = Card::new(&[("PLIMSOLL_SIM_DEVICES", "2")]);
     told(card.run(&[&["train", "mlp-digits", "--device", "cuda:1", "--budget", "1GiB"][..], &SHORT].concat()));

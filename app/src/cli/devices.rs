@@ -69,7 +69,11 @@ fn describe(devices: &device::Devices) -> String {
         Err(why) => text.push_str(&format!("GPU: none ({why})\n")),
         Ok(gpus) => {
             for gpu in gpus {
-                text.push_str(&format!("cuda:{}: {}\n", gpu.index, words(&gpu.name, "")));
+                let name = words(&gpu.name, "");
+                match gpu.device() {
+                    Ok(device) => text.push_str(&format!("{device}: {name}\n")),
+                    Err(why) => text.push_str(&format!("GPU: {name}\n  not to train on: {why}\n")),
+                }
                 for (name, figure) in [
                     ("driver", words(&gpu.driver, "")),
                     ("memory", words(&gpu.total, "")),

@@ -25,7 +25,7 @@ impl Occasion {
     pub(super) fn now(on: &str) -> Self {
         let devices = device::list();
         let index = target::cuda_index(on);
-        let gpu = devices.gpus.as_ref().ok().and_then(|gpus| gpus.iter().find(|gpu| Some(gpu.index) == index));
+        let gpu = devices.gpus.as_ref().ok().and_then(|gpus| gpus.iter().find(|gpu| gpu.device().as_deref() == Ok(on)));
         let (device, threads) = match index {
             Some(_) => (gpu.and_then(|gpu| gpu.name.clone().ok()), None),
             None => (devices.cpu.name.clone().ok(), Some(devices.cpu.cores)),

@@ -8,7 +8,7 @@ use eframe::egui::{
 };
 use plimsoll_engine::{
     Bytes,
-    device::{Cpu, Figure, Gpu, Profile, Target, target},
+    device::{Cpu, Figure, Gpu, Profile, Target},
     train::StepRecord,
 };
 
@@ -29,12 +29,14 @@ pub(crate) fn ui(ui: &mut Ui, scene: &Scene<'_>) {
         Ok(Target::Gpu(card)) => Some(Card { kernels: kernels(scene, &card), profile: card }),
         _ => None,
     };
-    let is_chosen = |gpu: &&Gpu| Some(gpu.index) == target::cuda_index(chosen);
+    let is_chosen = |gpu: &&Gpu| gpu.device().as_deref() == Ok(chosen.as_str());
     ScrollArea::vertical().auto_shrink(false).show(ui, |ui| {
         // What the run takes place on comes first.
         let here = devices.gpus.iter().flatten().find(is_chosen);
         match (here, &card) {
-            (Some(gpu), card) => one_gpu(ui, gpu, on_it(scene, gpu), card.as_ref()),
+            (Some(gpu), card) => {
+                ui.push_id("chosen", |ui| one_gpu(ui, gpu, on_it(scene, gpu), card.as_ref()));
+            }
             (None, Some(card)) => planned_for(ui, card),
             (None, None) => {}
         }
@@ -45,7 +47,9 @@ pub(crate) fn ui(ui: &mut Ui, scene: &Scene<'_>) {
                 ui.label(RichText::new("The driver knows of no graphics card.").weak());
             }
             Ok(gpus) => {
-                gpus.iter().filter(|gpu| !is_chosen(gpu)).for_each(|gpu| one_gpu(ui, gpu, on_it(scene, gpu), None));
+                for (at, gpu) in gpus.iter().enumerate().filter(|(_, gpu)| !is_chosen(gpu)) {
+                    ui.push_id(at, |ui| one_gpu(ui, gpu, on_it(scene, gpu), None));
+                }
             }
             Err(why) => {
                 ui.strong("Graphics cards");
@@ -72,7 +76,7 @@ fn kernels(scene: &Scene<'_>, card: &Profile) -> Bytes {
 /// The last step of the run that is under way on a card, if one is.
 fn on_it(scene: &Scene<'_>, gpu: &Gpu) -> Option<StepRecord> {
     let run = scene.state.session.active()?;
-    (run.experiment().device == format!("cuda:{}", gpu.index)).then_some(run.last)?
+    (gpu.device().as_deref() == Ok(run.experiment().device.as_str())).then_some(run.last)?
 }
 
 /// A card that is not here.
@@ -115,7 +119,10 @@ fn cpu(ui: &mut Ui, cpu: &Cpu) {
 
 /// A card that is here; what is known of it besides, where it is the chosen one.
 fn one_gpu(ui: &mut Ui, gpu: &Gpu, run: Option<StepRecord>, card: Option<&Card>) {
-    ui.strong(format!("GPU {}: {}", gpu.index, gpu.name.as_deref().unwrap_or("unnamed")));
+    ui.strong(gpu.title());
+    if let Err(why) = &gpu.index {
+        ui.label(RichText::new(format!("Nothing trains on it here: {why}")).weak());
+    }
     if let (Some(step), Ok(total)) = (run, &gpu.total) {
         let parts = parts(ui, gpu, step);
         stacked(ui, &parts, *total);
@@ -126,7 +133,7 @@ fn one_gpu(ui: &mut Ui, gpu: &Gpu, run: Option<StepRecord>, card: Option<&Card>)
         ui.add(ProgressBar::new(share).desired_height(BAR).text(text).fill(theme::palette(ui).accent));
     }
     let others = others(gpu).map(|bytes| bytes.to_string());
-    grid(("gpu", gpu.index)).show(ui, |ui| {
+    grid("gpu").show(ui, |ui| {
         match card {
             Some(card) => known(ui, card),
             None => row(ui, "memory", &shown(&gpu.total, Bytes::to_string)),
@@ -203,7 +210,7 @@ fn four_figures(ui: &mut Ui, gpu: &Gpu, step: StepRecord) {
         ),
         (palette.warn, "others", others, "What other processes and the driver hold."),
     ];
-    grid(("figures", gpu.index)).show(ui, |ui| {
+    grid("figures").show(ui, |ui| {
         for (color, name, value, about) in rows {
             chip::chip(ui, color, RichText::new(name)).on_hover_text(about);
             ui.label(value).on_hover_text(about);

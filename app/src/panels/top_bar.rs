@@ -227,15 +227,17 @@ fn here(ui: &mut Ui, form: &Form<'_>, devices: &Devices) {
     match &devices.gpus {
         Ok(gpus) => {
             for gpu in gpus {
-                let name = format!("GPU {}: {}", gpu.index, gpu.name.as_deref().unwrap_or("unnamed"));
-                let device = format!("cuda:{}", gpu.index);
-                match Target::of(&device) {
-                    Ok(_) => {
-                        device_entry(ui, form, &device, &name);
+                let trained_on = gpu.device().and_then(|device| match Target::of(&device) {
+                    Ok(_) => Ok(device),
+                    Err(error) => Err(error.to_string()),
+                });
+                match trained_on {
+                    Ok(device) => {
+                        device_entry(ui, form, &device, &gpu.title());
                     }
-                    Err(error) => {
-                        let button = ui.add_enabled(false, egui::Button::selectable(false, name));
-                        button.on_disabled_hover_text(error.to_string());
+                    Err(why) => {
+                        let button = ui.add_enabled(false, egui::Button::selectable(false, gpu.title()));
+                        button.on_disabled_hover_text(format!("Nothing trains on it here: {why}"));
                     }
                 }
             }

@@ -6,6 +6,7 @@
 
 mod cpu;
 pub(crate) mod gpu;
+mod own;
 #[cfg(feature = "cuda")]
 pub mod present;
 pub mod profile;
@@ -52,8 +53,9 @@ pub struct Cpu {
 /// One GPU at one moment.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Gpu {
-    /// The driver's number for it.
-    pub index: u32,
+    /// CUDA's number for it, which a device's name such as `cuda:0` has, or why nothing trains on it.
+    #[serde(serialize_with = "figure")]
+    pub index: Figure<u32>,
     /// What the maker calls it.
     #[serde(serialize_with = "figure")]
     pub name: Figure<String>,
@@ -80,9 +82,25 @@ pub struct Gpu {
     pub power: Figure<f64>,
 }
 
+impl Gpu {
+    /// The name to choose it by, such as `cuda:0`.
+    ///
+    /// # Errors
+    /// Why it cannot be chosen.
+    pub fn device(&self) -> Figure<String> {
+        self.index.as_ref().map(|index| format!("cuda:{index}")).map_err(Clone::clone)
+    }
+
+    /// What it is called on screen: `GPU 0: ` and its maker's name, or without a number where it cannot be chosen.
+    pub fn title(&self) -> String {
+        let name = self.name.as_deref().unwrap_or("unnamed");
+        self.index.as_ref().map_or_else(|_| format!("GPU: {name}"), |index| format!("GPU {index}: {name}"))
+    }
+}
+
 /// Looks once at everything that is there. May take a good part of a second where a driver has to be woken.
 pub fn list() -> Devices {
-    Devices { cpu: cpu::look(), gpus: gpu::Driver::open().and_then(|driver| driver.look()) }
+    Devices { cpu: cpu::look(), gpus: gpu::look(&gpu::Driver::open()) }
 }
 
 /// The figure, or `{"unavailable": why}`.
@@ -101,6 +119,7 @@ fn bytes<S: serde::Serializer>(amount: &Figure<Bytes>, serializer: S) -> Result<
 fn in_container() -> bool {
     ["/.dockerenv", "/run/.containerenv"].iter().any(|mark| std::path::Path::new(mark).exists())
         || std::env::var_os("container").is_some()
+        || own::in_namespace()
 }
 
 /// Whether this is Linux inside Windows.
@@ -129,7 +148,7 @@ mod tests {
     #[test]
     fn a_missing_figure_is_written_with_its_reason() {
         let gpu = Gpu {
-            index: 0,
+            index: Err("CUDA does not show it".to_owned()),
             name: Ok("Card".to_owned()),
             driver: Ok("580.65".to_owned()),
             total: Ok(Bytes::gib(8)),
@@ -141,6 +160,7 @@ mod tests {
         };
         let text = toml::to_string(&gpu).expect("written");
         assert!(text.contains("total_bytes = 8589934592"), "{text}");
+        assert!(text.contains("[index]\nunavailable = \"CUDA does not show it\""), "{text}");
         assert!(text.contains("[used_bytes]\nunavailable = \"the driver is asleep\""), "{text}");
     }
 }

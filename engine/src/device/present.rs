@@ -58,7 +58,7 @@ const MORE: Bytes = Bytes::mib(4);
 const KEPT: usize = 512;
 
 /// The GPUs that are here, or why there are none; asked of the driver once.
-fn found() -> &'static Figure<Vec<Description>> {
+pub(super) fn found() -> &'static Figure<Vec<Description>> {
     static FOUND: OnceLock<Figure<Vec<Description>>> = OnceLock::new();
     FOUND.get_or_init(cuda::describe)
 }

@@ -11,7 +11,11 @@ use std::{
 
 use crossbeam_channel::{RecvTimeoutError, Sender};
 
-use crate::device::{Devices, cpu, gpu::Driver, profile};
+use crate::device::{
+    Devices, cpu,
+    gpu::{self, Driver},
+    profile,
+};
 
 const PERIOD: Duration = Duration::from_secs(1);
 
@@ -31,13 +35,12 @@ impl Watcher {
         let looks = Arc::clone(&slot);
         let watch = move || {
             let driver = Driver::open();
+            // What there is to train on is known before anyone asks, and nobody waits for it.
+            profile::registered();
             loop {
-                let gpus = driver.as_ref().map_err(Clone::clone).and_then(Driver::look);
-                let look = Arc::new(Devices { cpu: cpu::look(), gpus });
+                let look = Arc::new(Devices { cpu: cpu::look(), gpus: gpu::look(&driver) });
                 *looks.lock().unwrap_or_else(PoisonError::into_inner) = Some(look);
                 wake();
-                // Once: what there is to train on is known before anyone asks, and nobody waits for it.
-                profile::registered();
                 if driver.is_err() || stopped.recv_timeout(PERIOD) != Err(RecvTimeoutError::Timeout) {
                     break;
                 }

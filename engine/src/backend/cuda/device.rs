@@ -68,7 +68,7 @@ fn count() -> Result<usize> {
 pub struct Description {
     /// What its maker calls it.
     pub name: String,
-    /// The driver's name for this very card, as its management library knows it.
+    /// The driver's name for this very card or part of one (UUID), without the `GPU-` or `MIG-` of its management library.
     pub uuid: String,
     /// Compute capability, major and minor.
     pub capability: (u32, u32),
@@ -110,7 +110,7 @@ fn describe_one(index: usize) -> Result<Description, DriverError> {
     unsafe { sys::cuDriverGetVersion(&mut version) }.result()?;
     let uuid = result::device::get_uuid(handle)?.bytes.map(|byte| byte as u8);
     let hex = |range: std::ops::Range<usize>| uuid[range].iter().map(|byte| format!("{byte:02x}")).collect::<String>();
-    let uuid = format!("GPU-{}-{}-{}-{}-{}", hex(0..4), hex(4..6), hex(6..8), hex(8..10), hex(10..16));
+    let uuid = format!("{}-{}-{}-{}-{}", hex(0..4), hex(4..6), hex(6..8), hex(8..10), hex(10..16));
     // Clocks are told in kHz; memory moves at both edges of its clock. A driver that no longer tells them says 0.
     let khz = |which| number(which).map(|khz| f64::from(khz) * 1e3);
     let bus_bytes = f64::from(number(CUdevice_attribute::CU_DEVICE_ATTRIBUTE_GLOBAL_MEMORY_BUS_WIDTH)?) / 8.0;
