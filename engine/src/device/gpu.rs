@@ -185,6 +185,15 @@ pub(crate) fn used(uuid: &str) -> Figure<Bytes> {
     ask(uuid, |device, _| device.memory_info().map(|memory| Bytes(memory.used)).map_err(|e| reason(&e, "memory")))
 }
 
+/// The numbers that the driver gives the processes that compute on a GPU.
+///
+/// # Errors
+/// Why the driver does not tell.
+#[cfg(feature = "cuda")]
+pub(super) fn numbers(uuid: &str) -> Figure<Vec<u32>> {
+    ask(uuid, |device, version| Ok(computing(device, version)?.into_iter().map(|process| process.pid).collect()))
+}
+
 #[cfg(feature = "cuda")]
 fn ask<T>(uuid: &str, figure: impl FnOnce(&Device<'_>, &Figure<String>) -> Figure<T>) -> Figure<T> {
     static DRIVER: OnceLock<Figure<Driver>> = OnceLock::new();

@@ -28,6 +28,27 @@ pub(super) fn number() -> Figure<u32> {
     })
 }
 
+/// Finds it out: who computes on a GPU since this process opened it.
+#[cfg(feature = "cuda")]
+pub(super) fn find(before: &[u32], now: &[u32]) {
+    let mut found = FOUND.lock().unwrap_or_else(PoisonError::into_inner);
+    *found = found.or_else(|| told(before, now, outside_of_containers()));
+}
+
+/// Which of those who compute on a GPU now this process is: of the number `own`, if that is known, or else the only one who
+/// was not there before.
+#[cfg(feature = "cuda")]
+fn told(before: &[u32], now: &[u32], own: Option<u32>) -> Option<u32> {
+    if let Some(own) = own.filter(|own| now.contains(own)) {
+        return Some(own);
+    }
+    let mut new = now.iter().filter(|number| !before.contains(number));
+    match (new.next(), new.next()) {
+        (Some(number), None) => Some(*number),
+        _ => None,
+    }
+}
+
 /// This process's own number, where it is the host's as well.
 fn outside_of_containers() -> Option<u32> {
     (!in_namespace()).then(std::process::id)
@@ -44,4 +65,25 @@ pub(super) fn in_namespace() -> bool {
 #[cfg(not(target_os = "linux"))]
 pub(super) fn in_namespace() -> bool {
     false
+}
+
+#[cfg(all(test, feature = "cuda"))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_process_is_known_by_its_number_or_as_the_only_new_one() {
+        assert_eq!(told(&[], &[7, 9], Some(9)), Some(9));
+        // On the host, nobody has to have been away.
+        assert_eq!(told(&[7, 9], &[7, 9], Some(9)), Some(9));
+        assert_eq!(told(&[7], &[7, 4321], None), Some(4321));
+    }
+
+    #[test]
+    fn nobody_elses_number_is_taken_for_ours() {
+        // A process of the host's may have the number that this one has in its container.
+        assert_eq!(told(&[12], &[12], None), None);
+        assert_eq!(told(&[], &[], None), None);
+        assert_eq!(told(&[], &[7, 9], None), None, "two came at once");
+    }
 }

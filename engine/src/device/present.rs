@@ -2,7 +2,8 @@
 //!
 //! Owns what a process holds of a GPU beside its pool: what it held when it was opened, kept for each kind of card and
 //! version of CUDA, what it holds now, and what the kernels of each run add to it. Holds: a run's kernels that were never
-//! seen are allowed for, so that a plan is not below what comes. Refuses nothing: without a driver there are none.
+//! seen are allowed for, so that a plan is not below what comes; what the driver does not tell is not kept, nor called
+//! measured. Refuses nothing: without a driver there are none.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -19,7 +20,7 @@ use crate::{
     bytes::Bytes,
     cache,
     device::{
-        Figure,
+        Figure, gpu, own,
         profile::{self, PeakRates, PoolProfile, Profile},
     },
     experiment::{Batch, Data, Experiment, Model, Optimizer, Run},
@@ -41,6 +42,8 @@ struct Measured {
 /// What this process holds of a GPU that it opened.
 #[derive(Debug, Clone, Default)]
 struct Here {
+    /// Whether the driver tells what the process holds; else it is only a bound.
+    is_told: bool,
     opened: Bytes,
     /// Beside the pool, when it was last asked.
     held: Bytes,
@@ -87,15 +90,62 @@ pub(crate) fn uuid(index: usize) -> Figure<String> {
     gpus.get(index).map(|gpu| gpu.uuid.clone()).ok_or_else(|| format!("there is no GPU cuda:{index}"))
 }
 
-/// A GPU was opened: what the process holds of it, and how its pool hands out memory.
-pub(crate) fn opened(index: usize, held: Bytes, pool: PoolProfile) {
-    let Some(gpu) = found().iter().flatten().nth(index) else { return };
-    here().insert(index, Here { opened: held, held, loaded: BTreeSet::new() });
+/// How full a GPU was, and who computed on it, before this process opened it.
+#[derive(Debug, Clone)]
+pub(crate) struct Before {
+    /// Bytes that anyone held.
+    pub(crate) used: Figure<Bytes>,
+    /// The driver's numbers for those who computed.
+    numbers: Figure<Vec<u32>>,
+}
+
+/// How the GPU at an index was before this process first opened it: the libraries keep what they took of it, so that a later
+/// look would see what is our own.
+pub(crate) fn before(index: usize) -> Before {
+    static FIRST: Mutex<BTreeMap<usize, Before>> = Mutex::new(BTreeMap::new());
+    let look = || {
+        let uuid = uuid(index);
+        let (used, numbers) =
+            (uuid.clone().and_then(|uuid| gpu::used(&uuid)), uuid.and_then(|uuid| gpu::numbers(&uuid)));
+        Before { used, numbers }
+    };
+    FIRST.lock().unwrap_or_else(PoisonError::into_inner).entry(index).or_insert_with(look).clone()
+}
+
+/// What the driver says that this process holds of a GPU that it has just opened.
+///
+/// # Errors
+/// Why it does not tell.
+pub(crate) fn told(index: usize, before: &Before) -> Figure<Bytes> {
+    let uuid = uuid(index)?;
+    if let Ok(before) = &before.numbers {
+        own::find(before, &gpu::numbers(&uuid)?);
+    }
+    let held = gpu::process(&uuid)?;
+    if held == Bytes::ZERO {
+        return Err("the driver does not list this process".to_owned());
+    }
+    Ok(held)
+}
+
+/// A GPU was opened, and its pool hands out memory so. Returns what the process holds of it: what the driver tells, or where
+/// it does not, the most of what it may be, of which nothing is kept. `bound` is what the card's use has grown by.
+pub(crate) fn opened(index: usize, told: &Figure<Bytes>, bound: Bytes, pool: PoolProfile) -> Bytes {
+    let Some(gpu) = found().iter().flatten().nth(index) else { return told.clone().unwrap_or(bound) };
+    let is_told = told.is_ok();
+    let held = told.clone().unwrap_or_else(|_| {
+        let stored = known().get(&gpu.kind()).and_then(|known| known.opened).unwrap_or_default();
+        bound.max(stored).max(shipped_or_estimated(gpu).context)
+    });
+    here().insert(index, Here { is_told, opened: held, held, loaded: BTreeSet::new() });
     update(gpu, |known| {
-        known.opened = known.opened.max(Some(held));
+        if is_told {
+            known.opened = known.opened.max(Some(held));
+        }
         known.pool = Some(pool);
     });
     register(index, gpu);
+    held
 }
 
 /// What the process now holds of an open GPU beside its pool; `ran` is the experiment of a run that went to its end, all of
@@ -214,9 +264,10 @@ fn save(known: &Known) {
 
 fn register(index: usize, gpu: &Description) {
     let measured = known().get(&gpu.kind()).cloned();
-    let held = here().get(&index).map(|here| here.held).or(measured.as_ref().and_then(|measured| measured.opened));
-    let shipped = nearest_shipped(gpu);
-    let estimate = shipped.map_or_else(|| estimate(gpu), |profile| profile.clone());
+    let here = here().get(&index).cloned();
+    let is_measured = here.as_ref().map_or(measured.as_ref().is_some_and(|m| m.opened.is_some()), |here| here.is_told);
+    let held = here.map(|here| here.held).or(measured.as_ref().and_then(|measured| measured.opened));
+    let estimate = shipped_or_estimated(gpu);
     let profile = Profile {
         title: gpu.name.clone(),
         compute_capability: gpu.capability,
@@ -225,11 +276,16 @@ fn register(index: usize, gpu: &Description) {
         // The driver tells the capacity without what it keeps.
         kept: Bytes::ZERO,
         context: held.unwrap_or(estimate.context),
-        measured: held.map(|_| format!("CUDA {}", gpu.driver)),
+        measured: is_measured.then(|| format!("CUDA {}", gpu.driver)),
         pool: measured.and_then(|measured| measured.pool).unwrap_or(estimate.pool),
         ..estimate
     };
     profile::register(&format!("cuda:{index}"), profile);
+}
+
+/// What is known of a card before anything is measured on it.
+fn shipped_or_estimated(gpu: &Description) -> Profile {
+    nearest_shipped(gpu).map_or_else(|| estimate(gpu), Clone::clone)
 }
 
 /// The card that ships under the same name, of the nearest capacity.
@@ -259,7 +315,9 @@ fn estimate(gpu: &Description) -> Profile {
         bytes: gpu.memory_bytes_per_sec,
         launch_secs: model.rates.launch_secs,
     };
-    Profile { rates, ..(**model).clone() }
+    // A context is never expected below what it may be.
+    let context = profile::shipped().iter().map(|profile| profile.context).max().unwrap_or_default();
+    Profile { rates, context, ..(**model).clone() }
 }
 
 #[cfg(test)]

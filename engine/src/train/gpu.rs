@@ -12,13 +12,13 @@ use crate::{
     error::{DeviceFull, Error, Result},
     experiment::{self, Experiment, PoolPolicy},
     memory::probe::Measure,
+    train::process::Process,
 };
 
 /// A GPU, open and warmed up.
 pub(crate) struct Gpu {
     device: Rc<Device>,
-    /// Bytes of the card in use before this process opened it, where the driver does not tell them by process.
-    used_before: Bytes,
+    process: Process,
 }
 
 impl Gpu {
@@ -27,16 +27,15 @@ impl Gpu {
     /// # Errors
     /// What is missing.
     pub(crate) fn open(index: usize) -> Result<Self> {
-        let used_before = used(index).unwrap_or_default();
+        let before = present::before(index);
         let start = || {
             let device = Device::open(index)?;
             let pool = device.warm_up()?;
             Ok((device, pool))
         };
         let (device, pool) = start().map_err(|error| told_how_full(index, error))?;
-        let gpu = Self { device, used_before };
-        present::opened(index, gpu.process()(), pool);
-        Ok(gpu)
+        let process = Process::of(&device, &before, pool);
+        Ok(Self { device, process })
     }
 
     /// The driver's number for it.
@@ -74,17 +73,10 @@ impl Gpu {
         Ok(backend)
     }
 
-    /// Reads what this process holds of the card: from the driver where it tells it, else what the card's use has grown by
-    /// since it was opened.
+    /// Reads what this process holds of the card.
     pub(super) fn process(&self) -> Box<dyn Fn() -> Bytes> {
-        let (uuid, before) = (present::uuid(self.index()), self.used_before);
-        Box::new(move || {
-            let Ok(uuid) = &uuid else { return Bytes::ZERO };
-            match gpu::process(uuid) {
-                Ok(bytes) if bytes > Bytes::ZERO => bytes,
-                _ => gpu::used(uuid).unwrap_or_default().saturating_sub(before),
-            }
-        })
+        let process = self.process.clone();
+        Box::new(move || process.bytes())
     }
 
     /// Waits until it has nothing to do.
@@ -99,10 +91,8 @@ impl Gpu {
     /// its end. Where the driver does not tell memory by process, what others took meanwhile would count as well: nothing is
     /// learnt.
     pub(super) fn learn(&self, pool: &dyn Measure, ran: Option<&Experiment>) -> Option<Bytes> {
-        let is_told =
-            present::uuid(self.index()).and_then(|uuid| gpu::process(&uuid)).is_ok_and(|own| own > Bytes::ZERO);
-        let (process, reserved) = (self.process()(), pool.now().reserved);
-        let held = (is_told && process > reserved).then(|| process - reserved)?;
+        let (process, reserved) = (self.process.told()?, pool.now().reserved);
+        let held = (process > reserved).then(|| process - reserved)?;
         present::holds(self.index(), held, ran);
         Some(held)
     }

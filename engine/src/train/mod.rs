@@ -7,6 +7,8 @@ pub(crate) mod gpu;
 mod loss;
 mod loss_scale;
 mod place;
+#[cfg(feature = "cuda")]
+mod process;
 mod resident;
 mod run;
 mod schedule;

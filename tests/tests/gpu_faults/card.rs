@@ -17,9 +17,10 @@ use plimsoll_tests::on_simulated_gpu;
 /// No run here takes as long, unless it waits for what never comes.
 const PATIENCE: Duration = Duration::from_secs(120);
 /// What the program keeps between runs.
-const CACHE: &str = "XDG_CACHE_HOME";
+pub(crate) const CACHE: &str = "XDG_CACHE_HOME";
 const OTHERS: &str = "PLIMSOLL_SIM_OTHERS_FILE";
 const FAULT: &str = "PLIMSOLL_SIM_FAULT_FILE";
+const DEAF: &str = "PLIMSOLL_SIM_DEAF_FILE";
 
 /// A shipped experiment on the first card, with changes.
 pub(crate) fn experiment(name: &str, changes: &[&str]) -> Experiment {
@@ -34,7 +35,7 @@ pub(crate) fn experiment(name: &str, changes: &[&str]) -> Experiment {
 pub(crate) fn on_card(name: &str, settings: &[(&str, &str)], body: impl FnOnce(&Card)) {
     let folder = tempfile::tempdir().expect("a folder");
     let place = |name: &str| folder.path().join(name).display().to_string();
-    let own = [(CACHE, place("cache")), (OTHERS, place("others")), (FAULT, place("fault"))];
+    let own = [(CACHE, place("cache")), (OTHERS, place("others")), (FAULT, place("fault")), (DEAF, place("deaf"))];
     let own = own.iter().map(|(name, value)| (*name, value.as_str()));
     let settings: Vec<_> = own.chain(settings.iter().copied()).collect();
     on_simulated_gpu(name, &settings, || body(&Card { trainer: Trainer::new(|| {}) }));
@@ -149,6 +150,15 @@ impl Card {
     /// From now on, the n-th of `what` (`allocation` or `kernel`) fails; 0: none does.
     pub(crate) fn fail(&self, what: &str, n: usize) {
         place(FAULT, &format!("{what} {n}\n"));
+    }
+
+    /// From now on, the monitor fails where it is asked for processes, or no longer does.
+    pub(crate) fn deafen(&self, is_deaf: bool) {
+        if is_deaf {
+            place(DEAF, "");
+        } else {
+            fs::remove_file(file(DEAF)).expect("it was there");
+        }
     }
 
     /// Bytes of the card that this process holds.

@@ -1,8 +1,9 @@
 //! Faults of a GPU while it trains: each ends its run in words, leaves nothing behind, and the next run of the same program
-//! comes to the same numbers as one that never saw a fault.
+//! comes to the same numbers as one that never saw a fault. And what the driver does not tell of a GPU.
 #![cfg(all(target_os = "linux", feature = "cuda"))]
 
 mod card;
 mod commands;
 mod full;
 mod lost;
+mod untold;

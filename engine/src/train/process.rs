@@ -1,0 +1,65 @@
+//! What this process holds of a GPU that it opened.
+//!
+//! Owns how that is read, which is decided once, when the GPU is opened: the driver tells it by process, or it is what the
+//! use of the card has grown by. Holds: a reading that fails repeats the last one, and no run has some readings of the one
+//! kind and some of the other. Refuses to pass off as told what is not.
+
+use std::{cell::Cell, rc::Rc};
+
+use crate::{
+    backend::cuda::Device,
+    bytes::Bytes,
+    device::{
+        gpu,
+        present::{self, Before},
+        profile::PoolProfile,
+    },
+};
+
+/// What this process holds of a GPU.
+#[derive(Clone)]
+pub(super) struct Process {
+    read: Rc<dyn Fn() -> Option<Bytes>>,
+    is_told: bool,
+    last: Rc<Cell<Bytes>>,
+}
+
+impl Process {
+    /// Of a GPU that was just opened and warmed up, and whose pool hands out memory so. Makes known what is held.
+    pub(super) fn of(device: &Rc<Device>, before: &Before, pool: PoolProfile) -> Self {
+        let index = device.index();
+        let told = present::told(index, before);
+        let monitored = move || present::uuid(index).and_then(|uuid| gpu::used(&uuid)).ok();
+        let grown = before.used.clone().ok().zip(monitored()).map(|(before, used)| used.saturating_sub(before));
+        let held = present::opened(index, &told, grown.unwrap_or_default(), pool);
+        let is_told = told.is_ok();
+        let read: Rc<dyn Fn() -> Option<Bytes>> = match (&before.used, is_told) {
+            (_, true) => Rc::new(move || {
+                let told = present::uuid(index).and_then(|uuid| gpu::process(&uuid)).ok();
+                told.filter(|bytes| *bytes > Bytes::ZERO)
+            }),
+            (&Ok(others), false) => Rc::new(move || monitored().map(|used| used.saturating_sub(others))),
+            // Nobody says what others had: the driver's own count tells what was taken since.
+            (Err(_), false) => {
+                let device = Rc::clone(device);
+                let used = move || Some(Bytes(device.total_bytes().saturating_sub(device.free_bytes().ok()?)));
+                let at_first = used();
+                Rc::new(move || Some(held + used()?.saturating_sub(at_first?)))
+            }
+        };
+        Self { read, is_told, last: Rc::new(Cell::new(held)) }
+    }
+
+    /// The bytes; where they are not to be had now, what they were.
+    pub(super) fn bytes(&self) -> Bytes {
+        if let Some(bytes) = (self.read)() {
+            self.last.set(bytes);
+        }
+        self.last.get()
+    }
+
+    /// The bytes as the driver tells them now, if it does.
+    pub(super) fn told(&self) -> Option<Bytes> {
+        (self.read)().filter(|_| self.is_told)
+    }
+}
