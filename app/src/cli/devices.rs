@@ -33,6 +33,9 @@ pub(super) struct Devices {
 struct Json<'a> {
     #[serde(flatten)]
     here: &'a device::Devices,
+    /// What convolutions run by on a GPU.
+    #[serde(serialize_with = "device::figure")]
+    cudnn: Figure<String>,
     /// Cards that anyone may plan for.
     cards: Vec<Card<'a>>,
 }
@@ -41,7 +44,11 @@ impl Devices {
     pub(super) fn run(&self) -> anyhow::Result<ExitCode> {
         let devices = device::list();
         if self.json {
-            out::json(&Json { here: &devices, cards: shipped().iter().map(|profile| profile.card()).collect() })?;
+            out::json(&Json {
+                here: &devices,
+                cudnn: device::cudnn(),
+                cards: shipped().iter().map(|profile| profile.card()).collect(),
+            })?;
         } else {
             out::text(&describe(&devices))?;
         }
@@ -87,6 +94,11 @@ fn describe(devices: &device::Devices) -> String {
                 }
             }
         }
+    }
+    if devices.gpus.is_ok() {
+        let cudnn =
+            device::cudnn().unwrap_or_else(|why| format!("none ({why}); convolutions run by kernels of our own"));
+        text.push_str(&format!("cuDNN: {cudnn}\n"));
     }
     text + &cards()
 }

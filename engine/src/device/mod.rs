@@ -103,8 +103,23 @@ pub fn list() -> Devices {
     Devices { cpu: cpu::look(), gpus: gpu::look(&gpu::Driver::open()) }
 }
 
-/// The figure, or `{"unavailable": why}`.
-fn figure<T: Serialize, S: serde::Serializer>(figure: &Figure<T>, serializer: S) -> Result<S::Ok, S::Error> {
+/// The version of cuDNN that convolutions run by on a GPU, or why they run by kernels of our own. Opens it.
+#[cfg(feature = "cuda")]
+pub fn cudnn() -> Figure<String> {
+    crate::backend::cuda::library::dnn()
+}
+
+/// The same of a program without the engine for GPUs.
+#[cfg(not(feature = "cuda"))]
+pub fn cudnn() -> Figure<String> {
+    Err("this program was built without the CUDA engine".to_owned())
+}
+
+/// The figure, or `{"unavailable": why}`: for `serialize_with`.
+///
+/// # Errors
+/// The serializer's.
+pub fn figure<T: Serialize, S: serde::Serializer>(figure: &Figure<T>, serializer: S) -> Result<S::Ok, S::Error> {
     match figure {
         Ok(value) => value.serialize(serializer),
         Err(why) => serializer.collect_map([("unavailable", why)]),

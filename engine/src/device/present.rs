@@ -263,7 +263,11 @@ fn save(known: &Known) {
 }
 
 fn register(index: usize, gpu: &Description) {
-    let measured = known().get(&gpu.kind()).cloned();
+    let mut measured = known().get(&gpu.kind()).cloned();
+    if let Some(measured) = &mut measured {
+        // Nothing was never measured; an earlier program may have written it.
+        measured.opened = measured.opened.filter(|bytes| *bytes > Bytes::ZERO);
+    }
     let here = here().get(&index).cloned();
     let is_measured = here.as_ref().map_or(measured.as_ref().is_some_and(|m| m.opened.is_some()), |here| here.is_told);
     let held = here.map(|here| here.held).or(measured.as_ref().and_then(|measured| measured.opened));

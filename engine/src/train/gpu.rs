@@ -8,12 +8,16 @@ use crate::{
         cuda::{Device, Options},
     },
     bytes::Bytes,
-    device::{Figure, Profile, Target, gpu, present},
+    device::{self, Figure, Profile, Target, gpu, present},
     error::{DeviceFull, Error, Result},
     experiment::{self, Experiment, PoolPolicy},
     memory::probe::Measure,
+    plan::Plan,
     train::process::Process,
 };
+
+/// The op that cuDNN is for, by its name in timelines.
+const CONVOLUTION: &str = "convolution";
 
 /// A GPU, open and warmed up.
 pub(crate) struct Gpu {
@@ -79,6 +83,13 @@ impl Gpu {
         Box::new(move || process.bytes())
     }
 
+    /// Looks again at what the process holds, while no run is under way: a window, too, takes memory of its card.
+    pub(super) fn look_again(&self) {
+        if let Some(held) = self.process.told() {
+            present::holds(self.index(), held, None);
+        }
+    }
+
     /// Waits until it has nothing to do.
     ///
     /// # Errors
@@ -102,6 +113,13 @@ impl Drop for Gpu {
     fn drop(&mut self) {
         present::closed(self.index());
     }
+}
+
+/// Why a run takes longer on a GPU than it would elsewhere, if it does.
+pub(super) fn slower(plan: &Plan) -> Option<String> {
+    let convolves = plan.first.points.iter().any(|point| point.op == CONVOLUTION);
+    let why = device::cudnn().err().filter(|_| convolves)?;
+    Some(format!("convolutions run by kernels of our own, which takes longer than by cuDNN: {why}"))
 }
 
 /// Bytes of a GPU that anyone holds.

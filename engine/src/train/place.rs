@@ -63,7 +63,8 @@ impl Place {
 
     #[cfg(feature = "cuda")]
     fn open(&mut self, index: usize) -> Result<()> {
-        if self.gpu.as_ref().is_some_and(|gpu| gpu.index() == index) {
+        if let Some(gpu) = self.gpu.as_ref().filter(|gpu| gpu.index() == index) {
+            gpu.look_again();
             return Ok(());
         }
         // The memory of one goes before that of another is taken.

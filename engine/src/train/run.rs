@@ -30,7 +30,10 @@ use crate::{
     },
 };
 #[cfg(feature = "cuda")]
-use crate::{device::Target, train::gpu::Gpu};
+use crate::{
+    device::Target,
+    train::gpu::{self, Gpu},
+};
 
 /// How often the memory of a whole step is read op by op.
 const SAMPLE_EVERY: Duration = Duration::from_millis(250);
@@ -77,6 +80,9 @@ pub(super) fn on_gpu(job: &Job<'_>, gpu: &Gpu, inbox: &mut Inbox<'_>, summary: &
     let Target::Gpu(profile) = &job.plan.target else {
         return Err(Error::Device(format!("{} is no GPU", experiment.device)));
     };
+    if let Some(slower) = gpu::slower(job.plan) {
+        job.voice.say(Event::Warning(slower));
+    }
     let backend = gpu.backend(profile, &experiment.gpu, job.plan.budget)?;
     let pool = Rc::clone(backend.pool());
     let result = {

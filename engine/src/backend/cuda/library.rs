@@ -29,14 +29,14 @@ pub fn look() -> Result<(), String> {
     LOOKED.get_or_init(search).clone()
 }
 
-/// Whether cuDNN is here and whole; without it, convolutions run by kernels of our own.
+/// The version of cuDNN, where it is here and whole; without it, convolutions run by kernels of our own.
 ///
 /// # Errors
 /// Why it is not used.
-pub fn dnn() -> Result<(), String> {
-    static FOUND: OnceLock<Result<(), String>> = OnceLock::new();
-    FOUND.get_or_init(|| look().and_then(|()| search_dnn())).clone()?;
-    unfit_dnn().clone().map_or(Ok(()), Err)
+pub fn dnn() -> Result<String, String> {
+    static FOUND: OnceLock<Result<String, String>> = OnceLock::new();
+    let found = FOUND.get_or_init(|| look().and_then(|()| search_dnn())).clone();
+    unfit_dnn().clone().map_or(found, Err)
 }
 
 /// cuDNN is here and does not start, which nothing but a start can tell: it is not tried again.
@@ -53,7 +53,7 @@ fn unfit_dnn() -> MutexGuard<'static, Option<String>> {
 /// they are seen.
 const DNN_PARTS: [&str; 3] = ["cudnn_graph", "cudnn_ops", "cudnn_cnn"];
 
-fn search_dnn() -> Result<(), String> {
+fn search_dnn() -> Result<String, String> {
     // SAFETY: opening NVIDIA's library runs its initialisers, which have no demands.
     if !bring("cudnn", || unsafe { cudnn::sys::is_culib_present() }) {
         return Err("it was not found".to_owned());
@@ -67,9 +67,10 @@ fn search_dnn() -> Result<(), String> {
     // SAFETY: the library is whole; neither call needs a GPU.
     let (version, built_for) = unsafe { (cudnn::sys::cudnnGetVersion(), cudnn::sys::cudnnGetCudartVersion()) };
     if version < 90_000 {
-        return Err(format!("version 9 or later is needed, and {version} was found"));
+        return Err(format!("version 9 or later is needed, and {}.{} was found", version / 1000, version % 1000 / 100));
     }
-    fits(driver_version()?, "cuDNN", i32::try_from(built_for).unwrap_or(0))
+    fits(driver_version()?, "cuDNN", i32::try_from(built_for).unwrap_or(0))?;
+    Ok(format!("{}.{}.{}", version / 10_000, version % 10_000 / 100, version % 100))
 }
 
 /// Whether the compiler of kernels is here. It needs neither a driver nor a GPU.
