@@ -12,6 +12,7 @@ use std::{ffi::CStr, sync::LazyLock};
 use super::{
     DType, Operands, Source, Types, args,
     launch::{Arg, Grid, Pointer, THREADS},
+    layout::sum_type,
 };
 use crate::{
     backend::{AttentionShape, Kernel},
@@ -59,7 +60,7 @@ pub(super) fn launch(kernel: &Kernel, o: &Operands<'_>) -> Result<()> {
         return o.unsupported();
     };
     let dtype = o.input_type(0);
-    let sums = if dtype == DType::F64 { DType::F64 } else { DType::F32 };
+    let sums = sum_type(dtype);
     let is_typed = match kernel {
         Kernel::Attention(_) => [o.output_type(0), o.output_type(1)] == [dtype, sums],
         Kernel::AttentionPlain(_) => [o.output_type(0), o.output_type(1)] == [dtype; 2],
@@ -133,7 +134,8 @@ impl Work<'_> {
         let s = self.s;
         // A window of 0 reaches as far as one of the whole length does.
         let reach = if s.window == 0 { s.length } else { s.window.min(s.length) };
-        let shape = args![s.batch * s.heads, s.heads, s.kv_heads, s.head_dim, s.length, reach, s.is_causal];
+        let scale = Arg::real(1.0 / (s.head_dim as f64).sqrt(), sum_type(self.dtype));
+        let shape = args![s.batch * s.heads, s.heads, s.kv_heads, s.head_dim, s.length, reach, s.is_causal, scale];
         self.o.launch_for(source, self.dtype, name, grid, &[operands, shape].concat())
     }
 

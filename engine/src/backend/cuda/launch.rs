@@ -5,6 +5,7 @@ use std::ffi::c_void;
 use cudarc::driver::{DriverError, result, sys};
 
 use super::device::Device;
+use crate::backend::DType;
 
 /// Threads of a block where nothing else is said.
 pub(super) const THREADS: u32 = 256;
@@ -81,9 +82,20 @@ fn clamp(extent: usize) -> u32 {
     u32::try_from(extent.max(1)).unwrap_or(u32::MAX).min(i32::MAX as u32)
 }
 
-/// An argument: the bits of a pointer, an `i64`, a `u64`, an `int` or a `double`.
+/// An argument: the bits of a pointer, an `i64`, a `u64`, an `int`, a `double` or a `float`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Arg(u64);
+
+impl Arg {
+    /// A number in the type that a kernel computes in (`A`), for one that uses it so often that it is not to be narrowed on
+    /// the device.
+    pub(super) fn real(value: f64, arithmetic: DType) -> Self {
+        match arithmetic {
+            DType::F64 => value.into(),
+            _ => Self(u64::from((value as f32).to_bits())),
+        }
+    }
+}
 
 /// An address on the device; 0 where nothing is given.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -142,5 +154,7 @@ mod tests {
     fn arguments_keep_their_bits() {
         let args: &[Arg] = args![Pointer(7), 3usize, true, -1.5f64];
         assert_eq!(args.iter().map(|arg| arg.0).collect::<Vec<_>>(), [7, 3, 1, (-1.5f64).to_bits()]);
+        assert_eq!(Arg::real(-1.5, DType::F32).0, u64::from((-1.5f32).to_bits()));
+        assert_eq!(Arg::real(-1.5, DType::F64), Arg::from(-1.5f64));
     }
 }

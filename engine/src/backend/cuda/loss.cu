@@ -52,7 +52,8 @@ template <bool WIDE> __device__ __forceinline__ Softmax read_row(const T *row, i
 
 // To parts: each block's loss and right answers.
 template <bool WIDE> __device__ __forceinline__ void losses(const T *logits, const u32 *labels, i64 rows, int classes, f64 *parts) {
-    f64 loss = 0, right = 0;
+    f64 loss = 0;
+    u32 right = 0;
     for (i64 r = first_row<WIDE>(); r < rows; r += row_step<WIDE>()) {
         u32 label = labels[r];
         if (label == UNSCORED) continue;
@@ -63,16 +64,17 @@ template <bool WIDE> __device__ __forceinline__ void losses(const T *logits, con
         const T *row = logits + r * classes;
         Softmax all = read_row<WIDE>(row, classes, (int)label);
         A of_label = widen(row[label]);
-        loss += log((f64)all.total) - (f64)(of_label - all.max);
-        if (of_label == all.max && !all.is_beaten && all.total == all.total) right += 1;
+        // Rounded in A as the sum is; only what adds up over the rows is kept in f64.
+        loss += (f64)(log_of(all.total) - (of_label - all.max));
+        if (of_label == all.max && !all.is_beaten && all.total == all.total) right++;
     }
     // One thread of each row's.
     bool speaks = place<WIDE>() == 0;
     loss = block_sum(speaks ? loss : 0.0);
-    right = block_sum(speaks ? right : 0.0);
+    right = block_sum(speaks ? right : 0u);
     if (threadIdx.x == 0) {
         parts[2 * (i64)blockIdx.x] = loss;
-        parts[2 * (i64)blockIdx.x + 1] = right;
+        parts[2 * (i64)blockIdx.x + 1] = (f64)right;
     }
 }
 

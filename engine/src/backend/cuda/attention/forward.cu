@@ -8,7 +8,7 @@ template <int G> __device__ __forceinline__ void attend(const T *qkv, T *y, A *l
     const int first = tile * TILE, end = first + rows_from(first, s.length), left = blockIdx.y * G * TILE;
     const Head head(s, place / s.heads, place % s.heads);
     const Rows queries = rows_at(qkv, head.queries, s.packed(), first, end);
-    const A lowest = -(A)__uint_as_float(0x7f800000u), scale = s.scale();
+    const A lowest = -(A)__uint_as_float(0x7f800000u);
     A result[4][4 * G], max[4], total[4];
     clear(result);
     #pragma unroll
@@ -27,7 +27,7 @@ template <int G> __device__ __forceinline__ void attend(const T *qkv, T *y, A *l
             A top = max[i], sum = 0;
             #pragma unroll
             for (int j = 0; j < 4; j++) {
-                pairs[i][j] = s.sees(query, from + 4 * thread_x() + j) ? pairs[i][j] * scale : lowest;
+                pairs[i][j] = s.sees(query, from + 4 * thread_x() + j) ? pairs[i][j] * s.scale : lowest;
                 if (pairs[i][j] > top) top = pairs[i][j];
             }
             top = row_max(top);
@@ -48,7 +48,7 @@ template <int G> __device__ __forceinline__ void attend(const T *qkv, T *y, A *l
     #pragma unroll
     for (int i = 0; i < 4; i++) {
         const int query = first + 4 * thread_y() + i;
-        if (query < end && thread_x() == 0 && left == 0) lse[head.row + query] = max[i] + (A)log((f64)total[i]);
+        if (query < end && thread_x() == 0 && left == 0) lse[head.row + query] = max[i] + log_of(total[i]);
         total[i] = (A)1 / total[i];
     }
     store<G>(y + head.result + (i64)first * s.width(), s.width(), end - first, left, s.head_dim, result, total);
@@ -70,7 +70,6 @@ extern "C" __global__ void attention_probabilities(const T *qkv, const A *lse, T
     const int place = blockIdx.x % s.places, first = blockIdx.x / s.places * TILE, end = first + rows_from(first, s.length);
     const Head head(s, place / s.heads, place % s.heads);
     const Rows queries = rows_at(qkv, head.queries, s.packed(), first, end);
-    const A scale = s.scale();
     for (int from = blockIdx.y * TILE; from < s.length; from += gridDim.y * TILE) {
         A pairs[4][4];
         clear(pairs);
@@ -84,7 +83,7 @@ extern "C" __global__ void attention_probabilities(const T *qkv, const A *lse, T
             #pragma unroll
             for (int j = 0; j < 4; j++) {
                 const int key = from + 4 * thread_x() + j;
-                A value = s.sees(query, key) ? exp_of(pairs[i][j] * scale - denominator) : (A)0;
+                A value = s.sees(query, key) ? exp_of(pairs[i][j] * s.scale - denominator) : (A)0;
                 if (key < s.length) p[(head.row + query) * s.length + key] = narrow<T>(value);
             }
         }

@@ -54,7 +54,6 @@ extern "C" __global__ void attention_kept_means(const T *qkv, const T *p, const 
 template <bool KEPT, bool TURNED> __device__ __forceinline__ void weigh(A (&pairs)[4][4], const Rows &a, const Rows &b, int row, int column, const T *p, const A *lse, i64 start, const Shape &s, A *room) {
     clear(pairs);
     if (!KEPT) multiply(pairs, a, b, s.head_dim, room);
-    const A scale = s.scale();
     #pragma unroll
     for (int i = 0; i < 4; i++)
         #pragma unroll
@@ -62,19 +61,18 @@ template <bool KEPT, bool TURNED> __device__ __forceinline__ void weigh(A (&pair
             const int r = row + 4 * thread_y() + i, c = column + 4 * thread_x() + j;
             const int query = TURNED ? c : r, key = TURNED ? r : c;
             if (KEPT) pairs[i][j] = kept(p, s, start, query, key);
-            else pairs[i][j] = s.sees(query, key) ? exp_of(pairs[i][j] * scale - lse[start + query]) : (A)0;
+            else pairs[i][j] = s.sees(query, key) ? exp_of(pairs[i][j] * s.scale - lse[start + query]) : (A)0;
         }
 }
 
 // Turns the gradients of probabilities into those of logits, times the scale.
 template <bool TURNED> __device__ __forceinline__ void slope(A (&slopes)[4][4], const A (&pairs)[4][4], int row, int column, const A *means, const Shape &s) {
-    const A scale = s.scale();
     #pragma unroll
     for (int i = 0; i < 4; i++)
         #pragma unroll
         for (int j = 0; j < 4; j++) {
             const int query = TURNED ? column + 4 * thread_x() + j : row + 4 * thread_y() + i;
-            slopes[i][j] = query < s.length ? pairs[i][j] * (slopes[i][j] - means[query]) * scale : (A)0;
+            slopes[i][j] = query < s.length ? pairs[i][j] * (slopes[i][j] - means[query]) * s.scale : (A)0;
         }
 }
 

@@ -167,7 +167,7 @@ template <int D> __device__ __forceinline__ void attend(const T *qkv, T *y, f32 
     const int first = tile * TILE, end = first + rows_from(first, s.length), row = threadIdx.x / 32 * 16;
     const Head head(s, head_place / s.heads, head_place % s.heads);
     const Rows queries = rows_at(qkv, head.queries, s.packed(), first, end);
-    const f32 lowest = -__uint_as_float(0x7f800000u), scale = s.scale();
+    const f32 lowest = -__uint_as_float(0x7f800000u);
     f32 result[D / 8][4], max[2] = {lowest, lowest}, total[2] = {0, 0};
     clear_tile<D>(result);
     const int end_key = s.end_key(end);
@@ -187,7 +187,7 @@ template <int D> __device__ __forceinline__ void attend(const T *qkv, T *y, f32 
                 #pragma unroll
                 for (int e = 2 * i; e < 2 * i + 2; e++) {
                     const int key = from + 8 * n + 2 * place() + e % 2;
-                    pairs[n][e] = s.sees(query, key) ? pairs[n][e] * scale : lowest;
+                    pairs[n][e] = s.sees(query, key) ? pairs[n][e] * s.scale : lowest;
                     if (pairs[n][e] > top) top = pairs[n][e];
                 }
             top = quad_max(top);
@@ -212,7 +212,7 @@ template <int D> __device__ __forceinline__ void attend(const T *qkv, T *y, f32 
     #pragma unroll
     for (int i = 0; i < 2; i++) {
         const int query = first + row + group() + 8 * i;
-        if (query < end && place() == 0) lse[head.row + query] = max[i] + (f32)log((f64)total[i]);
+        if (query < end && place() == 0) lse[head.row + query] = max[i] + log_of(total[i]);
         total[i] = 1.0f / total[i];
     }
     store_tile<D>(y + head.result + (i64)first * s.width(), s.width(), row, end - first, s.head_dim, result, total);
@@ -223,7 +223,6 @@ template <int D> __device__ __forceinline__ void attend(const T *qkv, T *y, f32 
 // Probabilities and logits' gradients times the scale, from the logits and the probabilities' gradients. A warp's rows are
 // queries, or, TURNED, keys.
 template <int K, bool TURNED> __device__ __forceinline__ void weigh_tile(f32 (&pairs)[K / 8][4], f32 (&slopes)[K / 8][4], int row, int column, const f32 *lse, const f32 *means, const Shape &s) {
-    const f32 scale = s.scale();
     #pragma unroll
     for (int n = 0; n < K / 8; n++)
         #pragma unroll
@@ -231,8 +230,8 @@ template <int K, bool TURNED> __device__ __forceinline__ void weigh_tile(f32 (&p
             const int r = row + group() + e / 2 * 8, c = column + 8 * n + 2 * place() + e % 2;
             const int query = TURNED ? c : r, key = TURNED ? r : c;
             const bool sees = s.sees(query, key);
-            pairs[n][e] = sees ? exp_of(pairs[n][e] * scale - lse[query]) : 0.0f;
-            slopes[n][e] = sees ? pairs[n][e] * (slopes[n][e] - means[query]) * scale : 0.0f;
+            pairs[n][e] = sees ? exp_of(pairs[n][e] * s.scale - lse[query]) : 0.0f;
+            slopes[n][e] = sees ? pairs[n][e] * (slopes[n][e] - means[query]) * s.scale : 0.0f;
         }
 }
 

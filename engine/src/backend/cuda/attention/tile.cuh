@@ -10,18 +10,18 @@ static const int PITCH = TILE + 4;
 static const int ROOM = 2 * DEPTH * PITCH;
 static const int PAIRS = TILE * PITCH;
 
-#define SHAPE_PARAMETERS i64 places, i64 heads, i64 kv_heads, i64 head_dim, i64 length, i64 reach, int is_causal
-#define SHAPE {(int)places, (int)heads, (int)kv_heads, (int)head_dim, (int)length, (int)reach, is_causal != 0}
+#define SHAPE_PARAMETERS i64 places, i64 heads, i64 kv_heads, i64 head_dim, i64 length, i64 reach, int is_causal, A scale
+#define SHAPE {(int)places, (int)heads, (int)kv_heads, (int)head_dim, (int)length, (int)reach, is_causal != 0, scale}
 
-// `places` are sequences times heads; a position sees those fewer than `reach` away.
+// `places` are sequences times heads; a position sees those fewer than `reach` away; logits are products times `scale`.
 struct Shape {
     int places, heads, kv_heads, head_dim, length, reach;
     bool is_causal;
+    A scale;
 
     __device__ __forceinline__ int packed() const { return (heads + 2 * kv_heads) * head_dim; }
     __device__ __forceinline__ int width() const { return heads * head_dim; }
     __device__ __forceinline__ int tiles() const { return (length + TILE - 1) / TILE; }
-    __device__ __forceinline__ A scale() const { return (A)(1.0 / sqrt((f64)head_dim)); }
     __device__ __forceinline__ bool sees(int query, int key) const {
         int ahead = key - query;
         bool is_near = ahead < reach && -ahead < reach;
