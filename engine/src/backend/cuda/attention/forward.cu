@@ -54,11 +54,11 @@ template <int G> __device__ __forceinline__ void attend(const T *qkv, T *y, A *l
     store<G>(y + head.result + (i64)first * s.width(), s.width(), end - first, left, s.head_dim, result, total);
 }
 
-extern "C" __global__ void attention_1(const T *qkv, T *y, A *lse, SHAPE_PARAMETERS) {
+extern "C" TWO_BLOCKS __global__ void attention_1(const T *qkv, T *y, A *lse, SHAPE_PARAMETERS) {
     const Shape s = SHAPE;
     attend<1>(qkv, y, lse, s);
 }
-extern "C" __global__ void attention_2(const T *qkv, T *y, A *lse, SHAPE_PARAMETERS) {
+extern "C" TWO_BLOCKS __global__ void attention_2(const T *qkv, T *y, A *lse, SHAPE_PARAMETERS) {
     const Shape s = SHAPE;
     attend<2>(qkv, y, lse, s);
 }

@@ -135,15 +135,15 @@ template <int G, bool KEPT> __device__ __forceinline__ void by_keys(const T *qkv
     store<G>(dqkv + own.values + (i64)first * s.packed(), s.packed(), end - first, left, s.head_dim, of_values, factors);
 }
 
-extern "C" __global__ void attention_queries_1(const T *qkv, const A *lse, const T *dy, const A *means, T *dqkv, SHAPE_PARAMETERS) {
+extern "C" TWO_BLOCKS __global__ void attention_queries_1(const T *qkv, const A *lse, const T *dy, const A *means, T *dqkv, SHAPE_PARAMETERS) {
     const Shape s = SHAPE;
     by_queries<1, false>(qkv, 0, lse, dy, means, dqkv, s);
 }
-extern "C" __global__ void attention_queries_2(const T *qkv, const A *lse, const T *dy, const A *means, T *dqkv, SHAPE_PARAMETERS) {
+extern "C" TWO_BLOCKS __global__ void attention_queries_2(const T *qkv, const A *lse, const T *dy, const A *means, T *dqkv, SHAPE_PARAMETERS) {
     const Shape s = SHAPE;
     by_queries<2, false>(qkv, 0, lse, dy, means, dqkv, s);
 }
-extern "C" __global__ void attention_kept_queries(const T *qkv, const T *p, const T *dy, const A *means, T *dqkv, SHAPE_PARAMETERS) {
+extern "C" TWO_BLOCKS __global__ void attention_kept_queries(const T *qkv, const T *p, const T *dy, const A *means, T *dqkv, SHAPE_PARAMETERS) {
     const Shape s = SHAPE;
     by_queries<2, true>(qkv, p, 0, dy, means, dqkv, s);
 }

@@ -9,6 +9,8 @@ static const int DEPTH = 32;
 static const int PITCH = TILE + 4;
 static const int ROOM = 2 * DEPTH * PITCH;
 static const int PAIRS = TILE * PITCH;
+// Registers for two blocks of a multiprocessor at once, which then hide each other's barriers and loads.
+#define TWO_BLOCKS __launch_bounds__(THREADS, 2)
 
 #define SHAPE_PARAMETERS i64 places, i64 heads, i64 kv_heads, i64 head_dim, i64 length, i64 reach, int is_causal, A scale
 #define SHAPE {(int)places, (int)heads, (int)kv_heads, (int)head_dim, (int)length, (int)reach, is_causal != 0, scale}
