@@ -17,7 +17,7 @@ extern "C" __global__ void gather_images(const u8 *pixels, const f32 *scaling, c
 
 template <class L> __device__ __forceinline__ void gather_labels(const L *table, const u32 *places, u32 *y, i64 n, i64 targets, i64 samples) {
     EACH(i, n) {
-        i64 sample = i / targets, place = places[sample];
+        i64 sample = quotient(i, targets), place = places[sample];
         y[i] = place < samples ? (u32)table[place * targets + (i - sample * targets)] : UNSCORED;
     }
 }
@@ -31,7 +31,7 @@ extern "C" __global__ void gather_labels_u32(const u32 *table, const u32 *places
 // The first `unscored` labels of a sample do not count.
 template <class L> __device__ __forceinline__ void gather_tokens(const L *tokens, const u32 *places, u32 *inputs, u32 *labels, i64 n, i64 length, i64 unscored, i64 count) {
     EACH(i, n) {
-        i64 sample = i / length, at = i - sample * length, place = places[sample];
+        i64 sample = quotient(i, length), at = i - sample * length, place = places[sample];
         bool is_known = place < count;
         inputs[i] = is_known ? (u32)tokens[place + at] : UNSCORED;
         labels[i] = is_known && at >= unscored ? (u32)tokens[place + at + 1] : UNSCORED;

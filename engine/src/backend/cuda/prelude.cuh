@@ -103,7 +103,16 @@ template <class X, class Y> __device__ __forceinline__ void put(X *to, Y value, 
 
 __device__ __forceinline__ i64 first_index() { return (i64)blockIdx.x * blockDim.x + threadIdx.x; }
 __device__ __forceinline__ i64 index_stride() { return (i64)gridDim.x * blockDim.x; }
-#define EACH(i, n) for (i64 i = first_index(); i < (n); i += index_stride())
+// A loop that most threads go round once: left as it is, for the compiler would go round four times at once, and divide 64 bits
+// to see how often it can.
+#define FEW_TIMES _Pragma("unroll 1")
+#define EACH(i, n) FEW_TIMES for (i64 i = first_index(); i < (n); i += index_stride())
+
+// Of numbers that are not negative. 64 bits are divided only where they are needed.
+__device__ __forceinline__ u32 quotient(u32 a, u32 b) { return a / b; }
+__device__ __forceinline__ i64 quotient(i64 a, i64 b) {
+    return ((a | b) >> 32) == 0 ? (i64)((u32)a / (u32)b) : a / b;
+}
 
 // ---- Sums over all threads of a warp and of a block, in an order that never changes. All threads must take part, and all get
 // the result. A block has a multiple of 32 threads, 1024 at the most.

@@ -38,8 +38,8 @@ template <class Y, int N> __device__ __forceinline__ void multiply_by(Y (&run)[N
 // Calls f(i, run) for runs that cover n elements; of four where `wide`, which promises that every address is aligned so.
 template <class F> __device__ __forceinline__ void each_run(i64 n, int wide, F f) {
     i64 whole = wide ? n / 4 * 4 : 0;
-    for (i64 i = 4 * first_index(); i < whole; i += 4 * index_stride()) f(i, Run<4>());
-    for (i64 i = whole + first_index(); i < n; i += index_stride()) f(i, Run<1>());
+    FEW_TIMES for (i64 i = 4 * first_index(); i < whole; i += 4 * index_stride()) f(i, Run<4>());
+    FEW_TIMES for (i64 i = whole + first_index(); i < n; i += index_stride()) f(i, Run<1>());
 }
 
 // A product and a sum, rounded once on every device.

@@ -21,12 +21,7 @@ template <class I> __device__ __forceinline__ Window<I> window_of(WINDOW_PARAMET
     return w;
 }
 
-// ---- Places. 64 bits are divided only where they are needed.
-
-__device__ __forceinline__ u32 quotient(u32 a, u32 b) { return a / b; }
-__device__ __forceinline__ i64 quotient(i64 a, i64 b) {
-    return ((a | b) >> 32) == 0 ? (i64)((u32)a / (u32)b) : a / b;
-}
+// ---- Places.
 
 // A pixel of a batch of images; its number counts them image by image, row by row.
 template <class I> struct Pixel { I image, y, x; };
