@@ -1,13 +1,15 @@
 // Rows of a table by token, and their gradient. `sorted` are pairs of a token and its place, the token above.
 
-// A row of threads a row, neighbours along the columns.
-extern "C" __global__ void embedding(const u32 *tokens, const T *table, T *y, i64 rows, i64 width, i64 vocabulary) {
+extern "C" __global__ void embedding(const u32 *tokens, const T *table, T *y, i64 rows, i64 width, i64 vocabulary, int wide) {
     const T nothing = narrow<T>((A)__uint_as_float(0x7fc00000u));
-    for (i64 r = (i64)blockIdx.x * blockDim.y + threadIdx.y; r < rows; r += (i64)gridDim.x * blockDim.y) {
+    each_run_of_rows(rows, width, wide, [=](i64 r, i64 c, auto run) {
         i64 token = tokens[r];
-        for (i64 c = (i64)blockIdx.y * blockDim.x + threadIdx.x; c < width; c += (i64)gridDim.y * blockDim.x)
-            y[r * width + c] = token < vocabulary ? table[token * width + c] : nothing;
-    }
+        Pack<T, LENGTH(run)> values;
+#pragma unroll
+        for (int v = 0; v < LENGTH(run); ++v) values.at[v] = nothing;
+        if (token < vocabulary) values = *(const Pack<T, LENGTH(run)> *)(table + token * width + c);
+        *(Pack<T, LENGTH(run)> *)(y + r * width + c) = values;
+    });
 }
 
 extern "C" __global__ void embedding_clear(W *table, i64 n) {

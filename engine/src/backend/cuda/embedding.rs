@@ -6,12 +6,16 @@
 use super::{
     DType, Operands, Source, Types, args,
     launch::{Grid, THREADS},
+    layout::{is_wide, runs_of_rows},
 };
 use crate::{backend::Kernel, error::Result};
 
 /// The kernels.
-pub(super) const SOURCE: Source =
-    Source { name: "embedding", text: include_str!("embedding.cu"), types: Types::ElementAndWeight };
+pub(super) const SOURCE: Source = Source {
+    name: "embedding",
+    text: concat!(include_str!("vectors.cuh"), "#line 1 \"embedding.cu\"\n", include_str!("embedding.cu")),
+    types: Types::ElementAndWeight,
+};
 
 /// The kernels that sort tokens.
 pub(super) const SORT: Source = Source { name: "sort", text: include_str!("sort.cu"), types: Types::One };
@@ -30,8 +34,10 @@ pub(super) fn launch(kernel: &Kernel, o: &Operands<'_>) -> Result<()> {
         Kernel::Embedding if o.input_type(1) == o.output_type(0) => {
             let rows = o.input_elements(0);
             let width = o.output_elements(0) / rows;
-            let args = args![o.input(0), o.input(1), o.output(0), rows, width, o.input_elements(1) / width];
-            o.launch_for(&SOURCE, o.output_type(0), c"embedding", Grid::matrix(rows, width), args)
+            let dtype = o.output_type(0);
+            let wide = is_wide(&[(o.input(1), dtype), (o.output(0), dtype)], &[width]);
+            let args = args![o.input(0), o.input(1), o.output(0), rows, width, o.input_elements(1) / width, wide];
+            o.launch_for(&SOURCE, dtype, c"embedding", runs_of_rows(rows, width, wide), args)
         }
         Kernel::EmbeddingGrad { rows, accumulate } => gradient(rows, accumulate, o),
         _ => o.unsupported(),

@@ -2,17 +2,22 @@
 
 #define UNSCORED 0xffffffffu
 
-// A row of threads a row of an image. Scaled in f32 with two roundings, as the host does it.
-extern "C" __global__ void gather_images(const u8 *pixels, const f32 *scaling, const u32 *places, T *y, i64 rows, i64 height, i64 row, i64 samples) {
-    const f32 *offsets = scaling + row, nothing = __uint_as_float(0x7fc00000u);
-    for (i64 r = (i64)blockIdx.x * blockDim.y + threadIdx.y; r < rows; r += (i64)gridDim.x * blockDim.y) {
-        i64 image = r / height, place = places[image];
-        const u8 *from = pixels + (place * height + (r - image * height)) * row;
-        for (i64 c = (i64)blockIdx.y * blockDim.x + threadIdx.x; c < row; c += (i64)gridDim.y * blockDim.x) {
-            f32 value = place < samples ? __fadd_rn(__fmul_rn((f32)from[c], scaling[c]), offsets[c]) : nothing;
-            y[r * row + c] = narrow<T>(value);
+// Rows of images. Scaled in f32 with two roundings, as the host does it.
+extern "C" __global__ void gather_images(const u8 *pixels, const f32 *scaling, const u32 *places, T *y, i64 rows, i64 height, i64 row, i64 samples, int wide) {
+    each_run_of_rows(rows, row, wide, [=](i64 r, i64 c, auto run) {
+        i64 image = quotient(r, height), place = places[image];
+        f32 values[LENGTH(run)], factors[LENGTH(run)], offsets[LENGTH(run)];
+        load(scaling + c, factors);
+        load(scaling + row + c, offsets);
+#pragma unroll
+        for (int v = 0; v < LENGTH(run); ++v) values[v] = __uint_as_float(0x7fc00000u);
+        if (place < samples) {
+            const auto from = *(const Pack<u8, LENGTH(run)> *)(pixels + (place * height + (r - image * height)) * row + c);
+#pragma unroll
+            for (int v = 0; v < LENGTH(run); ++v) values[v] = __fadd_rn(__fmul_rn((f32)from.at[v], factors[v]), offsets[v]);
         }
-    }
+        store(y + r * row + c, values);
+    });
 }
 
 template <class L> __device__ __forceinline__ void gather_labels(const L *table, const u32 *places, u32 *y, i64 n, i64 targets, i64 samples) {

@@ -2,11 +2,19 @@
 //!
 //! A place outside the set reads as NaN, as an unscored label or as a token of no table.
 
-use super::{DType, Operands, Source, Types, args, launch::Grid};
+use super::{
+    DType, Operands, Source, Types, args,
+    launch::Grid,
+    layout::{is_wide, runs_of_rows},
+};
 use crate::{backend::Kernel, error::Result};
 
 /// The kernels.
-pub(super) const SOURCE: Source = Source { name: "gather", text: include_str!("gather.cu"), types: Types::Element };
+pub(super) const SOURCE: Source = Source {
+    name: "gather",
+    text: concat!(include_str!("vectors.cuh"), "#line 1 \"gather.cu\"\n", include_str!("gather.cu")),
+    types: Types::Element,
+};
 
 /// Launches one of them.
 pub(super) fn launch(kernel: &Kernel, o: &Operands<'_>) -> Result<()> {
@@ -26,10 +34,10 @@ pub(super) fn launch(kernel: &Kernel, o: &Operands<'_>) -> Result<()> {
     match *kernel {
         Kernel::GatherImages if (o.input_type(0), o.input_type(1)) == (DType::U8, DType::F32) => {
             let (row, batch) = (o.input_elements(1) / 2, o.input_elements(2));
-            let rows = n / row;
-            let args =
-                args![o.input(0), o.input(1), o.input(2), o.output(0), rows, rows / batch, row, all / (n / batch)];
-            o.launch_for(&SOURCE, o.output_type(0), c"gather_images", Grid::matrix(rows, row), args)
+            let (rows, samples, y) = (n / row, all / (n / batch), (o.output(0), o.output_type(0)));
+            let wide = is_wide(&[(o.input(0), DType::U8), (o.input(1), DType::F32), y], &[row]);
+            let args = args![o.input(0), o.input(1), o.input(2), y.0, rows, rows / batch, row, samples, wide];
+            o.launch_for(&SOURCE, y.1, c"gather_images", runs_of_rows(rows, row, wide), args)
         }
         Kernel::GatherLabels if o.output_type(0) == DType::U32 => {
             let targets = n / o.input_elements(1);

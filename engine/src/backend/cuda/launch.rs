@@ -41,7 +41,7 @@ impl Grid {
     /// Rows of threads for the rows of a matrix, neighbours along its columns, for kernels that step over the rest: x counts
     /// columns in a block and rows among blocks, y the other way round.
     pub(super) fn matrix(rows: usize, columns: usize) -> Self {
-        let across = columns.next_power_of_two().clamp(32, THREADS as usize);
+        let across = columns.next_power_of_two().clamp(8, THREADS as usize);
         let down = THREADS as usize / across;
         let blocks = [rows.div_ceil(down).min(BLOCKS), columns.div_ceil(across).min(1 << 10)];
         Self::plane(blocks, [clamp(across), clamp(down)])

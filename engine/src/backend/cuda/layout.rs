@@ -36,6 +36,11 @@ pub(super) fn runs(elements: usize, wide: bool) -> Grid {
     Grid::elements(if wide { elements.div_ceil(RUN) } else { elements })
 }
 
+/// The same of a matrix whose rows keep their threads, as `each_run_of_rows` has them.
+pub(super) fn runs_of_rows(rows: usize, columns: usize, wide: bool) -> Grid {
+    Grid::matrix(rows, if wide { columns.div_ceil(RUN) } else { columns })
+}
+
 /// A matrix's columns in tiles, as `tile_of` of `columns.cuh` has them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Tiles {

@@ -1,10 +1,17 @@
 //! The gated activation of Llama's dense layers (Shazeer 2020), and its gradient.
 
-use super::{Operands, Source, Types, args, launch::Grid};
+use super::{
+    Operands, Source, Types, args,
+    layout::{is_wide, runs_of_rows},
+};
 use crate::{backend::Kernel, error::Result};
 
 /// The kernels.
-pub(super) const SOURCE: Source = Source { name: "swiglu", text: include_str!("swiglu.cu"), types: Types::Element };
+pub(super) const SOURCE: Source = Source {
+    name: "swiglu",
+    text: concat!(include_str!("vectors.cuh"), "#line 1 \"swiglu.cu\"\n", include_str!("swiglu.cu")),
+    types: Types::Element,
+};
 
 /// Launches one of them.
 pub(super) fn launch(kernel: &Kernel, o: &Operands<'_>) -> Result<()> {
@@ -14,12 +21,14 @@ pub(super) fn launch(kernel: &Kernel, o: &Operands<'_>) -> Result<()> {
     }
     match *kernel {
         Kernel::SwiGlu { extents: e } => {
-            let args = args![o.input(0), o.output(0), e.rows, e.columns];
-            o.launch_for(&SOURCE, dtype, c"swiglu", Grid::matrix(e.rows, e.columns), args)
+            let wide = is_wide(&[(o.input(0), dtype), (o.output(0), dtype)], &[e.columns]);
+            let args = args![o.input(0), o.output(0), e.rows, e.columns, wide];
+            o.launch_for(&SOURCE, dtype, c"swiglu", runs_of_rows(e.rows, e.columns, wide), args)
         }
         Kernel::SwiGluGrad { extents: e } => {
-            let args = args![o.input(0), o.input(1), o.output(0), e.rows, e.columns];
-            o.launch_for(&SOURCE, dtype, c"swiglu_gradient", Grid::matrix(e.rows, e.columns), args)
+            let wide = is_wide(&[(o.input(0), dtype), (o.input(1), dtype), (o.output(0), dtype)], &[e.columns]);
+            let args = args![o.input(0), o.input(1), o.output(0), e.rows, e.columns, wide];
+            o.launch_for(&SOURCE, dtype, c"swiglu_gradient", runs_of_rows(e.rows, e.columns, wide), args)
         }
         _ => o.unsupported(),
     }

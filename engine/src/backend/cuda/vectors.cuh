@@ -42,6 +42,19 @@ template <class F> __device__ __forceinline__ void each_run(i64 n, int wide, F f
     FEW_TIMES for (i64 i = whole + first_index(); i < n; i += index_stride()) f(i, Run<1>());
 }
 
+// Calls f(row, column, run) for runs that cover a matrix: a row of threads a row, neighbours along the columns. Of four where
+// `wide`, which promises the same of every row.
+template <class F> __device__ __forceinline__ void each_run_of_rows(i64 rows, i64 columns, int wide, F f) {
+    const i64 length = wide ? 4 : 1, first = length * ((i64)blockIdx.y * blockDim.x + threadIdx.x);
+    const i64 step = length * ((i64)gridDim.y * blockDim.x);
+    FEW_TIMES for (i64 r = (i64)blockIdx.x * blockDim.y + threadIdx.y; r < rows; r += (i64)gridDim.x * blockDim.y) {
+        FEW_TIMES for (i64 c = first; c < columns; c += step) {
+            if (wide) f(r, c, Run<4>());
+            else f(r, c, Run<1>());
+        }
+    }
+}
+
 // A product and a sum, rounded once on every device.
 __device__ __forceinline__ f32 fused(f32 a, f32 b, f32 c) { return fmaf(a, b, c); }
 __device__ __forceinline__ f64 fused(f64 a, f64 b, f64 c) { return fma(a, b, c); }
