@@ -11,19 +11,29 @@ struct Code {
 
 __device__ __forceinline__ void make_code(Code &code, int first, int count) {
     for (int i = threadIdx.x; i < count; i += blockDim.x) {
-        f64 value = i == 0 ? 0.0 : 1.0, top = 1e-6;
-        int below = 1, steps = first;
+        // The value's decade is looked for among constants, so that little is left to do in f64.
+        f64 top = 0, of_step = 0, at_top = 1e-6, share = 1.0 / first;
+        int below = 1, steps = first, place = 0;
+        #pragma unroll
         for (int decade = 0; decade < DECADES; decade++) {
-            if (i >= below && i < below + steps) value = top * (0.1 + 0.9 * ((f64)(i - below) + 0.5) / (f64)steps);
+            if (i >= below && i < below + steps) {
+                top = at_top;
+                of_step = share;
+                place = i - below;
+            }
             below += steps;
             steps *= 2;
-            top *= 10.0;
+            at_top *= 10.0;
+            share /= 2.0;
         }
-        code.values[i] = (f32)value;
+        // Steps are a power of two: to multiply by their inverse is to divide by them, to the bit.
+        f64 value = top * (0.1 + 0.9 * ((f64)place + 0.5) * of_step);
+        code.values[i] = i == 0 ? 0.0f : i < below ? (f32)value : 1.0f;
     }
     __syncthreads();
+    // The sum of two neighbours, rounded once; half of it is exact.
     for (int i = threadIdx.x; i < count; i += blockDim.x)
-        code.middles[i] = i + 1 < count ? (f32)(((f64)code.values[i] + (f64)code.values[i + 1]) / 2.0) : 2.0f;
+        code.middles[i] = i + 1 < count ? (code.values[i] + code.values[i + 1]) * 0.5f : 2.0f;
     __syncthreads();
 }
 

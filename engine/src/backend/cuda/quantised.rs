@@ -17,7 +17,7 @@ pub(super) const SOURCE: Source =
 /// Blocks of codes that a block of threads takes at once: a warp one.
 const WARPS: usize = THREADS as usize / 32;
 /// The most blocks of threads: each makes the code's values when it starts.
-const BLOCKS: usize = 2048;
+const BLOCKS: usize = 1024;
 
 /// Launches it.
 pub(super) fn launch(update: &Update, moments: &Moments, copies: [Pointer; 2], o: &Operands<'_>) -> Result<()> {
