@@ -192,6 +192,16 @@ extern "C" float ldexpf(float, int);
 static inline float ldexp(float x, int n) { return ldexpf(x, n); }
 extern "C" void sincos(double, double *, double *);
 extern "C" void sincosf(float, float *, float *);
+// Of half turns: what is left of quarters of a turn is exact.
+static inline void sincospi(double x, double *s, double *c) {
+    double quarters = rint(2.0 * x), rest = 3.141592653589793 * (x - 0.5 * quarters);
+    double sine = sin(rest), cosine = cos(rest);
+    int quadrant = (int)fmod(quarters, 4.0) & 3;
+    *s = quadrant & 1 ? cosine : sine;
+    *c = quadrant & 1 ? sine : cosine;
+    if (quadrant & 2) *s = -*s;
+    if (quadrant == 1 || quadrant == 2) *c = -*c;
+}
 static inline double rsqrt(double x) { return 1.0 / sqrt(x); }
 static inline float rsqrtf(float x) { return 1.0f / sqrtf(x); }
 static inline float rsqrt(float x) { return rsqrtf(x); }

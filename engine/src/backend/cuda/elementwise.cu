@@ -18,7 +18,9 @@ extern "C" __global__ void uniform(T *y, i64 n, double bound, u64 key) {
 extern "C" __global__ void normal(T *y, i64 n, double std, u64 key) {
     EACH(i, n) {
         double radius = sqrt(-2.0 * log(1.0 - random_uniform(key, 2 * (u64)i)));
-        y[i] = narrow<T>(std * radius * cos(6.283185307179586 * random_uniform(key, 2 * (u64)i + 1)));
+        double sine, cosine;
+        sine_and_cosine(6.283185307179586 * random_uniform(key, 2 * (u64)i + 1), sine, cosine);
+        y[i] = narrow<T>(std * radius * cosine);
     }
 }
 

@@ -161,6 +161,20 @@ __device__ __forceinline__ f64 random_uniform(u64 key, u64 counter) {
     return (f64)(random_bits(key, counter) >> 11) * (1.0 / 9007199254740992.0);
 }
 
+// ---- Sines and cosines.
+
+// Of an angle in radians. By half turns, which are taken off exactly: sin() and cos() keep a table and room in local memory
+// for angles past 10^5, and every thread of a device is given that room, used or not.
+__device__ __forceinline__ void sine_and_cosine(f64 angle, f64 &sine, f64 &cosine) {
+    // 1 / pi in two parts, and what is lost of the product with it.
+    const f64 half_turns = angle * 0.3183098861837907;
+    const f64 lost = fma(angle, -1.9678676675182486e-17, fma(angle, 0.3183098861837907, -half_turns)) * 3.141592653589793;
+    f64 s, c;
+    sincospi(half_turns, &s, &c);
+    sine = fma(c, lost, s);
+    cosine = fma(-s, lost, c);
+}
+
 // ---- Arithmetic under one name for both widths.
 
 __device__ __forceinline__ f32 exp_of(f32 x) { return expf(x); }

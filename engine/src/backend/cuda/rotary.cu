@@ -2,8 +2,9 @@
 
 #define PAIRS 128
 
-// A block a position, of some sequences: a row of threads a head, neighbours along its pairs. Angles are made in f64.
-extern "C" __global__ void rotary(T *qkv, i64 batch, i64 length, i64 packed, i64 heads, i64 half, double base, int is_inverse) {
+// A block a position, of some sequences: a row of threads a head, neighbours along its pairs. Angles are made in
+// f64: those of a pair are 2^rate times those of the pair before.
+extern "C" __global__ void rotary(T *qkv, i64 batch, i64 length, i64 packed, i64 heads, i64 half, double rate, int is_inverse) {
     __shared__ A sines[PAIRS], cosines[PAIRS];
     const int thread = threadIdx.y * blockDim.x + threadIdx.x, threads = blockDim.x * blockDim.y;
     const i64 position = blockIdx.x;
@@ -11,9 +12,10 @@ extern "C" __global__ void rotary(T *qkv, i64 batch, i64 length, i64 packed, i64
         const int pairs = half - first < PAIRS ? (int)(half - first) : PAIRS;
         __syncthreads();
         for (int i = thread; i < pairs; i += threads) {
-            f64 angle = (f64)position * pow(base, -(f64)(first + i) / (f64)half);
-            sines[i] = (A)sin(is_inverse ? -angle : angle);
-            cosines[i] = (A)cos(angle);
+            f64 sine, cosine;
+            sine_and_cosine((f64)position * exp2((f64)(first + i) * rate), sine, cosine);
+            sines[i] = (A)(is_inverse ? -sine : sine);
+            cosines[i] = (A)cosine;
         }
         __syncthreads();
         for (i64 sequence = blockIdx.y; sequence < batch; sequence += gridDim.y) {

@@ -16,11 +16,14 @@ const THREADS: usize = 256;
 /// Launches it.
 pub(super) fn launch(kernel: &Kernel, o: &Operands<'_>) -> Result<()> {
     let Kernel::Rotary { shape: s, base, is_inverse } = *kernel else { return o.unsupported() };
-    let across = (s.head_dim / 2).next_power_of_two().min(PAIRS);
+    let half = s.head_dim / 2;
+    let across = half.next_power_of_two().min(PAIRS);
     // A position's angles are made once a block: sequences are only split where positions are few.
     let splits = (BLOCKS / s.length).clamp(1, s.batch);
     let grid = Grid::plane([s.length, splits], [across as u32, (THREADS / across) as u32]);
     let heads = s.heads + s.kv_heads;
-    let args = args![o.output(0), s.batch, s.length, s.packed(), heads, s.head_dim / 2, base, is_inverse];
+    // The base to the power -pair / half is 2 to the power pair times this.
+    let rate = -base.log2() / half as f64;
+    let args = args![o.output(0), s.batch, s.length, s.packed(), heads, half, rate, is_inverse];
     o.launch_for(&SOURCE, o.output_type(0), c"rotary", grid, args)
 }
