@@ -58,7 +58,8 @@ struct Taps {
 // neighbouring threads load neighbours along the depth, or along the side.
 template <bool LEFT_BY_DEPTH, bool RIGHT_BY_DEPTH, class Table, class Left, class Right>
 __device__ __forceinline__ void multiply(i64 steps, A (&sums)[EACH_SIDE][EACH_SIDE], Table table, Left left, Right right) {
-    __shared__ A a[DEPTH * PITCH], b[DEPTH * PITCH];
+    // Read in runs of four.
+    __shared__ __align__(4 * sizeof(A)) A a[DEPTH * PITCH], b[DEPTH * PITCH];
     int t = threadIdx.x, tx = t % 16 * EACH_SIDE, ty = t / 16 * EACH_SIDE;
     A from_left[LOADS], from_right[LOADS];
 #pragma unroll
