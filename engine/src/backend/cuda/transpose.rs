@@ -10,6 +10,8 @@ pub(super) const SOURCE: Source =
 /// Side of a square that a block turns, and rows of threads, as `SIDE` and `STEP` of `transpose.cu`.
 const SIDE: usize = 32;
 const STEP: u32 = 8;
+/// The most squares: each is a block, and there are no more along x.
+const MOST: usize = i32::MAX as usize;
 
 /// Launches one of them.
 pub(super) fn launch(kernel: &Kernel, o: &Operands<'_>) -> Result<()> {
@@ -17,7 +19,10 @@ pub(super) fn launch(kernel: &Kernel, o: &Operands<'_>) -> Result<()> {
     match *kernel {
         Kernel::Transpose { batch, rows, columns } if o.input_type(0) == dtype => {
             let squares = batch * rows.div_ceil(SIDE) * columns.div_ceil(SIDE);
-            let args = args![o.input(0), o.output(0), batch, rows, columns];
+            if squares > MOST {
+                return o.unsupported();
+            }
+            let args = args![o.input(0), o.output(0), rows, columns];
             o.launch_for(&SOURCE, dtype, c"transpose", Grid::plane([squares, 1], [SIDE as u32, STEP]), args)
         }
         _ => o.unsupported(),
