@@ -137,15 +137,14 @@ extern "C" __global__ void convolution(const T *x, const T *weights, T *y, i64 b
     }
 }
 
-// Squares of pixels and channels, apart by the residue of a pixel's place modulo the stride (blockIdx.y), so that no product is
+// Squares of pixels and channels, apart by the residues of a pixel's place modulo the stride (blockIdx.z, y), so that no product is
 // with a zero between strides: a pixel at place + stride * n is reached by the taps first + stride * j, from the outputs
 // base + n - j.
 extern "C" __global__ void convolution_input_gradient(const T *dy, const T *weights, T *dx, i64 batch, i64 filters,
                                                       WINDOW_PARAMETERS) {
     __shared__ Taps taps;
     Window<i64> w = window_of<i64>(WINDOW);
-    i64 place_y = (i64)blockIdx.y / stride, place_x = (i64)blockIdx.y % stride;
-    if (place_y >= height || place_x >= width) return;
+    i64 place_y = blockIdx.z, place_x = blockIdx.y;
     i64 first_y = (place_y + padding) % stride, first_x = (place_x + padding) % stride;
     i64 base_y = (place_y + padding) / stride, base_x = (place_x + padding) / stride;
     i64 taps_y = first_y < size ? (size - first_y + stride - 1) / stride : 0;

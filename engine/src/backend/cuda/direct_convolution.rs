@@ -26,6 +26,8 @@ pub(super) const SOURCE: Source = Source {
 const SIDE: usize = 64;
 /// Blocks that keep a card busy: a gradient by the weights takes its pixels apart until there are as many.
 const BLOCKS: usize = 256;
+/// The most blocks along y, and along z.
+const LAYERS: usize = 65535;
 /// Pixels that a part has at least.
 const GRAIN: usize = 256;
 
@@ -39,21 +41,27 @@ pub(super) fn launch(kernel: &Kernel, o: &Operands<'_>) -> Result<()> {
         Kernel::Conv2dWeightGrad { window, accumulate } => weight_gradient(o, window, *accumulate),
         _ if types[0] != types[1] => o.unsupported(),
         Kernel::Conv2d(w) => {
-            let grid = squares(w.out_pixels(), w.filters, 1);
+            let grid = Grid::plane([squares(w.out_pixels(), w.filters), 1], [THREADS, 1]);
             product(o, w, c"convolution", grid)
         }
         Kernel::Conv2dInputGrad(w) => {
             // Of the residue with the most pixels.
             let pixels = w.batch * w.height.div_ceil(w.stride) * w.width.div_ceil(w.stride);
-            product(o, w, c"convolution_input_gradient", squares(pixels, w.channels, w.stride * w.stride))
+            // Only those that a pixel has.
+            let residues = [w.width, w.height].map(|extent| extent.min(w.stride));
+            if residues.iter().any(|residues| *residues > LAYERS) {
+                return o.unsupported();
+            }
+            let grid = Grid::space([squares(pixels, w.channels), residues[0], residues[1]], THREADS);
+            product(o, w, c"convolution_input_gradient", grid)
         }
         _ => o.unsupported(),
     }
 }
 
-/// A block a square of a result of so many rows and columns, `layers` times.
-fn squares(rows: usize, columns: usize, layers: usize) -> Grid {
-    Grid::plane([rows.div_ceil(SIDE) * columns.div_ceil(SIDE), layers], [THREADS, 1])
+/// How many squares a result of so many rows and columns has.
+fn squares(rows: usize, columns: usize) -> usize {
+    rows.div_ceil(SIDE) * columns.div_ceil(SIDE)
 }
 
 fn product(o: &Operands<'_>, w: &Window, name: &'static std::ffi::CStr, grid: Grid) -> Result<()> {
@@ -67,7 +75,7 @@ fn weight_gradient(o: &Operands<'_>, w: &Window, accumulate: bool) -> Result<()>
     let (x, dy, dw) = (o.input(0), o.input(1), o.output(0));
     // The sums of parts lie in the workspace, as cuDNN's would: as many as have room there.
     let (n, (sums, room)) = (w.filters * w.taps(), o.backend().workspace());
-    let squares = w.filters.div_ceil(SIDE) * w.taps().div_ceil(SIDE);
+    let squares = squares(w.filters, w.taps());
     let most = (BLOCKS / squares).min(w.out_pixels().div_ceil(GRAIN)).min(room / (n * sum_type(types[0]).size()));
     let parts = most.max(1);
     let args = args![
