@@ -88,6 +88,13 @@ __device__ __forceinline__ void right(u32 (&b)[2], const T *tile, int pitch, int
     b[1] = *(const u32 *)(at + 8);
 }
 
+// What rounding leaves of a number. Nothing of one past the largest of f16, which is infinite: infinity less infinity would be
+// NaN. bf16 reaches as far as f32 does.
+__device__ __forceinline__ f32 left_by(f32 x, f32 rounded) {
+    f32 rest = x - rounded;
+    return IsBf16<T>::value || rest - rest == 0.0f ? rest : 0.0f;
+}
+
 // sums += weights tile, where the tile is turned: the positions of both are K.
 template <int D, int K> __device__ __forceinline__ void add_weighted_tile(f32 (&sums)[D / 8][4], const f32 (&weights)[K / 8][4], const T *tile) {
     #pragma unroll
@@ -97,7 +104,7 @@ template <int D, int K> __device__ __forceinline__ void add_weighted_tile(f32 (&
         for (int h = 0; h < 4; h++) {
             f32 x = weights[2 * k + h / 2][h % 2 * 2], y = weights[2 * k + h / 2][h % 2 * 2 + 1];
             high[h] = pack_rounded(x, y);
-            low[h] = pack_rounded(x - part(high[h], 0), y - part(high[h], 1));
+            low[h] = pack_rounded(left_by(x, part(high[h], 0)), left_by(y, part(high[h], 1)));
         }
         #pragma unroll
         for (int n = 0; n < D / 8; n++) {
