@@ -116,8 +116,25 @@ template <int D, int K> __device__ __forceinline__ void add_weighted_tile(f32 (&
     }
 }
 
-// pairs = rows tile^T, from a left operand that is in memory.
-template <int D, int K> __device__ __forceinline__ void products(f32 (&pairs)[K / 8][4], const Rows &rows, int row, int head_dim, const T *tile) {
+// A warp's rows as a left operand: from memory each time, or HELD in registers.
+template <int D, bool HELD> struct Operand {
+    Rows rows;
+    int row, head_dim;
+    u32 held[HELD ? D / 16 : 1][4];
+
+    __device__ __forceinline__ Operand(const Rows &from, int first, int elements) : rows(from), row(first), head_dim(elements) {
+        #pragma unroll
+        for (int k = 0; HELD && k < D / 16; k++) left(held[k], rows, row, 16 * k, head_dim);
+    }
+    __device__ __forceinline__ void get(u32 (&a)[4], int k) const {
+        if (!HELD) return left(a, rows, row, 16 * k, head_dim);
+        #pragma unroll
+        for (int h = 0; h < 4; h++) a[h] = held[HELD ? k : 0][h];
+    }
+};
+
+// pairs = rows tile^T.
+template <int D, int K, bool HELD> __device__ __forceinline__ void products(f32 (&pairs)[K / 8][4], const Operand<D, HELD> &rows, const T *tile) {
     #pragma unroll
     for (int n = 0; n < K / 8; n++)
         #pragma unroll
@@ -125,7 +142,7 @@ template <int D, int K> __device__ __forceinline__ void products(f32 (&pairs)[K 
     #pragma unroll
     for (int k = 0; k < D / 16; k++) {
         u32 a[4];
-        left(a, rows, row, 16 * k, head_dim);
+        rows.get(a, k);
         #pragma unroll
         for (int n = 0; n < K / 8; n++) {
             u32 b[2];
@@ -173,7 +190,7 @@ template <int D> __device__ __forceinline__ void attend(const T *qkv, T *y, f32 
     const int head_place = blockIdx.x % s.places, tile = s.tiles() - 1 - blockIdx.x / s.places;
     const int first = tile * TILE, end = first + rows_from(first, s.length), row = threadIdx.x / 32 * 16;
     const Head head(s, head_place / s.heads, head_place % s.heads);
-    const Rows queries = rows_at(qkv, head.queries, s.packed(), first, end);
+    const Operand<D, true> queries(rows_at(qkv, head.queries, s.packed(), first, end), row, s.head_dim);
     const f32 lowest = -__uint_as_float(0x7f800000u);
     f32 result[D / 8][4], max[2] = {lowest, lowest}, total[2] = {0, 0};
     clear_tile<D>(result);
@@ -184,7 +201,7 @@ template <int D> __device__ __forceinline__ void attend(const T *qkv, T *y, f32 
         load_turned_pairs<D, TILE>(shared_values, rows_at(qkv, head.values, s.packed(), from, end_key), s.head_dim);
         __syncthreads();
         f32 pairs[TILE / 8][4];
-        products<D, TILE>(pairs, queries, row, s.head_dim, shared_keys);
+        products<D, TILE>(pairs, queries, shared_keys);
         #pragma unroll
         for (int i = 0; i < 2; i++) {
             const int query = first + row + group() + 8 * i;
@@ -247,8 +264,8 @@ template <int D, int K> __device__ __forceinline__ void by_queries(const T *qkv,
     const int head_place = blockIdx.x % s.places, tile = s.tiles() - 1 - blockIdx.x / s.places;
     const int first = tile * TILE, end = first + rows_from(first, s.length), row = threadIdx.x / 32 * 16;
     const Head head(s, head_place / s.heads, head_place % s.heads);
-    const Rows queries = rows_at(qkv, head.queries, s.packed(), first, end);
-    const Rows gradients = rows_at(dy, head.result, s.width(), first, end);
+    const Operand<D, D <= 64> queries(rows_at(qkv, head.queries, s.packed(), first, end), row, s.head_dim);
+    const Operand<D, D <= 64> gradients(rows_at(dy, head.result, s.width(), first, end), row, s.head_dim);
     const int end_key = s.end_key(end);
     f32 sums[D / 8][4];
     clear_tile<D>(sums);
@@ -260,8 +277,8 @@ template <int D, int K> __device__ __forceinline__ void by_queries(const T *qkv,
         load_turned_pairs<D, K>(turned_keys, keys, s.head_dim);
         __syncthreads();
         f32 pairs[K / 8][4], slopes[K / 8][4];
-        products<D, K>(pairs, queries, row, s.head_dim, shared_keys);
-        products<D, K>(slopes, gradients, row, s.head_dim, shared_values);
+        products<D, K>(pairs, queries, shared_keys);
+        products<D, K>(slopes, gradients, shared_values);
         weigh_tile<K, false>(pairs, slopes, first + row, from, lse + head.row, means + head.row, s);
         add_weighted_tile<D, K>(sums, slopes, turned_keys);
     }
@@ -276,8 +293,8 @@ template <int D, int K> __device__ __forceinline__ void by_keys(const T *qkv, co
     const int first = blockIdx.x / groups * TILE, end = first + rows_from(first, s.length), row = threadIdx.x / 32 * 16;
     const int sequence = own_group / s.kv_heads, first_head = own_group % s.kv_heads * shared;
     const Head own(s, sequence, first_head);
-    const Rows keys = rows_at(qkv, own.keys, s.packed(), first, end);
-    const Rows values = rows_at(qkv, own.values, s.packed(), first, end);
+    const Operand<D, false> keys(rows_at(qkv, own.keys, s.packed(), first, end), row, s.head_dim);
+    const Operand<D, false> values(rows_at(qkv, own.values, s.packed(), first, end), row, s.head_dim);
     const int end_query = s.end_query(end);
     f32 of_keys[D / 8][4], of_values[D / 8][4];
     clear_tile<D>(of_keys);
@@ -294,8 +311,8 @@ template <int D, int K> __device__ __forceinline__ void by_keys(const T *qkv, co
             load_turned_pairs<D, K>(turned_slopes, gradients, s.head_dim);
             __syncthreads();
             f32 pairs[K / 8][4], slopes[K / 8][4];
-            products<D, K>(pairs, keys, row, s.head_dim, shared_queries);
-            products<D, K>(slopes, values, row, s.head_dim, shared_slopes);
+            products<D, K>(pairs, keys, shared_queries);
+            products<D, K>(slopes, values, shared_slopes);
             weigh_tile<K, true>(pairs, slopes, first + row, from, lse + head.row, means + head.row, s);
             add_weighted_tile<D, K>(of_values, pairs, turned_slopes);
             add_weighted_tile<D, K>(of_keys, slopes, turned_queries);
