@@ -165,6 +165,16 @@ impl Dispatcher<'_> {
         self.services.planner.plan(document.generation, document.experiment.clone());
     }
 
+    /// The experiment is the same, but more is known of where it runs: plan it, and what is pinned, again.
+    fn plan_again(&mut self) {
+        let Self { state, services, .. } = self;
+        state.prediction.notches = None;
+        services.planner.plan(state.document.generation, state.document.experiment.clone());
+        if let Some(pin) = &state.pin {
+            services.planner.pin(pin.experiment.as_ref().clone());
+        }
+    }
+
     fn ask_notches(&mut self, control: &'static str, notches: Vec<(String, Experiment)>) {
         let generation = self.state.document.generation;
         let asked = self.state.prediction.notches.as_ref();
@@ -281,6 +291,8 @@ impl Dispatcher<'_> {
             Event::Started { run, plan } => {
                 (state.is_starting, state.shown) = (false, None);
                 state.log.add(Level::Note, format!("Run {run} begins: {}", plan.experiment.title));
+                // A GPU that was opened for it is known better now.
+                self.plan_again();
             }
             Event::Warning(text) => state.log.add(Level::Warning, text.clone()),
             Event::Ended { run, outcome, summary } => {
@@ -297,12 +309,8 @@ impl Dispatcher<'_> {
                     state.notice = Some(Notice::Run(outcome.clone()));
                 }
                 state.log.add(level, text);
-                // What was measured makes the predicted times better: plan again.
-                state.prediction.notches = None;
-                self.services.planner.plan(state.document.generation, state.document.experiment.clone());
-                if let Some(pin) = &state.pin {
-                    self.services.planner.pin(pin.experiment.as_ref().clone());
-                }
+                // What was measured makes predicted times better.
+                self.plan_again();
             }
             Event::Step(_) | Event::Evaluating { .. } | Event::Evaluated { .. } | Event::Paused(_) => {}
         }

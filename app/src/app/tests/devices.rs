@@ -96,3 +96,27 @@ fn a_preset_that_names_no_device_is_opened_on_the_chosen_one() {
     assert_eq!(app(&window).state.document.experiment.device, "rtx4060-8g");
     assert!(!app(&window).state.document.is_changed());
 }
+
+#[cfg(all(target_os = "linux", feature = "cuda"))]
+#[test]
+fn a_gpu_that_a_run_has_opened_is_planned_for_as_it_was_measured() {
+    // A process that has a GPU, and has never seen it.
+    let cache = tempfile::tempdir().expect("a folder");
+    let cache = [("XDG_CACHE_HOME", cache.path().to_str().expect("a name"))];
+    let name = "app::tests::devices::a_gpu_that_a_run_has_opened_is_planned_for_as_it_was_measured";
+    plimsoll_tests::on_simulated_gpu(name, &cache, || {
+        let mut long = digits();
+        (long.device, long.budget, long.run.steps) = ("cuda:0".to_owned(), Bytes::gib(2), Some(1_000_000));
+        let mut window = window(long);
+        let is_estimate =
+            |app: &App| app.state.plan().and_then(|plan| plan.target.profile()).map(profile::Profile::is_estimate);
+        assert_eq!(is_estimate(app(&window)), Some(true));
+        window.get_by_role_and_label(Role::Button, "Train").click();
+        until(&mut window, |app| app.state.session.active().is_some_and(|run| run.last.is_some()));
+        until(&mut window, |app| is_estimate(app) == Some(false));
+        let (shown, run) = (app(&window).state.plan().expect("a plan"), app(&window).state.session.active());
+        assert_eq!(shown.peak, run.expect("a run").plan.peak);
+        window.get_by_role_and_label(Role::Button, "Stop").click();
+        until(&mut window, |app| app.state.session.active().is_none());
+    });
+}
