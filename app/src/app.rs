@@ -11,6 +11,7 @@ use plimsoll_engine::{Experiment, device::Watcher, train::Trainer};
 use serde::{Deserialize, Serialize};
 
 use crate::{
+    budgets::Budgets,
     command::{Sender, UiCommand},
     dispatch::{Dispatcher, Services},
     files::FileDialogs,
@@ -34,6 +35,7 @@ pub(crate) struct Remembered {
     view: View,
     layout: Option<Layout>,
     recent: Vec<PathBuf>,
+    budgets: Budgets,
     experiment: Option<Experiment>,
     saved: Option<Experiment>,
     path: Option<PathBuf>,
@@ -76,7 +78,7 @@ impl App {
         let saved = remembered.saved.unwrap_or_else(|| experiment.clone());
         let document = Document { saved, ..Document::new(experiment, remembered.path) };
         let mut app = Self {
-            state: State::new(document, remembered.recent, shipped),
+            state: State { budgets: remembered.budgets, ..State::new(document, remembered.recent, shipped) },
             view: remembered.view,
             layout: remembered.layout.filter(Layout::is_whole).unwrap_or_default(),
             services,
@@ -99,6 +101,7 @@ impl App {
             view: self.view.clone(),
             layout: Some(self.layout.clone()),
             recent: self.state.recent.clone(),
+            budgets: self.state.budgets.clone(),
             experiment: Some(document.experiment.clone()),
             saved: Some(document.saved.clone()),
             path: document.path.clone(),

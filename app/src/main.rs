@@ -1,6 +1,7 @@
 //! Plimsoll: tune neural-network training inside a memory budget.
 
 mod app;
+mod budgets;
 mod cli;
 mod command;
 mod dispatch;

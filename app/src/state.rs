@@ -12,6 +12,7 @@ use plimsoll_engine::{
 
 pub(crate) use crate::session::RunKey;
 use crate::{
+    budgets::Budgets,
     files::Purpose,
     history::History,
     planner::{Compared, Generation, Obstacle, Options},
@@ -204,6 +205,8 @@ pub(crate) struct State {
     pub(crate) pin: Option<Arc<Plan>>,
     /// What happened.
     pub(crate) log: Log,
+    /// The budgets of devices that were left for another.
+    pub(crate) budgets: Budgets,
     /// Files opened or saved before, newest first.
     pub(crate) recent: Vec<PathBuf>,
     /// The presets that ship with the program.
@@ -234,6 +237,7 @@ impl State {
             notice: None,
             pin: None,
             log: Log { start: Instant::now(), entries: Vec::new() },
+            budgets: Budgets::default(),
             recent,
             shipped,
             devices: None,

@@ -7,6 +7,7 @@ use plimsoll_engine::{Experiment, experiment::preset, train::Command};
 
 use super::Dispatcher;
 use crate::{
+    budgets,
     files::Purpose,
     state::{Dialog, Document, Level, Notice, Then},
     words,
@@ -128,11 +129,13 @@ impl Dispatcher<'_> {
         if experiment.device != "cpu" || chosen.device == "cpu" {
             return experiment;
         }
-        let text = format!("It names no device: kept {}", words::device(&chosen.device));
+        let budget = budgets::of_preset(&experiment, chosen);
+        let with = if budget == experiment.budget { String::new() } else { format!(", with a budget of {budget}") };
+        let text = format!("It names no device: kept {}{with}", words::device(&chosen.device));
         let (device, gpu) = (chosen.device.clone(), chosen.gpu.clone());
         self.toasts.info(&text);
         self.state.log.add(Level::Note, text);
-        Experiment { device, gpu, ..experiment }
+        Experiment { device, gpu, budget, ..experiment }
     }
 
     /// A file could not be used: said until it is read, and in the log.

@@ -21,6 +21,7 @@ use crate::{
     session::Status,
     state::{Dialog, Level, Notches, Notice, State, Then},
     view::View,
+    words,
 };
 
 /// Events taken from the trainer in one frame: a frame stays short however fast the steps are.
@@ -116,20 +117,23 @@ impl Dispatcher<'_> {
         }
     }
 
-    fn edit(&mut self, control: &'static str, experiment: Experiment) {
+    fn edit(&mut self, control: &'static str, mut experiment: Experiment) {
         // The number of the present press tells one drag from the next.
         let press = self.ctx.input(|input| {
             let start = input.pointer.press_start_time()?;
             input.pointer.any_down().then_some(start.to_bits())
         });
-        let document = &mut self.state.document;
+        let State { document, budgets, .. } = &mut *self.state;
+        if control == "device" {
+            experiment.budget = budgets.moving(&document.experiment, &experiment.device);
+        }
         document.history.changed(&document.experiment, control, press, Instant::now());
         let before = std::mem::replace(&mut document.experiment, experiment);
         self.say_what_followed(control, &before);
         self.changed();
     }
 
-    /// A model and its data go together: who changes the one and gets the other is told.
+    /// A model and its data go together, and a device and its budget: who changes the one and gets the other is told.
     fn say_what_followed(&mut self, control: &str, before: &Experiment) {
         let now = &self.state.document.experiment;
         let model = (control == "data.kind" && now.model.kind != before.model.kind).then_some("model");
@@ -137,6 +141,12 @@ impl Dispatcher<'_> {
         if let Some(other) = model.or(data) {
             let learned = now.model.kind.task().name();
             self.toasts.info(format!("The {other} changed as well: now both are about {learned}."));
+        }
+        if control == "device" && now.budget != before.budget {
+            let device = words::device(&now.device);
+            let text = format!("The budget changed as well: {} for {device}", now.budget);
+            self.toasts.info(&text);
+            self.state.log.add(Level::Note, text);
         }
     }
 

@@ -13,6 +13,13 @@ fn choose(window: &mut Window, name: &str) {
     window.run_steps(3);
 }
 
+fn choose_containing(window: &mut Window, name: &str) {
+    window.get_by_role_and_label(Role::Button, "Device").click();
+    window.run_steps(3);
+    window.get_by_label_contains(name).click();
+    window.run_steps(3);
+}
+
 fn planned_on(app: &App, device: &str) -> bool {
     app.state.plan().is_some_and(|plan| plan.experiment.device == device)
 }
@@ -66,7 +73,9 @@ fn nothing_trains_on_a_card_that_is_only_planned_for_and_it_is_said_why() {
 
 #[test]
 fn a_card_that_is_short_of_memory_is_offered_a_higher_budget() {
-    let mut window = window(digits());
+    let card = profile::named("rtx4060-8g").expect("ships");
+    let little = Experiment { budget: card.context + card.pool.segment + Bytes::mib(1), ..digits() };
+    let mut window = window(little);
     choose(&mut window, CARD);
     until(&mut window, |app| planned_on(app, "rtx4060-8g") && !app.state.prediction.options.nearest.is_empty());
     let offer = app(&window).state.prediction.options.nearest[0].change.clone();
@@ -74,6 +83,24 @@ fn a_card_that_is_short_of_memory_is_offered_a_higher_budget() {
     window.run_steps(2);
     window.get_by_label(&offer).click();
     until(&mut window, |app| app.state.plan().is_some_and(|plan| plan.fits() && plan.target.is_gpu()));
+}
+
+#[test]
+fn a_card_has_a_budget_of_its_own_and_the_processor_gets_its_own_back() {
+    let mut window = window(Experiment { budget: Bytes::mib(4), ..digits() });
+    choose(&mut window, CARD);
+    let budget = |window: &Window| app(window).state.document.experiment.budget;
+    let room = profile::named("rtx4060-8g").expect("ships").room();
+    assert_eq!(budget(&window), room);
+    let told = |app: &App| app.state.log.entries.iter().any(|entry| entry.text.contains("budget changed as well"));
+    assert!(told(app(&window)));
+    window.key_press_modifiers(Modifiers::COMMAND, Key::Z);
+    until(&mut window, |app| planned_on(app, "cpu"));
+    assert_eq!(budget(&window), Bytes::mib(4));
+    choose(&mut window, CARD);
+    let name = app(&window).state.devices.as_ref().and_then(|devices| devices.cpu.name.clone().ok());
+    choose_containing(&mut window, &format!("CPU: {}", name.unwrap_or_default()));
+    assert_eq!(budget(&window), Bytes::mib(4));
 }
 
 #[test]

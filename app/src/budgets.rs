@@ -1,0 +1,62 @@
+//! The budget of each device.
+//!
+//! Owns what was last chosen for each. Holds: a device keeps its budget while others are tried; one that has none yet gets
+//! the present one where anything at all can fit within it there, else all that a process may have of it.
+
+use std::collections::BTreeMap;
+
+use plimsoll_engine::{Bytes, Experiment, device::Target};
+use serde::{Deserialize, Serialize};
+
+/// Budgets, by the names of devices.
+#[derive(Debug, Default, Clone, PartialEq, Serialize, Deserialize)]
+pub(crate) struct Budgets(BTreeMap<String, Bytes>);
+
+impl Budgets {
+    /// The budget with which an experiment goes on when it moves to `device`; where it was, its own is kept.
+    pub(crate) fn moving(&mut self, experiment: &Experiment, device: &str) -> Bytes {
+        self.0.insert(experiment.device.clone(), experiment.budget);
+        self.0.get(device).copied().unwrap_or_else(|| at_least_something(experiment.budget, device))
+    }
+}
+
+/// `budget`, or all that a process may have of `device` where that leaves nothing beside what driver and libraries hold.
+fn at_least_something(budget: Bytes, device: &str) -> Bytes {
+    match Target::of(device) {
+        Ok(Target::Gpu(card)) if budget <= card.context + card.pool.segment => card.room(),
+        _ => budget,
+    }
+}
+
+/// The budget of a preset that names no device and is opened on the one of `chosen`.
+pub(crate) fn of_preset(preset: &Experiment, chosen: &Experiment) -> Bytes {
+    let own = at_least_something(preset.budget, &chosen.device);
+    if own == preset.budget { own } else { chosen.budget }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn on(device: &str, budget: Bytes) -> Experiment {
+        Experiment { device: device.to_owned(), budget, ..Experiment::default() }
+    }
+
+    #[test]
+    fn each_device_keeps_its_budget_while_others_are_tried() {
+        let mut budgets = Budgets::default();
+        assert_eq!(budgets.moving(&on("cpu", Bytes::gib(3)), "rtx4060-8g"), Bytes::gib(3));
+        assert_eq!(budgets.moving(&on("rtx4060-8g", Bytes::gib(6)), "cpu"), Bytes::gib(3));
+        assert_eq!(budgets.moving(&on("cpu", Bytes::mib(5)), "rtx4060-8g"), Bytes::gib(6));
+        assert_eq!(budgets.moving(&on("rtx4060-8g", Bytes::gib(6)), "cpu"), Bytes::mib(5));
+    }
+
+    #[test]
+    fn a_budget_that_driver_and_libraries_fill_gives_way_to_the_whole_card() {
+        let Ok(Target::Gpu(card)) = Target::of("rtx4060-8g") else { panic!("it ships") };
+        assert_eq!(Budgets::default().moving(&on("cpu", Bytes::mib(4)), "rtx4060-8g"), card.room());
+        let chosen = on("rtx4060-8g", Bytes::gib(2));
+        assert_eq!(of_preset(&on("cpu", Bytes::mib(4)), &chosen), Bytes::gib(2));
+        assert_eq!(of_preset(&on("cpu", Bytes::gib(1)), &chosen), Bytes::gib(1));
+    }
+}
