@@ -50,6 +50,8 @@ pub struct Ticket {
     bytes: u64,
     /// Number of the place it has in a pool.
     place: u32,
+    /// Small blocks that it lies in beside the one that was counted.
+    scattered: u64,
     /// Index of the block in the recording, or [`UNRECORDED`].
     block: Cell<u32>,
 }
@@ -116,7 +118,7 @@ impl Ledger {
             }
             None => UNRECORDED,
         };
-        Ok(Ticket { ledger: self.clone(), bytes, place, block: Cell::new(block) })
+        Ok(Ticket { ledger: self.clone(), bytes, place, scattered: 0, block: Cell::new(block) })
     }
 
     /// What would count against the budget with `bytes` more: what is alive, or on a GPU the whole process.
@@ -230,6 +232,20 @@ impl Ticket {
         self.bytes
     }
 
+    /// Tells that it stands for so many small blocks, for which a heap holds more than for one.
+    #[must_use]
+    pub fn in_blocks(mut self, blocks: u64) -> Self {
+        let account = &*self.ledger.0;
+        let mut allocator = account.allocator.borrow_mut();
+        allocator.scatter(blocks);
+        if let Some(recorder) = &mut *account.recorder.borrow_mut() {
+            recorder.holds(allocator.reserved());
+        }
+        drop(allocator);
+        self.scattered += blocks;
+        self
+    }
+
     /// Names the block anew from here on.
     pub fn rename(&self, label: &'static str) {
         if self.block.get() != UNRECORDED
@@ -246,6 +262,7 @@ impl Drop for Ticket {
         let mut allocator = account.allocator.borrow_mut();
         account.live.set(account.live.get() - allocator.held(self.bytes));
         allocator.give(self.place, self.bytes);
+        allocator.gather(self.scattered);
         if self.block.get() != UNRECORDED
             && let Some(recorder) = &mut *account.recorder.borrow_mut()
         {

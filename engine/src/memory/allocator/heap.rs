@@ -14,6 +14,11 @@ pub(super) fn reserved(bytes: u64) -> u64 {
     }
 }
 
+/// What is held beside the bytes of so many small blocks that are counted as one: a header, and what rounding adds.
+pub(super) fn beside(blocks: u64) -> u64 {
+    blocks * 2 * GRANULE
+}
+
 /// What a process grows by while blocks of `reserved` bytes at the most come and go: the blocks, the holes between
 /// them, and code and stacks that are touched for the first time. The room beside the blocks is a bound of what was seen
 /// (`plimsoll verify`: up to 27 MiB at 300 MiB, and 2 MiB at 24 MiB).

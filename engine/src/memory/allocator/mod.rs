@@ -86,6 +86,20 @@ impl Allocator {
         }
     }
 
+    /// What was taken as one block lies in so many small ones; a pool has no such.
+    pub(super) fn scatter(&mut self, blocks: u64) {
+        if let Self::Heap(reserved) = self {
+            *reserved += heap::beside(blocks);
+        }
+    }
+
+    /// So many small blocks that were taken as one go.
+    pub(super) fn gather(&mut self, blocks: u64) {
+        if let Self::Heap(reserved) = self {
+            *reserved -= heap::beside(blocks);
+        }
+    }
+
     /// A name for the state that decides what requests lead to: a heap has none.
     pub(super) fn layout(&self) -> u64 {
         match self {
