@@ -1,4 +1,4 @@
-//! The measurements that are kept (`tests/measurements`), and that the README says no more than they do.
+//! The measurements that are kept (`tests/measurements`), and that the pages for readers say no more than they do.
 
 use std::{fs, path::Path};
 
@@ -7,6 +7,8 @@ use serde_json::Value;
 
 const FOLDER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/measurements");
 const README: &str = include_str!("../../README.md");
+/// The page with the tables.
+const PAGE: &str = include_str!("../MEASUREMENTS.md");
 
 /// Every line of every file, with the file's name.
 fn all() -> Vec<(String, Value)> {
@@ -57,15 +59,15 @@ fn no_prediction_that_was_measured_was_below() {
     }
 }
 
-/// The cells of the README's tables whose first cell is `first`, without it.
+/// The cells of the page's tables whose first cell is `first`, without it.
 fn cells(first: &str) -> Vec<Vec<&'static str>> {
-    let rows = README.lines().filter_map(|line| line.strip_prefix("| ")?.strip_suffix(" |"));
+    let rows = PAGE.lines().filter_map(|line| line.strip_prefix("| ")?.strip_suffix(" |"));
     let rows = rows.map(|row| row.split(" | ").map(str::trim).collect::<Vec<_>>());
     rows.filter(|cells| cells.first() == Some(&first)).map(|cells| cells[1..].to_vec()).collect()
 }
 
 #[test]
-fn the_readme_tells_what_was_measured_on_the_processor() {
+fn the_page_tells_what_was_measured_on_the_processor() {
     let rows = all();
     let presets: Vec<_> = rows.iter().filter(|(file, row)| file == "verify-cpu" && is_measured(row)).collect();
     assert!(presets.len() >= 17, "{}", presets.len());
@@ -74,12 +76,12 @@ fn the_readme_tells_what_was_measured_on_the_processor() {
         let (predicted, measured) = (bytes(predicted, "live_bytes"), bytes(measured, "live_bytes"));
         let name = row["name"].as_str().expect("a name");
         let told = [predicted.to_string(), measured.to_string(), (predicted - measured).to_string()];
-        assert!(cells(name).iter().any(|cells| *cells == told), "the README has not {name}: {told:?}");
+        assert!(cells(name).iter().any(|cells| *cells == told), "the page lacks {name}: {told:?}");
     }
 }
 
 #[test]
-fn the_readme_tells_what_random_experiments_came_to() {
+fn the_page_tells_what_random_experiments_came_to() {
     let rows = all();
     let drawn: Vec<_> = rows.iter().filter(|(file, _)| file == "drawn-cpu").map(|(_, row)| row).collect();
     assert!(drawn.len() >= 100, "{}", drawn.len());
@@ -92,15 +94,15 @@ fn the_readme_tells_what_random_experiments_came_to() {
         let share = large.filter_map(|row| row["difference_percent"].as_f64()).reduce(f64::max);
         let share = share.map_or("none drawn".to_owned(), |share| format!("{share:.2}%"));
         let told = [of.len().to_string(), most.to_string(), share];
-        assert!(cells(family).iter().any(|cells| *cells == told), "the README has not {family}: {told:?}");
+        assert!(cells(family).iter().any(|cells| *cells == told), "the page lacks {family}: {told:?}");
     }
 }
 
 #[test]
-fn the_readme_claims_no_gpu_that_was_not_measured() {
+fn no_page_claims_a_gpu_that_was_not_measured() {
     let measured = all().iter().any(|(_, row)| row["on"].as_str().is_some_and(|on| on.starts_with("cuda:")));
-    let says_none = README.contains("**No figure below is of a real GPU");
-    let cells = README.lines().filter(|line| line.starts_with("| ") && line.contains("| not measured |")).count();
-    assert_eq!(says_none, !measured);
+    assert_eq!(README.contains("**No figure here is of a real GPU: none was at hand.**"), !measured);
+    assert_eq!(PAGE.contains("**No figure below is of a real GPU: none was at hand.**"), !measured);
+    let cells = PAGE.lines().filter(|line| line.starts_with("| ") && line.contains("| not measured |")).count();
     assert!(measured || cells == 7, "{cells} cells say that they were not measured");
 }
