@@ -17,7 +17,7 @@ use crate::{
     files::FileDialogs,
     frames::Frames,
     layout::Layout,
-    panels::{self, Scene},
+    panels::{self, PanelContext},
     planner::Planner,
     presets,
     state::{Dialog, Document, State, Then},
@@ -31,7 +31,7 @@ const WAKE: Duration = Duration::from_millis(16);
 /// What is kept from sitting to sitting.
 #[derive(Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
-pub(crate) struct Remembered {
+pub(crate) struct PersistedState {
     view: View,
     layout: Option<Layout>,
     recent: Vec<PathBuf>,
@@ -54,11 +54,11 @@ pub(crate) struct App {
 }
 
 impl App {
-    /// A window on what was remembered, or on the preset to open.
+    /// A window on what was persisted, or on the preset to open.
     pub(crate) fn new(
         ctx: &egui::Context,
         files: FileDialogs,
-        remembered: Remembered,
+        persisted: PersistedState,
         open: Option<&Path>,
     ) -> std::io::Result<Self> {
         theme::install(ctx);
@@ -74,13 +74,13 @@ impl App {
         };
         let shipped = presets::shipped();
         let first = || shipped.first().map(|s| s.experiment.clone()).unwrap_or_default();
-        let experiment = remembered.experiment.unwrap_or_else(first);
-        let saved = remembered.saved.unwrap_or_else(|| experiment.clone());
-        let document = Document { saved, ..Document::new(experiment, remembered.path) };
+        let experiment = persisted.experiment.unwrap_or_else(first);
+        let saved = persisted.saved.unwrap_or_else(|| experiment.clone());
+        let document = Document { saved, ..Document::new(experiment, persisted.path) };
         let mut app = Self {
-            state: State { budgets: remembered.budgets, ..State::new(document, remembered.recent, shipped) },
-            view: remembered.view,
-            layout: remembered.layout.filter(Layout::is_whole).unwrap_or_default(),
+            state: State { budgets: persisted.budgets, ..State::new(document, persisted.recent, shipped) },
+            view: persisted.view,
+            layout: persisted.layout.filter(Layout::is_whole).unwrap_or_default(),
             services,
             sender: Sender::default(),
             toasts: Toasts::default().with_anchor(Anchor::BottomRight).with_margin(theme::TOAST_MARGIN),
@@ -95,9 +95,9 @@ impl App {
     }
 
     /// What to keep for the next sitting.
-    pub(crate) fn remembered(&self) -> Remembered {
+    pub(crate) fn persisted(&self) -> PersistedState {
         let document = &self.state.document;
-        Remembered {
+        PersistedState {
             view: self.view.clone(),
             layout: Some(self.layout.clone()),
             recent: self.state.recent.clone(),
@@ -168,11 +168,11 @@ impl App {
 
     /// Draws.
     pub(crate) fn ui(&mut self, ui: &mut egui::Ui) {
-        let mut scene = Scene { state: &self.state, view: &mut self.view, send: &self.sender };
-        panels::around(ui, &mut scene, &mut self.layout);
+        let mut context = PanelContext { state: &self.state, view: &mut self.view, send: &self.sender };
+        panels::around(ui, &mut context, &mut self.layout);
         let ground = egui::Frame::new().fill(theme::palette(ui).ground);
-        egui::CentralPanel::default().frame(ground).show(ui, |ui| self.layout.ui(ui, &mut scene));
-        panels::over(ui, &mut scene);
+        egui::CentralPanel::default().frame(ground).show(ui, |ui| self.layout.ui(ui, &mut context, panels::draw));
+        panels::over(ui, &mut context);
         if self.view.frame_times {
             self.frames.ui(ui);
         }

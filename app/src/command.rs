@@ -221,12 +221,12 @@ pub(crate) enum Action {
     UsePath(Purpose, PathBuf),
     /// Choose the folder or the file of the data with a dialog.
     BrowseData,
-    /// The user points at a control: tell what a notch less and a notch more would change.
-    AskNotch {
+    /// The user points at a control: tell what what its neighbours would change.
+    AskNeighbours {
         /// The key of the control.
         control: &'static str,
-        /// A notch less and a notch more, each with its name.
-        notches: Vec<(String, Experiment)>,
+        /// The neighbours, each with its name.
+        neighbours: Vec<(String, Experiment)>,
     },
     /// Show the curves of a run.
     ShowRun(RunKey),

@@ -5,50 +5,12 @@ use egui_tiles::{Container, Linear, LinearDir, SimplificationOptions, TileId, Ti
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    panels::{self, Scene},
+    panels::pane::{Pane, PanelContext},
     theme,
 };
 
-/// A pane.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
-pub(crate) enum Pane {
-    /// What is chosen.
-    Experiment,
-    /// One step, op by op.
-    Step,
-    /// Curves of the run.
-    Live,
-    /// Memory against accuracy.
-    Tradeoff,
-    /// The table of layers.
-    Layers,
-    /// What is alive at the peak.
-    Alive,
-    /// What the devices say.
-    Devices,
-    /// What happened.
-    Log,
-}
-
-impl Pane {
-    /// Every pane.
-    pub(crate) const ALL: [Self; 8] =
-        [Self::Experiment, Self::Step, Self::Live, Self::Tradeoff, Self::Layers, Self::Alive, Self::Devices, Self::Log];
-
-    /// The name on its tab.
-    pub(crate) fn title(self) -> &'static str {
-        match self {
-            Self::Experiment => "Experiment",
-            Self::Step => "One step",
-            Self::Live => "Live",
-            Self::Tradeoff => "Memory against accuracy",
-            Self::Layers => "Layers",
-            Self::Alive => "Alive at the peak",
-            Self::Devices => "Devices",
-            Self::Log => "Log",
-        }
-    }
-}
+/// Draws a pane.
+pub(crate) type Draw = fn(&mut Ui, Pane, &mut PanelContext<'_>);
 
 /// Where the panes are.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -82,9 +44,9 @@ fn split(tiles: &mut Tiles<Pane>, dir: LinearDir, parts: &[(TileId, f32)]) -> Ti
 }
 
 impl Layout {
-    /// Draws the panes.
-    pub(crate) fn ui(&mut self, ui: &mut Ui, scene: &mut Scene<'_>) {
-        self.0.ui(&mut Behavior { scene }, ui);
+    /// Draws the panes, each by `draw`.
+    pub(crate) fn ui(&mut self, ui: &mut Ui, context: &mut PanelContext<'_>, draw: Draw) {
+        self.0.ui(&mut Behavior { context, draw }, ui);
     }
 
     /// Whether a pane can be seen or found on a tab.
@@ -109,7 +71,8 @@ impl Layout {
 }
 
 struct Behavior<'a, 'b> {
-    scene: &'a mut Scene<'b>,
+    context: &'a mut PanelContext<'b>,
+    draw: Draw,
 }
 
 impl egui_tiles::Behavior<Pane> for Behavior<'_, '_> {
@@ -118,14 +81,14 @@ impl egui_tiles::Behavior<Pane> for Behavior<'_, '_> {
         frame.show(ui, |ui| {
             // The pane fills its tile, whatever it holds.
             ui.set_min_size(ui.available_size());
-            ui.push_id(*pane, |ui| panels::pane(ui, *pane, self.scene));
+            ui.push_id(*pane, |ui| (self.draw)(ui, *pane, self.context));
         });
         UiResponse::None
     }
 
     fn tab_title_for_pane(&mut self, pane: &Pane) -> WidgetText {
         let unread = match pane {
-            Pane::Log => self.scene.state.log.entries.iter().filter(|e| e.level != crate::state::Level::Note).count(),
+            Pane::Log => self.context.state.log.entries.iter().filter(|e| e.level != crate::state::Level::Note).count(),
             _ => 0,
         };
         if unread > 0 { format!("{} ({unread})", pane.title()).into() } else { pane.title().into() }

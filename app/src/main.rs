@@ -6,6 +6,7 @@ mod cli;
 mod command;
 mod dispatch;
 mod files;
+mod format;
 mod frames;
 mod history;
 mod layout;
@@ -18,7 +19,6 @@ mod theme;
 mod view;
 mod widgets;
 mod window;
-mod words;
 
 fn main() -> std::process::ExitCode {
     cli::main()

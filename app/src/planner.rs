@@ -1,6 +1,6 @@
 //! The planning thread: dry runs off the screen's path, the latest request wins.
 //!
-//! Owns the thread, its inbox of one plan and one question about notches, and a cache of what changed configurations
+//! Owns the thread, its inbox of one plan and one question about neighbours, and a cache of what changed configurations
 //! came to. Always holds: an answer carries the generation it was asked for, so that a late one is known as late.
 //! Refuses to queue: a newer request takes the place of the older.
 
@@ -46,25 +46,25 @@ pub(crate) struct Outcome {
     pub(crate) samples: usize,
 }
 
-/// What a notch would change.
+/// What a neighbour would change.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Notch {
+pub(crate) struct Neighbour {
     /// Its name, such as `128` or `bf16-mixed`.
     pub(crate) name: String,
     /// What it comes to, or why it cannot be.
     pub(crate) outcome: Result<Outcome, String>,
 }
 
-/// Notches, and what they compare with.
+/// Neighbours, and what they compare with.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Compared {
     /// What the experiment as it is comes to.
     pub(crate) now: Result<Outcome, String>,
     /// What its neighbours come to.
-    pub(crate) notches: Vec<Notch>,
+    pub(crate) neighbours: Vec<Neighbour>,
 }
 
-/// A question about notches.
+/// A question about neighbours.
 #[derive(Debug)]
 pub(crate) struct Question {
     /// The generation it is asked in.
@@ -74,7 +74,7 @@ pub(crate) struct Question {
     /// The experiment as it is.
     pub(crate) now: Experiment,
     /// Its neighbours, each with its name.
-    pub(crate) notches: Vec<(String, Experiment)>,
+    pub(crate) neighbours: Vec<(String, Experiment)>,
 }
 
 /// What the thread sends back.
@@ -86,8 +86,8 @@ pub(crate) enum Answer {
     Options(Generation, Box<Options>),
     /// The pinned experiment again, with what the time model knows by now.
     Pin(Arc<Plan>),
-    /// What a notch of a control would change, for a generation.
-    Notches(Generation, &'static str, Compared),
+    /// What a neighbour of a control would change, for a generation.
+    Neighbours(Generation, &'static str, Compared),
 }
 
 /// What else fits.
@@ -104,7 +104,7 @@ pub(crate) struct Options {
 #[derive(Debug, Default)]
 struct Inbox {
     plan: Option<(Generation, Experiment)>,
-    notches: Option<Question>,
+    neighbours: Option<Question>,
     pin: Option<Experiment>,
     closing: bool,
 }
@@ -143,7 +143,7 @@ impl Planner {
     pub(crate) fn plan(&self, generation: Generation, experiment: Experiment) {
         let mut inbox = self.shared.inbox();
         inbox.plan = Some((generation, experiment));
-        inbox.notches = None;
+        inbox.neighbours = None;
         self.shared.bell.notify_one();
     }
 
@@ -153,9 +153,9 @@ impl Planner {
         self.shared.bell.notify_one();
     }
 
-    /// Asks what the notches of a control would change.
-    pub(crate) fn notches(&self, question: Question) {
-        self.shared.inbox().notches = Some(question);
+    /// Asks what the neighbours of a control would change.
+    pub(crate) fn neighbours(&self, question: Question) {
+        self.shared.inbox().neighbours = Some(question);
         self.shared.bell.notify_one();
     }
 
@@ -185,7 +185,7 @@ struct Worker {
 enum Job {
     Plan(Generation, Experiment),
     Pin(Experiment),
-    Notches(Question),
+    Neighbours(Question),
 }
 
 impl Worker {
@@ -197,7 +197,7 @@ impl Worker {
                     Ok(plan) => self.answer(Answer::Pin(plan), wake),
                     Err(_) => true,
                 },
-                Job::Notches(question) => self.notches(question, wake),
+                Job::Neighbours(question) => self.neighbours(question, wake),
             };
             if !open {
                 return;
@@ -218,8 +218,8 @@ impl Worker {
             if let Some(experiment) = inbox.pin.take() {
                 return Some(Job::Pin(experiment));
             }
-            if let Some(question) = inbox.notches.take() {
-                return Some(Job::Notches(question));
+            if let Some(question) = inbox.neighbours.take() {
+                return Some(Job::Neighbours(question));
             }
             inbox = self.shared.bell.wait(inbox).unwrap_or_else(PoisonError::into_inner);
         }
@@ -247,16 +247,17 @@ impl Worker {
         }
     }
 
-    fn notches(&mut self, question: Question, wake: &dyn Fn()) -> bool {
+    fn neighbours(&mut self, question: Question, wake: &dyn Fn()) -> bool {
         // The time model learns while runs go on: what was remembered under an older one compares with nothing.
         let known = self.cache.remove(&key(&question.now));
         let now = self.outcome(&question.now);
         if known.is_some_and(|known| known != now) {
             self.cache.retain(|k, _| *k == key(&question.now));
         }
-        let notches = question.notches.into_iter();
-        let notches = notches.map(|(name, experiment)| Notch { name, outcome: self.outcome(&experiment) }).collect();
-        self.answer(Answer::Notches(question.generation, question.control, Compared { now, notches }), wake)
+        let neighbours = question.neighbours.into_iter();
+        let neighbours =
+            neighbours.map(|(name, experiment)| Neighbour { name, outcome: self.outcome(&experiment) }).collect();
+        self.answer(Answer::Neighbours(question.generation, question.control, Compared { now, neighbours }), wake)
     }
 
     fn outcome(&mut self, experiment: &Experiment) -> Result<Outcome, String> {

@@ -12,8 +12,8 @@ use plimsoll_engine::{
 };
 
 use crate::{
+    format,
     widgets::series::{Series, Smoothed},
-    words,
 };
 
 /// Numbers the runs of this sitting.
@@ -164,7 +164,7 @@ impl RunRecord {
         curves.loss.push(step.loss as f32);
         curves.accuracy.push(step.accuracy as f32);
         let experiment = &self.plan.experiment;
-        let counted = (experiment.batch.effective() * words::throughput(&experiment.data).1) as f64;
+        let counted = (experiment.batch.effective() * format::throughput(&experiment.data).1) as f64;
         curves.throughput.push(if step.secs > 0.0 { (counted / step.secs) as f32 } else { f32::NAN });
         curves.live.push(step.live.as_mib() as f32);
         curves.reserved.push(step.reserved.as_mib() as f32);

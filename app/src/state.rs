@@ -73,13 +73,13 @@ pub(crate) struct Prediction {
     pub(crate) options: Options,
     /// The generation of those options.
     pub(crate) options_generation: Generation,
-    /// What notches were last asked for, and the answer.
-    pub(crate) notches: Option<Notches>,
+    /// What neighbours were last asked for, and the answer.
+    pub(crate) neighbours: Option<Neighbours>,
 }
 
-/// A question about the notches of a control, and its answer.
+/// A question about the neighbours of a control, and its answer.
 #[derive(Debug)]
-pub(crate) struct Notches {
+pub(crate) struct Neighbours {
     /// The control.
     pub(crate) control: &'static str,
     /// The generation it was asked in.

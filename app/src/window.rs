@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use eframe::egui;
 
 use crate::{
-    app::{App, Remembered},
+    app::{App, PersistedState},
     files::FileDialogs,
 };
 
@@ -23,10 +23,10 @@ pub(crate) fn run(open: Option<PathBuf>) -> anyhow::Result<()> {
         ..eframe::NativeOptions::default()
     };
     let create: eframe::AppCreator<'_> = Box::new(move |cc| {
-        let remembered = cc.storage.and_then(|s| s.get_string(STORAGE_KEY));
-        let remembered = remembered.and_then(|text| serde_json::from_str(&text).ok()).unwrap_or_default();
+        let persisted = cc.storage.and_then(|s| s.get_string(STORAGE_KEY));
+        let persisted = persisted.and_then(|text| serde_json::from_str(&text).ok()).unwrap_or_default();
         let files = FileDialogs::desktop(cc.egui_ctx.clone());
-        Ok(Box::new(Window(App::new(&cc.egui_ctx, files, remembered, open.as_deref())?)))
+        Ok(Box::new(Window(App::new(&cc.egui_ctx, files, persisted, open.as_deref())?)))
     });
     eframe::run_native("plimsoll", options, create).map_err(|error| {
         anyhow::anyhow!("no window could be opened: {error}. The command line works without one: plimsoll --help")
@@ -48,9 +48,9 @@ impl eframe::App for Window {
     }
 
     fn save(&mut self, storage: &mut dyn eframe::Storage) {
-        let remembered: Remembered = self.0.remembered();
+        let persisted: PersistedState = self.0.persisted();
         // A layout that cannot be written is not worth a message at closing time.
-        if let Ok(text) = serde_json::to_string(&remembered) {
+        if let Ok(text) = serde_json::to_string(&persisted) {
             storage.set_string(STORAGE_KEY, text);
         }
     }

@@ -17,26 +17,26 @@ use plimsoll_engine::{
 };
 
 use super::*;
-use crate::{layout::Pane, session::Status, state::Notice, view::LayerColumn};
+use crate::{panels::pane::Pane, session::Status, state::Notice, view::LayerColumn};
 
 type Window = Harness<'static, Option<App>>;
 
 /// A window on an experiment, its first prediction made.
 fn window(experiment: Experiment) -> Window {
-    let remembered = Remembered { experiment: Some(experiment), ..Remembered::default() };
-    let mut window = opened(remembered, None);
+    let persisted = PersistedState { experiment: Some(experiment), ..PersistedState::default() };
+    let mut window = opened(persisted, None);
     until(&mut window, |app| app.state.plan().is_some() || app.state.prediction.obstacle.is_some());
     window
 }
 
-fn opened(remembered: Remembered, open: Option<PathBuf>) -> Window {
-    let mut remembered = Some(remembered);
+fn opened(persisted: PersistedState, open: Option<PathBuf>) -> Window {
+    let mut persisted = Some(persisted);
     let builder = Harness::builder().with_size(vec2(1280.0, 800.0)).with_step_dt(1.0 / 60.0);
     let ui = move |ui: &mut egui::Ui, app: &mut Option<App>| {
         let files = || FileDialogs::none(ui.ctx().clone());
         let new = || {
-            let remembered = remembered.take().unwrap_or_default();
-            App::new(ui.ctx(), files(), remembered, open.as_deref()).expect("threads start")
+            let persisted = persisted.take().unwrap_or_default();
+            App::new(ui.ctx(), files(), persisted, open.as_deref()).expect("threads start")
         };
         let app = app.get_or_insert_with(new);
         app.logic(ui.ctx());
@@ -100,16 +100,16 @@ fn a_choice_is_made_in_its_list_and_shows_only_the_controls_that_matter() {
 }
 
 #[test]
-fn pointing_at_a_control_tells_what_a_notch_would_change() {
+fn pointing_at_a_control_tells_what_its_neighbours_would_change() {
     let mut window = window(digits());
     window.get_by_role_and_label(Role::Slider, "Width").hover();
     until(&mut window, |app| {
-        let notches = app.state.prediction.notches.as_ref();
-        notches.is_some_and(|n| n.control == "model.width" && n.answer.is_some())
+        let neighbours = app.state.prediction.neighbours.as_ref();
+        neighbours.is_some_and(|n| n.control == "model.width" && n.answer.is_some())
     });
     window.run_steps(2);
-    assert!(window.query_by_label("A notch less, 24:").is_some());
-    assert!(window.query_by_label("A notch more, 48:").is_some());
+    assert!(window.query_by_label("One step less, 24:").is_some());
+    assert!(window.query_by_label("One step more, 48:").is_some());
 }
 
 #[test]
@@ -198,7 +198,7 @@ fn a_preset_opens_by_its_path_and_a_bad_one_loses_nothing() {
     let experiment = Experiment { precision: Precision::Bf16Mixed, ..digits() };
     preset::write(&good, &experiment).expect("writes");
     std::fs::write(&bad, "version = 1\n[batch]\nmicro = \"many\"\n").expect("writes");
-    let mut window = opened(Remembered::default(), Some(good.clone()));
+    let mut window = opened(PersistedState::default(), Some(good.clone()));
     until(&mut window, |app| app.state.plan().is_some());
     assert_eq!(app(&window).state.document.experiment, experiment);
     assert_eq!(
@@ -243,8 +243,8 @@ fn the_theme_changes_and_is_remembered() {
     window.get_by_label("Light theme").click();
     window.run_steps(3);
     assert_eq!(window.ctx.theme(), Theme::Light);
-    let text = serde_json::to_string(&app(&window).remembered()).expect("plain data");
-    let again: Remembered = serde_json::from_str(&text).expect("as written");
+    let text = serde_json::to_string(&app(&window).persisted()).expect("plain data");
+    let again: PersistedState = serde_json::from_str(&text).expect("as written");
     assert_eq!(again.view.theme, egui::ThemePreference::Light);
     assert_eq!(again.experiment.as_ref(), Some(&app(&window).state.document.experiment));
     assert!(again.layout.is_some_and(|layout| layout.is_whole()));

@@ -10,7 +10,7 @@ use plimsoll_engine::{
 };
 use serde::Serialize;
 
-use crate::cli::{Misuse, occasion::Occasion, out, run, table::Table};
+use crate::cli::{Misuse, out, provenance::Provenance, run, table::Table};
 
 /// Steps that are not counted: caches and allocators settle in them.
 const WARM_UP: usize = 4;
@@ -68,7 +68,7 @@ pub(super) struct Bench {
 struct Row<'a> {
     name: &'static str,
     #[serde(flatten)]
-    occasion: &'a Occasion,
+    provenance: &'a Provenance,
     /// Median.
     ms: f64,
     min_ms: f64,
@@ -82,11 +82,11 @@ struct Row<'a> {
 
 impl Bench {
     pub(super) fn run(&self) -> anyhow::Result<ExitCode> {
-        let (trainer, occasion) = (Trainer::new(|| {}), Occasion::now(&self.device));
+        let (trainer, provenance) = (Trainer::new(|| {}), Provenance::now(&self.device));
         let mut table = Table::new(["workload", "median ms", "least ms", "predicted ms", "peak", "parameters"]);
         for workload in self.chosen()? {
             let name = workload.0;
-            let row = self.time(&trainer, workload, &occasion)?;
+            let row = self.time(&trainer, workload, &provenance)?;
             if self.json {
                 out::json(&row)?;
             } else {
@@ -114,7 +114,12 @@ impl Bench {
         self.names.iter().map(find).collect()
     }
 
-    fn time<'a>(&self, trainer: &Trainer, (name, change): Workload, occasion: &'a Occasion) -> anyhow::Result<Row<'a>> {
+    fn time<'a>(
+        &self,
+        trainer: &Trainer,
+        (name, change): Workload,
+        provenance: &'a Provenance,
+    ) -> anyhow::Result<Row<'a>> {
         let steps = self.steps + WARM_UP as u64;
         let mut experiment = Experiment {
             title: name.to_owned(),
@@ -133,7 +138,7 @@ impl Bench {
         ms.sort_by(f64::total_cmp);
         Ok(Row {
             name,
-            occasion,
+            provenance,
             ms: ms.get(ms.len() / 2).copied().unwrap_or(f64::NAN),
             min_ms: ms.first().copied().unwrap_or(f64::NAN),
             peak_bytes: steady.iter().map(|step| step.live.0).max().unwrap_or(0),

@@ -9,7 +9,7 @@ use plimsoll_engine::{
 };
 use serde::Serialize;
 
-use crate::cli::{Misuse, occasion::Occasion, out, seed};
+use crate::cli::{Misuse, out, provenance::Provenance, seed};
 
 /// Check a device: every kernel, gradients, memory and small runs
 #[derive(Debug, Args)]
@@ -46,7 +46,7 @@ pub(super) struct Selftest {
 #[derive(Debug, Serialize)]
 struct Summary {
     #[serde(flatten)]
-    occasion: Occasion,
+    provenance: Provenance,
     seed: u64,
     checks: usize,
     failed: usize,
@@ -58,7 +58,7 @@ impl Selftest {
         let seed = self.seed.unwrap_or_else(seed::fresh);
         let extent = if self.quick { Extent::Quick } else { Extent::Whole };
         let choice = Choice { seed, extent, only: self.only.clone() };
-        let mut summary = Summary { occasion: Occasion::now(&self.device), seed, checks: 0, failed: 0, secs: 0.0 };
+        let mut summary = Summary { provenance: Provenance::now(&self.device), seed, checks: 0, failed: 0, secs: 0.0 };
         let start = Instant::now();
         let mut written = Ok(());
         let mut report = |check: Check| {

@@ -9,8 +9,8 @@ use super::Dispatcher;
 use crate::{
     budgets,
     files::Purpose,
+    format,
     state::{Dialog, Document, Level, Notice, Then},
-    words,
 };
 
 /// Recent files that are remembered.
@@ -131,7 +131,7 @@ impl Dispatcher<'_> {
         }
         let budget = budgets::of_preset(&experiment, chosen);
         let with = if budget == experiment.budget { String::new() } else { format!(", with a budget of {budget}") };
-        let text = format!("It names no device: kept {}{with}", words::device(&chosen.device));
+        let text = format!("It names no device: kept {}{with}", format::device(&chosen.device));
         let (device, gpu) = (chosen.device.clone(), chosen.gpu.clone());
         self.toasts.info(&text);
         self.state.log.add(Level::Note, text);

@@ -16,12 +16,12 @@ use plimsoll_engine::{
 use crate::{
     command::{Action, UiCommand},
     files::{Chosen, FileDialogs, Purpose},
+    format,
     layout::Layout,
     planner::{Answer, Planner, Question},
     session::Status,
-    state::{Dialog, Level, Notches, Notice, State, Then},
+    state::{Dialog, Level, Neighbours, Notice, State, Then},
     view::View,
-    words,
 };
 
 /// Events taken from the trainer in one frame: a frame stays short however fast the steps are.
@@ -70,7 +70,7 @@ impl Dispatcher<'_> {
                 let purpose = if data.kind == DataKind::Text { Purpose::DataFile } else { Purpose::DataFolder };
                 self.services.files.ask(purpose, data.path.clone().unwrap_or_default());
             }
-            Action::AskNotch { control, notches } => self.ask_notches(control, notches),
+            Action::AskNeighbours { control, neighbours } => self.ask_neighbours(control, neighbours),
             Action::ShowRun(key) => self.state.shown = Some(key),
             Action::CloseDialog => (self.state.dialog, self.state.after_saving) = (None, None),
             Action::Proceed { save } => self.proceed(save),
@@ -143,7 +143,7 @@ impl Dispatcher<'_> {
             self.toasts.info(format!("The {other} changed as well: now both are about {learned}."));
         }
         if control == "device" && now.budget != before.budget {
-            let device = words::device(&now.device);
+            let device = format::device(&now.device);
             let text = format!("The budget changed as well: {} for {device}", now.budget);
             self.toasts.info(&text);
             self.state.log.add(Level::Note, text);
@@ -178,22 +178,22 @@ impl Dispatcher<'_> {
     /// The experiment is the same, but more is known of where it runs: plan it, and what is pinned, again.
     fn plan_again(&mut self) {
         let Self { state, services, .. } = self;
-        state.prediction.notches = None;
+        state.prediction.neighbours = None;
         services.planner.plan(state.document.generation, state.document.experiment.clone());
         if let Some(pin) = &state.pin {
             services.planner.pin(pin.experiment.as_ref().clone());
         }
     }
 
-    fn ask_notches(&mut self, control: &'static str, notches: Vec<(String, Experiment)>) {
+    fn ask_neighbours(&mut self, control: &'static str, neighbours: Vec<(String, Experiment)>) {
         let generation = self.state.document.generation;
-        let asked = self.state.prediction.notches.as_ref();
+        let asked = self.state.prediction.neighbours.as_ref();
         if asked.is_some_and(|n| n.control == control && n.generation == generation) {
             return;
         }
-        self.state.prediction.notches = Some(Notches { control, generation, answer: None });
+        self.state.prediction.neighbours = Some(Neighbours { control, generation, answer: None });
         let now = self.state.document.experiment.clone();
-        self.services.planner.notches(Question { generation, control, now, notches });
+        self.services.planner.neighbours(Question { generation, control, now, neighbours });
     }
 
     // ---- runs
@@ -283,11 +283,11 @@ impl Dispatcher<'_> {
                     state.pin = Some(plan);
                 }
             }
-            Answer::Notches(generation, control, answer) => {
-                if let Some(notches) = &mut state.prediction.notches
-                    && (notches.generation, notches.control) == (generation, control)
+            Answer::Neighbours(generation, control, answer) => {
+                if let Some(neighbours) = &mut state.prediction.neighbours
+                    && (neighbours.generation, neighbours.control) == (generation, control)
                 {
-                    notches.answer = Some(answer);
+                    neighbours.answer = Some(answer);
                 }
             }
             Answer::Plan(..) => {}

@@ -4,12 +4,11 @@ use eframe::egui::{Align, Layout, RichText, Ui};
 use egui_extras::{Column, TableBuilder};
 use plimsoll_engine::{Bytes, memory::Alive};
 
-use super::Scene;
+use super::PanelContext;
 use crate::{
-    theme,
+    format, theme,
     view::{AliveColumn, Sort},
     widgets::{chip, table},
-    words,
 };
 
 const COLUMNS: [(AliveColumn, &str, &str); 4] = [
@@ -20,14 +19,14 @@ const COLUMNS: [(AliveColumn, &str, &str); 4] = [
 ];
 
 /// Draws the table.
-pub(crate) fn ui(ui: &mut Ui, scene: &mut Scene<'_>) {
-    let Some(plan) = scene.state.newest_plan().filter(|plan| !plan.alive_at_peak.is_empty()) else {
+pub(crate) fn ui(ui: &mut Ui, context: &mut PanelContext<'_>) {
+    let Some(plan) = context.state.newest_plan().filter(|plan| !plan.alive_at_peak.is_empty()) else {
         chip::empty(ui, "What is alive when memory is at its peak is listed here once there is a prediction.");
         return;
     };
     let palette = theme::palette(ui);
-    let order = order(&plan.alive_at_peak, scene.view.alive);
-    let sort = &mut scene.view.alive;
+    let order = order(&plan.alive_at_peak, context.view.alive);
+    let sort = &mut context.view.alive;
     let table = TableBuilder::new(ui)
         .id_salt("alive")
         .striped(true)
@@ -47,7 +46,7 @@ pub(crate) fn ui(ui: &mut Ui, scene: &mut Scene<'_>) {
             let block = &plan.alive_at_peak[order[row.index()]];
             row.col(|ui| {
                 let share = block.bytes as f64 / plan.load().0.max(1) as f64;
-                let hover = format!("{} of the peak", words::share(share));
+                let hover = format!("{} of the peak", format::share(share));
                 table::share(ui, share, palette.category(block.category)).on_hover_text(hover);
                 table::bytes(ui, Bytes(block.bytes));
             });

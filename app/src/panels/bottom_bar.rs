@@ -2,31 +2,32 @@
 
 use eframe::egui::{self, Align, Button, Layout, RichText, Ui, vec2};
 
-use super::Scene;
+use super::PanelContext;
 use crate::{
     command::UiCommand,
+    format,
     session::{RunRecord, Status},
-    theme, words,
+    theme,
 };
 
 /// Draws the bar.
-pub(crate) fn ui(ui: &mut Ui, scene: &Scene<'_>) {
+pub(crate) fn ui(ui: &mut Ui, context: &PanelContext<'_>) {
     ui.horizontal(|ui| {
         ui.spacing_mut().button_padding = vec2(12.0, 5.0);
-        buttons(ui, scene);
+        buttons(ui, context);
         ui.add_space(theme::WIDE_GAP);
-        match scene.state.session.latest() {
+        match context.state.session.latest() {
             Some(run) => progress(ui, run),
-            None => ready(ui, scene),
+            None => ready(ui, context),
         }
     });
 }
 
-fn buttons(ui: &mut Ui, scene: &Scene<'_>) {
+fn buttons(ui: &mut Ui, context: &PanelContext<'_>) {
     let palette = theme::palette(ui);
-    let active = scene.state.session.active();
-    let reason = scene.state.why_no_training();
-    let idle = active.is_none() && !scene.state.is_starting;
+    let active = context.state.session.active();
+    let reason = context.state.why_no_training();
+    let idle = active.is_none() && !context.state.is_starting;
     let accent = Button::new(RichText::new("▶ Train").color(palette.on_accent).strong()).fill(palette.accent);
     let plain = Button::new("▶ Train");
     let ready = idle && reason.is_none();
@@ -34,12 +35,12 @@ fn buttons(ui: &mut Ui, scene: &Scene<'_>) {
     let train = ui.add_enabled(ready, if ready { accent } else { plain }).accessible_name("Train");
     let why = reason.unwrap_or_else(|| "A run goes on.".to_owned());
     if train.on_hover_text(hover).on_disabled_hover_text(why).clicked() {
-        scene.send.ui(UiCommand::Train);
+        context.send.ui(UiCommand::Train);
     }
-    if idle && scene.state.may_train_anyway() {
+    if idle && context.state.may_train_anyway() {
         let anyway = Button::new(RichText::new("Train anyway").color(palette.bad));
         if ui.add(anyway).on_hover_text(UiCommand::TrainAnyway.tooltip()).clicked() {
-            scene.send.ui(UiCommand::TrainAnyway);
+            context.send.ui(UiCommand::TrainAnyway);
         }
     }
     let paused = active.is_some_and(|run| matches!(run.status, Status::Paused));
@@ -54,25 +55,25 @@ fn buttons(ui: &mut Ui, scene: &Scene<'_>) {
         let hover = command.tooltip_with_key(ui.ctx());
         let button = ui.add_enabled(enabled, Button::new(text)).accessible_name(name);
         if button.on_hover_text(&hover).on_disabled_hover_text(&hover).clicked() {
-            scene.send.ui(command);
+            context.send.ui(command);
         }
     }
 }
 
 /// What a run would be, before the first.
-fn ready(ui: &mut Ui, scene: &Scene<'_>) {
-    if scene.state.is_starting {
+fn ready(ui: &mut Ui, context: &PanelContext<'_>) {
+    if context.state.is_starting {
         ui.label(RichText::new("Preparing data…").weak());
-    } else if let Some(reason) = scene.state.why_no_training() {
-        let card = scene.state.plan().filter(|plan| plan.fits() && plan.target.is_gpu());
-        let pace = card.map(|plan| format!("{} a step at the card's peak rates. ", words::secs(plan.step_secs)));
+    } else if let Some(reason) = context.state.why_no_training() {
+        let card = context.state.plan().filter(|plan| plan.fits() && plan.target.is_gpu());
+        let pace = card.map(|plan| format!("{} a step at the card's peak rates. ", format::secs(plan.step_secs)));
         ui.add(egui::Label::new(RichText::new(pace.unwrap_or_default() + &reason).weak()).truncate());
-    } else if let Some(plan) = scene.state.plan() {
+    } else if let Some(plan) = context.state.plan() {
         let text = format!(
             "{} steps, about {} ({} a step)",
-            words::count(plan.total_steps),
-            words::secs(plan.step_secs * plan.total_steps as f64),
-            words::secs(plan.step_secs)
+            format::count(plan.total_steps),
+            format::secs(plan.step_secs * plan.total_steps as f64),
+            format::secs(plan.step_secs)
         );
         ui.label(RichText::new(text).weak());
     }
@@ -83,15 +84,15 @@ fn progress(ui: &mut Ui, run: &RunRecord) {
     let done = run.last.map_or(0, |step| step.step);
     ui.with_layout(Layout::right_to_left(Align::Center), |ui| {
         if let Some(best) = run.best_accuracy {
-            ui.label(RichText::new(words::share(best)).strong().color(palette.test));
+            ui.label(RichText::new(format::share(best)).strong().color(palette.test));
             ui.label(RichText::new("best test").weak());
         }
         if let Some(last) = run.last {
-            ui.label(RichText::new(format!("{} a step", words::secs(last.secs))).weak());
+            ui.label(RichText::new(format!("{} a step", format::secs(last.secs))).weak());
         }
         let left = match &run.status {
             _ if run.is_evaluating => Some("testing…".to_owned()),
-            Status::Running => run.secs_left().map(|s| format!("{} left", words::secs(s.max(1.0).round()))),
+            Status::Running => run.secs_left().map(|s| format!("{} left", format::secs(s.max(1.0).round()))),
             other => Some(other.name().to_owned()),
         };
         let color = match &run.status {
@@ -102,7 +103,7 @@ fn progress(ui: &mut Ui, run: &RunRecord) {
         };
         ui.label(RichText::new(left.unwrap_or_default()).color(color));
         ui.with_layout(Layout::left_to_right(Align::Center), |ui| {
-            let text = |step| format!("step {} of {}", words::count(step), words::count(run.plan.total_steps));
+            let text = |step| format!("step {} of {}", format::count(step), format::count(run.plan.total_steps));
             let font = egui::TextStyle::Body.resolve(ui.style());
             let widest = ui.painter().layout_no_wrap(text(run.plan.total_steps), font, palette.strong()).size().x;
             // The bar begins at the same place in every step.

@@ -12,21 +12,21 @@ use plimsoll_engine::{
     train::StepRecord,
 };
 
-use super::Scene;
-use crate::{theme, widgets::chip, words};
+use super::PanelContext;
+use crate::{format, theme, widgets::chip};
 
 /// Height of the bar of a card's memory.
 const BAR: f32 = 16.0;
 
 /// Draws the devices.
-pub(crate) fn ui(ui: &mut Ui, scene: &Scene<'_>) {
-    let Some(devices) = &scene.state.devices else {
+pub(crate) fn ui(ui: &mut Ui, context: &PanelContext<'_>) {
+    let Some(devices) = &context.state.devices else {
         chip::empty(ui, "Looking at the devices…");
         return;
     };
-    let chosen = &scene.state.document.experiment.device;
+    let chosen = &context.state.document.experiment.device;
     let card = match Target::of(chosen) {
-        Ok(Target::Gpu(card)) => Some(Card { kernels: kernels(scene, &card), profile: card }),
+        Ok(Target::Gpu(card)) => Some(Card { kernels: kernels(context, &card), profile: card }),
         _ => None,
     };
     let is_chosen = |gpu: &&Gpu| gpu.device().as_deref() == Ok(chosen.as_str());
@@ -35,7 +35,7 @@ pub(crate) fn ui(ui: &mut Ui, scene: &Scene<'_>) {
         let here = devices.gpus.iter().flatten().find(is_chosen);
         match (here, &card) {
             (Some(gpu), card) => {
-                ui.push_id("chosen", |ui| one_gpu(ui, gpu, on_it(scene, gpu), card.as_ref()));
+                ui.push_id("chosen", |ui| one_gpu(ui, gpu, on_it(context, gpu), card.as_ref()));
             }
             (None, Some(card)) => planned_for(ui, card),
             (None, None) => {}
@@ -48,7 +48,7 @@ pub(crate) fn ui(ui: &mut Ui, scene: &Scene<'_>) {
             }
             Ok(gpus) => {
                 for (at, gpu) in gpus.iter().enumerate().filter(|(_, gpu)| !is_chosen(gpu)) {
-                    ui.push_id(at, |ui| one_gpu(ui, gpu, on_it(scene, gpu), None));
+                    ui.push_id(at, |ui| one_gpu(ui, gpu, on_it(context, gpu), None));
                 }
             }
             Err(why) => {
@@ -67,15 +67,15 @@ struct Card {
     kernels: Bytes,
 }
 
-fn kernels(scene: &Scene<'_>, card: &Profile) -> Bytes {
-    let plan = scene.state.plan().filter(|plan| plan.experiment.device == card.slug);
+fn kernels(context: &PanelContext<'_>, card: &Profile) -> Bytes {
+    let plan = context.state.plan().filter(|plan| plan.experiment.device == card.slug);
     let planned = plan.and_then(|plan| plan.target.profile());
     planned.map_or(Bytes::ZERO, |planned| planned.context.saturating_sub(card.context))
 }
 
 /// The last step of the run that is under way on a card, if one is.
-fn on_it(scene: &Scene<'_>, gpu: &Gpu) -> Option<StepRecord> {
-    let run = scene.state.session.active()?;
+fn on_it(context: &PanelContext<'_>, gpu: &Gpu) -> Option<StepRecord> {
+    let run = context.state.session.active()?;
     (gpu.device().as_deref() == Ok(run.experiment().device.as_str())).then_some(run.last)?
 }
 
@@ -88,7 +88,7 @@ fn planned_for(ui: &mut Ui, card: &Card) {
 
 /// What is known of a card, in rows of a grid.
 fn known(ui: &mut Ui, Card { profile, kernels }: &Card) {
-    let tera = |ops: f64| format!("{} TFLOP/s", words::three(ops / 1e12));
+    let tera = |ops: f64| format!("{} TFLOP/s", format::three(ops / 1e12));
     let (major, minor) = profile.compute_capability;
     let source = profile.measured.as_deref();
     let source = source.map_or_else(|| "estimated".to_owned(), |when| format!("measured, {when}"));
@@ -100,7 +100,7 @@ fn known(ui: &mut Ui, Card { profile, kernels }: &Card) {
     row(ui, "pool", &Ok(format!("grows by {} and more, blocks of {}", profile.pool.segment, profile.pool.granule)));
     row(ui, "f32 at most", &Ok(tera(profile.rates.f32)));
     row(ui, "16-bit products", &Ok(tera(profile.rates.half)));
-    row(ui, "memory rate", &Ok(format!("{} GB/s", words::three(profile.rates.bytes / 1e9))));
+    row(ui, "memory rate", &Ok(format!("{} GB/s", format::three(profile.rates.bytes / 1e9))));
     row(ui, "capability", &Ok(format!("{major}.{minor}, {} multiprocessors", profile.multiprocessors)));
 }
 
@@ -111,7 +111,7 @@ fn grid(name: impl egui::AsIdSalt) -> Grid {
 fn cpu(ui: &mut Ui, cpu: &Cpu) {
     ui.strong(cpu.name.as_deref().unwrap_or("Processor"));
     grid("cpu").show(ui, |ui| {
-        row(ui, "threads", &Ok(words::count(cpu.cores as u64)));
+        row(ui, "threads", &Ok(format::count(cpu.cores as u64)));
         row(ui, "memory", &shown(&cpu.total, Bytes::to_string));
         row(ui, "free for this process", &shown(&cpu.available, Bytes::to_string));
     });

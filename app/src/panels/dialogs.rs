@@ -4,7 +4,7 @@ use std::path::Path;
 
 use eframe::egui::{self, Align2, Grid, Id, Key, Modal, RichText, Ui};
 
-use super::Scene;
+use super::PanelContext;
 use crate::{
     command::{Action, UiCommand},
     files::{self, Purpose},
@@ -13,21 +13,21 @@ use crate::{
 };
 
 /// Draws the open dialog, if there is one.
-pub(crate) fn ui(ui: &mut Ui, scene: &Scene<'_>) {
+pub(crate) fn ui(ui: &mut Ui, context: &PanelContext<'_>) {
     drop_hint(ui);
-    let Some(dialog) = &scene.state.dialog else { return };
+    let Some(dialog) = &context.state.dialog else { return };
     let modal = Modal::new(Id::unique("dialog")).show(ui.ctx(), |ui| {
         ui.set_width(460.0);
         match dialog {
-            Dialog::Path { purpose, suggestion, number } => path(ui, scene, *purpose, suggestion, *number),
-            Dialog::Replace(path) => replace(ui, scene, path),
-            Dialog::Unsaved(then) => unsaved(ui, scene, then),
-            Dialog::StopAndQuit => stop_and_quit(ui, scene),
-            Dialog::Shortcuts => shortcuts(ui, scene),
+            Dialog::Path { purpose, suggestion, number } => path(ui, context, *purpose, suggestion, *number),
+            Dialog::Replace(path) => replace(ui, context, path),
+            Dialog::Unsaved(then) => unsaved(ui, context, then),
+            Dialog::StopAndQuit => stop_and_quit(ui, context),
+            Dialog::Shortcuts => shortcuts(ui, context),
         }
     });
     if modal.should_close() {
-        scene.send.send(Action::CloseDialog);
+        context.send.send(Action::CloseDialog);
     }
 }
 
@@ -46,7 +46,7 @@ fn primary(ui: &mut Ui, text: &str, enabled: bool) -> bool {
 }
 
 /// A typed path, for where no desktop dialog answers.
-fn path(ui: &mut Ui, scene: &Scene<'_>, purpose: Purpose, suggestion: &str, number: u64) {
+fn path(ui: &mut Ui, context: &PanelContext<'_>, purpose: Purpose, suggestion: &str, number: u64) {
     let (title, about, hint, button) = match purpose {
         Purpose::Open => (
             "Open a preset",
@@ -81,62 +81,62 @@ fn path(ui: &mut Ui, scene: &Scene<'_>, purpose: Purpose, suggestion: &str, numb
     ui.horizontal(|ui| {
         let is_path = !text.trim().is_empty();
         if (primary(ui, button, is_path) || entered) && is_path {
-            scene.send.send(Action::UsePath(purpose, files::typed(&text)));
+            context.send.send(Action::UsePath(purpose, files::typed(&text)));
         }
         if ui.button("Cancel").clicked() {
-            scene.send.send(Action::CloseDialog);
+            context.send.send(Action::CloseDialog);
         }
     });
 }
 
-fn replace(ui: &mut Ui, scene: &Scene<'_>, path: &Path) {
+fn replace(ui: &mut Ui, context: &PanelContext<'_>, path: &Path) {
     heading(ui, "Replace the file?");
     ui.add(egui::Label::new(format!("{} exists. Saving writes this preset in its place.", path.display())).wrap());
     ui.add_space(theme::WIDE_GAP);
     ui.horizontal(|ui| {
         if primary(ui, "Replace", true) {
-            scene.send.send(Action::Proceed { save: true });
+            context.send.send(Action::Proceed { save: true });
         }
         if ui.button("Cancel").clicked() {
-            scene.send.send(Action::CloseDialog);
+            context.send.send(Action::CloseDialog);
         }
     });
 }
 
-fn unsaved(ui: &mut Ui, scene: &Scene<'_>, then: &Then) {
+fn unsaved(ui: &mut Ui, context: &PanelContext<'_>, then: &Then) {
     heading(ui, "Save the changes?");
-    let name = scene.state.document.name();
+    let name = context.state.document.name();
     let what = if *then == Then::Quit { "before the window closes" } else { "before another is opened" };
     ui.label(format!("“{name}” has changes that are not in a file. Save them {what}?"));
     ui.add_space(theme::WIDE_GAP);
     ui.horizontal(|ui| {
         if primary(ui, "Save", true) {
-            scene.send.send(Action::Proceed { save: true });
+            context.send.send(Action::Proceed { save: true });
         }
         if ui.button("Don't save").clicked() {
-            scene.send.send(Action::Proceed { save: false });
+            context.send.send(Action::Proceed { save: false });
         }
         if ui.button("Cancel").clicked() {
-            scene.send.send(Action::CloseDialog);
+            context.send.send(Action::CloseDialog);
         }
     });
 }
 
-fn stop_and_quit(ui: &mut Ui, scene: &Scene<'_>) {
+fn stop_and_quit(ui: &mut Ui, context: &PanelContext<'_>) {
     heading(ui, "A run goes on");
     ui.label("Closing the window stops it. The experiment is kept; the trained model is not.");
     ui.add_space(theme::WIDE_GAP);
     ui.horizontal(|ui| {
         if primary(ui, "Stop and close", true) {
-            scene.send.send(Action::Proceed { save: false });
+            context.send.send(Action::Proceed { save: false });
         }
         if ui.button("Keep training").clicked() {
-            scene.send.send(Action::CloseDialog);
+            context.send.send(Action::CloseDialog);
         }
     });
 }
 
-fn shortcuts(ui: &mut Ui, scene: &Scene<'_>) {
+fn shortcuts(ui: &mut Ui, context: &PanelContext<'_>) {
     heading(ui, "Keys");
     Grid::new("shortcuts").num_columns(2).spacing([theme::WIDE_GAP * 2.0, theme::GAP]).show(ui, |ui| {
         for command in UiCommand::ALL {
@@ -154,7 +154,7 @@ fn shortcuts(ui: &mut Ui, scene: &Scene<'_>) {
     });
     ui.add_space(theme::GAP);
     if ui.button("Close").clicked() {
-        scene.send.send(Action::CloseDialog);
+        context.send.send(Action::CloseDialog);
     }
 }
 

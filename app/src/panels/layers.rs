@@ -7,12 +7,11 @@ use plimsoll_engine::{
     plan::{LayerRow, Plan},
 };
 
-use super::Scene;
+use super::PanelContext;
 use crate::{
-    theme,
+    format, theme,
     view::{LayerColumn, Sort},
     widgets::{chip, table},
-    words,
 };
 
 const COLUMNS: [(LayerColumn, &str, &str); 7] = [
@@ -28,13 +27,13 @@ const COLUMNS: [(LayerColumn, &str, &str); 7] = [
 const WEIGHTS_FROM: f32 = 500.0;
 
 /// Draws the table.
-pub(crate) fn ui(ui: &mut Ui, scene: &mut Scene<'_>) {
-    let Some(plan) = scene.state.newest_plan() else {
+pub(crate) fn ui(ui: &mut Ui, context: &mut PanelContext<'_>) {
+    let Some(plan) = context.state.newest_plan() else {
         chip::empty(ui, "What each layer holds is shown here once there is a prediction.");
         return;
     };
-    let order = order(&plan.layers, scene.view.layers);
-    let sort = &mut scene.view.layers;
+    let order = order(&plan.layers, context.view.layers);
+    let sort = &mut context.view.layers;
     let wide = ui.available_width() >= WEIGHTS_FROM;
     let columns: Vec<_> = COLUMNS.into_iter().filter(|(c, ..)| wide || *c != LayerColumn::Weights).collect();
     ui.spacing_mut().item_spacing.x = 10.0;
@@ -73,7 +72,7 @@ fn cell(ui: &mut Ui, plan: &Plan, layer: &LayerRow, column: LayerColumn, wide: b
         LayerColumn::Peak => {
             let share = layer.peak_bytes as f64 / plan.load().0.max(1) as f64;
             let hover = format!("{} at the peak", Bytes(layer.peak_bytes));
-            table::text(ui, &words::share(share)).on_hover_text(&hover);
+            table::text(ui, &format::share(share)).on_hover_text(&hover);
             if wide {
                 table::share(ui, share, theme::palette(ui).accent).on_hover_text(&hover);
             }

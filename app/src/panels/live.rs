@@ -3,19 +3,19 @@
 use eframe::egui::{self, Align, ComboBox, Layout, Rect, RichText, Slider, Ui, UiBuilder, vec2};
 use plimsoll_engine::{Bytes, experiment::DataKind};
 
-use super::Scene;
+use super::PanelContext;
 use crate::{
     command::Action,
+    format,
     session::RunRecord,
     theme,
     view::{Axis, View},
     widgets::{
         axes::Round,
         chip,
-        curves::{self, Axes, Curve, Rule},
+        line_plot::{self, Axes, Curve, Rule},
         series::{Series, Smoothed},
     },
-    words,
 };
 
 /// Narrower panes stack their plots in one column.
@@ -24,12 +24,12 @@ const TWO_COLUMNS_FROM: f32 = 430.0;
 const LOWEST: f32 = 96.0;
 
 /// Draws the pane.
-pub(crate) fn ui(ui: &mut Ui, scene: &mut Scene<'_>) {
-    let Some(run) = scene.state.shown_run() else {
+pub(crate) fn ui(ui: &mut Ui, context: &mut PanelContext<'_>) {
+    let Some(run) = context.state.shown_run() else {
         chip::empty(ui, "Press Train: loss, accuracy, measured memory and throughput are drawn here as the run goes.");
         return;
     };
-    options(ui, scene, run);
+    options(ui, context, run);
     ui.add_space(2.0);
     if run.last.is_none() {
         let text = if run.status.is_active() {
@@ -55,15 +55,15 @@ pub(crate) fn ui(ui: &mut Ui, scene: &mut Scene<'_>) {
         for (i, draw) in plots.into_iter().enumerate() {
             let corner = start + vec2((i % columns) as f32 * (cell.x + gap), (i / columns) as f32 * (cell.y + gap));
             let builder = UiBuilder::new().id_salt(i).max_rect(Rect::from_min_size(corner, cell));
-            ui.scope_builder(builder, |ui| draw(ui, scene.view, run));
+            ui.scope_builder(builder, |ui| draw(ui, context.view, run));
         }
     });
 }
 
-fn options(ui: &mut Ui, scene: &mut Scene<'_>, run: &RunRecord) {
+fn options(ui: &mut Ui, context: &mut PanelContext<'_>, run: &RunRecord) {
     let row = vec2(ui.available_width(), ui.spacing().interact_size.y);
     ui.allocate_ui_with_layout(row, Layout::right_to_left(Align::Center), |ui| {
-        let view = &mut *scene.view;
+        let view = &mut *context.view;
         for (axis, name) in [(Axis::Time, "Time"), (Axis::Step, "Steps")] {
             ui.selectable_value(&mut view.axis, axis, name).on_hover_text("The horizontal axis.");
         }
@@ -75,19 +75,19 @@ fn options(ui: &mut Ui, scene: &mut Scene<'_>, run: &RunRecord) {
         let slider = ui.add(slider).accessible_name("Smoothing");
         slider.on_hover_text(format!("{hover} Now {:.2}.", view.smoothing));
         ui.label(RichText::new("Smoothing").weak());
-        ui.with_layout(Layout::left_to_right(Align::Center), |ui| which(ui, scene, run));
+        ui.with_layout(Layout::left_to_right(Align::Center), |ui| which(ui, context, run));
     });
 }
 
 /// The list of runs, in what room there is.
-fn which(ui: &mut Ui, scene: &Scene<'_>, run: &RunRecord) {
+fn which(ui: &mut Ui, context: &PanelContext<'_>, run: &RunRecord) {
     let name = |run: &RunRecord| format!("Run {}: {}", run.key, run.experiment().title);
     let width = (ui.available_width() - theme::GAP).clamp(60.0, 280.0);
     let list = ComboBox::from_id_salt("run").width(width).truncate().selected_text(name(run));
     let list = list.show_ui(ui, |ui| {
-        for other in scene.state.session.runs().iter().rev() {
+        for other in context.state.session.runs().iter().rev() {
             if ui.selectable_label(other.key == run.key, name(other)).clicked() {
-                scene.send.send(Action::ShowRun(other.key));
+                context.send.send(Action::ShowRun(other.key));
             }
         }
     });
@@ -148,26 +148,26 @@ fn pair(
     }
     drawn.push(curve("train", palette.train, train_xs, train.smooth(), false, false));
     drawn.push(curve("test", palette.test, test_xs, test, false, true));
-    curves::plot(ui, name, group(view), axes, &drawn, &[]);
+    line_plot::plot(ui, name, group(view), axes, &drawn, &[]);
 }
 
 fn loss(ui: &mut Ui, view: &mut View, run: &RunRecord) {
     let axes = Axes {
         log: view.log_loss,
-        ..axes(view, Round::Decimal, words::plain, words::three, (!view.log_loss).then_some(0.0))
+        ..axes(view, Round::Decimal, format::plain, format::three, (!view.log_loss).then_some(0.0))
     };
     let is_text = run.experiment().data.kind == DataKind::Text;
-    let aside = run.test.loss.last().filter(|_| is_text).map(|loss| words::bits_per_byte(f64::from(loss)));
+    let aside = run.test.loss.last().filter(|_| is_text).map(|loss| format::bits_per_byte(f64::from(loss)));
     pair(ui, view, run, "Loss", (&run.train.loss, &run.test.loss), &axes, aside);
 }
 
 fn percent(share: f64) -> String {
-    if share > 1.0 { String::new() } else { format!("{}%", words::plain(share * 100.0)) }
+    if share > 1.0 { String::new() } else { format!("{}%", format::plain(share * 100.0)) }
 }
 
 fn accuracy(ui: &mut Ui, view: &mut View, run: &RunRecord) {
-    let name = words::accuracy(run.experiment().data.kind);
-    let axes = axes(view, Round::Decimal, percent, words::share, Some(1.0));
+    let name = format::accuracy(run.experiment().data.kind);
+    let axes = axes(view, Round::Decimal, percent, format::share, Some(1.0));
     pair(ui, view, run, name, (&run.train.accuracy, &run.test.accuracy), &axes, None);
 }
 
@@ -239,14 +239,14 @@ fn memory(ui: &mut Ui, view: &mut View, run: &RunRecord) {
         .filter(|(i, _)| shown[*i])
         .map(|(i, bytes)| Rule { name: entries[i].0, color: entries[i].1, y: bytes.as_mib() })
         .collect();
-    curves::plot(ui, "Memory", group(view), &axes(view, Round::Binary, words::mib, mib, Some(0.0)), &drawn, &rules);
+    line_plot::plot(ui, "Memory", group(view), &axes(view, Round::Binary, format::mib, mib, Some(0.0)), &drawn, &rules);
 }
 
 fn throughput(ui: &mut Ui, view: &mut View, run: &RunRecord) {
     let palette = theme::palette(ui);
-    let samples = |value: f64| words::count(value.max(0.0).round() as u64);
+    let samples = |value: f64| format::count(value.max(0.0).round() as u64);
     let series = &run.train.throughput;
-    let (unit, _) = words::throughput(&run.experiment().data);
+    let (unit, _) = format::throughput(&run.experiment().data);
     title(ui, "Throughput", |ui| {
         let text = format!("{} {unit}", figure(series.smooth().last(), samples));
         chip::stroke(ui, palette.throughput, false, RichText::new(text).small());
@@ -259,5 +259,12 @@ fn throughput(ui: &mut Ui, view: &mut View, run: &RunRecord) {
         drawn.push(curve(series.raw(), true));
     }
     drawn.push(curve(series.smooth(), false));
-    curves::plot(ui, "Throughput", group(view), &axes(view, Round::Decimal, samples, samples, Some(0.0)), &drawn, &[]);
+    line_plot::plot(
+        ui,
+        "Throughput",
+        group(view),
+        &axes(view, Round::Decimal, samples, samples, Some(0.0)),
+        &drawn,
+        &[],
+    );
 }

@@ -2,18 +2,18 @@
 
 use eframe::egui::{self, RichText, ScrollArea, Ui};
 
-use super::Scene;
+use super::PanelContext;
 use crate::{
     command::Action,
+    format,
     state::{Level, LogEntry},
     theme,
     widgets::chip,
-    words,
 };
 
 /// Draws the log.
-pub(crate) fn ui(ui: &mut Ui, scene: &Scene<'_>) {
-    let entries = &scene.state.log.entries;
+pub(crate) fn ui(ui: &mut Ui, context: &PanelContext<'_>) {
+    let entries = &context.state.log.entries;
     if entries.is_empty() {
         chip::empty(ui, "Warnings and what becomes of runs are written here.");
         return;
@@ -21,10 +21,10 @@ pub(crate) fn ui(ui: &mut Ui, scene: &Scene<'_>) {
     ui.horizontal(|ui| {
         if ui.button("Copy all").on_hover_text("Put the whole log on the clipboard.").clicked() {
             let lines: Vec<String> = entries.iter().map(line).collect();
-            scene.send.send(Action::Copy(lines.join("\n")));
+            context.send.send(Action::Copy(lines.join("\n")));
         }
         if ui.button("Clear").on_hover_text("Empty the log.").clicked() {
-            scene.send.send(Action::ClearLog);
+            context.send.send(Action::ClearLog);
         }
     });
     ui.add_space(theme::GAP);
@@ -41,7 +41,7 @@ fn row(ui: &mut Ui, entry: &LogEntry) {
         Level::Error => palette.bad,
     };
     ui.horizontal_top(|ui| {
-        ui.label(RichText::new(words::secs(entry.at_secs.round())).weak().small().monospace());
+        ui.label(RichText::new(format::secs(entry.at_secs.round())).weak().small().monospace());
         ui.add(egui::Label::new(RichText::new(&entry.text).color(color)).wrap().selectable(true));
     });
 }

@@ -4,13 +4,13 @@
 use eframe::egui::{self, RichText, Ui};
 use plimsoll_engine::train::Outcome;
 
-use super::{Scene, line::advice_button};
+use super::{PanelContext, budget_bar::advice_button};
 use crate::{command::Action, state::Notice, theme};
 
 /// Draws the notice.
-pub(crate) fn ui(ui: &mut Ui, scene: &Scene<'_>) {
+pub(crate) fn ui(ui: &mut Ui, context: &PanelContext<'_>) {
     let palette = theme::palette(ui);
-    let Some(notice) = &scene.state.notice else { return };
+    let Some(notice) = &context.state.notice else { return };
     ui.horizontal_wrapped(|ui| {
         let (title, text) = match notice {
             Notice::Run(Outcome::OverBudget(refusal)) => {
@@ -23,10 +23,10 @@ pub(crate) fn ui(ui: &mut Ui, scene: &Scene<'_>) {
         ui.label(RichText::new(title).strong().color(palette.bad));
         ui.add(egui::Label::new(RichText::new(&text)).wrap().selectable(true));
         if ui.small_button("Copy").on_hover_text("Put the message on the clipboard.").clicked() {
-            scene.send.send(Action::Copy(format!("{title} {text}")));
+            context.send.send(Action::Copy(format!("{title} {text}")));
         }
         if ui.small_button("Dismiss").on_hover_text("Close this notice.").clicked() {
-            scene.send.send(Action::DismissNotice);
+            context.send.send(Action::DismissNotice);
         }
     });
     if let Notice::Run(Outcome::OverBudget(refusal)) = notice
@@ -36,8 +36,8 @@ pub(crate) fn ui(ui: &mut Ui, scene: &Scene<'_>) {
             ui.label(RichText::new("What would fit:").weak());
             for advice in &refusal.advice {
                 // What the line compares with, too: the peak of the whole run, not of the op that was refused.
-                let peak = scene.state.session.latest().map_or(refusal.error.live, |run| run.plan.load());
-                advice_button(ui, scene, advice, peak);
+                let peak = context.state.session.latest().map_or(refusal.error.live, |run| run.plan.load());
+                advice_button(ui, context, advice, peak);
             }
         });
     }

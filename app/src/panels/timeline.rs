@@ -14,14 +14,14 @@ use plimsoll_engine::{
 };
 
 use self::shape::{Column, bands, columns};
-use super::{Scene, line::category_lines};
+use super::{PanelContext, budget_bar::category_lines};
 use crate::{
+    format,
     theme::{self, Palette},
     widgets::{
         axes::{self, Round},
         chip,
     },
-    words,
 };
 
 /// A budget up to this many peaks high is drawn; a higher one would flatten the picture.
@@ -35,17 +35,17 @@ const PASSES: [(Pass, &str, &str); 3] = [
 ];
 
 /// Draws the pane.
-pub(crate) fn ui(ui: &mut Ui, scene: &mut Scene<'_>) {
-    let Some(plan) = scene.state.newest_plan().cloned() else {
+pub(crate) fn ui(ui: &mut Ui, context: &mut PanelContext<'_>) {
+    let Some(plan) = context.state.newest_plan().cloned() else {
         chip::empty(ui, "The memory of one training step, op by op, is drawn here once there is a prediction.");
         return;
     };
-    let pass = scene.view.pass.unwrap_or(plan.peak_pass);
-    let measured = measured(scene, &plan, pass);
+    let pass = context.view.pass.unwrap_or(plan.peak_pass);
+    let measured = measured(context, &plan, pass);
     ui.horizontal(|ui| {
         for (choice, name, about) in PASSES {
             if ui.add(Button::selectable(choice == pass, name)).on_hover_text(about).clicked() {
-                scene.view.pass = Some(choice);
+                context.view.pass = Some(choice);
             }
         }
         ui.with_layout(Layout::right_to_left(Align::Center), |ui| heading(ui, &plan, pass, &measured));
@@ -54,9 +54,9 @@ pub(crate) fn ui(ui: &mut Ui, scene: &mut Scene<'_>) {
 }
 
 /// What was measured during each op of a recent step, if that step is the one that is drawn.
-fn measured(scene: &Scene<'_>, plan: &Plan, pass: Pass) -> Vec<f64> {
-    let latest = &scene.state.latest;
-    let run = scene.state.session.get(latest.run);
+fn measured(context: &PanelContext<'_>, plan: &Plan, pass: Pass) -> Vec<f64> {
+    let latest = &context.state.latest;
+    let run = context.state.session.get(latest.run);
     let same_run = run.is_some_and(|run| same(run.experiment(), &plan.experiment));
     let same_pass = match pass {
         Pass::First => latest.measured_in_step == 1,
@@ -108,8 +108,8 @@ fn draw(ui: &mut Ui, plan: &Plan, pass: Pass, measured: &[f64]) {
         .include_y(peak.as_mib().max(if budget_shown { budget.as_mib() } else { 0.0 }) * HEADROOM)
         .include_x(0.0)
         .include_x(ops)
-        .custom_x_axes(vec![axes::x_axis(ui, |x| words::count(x.max(0.0) as u64))])
-        .custom_y_axes(vec![axes::y_axis(ui, words::mib)])
+        .custom_x_axes(vec![axes::x_axis(ui, |x| format::count(x.max(0.0) as u64))])
+        .custom_y_axes(vec![axes::y_axis(ui, format::mib)])
         .show_crosshair(false)
         .label_formatter(|_| None);
     let response = plot.show(ui, |plot| {

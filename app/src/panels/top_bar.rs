@@ -6,14 +6,15 @@ use plimsoll_engine::{
     device::{Devices, Target, profile},
 };
 
-use super::Scene;
+use super::PanelContext;
 use crate::{
     command::{Action, UiCommand},
-    layout::{Layout, Pane},
+    format,
+    layout::Layout,
+    panels::pane::Pane,
     presets::Shipped,
     theme,
     widgets::control::{Form, Spec},
-    words,
 };
 
 /// Budgets worth a click: small ones for teaching, then the memory of common cards.
@@ -53,37 +54,37 @@ const BUDGETS: [(&str, &[(Bytes, &str)]); 2] = [
 const BUDGET: Spec = Spec {
     key: "budget",
     name: "Budget",
-    teach: "The most memory the run may take: the engine refuses any allocation past it, and on a graphics card the whole \
+    help: "The most memory the run may take: the engine refuses any allocation past it, and on a graphics card the whole \
             process counts, context and pool. A budget costs no time by itself, but a tight one forces choices that do, such as smaller micro-batches or recomputation.",
 };
 
 /// Draws the bar.
-pub(crate) fn ui(ui: &mut Ui, scene: &mut Scene<'_>, layout: &mut Layout) {
+pub(crate) fn ui(ui: &mut Ui, context: &mut PanelContext<'_>, layout: &mut Layout) {
     MenuBar::new().ui(ui, |ui| {
         ui.label(RichText::new("Plimsoll").strong().size(theme::VERDICT_TEXT));
         ui.add_space(theme::GAP);
-        ui.menu_button("Preset", |ui| preset_menu(ui, scene));
-        ui.menu_button("View", |ui| view_menu(ui, scene, layout));
-        let history = &scene.state.document.history;
-        small_command(ui, scene, UiCommand::Undo, "↶", history.can_undo());
-        small_command(ui, scene, UiCommand::Redo, "↷", history.can_redo());
+        ui.menu_button("Preset", |ui| preset_menu(ui, context));
+        ui.menu_button("View", |ui| view_menu(ui, context, layout));
+        let history = &context.state.document.history;
+        small_command(ui, context, UiCommand::Undo, "↶", history.can_undo());
+        small_command(ui, context, UiCommand::Redo, "↷", history.can_redo());
         ui.add_space(theme::GAP);
-        title(ui, scene);
+        title(ui, context);
         ui.with_layout(Direction::right_to_left(Align::Center), |ui| {
             let (sign, name) = if ui.visuals().dark_mode { ("☀", "Light theme") } else { ("🌙", "Dark theme") };
             let hover = UiCommand::Theme.tooltip_with_key(ui.ctx());
             if ui.button(sign).accessible_name(name).on_hover_text(hover).clicked() {
-                scene.send.ui(UiCommand::Theme);
+                context.send.ui(UiCommand::Theme);
             }
             ui.add_space(theme::GAP);
-            budget(ui, scene);
-            device(ui, scene);
+            budget(ui, context);
+            device(ui, context);
         });
     });
 }
 
-fn title(ui: &mut Ui, scene: &Scene<'_>) {
-    let document = &scene.state.document;
+fn title(ui: &mut Ui, context: &PanelContext<'_>) {
+    let document = &context.state.document;
     let changed = if document.is_changed() { " •" } else { "" };
     let hover = match &document.path {
         Some(path) => path.display().to_string(),
@@ -93,36 +94,36 @@ fn title(ui: &mut Ui, scene: &Scene<'_>) {
     ui.add(egui::Label::new(text).truncate().sense(egui::Sense::hover())).on_hover_text(hover);
 }
 
-fn small_command(ui: &mut Ui, scene: &Scene<'_>, command: UiCommand, sign: &str, enabled: bool) {
+fn small_command(ui: &mut Ui, context: &PanelContext<'_>, command: UiCommand, sign: &str, enabled: bool) {
     let hover = command.tooltip_with_key(ui.ctx());
     let button = ui.add_enabled(enabled, egui::Button::new(sign).frame_when_inactive(false));
     if button.accessible_name(command.label()).on_hover_text(&hover).on_disabled_hover_text(&hover).clicked() {
-        scene.send.ui(command);
+        context.send.ui(command);
     }
 }
 
-fn preset_menu(ui: &mut Ui, scene: &Scene<'_>) {
+fn preset_menu(ui: &mut Ui, context: &PanelContext<'_>) {
     ui.set_min_width(240.0);
     for command in [UiCommand::New, UiCommand::Open, UiCommand::OpenPath] {
         if command.menu_entry(ui, true) {
-            scene.send.ui(command);
+            context.send.ui(command);
         }
     }
     ui.separator();
     for command in [UiCommand::Save, UiCommand::SaveAs] {
         if command.menu_entry(ui, true) {
-            scene.send.ui(command);
+            context.send.ui(command);
         }
     }
     ui.separator();
     ui.menu_button("Recent", |ui| {
-        if scene.state.recent.is_empty() {
+        if context.state.recent.is_empty() {
             ui.weak("Nothing yet");
         }
-        for path in &scene.state.recent {
+        for path in &context.state.recent {
             let name = path.file_name().unwrap_or(path.as_os_str()).to_string_lossy().into_owned();
             if ui.button(name).on_hover_text(path.display().to_string()).clicked() {
-                scene.send.send(Action::OpenFile(path.clone()));
+                context.send.send(Action::OpenFile(path.clone()));
                 ui.close();
             }
         }
@@ -132,27 +133,27 @@ fn preset_menu(ui: &mut Ui, scene: &Scene<'_>) {
     // A list of any length stays inside the window.
     let room = ui.ctx().content_rect().bottom() - ui.cursor().top() - theme::WIDE_GAP;
     egui::ScrollArea::vertical().max_height(room).show(ui, |ui| {
-        for (index, shipped) in scene.state.shipped.iter().enumerate() {
-            shipped_entry(ui, scene, index, shipped);
+        for (index, shipped) in context.state.shipped.iter().enumerate() {
+            shipped_entry(ui, context, index, shipped);
         }
     });
 }
 
-fn shipped_entry(ui: &mut Ui, scene: &Scene<'_>, index: usize, shipped: &Shipped) {
+fn shipped_entry(ui: &mut Ui, context: &PanelContext<'_>, index: usize, shipped: &Shipped) {
     let hover = |ui: &mut Ui| {
         ui.set_max_width(theme::TOOLTIP_WIDTH);
         ui.strong(&shipped.experiment.title);
         ui.label(&shipped.experiment.description);
     };
     let button = egui::Button::new(shipped.name.as_str())
-        .right_text(RichText::new(words::size(shipped.experiment.budget)).weak().small());
+        .right_text(RichText::new(format::size(shipped.experiment.budget)).weak().small());
     if ui.add(button).on_hover_ui(hover).clicked() {
-        scene.send.send(Action::OpenShipped(index));
+        context.send.send(Action::OpenShipped(index));
         ui.close();
     }
 }
 
-fn view_menu(ui: &mut Ui, scene: &mut Scene<'_>, layout: &mut Layout) {
+fn view_menu(ui: &mut Ui, context: &mut PanelContext<'_>, layout: &mut Layout) {
     ui.set_min_width(220.0);
     for pane in Pane::ALL {
         let mut shown = layout.shows(pane);
@@ -162,7 +163,7 @@ fn view_menu(ui: &mut Ui, scene: &mut Scene<'_>, layout: &mut Layout) {
     }
     ui.separator();
     if UiCommand::ResetLayout.menu_entry(ui, true) {
-        scene.send.ui(UiCommand::ResetLayout);
+        context.send.ui(UiCommand::ResetLayout);
     }
     ui.separator();
     for (preference, name) in [
@@ -170,20 +171,20 @@ fn view_menu(ui: &mut Ui, scene: &mut Scene<'_>, layout: &mut Layout) {
         (egui::ThemePreference::Light, "Light"),
         (egui::ThemePreference::System, "As the system"),
     ] {
-        ui.radio_value(&mut scene.view.theme, preference, name);
+        ui.radio_value(&mut context.view.theme, preference, name);
     }
     ui.separator();
     for command in [UiCommand::Shortcuts, UiCommand::FrameTimes, UiCommand::Quit] {
         if command.menu_entry(ui, true) {
-            scene.send.ui(command);
+            context.send.ui(command);
         }
     }
 }
 
 /// Where the run computes: what can be chosen, and why the rest cannot.
-fn device(ui: &mut Ui, scene: &Scene<'_>) {
-    let device = words::device(&scene.state.document.experiment.device);
-    let list = ui.menu_button(format!("{device} ⏷"), |ui| device_list(ui, scene));
+fn device(ui: &mut Ui, context: &PanelContext<'_>) {
+    let device = format::device(&context.state.document.experiment.device);
+    let list = ui.menu_button(format!("{device} ⏷"), |ui| device_list(ui, context));
     let hover = "Where the run computes: the processor, a graphics card that is here, or one that is only planned for. The \
                  Devices pane tells what each says of itself.";
     list.response.accessible_name("Device").on_hover_text(hover);
@@ -191,11 +192,11 @@ fn device(ui: &mut Ui, scene: &Scene<'_>) {
     ui.add_space(theme::GAP);
 }
 
-fn device_list(ui: &mut Ui, scene: &Scene<'_>) {
+fn device_list(ui: &mut Ui, context: &PanelContext<'_>) {
     ui.set_min_width(300.0);
-    let form = Form::new(scene.state, scene.send);
+    let form = Form::new(context.state, context.send);
     ui.label(RichText::new("Here").weak().small());
-    match &scene.state.devices {
+    match &context.state.devices {
         None => {
             ui.weak("Looking at the devices…");
         }
@@ -206,7 +207,7 @@ fn device_list(ui: &mut Ui, scene: &Scene<'_>) {
     let room = ui.ctx().content_rect().bottom() - ui.cursor().top() - theme::WIDE_GAP;
     egui::ScrollArea::vertical().max_height(room).min_scrolled_height(room).show(ui, |ui| {
         for card in profile::shipped() {
-            let memory = words::size(Bytes::gib((card.capacity.as_mib() / 1024.0).round() as u64));
+            let memory = format::size(Bytes::gib((card.capacity.as_mib() / 1024.0).round() as u64));
             let hover = format!(
                 "{memory}, of which a process may have {}; its context is {} of that{}. Plans are made for it; nothing \
                  trains on it here.",
@@ -258,26 +259,26 @@ fn device_entry(ui: &mut Ui, form: &Form<'_>, device: &str, name: &str) -> Respo
 }
 
 /// The budget: a typed size, or one of the list.
-fn budget(ui: &mut Ui, scene: &Scene<'_>) {
-    let form = Form::new(scene.state, scene.send);
-    let present = scene.state.document.experiment.budget;
-    let list = ui.menu_button("⏷", |ui| budget_list(ui, scene, &form)).response.accessible_name("Common budgets");
+fn budget(ui: &mut Ui, context: &PanelContext<'_>) {
+    let form = Form::new(context.state, context.send);
+    let present = context.state.document.experiment.budget;
+    let list = ui.menu_button("⏷", |ui| budget_list(ui, context, &form)).response.accessible_name("Common budgets");
     let field = budget_field(ui, &form, present);
-    let bad = scene.state.prediction.problems().iter().find(|p| p.key == "budget");
+    let bad = context.state.prediction.problems().iter().find(|p| p.key == "budget");
     let color = if bad.is_some() { theme::palette(ui).bad } else { theme::palette(ui).weak() };
     let label = ui.label(RichText::new("Budget").color(color));
     if let Some(problem) = bad {
         label.on_hover_text(format!("{}; {}", problem.message, problem.mend));
         return;
     }
-    form.teach(&(label | field | list), BUDGET, Vec::new);
+    form.help(&(label | field | list), BUDGET, Vec::new);
 }
 
 /// A text field that keeps what is typed until it is a size.
 fn budget_field(ui: &mut Ui, form: &Form<'_>, present: Bytes) -> Response {
     let id = ui.scope_id().with("budget text");
     let typed: Option<String> = ui.data(|data| data.get_temp(id));
-    let mut text = typed.clone().unwrap_or_else(|| words::size(present));
+    let mut text = typed.clone().unwrap_or_else(|| format::size(present));
     let parsed = text.parse::<Bytes>();
     let color = parsed.as_ref().err().map(|_| theme::palette(ui).bad);
     let edit = egui::TextEdit::singleline(&mut text)
@@ -306,7 +307,7 @@ fn budget_field(ui: &mut Ui, form: &Form<'_>, present: Bytes) -> Response {
     response
 }
 
-fn budget_list(ui: &mut Ui, scene: &Scene<'_>, form: &Form<'_>) {
+fn budget_list(ui: &mut Ui, context: &PanelContext<'_>, form: &Form<'_>) {
     ui.set_min_width(200.0);
     for (heading, budgets) in BUDGETS {
         ui.label(RichText::new(heading).weak().small());
@@ -318,7 +319,7 @@ fn budget_list(ui: &mut Ui, scene: &Scene<'_>, form: &Form<'_>) {
         ui.label(RichText::new("Of the chosen device").weak().small());
         budget_entry(ui, form, card.room(), "all a process may have");
     }
-    if let Some(devices) = &scene.state.devices {
+    if let Some(devices) = &context.state.devices {
         ui.label(RichText::new("Of this machine").weak().small());
         if let Ok(free) = devices.cpu.available {
             budget_entry(ui, form, free, "free memory");
@@ -333,7 +334,7 @@ fn budget_list(ui: &mut Ui, scene: &Scene<'_>, form: &Form<'_>) {
 
 fn budget_entry(ui: &mut Ui, form: &Form<'_>, bytes: Bytes, name: &str) {
     let chosen = form.experiment().budget == bytes;
-    let button = egui::Button::selectable(chosen, words::size(bytes)).right_text(RichText::new(name).weak().small());
+    let button = egui::Button::selectable(chosen, format::size(bytes)).right_text(RichText::new(name).weak().small());
     if ui.add(button).clicked() {
         form.edit(BUDGET.key, |experiment| experiment.budget = bytes);
         ui.close();

@@ -4,25 +4,25 @@ use eframe::egui::{self, Pos2, RichText, Role, Tooltip, Ui, WidgetInfo};
 use egui_plot::{Line, LineStyle, MarkerShape, PlotPoint, PlotPoints, PlotTransform, Points, VLine};
 use plimsoll_engine::experiment::ModelKind;
 
-use super::Scene;
+use super::PanelContext;
 use crate::{
     command::Action,
+    format,
     session::{self, RunRecord},
     theme,
     widgets::{
         axes::{self, Round},
         chip,
     },
-    words,
 };
 
 /// A click this near to a point means it.
 const REACH: f32 = 14.0;
 
 /// Draws the pane.
-pub(crate) fn ui(ui: &mut Ui, scene: &Scene<'_>) {
+pub(crate) fn ui(ui: &mut Ui, context: &PanelContext<'_>) {
     let runs: Vec<(&RunRecord, [f64; 2])> =
-        scene.state.session.runs().iter().filter_map(|run| Some((run, run.point()?))).collect();
+        context.state.session.runs().iter().filter_map(|run| Some((run, run.point()?))).collect();
     if runs.is_empty() {
         let text = "Every run of this sitting becomes a point here: its measured peak against its best test accuracy. \
                     Train one, change something, and train again.";
@@ -32,18 +32,18 @@ pub(crate) fn ui(ui: &mut Ui, scene: &Scene<'_>) {
     let palette = theme::palette(ui);
     let points: Vec<[f64; 2]> = runs.iter().map(|(_, point)| *point).collect();
     let best = session::frontier(&points);
-    let budget = scene.state.document.experiment.budget;
+    let budget = context.state.document.experiment.budget;
     let widest = points.iter().fold(0.0f64, |widest, [x, _]| widest.max(*x));
     let (low, high) = accuracies(&points);
     let percent =
-        |y: f64| if (0.0..=1.0).contains(&y) { format!("{}%", words::plain(y * 100.0)) } else { String::new() };
+        |y: f64| if (0.0..=1.0).contains(&y) { format!("{}%", format::plain(y * 100.0)) } else { String::new() };
     let plot = axes::plot(ui, "tradeoff", Round::Binary, Round::Decimal)
         .set_margin_fraction(egui::vec2(0.06, 0.06))
         .include_x(0.0)
         .include_x(widest * 1.1)
         .include_y(low)
         .include_y(high)
-        .custom_x_axes(vec![axes::x_axis(ui, words::mib).label(RichText::new("measured peak").small().weak())])
+        .custom_x_axes(vec![axes::x_axis(ui, format::mib).label(RichText::new("measured peak").small().weak())])
         .custom_y_axes(vec![axes::y_axis(ui, percent).label(RichText::new("best test accuracy").small().weak())])
         .show_crosshair(false)
         .label_formatter(|_| None);
@@ -83,8 +83,8 @@ pub(crate) fn ui(ui: &mut Ui, scene: &Scene<'_>) {
     if let Some(run) = near.map(|i| runs[i].0) {
         Tooltip::for_widget(&response.response).at_pointer().gap(12.0).show(|ui| about_run(ui, run));
         if response.response.clicked() {
-            scene.send.send(Action::Adopt(Box::new(run.experiment().clone())));
-            scene.send.send(Action::ShowRun(run.key));
+            context.send.send(Action::Adopt(Box::new(run.experiment().clone())));
+            context.send.send(Action::ShowRun(run.key));
         }
     }
 }
@@ -138,8 +138,8 @@ fn about_run(ui: &mut Ui, run: &RunRecord) {
     let experiment = run.experiment();
     ui.strong(format!("Run {}: {}", run.key, experiment.title));
     ui.label(RichText::new(run.status.name()).weak());
-    let accuracy = run.best_accuracy.map_or_else(|| "–".to_owned(), words::share);
-    ui.label(format!("best {} {accuracy}, on test data", words::accuracy(experiment.data.kind).to_lowercase()));
+    let accuracy = run.best_accuracy.map_or_else(|| "–".to_owned(), format::share);
+    ui.label(format!("best {} {accuracy}, on test data", format::accuracy(experiment.data.kind).to_lowercase()));
     ui.label(format!("measured peak {}, predicted {}", run.peak_load, run.plan.load()));
     let batch = &experiment.batch;
     let accumulated = if batch.accumulation > 1 { format!(" x {}", batch.accumulation) } else { String::new() };

@@ -1,6 +1,6 @@
 //! A control of the experiment: a name, an editor, the problem if there is one, and what it teaches on hover.
 //!
-//! Always holds: every control tells on hover, in two sentences, what it does to memory and to time, and what one notch
+//! Always holds: every control tells on hover, in two sentences, what it does to memory and to time, and what one step
 //! less and one more would change now, from dry runs of the changed experiment.
 
 use eframe::egui::{self, Align, DragValue, Layout, Response, RichText, Slider, SliderClamping, Ui};
@@ -8,9 +8,10 @@ use plimsoll_engine::{Experiment, error::Problem};
 
 use crate::{
     command::{Action, Sender},
-    planner::{Compared, Notch, Outcome},
+    format,
+    planner::{Compared, Neighbour, Outcome},
     state::State,
-    theme, words,
+    theme,
 };
 
 /// What a control is: its key in the preset, its name, and two sentences that teach.
@@ -21,14 +22,14 @@ pub(crate) struct Spec {
     /// The name on screen.
     pub(crate) name: &'static str,
     /// What it does to memory and to time.
-    pub(crate) teach: &'static str,
+    pub(crate) help: &'static str,
 }
 
-/// A number with notches.
+/// A number, and where its slider stops.
 #[derive(Clone, Copy)]
 pub(crate) struct Number {
     /// The values that the slider stops at, rising.
-    pub(crate) notches: &'static [f64],
+    pub(crate) stops: &'static [f64],
     /// Whether only whole numbers can be typed.
     pub(crate) whole: bool,
     /// The word for zero, where zero means something else than a number.
@@ -75,7 +76,7 @@ impl<'a> Form<'a> {
         }
     }
 
-    /// A number, with a slider over its notches and a field for any value.
+    /// A number, with a slider over its stops and a field for any value.
     pub(crate) fn number(&self, ui: &mut Ui, spec: Spec, number: Number) {
         let value = (number.get)(self.experiment());
         let hover = self.row(ui, spec, |ui| {
@@ -91,7 +92,7 @@ impl<'a> Form<'a> {
             })
             .inner
         });
-        self.teach(&hover, spec, || neighbours(self.experiment(), number, value));
+        self.help(&hover, spec, || neighbours_of(self.experiment(), number, value));
     }
 
     /// One of a few, in a drop-down list.
@@ -110,7 +111,7 @@ impl<'a> Form<'a> {
             });
             combo.response.accessible_name(spec.name)
         });
-        self.teach(&hover, spec, || {
+        self.help(&hover, spec, || {
             let others = choice.options.iter().filter(|(value, _)| *value != present);
             others
                 .map(|(value, name)| ((*name).to_owned(), changed(self.experiment(), |e| (choice.set)(e, *value))))
@@ -147,27 +148,29 @@ impl<'a> Form<'a> {
     }
 
     /// The lesson of a control, while the pointer rests on it.
-    pub(crate) fn teach(&self, hover: &Response, spec: Spec, notches: impl FnOnce() -> Vec<(String, Experiment)>) {
+    pub(crate) fn help(&self, hover: &Response, spec: Spec, neighbours: impl FnOnce() -> Vec<(String, Experiment)>) {
         hover.clone().on_hover_ui(|ui| {
             ui.set_max_width(theme::TOOLTIP_WIDTH);
             ui.strong(spec.name);
-            ui.label(spec.teach);
-            let notches = notches();
-            if notches.is_empty() {
+            ui.label(spec.help);
+            let neighbours = neighbours();
+            if neighbours.is_empty() {
                 return;
             }
             ui.separator();
             let generation = self.state.document.generation;
-            let known = self.state.prediction.notches.as_ref();
+            let known = self.state.prediction.neighbours.as_ref();
             match known.filter(|known| known.control == spec.key && known.generation == generation) {
                 Some(known) => match &known.answer {
-                    Some(Compared { now: Ok(now), notches }) => notches.iter().for_each(|n| notch_line(ui, n, *now)),
+                    Some(Compared { now: Ok(now), neighbours }) => {
+                        neighbours.iter().for_each(|n| neighbour_line(ui, n, *now))
+                    }
                     Some(Compared { now: Err(_), .. }) => weak(ui, "No prediction to compare with."),
                     None => weak(ui, "Running it dry…"),
                 },
                 None => {
                     weak(ui, "Running it dry…");
-                    self.send.send(Action::AskNotch { control: spec.key, notches });
+                    self.send.send(Action::AskNeighbours { control: spec.key, neighbours });
                 }
             }
         });
@@ -178,13 +181,13 @@ fn weak(ui: &mut Ui, text: &str) {
     ui.label(RichText::new(text).weak());
 }
 
-/// One line: the notch's name, what it does to the peak and to the time of a sample.
-fn notch_line(ui: &mut Ui, notch: &Notch, now: Outcome) {
+/// One line: the neighbour's name, what it does to the peak and to the time of a sample.
+fn neighbour_line(ui: &mut Ui, neighbour: &Neighbour, now: Outcome) {
     let palette = theme::palette(ui);
     ui.spacing_mut().interact_size.y = theme::CHIP;
     ui.horizontal_wrapped(|ui| {
-        ui.label(RichText::new(format!("{}:", notch.name)).strong());
-        match &notch.outcome {
+        ui.label(RichText::new(format!("{}:", neighbour.name)).strong());
+        match &neighbour.outcome {
             Ok(outcome) => {
                 let color = match outcome.peak.cmp(&now.peak) {
                     std::cmp::Ordering::Less => palette.good,
@@ -204,7 +207,7 @@ fn notch_line(ui: &mut Ui, notch: &Notch, now: Outcome) {
 /// The change of time per sample: a larger batch takes longer a step, which by itself is no loss.
 fn time_change(new: Outcome, now: Outcome) -> String {
     let each = |o: Outcome| o.step_secs / o.samples.max(1) as f64;
-    let text = words::time_ratio(each(new) / each(now));
+    let text = format::time_ratio(each(new) / each(now));
     if new.samples == now.samples { text } else { format!("{text} per sample") }
 }
 
@@ -214,11 +217,11 @@ fn changed(experiment: &Experiment, change: impl FnOnce(&mut Experiment)) -> Exp
     experiment
 }
 
-/// The notches beside a value.
-fn neighbours(experiment: &Experiment, number: Number, value: f64) -> Vec<(String, Experiment)> {
-    let less = number.notches.iter().rev().find(|n| **n < value - value.abs() * 1e-9);
-    let more = number.notches.iter().find(|n| **n > value + value.abs() * 1e-9);
-    let both = less.map(|n| ("A notch less", *n)).into_iter().chain(more.map(|n| ("A notch more", *n)));
+/// The experiment at the stops next to a value.
+fn neighbours_of(experiment: &Experiment, number: Number, value: f64) -> Vec<(String, Experiment)> {
+    let less = number.stops.iter().rev().find(|n| **n < value - value.abs() * 1e-9);
+    let more = number.stops.iter().find(|n| **n > value + value.abs() * 1e-9);
+    let both = less.map(|n| ("One step less", *n)).into_iter().chain(more.map(|n| ("One step more", *n)));
     let name = |which: &str, n: f64| format!("{which}, {}", format_number(n, number));
     both.map(|(which, n)| (name(which, n), changed(experiment, |e| (number.set)(e, n)))).collect()
 }
@@ -226,7 +229,7 @@ fn neighbours(experiment: &Experiment, number: Number, value: f64) -> Vec<(Strin
 fn format_number(value: f64, number: Number) -> String {
     match number.zero {
         Some(word) if value == 0.0 => word.to_owned(),
-        _ if number.whole => words::count(value.round().max(0.0) as u64),
+        _ if number.whole => format::count(value.round().max(0.0) as u64),
         _ if value != 0.0 && value.abs() < 1e-3 => format!("{value:e}"),
         _ => format!("{value}"),
     }
@@ -253,30 +256,30 @@ fn parse(text: &str, number: Number) -> Option<f64> {
     if number.zero.is_some_and(|word| word.eq_ignore_ascii_case(&text)) { Some(0.0) } else { text.parse().ok() }
 }
 
-/// A slider whose stops are the notches.
+/// A slider over the stops.
 fn slider(ui: &mut Ui, spec: Spec, number: Number, value: f64) -> (Response, f64) {
-    let start = position(number.notches, value);
+    let start = position(number.stops, value);
     let mut place = start;
-    let last = number.notches.len().saturating_sub(1);
+    let last = number.stops.len().saturating_sub(1);
     let slider = Slider::from_get_set(0.0..=last as f64, |set: Option<f64>| {
         place = set.unwrap_or(place);
         place
     });
     ui.spacing_mut().slider_width = (ui.available_width() - theme::GAP).max(40.0);
-    // Clamping would move a value that lies between two notches, unasked.
+    // Clamping would move a value that lies between two stops, unasked.
     let slider = slider.show_value(false).step_by(1.0).clamping(SliderClamping::Never);
     let response = ui.add(slider).accessible_name(spec.name);
     let moved = (place - start).abs() > 1e-9;
-    (response, if moved { number.notches[(place.round() as usize).min(last)] } else { value })
+    (response, if moved { number.stops[(place.round() as usize).min(last)] } else { value })
 }
 
-/// Where a value lies between the notches, by place.
-fn position(notches: &[f64], value: f64) -> f64 {
-    let above = notches.partition_point(|n| *n < value);
-    match (above.checked_sub(1).and_then(|i| notches.get(i)), notches.get(above)) {
+/// Where a value lies between the stops, by place.
+fn position(stops: &[f64], value: f64) -> f64 {
+    let above = stops.partition_point(|n| *n < value);
+    match (above.checked_sub(1).and_then(|i| stops.get(i)), stops.get(above)) {
         (Some(a), Some(b)) => above as f64 - 1.0 + (value - a) / (b - a),
         (None, _) => 0.0,
-        (Some(_), None) => notches.len() as f64 - 1.0,
+        (Some(_), None) => stops.len() as f64 - 1.0,
     }
 }
 
@@ -285,7 +288,7 @@ mod tests {
     use super::*;
 
     const WIDTH: Number = Number {
-        notches: &[8.0, 16.0, 32.0, 64.0],
+        stops: &[8.0, 16.0, 32.0, 64.0],
         whole: true,
         zero: None,
         get: |e| e.model.width as f64,
@@ -293,18 +296,18 @@ mod tests {
     };
 
     #[test]
-    fn a_value_between_notches_has_both_as_neighbours_and_one_at_the_end_has_one() {
+    fn a_value_between_stops_has_both_as_neighbours_and_one_at_the_end_has_one() {
         let names =
-            |value| neighbours(&Experiment::default(), WIDTH, value).into_iter().map(|n| n.0).collect::<Vec<_>>();
-        assert_eq!(names(20.0), ["A notch less, 16", "A notch more, 32"]);
-        assert_eq!(names(16.0), ["A notch less, 8", "A notch more, 32"]);
-        assert_eq!(names(64.0), ["A notch less, 32"]);
-        assert_eq!(neighbours(&Experiment::default(), WIDTH, 16.0)[1].1.model.width, 32);
+            |value| neighbours_of(&Experiment::default(), WIDTH, value).into_iter().map(|n| n.0).collect::<Vec<_>>();
+        assert_eq!(names(20.0), ["One step less, 16", "One step more, 32"]);
+        assert_eq!(names(16.0), ["One step less, 8", "One step more, 32"]);
+        assert_eq!(names(64.0), ["One step less, 32"]);
+        assert_eq!(neighbours_of(&Experiment::default(), WIDTH, 16.0)[1].1.model.width, 32);
     }
 
     #[test]
-    fn the_slider_stands_between_notches_where_the_value_does() {
-        assert_eq!([8.0, 12.0, 64.0, 100.0, 1.0].map(|v| position(WIDTH.notches, v)), [0.0, 0.5, 3.0, 3.0, 0.0]);
+    fn the_slider_stands_between_stops_where_the_value_does() {
+        assert_eq!([8.0, 12.0, 64.0, 100.0, 1.0].map(|v| position(WIDTH.stops, v)), [0.0, 0.5, 3.0, 3.0, 0.0]);
     }
 
     #[test]

@@ -3,7 +3,7 @@
 pub(crate) mod axes;
 pub(crate) mod chip;
 pub(crate) mod control;
-pub(crate) mod curves;
+pub(crate) mod line_plot;
 pub(crate) mod series;
 pub(crate) mod stack;
 pub(crate) mod table;

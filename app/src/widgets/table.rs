@@ -3,7 +3,7 @@
 use eframe::egui::{Align, Button, Color32, CornerRadius, Label, Layout, Rect, Response, RichText, Sense, Ui, vec2};
 use plimsoll_engine::Bytes;
 
-use crate::{theme, view::Sort, words};
+use crate::{format, theme, view::Sort};
 
 /// A heading that sorts: a click sorts by it, largest first, and the next turns the order round.
 pub(crate) fn heading<C: Copy + PartialEq + Default>(
@@ -46,7 +46,7 @@ pub(crate) fn text(ui: &mut Ui, text: &str) -> Response {
 
 /// A number; nothing is a dash.
 pub(crate) fn count(ui: &mut Ui, count: u64) {
-    if count == 0 { nothing(ui) } else { drop(text(ui, &words::count(count))) }
+    if count == 0 { nothing(ui) } else { drop(text(ui, &format::count(count))) }
 }
 
 /// An amount; nothing is a dash.

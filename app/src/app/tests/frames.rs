@@ -16,8 +16,8 @@ struct Bare {
 impl Bare {
     fn new(experiment: Experiment) -> Self {
         let ctx = egui::Context::default();
-        let remembered = Remembered { experiment: Some(experiment), ..Remembered::default() };
-        let app = App::new(&ctx, FileDialogs::none(ctx.clone()), remembered, None).expect("threads start");
+        let persisted = PersistedState { experiment: Some(experiment), ..PersistedState::default() };
+        let app = App::new(&ctx, FileDialogs::none(ctx.clone()), persisted, None).expect("threads start");
         Self { ctx, app, time: 0.0 }
     }
 

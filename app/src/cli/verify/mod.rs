@@ -19,7 +19,7 @@ use plimsoll_engine::{
 };
 use serde::Serialize;
 
-use crate::cli::{occasion::Occasion, out, run, seed, table::Table};
+use crate::cli::{out, provenance::Provenance, run, seed, table::Table};
 use verdict::Rule;
 
 /// What would train longer than this is planned only, unless the steps were asked for.
@@ -112,7 +112,7 @@ struct Row<'a> {
     /// On a GPU, the run that loaded the kernels.
     first: Option<Pair>,
     #[serde(flatten)]
-    occasion: &'a Occasion,
+    provenance: &'a Provenance,
     /// What it was drawn by.
     seed: Option<u64>,
 }
@@ -131,7 +131,7 @@ impl Verify {
             Target::Cpu { .. } => device::list().cpu.available,
             Target::Gpu(profile) => Ok(profile.capacity),
         };
-        let (trainer, occasion) = (Trainer::new(|| {}), Occasion::now(&self.device));
+        let (trainer, provenance) = (Trainer::new(|| {}), Provenance::now(&self.device));
         if target.is_gpu() && target::not_trained_on(&self.device).is_none() {
             self.warm_up(&trainer)?;
         }
@@ -151,7 +151,7 @@ impl Verify {
                 continue;
             }
             progress(&format!("{} of {}: {name}", i + 1, cases.len()));
-            let row = self.measure(&trainer, case, &plan, &occasion);
+            let row = self.measure(&trainer, case, &plan, &provenance);
             progress("");
             let row = row?;
             if !row.ok {
@@ -226,7 +226,7 @@ impl Verify {
         trainer: &Trainer,
         case: &'a Case,
         plan: &Plan,
-        occasion: &'a Occasion,
+        provenance: &'a Provenance,
     ) -> anyhow::Result<Row<'a>> {
         let name = case.name.as_str();
         let once = |experiment: Experiment| {
@@ -263,7 +263,7 @@ impl Verify {
             steps: record.summary.steps,
             first,
             pair,
-            occasion,
+            provenance,
             seed: case.seed,
         })
     }

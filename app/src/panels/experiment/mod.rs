@@ -7,31 +7,31 @@ mod optimizer;
 use eframe::egui::{self, CollapsingHeader, RichText, ScrollArea, TextEdit, Ui};
 use plimsoll_engine::experiment::{BlockSet, Checkpointing, Frozen, ModelKind};
 
-use super::Scene;
+use super::PanelContext;
 use crate::{
+    format,
     planner::Obstacle,
     theme,
     widgets::control::{Form, Spec},
-    words,
 };
 
 /// Draws the pane.
-pub(crate) fn ui(ui: &mut Ui, scene: &Scene<'_>) {
+pub(crate) fn ui(ui: &mut Ui, context: &PanelContext<'_>) {
     ScrollArea::vertical().auto_shrink(false).show(ui, |ui| {
         // Room for the scroll bar, which floats.
         ui.set_width(ui.available_width() - theme::GAP);
-        let form = Form::new(scene.state, scene.send);
-        about(ui, scene);
-        failure(ui, scene);
+        let form = Form::new(context.state, context.send);
+        about(ui, context);
+        failure(ui, context);
         group(ui, "Memory", |ui| memory(ui, &form));
         if form.experiment().device != "cpu" {
             group(ui, "GPU", |ui| gpu(ui, &form));
         }
         group(ui, "Model", |ui| model(ui, &form));
         group(ui, "What learns", |ui| learning(ui, &form));
-        group(ui, "Data", |ui| data::ui(ui, &form, scene));
+        group(ui, "Data", |ui| data::ui(ui, &form, context));
         group(ui, "Optimizer", |ui| optimizer::ui(ui, &form));
-        group(ui, "Run", |ui| optimizer::run(ui, &form, scene));
+        group(ui, "Run", |ui| optimizer::run(ui, &form, context));
         group(ui, "Title and description", |ui| texts(ui, &form));
     });
 }
@@ -46,8 +46,8 @@ fn group(ui: &mut Ui, name: &str, contents: impl FnOnce(&mut Ui)) {
 }
 
 /// What to look at, from the preset.
-fn about(ui: &mut Ui, scene: &Scene<'_>) {
-    let experiment = &scene.state.document.experiment;
+fn about(ui: &mut Ui, context: &PanelContext<'_>) {
+    let experiment = &context.state.document.experiment;
     if experiment.description.is_empty() {
         return;
     }
@@ -56,8 +56,8 @@ fn about(ui: &mut Ui, scene: &Scene<'_>) {
 }
 
 /// What stands in the way and belongs to no single control.
-fn failure(ui: &mut Ui, scene: &Scene<'_>) {
-    let lines = match &scene.state.prediction.obstacle {
+fn failure(ui: &mut Ui, context: &PanelContext<'_>) {
+    let lines = match &context.state.prediction.obstacle {
         Some(Obstacle::Failure(text)) => vec![text.clone()],
         Some(Obstacle::Problems(problems)) => problems
             .iter()
@@ -77,7 +77,10 @@ fn memory(ui: &mut Ui, form: &Form<'_>) {
     form.number(ui, controls::MICRO.0, controls::MICRO.1);
     form.number(ui, controls::ACCUMULATION.0, controls::ACCUMULATION.1);
     if batch.accumulation > 1 {
-        fact(ui, &format!("{} samples an update", words::count(batch.micro.saturating_mul(batch.accumulation) as u64)));
+        fact(
+            ui,
+            &format!("{} samples an update", format::count(batch.micro.saturating_mul(batch.accumulation) as u64)),
+        );
     }
     form.choice(ui, controls::PRECISION.0, &controls::PRECISION.1);
     form.choice(ui, controls::OUTPUTS.0, &controls::OUTPUTS.1);
@@ -104,7 +107,7 @@ fn gpu(ui: &mut Ui, form: &Form<'_>) {
 const PICKED: Spec = Spec {
     key: "checkpointing",
     name: "Blocks",
-    teach: "The blocks that are computed again on the way back: what is inside them is not kept, only their inputs are. Each \
+    help: "The blocks that are computed again on the way back: what is inside them is not kept, only their inputs are. Each \
             costs the time of its forward pass once more.",
 };
 
@@ -127,7 +130,7 @@ fn picked(ui: &mut Ui, form: &Form<'_>, set: BlockSet) {
         })
         .response
     });
-    form.teach(&hover, PICKED, Vec::new);
+    form.help(&hover, PICKED, Vec::new);
 }
 
 fn learning(ui: &mut Ui, form: &Form<'_>) {
@@ -209,12 +212,12 @@ pub(super) fn fact(ui: &mut Ui, text: &str) {
 const TITLE: Spec = Spec {
     key: "title",
     name: "Title",
-    teach: "One line for menus and for the picture of memory against accuracy. It changes neither memory nor time.",
+    help: "One line for menus and for the picture of memory against accuracy. It changes neither memory nor time.",
 };
 const DESCRIPTION: Spec = Spec {
     key: "description",
     name: "Description",
-    teach: "A paragraph that says what to look at. It changes neither memory nor time.",
+    help: "A paragraph that says what to look at. It changes neither memory nor time.",
 };
 
 fn texts(ui: &mut Ui, form: &Form<'_>) {
@@ -223,11 +226,11 @@ fn texts(ui: &mut Ui, form: &Form<'_>) {
         let edit = TextEdit::singleline(&mut title).desired_width(f32::INFINITY);
         ui.add(edit).accessible_name(TITLE.name)
     });
-    form.teach(&hover, TITLE, Vec::new);
+    form.help(&hover, TITLE, Vec::new);
     form.edit(TITLE.key, |experiment| experiment.title = title);
     let mut description = form.experiment().description.clone();
     let edit = TextEdit::multiline(&mut description).desired_rows(4).desired_width(f32::INFINITY);
     let hover = ui.add(edit.hint_text("What to look at")).accessible_name(DESCRIPTION.name);
-    form.teach(&hover, DESCRIPTION, Vec::new);
+    form.help(&hover, DESCRIPTION, Vec::new);
     form.edit(DESCRIPTION.key, |experiment| experiment.description = description);
 }

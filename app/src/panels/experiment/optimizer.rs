@@ -3,8 +3,8 @@
 use eframe::egui::Ui;
 use plimsoll_engine::experiment::OptimizerKind;
 
-use super::{Scene, controls, fact};
-use crate::{widgets::control::Form, words};
+use super::{PanelContext, controls, fact};
+use crate::{format, widgets::control::Form};
 
 /// Draws the optimizer.
 pub(super) fn ui(ui: &mut Ui, form: &Form<'_>) {
@@ -27,12 +27,13 @@ pub(super) fn ui(ui: &mut Ui, form: &Form<'_>) {
 }
 
 /// Draws the run.
-pub(super) fn run(ui: &mut Ui, form: &Form<'_>, scene: &Scene<'_>) {
+pub(super) fn run(ui: &mut Ui, form: &Form<'_>, context: &PanelContext<'_>) {
     form.choice(ui, controls::LENGTH.0, &controls::LENGTH.1);
     let (spec, number) = if form.experiment().run.steps.is_some() { controls::STEPS } else { controls::EPOCHS };
     form.number(ui, spec, number);
-    if let Some(plan) = scene.state.plan() {
-        let text = format!("{} steps, {} an epoch", words::count(plan.total_steps), words::count(plan.steps_per_epoch));
+    if let Some(plan) = context.state.plan() {
+        let text =
+            format!("{} steps, {} an epoch", format::count(plan.total_steps), format::count(plan.steps_per_epoch));
         fact(ui, &text);
     }
     form.number(ui, controls::EVALUATE.0, controls::EVALUATE.1);

@@ -9,7 +9,7 @@ pub(in crate::panels::experiment) const DATA: (Spec, Choice<DataKind>) = (
     Spec {
         key: "data.kind",
         name: "Source",
-        teach: "The size of an image decides the batch and the activations of the first layers, from 8 x 8 grey digits upward. \
+        help: "The size of an image decides the batch and the activations of the first layers, from 8 x 8 grey digits upward. \
                 Large images take more time in every convolution.",
     },
     Choice {
@@ -39,11 +39,11 @@ pub(in crate::panels::experiment) const SIDE: Numeric = (
     Spec {
         key: "data.side",
         name: "Image side",
-        teach: "Height and width of an image: batch and convolutional activations grow with its square, and so do the weights of \
+        help: "Height and width of an image: batch and convolutional activations grow with its square, and so do the weights of \
                 a dense layer that reads the whole image. So does the time of every convolution.",
     },
     Number {
-        notches: &[16., 24., 32., 48., 64., 96., 128., 160., 192., 224., 256., 384., 512.],
+        stops: &[16., 24., 32., 48., 64., 96., 128., 160., 192., 224., 256., 384., 512.],
         whole: true,
         zero: None,
         get: |e| e.data.side as f64,
@@ -55,11 +55,11 @@ pub(in crate::panels::experiment) const CLASSES: Numeric = (
     Spec {
         key: "data.classes",
         name: "Classes",
-        teach: "Kinds of shapes to tell apart; only the last layer grows with them, by very little. More classes are harder: \
+        help: "Kinds of shapes to tell apart; only the last layer grows with them, by very little. More classes are harder: \
                 the same accuracy needs more steps or a larger model.",
     },
     Number {
-        notches: &[2., 3., 4., 5., 6., 7., 8., 9., 10.],
+        stops: &[2., 3., 4., 5., 6., 7., 8., 9., 10.],
         whole: true,
         zero: None,
         get: |e| e.data.classes as f64,
@@ -71,11 +71,11 @@ pub(in crate::panels::experiment) const SAMPLES: Numeric = (
     Spec {
         key: "data.samples",
         name: "Samples",
-        teach: "Samples generated, training and test together; they wait in ordinary memory outside the budget. More make an \
+        help: "Samples generated, training and test together; they wait in ordinary memory outside the budget. More make an \
                 epoch longer and the test accuracy better.",
     },
     Number {
-        notches: &[500., 1000., 2000., 4000., 8000., 16000., 32000., 64000., 100_000.],
+        stops: &[500., 1000., 2000., 4000., 8000., 16000., 32000., 64000., 100_000.],
         whole: true,
         zero: None,
         get: |e| e.data.samples as f64,
@@ -87,11 +87,11 @@ pub(in crate::panels::experiment) const SAMPLE_LENGTH: Numeric = (
     Spec {
         key: "data.length",
         name: "Length",
-        teach: "Tokens of a sample: a token more is a row more in every activation, and with plain attention the probabilities \
+        help: "Tokens of a sample: a token more is a row more in every activation, and with plain attention the probabilities \
                 grow with the square. Time grows as memory does.",
     },
     Number {
-        notches: &[4., 8., 16., 32., 64., 128., 256., 512., 1024., 2048., 4096., 8192.],
+        stops: &[4., 8., 16., 32., 64., 128., 256., 512., 1024., 2048., 4096., 8192.],
         whole: true,
         zero: None,
         get: |e| e.data.length as f64,
@@ -103,11 +103,11 @@ pub(in crate::panels::experiment) const VOCABULARY: Numeric = (
     Spec {
         key: "data.vocabulary",
         name: "Vocabulary",
-        teach: "Different tokens: each has a row in the embedding and a column in the logits, which with a large vocabulary are \
+        help: "Different tokens: each has a row in the embedding and a column in the logits, which with a large vocabulary are \
                 the largest activation. More are harder to learn and slower in the last layer.",
     },
     Number {
-        notches: &[4., 10., 64., 256., 1024., 4096., 16384., 32000., 50257., 128_000.],
+        stops: &[4., 10., 64., 256., 1024., 4096., 16384., 32000., 50257., 128_000.],
         whole: true,
         zero: None,
         get: |e| e.data.vocabulary as f64,
@@ -119,11 +119,11 @@ pub(in crate::panels::experiment) const MODULUS: Numeric = (
     Spec {
         key: "data.modulus",
         name: "Modulus",
-        teach: "Sums are taken modulo this number: there are as many samples as its square, and tokens as the number plus one. \
+        help: "Sums are taken modulo this number: there are as many samples as its square, and tokens as the number plus one. \
                 The rule is found late, long after the training sums are known by heart.",
     },
     Number {
-        notches: &[7., 23., 53., 97., 113., 199., 401., 997.],
+        stops: &[7., 23., 53., 97., 113., 199., 401., 997.],
         whole: true,
         zero: None,
         get: |e| e.data.modulus as f64,
@@ -135,11 +135,11 @@ pub(in crate::panels::experiment) const TEST_FRACTION: Numeric = (
     Spec {
         key: "data.test_fraction",
         name: "Test share",
-        teach: "Share of the samples held out for testing; it takes no memory of the budget. A larger share makes evaluation \
+        help: "Share of the samples held out for testing; it takes no memory of the budget. A larger share makes evaluation \
                 longer and its accuracy more certain, and leaves less to learn from.",
     },
     Number {
-        notches: &[0.05, 0.1, 0.15, 0.2, 0.25, 0.3, 0.4, 0.5],
+        stops: &[0.05, 0.1, 0.15, 0.2, 0.25, 0.3, 0.4, 0.5],
         whole: false,
         zero: None,
         get: |e| e.data.test_fraction,
@@ -151,7 +151,7 @@ pub(in crate::panels::experiment) const PLACEMENT: (Spec, Choice<Placement>) = (
     Spec {
         key: "data.placement",
         name: "Samples wait",
-        teach: "Streamed, they take no memory beyond the queue, and every epoch the time to read, decode or generate them. In \
+        help: "Streamed, they take no memory beyond the queue, and every epoch the time to read, decode or generate them. In \
                 ordinary memory they lie outside the budget. On the device the training set is a block of the budget, a byte \
                 for each pixel and colour, and a batch costs no transfer.",
     },
@@ -170,7 +170,7 @@ pub(in crate::panels::experiment) const FLIP: (Spec, Choice<bool>) = (
     Spec {
         key: "data.flip",
         name: "Mirror",
-        teach: "Half of the training images are mirrored, anew in every epoch, by the loader beside the training: no memory of \
+        help: "Half of the training images are mirrored, anew in every epoch, by the loader beside the training: no memory of \
                 the budget, next to no time. It helps where left and right mean the same, and harms digits and letters.",
     },
     Choice {
@@ -184,11 +184,11 @@ pub(in crate::panels::experiment) const CROP: Numeric = (
     Spec {
         key: "data.crop",
         name: "Shift by up to",
-        teach: "Pixels of black around a training image, from which one of the old size is cut at random: the image stays as \
+        help: "Pixels of black around a training image, from which one of the old size is cut at random: the image stays as \
                 large, so memory and step time stay too. More variants are harder to learn by heart, so training takes more epochs.",
     },
     Number {
-        notches: &[0., 1., 2., 3., 4., 6., 8., 12., 16., 28.],
+        stops: &[0., 1., 2., 3., 4., 6., 8., 12., 16., 28.],
         whole: true,
         zero: Some("off"),
         get: |e| e.data.crop as f64,
@@ -200,11 +200,11 @@ pub(in crate::panels::experiment) const COLOUR: Numeric = (
     Spec {
         key: "data.colour",
         name: "Colour jitter",
-        teach: "The most that brightness, contrast and saturation of a training image change, as a share; it takes no memory of \
+        help: "The most that brightness, contrast and saturation of a training image change, as a share; it takes no memory of \
                 the budget. The loader's thread does it a batch ahead, and only with large images can it hold a step up.",
     },
     Number {
-        notches: &[0., 0.1, 0.2, 0.3, 0.4, 0.6, 0.8, 1.],
+        stops: &[0., 0.1, 0.2, 0.3, 0.4, 0.6, 0.8, 1.],
         whole: false,
         zero: Some("off"),
         get: |e| e.data.colour,

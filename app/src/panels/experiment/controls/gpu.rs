@@ -9,7 +9,7 @@ pub(in crate::panels::experiment) const POOL: (Spec, Choice<PoolPolicy>) = (
     Spec {
         key: "gpu.pool",
         name: "Memory pool",
-        teach: "All tensors lie in one pool, whose size is what others see of the run: it grows as it must and keeps what it has \
+        help: "All tensors lie in one pool, whose size is what others see of the run: it grows as it must and keeps what it has \
                 (frameworks call it growth, or a caching allocator), it gives back what is empty after each step, or it takes \
                 the whole budget at the start (pre-allocation), so that nobody else can. Growing and giving back cost calls to \
                 the driver in the middle of a step; a pool that keeps or reserves pays once.",
@@ -29,11 +29,11 @@ pub(in crate::panels::experiment) const WORKSPACE: Numeric = (
     Spec {
         key: "gpu.workspace",
         name: "Workspace, MiB",
-        teach: "One buffer for the whole run that matrix products (cuBLAS) and convolutions (cuDNN) work in. With more room they \
+        help: "One buffer for the whole run that matrix products (cuBLAS) and convolutions (cuDNN) work in. With more room they \
                 may choose faster algorithms; with none they take those that need none.",
     },
     Number {
-        notches: &[0., 4., 8., 16., 32., 64., 128., 256., 512., 1024., 2048.],
+        stops: &[0., 4., 8., 16., 32., 64., 128., 256., 512., 1024., 2048.],
         whole: false,
         zero: Some("none"),
         get: |e| e.gpu.workspace.as_mib(),
@@ -45,7 +45,7 @@ pub(in crate::panels::experiment) const TF32: (Spec, Choice<bool>) = (
     Spec {
         key: "gpu.tf32",
         name: "f32 products",
-        teach: "Products of f32 with all their bits, or by tensor cores that first round both sides to 10 bits (TF32). It changes \
+        help: "Products of f32 with all their bits, or by tensor cores that first round both sides to 10 bits (TF32). It changes \
                 no memory; the rounded ones are faster on cards that have them, and training seldom notices.",
     },
     Choice { options: &[(false, "exact"), (true, "TF32")], get: |e| e.gpu.tf32, set: |e, v| e.gpu.tf32 = v },
@@ -55,7 +55,7 @@ pub(in crate::panels::experiment) const DETERMINISTIC: (Spec, Choice<bool>) = (
     Spec {
         key: "gpu.deterministic",
         name: "Repeatable",
-        teach: "The same run gives the same bits: only algorithms that add in a fixed order are used. Some of the others are \
+        help: "The same run gives the same bits: only algorithms that add in a fixed order are used. Some of the others are \
                 faster; memory is the same but for what an algorithm works in.",
     },
     Choice {

@@ -9,12 +9,12 @@ pub(in crate::panels::experiment) const MICRO: Numeric = (
     Spec {
         key: "batch.micro",
         name: "Micro-batch",
-        teach: "Samples that go through the model at once: activations, batch and scratch grow in proportion, while weights \
+        help: "Samples that go through the model at once: activations, batch and scratch grow in proportion, while weights \
                 and optimizer state do not. Larger micro-batches use the processor better and take less time per sample, \
                 until it is busy.",
     },
     Number {
-        notches: &[1., 2., 4., 8., 16., 32., 48., 64., 96., 128., 192., 256., 384., 512., 768., 1024., 2048., 4096.],
+        stops: &[1., 2., 4., 8., 16., 32., 48., 64., 96., 128., 192., 256., 384., 512., 768., 1024., 2048., 4096.],
         whole: true,
         zero: None,
         get: |e| e.batch.micro as f64,
@@ -26,11 +26,11 @@ pub(in crate::panels::experiment) const ACCUMULATION: Numeric = (
     Spec {
         key: "batch.accumulation",
         name: "Accumulation",
-        teach: "Forward and backward passes whose gradients are summed before one update: the update sees a larger batch \
+        help: "Forward and backward passes whose gradients are summed before one update: the update sees a larger batch \
                 while memory stays that of one micro-batch. Each pass costs its full time, and an epoch has fewer updates.",
     },
     Number {
-        notches: &[1., 2., 4., 8., 16., 32., 64.],
+        stops: &[1., 2., 4., 8., 16., 32., 64.],
         whole: true,
         zero: None,
         get: |e| e.batch.accumulation as f64,
@@ -42,7 +42,7 @@ pub(in crate::panels::experiment) const PRECISION: (Spec, Choice<Precision>) = (
     Spec {
         key: "precision",
         name: "Precision",
-        teach: "The type of activations and weights: 16-bit types halve activations, and the mixed ones keep an f32 master \
+        help: "The type of activations and weights: 16-bit types halve activations, and the mixed ones keep an f32 master \
                 copy of the weights beside. On graphics cards narrow types are faster; a processor without them converts at \
                 every product, which takes longer.",
     },
@@ -80,7 +80,7 @@ pub(in crate::panels::experiment) const CHECKPOINTING: (Spec, Choice<Kept>) = (
     Spec {
         key: "checkpointing",
         name: "Checkpointing",
-        teach: "Keeps only the inputs of blocks and computes the activations between them again on the way back, so fewer are \
+        help: "Keeps only the inputs of blocks and computes the activations between them again on the way back, so fewer are \
                 alive at the peak. The second forward pass costs up to a third more time.",
     },
     Choice {
@@ -117,11 +117,11 @@ pub(in crate::panels::experiment) const SEGMENT: Numeric = (
     Spec {
         key: "checkpointing.every",
         name: "Blocks each",
-        teach: "Blocks between two kept inputs: more keep fewer inputs but hold more activations while one segment is computed \
+        help: "Blocks between two kept inputs: more keep fewer inputs but hold more activations while one segment is computed \
                 again. The time stays about the same: every segment is computed twice.",
     },
     Number {
-        notches: &[1., 2., 3., 4., 6., 8.],
+        stops: &[1., 2., 3., 4., 6., 8.],
         whole: true,
         zero: None,
         get: |e| if let Checkpointing::Every(k) = e.checkpointing { k as f64 } else { 1.0 },
@@ -133,11 +133,11 @@ pub(in crate::panels::experiment) const SHARE: Numeric = (
     Spec {
         key: "checkpointing.percent",
         name: "Percent kept",
-        teach: "At most this share of the activations is kept; the blocks that free most bytes for the least time are computed \
+        help: "At most this share of the activations is kept; the blocks that free most bytes for the least time are computed \
                 again. At 100 nothing is computed twice, at 0 every block is.",
     },
     Number {
-        notches: &[0., 10., 20., 30., 40., 50., 60., 70., 80., 90., 100.],
+        stops: &[0., 10., 20., 30., 40., 50., 60., 70., 80., 90., 100.],
         whole: true,
         zero: None,
         get: |e| if let Checkpointing::Percent(percent) = e.checkpointing { f64::from(percent) } else { 100.0 },
@@ -149,7 +149,7 @@ pub(in crate::panels::experiment) const OUTPUTS: (Spec, Choice<Outputs>) = (
     Spec {
         key: "outputs",
         name: "Outputs",
-        teach: "What follows by a few fast kernels from what is kept anyway, such as the outputs of norms and activations, can be \
+        help: "What follows by a few fast kernels from what is kept anyway, such as the outputs of norms and activations, can be \
                 made again on the way back instead of kept: a third to a half of the activations less. The kernels that make it \
                 again take a little more time.",
     },

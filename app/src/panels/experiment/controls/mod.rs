@@ -1,4 +1,4 @@
-//! The controls as data: key, name, lesson, notches. Tables, so that the lessons can be read side by side.
+//! The controls as data: key, name, lesson, stops. Tables, so that the lessons can be read side by side.
 
 mod data;
 mod gpu;
@@ -16,5 +16,5 @@ pub(super) use self::{
 };
 use crate::widgets::control::{Number, Spec};
 
-/// A number's description and notches.
+/// A number's description and stops.
 type Numeric = (Spec, Number);

@@ -9,7 +9,7 @@ pub(in crate::panels::experiment) const MODEL: (Spec, Choice<ModelKind>) = (
     Spec {
         key: "model.kind",
         name: "Kind",
-        teach: "Dense layers and transformers hold their memory in weights, convolutions in activations; depthwise-separable \
+        help: "Dense layers and transformers hold their memory in weights, convolutions in activations; depthwise-separable \
                 convolutions need about a ninth of the weights. Time follows the products: attention's grow with the square of \
                 the length, a U-Net's with the pixels.",
     },
@@ -36,7 +36,7 @@ pub(in crate::panels::experiment) const MODEL: (Spec, Choice<ModelKind>) = (
 );
 
 const WIDTHS: Number = Number {
-    notches: &[4., 8., 16., 24., 32., 48., 64., 96., 128., 192., 256., 384., 512., 768., 1024., 2048., 4096.],
+    stops: &[4., 8., 16., 24., 32., 48., 64., 96., 128., 192., 256., 384., 512., 768., 1024., 2048., 4096.],
     whole: true,
     zero: None,
     get: |e| e.model.width as f64,
@@ -47,7 +47,7 @@ pub(in crate::panels::experiment) const WIDTH: Numeric = (
     Spec {
         key: "model.width",
         name: "Width",
-        teach: "Units of each hidden layer: weights between hidden layers, their gradients and their optimizer state grow with \
+        help: "Units of each hidden layer: weights between hidden layers, their gradients and their optimizer state grow with \
                 its square. So does the time of their products.",
     },
     WIDTHS,
@@ -57,14 +57,14 @@ pub(in crate::panels::experiment) const FILTERS: Numeric = (
     Spec {
         key: "model.width",
         name: "Filters",
-        teach: "Filters of the first block, doubled from block to block: activations grow in proportion and weights with the \
+        help: "Filters of the first block, doubled from block to block: activations grow in proportion and weights with the \
                 square. Time grows with the square too, once the filters are many.",
     },
     WIDTHS,
 );
 
 const DEPTHS: Number = Number {
-    notches: &[1., 2., 3., 4., 5., 6., 8., 10., 12., 16., 24., 32.],
+    stops: &[1., 2., 3., 4., 5., 6., 8., 10., 12., 16., 24., 32.],
     whole: true,
     zero: None,
     get: |e| e.model.depth as f64,
@@ -75,7 +75,7 @@ pub(in crate::panels::experiment) const DEPTH: Numeric = (
     Spec {
         key: "model.depth",
         name: "Hidden layers",
-        teach: "Each layer adds its weights, with gradients and optimizer state, and one set of activations that must be kept. \
+        help: "Each layer adds its weights, with gradients and optimizer state, and one set of activations that must be kept. \
                 Time grows in proportion.",
     },
     DEPTHS,
@@ -85,7 +85,7 @@ pub(in crate::panels::experiment) const BLOCKS: Numeric = (
     Spec {
         key: "model.depth",
         name: "Blocks",
-        teach: "Each block halves the image and doubles the filters: late blocks hold weights, early ones activations. A deeper \
+        help: "Each block halves the image and doubles the filters: late blocks hold weights, early ones activations. A deeper \
                 model also shrinks what the dense layer must read, so time and memory may fall.",
     },
     DEPTHS,
@@ -95,11 +95,11 @@ pub(in crate::panels::experiment) const KERNEL: Numeric = (
     Spec {
         key: "model.kernel",
         name: "Kernel",
-        teach: "Side of the square a filter looks at: weights grow with its square, kept activations not at all. The time of a \
+        help: "Side of the square a filter looks at: weights grow with its square, kept activations not at all. The time of a \
                 convolution and the scratch for its columns grow with the square too.",
     },
     Number {
-        notches: &[1., 3., 5., 7., 9.],
+        stops: &[1., 3., 5., 7., 9.],
         whole: true,
         zero: None,
         get: |e| e.model.kernel as f64,
@@ -111,7 +111,7 @@ pub(in crate::panels::experiment) const DENSE: Numeric = (
     Spec {
         key: "model.dense",
         name: "Dense units",
-        teach: "Units of the dense layer before the classes: it reads every value of the last block, so most weights are often \
+        help: "Units of the dense layer before the classes: it reads every value of the last block, so most weights are often \
                 here. Its time is small beside the convolutions.",
     },
     Number { get: |e| e.model.dense as f64, set: |e, v| e.model.dense = v as usize, ..WIDTHS },
@@ -121,7 +121,7 @@ pub(in crate::panels::experiment) const LAYERS: (Spec, Choice<usize>) = (
     Spec {
         key: "model.layers",
         name: "Layers",
-        teach: "18 and 34 use blocks of two 3 x 3 convolutions, 50 and 101 bottlenecks whose outputs are four times as wide, so \
+        help: "18 and 34 use blocks of two 3 x 3 convolutions, 50 and 101 bottlenecks whose outputs are four times as wide, so \
                 activations grow faster than weights. Time grows with the layers.",
     },
     Choice {
@@ -135,11 +135,11 @@ pub(in crate::panels::experiment) const MULTIPLIER: Numeric = (
     Spec {
         key: "model.multiplier",
         name: "Multiplier",
-        teach: "Multiplies the channels of every layer: activations grow in proportion, weights with its square. Time lies \
+        help: "Multiplies the channels of every layer: activations grow in proportion, weights with its square. Time lies \
                 between the two.",
     },
     Number {
-        notches: &[0.25, 0.35, 0.5, 0.75, 1.0, 1.4, 2.0],
+        stops: &[0.25, 0.35, 0.5, 0.75, 1.0, 1.4, 2.0],
         whole: false,
         zero: None,
         get: |e| e.model.multiplier,
@@ -151,7 +151,7 @@ pub(in crate::panels::experiment) const STEM: (Spec, Choice<Stem>) = (
     Spec {
         key: "model.stem",
         name: "Stem",
-        teach: "The ImageNet stem makes the image a quarter as wide and high at once, so all later activations are a sixteenth; \
+        help: "The ImageNet stem makes the image a quarter as wide and high at once, so all later activations are a sixteenth; \
                 small images would have nothing left. The stem for small images keeps their size, and their time.",
     },
     Choice {

@@ -9,7 +9,7 @@ pub(in crate::panels::experiment) const OPTIMIZER: (Spec, Choice<OptimizerKind>)
     Spec {
         key: "optimizer.kind",
         name: "Rule",
-        teach: "SGD keeps no state, momentum and Lion one value a parameter, Adam and AdamW two, the 8-bit form two bytes, and \
+        help: "SGD keeps no state, momentum and Lion one value a parameter, Adam and AdamW two, the 8-bit form two bytes, and \
                 Adafactor one value a row and column. The update is short beside the passes, and AdamW usually needs the fewest \
                 steps; Lion wants a rate 3 to 10 times lower and a beta 2 of 0.99.",
     },
@@ -33,7 +33,7 @@ pub(in crate::panels::experiment) const UPDATE: (Spec, Choice<UpdateTime>) = (
     Spec {
         key: "optimizer.update",
         name: "Update",
-        teach: "Updating each layer as soon as its gradient is complete frees that gradient at once, so they are never all \
+        help: "Updating each layer as soon as its gradient is complete frees that gradient at once, so they are never all \
                 alive; clipping, accumulation and loss scaling need them all and cannot go with it. It changes no number and \
                 no time.",
     },
@@ -51,11 +51,11 @@ pub(in crate::panels::experiment) const LEARNING_RATE: Numeric = (
     Spec {
         key: "optimizer.learning_rate",
         name: "Learning rate",
-        teach: "The length of a step against the gradient; it changes no memory and no time per step. Too low learns slowly, too \
+        help: "The length of a step against the gradient; it changes no memory and no time per step. Too low learns slowly, too \
                 high jumps about or ends in values that are not finite.",
     },
     Number {
-        notches: &[1e-5, 3e-5, 1e-4, 3e-4, 1e-3, 3e-3, 0.01, 0.03, 0.1, 0.3, 1.0],
+        stops: &[1e-5, 3e-5, 1e-4, 3e-4, 1e-3, 3e-3, 0.01, 0.03, 0.1, 0.3, 1.0],
         whole: false,
         zero: None,
         get: |e| e.optimizer.learning_rate,
@@ -67,11 +67,11 @@ pub(in crate::panels::experiment) const WEIGHT_DECAY: Numeric = (
     Spec {
         key: "optimizer.weight_decay",
         name: "Weight decay",
-        teach: "Pulls weights towards zero at every update, which often helps on unseen data. It takes no memory and next to no \
+        help: "Pulls weights towards zero at every update, which often helps on unseen data. It takes no memory and next to no \
                 time.",
     },
     Number {
-        notches: &[0., 1e-4, 5e-4, 1e-3, 5e-3, 0.01, 0.03, 0.1, 0.3],
+        stops: &[0., 1e-4, 5e-4, 1e-3, 5e-3, 0.01, 0.03, 0.1, 0.3],
         whole: false,
         zero: Some("off"),
         get: |e| e.optimizer.weight_decay,
@@ -83,11 +83,11 @@ pub(in crate::panels::experiment) const MOMENTUM: Numeric = (
     Spec {
         key: "optimizer.momentum",
         name: "Momentum",
-        teach: "Share of the last step that goes into the next; its velocity is held whatever the share. It changes no time per \
+        help: "Share of the last step that goes into the next; its velocity is held whatever the share. It changes no time per \
                 step, and usually saves many steps.",
     },
     Number {
-        notches: &[0., 0.5, 0.8, 0.9, 0.95, 0.98, 0.99],
+        stops: &[0., 0.5, 0.8, 0.9, 0.95, 0.98, 0.99],
         whole: false,
         zero: None,
         get: |e| e.optimizer.momentum,
@@ -99,7 +99,7 @@ pub(in crate::panels::experiment) const BETA1: Numeric = (
     Spec {
         key: "optimizer.beta1",
         name: "Beta 1",
-        teach: "How slowly AdamW's mean of gradients forgets; the mean is held whatever its value. It changes neither memory nor \
+        help: "How slowly AdamW's mean of gradients forgets; the mean is held whatever its value. It changes neither memory nor \
                 time per step.",
     },
     Number { get: |e| e.optimizer.beta1, set: |e, v| e.optimizer.beta1 = v, ..MOMENTUM.1 },
@@ -109,11 +109,11 @@ pub(in crate::panels::experiment) const BETA2: Numeric = (
     Spec {
         key: "optimizer.beta2",
         name: "Beta 2",
-        teach: "How slowly AdamW's mean of squared gradients forgets; lower values follow sudden changes better. It changes \
+        help: "How slowly AdamW's mean of squared gradients forgets; lower values follow sudden changes better. It changes \
                 neither memory nor time per step.",
     },
     Number {
-        notches: &[0.9, 0.95, 0.98, 0.99, 0.995, 0.999, 0.9999],
+        stops: &[0.9, 0.95, 0.98, 0.99, 0.995, 0.999, 0.9999],
         get: |e| e.optimizer.beta2,
         set: |e, v| e.optimizer.beta2 = v,
         ..MOMENTUM.1
@@ -124,11 +124,11 @@ pub(in crate::panels::experiment) const EPSILON: Numeric = (
     Spec {
         key: "optimizer.epsilon",
         name: "Epsilon",
-        teach: "Added below the line when AdamW divides by the root of its second mean; too small a value is lost in 16-bit \
+        help: "Added below the line when AdamW divides by the root of its second mean; too small a value is lost in 16-bit \
                 types. It changes neither memory nor time per step.",
     },
     Number {
-        notches: &[1e-10, 1e-9, 1e-8, 1e-7, 1e-6, 1e-5, 1e-4],
+        stops: &[1e-10, 1e-9, 1e-8, 1e-7, 1e-6, 1e-5, 1e-4],
         whole: false,
         zero: None,
         get: |e| e.optimizer.epsilon,
@@ -140,11 +140,11 @@ pub(in crate::panels::experiment) const CLIP: Numeric = (
     Spec {
         key: "optimizer.clip_norm",
         name: "Clip norm",
-        teach: "Shortens the whole gradient to this norm when it is longer, against sudden jumps. It needs the norm, which takes \
+        help: "Shortens the whole gradient to this norm when it is longer, against sudden jumps. It needs the norm, which takes \
                 one pass over the gradients and no memory worth naming.",
     },
     Number {
-        notches: &[0., 0.1, 0.25, 0.5, 1., 2., 5., 10.],
+        stops: &[0., 0.1, 0.25, 0.5, 1., 2., 5., 10.],
         whole: false,
         zero: Some("off"),
         get: |e| e.optimizer.clip_norm,
@@ -156,11 +156,11 @@ pub(in crate::panels::experiment) const WARMUP: Numeric = (
     Spec {
         key: "optimizer.warmup_steps",
         name: "Warm-up",
-        teach: "Steps over which the learning rate rises from zero, which keeps the first updates from breaking the weights. It \
+        help: "Steps over which the learning rate rises from zero, which keeps the first updates from breaking the weights. It \
                 changes neither memory nor time per step.",
     },
     Number {
-        notches: &[0., 10., 20., 50., 100., 200., 500., 1000.],
+        stops: &[0., 10., 20., 50., 100., 200., 500., 1000.],
         whole: true,
         zero: Some("off"),
         get: |e| e.optimizer.warmup_steps as f64,
@@ -172,7 +172,7 @@ pub(in crate::panels::experiment) const SCHEDULE: (Spec, Choice<Schedule>) = (
     Spec {
         key: "optimizer.schedule",
         name: "Schedule",
-        teach: "A learning rate that falls to zero along a cosine lets the run settle, and usually ends more accurate. It changes \
+        help: "A learning rate that falls to zero along a cosine lets the run settle, and usually ends more accurate. It changes \
                 neither memory nor time per step.",
     },
     Choice {

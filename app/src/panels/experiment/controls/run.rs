@@ -19,7 +19,7 @@ pub(in crate::panels::experiment) const LENGTH: (Spec, Choice<Length>) = (
     Spec {
         key: "run.length",
         name: "Length in",
-        teach: "An epoch is one pass over the training data; a step is one update. Neither changes the memory; both set how long \
+        help: "An epoch is one pass over the training data; a step is one update. Neither changes the memory; both set how long \
                 the run takes.",
     },
     Choice {
@@ -36,10 +36,10 @@ pub(in crate::panels::experiment) const STEPS: Numeric = (
     Spec {
         key: "run.steps",
         name: "Steps",
-        teach: "Updates of the whole run. Memory is the same from the second step on; time grows in proportion.",
+        help: "Updates of the whole run. Memory is the same from the second step on; time grows in proportion.",
     },
     Number {
-        notches: &[10., 50., 100., 200., 500., 1000., 2000., 5000., 10_000., 50_000., 100_000.],
+        stops: &[10., 50., 100., 200., 500., 1000., 2000., 5000., 10_000., 50_000., 100_000.],
         whole: true,
         zero: None,
         get: |e| e.run.steps.unwrap_or(0) as f64,
@@ -51,10 +51,10 @@ pub(in crate::panels::experiment) const EPOCHS: Numeric = (
     Spec {
         key: "run.epochs",
         name: "Epochs",
-        teach: "Passes over the training data. Memory is the same from the second step on; time grows in proportion.",
+        help: "Passes over the training data. Memory is the same from the second step on; time grows in proportion.",
     },
     Number {
-        notches: &[1., 2., 3., 5., 8., 10., 15., 20., 30., 50., 100., 200.],
+        stops: &[1., 2., 3., 5., 8., 10., 15., 20., 30., 50., 100., 200.],
         whole: true,
         zero: None,
         get: |e| e.run.epochs.unwrap_or(DEFAULT_EPOCHS) as f64,
@@ -66,11 +66,11 @@ pub(in crate::panels::experiment) const EVALUATE: Numeric = (
     Spec {
         key: "run.evaluate_every",
         name: "Evaluate every",
-        teach: "Steps between two tests on held-out data. A test needs one forward pass at a time, less memory than a step, and \
+        help: "Steps between two tests on held-out data. A test needs one forward pass at a time, less memory than a step, and \
                 takes the time of the test data.",
     },
     Number {
-        notches: &[0., 10., 20., 50., 100., 200., 500., 1000.],
+        stops: &[0., 10., 20., 50., 100., 200., 500., 1000.],
         whole: true,
         zero: Some("epoch"),
         get: |e| e.run.evaluate_every as f64,
@@ -82,11 +82,11 @@ pub(in crate::panels::experiment) const SEED: Numeric = (
     Spec {
         key: "run.seed",
         name: "Seed",
-        teach: "Decides the split, the order, the first weights and generated data: the same seed gives the same run. It changes \
+        help: "Decides the split, the order, the first weights and generated data: the same seed gives the same run. It changes \
                 neither memory nor time.",
     },
     Number {
-        notches: &[1., 2., 3., 4., 5., 6., 7., 8., 9., 10.],
+        stops: &[1., 2., 3., 4., 5., 6., 7., 8., 9., 10.],
         whole: true,
         zero: None,
         get: |e| e.run.seed as f64,

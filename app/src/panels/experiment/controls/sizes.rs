@@ -85,7 +85,7 @@ fn place(model: &Model) -> usize {
 const SPEC: Spec = Spec {
     key: "model.size",
     name: "Size",
-    teach: "The sizes of the papers: width, depth, heads and feed-forward units at once. Weights, their gradients and their \
+    help: "The sizes of the papers: width, depth, heads and feed-forward units at once. Weights, their gradients and their \
             optimizer state grow with them, and the time of a step in proportion to the weights.",
 };
 

@@ -9,7 +9,7 @@ pub(in crate::panels::experiment) const TAPE: (Spec, Choice<TapeUse>) = (
     Spec {
         key: "tape",
         name: "Tape",
-        teach: "What the backward pass needs is freed as soon as it has been used, or held to the end of the step, as where a \
+        help: "What the backward pass needs is freed as soon as it has been used, or held to the end of the step, as where a \
                 program keeps the graph of an eager framework. Held, activations and gradients pile up; the time is the same.",
     },
     Choice {
@@ -36,7 +36,7 @@ pub(in crate::panels::experiment) const FROZEN: (Spec, Choice<Ice>) = (
     Spec {
         key: "frozen",
         name: "Frozen",
-        teach: "Layers that do not learn have no gradient, no optimizer state, and before the first layer that learns they save \
+        help: "Layers that do not learn have no gradient, no optimizer state, and before the first layer that learns they save \
                 no activations. Their part of the backward pass is left out as well, up to two thirds of their time.",
     },
     Choice {
@@ -67,11 +67,11 @@ pub(in crate::panels::experiment) const FROZEN_BLOCKS: Numeric = (
     Spec {
         key: "frozen.blocks",
         name: "Frozen blocks",
-        teach: "Blocks from the first on that do not learn, with what stands before them: each takes its gradient, its optimizer \
+        help: "Blocks from the first on that do not learn, with what stands before them: each takes its gradient, its optimizer \
                 state and its saved activations away. The backward pass ends where learning does, and so gets shorter.",
     },
     Number {
-        notches: &[1., 2., 3., 4., 6., 8., 12., 16., 20., 24., 31., 39., 47.],
+        stops: &[1., 2., 3., 4., 6., 8., 12., 16., 20., 24., 31., 39., 47.],
         whole: true,
         zero: None,
         get: |e| if let Frozen::Blocks(count) = e.frozen { count as f64 } else { 1.0 },
@@ -83,12 +83,12 @@ pub(in crate::panels::experiment) const LORA_RANK: Numeric = (
     Spec {
         key: "lora.rank",
         name: "Adapter rank",
-        teach: "Beside each dense layer, which is then frozen, two small matrices of this rank learn (LoRA): gradients and \
+        help: "Beside each dense layer, which is then frozen, two small matrices of this rank learn (LoRA): gradients and \
                 optimizer state are theirs alone, a hundredth of the model's. The forward pass has their products more, the \
                 backward pass lacks the large weight gradients.",
     },
     Number {
-        notches: &[0., 1., 2., 4., 8., 16., 32., 64., 128., 256.],
+        stops: &[0., 1., 2., 4., 8., 16., 32., 64., 128., 256.],
         whole: true,
         zero: Some("off"),
         get: |e| e.lora.rank as f64,
@@ -100,10 +100,10 @@ pub(in crate::panels::experiment) const LORA_ALPHA: Numeric = (
     Spec {
         key: "lora.alpha",
         name: "Adapter scale",
-        teach: "What the adapters add is multiplied by this over their rank. It changes neither memory nor time.",
+        help: "What the adapters add is multiplied by this over their rank. It changes neither memory nor time.",
     },
     Number {
-        notches: &[1., 2., 4., 8., 16., 32., 64., 128.],
+        stops: &[1., 2., 4., 8., 16., 32., 64., 128.],
         whole: false,
         zero: None,
         get: |e| e.lora.alpha,

@@ -6,7 +6,7 @@ use super::Numeric;
 use crate::widgets::control::{Choice, Number, Spec};
 
 const WIDTHS: Number = Number {
-    notches: &[
+    stops: &[
         16., 32., 64., 96., 128., 192., 256., 288., 384., 512., 768., 1024., 1280., 1600., 2048., 3072., 4096., 5120.,
         8192.,
     ],
@@ -20,7 +20,7 @@ pub(in crate::panels::experiment) const TOKEN_WIDTH: Numeric = (
     Spec {
         key: "model.width",
         name: "Width",
-        teach: "Numbers that stand for each token or patch: activations grow in proportion, the weights of every block with the \
+        help: "Numbers that stand for each token or patch: activations grow in proportion, the weights of every block with the \
                 square. So does the time, once the width is more than the length.",
     },
     WIDTHS,
@@ -30,14 +30,14 @@ pub(in crate::panels::experiment) const LEVEL_FILTERS: Numeric = (
     Spec {
         key: "model.width",
         name: "Filters",
-        teach: "Filters of the first level, doubled from level to level: activations grow in proportion, weights with the \
+        help: "Filters of the first level, doubled from level to level: activations grow in proportion, weights with the \
                 square. The first level holds most of the activations, the last most of the weights and of the time.",
     },
-    Number { notches: &[4., 8., 12., 16., 24., 32., 48., 64., 96., 128.], ..WIDTHS },
+    Number { stops: &[4., 8., 12., 16., 24., 32., 48., 64., 96., 128.], ..WIDTHS },
 );
 
 const DEPTHS: Number = Number {
-    notches: &[1., 2., 3., 4., 6., 8., 12., 16., 20., 24., 32., 36., 40., 48., 64., 80.],
+    stops: &[1., 2., 3., 4., 6., 8., 12., 16., 20., 24., 32., 36., 40., 48., 64., 80.],
     whole: true,
     zero: None,
     get: |e| e.model.depth as f64,
@@ -48,7 +48,7 @@ pub(in crate::panels::experiment) const SAME_BLOCKS: Numeric = (
     Spec {
         key: "model.depth",
         name: "Blocks",
-        teach: "Every block is as large as the others: weights, optimizer state and kept activations grow in proportion. So does \
+        help: "Every block is as large as the others: weights, optimizer state and kept activations grow in proportion. So does \
                 the time; checkpointing keeps only what goes between blocks.",
     },
     DEPTHS,
@@ -58,21 +58,21 @@ pub(in crate::panels::experiment) const LEVELS: Numeric = (
     Spec {
         key: "model.depth",
         name: "Levels",
-        teach: "Times the image is halved and the filters doubled: weights grow fourfold a level, activations hardly. What each \
+        help: "Times the image is halved and the filters doubled: weights grow fourfold a level, activations hardly. What each \
                 level hands over to the way back stays alive until then, and checkpointing cannot free it.",
     },
-    Number { notches: &[1., 2., 3., 4., 5., 6.], ..DEPTHS },
+    Number { stops: &[1., 2., 3., 4., 5., 6.], ..DEPTHS },
 );
 
 pub(in crate::panels::experiment) const HEADS: Numeric = (
     Spec {
         key: "model.heads",
         name: "Heads",
-        teach: "The width is shared out among them, so weights stay the same; plain attention keeps a square of probabilities for \
+        help: "The width is shared out among them, so weights stay the same; plain attention keeps a square of probabilities for \
                 each, efficient attention does not. Time stays nearly the same too, until heads are very narrow.",
     },
     Number {
-        notches: &[1., 2., 3., 4., 6., 8., 12., 14., 16., 20., 25., 32., 40., 64.],
+        stops: &[1., 2., 3., 4., 6., 8., 12., 14., 16., 20., 25., 32., 40., 64.],
         whole: true,
         zero: None,
         get: |e| e.model.heads as f64,
@@ -84,11 +84,11 @@ pub(in crate::panels::experiment) const KV_HEADS: Numeric = (
     Spec {
         key: "model.kv_heads",
         name: "Key heads",
-        teach: "Heads of keys and values, which several heads of queries share: fewer take fewer weights and smaller kept \
+        help: "Heads of keys and values, which several heads of queries share: fewer take fewer weights and smaller kept \
                 activations. Products with keys and values get shorter, attention itself does not.",
     },
     Number {
-        notches: &[1., 2., 4., 8., 16., 32., 40.],
+        stops: &[1., 2., 4., 8., 16., 32., 40.],
         whole: true,
         zero: None,
         get: |e| e.model.kv_heads as f64,
@@ -100,11 +100,11 @@ pub(in crate::panels::experiment) const HIDDEN: Numeric = (
     Spec {
         key: "model.hidden",
         name: "Feed-forward",
-        teach: "Units of each block's feed-forward layer, usually four times the width: most weights and the widest kept \
+        help: "Units of each block's feed-forward layer, usually four times the width: most weights and the widest kept \
                 activations are here. Its products take most of the time as well.",
     },
     Number {
-        notches: &[
+        stops: &[
             32., 64., 128., 256., 512., 768., 1024., 1536., 2048., 3072., 4096., 5120., 6400., 8192., 11008., 14336.,
             28672.,
         ],
@@ -119,11 +119,11 @@ pub(in crate::panels::experiment) const PATCH: Numeric = (
     Spec {
         key: "model.patch",
         name: "Patch",
-        teach: "Side of the squares an image is cut into: half the side makes four times the tokens, and four times the \
+        help: "Side of the squares an image is cut into: half the side makes four times the tokens, and four times the \
                 activations of every block. Time grows as they do, plain attention's with the square.",
     },
     Number {
-        notches: &[1., 2., 4., 7., 8., 14., 16., 32.],
+        stops: &[1., 2., 4., 7., 8., 14., 16., 32.],
         whole: true,
         zero: None,
         get: |e| e.model.patch as f64,
@@ -135,7 +135,7 @@ pub(in crate::panels::experiment) const TIED: (Spec, Choice<bool>) = (
     Spec {
         key: "model.tied",
         name: "Last layer",
-        teach: "Tied, it uses the embedding's weights: a vocabulary's worth of weights, gradient and optimizer state less. The \
+        help: "Tied, it uses the embedding's weights: a vocabulary's worth of weights, gradient and optimizer state less. The \
                 products are the same, so the time is.",
     },
     Choice {
@@ -149,7 +149,7 @@ pub(in crate::panels::experiment) const QKV_BIAS: (Spec, Choice<bool>) = (
     Spec {
         key: "model.qkv_bias",
         name: "Query bias",
-        teach: "A bias for queries, keys and values, as Qwen2 has it: a few numbers a block. It costs next to no time.",
+        help: "A bias for queries, keys and values, as Qwen2 has it: a few numbers a block. It costs next to no time.",
     },
     Choice {
         options: &[(false, "none"), (true, "as in Qwen2")],
@@ -162,11 +162,11 @@ pub(in crate::panels::experiment) const DROPOUT: Numeric = (
     Spec {
         key: "model.dropout",
         name: "Dropout",
-        teach: "Share of the activations set to zero while training, against learning by heart. The mask is computed again where \
+        help: "Share of the activations set to zero while training, against learning by heart. The mask is computed again where \
                 it is needed, so it takes no memory and little time.",
     },
     Number {
-        notches: &[0., 0.05, 0.1, 0.2, 0.3, 0.5],
+        stops: &[0., 0.05, 0.1, 0.2, 0.3, 0.5],
         whole: false,
         zero: Some("off"),
         get: |e| e.model.dropout,
@@ -178,7 +178,7 @@ pub(in crate::panels::experiment) const ATTENTION: (Spec, Choice<AttentionKind>)
     Spec {
         key: "model.attention",
         name: "Attention",
-        teach: "Plain attention keeps a square of probabilities for every head and sample, which long sequences cannot afford. \
+        help: "Plain attention keeps a square of probabilities for every head and sample, which long sequences cannot afford. \
                 Efficient attention keeps one number a row and computes them again, block by block, at little cost in time.",
     },
     Choice {
@@ -192,11 +192,11 @@ pub(in crate::panels::experiment) const WINDOW: Numeric = (
     Spec {
         key: "model.window",
         name: "Window",
-        teach: "Positions that each one sees, itself and those before it: what is kept stays the same, plain probabilities \
+        help: "Positions that each one sees, itself and those before it: what is kept stays the same, plain probabilities \
                 included. Time of attention grows with the window instead of the length.",
     },
     Number {
-        notches: &[0., 4., 8., 16., 32., 64., 128., 256., 512., 1024., 2048., 4096.],
+        stops: &[0., 4., 8., 16., 32., 64., 128., 256., 512., 1024., 2048., 4096.],
         whole: true,
         zero: Some("all"),
         get: |e| e.model.window as f64,
@@ -208,11 +208,11 @@ pub(in crate::panels::experiment) const ROTARY_BASE: Numeric = (
     Spec {
         key: "model.rotary_base",
         name: "Rotary base",
-        teach: "How slowly the slowest pair of a head turns with the position: long sequences want a larger base. It changes \
+        help: "How slowly the slowest pair of a head turns with the position: long sequences want a larger base. It changes \
                 neither memory nor time.",
     },
     Number {
-        notches: &[100., 1000., 10_000., 100_000., 500_000., 1_000_000.],
+        stops: &[100., 1000., 10_000., 100_000., 500_000., 1_000_000.],
         whole: false,
         zero: None,
         get: |e| e.model.rotary_base,
@@ -224,11 +224,11 @@ pub(in crate::panels::experiment) const LOSS_CHUNK: Numeric = (
     Spec {
         key: "loss_chunk",
         name: "Loss in rows",
-        teach: "Rows of logits that exist at a time: all at once they are a batch x length x vocabulary, with a gradient of the \
+        help: "Rows of logits that exist at a time: all at once they are a batch x length x vocabulary, with a gradient of the \
                 same size, often the peak. In parts the last layer's products run again for the gradient, a little more time.",
     },
     Number {
-        notches: &[0., 64., 128., 256., 512., 1024., 2048., 4096., 8192.],
+        stops: &[0., 64., 128., 256., 512., 1024., 2048., 4096., 8192.],
         whole: true,
         zero: Some("all"),
         get: |e| e.loss_chunk as f64,

@@ -5,7 +5,7 @@ use serde::Serialize;
 
 /// Where and when figures were measured.
 #[derive(Debug, Clone, Serialize)]
-pub(super) struct Occasion {
+pub(super) struct Provenance {
     /// By the name that was asked for, such as `cuda:0`.
     on: String,
     /// What its maker calls it.
@@ -20,7 +20,7 @@ pub(super) struct Occasion {
     version: &'static str,
 }
 
-impl Occasion {
+impl Provenance {
     /// Now, on the device of this name.
     pub(super) fn now(on: &str) -> Self {
         let devices = device::list();

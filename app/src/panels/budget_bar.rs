@@ -8,25 +8,25 @@ use plimsoll_engine::{
     plan::{Advice, Pass, Plan},
 };
 
-use super::Scene;
+use super::PanelContext;
 use crate::{
     command::{Action, UiCommand},
+    format,
     planner::{Obstacle, Options},
     theme::{self, Palette},
     widgets::{
         chip,
         stack::{self, Segment},
     },
-    words,
 };
 
 /// Configurations offered.
 const OFFERED: usize = 3;
 
 /// Draws the line.
-pub(crate) fn ui(ui: &mut Ui, scene: &Scene<'_>) {
-    let Some(plan) = scene.state.newest_plan() else {
-        let text = match &scene.state.prediction.obstacle {
+pub(crate) fn ui(ui: &mut Ui, context: &PanelContext<'_>) {
+    let Some(plan) = context.state.newest_plan() else {
+        let text = match &context.state.prediction.obstacle {
             Some(Obstacle::Problems(problems)) => problems.first().map(ToString::to_string).unwrap_or_default(),
             Some(Obstacle::Failure(text)) => text.clone(),
             None => "Running the step dry…".to_owned(),
@@ -34,39 +34,39 @@ pub(crate) fn ui(ui: &mut Ui, scene: &Scene<'_>) {
         ui.add(egui::Label::new(RichText::new(text).weak().heading()).truncate());
         return;
     };
-    let stale = scene.state.prediction.obstacle.is_some();
+    let stale = context.state.prediction.obstacle.is_some();
     ui.horizontal(|ui| {
-        verdict(ui, scene, plan, stale);
-        fill_button(ui, scene, plan);
+        verdict(ui, context, plan, stale);
+        fill_button(ui, context, plan);
         ui.with_layout(Layout::right_to_left(Align::Center), |ui| {
-            pin_button(ui, scene);
+            pin_button(ui, context);
             ui.add(egui::Label::new(RichText::new(where_is_the_peak(plan)).weak()).truncate());
         });
     });
-    let pin = scene.state.pin.as_ref();
+    let pin = context.state.pin.as_ref();
     let length = |plan: &Plan| plan.load().max(plan.peak.reserved);
     let full = [length(plan), plan.budget, pin.map_or(Bytes::ZERO, |pin| length(pin))];
     let full = Bytes((full.into_iter().max().unwrap_or_default().0 as f64 * 1.02) as u64);
     bar(ui, plan, full, pin.map(|pin| &**pin), stale);
     legend(ui, plan, pin.map(|pin| &**pin));
-    offers(ui, scene, plan);
+    offers(ui, context, plan);
 }
 
 /// The verdict in words: `Fits: 12.3 MiB of 64 MiB, 51.7 MiB headroom`.
 pub(crate) fn verdict_words(plan: &Plan) -> String {
     match plan.headroom() {
-        Some(headroom) => format!("Fits: {} of {}, {headroom} headroom", plan.load(), words::size(plan.budget)),
+        Some(headroom) => format!("Fits: {} of {}, {headroom} headroom", plan.load(), format::size(plan.budget)),
         None => {
             let over = plan.load().saturating_sub(plan.budget);
-            format!("Does not fit: {over} too much ({} of {})", plan.load(), words::size(plan.budget))
+            format!("Does not fit: {over} too much ({} of {})", plan.load(), format::size(plan.budget))
         }
     }
 }
 
-fn verdict(ui: &mut Ui, scene: &Scene<'_>, plan: &Plan, stale: bool) {
+fn verdict(ui: &mut Ui, context: &PanelContext<'_>, plan: &Plan, stale: bool) {
     let palette = theme::palette(ui);
     if stale {
-        let reason = scene.state.why_no_training().unwrap_or_default();
+        let reason = context.state.why_no_training().unwrap_or_default();
         ui.add(egui::Label::new(RichText::new(reason).heading().color(palette.bad)).truncate());
         return;
     }
@@ -82,7 +82,7 @@ fn verdict(ui: &mut Ui, scene: &Scene<'_>, plan: &Plan, stale: bool) {
     };
     let hover = format!(
         "Predicted by running the very step dry: {figures}. Planned in {}.{}",
-        words::secs(plan.plan_secs),
+        format::secs(plan.plan_secs),
         estimated(plan)
     );
     ui.label(RichText::new(verdict_words(plan)).heading().strong().color(color)).on_hover_text(hover);
@@ -117,14 +117,14 @@ fn where_is_the_peak(plan: &Plan) -> String {
     }
 }
 
-fn pin_button(ui: &mut Ui, scene: &Scene<'_>) {
-    let pinned = scene.state.pin.as_ref();
+fn pin_button(ui: &mut Ui, context: &PanelContext<'_>) {
+    let pinned = context.state.pin.as_ref();
     let text = if pinned.is_some() { "Unpin" } else { "Pin" };
-    let enabled = pinned.is_some() || scene.state.plan().is_some();
+    let enabled = pinned.is_some() || context.state.plan().is_some();
     let hover = UiCommand::Pin.tooltip_with_key(ui.ctx());
     let button = ui.add_enabled(enabled, Button::selectable(pinned.is_some(), text).frame_when_inactive(true));
     if button.on_hover_text(hover).clicked() {
-        scene.send.ui(UiCommand::Pin);
+        context.send.ui(UiCommand::Pin);
     }
 }
 
@@ -159,7 +159,7 @@ fn bar(ui: &mut Ui, plan: &Plan, full: Bytes, pin: Option<&Plan>, stale: bool) {
     }
     painter.vline(line, (main.top() - 2.0)..=(rect.bottom() + 2.0), Stroke::new(2.5, palette.budget));
     let whose = if plan.card_below_budget().is_some() { "card" } else { "budget" };
-    let label = format!("{whose} {}", words::size(plan.budget));
+    let label = format!("{whose} {}", format::size(plan.budget));
     budget_label(&painter, main, line, &label, palette);
     response.widget_info(|| egui::WidgetInfo::labeled(egui::Role::Figure, true, verdict_words(plan)));
     let share_at = |x: f32| (x - main.left()) / main.width();
@@ -169,7 +169,7 @@ fn bar(ui: &mut Ui, plan: &Plan, full: Bytes, pin: Option<&Plan>, stale: bool) {
             "{}: {}, {} of the peak",
             segment.category.name(),
             segment.bytes,
-            words::share(segment.bytes.0 as f64 / plan.load().0.max(1) as f64)
+            format::share(segment.bytes.0 as f64 / plan.load().0.max(1) as f64)
         ),
         None => label,
     };
@@ -233,7 +233,7 @@ fn legend(ui: &mut Ui, plan: &Plan, pin: Option<&Plan>) {
             let text = format!(
                 "to the pin: {}, {}",
                 plan.load().difference(pin.load()),
-                words::time_ratio(per_sample(plan) / per_sample(pin))
+                format::time_ratio(per_sample(plan) / per_sample(pin))
             );
             ui.label(RichText::new(text).small().strong());
         }
@@ -266,8 +266,8 @@ pub(crate) fn meaning(category: Category) -> &'static str {
 }
 
 /// The best for the budget; above them, when it does not fit, the nearest changes.
-fn offers(ui: &mut Ui, scene: &Scene<'_>, plan: &Plan) {
-    let Some(options) = options(scene).filter(|o| !(o.best.is_empty() && o.nearest.is_empty())) else {
+fn offers(ui: &mut Ui, context: &PanelContext<'_>, plan: &Plan) {
+    let Some(options) = options(context).filter(|o| !(o.best.is_empty() && o.nearest.is_empty())) else {
         // The row keeps its height while the options are on their way, so that nothing jumps.
         ui.label(RichText::new(" ").small());
         return;
@@ -275,7 +275,7 @@ fn offers(ui: &mut Ui, scene: &Scene<'_>, plan: &Plan) {
     let group = |ui: &mut Ui, title: &str, offers: &[Advice]| {
         if !offers.is_empty() {
             ui.label(RichText::new(title).weak());
-            offers.iter().take(OFFERED).for_each(|advice| advice_button(ui, scene, advice, plan.load()));
+            offers.iter().take(OFFERED).for_each(|advice| advice_button(ui, context, advice, plan.load()));
         }
     };
     if !options.nearest.is_empty() {
@@ -283,38 +283,38 @@ fn offers(ui: &mut Ui, scene: &Scene<'_>, plan: &Plan) {
     }
     // The list leaves out the present configuration, which may be the best itself.
     let is_best = plan.fits() && options.best.first().is_none_or(|advice| advice.time_ratio >= 1.0);
-    let budget = words::size(plan.budget);
+    let budget = format::size(plan.budget);
     let title = if is_best { format!("Fastest already for {budget}; next:") } else { format!("Best for {budget}:") };
     ui.horizontal_wrapped(|ui| group(ui, &title, &options.best));
 }
 
 /// Fills a line that has room. Where nothing fits as it is, the nearest changes say it.
-fn fill_button(ui: &mut Ui, scene: &Scene<'_>, plan: &Plan) {
-    let Some(fill) = options(scene).and_then(|options| options.fill.as_ref()).filter(|_| plan.fits()) else { return };
+fn fill_button(ui: &mut Ui, context: &PanelContext<'_>, plan: &Plan) {
+    let Some(fill) = options(context).and_then(|options| options.fill.as_ref()).filter(|_| plan.fits()) else { return };
     let hover = format!(
         "The largest micro-batch that fits, everything else as it is: {}, peak {}, {} a sample. A larger batch may want a \
          higher learning rate. Click to make it the present configuration; undo takes it back.",
         fill.change,
         fill.peak,
-        words::time_ratio(fill.time_ratio)
+        format::time_ratio(fill.time_ratio)
     );
     let button = Button::new(format!("Fill: {}", fill.change)).small();
     if ui.add(button).accessible_name("Fill the line").on_hover_text(hover).clicked() {
-        scene.send.send(Action::Adopt(Box::new(fill.experiment.clone())));
+        context.send.send(Action::Adopt(Box::new(fill.experiment.clone())));
     }
 }
 
 /// What else fits, once it is known of the newest plan.
-fn options<'a>(scene: &Scene<'a>) -> Option<&'a Options> {
-    let prediction = &scene.state.prediction;
+fn options<'a>(context: &PanelContext<'a>) -> Option<&'a Options> {
+    let prediction = &context.state.prediction;
     (prediction.options_generation == prediction.plan_generation).then_some(&prediction.options)
 }
 
 /// A button that adopts a configuration, with what it saves and costs against a peak.
-pub(crate) fn advice_button(ui: &mut Ui, scene: &Scene<'_>, advice: &Advice, peak: Bytes) {
+pub(crate) fn advice_button(ui: &mut Ui, context: &PanelContext<'_>, advice: &Advice, peak: Bytes) {
     let palette = theme::palette(ui);
     let saves = advice.peak.difference(peak);
-    let costs = words::time_ratio(advice.time_ratio);
+    let costs = format::time_ratio(advice.time_ratio);
     let color = if advice.peak < peak { palette.good } else { palette.weak() };
     let name = if advice.change.is_empty() { "as it is" } else { advice.change.as_str() };
     let button =
@@ -322,10 +322,10 @@ pub(crate) fn advice_button(ui: &mut Ui, scene: &Scene<'_>, advice: &Advice, pea
     let hover = format!(
         "Peak {}, {} a step. Click to make it the present configuration; undo takes it back.",
         advice.peak,
-        words::secs(advice.step_secs)
+        format::secs(advice.step_secs)
     );
     if ui.add(button).accessible_name(name).on_hover_text(hover).clicked() {
-        scene.send.send(Action::Adopt(Box::new(advice.experiment.clone())));
+        context.send.send(Action::Adopt(Box::new(advice.experiment.clone())));
     }
 }
 

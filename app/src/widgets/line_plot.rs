@@ -4,12 +4,11 @@ use eframe::egui::{self, Color32, Id, Ui, Vec2b};
 use egui_plot::{HLine, HoverPosition, Line, LineStyle, PlotPoints, PlotUi, Points};
 
 use crate::{
-    theme,
+    format, theme,
     widgets::{
         axes::{self, Round},
         series::Series,
     },
-    words,
 };
 
 /// One curve.
@@ -64,14 +63,14 @@ impl Axes {
     }
 
     fn x(&self, x: f64) -> String {
-        if self.in_steps { format!("step {}", words::count(x.max(0.0).round() as u64)) } else { words::secs(x) }
+        if self.in_steps { format!("step {}", format::count(x.max(0.0).round() as u64)) } else { format::secs(x) }
     }
 }
 
 /// Draws curves and rules in what space there is. Plots with the same `group` move together.
 pub(crate) fn plot(ui: &mut Ui, name: &str, group: Id, axes: &Axes, curves: &[Curve<'_>], rules: &[Rule<'_>]) {
     let in_steps = axes.in_steps;
-    let x = move |x: f64| if in_steps { words::count(x.max(0.0) as u64) } else { words::tick_secs(x) };
+    let x = move |x: f64| if in_steps { format::count(x.max(0.0) as u64) } else { format::tick_secs(x) };
     let rounds = (if in_steps { Round::Whole } else { Round::Decimal }, if axes.log { Round::Log } else { axes.round });
     let plot = axes::plot(ui, name, rounds.0, rounds.1)
         .link_axis(group, Vec2b::new(true, false))

@@ -1,0 +1,56 @@
+//! Which panes there are, and what each of them works with.
+
+use serde::{Deserialize, Serialize};
+
+use crate::{command::Sender, state::State, view::View};
+
+/// A pane.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub(crate) enum Pane {
+    /// What is chosen.
+    Experiment,
+    /// One step, op by op.
+    Step,
+    /// Curves of the run.
+    Live,
+    /// Memory against accuracy.
+    Tradeoff,
+    /// The table of layers.
+    Layers,
+    /// What is alive at the peak.
+    Alive,
+    /// What the devices say.
+    Devices,
+    /// What happened.
+    Log,
+}
+
+impl Pane {
+    /// Every pane.
+    pub(crate) const ALL: [Self; 8] =
+        [Self::Experiment, Self::Step, Self::Live, Self::Tradeoff, Self::Layers, Self::Alive, Self::Devices, Self::Log];
+
+    /// The name on its tab.
+    pub(crate) fn title(self) -> &'static str {
+        match self {
+            Self::Experiment => "Experiment",
+            Self::Step => "One step",
+            Self::Live => "Live",
+            Self::Tradeoff => "Memory against accuracy",
+            Self::Layers => "Layers",
+            Self::Alive => "Alive at the peak",
+            Self::Devices => "Devices",
+            Self::Log => "Log",
+        }
+    }
+}
+
+/// What a pane works with.
+pub(crate) struct PanelContext<'a> {
+    /// What the window knows.
+    pub(crate) state: &'a State,
+    /// How it looks.
+    pub(crate) view: &'a mut View,
+    /// Where wishes go.
+    pub(crate) send: &'a Sender,
+}
