@@ -1,7 +1,9 @@
 //! Plimsoll: tune neural-network training inside a memory budget.
 
+mod advice;
 mod app;
 mod budgets;
+
 mod cli;
 mod command;
 mod dispatch;

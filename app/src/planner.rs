@@ -8,6 +8,7 @@ use std::{
     collections::HashMap,
     sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError},
     thread::JoinHandle,
+    time::Duration,
 };
 
 use crossbeam_channel::{Receiver, Sender};
@@ -15,13 +16,17 @@ use plimsoll_engine::{
     Bytes, Error, Experiment, data,
     error::Problem,
     experiment::check,
-    plan::{self, Advice, Plan},
+    plan::{self, Advice, Limit, Plan},
 };
+
+use crate::advice::Shortfall;
 
 /// Configurations whose outcome is remembered.
 const CACHE: usize = 512;
 /// Nearest changes shown when a plan does not fit.
 const NEAREST: usize = 3;
+/// How long what else fits is looked for at most.
+const SEARCH_TIME: Duration = Duration::from_secs(10);
 
 /// Numbers the states of the experiment, from 1.
 pub(crate) type Generation = u64;
@@ -99,6 +104,17 @@ pub(crate) struct Options {
     pub(crate) nearest: Vec<Advice>,
     /// The largest micro-batch that fits, when it is another.
     pub(crate) fill: Option<Advice>,
+    /// Changes of what is trained, when nothing fits without.
+    pub(crate) further: Vec<Advice>,
+    /// Why nothing fits, when nothing does.
+    pub(crate) shortfall: Option<Shortfall>,
+}
+
+impl Options {
+    /// Whether there is nothing to say.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.best.is_empty() && self.nearest.is_empty() && self.further.is_empty() && self.shortfall.is_none()
+    }
 }
 
 #[derive(Debug, Default)]
@@ -242,7 +258,10 @@ impl Worker {
         // What else fits takes many dry runs: only for a plan that nobody has replaced meanwhile.
         let superseded = self.shared.inbox().plan.is_some();
         match planned {
-            Ok(plan) if !superseded => self.answer(Answer::Options(generation, Box::new(options(&plan))), wake),
+            Ok(plan) if !superseded => {
+                let options = options(&plan, &|| self.shared.inbox().plan.is_some());
+                self.answer(Answer::Options(generation, Box::new(options)), wake)
+            }
             _ => true,
         }
     }
@@ -310,11 +329,22 @@ fn plan_one(experiment: &Experiment) -> Result<Arc<Plan>, Obstacle> {
     }
 }
 
-fn options(plan: &Plan) -> Options {
-    let found = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| Options {
-        best: plan::fit(plan, plan.budget).unwrap_or_default(),
-        fill: plan::fill(plan).unwrap_or_default(),
-        nearest: if plan.fits() { Vec::new() } else { plan::advise(plan, NEAREST).unwrap_or_default() },
-    }));
-    found.unwrap_or_default()
+/// What else fits. The search ends early when `is_superseded`.
+fn options(plan: &Plan, is_superseded: &dyn Fn() -> bool) -> Options {
+    let limit = Limit::within(SEARCH_TIME).or_when(is_superseded);
+    let search = || -> plimsoll_engine::Result<Options> {
+        let found = plan::fit(plan, plan.budget, limit)?;
+        let mut options = Options { fill: plan::fill(plan, limit)?, ..Options::default() };
+        if !plan.fits() {
+            options.nearest = plan::advise(plan, NEAREST, limit)?;
+        }
+        if !plan.fits() && options.nearest.is_empty() && found.offers.is_empty() {
+            options.shortfall = Some(Shortfall::of(&found));
+            options.further = plan::further(plan, NEAREST, limit)?;
+        }
+        options.best = found.offers;
+        Ok(options)
+    };
+    let found = std::panic::catch_unwind(std::panic::AssertUnwindSafe(search));
+    found.map(Result::unwrap_or_default).unwrap_or_default()
 }

@@ -7,7 +7,7 @@ use plimsoll_engine::{
     device::{Profile, Target, profile},
     experiment::{DataKind, Gpu, ModelKind, Placement, PoolPolicy, Precision, shipped},
     memory::{Category, Phase},
-    plan::{Plan, advise, fit, predict},
+    plan::{Change, Limit, Plan, advise, fit, predict},
 };
 
 const CARD: &str = "rtx4060-8g";
@@ -147,18 +147,20 @@ fn advice_on_a_card_fits_and_ends_with_a_higher_budget() {
     tight.batch.micro = 256;
     let tight = plan(&tight);
     assert!(!tight.fits());
-    let offers = advise(&tight, 3).expect("advice");
+    let offers = advise(&tight, 3, Limit::NONE).expect("advice");
     assert!(offers.len() > 1 && offers.iter().all(|offer| plan(&offer.experiment).fits()), "{offers:?}");
     let raised = offers.last().expect("an offer");
     assert!(
-        raised.change.starts_with("budget ") && raised.experiment.budget >= tight.peak.process,
-        "{}",
-        raised.change
+        raised.changes == [Change::Budget(raised.experiment.budget)] && raised.experiment.budget >= tight.peak.process,
+        "{:?}",
+        raised.changes
     );
-    assert!(fit(&tight, tight.budget).expect("offers").iter().all(|offer| offer.peak <= tight.budget));
+    assert!(
+        fit(&tight, tight.budget, Limit::NONE).expect("offers").offers.iter().all(|offer| offer.peak <= tight.budget)
+    );
 
     let hopeless = plan(&Experiment { budget: Bytes::mib(4), ..cnn() });
-    let offers = advise(&hopeless, 3).expect("advice");
+    let offers = advise(&hopeless, 3, Limit::NONE).expect("advice");
     assert_eq!(offers.len(), 1, "the context alone is past the line, so nothing but the line can help");
 }
 

@@ -157,7 +157,8 @@ fn what_does_not_fit_is_refused_with_changes_that_would_and_trains_anyway_only_t
     assert!(matches!(app(&window).state.notice, Some(Notice::Run(Outcome::OverBudget(_)))));
     assert!(window.query_by_label("Stopped at the line.").is_some());
     let advice = app(&window).state.prediction.options.nearest[0].clone();
-    let buttons: Vec<_> = window.get_all_by_role_and_label(Role::Button, advice.change.as_str()).collect();
+    let name = crate::advice::words(&advice);
+    let buttons: Vec<_> = window.get_all_by_role_and_label(Role::Button, &name).collect();
     buttons[0].click();
     drop(buttons);
     until(&mut window, |app| app.state.plan().is_some_and(|plan| plan.fits()));

@@ -1,19 +1,22 @@
 //! `plimsoll fit`: the configurations that fit a budget, fastest first.
 
-use std::process::ExitCode;
+use std::{process::ExitCode, time::Duration};
 
 use clap::Args;
 use plimsoll_engine::{
     experiment::{Batch, Precision},
-    plan::{self, Advice, Peak},
+    plan::{self, Advice, Found, Limit, Peak},
 };
 use serde::Serialize;
 
-use crate::cli::{
-    choice::Choice,
-    out,
-    plan::{changes, percent},
-    table::Table,
+use crate::{
+    advice::{self, Shortfall},
+    cli::{
+        choice::Choice,
+        offers::{self, percent},
+        out,
+        table::Table,
+    },
 };
 
 /// Find the configurations with the same effective batch that fit a budget, fastest first
@@ -23,10 +26,14 @@ Examples:
   plimsoll fit cnn-shapes --budget 16MiB
   plimsoll fit cnn-shapes --budget 16MiB --json | jq '.candidates[0].set'
 
-Exit status 1 when nothing fits.")]
+A search that takes longer than --seconds ends with the best so far, and says so. Where nothing fits, the answer says
+why, and which changes of the training itself would. Exit status 1 when nothing fits.")]
 pub(super) struct Fit {
     #[command(flatten)]
     choice: Choice,
+    /// The longest the search may take
+    #[arg(long, value_name = "S", default_value_t = 20, value_parser = clap::value_parser!(u64).range(1..=86_400))]
+    seconds: u64,
     /// Write one JSON object
     #[arg(long)]
     json: bool,
@@ -39,14 +46,30 @@ struct Json<'a> {
     fits: bool,
     peak: Peak,
     step_secs: f64,
-    candidates: Vec<Candidate<'a>>,
+    /// What weights and optimizer state hold for the whole run, at the least.
+    held_bytes: u64,
+    /// The lowest peak of everything that was planned.
+    least_bytes: u64,
+    /// False when the search ended at its time limit.
+    complete: bool,
+    candidates: Vec<Candidate>,
     /// The largest micro-batch that fits, when it is another; its time ratio is that of a sample.
-    fill: Option<Candidate<'a>>,
+    fill: Option<Candidate>,
+    /// What would fit although it changes the training, when no candidate does.
+    further: Vec<Further>,
+}
+
+/// A change of the training itself.
+#[derive(Serialize)]
+struct Further {
+    change: String,
+    peak_bytes: u64,
+    time_ratio: f64,
 }
 
 #[derive(Serialize)]
-struct Candidate<'a> {
-    change: &'a str,
+struct Candidate {
+    change: String,
     peak_bytes: u64,
     step_secs: f64,
     time_ratio: f64,
@@ -58,14 +81,14 @@ struct Candidate<'a> {
     set: [String; 4],
 }
 
-impl<'a> Candidate<'a> {
-    fn new(advice: &'a Advice) -> Self {
-        let e = &advice.experiment;
+impl Candidate {
+    fn new(offer: &Advice) -> Self {
+        let e = &offer.experiment;
         Self {
-            change: &advice.change,
-            peak_bytes: advice.peak.0,
-            step_secs: advice.step_secs,
-            time_ratio: advice.time_ratio,
+            change: advice::words(offer),
+            peak_bytes: offer.peak.0,
+            step_secs: offer.step_secs,
+            time_ratio: offer.time_ratio,
             micro: e.batch.micro,
             accumulation: e.batch.accumulation,
             precision: e.precision,
@@ -84,22 +107,28 @@ impl Fit {
     pub(super) fn run(&self) -> anyhow::Result<ExitCode> {
         let experiment = self.choice.experiment(|_| {})?;
         let plan = plan::predict(&experiment)?;
-        let found = plan::fit(&plan, plan.budget)?;
-        let fill = plan::fill(&plan)?;
+        let limit = Limit::within(Duration::from_secs(self.seconds));
+        let found = plan::fit(&plan, plan.budget, limit)?;
+        let fill = plan::fill(&plan, limit)?;
+        let further = if found.offers.is_empty() { plan::further(&plan, offers::COUNT, limit)? } else { Vec::new() };
         if self.json {
             out::json(&Json {
-                preset: self.choice.name(),
+                preset: &self.choice.name(),
                 budget_bytes: plan.budget.0,
                 fits: plan.fits(),
                 peak: plan.peak,
                 step_secs: plan.step_secs,
-                candidates: found.iter().map(Candidate::new).collect(),
+                held_bytes: found.held.0,
+                least_bytes: found.least.0,
+                complete: found.is_whole,
+                candidates: found.offers.iter().map(Candidate::new).collect(),
                 fill: fill.as_ref().map(Candidate::new),
+                further: further.iter().map(Further::new).collect(),
             })?;
         } else {
-            out::text(&describe(&plan, &found, fill.as_ref()))?;
+            out::text(&describe(&plan, &found, fill.as_ref(), &further))?;
         }
-        if found.is_empty() {
+        if found.offers.is_empty() {
             anyhow::bail!(
                 "nothing with an effective batch of {} fits in {}",
                 plan.experiment.batch.effective(),
@@ -110,7 +139,13 @@ impl Fit {
     }
 }
 
-fn describe(plan: &plan::Plan, found: &[Advice], fill: Option<&Advice>) -> String {
+impl Further {
+    fn new(offer: &Advice) -> Self {
+        Self { change: advice::words(offer), peak_bytes: offer.peak.0, time_ratio: offer.time_ratio }
+    }
+}
+
+fn describe(plan: &plan::Plan, found: &Found, fill: Option<&Advice>, further: &[Advice]) -> String {
     let verdict = if plan.fits() { "which fits" } else { "which does not fit" };
     let text = format!(
         "As it is, the run takes {} of {}, {verdict}, at about {:.1} ms a step.\n",
@@ -118,26 +153,29 @@ fn describe(plan: &plan::Plan, found: &[Advice], fill: Option<&Advice>) -> Strin
         plan.budget,
         plan.step_secs * 1e3
     );
-    let fill = fill.map(|advice| {
-        let Batch { micro, accumulation } = &advice.experiment.batch;
-        let (peak, time) = (advice.peak, percent(advice.time_ratio));
+    let fill = fill.map(|fill| {
+        let Batch { micro, accumulation } = &fill.experiment.batch;
+        let (peak, time) = (fill.peak, percent(fill.time_ratio));
         format!("The largest micro-batch that fits is {micro} x {accumulation}: {peak}, {time} time a sample.\n")
     });
     let fill = fill.unwrap_or_default();
-    if found.is_empty() {
-        return text + &changes(found) + &fill;
+    if found.offers.is_empty() {
+        // A plan that fits is the best itself.
+        let why = if plan.fits() { String::new() } else { format!("{}\n", Shortfall::of(found).words(plan)) };
+        return text + &why + &offers::list("What would fit, and changes the training", further) + &fill;
     }
-    let mut table = Table::new(["micro-batch", "precision", "checkpointing", "peak", "of the line", "time"]).words(3);
-    for advice in found {
-        let e = &advice.experiment;
+    let mut table = Table::new(["micro-batch", "precision", "checkpointing", "peak", "of the budget", "time"]).words(3);
+    for offer in &found.offers {
+        let e = &offer.experiment;
         table.row([
             format!("{} x {}", e.batch.micro, e.batch.accumulation),
             e.precision.key().to_owned(),
             e.checkpointing.to_string(),
-            advice.peak.to_string(),
-            format!("{:.0}%", advice.peak.0 as f64 / plan.budget.0.max(1) as f64 * 100.0),
-            percent(advice.time_ratio),
+            offer.peak.to_string(),
+            format!("{:.0}%", offer.peak.0 as f64 / plan.budget.0.max(1) as f64 * 100.0),
+            percent(offer.time_ratio),
         ]);
     }
-    text + &format!("\n{table}\n{fill}")
+    let ended = if found.is_whole { "" } else { "The search ended at its time limit; --seconds gives it more.\n" };
+    text + &format!("\n{table}\n{ended}{fill}")
 }

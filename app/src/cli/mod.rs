@@ -8,6 +8,7 @@ mod bench;
 mod choice;
 mod devices;
 mod fit;
+mod offers;
 mod out;
 mod plan;
 mod provenance;

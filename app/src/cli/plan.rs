@@ -1,16 +1,19 @@
 //! `plimsoll plan`: what a run will take, without running it.
 
-use std::process::ExitCode;
+use std::{process::ExitCode, time::Duration};
 
 use clap::Args;
 use plimsoll_engine::{
     device::profile::Card,
     memory::{Alive, Categories, Category, Phase, Timeline},
-    plan::{self, Advice, LayerRow, Pass, Peak, Wide},
+    plan::{self, LayerRow, Limit, Pass, Peak, Wide},
 };
 use serde::Serialize;
 
-use crate::cli::{choice::Choice, out, table::Table};
+use crate::cli::{choice::Choice, offers, out, table::Table};
+
+/// How long changes that fit are looked for.
+const SEARCH_TIME: Duration = Duration::from_secs(10);
 
 /// Say what memory a run will take, where and when, without running it
 #[derive(Debug, Args)]
@@ -19,10 +22,16 @@ Examples:
   plimsoll plan cnn-digits
   plimsoll plan cnn-shapes --budget 32MiB --set batch.micro=128 --set precision=bf16-mixed
   plimsoll plan resnet18-shapes --device rtx4060-8g --budget 4GiB
-  plimsoll plan my-preset.toml --json | jq .peak.live_bytes")]
+  plimsoll plan my-preset.toml --json | jq .peak.live_bytes
+  plimsoll plan my-preset.toml --check && plimsoll train my-preset.toml
+
+Exit status 0 also when the run does not fit; with --check 1.")]
 pub(super) struct Plan {
     #[command(flatten)]
     choice: Choice,
+    /// Exit with status 1 when the run does not fit its budget
+    #[arg(long)]
+    check: bool,
     /// Write one JSON object
     #[arg(long)]
     json: bool,
@@ -80,7 +89,7 @@ impl Plan {
         let plan = plan::predict(&experiment)?;
         if self.json {
             out::json(&Json {
-                preset: self.choice.name(),
+                preset: &self.choice.name(),
                 fits: plan.fits(),
                 budget_bytes: plan.budget.0,
                 device: &experiment.device,
@@ -104,7 +113,7 @@ impl Plan {
         } else {
             out::text(&describe(&plan)?)?;
         }
-        Ok(ExitCode::SUCCESS)
+        Ok(if self.check && !plan.fits() { ExitCode::FAILURE } else { ExitCode::SUCCESS })
     }
 }
 
@@ -173,7 +182,7 @@ fn describe(plan: &plan::Plan) -> anyhow::Result<String> {
     text.push_str(&alive.to_string());
     text.push_str(&wide(plan));
     if !plan.fits() {
-        text.push_str(&changes(&plan::advise(plan, 3)?));
+        text.push_str(&offers::of(plan, Limit::within(SEARCH_TIME))?);
     }
     Ok(text)
 }
@@ -198,22 +207,4 @@ fn card(plan: &plan::Plan) -> String {
         text.push_str(&format!("The budget of {budget} is more than that, so the line is the card's: {room}.\n"));
     }
     text
-}
-
-/// The nearest changes that fit, a line each.
-pub(super) fn changes(advice: &[Advice]) -> String {
-    if advice.is_empty() {
-        return "\nNo change of micro-batch, precision or checkpointing fits; a smaller model or a higher line would.\n"
-            .to_owned();
-    }
-    let mut text = "\nWhat would fit:\n".to_owned();
-    for Advice { change, peak, time_ratio, .. } in advice {
-        text.push_str(&format!("  {change}: {peak} at the peak, {} time\n", percent(*time_ratio)));
-    }
-    text
-}
-
-/// A ratio as a change: 1.1 is `+10%`.
-pub(super) fn percent(ratio: f64) -> String {
-    format!("{:+.0}%", (ratio - 1.0) * 100.0)
 }

@@ -13,7 +13,10 @@ use plimsoll_engine::{
 };
 use serde_json::{Value, json};
 
-use crate::cli::{choice::Choice, out, plan::changes, run, table::Table};
+use crate::{
+    advice,
+    cli::{choice::Choice, offers, out, run, table::Table},
+};
 
 /// Train inside the budget
 #[derive(Debug, Args)]
@@ -82,7 +85,11 @@ impl Train {
 }
 
 fn refused(refusal: &Refusal) -> String {
-    format!("{}\n{}", refusal.error, changes(&refusal.advice).trim_matches('\n'))
+    let offers = match refusal.advice.is_empty() {
+        true => "No change that is known fits; `plimsoll plan` says why.".to_owned(),
+        false => offers::list("What would fit", &refusal.advice),
+    };
+    format!("{}\n{}", refusal.error, offers.trim_matches('\n'))
 }
 
 /// The run as it is told: lines of JSON, or lines for people.
@@ -257,7 +264,7 @@ fn ended(outcome: &Outcome, summary: &Summary) -> Value {
         object["asked_bytes"] = error.asked.0.into();
         object["live_bytes"] = error.live.0.into();
         object["budget_bytes"] = error.budget.0.into();
-        object["would_fit"] = refusal.advice.iter().map(|advice| advice.change.as_str()).collect();
+        object["would_fit"] = refusal.advice.iter().map(advice::words).collect();
     }
     object
 }

@@ -10,6 +10,7 @@ use plimsoll_engine::{
 
 use super::PanelContext;
 use crate::{
+    advice,
     command::{Action, UiCommand},
     format,
     planner::{Obstacle, Options},
@@ -265,9 +266,10 @@ pub(crate) fn meaning(category: Category) -> &'static str {
     }
 }
 
-/// The best for the budget; above them, when it does not fit, the nearest changes.
+/// The best for the budget; above them, when it does not fit, the nearest changes. Where nothing fits, why that is, and
+/// what would fit although it changes the training.
 fn offers(ui: &mut Ui, context: &PanelContext<'_>, plan: &Plan) {
-    let Some(options) = options(context).filter(|o| !(o.best.is_empty() && o.nearest.is_empty())) else {
+    let Some(options) = options(context).filter(|o| !o.is_empty()) else {
         // The row keeps its height while the options are on their way, so that nothing jumps.
         ui.label(RichText::new(" ").small());
         return;
@@ -278,6 +280,12 @@ fn offers(ui: &mut Ui, context: &PanelContext<'_>, plan: &Plan) {
             offers.iter().take(OFFERED).for_each(|advice| advice_button(ui, context, advice, plan.load()));
         }
     };
+    if let Some(shortfall) = &options.shortfall {
+        let text = RichText::new(shortfall.words(plan)).color(theme::palette(ui).bad);
+        ui.add(egui::Label::new(text).wrap());
+        ui.horizontal_wrapped(|ui| group(ui, "Changes of the training that fit:", &options.further));
+        return;
+    }
     if !options.nearest.is_empty() {
         ui.horizontal_wrapped(|ui| group(ui, "Nearest changes that fit:", &options.nearest));
     }
@@ -288,17 +296,17 @@ fn offers(ui: &mut Ui, context: &PanelContext<'_>, plan: &Plan) {
     ui.horizontal_wrapped(|ui| group(ui, &title, &options.best));
 }
 
-/// Fills a line that has room. Where nothing fits as it is, the nearest changes say it.
+/// Fills a budget that has room. Where nothing fits as it is, the nearest changes say it.
 fn fill_button(ui: &mut Ui, context: &PanelContext<'_>, plan: &Plan) {
     let Some(fill) = options(context).and_then(|options| options.fill.as_ref()).filter(|_| plan.fits()) else { return };
     let hover = format!(
         "The largest micro-batch that fits, everything else as it is: {}, peak {}, {} a sample. A larger batch may want a \
          higher learning rate. Click to make it the present configuration; undo takes it back.",
-        fill.change,
+        advice::words(fill),
         fill.peak,
         format::time_ratio(fill.time_ratio)
     );
-    let button = Button::new(format!("Fill: {}", fill.change)).small();
+    let button = Button::new(format!("Fill: {}", advice::words(fill))).small();
     if ui.add(button).accessible_name("Fill the line").on_hover_text(hover).clicked() {
         context.send.send(Action::Adopt(Box::new(fill.experiment.clone())));
     }
@@ -311,21 +319,21 @@ fn options<'a>(context: &PanelContext<'a>) -> Option<&'a Options> {
 }
 
 /// A button that adopts a configuration, with what it saves and costs against a peak.
-pub(crate) fn advice_button(ui: &mut Ui, context: &PanelContext<'_>, advice: &Advice, peak: Bytes) {
+pub(crate) fn advice_button(ui: &mut Ui, context: &PanelContext<'_>, offer: &Advice, peak: Bytes) {
     let palette = theme::palette(ui);
-    let saves = advice.peak.difference(peak);
-    let costs = format::time_ratio(advice.time_ratio);
-    let color = if advice.peak < peak { palette.good } else { palette.weak() };
-    let name = if advice.change.is_empty() { "as it is" } else { advice.change.as_str() };
+    let saves = offer.peak.difference(peak);
+    let costs = format::time_ratio(offer.time_ratio);
+    let color = if offer.peak < peak { palette.good } else { palette.weak() };
+    let name = advice::words(offer);
     let button =
-        Button::new((name.to_owned(), RichText::new(saves).color(color), RichText::new(costs).color(palette.weak())));
+        Button::new((name.clone(), RichText::new(saves).color(color), RichText::new(costs).color(palette.weak())));
     let hover = format!(
         "Peak {}, {} a step. Click to make it the present configuration; undo takes it back.",
-        advice.peak,
-        format::secs(advice.step_secs)
+        offer.peak,
+        format::secs(offer.step_secs)
     );
     if ui.add(button).accessible_name(name).on_hover_text(hover).clicked() {
-        context.send.send(Action::Adopt(Box::new(advice.experiment.clone())));
+        context.send.send(Action::Adopt(Box::new(offer.experiment.clone())));
     }
 }
 

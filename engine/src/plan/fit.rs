@@ -1,28 +1,37 @@
 //! What would fit: the nearest changes, and the best configurations for a budget. Every answer is a dry run.
+//!
+//! Always holds: an offer was planned and fits; a search that meets its [`Limit`] keeps what it found. What weights and
+//! optimizer state hold for the whole run ([`Plan::held`]) is asked first: where that alone crosses the budget, no batch
+//! and no checkpointing is tried.
 
 use crate::{
     bytes::Bytes,
-    error::{Error, Result},
+    error::Result,
     experiment::{Batch, Checkpointing, Experiment, OptimizerKind, Outputs, Precision, TapeUse, UpdateTime},
-    plan::{Plan, predict, predict::facts},
+    plan::{
+        Limit, Plan,
+        change::between,
+        predict,
+        predict::facts,
+        search::{Advice, Search, ranked},
+    },
 };
 
 /// Offers that are worth making even when one of them is best in everything.
 const OFFERS: usize = 3;
 
-/// A configuration that fits, and what it costs against the one asked about.
+/// What a search for configurations came to.
 #[derive(Debug, Clone)]
-pub struct Advice {
-    /// The change in words, such as `micro-batch 32 x 2`.
-    pub change: String,
-    /// The whole configuration.
-    pub experiment: Experiment,
-    /// Its predicted peak.
-    pub peak: Bytes,
-    /// Predicted seconds for one optimizer step.
-    pub step_secs: f64,
-    /// Predicted time against the configuration asked about: 1.1 is 10% more.
-    pub time_ratio: f64,
+pub struct Found {
+    /// Configurations that fit, fastest first.
+    pub offers: Vec<Advice>,
+    /// The least that weights and optimizer state hold for the whole run, of the precisions that were tried. No batch and
+    /// no checkpointing goes below it.
+    pub held: Bytes,
+    /// The lowest peak of all configurations that were planned.
+    pub least: Bytes,
+    /// Whether everything was tried; false when the search met its limit.
+    pub is_whole: bool,
 }
 
 /// Configurations with the plan's effective batch that fit `budget`, fastest first: micro-batch x accumulation x
@@ -31,31 +40,34 @@ pub struct Advice {
 ///
 /// # Errors
 /// As [`predict`](predict::predict()).
-pub fn fit(plan: &Plan, budget: Bytes) -> Result<Vec<Advice>> {
+pub fn fit(plan: &Plan, budget: Bytes, limit: Limit<'_>) -> Result<Found> {
     let asked = Experiment { budget, ..(*plan.experiment).clone() };
-    let mut found = Vec::new();
+    let search = Search::new(plan, limit);
+    let (mut offers, mut held) = (Vec::new(), Bytes(u64::MAX));
     for precision in precisions(asked.precision) {
+        let asked = Experiment { precision, ..asked.clone() };
+        let held_here = search.held(&asked)?;
+        held = held_here.map_or(held, |here| held.min(here));
+        if held_here.is_some_and(|held| held > budget) {
+            continue;
+        }
         for checkpointing in checkpointings(&asked) {
-            for batch in batches(&asked.batch, asked.batch.effective()) {
-                let candidate = Experiment { precision, checkpointing, batch, ..asked.clone() };
-                if let Some(advice) = fitting(plan, candidate)? {
-                    found.push(advice);
-                    break;
-                }
-            }
+            let asked = Experiment { checkpointing, ..asked.clone() };
+            offers.extend(search.largest(&asked, &batches(&asked.batch, asked.batch.effective()))?);
         }
     }
     // What saves no memory and costs time is no offer to a plan that fits as it is.
     let is_offer = |a: &Advice| budget < plan.load() || a.peak < plan.load() || a.step_secs < plan.step_secs;
-    found.retain(is_offer);
-    Ok(without_dominated(ranked(found)))
+    offers.retain(is_offer);
+    let offers = without_dominated(ranked(offers));
+    Ok(Found { offers, held: held.min(plan.held()), least: search.least(), is_whole: search.is_whole() })
 }
 
 /// The plan with the largest micro-batch that fits the budget; `None` when not even one sample does.
 ///
 /// # Errors
 /// As [`predict`](predict::predict()).
-pub fn largest_batch(experiment: &Experiment) -> Result<Option<Plan>> {
+pub fn largest_batch(experiment: &Experiment, limit: Limit<'_>) -> Result<Option<Plan>> {
     let of = |micro| {
         let mut of = experiment.clone();
         of.batch.micro = micro;
@@ -66,7 +78,7 @@ pub fn largest_batch(experiment: &Experiment) -> Result<Option<Plan>> {
     let Some(mut best) = fitting(1)? else { return Ok(None) };
     // In strides that double while they fit, and halve from then on: a plan of far too much is never made.
     let (mut stride, mut grows) = (1, true);
-    while stride > 0 {
+    while stride > 0 && !limit.is_over() {
         let micro = best.experiment.batch.micro + stride;
         match if micro <= most { fitting(micro)? } else { None } {
             Some(plan) => best = plan,
@@ -82,12 +94,18 @@ pub fn largest_batch(experiment: &Experiment) -> Result<Option<Plan>> {
 ///
 /// # Errors
 /// As [`predict`](predict::predict()).
-pub fn fill(plan: &Plan) -> Result<Option<Advice>> {
+pub fn fill(plan: &Plan, limit: Limit<'_>) -> Result<Option<Advice>> {
     let asked = &plan.experiment;
-    let Some(largest) = largest_batch(asked)?.filter(|l| l.experiment.batch != asked.batch) else { return Ok(None) };
+    // Without a fitting sample there is no largest number of them.
+    if plan.held() > plan.budget {
+        return Ok(None);
+    }
+    let Some(largest) = largest_batch(asked, limit)?.filter(|l| l.experiment.batch != asked.batch) else {
+        return Ok(None);
+    };
     let per_sample = |plan: &Plan| plan.step_secs / plan.experiment.batch.effective() as f64;
     Ok(Some(Advice {
-        change: change(asked, &largest.experiment),
+        changes: between(asked, &largest.experiment),
         peak: largest.load(),
         step_secs: largest.step_secs,
         time_ratio: per_sample(&largest) / per_sample(plan).max(f64::MIN_POSITIVE),
@@ -113,37 +131,35 @@ fn without_dominated(found: Vec<Advice>) -> Vec<Advice> {
 ///
 /// # Errors
 /// As [`predict`](predict::predict()).
-pub fn advise(plan: &Plan, count: usize) -> Result<Vec<Advice>> {
-    let asked = &*plan.experiment;
+pub fn advise(plan: &Plan, count: usize, limit: Limit<'_>) -> Result<Vec<Advice>> {
+    let (asked, search) = (&*plan.experiment, Search::new(plan, limit));
     let mut found = Vec::new();
-    let raised = higher_budget(plan)?;
+    let raised = higher_budget(&search)?;
     if plan.target.profile().is_some_and(|profile| profile.context >= plan.budget) {
         return Ok(raised.into_iter().take(count).collect());
     }
-    for batch in batches(&asked.batch, asked.batch.micro - 1) {
-        if let Some(advice) = fitting(plan, Experiment { batch, ..asked.clone() })? {
-            found.push(advice);
-            break;
+    // What only makes activations smaller is of no use where weights and optimizer state alone are too large.
+    if plan.held() <= plan.budget {
+        found.extend(search.largest(asked, &batches(&asked.batch, asked.batch.micro - 1))?);
+        for checkpointing in checkpointings(asked) {
+            found.extend(search.fitting(Experiment { checkpointing, ..asked.clone() })?);
         }
-    }
-    for checkpointing in checkpointings(asked) {
-        found.extend(fitting(plan, Experiment { checkpointing, ..asked.clone() })?);
+        found.extend(search.fitting(Experiment { tape: TapeUse::Frees, ..asked.clone() })?);
+        found.extend(search.fitting(Experiment { outputs: Outputs::MadeAgain, ..asked.clone() })?);
+        let mut early = asked.clone();
+        early.optimizer.update = UpdateTime::InBackward;
+        found.extend(search.fitting(early)?);
     }
     for precision in precisions(asked.precision) {
-        found.extend(fitting(plan, Experiment { precision, ..asked.clone() })?);
+        found.extend(search.fitting(Experiment { precision, ..asked.clone() })?);
     }
-    found.extend(fitting(plan, Experiment { tape: TapeUse::Frees, ..asked.clone() })?);
-    found.extend(fitting(plan, Experiment { outputs: Outputs::MadeAgain, ..asked.clone() })?);
-    let mut early = asked.clone();
-    early.optimizer.update = UpdateTime::InBackward;
-    found.extend(fitting(plan, early)?);
     let mut found = ranked(found);
     // Another rule is another training: the kinds stand together, the nearest first, where that one's time puts it.
-    let lighter = lighter_optimizers(plan)?;
+    let lighter = lighter_optimizers(&search)?;
     let place = lighter.first().map_or(0, |nearest| found.partition_point(|a| a.step_secs <= nearest.step_secs));
     found.splice(place..place, lighter);
     if found.is_empty() {
-        found = fit(plan, plan.budget)?;
+        found = fit(plan, plan.budget, limit)?.offers;
     }
     found.truncate(count - usize::from(raised.is_some()).min(count));
     found.extend(raised.into_iter().take(count));
@@ -151,16 +167,17 @@ pub fn advise(plan: &Plan, count: usize) -> Result<Vec<Advice>> {
 }
 
 /// The plan with the least round budget that it fits, where the card has that.
-fn higher_budget(plan: &Plan) -> Result<Option<Advice>> {
+fn higher_budget(search: &Search<'_>) -> Result<Option<Advice>> {
     const ROUND: u64 = 64 << 20;
+    let plan = search.plan();
     let Some(profile) = plan.target.profile() else { return Ok(None) };
     let least = Bytes(plan.peak.process.0.next_multiple_of(ROUND)).min(profile.room());
     let experiment = Experiment { budget: least, ..(*plan.experiment).clone() };
-    if plan.fits() || plan.peak.process > least { Ok(None) } else { fitting(plan, experiment) }
+    if plan.fits() || plan.peak.process > least { Ok(None) } else { search.fitting(experiment) }
 }
 
 /// Rules from the one that keeps most to the one that keeps nothing, in the order of how much each changes the training.
-const LIGHTER: [OptimizerKind; 6] = [
+pub(super) const LIGHTER: [OptimizerKind; 6] = [
     OptimizerKind::Adamw,
     OptimizerKind::Adamw8bit,
     OptimizerKind::Adafactor,
@@ -171,7 +188,8 @@ const LIGHTER: [OptimizerKind; 6] = [
 
 /// Other rules with which the plan fits: the one that changes the training least first, and after it only those that
 /// save more than every one before them.
-fn lighter_optimizers(plan: &Plan) -> Result<Vec<Advice>> {
+fn lighter_optimizers(search: &Search<'_>) -> Result<Vec<Advice>> {
+    let plan = search.plan();
     let asked = &*plan.experiment;
     let place = |kind| LIGHTER.iter().position(|known| *known == kind);
     let from = match asked.optimizer.kind {
@@ -185,7 +203,7 @@ fn lighter_optimizers(plan: &Plan) -> Result<Vec<Advice>> {
     for kind in kinds {
         let mut candidate = asked.clone();
         candidate.optimizer.choose(kind);
-        if let Some(advice) = fitting(plan, candidate)?.filter(|advice| advice.peak < least) {
+        if let Some(advice) = search.fitting(candidate)?.filter(|advice| advice.peak < least) {
             least = advice.peak;
             found.push(advice);
         }
@@ -193,35 +211,8 @@ fn lighter_optimizers(plan: &Plan) -> Result<Vec<Advice>> {
     Ok(found)
 }
 
-/// Fastest first. Of configurations that come to the very same memory and time one stands for all.
-fn ranked(mut found: Vec<Advice>) -> Vec<Advice> {
-    found.sort_by(|a, b| a.step_secs.total_cmp(&b.step_secs).then(a.peak.cmp(&b.peak)));
-    found.dedup_by(|b, a| (a.peak, a.step_secs) == (b.peak, b.step_secs));
-    found
-}
-
-/// The candidate as advice, if it fits its budget and is another configuration than the plan's.
-fn fitting(plan: &Plan, candidate: Experiment) -> Result<Option<Advice>> {
-    if candidate == *plan.experiment {
-        return Ok(None);
-    }
-    let planned = match predict(&candidate) {
-        Ok(planned) => planned,
-        // A combination that cannot be is no answer, but no fault either.
-        Err(Error::Experiment(_)) => return Ok(None),
-        Err(other) => return Err(other),
-    };
-    Ok(planned.fits().then(|| Advice {
-        change: change(&plan.experiment, &candidate),
-        peak: planned.load(),
-        step_secs: planned.step_secs,
-        time_ratio: planned.step_secs / plan.step_secs.max(f64::MIN_POSITIVE),
-        experiment: candidate,
-    }))
-}
-
 /// Ways to make the same effective batch from micro-batches of at most `largest`, largest first.
-fn batches(batch: &Batch, largest: usize) -> Vec<Batch> {
+pub(super) fn batches(batch: &Batch, largest: usize) -> Vec<Batch> {
     let effective = batch.effective();
     (1..=largest)
         .rev()
@@ -250,55 +241,4 @@ fn checkpointings(asked: &Experiment) -> Vec<Checkpointing> {
         }
     }
     all
-}
-
-/// What differs, in words.
-fn change(from: &Experiment, to: &Experiment) -> String {
-    let mut parts = Vec::new();
-    if from.batch != to.batch {
-        parts.push(format!("micro-batch {} x {}", to.batch.micro, to.batch.accumulation));
-    }
-    if from.precision != to.precision {
-        parts.push(to.precision.key().to_owned());
-    }
-    if from.checkpointing != to.checkpointing {
-        parts.push(match to.checkpointing {
-            Checkpointing::None => "no checkpointing".to_owned(),
-            Checkpointing::Blocks => "checkpoint every block".to_owned(),
-            Checkpointing::Every(k) => format!("checkpoint every {k} blocks"),
-            Checkpointing::Sqrt => "checkpoint about the square root of the blocks".to_owned(),
-            Checkpointing::Percent(percent) => format!("keep {percent}% of the activations"),
-            Checkpointing::Pick(_) => "checkpoint other blocks".to_owned(),
-        });
-    }
-    if from.tape != to.tape {
-        parts.push(match to.tape {
-            TapeUse::Frees => "free what is saved once it is used".to_owned(),
-            TapeUse::Held => "hold what is saved".to_owned(),
-        });
-    }
-    if from.outputs != to.outputs {
-        parts.push(match to.outputs {
-            Outputs::Kept => "keep every output".to_owned(),
-            Outputs::MadeAgain => "make cheap outputs again".to_owned(),
-        });
-    }
-    if from.optimizer.kind != to.optimizer.kind {
-        parts.push(match to.optimizer.kind {
-            OptimizerKind::Momentum => "sgd with momentum".to_owned(),
-            OptimizerKind::Nesterov => "sgd with nesterov momentum".to_owned(),
-            OptimizerKind::Adamw8bit => "adamw with 8-bit moments".to_owned(),
-            kind => kind.key().to_owned(),
-        });
-    }
-    if from.optimizer.update != to.optimizer.update {
-        parts.push(match to.optimizer.update {
-            UpdateTime::AfterBackward => "update after the backward pass".to_owned(),
-            UpdateTime::InBackward => "update in the backward pass".to_owned(),
-        });
-    }
-    if from.budget != to.budget {
-        parts.push(format!("budget {}", to.budget));
-    }
-    if parts.is_empty() { "as it is".to_owned() } else { parts.join(", ") }
 }

@@ -1,12 +1,20 @@
 //! Planning: what a run will take, whether it fits, what would, and how long it lasts. Nothing here allocates a tensor.
 
+pub mod change;
 pub mod fit;
+mod further;
+mod limit;
 pub mod predict;
+mod search;
 pub mod time;
 mod wide;
 
-pub use fit::{Advice, advise, fill, fit, largest_batch};
+pub use change::Change;
+pub use fit::{Found, advise, fill, fit, largest_batch};
+pub use further::further;
+pub use limit::Limit;
 pub use predict::predict;
+pub use search::Advice;
 pub use wide::Wide;
 
 use std::sync::Arc;
@@ -17,7 +25,7 @@ use crate::{
     bytes::Bytes,
     device::Target,
     experiment::Experiment,
-    memory::{Alive, Categories, Timeline},
+    memory::{Alive, Categories, Category, Timeline},
 };
 
 /// The highest memory of a run.
@@ -126,6 +134,16 @@ impl Plan {
             Target::Cpu { .. } => self.peak.live,
             Target::Gpu(_) => self.peak.process,
         }
+    }
+
+    /// What the run holds from its first update to its end, whatever the micro-batch and the checkpointing: weights,
+    /// optimizer state and running statistics; on a GPU the context as well.
+    pub fn held(&self) -> Bytes {
+        const HELD: [Category; 4] =
+            [Category::Parameters, Category::MasterWeights, Category::OptimizerState, Category::Buffers];
+        let alive = self.steady.points.last().map(|point| point.categories).unwrap_or_default();
+        let held: u64 = HELD.iter().map(|category| alive.get(*category).0).sum();
+        Bytes(held) + self.target.profile().map(|profile| profile.context).unwrap_or_default()
     }
 
     /// Whether the run stays inside its budget.

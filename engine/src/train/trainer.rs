@@ -4,6 +4,7 @@ use std::{
     panic::{AssertUnwindSafe, catch_unwind},
     sync::{Arc, Mutex, PoisonError},
     thread::JoinHandle,
+    time::Duration,
 };
 
 use crossbeam_channel::{Receiver, Sender};
@@ -14,7 +15,7 @@ use crate::{
     error::{Error, Result},
     experiment::Experiment,
     memory::heap,
-    plan::{self, Plan, predict, time},
+    plan::{self, Limit, Plan, predict, time},
     train::{
         command::{Command, Inbox, Start},
         event::{Event, Latest, Outcome, Refusal, RunId, Summary},
@@ -28,6 +29,8 @@ use crate::{
 const QUEUE: usize = 16_384;
 /// Nearest changes that come with a refusal.
 const ADVICE: usize = 3;
+/// How long they are looked for at most.
+const ADVICE_TIME: Duration = Duration::from_secs(5);
 
 /// The trainer thread's handle. Dropping it stops the run and joins the thread.
 pub struct Trainer {
@@ -135,8 +138,9 @@ fn serve(inbox: &Receiver<Command>, voice: &Voice, standing: Standing) {
             Ok(Ok(outcome)) => outcome,
             Ok(Err(Error::Stopped)) => Outcome::Stopped,
             Ok(Err(Error::Budget(error))) => {
-                let advice =
-                    predict(&start.experiment).and_then(|plan| plan::advise(&plan, ADVICE)).unwrap_or_default();
+                let advice = predict(&start.experiment)
+                    .and_then(|plan| plan::advise(&plan, ADVICE, Limit::within(ADVICE_TIME)))
+                    .unwrap_or_default();
                 Outcome::OverBudget(Box::new(Refusal { error, advice }))
             }
             Ok(Err(error)) => Outcome::Failed(error),

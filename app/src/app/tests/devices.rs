@@ -78,7 +78,7 @@ fn a_card_that_is_short_of_memory_is_offered_a_higher_budget() {
     let mut window = window(little);
     choose(&mut window, CARD);
     until(&mut window, |app| planned_on(app, "rtx4060-8g") && !app.state.prediction.options.nearest.is_empty());
-    let offer = app(&window).state.prediction.options.nearest[0].change.clone();
+    let offer = crate::advice::words(&app(&window).state.prediction.options.nearest[0]);
     assert!(offer.starts_with("budget "), "{offer}");
     window.run_steps(2);
     window.get_by_label(&offer).click();

@@ -13,7 +13,7 @@ use plimsoll_engine::{
     Bytes, Experiment,
     device::{self, Figure, Target, target},
     experiment::{PoolPolicy, check::MAX_BUDGET, shipped},
-    plan::{self, Peak, Plan},
+    plan::{self, Limit, Peak, Plan},
     selftest::experiments::Experiments,
     train::Trainer,
 };
@@ -202,7 +202,7 @@ impl Verify {
         experiment.device.clone_from(&self.device);
         experiment.budget = self.budget.unwrap_or(MAX_BUDGET);
         if let Some(budget) = self.budget {
-            let largest = plan::largest_batch(&experiment)?;
+            let largest = plan::largest_batch(&experiment, Limit::NONE)?;
             return largest.ok_or_else(|| anyhow::anyhow!("{}: not even one sample fits in {budget}", case.name));
         }
         if experiment.gpu.pool == PoolPolicy::Reserve && target::cuda_index(&self.device).is_some() {

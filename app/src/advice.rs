@@ -1,0 +1,127 @@
+//! What is offered where an experiment does not fit, in words: what an offer changes, and why nothing fits.
+
+use plimsoll_engine::{
+    Bytes,
+    experiment::{Checkpointing, Frozen, OptimizerKind, Outputs, TapeUse, UpdateTime},
+    plan::{Advice, Change, Found, Plan},
+};
+
+use crate::format;
+
+/// What an offer changes, such as `micro-batch 32 x 2, bf16-mixed`.
+pub(crate) fn words(advice: &Advice) -> String {
+    let parts: Vec<String> = advice.changes.iter().map(one).collect();
+    if parts.is_empty() { "as it is".to_owned() } else { parts.join(", ") }
+}
+
+fn one(change: &Change) -> String {
+    match change {
+        Change::Batch(batch) => format!("micro-batch {} x {}", batch.micro, batch.accumulation),
+        Change::Precision(precision) => precision.key().to_owned(),
+        Change::Checkpointing(choice) => checkpointing(*choice),
+        Change::Tape(TapeUse::Frees) => "free saved tensors in the backward pass".to_owned(),
+        Change::Tape(TapeUse::Held) => "hold saved tensors until the step ends".to_owned(),
+        Change::Outputs(Outputs::Kept) => "keep every output".to_owned(),
+        Change::Outputs(Outputs::MadeAgain) => "recompute cheap outputs".to_owned(),
+        Change::LossChunk(0) => "loss on all rows at once".to_owned(),
+        Change::LossChunk(rows) => format!("loss in chunks of {rows} rows"),
+        Change::Optimizer(kind) => optimizer(*kind).to_owned(),
+        Change::Update(UpdateTime::AfterBackward) => "update after the backward pass".to_owned(),
+        Change::Update(UpdateTime::InBackward) => "update in the backward pass".to_owned(),
+        Change::LoraRank(0) => "no adapters".to_owned(),
+        Change::LoraRank(rank) => format!("LoRA adapters of rank {rank}"),
+        Change::Frozen(choice) => frozen(*choice),
+        Change::Length(length) => format!("sequences of {length}"),
+        Change::Device(name) => format!("on {}", format::device(name)),
+        Change::Budget(budget) => format!("budget {budget}"),
+    }
+}
+
+fn checkpointing(choice: Checkpointing) -> String {
+    match choice {
+        Checkpointing::None => "no checkpointing".to_owned(),
+        Checkpointing::Blocks => "checkpoint every block".to_owned(),
+        Checkpointing::Every(k) => format!("checkpoint every {k} blocks"),
+        Checkpointing::Sqrt => "checkpoint segments of about the square root of the blocks".to_owned(),
+        Checkpointing::Percent(percent) => format!("keep {percent}% of the activations"),
+        Checkpointing::Pick(_) => "checkpoint other blocks".to_owned(),
+    }
+}
+
+fn optimizer(kind: OptimizerKind) -> &'static str {
+    match kind {
+        OptimizerKind::Momentum => "sgd with momentum",
+        OptimizerKind::Nesterov => "sgd with nesterov momentum",
+        OptimizerKind::Adamw8bit => "adamw with 8-bit moments",
+        kind => kind.key(),
+    }
+}
+
+fn frozen(choice: Frozen) -> String {
+    match choice {
+        Frozen::None => "train every layer".to_owned(),
+        Frozen::AllButHead => "train only the head".to_owned(),
+        Frozen::Blocks(count) => format!("freeze the first {count} blocks"),
+        Frozen::All => "freeze every layer".to_owned(),
+    }
+}
+
+/// Why no micro-batch, precision or checkpointing makes a plan fit.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Shortfall {
+    /// What weights and optimizer state hold for the whole run, at the least.
+    held: Bytes,
+    /// The lowest peak of the configurations that were planned.
+    least: Bytes,
+    /// Whether everything was tried.
+    is_whole: bool,
+}
+
+impl Shortfall {
+    /// That of a search that found nothing.
+    pub(crate) fn of(found: &Found) -> Self {
+        Self { held: found.held, least: found.least, is_whole: found.is_whole }
+    }
+
+    /// In a sentence.
+    pub(crate) fn words(&self, plan: &Plan) -> String {
+        let (Self { held, least, is_whole }, budget) = (*self, format::size(plan.budget));
+        if held > plan.budget {
+            let what = if plan.target.is_gpu() { "The GPU's context, weights" } else { "Weights" };
+            return format!(
+                "{what} and optimizer state alone take {held} of {budget}: no micro-batch, precision or checkpointing fits."
+            );
+        }
+        let tried = if is_whole { "" } else { " of those tried in time" };
+        format!("No micro-batch, precision or checkpointing fits in {budget}: the smallest peak{tried} is {least}.")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use plimsoll_engine::{
+        Experiment,
+        experiment::{Batch, Precision},
+    };
+
+    use super::*;
+
+    fn advice(changes: Vec<Change>) -> Advice {
+        Advice { changes, experiment: Experiment::default(), peak: Bytes::ZERO, step_secs: 1.0, time_ratio: 1.0 }
+    }
+
+    #[test]
+    fn changes_are_listed_and_none_is_as_it_is() {
+        assert_eq!(words(&advice(Vec::new())), "as it is");
+        let several = vec![
+            Change::Batch(Batch { micro: 8, accumulation: 4 }),
+            Change::Precision(Precision::Bf16Mixed),
+            Change::Checkpointing(Checkpointing::Every(2)),
+            Change::Device("rtx4060-8g".to_owned()),
+            Change::Budget(Bytes::gib(1)),
+        ];
+        let said =
+            "micro-batch 8 x 4, bf16-mixed, checkpoint every 2 blocks, on GeForce RTX 4060, 8 GB, budget 1.00 GiB";
+        assert_eq!(words(&advice(several)), said);
+    }
+}

@@ -1,0 +1,40 @@
+//! What would fit, in lines for people.
+
+use plimsoll_engine::plan::{self, Advice, Found, Limit, Plan};
+
+use crate::advice::{self, Shortfall};
+
+/// Offers that are listed.
+pub(super) const COUNT: usize = 3;
+
+/// What a plan that does not fit is answered with: the nearest changes that fit; or else why nothing does, and what would
+/// fit although it changes the training.
+///
+/// # Errors
+/// A dry run that fails.
+pub(super) fn of(plan: &Plan, limit: Limit<'_>) -> anyhow::Result<String> {
+    let nearest = plan::advise(plan, COUNT, limit)?;
+    if !nearest.is_empty() {
+        return Ok(list("What would fit", &nearest));
+    }
+    let found: Found = plan::fit(plan, plan.budget, limit)?;
+    let further = plan::further(plan, COUNT, limit)?;
+    let why = Shortfall::of(&found).words(plan);
+    Ok(format!("\n{why}\n{}", list("What would fit, and changes the training", &further)))
+}
+
+/// Offers under a title, a line each; nothing when there are none.
+pub(super) fn list(title: &str, offers: &[Advice]) -> String {
+    if offers.is_empty() {
+        return String::new();
+    }
+    let line = |offer: &Advice| {
+        format!("  {}: {} at the peak, {} time\n", advice::words(offer), offer.peak, percent(offer.time_ratio))
+    };
+    format!("\n{title}:\n{}", offers.iter().map(line).collect::<String>())
+}
+
+/// A ratio as a change: 1.1 is `+10%`.
+pub(super) fn percent(ratio: f64) -> String {
+    format!("{:+.0}%", (ratio - 1.0) * 100.0)
+}

@@ -1,0 +1,78 @@
+//! What differs between two experiments, as data: the engine names the settings, a user interface writes the sentence.
+
+use crate::{
+    bytes::Bytes,
+    experiment::{Batch, Checkpointing, Experiment, Frozen, OptimizerKind, Outputs, Precision, TapeUse, UpdateTime},
+};
+
+/// A setting that an offer changes, with its new value.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Change {
+    /// Micro-batch and accumulation.
+    Batch(Batch),
+    /// What computes in which type.
+    Precision(Precision),
+    /// Which blocks are computed again.
+    Checkpointing(Checkpointing),
+    /// When saved tensors are freed.
+    Tape(TapeUse),
+    /// Which outputs are kept.
+    Outputs(Outputs),
+    /// Rows of logits that the loss works on at a time.
+    LossChunk(usize),
+    /// The update rule.
+    Optimizer(OptimizerKind),
+    /// When parameters are updated.
+    Update(UpdateTime),
+    /// Rank of the adapters; 0 is none.
+    LoraRank(usize),
+    /// Parameters that are not trained.
+    Frozen(Frozen),
+    /// Length of a sequence.
+    Length(usize),
+    /// Where it runs.
+    Device(String),
+    /// The most memory that the run may take.
+    Budget(Bytes),
+}
+
+/// The settings that differ, each with its value in `to`; empty when none does. Of two experiments that differ in settings
+/// which no offer changes, those settings are left out.
+pub fn between(from: &Experiment, to: &Experiment) -> Vec<Change> {
+    let mut changes = Vec::new();
+    let mut add = |differs: bool, change: Change| {
+        if differs {
+            changes.push(change);
+        }
+    };
+    add(from.batch != to.batch, Change::Batch(to.batch.clone()));
+    add(from.precision != to.precision, Change::Precision(to.precision));
+    add(from.checkpointing != to.checkpointing, Change::Checkpointing(to.checkpointing));
+    add(from.tape != to.tape, Change::Tape(to.tape));
+    add(from.outputs != to.outputs, Change::Outputs(to.outputs));
+    add(from.loss_chunk != to.loss_chunk, Change::LossChunk(to.loss_chunk));
+    add(from.optimizer.kind != to.optimizer.kind, Change::Optimizer(to.optimizer.kind));
+    add(from.optimizer.update != to.optimizer.update, Change::Update(to.optimizer.update));
+    add(from.lora.rank != to.lora.rank, Change::LoraRank(to.lora.rank));
+    add(from.frozen != to.frozen, Change::Frozen(to.frozen));
+    add(from.data.length != to.data.length, Change::Length(to.data.length));
+    add(from.device != to.device, Change::Device(to.device.clone()));
+    add(from.budget != to.budget, Change::Budget(to.budget));
+    changes
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_what_differs_is_named_with_its_new_value() {
+        let from = Experiment::default();
+        assert_eq!(between(&from, &from), []);
+        let mut to = Experiment { budget: Bytes::mib(7), frozen: Frozen::AllButHead, ..from.clone() };
+        (to.lora.rank, to.data.length) = (8, 3);
+        let named =
+            [Change::LoraRank(8), Change::Frozen(Frozen::AllButHead), Change::Length(3), Change::Budget(Bytes::mib(7))];
+        assert_eq!(between(&from, &to), named);
+    }
+}

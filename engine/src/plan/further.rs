@@ -1,0 +1,155 @@
+//! What would fit although it changes the training itself: for a plan that no batch, precision or checkpointing mends.
+
+use crate::{
+    device::{Target, profile},
+    error::Result,
+    experiment::{Batch, Checkpointing, Experiment, Frozen, OptimizerKind, Outputs, TapeUse},
+    plan::{
+        Limit, Plan,
+        fit::{LIGHTER, batches},
+        search::{Advice, Search},
+    },
+};
+
+/// Rows of logits that the loss is offered at a time.
+const CHUNKS: [usize; 2] = [256, 64];
+/// The rank of offered adapters, as Hu et al. 2021 use it.
+const RANK: usize = 8;
+/// No shorter sequence is offered.
+const SHORTEST: usize = 16;
+
+/// A setting's candidates, from the one that changes the training least.
+type Candidates = fn(&Plan) -> Vec<Experiment>;
+
+/// The settings, from the one that changes the training least.
+const SETTINGS: [Candidates; 6] = [loss_chunks, optimizers, adapters, frozen, lengths, cards];
+
+/// Changes of what is trained with which the plan fits, at most `count`, each with the batch and the checkpointing it needs:
+/// chunks of the loss, another optimizer, adapters, frozen layers, shorter sequences, a larger card. Where none of them is
+/// enough alone, all of them together.
+///
+/// # Errors
+/// As [`predict`](crate::plan::predict()).
+pub fn further(plan: &Plan, count: usize, limit: Limit<'_>) -> Result<Vec<Advice>> {
+    let search = Search::new(plan, limit);
+    let mut found = Vec::new();
+    for candidates in SETTINGS {
+        for candidate in candidates(plan) {
+            if let Some(advice) = at_any_batch(&search, candidate)? {
+                found.push(advice);
+                break;
+            }
+        }
+        if found.len() == count {
+            break;
+        }
+    }
+    if found.is_empty() {
+        found.extend(together(&search)?);
+    }
+    Ok(found)
+}
+
+/// The candidate as it is, or else at the largest micro-batch that fits when nothing is kept that can be computed again.
+fn at_any_batch(search: &Search<'_>, candidate: Experiment) -> Result<Option<Advice>> {
+    if let Some(advice) = search.fitting(candidate.clone())? {
+        return Ok(Some(advice));
+    }
+    let lean = lean(&candidate);
+    search.largest(&lean, &batches(&lean.batch, lean.batch.effective()))
+}
+
+/// The least activations of the same training.
+fn lean(experiment: &Experiment) -> Experiment {
+    let (checkpointing, outputs, tape) = (Checkpointing::Blocks, Outputs::MadeAgain, TapeUse::Frees);
+    Experiment { checkpointing, outputs, tape, ..experiment.clone() }
+}
+
+/// Every change at once, with ever shorter sequences.
+fn together(search: &Search<'_>) -> Result<Option<Advice>> {
+    let mut all = lean(&search.plan().experiment);
+    all.batch = Batch { micro: 1, accumulation: all.batch.effective() };
+    all.optimizer.choose(OptimizerKind::Sgd);
+    (all.lora.rank, all.frozen) = (RANK, Frozen::All);
+    if all.model.kind.is_decoder() {
+        all.loss_chunk = CHUNKS[1];
+    }
+    if let Some(advice) = search.fitting(all.clone())? {
+        return Ok(Some(advice));
+    }
+    for length in shorter(&all) {
+        all.data.length = length;
+        if let Some(advice) = search.fitting(all.clone())? {
+            return Ok(Some(advice));
+        }
+    }
+    Ok(None)
+}
+
+fn loss_chunks(plan: &Plan) -> Vec<Experiment> {
+    let asked = &*plan.experiment;
+    let smaller = |chunk: &usize| asked.loss_chunk == 0 || *chunk < asked.loss_chunk;
+    let chunks = CHUNKS.into_iter().filter(smaller).filter(|_| asked.model.kind.is_decoder());
+    chunks.map(|loss_chunk| Experiment { loss_chunk, ..asked.clone() }).collect()
+}
+
+/// Rules that keep less than the plan's.
+fn optimizers(plan: &Plan) -> Vec<Experiment> {
+    let asked = &*plan.experiment;
+    let from = LIGHTER.iter().position(|kind| *kind == asked.optimizer.kind).map_or(0, |place| place + 1);
+    let with = |kind: &OptimizerKind| {
+        let mut experiment = asked.clone();
+        experiment.optimizer.choose(*kind);
+        experiment
+    };
+    LIGHTER[from..].iter().map(with).collect()
+}
+
+fn adapters(plan: &Plan) -> Vec<Experiment> {
+    if plan.experiment.lora.rank > 0 {
+        return Vec::new();
+    }
+    let mut experiment = (*plan.experiment).clone();
+    experiment.lora.rank = RANK;
+    let alone = Experiment { frozen: Frozen::All, ..experiment.clone() };
+    vec![experiment, alone]
+}
+
+/// The first half of the blocks, then all but the head.
+fn frozen(plan: &Plan) -> Vec<Experiment> {
+    let asked = &*plan.experiment;
+    if asked.frozen != Frozen::None {
+        return Vec::new();
+    }
+    let half = asked.model.blocks() / 2;
+    let choices = [Frozen::Blocks(half), Frozen::AllButHead].into_iter().skip(usize::from(half == 0));
+    choices.map(|frozen| Experiment { frozen, ..asked.clone() }).collect()
+}
+
+fn lengths(plan: &Plan) -> Vec<Experiment> {
+    let with = |length: usize| {
+        let mut experiment = (*plan.experiment).clone();
+        experiment.data.length = length;
+        experiment
+    };
+    shorter(&plan.experiment).into_iter().map(with).collect()
+}
+
+/// Halves of the sequence's length; none where the model reads no sequence.
+fn shorter(experiment: &Experiment) -> Vec<usize> {
+    let halves = std::iter::successors(Some(experiment.data.length / 2), |length| Some(length / 2));
+    halves.take_while(|length| *length >= SHORTEST && experiment.model.kind.is_decoder()).collect()
+}
+
+/// The smallest shipped card on which the plan has room as it is.
+fn cards(plan: &Plan) -> Vec<Experiment> {
+    let Target::Gpu(present) = &plan.target else { return Vec::new() };
+    let larger = profile::shipped().iter().filter(|card| card.room() > present.room() && card.room() >= plan.load());
+    let card = larger.min_by_key(|card| card.room());
+    let on = |card: &std::sync::Arc<profile::Profile>| Experiment {
+        device: card.slug.clone(),
+        budget: card.room(),
+        ..(*plan.experiment).clone()
+    };
+    card.map(on).into_iter().collect()
+}

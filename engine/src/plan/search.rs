@@ -1,0 +1,144 @@
+//! Planning one candidate after another against a plan: what fits is an offer, what cannot be is passed over.
+
+use std::cell::Cell;
+
+use crate::{
+    bytes::Bytes,
+    error::{Error, Result},
+    experiment::{Batch, Experiment},
+    plan::{
+        Limit, Plan,
+        change::{Change, between},
+        predict,
+    },
+};
+
+/// A configuration that fits, and what it costs against the one asked about.
+#[derive(Debug, Clone)]
+pub struct Advice {
+    /// What it changes; empty for the configuration asked about.
+    pub changes: Vec<Change>,
+    /// The whole configuration.
+    pub experiment: Experiment,
+    /// Its predicted peak.
+    pub peak: Bytes,
+    /// Predicted seconds for one optimizer step.
+    pub step_secs: f64,
+    /// Predicted time against the configuration asked about: 1.1 is 10% more.
+    pub time_ratio: f64,
+}
+
+/// A search for what fits in place of a plan.
+pub(super) struct Search<'a> {
+    plan: &'a Plan,
+    limit: Limit<'a>,
+    /// The lowest peak so far.
+    least: Cell<Bytes>,
+    /// Whether something was not tried because the limit was met.
+    was_cut: Cell<bool>,
+}
+
+impl<'a> Search<'a> {
+    pub(super) fn new(plan: &'a Plan, limit: Limit<'a>) -> Self {
+        Self { plan, limit, least: Cell::new(plan.load()), was_cut: Cell::new(false) }
+    }
+
+    /// What is asked about.
+    pub(super) fn plan(&self) -> &'a Plan {
+        self.plan
+    }
+
+    /// The lowest peak of everything that was planned.
+    pub(super) fn least(&self) -> Bytes {
+        self.least.get()
+    }
+
+    /// Whether everything that was asked for was tried.
+    pub(super) fn is_whole(&self) -> bool {
+        !self.was_cut.get()
+    }
+
+    /// The candidate's plan; `None` when it cannot be, or when the search must end.
+    fn planned(&self, candidate: &Experiment) -> Result<Option<Plan>> {
+        if self.limit.is_over() {
+            self.was_cut.set(true);
+            return Ok(None);
+        }
+        match predict(candidate) {
+            Ok(plan) => {
+                self.least.set(self.least.get().min(plan.load()));
+                Ok(Some(plan))
+            }
+            // A combination that cannot be is no answer, but no fault either.
+            Err(Error::Experiment(_)) => Ok(None),
+            Err(other) => Err(other),
+        }
+    }
+
+    /// The candidate as advice, if it fits its budget and is another configuration than the plan's.
+    pub(super) fn fitting(&self, candidate: Experiment) -> Result<Option<Advice>> {
+        if candidate == *self.plan.experiment {
+            return Ok(None);
+        }
+        let Some(planned) = self.planned(&candidate)?.filter(Plan::fits) else { return Ok(None) };
+        Ok(Some(Advice {
+            changes: between(&self.plan.experiment, &candidate),
+            peak: planned.load(),
+            step_secs: planned.step_secs,
+            time_ratio: planned.step_secs / self.plan.step_secs.max(f64::MIN_POSITIVE),
+            experiment: candidate,
+        }))
+    }
+
+    /// The first of `batches`, which fall in size, with which the experiment fits. The first and the last are tried before
+    /// those between them: without room for the smallest there is room for none.
+    pub(super) fn largest(&self, of: &Experiment, batches: &[Batch]) -> Result<Option<Advice>> {
+        let candidates = batches.iter().map(|batch| Experiment { batch: batch.clone(), ..of.clone() });
+        let candidates: Vec<Experiment> = candidates.filter(|candidate| *candidate != *self.plan.experiment).collect();
+        let Some((first, smaller)) = candidates.split_first() else { return Ok(None) };
+        if let Some(advice) = self.fitting(first.clone())? {
+            return Ok(Some(advice));
+        }
+        let Some((last, between)) = smaller.split_last() else { return Ok(None) };
+        if !self.planned(&shortened(last))?.is_some_and(|plan| plan.fits()) {
+            return Ok(None);
+        }
+        let (mut found, mut rest) = (None, between);
+        while !rest.is_empty() {
+            let middle = rest.len() / 2;
+            rest = match self.fitting(rest[middle].clone())? {
+                Some(advice) => {
+                    found = Some(advice);
+                    &rest[..middle]
+                }
+                None => &rest[middle + 1..],
+            };
+        }
+        if found.is_some() { Ok(found) } else { self.fitting(last.clone()) }
+    }
+
+    /// What the candidate holds for its whole run ([`Plan::held`]), by its smallest micro-batch; `None` when it cannot be,
+    /// or when the search must end.
+    pub(super) fn held(&self, candidate: &Experiment) -> Result<Option<Bytes>> {
+        if candidate.precision == self.plan.experiment.precision {
+            return Ok(Some(self.plan.held()));
+        }
+        let batch = Batch { micro: 1, accumulation: candidate.batch.effective() };
+        let smallest = shortened(&Experiment { batch, ..candidate.clone() });
+        Ok(self.planned(&smallest)?.map(|plan| plan.held()))
+    }
+}
+
+/// The same peak by fewer micro-batches: each after the second repeats the second to the byte.
+fn shortened(experiment: &Experiment) -> Experiment {
+    let mut short = experiment.clone();
+    short.batch.accumulation = short.batch.accumulation.min(2);
+    short
+}
+
+/// Fastest first. Of configurations that come to the very same memory and time one stands for all.
+pub(super) fn ranked(mut found: Vec<Advice>) -> Vec<Advice> {
+    found.sort_by(|a, b| a.step_secs.total_cmp(&b.step_secs).then(a.peak.cmp(&b.peak)));
+    found.dedup_by(|b, a| (a.peak, a.step_secs) == (b.peak, b.step_secs));
+    found
+}
