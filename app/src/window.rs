@@ -29,8 +29,38 @@ pub(crate) fn run(open: Option<PathBuf>) -> anyhow::Result<()> {
         Ok(Box::new(Window(App::new(&cc.egui_ctx, files, persisted, open.as_deref())?)))
     });
     eframe::run_native("plimsoll", options, create).map_err(|error| {
-        anyhow::anyhow!("no window could be opened: {error}. The command line works without one: plimsoll --help")
+        let reason = without_place(&error.to_string());
+        anyhow::anyhow!("no window could be opened: {reason}. The command line works without one: plimsoll --help")
     })
+}
+
+/// A message of winit without the place in winit's source, which is a path of the machine that built the program:
+/// `os error at /home/builder/x.rs:12: no display` becomes `os error: no display`.
+fn without_place(message: &str) -> String {
+    const BEFORE: &str = "os error at ";
+    let Some((before, rest)) = message.split_once(BEFORE) else { return message.to_owned() };
+    let ends = rest.match_indices(": ").find(|(at, _)| {
+        let line = rest[..*at].rsplit(':').next().unwrap_or_default();
+        !line.is_empty() && line.bytes().all(|byte| byte.is_ascii_digit())
+    });
+    match ends {
+        Some((at, _)) => format!("{before}os error{}", &rest[at..]),
+        None => message.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::without_place;
+
+    #[test]
+    fn a_message_names_no_path_of_the_builder() {
+        let said =
+            "winit error: os error at /home/b/winit-0.30.13/src/platform_impl/linux/mod.rs:765: no display is set";
+        assert_eq!(without_place(said), "winit error: os error: no display is set");
+        assert_eq!(without_place("winit error: nothing else"), "winit error: nothing else");
+        assert_eq!(without_place("os error at C:\\b\\x.rs:3: gone"), "os error: gone");
+    }
 }
 
 struct Window(App);

@@ -10,7 +10,7 @@ use plimsoll_engine::{
 };
 use serde::Serialize;
 
-use crate::cli::{Misuse, out, provenance::Provenance, run, table::Table};
+use crate::cli::{Misuse, interrupt::Interrupt, out, provenance::Provenance, run, table::Table};
 
 /// Steps that are not counted: caches and allocators settle in them.
 const WARM_UP: usize = 4;
@@ -44,7 +44,7 @@ const WORKLOADS: [Workload; 5] = [
 Workloads: mlp-digits-b64 (two hidden layers of 256) and cnn-digits-b64 (two blocks of 32 and 64 filters, kernel 3, then
 a dense layer of 64), on 8 x 8 x 1 images in batches of 64; sepcnn-cifar-b64 (two depthwise-separable blocks) and
 resnet18-cifar-b32, on 32 x 32 x 3 images in batches of 64 and 32; gpt-d256-l6-t128-b16 (a GPT-2 of width 256, six
-blocks and eight heads, untied), on 16 sequences of 128 out of 256 tokens. The last two make cheap outputs again. All
+blocks and eight heads, untied), on 16 sequences of 128 out of 256 tokens. The last two recompute cheap outputs. All
 with AdamW. A step is forward, backward, update and loss.
 
 Examples:
@@ -83,10 +83,11 @@ struct Row<'a> {
 impl Bench {
     pub(super) fn run(&self) -> anyhow::Result<ExitCode> {
         let (trainer, provenance) = (Trainer::new(|| {}), Provenance::now(&self.device));
+        let interrupt = Interrupt::listen()?;
         let mut table = Table::new(["workload", "median ms", "least ms", "predicted ms", "peak", "parameters"]);
         for workload in self.chosen()? {
             let name = workload.0;
-            let row = self.time(&trainer, workload, &provenance)?;
+            let row = self.time(&trainer, workload, &provenance, &interrupt)?;
             if self.json {
                 out::json(&row)?;
             } else {
@@ -119,6 +120,7 @@ impl Bench {
         trainer: &Trainer,
         (name, change): Workload,
         provenance: &'a Provenance,
+        interrupt: &Interrupt,
     ) -> anyhow::Result<Row<'a>> {
         let steps = self.steps + WARM_UP as u64;
         let mut experiment = Experiment {
@@ -132,7 +134,7 @@ impl Bench {
         };
         (experiment.batch.micro, experiment.data.samples) = (64, 2000);
         change(&mut experiment);
-        let record = run::record(trainer, name, experiment)?;
+        let record = run::record(trainer, name, experiment, interrupt)?;
         let steady = &record.steps[WARM_UP.min(record.steps.len())..];
         let mut ms: Vec<f64> = steady.iter().map(|step| step.secs * 1e3).collect();
         ms.sort_by(f64::total_cmp);

@@ -1,5 +1,7 @@
 //! The choice that most commands take: a preset, and what is changed in it.
 
+use std::path::PathBuf;
+
 use clap::Args;
 use plimsoll_engine::{
     Bytes, Error, Experiment, data,
@@ -14,7 +16,7 @@ use crate::cli::Misuse;
 #[derive(Debug, Args)]
 pub(super) struct Choice {
     /// A preset file, or the name of a shipped preset
-    preset: String,
+    preset: PathBuf,
     #[command(flatten)]
     changes: Changes,
 }
@@ -35,13 +37,20 @@ struct Changes {
 
 impl Choice {
     /// The preset's name or path, as it was given.
-    pub(super) fn name(&self) -> &str {
-        &self.preset
+    pub(super) fn name(&self) -> String {
+        self.preset.to_string_lossy().into_owned()
     }
 
     /// The experiment: the preset, then `--set` in order, then `--device` and `--budget`. `change` comes last.
+    ///
+    /// # Errors
+    /// A preset that cannot be read, a change that cannot be made, and every problem of the experiment that results.
     pub(super) fn experiment(&self, change: impl FnOnce(&mut Experiment)) -> anyhow::Result<Experiment> {
-        let mut experiment = shipped::open(&self.preset)?;
+        let mut experiment = match self.preset.to_str() {
+            Some(name) => shipped::open(name)?,
+            // No shipped preset has such a name.
+            None => preset::read(&self.preset)?,
+        };
         let Changes { device, budget, set } = &self.changes;
         for assignment in set {
             preset::set(&mut experiment, assignment)
@@ -88,7 +97,7 @@ impl Choice {
             ("budget", _) if budget.is_some() => "--budget".to_owned(),
             ("device", _) if device.is_some() => "--device".to_owned(),
             (_, Some(assignment)) => format!("--set {assignment}"),
-            (_, None) => self.preset.clone(),
+            (_, None) => self.name(),
         }
     }
 }

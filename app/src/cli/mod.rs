@@ -8,9 +8,11 @@ mod bench;
 mod choice;
 mod devices;
 mod fit;
+mod interrupt;
 mod offers;
 mod out;
 mod plan;
+mod presets;
 mod provenance;
 mod run;
 mod seed;
@@ -25,7 +27,7 @@ use std::{
     process::ExitCode,
 };
 
-use clap::{CommandFactory, Parser, Subcommand};
+use clap::{CommandFactory, Parser, Subcommand, error::ErrorKind};
 use plimsoll_engine::experiment::shipped;
 
 /// Tune neural-network training inside a memory budget. Without a command, the window opens.
@@ -56,8 +58,7 @@ enum Command {
     Bench(bench::Bench),
     Devices(devices::Devices),
     Selftest(selftest::Selftest),
-    /// List the presets that ship with the program
-    Presets,
+    Presets(presets::Presets),
     /// Open the window
     Open {
         /// A preset to open: a file, or the name of a shipped one
@@ -79,16 +80,28 @@ impl std::error::Error for Misuse {}
 
 /// Runs the program.
 pub(crate) fn main() -> ExitCode {
-    let cli = Cli::try_parse().unwrap_or_else(|error| error.exit());
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(error) if error.kind() == ErrorKind::InvalidUtf8 => return not_text(),
+        Err(error) => error.exit(),
+    };
     match dispatch(cli) {
         Ok(code) => code,
         Err(error) if is_closed_pipe(&error) => ExitCode::SUCCESS,
         Err(error) => {
-            // When stderr is closed there is nobody left to tell.
+            // When stderr is closed, the exit status still says it.
             let _ = writeln!(io::stderr(), "error: {error:#}");
             if error.is::<Misuse>() { ExitCode::from(2) } else { ExitCode::FAILURE }
         }
     }
+}
+
+/// Names the argument that is not text: clap refuses it without saying which.
+fn not_text() -> ExitCode {
+    let argument = std::env::args_os().skip(1).find(|argument| argument.to_str().is_none()).unwrap_or_default();
+    // When stderr is closed, the exit status still says it.
+    let _ = writeln!(io::stderr(), "error: `{}` is not UTF-8; write it in UTF-8", argument.to_string_lossy());
+    ExitCode::from(2)
 }
 
 fn dispatch(cli: Cli) -> anyhow::Result<ExitCode> {
@@ -100,7 +113,7 @@ fn dispatch(cli: Cli) -> anyhow::Result<ExitCode> {
         Some(Command::Bench(bench)) => bench.run(),
         Some(Command::Devices(devices)) => devices.run(),
         Some(Command::Selftest(selftest)) => selftest.run(),
-        Some(Command::Presets) => presets(),
+        Some(Command::Presets(presets)) => presets.run(),
         Some(Command::Open { preset }) => window(preset),
         None => window(cli.preset),
     }
@@ -121,21 +134,19 @@ fn can_be_opened(preset: &Path) -> anyhow::Result<()> {
         return Ok(());
     }
     let commands: Vec<String> = Cli::command().get_subcommands().map(|c| c.get_name().to_owned()).collect();
+    let known = commands.iter().map(String::as_str).chain(shipped::shipped().iter().map(|(name, _)| *name));
+    let meant = nearest(&name, known).map(|meant| format!("did you mean {meant}? ")).unwrap_or_default();
     let message = format!(
-        "`{name}` is no command, no preset file and no shipped preset; the commands are {}",
+        "`{name}` is not a command, a preset file or a shipped preset; {meant}The commands are {}",
         commands.join(", ")
     );
     Err(Misuse(message).into())
 }
 
-fn presets() -> anyhow::Result<ExitCode> {
-    let mut table = table::Table::new(["name", "title"]);
-    for (name, _) in shipped::shipped() {
-        let title = shipped::find(name).and_then(Result::ok).map(|experiment| experiment.title);
-        table.row([(*name).to_owned(), title.unwrap_or_default()]);
-    }
-    out::text(&table.to_string())?;
-    Ok(ExitCode::SUCCESS)
+/// The name that was probably meant by a mistyped one.
+fn nearest<'a>(typed: &str, known: impl Iterator<Item = &'a str>) -> Option<&'a str> {
+    let near = known.map(|name| (strsim::jaro_winkler(typed, name), name)).filter(|(likeness, _)| *likeness > 0.7);
+    near.max_by(|a, b| a.0.total_cmp(&b.0)).map(|(_, name)| name)
 }
 
 fn is_closed_pipe(error: &anyhow::Error) -> bool {

@@ -1,12 +1,6 @@
 //! One run through the trainer, watched to its end.
 
-use std::{
-    sync::{
-        Arc,
-        atomic::{AtomicBool, Ordering::Relaxed},
-    },
-    time::Duration,
-};
+use std::{sync::Arc, time::Duration};
 
 use anyhow::Context;
 use crossbeam_channel::RecvTimeoutError;
@@ -16,23 +10,28 @@ use plimsoll_engine::{
     train::{Command, Event, Outcome, Start, StepRecord, Summary, Trainer},
 };
 
-/// How often a request to stop is looked for.
+use crate::cli::interrupt::{Interrupt, Stopped};
+
+/// How often a signal is looked for.
 const GLANCE: Duration = Duration::from_millis(100);
 
-/// Starts a run and hands every event to `watch` until the run has ended. Stops it when `stop` becomes true, or when
-/// `watch` fails; its error is then the answer.
+/// Starts a run and hands every event to `watch` until the run has ended. A signal stops it, and so does an error of
+/// `watch`, which is then the answer.
+///
+/// # Errors
+/// That of `watch`, or a trainer thread that is gone.
 pub(super) fn run(
     trainer: &Trainer,
     start: Start,
-    stop: &AtomicBool,
+    interrupt: &Interrupt,
     mut watch: impl FnMut(&Event) -> anyhow::Result<()>,
 ) -> anyhow::Result<(Outcome, Summary)> {
     trainer.send(Command::Start(Box::new(start)));
-    let mut told = false;
+    let mut is_stopping = false;
     loop {
-        if stop.load(Relaxed) && !told {
+        if interrupt.has_come() && !is_stopping {
             trainer.send(Command::Stop);
-            told = true;
+            is_stopping = true;
         }
         let event = match trainer.events().recv_timeout(GLANCE) {
             Ok(event) => event,
@@ -54,10 +53,18 @@ pub(super) struct Record {
 }
 
 /// Runs `experiment` to its end, quietly.
-pub(super) fn record(trainer: &Trainer, name: &str, experiment: Experiment) -> anyhow::Result<Record> {
+///
+/// # Errors
+/// A run that fails, that is refused, or that a signal stops: [`Stopped`].
+pub(super) fn record(
+    trainer: &Trainer,
+    name: &str,
+    experiment: Experiment,
+    interrupt: &Interrupt,
+) -> anyhow::Result<Record> {
     let (mut plan, mut steps) = (None, Vec::new());
     let start = Start { experiment, anyway: false, paused: false };
-    let (outcome, summary) = run(trainer, start, &AtomicBool::new(false), |event| {
+    let (outcome, summary) = run(trainer, start, interrupt, |event| {
         match event {
             Event::Started { plan: started, .. } => plan = Some(Arc::clone(started)),
             Event::Step(step) => steps.push(*step),
@@ -67,7 +74,7 @@ pub(super) fn record(trainer: &Trainer, name: &str, experiment: Experiment) -> a
     })?;
     match outcome {
         Outcome::Finished => {}
-        Outcome::Stopped => anyhow::bail!("{name}: stopped"),
+        Outcome::Stopped => return Err(Stopped(name.to_owned()).into()),
         Outcome::OverBudget(refusal) => anyhow::bail!("{name}: {}", refusal.error),
         Outcome::Failed(error) => return Err(error).with_context(|| name.to_owned()),
     }

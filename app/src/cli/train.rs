@@ -1,9 +1,11 @@
 //! `plimsoll train`: a run inside its budget, reported as it goes.
 
 use std::{
+    cell::Cell,
     io::{self, IsTerminal, Write},
     process::ExitCode,
-    sync::{Arc, atomic::AtomicBool},
+    sync::Arc,
+    time::{Duration, Instant},
 };
 
 use clap::Args;
@@ -15,8 +17,11 @@ use serde_json::{Value, json};
 
 use crate::{
     advice,
-    cli::{choice::Choice, offers, out, run, table::Table},
+    cli::{choice::Choice, interrupt::Interrupt, offers, out, run, table::Table},
 };
+
+/// Progress on a terminal is written this often at most.
+const REFRESH: Duration = Duration::from_millis(80);
 
 /// Train inside the budget
 #[derive(Debug, Args)]
@@ -26,24 +31,21 @@ Examples:
   plimsoll train cnn-shapes --steps 100 --set optimizer.learning_rate=0.002
   plimsoll train cnn-digits --json | jq -c 'select(.event == \"evaluated\")'
 
-A run that would cross its line is refused before anything is allocated (exit status 1). Ctrl-C ends a run after its
-present step (exit status 130); a second Ctrl-C ends the program.")]
+A run that would cross its budget is refused before anything is allocated (exit status 1). Ctrl-C, SIGTERM and SIGHUP end
+a run after the current step, with its summary (exit status 130, 143 and 129); a second one ends the program at once.")]
 pub(super) struct Train {
     #[command(flatten)]
     choice: Choice,
     /// Optimizer steps, in place of the preset's steps or epochs
     #[arg(long, value_name = "N")]
     steps: Option<u64>,
-    /// Train although it will not fit: the run stops at the line
+    /// Train although the run will not fit: it stops at the budget
     #[arg(long)]
     anyway: bool,
     /// Write a JSON object a line, one for each event
     #[arg(long)]
     json: bool,
 }
-
-/// Exit status of a program that was ended by an interrupt.
-const INTERRUPTED: u8 = 130;
 
 impl Train {
     pub(super) fn run(&self) -> anyhow::Result<ExitCode> {
@@ -52,32 +54,29 @@ impl Train {
                 (e.run.steps, e.run.epochs) = (self.steps, None);
             }
         })?;
-        let stop = Arc::new(AtomicBool::new(false));
-        // The first interrupt asks the run to stop; a second one ends the program at once.
-        signal_hook::flag::register_conditional_shutdown(
-            signal_hook::consts::SIGINT,
-            INTERRUPTED.into(),
-            stop.clone(),
-        )?;
-        signal_hook::flag::register(signal_hook::consts::SIGINT, stop.clone())?;
-
+        let interrupt = Interrupt::listen()?;
         let trainer = Trainer::new(|| {});
         let start = Start { experiment, anyway: self.anyway, paused: false };
-        let mut report =
-            Report { json: self.json, shows_progress: io::stderr().is_terminal(), plan: None, tested: None };
-        let (outcome, summary) = run::run(&trainer, start, &stop, |event| report.event(event))?;
+        let mut report = Report {
+            json: self.json,
+            shows_progress: io::stderr().is_terminal(),
+            plan: None,
+            tested: None,
+            shown: Cell::default(),
+        };
+        let (outcome, summary) = run::run(&trainer, start, &interrupt, |event| report.event(event))?;
         report.clear_progress();
-        self.end(outcome, &summary)
+        self.end(outcome, &summary, &interrupt)
     }
 
-    fn end(&self, outcome: Outcome, summary: &Summary) -> anyhow::Result<ExitCode> {
+    fn end(&self, outcome: Outcome, summary: &Summary, interrupt: &Interrupt) -> anyhow::Result<ExitCode> {
         match outcome {
             Outcome::Finished | Outcome::Stopped if !self.json => out::text(&result(summary))?,
             _ => {}
         }
         match outcome {
             Outcome::Finished => Ok(ExitCode::SUCCESS),
-            Outcome::Stopped => Ok(ExitCode::from(INTERRUPTED)),
+            Outcome::Stopped => Ok(interrupt.exit_code()),
             Outcome::OverBudget(refusal) => anyhow::bail!(refused(&refusal)),
             Outcome::Failed(error) => Err(error.into()),
         }
@@ -92,13 +91,15 @@ fn refused(refusal: &Refusal) -> String {
     format!("{}\n{}", refusal.error, offers.trim_matches('\n'))
 }
 
-/// The run as it is told: lines of JSON, or lines for people.
+/// Writes the run's events: as lines of JSON, or as lines for people.
 struct Report {
     json: bool,
     shows_progress: bool,
     plan: Option<Arc<Plan>>,
     /// Accuracy of the last evaluation.
     tested: Option<f64>,
+    /// When progress was last written.
+    shown: Cell<Option<Instant>>,
 }
 
 impl Report {
@@ -114,7 +115,7 @@ impl Report {
     fn show(&mut self, event: &Event) -> anyhow::Result<()> {
         match event {
             Event::Started { plan, .. } => out::line(format!(
-                "{}: {} parameters, {} steps, {} predicted at the peak, the line at {}",
+                "{}: {} parameters, {} steps, {} predicted at the peak, a budget of {}",
                 plan.experiment.title,
                 plan.parameters,
                 plan.total_steps,
@@ -134,7 +135,7 @@ impl Report {
             }
             Event::Warning(text) => {
                 self.clear_progress();
-                // When stderr is closed there is nobody left to warn.
+                // A closed stderr takes no warning.
                 let _ = writeln!(io::stderr(), "warning: {text}");
                 Ok(())
             }
@@ -144,6 +145,10 @@ impl Report {
 
     fn progress(&self, step: &StepRecord) {
         let Some(plan) = self.plan.as_ref().filter(|_| self.shows_progress) else { return };
+        if self.shown.get().is_some_and(|shown| shown.elapsed() < REFRESH) {
+            return;
+        }
+        self.shown.set(Some(Instant::now()));
         let left = plan.total_steps.saturating_sub(step.step) as f64 * step.at_secs / step.step.max(1) as f64;
         let tested = self.tested.map(|share| format!("  test {:.2}%", share * 100.0)).unwrap_or_default();
         let _ = write!(

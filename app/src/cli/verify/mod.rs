@@ -19,7 +19,13 @@ use plimsoll_engine::{
 };
 use serde::Serialize;
 
-use crate::cli::{out, provenance::Provenance, run, seed, table::Table};
+use crate::cli::{
+    interrupt::{Interrupt, Stopped},
+    out,
+    provenance::Provenance,
+    run, seed,
+    table::Table,
+};
 use verdict::Rule;
 
 /// What would train longer than this is planned only, unless the steps were asked for.
@@ -132,12 +138,13 @@ impl Verify {
             Target::Gpu(profile) => Ok(profile.capacity),
         };
         let (trainer, provenance) = (Trainer::new(|| {}), Provenance::now(&self.device));
+        let interrupt = Interrupt::listen()?;
         if target.is_gpu() && target::not_trained_on(&self.device).is_none() {
-            self.warm_up(&trainer)?;
+            self.warm_up(&trainer, &interrupt)?;
         }
         let mut table =
             Table::new(["run", "predicted", "measured", "above by", "percent", "reserved", "process", "verdict"]);
-        let (mut wrong, mut skipped) = (Vec::new(), Vec::new());
+        let (mut wrong, mut skipped, mut stopped) = (Vec::new(), Vec::new(), None);
         for (i, case) in cases.iter().enumerate() {
             let name = case.name.as_str();
             let plan = self.plan(case)?;
@@ -151,9 +158,17 @@ impl Verify {
                 continue;
             }
             progress(&format!("{} of {}: {name}", i + 1, cases.len()));
-            let row = self.measure(&trainer, case, &plan, &provenance);
+            let row = self.measure(&trainer, case, &plan, &provenance, &interrupt);
             progress("");
-            let row = row?;
+            let row = match row {
+                Ok(row) => row,
+                // What was measured before the signal is worth its table.
+                Err(error) if error.is::<Stopped>() => {
+                    stopped = Some(error);
+                    break;
+                }
+                Err(error) => return Err(error),
+            };
             if !row.ok {
                 wrong.push(name);
             }
@@ -165,6 +180,11 @@ impl Verify {
         }
         if !self.json {
             out::text(&format!("{table}{}", skipped.concat()))?;
+        }
+        if let Some(stopped) = stopped {
+            // When stderr is closed, the exit status still says it.
+            let _ = writeln!(io::stderr(), "{stopped}; what was measured before is above");
+            return Ok(interrupt.exit_code());
         }
         if wrong.is_empty() {
             return Ok(ExitCode::SUCCESS);
@@ -215,10 +235,10 @@ impl Verify {
     }
 
     /// Opens the GPU by a small run, so that every plan knows what it holds.
-    fn warm_up(&self, trainer: &Trainer) -> anyhow::Result<()> {
+    fn warm_up(&self, trainer: &Trainer, interrupt: &Interrupt) -> anyhow::Result<()> {
         let mut small = Experiment { device: self.device.clone(), budget: MAX_BUDGET, ..Experiment::default() };
         small.run.steps = Some(1);
-        run::record(trainer, &self.device, small).map(drop)
+        run::record(trainer, &self.device, small, interrupt).map(drop)
     }
 
     fn measure<'a>(
@@ -227,10 +247,11 @@ impl Verify {
         case: &'a Case,
         plan: &Plan,
         provenance: &'a Provenance,
+        interrupt: &Interrupt,
     ) -> anyhow::Result<Row<'a>> {
         let name = case.name.as_str();
         let once = |experiment: Experiment| {
-            let record = run::record(trainer, name, experiment)?;
+            let record = run::record(trainer, name, experiment, interrupt)?;
             let pair = Pair { predicted: record.summary.predicted, measured: record.summary.measured };
             anyhow::Ok((pair, record))
         };
