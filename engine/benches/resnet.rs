@@ -63,7 +63,9 @@ fn step(executor: &Executor<Candle>, layers: &Layers, x: &Tensor<Candle>, labels
 }
 
 fn main() -> Result<()> {
-    let pool = plimsoll_engine::backend::pool::Pool::new(plimsoll_engine::backend::pool::Standing::Equal)?;
+    let pool = plimsoll_engine::backend::thread_pool::ThreadPool::new(
+        plimsoll_engine::backend::thread_pool::ThreadPriority::Normal,
+    )?;
     for precision in [Precision::F32, Precision::Bf16Mixed] {
         pool.run(|| -> Result<()> {
             let executor = Executor::new(Candle::cpu(2), Ledger::new(None, false));

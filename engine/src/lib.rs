@@ -47,6 +47,8 @@ pub mod optim;
 pub mod plan;
 pub mod rng;
 pub mod selftest;
+mod suggest;
+pub mod tensor;
 pub mod train;
 
 pub use bytes::Bytes;

@@ -2,8 +2,8 @@
 
 use plimsoll_engine::{
     Experiment,
-    backend::{Candle, Executor, HostSlice},
-    data::{Facts, Input, UNSCORED},
+    backend::{Candle, Executor, HostSlice, IGNORE_INDEX},
+    data::{Facts, Input},
     experiment::{Checkpointing, ModelKind, OptimizerKind, Precision, UpdateTime},
     memory::Ledger,
     rng::{Rng, Stream},
@@ -30,7 +30,7 @@ impl Sequences {
         let rng = Rng::new(seed, Stream::Data, 0);
         let tokens = (0..(samples * LENGTH) as u64).map(|i| rng.below(i, FACTS.classes) as u32).collect();
         let label = |i: usize| match i % LENGTH {
-            0 => UNSCORED,
+            0 => IGNORE_INDEX,
             _ => rng.below(1 << 40 | i as u64, FACTS.classes) as u32,
         };
         Self { tokens, labels: (0..samples * LENGTH).map(label).collect() }

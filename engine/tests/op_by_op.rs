@@ -6,10 +6,10 @@ use plimsoll_engine::{
     Bytes, Experiment,
     backend::{
         Candle, DryRun, Executor,
-        pool::{self, Pool, Standing},
+        thread_pool::{ThreadPool, ThreadPriority},
     },
     data::Facts,
-    device::Target,
+    device::{Target, cpu_threads},
     memory::{Category, Ledger, Point, ledger::Recording, probe::uncounted},
     plan::time,
     selftest::steps::{Noise, cases, passes},
@@ -18,7 +18,7 @@ use plimsoll_engine::{
 
 fn dry(experiment: &Experiment, facts: &Facts) -> [Recording; 3] {
     let executor =
-        Executor::new(DryRun::new(Target::Cpu { threads: pool::threads() }, time::rates()), Ledger::new(None, true));
+        Executor::new(DryRun::new(Target::Cpu { threads: cpu_threads() }, time::rates()), Ledger::new(None, true));
     let mut session = Session::new(executor, experiment, facts).expect("no budget");
     passes(&mut session, || Blank(experiment.batch.micro)).expect("a dry run")
 }
@@ -27,7 +27,7 @@ fn dry(experiment: &Experiment, facts: &Facts) -> [Recording; 3] {
 fn the_real_step_writes_the_ledger_of_the_dry_one() {
     for (experiment, facts) in cases() {
         let noise = Noise::new(experiment.batch.micro, &facts, 5);
-        let executor = Executor::new(Candle::cpu(pool::threads()), Ledger::new(None, true));
+        let executor = Executor::new(Candle::cpu(cpu_threads()), Ledger::new(None, true));
         let mut session = Session::new(executor, &experiment, &facts).expect("no budget");
         let real = passes(&mut session, || &noise).expect("a real run");
         for (real, dry) in real.iter().zip(&dry(&experiment, &facts)) {
@@ -39,11 +39,11 @@ fn the_real_step_writes_the_ledger_of_the_dry_one() {
 }
 
 /// Measured bytes at every op of the second step, above the idle level.
-fn measured(pool: &Pool, experiment: &Experiment, facts: &Facts, noise: &Noise) -> Vec<Bytes> {
+fn measured(pool: &ThreadPool, experiment: &Experiment, facts: &Facts, noise: &Noise) -> Vec<Bytes> {
     let meter = pool.meter();
     let idle = meter.now().live;
     let samples = pool.run(|| {
-        let executor = Executor::new(Candle::cpu(pool::threads()), Ledger::new(None, false));
+        let executor = Executor::new(Candle::cpu(cpu_threads()), Ledger::new(None, false));
         let mut session = Session::new(executor, experiment, facts).expect("no budget");
         session.step(1e-3, || Ok(noise)).expect("a first step");
         session.executor().sample(uncounted(|| Rc::new(meter)));
@@ -56,7 +56,7 @@ fn measured(pool: &Pool, experiment: &Experiment, facts: &Facts, noise: &Noise) 
 
 #[test]
 fn memory_measured_at_every_op_is_what_the_dry_run_says() {
-    let pool = Pool::new(Standing::Equal).expect("threads");
+    let pool = ThreadPool::new(ThreadPriority::Normal).expect("threads");
     for (experiment, facts) in cases() {
         let noise = Noise::new(experiment.batch.micro, &facts, 5);
         let samples = measured(&pool, &experiment, &facts, &noise);

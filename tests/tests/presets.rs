@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use plimsoll_engine::{
     Bytes, Experiment,
-    experiment::{AttentionKind, Checkpointing, Frozen, OptimizerKind, Precision, check::MAX_BUDGET, shipped},
+    experiment::{AttentionKind, Checkpointing, Frozen, OptimizerKind, Precision, limits::MAX_BUDGET, shipped},
     plan::{self, Plan},
     train::{Command, Event, Outcome, Start, Summary, Trainer},
 };

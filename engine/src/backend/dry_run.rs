@@ -3,10 +3,9 @@
 use std::cell::Cell;
 
 use crate::{
-    backend::{Backend, DType, HostSlice, Kernel, Tensor},
+    backend::{Backend, DType, HostSlice, Kernel, Rates, Tensor},
     device::Target,
     error::Result,
-    plan::time::Rates,
 };
 
 /// Runs nothing, and adds up how long it would have taken.

@@ -14,6 +14,9 @@ pub(crate) use update::AdamConstants;
 pub use update::{Moments, Rule, Update};
 pub use window::Window;
 
+/// The label that counts neither in the loss nor in the accuracy (PyTorch's `ignore_index`).
+pub const IGNORE_INDEX: u32 = u32::MAX;
+
 /// A smooth activation function.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Curve {
@@ -276,17 +279,17 @@ pub enum Kernel {
     GatherLabels,
     /// in: `tokens` (u8 or u32), `places [batch]` (u32), the first token of each sample; out: `inputs [batch, length]` (u32),
     /// the tokens from there, and `labels [batch, length]` (u32), the ones that follow them: the last `scored` of each
-    /// sample, the others [`UNSCORED`](crate::data::UNSCORED).
+    /// sample, the others [`IGNORE_INDEX`].
     GatherTokens {
         /// Labels of a sample that count.
         scored: usize,
     },
     /// in: `logits [rows, classes]`, `labels [rows]` (u32); out: `stats [2]` (f64), updated: adds the sum over rows of
     /// `-log softmax(logits)[label]` to the first and the number of rows whose largest logit is the label's to the second.
-    /// Rows whose label is `u32::MAX` count in neither.
+    /// Rows whose label is [`IGNORE_INDEX`] count in neither.
     CrossEntropy,
     /// in: `labels [rows]`; out: `logits [rows, classes]`, updated: becomes `scale * (softmax(logits) - onehot(label))`,
-    /// or zero where the label is `u32::MAX`.
+    /// or zero where the label is [`IGNORE_INDEX`].
     CrossEntropyGrad {
         /// The loss's weight, loss scaling included.
         scale: f64,

@@ -21,10 +21,10 @@ mod extents;
 pub mod kernel;
 mod operands;
 pub(crate) mod ops;
-pub mod pool;
+mod roofline;
 pub mod scratch;
-mod shape;
 mod tensor;
+pub mod thread_pool;
 mod watched;
 
 pub use arriving::{Arriving, Coming};
@@ -33,39 +33,14 @@ pub use candle::Candle;
 pub use cuda::Cuda;
 pub use dry_run::DryRun;
 pub use executor::{Executor, LayerGuard};
-pub use kernel::{AttentionShape, Kernel, Window};
-pub use shape::Shape;
-pub use tensor::{DType, Tensor};
+pub use kernel::{AttentionShape, IGNORE_INDEX, Kernel, Window};
+pub(crate) use roofline::FLOATS;
+pub use roofline::Rates;
+pub use tensor::Tensor;
 pub(crate) use watched::{Launched, Watched};
 
+pub use crate::tensor::{DType, HostSlice, Shape};
 use crate::{device::Target, error::Result};
-
-/// Numbers of the host on their way to a tensor.
-#[derive(Debug, Clone, Copy)]
-pub enum HostSlice<'a> {
-    /// Converted to the tensor's floating-point type.
-    F32(&'a [f32]),
-    /// For tensors of `U32`.
-    U32(&'a [u32]),
-    /// For tensors of `U8`.
-    U8(&'a [u8]),
-}
-
-impl HostSlice<'_> {
-    /// How many numbers.
-    pub fn len(&self) -> usize {
-        match self {
-            Self::F32(s) => s.len(),
-            Self::U32(s) => s.len(),
-            Self::U8(s) => s.len(),
-        }
-    }
-
-    /// Whether there are none.
-    pub fn is_empty(&self) -> bool {
-        self.len() == 0
-    }
-}
 
 /// What stores elements and runs kernels.
 pub trait Backend: Sized + 'static {

@@ -2,54 +2,11 @@
 
 use std::{cell::RefCell, fmt, ops::Range, rc::Rc};
 
-use serde::Serialize;
-
 use crate::{
-    backend::{Backend, Shape},
+    backend::Backend,
     memory::Ticket,
+    tensor::{DType, Shape},
 };
-
-/// Type of the elements.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
-#[serde(rename_all = "lowercase")]
-pub enum DType {
-    /// IEEE double precision.
-    F64,
-    /// IEEE single precision.
-    F32,
-    /// bfloat16: the range of f32 in 16 bits, 8 bits of precision.
-    Bf16,
-    /// IEEE half precision: 11 bits of precision, largest value 65504.
-    F16,
-    /// Labels and indices.
-    U32,
-    /// Positions inside a pooling window.
-    U8,
-}
-
-impl DType {
-    /// Bytes of one element.
-    pub const fn size(self) -> usize {
-        match self {
-            Self::F64 => 8,
-            Self::F32 | Self::U32 => 4,
-            Self::Bf16 | Self::F16 => 2,
-            Self::U8 => 1,
-        }
-    }
-
-    /// The name on screen.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::F64 => "f64",
-            Self::F32 => "f32",
-            Self::Bf16 => "bf16",
-            Self::F16 => "f16",
-            Self::U32 => "u32",
-            Self::U8 => "u8",
-        }
-    }
-}
 
 /// A tensor. Clones share the buffer; the last one to go frees it.
 pub struct Tensor<B: Backend> {

@@ -27,135 +27,19 @@ mod tokens;
 pub use dataset::{Dataset, Split};
 pub use images::Skipped;
 pub use loader::{Batch, HostBatch, Loader};
-pub use modular::MAX_MODULUS;
-pub use sequences::{MAX_LENGTH, MAX_VOCABULARY};
-pub use shapes::MAX_SAMPLES;
 pub use stock::{Integers, Part, Stock};
 
 use std::path::Path;
 
+pub use crate::experiment::{
+    Facts, Input,
+    limits::{MAX_LENGTH, MAX_MODULUS, MAX_SAMPLES, MAX_VOCABULARY},
+};
 use crate::{
-    backend::{DType, Shape},
     bytes::Bytes,
     error::{Error, Problem, Result},
-    experiment::{Data, DataKind, Placement, Precision, Run},
+    experiment::{Data, DataKind, Placement, Run},
 };
-
-/// A label that counts neither in the loss nor in the accuracy.
-pub const UNSCORED: u32 = u32::MAX;
-
-/// What one sample is, as a model sees it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Input {
-    /// An image `[height, width, channels]`.
-    Image {
-        /// Pixels down.
-        height: usize,
-        /// Pixels across.
-        width: usize,
-        /// Numbers of a pixel.
-        channels: usize,
-    },
-    /// A sequence of tokens.
-    Tokens {
-        /// Tokens of a sample.
-        length: usize,
-        /// Tokens there are.
-        vocabulary: usize,
-    },
-}
-
-impl Input {
-    /// Numbers in one sample.
-    pub const fn elements(self) -> usize {
-        match self {
-            Self::Image { height, width, channels } => height * width * channels,
-            Self::Tokens { length, .. } => length,
-        }
-    }
-
-    /// Extents of a tensor of `samples`: `[samples, height, width, channels]` or `[samples, length]`.
-    pub fn shape(self, samples: usize) -> Shape {
-        match self {
-            Self::Image { height, width, channels } => [samples, height, width, channels].into(),
-            Self::Tokens { length, .. } => [samples, length].into(),
-        }
-    }
-
-    /// Type of that tensor's elements.
-    pub fn dtype(self, precision: Precision) -> DType {
-        match self {
-            Self::Image { .. } => precision.compute(),
-            Self::Tokens { .. } => DType::U32,
-        }
-    }
-
-    /// What that tensor is called on screen.
-    pub const fn label(self) -> &'static str {
-        match self {
-            Self::Image { .. } => "images",
-            Self::Tokens { .. } => "tokens",
-        }
-    }
-}
-
-/// What a model must know of its data.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub struct Facts {
-    /// What a sample is.
-    pub input: Input,
-    /// Labels that a sample has: 1 for its class, one a token of a sequence, one a pixel of a mask.
-    pub targets: usize,
-    /// How many of them count: the others are [`UNSCORED`]. The same for every sample.
-    pub scored: usize,
-    /// Classes a label is one of: the width of the logits. The vocabulary, for sequences.
-    pub classes: usize,
-    /// Samples to train on.
-    pub train: usize,
-    /// Samples to test on.
-    pub test: usize,
-}
-
-impl Facts {
-    /// Samples of one label, their class.
-    pub const fn one_label(input: Input, classes: usize, train: usize, test: usize) -> Self {
-        Self { input, targets: 1, scored: 1, classes, train, test }
-    }
-
-    /// Height, width and channels of an image.
-    ///
-    /// # Errors
-    /// The samples are sequences.
-    pub fn image(&self) -> Result<[usize; 3]> {
-        match self.input {
-            Input::Image { height, width, channels } => Ok([height, width, channels]),
-            Input::Tokens { .. } => {
-                let mend = "choose a model for sequences, or data of images such as digits";
-                Err(Problem::new("data.kind", "sequences are no input for a model of images", mend).into())
-            }
-        }
-    }
-
-    /// Length and vocabulary of a sequence.
-    ///
-    /// # Errors
-    /// The samples are images.
-    pub fn tokens(&self) -> Result<[usize; 2]> {
-        match self.input {
-            Input::Tokens { length, vocabulary } => Ok([length, vocabulary]),
-            Input::Image { .. } => {
-                let mend = "choose a model for images, or data of sequences";
-                Err(Problem::new("data.kind", "images are no input for a model of sequences", mend).into())
-            }
-        }
-    }
-
-    /// Optimizer steps in one pass over the training data; the samples left over sit out. 0 when the data is smaller
-    /// than one effective batch.
-    pub fn steps_per_epoch(&self, effective_batch: usize) -> u64 {
-        self.train.checked_div(effective_batch).unwrap_or(0) as u64
-    }
-}
 
 /// The facts of a choice of data, from names, headers and sizes alone: nothing is generated or read whole.
 ///

@@ -17,9 +17,6 @@ use crate::{
     rng::{Rng, Stream},
 };
 
-/// The largest modulus: a million pairs.
-pub const MAX_MODULUS: usize = 1000;
-
 /// Tokens of the inputs: the two numbers and the sign.
 const LENGTH: usize = 3;
 

@@ -8,17 +8,13 @@
 use std::{fmt, ops::Range};
 
 use crate::{
+    backend::IGNORE_INDEX,
     bytes::Bytes,
-    data::{Facts, Input, Split, UNSCORED, divide, stock::Integers},
+    data::{Facts, Input, Split, divide, stock::Integers},
     error::{Error, Problem, Result},
     experiment::{Data, Placement},
     rng::{Rng, Stream},
 };
-
-/// The longest sequence.
-pub const MAX_LENGTH: usize = 1 << 16;
-/// The most tokens there can be.
-pub const MAX_VOCABULARY: usize = 1 << 20;
 
 /// The most bytes of generated sequences that are held.
 const MOST_HELD: usize = 4 << 30;
@@ -130,7 +126,7 @@ pub(super) fn held_bytes(facts: &Facts) -> usize {
 pub(super) fn labels(row: &[u32], scored: usize, labels: &mut [u32]) {
     labels.copy_from_slice(&row[1..]);
     let unscored = labels.len() - scored;
-    labels[..unscored].fill(UNSCORED);
+    labels[..unscored].fill(IGNORE_INDEX);
 }
 
 /// Facts of sequences of `length` inputs.
@@ -214,7 +210,7 @@ mod tests {
     fn only_the_last_labels_count() {
         let mut found = [0; 4];
         labels(&[5, 6, 7, 8, 9], 2, &mut found);
-        assert_eq!(found, [UNSCORED, UNSCORED, 8, 9]);
+        assert_eq!(found, [IGNORE_INDEX, IGNORE_INDEX, 8, 9]);
         labels(&[5, 6, 7, 8, 9], 4, &mut found);
         assert_eq!(found, [6, 7, 8, 9]);
     }

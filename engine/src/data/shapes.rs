@@ -20,9 +20,6 @@ use crate::{
 };
 use outline::{Outline, Point};
 
-/// The most samples that are generated (600 MB of pixels).
-pub const MAX_SAMPLES: usize = 200_000;
-
 /// The most bytes of pixels that are generated.
 pub(super) const MAX_PIXEL_BYTES: usize = 4 << 30;
 

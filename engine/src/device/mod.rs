@@ -7,6 +7,7 @@
 mod cpu;
 pub(crate) mod gpu;
 mod own;
+mod pool_policy;
 #[cfg(feature = "cuda")]
 pub mod present;
 pub mod profile;
@@ -15,8 +16,9 @@ mod watcher;
 
 use serde::Serialize;
 
+pub use pool_policy::PoolPolicy;
 pub use profile::Profile;
-pub use target::Target;
+pub use target::{Target, cpu_threads};
 pub use watcher::Watcher;
 
 use crate::bytes::Bytes;

@@ -6,7 +6,6 @@
 use std::sync::Arc;
 
 use crate::{
-    backend::pool,
     device::{
         Profile,
         profile::{named, shipped},
@@ -37,7 +36,7 @@ impl Target {
             return Err(problem.into());
         }
         if device == "cpu" {
-            return Ok(Self::Cpu { threads: pool::threads() });
+            return Ok(Self::Cpu { threads: cpu_threads() });
         }
         let example = shipped().first().map_or("", |profile| &profile.slug);
         named(device).map(Self::Gpu).ok_or_else(|| {
@@ -76,6 +75,11 @@ impl Target {
     }
 }
 
+/// How many threads the processor's kernels run on.
+pub fn cpu_threads() -> usize {
+    std::thread::available_parallelism().map_or(1, std::num::NonZero::get)
+}
+
 /// Why no GPU at all can be trained on, as the end of a sentence.
 fn why_none() -> String {
     #[cfg(feature = "cuda")]
@@ -108,7 +112,7 @@ pub fn problem(device: &str) -> Option<Problem> {
         return None;
     }
     let cards = || shipped().iter().map(|profile| profile.slug.as_str());
-    let near = crate::experiment::nearest(device, ["cpu", "cuda:0"].into_iter().chain(cards()));
+    let near = crate::suggest::nearest(device, ["cpu", "cuda:0"].into_iter().chain(cards()));
     let near = near.map(|near| format!("did you mean {near}? ")).unwrap_or_default();
     let list = cards().collect::<Vec<_>>().join(", ");
     let mend = format!("{near}write cpu, cuda:0 for the first GPU that is here, or a card to plan for: {list}");

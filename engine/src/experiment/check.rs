@@ -1,6 +1,6 @@
 //! What cannot be: impossible experiments, each with what would be valid.
 //!
-//! Owns the rules and the limits. Always holds: an experiment without problems makes no size overflow and leaves at
+//! Owns the rules; the [limits](super::limits) stand apart. Always holds: an experiment without problems makes no size overflow and leaves at
 //! least one sample to train on and one to test on. Only keys that the chosen kinds use are judged. Refuses nothing
 //! itself: it lists, in the order of the format; whoever asks decides.
 
@@ -12,36 +12,13 @@ use std::fmt::Display;
 
 use crate::{
     bytes::Bytes,
-    data::Facts,
     device::target,
     error::Problem,
-    experiment::{Checkpointing, Experiment, Frozen, OptimizerKind, Precision, UpdateTime, VERSION},
+    experiment::{
+        Checkpointing, Experiment, Facts, Frozen, OptimizerKind, Precision, UpdateTime, VERSION,
+        limits::{MAX_BATCH, MAX_BUDGET, MAX_DEPTH, MAX_ELEMENTS, MAX_STEPS, MAX_WIDTH, MAX_WORKSPACE},
+    },
 };
-
-/// The most units of a layer, or filters of a block.
-pub const MAX_WIDTH: usize = 1 << 16;
-/// The most layers or blocks.
-pub const MAX_DEPTH: usize = 1000;
-/// Layers a residual network may have.
-pub const RESNETS: [usize; 4] = [18, 34, 50, 101];
-/// The least width multiplier.
-pub const MIN_MULTIPLIER: f64 = 0.1;
-/// The largest width multiplier.
-pub const MAX_MULTIPLIER: f64 = 4.0;
-/// The most samples of one forward pass, and the most passes before an update.
-pub const MAX_BATCH: usize = 1 << 20;
-/// The least side of a generated image: less shows no shape.
-pub const MIN_SIDE: usize = 12;
-/// The largest side of a generated image.
-pub const MAX_SIDE: usize = 512;
-/// The most steps of a run.
-pub const MAX_STEPS: u64 = 1_000_000_000;
-/// The largest budget.
-pub const MAX_BUDGET: Bytes = Bytes::gib(1 << 20);
-/// The largest buffer for libraries on a GPU.
-pub const MAX_WORKSPACE: Bytes = Bytes::gib(64);
-/// The most elements of one tensor: far past any machine, and far below where sizes in bytes overflow.
-const MAX_ELEMENTS: usize = 1 << 42;
 
 /// Everything about `experiment` that cannot be. With `facts`, also what its data rules out.
 pub fn check(experiment: &Experiment, facts: Option<&Facts>) -> Vec<Problem> {

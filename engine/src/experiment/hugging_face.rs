@@ -10,9 +10,9 @@ use serde_json::{Map, Value};
 
 use crate::{
     bytes::Bytes,
-    data::{self, MAX_LENGTH},
+    data,
     error::{Error, Result},
-    experiment::{Batch, Data, DataKind, Experiment, Model, ModelKind, Precision, check::check},
+    experiment::{Batch, Data, DataKind, Experiment, Model, ModelKind, Precision, check::check, limits::MAX_LENGTH},
 };
 
 /// A kind of file: its `model_type`, its class's name before `ForCausalLM` or `LMHeadModel`, and its family.

@@ -6,8 +6,10 @@
 pub mod check;
 mod checkpointing;
 mod data;
+mod facts;
 mod gpu;
 pub mod hugging_face;
+pub mod limits;
 mod model;
 mod optimizer;
 mod precision;
@@ -16,15 +18,16 @@ mod saving;
 mod schema;
 pub mod shipped;
 
+pub use crate::device::PoolPolicy;
 pub use checkpointing::{BlockSet, Checkpointing};
 pub use data::{Data, DataKind, Placement, Task};
-pub use gpu::{Gpu, PoolPolicy};
+pub use facts::{Facts, Input};
+pub use gpu::Gpu;
 pub use model::{AttentionKind, Model, ModelKind, Stem};
 pub use optimizer::{Optimizer, OptimizerKind, Schedule, UpdateTime};
 pub use precision::Precision;
 pub use saving::{Frozen, Lora, Outputs, TapeUse};
 
-pub(crate) use schema::nearest;
 use serde::{Deserialize, Serialize};
 
 use crate::bytes::Bytes;

@@ -28,8 +28,9 @@ use crate::{
         Experiment, VERSION,
         check::check,
         hugging_face,
-        schema::{KEYS, Slot, is_group, is_used, names_in, nearest, slot},
+        schema::{KEYS, Slot, is_group, is_used, names_in, slot},
     },
+    suggest::nearest,
 };
 
 /// The largest preset that is read.

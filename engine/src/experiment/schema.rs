@@ -335,16 +335,6 @@ pub(super) fn is_group(name: &str) -> bool {
     KEYS.iter().any(|key| key.split_once('.').is_some_and(|(group, _)| group == name))
 }
 
-/// The name in `known` that `typed` was probably meant to be.
-pub(crate) fn nearest<'a>(typed: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
-    known
-        .into_iter()
-        .map(|name| (strsim::normalized_damerau_levenshtein(&typed.to_lowercase(), name), name))
-        .filter(|(likeness, _)| *likeness >= 0.5)
-        .max_by(|a, b| a.0.total_cmp(&b.0))
-        .map(|(_, name)| name)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;

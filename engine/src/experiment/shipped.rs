@@ -2,7 +2,8 @@
 
 use crate::{
     error::{Error, Result},
-    experiment::{Experiment, preset, schema::nearest},
+    experiment::{Experiment, preset},
+    suggest::nearest,
 };
 
 macro_rules! presets {

@@ -18,9 +18,8 @@ use self::recorder::{Block, Recorder};
 pub use self::recorder::{LayerUse, Recording};
 use crate::{
     bytes::Bytes,
-    device::Target,
+    device::{PoolPolicy, Target},
     error::BudgetError,
-    experiment::Gpu,
     memory::{Category, Phase, allocator::Allocator, timeline::LayerId},
 };
 
@@ -66,9 +65,9 @@ impl Ledger {
 
     /// An empty account of what `target` is: that of a pool where it is a GPU. A pool knows its `budget` even where
     /// nothing is refused; `is_strict` makes it the line.
-    pub fn for_target(target: &Target, choice: &Gpu, budget: Bytes, is_strict: bool, recording: bool) -> Self {
+    pub fn for_target(target: &Target, policy: PoolPolicy, budget: Bytes, is_strict: bool, recording: bool) -> Self {
         let context = target.profile().map_or(Bytes::ZERO, |profile| profile.context);
-        Self::of(Allocator::of(target, choice, budget), context, is_strict.then_some(budget), recording)
+        Self::of(Allocator::of(target, policy, budget), context, is_strict.then_some(budget), recording)
     }
 
     fn of(allocator: Allocator, context: Bytes, budget: Option<Bytes>, recording: bool) -> Self {

@@ -8,13 +8,12 @@ use std::ops::Range;
 use super::{Model, chain};
 use crate::{
     autograd::{Tape, Value},
-    backend::{DryRun, Executor},
+    backend::{DryRun, Executor, Rates},
     data::Facts,
     device::Target,
     error::Result,
     experiment::{Checkpointing, Experiment},
     memory::{Category, Ledger, Phase},
-    plan::time::Rates,
 };
 
 /// Blocks in a row that are kept or computed again as one.

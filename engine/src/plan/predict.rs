@@ -22,7 +22,7 @@ use crate::{
     experiment::{Experiment, check},
     memory::{Alive, Categories, Category, Ledger, allocator::heap, ledger::Recording, probe, timeline::LayerId},
     nn::Param,
-    plan::{LayerRow, Pass, Peak, Plan, time::Rates, wide},
+    plan::{LayerRow, Pass, Peak, Plan, time, wide},
     train::step::{Blank, Session},
 };
 
@@ -101,8 +101,8 @@ impl Dry {
     fn new(experiment: &Experiment, facts: &Facts, purpose: Purpose) -> Result<Self> {
         let target = Target::of_run(experiment)?;
         let (is_strict, recording) = (purpose == Purpose::Refuse, purpose == Purpose::Record);
-        let ledger = Ledger::for_target(&target, &experiment.gpu, line(experiment, &target), is_strict, recording);
-        let rates = Rates::of(&target, &experiment.gpu);
+        let ledger = Ledger::for_target(&target, experiment.gpu.pool, line(experiment, &target), is_strict, recording);
+        let rates = time::rates_of(&target, &experiment.gpu);
         let executor = Executor::new(DryRun::new(target, rates), ledger);
         let mut shortened = experiment.clone();
         shortened.batch.accumulation = experiment.batch.accumulation.min(MICRO_BATCHES);

@@ -1,7 +1,6 @@
-//! How long kernels take: a roofline (Williams, Waterman & Patterson 2009) with rates measured on this machine.
+//! The rates of this machine, for the [roofline](crate::backend::Rates) of kernels.
 //!
-//! A kernel takes the longer of its arithmetic and its memory traffic, plus a constant for the launch. The processor's rates
-//! come from [`calibrate`], which runs the engine's own kernels for some tens of milliseconds. Until it has run, nominal
+//! The processor's rates come from [`calibrate`], which runs the engine's own kernels for some tens of milliseconds. Until it has run, nominal
 //! rates rank configurations, and seconds are only rough. A card's rates are the peaks of its profile: no step is faster,
 //! and how much slower one is nobody knows before it runs.
 
@@ -11,77 +10,24 @@ use std::{
 };
 
 use crate::{
-    backend::{
-        Candle, DType, Executor, Kernel, Window,
-        kernel::MatMul,
-        pool::{self, Pool},
-    },
-    device::{Profile, Target},
+    backend::{Candle, DType, Executor, FLOATS, Kernel, Rates, Window, kernel::MatMul, thread_pool::ThreadPool},
+    device::{Target, cpu_threads},
     error::Result,
     experiment::Gpu,
     memory::{Category, Ledger},
 };
 
-/// Rates of a device.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Rates {
-    /// Arithmetic of GEMM-like kernels, in flops a second, by dtype.
-    flops: [f64; 4],
-    /// Arithmetic of depthwise convolutions, which reuse little of what they read.
-    depthwise_flops: f64,
-    /// Operand bytes that streaming kernels move in a second, by dtype: narrow types are converted on their way.
-    bytes: [f64; 4],
-    /// Seconds of a launch that does nothing.
-    pub launch_secs: f64,
-}
-
-const FLOATS: [DType; 4] = [DType::F64, DType::F32, DType::Bf16, DType::F16];
-
-impl Rates {
-    /// Two cores of a recent desktop processor, to rank with before anything is measured.
-    pub(crate) const NOMINAL: Self = Self {
-        flops: [6e10, 1.5e11, 1e11, 1e11],
-        depthwise_flops: 1e10,
-        bytes: [1e10, 1e10, 5e9, 3e9],
-        launch_secs: 3e-6,
-    };
-
-    /// A card's at its peak; products of f32 at TF32's rate where that is chosen.
-    pub(crate) fn of_card(profile: &Profile, choice: &Gpu) -> Self {
-        let peak = profile.rates;
-        let f32 = if choice.tf32 { peak.tf32 } else { peak.f32 };
-        Self {
-            flops: [peak.f64, f32, peak.half, peak.half],
-            depthwise_flops: peak.f32,
-            bytes: [peak.bytes; 4],
-            launch_secs: peak.launch_secs,
-        }
-    }
-
-    /// Those of `target`.
-    pub fn of(target: &Target, choice: &Gpu) -> Self {
-        match target {
-            Target::Cpu { .. } => rates(),
-            Target::Gpu(profile) => Self::of_card(profile, choice),
-        }
-    }
-
-    /// Predicted seconds of one launch.
-    pub fn secs(&self, kernel: &Kernel, dtype: DType, operand_bytes: u64) -> f64 {
-        // What is no floating-point type counts as f32.
-        let at = FLOATS.iter().position(|d| *d == dtype).unwrap_or(1);
-        let is_depthwise =
-            matches!(kernel, Kernel::Depthwise(_) | Kernel::DepthwiseInputGrad(_) | Kernel::DepthwiseWeightGrad { .. });
-        let rate = if is_depthwise { self.depthwise_flops } else { self.flops[at] };
-        let arithmetic = kernel.flops() as f64 / rate;
-        let traffic = operand_bytes as f64 / self.bytes[at];
-        arithmetic.max(traffic) + self.launch_secs
-    }
-}
-
 fn measured() -> &'static RwLock<Option<Rates>> {
     static RATES: OnceLock<RwLock<Option<Rates>>> = OnceLock::new();
     RATES.get_or_init(RwLock::default)
+}
+
+/// The rates of `target`.
+pub fn rates_of(target: &Target, choice: &Gpu) -> Rates {
+    match target {
+        Target::Cpu { .. } => rates(),
+        Target::Gpu(profile) => Rates::of_card(profile, choice.tf32),
+    }
 }
 
 /// The rates of this machine's CPU: measured once [`calibrate`] has run, nominal before.
@@ -93,7 +39,7 @@ pub fn rates() -> Rates {
 ///
 /// # Errors
 /// Only if a kernel fails.
-pub fn calibrate(pool: &Pool) -> Result<Rates> {
+pub fn calibrate(pool: &ThreadPool) -> Result<Rates> {
     let rates = pool.run(measure)?;
     if let Ok(mut slot) = measured().write() {
         *slot = Some(rates);
@@ -102,7 +48,7 @@ pub fn calibrate(pool: &Pool) -> Result<Rates> {
 }
 
 fn measure() -> Result<Rates> {
-    let executor = Executor::new(Candle::cpu(pool::threads()), Ledger::new(None, false));
+    let executor = Executor::new(Candle::cpu(cpu_threads()), Ledger::new(None, false));
     let tensor = |n: usize, dtype| executor.filled(0.5, [n, n], dtype, Category::Scratch, "calibration");
     let (mut flops, mut bytes) = ([0.0; 4], [0.0; 4]);
     for (i, dtype) in FLOATS.into_iter().enumerate() {

@@ -2,7 +2,7 @@
 
 use super::{Bench, Check, Choice, run};
 use crate::{
-    backend::pool::{Pool, Standing},
+    backend::thread_pool::{ThreadPool, ThreadPriority},
     device::{
         Target,
         target::{cuda_index, not_trained_on},
@@ -22,7 +22,7 @@ pub fn run_on(device: &str, choice: &Choice, report: &mut (dyn FnMut(Check) + Se
     if index.is_none() {
         Target::of(device)?;
     }
-    let pool = Pool::new(Standing::Equal)?;
+    let pool = ThreadPool::new(ThreadPriority::Normal)?;
     let meter = pool.meter();
     pool.run(|| match index {
         None => {

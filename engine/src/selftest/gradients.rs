@@ -7,10 +7,10 @@ use super::{Bench, Choice, Fault, Found, Runner, cases::Extent, compare::Worst, 
 use crate::{
     autograd::Tape,
     backend::{
-        Backend, DType, Executor, HostSlice, Kernel, Tensor,
+        Backend, DType, Executor, HostSlice, IGNORE_INDEX, Kernel, Tensor,
         kernel::{Rule, Update},
     },
-    data::{Facts, Input, UNSCORED},
+    data::{Facts, Input},
     error::Result,
     experiment::{AttentionKind, Checkpointing, Experiment, Frozen, Lora, Model as ModelChoice, ModelKind, Precision},
     memory::{Category, Phase},
@@ -68,7 +68,7 @@ impl<B: Backend> Probe<B> {
         let tokens = (0..pixels as u64).map(|i| rng.below(1 << 41 | i, facts.classes) as u32).collect();
         let label = |i: u64| match facts.targets {
             // Some of many labels do not count.
-            2.. if i.is_multiple_of(3) => UNSCORED,
+            2.. if i.is_multiple_of(3) => IGNORE_INDEX,
             _ => rng.below(1 << 40 | i, facts.classes) as u32,
         };
         let labels = (0..(SAMPLES * facts.targets) as u64).map(label).collect();

@@ -15,10 +15,9 @@ use crate::{
     backend::{
         Backend, Candle, DType, Executor, HostSlice, Kernel, Tensor,
         kernel::{Rule, Update},
-        pool,
     },
     bytes::Bytes,
-    device::Target,
+    device::{Target, cpu_threads},
     error::Result,
     memory::{Category, Ledger},
     train::step::workspace,
@@ -198,7 +197,7 @@ fn has_same_bits(a: &[Vec<f64>], b: &[Vec<f64>]) -> bool {
 
 /// What the CPU makes of the same numbers in f64.
 fn reference(case: &Case, outcome: &Outcome) -> Result<Vec<Vec<f64>>, Fault> {
-    let executor = Executor::new(Candle::cpu(pool::threads()), Ledger::new(None, false));
+    let executor = Executor::new(Candle::cpu(cpu_threads()), Ledger::new(None, false));
     let wide = |numbers: &[Vec<f64>], of: &[Operand], is_output: bool| -> Vec<Operand> {
         let types = of.iter().enumerate().map(|(i, (_, dtype))| reference_type(&case.kernel, is_output, i, *dtype));
         numbers.iter().cloned().zip(types).collect()

@@ -28,13 +28,12 @@ use std::{
 use serde::Serialize;
 
 use crate::{
-    backend::{Backend, Candle, DryRun, Executor, pool},
+    backend::{Backend, Candle, DryRun, Executor, Rates},
     bytes::Bytes,
-    device::Target,
+    device::{Target, cpu_threads},
     error::{Error, Result},
-    experiment::{Experiment, ModelKind, check::MAX_BUDGET},
+    experiment::{Experiment, ModelKind, limits::MAX_BUDGET},
     memory::{Ledger, probe::Meter},
-    plan::time::Rates,
 };
 use cases::Extent;
 use compare::Worst;
@@ -55,7 +54,7 @@ impl Bench<Candle> {
     /// The CPU, as the threads see it that `meter` counts.
     pub fn cpu(meter: &'static Meter) -> Self {
         Self {
-            open: Box::new(|ledger| Ok(Executor::new(Candle::cpu(pool::threads()), ledger))),
+            open: Box::new(|ledger| Ok(Executor::new(Candle::cpu(cpu_threads()), ledger))),
             target: cpu(),
             measured: Rc::new(|| meter.now().live),
             beside: Bytes::kib(1),
@@ -64,7 +63,7 @@ impl Bench<Candle> {
 }
 
 fn cpu() -> Target {
-    Target::Cpu { threads: pool::threads() }
+    Target::Cpu { threads: cpu_threads() }
 }
 
 impl<B: Backend> Bench<B> {
@@ -81,7 +80,7 @@ impl<B: Backend> Bench<B> {
     /// An account of the device for a run of `experiment`; a budget is its line.
     fn account(&self, experiment: &Experiment, budget: Option<Bytes>, recording: bool) -> Ledger {
         let line = budget.unwrap_or(MAX_BUDGET);
-        Ledger::for_target(&self.target, &experiment.gpu, line, budget.is_some(), recording)
+        Ledger::for_target(&self.target, experiment.gpu.pool, line, budget.is_some(), recording)
     }
 }
 

@@ -10,7 +10,7 @@ use crate::{
 fn faulty(name: &'static str, place: usize, by: f64) -> Bench<Watched<Candle>> {
     Bench {
         open: Box::new(move |ledger| {
-            let inner = Executor::new(Candle::cpu(pool::threads()), Ledger::new(None, false));
+            let inner = Executor::new(Candle::cpu(cpu_threads()), Ledger::new(None, false));
             let executor = inner.clone();
             let spoil = move |&Launched { kernel, outputs, .. }: &Launched<'_, Candle>| {
                 if cases::name(kernel) == name && outputs[0].elements() > place {

@@ -4,7 +4,7 @@
 //! its run ended with, and the next run opens it anew. Everything here belongs to the trainer's thread.
 
 use crate::{
-    backend::pool::{Pool, Standing},
+    backend::thread_pool::{ThreadPool, ThreadPriority},
     device::target,
     error::Result,
     experiment::Experiment,
@@ -19,7 +19,7 @@ use crate::{error::Error, train::gpu::Gpu};
 
 /// Where runs take place.
 pub(super) struct Place {
-    threads: Result<Pool>,
+    threads: Result<ThreadPool>,
     #[cfg(feature = "cuda")]
     gpu: Option<Gpu>,
     /// The GPU that failed last.
@@ -29,9 +29,9 @@ pub(super) struct Place {
 
 impl Place {
     /// The processor, its threads ready.
-    pub(super) fn new(standing: Standing) -> Self {
+    pub(super) fn new(priority: ThreadPriority) -> Self {
         Self {
-            threads: Pool::new(standing),
+            threads: ThreadPool::new(priority),
             #[cfg(feature = "cuda")]
             gpu: None,
             #[cfg(feature = "cuda")]
@@ -43,7 +43,7 @@ impl Place {
     ///
     /// # Errors
     /// The system gave none.
-    pub(super) fn threads(&self) -> Result<&Pool> {
+    pub(super) fn threads(&self) -> Result<&ThreadPool> {
         self.threads.as_ref().map_err(Clone::clone)
     }
 

@@ -8,12 +8,10 @@ use std::{
 };
 
 use crate::{
-    backend::{
-        Backend, Candle, Executor, HostSlice,
-        pool::{self, Pool},
-    },
+    backend::{Backend, Candle, Executor, HostSlice, thread_pool::ThreadPool},
     bytes::Bytes,
     data::{Batch, Dataset, Facts, HostBatch, Loader},
+    device::cpu_threads,
     error::{DeviceLost, Error, Result},
     experiment::Experiment,
     memory::{
@@ -52,7 +50,7 @@ pub(super) struct Job<'a> {
 }
 
 /// Trains on the processor to the end of the run. `summary` holds what was reached, however it ends.
-pub(super) fn on_cpu(job: &Job<'_>, pool: &Pool, inbox: &mut Inbox<'_>, summary: &mut Summary) -> Result<()> {
+pub(super) fn on_cpu(job: &Job<'_>, pool: &ThreadPool, inbox: &mut Inbox<'_>, summary: &mut Summary) -> Result<()> {
     let meter = pool.meter();
     let idle = meter.now();
     let loader = job.loader()?;
@@ -62,7 +60,7 @@ pub(super) fn on_cpu(job: &Job<'_>, pool: &Pool, inbox: &mut Inbox<'_>, summary:
             Gauge::new(Rc::new(meter), idle, Box::new(process))
         });
         let mut going = Going::new(job, loader, gauge, summary);
-        let executor = Executor::new(Candle::cpu(pool::threads()), Ledger::new(Some(job.plan.budget), false));
+        let executor = Executor::new(Candle::cpu(cpu_threads()), Ledger::new(Some(job.plan.budget), false));
         let result = going.run(executor, inbox);
         let Going { gauge, .. } = going;
         uncounted(|| drop(gauge));
@@ -88,7 +86,7 @@ pub(super) fn on_gpu(job: &Job<'_>, gpu: &Gpu, inbox: &mut Inbox<'_>, summary: &
     let result = {
         let gauge = Gauge::new(Rc::clone(&pool) as Rc<dyn Measure>, Reading::default(), gpu.process());
         let mut going = Going::new(job, job.loader()?, gauge, summary);
-        let ledger = Ledger::for_target(backend.target(), &experiment.gpu, job.plan.budget, true, false);
+        let ledger = Ledger::for_target(backend.target(), experiment.gpu.pool, job.plan.budget, true, false);
         going.run(Executor::new(backend, ledger), inbox)
     };
     summary.left_over = pool.now().live;

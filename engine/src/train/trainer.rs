@@ -10,7 +10,7 @@ use std::{
 use crossbeam_channel::{Receiver, Sender};
 
 use crate::{
-    backend::pool::Standing,
+    backend::thread_pool::ThreadPriority,
     data::Dataset,
     error::{Error, Result},
     experiment::Experiment,
@@ -43,21 +43,21 @@ pub struct Trainer {
 impl Trainer {
     /// Starts the thread. `wake` is called after every event, from an engine thread; it must not block.
     pub fn new(wake: impl Fn() + Send + Sync + 'static) -> Self {
-        Self::with_standing(Standing::Equal, wake)
+        Self::with_priority(ThreadPriority::Normal, wake)
     }
 
     /// The same, for a window's sake: the threads that compute stand back for whoever else wants the processor.
     pub fn in_background(wake: impl Fn() + Send + Sync + 'static) -> Self {
-        Self::with_standing(Standing::Back, wake)
+        Self::with_priority(ThreadPriority::Background, wake)
     }
 
-    fn with_standing(standing: Standing, wake: impl Fn() + Send + Sync + 'static) -> Self {
+    fn with_priority(priority: ThreadPriority, wake: impl Fn() + Send + Sync + 'static) -> Self {
         let (commands, inbox) = crossbeam_channel::unbounded();
         let (outbox, events) = crossbeam_channel::bounded(QUEUE);
         let latest = Arc::<Mutex<Latest>>::default();
         let voice = Voice { outbox, wake: Box::new(wake), latest: Arc::clone(&latest) };
         let thread =
-            std::thread::Builder::new().name("trainer".to_owned()).spawn(move || serve(&inbox, &voice, standing)).ok();
+            std::thread::Builder::new().name("trainer".to_owned()).spawn(move || serve(&inbox, &voice, priority)).ok();
         Self { commands: Some(commands), events, latest, thread }
     }
 
@@ -109,8 +109,8 @@ impl Shelf {
     }
 }
 
-fn serve(inbox: &Receiver<Command>, voice: &Voice, standing: Standing) {
-    let mut place = Place::new(standing);
+fn serve(inbox: &Receiver<Command>, voice: &Voice, priority: ThreadPriority) {
+    let mut place = Place::new(priority);
     if let Ok(pool) = place.threads() {
         // Without it, times are ranked by nominal rates: no reason not to train.
         let _ = time::calibrate(pool);

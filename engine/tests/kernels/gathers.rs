@@ -1,6 +1,6 @@
 //! Batches gathered from a training set, in plain loops.
 
-use plimsoll_engine::data::UNSCORED;
+use plimsoll_engine::backend::IGNORE_INDEX;
 
 /// [`Kernel::GatherImages`].
 pub(crate) fn images(ins: &[Vec<f64>], y: &mut [f64]) {
@@ -24,6 +24,6 @@ pub(crate) fn tokens(scored: usize, ins: &[Vec<f64>], outs: &mut [Vec<f64>]) {
     for i in 0..outs[0].len() {
         let at = ins[1][i / length] as usize + i % length;
         let is_scored = i % length >= length - scored;
-        (outs[0][i], outs[1][i]) = (ins[0][at], if is_scored { ins[0][at + 1] } else { f64::from(UNSCORED) });
+        (outs[0][i], outs[1][i]) = (ins[0][at], if is_scored { ins[0][at + 1] } else { f64::from(IGNORE_INDEX) });
     }
 }

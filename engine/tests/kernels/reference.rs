@@ -4,10 +4,9 @@ mod sequence;
 
 use plimsoll_engine::{
     backend::{
-        Kernel, Window,
+        IGNORE_INDEX, Kernel, Window,
         kernel::{Curve, MatMul, Moments, Rows, Rule, Update},
     },
-    data::UNSCORED,
     rng::Rng,
 };
 
@@ -168,7 +167,7 @@ pub(crate) fn run(kernel: &Kernel, ins: &[Vec<f64>], outs: &[Vec<f64>]) -> Vec<V
 }
 
 fn is_scored(label: f64) -> bool {
-    label != f64::from(UNSCORED)
+    label != f64::from(IGNORE_INDEX)
 }
 
 fn start(y: &mut [f64], accumulate: bool) -> &mut [f64] {

@@ -12,7 +12,7 @@ use clap::Args;
 use plimsoll_engine::{
     Bytes, Experiment,
     device::{self, Figure, Target, target},
-    experiment::{PoolPolicy, check::MAX_BUDGET, shipped},
+    experiment::{PoolPolicy, limits::MAX_BUDGET, shipped},
     plan::{self, Limit, Peak, Plan},
     selftest::experiments::Experiments,
     train::Trainer,

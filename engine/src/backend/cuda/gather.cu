@@ -1,6 +1,6 @@
 // Samples at places of a set.
 
-#define UNSCORED 0xffffffffu
+#define IGNORE_INDEX 0xffffffffu
 
 // Rows of images. Scaled in f32 with two roundings, as the host does it.
 extern "C" __global__ void gather_images(const u8 *pixels, const f32 *scaling, const u32 *places, T *y, i64 rows, i64 height, i64 row, i64 samples, int wide) {
@@ -23,7 +23,7 @@ extern "C" __global__ void gather_images(const u8 *pixels, const f32 *scaling, c
 template <class L> __device__ __forceinline__ void gather_labels(const L *table, const u32 *places, u32 *y, i64 n, i64 targets, i64 samples) {
     EACH(i, n) {
         i64 sample = quotient(i, targets), place = places[sample];
-        y[i] = place < samples ? (u32)table[place * targets + (i - sample * targets)] : UNSCORED;
+        y[i] = place < samples ? (u32)table[place * targets + (i - sample * targets)] : IGNORE_INDEX;
     }
 }
 extern "C" __global__ void gather_labels_u8(const u8 *table, const u32 *places, u32 *y, i64 n, i64 targets, i64 samples) {
@@ -38,8 +38,8 @@ template <class L> __device__ __forceinline__ void gather_tokens(const L *tokens
     EACH(i, n) {
         i64 sample = quotient(i, length), at = i - sample * length, place = places[sample];
         bool is_known = place < count;
-        inputs[i] = is_known ? (u32)tokens[place + at] : UNSCORED;
-        labels[i] = is_known && at >= unscored ? (u32)tokens[place + at + 1] : UNSCORED;
+        inputs[i] = is_known ? (u32)tokens[place + at] : IGNORE_INDEX;
+        labels[i] = is_known && at >= unscored ? (u32)tokens[place + at + 1] : IGNORE_INDEX;
     }
 }
 extern "C" __global__ void gather_tokens_u8(const u8 *tokens, const u32 *places, u32 *inputs, u32 *labels, i64 n, i64 length, i64 unscored, i64 count) {

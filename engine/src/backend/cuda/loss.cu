@@ -1,7 +1,7 @@
 // Softmax cross entropy. A row is a block's where it is WIDE, else a warp's; either reads it once, with the largest logit so
 // far and the sum of exponentials relative to it (Milakov & Gimelshein 2018).
 
-#define UNSCORED 0xffffffffu
+#define IGNORE_INDEX 0xffffffffu
 
 struct Softmax {
     A max, total;
@@ -56,7 +56,7 @@ template <bool WIDE> __device__ __forceinline__ void losses(const T *logits, con
     u32 right = 0;
     for (i64 r = first_row<WIDE>(); r < rows; r += row_step<WIDE>()) {
         u32 label = labels[r];
-        if (label == UNSCORED) continue;
+        if (label == IGNORE_INDEX) continue;
         if (label >= (u32)classes) {
             loss = (f64)__uint_as_float(0x7fc00000u);
             continue;

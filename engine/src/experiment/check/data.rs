@@ -1,9 +1,13 @@
 //! What a choice of data rules out, whatever the files hold.
 
-use super::{List, MAX_SIDE, MIN_SIDE};
+use super::List;
 use crate::{
-    data::{self, MAX_SAMPLES},
-    experiment::{Data, DataKind, Experiment, Placement, Task, schema},
+    data,
+    experiment::{
+        Data, DataKind, Experiment, Placement, Task,
+        limits::{MAX_SAMPLES, MAX_SIDE, MIN_SIDE},
+        schema,
+    },
 };
 
 impl List {

@@ -1,12 +1,12 @@
 //! What a choice of architecture rules out, by itself and with the data's images.
 
 use super::{
-    List, MAX_DEPTH, MAX_MULTIPLIER, MAX_WIDTH, MIN_MULTIPLIER, RESNETS,
+    List,
     transformer::{can_be, largest},
 };
-use crate::{
-    data::{Facts, Input},
-    experiment::{DataKind, Experiment, Model, ModelKind, Stem},
+use crate::experiment::{
+    DataKind, Experiment, Facts, Input, Model, ModelKind, Stem,
+    limits::{MAX_DEPTH, MAX_MULTIPLIER, MAX_WIDTH, MIN_MULTIPLIER, RESNETS},
 };
 
 /// Blocks with a pool each that an image of `side` allows: a pool halves it, and needs two pixels.

@@ -1,7 +1,10 @@
 //! What a choice of heads, patches and levels rules out, by itself and with the data.
 
-use super::{List, MAX_DEPTH, MAX_ELEMENTS, MAX_WIDTH};
-use crate::experiment::{AttentionKind, Model, ModelKind};
+use super::List;
+use crate::experiment::{
+    AttentionKind, Model, ModelKind,
+    limits::{MAX_DEPTH, MAX_ELEMENTS, MAX_WIDTH},
+};
 
 /// The most heads.
 const MAX_HEADS: usize = 1024;

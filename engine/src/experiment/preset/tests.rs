@@ -7,7 +7,7 @@ use proptest::prelude::*;
 use super::*;
 use crate::experiment::{
     AttentionKind, Batch, Checkpointing, Data, DataKind, Frozen, Gpu, Lora, Model, ModelKind, Optimizer, OptimizerKind,
-    Outputs, Placement, PoolPolicy, Precision, Run, Schedule, Stem, TapeUse, UpdateTime, check::RESNETS,
+    Outputs, Placement, PoolPolicy, Precision, Run, Schedule, Stem, TapeUse, UpdateTime, limits::RESNETS,
 };
 
 /// The answer to a preset with a mistake in it.

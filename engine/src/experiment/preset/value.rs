@@ -9,10 +9,7 @@ use toml_edit::Value;
 
 use crate::{
     bytes::Bytes,
-    experiment::{
-        Frozen, VERSION,
-        schema::{Slot, nearest},
-    },
+    experiment::{Frozen, VERSION, schema::Slot},
 };
 
 /// What is wrong with a value, and what would be valid.

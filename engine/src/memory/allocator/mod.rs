@@ -10,8 +10,7 @@ pub mod pool;
 
 use crate::{
     bytes::Bytes,
-    device::{Profile, Target},
-    experiment::Gpu,
+    device::{PoolPolicy, Profile, Target},
     memory::allocator::pool::{NOWHERE, Pool},
 };
 
@@ -31,15 +30,15 @@ impl Allocator {
     }
 
     /// The pool of a GPU in a process that may take `budget`: the context takes its part first.
-    pub fn pool(profile: &Profile, choice: &Gpu, budget: Bytes) -> Self {
-        Self::Pool(Box::new(Pool::new(profile.pool, choice.pool, budget.saturating_sub(profile.context))))
+    pub fn pool(profile: &Profile, policy: PoolPolicy, budget: Bytes) -> Self {
+        Self::Pool(Box::new(Pool::new(profile.pool, policy, budget.saturating_sub(profile.context))))
     }
 
     /// That of `target`.
-    pub fn of(target: &Target, choice: &Gpu, budget: Bytes) -> Self {
+    pub fn of(target: &Target, policy: PoolPolicy, budget: Bytes) -> Self {
         match target {
             Target::Cpu { .. } => Self::heap(),
-            Target::Gpu(profile) => Self::pool(profile, choice, budget),
+            Target::Gpu(profile) => Self::pool(profile, policy, budget),
         }
     }
 

@@ -18,7 +18,10 @@ use std::{
     hash::{DefaultHasher, Hash, Hasher},
 };
 
-use crate::{bytes::Bytes, device::profile::PoolProfile, experiment::PoolPolicy};
+use crate::{
+    bytes::Bytes,
+    device::{PoolPolicy, profile::PoolProfile},
+};
 
 /// A pool.
 #[derive(Debug)]

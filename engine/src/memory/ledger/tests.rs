@@ -1,7 +1,7 @@
 //! The line, the pool, and what a recording tells.
 
 use super::*;
-use crate::{device::Profile, experiment::PoolPolicy};
+use crate::device::Profile;
 
 #[test]
 fn refuses_at_the_line_and_not_before() {
@@ -23,7 +23,7 @@ fn card() -> Target {
 
 #[test]
 fn on_a_gpu_the_line_is_the_process_and_a_block_is_whole_granules() {
-    let ledger = Ledger::for_target(&card(), &Gpu::default(), Bytes::mib(464), true, false);
+    let ledger = Ledger::for_target(&card(), PoolPolicy::Grow, Bytes::mib(464), true, false);
     let small = ledger.take(1, Category::Parameters, "weight").expect("below the line");
     assert_eq!((ledger.live(), ledger.reserved(), small.bytes()), (Bytes(512), Bytes::mib(32), 1));
     let large = ledger.take(32 << 20, Category::Activations, "output").expect("to the line");
@@ -37,8 +37,7 @@ fn on_a_gpu_the_line_is_the_process_and_a_block_is_whole_granules() {
 
 #[test]
 fn a_pool_that_gives_back_does_so_after_the_step() {
-    let choice = Gpu { pool: PoolPolicy::GiveBack, ..Gpu::default() };
-    let ledger = Ledger::for_target(&card(), &choice, Bytes::gib(1), false, true);
+    let ledger = Ledger::for_target(&card(), PoolPolicy::GiveBack, Bytes::gib(1), false, true);
     drop(ledger.take(40 << 20, Category::Activations, "output"));
     assert_eq!(ledger.reserved(), Bytes::mib(64));
     ledger.step_ended();

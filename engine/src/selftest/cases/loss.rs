@@ -2,14 +2,13 @@
 
 use super::{Case, Extent, Operand};
 use crate::{
-    backend::{DType, Kernel, kernel::Rows},
-    data::UNSCORED,
+    backend::{DType, IGNORE_INDEX, Kernel, kernel::Rows},
     selftest::draw::Draw,
 };
 
 /// A batch in which a label of five, or so, does not count.
 pub fn loss(draw: &mut Draw, dtype: DType, Rows { rows, columns }: Rows, scale: f64) -> Vec<Case> {
-    let mut label = || if draw.between(0, 4) == 0 { UNSCORED } else { draw.between(0, columns - 1) as u32 };
+    let mut label = || if draw.between(0, 4) == 0 { IGNORE_INDEX } else { draw.between(0, columns - 1) as u32 };
     let labels: Operand = ((0..rows).map(|_| f64::from(label())).collect(), DType::U32);
     let logits: Operand = (draw.numbers(rows * columns).iter().map(|x| 4.0 * x).collect(), dtype);
     let stats = vec![(vec![0.5, 2.0], DType::F64)];
@@ -27,8 +26,8 @@ fn edges(dtype: DType) -> Vec<Case> {
     let none = (vec![1.0, f64::NAN, 0.0, 0.0, 1.0, 2.0, 2.0, 1.0, 0.0], dtype);
     vec![
         Case::new(Kernel::CrossEntropy, vec![equal.clone(), labels([1, 1, 0])], stats(), 64),
-        Case::new(Kernel::CrossEntropy, vec![none, labels([0, 2, UNSCORED])], stats(), 64),
-        Case::new(Kernel::CrossEntropy, vec![equal, labels([UNSCORED; 3])], stats(), 64),
+        Case::new(Kernel::CrossEntropy, vec![none, labels([0, 2, IGNORE_INDEX])], stats(), 64),
+        Case::new(Kernel::CrossEntropy, vec![equal, labels([IGNORE_INDEX; 3])], stats(), 64),
     ]
 }
 

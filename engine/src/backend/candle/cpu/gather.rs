@@ -7,7 +7,10 @@ use super::{
     operands::Operands,
     parallel::{self, Shared},
 };
-use crate::{backend::DType, data::UNSCORED, error::Result};
+use crate::{
+    backend::{DType, IGNORE_INDEX},
+    error::Result,
+};
 
 /// [`Kernel::GatherImages`](crate::backend::Kernel::GatherImages).
 pub(super) fn images<T: Float>(o: &Operands<'_>) -> Result<()> {
@@ -96,7 +99,7 @@ fn windows<L: Copy + Into<u32> + Sync>(
             let from = &tokens[*place as usize..][..length + 1];
             inputs.iter_mut().zip(from).for_each(|(to, from)| *to = (*from).into());
             labels.iter_mut().zip(&from[1..]).for_each(|(to, from)| *to = (*from).into());
-            labels[..length - scored].fill(UNSCORED);
+            labels[..length - scored].fill(IGNORE_INDEX);
         }
     });
 }

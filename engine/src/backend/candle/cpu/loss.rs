@@ -1,6 +1,6 @@
 //! Softmax cross entropy and its gradient, row by row.
 //!
-//! A label outside the classes is refused before anything is written; [`UNSCORED`] is no class, and its row counts in
+//! A label outside the classes is refused before anything is written; [`IGNORE_INDEX`] is no class, and its row counts in
 //! nothing.
 
 use super::{
@@ -9,7 +9,7 @@ use super::{
     parallel::{self, Shared},
     simd::simd,
 };
-use crate::data::UNSCORED;
+use crate::backend::IGNORE_INDEX;
 
 /// Parts of the rows whose statistics are summed apart.
 const PARTS: usize = 32;
@@ -52,7 +52,7 @@ simd! {
     fn loss_rows [T: Float] (classes: usize, logits: &[T], labels: &[u32]) -> [f64; 2] {
         let mut sums = [0.0; 2];
         for (row, label) in logits.chunks_exact(classes).zip(labels) {
-            if *label == UNSCORED {
+            if *label == IGNORE_INDEX {
                 continue;
             }
             let (max, label) = (largest(row), *label as usize);
@@ -67,7 +67,7 @@ simd! {
 
     fn gradient_rows [T: Float] (scale: T::Acc, classes: usize, labels: &[u32], logits: &mut [T]) {
         for (row, label) in logits.chunks_exact_mut(classes).zip(labels) {
-            if *label == UNSCORED {
+            if *label == IGNORE_INDEX {
                 row.fill(T::ZERO);
                 continue;
             }

@@ -8,8 +8,7 @@ use candle_core::CpuStorage;
 
 use super::float::Float;
 use crate::{
-    backend::{Candle, operands},
-    data::UNSCORED,
+    backend::{Candle, IGNORE_INDEX, operands},
     error::Result,
 };
 
@@ -67,11 +66,11 @@ impl<'a> Operands<'a> {
         self.write(i, |s| if let CpuStorage::U32(v) = s { Some(v) } else { None })
     }
 
-    /// An input of labels, each one of the classes of `elements` logits, or [`UNSCORED`].
+    /// An input of labels, each one of the classes of `elements` logits, or [`IGNORE_INDEX`].
     pub(super) fn labels(&self, i: usize, elements: usize) -> Result<Ref<'a, [u32]>> {
         let labels = self.input_integers(i)?;
         let classes = elements / labels.len().max(1);
-        match labels.iter().find(|&&label| label as usize >= classes && label != UNSCORED) {
+        match labels.iter().find(|&&label| label as usize >= classes && label != IGNORE_INDEX) {
             Some(label) => Err(self.error(&format!("label {label} of {classes} classes"))),
             None => Ok(labels),
         }

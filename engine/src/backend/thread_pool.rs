@@ -1,9 +1,8 @@
 //! The engine's threads: a rayon pool of its own, metered from birth, so that what its threads allocate can be measured.
 
-use std::thread::available_parallelism;
-
 use crate::{
     backend::candle,
+    device::cpu_threads,
     error::{Error, Result},
     memory::{
         heap,
@@ -12,40 +11,35 @@ use crate::{
 };
 
 /// Threads that run kernels, and the meter that counts what they allocate.
-pub struct Pool {
+pub struct ThreadPool {
     threads: rayon::ThreadPool,
     meter: &'static Meter,
 }
 
-/// How far the threads of a pool stand back for others.
+/// How a pool's threads compete with those of other programs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Standing {
-    /// As any program's.
+pub enum ThreadPriority {
+    /// Like any other program.
     Equal,
-    /// Behind whoever else wants the processor: a window that is drawn beside the run stays smooth, and a run that is
-    /// alone loses nothing.
+    /// Behind every other program: the window stays smooth while a run is under way, and a run that is alone on the
+    /// machine loses nothing.
     Back,
 }
 
-/// How many threads the CPU's kernels run on.
-pub fn threads() -> usize {
-    available_parallelism().map_or(1, std::num::NonZero::get)
-}
-
-impl Pool {
-    /// A pool of [`threads`], its libraries' per-thread buffers already made: they belong to the idle level.
+impl ThreadPool {
+    /// A pool of [`cpu_threads`], its libraries' per-thread buffers already made: they belong to the idle level.
     ///
     /// # Errors
     /// When the system gives no threads.
-    pub fn new(standing: Standing) -> Result<Self> {
+    pub fn new(priority: ThreadPriority) -> Result<Self> {
         heap::keep();
         let meter = Meter::new();
         let threads = rayon::ThreadPoolBuilder::new()
-            .num_threads(threads())
+            .num_threads(cpu_threads())
             .thread_name(|i| format!("engine-{i}"))
             .start_handler(move |_| {
-                if standing == Standing::Back {
-                    stand_back();
+                if priority == ThreadPriority::Background {
+                    lower_priority();
                 }
                 meter_this_thread(Some(meter));
             })
@@ -69,7 +63,7 @@ impl Pool {
 }
 
 /// Lowers the priority of the calling thread.
-fn stand_back() {
+fn lower_priority() {
     // On Linux a niceness belongs to a thread; elsewhere it would be the whole program's, the window's too.
     #[cfg(target_os = "linux")]
     {

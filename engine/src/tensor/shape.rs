@@ -37,14 +37,14 @@ impl Shape {
 
     /// The same with another outermost extent.
     #[must_use]
-    pub(super) fn with_first(mut self, extent: usize) -> Self {
+    pub(crate) fn with_first(mut self, extent: usize) -> Self {
         self.dims[0] = extent;
         self
     }
 
     /// The same with another innermost extent.
     #[must_use]
-    pub(super) fn with_last(mut self, extent: usize) -> Self {
+    pub(crate) fn with_last(mut self, extent: usize) -> Self {
         self.dims[self.rank.saturating_sub(1)] = extent;
         self
     }

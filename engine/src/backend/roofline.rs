@@ -1,0 +1,58 @@
+//! How long a kernel takes: a roofline (Williams, Waterman & Patterson 2009).
+//!
+//! A kernel takes the longer of its arithmetic and its memory traffic, plus a constant for the launch. Owns [`Rates`] and
+//! the rule; who measures the rates of a processor is [`plan::time`](crate::plan::time).
+
+use crate::{
+    backend::{DType, Kernel},
+    device::Profile,
+};
+
+/// Rates of a device.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Rates {
+    /// Arithmetic of GEMM-like kernels, in flops a second, by dtype.
+    pub flops: [f64; 4],
+    /// Arithmetic of depthwise convolutions, which reuse little of what they read.
+    pub depthwise_flops: f64,
+    /// Operand bytes that streaming kernels move in a second, by dtype: narrow types are converted on their way.
+    pub bytes: [f64; 4],
+    /// Seconds of a launch that does nothing.
+    pub launch_secs: f64,
+}
+
+pub(crate) const FLOATS: [DType; 4] = [DType::F64, DType::F32, DType::Bf16, DType::F16];
+
+impl Rates {
+    /// Two cores of a recent desktop processor, to rank with before anything is measured.
+    pub const NOMINAL: Self = Self {
+        flops: [6e10, 1.5e11, 1e11, 1e11],
+        depthwise_flops: 1e10,
+        bytes: [1e10, 1e10, 5e9, 3e9],
+        launch_secs: 3e-6,
+    };
+
+    /// A card's at its peak; with `tf32`, products of f32 at that rate.
+    pub fn of_card(profile: &Profile, tf32: bool) -> Self {
+        let peak = profile.rates;
+        let f32 = if tf32 { peak.tf32 } else { peak.f32 };
+        Self {
+            flops: [peak.f64, f32, peak.half, peak.half],
+            depthwise_flops: peak.f32,
+            bytes: [peak.bytes; 4],
+            launch_secs: peak.launch_secs,
+        }
+    }
+
+    /// Predicted seconds of one launch.
+    pub fn secs(&self, kernel: &Kernel, dtype: DType, operand_bytes: u64) -> f64 {
+        // What is no floating-point type counts as f32.
+        let at = FLOATS.iter().position(|d| *d == dtype).unwrap_or(1);
+        let is_depthwise =
+            matches!(kernel, Kernel::Depthwise(_) | Kernel::DepthwiseInputGrad(_) | Kernel::DepthwiseWeightGrad { .. });
+        let rate = if is_depthwise { self.depthwise_flops } else { self.flops[at] };
+        let arithmetic = kernel.flops() as f64 / rate;
+        let traffic = operand_bytes as f64 / self.bytes[at];
+        arithmetic.max(traffic) + self.launch_secs
+    }
+}

@@ -1,0 +1,28 @@
+//! Numbers of the host.
+
+/// Numbers of the host on their way to a tensor.
+#[derive(Debug, Clone, Copy)]
+pub enum HostSlice<'a> {
+    /// Converted to the tensor's floating-point type.
+    F32(&'a [f32]),
+    /// For tensors of `U32`.
+    U32(&'a [u32]),
+    /// For tensors of `U8`.
+    U8(&'a [u8]),
+}
+
+impl HostSlice<'_> {
+    /// How many numbers.
+    pub fn len(&self) -> usize {
+        match self {
+            Self::F32(s) => s.len(),
+            Self::U32(s) => s.len(),
+            Self::U8(s) => s.len(),
+        }
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+}
