@@ -7,7 +7,7 @@ use std::{
 
 use eframe::egui;
 use egui_notify::{Anchor, Toasts};
-use plimsoll_engine::{Experiment, device::Watcher, train::Trainer};
+use plimsoll_engine::{Experiment, hardware::Watcher, train::Trainer};
 use serde::{Deserialize, Serialize};
 
 use crate::{

@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 
-use plimsoll_engine::{Bytes, Experiment, device::Target};
+use plimsoll_engine::{Bytes, Experiment, device::Target, hardware};
 use serde::{Deserialize, Serialize};
 
 /// Budgets, by the names of devices.
@@ -22,8 +22,8 @@ impl Budgets {
 
 /// `budget`, or all that a process may have of `device` where that leaves nothing beside what driver and libraries hold.
 fn at_least_something(budget: Bytes, device: &str) -> Bytes {
-    match Target::of(device) {
-        Ok(Target::Gpu(card)) if budget <= card.context + card.pool.segment => card.room(),
+    match hardware::target(device) {
+        Ok(Target::Gpu(card)) if budget <= card.context + card.pool.segment => card.usable_memory(),
         _ => budget,
     }
 }
@@ -53,8 +53,8 @@ mod tests {
 
     #[test]
     fn a_budget_that_driver_and_libraries_fill_gives_way_to_the_whole_card() {
-        let Ok(Target::Gpu(card)) = Target::of("rtx4060-8g") else { panic!("it ships") };
-        assert_eq!(Budgets::default().moving(&on("cpu", Bytes::mib(4)), "rtx4060-8g"), card.room());
+        let Ok(Target::Gpu(card)) = hardware::target("rtx4060-8g") else { panic!("it ships") };
+        assert_eq!(Budgets::default().moving(&on("cpu", Bytes::mib(4)), "rtx4060-8g"), card.usable_memory());
         let chosen = on("rtx4060-8g", Bytes::gib(2));
         assert_eq!(of_preset(&on("cpu", Bytes::mib(4)), &chosen), Bytes::gib(2));
         assert_eq!(of_preset(&on("cpu", Bytes::gib(1)), &chosen), Bytes::gib(1));

@@ -4,8 +4,9 @@ use std::{path::PathBuf, sync::Arc, time::Instant};
 
 use plimsoll_engine::{
     Experiment,
-    device::{Devices, target},
+    device::target,
     error::Problem,
+    hardware::Devices,
     plan::Plan,
     train::{Latest, Outcome},
 };

@@ -19,7 +19,8 @@
 //! - [`backend`]: the op vocabulary; an [`backend::Executor`] allocates, books scratch and launches kernels.
 //! - [`memory`]: the ledger (predicted, and the budget's refusal) and the probe (measured); neither knows the other.
 //! - [`data`]: sources, and the loader thread that prepares batches.
-//! - [`device`]: what is there and what it says of itself; which cards can be planned for, and what a run is for.
+//! - [`hardware`]: what is in this machine, and what it says of itself.
+//! - [`device`]: which cards can be planned for, and what a run is for.
 //! - [`selftest`]: whether a device computes what it should, from the program alone; experiments drawn at random.
 //!
 //! # What always holds
@@ -40,6 +41,7 @@ pub mod data;
 pub mod device;
 pub mod error;
 pub mod experiment;
+pub mod hardware;
 pub mod memory;
 pub mod models;
 pub mod nn;

@@ -49,7 +49,7 @@ fn every_preset_is_planned_for_every_card() {
             assert!(plan.peak.live > Bytes::ZERO && plan.peak.live <= plan.peak.reserved, "{}", place());
             assert_eq!(plan.peak.process, profile.context + plan.peak.reserved, "{}", place());
             assert_eq!(plan.load(), plan.peak.process);
-            assert_eq!(plan.fits(), plan.peak.process <= preset.budget.min(profile.room()), "{}", place());
+            assert_eq!(plan.fits(), plan.peak.process <= preset.budget.min(profile.usable_memory()), "{}", place());
             assert!(plan.step_secs > 0.0 && plan.step_secs.is_finite(), "{}", place());
         }
     }
@@ -167,8 +167,8 @@ fn advice_on_a_card_fits_and_ends_with_a_higher_budget() {
 #[test]
 fn the_card_is_the_line_where_the_budget_is_more_than_it_has() {
     let plan = plan(&Experiment { budget: Bytes::gib(24), ..cnn() });
-    assert_eq!((plan.budget, plan.card_below_budget()), (card().room(), Some(card().room())));
-    assert_eq!(plan.headroom(), Some(card().room() - plan.peak.process));
+    assert_eq!((plan.budget, plan.card_below_budget()), (card().usable_memory(), Some(card().usable_memory())));
+    assert_eq!(plan.headroom(), Some(card().usable_memory() - plan.peak.process));
 }
 
 #[test]

@@ -5,9 +5,9 @@ use std::path::PathBuf;
 use clap::Args;
 use plimsoll_engine::{
     Bytes, Error, Experiment, data,
-    device::Target,
     error::Problem,
     experiment::{check::check, preset, shipped},
+    hardware,
 };
 
 use crate::cli::Misuse;
@@ -69,17 +69,17 @@ impl Choice {
             problems = check(&experiment, Some(&facts));
         }
         if problems.is_empty() {
-            let target = Target::of(&experiment.device).map_err(|error| match error {
+            let target = hardware::target(&experiment.device).map_err(|error| match error {
                 Error::Experiment(problem) => anyhow::anyhow!("{}: {problem}", self.source(&problem)),
                 other => other.into(),
             })?;
             return match (target.profile(), budget) {
-                (Some(card), Some(budget)) if *budget > card.room() => Err(Misuse(format!(
+                (Some(card), Some(budget)) if *budget > card.usable_memory() => Err(Misuse(format!(
                     "--budget: {budget} is more than a process may have of {}: {} of its {}; write {} or less",
                     card.title,
-                    card.room(),
+                    card.usable_memory(),
                     card.capacity,
-                    card.room().exact()
+                    card.usable_memory().exact()
                 ))
                 .into()),
                 _ => Ok(experiment),

@@ -5,10 +5,8 @@ use std::{fmt::Display, process::ExitCode};
 use clap::Args;
 use plimsoll_engine::{
     Bytes,
-    device::{
-        self, Figure,
-        profile::{Card, shipped},
-    },
+    device::profile::{Card, shipped},
+    hardware::{self, Figure},
 };
 use serde::Serialize;
 
@@ -32,9 +30,9 @@ pub(super) struct Devices {
 #[derive(Serialize)]
 struct Json<'a> {
     #[serde(flatten)]
-    here: &'a device::Devices,
+    here: &'a hardware::Devices,
     /// What convolutions run by on a GPU.
-    #[serde(serialize_with = "device::figure")]
+    #[serde(serialize_with = "hardware::figure")]
     cudnn: Figure<String>,
     /// Cards that anyone may plan for.
     cards: Vec<Card<'a>>,
@@ -42,11 +40,11 @@ struct Json<'a> {
 
 impl Devices {
     pub(super) fn run(&self) -> anyhow::Result<ExitCode> {
-        let devices = device::list();
+        let devices = hardware::list();
         if self.json {
             out::json(&Json {
                 here: &devices,
-                cudnn: device::cudnn(),
+                cudnn: hardware::cudnn(),
                 cards: shipped().iter().map(|profile| profile.card()).collect(),
             })?;
         } else {
@@ -63,7 +61,7 @@ fn words<T: Display>(figure: &Figure<T>, unit: &str) -> String {
     }
 }
 
-fn describe(devices: &device::Devices) -> String {
+fn describe(devices: &hardware::Devices) -> String {
     let cpu = &devices.cpu;
     let mut text = format!(
         "cpu: {}, {} cores\n  memory: {}, {} available\n",
@@ -97,7 +95,7 @@ fn describe(devices: &device::Devices) -> String {
     }
     if devices.gpus.is_ok() {
         let cudnn =
-            device::cudnn().unwrap_or_else(|why| format!("none ({why}); convolutions run by kernels of our own"));
+            hardware::cudnn().unwrap_or_else(|why| format!("none ({why}); convolutions run by kernels of our own"));
         text.push_str(&format!("cuDNN: {cudnn}\n"));
     }
     text + &cards()
@@ -108,7 +106,7 @@ fn cards() -> String {
     let mut table = Table::new(["to plan for", "memory", "for a process", "context", "card"]).words(5);
     for card in shipped() {
         let context = format!("{}{}", card.context, if card.is_estimate() { " *" } else { "" });
-        table.row([card.slug.clone(), gib(card.capacity), gib(card.room()), context, card.title.clone()]);
+        table.row([card.slug.clone(), gib(card.capacity), gib(card.usable_memory()), context, card.title.clone()]);
     }
     format!("\n{table}* an estimate until it is measured on such a card\n")
 }

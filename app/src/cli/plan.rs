@@ -194,7 +194,7 @@ fn card(plan: &plan::Plan) -> String {
         "On a GPU the whole process counts: the context and the pool. Planned for {}, of whose {} a process may have {}.\n",
         card.title,
         card.capacity,
-        card.room()
+        card.usable_memory()
     );
     if card.is_estimate() {
         text.push_str(&format!(

@@ -1,6 +1,6 @@
 //! Where and when a figure was measured: what makes it worth keeping.
 
-use plimsoll_engine::device::{self, target};
+use plimsoll_engine::{device::target, hardware};
 use serde::Serialize;
 
 /// Where and when figures were measured.
@@ -23,7 +23,7 @@ pub(super) struct Provenance {
 impl Provenance {
     /// Now, on the device of this name.
     pub(super) fn now(on: &str) -> Self {
-        let devices = device::list();
+        let devices = hardware::list();
         let index = target::cuda_index(on);
         let gpu = devices.gpus.as_ref().ok().and_then(|gpus| gpus.iter().find(|gpu| gpu.device().as_deref() == Ok(on)));
         let (device, threads) = match index {

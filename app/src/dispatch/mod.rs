@@ -8,8 +8,8 @@ use eframe::egui;
 use egui_notify::Toasts;
 use plimsoll_engine::{
     Experiment,
-    device::Watcher,
     experiment::DataKind,
+    hardware::Watcher,
     train::{Command, Event, Outcome, Start, Trainer},
 };
 

@@ -8,7 +8,8 @@ use eframe::egui::{
 };
 use plimsoll_engine::{
     Bytes,
-    device::{Cpu, Figure, Gpu, Profile, Target},
+    device::{Profile, Target},
+    hardware::{self, Cpu, Figure, Gpu},
     train::StepRecord,
 };
 
@@ -25,7 +26,7 @@ pub(crate) fn ui(ui: &mut Ui, context: &PanelContext<'_>) {
         return;
     };
     let chosen = &context.state.document.experiment.device;
-    let card = match Target::of(chosen) {
+    let card = match hardware::target(chosen) {
         Ok(Target::Gpu(card)) => Some(Card { kernels: kernels(context, &card), profile: card }),
         _ => None,
     };
@@ -92,7 +93,7 @@ fn known(ui: &mut Ui, Card { profile, kernels }: &Card) {
     let (major, minor) = profile.compute_capability;
     let source = profile.measured.as_deref();
     let source = source.map_or_else(|| "estimated".to_owned(), |when| format!("measured, {when}"));
-    row(ui, "memory", &Ok(format!("{}, {} for a process", profile.capacity, profile.room())));
+    row(ui, "memory", &Ok(format!("{}, {} for a process", profile.capacity, profile.usable_memory())));
     row(ui, "context", &Ok(format!("{} ({source})", profile.context)));
     if *kernels > Bytes::ZERO {
         row(ui, "kernels of the run", &Ok(format!("at most {kernels}, beside the context")));

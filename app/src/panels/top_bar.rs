@@ -3,7 +3,8 @@
 use eframe::egui::{self, Align, Layout as Direction, MenuBar, Response, RichText, Ui};
 use plimsoll_engine::{
     Bytes,
-    device::{Devices, Target, profile},
+    device::{Target, profile},
+    hardware::{self, Devices},
 };
 
 use super::PanelContext;
@@ -211,7 +212,7 @@ fn device_list(ui: &mut Ui, context: &PanelContext<'_>) {
             let hover = format!(
                 "{memory}, of which a process may have {}; its context is {} of that{}. Plans are made for it; nothing \
                  trains on it here.",
-                card.room(),
+                card.usable_memory(),
                 card.context,
                 if card.is_estimate() { " (an estimate)" } else { "" }
             );
@@ -228,7 +229,7 @@ fn here(ui: &mut Ui, form: &Form<'_>, devices: &Devices) {
     match &devices.gpus {
         Ok(gpus) => {
             for gpu in gpus {
-                let trained_on = gpu.device().and_then(|device| match Target::of(&device) {
+                let trained_on = gpu.device().and_then(|device| match hardware::target(&device) {
                     Ok(_) => Ok(device),
                     Err(error) => Err(error.to_string()),
                 });
@@ -315,9 +316,9 @@ fn budget_list(ui: &mut Ui, context: &PanelContext<'_>, form: &Form<'_>) {
             budget_entry(ui, form, *bytes, card);
         }
     }
-    if let Ok(Target::Gpu(card)) = Target::of(&form.experiment().device) {
+    if let Ok(Target::Gpu(card)) = hardware::target(&form.experiment().device) {
         ui.label(RichText::new("Of the chosen device").weak().small());
-        budget_entry(ui, form, card.room(), "all a process may have");
+        budget_entry(ui, form, card.usable_memory(), "all a process may have");
     }
     if let Some(devices) = &context.state.devices {
         ui.label(RichText::new("Of this machine").weak().small());

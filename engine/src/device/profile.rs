@@ -82,7 +82,7 @@ impl Profile {
     }
 
     /// The most that a process may have, where it is the only one.
-    pub fn room(&self) -> Bytes {
+    pub fn usable_memory(&self) -> Bytes {
         self.capacity.saturating_sub(self.kept)
     }
 
@@ -184,7 +184,7 @@ pub fn register(name: &str, profile: Profile) {
 /// The GPUs that were made known, by name.
 pub fn registered() -> Vec<Arc<Profile>> {
     #[cfg(feature = "cuda")]
-    crate::device::present::discover();
+    crate::hardware::detected::discover();
     present().read().map(|present| present.values().cloned().collect()).unwrap_or_default()
 }
 
@@ -192,7 +192,7 @@ pub fn registered() -> Vec<Arc<Profile>> {
 pub fn named(name: &str) -> Option<Arc<Profile>> {
     #[cfg(feature = "cuda")]
     if crate::device::target::cuda_index(name).is_some() {
-        crate::device::present::discover();
+        crate::hardware::detected::discover();
     }
     let here = present().read().ok().and_then(|present| present.get(name).cloned());
     here.or_else(|| shipped().iter().find(|profile| profile.slug == name).cloned())
@@ -215,7 +215,7 @@ mod tests {
             assert!((0.92..=1.0).contains(&share), "{slug}: {share} of its name");
             assert!(title.ends_with(&format!(", {size} GB")), "{title}");
             assert!(profile.kept + profile.context < Bytes::gib(2) && profile.is_estimate(), "{slug}");
-            assert!(profile.room() < profile.capacity, "{slug}");
+            assert!(profile.usable_memory() < profile.capacity, "{slug}");
             assert!(rates.f64 < rates.f32 && rates.f32 <= rates.tf32 && rates.tf32 <= rates.half, "{slug}");
             assert!(rates.bytes > 1e11 && rates.launch_secs < 1e-4, "{slug}");
             assert!(pool.segment.0 % pool.page.0 == 0 && pool.page.0 % pool.granule.0 == 0, "{slug}");

@@ -108,7 +108,7 @@ pub fn parse(text: &str, path: impl AsRef<Path>) -> Result<Experiment> {
     if let Some(profile) = named(&reader.experiment.device)
         && !reader.spans.contains_key("budget")
     {
-        reader.experiment.budget = profile.room();
+        reader.experiment.budget = profile.usable_memory();
     }
     if reader.problems.is_empty() {
         let facts = match reader.experiment.data.kind {

@@ -171,7 +171,7 @@ fn higher_budget(search: &Search<'_>) -> Result<Option<Advice>> {
     const ROUND: u64 = 64 << 20;
     let plan = search.plan();
     let Some(profile) = plan.target.profile() else { return Ok(None) };
-    let least = Bytes(plan.peak.process.0.next_multiple_of(ROUND)).min(profile.room());
+    let least = Bytes(plan.peak.process.0.next_multiple_of(ROUND)).min(profile.usable_memory());
     let experiment = Experiment { budget: least, ..(*plan.experiment).clone() };
     if plan.fits() || plan.peak.process > least { Ok(None) } else { search.fitting(experiment) }
 }

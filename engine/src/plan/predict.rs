@@ -20,6 +20,7 @@ use crate::{
     device::Target,
     error::{BudgetError, Error, Problem, Result},
     experiment::{Experiment, check},
+    hardware::target_of_run,
     memory::{Alive, Categories, Category, Ledger, allocator::heap, ledger::Recording, probe, timeline::LayerId},
     nn::Param,
     plan::{LayerRow, Pass, Peak, Plan, time, wide},
@@ -77,7 +78,7 @@ const PASSES: u64 = 16;
 
 /// The line a run is held to: its budget, or the whole card where that is less.
 fn line(experiment: &Experiment, target: &Target) -> Bytes {
-    target.profile().map_or(experiment.budget, |profile| experiment.budget.min(profile.room()))
+    target.profile().map_or(experiment.budget, |profile| experiment.budget.min(profile.usable_memory()))
 }
 
 /// What steps are run dry for.
@@ -99,7 +100,7 @@ struct Dry {
 
 impl Dry {
     fn new(experiment: &Experiment, facts: &Facts, purpose: Purpose) -> Result<Self> {
-        let target = Target::of_run(experiment)?;
+        let target = target_of_run(experiment)?;
         let (is_strict, recording) = (purpose == Purpose::Refuse, purpose == Purpose::Record);
         let ledger = Ledger::for_target(&target, experiment.gpu.pool, line(experiment, &target), is_strict, recording);
         let rates = time::rates_of(&target, &experiment.gpu);

@@ -8,6 +8,7 @@ use crate::{
         target::{cuda_index, not_trained_on},
     },
     error::Result,
+    hardware,
 };
 
 /// Checks the device of this name, as [`run`] does: `cpu`, or a GPU that is here, such as `cuda:0`.
@@ -20,7 +21,7 @@ pub fn run_on(device: &str, choice: &Choice, report: &mut (dyn FnMut(Check) + Se
     }
     let index = cuda_index(device);
     if index.is_none() {
-        Target::of(device)?;
+        hardware::target(device)?;
     }
     let pool = ThreadPool::new(ThreadPriority::Normal)?;
     let meter = pool.meter();
@@ -63,7 +64,7 @@ impl Bench<crate::backend::Cuda> {
         };
 
         let (gpu, device) = (Gpu::open(index)?, format!("cuda:{index}"));
-        let target = Target::of_run(&Experiment { device, ..Experiment::default() })?;
+        let target = hardware::target_of_run(&Experiment { device, ..Experiment::default() })?;
         let Target::Gpu(profile) = &target else { return Err(Error::Device("it is no GPU".to_owned())) };
         let profile = Arc::clone(profile);
         let last: Rc<RefCell<Option<Rc<dyn Measure>>>> = Rc::default();

@@ -8,9 +8,10 @@ use crate::{
         cuda::{Device, Options},
     },
     bytes::Bytes,
-    device::{self, Figure, Profile, Target, gpu, present},
+    device::{Profile, Target},
     error::{DeviceFull, Error, Result},
     experiment::{self, Experiment, PoolPolicy},
+    hardware::{self, Figure, detected, gpu},
     memory::probe::Measure,
     plan::Plan,
     train::process::Process,
@@ -31,7 +32,7 @@ impl Gpu {
     /// # Errors
     /// What is missing.
     pub(crate) fn open(index: usize) -> Result<Self> {
-        let before = present::before(index);
+        let before = detected::before(index);
         let start = || {
             let device = Device::open(index)?;
             let pool = device.warm_up()?;
@@ -85,8 +86,8 @@ impl Gpu {
 
     /// Looks again at what the process holds, while no run is under way: a window, too, takes memory of its card.
     pub(super) fn look_again(&self) {
-        if let Some(held) = self.process.told() {
-            present::holds(self.index(), held, None);
+        if let Some(held) = self.process.reported() {
+            detected::set_held(self.index(), held, None);
         }
     }
 
@@ -102,35 +103,35 @@ impl Gpu {
     /// its end. Where the driver does not tell memory by process, what others took meanwhile would count as well: nothing is
     /// learnt.
     pub(super) fn learn(&self, pool: &dyn Measure, ran: Option<&Experiment>) -> Option<Bytes> {
-        let (process, reserved) = (self.process.told()?, pool.now().reserved);
+        let (process, reserved) = (self.process.reported()?, pool.now().reserved);
         let held = (process > reserved).then(|| process - reserved)?;
-        present::holds(self.index(), held, ran);
+        detected::set_held(self.index(), held, ran);
         Some(held)
     }
 }
 
 impl Drop for Gpu {
     fn drop(&mut self) {
-        present::closed(self.index());
+        detected::closed(self.index());
     }
 }
 
 /// Why a run takes longer on a GPU than it would elsewhere, if it does.
 pub(super) fn slower(plan: &Plan) -> Option<String> {
     let convolves = plan.first.points.iter().any(|point| point.op == CONVOLUTION);
-    let why = device::cudnn().err().filter(|_| convolves)?;
+    let why = hardware::cudnn().err().filter(|_| convolves)?;
     Some(format!("convolutions run by kernels of our own, which takes longer than by cuDNN: {why}"))
 }
 
 /// Bytes of a GPU that anyone holds.
 fn used(index: usize) -> Figure<Bytes> {
-    present::uuid(index).and_then(|uuid| gpu::used(&uuid))
+    detected::uuid(index).and_then(|uuid| gpu::used(&uuid))
 }
 
 /// An error of opening a GPU, with how full the card is where that is why.
 fn told_how_full(index: usize, error: Error) -> Error {
     let Error::DeviceFull(full) = error else { return error };
-    let Ok(Target::Gpu(profile)) = Target::of(&format!("cuda:{index}")) else { return full.into() };
+    let Ok(Target::Gpu(profile)) = hardware::target(&format!("cuda:{index}")) else { return full.into() };
     let total = profile.capacity;
     let free = used(index).map(|used| total.saturating_sub(used)).unwrap_or_default();
     DeviceFull { free, total, ..full }.into()

@@ -9,10 +9,10 @@ use std::{cell::Cell, rc::Rc};
 use crate::{
     backend::cuda::Device,
     bytes::Bytes,
-    device::{
+    device::profile::PoolProfile,
+    hardware::{
+        detected::{self, UsageBefore},
         gpu,
-        present::{self, Before},
-        profile::PoolProfile,
     },
 };
 
@@ -20,22 +20,22 @@ use crate::{
 #[derive(Clone)]
 pub(super) struct Process {
     read: Rc<dyn Fn() -> Option<Bytes>>,
-    is_told: bool,
+    is_reported: bool,
     last: Rc<Cell<Bytes>>,
 }
 
 impl Process {
     /// Of a GPU that was just opened and warmed up, and whose pool hands out memory so. Makes known what is held.
-    pub(super) fn of(device: &Rc<Device>, before: &Before, pool: PoolProfile) -> Self {
+    pub(super) fn of(device: &Rc<Device>, before: &UsageBefore, pool: PoolProfile) -> Self {
         let index = device.index();
-        let told = present::told(index, before);
-        let monitored = move || present::uuid(index).and_then(|uuid| gpu::used(&uuid)).ok();
+        let reported = detected::reported(index, before);
+        let monitored = move || detected::uuid(index).and_then(|uuid| gpu::used(&uuid)).ok();
         let grown = before.used.clone().ok().zip(monitored()).map(|(before, used)| used.saturating_sub(before));
-        let held = present::opened(index, &told, grown.unwrap_or_default(), pool);
-        let is_told = told.is_ok();
-        let read: Rc<dyn Fn() -> Option<Bytes>> = match (&before.used, is_told) {
+        let held = detected::opened(index, &reported, grown.unwrap_or_default(), pool);
+        let is_reported = reported.is_ok();
+        let read: Rc<dyn Fn() -> Option<Bytes>> = match (&before.used, is_reported) {
             (_, true) => Rc::new(move || {
-                let told = present::uuid(index).and_then(|uuid| gpu::process(&uuid)).ok();
+                let reported = detected::uuid(index).and_then(|uuid| gpu::process(&uuid)).ok();
                 told.filter(|bytes| *bytes > Bytes::ZERO)
             }),
             (&Ok(others), false) => Rc::new(move || monitored().map(|used| used.saturating_sub(others))),
@@ -47,7 +47,7 @@ impl Process {
                 Rc::new(move || Some(held + used()?.saturating_sub(at_first?)))
             }
         };
-        Self { read, is_told, last: Rc::new(Cell::new(held)) }
+        Self { read, is_reported, last: Rc::new(Cell::new(held)) }
     }
 
     /// The bytes; where they are not to be had now, what they were.
@@ -59,7 +59,7 @@ impl Process {
     }
 
     /// The bytes as the driver tells them now, if it does.
-    pub(super) fn told(&self) -> Option<Bytes> {
-        (self.read)().filter(|_| self.is_told)
+    pub(super) fn reported(&self) -> Option<Bytes> {
+        (self.read)().filter(|_| self.is_reported)
     }
 }

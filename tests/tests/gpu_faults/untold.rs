@@ -6,7 +6,8 @@ use std::{env, fs, sync::Arc, time::Duration};
 use cudarc::driver::result;
 use plimsoll_engine::{
     Bytes, Experiment,
-    device::{self, Gpu, Profile, profile},
+    device::{Profile, profile},
+    hardware::{self, Gpu},
     train::{Command, Outcome},
 };
 
@@ -45,7 +46,7 @@ fn kept() -> Vec<Option<Bytes>> {
 }
 
 fn gpus() -> Vec<Gpu> {
-    device::list().gpus.expect("a list")
+    hardware::list().gpus.expect("a list")
 }
 
 /// The driver told what this process holds, and it is known.

@@ -90,7 +90,7 @@ fn a_card_has_a_budget_of_its_own_and_the_processor_gets_its_own_back() {
     let mut window = window(Experiment { budget: Bytes::mib(4), ..digits() });
     choose(&mut window, CARD);
     let budget = |window: &Window| app(window).state.document.experiment.budget;
-    let room = profile::named("rtx4060-8g").expect("ships").room();
+    let room = profile::named("rtx4060-8g").expect("ships").usable_memory();
     assert_eq!(budget(&window), room);
     let told = |app: &App| app.state.log.entries.iter().any(|entry| entry.text.contains("budget changed as well"));
     assert!(told(app(&window)));

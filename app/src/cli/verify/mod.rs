@@ -11,8 +11,9 @@ use std::{
 use clap::Args;
 use plimsoll_engine::{
     Bytes, Experiment,
-    device::{self, Figure, Target, target},
+    device::{Target, target},
     experiment::{PoolPolicy, limits::MAX_BUDGET, shipped},
+    hardware::{self, Figure},
     plan::{self, Limit, Peak, Plan},
     selftest::experiments::Experiments,
     train::Trainer,
@@ -125,7 +126,7 @@ struct Row<'a> {
 
 impl Verify {
     pub(super) fn run(&self) -> anyhow::Result<ExitCode> {
-        let target = Target::of(&self.device)?;
+        let target = hardware::target(&self.device)?;
         let seed = self.seed.unwrap_or_else(seed::fresh);
         // Everything is read before anything runs. What some of those drawn learn lives as long as they do.
         let text = self.drawn.map(|_| a_text()).transpose()?;
@@ -134,7 +135,7 @@ impl Verify {
             None => self.open()?,
         };
         let free = match &target {
-            Target::Cpu { .. } => device::list().cpu.available,
+            Target::Cpu { .. } => hardware::list().cpu.available,
             Target::Gpu(profile) => Ok(profile.capacity),
         };
         let (trainer, provenance) = (Trainer::new(|| {}), Provenance::now(&self.device));

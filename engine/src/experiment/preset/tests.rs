@@ -165,7 +165,7 @@ fn the_keys_of_a_gpu_are_set_and_written_where_there_is_one() {
 fn without_a_budget_the_line_is_drawn_where_the_card_ends() {
     let budget = |text: &str| parse(text, "x.toml").expect("a preset").budget;
     let card = named("rtx4060-8g").expect("ships");
-    assert_eq!(budget("device = \"rtx4060-8g\"\n"), card.room());
+    assert_eq!(budget("device = \"rtx4060-8g\"\n"), card.usable_memory());
     assert_eq!(budget("device = \"rtx4060-8g\"\nbudget = \"3 GiB\"\n"), Bytes::gib(3));
     assert_eq!(budget("device = \"cpu\"\n"), Experiment::default().budget);
 }

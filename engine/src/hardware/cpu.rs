@@ -4,7 +4,7 @@ use std::fs;
 
 use crate::{
     bytes::Bytes,
-    device::{Cpu, Figure},
+    hardware::{Cpu, Figure},
 };
 
 /// Looks once.

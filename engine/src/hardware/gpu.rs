@@ -14,7 +14,7 @@ use nvml_wrapper::{
 
 use crate::{
     bytes::Bytes,
-    device::{Figure, Gpu, in_container, in_wsl, own},
+    hardware::{Figure, Gpu, host_pid, in_container, in_wsl},
 };
 
 /// The driver's library, open.
@@ -53,7 +53,7 @@ pub(super) fn look(driver: &Figure<Driver>) -> Figure<Vec<Gpu>> {
 
 #[cfg(feature = "cuda")]
 fn shown_by_cuda() -> Figure<Vec<Shown>> {
-    let found = super::present::found().as_ref().map_err(Clone::clone)?;
+    let found = super::detected::found().as_ref().map_err(Clone::clone)?;
     let shown = |gpu: &crate::backend::cuda::Description| Shown {
         uuid: gpu.uuid.clone(),
         name: gpu.name.clone(),
@@ -154,7 +154,7 @@ fn tells_processes_wrongly(version: &str) -> bool {
 
 fn process_bytes(device: &Device<'_>, version: &Figure<String>) -> Figure<Bytes> {
     let compute = computing(device, version)?;
-    let number = own::number().map_err(|why| if in_wsl() { WSL.to_owned() } else { why })?;
+    let number = host_pid::number().map_err(|why| if in_wsl() { WSL.to_owned() } else { why })?;
     // A process that computes and draws is listed twice with one figure; drawing alone may not be told at all.
     let graphics = device.running_graphics_processes().unwrap_or_default();
     let ours =

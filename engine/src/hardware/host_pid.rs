@@ -6,7 +6,7 @@
 
 use std::sync::{Mutex, PoisonError};
 
-use crate::device::Figure;
+use crate::hardware::Figure;
 
 /// The number of the namespace of processes that the system starts with (`PROC_PID_INIT_INO` in Linux's `proc_ns.h`).
 #[cfg(target_os = "linux")]
@@ -32,13 +32,13 @@ pub(super) fn number() -> Figure<u32> {
 #[cfg(feature = "cuda")]
 pub(super) fn find(before: &[u32], now: &[u32]) {
     let mut found = FOUND.lock().unwrap_or_else(PoisonError::into_inner);
-    *found = found.or_else(|| told(before, now, outside_of_containers()));
+    *found = found.or_else(|| reported(before, now, outside_of_containers()));
 }
 
 /// Which of those who compute on a GPU now this process is: of the number `own`, if that is known, or else the only one who
 /// was not there before.
 #[cfg(feature = "cuda")]
-fn told(before: &[u32], now: &[u32], own: Option<u32>) -> Option<u32> {
+fn reported(before: &[u32], now: &[u32], own: Option<u32>) -> Option<u32> {
     if let Some(own) = own.filter(|own| now.contains(own)) {
         return Some(own);
     }
@@ -73,17 +73,17 @@ mod tests {
 
     #[test]
     fn a_process_is_known_by_its_number_or_as_the_only_new_one() {
-        assert_eq!(told(&[], &[7, 9], Some(9)), Some(9));
+        assert_eq!(reported(&[], &[7, 9], Some(9)), Some(9));
         // On the host, nobody has to have been away.
-        assert_eq!(told(&[7, 9], &[7, 9], Some(9)), Some(9));
-        assert_eq!(told(&[7], &[7, 4321], None), Some(4321));
+        assert_eq!(reported(&[7, 9], &[7, 9], Some(9)), Some(9));
+        assert_eq!(reported(&[7], &[7, 4321], None), Some(4321));
     }
 
     #[test]
     fn nobody_elses_number_is_taken_for_ours() {
         // A process of the host's may have the number that this one has in its container.
-        assert_eq!(told(&[12], &[12], None), None);
-        assert_eq!(told(&[], &[], None), None);
-        assert_eq!(told(&[], &[7, 9], None), None, "two came at once");
+        assert_eq!(reported(&[12], &[12], None), None);
+        assert_eq!(reported(&[], &[], None), None);
+        assert_eq!(reported(&[], &[7, 9], None), None, "two came at once");
     }
 }

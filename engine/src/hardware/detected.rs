@@ -19,11 +19,9 @@ use crate::{
     backend::cuda::{self, Description},
     bytes::Bytes,
     cache,
-    device::{
-        Figure, gpu, own,
-        profile::{self, PeakRates, PoolProfile, Profile},
-    },
+    device::profile::{self, PeakRates, PoolProfile, Profile},
     experiment::{Batch, Data, Experiment, Model, Optimizer, Run},
+    hardware::{Figure, gpu, host_pid},
 };
 
 /// What was measured on a kind of GPU, kept from program to program.
@@ -41,9 +39,9 @@ struct Measured {
 
 /// What this process holds of a GPU that it opened.
 #[derive(Debug, Clone, Default)]
-struct Here {
+struct OpenGpu {
     /// Whether the driver tells what the process holds; else it is only a bound.
-    is_told: bool,
+    is_reported: bool,
     opened: Bytes,
     /// Beside the pool, when it was last asked.
     held: Bytes,
@@ -92,7 +90,7 @@ pub(crate) fn uuid(index: usize) -> Figure<String> {
 
 /// How full a GPU was, and who computed on it, before this process opened it.
 #[derive(Debug, Clone)]
-pub(crate) struct Before {
+pub(crate) struct UsageBefore {
     /// Bytes that anyone held.
     pub(crate) used: Figure<Bytes>,
     /// The driver's numbers for those who computed.
@@ -101,13 +99,13 @@ pub(crate) struct Before {
 
 /// How the GPU at an index was before this process first opened it: the libraries keep what they took of it, so that a later
 /// look would see what is our own.
-pub(crate) fn before(index: usize) -> Before {
-    static FIRST: Mutex<BTreeMap<usize, Before>> = Mutex::new(BTreeMap::new());
+pub(crate) fn before(index: usize) -> UsageBefore {
+    static FIRST: Mutex<BTreeMap<usize, UsageBefore>> = Mutex::new(BTreeMap::new());
     let look = || {
         let uuid = uuid(index);
         let (used, numbers) =
             (uuid.clone().and_then(|uuid| gpu::used(&uuid)), uuid.and_then(|uuid| gpu::numbers(&uuid)));
-        Before { used, numbers }
+        UsageBefore { used, numbers }
     };
     FIRST.lock().unwrap_or_else(PoisonError::into_inner).entry(index).or_insert_with(look).clone()
 }
@@ -116,10 +114,10 @@ pub(crate) fn before(index: usize) -> Before {
 ///
 /// # Errors
 /// Why it does not tell.
-pub(crate) fn told(index: usize, before: &Before) -> Figure<Bytes> {
+pub(crate) fn reported(index: usize, before: &UsageBefore) -> Figure<Bytes> {
     let uuid = uuid(index)?;
     if let Ok(before) = &before.numbers {
-        own::find(before, &gpu::numbers(&uuid)?);
+        host_pid::find(before, &gpu::numbers(&uuid)?);
     }
     let held = gpu::process(&uuid)?;
     if held == Bytes::ZERO {
@@ -130,16 +128,16 @@ pub(crate) fn told(index: usize, before: &Before) -> Figure<Bytes> {
 
 /// A GPU was opened, and its pool hands out memory so. Returns what the process holds of it: what the driver tells, or where
 /// it does not, the most of what it may be, of which nothing is kept. `bound` is what the card's use has grown by.
-pub(crate) fn opened(index: usize, told: &Figure<Bytes>, bound: Bytes, pool: PoolProfile) -> Bytes {
-    let Some(gpu) = found().iter().flatten().nth(index) else { return told.clone().unwrap_or(bound) };
-    let is_told = told.is_ok();
-    let held = told.clone().unwrap_or_else(|_| {
+pub(crate) fn opened(index: usize, reported: &Figure<Bytes>, bound: Bytes, pool: PoolProfile) -> Bytes {
+    let Some(gpu) = found().iter().flatten().nth(index) else { return reported.clone().unwrap_or(bound) };
+    let is_reported = reported.is_ok();
+    let held = reported.clone().unwrap_or_else(|_| {
         let stored = known().get(&gpu.kind()).and_then(|known| known.opened).unwrap_or_default();
         bound.max(stored).max(shipped_or_estimated(gpu).context)
     });
-    here().insert(index, Here { is_told, opened: held, held, loaded: BTreeSet::new() });
+    open_gpus().insert(index, OpenGpu { is_reported, opened: held, held, loaded: BTreeSet::new() });
     update(gpu, |known| {
-        if is_told {
+        if is_reported {
             known.opened = known.opened.max(Some(held));
         }
         known.pool = Some(pool);
@@ -150,10 +148,10 @@ pub(crate) fn opened(index: usize, told: &Figure<Bytes>, bound: Bytes, pool: Poo
 
 /// What the process now holds of an open GPU beside its pool; `ran` is the experiment of a run that went to its end, all of
 /// whose kernels are therefore loaded.
-pub(crate) fn holds(index: usize, held: Bytes, ran: Option<&Experiment>) {
+pub(crate) fn set_held(index: usize, held: Bytes, ran: Option<&Experiment>) {
     let Some(gpu) = found().iter().flatten().nth(index) else { return };
     let more = {
-        let mut all = here();
+        let mut all = open_gpus();
         let here = all.entry(index).or_default();
         here.held = here.held.max(held);
         here.loaded.extend(ran.iter().flat_map(|ran| [kernels(ran), kernels(&at_any_size(ran))]));
@@ -172,7 +170,7 @@ pub(crate) fn holds(index: usize, held: Bytes, ran: Option<&Experiment>) {
 
 /// A GPU was closed, and all that it held of kernels and libraries is gone.
 pub(crate) fn closed(index: usize) {
-    here().remove(&index);
+    open_gpus().remove(&index);
     if let Some(gpu) = found().iter().flatten().nth(index) {
         register(index, gpu);
     }
@@ -182,8 +180,10 @@ pub(crate) fn closed(index: usize) {
 pub(super) fn kernels_of(index: usize, experiment: &Experiment) -> Bytes {
     let Some(gpu) = found().iter().flatten().nth(index) else { return Bytes::ZERO };
     let (all, own) = (kernels(experiment), kernels(&at_any_size(experiment)));
-    let (is_loaded, is_like) =
-        here().get(&index).map(|here| (here.loaded.contains(&all), here.loaded.contains(&own))).unwrap_or_default();
+    let (is_loaded, is_like) = open_gpus()
+        .get(&index)
+        .map(|here| (here.loaded.contains(&all), here.loaded.contains(&own)))
+        .unwrap_or_default();
     if is_loaded {
         return MORE;
     }
@@ -224,9 +224,9 @@ fn kernels(experiment: &Experiment) -> String {
 }
 
 /// GPUs that this process opened, by their numbers.
-fn here() -> MutexGuard<'static, BTreeMap<usize, Here>> {
-    static HERE: Mutex<BTreeMap<usize, Here>> = Mutex::new(BTreeMap::new());
-    HERE.lock().unwrap_or_else(PoisonError::into_inner)
+fn open_gpus() -> MutexGuard<'static, BTreeMap<usize, OpenGpu>> {
+    static OPEN: Mutex<BTreeMap<usize, OpenGpu>> = Mutex::new(BTreeMap::new());
+    OPEN.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 type Known = BTreeMap<String, Measured>;
@@ -268,8 +268,9 @@ fn register(index: usize, gpu: &Description) {
         // Nothing was never measured; an earlier program may have written it.
         measured.opened = measured.opened.filter(|bytes| *bytes > Bytes::ZERO);
     }
-    let here = here().get(&index).cloned();
-    let is_measured = here.as_ref().map_or(measured.as_ref().is_some_and(|m| m.opened.is_some()), |here| here.is_told);
+    let here = open_gpus().get(&index).cloned();
+    let is_measured =
+        here.as_ref().map_or(measured.as_ref().is_some_and(|m| m.opened.is_some()), |here| here.is_reported);
     let held = here.map(|here| here.held).or(measured.as_ref().and_then(|measured| measured.opened));
     let estimate = shipped_or_estimated(gpu);
     let profile = Profile {

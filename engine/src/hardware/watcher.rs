@@ -11,10 +11,10 @@ use std::{
 
 use crossbeam_channel::{RecvTimeoutError, Sender};
 
-use crate::device::{
+use crate::hardware::{
     Devices, cpu,
     gpu::{self, Driver},
-    profile,
+    registered,
 };
 
 const PERIOD: Duration = Duration::from_secs(1);
@@ -36,7 +36,7 @@ impl Watcher {
         let watch = move || {
             let driver = Driver::open();
             // What there is to train on is known before anyone asks, and nobody waits for it.
-            profile::registered();
+            registered();
             loop {
                 let look = Arc::new(Devices { cpu: cpu::look(), gpus: gpu::look(&driver) });
                 *looks.lock().unwrap_or_else(PoisonError::into_inner) = Some(look);

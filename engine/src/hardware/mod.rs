@@ -1,0 +1,179 @@
+//! What is in this machine, and what it says of itself.
+//!
+//! Owns the discovery of the CPU and of NVIDIA GPUs, the [`Watcher`] that looks once a second, and what a device's name
+//! means here ([`target`]). Always holds: a figure that cannot be had says why, in words
+//! ([`Figure`]). Refuses nothing: without a driver there are simply no GPUs.
+
+mod cpu;
+#[cfg(feature = "cuda")]
+pub(crate) mod detected;
+pub(crate) mod gpu;
+mod host_pid;
+mod target;
+mod watcher;
+
+use serde::Serialize;
+
+pub use target::{registered, target, target_of_run};
+pub use watcher::Watcher;
+
+use crate::bytes::Bytes;
+
+/// A figure, or why it cannot be had.
+pub type Figure<T> = Result<T, String>;
+
+/// Everything that is there.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Devices {
+    /// The processor that trains.
+    pub cpu: Cpu,
+    /// NVIDIA GPUs, or why there are none to see.
+    #[serde(serialize_with = "figure")]
+    pub gpus: Figure<Vec<Gpu>>,
+}
+
+/// The processor.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Cpu {
+    /// What the maker calls it.
+    #[serde(serialize_with = "figure")]
+    pub name: Figure<String>,
+    /// Threads it runs at once for this process.
+    pub cores: usize,
+    /// Memory this process may have: the machine's, or the container's where that is less.
+    #[serde(rename = "total_bytes", serialize_with = "bytes")]
+    pub total: Figure<Bytes>,
+    /// Memory that is free for this process.
+    #[serde(rename = "available_bytes", serialize_with = "bytes")]
+    pub available: Figure<Bytes>,
+}
+
+/// One GPU at one moment.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Gpu {
+    /// CUDA's number for it, which a device's name such as `cuda:0` has, or why nothing trains on it.
+    #[serde(serialize_with = "figure")]
+    pub index: Figure<u32>,
+    /// What the maker calls it.
+    #[serde(serialize_with = "figure")]
+    pub name: Figure<String>,
+    /// The version of its driver.
+    #[serde(serialize_with = "figure")]
+    pub driver: Figure<String>,
+    /// Its memory.
+    #[serde(rename = "total_bytes", serialize_with = "bytes")]
+    pub total: Figure<Bytes>,
+    /// In use by all processes and the driver.
+    #[serde(rename = "used_bytes", serialize_with = "bytes")]
+    pub used: Figure<Bytes>,
+    /// In use by this process.
+    #[serde(rename = "process_bytes", serialize_with = "bytes")]
+    pub process: Figure<Bytes>,
+    /// Share of the last moments in which a kernel ran, percent.
+    #[serde(rename = "utilisation_percent", serialize_with = "figure")]
+    pub utilisation: Figure<u32>,
+    /// Degrees Celsius.
+    #[serde(rename = "temperature_celsius", serialize_with = "figure")]
+    pub temperature: Figure<u32>,
+    /// Watts.
+    #[serde(rename = "power_watts", serialize_with = "figure")]
+    pub power: Figure<f64>,
+}
+
+impl Gpu {
+    /// The name to choose it by, such as `cuda:0`.
+    ///
+    /// # Errors
+    /// Why it cannot be chosen.
+    pub fn device(&self) -> Figure<String> {
+        self.index.as_ref().map(|index| format!("cuda:{index}")).map_err(Clone::clone)
+    }
+
+    /// What it is called on screen: `GPU 0: ` and its maker's name, or without a number where it cannot be chosen.
+    pub fn title(&self) -> String {
+        let name = self.name.as_deref().unwrap_or("unnamed");
+        self.index.as_ref().map_or_else(|_| format!("GPU: {name}"), |index| format!("GPU {index}: {name}"))
+    }
+}
+
+/// Looks once at everything that is there. May take a good part of a second where a driver has to be woken.
+pub fn list() -> Devices {
+    Devices { cpu: cpu::look(), gpus: gpu::look(&gpu::Driver::open()) }
+}
+
+/// The version of cuDNN that convolutions run by on a GPU, or why they run by kernels of our own. Opens it.
+#[cfg(feature = "cuda")]
+pub fn cudnn() -> Figure<String> {
+    crate::backend::cuda::library::dnn()
+}
+
+/// The same of a program without the engine for GPUs.
+#[cfg(not(feature = "cuda"))]
+pub fn cudnn() -> Figure<String> {
+    Err("this program was built without the CUDA engine".to_owned())
+}
+
+/// The figure, or `{"unavailable": why}`: for `serialize_with`.
+///
+/// # Errors
+/// The serializer's.
+pub fn figure<T: Serialize, S: serde::Serializer>(figure: &Figure<T>, serializer: S) -> Result<S::Ok, S::Error> {
+    match figure {
+        Ok(value) => value.serialize(serializer),
+        Err(why) => serializer.collect_map([("unavailable", why)]),
+    }
+}
+
+fn bytes<S: serde::Serializer>(amount: &Figure<Bytes>, serializer: S) -> Result<S::Ok, S::Error> {
+    figure(&amount.as_ref().map(|bytes| bytes.0).map_err(Clone::clone), serializer)
+}
+
+/// Whether this process lives in a container, as far as it can tell.
+fn in_container() -> bool {
+    ["/.dockerenv", "/run/.containerenv"].iter().any(|mark| std::path::Path::new(mark).exists())
+        || std::env::var_os("container").is_some()
+        || host_pid::in_namespace()
+}
+
+/// Whether this is Linux inside Windows.
+fn in_wsl() -> bool {
+    std::fs::read_to_string("/proc/sys/kernel/osrelease")
+        .is_ok_and(|release| release.to_ascii_lowercase().contains("microsoft"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_processor_is_always_there_and_the_absence_of_gpus_has_a_reason() {
+        let devices = list();
+        assert!(devices.cpu.cores >= 1);
+        if cfg!(target_os = "linux") {
+            let (total, available) = (devices.cpu.total.expect("Linux tells"), devices.cpu.available.expect("too"));
+            assert!(available <= total && total > Bytes::mib(64));
+        }
+        if let Err(why) = devices.gpus {
+            assert!(why.split(' ').count() >= 4, "{why}");
+        }
+    }
+
+    #[test]
+    fn a_missing_figure_is_written_with_its_reason() {
+        let gpu = Gpu {
+            index: Err("CUDA does not show it".to_owned()),
+            name: Ok("Card".to_owned()),
+            driver: Ok("580.65".to_owned()),
+            total: Ok(Bytes::gib(8)),
+            used: Err("the driver is asleep".to_owned()),
+            process: Ok(Bytes(0)),
+            utilisation: Ok(3),
+            temperature: Ok(40),
+            power: Ok(51.5),
+        };
+        let text = toml::to_string(&gpu).expect("written");
+        assert!(text.contains("total_bytes = 8589934592"), "{text}");
+        assert!(text.contains("[index]\nunavailable = \"CUDA does not show it\""), "{text}");
+        assert!(text.contains("[used_bytes]\nunavailable = \"the driver is asleep\""), "{text}");
+    }
+}
