@@ -2,17 +2,40 @@
 //!
 //! # The one idea
 //!
-//! One training step ([`train::step`]) is written once, generic over a [`backend::Backend`]. [`backend::Candle`] runs it
+//! One training step ([`step`]) is written once, generic over a [`backend::Backend`]. [`backend::Candle`] runs it
 //! with real tensors on the processor, `backend::Cuda` on an NVIDIA GPU; [`backend::DryRun`] runs it with tensors that have
 //! a shape, a dtype and a shared buffer, but no elements. Allocating writes to the [`memory::Ledger`], dropping the last
 //! handle writes the free. So a prediction is the dry run of the very step that will train, and there is no second formula
 //! to drift from the code.
 //!
+//! # The layers
+//!
+//! A module uses those below it, and none on its own line or above; a test holds the engine to that.
+//!
+//! ```layers
+//! selftest
+//! train
+//! plan
+//! step
+//! models optim
+//! nn
+//! autograd
+//! data hardware
+//! backend
+//! memory
+//! experiment
+//! device
+//! cache suggest tensor
+//! error
+//! bytes rng
+//! ```
+//!
 //! # The way down
 //!
 //! - [`experiment`]: what a user chooses; also the preset format.
 //! - [`plan`]: from an experiment to a [`plan::Plan`], by a dry run; what would fit; how long it takes.
-//! - [`train`]: the step, and the [`train::Trainer`] thread that runs it and tells the outside by events.
+//! - [`step`]: THE training step: forward, backward, update, evaluation.
+//! - [`train`]: the [`train::Trainer`] thread that runs it and tells the outside by events.
 //! - [`models`] are chains of [`nn`] layers; a layer holds its forward pass and, beside it, its gradient rule.
 //! - [`autograd`]: the tape, which frees what it saved as it walks back, and checkpointed segments.
 //! - [`optim`]: one kernel a parameter, in place.
@@ -26,7 +49,7 @@
 //! # What always holds
 //!
 //! - A prediction is never below what is measured: what the probe counts beside tensors and scratch on the processor is
-//!   bounded by [`train::step::HOST_CONTEXT`], which every prediction includes; on a GPU the ledger places every block in a
+//!   bounded by [`step::HOST_CONTEXT`], which every prediction includes; on a GPU the ledger places every block in a
 //!   model of the driver's pool.
 //! - The ledger refuses what would cross the budget before anything is allocated; the run then drops everything.
 //! - Tensors never leave the thread they were made on; only host numbers do.
@@ -49,6 +72,7 @@ pub mod optim;
 pub mod plan;
 pub mod rng;
 pub mod selftest;
+pub mod step;
 mod suggest;
 pub mod tensor;
 pub mod train;

@@ -7,7 +7,7 @@ use plimsoll_engine::{
     experiment::{Checkpointing, ModelKind, OptimizerKind, Precision, UpdateTime},
     memory::Ledger,
     rng::{Rng, Stream},
-    train::step::{MicroBatch, Session, Stepped},
+    step::{MicroBatch, Session, StepOutput},
 };
 
 const LENGTH: usize = 6;
@@ -50,11 +50,11 @@ impl MicroBatch for &Sequences {
 }
 
 /// What a step, the weights after it and an evaluation come to.
-fn outcome(experiment: &Experiment, seed: u64) -> (Stepped, Vec<f64>, (f64, f64)) {
+fn outcome(experiment: &Experiment, seed: u64) -> (StepOutput, Vec<f64>, (f64, f64)) {
     let executor = Executor::new(Candle::cpu(1), Ledger::new(None, false));
     let mut session = Session::new(executor, experiment, &FACTS).expect("no budget");
     let batch = Sequences::new(experiment.batch.micro, seed);
-    let stepped = session.step(0.1, || Ok(&batch)).expect("a step");
+    let output = session.step(0.1, || Ok(&batch)).expect("a step");
     let read = |session: &Session<Candle>| {
         let weight = |param: &plimsoll_engine::nn::Param<Candle>| session.executor().read(param.weight());
         let weights = session.model().params().into_iter().map(weight);
@@ -63,7 +63,7 @@ fn outcome(experiment: &Experiment, seed: u64) -> (Stepped, Vec<f64>, (f64, f64)
     let weights = read(&session);
     let mut once = Some(&batch);
     let evaluated = session.evaluate(|| Ok(once.take())).expect("an evaluation");
-    (stepped, weights, evaluated)
+    (output, weights, evaluated)
 }
 
 #[test]
@@ -81,13 +81,13 @@ fn losses_gradients_and_updates_are_those_of_all_rows_at_once() {
         (experiment.optimizer.kind, experiment.optimizer.update) = (OptimizerKind::Sgd, update);
         experiment.batch.micro = 4;
         experiment.run.seed = seed;
-        let (stepped, weights, evaluated) = outcome(&experiment, seed);
+        let (output, weights, evaluated) = outcome(&experiment, seed);
         for chunk in [1, 5, 24, 1000] {
             experiment.loss_chunk = chunk;
             let (other, others, found) = outcome(&experiment, seed);
             let is_near = |a: f64, b: f64| (a - b).abs() <= 1e-12 * (1.0 + b.abs());
-            assert!(is_near(other.loss, stepped.loss) && other.accuracy == stepped.accuracy, "seed {seed}: {other:?}");
-            assert!(is_near(other.gradient_norm, stepped.gradient_norm), "seed {seed}: {other:?} {stepped:?}");
+            assert!(is_near(other.loss, output.loss) && other.accuracy == output.accuracy, "seed {seed}: {other:?}");
+            assert!(is_near(other.gradient_norm, output.gradient_norm), "seed {seed}: {other:?} {output:?}");
             assert!(is_near(found.0, evaluated.0) && found.1 == evaluated.1, "seed {seed}");
             assert!(
                 weights.iter().zip(&others).all(|(a, b)| is_near(*a, *b)),

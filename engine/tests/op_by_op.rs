@@ -13,7 +13,7 @@ use plimsoll_engine::{
     memory::{Category, Ledger, Point, ledger::Recording, probe::uncounted},
     plan::time,
     selftest::steps::{Noise, cases, passes},
-    train::step::{Blank, Session},
+    step::{Blank, Session},
 };
 
 fn dry(experiment: &Experiment, facts: &Facts) -> [Recording; 3] {

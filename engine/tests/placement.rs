@@ -2,7 +2,7 @@
 
 use plimsoll_engine::{
     Bytes, Experiment,
-    data::{self, Stock},
+    data::{self, DeviceDatasetLayout},
     experiment::{Data, DataKind, Model, ModelKind, OptimizerKind, Placement, Precision},
     memory::Category,
     plan::{Plan, predict},
@@ -105,7 +105,8 @@ fn a_training_set_on_the_device_is_in_the_budget_as_predicted_and_no_longer_on_t
         let (_, streamed) = placed(&experiment, Placement::Streamed);
         let (experiment, plan) = placed(&experiment, Placement::Device);
         let facts = data::facts(&experiment.data, &experiment.run).expect("possible");
-        let Stock { inputs: (shape, dtype), labels, scaling } = Stock::new(&experiment.data, &facts);
+        let DeviceDatasetLayout { inputs: (shape, dtype), labels, scaling } =
+            DeviceDatasetLayout::new(&experiment.data, &facts);
         let bytes = shape.elements() * dtype.size()
             + labels.map_or(0, |(shape, dtype)| shape.elements() * dtype.size())
             + scaling.map_or(0, |shape| shape.elements() * size_of::<f32>());

@@ -183,15 +183,16 @@ fn what_stays_wide_is_listed_tensor_by_tensor_with_its_bytes() {
         plan(&experiment)
     };
     let plan_of_cnn = mixed(ModelKind::Cnn);
-    let bytes = |plan: &Plan, name: &str| plan.wide.iter().filter(|w| w.name == name).map(|w| w.bytes).sum::<u64>();
+    let bytes =
+        |plan: &Plan, name: &str| plan.high_precision.iter().filter(|w| w.name == name).map(|w| w.bytes).sum::<u64>();
     assert_eq!(bytes(&plan_of_cnn, "gradient"), 4 * plan_of_cnn.parameters);
     assert_eq!(bytes(&plan_of_cnn, "optimizer state"), 8 * plan_of_cnn.parameters);
     assert_eq!(bytes(&plan_of_cnn, "weight") + bytes(&plan_of_cnn, "bias"), 4 * plan_of_cnn.parameters);
     let resnet = mixed(ModelKind::Resnet);
     let buffers = resnet.categories_at_peak.get(Category::Buffers).0;
     assert_eq!(bytes(&resnet, "running statistics"), buffers);
-    assert!(resnet.wide.iter().any(|w| w.layer == "block1/norm" && w.name == "weight"));
-    assert_eq!(plan(&cnn()).wide, []);
+    assert!(resnet.high_precision.iter().any(|w| w.layer == "block1/norm" && w.name == "weight"));
+    assert_eq!(plan(&cnn()).high_precision, []);
 }
 
 #[test]

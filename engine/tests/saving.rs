@@ -10,7 +10,7 @@ use plimsoll_engine::{
     memory::{Category, Ledger, Phase},
     plan::predict,
     rng::{Rng, Stream},
-    train::step::{MicroBatch, Session},
+    step::{MicroBatch, Session},
 };
 
 const FACTS: Facts = Facts::one_label(Input::Image { height: 16, width: 16, channels: 3 }, 5, 100, 20);

@@ -6,7 +6,7 @@ use clap::Args;
 use plimsoll_engine::{
     device::profile::Card,
     memory::{Alive, Categories, Category, Phase, Timeline},
-    plan::{self, LayerRow, Limit, Pass, Peak, Wide},
+    plan::{self, HighPrecisionTensor, LayerRow, Limit, Pass, Peak},
 };
 use serde::Serialize;
 
@@ -58,7 +58,7 @@ struct Json<'a> {
     layers: &'a [LayerRow],
     parameters: u64,
     trained: u64,
-    wide: &'a [Wide],
+    wide: &'a [HighPrecisionTensor],
     total_steps: u64,
     steps_per_epoch: u64,
     step_secs: f64,
@@ -104,7 +104,7 @@ impl Plan {
                 layers: &plan.layers,
                 parameters: plan.parameters,
                 trained: plan.trained,
-                wide: &plan.wide,
+                wide: &plan.high_precision,
                 total_steps: plan.total_steps,
                 steps_per_epoch: plan.steps_per_epoch,
                 step_secs: plan.step_secs,
@@ -128,7 +128,7 @@ fn parameters(plan: &plan::Plan) -> String {
 fn wide(plan: &plan::Plan) -> String {
     let mut table = Table::new(["stays wider", "tensors", "memory", "why"]).words(4);
     let mut rows: Vec<(&str, &str, usize, u64)> = Vec::new();
-    for tensor in &plan.wide {
+    for tensor in &plan.high_precision {
         match rows.iter_mut().find(|(_, reason, ..)| *reason == tensor.reason) {
             Some((_, _, count, bytes)) => (*count, *bytes) = (*count + 1, *bytes + tensor.bytes),
             None => rows.push((tensor.dtype.name(), tensor.reason, 1, tensor.bytes)),

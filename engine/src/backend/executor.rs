@@ -3,7 +3,7 @@
 use std::{cell::RefCell, fmt, rc::Rc};
 
 use crate::{
-    backend::{Arriving, Backend, DType, HostSlice, Kernel, Shape, Tensor, scratch},
+    backend::{Backend, DType, HostSlice, Kernel, Readback, Shape, Tensor, scratch},
     bytes::Bytes,
     error::{BudgetError, DeviceFull, DeviceLost, Error, Result},
     memory::{Category, Ledger, probe::Measure, timeline::LayerId},
@@ -155,7 +155,7 @@ impl<B: Backend> Executor<B> {
     }
 
     /// Starts to bring the elements of a tensor to the host.
-    pub fn fetch(&self, tensor: &Tensor<B>) -> Result<Arriving> {
+    pub fn fetch(&self, tensor: &Tensor<B>) -> Result<Readback> {
         self.backend().fetch(tensor)
     }
 

@@ -11,7 +11,6 @@
 //! - A kernel reads its inputs and writes its outputs; an in-place kernel has the tensor among its outputs only.
 //! - A kernel allocates nothing that outlives it, and nothing beyond what [`scratch`] states.
 
-mod arriving;
 pub mod candle;
 #[cfg(feature = "cuda")]
 pub mod cuda;
@@ -21,19 +20,20 @@ mod extents;
 pub mod kernel;
 mod operands;
 pub(crate) mod ops;
+mod readback;
 mod roofline;
 pub mod scratch;
 mod tensor;
 pub mod thread_pool;
 mod watched;
 
-pub use arriving::{Arriving, Coming};
 pub use candle::Candle;
 #[cfg(feature = "cuda")]
 pub use cuda::Cuda;
 pub use dry_run::DryRun;
 pub use executor::{Executor, LayerGuard};
 pub use kernel::{AttentionShape, IGNORE_INDEX, Kernel, Window};
+pub use readback::{PendingReadback, Readback};
 pub(crate) use roofline::FLOATS;
 pub use roofline::Rates;
 pub use tensor::Tensor;
@@ -60,8 +60,8 @@ pub trait Backend: Sized + 'static {
     fn read(&self, tensor: &Tensor<Self>) -> Result<Option<Vec<f64>>>;
 
     /// Starts to bring the elements to the host, behind what was launched so far.
-    fn fetch(&self, tensor: &Tensor<Self>) -> Result<Arriving> {
-        self.read(tensor).map(Arriving::Here)
+    fn fetch(&self, tensor: &Tensor<Self>) -> Result<Readback> {
+        self.read(tensor).map(Readback::Ready)
     }
 
     /// What the kernels run on; [`scratch`] depends on it.

@@ -20,10 +20,10 @@ pub struct ThreadPool {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ThreadPriority {
     /// Like any other program.
-    Equal,
+    Normal,
     /// Behind every other program: the window stays smooth while a run is under way, and a run that is alone on the
     /// machine loses nothing.
-    Back,
+    Background,
 }
 
 impl ThreadPool {

@@ -10,11 +10,11 @@ use std::ops::Range;
 use crate::{
     data::{
         Facts, Split,
-        sequences::{self, MAX_LENGTH, Parting, Rows, generate, within},
-        stock::Integers,
+        device_layout::Integers,
+        sequences::{self, Parting, Rows, generate, within},
     },
     error::{Problem, Result},
-    experiment::Data,
+    experiment::{Data, limits::MAX_LENGTH},
     rng::Rng,
 };
 

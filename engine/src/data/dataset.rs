@@ -10,7 +10,9 @@ use std::{
 
 use crate::{
     data::{
-        Facts, Skipped, brackets, chosen, cifar, digits, facts, idx,
+        Facts, Skipped, brackets, chosen, cifar,
+        device_layout::{Chunk, DeviceDatasetLayout, Integers},
+        digits, facts, idx,
         image_set::{ImageSet, Source, held},
         images::Images,
         loader::HostBatch,
@@ -20,7 +22,6 @@ use crate::{
         sequences::{self, Held, Rows},
         shapes::Shapes,
         sort::Sort,
-        stock::{Integers, Part, Stock},
         text::Text,
         tokens::Chain,
     },
@@ -183,10 +184,10 @@ impl Dataset {
     }
 
     /// Rows of the training set, as a device holds them.
-    pub(super) fn part(&self, stock: &Stock, rows: Range<usize>) -> Result<Part> {
-        let (shape, dtype) = stock.inputs;
-        let labels = Integers::new(stock.labels.map_or(dtype, |(_, dtype)| dtype));
-        let mut part = Part { inputs: Integers::new(dtype), labels };
+    pub(super) fn part(&self, layout: &DeviceDatasetLayout, rows: Range<usize>) -> Result<Chunk> {
+        let (shape, dtype) = layout.inputs;
+        let labels = Integers::new(layout.labels.map_or(dtype, |(_, dtype)| dtype));
+        let mut part = Chunk { inputs: Integers::new(dtype), labels };
         match &self.content {
             Some(Content::Images(set)) => set.part(rows, part),
             Some(Content::Rows(own)) => {

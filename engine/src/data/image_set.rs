@@ -17,9 +17,9 @@ use crate::{
     data::{
         Facts, Skipped, Split,
         augment::Augment,
+        device_layout::{Chunk, Integers},
         images::{self, Images},
         loader::HostBatch,
-        stock::{Integers, Part},
     },
     error::{Error, Result},
     experiment::Data,
@@ -171,7 +171,7 @@ impl ImageSet {
     }
 
     /// Training samples of `rows`, as a device holds them.
-    pub(super) fn part(&self, rows: Range<usize>, mut part: Part) -> Result<Part> {
+    pub(super) fn part(&self, rows: Range<usize>, mut part: Chunk) -> Result<Chunk> {
         let size: usize = self.extents.into_iter().product();
         let mut pixels = vec![0; rows.len() * size];
         let mut labels = vec![0; rows.len() * self.targets];

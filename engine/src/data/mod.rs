@@ -9,6 +9,7 @@ mod augment;
 mod brackets;
 mod cifar;
 mod dataset;
+mod device_layout;
 mod digits;
 mod file;
 mod idx;
@@ -20,21 +21,17 @@ mod modular;
 mod sequences;
 mod shapes;
 mod sort;
-mod stock;
 mod text;
 mod tokens;
 
 pub use dataset::{Dataset, Split};
+pub use device_layout::{Chunk, DeviceDatasetLayout, Integers};
 pub use images::Skipped;
 pub use loader::{Batch, HostBatch, Loader};
-pub use stock::{Integers, Part, Stock};
 
 use std::path::Path;
 
-pub use crate::experiment::{
-    Facts, Input,
-    limits::{MAX_LENGTH, MAX_MODULUS, MAX_SAMPLES, MAX_VOCABULARY},
-};
+pub use crate::experiment::{Facts, Input};
 use crate::{
     bytes::Bytes,
     error::{Error, Problem, Result},
@@ -143,6 +140,7 @@ fn divide(total: usize, test_fraction: f64) -> Result<(usize, usize)> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::experiment::limits::MAX_SAMPLES;
 
     #[test]
     fn facts_of_what_ships_need_no_file() {

@@ -8,12 +8,13 @@ use std::ops::Range;
 
 use crate::{
     data::{
-        Facts, Split, divide,
+        Facts, Split,
+        device_layout::Integers,
+        divide,
         sequences::{self, Rows, generate, within},
-        stock::Integers,
     },
     error::Result,
-    experiment::Data,
+    experiment::{Data, limits::MAX_MODULUS},
     rng::{Rng, Stream},
 };
 

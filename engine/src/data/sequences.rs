@@ -10,7 +10,7 @@ use std::{fmt, ops::Range};
 use crate::{
     backend::IGNORE_INDEX,
     bytes::Bytes,
-    data::{Facts, Input, Split, divide, stock::Integers},
+    data::{Facts, Input, Split, device_layout::Integers, divide},
     error::{Error, Problem, Result},
     experiment::{Data, Placement},
     rng::{Rng, Stream},

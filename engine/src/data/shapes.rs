@@ -15,7 +15,7 @@ use crate::{
         image_set::{Samples, Streamed, split},
     },
     error::{Problem, Result},
-    experiment::Data,
+    experiment::{Data, limits::MAX_SAMPLES},
     rng::{Rng, Stream},
 };
 use outline::{Outline, Point};

@@ -8,15 +8,18 @@ use std::ops::Range;
 use crate::{
     data::{
         Facts, Split,
-        sequences::{self, MAX_VOCABULARY, Parting, Rows, generate, within},
-        stock::Integers,
+        device_layout::Integers,
+        sequences::{self, Parting, Rows, generate, within},
     },
     error::Result,
-    experiment::Data,
+    experiment::{
+        Data,
+        limits::{MAX_LENGTH, MAX_VOCABULARY},
+    },
 };
 
 /// The most digits of a sample.
-const MAX_DIGITS: usize = sequences::MAX_LENGTH / 2;
+const MAX_DIGITS: usize = MAX_LENGTH / 2;
 
 pub(super) fn facts(data: &Data) -> Result<Facts> {
     within("data.length", data.length, 2, MAX_DIGITS, "a number of digits to sort")?;

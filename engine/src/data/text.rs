@@ -18,12 +18,12 @@ use crate::{
     bytes::Bytes,
     data::{
         Facts, Split,
+        device_layout::Integers,
         file::{Opened, unreadable},
-        sequences::{self, MAX_LENGTH, Rows, within},
-        stock::Integers,
+        sequences::{self, Rows, within},
     },
     error::{Error, Problem, Result},
-    experiment::{Data, Placement},
+    experiment::{Data, Placement, limits::MAX_LENGTH},
     rng::{Rng, Stream},
 };
 

@@ -10,11 +10,14 @@ use std::ops::Range;
 use crate::{
     data::{
         Facts, Split,
-        sequences::{self, MAX_LENGTH, MAX_VOCABULARY, Parting, Rows, generate, within},
-        stock::Integers,
+        device_layout::Integers,
+        sequences::{self, Parting, Rows, generate, within},
     },
     error::Result,
-    experiment::Data,
+    experiment::{
+        Data,
+        limits::{MAX_LENGTH, MAX_VOCABULARY},
+    },
     rng::{Rng, Stream},
 };
 

@@ -72,7 +72,7 @@ impl Profile {
             name: &self.slug,
             title: &self.title,
             capacity_bytes: self.capacity.0,
-            room_bytes: self.room().0,
+            room_bytes: self.usable_memory().0,
             context_bytes: self.context.0,
             is_estimate: self.is_estimate(),
             compute_capability: self.compute_capability,

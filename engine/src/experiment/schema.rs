@@ -338,6 +338,7 @@ pub(super) fn is_group(name: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::suggest::nearest;
 
     #[test]
     fn every_key_has_a_field() {

@@ -68,12 +68,12 @@ pub(super) fn found() -> &'static Figure<Vec<Description>> {
 ///
 /// # Errors
 /// What is missing, and where to get it.
-pub fn missing() -> Figure<()> {
+pub(crate) fn missing() -> Figure<()> {
     found().as_ref().map(drop).map_err(Clone::clone)
 }
 
 /// Makes every GPU that is here known, once.
-pub(super) fn discover() {
+pub(crate) fn discover() {
     static ONCE: OnceLock<()> = OnceLock::new();
     ONCE.get_or_init(|| {
         for (index, gpu) in found().iter().flatten().enumerate() {

@@ -144,11 +144,13 @@ fn shorter(experiment: &Experiment) -> Vec<usize> {
 /// The smallest shipped card on which the plan has room as it is.
 fn cards(plan: &Plan) -> Vec<Experiment> {
     let Target::Gpu(present) = &plan.target else { return Vec::new() };
-    let larger = profile::shipped().iter().filter(|card| card.room() > present.room() && card.room() >= plan.load());
-    let card = larger.min_by_key(|card| card.room());
+    let larger = profile::shipped()
+        .iter()
+        .filter(|card| card.usable_memory() > present.usable_memory() && card.usable_memory() >= plan.load());
+    let card = larger.min_by_key(|card| card.usable_memory());
     let on = |card: &std::sync::Arc<profile::Profile>| Experiment {
         device: card.slug.clone(),
-        budget: card.room(),
+        budget: card.usable_memory(),
         ..(*plan.experiment).clone()
     };
     card.map(on).into_iter().collect()

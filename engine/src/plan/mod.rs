@@ -2,20 +2,20 @@
 
 pub mod change;
 pub mod fit;
+mod full_precision;
 mod further;
 mod limit;
 pub mod predict;
 mod search;
 pub mod time;
-mod wide;
 
 pub use change::Change;
 pub use fit::{Found, advise, fill, fit, largest_batch};
+pub use full_precision::HighPrecisionTensor;
 pub use further::further;
 pub use limit::Limit;
 pub use predict::predict;
 pub use search::Advice;
-pub use wide::Wide;
 
 use std::sync::Arc;
 
@@ -115,7 +115,7 @@ pub struct Plan {
     /// How many of them are trained.
     pub trained: u64,
     /// Tensors that stay wider than the type that is computed in.
-    pub wide: Vec<Wide>,
+    pub high_precision: Vec<HighPrecisionTensor>,
     /// Optimizer steps of the whole run.
     pub total_steps: u64,
     /// Optimizer steps of one epoch.

@@ -23,8 +23,8 @@ use crate::{
     hardware::target_of_run,
     memory::{Alive, Categories, Category, Ledger, allocator::heap, ledger::Recording, probe, timeline::LayerId},
     nn::Param,
-    plan::{LayerRow, Pass, Peak, Plan, time, wide},
-    train::step::{Blank, Session},
+    plan::{LayerRow, Pass, Peak, Plan, full_precision, time},
+    step::{Blank, Session},
 };
 
 /// Plans an experiment.
@@ -236,7 +236,7 @@ fn dry_run(experiment: &Experiment, facts: &Facts) -> Result<Plan> {
         layers: layer_rows(&dry, &steady, &peak.alive_at_peak),
         parameters: dry.session.model().parameters(),
         trained: dry.session.model().trained(),
-        wide: wide::of(dry.session.model(), experiment.precision, |param| {
+        high_precision: full_precision::of(dry.session.model(), experiment.precision, |param| {
             steady.timeline.layer(param.layer()).to_owned()
         }),
         total_steps,

@@ -20,7 +20,7 @@ use crate::{
     device::{Target, cpu_threads},
     error::Result,
     memory::{Category, Ledger},
-    train::step::workspace,
+    step::workspace,
 };
 
 /// Elements before and after an operand that lies inside a buffer.

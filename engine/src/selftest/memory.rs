@@ -14,7 +14,7 @@ use crate::{
     error::{BudgetError, Error, Result},
     experiment::{Experiment, ModelKind},
     memory::{Ledger, probe::uncounted},
-    train::step::{Blank, MicroBatch, Session},
+    step::{Blank, MicroBatch, Session},
 };
 
 /// Steps of the runs that must not leak.

@@ -14,7 +14,7 @@ use crate::{
     device::cpu_threads,
     experiment::{Batch, Experiment, ModelKind, OptimizerKind, Precision},
     memory::Ledger,
-    train::step::Session,
+    step::Session,
 };
 
 /// Steps of a run.

@@ -17,7 +17,7 @@ use crate::{
     },
     memory::{Ledger, ledger::Recording, probe::uncounted},
     rng::{Rng, Stream},
-    train::step::{Blank, HOST_CONTEXT, HOST_PARAMETER, MicroBatch, Session},
+    step::{Blank, HOST_CONTEXT, HOST_PARAMETER, MicroBatch, Session},
 };
 
 const IMAGES: Facts = Facts::one_label(Input::Image { height: 12, width: 12, channels: 3 }, 5, 100, 20);

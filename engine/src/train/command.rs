@@ -8,7 +8,7 @@ use crate::{
     error::{Error, Result},
     experiment::Experiment,
     memory::probe::uncounted,
-    train::{event::Event, voice::Voice},
+    train::{event::Event, event_sink::EventSink},
 };
 
 /// What to run.
@@ -68,10 +68,10 @@ impl<'a> Inbox<'a> {
     ///
     /// # Errors
     /// [`Error::Stopped`] when the run is to end.
-    pub(super) fn turn(&mut self, voice: &Voice, waited: &mut Duration) -> Result<Turn> {
+    pub(super) fn turn(&mut self, events: &EventSink, waited: &mut Duration) -> Result<Turn> {
         loop {
             match self.commands.try_recv() {
-                Ok(command) => self.obey(command, voice)?,
+                Ok(command) => self.obey(command, events)?,
                 Err(TryRecvError::Disconnected) => return Err(Error::Stopped),
                 Err(TryRecvError::Empty) if self.wants_evaluation => {
                     self.wants_evaluation = false;
@@ -86,7 +86,7 @@ impl<'a> Inbox<'a> {
                     let since = Instant::now();
                     let command = uncounted(|| self.commands.recv()).map_err(|_| Error::Stopped)?;
                     *waited += since.elapsed();
-                    self.obey(command, voice)?;
+                    self.obey(command, events)?;
                 }
             }
         }
@@ -101,17 +101,17 @@ impl<'a> Inbox<'a> {
     ///
     /// # Errors
     /// [`Error::Stopped`] when the run is to end.
-    pub(super) fn listen(&mut self, voice: &Voice) -> Result<()> {
+    pub(super) fn listen(&mut self, events: &EventSink) -> Result<()> {
         loop {
             match self.commands.try_recv() {
-                Ok(command) => self.obey(command, voice)?,
+                Ok(command) => self.obey(command, events)?,
                 Err(TryRecvError::Disconnected) => return Err(Error::Stopped),
                 Err(TryRecvError::Empty) => return Ok(()),
             }
         }
     }
 
-    fn obey(&mut self, command: Command, voice: &Voice) -> Result<()> {
+    fn obey(&mut self, command: Command, events: &EventSink) -> Result<()> {
         match command {
             Command::Start(start) => {
                 self.next = Some(*start);
@@ -120,19 +120,19 @@ impl<'a> Inbox<'a> {
             Command::Stop => return Err(Error::Stopped),
             Command::Evaluate => self.wants_evaluation = true,
             Command::Step => {
-                self.pause(true, voice);
+                self.pause(true, events);
                 self.steps_allowed += 1;
             }
-            Command::Pause => self.pause(true, voice),
-            Command::Resume => self.pause(false, voice),
+            Command::Pause => self.pause(true, events),
+            Command::Resume => self.pause(false, events),
         }
         Ok(())
     }
 
-    fn pause(&mut self, is_paused: bool, voice: &Voice) {
+    fn pause(&mut self, is_paused: bool, events: &EventSink) {
         if std::mem::replace(&mut self.is_paused, is_paused) != is_paused {
             self.steps_allowed = 0;
-            voice.say(Event::Paused(is_paused));
+            events.send(Event::Paused(is_paused));
         }
     }
 }

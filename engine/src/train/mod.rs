@@ -1,20 +1,15 @@
-//! Training: the step, the thread that runs it, and what it tells the outside.
+//! Training: the thread that runs steps, and the events it sends.
 
 pub mod command;
 pub mod event;
+mod event_sink;
 #[cfg(feature = "cuda")]
 pub(crate) mod gpu;
-mod loss;
-mod loss_scale;
-mod place;
 #[cfg(feature = "cuda")]
 mod process;
-mod resident;
 mod run;
-mod schedule;
-pub mod step;
 pub mod trainer;
-mod voice;
+mod worker;
 
 pub use command::{Command, Start};
 pub use event::{Event, Latest, Outcome, Refusal, RunId, StepRecord, Summary};

@@ -36,7 +36,7 @@ impl Process {
         let read: Rc<dyn Fn() -> Option<Bytes>> = match (&before.used, is_reported) {
             (_, true) => Rc::new(move || {
                 let reported = detected::uuid(index).and_then(|uuid| gpu::process(&uuid)).ok();
-                told.filter(|bytes| *bytes > Bytes::ZERO)
+                reported.filter(|bytes| *bytes > Bytes::ZERO)
             }),
             (&Ok(others), false) => Rc::new(move || monitored().map(|used| used.saturating_sub(others))),
             // Nobody says what others had: the driver's own count tells what was taken since.

@@ -19,12 +19,11 @@ use crate::{
         probe::{self, Measure, Reading, uncounted},
     },
     plan::{Peak, Plan, predict},
+    step::{MicroBatch, PendingStep, Session, schedule::learning_rate},
     train::{
         command::{Inbox, Turn},
         event::{Event, Latest, RunId, StepRecord, Summary},
-        schedule::learning_rate,
-        step::{MicroBatch, Session, Underway},
-        voice::Voice,
+        event_sink::EventSink,
     },
 };
 #[cfg(feature = "cuda")]
@@ -41,29 +40,34 @@ const AHEAD: usize = 2;
 const PROCESS_EVERY: Duration = Duration::from_millis(200);
 
 /// What a run is made of.
-pub(super) struct Job<'a> {
+pub(super) struct RunSpec<'a> {
     pub(super) id: RunId,
     pub(super) plan: &'a Arc<Plan>,
     pub(super) facts: Facts,
     pub(super) dataset: Arc<Dataset>,
-    pub(super) voice: &'a Voice,
+    pub(super) events: &'a EventSink,
 }
 
 /// Trains on the processor to the end of the run. `summary` holds what was reached, however it ends.
-pub(super) fn on_cpu(job: &Job<'_>, pool: &ThreadPool, inbox: &mut Inbox<'_>, summary: &mut Summary) -> Result<()> {
+pub(super) fn on_cpu(
+    spec: &RunSpec<'_>,
+    pool: &ThreadPool,
+    inbox: &mut Inbox<'_>,
+    summary: &mut Summary,
+) -> Result<()> {
     let meter = pool.meter();
     let idle = meter.now();
-    let loader = job.loader()?;
+    let loader = spec.loader()?;
     let result = pool.run(|| {
-        let gauge = uncounted(|| {
+        let sampler = uncounted(|| {
             let process = || probe::process().map(|p| p.resident).unwrap_or_default();
-            Gauge::new(Rc::new(meter), idle, Box::new(process))
+            MemorySampler::new(Rc::new(meter), idle, Box::new(process))
         });
-        let mut going = Going::new(job, loader, gauge, summary);
-        let executor = Executor::new(Candle::cpu(cpu_threads()), Ledger::new(Some(job.plan.budget), false));
-        let result = going.run(executor, inbox);
-        let Going { gauge, .. } = going;
-        uncounted(|| drop(gauge));
+        let mut run = RunLoop::new(spec, loader, sampler, summary);
+        let executor = Executor::new(Candle::cpu(cpu_threads()), Ledger::new(Some(spec.plan.budget), false));
+        let result = run.run(executor, inbox);
+        let RunLoop { sampler, .. } = run;
+        uncounted(|| drop(sampler));
         // The error leaves this thread: what goes is a copy that its meter does not count.
         result.map_err(|error| uncounted(|| error.clone()))
     });
@@ -73,38 +77,38 @@ pub(super) fn on_cpu(job: &Job<'_>, pool: &ThreadPool, inbox: &mut Inbox<'_>, su
 
 /// Trains on a GPU, as [`on_cpu`] does.
 #[cfg(feature = "cuda")]
-pub(super) fn on_gpu(job: &Job<'_>, gpu: &Gpu, inbox: &mut Inbox<'_>, summary: &mut Summary) -> Result<()> {
-    let experiment = &*job.plan.experiment;
-    let Target::Gpu(profile) = &job.plan.target else {
+pub(super) fn on_gpu(spec: &RunSpec<'_>, gpu: &Gpu, inbox: &mut Inbox<'_>, summary: &mut Summary) -> Result<()> {
+    let experiment = &*spec.plan.experiment;
+    let Target::Gpu(profile) = &spec.plan.target else {
         return Err(Error::Device(format!("{} is no GPU", experiment.device)));
     };
-    if let Some(slower) = gpu::slower(job.plan) {
-        job.voice.say(Event::Warning(slower));
+    if let Some(slower) = gpu::slower(spec.plan) {
+        spec.events.send(Event::Warning(slower));
     }
-    let backend = gpu.backend(profile, &experiment.gpu, job.plan.budget)?;
+    let backend = gpu.backend(profile, &experiment.gpu, spec.plan.budget)?;
     let pool = Rc::clone(backend.pool());
     let result = {
-        let gauge = Gauge::new(Rc::clone(&pool) as Rc<dyn Measure>, Reading::default(), gpu.process());
-        let mut going = Going::new(job, job.loader()?, gauge, summary);
-        let ledger = Ledger::for_target(backend.target(), experiment.gpu.pool, job.plan.budget, true, false);
-        going.run(Executor::new(backend, ledger), inbox)
+        let sampler = MemorySampler::new(Rc::clone(&pool) as Rc<dyn Measure>, Reading::default(), gpu.process());
+        let mut run = RunLoop::new(spec, spec.loader()?, sampler, summary);
+        let ledger = Ledger::for_target(backend.target(), experiment.gpu.pool, spec.plan.budget, true, false);
+        run.run(Executor::new(backend, ledger), inbox)
     };
     summary.left_over = pool.now().live;
     let held = gpu.learn(&*pool, result.is_ok().then_some(experiment));
     if let Some(held) = held.filter(|held| *held > profile.context) {
         // The driver takes what kernels need by itself, and nobody can refuse it.
-        job.voice.say(Event::Warning(format!(
+        spec.events.send(Event::Warning(format!(
             "driver and kernels hold {held} on the GPU, {} more than was allowed for: the process came to {} of a budget of \
              {}; the next plan knows",
             held - profile.context,
             summary.measured.process,
-            job.plan.budget
+            spec.plan.budget
         )));
     }
     result
 }
 
-impl Job<'_> {
+impl RunSpec<'_> {
     fn loader(&self) -> Result<Loader> {
         let Experiment { batch, run, .. } = &*self.plan.experiment;
         Loader::train(Arc::clone(&self.dataset), run.seed, batch.micro, batch.accumulation, 0)
@@ -112,7 +116,7 @@ impl Job<'_> {
 }
 
 /// Measured memory of a run, above the idle level.
-struct Gauge {
+struct MemorySampler {
     meter: Rc<dyn Measure>,
     idle: Reading,
     peak: Peak,
@@ -122,7 +126,7 @@ struct Gauge {
     sampled: Option<Instant>,
 }
 
-impl Gauge {
+impl MemorySampler {
     fn new(meter: Rc<dyn Measure>, idle: Reading, read_process: Box<dyn Fn() -> Bytes>) -> Self {
         meter.reset_peak();
         Self {
@@ -187,18 +191,18 @@ fn next(loader: &mut Loader) -> Result<Batch> {
 }
 
 /// A run under way.
-struct Going<'a, 'j> {
-    job: &'a Job<'j>,
+struct RunLoop<'a, 'j> {
+    spec: &'a RunSpec<'j>,
     experiment: &'a Experiment,
     loader: Loader,
-    gauge: Gauge,
+    sampler: MemorySampler,
     waited: Duration,
     began: Instant,
     summary: &'a mut Summary,
     /// Images that the user knows are skipped.
     skipped: usize,
     /// Steps whose numbers are on their way, in order.
-    underway: VecDeque<Queued>,
+    pending: VecDeque<Queued>,
     /// When the numbers of the last step came.
     came: Instant,
 }
@@ -207,24 +211,24 @@ struct Going<'a, 'j> {
 struct Queued {
     step: u64,
     learning_rate: f64,
-    underway: Underway,
+    pending: PendingStep,
     began: Instant,
     memory: Peak,
 }
 
-impl<'a, 'j> Going<'a, 'j> {
-    fn new(job: &'a Job<'j>, loader: Loader, gauge: Gauge, summary: &'a mut Summary) -> Self {
-        let experiment = &*job.plan.experiment;
-        let (waited, began, underway) = (Duration::ZERO, Instant::now(), VecDeque::with_capacity(AHEAD + 1));
-        Self { job, experiment, loader, gauge, waited, began, summary, skipped: 0, underway, came: began }
+impl<'a, 'j> RunLoop<'a, 'j> {
+    fn new(spec: &'a RunSpec<'j>, loader: Loader, sampler: MemorySampler, summary: &'a mut Summary) -> Self {
+        let experiment = &*spec.plan.experiment;
+        let (waited, began, pending) = (Duration::ZERO, Instant::now(), VecDeque::with_capacity(AHEAD + 1));
+        Self { spec, experiment, loader, sampler, waited, began, summary, skipped: 0, pending, came: began }
     }
 
     fn run<B: Backend>(&mut self, executor: Executor<B>, inbox: &mut Inbox<'_>) -> Result<()> {
         let result = self.steps(executor, inbox);
         // The last word is not of some time ago.
-        self.gauge.process_read = None;
-        self.gauge.read(Bytes::ZERO);
-        self.summary.measured = self.gauge.peak;
+        self.sampler.process_read = None;
+        self.sampler.read(Bytes::ZERO);
+        self.summary.measured = self.sampler.peak;
         self.summary.secs = self.secs();
         result
     }
@@ -235,9 +239,9 @@ impl<'a, 'j> Going<'a, 'j> {
     }
 
     fn steps<B: Backend>(&mut self, executor: Executor<B>, inbox: &mut Inbox<'_>) -> Result<()> {
-        let plan = self.job.plan;
-        let mut session = Session::new(executor, self.experiment, &self.job.facts)?;
-        session.bring(&self.job.dataset)?;
+        let plan = self.spec.plan;
+        let mut session = Session::new(executor, self.experiment, &self.spec.facts)?;
+        session.upload_dataset(&self.spec.dataset)?;
         let every = match self.experiment.run.evaluate_every {
             0 => plan.steps_per_epoch,
             every => every,
@@ -249,7 +253,7 @@ impl<'a, 'j> Going<'a, 'j> {
                 // Whoever goes step by step sees each before the next.
                 self.tell(&mut session, 0)?;
             }
-            match inbox.turn(self.job.voice, &mut self.waited)? {
+            match inbox.turn(self.spec.events, &mut self.waited)? {
                 Turn::Evaluate => self.evaluate(&mut session, step, inbox)?,
                 Turn::Step => {
                     step += 1;
@@ -264,33 +268,33 @@ impl<'a, 'j> Going<'a, 'j> {
     }
 
     fn step<B: Backend>(&mut self, session: &mut Session<B>, step: u64) -> Result<()> {
-        let learning_rate = learning_rate(&self.experiment.optimizer, step, self.job.plan.total_steps);
+        let learning_rate = learning_rate(&self.experiment.optimizer, step, self.spec.plan.total_steps);
         // Sampled steps are drawn over the steady step's prediction; the first step has another timeline.
-        let is_sampled = step > 1 && self.gauge.is_sample_due();
+        let is_sampled = step > 1 && self.sampler.is_sample_due();
         if is_sampled {
-            session.executor().sample(Rc::clone(&self.gauge.meter));
+            session.executor().sample(Rc::clone(&self.sampler.meter));
         }
         let start = Instant::now();
         let loader = &mut self.loader;
-        let underway = session.begin_step(learning_rate, || next(loader));
+        let pending = session.begin_step(learning_rate, || next(loader));
         let sampled = if is_sampled { self.show_sample(session, step) } else { Bytes::ZERO };
-        let memory = self.gauge.read(sampled);
-        self.underway.push_back(Queued { step, learning_rate, underway: underway?, began: start, memory });
+        let memory = self.sampler.read(sampled);
+        self.pending.push_back(Queued { step, learning_rate, pending: pending?, began: start, memory });
         self.tell(session, AHEAD)
     }
 
     /// Tells of the steps whose numbers have come, and waits for those before the last `ahead`.
     fn tell<B: Backend>(&mut self, session: &mut Session<B>, ahead: usize) -> Result<()> {
-        while self.underway.len() > ahead || self.underway.front().is_some_and(|queued| queued.underway.has_come()) {
-            let Some(queued) = self.underway.pop_front() else { break };
+        while self.pending.len() > ahead || self.pending.front().is_some_and(|queued| queued.pending.is_ready()) {
+            let Some(queued) = self.pending.pop_front() else { break };
             self.tell_of(session, queued)?;
         }
         Ok(())
     }
 
     fn tell_of<B: Backend>(&mut self, session: &mut Session<B>, queued: Queued) -> Result<()> {
-        let Queued { step, learning_rate, underway, began, memory } = queued;
-        let stepped = underway.wait().map_err(|error| match error {
+        let Queued { step, learning_rate, pending, began, memory } = queued;
+        let output = pending.wait().map_err(|error| match error {
             Error::DeviceLost(lost) => DeviceLost { place: format!("step {step}"), ..lost }.into(),
             error => error,
         })?;
@@ -299,27 +303,27 @@ impl<'a, 'j> Going<'a, 'j> {
         let secs = now.duration_since(began.max(self.came)).as_secs_f64();
         self.came = now;
         self.summary.steps = step;
-        self.summary.train_loss = Some(stepped.loss);
-        self.summary.skipped_steps += u64::from(stepped.skipped);
-        self.job.voice.say(Event::Step(StepRecord {
+        self.summary.train_loss = Some(output.loss);
+        self.summary.skipped_steps += u64::from(output.skipped);
+        self.spec.events.send(Event::Step(StepRecord {
             step,
-            loss: stepped.loss,
-            accuracy: stepped.accuracy,
+            loss: output.loss,
+            accuracy: output.accuracy,
             learning_rate,
-            gradient_norm: stepped.gradient_norm,
-            loss_scale: stepped.loss_scale,
-            skipped: stepped.skipped,
+            gradient_norm: output.gradient_norm,
+            loss_scale: output.loss_scale,
+            skipped: output.skipped,
             at_secs: self.secs(),
             secs,
             live: memory.live,
             reserved: memory.reserved,
             process: memory.process,
         }));
-        if stepped.skipped {
-            let half = stepped.loss_scale / 2.0;
+        if output.skipped {
+            let half = output.loss_scale / 2.0;
             self.warn(|| format!("step {step}: a gradient overflowed f16, so the update was skipped and the loss scale halved to {half}"));
         }
-        if stepped.loss.is_finite() && (stepped.gradient_norm.is_finite() || stepped.skipped) {
+        if output.loss.is_finite() && (output.gradient_norm.is_finite() || output.skipped) {
             return Ok(());
         }
         let batch = next(&mut self.loader)?;
@@ -332,49 +336,49 @@ impl<'a, 'j> Going<'a, 'j> {
         let highest = samples.iter().copied().max().unwrap_or_default();
         uncounted(|| {
             // A long accumulation is predicted by its first micro-batches: the repetitions before the update go.
-            let points = &self.job.plan.steady.points;
+            let points = &self.spec.plan.steady.points;
             let update = points.iter().position(|p| p.phase == Phase::Optimizer).unwrap_or(points.len());
             let repeated = samples.len().saturating_sub(points.len());
             samples.drain(update.min(samples.len())..(update + repeated).min(samples.len()));
-            let idle = self.gauge.idle.live;
+            let idle = self.sampler.idle.live;
             let measured_step: Arc<[Bytes]> = samples.iter().map(|high| high.saturating_sub(idle)).collect();
             drop(samples);
-            self.job.voice.show(Latest { run: self.job.id, measured_step, measured_in_step: step });
+            self.spec.events.set_latest(Latest { run: self.spec.id, measured_step, measured_in_step: step });
         });
         highest
     }
 
     /// Tests the model. Commands are obeyed between batches: a long test does not hold up whoever wants the run to end.
     fn evaluate<B: Backend>(&mut self, session: &mut Session<B>, step: u64, inbox: &mut Inbox<'_>) -> Result<()> {
-        let voice = self.job.voice;
+        let events = self.spec.events;
         self.tell(session, 0)?;
-        voice.say(Event::Evaluating { step });
-        let samples = predict::evaluation_batch(self.experiment, &self.job.facts);
-        let mut test = Loader::test(Arc::clone(&self.job.dataset), samples)?;
+        events.send(Event::Evaluating { step });
+        let samples = predict::evaluation_batch(self.experiment, &self.spec.facts);
+        let mut test = Loader::test(Arc::clone(&self.spec.dataset), samples)?;
         let (loss, accuracy) = session.evaluate(|| {
-            inbox.listen(voice)?;
+            inbox.listen(events)?;
             test.recv()
         })?;
         drop(test);
         self.report_skipped();
-        self.gauge.read(Bytes::ZERO);
+        self.sampler.read(Bytes::ZERO);
         self.summary.test_accuracy = Some(accuracy);
         self.summary.best_test_accuracy = Some(self.summary.best_test_accuracy.unwrap_or(0.0).max(accuracy));
-        self.job.voice.say(Event::Evaluated { step, at_secs: self.secs(), loss, accuracy });
+        self.spec.events.send(Event::Evaluated { step, at_secs: self.secs(), loss, accuracy });
         Ok(())
     }
 
     /// Says what of the data could not be read, when it is more than was said before.
     fn report_skipped(&mut self) {
         uncounted(|| {
-            if let Some(skipped) = self.job.dataset.skipped().filter(|skipped| skipped.count > self.skipped) {
+            if let Some(skipped) = self.spec.dataset.skipped().filter(|skipped| skipped.count > self.skipped) {
                 self.skipped = skipped.count;
-                self.job.voice.say(Event::Warning(skipped.to_string()));
+                self.spec.events.send(Event::Warning(skipped.to_string()));
             }
         });
     }
 
     fn warn(&self, text: impl FnOnce() -> String) {
-        uncounted(|| self.job.voice.say(Event::Warning(text())));
+        uncounted(|| self.spec.events.send(Event::Warning(text())));
     }
 }

@@ -19,9 +19,9 @@ use crate::{
     train::{
         command::{Command, Inbox, Start},
         event::{Event, Latest, Outcome, Refusal, RunId, Summary},
-        place::Place,
+        event_sink::EventSink,
         run,
-        voice::Voice,
+        worker::Worker,
     },
 };
 
@@ -55,9 +55,9 @@ impl Trainer {
         let (commands, inbox) = crossbeam_channel::unbounded();
         let (outbox, events) = crossbeam_channel::bounded(QUEUE);
         let latest = Arc::<Mutex<Latest>>::default();
-        let voice = Voice { outbox, wake: Box::new(wake), latest: Arc::clone(&latest) };
+        let sink = EventSink { outbox, wake: Box::new(wake), latest: Arc::clone(&latest) };
         let thread =
-            std::thread::Builder::new().name("trainer".to_owned()).spawn(move || serve(&inbox, &voice, priority)).ok();
+            std::thread::Builder::new().name("trainer".to_owned()).spawn(move || serve(&inbox, &sink, priority)).ok();
         Self { commands: Some(commands), events, latest, thread }
     }
 
@@ -92,9 +92,9 @@ impl Drop for Trainer {
 }
 
 /// The data of the last run, kept for the next one with the same choice.
-struct Shelf(Option<Arc<Dataset>>);
+struct DatasetCache(Option<Arc<Dataset>>);
 
-impl Shelf {
+impl DatasetCache {
     fn open(&mut self, experiment: &Experiment) -> Result<Arc<Dataset>> {
         let (data, run) = (&experiment.data, &experiment.run);
         if let Some(dataset) = self.0.take_if(|dataset| dataset.is_for(data, run)) {
@@ -109,13 +109,13 @@ impl Shelf {
     }
 }
 
-fn serve(inbox: &Receiver<Command>, voice: &Voice, priority: ThreadPriority) {
-    let mut place = Place::new(priority);
-    if let Ok(pool) = place.threads() {
+fn serve(inbox: &Receiver<Command>, events: &EventSink, priority: ThreadPriority) {
+    let mut worker = Worker::new(priority);
+    if let Ok(pool) = worker.threads() {
         // Without it, times are ranked by nominal rates: no reason not to train.
         let _ = time::calibrate(pool);
     }
-    let mut shelf = Shelf(None);
+    let mut datasets = DatasetCache(None);
     let mut next = None;
     for id in 1.. {
         let start = match next.take() {
@@ -128,10 +128,10 @@ fn serve(inbox: &Receiver<Command>, voice: &Voice, priority: ThreadPriority) {
         let mut inbox = Inbox::new(inbox, start.paused);
         let mut summary = Summary::default();
         let attempt = catch_unwind(AssertUnwindSafe(|| {
-            begin(id, &start, &mut place, &mut shelf, voice, &mut inbox, &mut summary)
+            begin(id, &start, &mut worker, &mut datasets, events, &mut inbox, &mut summary)
         }));
         if attempt.is_err() {
-            place.abandon();
+            worker.abandon();
         }
         heap::give_back();
         let outcome = match attempt {
@@ -147,7 +147,7 @@ fn serve(inbox: &Receiver<Command>, voice: &Voice, priority: ThreadPriority) {
             Err(panic) => Outcome::Failed(Error::Panic(message(&*panic))),
         };
         next = inbox.into_next();
-        voice.say(Event::Ended { run: id, outcome, summary });
+        events.send(Event::Ended { run: id, outcome, summary });
     }
 }
 
@@ -166,33 +166,33 @@ fn wait_for_start(inbox: &Receiver<Command>) -> Option<Start> {
 fn begin(
     id: RunId,
     start: &Start,
-    place: &mut Place,
-    shelf: &mut Shelf,
-    voice: &Voice,
+    worker: &mut Worker,
+    datasets: &mut DatasetCache,
+    events: &EventSink,
     inbox: &mut Inbox<'_>,
     summary: &mut Summary,
 ) -> Result<Outcome> {
     let experiment = &start.experiment;
-    place.prepare(experiment)?;
+    worker.prepare(experiment)?;
     let facts = plan::predict::facts(experiment)?;
     let plan: Arc<Plan> = Arc::new(predict(experiment)?);
     summary.predicted = plan.peak;
-    voice.show(Latest { run: id, ..Latest::default() });
-    voice.say(Event::Started { run: id, plan: Arc::clone(&plan) });
+    events.set_latest(Latest { run: id, ..Latest::default() });
+    events.send(Event::Started { run: id, plan: Arc::clone(&plan) });
     if start.paused {
-        voice.say(Event::Paused(true));
+        events.send(Event::Paused(true));
     }
     if !start.anyway
         && let Some(error) = plan::predict::refusal(experiment, &facts)?
     {
         return Err(error.into());
     }
-    let dataset = shelf.open(experiment)?;
+    let dataset = datasets.open(experiment)?;
     // With threads and data in place, what the process holds beside the run is known better.
     plan::predict::read_process_context();
     summary.predicted = predict(experiment)?.peak;
-    let job = run::Job { id, plan: &plan, facts, dataset, voice };
-    place.train(&job, inbox, summary)?;
+    let spec = run::RunSpec { id, plan: &plan, facts, dataset, events };
+    worker.train(&spec, inbox, summary)?;
     Ok(Outcome::Finished)
 }
 

@@ -59,7 +59,7 @@ use self::{
     transfer::{Parcel, Staging},
 };
 use crate::{
-    backend::{Arriving, Backend, Coming, DType, HostSlice, Kernel, Tensor, scratch},
+    backend::{Backend, DType, HostSlice, Kernel, PendingReadback, Readback, Tensor, scratch},
     bytes::Bytes,
     device::{Profile, Target},
     error::{DeviceLost, Error, Result},
@@ -212,11 +212,11 @@ impl Backend for Cuda {
         Ok(Some(numbers(&bytes, tensor.dtype())))
     }
 
-    fn fetch(&self, tensor: &Tensor<Self>) -> Result<Arriving> {
+    fn fetch(&self, tensor: &Tensor<Self>) -> Result<Readback> {
         tensor.storage().borrow().settle()?;
         let (dtype, bytes) = (tensor.dtype(), tensor.elements() * tensor.dtype().size());
         let parcel = self.staging.fetch(tensor.pointer(), bytes)?;
-        Ok(Arriving::Coming(Box::new(Fetched { parcel, dtype })))
+        Ok(Readback::Pending(Box::new(Fetched { parcel, dtype })))
     }
 
     fn target(&self) -> &Target {
@@ -240,9 +240,9 @@ struct Fetched {
     dtype: DType,
 }
 
-impl Coming for Fetched {
-    fn has_come(&self) -> bool {
-        self.parcel.has_come()
+impl PendingReadback for Fetched {
+    fn is_ready(&self) -> bool {
+        self.parcel.is_ready()
     }
 
     fn wait(self: Box<Self>) -> Result<Vec<f64>> {

@@ -113,7 +113,7 @@ pub(super) struct Parcel {
 
 impl Parcel {
     /// Whether they are here.
-    pub(super) fn has_come(&self) -> bool {
+    pub(super) fn is_ready(&self) -> bool {
         self.copy().is_none_or(Event::is_done)
     }
 

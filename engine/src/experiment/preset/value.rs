@@ -10,6 +10,7 @@ use toml_edit::Value;
 use crate::{
     bytes::Bytes,
     experiment::{Frozen, VERSION, schema::Slot},
+    suggest::nearest,
 };
 
 /// What is wrong with a value, and what would be valid.

@@ -4,7 +4,7 @@ use crate::experiment::{Optimizer, Schedule};
 
 /// Learning rate of `step` (from 1) of `total`: a linear rise over the warm-up, then constant or half a cosine to zero
 /// (Loshchilov & Hutter 2017).
-pub(super) fn learning_rate(choice: &Optimizer, step: u64, total: u64) -> f64 {
+pub fn learning_rate(choice: &Optimizer, step: u64, total: u64) -> f64 {
     let warmup = choice.warmup_steps;
     if step <= warmup {
         return choice.learning_rate * step as f64 / warmup as f64;

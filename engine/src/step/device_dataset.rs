@@ -1,46 +1,46 @@
 //! A training set that lies on the device: the batches are gathered there, and the host sends only places.
 //!
 //! Always holds: what is gathered is to the last bit what the host would have sent. Refuses: a batch from a set that was
-//! never brought.
+//! never uploaded.
 
 use crate::{
     backend::{Backend, DType, Executor, HostSlice, Tensor},
-    data::{Dataset, Facts, Input, Stock},
+    data::{Dataset, DeviceDatasetLayout, Facts, Input},
     error::{Error, Result},
     experiment::{Data, Precision},
     memory::probe::uncounted,
 };
 
 /// The tensors of a training set.
-pub(super) struct Resident<B: Backend> {
-    stock: Stock,
+pub(super) struct DeviceDataset<B: Backend> {
+    layout: DeviceDatasetLayout,
     inputs: Tensor<B>,
     /// Labels and scaling, of images.
     images: Option<[Tensor<B>; 2]>,
     is_filled: bool,
 }
 
-impl<B: Backend> Resident<B> {
+impl<B: Backend> DeviceDataset<B> {
     /// Makes room for the training set of `data`.
     ///
     /// # Errors
     /// [`Error::Budget`].
     pub(super) fn new(executor: &Executor<B>, data: &Data, facts: &Facts) -> Result<Self> {
         let _layer = executor.enter(executor.ledger().layer_id("batch"));
-        let stock = Stock::new(data, facts);
-        let (shape, dtype) = stock.inputs;
+        let layout = DeviceDatasetLayout::new(data, facts);
+        let (shape, dtype) = layout.inputs;
         let inputs = executor.reserve(shape, dtype, "training set")?;
-        let images = match (stock.labels, stock.scaling) {
+        let images = match (layout.labels, layout.scaling) {
             (Some((shape, dtype)), Some(scaling)) => Some([
                 executor.reserve(shape, dtype, "labels of the training set")?,
                 executor.reserve(scaling, DType::F32, "scaling")?,
             ]),
             _ => None,
         };
-        Ok(Self { stock, inputs, images, is_filled: false })
+        Ok(Self { layout, inputs, images, is_filled: false })
     }
 
-    /// Brings the training set. What the host needs for that is on its way, and not the run's.
+    /// Copies the training set to the device. What the host needs for that is not counted as the run's.
     ///
     /// # Errors
     /// Files that cannot be read.
@@ -50,7 +50,7 @@ impl<B: Backend> Resident<B> {
             backend.write(scaling, HostSlice::F32(dataset.scaling()))?;
         }
         uncounted(|| {
-            self.stock.bring(dataset, |rows, part| {
+            self.layout.upload(dataset, |rows, part| {
                 backend.write(&self.inputs.rows_view(rows.clone()), part.inputs.slice())?;
                 match &self.images {
                     Some([labels, _]) => backend.write(&labels.rows_view(rows), part.labels.slice()),
@@ -72,7 +72,7 @@ impl<B: Backend> Resident<B> {
         precision: Precision,
     ) -> Result<(Tensor<B>, Tensor<B>)> {
         if !self.is_filled && !places.is_empty() {
-            return Err(Error::Device("the training set was not brought to the device".to_owned()));
+            return Err(Error::Device("the training set was not copied to the device".to_owned()));
         }
         let places = executor.upload(places, [samples], DType::U32, "places")?;
         match (&self.images, facts.input) {

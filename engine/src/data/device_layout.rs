@@ -1,6 +1,6 @@
 //! A training set as a device holds it: all of it, once, at its compact type.
 //!
-//! Owns what is there ([`Stock`]) and the numbers on their way ([`Part`]), for which the host needs room only part by part.
+//! Owns what is there ([`DeviceDatasetLayout`]) and the numbers on their way ([`Chunk`]), for which the host needs room only part by part.
 //! Images are bytes, not yet scaled, with labels beside them; sequences are their rows, and their labels are the tokens
 //! that follow.
 
@@ -15,7 +15,7 @@ use crate::{
 
 /// The extents and types of what a device holds of a training set.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Stock {
+pub struct DeviceDatasetLayout {
     /// Images `[samples, height, width, channels]`, or rows of tokens.
     pub inputs: (Shape, DType),
     /// `[samples, targets]`; `None` for sequences.
@@ -24,7 +24,7 @@ pub struct Stock {
     pub scaling: Option<Shape>,
 }
 
-impl Stock {
+impl DeviceDatasetLayout {
     /// What the training set of `data` takes.
     pub fn new(data: &Data, facts: &Facts) -> Self {
         // The narrowest type that has `values` different values.
@@ -46,7 +46,7 @@ impl Stock {
         }
     }
 
-    /// Rows of its first extent that are brought at once.
+    /// Rows of its first dimension that are copied at once.
     fn rows_at_once(&self) -> usize {
         /// Numbers of a part: some tens of megabytes at most.
         const NUMBERS: usize = 8 << 20;
@@ -54,11 +54,11 @@ impl Stock {
         (NUMBERS / (shape.elements() / shape.first().max(1)).max(1)).max(1)
     }
 
-    /// Brings all of `dataset` to `take`, part by part, in order.
+    /// Hands all of `dataset` to `take`, chunk by chunk, in order.
     ///
     /// # Errors
     /// Files that cannot be read; those of `take`.
-    pub fn bring(&self, dataset: &Dataset, mut take: impl FnMut(Range<usize>, &Part) -> Result<()>) -> Result<()> {
+    pub fn upload(&self, dataset: &Dataset, mut take: impl FnMut(Range<usize>, &Chunk) -> Result<()>) -> Result<()> {
         let (count, step) = (self.inputs.0.first(), self.rows_at_once());
         for start in (0..count).step_by(step) {
             let rows = start..(start + step).min(count);
@@ -70,10 +70,10 @@ impl Stock {
 
 /// Some rows of a training set.
 #[derive(Debug)]
-pub struct Part {
-    /// As many as the rows of [`Stock::inputs`] have.
+pub struct Chunk {
+    /// As many as the rows of [`DeviceDatasetLayout::inputs`] have.
     pub inputs: Integers,
-    /// The same of [`Stock::labels`]; empty for sequences.
+    /// The same of [`DeviceDatasetLayout::labels`]; empty for sequences.
     pub labels: Integers,
 }
 

@@ -1,38 +1,38 @@
-//! What a step comes to: first on its way, then here.
+//! What a step gives: a [`PendingStep`] at once, and its [`StepOutput`] once the device has computed it.
 
-use crate::{backend::Arriving, error::Result, train::loss::means};
+use crate::{backend::Readback, error::Result, step::loss::means};
 
 /// A step whose kernels are queued, and whose numbers are on their way.
-pub struct Underway {
-    pub(super) sums: Arriving,
-    pub(super) squares: Arriving,
+pub struct PendingStep {
+    pub(super) sums: Readback,
+    pub(super) squares: Readback,
     /// Labels that count.
     pub(super) labels: usize,
     pub(super) loss_scale: f64,
     pub(super) skipped: bool,
 }
 
-impl Underway {
-    /// Whether [`Underway::wait`] would return at once.
-    pub fn has_come(&self) -> bool {
-        self.sums.has_come() && self.squares.has_come()
+impl PendingStep {
+    /// Whether [`PendingStep::wait`] would return at once.
+    pub fn is_ready(&self) -> bool {
+        self.sums.is_ready() && self.squares.is_ready()
     }
 
-    /// Waits for what the step came to.
+    /// Waits for the step's output.
     ///
     /// # Errors
     /// What a kernel ended with.
-    pub fn wait(self) -> Result<Stepped> {
+    pub fn wait(self) -> Result<StepOutput> {
         let Self { sums, squares, labels, loss_scale, skipped } = self;
         let (loss, accuracy) = means(sums.wait()?, labels);
         let gradient_norm = squares.wait()?.map_or(0.0, |sum| sum[0].sqrt()) / loss_scale;
-        Ok(Stepped { loss, accuracy, gradient_norm, loss_scale, skipped })
+        Ok(StepOutput { loss, accuracy, gradient_norm, loss_scale, skipped })
     }
 }
 
-/// What a step came to. In a dry run there are no numbers: they are as of a step that went well.
+/// What a step gave. A dry run has no numbers: they are those of a step that went well.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Stepped {
+pub struct StepOutput {
     /// Mean loss over the effective batch's scored labels.
     pub loss: f64,
     /// Share of them that was answered right.

@@ -1,4 +1,4 @@
-//! Where runs take place: the processor's threads, and the GPU that was used last.
+//! What runs train on: the processor's threads, and the GPU that was used last.
 //!
 //! Holds: a GPU stays open from run to run, as starting its libraries takes a second; one that failed is closed, whatever
 //! its run ended with, and the next run opens it anew. Everything here belongs to the trainer's thread.
@@ -11,14 +11,14 @@ use crate::{
     train::{
         command::Inbox,
         event::Summary,
-        run::{self, Job},
+        run::{self, RunSpec},
     },
 };
 #[cfg(feature = "cuda")]
 use crate::{error::Error, train::gpu::Gpu};
 
-/// Where runs take place.
-pub(super) struct Place {
+/// What runs train on.
+pub(super) struct Worker {
     threads: Result<ThreadPool>,
     #[cfg(feature = "cuda")]
     gpu: Option<Gpu>,
@@ -27,7 +27,7 @@ pub(super) struct Place {
     failed: Option<usize>,
 }
 
-impl Place {
+impl Worker {
     /// The processor, its threads ready.
     pub(super) fn new(priority: ThreadPriority) -> Self {
         Self {
@@ -90,17 +90,17 @@ impl Place {
     ///
     /// # Errors
     /// What ended the run.
-    pub(super) fn train(&mut self, job: &Job<'_>, inbox: &mut Inbox<'_>, summary: &mut Summary) -> Result<()> {
-        if target::cuda_index(&job.plan.experiment.device).is_none() {
-            return run::on_cpu(job, self.threads()?, inbox, summary);
+    pub(super) fn train(&mut self, spec: &RunSpec<'_>, inbox: &mut Inbox<'_>, summary: &mut Summary) -> Result<()> {
+        if target::cuda_index(&spec.plan.experiment.device).is_none() {
+            return run::on_cpu(spec, self.threads()?, inbox, summary);
         }
-        self.train_on_gpu(job, inbox, summary)
+        self.train_on_gpu(spec, inbox, summary)
     }
 
     #[cfg(feature = "cuda")]
-    fn train_on_gpu(&mut self, job: &Job<'_>, inbox: &mut Inbox<'_>, summary: &mut Summary) -> Result<()> {
+    fn train_on_gpu(&mut self, spec: &RunSpec<'_>, inbox: &mut Inbox<'_>, summary: &mut Summary) -> Result<()> {
         let gpu = self.gpu.as_ref().ok_or_else(|| Error::Device("the GPU was not opened".to_owned()))?;
-        let result = run::on_gpu(job, gpu, inbox, summary);
+        let result = run::on_gpu(spec, gpu, inbox, summary);
         // A run that was stopped, or ended by something else, may not have noticed.
         if let Err(fault) = gpu.finish() {
             self.failed = Some(gpu.index());
@@ -114,8 +114,8 @@ impl Place {
     }
 
     #[cfg(not(feature = "cuda"))]
-    fn train_on_gpu(&mut self, job: &Job<'_>, _: &mut Inbox<'_>, _: &mut Summary) -> Result<()> {
-        self.prepare(&job.plan.experiment)
+    fn train_on_gpu(&mut self, spec: &RunSpec<'_>, _: &mut Inbox<'_>, _: &mut Summary) -> Result<()> {
+        self.prepare(&spec.plan.experiment)
     }
 
     /// Lets go of what a panic may have left in any state.

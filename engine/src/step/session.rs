@@ -1,15 +1,8 @@
-//! THE training step: the one piece of code that trains, and that a dry run of which is the prediction.
+//! The session: what a run keeps between steps, and the step itself.
 
-mod micro_batch;
-mod stepped;
-
-pub use self::{
-    micro_batch::{Blank, MicroBatch},
-    stepped::{Stepped, Underway},
-};
 use crate::{
     autograd::{Held, Listener, Tape},
-    backend::{Arriving, Backend, DType, Executor, HostSlice, Kernel, Tensor},
+    backend::{Backend, DType, Executor, HostSlice, Kernel, Readback, Tensor},
     bytes::Bytes,
     data::{Dataset, Facts, Split},
     error::{NotFinite, Result},
@@ -18,10 +11,11 @@ use crate::{
     models::Model,
     nn::{Layer, Param},
     optim,
-    train::{
+    step::{
+        MicroBatch, PendingStep, StepOutput,
+        device_dataset::DeviceDataset,
         loss::{Loss, Stats, means},
         loss_scale::LossScale,
-        resident::Resident,
     },
 };
 
@@ -43,11 +37,11 @@ pub struct Session<B: Backend> {
     experiment: Experiment,
     facts: Facts,
     /// The training set, when it lies on the device.
-    resident: Option<Resident<B>>,
+    device_dataset: Option<DeviceDataset<B>>,
     model: Model<B>,
     loss_scale: LossScale,
     updates: u64,
-    /// Whether the next micro-batch is brought to the device while the present one is worked on.
+    /// Whether the next micro-batch is copied to the device while the present one is worked on.
     looks_ahead: bool,
     /// The next micro-batch.
     ahead: Option<OnDevice<B>>,
@@ -84,8 +78,8 @@ impl<B: Backend> Session<B> {
         let model = Model::build(&executor, experiment, facts)?;
         let params = model.params().len() as u64;
         let layers = host(HOST_PARAMETER.0 * params, "layers")?.map(|layers| layers.in_blocks(HOST_BLOCKS * params));
-        let resident = match experiment.data.placement {
-            Placement::Device => Some(Resident::new(&executor, &experiment.data, facts)?),
+        let device_dataset = match experiment.data.placement {
+            Placement::Device => Some(DeviceDataset::new(&executor, &experiment.data, facts)?),
             Placement::Host | Placement::Streamed => None,
         };
         let (experiment, loss_scale) = (experiment.clone(), LossScale::new(experiment.precision));
@@ -93,8 +87,8 @@ impl<B: Backend> Session<B> {
             executor,
             experiment,
             facts: *facts,
-            looks_ahead: is_gpu && resident.is_none(),
-            resident,
+            looks_ahead: is_gpu && device_dataset.is_none(),
+            device_dataset,
             model,
             loss_scale,
             updates: 0,
@@ -104,12 +98,12 @@ impl<B: Backend> Session<B> {
         })
     }
 
-    /// Brings the training set to the device, if it is to lie there.
+    /// Copies the training set to the device, if it is to lie there.
     ///
     /// # Errors
     /// Files that cannot be read.
-    pub fn bring(&mut self, dataset: &Dataset) -> Result<()> {
-        self.resident.as_mut().map_or(Ok(()), |resident| resident.fill(&self.executor, dataset))
+    pub fn upload_dataset(&mut self, dataset: &Dataset) -> Result<()> {
+        self.device_dataset.as_mut().map_or(Ok(()), |device_dataset| device_dataset.fill(&self.executor, dataset))
     }
 
     /// The device.
@@ -126,21 +120,21 @@ impl<B: Backend> Session<B> {
     ///
     /// On a GPU, `next` is asked one micro-batch ahead: what it gives is on its way to the device while the one before is
     /// worked on, across steps too.
-    pub fn step<M: MicroBatch>(&mut self, rate: f64, next: impl FnMut() -> Result<M>) -> Result<Stepped> {
+    pub fn step<M: MicroBatch>(&mut self, rate: f64, next: impl FnMut() -> Result<M>) -> Result<StepOutput> {
         self.begin_step(rate, next)?.wait()
     }
 
     /// [`Session::step`] without waiting for what it came to: on a GPU the kernels are queued and the host goes on.
-    pub fn begin_step<M: MicroBatch>(&mut self, rate: f64, next: impl FnMut() -> Result<M>) -> Result<Underway> {
+    pub fn begin_step<M: MicroBatch>(&mut self, rate: f64, next: impl FnMut() -> Result<M>) -> Result<PendingStep> {
         self.executor.ledger().set_phase(Phase::Batch);
         let stats = Stats::new(&self.executor)?;
         let squares = self.executor.filled(0.0, [1], DType::F64, Category::Scratch, "gradient norm")?;
-        let underway = match self.experiment.optimizer.update {
+        let pending = match self.experiment.optimizer.update {
             UpdateTime::AfterBackward => self.step_then_update(rate, next, stats, squares),
             UpdateTime::InBackward => self.step_updating(rate, next, stats, squares),
         }?;
         self.executor.step_ended()?;
-        Ok(underway)
+        Ok(pending)
     }
 
     /// The micro-batch whose turn it is, on the device; the one after it is then on its way there.
@@ -166,7 +160,7 @@ impl<B: Backend> Session<B> {
         mut next: impl FnMut() -> Result<M>,
         stats: Stats<B>,
         squares: Tensor<B>,
-    ) -> Result<Underway> {
+    ) -> Result<PendingStep> {
         let loss_scale = self.loss_scale.scale();
         let (mut samples, mut held) = (0, None);
         for _ in 0..self.experiment.batch.accumulation {
@@ -180,13 +174,13 @@ impl<B: Backend> Session<B> {
         for param in self.model.params() {
             self.add_square(param, &squares)?;
         }
-        let mut arriving = self.executor.fetch(&squares)?;
+        let mut squares_readback = self.executor.fetch(&squares)?;
         let mut skipped = false;
         if self.loss_scale.is_dynamic() {
             // Whether there is an update at all, and the next step's scale, hang on it.
-            let sum = arriving.wait()?;
+            let sum = squares_readback.wait()?;
             skipped = self.loss_scale.skips(sum.as_ref().is_none_or(|sum| sum[0].is_finite()));
-            arriving = Arriving::Here(sum);
+            squares_readback = Readback::Ready(sum);
         }
         if skipped {
             self.model.params().into_iter().for_each(|param| drop(param.take_gradient()));
@@ -195,7 +189,7 @@ impl<B: Backend> Session<B> {
         }
         drop(held);
         let (sums, labels) = (self.executor.fetch(stats.sums())?, samples * self.facts.scored);
-        Ok(Underway { sums, squares: arriving, labels, loss_scale, skipped })
+        Ok(PendingStep { sums, squares: squares_readback, labels, loss_scale, skipped })
     }
 
     /// Each layer's update as soon as its gradients are complete. The norm is known only afterwards, and clips nothing.
@@ -205,7 +199,7 @@ impl<B: Backend> Session<B> {
         mut next: impl FnMut() -> Result<M>,
         stats: Stats<B>,
         squares: Tensor<B>,
-    ) -> Result<Underway> {
+    ) -> Result<PendingStep> {
         self.updates += 1;
         let update = optim::Update { rate, grad_scale: 1.0, step: self.updates };
         let batch = self.feed(&mut next)?;
@@ -213,7 +207,7 @@ impl<B: Backend> Session<B> {
         let held = self.accumulate(batch, &stats, 1.0, &mut |layer| self.update_layer(layer, &squares, update))?;
         drop(held);
         let (sums, squares) = (self.executor.fetch(stats.sums())?, self.executor.fetch(&squares)?);
-        Ok(Underway { sums, squares, labels: samples * self.facts.scored, loss_scale: 1.0, skipped: false })
+        Ok(PendingStep { sums, squares, labels: samples * self.facts.scored, loss_scale: 1.0, skipped: false })
     }
 
     /// Forward and backward of one micro-batch; gradients add up in the parameters' buffers. Returns what a tape that is
@@ -268,8 +262,8 @@ impl<B: Backend> Session<B> {
         let _layer = executor.enter(executor.ledger().layer_id("batch"));
         let (Facts { input, targets, .. }, samples) = (self.facts, batch.samples());
         let precision = self.experiment.precision;
-        if let Some(resident) = self.resident.as_ref().filter(|_| split == Split::Train) {
-            let (inputs, labels) = resident.gather(executor, batch.inputs(), samples, &self.facts, precision)?;
+        if let Some(device_dataset) = self.device_dataset.as_ref().filter(|_| split == Split::Train) {
+            let (inputs, labels) = device_dataset.gather(executor, batch.inputs(), samples, &self.facts, precision)?;
             return Ok(OnDevice { samples, inputs, labels });
         }
         let inputs = executor.upload(batch.inputs(), input.shape(samples), input.dtype(precision), names[0])?;

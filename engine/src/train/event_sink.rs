@@ -1,4 +1,4 @@
-//! How the trainer speaks: events in order, and the latest of what changes too often to queue.
+//! Where the trainer sends its events, in order, and the latest of what changes too often to queue.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -9,25 +9,25 @@ use crate::{
     train::event::{Event, Latest},
 };
 
-/// How the trainer speaks: every event wakes whoever listens.
-pub(super) struct Voice {
+/// Sends events; each wakes the receiver.
+pub(super) struct EventSink {
     pub(super) outbox: Sender<Event>,
     pub(super) wake: Box<dyn Fn() + Send + Sync>,
     pub(super) latest: Arc<Mutex<Latest>>,
 }
 
-impl Voice {
-    /// Says something; waits while the queue is full.
-    pub(super) fn say(&self, event: Event) {
+impl EventSink {
+    /// Sends an event; waits while the queue is full.
+    pub(super) fn send(&self, event: Event) {
         uncounted(|| {
-            // Without a listener there is nobody to tell.
+            // A receiver that is gone needs no event.
             let _ = self.outbox.send(event);
             (self.wake)();
         });
     }
 
     /// Replaces the latest values.
-    pub(super) fn show(&self, latest: Latest) {
+    pub(super) fn set_latest(&self, latest: Latest) {
         uncounted(|| *self.latest.lock().unwrap_or_else(PoisonError::into_inner) = latest);
     }
 }

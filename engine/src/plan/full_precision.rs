@@ -12,7 +12,7 @@ use crate::{
 
 /// A tensor that is wider than the activations.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Wide {
+pub struct HighPrecisionTensor {
     /// Path of its layer.
     pub layer: String,
     /// What it is, such as `weight`.
@@ -32,13 +32,17 @@ const STATE: &str = "a running mean that moves by small shares of itself";
 const STATISTICS: &str = "an estimate that moves by a tenth of each batch's";
 
 /// Of a model whose optimizer has made its state; empty where everything is of one width.
-pub(super) fn of<B: Backend>(model: &Model<B>, precision: Precision, path: impl Fn(&Param<B>) -> String) -> Vec<Wide> {
+pub(super) fn of<B: Backend>(
+    model: &Model<B>,
+    precision: Precision,
+    path: impl Fn(&Param<B>) -> String,
+) -> Vec<HighPrecisionTensor> {
     let narrow = precision.compute().size();
     let mut found = Vec::new();
     let mut note = |layer: &str, name, tensor: &Tensor<B>, reason| {
         if tensor.dtype().size() > narrow && tensor.dtype() != DType::U32 {
             let (layer, dtype, bytes) = (layer.to_owned(), tensor.dtype(), tensor.bytes());
-            found.push(Wide { layer, name, dtype, bytes, reason });
+            found.push(HighPrecisionTensor { layer, name, dtype, bytes, reason });
         }
     };
     for param in model.params() {

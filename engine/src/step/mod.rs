@@ -1,0 +1,18 @@
+//! THE training step: the one piece of code that trains, and whose dry run is the prediction.
+//!
+//! Owns the [`Session`], which is everything that a run keeps between steps: the model, the optimizer's state, the loss
+//! scale, and the training set where it lies on the device. Always holds: a session is generic over its backend, so a
+//! real run and a dry one take the same path. Refuses: what would cross the budget, by the ledger of its executor.
+
+mod device_dataset;
+mod loss;
+mod loss_scale;
+mod micro_batch;
+mod output;
+pub mod schedule;
+mod session;
+
+pub use micro_batch::{Blank, MicroBatch};
+pub use output::{PendingStep, StepOutput};
+pub(crate) use session::workspace;
+pub use session::{HOST_CONTEXT, HOST_PARAMETER, Session};
