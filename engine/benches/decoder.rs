@@ -7,7 +7,7 @@ use std::time::Instant;
 use plimsoll_engine::{
     Result,
     backend::{
-        AttentionShape, Backend, Candle, DType, Executor, HostSlice, Kernel, Tensor, candle,
+        AttentionShape, Backend, Cpu, DType, Executor, HostSlice, Kernel, Tensor, cpu,
         kernel::{Curve, MatMul, Moments, Rows, Rule, Update},
     },
     memory::{Category, Ledger},
@@ -104,7 +104,7 @@ fn launches(t: DType) -> Vec<Launch> {
     launches
 }
 
-fn tensor(executor: &Executor<Candle>, (elements, dtype): (usize, DType)) -> Result<Tensor<Candle>> {
+fn tensor(executor: &Executor<Cpu>, (elements, dtype): (usize, DType)) -> Result<Tensor<Cpu>> {
     let tensor = executor.allocate([elements], dtype, Category::Batch, "operand")?;
     let rng = Rng::from_key(elements as u64);
     if dtype == DType::U32 {
@@ -118,7 +118,7 @@ fn tensor(executor: &Executor<Candle>, (elements, dtype): (usize, DType)) -> Res
 }
 
 /// Seconds of the fastest of many launches: what disturbs the machine only adds.
-fn seconds(executor: &Executor<Candle>, launch: &Launch) -> Result<f64> {
+fn seconds(executor: &Executor<Cpu>, launch: &Launch) -> Result<f64> {
     let make = |of: &Operands| of.iter().map(|&o| tensor(executor, o)).collect::<Result<Vec<_>>>();
     let (ins, outs) = (make(&launch.inputs)?, make(&launch.outputs)?);
     let (ins, outs): (Vec<_>, Vec<_>) = (ins.iter().collect(), outs.iter().collect());
@@ -139,8 +139,8 @@ fn main() -> Result<()> {
     let part = words.iter().find(|word| word.parse::<usize>().is_err() && !types.iter().any(|t| t.name() == *word));
     let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().expect("threads");
     pool.install(|| {
-        candle::warm_up();
-        let executor = Executor::new(Candle::cpu(threads), Ledger::new(None, false));
+        cpu::warm_up();
+        let executor = Executor::new(Cpu::new(threads), Ledger::new(None, false));
         for t in types.into_iter().filter(|t| chosen(t) || !types.iter().any(chosen)) {
             let mut sum = 0.0;
             for launch in launches(t) {

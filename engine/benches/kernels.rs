@@ -7,18 +7,18 @@ use std::{collections::BTreeMap, time::Instant};
 use plimsoll_engine::{
     Result,
     backend::{
-        Backend, Candle, DType, Executor, HostSlice, Kernel, Tensor, Window, candle,
+        Backend, Cpu, DType, Executor, HostSlice, Kernel, Tensor, Window, cpu,
         kernel::{MatMul, Moments, Rows, Rule, Update},
     },
     memory::{Category, Ledger},
     rng::Rng,
 };
 
-type T = Tensor<Candle>;
+type T = Tensor<Cpu>;
 
 /// An executor with random tensors.
 struct Bench {
-    executor: Executor<Candle>,
+    executor: Executor<Cpu>,
     filter: Option<String>,
 }
 
@@ -424,8 +424,8 @@ fn main() -> Result<()> {
     let filter = std::env::args().skip(1).find(|a| !a.starts_with('-'));
     let pool = rayon::ThreadPoolBuilder::new().num_threads(2).build().expect("two threads");
     pool.install(|| {
-        candle::warm_up();
-        let bench = Bench { executor: Executor::new(Candle::cpu(2), Ledger::new(None, false)), filter };
+        cpu::warm_up();
+        let bench = Bench { executor: Executor::new(Cpu::new(2), Ledger::new(None, false)), filter };
         steps(&bench)?;
         matmuls(&bench)?;
         windows(&bench)?;

@@ -5,16 +5,16 @@ use std::time::Instant;
 use plimsoll_engine::{
     Result,
     autograd::{Tape, Value},
-    backend::{Candle, DType, Executor, HostSlice, Tensor},
+    backend::{Cpu, DType, Executor, HostSlice, Tensor},
     experiment::{Optimizer, Precision},
     memory::{Category, Ledger},
     nn::{BatchNorm, Conv2d, ConvShape, GlobalPool, Init, Layer, Linear, Relu, Residual, chain},
     optim,
 };
 
-type Layers = Vec<Box<dyn Layer<Candle>>>;
+type Layers = Vec<Box<dyn Layer<Cpu>>>;
 
-fn conv(init: &mut Init<'_, Candle>, path: &str, i: usize, o: usize, size: usize, stride: usize) -> Result<Layers> {
+fn conv(init: &mut Init<'_, Cpu>, path: &str, i: usize, o: usize, size: usize, stride: usize) -> Result<Layers> {
     let shape = ConvShape { channels: i, filters: o, size, stride, padding: size / 2, bias: false };
     Ok(vec![
         Box::new(Conv2d::with(init, &format!("{path}/conv"), shape)?),
@@ -22,7 +22,7 @@ fn conv(init: &mut Init<'_, Candle>, path: &str, i: usize, o: usize, size: usize
     ])
 }
 
-fn resnet(init: &mut Init<'_, Candle>) -> Result<Layers> {
+fn resnet(init: &mut Init<'_, Cpu>) -> Result<Layers> {
     let executor = init.executor();
     let mut layers = conv(init, "stem", 3, 64, 3, 1)?;
     layers.push(Box::new(Relu::new(executor, "stem/relu")));
@@ -46,7 +46,7 @@ fn resnet(init: &mut Init<'_, Candle>) -> Result<Layers> {
     Ok(layers)
 }
 
-fn step(executor: &Executor<Candle>, layers: &Layers, x: &Tensor<Candle>, labels: &Tensor<Candle>) -> Result<()> {
+fn step(executor: &Executor<Cpu>, layers: &Layers, x: &Tensor<Cpu>, labels: &Tensor<Cpu>) -> Result<()> {
     let mut tape = Tape::recording(executor);
     let logits = chain(layers, &mut tape, Value::constant(x.clone()))?;
     let id = logits.id().expect("there are parameters");
@@ -68,7 +68,7 @@ fn main() -> Result<()> {
     )?;
     for precision in [Precision::F32, Precision::Bf16Mixed] {
         pool.run(|| -> Result<()> {
-            let executor = Executor::new(Candle::cpu(2), Ledger::new(None, false));
+            let executor = Executor::new(Cpu::new(2), Ledger::new(None, false));
             let layers = resnet(&mut Init::new(&executor, precision, 1))?;
             let numbers: Vec<f32> = (0..32 * 32 * 32 * 3).map(|i| (i as f32 * 0.7).sin()).collect();
             let x = executor.upload(HostSlice::F32(&numbers), [32, 32, 32, 3], precision.compute(), "images")?;

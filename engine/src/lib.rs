@@ -2,7 +2,7 @@
 //!
 //! # The one idea
 //!
-//! One training step ([`step`]) is written once, generic over a [`backend::Backend`]. [`backend::Candle`] runs it
+//! One training step ([`step`]) is written once, generic over a [`backend::Backend`]. [`backend::Cpu`] runs it
 //! with real tensors on the processor, `backend::Cuda` on an NVIDIA GPU; [`backend::DryRun`] runs it with tensors that have
 //! a shape, a dtype and a shared buffer, but no elements. Allocating writes to the [`memory::Ledger`], dropping the last
 //! handle writes the free. So a prediction is the dry run of the very step that will train, and there is no second formula

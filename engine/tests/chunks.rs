@@ -2,7 +2,7 @@
 
 use plimsoll_engine::{
     Experiment,
-    backend::{Candle, Executor, HostSlice, IGNORE_INDEX},
+    backend::{Cpu, Executor, HostSlice, IGNORE_INDEX},
     data::{Facts, Input},
     experiment::{Checkpointing, ModelKind, OptimizerKind, Precision, UpdateTime},
     memory::Ledger,
@@ -51,12 +51,12 @@ impl MicroBatch for &Sequences {
 
 /// What a step, the weights after it and an evaluation come to.
 fn outcome(experiment: &Experiment, seed: u64) -> (StepOutput, Vec<f64>, (f64, f64)) {
-    let executor = Executor::new(Candle::cpu(1), Ledger::new(None, false));
+    let executor = Executor::new(Cpu::new(1), Ledger::new(None, false));
     let mut session = Session::new(executor, experiment, &FACTS).expect("no budget");
     let batch = Sequences::new(experiment.batch.micro, seed);
     let output = session.step(0.1, || Ok(&batch)).expect("a step");
-    let read = |session: &Session<Candle>| {
-        let weight = |param: &plimsoll_engine::nn::Param<Candle>| session.executor().read(param.weight());
+    let read = |session: &Session<Cpu>| {
+        let weight = |param: &plimsoll_engine::nn::Param<Cpu>| session.executor().read(param.weight());
         let weights = session.model().params().into_iter().map(weight);
         weights.map(|w| w.expect("readable").expect("numbers")).collect::<Vec<_>>().concat()
     };

@@ -2,7 +2,7 @@
 
 use plimsoll_engine::{
     Experiment,
-    backend::{Candle, Executor},
+    backend::{Cpu, Executor},
     data::Facts,
     experiment::Precision,
     memory::Ledger,
@@ -14,8 +14,8 @@ fn fresh_seed() -> u64 {
     std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).map_or(1, |d| d.as_nanos() as u64)
 }
 
-fn probe(experiment: &Experiment, facts: Facts, seed: u64) -> Probe<Candle> {
-    let executor = Executor::new(Candle::cpu(1), Ledger::new(None, false));
+fn probe(experiment: &Experiment, facts: Facts, seed: u64) -> Probe<Cpu> {
+    let executor = Executor::new(Cpu::new(1), Ledger::new(None, false));
     Probe::new(executor, experiment, facts, seed).expect("a small model")
 }
 

@@ -4,7 +4,7 @@ use plimsoll_engine::{
     Result,
     autograd::{Pass, Tape, Value},
     backend::{
-        AttentionShape, Backend, Candle, DType, Executor, Kernel, Tensor,
+        AttentionShape, Backend, Cpu, DType, Executor, Kernel, Tensor,
         kernel::{Rule, Update},
     },
     experiment::{AttentionKind, Precision},
@@ -17,8 +17,8 @@ use plimsoll_engine::{
     rng::{Rng, Stream},
 };
 
-type Layers = Vec<Box<dyn Layer<Candle>>>;
-type Build = fn(&mut Init<'_, Candle>) -> Layers;
+type Layers = Vec<Box<dyn Layer<Cpu>>>;
+type Build = fn(&mut Init<'_, Cpu>) -> Layers;
 
 const SHAPE: [usize; 4] = [3, 6, 5, 4];
 /// Pixels of an image of [`SHAPE`], as places of a sequence.
@@ -30,11 +30,11 @@ fn fresh_seed() -> u64 {
 
 /// A chain of layers with an input.
 struct Bench {
-    executor: Executor<Candle>,
+    executor: Executor<Cpu>,
     build: Build,
     precision: Precision,
     layers: Layers,
-    input: Tensor<Candle>,
+    input: Tensor<Cpu>,
     seed: u64,
 }
 
@@ -42,7 +42,7 @@ fn conv(filters: usize, size: usize, stride: usize, padding: usize, bias: bool) 
     ConvShape { channels: 4, filters, size, stride, padding, bias }
 }
 
-fn boxed(layer: impl Layer<Candle> + 'static) -> Box<dyn Layer<Candle>> {
+fn boxed(layer: impl Layer<Cpu> + 'static) -> Box<dyn Layer<Cpu>> {
     Box::new(layer)
 }
 
@@ -101,7 +101,7 @@ const CHAINS: [(&str, Build); 16] = [
 ];
 
 /// Attention over packed queries, keys and values of two query heads, with rotary positions.
-fn attention(i: &mut Init<'_, Candle>, kind: AttentionKind, kv_heads: usize, is_causal: bool, window: usize) -> Layers {
+fn attention(i: &mut Init<'_, Cpu>, kind: AttentionKind, kv_heads: usize, is_causal: bool, window: usize) -> Layers {
     let shape = AttentionShape { batch: 0, length: LENGTH, heads: 2, kv_heads, head_dim: 4, is_causal, window };
     let e = i.executor();
     vec![
@@ -112,7 +112,7 @@ fn attention(i: &mut Init<'_, Candle>, kind: AttentionKind, kv_heads: usize, is_
     ]
 }
 
-fn identity_block(i: &mut Init<'_, Candle>) -> Layers {
+fn identity_block(i: &mut Init<'_, Cpu>) -> Layers {
     let main = vec![
         boxed(Conv2d::with(i, "c1", conv(4, 3, 1, 1, false)).expect("room")),
         boxed(BatchNorm::new(i, "b1", 4).expect("room")),
@@ -125,7 +125,7 @@ fn identity_block(i: &mut Init<'_, Candle>) -> Layers {
 
 impl Bench {
     fn new(build: Build, precision: Precision, seed: u64) -> Self {
-        let executor = Executor::new(Candle::cpu(1), Ledger::new(None, false));
+        let executor = Executor::new(Cpu::new(1), Ledger::new(None, false));
         let layers = build(&mut Init::new(&executor, precision, seed));
         let input = random(&executor, SHAPE.iter().product(), precision.compute(), seed, 0);
         let input = input.reshape(SHAPE);
@@ -147,7 +147,7 @@ impl Bench {
         values(&self.executor, &y).iter().zip(values(&self.executor, &weights)).map(|(y, w)| y * w).sum()
     }
 
-    fn copy(&self) -> Tensor<Candle> {
+    fn copy(&self) -> Tensor<Cpu> {
         let (shape, dtype) = (self.input.shape(), self.input.dtype());
         let copy = self.executor.allocate(shape, dtype, Category::Batch, "input").expect("room");
         self.executor.cast_into(&self.input, &copy).expect("a copy");
@@ -182,7 +182,7 @@ trait ReshapeAs {
     fn reshape_as(&self, other: &Self) -> Self;
 }
 
-impl ReshapeAs for Tensor<Candle> {
+impl ReshapeAs for Tensor<Cpu> {
     fn reshape_as(&self, other: &Self) -> Self {
         match *other.shape().dims() {
             [a, b] => self.reshape([a, b]),
@@ -194,15 +194,15 @@ impl ReshapeAs for Tensor<Candle> {
 
 /// A checkpointed segment of one value.
 fn checkpoint<'m>(
-    tape: &mut Tape<'m, Candle>,
-    x: Value<Candle>,
-    segment: impl Fn(&mut Tape<'m, Candle>, Value<Candle>) -> Result<Value<Candle>> + 'm,
-) -> Result<Value<Candle>> {
-    let one = |mut values: Vec<Value<Candle>>| values.pop().expect("one value");
+    tape: &mut Tape<'m, Cpu>,
+    x: Value<Cpu>,
+    segment: impl Fn(&mut Tape<'m, Cpu>, Value<Cpu>) -> Result<Value<Cpu>> + 'm,
+) -> Result<Value<Cpu>> {
+    let one = |mut values: Vec<Value<Cpu>>| values.pop().expect("one value");
     tape.checkpoint(vec![x], move |tape, values| segment(tape, one(values)).map(|y| vec![y])).map(one)
 }
 
-fn random(executor: &Executor<Candle>, elements: usize, dtype: DType, seed: u64, index: u64) -> Tensor<Candle> {
+fn random(executor: &Executor<Cpu>, elements: usize, dtype: DType, seed: u64, index: u64) -> Tensor<Cpu> {
     let tensor = executor.allocate([elements], dtype, Category::Batch, "noise").expect("room");
     let key = Rng::new(seed, Stream::Data, index).key();
     executor.launch(Kernel::Uniform { bound: 2.0, key }, &[], &[&tensor]).expect("noise");
@@ -262,7 +262,7 @@ fn a_checkpointed_chain_gives_the_same_bits() {
 #[test]
 fn running_estimates_move_once_a_pass_and_serve_evaluation() {
     let seed = fresh_seed();
-    let executor = Executor::new(Candle::cpu(1), Ledger::new(None, false));
+    let executor = Executor::new(Cpu::new(1), Ledger::new(None, false));
     let norm = BatchNorm::new(&mut Init::new(&executor, Precision::F64, seed), "norm", 4).expect("room");
     let input = random(&executor, SHAPE.iter().product(), DType::F64, seed, 0).reshape(SHAPE);
     let numbers = values(&executor, &input);
@@ -297,7 +297,7 @@ fn running_estimates_move_once_a_pass_and_serve_evaluation() {
 
 #[test]
 fn a_residual_block_holds_no_more_than_it_needs() {
-    let executor = Executor::new(Candle::cpu(1), Ledger::new(None, false));
+    let executor = Executor::new(Cpu::new(1), Ledger::new(None, false));
     let layers = identity_block(&mut Init::new(&executor, Precision::F32, 1));
     let before = executor.ledger().live().0;
     let one = (SHAPE.iter().product::<usize>() * 4) as u64;

@@ -5,7 +5,7 @@ use std::rc::Rc;
 use plimsoll_engine::{
     Bytes, Experiment,
     backend::{
-        Candle, DryRun, Executor,
+        Cpu, DryRun, Executor,
         thread_pool::{ThreadPool, ThreadPriority},
     },
     data::Facts,
@@ -27,7 +27,7 @@ fn dry(experiment: &Experiment, facts: &Facts) -> [Recording; 3] {
 fn the_real_step_writes_the_ledger_of_the_dry_one() {
     for (experiment, facts) in cases() {
         let noise = Noise::new(experiment.batch.micro, &facts, 5);
-        let executor = Executor::new(Candle::cpu(cpu_threads()), Ledger::new(None, true));
+        let executor = Executor::new(Cpu::new(cpu_threads()), Ledger::new(None, true));
         let mut session = Session::new(executor, &experiment, &facts).expect("no budget");
         let real = passes(&mut session, || &noise).expect("a real run");
         for (real, dry) in real.iter().zip(&dry(&experiment, &facts)) {
@@ -43,7 +43,7 @@ fn measured(pool: &ThreadPool, experiment: &Experiment, facts: &Facts, noise: &N
     let meter = pool.meter();
     let idle = meter.now().live;
     let samples = pool.run(|| {
-        let executor = Executor::new(Candle::cpu(cpu_threads()), Ledger::new(None, false));
+        let executor = Executor::new(Cpu::new(cpu_threads()), Ledger::new(None, false));
         let mut session = Session::new(executor, experiment, facts).expect("no budget");
         session.step(1e-3, || Ok(noise)).expect("a first step");
         session.executor().sample(uncounted(|| Rc::new(meter)));

@@ -3,7 +3,7 @@
 
 use plimsoll_engine::{
     Experiment,
-    backend::{Candle, Executor},
+    backend::{Cpu, Executor},
     data::{Facts, Input},
     device::cpu_threads,
     experiment::{Checkpointing, DataKind, Frozen, Lora, ModelKind, Outputs, Precision, TapeUse},
@@ -44,7 +44,7 @@ impl MicroBatch for &Noise {
 /// Losses of some steps, bit by bit.
 fn losses(experiment: &Experiment) -> Vec<u64> {
     let noise = Noise::new(experiment.batch.micro);
-    let executor = Executor::new(Candle::cpu(cpu_threads()), Ledger::new(None, false));
+    let executor = Executor::new(Cpu::new(cpu_threads()), Ledger::new(None, false));
     let mut session = Session::new(executor, experiment, &FACTS).expect("no budget");
     (0..3).map(|_| session.step(1e-2, || Ok(&noise)).expect("a step").loss.to_bits()).collect()
 }
@@ -155,11 +155,11 @@ fn frozen_weights_stay_to_the_bit_and_the_others_learn() {
         for precision in [Precision::F32, Precision::Bf16Mixed] {
             let experiment = Experiment { frozen, lora, precision, ..experiment(kind) };
             let noise = Noise::new(experiment.batch.micro);
-            let executor = Executor::new(Candle::cpu(cpu_threads()), Ledger::new(None, false));
+            let executor = Executor::new(Cpu::new(cpu_threads()), Ledger::new(None, false));
             let mut session = Session::new(executor.clone(), &experiment, &FACTS).expect("no budget");
-            let weights = |session: &Session<Candle>| -> Vec<(bool, Vec<f64>)> {
+            let weights = |session: &Session<Cpu>| -> Vec<(bool, Vec<f64>)> {
                 let params = session.model().params();
-                let read = |p: &plimsoll_engine::nn::Param<Candle>| executor.read(p.master()).expect("numbers");
+                let read = |p: &plimsoll_engine::nn::Param<Cpu>| executor.read(p.master()).expect("numbers");
                 params.into_iter().map(|p| (p.is_trained(), read(p).expect("numbers"))).collect()
             };
             let before = weights(&session);

@@ -3,7 +3,7 @@
 //! [`Executor`] is what layers and optimizers call: it checks shapes, allocates outputs and scratch through the
 //! [`Ledger`](crate::memory::Ledger), and launches a [`Kernel`]. All of that is written once and is the same for both
 //! backends, so what a dry run allocates is what a real run allocates. A [`Backend`] only stores elements and runs
-//! kernels: [`Candle`] does, [`DryRun`] does neither.
+//! kernels: [`Cpu`] does, [`DryRun`] does neither.
 //!
 //! Laws of the vocabulary:
 //! - Tensors are contiguous and row-major; images are `[batch, height, width, channels]`. A tensor may be some rows of
@@ -11,7 +11,7 @@
 //! - A kernel reads its inputs and writes its outputs; an in-place kernel has the tensor among its outputs only.
 //! - A kernel allocates nothing that outlives it, and nothing beyond what [`scratch`] states.
 
-pub mod candle;
+pub mod cpu;
 #[cfg(feature = "cuda")]
 pub mod cuda;
 mod dry_run;
@@ -27,7 +27,7 @@ mod tensor;
 pub mod thread_pool;
 mod watched;
 
-pub use candle::Candle;
+pub use cpu::Cpu;
 #[cfg(feature = "cuda")]
 pub use cuda::Cuda;
 pub use dry_run::DryRun;

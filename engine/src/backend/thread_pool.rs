@@ -1,7 +1,7 @@
 //! The engine's threads: a rayon pool of its own, metered from birth, so that what its threads allocate can be measured.
 
 use crate::{
-    backend::candle,
+    backend::cpu,
     device::cpu_threads,
     error::{Error, Result},
     memory::{
@@ -46,7 +46,7 @@ impl ThreadPool {
             .build()
             .map_err(|error| Error::Device(format!("no threads for the engine: {error}")))?;
         let pool = Self { threads, meter };
-        pool.run(candle::warm_up);
+        pool.run(cpu::warm_up);
         Ok(pool)
     }
 

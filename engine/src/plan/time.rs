@@ -10,7 +10,7 @@ use std::{
 };
 
 use crate::{
-    backend::{Candle, DType, Executor, FLOATS, Kernel, Rates, Window, kernel::MatMul, thread_pool::ThreadPool},
+    backend::{Cpu, DType, Executor, FLOATS, Kernel, Rates, Window, kernel::MatMul, thread_pool::ThreadPool},
     device::{Target, cpu_threads},
     error::Result,
     experiment::Gpu,
@@ -48,7 +48,7 @@ pub fn calibrate(pool: &ThreadPool) -> Result<Rates> {
 }
 
 fn measure() -> Result<Rates> {
-    let executor = Executor::new(Candle::cpu(cpu_threads()), Ledger::new(None, false));
+    let executor = Executor::new(Cpu::new(cpu_threads()), Ledger::new(None, false));
     let tensor = |n: usize, dtype| executor.filled(0.5, [n, n], dtype, Category::Scratch, "calibration");
     let (mut flops, mut bytes) = ([0.0; 4], [0.0; 4]);
     for (i, dtype) in FLOATS.into_iter().enumerate() {

@@ -13,7 +13,7 @@ use super::{
 };
 use crate::{
     backend::{
-        Backend, Candle, DType, Executor, HostSlice, Kernel, Tensor,
+        Backend, Cpu, DType, Executor, HostSlice, Kernel, Tensor,
         kernel::{Rule, Update},
     },
     bytes::Bytes,
@@ -84,7 +84,7 @@ fn rooms(target: &Target, kernel: &Kernel) -> Vec<Bytes> {
 
 /// Whether the device is what others are compared with.
 pub(super) fn is_reference<B: Backend>() -> bool {
-    TypeId::of::<B>() == TypeId::of::<Candle>()
+    TypeId::of::<B>() == TypeId::of::<Cpu>()
 }
 
 /// What a launch did.
@@ -197,7 +197,7 @@ fn has_same_bits(a: &[Vec<f64>], b: &[Vec<f64>]) -> bool {
 
 /// What the CPU makes of the same numbers in f64.
 fn reference(case: &Case, outcome: &Outcome) -> Result<Vec<Vec<f64>>, Fault> {
-    let executor = Executor::new(Candle::cpu(cpu_threads()), Ledger::new(None, false));
+    let executor = Executor::new(Cpu::new(cpu_threads()), Ledger::new(None, false));
     let wide = |numbers: &[Vec<f64>], of: &[Operand], is_output: bool| -> Vec<Operand> {
         let types = of.iter().enumerate().map(|(i, (_, dtype))| reference_type(&case.kernel, is_output, i, *dtype));
         numbers.iter().cloned().zip(types).collect()

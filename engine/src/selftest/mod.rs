@@ -28,7 +28,7 @@ use std::{
 use serde::Serialize;
 
 use crate::{
-    backend::{Backend, Candle, DryRun, Executor, Rates},
+    backend::{Backend, Cpu, DryRun, Executor, Rates},
     bytes::Bytes,
     device::{Target, cpu_threads},
     error::{Error, Result},
@@ -50,11 +50,11 @@ pub struct Bench<B: Backend> {
     pub beside: Bytes,
 }
 
-impl Bench<Candle> {
+impl Bench<Cpu> {
     /// The CPU, as the threads see it that `meter` counts.
     pub fn cpu(meter: &'static Meter) -> Self {
         Self {
-            open: Box::new(|ledger| Ok(Executor::new(Candle::cpu(cpu_threads()), ledger))),
+            open: Box::new(|ledger| Ok(Executor::new(Cpu::new(cpu_threads()), ledger))),
             target: cpu(),
             measured: Rc::new(|| meter.now().live),
             beside: Bytes::kib(1),

@@ -9,7 +9,7 @@ use super::{
     steps::{KINDS, Noise, small},
 };
 use crate::{
-    backend::{Backend, Candle, Executor},
+    backend::{Backend, Cpu, Executor},
     data::Facts,
     device::cpu_threads,
     experiment::{Batch, Experiment, ModelKind, OptimizerKind, Precision},
@@ -65,7 +65,7 @@ fn of_one<B: Backend>(
         return Err(Fault::new("a second run with the same seed gave other bits"));
     }
     let wide = Experiment { precision: Precision::F64, ..experiment.clone() };
-    let cpu = Executor::new(Candle::cpu(cpu_threads()), Ledger::new(None, false));
+    let cpu = Executor::new(Cpu::new(cpu_threads()), Ledger::new(None, false));
     let (wanted, _) = train(cpu, &wide, facts, &noise, rate)?;
     let mut worst = Worst::default();
     let is_deep = experiment.model.kind.has_stem();

@@ -7,12 +7,12 @@ use crate::{
 };
 
 /// A CPU whose results of one kernel are off by a little in one place.
-fn faulty(name: &'static str, place: usize, by: f64) -> Bench<Watched<Candle>> {
+fn faulty(name: &'static str, place: usize, by: f64) -> Bench<Watched<Cpu>> {
     Bench {
         open: Box::new(move |ledger| {
-            let inner = Executor::new(Candle::cpu(cpu_threads()), Ledger::new(None, false));
+            let inner = Executor::new(Cpu::new(cpu_threads()), Ledger::new(None, false));
             let executor = inner.clone();
-            let spoil = move |&Launched { kernel, outputs, .. }: &Launched<'_, Candle>| {
+            let spoil = move |&Launched { kernel, outputs, .. }: &Launched<'_, Cpu>| {
                 if cases::name(kernel) == name && outputs[0].elements() > place {
                     let mut numbers = executor.read(outputs[0])?.unwrap_or_default();
                     numbers[place] += by;
@@ -56,11 +56,10 @@ fn a_kernel_that_is_wrong_in_one_place_fails_its_check_and_no_other() {
 
 #[test]
 fn a_fault_in_a_check_is_its_failure_and_not_the_end() {
-    let bench =
-        Bench::<Candle> { open: Box::new(|_| Err(Error::Device("gone".to_owned()))), ..Bench::cpu(Meter::new()) };
+    let bench = Bench::<Cpu> { open: Box::new(|_| Err(Error::Device("gone".to_owned()))), ..Bench::cpu(Meter::new()) };
     let (lost, count) = failed(&bench, &["kernel/bf16"]);
     assert!(lost.len() == count && lost[0].fault.as_deref() == Some("device: gone"), "{lost:?}");
-    let panics = Bench::<Candle> { open: Box::new(|_| panic!("a driver that panics")), ..Bench::cpu(Meter::new()) };
+    let panics = Bench::<Cpu> { open: Box::new(|_| panic!("a driver that panics")), ..Bench::cpu(Meter::new()) };
     let (lost, count) = failed(&panics, &["kernel/f16/re"]);
     assert!(lost.len() == count && count == 4, "{lost:?}");
     assert!(lost[0].fault.as_ref().is_some_and(|fault| fault.contains("a driver that panics")), "{lost:?}");
@@ -91,7 +90,7 @@ fn a_gradient_that_is_a_little_wrong_is_no_slope() {
 
 #[test]
 fn memory_that_is_not_what_it_should_be_is_told() {
-    let fault = |bench: &Bench<Candle>, only: &str| {
+    let fault = |bench: &Bench<Cpu>, only: &str| {
         let (failed, count) = failed(bench, &[only]);
         assert!(count == 1 && failed.len() == 1, "{only}: {failed:?}");
         failed[0].fault.clone().expect("a fault")
@@ -101,11 +100,11 @@ fn memory_that_is_not_what_it_should_be_is_told() {
         grown.set(grown.get() + 16);
         Bytes(grown.get())
     };
-    let leaking = Bench::<Candle> { measured: Rc::new(grows), ..Bench::cpu(Meter::new()) };
+    let leaking = Bench::<Cpu> { measured: Rc::new(grows), ..Bench::cpu(Meter::new()) };
     assert!(fault(&leaking, "leak/mlp").contains("after step 3, and"));
-    let empty = Bench::<Candle> { measured: Rc::new(|| Bytes::ZERO), ..Bench::cpu(Meter::new()) };
+    let empty = Bench::<Cpu> { measured: Rc::new(|| Bytes::ZERO), ..Bench::cpu(Meter::new()) };
     assert!(fault(&empty, "step/cnn").contains("0 bytes measured after initialise"));
-    let open = |_| Ok(Executor::new(Candle::cpu(1), Ledger::new(None, false)));
-    let unbounded = Bench::<Candle> { open: Box::new(open), ..Bench::cpu(Meter::new()) };
+    let open = |_| Ok(Executor::new(Cpu::new(1), Ledger::new(None, false)));
+    let unbounded = Bench::<Cpu> { open: Box::new(open), ..Bench::cpu(Meter::new()) };
     assert!(fault(&unbounded, "budget/mlp").contains("met None, and Some"));
 }

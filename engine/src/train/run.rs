@@ -8,7 +8,7 @@ use std::{
 };
 
 use crate::{
-    backend::{Backend, Candle, Executor, HostSlice, thread_pool::ThreadPool},
+    backend::{Backend, Cpu, Executor, HostSlice, thread_pool::ThreadPool},
     bytes::Bytes,
     data::{Batch, Dataset, Facts, HostBatch, Loader},
     device::cpu_threads,
@@ -64,7 +64,7 @@ pub(super) fn on_cpu(
             MemorySampler::new(Rc::new(meter), idle, Box::new(process))
         });
         let mut run = RunLoop::new(spec, loader, sampler, summary);
-        let executor = Executor::new(Candle::cpu(cpu_threads()), Ledger::new(Some(spec.plan.budget), false));
+        let executor = Executor::new(Cpu::new(cpu_threads()), Ledger::new(Some(spec.plan.budget), false));
         let result = run.run(executor, inbox);
         let RunLoop { sampler, .. } = run;
         uncounted(|| drop(sampler));

@@ -3,7 +3,7 @@
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use plimsoll_engine::{
-    backend::{Backend, Candle, DType, DryRun, Executor, HostSlice, Kernel, Tensor, Window, candle, kernel::MatMul},
+    backend::{Backend, Cpu, DType, DryRun, Executor, HostSlice, Kernel, Tensor, Window, cpu, kernel::MatMul},
     device::Target,
     memory::{
         Category, Ledger,
@@ -77,17 +77,17 @@ impl Threads {
             })
             .build()
             .expect("two threads");
-        pool.install(candle::warm_up);
+        pool.install(cpu::warm_up);
         Self { pool, meter, count }
     }
 
     /// Launches once.
     pub(crate) fn launch(&self, kernel: Kernel, inputs: &[Operand], outputs: &[Operand]) -> (Outcome, Cost) {
         self.pool.install(|| {
-            let executor = Executor::new(Candle::cpu(self.count), Ledger::new(None, false));
+            let executor = Executor::new(Cpu::new(self.count), Ledger::new(None, false));
             let ins: Vec<_> = inputs.iter().map(|o| upload(&executor, o)).collect();
             let outs: Vec<_> = outputs.iter().map(|o| upload(&executor, o)).collect();
-            let read = |tensors: &[Tensor<Candle>]| tensors.iter().map(|t| values(&executor, t)).collect();
+            let read = |tensors: &[Tensor<Cpu>]| tensors.iter().map(|t| values(&executor, t)).collect();
             let (inputs, before) = (read(&ins), read(&outs));
             let (ins, refs): (Vec<_>, Vec<_>) = (ins.iter().collect(), outs.iter().collect());
             let booked = executor.ledger().live();
@@ -105,7 +105,7 @@ impl Threads {
     /// Pools, and takes the gradient back: `[x, dy]` as the kernels saw them, the winners' places and `dx`.
     pub(crate) fn pool_and_back(&self, w: Window, x: &Operand, dy: &Operand) -> [Vec<f64>; 4] {
         self.pool.install(|| {
-            let executor = Executor::new(Candle::cpu(self.count), Ledger::new(None, false));
+            let executor = Executor::new(Cpu::new(self.count), Ledger::new(None, false));
             let [x, dx, y, dy] = [x, x, dy, dy].map(|operand| upload(&executor, operand));
             let index = upload(&executor, &(vec![0.0; dy.elements()], DType::U8));
             executor.launch(Kernel::MaxPool(w), &[&x], &[&y, &index]).unwrap_or_else(|e| panic!("{e}"));
@@ -115,7 +115,7 @@ impl Threads {
     }
 }
 
-fn upload(executor: &Executor<Candle>, (numbers, dtype): &Operand) -> Tensor<Candle> {
+fn upload(executor: &Executor<Cpu>, (numbers, dtype): &Operand) -> Tensor<Cpu> {
     let tensor = executor.allocate([numbers.len()], *dtype, Category::Batch, "operand").expect("no budget");
     if *dtype == DType::U8 {
         let bytes: Vec<u8> = numbers.iter().map(|&x| x as u8).collect();
@@ -130,7 +130,7 @@ fn upload(executor: &Executor<Candle>, (numbers, dtype): &Operand) -> Tensor<Can
     tensor
 }
 
-fn values(executor: &Executor<Candle>, tensor: &Tensor<Candle>) -> Vec<f64> {
+fn values(executor: &Executor<Cpu>, tensor: &Tensor<Cpu>) -> Vec<f64> {
     executor.read(tensor).expect("candle has elements").expect("candle has elements")
 }
 

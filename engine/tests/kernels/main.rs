@@ -160,10 +160,10 @@ fn nan_is_never_lost() {
 fn operands_that_do_not_fit_are_an_error_and_not_a_panic() {
     use plimsoll_engine::{
         Error,
-        backend::{Backend as _, Candle, Executor, HostSlice},
+        backend::{Backend as _, Cpu, Executor, HostSlice},
         memory::{Category, Ledger},
     };
-    let executor = Executor::new(Candle::cpu(1), Ledger::new(None, false));
+    let executor = Executor::new(Cpu::new(1), Ledger::new(None, false));
     let make = |n: usize, dtype| executor.allocate([n], dtype, Category::Batch, "operand").expect("no budget");
     let (short, long) = (make(3, DType::F32), make(4, DType::F32));
     let (narrow, labels, stats) = (make(4, DType::Bf16), make(1, DType::U32), make(2, DType::F64));

@@ -1,7 +1,7 @@
 //! AdamW with 8-bit moments, step by step, against its rule in f64 on what its codes stand for.
 
 use plimsoll_engine::backend::{
-    Backend, Candle, DType, Executor, HostSlice, Kernel, Tensor,
+    Backend, Cpu, DType, Executor, HostSlice, Kernel, Tensor,
     kernel::{Moments, Rule, Update},
 };
 use plimsoll_engine::memory::{Category, Ledger};
@@ -31,18 +31,18 @@ fn values(has_sign: bool) -> Vec<f64> {
 
 struct Moment {
     values: Vec<f64>,
-    codes: Tensor<Candle>,
-    largest: Tensor<Candle>,
+    codes: Tensor<Cpu>,
+    largest: Tensor<Cpu>,
 }
 
 impl Moment {
-    fn read(&self, executor: &Executor<Candle>) -> Vec<f64> {
+    fn read(&self, executor: &Executor<Cpu>) -> Vec<f64> {
         let (codes, largest) = (numbers(executor, &self.codes), numbers(executor, &self.largest));
         codes.iter().enumerate().map(|(i, code)| self.values[*code as usize] * largest[i / Rule::BLOCK]).collect()
     }
 
     /// That `wanted` is held as nearly as the code allows.
-    fn expect(&self, executor: &Executor<Candle>, wanted: &[f64], context: &str) {
+    fn expect(&self, executor: &Executor<Cpu>, wanted: &[f64], context: &str) {
         let largest = numbers(executor, &self.largest);
         for (block, largest) in wanted.chunks(Rule::BLOCK).zip(&largest) {
             let most = block.iter().fold(0.0, |most: f64, x| most.max(x.abs()));
@@ -61,7 +61,7 @@ impl Moment {
     }
 }
 
-fn numbers(executor: &Executor<Candle>, tensor: &Tensor<Candle>) -> Vec<f64> {
+fn numbers(executor: &Executor<Cpu>, tensor: &Tensor<Cpu>) -> Vec<f64> {
     executor.read(tensor).expect("candle has elements").expect("candle has elements")
 }
 
@@ -71,7 +71,7 @@ fn adamw_with_8_bit_moments_steps_by_its_codes_and_keeps_the_nearest() {
     let mut draw = Draw::new(seed);
     for dtype in [DType::F32, DType::F64, DType::F32] {
         let n = draw.between(1, 3000);
-        let executor = Executor::new(Candle::cpu(2), Ledger::new(None, false));
+        let executor = Executor::new(Cpu::new(2), Ledger::new(None, false));
         let make =
             |count: usize, dtype| executor.filled(0.0, [count], dtype, Category::Batch, "operand").expect("room");
         let moment = |has_sign| Moment {

@@ -2,26 +2,26 @@
 
 use plimsoll_engine::{
     Error,
-    backend::{AttentionShape, Candle, DType, Executor, HostSlice, Kernel, Tensor},
+    backend::{AttentionShape, Cpu, DType, Executor, HostSlice, Kernel, Tensor},
     memory::{Category, Ledger},
     selftest::draw::Draw,
 };
 
 use crate::{bench::fresh_seed, trials};
 
-type T = Tensor<Candle>;
+type T = Tensor<Cpu>;
 
-fn executor() -> Executor<Candle> {
-    Executor::new(Candle::cpu(2), Ledger::new(None, false))
+fn executor() -> Executor<Cpu> {
+    Executor::new(Cpu::new(2), Ledger::new(None, false))
 }
 
 /// A tensor of f64; the numbers are exact in f32.
-fn upload(executor: &Executor<Candle>, numbers: &[f64]) -> T {
+fn upload(executor: &Executor<Cpu>, numbers: &[f64]) -> T {
     let numbers: Vec<f32> = numbers.iter().map(|&x| x as f32).collect();
     executor.upload(HostSlice::F32(&numbers), [numbers.len()], DType::F64, "operand").expect("no budget")
 }
 
-fn values(executor: &Executor<Candle>, tensor: &T) -> Vec<f64> {
+fn values(executor: &Executor<Cpu>, tensor: &T) -> Vec<f64> {
     executor.read(tensor).expect("elements").expect("elements")
 }
 
@@ -31,8 +31,8 @@ fn follows(
     draw: &mut Draw,
     x: &[f64],
     outputs: usize,
-    forward: impl Fn(&Executor<Candle>, &T) -> T,
-    gradient: impl Fn(&Executor<Candle>, &T, &T) -> T,
+    forward: impl Fn(&Executor<Cpu>, &T) -> T,
+    gradient: impl Fn(&Executor<Cpu>, &T, &T) -> T,
     context: &str,
 ) {
     const STEP: f64 = 1.0 / 2048.0;
@@ -59,7 +59,7 @@ fn gradients_of_attention_agree_with_finite_differences() {
         let s = trials::shape(&mut draw, if round % 10 == 9 { 17 } else { 4 });
         let context = format!("seed {seed}, {s:?}");
         let (qkv, outputs) = (draw.numbers(s.rows() * s.packed()), s.rows() * s.width());
-        let blockwise = |e: &Executor<Candle>, qkv: &T| e.attention(qkv, s).expect("attention");
+        let blockwise = |e: &Executor<Cpu>, qkv: &T| e.attention(qkv, s).expect("attention");
         follows(
             &mut draw,
             &qkv,
@@ -71,7 +71,7 @@ fn gradients_of_attention_agree_with_finite_differences() {
             },
             &context,
         );
-        let plain = |e: &Executor<Candle>, qkv: &T| e.attention_plain(qkv, s).expect("attention");
+        let plain = |e: &Executor<Cpu>, qkv: &T| e.attention_plain(qkv, s).expect("attention");
         follows(
             &mut draw,
             &qkv,
@@ -83,7 +83,7 @@ fn gradients_of_attention_agree_with_finite_differences() {
         let s = AttentionShape { head_dim: 2 * s.head_dim, ..s };
         let qkv = draw.numbers(s.rows() * s.packed());
         let base = draw.between(2, 10_000) as f64;
-        let turn = |e: &Executor<Candle>, x: &T, is_inverse| e.rotary(x.clone(), s, base, is_inverse).expect("rotary");
+        let turn = |e: &Executor<Cpu>, x: &T, is_inverse| e.rotary(x.clone(), s, base, is_inverse).expect("rotary");
         follows(&mut draw, &qkv, qkv.len(), |e, qkv| turn(e, qkv, false), |e, _, dy| turn(e, dy, true), &context);
     }
 }
@@ -113,7 +113,7 @@ fn gradients_of_moved_and_gated_elements_agree_with_finite_differences() {
         let context = format!("seed {seed}, {batch} x {rows} x {columns}, {more} more");
         let n = batch * rows * columns;
         let x = draw.numbers(n);
-        let back = |e: &Executor<Candle>, dy: &T, offset: usize| {
+        let back = |e: &Executor<Cpu>, dy: &T, offset: usize| {
             e.take_columns_grad(&dy.reshape([batch * rows, columns]), offset, [batch * rows, more + columns].into())
         };
         let wide = draw.numbers(batch * rows * (more + columns));
@@ -175,7 +175,7 @@ fn gradients_of_moved_and_gated_elements_agree_with_finite_differences() {
         );
         let tokens: Vec<u32> = (0..rows).map(|_| draw.between(0, batch * rows - 1) as u32).collect();
         let tokens =
-            |e: &Executor<Candle>| e.upload(HostSlice::U32(&tokens), [rows], DType::U32, "tokens").expect("no budget");
+            |e: &Executor<Cpu>| e.upload(HostSlice::U32(&tokens), [rows], DType::U32, "tokens").expect("no budget");
         follows(
             &mut draw,
             &x,

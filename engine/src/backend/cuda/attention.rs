@@ -12,7 +12,7 @@ use std::{ffi::CStr, sync::LazyLock};
 use super::{
     DType, Operands, Source, Types, args,
     launch::{Arg, Grid, Pointer, THREADS},
-    layout::sum_type,
+    threads::sum_type,
 };
 use crate::{
     backend::{AttentionShape, Kernel},

@@ -1,14 +1,16 @@
 //! Convolutions: by cuDNN, where it is here and has an algorithm within the workspace; by cuBLAS where the window is one
 //! pixel; else by cuBLAS and patches in the workspace, or by kernels of our own.
 
+pub(super) mod direct;
 mod dnn;
+pub(super) mod patches;
 mod shapes;
 
 use cudarc::cudnn::CudnnError;
 
 pub(super) use self::dnn::Dnn;
 use self::dnn::Question;
-use super::{direct_convolution, fault::of_library, gemm, operands::Operands, patches};
+use super::{fault::of_library, gemm, operands::Operands};
 use crate::{
     backend::{DType, Kernel, Window, kernel::MatMul},
     error::{Error, Result},
@@ -60,7 +62,7 @@ fn is_within_reach(w: &Window) -> bool {
 
 /// By products of patches where the workspace has room for them, else by a kernel that needs none.
 fn without_library(kernel: &Kernel, o: &Operands<'_>) -> Result<()> {
-    if patches::launch(kernel, o)? { Ok(()) } else { direct_convolution::launch(kernel, o) }
+    if patches::launch(kernel, o)? { Ok(()) } else { direct::launch(kernel, o) }
 }
 
 /// A window of one pixel: a product of all pixels with the weights.

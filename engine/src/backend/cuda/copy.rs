@@ -1,9 +1,11 @@
 //! Kernels that move elements from one type to another.
 
+pub(super) mod transpose;
+
 use super::{
     DType, Operands, Source, Types, args,
     launch::Pointer,
-    layout::{Tiles, is_wide, runs},
+    threads::{Tiles, is_wide, runs},
 };
 use crate::{backend::Kernel, error::Result};
 

@@ -2,7 +2,7 @@
 
 use super::{
     DType, Operands, Source, Types, args,
-    layout::{Form, Tiles, is_wide, totals},
+    threads::{Form, Tiles, is_wide, totals},
 };
 use crate::{
     backend::{Kernel, Window, scratch::parts},

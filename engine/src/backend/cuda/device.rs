@@ -21,8 +21,8 @@ use super::{
     fault::{Left, failed, refused, renew},
     gemm::Blas,
     library,
+    memory_pool::Pool,
     module::Modules,
-    pool::Pool,
 };
 use crate::{
     bytes::Bytes,

@@ -3,7 +3,7 @@
 use super::{
     DType, Operands, Source, Types, args,
     launch::Grid,
-    layout::{is_wide, runs},
+    threads::{is_wide, runs},
 };
 use crate::{backend::Kernel, error::Result};
 

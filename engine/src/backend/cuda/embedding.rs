@@ -6,7 +6,7 @@
 use super::{
     DType, Operands, Source, Types, args,
     launch::{Grid, THREADS},
-    layout::{is_wide, runs_of_rows},
+    threads::{is_wide, runs_of_rows},
 };
 use crate::{backend::Kernel, error::Result};
 

@@ -10,38 +10,30 @@
 //! crosses the pool's limit ([`Error::Budget`]), what the card has no room for ([`Error::DeviceFull`]), and operands that
 //! no kernel supports ([`Error::Kernel`]).
 
-mod adafactor;
+mod activation;
 mod attention;
-mod batch_norm;
-mod bias;
 mod convolution;
 mod copy;
-mod curve;
 mod depthwise;
 mod device;
-mod direct_convolution;
 mod elementwise;
 mod embedding;
 mod fault;
 mod gather;
 mod gemm;
 mod launch;
-mod layout;
 pub mod library;
+mod linear;
 mod loss;
+mod memory_pool;
 mod module;
+mod norm;
 mod operands;
 mod optimizer;
-mod patches;
 mod pool;
-mod pooling;
-mod quantised;
 mod rotary;
-mod row_norm;
-mod sum;
-mod swiglu;
+mod threads;
 mod transfer;
-mod transpose;
 
 use std::{cell::Cell, rc::Rc, sync::Arc};
 
@@ -49,7 +41,7 @@ use half::{bf16, f16};
 
 pub use self::{
     device::{Description, Device, describe},
-    pool::Pool,
+    memory_pool::Pool,
 };
 use self::{
     gemm::Blas,
@@ -68,30 +60,30 @@ use crate::{
 /// Every source of kernels.
 #[cfg(test)]
 const SOURCES: &[&Source] = &[
-    &adafactor::SOURCE,
+    &activation::SOURCE,
+    &activation::swiglu::SOURCE,
     &attention::FORWARD,
     &attention::GRADIENT,
     &attention::TENSOR,
-    &batch_norm::SOURCE,
-    &bias::SOURCE,
+    &convolution::direct::SOURCE,
+    &convolution::patches::SOURCE,
     &copy::SOURCE,
-    &curve::SOURCE,
+    &copy::transpose::SOURCE,
     &depthwise::SOURCE,
-    &direct_convolution::SOURCE,
     &elementwise::SOURCE,
     &embedding::SORT,
     &embedding::SOURCE,
     &gather::SOURCE,
+    &linear::SOURCE,
     &loss::SOURCE,
+    &norm::batch::SOURCE,
+    &norm::row::SOURCE,
     &optimizer::SOURCE,
-    &patches::SOURCE,
-    &pooling::SOURCE,
-    &quantised::SOURCE,
+    &optimizer::adafactor::SOURCE,
+    &optimizer::quantised::SOURCE,
+    &optimizer::sum_squares::SOURCE,
+    &pool::SOURCE,
     &rotary::SOURCE,
-    &row_norm::SOURCE,
-    &sum::SOURCE,
-    &swiglu::SOURCE,
-    &transpose::SOURCE,
 ];
 
 /// How a GPU is used.
@@ -120,7 +112,8 @@ impl Cuda {
     /// # Errors
     /// The driver's.
     pub fn new(device: &Rc<Device>, profile: Arc<Profile>, limit: Option<Bytes>, options: Options) -> Result<Self> {
-        let pool = Rc::new(Pool::new(device, limit.map(|limit| pool::Limit { bytes: limit.0, growth: profile.pool }))?);
+        let pool =
+            Rc::new(Pool::new(device, limit.map(|limit| memory_pool::Limit { bytes: limit.0, growth: profile.pool }))?);
         // Until memory is lent, the libraries work without.
         device.blas()?.take_back()?;
         let (staging, target) = (Staging::new(device), Target::Gpu(profile));
@@ -169,9 +162,9 @@ impl Drop for Cuda {
 }
 
 impl Backend for Cuda {
-    type Storage = pool::Block;
+    type Storage = memory_pool::Block;
 
-    fn allocate(&self, elements: usize, dtype: DType) -> Result<pool::Block> {
+    fn allocate(&self, elements: usize, dtype: DType) -> Result<memory_pool::Block> {
         self.pool.allocate((elements * dtype.size()) as u64)
     }
 
@@ -302,29 +295,29 @@ fn dispatch(kernel: &Kernel, o: &Operands<'_>) -> Result<()> {
             attention::launch(kernel, o)
         }
         Kernel::Rotary { .. } => rotary::launch(kernel, o),
-        Kernel::SwiGlu { .. } | Kernel::SwiGluGrad { .. } => swiglu::launch(kernel, o),
+        Kernel::SwiGlu { .. } | Kernel::SwiGluGrad { .. } => activation::swiglu::launch(kernel, o),
         Kernel::GatherImages | Kernel::GatherLabels | Kernel::GatherTokens { .. } => gather::launch(kernel, o),
         Kernel::CrossEntropy | Kernel::CrossEntropyGrad { .. } => loss::launch(kernel, o),
         Kernel::Update(update) => optimizer::launch(update, o),
         Kernel::Cast | Kernel::CopyColumns { .. } => copy::launch(kernel, o),
-        Kernel::Transpose { .. } => transpose::launch(kernel, o),
-        Kernel::Curve(_) | Kernel::CurveGrad(_) | Kernel::Dropout { .. } => curve::launch(kernel, o),
-        Kernel::AddBias | Kernel::BiasGrad { .. } => bias::launch(kernel, o),
-        Kernel::SumSquares => sum::launch(kernel, o),
+        Kernel::Transpose { .. } => copy::transpose::launch(kernel, o),
+        Kernel::Curve(_) | Kernel::CurveGrad(_) | Kernel::Dropout { .. } => activation::launch(kernel, o),
+        Kernel::AddBias | Kernel::BiasGrad { .. } => linear::launch(kernel, o),
+        Kernel::SumSquares => optimizer::sum_squares::launch(kernel, o),
         Kernel::BatchNorm { .. }
         | Kernel::BatchNormAgain { .. }
         | Kernel::BatchNormGrad { .. }
-        | Kernel::BatchNormFixed { .. } => batch_norm::launch(kernel, o),
+        | Kernel::BatchNormFixed { .. } => norm::batch::launch(kernel, o),
         Kernel::LayerNorm { .. }
         | Kernel::LayerNormGrad { .. }
         | Kernel::RmsNorm { .. }
-        | Kernel::RmsNormGrad { .. } => row_norm::launch(kernel, o),
+        | Kernel::RmsNormGrad { .. } => norm::row::launch(kernel, o),
         Kernel::MaxPool(_)
         | Kernel::MaxPoolGrad(_)
         | Kernel::AvgPool(_)
         | Kernel::AvgPoolGrad(_)
         | Kernel::GlobalPool { .. }
-        | Kernel::GlobalPoolGrad { .. } => pooling::launch(kernel, o),
+        | Kernel::GlobalPoolGrad { .. } => pool::launch(kernel, o),
         Kernel::Depthwise(_) | Kernel::DepthwiseInputGrad(_) | Kernel::DepthwiseWeightGrad { .. } => {
             depthwise::launch(kernel, o)
         }

@@ -2,10 +2,13 @@
 //!
 //! The gradient, `T`, may be narrower than the weight, `W`. The weight's narrower copy is written in the same pass.
 
+pub(super) mod adafactor;
+pub(super) mod quantised;
+pub(super) mod sum_squares;
+
 use super::{
-    DType, Operands, Source, Types, adafactor, args,
+    DType, Operands, Source, Types, args,
     launch::{Arg, Grid, Pointer},
-    quantised,
 };
 use crate::{
     backend::kernel::{Moments, Rule, Update},

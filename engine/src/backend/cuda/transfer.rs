@@ -13,7 +13,7 @@ use super::{
     device::{Device, Event},
     fault::failed,
     launch::Pointer,
-    pool::Block,
+    memory_pool::Block,
 };
 use crate::error::Result;
 

@@ -10,7 +10,12 @@
 
 use crate::backend::{
     DType, Kernel, Window,
-    candle::{attention::Cut, batch_norm, convolution, depthwise, gemm, optimizer, plan::Plan, rotary},
+    cpu::{
+        attention::Cut,
+        convolution, depthwise,
+        gemm::{self, tiling::Plan},
+        norm, optimizer, rotary,
+    },
     kernel::MatMul,
 };
 
@@ -37,7 +42,7 @@ pub(super) fn bytes(kernel: &Kernel, dtype: DType, threads: usize) -> u64 {
         Kernel::BatchNorm { extents, .. }
         | Kernel::BatchNormGrad { extents, .. }
         | Kernel::LayerNormGrad { extents, .. }
-        | Kernel::RmsNormGrad { extents, .. } => batch_norm::room(extents) * size_of::<f64>(),
+        | Kernel::RmsNormGrad { extents, .. } => norm::batch::room(extents) * size_of::<f64>(),
         // A token and its place.
         Kernel::EmbeddingGrad { rows, .. } => rows * size_of::<u64>(),
         Kernel::Rotary { shape, .. } => threads.clamp(1, shape.length.max(1)) * rotary::room(shape) * size_of::<f64>(),

@@ -1,0 +1,308 @@
+//! Convolution on `[batch, height, width, channels]` images as products of gathered patches and weights.
+//!
+//! A patch is what one window sees: `size` runs of `size * channels` neighbouring elements, zeros outside the image.
+//! Patches are gathered a block at a time, inside a tile of the product (im2col that never exists whole; Chellapilla et
+//! al. 2006). The gradient by the input is the same product over patches of the output's gradient with turned weights,
+//! taken apart by the residue of a pixel's place modulo the stride, so that no product is with a zero between strides
+//! and nothing is scattered. Weights are laid out once for all tiles where they are small.
+
+use std::ops::Range;
+
+use super::{
+    convert::{turn, up},
+    float::Float,
+    gemm::{
+        self, Matrix, Operand, Target, View,
+        tiling::{Layout, Limits, Plan, Product},
+    },
+    scratch::Scratch,
+};
+use crate::backend::Window;
+
+/// Square or not, a family of windows over an image: what [`Patches`] gathers.
+#[derive(Debug, Clone, Copy)]
+struct Sight {
+    /// Extents of the image that is read.
+    height: usize,
+    width: usize,
+    channels: usize,
+    /// Windows across one image.
+    rows: usize,
+    columns: usize,
+    /// Taps of a window.
+    taps: [usize; 2],
+    /// Step between windows.
+    step: usize,
+    /// The first window's first tap, from the image's corner.
+    origin: [isize; 2],
+}
+
+/// The patches of images as a matrix `[pixels, taps * channels]`, or its transpose.
+struct Patches<'a, T> {
+    image: &'a [T],
+    sight: Sight,
+}
+
+impl<T: Float> Patches<'_, T> {
+    /// Writes the elements `columns` of the patch of `pixel` to `to`.
+    fn gather(&self, pixel: usize, columns: Range<usize>, to: &mut [T::Acc]) {
+        let Sight { height, width, channels, rows, columns: across, taps, step, origin } = self.sight;
+        let (image, place) = (pixel / (rows * across), pixel % (rows * across));
+        let top = (place / across * step) as isize + origin[0];
+        let left = ((place % across * step) as isize + origin[1]) * channels as isize;
+        let (run, line) = (taps[1] * channels, width * channels);
+        let mut rest = to;
+        let mut at = columns.start;
+        while at < columns.end {
+            let (tap, from) = (at / run, at % run);
+            let until = run.min(from + columns.end - at);
+            at += until - from;
+            let (to, after) = rest.split_at_mut(until - from);
+            rest = after;
+            let y = top + tap as isize;
+            if y < 0 || y >= height as isize {
+                to.fill(T::Acc::ZERO);
+                continue;
+            }
+            // The part of the run inside the line.
+            let low = (-left).clamp(from as isize, until as isize) as usize;
+            let high = (line as isize - left).clamp(low as isize, until as isize) as usize;
+            to[..low - from].fill(T::Acc::ZERO);
+            to[high - from..].fill(T::Acc::ZERO);
+            if low < high {
+                let start = ((image * height + y as usize) * line) as isize + left;
+                let seen = &self.image[(start + low as isize) as usize..(start + high as isize) as usize];
+                match T::direct(seen) {
+                    Some(seen) => to[low - from..high - from].copy_from_slice(seen),
+                    None => up(seen, &mut to[low - from..high - from]),
+                }
+            }
+        }
+    }
+}
+
+impl<T: Float> Operand<T::Acc> for Patches<'_, T> {
+    fn layout(&self) -> Layout {
+        Layout::CopiedRows
+    }
+
+    fn block(&self, rows: Range<usize>, columns: Range<usize>, room: &mut [T::Acc]) -> View<T::Acc> {
+        for (to, pixel) in room.chunks_exact_mut(columns.len()).zip(rows) {
+            self.gather(pixel, columns.clone(), to);
+        }
+        gemm::copied_rows(room, columns.len())
+    }
+}
+
+/// Weights `[filters, size, size, channels]` as the matrix `[taps * filters, channels]` of one residue.
+struct Turned<'a, T> {
+    weights: &'a [T],
+    window: Window,
+    residue: Residue,
+}
+
+impl<T: Float> Operand<T::Acc> for Turned<'_, T> {
+    fn layout(&self) -> Layout {
+        Layout::CopiedRows
+    }
+
+    fn block(&self, rows: Range<usize>, columns: Range<usize>, room: &mut [T::Acc]) -> View<T::Acc> {
+        let (w, r) = (&self.window, &self.residue);
+        for (to, row) in room.chunks_exact_mut(columns.len()).zip(rows) {
+            let (tap, filter) = (row / w.filters, row % w.filters);
+            let y = r.first[0] + (r.taps[0] - 1 - tap / r.taps[1]) * w.stride;
+            let x = r.first[1] + (r.taps[1] - 1 - tap % r.taps[1]) * w.stride;
+            let start = ((filter * w.size + y) * w.size + x) * w.channels;
+            up(&self.weights[start + columns.start..start + columns.end], to);
+        }
+        gemm::copied_rows(room, columns.len())
+    }
+}
+
+/// The pixels of the input whose place modulo the stride is the same, so that the same taps reach them.
+#[derive(Debug, Clone, Copy)]
+pub(in crate::backend) struct Residue {
+    /// The place of the first pixel.
+    place: [usize; 2],
+    /// How many pixels down and across.
+    pixels: [usize; 2],
+    /// The first tap that reaches them, and how many do.
+    first: [usize; 2],
+    taps: [usize; 2],
+}
+
+/// Every residue of a window, with those that no tap reaches.
+pub(in crate::backend) fn residues(w: &Window) -> impl Iterator<Item = Residue> + use<> {
+    let w = *w;
+    let along = move |place: usize, extent: usize| {
+        let first = (place + w.padding) % w.stride;
+        ((extent - place).div_ceil(w.stride), first, (w.size.saturating_sub(first)).div_ceil(w.stride))
+    };
+    let (down, across) = (w.stride.min(w.height), w.stride.min(w.width));
+    (0..down * across).map(move |i| {
+        let place = [i / across, i % across];
+        let ((pixels_y, first_y, taps_y), (pixels_x, first_x, taps_x)) =
+            (along(place[0], w.height), along(place[1], w.width));
+        Residue { place, pixels: [pixels_y, pixels_x], first: [first_y, first_x], taps: [taps_y, taps_x] }
+    })
+}
+
+/// Bytes of weights that are laid out once for all tiles: where the filters fill vectors, and where they do not and
+/// the crate packs them as well.
+const SHARED_BYTES: [usize; 2] = [512 << 10, 128 << 10];
+
+/// Extents that fill vectors of any width.
+const VECTOR: usize = 16;
+
+/// Whether weights of `k` by `n` are laid out once, which costs that many elements beside the tiles.
+pub(in crate::backend) fn shares_weights(k: usize, n: usize, width: usize) -> bool {
+    k * n * width <= SHARED_BYTES[usize::from(!n.is_multiple_of(VECTOR))]
+}
+
+/// Whether the window is a single pixel after another: a plain product.
+pub(in crate::backend) fn is_pointwise(w: &Window) -> bool {
+    w.size == 1 && w.stride == 1 && w.padding == 0
+}
+
+/// Plan of a product of patches and weights, and whether the weights are laid out once.
+fn patches_plan(m: usize, n: usize, k: usize, width: usize, staged: bool, unshared: Layout) -> (Plan, bool) {
+    let shared = shares_weights(k, n, width);
+    let b = if shared { Layout::Rows } else { unshared };
+    let product = Product { m, n, k, width, a: Layout::CopiedRows, b, staged };
+    let depth = if shared { 384 } else { 256 } * 4 / width;
+    let wide = width == 4 && !b.copied() && (n.is_multiple_of(VECTOR) || !shared);
+    (Plan::new(product, Limits { rows: 96, columns: if wide { 256 } else { 128 }, depth }), shared)
+}
+
+/// Plan of [`forward`].
+pub(in crate::backend) fn forward_plan(w: &Window, width: usize, narrow: bool) -> (Plan, bool) {
+    patches_plan(w.out_pixels(), w.filters, w.taps(), width, narrow, Layout::of(!narrow, true))
+}
+
+/// Plan of one residue of [`input_gradient`].
+pub(in crate::backend) fn input_gradient_plan(w: &Window, r: &Residue, width: usize, narrow: bool) -> (Plan, bool) {
+    let (pixels, taps) = (w.batch * r.pixels[0] * r.pixels[1], r.taps[0] * r.taps[1]);
+    patches_plan(pixels, w.channels, taps * w.filters, width, narrow || w.stride > 1, Layout::CopiedRows)
+}
+
+/// Plan of [`weight_gradient`] from operands that are `narrow` into a result that is `staged`.
+pub(in crate::backend) fn weight_gradient_plan(w: &Window, width: usize, narrow: bool, staged: bool) -> Plan {
+    let b = if is_pointwise(w) { Layout::of(!narrow, false) } else { Layout::CopiedRows };
+    let product =
+        Product { m: w.filters, n: w.taps(), k: w.out_pixels(), width, a: Layout::of(!narrow, true), b, staged };
+    Plan::new(product, Limits { rows: 252, columns: 96, depth: 512 / width })
+}
+
+/// [`Kernel::Conv2d`](crate::backend::Kernel::Conv2d).
+pub(super) fn forward<T: Float>(w: &Window, x: &[T], weights: &[T], y: &mut [T]) {
+    if is_pointwise(w) {
+        return gemm::matmul(&pointwise(w, true), x, weights, y);
+    }
+    let target = Target::new(y, w.filters, false);
+    let sight = Sight {
+        height: w.height,
+        width: w.width,
+        channels: w.channels,
+        rows: w.out_height(),
+        columns: w.out_width(),
+        taps: [w.size; 2],
+        step: w.stride,
+        origin: [-(w.padding as isize); 2],
+    };
+    let (plan, shared) = forward_plan(w, size_of::<T::Acc>(), !T::DIRECT);
+    let patches = Patches { image: x, sight };
+    if shared {
+        let mut room = Scratch::<T::Acc>::new(w.taps() * w.filters);
+        turn(weights, w.taps(), [w.filters, w.taps()], room.elements());
+        let laid_out = &*room.elements();
+        return gemm::run(&plan, &patches, &Matrix::new(laid_out, w.filters, false), &target);
+    }
+    gemm::run(&plan, &patches, &Matrix::new(weights, w.taps(), true), &target);
+}
+
+/// The matrix product of a window of one pixel: forward, or the gradient by the input.
+pub(in crate::backend) fn pointwise(w: &Window, forward: bool) -> crate::backend::kernel::MatMul {
+    let (n, k) = if forward { (w.filters, w.channels) } else { (w.channels, w.filters) };
+    let m = w.batch * w.height * w.width;
+    crate::backend::kernel::MatMul { m, n, k, transpose_a: false, transpose_b: forward, accumulate: false }
+}
+
+/// [`Kernel::Conv2dInputGrad`](crate::backend::Kernel::Conv2dInputGrad).
+pub(super) fn input_gradient<T: Float>(w: &Window, dy: &[T], weights: &[T], dx: &mut [T]) {
+    if is_pointwise(w) {
+        return gemm::matmul(&pointwise(w, false), dy, weights, dx);
+    }
+    for residue in residues(w) {
+        let [down, across] = residue.pixels;
+        let start = |pixel: usize| {
+            let (image, y, x) = (pixel / (down * across), pixel / across % down, pixel % across);
+            let (y, x) = (residue.place[0] + y * w.stride, residue.place[1] + x * w.stride);
+            ((image * w.height + y) * w.width + x) * w.channels
+        };
+        if residue.taps.contains(&0) {
+            for pixel in 0..w.batch * down * across {
+                dx[start(pixel)..][..w.channels].fill(T::ZERO);
+            }
+            continue;
+        }
+        let target = if w.stride == 1 { Target::new(dx, w.channels, false) } else { Target::scattered(dx, &start) };
+        residue_gradient(w, residue, dy, weights, &target);
+    }
+}
+
+fn residue_gradient<T: Float>(w: &Window, residue: Residue, dy: &[T], weights: &[T], target: &Target<'_, T>) {
+    // A pixel at `place + stride * t` is reached by the taps `first + stride * j` from the outputs `base + t - j`; in
+    // turned order of taps these are neighbours, from `base - (taps - 1)`.
+    let origin = |axis: usize| {
+        let base = (residue.place[axis] + w.padding - residue.first[axis]) / w.stride;
+        base as isize - (residue.taps[axis] as isize - 1)
+    };
+    let sight = Sight {
+        height: w.out_height(),
+        width: w.out_width(),
+        channels: w.filters,
+        rows: residue.pixels[0],
+        columns: residue.pixels[1],
+        taps: residue.taps,
+        step: 1,
+        origin: [origin(0), origin(1)],
+    };
+    let (plan, shared) = input_gradient_plan(w, &residue, size_of::<T::Acc>(), !T::DIRECT);
+    let patches = Patches { image: dy, sight };
+    let turned = Turned { weights, window: *w, residue };
+    if shared {
+        let rows = plan.product.k;
+        let mut room = Scratch::new(rows * w.channels);
+        turned.block(0..rows, 0..w.channels, room.elements());
+        let laid_out = &*room.elements();
+        return gemm::run(&plan, &patches, &Matrix::new(laid_out, w.channels, false), target);
+    }
+    gemm::run(&plan, &patches, &turned, target);
+}
+
+/// [`Kernel::Conv2dWeightGrad`](crate::backend::Kernel::Conv2dWeightGrad).
+pub(super) fn weight_gradient<T: Float, W: Float<Acc = T::Acc>>(
+    w: &Window,
+    accumulate: bool,
+    x: &[T],
+    dy: &[T],
+    dw: &mut [W],
+) {
+    let plan = weight_gradient_plan(w, size_of::<T::Acc>(), !T::DIRECT, !W::DIRECT);
+    let outputs = Matrix::new(dy, w.filters, true);
+    let target = Target::new(dw, w.taps(), accumulate);
+    if is_pointwise(w) {
+        return gemm::run(&plan, &outputs, &Matrix::new(x, w.channels, false), &target);
+    }
+    let sight = Sight {
+        height: w.height,
+        width: w.width,
+        channels: w.channels,
+        rows: w.out_height(),
+        columns: w.out_width(),
+        taps: [w.size; 2],
+        step: w.stride,
+        origin: [-(w.padding as isize); 2],
+    };
+    gemm::run(&plan, &outputs, &Patches { image: x, sight }, &target);
+}

@@ -1,0 +1,156 @@
+//! The backend of the processor: candle's storage, kernels of ours.
+//!
+//! Owns nothing but the number of threads it runs on. Elements live in candle's [`CpuStorage`]; a kernel borrows them as slices.
+//! A buffer is born uninitialised: whoever allocates one launches the kernel that writes it whole before any other
+//! reads it, and [`Cpu::read`](Backend::read) of a tensor nobody wrote is a bug of the caller.
+
+mod activation;
+pub(in crate::backend) mod attention;
+mod convert;
+pub(in crate::backend) mod convolution;
+mod copy;
+pub(in crate::backend) mod depthwise;
+mod dispatch;
+mod elementwise;
+mod embedding;
+pub(in crate::backend) mod float;
+mod gather;
+pub(in crate::backend) mod gemm;
+mod lanes;
+mod loss;
+pub(in crate::backend) mod norm;
+mod operands;
+pub(in crate::backend) mod optimizer;
+mod parallel;
+mod pool;
+pub(in crate::backend) mod rotary;
+mod scratch;
+mod sequence;
+mod simd;
+
+use candle_core::CpuStorage;
+use half::{bf16, f16};
+
+use self::float::Float;
+use crate::{
+    backend::{Backend, DType, HostSlice, Kernel, Tensor},
+    device::Target,
+    error::{Error, Result},
+};
+
+/// Kernels on the CPU, parallel over the rayon pool they are called in.
+#[derive(Debug)]
+pub struct Cpu {
+    target: Target,
+}
+
+impl Cpu {
+    /// A backend whose kernels run on `threads` threads of the surrounding rayon pool.
+    pub fn new(threads: usize) -> Self {
+        Self { target: Target::Cpu { threads } }
+    }
+}
+
+/// Makes what libraries keep for good on every thread of the surrounding rayon pool, so that a measurement that starts
+/// afterwards sees only what a launch takes: the gemm crate keeps one packing buffer of the size of the second-level
+/// cache per thread.
+pub fn warm_up() {
+    rayon::broadcast(|_| {
+        gemm::warm_up::<f32>();
+        gemm::warm_up::<f64>();
+    });
+}
+
+impl Backend for Cpu {
+    type Storage = CpuStorage;
+
+    fn allocate(&self, elements: usize, dtype: DType) -> Result<CpuStorage> {
+        Ok(match dtype {
+            DType::F64 => CpuStorage::F64(uninitialised(elements)),
+            DType::F32 => CpuStorage::F32(uninitialised(elements)),
+            DType::Bf16 => CpuStorage::BF16(uninitialised(elements)),
+            DType::F16 => CpuStorage::F16(uninitialised(elements)),
+            DType::U32 => CpuStorage::U32(uninitialised(elements)),
+            DType::U8 => CpuStorage::U8(uninitialised(elements)),
+        })
+    }
+
+    fn launch(&self, kernel: &Kernel, inputs: &[&Tensor<Self>], outputs: &[&Tensor<Self>]) -> Result<()> {
+        dispatch::launch(kernel, inputs, outputs)
+    }
+
+    fn write(&self, tensor: &Tensor<Self>, source: HostSlice<'_>) -> Result<()> {
+        let mut storage = tensor.storage().borrow_mut();
+        let place = tensor.place();
+        let written = tensor.elements() == source.len()
+            && match (&mut *storage, source) {
+                (CpuStorage::F64(to), HostSlice::F32(from)) => convert(from, &mut to[place]),
+                (CpuStorage::F32(to), HostSlice::F32(from)) => copy(from, &mut to[place]),
+                (CpuStorage::BF16(to), HostSlice::F32(from)) => convert::<bf16>(from, &mut to[place]),
+                (CpuStorage::F16(to), HostSlice::F32(from)) => convert::<f16>(from, &mut to[place]),
+                (CpuStorage::U32(to), HostSlice::U32(from)) => copy(from, &mut to[place]),
+                (CpuStorage::U8(to), HostSlice::U8(from)) => copy(from, &mut to[place]),
+                _ => false,
+            };
+        if written { Ok(()) } else { Err(unwritable(tensor, source)) }
+    }
+
+    fn read(&self, tensor: &Tensor<Self>) -> Result<Option<Vec<f64>>> {
+        let place = tensor.place();
+        Ok(Some(match &*tensor.storage().borrow() {
+            CpuStorage::F64(v) => v[place].to_vec(),
+            CpuStorage::F32(v) => v[place].iter().map(|&x| f64::from(x)).collect(),
+            CpuStorage::BF16(v) => v[place].iter().map(|&x| f64::from(x)).collect(),
+            CpuStorage::F16(v) => v[place].iter().map(|&x| f64::from(x)).collect(),
+            CpuStorage::U32(v) => v[place].iter().map(|&x| f64::from(x)).collect(),
+            CpuStorage::U8(v) => v[place].iter().map(|&x| f64::from(x)).collect(),
+            _ => return Err(Error::Device(format!("{tensor:?} has elements of a type the engine does not use"))),
+        }))
+    }
+
+    fn target(&self) -> &Target {
+        &self.target
+    }
+}
+
+/// Types that any bytes are a value of.
+pub(in crate::backend) trait Plain: Copy {}
+impl Plain for f64 {}
+impl Plain for f32 {}
+impl Plain for bf16 {}
+impl Plain for f16 {}
+impl Plain for u64 {}
+impl Plain for u32 {}
+impl Plain for u8 {}
+
+/// A vector of `elements` that nobody wrote yet.
+#[expect(clippy::uninit_vec, reason = "zero-filling would touch every page twice; see the laws of the module")]
+fn uninitialised<T: Plain>(elements: usize) -> Vec<T> {
+    let mut vector = Vec::with_capacity(elements);
+    // SAFETY: the capacity is there, every bit pattern is a `T`, and the first kernel that gets the buffer writes all
+    // of it before anything reads (the law of `Executor::allocate`).
+    unsafe { vector.set_len(elements) };
+    vector
+}
+
+fn copy<T: Copy>(from: &[T], to: &mut [T]) -> bool {
+    to.copy_from_slice(from);
+    true
+}
+
+fn convert<T: Float>(from: &[f32], to: &mut [T]) -> bool {
+    let from_f64 = |x: f32| T::from_f64(f64::from(x));
+    for (to, &from) in to.iter_mut().zip(from) {
+        *to = from_f64(from);
+    }
+    true
+}
+
+fn unwritable(tensor: &Tensor<Cpu>, source: HostSlice<'_>) -> Error {
+    let (count, kind) = match source {
+        HostSlice::F32(s) => (s.len(), "f32"),
+        HostSlice::U32(s) => (s.len(), "u32"),
+        HostSlice::U8(s) => (s.len(), "u8"),
+    };
+    Error::Kernel { op: "upload", layer: String::new(), message: format!("{count} numbers of {kind} to {tensor:?}") }
+}

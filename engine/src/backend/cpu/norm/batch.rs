@@ -1,0 +1,326 @@
+//! Batch normalisation over rows of channels (Ioffe & Szegedy 2015), its gradient, and its form with fixed estimates.
+//!
+//! Sums are taken of differences to the first row, so that a mean far from zero costs no precision; a few rows at a
+//! time in the type of arithmetic, those together in f64, part by part. Parts follow from the extents alone.
+
+use crate::backend::cpu::{
+    float::{Accumulator, Float},
+    parallel::{self, Shared},
+    scratch::Scratch,
+    simd::simd,
+};
+use crate::backend::kernel::Rows;
+
+/// Rows summed in the type of arithmetic.
+const CHUNK: usize = 64;
+/// Channels normalised at a time.
+const BLOCK: usize = 64;
+/// Bytes for the sums of parts.
+const ROOM_BYTES: usize = 192 << 10;
+
+/// Parts of the rows that are summed apart.
+pub(in crate::backend::cpu) fn parts(e: &Rows) -> usize {
+    let by_room = ROOM_BYTES / (2 * size_of::<f64>() * e.columns.max(1));
+    if e.rows * e.columns < 2 * parallel::GRAIN { 1 } else { by_room.clamp(1, 8).min(e.rows) }
+}
+
+/// Elements of f64 that the sums take.
+pub(in crate::backend) fn room(e: &Rows) -> usize {
+    parts(e) * 2 * e.columns
+}
+
+/// The forward pass by the batch's own statistics.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Norm {
+    /// Rows and channels.
+    pub(super) extents: Rows,
+    /// Added to the variance.
+    pub(super) epsilon: f64,
+    /// How far running estimates move.
+    pub(super) momentum: f64,
+}
+
+impl Norm {
+    /// [`Kernel::BatchNorm`](crate::backend::Kernel::BatchNorm). `parameters`: weight, bias; `statistics`: mean,
+    /// inverse; `running`: mean, variance, or empty.
+    pub(super) fn forward<T: Float, W: Float<Acc = T::Acc>>(
+        &self,
+        x: &[T],
+        parameters: [&[W]; 2],
+        y: &mut [T],
+        statistics: [&mut [T::Acc]; 2],
+        running: [&mut [T::Acc]; 2],
+    ) {
+        let Rows { rows, columns } = self.extents;
+        let shift = &x[..columns];
+        let mut room = Scratch::<f64>::new(room(&self.extents));
+        let sums = sum(&self.extents, x, shift, &[], |x| x.up(), &mut room);
+        let [mean, inverse] = statistics;
+        let [running_mean, running_variance] = running;
+        let n = rows as f64;
+        for j in 0..columns {
+            let offset = sums[j] / n;
+            let variance = (sums[columns + j] / n - offset * offset).max(0.0);
+            let center = shift[j].to_f64() + offset;
+            mean[j] = T::Acc::from_f64(center);
+            inverse[j] = T::Acc::from_f64(1.0 / (variance + self.epsilon).sqrt());
+            if let (Some(m), Some(v)) = (running_mean.get_mut(j), running_variance.get_mut(j)) {
+                let unbiased = variance * n / (n - 1.0).max(1.0);
+                *m = T::Acc::from_f64(m.to_f64() + self.momentum * (center - m.to_f64()));
+                *v = T::Acc::from_f64(v.to_f64() + self.momentum * (unbiased - v.to_f64()));
+            }
+        }
+        again(Some(x), false, [mean, inverse], parameters, y);
+    }
+}
+
+/// [`Kernel::BatchNormAgain`](crate::backend::Kernel::BatchNormAgain), of `y` itself where there is no `x`. `statistics`:
+/// mean, inverse; `parameters`: weight, bias.
+pub(super) fn again<T: Float, W: Float<Acc = T::Acc>>(
+    x: Option<&[T]>,
+    adds: bool,
+    [mean, inverse]: [&[T::Acc]; 2],
+    parameters: [&[W]; 2],
+    y: &mut [T],
+) {
+    let (columns, y) = (mean.len(), Shared::new(y));
+    parallel::ranges(y.len() / columns, columns, |rows| {
+        let range = rows.start * columns..rows.end * columns;
+        // SAFETY: ranges of rows are disjoint.
+        let y = unsafe { y.part(range.clone()) };
+        normalise(x.map(|x| &x[range]), adds, mean, inverse, parameters, y);
+    });
+}
+
+/// [`Kernel::BatchNormGrad`](crate::backend::Kernel::BatchNormGrad). `statistics`: mean, inverse; `gradients`: of
+/// weight, of bias.
+pub(super) fn gradient<T: Float, W: Float<Acc = T::Acc>>(
+    extents: &Rows,
+    accumulate: bool,
+    x: &[T],
+    statistics: [&[T::Acc]; 2],
+    weight: &[W],
+    dy: &mut [T],
+    gradients: [&mut [W]; 2],
+) {
+    let Rows { rows, columns } = *extents;
+    let [mean, inverse] = statistics;
+    let mut room = Scratch::<f64>::new(room(extents));
+    let sums = sum(extents, x, mean, dy, |mean| mean, &mut room);
+    let add = |to: &mut W, value: f64| {
+        let before = if accumulate { to.up() } else { T::Acc::ZERO };
+        *to = W::down(before + T::Acc::from_f64(value));
+    };
+    let [dweight, dbias] = gradients;
+    for j in 0..columns {
+        if let (Some(dweight), Some(dbias)) = (dweight.get_mut(j), dbias.get_mut(j)) {
+            add(dbias, sums[j]);
+            add(dweight, sums[columns + j] * inverse[j].to_f64());
+        }
+        // What is taken off every gradient, and off it by the distance from the mean.
+        sums[j] /= rows as f64;
+        sums[columns + j] *= inverse[j].to_f64() * inverse[j].to_f64() / rows as f64;
+    }
+    let (sums, dy) = (&*sums, Shared::new(dy));
+    parallel::ranges(rows, columns, |rows| {
+        let range = rows.start * columns..rows.end * columns;
+        // SAFETY: ranges of rows are disjoint.
+        let dy = unsafe { dy.part(range.clone()) };
+        gradient_rows(&x[range], mean, inverse, weight, sums, dy);
+    });
+}
+
+/// [`Kernel::BatchNormFixed`](crate::backend::Kernel::BatchNormFixed). `estimates`: mean, variance; `parameters`: weight,
+/// bias.
+pub(super) fn fixed<T: Float, W: Float<Acc = T::Acc>>(
+    epsilon: f64,
+    estimates: [&[T::Acc]; 2],
+    parameters: [&[W]; 2],
+    y: &mut [T],
+) {
+    let (columns, y) = (estimates[0].len(), Shared::new(y));
+    parallel::ranges(y.len() / columns, columns, |rows| {
+        // SAFETY: ranges of rows are disjoint.
+        let y = unsafe { y.part(rows.start * columns..rows.end * columns) };
+        fixed_rows(T::Acc::from_f64(epsilon), estimates, parameters, y);
+    });
+}
+
+/// Sums over rows: of `dy` and of `dy * (x - shift)`, or, when `dy` is empty, of `x - shift` and of its square. The result
+/// is the front of `room`.
+fn sum<'r, T: Float, S: Copy + Send + Sync>(
+    extents: &Rows,
+    x: &[T],
+    shift: &[S],
+    dy: &[T],
+    up: impl Fn(S) -> T::Acc + Copy + Send + Sync,
+    room: &'r mut Scratch<f64>,
+) -> &'r mut [f64] {
+    let (Rows { rows, columns }, parts) = (*extents, parts(extents));
+    let all = Shared::new(room.elements());
+    parallel::pieces(parts, parts > 1, |p| {
+        // SAFETY: every piece has its own.
+        let sums = unsafe { all.part(p * 2 * columns..(p + 1) * 2 * columns) };
+        let range = p * rows / parts * columns..(p + 1) * rows / parts * columns;
+        let dy = if dy.is_empty() { dy } else { &dy[range.clone()] };
+        sum_part(&x[range], dy, shift, up, sums);
+    });
+    let (total, rest) = room.elements().split_at_mut(2 * columns);
+    for part in rest.chunks_exact(2 * columns) {
+        for (total, sum) in total.iter_mut().zip(part) {
+            *total += sum;
+        }
+    }
+    total
+}
+
+/// The sums of one part for `N` channels from `start`, a chunk of rows at a time.
+#[inline(always)]
+fn sum_channels<const N: usize, T: Float, S: Copy>(
+    start: usize,
+    x: &[T],
+    dy: &[T],
+    shift: &[S],
+    up: impl Fn(S) -> T::Acc,
+    sums: &mut [f64],
+) {
+    let columns = shift.len();
+    let mut from = [T::Acc::ZERO; N];
+    for (from, shift) in from.iter_mut().zip(&shift[start..start + N]) {
+        *from = up(*shift);
+    }
+    let (mut plain, mut product) = ([T::Acc::ZERO; N], [T::Acc::ZERO; N]);
+    if dy.is_empty() {
+        for x in x.chunks_exact(columns) {
+            let x = &x[start..start + N];
+            for j in 0..N {
+                let distance = x[j].up() - from[j];
+                plain[j] += distance;
+                product[j] += distance * distance;
+            }
+        }
+    } else {
+        for (x, dy) in x.chunks_exact(columns).zip(dy.chunks_exact(columns)) {
+            let (x, dy) = (&x[start..start + N], &dy[start..start + N]);
+            for j in 0..N {
+                let dy = dy[j].up();
+                plain[j] += dy;
+                product[j] += dy * (x[j].up() - from[j]);
+            }
+        }
+    }
+    for j in 0..N {
+        sums[start + j] += plain[j].to_f64();
+        sums[columns + start + j] += product[j].to_f64();
+    }
+}
+
+simd! {
+    fn sum_part [T: Float, S: Copy] (
+        x: &[T], dy: &[T], shift: &[S], up: impl Fn(S) -> T::Acc + Copy, sums: &mut [f64],
+    ) {
+        let columns = shift.len();
+        sums.fill(0.0);
+        for (i, x) in x.chunks(CHUNK * columns).enumerate() {
+            let dy = if dy.is_empty() { dy } else { &dy[i * CHUNK * columns..][..x.len()] };
+            let mut start = 0;
+            while start < columns {
+                // Of a fixed width, so that the sums stay in registers.
+                match columns - start {
+                    32.. => {
+                        sum_channels::<32, T, S>(start, x, dy, shift, up, sums);
+                        start += 32;
+                    }
+                    8.. => {
+                        sum_channels::<8, T, S>(start, x, dy, shift, up, sums);
+                        start += 8;
+                    }
+                    _ => {
+                        sum_channels::<1, T, S>(start, x, dy, shift, up, sums);
+                        start += 1;
+                    }
+                }
+            }
+        }
+    }
+
+    fn normalise [T: Float, W: Float<Acc = T::Acc>] (
+        x: Option<&[T]>, adds: bool, mean: &[T::Acc], inverse: &[T::Acc], parameters: [&[W]; 2], y: &mut [T],
+    ) {
+        let (columns, [weight, bias]) = (mean.len(), parameters);
+        for start in (0..columns).step_by(BLOCK) {
+            let count = BLOCK.min(columns - start);
+            let (mut center, mut scale, mut offset) = ([T::Acc::ZERO; BLOCK], [T::Acc::ZERO; BLOCK], [T::Acc::ZERO; BLOCK]);
+            for j in 0..count {
+                center[j] = mean[start + j];
+                scale[j] = inverse[start + j] * weight[start + j].up();
+                offset[j] = bias[start + j].up();
+            }
+            let normal = |x: T, j: usize| T::down((x.up() - center[j]) * scale[j] + offset[j]);
+            match x {
+                None => for y in y.chunks_exact_mut(columns) {
+                    for (j, y) in y[start..start + count].iter_mut().enumerate() {
+                        *y = normal(*y, j);
+                    }
+                }
+                Some(x) => for (x, y) in x.chunks_exact(columns).zip(y.chunks_exact_mut(columns)) {
+                    let (x, y) = (&x[start..start + count], &mut y[start..start + count]);
+                    if adds {
+                        for (j, (x, y)) in x.iter().zip(y).enumerate() {
+                            *y = T::down(y.up() + normal(*x, j).up());
+                        }
+                    } else {
+                        for (j, (x, y)) in x.iter().zip(y).enumerate() {
+                            *y = normal(*x, j);
+                        }
+                    }
+                }
+            }
+        }
+    }
+
+    fn gradient_rows [T: Float, W: Float<Acc = T::Acc>] (
+        x: &[T], mean: &[T::Acc], inverse: &[T::Acc], weight: &[W], sums: &[f64], dy: &mut [T],
+    ) {
+        let columns = mean.len();
+        for start in (0..columns).step_by(BLOCK) {
+            let count = BLOCK.min(columns - start);
+            let mut constants = [[T::Acc::ZERO; BLOCK]; 4];
+            for j in 0..count {
+                constants[0][j] = mean[start + j];
+                constants[1][j] = inverse[start + j] * weight[start + j].up();
+                constants[2][j] = T::Acc::from_f64(sums[start + j]);
+                constants[3][j] = T::Acc::from_f64(sums[columns + start + j]);
+            }
+            let [center, scale, off, slope] = &constants;
+            for (x, dy) in x.chunks_exact(columns).zip(dy.chunks_exact_mut(columns)) {
+                let (x, dy) = (&x[start..start + count], &mut dy[start..start + count]);
+                for (((((x, dy), center), scale), off), slope) in
+                    x.iter().zip(dy).zip(center).zip(scale).zip(off).zip(slope)
+                {
+                    *dy = T::down(*scale * (dy.up() - *off - (x.up() - *center) * *slope));
+                }
+            }
+        }
+    }
+
+    fn fixed_rows [T: Float, W: Float<Acc = T::Acc>] (
+        epsilon: T::Acc, estimates: [&[T::Acc]; 2], parameters: [&[W]; 2], y: &mut [T],
+    ) {
+        let ([mean, variance], [weight, bias]) = (estimates, parameters);
+        let columns = mean.len();
+        for start in (0..columns).step_by(BLOCK) {
+            let count = BLOCK.min(columns - start);
+            let mut scale = [T::Acc::ZERO; BLOCK];
+            for (j, scale) in scale[..count].iter_mut().enumerate() {
+                *scale = weight[start + j].up() / (variance[start + j] + epsilon).sqrt();
+            }
+            for y in y.chunks_exact_mut(columns) {
+                let y = &mut y[start..start + count];
+                for (((y, mean), scale), bias) in y.iter_mut().zip(&mean[start..]).zip(&scale).zip(&bias[start..]) {
+                    *y = T::down((y.up() - *mean) * *scale + bias.up());
+                }
+            }
+        }
+    }
+}

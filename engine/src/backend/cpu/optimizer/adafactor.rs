@@ -1,0 +1,246 @@
+//! Adafactor's update of a matrix by factored second moments, and of a vector (Shazeer & Stern 2018, "Adafactor: Adaptive
+//! learning rates with sublinear memory cost", algorithms 4 and 5, with decay 1 - t^-0.8 and clipping at 1).
+//!
+//! Three readings of the gradient: for the means over rows and columns, for the size of the update, which the rule clips,
+//! and to step. Sums over columns are carried in f64, part by part; parts follow from the extents alone.
+
+use super::write_copy;
+use crate::backend::{
+    cpu::{
+        float::{Accumulator, Float},
+        norm::batch,
+        parallel::{self, Shared},
+        scratch::Scratch,
+        simd::simd,
+    },
+    kernel::{Rows, Rule, Update},
+};
+
+/// Added to every square.
+const EPSILON: f64 = Rule::ADAFACTOR_EPSILON;
+/// The largest root mean square of an update.
+const CLIP: f64 = 1.0;
+/// The most parts that a sum is cut into.
+const PARTS: usize = 8;
+/// Lanes of a sum.
+const LANES: usize = 16;
+
+/// Bytes beside the operands, of a matrix: the parts' sums, then a scale a column.
+pub(super) fn room(extents: &Rows, width: usize) -> usize {
+    if extents.rows == 1 { 0 } else { (sums(extents) * size_of::<f64>()).max(extents.columns * width) }
+}
+
+/// Elements of the parts' sums over columns.
+fn sums(extents: &Rows) -> usize {
+    batch::parts(extents) * extents.columns
+}
+
+/// One update.
+pub(super) struct Adafactor<'a> {
+    /// The weight as a matrix.
+    pub(super) extents: Rows,
+    /// Updates, this one included.
+    pub(super) step: u64,
+    /// Rate, decay and scale.
+    pub(super) update: &'a Update,
+}
+
+impl Adafactor<'_> {
+    /// Of a matrix with its means of squares over rows and over columns.
+    pub(super) fn matrix<W: Float, G: Float<Acc = W::Acc>, C: Float<Acc = W::Acc>>(
+        &self,
+        grad: &[G],
+        weight: &mut [W],
+        [row_means, column_means]: [&mut [W::Acc]; 2],
+        copy: Option<&mut [C]>,
+    ) {
+        let Rows { rows, columns } = self.extents;
+        self.means(grad, row_means, column_means);
+        let mut scales = Scratch::<W::Acc>::new(columns);
+        for (scale, mean) in scales.elements().iter_mut().zip(&*column_means) {
+            *scale = W::Acc::from_f64(1.0 / mean.to_f64().sqrt());
+        }
+        let (scales, row_means) = (&*scales.elements(), &*row_means);
+        let mean = row_means.iter().map(|r| r.to_f64()).sum::<f64>() / rows as f64;
+        // The squares of `grad / sqrt(v)`, but for the scale of the gradient.
+        let parts = batch::parts(&self.extents);
+        let squares = by_parts(parts, |p| {
+            let part = p * rows / parts..(p + 1) * rows / parts;
+            let grad = &grad[part.start * columns..part.end * columns];
+            let rows = grad.chunks_exact(columns).zip(&row_means[part]);
+            rows.map(|(grad, row)| mean / row.to_f64() * scaled_squares::<G>(grad, scales)).sum()
+        });
+        let factor = self.factor(squares) * mean.sqrt();
+        let decay = self.decay::<W::Acc>();
+        let (weight, copy) = (Shared::new(weight), copy.map(Shared::new));
+        parallel::ranges(rows, columns, |rows| {
+            let range = rows.start * columns..rows.end * columns;
+            // SAFETY: ranges of rows are disjoint.
+            let weight = unsafe { weight.part(range.clone()) };
+            let grads = grad[range.clone()].chunks_exact(columns);
+            for ((weight, grad), row) in weight.chunks_exact_mut(columns).zip(grads).zip(&row_means[rows]) {
+                step_row(W::Acc::from_f64(factor / row.to_f64().sqrt()), decay, grad, scales, weight);
+            }
+            if let Some(copy) = &copy {
+                // SAFETY: ranges of rows are disjoint.
+                write_copy(weight, unsafe { copy.part(range) });
+            }
+        });
+    }
+
+    /// Of a vector with its second moment.
+    pub(super) fn vector<W: Float, G: Float<Acc = W::Acc>, C: Float<Acc = W::Acc>>(
+        &self,
+        grad: &[G],
+        weight: &mut [W],
+        second: &mut [W::Acc],
+        copy: Option<&mut [C]>,
+    ) {
+        let length = grad.len();
+        let parts = if length < 2 * parallel::GRAIN { 1 } else { PARTS };
+        let (keep, take) = self.shares();
+        let scale = self.update.grad_scale * self.update.grad_scale;
+        let constants = [keep, take * scale, take * EPSILON].map(W::Acc::from_f64);
+        let moment = Shared::new(second);
+        let squares = by_parts(parts, |p| {
+            let part = p * length / parts..(p + 1) * length / parts;
+            // SAFETY: parts are disjoint.
+            moments(constants, &grad[part.clone()], unsafe { moment.part(part) })
+        });
+        let second = &*second;
+        let (factor, decay) = (W::Acc::from_f64(self.factor(squares)), self.decay::<W::Acc>());
+        let (weight, copy) = (Shared::new(weight), copy.map(Shared::new));
+        parallel::ranges(length, 1, |range| {
+            // SAFETY: ranges are disjoint.
+            let weight = unsafe { weight.part(range.clone()) };
+            step_vector(factor, decay, &grad[range.clone()], &second[range.clone()], weight);
+            if let Some(copy) = &copy {
+                // SAFETY: ranges are disjoint.
+                write_copy(weight, unsafe { copy.part(range) });
+            }
+        });
+    }
+
+    /// Moves the means of squares.
+    fn means<G: Float>(&self, grad: &[G], row_means: &mut [G::Acc], column_means: &mut [G::Acc]) {
+        let Rows { rows, columns } = self.extents;
+        let parts = batch::parts(&self.extents);
+        let mut room = Scratch::<f64>::new(sums(&self.extents));
+        let (all, row_means) = (Shared::new(room.elements()), Shared::new(row_means));
+        let (keep, take) = self.shares();
+        let scale = self.update.grad_scale * self.update.grad_scale;
+        let moved = |before: G::Acc, sum: f64, count: usize| {
+            G::Acc::from_f64(keep * before.to_f64() + take * (sum * scale / count as f64 + EPSILON))
+        };
+        parallel::pieces(parts, parts > 1, |p| {
+            let part = p * rows / parts..(p + 1) * rows / parts;
+            // SAFETY: parts are disjoint.
+            let (sums, means) = unsafe { (all.part(p * columns..(p + 1) * columns), row_means.part(part.clone())) };
+            sums.fill(0.0);
+            let grad = &grad[part.start * columns..part.end * columns];
+            for (grad, mean) in grad.chunks_exact(columns).zip(means) {
+                *mean = moved(*mean, squares(grad, sums), columns);
+            }
+        });
+        let sums = &*room.elements();
+        for (j, mean) in column_means.iter_mut().enumerate() {
+            let sum = (0..parts).map(|p| sums[p * columns + j]).sum();
+            *mean = moved(*mean, sum, rows);
+        }
+    }
+
+    /// What of a mean stays, and what of a new square enters it.
+    fn shares(&self) -> (f64, f64) {
+        let take = Rule::adafactor_take(self.step);
+        (1.0 - take, take)
+    }
+
+    /// What multiplies `grad / sqrt(v)`, given its sum of squares.
+    fn factor(&self, squares: f64) -> f64 {
+        let Update { rate, grad_scale, .. } = *self.update;
+        let count = (self.extents.rows * self.extents.columns) as f64;
+        rate * grad_scale / ((squares / count).sqrt() * grad_scale.abs() / CLIP).max(1.0)
+    }
+
+    /// What decoupled decay leaves of a weight.
+    fn decay<A: Accumulator>(&self) -> A {
+        A::from_f64(1.0 - self.update.rate * self.update.weight_decay)
+    }
+}
+
+/// The sum of `of` over at most [`PARTS`] parts, in their order.
+fn by_parts(parts: usize, of: impl Fn(usize) -> f64 + Send + Sync) -> f64 {
+    let mut sums = [0.0; PARTS];
+    let all = Shared::new(&mut sums[..]);
+    parallel::pieces(parts, parts > 1, |p| {
+        let sum = of(p);
+        // SAFETY: every piece has its own.
+        let place = unsafe { all.part(p..p + 1) };
+        place[0] = sum;
+    });
+    sums.iter().sum()
+}
+
+simd! {
+    /// Adds the squares of a row to `sums`, column by column, and gives their sum.
+    fn squares [G: Float] (grad: &[G], sums: &mut [f64]) -> f64 {
+        let ((grad, grad_rest), (sums, sums_rest)) = (grad.as_chunks::<LANES>(), sums.as_chunks_mut::<LANES>());
+        let mut lanes = [0.0; LANES];
+        for (grad, sums) in grad.iter().zip(sums) {
+            for j in 0..LANES {
+                let g = grad[j].to_f64();
+                sums[j] += g * g;
+                lanes[j] += g * g;
+            }
+        }
+        let mut total = lanes.iter().sum();
+        for (g, sum) in grad_rest.iter().zip(sums_rest) {
+            let g = g.to_f64();
+            *sum += g * g;
+            total += g * g;
+        }
+        total
+    }
+
+    /// The sum of squares of a row times its columns' scales.
+    fn scaled_squares [G: Float] (grad: &[G], scales: &[G::Acc]) -> f64 {
+        let ((grad, grad_rest), (scales, scales_rest)) = (grad.as_chunks::<LANES>(), scales.as_chunks::<LANES>());
+        let mut lanes = [0.0; LANES];
+        for (grad, scales) in grad.iter().zip(scales) {
+            for j in 0..LANES {
+                let u = (grad[j].up() * scales[j]).to_f64();
+                lanes[j] += u * u;
+            }
+        }
+        let rest = grad_rest.iter().zip(scales_rest).map(|(g, scale)| (g.up() * *scale).to_f64()).map(|u| u * u);
+        lanes.iter().sum::<f64>() + rest.sum::<f64>()
+    }
+
+    fn step_row [W: Float, G: Float<Acc = W::Acc>] (
+        factor: W::Acc, decay: W::Acc, grad: &[G], scales: &[W::Acc], weight: &mut [W],
+    ) {
+        for ((w, g), scale) in weight.iter_mut().zip(grad).zip(scales) {
+            *w = W::down(decay * w.up() - factor * (*scale * g.up()));
+        }
+    }
+
+    /// Moves a vector's second moment, and gives the sum of squares of the gradient by its root.
+    fn moments [G: Float] (constants: [G::Acc; 3], grad: &[G], second: &mut [G::Acc]) -> f64 {
+        let [keep, take, epsilon] = constants;
+        let mut sum = 0.0;
+        for (v, g) in second.iter_mut().zip(grad) {
+            let g = g.up();
+            *v = keep * *v + (take * (g * g) + epsilon);
+            sum += g.to_f64() * g.to_f64() / v.to_f64();
+        }
+        sum
+    }
+
+    fn step_vector [W: Float, G: Float<Acc = W::Acc>] (
+        factor: W::Acc, decay: W::Acc, grad: &[G], second: &[W::Acc], weight: &mut [W],
+    ) {
+        for ((w, g), v) in weight.iter_mut().zip(grad).zip(second) {
+            *w = W::down(decay * w.up() - factor * g.up() / v.sqrt());
+        }
+    }
+}

@@ -1,0 +1,51 @@
+//! A bias and its gradient.
+
+use super::{
+    Operands, Source, Types, args,
+    threads::{Tiles, is_wide, totals},
+};
+use crate::{
+    backend::{Kernel, kernel::Rows, scratch::parts},
+    error::Result,
+};
+
+/// The kernels.
+pub(super) const SOURCE: Source = Source {
+    name: "linear",
+    text: concat!(
+        include_str!("vectors.cuh"),
+        include_str!("columns.cuh"),
+        "#line 1 \"linear.cu\"\n",
+        include_str!("linear.cu")
+    ),
+    types: Types::ElementAndWeight,
+};
+
+/// Launches one of them.
+pub(super) fn launch(kernel: &Kernel, o: &Operands<'_>) -> Result<()> {
+    let (dtype, x, y) = (o.input_type(0), o.input(0), o.output(0));
+    match *kernel {
+        Kernel::AddBias if o.output_type(0) == dtype => {
+            let columns = o.input_elements(0);
+            let rows = o.output_elements(0) / columns;
+            let tiles = Tiles::new(columns, is_wide(&[(x, dtype), (y, dtype)], &[columns]));
+            let args = args![x, y, rows, columns, tiles.width, tiles.wide];
+            o.launch_for(&SOURCE, dtype, c"add_bias", tiles.rows(rows), args)
+        }
+        Kernel::BiasGrad { accumulate } => {
+            let types = [dtype, o.output_type(0)];
+            let columns = o.output_elements(0);
+            let rows = o.input_elements(0) / columns;
+            let parts = parts::of_bias(&Rows { rows, columns });
+            let tiles = Tiles::new(columns, is_wide(&[(x, dtype)], &[columns]));
+            let args = args![x, rows, columns, o.scratch(), y, tiles.width, accumulate, tiles.wide];
+            o.launch(&SOURCE, types, c"bias_gradient", tiles.parts(parts), args)?;
+            if parts == 1 {
+                return Ok(());
+            }
+            let args = args![o.scratch(), parts, columns, y, accumulate];
+            o.launch(&SOURCE, types, c"bias_gradient_total", totals(columns), args)
+        }
+        _ => o.unsupported(),
+    }
+}

@@ -1,0 +1,269 @@
+//! The memory of a run: a pool of the driver's that cannot grow past a limit.
+//!
+//! Holds: every tensor, and the scratch of every kernel, lies in the pool; the driver itself refuses what crosses the limit.
+//! Its counters are what the screen calls measured. Refuses: an allocation past the limit, or one that the card has no
+//! room for because others hold it; the two are told apart.
+
+use std::{cell::Cell, ffi::c_void, rc::Rc};
+
+use cudarc::driver::{
+    DriverError, result,
+    sys::{self, CUmemPool_attribute as Attribute, CUresult},
+};
+
+use super::{
+    device::{Device, Event},
+    fault::failed,
+};
+use crate::{
+    bytes::Bytes,
+    device::profile::PoolProfile,
+    error::{BudgetError, DeviceFull, Error, Result},
+    memory::probe::{Measure, Reading},
+};
+
+/// Where a pool ends.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Limit {
+    /// The most that it may hold.
+    pub(super) bytes: u64,
+    /// How it comes there.
+    pub(super) growth: PoolProfile,
+}
+
+/// A pool of a device's memory.
+pub struct Pool {
+    device: Rc<Device>,
+    handle: sys::CUmemoryPool,
+    limit: Option<Limit>,
+}
+
+impl Pool {
+    /// A pool that the driver lets grow to `limit`; none: as large as the card.
+    ///
+    /// # Errors
+    /// The driver's.
+    pub(super) fn new(device: &Rc<Device>, limit: Option<Limit>) -> Result<Self> {
+        // SAFETY: all zeros are a valid value of the structure, and what the driver asks of its reserved part.
+        let mut properties: sys::CUmemPoolProps = unsafe { std::mem::zeroed() };
+        properties.allocType = sys::CUmemAllocationType::CU_MEM_ALLOCATION_TYPE_PINNED;
+        properties.handleTypes = sys::CUmemAllocationHandleType::CU_MEM_HANDLE_TYPE_NONE;
+        properties.location.type_ = sys::CUmemLocationType::CU_MEM_LOCATION_TYPE_DEVICE;
+        properties.location.id = device.handle();
+        properties.maxSize = limit.map_or(0, |limit| usize::try_from(limit.bytes).unwrap_or(usize::MAX));
+        // SAFETY: the structure is alive and complete.
+        let handle = unsafe { result::mem_pool::create(&properties) }
+            .map_err(|error| failed("making the memory pool", error))?;
+        let pool = Self { device: Rc::clone(device), handle, limit };
+        // What is free stays in the pool until it is asked back.
+        pool.set(Attribute::CU_MEMPOOL_ATTR_RELEASE_THRESHOLD, u64::MAX)?;
+        if limit.is_some() {
+            // What a library takes for itself is within the limit as well. When the pool goes, the device's own follows it.
+            // SAFETY: device and pool are alive.
+            unsafe { result::device::set_mem_pool(device.handle(), handle) }
+                .map_err(|error| failed("choosing the memory pool", error))?;
+        }
+        Ok(pool)
+    }
+
+    /// The device.
+    pub(super) fn device(&self) -> &Rc<Device> {
+        &self.device
+    }
+
+    /// Bytes, not yet written.
+    ///
+    /// # Errors
+    /// [`Error::Budget`] past the limit, [`Error::DeviceFull`] where the card has no room; layer, op and purpose are for
+    /// the caller to fill in.
+    pub(super) fn allocate(self: &Rc<Self>, bytes: u64) -> Result<Block> {
+        // The driver has no allocation of nothing.
+        let address = self.take_address(bytes.max(1))?;
+        Ok(Block { pool: Rc::clone(self), address, ready: Cell::default() })
+    }
+
+    /// Grows the pool to its limit at once.
+    ///
+    /// # Errors
+    /// The card has no room for it.
+    pub(crate) fn reserve_all(&self) -> Result<()> {
+        if let Some(limit) = self.limit {
+            let address = self.take_address(limit.bytes)?;
+            self.give(address);
+        }
+        Ok(())
+    }
+
+    fn take_address(&self, bytes: u64) -> Result<sys::CUdeviceptr> {
+        let asked = usize::try_from(bytes).unwrap_or(usize::MAX);
+        // SAFETY: pool and stream are alive.
+        unsafe { result::mem_pool::alloc_async(self.handle, asked, self.device.stream()) }
+            .map_err(|error| self.refusal(bytes, error))
+    }
+
+    fn give(&self, address: sys::CUdeviceptr) {
+        // SAFETY: the address came from this pool, and nobody uses it after what is queued.
+        if unsafe { result::free_async(address, self.device.stream()) }.is_err() {
+            // The failure is the device's, and the next call tells of it.
+            self.device.leave_block(address);
+        }
+    }
+
+    fn refusal(&self, asked: u64, error: DriverError) -> Error {
+        if error.0 != CUresult::CUDA_ERROR_OUT_OF_MEMORY {
+            return failed("allocating", error);
+        }
+        let (used, reserved) = (self.used().unwrap_or_default(), self.reserved().unwrap_or_default());
+        // A pool that had room to grow by what was asked was not refused by its limit.
+        let is_past = |limit: &Limit| reserved.0.saturating_add(limit.growth.segment_for(asked)) > limit.bytes;
+        match self.limit.filter(is_past) {
+            Some(limit) => Error::Budget(BudgetError {
+                layer: String::new(),
+                op: "",
+                label: "",
+                asked: Bytes(asked),
+                live: used,
+                budget: Bytes(limit.bytes),
+            }),
+            None => self.device_full(Bytes(asked), ""),
+        }
+    }
+
+    /// The card's lack of room for `label`, with what is held of it now.
+    pub(super) fn device_full(&self, asked: Bytes, label: &'static str) -> Error {
+        Error::DeviceFull(DeviceFull {
+            layer: String::new(),
+            op: "",
+            label,
+            asked,
+            free: self.device.free_bytes().map(Bytes).unwrap_or_default(),
+            reserved: self.reserved().unwrap_or_default(),
+            total: Bytes(self.device.total_bytes()),
+        })
+    }
+
+    /// Bytes of blocks that are in use, as the driver counts them.
+    pub(super) fn used(&self) -> Result<Bytes> {
+        self.get(Attribute::CU_MEMPOOL_ATTR_USED_MEM_CURRENT)
+    }
+
+    /// The most since the mark was last set back.
+    pub(super) fn used_high(&self) -> Result<Bytes> {
+        self.get(Attribute::CU_MEMPOOL_ATTR_USED_MEM_HIGH)
+    }
+
+    /// Bytes that the pool holds from the device.
+    pub(super) fn reserved(&self) -> Result<Bytes> {
+        self.get(Attribute::CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT)
+    }
+
+    /// The most since the mark was last set back.
+    pub(super) fn reserved_high(&self) -> Result<Bytes> {
+        self.get(Attribute::CU_MEMPOOL_ATTR_RESERVED_MEM_HIGH)
+    }
+
+    /// Sets the mark of used bytes back to what is used now.
+    pub(super) fn reset_used_high(&self) -> Result<()> {
+        self.set(Attribute::CU_MEMPOOL_ATTR_USED_MEM_HIGH, 0)
+    }
+
+    /// Sets the mark of reserved bytes back to what is reserved now.
+    pub(super) fn reset_reserved_high(&self) -> Result<()> {
+        self.set(Attribute::CU_MEMPOOL_ATTR_RESERVED_MEM_HIGH, 0)
+    }
+
+    /// Gives the device back what no block uses.
+    ///
+    /// # Errors
+    /// The driver's.
+    pub(crate) fn trim(&self) -> Result<()> {
+        // What was freed is free when the kernels before it are done.
+        self.device.finish()?;
+        // SAFETY: the pool is alive.
+        unsafe { result::mem_pool::trim_to(self.handle, 0) }
+            .map_err(|error| failed("giving memory back to the device", error))
+    }
+
+    fn get(&self, attribute: Attribute) -> Result<Bytes> {
+        let mut value = 0u64;
+        // SAFETY: the pool is alive, and these attributes are 64 bits wide.
+        unsafe {
+            result::mem_pool::get_attribute(self.handle, attribute, std::ptr::from_mut(&mut value).cast::<c_void>())
+        }
+        .map_err(|error| failed("reading the memory pool's counters", error))?;
+        Ok(Bytes(value))
+    }
+
+    fn set(&self, attribute: Attribute, mut value: u64) -> Result<()> {
+        // SAFETY: the pool is alive, and these attributes are 64 bits wide.
+        unsafe {
+            result::mem_pool::set_attribute(self.handle, attribute, std::ptr::from_mut(&mut value).cast::<c_void>())
+        }
+        .map_err(|error| failed("setting the memory pool up", error))
+    }
+}
+
+impl Measure for Pool {
+    fn now(&self) -> Reading {
+        Reading { live: self.used().unwrap_or_default(), reserved: self.reserved().unwrap_or_default() }
+    }
+
+    fn peak(&self) -> Reading {
+        Reading { live: self.used_high().unwrap_or_default(), reserved: self.reserved_high().unwrap_or_default() }
+    }
+
+    fn reset_peak(&self) {
+        self.reset_live_peak();
+        // A device that does not answer says so at the next launch.
+        let _ = self.reset_reserved_high();
+    }
+
+    fn reset_live_peak(&self) {
+        let _ = self.reset_used_high();
+    }
+}
+
+impl Drop for Pool {
+    fn drop(&mut self) {
+        // The blocks have gone: each holds the pool. Their frees are queued. What the pool holds goes back at once, so that
+        // whoever measures next does not find it.
+        let _ = self.trim();
+        // SAFETY: nobody else has the pool.
+        if unsafe { result::mem_pool::destroy(self.handle) }.is_err() {
+            self.device.leave_pool(self.handle);
+        }
+    }
+}
+
+/// A piece of device memory. Dropping it frees it once the kernels queued before are done with it.
+pub struct Block {
+    pool: Rc<Pool>,
+    address: sys::CUdeviceptr,
+    /// The copy that fills it, as long as the kernels' stream has not been told to wait for it.
+    ready: Cell<Option<Event>>,
+}
+
+impl Block {
+    /// Where it begins.
+    pub(super) fn address(&self) -> u64 {
+        self.address
+    }
+
+    /// A copy on another stream fills it; `event` marks its end.
+    pub(super) fn fills_until(&self, event: Event) {
+        self.ready.set(Some(event));
+    }
+
+    /// Lets what is queued from now on wait for the copy that fills it.
+    pub(super) fn settle(&self) -> Result<()> {
+        self.ready.take().map_or(Ok(()), |event| event.hold_back(self.pool.device.stream()))
+    }
+}
+
+impl Drop for Block {
+    fn drop(&mut self) {
+        // A stream that cannot be told to wait has failed; the next call says so.
+        let _ = self.settle();
+        self.pool.give(self.address);
+    }
+}

@@ -1,0 +1,90 @@
+//! Layer norm, RMS norm, and their gradients.
+
+use crate::backend::cuda::{
+    DType, Operands, Source, Types, args,
+    launch::{Grid, Pointer, THREADS},
+    threads::{Tiles, is_wide, sum_type, totals},
+};
+use crate::{
+    backend::{Kernel, kernel::Rows, scratch::parts},
+    error::Result,
+};
+
+/// The kernels.
+pub(in crate::backend::cuda) const SOURCE: Source = Source {
+    name: "row_norm",
+    text: concat!(
+        include_str!("../vectors.cuh"),
+        include_str!("../columns.cuh"),
+        "#line 1 \"row.cu\"\n",
+        include_str!("row.cu")
+    ),
+    types: Types::ElementAndWeight,
+};
+
+/// Rows that are longer than this have a block each, shorter ones a warp.
+const WARP_COLUMNS: usize = 1024;
+/// Rows that a block's warps have.
+const WARPS: usize = THREADS as usize / 32;
+
+/// Launches one of them.
+pub(in crate::backend::cuda) fn launch(kernel: &Kernel, o: &Operands<'_>) -> Result<()> {
+    match *kernel {
+        Kernel::LayerNorm { extents, epsilon } => forward(o, extents, epsilon, true),
+        Kernel::RmsNorm { extents, epsilon } => forward(o, extents, epsilon, false),
+        Kernel::LayerNormGrad { extents, accumulate } => gradient(o, extents, accumulate, true),
+        Kernel::RmsNormGrad { extents, accumulate } => gradient(o, extents, accumulate, false),
+        _ => o.unsupported(),
+    }
+}
+
+/// How rows are shared out, and whether each has a block.
+fn grid(e: &Rows) -> (Grid, bool) {
+    let by_block = e.columns > WARP_COLUMNS;
+    (Grid::blocks(if by_block { e.rows } else { e.rows.div_ceil(WARPS) }, THREADS), by_block)
+}
+
+fn forward(o: &Operands<'_>, extents: Rows, epsilon: f64, has_mean: bool) -> Result<()> {
+    let Rows { rows, columns } = extents;
+    let types @ [t, w] = [o.input_type(0), o.input_type(1)];
+    let statistics = (1..o.outputs()).all(|i| o.output_type(i) == sum_type(t));
+    if !statistics || o.output_type(0) != t || (has_mean && o.input_type(2) != w) {
+        return o.unsupported();
+    }
+    let (x, y, weight) = (o.input(0), o.output(0), o.input(1));
+    let (bias, mean, inverse) = if has_mean {
+        (o.input(2), o.output(1), o.output(2))
+    } else {
+        (Pointer::default(), Pointer::default(), o.output(1))
+    };
+    let wide = is_wide(&[(x, t), (y, t), (weight, w), (bias, w)], &[columns]);
+    let (grid, by_block) = grid(&extents);
+    let args = args![x, weight, bias, y, mean, inverse, rows, columns, epsilon, by_block, wide];
+    o.launch(&SOURCE, types, c"row_norm", grid, args)
+}
+
+fn gradient(o: &Operands<'_>, extents: Rows, accumulate: bool, has_mean: bool) -> Result<()> {
+    let Rows { rows, columns } = extents;
+    let last = if has_mean { 3 } else { 2 };
+    let types @ [t, w]: [DType; 2] = [o.input_type(0), o.input_type(last)];
+    let statistics = (1..last).all(|i| o.input_type(i) == sum_type(t));
+    let gradients = (1..o.outputs()).all(|i| o.output_type(i) == w);
+    if !statistics || !gradients || o.output_type(0) != t {
+        return o.unsupported();
+    }
+    let (x, dy, weight, inverse) = (o.input(0), o.output(0), o.input(last), o.input(last - 1));
+    let mean = if has_mean { o.input(1) } else { Pointer::default() };
+    // The parameters' first: they are of the gradient that stands there still.
+    if o.outputs() > 1 {
+        let (sums, parts) = (o.scratch(), parts::of_rows(&extents));
+        let tiles = Tiles::new(columns, is_wide(&[(x, t), (dy, t)], &[columns]));
+        let args = args![x, dy, mean, inverse, rows, columns, sums, tiles.width, tiles.wide];
+        o.launch(&SOURCE, types, c"row_norm_gradient_parts", tiles.parts(parts), args)?;
+        let args = args![sums, parts, columns, o.output(1), o.output(2), accumulate];
+        o.launch(&SOURCE, types, c"row_norm_gradient_total", totals(columns), args)?;
+    }
+    let wide = is_wide(&[(x, t), (dy, t), (weight, w)], &[columns]);
+    let (grid, by_block) = grid(&extents);
+    let args = args![x, dy, mean, inverse, weight, rows, columns, by_block, wide];
+    o.launch(&SOURCE, types, c"row_norm_gradient", grid, args)
+}
