@@ -16,7 +16,7 @@ use crate::{
     dispatch::{Dispatcher, Services},
     files::FileDialogs,
     frames::Frames,
-    layout::Layout,
+    layout::{self, Layout},
     panels::{self, PanelContext},
     planner::Planner,
     presets,
@@ -33,6 +33,7 @@ const WAKE: Duration = Duration::from_millis(16);
 #[serde(default)]
 pub(crate) struct PersistedState {
     view: View,
+    #[serde(deserialize_with = "layout::read_saved")]
     layout: Option<Layout>,
     recent: Vec<PathBuf>,
     budgets: Budgets,
@@ -80,7 +81,7 @@ impl App {
         let mut app = Self {
             state: State { budgets: persisted.budgets, ..State::new(document, persisted.recent, shipped) },
             view: persisted.view,
-            layout: persisted.layout.filter(Layout::is_whole).unwrap_or_default(),
+            layout: persisted.layout.map(Layout::completed).unwrap_or_default(),
             services,
             sender: Sender::default(),
             toasts: Toasts::default().with_anchor(Anchor::BottomRight).with_margin(theme::TOAST_MARGIN),

@@ -1,8 +1,8 @@
 //! The panes and where they are. The user may drag them anywhere; [`Layout::default`] is where they begin.
 
 use eframe::egui::{self, Id, Ui, WidgetText};
-use egui_tiles::{Container, Linear, LinearDir, SimplificationOptions, TileId, Tiles, Tree, UiResponse};
-use serde::{Deserialize, Serialize};
+use egui_tiles::{Container, Linear, LinearDir, SimplificationOptions, Tile, TileId, Tiles, Tree, UiResponse};
+use serde::{Deserialize, Deserializer, Serialize};
 
 use crate::{
     panels::pane::{Pane, PanelContext},
@@ -19,15 +19,16 @@ pub(crate) struct Layout(Tree<Pane>);
 impl Default for Layout {
     fn default() -> Self {
         let mut tiles = Tiles::default();
-        let tab = |tiles: &mut Tiles<Pane>, panes: &[Pane]| {
-            let panes = panes.iter().map(|pane| tiles.insert_pane(*pane)).collect();
+        let tab = |tiles: &mut Tiles<Pane>, pane: Pane| {
+            let panes = Pane::ALL.into_iter().filter(|other| other.next_to() == pane);
+            let panes = panes.map(|pane| tiles.insert_pane(pane)).collect();
             tiles.insert_tab_tile(panes)
         };
-        let experiment = tab(&mut tiles, &[Pane::Experiment]);
-        let step = tab(&mut tiles, &[Pane::Step]);
-        let live = tab(&mut tiles, &[Pane::Live]);
-        let tradeoff = tab(&mut tiles, &[Pane::Tradeoff, Pane::Devices]);
-        let layers = tab(&mut tiles, &[Pane::Layers, Pane::Alive, Pane::Log]);
+        let experiment = tab(&mut tiles, Pane::Experiment);
+        let step = tab(&mut tiles, Pane::Step);
+        let live = tab(&mut tiles, Pane::Live);
+        let tradeoff = tab(&mut tiles, Pane::Tradeoff);
+        let layers = tab(&mut tiles, Pane::Layers);
         let middle = split(&mut tiles, LinearDir::Vertical, &[(step, 0.48), (live, 0.52)]);
         let right = split(&mut tiles, LinearDir::Vertical, &[(tradeoff, 0.48), (layers, 0.52)]);
         let root = split(&mut tiles, LinearDir::Horizontal, &[(experiment, 0.235), (middle, 0.42), (right, 0.345)]);
@@ -64,10 +65,44 @@ impl Layout {
         }
     }
 
-    /// Whether every pane is somewhere: false for a layout that an older program saved.
+    /// The layout with every pane in it: one that an older program saved lacks the panes that came since. They join the
+    /// tabs of the pane they stand next to.
+    pub(crate) fn completed(mut self) -> Self {
+        for pane in Pane::ALL {
+            if self.0.tiles.find_pane(&pane).is_none() && !self.insert(pane) {
+                return Self::default();
+            }
+        }
+        self
+    }
+
+    /// Adds a tab for a pane; false where the layout has no place for it.
+    fn insert(&mut self, pane: Pane) -> bool {
+        let tiles = &mut self.0.tiles;
+        let neighbour = tiles.find_pane(&pane.next_to()).and_then(|id| tiles.parent_of(id));
+        let Some(parent) = neighbour.or(self.0.root) else { return false };
+        let tile = tiles.insert_pane(pane);
+        match tiles.get_mut(parent) {
+            Some(Tile::Container(container)) => container.add_child(tile),
+            Some(Tile::Pane(_)) | None => return false,
+        }
+        true
+    }
+
+    /// Whether every pane is somewhere.
+    #[cfg(test)]
     pub(crate) fn is_whole(&self) -> bool {
         Pane::ALL.iter().all(|pane| self.0.tiles.find_pane(pane).is_some())
     }
+}
+
+/// Reads a saved layout; one that another version of the program wrote, with panes that are unknown here, is none.
+///
+/// # Errors
+/// Text that is not the data format at all.
+pub(crate) fn read_saved<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Layout>, D::Error> {
+    let value = serde_json::Value::deserialize(deserializer)?;
+    Ok(serde_json::from_value(value).ok())
 }
 
 struct Behavior<'a, 'b> {
@@ -155,5 +190,31 @@ mod tests {
         let text = serde_json::to_string(&layout).expect("a layout is plain data");
         let again: Layout = serde_json::from_str(&text).expect("as written");
         assert!(again.is_whole() && Pane::ALL.iter().all(|pane| again.shows(*pane)));
+    }
+
+    #[test]
+    fn a_layout_without_a_pane_keeps_its_shape_and_gets_the_pane() {
+        for missing in Pane::ALL {
+            let mut old = Layout::default();
+            let root = old.0.root;
+            let id = old.0.tiles.find_pane(&missing).expect("there by default");
+            old.0.remove_recursively(id);
+            old.set_shown(Pane::Step, missing == Pane::Step);
+            assert!(!old.is_whole());
+            let new = old.completed();
+            assert!(new.is_whole() && new.shows(missing), "{missing:?}");
+            assert_eq!(new.0.root, root);
+            // What was hidden stays hidden: the layout is the old one.
+            assert!(!new.shows(Pane::Step) || missing == Pane::Step);
+        }
+    }
+
+    #[test]
+    fn a_layout_of_unknown_panes_is_none() {
+        let mut text = serde_json::to_string(&Layout::default()).expect("a layout is plain data");
+        let read = |text: &str| read_saved(&mut serde_json::Deserializer::from_str(text)).expect("JSON");
+        assert!(read(&text).is_some());
+        text = text.replace("Tradeoff", "Nonesuch");
+        assert!(read(&text).is_none() && read("null").is_none());
     }
 }

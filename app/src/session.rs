@@ -62,6 +62,10 @@ pub(crate) struct StepCurves {
     pub(crate) accuracy: Smoothed,
     /// Samples, or tokens, per second.
     pub(crate) throughput: Smoothed,
+    /// Norm of the whole gradient before clipping; not a number where the step has none.
+    pub(crate) gradient_norm: Smoothed,
+    /// Learning rate.
+    pub(crate) learning_rate: Series,
     /// Measured live bytes, in MiB.
     pub(crate) live: Series,
     /// Measured reserved bytes, in MiB.
@@ -139,7 +143,8 @@ impl RunRecord {
 
     /// Sets how strongly its curves are smoothed.
     pub(crate) fn set_smoothing(&mut self, strength: f32) {
-        for curve in [&mut self.train.loss, &mut self.train.accuracy, &mut self.train.throughput] {
+        let StepCurves { loss, accuracy, throughput, gradient_norm, .. } = &mut self.train;
+        for curve in [loss, accuracy, throughput, gradient_norm] {
             curve.set_strength(strength);
         }
     }
@@ -163,6 +168,9 @@ impl RunRecord {
         curves.secs.push(step.at_secs);
         curves.loss.push(step.loss as f32);
         curves.accuracy.push(step.accuracy as f32);
+        // An update in the backward pass never has the whole gradient, and reports zero.
+        curves.gradient_norm.push(if step.gradient_norm > 0.0 { step.gradient_norm as f32 } else { f32::NAN });
+        curves.learning_rate.push(step.learning_rate as f32);
         let experiment = &self.plan.experiment;
         let counted = (experiment.batch.effective() * format::throughput(&experiment.data).1) as f64;
         curves.throughput.push(if step.secs > 0.0 { (counted / step.secs) as f32 } else { f32::NAN });

@@ -68,6 +68,8 @@ pub(crate) struct View {
     pub(crate) smoothing: f32,
     /// The loss on a logarithmic axis.
     pub(crate) log_loss: bool,
+    /// The gradient norm on a logarithmic axis.
+    pub(crate) log_norm: bool,
     /// The horizontal axis of the live curves.
     pub(crate) axis: Axis,
     /// Which curves of memory are shown: live, reserved, process, predicted, budget.
@@ -91,6 +93,7 @@ impl Default for View {
             theme: egui::ThemePreference::Dark,
             smoothing: 0.8,
             log_loss: false,
+            log_norm: true,
             axis: Axis::Step,
             // The process is so much larger than a small run that its curve would flatten the others.
             memory: [true, true, false, true, true],

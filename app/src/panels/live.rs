@@ -80,7 +80,7 @@ fn options(ui: &mut Ui, context: &mut PanelContext<'_>, run: &RunRecord) {
 }
 
 /// The list of runs, in what room there is.
-fn which(ui: &mut Ui, context: &PanelContext<'_>, run: &RunRecord) {
+pub(super) fn which(ui: &mut Ui, context: &PanelContext<'_>, run: &RunRecord) {
     let name = |run: &RunRecord| format!("Run {}: {}", run.key, run.experiment().title);
     let width = (ui.available_width() - theme::GAP).clamp(60.0, 280.0);
     let list = ComboBox::from_id_salt("run").width(width).truncate().selected_text(name(run));
@@ -94,20 +94,29 @@ fn which(ui: &mut Ui, context: &PanelContext<'_>, run: &RunRecord) {
     list.response.accessible_name("Run shown").on_hover_text("The run whose curves are shown.");
 }
 
-fn axes(view: &View, round: Round, tick: fn(f64) -> String, value: fn(f64) -> String, include: Option<f64>) -> Axes {
+/// The axes of a plot over the shown horizontal axis.
+pub(super) fn axes(
+    view: &View,
+    round: Round,
+    tick: fn(f64) -> String,
+    value: fn(f64) -> String,
+    include: Option<f64>,
+) -> Axes {
     Axes { log: false, in_steps: view.axis == Axis::Step, round, tick, value, include }
 }
 
-fn xs<'a>(view: &View, steps: &'a [f64], secs: &'a [f64]) -> &'a [f64] {
+/// Where the values lie on the shown horizontal axis.
+pub(super) fn xs<'a>(view: &View, steps: &'a [f64], secs: &'a [f64]) -> &'a [f64] {
     if view.axis == Axis::Step { steps } else { secs }
 }
 
-fn group(view: &View) -> egui::Id {
+/// The plots that move together.
+pub(super) fn group(view: &View) -> egui::Id {
     egui::Id::unique(("live plots", view.axis == Axis::Step))
 }
 
 /// A plot's name and its present figures.
-fn title(ui: &mut Ui, name: &str, figures: impl FnOnce(&mut Ui)) {
+pub(super) fn title(ui: &mut Ui, name: &str, figures: impl FnOnce(&mut Ui)) {
     ui.horizontal_wrapped(|ui| {
         ui.spacing_mut().item_spacing = vec2(8.0, 1.0);
         ui.label(RichText::new(name).strong());
@@ -115,7 +124,8 @@ fn title(ui: &mut Ui, name: &str, figures: impl FnOnce(&mut Ui)) {
     });
 }
 
-fn figure(value: Option<f32>, words: fn(f64) -> String) -> String {
+/// The present value of a curve.
+pub(super) fn figure(value: Option<f32>, words: fn(f64) -> String) -> String {
     value.filter(|v| v.is_finite()).map_or_else(|| "–".to_owned(), |v| words(f64::from(v)))
 }
 

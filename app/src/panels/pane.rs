@@ -30,6 +30,15 @@ impl Pane {
     pub(crate) const ALL: [Self; 8] =
         [Self::Experiment, Self::Step, Self::Live, Self::Tradeoff, Self::Layers, Self::Alive, Self::Devices, Self::Log];
 
+    /// The pane whose tabs this one joins, where a layout does not say where it is.
+    pub(crate) fn next_to(self) -> Self {
+        match self {
+            Self::Experiment | Self::Step | Self::Live | Self::Tradeoff | Self::Layers => self,
+            Self::Devices => Self::Tradeoff,
+            Self::Alive | Self::Log => Self::Layers,
+        }
+    }
+
     /// The name on its tab.
     pub(crate) fn title(self) -> &'static str {
         match self {
