@@ -277,6 +277,29 @@ fn a_pin_shows_the_difference_to_it() {
 }
 
 #[test]
+fn gradient_norm_and_learning_rate_are_drawn_from_the_steps_of_the_run() {
+    let mut experiment = digits();
+    experiment.optimizer.clip_norm = 0.5;
+    let mut window = window(experiment);
+    window.state_mut().as_mut().expect("drawn").layout.set_shown(Pane::Gradients, true);
+    window.run_steps(2);
+    assert!(window.query_by_label_contains("the learning rate of every step").is_some());
+    window.get_by_role_and_label(Role::Button, "Train").click();
+    until(&mut window, |app| app.state.session.latest().is_some_and(|run| run.summary.is_some()));
+    window.run_steps(3);
+    for figure in ["Gradient norm plot", "Learning rate plot"] {
+        assert!(window.query_by_role_and_label(Role::Figure, figure).is_some(), "{figure}");
+    }
+    assert!(window.query_by_label("clipped at 0.5").is_some());
+    let run = app(&window).state.session.latest().expect("a run");
+    let last = run.last.expect("a step");
+    assert_eq!(run.train.gradient_norm.raw().values().len(), 12);
+    assert_eq!(run.train.gradient_norm.raw().last(), Some(last.gradient_norm as f32));
+    assert_eq!(run.train.learning_rate.last(), Some(last.learning_rate as f32));
+    assert!(last.gradient_norm > 0.0 && last.learning_rate > 0.0);
+}
+
+#[test]
 fn every_pane_draws_without_a_run_and_after_one() {
     let mut window = window(digits());
     let visit = |window: &mut Window| {

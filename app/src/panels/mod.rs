@@ -7,6 +7,7 @@ mod budget_bar;
 mod devices;
 mod dialogs;
 mod experiment;
+mod gradients;
 mod layers;
 mod live;
 mod log;
@@ -29,6 +30,7 @@ pub(crate) fn draw(ui: &mut Ui, pane: Pane, context: &mut PanelContext<'_>) {
         Pane::Experiment => experiment::ui(ui, context),
         Pane::Step => timeline::ui(ui, context),
         Pane::Live => live::ui(ui, context),
+        Pane::Gradients => gradients::ui(ui, context),
         Pane::Tradeoff => tradeoff::ui(ui, context),
         Pane::Layers => layers::ui(ui, context),
         Pane::Alive => alive::ui(ui, context),

@@ -13,6 +13,8 @@ pub(crate) enum Pane {
     Step,
     /// Curves of the run.
     Live,
+    /// Gradient norm and learning rate of the run.
+    Gradients,
     /// Memory against accuracy.
     Tradeoff,
     /// The table of layers.
@@ -27,13 +29,23 @@ pub(crate) enum Pane {
 
 impl Pane {
     /// Every pane.
-    pub(crate) const ALL: [Self; 8] =
-        [Self::Experiment, Self::Step, Self::Live, Self::Tradeoff, Self::Layers, Self::Alive, Self::Devices, Self::Log];
+    pub(crate) const ALL: [Self; 9] = [
+        Self::Experiment,
+        Self::Step,
+        Self::Live,
+        Self::Gradients,
+        Self::Tradeoff,
+        Self::Layers,
+        Self::Alive,
+        Self::Devices,
+        Self::Log,
+    ];
 
     /// The pane whose tabs this one joins, where a layout does not say where it is.
     pub(crate) fn next_to(self) -> Self {
         match self {
             Self::Experiment | Self::Step | Self::Live | Self::Tradeoff | Self::Layers => self,
+            Self::Gradients => Self::Live,
             Self::Devices => Self::Tradeoff,
             Self::Alive | Self::Log => Self::Layers,
         }
@@ -45,6 +57,7 @@ impl Pane {
             Self::Experiment => "Experiment",
             Self::Step => "One step",
             Self::Live => "Live",
+            Self::Gradients => "Gradient norm and learning rate",
             Self::Tradeoff => "Memory against accuracy",
             Self::Layers => "Layers",
             Self::Alive => "Alive at the peak",

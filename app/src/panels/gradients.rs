@@ -1,0 +1,97 @@
+//! Gradient norm and learning rate of a run, one above the other over the same steps: whether training is stable, and what
+//! the schedule does to it. They move with the live curves.
+
+use eframe::egui::{self, Align, Layout, RichText, Ui, UiBuilder, vec2};
+use plimsoll_engine::memory::Category;
+
+use super::{
+    PanelContext,
+    live::{axes, figure, group, title, which, xs},
+};
+use crate::{
+    format,
+    session::RunRecord,
+    theme,
+    view::View,
+    widgets::{
+        axes::Round,
+        chip,
+        line_plot::{self, Axes, Curve, Rule},
+    },
+};
+
+/// A plot is not drawn lower than this; the pane scrolls instead.
+const LOWEST: f32 = 96.0;
+
+/// Draws the pane.
+pub(crate) fn ui(ui: &mut Ui, context: &mut PanelContext<'_>) {
+    let Some(run) = context.state.shown_run().filter(|run| run.last.is_some()) else {
+        chip::empty(ui, "Press Train: the gradient's norm and the learning rate of every step are drawn here.");
+        return;
+    };
+    options(ui, context, run);
+    ui.add_space(2.0);
+    egui::ScrollArea::vertical().auto_shrink(false).show(ui, |ui| {
+        let space = ui.available_size();
+        let cell = vec2(space.x, ((space.y - theme::GAP) / 2.0).max(LOWEST));
+        for draw in [norm, learning_rate] {
+            let (_, rect) = ui.allocate_space(cell);
+            let builder = UiBuilder::new().id_salt(rect.top() as i32).max_rect(rect);
+            ui.scope_builder(builder, |ui| draw(ui, context.view, run));
+        }
+    });
+}
+
+fn options(ui: &mut Ui, context: &mut PanelContext<'_>, run: &RunRecord) {
+    let row = vec2(ui.available_width(), ui.spacing().interact_size.y);
+    ui.allocate_ui_with_layout(row, Layout::right_to_left(Align::Center), |ui| {
+        let log = ui.toggle_value(&mut context.view.log_norm, "Log norm");
+        log.on_hover_text("Show the gradient norm on a logarithmic axis.");
+        ui.with_layout(Layout::left_to_right(Align::Center), |ui| which(ui, context, run));
+    });
+}
+
+fn norm(ui: &mut Ui, view: &View, run: &RunRecord) {
+    let color = theme::palette(ui).category(Category::Gradients);
+    let series = &run.train.gradient_norm;
+    if series.raw().range(0, usize::MAX).is_none() {
+        title(ui, "Gradient norm", |_| {});
+        let text = "This run has no gradient norm: it updates each parameter in the backward pass, and never holds the whole \
+                    gradient.";
+        chip::empty(ui, text);
+        return;
+    }
+    let clip = run.experiment().optimizer.clip_norm;
+    title(ui, "Gradient norm", |ui| {
+        let text = format!("before clipping {}", figure(series.smooth().last(), format::three));
+        chip::stroke(ui, color, false, RichText::new(text).small());
+        if clip > 0.0 {
+            let text = format!("clipped at {}", format::plain(clip));
+            chip::stroke(ui, theme::palette(ui).budget, true, RichText::new(text).small());
+        }
+    });
+    let log = view.log_norm;
+    let axes = Axes { log, ..axes(view, Round::Decimal, format::plain, format::three, (!log).then_some(0.0)) };
+    let xs = xs(view, &run.train.steps, &run.train.secs);
+    let curve = |series, faint| Curve { name: "gradient norm", color, xs, series, faint, marks: false };
+    let mut drawn = vec![curve(series.smooth(), false)];
+    if view.smoothing > 0.0 {
+        drawn.insert(0, curve(series.raw(), true));
+    }
+    let rule = Rule { name: "clipped at", color: theme::palette(ui).budget, y: clip };
+    let rules = if clip > 0.0 { vec![rule] } else { Vec::new() };
+    line_plot::plot(ui, "Gradient norm", group(view), &axes, &drawn, &rules);
+}
+
+fn learning_rate(ui: &mut Ui, view: &View, run: &RunRecord) {
+    let color = theme::palette(ui).category(Category::OptimizerState);
+    let series = &run.train.learning_rate;
+    title(ui, "Learning rate", |ui| {
+        let text = figure(series.last(), format::three);
+        chip::stroke(ui, color, false, RichText::new(text).small());
+    });
+    let axes = axes(view, Round::Decimal, format::plain, format::three, Some(0.0));
+    let xs = xs(view, &run.train.steps, &run.train.secs);
+    let curve = Curve { name: "learning rate", color, xs, series, faint: false, marks: false };
+    line_plot::plot(ui, "Learning rate", group(view), &axes, &[curve], &[]);
+}
