@@ -8,19 +8,18 @@ use std::{
     path::{Path, PathBuf},
 };
 
+use etcetera::{BaseStrategy, base_strategy};
+
+use crate::whole_file;
+
 /// The folder for one kind of thing, made if it must be; `None` where the system has no place for it.
 pub(crate) fn folder(kind: &str) -> Option<PathBuf> {
-    let variable = |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
-    let home = || if cfg!(windows) { variable("LOCALAPPDATA") } else { Some(variable("HOME")?.join(".cache")) };
-    let folder = variable("XDG_CACHE_HOME").or_else(home)?.join("plimsoll").join(kind);
+    let folder = base_strategy::choose_native_strategy().ok()?.cache_dir().join("plimsoll").join(kind);
     fs::create_dir_all(&folder).ok().map(|()| folder)
 }
 
-/// Writes a file aside and then in its place.
+/// Writes a file, if it can be written.
 pub(crate) fn write(place: &Path, bytes: &[u8]) {
-    let aside = place.with_extension(std::process::id().to_string());
-    if fs::write(&aside, bytes).and_then(|()| fs::rename(&aside, place)).is_err() {
-        // What is left of it is in nobody's way.
-        let _ = fs::remove_file(&aside);
-    }
+    // What is not kept is made again next time.
+    let _ = whole_file::write(place, bytes);
 }

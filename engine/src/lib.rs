@@ -76,6 +76,7 @@ pub mod step;
 mod suggest;
 pub mod tensor;
 pub mod train;
+mod whole_file;
 
 pub use bytes::Bytes;
 pub use error::{Error, Result};

@@ -10,8 +10,8 @@ mod value;
 
 use std::{
     collections::HashMap,
-    fs::{self, File, OpenOptions},
-    io::{self, Read, Write},
+    fs::{self, File},
+    io::{self, Read},
     ops::Range,
     path::Path,
 };
@@ -31,6 +31,7 @@ use crate::{
         schema::{KEYS, Slot, is_group, is_used, names_in, slot},
     },
     suggest::nearest,
+    whole_file,
 };
 
 /// The largest preset that is read.
@@ -266,30 +267,10 @@ pub fn write(path: impl AsRef<Path>, experiment: &Experiment) -> Result<()> {
     if fs::metadata(&target).is_ok_and(|old| old.permissions().readonly()) {
         return Err(Error::file(path, "is write-protected; save under another name, or lift the protection"));
     }
-    let Some(name) = target.file_name() else {
-        return Err(Error::file(path, "is no file name; choose one that ends in .toml"));
-    };
-    let mut aside_name = std::ffi::OsString::from(".");
-    aside_name.push(name);
-    aside_name.push(format!(".{}.part", std::process::id()));
-    let aside = target.with_file_name(aside_name);
-    let written = write_whole(&aside, &to_text(experiment)).and_then(|()| fs::rename(&aside, &target));
-    if let Err(error) = written {
-        // It may never have been made.
-        let _ = fs::remove_file(&aside);
-        return Err(failed(&error));
+    if target.file_name().is_none() {
+        return Err(Error::file(path, "is not a file name; choose one that ends in .toml"));
     }
-    // The rename itself reaches the disk with its folder; where a folder cannot be synced, the file still is.
-    if let Some(folder) = target.parent().filter(|folder| !folder.as_os_str().is_empty()) {
-        let _ = File::open(folder).and_then(|folder| folder.sync_all());
-    }
-    Ok(())
-}
-
-fn write_whole(path: &Path, text: &str) -> io::Result<()> {
-    let mut file = OpenOptions::new().write(true).create(true).truncate(true).open(path)?;
-    file.write_all(text.as_bytes())?;
-    file.sync_all()
+    whole_file::write_durably(&target, to_text(experiment).as_bytes()).map_err(|error| failed(&error))
 }
 
 /// An input or output error in plain words.

@@ -1,6 +1,6 @@
-//! The processor and its memory, from `/proc` and the control group.
+//! The processor and its memory, as the operating system and the control group report them.
 
-use std::fs;
+use sysinfo::{CGroupLimits, CpuRefreshKind, ProcessRefreshKind, ProcessesToUpdate, System};
 
 use crate::{
     bytes::Bytes,
@@ -9,47 +9,45 @@ use crate::{
 
 /// Looks once.
 pub(super) fn look() -> Cpu {
-    let meminfo = read("/proc/meminfo");
-    let memory = |name: &str| -> Figure<Bytes> {
-        let text = meminfo.as_ref().map_err(Clone::clone)?;
-        kib_field(text, name).ok_or_else(|| format!("/proc/meminfo does not tell {name}"))
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    let mut system = match System::new() {
+        Ok(system) => system,
+        Err(error) => {
+            let why = format!("this system reports nothing of itself: {error}");
+            return Cpu { name: Err(why.clone()), cores, total: Err(why.clone()), available: Err(why) };
+        }
     };
-    let group = group_limit();
-    Cpu {
-        name: name(),
-        cores: std::thread::available_parallelism().map_or(1, usize::from),
-        total: memory("MemTotal:").map(|total| group.map_or(total, |(limit, _)| limit.min(total))),
-        available: memory("MemAvailable:")
-            .map(|free| group.map_or(free, |(limit, used)| limit.saturating_sub(used).min(free))),
+    system.refresh_memory();
+    system.refresh_cpu_list(CpuRefreshKind::nothing());
+    let limits = limits(&mut system);
+    let [total, available] = memory(&system, limits.as_ref());
+    Cpu { name: name(&system), cores, total, available }
+}
+
+/// All memory, and what is available of it; where a control group allows less, that.
+fn memory(system: &System, limits: Option<&CGroupLimits>) -> [Figure<Bytes>; 2] {
+    if system.total_memory() == 0 {
+        return [(); 2].map(|()| Err("this system does not report its memory".to_owned()));
     }
+    let [total, available] = limits.map_or([u64::MAX; 2], |limits| [limits.total_memory, limits.free_memory]);
+    [Ok(Bytes(system.total_memory().min(total))), Ok(Bytes(system.available_memory().min(available)))]
 }
 
-fn read(path: &str) -> Figure<String> {
-    fs::read_to_string(path).map_err(|_| format!("this system has no {path}, where Linux tells it"))
+fn name(system: &System) -> Figure<String> {
+    let brands = system.cpus().iter().map(|cpu| cpu.brand().trim());
+    let name = brands.filter(|brand| !brand.is_empty()).map(str::to_owned).next();
+    name.ok_or_else(|| "this system does not name the processor".to_owned())
 }
 
-fn name() -> Figure<String> {
-    let text = read("/proc/cpuinfo")?;
-    text.lines()
-        .filter_map(|line| line.split_once(':'))
-        .find(|(key, _)| matches!(key.trim(), "model name" | "Model" | "Hardware" | "cpu model"))
-        .map(|(_, name)| name.trim().to_owned())
-        .ok_or_else(|| "/proc/cpuinfo does not name the processor".to_owned())
-}
-
-fn kib_field(text: &str, name: &str) -> Option<Bytes> {
-    let line = text.lines().find_map(|line| line.strip_prefix(name))?;
-    Some(Bytes::kib(line.trim().trim_end_matches(" kB").parse().ok()?))
-}
-
-/// Limit and use of the control group this process is in, where it has a limit.
-fn group_limit() -> Option<(Bytes, Bytes)> {
-    let number = |path: &str| fs::read_to_string(path).ok()?.trim().parse().ok().map(Bytes);
-    let folder = "/sys/fs/cgroup";
-    number(&format!("{folder}/memory.max")).zip(number(&format!("{folder}/memory.current"))).or_else(|| {
-        number(&format!("{folder}/memory/memory.limit_in_bytes"))
-            .zip(number(&format!("{folder}/memory/memory.usage_in_bytes")))
-    })
+/// What the control group of this process allows, where it limits anything (Linux).
+fn limits(system: &mut System) -> Option<CGroupLimits> {
+    let own = sysinfo::get_current_pid().ok();
+    if let Some(pid) = own {
+        let only = ProcessesToUpdate::Some(&[pid]);
+        system.refresh_processes_specifics(only, true, ProcessRefreshKind::nothing().without_tasks());
+    }
+    let of_process = own.and_then(|pid| system.process(pid)?.cgroup_limits());
+    of_process.or_else(|| system.cgroup_limits())
 }
 
 #[cfg(test)]
@@ -57,9 +55,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn fields_are_found_by_their_whole_name() {
-        let text = "MemTotal:       24684092 kB\nMemAvailable:   23122152 kB\n";
-        assert_eq!(kib_field(text, "MemAvailable:"), Some(Bytes::kib(23_122_152)));
-        assert_eq!(kib_field(text, "MemFree:"), None);
+    fn a_machine_has_memory_and_some_of_it_is_free() {
+        let cpu = look();
+        let (total, available) = (cpu.total.expect("reported"), cpu.available.expect("reported"));
+        assert!(cpu.cores >= 1 && available > Bytes::mib(1) && available <= total, "{available} of {total}");
+        // Where the kernel says it plainly, it is the same figure or a control group allows less.
+        if let Ok(text) = std::fs::read_to_string("/proc/meminfo") {
+            let kib = text.lines().find_map(|line| line.strip_prefix("MemTotal:")?.trim().strip_suffix(" kB"));
+            let installed = Bytes::kib(kib.expect("a line").trim().parse().expect("a number"));
+            assert!(total <= installed, "{total} of {installed}");
+        }
     }
 }

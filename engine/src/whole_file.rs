@@ -1,0 +1,88 @@
+//! Writing a file whole or not at all: beside its place, then renamed onto it.
+//!
+//! Always holds: whoever reads the place finds what stood there before or what was written, however many programs write at
+//! once, and after a failure what stood there before.
+
+use std::{
+    fs::File,
+    io::{self, Write},
+    path::Path,
+};
+
+/// Writes `bytes` at `path`.
+///
+/// # Errors
+/// A folder that is missing, full or closed to this user; `path` is then as it was.
+pub(crate) fn write(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    put(path, bytes, false)
+}
+
+/// The same, and what was written is on the disk when this returns: it outlives a loss of power.
+///
+/// # Errors
+/// As [`write`].
+pub(crate) fn write_durably(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    put(path, bytes, true)?;
+    // The rename itself reaches the disk with its folder; where a folder cannot be synced, the file still is.
+    let _ = File::open(folder_of(path)).and_then(|folder| folder.sync_all());
+    Ok(())
+}
+
+fn put(path: &Path, bytes: &[u8], is_durable: bool) -> io::Result<()> {
+    let mut builder = tempfile::Builder::new();
+    builder.prefix(".").suffix(".part");
+    // A temporary file is for its owner alone; this one becomes a file like any other, as the user's mask has it.
+    #[cfg(unix)]
+    builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o666));
+    let mut file = builder.tempfile_in(folder_of(path))?;
+    fill(file.as_file_mut(), bytes, is_durable)?;
+    file.persist(path).map(drop).map_err(|failed| failed.error)
+}
+
+/// Writes an open file, to the disk where it must be durable.
+///
+/// # Errors
+/// A full disk.
+pub(crate) fn fill(file: &mut File, bytes: &[u8], is_durable: bool) -> io::Result<()> {
+    file.write_all(bytes)?;
+    if is_durable { file.sync_all() } else { Ok(()) }
+}
+
+fn folder_of(path: &Path) -> &Path {
+    path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+
+    #[test]
+    fn a_file_is_replaced_whole_and_nothing_is_left_beside_it() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("kept.toml");
+        write(&path, b"first").expect("written");
+        write_durably(&path, b"second").expect("written");
+        assert_eq!(fs::read(&path).expect("there"), b"second");
+        assert_eq!(fs::read_dir(folder.path()).expect("a folder").count(), 1);
+        assert!(write(&folder.path().join("none/x"), b"").is_err_and(|error| error.kind() == io::ErrorKind::NotFound));
+        // A folder stands where the file should go: it stays, and what was written aside is gone.
+        fs::create_dir(folder.path().join("taken")).expect("made");
+        assert!(write(&folder.path().join("taken"), b"x").is_err());
+        assert_eq!(fs::read_dir(folder.path()).expect("a folder").count(), 2);
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_file_has_the_rights_of_any_other_new_file() {
+        use std::os::unix::fs::PermissionsExt;
+
+        let folder = tempfile::tempdir().expect("a folder");
+        let (written, usual) = (folder.path().join("written"), folder.path().join("usual"));
+        write(&written, b"").expect("written");
+        fs::write(&usual, b"").expect("written");
+        let mode = |path| fs::metadata(path).expect("there").permissions().mode();
+        assert_eq!(mode(&written), mode(&usual));
+    }
+}
