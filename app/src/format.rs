@@ -19,7 +19,7 @@ pub(crate) fn size(bytes: Bytes) -> String {
 
 /// An amount on an axis in MiB.
 pub(crate) fn mib(value: f64) -> String {
-    if value < 0.0 { String::new() } else { size(Bytes((value * 1024.0 * 1024.0).round() as u64)) }
+    if value < 0.0 { String::new() } else { size(Bytes::from_mib(value)) }
 }
 
 /// A device as people call it: `CPU`, `GPU 0`, `GeForce RTX 4060, 8 GB`.

@@ -37,6 +37,11 @@ impl Bytes {
         self.0 as f64 / (KIB * KIB)
     }
 
+    /// `value` MiB, to the nearest byte; nothing for what is below zero or not a number.
+    pub fn from_mib(value: f64) -> Self {
+        Self((value * KIB * KIB).round() as u64)
+    }
+
     /// `self - other`, or zero.
     pub fn saturating_sub(self, other: Self) -> Self {
         Self(self.0.saturating_sub(other.0))

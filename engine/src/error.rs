@@ -162,6 +162,12 @@ impl From<Problem> for Error {
     }
 }
 
+/// What a panic said.
+pub(crate) fn panic_text(panic: &(dyn std::any::Any + Send)) -> &str {
+    let text = panic.downcast_ref::<&str>().copied();
+    text.or_else(|| panic.downcast_ref::<String>().map(String::as_str)).unwrap_or("a panic without a message")
+}
+
 impl From<candle_core::Error> for Error {
     fn from(error: candle_core::Error) -> Self {
         Self::Device(error.to_string())

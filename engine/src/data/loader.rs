@@ -21,7 +21,7 @@ use crossbeam_channel::{Receiver, Sender, bounded, select_biased};
 use crate::{
     backend::HostSlice,
     data::{Dataset, Split},
-    error::{Error, Problem, Result},
+    error::{Error, Problem, Result, panic_text},
     memory::probe::uncounted,
     rng::{Rng, Stream},
 };
@@ -255,7 +255,7 @@ fn work(
         };
         let Ok(mut batch) = spare else { return };
         let filled = catch_unwind(AssertUnwindSafe(|| fill(&mut batch, over)))
-            .unwrap_or_else(|panic| Err(Error::Panic(format!("the loader thread: {}", words(&*panic)))));
+            .unwrap_or_else(|panic| Err(Error::Panic(format!("the loader thread: {}", panic_text(&*panic)))));
         let (item, is_last) = match filled {
             Ok(true) => (Ok(batch), false),
             Ok(false) => return,
@@ -265,12 +265,6 @@ fn work(
             return;
         }
     }
-}
-
-/// What a panic said.
-fn words(panic: &(dyn std::any::Any + Send)) -> &str {
-    let text = panic.downcast_ref::<&str>().copied();
-    text.or_else(|| panic.downcast_ref::<String>().map(String::as_str)).unwrap_or("no message")
 }
 
 #[cfg(test)]

@@ -19,7 +19,6 @@ pub use device::run_on;
 pub use kernels::{Outcome, launch};
 
 use std::{
-    any::Any,
     panic::{AssertUnwindSafe, catch_unwind},
     rc::Rc,
     time::Instant,
@@ -31,7 +30,7 @@ use crate::{
     backend::{Backend, Cpu, DryRun, Executor, Rates},
     bytes::Bytes,
     device::{Target, cpu_threads},
-    error::{Error, Result},
+    error::{Error, Result, panic_text},
     experiment::{Experiment, ModelKind, limits::MAX_BUDGET},
     memory::{Ledger, probe::Meter},
 };
@@ -195,11 +194,6 @@ impl Runner<'_> {
 /// A family's name in those of checks.
 fn family(kind: ModelKind) -> String {
     format!("{kind:?}").to_lowercase()
-}
-
-fn panic_text(panic: &(dyn Any + Send)) -> &str {
-    let text = panic.downcast_ref::<&str>().copied();
-    text.or_else(|| panic.downcast_ref::<String>().map(String::as_str)).unwrap_or("a panic without a message")
 }
 
 #[cfg(test)]

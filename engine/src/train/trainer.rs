@@ -12,7 +12,7 @@ use crossbeam_channel::{Receiver, Sender};
 use crate::{
     backend::thread_pool::ThreadPriority,
     data::Dataset,
-    error::{Error, Result},
+    error::{Error, Result, panic_text},
     experiment::Experiment,
     memory::heap,
     plan::{self, Limit, Plan, predict, time},
@@ -144,7 +144,7 @@ fn serve(inbox: &Receiver<Command>, events: &EventSink, priority: ThreadPriority
                 Outcome::OverBudget(Box::new(Refusal { error, advice }))
             }
             Ok(Err(error)) => Outcome::Failed(error),
-            Err(panic) => Outcome::Failed(Error::Panic(message(&*panic))),
+            Err(panic) => Outcome::Failed(Error::Panic(panic_text(&*panic).to_owned())),
         };
         next = inbox.into_next();
         events.send(Event::Ended { run: id, outcome, summary });
@@ -194,12 +194,4 @@ fn begin(
     let spec = run::RunSpec { id, plan: &plan, facts, dataset, events };
     worker.train(&spec, inbox, summary)?;
     Ok(Outcome::Finished)
-}
-
-fn message(panic: &(dyn std::any::Any + Send)) -> String {
-    panic
-        .downcast_ref::<&str>()
-        .map(|text| (*text).to_owned())
-        .or_else(|| panic.downcast_ref::<String>().cloned())
-        .unwrap_or_else(|| "a panic without a message".to_owned())
 }

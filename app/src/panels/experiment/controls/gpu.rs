@@ -37,7 +37,7 @@ pub(in crate::panels::experiment) const WORKSPACE: Numeric = (
         whole: false,
         zero: Some("none"),
         get: |e| e.gpu.workspace.as_mib(),
-        set: |e, v| e.gpu.workspace = Bytes((v * 1024.0 * 1024.0).round() as u64),
+        set: |e, v| e.gpu.workspace = Bytes::from_mib(v),
     },
 );
 
