@@ -110,23 +110,23 @@ impl UiCommand {
             Self::OpenPath => "Type or paste the path of a preset file.",
             Self::Save => "Write the experiment to the file it came from.",
             Self::SaveAs => "Write the experiment to a file you choose.",
-            Self::Undo => "Take the last change of the experiment back.",
-            Self::Redo => "Do again what was undone.",
+            Self::Undo => "Undo the last change of the experiment.",
+            Self::Redo => "Redo what was undone.",
             Self::Train => "Plan the run, and train inside the budget.",
             Self::TrainAnyway => {
                 "Train although the prediction crosses the budget. The run stops cleanly at the allocation that would cross \
-                 the line: nothing beyond the budget is ever taken, and the program goes on."
+                 the budget: nothing beyond it is ever taken, and the program goes on."
             }
-            Self::Pause => "Wait after the present step; the model and its memory stay. Again to go on.",
-            Self::Step => "Do one optimizer step and wait. Without a run, begin one and wait after its first step.",
-            Self::Stop => "End the run after the present step and give all its memory back.",
-            Self::Evaluate => "Test the model on the held-out data after the present step.",
-            Self::Pin => {
-                "Hold the present configuration; the line then shows the difference to it. Again to let it go."
+            Self::Pause => "Pause after the current step; the model and its memory stay. Again to resume.",
+            Self::Step => {
+                "Run one optimizer step, then pause. Without a run, start one and pause after its first step."
             }
+            Self::Stop => "End the run after the current step and release all its memory.",
+            Self::Evaluate => "Test the model on the held-out data after the current step.",
+            Self::Pin => "Hold the current configuration; the bar then shows the difference to it. Again to let it go.",
             Self::Theme => "Change between dark and light.",
-            Self::ResetLayout => "Put every pane back where it was at first.",
-            Self::Shortcuts => "Show every key.",
+            Self::ResetLayout => "Put every pane back to its default place.",
+            Self::Shortcuts => "List the keyboard shortcuts.",
             Self::FrameTimes => "Show how long the window takes to draw.",
             Self::Quit => "Close the window.",
         }

@@ -272,7 +272,7 @@ impl State {
                 let first = problems.first().map(ToString::to_string).unwrap_or_default();
                 let more = problems.len().saturating_sub(1);
                 let more = if more > 0 { format!(" (and {more} more)") } else { String::new() };
-                return Some(format!("The experiment cannot be: {first}{more}"));
+                return Some(format!("The experiment is not valid: {first}{more}"));
             }
             Some(Obstacle::Failure(text)) => return Some(text.clone()),
             None => {}
@@ -283,7 +283,7 @@ impl State {
         match self.plan() {
             None => Some("The prediction is on its way.".to_owned()),
             Some(plan) if !plan.fits() => Some(format!(
-                "It does not fit: {} past the budget. Change something, or train anyway.",
+                "The run does not fit: {} over the budget. Change something, or train anyway.",
                 plan.load().saturating_sub(plan.budget)
             )),
             Some(_) => None,

@@ -230,7 +230,7 @@ fn a_card_that_is_not_here_is_planned_for_by_its_name() {
 #[test]
 fn a_device_that_cannot_be_is_answered_by_its_flag() {
     let said = fails(2, &["plan", "cnn-digits", "--device", "rtx4060-8g", "--budget", "9GiB"]);
-    assert!(said.contains("--budget: 9.00 GiB is more than a process may have of GeForce RTX 4060"), "{said}");
+    assert!(said.contains("--budget: 9.00 GiB is more than a process may use of GeForce RTX 4060"), "{said}");
     let said = fails(1, &["plan", "cnn-digits", "--device", "rtx-4060"]);
     assert!(said.contains("--device: ") && said.contains("did you mean rtx4060-8g?"), "{said}");
     let said = fails(1, &["train", "cnn-digits", "--device", "rtx4060-8g", "--budget", "1GiB"]);

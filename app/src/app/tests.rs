@@ -155,7 +155,7 @@ fn what_does_not_fit_is_refused_with_changes_that_would_and_trains_anyway_only_t
     window.get_by_role_and_label(Role::Button, "Train anyway").click();
     until(&mut window, |app| app.state.notice.is_some());
     assert!(matches!(app(&window).state.notice, Some(Notice::Run(Outcome::OverBudget(_)))));
-    assert!(window.query_by_label("Stopped at the line.").is_some());
+    assert!(window.query_by_label("Stopped at the budget.").is_some());
     let advice = app(&window).state.prediction.options.nearest[0].clone();
     let name = crate::advice::words(&advice);
     let buttons: Vec<_> = window.get_all_by_role_and_label(Role::Button, &name).collect();
@@ -173,11 +173,11 @@ fn a_line_is_filled_by_one_click() {
     window.run_steps(2);
     let fill = app(&window).state.prediction.options.fill.clone().expect("there is room");
     let before = app(&window).state.document.experiment.batch.micro;
-    window.get_by_role_and_label(Role::Button, "Fill the line").click();
+    window.get_by_role_and_label(Role::Button, "Fill the budget").click();
     until(&mut window, |app| app.state.document.experiment == fill.experiment && app.state.plan().is_some());
     until(&mut window, |app| app.state.prediction.options.fill.is_none());
     assert!(fill.experiment.batch.micro > before && app(&window).state.plan().is_some_and(|plan| plan.fits()));
-    assert!(window.query_by_label("Fill the line").is_none(), "it is full");
+    assert!(window.query_by_label("Fill the budget").is_none(), "it is full");
 }
 
 #[test]

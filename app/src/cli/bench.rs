@@ -53,7 +53,7 @@ Examples:
 pub(super) struct Bench {
     /// Workloads; all when none is given
     names: Vec<String>,
-    /// Where they run: cpu, or a GPU that is here, such as cuda:0
+    /// Where they run: cpu, or a GPU of this machine, such as cuda:0
     #[arg(long, value_name = "D", default_value = "cpu")]
     device: String,
     /// Steps that are timed

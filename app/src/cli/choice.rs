@@ -75,7 +75,7 @@ impl Choice {
             })?;
             return match (target.profile(), budget) {
                 (Some(card), Some(budget)) if *budget > card.usable_memory() => Err(Misuse(format!(
-                    "--budget: {budget} is more than a process may have of {}: {} of its {}; write {} or less",
+                    "--budget: {budget} is more than a process may use of {}: {} of its {}; write {} or less",
                     card.title,
                     card.usable_memory(),
                     card.capacity,

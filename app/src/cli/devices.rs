@@ -12,10 +12,10 @@ use serde::Serialize;
 
 use crate::cli::{out, table::Table};
 
-/// Say what is there to train on: the processor, and NVIDIA GPUs with their memory; and which cards can be planned for
+/// List the devices: the processor and NVIDIA GPUs with their memory, and the cards that can be planned for
 #[derive(Debug, Args)]
 #[command(after_help = "\
-A figure that cannot be had says why: as text, or in JSON as {\"unavailable\": why}.
+A figure that is not available says why: as text, or in JSON as {\"unavailable\": why}.
 
 Examples:
   plimsoll devices

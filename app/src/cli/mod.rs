@@ -44,7 +44,7 @@ const EXAMPLES: &str = "\
 Examples:
   plimsoll                                  open the window
   plimsoll my-preset.toml                   open the window on a preset
-  plimsoll plan cnn-digits                  say what a run will take
+  plimsoll plan cnn-digits                  predict what a run takes
   plimsoll train cnn-digits --budget 8MiB   train inside 8 MiB
 
 A PRESET is a file or the name of a shipped preset; `plimsoll presets` lists those.";

@@ -15,7 +15,7 @@ use crate::cli::{choice::Choice, offers, out, table::Table};
 /// How long changes that fit are looked for.
 const SEARCH_TIME: Duration = Duration::from_secs(10);
 
-/// Say what memory a run will take, where and when, without running it
+/// Predict how much memory a run takes, where and when, without running it
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -147,15 +147,15 @@ fn describe(plan: &plan::Plan) -> anyhow::Result<String> {
     let mut text = format!("{}\n", plan.experiment.title);
     let load = plan.load();
     text.push_str(&match plan.headroom() {
-        Some(headroom) => format!("It fits: {load} at the peak, {headroom} below the line at {}.\n", plan.budget),
+        Some(headroom) => format!("It fits: {load} at the peak, {headroom} below the budget of {}.\n", plan.budget),
         None => {
-            format!("It does not fit: {load} at the peak, {} over the line at {}.\n", load - plan.budget, plan.budget)
+            format!("It does not fit: {load} at the peak, {} over the budget of {}.\n", load - plan.budget, plan.budget)
         }
     });
     text.push_str(&card(plan));
     text.push_str(&format!(
         "Live {}, reserved {}, process {}. {}, {} steps of about {:.1} ms.\n\
-         The data set waits in {} of host memory, outside the budget.\n\n",
+         The data set takes {} of host memory, outside the budget.\n\n",
         peak.live,
         peak.reserved,
         peak.process,
@@ -174,7 +174,7 @@ fn describe(plan: &plan::Plan) -> anyhow::Result<String> {
         categories.row([category.name().to_owned(), bytes.to_string(), share]);
     }
     text.push_str(&format!("{categories}\n"));
-    let mut alive = Table::new(["largest alive then", "layer", "category", "memory"]).words(3);
+    let mut alive = Table::new(["largest at the peak", "layer", "category", "memory"]).words(3);
     for block in plan.alive_at_peak.iter().take(8) {
         let bytes = plimsoll_engine::Bytes(block.bytes).to_string();
         alive.row([block.name.to_owned(), block.layer.clone(), block.category.name().to_owned(), bytes]);
@@ -191,20 +191,20 @@ fn describe(plan: &plan::Plan) -> anyhow::Result<String> {
 fn card(plan: &plan::Plan) -> String {
     let Some(card) = plan.target.profile() else { return String::new() };
     let mut text = format!(
-        "On a GPU the whole process counts: the context and the pool. Planned for {}, of whose {} a process may have {}.\n",
+        "On a GPU the whole process counts: the context and the pool. Planned for {}: {} of memory, {} for a process.\n",
         card.title,
         card.capacity,
         card.usable_memory()
     );
     if card.is_estimate() {
         text.push_str(&format!(
-            "Its context of {} and how its pool grows are estimates until they are measured; times are at its peak rates.\n",
+            "Its context of {} and the growth of its pool are estimates until they are measured; times are at its peak rates.\n",
             card.context
         ));
     }
     if let Some(room) = plan.card_below_budget() {
         let budget = plan.experiment.budget;
-        text.push_str(&format!("The budget of {budget} is more than that, so the line is the card's: {room}.\n"));
+        text.push_str(&format!("The budget of {budget} is more than that, so the limit is the card's: {room}.\n"));
     }
     text
 }

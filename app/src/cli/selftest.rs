@@ -35,7 +35,7 @@ pub(super) struct Selftest {
     /// Fewer sizes of everything: for a device that is slow, or simulated
     #[arg(long)]
     quick: bool,
-    /// Decides the random numbers
+    /// Seed of the random numbers
     #[arg(long, value_name = "N")]
     seed: Option<u64>,
     /// Write a JSON object a line: one for each check, then the summary

@@ -33,7 +33,7 @@ fn buttons(ui: &mut Ui, context: &PanelContext<'_>) {
     let ready = idle && reason.is_none();
     let hover = UiCommand::Train.tooltip_with_key(ui.ctx());
     let train = ui.add_enabled(ready, if ready { accent } else { plain }).accessible_name("Train");
-    let why = reason.unwrap_or_else(|| "A run goes on.".to_owned());
+    let why = reason.unwrap_or_else(|| "A run is in progress.".to_owned());
     if train.on_hover_text(hover).on_disabled_hover_text(why).clicked() {
         context.send.ui(UiCommand::Train);
     }

@@ -30,7 +30,7 @@ pub(crate) fn ui(ui: &mut Ui, context: &PanelContext<'_>) {
         let text = match &context.state.prediction.obstacle {
             Some(Obstacle::Problems(problems)) => problems.first().map(ToString::to_string).unwrap_or_default(),
             Some(Obstacle::Failure(text)) => text.clone(),
-            None => "Running the step dry…".to_owned(),
+            None => "Planning…".to_owned(),
         };
         ui.add(egui::Label::new(RichText::new(text).weak().heading()).truncate());
         return;
@@ -82,7 +82,7 @@ fn verdict(ui: &mut Ui, context: &PanelContext<'_>, plan: &Plan, stale: bool) {
         ),
     };
     let hover = format!(
-        "Predicted by running the very step dry: {figures}. Planned in {}.{}",
+        "Predicted by a dry run of the training step: {figures}. Planned in {}.{}",
         format::secs(plan.plan_secs),
         estimated(plan)
     );
@@ -94,10 +94,10 @@ fn estimated(plan: &Plan) -> String {
     let Some(card) = plan.target.profile() else { return String::new() };
     let mut text = String::new();
     if card.is_estimate() {
-        text.push_str(" The context, and how the pool grows, are estimates until they are measured on such a card.");
+        text.push_str(" The context and the growth of the pool are estimates until they are measured on such a card.");
     }
     if let Some(room) = plan.card_below_budget() {
-        text.push_str(&format!(" The budget is more than a process may have of the card: the line is at {room}."));
+        text.push_str(&format!(" The budget is more than a process may use of the card, so the limit is {room}."));
     }
     text
 }
@@ -254,7 +254,7 @@ pub(crate) fn meaning(category: Category) -> &'static str {
         }
         Category::Parameters => "The weights that the forward pass reads.",
         Category::MasterWeights => "The f32 copy of narrower weights, which the optimizer updates.",
-        Category::OptimizerState => "Momentum and moments: born in the first step, kept for the whole run.",
+        Category::OptimizerState => "Momentum and moments: allocated in the first step, kept for the whole run.",
         Category::Buffers => "Running statistics.",
         Category::Batch => "The inputs and labels of one micro-batch; on a graphics card, those of the next as well.",
         Category::Gradients => "Gradients of the parameters, summed over the accumulated micro-batches.",
@@ -262,7 +262,7 @@ pub(crate) fn meaning(category: Category) -> &'static str {
             "Outputs of layers kept for the backward pass, and the gradients that flow between layers."
         }
         Category::Scratch => "What one op needs while it runs.",
-        Category::Slack => "What the allocator holds beyond what is alive, by rounding and reuse.",
+        Category::Slack => "What the allocator holds beyond live memory, because of rounding and reuse.",
     }
 }
 
@@ -300,14 +300,14 @@ fn offers(ui: &mut Ui, context: &PanelContext<'_>, plan: &Plan) {
 fn fill_button(ui: &mut Ui, context: &PanelContext<'_>, plan: &Plan) {
     let Some(fill) = options(context).and_then(|options| options.fill.as_ref()).filter(|_| plan.fits()) else { return };
     let hover = format!(
-        "The largest micro-batch that fits, everything else as it is: {}, peak {}, {} a sample. A larger batch may want a \
-         higher learning rate. Click to make it the present configuration; undo takes it back.",
+        "The largest micro-batch that fits, everything else unchanged: {}, peak {}, {} a sample. A larger batch may need a \
+         higher learning rate. Click to apply it; undo takes it back.",
         advice::words(fill),
         fill.peak,
         format::time_ratio(fill.time_ratio)
     );
     let button = Button::new(format!("Fill: {}", advice::words(fill))).small();
-    if ui.add(button).accessible_name("Fill the line").on_hover_text(hover).clicked() {
+    if ui.add(button).accessible_name("Fill the budget").on_hover_text(hover).clicked() {
         context.send.send(Action::Adopt(Box::new(fill.experiment.clone())));
     }
 }
@@ -328,7 +328,7 @@ pub(crate) fn advice_button(ui: &mut Ui, context: &PanelContext<'_>, offer: &Adv
     let button =
         Button::new((name.clone(), RichText::new(saves).color(color), RichText::new(costs).color(palette.weak())));
     let hover = format!(
-        "Peak {}, {} a step. Click to make it the present configuration; undo takes it back.",
+        "Peak {}, {} a step. Click to apply it; undo takes it back.",
         offer.peak,
         format::secs(offer.step_secs)
     );

@@ -22,7 +22,7 @@ const BAR: f32 = 16.0;
 /// Draws the devices.
 pub(crate) fn ui(ui: &mut Ui, context: &PanelContext<'_>) {
     let Some(devices) = &context.state.devices else {
-        chip::empty(ui, "Looking at the devices…");
+        chip::empty(ui, "Reading the devices…");
         return;
     };
     let chosen = &context.state.document.experiment.device;
@@ -122,7 +122,7 @@ fn cpu(ui: &mut Ui, cpu: &Cpu) {
 fn one_gpu(ui: &mut Ui, gpu: &Gpu, run: Option<StepRecord>, card: Option<&Card>) {
     ui.strong(gpu.title());
     if let Err(why) = &gpu.index {
-        ui.label(RichText::new(format!("Nothing trains on it here: {why}")).weak());
+        ui.label(RichText::new(format!("Training on it is not possible here: {why}")).weak());
     }
     if let (Some(step), Ok(total)) = (run, &gpu.total) {
         let parts = parts(ui, gpu, step);
@@ -207,7 +207,7 @@ fn four_figures(ui: &mut Ui, gpu: &Gpu, step: StepRecord) {
             palette.process,
             "process",
             step.process.to_string(),
-            "All that this process holds: the pool and the context.",
+            "Everything this process holds: the pool and the context.",
         ),
         (palette.warn, "others", others, "What other processes and the driver hold."),
     ];

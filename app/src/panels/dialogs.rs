@@ -123,7 +123,7 @@ fn unsaved(ui: &mut Ui, context: &PanelContext<'_>, then: &Then) {
 }
 
 fn stop_and_quit(ui: &mut Ui, context: &PanelContext<'_>) {
-    heading(ui, "A run goes on");
+    heading(ui, "A run is in progress");
     ui.label("Closing the window stops it. The experiment is kept; the trained model is not.");
     ui.add_space(theme::WIDE_GAP);
     ui.horizontal(|ui| {

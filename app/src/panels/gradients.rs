@@ -26,7 +26,7 @@ const LOWEST: f32 = 96.0;
 /// Draws the pane.
 pub(crate) fn ui(ui: &mut Ui, context: &mut PanelContext<'_>) {
     let Some(run) = context.state.shown_run().filter(|run| run.last.is_some()) else {
-        chip::empty(ui, "Press Train: the gradient's norm and the learning rate of every step are drawn here.");
+        chip::empty(ui, "Press Train to see the gradient norm and the learning rate of every step.");
         return;
     };
     options(ui, context, run);

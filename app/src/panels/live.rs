@@ -26,17 +26,14 @@ const LOWEST: f32 = 96.0;
 /// Draws the pane.
 pub(crate) fn ui(ui: &mut Ui, context: &mut PanelContext<'_>) {
     let Some(run) = context.state.shown_run() else {
-        chip::empty(ui, "Press Train: loss, accuracy, measured memory and throughput are drawn here as the run goes.");
+        chip::empty(ui, "Press Train to see loss, accuracy, measured memory and throughput while the run goes on.");
         return;
     };
     options(ui, context, run);
     ui.add_space(2.0);
     if run.last.is_none() {
-        let text = if run.status.is_active() {
-            "The first step is on its way."
-        } else {
-            "This run ended before its first step."
-        };
+        let text =
+            if run.status.is_active() { "The first step is running." } else { "This run ended before its first step." };
         chip::empty(ui, text);
         return;
     }
@@ -182,7 +179,7 @@ fn accuracy(ui: &mut Ui, view: &mut View, run: &RunRecord) {
 }
 
 fn mib(value: f64) -> String {
-    Bytes((value.max(0.0) * 1024.0 * 1024.0).round() as u64).to_string()
+    Bytes::from_mib(value).to_string()
 }
 
 /// What live, reserved, process and predicted are, each in a sentence.
@@ -215,7 +212,7 @@ fn memory(ui: &mut Ui, view: &mut View, run: &RunRecord) {
         ("reserved", palette.reserved, false, last(&run.train.reserved), about[1]),
         ("process", palette.process, false, last(&run.train.process), about[2]),
         ("predicted", palette.predicted, true, predicted.to_string(), about[3]),
-        ("budget", palette.budget, true, budget.to_string(), "The line."),
+        ("budget", palette.budget, true, budget.to_string(), "The most memory that the run may take."),
     ];
     title(ui, "Memory", |ui| {
         let shown = if is_gpu { &mut view.memory_on_gpu } else { &mut view.memory };

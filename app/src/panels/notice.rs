@@ -14,7 +14,7 @@ pub(crate) fn ui(ui: &mut Ui, context: &PanelContext<'_>) {
     ui.horizontal_wrapped(|ui| {
         let (title, text) = match notice {
             Notice::Run(Outcome::OverBudget(refusal)) => {
-                ("Stopped at the line.", format!("{}. Its memory is given back.", refusal.error))
+                ("Stopped at the budget.", format!("{}. Its memory is released.", refusal.error))
             }
             Notice::Run(Outcome::Failed(error)) => ("The run failed.", error.to_string()),
             Notice::Run(Outcome::Finished | Outcome::Stopped) => return,

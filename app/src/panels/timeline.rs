@@ -90,7 +90,7 @@ fn heading(ui: &mut Ui, plan: &Plan, pass: Pass, measured: &[f64]) {
     }
     let timeline = plan.timeline(pass);
     if timeline.points.iter().any(|point| point.phase == Phase::Recompute) {
-        let hover = "A checkpointed segment's forward pass, again, on the way back.";
+        let hover = "The forward pass of a checkpointed segment, recomputed during the backward pass.";
         chip::chip(ui, palette.phase(Phase::Recompute).to_opaque(), "recompute").on_hover_text(hover);
     }
 }
@@ -242,7 +242,7 @@ fn hover(
         );
         ui.label(format!("predicted {}", point.live));
         if let Some(measured) = measured.get(x as usize) {
-            ui.label(format!("measured {}", Bytes((measured * 1024.0 * 1024.0) as u64)));
+            ui.label(format!("measured {}", Bytes::from_mib(*measured)));
         }
         category_lines(ui, &point.categories);
     });

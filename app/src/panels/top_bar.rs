@@ -89,7 +89,7 @@ fn title(ui: &mut Ui, context: &PanelContext<'_>) {
     let changed = if document.is_changed() { " •" } else { "" };
     let hover = match &document.path {
         Some(path) => path.display().to_string(),
-        None => "Not saved to a file yet; it is kept until the next sitting all the same.".to_owned(),
+        None => "Not saved to a file yet; it is kept for the next session all the same.".to_owned(),
     };
     let text = RichText::new(format!("{}{changed}", document.name())).color(theme::palette(ui).strong());
     ui.add(egui::Label::new(text).truncate().sense(egui::Sense::hover())).on_hover_text(hover);
@@ -199,7 +199,7 @@ fn device_list(ui: &mut Ui, context: &PanelContext<'_>) {
     ui.label(RichText::new("Here").weak().small());
     match &context.state.devices {
         None => {
-            ui.weak("Looking at the devices…");
+            ui.weak("Reading the devices…");
         }
         Some(devices) => here(ui, &form, devices),
     }
@@ -239,7 +239,7 @@ fn here(ui: &mut Ui, form: &Form<'_>, devices: &Devices) {
                     }
                     Err(why) => {
                         let button = ui.add_enabled(false, egui::Button::selectable(false, gpu.title()));
-                        button.on_disabled_hover_text(format!("Nothing trains on it here: {why}"));
+                        button.on_disabled_hover_text(format!("Training on it is not possible here: {why}"));
                     }
                 }
             }

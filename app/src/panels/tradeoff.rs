@@ -24,7 +24,7 @@ pub(crate) fn ui(ui: &mut Ui, context: &PanelContext<'_>) {
     let runs: Vec<(&RunRecord, [f64; 2])> =
         context.state.session.runs().iter().filter_map(|run| Some((run, run.point()?))).collect();
     if runs.is_empty() {
-        let text = "Every run of this sitting becomes a point here: its measured peak against its best test accuracy. \
+        let text = "Each run of this session becomes a point: its measured peak against its best test accuracy. \
                     Train one, change something, and train again.";
         chip::empty(ui, text);
         return;

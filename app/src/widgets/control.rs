@@ -165,11 +165,11 @@ impl<'a> Form<'a> {
                     Some(Compared { now: Ok(now), neighbours }) => {
                         neighbours.iter().for_each(|n| neighbour_line(ui, n, *now))
                     }
-                    Some(Compared { now: Err(_), .. }) => weak(ui, "No prediction to compare with."),
-                    None => weak(ui, "Running it dry…"),
+                    Some(Compared { now: Err(_), .. }) => weak(ui, "There is no prediction to compare with."),
+                    None => weak(ui, "Planning…"),
                 },
                 None => {
-                    weak(ui, "Running it dry…");
+                    weak(ui, "Planning…");
                     self.send.send(Action::AskNeighbours { control: spec.key, neighbours });
                 }
             }
@@ -198,7 +198,7 @@ fn neighbour_line(ui: &mut Ui, neighbour: &Neighbour, now: Outcome) {
                 ui.label(time_change(*outcome, now));
             }
             Err(reason) => {
-                ui.label(RichText::new(format!("cannot be: {reason}")).color(palette.bad));
+                ui.label(RichText::new(format!("not possible: {reason}")).color(palette.bad));
             }
         }
     });

@@ -39,15 +39,15 @@ const ABOVE: Bytes = Bytes::mib(64);
 /// Train presets, or experiments drawn at random, for a few steps and compare predicted memory with measured memory
 #[derive(Debug, Args)]
 #[command(after_help = "\
-A prediction is right when the live peak is never below the measured one, and above it by at most 1% and 128 KiB (for
-experiments drawn at random, which are small, by the stated bookkeeping and 1 MiB as well). Of the process, which holds
-the window's and the system's parts as well, the prediction is a bound from experience.
-On a GPU, live is what the memory pool has handed out; what it holds from the device, and the process as the driver
-tells it, may be above the measured by at most 3%, and never below. Each is run twice there: kernels that the first run
-loads are allowed for in its prediction, which may not be below either; the second is judged.
-The line is lifted for the measurement, so that presets that do not fit are measured as well; with --budget, each is run
-at the largest micro-batch that fits that line, and may never be past it. What this machine has no memory for, or would
-take minutes for, is planned and skipped, and it is said why.
+A prediction is right when the live peak is never below the measured one, and at most 1% and 128 KiB above it (for
+experiments drawn at random, which are small, the stated bookkeeping and 1 MiB more). The figure for the process, which
+also holds parts of the window and the system, is an estimate.
+On a GPU, live is what the memory pool has handed out. What the pool holds from the device, and the process as the driver
+reports it, may be at most 3% above the measured figure, and never below. Each experiment runs twice there: the prediction
+of the first run allows for the kernels it loads; the second run is judged.
+The budget is lifted for the measurement, so that presets that do not fit are measured as well. With --budget, each runs at
+the largest micro-batch that fits it, and may never cross it. What this machine has no memory for, or would take minutes
+for, is planned and skipped, with the reason.
 
 Examples:
   plimsoll verify
@@ -60,16 +60,16 @@ Exit status 1 when a prediction is wrong.")]
 pub(super) struct Verify {
     /// Preset files or names of shipped presets; all shipped ones when none is given
     presets: Vec<String>,
-    /// Where they run: cpu, or a GPU that is here, such as cuda:0
+    /// Where they run: cpu, or a GPU of this machine, such as cuda:0
     #[arg(long, value_name = "D", default_value = "cpu")]
     device: String,
     /// Experiments drawn at random instead: every family, precision, checkpointing and optimizer
     #[arg(long, value_name = "N", conflicts_with = "presets", value_parser = clap::value_parser!(u32).range(1..=100_000))]
     drawn: Option<u32>,
-    /// Decides which are drawn
+    /// Seed of the draw
     #[arg(long, value_name = "N", requires = "drawn")]
     seed: Option<u64>,
-    /// A line to keep to, at the largest micro-batch that fits it
+    /// A budget to keep to, at the largest micro-batch that fits it
     #[arg(long, value_name = "SIZE", conflicts_with = "drawn")]
     budget: Option<Bytes>,
     /// Optimizer steps of each; 6 for a preset
