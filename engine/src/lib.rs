@@ -49,8 +49,8 @@
 //! # What always holds
 //!
 //! - A prediction is never below what is measured: what the probe counts beside tensors and scratch on the processor is
-//!   bounded by [`step::HOST_CONTEXT`], which every prediction includes; on a GPU the ledger places every block in a
-//!   model of the driver's pool.
+//!   the engine's [`memory::bookkeeping`], which a dry run counts and every prediction includes; on a GPU the ledger places
+//!   every block in a model of the driver's pool.
 //! - The ledger refuses what would cross the budget before anything is allocated; the run then drops everything.
 //! - Tensors never leave the thread they were made on; only host numbers do.
 //! - The same seed gives the same run, with and without checkpointing, on any number of threads.

@@ -3,7 +3,7 @@
 use std::cell::Cell;
 
 use crate::{
-    backend::{Backend, DType, HostSlice, Kernel, Rates, Tensor},
+    backend::{Backend, Cpu, DType, HostSlice, Kernel, Rates, Tensor},
     device::Target,
     error::Result,
 };
@@ -15,6 +15,13 @@ pub struct DryRun {
     rates: Rates,
     secs: Cell<f64>,
 }
+
+/// Stands for the elements of a tensor. As large as the CPU's storage is without its elements, so that the handles of a
+/// dry run take the memory that the CPU's do.
+#[derive(Debug, Default)]
+pub struct Placeholder([u64; 4]);
+
+const _: () = assert!(size_of::<Placeholder>() == size_of::<<Cpu as Backend>::Storage>());
 
 impl DryRun {
     /// A dry run of a device whose kernels run at `rates`.
@@ -29,10 +36,10 @@ impl DryRun {
 }
 
 impl Backend for DryRun {
-    type Storage = ();
+    type Storage = Placeholder;
 
-    fn allocate(&self, _: usize, _: DType) -> Result<()> {
-        Ok(())
+    fn allocate(&self, _: usize, _: DType) -> Result<Placeholder> {
+        Ok(Placeholder::default())
     }
 
     fn launch(&self, kernel: &Kernel, inputs: &[&Tensor<Self>], outputs: &[&Tensor<Self>]) -> Result<()> {

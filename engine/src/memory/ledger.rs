@@ -1,7 +1,7 @@
 //! The engine's own account of every block: what is alive, for what, and whether one more may be.
 //!
 //! Owns the budget's refusal, the allocator's model and, when recording, the timeline of a pass. Always holds: `live` is
-//! the sum of the tickets that exist, each as the allocator counts it. Refuses, before anything is allocated: on the
+//! the sum of the tickets that exist, each as the allocator counts it, and of the bookkeeping of the present phase. Refuses, before anything is allocated: on the
 //! processor an allocation that would take `live` past the budget; on a GPU one for which the pool would grow until the
 //! process, which is the context and the pool, is past it.
 //! What the screen calls *measured* never comes from here.
@@ -20,7 +20,13 @@ use crate::{
     bytes::Bytes,
     device::{PoolPolicy, Target},
     error::BudgetError,
-    memory::{Category, Phase, allocator::Allocator, timeline::LayerId},
+    memory::{
+        Bookkeeping, Category, Phase,
+        allocator::Allocator,
+        bookkeeping::Books,
+        tally::{self, Held},
+        timeline::LayerId,
+    },
 };
 
 /// The account of one device in one run. Clones share it.
@@ -40,6 +46,9 @@ struct Account {
     op: Cell<&'static str>,
     layers: RefCell<Vec<String>>,
     recorder: RefCell<Option<Recorder>>,
+    books: Cell<Books>,
+    /// Index of the bookkeeping's block in the recording, or [`UNRECORDED`].
+    books_block: Cell<u32>,
 }
 
 /// The right to some bytes; dropping it gives them back.
@@ -49,8 +58,6 @@ pub struct Ticket {
     bytes: u64,
     /// Number of the place it has in a pool.
     place: u32,
-    /// Small blocks that it lies in beside the one that was counted.
-    scattered: u64,
     /// Index of the block in the recording, or [`UNRECORDED`].
     block: Cell<u32>,
 }
@@ -83,7 +90,60 @@ impl Ledger {
             op: Cell::new("allocate"),
             layers: RefCell::new(vec!["run".to_owned()]),
             recorder: RefCell::new(recording.then(|| Recorder::new(reserved))),
+            books: Cell::default(),
+            books_block: Cell::new(UNRECORDED),
         }))
+    }
+
+    /// An account of the processor that gathers what the engine's structures hold in each phase, for a run inside
+    /// [`tally::counted`].
+    pub fn gathering() -> Self {
+        let ledger = Self::new(None, false);
+        ledger.0.books.set(Books::Gathering(Bookkeeping::default()));
+        ledger
+    }
+
+    /// What [`Ledger::gathering`] has gathered.
+    pub fn gathered(&self) -> Bookkeeping {
+        // The present phase is not over yet.
+        self.set_phase(self.phase());
+        match self.0.books.get() {
+            Books::None => Bookkeeping::default(),
+            Books::Gathering(books) | Books::Counted(books) => books,
+        }
+    }
+
+    /// Whether the bookkeeping is counted here, or being gathered.
+    pub fn keeps_books(&self) -> bool {
+        !matches!(self.0.books.get(), Books::None)
+    }
+
+    /// Counts the bookkeeping of the present phase among what is alive, from here on.
+    pub fn keep_books(&self, books: Bookkeeping) {
+        self.0.books.set(Books::Counted(books));
+        self.count_books(Held::default(), books.of(self.phase()));
+    }
+
+    /// The bookkeeping is `now` in place of `before`. It is there already, so nothing is refused: the next allocation is,
+    /// where it is past the budget.
+    fn count_books(&self, before: Held, now: Held) {
+        if before == now {
+            return;
+        }
+        let account = &*self.0;
+        account.live.set(account.live.get() - before.live + now.live);
+        account.peak.set(account.peak.get().max(account.live.get()));
+        let mut allocator = account.allocator.borrow_mut();
+        allocator.keep_books(before.reserved, now.reserved);
+        if let Some(recorder) = &mut *account.recorder.borrow_mut() {
+            if account.books_block.get() != UNRECORDED {
+                recorder.died(account.books_block.get());
+            }
+            recorder.holds(allocator.reserved());
+            let (layer, category) = (LayerId::default(), Category::Context);
+            let block = Block { label: "engine", layer, category, bytes: now.live };
+            account.books_block.set(recorder.born(block));
+        }
     }
 
     /// Takes the right to `bytes`.
@@ -117,13 +177,14 @@ impl Ledger {
             }
             None => UNRECORDED,
         };
-        Ok(Ticket { ledger: self.clone(), bytes, place, scattered: 0, block: Cell::new(block) })
+        Ok(Ticket { ledger: self.clone(), bytes, place, block: Cell::new(block) })
     }
 
     /// What would count against the budget with `bytes` more: what is alive, or on a GPU the whole process.
     fn would_be(&self, allocator: &Allocator, bytes: u64) -> Bytes {
         match allocator {
-            Allocator::Heap(_) => Bytes(self.0.live.get() + bytes),
+            // The bookkeeping of a phase that has begun may be past the budget already.
+            Allocator::Heap(_) => Bytes((self.0.live.get() + bytes).max(self.0.peak.get())),
             Allocator::Pool(_) => self.0.context + allocator.reserved_with(bytes),
         }
     }
@@ -166,6 +227,14 @@ impl Ledger {
     /// Names the part of the run from here on; returns the one before.
     pub fn set_phase(&self, phase: Phase) -> Phase {
         let before = self.0.phase.replace(phase);
+        match self.0.books.get() {
+            Books::None => {}
+            Books::Gathering(mut books) => {
+                books.raise(before, tally::take_peak());
+                self.0.books.set(Books::Gathering(books));
+            }
+            Books::Counted(books) => self.count_books(books.of(before), books.of(phase)),
+        }
         if (before, phase) == (Phase::Forward, Phase::Backward)
             && let Some(recorder) = &mut *self.0.recorder.borrow_mut()
         {
@@ -231,20 +300,6 @@ impl Ticket {
         self.bytes
     }
 
-    /// Tells that it stands for so many small blocks, for which a heap holds more than for one.
-    #[must_use]
-    pub fn in_blocks(mut self, blocks: u64) -> Self {
-        let account = &*self.ledger.0;
-        let mut allocator = account.allocator.borrow_mut();
-        allocator.scatter(blocks);
-        if let Some(recorder) = &mut *account.recorder.borrow_mut() {
-            recorder.holds(allocator.reserved());
-        }
-        drop(allocator);
-        self.scattered += blocks;
-        self
-    }
-
     /// Names the block anew from here on.
     pub fn rename(&self, label: &'static str) {
         if self.block.get() != UNRECORDED
@@ -261,7 +316,6 @@ impl Drop for Ticket {
         let mut allocator = account.allocator.borrow_mut();
         account.live.set(account.live.get() - allocator.held(self.bytes));
         allocator.give(self.place, self.bytes);
-        allocator.gather(self.scattered);
         if self.block.get() != UNRECORDED
             && let Some(recorder) = &mut *account.recorder.borrow_mut()
         {

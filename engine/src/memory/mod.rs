@@ -4,13 +4,16 @@
 //! from the [`probe`], which counts what the program's allocator handed out and knows nothing of the ledger.
 
 pub mod allocator;
+pub mod bookkeeping;
 pub mod category;
 pub mod heap;
 pub mod ledger;
 mod phase;
 pub mod probe;
+pub mod tally;
 pub mod timeline;
 
+pub use bookkeeping::Bookkeeping;
 pub use category::{Categories, Category};
 pub use ledger::{Ledger, Ticket};
 pub use phase::Phase;

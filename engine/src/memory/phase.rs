@@ -24,6 +24,10 @@ pub enum Phase {
 }
 
 impl Phase {
+    /// Every phase, in the order of a run.
+    pub const ALL: [Self; 7] =
+        [Self::Start, Self::Batch, Self::Forward, Self::Recompute, Self::Backward, Self::Optimizer, Self::Evaluate];
+
     /// The name on screen.
     pub fn name(self) -> &'static str {
         match self {

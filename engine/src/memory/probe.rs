@@ -11,7 +11,7 @@ use std::{
     sync::atomic::{AtomicI64, Ordering::Relaxed},
 };
 
-use crate::bytes::Bytes;
+use crate::{bytes::Bytes, memory::tally};
 
 /// Counts of one engine's threads. Lives as long as the program (a few words).
 #[derive(Debug, Default)]
@@ -154,11 +154,13 @@ unsafe fn usable_size(_: *mut u8) -> i64 {
 }
 
 fn count(sign: i64, pointer: *mut u8, size: usize) {
-    if let Ok(Some(meter)) = METER.try_with(Cell::get)
-        && !pointer.is_null()
-    {
+    if pointer.is_null() {
+        return;
+    }
+    if let Ok(Some(meter)) = METER.try_with(Cell::get) {
         meter.add(sign * size as i64, sign * held(pointer));
     }
+    tally::note(sign, size);
 }
 
 // SAFETY: every call is passed on to `System` unchanged; counting touches only atomics and a const thread-local

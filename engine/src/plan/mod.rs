@@ -25,7 +25,7 @@ use crate::{
     bytes::Bytes,
     device::Target,
     experiment::Experiment,
-    memory::{Alive, Categories, Category, Timeline},
+    memory::{Alive, Bookkeeping, Categories, Category, Timeline},
 };
 
 /// The highest memory of a run.
@@ -92,6 +92,8 @@ pub struct Plan {
     pub target: Target,
     /// The line: the experiment's budget, or the whole card where that is less.
     pub budget: Bytes,
+    /// What the engine's own structures hold in each phase; nothing on a GPU, where they are memory of the host.
+    pub bookkeeping: Bookkeeping,
     /// The highest memory of the whole run.
     pub peak: Peak,
     /// The pass that reaches it.

@@ -21,10 +21,12 @@ use crate::{
     error::{BudgetError, Error, Problem, Result},
     experiment::{Experiment, check},
     hardware::target_of_run,
-    memory::{Alive, Categories, Category, Ledger, allocator::heap, ledger::Recording, probe, timeline::LayerId},
+    memory::{
+        Alive, Bookkeeping, Categories, Category, Ledger, allocator::heap, ledger::Recording, probe, timeline::LayerId,
+    },
     nn::Param,
     plan::{LayerRow, Pass, Peak, Plan, full_precision, time},
-    step::{Blank, Session},
+    step::{Blank, Session, bookkeeping},
 };
 
 /// Plans an experiment.
@@ -93,6 +95,7 @@ enum Purpose {
 /// Runs the steps dry against a ledger.
 struct Dry {
     session: Session<DryRun>,
+    bookkeeping: Bookkeeping,
     micro: usize,
     /// Micro-batches of a step that are not run.
     left_out: usize,
@@ -103,12 +106,18 @@ impl Dry {
         let target = target_of_run(experiment)?;
         let (is_strict, recording) = (purpose == Purpose::Refuse, purpose == Purpose::Record);
         let ledger = Ledger::for_target(&target, experiment.gpu.pool, line(experiment, &target), is_strict, recording);
+        let mut books = Bookkeeping::default();
+        if !target.is_gpu() {
+            books = bookkeeping(experiment, facts)?;
+            ledger.keep_books(books);
+        }
         let rates = time::rates_of(&target, &experiment.gpu);
         let executor = Executor::new(DryRun::new(target, rates), ledger);
         let mut shortened = experiment.clone();
         shortened.batch.accumulation = experiment.batch.accumulation.min(MICRO_BATCHES);
         let left_out = experiment.batch.accumulation - shortened.batch.accumulation;
-        Ok(Self { session: Session::new(executor, &shortened, facts)?, micro: experiment.batch.micro, left_out })
+        let session = Session::new(executor, &shortened, facts)?;
+        Ok(Self { session, bookkeeping: books, micro: experiment.batch.micro, left_out })
     }
 
     /// Predicted seconds of the step.
@@ -228,6 +237,7 @@ fn dry_run(experiment: &Experiment, facts: &Facts) -> Result<Plan> {
         budget: line(experiment, &target),
         target,
         experiment: Arc::new(experiment.clone()),
+        bookkeeping: dry.bookkeeping,
         peak: Peak { live, reserved, process },
         peak_pass,
         categories_at_peak,

@@ -17,7 +17,7 @@ use crate::{
     },
     memory::{Ledger, ledger::Recording, probe::uncounted},
     rng::{Rng, Stream},
-    step::{Blank, HOST_CONTEXT, HOST_PARAMETER, MicroBatch, Session},
+    step::{Blank, MicroBatch, Session, bookkeeping},
 };
 
 const IMAGES: Facts = Facts::one_label(Input::Image { height: 12, width: 12, channels: 3 }, 5, 100, 20);
@@ -161,14 +161,14 @@ impl Drop for Log {
     }
 }
 
-/// Runs two steps and an evaluation of what `inner` runs, watched; gives the number of parameters too.
+/// Runs two steps and an evaluation of what `inner` runs, watched.
 fn trace<B: Backend, M: MicroBatch>(
     inner: Executor<B>,
     account: Ledger,
     measured: Rc<dyn Fn() -> Bytes>,
     (experiment, facts): (&Experiment, &Facts),
     batch: impl Fn() -> M,
-) -> Result<(Log, u64)> {
+) -> Result<Log> {
     let log: Rc<RefCell<Log>> = Rc::default();
     let watch = {
         let log = Rc::clone(&log);
@@ -186,8 +186,7 @@ fn trace<B: Backend, M: MicroBatch>(
     };
     let mut session = Session::new(Executor::new(Watched::new(inner, watch), account), experiment, facts)?;
     passes(&mut session, batch)?;
-    let params = session.model().params().len() as u64;
-    Ok((log.take(), params))
+    Ok(log.take())
 }
 
 pub(super) fn run<B: Backend>(bench: &Bench<B>, choice: &Choice, runner: &mut Runner<'_>) {
@@ -225,15 +224,15 @@ fn compare<B: Backend>(
 
     let inner = bench.open_free(experiment, false)?;
     let idle = (bench.measured)();
-    let (real, params) = trace(inner, account(false), Rc::clone(&bench.measured), of, || &noise)?;
+    let real = trace(inner, account(false), Rc::clone(&bench.measured), of, || &noise)?;
     let nothing = Rc::new(|| Bytes::ZERO);
-    let (dry, _) = trace(bench.open_dry(account(false)), account(false), nothing, of, blank)?;
+    let dry = trace(bench.open_dry(account(false)), account(false), nothing, of, blank)?;
     let different = |i: &usize| real.seen.get(*i) != dry.seen.get(*i);
     if let Some(i) = (0..real.seen.len().max(dry.seen.len())).find(different) {
         let [real, dry] = [real.seen.get(i), dry.seen.get(i)];
         return Err(Fault::new(format!("op {i} is {real:?}, and {dry:?} in the dry run")));
     }
-    let host = if bench.target.is_gpu() { 0 } else { HOST_CONTEXT.0 + HOST_PARAMETER.0 * params };
+    let host = if bench.target.is_gpu() { 0 } else { bookkeeping(experiment, facts)?.most().0 };
     for (seen, measured) in real.seen.iter().zip(&real.measured) {
         let ([bytes, blocks], measured) = (seen.alive, measured.saturating_sub(idle).0);
         let most = host + bench.beside.0 * blocks;

@@ -4,6 +4,7 @@
 //! scale, and the training set where it lies on the device. Always holds: a session is generic over its backend, so a
 //! real run and a dry one take the same path. Refuses: what would cross the budget, by the ledger of its executor.
 
+mod bookkeeping;
 mod device_dataset;
 mod loss;
 mod loss_scale;
@@ -12,7 +13,8 @@ mod output;
 pub mod schedule;
 mod session;
 
+pub use bookkeeping::bookkeeping;
 pub use micro_batch::{Blank, MicroBatch};
 pub use output::{PendingStep, StepOutput};
+pub use session::Session;
 pub(crate) use session::workspace;
-pub use session::{HOST_CONTEXT, HOST_PARAMETER, Session};

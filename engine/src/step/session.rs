@@ -7,29 +7,17 @@ use crate::{
     data::{Dataset, Facts, Split},
     error::{NotFinite, Result},
     experiment::{Experiment, Placement, TapeUse, UpdateTime},
-    memory::{Category, Phase, Ticket, timeline::LayerId},
+    memory::{Category, Phase, timeline::LayerId},
     models::Model,
     nn::{Layer, Param},
     optim,
     step::{
-        MicroBatch, PendingStep, StepOutput,
+        MicroBatch, PendingStep, StepOutput, bookkeeping,
         device_dataset::DeviceDataset,
         loss::{Loss, Stats, means},
         loss_scale::LossScale,
     },
 };
-
-/// The engine's own bookkeeping on the CPU (ledger, tape, queues): a stated constant that every prediction includes, so
-/// that it bounds what the probe counts beside tensors and scratch.
-pub const HOST_CONTEXT: Bytes = Bytes::kib(64);
-
-/// The bookkeeping of one parameter: its layer's structure, its tensors' handles, its place on the tape. Measured: 0.7 to
-/// 1.1 KiB; beside that, what the heap adds to its many small blocks.
-pub const HOST_PARAMETER: Bytes = Bytes(1312);
-
-/// Small blocks of the heap that the bookkeeping of a parameter counts for, beside what the bytes above leave for them: with
-/// a tape that is held, 783 layers took 9 bytes a parameter more than was reserved without.
-const HOST_BLOCKS: u64 = 3;
 
 /// Everything a run keeps between steps.
 pub struct Session<B: Backend> {
@@ -45,7 +33,6 @@ pub struct Session<B: Backend> {
     looks_ahead: bool,
     /// The next micro-batch.
     ahead: Option<OnDevice<B>>,
-    _context: Option<[Ticket; 2]>,
     _workspace: Option<Tensor<B>>,
 }
 
@@ -61,7 +48,7 @@ struct OnDevice<B: Backend> {
 const NEXT: [&str; 2] = ["next inputs", "next labels"];
 
 impl<B: Backend> Session<B> {
-    /// Builds the model.
+    /// Builds the model. On the CPU the ledger counts the run's bookkeeping from here on, unless it does already.
     ///
     /// # Errors
     /// [`crate::Error::Budget`] when the parameters alone cross the budget.
@@ -69,15 +56,12 @@ impl<B: Backend> Session<B> {
         let ledger = executor.ledger();
         ledger.set_phase(Phase::Start);
         let is_gpu = executor.backend().target().is_gpu();
-        // The engine's bookkeeping is memory of the host, and no part of what a GPU holds.
-        let host = |bytes, label| -> Result<Option<Ticket>> {
-            if is_gpu { Ok(None) } else { Ok(Some(ledger.take(bytes, Category::Context, label)?)) }
-        };
-        let engine = host(HOST_CONTEXT.0, "engine")?;
+        // Bookkeeping is memory of the host, and no part of what a GPU holds.
+        if !is_gpu && !ledger.keeps_books() {
+            ledger.keep_books(bookkeeping(experiment, facts)?);
+        }
         let workspace = if is_gpu { workspace(&executor, experiment.gpu.workspace)? } else { None };
         let model = Model::build(&executor, experiment, facts)?;
-        let params = model.params().len() as u64;
-        let layers = host(HOST_PARAMETER.0 * params, "layers")?.map(|layers| layers.in_blocks(HOST_BLOCKS * params));
         let device_dataset = match experiment.data.placement {
             Placement::Device => Some(DeviceDataset::new(&executor, &experiment.data, facts)?),
             Placement::Host | Placement::Streamed => None,
@@ -93,7 +77,6 @@ impl<B: Backend> Session<B> {
             loss_scale,
             updates: 0,
             ahead: None,
-            _context: engine.zip(layers).map(|(engine, layers)| [engine, layers]),
             _workspace: workspace,
         })
     }

@@ -64,7 +64,9 @@ pub(super) fn on_cpu(
             MemorySampler::new(Rc::new(meter), idle, Box::new(process))
         });
         let mut run = RunLoop::new(spec, loader, sampler, summary);
-        let executor = Executor::new(Cpu::new(cpu_threads()), Ledger::new(Some(spec.plan.budget), false));
+        let ledger = Ledger::new(Some(spec.plan.budget), false);
+        ledger.keep_books(spec.plan.bookkeeping);
+        let executor = Executor::new(Cpu::new(cpu_threads()), ledger);
         let result = run.run(executor, inbox);
         let RunLoop { sampler, .. } = run;
         uncounted(|| drop(sampler));

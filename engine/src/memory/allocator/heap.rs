@@ -7,16 +7,11 @@ const PAGE: u64 = 4096;
 const MAPPED_FROM: u64 = 128 << 10;
 
 /// An upper bound of the bytes held for a block of `bytes`.
-pub(super) fn reserved(bytes: u64) -> u64 {
+pub(in crate::memory) fn reserved(bytes: u64) -> u64 {
     match bytes {
         MAPPED_FROM.. => (bytes + 2 * GRANULE).next_multiple_of(PAGE),
         _ => (bytes + 8).next_multiple_of(GRANULE).max(2 * GRANULE) + GRANULE,
     }
-}
-
-/// What is held beside the bytes of so many small blocks that are counted as one: a header, and what rounding adds.
-pub(super) fn beside(blocks: u64) -> u64 {
-    blocks * 2 * GRANULE
 }
 
 /// What a process grows by while blocks of `reserved` bytes at the most come and go: the blocks, the holes between

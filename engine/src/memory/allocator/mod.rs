@@ -85,17 +85,10 @@ impl Allocator {
         }
     }
 
-    /// What was taken as one block lies in so many small ones; a pool has no such.
-    pub(super) fn scatter(&mut self, blocks: u64) {
+    /// The bookkeeping holds `now` bytes of the heap in place of `before`; a pool has none.
+    pub(super) fn keep_books(&mut self, before: u64, now: u64) {
         if let Self::Heap(reserved) = self {
-            *reserved += heap::beside(blocks);
-        }
-    }
-
-    /// So many small blocks that were taken as one go.
-    pub(super) fn gather(&mut self, blocks: u64) {
-        if let Self::Heap(reserved) = self {
-            *reserved -= heap::beside(blocks);
+            *reserved = *reserved - before + now;
         }
     }
 

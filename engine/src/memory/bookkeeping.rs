@@ -1,0 +1,48 @@
+//! The engine's bookkeeping on the CPU: layers, handles of tensors, tape entries, recipes and lists, by phase of the run.
+//!
+//! Owns the figures and the constant beside them. Always holds: a phase's figure is the most that the dry run's own
+//! structures held in any moment of that phase, so it bounds what the run that trains holds then. On a GPU the
+//! bookkeeping is memory of the host and does not count.
+
+use crate::{
+    bytes::Bytes,
+    memory::{Phase, tally::Held},
+};
+
+/// What no dry run shows: queues of the thread pool, the loader's handles, events on their way. A stated constant.
+pub const ENGINE: Bytes = Bytes::kib(64);
+
+/// The most that the engine's structures hold in each phase, [`ENGINE`] not included.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Bookkeeping([Held; Phase::ALL.len()]);
+
+impl Bookkeeping {
+    /// What is held in `phase`, [`ENGINE`] included.
+    pub fn of(&self, phase: Phase) -> Held {
+        let Held { live, reserved } = self.0[phase as usize];
+        Held { live: live + ENGINE.0, reserved: reserved + ENGINE.0 }
+    }
+
+    /// The most bytes held in any phase, [`ENGINE`] included.
+    pub fn most(&self) -> Bytes {
+        Phase::ALL.into_iter().map(|phase| Bytes(self.of(phase).live)).max().unwrap_or_default()
+    }
+
+    /// Raises the figure of `phase` to what was held in it.
+    pub(super) fn raise(&mut self, phase: Phase, held: Held) {
+        let own = &mut self.0[phase as usize];
+        *own = Held { live: own.live.max(held.live), reserved: own.reserved.max(held.reserved) };
+    }
+}
+
+/// What a ledger knows of the bookkeeping.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) enum Books {
+    /// Nothing: none is counted.
+    #[default]
+    None,
+    /// It gathers the figures, inside [`tally::counted`](super::tally::counted).
+    Gathering(Bookkeeping),
+    /// They count among what is alive.
+    Counted(Bookkeeping),
+}

@@ -1,0 +1,34 @@
+//! The bookkeeping of a run on the CPU, counted by a dry run of its steps.
+
+use crate::{
+    backend::{DryRun, Executor, Rates},
+    data::Facts,
+    device::Target,
+    error::Result,
+    experiment::Experiment,
+    memory::{Bookkeeping, Ledger, tally},
+    step::{Blank, Session},
+};
+
+/// What the engine's own structures hold in each phase of a run of `experiment` on the CPU. The first step makes the
+/// optimizer's state, the second has it from the start, and every later one repeats the second.
+///
+/// # Errors
+/// A model that cannot be built.
+pub fn bookkeeping(experiment: &Experiment, facts: &Facts) -> Result<Bookkeeping> {
+    let mut shortened = experiment.clone();
+    // Every micro-batch after the second repeats the second.
+    shortened.batch.accumulation = experiment.batch.accumulation.min(2);
+    tally::counted(|| {
+        let ledger = Ledger::gathering();
+        let executor = Executor::new(DryRun::new(Target::Cpu { threads: 1 }, Rates::NOMINAL), ledger.clone());
+        let mut session = Session::new(executor, &shortened, facts)?;
+        let batch = Blank(experiment.batch.micro);
+        for _ in 0..2 {
+            session.step(0.0, || Ok(batch))?;
+        }
+        let mut once = Some(batch);
+        session.evaluate(|| Ok(once.take()))?;
+        Ok(ledger.gathered())
+    })
+}
