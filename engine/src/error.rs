@@ -4,7 +4,7 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::bytes::Bytes;
+use crate::{bytes::Bytes, memory::host::LimitedBy};
 
 /// The engine's result.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
@@ -18,6 +18,9 @@ pub enum Error {
     /// The card had no room for an allocation inside the budget, because others hold it.
     #[error(transparent)]
     DeviceFull(#[from] DeviceFull),
+    /// The system gave no memory to the CPU, inside the budget.
+    #[error(transparent)]
+    MemoryRefused(#[from] MemoryRefused),
     /// The GPU failed, and took with it all that this process had there.
     #[error(transparent)]
     DeviceLost(#[from] DeviceLost),
@@ -60,7 +63,16 @@ pub enum Error {
 
 /// The refusal of an allocation that would have crossed the budget.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
-#[error("{layer}, {op}: {asked} more for {label} would take {would_be} of a budget of {budget} ({live} in use)", would_be = Bytes(live.0 + asked.0))]
+#[error(
+    "{layer}, {op}: {asked} more for {label} would take {would_be} of {} ({live} in use)",
+    match limited_by {
+        LimitedBy::Budget => format!("a budget of {budget}"),
+        LimitedBy::Machine => format!("the {budget} that this machine has free"),
+        LimitedBy::ControlGroup => format!("the {budget} that the control group of this process has left"),
+        LimitedBy::Process => format!("the {budget} that the limit on this process (ulimit -v) leaves"),
+    },
+    would_be = Bytes(live.0 + asked.0)
+)]
 pub struct BudgetError {
     /// Path of the layer that asked.
     pub layer: String,
@@ -74,6 +86,33 @@ pub struct BudgetError {
     pub live: Bytes,
     /// The line.
     pub budget: Bytes,
+    /// What draws the line there.
+    pub limited_by: LimitedBy,
+}
+
+/// The system's refusal of memory for the CPU, inside the budget.
+#[derive(Debug, Clone, PartialEq, thiserror::Error)]
+#[error(
+    "{}the system refused {asked}{}; close other programs, raise the limit on this process (ulimit -v) or its container, or take less: a smaller micro-batch, or checkpointing",
+    if layer.is_empty() { String::new() } else { format!("{layer}, {op}: ") },
+    if label.is_empty() { String::new() } else { format!(" for {label}") }
+)]
+pub struct MemoryRefused {
+    /// Path of the layer that asked; empty outside any.
+    pub layer: String,
+    /// The operation that asked.
+    pub op: &'static str,
+    /// What the allocation was for.
+    pub label: &'static str,
+    /// Bytes asked for.
+    pub asked: Bytes,
+}
+
+impl MemoryRefused {
+    /// A refusal of so many bytes, wherever it was.
+    pub fn of(asked: Bytes) -> Self {
+        Self { layer: String::new(), op: "", label: "", asked }
+    }
 }
 
 /// The driver's refusal of an allocation inside the budget: the card is full.

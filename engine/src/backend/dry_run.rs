@@ -19,7 +19,7 @@ pub struct DryRun {
 /// Stands for the elements of a tensor. As large as the CPU's storage is without its elements, so that the handles of a
 /// dry run take the memory that the CPU's do.
 #[derive(Debug, Default)]
-pub struct Placeholder([u64; 4]);
+pub struct Placeholder(#[expect(dead_code, reason = "only its size counts")] [u64; 4]);
 
 const _: () = assert!(size_of::<Placeholder>() == size_of::<<Cpu as Backend>::Storage>());
 

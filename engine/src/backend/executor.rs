@@ -5,7 +5,7 @@ use std::{cell::RefCell, fmt, rc::Rc};
 use crate::{
     backend::{Backend, DType, HostSlice, Kernel, Readback, Shape, Tensor, scratch},
     bytes::Bytes,
-    error::{BudgetError, DeviceFull, DeviceLost, Error, Result},
+    error::{BudgetError, DeviceFull, DeviceLost, Error, MemoryRefused, Result},
     memory::{Category, Ledger, probe::Measure, timeline::LayerId},
 };
 
@@ -185,6 +185,7 @@ impl<B: Backend> Executor<B> {
                 let label = if error.label.is_empty() { label } else { error.label };
                 Error::DeviceFull(DeviceFull { layer, op, label, ..error })
             }
+            Error::MemoryRefused(error) => Error::MemoryRefused(MemoryRefused { layer, op, label, ..error }),
             Error::DeviceLost(error) => Error::DeviceLost(DeviceLost { place: format!("{layer}, {op}"), ..error }),
             other => other,
         }

@@ -24,6 +24,7 @@ use crate::{
         Bookkeeping, Category, Phase,
         allocator::Allocator,
         bookkeeping::Books,
+        host::{LimitedBy, Line},
         tally::{self, Held},
         timeline::LayerId,
     },
@@ -36,6 +37,7 @@ pub struct Ledger(Rc<Account>);
 #[derive(Debug)]
 struct Account {
     budget: Option<Bytes>,
+    limited_by: Cell<LimitedBy>,
     /// What the process holds beside the pool, on a GPU.
     context: Bytes,
     allocator: RefCell<Allocator>,
@@ -70,6 +72,13 @@ impl Ledger {
         Self::of(Allocator::heap(), Bytes::ZERO, budget, recording)
     }
 
+    /// An empty account of the processor that lets nothing past `line`.
+    pub fn within(line: Line) -> Self {
+        let ledger = Self::new(Some(line.bytes), false);
+        ledger.0.limited_by.set(line.limited_by);
+        ledger
+    }
+
     /// An empty account of what `target` is: that of a pool where it is a GPU. A pool knows its `budget` even where
     /// nothing is refused; `is_strict` makes it the line.
     pub fn for_target(target: &Target, policy: PoolPolicy, budget: Bytes, is_strict: bool, recording: bool) -> Self {
@@ -81,6 +90,7 @@ impl Ledger {
         let reserved = allocator.reserved();
         Self(Rc::new(Account {
             budget,
+            limited_by: Cell::default(),
             context,
             allocator: RefCell::new(allocator),
             live: Cell::new(0),
@@ -164,6 +174,7 @@ impl Ledger {
                     asked: Bytes(held),
                     live: would_be.saturating_sub(Bytes(held)),
                     budget,
+                    limited_by: account.limited_by.get(),
                 });
             }
         }

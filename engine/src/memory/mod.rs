@@ -4,9 +4,11 @@
 //! from the [`probe`], which counts what the program's allocator handed out and knows nothing of the ledger.
 
 pub mod allocator;
+pub mod ballast;
 pub mod bookkeeping;
 pub mod category;
 pub mod heap;
+pub mod host;
 pub mod ledger;
 mod phase;
 pub mod probe;

@@ -11,7 +11,10 @@ use std::{
     sync::atomic::{AtomicI64, Ordering::Relaxed},
 };
 
-use crate::{bytes::Bytes, memory::tally};
+use crate::{
+    bytes::Bytes,
+    memory::{ballast, tally},
+};
 
 /// Counts of one engine's threads. Lives as long as the program (a few words).
 #[derive(Debug, Default)]
@@ -163,19 +166,25 @@ fn count(sign: i64, pointer: *mut u8, size: usize) {
     tally::note(sign, size);
 }
 
+/// What `ask` gives for a block of `size` bytes; where that is nothing, the ballast goes and it is asked again.
+fn asked(size: usize, ask: impl Fn() -> *mut u8) -> *mut u8 {
+    let pointer = ask();
+    if pointer.is_null() && ballast::is_released_for(size) { ask() } else { pointer }
+}
+
 // SAFETY: every call is passed on to `System` unchanged; counting touches only atomics and a const thread-local
 // without a destructor, so it neither allocates nor unwinds.
 unsafe impl GlobalAlloc for CountingAllocator {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         // SAFETY: the caller's promises are `System`'s.
-        let pointer = unsafe { System.alloc(layout) };
+        let pointer = asked(layout.size(), || unsafe { System.alloc(layout) });
         count(1, pointer, layout.size());
         pointer
     }
 
     unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
         // SAFETY: the caller's promises are `System`'s.
-        let pointer = unsafe { System.alloc_zeroed(layout) };
+        let pointer = asked(layout.size(), || unsafe { System.alloc_zeroed(layout) });
         count(1, pointer, layout.size());
         pointer
     }
@@ -189,7 +198,7 @@ unsafe impl GlobalAlloc for CountingAllocator {
     unsafe fn realloc(&self, pointer: *mut u8, layout: Layout, size: usize) -> *mut u8 {
         count(-1, pointer, layout.size());
         // SAFETY: the caller's promises are `System`'s.
-        let moved = unsafe { System.realloc(pointer, layout, size) };
+        let moved = asked(size, || unsafe { System.realloc(pointer, layout, size) });
         if moved.is_null() {
             count(1, pointer, layout.size());
         } else {

@@ -57,7 +57,8 @@ pub fn counted<T>(f: impl FnOnce() -> T) -> T {
 /// outside of it.
 pub(super) fn take_peak() -> Held {
     let Some(mut tally) = TALLY.get() else { return Held::default() };
-    let peak = std::mem::replace(&mut tally.peak, tally.now());
+    let (peak, now) = (tally.peak, tally.now());
+    tally.peak = now;
     TALLY.set(Some(tally));
     peak
 }

@@ -16,6 +16,7 @@ use crate::{
     experiment::Experiment,
     memory::{
         Ledger, Phase,
+        host::Line,
         probe::{self, Measure, Reading, uncounted},
     },
     plan::{Peak, Plan, predict},
@@ -44,6 +45,8 @@ pub(super) struct RunSpec<'a> {
     pub(super) id: RunId,
     pub(super) plan: &'a Arc<Plan>,
     pub(super) facts: Facts,
+    /// The line of a run on the CPU.
+    pub(super) line: Line,
     pub(super) dataset: Arc<Dataset>,
     pub(super) events: &'a EventSink,
 }
@@ -64,7 +67,7 @@ pub(super) fn on_cpu(
             MemorySampler::new(Rc::new(meter), idle, Box::new(process))
         });
         let mut run = RunLoop::new(spec, loader, sampler, summary);
-        let ledger = Ledger::new(Some(spec.plan.budget), false);
+        let ledger = Ledger::within(spec.line);
         ledger.keep_books(spec.plan.bookkeeping);
         let executor = Executor::new(Cpu::new(cpu_threads()), ledger);
         let result = run.run(executor, inbox);

@@ -11,10 +11,14 @@ use crossbeam_channel::{Receiver, Sender};
 
 use crate::{
     backend::thread_pool::ThreadPriority,
+    bytes::Bytes,
     data::Dataset,
-    error::{Error, Result, panic_text},
+    error::{BudgetError, Error, Problem, Result, panic_text},
     experiment::Experiment,
-    memory::heap,
+    memory::{
+        ballast, heap,
+        host::{self, LimitedBy, Line},
+    },
     plan::{self, Limit, Plan, predict, time},
     train::{
         command::{Command, Inbox, Start},
@@ -95,11 +99,15 @@ impl Drop for Trainer {
 struct DatasetCache(Option<Arc<Dataset>>);
 
 impl DatasetCache {
+    /// Whether the data of `experiment` are here already.
+    fn holds(&self, experiment: &Experiment) -> bool {
+        self.0.as_ref().is_some_and(|dataset| dataset.is_for(&experiment.data, &experiment.run))
+    }
+
     fn open(&mut self, experiment: &Experiment) -> Result<Arc<Dataset>> {
         let (data, run) = (&experiment.data, &experiment.run);
-        if let Some(dataset) = self.0.take_if(|dataset| dataset.is_for(data, run)) {
-            self.0 = Some(Arc::clone(&dataset));
-            return Ok(dataset);
+        if let Some(dataset) = self.0.as_ref().filter(|dataset| dataset.is_for(data, run)) {
+            return Ok(Arc::clone(dataset));
         }
         // The old data goes before the new comes.
         self.0 = None;
@@ -126,6 +134,7 @@ fn serve(inbox: &Receiver<Command>, events: &EventSink, priority: ThreadPriority
             },
         };
         let mut inbox = Inbox::new(inbox, start.paused);
+        ballast::set_aside();
         let mut summary = Summary::default();
         let attempt = catch_unwind(AssertUnwindSafe(|| {
             begin(id, &start, &mut worker, &mut datasets, events, &mut inbox, &mut summary)
@@ -138,7 +147,12 @@ fn serve(inbox: &Receiver<Command>, events: &EventSink, priority: ThreadPriority
             Ok(Ok(outcome)) => outcome,
             Ok(Err(Error::Stopped)) => Outcome::Stopped,
             Ok(Err(Error::Budget(error))) => {
-                let advice = predict(&start.experiment)
+                // The line may be below the budget, where the system has less to give.
+                let mut held = start.experiment.clone();
+                if error.limited_by != LimitedBy::Budget {
+                    held.budget = error.budget;
+                }
+                let advice = predict(&held)
                     .and_then(|plan| plan::advise(&plan, ADVICE, Limit::within(ADVICE_TIME)))
                     .unwrap_or_default();
                 Outcome::OverBudget(Box::new(Refusal { error, advice }))
@@ -182,16 +196,39 @@ fn begin(
     if start.paused {
         events.send(Event::Paused(true));
     }
+    let to_read = if datasets.holds(experiment) { Bytes::ZERO } else { plan.host_data };
+    has_room_for_data(to_read)?;
+    let line = line(&plan, to_read);
+    let held = Experiment { budget: line.bytes, ..experiment.clone() };
     if !start.anyway
-        && let Some(error) = plan::predict::refusal(experiment, &facts)?
+        && let Some(error) = plan::predict::refusal(&held, &facts)?
     {
-        return Err(error.into());
+        return Err(BudgetError { limited_by: line.limited_by, ..error }.into());
     }
     let dataset = datasets.open(experiment)?;
+    let line = self::line(&plan, Bytes::ZERO);
     // With threads and data in place, what the process holds beside the run is known better.
     plan::predict::read_process_context();
     summary.predicted = predict(experiment)?.peak;
-    let spec = run::RunSpec { id, plan: &plan, facts, dataset, events };
+    let spec = run::RunSpec { id, plan: &plan, facts, line, dataset, events };
     worker.train(&spec, inbox, summary)?;
     Ok(Outcome::Finished)
+}
+
+/// Refuses data of which this process cannot hold `to_read` bytes.
+fn has_room_for_data(to_read: Bytes) -> Result<()> {
+    match host::free().filter(|free| to_read > *free) {
+        None => Ok(()),
+        Some(free) => {
+            let message = format!("the data take {to_read} of memory, and this process can have {free} more");
+            Err(Problem::new("data.placement", message, "write \"streamed\", or take fewer or smaller samples").into())
+        }
+    }
+}
+
+/// The line of a run that begins now, when data of `to_read` bytes are read: on a GPU the budget, on the CPU the budget or
+/// what the system can give.
+fn line(plan: &Plan, to_read: Bytes) -> Line {
+    let chosen = Line { bytes: plan.budget, limited_by: LimitedBy::Budget };
+    if plan.target.is_gpu() { chosen } else { Line::now(plan.budget, to_read) }
 }

@@ -28,14 +28,17 @@ mod scratch;
 mod sequence;
 mod simd;
 
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+
 use candle_core::CpuStorage;
 use half::{bf16, f16};
 
 use self::float::Float;
 use crate::{
     backend::{Backend, DType, HostSlice, Kernel, Tensor},
+    bytes::Bytes,
     device::Target,
-    error::{Error, Result},
+    error::{Error, MemoryRefused, Result},
 };
 
 /// Kernels on the CPU, parallel over the rayon pool they are called in.
@@ -66,17 +69,17 @@ impl Backend for Cpu {
 
     fn allocate(&self, elements: usize, dtype: DType) -> Result<CpuStorage> {
         Ok(match dtype {
-            DType::F64 => CpuStorage::F64(uninitialised(elements)),
-            DType::F32 => CpuStorage::F32(uninitialised(elements)),
-            DType::Bf16 => CpuStorage::BF16(uninitialised(elements)),
-            DType::F16 => CpuStorage::F16(uninitialised(elements)),
-            DType::U32 => CpuStorage::U32(uninitialised(elements)),
-            DType::U8 => CpuStorage::U8(uninitialised(elements)),
+            DType::F64 => CpuStorage::F64(uninitialised(elements)?),
+            DType::F32 => CpuStorage::F32(uninitialised(elements)?),
+            DType::Bf16 => CpuStorage::BF16(uninitialised(elements)?),
+            DType::F16 => CpuStorage::F16(uninitialised(elements)?),
+            DType::U32 => CpuStorage::U32(uninitialised(elements)?),
+            DType::U8 => CpuStorage::U8(uninitialised(elements)?),
         })
     }
 
     fn launch(&self, kernel: &Kernel, inputs: &[&Tensor<Self>], outputs: &[&Tensor<Self>]) -> Result<()> {
-        dispatch::launch(kernel, inputs, outputs)
+        refusable(|| dispatch::launch(kernel, inputs, outputs))
     }
 
     fn write(&self, tensor: &Tensor<Self>, source: HostSlice<'_>) -> Result<()> {
@@ -113,6 +116,20 @@ impl Backend for Cpu {
     }
 }
 
+/// The system's refusal of a kernel's scratch, on its way up from a thread that runs a piece of the kernel.
+pub(in crate::backend) struct ScratchRefused {
+    pub(in crate::backend) asked: Bytes,
+}
+
+/// Runs a kernel; a refusal of its scratch is its error.
+fn refusable(launch: impl FnOnce() -> Result<()>) -> Result<()> {
+    // What the kernel may have left half written goes with the run, which the error ends.
+    catch_unwind(AssertUnwindSafe(launch)).unwrap_or_else(|panic| match panic.downcast::<ScratchRefused>() {
+        Ok(refused) => Err(MemoryRefused::of(refused.asked).into()),
+        Err(panic) => resume_unwind(panic),
+    })
+}
+
 /// Types that any bytes are a value of.
 pub(in crate::backend) trait Plain: Copy {}
 impl Plain for f64 {}
@@ -125,12 +142,13 @@ impl Plain for u8 {}
 
 /// A vector of `elements` that nobody wrote yet.
 #[expect(clippy::uninit_vec, reason = "zero-filling would touch every page twice; see the laws of the module")]
-fn uninitialised<T: Plain>(elements: usize) -> Vec<T> {
-    let mut vector = Vec::with_capacity(elements);
+fn uninitialised<T: Plain>(elements: usize) -> Result<Vec<T>> {
+    let mut vector = Vec::new();
+    vector.try_reserve_exact(elements).map_err(|_| MemoryRefused::of(Bytes((elements * size_of::<T>()) as u64)))?;
     // SAFETY: the capacity is there, every bit pattern is a `T`, and the first kernel that gets the buffer writes all
     // of it before anything reads (the law of `Executor::allocate`).
     unsafe { vector.set_len(elements) };
-    vector
+    Ok(vector)
 }
 
 fn copy<T: Copy>(from: &[T], to: &mut [T]) -> bool {

@@ -2,10 +2,14 @@
 
 use std::{
     alloc::{self, Layout},
+    panic::resume_unwind,
     ptr::NonNull,
 };
 
-use crate::backend::cpu::Plain;
+use crate::{
+    backend::cpu::{Plain, ScratchRefused},
+    bytes::Bytes,
+};
 
 /// Room for what a piece of work makes aside; not initialised with anything but left-overs of no meaning.
 pub(super) struct Scratch<A> {
@@ -36,7 +40,10 @@ impl<A: Plain> Scratch<A> {
         let block = Self::block(length);
         // SAFETY: the block is not empty.
         let pointer = unsafe { alloc::alloc(block) };
-        let Some(pointer) = NonNull::new(pointer.cast()) else { alloc::handle_alloc_error(block) };
+        let Some(pointer) = NonNull::new(pointer.cast()) else {
+            // Without the panic hook, which would print a trace: whoever launched the kernel makes an error of it.
+            resume_unwind(Box::new(ScratchRefused { asked: Bytes(block.size() as u64) }));
+        };
         Self { pointer, length }
     }
 

@@ -19,7 +19,10 @@ use crate::{
     bytes::Bytes,
     device::profile::PoolProfile,
     error::{BudgetError, DeviceFull, Error, Result},
-    memory::probe::{Measure, Reading},
+    memory::{
+        host::LimitedBy,
+        probe::{Measure, Reading},
+    },
 };
 
 /// Where a pool ends.
@@ -118,6 +121,7 @@ impl Pool {
         let is_past = |limit: &Limit| reserved.0.saturating_add(limit.growth.segment_for(asked)) > limit.bytes;
         match self.limit.filter(is_past) {
             Some(limit) => Error::Budget(BudgetError {
+                limited_by: LimitedBy::Budget,
                 layer: String::new(),
                 op: "",
                 label: "",

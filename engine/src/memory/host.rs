@@ -1,0 +1,213 @@
+//! What the system can still give this process: the machine's free memory, its control group, its own limits.
+//!
+//! Owns the readings. Always holds: an amount is at the most what every limit that can be read leaves. Refuses nothing: the
+//! ledger of a run on the CPU does, by [`Line`]. Where nothing can be read, as outside Linux, nothing is limited.
+
+use crate::{bytes::Bytes, memory::allocator::heap};
+
+/// What a run's memory is limited by.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum LimitedBy {
+    /// The budget that was chosen.
+    #[default]
+    Budget,
+    /// The free memory of the machine.
+    Machine,
+    /// The control group of the process, as a container has one.
+    ControlGroup,
+    /// The limit on the address space of the process (`ulimit -v`), or on its data (`ulimit -d`).
+    Process,
+}
+
+/// The bytes a run may have alive, and why no more.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Line {
+    /// Bytes alive.
+    pub bytes: Bytes,
+    /// What draws the line there.
+    pub limited_by: LimitedBy,
+}
+
+impl Line {
+    /// The line of a run that begins now: `budget`, or what the system can give beside `taken` bytes where that is less.
+    pub fn now(budget: Bytes, taken: Bytes) -> Self {
+        let chosen = Self { bytes: budget, limited_by: LimitedBy::Budget };
+        limits()
+            .into_iter()
+            .map(|(free, by)| Self::below(free.saturating_sub(taken), by))
+            .fold(chosen, |least, line| if line.bytes < least.bytes { line } else { least })
+    }
+
+    /// The bytes that can be alive in a process that may grow by so much.
+    fn below(free: Bytes, limited_by: LimitedBy) -> Self {
+        Self { bytes: Bytes(heap::alive_in(free.0)), limited_by }
+    }
+}
+
+/// What each limit leaves now.
+fn limits() -> Vec<(Bytes, LimitedBy)> {
+    #[cfg(target_os = "linux")]
+    let found = linux::limits();
+    #[cfg(not(target_os = "linux"))]
+    let found = Vec::new();
+    found
+}
+
+/// The free memory of the machine, its control group included; `None` where the system does not tell.
+pub fn available() -> Option<Bytes> {
+    let of_process = |by: &LimitedBy| *by == LimitedBy::Process;
+    limits().into_iter().filter(|(_, by)| !of_process(by)).map(|(bytes, _)| bytes).min()
+}
+
+/// What this process can still have; `None` where the system does not tell.
+pub fn free() -> Option<Bytes> {
+    limits().into_iter().map(|(bytes, _)| bytes).min()
+}
+
+#[cfg(target_os = "linux")]
+mod linux {
+    use std::{fs, path::Path};
+
+    use super::LimitedBy;
+    use crate::bytes::Bytes;
+
+    pub(super) fn limits() -> Vec<(Bytes, LimitedBy)> {
+        let machine = read("/proc/meminfo").and_then(|text| kib_field(&text, "MemAvailable:"));
+        let groups =
+            read("/proc/self/cgroup").map(|text| groups(&text, Path::new("/sys/fs/cgroup"))).unwrap_or_default();
+        let machine = machine.map(|bytes| (bytes, LimitedBy::Machine));
+        machine
+            .into_iter()
+            .chain(groups.into_iter().map(|bytes| (bytes, LimitedBy::ControlGroup)))
+            .chain(own())
+            .collect()
+    }
+
+    fn read(path: impl AsRef<Path>) -> Option<String> {
+        fs::read_to_string(path).ok()
+    }
+
+    fn number(path: impl AsRef<Path>) -> Option<u64> {
+        read(path)?.trim().parse().ok()
+    }
+
+    pub(super) fn kib_field(text: &str, name: &str) -> Option<Bytes> {
+        let line = text.lines().find_map(|line| line.strip_prefix(name))?;
+        Some(Bytes::kib(line.trim().trim_end_matches(" kB").parse().ok()?))
+    }
+
+    /// What the control groups of `/proc/self/cgroup` leave, those around them included: of version 2, and of version 1.
+    pub(super) fn groups(own: &str, root: &Path) -> Vec<Bytes> {
+        let mut found = Vec::new();
+        for line in own.lines() {
+            let mut fields = line.splitn(3, ':').skip(1);
+            let (Some(controllers), Some(path)) = (fields.next(), fields.next()) else { continue };
+            let (root, files) = match controllers {
+                "" => (root.to_owned(), ["memory.max", "memory.current", "inactive_file "]),
+                _ if controllers.split(',').any(|name| name == "memory") => {
+                    (root.join("memory"), ["memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file "])
+                }
+                _ => continue,
+            };
+            // In a container the path may name a folder of the host: its own group is then the root.
+            let own = root.join(path.trim_start_matches('/'));
+            let all = own.ancestors().take_while(|folder| folder.starts_with(&root)).filter_map(|f| left(f, files));
+            found.extend(all.min());
+        }
+        found
+    }
+
+    /// What one group leaves. File pages that nobody used lately go when memory is short, so they count as free.
+    fn left(folder: &Path, [limit, used, cached]: [&str; 3]) -> Option<Bytes> {
+        let (limit, used) = (number(folder.join(limit))?, number(folder.join(used))?);
+        let stat = read(folder.join("memory.stat")).unwrap_or_default();
+        let cached = stat.lines().find_map(|line| line.strip_prefix(cached)?.trim().parse().ok()).unwrap_or(0);
+        Some(Bytes(limit.saturating_sub(used.saturating_sub(cached))))
+    }
+
+    /// What the limits of the process itself leave.
+    fn own() -> Vec<(Bytes, LimitedBy)> {
+        let sizes: Vec<u64> = read("/proc/self/statm")
+            .map(|text| text.split_whitespace().filter_map(|pages| pages.parse().ok()).collect())
+            .unwrap_or_default();
+        // Pages of the whole address space come first, those of data and stacks sixth.
+        let left = |resource, place: usize| {
+            let used = sizes.get(place)? * page_size();
+            Some((Bytes(soft_limit(resource)?.saturating_sub(used)), LimitedBy::Process))
+        };
+        [left(libc::RLIMIT_AS, 0), left(libc::RLIMIT_DATA, 5)].into_iter().flatten().collect()
+    }
+
+    fn page_size() -> u64 {
+        // SAFETY: takes a plain number and touches no memory of ours.
+        u64::try_from(unsafe { libc::sysconf(libc::_SC_PAGESIZE) }).unwrap_or(4096)
+    }
+
+    /// The limit that holds for a resource, if there is one.
+    #[cfg(target_env = "gnu")]
+    type Resource = libc::__rlimit_resource_t;
+    #[cfg(not(target_env = "gnu"))]
+    type Resource = libc::c_int;
+
+    fn soft_limit(resource: Resource) -> Option<u64> {
+        let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
+        // SAFETY: `limit` lives for the call, which writes it or fails.
+        let status = unsafe { libc::getrlimit(resource, &raw mut limit) };
+        (status == 0 && limit.rlim_cur != libc::RLIM_INFINITY).then_some(limit.rlim_cur)
+    }
+
+    #[cfg(test)]
+    mod tests {
+        use super::*;
+
+        #[test]
+        fn fields_are_found_by_their_whole_name() {
+            let text = "MemTotal:       24684092 kB\nMemAvailable:   23122152 kB\n";
+            assert_eq!(kib_field(text, "MemAvailable:"), Some(Bytes::kib(23_122_152)));
+            assert_eq!(kib_field(text, "MemFree:"), None);
+        }
+
+        #[test]
+        fn the_tightest_group_around_the_process_is_what_counts() {
+            let root = tempfile::tempdir().expect("a folder");
+            let write = |path: &str, text: &str| {
+                let path = root.path().join(path);
+                fs::create_dir_all(path.parent().expect("a folder")).expect("a folder");
+                fs::write(path, text).expect("a file");
+            };
+            write("a/memory.max", "1000\n");
+            write("a/memory.current", "700\n");
+            write("a/memory.stat", "active_file 50\ninactive_file 100\n");
+            write("a/b/memory.max", "max\n");
+            write("a/b/memory.current", "600\n");
+            assert_eq!(groups("0::/a/b\n", root.path()), [Bytes(400)]);
+            assert_eq!(groups("0::/elsewhere\n", root.path()), []);
+            write("memory/job/memory.limit_in_bytes", "5000");
+            write("memory/job/memory.usage_in_bytes", "1000");
+            assert_eq!(groups("4:cpu:/x\n3:memory,pids:/job\n", root.path()), [Bytes(4000)]);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_budget_inside_the_machine_is_the_line_and_one_above_is_not() {
+        let small = Line::now(Bytes::kib(1), Bytes::ZERO);
+        assert_eq!(small, Line { bytes: Bytes::kib(1), limited_by: LimitedBy::Budget });
+        if let Some(available) = available() {
+            let large = Line::now(Bytes(u64::MAX), Bytes::ZERO);
+            assert!(large.limited_by != LimitedBy::Budget && large.bytes < available.max(Bytes(1)), "{large:?}");
+        }
+    }
+
+    #[test]
+    fn what_is_alive_in_a_process_grows_it_by_no_more() {
+        for free in [0, 1 << 20, 5 << 20, 100 << 20, 7 << 30] {
+            let alive = heap::alive_in(free);
+            assert!(alive == 0 || heap::grows(alive) <= free, "{free}: {alive}");
+        }
+    }
+}
