@@ -33,6 +33,13 @@ const FAMILIES: &[Family] = &[
     Family { name: "gpt2", sizes: |e, dice| decoder(e, dice, ModelKind::Gpt2) },
     Family { name: "llama", sizes: |e, dice| decoder(e, dice, ModelKind::Llama) },
     Family { name: "unet", sizes: unet },
+    Family { name: "cnn, deep and narrow", sizes: |e, dice| deep_cnn(e, dice, ModelKind::Cnn) },
+    Family { name: "sepcnn, deep and narrow", sizes: |e, dice| deep_cnn(e, dice, ModelKind::Sepcnn) },
+    Family { name: "vit, deep and narrow", sizes: |e, dice| deep(e, dice, patches, ModelKind::Vit) },
+    Family { name: "mixer, deep and narrow", sizes: |e, dice| deep(e, dice, patches, ModelKind::Mixer) },
+    Family { name: "gpt2, deep and narrow", sizes: |e, dice| deep(e, dice, decoder, ModelKind::Gpt2) },
+    Family { name: "llama, deep and narrow", sizes: |e, dice| deep(e, dice, decoder, ModelKind::Llama) },
+    Family { name: "unet, deep and narrow", sizes: deep_unet },
 ];
 
 const OPTIMIZERS: &[OptimizerKind] = &[
@@ -241,6 +248,31 @@ fn decoder(e: &mut Experiment, dice: Dice, kind: ModelKind) {
     e.data.vocabulary = dice.one(52, &[10, 300, 5000]);
     e.data.modulus = 30 + dice.below(53, 30);
     e.batch.micro = 2 + dice.below(7, 30);
+}
+
+/// As deep as the side of its images allows.
+fn deep_cnn(e: &mut Experiment, dice: Dice, kind: ModelKind) {
+    cnn(e, dice, kind);
+    (e.model.width, e.model.depth, e.model.dense) = (1, 6, 1 + dice.below(4, 4));
+    (e.data.kind, e.data.side) = (DataKind::Shapes, 64 + dice.below(46, 9));
+    e.batch.micro = 2;
+}
+
+/// Mostly bookkeeping: many blocks of small tensors.
+fn deep(e: &mut Experiment, dice: Dice, family: fn(&mut Experiment, Dice, ModelKind), kind: ModelKind) {
+    family(e, dice, kind);
+    let model = &mut e.model;
+    model.width = model.heads * 4;
+    (model.hidden, model.depth) = (1 + dice.below(43, 8), 24 + dice.below(15, 80));
+    e.data.length = 10;
+    e.data.vocabulary = e.data.vocabulary.min(300);
+    e.batch.micro = 1 + dice.below(7, 2);
+}
+
+fn deep_unet(e: &mut Experiment, dice: Dice) {
+    unet(e, dice);
+    (e.model.width, e.model.depth, e.data.side) = (1, 4, 32);
+    e.batch.micro = 2;
 }
 
 fn unet(e: &mut Experiment, dice: Dice) {
