@@ -146,6 +146,62 @@ fn what_fit_finds_does_fit() {
 }
 
 #[test]
+fn where_nothing_fits_the_answer_says_why_and_what_would() {
+    let output = plimsoll(&["fit", "cnn-shapes", "--budget", "2MiB", "--json", "--set", "model.dense=4096"]);
+    assert_eq!(output.status.code(), Some(1));
+    let found: Value = serde_json::from_slice(&output.stdout).expect("one object");
+    let bytes = |key: &str| found[key].as_u64().expect("bytes");
+    assert!(bytes("held_bytes") > bytes("budget_bytes") && bytes("least_bytes") >= bytes("held_bytes"), "{found}");
+    assert_eq!((&found["candidates"], &found["complete"]), (&Value::Array(Vec::new()), &Value::Bool(true)));
+    let said = stdout(&["plan", "cnn-shapes", "--budget", "2MiB", "--set", "model.dense=4096"]);
+    assert!(said.contains("Weights and optimizer state alone take") && said.contains("It does not fit"), "{said}");
+    let said = stdout(&["plan", "cnn-shapes", "--budget", "2MiB", "--set", "model.dense=256"]);
+    assert!(said.contains("changes the training:") && said.contains("LoRA adapters of rank 8"), "{said}");
+}
+
+#[test]
+fn a_script_can_check_whether_a_run_fits() {
+    assert_eq!(plimsoll(&["plan", "cnn-digits", "--check"]).status.code(), Some(0));
+    assert_eq!(plimsoll(&["plan", "cnn-shapes-over-budget"]).status.code(), Some(0));
+    let output = plimsoll(&["plan", "cnn-shapes-over-budget", "--check", "--json"]);
+    let plan: Value = serde_json::from_slice(&output.stdout).expect("one object");
+    assert_eq!((output.status.code(), &plan["fits"]), (Some(1), &Value::Bool(false)));
+}
+
+#[test]
+fn the_presets_are_listed_for_scripts() {
+    let rows = lines(&stdout(&["presets", "--json"]));
+    assert_eq!(rows.len(), stdout(&["presets"]).lines().count() - 1);
+    for row in &rows {
+        has_keys(row, &["name", "title", "description", "model", "device", "budget_bytes"]);
+    }
+    let row = rows.iter().find(|row| row["name"] == "llama-7b-lora-plan").expect("ships");
+    assert_eq!(row["model"], "llama");
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn a_path_that_is_not_utf_8_is_opened_or_named() {
+    use std::{ffi::OsStr, os::unix::ffi::OsStrExt};
+
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join(OsStr::from_bytes(b"caf\xe9.toml"));
+    let run = |arguments: &[&OsStr]| {
+        Command::new(env!("CARGO_BIN_EXE_plimsoll")).args(arguments).output().expect("the program starts")
+    };
+    let missing = run(&[OsStr::new("plan"), path.as_os_str()]);
+    assert_eq!(missing.status.code(), Some(1));
+    assert!(text(&missing.stderr).contains("caf\u{fffd}.toml: cannot be read"), "{}", text(&missing.stderr));
+    fs::copy(Path::new(env!("CARGO_MANIFEST_DIR")).join("../presets/mlp-digits.toml"), &path).expect("copied");
+    let output = run(&[OsStr::new("plan"), path.as_os_str(), OsStr::new("--json")]);
+    let plan: Value = serde_json::from_slice(&output.stdout).expect("one object");
+    assert_eq!((&plan["preset"], &plan["fits"]), (&path.to_string_lossy().into_owned().into(), &Value::Bool(true)));
+    let misuse = run(&[OsStr::new("verify"), path.as_os_str()]);
+    assert_eq!(misuse.status.code(), Some(2));
+    assert!(text(&misuse.stderr).contains("caf\u{fffd}.toml` is not UTF-8"), "{}", text(&misuse.stderr));
+}
+
+#[test]
 fn verify_compares_predicted_with_measured() {
     let rows = lines(&stdout(&["verify", "mlp-digits", "cnn-digits", "--steps", "3", "--json"]));
     assert_eq!(
@@ -264,7 +320,7 @@ fn a_selftest_of_nothing_is_refused() {
 #[test]
 fn every_command_explains_itself() {
     assert!(stdout(&["--help"]).contains("plimsoll plan cnn-digits"));
-    for command in ["plan", "train", "fit", "verify", "bench", "devices", "selftest"] {
+    for command in ["plan", "train", "fit", "verify", "bench", "devices", "selftest", "presets"] {
         let help = stdout(&[command, "--help"]);
         assert!(help.contains("Examples:") && help.contains("--json"), "{help}");
     }
@@ -287,7 +343,9 @@ fn misuse_is_told_apart_from_errors() {
         fails(2, arguments);
     }
     assert!(fails(2, &["plan", "cnn-digits", "--set", "batch.mirco=3"]).contains("did you mean batch.micro?"));
-    assert!(fails(2, &["trian"]).contains("train"));
+    assert!(fails(2, &["trian"]).contains("did you mean train?"));
+    assert!(fails(2, &["pln"]).contains("did you mean plan?"));
+    assert!(fails(2, &["mlp-digit"]).contains("did you mean mlp-digits?"));
 }
 
 #[test]
@@ -357,20 +415,43 @@ fn a_reader_that_goes_away_ends_the_program_quietly() {
 
 #[test]
 #[cfg(unix)]
-fn an_interrupt_ends_the_run_and_tells_what_came_of_it() {
+fn a_signal_ends_the_run_and_tells_what_came_of_it() {
     use std::io::{BufRead, BufReader};
 
-    let mut child = Command::new(env!("CARGO_BIN_EXE_plimsoll"))
-        .args(["train", "mlp-digits", "--steps", "1000000", "--json"])
+    for (signal, status) in [("-INT", 130), ("-TERM", 143), ("-HUP", 129)] {
+        let mut child = Command::new(env!("CARGO_BIN_EXE_plimsoll"))
+            .args(["train", "mlp-digits", "--steps", "1000000", "--json"])
+            .stdout(Stdio::piped())
+            .spawn()
+            .expect("the program starts");
+        let mut lines = BufReader::new(child.stdout.take().expect("piped")).lines().map_while(Result::ok);
+        lines.by_ref().find(|line| line.contains("\"step\"")).expect("a step");
+        let killed = Command::new("kill").args([signal, &child.id().to_string()]).status().expect("kill runs");
+        assert!(killed.success());
+        let last: Value = serde_json::from_str(&lines.last().expect("events")).expect("an object");
+        assert_eq!(last["event"], "stopped", "{signal}");
+        assert!(last["steps"].as_u64() > Some(0) && last["measured"]["live_bytes"].as_u64() > Some(0), "{last}");
+        assert_eq!(child.wait().expect("it ends").code(), Some(status), "{signal}");
+    }
+}
+
+#[test]
+#[cfg(unix)]
+fn a_signal_ends_a_verification_after_what_was_measured() {
+    let child = Command::new(env!("CARGO_BIN_EXE_plimsoll"))
+        .args(["verify", "mlp-digits", "--steps", "100000"])
         .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
         .spawn()
         .expect("the program starts");
-    let mut lines = BufReader::new(child.stdout.take().expect("piped")).lines().map_while(Result::ok);
-    lines.by_ref().find(|line| line.contains("\"step\"")).expect("a step");
-    let killed = Command::new("kill").args(["-INT", &child.id().to_string()]).status().expect("kill runs");
+    // Long enough for the run to have begun on any machine, and far from long enough for it to end.
+    std::thread::sleep(std::time::Duration::from_secs(3));
+    let killed = Command::new("kill").args(["-TERM", &child.id().to_string()]).status().expect("kill runs");
     assert!(killed.success());
-    assert!(lines.last().expect("events").contains("\"event\":\"stopped\""));
-    assert_eq!(child.wait().expect("it ends").code(), Some(130));
+    let output = child.wait_with_output().expect("it ends");
+    assert_eq!(output.status.code(), Some(143));
+    assert!(text(&output.stderr).contains("mlp-digits was stopped"), "{}", text(&output.stderr));
+    assert!(text(&output.stdout).starts_with("run "), "{}", text(&output.stdout));
 }
 
 #[test]

@@ -4,7 +4,7 @@ use plimsoll_engine::{
     Bytes, Experiment,
     experiment::{Batch, Checkpointing, ModelKind, OptimizerKind, Precision},
     memory::{Category, Phase},
-    plan::{Limit, Plan, advise, fit, largest_batch, predict},
+    plan::{Change, Limit, Plan, advise, fit, further, largest_batch, predict},
 };
 
 fn cnn() -> Experiment {
@@ -147,6 +147,44 @@ fn advice_changes_one_thing_where_that_is_enough() {
     assert!(advice.iter().all(|a| a.changes.len() == 1), "{advice:?}");
     asked.budget = Bytes(1000);
     assert!(advise(&plan(&asked), 3, Limit::NONE).expect("no advice").is_empty(), "nothing fits in a thousand bytes");
+}
+
+#[test]
+fn what_weights_and_state_hold_is_said_before_anything_is_searched() {
+    let asked = plan(&Experiment { budget: Bytes(1000), ..cnn() });
+    // AdamW in f32: a weight and two moments of four bytes a parameter.
+    assert_eq!(asked.held(), Bytes(12 * asked.parameters));
+    let found = fit(&asked, asked.budget, Limit::NONE).expect("a search");
+    assert_eq!((found.offers.len(), found.held, found.is_whole), (0, asked.held(), true));
+    assert!(found.least >= found.held && found.least <= asked.load());
+    // A search without time tries nothing and says so; the plan itself is known all the same.
+    let roomy = plan(&cnn());
+    let cut = fit(&roomy, Bytes(roomy.held().0 + 1), Limit::within(std::time::Duration::ZERO)).expect("a search");
+    assert_eq!((cut.offers.len(), cut.least, cut.is_whole), (0, roomy.load(), false));
+}
+
+#[test]
+fn where_nothing_fits_changes_of_the_training_are_offered_and_fit() {
+    let mut asked = cnn();
+    (asked.model.kind, asked.model.width, asked.model.depth) = (ModelKind::Mlp, 256, 6);
+    let held = plan(&asked).held();
+    // Room for the weights, but not for the two moments beside them.
+    asked.budget = Bytes(held.0 * 4 / 5);
+    let tight = plan(&asked);
+    assert!(fit(&tight, tight.budget, Limit::NONE).expect("a search").offers.is_empty());
+    let offers = further(&tight, 3, Limit::NONE).expect("offers");
+    assert_eq!(offers.len(), 3, "{offers:?}");
+    for offer in &offers {
+        assert_eq!(offer.experiment.batch.effective(), asked.batch.effective());
+        let planned = plan(&offer.experiment);
+        assert!(planned.fits() && planned.load() == offer.peak, "{:?}", offer.changes);
+    }
+    let named = |is: fn(&Change) -> bool| offers.iter().any(|offer| offer.changes.iter().any(is));
+    assert!(named(|c| matches!(c, Change::Optimizer(_))) && named(|c| matches!(c, Change::LoraRank(8))));
+    assert!(named(|c| matches!(c, Change::Frozen(_))));
+
+    let card = plan(&Experiment { device: "rtx4060-8g".to_owned(), budget: Bytes::gib(1), ..cnn() });
+    assert!(card.held() > card.target.profile().expect("a card").context, "the context and the weights are held");
 }
 
 #[test]
