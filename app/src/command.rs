@@ -5,13 +5,14 @@ use std::{cell::RefCell, path::PathBuf};
 
 use eframe::egui::{self, Key, KeyboardShortcut, Modifiers};
 use plimsoll_engine::Experiment;
+use strum::VariantArray;
 
 use crate::{files::Purpose, state::RunKey};
 
 const CTRL_SHIFT: Modifiers = Modifiers::COMMAND.plus(Modifiers::SHIFT);
 
 /// A command without data: what menus, buttons and keys share.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, VariantArray)]
 pub(crate) enum UiCommand {
     /// A fresh experiment.
     New,
@@ -55,27 +56,7 @@ pub(crate) enum UiCommand {
 
 impl UiCommand {
     /// Every command, in the order of the list of keys.
-    pub(crate) const ALL: [Self; 19] = [
-        Self::New,
-        Self::Open,
-        Self::OpenPath,
-        Self::Save,
-        Self::SaveAs,
-        Self::Undo,
-        Self::Redo,
-        Self::Train,
-        Self::TrainAnyway,
-        Self::Pause,
-        Self::Step,
-        Self::Stop,
-        Self::Evaluate,
-        Self::Pin,
-        Self::Theme,
-        Self::ResetLayout,
-        Self::Shortcuts,
-        Self::FrameTimes,
-        Self::Quit,
-    ];
+    pub(crate) const ALL: &'static [Self] = Self::VARIANTS;
 
     /// The name in menus and on buttons.
     pub(crate) fn label(self) -> &'static str {
@@ -183,7 +164,7 @@ impl UiCommand {
     pub(crate) fn pressed(ctx: &egui::Context) -> Vec<Self> {
         let typing = ctx.memory(|memory| memory.focused().is_some());
         // The longer combination first: Ctrl+Shift+S also reads as Ctrl+S.
-        let mut commands = Self::ALL;
+        let mut commands = Self::ALL.to_vec();
         commands.sort_by_key(|c| c.shortcut().is_none_or(|s| !s.modifiers.shift));
         ctx.input_mut(|input| {
             commands
@@ -277,7 +258,7 @@ mod tests {
 
     #[test]
     fn no_two_commands_share_a_key_and_each_explains_itself() {
-        for (i, a) in UiCommand::ALL.into_iter().enumerate() {
+        for (i, a) in UiCommand::ALL.iter().copied().enumerate() {
             assert!(!a.label().is_empty() && a.tooltip().ends_with('.'), "{a:?}");
             for b in &UiCommand::ALL[i + 1..] {
                 assert!(a.shortcut().is_none() || a.shortcut() != b.shortcut(), "{a:?} and {b:?}");

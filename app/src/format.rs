@@ -102,7 +102,8 @@ pub(crate) fn accuracy(kind: DataKind) -> &'static str {
         DataKind::Tokens => "Next-token accuracy",
         DataKind::Masks => "Per-pixel accuracy",
         DataKind::Sort => "Per-digit accuracy",
-        _ => "Accuracy",
+        DataKind::Digits | DataKind::Shapes | DataKind::Idx | DataKind::Cifar10 | DataKind::Cifar100 => "Accuracy",
+        DataKind::Images | DataKind::Modular | DataKind::Brackets => "Accuracy",
     }
 }
 

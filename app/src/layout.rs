@@ -20,8 +20,8 @@ impl Default for Layout {
     fn default() -> Self {
         let mut tiles = Tiles::default();
         let tab = |tiles: &mut Tiles<Pane>, pane: Pane| {
-            let panes = Pane::ALL.into_iter().filter(|other| other.next_to() == pane);
-            let panes = panes.map(|pane| tiles.insert_pane(pane)).collect();
+            let panes = Pane::ALL.iter().filter(|other| other.next_to() == pane);
+            let panes = panes.map(|pane| tiles.insert_pane(*pane)).collect();
             tiles.insert_tab_tile(panes)
         };
         let experiment = tab(&mut tiles, Pane::Experiment);
@@ -69,7 +69,7 @@ impl Layout {
     /// tabs of the pane they stand next to.
     pub(crate) fn completed(mut self) -> Self {
         for pane in Pane::ALL {
-            if self.0.tiles.find_pane(&pane).is_none() && !self.insert(pane) {
+            if self.0.tiles.find_pane(pane).is_none() && !self.insert(*pane) {
                 return Self::default();
             }
         }
@@ -194,7 +194,7 @@ mod tests {
 
     #[test]
     fn a_layout_without_a_pane_keeps_its_shape_and_gets_the_pane() {
-        for missing in Pane::ALL {
+        for missing in Pane::ALL.iter().copied() {
             let mut old = Layout::default();
             let root = old.0.root;
             let id = old.0.tiles.find_pane(&missing).expect("there by default");

@@ -303,7 +303,7 @@ fn gradient_norm_and_learning_rate_are_drawn_from_the_steps_of_the_run() {
 fn every_pane_draws_without_a_run_and_after_one() {
     let mut window = window(digits());
     let visit = |window: &mut Window| {
-        for pane in Pane::ALL {
+        for pane in Pane::ALL.iter().copied() {
             window.state_mut().as_mut().expect("drawn").layout.set_shown(pane, true);
             window.run_steps(2);
         }

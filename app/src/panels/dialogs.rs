@@ -139,7 +139,7 @@ fn stop_and_quit(ui: &mut Ui, context: &PanelContext<'_>) {
 fn shortcuts(ui: &mut Ui, context: &PanelContext<'_>) {
     heading(ui, "Keys");
     Grid::new("shortcuts").num_columns(2).spacing([theme::WIDE_GAP * 2.0, theme::GAP]).show(ui, |ui| {
-        for command in UiCommand::ALL {
+        for command in UiCommand::ALL.iter().copied() {
             let Some(shortcut) = command.shortcut() else { continue };
             ui.label(command.label()).on_hover_text(command.tooltip());
             ui.label(RichText::new(ui.ctx().format_shortcut(&shortcut)).monospace().strong());

@@ -1,11 +1,12 @@
 //! Which panes there are, and what each of them works with.
 
 use serde::{Deserialize, Serialize};
+use strum::VariantArray;
 
 use crate::{command::Sender, state::State, view::View};
 
 /// A pane.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, VariantArray, Serialize, Deserialize)]
 pub(crate) enum Pane {
     /// What is chosen.
     Experiment,
@@ -29,17 +30,7 @@ pub(crate) enum Pane {
 
 impl Pane {
     /// Every pane.
-    pub(crate) const ALL: [Self; 9] = [
-        Self::Experiment,
-        Self::Step,
-        Self::Live,
-        Self::Gradients,
-        Self::Tradeoff,
-        Self::Layers,
-        Self::Alive,
-        Self::Devices,
-        Self::Log,
-    ];
+    pub(crate) const ALL: &'static [Self] = Self::VARIANTS;
 
     /// The pane whose tabs this one joins, where a layout does not say where it is.
     pub(crate) fn next_to(self) -> Self {

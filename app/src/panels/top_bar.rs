@@ -156,7 +156,7 @@ fn shipped_entry(ui: &mut Ui, context: &PanelContext<'_>, index: usize, shipped:
 
 fn view_menu(ui: &mut Ui, context: &mut PanelContext<'_>, layout: &mut Layout) {
     ui.set_min_width(220.0);
-    for pane in Pane::ALL {
+    for pane in Pane::ALL.iter().copied() {
         let mut shown = layout.shows(pane);
         if ui.checkbox(&mut shown, pane.title()).changed() {
             layout.set_shown(pane, shown);
