@@ -8,7 +8,7 @@ use plimsoll_engine::{
     Result,
     backend::{
         AttentionShape, Backend, Cpu, DType, Executor, HostSlice, Kernel, Tensor, cpu,
-        kernel::{Curve, MatMul, Moments, Rows, Rule, Update},
+        kernel::{Curve, MatMul, Moments, Rows, Update, UpdateRule},
     },
     memory::{Category, Ledger},
     rng::Rng,
@@ -65,7 +65,8 @@ fn launches(t: DType) -> Vec<Launch> {
     let curve = Curve::GeluTanh;
     let layer_norm_gradient = Kernel::LayerNormGrad { extents, accumulate: false };
     let moments = Moments { beta1: 0.9, beta2: 0.999, epsilon: 1e-8, step: 3 };
-    let update = Kernel::Update(Update { rule: Rule::AdamW(moments), rate: 1e-3, weight_decay: 0.01, grad_scale: 1.0 });
+    let update =
+        Kernel::Update(Update { rule: UpdateRule::AdamW(moments), rate: 1e-3, weight_decay: 0.01, grad_scale: 1.0 });
     let weights = (4_902_912, DType::F32);
     let rest: [(&'static str, usize, Kernel, Operands, Operands); 17] = [
         ("attention", LAYERS, Kernel::Attention(s), vec![qkv], vec![y, lse]),

@@ -8,7 +8,7 @@ use plimsoll_engine::{
     Result,
     backend::{
         Backend, Cpu, DType, Executor, HostSlice, Kernel, Tensor, Window, cpu,
-        kernel::{MatMul, Moments, Rows, Rule, Update},
+        kernel::{MatMul, Moments, Rows, Update, UpdateRule},
     },
     memory::{Category, Ledger},
     rng::Rng,
@@ -155,21 +155,21 @@ fn moments(step: u64) -> Moments {
     Moments { beta1: 0.9, beta2: 0.999, epsilon: 1e-8, step }
 }
 
-fn update(rule: Rule) -> Kernel {
+fn update(rule: UpdateRule) -> Kernel {
     Kernel::Update(Update { rule, rate: 1e-3, weight_decay: 0.01, grad_scale: 1.0 })
 }
 
 fn streams(bench: &Bench) -> Result<()> {
-    let step = update(Rule::AdamW(moments(3)));
+    let step = update(UpdateRule::AdamW(moments(3)));
     for n in [16 << 10, 64 << 10, 1 << 20] {
         for dtype in [DType::F32, DType::Bf16, DType::F16] {
             let (t, name) = ((n, dtype), format!("{n} {}", dtype.name()));
             bench.kernel(&format!("adamw {name}"), step, &[t], &[t, t, t])?;
-            let (codes, scales) = ((n, DType::U8), (n / Rule::BLOCK, DType::F32));
-            let coded = update(Rule::AdamW8(moments(3)));
+            let (codes, scales) = ((n, DType::U8), (n / UpdateRule::BLOCK, DType::F32));
+            let coded = update(UpdateRule::AdamW8(moments(3)));
             bench.kernel(&format!("adamw 8-bit {name}"), coded, &[t], &[t, codes, scales, codes, scales])?;
             let extents = Rows { rows: n / 256, columns: 256 };
-            let factored = update(Rule::Adafactor { extents, step: 3 });
+            let factored = update(UpdateRule::Adafactor { extents, step: 3 });
             let means = [(extents.rows, DType::F32), (extents.columns, DType::F32)];
             bench.kernel(&format!("adafactor {name}"), factored, &[t], &[t, means[0], means[1]])?;
             bench.kernel(&format!("relu {name}"), Kernel::Relu, &[], &[t])?;
@@ -289,7 +289,7 @@ impl<'a> Step<'a> {
             let first = std::ptr::eq(layer, &layers[0].0);
             at = self.backward(*layer, p, batch, &x, index, at, first)?;
         }
-        let kernel = update(Rule::AdamW(moments(7)));
+        let kernel = update(UpdateRule::AdamW(moments(7)));
         for [w, g, m, v] in layers.iter().flat_map(|(_, p)| p) {
             self.launch(kernel, &[g], &[w, m, v])?;
         }

@@ -5,7 +5,7 @@ use plimsoll_engine::{
     autograd::{Pass, Tape, Value},
     backend::{
         AttentionShape, Backend, Cpu, DType, Executor, Kernel, Tensor,
-        kernel::{Rule, Update},
+        kernel::{Update, UpdateRule},
     },
     experiment::{AttentionKind, Precision},
     memory::{Category, Ledger},
@@ -226,7 +226,7 @@ fn gradients_of_input_and_parameters_agree_with_finite_differences() {
                 values(&bench.executor, &direction).iter().zip(&gradients[1 + i]).map(|(d, g)| d * g).sum();
             let epsilon = 1e-6;
             let walk = |rate: f64| {
-                let kernel = Kernel::Update(Update { rule: Rule::Sgd, rate, weight_decay: 0.0, grad_scale: 1.0 });
+                let kernel = Kernel::Update(Update { rule: UpdateRule::Sgd, rate, weight_decay: 0.0, grad_scale: 1.0 });
                 bench.executor.launch(kernel, &[&direction], &[moved]).expect("a step");
             };
             walk(-epsilon);

@@ -3,8 +3,8 @@
 //! Holds: a kernel that passed may index its operands as its definition states.
 
 use crate::backend::{
-    AttentionShape, Backend, Kernel, Tensor, Window,
-    kernel::{Rows, Rule},
+    AttentionShape, Backend, DType, Kernel, Tensor, Window,
+    kernel::{Rows, UpdateRule},
 };
 
 /// The most tensors that any kernel reads, or writes.
@@ -127,13 +127,14 @@ fn fits(kernel: &Kernel, ins: &[usize], outs: &[usize]) -> bool {
         }
         (Kernel::SumSquares, [_], [1]) | (Kernel::Clip { .. }, [1], [1]) => true,
         (Kernel::Update(update), [g] | [g, 1], [w, rest @ ..]) => {
-            let (kept, count) = update.rule.kept(*w);
+            let state = update.rule.state_layout([*w].into(), DType::F32);
             let is_matrix = match update.rule {
-                Rule::Adafactor { extents: e, .. } => e.rows * e.columns == *w,
+                UpdateRule::Adafactor { extents: e, .. } => e.rows * e.columns == *w,
                 _ => true,
             };
-            let copy = rest.strip_prefix(&kept[..count]);
-            is_matrix && g == w && *w > 0 && copy.is_some_and(|copy| copy.is_empty() || copy == [*w])
+            let (own, copy) = rest.split_at(state.len().min(rest.len()));
+            let is_whole = own.iter().copied().eq(state.iter().map(|spec| spec.shape.elements()));
+            is_matrix && g == w && *w > 0 && is_whole && (copy.is_empty() || copy == [*w])
         }
         _ => sequence_fits(kernel, ins, outs),
     }

@@ -11,7 +11,7 @@ mod window;
 pub use attention::AttentionShape;
 pub use matmul::MatMul;
 pub(crate) use update::AdamConstants;
-pub use update::{Moments, Rule, Update};
+pub use update::{Moments, StateLayout, StateSpec, StateValues, Update, UpdateRule};
 pub use window::Window;
 
 /// The label that counts neither in the loss nor in the accuracy (PyTorch's `ignore_index`).

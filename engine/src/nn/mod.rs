@@ -32,7 +32,7 @@ pub use dropout::Dropout;
 pub use embedding::Embedding;
 pub use layer_norm::{LayerNorm, RmsNorm};
 pub use linear::Linear;
-pub use param::{Init, Kept, Param, Start};
+pub use param::{Init, Param, Start};
 pub use pool::{AvgPool, GlobalPool, MaxPool};
 pub use positions::Positions;
 pub use relu::{Rectifier, Relu, Relu6};

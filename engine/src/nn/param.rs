@@ -3,7 +3,7 @@
 use std::cell::RefCell;
 
 use crate::{
-    backend::{Backend, DType, Executor, Kernel, Shape, Tensor, ops::GradInto},
+    backend::{Backend, Executor, Kernel, Shape, Tensor, kernel::StateSpec, ops::GradInto},
     error::Result,
     experiment::{Frozen, Lora, Precision},
     memory::{Category, timeline::LayerId},
@@ -89,28 +89,21 @@ impl<B: Backend> Param<B> {
         self.gradient.borrow_mut().take()
     }
 
-    /// The optimizer's tensors beside this parameter, made as zeros at the first call.
-    pub fn state(&self, executor: &Executor<B>, wanted: &[Kept]) -> Result<Vec<Tensor<B>>> {
+    /// The optimizer's tensors of this parameter, made as zeros at the first call.
+    ///
+    /// # Errors
+    /// [`Error::Budget`](crate::error::Error::Budget); those of a launch.
+    pub fn state(&self, executor: &Executor<B>, layout: &[StateSpec]) -> Result<Vec<Tensor<B>>> {
         let mut state = self.state.borrow_mut();
-        for kept in &wanted[state.len().min(wanted.len())..] {
-            state.push(executor.filled(0.0, kept.shape, kept.dtype, Category::OptimizerState, kept.name)?);
+        for spec in &layout[state.len().min(layout.len())..] {
+            state.push(executor.filled(0.0, spec.shape, spec.dtype, Category::OptimizerState, spec.name)?);
         }
         Ok(state.clone())
     }
 
     /// The optimizer's tensors, as far as they are made.
-    pub fn kept(&self) -> Vec<Tensor<B>> {
+    pub fn made_state(&self) -> Vec<Tensor<B>> {
         self.state.borrow().clone()
-    }
-
-    /// A tensor of the optimizer's that has an element for each of this parameter's, in the type it is updated in.
-    pub fn alike(&self, name: &'static str) -> Kept {
-        Kept { name, shape: self.weight.shape(), dtype: self.precision.master() }
-    }
-
-    /// The type of the sums and means that an optimizer keeps of it.
-    pub fn sums(&self) -> DType {
-        self.precision.sums()
     }
 }
 
@@ -133,17 +126,6 @@ pub(super) fn accumulate_all<B: Backend, T>(
         *param.gradient.borrow_mut() = Some(buffer);
     }
     Ok(written)
-}
-
-/// A tensor that an optimizer keeps beside a parameter.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Kept {
-    /// What it is.
-    pub name: &'static str,
-    /// Its extents.
-    pub shape: Shape,
-    /// Type of its elements.
-    pub dtype: DType,
 }
 
 /// What a parameter is before training.

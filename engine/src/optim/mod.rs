@@ -2,12 +2,12 @@
 
 use crate::{
     backend::{
-        Backend, DType, Executor, Kernel, Shape, Tensor,
-        kernel::{self, Moments, Rows, Rule},
+        Backend, Executor, Kernel, Shape, Tensor,
+        kernel::{self, Moments, Rows, UpdateRule},
     },
     error::Result,
     experiment::{self, OptimizerKind},
-    nn::{Kept, Param},
+    nn::Param,
 };
 
 /// Elements below which 8-bit AdamW keeps a parameter's moments as AdamW does: small tensors save little, and a few wrong
@@ -27,6 +27,9 @@ pub struct Update {
 
 /// Updates one parameter from its gradient, which is freed. The optimizer's state is born at the first update. `clip [1]`,
 /// where gradients are clipped, is what [`Kernel::Clip`] made.
+///
+/// # Errors
+/// [`Error::Budget`](crate::error::Error::Budget) where the state finds no room at the first update; those of a launch.
 pub fn update<B: Backend>(
     executor: &Executor<B>,
     choice: &experiment::Optimizer,
@@ -36,8 +39,9 @@ pub fn update<B: Backend>(
 ) -> Result<()> {
     let Some(gradient) = param.take_gradient() else { return Ok(()) };
     let _layer = executor.enter(param.layer());
-    let rule = rule(choice, param, update.step);
-    let state = param.state(executor, &kept(&rule, param))?;
+    let rule = rule(choice, param.weight().shape(), update.step);
+    let layout = rule.state_layout(param.weight().shape(), param.master().dtype());
+    let state = param.state(executor, &layout)?;
     let Update { rate, grad_scale, .. } = update;
     let kernel = Kernel::Update(kernel::Update { rule, rate, weight_decay: choice.weight_decay, grad_scale });
     let outputs: Vec<&Tensor<B>> = [param.master()].into_iter().chain(&state).chain(param.copy()).collect();
@@ -45,19 +49,29 @@ pub fn update<B: Backend>(
     executor.launch(kernel, &inputs, &outputs)
 }
 
-/// The rule for one parameter.
-fn rule<B: Backend>(choice: &experiment::Optimizer, param: &Param<B>, step: u64) -> Rule {
+/// The rule of a weight of `shape` at update `step`.
+fn rule(choice: &experiment::Optimizer, shape: Shape, step: u64) -> UpdateRule {
+    match choice.kind {
+        OptimizerKind::Adamw8bit if shape.elements() < QUANTISED_FROM => {
+            of_kind(OptimizerKind::Adamw, choice, shape, step)
+        }
+        kind => of_kind(kind, choice, shape, step),
+    }
+}
+
+/// The rule of one kind, with the constants of `choice`, whatever the size of the weight.
+pub(crate) fn of_kind(kind: OptimizerKind, choice: &experiment::Optimizer, shape: Shape, step: u64) -> UpdateRule {
     let (momentum, beta1, beta2) = (choice.momentum, choice.beta1, choice.beta2);
     let moments = Moments { beta1, beta2, epsilon: choice.epsilon, step };
-    match choice.kind {
-        OptimizerKind::Sgd => Rule::Sgd,
-        OptimizerKind::Momentum => Rule::Momentum { momentum },
-        OptimizerKind::Nesterov => Rule::Nesterov { momentum },
-        OptimizerKind::Lion => Rule::Lion { beta1, beta2 },
-        OptimizerKind::Adam => Rule::Adam(moments),
-        OptimizerKind::Adamw8bit if param.weight().elements() >= QUANTISED_FROM => Rule::AdamW8(moments),
-        OptimizerKind::Adamw | OptimizerKind::Adamw8bit => Rule::AdamW(moments),
-        OptimizerKind::Adafactor => Rule::Adafactor { extents: matrix(param.weight().shape()), step },
+    match kind {
+        OptimizerKind::Sgd => UpdateRule::Sgd,
+        OptimizerKind::Momentum => UpdateRule::Momentum { momentum },
+        OptimizerKind::Nesterov => UpdateRule::Nesterov { momentum },
+        OptimizerKind::Lion => UpdateRule::Lion { beta1, beta2 },
+        OptimizerKind::Adam => UpdateRule::Adam(moments),
+        OptimizerKind::Adamw => UpdateRule::AdamW(moments),
+        OptimizerKind::Adamw8bit => UpdateRule::AdamW8(moments),
+        OptimizerKind::Adafactor => UpdateRule::Adafactor { extents: matrix(shape), step },
     }
 }
 
@@ -70,32 +84,6 @@ fn matrix(shape: Shape) -> Rows {
     };
     let rows = shape.elements() / columns.max(1);
     if rows == 1 || columns == 1 { Rows { rows: 1, columns: shape.elements() } } else { Rows { rows, columns } }
-}
-
-/// The tensors that a rule keeps beside a parameter.
-fn kept<B: Backend>(rule: &Rule, param: &Param<B>) -> Vec<Kept> {
-    let alike = |names: &[&'static str]| names.iter().map(|name| param.alike(name)).collect();
-    let of = |name, elements: usize, dtype| Kept { name, shape: Shape::from([elements]), dtype };
-    match *rule {
-        Rule::Sgd => vec![],
-        Rule::Momentum { .. } | Rule::Nesterov { .. } => alike(&["velocity"]),
-        Rule::Lion { .. } => alike(&["momentum"]),
-        Rule::Adam(_) | Rule::AdamW(_) => alike(&["first moment", "second moment"]),
-        Rule::AdamW8(_) => {
-            let elements = param.weight().elements();
-            let blocks = elements.div_ceil(Rule::BLOCK);
-            vec![
-                of("first moment", elements, DType::U8),
-                of("first moment's scales", blocks, DType::F32),
-                of("second moment", elements, DType::U8),
-                of("second moment's scales", blocks, DType::F32),
-            ]
-        }
-        Rule::Adafactor { extents: Rows { rows: 1, columns }, .. } => vec![of("second moment", columns, param.sums())],
-        Rule::Adafactor { extents: Rows { rows, columns }, .. } => {
-            vec![of("second moment by row", rows, param.sums()), of("second moment by column", columns, param.sums())]
-        }
-    }
 }
 
 #[cfg(test)]

@@ -53,7 +53,7 @@ pub(super) fn of<B: Backend>(
             // Its gradient has the type and the size of what the optimizer updates.
             note(&layer, "gradient", param.master(), GRADIENT);
         }
-        param.kept().iter().for_each(|state| note(&layer, "optimizer state", state, STATE));
+        param.made_state().iter().for_each(|state| note(&layer, "optimizer state", state, STATE));
     }
     for layer in model.leaves() {
         let Some(param) = layer.params().into_iter().find(|param| param.layer() == layer.layer()) else { continue };

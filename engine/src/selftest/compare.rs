@@ -8,10 +8,7 @@
 //! behavior of NVIDIA tensor cores"): what they lose has one sign and adds up with the number of partial sums.
 
 use super::cases::{Case, FLOATS};
-use crate::backend::{
-    DType, Kernel,
-    kernel::{Rule, Update},
-};
+use crate::backend::{DType, Kernel, kernel::StateValues};
 
 /// Half the distance between neighbours near 1.
 pub fn rounding(dtype: DType) -> f64 {
@@ -56,7 +53,9 @@ fn cut_off(k: f64) -> f64 {
 
 /// Integers are exact; the codes of 8-bit moments may be neighbours, where a moment is in the middle between two.
 fn integer(case: &Case) -> f64 {
-    f64::from(u8::from(matches!(case.kernel, Kernel::Update(Update { rule: Rule::AdamW8(_), .. }))))
+    let Kernel::Update(update) = &case.kernel else { return 0.0 };
+    let layout = update.rule.state_layout([1].into(), DType::F32);
+    if layout.iter().any(|spec| spec.values == StateValues::Codes) { 1.0 } else { 0.0 }
 }
 
 /// The difference that was largest beside what was allowed.

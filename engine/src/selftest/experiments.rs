@@ -42,17 +42,6 @@ const FAMILIES: &[Family] = &[
     Family { name: "unet, deep and narrow", sizes: deep_unet },
 ];
 
-const OPTIMIZERS: &[OptimizerKind] = &[
-    OptimizerKind::Sgd,
-    OptimizerKind::Momentum,
-    OptimizerKind::Nesterov,
-    OptimizerKind::Adam,
-    OptimizerKind::Adamw,
-    OptimizerKind::Lion,
-    OptimizerKind::Adafactor,
-    OptimizerKind::Adamw8bit,
-];
-
 /// The names of the families, in the order in which they are drawn.
 pub fn families() -> impl Iterator<Item = &'static str> {
     FAMILIES.iter().map(|family| family.name)
@@ -159,7 +148,7 @@ fn draw(family: &Family, dice: Dice, text: Option<&Path>) -> Experiment {
         DataKind::Digits => dice.one(31, &[Placement::Host, Placement::Device]),
         _ => dice.one(31, &[Placement::Streamed, Placement::Host, Placement::Device]),
     };
-    experiment.optimizer.kind = dice.one(9, OPTIMIZERS);
+    experiment.optimizer.kind = dice.one(9, &OptimizerKind::ALL);
     experiment.outputs = dice.one(61, &[Outputs::Kept, Outputs::MadeAgain]);
     experiment.tape = dice.one(62, &[TapeUse::Frees, TapeUse::Frees, TapeUse::Held]);
     experiment.frozen = dice.one(63, &[Frozen::None, Frozen::None, Frozen::Blocks(1), Frozen::AllButHead]);

@@ -8,7 +8,7 @@ use crate::{
     autograd::Tape,
     backend::{
         Backend, DType, Executor, HostSlice, IGNORE_INDEX, Kernel, Tensor,
-        kernel::{Rule, Update},
+        kernel::{Update, UpdateRule},
     },
     data::{Facts, Input},
     error::Result,
@@ -86,7 +86,7 @@ impl<B: Backend> Probe<B> {
 
     /// Moves a parameter by `-rate * direction`.
     fn walk(&self, param: &Param<B>, direction: &Tensor<B>, rate: f64) -> Result<()> {
-        let kernel = Kernel::Update(Update { rule: Rule::Sgd, rate, weight_decay: 0.0, grad_scale: 1.0 });
+        let kernel = Kernel::Update(Update { rule: UpdateRule::Sgd, rate, weight_decay: 0.0, grad_scale: 1.0 });
         self.executor.launch(kernel, &[direction], &[param.weight()])
     }
 

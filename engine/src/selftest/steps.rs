@@ -40,17 +40,6 @@ pub const KINDS: [(ModelKind, Facts); 11] = [
     (ModelKind::Resnet, IMAGES),
 ];
 
-const OPTIMIZERS: [OptimizerKind; 8] = [
-    OptimizerKind::Adamw,
-    OptimizerKind::Momentum,
-    OptimizerKind::Sgd,
-    OptimizerKind::Nesterov,
-    OptimizerKind::Adam,
-    OptimizerKind::Lion,
-    OptimizerKind::Adafactor,
-    OptimizerKind::Adamw8bit,
-];
-
 /// Noise with labels.
 #[derive(Debug)]
 pub struct Noise {
@@ -107,7 +96,7 @@ pub fn cases() -> Vec<(Experiment, Facts)> {
             let mut experiment = Experiment { precision, ..small(kind) };
             experiment.checkpointing =
                 [Checkpointing::None, Checkpointing::Blocks, Checkpointing::Every(2)][(i + j) % 3];
-            experiment.optimizer.kind = OPTIMIZERS[(2 * i + j) % OPTIMIZERS.len()];
+            experiment.optimizer.kind = OptimizerKind::ALL[(2 * i + j) % OptimizerKind::ALL.len()];
             // Every way to save, to freeze and to hold comes along.
             let turn = 5 * i + j;
             experiment.tape = [TapeUse::Frees, TapeUse::Held][turn % 2];

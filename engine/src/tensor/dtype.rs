@@ -31,6 +31,14 @@ impl DType {
         }
     }
 
+    /// Type of the sums, means and statistics that are made of its elements: f32, or f64 for f64.
+    pub const fn accumulator(self) -> Self {
+        match self {
+            Self::F64 => Self::F64,
+            Self::F32 | Self::Bf16 | Self::F16 | Self::U32 | Self::U8 => Self::F32,
+        }
+    }
+
     /// The name on screen.
     pub const fn name(self) -> &'static str {
         match self {

@@ -13,7 +13,7 @@ use bench::{Shapes, Threads, dry, fresh_seed};
 use plimsoll_engine::{
     backend::{
         AttentionShape, DType, Kernel, Window,
-        kernel::{Rows, Rule, Update},
+        kernel::{Rows, Update, UpdateRule},
     },
     device::Target,
     selftest::{
@@ -26,7 +26,7 @@ use plimsoll_engine::{
 use trials::trials;
 
 fn compare(case: &Case, outcome: &Outcome, context: &str) {
-    if matches!(case.kernel, Kernel::Update(Update { rule: Rule::AdamW8(_), .. })) {
+    if matches!(case.kernel, Kernel::Update(Update { rule: UpdateRule::AdamW8(_), .. })) {
         // Its codes have a test of their own.
         return;
     }

@@ -2,7 +2,7 @@
 
 use plimsoll_engine::backend::{
     Backend, Cpu, DType, Executor, HostSlice, Kernel, Tensor,
-    kernel::{Moments, Rule, Update},
+    kernel::{Moments, Update, UpdateRule},
 };
 use plimsoll_engine::memory::{Category, Ledger};
 use plimsoll_engine::selftest::draw::Draw;
@@ -38,18 +38,18 @@ struct Moment {
 impl Moment {
     fn read(&self, executor: &Executor<Cpu>) -> Vec<f64> {
         let (codes, largest) = (numbers(executor, &self.codes), numbers(executor, &self.largest));
-        codes.iter().enumerate().map(|(i, code)| self.values[*code as usize] * largest[i / Rule::BLOCK]).collect()
+        codes.iter().enumerate().map(|(i, code)| self.values[*code as usize] * largest[i / UpdateRule::BLOCK]).collect()
     }
 
     /// That `wanted` is held as nearly as the code allows.
     fn expect(&self, executor: &Executor<Cpu>, wanted: &[f64], context: &str) {
         let largest = numbers(executor, &self.largest);
-        for (block, largest) in wanted.chunks(Rule::BLOCK).zip(&largest) {
+        for (block, largest) in wanted.chunks(UpdateRule::BLOCK).zip(&largest) {
             let most = block.iter().fold(0.0, |most: f64, x| most.max(x.abs()));
             assert!((most - largest).abs() <= 1e-6 * most, "{context}: {largest}, not {most}");
         }
         for (i, (wanted, held)) in wanted.iter().zip(self.read(executor)).enumerate() {
-            let largest = largest[i / Rule::BLOCK];
+            let largest = largest[i / UpdateRule::BLOCK];
             let distance = |value: &f64| (value * largest - wanted).abs();
             let least = self.values.iter().map(distance).fold(f64::INFINITY, f64::min);
             // A second moment is not rounded down to zero.
@@ -77,7 +77,7 @@ fn adamw_with_8_bit_moments_steps_by_its_codes_and_keeps_the_nearest() {
         let moment = |has_sign| Moment {
             values: values(has_sign),
             codes: make(n, DType::U8),
-            largest: make(n.div_ceil(Rule::BLOCK), DType::F32),
+            largest: make(n.div_ceil(UpdateRule::BLOCK), DType::F32),
         };
         let (weight, grad, first, second) = (make(n, dtype), make(n, dtype), moment(true), moment(false));
         for step in 1..=6u64 {
@@ -89,7 +89,7 @@ fn adamw_with_8_bit_moments_steps_by_its_codes_and_keeps_the_nearest() {
             let (rate, weight_decay, grad_scale) = (0.0625, 0.125, 0.5);
             let (beta1, beta2, epsilon) = (0.875, 0.9375, 1e-3);
             let [w, mut m, mut v] = [numbers(&executor, &weight), first.read(&executor), second.read(&executor)];
-            let rule = Rule::AdamW8(Moments { beta1, beta2, epsilon, step });
+            let rule = UpdateRule::AdamW8(Moments { beta1, beta2, epsilon, step });
             let outputs = [&weight, &first.codes, &first.largest, &second.codes, &second.largest];
             let kernel = Kernel::Update(Update { rule, rate, weight_decay, grad_scale });
             executor.launch(kernel, &[&grad], &outputs).unwrap_or_else(|e| panic!("{context}: {e}"));

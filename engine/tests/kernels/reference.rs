@@ -4,8 +4,8 @@ mod sequence;
 
 use plimsoll_engine::{
     backend::{
-        IGNORE_INDEX, Kernel, Window,
-        kernel::{Curve, MatMul, Moments, Rows, Rule, Update},
+        DType, IGNORE_INDEX, Kernel, Window,
+        kernel::{Curve, MatMul, Moments, Rows, Update, UpdateRule},
     },
     rng::Rng,
 };
@@ -380,23 +380,23 @@ fn step(update: &Update, g: f64, w: f64, [first, second]: [&mut f64; 2]) -> f64 
     };
     let with_l2 = g + weight_decay * w;
     match update.rule {
-        Rule::Sgd => w - rate * with_l2,
-        Rule::Adam(moments) => w - adam(with_l2, moments),
-        Rule::AdamW(moments) => decayed - adam(g, moments),
-        Rule::Momentum { momentum } => {
+        UpdateRule::Sgd => w - rate * with_l2,
+        UpdateRule::Adam(moments) => w - adam(with_l2, moments),
+        UpdateRule::AdamW(moments) => decayed - adam(g, moments),
+        UpdateRule::Momentum { momentum } => {
             *first = momentum * *first + with_l2;
             w - rate * *first
         }
-        Rule::Nesterov { momentum } => {
+        UpdateRule::Nesterov { momentum } => {
             *first = momentum * *first + with_l2;
             w - rate * (with_l2 + momentum * *first)
         }
-        Rule::Lion { beta1, beta2 } => {
+        UpdateRule::Lion { beta1, beta2 } => {
             let direction = beta1 * *first + (1.0 - beta1) * g;
             *first = beta2 * *first + (1.0 - beta2) * g;
             decayed - if direction == 0.0 { 0.0 } else { rate * direction.signum() }
         }
-        Rule::AdamW8(_) | Rule::Adafactor { .. } => unreachable!("not by element"),
+        UpdateRule::AdamW8(_) | UpdateRule::Adafactor { .. } => unreachable!("not by element"),
     }
 }
 
@@ -433,14 +433,10 @@ fn adafactor(update: &Update, extents: Rows, t: u64, grad: &[f64], outs: &mut [V
 
 fn update(update: &Update, grad: &[f64], outs: &mut [Vec<f64>]) {
     let states = match update.rule {
-        Rule::Adafactor { extents, step } => adafactor(update, extents, step, grad, outs),
-        Rule::AdamW8(_) => return,
+        UpdateRule::Adafactor { extents, step } => adafactor(update, extents, step, grad, outs),
+        UpdateRule::AdamW8(_) => return,
         rule => {
-            let states = match rule {
-                Rule::Sgd => 0,
-                Rule::Adam(_) | Rule::AdamW(_) => 2,
-                _ => 1,
-            };
+            let states = rule.state_layout([grad.len()].into(), DType::F64).len();
             for i in 0..grad.len() {
                 let mut state = [0, 1].map(|s| if s < states { outs[1 + s][i] } else { 0.0 });
                 let [first, second] = &mut state;

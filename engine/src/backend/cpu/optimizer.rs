@@ -18,7 +18,7 @@ use super::{
 use crate::{
     backend::{
         DType,
-        kernel::{AdamConstants, Moments, Rule as Wanted, Update},
+        kernel::{AdamConstants, Moments, Update, UpdateRule},
     },
     error::Result,
 };
@@ -26,15 +26,15 @@ use crate::{
 /// Bytes that an update takes beside its operands, with arithmetic in numbers of `width` bytes.
 pub(in crate::backend) fn room(update: &Update, width: usize) -> usize {
     match &update.rule {
-        Wanted::Adafactor { extents, .. } => adafactor::room(extents, width),
+        UpdateRule::Adafactor { extents, .. } => adafactor::room(extents, width),
         _ => 0,
     }
 }
 
 /// [`Kernel::Update`](crate::backend::Kernel::Update).
 pub(super) fn launch(update: &Update, o: &Operands<'_>) -> Result<()> {
-    let (_, kept) = update.rule.kept(o.output_elements(0));
-    let copy = (o.outputs() > 1 + kept).then_some(1 + kept);
+    let state = update.rule.state_layout([o.output_elements(0)].into(), o.output_type(0)).len();
+    let copy = (o.outputs() > 1 + state).then_some(1 + state);
     use DType::{Bf16, F16, F32, F64};
     match (o.output_type(0), o.input_type(0), copy.map(|i| o.output_type(i))) {
         (F64, F64, None) => typed::<f64, f64, f64>(update, o, None),
@@ -65,20 +65,21 @@ fn typed<W: Float, G: Float<Acc = W::Acc>, C: Float<Acc = W::Acc>>(
     let (grad, mut weight) = (o.input::<G>(0)?, o.output::<W>(0)?);
     let mut copy = copy.map(|i| o.output::<C>(i)).transpose()?;
     let copy = copy.as_deref_mut();
-    match (Rule::<W::Acc>::of(update), &update.rule) {
+    match (Elementwise::<W::Acc>::of(update), &update.rule) {
         (Some(rule), _) => {
-            let state = |i: usize| (i < rule.states()).then(|| o.output::<W>(1 + i)).transpose();
+            let layout = update.rule.state_layout([weight.len()].into(), o.output_type(0));
+            let state = |i: usize| (i < layout.len()).then(|| o.output::<W>(1 + i)).transpose();
             let (mut first, mut second) = (state(0)?, state(1)?);
             let states = [first.as_deref_mut().unwrap_or_default(), second.as_deref_mut().unwrap_or_default()];
             by_element(rule, &grad, &mut weight, states, copy);
         }
-        (None, Wanted::AdamW8(moments)) => {
+        (None, UpdateRule::AdamW8(moments)) => {
             let mut first = (o.bytes(1)?, o.output::<f32>(2)?);
             let mut second = (o.bytes(3)?, o.output::<f32>(4)?);
             let states = [(&mut *first.0, &mut *first.1), (&mut *second.0, &mut *second.1)];
             quantised::adamw(update, moments, &grad, &mut weight, states, copy);
         }
-        (None, Wanted::Adafactor { extents, step }) => {
+        (None, UpdateRule::Adafactor { extents, step }) => {
             let factored = adafactor::Adafactor { extents: *extents, step: *step, update };
             if extents.rows == 1 {
                 factored.vector(&grad, &mut weight, &mut o.output::<W::Acc>(1)?, copy);
@@ -100,7 +101,7 @@ pub(super) fn clip(limit: f64, squares: f64) -> f64 {
 
 /// A rule that treats every element alike, with its constants in the type of arithmetic.
 #[derive(Debug, Clone, Copy)]
-enum Rule<A> {
+enum Elementwise<A> {
     Sgd { rate: A, weight_decay: A, grad_scale: A },
     Momentum { rate: A, momentum: A, weight_decay: A, grad_scale: A },
     Nesterov { rate: A, momentum: A, weight_decay: A, grad_scale: A },
@@ -136,70 +137,65 @@ impl<A: Accumulator> Adam<A> {
     }
 }
 
-impl<A: Accumulator> Rule<A> {
+impl<A: Accumulator> Elementwise<A> {
     /// Of an update whose rule treats every element alike.
     fn of(update: &Update) -> Option<Self> {
         let c = A::from_f64;
         let (rate, weight_decay, grad_scale) = (c(update.rate), c(update.weight_decay), c(update.grad_scale));
         Some(match update.rule {
-            Wanted::Sgd => Self::Sgd { rate, weight_decay, grad_scale },
-            Wanted::Momentum { momentum } => Self::Momentum { rate, momentum: c(momentum), weight_decay, grad_scale },
-            Wanted::Nesterov { momentum } => Self::Nesterov { rate, momentum: c(momentum), weight_decay, grad_scale },
-            Wanted::Lion { beta1, beta2 } => Self::Lion {
+            UpdateRule::Sgd => Self::Sgd { rate, weight_decay, grad_scale },
+            UpdateRule::Momentum { momentum } => {
+                Self::Momentum { rate, momentum: c(momentum), weight_decay, grad_scale }
+            }
+            UpdateRule::Nesterov { momentum } => {
+                Self::Nesterov { rate, momentum: c(momentum), weight_decay, grad_scale }
+            }
+            UpdateRule::Lion { beta1, beta2 } => Self::Lion {
                 rate,
                 decay: c(1.0 - update.rate * update.weight_decay),
                 beta1: [c(beta1), c(1.0 - beta1)],
                 beta2: [c(beta2), c(1.0 - beta2)],
                 grad_scale,
             },
-            Wanted::Adam(moments) => Self::Adam(Adam::new(update, &moments, false)),
-            Wanted::AdamW(moments) => Self::Adam(Adam::new(update, &moments, true)),
-            Wanted::AdamW8(_) | Wanted::Adafactor { .. } => return None,
+            UpdateRule::Adam(moments) => Self::Adam(Adam::new(update, &moments, false)),
+            UpdateRule::AdamW(moments) => Self::Adam(Adam::new(update, &moments, true)),
+            UpdateRule::AdamW8(_) | UpdateRule::Adafactor { .. } => return None,
         })
-    }
-
-    /// How many tensors of state it keeps.
-    fn states(&self) -> usize {
-        match self {
-            Self::Sgd { .. } => 0,
-            Self::Momentum { .. } | Self::Nesterov { .. } | Self::Lion { .. } => 1,
-            Self::Adam(_) => 2,
-        }
     }
 }
 
-/// Applies `rule` to a parameter; `states` as many as the rule keeps.
+/// Applies `rule` to a parameter; a tensor of `states` that the rule does not have is empty.
 fn by_element<W: Float, G: Float<Acc = W::Acc>, C: Float<Acc = W::Acc>>(
-    rule: Rule<W::Acc>,
+    rule: Elementwise<W::Acc>,
     grad: &[G],
     weight: &mut [W],
     states: [&mut [W]; 2],
     copy: Option<&mut [C]>,
 ) {
     let (length, weight) = (weight.len(), Shared::new(weight));
+    let has_state = states.each_ref().map(|state| !state.is_empty());
     let states = states.map(Shared::new);
     let copy = copy.map(Shared::new);
     parallel::ranges(length, 1, |range| {
         let grad = &grad[range.clone()];
-        let kept = rule.states();
-        let part = |i: usize| if i < kept { range.clone() } else { 0..0 };
+        let part = |i: usize| if has_state[i] { range.clone() } else { 0..0 };
         // SAFETY: ranges are disjoint.
         let (weight, first, second) = unsafe {
             let first = states[0].part(part(0));
             (weight.part(range.clone()), first, states[1].part(part(1)))
         };
         match rule {
-            Rule::Sgd { rate, weight_decay, grad_scale } => sgd(rate, weight_decay, grad_scale, grad, weight),
-            Rule::Momentum { rate, momentum, weight_decay, grad_scale } => {
+            Elementwise::Sgd { rate, weight_decay, grad_scale } => sgd(rate, weight_decay, grad_scale, grad, weight),
+            Elementwise::Momentum { rate, momentum, weight_decay, grad_scale } => {
                 momentum_sgd(rate, momentum, weight_decay, grad_scale, grad, weight, first);
             }
-            Rule::Nesterov { rate, momentum, weight_decay, grad_scale } => {
+            Elementwise::Nesterov { rate, momentum, weight_decay, grad_scale } => {
                 nesterov(rate, momentum, weight_decay, grad_scale, grad, weight, first);
             }
-            Rule::Lion { rate, decay, beta1, beta2, grad_scale } => {
+            Elementwise::Lion { rate, decay, beta1, beta2, grad_scale } => {
                 lion(rate, decay, beta1, beta2, grad_scale, grad, weight, first);
             }
-            Rule::Adam(constants) => adam(constants, grad, weight, first, second),
+            Elementwise::Adam(constants) => adam(constants, grad, weight, first, second),
         }
         if let Some(copy) = &copy {
             // SAFETY: ranges are disjoint.

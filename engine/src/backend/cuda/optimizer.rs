@@ -11,7 +11,7 @@ use super::{
     launch::{Arg, Grid, Pointer},
 };
 use crate::{
-    backend::kernel::{Moments, Rule, Update},
+    backend::kernel::{Moments, Update, UpdateRule},
     error::Result,
 };
 
@@ -24,23 +24,23 @@ const FOUR: usize = 4;
 
 /// Launches an update.
 pub(super) fn launch(update: &Update, o: &Operands<'_>) -> Result<()> {
-    let (_, kept) = update.rule.kept(o.output_elements(0));
-    let Some(copies) = copies(o, 1 + kept) else { return o.unsupported() };
+    let state = update.rule.state_layout([o.output_elements(0)].into(), o.output_type(0));
+    if state.iter().zip(1..).any(|(spec, i)| i >= o.outputs() || o.output_type(i) != spec.dtype) {
+        return o.unsupported();
+    }
+    let Some(copies) = copies(o, 1 + state.len()) else { return o.unsupported() };
     if o.inputs() > 1 && o.input_type(1) != DType::F64 {
         return o.unsupported();
     }
     match update.rule {
-        Rule::AdamW8(moments) => quantised::launch(update, &moments, copies, o),
-        Rule::Adafactor { extents, step } => adafactor::launch(update, &extents, step, copies, o),
-        _ => by_element(update, kept, copies, o),
+        UpdateRule::AdamW8(moments) => quantised::launch(update, &moments, copies, o),
+        UpdateRule::Adafactor { extents, step } => adafactor::launch(update, &extents, step, copies, o),
+        _ => by_element(update, copies, o),
     }
 }
 
-fn by_element(update: &Update, kept: usize, copies: [Pointer; 2], o: &Operands<'_>) -> Result<()> {
+fn by_element(update: &Update, copies: [Pointer; 2], o: &Operands<'_>) -> Result<()> {
     let (types, n) = (types(o), o.output_elements(0));
-    if (1..=kept).any(|i| o.output_type(i) != types[1]) {
-        return o.unsupported();
-    }
     let Update { rate, weight_decay, grad_scale, .. } = *update;
     let decay = 1.0 - rate * weight_decay;
     let run = |name, constants: &[Arg]| {
@@ -49,23 +49,25 @@ fn by_element(update: &Update, kept: usize, copies: [Pointer; 2], o: &Operands<'
     };
     let state = o.output(1);
     match update.rule {
-        Rule::Sgd => run(c"sgd", args![rate, weight_decay, grad_scale, o.input(1)]),
-        Rule::Momentum { momentum } => {
+        UpdateRule::Sgd => run(c"sgd", args![rate, weight_decay, grad_scale, o.input(1)]),
+        UpdateRule::Momentum { momentum } => {
             run(c"momentum", args![state, rate, momentum, weight_decay, grad_scale, o.input(1)])
         }
-        Rule::Nesterov { momentum } => {
+        UpdateRule::Nesterov { momentum } => {
             run(c"nesterov", args![state, rate, momentum, weight_decay, grad_scale, o.input(1)])
         }
-        Rule::Lion { beta1, beta2 } => run(c"lion", args![state, rate, decay, beta1, beta2, grad_scale, o.input(1)]),
-        Rule::Adam(ref moments) | Rule::AdamW(ref moments) => {
-            let c = update.adam(moments, matches!(update.rule, Rule::AdamW(_)));
+        UpdateRule::Lion { beta1, beta2 } => {
+            run(c"lion", args![state, rate, decay, beta1, beta2, grad_scale, o.input(1)])
+        }
+        UpdateRule::Adam(ref moments) | UpdateRule::AdamW(ref moments) => {
+            let c = update.adam(moments, matches!(update.rule, UpdateRule::AdamW(_)));
             let Moments { beta1, beta2, .. } = *moments;
             run(
                 c"adam",
                 args![state, o.output(2), c.rate, c.decay, c.l2, beta1, beta2, c.epsilon, grad_scale, o.input(1)],
             )
         }
-        Rule::AdamW8(_) | Rule::Adafactor { .. } => o.unsupported(),
+        UpdateRule::AdamW8(_) | UpdateRule::Adafactor { .. } => o.unsupported(),
     }
 }
 

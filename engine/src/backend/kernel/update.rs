@@ -1,15 +1,18 @@
 //! The rules by which an optimizer updates a parameter, as kernels know them.
 
+use std::ops::Deref;
+
 use super::Rows;
+use crate::backend::{DType, Shape};
 
 /// One update of one parameter. Below, `g = grad_scale * grad`, and `t` counts updates from 1.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Update {
     /// The rule.
-    pub rule: Rule,
+    pub rule: UpdateRule,
     /// Learning rate.
     pub rate: f64,
-    /// Weight decay: L2 (`g += weight_decay * w`) for the rules up to [`Rule::Adam`], decoupled for the others
+    /// Weight decay: L2 (`g += weight_decay * w`) for the rules up to [`UpdateRule::Adam`], decoupled for the others
     /// (`w *= 1 - rate * weight_decay` first; Loshchilov & Hutter 2019).
     pub weight_decay: f64,
     /// Undoes loss scaling and applies clipping.
@@ -29,9 +32,9 @@ pub struct Moments {
     pub step: u64,
 }
 
-/// A rule, and which tensors it keeps beside the weight. They are of the weight's type where nothing else is said.
+/// A rule, and the tensors of its state: [`UpdateRule::state_layout`] is their one description.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub enum Rule {
+pub enum UpdateRule {
     /// `w -= rate * g`. Keeps nothing.
     Sgd,
     /// `v = momentum * v + g; w -= rate * v` (Sutskever et al. 2013, as PyTorch writes it). Keeps `v`.
@@ -39,7 +42,7 @@ pub enum Rule {
         /// Decay of the velocity.
         momentum: f64,
     },
-    /// As [`Rule::Momentum`], but `w -= rate * (g + momentum * v)` (Nesterov 1983, as PyTorch writes it).
+    /// As [`UpdateRule::Momentum`], but `w -= rate * (g + momentum * v)` (Nesterov 1983, as PyTorch writes it).
     Nesterov {
         /// Decay of the velocity.
         momentum: f64,
@@ -47,11 +50,11 @@ pub enum Rule {
     /// `m = b1 m + (1-b1) g; v = b2 v + (1-b2) g²; w -= rate * (m / (1 - b1^t)) / (sqrt(v / (1 - b2^t)) + epsilon)`
     /// (Kingma & Ba 2015). Keeps `m`, `v`.
     Adam(Moments),
-    /// As [`Rule::Adam`], with decoupled weight decay (Loshchilov & Hutter 2019).
+    /// As [`UpdateRule::Adam`], with decoupled weight decay (Loshchilov & Hutter 2019).
     AdamW(Moments),
-    /// As [`Rule::AdamW`], its moments in 8 bits between updates (Dettmers et al. 2022, "8-bit optimizers via block-wise
+    /// As [`UpdateRule::AdamW`], its moments in 8 bits between updates (Dettmers et al. 2022, "8-bit optimizers via block-wise
     /// quantization"). Keeps, for `m` and then for `v`, a code (u8) an element and the largest magnitude (f32) of every
-    /// [`Rule::BLOCK`] elements: of `m`'s dynamic code with a sign, of `v`'s without. Zeros stand for zero.
+    /// [`UpdateRule::BLOCK`] elements: of `m`'s dynamic code with a sign, of `v`'s without. Zeros stand for zero.
     AdamW8(Moments),
     /// `w -= rate * sign(b1 m + (1-b1) g); m = b2 m + (1-b2) g` (Chen et al. 2023). Keeps `m`.
     Lion {
@@ -86,7 +89,7 @@ pub(crate) struct AdamConstants {
 }
 
 impl Update {
-    /// Of [`Rule::Adam`], or with decoupled decay of [`Rule::AdamW`] and [`Rule::AdamW8`]:
+    /// Of [`UpdateRule::Adam`], or with decoupled decay of [`UpdateRule::AdamW`] and [`UpdateRule::AdamW8`]:
     /// `rate * (m / c1) / (sqrt(v / c2) + e) = (rate * sqrt(c2) / c1) * m / (sqrt(v) + e * sqrt(c2))`.
     pub(crate) fn adam(&self, moments: &Moments, is_decoupled: bool) -> AdamConstants {
         let Moments { beta1, beta2, epsilon, step } = *moments;
@@ -101,14 +104,14 @@ impl Update {
     }
 }
 
-impl Rule {
-    /// Elements that share a scale in [`Rule::AdamW8`].
+impl UpdateRule {
+    /// Elements that share a scale in [`UpdateRule::AdamW8`].
     pub const BLOCK: usize = 256;
 
-    /// Added to every square in [`Rule::Adafactor`].
+    /// Added to every square in [`UpdateRule::Adafactor`].
     pub(crate) const ADAFACTOR_EPSILON: f64 = 1e-30;
 
-    /// What of a new square enters the means of [`Rule::Adafactor`] at `step`.
+    /// What of a new square enters the means of [`UpdateRule::Adafactor`] at `step`.
     pub(crate) fn adafactor_take(step: u64) -> f64 {
         (step.max(1) as f64).powf(-0.8)
     }
@@ -127,16 +130,91 @@ impl Rule {
         }
     }
 
-    /// Elements of each tensor it keeps beside a weight of `elements`, and how many tensors that are.
-    pub(crate) fn kept(&self, elements: usize) -> ([usize; 4], usize) {
-        let blocks = elements.div_ceil(Self::BLOCK);
+    /// The state of a `weight` that is updated in `dtype`, in the order in which kernels take it, after the weight. Every
+    /// tensor starts as zeros.
+    pub fn state_layout(&self, weight: Shape, dtype: DType) -> StateLayout {
+        use StateValues::{Codes, NonNegative, Positive, Scales, Signed};
+        let like_weight = |name, values| StateSpec { name, shape: weight, dtype, values };
+        let vector = |name, elements: usize, dtype, values| StateSpec { name, shape: [elements].into(), dtype, values };
+        let elements = weight.elements();
         match *self {
-            Self::Sgd => ([0; 4], 0),
-            Self::Momentum { .. } | Self::Nesterov { .. } | Self::Lion { .. } => ([elements; 4], 1),
-            Self::Adam(_) | Self::AdamW(_) => ([elements; 4], 2),
-            Self::AdamW8(_) => ([elements, blocks, elements, blocks], 4),
-            Self::Adafactor { extents: Rows { rows: 1, columns }, .. } => ([columns; 4], 1),
-            Self::Adafactor { extents: Rows { rows, columns }, .. } => ([rows, columns, 0, 0], 2),
+            Self::Sgd => StateLayout::new(&[]),
+            Self::Momentum { .. } | Self::Nesterov { .. } => StateLayout::new(&[like_weight("velocity", Signed)]),
+            Self::Lion { .. } => StateLayout::new(&[like_weight("momentum", Signed)]),
+            Self::Adam(_) | Self::AdamW(_) => {
+                StateLayout::new(&[like_weight("first moment", Signed), like_weight("second moment", NonNegative)])
+            }
+            Self::AdamW8(_) => {
+                let blocks = elements.div_ceil(Self::BLOCK);
+                StateLayout::new(&[
+                    vector("first moment", elements, DType::U8, Codes),
+                    vector("first moment's scales", blocks, DType::F32, Scales),
+                    vector("second moment", elements, DType::U8, Codes),
+                    vector("second moment's scales", blocks, DType::F32, Scales),
+                ])
+            }
+            Self::Adafactor { extents: Rows { rows: 1, columns }, .. } => {
+                StateLayout::new(&[vector("second moment", columns, dtype.accumulator(), Positive)])
+            }
+            Self::Adafactor { extents: Rows { rows, columns }, .. } => StateLayout::new(&[
+                vector("second moment by row", rows, dtype.accumulator(), Positive),
+                vector("second moment by column", columns, dtype.accumulator(), Positive),
+            ]),
         }
+    }
+}
+
+/// A tensor of an optimizer's state.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct StateSpec {
+    /// Its name in timelines.
+    pub name: &'static str,
+    /// Its shape.
+    pub shape: Shape,
+    /// Type of its elements.
+    pub dtype: DType,
+    /// The values it can have.
+    pub values: StateValues,
+}
+
+/// The values that a tensor of state can have, for the selftest that draws some.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum StateValues {
+    /// Any number.
+    Signed,
+    /// A mean of squares.
+    NonNegative,
+    /// A mean of squares that the rule divides by.
+    Positive,
+    /// An 8-bit code.
+    Codes,
+    /// The largest magnitude of a block of codes; always f32.
+    Scales,
+}
+
+/// The tensors of state of one parameter: a list that takes no allocation.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct StateLayout {
+    specs: [StateSpec; Self::MOST],
+    count: usize,
+}
+
+impl StateLayout {
+    /// The most tensors of state that a rule has.
+    const MOST: usize = 4;
+
+    fn new(specs: &[StateSpec]) -> Self {
+        let blank = StateSpec { name: "", shape: [0].into(), dtype: DType::F32, values: StateValues::Signed };
+        let mut all = [blank; Self::MOST];
+        all[..specs.len()].copy_from_slice(specs);
+        Self { specs: all, count: specs.len() }
+    }
+}
+
+impl Deref for StateLayout {
+    type Target = [StateSpec];
+
+    fn deref(&self) -> &[StateSpec] {
+        &self.specs[..self.count]
     }
 }

@@ -8,7 +8,7 @@ use super::parts;
 use crate::{
     backend::{
         DType, Kernel,
-        kernel::{Rows, Rule},
+        kernel::{Rows, UpdateRule},
     },
     device::Profile,
 };
@@ -70,7 +70,7 @@ pub(super) fn bytes(kernel: &Kernel, dtype: DType, _profile: &Profile) -> u64 {
         // A token and its place.
         Kernel::EmbeddingGrad { rows, .. } => (rows * size_of::<u64>()) as u64,
         Kernel::Update(update) => match &update.rule {
-            Rule::Adafactor { extents, .. } => adafactor(extents) as u64,
+            UpdateRule::Adafactor { extents, .. } => adafactor(extents) as u64,
             _ => 0,
         },
         // The sums of parts.

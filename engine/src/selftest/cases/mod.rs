@@ -17,7 +17,7 @@ pub mod updates;
 use crate::{
     backend::{
         DType, Kernel,
-        kernel::{Curve, Rule, Update},
+        kernel::{Curve, Update, UpdateRule},
     },
     selftest::draw::Draw,
 };
@@ -183,12 +183,12 @@ names! {
     Kernel::CrossEntropyGrad { .. } => "cross-entropy-gradient",
     Kernel::SumSquares => "sum-of-squares",
     Kernel::Clip { .. } => "clip",
-    Kernel::Update(Update { rule: Rule::Sgd, .. }) => "sgd",
-    Kernel::Update(Update { rule: Rule::Momentum { .. }, .. }) => "momentum",
-    Kernel::Update(Update { rule: Rule::Nesterov { .. }, .. }) => "nesterov",
-    Kernel::Update(Update { rule: Rule::Adam(_), .. }) => "adam",
-    Kernel::Update(Update { rule: Rule::AdamW(_), .. }) => "adamw",
-    Kernel::Update(Update { rule: Rule::AdamW8(_), .. }) => "adamw8bit",
-    Kernel::Update(Update { rule: Rule::Lion { .. }, .. }) => "lion",
-    Kernel::Update(Update { rule: Rule::Adafactor { .. }, .. }) => "adafactor",
+    Kernel::Update(Update { rule: UpdateRule::Sgd, .. }) => "sgd",
+    Kernel::Update(Update { rule: UpdateRule::Momentum { .. }, .. }) => "momentum",
+    Kernel::Update(Update { rule: UpdateRule::Nesterov { .. }, .. }) => "nesterov",
+    Kernel::Update(Update { rule: UpdateRule::Adam(_), .. }) => "adam",
+    Kernel::Update(Update { rule: UpdateRule::AdamW(_), .. }) => "adamw",
+    Kernel::Update(Update { rule: UpdateRule::AdamW8(_), .. }) => "adamw8bit",
+    Kernel::Update(Update { rule: UpdateRule::Lion { .. }, .. }) => "lion",
+    Kernel::Update(Update { rule: UpdateRule::Adafactor { .. }, .. }) => "adafactor",
 }

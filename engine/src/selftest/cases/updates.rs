@@ -1,11 +1,13 @@
 //! Every optimizer's rule, with every pair of types of weight and gradient, with and without a narrower copy.
 
-use super::{Case, Extent, Operand, statistics};
+use super::{Case, Extent, Operand};
 use crate::{
     backend::{
-        DType, Kernel,
-        kernel::{Moments, Rows, Rule, Update},
+        DType, Kernel, Shape,
+        kernel::{Rows, StateSpec, StateValues, Update, UpdateRule},
     },
+    experiment::{Optimizer, OptimizerKind},
+    optim,
     selftest::draw::Draw,
 };
 
@@ -25,48 +27,25 @@ pub fn types(dtype: DType) -> Vec<Types> {
     }
 }
 
-/// Every rule's update of `count` elements, or of a matrix of `extents`, the `step`th.
+/// Every rule's update of `count` elements, or of a matrix of `extents`, the `step`th. An 8-bit rule takes a weight of any
+/// size here.
 pub fn rules(draw: &mut Draw, types: Types, count: usize, extents: Rows, step: u64) -> Vec<Case> {
-    let moments = Moments { beta1: 0.875, beta2: 0.9375, epsilon: 1e-3, step };
-    let momentum = 0.875;
-    let rules = [
-        Rule::Sgd,
-        Rule::Momentum { momentum },
-        Rule::Nesterov { momentum },
-        Rule::Lion { beta1: 0.875, beta2: 0.9375 },
-        Rule::Adam(moments),
-        Rule::AdamW(moments),
-        Rule::AdamW8(moments),
-        Rule::Adafactor { extents: Rows { rows: 1, columns: count }, step },
-        Rule::Adafactor { extents, step },
-    ];
-    rules.into_iter().map(|rule| case(draw, types, rule, count)).collect()
+    let (momentum, beta1, beta2, epsilon) = (0.875, 0.875, 0.9375, 1e-3);
+    let choice = Optimizer { momentum, beta1, beta2, epsilon, ..Optimizer::default() };
+    let (vector, matrix) = ([count].into(), [extents.rows, extents.columns].into());
+    let shapes = |kind| if kind == OptimizerKind::Adafactor { vec![vector, matrix] } else { vec![vector] };
+    let rules =
+        OptimizerKind::ALL.into_iter().flat_map(|kind| shapes(kind).into_iter().map(move |shape| (kind, shape)));
+    rules.map(|(kind, shape)| case(draw, types, optim::of_kind(kind, &choice, shape, step), shape)).collect()
 }
 
-fn case(draw: &mut Draw, (weight, grad, copy): Types, rule: Rule, count: usize) -> Case {
-    let count = match rule {
-        Rule::Adafactor { extents: Rows { rows, columns }, .. } => rows * columns,
-        _ => count,
-    };
-    let positive = |draw: &mut Draw, count: usize, least: f64| -> Vec<f64> {
-        draw.numbers(count).iter().map(|v| v.abs() + least).collect()
-    };
-    let means = |draw: &mut Draw, count: usize| (positive(draw, count, 0.125), statistics(weight));
-    let kept: Vec<Operand> = match rule {
-        Rule::Sgd => vec![],
-        Rule::Momentum { .. } | Rule::Nesterov { .. } | Rule::Lion { .. } => vec![(draw.numbers(count), weight)],
-        Rule::Adam(_) | Rule::AdamW(_) => vec![(draw.numbers(count), weight), (positive(draw, count, 0.0), weight)],
-        Rule::AdamW8(_) => {
-            let scales: Operand = (vec![0.5; count.div_ceil(Rule::BLOCK)], DType::F32);
-            let codes = |draw: &mut Draw| (draw.integers(count, 255), DType::U8);
-            vec![codes(draw), scales.clone(), codes(draw), scales]
-        }
-        Rule::Adafactor { extents: Rows { rows: 1, columns }, .. } => vec![means(draw, columns)],
-        Rule::Adafactor { extents: Rows { rows, columns }, .. } => vec![means(draw, rows), means(draw, columns)],
-    };
-    let mut outputs: Vec<Operand> = [(draw.numbers(count), weight)].into_iter().chain(kept).collect();
+fn case(draw: &mut Draw, (weight, grad, copy): Types, rule: UpdateRule, shape: Shape) -> Case {
+    let count = shape.elements();
+    let layout = rule.state_layout(shape, weight);
+    let state: Vec<Operand> = layout.iter().map(|spec| (values(draw, spec), spec.dtype)).collect();
+    let mut outputs: Vec<Operand> = [(draw.numbers(count), weight)].into_iter().chain(state).collect();
     outputs.extend(copy.map(|copy| (vec![7.0; count], copy)));
-    let terms = if matches!(rule, Rule::Adafactor { .. }) { count } else { 4 };
+    let terms = if matches!(rule, UpdateRule::Adafactor { .. }) { count } else { 4 };
     let update = Update { rule, rate: 0.0625, weight_decay: 0.125, grad_scale: 0.5 };
     // Every other one with a scale from the device.
     let scale = count.is_multiple_of(2).then(|| (vec![0.75], DType::F64));
@@ -74,16 +53,29 @@ fn case(draw: &mut Draw, (weight, grad, copy): Types, rule: Rule, count: usize) 
     Case::new(Kernel::Update(update), inputs, outputs, terms)
 }
 
+/// A state that the rule can have come to.
+fn values(draw: &mut Draw, spec: &StateSpec) -> Vec<f64> {
+    let count = spec.shape.elements();
+    let mut above = |least: f64| draw.numbers(count).iter().map(|v| v.abs() + least).collect();
+    match spec.values {
+        StateValues::Signed => draw.numbers(count),
+        StateValues::NonNegative => above(0.0),
+        StateValues::Positive => above(0.125),
+        StateValues::Codes => draw.integers(count, 255),
+        StateValues::Scales => vec![0.5; count],
+    }
+}
+
 /// The update after this one: from the state it left, with a fresh gradient.
 pub(crate) fn next(draw: &mut Draw, case: &Case, after: &[Vec<f64>]) -> Option<Case> {
     let Kernel::Update(mut update) = case.kernel else { return None };
     match &mut update.rule {
-        Rule::Adam(moments) | Rule::AdamW(moments) | Rule::AdamW8(moments) => moments.step += 1,
-        Rule::Adafactor { step, .. } => *step += 1,
-        Rule::Sgd | Rule::Momentum { .. } | Rule::Nesterov { .. } | Rule::Lion { .. } => {}
+        UpdateRule::Adam(moments) | UpdateRule::AdamW(moments) | UpdateRule::AdamW8(moments) => moments.step += 1,
+        UpdateRule::Adafactor { step, .. } => *step += 1,
+        UpdateRule::Sgd | UpdateRule::Momentum { .. } | UpdateRule::Nesterov { .. } | UpdateRule::Lion { .. } => {}
     }
     // Lion's step is a sign: on a coarse grid it is the same in every type.
-    let grid = if matches!(update.rule, Rule::Lion { .. }) { 1024.0 } else { f64::INFINITY };
+    let grid = if matches!(update.rule, UpdateRule::Lion { .. }) { 1024.0 } else { f64::INFINITY };
     let coarse = |x: &f64| if grid.is_finite() { (x * grid).round() / grid } else { *x };
     let outputs = after.iter().zip(&case.outputs).map(|(now, (_, dtype))| (now.iter().map(coarse).collect(), *dtype));
     let fresh = (draw.numbers(case.inputs[0].0.len()), case.inputs[0].1);

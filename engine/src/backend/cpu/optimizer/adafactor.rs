@@ -13,11 +13,11 @@ use crate::backend::{
         scratch::Scratch,
         simd::simd,
     },
-    kernel::{Rows, Rule, Update},
+    kernel::{Rows, Update, UpdateRule},
 };
 
 /// Added to every square.
-const EPSILON: f64 = Rule::ADAFACTOR_EPSILON;
+const EPSILON: f64 = UpdateRule::ADAFACTOR_EPSILON;
 /// The largest root mean square of an update.
 const CLIP: f64 = 1.0;
 /// The most parts that a sum is cut into.
@@ -151,7 +151,7 @@ impl Adafactor<'_> {
 
     /// What of a mean stays, and what of a new square enters it.
     fn shares(&self) -> (f64, f64) {
-        let take = Rule::adafactor_take(self.step);
+        let take = UpdateRule::adafactor_take(self.step);
         (1.0 - take, take)
     }
 

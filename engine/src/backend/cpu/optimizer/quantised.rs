@@ -12,10 +12,10 @@ use crate::backend::{
         parallel::{self, Shared},
         simd::simd,
     },
-    kernel::{Moments, Rule, Update},
+    kernel::{Moments, Update, UpdateRule},
 };
 
-const BLOCK: usize = Rule::BLOCK;
+const BLOCK: usize = UpdateRule::BLOCK;
 /// Powers of ten that the code reaches down to.
 const DECADES: usize = 7;
 /// Lanes of the search for the largest magnitude.
@@ -93,7 +93,7 @@ fn signed(code: u8) -> f32 {
     if code < ZERO { -magnitude } else { magnitude }
 }
 
-/// [`Rule::AdamW8`]. `states`: codes and largest magnitudes, of the first moment and of the second.
+/// [`UpdateRule::AdamW8`]. `states`: codes and largest magnitudes, of the first moment and of the second.
 pub(super) fn adamw<W: Float, G: Float<Acc = W::Acc>, C: Float<Acc = W::Acc>>(
     update: &Update,
     moments: &Moments,

@@ -8,7 +8,7 @@ use crate::backend::cuda::{
 };
 use crate::{
     backend::{
-        kernel::{Rows, Rule, Update},
+        kernel::{Rows, Update, UpdateRule},
         scratch::cuda::{UPDATE_PARTS, UPDATE_TILE, row_parts},
     },
     error::Result,
@@ -27,14 +27,14 @@ pub(super) fn launch(update: &Update, e: &Rows, step: u64, copies: [Pointer; 2],
         return o.unsupported();
     }
     let run = |name, grid, args: &[_]| o.launch(&SOURCE, types, name, grid, args);
-    let take = Rule::adafactor_take(step);
+    let take = UpdateRule::adafactor_take(step);
     let (g, w, n) = (o.input(0), o.output(0), e.rows * e.columns);
     let Update { rate, grad_scale, weight_decay, .. } = *update;
     let decay = 1.0 - rate * weight_decay;
     let squares = o.scratch();
     let parts = Grid::blocks(UPDATE_PARTS, THREADS);
     if e.rows == 1 {
-        let args = args![g, o.output(1), n, squares, take, grad_scale, o.input(1), Rule::ADAFACTOR_EPSILON];
+        let args = args![g, o.output(1), n, squares, take, grad_scale, o.input(1), UpdateRule::ADAFACTOR_EPSILON];
         run(c"adafactor_moments", parts, args)?;
         let args = args![g, w, copies[0], copies[1], n, o.output(1), squares, rate, decay, grad_scale, o.input(1)];
         return run(c"adafactor_vector", Grid::elements(n), args);
@@ -42,7 +42,7 @@ pub(super) fn launch(update: &Update, e: &Rows, step: u64, copies: [Pointer; 2],
     let at = |elements: usize| Pointer(o.scratch().0 + (elements * size_of::<f64>()) as u64);
     let (row_sums, column_sums) = (at(UPDATE_PARTS), at(2 * UPDATE_PARTS));
     let (row_means, column_means) = (o.output(1), o.output(2));
-    let epsilon = Rule::ADAFACTOR_EPSILON;
+    let epsilon = UpdateRule::ADAFACTOR_EPSILON;
     let args = args![g, row_means, e.rows, e.columns, row_sums, take, grad_scale, o.input(1), epsilon];
     run(c"adafactor_rows", parts, args)?;
     let strips = e.columns.div_ceil(UPDATE_TILE[0]);
