@@ -15,7 +15,7 @@ use crate::{
     device::target,
     error::Problem,
     experiment::{
-        Checkpointing, Experiment, Facts, Frozen, OptimizerKind, Precision, UpdateTime, VERSION,
+        Checkpointing, Experiment, Facts, Frozen, Hyperparameter, Precision, UpdateTime, VERSION,
         limits::{MAX_BATCH, MAX_BUDGET, MAX_DEPTH, MAX_ELEMENTS, MAX_STEPS, MAX_WIDTH, MAX_WORKSPACE},
     },
 };
@@ -167,19 +167,17 @@ impl List {
         let optimizer = &e.optimizer;
         self.positive("optimizer.learning_rate", optimizer.learning_rate, 1e4, "a learning rate", "0.001");
         self.within("optimizer.weight_decay", optimizer.weight_decay, 0.0, 1e3, "a weight decay");
-        match optimizer.kind {
-            OptimizerKind::Sgd | OptimizerKind::Adafactor => {}
-            OptimizerKind::Momentum | OptimizerKind::Nesterov => {
-                self.decay("optimizer.momentum", optimizer.momentum, "0.9")
-            }
-            OptimizerKind::Lion => {
-                self.decay("optimizer.beta1", optimizer.beta1, "0.9");
-                self.decay("optimizer.beta2", optimizer.beta2, "0.99");
-            }
-            OptimizerKind::Adam | OptimizerKind::Adamw | OptimizerKind::Adamw8bit => {
-                self.decay("optimizer.beta1", optimizer.beta1, "0.9");
-                self.decay("optimizer.beta2", optimizer.beta2, "0.999");
-                self.positive("optimizer.epsilon", optimizer.epsilon, 1.0, "an epsilon", "1e-8");
+        for hyperparameter in optimizer.kind.hyperparameters() {
+            match hyperparameter {
+                Hyperparameter::Momentum => self.decay("optimizer.momentum", optimizer.momentum, "0.9"),
+                Hyperparameter::Beta1 => self.decay("optimizer.beta1", optimizer.beta1, "0.9"),
+                Hyperparameter::Beta2 => {
+                    let usual = optimizer.kind.usual_beta2().to_string();
+                    self.decay("optimizer.beta2", optimizer.beta2, &usual);
+                }
+                Hyperparameter::Epsilon => {
+                    self.positive("optimizer.epsilon", optimizer.epsilon, 1.0, "an epsilon", "1e-8");
+                }
             }
         }
         if optimizer.update == UpdateTime::InBackward {

@@ -24,7 +24,7 @@ pub use data::{Data, DataKind, Placement, Task};
 pub use facts::{Facts, Input};
 pub use gpu::Gpu;
 pub use model::{AttentionKind, Model, ModelKind, Stem};
-pub use optimizer::{Optimizer, OptimizerKind, Schedule, UpdateTime};
+pub use optimizer::{Hyperparameter, Optimizer, OptimizerKind, Schedule, UpdateTime};
 pub use precision::Precision;
 pub use saving::{Frozen, Lora, Outputs, TapeUse};
 

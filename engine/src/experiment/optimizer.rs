@@ -26,6 +26,19 @@ pub enum OptimizerKind {
     Lion,
 }
 
+/// A constant of some of the rules.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Hyperparameter {
+    /// [`Optimizer::momentum`].
+    Momentum,
+    /// [`Optimizer::beta1`].
+    Beta1,
+    /// [`Optimizer::beta2`].
+    Beta2,
+    /// [`Optimizer::epsilon`].
+    Epsilon,
+}
+
 impl OptimizerKind {
     /// Every rule, as a menu shows them.
     pub const ALL: [Self; 8] = [
@@ -53,9 +66,41 @@ impl OptimizerKind {
         }
     }
 
-    /// Whether it keeps a mean of squares with decays and an epsilon to choose.
-    pub fn is_adam(self) -> bool {
-        matches!(self, Self::Adam | Self::Adamw | Self::Adamw8bit)
+    /// The constants that can be chosen for it.
+    pub fn hyperparameters(self) -> &'static [Hyperparameter] {
+        use Hyperparameter::{Beta1, Beta2, Epsilon, Momentum};
+        match self {
+            Self::Sgd | Self::Adafactor => &[],
+            Self::Momentum | Self::Nesterov => &[Momentum],
+            Self::Lion => &[Beta1, Beta2],
+            Self::Adam | Self::Adamw | Self::Adamw8bit => &[Beta1, Beta2, Epsilon],
+        }
+    }
+
+    /// Whether a constant can be chosen for it.
+    pub fn has(self, hyperparameter: Hyperparameter) -> bool {
+        self.hyperparameters().contains(&hyperparameter)
+    }
+
+    /// How light its state is, from 0 for two moments an element to the most for no state. Neighbours change the
+    /// training least, and rules of one number take the same memory.
+    pub fn lightness(self) -> u8 {
+        match self {
+            Self::Adam | Self::Adamw => 0,
+            Self::Adamw8bit => 1,
+            Self::Adafactor => 2,
+            Self::Lion => 3,
+            Self::Momentum | Self::Nesterov => 4,
+            Self::Sgd => 5,
+        }
+    }
+
+    /// One rule of each [`lightness`](Self::lightness), the one with most state first.
+    pub fn from_heavy_to_light() -> Vec<Self> {
+        let mut kinds = Self::ALL.to_vec();
+        kinds.sort_by_key(|kind| kind.lightness());
+        kinds.dedup_by_key(|kind| kind.lightness());
+        kinds
     }
 
     /// The `beta2` of the rule's paper: 0.99 for lion, 0.999 otherwise.

@@ -9,8 +9,8 @@ use std::path::PathBuf;
 use crate::{
     bytes::Bytes,
     experiment::{
-        AttentionKind, Checkpointing, DataKind, Experiment, Frozen, ModelKind, OptimizerKind, Outputs, Placement,
-        PoolPolicy, Precision, Schedule, Stem, TapeUse, Task, UpdateTime,
+        AttentionKind, Checkpointing, DataKind, Experiment, Frozen, Hyperparameter, ModelKind, OptimizerKind, Outputs,
+        Placement, PoolPolicy, Precision, Schedule, Stem, TapeUse, Task, UpdateTime,
     },
 };
 
@@ -309,9 +309,10 @@ pub(super) fn is_used(e: &Experiment, key: &str) -> bool {
         "data.crop" => e.data.crop > 0,
         "data.colour" => e.data.colour != 0.0,
         "data.test_fraction" => e.data.kind.is_split(),
-        "optimizer.momentum" => matches!(e.optimizer.kind, OptimizerKind::Momentum | OptimizerKind::Nesterov),
-        "optimizer.beta1" | "optimizer.beta2" => e.optimizer.kind.is_adam() || e.optimizer.kind == OptimizerKind::Lion,
-        "optimizer.epsilon" => e.optimizer.kind.is_adam(),
+        "optimizer.momentum" => e.optimizer.kind.has(Hyperparameter::Momentum),
+        "optimizer.beta1" => e.optimizer.kind.has(Hyperparameter::Beta1),
+        "optimizer.beta2" => e.optimizer.kind.has(Hyperparameter::Beta2),
+        "optimizer.epsilon" => e.optimizer.kind.has(Hyperparameter::Epsilon),
         _ => true,
     }
 }

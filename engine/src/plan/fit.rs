@@ -176,29 +176,14 @@ fn higher_budget(search: &Search<'_>) -> Result<Option<Advice>> {
     if plan.fits() || plan.peak.process > least { Ok(None) } else { search.fitting(experiment) }
 }
 
-/// Rules from the one that keeps most to the one that keeps nothing, in the order of how much each changes the training.
-pub(super) const LIGHTER: [OptimizerKind; 6] = [
-    OptimizerKind::Adamw,
-    OptimizerKind::Adamw8bit,
-    OptimizerKind::Adafactor,
-    OptimizerKind::Lion,
-    OptimizerKind::Momentum,
-    OptimizerKind::Sgd,
-];
-
 /// Other rules with which the plan fits: the one that changes the training least first, and after it only those that
 /// save more than every one before them.
 fn lighter_optimizers(search: &Search<'_>) -> Result<Vec<Advice>> {
     let plan = search.plan();
     let asked = &*plan.experiment;
-    let place = |kind| LIGHTER.iter().position(|known| *known == kind);
-    let from = match asked.optimizer.kind {
-        OptimizerKind::Adam => Some(0),
-        OptimizerKind::Nesterov => place(OptimizerKind::Momentum),
-        kind => place(kind),
-    };
-    let mut kinds = LIGHTER.to_vec();
-    kinds.sort_by_key(|kind| place(*kind).zip(from).map(|(to, from)| to.abs_diff(from)));
+    let from = asked.optimizer.kind.lightness();
+    let mut kinds = OptimizerKind::from_heavy_to_light();
+    kinds.sort_by_key(|kind| kind.lightness().abs_diff(from));
     let (mut found, mut least) = (Vec::new(), plan.load());
     for kind in kinds {
         let mut candidate = asked.clone();

@@ -6,7 +6,7 @@ use crate::{
     experiment::{Batch, Checkpointing, Experiment, Frozen, OptimizerKind, Outputs, TapeUse},
     plan::{
         Limit, Plan,
-        fit::{LIGHTER, batches},
+        fit::batches,
         search::{Advice, Search},
     },
 };
@@ -96,13 +96,13 @@ fn loss_chunks(plan: &Plan) -> Vec<Experiment> {
 /// Rules that keep less than the plan's.
 fn optimizers(plan: &Plan) -> Vec<Experiment> {
     let asked = &*plan.experiment;
-    let from = LIGHTER.iter().position(|kind| *kind == asked.optimizer.kind).map_or(0, |place| place + 1);
-    let with = |kind: &OptimizerKind| {
+    let with = |kind: OptimizerKind| {
         let mut experiment = asked.clone();
-        experiment.optimizer.choose(*kind);
+        experiment.optimizer.choose(kind);
         experiment
     };
-    LIGHTER[from..].iter().map(with).collect()
+    let is_lighter = |kind: &OptimizerKind| kind.lightness() > asked.optimizer.kind.lightness();
+    OptimizerKind::from_heavy_to_light().into_iter().filter(is_lighter).map(with).collect()
 }
 
 fn adapters(plan: &Plan) -> Vec<Experiment> {

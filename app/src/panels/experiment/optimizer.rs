@@ -1,7 +1,7 @@
 //! The groups of the optimizer and of the run's length.
 
 use eframe::egui::Ui;
-use plimsoll_engine::experiment::OptimizerKind;
+use plimsoll_engine::experiment::Hyperparameter;
 
 use super::{PanelContext, controls, fact};
 use crate::{format, widgets::control::Form};
@@ -12,17 +12,15 @@ pub(super) fn ui(ui: &mut Ui, form: &Form<'_>) {
     form.choice(ui, controls::UPDATE.0, &controls::UPDATE.1);
     form.number(ui, controls::LEARNING_RATE.0, controls::LEARNING_RATE.1);
     form.choice(ui, controls::SCHEDULE.0, &controls::SCHEDULE.1);
-    let of_the_rule: &[_] = match form.experiment().optimizer.kind {
-        OptimizerKind::Sgd | OptimizerKind::Adafactor => &[],
-        OptimizerKind::Momentum | OptimizerKind::Nesterov => &[controls::MOMENTUM],
-        OptimizerKind::Lion => &[controls::BETA1, controls::BETA2],
-        OptimizerKind::Adam | OptimizerKind::Adamw | OptimizerKind::Adamw8bit => {
-            &[controls::BETA1, controls::BETA2, controls::EPSILON]
-        }
-    };
+    let of_the_rule = form.experiment().optimizer.kind.hyperparameters().iter().map(|constant| match constant {
+        Hyperparameter::Momentum => controls::MOMENTUM,
+        Hyperparameter::Beta1 => controls::BETA1,
+        Hyperparameter::Beta2 => controls::BETA2,
+        Hyperparameter::Epsilon => controls::EPSILON,
+    });
     let of_all = [controls::WARMUP, controls::WEIGHT_DECAY, controls::CLIP];
-    for (spec, number) in of_all.iter().chain(of_the_rule) {
-        form.number(ui, *spec, *number);
+    for (spec, number) in of_all.into_iter().chain(of_the_rule) {
+        form.number(ui, spec, number);
     }
 }
 
