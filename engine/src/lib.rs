@@ -65,6 +65,7 @@ pub mod device;
 pub mod error;
 pub mod experiment;
 pub mod hardware;
+pub mod layer_path;
 pub mod memory;
 pub mod models;
 pub mod nn;

@@ -7,6 +7,7 @@ use plimsoll_engine::{
     data::{Facts, Input},
     device::cpu_threads,
     experiment::{Checkpointing, DataKind, Frozen, Lora, ModelKind, Outputs, Precision, TapeUse},
+    layer_path::Scope,
     memory::{Category, Ledger, Phase},
     plan::predict,
     rng::{Rng, Stream},
@@ -128,13 +129,17 @@ fn what_is_frozen_has_no_gradient_no_state_and_nothing_saved() {
             let plan = predict(&experiment).expect("a plan");
             let whole = predict(&Experiment { frozen: Frozen::None, ..experiment.clone() }).expect("a plan");
             assert!(plan.peak.live < whole.peak.live && plan.trained < plan.parameters, "{kind:?}");
-            for row in plan.layers.iter().filter(|row| row.path.starts_with("block") && frozen.contains(&row.path)) {
+            for row in
+                plan.layers.iter().filter(|row| row.path.starts_with("block") && frozen.contains(Scope::of(&row.path)))
+            {
                 let bytes = [row.trained, row.gradient_bytes, row.optimizer_bytes];
                 assert_eq!(bytes, [0; 3], "{kind:?}: {}", row.path);
                 if checkpointing == Checkpointing::None {
                     // The last of them hands its output to the first that learns.
-                    let is_last =
-                        plan.layers.iter().filter(|r| frozen.contains(&r.path) && r.path.starts_with("block"));
+                    let is_last = plan
+                        .layers
+                        .iter()
+                        .filter(|r| frozen.contains(Scope::of(&r.path)) && r.path.starts_with("block"));
                     let last = is_last.map(|r| r.path.split('/').next().unwrap_or_default()).next_back();
                     assert!(row.saved_bytes == 0 || row.path.split('/').next() == last, "{kind:?}: {}", row.path);
                 }

@@ -4,6 +4,8 @@ use std::{fmt, str::FromStr};
 
 use serde::{Deserialize, Serialize};
 
+use crate::layer_path::Scope;
+
 /// Which outputs of layers are kept for the backward pass.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -39,15 +41,14 @@ pub enum Frozen {
 }
 
 impl Frozen {
-    /// Whether the parameters of the layer at `path` are among them.
-    pub fn contains(self, path: &str) -> bool {
-        let is_head = path.split('/').next() == Some("head");
-        let block = path.strip_prefix("block").and_then(|rest| rest.split('/').next()?.parse::<usize>().ok());
-        match self {
-            Self::None => false,
-            Self::AllButHead => !is_head,
-            Self::Blocks(count) => !is_head && block.is_none_or(|number| number <= count),
-            Self::All => true,
+    /// Whether the parameters of the layers in `scope` are among them.
+    pub fn contains(self, scope: Scope) -> bool {
+        match (self, scope) {
+            (Self::None, _) => false,
+            (Self::AllButHead | Self::Blocks(_), Scope::Head) => false,
+            (Self::AllButHead, Scope::Stem | Scope::Block(_)) | (Self::Blocks(_), Scope::Stem) => true,
+            (Self::Blocks(count), Scope::Block(number)) => number <= count,
+            (Self::All, _) => true,
         }
     }
 }
@@ -129,7 +130,7 @@ mod tests {
     #[test]
     fn what_stands_before_the_blocks_is_frozen_with_the_first() {
         let frozen = |choice: Frozen| {
-            ["embedding", "block1/a", "block2", "block12/b", "head/classes"].map(|p| choice.contains(p))
+            ["embedding", "block1/a", "block2", "block12/b", "head/classes"].map(|p| choice.contains(Scope::of(p)))
         };
         assert_eq!(frozen(Frozen::None), [false; 5]);
         assert_eq!(frozen(Frozen::Blocks(2)), [true, true, true, false, false]);

@@ -20,6 +20,7 @@ use crate::{
     bytes::Bytes,
     device::{PoolPolicy, Target},
     error::BudgetError,
+    layer_path::Scope,
     memory::{
         Bookkeeping, Category, Phase,
         allocator::Allocator,
@@ -287,6 +288,11 @@ impl Ledger {
     /// Path of the present layer.
     pub fn layer_path(&self) -> String {
         self.0.layers.borrow()[self.0.layer.get().0 as usize].clone()
+    }
+
+    /// Scope of the present layer.
+    pub fn layer_scope(&self) -> Scope {
+        Scope::of(&self.0.layers.borrow()[self.0.layer.get().0 as usize])
     }
 
     /// Closes a point of the timeline: `op` ran.

@@ -7,13 +7,10 @@
 use super::Layers;
 use crate::{
     autograd::{Tape, Value},
-    backend::{Backend, Tensor},
+    backend::Backend,
     error::Result,
-    nn::{Concat, Layer},
+    nn::{Concat, Visit, visited_chain},
 };
-
-/// Told of each layer and its output.
-pub(crate) type Visit<'a, B> = dyn FnMut(&dyn Layer<B>, &Tensor<B>) -> Result<()> + 'a;
 
 /// Layers that checkpointing keeps or computes again as one.
 pub(super) struct Block<B: Backend> {
@@ -62,11 +59,11 @@ impl<B: Backend> Block<B> {
     ) -> Result<Vec<Value<B>>> {
         let x = pop(&mut values);
         let x = match &self.skip {
-            Skip::None | Skip::Gives => run(&self.layers, tape, x, visit)?,
+            Skip::None | Skip::Gives => visited_chain(&self.layers, tape, x, visit)?,
             Skip::Takes { after, concat } => {
-                let x = run(&self.layers[..*after], tape, x, visit)?;
+                let x = visited_chain(&self.layers[..*after], tape, x, visit)?;
                 let x = concat.forward(tape, pop(&mut values), x)?;
-                run(&self.layers[*after..], tape, x, visit)?
+                visited_chain(&self.layers[*after..], tape, x, visit)?
             }
         };
         if matches!(self.skip, Skip::Gives) {
@@ -78,28 +75,13 @@ impl<B: Backend> Block<B> {
 }
 
 /// Runs one block after another on a stack of values.
-pub(super) fn chain<'m, B: Backend>(
+pub(super) fn run_blocks<'m, B: Backend>(
     blocks: &'m [Block<B>],
     tape: &mut Tape<'m, B>,
     values: Vec<Value<B>>,
     visit: &mut Visit<'_, B>,
 ) -> Result<Vec<Value<B>>> {
     blocks.iter().try_fold(values, |values, block| block.forward(tape, values, visit))
-}
-
-/// Runs one layer after another, each booked on itself.
-pub(super) fn run<'m, B: Backend>(
-    layers: &'m [Box<dyn Layer<B>>],
-    tape: &mut Tape<'m, B>,
-    x: Value<B>,
-    visit: &mut Visit<'_, B>,
-) -> Result<Value<B>> {
-    layers.iter().try_fold(x, |x, layer| {
-        let _layer = tape.executor().enter(layer.layer());
-        let y = layer.forward(tape, x)?;
-        visit(layer.as_ref(), &y.tensor)?;
-        Ok(y)
-    })
 }
 
 /// How many skips a chain of blocks takes that none of them gave.

@@ -7,6 +7,7 @@ use crate::{
     data::Facts,
     error::Result,
     experiment::Model,
+    layer_path::Scope,
     nn::{Conv2d, Flatten, Init, Linear, MaxPool, Relu},
 };
 
@@ -17,14 +18,14 @@ pub(super) fn build<B: Backend>(init: &mut Init<'_, B>, model: &Model, facts: &F
     for i in 1..=model.depth {
         let filters = model.width << (i - 1);
         blocks.push(Block::new(vec![
-            Box::new(Conv2d::new(init, &format!("block{i}/conv"), channels, filters, model.kernel)?),
-            Box::new(Relu::new(executor, &format!("block{i}/relu"))),
-            Box::new(MaxPool::new(executor, &format!("block{i}/pool"), 2, 2)),
+            Box::new(Conv2d::new(init, &Scope::Block(i).at("conv"), channels, filters, model.kernel)?),
+            Box::new(Relu::new(executor, &Scope::Block(i).at("relu"))),
+            Box::new(MaxPool::new(executor, &Scope::Block(i).at("pool"), 2, 2)),
         ]));
         (height, width, channels) = (height / 2, width / 2, filters);
     }
     let head = head(init, height * width * channels, model.dense)?;
-    let classes = Linear::new(init, "head/classes", model.dense, facts.classes)?;
+    let classes = Linear::new(init, &Scope::Head.at("classes"), model.dense, facts.classes)?;
     Ok(Parts { blocks, head, classes })
 }
 
@@ -32,8 +33,8 @@ pub(super) fn build<B: Backend>(init: &mut Init<'_, B>, model: &Model, facts: &F
 pub(super) fn head<B: Backend>(init: &mut Init<'_, B>, features: usize, dense: usize) -> Result<Layers<B>> {
     let executor = init.executor();
     Ok(vec![
-        Box::new(Flatten::new(executor, "head/flatten")),
-        Box::new(Linear::new(init, "head/dense", features, dense)?),
-        Box::new(Relu::new(executor, "head/relu")),
+        Box::new(Flatten::new(executor, &Scope::Head.at("flatten"))),
+        Box::new(Linear::new(init, &Scope::Head.at("dense"), features, dense)?),
+        Box::new(Relu::new(executor, &Scope::Head.at("relu"))),
     ])
 }

@@ -13,6 +13,7 @@ use crate::{
     data::Facts,
     error::Result,
     experiment::{Model, ModelKind},
+    layer_path::Scope,
     nn::{Embedding, Init, Linear, Positions},
 };
 
@@ -28,14 +29,14 @@ pub(super) fn build<B: Backend>(init: &mut Init<'_, B>, model: &Model, facts: &F
     layers.extend(style.dropout(init, "dropout"));
     let mut blocks = Vec::with_capacity(model.depth);
     for i in 1..=model.depth {
-        layers.extend(style.block(init, &format!("block{i}"))?); // [batch * length, width]
+        layers.extend(style.block(init, &Scope::Block(i).path())?); // [batch * length, width]
         blocks.push(Block::new(std::mem::take(&mut layers)));
     }
-    let head = style.norm(init, "head/norm")?;
+    let head = style.norm(init, &Scope::Head.at("norm"))?;
     let classes = if model.tied {
-        Linear::tied(init.executor(), "head/classes", &table)
+        Linear::tied(init.executor(), &Scope::Head.at("classes"), &table)
     } else {
-        Linear::with(init, "head/classes", [model.width, facts.classes], NORMAL, false)?
+        Linear::with(init, &Scope::Head.at("classes"), [model.width, facts.classes], NORMAL, false)?
     }; // [batch * length, vocabulary]
     Ok(Parts { blocks, head, classes })
 }

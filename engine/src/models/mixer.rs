@@ -14,6 +14,7 @@ use crate::{
     data::Facts,
     error::Result,
     experiment::Model,
+    layer_path::{LayerPath, Scope},
     nn::{Conv2d, Gelu, GlobalPool, Init, Linear, Residual, Sequences, Start, Transpose},
 };
 
@@ -26,31 +27,31 @@ pub(super) fn build<B: Backend>(init: &mut Init<'_, B>, model: &Model, facts: &F
     let mut layers: Layers<B> = vec![Box::new(Conv2d::with(init, "patches", patch_shape(model, facts)?)?)];
     let mut blocks = Vec::with_capacity(model.depth);
     for i in 1..=model.depth {
-        let path = format!("block{i}");
-        let mut tokens = style.norm(init, &format!("{path}/tokens/norm"))?; // [batch * length, width]
-        tokens.push(Box::new(Transpose::new(executor, &format!("{path}/tokens/transpose"), length)));
-        tokens.extend(mlp(init, &format!("{path}/tokens"), length, width / 2)?); // [batch * width, length]
-        tokens.push(Box::new(Transpose::new(executor, &format!("{path}/tokens/back"), width)));
-        tokens.extend(style.dropout(init, &format!("{path}/tokens/dropout")));
-        let mut channels = style.norm(init, &format!("{path}/channels/norm"))?;
-        channels.extend(mlp(init, &format!("{path}/channels"), width, model.hidden)?); // [batch * length, width]
-        channels.extend(style.dropout(init, &format!("{path}/channels/dropout")));
-        layers.push(Box::new(Residual::new(executor, &format!("{path}/tokens/add"), tokens, Vec::new())));
-        layers.push(Box::new(Residual::new(executor, &format!("{path}/channels/add"), channels, Vec::new())));
+        let path = Scope::Block(i).path();
+        let mut tokens = style.norm(init, &path.join("tokens/norm"))?; // [batch * length, width]
+        tokens.push(Box::new(Transpose::new(executor, &path.join("tokens/transpose"), length)));
+        tokens.extend(mlp(init, &path.join("tokens"), length, width / 2)?); // [batch * width, length]
+        tokens.push(Box::new(Transpose::new(executor, &path.join("tokens/back"), width)));
+        tokens.extend(style.dropout(init, &path.join("tokens/dropout")));
+        let mut channels = style.norm(init, &path.join("channels/norm"))?;
+        channels.extend(mlp(init, &path.join("channels"), width, model.hidden)?); // [batch * length, width]
+        channels.extend(style.dropout(init, &path.join("channels/dropout")));
+        layers.push(Box::new(Residual::new(executor, &path.join("tokens/add"), tokens, Vec::new())));
+        layers.push(Box::new(Residual::new(executor, &path.join("channels/add"), channels, Vec::new())));
         blocks.push(Block::new(std::mem::take(&mut layers)));
     }
-    let mut head = style.norm(init, "head/norm")?;
-    head.push(Box::new(Sequences::new(executor, "head/sequences", length))); // [batch, length, width]
-    head.push(Box::new(GlobalPool::new(executor, "head/pool"))); // [batch, width]
-    let classes = Linear::with(init, "head/classes", [width, facts.classes], Start::Zero, true)?;
+    let mut head = style.norm(init, &Scope::Head.at("norm"))?;
+    head.push(Box::new(Sequences::new(executor, &Scope::Head.at("sequences"), length))); // [batch, length, width]
+    head.push(Box::new(GlobalPool::new(executor, &Scope::Head.at("pool")))); // [batch, width]
+    let classes = Linear::with(init, &Scope::Head.at("classes"), [width, facts.classes], Start::Zero, true)?;
     Ok(Parts { blocks, head, classes })
 }
 
 /// Dense, GELU, dense, over the last extent.
-fn mlp<B: Backend>(init: &mut Init<'_, B>, path: &str, width: usize, hidden: usize) -> Result<Layers<B>> {
+fn mlp<B: Backend>(init: &mut Init<'_, B>, path: &LayerPath, width: usize, hidden: usize) -> Result<Layers<B>> {
     Ok(vec![
-        Box::new(Linear::new(init, &format!("{path}/up"), width, hidden)?),
-        Box::new(Gelu::new(init.executor(), &format!("{path}/gelu"))),
-        Box::new(Linear::new(init, &format!("{path}/down"), hidden, width)?),
+        Box::new(Linear::new(init, &path.join("up"), width, hidden)?),
+        Box::new(Gelu::new(init.executor(), &path.join("gelu"))),
+        Box::new(Linear::new(init, &path.join("down"), hidden, width)?),
     ])
 }

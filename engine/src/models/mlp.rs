@@ -6,6 +6,7 @@ use crate::{
     data::Facts,
     error::Result,
     experiment::Model,
+    layer_path::Scope,
     nn::{Flatten, Init, Linear, Relu},
 };
 
@@ -18,11 +19,11 @@ pub(super) fn build<B: Backend>(init: &mut Init<'_, B>, model: &Model, facts: &F
         if i == 1 {
             layers.push(Box::new(Flatten::new(executor, "flatten")));
         }
-        layers.push(Box::new(Linear::new(init, &format!("block{i}/dense"), features, model.width)?));
-        layers.push(Box::new(Relu::new(executor, &format!("block{i}/relu"))));
+        layers.push(Box::new(Linear::new(init, &Scope::Block(i).at("dense"), features, model.width)?));
+        layers.push(Box::new(Relu::new(executor, &Scope::Block(i).at("relu"))));
         features = model.width;
         blocks.push(Block::new(layers));
     }
-    let classes = Linear::new(init, "head/classes", features, facts.classes)?;
+    let classes = Linear::new(init, &Scope::Head.at("classes"), features, facts.classes)?;
     Ok(Parts { blocks, head: Vec::new(), classes })
 }

@@ -12,6 +12,7 @@ use crate::{
     data::Facts,
     error::Result,
     experiment::{Model, Stem},
+    layer_path::{LayerPath, Scope},
     nn::{BatchNorm, ConvShape, Depthwise, GlobalPool, Init, Linear, Relu, Relu6, Residual},
 };
 
@@ -44,16 +45,17 @@ pub(super) fn build_v1<B: Backend>(init: &mut Init<'_, B>, model: &Model, facts:
     let executor = init.executor();
     let scaled = |filters: usize| ((filters as f64 * model.multiplier) as usize).max(1);
     let mut channels = scaled(STEM);
-    let mut layers = conv_norm(init, "block1", shape(facts.image()?[2], channels, 3, stem_stride(model)))?;
-    layers.push(Box::new(Relu::new(executor, "block1/relu")));
+    let mut layers =
+        conv_norm(init, &Scope::Block(1).path(), shape(facts.image()?[2], channels, 3, stem_stride(model)))?;
+    layers.push(Box::new(Relu::new(executor, &Scope::Block(1).at("relu"))));
     let mut blocks = vec![Block::new(layers)];
     for (i, (filters, stride)) in V1.into_iter().enumerate() {
-        let path = format!("block{}", i + 2);
+        let path = Scope::Block(i + 2).path();
         let stride = if i == 1 { stem_stride(model) } else { stride };
-        let mut layers = depthwise_norm(init, &format!("{path}/depthwise"), channels, stride)?;
-        layers.push(Box::new(Relu::new(executor, &format!("{path}/depthwise/relu"))));
-        layers.extend(conv_norm(init, &format!("{path}/pointwise"), shape(channels, scaled(filters), 1, 1))?);
-        layers.push(Box::new(Relu::new(executor, &format!("{path}/pointwise/relu"))));
+        let mut layers = depthwise_norm(init, &path.join("depthwise"), channels, stride)?;
+        layers.push(Box::new(Relu::new(executor, &path.join("depthwise/relu"))));
+        layers.extend(conv_norm(init, &path.join("pointwise"), shape(channels, scaled(filters), 1, 1))?);
+        layers.push(Box::new(Relu::new(executor, &path.join("pointwise/relu"))));
         blocks.push(Block::new(layers));
         channels = scaled(filters);
     }
@@ -63,7 +65,7 @@ pub(super) fn build_v1<B: Backend>(init: &mut Init<'_, B>, model: &Model, facts:
 pub(super) fn build_v2<B: Backend>(init: &mut Init<'_, B>, model: &Model, facts: &Facts) -> Result<Parts<B>> {
     let mut channels = divisible(STEM as f64 * model.multiplier);
     let of_stem = shape(facts.image()?[2], channels, 3, stem_stride(model));
-    let mut blocks = vec![Block::new(conv_norm_relu6(init, "block1", of_stem)?)];
+    let mut blocks = vec![Block::new(conv_norm_relu6(init, &Scope::Block(1).path(), of_stem)?)];
     for (stage, (expansion, filters, count, first)) in V2.into_iter().enumerate() {
         let out = divisible(filters as f64 * model.multiplier);
         for i in 0..count {
@@ -72,13 +74,13 @@ pub(super) fn build_v2<B: Backend>(init: &mut Init<'_, B>, model: &Model, facts:
                 (0, _) => first,
                 _ => 1,
             };
-            let path = format!("block{}", blocks.len() + 1);
+            let path = Scope::Block(blocks.len() + 1).path();
             blocks.push(inverted(init, &path, [channels, channels * expansion, out], stride)?);
             channels = out;
         }
     }
     let last = if model.multiplier > 1.0 { divisible(LAST as f64 * model.multiplier) } else { LAST };
-    let path = format!("block{}", blocks.len() + 1);
+    let path = Scope::Block(blocks.len() + 1).path();
     blocks.push(Block::new(conv_norm_relu6(init, &path, shape(channels, last, 1, 1))?));
     parts(init, blocks, last, facts)
 }
@@ -86,35 +88,40 @@ pub(super) fn build_v2<B: Backend>(init: &mut Init<'_, B>, model: &Model, facts:
 /// An inverted residual: 1 x 1 to more channels, depthwise, 1 x 1 to fewer without an activation.
 fn inverted<B: Backend>(
     init: &mut Init<'_, B>,
-    path: &str,
+    path: &LayerPath,
     [channels, hidden, out]: [usize; 3],
     stride: usize,
 ) -> Result<Block<B>> {
     let executor = init.executor();
     let mut layers: Layers<B> = Vec::new();
     if hidden != channels {
-        layers.extend(conv_norm_relu6(init, &format!("{path}/expand"), shape(channels, hidden, 1, 1))?);
+        layers.extend(conv_norm_relu6(init, &path.join("expand"), shape(channels, hidden, 1, 1))?);
     }
-    layers.extend(depthwise_norm(init, &format!("{path}/depthwise"), hidden, stride)?);
-    layers.push(Box::new(Relu6::new(executor, &format!("{path}/depthwise/relu6"))));
-    layers.extend(conv_norm(init, &format!("{path}/project"), shape(hidden, out, 1, 1))?);
+    layers.extend(depthwise_norm(init, &path.join("depthwise"), hidden, stride)?);
+    layers.push(Box::new(Relu6::new(executor, &path.join("depthwise/relu6"))));
+    layers.extend(conv_norm(init, &path.join("project"), shape(hidden, out, 1, 1))?);
     if stride == 1 && channels == out {
-        layers = vec![Box::new(Residual::new(executor, &format!("{path}/add"), layers, Vec::new()))];
+        layers = vec![Box::new(Residual::new(executor, &path.join("add"), layers, Vec::new()))];
     }
     Ok(Block::new(layers))
 }
 
-fn conv_norm_relu6<B: Backend>(init: &mut Init<'_, B>, path: &str, shape: ConvShape) -> Result<Layers<B>> {
+fn conv_norm_relu6<B: Backend>(init: &mut Init<'_, B>, path: &LayerPath, shape: ConvShape) -> Result<Layers<B>> {
     let mut layers = conv_norm(init, path, shape)?;
-    layers.push(Box::new(Relu6::new(init.executor(), &format!("{path}/relu6"))));
+    layers.push(Box::new(Relu6::new(init.executor(), &path.join("relu6"))));
     Ok(layers)
 }
 
 /// A 3 x 3 depthwise convolution and its batch norm.
-fn depthwise_norm<B: Backend>(init: &mut Init<'_, B>, path: &str, channels: usize, stride: usize) -> Result<Layers<B>> {
+fn depthwise_norm<B: Backend>(
+    init: &mut Init<'_, B>,
+    path: &LayerPath,
+    channels: usize,
+    stride: usize,
+) -> Result<Layers<B>> {
     Ok(vec![
-        Box::new(Depthwise::with(init, &format!("{path}/conv"), shape(channels, channels, 3, stride))?),
-        Box::new(BatchNorm::new(init, &format!("{path}/norm"), channels)?),
+        Box::new(Depthwise::with(init, &path.join("conv"), shape(channels, channels, 3, stride))?),
+        Box::new(BatchNorm::new(init, &path.join("norm"), channels)?),
     ])
 }
 
@@ -125,8 +132,8 @@ fn parts<B: Backend>(
     channels: usize,
     facts: &Facts,
 ) -> Result<Parts<B>> {
-    let head: Layers<B> = vec![Box::new(GlobalPool::new(init.executor(), "head/pool"))];
-    let classes = Linear::new(init, "head/classes", channels, facts.classes)?;
+    let head: Layers<B> = vec![Box::new(GlobalPool::new(init.executor(), &Scope::Head.at("pool")))];
+    let classes = Linear::new(init, &Scope::Head.at("classes"), channels, facts.classes)?;
     Ok(Parts { blocks, head, classes })
 }
 

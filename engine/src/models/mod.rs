@@ -19,9 +19,9 @@ use crate::{
     data::Facts,
     error::Result,
     experiment::{Experiment, ModelKind},
-    nn::{Init, Layer, Linear, Param},
+    nn::{Init, Layer, Linear, Param, Visit, chain, visited_chain},
 };
-use block::{Block, Visit, chain, run, skips_taken};
+use block::{Block, run_blocks, skips_taken};
 use segments::Segment;
 
 type Layers<B> = Vec<Box<dyn Layer<B>>>;
@@ -77,12 +77,12 @@ impl<B: Backend> Model<B> {
             // What the segment works on: the last value and the skips it takes. The others pass it by.
             let own = values.split_off(values.len() - 1 - skips_taken(blocks));
             values.extend(if segment.is_checkpointed {
-                tape.checkpoint(own, move |tape, own| chain(blocks, tape, own, &mut |_, _| Ok(())))?
+                tape.checkpoint(own, move |tape, own| run_blocks(blocks, tape, own, &mut |_, _| Ok(())))?
             } else {
-                chain(blocks, tape, own, &mut |_, _| Ok(()))?
+                run_blocks(blocks, tape, own, &mut |_, _| Ok(()))?
             });
         }
-        run(&self.parts.head, tape, block::last(values), &mut |_, _| Ok(()))
+        chain(&self.parts.head, tape, block::last(values))
     }
 
     /// A forward pass, shown to `visit` layer by layer: those inside others are not told apart.
@@ -92,8 +92,8 @@ impl<B: Backend> Model<B> {
         inputs: Tensor<B>,
         visit: &mut Visit<'_, B>,
     ) -> Result<()> {
-        let values = chain(&self.parts.blocks, tape, vec![Value::constant(inputs)], visit)?;
-        let features = run(&self.parts.head, tape, block::last(values), visit)?;
+        let values = run_blocks(&self.parts.blocks, tape, vec![Value::constant(inputs)], visit)?;
+        let features = visited_chain(&self.parts.head, tape, block::last(values), visit)?;
         let _layer = tape.executor().enter(self.parts.classes.layer());
         let logits = self.parts.classes.forward(tape, features)?;
         visit(&self.parts.classes, &logits.tensor)

@@ -10,6 +10,7 @@ use crate::{
     data::Facts,
     error::Result,
     experiment::{Model, Stem},
+    layer_path::{LayerPath, Scope},
     nn::{BatchNorm, Conv2d, ConvShape, GlobalPool, Init, Linear, MaxPool, Relu, Residual},
 };
 
@@ -26,7 +27,7 @@ pub(super) fn build<B: Backend>(init: &mut Init<'_, B>, model: &Model, facts: &F
         let filters = FILTERS << stage;
         for i in 0..*count {
             let stride = if stage > 0 && i == 0 { 2 } else { 1 };
-            let path = format!("block{}", blocks.len() + 1);
+            let path = Scope::Block(blocks.len() + 1).path();
             let out = if is_bottleneck { filters * EXPANSION } else { filters };
             let main = if is_bottleneck {
                 bottleneck(init, &path, channels, filters, stride)?
@@ -34,21 +35,21 @@ pub(super) fn build<B: Backend>(init: &mut Init<'_, B>, model: &Model, facts: &F
                 basic(init, &path, channels, filters, stride)?
             };
             let shortcut = if stride > 1 || channels != out {
-                conv_norm(init, &format!("{path}/shortcut"), shape(channels, out, 1, stride))?
+                conv_norm(init, &path.join("shortcut"), shape(channels, out, 1, stride))?
             } else {
                 Vec::new()
             };
             let executor = init.executor();
             blocks.push(Block::new(vec![
-                Box::new(Residual::new(executor, &format!("{path}/add"), main, shortcut)),
-                Box::new(Relu::new(executor, &format!("{path}/relu"))),
+                Box::new(Residual::new(executor, &path.join("add"), main, shortcut)),
+                Box::new(Relu::new(executor, &path.join("relu"))),
             ]));
             channels = out;
         }
     }
     let executor = init.executor();
-    let head: Layers<B> = vec![Box::new(GlobalPool::new(executor, "head/pool"))];
-    let classes = Linear::new(init, "head/classes", channels, facts.classes)?;
+    let head: Layers<B> = vec![Box::new(GlobalPool::new(executor, &Scope::Head.at("pool")))];
+    let classes = Linear::new(init, &Scope::Head.at("classes"), channels, facts.classes)?;
     Ok(Parts { blocks, head, classes })
 }
 
@@ -58,10 +59,10 @@ fn stem<B: Backend>(init: &mut Init<'_, B>, stem: Stem, channels: usize) -> Resu
         Stem::Small => shape(channels, FILTERS, 3, 1),
         Stem::Imagenet => shape(channels, FILTERS, 7, 2),
     };
-    let mut layers = conv_norm(init, "block1", of)?;
-    layers.push(Box::new(Relu::new(executor, "block1/relu")));
+    let mut layers = conv_norm(init, &Scope::Block(1).path(), of)?;
+    layers.push(Box::new(Relu::new(executor, &Scope::Block(1).at("relu"))));
     if stem == Stem::Imagenet {
-        layers.push(Box::new(MaxPool::with(executor, "block1/pool", 3, 2, 1)));
+        layers.push(Box::new(MaxPool::with(executor, &Scope::Block(1).at("pool"), 3, 2, 1)));
     }
     Ok(Block::new(layers))
 }
@@ -69,30 +70,30 @@ fn stem<B: Backend>(init: &mut Init<'_, B>, stem: Stem, channels: usize) -> Resu
 /// Two 3 x 3 convolutions.
 fn basic<B: Backend>(
     init: &mut Init<'_, B>,
-    path: &str,
+    path: &LayerPath,
     channels: usize,
     filters: usize,
     stride: usize,
 ) -> Result<Layers<B>> {
-    let mut layers = conv_norm(init, &format!("{path}/a"), shape(channels, filters, 3, stride))?;
-    layers.push(Box::new(Relu::new(init.executor(), &format!("{path}/a/relu"))));
-    layers.extend(conv_norm(init, &format!("{path}/b"), shape(filters, filters, 3, 1))?);
+    let mut layers = conv_norm(init, &path.join("a"), shape(channels, filters, 3, stride))?;
+    layers.push(Box::new(Relu::new(init.executor(), &path.join("a/relu"))));
+    layers.extend(conv_norm(init, &path.join("b"), shape(filters, filters, 3, 1))?);
     Ok(layers)
 }
 
 /// 1 x 1 to fewer channels, 3 x 3, 1 x 1 to more.
 fn bottleneck<B: Backend>(
     init: &mut Init<'_, B>,
-    path: &str,
+    path: &LayerPath,
     channels: usize,
     filters: usize,
     stride: usize,
 ) -> Result<Layers<B>> {
-    let mut layers = conv_norm(init, &format!("{path}/a"), shape(channels, filters, 1, 1))?;
-    layers.push(Box::new(Relu::new(init.executor(), &format!("{path}/a/relu"))));
-    layers.extend(conv_norm(init, &format!("{path}/b"), shape(filters, filters, 3, stride))?);
-    layers.push(Box::new(Relu::new(init.executor(), &format!("{path}/b/relu"))));
-    layers.extend(conv_norm(init, &format!("{path}/c"), shape(filters, filters * EXPANSION, 1, 1))?);
+    let mut layers = conv_norm(init, &path.join("a"), shape(channels, filters, 1, 1))?;
+    layers.push(Box::new(Relu::new(init.executor(), &path.join("a/relu"))));
+    layers.extend(conv_norm(init, &path.join("b"), shape(filters, filters, 3, stride))?);
+    layers.push(Box::new(Relu::new(init.executor(), &path.join("b/relu"))));
+    layers.extend(conv_norm(init, &path.join("c"), shape(filters, filters * EXPANSION, 1, 1))?);
     Ok(layers)
 }
 
@@ -102,9 +103,9 @@ pub(super) fn shape(channels: usize, filters: usize, size: usize, stride: usize)
 }
 
 /// A convolution and its batch norm.
-pub(super) fn conv_norm<B: Backend>(init: &mut Init<'_, B>, path: &str, shape: ConvShape) -> Result<Layers<B>> {
+pub(super) fn conv_norm<B: Backend>(init: &mut Init<'_, B>, path: &LayerPath, shape: ConvShape) -> Result<Layers<B>> {
     Ok(vec![
-        Box::new(Conv2d::with(init, &format!("{path}/conv"), shape)?),
-        Box::new(BatchNorm::new(init, &format!("{path}/norm"), shape.filters)?),
+        Box::new(Conv2d::with(init, &path.join("conv"), shape)?),
+        Box::new(BatchNorm::new(init, &path.join("norm"), shape.filters)?),
     ])
 }

@@ -5,7 +5,7 @@
 
 use std::ops::Range;
 
-use super::{Model, chain};
+use super::{Model, run_blocks};
 use crate::{
     autograd::{Tape, Value},
     backend::{DryRun, Executor, Rates},
@@ -73,7 +73,7 @@ fn costs(experiment: &Experiment, facts: &Facts) -> Result<Vec<Cost>> {
     for i in 0..model.parts.blocks.len() {
         let (live, input_bytes) = (executor.ledger().live(), values.last().map_or(0, |x| x.tensor.bytes()));
         executor.backend().take_secs();
-        values = chain(&model.parts.blocks[i..=i], &mut tape, values, &mut |_, _| Ok(()))?;
+        values = run_blocks(&model.parts.blocks[i..=i], &mut tape, values, &mut |_, _| Ok(()))?;
         let kept_bytes = executor.ledger().live().saturating_sub(live).0;
         // The inputs are the batch's, kept or not.
         let input_bytes = if i == 0 { 0 } else { input_bytes };

@@ -7,6 +7,7 @@ use crate::{
     data::Facts,
     error::Result,
     experiment::Model,
+    layer_path::Scope,
     nn::{Conv2d, Depthwise, Init, Linear, MaxPool, Relu},
 };
 
@@ -17,19 +18,19 @@ pub(super) fn build<B: Backend>(init: &mut Init<'_, B>, model: &Model, facts: &F
     for i in 1..=model.depth {
         let filters = model.width << (i - 1);
         let mut layers: Layers<B> = vec![
-            Box::new(Depthwise::new(init, &format!("block{i}/depthwise"), channels, model.kernel)?),
-            Box::new(Conv2d::new(init, &format!("block{i}/pointwise"), channels, filters, 1)?),
+            Box::new(Depthwise::new(init, &Scope::Block(i).at("depthwise"), channels, model.kernel)?),
+            Box::new(Conv2d::new(init, &Scope::Block(i).at("pointwise"), channels, filters, 1)?),
         ];
         if i < model.depth {
-            layers.push(Box::new(MaxPool::new(executor, &format!("block{i}/pool"), 2, 2)));
+            layers.push(Box::new(MaxPool::new(executor, &Scope::Block(i).at("pool"), 2, 2)));
             (height, width) = (height / 2, width / 2);
         }
         // After the pool: the same numbers as before it, of a quarter of the pixels.
-        layers.push(Box::new(Relu::new(executor, &format!("block{i}/relu"))));
+        layers.push(Box::new(Relu::new(executor, &Scope::Block(i).at("relu"))));
         channels = filters;
         blocks.push(Block::new(layers));
     }
     let head = head(init, height * width * channels, model.dense)?;
-    let classes = Linear::new(init, "head/classes", model.dense, facts.classes)?;
+    let classes = Linear::new(init, &Scope::Head.at("classes"), model.dense, facts.classes)?;
     Ok(Parts { blocks, head, classes })
 }

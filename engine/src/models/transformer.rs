@@ -8,6 +8,7 @@ use crate::{
     data::Facts,
     error::Result,
     experiment::{Model, ModelKind},
+    layer_path::LayerPath,
     nn::{Attention, Dropout, Gelu, Init, LayerNorm, Linear, Residual, RmsNorm, Rotary, Start, SwiGlu},
 };
 
@@ -68,52 +69,52 @@ impl Style<'_> {
     }
 
     /// One block: `x + attention(norm(x))`, then `x + feed_forward(norm(x))`.
-    pub(super) fn block<B: Backend>(&self, init: &mut Init<'_, B>, path: &str) -> Result<Layers<B>> {
-        let attention = self.attention_branch(init, &format!("{path}/attention"))?;
-        let feed_forward = self.feed_forward_branch(init, &format!("{path}/feed-forward"))?;
+    pub(super) fn block<B: Backend>(&self, init: &mut Init<'_, B>, path: &LayerPath) -> Result<Layers<B>> {
+        let attention = self.attention_branch(init, &path.join("attention"))?;
+        let feed_forward = self.feed_forward_branch(init, &path.join("feed-forward"))?;
         let add = |name: &str, main, executor: &Executor<B>| {
-            Box::new(Residual::new(executor, &format!("{path}/{name}/add"), main, Vec::new()))
+            Box::new(Residual::new(executor, &path.join(name).join("add"), main, Vec::new()))
         };
         let executor = init.executor();
         Ok(vec![add("attention", attention, executor), add("feed-forward", feed_forward, executor)])
     }
 
-    fn attention_branch<B: Backend>(&self, init: &mut Init<'_, B>, path: &str) -> Result<Layers<B>> {
+    fn attention_branch<B: Backend>(&self, init: &mut Init<'_, B>, path: &LayerPath) -> Result<Layers<B>> {
         let (model, shape, executor) = (self.model, self.attention(), init.executor());
         let has_bias = !self.is_llama();
-        let mut layers = self.norm(init, &format!("{path}/norm"))?;
+        let mut layers = self.norm(init, &path.join("norm"))?;
         let sizes = [model.width, shape.packed()];
         // [rows, (heads + 2 kv_heads) * head_dim]
-        let qkv = Linear::with(init, &format!("{path}/qkv"), sizes, NORMAL, has_bias || model.qkv_bias)?;
+        let qkv = Linear::with(init, &path.join("qkv"), sizes, NORMAL, has_bias || model.qkv_bias)?;
         layers.push(Box::new(qkv));
         if self.is_llama() {
-            layers.push(Box::new(Rotary::new(executor, &format!("{path}/rotary"), shape, model.rotary_base)));
+            layers.push(Box::new(Rotary::new(executor, &path.join("rotary"), shape, model.rotary_base)));
         }
         // [rows, heads * head_dim]
-        layers.push(Box::new(Attention::new(executor, &format!("{path}/heads"), model.attention, shape)));
+        layers.push(Box::new(Attention::new(executor, &path.join("heads"), model.attention, shape)));
         let sizes = [shape.width(), model.width];
-        let out = Linear::with(init, &format!("{path}/out"), sizes, self.onto_stream(), has_bias)?;
+        let out = Linear::with(init, &path.join("out"), sizes, self.onto_stream(), has_bias)?;
         layers.push(Box::new(out));
-        layers.extend(self.dropout(init, &format!("{path}/dropout")));
+        layers.extend(self.dropout(init, &path.join("dropout")));
         Ok(layers)
     }
 
-    fn feed_forward_branch<B: Backend>(&self, init: &mut Init<'_, B>, path: &str) -> Result<Layers<B>> {
+    fn feed_forward_branch<B: Backend>(&self, init: &mut Init<'_, B>, path: &LayerPath) -> Result<Layers<B>> {
         let (model, executor) = (self.model, init.executor());
         let (is_llama, width, hidden) = (self.is_llama(), model.width, model.hidden);
-        let mut layers = self.norm(init, &format!("{path}/norm"))?;
+        let mut layers = self.norm(init, &path.join("norm"))?;
         // Gates beside values, or values alone: [rows, 2 hidden] or [rows, hidden].
         let sizes = [width, if is_llama { 2 * hidden } else { hidden }];
-        layers.push(Box::new(Linear::with(init, &format!("{path}/up"), sizes, NORMAL, !is_llama)?));
-        let curve = format!("{path}/curve");
+        layers.push(Box::new(Linear::with(init, &path.join("up"), sizes, NORMAL, !is_llama)?));
+        let curve = path.join("curve");
         layers.push(match model.kind {
             ModelKind::Llama => Box::new(SwiGlu::new(executor, &curve)),
             ModelKind::Gpt2 => Box::new(Gelu::tanh(executor, &curve)),
             _ => Box::new(Gelu::new(executor, &curve)),
         });
-        let down = Linear::with(init, &format!("{path}/down"), [hidden, width], self.onto_stream(), !is_llama)?;
+        let down = Linear::with(init, &path.join("down"), [hidden, width], self.onto_stream(), !is_llama)?;
         layers.push(Box::new(down));
-        layers.extend(self.dropout(init, &format!("{path}/dropout")));
+        layers.extend(self.dropout(init, &path.join("dropout")));
         Ok(layers)
     }
 }

@@ -11,6 +11,7 @@ use crate::{
     data::Facts,
     error::Result,
     experiment::Model,
+    layer_path::{LayerPath, Scope},
     nn::{Concat, Conv2d, Init, Linear, MaxPool, Relu, UpConv2d},
 };
 
@@ -19,35 +20,40 @@ pub(super) fn build<B: Backend>(init: &mut Init<'_, B>, model: &Model, facts: &F
     let mut channels = facts.image()?[2];
     let mut blocks = Vec::with_capacity(model.blocks());
     for level in 0..=model.depth {
-        let (path, filters) = (format!("block{}", level + 1), model.width << level);
+        let (path, filters) = (Scope::Block(level + 1).path(), model.width << level);
         let mut layers: Layers<B> = Vec::new();
         if level > 0 {
-            layers.push(Box::new(MaxPool::new(executor, &format!("{path}/pool"), 2, 2)));
+            layers.push(Box::new(MaxPool::new(executor, &path.join("pool"), 2, 2)));
         }
         layers.extend(convolutions(init, &path, channels, filters)?); // [batch, side / 2^level, side / 2^level, filters]
         blocks.push(if level < model.depth { Block::giving(layers) } else { Block::new(layers) });
         channels = filters;
     }
     for level in (0..model.depth).rev() {
-        let (path, filters) = (format!("block{}", blocks.len() + 1), model.width << level);
-        let up: Layers<B> = vec![Box::new(UpConv2d::new(init, &format!("{path}/up"), channels, filters)?)];
-        let concat = Concat::new(executor, &format!("{path}/concat"));
+        let (path, filters) = (Scope::Block(blocks.len() + 1).path(), model.width << level);
+        let up: Layers<B> = vec![Box::new(UpConv2d::new(init, &path.join("up"), channels, filters)?)];
+        let concat = Concat::new(executor, &path.join("concat"));
         let rest = convolutions(init, &path, 2 * filters, filters)?;
         blocks.push(Block::taking(up, concat, rest));
         channels = filters;
     }
     // A 1 x 1 convolution is a dense layer over pixels: [batch * height * width, classes].
-    let classes = Linear::new(init, "head/classes", channels, facts.classes)?;
+    let classes = Linear::new(init, &Scope::Head.at("classes"), channels, facts.classes)?;
     Ok(Parts { blocks, head: Vec::new(), classes })
 }
 
 /// Two 3 x 3 convolutions, each with ReLU.
-fn convolutions<B: Backend>(init: &mut Init<'_, B>, path: &str, channels: usize, filters: usize) -> Result<Layers<B>> {
+fn convolutions<B: Backend>(
+    init: &mut Init<'_, B>,
+    path: &LayerPath,
+    channels: usize,
+    filters: usize,
+) -> Result<Layers<B>> {
     let executor = init.executor();
     Ok(vec![
-        Box::new(Conv2d::new(init, &format!("{path}/a/conv"), channels, filters, 3)?),
-        Box::new(Relu::new(executor, &format!("{path}/a/relu"))),
-        Box::new(Conv2d::new(init, &format!("{path}/b/conv"), filters, filters, 3)?),
-        Box::new(Relu::new(executor, &format!("{path}/b/relu"))),
+        Box::new(Conv2d::new(init, &path.join("a/conv"), channels, filters, 3)?),
+        Box::new(Relu::new(executor, &path.join("a/relu"))),
+        Box::new(Conv2d::new(init, &path.join("b/conv"), filters, filters, 3)?),
+        Box::new(Relu::new(executor, &path.join("b/relu"))),
     ])
 }

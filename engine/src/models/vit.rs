@@ -12,6 +12,7 @@ use crate::{
     data::Facts,
     error::Result,
     experiment::Model,
+    layer_path::Scope,
     nn::{ClassToken, Conv2d, ConvShape, Init, Linear, Positions, Start, TakeFirst},
 };
 
@@ -29,13 +30,13 @@ pub(super) fn build<B: Backend>(init: &mut Init<'_, B>, model: &Model, facts: &F
     layers.extend(style.dropout(init, "dropout"));
     let mut blocks = Vec::with_capacity(model.depth);
     for i in 1..=model.depth {
-        layers.extend(style.block(init, &format!("block{i}"))?); // [batch * length, width]
+        layers.extend(style.block(init, &Scope::Block(i).path())?); // [batch * length, width]
         blocks.push(Block::new(std::mem::take(&mut layers)));
     }
     // The norm works row by row, so only the rows that are read need it.
-    let mut head: Layers<B> = vec![Box::new(TakeFirst::new(executor, "head/first", length))]; // [batch, width]
-    head.extend(style.norm(init, "head/norm")?);
-    let classes = Linear::with(init, "head/classes", [model.width, facts.classes], Start::Zero, true)?;
+    let mut head: Layers<B> = vec![Box::new(TakeFirst::new(executor, &Scope::Head.at("first"), length))]; // [batch, width]
+    head.extend(style.norm(init, &Scope::Head.at("norm"))?);
+    let classes = Linear::with(init, &Scope::Head.at("classes"), [model.width, facts.classes], Start::Zero, true)?;
     Ok(Parts { blocks, head, classes })
 }
 

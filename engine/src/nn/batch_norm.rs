@@ -8,7 +8,7 @@ use crate::{
     },
     error::Result,
     memory::{Category, timeline::LayerId},
-    nn::{Init, Layer, Param, norm::record},
+    nn::{Init, Layer, Param, ParamRole, norm::record},
 };
 
 /// Added to the variance.
@@ -32,8 +32,8 @@ impl<B: Backend> BatchNorm<B> {
     pub fn new(init: &mut Init<'_, B>, path: &str, channels: usize) -> Result<Self> {
         let executor = init.executor();
         let layer = executor.ledger().layer_id(path);
-        let weight = init.constant(layer, "weight", [channels], 1.0)?;
-        let bias = init.constant(layer, "bias", [channels], 0.0)?;
+        let weight = init.constant(layer, ParamRole::Weight, [channels], 1.0)?;
+        let bias = init.constant(layer, ParamRole::Bias, [channels], 0.0)?;
         let _layer = executor.enter(layer);
         let dtype = init.precision().sums();
         let running_mean = executor.filled(0.0, [channels], dtype, Category::Buffers, "running mean")?;

@@ -2,10 +2,10 @@
 
 use crate::{
     autograd::{Tape, Value},
-    backend::{Backend, Executor, Shape, Tensor},
+    backend::{Backend, Executor, Tensor},
     error::Result,
     memory::timeline::LayerId,
-    nn::{Init, Layer, Param, Start},
+    nn::{Init, Layer, Param, ParamRole, Start},
 };
 
 /// Puts a learned row before each sequence: `[batch * length, width]` to `[batch * (length + 1), width]`. Saves nothing.
@@ -26,7 +26,7 @@ impl<B: Backend> ClassToken<B> {
     /// A layer at `path` before sequences of `length`.
     pub fn new(init: &mut Init<'_, B>, path: &str, length: usize, width: usize, start: Start) -> Result<Self> {
         let layer = init.executor().ledger().layer_id(path);
-        Ok(Self { layer, length, weight: init.param(layer, "weight", [width], start)? })
+        Ok(Self { layer, length, weight: init.param(layer, ParamRole::Weight, [width], start)? })
     }
 }
 
@@ -40,15 +40,6 @@ impl TakeFirst {
 /// Sequences of `length` in `x [..., width]`.
 fn sequences<B: Backend>(x: &Tensor<B>, length: usize) -> usize {
     x.shape().rows() / length.max(1)
-}
-
-/// `x` with extents of up to four.
-fn shaped<B: Backend>(x: Tensor<B>, shape: Shape) -> Tensor<B> {
-    match *shape.dims() {
-        [a, b, c] => x.reshape([a, b, c]),
-        [a, b, c, d] => x.reshape([a, b, c, d]),
-        _ => x.reshape([shape.rows(), shape.last()]),
-    }
 }
 
 impl<B: Backend> Layer<B> for ClassToken<B> {
@@ -68,7 +59,7 @@ impl<B: Backend> Layer<B> for ClassToken<B> {
             let Some(id) = x_id else { return Ok(()) };
             let dx = executor.take_columns(&dy, width..(length + 1) * width)?;
             drop(dy);
-            back.give(id, shaped(dx, shape))
+            back.give(id, dx.reshape(shape))
         }))
     }
 
@@ -90,7 +81,7 @@ impl<B: Backend> Layer<B> for TakeFirst {
         Ok(tape.record(self.layer, x_id.is_some(), y, move |back, dy| {
             let dx = back.executor().take_columns_grad(&dy, 0, [batch, columns].into())?;
             drop(dy);
-            x_id.map_or(Ok(()), |id| back.give(id, shaped(dx, shape)))
+            x_id.map_or(Ok(()), |id| back.give(id, dx.reshape(shape)))
         }))
     }
 

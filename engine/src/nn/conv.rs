@@ -5,7 +5,7 @@ use crate::{
     backend::{Backend, Executor, Shape, Tensor, Window},
     error::Result,
     memory::timeline::LayerId,
-    nn::{Init, Layer, Param},
+    nn::{Init, Layer, Param, ParamRole},
 };
 
 /// What a convolution is.
@@ -85,8 +85,8 @@ impl<B: Backend, const DEPTHWISE: bool> Convolution<B, DEPTHWISE> {
             true => Shape::from([size, size, channels]),
             false => Shape::from([filters, size, size, channels]),
         };
-        let weight = init.uniform(layer, "weight", extents, fan_in)?;
-        let bias = shape.bias.then(|| init.uniform(layer, "bias", [filters], fan_in)).transpose()?;
+        let weight = init.uniform(layer, ParamRole::Weight, extents, fan_in)?;
+        let bias = shape.bias.then(|| init.uniform(layer, ParamRole::Bias, [filters], fan_in)).transpose()?;
         Ok(Self { layer, shape, weight, bias })
     }
 

@@ -7,7 +7,7 @@ use crate::{
     backend::Backend,
     error::Result,
     memory::timeline::LayerId,
-    nn::{Init, Layer, Param, Start},
+    nn::{Init, Layer, Param, ParamRole, Start},
 };
 
 /// Each token's row of a table. Saves its tokens.
@@ -20,7 +20,7 @@ impl<B: Backend> Embedding<B> {
     /// A layer at `path` for tokens below `vocabulary`.
     pub fn new(init: &mut Init<'_, B>, path: &str, vocabulary: usize, width: usize, start: Start) -> Result<Self> {
         let layer = init.executor().ledger().layer_id(path);
-        Ok(Self { layer, table: Rc::new(init.param(layer, "weight", [vocabulary, width], start)?) })
+        Ok(Self { layer, table: Rc::new(init.param(layer, ParamRole::Weight, [vocabulary, width], start)?) })
     }
 
     /// The table, for a classes layer that is tied to it.

@@ -5,7 +5,7 @@ use crate::{
     backend::{Backend, ops::Affine},
     error::Result,
     memory::timeline::LayerId,
-    nn::{Init, Layer, Param, norm::record},
+    nn::{Init, Layer, Param, ParamRole, norm::record},
 };
 
 /// Layer norm (Ba, Kiros & Hinton 2016) over the last extent. Saves its input, from which its output
@@ -29,8 +29,8 @@ impl<B: Backend> LayerNorm<B> {
     /// A layer at `path` over rows of `columns`.
     pub fn new(init: &mut Init<'_, B>, path: &str, columns: usize, epsilon: f64) -> Result<Self> {
         let layer = init.executor().ledger().layer_id(path);
-        let weight = init.constant(layer, "weight", [columns], 1.0)?;
-        let bias = init.constant(layer, "bias", [columns], 0.0)?;
+        let weight = init.constant(layer, ParamRole::Weight, [columns], 1.0)?;
+        let bias = init.constant(layer, ParamRole::Bias, [columns], 0.0)?;
         Ok(Self { layer, epsilon, weight, bias })
     }
 }
@@ -39,7 +39,7 @@ impl<B: Backend> RmsNorm<B> {
     /// A layer at `path` over rows of `columns`.
     pub fn new(init: &mut Init<'_, B>, path: &str, columns: usize, epsilon: f64) -> Result<Self> {
         let layer = init.executor().ledger().layer_id(path);
-        Ok(Self { layer, epsilon, weight: init.constant(layer, "weight", [columns], 1.0)? })
+        Ok(Self { layer, epsilon, weight: init.constant(layer, ParamRole::Weight, [columns], 1.0)? })
     }
 }
 

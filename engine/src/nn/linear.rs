@@ -7,7 +7,7 @@ use crate::{
     backend::{Backend, Executor, Shape, Tensor},
     error::Result,
     memory::timeline::LayerId,
-    nn::{Init, Layer, Param, Start},
+    nn::{Init, Layer, Param, ParamRole, Start},
 };
 
 /// `y = x w^T + b` over the last extent. Saves its input.
@@ -33,8 +33,8 @@ impl<B: Backend> Adapter<B> {
     fn new(init: &mut Init<'_, B>, layer: LayerId, [inner, out]: [usize; 2]) -> Result<Option<Self>> {
         let Some((rank, scale)) = init.adapter(layer) else { return Ok(None) };
         let start = Start::Uniform { fan_in: inner };
-        let down = init.param_that(layer, "adapter down", [rank, inner], start, true)?;
-        let up = init.param_that(layer, "adapter up", [out, rank], Start::Zero, true)?;
+        let down = init.param_that(layer, ParamRole::AdapterDown, [rank, inner], start, true)?;
+        let up = init.param_that(layer, ParamRole::AdapterUp, [out, rank], Start::Zero, true)?;
         Ok(Some(Self { down, up, scale }))
     }
 
@@ -74,8 +74,8 @@ impl<B: Backend> Linear<B> {
             true => init.param_that(layer, name, shape, start, false),
             false => init.param(layer, name, shape, start),
         };
-        let weight = Rc::new(make("weight", [out, inner].into(), weight)?);
-        let bias = bias.map(|start| make("bias", [out].into(), start)).transpose()?;
+        let weight = Rc::new(make(ParamRole::Weight, [out, inner].into(), weight)?);
+        let bias = bias.map(|start| make(ParamRole::Bias, [out].into(), start)).transpose()?;
         let adapter = Adapter::new(init, layer, [inner, out])?.map(Box::new);
         Ok(Self { layer, weight, bias, adapter, is_tied: false })
     }

@@ -6,13 +6,47 @@ use crate::{
     backend::{Backend, Executor, Kernel, Shape, Tensor, kernel::StateSpec, ops::GradInto},
     error::Result,
     experiment::{Frozen, Lora, Precision},
+    layer_path::Scope,
     memory::{Category, timeline::LayerId},
     rng::{Rng, Stream},
 };
 
+/// What a parameter is in its layer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum ParamRole {
+    /// What multiplies: of a layer, a norm, an embedding's table.
+    Weight,
+    /// What is added.
+    Bias,
+    /// The first matrix of an adapter.
+    AdapterDown,
+    /// The second matrix of an adapter.
+    AdapterUp,
+}
+
+impl ParamRole {
+    /// The name in timelines.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Weight => "weight",
+            Self::Bias => "bias",
+            Self::AdapterDown => "adapter down",
+            Self::AdapterUp => "adapter up",
+        }
+    }
+
+    /// The name of its gradient in timelines.
+    const fn gradient_name(self) -> &'static str {
+        match self {
+            Self::Weight | Self::AdapterDown | Self::AdapterUp => "weight gradient",
+            Self::Bias => "bias gradient",
+        }
+    }
+}
+
 /// One parameter.
 pub struct Param<B: Backend> {
-    name: &'static str,
+    role: ParamRole,
     layer: LayerId,
     precision: Precision,
     is_trained: bool,
@@ -23,9 +57,14 @@ pub struct Param<B: Backend> {
 }
 
 impl<B: Backend> Param<B> {
-    /// What it is in its layer: `weight` or `bias`.
+    /// What it is in its layer.
+    pub fn role(&self) -> ParamRole {
+        self.role
+    }
+
+    /// The name of its role.
     pub fn name(&self) -> &'static str {
-        self.name
+        self.role.name()
     }
 
     /// The layer it belongs to.
@@ -71,10 +110,14 @@ impl<B: Backend> Param<B> {
         if let Some(sum) = &*self.gradient.borrow() {
             return Ok((sum.clone(), false));
         }
-        let label = if self.name == "bias" { "bias gradient" } else { "weight gradient" };
         // A tied weight's first contribution comes from another layer's rule.
         let layer = executor.enter(self.layer);
-        let fresh = executor.allocate(self.weight.shape(), self.precision.master(), Category::Gradients, label)?;
+        let fresh = executor.allocate(
+            self.weight.shape(),
+            self.precision.master(),
+            Category::Gradients,
+            self.role.gradient_name(),
+        )?;
         drop(layer);
         Ok((fresh, true))
     }
@@ -151,7 +194,7 @@ pub struct Init<'a, B: Backend> {
     executor: &'a Executor<B>,
     precision: Precision,
     seed: u64,
-    made: u64,
+    count: u64,
     frozen: Frozen,
     lora: Lora,
 }
@@ -159,7 +202,7 @@ pub struct Init<'a, B: Backend> {
 impl<'a, B: Backend> Init<'a, B> {
     /// A maker for one model.
     pub fn new(executor: &'a Executor<B>, precision: Precision, seed: u64) -> Self {
-        Self { executor, precision, seed, made: 0, frozen: Frozen::None, lora: Lora::default() }
+        Self { executor, precision, seed, count: 0, frozen: Frozen::None, lora: Lora::default() }
     }
 
     /// The same, with parameters that are frozen and adapters beside dense layers.
@@ -172,8 +215,7 @@ impl<'a, B: Backend> Init<'a, B> {
     /// there are no adapters, and in a head that learns whole.
     pub fn adapter(&self, layer: LayerId) -> Option<(usize, f64)> {
         let Lora { rank, alpha } = self.lora;
-        let _layer = self.executor.enter(layer);
-        let is_head = self.executor.ledger().layer_path().starts_with("head/");
+        let is_head = self.scope(layer) == Scope::Head;
         (rank > 0 && (!is_head || self.frozen == Frozen::All)).then(|| (rank, alpha / rank as f64))
     }
 
@@ -189,8 +231,8 @@ impl<'a, B: Backend> Init<'a, B> {
 
     /// A random stream of its own for a layer that draws numbers while it runs: a seed for [`Rng::new`].
     pub fn stream(&mut self, stream: Stream) -> u64 {
-        self.made += 1;
-        Rng::new(self.seed, stream, self.made).key()
+        self.count += 1;
+        Rng::new(self.seed, stream, self.count).key()
     }
 
     /// A parameter of `layer` that starts as `value` everywhere. It has the optimizer's precision and no narrower copy:
@@ -198,28 +240,27 @@ impl<'a, B: Backend> Init<'a, B> {
     pub fn constant(
         &mut self,
         layer: LayerId,
-        name: &'static str,
+        role: ParamRole,
         shape: impl Into<Shape>,
         value: f64,
     ) -> Result<Param<B>> {
+        self.count += 1;
+        let is_trained = self.is_trained(layer);
         let _layer = self.executor.enter(layer);
-        self.made += 1;
-        let (precision, category) = (self.precision, Category::Parameters);
-        let is_trained = !self.frozen.contains(&self.executor.ledger().layer_path());
-        let weight = self.executor.filled(value, shape, precision.master(), category, name)?;
-        let (gradient, state) = (RefCell::default(), RefCell::default());
-        Ok(Param { name, layer, precision, is_trained, weight, master: None, gradient, state })
+        let dtype = self.precision.master();
+        let weight = self.executor.filled(value, shape, dtype, Category::Parameters, role.name())?;
+        Ok(self.made(layer, role, is_trained, weight, None))
     }
 
     /// A parameter of `layer`, uniform in ±1/sqrt(fan_in): see [`Start::Uniform`].
     pub fn uniform(
         &mut self,
         layer: LayerId,
-        name: &'static str,
+        role: ParamRole,
         shape: impl Into<Shape>,
         fan_in: usize,
     ) -> Result<Param<B>> {
-        self.param(layer, name, shape, Start::Uniform { fan_in })
+        self.param(layer, role, shape, Start::Uniform { fan_in })
     }
 
     /// A parameter of `layer` that starts as `start` says: in the type that is computed in, with a master copy in the
@@ -227,37 +268,35 @@ impl<'a, B: Backend> Init<'a, B> {
     pub fn param(
         &mut self,
         layer: LayerId,
-        name: &'static str,
+        role: ParamRole,
         shape: impl Into<Shape>,
         start: Start,
     ) -> Result<Param<B>> {
-        let layer_guard = self.executor.enter(layer);
-        let is_trained = !self.frozen.contains(&self.executor.ledger().layer_path());
-        drop(layer_guard);
-        self.param_that(layer, name, shape, start, is_trained)
+        let is_trained = self.is_trained(layer);
+        self.param_that(layer, role, shape, start, is_trained)
     }
 
     /// A parameter that learns, or one that is frozen, whatever is chosen for its layer.
     pub fn param_that(
         &mut self,
         layer: LayerId,
-        name: &'static str,
+        role: ParamRole,
         shape: impl Into<Shape>,
         start: Start,
         is_trained: bool,
     ) -> Result<Param<B>> {
         let (shape, executor) = (shape.into(), self.executor);
         let _layer = executor.enter(layer);
-        let key = Rng::new(self.seed, Stream::Weights, self.made).key();
-        self.made += 1;
+        let key = Rng::new(self.seed, Stream::Weights, self.count).key();
+        self.count += 1;
         let fill = match start {
             Start::Uniform { fan_in } => Kernel::Uniform { bound: 1.0 / (fan_in as f64).sqrt(), key },
             Start::Normal { std } => Kernel::Normal { std, key },
             Start::Zero => Kernel::Fill(0.0),
         };
-        let weight = executor.allocate(shape, self.precision.compute(), Category::Parameters, name)?;
+        let weight = executor.allocate(shape, self.precision.compute(), Category::Parameters, role.name())?;
         let master = if self.precision.has_master_weights() && is_trained {
-            let master = executor.allocate(shape, self.precision.master(), Category::MasterWeights, name)?;
+            let master = executor.allocate(shape, self.precision.master(), Category::MasterWeights, role.name())?;
             executor.launch(fill, &[], &[&master])?;
             executor.cast_into(&master, &weight)?;
             Some(master)
@@ -265,7 +304,30 @@ impl<'a, B: Backend> Init<'a, B> {
             executor.launch(fill, &[], &[&weight])?;
             None
         };
+        Ok(self.made(layer, role, is_trained, weight, master))
+    }
+
+    /// A parameter whose tensors are made, without a gradient and without state.
+    fn made(
+        &self,
+        layer: LayerId,
+        role: ParamRole,
+        is_trained: bool,
+        weight: Tensor<B>,
+        master: Option<Tensor<B>>,
+    ) -> Param<B> {
         let (gradient, state) = (RefCell::default(), RefCell::default());
-        Ok(Param { name, layer, precision: self.precision, is_trained, weight, master, gradient, state })
+        Param { role, layer, precision: self.precision, is_trained, weight, master, gradient, state }
+    }
+
+    /// Where `layer` stands in the model.
+    fn scope(&self, layer: LayerId) -> Scope {
+        let _layer = self.executor.enter(layer);
+        self.executor.ledger().layer_scope()
+    }
+
+    /// Whether the parameters of `layer` learn, unless its layer decides otherwise.
+    fn is_trained(&self, layer: LayerId) -> bool {
+        !self.frozen.contains(self.scope(layer))
     }
 }

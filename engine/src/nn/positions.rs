@@ -5,7 +5,7 @@ use crate::{
     backend::Backend,
     error::Result,
     memory::timeline::LayerId,
-    nn::{Init, Layer, Param, Start},
+    nn::{Init, Layer, Param, ParamRole, Start},
 };
 
 /// Adds a learned row to each place of a sequence, over its input where nobody else holds it. Saves nothing.
@@ -18,7 +18,7 @@ impl<B: Backend> Positions<B> {
     /// A layer at `path` for sequences of `length`.
     pub fn new(init: &mut Init<'_, B>, path: &str, length: usize, width: usize, start: Start) -> Result<Self> {
         let layer = init.executor().ledger().layer_id(path);
-        Ok(Self { layer, weight: init.param(layer, "weight", [length, width], start)? })
+        Ok(Self { layer, weight: init.param(layer, ParamRole::Weight, [length, width], start)? })
     }
 }
 

@@ -2,7 +2,7 @@
 
 use crate::{
     autograd::{Tape, Value},
-    backend::{Backend, Executor},
+    backend::{Backend, Executor, Tensor},
     error::Result,
     memory::timeline::LayerId,
     nn::{Layer, Param},
@@ -28,10 +28,31 @@ impl<B: Backend> Residual<B> {
 }
 
 /// Runs one layer after another, each booked on itself.
+///
+/// # Errors
+/// Those of the layers.
 pub fn chain<'m, B: Backend>(layers: &'m [Box<dyn Layer<B>>], tape: &mut Tape<'m, B>, x: Value<B>) -> Result<Value<B>> {
+    visited_chain(layers, tape, x, &mut |_, _| Ok(()))
+}
+
+/// What is called with each layer and its output.
+pub type Visit<'a, B> = dyn FnMut(&dyn Layer<B>, &Tensor<B>) -> Result<()> + 'a;
+
+/// [`chain`], with a call of `visit` after each layer.
+///
+/// # Errors
+/// Those of the layers and of `visit`.
+pub fn visited_chain<'m, B: Backend>(
+    layers: &'m [Box<dyn Layer<B>>],
+    tape: &mut Tape<'m, B>,
+    x: Value<B>,
+    visit: &mut Visit<'_, B>,
+) -> Result<Value<B>> {
     layers.iter().try_fold(x, |x, layer| {
         let _layer = tape.executor().enter(layer.layer());
-        layer.forward(tape, x)
+        let y = layer.forward(tape, x)?;
+        visit(layer.as_ref(), &y.tensor)?;
+        Ok(y)
     })
 }
 

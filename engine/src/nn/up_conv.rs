@@ -5,7 +5,7 @@ use crate::{
     backend::{Backend, Tensor, Window},
     error::Result,
     memory::timeline::LayerId,
-    nn::{Init, Layer, Param, conv::image},
+    nn::{Init, Layer, Param, ParamRole, conv::image},
 };
 
 /// A transposed convolution, 2 x 2 with stride 2, that doubles height and width: the gradient of a convolution by its
@@ -22,8 +22,8 @@ impl<B: Backend> UpConv2d<B> {
     pub fn new(init: &mut Init<'_, B>, path: &str, channels: usize, filters: usize) -> Result<Self> {
         let layer = init.executor().ledger().layer_id(path);
         // Windows do not overlap: each output reads one pixel.
-        let weight = init.uniform(layer, "weight", [channels, 2, 2, filters], channels)?;
-        let bias = init.uniform(layer, "bias", [filters], channels)?;
+        let weight = init.uniform(layer, ParamRole::Weight, [channels, 2, 2, filters], channels)?;
+        let bias = init.uniform(layer, ParamRole::Bias, [filters], channels)?;
         Ok(Self { layer, filters, weight, bias })
     }
 

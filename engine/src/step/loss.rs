@@ -95,11 +95,7 @@ impl<B: Backend> Loss<'_, B> {
             classes.accumulate(executor, &x, &dy)?;
             classes.input_gradient_into(executor, &dy, &gradient.rows_view(range))?;
         }
-        Ok(match *shape.dims() {
-            [a, b, c] => gradient.reshape([a, b, c]),
-            [a, b, c, d] => gradient.reshape([a, b, c, d]),
-            _ => gradient,
-        })
+        Ok(gradient.reshape(shape))
     }
 
     fn logits(&self, x: &Tensor<B>) -> Result<Tensor<B>> {
