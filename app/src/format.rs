@@ -3,7 +3,7 @@
 use plimsoll_engine::{
     Bytes,
     device::{profile, target},
-    experiment::{Data, DataKind},
+    experiment::{Data, DataKind, Labelled},
 };
 
 /// An amount as people write it: `64 MiB` where it is whole, three figures where it is not.
@@ -97,21 +97,20 @@ pub(crate) fn share(share: f64) -> String {
 
 /// What an accuracy is a share of.
 pub(crate) fn accuracy(kind: DataKind) -> &'static str {
-    match kind {
-        DataKind::Text => "Next-byte accuracy",
-        DataKind::Tokens => "Next-token accuracy",
-        DataKind::Masks => "Per-pixel accuracy",
-        DataKind::Sort => "Per-digit accuracy",
-        DataKind::Digits | DataKind::Shapes | DataKind::Idx | DataKind::Cifar10 | DataKind::Cifar100 => "Accuracy",
-        DataKind::Images | DataKind::Modular | DataKind::Brackets => "Accuracy",
+    match kind.traits().labelled {
+        Labelled::Sample => "Accuracy",
+        Labelled::Pixel => "Per-pixel accuracy",
+        Labelled::Digit => "Per-digit accuracy",
+        Labelled::Byte => "Next-byte accuracy",
+        Labelled::Token => "Next-token accuracy",
     }
 }
 
 /// In what throughput is counted: its name, and how many of them a sample is.
 pub(crate) fn throughput(data: &Data) -> (&'static str, usize) {
-    match data.kind {
-        DataKind::Text | DataKind::Tokens => ("tokens/s", data.length),
-        _ => ("samples/s", 1),
+    match data.kind.traits().labelled {
+        Labelled::Byte | Labelled::Token => ("tokens/s", data.length),
+        Labelled::Sample | Labelled::Pixel | Labelled::Digit => ("samples/s", 1),
     }
 }
 

@@ -312,7 +312,7 @@ fn outcome_of(plan: &Plan) -> Outcome {
 
 /// Checks and plans; a fault in the planning is an obstacle like any other, not the end of the thread.
 fn plan_one(experiment: &Experiment) -> Result<Arc<Plan>, Obstacle> {
-    let facts = data::facts(&experiment.data, &experiment.run);
+    let facts = data::facts(&experiment.data);
     let problems = check::check(experiment, facts.as_ref().ok());
     if !problems.is_empty() {
         return Err(Obstacle::Problems(problems));

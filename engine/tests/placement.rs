@@ -104,7 +104,7 @@ fn a_training_set_on_the_device_is_in_the_budget_as_predicted_and_no_longer_on_t
         experiment.run.steps = Some(3);
         let (_, streamed) = placed(&experiment, Placement::Streamed);
         let (experiment, plan) = placed(&experiment, Placement::Device);
-        let facts = data::facts(&experiment.data, &experiment.run).expect("possible");
+        let facts = data::facts(&experiment.data).expect("possible");
         let DeviceDatasetLayout { inputs: (shape, dtype), labels, scaling } =
             DeviceDatasetLayout::new(&experiment.data, &facts);
         let bytes = shape.elements() * dtype.size()

@@ -65,7 +65,7 @@ impl Choice {
         change(&mut experiment);
         let mut problems = check(&experiment, None);
         if problems.is_empty() {
-            let facts = data::facts(&experiment.data, &experiment.run)?;
+            let facts = data::facts(&experiment.data)?;
             problems = check(&experiment, Some(&facts));
         }
         if problems.is_empty() {

@@ -8,7 +8,6 @@ use eframe::egui;
 use egui_notify::Toasts;
 use plimsoll_engine::{
     Experiment,
-    experiment::DataKind,
     hardware::Watcher,
     train::{Command, Event, Outcome, Start, Trainer},
 };
@@ -67,7 +66,11 @@ impl Dispatcher<'_> {
             Action::UsePath(purpose, path) => self.path_typed(purpose, path),
             Action::BrowseData => {
                 let data = &self.state.document.experiment.data;
-                let purpose = if data.kind == DataKind::Text { Purpose::DataFile } else { Purpose::DataFolder };
+                let purpose = if data.kind.traits().path.is_some_and(|path| path.is_file) {
+                    Purpose::DataFile
+                } else {
+                    Purpose::DataFolder
+                };
                 self.services.files.ask(purpose, data.path.clone().unwrap_or_default());
             }
             Action::AskNeighbours { control, neighbours } => self.ask_neighbours(control, neighbours),

@@ -1,7 +1,7 @@
 //! The run as it goes: loss, accuracy, memory and throughput.
 
 use eframe::egui::{self, Align, ComboBox, Layout, Rect, RichText, Slider, Ui, UiBuilder, vec2};
-use plimsoll_engine::{Bytes, experiment::DataKind};
+use plimsoll_engine::{Bytes, experiment::Labelled};
 
 use super::PanelContext;
 use crate::{
@@ -163,7 +163,7 @@ fn loss(ui: &mut Ui, view: &mut View, run: &RunRecord) {
         log: view.log_loss,
         ..axes(view, Round::Decimal, format::plain, format::three, (!view.log_loss).then_some(0.0))
     };
-    let is_text = run.experiment().data.kind == DataKind::Text;
+    let is_text = run.experiment().data.kind.traits().labelled == Labelled::Byte;
     let aside = run.test.loss.last().filter(|_| is_text).map(|loss| format::bits_per_byte(f64::from(loss)));
     pair(ui, view, run, "Loss", (&run.train.loss, &run.test.loss), &axes, aside);
 }

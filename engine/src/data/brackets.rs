@@ -12,6 +12,7 @@ use crate::{
         Facts, Split,
         device_layout::Integers,
         sequences::{self, Parting, Rows, generate, within},
+        source::{Source, Store},
     },
     error::{Problem, Result},
     experiment::{Data, limits::MAX_LENGTH},
@@ -29,18 +30,35 @@ const VOCABULARY: usize = 7;
 const KINDS: u64 = 1 << 32;
 const EXCHANGE: u64 = 2 << 32;
 
-pub(super) fn facts(data: &Data) -> Result<Facts> {
-    within("data.length", data.length, 2, MAX_LENGTH, "a number of brackets")?;
-    if !data.length.is_multiple_of(2) {
-        let message = format!("{} brackets are never balanced: the number is odd", data.length);
-        let mend = format!("write an even number, such as {}", data.length + 1);
-        return Err(Problem::new("data.length", message, mend).into());
+/// Brackets that are balanced or not.
+pub(super) struct BalancedBrackets;
+
+impl Source for BalancedBrackets {
+    fn info(&self, data: &Data) -> Result<Facts> {
+        within("data.length", data.length, 2, MAX_LENGTH, "a number of brackets")?;
+        if !data.length.is_multiple_of(2) {
+            let message = format!("{} brackets are never balanced: the number is odd", data.length);
+            let mend = format!("write an even number, such as {}", data.length + 1);
+            return Err(Problem::new("data.length", message, mend).into());
+        }
+        // The Catalan numbers (each from the one before), times the kinds of the pairs.
+        let pairs = data.length as u64 / 2;
+        let words: f64 = (1..=pairs).map(|n| 2.0 * (4 * n - 2) as f64 / (n + 1) as f64).product();
+        let share = sequences::share(data, words, "write more")?;
+        sequences::placed(data, sequences::facts(data.length + 1, VOCABULARY, 1, share))
     }
-    // The Catalan numbers (each from the one before), times the kinds of the pairs.
-    let pairs = data.length as u64 / 2;
-    let words: f64 = (1..=pairs).map(|n| 2.0 * (4 * n - 2) as f64 / (n + 1) as f64).product();
-    let share = sequences::share(data, words, "write more")?;
-    sequences::placed(data, sequences::facts(data.length + 1, VOCABULARY, 1, share))
+
+    fn limits(&self, data: &Data) -> Result<()> {
+        self.info(data).map(drop)
+    }
+
+    fn open(&self, data: &Data, info: &Facts, seed: u64) -> Result<Store> {
+        sequences::store(Brackets::new(data, seed), data, info)
+    }
+
+    fn held_bytes(&self, data: &Data, info: &Facts) -> Result<usize> {
+        Ok(sequences::placed_bytes(data, info))
+    }
 }
 
 /// Samples of one choice and seed.
@@ -156,7 +174,7 @@ mod tests {
     fn the_answer_is_right_and_every_other_time_yes() {
         for length in [10, 16, 62] {
             let data = Data { length, ..Data::default() };
-            let facts = facts(&data).expect("possible");
+            let facts = BalancedBrackets.info(&data).expect("possible");
             assert_eq!((facts.targets, facts.scored, facts.classes), (length + 1, 1, 7));
             let rows = rows(&data, Split::Train, 1000);
             for row in &rows {
@@ -210,7 +228,8 @@ mod tests {
 
     #[test]
     fn odd_and_short_rows_are_refused() {
-        let error = |length| facts(&Data { length, ..Data::default() }).expect_err("impossible").to_string();
+        let error =
+            |length| BalancedBrackets.info(&Data { length, ..Data::default() }).expect_err("impossible").to_string();
         assert!(error(9).contains("the number is odd; write an even number, such as 10"), "{}", error(9));
         assert!(error(6).contains("only about 40 different samples"), "{}", error(6));
         assert!(error(0).starts_with("data.length: 0 is not"), "{}", error(0));

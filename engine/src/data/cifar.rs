@@ -11,9 +11,11 @@ use crate::{
     data::{
         Facts, Input, Split,
         file::{self, MOST, Opened, Reader},
-        image_set::{Samples, Streamed},
+        image_set::{self, ImageStore, Samples, Streamed, held},
+        source::{Source, Store, chosen_path},
     },
     error::{Error, Result},
+    experiment::{Data, Placement},
 };
 
 const SIDE: usize = 32;
@@ -23,7 +25,7 @@ const PLANE: usize = SIDE * SIDE;
 const SAMPLE: usize = 1 + CHANNELS * PLANE;
 
 /// What one of the two sets looks like.
-#[derive(Debug)]
+#[derive(Debug, Clone, Copy)]
 pub(super) struct Version {
     name: &'static str,
     folder: &'static str,
@@ -56,13 +58,31 @@ pub(super) static CIFAR100: Version = Version {
     largest: 50_000,
 };
 
+impl Source for Version {
+    fn info(&self, data: &Data) -> Result<Facts> {
+        self.facts(chosen_path(data)?)
+    }
+
+    fn open(&self, data: &Data, _: &Facts, _: u64) -> Result<Store> {
+        let folder = chosen_path(data)?;
+        Ok(Store::Images(match data.placement {
+            Placement::Host => held(self.samples(folder)?),
+            Placement::Streamed | Placement::Device => ImageStore::Streamed(Box::new(self.stream(folder)?)),
+        }))
+    }
+
+    fn held_bytes(&self, data: &Data, info: &Facts) -> Result<usize> {
+        Ok(image_set::placed_bytes(data, info))
+    }
+}
+
 impl Version {
     /// Bytes of a record.
     const fn record(&self) -> usize {
         SAMPLE + self.coarse.is_some() as usize
     }
 
-    pub(super) fn facts(&self, folder: &Path) -> Result<Facts> {
+    fn facts(&self, folder: &Path) -> Result<Facts> {
         let (train, test) = self.files(folder)?;
         let count = |files: &[Records]| files.iter().map(|file| file.count).sum();
         let input = Input::Image { height: SIDE, width: SIDE, channels: CHANNELS };
@@ -70,20 +90,20 @@ impl Version {
     }
 
     /// Training and test samples.
-    pub(super) fn open(&self, folder: &Path) -> Result<(Samples, Samples)> {
+    fn samples(&self, folder: &Path) -> Result<(Samples, Samples)> {
         let (train, test) = self.files(folder)?;
         Ok((self.read(&train)?, self.read(&[test])?))
     }
 
     /// The same, read when they are asked for.
-    pub(super) fn stream(&'static self, folder: &Path) -> Result<Batches> {
+    fn stream(&self, folder: &Path) -> Result<Batches> {
         let (train, test) = self.files(folder)?;
         let open = |Records { path, count }: Records| {
             refuse_packed(&Reader::open(&path)?)?;
             Ok((Opened::new(&path)?, count))
         };
         let train = train.into_iter().map(open).collect::<Result<_>>()?;
-        Ok(Batches { version: self, train, test: vec![open(test)?] })
+        Ok(Batches { version: *self, train, test: vec![open(test)?] })
     }
 
     fn files(&self, folder: &Path) -> Result<(Vec<Records>, Records)> {
@@ -179,7 +199,7 @@ fn refuse_packed(input: &Reader) -> Result<()> {
 /// The records of a set, read when they are asked for.
 #[derive(Debug)]
 pub(super) struct Batches {
-    version: &'static Version,
+    version: Version,
     /// Files, and how many records each has.
     train: Vec<(Opened, usize)>,
     test: Vec<(Opened, usize)>,

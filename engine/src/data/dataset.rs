@@ -10,23 +10,15 @@ use std::{
 
 use crate::{
     data::{
-        Facts, Skipped, brackets, chosen, cifar,
+        Facts, Skipped,
+        batch::{BatchLayout, HostBatch, Inputs},
         device_layout::{Chunk, DeviceDatasetLayout, Integers},
-        digits, facts, idx,
-        image_set::{ImageSet, Source, held},
-        images::Images,
-        loader::HostBatch,
-        masks::Masks,
-        modular::Modular,
-        numbers,
-        sequences::{self, Held, Rows},
-        shapes::Shapes,
-        sort::Sort,
-        text::Text,
-        tokens::Chain,
+        image_set::ImageSet,
+        sequences::{self, Rows},
+        source::{self, Store},
     },
     error::{Error, Result},
-    experiment::{Data, DataKind, Placement, Run},
+    experiment::{Data, Run},
     memory::probe::uncounted,
 };
 
@@ -39,7 +31,7 @@ pub enum Split {
     Test,
 }
 
-/// The samples.
+/// The samples, open.
 #[derive(Debug)]
 #[expect(clippy::large_enum_variant, reason = "there is one of them in a set, never a list")]
 enum Content {
@@ -61,53 +53,28 @@ impl Dataset {
     /// Reads or generates the samples.
     ///
     /// # Errors
-    /// Those of [`facts`], and whatever is wrong deeper in the files.
+    /// Those of [`facts`](crate::data::facts), and whatever is wrong deeper in the files.
     pub fn open(data: &Data, run: &Run) -> Result<Self> {
-        uncounted(|| Self::read(data, run))
+        uncounted(|| Self::read(data, run.seed))
     }
 
-    fn read(data: &Data, run: &Run) -> Result<Self> {
-        let mut facts = facts(data, run)?;
-        let seed = run.seed;
-        let rows: Box<dyn Rows> = match data.kind {
-            DataKind::Modular => Box::new(Modular::new(data, &facts, seed)),
-            DataKind::Sort => Box::new(Sort::new(data, seed)),
-            DataKind::Brackets => Box::new(brackets::Brackets::new(data, seed)),
-            DataKind::Tokens => Box::new(Chain::new(data, seed)),
-            DataKind::Text => {
-                let text = Text::open(chosen(data)?, data, seed)?;
-                (facts.train, facts.test) = text.counts();
-                Box::new(text)
+    fn read(data: &Data, seed: u64) -> Result<Self> {
+        let source = source::of(data.kind);
+        let facts = source.info(data)?;
+        // Files may have changed since they were looked at: what was opened is what counts.
+        let (content, (train, test)) = match source.open(data, &facts, seed)? {
+            Store::Images(store) => {
+                let set = ImageSet::new(store, &facts, data, seed)?;
+                let counts = (set.count(Split::Train), set.count(Split::Test));
+                (Content::Images(set), counts)
             }
-            _ => return Self::read_images(data, facts, seed),
+            Store::Rows(rows) => {
+                let counts = rows.counts().unwrap_or((facts.train, facts.test));
+                (Content::Rows(rows), counts)
+            }
         };
-        let rows = match (data.kind, data.placement) {
-            (DataKind::Text, _) | (_, Placement::Streamed | Placement::Device) => rows,
-            (_, Placement::Host) => Box::new(Held::new(&*rows, &facts)?),
-        };
-        Ok(Self { facts, content: Some(Content::Rows(rows)), chosen: data.clone(), seed })
-    }
-
-    fn read_images(data: &Data, facts: Facts, seed: u64) -> Result<Self> {
-        let is_held = data.placement == Placement::Host;
-        let source = match data.kind {
-            DataKind::Digits => held(digits::open(&facts, seed)?),
-            DataKind::Idx if is_held => held(idx::open(chosen(data)?)?),
-            DataKind::Idx => Source::Streamed(Box::new(idx::stream(chosen(data)?)?)),
-            DataKind::Cifar10 if is_held => held(cifar::CIFAR10.open(chosen(data)?)?),
-            DataKind::Cifar10 => Source::Streamed(Box::new(cifar::CIFAR10.stream(chosen(data)?)?)),
-            DataKind::Cifar100 if is_held => held(cifar::CIFAR100.open(chosen(data)?)?),
-            DataKind::Cifar100 => Source::Streamed(Box::new(cifar::CIFAR100.stream(chosen(data)?)?)),
-            DataKind::Images => Source::Files(Images::open(chosen(data)?, data, seed)?),
-            DataKind::Masks if is_held => held(Masks::new(&facts, data, seed).all()),
-            DataKind::Masks => Source::Streamed(Box::new(Masks::new(&facts, data, seed))),
-            _ if is_held => held(Shapes::new(&facts, data.side, seed).all()),
-            _ => Source::Streamed(Box::new(Shapes::new(&facts, data.side, seed))),
-        };
-        let set = ImageSet::new(source, &facts, data, seed)?;
-        // Files may have changed since their headers were read: what was read is what counts.
-        let facts = Facts { train: set.count(Split::Train), test: set.count(Split::Test), ..facts };
-        Ok(Self { facts, content: Some(Content::Images(set)), chosen: data.clone(), seed })
+        let facts = Facts { train, test, ..facts };
+        Ok(Self { facts, content: Some(content), chosen: data.clone(), seed })
     }
 
     /// What a model must know of it.
@@ -141,38 +108,44 @@ impl Dataset {
         })
     }
 
-    /// Numbers of one sample in a batch of a part: of the image, the tokens, the labels, and the place.
-    pub(super) fn numbers(&self, split: Split) -> [usize; 4] {
-        numbers(&self.chosen, &self.facts, split)
+    /// What a sample takes in the batches of a part.
+    pub(super) fn batch_layout(&self, split: Split) -> BatchLayout {
+        BatchLayout::new(&self.chosen, &self.facts, split)
     }
 
-    /// Replaces the batch's samples by those at `indices`, those for training as they are in the batch's epoch; allocates
-    /// only what its buffers lack.
+    /// Fills a batch, which was prepared for the part, with the samples at `indices`, those for training as they are in
+    /// `epoch`; allocates only what its buffers lack.
     ///
     /// # Errors
     /// Files that cannot be read; [`Error::Stopped`] once `over` is set.
     pub(super) fn fill(
         &self,
         split: Split,
+        epoch: u64,
         indices: impl ExactSizeIterator<Item = usize> + Send,
         batch: &mut HostBatch,
         over: &AtomicBool,
     ) -> Result<()> {
-        batch.len = indices.len();
-        if split == Split::Train && self.chosen.placement == Placement::Device {
-            let tokens = self.facts.targets + 1;
-            let place = |index: usize| match &self.content {
-                Some(Content::Rows(rows)) => rows.place(index, batch.epoch, tokens),
-                _ => index as u32,
-            };
-            batch.places.extend(indices.map(place));
-            return Ok(());
+        (batch.len, batch.epoch) = (indices.len(), epoch);
+        let content = self.content.as_ref().ok_or(Error::Stopped)?;
+        match (&mut batch.inputs, content) {
+            (Inputs::Places(places), Content::Images(_)) => places.extend(indices.map(|index| index as u32)),
+            (Inputs::Places(places), Content::Rows(rows)) => {
+                let tokens = self.facts.targets + 1;
+                places.extend(indices.map(|index| rows.place(index, epoch, tokens)));
+            }
+            (Inputs::Images(images), Content::Images(set)) => {
+                set.fill(split, epoch, indices, (images, &mut batch.labels), over)?;
+            }
+            (Inputs::Tokens(tokens), Content::Rows(rows)) => {
+                let row = |index, row: &mut [u32]| rows.row(split, index, epoch, row);
+                self.fill_rows(row, indices, (tokens, &mut batch.labels), over)?;
+            }
+            (Inputs::Images(_), Content::Rows(_)) | (Inputs::Tokens(_), Content::Images(_)) => {
+                unreachable!("a batch is prepared for the set that fills it")
+            }
         }
-        match &self.content {
-            Some(Content::Images(set)) => set.fill(split, indices, batch, over),
-            Some(Content::Rows(rows)) => self.fill_rows(&**rows, split, indices, batch, over),
-            None => Err(Error::Stopped),
-        }
+        Ok(())
     }
 
     /// Factor and summand of a row of an image; none for sequences.
@@ -183,39 +156,49 @@ impl Dataset {
         }
     }
 
-    /// Rows of the training set, as a device holds them.
-    pub(super) fn part(&self, layout: &DeviceDatasetLayout, rows: Range<usize>) -> Result<Chunk> {
+    /// Calls `upload` with all of the training set, chunk by chunk, in order: the rows of a chunk, and the chunk.
+    ///
+    /// # Errors
+    /// Files that cannot be read; those of `upload`.
+    pub fn for_each_chunk(
+        &self,
+        layout: &DeviceDatasetLayout,
+        mut upload: impl FnMut(Range<usize>, &Chunk) -> Result<()>,
+    ) -> Result<()> {
+        layout.chunks().try_for_each(|rows| upload(rows.clone(), &self.chunk(layout, rows)?))
+    }
+
+    fn chunk(&self, layout: &DeviceDatasetLayout, rows: Range<usize>) -> Result<Chunk> {
         let (shape, dtype) = layout.inputs;
         let labels = Integers::new(layout.labels.map_or(dtype, |(_, dtype)| dtype));
-        let mut part = Chunk { inputs: Integers::new(dtype), labels };
-        match &self.content {
-            Some(Content::Images(set)) => set.part(rows, part),
-            Some(Content::Rows(own)) => {
-                own.part(rows, shape.last(), &mut part.inputs)?;
-                Ok(part)
+        let mut chunk = Chunk { inputs: Integers::new(dtype), labels };
+        match self.content.as_ref().ok_or(Error::Stopped)? {
+            Content::Images(set) => set.chunk(rows, chunk),
+            Content::Rows(own) => {
+                own.part(rows, shape.last(), &mut chunk.inputs)?;
+                Ok(chunk)
             }
-            None => Err(Error::Stopped),
         }
     }
 
+    /// Writes rows as the inputs and labels of a batch; `read` gives the tokens of a sample.
     fn fill_rows(
         &self,
-        rows: &dyn Rows,
-        split: Split,
-        indices: impl Iterator<Item = usize>,
-        batch: &mut HostBatch,
+        read: impl Fn(usize, &mut [u32]) -> Result<()>,
+        indices: impl ExactSizeIterator<Item = usize>,
+        (tokens, labels): (&mut Vec<u32>, &mut Vec<u32>),
         over: &AtomicBool,
     ) -> Result<()> {
-        let length = self.facts.targets;
-        batch.tokens.resize(batch.len * length, 0);
-        batch.labels.resize(batch.len * length, 0);
+        let (count, length) = (indices.len(), self.facts.targets);
+        tokens.resize(count * length, 0);
+        labels.resize(count * length, 0);
         let mut row = vec![0; length + 1];
-        let places = batch.tokens.chunks_exact_mut(length).zip(batch.labels.chunks_exact_mut(length));
+        let places = tokens.chunks_exact_mut(length).zip(labels.chunks_exact_mut(length));
         for ((tokens, labels), index) in places.zip(indices) {
             if over.load(Relaxed) {
                 return Err(Error::Stopped);
             }
-            rows.row(split, index, batch.epoch, &mut row)?;
+            read(index, &mut row)?;
             tokens.copy_from_slice(&row[..length]);
             sequences::labels(&row, self.facts.scored, labels);
         }

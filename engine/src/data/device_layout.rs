@@ -1,24 +1,23 @@
 //! A training set as a device holds it: all of it, once, at its compact type.
 //!
-//! Owns what is there ([`DeviceDatasetLayout`]) and the numbers on their way ([`Chunk`]), for which the host needs room only part by part.
-//! Images are bytes, not yet scaled, with labels beside them; sequences are their rows, and their labels are the tokens
-//! that follow.
+//! Owns what is there ([`DeviceDatasetLayout`]) and the numbers on their way ([`Chunk`]), for which the host needs room
+//! only chunk by chunk. Images are bytes, not yet scaled, with labels; sequences are their rows, and their labels are the
+//! tokens that follow.
 
 use std::ops::Range;
 
 use crate::{
-    backend::{DType, HostSlice, Shape},
-    data::{Dataset, Facts, Input},
-    error::Result,
-    experiment::{Data, DataKind},
+    data::{Facts, Input, source},
+    experiment::Data,
+    tensor::{DType, HostSlice, Shape},
 };
 
-/// The extents and types of what a device holds of a training set.
+/// Shapes and types of what a device holds of a training set.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct DeviceDatasetLayout {
     /// Images `[samples, height, width, channels]`, or rows of tokens.
     pub inputs: (Shape, DType),
-    /// `[samples, targets]`; `None` for sequences.
+    /// `[samples, labels of a sample]`; `None` for sequences.
     pub labels: Option<(Shape, DType)>,
     /// `[2, width * channels]`, f32: factor and summand of a row of an image; `None` for sequences.
     pub scaling: Option<Shape>,
@@ -29,46 +28,31 @@ impl DeviceDatasetLayout {
     pub fn new(data: &Data, facts: &Facts) -> Self {
         // The narrowest type that has `values` different values.
         let compact = |values: usize| if values <= 256 { DType::U8 } else { DType::U32 };
+        let shape = source::of(data.kind).device_shape(facts);
         match facts.input {
             Input::Image { width, channels, .. } => Self {
-                inputs: (facts.input.shape(facts.train), DType::U8),
+                inputs: (shape, DType::U8),
                 labels: Some(([facts.train, facts.targets].into(), compact(facts.classes))),
                 scaling: Some([2, width * channels].into()),
             },
-            Input::Tokens { length, vocabulary } => {
-                let shape = match data.kind {
-                    // Windows overlap by a byte, and move by less than their length from epoch to epoch.
-                    DataKind::Text => [facts.train + 1, length],
-                    _ => [facts.train, length + 1],
-                };
-                Self { inputs: (shape.into(), compact(vocabulary)), labels: None, scaling: None }
+            Input::Tokens { vocabulary, .. } => {
+                Self { inputs: (shape, compact(vocabulary)), labels: None, scaling: None }
             }
         }
     }
 
-    /// Rows of its first dimension that are copied at once.
-    fn rows_at_once(&self) -> usize {
-        /// Numbers of a part: some tens of megabytes at most.
+    /// The rows of the first dimension, cut into chunks that are uploaded one after another.
+    pub(super) fn chunks(&self) -> impl Iterator<Item = Range<usize>> + use<> {
+        /// Numbers of a chunk: some tens of megabytes at most.
         const NUMBERS: usize = 8 << 20;
         let shape = self.inputs.0;
-        (NUMBERS / (shape.elements() / shape.first().max(1)).max(1)).max(1)
-    }
-
-    /// Hands all of `dataset` to `take`, chunk by chunk, in order.
-    ///
-    /// # Errors
-    /// Files that cannot be read; those of `take`.
-    pub fn upload(&self, dataset: &Dataset, mut take: impl FnMut(Range<usize>, &Chunk) -> Result<()>) -> Result<()> {
-        let (count, step) = (self.inputs.0.first(), self.rows_at_once());
-        for start in (0..count).step_by(step) {
-            let rows = start..(start + step).min(count);
-            take(rows.clone(), &dataset.part(self, rows)?)?;
-        }
-        Ok(())
+        let count = shape.first();
+        let step = (NUMBERS / (shape.elements() / count.max(1)).max(1)).max(1);
+        (0..count).step_by(step).map(move |start| start..(start + step).min(count))
     }
 }
 
-/// Some rows of a training set.
+/// Some rows of a training set, on their way to a device.
 #[derive(Debug)]
 pub struct Chunk {
     /// As many as the rows of [`DeviceDatasetLayout::inputs`] have.

@@ -8,7 +8,8 @@ use std::io::Read;
 use crate::{
     data::{
         Facts, Input, divide,
-        image_set::{Samples, split},
+        image_set::{Samples, held, held_bytes, split},
+        source::{Source, Store},
     },
     error::{Error, Result},
     experiment::Data,
@@ -21,13 +22,26 @@ const SIDE: usize = 8;
 const CLASSES: usize = 10;
 const BRIGHTEST: u8 = 16;
 
-pub(super) fn facts(data: &Data) -> Result<Facts> {
-    let (train, test) = divide(COUNT, data.test_fraction)?;
-    Ok(Facts::one_label(Input::Image { height: SIDE, width: SIDE, channels: 1 }, CLASSES, train, test))
+/// The digits that ship with the program.
+pub(super) struct Digits;
+
+impl Source for Digits {
+    fn info(&self, data: &Data) -> Result<Facts> {
+        let (train, test) = divide(COUNT, data.test_fraction)?;
+        Ok(Facts::one_label(Input::Image { height: SIDE, width: SIDE, channels: 1 }, CLASSES, train, test))
+    }
+
+    fn open(&self, _: &Data, info: &Facts, seed: u64) -> Result<Store> {
+        Ok(Store::Images(held(open(info, seed)?)))
+    }
+
+    fn held_bytes(&self, _: &Data, info: &Facts) -> Result<usize> {
+        Ok(held_bytes(info))
+    }
 }
 
 /// Training and test samples.
-pub(super) fn open(facts: &Facts, seed: u64) -> Result<(Samples, Samples)> {
+fn open(facts: &Facts, seed: u64) -> Result<(Samples, Samples)> {
     let text = unpack()?;
     let rows = text.lines().enumerate().map(|(i, line)| row(i + 1, line)).collect::<Result<Vec<_>>>()?;
     if rows.len() != COUNT {
@@ -79,7 +93,7 @@ mod tests {
 
     #[test]
     fn all_digits_are_there() {
-        let facts = facts(&Data::default()).expect("the default fraction");
+        let facts = Digits.info(&Data::default()).expect("the default fraction");
         let (train, test) = open(&facts, 1).expect("the embedded set");
         assert_eq!((train.labels.len(), test.labels.len()), (facts.train, facts.test));
         assert_eq!(train.pixels.len() + test.pixels.len(), COUNT * 64);

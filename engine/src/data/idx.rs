@@ -17,7 +17,8 @@ use crate::{
     data::{
         Facts, Input, Split,
         file::{self, Opened, Reader},
-        image_set::{Samples, Streamed},
+        image_set::{self, ImageStore, Samples, Streamed, held},
+        source::{Source, Store, chosen_path},
     },
     error::{Error, Problem, Result},
     experiment::{Data, Placement},
@@ -48,7 +49,28 @@ struct Pair {
     width: u64,
 }
 
-pub(super) fn facts(folder: &Path, data: &Data) -> Result<Facts> {
+/// A folder with IDX files.
+pub(super) struct IdxFiles;
+
+impl Source for IdxFiles {
+    fn info(&self, data: &Data) -> Result<Facts> {
+        facts(chosen_path(data)?, data)
+    }
+
+    fn open(&self, data: &Data, _: &Facts, _: u64) -> Result<Store> {
+        let folder = chosen_path(data)?;
+        Ok(Store::Images(match data.placement {
+            Placement::Host => held(open(folder)?),
+            Placement::Streamed | Placement::Device => ImageStore::Streamed(Box::new(stream(folder)?)),
+        }))
+    }
+
+    fn held_bytes(&self, data: &Data, info: &Facts) -> Result<usize> {
+        Ok(image_set::placed_bytes(data, info))
+    }
+}
+
+fn facts(folder: &Path, data: &Data) -> Result<Facts> {
     let (train, test) = pairs(folder)?;
     if data.placement != Placement::Host {
         for input in [&train.images, &train.labels, &test.images, &test.labels] {
@@ -91,13 +113,13 @@ fn last_class(pair: Pair) -> Result<u8> {
 }
 
 /// Training and test samples.
-pub(super) fn open(folder: &Path) -> Result<(Samples, Samples)> {
+fn open(folder: &Path) -> Result<(Samples, Samples)> {
     let (train, test) = pairs(folder)?;
     Ok((read(train)?, read(test)?))
 }
 
 /// The same, read when they are asked for.
-pub(super) fn stream(folder: &Path) -> Result<Records> {
+fn stream(folder: &Path) -> Result<Records> {
     let (train, test) = pairs(folder)?;
     let open = |pair: Pair| -> Result<_> {
         let [images, labels] = [pair.images, pair.labels].map(|input| Opened::new(input.path()));

@@ -19,10 +19,10 @@ use crate::{
         augment::Augment,
         device_layout::{Chunk, Integers},
         images::{self, Images},
-        loader::HostBatch,
+        source::Store,
     },
     error::{Error, Result},
-    experiment::Data,
+    experiment::{Data, Placement},
     rng::{Rng, Stream},
 };
 
@@ -40,7 +40,7 @@ pub(super) struct Samples {
 
 /// Where a set's samples are.
 #[derive(Debug)]
-pub(super) enum Source {
+pub(super) enum ImageStore {
     /// In memory.
     Held { train: Samples, test: Samples },
     /// In files, decoded when they are asked for.
@@ -78,7 +78,7 @@ enum Labels<'a> {
 /// Training and test images of one choice of data and one seed.
 #[derive(Debug)]
 pub(super) struct ImageSet {
-    source: Source,
+    source: ImageStore,
     /// Height, width and channels of an image.
     extents: [usize; 3],
     /// Labels of a sample.
@@ -90,7 +90,7 @@ pub(super) struct ImageSet {
 }
 
 impl ImageSet {
-    pub(super) fn new(source: Source, facts: &Facts, data: &Data, seed: u64) -> Result<Self> {
+    pub(super) fn new(source: ImageStore, facts: &Facts, data: &Data, seed: u64) -> Result<Self> {
         let extents = facts.image()?;
         let scaling = scaling(&source.histograms(extents, facts.targets)?, extents);
         let augment = Augment::new(data);
@@ -100,25 +100,25 @@ impl ImageSet {
     /// Samples in a part.
     pub(super) fn count(&self, split: Split) -> usize {
         match &self.source {
-            Source::Held { train, test } => part(split, train, test).labels.len() / self.targets,
-            Source::Files(images) => images.count(split),
-            Source::Streamed(stream) => stream.count(split),
+            ImageStore::Held { train, test } => part(split, train, test).labels.len() / self.targets,
+            ImageStore::Files(images) => images.count(split),
+            ImageStore::Streamed(stream) => stream.count(split),
         }
     }
 
     /// Whether its files are as they were.
     pub(super) fn is_current(&self) -> bool {
         match &self.source {
-            Source::Held { .. } | Source::Streamed(_) => true,
-            Source::Files(images) => images.is_current(),
+            ImageStore::Held { .. } | ImageStore::Streamed(_) => true,
+            ImageStore::Files(images) => images.is_current(),
         }
     }
 
     /// The images that could not be read so far.
     pub(super) fn skipped(&self) -> Option<Skipped> {
         match &self.source {
-            Source::Held { .. } | Source::Streamed(_) => None,
-            Source::Files(images) => images.skipped(),
+            ImageStore::Held { .. } | ImageStore::Streamed(_) => None,
+            ImageStore::Files(images) => images.skipped(),
         }
     }
 
@@ -141,20 +141,23 @@ impl ImageSet {
         &self.scaling
     }
 
-    /// Replaces the batch's samples by those at `indices`, those for training in the variants of the batch's epoch. Several
+    /// Fills `images` and `labels` with the samples at `indices`, those for training in their variants of `epoch`. Several
     /// threads share the work where images have to be decoded; what a batch holds does not depend on their number.
+    ///
+    /// # Errors
+    /// Files that cannot be read; [`Error::Stopped`] once `over` is set.
     pub(super) fn fill(
         &self,
         split: Split,
+        epoch: u64,
         indices: impl ExactSizeIterator<Item = usize> + Send,
-        batch: &mut HostBatch,
+        (images, labels): (&mut Vec<f32>, &mut Vec<u32>),
         over: &AtomicBool,
     ) -> Result<()> {
-        let size = self.extents.into_iter().product();
-        batch.images.resize(batch.len * size, 0.0);
-        batch.labels.resize(batch.len * self.targets, 0);
-        let epoch = batch.epoch;
-        let places = batch.images.chunks_exact_mut(size).zip(batch.labels.chunks_exact_mut(self.targets));
+        let (size, count) = (self.extents.into_iter().product(), indices.len());
+        images.resize(count * size, 0.0);
+        labels.resize(count * self.targets, 0);
+        let places = images.chunks_exact_mut(size).zip(labels.chunks_exact_mut(self.targets));
         let work = Mutex::new(places.zip(indices));
         let share = || {
             let mut variant = Vec::new();
@@ -167,11 +170,11 @@ impl ImageSet {
                 self.sample(split, index, epoch, &mut variant, image, labels)?;
             }
         };
-        self.source.together(batch.len, share)
+        self.source.together(count, share)
     }
 
     /// Training samples of `rows`, as a device holds them.
-    pub(super) fn part(&self, rows: Range<usize>, mut part: Chunk) -> Result<Chunk> {
+    pub(super) fn chunk(&self, rows: Range<usize>, mut chunk: Chunk) -> Result<Chunk> {
         let size: usize = self.extents.into_iter().product();
         let mut pixels = vec![0; rows.len() * size];
         let mut labels = vec![0; rows.len() * self.targets];
@@ -187,9 +190,9 @@ impl ImageSet {
                 sample.labels.write(labels);
             }
         })?;
-        part.inputs = Integers::Bytes(pixels);
-        part.labels.extend(labels);
-        Ok(part)
+        chunk.inputs = Integers::Bytes(pixels);
+        chunk.labels.extend(labels);
+        Ok(chunk)
     }
 
     /// Writes one sample as it is in `epoch`; `variant` is room for what is varied.
@@ -235,12 +238,34 @@ impl ImageSet {
 }
 
 /// As much memory as there are samples, whatever the reader took to begin with.
-pub(super) fn held((mut train, mut test): (Samples, Samples)) -> Source {
+pub(super) fn held((mut train, mut test): (Samples, Samples)) -> ImageStore {
     for Samples { pixels, labels } in [&mut train, &mut test] {
         pixels.shrink_to_fit();
         labels.shrink_to_fit();
     }
-    Source::Held { train, test }
+    ImageStore::Held { train, test }
+}
+
+/// Host bytes of the pixels and labels of all samples.
+pub(super) fn held_bytes(facts: &Facts) -> usize {
+    (facts.train + facts.test) * (facts.input.elements() + facts.targets)
+}
+
+/// Generated samples where `data` places them: `all` of them in memory, or made when they are asked for.
+pub(super) fn placed<S: Streamed + 'static>(
+    data: &Data,
+    samples: S,
+    all: impl FnOnce(&S) -> (Samples, Samples),
+) -> Store {
+    Store::Images(match data.placement {
+        Placement::Host => held(all(&samples)),
+        Placement::Streamed | Placement::Device => ImageStore::Streamed(Box::new(samples)),
+    })
+}
+
+/// Host bytes of samples that are held where `data` places them in host memory, and else cost nothing.
+pub(super) fn placed_bytes(data: &Data, facts: &Facts) -> usize {
+    if data.placement == Placement::Host { held_bytes(facts) } else { 0 }
 }
 
 fn part<'a>(split: Split, train: &'a Samples, test: &'a Samples) -> &'a Samples {
@@ -259,7 +284,7 @@ impl Labels<'_> {
     }
 }
 
-impl Source {
+impl ImageStore {
     /// A sample before it is varied and scaled. Panics past the end of the part.
     fn sample(&self, split: Split, index: usize, extents: [usize; 3], targets: usize) -> Result<Sample<'_>> {
         let size = extents.into_iter().product::<usize>();

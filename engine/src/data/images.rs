@@ -23,7 +23,8 @@ use listing::Listing;
 use crate::{
     data::{
         Facts, Input, Split, divide,
-        image_set::{Histograms, split},
+        image_set::{Histograms, ImageStore, split},
+        source::{Source, Store, chosen_path},
     },
     error::{Error, Result},
     experiment::{Data, Placement},
@@ -34,17 +35,30 @@ const CHANNELS: usize = 3;
 /// Images that decide the scaling: few, because each has to be decoded before a run begins.
 const SCALED_BY: usize = 256;
 
-pub(super) fn facts(folder: &Path, data: &Data) -> Result<Facts> {
+/// A folder of images by class.
+pub(super) struct ImageFolder;
+
+impl Source for ImageFolder {
+    fn info(&self, data: &Data) -> Result<Facts> {
+        facts(chosen_path(data)?, data)
+    }
+
+    fn open(&self, data: &Data, _: &Facts, seed: u64) -> Result<Store> {
+        Ok(Store::Images(ImageStore::Files(Images::open(chosen_path(data)?, data, seed)?)))
+    }
+
+    /// The listing, what is known of each file, and the cache when it is full.
+    fn held_bytes(&self, data: &Data, _: &Facts) -> Result<usize> {
+        let listing = listing::list(chosen_path(data)?)?;
+        Ok(listing.bytes() + own_bytes(listing.len(), data))
+    }
+}
+
+fn facts(folder: &Path, data: &Data) -> Result<Facts> {
     let listing = listing::list(folder)?;
     let (train, test) = divide(listing.len(), data.test_fraction)?;
     let input = Input::Image { height: data.side, width: data.side, channels: CHANNELS };
     Ok(Facts::one_label(input, listing.classes(), train, test))
-}
-
-/// Host bytes of the listing, of what is known of each file, and of the cache when it is full.
-pub(super) fn held_bytes(folder: &Path, data: &Data) -> Result<usize> {
-    let listing = listing::list(folder)?;
-    Ok(listing.bytes() + own_bytes(listing.len(), data))
 }
 
 /// Without the listing. An image that cannot be read leaves its place in the cache empty.

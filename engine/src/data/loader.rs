@@ -19,8 +19,10 @@ use std::{
 use crossbeam_channel::{Receiver, Sender, bounded, select_biased};
 
 use crate::{
-    backend::HostSlice,
-    data::{Dataset, Split},
+    data::{
+        Dataset, Split,
+        batch::{BatchLayout, HostBatch},
+    },
     error::{Error, Problem, Result, panic_text},
     memory::probe::uncounted,
     rng::{Rng, Stream},
@@ -28,34 +30,6 @@ use crate::{
 
 /// Batches that exist at once: one with the trainer, the others filled or being filled.
 pub(super) const BUFFERS: usize = 3;
-
-/// Samples in host memory.
-#[derive(Debug, Clone, Default, PartialEq)]
-pub struct HostBatch {
-    /// `[len, height, width, channel]`, scaled to mean 0 and deviation 1; empty for sequences.
-    pub images: Vec<f32>,
-    /// `[len, length]`; empty for images.
-    pub tokens: Vec<u32>,
-    /// `[len * targets]`; empty for a training set on the device.
-    pub labels: Vec<u32>,
-    /// `[len]`: where the samples are in a training set on the device, instead of the samples.
-    pub places: Vec<u32>,
-    /// Samples.
-    pub len: usize,
-    /// Passes over the training data completed before this batch; 0 for test data.
-    pub epoch: u64,
-}
-
-impl HostBatch {
-    /// The images, the tokens, or the places.
-    pub fn inputs(&self) -> HostSlice<'_> {
-        match (self.tokens.is_empty(), self.places.is_empty()) {
-            (true, true) => HostSlice::F32(&self.images),
-            (false, _) => HostSlice::U32(&self.tokens),
-            (true, false) => HostSlice::U32(&self.places),
-        }
-    }
-}
 
 /// A filled batch, lent by the loader: dropping it hands the buffers back to be filled again.
 #[derive(Debug)]
@@ -106,20 +80,18 @@ struct Queue {
 
 impl Loader {
     /// Micro-batches for training, without end: `accumulation` of `micro` samples make a step, and each epoch is a new
-    /// order of the samples, of which those that fill no whole step sit out. Begins where step `start_step` (from 0)
-    /// begins, so that a resumed run sees what the first would have seen.
+    /// order of the samples, of which those that fill no whole step sit out.
     ///
     /// # Errors
     /// `micro` x `accumulation` is zero or more than the training samples; the system gives no thread.
-    pub fn train(dataset: Arc<Dataset>, seed: u64, micro: usize, accumulation: usize, start_step: u64) -> Result<Self> {
+    pub fn train(dataset: Arc<Dataset>, seed: u64, micro: usize, accumulation: usize) -> Result<Self> {
         let samples = dataset.count(Split::Train);
         let effective = micro.checked_mul(accumulation).filter(|n| (1..=samples).contains(n)).ok_or_else(|| {
             let message = format!("{accumulation} x {micro} samples make no step: there are {samples} to train on");
             Problem::new("batch.micro", message, format!("make micro-batch x accumulation 1 to {samples}"))
         })?;
-        let steps = (samples / effective) as u64;
-        let mut epoch = start_step / steps;
-        let mut place = (start_step % steps) as usize * effective;
+        let (mut epoch, mut place) = (0, 0);
+        let layout = dataset.batch_layout(Split::Train);
         uncounted(|| {
             let mut order: Vec<u32> = Vec::with_capacity(samples);
             Self::start(move |batch, over| {
@@ -131,10 +103,9 @@ impl Loader {
                     order.extend(0..samples as u32);
                     Rng::new(seed, Stream::Shuffle, epoch).shuffle(&mut order);
                 }
-                reserve(batch, micro, &dataset, Split::Train)?;
+                reserve(batch, micro, &layout)?;
                 let indices = order[place..place + micro].iter().map(|index| *index as usize);
-                batch.epoch = epoch;
-                dataset.fill(Split::Train, indices, batch, over)?;
+                dataset.fill(Split::Train, epoch, indices, batch, over)?;
                 place += micro;
                 Ok(true)
             })
@@ -152,15 +123,15 @@ impl Loader {
         let samples = dataset.count(Split::Test);
         let micro = micro.min(samples);
         let mut place = 0;
+        let layout = dataset.batch_layout(Split::Test);
         uncounted(|| {
             Self::start(move |batch, over| {
                 if place == samples {
                     return Ok(false);
                 }
                 let end = (place + micro).min(samples);
-                reserve(batch, micro, &dataset, Split::Test)?;
-                batch.epoch = 0;
-                dataset.fill(Split::Test, place..end, batch, over)?;
+                reserve(batch, micro, &layout)?;
+                dataset.fill(Split::Test, 0, place..end, batch, over)?;
                 place = end;
                 Ok(true)
             })
@@ -225,18 +196,9 @@ impl Drop for Loader {
 }
 
 /// Makes the buffers at their full size, once; an error instead of an abort when the system has no room.
-fn reserve(batch: &mut HostBatch, samples: usize, dataset: &Dataset, split: Split) -> Result<()> {
-    let [images, tokens, labels, places] = dataset.numbers(split).map(|numbers| numbers * samples);
-    batch.images.clear();
-    let reserved = batch.images.try_reserve_exact(images).and_then(|()| {
-        [(&mut batch.tokens, tokens), (&mut batch.labels, labels), (&mut batch.places, places)]
-            .into_iter()
-            .try_for_each(|(buffer, count)| {
-                buffer.clear();
-                buffer.try_reserve_exact(count)
-            })
-    });
-    reserved
+fn reserve(batch: &mut HostBatch, samples: usize, layout: &BatchLayout) -> Result<()> {
+    layout
+        .prepare(batch, samples)
         .map_err(|_| Error::Device(format!("no memory for a batch of {samples} samples; use a smaller micro-batch")))
 }
 

@@ -7,20 +7,34 @@
 use crate::{
     data::{
         Facts, Input, Split, divide,
-        image_set::{Samples, Streamed},
+        image_set::{self, Samples, Streamed},
         shapes,
+        source::{Source, Store},
     },
     error::Result,
     experiment::Data,
 };
 
-pub(super) fn facts(data: &Data) -> Result<Facts> {
-    // With the masks, a pixel is a byte more.
-    shapes::check(data, shapes::CHANNELS + 1)?;
-    let (train, test) = divide(data.samples, data.test_fraction)?;
-    let (side, classes) = (data.side, data.classes + 1);
-    let input = Input::Image { height: side, width: side, channels: shapes::CHANNELS };
-    Ok(Facts { input, targets: side * side, scored: side * side, classes, train, test })
+/// Images with several shapes each, and a class for every pixel.
+pub(super) struct MaskedShapes;
+
+impl Source for MaskedShapes {
+    fn info(&self, data: &Data) -> Result<Facts> {
+        // With the masks, a pixel is a byte more.
+        shapes::check(data, shapes::CHANNELS + 1)?;
+        let (train, test) = divide(data.samples, data.test_fraction)?;
+        let (side, classes) = (data.side, data.classes + 1);
+        let input = Input::Image { height: side, width: side, channels: shapes::CHANNELS };
+        Ok(Facts { input, targets: side * side, scored: side * side, classes, train, test })
+    }
+
+    fn open(&self, data: &Data, info: &Facts, seed: u64) -> Result<Store> {
+        Ok(image_set::placed(data, Masks::new(info, data, seed), Masks::all))
+    }
+
+    fn held_bytes(&self, data: &Data, info: &Facts) -> Result<usize> {
+        Ok(image_set::placed_bytes(data, info))
+    }
 }
 
 /// The samples of one choice and seed, which are made when they are asked for: the first are for testing.
@@ -83,7 +97,7 @@ mod tests {
 
     fn samples(classes: usize) -> (Facts, Samples, Samples) {
         let data = Data { kind: DataKind::Masks, classes, samples: 300, side: 32, ..Data::default() };
-        let facts = facts(&data).expect("possible");
+        let facts = MaskedShapes.info(&data).expect("possible");
         let (train, test) = Masks::new(&facts, &data, 1).all();
         (facts, train, test)
     }

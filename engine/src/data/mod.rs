@@ -6,6 +6,7 @@
 //! their word.
 
 mod augment;
+mod batch;
 mod brackets;
 mod cifar;
 mod dataset;
@@ -21,73 +22,40 @@ mod modular;
 mod sequences;
 mod shapes;
 mod sort;
+mod source;
 mod text;
 mod tokens;
 
+pub use batch::{HostBatch, Inputs};
 pub use dataset::{Dataset, Split};
 pub use device_layout::{Chunk, DeviceDatasetLayout, Integers};
 pub use images::Skipped;
-pub use loader::{Batch, HostBatch, Loader};
-
-use std::path::Path;
+pub use loader::{Batch, Loader};
 
 pub use crate::experiment::{Facts, Input};
 use crate::{
     bytes::Bytes,
     error::{Error, Problem, Result},
-    experiment::{Data, DataKind, Placement, Run},
+    experiment::Data,
 };
 
 /// The facts of a choice of data, from names, headers and sizes alone: nothing is generated or read whole.
 ///
 /// # Errors
 /// Files that are missing, unreadable or not what their format says; a choice that cannot be.
-pub fn facts(data: &Data, run: &Run) -> Result<Facts> {
-    // The seed decides which samples are held out, never how many.
-    let _ = run;
-    match data.kind {
-        DataKind::Digits => digits::facts(data),
-        DataKind::Shapes => shapes::facts(data),
-        DataKind::Idx => idx::facts(chosen(data)?, data),
-        DataKind::Cifar10 => cifar::CIFAR10.facts(chosen(data)?),
-        DataKind::Cifar100 => cifar::CIFAR100.facts(chosen(data)?),
-        DataKind::Images => images::facts(chosen(data)?, data),
-        DataKind::Masks => masks::facts(data),
-        DataKind::Modular => modular::facts(data),
-        DataKind::Sort => sort::facts(data),
-        DataKind::Brackets => brackets::facts(data),
-        DataKind::Text => text::facts(chosen(data)?, data),
-        DataKind::Tokens => tokens::facts(data),
-    }
+pub fn facts(data: &Data) -> Result<Facts> {
+    source::of(data.kind).info(data)
 }
 
-/// What a choice of generated data asks for that cannot be, whatever files there are.
+/// What a choice of data asks for that cannot be, whatever files there are.
 pub(crate) fn impossible(data: &Data) -> Option<Problem> {
-    let judged = match data.kind {
-        DataKind::Modular => modular::facts(data).map(drop),
-        DataKind::Sort => sort::facts(data).map(drop),
-        DataKind::Brackets => brackets::facts(data).map(drop),
-        DataKind::Tokens => tokens::facts(data).map(drop),
-        DataKind::Text => text::check(data),
-        _ => Ok(()),
-    };
+    let judged = source::of(data.kind).limits(data);
     judged.err().and_then(|error| if let Error::Experiment(problem) = error { Some(problem) } else { None })
-}
-
-/// Numbers of one sample in a batch of a part: of the image, the tokens, the labels, and the place in a training set on
-/// the device. Each is four bytes.
-fn numbers(data: &Data, facts: &Facts, split: Split) -> [usize; 4] {
-    match facts.input {
-        _ if split == Split::Train && data.placement == Placement::Device => [0, 0, 0, 1],
-        Input::Image { .. } => [facts.input.elements(), 0, facts.targets, 0],
-        Input::Tokens { length, .. } => [0, length, facts.targets, 0],
-    }
 }
 
 /// Host bytes of the batches of `samples` of a part that a loader keeps filled or being filled.
 pub(crate) fn host_bytes(data: &Data, facts: &Facts, split: Split, samples: usize) -> Bytes {
-    let numbers: usize = numbers(data, facts, split).into_iter().sum();
-    Bytes((loader::BUFFERS * samples * numbers * size_of::<f32>()) as u64)
+    Bytes((loader::BUFFERS * samples * batch::BatchLayout::new(data, facts, split).sample_bytes()) as u64)
 }
 
 /// Host bytes of the data set itself once it is open: its samples where they are held, and what is kept to find them
@@ -96,35 +64,13 @@ pub(crate) fn host_bytes(data: &Data, facts: &Facts, split: Split, samples: usiz
 /// # Errors
 /// Those of [`facts`].
 pub fn held_bytes(data: &Data, facts: &Facts) -> Result<Bytes> {
-    let (samples, is_held) = (facts.train + facts.test, data.placement == Placement::Host);
-    let bytes = match (data.kind, facts.input) {
-        (DataKind::Images, _) => images::held_bytes(chosen(data)?, data)?,
-        (DataKind::Text, _) if is_held => text::bytes(chosen(data)?)?,
-        (_, Input::Tokens { .. }) if is_held => sequences::held_bytes(facts),
-        // The order of the samples.
-        (DataKind::Shapes, _) if !is_held => samples * size_of::<u32>(),
-        // The pixels and the labels.
-        (kind, Input::Image { .. }) if is_held || kind == DataKind::Digits => {
-            samples * (facts.input.elements() + facts.targets)
-        }
-        _ => 0,
-    };
+    let bytes = source::of(data.kind).held_bytes(data, facts)?;
     let scaling = match facts.input {
         Input::Image { width, channels, .. } => 2 * width * channels * size_of::<f32>(),
         Input::Tokens { .. } => 0,
     };
     let chosen = data.path.as_ref().map_or(0, |path| path.as_os_str().len());
     Ok(Bytes((bytes + scaling + chosen) as u64))
-}
-
-/// The folder or file that was chosen.
-fn chosen(data: &Data) -> Result<&Path> {
-    let chosen = data.path.as_deref().filter(|path| !path.as_os_str().is_empty());
-    let (what, mend) = match data.kind {
-        DataKind::Text => ("no file is chosen", "choose the file to learn from"),
-        _ => ("no folder is chosen", "choose the folder that holds the data files"),
-    };
-    Ok(chosen.ok_or_else(|| Problem::new("data.path", what, mend))?)
 }
 
 /// How many of `total` samples are for training and how many for testing: at least one each.
@@ -140,11 +86,11 @@ fn divide(total: usize, test_fraction: f64) -> Result<(usize, usize)> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::experiment::limits::MAX_SAMPLES;
+    use crate::experiment::{DataKind, limits::MAX_SAMPLES};
 
     #[test]
     fn facts_of_what_ships_need_no_file() {
-        let facts = facts(&Data::default(), &Run::default()).expect("the digits ship");
+        let facts = facts(&Data::default()).expect("the digits ship");
         assert_eq!(facts, Facts::one_label(Input::Image { height: 8, width: 8, channels: 1 }, 10, 1438, 359));
         assert_eq!((facts.input.elements(), facts.steps_per_epoch(64), facts.steps_per_epoch(1439)), (64, 22, 0));
         assert_eq!(facts.steps_per_epoch(0), 0);
@@ -152,7 +98,7 @@ mod tests {
 
     #[test]
     fn impossible_choices_name_their_key() {
-        let key = |data: Data| match super::facts(&data, &Run::default()) {
+        let key = |data: Data| match super::facts(&data) {
             Err(Error::Experiment(problem)) => problem.key,
             other => panic!("{other:?}"),
         };

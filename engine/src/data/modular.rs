@@ -12,6 +12,7 @@ use crate::{
         device_layout::Integers,
         divide,
         sequences::{self, Rows, generate, within},
+        source::{Source, Store},
     },
     error::Result,
     experiment::{Data, limits::MAX_MODULUS},
@@ -21,10 +22,27 @@ use crate::{
 /// Tokens of the inputs: the two numbers and the sign.
 const LENGTH: usize = 3;
 
-pub(super) fn facts(data: &Data) -> Result<Facts> {
-    within("data.modulus", data.modulus, 2, MAX_MODULUS, "a modulus")?;
-    let share = divide(data.modulus * data.modulus, data.test_fraction)?;
-    sequences::placed(data, sequences::facts(LENGTH, data.modulus + 1, 1, share))
+/// Sums modulo a number.
+pub(super) struct ModularSums;
+
+impl Source for ModularSums {
+    fn info(&self, data: &Data) -> Result<Facts> {
+        within("data.modulus", data.modulus, 2, MAX_MODULUS, "a modulus")?;
+        let share = divide(data.modulus * data.modulus, data.test_fraction)?;
+        sequences::placed(data, sequences::facts(LENGTH, data.modulus + 1, 1, share))
+    }
+
+    fn limits(&self, data: &Data) -> Result<()> {
+        self.info(data).map(drop)
+    }
+
+    fn open(&self, data: &Data, info: &Facts, seed: u64) -> Result<Store> {
+        sequences::store(Modular::new(data, info, seed), data, info)
+    }
+
+    fn held_bytes(&self, data: &Data, info: &Facts) -> Result<usize> {
+        Ok(sequences::placed_bytes(data, info))
+    }
 }
 
 /// All pairs.
@@ -99,7 +117,7 @@ mod tests {
     fn every_pair_is_there_once_and_its_sum_is_right() {
         for (modulus, seed) in [(2, 1), (7, 1), (97, 2), (113, 3)] {
             let data = Data { modulus, ..Data::default() };
-            let facts = facts(&data).expect("a modulus");
+            let facts = ModularSums.info(&data).expect("a modulus");
             assert_eq!((facts.targets, facts.scored, facts.classes), (3, 1, modulus + 1));
             let set = Modular::new(&data, &facts, seed);
             let mut pairs = HashSet::new();
@@ -134,7 +152,7 @@ mod tests {
     #[test]
     fn a_modulus_out_of_range_is_refused() {
         for modulus in [0, 1, MAX_MODULUS + 1, usize::MAX] {
-            let error = facts(&Data { modulus, ..Data::default() }).expect_err("no modulus").to_string();
+            let error = ModularSums.info(&Data { modulus, ..Data::default() }).expect_err("no modulus").to_string();
             assert!(error.starts_with("data.modulus: ") && error.contains("write 2 to 1000"), "{error}");
         }
     }

@@ -10,7 +10,7 @@ use std::{fmt, ops::Range};
 use crate::{
     backend::IGNORE_INDEX,
     bytes::Bytes,
-    data::{Facts, Input, Split, device_layout::Integers, divide},
+    data::{Facts, Input, Split, device_layout::Integers, divide, source::Store},
     error::{Error, Problem, Result},
     experiment::{Data, Placement},
     rng::{Rng, Stream},
@@ -29,6 +29,11 @@ pub(super) trait Rows: fmt::Debug + Send + Sync {
     /// # Errors
     /// A file that can no longer be read as it was.
     fn row(&self, split: Split, index: usize, epoch: u64, row: &mut [u32]) -> Result<()>;
+
+    /// Training and test samples, where they are not those that were found before it was opened.
+    fn counts(&self) -> Option<(usize, usize)> {
+        None
+    }
 
     /// Whether what it reads from is still as it was.
     fn is_current(&self) -> bool {
@@ -116,8 +121,27 @@ impl Rows for Held {
     }
 }
 
-/// Host bytes of all rows of `facts` at their compact type, which must not be too many.
-pub(super) fn held_bytes(facts: &Facts) -> usize {
+/// Generated rows where `data` places them: in memory, or made when they are asked for.
+///
+/// # Errors
+/// A thread that makes them panics.
+pub(super) fn store(rows: impl Rows + 'static, data: &Data, facts: &Facts) -> Result<Store> {
+    Ok(Store::Rows(match data.placement {
+        Placement::Host => Box::new(Held::new(&rows, facts)?),
+        Placement::Streamed | Placement::Device => Box::new(rows),
+    }))
+}
+
+/// Host bytes of generated rows where `data` places them.
+pub(super) fn placed_bytes(data: &Data, facts: &Facts) -> usize {
+    match data.placement {
+        Placement::Host => held_bytes(facts),
+        Placement::Streamed | Placement::Device => 0,
+    }
+}
+
+/// Host bytes of all rows of `facts` at their compact type.
+fn held_bytes(facts: &Facts) -> usize {
     let each = if facts.classes <= 256 { size_of::<u8>() } else { size_of::<u32>() };
     (facts.train + facts.test) * (facts.targets + 1) * each
 }
@@ -204,7 +228,10 @@ impl Parting {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{data::tokens, experiment::DataKind};
+    use crate::{
+        data::{source::Source, tokens},
+        experiment::DataKind,
+    };
 
     #[test]
     fn only_the_last_labels_count() {
@@ -219,7 +246,7 @@ mod tests {
     fn rows_in_memory_are_those_generated_and_take_the_bytes_predicted() {
         for (vocabulary, bytes) in [(256, 1), (257, 4)] {
             let data = Data { vocabulary, length: 9, samples: 70, kind: DataKind::Tokens, ..Data::default() };
-            let facts = tokens::facts(&data).expect("possible");
+            let facts = tokens::MarkovChain.info(&data).expect("possible");
             let chain = tokens::Chain::new(&data, 1);
             let held = Held::new(&chain, &facts).expect("generated");
             let size = |part: &Integers| match part {
@@ -243,10 +270,11 @@ mod tests {
     fn what_is_too_much_to_hold_is_refused_and_can_be_streamed() {
         let data = Data { length: 1 << 16, vocabulary: 1000, samples: 100_000, ..Data::default() };
         for placement in [Placement::Host, Placement::Device] {
-            let error = tokens::facts(&Data { placement, ..data.clone() }).expect_err("too much").to_string();
+            let error =
+                tokens::MarkovChain.info(&Data { placement, ..data.clone() }).expect_err("too much").to_string();
             assert!(error.starts_with("data.placement: all samples together take 24.4 GiB"), "{error}");
         }
-        assert!(tokens::facts(&Data { placement: Placement::Streamed, ..data }).is_ok());
+        assert!(tokens::MarkovChain.info(&Data { placement: Placement::Streamed, ..data }).is_ok());
     }
 
     #[test]

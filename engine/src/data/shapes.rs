@@ -12,10 +12,11 @@ use crate::{
     bytes::Bytes,
     data::{
         Facts, Input, Split, divide,
-        image_set::{Samples, Streamed, split},
+        image_set::{self, Samples, Streamed, split},
+        source::{Source, Store},
     },
     error::{Problem, Result},
-    experiment::{Data, limits::MAX_SAMPLES},
+    experiment::{Data, Placement, limits::MAX_SAMPLES},
     rng::{Rng, Stream},
 };
 use outline::{Outline, Point};
@@ -32,11 +33,28 @@ const MOST_TILT: f32 = 0.5;
 
 type Colour = [f32; CHANNELS];
 
-pub(super) fn facts(data: &Data) -> Result<Facts> {
-    check(data, CHANNELS)?;
-    let (train, test) = divide(data.samples, data.test_fraction)?;
-    let input = Input::Image { height: data.side, width: data.side, channels: CHANNELS };
-    Ok(Facts::one_label(input, data.classes, train, test))
+/// Images with one shape each.
+pub(super) struct ColouredShapes;
+
+impl Source for ColouredShapes {
+    fn info(&self, data: &Data) -> Result<Facts> {
+        check(data, CHANNELS)?;
+        let (train, test) = divide(data.samples, data.test_fraction)?;
+        let input = Input::Image { height: data.side, width: data.side, channels: CHANNELS };
+        Ok(Facts::one_label(input, data.classes, train, test))
+    }
+
+    fn open(&self, data: &Data, info: &Facts, seed: u64) -> Result<Store> {
+        Ok(image_set::placed(data, Shapes::new(info, data.side, seed), Shapes::all))
+    }
+
+    fn held_bytes(&self, data: &Data, info: &Facts) -> Result<usize> {
+        Ok(match data.placement {
+            Placement::Host => image_set::held_bytes(info),
+            // The order of the samples.
+            Placement::Streamed | Placement::Device => (info.train + info.test) * size_of::<u32>(),
+        })
+    }
 }
 
 /// Refuses what cannot be, with `pixel_bytes` a pixel.

@@ -10,6 +10,7 @@ use crate::{
         Facts, Split,
         device_layout::Integers,
         sequences::{self, Parting, Rows, generate, within},
+        source::{Source, Store},
     },
     error::Result,
     experiment::{
@@ -21,12 +22,29 @@ use crate::{
 /// The most digits of a sample.
 const MAX_DIGITS: usize = MAX_LENGTH / 2;
 
-pub(super) fn facts(data: &Data) -> Result<Facts> {
-    within("data.length", data.length, 2, MAX_DIGITS, "a number of digits to sort")?;
-    within("data.vocabulary", data.vocabulary, 2, MAX_VOCABULARY, "a number of different digits")?;
-    let rows = (data.vocabulary as f64).powf(data.length as f64);
-    let share = sequences::share(data, rows, "write more, or raise data.vocabulary")?;
-    sequences::placed(data, sequences::facts(2 * data.length - 1, data.vocabulary, data.length, share))
+/// Digits to sort.
+pub(super) struct SortedDigits;
+
+impl Source for SortedDigits {
+    fn info(&self, data: &Data) -> Result<Facts> {
+        within("data.length", data.length, 2, MAX_DIGITS, "a number of digits to sort")?;
+        within("data.vocabulary", data.vocabulary, 2, MAX_VOCABULARY, "a number of different digits")?;
+        let rows = (data.vocabulary as f64).powf(data.length as f64);
+        let share = sequences::share(data, rows, "write more, or raise data.vocabulary")?;
+        sequences::placed(data, sequences::facts(2 * data.length - 1, data.vocabulary, data.length, share))
+    }
+
+    fn limits(&self, data: &Data) -> Result<()> {
+        self.info(data).map(drop)
+    }
+
+    fn open(&self, data: &Data, info: &Facts, seed: u64) -> Result<Store> {
+        sequences::store(Sort::new(data, seed), data, info)
+    }
+
+    fn held_bytes(&self, data: &Data, info: &Facts) -> Result<usize> {
+        Ok(sequences::placed_bytes(data, info))
+    }
 }
 
 /// Samples of one choice and seed.
@@ -69,7 +87,7 @@ mod tests {
     #[test]
     fn the_second_half_is_the_first_in_order_and_no_training_sample_is_a_test_sample() {
         let data = Data { length: 4, vocabulary: 6, ..Data::default() };
-        let facts = facts(&data).expect("possible");
+        let facts = SortedDigits.info(&data).expect("possible");
         assert_eq!((facts.targets, facts.scored, facts.classes, facts.train, facts.test), (7, 4, 6, 3200, 800));
         let set = Sort::new(&data, 1);
         let rows = |split, count| {
@@ -94,7 +112,7 @@ mod tests {
     #[test]
     fn too_few_different_samples_are_refused() {
         let error = |length, vocabulary| {
-            facts(&Data { length, vocabulary, ..Data::default() }).expect_err("impossible").to_string()
+            SortedDigits.info(&Data { length, vocabulary, ..Data::default() }).expect_err("impossible").to_string()
         };
         assert!(error(2, 3).starts_with("data.length: only about 9 different samples"), "{}", error(2, 3));
         assert!(error(1, 10).starts_with("data.length: 1 is not a number of digits"));

@@ -21,10 +21,12 @@ use crate::{
         device_layout::Integers,
         file::{Opened, unreadable},
         sequences::{self, Rows, within},
+        source::{Source, Store, chosen_path},
     },
     error::{Error, Problem, Result},
     experiment::{Data, Placement, limits::MAX_LENGTH},
     rng::{Rng, Stream},
+    tensor::Shape,
 };
 
 /// The most windows of an epoch: a shuffled list of them takes 64 MiB.
@@ -38,12 +40,33 @@ const MOST_HELD: u64 = 1 << 30;
 /// Different bytes.
 const VOCABULARY: usize = 256;
 
-/// What of a choice can be judged without its file.
-pub(super) fn check(data: &Data) -> Result<()> {
-    within("data.length", data.length, 1, MAX_LENGTH, "a length")
+/// The bytes of a file.
+pub(super) struct FileBytes;
+
+impl Source for FileBytes {
+    fn info(&self, data: &Data) -> Result<Facts> {
+        facts(chosen_path(data)?, data)
+    }
+
+    fn limits(&self, data: &Data) -> Result<()> {
+        check(data)
+    }
+
+    fn open(&self, data: &Data, _: &Facts, seed: u64) -> Result<Store> {
+        Ok(Store::Rows(Box::new(Text::open(chosen_path(data)?, data, seed)?)))
+    }
+
+    fn held_bytes(&self, data: &Data, _: &Facts) -> Result<usize> {
+        Ok(if data.placement == Placement::Host { about(chosen_path(data)?)?.len() as usize } else { 0 })
+    }
+
+    /// Windows overlap by a byte, and move by less than their length from epoch to epoch.
+    fn device_shape(&self, info: &Facts) -> Shape {
+        [info.train + 1, info.targets].into()
+    }
 }
 
-pub(super) fn facts(path: &Path, data: &Data) -> Result<Facts> {
+fn facts(path: &Path, data: &Data) -> Result<Facts> {
     let bytes = about(path)?.len();
     let (train, test) = parts(path, bytes, data)?;
     if data.placement != Placement::Streamed && bytes > MOST_HELD {
@@ -54,9 +77,9 @@ pub(super) fn facts(path: &Path, data: &Data) -> Result<Facts> {
     Ok(sequences::facts(data.length, VOCABULARY, data.length, (train.count, test.count)))
 }
 
-/// Bytes of a file.
-pub(super) fn bytes(path: &Path) -> Result<usize> {
-    Ok(about(path)?.len() as usize)
+/// What of a choice can be judged without its file.
+fn check(data: &Data) -> Result<()> {
+    within("data.length", data.length, 1, MAX_LENGTH, "a length")
 }
 
 /// Size and times of a file that can be read.
@@ -153,11 +176,6 @@ impl Text {
         Ok(Self { file, held, changed, train, test, seed })
     }
 
-    /// The facts of what was opened, whatever became of the file since it was looked at.
-    pub(super) fn counts(&self) -> (usize, usize) {
-        (self.train.count, self.test.count)
-    }
-
     /// Where a window begins.
     fn start(&self, split: Split, index: usize, epoch: u64) -> u64 {
         let (windows, moved) = match split {
@@ -172,6 +190,11 @@ impl Text {
 }
 
 impl Rows for Text {
+    /// Those of the file that was opened, whatever became of it since it was looked at.
+    fn counts(&self) -> Option<(usize, usize)> {
+        Some((self.train.count, self.test.count))
+    }
+
     fn row(&self, split: Split, index: usize, epoch: u64, row: &mut [u32]) -> Result<()> {
         let start = self.start(split, index, epoch);
         let mut read = Vec::new();

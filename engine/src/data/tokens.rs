@@ -12,6 +12,7 @@ use crate::{
         Facts, Split,
         device_layout::Integers,
         sequences::{self, Parting, Rows, generate, within},
+        source::{Source, Store},
     },
     error::Result,
     experiment::{
@@ -26,12 +27,29 @@ const FOLLOWERS: usize = 4;
 /// Sequences grow by about this factor with each token: two to the power of its 1.75 bits.
 const GROWTH: f64 = 3.36;
 
-pub(super) fn facts(data: &Data) -> Result<Facts> {
-    within("data.length", data.length, 1, MAX_LENGTH, "a length")?;
-    within("data.vocabulary", data.vocabulary, FOLLOWERS, MAX_VOCABULARY, "a vocabulary")?;
-    let rows = data.vocabulary as f64 * GROWTH.powf(data.length as f64);
-    let share = sequences::share(data, rows, "write more, or raise data.vocabulary")?;
-    sequences::placed(data, sequences::facts(data.length, data.vocabulary, data.length, share))
+/// A generated language.
+pub(super) struct MarkovChain;
+
+impl Source for MarkovChain {
+    fn info(&self, data: &Data) -> Result<Facts> {
+        within("data.length", data.length, 1, MAX_LENGTH, "a length")?;
+        within("data.vocabulary", data.vocabulary, FOLLOWERS, MAX_VOCABULARY, "a vocabulary")?;
+        let rows = data.vocabulary as f64 * GROWTH.powf(data.length as f64);
+        let share = sequences::share(data, rows, "write more, or raise data.vocabulary")?;
+        sequences::placed(data, sequences::facts(data.length, data.vocabulary, data.length, share))
+    }
+
+    fn limits(&self, data: &Data) -> Result<()> {
+        self.info(data).map(drop)
+    }
+
+    fn open(&self, data: &Data, info: &Facts, seed: u64) -> Result<Store> {
+        sequences::store(Chain::new(data, seed), data, info)
+    }
+
+    fn held_bytes(&self, data: &Data, info: &Facts) -> Result<usize> {
+        Ok(sequences::placed_bytes(data, info))
+    }
 }
 
 /// Samples of one choice and seed.
@@ -84,7 +102,7 @@ mod tests {
     fn every_vocabulary_has_its_four_different_followers() {
         for vocabulary in [4, 5, 6, 7, 100, 50_257] {
             let data = Data { vocabulary, ..Data::default() };
-            let facts = facts(&data).expect("possible");
+            let facts = MarkovChain.info(&data).expect("possible");
             assert_eq!((facts.scored, facts.classes), (64, vocabulary));
             let chain = Chain::new(&data, 1);
             for token in 0..vocabulary.min(1000) as u32 {
@@ -122,6 +140,6 @@ mod tests {
         one.row(Split::Train, 0, 0, &mut rows[0]).expect("generated");
         one.row(Split::Test, 0, 0, &mut rows[1]).expect("generated");
         assert_ne!(rows[0], rows[1]);
-        assert!(facts(&Data { vocabulary: 3, ..data }).is_err());
+        assert!(MarkovChain.info(&Data { vocabulary: 3, ..data }).is_err());
     }
 }

@@ -56,44 +56,181 @@ impl Task {
     }
 }
 
+/// What a label is given to, and so what an accuracy is a share of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Labelled {
+    /// A whole sample.
+    Sample,
+    /// A pixel.
+    Pixel,
+    /// A digit of a sequence.
+    Digit,
+    /// The next byte of a file.
+    Byte,
+    /// The next token of a language.
+    Token,
+}
+
+/// A setting that only some kinds of data use.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum DataSetting {
+    /// [`Data::side`].
+    Side,
+    /// [`Data::classes`].
+    Classes,
+    /// [`Data::samples`].
+    Samples,
+    /// [`Data::length`].
+    Length,
+    /// [`Data::vocabulary`].
+    Vocabulary,
+    /// [`Data::modulus`].
+    Modulus,
+    /// [`Data::test_fraction`].
+    TestFraction,
+}
+
+/// What [`Data::path`] is for a kind of data.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct PathUse {
+    /// Whether it is a file, and not a folder.
+    pub is_file: bool,
+    /// What to write where it is missing.
+    pub mend: &'static str,
+    /// What has to be there.
+    pub holds: &'static str,
+}
+
+/// What can be said of a kind of data before anything is opened.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SourceTraits {
+    /// What can be learned from it.
+    pub task: Task,
+    /// What a label is given to.
+    pub labelled: Labelled,
+    /// The file or folder that the user chooses; `None` for data that ship or are generated.
+    pub path: Option<PathUse>,
+    /// The settings that it uses, in the order in which they are shown.
+    pub settings: &'static [DataSetting],
+    /// Whether its samples can be read or made one by one. The others are held whatever is chosen.
+    pub is_streamable: bool,
+}
+
+impl SourceTraits {
+    /// Samples that ship or are generated.
+    const fn made(task: Task, labelled: Labelled, settings: &'static [DataSetting]) -> Self {
+        Self { task, labelled, path: None, settings, is_streamable: true }
+    }
+
+    /// A class for each image, from a folder.
+    const fn folder(mend: &'static str, holds: &'static str, settings: &'static [DataSetting]) -> Self {
+        let path = Some(PathUse { is_file: false, mend, holds });
+        Self { path, ..Self::made(Task::Class, Labelled::Sample, settings) }
+    }
+}
+
 impl DataKind {
+    /// Its row in the table of all kinds: the one place that tells them apart without opening anything.
+    pub const fn traits(self) -> &'static SourceTraits {
+        use DataSetting::{Classes, Length, Modulus, Samples, Side, TestFraction, Vocabulary};
+        use Labelled::{Byte, Digit, Pixel, Sample, Token};
+        use SourceTraits as Of;
+        use Task::{Class, Mask, Next};
+        match self {
+            Self::Digits => const { &Of { is_streamable: false, ..Of::made(Class, Sample, &[TestFraction]) } },
+            Self::Shapes => const { &Of::made(Class, Sample, &[Side, Classes, Samples, TestFraction]) },
+            Self::Idx => {
+                const {
+                    &Of::folder(
+                        "write the folder that holds the IDX files",
+                        "train-images-idx3-ubyte and the other three, plain or .gz",
+                        &[],
+                    )
+                }
+            }
+            Self::Cifar10 => {
+                const {
+                    &Of::folder(
+                        "write the folder that holds the CIFAR-10 batches",
+                        "data_batch_1.bin to data_batch_5.bin and test_batch.bin",
+                        &[],
+                    )
+                }
+            }
+            Self::Cifar100 => {
+                const {
+                    &Of::folder(
+                        "write the folder that holds train.bin and test.bin of CIFAR-100",
+                        "train.bin and test.bin; the class is the fine label",
+                        &[],
+                    )
+                }
+            }
+            Self::Images => {
+                const {
+                    &Of::folder(
+                        "write the folder that holds a sub-folder of JPEG and PNG files for each class",
+                        "a sub-folder of JPEG and PNG files for each class",
+                        &[Side, TestFraction],
+                    )
+                }
+            }
+            Self::Masks => const { &Of::made(Mask, Pixel, &[Side, Classes, Samples, TestFraction]) },
+            Self::Modular => const { &Of::made(Next, Sample, &[Modulus, TestFraction]) },
+            Self::Sort => const { &Of::made(Next, Digit, &[Length, Vocabulary, Samples, TestFraction]) },
+            Self::Brackets => const { &Of::made(Next, Sample, &[Length, Samples, TestFraction]) },
+            Self::Text => {
+                const {
+                    let path = PathUse {
+                        is_file: true,
+                        mend: "write the file to learn from, a file and not a folder",
+                        holds: "any file: its bytes are the tokens",
+                    };
+                    &Of { path: Some(path), ..Of::made(Next, Byte, &[Length, TestFraction]) }
+                }
+            }
+            Self::Tokens => const { &Of::made(Next, Token, &[Length, Vocabulary, Samples, TestFraction]) },
+        }
+    }
+
+    /// Whether it uses a setting.
+    pub fn uses(self, setting: DataSetting) -> bool {
+        self.traits().settings.contains(&setting)
+    }
+
     /// Whether the samples come from a file or folder that the user chooses.
     pub fn is_on_disk(self) -> bool {
-        matches!(self, Self::Idx | Self::Cifar10 | Self::Cifar100 | Self::Images | Self::Text)
+        self.traits().path.is_some()
     }
 
     /// What can be learned from it.
     pub fn task(self) -> Task {
-        match self {
-            Self::Digits | Self::Shapes | Self::Idx | Self::Cifar10 | Self::Cifar100 | Self::Images => Task::Class,
-            Self::Masks => Task::Mask,
-            Self::Modular | Self::Sort | Self::Brackets | Self::Text | Self::Tokens => Task::Next,
-        }
+        self.traits().task
     }
 
     /// Whether `data.side` is the side of its images.
     pub fn has_side(self) -> bool {
-        matches!(self, Self::Shapes | Self::Images | Self::Masks)
+        self.uses(DataSetting::Side)
     }
 
     /// Whether `data.samples` are generated.
     pub fn has_samples(self) -> bool {
-        matches!(self, Self::Shapes | Self::Masks | Self::Sort | Self::Brackets | Self::Tokens)
+        self.uses(DataSetting::Samples)
     }
 
     /// Whether `data.length` is the length of its sequences.
     pub fn has_length(self) -> bool {
-        matches!(self, Self::Sort | Self::Brackets | Self::Text | Self::Tokens)
+        self.uses(DataSetting::Length)
     }
 
     /// Whether `data.vocabulary` is the number of its tokens.
     pub fn has_vocabulary(self) -> bool {
-        matches!(self, Self::Sort | Self::Tokens)
+        self.uses(DataSetting::Vocabulary)
     }
 
     /// Whether `data.test_fraction` decides what is held out.
     pub fn is_split(self) -> bool {
-        !matches!(self, Self::Idx | Self::Cifar10 | Self::Cifar100)
+        self.uses(DataSetting::TestFraction)
     }
 }
 

@@ -111,7 +111,7 @@ pub fn parse(text: &str, path: impl AsRef<Path>) -> Result<Experiment> {
         batch: Batch { micro: 1, accumulation: 1 },
         ..Experiment::default()
     };
-    let facts = data::facts(&experiment.data, &experiment.run).ok();
+    let facts = data::facts(&experiment.data).ok();
     match check(&experiment, facts.as_ref()).into_iter().next() {
         None => Ok(experiment),
         Some(problem) => {

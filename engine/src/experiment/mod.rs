@@ -20,7 +20,7 @@ pub mod shipped;
 
 pub use crate::device::PoolPolicy;
 pub use checkpointing::{BlockSet, Checkpointing};
-pub use data::{Data, DataKind, Placement, Task};
+pub use data::{Data, DataKind, DataSetting, Labelled, PathUse, Placement, SourceTraits, Task};
 pub use facts::{Facts, Input};
 pub use gpu::Gpu;
 pub use model::{AttentionKind, Model, ModelKind, Stem};

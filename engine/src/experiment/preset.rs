@@ -115,7 +115,7 @@ pub fn parse(text: &str, path: impl AsRef<Path>) -> Result<Experiment> {
         let facts = match reader.experiment.data.kind {
             // A folder that is gone must not keep a preset from being opened.
             kind if kind.is_on_disk() => None,
-            _ => data::facts(&reader.experiment.data, &reader.experiment.run).ok(),
+            _ => data::facts(&reader.experiment.data).ok(),
         };
         for problem in check(&reader.experiment, facts.as_ref()) {
             reader.problem(problem);

@@ -9,8 +9,8 @@ use std::path::PathBuf;
 use crate::{
     bytes::Bytes,
     experiment::{
-        AttentionKind, Checkpointing, DataKind, Experiment, Frozen, Hyperparameter, ModelKind, OptimizerKind, Outputs,
-        Placement, PoolPolicy, Precision, Schedule, Stem, TapeUse, Task, UpdateTime,
+        AttentionKind, Checkpointing, DataKind, DataSetting, Experiment, Frozen, Hyperparameter, ModelKind,
+        OptimizerKind, Outputs, Placement, PoolPolicy, Precision, Schedule, Stem, TapeUse, Task, UpdateTime,
     },
 };
 
@@ -298,11 +298,11 @@ pub(super) fn is_used(e: &Experiment, key: &str) -> bool {
         "model.window" => e.model.kind.is_decoder() && e.model.window > 0,
         "data.path" => e.data.kind.is_on_disk(),
         "data.side" => e.data.kind.has_side(),
-        "data.classes" => matches!(e.data.kind, DataKind::Shapes | DataKind::Masks),
+        "data.classes" => e.data.kind.uses(DataSetting::Classes),
         "data.samples" => e.data.kind.has_samples(),
         "data.length" => e.data.kind.has_length(),
         "data.vocabulary" => e.data.kind.has_vocabulary(),
-        "data.modulus" => e.data.kind == DataKind::Modular,
+        "data.modulus" => e.data.kind.uses(DataSetting::Modulus),
         // What is off, or as ever, needs no line.
         "data.placement" => e.data.placement != Placement::Host,
         "data.flip" => e.data.flip,

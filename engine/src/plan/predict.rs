@@ -47,7 +47,7 @@ pub fn predict(experiment: &Experiment) -> Result<Plan> {
 /// The first problem, or data that cannot be read.
 pub fn facts(experiment: &Experiment) -> Result<Facts> {
     refuse(check::check(experiment, None))?;
-    let facts = data::facts(&experiment.data, &experiment.run)?;
+    let facts = data::facts(&experiment.data)?;
     refuse(check::check(experiment, Some(&facts)))?;
     Ok(facts)
 }

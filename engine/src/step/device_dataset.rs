@@ -1,4 +1,4 @@
-//! A training set that lies on the device: the batches are gathered there, and the host sends only places.
+//! A training set on the device: batches are gathered there, and the host sends only places.
 //!
 //! Always holds: what is gathered is to the last bit what the host would have sent. Refuses: a batch from a set that was
 //! never uploaded.
@@ -17,7 +17,7 @@ pub(super) struct DeviceDataset<B: Backend> {
     inputs: Tensor<B>,
     /// Labels and scaling, of images.
     images: Option<[Tensor<B>; 2]>,
-    is_filled: bool,
+    is_uploaded: bool,
 }
 
 impl<B: Backend> DeviceDataset<B> {
@@ -37,28 +37,28 @@ impl<B: Backend> DeviceDataset<B> {
             ]),
             _ => None,
         };
-        Ok(Self { layout, inputs, images, is_filled: false })
+        Ok(Self { layout, inputs, images, is_uploaded: false })
     }
 
-    /// Copies the training set to the device. What the host needs for that is not counted as the run's.
+    /// Uploads the training set. The chunks in host memory are not counted as the run's.
     ///
     /// # Errors
     /// Files that cannot be read.
-    pub(super) fn fill(&mut self, executor: &Executor<B>, dataset: &Dataset) -> Result<()> {
+    pub(super) fn upload(&mut self, executor: &Executor<B>, dataset: &Dataset) -> Result<()> {
         let backend = executor.backend();
         if let Some([_, scaling]) = &self.images {
             backend.write(scaling, HostSlice::F32(dataset.scaling()))?;
         }
         uncounted(|| {
-            self.layout.upload(dataset, |rows, part| {
-                backend.write(&self.inputs.rows_view(rows.clone()), part.inputs.slice())?;
+            dataset.for_each_chunk(&self.layout, |rows, chunk| {
+                backend.write(&self.inputs.rows_view(rows.clone()), chunk.inputs.slice())?;
                 match &self.images {
-                    Some([labels, _]) => backend.write(&labels.rows_view(rows), part.labels.slice()),
+                    Some([labels, _]) => backend.write(&labels.rows_view(rows), chunk.labels.slice()),
                     None => Ok(()),
                 }
             })
         })?;
-        self.is_filled = true;
+        self.is_uploaded = true;
         Ok(())
     }
 
@@ -71,8 +71,8 @@ impl<B: Backend> DeviceDataset<B> {
         facts: &Facts,
         precision: Precision,
     ) -> Result<(Tensor<B>, Tensor<B>)> {
-        if !self.is_filled && !places.is_empty() {
-            return Err(Error::Device("the training set was not copied to the device".to_owned()));
+        if !self.is_uploaded && !places.is_empty() {
+            return Err(Error::Device("the training set was not uploaded to the device".to_owned()));
         }
         let places = executor.upload(places, [samples], DType::U32, "places")?;
         match (&self.images, facts.input) {

@@ -86,7 +86,7 @@ impl<B: Backend> Session<B> {
     /// # Errors
     /// Files that cannot be read.
     pub fn upload_dataset(&mut self, dataset: &Dataset) -> Result<()> {
-        self.device_dataset.as_mut().map_or(Ok(()), |device_dataset| device_dataset.fill(&self.executor, dataset))
+        self.device_dataset.as_mut().map_or(Ok(()), |device_dataset| device_dataset.upload(&self.executor, dataset))
     }
 
     /// The device.

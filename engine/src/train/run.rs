@@ -10,7 +10,7 @@ use std::{
 use crate::{
     backend::{Backend, Cpu, Executor, HostSlice, thread_pool::ThreadPool},
     bytes::Bytes,
-    data::{Batch, Dataset, Facts, HostBatch, Loader},
+    data::{Batch, Dataset, Facts, Loader},
     device::cpu_threads,
     error::{DeviceLost, Error, Result},
     experiment::Experiment,
@@ -116,7 +116,7 @@ pub(super) fn on_gpu(spec: &RunSpec<'_>, gpu: &Gpu, inbox: &mut Inbox<'_>, summa
 impl RunSpec<'_> {
     fn loader(&self) -> Result<Loader> {
         let Experiment { batch, run, .. } = &*self.plan.experiment;
-        Loader::train(Arc::clone(&self.dataset), run.seed, batch.micro, batch.accumulation, 0)
+        Loader::train(Arc::clone(&self.dataset), run.seed, batch.micro, batch.accumulation)
     }
 }
 
@@ -182,7 +182,7 @@ impl MicroBatch for Batch {
     }
 
     fn inputs(&self) -> HostSlice<'_> {
-        HostBatch::inputs(self)
+        self.inputs.slice()
     }
 
     fn labels(&self) -> &[u32] {

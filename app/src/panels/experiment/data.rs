@@ -3,7 +3,7 @@
 use eframe::egui::{Button, TextEdit, Ui};
 use plimsoll_engine::{
     Bytes,
-    experiment::{DataKind, Task},
+    experiment::{DataSetting, PathUse, Task},
 };
 
 use super::{PanelContext, controls, fact};
@@ -29,57 +29,30 @@ const FILE: Spec = Spec {
 /// Draws the group.
 pub(super) fn ui(ui: &mut Ui, form: &Form<'_>, context: &PanelContext<'_>) {
     form.choice(ui, controls::DATA.0, &controls::DATA.1);
-    match form.experiment().data.kind {
-        DataKind::Digits => form.number(ui, controls::TEST_FRACTION.0, controls::TEST_FRACTION.1),
-        DataKind::Shapes | DataKind::Masks => {
-            for (spec, number) in [controls::SIDE, controls::CLASSES, controls::SAMPLES, controls::TEST_FRACTION] {
-                form.number(ui, spec, number);
-            }
-        }
-        DataKind::Idx => {
-            path(ui, form, context, FOLDER, "/path/to/folder");
-            fact(ui, "train-images-idx3-ubyte and the other three, plain or .gz");
-        }
-        DataKind::Cifar100 => {
-            path(ui, form, context, FOLDER, "/path/to/folder");
-            fact(ui, "train.bin and test.bin; the class is the fine label");
-        }
-        DataKind::Images => {
-            path(ui, form, context, FOLDER, "/path/to/folder");
-            fact(ui, "a sub-folder of JPEG and PNG files for each class");
-            form.number(ui, controls::SIDE.0, controls::SIDE.1);
-            form.number(ui, controls::TEST_FRACTION.0, controls::TEST_FRACTION.1);
-        }
-        DataKind::Cifar10 => {
-            path(ui, form, context, FOLDER, "/path/to/folder");
-            fact(ui, "data_batch_1.bin to data_batch_5.bin and test_batch.bin");
-        }
-        kind => sequences(ui, form, context, kind),
+    let source = form.experiment().data.kind.traits();
+    if let Some(PathUse { is_file, holds, .. }) = source.path {
+        let (spec, hint) = if is_file { (FILE, "/path/to/file") } else { (FOLDER, "/path/to/folder") };
+        path(ui, form, context, spec, hint);
+        fact(ui, holds);
+    }
+    for setting in source.settings {
+        let (spec, number) = match setting {
+            DataSetting::Side => controls::SIDE,
+            DataSetting::Classes => controls::CLASSES,
+            DataSetting::Samples => controls::SAMPLES,
+            DataSetting::Length => controls::SAMPLE_LENGTH,
+            DataSetting::Vocabulary => controls::VOCABULARY,
+            DataSetting::Modulus => controls::MODULUS,
+            DataSetting::TestFraction => controls::TEST_FRACTION,
+        };
+        form.number(ui, spec, number);
     }
     form.choice(ui, controls::PLACEMENT.0, &controls::PLACEMENT.1);
-    if form.experiment().data.kind.task() != Task::Next {
+    if source.task != Task::Next {
         augmentation(ui, form);
     }
     if let Some(plan) = context.state.newest_plan().filter(|plan| plan.host_data > Bytes::ZERO) {
         fact(ui, &format!("the data take {} of ordinary memory, outside the budget", plan.host_data));
-    }
-}
-
-/// Sources of sequences.
-fn sequences(ui: &mut Ui, form: &Form<'_>, context: &PanelContext<'_>, kind: DataKind) {
-    if kind == DataKind::Text {
-        path(ui, form, context, FILE, "/path/to/file");
-    }
-    for (is_used, (spec, number)) in [
-        (kind == DataKind::Modular, controls::MODULUS),
-        (kind.has_length(), controls::SAMPLE_LENGTH),
-        (kind.has_vocabulary(), controls::VOCABULARY),
-        (kind.has_samples(), controls::SAMPLES),
-        (kind.is_split(), controls::TEST_FRACTION),
-    ] {
-        if is_used {
-            form.number(ui, spec, number);
-        }
     }
 }
 

@@ -3,7 +3,7 @@
 use std::ops::Deref;
 
 use super::Rows;
-use crate::backend::{DType, Shape};
+use crate::tensor::{DType, Shape};
 
 /// One update of one parameter. Below, `g = grad_scale * grad`, and `t` counts updates from 1.
 #[derive(Debug, Clone, Copy, PartialEq)]

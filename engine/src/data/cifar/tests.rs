@@ -162,7 +162,7 @@ proptest! {
         bytes[SAMPLE] = label.unwrap_or(1);
         bytes.resize(len.unwrap_or(bytes.len()), 0);
         let damaged = folder(&[("data_batch_1.bin", bytes), ("test_batch.bin", batch(1))]);
-        if let Err(error) = CIFAR10.open(damaged.path()) {
+        if let Err(error) = CIFAR10.samples(damaged.path()) {
             prop_assert!(matches!(error, Error::File { .. }), "{:?}", error);
         }
     }

@@ -8,6 +8,7 @@ use crate::{
         held_bytes,
         image_set::{Histograms, scaling, split},
     },
+    experiment::DataKind,
     memory::probe::{Meter, meter_this_thread},
 };
 
@@ -58,7 +59,7 @@ fn the_bytes_of_a_set_are_those_predicted() {
         let data = Data { kind, ..Data::default() };
         let meter = Meter::new();
         meter_this_thread(Some(meter));
-        let set = Dataset::read(&data, &Run::default()).expect("ships with the program");
+        let set = Dataset::read(&data, Run::default().seed).expect("ships with the program");
         let measured = meter.now().live;
         meter_this_thread(None);
         let predicted = held_bytes(&data, set.facts()).expect("facts are known");
@@ -72,11 +73,13 @@ fn the_bytes_of_a_set_are_those_predicted() {
 fn training_images_have_mean_zero_and_deviation_one() {
     for kind in [DataKind::Digits, DataKind::Shapes] {
         let set = open(kind, 1);
-        let mut batch = HostBatch::default();
-        set.fill(Split::Train, 0..set.count(Split::Train), &mut batch, &AtomicBool::new(false)).expect("in memory");
-        let n = batch.images.len() as f64;
-        let mean = batch.images.iter().map(|x| f64::from(*x)).sum::<f64>() / n;
-        let variance = batch.images.iter().map(|x| (f64::from(*x) - mean).powi(2)).sum::<f64>() / n;
+        let (mut batch, count) = (HostBatch::default(), set.count(Split::Train));
+        set.batch_layout(Split::Train).prepare(&mut batch, count).expect("small");
+        set.fill(Split::Train, 0, 0..count, &mut batch, &AtomicBool::new(false)).expect("in memory");
+        let images = batch.images();
+        let n = images.len() as f64;
+        let mean = images.iter().map(|x| f64::from(*x)).sum::<f64>() / n;
+        let variance = images.iter().map(|x| (f64::from(*x) - mean).powi(2)).sum::<f64>() / n;
         assert!(mean.abs() < 1e-3 && (variance - 1.0).abs() < 1e-3, "{kind:?} {mean} {variance}");
     }
 }

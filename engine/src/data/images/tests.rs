@@ -40,7 +40,7 @@ fn open(data: &Data) -> Result<Dataset> {
 
 fn batches(data: &Data, seed: u64, count: usize) -> Vec<HostBatch> {
     let set = Arc::new(open(data).expect("good"));
-    let mut loader = Loader::train(set, seed, 5, 1, 0).expect("fits");
+    let mut loader = Loader::train(set, seed, 5, 1).expect("fits");
     (0..count).map(|_| loader.recv().expect("no fault").expect("no end").clone()).collect()
 }
 
@@ -118,7 +118,7 @@ fn what_cannot_be_read_is_counted_once_and_its_class_stands_in() {
     assert_eq!(facts(bad.path(), &data(&bad)).expect("names are the same"), before);
     let set = Arc::new(open(&data(&bad)).expect("enough is good"));
     for _ in 0..2 {
-        let mut loader = Loader::train(Arc::clone(&set), 1, before.train, 1, 0).expect("fits");
+        let mut loader = Loader::train(Arc::clone(&set), 1, before.train, 1).expect("fits");
         let batch = loader.recv().expect("no fault").expect("no end");
         assert_eq!(batch.labels.iter().filter(|label| **label == 0).count(), before.train / 3);
         let mut test = Loader::test(Arc::clone(&set), 4).expect("fits");
@@ -188,7 +188,7 @@ fn the_same_seed_gives_the_same_batches_with_and_without_a_cache() {
     assert_ne!(first, batches(&cached, 2, 20));
     let images: HashSet<Vec<u32>> = first[..4]
         .iter()
-        .flat_map(|batch| batch.images.chunks_exact(SIDE * SIDE * 3))
+        .flat_map(|batch| batch.images().chunks_exact(SIDE * SIDE * 3))
         .map(|image| image.iter().map(|x| x.to_bits()).collect())
         .collect();
     assert_eq!(images.len(), 20, "an epoch has each sample once");
@@ -206,7 +206,7 @@ fn augmentation_repeats_with_the_seed_changes_by_epoch_and_leaves_test_data() {
     let labels = |batches: &[HostBatch]| batches.iter().flat_map(|batch| batch.labels.clone()).collect::<Vec<_>>();
     assert_eq!(labels(&first), labels(&batches(&plain, 1, 20)));
     let images = |batches: &[HostBatch]| -> HashSet<Vec<u32>> {
-        let all = batches.iter().flat_map(|batch| batch.images.chunks_exact(SIDE * SIDE * 3));
+        let all = batches.iter().flat_map(|batch| batch.images().chunks_exact(SIDE * SIDE * 3));
         all.map(|image| image.iter().map(|x| x.to_bits()).collect()).collect()
     };
     assert!(images(&first[..4]).is_disjoint(&images(&first[4..8])), "each epoch has its own variants");

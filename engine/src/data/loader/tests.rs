@@ -23,32 +23,35 @@ fn take(loader: &mut Loader, count: usize) -> Vec<HostBatch> {
 #[test]
 fn the_same_seed_gives_the_same_batches_and_another_seed_others() {
     let set = digits();
-    let run = |seed| take(&mut Loader::train(Arc::clone(&set), seed, 32, 2, 0).expect("fits"), 100);
+    let run = |seed| take(&mut Loader::train(Arc::clone(&set), seed, 32, 2).expect("fits"), 100);
     assert_eq!(run(1), run(1));
     assert_ne!(run(1), run(2));
 }
 
 #[test]
-fn a_loader_started_later_goes_on_where_the_first_would_be() {
+fn accumulation_cuts_the_same_order_of_samples_into_smaller_batches() {
     let set = digits();
-    let (micro, accumulation, later) = (50, 3, 13);
-    let whole = take(&mut Loader::train(Arc::clone(&set), 1, micro, accumulation, 0).expect("fits"), 60);
-    let rest = take(&mut Loader::train(set, 1, micro, accumulation, later).expect("fits"), 21);
-    assert_eq!(whole[later as usize * accumulation..], rest);
+    let whole = take(&mut Loader::train(Arc::clone(&set), 1, 150, 1).expect("fits"), 20);
+    let parts = take(&mut Loader::train(set, 1, 50, 3).expect("fits"), 60);
+    let labels = |batches: &[HostBatch]| batches.iter().flat_map(|batch| batch.labels.clone()).collect::<Vec<_>>();
+    let all = |batches: &[HostBatch]| batches.iter().flat_map(|batch| batch.images().to_vec()).collect::<Vec<_>>();
+    assert_eq!((labels(&whole), all(&whole)), (labels(&parts), all(&parts)));
+    assert!(whole.iter().zip(parts.iter().step_by(3)).all(|(whole, part)| whole.epoch == part.epoch));
+    assert_eq!(whole[19].epoch, 2);
 }
 
 #[test]
 fn an_epoch_has_each_sample_at_most_once_and_drops_only_the_remainder() {
     let set = digits();
     let steps = set.facts().steps_per_epoch(3 * 50) as usize;
-    let mut loader = Loader::train(Arc::clone(&set), 1, 50, 3, 0).expect("fits");
+    let mut loader = Loader::train(Arc::clone(&set), 1, 50, 3).expect("fits");
     let mut orders = Vec::new();
     for epoch in 0..3 {
         let batches = take(&mut loader, steps * 3);
         assert!(batches.iter().all(|batch| batch.epoch == epoch && batch.len == 50));
         let images: Vec<Vec<u32>> = batches
             .iter()
-            .flat_map(|batch| batch.images.chunks_exact(64))
+            .flat_map(|batch| batch.images().chunks_exact(64))
             .map(|image| image.iter().map(|x| x.to_bits()).collect())
             .collect();
         // The digits are all different, so that images identify samples.
@@ -67,7 +70,7 @@ fn testing_gives_every_sample_in_order_and_then_ends() {
     let mut labels = Vec::new();
     let mut sizes = Vec::new();
     while let Some(batch) = loader.recv().expect("no fault") {
-        assert_eq!(batch.images.len(), batch.len * 64);
+        assert_eq!(batch.images().len(), batch.len * 64);
         labels.extend_from_slice(&batch.labels);
         sizes.push(batch.len);
     }
@@ -81,10 +84,10 @@ fn a_step_larger_than_the_data_is_an_error() {
     let set = digits();
     let samples = set.count(Split::Train);
     for (micro, accumulation) in [(samples + 1, 1), (samples, 2), (0, 1), (1, 0), (usize::MAX, 2)] {
-        let error = Loader::train(Arc::clone(&set), 1, micro, accumulation, 0).expect_err("too large");
+        let error = Loader::train(Arc::clone(&set), 1, micro, accumulation).expect_err("too large");
         assert!(error.to_string().starts_with("batch.micro: "), "{error}");
     }
-    let mut whole = Loader::train(Arc::clone(&set), 1, samples, 1, 0).expect("fits exactly");
+    let mut whole = Loader::train(Arc::clone(&set), 1, samples, 1).expect("fits exactly");
     assert_eq!(take(&mut whole, 2)[1].epoch, 1);
     assert!(Loader::test(Arc::clone(&set), 0).is_err());
     let mut generous = Loader::test(set, usize::MAX).expect("takes what there is");
@@ -110,10 +113,10 @@ fn the_thread_runs_no_further_ahead_than_its_buffers() {
 
 #[test]
 fn buffers_go_round_instead_of_being_made_again() {
-    let mut loader = Loader::train(digits(), 1, 64, 1, 0).expect("fits");
+    let mut loader = Loader::train(digits(), 1, 64, 1).expect("fits");
     let mut seen = HashSet::new();
     for _ in 0..50 {
-        seen.insert(loader.recv().expect("no fault").expect("no end").images.as_ptr() as usize);
+        seen.insert(loader.recv().expect("no fault").expect("no end").images().as_ptr() as usize);
     }
     assert!(seen.len() <= BUFFERS, "{}", seen.len());
 }
@@ -122,7 +125,7 @@ fn buffers_go_round_instead_of_being_made_again() {
 fn dropping_a_loader_ends_its_thread_at_every_moment() {
     let set = digits();
     for taken in 0..5 {
-        let mut loader = Loader::train(Arc::clone(&set), 1, 64, 1, 0).expect("fits");
+        let mut loader = Loader::train(Arc::clone(&set), 1, 64, 1).expect("fits");
         take(&mut loader, taken);
         // Sometimes the queue is full and the thread waits for a buffer, sometimes it is at work.
         std::thread::sleep(Duration::from_millis(taken as u64));
@@ -153,7 +156,7 @@ fn a_fault_in_the_thread_reaches_the_consumer_after_what_was_ready() {
 
 #[test]
 fn holding_every_batch_is_an_error_and_outliving_the_loader_is_none() {
-    let mut loader = Loader::train(digits(), 1, 64, 1, 0).expect("fits");
+    let mut loader = Loader::train(digits(), 1, 64, 1).expect("fits");
     let mut held: Vec<Batch> = (0..BUFFERS).map(|_| loader.recv().expect("no fault").expect("no end")).collect();
     assert!(loader.recv().expect_err("nothing left to lend").to_string().contains("hand one back first"));
     held.pop();
@@ -170,7 +173,7 @@ fn nothing_of_the_loader_is_counted_on_the_consumers_thread() {
     let before = meter.now().live;
     let set = Arc::new(Dataset::open(&data, &Run::default()).expect("generated"));
     let opened = meter.now().live;
-    let mut loader = Loader::train(Arc::clone(&set), 1, 16, 2, 0).expect("fits");
+    let mut loader = Loader::train(Arc::clone(&set), 1, 16, 2).expect("fits");
     for _ in 0..30 {
         drop(loader.recv().expect("no fault").expect("no end"));
     }

@@ -7,7 +7,7 @@ use tempfile::TempDir;
 
 use super::*;
 use crate::{
-    data::{Dataset, HostBatch, Loader},
+    data::{Dataset, HostBatch, Inputs, Loader},
     experiment::{DataKind, Run},
 };
 
@@ -24,7 +24,7 @@ fn chosen(path: &Path, length: usize, test_fraction: f64) -> Data {
 }
 
 fn rows(text: &Text, split: Split, epoch: u64, length: usize) -> Vec<Vec<u32>> {
-    let (train, test) = text.counts();
+    let (train, test) = text.counts().expect("it has opened a file");
     let count = if split == Split::Train { train } else { test };
     let row = |index| {
         let mut row = vec![0; length + 1];
@@ -43,7 +43,7 @@ fn windows_follow_one_another_and_never_cross_from_one_part_into_the_other() {
     let facts = facts(&path, &data).expect("long enough");
     assert_eq!((facts.targets, facts.scored, facts.classes), (7, 7, 256));
     let text = Text::open(&path, &data, 1).expect("readable");
-    assert_eq!(text.counts(), (facts.train, facts.test));
+    assert_eq!(text.counts(), Some((facts.train, facts.test)));
     let mut starts = HashSet::new();
     for epoch in 0..40 {
         let rows = rows(&text, Split::Train, epoch, length);
@@ -119,7 +119,7 @@ fn a_file_that_shrinks_under_a_run_is_an_error_and_one_that_changes_another_set(
     assert!(set.is_for(&data, &run));
     fs::OpenOptions::new().write(true).open(&path).and_then(|file| file.set_len(10)).expect("ours");
     assert!(!set.is_for(&data, &run));
-    let mut loader = Loader::train(set, 1, 4, 1, 0).expect("enough samples");
+    let mut loader = Loader::train(set, 1, 4, 1).expect("enough samples");
     let error = loader.recv().expect_err("nothing to read").to_string();
     assert!(error.contains("it had 3.91 KiB and is shorter now; begin the run again"), "{error}");
 }
@@ -129,11 +129,11 @@ fn a_batch_holds_tokens_and_their_successors() {
     let bytes: Vec<u8> = (0..=255).cycle().take(3000).collect();
     let (_folder, path) = file(&bytes);
     let set = Dataset::open(&chosen(&path, 10, 0.1), &Run::default()).expect("readable");
-    let mut loader = Loader::train(std::sync::Arc::new(set), 1, 5, 1, 0).expect("enough samples");
+    let mut loader = Loader::train(std::sync::Arc::new(set), 1, 5, 1).expect("enough samples");
     for _ in 0..20 {
         let batch = loader.recv().expect("no fault").expect("no end");
-        let HostBatch { images, tokens, labels, len, .. } = &*batch;
-        assert_eq!((images.len(), tokens.len(), labels.len(), *len), (0, 50, 50, 5));
+        let HostBatch { inputs: Inputs::Tokens(tokens), labels, len, .. } = &*batch else { panic!("no tokens") };
+        assert_eq!((tokens.len(), labels.len(), *len), (50, 50, 5));
         assert!(tokens.iter().zip(labels).all(|(token, label)| *label == (token + 1) % 256));
     }
 }
@@ -153,13 +153,13 @@ proptest! {
         let data = chosen(&path, length, test_fraction);
         let text = match (facts(&path, &data), Text::open(&path, &data, seed)) {
             (Ok(facts), Ok(text)) => {
-                prop_assert_eq!(text.counts(), (facts.train, facts.test));
+                prop_assert_eq!(text.counts(), Some((facts.train, facts.test)));
                 text
             }
             (Err(_), _) => return Ok(()),
             (Ok(_), Err(error)) => return Err(TestCaseError::fail(error.to_string())),
         };
-        let (train, test) = text.counts();
+        let (train, test) = text.counts().expect("it has opened a file");
         let end = |split, count: usize| text.start(split, count - 1, epoch) + length as u64;
         prop_assert!(train > 0 && test > 0);
         prop_assert!(end(Split::Train, train) < text.start(Split::Test, 0, 0));

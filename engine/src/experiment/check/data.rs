@@ -4,7 +4,7 @@ use super::List;
 use crate::{
     data,
     experiment::{
-        Data, DataKind, Experiment, Placement, Task,
+        Data, DataSetting, Experiment, Placement, Task,
         limits::{MAX_SAMPLES, MAX_SIDE, MIN_SIDE},
         schema,
     },
@@ -28,13 +28,13 @@ impl List {
 
     pub(super) fn data(&mut self, e: &Experiment) {
         let data = &e.data;
-        if data.kind.is_on_disk() {
-            self.path(data);
+        if let Some(path) = data.kind.traits().path {
+            self.path(data, path.mend);
         }
         if data.kind.has_side() {
             self.within("data.side", data.side, MIN_SIDE, MAX_SIDE, "the side of an image");
         }
-        if matches!(data.kind, DataKind::Shapes | DataKind::Masks) {
+        if data.kind.uses(DataSetting::Classes) {
             self.within("data.classes", data.classes, 2, 10, "a number of classes");
         }
         if data.kind.has_samples() {
@@ -57,8 +57,8 @@ impl List {
     fn placement(&mut self, data: &Data) {
         let is_varied = data.flip || data.crop > 0 || data.colour != 0.0;
         match data.placement {
-            Placement::Streamed if data.kind == DataKind::Digits => {
-                let message = "the digits are part of the program, and 112 KiB: there is nothing to stream them from";
+            Placement::Streamed if !data.kind.traits().is_streamable => {
+                let message = "these samples are part of the program: there is nothing to stream them from";
                 self.add("data.placement", message, "write \"host\" or \"device\"");
             }
             Placement::Device if is_varied && data.kind.task() != Task::Next => {
@@ -92,14 +92,7 @@ impl List {
         }
     }
 
-    fn path(&mut self, data: &Data) {
-        let mend = match data.kind {
-            DataKind::Text => "write the file to learn from, a file and not a folder",
-            DataKind::Idx => "write the folder that holds the IDX files",
-            DataKind::Cifar100 => "write the folder that holds train.bin and test.bin of CIFAR-100",
-            DataKind::Images => "write the folder that holds a sub-folder of JPEG and PNG files for each class",
-            _ => "write the folder that holds the CIFAR-10 batches",
-        };
+    fn path(&mut self, data: &Data, mend: &str) {
         match data.path.as_ref().filter(|path| !path.as_os_str().is_empty()) {
             None => self.add("data.path", "is missing", mend),
             Some(path) if path.to_str().is_none() => {

@@ -158,7 +158,7 @@ mod tests {
     fn said(kind: ModelKind, change: impl FnOnce(&mut Experiment)) -> String {
         let mut experiment = experiment(kind);
         change(&mut experiment);
-        let facts = data::facts(&experiment.data, &experiment.run).expect("generated data");
+        let facts = data::facts(&experiment.data).expect("generated data");
         let problems = check(&experiment, Some(&facts));
         assert_eq!(problems.len(), 1, "{problems:?}");
         problems[0].to_string()
@@ -168,7 +168,7 @@ mod tests {
     fn each_family_has_a_choice_without_problems() {
         for kind in [ModelKind::Vit, ModelKind::Mixer, ModelKind::Gpt2, ModelKind::Llama, ModelKind::Unet] {
             let experiment = experiment(kind);
-            let facts = data::facts(&experiment.data, &experiment.run).expect("generated data");
+            let facts = data::facts(&experiment.data).expect("generated data");
             assert_eq!(check(&experiment, Some(&facts)), [], "{kind:?}");
         }
     }

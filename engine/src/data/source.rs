@@ -1,0 +1,97 @@
+//! Sources of samples: what each kind of data has to say of itself, and the registry of all kinds.
+//!
+//! Owns [`Source`] and [`of`], the one place that knows which file serves which kind. A source is one file with a type that
+//! implements [`Source`]; what of it can be said without opening anything (its task, its settings) is in
+//! [`SourceTraits`](crate::experiment::SourceTraits).
+
+use std::path::Path;
+
+use crate::{
+    data::{
+        Facts, Input, brackets, cifar, digits, idx, image_set::ImageStore, images, masks, modular, sequences::Rows,
+        shapes, sort, text, tokens,
+    },
+    error::{Problem, Result},
+    experiment::{Data, DataKind},
+    tensor::Shape,
+};
+
+/// A kind of data.
+pub(super) trait Source: Sync {
+    /// What a model must know of a choice, from names, headers and sizes alone: nothing is generated or read whole.
+    ///
+    /// # Errors
+    /// Files that are missing, unreadable or not what their format says; a choice that cannot be.
+    fn info(&self, data: &Data) -> Result<Facts>;
+
+    /// Refuses what cannot be, whatever files there are.
+    ///
+    /// # Errors
+    /// The problem, with its key.
+    fn limits(&self, data: &Data) -> Result<()> {
+        let _ = data;
+        Ok(())
+    }
+
+    /// Reads or generates the samples that `info` tells of, or makes ready to do so one by one.
+    ///
+    /// # Errors
+    /// Files that are not what they were when `info` looked, or damaged where it did not look.
+    fn open(&self, data: &Data, info: &Facts, seed: u64) -> Result<Store>;
+
+    /// Host bytes of what [`Source::open`] gives.
+    ///
+    /// # Errors
+    /// Those of [`Source::info`].
+    fn held_bytes(&self, data: &Data, info: &Facts) -> Result<usize>;
+
+    /// Shape of all training inputs on a device: images, or rows of tokens with the token after the last input.
+    fn device_shape(&self, info: &Facts) -> Shape {
+        match info.input {
+            Input::Image { .. } => info.input.shape(info.train),
+            Input::Tokens { length, .. } => [info.train, length + 1].into(),
+        }
+    }
+}
+
+/// Samples that a source has opened.
+#[derive(Debug)]
+pub(super) enum Store {
+    /// Images.
+    Images(ImageStore),
+    /// Sequences.
+    Rows(Box<dyn Rows>),
+}
+
+/// The source of a kind.
+pub(super) fn of(kind: DataKind) -> &'static dyn Source {
+    match kind {
+        DataKind::Digits => &digits::Digits,
+        DataKind::Shapes => &shapes::ColouredShapes,
+        DataKind::Idx => &idx::IdxFiles,
+        DataKind::Cifar10 => &cifar::CIFAR10,
+        DataKind::Cifar100 => &cifar::CIFAR100,
+        DataKind::Images => &images::ImageFolder,
+        DataKind::Masks => &masks::MaskedShapes,
+        DataKind::Modular => &modular::ModularSums,
+        DataKind::Sort => &sort::SortedDigits,
+        DataKind::Brackets => &brackets::BalancedBrackets,
+        DataKind::Text => &text::FileBytes,
+        DataKind::Tokens => &tokens::MarkovChain,
+    }
+}
+
+/// The folder or file that was chosen.
+///
+/// # Errors
+/// None is chosen.
+pub(super) fn chosen_path(data: &Data) -> Result<&Path> {
+    let chosen = data.path.as_deref().filter(|path| !path.as_os_str().is_empty());
+    let is_file = data.kind.traits().path.is_some_and(|path| path.is_file);
+    let (what, mend) = if is_file {
+        ("no file is chosen", "choose the file to learn from")
+    } else {
+        ("no folder is chosen", "choose the folder that holds the data files")
+    };
+    Ok(chosen.ok_or_else(|| Problem::new("data.path", what, mend))?)
+}
