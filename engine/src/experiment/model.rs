@@ -32,45 +32,170 @@ pub enum ModelKind {
     Unet,
 }
 
+/// What [`Model::width`] counts in a family.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum WidthUnit {
+    /// Units of a hidden layer.
+    Units,
+    /// Filters of the first block.
+    Filters,
+    /// Filters of the topmost level.
+    LevelFilters,
+    /// Numbers that stand for a token or a patch.
+    Embedding,
+}
+
+/// What [`Model::depth`] counts in a family.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum DepthUnit {
+    /// Hidden layers.
+    HiddenLayers,
+    /// Blocks that grow wider.
+    Blocks,
+    /// Blocks of one size.
+    SameBlocks,
+    /// Levels below the first.
+    Levels,
+}
+
+/// A setting that only some families use, by the field of [`Model`] that it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[expect(missing_docs, reason = "the fields are documented")]
+pub enum ModelSetting {
+    Width(WidthUnit),
+    Depth(DepthUnit),
+    Kernel,
+    Dense,
+    Layers,
+    Multiplier,
+    Stem,
+    Heads,
+    KvHeads,
+    Hidden,
+    Patch,
+    Tied,
+    QkvBias,
+    Dropout,
+    Attention,
+    Window,
+    RotaryBase,
+}
+
+/// What can be said of a family without building a model.
+#[derive(Debug, Clone, Copy)]
+pub struct FamilyTraits {
+    /// What it learns.
+    pub task: Task,
+    /// The settings that it uses, in the order in which they are shown.
+    pub settings: &'static [ModelSetting],
+    /// Blocks of a model of these sizes.
+    blocks: fn(&Model) -> usize,
+}
+
 impl ModelKind {
+    /// Its row in the table of all families: the one place that tells them apart without building a model.
+    pub const fn traits(self) -> &'static FamilyTraits {
+        use DepthUnit::{Blocks, HiddenLayers, Levels, SameBlocks};
+        use ModelSetting::{
+            Attention, Dense, Depth, Dropout, Heads, Hidden, Kernel, KvHeads, Layers, Multiplier, Patch, QkvBias,
+            RotaryBase, Stem, Tied, Width, Window,
+        };
+        use Task::{Class, Mask, Next};
+        use WidthUnit::{Embedding, Filters, LevelFilters, Units};
+        const fn of(task: Task, settings: &'static [ModelSetting], blocks: fn(&Model) -> usize) -> FamilyTraits {
+            FamilyTraits { task, settings, blocks }
+        }
+        const PLAIN_CNN: FamilyTraits = of(Class, &[Width(Filters), Depth(Blocks), Kernel, Dense], |model| model.depth);
+        match self {
+            Self::Mlp => const { &of(Class, &[Width(Units), Depth(HiddenLayers)], |model| model.depth) },
+            Self::Cnn | Self::Sepcnn => &PLAIN_CNN,
+            Self::Resnet => const { &of(Class, &[Layers, Stem], |model| 1 + model.stages().iter().sum::<usize>()) },
+            Self::Mobilenetv1 => const { &of(Class, &[Multiplier, Stem], |_| 14) },
+            Self::Mobilenetv2 => const { &of(Class, &[Multiplier, Stem], |_| 19) },
+            Self::Vit => {
+                const {
+                    &of(
+                        Class,
+                        &[Patch, Width(Embedding), Depth(SameBlocks), Heads, Hidden, Attention, Dropout],
+                        |model| model.depth,
+                    )
+                }
+            }
+            Self::Mixer => {
+                const { &of(Class, &[Patch, Width(Embedding), Depth(SameBlocks), Hidden, Dropout], |model| model.depth) }
+            }
+            Self::Gpt2 => {
+                const {
+                    &of(
+                        Next,
+                        &[Width(Embedding), Depth(SameBlocks), Heads, Hidden, Attention, Window, Tied, Dropout],
+                        |model| model.depth,
+                    )
+                }
+            }
+            Self::Llama => {
+                const {
+                    &of(
+                        Next,
+                        &[
+                            Width(Embedding),
+                            Depth(SameBlocks),
+                            Heads,
+                            KvHeads,
+                            Hidden,
+                            Attention,
+                            Window,
+                            Tied,
+                            QkvBias,
+                            RotaryBase,
+                            Dropout,
+                        ],
+                        |model| model.depth,
+                    )
+                }
+            }
+            Self::Unet => const { &of(Mask, &[Width(LevelFilters), Depth(Levels)], |model| 2 * model.depth + 1) },
+        }
+    }
+
+    /// Whether it uses a setting, in whatever unit.
+    pub fn uses(self, setting: ModelSetting) -> bool {
+        self.traits().settings.iter().any(|own| std::mem::discriminant(own) == std::mem::discriminant(&setting))
+    }
+
     /// What it learns.
     pub fn task(self) -> Task {
-        match self {
-            Self::Mlp | Self::Cnn | Self::Sepcnn | Self::Resnet | Self::Mobilenetv1 | Self::Mobilenetv2 => Task::Class,
-            Self::Vit | Self::Mixer => Task::Class,
-            Self::Gpt2 | Self::Llama => Task::Next,
-            Self::Unet => Task::Mask,
-        }
+        self.traits().task
     }
 
     /// Whether it has a hidden dense layer and blocks of a chosen number, width and kernel.
     pub fn is_plain_cnn(self) -> bool {
-        matches!(self, Self::Cnn | Self::Sepcnn)
+        self.uses(ModelSetting::Dense)
     }
 
     /// Whether it has a stem, and batch norms.
     pub fn has_stem(self) -> bool {
-        matches!(self, Self::Resnet | Self::Mobilenetv1 | Self::Mobilenetv2)
+        self.uses(ModelSetting::Stem)
     }
 
     /// Whether it reads tokens, and tells the next one at each position.
     pub fn is_decoder(self) -> bool {
-        matches!(self, Self::Gpt2 | Self::Llama)
+        self.task() == Task::Next
     }
 
     /// Whether it has heads of attention.
     pub fn has_attention(self) -> bool {
-        self == Self::Vit || self.is_decoder()
+        self.uses(ModelSetting::Attention)
     }
 
     /// Whether it cuts images into patches.
     pub fn has_patches(self) -> bool {
-        matches!(self, Self::Vit | Self::Mixer)
+        self.uses(ModelSetting::Patch)
     }
 
     /// Whether its blocks have a feed-forward layer of a chosen size, and dropout.
     pub fn has_feed_forward(self) -> bool {
-        self.has_patches() || self.is_decoder()
+        self.uses(ModelSetting::Hidden)
     }
 }
 
@@ -149,19 +274,7 @@ impl Model {
 
     /// Blocks that checkpointing can keep or compute again.
     pub fn blocks(&self) -> usize {
-        match self.kind {
-            ModelKind::Mlp
-            | ModelKind::Cnn
-            | ModelKind::Sepcnn
-            | ModelKind::Vit
-            | ModelKind::Mixer
-            | ModelKind::Gpt2
-            | ModelKind::Llama => self.depth,
-            ModelKind::Unet => 2 * self.depth + 1,
-            ModelKind::Resnet => 1 + self.stages().iter().sum::<usize>(),
-            ModelKind::Mobilenetv1 => 14,
-            ModelKind::Mobilenetv2 => 19,
-        }
+        (self.kind.traits().blocks)(self)
     }
 }
 

@@ -43,6 +43,10 @@ pub struct Model<B: Backend> {
 
 impl<B: Backend> Model<B> {
     /// Builds the experiment's model for data of these facts.
+    ///
+    /// # Errors
+    /// Data of another kind than the family learns from; [`Error::Budget`](crate::error::Error::Budget) where the
+    /// parameters find no room; those of a launch.
     pub fn build(executor: &Executor<B>, experiment: &Experiment, facts: &Facts) -> Result<Self> {
         let init = Init::new(executor, experiment.precision, experiment.run.seed);
         let init = &mut init.training(experiment.frozen, experiment.lora);
@@ -63,13 +67,20 @@ impl<B: Backend> Model<B> {
     }
 
     /// Logits `[batch * targets, classes]` of images `[batch, height, width, channels]` or tokens `[batch, length]`.
+    ///
+    /// # Errors
+    /// Those of the layers: [`Error::Budget`](crate::error::Error::Budget), or a launch that fails.
     pub fn forward<'m>(&'m self, tape: &mut Tape<'m, B>, inputs: Tensor<B>) -> Result<Value<B>> {
         let features = self.features(tape, inputs)?;
         let _layer = tape.executor().enter(self.parts.classes.layer());
         self.parts.classes.forward(tape, features)
     }
 
-    /// What the classes are told from: `[batch * targets, features]`, or as many rows of more extents.
+    /// The features that the last layer turns into logits: `[batch * targets, features]`, or as many rows in more
+    /// dimensions.
+    ///
+    /// # Errors
+    /// Those of [`Model::forward`].
     pub fn features<'m>(&'m self, tape: &mut Tape<'m, B>, inputs: Tensor<B>) -> Result<Value<B>> {
         let mut values = vec![Value::constant(inputs)];
         for segment in &self.segments {
@@ -85,7 +96,7 @@ impl<B: Backend> Model<B> {
         chain(&self.parts.head, tape, block::last(values))
     }
 
-    /// A forward pass, shown to `visit` layer by layer: those inside others are not told apart.
+    /// A forward pass that calls `visit` after each layer; a layer with layers inside counts as one.
     pub(crate) fn trace<'m>(
         &'m self,
         tape: &mut Tape<'m, B>,
@@ -99,7 +110,7 @@ impl<B: Backend> Model<B> {
         visit(&self.parts.classes, &logits.tensor)
     }
 
-    /// The layer that tells the classes.
+    /// The last layer, which gives the logits.
     pub fn classes(&self) -> &Linear<B> {
         &self.parts.classes
     }
@@ -115,7 +126,7 @@ impl<B: Backend> Model<B> {
         found
     }
 
-    /// Every layer in forward order; those inside others are not told apart.
+    /// Every layer in forward order; a layer with layers inside counts as one.
     pub fn layers(&self) -> Vec<&dyn Layer<B>> {
         let Parts { blocks, head, classes } = &self.parts;
         let inner = blocks.iter().flat_map(Block::layers).chain(head);

@@ -5,7 +5,7 @@ mod data;
 mod optimizer;
 
 use eframe::egui::{self, CollapsingHeader, RichText, ScrollArea, TextEdit, Ui};
-use plimsoll_engine::experiment::{BlockSet, Checkpointing, Frozen, ModelKind};
+use plimsoll_engine::experiment::{BlockSet, Checkpointing, DepthUnit, Frozen, ModelSetting, WidthUnit};
 
 use super::PanelContext;
 use crate::{
@@ -150,43 +150,48 @@ fn model(ui: &mut Ui, form: &Form<'_>) {
     if let Some((spec, sizes)) = controls::published(model.kind) {
         form.choice(ui, spec, sizes);
     }
-    let numbers: &[_] = match model.kind {
-        ModelKind::Mlp => &[controls::WIDTH, controls::DEPTH],
-        ModelKind::Cnn | ModelKind::Sepcnn => &[controls::FILTERS, controls::BLOCKS, controls::KERNEL, controls::DENSE],
-        ModelKind::Mobilenetv1 | ModelKind::Mobilenetv2 => &[controls::MULTIPLIER],
-        ModelKind::Resnet => {
-            form.choice(ui, controls::LAYERS.0, &controls::LAYERS.1);
-            &[]
-        }
-        ModelKind::Unet => &[controls::LEVEL_FILTERS, controls::LEVELS],
-        ModelKind::Vit => &[controls::PATCH, controls::TOKEN_WIDTH, controls::SAME_BLOCKS, controls::HEADS],
-        ModelKind::Mixer => &[controls::PATCH, controls::TOKEN_WIDTH, controls::SAME_BLOCKS],
-        ModelKind::Gpt2 => &[controls::TOKEN_WIDTH, controls::SAME_BLOCKS, controls::HEADS],
-        ModelKind::Llama => &[controls::TOKEN_WIDTH, controls::SAME_BLOCKS, controls::HEADS, controls::KV_HEADS],
-    };
-    let number = |ui: &mut Ui, (spec, number)| form.number(ui, spec, number);
-    for control in numbers {
-        number(ui, *control);
-    }
-    if model.kind.has_feed_forward() {
-        number(ui, controls::HIDDEN);
-    }
-    if model.kind.has_attention() {
-        form.choice(ui, controls::ATTENTION.0, &controls::ATTENTION.1);
-    }
-    if model.kind.is_decoder() {
-        number(ui, controls::WINDOW);
-        form.choice(ui, controls::TIED.0, &controls::TIED.1);
-    }
-    if model.kind == ModelKind::Llama {
-        form.choice(ui, controls::QKV_BIAS.0, &controls::QKV_BIAS.1);
-        number(ui, controls::ROTARY_BASE);
-    }
-    if model.kind.has_feed_forward() {
-        number(ui, controls::DROPOUT);
-    }
-    if model.kind.has_stem() {
-        form.choice(ui, controls::STEM.0, &controls::STEM.1);
+    for setting in model.kind.traits().settings {
+        let (spec, number) = match setting {
+            ModelSetting::Width(WidthUnit::Units) => controls::WIDTH,
+            ModelSetting::Width(WidthUnit::Filters) => controls::FILTERS,
+            ModelSetting::Width(WidthUnit::LevelFilters) => controls::LEVEL_FILTERS,
+            ModelSetting::Width(WidthUnit::Embedding) => controls::TOKEN_WIDTH,
+            ModelSetting::Depth(DepthUnit::HiddenLayers) => controls::DEPTH,
+            ModelSetting::Depth(DepthUnit::Blocks) => controls::BLOCKS,
+            ModelSetting::Depth(DepthUnit::SameBlocks) => controls::SAME_BLOCKS,
+            ModelSetting::Depth(DepthUnit::Levels) => controls::LEVELS,
+            ModelSetting::Kernel => controls::KERNEL,
+            ModelSetting::Dense => controls::DENSE,
+            ModelSetting::Multiplier => controls::MULTIPLIER,
+            ModelSetting::Heads => controls::HEADS,
+            ModelSetting::KvHeads => controls::KV_HEADS,
+            ModelSetting::Hidden => controls::HIDDEN,
+            ModelSetting::Patch => controls::PATCH,
+            ModelSetting::Window => controls::WINDOW,
+            ModelSetting::RotaryBase => controls::ROTARY_BASE,
+            ModelSetting::Dropout => controls::DROPOUT,
+            ModelSetting::Layers => {
+                form.choice(ui, controls::LAYERS.0, &controls::LAYERS.1);
+                continue;
+            }
+            ModelSetting::Stem => {
+                form.choice(ui, controls::STEM.0, &controls::STEM.1);
+                continue;
+            }
+            ModelSetting::Attention => {
+                form.choice(ui, controls::ATTENTION.0, &controls::ATTENTION.1);
+                continue;
+            }
+            ModelSetting::Tied => {
+                form.choice(ui, controls::TIED.0, &controls::TIED.1);
+                continue;
+            }
+            ModelSetting::QkvBias => {
+                form.choice(ui, controls::QKV_BIAS.0, &controls::QKV_BIAS.1);
+                continue;
+            }
+        };
+        form.number(ui, spec, number);
     }
 }
 
