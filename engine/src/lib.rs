@@ -27,7 +27,7 @@
 //! device
 //! cache suggest tensor
 //! error
-//! bytes rng
+//! bytes rng sync whole_file
 //! ```
 //!
 //! # The way down
@@ -75,6 +75,7 @@ pub mod rng;
 pub mod selftest;
 pub mod step;
 mod suggest;
+mod sync;
 pub mod tensor;
 pub mod train;
 mod whole_file;

@@ -7,7 +7,6 @@ use std::{
     fs::{self, File},
     io::{self, BufRead, BufReader, Read, Seek, SeekFrom},
     path::{Path, PathBuf},
-    sync::{Mutex, PoisonError},
 };
 
 use flate2::bufread::MultiGzDecoder;
@@ -15,6 +14,7 @@ use flate2::bufread::MultiGzDecoder;
 use crate::{
     bytes::Bytes,
     error::{Error, Result},
+    sync::Mutex,
 };
 
 /// The largest body that is read: a set this size is already past what a lesson on one machine needs.
@@ -183,7 +183,7 @@ impl Opened {
 
     /// Fills `bytes` with those from `start` on.
     pub(super) fn read(&self, start: u64, bytes: &mut [u8]) -> Result<()> {
-        let mut file = self.file.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut file = self.file.lock();
         let read = file.seek(SeekFrom::Start(start)).and_then(|_| file.read_exact(bytes));
         read.map_err(|error| match error.kind() {
             io::ErrorKind::UnexpectedEof => {

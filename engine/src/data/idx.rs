@@ -9,7 +9,6 @@
 use std::{
     fs,
     path::{Path, PathBuf},
-    sync::{Mutex, PoisonError},
     time::{Duration, SystemTime},
 };
 
@@ -23,6 +22,7 @@ use crate::{
     error::{Error, Problem, Result},
     experiment::{Data, Placement},
     memory::probe::uncounted,
+    sync::Mutex,
 };
 
 /// A file that changed this recently may change again with the same time stamp.
@@ -97,7 +97,7 @@ fn last_class(pair: Pair) -> Result<u8> {
     let about = fs::metadata(&path).map_err(|error| file::unreadable(&path, &error))?;
     let (len, changed) = (about.len(), about.modified().ok());
     uncounted(|| {
-        let known = || KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = || KNOWN.lock();
         if let Some(found) = known().iter().find(|(of, a, b, _)| (of, *a, *b) == (&path, len, changed)) {
             return Ok(found.3);
         }

@@ -7,10 +7,7 @@ use std::{
     borrow::Cow,
     fmt,
     ops::Range,
-    sync::{
-        Mutex, PoisonError,
-        atomic::{AtomicBool, Ordering::Relaxed},
-    },
+    sync::atomic::{AtomicBool, Ordering::Relaxed},
 };
 
 use crate::{
@@ -24,6 +21,7 @@ use crate::{
     error::{Error, Result},
     experiment::{Data, Placement},
     rng::{Rng, Stream},
+    sync::Mutex,
 };
 
 /// Images that decide the scaling: enough for three figures of mean and deviation.
@@ -162,7 +160,7 @@ impl ImageSet {
         let share = || {
             let mut variant = Vec::new();
             loop {
-                let next = work.lock().unwrap_or_else(PoisonError::into_inner).next();
+                let next = work.lock().next();
                 let Some(((image, labels), index)) = next else { return Ok(()) };
                 if over.load(Relaxed) {
                     return Err(Error::Stopped);
@@ -183,7 +181,7 @@ impl ImageSet {
         let work = Mutex::new(places.zip(rows));
         self.source.together(count, || {
             loop {
-                let next = work.lock().unwrap_or_else(PoisonError::into_inner).next();
+                let next = work.lock().next();
                 let Some(((pixels, labels), index)) = next else { return Ok(()) };
                 let sample = self.source.sample(Split::Train, index, self.extents, self.targets)?;
                 pixels.copy_from_slice(&sample.pixels);
@@ -332,14 +330,14 @@ impl ImageStore {
                 self.together(SCALED_BY, || {
                     let mut own = Histograms::new(extents[2]);
                     loop {
-                        let next = work.lock().unwrap_or_else(PoisonError::into_inner).next();
+                        let next = work.lock().next();
                         let Some(index) = next else { break };
                         own.add(&self.sample(Split::Train, index, extents, targets)?.pixels);
                     }
-                    sum.lock().unwrap_or_else(PoisonError::into_inner).merge(&own);
+                    sum.lock().merge(&own);
                     Ok(())
                 })?;
-                Ok(sum.into_inner().unwrap_or_else(PoisonError::into_inner))
+                Ok(sum.into_inner())
             }
             Self::Held { train, .. } => {
                 let mut sum = Histograms::new(extents[2]);

@@ -13,7 +13,7 @@ use std::{
     fmt,
     path::Path,
     sync::{
-        Arc, Mutex, OnceLock, PoisonError,
+        Arc, OnceLock,
         atomic::{AtomicBool, Ordering::Relaxed},
     },
 };
@@ -28,6 +28,7 @@ use crate::{
     },
     error::{Error, Result},
     experiment::{Data, Placement},
+    sync::Mutex,
 };
 
 const CHANNELS: usize = 3;
@@ -141,7 +142,7 @@ impl Images {
 
     /// What could not be read so far.
     pub(super) fn skipped(&self) -> Option<Skipped> {
-        self.skipped.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.skipped.lock().clone()
     }
 
     /// Pixels of a sample, `[side, side, 3]`, or of the one that stands in for it.
@@ -215,7 +216,7 @@ impl Images {
     }
 
     fn skip(&self, file: u32, first: String) {
-        let mut skipped = self.skipped.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut skipped = self.skipped.lock();
         let count = 1 + skipped.as_ref().map_or(0, |earlier| earlier.count);
         *skipped = match skipped.take() {
             Some(earlier) if earlier.file < file => Some(Skipped { count, ..earlier }),

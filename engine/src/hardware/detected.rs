@@ -10,7 +10,7 @@ use std::{
     fs,
     hash::{DefaultHasher, Hash, Hasher},
     path::PathBuf,
-    sync::{Mutex, MutexGuard, OnceLock, PoisonError},
+    sync::{MutexGuard, OnceLock},
 };
 
 use serde::{Deserialize, Serialize};
@@ -22,6 +22,7 @@ use crate::{
     device::profile::{self, PeakRates, PoolProfile, Profile},
     experiment::{Batch, Data, Experiment, Model, Optimizer, Run},
     hardware::{Figure, gpu, host_pid},
+    sync::Mutex,
 };
 
 /// What was measured on a kind of GPU, kept from program to program.
@@ -107,7 +108,7 @@ pub(crate) fn before(index: usize) -> UsageBefore {
             (uuid.clone().and_then(|uuid| gpu::used(&uuid)), uuid.and_then(|uuid| gpu::numbers(&uuid)));
         UsageBefore { used, numbers }
     };
-    FIRST.lock().unwrap_or_else(PoisonError::into_inner).entry(index).or_insert_with(look).clone()
+    FIRST.lock().entry(index).or_insert_with(look).clone()
 }
 
 /// What the driver says that this process holds of a GPU that it has just opened.
@@ -226,7 +227,7 @@ fn kernels(experiment: &Experiment) -> String {
 /// GPUs that this process opened, by their numbers.
 fn open_gpus() -> MutexGuard<'static, BTreeMap<usize, OpenGpu>> {
     static OPEN: Mutex<BTreeMap<usize, OpenGpu>> = Mutex::new(BTreeMap::new());
-    OPEN.lock().unwrap_or_else(PoisonError::into_inner)
+    OPEN.lock()
 }
 
 type Known = BTreeMap<String, Measured>;
@@ -238,7 +239,7 @@ fn known() -> MutexGuard<'static, Known> {
         let text = place().and_then(|place| fs::read_to_string(place).ok());
         Mutex::new(text.and_then(|text| serde_json::from_str(&text).ok()).unwrap_or_default())
     });
-    known.lock().unwrap_or_else(PoisonError::into_inner)
+    known.lock()
 }
 
 /// Changes what is known of a kind of GPU, and keeps it.

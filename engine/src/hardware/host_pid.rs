@@ -4,9 +4,7 @@
 //! for itself, which on the host may be anyone's. Holds: nobody else's number is taken for ours. Refuses to guess: it is
 //! then not known, and says why.
 
-use std::sync::{Mutex, PoisonError};
-
-use crate::hardware::Figure;
+use crate::{hardware::Figure, sync::Mutex};
 
 /// The number of the namespace of processes that the system starts with (`PROC_PID_INIT_INO` in Linux's `proc_ns.h`).
 #[cfg(target_os = "linux")]
@@ -20,7 +18,7 @@ static FOUND: Mutex<Option<u32>> = Mutex::new(None);
 /// # Errors
 /// Why it is not known.
 pub(super) fn number() -> Figure<u32> {
-    let found = *FOUND.lock().unwrap_or_else(PoisonError::into_inner);
+    let found = *FOUND.lock();
     found.or_else(outside_of_containers).ok_or_else(|| {
         "in a container the driver numbers processes as the host does, so this one is not known until it has opened a GPU \
          as the only new one"
@@ -31,7 +29,7 @@ pub(super) fn number() -> Figure<u32> {
 /// Finds it out: who computes on a GPU since this process opened it.
 #[cfg(feature = "cuda")]
 pub(super) fn find(before: &[u32], now: &[u32]) {
-    let mut found = FOUND.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut found = FOUND.lock();
     *found = found.or_else(|| reported(before, now, outside_of_containers()));
 }
 

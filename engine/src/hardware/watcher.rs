@@ -3,18 +3,17 @@
 //! Owns the thread and the slot with the latest look. Always holds: whoever reads never waits for the driver. Without a
 //! driver it looks once, says why there is no GPU, and ends.
 
-use std::{
-    sync::{Arc, Mutex, PoisonError},
-    thread::JoinHandle,
-    time::Duration,
-};
+use std::{sync::Arc, thread::JoinHandle, time::Duration};
 
 use crossbeam_channel::{RecvTimeoutError, Sender};
 
-use crate::hardware::{
-    Devices, cpu,
-    gpu::{self, Driver},
-    registered,
+use crate::{
+    hardware::{
+        Devices, cpu,
+        gpu::{self, Driver},
+        registered,
+    },
+    sync::Mutex,
 };
 
 const PERIOD: Duration = Duration::from_secs(1);
@@ -39,7 +38,7 @@ impl Watcher {
             registered();
             loop {
                 let look = Arc::new(Devices { cpu: cpu::look(), gpus: gpu::look(&driver) });
-                *looks.lock().unwrap_or_else(PoisonError::into_inner) = Some(look);
+                *looks.lock() = Some(look);
                 wake();
                 if driver.is_err() || stopped.recv_timeout(PERIOD) != Err(RecvTimeoutError::Timeout) {
                     break;
@@ -53,7 +52,7 @@ impl Watcher {
 
     /// The latest look; `None` before the first.
     pub fn latest(&self) -> Option<Arc<Devices>> {
-        self.slot.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.slot.lock().clone()
     }
 }
 

@@ -1,11 +1,12 @@
 //! Where the trainer sends its events, in order, and the latest of what changes too often to queue.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use crossbeam_channel::Sender;
 
 use crate::{
     memory::probe::uncounted,
+    sync::Mutex,
     train::event::{Event, Latest},
 };
 
@@ -28,6 +29,6 @@ impl EventSink {
 
     /// Replaces the latest values.
     pub(super) fn set_latest(&self, latest: Latest) {
-        uncounted(|| *self.latest.lock().unwrap_or_else(PoisonError::into_inner) = latest);
+        uncounted(|| *self.latest.lock() = latest);
     }
 }

@@ -2,7 +2,7 @@
 
 use std::{
     panic::{AssertUnwindSafe, catch_unwind},
-    sync::{Arc, Mutex, PoisonError},
+    sync::Arc,
     thread::JoinHandle,
     time::Duration,
 };
@@ -20,6 +20,7 @@ use crate::{
         host::{self, LimitedBy, Line},
     },
     plan::{self, Limit, Plan, predict, time},
+    sync::Mutex,
     train::{
         command::{Command, Inbox, Start},
         event::{Event, Latest, Outcome, Refusal, RunId, Summary},
@@ -80,7 +81,7 @@ impl Trainer {
 
     /// The latest values.
     pub fn latest(&self) -> Latest {
-        self.latest.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.latest.lock().clone()
     }
 }
 

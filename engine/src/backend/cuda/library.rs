@@ -7,8 +7,10 @@
 
 use std::{
     path::{Path, PathBuf},
-    sync::{Mutex, MutexGuard, OnceLock, PoisonError},
+    sync::{MutexGuard, OnceLock},
 };
+
+use crate::sync::Mutex;
 
 use cudarc::{
     cublas, cudnn,
@@ -46,7 +48,7 @@ pub(super) fn dnn_does_not_start(why: &str) {
 
 fn unfit_dnn() -> MutexGuard<'static, Option<String>> {
     static WHY: Mutex<Option<String>> = Mutex::new(None);
-    WHY.lock().unwrap_or_else(PoisonError::into_inner)
+    WHY.lock()
 }
 
 /// The parts of cuDNN that a convolution needs. It ends the process where one of them is missing, so it is not asked before

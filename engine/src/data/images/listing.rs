@@ -9,7 +9,7 @@ use std::{
     ffi::{OsStr, OsString},
     fs,
     path::{Path, PathBuf},
-    sync::{Arc, Mutex, PoisonError},
+    sync::Arc,
     time::{Duration, SystemTime},
 };
 
@@ -17,6 +17,7 @@ use crate::{
     data::file::unreadable,
     error::{Error, Result},
     memory::probe::uncounted,
+    sync::Mutex,
 };
 
 /// The most entries of a folder and its classes together.
@@ -49,7 +50,7 @@ struct Entry {
 pub(super) fn list(folder: &Path) -> Result<Arc<Listing>> {
     static KNOWN: Mutex<Vec<Arc<Listing>>> = Mutex::new(Vec::new());
     uncounted(|| {
-        let known = || KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = || KNOWN.lock();
         let found = known().iter().find(|listing| listing.folder == folder).cloned();
         if let Some(listing) = found.filter(|listing| listing.is_current()) {
             return Ok(listing);

@@ -1,0 +1,45 @@
+//! A mutex that a panic does not poison: what it guards is valid between any two statements, so the next thread goes on.
+//!
+//! It is the standard library's, which never allocates. A lock that allocates when it first waits, as `parking_lot`'s does,
+//! would show in the memory measured of a run.
+
+use std::sync::{MutexGuard, PoisonError};
+
+/// A mutex that a panic does not poison.
+#[derive(Debug, Default)]
+pub(crate) struct Mutex<T>(std::sync::Mutex<T>);
+
+impl<T> Mutex<T> {
+    /// An unlocked mutex.
+    pub(crate) const fn new(value: T) -> Self {
+        Self(std::sync::Mutex::new(value))
+    }
+
+    /// Waits for the lock.
+    pub(crate) fn lock(&self) -> MutexGuard<'_, T> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// What it guards.
+    pub(crate) fn into_inner(self) -> T {
+        self.0.into_inner().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_panic_under_the_lock_does_not_close_it() {
+        let mutex = Mutex::new(1);
+        let under_lock = std::panic::AssertUnwindSafe(|| {
+            let mut value = mutex.lock();
+            *value = 2;
+            panic!("under the lock");
+        });
+        assert!(std::panic::catch_unwind(under_lock).is_err());
+        assert_eq!(*mutex.lock(), 2);
+        assert_eq!(mutex.into_inner(), 2);
+    }
+}
