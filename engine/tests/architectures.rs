@@ -3,7 +3,7 @@
 use plimsoll_engine::{
     Experiment,
     backend::{DryRun, Executor},
-    data::{Facts, Input},
+    data::{DatasetInfo, Input},
     device::Target,
     experiment::{DataKind, Model, ModelKind, Stem},
     memory::Ledger,
@@ -12,7 +12,8 @@ use plimsoll_engine::{
     train::{Command, Event, Outcome, Start, Trainer},
 };
 
-const IMAGENET: Facts = Facts::one_label(Input::Image { height: 224, width: 224, channels: 3 }, 1000, 1000, 100);
+const IMAGENET: DatasetInfo =
+    DatasetInfo::one_label(Input::Image { height: 224, width: 224, channels: 3 }, 1000, 1000, 100);
 
 fn parameters(model: Model) -> u64 {
     let executor = Executor::new(DryRun::new(Target::Cpu { threads: 1 }, time::rates()), Ledger::new(None, false));
@@ -45,7 +46,7 @@ fn small(kind: ModelKind) -> Experiment {
 #[test]
 fn the_small_stem_has_the_parameters_of_the_benchmark() {
     let executor = Executor::new(DryRun::new(Target::Cpu { threads: 1 }, time::rates()), Ledger::new(None, false));
-    let facts = Facts::one_label(Input::Image { height: 32, width: 32, channels: 3 }, 10, 100, 10);
+    let facts = DatasetInfo::one_label(Input::Image { height: 32, width: 32, channels: 3 }, 10, 100, 10);
     let model = models::Model::build(&executor, &small(ModelKind::Resnet), &facts).expect("no budget");
     assert_eq!(model.parameters(), 11_173_962);
 }

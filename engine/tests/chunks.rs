@@ -3,7 +3,7 @@
 use plimsoll_engine::{
     Experiment,
     backend::{Cpu, Executor, HostSlice, IGNORE_INDEX},
-    data::{Facts, Input},
+    data::{DatasetInfo, Input},
     experiment::{Checkpointing, ModelKind, OptimizerKind, Precision, UpdateTime},
     memory::Ledger,
     rng::{Rng, Stream},
@@ -11,10 +11,10 @@ use plimsoll_engine::{
 };
 
 const LENGTH: usize = 6;
-const FACTS: Facts = Facts {
+const FACTS: DatasetInfo = DatasetInfo {
     input: Input::Tokens { length: LENGTH, vocabulary: 11 },
-    targets: LENGTH,
-    scored: LENGTH - 1,
+    labels_per_sample: LENGTH,
+    scored_labels: LENGTH - 1,
     classes: 11,
     train: 100,
     test: 20,

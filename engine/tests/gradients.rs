@@ -3,7 +3,7 @@
 use plimsoll_engine::{
     Experiment,
     backend::{Cpu, Executor},
-    data::Facts,
+    data::DatasetInfo,
     experiment::Precision,
     memory::Ledger,
     selftest::gradients::{CHECKPOINTINGS, Probe, Slope, cases},
@@ -14,7 +14,7 @@ fn fresh_seed() -> u64 {
     std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).map_or(1, |d| d.as_nanos() as u64)
 }
 
-fn probe(experiment: &Experiment, facts: Facts, seed: u64) -> Probe<Cpu> {
+fn probe(experiment: &Experiment, facts: DatasetInfo, seed: u64) -> Probe<Cpu> {
     let executor = Executor::new(Cpu::new(1), Ledger::new(None, false));
     Probe::new(executor, experiment, facts, seed).expect("a small model")
 }
@@ -39,7 +39,7 @@ fn directional_derivatives_agree_with_finite_differences() {
 fn checkpointing_changes_no_bit_of_loss_or_gradients() {
     let seed = fresh_seed();
     for precision in [Precision::F32, Precision::Bf16Mixed] {
-        let run = |(mut experiment, facts): (Experiment, Facts)| {
+        let run = |(mut experiment, facts): (Experiment, DatasetInfo)| {
             experiment.run.seed = seed;
             experiment.precision = precision;
             // It drops the same when it is computed again.

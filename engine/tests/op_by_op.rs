@@ -8,7 +8,7 @@ use plimsoll_engine::{
         Cpu, DryRun, Executor,
         thread_pool::{ThreadPool, ThreadPriority},
     },
-    data::Facts,
+    data::DatasetInfo,
     device::{Target, cpu_threads},
     memory::{Category, Ledger, Point, ledger::Recording, probe::uncounted},
     plan::time,
@@ -16,7 +16,7 @@ use plimsoll_engine::{
     step::{Blank, Session},
 };
 
-fn dry(experiment: &Experiment, facts: &Facts) -> [Recording; 3] {
+fn dry(experiment: &Experiment, facts: &DatasetInfo) -> [Recording; 3] {
     let executor =
         Executor::new(DryRun::new(Target::Cpu { threads: cpu_threads() }, time::rates()), Ledger::new(None, true));
     let mut session = Session::new(executor, experiment, facts).expect("no budget");
@@ -39,7 +39,7 @@ fn the_real_step_writes_the_ledger_of_the_dry_one() {
 }
 
 /// Measured bytes at every op of the second step, above the idle level.
-fn measured(pool: &ThreadPool, experiment: &Experiment, facts: &Facts, noise: &Noise) -> Vec<Bytes> {
+fn measured(pool: &ThreadPool, experiment: &Experiment, facts: &DatasetInfo, noise: &Noise) -> Vec<Bytes> {
     let meter = pool.meter();
     let idle = meter.now().live;
     let samples = pool.run(|| {

@@ -4,7 +4,7 @@
 use plimsoll_engine::{
     Experiment,
     backend::{Cpu, Executor},
-    data::{Facts, Input},
+    data::{DatasetInfo, Input},
     device::cpu_threads,
     experiment::{Checkpointing, DataKind, Frozen, Lora, ModelKind, Outputs, Precision, TapeUse},
     layer_path::Scope,
@@ -14,7 +14,7 @@ use plimsoll_engine::{
     step::{MicroBatch, Session},
 };
 
-const FACTS: Facts = Facts::one_label(Input::Image { height: 16, width: 16, channels: 3 }, 5, 100, 20);
+const FACTS: DatasetInfo = DatasetInfo::one_label(Input::Image { height: 16, width: 16, channels: 3 }, 5, 100, 20);
 
 /// Noise with labels.
 struct Noise {

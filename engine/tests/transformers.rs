@@ -3,7 +3,7 @@
 use plimsoll_engine::{
     Experiment,
     backend::{DryRun, Executor},
-    data::{Facts, Input},
+    data::{DatasetInfo, Input},
     device::Target,
     experiment::{Data, DataKind, Model, ModelKind, Precision},
     memory::{Category, Ledger, Phase, Point},
@@ -11,12 +11,12 @@ use plimsoll_engine::{
     plan::{predict, time},
 };
 
-fn tokens(length: usize, vocabulary: usize) -> Facts {
+fn tokens(length: usize, vocabulary: usize) -> DatasetInfo {
     let input = Input::Tokens { length, vocabulary };
-    Facts { input, targets: length, scored: length, classes: vocabulary, train: 1000, test: 100 }
+    DatasetInfo { input, labels_per_sample: length, scored_labels: length, classes: vocabulary, train: 1000, test: 100 }
 }
 
-fn parameters(model: Model, facts: &Facts) -> u64 {
+fn parameters(model: Model, facts: &DatasetInfo) -> u64 {
     let executor = Executor::new(DryRun::new(Target::Cpu { threads: 1 }, time::rates()), Ledger::new(None, false));
     let experiment = Experiment { model, ..Experiment::default() };
     models::Model::build(&executor, &experiment, facts).expect("no budget").parameters()
@@ -66,7 +66,7 @@ fn the_benchmark_decoder_has_the_parameters_of_its_peer() {
 
 #[test]
 fn vision_transformers_and_mixers_have_as_many_parameters_as_published() {
-    let facts = Facts::one_label(Input::Image { height: 224, width: 224, channels: 3 }, 1000, 1000, 100);
+    let facts = DatasetInfo::one_label(Input::Image { height: 224, width: 224, channels: 3 }, 1000, 1000, 100);
     let of = |kind, width, depth, heads| {
         let model = Model { kind, width, depth, heads, hidden: 4 * width, patch: 16, ..Model::default() };
         parameters(model, &facts)
@@ -81,10 +81,10 @@ fn vision_transformers_and_mixers_have_as_many_parameters_as_published() {
 
 #[test]
 fn a_u_net_has_the_parameters_of_its_levels() {
-    let facts = |side, channels, classes| Facts {
+    let facts = |side, channels, classes| DatasetInfo {
         input: Input::Image { height: side, width: side, channels },
-        targets: side * side,
-        scored: side * side,
+        labels_per_sample: side * side,
+        scored_labels: side * side,
         classes,
         train: 100,
         test: 10,

@@ -6,7 +6,7 @@
 use std::collections::TryReserveError;
 
 use crate::{
-    data::{Facts, Input, Split},
+    data::{DatasetInfo, Input, Split},
     experiment::{Data, Placement},
     tensor::HostSlice,
 };
@@ -81,16 +81,18 @@ enum InputsKind {
 
 impl BatchLayout {
     /// Of the batches of a part.
-    pub(super) fn new(data: &Data, facts: &Facts, split: Split) -> Self {
+    pub(super) fn new(data: &Data, facts: &DatasetInfo, split: Split) -> Self {
         match facts.input {
             _ if split == Split::Train && data.placement == Placement::Device => {
                 Self { kind: InputsKind::Places, input_numbers: 1, labels: 0 }
             }
-            Input::Image { .. } => {
-                Self { kind: InputsKind::Images, input_numbers: facts.input.elements(), labels: facts.targets }
-            }
+            Input::Image { .. } => Self {
+                kind: InputsKind::Images,
+                input_numbers: facts.input.elements(),
+                labels: facts.labels_per_sample,
+            },
             Input::Tokens { length, .. } => {
-                Self { kind: InputsKind::Tokens, input_numbers: length, labels: facts.targets }
+                Self { kind: InputsKind::Tokens, input_numbers: length, labels: facts.labels_per_sample }
             }
         }
     }

@@ -9,7 +9,7 @@ use std::ops::Range;
 
 use crate::{
     data::{
-        Facts, Split,
+        DatasetInfo, Split,
         device_layout::Integers,
         sequences::{self, Parting, Rows, generate, within},
         source::{Source, Store},
@@ -34,7 +34,7 @@ const EXCHANGE: u64 = 2 << 32;
 pub(super) struct BalancedBrackets;
 
 impl Source for BalancedBrackets {
-    fn info(&self, data: &Data) -> Result<Facts> {
+    fn info(&self, data: &Data) -> Result<DatasetInfo> {
         within("data.length", data.length, 2, MAX_LENGTH, "a number of brackets")?;
         if !data.length.is_multiple_of(2) {
             let message = format!("{} brackets are never balanced: the number is odd", data.length);
@@ -52,11 +52,11 @@ impl Source for BalancedBrackets {
         self.info(data).map(drop)
     }
 
-    fn open(&self, data: &Data, info: &Facts, seed: u64) -> Result<Store> {
+    fn open(&self, data: &Data, info: &DatasetInfo, seed: u64) -> Result<Store> {
         sequences::store(Brackets::new(data, seed), data, info)
     }
 
-    fn held_bytes(&self, data: &Data, info: &Facts) -> Result<usize> {
+    fn held_bytes(&self, data: &Data, info: &DatasetInfo) -> Result<usize> {
         Ok(sequences::placed_bytes(data, info))
     }
 }
@@ -175,7 +175,7 @@ mod tests {
         for length in [10, 16, 62] {
             let data = Data { length, ..Data::default() };
             let facts = BalancedBrackets.info(&data).expect("possible");
-            assert_eq!((facts.targets, facts.scored, facts.classes), (length + 1, 1, 7));
+            assert_eq!((facts.labels_per_sample, facts.scored_labels, facts.classes), (length + 1, 1, 7));
             let rows = rows(&data, Split::Train, 1000);
             for row in &rows {
                 let (word, end) = row.split_at(length);

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 
 use crate::{
     data::{
-        Facts, Input, Split,
+        DatasetInfo, Input, Split,
         file::{self, MOST, Opened, Reader},
         image_set::{self, ImageStore, Samples, Streamed, held},
         source::{Source, Store, chosen_path},
@@ -59,11 +59,11 @@ pub(super) static CIFAR100: Version = Version {
 };
 
 impl Source for Version {
-    fn info(&self, data: &Data) -> Result<Facts> {
+    fn info(&self, data: &Data) -> Result<DatasetInfo> {
         self.facts(chosen_path(data)?)
     }
 
-    fn open(&self, data: &Data, _: &Facts, _: u64) -> Result<Store> {
+    fn open(&self, data: &Data, _: &DatasetInfo, _: u64) -> Result<Store> {
         let folder = chosen_path(data)?;
         Ok(Store::Images(match data.placement {
             Placement::Host => held(self.samples(folder)?),
@@ -71,7 +71,7 @@ impl Source for Version {
         }))
     }
 
-    fn held_bytes(&self, data: &Data, info: &Facts) -> Result<usize> {
+    fn held_bytes(&self, data: &Data, info: &DatasetInfo) -> Result<usize> {
         Ok(image_set::placed_bytes(data, info))
     }
 }
@@ -82,11 +82,11 @@ impl Version {
         SAMPLE + self.coarse.is_some() as usize
     }
 
-    fn facts(&self, folder: &Path) -> Result<Facts> {
+    fn facts(&self, folder: &Path) -> Result<DatasetInfo> {
         let (train, test) = self.files(folder)?;
         let count = |files: &[Records]| files.iter().map(|file| file.count).sum();
         let input = Input::Image { height: SIDE, width: SIDE, channels: CHANNELS };
-        Ok(Facts::one_label(input, self.classes, count(&train), count(&[test])))
+        Ok(DatasetInfo::one_label(input, self.classes, count(&train), count(&[test])))
     }
 
     /// Training and test samples.

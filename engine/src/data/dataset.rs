@@ -10,7 +10,7 @@ use std::{
 
 use crate::{
     data::{
-        Facts, Skipped,
+        DatasetInfo, Skipped,
         batch::{BatchLayout, HostBatch, Inputs},
         device_layout::{Chunk, DeviceDatasetLayout, Integers},
         image_set::ImageSet,
@@ -42,7 +42,7 @@ enum Content {
 /// Training and test samples of one choice of data and one seed.
 #[derive(Debug)]
 pub struct Dataset {
-    facts: Facts,
+    facts: DatasetInfo,
     /// `None` only while it is dropped.
     content: Option<Content>,
     chosen: Data,
@@ -73,12 +73,12 @@ impl Dataset {
                 (Content::Rows(rows), counts)
             }
         };
-        let facts = Facts { train, test, ..facts };
+        let facts = DatasetInfo { train, test, ..facts };
         Ok(Self { facts, content: Some(content), chosen: data.clone(), seed })
     }
 
     /// What a model must know of it.
-    pub fn facts(&self) -> &Facts {
+    pub fn facts(&self) -> &DatasetInfo {
         &self.facts
     }
 
@@ -131,7 +131,7 @@ impl Dataset {
         match (&mut batch.inputs, content) {
             (Inputs::Places(places), Content::Images(_)) => places.extend(indices.map(|index| index as u32)),
             (Inputs::Places(places), Content::Rows(rows)) => {
-                let tokens = self.facts.targets + 1;
+                let tokens = self.facts.labels_per_sample + 1;
                 places.extend(indices.map(|index| rows.place(index, epoch, tokens)));
             }
             (Inputs::Images(images), Content::Images(set)) => {
@@ -189,7 +189,7 @@ impl Dataset {
         (tokens, labels): (&mut Vec<u32>, &mut Vec<u32>),
         over: &AtomicBool,
     ) -> Result<()> {
-        let (count, length) = (indices.len(), self.facts.targets);
+        let (count, length) = (indices.len(), self.facts.labels_per_sample);
         tokens.resize(count * length, 0);
         labels.resize(count * length, 0);
         let mut row = vec![0; length + 1];
@@ -200,7 +200,7 @@ impl Dataset {
             }
             read(index, &mut row)?;
             tokens.copy_from_slice(&row[..length]);
-            sequences::labels(&row, self.facts.scored, labels);
+            sequences::labels(&row, self.facts.scored_labels, labels);
         }
         Ok(())
     }

@@ -7,7 +7,7 @@
 use std::ops::Range;
 
 use crate::{
-    data::{Facts, Input, source},
+    data::{DatasetInfo, Input, source},
     experiment::Data,
     tensor::{DType, HostSlice, Shape},
 };
@@ -25,14 +25,14 @@ pub struct DeviceDatasetLayout {
 
 impl DeviceDatasetLayout {
     /// What the training set of `data` takes.
-    pub fn new(data: &Data, facts: &Facts) -> Self {
+    pub fn new(data: &Data, facts: &DatasetInfo) -> Self {
         // The narrowest type that has `values` different values.
         let compact = |values: usize| if values <= 256 { DType::U8 } else { DType::U32 };
         let shape = source::of(data.kind).device_shape(facts);
         match facts.input {
             Input::Image { width, channels, .. } => Self {
                 inputs: (shape, DType::U8),
-                labels: Some(([facts.train, facts.targets].into(), compact(facts.classes))),
+                labels: Some(([facts.train, facts.labels_per_sample].into(), compact(facts.classes))),
                 scaling: Some([2, width * channels].into()),
             },
             Input::Tokens { vocabulary, .. } => {

@@ -7,7 +7,7 @@ use std::io::Read;
 
 use crate::{
     data::{
-        Facts, Input, divide,
+        DatasetInfo, Input, divide,
         image_set::{Samples, held, held_bytes, split},
         source::{Source, Store},
     },
@@ -26,22 +26,22 @@ const BRIGHTEST: u8 = 16;
 pub(super) struct Digits;
 
 impl Source for Digits {
-    fn info(&self, data: &Data) -> Result<Facts> {
+    fn info(&self, data: &Data) -> Result<DatasetInfo> {
         let (train, test) = divide(COUNT, data.test_fraction)?;
-        Ok(Facts::one_label(Input::Image { height: SIDE, width: SIDE, channels: 1 }, CLASSES, train, test))
+        Ok(DatasetInfo::one_label(Input::Image { height: SIDE, width: SIDE, channels: 1 }, CLASSES, train, test))
     }
 
-    fn open(&self, _: &Data, info: &Facts, seed: u64) -> Result<Store> {
+    fn open(&self, _: &Data, info: &DatasetInfo, seed: u64) -> Result<Store> {
         Ok(Store::Images(held(open(info, seed)?)))
     }
 
-    fn held_bytes(&self, _: &Data, info: &Facts) -> Result<usize> {
+    fn held_bytes(&self, _: &Data, info: &DatasetInfo) -> Result<usize> {
         Ok(held_bytes(info))
     }
 }
 
 /// Training and test samples.
-fn open(facts: &Facts, seed: u64) -> Result<(Samples, Samples)> {
+fn open(facts: &DatasetInfo, seed: u64) -> Result<(Samples, Samples)> {
     let text = unpack()?;
     let rows = text.lines().enumerate().map(|(i, line)| row(i + 1, line)).collect::<Result<Vec<_>>>()?;
     if rows.len() != COUNT {

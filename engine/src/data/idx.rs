@@ -14,7 +14,7 @@ use std::{
 
 use crate::{
     data::{
-        Facts, Input, Split,
+        DatasetInfo, Input, Split,
         file::{self, Opened, Reader},
         image_set::{self, ImageStore, Samples, Streamed, held},
         source::{Source, Store, chosen_path},
@@ -53,11 +53,11 @@ struct Pair {
 pub(super) struct IdxFiles;
 
 impl Source for IdxFiles {
-    fn info(&self, data: &Data) -> Result<Facts> {
+    fn info(&self, data: &Data) -> Result<DatasetInfo> {
         facts(chosen_path(data)?, data)
     }
 
-    fn open(&self, data: &Data, _: &Facts, _: u64) -> Result<Store> {
+    fn open(&self, data: &Data, _: &DatasetInfo, _: u64) -> Result<Store> {
         let folder = chosen_path(data)?;
         Ok(Store::Images(match data.placement {
             Placement::Host => held(open(folder)?),
@@ -65,12 +65,12 @@ impl Source for IdxFiles {
         }))
     }
 
-    fn held_bytes(&self, data: &Data, info: &Facts) -> Result<usize> {
+    fn held_bytes(&self, data: &Data, info: &DatasetInfo) -> Result<usize> {
         Ok(image_set::placed_bytes(data, info))
     }
 }
 
-fn facts(folder: &Path, data: &Data) -> Result<Facts> {
+fn facts(folder: &Path, data: &Data) -> Result<DatasetInfo> {
     let (train, test) = pairs(folder)?;
     if data.placement != Placement::Host {
         for input in [&train.images, &train.labels, &test.images, &test.labels] {
@@ -84,7 +84,7 @@ fn facts(folder: &Path, data: &Data) -> Result<Facts> {
     let input = Input::Image { height: train.height as usize, width: train.width as usize, channels: 1 };
     let (train_count, test_count) = (train.count as usize, test.count as usize);
     let last = last_class(train)?.max(last_class(test)?);
-    Ok(Facts::one_label(input, (usize::from(last) + 1).max(FEWEST_CLASSES), train_count, test_count))
+    Ok(DatasetInfo::one_label(input, (usize::from(last) + 1).max(FEWEST_CLASSES), train_count, test_count))
 }
 
 /// The largest label of a set. It is remembered for as long as the file does not change, because a plan asks again with

@@ -12,7 +12,7 @@ use std::{
 
 use crate::{
     data::{
-        Facts, Skipped, Split,
+        DatasetInfo, Skipped, Split,
         augment::Augment,
         device_layout::{Chunk, Integers},
         images::{self, Images},
@@ -88,11 +88,11 @@ pub(super) struct ImageSet {
 }
 
 impl ImageSet {
-    pub(super) fn new(source: ImageStore, facts: &Facts, data: &Data, seed: u64) -> Result<Self> {
+    pub(super) fn new(source: ImageStore, facts: &DatasetInfo, data: &Data, seed: u64) -> Result<Self> {
         let extents = facts.image()?;
-        let scaling = scaling(&source.histograms(extents, facts.targets)?, extents);
+        let scaling = scaling(&source.histograms(extents, facts.labels_per_sample)?, extents);
         let augment = Augment::new(data);
-        Ok(Self { source, extents, targets: facts.targets, augment, scaling, seed })
+        Ok(Self { source, extents, targets: facts.labels_per_sample, augment, scaling, seed })
     }
 
     /// Samples in a part.
@@ -245,8 +245,8 @@ pub(super) fn held((mut train, mut test): (Samples, Samples)) -> ImageStore {
 }
 
 /// Host bytes of the pixels and labels of all samples.
-pub(super) fn held_bytes(facts: &Facts) -> usize {
-    (facts.train + facts.test) * (facts.input.elements() + facts.targets)
+pub(super) fn held_bytes(facts: &DatasetInfo) -> usize {
+    (facts.train + facts.test) * (facts.input.elements() + facts.labels_per_sample)
 }
 
 /// Generated samples where `data` places them: `all` of them in memory, or made when they are asked for.
@@ -262,7 +262,7 @@ pub(super) fn placed<S: Streamed + 'static>(
 }
 
 /// Host bytes of samples that are held where `data` places them in host memory, and else cost nothing.
-pub(super) fn placed_bytes(data: &Data, facts: &Facts) -> usize {
+pub(super) fn placed_bytes(data: &Data, facts: &DatasetInfo) -> usize {
     if data.placement == Placement::Host { held_bytes(facts) } else { 0 }
 }
 

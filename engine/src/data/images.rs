@@ -22,7 +22,7 @@ use listing::Listing;
 
 use crate::{
     data::{
-        Facts, Input, Split, divide,
+        DatasetInfo, Input, Split, divide,
         image_set::{Histograms, ImageStore, split},
         source::{Source, Store, chosen_path},
     },
@@ -40,26 +40,26 @@ const SCALED_BY: usize = 256;
 pub(super) struct ImageFolder;
 
 impl Source for ImageFolder {
-    fn info(&self, data: &Data) -> Result<Facts> {
+    fn info(&self, data: &Data) -> Result<DatasetInfo> {
         facts(chosen_path(data)?, data)
     }
 
-    fn open(&self, data: &Data, _: &Facts, seed: u64) -> Result<Store> {
+    fn open(&self, data: &Data, _: &DatasetInfo, seed: u64) -> Result<Store> {
         Ok(Store::Images(ImageStore::Files(Images::open(chosen_path(data)?, data, seed)?)))
     }
 
     /// The listing, what is known of each file, and the cache when it is full.
-    fn held_bytes(&self, data: &Data, _: &Facts) -> Result<usize> {
+    fn held_bytes(&self, data: &Data, _: &DatasetInfo) -> Result<usize> {
         let listing = listing::list(chosen_path(data)?)?;
         Ok(listing.bytes() + own_bytes(listing.len(), data))
     }
 }
 
-fn facts(folder: &Path, data: &Data) -> Result<Facts> {
+fn facts(folder: &Path, data: &Data) -> Result<DatasetInfo> {
     let listing = listing::list(folder)?;
     let (train, test) = divide(listing.len(), data.test_fraction)?;
     let input = Input::Image { height: data.side, width: data.side, channels: CHANNELS };
-    Ok(Facts::one_label(input, listing.classes(), train, test))
+    Ok(DatasetInfo::one_label(input, listing.classes(), train, test))
 }
 
 /// Without the listing. An image that cannot be read leaves its place in the cache empty.

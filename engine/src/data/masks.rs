@@ -6,7 +6,7 @@
 
 use crate::{
     data::{
-        Facts, Input, Split, divide,
+        DatasetInfo, Input, Split, divide,
         image_set::{self, Samples, Streamed},
         shapes,
         source::{Source, Store},
@@ -19,20 +19,20 @@ use crate::{
 pub(super) struct MaskedShapes;
 
 impl Source for MaskedShapes {
-    fn info(&self, data: &Data) -> Result<Facts> {
+    fn info(&self, data: &Data) -> Result<DatasetInfo> {
         // With the masks, a pixel is a byte more.
         shapes::check(data, shapes::CHANNELS + 1)?;
         let (train, test) = divide(data.samples, data.test_fraction)?;
         let (side, classes) = (data.side, data.classes + 1);
         let input = Input::Image { height: side, width: side, channels: shapes::CHANNELS };
-        Ok(Facts { input, targets: side * side, scored: side * side, classes, train, test })
+        Ok(DatasetInfo { input, labels_per_sample: side * side, scored_labels: side * side, classes, train, test })
     }
 
-    fn open(&self, data: &Data, info: &Facts, seed: u64) -> Result<Store> {
+    fn open(&self, data: &Data, info: &DatasetInfo, seed: u64) -> Result<Store> {
         Ok(image_set::placed(data, Masks::new(info, data, seed), Masks::all))
     }
 
-    fn held_bytes(&self, data: &Data, info: &Facts) -> Result<usize> {
+    fn held_bytes(&self, data: &Data, info: &DatasetInfo) -> Result<usize> {
         Ok(image_set::placed_bytes(data, info))
     }
 }
@@ -49,7 +49,7 @@ pub(super) struct Masks {
 }
 
 impl Masks {
-    pub(super) fn new(facts: &Facts, data: &Data, seed: u64) -> Self {
+    pub(super) fn new(facts: &DatasetInfo, data: &Data, seed: u64) -> Self {
         Self { side: data.side, classes: data.classes, train: facts.train, test: facts.test, seed }
     }
 
@@ -95,7 +95,7 @@ mod tests {
     use super::*;
     use crate::experiment::DataKind;
 
-    fn samples(classes: usize) -> (Facts, Samples, Samples) {
+    fn samples(classes: usize) -> (DatasetInfo, Samples, Samples) {
         let data = Data { kind: DataKind::Masks, classes, samples: 300, side: 32, ..Data::default() };
         let facts = MaskedShapes.info(&data).expect("possible");
         let (train, test) = Masks::new(&facts, &data, 1).all();
@@ -106,7 +106,7 @@ mod tests {
     fn every_pixel_has_a_class_and_every_class_has_pixels() {
         for classes in [2, 10] {
             let (facts, train, _) = samples(classes);
-            assert_eq!((facts.targets, facts.scored, facts.classes), (1024, 1024, classes + 1));
+            assert_eq!((facts.labels_per_sample, facts.scored_labels, facts.classes), (1024, 1024, classes + 1));
             assert_eq!((train.labels.len(), train.pixels.len()), (240 * 1024, 240 * 1024 * 3));
             let mut counts = vec![0; classes + 1];
             train.labels.iter().for_each(|class| counts[usize::from(*class)] += 1);

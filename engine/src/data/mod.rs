@@ -32,7 +32,7 @@ pub use device_layout::{Chunk, DeviceDatasetLayout, Integers};
 pub use images::Skipped;
 pub use loader::{Batch, Loader};
 
-pub use crate::experiment::{Facts, Input};
+pub use crate::experiment::{DatasetInfo, Input};
 use crate::{
     bytes::Bytes,
     error::{Error, Problem, Result},
@@ -43,7 +43,7 @@ use crate::{
 ///
 /// # Errors
 /// Files that are missing, unreadable or not what their format says; a choice that cannot be.
-pub fn facts(data: &Data) -> Result<Facts> {
+pub fn facts(data: &Data) -> Result<DatasetInfo> {
     source::of(data.kind).info(data)
 }
 
@@ -54,7 +54,7 @@ pub(crate) fn impossible(data: &Data) -> Option<Problem> {
 }
 
 /// Host bytes of the batches of `samples` of a part that a loader keeps filled or being filled.
-pub(crate) fn host_bytes(data: &Data, facts: &Facts, split: Split, samples: usize) -> Bytes {
+pub(crate) fn host_bytes(data: &Data, facts: &DatasetInfo, split: Split, samples: usize) -> Bytes {
     Bytes((loader::BUFFERS * samples * batch::BatchLayout::new(data, facts, split).sample_bytes()) as u64)
 }
 
@@ -63,7 +63,7 @@ pub(crate) fn host_bytes(data: &Data, facts: &Facts, split: Split, samples: usiz
 ///
 /// # Errors
 /// Those of [`facts`].
-pub fn held_bytes(data: &Data, facts: &Facts) -> Result<Bytes> {
+pub fn held_bytes(data: &Data, facts: &DatasetInfo) -> Result<Bytes> {
     let bytes = source::of(data.kind).held_bytes(data, facts)?;
     let scaling = match facts.input {
         Input::Image { width, channels, .. } => 2 * width * channels * size_of::<f32>(),
@@ -91,7 +91,7 @@ mod tests {
     #[test]
     fn facts_of_what_ships_need_no_file() {
         let facts = facts(&Data::default()).expect("the digits ship");
-        assert_eq!(facts, Facts::one_label(Input::Image { height: 8, width: 8, channels: 1 }, 10, 1438, 359));
+        assert_eq!(facts, DatasetInfo::one_label(Input::Image { height: 8, width: 8, channels: 1 }, 10, 1438, 359));
         assert_eq!((facts.input.elements(), facts.steps_per_epoch(64), facts.steps_per_epoch(1439)), (64, 22, 0));
         assert_eq!(facts.steps_per_epoch(0), 0);
     }

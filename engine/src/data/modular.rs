@@ -8,7 +8,7 @@ use std::ops::Range;
 
 use crate::{
     data::{
-        Facts, Split,
+        DatasetInfo, Split,
         device_layout::Integers,
         divide,
         sequences::{self, Rows, generate, within},
@@ -26,7 +26,7 @@ const LENGTH: usize = 3;
 pub(super) struct ModularSums;
 
 impl Source for ModularSums {
-    fn info(&self, data: &Data) -> Result<Facts> {
+    fn info(&self, data: &Data) -> Result<DatasetInfo> {
         within("data.modulus", data.modulus, 2, MAX_MODULUS, "a modulus")?;
         let share = divide(data.modulus * data.modulus, data.test_fraction)?;
         sequences::placed(data, sequences::facts(LENGTH, data.modulus + 1, 1, share))
@@ -36,11 +36,11 @@ impl Source for ModularSums {
         self.info(data).map(drop)
     }
 
-    fn open(&self, data: &Data, info: &Facts, seed: u64) -> Result<Store> {
+    fn open(&self, data: &Data, info: &DatasetInfo, seed: u64) -> Result<Store> {
         sequences::store(Modular::new(data, info, seed), data, info)
     }
 
-    fn held_bytes(&self, data: &Data, info: &Facts) -> Result<usize> {
+    fn held_bytes(&self, data: &Data, info: &DatasetInfo) -> Result<usize> {
         Ok(sequences::placed_bytes(data, info))
     }
 }
@@ -54,7 +54,7 @@ pub(super) struct Modular {
 }
 
 impl Modular {
-    pub(super) fn new(data: &Data, facts: &Facts, seed: u64) -> Self {
+    pub(super) fn new(data: &Data, facts: &DatasetInfo, seed: u64) -> Self {
         let order = Permutation::new((facts.train + facts.test) as u64, Rng::new(seed, Stream::Split, 0));
         Self { modulus: data.modulus, test: facts.test, order }
     }
@@ -118,7 +118,7 @@ mod tests {
         for (modulus, seed) in [(2, 1), (7, 1), (97, 2), (113, 3)] {
             let data = Data { modulus, ..Data::default() };
             let facts = ModularSums.info(&data).expect("a modulus");
-            assert_eq!((facts.targets, facts.scored, facts.classes), (3, 1, modulus + 1));
+            assert_eq!((facts.labels_per_sample, facts.scored_labels, facts.classes), (3, 1, modulus + 1));
             let set = Modular::new(&data, &facts, seed);
             let mut pairs = HashSet::new();
             for (split, count) in [(Split::Train, facts.train), (Split::Test, facts.test)] {

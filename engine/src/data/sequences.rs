@@ -10,7 +10,7 @@ use std::{fmt, ops::Range};
 use crate::{
     backend::IGNORE_INDEX,
     bytes::Bytes,
-    data::{Facts, Input, Split, device_layout::Integers, divide, source::Store},
+    data::{DatasetInfo, Input, Split, device_layout::Integers, divide, source::Store},
     error::{Error, Problem, Result},
     experiment::{Data, Placement},
     rng::{Rng, Stream},
@@ -96,8 +96,8 @@ pub(super) struct Held {
 }
 
 impl Held {
-    pub(super) fn new(rows: &dyn Rows, facts: &Facts) -> Result<Self> {
-        let tokens = facts.targets + 1;
+    pub(super) fn new(rows: &dyn Rows, facts: &DatasetInfo) -> Result<Self> {
+        let tokens = facts.labels_per_sample + 1;
         let all = |split, count| {
             let mut made = Integers::below(facts.classes);
             generate(rows, split, 0..count, tokens, &mut made).map(|()| made)
@@ -125,7 +125,7 @@ impl Rows for Held {
 ///
 /// # Errors
 /// A thread that makes them panics.
-pub(super) fn store(rows: impl Rows + 'static, data: &Data, facts: &Facts) -> Result<Store> {
+pub(super) fn store(rows: impl Rows + 'static, data: &Data, facts: &DatasetInfo) -> Result<Store> {
     Ok(Store::Rows(match data.placement {
         Placement::Host => Box::new(Held::new(&rows, facts)?),
         Placement::Streamed | Placement::Device => Box::new(rows),
@@ -133,7 +133,7 @@ pub(super) fn store(rows: impl Rows + 'static, data: &Data, facts: &Facts) -> Re
 }
 
 /// Host bytes of generated rows where `data` places them.
-pub(super) fn placed_bytes(data: &Data, facts: &Facts) -> usize {
+pub(super) fn placed_bytes(data: &Data, facts: &DatasetInfo) -> usize {
     match data.placement {
         Placement::Host => held_bytes(facts),
         Placement::Streamed | Placement::Device => 0,
@@ -141,9 +141,9 @@ pub(super) fn placed_bytes(data: &Data, facts: &Facts) -> usize {
 }
 
 /// Host bytes of all rows of `facts` at their compact type.
-fn held_bytes(facts: &Facts) -> usize {
+fn held_bytes(facts: &DatasetInfo) -> usize {
     let each = if facts.classes <= 256 { size_of::<u8>() } else { size_of::<u32>() };
-    (facts.train + facts.test) * (facts.targets + 1) * each
+    (facts.train + facts.test) * (facts.labels_per_sample + 1) * each
 }
 
 /// The labels of a row: all but its first token, the last `scored` of them.
@@ -153,15 +153,22 @@ pub(super) fn labels(row: &[u32], scored: usize, labels: &mut [u32]) {
     labels[..unscored].fill(IGNORE_INDEX);
 }
 
-/// Facts of sequences of `length` inputs.
-pub(super) fn facts(length: usize, vocabulary: usize, scored: usize, (train, test): (usize, usize)) -> Facts {
-    Facts { input: Input::Tokens { length, vocabulary }, targets: length, scored, classes: vocabulary, train, test }
+/// DatasetInfo of sequences of `length` inputs.
+pub(super) fn facts(length: usize, vocabulary: usize, scored: usize, (train, test): (usize, usize)) -> DatasetInfo {
+    DatasetInfo {
+        input: Input::Tokens { length, vocabulary },
+        labels_per_sample: length,
+        scored_labels: scored,
+        classes: vocabulary,
+        train,
+        test,
+    }
 }
 
 /// The facts of generated sequences, if they can wait where `data` says.
-pub(super) fn placed(data: &Data, facts: Facts) -> Result<Facts> {
+pub(super) fn placed(data: &Data, facts: DatasetInfo) -> Result<DatasetInfo> {
     let bytes = held_bytes(&facts);
-    let tokens = facts.train * (facts.targets + 1);
+    let tokens = facts.train * (facts.labels_per_sample + 1);
     let most = match data.placement {
         Placement::Streamed => return Ok(facts),
         Placement::Host if bytes <= MOST_HELD => return Ok(facts),

@@ -11,7 +11,7 @@ mod outline;
 use crate::{
     bytes::Bytes,
     data::{
-        Facts, Input, Split, divide,
+        DatasetInfo, Input, Split, divide,
         image_set::{self, Samples, Streamed, split},
         source::{Source, Store},
     },
@@ -37,18 +37,18 @@ type Colour = [f32; CHANNELS];
 pub(super) struct ColouredShapes;
 
 impl Source for ColouredShapes {
-    fn info(&self, data: &Data) -> Result<Facts> {
+    fn info(&self, data: &Data) -> Result<DatasetInfo> {
         check(data, CHANNELS)?;
         let (train, test) = divide(data.samples, data.test_fraction)?;
         let input = Input::Image { height: data.side, width: data.side, channels: CHANNELS };
-        Ok(Facts::one_label(input, data.classes, train, test))
+        Ok(DatasetInfo::one_label(input, data.classes, train, test))
     }
 
-    fn open(&self, data: &Data, info: &Facts, seed: u64) -> Result<Store> {
+    fn open(&self, data: &Data, info: &DatasetInfo, seed: u64) -> Result<Store> {
         Ok(image_set::placed(data, Shapes::new(info, data.side, seed), Shapes::all))
     }
 
-    fn held_bytes(&self, data: &Data, info: &Facts) -> Result<usize> {
+    fn held_bytes(&self, data: &Data, info: &DatasetInfo) -> Result<usize> {
         Ok(match data.placement {
             Placement::Host => image_set::held_bytes(info),
             // The order of the samples.
@@ -88,7 +88,7 @@ pub(super) struct Shapes {
 }
 
 impl Shapes {
-    pub(super) fn new(facts: &Facts, side: usize, seed: u64) -> Self {
+    pub(super) fn new(facts: &DatasetInfo, side: usize, seed: u64) -> Self {
         let classes: Vec<u8> = (0..facts.train + facts.test).map(|index| (index % facts.classes) as u8).collect();
         let (train, test) = split(seed, &classes, facts.test);
         Self { side, classes: facts.classes, seed, train, test }

@@ -7,7 +7,7 @@ use std::ops::Range;
 
 use crate::{
     data::{
-        Facts, Split,
+        DatasetInfo, Split,
         device_layout::Integers,
         sequences::{self, Parting, Rows, generate, within},
         source::{Source, Store},
@@ -26,7 +26,7 @@ const MAX_DIGITS: usize = MAX_LENGTH / 2;
 pub(super) struct SortedDigits;
 
 impl Source for SortedDigits {
-    fn info(&self, data: &Data) -> Result<Facts> {
+    fn info(&self, data: &Data) -> Result<DatasetInfo> {
         within("data.length", data.length, 2, MAX_DIGITS, "a number of digits to sort")?;
         within("data.vocabulary", data.vocabulary, 2, MAX_VOCABULARY, "a number of different digits")?;
         let rows = (data.vocabulary as f64).powf(data.length as f64);
@@ -38,11 +38,11 @@ impl Source for SortedDigits {
         self.info(data).map(drop)
     }
 
-    fn open(&self, data: &Data, info: &Facts, seed: u64) -> Result<Store> {
+    fn open(&self, data: &Data, info: &DatasetInfo, seed: u64) -> Result<Store> {
         sequences::store(Sort::new(data, seed), data, info)
     }
 
-    fn held_bytes(&self, data: &Data, info: &Facts) -> Result<usize> {
+    fn held_bytes(&self, data: &Data, info: &DatasetInfo) -> Result<usize> {
         Ok(sequences::placed_bytes(data, info))
     }
 }
@@ -88,7 +88,10 @@ mod tests {
     fn the_second_half_is_the_first_in_order_and_no_training_sample_is_a_test_sample() {
         let data = Data { length: 4, vocabulary: 6, ..Data::default() };
         let facts = SortedDigits.info(&data).expect("possible");
-        assert_eq!((facts.targets, facts.scored, facts.classes, facts.train, facts.test), (7, 4, 6, 3200, 800));
+        assert_eq!(
+            (facts.labels_per_sample, facts.scored_labels, facts.classes, facts.train, facts.test),
+            (7, 4, 6, 3200, 800)
+        );
         let set = Sort::new(&data, 1);
         let rows = |split, count| {
             (0..count).map(move |index| {

@@ -8,8 +8,8 @@ use std::path::Path;
 
 use crate::{
     data::{
-        Facts, Input, brackets, cifar, digits, idx, image_set::ImageStore, images, masks, modular, sequences::Rows,
-        shapes, sort, text, tokens,
+        DatasetInfo, Input, brackets, cifar, digits, idx, image_set::ImageStore, images, masks, modular,
+        sequences::Rows, shapes, sort, text, tokens,
     },
     error::{Problem, Result},
     experiment::{Data, DataKind},
@@ -22,7 +22,7 @@ pub(super) trait Source: Sync {
     ///
     /// # Errors
     /// Files that are missing, unreadable or not what their format says; a choice that cannot be.
-    fn info(&self, data: &Data) -> Result<Facts>;
+    fn info(&self, data: &Data) -> Result<DatasetInfo>;
 
     /// Refuses what cannot be, whatever files there are.
     ///
@@ -37,16 +37,16 @@ pub(super) trait Source: Sync {
     ///
     /// # Errors
     /// Files that are not what they were when `info` looked, or damaged where it did not look.
-    fn open(&self, data: &Data, info: &Facts, seed: u64) -> Result<Store>;
+    fn open(&self, data: &Data, info: &DatasetInfo, seed: u64) -> Result<Store>;
 
     /// Host bytes of what [`Source::open`] gives.
     ///
     /// # Errors
     /// Those of [`Source::info`].
-    fn held_bytes(&self, data: &Data, info: &Facts) -> Result<usize>;
+    fn held_bytes(&self, data: &Data, info: &DatasetInfo) -> Result<usize>;
 
     /// Shape of all training inputs on a device: images, or rows of tokens with the token after the last input.
-    fn device_shape(&self, info: &Facts) -> Shape {
+    fn device_shape(&self, info: &DatasetInfo) -> Shape {
         match info.input {
             Input::Image { .. } => info.input.shape(info.train),
             Input::Tokens { length, .. } => [info.train, length + 1].into(),

@@ -17,7 +17,7 @@ use std::{
 use crate::{
     bytes::Bytes,
     data::{
-        Facts, Split,
+        DatasetInfo, Split,
         device_layout::Integers,
         file::{Opened, unreadable},
         sequences::{self, Rows, within},
@@ -44,7 +44,7 @@ const VOCABULARY: usize = 256;
 pub(super) struct FileBytes;
 
 impl Source for FileBytes {
-    fn info(&self, data: &Data) -> Result<Facts> {
+    fn info(&self, data: &Data) -> Result<DatasetInfo> {
         facts(chosen_path(data)?, data)
     }
 
@@ -52,21 +52,21 @@ impl Source for FileBytes {
         check(data)
     }
 
-    fn open(&self, data: &Data, _: &Facts, seed: u64) -> Result<Store> {
+    fn open(&self, data: &Data, _: &DatasetInfo, seed: u64) -> Result<Store> {
         Ok(Store::Rows(Box::new(Text::open(chosen_path(data)?, data, seed)?)))
     }
 
-    fn held_bytes(&self, data: &Data, _: &Facts) -> Result<usize> {
+    fn held_bytes(&self, data: &Data, _: &DatasetInfo) -> Result<usize> {
         Ok(if data.placement == Placement::Host { about(chosen_path(data)?)?.len() as usize } else { 0 })
     }
 
     /// Windows overlap by a byte, and move by less than their length from epoch to epoch.
-    fn device_shape(&self, info: &Facts) -> Shape {
-        [info.train + 1, info.targets].into()
+    fn device_shape(&self, info: &DatasetInfo) -> Shape {
+        [info.train + 1, info.labels_per_sample].into()
     }
 }
 
-fn facts(path: &Path, data: &Data) -> Result<Facts> {
+fn facts(path: &Path, data: &Data) -> Result<DatasetInfo> {
     let bytes = about(path)?.len();
     let (train, test) = parts(path, bytes, data)?;
     if data.placement != Placement::Streamed && bytes > MOST_HELD {

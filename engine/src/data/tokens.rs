@@ -9,7 +9,7 @@ use std::ops::Range;
 
 use crate::{
     data::{
-        Facts, Split,
+        DatasetInfo, Split,
         device_layout::Integers,
         sequences::{self, Parting, Rows, generate, within},
         source::{Source, Store},
@@ -31,7 +31,7 @@ const GROWTH: f64 = 3.36;
 pub(super) struct MarkovChain;
 
 impl Source for MarkovChain {
-    fn info(&self, data: &Data) -> Result<Facts> {
+    fn info(&self, data: &Data) -> Result<DatasetInfo> {
         within("data.length", data.length, 1, MAX_LENGTH, "a length")?;
         within("data.vocabulary", data.vocabulary, FOLLOWERS, MAX_VOCABULARY, "a vocabulary")?;
         let rows = data.vocabulary as f64 * GROWTH.powf(data.length as f64);
@@ -43,11 +43,11 @@ impl Source for MarkovChain {
         self.info(data).map(drop)
     }
 
-    fn open(&self, data: &Data, info: &Facts, seed: u64) -> Result<Store> {
+    fn open(&self, data: &Data, info: &DatasetInfo, seed: u64) -> Result<Store> {
         sequences::store(Chain::new(data, seed), data, info)
     }
 
-    fn held_bytes(&self, data: &Data, info: &Facts) -> Result<usize> {
+    fn held_bytes(&self, data: &Data, info: &DatasetInfo) -> Result<usize> {
         Ok(sequences::placed_bytes(data, info))
     }
 }
@@ -103,7 +103,7 @@ mod tests {
         for vocabulary in [4, 5, 6, 7, 100, 50_257] {
             let data = Data { vocabulary, ..Data::default() };
             let facts = MarkovChain.info(&data).expect("possible");
-            assert_eq!((facts.scored, facts.classes), (64, vocabulary));
+            assert_eq!((facts.scored_labels, facts.classes), (64, vocabulary));
             let chain = Chain::new(&data, 1);
             for token in 0..vocabulary.min(1000) as u32 {
                 let mut all = [0, 1, 2, 3].map(|rank| chain.follower(token, rank));

@@ -15,13 +15,13 @@ use crate::{
     device::target,
     error::Problem,
     experiment::{
-        Checkpointing, Experiment, Facts, Frozen, Hyperparameter, Precision, UpdateTime, VERSION,
+        Checkpointing, DatasetInfo, Experiment, Frozen, Hyperparameter, Precision, UpdateTime, VERSION,
         limits::{MAX_BATCH, MAX_BUDGET, MAX_DEPTH, MAX_ELEMENTS, MAX_STEPS, MAX_WIDTH, MAX_WORKSPACE},
     },
 };
 
 /// Everything about `experiment` that cannot be. With `facts`, also what its data rules out.
-pub fn check(experiment: &Experiment, facts: Option<&Facts>) -> Vec<Problem> {
+pub fn check(experiment: &Experiment, facts: Option<&DatasetInfo>) -> Vec<Problem> {
     let mut list = List(Vec::new());
     list.top(experiment);
     list.task(experiment);
@@ -135,7 +135,7 @@ impl List {
         }
     }
 
-    fn batch(&mut self, e: &Experiment, facts: Option<&Facts>) {
+    fn batch(&mut self, e: &Experiment, facts: Option<&DatasetInfo>) {
         let (micro, accumulation) = (e.batch.micro, e.batch.accumulation);
         self.within("batch.micro", micro, 1, MAX_BATCH, "a batch");
         self.within("batch.accumulation", accumulation, 1, MAX_BATCH, "a number of micro-batches");

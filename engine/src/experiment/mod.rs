@@ -6,7 +6,7 @@
 pub mod check;
 mod checkpointing;
 mod data;
-mod facts;
+mod dataset_info;
 mod gpu;
 pub mod hugging_face;
 pub mod limits;
@@ -21,7 +21,7 @@ pub mod shipped;
 pub use crate::device::PoolPolicy;
 pub use checkpointing::{BlockSet, Checkpointing};
 pub use data::{Data, DataKind, DataSetting, Labelled, PathUse, Placement, SourceTraits, Task};
-pub use facts::{Facts, Input};
+pub use dataset_info::{DatasetInfo, Input};
 pub use gpu::Gpu;
 pub use model::{AttentionKind, DepthUnit, FamilyTraits, Model, ModelKind, ModelSetting, Stem, WidthUnit};
 pub use optimizer::{Hyperparameter, Optimizer, OptimizerKind, Schedule, UpdateTime};

@@ -4,14 +4,14 @@
 use super::{Block, Layers, Parts};
 use crate::{
     backend::Backend,
-    data::Facts,
+    data::DatasetInfo,
     error::Result,
     experiment::Model,
     layer_path::Scope,
     nn::{Conv2d, Flatten, Init, Linear, MaxPool, Relu},
 };
 
-pub(super) fn build<B: Backend>(init: &mut Init<'_, B>, model: &Model, facts: &Facts) -> Result<Parts<B>> {
+pub(super) fn build<B: Backend>(init: &mut Init<'_, B>, model: &Model, facts: &DatasetInfo) -> Result<Parts<B>> {
     let executor = init.executor();
     let [mut height, mut width, mut channels] = facts.image()?;
     let mut blocks = Vec::with_capacity(model.depth);

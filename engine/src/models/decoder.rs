@@ -10,14 +10,14 @@ use super::{
 };
 use crate::{
     backend::Backend,
-    data::Facts,
+    data::DatasetInfo,
     error::Result,
     experiment::{Model, ModelKind},
     layer_path::Scope,
     nn::{Embedding, Init, Linear, Positions},
 };
 
-pub(super) fn build<B: Backend>(init: &mut Init<'_, B>, model: &Model, facts: &Facts) -> Result<Parts<B>> {
+pub(super) fn build<B: Backend>(init: &mut Init<'_, B>, model: &Model, facts: &DatasetInfo) -> Result<Parts<B>> {
     let [length, vocabulary] = facts.tokens()?;
     let style = Style { model, length };
     let embedding = Embedding::new(init, "embedding", vocabulary, model.width, NORMAL)?;

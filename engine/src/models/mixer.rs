@@ -11,14 +11,14 @@ use super::{
 };
 use crate::{
     backend::Backend,
-    data::Facts,
+    data::DatasetInfo,
     error::Result,
     experiment::Model,
     layer_path::{LayerPath, Scope},
     nn::{Conv2d, Gelu, GlobalPool, Init, Linear, Residual, Sequences, Start, Transpose},
 };
 
-pub(super) fn build<B: Backend>(init: &mut Init<'_, B>, model: &Model, facts: &Facts) -> Result<Parts<B>> {
+pub(super) fn build<B: Backend>(init: &mut Init<'_, B>, model: &Model, facts: &DatasetInfo) -> Result<Parts<B>> {
     let executor = init.executor();
     let [down, across] = patches(model, facts)?;
     let (length, width) = (down * across, model.width);

@@ -9,7 +9,7 @@ use super::{
 };
 use crate::{
     backend::Backend,
-    data::Facts,
+    data::DatasetInfo,
     error::Result,
     experiment::{Model, Stem},
     layer_path::{LayerPath, Scope},
@@ -41,7 +41,7 @@ pub(super) const V2: [(usize, usize, usize, usize); 7] =
 const STEM: usize = 32;
 const LAST: usize = 1280;
 
-pub(super) fn build_v1<B: Backend>(init: &mut Init<'_, B>, model: &Model, facts: &Facts) -> Result<Parts<B>> {
+pub(super) fn build_v1<B: Backend>(init: &mut Init<'_, B>, model: &Model, facts: &DatasetInfo) -> Result<Parts<B>> {
     let executor = init.executor();
     let scaled = |filters: usize| ((filters as f64 * model.multiplier) as usize).max(1);
     let mut channels = scaled(STEM);
@@ -62,7 +62,7 @@ pub(super) fn build_v1<B: Backend>(init: &mut Init<'_, B>, model: &Model, facts:
     parts(init, blocks, channels, facts)
 }
 
-pub(super) fn build_v2<B: Backend>(init: &mut Init<'_, B>, model: &Model, facts: &Facts) -> Result<Parts<B>> {
+pub(super) fn build_v2<B: Backend>(init: &mut Init<'_, B>, model: &Model, facts: &DatasetInfo) -> Result<Parts<B>> {
     let mut channels = divisible(STEM as f64 * model.multiplier);
     let of_stem = shape(facts.image()?[2], channels, 3, stem_stride(model));
     let mut blocks = vec![Block::new(conv_norm_relu6(init, &Scope::Block(1).path(), of_stem)?)];
@@ -130,7 +130,7 @@ fn parts<B: Backend>(
     init: &mut Init<'_, B>,
     blocks: Vec<Block<B>>,
     channels: usize,
-    facts: &Facts,
+    facts: &DatasetInfo,
 ) -> Result<Parts<B>> {
     let head: Layers<B> = vec![Box::new(GlobalPool::new(init.executor(), &Scope::Head.at("pool")))];
     let classes = Linear::new(init, &Scope::Head.at("classes"), channels, facts.classes)?;

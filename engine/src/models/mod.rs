@@ -16,7 +16,7 @@ mod vit;
 use crate::{
     autograd::{Tape, Value},
     backend::{Backend, Executor, Tensor},
-    data::Facts,
+    data::DatasetInfo,
     error::Result,
     experiment::{Experiment, ModelKind},
     nn::{Init, Layer, Linear, Param, Visit, chain, visited_chain},
@@ -47,7 +47,7 @@ impl<B: Backend> Model<B> {
     /// # Errors
     /// Data of another kind than the family learns from; [`Error::Budget`](crate::error::Error::Budget) where the
     /// parameters find no room; those of a launch.
-    pub fn build(executor: &Executor<B>, experiment: &Experiment, facts: &Facts) -> Result<Self> {
+    pub fn build(executor: &Executor<B>, experiment: &Experiment, facts: &DatasetInfo) -> Result<Self> {
         let init = Init::new(executor, experiment.precision, experiment.run.seed);
         let init = &mut init.training(experiment.frozen, experiment.lora);
         let parts = match experiment.model.kind {
@@ -66,7 +66,7 @@ impl<B: Backend> Model<B> {
         Ok(Self { parts, segments })
     }
 
-    /// Logits `[batch * targets, classes]` of images `[batch, height, width, channels]` or tokens `[batch, length]`.
+    /// Logits `[batch * labels, classes]` of images `[batch, height, width, channels]` or tokens `[batch, length]`.
     ///
     /// # Errors
     /// Those of the layers: [`Error::Budget`](crate::error::Error::Budget), or a launch that fails.
@@ -76,7 +76,7 @@ impl<B: Backend> Model<B> {
         self.parts.classes.forward(tape, features)
     }
 
-    /// The features that the last layer turns into logits: `[batch * targets, features]`, or as many rows in more
+    /// The features that the last layer turns into logits: `[batch * labels, features]`, or as many rows in more
     /// dimensions.
     ///
     /// # Errors

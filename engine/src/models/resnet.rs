@@ -7,7 +7,7 @@
 use super::{Block, Layers, Parts};
 use crate::{
     backend::Backend,
-    data::Facts,
+    data::DatasetInfo,
     error::Result,
     experiment::{Model, Stem},
     layer_path::{LayerPath, Scope},
@@ -19,7 +19,7 @@ const FILTERS: usize = 64;
 /// Filters of a bottleneck's output to those of its 3 x 3 convolution.
 const EXPANSION: usize = 4;
 
-pub(super) fn build<B: Backend>(init: &mut Init<'_, B>, model: &Model, facts: &Facts) -> Result<Parts<B>> {
+pub(super) fn build<B: Backend>(init: &mut Init<'_, B>, model: &Model, facts: &DatasetInfo) -> Result<Parts<B>> {
     let mut blocks = vec![stem(init, model.stem, facts.image()?[2])?];
     let is_bottleneck = model.layers >= 50;
     let mut channels = FILTERS;

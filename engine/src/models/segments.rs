@@ -9,7 +9,7 @@ use super::{Model, run_blocks};
 use crate::{
     autograd::{Tape, Value},
     backend::{DryRun, Executor, Rates},
-    data::Facts,
+    data::DatasetInfo,
     device::Target,
     error::Result,
     experiment::{Checkpointing, Experiment},
@@ -24,7 +24,7 @@ pub(super) struct Segment {
 }
 
 /// The segments of a model of `count` blocks, first to last.
-pub(super) fn of(experiment: &Experiment, facts: &Facts, count: usize) -> Result<Vec<Segment>> {
+pub(super) fn of(experiment: &Experiment, facts: &DatasetInfo, count: usize) -> Result<Vec<Segment>> {
     let every = |k: usize| {
         let of = move |start| Segment { blocks: start..(start + k).min(count), is_checkpointed: true };
         (0..count).step_by(k).map(of).collect()
@@ -59,7 +59,7 @@ struct Cost {
 }
 
 /// Each block's costs, by a dry run of the forward pass.
-fn costs(experiment: &Experiment, facts: &Facts) -> Result<Vec<Cost>> {
+fn costs(experiment: &Experiment, facts: &DatasetInfo) -> Result<Vec<Cost>> {
     let executor = Executor::new(DryRun::new(Target::Cpu { threads: 1 }, Rates::NOMINAL), Ledger::new(None, false));
     let kept = Experiment { checkpointing: Checkpointing::None, ..experiment.clone() };
     let model = Model::build(&executor, &kept, facts)?;

@@ -5,7 +5,7 @@
 use super::Layers;
 use crate::{
     backend::{AttentionShape, Backend, Executor},
-    data::Facts,
+    data::DatasetInfo,
     error::Result,
     experiment::{Model, ModelKind},
     layer_path::LayerPath,
@@ -120,7 +120,7 @@ impl Style<'_> {
 }
 
 /// The patches of an image: how many down and across.
-pub(super) fn patches(model: &Model, facts: &Facts) -> Result<[usize; 2]> {
+pub(super) fn patches(model: &Model, facts: &DatasetInfo) -> Result<[usize; 2]> {
     let [height, width, _] = facts.image()?;
     Ok([height / model.patch.max(1), width / model.patch.max(1)])
 }

@@ -8,14 +8,14 @@
 use super::{Block, Layers, Parts};
 use crate::{
     backend::Backend,
-    data::Facts,
+    data::DatasetInfo,
     error::Result,
     experiment::Model,
     layer_path::{LayerPath, Scope},
     nn::{Concat, Conv2d, Init, Linear, MaxPool, Relu, UpConv2d},
 };
 
-pub(super) fn build<B: Backend>(init: &mut Init<'_, B>, model: &Model, facts: &Facts) -> Result<Parts<B>> {
+pub(super) fn build<B: Backend>(init: &mut Init<'_, B>, model: &Model, facts: &DatasetInfo) -> Result<Parts<B>> {
     let executor = init.executor();
     let mut channels = facts.image()?[2];
     let mut blocks = Vec::with_capacity(model.blocks());

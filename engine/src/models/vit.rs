@@ -9,14 +9,14 @@ use super::{
 };
 use crate::{
     backend::Backend,
-    data::Facts,
+    data::DatasetInfo,
     error::Result,
     experiment::Model,
     layer_path::Scope,
     nn::{ClassToken, Conv2d, ConvShape, Init, Linear, Positions, Start, TakeFirst},
 };
 
-pub(super) fn build<B: Backend>(init: &mut Init<'_, B>, model: &Model, facts: &Facts) -> Result<Parts<B>> {
+pub(super) fn build<B: Backend>(init: &mut Init<'_, B>, model: &Model, facts: &DatasetInfo) -> Result<Parts<B>> {
     let executor = init.executor();
     let [down, across] = patches(model, facts)?;
     let length = down * across + 1;
@@ -41,7 +41,7 @@ pub(super) fn build<B: Backend>(init: &mut Init<'_, B>, model: &Model, facts: &F
 }
 
 /// A convolution whose windows are the patches.
-pub(super) fn patch_shape(model: &Model, facts: &Facts) -> Result<ConvShape> {
+pub(super) fn patch_shape(model: &Model, facts: &DatasetInfo) -> Result<ConvShape> {
     let (channels, size) = (facts.image()?[2], model.patch);
     Ok(ConvShape { channels, filters: model.width, size, stride: size, padding: 0, bias: true })
 }

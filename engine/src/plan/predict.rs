@@ -16,7 +16,7 @@ use std::{
 use crate::{
     backend::{Backend, DryRun, Executor},
     bytes::Bytes,
-    data::{self, Facts, Split},
+    data::{self, DatasetInfo, Split},
     device::Target,
     error::{BudgetError, Error, Problem, Result},
     experiment::{Experiment, check},
@@ -45,7 +45,7 @@ pub fn predict(experiment: &Experiment) -> Result<Plan> {
 ///
 /// # Errors
 /// The first problem, or data that cannot be read.
-pub fn facts(experiment: &Experiment) -> Result<Facts> {
+pub fn facts(experiment: &Experiment) -> Result<DatasetInfo> {
     refuse(check::check(experiment, None))?;
     let facts = data::facts(&experiment.data)?;
     refuse(check::check(experiment, Some(&facts)))?;
@@ -57,7 +57,7 @@ fn refuse(problems: Vec<Problem>) -> Result<()> {
 }
 
 /// Steps of one epoch and of the whole run.
-pub fn steps(experiment: &Experiment, facts: &Facts) -> (u64, u64) {
+pub fn steps(experiment: &Experiment, facts: &DatasetInfo) -> (u64, u64) {
     let per_epoch = facts.steps_per_epoch(experiment.batch.effective());
     let total = experiment.run.steps.unwrap_or_else(|| experiment.run.epochs.unwrap_or(DEFAULT_EPOCHS) * per_epoch);
     (per_epoch, total)
@@ -67,7 +67,7 @@ pub fn steps(experiment: &Experiment, facts: &Facts) -> (u64, u64) {
 pub const DEFAULT_EPOCHS: u64 = 10;
 
 /// Samples of one evaluation batch: never more than training takes, so that evaluation never sets the peak by its size.
-pub fn evaluation_batch(experiment: &Experiment, facts: &Facts) -> usize {
+pub fn evaluation_batch(experiment: &Experiment, facts: &DatasetInfo) -> usize {
     experiment.batch.micro.min(facts.test)
 }
 
@@ -102,7 +102,7 @@ struct Dry {
 }
 
 impl Dry {
-    fn new(experiment: &Experiment, facts: &Facts, purpose: Purpose) -> Result<Self> {
+    fn new(experiment: &Experiment, facts: &DatasetInfo, purpose: Purpose) -> Result<Self> {
         let target = target_of_run(experiment)?;
         let (is_strict, recording) = (purpose == Purpose::Refuse, purpose == Purpose::Record);
         let ledger = Ledger::for_target(&target, experiment.gpu.pool, line(experiment, &target), is_strict, recording);
@@ -136,7 +136,7 @@ impl Dry {
     }
 
     /// A batch of the test data and the last one, which has what is left: a kernel may need more room for fewer rows.
-    fn evaluate(&self, experiment: &Experiment, facts: &Facts) -> Result<()> {
+    fn evaluate(&self, experiment: &Experiment, facts: &DatasetInfo) -> Result<()> {
         let samples = evaluation_batch(experiment, facts);
         let mut batches = [samples, facts.test % samples].into_iter().filter(|n| *n > 0).map(Blank);
         self.session.evaluate(|| Ok(batches.next())).map(drop)
@@ -162,7 +162,7 @@ struct Passes {
 
 impl Dry {
     /// The first step, and then steps and evaluations in turn until both leave the pool as they did before.
-    fn passes(&mut self, experiment: &Experiment, facts: &Facts) -> Result<Passes> {
+    fn passes(&mut self, experiment: &Experiment, facts: &DatasetInfo) -> Result<Passes> {
         self.step()?;
         let first = self.take_recording();
         let mut reserved = first.reserved_peak;
@@ -199,7 +199,7 @@ impl Dry {
 ///
 /// # Errors
 /// Anything but the refusal.
-pub fn refusal(experiment: &Experiment, facts: &Facts) -> Result<Option<BudgetError>> {
+pub fn refusal(experiment: &Experiment, facts: &DatasetInfo) -> Result<Option<BudgetError>> {
     let run = || Dry::new(experiment, facts, Purpose::Refuse)?.passes(experiment, facts);
     match run() {
         Ok(_) => Ok(None),
@@ -208,7 +208,7 @@ pub fn refusal(experiment: &Experiment, facts: &Facts) -> Result<Option<BudgetEr
     }
 }
 
-fn dry_run(experiment: &Experiment, facts: &Facts) -> Result<Plan> {
+fn dry_run(experiment: &Experiment, facts: &DatasetInfo) -> Result<Plan> {
     let mut dry = Dry::new(experiment, facts, Purpose::Record)?;
     let Passes { first, mut steady, evaluate, reserved, mut step_secs } = dry.passes(experiment, facts)?;
     let (steps_per_epoch, total_steps) = steps(experiment, facts);
@@ -269,7 +269,7 @@ pub(crate) fn read_process_context() {
 }
 
 /// What the process holds beside tensors: itself, and the batches that wait in the loader's queue.
-fn process_context(experiment: &Experiment, facts: &Facts) -> Bytes {
+fn process_context(experiment: &Experiment, facts: &DatasetInfo) -> Bytes {
     if PROCESS_CONTEXT.load(Ordering::Relaxed) == 0 {
         read_process_context();
     }

@@ -10,7 +10,7 @@ use crate::{
         Backend, DType, Executor, HostSlice, IGNORE_INDEX, Kernel, Tensor,
         kernel::{Update, UpdateRule},
     },
-    data::{Facts, Input},
+    data::{DatasetInfo, Input},
     error::Result,
     experiment::{AttentionKind, Checkpointing, Experiment, Frozen, Lora, Model as ModelChoice, ModelKind, Precision},
     memory::{Category, Phase},
@@ -33,7 +33,7 @@ pub struct Probe<B: Backend> {
     images: Vec<f32>,
     tokens: Vec<u32>,
     labels: Vec<u32>,
-    facts: Facts,
+    facts: DatasetInfo,
     precision: Precision,
 }
 
@@ -60,18 +60,18 @@ impl<B: Backend> Probe<B> {
     ///
     /// # Errors
     /// The device's.
-    pub fn new(executor: Executor<B>, experiment: &Experiment, facts: Facts, seed: u64) -> Result<Self> {
+    pub fn new(executor: Executor<B>, experiment: &Experiment, facts: DatasetInfo, seed: u64) -> Result<Self> {
         let model = Model::build(&executor, experiment, &facts)?;
         let rng = Rng::new(seed, Stream::Data, 0);
         let pixels = SAMPLES * facts.input.elements();
         let images = (0..pixels as u64).map(|i| rng.normal(i) as f32).collect();
         let tokens = (0..pixels as u64).map(|i| rng.below(1 << 41 | i, facts.classes) as u32).collect();
-        let label = |i: u64| match facts.targets {
+        let label = |i: u64| match facts.labels_per_sample {
             // Some of many labels do not count.
             2.. if i.is_multiple_of(3) => IGNORE_INDEX,
             _ => rng.below(1 << 40 | i, facts.classes) as u32,
         };
-        let labels = (0..(SAMPLES * facts.targets) as u64).map(label).collect();
+        let labels = (0..(SAMPLES * facts.labels_per_sample) as u64).map(label).collect();
         Ok(Self { executor, model, images, tokens, labels, facts, precision: experiment.precision })
     }
 
@@ -192,8 +192,8 @@ pub const CHECKPOINTINGS: [Checkpointing; 5] = [
 ];
 
 /// Networks for images, whole, frozen in part and with adapters.
-fn networks() -> Vec<(ModelChoice, Facts, Frozen, Lora)> {
-    let facts = |side, channels| Facts::one_label(Input::Image { height: side, width: side, channels }, 4, 8, 4);
+fn networks() -> Vec<(ModelChoice, DatasetInfo, Frozen, Lora)> {
+    let facts = |side, channels| DatasetInfo::one_label(Input::Image { height: side, width: side, channels }, 4, 8, 4);
     let (whole, adapters) = (Lora::default(), Lora { rank: 2, alpha: 3.0 });
     let of = |kind| ModelChoice { kind, width: 5, depth: 3, dense: 6, multiplier: 0.1, ..ModelChoice::default() };
     [
@@ -212,11 +212,12 @@ fn networks() -> Vec<(ModelChoice, Facts, Frozen, Lora)> {
 }
 
 /// Transformers and a mixer, each with other choices, and a U-Net.
-fn others() -> Vec<(ModelChoice, Facts)> {
-    let image = Facts::one_label(Input::Image { height: 4, width: 6, channels: 2 }, 4, 8, 4);
+fn others() -> Vec<(ModelChoice, DatasetInfo)> {
+    let image = DatasetInfo::one_label(Input::Image { height: 4, width: 6, channels: 2 }, 4, 8, 4);
     let (length, vocabulary) = (5, 7);
     let input = Input::Tokens { length, vocabulary };
-    let tokens = Facts { input, targets: length, scored: length, classes: vocabulary, train: 8, test: 4 };
+    let tokens =
+        DatasetInfo { input, labels_per_sample: length, scored_labels: length, classes: vocabulary, train: 8, test: 4 };
     let of = |kind, attention| ModelChoice {
         kind,
         attention,
@@ -230,7 +231,7 @@ fn others() -> Vec<(ModelChoice, Facts)> {
         ..ModelChoice::default()
     };
     let input = Input::Image { height: 4, width: 8, channels: 2 };
-    let masks = Facts { input, targets: 32, scored: 32, classes: 3, train: 8, test: 4 };
+    let masks = DatasetInfo { input, labels_per_sample: 32, scored_labels: 32, classes: 3, train: 8, test: 4 };
     vec![
         (of(ModelKind::Vit, AttentionKind::Efficient), image),
         (of(ModelKind::Vit, AttentionKind::Plain), image),
@@ -244,7 +245,7 @@ fn others() -> Vec<(ModelChoice, Facts)> {
 }
 
 /// Every model with every way to checkpoint: as many experiments, one after another, as there are ways.
-pub fn cases() -> Vec<(Experiment, Facts)> {
+pub fn cases() -> Vec<(Experiment, DatasetInfo)> {
     let others = others().into_iter().map(|(model, facts)| (model, facts, Frozen::None, Lora::default()));
     let mut cases = Vec::new();
     for (model, facts, frozen, lora) in networks().into_iter().chain(others) {
@@ -275,7 +276,11 @@ pub(super) fn run<B: Backend>(bench: &Bench<B>, choice: &Choice, runner: &mut Ru
     }
 }
 
-fn of_family<B: Backend>(bench: &Bench<B>, choice: &Choice, cases: &[&(Experiment, Facts)]) -> Result<Found, Fault> {
+fn of_family<B: Backend>(
+    bench: &Bench<B>,
+    choice: &Choice,
+    cases: &[&(Experiment, DatasetInfo)],
+) -> Result<Found, Fault> {
     let (mut worst, mut count, mut fault) = (Worst::default(), 0, None);
     let cases = choice.extent.first(cases);
     for (experiment, facts) in cases {

@@ -10,7 +10,7 @@ use super::{
 use crate::{
     backend::{Backend, Executor},
     bytes::Bytes,
-    data::Facts,
+    data::DatasetInfo,
     error::{BudgetError, Error, Result},
     experiment::{Experiment, ModelKind},
     memory::{Ledger, probe::uncounted},
@@ -45,7 +45,7 @@ fn large(kind: ModelKind) -> Experiment {
 /// Runs two steps and an evaluation under an account.
 fn try_under<B: Backend, M: MicroBatch>(
     executor: Executor<B>,
-    (experiment, facts): (&Experiment, &Facts),
+    (experiment, facts): (&Experiment, &DatasetInfo),
     batch: impl Fn() -> M,
 ) -> Result<Ledger> {
     let ledger = executor.ledger().clone();
@@ -62,7 +62,7 @@ fn refusal<T>(result: Result<T>) -> Result<Option<BudgetError>> {
     }
 }
 
-fn budgets<B: Backend>(bench: &Bench<B>, choice: &Choice, of: (&Experiment, &Facts)) -> Result<Found, Fault> {
+fn budgets<B: Backend>(bench: &Bench<B>, choice: &Choice, of: (&Experiment, &DatasetInfo)) -> Result<Found, Fault> {
     let (experiment, facts) = of;
     let noise = Noise::new(experiment.batch.micro, facts, choice.seed);
     let blank = || Blank(experiment.batch.micro);
@@ -124,7 +124,7 @@ fn is_idle<B: Backend>(bench: &Bench<B>, idle: Bytes, when: &str) -> Result<(), 
 fn leak<B: Backend>(
     bench: &Bench<B>,
     choice: &Choice,
-    (experiment, facts): (&Experiment, &Facts),
+    (experiment, facts): (&Experiment, &DatasetInfo),
 ) -> Result<Found, Fault> {
     let mut experiment = experiment.clone();
     (experiment.batch.micro, experiment.batch.accumulation) = (2, 1);

@@ -10,7 +10,7 @@ use super::{
 };
 use crate::{
     backend::{Backend, Cpu, Executor},
-    data::Facts,
+    data::DatasetInfo,
     device::cpu_threads,
     experiment::{Batch, Experiment, ModelKind, OptimizerKind, Precision},
     memory::Ledger,
@@ -53,7 +53,7 @@ pub(super) fn run<B: Backend>(bench: &Bench<B>, choice: &Choice, runner: &mut Ru
 fn of_one<B: Backend>(
     bench: &Bench<B>,
     choice: &Choice,
-    (experiment, facts): (&Experiment, &Facts),
+    (experiment, facts): (&Experiment, &DatasetInfo),
     rate: f64,
 ) -> Result<Found, Fault> {
     let mut experiment = experiment.clone();
@@ -100,7 +100,7 @@ fn same_bits(a: &[f64], b: &[f64]) -> bool {
 fn train<B: Backend>(
     executor: Executor<B>,
     experiment: &Experiment,
-    facts: &Facts,
+    facts: &DatasetInfo,
     noise: &Noise,
     rate: f64,
 ) -> Result<(Vec<f64>, Vec<f64>), Fault> {

@@ -10,7 +10,7 @@ use super::{Bench, Choice, Fault, Found, Runner, compare::Worst, family};
 use crate::{
     backend::{Backend, DType, Executor, HostSlice, Launched, Shape, Watched},
     bytes::Bytes,
-    data::{Facts, Input},
+    data::{DatasetInfo, Input},
     error::Result,
     experiment::{
         AttentionKind, Batch, Checkpointing, Experiment, Frozen, ModelKind, OptimizerKind, Outputs, Precision, TapeUse,
@@ -20,13 +20,18 @@ use crate::{
     step::{Blank, MicroBatch, Session, bookkeeping},
 };
 
-const IMAGES: Facts = Facts::one_label(Input::Image { height: 12, width: 12, channels: 3 }, 5, 100, 20);
-const TOKENS: Facts =
-    Facts { input: Input::Tokens { length: 20, vocabulary: 50 }, targets: 20, scored: 20, classes: 50, ..IMAGES };
-const MASKS: Facts = Facts { targets: 144, scored: 144, ..IMAGES };
+const IMAGES: DatasetInfo = DatasetInfo::one_label(Input::Image { height: 12, width: 12, channels: 3 }, 5, 100, 20);
+const TOKENS: DatasetInfo = DatasetInfo {
+    input: Input::Tokens { length: 20, vocabulary: 50 },
+    labels_per_sample: 20,
+    scored_labels: 20,
+    classes: 50,
+    ..IMAGES
+};
+const MASKS: DatasetInfo = DatasetInfo { labels_per_sample: 144, scored_labels: 144, ..IMAGES };
 
 /// Every family with small data.
-pub const KINDS: [(ModelKind, Facts); 11] = [
+pub const KINDS: [(ModelKind, DatasetInfo); 11] = [
     (ModelKind::Mlp, IMAGES),
     (ModelKind::Cnn, IMAGES),
     (ModelKind::Sepcnn, IMAGES),
@@ -52,12 +57,12 @@ pub struct Noise {
 
 impl Noise {
     /// Some samples of data of these facts.
-    pub fn new(samples: usize, facts: &Facts, seed: u64) -> Self {
+    pub fn new(samples: usize, facts: &DatasetInfo, seed: u64) -> Self {
         let rng = Rng::new(seed, Stream::Data, 0);
         let (input, count) = (facts.input, (samples * facts.input.elements()) as u64);
         let images = (0..count).map(|i| rng.normal(i) as f32).collect();
         let tokens = (0..count).map(|i| rng.below(i, facts.classes) as u32).collect();
-        let labels = (0..samples * facts.targets).map(|i| (i % facts.classes) as u32).collect();
+        let labels = (0..samples * facts.labels_per_sample).map(|i| (i % facts.classes) as u32).collect();
         Self { samples, input, images, tokens, labels }
     }
 }
@@ -89,7 +94,7 @@ pub(super) fn small(kind: ModelKind) -> Experiment {
 }
 
 /// Every model with every precision, each with another checkpointing, optimizer, attention and size of chunks.
-pub fn cases() -> Vec<(Experiment, Facts)> {
+pub fn cases() -> Vec<(Experiment, DatasetInfo)> {
     let mut cases = Vec::new();
     for (i, (kind, facts)) in KINDS.into_iter().enumerate() {
         for (j, precision) in Precision::ALL.into_iter().enumerate() {
@@ -155,7 +160,7 @@ fn trace<B: Backend, M: MicroBatch>(
     inner: Executor<B>,
     account: Ledger,
     measured: Rc<dyn Fn() -> Bytes>,
-    (experiment, facts): (&Experiment, &Facts),
+    (experiment, facts): (&Experiment, &DatasetInfo),
     batch: impl Fn() -> M,
 ) -> Result<Log> {
     let log: Rc<RefCell<Log>> = Rc::default();
@@ -186,7 +191,11 @@ pub(super) fn run<B: Backend>(bench: &Bench<B>, choice: &Choice, runner: &mut Ru
     }
 }
 
-fn of_family<B: Backend>(bench: &Bench<B>, choice: &Choice, cases: &[&(Experiment, Facts)]) -> Result<Found, Fault> {
+fn of_family<B: Backend>(
+    bench: &Bench<B>,
+    choice: &Choice,
+    cases: &[&(Experiment, DatasetInfo)],
+) -> Result<Found, Fault> {
     let (cases, mut launches, mut worst) = (choice.extent.first(cases), 0, Worst::default());
     for (experiment, facts) in cases {
         let chosen = |message: String| Fault::new(format!("{}: {message}", experiment.precision.key()));
@@ -199,7 +208,7 @@ fn of_family<B: Backend>(bench: &Bench<B>, choice: &Choice, cases: &[&(Experimen
 
 fn compare<B: Backend>(
     bench: &Bench<B>,
-    of: (&Experiment, &Facts),
+    of: (&Experiment, &DatasetInfo),
     seed: u64,
     worst: &mut Worst,
 ) -> Result<usize, Fault> {

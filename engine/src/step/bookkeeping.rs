@@ -2,7 +2,7 @@
 
 use crate::{
     backend::{DryRun, Executor, Rates},
-    data::Facts,
+    data::DatasetInfo,
     device::Target,
     error::Result,
     experiment::Experiment,
@@ -15,7 +15,7 @@ use crate::{
 ///
 /// # Errors
 /// A model that cannot be built.
-pub fn bookkeeping(experiment: &Experiment, facts: &Facts) -> Result<Bookkeeping> {
+pub fn bookkeeping(experiment: &Experiment, facts: &DatasetInfo) -> Result<Bookkeeping> {
     let mut shortened = experiment.clone();
     // Every micro-batch after the second repeats the second.
     shortened.batch.accumulation = experiment.batch.accumulation.min(2);

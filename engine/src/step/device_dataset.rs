@@ -5,7 +5,7 @@
 
 use crate::{
     backend::{Backend, DType, Executor, HostSlice, Tensor},
-    data::{Dataset, DeviceDatasetLayout, Facts, Input},
+    data::{Dataset, DatasetInfo, DeviceDatasetLayout, Input},
     error::{Error, Result},
     experiment::{Data, Precision},
     memory::probe::uncounted,
@@ -25,7 +25,7 @@ impl<B: Backend> DeviceDataset<B> {
     ///
     /// # Errors
     /// [`Error::Budget`].
-    pub(super) fn new(executor: &Executor<B>, data: &Data, facts: &Facts) -> Result<Self> {
+    pub(super) fn new(executor: &Executor<B>, data: &Data, facts: &DatasetInfo) -> Result<Self> {
         let _layer = executor.enter(executor.ledger().layer_id("batch"));
         let layout = DeviceDatasetLayout::new(data, facts);
         let (shape, dtype) = layout.inputs;
@@ -68,7 +68,7 @@ impl<B: Backend> DeviceDataset<B> {
         executor: &Executor<B>,
         places: HostSlice<'_>,
         samples: usize,
-        facts: &Facts,
+        facts: &DatasetInfo,
         precision: Precision,
     ) -> Result<(Tensor<B>, Tensor<B>)> {
         if !self.is_uploaded && !places.is_empty() {
@@ -80,7 +80,9 @@ impl<B: Backend> DeviceDataset<B> {
                 let images = executor.gather_images(&self.inputs, scaling, &places, input.dtype(precision))?;
                 Ok((images, executor.gather_labels(labels, &places)?))
             }
-            (None, Input::Tokens { length, .. }) => executor.gather_tokens(&self.inputs, &places, length, facts.scored),
+            (None, Input::Tokens { length, .. }) => {
+                executor.gather_tokens(&self.inputs, &places, length, facts.scored_labels)
+            }
             (None, Input::Image { .. }) => Err(Error::Device("a training set of images without labels".to_owned())),
         }
     }

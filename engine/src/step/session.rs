@@ -4,7 +4,7 @@ use crate::{
     autograd::{Held, Listener, Tape},
     backend::{Backend, DType, Executor, HostSlice, Kernel, Readback, Tensor},
     bytes::Bytes,
-    data::{Dataset, Facts, Split},
+    data::{Dataset, DatasetInfo, Split},
     error::{NotFinite, Result},
     experiment::{Experiment, Placement, TapeUse, UpdateTime},
     memory::{Category, Phase, timeline::LayerId},
@@ -23,7 +23,7 @@ use crate::{
 pub struct Session<B: Backend> {
     executor: Executor<B>,
     experiment: Experiment,
-    facts: Facts,
+    facts: DatasetInfo,
     /// The training set, when it lies on the device.
     device_dataset: Option<DeviceDataset<B>>,
     model: Model<B>,
@@ -40,7 +40,7 @@ pub struct Session<B: Backend> {
 struct OnDevice<B: Backend> {
     samples: usize,
     inputs: Tensor<B>,
-    /// `[samples * targets]`.
+    /// `[samples * labels of a sample]`.
     labels: Tensor<B>,
 }
 
@@ -52,7 +52,7 @@ impl<B: Backend> Session<B> {
     ///
     /// # Errors
     /// [`crate::Error::Budget`] when the parameters alone cross the budget.
-    pub fn new(executor: Executor<B>, experiment: &Experiment, facts: &Facts) -> Result<Self> {
+    pub fn new(executor: Executor<B>, experiment: &Experiment, facts: &DatasetInfo) -> Result<Self> {
         let ledger = executor.ledger();
         ledger.set_phase(Phase::Start);
         let is_gpu = executor.backend().target().is_gpu();
@@ -171,7 +171,7 @@ impl<B: Backend> Session<B> {
             self.update(rate, &squares, loss_scale)?;
         }
         drop(held);
-        let (sums, labels) = (self.executor.fetch(stats.sums())?, samples * self.facts.scored);
+        let (sums, labels) = (self.executor.fetch(stats.sums())?, samples * self.facts.scored_labels);
         Ok(PendingStep { sums, squares: squares_readback, labels, loss_scale, skipped })
     }
 
@@ -190,7 +190,7 @@ impl<B: Backend> Session<B> {
         let held = self.accumulate(batch, &stats, 1.0, &mut |layer| self.update_layer(layer, &squares, update))?;
         drop(held);
         let (sums, squares) = (self.executor.fetch(stats.sums())?, self.executor.fetch(&squares)?);
-        Ok(PendingStep { sums, squares, labels: samples * self.facts.scored, loss_scale: 1.0, skipped: false })
+        Ok(PendingStep { sums, squares, labels: samples * self.facts.scored_labels, loss_scale: 1.0, skipped: false })
     }
 
     /// Forward and backward of one micro-batch; gradients add up in the parameters' buffers. Returns what a tape that is
@@ -207,17 +207,17 @@ impl<B: Backend> Session<B> {
         let OnDevice { inputs, labels, .. } = batch;
         ledger.set_phase(Phase::Forward);
         // The loss is the mean over the effective batch, so that accumulation changes memory and not the gradient.
-        let scale = loss_scale / (self.experiment.batch.effective() * self.facts.scored) as f64;
+        let scale = loss_scale / (self.experiment.batch.effective() * self.facts.scored_labels) as f64;
         let mut tape = Tape::recording(executor).with_outputs(self.experiment.outputs).holding(held.clone());
         let (output, gradient) = if self.experiment.loss_chunk > 0 {
-            let features = self.model.features(&mut tape, inputs)?; // [batch * targets, features]
+            let features = self.model.features(&mut tape, inputs)?; // [batch * labels, features]
             let output = features.id();
             ledger.set_phase(Phase::Backward);
             let gradient = self.loss().in_chunks(features, &labels, stats, scale)?;
             listener(self.model.classes().layer())?;
             (output, gradient)
         } else {
-            let logits = self.model.forward(&mut tape, inputs)?; // [batch * targets, classes]
+            let logits = self.model.forward(&mut tape, inputs)?; // [batch * labels, classes]
             let output = logits.id();
             stats.add(executor, &logits.tensor, &labels)?;
             ledger.set_phase(Phase::Backward);
@@ -243,7 +243,7 @@ impl<B: Backend> Session<B> {
     fn upload(&self, batch: impl MicroBatch, split: Split, names: [&'static str; 2]) -> Result<OnDevice<B>> {
         let executor = &self.executor;
         let _layer = executor.enter(executor.ledger().layer_id("batch"));
-        let (Facts { input, targets, .. }, samples) = (self.facts, batch.samples());
+        let (DatasetInfo { input, labels_per_sample, .. }, samples) = (self.facts, batch.samples());
         let precision = self.experiment.precision;
         if let Some(device_dataset) = self.device_dataset.as_ref().filter(|_| split == Split::Train) {
             let (inputs, labels) = device_dataset.gather(executor, batch.inputs(), samples, &self.facts, precision)?;
@@ -251,7 +251,7 @@ impl<B: Backend> Session<B> {
         }
         let inputs = executor.upload(batch.inputs(), input.shape(samples), input.dtype(precision), names[0])?;
         let labels = HostSlice::U32(batch.labels());
-        let labels = executor.upload(labels, [samples * targets], DType::U32, names[1])?;
+        let labels = executor.upload(labels, [samples * labels_per_sample], DType::U32, names[1])?;
         Ok(OnDevice { samples, inputs, labels })
     }
 
@@ -302,7 +302,7 @@ impl<B: Backend> Session<B> {
                 self.upload(batch, Split::Test, [self.facts.input.label(), "labels"])?;
             self.loss().measure(inputs, &labels, &stats)?;
         }
-        let means = means(executor.read(stats.sums())?, samples * self.facts.scored);
+        let means = means(executor.read(stats.sums())?, samples * self.facts.scored_labels);
         executor.step_ended()?;
         Ok(means)
     }

@@ -10,7 +10,7 @@ use std::{
 use crate::{
     backend::{Backend, Cpu, Executor, HostSlice, thread_pool::ThreadPool},
     bytes::Bytes,
-    data::{Batch, Dataset, Facts, Loader},
+    data::{Batch, Dataset, DatasetInfo, Loader},
     device::cpu_threads,
     error::{DeviceLost, Error, Result},
     experiment::Experiment,
@@ -44,7 +44,7 @@ const PROCESS_EVERY: Duration = Duration::from_millis(200);
 pub(super) struct RunSpec<'a> {
     pub(super) id: RunId,
     pub(super) plan: &'a Arc<Plan>,
-    pub(super) facts: Facts,
+    pub(super) facts: DatasetInfo,
     /// The line of a run on the CPU.
     pub(super) line: Line,
     pub(super) dataset: Arc<Dataset>,

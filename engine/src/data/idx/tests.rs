@@ -81,7 +81,7 @@ const TRAIN_LABELS: &str = "train-labels-idx1-ubyte";
 #[test]
 fn a_good_folder_opens_plain_packed_and_with_dots() {
     let plain = Folder::new();
-    let expected = Facts::one_label(Input::Image { height: SIDE, width: SIDE, channels: 1 }, 10, 30, 10);
+    let expected = DatasetInfo::one_label(Input::Image { height: SIDE, width: SIDE, channels: 1 }, 10, 30, 10);
     let mixed = Folder::new();
     mixed.remove(TRAIN_IMAGES);
     mixed.write("train-images-idx3-ubyte.gz", &gzip(&images(30)));

@@ -51,7 +51,7 @@ fn sub_folders_are_classes_and_files_of_other_kinds_are_passed_over() {
     fs::write(good.path().join("birch/._000.png"), "hidden").expect("writable");
     fs::write(good.path().join("list.csv"), "beside the classes").expect("writable");
     fs::create_dir(good.path().join(".thumbnails")).expect("writable");
-    let expected = Facts::one_label(Input::Image { height: SIDE, width: SIDE, channels: 3 }, 3, 18, 6);
+    let expected = DatasetInfo::one_label(Input::Image { height: SIDE, width: SIDE, channels: 3 }, 3, 18, 6);
     assert_eq!(facts(good.path(), &data(&good)).expect("good"), expected);
     let set = open(&data(&good)).expect("good");
     assert_eq!((set.facts(), set.skipped()), (&expected, None));

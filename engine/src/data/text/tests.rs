@@ -41,7 +41,7 @@ fn windows_follow_one_another_and_never_cross_from_one_part_into_the_other() {
     let (_folder, path) = file(&bytes);
     let (length, data) = (7, chosen(&path, 7, 0.2));
     let facts = facts(&path, &data).expect("long enough");
-    assert_eq!((facts.targets, facts.scored, facts.classes), (7, 7, 256));
+    assert_eq!((facts.labels_per_sample, facts.scored_labels, facts.classes), (7, 7, 256));
     let text = Text::open(&path, &data, 1).expect("readable");
     assert_eq!(text.counts(), Some((facts.train, facts.test)));
     let mut starts = HashSet::new();

@@ -5,7 +5,7 @@ use super::{
     transformer::{can_be, largest},
 };
 use crate::experiment::{
-    DataKind, Experiment, Facts, Input, Model, ModelKind, Stem,
+    DataKind, DatasetInfo, Experiment, Input, Model, ModelKind, Stem,
     limits::{MAX_DEPTH, MAX_MULTIPLIER, MAX_WIDTH, MIN_MULTIPLIER, RESNETS},
 };
 
@@ -76,7 +76,7 @@ impl List {
     }
 
     /// What the data's extents rule out. The values are within their limits here.
-    pub(super) fn extents(&mut self, e: &Experiment, facts: Option<&Facts>) {
+    pub(super) fn extents(&mut self, e: &Experiment, facts: Option<&DatasetInfo>) {
         match facts.map(|facts| facts.input) {
             Some(Input::Tokens { length, vocabulary }) => {
                 let (activation, weight) = largest(&e.model, length, vocabulary);
@@ -86,7 +86,7 @@ impl List {
         }
     }
 
-    fn image(&mut self, e: &Experiment, facts: Option<&Facts>) {
+    fn image(&mut self, e: &Experiment, facts: Option<&DatasetInfo>) {
         let known = match (facts, e.data.kind) {
             (Some(facts), _) => facts.image().ok(),
             (None, DataKind::Digits) => Some([8, 8, 1]),

@@ -6,7 +6,7 @@ use crate::{
     experiment::{DataKind, ModelKind},
 };
 
-const DIGITS: Facts = Facts::one_label(Input::Image { height: 8, width: 8, channels: 1 }, 10, 1438, 359);
+const DIGITS: DatasetInfo = DatasetInfo::one_label(Input::Image { height: 8, width: 8, channels: 1 }, 10, 1438, 359);
 
 fn problems(change: impl FnOnce(&mut Experiment)) -> Vec<Problem> {
     let mut experiment = Experiment::default();

@@ -1,6 +1,6 @@
 //! What a model must know of its data.
 //!
-//! Owns [`Facts`] and [`Input`], which a data source finds out from names, headers and sizes.
+//! Owns [`DatasetInfo`] and [`Input`], which a data source finds out from names, headers and sizes.
 
 use crate::{
     error::{Problem, Result},
@@ -65,13 +65,13 @@ impl Input {
 
 /// What a model must know of its data.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub struct Facts {
+pub struct DatasetInfo {
     /// What a sample is.
     pub input: Input,
     /// Labels that a sample has: 1 for its class, one a token of a sequence, one a pixel of a mask.
-    pub targets: usize,
+    pub labels_per_sample: usize,
     /// How many of them count: the others are the ignore index. The same for every sample.
-    pub scored: usize,
+    pub scored_labels: usize,
     /// Classes a label is one of: the width of the logits. The vocabulary, for sequences.
     pub classes: usize,
     /// Samples to train on.
@@ -80,10 +80,10 @@ pub struct Facts {
     pub test: usize,
 }
 
-impl Facts {
+impl DatasetInfo {
     /// Samples of one label, their class.
     pub const fn one_label(input: Input, classes: usize, train: usize, test: usize) -> Self {
-        Self { input, targets: 1, scored: 1, classes, train, test }
+        Self { input, labels_per_sample: 1, scored_labels: 1, classes, train, test }
     }
 
     /// Height, width and channels of an image.
