@@ -2,7 +2,7 @@
 
 use plimsoll_engine::{
     Bytes,
-    experiment::{Checkpointing, Frozen, OptimizerKind, Outputs, TapeUse, UpdateTime},
+    experiment::{Checkpointing, Frozen, OptimizerKind, Recompute, UpdateTime},
     plan::{Advice, Change, Found, Plan},
 };
 
@@ -19,10 +19,10 @@ fn one(change: &Change) -> String {
         Change::Batch(batch) => format!("micro-batch {} x {}", batch.micro, batch.accumulation),
         Change::Precision(precision) => precision.key().to_owned(),
         Change::Checkpointing(choice) => checkpointing(*choice),
-        Change::Tape(TapeUse::Frees) => "free saved tensors in the backward pass".to_owned(),
-        Change::Tape(TapeUse::Held) => "hold saved tensors until the step ends".to_owned(),
-        Change::Outputs(Outputs::Kept) => "keep every output".to_owned(),
-        Change::Outputs(Outputs::MadeAgain) => "recompute cheap outputs".to_owned(),
+        Change::RetainGraph(false) => "free the graph in the backward pass".to_owned(),
+        Change::RetainGraph(true) => "retain the graph".to_owned(),
+        Change::Recompute(Recompute::None) => "recompute no activations".to_owned(),
+        Change::Recompute(Recompute::Cheap) => "recompute cheap activations".to_owned(),
         Change::LossChunk(0) => "loss on all rows at once".to_owned(),
         Change::LossChunk(rows) => format!("loss in chunks of {rows} rows"),
         Change::Optimizer(kind) => optimizer(*kind).to_owned(),

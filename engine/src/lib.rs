@@ -79,6 +79,7 @@ mod sync;
 pub mod tensor;
 pub mod train;
 mod whole_file;
+mod words;
 
 pub use bytes::Bytes;
 pub use error::{Error, Result};

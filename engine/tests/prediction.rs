@@ -6,7 +6,7 @@ use std::{path::Path, time::Duration};
 
 use plimsoll_engine::{
     Bytes, Experiment,
-    experiment::{Checkpointing, Outputs, Precision, TapeUse, UpdateTime, shipped},
+    experiment::{Checkpointing, Precision, Recompute, UpdateTime, shipped},
     memory::{Category, bookkeeping::ENGINE},
     plan::predict,
     selftest::experiments::{Experiments, families},
@@ -133,7 +133,7 @@ fn at_its_prediction(trainer: &Trainer, mut experiment: Experiment) -> Summary {
 fn a_deep_and_narrow_llama_stays_inside_its_prediction() {
     let trainer = Trainer::new(|| {});
     let sort = |depth: usize, change: fn(&mut Experiment)| {
-        let mut experiment = shipped::open("sort-llama").expect("a preset");
+        let mut experiment = shipped::open("sort-llama").expect("a preset").experiment;
         (experiment.model.depth, experiment.batch.micro) = (depth, 1);
         experiment.run.steps = Some(3);
         experiment.run.epochs = None;
@@ -152,8 +152,8 @@ fn a_deep_and_narrow_llama_stays_inside_its_prediction() {
         sort(60, mixed),
         sort(100, |e| e.checkpointing = Checkpointing::Sqrt),
         sort(100, |e| e.checkpointing = Checkpointing::Percent(40)),
-        sort(100, |e| e.outputs = Outputs::MadeAgain),
-        sort(100, |e| e.tape = TapeUse::Held),
+        sort(100, |e| e.recompute = Recompute::Cheap),
+        sort(100, |e| e.retain_graph = true),
         sort(100, |e| e.lora.rank = 2),
         sort(100, |e| e.optimizer.update = UpdateTime::InBackward),
     ] {

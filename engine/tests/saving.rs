@@ -6,7 +6,7 @@ use plimsoll_engine::{
     backend::{Cpu, Executor},
     data::{DatasetInfo, Input},
     device::cpu_threads,
-    experiment::{Checkpointing, DataKind, Frozen, Lora, ModelKind, Outputs, Precision, TapeUse},
+    experiment::{Checkpointing, DataKind, Frozen, Lora, ModelKind, Precision, Recompute},
     layer_path::Scope,
     memory::{Category, Ledger, Phase},
     plan::predict,
@@ -63,7 +63,7 @@ fn outputs_made_again_change_no_loss_by_a_bit() {
         for precision in [Precision::F32, Precision::Bf16Mixed] {
             for checkpointing in [Checkpointing::None, Checkpointing::Every(2)] {
                 let kept = Experiment { precision, checkpointing, ..experiment(kind) };
-                let again = Experiment { outputs: Outputs::MadeAgain, ..kept.clone() };
+                let again = Experiment { recompute: Recompute::Cheap, ..kept.clone() };
                 assert_eq!(losses(&again), losses(&kept), "{kind:?} {precision:?} {checkpointing:?}");
             }
         }
@@ -74,13 +74,13 @@ fn outputs_made_again_change_no_loss_by_a_bit() {
 fn workloads_take_at_most_three_quarters_of_what_they_take_in_pytorch() {
     // Measured with PyTorch 2.15 on the CPU: most bytes of tensors in a steady step.
     for (kind, outputs, micro, width, theirs) in [
-        (ModelKind::Resnet, Outputs::MadeAgain, 32, 64, 329_855_544_u64),
-        (ModelKind::Sepcnn, Outputs::Kept, 64, 32, 46_968_980),
+        (ModelKind::Resnet, Recompute::Cheap, 32, 64, 329_855_544_u64),
+        (ModelKind::Sepcnn, Recompute::None, 64, 32, 46_968_980),
     ] {
         let mut experiment = experiment(kind);
         experiment.data.kind = DataKind::Shapes;
         (experiment.batch.micro, experiment.model.width) = (micro, width);
-        experiment.outputs = outputs;
+        experiment.recompute = outputs;
         let plan = predict(&experiment).expect("a plan");
         let share = plan.peak.live.0 as f64 / theirs as f64;
         assert!(share <= 0.75, "{kind:?}: {share}");
@@ -94,7 +94,7 @@ fn a_held_tape_frees_nothing_of_what_was_saved_and_changes_no_number() {
             let mut frees = Experiment { checkpointing, ..experiment(kind) };
             frees.data.kind = DataKind::Shapes;
             (frees.model.heads, frees.model.patch) = (2, 8);
-            let held = Experiment { tape: TapeUse::Held, ..frees.clone() };
+            let held = Experiment { retain_graph: true, ..frees.clone() };
             let activations = |experiment: &Experiment| {
                 let plan = predict(experiment).expect("a plan");
                 let last = plan.steady.points.iter().rev().find(|p| p.phase == Phase::Backward).copied();

@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use clap::Args;
 use plimsoll_engine::{
     Bytes, Experiment,
-    experiment::{DataKind, Model, ModelKind, Optimizer, Outputs, Run},
+    experiment::{DataKind, Model, ModelKind, Optimizer, Recompute, Run},
     train::Trainer,
 };
 use serde::Serialize;
@@ -27,14 +27,14 @@ const WORKLOADS: [Workload; 5] = [
         e.data.kind = DataKind::Shapes;
     }),
     ("resnet18-cifar-b32", |e| {
-        (e.model.kind, e.outputs) = (ModelKind::Resnet, Outputs::MadeAgain);
+        (e.model.kind, e.recompute) = (ModelKind::Resnet, Recompute::Cheap);
         (e.data.kind, e.batch.micro) = (DataKind::Shapes, 32);
     }),
     ("gpt-d256-l6-t128-b16", |e| {
         let (kind, heads, hidden) = (ModelKind::Gpt2, 8, 1024);
         e.model = Model { kind, width: 256, depth: 6, heads, hidden, tied: false, ..Model::default() };
         (e.data.kind, e.data.length, e.data.vocabulary) = (DataKind::Tokens, 128, 256);
-        (e.batch.micro, e.outputs) = (16, Outputs::MadeAgain);
+        (e.batch.micro, e.recompute) = (16, Recompute::Cheap);
     }),
 ];
 
@@ -44,7 +44,7 @@ const WORKLOADS: [Workload; 5] = [
 Workloads: mlp-digits-b64 (two hidden layers of 256) and cnn-digits-b64 (two blocks of 32 and 64 filters, kernel 3, then
 a dense layer of 64), on 8 x 8 x 1 images in batches of 64; sepcnn-cifar-b64 (two depthwise-separable blocks) and
 resnet18-cifar-b32, on 32 x 32 x 3 images in batches of 64 and 32; gpt-d256-l6-t128-b16 (a GPT-2 of width 256, six
-blocks and eight heads, untied), on 16 sequences of 128 out of 256 tokens. The last two recompute cheap outputs. All
+blocks and eight heads, untied), on 16 sequences of 128 out of 256 tokens. The last two recompute cheap activations. All
 with AdamW. A step is forward, backward, update and loss.
 
 Examples:

@@ -6,7 +6,11 @@ use clap::Args;
 use plimsoll_engine::{
     Bytes, Error, Experiment, data,
     error::Problem,
-    experiment::{check::check, preset, shipped},
+    experiment::{
+        check::check,
+        preset::{self, Opened},
+        shipped,
+    },
     hardware,
 };
 
@@ -46,15 +50,18 @@ impl Choice {
     /// # Errors
     /// A preset that cannot be read, a change that cannot be made, and every problem of the experiment that results.
     pub(super) fn experiment(&self, change: impl FnOnce(&mut Experiment)) -> anyhow::Result<Experiment> {
-        let mut experiment = match self.preset.to_str() {
+        let Opened { mut experiment, notes, .. } = match self.preset.to_str() {
             Some(name) => shipped::open(name)?,
             // No shipped preset has such a name.
-            None => preset::read(&self.preset)?,
+            None => preset::open(&self.preset)?,
         };
+        notes.iter().for_each(|note| eprintln!("note: {}: {note}", self.name()));
         let Changes { device, budget, set } = &self.changes;
-        for assignment in set {
-            preset::set(&mut experiment, assignment)
-                .map_err(|problem| Misuse(format!("--set {assignment}: {problem}")))?;
+        let notes = preset::set_all(&mut experiment, set.iter().map(String::as_str))
+            .map_err(|(assignment, problem)| Misuse(format!("--set {assignment}: {problem}")))?;
+        notes.iter().for_each(|note| eprintln!("note: --set: {note}"));
+        if let Some(small) = budget.filter(|budget| *budget < Bytes::mib(1)) {
+            eprintln!("note: --budget {small}: a number without a unit is bytes; write 64MiB or 8GiB for more");
         }
         if let Some(device) = device {
             experiment.device.clone_from(device);

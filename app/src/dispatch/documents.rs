@@ -112,8 +112,13 @@ impl Dispatcher<'_> {
     /// Opens a preset file, or a model's configuration; what was there stays if the file cannot be used.
     pub(super) fn open(&mut self, path: &Path) {
         match preset::open(path) {
-            Ok(preset::Opened { experiment, is_preset, names_device }) => {
+            Ok(preset::Opened { experiment, is_preset, names_device, notes }) => {
                 self.file_trouble_is_over();
+                for note in notes {
+                    let text = format!("{}: {note}", path.display());
+                    self.toasts.info(&text);
+                    self.state.log.add(Level::Note, text);
+                }
                 let experiment = if names_device { experiment } else { self.on_chosen_device(experiment) };
                 // A configuration is not saved over: it is no preset.
                 self.load(Document::new(experiment, is_preset.then(|| path.to_owned())));

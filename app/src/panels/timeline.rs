@@ -8,7 +8,7 @@ use eframe::egui::{
 };
 use egui_plot::{FilledArea, HLine, Line, LineStyle, PlotPoint, PlotPoints, PlotTransform, PlotUi, Span};
 use plimsoll_engine::{
-    Bytes, Experiment,
+    Bytes,
     memory::{Category, Phase, Timeline},
     plan::{Pass, Plan},
 };
@@ -57,7 +57,7 @@ pub(crate) fn ui(ui: &mut Ui, context: &mut PanelContext<'_>) {
 fn measured(context: &PanelContext<'_>, plan: &Plan, pass: Pass) -> Vec<f64> {
     let latest = &context.state.latest;
     let run = context.state.session.get(latest.run);
-    let same_run = run.is_some_and(|run| same(run.experiment(), &plan.experiment));
+    let same_run = run.is_some_and(|run| run.experiment().takes_the_steps_of(&plan.experiment));
     let same_pass = match pass {
         Pass::First => latest.measured_in_step == 1,
         Pass::Steady => latest.measured_in_step > 1,
@@ -69,17 +69,6 @@ fn measured(context: &PanelContext<'_>, plan: &Plan, pass: Pass) -> Vec<f64> {
     } else {
         Vec::new()
     }
-}
-
-/// Whether two experiments take the same steps.
-fn same(a: &Experiment, b: &Experiment) -> bool {
-    let saved = |e: &Experiment| (e.precision, e.checkpointing, e.outputs, e.loss_chunk, e.tape, e.frozen, e.lora);
-    let update = |e: &Experiment| (e.optimizer.kind, e.optimizer.update, e.optimizer.clip_norm > 0.0);
-    let place = |e: &Experiment| (e.device.clone(), e.gpu.workspace);
-    (&a.model, &a.data, &a.batch) == (&b.model, &b.data, &b.batch)
-        && place(a) == place(b)
-        && saved(a) == saved(b)
-        && update(a) == update(b)
 }
 
 fn heading(ui: &mut Ui, plan: &Plan, pass: Pass, measured: &[f64]) {

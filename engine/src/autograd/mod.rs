@@ -15,7 +15,7 @@ use std::fmt;
 use crate::{
     backend::{Backend, Executor, Tensor},
     error::Result,
-    experiment::Outputs,
+    experiment::Recompute,
     memory::timeline::LayerId,
 };
 
@@ -100,7 +100,7 @@ pub struct Tape<'m, B: Backend> {
     values: usize,
     is_recording: bool,
     pass: Pass,
-    outputs: Outputs,
+    outputs: Recompute,
     held: Option<Held<B>>,
     /// Whether anything of an unrecorded pass wanted a gradient.
     has_wanted: bool,
@@ -186,7 +186,7 @@ impl<'m, B: Backend> Tape<'m, B> {
             values: 0,
             is_recording: true,
             pass: Pass::Training,
-            outputs: Outputs::Kept,
+            outputs: Recompute::None,
             held: None,
             has_wanted: false,
         }
@@ -199,7 +199,7 @@ impl<'m, B: Backend> Tape<'m, B> {
 
     /// The same tape, with rules that keep outputs or make them again.
     #[must_use]
-    pub fn with_outputs(self, outputs: Outputs) -> Self {
+    pub fn with_outputs(self, outputs: Recompute) -> Self {
         Self { outputs, ..self }
     }
 
@@ -217,7 +217,7 @@ impl<'m, B: Backend> Tape<'m, B> {
         kernel: impl Fn(&Executor<B>, Tensor<B>) -> Result<Tensor<B>> + 'static,
     ) -> Source<B> {
         match &from.source {
-            _ if !self.is_recording || self.outputs == Outputs::Kept => Source::Itself,
+            _ if !self.is_recording || self.outputs == Recompute::None => Source::Itself,
             source @ Source::Recipe(_) => source.then(layer, kernel),
             _ => {
                 let tensor = from.tensor.clone();

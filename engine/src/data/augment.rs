@@ -36,7 +36,7 @@ enum Draw {
 impl Augment {
     /// What `data` chooses; `None` for nothing.
     pub(super) fn new(data: &Data) -> Option<Self> {
-        let Data { flip, crop, colour, .. } = *data;
+        let Data { flip, crop_padding: crop, color_jitter: colour, .. } = *data;
         (flip || crop > 0 || colour > 0.0).then_some(Self { flip, crop, colour: colour as f32 })
     }
 
@@ -152,7 +152,7 @@ mod tests {
 
     #[test]
     fn a_crop_shifts_by_up_to_the_border_and_fills_with_black() {
-        let data = Data { crop: 2, ..Data::default() };
+        let data = Data { crop_padding: 2, ..Data::default() };
         let mut shifts = std::collections::HashSet::new();
         for index in 0..300 {
             let made = variant(&data, 3, index);
@@ -170,12 +170,12 @@ mod tests {
 
     #[test]
     fn colours_change_by_no_more_than_the_strength_and_differ_by_sample_and_epoch() {
-        let data = Data { colour: 0.1, ..Data::default() };
+        let data = Data { color_jitter: 0.1, ..Data::default() };
         let (one, two, later) = (variant(&data, 0, 1), variant(&data, 0, 2), variant(&data, 1, 1));
         assert!(one != two && one != later && one == variant(&data, 0, 1));
         // Three changes of a tenth each, about a mean of at most 200.
         assert!(one.iter().zip(image()).all(|(new, old)| new.abs_diff(old) < 65));
-        let strong = Data { colour: 1.0, ..Data::default() };
+        let strong = Data { color_jitter: 1.0, ..Data::default() };
         assert_ne!(variant(&strong, 0, 1), one);
     }
 }

@@ -1,28 +1,26 @@
-//! What cannot be: impossible experiments, each with what would be valid.
+//! Impossible experiments: what is wrong with each, and what would be valid.
 //!
-//! Owns the rules; the [limits](super::limits) stand apart. Always holds: an experiment without problems makes no size overflow and leaves at
-//! least one sample to train on and one to test on. Only keys that the chosen kinds use are judged. Refuses nothing
-//! itself: it lists, in the order of the format; whoever asks decides.
+//! Owns the limits, and the rules that several settings make together; the range of one setting stands in its row. Always
+//! holds: an experiment without problems makes no size overflow and leaves at least one sample to train on and one to test
+//! on. Only settings that the chosen kinds use are judged. It lists the problems, in the order of the format, and leaves the
+//! decision to the caller.
 
 mod data;
 mod model;
 mod transformer;
 
-use std::fmt::Display;
-
 use crate::{
-    bytes::Bytes,
     device::target,
     error::Problem,
     experiment::{
-        Checkpointing, DatasetInfo, Experiment, Frozen, Hyperparameter, Precision, UpdateTime, VERSION,
-        limits::{MAX_BATCH, MAX_BUDGET, MAX_DEPTH, MAX_ELEMENTS, MAX_STEPS, MAX_WIDTH, MAX_WORKSPACE},
+        Checkpointing, DatasetInfo, Experiment, Frozen, Precision, UpdateTime, VERSION, limits::MAX_DEPTH, settings,
     },
 };
 
 /// Everything about `experiment` that cannot be. With `facts`, also what its data rules out.
 pub fn check(experiment: &Experiment, facts: Option<&DatasetInfo>) -> Vec<Problem> {
     let mut list = List(Vec::new());
+    list.limits(experiment);
     list.top(experiment);
     list.task(experiment);
     list.blocks(experiment);
@@ -30,11 +28,12 @@ pub fn check(experiment: &Experiment, facts: Option<&DatasetInfo>) -> Vec<Proble
     list.model(experiment);
     list.data(experiment);
     list.batch(experiment, facts);
-    list.optimizer(experiment);
+    list.update(experiment);
     list.run(experiment);
     if list.0.is_empty() {
         list.extents(experiment, facts);
     }
+    list.0.sort_by_key(|problem| settings::all().position(|setting| setting.key == problem.key));
     list.0
 }
 
@@ -45,32 +44,9 @@ impl List {
         self.0.push(Problem::new(key, message, mend));
     }
 
-    /// A value outside `low..=high`, NaN included.
-    fn within<T: PartialOrd + Display + Copy>(&mut self, key: &str, value: T, low: T, high: T, what: &str) {
-        if value < low {
-            self.add(key, format!("{value} is not {what}"), format!("write {low} or more"));
-        } else if value > high {
-            self.add(key, format!("{value} is more than {what} may be"), format!("write {high} or less"));
-        } else if value.partial_cmp(&low).is_none() {
-            self.add(key, format!("{value} is not a number"), format!("write one from {low} to {high}"));
-        }
-    }
-
-    /// A number that must be above zero.
-    fn positive(&mut self, key: &str, value: f64, high: f64, what: &str, example: &str) {
-        if value.is_nan() || value <= 0.0 {
-            self.add(key, format!("{value} is not {what}"), format!("write a number above 0, such as {example}"));
-        } else if value > high {
-            self.add(key, format!("{value} is more than {what} may be"), format!("write {high} or less"));
-        }
-    }
-
-    /// A decay: at least 0 and below 1.
-    fn decay(&mut self, key: &str, value: f64, example: &str) {
-        if !(0.0..1.0).contains(&value) {
-            let mend = format!("write a number from 0 up to, but not including, 1, such as {example}");
-            self.add(key, format!("{value} is not a decay"), mend);
-        }
+    /// Every setting that is used, by its own limits.
+    fn limits(&mut self, e: &Experiment) {
+        self.0.extend(settings::all().filter(|setting| setting.is_used(e)).filter_map(|setting| setting.judge(e)));
     }
 
     fn top(&mut self, e: &Experiment) {
@@ -86,17 +62,7 @@ impl List {
         if e.title.contains(['\n', '\r']) {
             self.add("title", "has more than one line", "write one line, and the rest in the description");
         }
-        if e.budget == Bytes::ZERO {
-            self.add("budget", "0 B is no budget", "write a size above zero, such as \"64 MiB\"");
-        } else if e.budget > MAX_BUDGET {
-            self.add("budget", format!("{} is more than any device has", e.budget), "write 1024 TiB or less");
-        }
-        self.within("loss_chunk", e.loss_chunk, 0, MAX_ELEMENTS, "a number of rows");
         self.0.extend(target::problem(&e.device));
-        if e.device != "cpu" && e.gpu.workspace > MAX_WORKSPACE {
-            let message = format!("{} is more than any library works in", e.gpu.workspace);
-            self.add("gpu.workspace", message, format!("write {MAX_WORKSPACE} or less; 0 is none"));
-        }
         if let Checkpointing::Every(k) = e.checkpointing
             && !(1..=MAX_DEPTH).contains(&k)
         {
@@ -129,16 +95,10 @@ impl List {
             }
             _ => {}
         }
-        self.within("lora.rank", e.lora.rank, 0, MAX_WIDTH, "a rank");
-        if e.lora.rank > 0 {
-            self.positive("lora.alpha", e.lora.alpha, 1e6, "a scale", "16");
-        }
     }
 
     fn batch(&mut self, e: &Experiment, facts: Option<&DatasetInfo>) {
         let (micro, accumulation) = (e.batch.micro, e.batch.accumulation);
-        self.within("batch.micro", micro, 1, MAX_BATCH, "a batch");
-        self.within("batch.accumulation", accumulation, 1, MAX_BATCH, "a number of micro-batches");
         let Some(facts) = facts else { return };
         if facts.train == 0 || facts.test == 0 {
             let left = if facts.test == 0 { "test" } else { "train" };
@@ -163,32 +123,11 @@ impl List {
         }
     }
 
-    fn optimizer(&mut self, e: &Experiment) {
-        let optimizer = &e.optimizer;
-        self.positive("optimizer.learning_rate", optimizer.learning_rate, 1e4, "a learning rate", "0.001");
-        self.within("optimizer.weight_decay", optimizer.weight_decay, 0.0, 1e3, "a weight decay");
-        for hyperparameter in optimizer.kind.hyperparameters() {
-            match hyperparameter {
-                Hyperparameter::Momentum => self.decay("optimizer.momentum", optimizer.momentum, "0.9"),
-                Hyperparameter::Beta1 => self.decay("optimizer.beta1", optimizer.beta1, "0.9"),
-                Hyperparameter::Beta2 => {
-                    let usual = optimizer.kind.usual_beta2().to_string();
-                    self.decay("optimizer.beta2", optimizer.beta2, &usual);
-                }
-                Hyperparameter::Epsilon => {
-                    self.positive("optimizer.epsilon", optimizer.epsilon, 1.0, "an epsilon", "1e-8");
-                }
-            }
-        }
-        if optimizer.update == UpdateTime::InBackward {
-            self.in_backward(e);
-        }
-        self.within("optimizer.clip_norm", optimizer.clip_norm, 0.0, 1e9, "a norm");
-        self.within("optimizer.warmup_steps", optimizer.warmup_steps, 0, MAX_STEPS, "a number of steps");
-    }
-
     /// What an update in the backward pass rules out: all that needs every gradient at once.
-    fn in_backward(&mut self, e: &Experiment) {
+    fn update(&mut self, e: &Experiment) {
+        if e.optimizer.update != UpdateTime::InBackward {
+            return;
+        }
         let ruled_out = [
             (
                 e.optimizer.clip_norm > 0.0,
@@ -216,18 +155,9 @@ impl List {
     }
 
     fn run(&mut self, e: &Experiment) {
-        let run = &e.run;
-        if let Some(steps) = run.steps {
-            self.within("run.steps", steps, 1, MAX_STEPS, "a number of steps");
+        if e.run.steps.is_some() && e.run.epochs.is_some() {
+            self.add("run.epochs", "and run.steps both give the length of the run", "take one of the two out");
         }
-        if let Some(epochs) = run.epochs {
-            self.within("run.epochs", epochs, 1, 1_000_000, "a number of epochs");
-        }
-        if run.steps.is_some() && run.epochs.is_some() {
-            self.add("run.epochs", "stands beside run.steps, and a run has one length", "take one of the two out");
-        }
-        self.within("run.seed", run.seed, 0, i64::MAX as u64, "a seed");
-        self.within("run.evaluate_every", run.evaluate_every, 0, MAX_STEPS, "a number of steps");
     }
 }
 

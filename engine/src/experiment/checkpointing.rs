@@ -2,8 +2,6 @@
 
 use std::{fmt, str::FromStr};
 
-use serde::{Deserialize, Serialize};
-
 /// Which activations are kept for the backward pass (Chen et al. 2016, "Training deep nets with sublinear memory cost").
 /// What is not kept is computed again on the way back.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -98,18 +96,6 @@ impl FromStr for Checkpointing {
                 BlockSet::MOST
             )
         })
-    }
-}
-
-impl Serialize for Checkpointing {
-    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_str(self)
-    }
-}
-
-impl<'de> Deserialize<'de> for Checkpointing {
-    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        String::deserialize(deserializer)?.parse().map_err(serde::de::Error::custom)
     }
 }
 

@@ -2,36 +2,42 @@
 
 use std::path::PathBuf;
 
-use serde::{Deserialize, Serialize};
+use crate::{
+    experiment::{
+        limits::{MAX_SAMPLES, MAX_SIDE, MIN_SIDE},
+        settings::{KERNELS, Limits, NOTHING, SIZES, settings},
+    },
+    words::words,
+};
 
-/// Where samples come from.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum DataKind {
-    /// The 1797 hand-written digits that ship with the program, 8 x 8 x 1, ten classes.
-    Digits,
-    /// Generated coloured shapes, three channels, any size.
-    Shapes,
-    /// A folder with MNIST-format IDX files, plain or gzip.
-    Idx,
-    /// A folder with CIFAR-10 binary batches.
-    Cifar10,
-    /// A folder with CIFAR-100 in its binary version, by fine label.
-    Cifar100,
-    /// A folder of JPEG and PNG images, one sub-folder a class, three channels, any size.
-    Images,
-    /// Generated coloured shapes, several an image, with a class for each pixel; the background is class 0.
-    Masks,
-    /// Every sum a + b modulo `modulus`; scored is the sum.
-    Modular,
-    /// Digits, then the same digits sorted; scored is the sorted half.
-    Sort,
-    /// Brackets of two kinds; scored is the last answer, whether they are balanced.
-    Brackets,
-    /// The bytes of any file, in windows; every next byte is scored.
-    Text,
-    /// A generated Markov chain over `vocabulary` tokens; every next token is scored.
-    Tokens,
+words! {
+    /// Where samples come from.
+    pub enum DataKind {
+        /// The 1797 hand-written digits that ship with the program, 8 x 8 x 1, ten classes.
+        Digits = "digits",
+        /// Generated coloured shapes, three channels, any size.
+        Shapes = "shapes",
+        /// A folder with MNIST-format IDX files, plain or gzip.
+        Idx = "idx",
+        /// A folder with CIFAR-10 binary batches.
+        Cifar10 = "cifar10",
+        /// A folder with CIFAR-100 in its binary version, by fine label.
+        Cifar100 = "cifar100",
+        /// A folder of JPEG and PNG images, one sub-folder a class, three channels, any size.
+        Images = "images",
+        /// Generated coloured shapes, several an image, with a class for each pixel; the background is class 0.
+        Masks = "masks",
+        /// Every sum a + b modulo `modulus`; scored is the sum.
+        Modular = "modular",
+        /// Digits, then the same digits sorted; scored is the sorted half.
+        Sort = "sort",
+        /// Brackets of two kinds; scored is the last answer, whether they are balanced.
+        Brackets = "brackets",
+        /// The bytes of any file, in windows; every next byte is scored.
+        Text = "text",
+        /// A generated Markov chain over `vocabulary` tokens; every next token is scored.
+        Tokens = "tokens",
+    }
 }
 
 /// What is learned. A model learns one of these, and data teach one.
@@ -234,67 +240,52 @@ impl DataKind {
     }
 }
 
-/// Where the samples wait until they are needed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Placement {
-    /// Nowhere: each is read, decoded or generated when it is needed, in every epoch; only the queue of batches is held.
-    Streamed,
-    /// All in host memory.
-    Host,
-    /// Those for training all on the device, at their compact type, in the budget; the others are streamed.
-    Device,
+words! {
+    /// Where the samples wait until they are needed.
+    pub enum Placement {
+        /// Nowhere: each is read, decoded or generated when it is needed, in every epoch; only the queue of batches is held.
+        Streamed = "streamed",
+        /// All in host memory.
+        Host = "host",
+        /// Those for training all on the device, at their compact type, in the budget; the others are streamed.
+        Device = "device",
+    }
 }
 
-/// The data.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct Data {
-    /// Where samples come from.
-    pub kind: DataKind,
-    /// The folder (idx, cifar10, cifar100, images), or the file (text).
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub path: Option<PathBuf>,
-    /// Height and width of an image (shapes, images, masks).
-    pub side: usize,
-    /// Classes of shapes, 2 to 10 (shapes, masks).
-    pub classes: usize,
-    /// Samples generated, training and test together (shapes, masks, sort, brackets, tokens).
-    pub samples: usize,
-    /// Digits to sort (sort), brackets (brackets), bytes of a window (text), tokens of a sequence (tokens).
-    pub length: usize,
-    /// Different digits (sort), different tokens (tokens).
-    pub vocabulary: usize,
-    /// What sums are taken modulo (modular).
-    pub modulus: usize,
-    /// Share of the samples held out for testing, of a text its last part (all but idx, cifar10 and cifar100).
-    pub test_fraction: f64,
-    /// Where the samples wait.
-    pub placement: Placement,
-    /// Half of the training images are mirrored, left for right.
-    pub flip: bool,
-    /// Pixels of black around a training image, from which one of its size is cut at random; 0 cuts nothing.
-    pub crop: usize,
-    /// The most that brightness, contrast and saturation of a training image change, as a share; 0 changes nothing.
-    pub colour: f64,
-}
-
-impl Default for Data {
-    fn default() -> Self {
-        Self {
-            kind: DataKind::Digits,
-            path: None,
-            side: 32,
-            classes: 10,
-            samples: 4000,
-            length: 64,
-            vocabulary: 10,
-            modulus: 97,
-            test_fraction: 0.2,
-            placement: Placement::Host,
-            flip: false,
-            crop: 0,
-            colour: 0.0,
-        }
+settings! {
+    /// The data.
+    pub struct Data in data {
+        /// Where samples come from.
+        pub kind: DataKind = DataKind::Digits, KERNELS;
+        /// The folder (idx, cifar10, cifar100, images), or the file (text).
+        pub path: Option<PathBuf> = None, SIZES.when(|e| e.data.kind.is_on_disk());
+        /// Height and width of an image (shapes, images, masks).
+        pub side: usize = 32, SIZES
+            .counts(MIN_SIDE as u64, MAX_SIDE as u64, "the side of an image")
+            .when(|e| e.data.kind.uses(DataSetting::Side));
+        /// Classes of shapes, 2 to 10 (shapes, masks).
+        pub classes: usize = 10, SIZES
+            .counts(2, 10, "a number of classes")
+            .when(|e| e.data.kind.uses(DataSetting::Classes));
+        /// Samples generated, training and test together (shapes, masks, sort, brackets, tokens).
+        pub samples: usize = 4000, SIZES
+            .counts(10, MAX_SAMPLES as u64, "a number of samples")
+            .when(|e| e.data.kind.uses(DataSetting::Samples));
+        /// Digits to sort (sort), brackets (brackets), bytes of a window (text), tokens of a sequence (tokens).
+        pub length: usize = 64, SIZES.when(|e| e.data.kind.uses(DataSetting::Length));
+        /// Different digits (sort), different tokens (tokens).
+        pub vocabulary: usize = 10, SIZES.when(|e| e.data.kind.uses(DataSetting::Vocabulary));
+        /// What sums are taken modulo (modular).
+        pub modulus: usize = 97, SIZES.when(|e| e.data.kind.uses(DataSetting::Modulus));
+        /// Share of the samples held out for testing, of a text its last part (all but idx, cifar10 and cifar100).
+        pub test_fraction: f64 = 0.2, SIZES.limits(Limits::Share { example: "0.2" }).when(|e| e.data.kind.uses(DataSetting::TestFraction));
+        /// Where the samples wait.
+        pub placement: Placement = Placement::Host, KERNELS.quiet();
+        /// Half of the training images are mirrored, left for right.
+        pub flip: bool = false, NOTHING.quiet();
+        /// Pixels of black around a training image, from which one of its size is cut at random; 0 cuts nothing.
+        pub crop_padding: usize = 0, NOTHING.quiet().formerly("data.crop");
+        /// The most that brightness, contrast and saturation of a training image change, as a share; 0 changes nothing.
+        pub color_jitter: f64 = 0.0, NOTHING.numbers(0.0, 1.0, "a strength").quiet().formerly("data.colour");
     }
 }

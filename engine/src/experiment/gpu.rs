@@ -1,25 +1,31 @@
 //! How a GPU is used.
 
-use serde::{Deserialize, Serialize};
+use crate::{
+    bytes::Bytes,
+    device::PoolPolicy,
+    experiment::{
+        Experiment,
+        limits::MAX_WORKSPACE,
+        settings::{KERNELS, Limits, Number, settings},
+    },
+};
 
-use crate::{bytes::Bytes, device::PoolPolicy};
-
-/// How a GPU is used. On the processor none of it matters.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct Gpu {
-    /// What the pool does with empty memory.
-    pub pool: PoolPolicy,
-    /// The one buffer that cuBLAS and cuDNN work in, from the pool; 0: none, and algorithms that need none.
-    pub workspace: Bytes,
-    /// Products of f32 with operands rounded to 10 bits (TF32): faster, less exact.
-    pub tf32: bool,
-    /// The same run gives the same bits; slower where an algorithm that does not is faster.
-    pub deterministic: bool,
+settings! {
+    /// How a GPU is used. On the processor none of it matters.
+    pub struct Gpu in gpu {
+        /// What the pool does with empty memory.
+        pub pool: PoolPolicy = PoolPolicy::Grow, KERNELS.when(on_gpu).words_were(&[("give-back", "release")]);
+        /// The one buffer that cuBLAS and cuDNN work in, from the pool; 0: none, and algorithms that need none.
+        pub workspace: Bytes = Bytes::mib(32), KERNELS.when(on_gpu).limits(Limits::Within {
+            low: Number::Size(Bytes::ZERO), high: Number::Size(MAX_WORKSPACE), what: "a workspace",
+        });
+        /// Products of f32 with operands rounded to 10 bits (TF32): faster, less exact.
+        pub tf32: bool = false, KERNELS.when(on_gpu);
+        /// The same run gives the same bits; slower where an algorithm that does not is faster.
+        pub deterministic: bool = true, KERNELS.when(on_gpu);
+    }
 }
 
-impl Default for Gpu {
-    fn default() -> Self {
-        Self { pool: PoolPolicy::Grow, workspace: Bytes::mib(32), tf32: false, deterministic: true }
-    }
+fn on_gpu(e: &Experiment) -> bool {
+    e.device != "cpu"
 }

@@ -14,6 +14,8 @@ pub const RESNETS: [usize; 4] = [18, 34, 50, 101];
 pub const MIN_MULTIPLIER: f64 = 0.1;
 /// The largest width multiplier.
 pub const MAX_MULTIPLIER: f64 = 4.0;
+/// The most heads of attention.
+pub(crate) const MAX_HEADS: usize = 1024;
 /// The most samples of one forward pass, and the most passes before an update.
 pub const MAX_BATCH: usize = 1 << 20;
 /// The least side of a generated image: less shows no shape.

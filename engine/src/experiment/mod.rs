@@ -15,7 +15,7 @@ mod optimizer;
 mod precision;
 pub mod preset;
 mod saving;
-mod schema;
+mod settings;
 pub mod shipped;
 
 pub use crate::device::PoolPolicy;
@@ -26,90 +26,85 @@ pub use gpu::Gpu;
 pub use model::{AttentionKind, DepthUnit, FamilyTraits, Model, ModelKind, ModelSetting, Stem, WidthUnit};
 pub use optimizer::{Hyperparameter, Optimizer, OptimizerKind, Schedule, UpdateTime};
 pub use precision::Precision;
-pub use saving::{Frozen, Lora, Outputs, TapeUse};
+pub use saving::{Frozen, Lora, Recompute};
 
-use serde::{Deserialize, Serialize};
-
+pub(crate) use self::settings::{Likeness, step};
+use self::{
+    limits::{MAX_BATCH, MAX_BUDGET, MAX_ELEMENTS, MAX_STEPS},
+    settings::{KERNELS, Limits, NOTHING, SIZES, settings},
+};
 use crate::bytes::Bytes;
 
 /// The preset format this program writes.
-pub const VERSION: u32 = 1;
+pub const VERSION: u32 = 2;
 
-/// One experiment: everything that decides a run.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct Experiment {
-    /// Version of the preset format.
-    pub version: u32,
-    /// One line for menus.
-    pub title: String,
-    /// A paragraph that says what to look at.
-    pub description: String,
-    /// The most memory the run may take.
-    pub budget: Bytes,
-    /// Where it runs: `cpu`, a GPU such as `cuda:0`, or a card to plan for such as `rtx4060-8g`.
-    pub device: String,
-    /// How a GPU is used.
-    pub gpu: Gpu,
-    /// What computes in which type.
-    pub precision: Precision,
-    /// Which activations are kept and which are computed again.
-    pub checkpointing: Checkpointing,
-    /// Rows of logits that the loss works on at a time; 0: all at once.
-    pub loss_chunk: usize,
-    /// Which outputs of layers are kept and which are made again.
-    pub outputs: Outputs,
-    /// When what was saved is freed.
-    pub tape: TapeUse,
-    /// Which parameters are not trained.
-    pub frozen: Frozen,
-    /// The architecture.
-    pub model: Model,
-    /// The data.
-    pub data: Data,
-    /// How many samples at once.
-    pub batch: Batch,
-    /// How the parameters are updated.
-    pub optimizer: Optimizer,
-    /// Adapters beside frozen dense layers.
-    pub lora: Lora,
-    /// How long, from which seed.
-    pub run: Run,
-}
-
-impl Default for Experiment {
-    fn default() -> Self {
-        Self {
-            version: VERSION,
-            title: "Untitled".to_owned(),
-            description: String::new(),
-            budget: Bytes::mib(64),
-            device: "cpu".to_owned(),
-            gpu: Gpu::default(),
-            precision: Precision::F32,
-            checkpointing: Checkpointing::None,
-            loss_chunk: 0,
-            outputs: Outputs::Kept,
-            tape: TapeUse::Frees,
-            frozen: Frozen::None,
-            model: Model::default(),
-            data: Data::default(),
-            batch: Batch::default(),
-            optimizer: Optimizer::default(),
-            lora: Lora::default(),
-            run: Run::default(),
-        }
+settings! {
+    /// One experiment: everything that decides a run.
+    pub struct Experiment {
+        /// Version of the preset format.
+        pub version: u32 = VERSION, NOTHING;
+        /// One line for menus.
+        pub title: String = "Untitled".to_owned(), NOTHING;
+        /// A paragraph that says what to look at.
+        pub description: String = String::new(), NOTHING.paragraph();
+        /// The most memory the run may take.
+        pub budget: Bytes = Bytes::mib(64), NOTHING.limits(Limits::Size { high: MAX_BUDGET, what: "a budget" });
+        /// Where it runs: `cpu`, a GPU such as `cuda:0`, or a card to plan for such as `rtx4060-8g`. A preset without it is
+        /// for any device.
+        pub device: String = "cpu".to_owned(), NOTHING.quiet();
+        /// What computes in which type.
+        pub precision: Precision = Precision::F32, KERNELS;
+        /// Which activations are kept and which are computed again.
+        pub checkpointing: Checkpointing = Checkpointing::None, KERNELS;
+        /// Rows of logits that the loss works on at a time; 0: all at once.
+        pub loss_chunk: usize = 0, KERNELS.counts(0, MAX_ELEMENTS as u64, "a number of rows").quiet();
+        /// Which activations the backward pass recomputes.
+        pub recompute: Recompute = Recompute::None, KERNELS
+            .quiet()
+            .formerly("outputs")
+            .words_were(&[("kept", "none"), ("made-again", "cheap")]);
+        /// Whether the saved tensors stay until the end of the step, as where a program holds on to the graph of an eager
+        /// framework. Otherwise each is freed once its gradient rule has run.
+        pub retain_graph: bool = false, KERNELS
+            .quiet()
+            .formerly("tape")
+            .words_were(&[("frees", "false"), ("held", "true")]);
+        /// Which parameters are not trained.
+        pub frozen: Frozen = Frozen::None, KERNELS.quiet();
+    } and {
+        /// How a GPU is used.
+        pub gpu: Gpu,
+        /// The architecture.
+        pub model: Model,
+        /// The data.
+        pub data: Data,
+        /// How many samples at once.
+        pub batch: Batch,
+        /// How the parameters are updated.
+        pub optimizer: Optimizer,
+        /// Adapters beside frozen dense layers.
+        pub lora: Lora,
+        /// How long, from which seed.
+        pub run: Run,
     }
 }
 
-/// How many samples at once.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct Batch {
-    /// Samples that one forward pass sees.
-    pub micro: usize,
-    /// Forward and backward passes before one update.
-    pub accumulation: usize,
+impl Experiment {
+    /// Whether its steps are those of `other`: on the same device, the same kernels on tensors of the same sizes.
+    pub fn takes_the_steps_of(&self, other: &Self) -> bool {
+        self.device == other.device && step(self, Likeness::Exact) == step(other, Likeness::Exact)
+    }
+}
+
+settings! {
+    /// How many samples at once.
+    #[derive(Eq)]
+    pub struct Batch in batch {
+        /// Samples that one forward pass sees.
+        pub micro: usize = 64, SIZES.counts(1, MAX_BATCH as u64, "a batch");
+        /// Forward and backward passes before one update.
+        pub accumulation: usize = 1, SIZES.counts(1, MAX_BATCH as u64, "a number of micro-batches");
+    }
 }
 
 impl Batch {
@@ -119,30 +114,16 @@ impl Batch {
     }
 }
 
-impl Default for Batch {
-    fn default() -> Self {
-        Self { micro: 64, accumulation: 1 }
-    }
-}
-
-/// How long, from which seed.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct Run {
-    /// Optimizer steps; excludes `epochs`.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub steps: Option<u64>,
-    /// Passes over the training data; excludes `steps`. Ten when neither is given.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub epochs: Option<u64>,
-    /// Decides the split, the order, the weights and generated data.
-    pub seed: u64,
-    /// Steps between evaluations on the test data; 0 evaluates at the end of each epoch.
-    pub evaluate_every: u64,
-}
-
-impl Default for Run {
-    fn default() -> Self {
-        Self { steps: None, epochs: None, seed: 1, evaluate_every: 0 }
+settings! {
+    /// How long, from which seed.
+    pub struct Run in run {
+        /// Optimizer steps; excludes `epochs`.
+        pub steps: Option<u64> = None, NOTHING.counts(1, MAX_STEPS, "a number of steps");
+        /// Passes over the training data; excludes `steps`. Ten when neither is given.
+        pub epochs: Option<u64> = None, NOTHING.counts(1, 1_000_000, "a number of epochs");
+        /// Decides the split, the order, the weights and generated data.
+        pub seed: u64 = 1, NOTHING.counts(0, i64::MAX as u64, "a seed");
+        /// Steps between evaluations on the test data; 0 evaluates at the end of each epoch.
+        pub evaluate_every: u64 = 0, NOTHING.counts(0, MAX_STEPS, "a number of steps");
     }
 }

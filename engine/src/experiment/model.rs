@@ -1,35 +1,40 @@
 //! The architecture: which family, and its sizes.
 
-use serde::{Deserialize, Serialize};
+use crate::{
+    experiment::{
+        Task,
+        limits::{MAX_DEPTH, MAX_HEADS, MAX_MULTIPLIER, MAX_WIDTH, MIN_MULTIPLIER, RESNETS},
+        settings::{KERNELS, Limits, SIZES, settings},
+    },
+    words::words,
+};
 
-use crate::experiment::Task;
-
-/// The architecture's family.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum ModelKind {
-    /// Dense layers with ReLU: `depth` hidden layers of `width`.
-    Mlp,
-    /// `depth` blocks of convolution, ReLU and 2 x 2 max-pool (width doubles from block to block), then a hidden dense layer.
-    Cnn,
-    /// The same with depthwise-separable convolutions and no pool after the last block (MobileNet's block, Howard et al. 2017).
-    Sepcnn,
-    /// Residual networks of 18 to 101 layers (He et al. 2015).
-    Resnet,
-    /// MobileNetV1 (Howard et al. 2017).
-    Mobilenetv1,
-    /// MobileNetV2 (Sandler et al. 2018).
-    Mobilenetv2,
-    /// Vision transformers (Dosovitskiy et al. 2021).
-    Vit,
-    /// MLP-Mixer (Tolstikhin et al. 2021).
-    Mixer,
-    /// Decoders with learned positions, layer norm and GELU (Radford et al. 2019).
-    Gpt2,
-    /// Decoders with rotary positions, RMS norm and gated units (Touvron et al. 2023).
-    Llama,
-    /// U-Net for a class a pixel (Ronneberger et al. 2015).
-    Unet,
+words! {
+    /// The architecture's family.
+    pub enum ModelKind {
+        /// Dense layers with ReLU: `depth` hidden layers of `width`.
+        Mlp = "mlp",
+        /// `depth` blocks of convolution, ReLU and 2 x 2 max-pool (width doubles from block to block), then a hidden dense layer.
+        Cnn = "cnn",
+        /// The same with depthwise-separable convolutions and no pool after the last block (MobileNet's block, Howard et al. 2017).
+        Sepcnn = "sepcnn",
+        /// Residual networks of 18 to 101 layers (He et al. 2015).
+        Resnet = "resnet",
+        /// MobileNetV1 (Howard et al. 2017).
+        Mobilenetv1 = "mobilenetv1",
+        /// MobileNetV2 (Sandler et al. 2018).
+        Mobilenetv2 = "mobilenetv2",
+        /// Vision transformers (Dosovitskiy et al. 2021).
+        Vit = "vit",
+        /// MLP-Mixer (Tolstikhin et al. 2021).
+        Mixer = "mixer",
+        /// Decoders with learned positions, layer norm and GELU (Radford et al. 2019).
+        Gpt2 = "gpt2",
+        /// Decoders with rotary positions, RMS norm and gated units (Touvron et al. 2023).
+        Llama = "llama",
+        /// U-Net for a class a pixel (Ronneberger et al. 2015).
+        Unet = "unet",
+    }
 }
 
 /// What [`Model::width`] counts in a family.
@@ -199,67 +204,82 @@ impl ModelKind {
     }
 }
 
-/// The first layers of a network for images.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Stem {
-    /// Keeps the resolution: for images of 32 x 32 or so.
-    Small,
-    /// Reduces it at once: for images of 224 x 224 or so.
-    Imagenet,
+words! {
+    /// The first layers of a network for images.
+    pub enum Stem {
+        /// Keeps the resolution: for images of 32 x 32 or so.
+        Small = "small",
+        /// Reduces it at once: for images of 224 x 224 or so.
+        Imagenet = "imagenet",
+    }
 }
 
-/// What attention keeps for its gradient. The numbers are the same.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum AttentionKind {
-    /// The probabilities, of the size length x length for each head.
-    Plain,
-    /// Its output and a number a row; the probabilities are made again, block by block (Dao et al. 2022).
-    Efficient,
+words! {
+    /// What attention keeps for its gradient. The numbers are the same.
+    pub enum AttentionKind {
+        /// The probabilities, of the size length x length for each head.
+        Plain = "plain",
+        /// Its output and a number a row; the probabilities are made again, block by block (Dao et al. 2022).
+        Efficient = "efficient",
+    }
 }
 
-/// The architecture.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct Model {
-    /// The family.
-    pub kind: ModelKind,
-    /// Units of a hidden layer (mlp), filters of the first block (cnn, sepcnn, unet), or numbers that stand for a token or
-    /// a patch (vit, mixer, gpt2, llama).
-    pub width: usize,
-    /// Hidden layers (mlp), blocks (cnn, sepcnn, vit, mixer, gpt2, llama), or levels below the first (unet).
-    pub depth: usize,
-    /// Side of the convolution kernel, odd (cnn, sepcnn).
-    pub kernel: usize,
-    /// Units of the hidden dense layer before the classes (cnn, sepcnn).
-    pub dense: usize,
-    /// Layers: 18, 34, 50 or 101 (resnet).
-    pub layers: usize,
-    /// Multiplies every width (mobilenetv1, mobilenetv2).
-    pub multiplier: f64,
-    /// The first layers (resnet, mobilenetv1, mobilenetv2).
-    pub stem: Stem,
-    /// Heads of attention; they divide the width (vit, gpt2, llama).
-    pub heads: usize,
-    /// Heads of keys and values; they divide the heads, and fewer are shared (llama).
-    pub kv_heads: usize,
-    /// Units of the feed-forward layer (vit, gpt2, llama), or of the one over channels (mixer).
-    pub hidden: usize,
-    /// Side of a patch; it divides the image (vit, mixer).
-    pub patch: usize,
-    /// The classes layer uses the embedding's weight (gpt2, llama).
-    pub tied: bool,
-    /// Queries, keys and values have a bias, as in Qwen2 (llama).
-    pub qkv_bias: bool,
-    /// Share that dropout drops after the embedding and after each branch of a block (vit, mixer, gpt2, llama).
-    pub dropout: f64,
-    /// What attention keeps for its gradient (vit, gpt2, llama).
-    pub attention: AttentionKind,
-    /// Positions that one sees, itself and those before it; 0: all (gpt2, llama).
-    pub window: usize,
-    /// Base of the rotary positions' angles (llama).
-    pub rotary_base: f64,
+settings! {
+    /// The architecture.
+    pub struct Model in model {
+        /// The family.
+        pub kind: ModelKind = ModelKind::Mlp, KERNELS;
+        /// Units of a hidden layer (mlp), filters of the first block (cnn, sepcnn, unet), or numbers that stand for a token
+        /// or a patch (vit, mixer, gpt2, llama).
+        pub width: usize = 256, SIZES.counts(1, MAX_WIDTH as u64, "a width").when(|e| e.model.kind.uses(ModelSetting::Width(WidthUnit::Units)));
+        /// Hidden layers (mlp), blocks (cnn, sepcnn, vit, mixer, gpt2, llama), or levels below the first (unet).
+        pub depth: usize = 2, SIZES.counts(1, MAX_DEPTH as u64, "a depth").when(|e| e.model.kind.uses(ModelSetting::Depth(DepthUnit::Blocks)));
+        /// Side of the convolution kernel, odd (cnn, sepcnn).
+        pub kernel: usize = 3, SIZES.counts(1, 31, "a kernel").when(|e| e.model.kind.uses(ModelSetting::Kernel));
+        /// Units of the hidden dense layer before the classes (cnn, sepcnn).
+        pub dense: usize = 64, SIZES.counts(1, MAX_WIDTH as u64, "a width").when(|e| e.model.kind.uses(ModelSetting::Dense));
+        /// Layers: 18, 34, 50 or 101 (resnet).
+        pub layers: usize = 18, SIZES.when(|e| e.model.kind.uses(ModelSetting::Layers)).limits(Limits::OneOf {
+            numbers: &RESNETS, what: "a residual network's number of layers here",
+        });
+        /// Multiplies every width (mobilenetv1, mobilenetv2).
+        pub multiplier: f64 = 1.0, SIZES
+            .numbers(MIN_MULTIPLIER, MAX_MULTIPLIER, "a width multiplier")
+            .when(|e| e.model.kind.uses(ModelSetting::Multiplier));
+        /// The first layers (resnet, mobilenetv1, mobilenetv2).
+        pub stem: Stem = Stem::Small, KERNELS.when(|e| e.model.kind.uses(ModelSetting::Stem));
+        /// Heads of attention; they divide the width (vit, gpt2, llama).
+        pub heads: usize = 8, SIZES
+            .counts(1, MAX_HEADS as u64, "a number of heads")
+            .when(|e| e.model.kind.uses(ModelSetting::Heads));
+        /// Heads of keys and values; they divide the heads, and fewer are shared (llama).
+        pub kv_heads: usize = 8, SIZES
+            .counts(1, MAX_HEADS as u64, "a number of heads")
+            .when(|e| e.model.kind.uses(ModelSetting::KvHeads));
+        /// Units of the feed-forward layer (vit, gpt2, llama), or of the one over channels (mixer).
+        pub hidden: usize = 1024, SIZES
+            .counts(1, MAX_WIDTH as u64, "a width")
+            .when(|e| e.model.kind.uses(ModelSetting::Hidden));
+        /// Side of a patch; it divides the image (vit, mixer).
+        pub patch: usize = 4, SIZES.counts(1, MAX_WIDTH as u64, "a patch").when(|e| e.model.kind.uses(ModelSetting::Patch));
+        /// The classes layer uses the embedding's weight (gpt2, llama).
+        pub tied: bool = true, KERNELS.when(|e| e.model.kind.uses(ModelSetting::Tied));
+        /// Queries, keys and values have a bias, as in Qwen2 (llama).
+        pub qkv_bias: bool = false, KERNELS.when(|e| e.model.kind.uses(ModelSetting::QkvBias)).quiet();
+        /// The probability with which dropout zeroes a number, after the embedding and after each branch of a block (vit,
+        /// mixer, gpt2, llama).
+        pub dropout: f64 = 0.0, SIZES.switch().quiet().when(|e| e.model.kind.uses(ModelSetting::Dropout)).limits(Limits::Fraction {
+            what: "a probability to drop", example: "0.1",
+        });
+        /// What attention keeps for its gradient (vit, gpt2, llama).
+        pub attention: AttentionKind = AttentionKind::Efficient, KERNELS.when(|e| e.model.kind.uses(ModelSetting::Attention));
+        /// Positions that one sees, itself and those before it; 0: all (gpt2, llama).
+        pub window: usize = 0, SIZES.switch().quiet().when(|e| e.model.kind.uses(ModelSetting::Window));
+        /// Base of the rotary positions' angles (llama).
+        pub rotary_base: f64 = 10_000.0, SIZES.when(|e| e.model.kind.uses(ModelSetting::RotaryBase)).limits(Limits::Positive {
+            high: 1e12, what: "a base", example: "10000",
+        });
+    }
 }
 
 impl Model {
@@ -275,30 +295,5 @@ impl Model {
     /// Blocks that checkpointing can keep or compute again.
     pub fn blocks(&self) -> usize {
         (self.kind.traits().blocks)(self)
-    }
-}
-
-impl Default for Model {
-    fn default() -> Self {
-        Self {
-            kind: ModelKind::Mlp,
-            width: 256,
-            depth: 2,
-            kernel: 3,
-            dense: 64,
-            layers: 18,
-            multiplier: 1.0,
-            stem: Stem::Small,
-            heads: 8,
-            kv_heads: 8,
-            hidden: 1024,
-            patch: 4,
-            tied: true,
-            qkv_bias: false,
-            dropout: 0.0,
-            attention: AttentionKind::Efficient,
-            window: 0,
-            rotary_base: 10_000.0,
-        }
     }
 }

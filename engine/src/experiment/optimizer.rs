@@ -1,29 +1,35 @@
 //! How the parameters are updated: the rule, when, and how fast.
 
-use serde::{Deserialize, Serialize};
+use crate::{
+    experiment::{
+        limits::MAX_STEPS,
+        settings::{KERNELS, Limits, NOTHING, settings},
+    },
+    words::words,
+};
 
-/// The update rule.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum OptimizerKind {
-    /// Plain gradient descent: no state.
-    Sgd,
-    /// One velocity a parameter.
-    Momentum,
-    /// One velocity a parameter, looking a step ahead (Nesterov 1983).
-    Nesterov,
-    /// Two moments a parameter, with L2 weight decay (Kingma & Ba 2015).
-    Adam,
-    /// Two moments a parameter (Loshchilov & Hutter 2019).
-    Adamw,
-    /// The two moments in 8 bits each, block by block (Dettmers et al. 2022). Tensors under 4096 elements keep theirs as
-    /// [`OptimizerKind::Adamw`] does.
-    Adamw8bit,
-    /// Of a matrix a second moment a row and one a column, of a vector one an element; no first moment (Shazeer & Stern
-    /// 2018, with a given learning rate).
-    Adafactor,
-    /// One momentum a parameter, of which a step follows the sign (Chen et al. 2023).
-    Lion,
+words! {
+    /// The update rule.
+    pub enum OptimizerKind {
+        /// Plain gradient descent: no state.
+        Sgd = "sgd",
+        /// One velocity a parameter.
+        Momentum = "momentum",
+        /// One velocity a parameter, looking a step ahead (Nesterov 1983).
+        Nesterov = "nesterov",
+        /// Two moments a parameter, with L2 weight decay (Kingma & Ba 2015).
+        Adam = "adam",
+        /// Two moments a parameter (Loshchilov & Hutter 2019).
+        Adamw = "adamw",
+        /// The two moments in 8 bits each, block by block (Dettmers et al. 2022). Tensors under 4096 elements keep theirs as
+        /// [`OptimizerKind::Adamw`] does.
+        Adamw8bit = "adamw8bit",
+        /// Of a matrix a second moment a row and one a column, of a vector one an element; no first moment (Shazeer & Stern
+        /// 2018, with a given learning rate).
+        Adafactor = "adafactor",
+        /// One momentum a parameter, of which a step follows the sign (Chen et al. 2023).
+        Lion = "lion",
+    }
 }
 
 /// A constant of some of the rules.
@@ -40,32 +46,6 @@ pub enum Hyperparameter {
 }
 
 impl OptimizerKind {
-    /// Every rule, as a menu shows them.
-    pub const ALL: [Self; 8] = [
-        Self::Sgd,
-        Self::Momentum,
-        Self::Nesterov,
-        Self::Adam,
-        Self::Adamw,
-        Self::Adamw8bit,
-        Self::Adafactor,
-        Self::Lion,
-    ];
-
-    /// The text in presets.
-    pub fn key(self) -> &'static str {
-        match self {
-            Self::Sgd => "sgd",
-            Self::Momentum => "momentum",
-            Self::Nesterov => "nesterov",
-            Self::Adam => "adam",
-            Self::Adamw => "adamw",
-            Self::Adamw8bit => "adamw8bit",
-            Self::Adafactor => "adafactor",
-            Self::Lion => "lion",
-        }
-    }
-
     /// The constants that can be chosen for it.
     pub fn hyperparameters(self) -> &'static [Hyperparameter] {
         use Hyperparameter::{Beta1, Beta2, Epsilon, Momentum};
@@ -120,69 +100,59 @@ impl Optimizer {
     }
 }
 
-/// When the parameters are updated.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum UpdateTime {
-    /// After the backward pass: every gradient is held until then.
-    AfterBackward,
-    /// Each layer's as soon as its gradient is complete, which is then freed (Lv et al. 2023, "LOMO", with any rule).
-    /// Forbids what needs all gradients at once: clipping by the global norm, accumulation, and loss scaling.
-    InBackward,
-}
-
-/// How the learning rate goes after warm-up.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Schedule {
-    /// It stays.
-    Constant,
-    /// It falls to zero along half a cosine (Loshchilov & Hutter 2017).
-    Cosine,
-}
-
-/// How the parameters are updated.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct Optimizer {
-    /// The update rule.
-    pub kind: OptimizerKind,
-    /// When it is applied.
-    pub update: UpdateTime,
-    /// The learning rate after warm-up.
-    pub learning_rate: f64,
-    /// Weight decay: L2 for sgd, momentum, nesterov and adam, decoupled otherwise.
-    pub weight_decay: f64,
-    /// Decay of the velocity (momentum, nesterov).
-    pub momentum: f64,
-    /// Decay of the first moment (adam, adamw, adamw8bit); share of the momentum in a step (lion).
-    pub beta1: f64,
-    /// Decay of the second moment (adam, adamw, adamw8bit), of the momentum (lion, whose paper has 0.99).
-    pub beta2: f64,
-    /// Added to the denominator (adam, adamw, adamw8bit).
-    pub epsilon: f64,
-    /// The largest norm the whole gradient may have; 0 leaves it as it is (Pascanu et al. 2013).
-    pub clip_norm: f64,
-    /// Steps over which the learning rate rises from zero.
-    pub warmup_steps: u64,
-    /// How it goes after that.
-    pub schedule: Schedule,
-}
-
-impl Default for Optimizer {
-    fn default() -> Self {
-        Self {
-            kind: OptimizerKind::Adamw,
-            update: UpdateTime::AfterBackward,
-            learning_rate: 1e-3,
-            weight_decay: 0.01,
-            momentum: 0.9,
-            beta1: 0.9,
-            beta2: 0.999,
-            epsilon: 1e-8,
-            clip_norm: 0.0,
-            warmup_steps: 0,
-            schedule: Schedule::Constant,
-        }
+words! {
+    /// When the parameters are updated.
+    pub enum UpdateTime {
+        /// After the backward pass: every gradient is held until then.
+        AfterBackward = "after-backward",
+        /// Each layer's as soon as its gradient is complete, which is then freed (Lv et al. 2023, "LOMO", with any rule).
+        /// Forbids what needs all gradients at once: clipping by the global norm, accumulation, and loss scaling.
+        InBackward = "in-backward",
     }
+}
+
+words! {
+    /// How the learning rate goes after warm-up.
+    pub enum Schedule {
+        /// It stays.
+        Constant = "constant",
+        /// It falls to zero along half a cosine (Loshchilov & Hutter 2017).
+        Cosine = "cosine",
+    }
+}
+
+settings! {
+    /// How the parameters are updated.
+    pub struct Optimizer in optimizer {
+        /// The update rule.
+        pub kind: OptimizerKind = OptimizerKind::Adamw, KERNELS;
+        /// When it is applied.
+        pub update: UpdateTime = UpdateTime::AfterBackward, KERNELS;
+        /// The learning rate after warm-up.
+        pub learning_rate: f64 = 1e-3, NOTHING.limits(Limits::Positive {
+            high: 1e4, what: "a learning rate", example: "0.001",
+        });
+        /// Weight decay: L2 for sgd, momentum, nesterov and adam, decoupled otherwise.
+        pub weight_decay: f64 = 0.01, NOTHING.numbers(0.0, 1e3, "a weight decay");
+        /// Decay of the velocity (momentum, nesterov).
+        pub momentum: f64 = 0.9, NOTHING.limits(decay("0.9")).when(|e| e.optimizer.kind.has(Hyperparameter::Momentum));
+        /// Decay of the first moment (adam, adamw, adamw8bit); share of the momentum in a step (lion).
+        pub beta1: f64 = 0.9, NOTHING.limits(decay("0.9")).when(|e| e.optimizer.kind.has(Hyperparameter::Beta1));
+        /// Decay of the second moment (adam, adamw, adamw8bit), of the momentum (lion, whose paper has 0.99).
+        pub beta2: f64 = 0.999, NOTHING.limits(decay("0.999")).when(|e| e.optimizer.kind.has(Hyperparameter::Beta2));
+        /// Added to the denominator (adam, adamw, adamw8bit).
+        pub epsilon: f64 = 1e-8, NOTHING.when(|e| e.optimizer.kind.has(Hyperparameter::Epsilon)).limits(Limits::Positive {
+            high: 1.0, what: "an epsilon", example: "1e-8",
+        });
+        /// The largest norm the whole gradient may have; 0 leaves it as it is (Pascanu et al. 2013).
+        pub clip_norm: f64 = 0.0, NOTHING.switch().numbers(0.0, 1e9, "a norm");
+        /// Steps over which the learning rate rises from zero.
+        pub warmup_steps: u64 = 0, NOTHING.counts(0, MAX_STEPS, "a number of steps");
+        /// How it goes after that.
+        pub schedule: Schedule = Schedule::Constant, NOTHING;
+    }
+}
+
+const fn decay(example: &'static str) -> Limits {
+    Limits::Fraction { what: "a decay", example }
 }

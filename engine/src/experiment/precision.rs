@@ -1,29 +1,24 @@
 //! What computes in which type.
 
-use serde::{Deserialize, Serialize};
+use crate::{tensor::DType, words::words};
 
-use crate::tensor::DType;
-
-/// What computes in which type.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Precision {
-    /// Everything f32.
-    F32,
-    /// bf16 weights and activations, f32 master weights, gradients and optimizer state.
-    Bf16Mixed,
-    /// f16 weights and activations, f32 master weights, gradients and optimizer state, dynamic loss scaling.
-    F16Mixed,
-    /// Everything bf16.
-    Bf16,
-    /// Everything f64.
-    F64,
+words! {
+    /// What computes in which type.
+    pub enum Precision {
+        /// Everything f32.
+        F32 = "f32",
+        /// bf16 weights and activations, f32 master weights, gradients and optimizer state.
+        Bf16Mixed = "bf16-mixed",
+        /// f16 weights and activations, f32 master weights, gradients and optimizer state, dynamic loss scaling.
+        F16Mixed = "f16-mixed",
+        /// Everything bf16.
+        Bf16 = "bf16",
+        /// Everything f64.
+        F64 = "f64",
+    }
 }
 
 impl Precision {
-    /// Every precision.
-    pub const ALL: [Self; 5] = [Self::F32, Self::Bf16Mixed, Self::F16Mixed, Self::Bf16, Self::F64];
-
     /// Type of weights as the forward pass reads them, of activations and of the batch.
     pub fn compute(self) -> DType {
         match self {
@@ -51,16 +46,5 @@ impl Precision {
     /// Whether an f32 copy of the weights stands beside the narrower one.
     pub fn has_master_weights(self) -> bool {
         self.compute() != self.master()
-    }
-
-    /// The text in presets.
-    pub fn key(self) -> &'static str {
-        match self {
-            Self::F32 => "f32",
-            Self::Bf16Mixed => "bf16-mixed",
-            Self::F16Mixed => "f16-mixed",
-            Self::Bf16 => "bf16",
-            Self::F64 => "f64",
-        }
     }
 }

@@ -2,29 +2,25 @@
 
 use std::{fmt, str::FromStr};
 
-use serde::{Deserialize, Serialize};
+use crate::{
+    experiment::{
+        limits::MAX_WIDTH,
+        settings::{KERNELS, Limits, settings},
+    },
+    layer_path::Scope,
+    words::words,
+};
 
-use crate::layer_path::Scope;
-
-/// Which outputs of layers are kept for the backward pass.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Outputs {
-    /// All that a gradient needs.
-    Kept,
-    /// Those that follow by a few fast kernels from what is kept anyway are made again when they are needed: the outputs
-    /// of normalisations, of activations and sums after them, and of convolutions of few taps.
-    MadeAgain,
-}
-
-/// When what was saved is freed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum TapeUse {
-    /// As the backward pass walks: each tensor goes once its rule has run.
-    Frees,
-    /// At the end of the step, as where a program holds on to the graph of an eager framework. To see what it costs.
-    Held,
+words! {
+    /// Which activations the backward pass recomputes instead of reading them from memory (Korthikanti et al. 2022,
+    /// "selective activation recomputation").
+    pub enum Recompute {
+        /// None: every tensor that a gradient needs is saved.
+        None = "none",
+        /// Those that a few fast kernels compute from tensors that are saved anyway: the outputs of normalisations, of
+        /// activation functions and of the sums after them, and of convolutions with few taps.
+        Cheap = "cheap",
+    }
 }
 
 /// Which parameters are not trained.
@@ -84,32 +80,17 @@ impl Frozen {
     pub(crate) const FORMS: &str = "\"none\", \"all-but-head\", \"all\", or \"blocks:N\" with N at least 1";
 }
 
-impl Serialize for Frozen {
-    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_str(self)
-    }
-}
-
-impl<'de> Deserialize<'de> for Frozen {
-    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        String::deserialize(deserializer)?.parse().map_err(serde::de::Error::custom)
-    }
-}
-
-/// Low-rank adapters (Hu et al. 2021, "LoRA"): a dense layer's weight is frozen, and `alpha / rank` times the product of
-/// two small matrices, which learn, is added to it. The head's dense layers learn whole, unless everything is frozen.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct Lora {
-    /// Rows of the first matrix, columns of the second; 0 is no adapter.
-    pub rank: usize,
-    /// Scales what the adapters add.
-    pub alpha: f64,
-}
-
-impl Default for Lora {
-    fn default() -> Self {
-        Self { rank: 0, alpha: 16.0 }
+settings! {
+    /// Low-rank adapters (Hu et al. 2021, "LoRA"): a dense layer's weight is frozen, and `alpha / rank` times the product of
+    /// two small matrices, which learn, is added to it. The head's dense layers learn whole, unless everything is frozen.
+    #[derive(Copy)]
+    pub struct Lora in lora {
+        /// Rows of the first matrix, columns of the second; 0 is no adapter.
+        pub rank: usize = 0, KERNELS.counts(0, MAX_WIDTH as u64, "a rank").quiet();
+        /// Scales what the adapters add.
+        pub alpha: f64 = 16.0, KERNELS.when(|e| e.lora.rank > 0).limits(Limits::Positive {
+            high: 1e6, what: "a scale", example: "16",
+        });
     }
 }
 

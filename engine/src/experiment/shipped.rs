@@ -2,7 +2,10 @@
 
 use crate::{
     error::{Error, Result},
-    experiment::{Experiment, preset},
+    experiment::{
+        Experiment,
+        preset::{self, Opened},
+    },
     suggest::nearest,
 };
 
@@ -35,45 +38,55 @@ const SHIPPED: &[(&str, &str)] = presets![
     "modular-grokking",
     "gpt-long",
     "gpt-vocabulary",
-    "resnet18-held-tape",
+    "resnet18-retain-graph",
     "gpt2-rtx4060-plan",
     "gpt2-xl-plan",
     "llama-7b-lora-plan",
 ];
+
+/// Names that presets had before, each with the name it has now.
+const FORMER: &[(&str, &str)] = &[("resnet18-held-tape", "resnet18-retain-graph")];
 
 /// Name and text of every shipped preset.
 pub fn shipped() -> &'static [(&'static str, &'static str)] {
     SHIPPED
 }
 
-/// The shipped preset of this name; `None` when there is none.
+/// The shipped preset of this name, or of one that it had before; `None` when there is none.
 pub fn find(name: &str) -> Option<Result<Experiment>> {
+    let name = renamed(name).unwrap_or(name);
     let (name, text) = SHIPPED.iter().find(|(known, _)| *known == name)?;
     Some(preset::parse(text, format!("presets/{name}.toml")))
 }
 
-/// Reads a preset by path or by the name of a shipped one. A file goes before a shipped preset of the same name.
+/// What the shipped preset of this earlier name is called now.
+fn renamed(name: &str) -> Option<&'static str> {
+    FORMER.iter().find(|(former, _)| *former == name).map(|(_, now)| *now)
+}
+
+/// Opens a preset by path or by the name of a shipped one. A file goes before a shipped preset of the same name.
 ///
 /// # Errors
 /// A file that cannot be read, or a name that is neither.
-pub fn open(path_or_name: &str) -> Result<Experiment> {
-    if std::path::Path::new(path_or_name).is_file() {
-        return preset::read(path_or_name);
-    }
+pub fn open(path_or_name: &str) -> Result<Opened> {
     let looks_like_path =
         path_or_name.contains(['/', '\\']) || path_or_name.ends_with(".toml") || path_or_name.ends_with(".json");
-    match find(path_or_name) {
-        Some(found) => found,
-        None if looks_like_path => preset::read(path_or_name),
-        None => {
-            let names: Vec<&str> = SHIPPED.iter().map(|(name, _)| *name).collect();
-            let meant = nearest(path_or_name, names.iter().copied());
-            let meant = meant.map(|near| format!("did you mean {near}? ")).unwrap_or_default();
-            let message =
-                format!("is neither a file nor a shipped preset; {meant}The shipped ones are {}", names.join(", "));
-            Err(Error::file(path_or_name, message))
-        }
+    let path = std::path::Path::new(path_or_name);
+    if looks_like_path || (path.exists() && !path.is_dir()) {
+        return preset::open(path_or_name);
     }
+    let Some(experiment) = find(path_or_name) else {
+        let names: Vec<&str> = SHIPPED.iter().map(|(name, _)| *name).collect();
+        let meant = nearest(path_or_name, names.iter().copied());
+        let meant = meant.map(|near| format!("did you mean {near}? ")).unwrap_or_default();
+        let message =
+            format!("is neither a file nor a shipped preset; {meant}The shipped ones are {}", names.join(", "));
+        return Err(Error::file(path_or_name, message));
+    };
+    let experiment = experiment?;
+    let names_device = experiment.device != "cpu";
+    let notes = renamed(path_or_name).map(|now| format!("is called {now} now")).into_iter().collect();
+    Ok(Opened { experiment, is_preset: true, names_device, notes })
 }
 
 #[cfg(test)]
@@ -95,6 +108,15 @@ mod tests {
         for (name, text) in SHIPPED {
             let experiment = find(name).expect("known").unwrap_or_else(|error| panic!("{error}"));
             assert_eq!(preset::to_text(&experiment), *text, "{name}");
+        }
+    }
+
+    #[test]
+    fn a_former_name_opens_what_it_named() {
+        for (former, now) in FORMER {
+            let opened = open(former).expect("known");
+            assert_eq!(Some(Ok(opened.experiment)), find(now), "{former}");
+            assert_eq!(opened.notes, [format!("is called {now} now")]);
         }
     }
 

@@ -20,7 +20,7 @@ use crate::{
     bytes::Bytes,
     cache,
     device::profile::{self, PeakRates, PoolProfile, Profile},
-    experiment::{Batch, Data, Experiment, Model, Optimizer, Run},
+    experiment::{Experiment, Likeness, step},
     hardware::{Figure, gpu, host_pid},
     sync::Mutex,
 };
@@ -155,7 +155,9 @@ pub(crate) fn set_held(index: usize, held: Bytes, ran: Option<&Experiment>) {
         let mut all = open_gpus();
         let here = all.entry(index).or_default();
         here.held = here.held.max(held);
-        here.loaded.extend(ran.iter().flat_map(|ran| [kernels(ran), kernels(&at_any_size(ran))]));
+        here.loaded.extend(
+            ran.iter().flat_map(|ran| [Likeness::Exact, Likeness::AtAnySize].map(|likeness| kernels(ran, likeness))),
+        );
         here.held.saturating_sub(here.opened)
     };
     if let Some(experiment) = ran {
@@ -163,7 +165,11 @@ pub(crate) fn set_held(index: usize, held: Bytes, ran: Option<&Experiment>) {
             if known.loaded.len() >= KEPT {
                 known.loaded.clear();
             }
-            known.loaded.entry(kernels(experiment)).and_modify(|least| *least = more.min(*least)).or_insert(more);
+            known
+                .loaded
+                .entry(kernels(experiment, Likeness::Exact))
+                .and_modify(|least| *least = more.min(*least))
+                .or_insert(more);
         });
     }
     register(index, gpu);
@@ -180,7 +186,7 @@ pub(crate) fn closed(index: usize) {
 /// What the kernels of a run of `experiment` may add to what the process holds of the GPU at an index.
 pub(super) fn kernels_of(index: usize, experiment: &Experiment) -> Bytes {
     let Some(gpu) = found().iter().flatten().nth(index) else { return Bytes::ZERO };
-    let (all, own) = (kernels(experiment), kernels(&at_any_size(experiment)));
+    let (all, own) = (kernels(experiment, Likeness::Exact), kernels(experiment, Likeness::AtAnySize));
     let (is_loaded, is_like) = open_gpus()
         .get(&index)
         .map(|here| (here.loaded.contains(&all), here.loaded.contains(&own)))
@@ -193,34 +199,10 @@ pub(super) fn kernels_of(index: usize, experiment: &Experiment) -> Bytes {
     if is_like { most.min(OTHER_SIZES) } else { most }
 }
 
-/// Stands for every experiment that differs in sizes alone: kernels of ours are the same at any.
-fn at_any_size(experiment: &Experiment) -> Experiment {
-    let Model { kind, attention, dropout, window, tied, .. } = experiment.model;
-    let (dropout, window) = (if dropout > 0.0 { 0.5 } else { 0.0 }, window.min(1));
-    Experiment {
-        model: Model { kind, attention, dropout, window, tied, ..Model::default() },
-        batch: Batch::default(),
-        data: Data { kind: experiment.data.kind, placement: experiment.data.placement, ..Data::default() },
-        ..experiment.clone()
-    }
-}
-
-/// A name for the kernels that a run needs: experiments of one name need the same. What sizes are, decides which the
-/// libraries choose.
-fn kernels(experiment: &Experiment) -> String {
-    let Optimizer { kind, update, clip_norm, .. } = experiment.optimizer;
-    let clip_norm = if clip_norm > 0.0 { 1.0 } else { 0.0 };
-    let e = Experiment {
-        title: String::new(),
-        description: String::new(),
-        device: String::new(),
-        budget: Bytes::ZERO,
-        run: Run::default(),
-        optimizer: Optimizer { kind, update, clip_norm, ..Optimizer::default() },
-        ..experiment.clone()
-    };
+/// A name for the kernels that a run needs, as exactly as `likeness` says: experiments of one name need the same.
+fn kernels(experiment: &Experiment, likeness: Likeness) -> String {
     let mut hasher = DefaultHasher::new();
-    format!("{e:?}").hash(&mut hasher);
+    step(experiment, likeness).hash(&mut hasher);
     format!("{:016x}", hasher.finish())
 }
 
@@ -339,6 +321,7 @@ mod tests {
 
     #[test]
     fn what_decides_no_kernel_gives_kernels_no_other_name() {
+        let kernels = |experiment: &Experiment| super::kernels(experiment, Likeness::Exact);
         let plain = kernels(&Experiment::default());
         let rate = changed(|e| (e.optimizer.learning_rate, e.budget) = (0.5, Bytes::mib(3)));
         let name = changed(|e| (e.title, e.run.steps, e.device) = ("Another".to_owned(), Some(3), "cuda:0".to_owned()));
@@ -355,7 +338,7 @@ mod tests {
 
     #[test]
     fn runs_that_differ_in_sizes_alone_have_the_same_kernels_of_ours() {
-        let ours = |experiment: &Experiment| kernels(&at_any_size(experiment));
+        let ours = |experiment: &Experiment| kernels(experiment, Likeness::AtAnySize);
         let plain = ours(&Experiment::default());
         let sizes = changed(|e| (e.batch.micro, e.model.width, e.model.depth) = (7, 99, 5));
         assert_eq!(ours(&sizes), plain);

@@ -2,7 +2,7 @@
 
 use crate::{
     bytes::Bytes,
-    experiment::{Batch, Checkpointing, Experiment, Frozen, OptimizerKind, Outputs, Precision, TapeUse, UpdateTime},
+    experiment::{Batch, Checkpointing, Experiment, Frozen, OptimizerKind, Precision, Recompute, UpdateTime},
 };
 
 /// A setting that an offer changes, with its new value.
@@ -14,10 +14,10 @@ pub enum Change {
     Precision(Precision),
     /// Which blocks are computed again.
     Checkpointing(Checkpointing),
-    /// When saved tensors are freed.
-    Tape(TapeUse),
-    /// Which outputs are kept.
-    Outputs(Outputs),
+    /// Whether saved tensors stay until the end of the step.
+    RetainGraph(bool),
+    /// Which activations the backward pass recomputes.
+    Recompute(Recompute),
     /// Rows of logits that the loss works on at a time.
     LossChunk(usize),
     /// The update rule.
@@ -48,8 +48,8 @@ pub fn between(from: &Experiment, to: &Experiment) -> Vec<Change> {
     add(from.batch != to.batch, Change::Batch(to.batch.clone()));
     add(from.precision != to.precision, Change::Precision(to.precision));
     add(from.checkpointing != to.checkpointing, Change::Checkpointing(to.checkpointing));
-    add(from.tape != to.tape, Change::Tape(to.tape));
-    add(from.outputs != to.outputs, Change::Outputs(to.outputs));
+    add(from.retain_graph != to.retain_graph, Change::RetainGraph(to.retain_graph));
+    add(from.recompute != to.recompute, Change::Recompute(to.recompute));
     add(from.loss_chunk != to.loss_chunk, Change::LossChunk(to.loss_chunk));
     add(from.optimizer.kind != to.optimizer.kind, Change::Optimizer(to.optimizer.kind));
     add(from.optimizer.update != to.optimizer.update, Change::Update(to.optimizer.update));

@@ -7,7 +7,7 @@
 use crate::{
     bytes::Bytes,
     error::Result,
-    experiment::{Batch, Checkpointing, Experiment, OptimizerKind, Outputs, Precision, TapeUse, UpdateTime},
+    experiment::{Batch, Checkpointing, Experiment, OptimizerKind, Precision, Recompute, UpdateTime},
     plan::{
         Limit, Plan,
         change::between,
@@ -144,8 +144,8 @@ pub fn advise(plan: &Plan, count: usize, limit: Limit<'_>) -> Result<Vec<Advice>
         for checkpointing in checkpointings(asked) {
             found.extend(search.fitting(Experiment { checkpointing, ..asked.clone() })?);
         }
-        found.extend(search.fitting(Experiment { tape: TapeUse::Frees, ..asked.clone() })?);
-        found.extend(search.fitting(Experiment { outputs: Outputs::MadeAgain, ..asked.clone() })?);
+        found.extend(search.fitting(Experiment { retain_graph: false, ..asked.clone() })?);
+        found.extend(search.fitting(Experiment { recompute: Recompute::Cheap, ..asked.clone() })?);
         let mut early = asked.clone();
         early.optimizer.update = UpdateTime::InBackward;
         found.extend(search.fitting(early)?);

@@ -3,7 +3,7 @@
 use crate::{
     device::{Target, profile},
     error::Result,
-    experiment::{Batch, Checkpointing, Experiment, Frozen, OptimizerKind, Outputs, TapeUse},
+    experiment::{Batch, Checkpointing, Experiment, Frozen, OptimizerKind, Recompute},
     plan::{
         Limit, Plan,
         fit::batches,
@@ -61,8 +61,8 @@ fn at_any_batch(search: &Search<'_>, candidate: Experiment) -> Result<Option<Adv
 
 /// The least activations of the same training.
 fn lean(experiment: &Experiment) -> Experiment {
-    let (checkpointing, outputs, tape) = (Checkpointing::Blocks, Outputs::MadeAgain, TapeUse::Frees);
-    Experiment { checkpointing, outputs, tape, ..experiment.clone() }
+    let (checkpointing, recompute, retain_graph) = (Checkpointing::Blocks, Recompute::Cheap, false);
+    Experiment { checkpointing, recompute, retain_graph, ..experiment.clone() }
 }
 
 /// Every change at once, with ever shorter sequences.

@@ -344,14 +344,15 @@ mod tests {
     fn no_later_step_takes_more_of_a_pool_than_was_predicted() {
         let since = std::time::SystemTime::UNIX_EPOCH.elapsed().expect("a clock");
         let seed = since.as_nanos() as u64;
-        let shipped = shipped::shipped().iter().map(|(name, _)| (*name, shipped::open(name).expect("a preset")));
+        let shipped =
+            shipped::shipped().iter().map(|(name, _)| (*name, shipped::open(name).expect("a preset").experiment));
         let drawn = Experiments::new(seed, "rtx4060-8g", None).take(60).map(|drawn| (drawn.family, drawn.experiment));
         let mut more_than_needed = 0;
         for (name, mut experiment) in shipped.chain(drawn) {
             experiment.device = "rtx4060-8g".to_owned();
             experiment.budget = Bytes::gib(8);
             (experiment.run.steps, experiment.run.epochs) = (Some(40), None);
-            for policy in [PoolPolicy::Grow, PoolPolicy::GiveBack] {
+            for policy in [PoolPolicy::Grow, PoolPolicy::Release] {
                 experiment.gpu.pool = policy;
                 let (predicted, held) = (predict(&experiment).expect("a plan").peak.reserved, held(&experiment));
                 assert!(predicted >= held, "{name}, seed {seed}, {policy:?}: {predicted} predicted, {held} held");

@@ -8,7 +8,7 @@ use crate::{
     device::target,
     experiment::{
         AttentionKind, Batch, Checkpointing, DataKind, Experiment, Frozen, Gpu, Model, ModelKind, OptimizerKind,
-        Outputs, Placement, PoolPolicy, Precision, TapeUse, UpdateTime,
+        Placement, PoolPolicy, Precision, Recompute, UpdateTime,
     },
     rng::{Rng, Stream},
 };
@@ -149,8 +149,8 @@ fn draw(family: &Family, dice: Dice, text: Option<&Path>) -> Experiment {
         _ => dice.one(31, &[Placement::Streamed, Placement::Host, Placement::Device]),
     };
     experiment.optimizer.kind = dice.one(9, &OptimizerKind::ALL);
-    experiment.outputs = dice.one(61, &[Outputs::Kept, Outputs::MadeAgain]);
-    experiment.tape = dice.one(62, &[TapeUse::Frees, TapeUse::Frees, TapeUse::Held]);
+    experiment.recompute = dice.one(61, &[Recompute::None, Recompute::Cheap]);
+    experiment.retain_graph = dice.one(62, &[false, false, true]);
     experiment.frozen = dice.one(63, &[Frozen::None, Frozen::None, Frozen::Blocks(1), Frozen::AllButHead]);
     experiment.lora.rank = dice.one(64, &[0, 0, 0, 4]);
     experiment.optimizer.clip_norm = dice.one(10, &[0.0, 1.0]);
@@ -164,7 +164,7 @@ fn draw(family: &Family, dice: Dice, text: Option<&Path>) -> Experiment {
 /// What is chosen of a GPU's memory and arithmetic.
 fn gpu(dice: Dice) -> Gpu {
     Gpu {
-        pool: dice.one(70, &[PoolPolicy::Grow, PoolPolicy::GiveBack, PoolPolicy::Reserve]),
+        pool: dice.one(70, &[PoolPolicy::Grow, PoolPolicy::Release, PoolPolicy::Reserve]),
         workspace: dice.one(71, &[Bytes::ZERO, Bytes::mib(1), Bytes::mib(32)]),
         tf32: dice.rarely(72, 3),
         deterministic: !dice.rarely(73, 4),

@@ -13,7 +13,7 @@ use crate::{
     data::{DatasetInfo, Input},
     error::Result,
     experiment::{
-        AttentionKind, Batch, Checkpointing, Experiment, Frozen, ModelKind, OptimizerKind, Outputs, Precision, TapeUse,
+        AttentionKind, Batch, Checkpointing, Experiment, Frozen, ModelKind, OptimizerKind, Precision, Recompute,
     },
     memory::{Ledger, ledger::Recording, probe::uncounted},
     rng::{Rng, Stream},
@@ -104,8 +104,8 @@ pub fn cases() -> Vec<(Experiment, DatasetInfo)> {
             experiment.optimizer.kind = OptimizerKind::ALL[(2 * i + j) % OptimizerKind::ALL.len()];
             // Every way to save, to freeze and to hold comes along.
             let turn = 5 * i + j;
-            experiment.tape = [TapeUse::Frees, TapeUse::Held][turn % 2];
-            experiment.outputs = [Outputs::Kept, Outputs::MadeAgain][turn / 2 % 2];
+            experiment.retain_graph = [false, true][turn % 2];
+            experiment.recompute = [Recompute::None, Recompute::Cheap][turn / 2 % 2];
             experiment.lora.rank = [0, 3, 0][turn % 3];
             experiment.frozen = [Frozen::None, Frozen::Blocks(1), Frozen::None, Frozen::AllButHead][turn % 4];
             let model = &mut experiment.model;

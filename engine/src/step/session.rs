@@ -6,7 +6,7 @@ use crate::{
     bytes::Bytes,
     data::{Dataset, DatasetInfo, Split},
     error::{NotFinite, Result},
-    experiment::{Experiment, Placement, TapeUse, UpdateTime},
+    experiment::{Experiment, Placement, UpdateTime},
     memory::{Category, Phase, timeline::LayerId},
     models::Model,
     nn::{Layer, Param},
@@ -202,13 +202,13 @@ impl<B: Backend> Session<B> {
         loss_scale: f64,
         listener: &mut Listener<'_>,
     ) -> Result<Option<Held<B>>> {
-        let held = (self.experiment.tape == TapeUse::Held).then(Held::default);
+        let held = self.experiment.retain_graph.then(Held::default);
         let (executor, ledger) = (&self.executor, self.executor.ledger());
         let OnDevice { inputs, labels, .. } = batch;
         ledger.set_phase(Phase::Forward);
         // The loss is the mean over the effective batch, so that accumulation changes memory and not the gradient.
         let scale = loss_scale / (self.experiment.batch.effective() * self.facts.scored_labels) as f64;
-        let mut tape = Tape::recording(executor).with_outputs(self.experiment.outputs).holding(held.clone());
+        let mut tape = Tape::recording(executor).with_outputs(self.experiment.recompute).holding(held.clone());
         let (output, gradient) = if self.experiment.loss_chunk > 0 {
             let features = self.model.features(&mut tape, inputs)?; // [batch * labels, features]
             let output = features.id();

@@ -65,7 +65,7 @@ impl Gpu {
         // is room for none, the ledger refuses the first tensor; to the driver, a limit of nothing would be none.
         let page = profile.pool.page.0.max(1);
         let limit = if left.0 < page { left } else { Bytes(left.0 - left.0 % page) };
-        let gives_back = choice.pool == PoolPolicy::GiveBack;
+        let gives_back = choice.pool == PoolPolicy::Release;
         let options = Options { gives_back, tf32: choice.tf32, deterministic: choice.deterministic };
         let backend = Cuda::new(&self.device, Arc::clone(profile), Some(limit), options)?;
         // A pool grows by segments: one that has no room for any holds nothing, and the ledger refuses its first tensor.

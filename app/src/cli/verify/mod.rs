@@ -199,7 +199,7 @@ impl Verify {
         let names: Vec<&str> =
             if self.presets.is_empty() { all() } else { self.presets.iter().map(String::as_str).collect() };
         let open = |name: &str| {
-            let mut experiment = shipped::open(name)?;
+            let mut experiment = shipped::open(name)?.experiment;
             experiment.run.steps = Some(STEPS);
             Ok(Case { name: name.to_owned(), experiment, seed: None })
         };

@@ -45,7 +45,7 @@ impl Rule {
         if !plan.target.is_gpu() {
             return Self { live: Bound::LIVE, reserved: None, process: None, line: None };
         }
-        let is_given_back = plan.experiment.gpu.pool == PoolPolicy::GiveBack;
+        let is_given_back = plan.experiment.gpu.pool == PoolPolicy::Release;
         let process = if is_given_back { Bound::ANYTHING } else { Bound::HELD };
         Self { live: Bound::LIVE, reserved: Some(Bound::HELD), process: Some(process), line: None }
     }

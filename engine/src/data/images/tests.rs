@@ -198,7 +198,7 @@ fn the_same_seed_gives_the_same_batches_with_and_without_a_cache() {
 fn augmentation_repeats_with_the_seed_changes_by_epoch_and_leaves_test_data() {
     let some = folder(10);
     let plain = data(&some);
-    let varied = Data { flip: true, crop: 3, colour: 0.3, ..data(&some) };
+    let varied = Data { flip: true, crop_padding: 3, color_jitter: 0.3, ..data(&some) };
     let first = batches(&varied, 1, 20);
     assert_eq!(first, batches(&varied, 1, 20));
     assert_eq!(first, batches(&Data { placement: Placement::Streamed, ..varied.clone() }, 1, 20));

@@ -3,11 +3,7 @@
 use super::List;
 use crate::{
     data,
-    experiment::{
-        Data, DataSetting, Experiment, Placement, Task,
-        limits::{MAX_SAMPLES, MAX_SIDE, MIN_SIDE},
-        schema,
-    },
+    experiment::{Data, DataKind, Experiment, ModelKind, Placement, Task},
 };
 
 impl List {
@@ -17,7 +13,9 @@ impl List {
         if learns == teaches {
             return;
         }
-        let [[models, _], [_, data]] = [teaches, learns].map(schema::kinds_for);
+        let models = ModelKind::ALL.into_iter().filter(|kind| kind.task() == teaches).map(ModelKind::key);
+        let data = DataKind::ALL.into_iter().filter(|kind| kind.task() == learns).map(DataKind::key);
+        let [models, data]: [Vec<&str>; 2] = [models.collect(), data.collect()];
         let message = format!("this model learns {}, and the data teach {}", learns.name(), teaches.name());
         let mut ways = vec![format!("data.kind = one of {}", data.join(", "))];
         if !models.is_empty() {
@@ -31,15 +29,6 @@ impl List {
         if let Some(path) = data.kind.traits().path {
             self.path(data, path.mend);
         }
-        if data.kind.has_side() {
-            self.within("data.side", data.side, MIN_SIDE, MAX_SIDE, "the side of an image");
-        }
-        if data.kind.uses(DataSetting::Classes) {
-            self.within("data.classes", data.classes, 2, 10, "a number of classes");
-        }
-        if data.kind.has_samples() {
-            self.within("data.samples", data.samples, 10, MAX_SAMPLES, "a number of samples");
-        }
         if data.kind.is_split() {
             self.test_fraction(data);
         }
@@ -48,14 +37,12 @@ impl List {
         self.0.extend(data::impossible(data).filter(|problem| self.0.iter().all(|known| known.key != problem.key)));
         if data.kind.task() == Task::Next {
             self.unvaried(data);
-        } else {
-            self.within("data.colour", data.colour, 0.0, 1.0, "a strength");
         }
     }
 
     /// Places where the samples cannot wait.
     fn placement(&mut self, data: &Data) {
-        let is_varied = data.flip || data.crop > 0 || data.colour != 0.0;
+        let is_varied = data.flip || data.crop_padding > 0 || data.color_jitter != 0.0;
         match data.placement {
             Placement::Streamed if !data.kind.traits().is_streamable => {
                 let message = "these samples are part of the program: there is nothing to stream them from";
@@ -64,7 +51,7 @@ impl List {
             Placement::Device if is_varied && data.kind.task() != Task::Next => {
                 let message =
                     "images on the device are gathered as they are, and cannot be mirrored, shifted or recoloured";
-                let mend = "write \"host\" or \"streamed\", or data.flip = false, data.crop = 0 and data.colour = 0";
+                let mend = "write \"host\" or \"streamed\", or data.flip = false, data.crop_padding = 0 and data.color_jitter = 0";
                 self.add("data.placement", message, mend);
             }
             _ => {}
@@ -75,8 +62,8 @@ impl List {
     fn unvaried(&mut self, data: &Data) {
         for (key, off, is_on) in [
             ("data.flip", "false", data.flip),
-            ("data.crop", "0", data.crop > 0),
-            ("data.colour", "0", data.colour != 0.0),
+            ("data.crop_padding", "0", data.crop_padding > 0),
+            ("data.color_jitter", "0", data.color_jitter != 0.0),
         ] {
             if is_on {
                 self.add(key, "a sequence is no image to be varied", format!("write {off}"));
@@ -86,9 +73,9 @@ impl List {
 
     /// A crop that could cut an image away. `side` is the shorter one.
     pub(super) fn crop(&mut self, data: &Data, side: usize) {
-        if data.crop > side / 2 {
-            let message = format!("{} pixels are more than half of an image of {side}", data.crop);
-            self.add("data.crop", message, format!("write {} or less, or 0 for none", side / 2));
+        if data.crop_padding > side / 2 {
+            let message = format!("{} pixels are more than half of an image of {side}", data.crop_padding);
+            self.add("data.crop_padding", message, format!("write {} or less, or 0 for none", side / 2));
         }
     }
 
@@ -103,10 +90,8 @@ impl List {
     }
 
     fn test_fraction(&mut self, data: &Data) {
-        if !(data.test_fraction > 0.0 && data.test_fraction < 1.0) {
-            let mend = "write a number between 0 and 1, such as 0.2";
-            self.add("data.test_fraction", format!("{} is not a share", data.test_fraction), mend);
-        } else if data.kind.has_samples() && data.samples >= 10 {
+        let is_share = data.test_fraction > 0.0 && data.test_fraction < 1.0;
+        if is_share && data.kind.has_samples() && data.samples >= 10 {
             let test = data.samples as f64 * data.test_fraction;
             let train = data.samples as f64 - test;
             if test < 1.0 || train < 1.0 {

@@ -6,7 +6,7 @@ use super::{
 };
 use crate::experiment::{
     DataKind, DatasetInfo, Experiment, Input, Model, ModelKind, Stem,
-    limits::{MAX_DEPTH, MAX_MULTIPLIER, MAX_WIDTH, MIN_MULTIPLIER, RESNETS},
+    limits::{MAX_DEPTH, MAX_WIDTH},
 };
 
 /// Blocks with a pool each that an image of `side` allows: a pool halves it, and needs two pixels.
@@ -26,17 +26,14 @@ impl List {
     pub(super) fn model(&mut self, e: &Experiment) {
         let model = &e.model;
         if model.kind.has_stem() {
-            return self.published(e);
+            return;
         }
         if model.kind.has_feed_forward() || model.kind == ModelKind::Unet {
             return self.blocks_of(model);
         }
-        self.within("model.width", model.width, 1, MAX_WIDTH, "a width");
-        self.within("model.depth", model.depth, 1, MAX_DEPTH, "a depth");
         if model.kind == ModelKind::Mlp {
             return;
         }
-        self.within("model.kernel", model.kernel, 1, 31, "a kernel");
         if model.kernel.is_multiple_of(2) && model.kernel > 0 {
             let (below, above) = (model.kernel - 1, model.kernel + 1);
             self.add(
@@ -45,7 +42,6 @@ impl List {
                 format!("write an odd number, such as {below} or {above}"),
             );
         }
-        self.within("model.dense", model.dense, 1, MAX_WIDTH, "a width");
         if (1..=MAX_WIDTH).contains(&model.width) && (1..=MAX_DEPTH).contains(&model.depth) {
             let most = 1 + pools(MAX_WIDTH / model.width);
             if model.depth > most {
@@ -58,20 +54,6 @@ impl List {
                     format!("write {most} or less, or lower model.width"),
                 );
             }
-        }
-    }
-
-    /// Architectures whose sizes are those of a paper.
-    fn published(&mut self, e: &Experiment) {
-        let model = &e.model;
-        if model.kind == ModelKind::Resnet {
-            if !RESNETS.contains(&model.layers) {
-                let mend = "write 18, 34, 50 or 101";
-                self.add("model.layers", format!("there is no residual network of {} layers here", model.layers), mend);
-            }
-        } else if !(MIN_MULTIPLIER..=MAX_MULTIPLIER).contains(&model.multiplier) {
-            let mend = format!("write a number from {MIN_MULTIPLIER} to {MAX_MULTIPLIER}, such as 0.5");
-            self.add("model.multiplier", format!("{} is not a width multiplier", model.multiplier), mend);
         }
     }
 

@@ -2,8 +2,11 @@
 
 use super::*;
 use crate::{
-    data::Input,
-    experiment::{DataKind, ModelKind},
+    bytes::Bytes,
+    experiment::{
+        DataKind, Input, ModelKind,
+        limits::{MAX_BATCH, MAX_WIDTH},
+    },
 };
 
 const DIGITS: DatasetInfo = DatasetInfo::one_label(Input::Image { height: 8, width: 8, channels: 1 }, 10, 1438, 359);
@@ -28,7 +31,7 @@ fn the_default_has_no_problem() {
 
 #[test]
 fn each_impossible_value_is_blamed_on_its_key() {
-    blames("version", |e| e.version = 2);
+    blames("version", |e| e.version = VERSION + 1);
     blames("budget", |e| e.budget = Bytes(0));
     blames("budget", |e| e.budget = Bytes(u64::MAX));
     blames("device", |e| e.device = "toaster".to_owned());
@@ -51,9 +54,9 @@ fn each_impossible_value_is_blamed_on_its_key() {
     blames("batch.accumulation", |e| e.batch.accumulation = 23);
     blames("data.path", |e| e.data.kind = DataKind::Idx);
     blames("data.path", |e| e.data.kind = DataKind::Images);
-    blames("data.crop", |e| e.data.crop = 5);
-    blames("data.colour", |e| e.data.colour = 1.5);
-    blames("data.colour", |e| e.data.colour = f64::NAN);
+    blames("data.crop_padding", |e| e.data.crop_padding = 5);
+    blames("data.color_jitter", |e| e.data.color_jitter = 1.5);
+    blames("data.color_jitter", |e| e.data.color_jitter = f64::NAN);
     blames("data.test_fraction", |e| e.data.test_fraction = 1.0);
     blames("data.test_fraction", |e| e.data.test_fraction = f64::NAN);
     blames("optimizer.learning_rate", |e| e.optimizer.learning_rate = 0.0);
@@ -102,7 +105,10 @@ fn sequences_are_judged_by_their_own_keys() {
     assert_eq!(found(|d| (d.kind, d.samples) = (DataKind::Tokens, 3)), ["data.samples"]);
     assert_eq!(found(|d| (d.kind, d.test_fraction) = (DataKind::Modular, 1.0)), ["data.test_fraction"]);
     assert_eq!(found(|d| (d.kind, d.length) = (DataKind::Text, 0)), ["data.path", "data.length"]);
-    assert_eq!(found(|d| (d.kind, d.flip, d.crop) = (DataKind::Sort, true, 2)), ["data.flip", "data.crop"]);
+    assert_eq!(
+        found(|d| (d.kind, d.flip, d.crop_padding) = (DataKind::Sort, true, 2)),
+        ["data.flip", "data.crop_padding"]
+    );
 }
 
 #[test]

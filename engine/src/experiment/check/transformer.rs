@@ -3,11 +3,8 @@
 use super::List;
 use crate::experiment::{
     AttentionKind, Model, ModelKind,
-    limits::{MAX_DEPTH, MAX_ELEMENTS, MAX_WIDTH},
+    limits::{MAX_ELEMENTS, MAX_HEADS, MAX_WIDTH},
 };
-
-/// The most heads.
-const MAX_HEADS: usize = 1024;
 
 /// The divisors of `n` up to `most`, as a list in words; all but the first and the last few are left out.
 fn divisors(n: usize, most: usize) -> String {
@@ -26,32 +23,16 @@ fn common(a: usize, b: usize) -> usize {
 impl List {
     /// Width, depth and what the blocks of a transformer, a mixer or a U-Net are made of.
     pub(super) fn blocks_of(&mut self, model: &Model) {
-        self.within("model.width", model.width, 1, MAX_WIDTH, "a width");
-        self.within("model.depth", model.depth, 1, MAX_DEPTH, "a depth");
         if model.kind.has_attention() {
             self.heads(model);
         }
         if model.kind == ModelKind::Mixer && model.width == 1 {
             self.add("model.width", "1 leaves no unit for the layer over tokens", "write 2 or more");
         }
-        if model.kind.has_feed_forward() {
-            self.within("model.hidden", model.hidden, 1, MAX_WIDTH, "a width");
-            if !(0.0..1.0).contains(&model.dropout) {
-                let mend = "write a number from 0 up to, but not including, 1, such as 0.1";
-                self.add("model.dropout", format!("{} is not a share to drop", model.dropout), mend);
-            }
-        }
-        if model.kind.has_patches() {
-            self.within("model.patch", model.patch, 1, MAX_WIDTH, "a patch");
-        }
-        if model.kind == ModelKind::Llama {
-            self.positive("model.rotary_base", model.rotary_base, 1e12, "a base", "10000");
-        }
     }
 
     fn heads(&mut self, model: &Model) {
         let Model { width, heads, kv_heads, .. } = *model;
-        self.within("model.heads", heads, 1, MAX_HEADS, "a number of heads");
         if heads == 0 || width == 0 {
             return;
         }
@@ -73,7 +54,6 @@ impl List {
         if model.kind != ModelKind::Llama {
             return;
         }
-        self.within("model.kv_heads", kv_heads, 1, MAX_HEADS, "a number of heads");
         if kv_heads > 0 && kv_heads <= MAX_HEADS && !heads.is_multiple_of(kv_heads) {
             self.add(
                 "model.kv_heads",

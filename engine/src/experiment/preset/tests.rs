@@ -1,13 +1,20 @@
 //! Reading, writing and setting, and every kind of mistake.
 
-use std::path::PathBuf;
+use std::{
+    fs,
+    path::{Path, PathBuf},
+};
 
 use proptest::prelude::*;
 
 use super::*;
-use crate::experiment::{
-    AttentionKind, Batch, Checkpointing, Data, DataKind, Frozen, Gpu, Lora, Model, ModelKind, Optimizer, OptimizerKind,
-    Outputs, Placement, PoolPolicy, Precision, Run, Schedule, Stem, TapeUse, UpdateTime, limits::RESNETS,
+use crate::{
+    bytes::Bytes,
+    experiment::{
+        AttentionKind, Batch, Checkpointing, Data, DataKind, Frozen, Gpu, Lora, Model, ModelKind, Optimizer,
+        OptimizerKind, Placement, PoolPolicy, Precision, Recompute, Run, Schedule, Stem, UpdateTime, limits::RESNETS,
+    },
+    whole_file,
 };
 
 /// The answer to a preset with a mistake in it.
@@ -32,7 +39,7 @@ fn an_impossible_value_is_answered_with_place_and_mend() {
         "x.toml (line 4, column 1): batch.micro: 0 is not a batch; write 1 or more"
     );
     answers("batch = { micro = 9000 }", "line 1, column 11", &["batch.micro: 9000 is more than the 14"]);
-    answers("budget = 0", "line 1, column 1", &["budget: 0 B is no budget"]);
+    answers("budget = 0", "line 1, column 1", &["budget: 0 B is not a budget"]);
 }
 
 #[test]
@@ -66,7 +73,7 @@ fn a_wrong_type_is_answered_with_the_right_one() {
 #[test]
 fn broken_text_is_answered_with_its_place() {
     answers("version = 1\ntitle = \"open", "line 2, column 14", &["a line is `key = value`"]);
-    answers("title = \"a\"\ntitle = \"b\"", "line 2, column 1", &["duplicate"]);
+    answers("title = \"a\"\ntitle = \"b\"", "line 2, column 1", &["title is given twice"]);
     answers("precision = bf16", "line 1, column 13", &["double quotes"]);
 }
 
@@ -82,8 +89,8 @@ fn every_mistake_of_a_file_is_answered_in_its_order() {
 
 #[test]
 fn a_newer_version_is_the_only_thing_said() {
-    let answer = answer("version = 2\nnovel = 1\n");
-    assert!(answer.contains("2 is newer than this program") && answer.lines().count() == 1, "{answer}");
+    let answer = answer("version = 3\nnovel = 1\n");
+    assert!(answer.contains("3 is newer than this program") && answer.lines().count() == 1, "{answer}");
 }
 
 #[test]
@@ -100,7 +107,7 @@ fn what_the_chosen_kinds_do_not_use_is_not_written() {
     for key in ["kernel", "dense", "classes", "samples", "path", "momentum", "beta1", "epsilon", "epochs"] {
         assert!(!text.contains(&format!("{key} =")), "{key} in {text}");
     }
-    assert!(text.starts_with("version = 1\ntitle = \"Untitled\"\nbudget = \"64 MiB\"\nprecision ="), "{text}");
+    assert!(text.starts_with("version = 2\ntitle = \"Untitled\"\nbudget = \"64 MiB\"\nprecision ="), "{text}");
 }
 
 #[test]
@@ -146,19 +153,19 @@ fn set_takes_toml_and_bare_words() {
 #[test]
 fn the_keys_of_a_gpu_are_set_and_written_where_there_is_one() {
     let mut e = Experiment::default();
-    for assignment in ["gpu.pool=give-back", "gpu.workspace=0", "gpu.tf32=true", "gpu.deterministic=false"] {
+    for assignment in ["gpu.pool=release", "gpu.workspace=0", "gpu.tf32=true", "gpu.deterministic=false"] {
         set(&mut e, assignment).expect(assignment);
     }
     assert!(!to_text(&e).contains("[gpu]"));
     e.device = "cuda:0".to_owned();
     let text = to_text(&e);
     assert!(
-        text.contains("[gpu]\npool = \"give-back\"\nworkspace = \"0 B\"\ntf32 = true\ndeterministic = false\n"),
+        text.contains("[gpu]\npool = \"release\"\nworkspace = \"0 B\"\ntf32 = true\ndeterministic = false\n"),
         "{text}"
     );
     assert_eq!(parse(&text, "x.toml").expect("own text"), e);
     answers("device = \"rtx4060\"", "line 1, column 1", &["is no device", "did you mean rtx4060-8g?"]);
-    answers("[gpu]\npool = \"keep\"", "line 2, column 1", &["write one of \"grow\", \"give-back\", \"reserve\""]);
+    answers("[gpu]\npool = \"keep\"", "line 2, column 1", &["write one of \"grow\", \"release\", \"reserve\""]);
 }
 
 #[test]
@@ -212,7 +219,7 @@ fn a_full_disk_is_said_to_be_full() {
     // Every write to this device fails as on a full disk.
     let mut full = fs::OpenOptions::new().write(true).open("/dev/full").expect("there");
     let error = whole_file::fill(&mut full, b"text", true).expect_err("full");
-    assert_eq!(reason(&error), "the disk is full");
+    assert_eq!(file::reason(&error), "the disk is full");
 }
 
 prop_compose! {
@@ -237,10 +244,10 @@ prop_compose! {
         Just(DataKind::Cifar100), Just(DataKind::Images)],
         length in 2usize..64, vocabulary in 4usize..1000, modulus in 2usize..200,
         path in "[^\\x00]{1,20}", side in 12usize..64, classes in 2usize..=10, samples in 3000usize..10_000,
-        test_fraction in 0.01..0.5f64, placement in 0usize..3, flip: bool, crop in 0usize..=4, colour in 0.0..1.0f64) -> Data {
+        test_fraction in 0.01..0.5f64, placement in 0usize..3, flip: bool, crop_padding in 0usize..=4, color_jitter in 0.0..1.0f64) -> Data {
         let path = kind.is_on_disk().then(|| PathBuf::from(path));
         let placement = [Placement::Streamed, Placement::Host, Placement::Device][placement];
-        Data { kind, path, side, classes, samples, length, vocabulary, modulus, test_fraction, placement, flip, crop, colour }
+        Data { kind, path, side, classes, samples, length, vocabulary, modulus, test_fraction, placement, flip, crop_padding, color_jitter }
     }
 }
 
@@ -271,7 +278,7 @@ prop_compose! {
         checkpointing in prop_oneof![Just(Checkpointing::None), Just(Checkpointing::Blocks),
             (1usize..9).prop_map(Checkpointing::Every), Just(Checkpointing::Sqrt),
             (0u8..=100).prop_map(Checkpointing::Percent), Just(Checkpointing::Pick([1].into_iter().collect()))],
-        (kept, tape, frozen, rank) in (any::<bool>(), any::<bool>(), 0usize..4, 0usize..9), model in models(), data in sources(), loss_chunk in 0usize..99, micro in 1usize..64, accumulation in 1usize..8,
+        (kept, retain_graph, frozen, rank) in (any::<bool>(), any::<bool>(), 0usize..4, 0usize..9), model in models(), data in sources(), loss_chunk in 0usize..99, micro in 1usize..64, accumulation in 1usize..8,
         optimizer in optimizers(), length in prop::option::of((any::<bool>(), 1u64..1000)),
         seed in 0u64..=i64::MAX as u64, evaluate_every in 0u64..100) -> Experiment {
         let (steps, epochs) = match length {
@@ -282,8 +289,8 @@ prop_compose! {
         Experiment {
             title, description, budget: Bytes(budget), device, gpu, precision: Precision::ALL[precision], checkpointing, loss_chunk, model,
             data, batch: Batch { micro, accumulation }, optimizer,
-            outputs: if kept { Outputs::Kept } else { Outputs::MadeAgain },
-            tape: if tape { TapeUse::Held } else { TapeUse::Frees },
+            recompute: if kept { Recompute::None } else { Recompute::Cheap },
+            retain_graph,
             frozen: [Frozen::None, Frozen::AllButHead, Frozen::Blocks(1), Frozen::All][frozen],
             lora: Lora { rank, alpha: 8.0 },
             run: Run { steps, epochs, seed, evaluate_every }, ..Default::default()
@@ -293,22 +300,10 @@ prop_compose! {
 
 /// The experiment with every key that its kinds do not use at its default.
 fn used(e: &Experiment) -> Experiment {
-    let (mut from, mut to) = (e.clone(), Experiment::default());
-    for key in KEYS.iter().filter(|key| is_used(e, key)) {
-        let (Some(from), Some(to)) = (slot(&mut from, key), slot(&mut to, key)) else { continue };
-        match (from, to) {
-            (Slot::Flag(from), Slot::Flag(to)) => *to = *from,
-            (Slot::Count(from), Slot::Count(to)) => *to = *from,
-            (Slot::Number(from), Slot::Number(to)) => *to = *from,
-            (Slot::Steps(from), Slot::Steps(to)) => *to = *from,
-            (Slot::MaybeSteps(from), Slot::MaybeSteps(to)) => *to = *from,
-            (Slot::Text(from), Slot::Text(to)) => to.clone_from(from),
-            (Slot::Path(from), Slot::Path(to)) => to.clone_from(from),
-            (Slot::Size(from), Slot::Size(to)) => *to = *from,
-            (Slot::Checkpointing(from), Slot::Checkpointing(to)) => *to = *from,
-            (Slot::Frozen(from), Slot::Frozen(to)) => *to = *from,
-            (Slot::Word(from), Slot::Word(mut to)) => assert!(to.choose(from.now())),
-            _ => {}
+    let mut to = Experiment::default();
+    for setting in settings::all().filter(|setting| setting.is_used(e)) {
+        if let Some(text) = setting.write(e) {
+            setting.read(&mut to, setting.key, &from_text(&text)).unwrap_or_else(|wrong| panic!("{wrong:?}"));
         }
     }
     to
@@ -356,4 +351,163 @@ proptest! {
         let _ = parse(&text, "x.toml");
         let _ = set(&mut Experiment::default(), &assignment);
     }
+}
+
+#[test]
+fn a_preset_of_version_1_is_read_with_notes_and_saved_as_2() {
+    let text = "version = 1\noutputs = \"made-again\"\ntape = \"held\"\ndevice = \"cuda:0\"\n[gpu]\npool = \"give-back\"\n\
+                [data]\nkind = \"shapes\"\ncrop = 4\ncolour = 0.2\n";
+    let Opened { experiment, notes, .. } = opened(text, "x.toml").expect("a preset");
+    assert_eq!((experiment.recompute, experiment.retain_graph), (Recompute::Cheap, true));
+    assert_eq!(experiment.gpu.pool, PoolPolicy::Release);
+    assert_eq!((experiment.data.crop_padding, experiment.data.color_jitter), (4, 0.2));
+    assert_eq!(
+        notes,
+        [
+            "is of version 1 of the format, and is saved as 2",
+            "outputs = \"made-again\" is called recompute = \"cheap\" now",
+            "tape = \"held\" is called retain_graph = true now",
+            "gpu.pool = \"give-back\" is called gpu.pool = \"release\" now",
+            "data.crop = 4 is called data.crop_padding = 4 now",
+            "data.colour = 0.2 is called data.color_jitter = 0.2 now",
+        ]
+    );
+    let saved = to_text(&experiment);
+    assert!(saved.starts_with("version = 2\n") && saved.contains("\nretain_graph = true\n"), "{saved}");
+    let again = opened(&saved, "x.toml").expect("own text");
+    assert_eq!((again.experiment, again.notes), (experiment, Vec::new()));
+}
+
+#[test]
+fn an_old_key_is_set_with_a_note_and_excludes_the_new_one() {
+    let mut e = Experiment::default();
+    let note = set(&mut e, "outputs=made-again").expect("an old key");
+    assert_eq!(
+        (e.recompute, note.as_deref()),
+        (Recompute::Cheap, Some("outputs = \"made-again\" is called recompute = \"cheap\" now"))
+    );
+    assert_eq!((set(&mut e, "recompute=none"), e.recompute), (Ok(None), Recompute::None));
+    answers("tape = \"slack\"", "line 1, column 1", &["tape: \"slack\" is text", "write true or false"]);
+    answers("recompute = \"none\"\noutputs = \"kept\"", "line 2, column 1", &["recompute under its earlier name"]);
+    // What is wrong with an old key's value is shown where it stands.
+    answers("\n[data]\nkind = \"shapes\"\ncolour = 2.0", "line 4, column 1", &["data.color_jitter: 2 is more than"]);
+}
+
+#[test]
+fn a_length_is_set_in_steps_or_in_epochs() {
+    let all = |assignments: &[&'static str]| {
+        let mut e = Experiment::default();
+        set_all(&mut e, assignments.iter().copied()).map(|_| (e.run.steps, e.run.epochs))
+    };
+    assert_eq!(all(&["run.steps=5", "run.steps=6"]), Ok((Some(6), None)));
+    for both in [["run.steps=5", "run.epochs=1"], ["run.epochs=1", " run.steps = 5"]] {
+        let (assignment, problem) = all(&both).expect_err("two lengths");
+        assert_eq!(assignment, both[1]);
+        assert!(problem.to_string().contains("both give the length of the run; give one of the two"), "{problem}");
+    }
+}
+
+#[test]
+fn what_differs_is_what_to_set() {
+    let from = Experiment::default();
+    let mut to = from.clone();
+    (to.batch.micro, to.retain_graph, to.checkpointing) = (8, true, Checkpointing::Every(2));
+    to.model.kernel = 5;
+    let changes = changes(&from, &to);
+    assert_eq!(changes, ["checkpointing=\"every:2\"", "retain_graph=true", "batch.micro=8"]);
+    let mut set = from;
+    set_all(&mut set, changes.iter().map(String::as_str)).expect("own text");
+    // The kernel is no part of it: dense layers have none.
+    to.model.kernel = Experiment::default().model.kernel;
+    assert_eq!(set, to);
+}
+
+#[test]
+fn a_number_too_large_is_answered_with_its_key() {
+    answers(
+        "[run]\nseed = 9223372036854775808",
+        "line 2, column 8",
+        &["seed: 9223372036854775808 is too large for a whole number; write 9223372036854775807 or less"],
+    );
+    let problem = set(&mut Experiment::default(), "run.seed=9223372036854775808").expect_err("too large").to_string();
+    assert!(problem.starts_with("run.seed: 9223372036854775808 is too large for a whole number; write"), "{problem}");
+}
+
+#[test]
+fn a_size_without_a_unit_is_said_to_be_bytes() {
+    let mut e = Experiment::default();
+    let note = set(&mut e, "budget=12").expect("a size").expect("a note");
+    assert_eq!(
+        (e.budget, note.as_str()),
+        (Bytes(12), "budget = 12 is 12 bytes: sizes have a unit, such as \"64 MiB\"")
+    );
+    assert_eq!(set(&mut e, "budget=2147483648"), Ok(None));
+    assert_eq!(set(&mut e, "budget=12MiB"), Ok(None));
+    assert_eq!(opened("budget = 12", "x.toml").map(|opened| opened.notes.len()), Ok(1));
+}
+
+#[test]
+fn files_that_give_nothing_are_refused() {
+    for text in ["", "\n\n", "# only a remark\n"] {
+        assert!(answer(text).contains("gives no key; a preset begins with `version = 2`"), "{}", answer(text));
+    }
+    for text in ["[]", "null", "3", "\"words\"", "[1, 2]"] {
+        assert!(answer(text).contains("is JSON, but neither a preset nor a model's config.json"), "{}", answer(text));
+    }
+}
+
+#[test]
+fn files_of_other_programs_are_called_what_they_are() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let said = |name: &str, bytes: &[u8]| {
+        let path = folder.path().join(name);
+        fs::write(&path, bytes).expect("written");
+        open(&path).expect_err("refused").to_string()
+    };
+    let header = [&20_u64.to_le_bytes()[..], b"{\"a\":{\"dtype\":\"F32\"}}", &[0xff; 8]].concat();
+    for name in ["model.safetensors", "model.data"] {
+        let message = said(name, &header);
+        assert!(message.contains("is a file of weights (safetensors); open the config.json"), "{message}");
+    }
+    // Larger than any preset, and still named.
+    assert!(said("large.safetensors", &vec![0; 2 << 20]).contains("safetensors"));
+    let table = said("table.csv", b"a,b\n1,2\n");
+    assert!(table.contains("is a table of values; choose data in the experiment"), "{table}");
+    assert!(table.ends_with("what can be opened is a preset (.toml) or a language model's config.json"), "{table}");
+    assert!(said("image", &[0x89, b'P', b'N', b'G', 13, 10]).contains("is an image"));
+}
+
+#[test]
+#[cfg(unix)]
+fn a_pipe_is_refused_at_once() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("pipe");
+    let made = std::process::Command::new("mkfifo").arg(&path).status().expect("mkfifo runs");
+    assert!(made.success());
+    assert!(open(&path).expect_err("a pipe").to_string().contains("is a pipe or a device, not a file"));
+}
+
+proptest! {
+    #[test]
+    fn whatever_is_remembered_comes_back_equal(experiment in experiments(), width: usize, rate in any::<f64>()) {
+        prop_assume!(!rate.is_nan());
+        let mut experiment = experiment;
+        // What is not used or cannot be is remembered too.
+        (experiment.model.width, experiment.optimizer.learning_rate) = (width >> 1, rate);
+        let text = serde_json::to_string(&experiment).expect("text");
+        prop_assert_eq!(serde_json::from_str::<Experiment>(&text).expect("own text"), experiment);
+    }
+}
+
+#[test]
+fn what_an_earlier_version_remembered_is_read() {
+    let text = r#"{"version":1,"title":"T","budget":"3 MiB","outputs":"made-again","tape":"held","frozen":"blocks:2",
+        "gpu":{"pool":"give-back","tf32":true},"model":{"kind":"gpt2","dropout":0.25},"run":{"steps":7,"seed":3},
+        "data":{"crop":4},"gone":{"x":1}}"#;
+    let e: Experiment = serde_json::from_str(text).expect("a map");
+    assert_eq!((e.version, e.title.as_str(), e.budget), (VERSION, "T", Bytes::mib(3)));
+    assert_eq!((e.recompute, e.retain_graph, e.frozen), (Recompute::Cheap, true, Frozen::Blocks(2)));
+    assert_eq!((e.gpu.pool, e.gpu.tf32), (PoolPolicy::Release, true));
+    assert_eq!((e.model.kind, e.model.dropout, e.run.steps, e.run.seed), (ModelKind::Gpt2, 0.25, Some(7), 3));
+    assert_eq!(e.data.crop_padding, 4);
 }

@@ -162,7 +162,7 @@ impl Pool {
 
     /// A step is over: a pool that gives back lets go of the segments that nothing lies in.
     pub fn step_ended(&mut self) {
-        if self.policy != PoolPolicy::GiveBack {
+        if self.policy != PoolPolicy::Release {
             return;
         }
         let is_empty = |segment: &Segment| segment.holes.get(&0) == Some(&segment.bytes);
@@ -240,7 +240,7 @@ mod tests {
 
     #[test]
     fn what_is_empty_goes_back_after_a_step_and_stays_where_the_pool_keeps() {
-        for (policy, left) in [(PoolPolicy::Grow, 64), (PoolPolicy::GiveBack, 32), (PoolPolicy::Reserve, 100)] {
+        for (policy, left) in [(PoolPolicy::Grow, 64), (PoolPolicy::Release, 32), (PoolPolicy::Reserve, 100)] {
             let mut pool = pool(policy);
             let large = pool.take(30 * MIB);
             let _stays = pool.take(10 * MIB);
@@ -331,7 +331,7 @@ mod tests {
             prop_assert_eq!(pool.holes.len(), pool.segments.len());
             prop_assert!(pool.segments.values().all(|segment| segment.holes.get(&0) == Some(&segment.bytes)));
             pool.step_ended();
-            prop_assert!(policy != PoolPolicy::GiveBack || pool.reserved() == Bytes(0));
+            prop_assert!(policy != PoolPolicy::Release || pool.reserved() == Bytes(0));
         }
 
         #[test]

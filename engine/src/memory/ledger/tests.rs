@@ -37,7 +37,7 @@ fn on_a_gpu_the_line_is_the_process_and_a_block_is_whole_granules() {
 
 #[test]
 fn a_pool_that_gives_back_does_so_after_the_step() {
-    let ledger = Ledger::for_target(&card(), PoolPolicy::GiveBack, Bytes::gib(1), false, true);
+    let ledger = Ledger::for_target(&card(), PoolPolicy::Release, Bytes::gib(1), false, true);
     drop(ledger.take(40 << 20, Category::Activations, "output"));
     assert_eq!(ledger.reserved(), Bytes::mib(64));
     ledger.step_ended();

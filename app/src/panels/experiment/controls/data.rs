@@ -182,7 +182,7 @@ pub(in crate::panels::experiment) const FLIP: (Spec, Choice<bool>) = (
 
 pub(in crate::panels::experiment) const CROP: Numeric = (
     Spec {
-        key: "data.crop",
+        key: "data.crop_padding",
         name: "Shift by up to",
         help: "Pixels of black around a training image, from which one of the old size is cut at random: the image stays as \
                 large, so memory and step time stay too. More variants are harder to learn by heart, so training takes more epochs.",
@@ -191,14 +191,14 @@ pub(in crate::panels::experiment) const CROP: Numeric = (
         stops: &[0., 1., 2., 3., 4., 6., 8., 12., 16., 28.],
         whole: true,
         zero: Some("off"),
-        get: |e| e.data.crop as f64,
-        set: |e, v| e.data.crop = v as usize,
+        get: |e| e.data.crop_padding as f64,
+        set: |e, v| e.data.crop_padding = v as usize,
     },
 );
 
 pub(in crate::panels::experiment) const COLOUR: Numeric = (
     Spec {
-        key: "data.colour",
+        key: "data.color_jitter",
         name: "Colour jitter",
         help: "The most that brightness, contrast and saturation of a training image change, as a share; it takes no memory of \
                 the budget. The loader's thread does it a batch ahead, and only with large images can it hold a step up.",
@@ -207,7 +207,7 @@ pub(in crate::panels::experiment) const COLOUR: Numeric = (
         stops: &[0., 0.1, 0.2, 0.3, 0.4, 0.6, 0.8, 1.],
         whole: false,
         zero: Some("off"),
-        get: |e| e.data.colour,
-        set: |e, v| e.data.colour = v,
+        get: |e| e.data.color_jitter,
+        set: |e, v| e.data.color_jitter = v,
     },
 );

@@ -16,7 +16,7 @@ pub(in crate::panels::experiment) const POOL: (Spec, Choice<PoolPolicy>) = (
     },
     Choice {
         options: &[
-            (PoolPolicy::GiveBack, "give back after each step"),
+            (PoolPolicy::Release, "give back after each step"),
             (PoolPolicy::Grow, "grow and keep"),
             (PoolPolicy::Reserve, "reserve all at the start"),
         ],

@@ -1,6 +1,6 @@
 //! What decides memory first: batch, precision, checkpointing.
 
-use plimsoll_engine::experiment::{Checkpointing, Outputs, Precision};
+use plimsoll_engine::experiment::{Checkpointing, Precision, Recompute};
 
 use super::Numeric;
 use crate::widgets::control::{Choice, Number, Spec};
@@ -145,17 +145,17 @@ pub(in crate::panels::experiment) const SHARE: Numeric = (
     },
 );
 
-pub(in crate::panels::experiment) const OUTPUTS: (Spec, Choice<Outputs>) = (
+pub(in crate::panels::experiment) const OUTPUTS: (Spec, Choice<Recompute>) = (
     Spec {
         key: "outputs",
-        name: "Outputs",
+        name: "Recompute",
         help: "What follows by a few fast kernels from what is kept anyway, such as the outputs of norms and activations, can be \
                 made again on the way back instead of kept: a third to a half of the activations less. The kernels that make it \
                 again take a little more time.",
     },
     Choice {
-        options: &[(Outputs::MadeAgain, "cheap ones made again"), (Outputs::Kept, "all kept")],
-        get: |e| e.outputs,
-        set: |e, v| e.outputs = v,
+        options: &[(Recompute::Cheap, "cheap ones made again"), (Recompute::None, "all kept")],
+        get: |e| e.recompute,
+        set: |e, v| e.recompute = v,
     },
 );

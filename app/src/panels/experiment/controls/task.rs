@@ -37,6 +37,6 @@ pub(super) fn suit_model(experiment: &mut Experiment) {
 fn suit_images(experiment: &mut Experiment) {
     if experiment.data.kind.task() == Task::Next {
         let data = &mut experiment.data;
-        (data.flip, data.crop, data.colour) = (false, 0, 0.0);
+        (data.flip, data.crop_padding, data.color_jitter) = (false, 0, 0.0);
     }
 }

@@ -1,11 +1,11 @@
 //! What learns, and how long what it needs is held.
 
-use plimsoll_engine::experiment::{Frozen, TapeUse};
+use plimsoll_engine::experiment::Frozen;
 
 use super::Numeric;
 use crate::widgets::control::{Choice, Number, Spec};
 
-pub(in crate::panels::experiment) const TAPE: (Spec, Choice<TapeUse>) = (
+pub(in crate::panels::experiment) const TAPE: (Spec, Choice<bool>) = (
     Spec {
         key: "tape",
         name: "Tape",
@@ -13,9 +13,9 @@ pub(in crate::panels::experiment) const TAPE: (Spec, Choice<TapeUse>) = (
                 program keeps the graph of an eager framework. Held, activations and gradients pile up; the time is the same.",
     },
     Choice {
-        options: &[(TapeUse::Frees, "frees as it walks"), (TapeUse::Held, "held to the end")],
-        get: |e| e.tape,
-        set: |e, v| e.tape = v,
+        options: &[(false, "frees as it walks"), (true, "held to the end")],
+        get: |e| e.retain_graph,
+        set: |e, v| e.retain_graph = v,
     },
 );
 

@@ -1,0 +1,114 @@
+//! The file a preset lies in: reading its bytes, and writing them so that a failed save leaves the old file whole.
+//!
+//! Refuses what is not a regular file, files over [`MAX_BYTES`], and files of other programs, each by its name.
+
+use std::{
+    fs::{self, File},
+    io::{self, Read},
+    path::Path,
+};
+
+use super::to_text;
+use crate::{
+    bytes::Bytes,
+    error::{Error, Result},
+    experiment::{Experiment, check::check},
+    whole_file,
+};
+
+/// The largest preset that is read.
+pub const MAX_BYTES: u64 = 1 << 20;
+
+const OPENED: &str = "what can be opened is a preset (.toml) or a language model's config.json";
+
+/// The text of a file.
+pub(super) fn text_of(path: &Path) -> Result<String> {
+    let failed = |error: io::Error| Error::file(path, format!("cannot be read: {}", reason(&error)));
+    let about = fs::metadata(path).map_err(failed)?;
+    if about.is_dir() {
+        return Err(Error::file(path, "is a folder; choose a preset (.toml) or a model's config.json in it"));
+    }
+    if !about.is_file() {
+        return Err(Error::file(path, format!("is a pipe or a device, not a file; {OPENED}")));
+    }
+    let mut bytes = Vec::new();
+    File::open(path).map_err(failed)?.take(MAX_BYTES + 1).read_to_end(&mut bytes).map_err(failed)?;
+    if let Some((kind, mend)) = other_program(path, &bytes) {
+        return Err(Error::file(path, format!("is {kind}; {mend}; {OPENED}")));
+    }
+    if bytes.len() as u64 > MAX_BYTES {
+        return Err(too_large(path));
+    }
+    String::from_utf8(bytes).map_err(|error| {
+        let at = error.utf8_error().valid_up_to();
+        let message = format!("is not UTF-8 text; save it as UTF-8; {OPENED}");
+        Error::file_at(path, format!("byte {at}"), message)
+    })
+}
+
+pub(super) fn too_large(path: &Path) -> Error {
+    Error::file(path, format!("is larger than {}, and a preset is smaller", Bytes(MAX_BYTES)))
+}
+
+/// What a file of another program is, and what to do with it.
+fn other_program(path: &Path, bytes: &[u8]) -> Option<(&'static str, &'static str)> {
+    const WEIGHTS: &str = "open the config.json that lies in the same folder";
+    const DATA: &str = "choose data in the experiment, under data.kind and data.path";
+    let extension = path.extension().map(|extension| extension.to_string_lossy().to_lowercase());
+    // A header's length in eight bytes, then the header, in JSON.
+    let has_header = |bytes: &[u8]| {
+        let length = bytes.first_chunk().map(|length| u64::from_le_bytes(*length));
+        bytes.get(8) == Some(&b'{') && length.is_some_and(|length| length < 1 << 32)
+    };
+    match extension.as_deref() {
+        Some("safetensors") => return Some(("a file of weights (safetensors)", WEIGHTS)),
+        Some("gguf") => return Some(("a file of weights (GGUF)", WEIGHTS)),
+        Some("csv" | "tsv") => return Some(("a table of values", DATA)),
+        Some("parquet") => return Some(("a table (Parquet)", DATA)),
+        Some("pt" | "pth" | "ckpt" | "bin" | "npz" | "npy") => return Some(("a file of tensors", WEIGHTS)),
+        _ => {}
+    }
+    match bytes {
+        bytes if has_header(bytes) => Some(("a file of weights (safetensors)", WEIGHTS)),
+        [b'G', b'G', b'U', b'F', ..] => Some(("a file of weights (GGUF)", WEIGHTS)),
+        [b'P', b'K', 3, 4, ..] => Some(("a ZIP archive", "unpack it")),
+        [0x1f, 0x8b, ..] => Some(("a gzip archive", "unpack it")),
+        [0x89, b'P', b'N', b'G', ..] | [0xff, 0xd8, 0xff, ..] => Some(("an image", DATA)),
+        _ => None,
+    }
+}
+
+/// Writes a preset, whole or not at all.
+///
+/// # Errors
+/// An experiment that could not be read back, or a file that cannot be written; what stood at `path` is then as before.
+pub fn write(path: impl AsRef<Path>, experiment: &Experiment) -> Result<()> {
+    let path = path.as_ref();
+    if let Some(problem) = check(experiment, None).into_iter().next() {
+        return Err(problem.into());
+    }
+    // Through a link, the file it leads to is replaced, not the link.
+    let target = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
+    let failed = |error: &io::Error| {
+        let kept = if target.exists() { "; the file is as it was before" } else { "; nothing was written" };
+        Error::file(path, format!("cannot be saved: {}{kept}", reason(error)))
+    };
+    if fs::metadata(&target).is_ok_and(|old| old.permissions().readonly()) {
+        return Err(Error::file(path, "is write-protected; save under another name, or lift the protection"));
+    }
+    if target.file_name().is_none() {
+        return Err(Error::file(path, "is not a file name; choose one that ends in .toml"));
+    }
+    whole_file::write_durably(&target, to_text(experiment).as_bytes()).map_err(|error| failed(&error))
+}
+
+/// An input or output error in plain words.
+pub(super) fn reason(error: &io::Error) -> String {
+    match error.kind() {
+        io::ErrorKind::NotFound => "there is no such file or folder".to_owned(),
+        io::ErrorKind::PermissionDenied => "this user has no rights to it".to_owned(),
+        io::ErrorKind::StorageFull => "the disk is full".to_owned(),
+        io::ErrorKind::ReadOnlyFilesystem => "the disk is read-only".to_owned(),
+        _ => error.to_string(),
+    }
+}

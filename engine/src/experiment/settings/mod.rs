@@ -1,0 +1,374 @@
+//! The settings: what the preset format, the command line and the checks know of each field of an experiment.
+//!
+//! Owns [`settings!`], which writes a group's struct, its defaults and a row for each field in one place: the row says
+//! what the field decides, its limits, when it is used and what it was called before. Reading, writing, `--set`, the list of
+//! keys and the checks of ranges all go by the rows. Always holds: every field has a row, because the macro makes both.
+//! What several settings together rule out is for [`check`](super::check).
+
+mod field;
+mod limits;
+
+use toml_edit::Value;
+
+pub(crate) use self::{
+    field::{Field, Number},
+    limits::Limits,
+};
+use crate::{error::Problem, experiment::Experiment, suggest::nearest};
+
+/// What is wrong with a value, and what would be valid.
+pub(crate) type Wrong = (String, String);
+
+/// What a setting decides of a training step.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Decides {
+    /// Nothing: neither a kernel nor the size of a tensor.
+    Nothing,
+    /// Sizes of tensors. Kernels of this program are the same at any size; libraries choose theirs by it.
+    Sizes,
+    /// Which kernels run, or when memory is freed.
+    Kernels,
+}
+
+/// What is known of a setting beside its field.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Rule {
+    decides: Decides,
+    /// Zero turns something off, and every other value leaves the kernels the same.
+    is_switch: bool,
+    limits: Limits,
+    is_used: fn(&Experiment) -> bool,
+    /// Whether its default needs no line in a preset.
+    is_quiet: bool,
+    is_paragraph: bool,
+    former_key: Option<&'static str>,
+    former_words: &'static [(&'static str, &'static str)],
+}
+
+/// A setting that decides nothing of a step.
+pub(crate) const NOTHING: Rule = Rule {
+    decides: Decides::Nothing,
+    is_switch: false,
+    limits: Limits::None,
+    is_used: |_| true,
+    is_quiet: false,
+    is_paragraph: false,
+    former_key: None,
+    former_words: &[],
+};
+/// A setting that decides sizes of tensors.
+pub(crate) const SIZES: Rule = Rule { decides: Decides::Sizes, ..NOTHING };
+/// A setting that decides which kernels run, or when memory is freed.
+pub(crate) const KERNELS: Rule = Rule { decides: Decides::Kernels, ..NOTHING };
+
+impl Rule {
+    /// Zero turns something off; how far from zero the value is chooses no kernel.
+    pub(crate) const fn switch(self) -> Self {
+        Self { is_switch: true, ..self }
+    }
+
+    /// Only used, and only judged, where this holds.
+    pub(crate) const fn when(self, is_used: fn(&Experiment) -> bool) -> Self {
+        Self { is_used, ..self }
+    }
+
+    /// Left out of a preset at its default.
+    pub(crate) const fn quiet(self) -> Self {
+        Self { is_quiet: true, ..self }
+    }
+
+    /// Text that is written over several lines.
+    pub(crate) const fn paragraph(self) -> Self {
+        Self { is_paragraph: true, ..self }
+    }
+
+    /// The key it had before, which is still read.
+    pub(crate) const fn formerly(self, key: &'static str) -> Self {
+        Self { former_key: Some(key), ..self }
+    }
+
+    /// Words it had before, which are still read, each with the value that it means now.
+    pub(crate) const fn words_were(self, words: &'static [(&'static str, &'static str)]) -> Self {
+        Self { former_words: words, ..self }
+    }
+
+    /// A whole number from `low` to `high`, which is `what`.
+    pub(crate) const fn counts(self, low: u64, high: u64, what: &'static str) -> Self {
+        Self { limits: Limits::Within { low: Number::Whole(low), high: Number::Whole(high), what }, ..self }
+    }
+
+    /// A number from `low` to `high`, which is `what`.
+    pub(crate) const fn numbers(self, low: f64, high: f64, what: &'static str) -> Self {
+        Self { limits: Limits::Within { low: Number::Real(low), high: Number::Real(high), what }, ..self }
+    }
+
+    /// Judged by `limits`.
+    pub(crate) const fn limits(self, limits: Limits) -> Self {
+        Self { limits, ..self }
+    }
+}
+
+/// One setting: a key of the preset format, its field and its rule.
+#[derive(Debug)]
+pub(crate) struct Setting {
+    /// The key; a dot parts the group from the name in it.
+    pub(crate) key: &'static str,
+    pub(crate) get: fn(&Experiment) -> &dyn Field,
+    pub(crate) get_mut: fn(&mut Experiment) -> &mut dyn Field,
+    pub(crate) rule: Rule,
+}
+
+/// Defines a group of settings: the struct, its defaults, and `SETTINGS`, a row for each field. A field is written
+/// `/// doc`, `pub name: Type = default, rule;`, where the rule begins with what the field decides.
+macro_rules! settings {
+    (
+        $(#[$about:meta])*
+        pub struct $name:ident in $group:ident {
+            $($(#[$doc:meta])* pub $field:ident: $type:ty = $default:expr, $rule:expr;)+
+        }
+    ) => {
+        $(#[$about])*
+        #[derive(Debug, Clone, PartialEq)]
+        pub struct $name {
+            $($(#[$doc])* pub $field: $type,)+
+        }
+
+        impl $name {
+            pub(crate) const SETTINGS: &[$crate::experiment::settings::Setting] = &[
+                $($crate::experiment::settings::Setting {
+                    key: concat!(stringify!($group), ".", stringify!($field)),
+                    get: |e| &e.$group.$field,
+                    get_mut: |e| &mut e.$group.$field,
+                    rule: $rule,
+                },)+
+            ];
+        }
+
+        impl Default for $name {
+            fn default() -> Self {
+                Self { $($field: $default,)+ }
+            }
+        }
+    };
+    (
+        $(#[$about:meta])*
+        pub struct $name:ident {
+            $($(#[$doc:meta])* pub $field:ident: $type:ty = $default:expr, $rule:expr;)+
+        } and {
+            $($(#[$group_doc:meta])* pub $group:ident: $group_type:ty,)+
+        }
+    ) => {
+        $(#[$about])*
+        #[derive(Debug, Clone, PartialEq)]
+        pub struct $name {
+            $($(#[$doc])* pub $field: $type,)+
+            $($(#[$group_doc])* pub $group: $group_type,)+
+        }
+
+        impl $name {
+            /// The settings of the top and those of each group, in the order of the format.
+            pub(crate) const SETTINGS: &[&[$crate::experiment::settings::Setting]] = &[
+                &[$($crate::experiment::settings::Setting {
+                    key: stringify!($field),
+                    get: |e| &e.$field,
+                    get_mut: |e| &mut e.$field,
+                    rule: $rule,
+                },)+],
+                $(<$group_type>::SETTINGS,)+
+            ];
+        }
+
+        impl Default for $name {
+            fn default() -> Self {
+                Self { $($field: $default,)+ $($group: <$group_type>::default(),)+ }
+            }
+        }
+    };
+}
+
+pub(crate) use settings;
+
+/// Every setting, in the order of the format.
+pub(crate) fn all() -> impl Iterator<Item = &'static Setting> {
+    Experiment::SETTINGS.iter().copied().flatten()
+}
+
+/// The setting of a key, or of one that it had before.
+pub(crate) fn find(key: &str) -> Option<&'static Setting> {
+    all().find(|setting| setting.key == key).or_else(|| all().find(|setting| setting.rule.former_key == Some(key)))
+}
+
+impl Setting {
+    /// The name within the group.
+    pub(crate) fn name(&self) -> &'static str {
+        self.key.rsplit_once('.').map_or(self.key, |(_, name)| name)
+    }
+
+    /// The group; `""` for the top.
+    pub(crate) fn group(&self) -> &'static str {
+        self.key.rsplit_once('.').map_or("", |(group, _)| group)
+    }
+
+    /// Whether the kinds that `e` chooses make use of it.
+    pub(crate) fn is_used(&self, e: &Experiment) -> bool {
+        (self.rule.is_used)(e)
+    }
+
+    /// Takes a value, which may be a word of an earlier version, from under `key`, which may be an earlier one. What is
+    /// no longer called so comes back as a note.
+    ///
+    /// # Errors
+    /// A value of the wrong type.
+    pub(crate) fn read(&self, e: &mut Experiment, key: &str, value: &Value) -> Result<Option<String>, Wrong> {
+        let former = self.rule.former_words.iter().find(|(word, _)| value.as_str() == Some(word));
+        let present = former.map_or_else(|| value.clone(), |(_, now)| from_text(now));
+        let field = (self.get_mut)(e);
+        if !field.read(&present) {
+            return Err(wrong(&*field, value));
+        }
+        let given = value.to_string();
+        let given = given.trim();
+        if key != self.key || former.is_some() {
+            let now = field.write().unwrap_or_default();
+            return Ok(Some(format!("{key} = {given} is called {} = {now} now", self.key)));
+        }
+        let is_bare = given.trim_matches('"').bytes().all(|byte| byte.is_ascii_digit());
+        Ok(match field.number() {
+            Some(Number::Size(bytes)) if is_bare && (1..1 << 20).contains(&bytes.0) => {
+                Some(format!("{key} = {given} is {} bytes: sizes have a unit, such as \"64 MiB\"", bytes.0))
+            }
+            _ => None,
+        })
+    }
+
+    /// The value as TOML; `None` where it is used by none of the chosen kinds, is left out, or is at a default that needs no
+    /// line.
+    pub(crate) fn line(&self, e: &Experiment) -> Option<String> {
+        if !self.is_used(e) {
+            return None;
+        }
+        let text = self.write(e)?;
+        let is_default = || self.write(&Experiment::default()).as_ref() == Some(&text);
+        (!(self.rule.is_quiet && is_default())).then_some(text)
+    }
+
+    /// The value as TOML; `None` for an option that is not given.
+    pub(crate) fn write(&self, e: &Experiment) -> Option<String> {
+        let field = (self.get)(e);
+        if self.rule.is_paragraph { field.paragraph() } else { field.write() }
+    }
+
+    /// What would be a value of it.
+    pub(crate) fn valid(&self, e: &Experiment) -> String {
+        (self.get)(e).valid()
+    }
+
+    /// What the limits say of its value.
+    pub(crate) fn judge(&self, e: &Experiment) -> Option<Problem> {
+        let (message, mend) = self.rule.limits.judge((self.get)(e).number()?)?;
+        Some(Problem::new(self.key, message, mend))
+    }
+}
+
+/// A value from the text after an equals sign: TOML, or a bare word.
+pub(crate) fn from_text(text: &str) -> Value {
+    text.parse().unwrap_or_else(|_| Value::from(text))
+}
+
+fn wrong(field: &dyn Field, value: &Value) -> Wrong {
+    match value.as_str() {
+        Some(text) if !field.words().is_empty() => {
+            let near = nearest(text, field.words().iter().copied());
+            let near = near.map(|near| format!("did you mean \"{near}\"? ")).unwrap_or_default();
+            (format!("\"{text}\" is not one of its values"), near + &field.valid())
+        }
+        text => text.and_then(too_large).unwrap_or_else(|| (field::describe(value), field.valid())),
+    }
+}
+
+/// What is wrong with the text of a whole number that no field holds.
+pub(crate) fn too_large(text: &str) -> Option<Wrong> {
+    let digits = text.trim_start_matches(['+', '-']);
+    let is_whole = !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit() || byte == b'_');
+    (is_whole && text.replace('_', "").parse::<i64>().is_err())
+        .then(|| (format!("{text} is too large for a whole number"), format!("write {} or less", i64::MAX)))
+}
+
+/// How exactly two steps are to be alike.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Likeness {
+    /// The same kernels on tensors of the same sizes.
+    Exact,
+    /// The same kernels of this program, on tensors of any size.
+    AtAnySize,
+}
+
+/// Everything that decides the kernels of a step, as text: experiments with the same text take the same steps. Settings that
+/// no chosen kind uses are in it too.
+pub(crate) fn step(e: &Experiment, likeness: Likeness) -> String {
+    let decided = |setting: &&Setting| {
+        let Rule { decides, is_switch, .. } = setting.rule;
+        let is_exact = decides == Decides::Kernels || (decides == Decides::Sizes && likeness == Likeness::Exact);
+        let field = (setting.get)(e);
+        match is_switch && !is_exact {
+            true => Some((field.number().is_some_and(|number| !number.is_zero())).to_string()),
+            false if is_exact => field.write(),
+            false => None,
+        }
+    };
+    all().filter_map(|setting| Some(format!("{} = {}\n", setting.key, decided(&setting)?))).collect()
+}
+
+/// Whether `name` is a group.
+pub(crate) fn is_group(name: &str) -> bool {
+    !name.is_empty() && all().any(|setting| setting.group() == name)
+}
+
+/// The names of a group's keys; for the top (`""`), the groups as well.
+pub(crate) fn names_in(group: &str) -> Vec<&'static str> {
+    let mut names: Vec<&str> = all()
+        .filter_map(|setting| match setting.group() {
+            of if of == group => Some(setting.name()),
+            of => group.is_empty().then_some(of),
+        })
+        .collect();
+    names.dedup();
+    names
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashSet;
+
+    use super::*;
+
+    #[test]
+    fn no_key_has_two_meanings() {
+        let mut keys = HashSet::new();
+        for setting in all() {
+            assert!(keys.insert(setting.key), "{} twice", setting.key);
+        }
+        for former in all().filter_map(|setting| setting.rule.former_key) {
+            assert!(keys.insert(former), "{former} means something now");
+        }
+    }
+
+    #[test]
+    fn every_former_word_means_a_value_of_its_setting() {
+        for setting in all() {
+            for (word, now) in setting.rule.former_words {
+                let mut experiment = Experiment::default();
+                let read = setting.read(&mut experiment, setting.key, &Value::from(*word));
+                assert!(matches!(read, Ok(Some(_))), "{} = {word}: {read:?}", setting.key);
+                assert_eq!(setting.write(&experiment), Some(from_text(now).to_string()), "{}", setting.key);
+            }
+        }
+    }
+
+    #[test]
+    fn a_slip_of_the_finger_finds_its_key() {
+        assert_eq!(nearest("mirco", names_in("batch")), Some("micro"));
+        assert_eq!(nearest("modle", names_in("")), Some("model"));
+        assert_eq!(nearest("zzzz", names_in("")), None);
+    }
+}
