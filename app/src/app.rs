@@ -28,7 +28,7 @@ use crate::{
 /// A worker's news are drawn this much later at most. Not zero: that would draw two frames for each.
 const WAKE: Duration = Duration::from_millis(16);
 
-/// What is kept from sitting to sitting.
+/// What is kept between sessions.
 #[derive(Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub(crate) struct PersistedState {
@@ -95,7 +95,7 @@ impl App {
         Ok(app)
     }
 
-    /// What to keep for the next sitting.
+    /// What to keep for the next session.
     pub(crate) fn persisted(&self) -> PersistedState {
         let document = &self.state.document;
         PersistedState {
@@ -149,7 +149,7 @@ impl App {
         }
     }
 
-    /// A window that is asked to close while a run goes on asks back.
+    /// A window that is asked to close during a run asks for confirmation.
     fn close(&mut self, ctx: &egui::Context) {
         if !ctx.input(|input| input.viewport().close_requested()) || self.state.closing {
             return;

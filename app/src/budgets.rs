@@ -13,14 +13,14 @@ use serde::{Deserialize, Serialize};
 pub(crate) struct Budgets(BTreeMap<String, Bytes>);
 
 impl Budgets {
-    /// The budget with which an experiment goes on when it moves to `device`; where it was, its own is kept.
+    /// The budget of an experiment that moves to `device`; the one it had is kept for the device it leaves.
     pub(crate) fn moving(&mut self, experiment: &Experiment, device: &str) -> Bytes {
         self.0.insert(experiment.device.clone(), experiment.budget);
         self.0.get(device).copied().unwrap_or_else(|| at_least_something(experiment.budget, device))
     }
 }
 
-/// `budget`, or all that a process may have of `device` where that leaves nothing beside what driver and libraries hold.
+/// `budget`, or all that a process may have of `device` where that leaves nothing besides what driver and libraries hold.
 fn at_least_something(budget: Bytes, device: &str) -> Bytes {
     match hardware::target(device) {
         Ok(Target::Gpu(card)) if budget <= card.context + card.pool.segment => card.usable_memory(),

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use plimsoll_engine::Experiment;
 
-/// Steps that can be taken back.
+/// Steps that can be undone.
 const DEPTH: usize = 200;
 /// Changes of one control that follow each other this closely are one gesture.
 const PAUSE: Duration = Duration::from_millis(700);
@@ -71,7 +71,7 @@ impl History {
         true
     }
 
-    /// Whether there is a step to take back.
+    /// Whether there is a step to undo.
     pub(crate) fn can_undo(&self) -> bool {
         !self.past.is_empty()
     }

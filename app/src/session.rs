@@ -1,7 +1,7 @@
-//! The runs of this sitting: what each was, its curves, its trail and how it ended.
+//! The runs of this session: what each was, its curves, its trail and how it ended.
 //!
 //! Owns every [`RunRecord`]. Always holds: figures called measured come from the events of the trainer. Nothing here is
-//! on disk: a sitting ends with the window.
+//! on disk: a session ends with the window.
 
 use std::sync::Arc;
 
@@ -16,15 +16,15 @@ use crate::{
     widgets::series::{Series, Smoothed},
 };
 
-/// Numbers the runs of this sitting.
+/// Numbers the runs of this session.
 pub(crate) type RunKey = u64;
 
-/// How a run stands.
+/// The status of a run.
 #[derive(Debug, Clone)]
 pub(crate) enum Status {
-    /// It goes.
+    /// It trains.
     Running,
-    /// It waits.
+    /// It is paused.
     Paused,
     /// It is over.
     Ended(Outcome),
@@ -92,17 +92,17 @@ pub(crate) struct TestCurves {
 pub(crate) struct RunRecord {
     /// Its number.
     pub(crate) key: RunKey,
-    /// What was planned for it.
+    /// The plan it was started with.
     pub(crate) plan: Arc<Plan>,
-    /// How it stands.
+    /// Its status.
     pub(crate) status: Status,
-    /// It is being tested just now.
+    /// It is being evaluated.
     pub(crate) is_evaluating: bool,
     /// Curves by step.
     pub(crate) train: StepCurves,
     /// Curves by evaluation.
     pub(crate) test: TestCurves,
-    /// Where it was, evaluation by evaluation: measured peak in MiB, best accuracy.
+    /// Its point after each evaluation: measured peak in MiB, best accuracy.
     pub(crate) trail: Vec<[f64; 2]>,
     /// The last step.
     pub(crate) last: Option<StepRecord>,
@@ -110,7 +110,7 @@ pub(crate) struct RunRecord {
     pub(crate) peak_load: Bytes,
     /// Best test accuracy so far.
     pub(crate) best_accuracy: Option<f64>,
-    /// What it came to.
+    /// Its summary.
     pub(crate) summary: Option<Summary>,
 }
 
@@ -136,7 +136,7 @@ impl RunRecord {
         &self.plan.experiment
     }
 
-    /// Where it stands in the picture of memory against accuracy; `None` before the first evaluation.
+    /// Its point in the picture of memory against accuracy; `None` before the first evaluation.
     pub(crate) fn point(&self) -> Option<[f64; 2]> {
         Some([self.peak_load.as_mib(), self.best_accuracy?])
     }
@@ -192,7 +192,7 @@ impl RunRecord {
     }
 }
 
-/// Every run of this sitting, oldest first.
+/// Every run of this session, oldest first.
 #[derive(Debug, Default)]
 pub(crate) struct Session {
     runs: Vec<RunRecord>,

@@ -121,7 +121,7 @@ pub(crate) struct LogEntry {
     pub(crate) text: String,
 }
 
-/// What happened in this sitting, oldest first.
+/// What happened in this session, oldest first.
 #[derive(Debug)]
 pub(crate) struct Log {
     start: Instant,
@@ -181,7 +181,7 @@ pub(crate) enum Dialog {
     Replace(PathBuf),
     /// Save first?
     Unsaved(Then),
-    /// A run goes on: stop it and close?
+    /// A run is in progress: stop it and close?
     StopAndQuit,
     /// The list of keys.
     Shortcuts,
@@ -194,7 +194,7 @@ pub(crate) struct State {
     pub(crate) document: Document,
     /// What the planner said of it.
     pub(crate) prediction: Prediction,
-    /// The runs of this sitting.
+    /// The runs of this session.
     pub(crate) session: Session,
     /// The trainer's latest values.
     pub(crate) latest: Latest,

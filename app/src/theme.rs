@@ -17,7 +17,7 @@ pub(crate) const GAP: f32 = 6.0;
 pub(crate) const WIDE_GAP: f32 = 14.0;
 /// Inside a pane, from its border.
 pub(crate) const PANE_MARGIN: i8 = 10;
-/// Height of the stacked bar of the line.
+/// Height of the stacked bar of the budget.
 pub(crate) const BAR_HEIGHT: f32 = 26.0;
 /// Side of a colour chip in a legend.
 pub(crate) const CHIP: f32 = 10.0;
@@ -27,7 +27,7 @@ pub(crate) const NAME_WIDTH: f32 = 108.0;
 pub(crate) const NUMBER_WIDTH: f32 = 62.0;
 /// Height of a row in a table.
 pub(crate) const ROW_HEIGHT: f32 = 20.0;
-/// Width of a tooltip that teaches.
+/// Width of a tooltip with help.
 pub(crate) const TOOLTIP_WIDTH: f32 = 320.0;
 /// Width of a curve.
 pub(crate) const CURVE: f32 = 1.6;

@@ -1,4 +1,4 @@
-//! How the window looks: what is remembered from sitting to sitting beside the experiment.
+//! How the window looks: what is remembered between sessions, besides the experiment.
 
 use eframe::egui;
 use plimsoll_engine::plan::Pass;

@@ -1,4 +1,4 @@
-//! The native window: options, and what is kept on disk between sittings.
+//! The native window: options, and what is kept on disk between sessions.
 
 use std::path::PathBuf;
 

@@ -34,7 +34,7 @@ struct Json<'a> {
     /// What convolutions run by on a GPU.
     #[serde(serialize_with = "hardware::figure")]
     cudnn: Figure<String>,
-    /// Cards that anyone may plan for.
+    /// Cards to plan for.
     cards: Vec<Card<'a>>,
 }
 

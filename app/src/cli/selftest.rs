@@ -15,7 +15,7 @@ use crate::cli::{Misuse, out, provenance::Provenance, seed};
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Kernels are compared with the CPU in f64, gradients with finite differences, allocations with the dry run. Every check
-is a line: its name, what was compared, the difference that was largest beside what was allowed there, and the seconds.
+is a line: its name, what was compared, the largest difference and what was allowed there, and the seconds.
 The numbers are others in every run; the same seed gives the same.
 
 Examples:

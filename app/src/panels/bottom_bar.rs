@@ -1,4 +1,4 @@
-//! The bottom bar: begin, wait, step, end, test; how far the run is and how long it will take.
+//! The bottom bar: train, pause, step, stop, evaluate; how far the run is and how long it will take.
 
 use eframe::egui::{self, Align, Button, Layout, RichText, Ui, vec2};
 
@@ -60,7 +60,7 @@ fn buttons(ui: &mut Ui, context: &PanelContext<'_>) {
     }
 }
 
-/// What a run would be, before the first.
+/// What a run would take, before the first one.
 fn ready(ui: &mut Ui, context: &PanelContext<'_>) {
     if context.state.is_starting {
         ui.label(RichText::new("Preparing data…").weak());

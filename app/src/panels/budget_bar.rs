@@ -1,5 +1,5 @@
-//! The line: the predicted peak by category against the budget, the verdict in words, the difference to the pin, and
-//! what else would fit.
+//! The budget bar: the predicted peak by category against the budget, the verdict in words, the difference to the pin,
+//! and what else would fit.
 
 use eframe::egui::{self, Align, Button, CornerRadius, FontId, Layout, Rect, RichText, Sense, Stroke, Ui, pos2, vec2};
 use plimsoll_engine::{
@@ -24,7 +24,7 @@ use crate::{
 /// Configurations offered.
 const OFFERED: usize = 3;
 
-/// Draws the line.
+/// Draws the bar.
 pub(crate) fn ui(ui: &mut Ui, context: &PanelContext<'_>) {
     let Some(plan) = context.state.newest_plan() else {
         let text = match &context.state.prediction.obstacle {
@@ -89,7 +89,7 @@ fn verdict(ui: &mut Ui, context: &PanelContext<'_>, plan: &Plan, stale: bool) {
     ui.label(RichText::new(verdict_words(plan)).heading().strong().color(color)).on_hover_text(hover);
 }
 
-/// Which figures of a card nobody measured yet, and where the card is the line.
+/// Which figures of a card are estimates, and whether the card is smaller than the budget.
 fn estimated(plan: &Plan) -> String {
     let Some(card) = plan.target.profile() else { return String::new() };
     let mut text = String::new();
@@ -177,7 +177,7 @@ fn bar(ui: &mut Ui, plan: &Plan, full: Bytes, pin: Option<&Plan>, stale: bool) {
     response.on_hover_text_at_pointer(hover);
 }
 
-/// The budget's name, beside its line, where there is room.
+/// The budget's name, next to its line, where there is room.
 fn budget_label(painter: &egui::Painter, bar: Rect, line: f32, label: &str, palette: &Palette) {
     let galley = painter.layout_no_wrap(label.to_owned(), FontId::proportional(theme::SMALL_TEXT), palette.strong());
     let size = galley.size() + vec2(10.0, 4.0);

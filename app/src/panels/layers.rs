@@ -23,7 +23,7 @@ const COLUMNS: [(LayerColumn, &str, &str); 7] = [
     (LayerColumn::Optimizer, "optimizer", "Its optimizer state."),
     (LayerColumn::Peak, "of the peak", "Its share of what is alive when the run is at its peak."),
 ];
-/// Narrower panes leave out the weights, which the parameters tell as well, and the bars beside the shares.
+/// Narrower panes leave out the weights, which follow from the parameters, and the bars next to the shares.
 const WEIGHTS_FROM: f32 = 500.0;
 
 /// Draws the table.

@@ -39,7 +39,7 @@ pub(crate) fn draw(ui: &mut Ui, pane: Pane, context: &mut PanelContext<'_>) {
     }
 }
 
-/// Draws what stands around the panes: the top bar, the line, the bottom bar.
+/// Draws what is around the panes: the top bar, the budget bar, the bottom bar.
 pub(crate) fn around(ui: &mut Ui, context: &mut PanelContext<'_>, layout: &mut Layout) {
     let palette = theme::palette(ui);
     let frame = |fill, y| egui::Frame::new().fill(fill).inner_margin(egui::Margin::symmetric(12, y));

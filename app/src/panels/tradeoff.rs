@@ -1,4 +1,4 @@
-//! Memory against accuracy: every run of this sitting as a point, and the frontier of those that nothing beats.
+//! Memory against accuracy: every run of this session as a point, and the frontier of those that nothing beats.
 
 use eframe::egui::{self, Pos2, RichText, Role, Tooltip, Ui, WidgetInfo};
 use egui_plot::{Line, LineStyle, MarkerShape, PlotPoint, PlotPoints, PlotTransform, Points, VLine};

@@ -1,6 +1,6 @@
-//! A control of the experiment: a name, an editor, the problem if there is one, and what it teaches on hover.
+//! A control of the experiment: a name, an editor, the problem if there is one, and help on hover.
 //!
-//! Always holds: every control tells on hover, in two sentences, what it does to memory and to time, and what one step
+//! Always holds: every control says on hover, in two sentences, what it does to memory and to time, and what one step
 //! less and one more would change now, from dry runs of the changed experiment.
 
 use eframe::egui::{self, Align, DragValue, Layout, Response, RichText, Slider, SliderClamping, Ui};
@@ -14,7 +14,7 @@ use crate::{
     theme,
 };
 
-/// What a control is: its key in the preset, its name, and two sentences that teach.
+/// What a control is: its key in the preset, its name, and two sentences of help.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Spec {
     /// The key in the preset.
@@ -147,7 +147,7 @@ impl<'a> Form<'a> {
         self.state.prediction.problems().iter().find(|problem| problem.key == key)
     }
 
-    /// The lesson of a control, while the pointer rests on it.
+    /// The help of a control, while the pointer rests on it.
     pub(crate) fn help(&self, hover: &Response, spec: Spec, neighbours: impl FnOnce() -> Vec<(String, Experiment)>) {
         hover.clone().on_hover_ui(|ui| {
             ui.set_max_width(theme::TOOLTIP_WIDTH);
@@ -204,7 +204,7 @@ fn neighbour_line(ui: &mut Ui, neighbour: &Neighbour, now: Outcome) {
     });
 }
 
-/// The change of time per sample: a larger batch takes longer a step, which by itself is no loss.
+/// The change of time per sample: a larger batch takes longer per step, which by itself is not a loss.
 fn time_change(new: Outcome, now: Outcome) -> String {
     let each = |o: Outcome| o.step_secs / o.samples.max(1) as f64;
     let text = format::time_ratio(each(new) / each(now));

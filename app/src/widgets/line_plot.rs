@@ -37,7 +37,7 @@ pub(crate) struct Rule<'a> {
     pub(crate) y: f64,
 }
 
-/// How a plot reads.
+/// How a plot is labelled.
 pub(crate) struct Axes {
     /// A logarithmic vertical axis.
     pub(crate) log: bool,

@@ -56,7 +56,7 @@ pub fn fit(plan: &Plan, budget: Bytes, limit: Limit<'_>) -> Result<Found> {
             offers.extend(search.largest(&asked, &batches(&asked.batch, asked.batch.effective()))?);
         }
     }
-    // What saves no memory and costs time is no offer to a plan that fits as it is.
+    // A plan that fits gets no offer that saves no memory and costs time.
     let is_offer = |a: &Advice| budget < plan.load() || a.peak < plan.load() || a.step_secs < plan.step_secs;
     offers.retain(is_offer);
     let offers = without_dominated(ranked(offers));
@@ -96,7 +96,7 @@ pub fn largest_batch(experiment: &Experiment, limit: Limit<'_>) -> Result<Option
 /// As [`predict`](predict::predict()).
 pub fn fill(plan: &Plan, limit: Limit<'_>) -> Result<Option<Advice>> {
     let asked = &plan.experiment;
-    // Without a fitting sample there is no largest number of them.
+    // Where weights and state do not fit, no sample does.
     if plan.held() > plan.budget {
         return Ok(None);
     }

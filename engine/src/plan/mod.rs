@@ -98,7 +98,7 @@ pub struct Plan {
     pub peak: Peak,
     /// The pass that reaches it.
     pub peak_pass: Pass,
-    /// Bytes by category at the peak; `slack` is reserved minus live, and on a GPU the context stands beside them.
+    /// Bytes by category at the peak; `slack` is reserved minus live, and on a GPU the context is one of them.
     pub categories_at_peak: Categories,
     /// What is alive at the peak, largest first.
     pub alive_at_peak: Vec<Alive>,

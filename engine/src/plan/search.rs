@@ -69,7 +69,7 @@ impl<'a> Search<'a> {
                 self.least.set(self.least.get().min(plan.load()));
                 Ok(Some(plan))
             }
-            // A combination that cannot be is no answer, but no fault either.
+            // A combination that is not possible is passed over.
             Err(Error::Experiment(_)) => Ok(None),
             Err(other) => Err(other),
         }

@@ -116,7 +116,7 @@ fn the_devices_pane_tells_what_is_known_of_the_card() {
 fn a_preset_that_names_no_device_is_opened_on_the_chosen_one() {
     let mut window = on_card();
     let index = app(&window).state.shipped.iter().position(|s| s.name == "cnn-digits").expect("ships");
-    // The document is changed: what is unsaved is let go first.
+    // The document is changed: unsaved changes are dropped first.
     window.state_mut().as_mut().expect("drawn").state.document.saved = app(&window).state.document.experiment.clone();
     window.state_mut().as_mut().expect("drawn").sender.send(crate::command::Action::OpenShipped(index));
     until(&mut window, |app| app.state.document.experiment.title.contains("CNN"));

@@ -306,11 +306,11 @@ impl Verify {
     }
 }
 
-/// What goes on, on a line that the next one takes the place of: for people who wait, and not for a file.
+/// Shows progress on a line that the next one replaces; on a terminal only.
 fn progress(text: &str) {
     let mut stderr = io::stderr();
     if stderr.is_terminal() {
-        // Nobody is told when nobody can be.
+        // A closed stderr takes no progress.
         let _ = write!(stderr, "\r\x1b[K{text}");
         let _ = stderr.flush();
     }

@@ -1,4 +1,4 @@
-//! When a prediction is right: never below what was measured, and above it by no more than is stated.
+//! When a prediction is right: never below what was measured, and above it by at most a stated bound.
 
 use plimsoll_engine::{
     Bytes,
@@ -10,25 +10,27 @@ use plimsoll_engine::{
 /// What a prediction may be above its measurement.
 #[derive(Debug, Clone, Copy)]
 struct Bound {
+    /// Of what was measured.
     share: f64,
-    beside: Bytes,
+    /// Allowed on top of the share.
+    extra: Bytes,
 }
 
 impl Bound {
     /// Of the bytes alive: 1%, and room for what happens inside one op.
-    const LIVE: Self = Self { share: 0.01, beside: Bytes::kib(128) };
+    const LIVE: Self = Self { share: 0.01, extra: Bytes::kib(128) };
     /// Of what a GPU's pool holds from the device, and of the process there.
-    const HELD: Self = Self { share: 0.03, beside: Bytes::ZERO };
-    const ANYTHING: Self = Self { share: f64::INFINITY, beside: Bytes::ZERO };
+    const HELD: Self = Self { share: 0.03, extra: Bytes::ZERO };
+    const ANYTHING: Self = Self { share: f64::INFINITY, extra: Bytes::ZERO };
 
-    /// Nothing measured is no measurement.
+    /// A measurement of nothing is not a measurement.
     fn holds(self, predicted: Bytes, measured: Bytes) -> bool {
-        let most = measured.0 as f64 * (1.0 + self.share) + self.beside.0 as f64;
+        let most = measured.0 as f64 * (1.0 + self.share) + self.extra.0 as f64;
         measured > Bytes::ZERO && predicted >= measured && predicted.0 as f64 <= most
     }
 }
 
-/// What is asked of the prediction of one run.
+/// What the prediction of one run has to meet.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Rule {
     live: Bound,
@@ -57,8 +59,8 @@ impl Rule {
         if plan.target.is_gpu() {
             return rule;
         }
-        let beside = plan.categories_at_peak.get(Category::Context) + Bytes::mib(1);
-        Self { live: Bound { beside, ..rule.live }, ..rule }
+        let extra = plan.categories_at_peak.get(Category::Context) + Bytes::mib(1);
+        Self { live: Bound { extra, ..rule.live }, ..rule }
     }
 
     /// The same where the run may have done less than was planned.
