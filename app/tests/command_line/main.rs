@@ -1,5 +1,8 @@
 //! The program as scripts meet it: what it writes where, and how it exits.
 
+mod misuse;
+mod signals;
+
 use std::{
     fs,
     path::Path,
@@ -180,28 +183,6 @@ fn the_presets_are_listed_for_scripts() {
 }
 
 #[test]
-#[cfg(target_os = "linux")]
-fn a_path_that_is_not_utf_8_is_opened_or_named() {
-    use std::{ffi::OsStr, os::unix::ffi::OsStrExt};
-
-    let folder = tempfile::tempdir().expect("a folder");
-    let path = folder.path().join(OsStr::from_bytes(b"caf\xe9.toml"));
-    let run = |arguments: &[&OsStr]| {
-        Command::new(env!("CARGO_BIN_EXE_plimsoll")).args(arguments).output().expect("the program starts")
-    };
-    let missing = run(&[OsStr::new("plan"), path.as_os_str()]);
-    assert_eq!(missing.status.code(), Some(1));
-    assert!(text(&missing.stderr).contains("caf\u{fffd}.toml: cannot be read"), "{}", text(&missing.stderr));
-    fs::copy(Path::new(env!("CARGO_MANIFEST_DIR")).join("../presets/mlp-digits.toml"), &path).expect("copied");
-    let output = run(&[OsStr::new("plan"), path.as_os_str(), OsStr::new("--json")]);
-    let plan: Value = serde_json::from_slice(&output.stdout).expect("one object");
-    assert_eq!((&plan["preset"], &plan["fits"]), (&path.to_string_lossy().into_owned().into(), &Value::Bool(true)));
-    let misuse = run(&[OsStr::new("verify"), path.as_os_str()]);
-    assert_eq!(misuse.status.code(), Some(2));
-    assert!(text(&misuse.stderr).contains("caf\u{fffd}.toml` is not UTF-8"), "{}", text(&misuse.stderr));
-}
-
-#[test]
 fn verify_compares_predicted_with_measured() {
     let rows = lines(&stdout(&["verify", "mlp-digits", "cnn-digits", "--steps", "3", "--json"]));
     assert_eq!(
@@ -284,18 +265,6 @@ fn a_card_that_is_not_here_is_planned_for_by_its_name() {
 }
 
 #[test]
-fn a_device_that_cannot_be_is_answered_by_its_flag() {
-    let said = fails(2, &["plan", "cnn-digits", "--device", "rtx4060-8g", "--budget", "9GiB"]);
-    assert!(said.contains("--budget: 9.00 GiB is more than a process may use of GeForce RTX 4060"), "{said}");
-    let said = fails(1, &["plan", "cnn-digits", "--device", "rtx-4060"]);
-    assert!(said.contains("--device: ") && said.contains("did you mean rtx4060-8g?"), "{said}");
-    let said = fails(1, &["train", "cnn-digits", "--device", "rtx4060-8g", "--budget", "1GiB"]);
-    assert!(said.contains("only planned for"), "{said}");
-    let said = fails(1, &["plan", "cnn-digits", "--device", "cuda:93"]);
-    assert!(said.contains("there is no GPU cuda:93 here"), "{said}");
-}
-
-#[test]
 fn the_cpu_passes_its_selftest() {
     let checks = lines(&stdout(&["selftest", "--quick", "--json"]));
     let (summary, checks) = checks.split_last().expect("a summary");
@@ -311,13 +280,6 @@ fn the_cpu_passes_its_selftest() {
 }
 
 #[test]
-fn a_selftest_of_nothing_is_refused() {
-    assert!(fails(1, &["selftest", "--device", "toaster"]).contains("toaster"));
-    assert!(fails(1, &["selftest", "--device", "cuda:99"]).len() > 20);
-    assert!(fails(2, &["selftest", "--only", "f31"]).contains("f31"));
-}
-
-#[test]
 fn every_command_explains_itself() {
     assert!(stdout(&["--help"]).contains("plimsoll plan cnn-digits"));
     for command in ["plan", "train", "fit", "verify", "bench", "devices", "selftest", "presets"] {
@@ -326,132 +288,6 @@ fn every_command_explains_itself() {
     }
     let presets = stdout(&["presets"]);
     assert!(presets.lines().count() >= 9 && presets.contains("mlp-digits"), "{presets}");
-}
-
-#[test]
-fn misuse_is_told_apart_from_errors() {
-    for arguments in [
-        &["plan"][..],
-        &["plan", "cnn-digits", "--nothing"],
-        &["plan", "cnn-digits", "--budget", "lots"],
-        &["plan", "cnn-digits", "--set", "batch.micro"],
-        &["plan", "cnn-digits", "--set", "batch.mirco=3"],
-        &["plan", "cnn-digits", "--set", "batch.micro=many"],
-        &["trian"],
-        &["train", "cnn-digits", "--steps", "-1"],
-    ] {
-        fails(2, arguments);
-    }
-    assert!(fails(2, &["plan", "cnn-digits", "--set", "batch.mirco=3"]).contains("did you mean batch.micro?"));
-    assert!(fails(2, &["trian"]).contains("did you mean train?"));
-    assert!(fails(2, &["pln"]).contains("did you mean plan?"));
-    assert!(fails(2, &["mlp-digit"]).contains("did you mean mlp-digits?"));
-}
-
-#[test]
-fn impossible_changes_are_blamed_on_their_flag() {
-    let said = |arguments: &[&str]| fails(1, &[&["plan", "cnn-digits"], arguments].concat());
-    assert!(said(&["--set", "batch.micro=0"]).contains("--set batch.micro=0: batch.micro: 0 is not a batch; write 1"));
-    assert!(said(&["--set", "batch.micro=5000"]).contains("5000 is more than the 14"));
-    assert!(said(&["--budget", "0"]).contains("--budget: budget: 0 B is no budget"));
-    assert!(said(&["--device", "toaster"]).contains("--device: device: \"toaster\""));
-    assert!(fails(1, &["train", "mlp-digits", "--steps", "0"]).contains("0 is not a number of steps"));
-}
-
-#[test]
-fn a_bad_preset_is_answered_with_file_line_and_mend() {
-    let folder = tempfile::tempdir().expect("a folder");
-    let path = folder.path().join("bad.toml");
-    let said = |preset: &str| {
-        fs::write(&path, preset).expect("written");
-        fails(1, &["plan", path.to_str().expect("text")])
-    };
-    for (preset, place, part) in [
-        ("version = 1\n[batch]\nmicro = 0\n", "line 3", "write 1 or more"),
-        ("version = 1\n[batch]\nmirco = 3\n", "line 3", "did you mean batch.micro?"),
-        ("[optimizer]\nkind = \"adamww\"\n", "line 2", "did you mean \"adamw\"?"),
-        ("precision = 32\n", "line 1", "write one of"),
-        ("title = \"never closed\n", "line 1", "double quotes"),
-        ("version = 9\n", "line 1", "newer"),
-        ("budget = \"0\"\n", "line 1", "above zero"),
-        ("[data]\nkind = \"idx\"\n", "line 1", "write the folder"),
-        ("[model]\nkind = \"cnn\"\ndepth = 4\n", "line 3", "write 3 or less"),
-        ("[run]\nsteps = 1\nepochs = 1\n", "line 3", "take one of the two out"),
-    ] {
-        let answer = said(preset);
-        assert!(answer.contains(&format!("bad.toml ({place}, column")) && answer.contains(part), "{answer}");
-    }
-}
-
-#[test]
-fn a_missing_preset_is_answered_with_the_shipped_ones() {
-    assert!(fails(1, &["plan", "mlp-digit"]).contains("did you mean mlp-digits?"));
-    assert!(fails(1, &["plan", "nowhere/x.toml"]).contains("no such file"));
-}
-
-#[test]
-fn data_that_is_not_there_is_an_error_with_its_folder() {
-    let folder = tempfile::tempdir().expect("a folder");
-    let preset = folder.path().join("own.toml");
-    let data = folder.path().join("none");
-    let quoted = data.to_str().expect("text");
-    fs::write(&preset, format!("version = 1\n[data]\nkind = \"cifar10\"\npath = '{quoted}'\n")).expect("written");
-    let answer = fails(1, &["plan", preset.to_str().expect("text")]);
-    assert!(answer.contains(quoted), "{answer}");
-}
-
-#[test]
-fn a_reader_that_goes_away_ends_the_program_quietly() {
-    let mut child = Command::new(env!("CARGO_BIN_EXE_plimsoll"))
-        .args(["train", "mlp-digits", "--steps", "400", "--json"])
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .expect("the program starts");
-    drop(child.stdout.take());
-    let output = child.wait_with_output().expect("it ends");
-    assert_eq!((output.status.code(), text(&output.stderr).as_str()), (Some(0), ""));
-}
-
-#[test]
-#[cfg(unix)]
-fn a_signal_ends_the_run_and_tells_what_came_of_it() {
-    use std::io::{BufRead, BufReader};
-
-    for (signal, status) in [("-INT", 130), ("-TERM", 143), ("-HUP", 129)] {
-        let mut child = Command::new(env!("CARGO_BIN_EXE_plimsoll"))
-            .args(["train", "mlp-digits", "--steps", "1000000", "--json"])
-            .stdout(Stdio::piped())
-            .spawn()
-            .expect("the program starts");
-        let mut lines = BufReader::new(child.stdout.take().expect("piped")).lines().map_while(Result::ok);
-        lines.by_ref().find(|line| line.contains("\"step\"")).expect("a step");
-        let killed = Command::new("kill").args([signal, &child.id().to_string()]).status().expect("kill runs");
-        assert!(killed.success());
-        let last: Value = serde_json::from_str(&lines.last().expect("events")).expect("an object");
-        assert_eq!(last["event"], "stopped", "{signal}");
-        assert!(last["steps"].as_u64() > Some(0) && last["measured"]["live_bytes"].as_u64() > Some(0), "{last}");
-        assert_eq!(child.wait().expect("it ends").code(), Some(status), "{signal}");
-    }
-}
-
-#[test]
-#[cfg(unix)]
-fn a_signal_ends_a_verification_after_what_was_measured() {
-    let child = Command::new(env!("CARGO_BIN_EXE_plimsoll"))
-        .args(["verify", "mlp-digits", "--steps", "100000"])
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .expect("the program starts");
-    // Long enough for the run to have begun on any machine, and far from long enough for it to end.
-    std::thread::sleep(std::time::Duration::from_secs(3));
-    let killed = Command::new("kill").args(["-TERM", &child.id().to_string()]).status().expect("kill runs");
-    assert!(killed.success());
-    let output = child.wait_with_output().expect("it ends");
-    assert_eq!(output.status.code(), Some(143));
-    assert!(text(&output.stderr).contains("mlp-digits was stopped"), "{}", text(&output.stderr));
-    assert!(text(&output.stdout).starts_with("run "), "{}", text(&output.stdout));
 }
 
 #[test]

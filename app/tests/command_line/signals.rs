@@ -1,0 +1,57 @@
+//! What ends a run from outside: signals, and a reader that goes away.
+
+use super::*;
+
+#[test]
+fn a_reader_that_goes_away_ends_the_program_quietly() {
+    let mut child = Command::new(env!("CARGO_BIN_EXE_plimsoll"))
+        .args(["train", "mlp-digits", "--steps", "400", "--json"])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("the program starts");
+    drop(child.stdout.take());
+    let output = child.wait_with_output().expect("it ends");
+    assert_eq!((output.status.code(), text(&output.stderr).as_str()), (Some(0), ""));
+}
+
+#[test]
+#[cfg(unix)]
+fn a_signal_ends_the_run_and_tells_what_came_of_it() {
+    use std::io::{BufRead, BufReader};
+
+    for (signal, status) in [("-INT", 130), ("-TERM", 143), ("-HUP", 129)] {
+        let mut child = Command::new(env!("CARGO_BIN_EXE_plimsoll"))
+            .args(["train", "mlp-digits", "--steps", "1000000", "--json"])
+            .stdout(Stdio::piped())
+            .spawn()
+            .expect("the program starts");
+        let mut lines = BufReader::new(child.stdout.take().expect("piped")).lines().map_while(Result::ok);
+        lines.by_ref().find(|line| line.contains("\"step\"")).expect("a step");
+        let killed = Command::new("kill").args([signal, &child.id().to_string()]).status().expect("kill runs");
+        assert!(killed.success());
+        let last: Value = serde_json::from_str(&lines.last().expect("events")).expect("an object");
+        assert_eq!(last["event"], "stopped", "{signal}");
+        assert!(last["steps"].as_u64() > Some(0) && last["measured"]["live_bytes"].as_u64() > Some(0), "{last}");
+        assert_eq!(child.wait().expect("it ends").code(), Some(status), "{signal}");
+    }
+}
+
+#[test]
+#[cfg(unix)]
+fn a_signal_ends_a_verification_after_what_was_measured() {
+    let child = Command::new(env!("CARGO_BIN_EXE_plimsoll"))
+        .args(["verify", "mlp-digits", "--steps", "100000"])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("the program starts");
+    // Long enough for the run to have begun on any machine, and far from long enough for it to end.
+    std::thread::sleep(std::time::Duration::from_secs(3));
+    let killed = Command::new("kill").args(["-TERM", &child.id().to_string()]).status().expect("kill runs");
+    assert!(killed.success());
+    let output = child.wait_with_output().expect("it ends");
+    assert_eq!(output.status.code(), Some(143));
+    assert!(text(&output.stderr).contains("mlp-digits was stopped"), "{}", text(&output.stderr));
+    assert!(text(&output.stdout).starts_with("run "), "{}", text(&output.stdout));
+}
