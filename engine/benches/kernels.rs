@@ -167,7 +167,7 @@ fn streams(bench: &Bench) -> Result<()> {
             bench.kernel(&format!("adamw {name}"), step, &[t], &[t, t, t])?;
             let (codes, scales) = ((n, DType::U8), (n / UpdateRule::BLOCK, DType::F32));
             let coded = update(UpdateRule::AdamW8(moments(3)));
-            bench.kernel(&format!("adamw 8-bit {name}"), coded, &[t], &[t, codes, scales, codes, scales])?;
+            bench.kernel(&format!("adamw8bit {name}"), coded, &[t], &[t, codes, scales, codes, scales])?;
             let extents = Rows { rows: n / 256, columns: 256 };
             let factored = update(UpdateRule::Adafactor { extents, step: 3 });
             let means = [(extents.rows, DType::F32), (extents.columns, DType::F32)];

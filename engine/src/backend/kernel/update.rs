@@ -116,18 +116,20 @@ impl UpdateRule {
         (step.max(1) as f64).powf(-0.8)
     }
 
-    /// The name on screen and in timelines.
-    pub fn name(&self) -> &'static str {
-        match self {
-            Self::Sgd => "sgd",
-            Self::Momentum { .. } => "momentum",
-            Self::Nesterov { .. } => "nesterov",
-            Self::Adam(_) => "adam",
-            Self::AdamW(_) => "adamw",
-            Self::AdamW8(_) => "adamw 8-bit",
-            Self::Lion { .. } => "lion",
-            Self::Adafactor { .. } => "adafactor",
+    /// The same rule at the next update.
+    #[must_use]
+    pub fn next(mut self) -> Self {
+        match &mut self {
+            Self::Adam(moments) | Self::AdamW(moments) | Self::AdamW8(moments) => moments.step += 1,
+            Self::Adafactor { step, .. } => *step += 1,
+            Self::Sgd | Self::Momentum { .. } | Self::Nesterov { .. } | Self::Lion { .. } => {}
         }
+        self
+    }
+
+    /// Whether a step follows a sign, so that the least difference of a gradient can turn it.
+    pub fn is_of_signs(&self) -> bool {
+        matches!(self, Self::Lion { .. })
     }
 
     /// The state of a `weight` that is updated in `dtype`, in the order in which kernels take it, after the weight. Every
@@ -162,6 +164,33 @@ impl UpdateRule {
             ]),
         }
     }
+}
+
+macro_rules! names {
+    ($($rule:pat => $name:literal,)*) => {
+        impl UpdateRule {
+            /// The name of every rule.
+            pub const NAMES: &[&str] = &[$($name),*];
+
+            /// The name on screen, in timelines and in the selftest: one of [`UpdateRule::NAMES`].
+            pub fn name(&self) -> &'static str {
+                match self {
+                    $($rule => $name,)*
+                }
+            }
+        }
+    };
+}
+
+names! {
+    Self::Sgd => "sgd",
+    Self::Momentum { .. } => "momentum",
+    Self::Nesterov { .. } => "nesterov",
+    Self::Adam(_) => "adam",
+    Self::AdamW(_) => "adamw",
+    Self::AdamW8(_) => "adamw8bit",
+    Self::Lion { .. } => "lion",
+    Self::Adafactor { .. } => "adafactor",
 }
 
 /// A tensor of an optimizer's state.

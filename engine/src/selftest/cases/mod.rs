@@ -17,7 +17,7 @@ pub mod updates;
 use crate::{
     backend::{
         DType, Kernel,
-        kernel::{Curve, Update, UpdateRule},
+        kernel::{Curve, UpdateRule},
     },
     selftest::draw::Draw,
 };
@@ -112,16 +112,30 @@ pub fn all(draw: &mut Draw, dtype: DType, extent: Extent) -> Vec<Case> {
 
 macro_rules! names {
     ($($kernel:pat => $name:literal,)*) => {
-        /// Every kernel, by a name of its own.
-        pub const NAMES: &[&str] = &[$($name),*];
+        const KERNELS: &[&str] = &[$($name),*];
+
+        /// Every kernel, by a name of its own, and every rule of an update.
+        pub const NAMES: &[&str] = &joined::<{ KERNELS.len() + UpdateRule::NAMES.len() }>(KERNELS, UpdateRule::NAMES);
 
         /// The kernel's name in [`NAMES`].
         pub fn name(kernel: &Kernel) -> &'static str {
             match kernel {
                 $($kernel => $name,)*
+                Kernel::Update(update) => update.rule.name(),
             }
         }
     };
+}
+
+/// Both lists, one after the other; `N` is how long they are together.
+const fn joined<const N: usize>(first: &[&'static str], second: &[&'static str]) -> [&'static str; N] {
+    let mut all = [""; N];
+    let mut i = 0;
+    while i < N {
+        all[i] = if i < first.len() { first[i] } else { second[i - first.len()] };
+        i += 1;
+    }
+    all
 }
 
 names! {
@@ -183,12 +197,4 @@ names! {
     Kernel::CrossEntropyGrad { .. } => "cross-entropy-gradient",
     Kernel::SumSquares => "sum-of-squares",
     Kernel::Clip { .. } => "clip",
-    Kernel::Update(Update { rule: UpdateRule::Sgd, .. }) => "sgd",
-    Kernel::Update(Update { rule: UpdateRule::Momentum { .. }, .. }) => "momentum",
-    Kernel::Update(Update { rule: UpdateRule::Nesterov { .. }, .. }) => "nesterov",
-    Kernel::Update(Update { rule: UpdateRule::Adam(_), .. }) => "adam",
-    Kernel::Update(Update { rule: UpdateRule::AdamW(_), .. }) => "adamw",
-    Kernel::Update(Update { rule: UpdateRule::AdamW8(_), .. }) => "adamw8bit",
-    Kernel::Update(Update { rule: UpdateRule::Lion { .. }, .. }) => "lion",
-    Kernel::Update(Update { rule: UpdateRule::Adafactor { .. }, .. }) => "adafactor",
 }

@@ -69,13 +69,9 @@ fn values(draw: &mut Draw, spec: &StateSpec) -> Vec<f64> {
 /// The update after this one: from the state it left, with a fresh gradient.
 pub(crate) fn next(draw: &mut Draw, case: &Case, after: &[Vec<f64>]) -> Option<Case> {
     let Kernel::Update(mut update) = case.kernel else { return None };
-    match &mut update.rule {
-        UpdateRule::Adam(moments) | UpdateRule::AdamW(moments) | UpdateRule::AdamW8(moments) => moments.step += 1,
-        UpdateRule::Adafactor { step, .. } => *step += 1,
-        UpdateRule::Sgd | UpdateRule::Momentum { .. } | UpdateRule::Nesterov { .. } | UpdateRule::Lion { .. } => {}
-    }
-    // Lion's step is a sign: on a coarse grid it is the same in every type.
-    let grid = if matches!(update.rule, UpdateRule::Lion { .. }) { 1024.0 } else { f64::INFINITY };
+    update.rule = update.rule.next();
+    // A sign is the same in every type on a coarse grid.
+    let grid = if update.rule.is_of_signs() { 1024.0 } else { f64::INFINITY };
     let coarse = |x: &f64| if grid.is_finite() { (x * grid).round() / grid } else { *x };
     let outputs = after.iter().zip(&case.outputs).map(|(now, (_, dtype))| (now.iter().map(coarse).collect(), *dtype));
     let fresh = (draw.numbers(case.inputs[0].0.len()), case.inputs[0].1);
