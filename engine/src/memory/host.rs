@@ -1,7 +1,7 @@
 //! What the system can still give this process: the machine's free memory, its control group, its own limits.
 //!
 //! Owns the readings. Always holds: an amount is at the most what every limit that can be read leaves. Refuses nothing: the
-//! ledger of a run on the CPU does, by [`Line`]. Where nothing can be read, as outside Linux, nothing is limited.
+//! ledger of a run on the CPU does, by [`Line`]. Where nothing can be read, nothing is limited.
 
 use crate::{bytes::Bytes, memory::allocator::heap};
 
@@ -49,7 +49,14 @@ fn limits() -> Vec<(Bytes, LimitedBy)> {
     #[cfg(target_os = "linux")]
     let found = linux::limits();
     #[cfg(not(target_os = "linux"))]
-    let found = Vec::new();
+    let found = sysinfo::System::new().map_or_else(
+        |_| Vec::new(),
+        |mut system| {
+            system.refresh_memory();
+            let free = Bytes(system.available_memory());
+            if free == Bytes::ZERO { Vec::new() } else { vec![(free, LimitedBy::Machine)] }
+        },
+    );
     found
 }
 

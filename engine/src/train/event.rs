@@ -68,6 +68,9 @@ pub struct Summary {
     pub predicted: Peak,
     /// From the probe.
     pub measured: Peak,
+    /// Whether the measured process is the most of some samples, and no high-water mark: the system may not allow to reset
+    /// that at the start of a run. Always so on a GPU, of which the driver keeps no mark.
+    pub is_process_sampled: bool,
     /// Measured bytes still alive after the run let everything go, less those before it began.
     pub left_over: Bytes,
 }

@@ -60,6 +60,7 @@ pub(super) fn on_cpu(
 ) -> Result<()> {
     let meter = pool.meter();
     let idle = meter.now();
+    let is_reset = probe::reset_peak_resident();
     let loader = spec.loader()?;
     let result = pool.run(|| {
         let sampler = uncounted(|| {
@@ -77,6 +78,10 @@ pub(super) fn on_cpu(
         result.map_err(|error| uncounted(|| error.clone()))
     });
     summary.left_over = meter.now().live.saturating_sub(idle.live);
+    summary.is_process_sampled = !is_reset;
+    if is_reset && let Some(process) = probe::process() {
+        summary.measured.process = process.peak_resident;
+    }
     result
 }
 
@@ -99,6 +104,7 @@ pub(super) fn on_gpu(spec: &RunSpec<'_>, gpu: &Gpu, inbox: &mut Inbox<'_>, summa
         run.run(Executor::new(backend, ledger), inbox)
     };
     summary.left_over = pool.now().live;
+    summary.is_process_sampled = true;
     let held = gpu.learn(&*pool, result.is_ok().then_some(experiment));
     if let Some(held) = held.filter(|held| *held > profile.context) {
         // The driver takes what kernels need by itself, and nobody can refuse it.

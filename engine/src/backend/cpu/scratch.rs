@@ -62,3 +62,45 @@ impl<A> Drop for Scratch<A> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use rayon::prelude::*;
+
+    use super::*;
+    use crate::{
+        backend::{
+            Backend, DType, Executor,
+            cpu::{Cpu, refusable},
+        },
+        error::{Error, MemoryRefused},
+        memory::{Category, Ledger},
+    };
+
+    /// More bytes than an address space has.
+    const TOO_MANY: usize = 1 << 48;
+
+    #[test]
+    fn scratch_that_the_system_refuses_is_the_kernels_error_on_any_thread() {
+        let asked = Bytes((TOO_MANY * size_of::<f64>()) as u64);
+        let refused = Err(Error::MemoryRefused(MemoryRefused::of(asked)));
+        assert_eq!(refusable(|| Ok(drop(Scratch::<f64>::new(TOO_MANY)))), refused);
+        let on_threads = || (0..64).into_par_iter().for_each(|_| drop(Scratch::<f64>::new(TOO_MANY)));
+        assert_eq!(refusable(|| Ok(on_threads())), refused);
+    }
+
+    #[test]
+    fn a_tensor_that_the_system_refuses_is_an_error_with_its_place_and_leaves_nothing() {
+        let executor = Executor::new(Cpu::new(1), Ledger::new(None, false));
+        executor.ledger().set_op("matmul");
+        let _layer = executor.enter(executor.ledger().layer_id("block1/dense"));
+        let refused = executor.allocate([TOO_MANY / 4], DType::F32, Category::Activations, "output");
+        let error = refused.expect_err("no machine has so much");
+        assert!(
+            error.to_string().starts_with("block1/dense, matmul: the system refused 256 TiB for output"),
+            "{error}"
+        );
+        assert_eq!(executor.ledger().live(), Bytes(0));
+        assert!(executor.backend().target().profile().is_none());
+    }
+}
