@@ -1,8 +1,8 @@
-//! Checkpointed segments: keep the inputs, run forward again on the way back.
+//! Checkpointed segments: save the inputs, and run the forward pass again during the backward pass.
 //!
 //! Chen et al. 2016, "Training deep nets with sublinear memory cost". The second run launches the same kernels on the
-//! same numbers, so losses agree to the last bit with a run that kept everything. A segment may take and give several
-//! values: the last is the one the next layer works on, the others are skips on their way past it.
+//! same numbers, so losses agree to the last bit with a run that saved everything. A segment may take and return several
+//! values: the next layer works on the last one, and the others are skip connections past it.
 
 use super::{Pass, Tape, Value, ValueId};
 use crate::{
@@ -12,7 +12,10 @@ use crate::{
 };
 
 impl<'m, B: Backend> Tape<'m, B> {
-    /// Runs `segment` on `inputs`, keeping only those. It gives at least one value.
+    /// Runs `segment`, which returns at least one value, on `inputs`, and saves only those.
+    ///
+    /// # Errors
+    /// Those of `segment`.
     pub fn checkpoint(
         &mut self,
         inputs: Vec<Value<B>>,
@@ -23,12 +26,12 @@ impl<'m, B: Backend> Tape<'m, B> {
         }
         let kept: Vec<(Tensor<B>, Option<ValueId>)> = inputs.iter().map(|x| (x.tensor.clone(), x.id)).collect();
         self.is_recording = false;
-        self.has_wanted = kept.iter().any(|(_, id)| id.is_some());
+        self.any_requires_grad = kept.iter().any(|(_, id)| id.is_some());
         let outputs = segment(self, inputs.into_iter().map(|x| Value::constant(x.tensor)).collect());
         self.is_recording = true;
         let mut outputs = outputs?;
-        if !self.has_wanted {
-            // Nothing in it learns, and nothing before it: it is as good as done.
+        if !self.any_requires_grad {
+            // Neither the segment nor anything before it is trained: there is nothing to record.
             return Ok(outputs);
         }
         let Some(last) = outputs.pop() else { return Ok(outputs) };
@@ -36,17 +39,17 @@ impl<'m, B: Backend> Tape<'m, B> {
             skip.id = Some(self.name());
         }
         let skips: Vec<ValueId> = outputs.iter().filter_map(|skip| skip.id).collect();
-        let (layer, keeps) = (self.executor.ledger().layer(), self.outputs);
+        let (layer, recompute) = (self.executor.ledger().layer(), self.recompute);
         outputs.push(self.record(layer, true, last.tensor, move |back, gradient| {
             let executor = back.executor().clone();
             let ledger = executor.ledger();
             let mut gradients: Vec<Option<Tensor<B>>> = skips.into_iter().map(|id| back.take(id)).collect();
             gradients.push(Some(gradient));
             let phase = ledger.set_phase(Phase::Recompute);
-            let mut again = Tape { pass: Pass::Recompute, ..Tape::recording(&executor) }.with_outputs(keeps);
-            again.held = back.held.cloned();
+            let mut again = Tape { pass: Pass::Recompute, ..Tape::recording(&executor) }.with_recompute(recompute);
+            again.retained = back.retained.cloned();
             let (tensors, ids): (Vec<_>, Vec<_>) = kept.into_iter().unzip();
-            if back.held.is_some() {
+            if back.retained.is_some() {
                 back.release(tensors.clone());
             }
             let leaf = |(tensor, id): (Tensor<B>, &Option<ValueId>)| match id {
@@ -62,7 +65,7 @@ impl<'m, B: Backend> Tape<'m, B> {
             let seeds = outputs.into_iter().zip(gradients).filter_map(|(id, gradient)| id.zip(gradient)).collect();
             let found = again.backward_from(seeds, &leaves, back.listener)?;
             let given = ids.into_iter().zip(found).filter_map(|(id, gradient)| id.zip(gradient));
-            given.into_iter().try_for_each(|(id, gradient)| back.give(id, gradient))
+            given.into_iter().try_for_each(|(id, gradient)| back.accumulate_grad(id, gradient))
         }));
         Ok(outputs)
     }

@@ -1,14 +1,15 @@
-//! The tape: it remembers what the backward pass needs, and forgets it as it walks back.
+//! The tape: it records what the backward pass needs, and frees it as it walks back.
 //!
-//! A layer's forward pass hands the tape its output and a closure that owns what its gradient rule needs. Walking back
-//! consumes the closures from the last to the first, so each saved tensor is freed the moment its rule has run. What follows
-//! cheaply from a tensor that is kept anyway is not kept beside it: see [`Saved`]. Gradients
-//! that meet are added in place; parameter gradients go straight into the parameter's buffer.
+//! A layer's forward pass hands the tape its output and a closure that owns what its gradient rule needs. The backward pass
+//! consumes the closures from the last to the first, so each saved tensor is freed as soon as its rule has run. A tensor
+//! that is cheap to recompute from one that is saved anyway is not saved: see [`Saved`]. Always holds: gradients of one
+//! value are added in place, and gradients of parameters go straight into the parameter's buffer. Refuses nothing itself;
+//! an error of a rule ends the backward pass.
 
 mod checkpoint;
 mod saved;
 
-pub use saved::{Held, Saved, Source};
+pub use saved::{RetainedTensors, Saved, Source};
 
 use std::fmt;
 
@@ -27,31 +28,31 @@ pub struct ValueId(usize);
 pub struct Value<B: Backend> {
     /// The tensor.
     pub tensor: Tensor<B>,
-    /// Its name on the tape; `None` when no gradient is wanted.
+    /// Its name on the tape; `None` when it requires no gradient.
     id: Option<ValueId>,
-    /// How the tensor can be had again.
+    /// How the backward pass gets the tensor.
     source: Source<B>,
 }
 
 impl<B: Backend> Value<B> {
-    /// A value without a gradient: the batch, or anything in a pass that is not recorded.
+    /// A value that requires no gradient: the batch, or any value of a pass that is not recorded.
     pub fn constant(tensor: Tensor<B>) -> Self {
         Self { tensor, id: None, source: Source::Itself }
     }
 
-    /// What a rule keeps to have the tensor later.
+    /// What a gradient rule saves of the value: the tensor, or a recipe for it.
     pub fn save(&self) -> Saved<B> {
         Saved::new(&self.tensor, &self.source)
     }
 
-    /// How the tensor can be had again.
+    /// How the backward pass gets the tensor.
     pub(crate) fn source(&self) -> &Source<B> {
         &self.source
     }
 
-    /// The same value, to be had again by `source`.
+    /// The same value with another source.
     #[must_use]
-    pub(crate) fn made_by(self, source: Source<B>) -> Self {
+    pub(crate) fn with_source(self, source: Source<B>) -> Self {
         Self { source, ..self }
     }
 
@@ -68,7 +69,7 @@ impl<B: Backend> fmt::Debug for Value<B> {
 }
 
 impl<B: Backend> Clone for Value<B> {
-    /// A second handle of the same value: its gradient is the sum of what both uses give.
+    /// A second handle of the same value; its gradient is the sum of both uses' gradients.
     fn clone(&self) -> Self {
         Self { tensor: self.tensor.clone(), id: self.id, source: self.source.clone() }
     }
@@ -77,11 +78,11 @@ impl<B: Backend> Clone for Value<B> {
 /// What a forward pass is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Pass {
-    /// Training: layers use the batch's statistics and move what they keep of them.
+    /// Training: layers use the batch's statistics and update their running ones.
     Training,
-    /// Training, a second time over the same numbers: the same result, and what layers keep stays as it is.
+    /// A second forward pass over the same numbers: the same result, without an update of running statistics.
     Recompute,
-    /// Evaluation: layers use what they kept.
+    /// Evaluation: layers use their running statistics.
     Evaluation,
 }
 
@@ -100,13 +101,13 @@ pub struct Tape<'m, B: Backend> {
     values: usize,
     is_recording: bool,
     pass: Pass,
-    outputs: Recompute,
-    held: Option<Held<B>>,
-    /// Whether anything of an unrecorded pass wanted a gradient.
-    has_wanted: bool,
+    recompute: Recompute,
+    retained: Option<RetainedTensors<B>>,
+    /// Whether any layer of an unrecorded pass required a gradient.
+    any_requires_grad: bool,
 }
 
-/// Told of every layer whose gradient rule has run: its parameters' gradients of this pass are complete.
+/// Called for every layer whose gradient rule has run: its parameters' gradients of this pass are complete.
 pub type Listener<'a> = dyn FnMut(LayerId) -> Result<()> + 'a;
 
 /// Where a gradient rule leaves the gradients of its inputs.
@@ -114,7 +115,7 @@ pub struct Backward<'a, B: Backend> {
     executor: &'a Executor<B>,
     gradients: &'a mut [Option<Tensor<B>>],
     listener: &'a mut Listener<'a>,
-    held: Option<&'a Held<B>>,
+    retained: Option<&'a RetainedTensors<B>>,
 }
 
 impl<B: Backend> Backward<'_, B> {
@@ -123,48 +124,52 @@ impl<B: Backend> Backward<'_, B> {
         self.executor
     }
 
-    /// Takes what a rule saved and has used: it is freed, unless the tape is held.
+    /// Takes saved tensors that a rule has used. They are freed, unless the graph is retained.
     pub fn release(&self, saved: impl IntoIterator<Item = Tensor<B>>) {
-        match self.held {
-            Some(held) => saved.into_iter().for_each(|tensor| held.keep(tensor)),
+        match self.retained {
+            Some(retained) => saved.into_iter().for_each(|tensor| retained.keep(tensor)),
             None => saved.into_iter().for_each(drop),
         }
     }
 
-    /// The gradient by a weight, given the layer's input, and the one by that input: of an input that is there the first
-    /// comes first, and the input goes before the second comes; one that is made again comes after it.
-    pub fn both_gradients(
+    /// Both gradients of a linear operation: `by_weight`, which needs the layer's input, and `by_input`.
+    ///
+    /// The order keeps memory low. An input that was saved is used and freed before the input gradient is allocated. An
+    /// input that has to be recomputed is recomputed only after the input gradient was passed on.
+    ///
+    /// # Errors
+    /// Those of the two closures and of recomputing the input.
+    pub fn linear_gradients(
         &mut self,
         saved: Option<Saved<B>>,
         by_weight: impl FnOnce(&Tensor<B>) -> Result<()>,
         id: Option<ValueId>,
         by_input: impl FnOnce() -> Result<Tensor<B>>,
     ) -> Result<()> {
-        let Some(saved) = saved else { return id.map_or(Ok(()), |id| self.give(id, by_input()?)) };
+        let Some(saved) = saved else { return id.map_or(Ok(()), |id| self.accumulate_grad(id, by_input()?)) };
         if saved.is_kept() {
             by_weight(&saved.tensor(self.executor)?)?;
             self.release(saved.into_kept());
-            return id.map_or(Ok(()), |id| self.give(id, by_input()?));
+            return id.map_or(Ok(()), |id| self.accumulate_grad(id, by_input()?));
         }
         if let Some(id) = id {
-            self.give(id, by_input()?)?;
+            self.accumulate_grad(id, by_input()?)?;
         }
         let x = saved.tensor(self.executor)?;
         drop(saved);
         by_weight(&x)
     }
 
-    /// Leaves a gradient for `id`, if there is one; see [`Backward::give`].
-    pub fn give_to(&mut self, id: Option<ValueId>, gradient: Tensor<B>) -> Result<()> {
-        id.map_or(Ok(()), |id| self.give(id, gradient))
-    }
-
-    /// Leaves a gradient for `id`; what is there already is added to, in place.
-    pub fn give(&mut self, id: ValueId, gradient: Tensor<B>) -> Result<()> {
+    /// Adds a gradient to that of `id`, in place. A value that requires no gradient has no `id`: nothing is done.
+    ///
+    /// # Errors
+    /// Those of the addition.
+    pub fn accumulate_grad(&mut self, id: impl Into<Option<ValueId>>, gradient: Tensor<B>) -> Result<()> {
+        let Some(id) = id.into() else { return Ok(()) };
         let slot = &mut self.gradients[id.0];
         *slot = Some(match slot.take() {
             None => gradient,
-            // A gradient may have been given to several values at once: only one that is nobody else's is written to.
+            // Several values may share one gradient: only a buffer without another owner is written to.
             Some(sum) if !sum.is_unique() && gradient.is_unique() => self.executor.add(gradient, &sum)?,
             Some(sum) => self.executor.add(sum, &gradient)?,
         });
@@ -186,38 +191,38 @@ impl<'m, B: Backend> Tape<'m, B> {
             values: 0,
             is_recording: true,
             pass: Pass::Training,
-            outputs: Recompute::None,
-            held: None,
-            has_wanted: false,
+            recompute: Recompute::None,
+            retained: None,
+            any_requires_grad: false,
         }
     }
 
-    /// A tape that keeps nothing, for evaluation.
-    pub fn blank(executor: &Executor<B>) -> Self {
+    /// A tape that records nothing, for evaluation.
+    pub fn no_grad(executor: &Executor<B>) -> Self {
         Self { is_recording: false, pass: Pass::Evaluation, ..Self::recording(executor) }
     }
 
-    /// The same tape, with rules that keep outputs or make them again.
+    /// The same tape, whose rules save outputs or recompute them.
     #[must_use]
-    pub fn with_outputs(self, outputs: Recompute) -> Self {
-        Self { outputs, ..self }
+    pub fn with_recompute(self, recompute: Recompute) -> Self {
+        Self { recompute, ..self }
     }
 
-    /// The same tape, which leaves what its rules have used to `held` in place of freeing it.
+    /// The same tape, which moves tensors that its rules have used to `retained` instead of freeing them.
     #[must_use]
-    pub fn holding(self, held: Option<Held<B>>) -> Self {
-        Self { held, ..self }
+    pub fn retaining(self, retained: Option<RetainedTensors<B>>) -> Self {
+        Self { retained, ..self }
     }
 
-    /// How a tensor can be had again that one kernel makes of `from`, for a layer whose rule keeps the tensor of `from`.
-    pub(crate) fn again(
+    /// The source of a tensor that one kernel computes from `from`, for a layer whose rule saves the tensor of `from`.
+    pub(crate) fn recomputable(
         &self,
         layer: LayerId,
         from: &Value<B>,
         kernel: impl Fn(&Executor<B>, Tensor<B>) -> Result<Tensor<B>> + 'static,
     ) -> Source<B> {
         match &from.source {
-            _ if !self.is_recording || self.outputs == Recompute::None => Source::Itself,
+            _ if !self.is_recording || self.recompute == Recompute::None => Source::Itself,
             source @ Source::Recipe(_) => source.then(layer, kernel),
             _ => {
                 let tensor = from.tensor.clone();
@@ -246,22 +251,22 @@ impl<'m, B: Backend> Tape<'m, B> {
         ValueId(self.values - 1)
     }
 
-    /// A value whose gradient is wanted, made outside this tape.
+    /// A value that requires a gradient and was computed outside this tape.
     pub fn leaf(&mut self, tensor: Tensor<B>) -> Value<B> {
         Value { id: Some(self.name()), ..Value::constant(tensor) }
     }
 
-    /// Books the output of a layer and its gradient rule. When nothing is recorded, or when neither the input nor a
-    /// parameter wants a gradient (`is_wanted`), the rule and what it owns are dropped at once.
+    /// Records the output of a layer and its gradient rule. When nothing is recorded, or when neither the input nor a
+    /// parameter requires a gradient (`requires_grad` is false), the rule and what it owns are dropped at once.
     pub fn record(
         &mut self,
         layer: LayerId,
-        is_wanted: bool,
+        requires_grad: bool,
         output: Tensor<B>,
         rule: impl FnOnce(&mut Backward<'_, B>, Tensor<B>) -> Result<()> + 'm,
     ) -> Value<B> {
-        self.has_wanted |= is_wanted;
-        if !(self.is_recording && is_wanted) {
+        self.any_requires_grad |= requires_grad;
+        if !(self.is_recording && requires_grad) {
             return Value::constant(output);
         }
         let id = self.name();
@@ -269,8 +274,11 @@ impl<'m, B: Backend> Tape<'m, B> {
         Value { id: Some(id), ..Value::constant(output) }
     }
 
-    /// Walks back from `output`, whose gradient is `gradient`, freeing as it goes. Returns the gradient of `wanted`, if
-    /// any reached it. `listener` is told of every layer after its rule.
+    /// Walks back from `output`, whose gradient is `gradient`, and frees what was saved on the way. Returns the gradient of
+    /// `wanted`, if any reached it. `listener` is called for every layer after its rule.
+    ///
+    /// # Errors
+    /// The first error of a rule or of `listener`.
     pub fn backward(
         self,
         output: ValueId,
@@ -282,7 +290,10 @@ impl<'m, B: Backend> Tape<'m, B> {
         Ok(found.pop().flatten())
     }
 
-    /// [`Tape::backward`] from several outputs to several wanted values, in the order of `wanted`.
+    /// [`Tape::backward`] from several outputs to several values, in the order of `wanted`.
+    ///
+    /// # Errors
+    /// As [`Tape::backward`].
     pub fn backward_from(
         mut self,
         outputs: Vec<(ValueId, Tensor<B>)>,
@@ -290,14 +301,22 @@ impl<'m, B: Backend> Tape<'m, B> {
         listener: &mut Listener<'_>,
     ) -> Result<Vec<Option<Tensor<B>>>> {
         let mut gradients: Vec<Option<Tensor<B>>> = (0..self.values).map(|_| None).collect();
-        let mut back =
-            Backward { executor: &self.executor, gradients: &mut gradients, listener, held: self.held.as_ref() };
-        outputs.into_iter().try_for_each(|(output, gradient)| back.give(output, gradient))?;
+        let mut back = Backward {
+            executor: &self.executor,
+            gradients: &mut gradients,
+            listener,
+            retained: self.retained.as_ref(),
+        };
+        outputs.into_iter().try_for_each(|(output, gradient)| back.accumulate_grad(output, gradient))?;
         while let Some(node) = self.nodes.pop() {
             let Some(gradient) = gradients[node.output.0].take() else { continue };
             let _layer = self.executor.enter(node.layer);
-            let mut back =
-                Backward { executor: &self.executor, gradients: &mut gradients, listener, held: self.held.as_ref() };
+            let mut back = Backward {
+                executor: &self.executor,
+                gradients: &mut gradients,
+                listener,
+                retained: self.retained.as_ref(),
+            };
             (node.rule)(&mut back, gradient)?;
             listener(node.layer)?;
         }

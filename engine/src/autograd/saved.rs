@@ -1,10 +1,10 @@
-//! What gradient rules keep of the values they need: the tensor itself, or how to make it again from what others keep.
+//! What gradient rules save of the values they need: the tensor itself, or a recipe to recompute it.
 //!
-//! The output of a normalisation follows from its input, which its own rule keeps anyway, and a rectifier's from that. So
-//! whoever needs such an output on the way back keeps a recipe, and the buffer is free as soon as the forward pass is done
-//! with it (Rota Bulò, Porzi & Kontschieder 2018, "In-place activated batch norm", with the input kept in place of the
-//! output, so that nothing has to be inverted). The same kernels run on the same numbers: the tensor made again is the
-//! first one to the last bit.
+//! The output of a normalisation follows from its input, which its own rule saves anyway, and the output of a rectifier
+//! follows from that. A rule that needs such an output in the backward pass saves a recipe, so the buffer is free as soon
+//! as the forward pass is done with it (Rota Bulò, Porzi & Kontschieder 2018, "In-place activated batch norm"; here the
+//! input is saved instead of the output, so nothing has to be inverted). Always holds: the same kernels run on the same
+//! numbers, so the recomputed tensor equals the first one to the last bit.
 
 use std::{
     cell::{Cell, RefCell},
@@ -17,70 +17,70 @@ use crate::{
     memory::{Phase, timeline::LayerId},
 };
 
-/// Kernels that one recipe may take. A chain of residual blocks adds to its recipe block by block; where it would grow past
-/// this, the tensor is kept, and the next recipe begins from it.
+/// Kernels that one recipe may run. A chain of residual blocks extends its recipe block by block; where the recipe would
+/// grow past this, the tensor is saved instead, and the next recipe starts from it.
 const MOST_STEPS: usize = 9;
 
-/// How a value's tensor can be had in the backward pass.
+/// How the backward pass gets a value's tensor.
 pub enum Source<B: Backend> {
-    /// From itself alone.
+    /// A rule that needs the tensor has to save it.
     Itself,
-    /// Its maker's rule keeps the tensor.
+    /// The rule of the layer that computed the tensor saves it anyway.
     Maker,
-    /// By a recipe.
+    /// A recipe recomputes it.
     Recipe(Rc<Recipe<B>>),
 }
 
-/// How to make a tensor again.
+/// How to recompute a tensor.
 pub struct Recipe<B: Backend> {
     layer: LayerId,
     make: Make<B>,
-    /// Adds the tensor to another without making it, where a kernel does that.
+    /// Adds the tensor to another without materialising it, where a kernel can.
     add: Option<Add<B>>,
     steps: usize,
-    /// Rules that still need the tensor.
+    /// Rules that still need the tensor. Each runs once and drops its claim.
     users: Cell<usize>,
-    /// The tensor, from the last use but one to the last.
+    /// The recomputed tensor, kept from the last use but one for the last.
     made: RefCell<Option<Tensor<B>>>,
 }
 
 type Make<B> = Box<dyn Fn(&Executor<B>) -> Result<Tensor<B>>>;
 type Add<B> = Box<dyn Fn(&Executor<B>, Tensor<B>) -> Result<Tensor<B>>>;
 
-/// What a rule keeps of a value.
+/// What a gradient rule saves of a value.
 pub enum Saved<B: Backend> {
     /// The tensor.
     Kept(Tensor<B>),
-    /// The way to it.
-    Again(User<B>),
+    /// A claim on the recipe that recomputes it.
+    Recipe(Claim<B>),
 }
 
-/// What a tape that is held keeps: every tensor that its rules have used, until the last handle goes.
-pub struct Held<B: Backend>(Rc<RefCell<Vec<Tensor<B>>>>);
+/// The tensors of a retained graph: those that its rules have used, until the last handle is dropped.
+pub struct RetainedTensors<B: Backend>(Rc<RefCell<Vec<Tensor<B>>>>);
 
-impl<B: Backend> Default for Held<B> {
+impl<B: Backend> Default for RetainedTensors<B> {
     fn default() -> Self {
         Self(Rc::default())
     }
 }
 
-impl<B: Backend> Clone for Held<B> {
+impl<B: Backend> Clone for RetainedTensors<B> {
     fn clone(&self) -> Self {
         Self(Rc::clone(&self.0))
     }
 }
 
-impl<B: Backend> Held<B> {
-    /// Keeps one more tensor.
+impl<B: Backend> RetainedTensors<B> {
+    /// Retains one more tensor.
     pub fn keep(&self, tensor: Tensor<B>) {
         self.0.borrow_mut().push(tensor);
     }
 }
 
 /// One rule's claim on a recipe.
-pub struct User<B: Backend>(Rc<Recipe<B>>);
+pub struct Claim<B: Backend>(Rc<Recipe<B>>);
 
-impl<B: Backend> Drop for User<B> {
+impl<B: Backend> Drop for Claim<B> {
     fn drop(&mut self) {
         self.0.users.set(self.0.users.get() - 1);
     }
@@ -105,7 +105,7 @@ impl<B: Backend> Recipe<B> {
         (self.make)(executor)
     }
 
-    /// The tensor and `sum`, in `sum` where nobody else holds it.
+    /// The sum of the tensor and `sum`, in the buffer of `sum` where it has no other owner.
     fn add_to(&self, executor: &Executor<B>, sum: Tensor<B>) -> Result<Tensor<B>> {
         match &self.add {
             Some(add) if self.made.borrow().is_none() => {
@@ -118,7 +118,7 @@ impl<B: Backend> Recipe<B> {
 }
 
 impl<B: Backend> Source<B> {
-    /// By a recipe of `steps` kernels, if that is not too many.
+    /// A recipe of `steps` kernels; [`Source::Itself`] where that is more than [`MOST_STEPS`].
     pub(crate) fn recipe(
         layer: LayerId,
         steps: usize,
@@ -131,7 +131,7 @@ impl<B: Backend> Source<B> {
         Self::Recipe(Rc::new(Recipe { layer, make: Box::new(make), add: None, steps, users, made }))
     }
 
-    /// The same, with a way to add the tensor to another. For a recipe that nobody uses yet.
+    /// The same with a kernel that adds the tensor to another. For a recipe without users yet.
     pub(crate) fn with_add(self, add: impl Fn(&Executor<B>, Tensor<B>) -> Result<Tensor<B>> + 'static) -> Self {
         match self {
             Self::Recipe(recipe) => match Rc::try_unwrap(recipe) {
@@ -142,7 +142,8 @@ impl<B: Backend> Source<B> {
         }
     }
 
-    /// Of what one more kernel makes of the value. From the value itself there is no way: it is not kept.
+    /// The source of what one more kernel computes from the value. Without a recipe for the value there is none: the value
+    /// is not saved.
     pub(crate) fn then(
         &self,
         layer: LayerId,
@@ -153,7 +154,8 @@ impl<B: Backend> Source<B> {
         Self::recipe(layer, recipe.steps + 1, move |executor| step(executor, recipe.tensor(executor)?))
     }
 
-    /// Of the sum of a value by a recipe and of `other`, by a recipe or kept by its maker. The sum grows in one buffer.
+    /// The source of the sum of a value with a recipe and of `other`, which has a recipe or is saved by its maker. The sum
+    /// is formed in one buffer.
     pub(crate) fn plus(&self, layer: LayerId, other: &Self, other_tensor: &Tensor<B>) -> Self {
         let Self::Recipe(recipe) = self else { return Self::Itself };
         let recipe = Rc::clone(recipe);
@@ -174,41 +176,50 @@ impl<B: Backend> Source<B> {
 }
 
 impl<B: Backend> Saved<B> {
-    /// Of a value with this source.
+    /// What a rule saves of a value with this source.
     pub(crate) fn new(tensor: &Tensor<B>, source: &Source<B>) -> Self {
         match source {
             Source::Itself | Source::Maker => Self::Kept(tensor.clone()),
             Source::Recipe(recipe) => {
                 recipe.users.set(recipe.users.get() + 1);
-                Self::Again(User(Rc::clone(recipe)))
+                Self::Recipe(Claim(Rc::clone(recipe)))
             }
         }
     }
 
-    /// Whether the tensor is there already.
+    /// Whether the tensor itself was saved.
     pub fn is_kept(&self) -> bool {
         matches!(self, Self::Kept(_))
     }
 
-    /// The tensor that was kept, if one was.
+    /// The tensor, if it was saved itself.
     pub fn into_kept(self) -> Option<Tensor<B>> {
         match self {
             Self::Kept(tensor) => Some(tensor),
-            Self::Again(_) => None,
+            Self::Recipe(_) => None,
         }
     }
 
-    /// The tensor. One that is made again stays for the last of its users, which runs next.
+    /// The tensor, recomputed where it was not saved.
+    ///
+    /// Rules run from the last layer to the first, and the users of one recipe follow each other closely. So the last user
+    /// but one keeps the recomputed tensor for the last one; earlier ones do not, because the tensor would stay alive
+    /// while other rules run.
+    ///
+    /// # Errors
+    /// Those of the recipe's kernels.
     pub fn tensor(&self, executor: &Executor<B>) -> Result<Tensor<B>> {
         let recipe = match self {
             Self::Kept(tensor) => return Ok(tensor.clone()),
-            Self::Again(User(recipe)) => recipe,
+            Self::Recipe(Claim(recipe)) => recipe,
         };
         let phase = executor.ledger().set_phase(Phase::Recompute);
         let tensor = recipe.tensor(executor);
         executor.ledger().set_phase(phase);
         let tensor = tensor?;
-        *recipe.made.borrow_mut() = (recipe.users.get() == 2).then(|| tensor.clone());
+        // This rule still has its claim, so two claims are this one and the last.
+        let is_last_but_one = recipe.users.get() == 2;
+        *recipe.made.borrow_mut() = is_last_but_one.then(|| tensor.clone());
         Ok(tensor)
     }
 }

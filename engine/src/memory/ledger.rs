@@ -211,9 +211,10 @@ impl Ledger {
         self.0.allocator.borrow().reserved()
     }
 
-    /// A name for where the allocator's model has room: where it comes again, so does what follows.
-    pub fn layout(&self) -> u64 {
-        self.0.allocator.borrow().layout()
+    /// A hash of where the allocator's free space lies. Two equal fingerprints mean that the same requests lead to the same
+    /// placements from here on.
+    pub fn fingerprint(&self) -> u64 {
+        self.0.allocator.borrow().fingerprint()
     }
 
     /// Bytes alive.

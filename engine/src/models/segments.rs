@@ -67,7 +67,7 @@ fn costs(experiment: &Experiment, facts: &DatasetInfo) -> Result<Vec<Cost>> {
     let (input, micro) = (facts.input, experiment.batch.micro);
     let inputs =
         executor.allocate(input.shape(micro), input.dtype(experiment.precision), Category::Batch, input.label())?;
-    let mut tape = Tape::recording(&executor).with_outputs(experiment.recompute);
+    let mut tape = Tape::recording(&executor).with_recompute(experiment.recompute);
     let mut values = vec![Value::constant(inputs)];
     let mut costs = Vec::with_capacity(model.parts.blocks.len());
     for i in 0..model.parts.blocks.len() {

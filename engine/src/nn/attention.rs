@@ -37,7 +37,7 @@ impl<B: Backend> Layer<B> for Attention {
                     let dqkv = back.executor().attention_plain_grad(&qkv, &p, &dy, shape)?;
                     back.release([qkv, p]);
                     drop(dy);
-                    x_id.map_or(Ok(()), |id| back.give(id, dqkv))
+                    x_id.map_or(Ok(()), |id| back.accumulate_grad(id, dqkv))
                 }))
             }
             AttentionKind::Efficient => {
@@ -47,7 +47,7 @@ impl<B: Backend> Layer<B> for Attention {
                     let dqkv = back.executor().attention_grad(&qkv, [&kept, &lse], &dy, shape)?;
                     back.release([qkv, kept, lse]);
                     drop(dy);
-                    x_id.map_or(Ok(()), |id| back.give(id, dqkv))
+                    x_id.map_or(Ok(()), |id| back.accumulate_grad(id, dqkv))
                 }))
             }
         }

@@ -48,7 +48,7 @@ impl<B: Backend> BatchNorm<B> {
         };
         let parameters = [self.weight.weight().clone(), self.bias.weight().clone()];
         let (kept, own) = (statistics.clone(), parameters.clone());
-        let source = tape.again(self.layer, x, move |executor, x| again(executor, x, &kept, &own));
+        let source = tape.recomputable(self.layer, x, move |executor, x| again(executor, x, &kept, &own));
         if !matches!(x.source(), Source::Itself | Source::Maker) {
             return source;
         }
@@ -84,7 +84,7 @@ impl<B: Backend> Layer<B> for BatchNorm<B> {
         let y = record(tape, self.layer, x, y, params, statistics, |executor, x, statistics, dy, into| {
             executor.batch_norm_grad(x, statistics, self.weight.weight(), dy, into)
         });
-        Ok(y.made_by(source))
+        Ok(y.with_source(source))
     }
 
     fn layer(&self) -> LayerId {

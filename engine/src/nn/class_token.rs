@@ -59,7 +59,7 @@ impl<B: Backend> Layer<B> for ClassToken<B> {
             let Some(id) = x_id else { return Ok(()) };
             let dx = executor.take_columns(&dy, width..(length + 1) * width)?;
             drop(dy);
-            back.give(id, dx.reshape(shape))
+            back.accumulate_grad(id, dx.reshape(shape))
         }))
     }
 
@@ -81,7 +81,7 @@ impl<B: Backend> Layer<B> for TakeFirst {
         Ok(tape.record(self.layer, x_id.is_some(), y, move |back, dy| {
             let dx = back.executor().take_columns_grad(&dy, 0, [batch, columns].into())?;
             drop(dy);
-            x_id.map_or(Ok(()), |id| back.give(id, dx.reshape(shape)))
+            x_id.map_or(Ok(()), |id| back.accumulate_grad(id, dx.reshape(shape)))
         }))
     }
 

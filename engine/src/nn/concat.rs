@@ -29,7 +29,7 @@ impl Concat {
             let width = dy.shape().last();
             for (id, columns) in [(a_id, 0..at), (b_id, at..width)] {
                 if let Some(id) = id {
-                    back.give(id, back.executor().take_columns(&dy, columns)?)?;
+                    back.accumulate_grad(id, back.executor().take_columns(&dy, columns)?)?;
                 }
             }
             Ok(())

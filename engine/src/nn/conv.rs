@@ -130,7 +130,7 @@ impl<B: Backend, const DEPTHWISE: bool> Layer<B> for Convolution<B, DEPTHWISE> {
         };
         let y = again(tape.executor(), x.tensor.clone())?;
         let is_cheap = !DEPTHWISE && window.taps() <= FEW_TAPS;
-        let source = if is_cheap { tape.again(self.layer, &x, again) } else { Source::Itself };
+        let source = if is_cheap { tape.recomputable(self.layer, &x, again) } else { Source::Itself };
         let (x_id, saved) = (x.id(), self.weight.is_trained().then(|| x.save()));
         drop(x);
         let y = tape.record(self.layer, x_id.is_some() || saved.is_some(), y, move |back, dy| {
@@ -139,9 +139,9 @@ impl<B: Backend, const DEPTHWISE: bool> Layer<B> for Convolution<B, DEPTHWISE> {
                 bias.accumulate(&executor, |into| executor.bias_grad(&dy, into))?;
             }
             let weight_gradient = |x: &Tensor<B>| self.weight_gradient(&executor, x, &dy, window);
-            back.both_gradients(saved, weight_gradient, x_id, || self.input_gradient(&executor, &dy, window))
+            back.linear_gradients(saved, weight_gradient, x_id, || self.input_gradient(&executor, &dy, window))
         });
-        Ok(y.made_by(source))
+        Ok(y.with_source(source))
     }
 
     fn layer(&self) -> LayerId {

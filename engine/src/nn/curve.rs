@@ -42,16 +42,16 @@ impl Silu {
 fn forward<'m, B: Backend>(tape: &mut Tape<'m, B>, layer: LayerId, curve: Curve, x: Value<B>) -> Result<Value<B>> {
     let y = tape.executor().curve(curve, &x.tensor)?;
     let Some(id) = x.id() else { return Ok(Value::constant(y)) };
-    let source = tape.again(layer, &x, move |executor, x| executor.curve(curve, &x));
+    let source = tape.recomputable(layer, &x, move |executor, x| executor.curve(curve, &x));
     let saved = x.save();
     drop(x);
     let y = tape.record(layer, true, y, move |back, dy| {
         let executor = back.executor();
         let dx = executor.curve_grad(curve, &saved.tensor(executor)?, dy)?;
         back.release(saved.into_kept());
-        back.give(id, dx)
+        back.accumulate_grad(id, dx)
     });
-    Ok(y.made_by(source))
+    Ok(y.with_source(source))
 }
 
 impl<B: Backend> Layer<B> for Gelu {

@@ -42,7 +42,7 @@ impl<B: Backend> Layer<B> for Dropout {
         Ok(tape.record(self.layer, x_id.is_some(), y, move |back, dy| {
             let dx = back.executor().dropout(dy, share, key)?;
             match x_id {
-                Some(id) => back.give(id, dx),
+                Some(id) => back.accumulate_grad(id, dx),
                 None => Ok(()),
             }
         }))

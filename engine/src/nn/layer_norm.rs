@@ -48,7 +48,7 @@ impl<B: Backend> Layer<B> for LayerNorm<B> {
         let affine = Affine { weight: self.weight.weight(), bias: self.bias.weight() };
         let (y, statistics) = tape.executor().layer_norm(&x.tensor, &affine, self.epsilon)?; // [..., columns]
         let (epsilon, weight, bias) = (self.epsilon, affine.weight.clone(), affine.bias.clone());
-        let source = tape.again(self.layer, &x, move |executor, x| {
+        let source = tape.recomputable(self.layer, &x, move |executor, x| {
             let (y, _) = executor.layer_norm(&x, &Affine { weight: &weight, bias: &bias }, epsilon)?;
             Ok(y)
         });
@@ -56,7 +56,7 @@ impl<B: Backend> Layer<B> for LayerNorm<B> {
         let y = record(tape, self.layer, x, y, params, statistics, |executor, x, statistics, dy, into| {
             executor.layer_norm_grad(x, statistics, self.weight.weight(), dy, into)
         });
-        Ok(y.made_by(source))
+        Ok(y.with_source(source))
     }
 
     fn layer(&self) -> LayerId {
@@ -72,14 +72,14 @@ impl<B: Backend> Layer<B> for RmsNorm<B> {
     fn forward<'m>(&'m self, tape: &mut Tape<'m, B>, x: Value<B>) -> Result<Value<B>> {
         let (y, inverse) = tape.executor().rms_norm(&x.tensor, self.weight.weight(), self.epsilon)?; // [..., columns]
         let (epsilon, weight) = (self.epsilon, self.weight.weight().clone());
-        let source = tape.again(self.layer, &x, move |executor, x| {
+        let source = tape.recomputable(self.layer, &x, move |executor, x| {
             let (y, _) = executor.rms_norm(&x, &weight, epsilon)?;
             Ok(y)
         });
         let y = record(tape, self.layer, x, y, [&self.weight], [inverse], |executor, x, [inverse], dy, into| {
             executor.rms_norm_grad(x, inverse, self.weight.weight(), dy, into)
         });
-        Ok(y.made_by(source))
+        Ok(y.with_source(source))
     }
 
     fn layer(&self) -> LayerId {

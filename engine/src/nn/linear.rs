@@ -144,11 +144,11 @@ impl<B: Backend> Layer<B> for Linear<B> {
         let x_id = x.id();
         let saved = self.needs_input().then(|| x.save());
         drop(x);
-        let is_wanted = x_id.is_some() || saved.is_some() || self.bias.as_ref().is_some_and(Param::is_trained);
-        Ok(tape.record(self.layer, is_wanted, y, move |back, dy| {
+        let requires_grad = x_id.is_some() || saved.is_some() || self.bias.as_ref().is_some_and(Param::is_trained);
+        Ok(tape.record(self.layer, requires_grad, y, move |back, dy| {
             let executor = back.executor().clone();
             let by_weight = |x: &Tensor<B>| self.accumulate(&executor, x, &dy);
-            back.both_gradients(saved, by_weight, x_id, || self.input_gradient(&executor, &dy))
+            back.linear_gradients(saved, by_weight, x_id, || self.input_gradient(&executor, &dy))
         }))
     }
 

@@ -21,13 +21,13 @@ pub(super) fn record<'m, B: Backend, S: IntoIterator<Item = Tensor<B>> + 'm, con
 ) -> Value<B> {
     let (x_id, saved) = (x.id(), x.save());
     drop(x);
-    let is_wanted = x_id.is_some() || params[0].is_trained();
-    tape.record(layer, is_wanted, y, move |back, dy| {
+    let requires_grad = x_id.is_some() || params[0].is_trained();
+    tape.record(layer, requires_grad, y, move |back, dy| {
         let executor = back.executor();
         let x = saved.tensor(executor)?;
         let dx = accumulate_all(&params, executor, |into| gradient(executor, &x, &statistics, dy, into))?;
         drop(x);
         back.release(saved.into_kept().into_iter().chain(statistics));
-        back.give_to(x_id, dx)
+        back.accumulate_grad(x_id, dx)
     })
 }

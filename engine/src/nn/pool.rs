@@ -78,7 +78,7 @@ impl<B: Backend> Layer<B> for MaxPool {
             let dx = back.executor().max_pool_grad(&dy, &index, window)?;
             drop(dy);
             back.release([index]);
-            back.give(id, dx)
+            back.accumulate_grad(id, dx)
         }))
     }
 
@@ -96,7 +96,7 @@ impl<B: Backend> Layer<B> for AvgPool {
         Ok(tape.record(self.layer, true, y, move |back, dy| {
             let dx = back.executor().avg_pool_grad(&dy, window)?;
             drop(dy);
-            back.give(id, dx)
+            back.accumulate_grad(id, dx)
         }))
     }
 
@@ -114,7 +114,7 @@ impl<B: Backend> Layer<B> for GlobalPool {
         Ok(tape.record(self.layer, true, y, move |back, dy| {
             let dx = back.executor().global_pool_grad(&dy, shape)?;
             drop(dy);
-            back.give(id, dx)
+            back.accumulate_grad(id, dx)
         }))
     }
 

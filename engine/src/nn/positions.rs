@@ -29,7 +29,7 @@ impl<B: Backend> Layer<B> for Positions<B> {
         Ok(tape.record(self.layer, x_id.is_some() || self.weight.is_trained(), y, move |back, dy| {
             let executor = back.executor();
             self.weight.accumulate(executor, |into| executor.positions_grad(&dy, into))?;
-            back.give_to(x_id, dy)
+            back.accumulate_grad(x_id, dy)
         }))
     }
 

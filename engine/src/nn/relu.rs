@@ -46,9 +46,9 @@ impl<B: Backend, const STOPS: bool> Layer<B> for Rectifier<STOPS> {
             back.release(saved.into_kept());
             let dx = if STOPS { executor.relu6_grad(&y, dy)? } else { executor.relu_grad(&y, dy)? };
             drop(y);
-            back.give_to(x_id, dx)
+            back.accumulate_grad(x_id, dx)
         });
-        Ok(y.made_by(source))
+        Ok(y.with_source(source))
     }
 
     fn layer(&self) -> LayerId {

@@ -35,7 +35,7 @@ impl<B: Backend> Layer<B> for Sequences {
         Ok(tape.record(self.layer, x_id.is_some(), y, move |back, dy| {
             let dx = dy.reshape([rows, width]);
             drop(dy);
-            x_id.map_or(Ok(()), |id| back.give(id, dx))
+            x_id.map_or(Ok(()), |id| back.accumulate_grad(id, dx))
         }))
     }
 
@@ -64,7 +64,7 @@ impl<B: Backend> Layer<B> for Flatten {
                 _ => dy.reshape([batch, shape.elements() / batch.max(1)]),
             };
             drop(dy);
-            back.give(id, dx)
+            back.accumulate_grad(id, dx)
         }))
     }
 

@@ -67,11 +67,11 @@ impl<B: Backend> Layer<B> for Residual<B> {
         let y = tape.record(self.layer, main_id.is_some() || shortcut_id.is_some(), y, move |back, dy| {
             // One gradient for both: whoever would write over it while the other still waits makes a copy.
             if let Some(id) = shortcut_id {
-                back.give(id, dy.clone())?;
+                back.accumulate_grad(id, dy.clone())?;
             }
-            back.give_to(main_id, dy)
+            back.accumulate_grad(main_id, dy)
         });
-        Ok(y.made_by(source))
+        Ok(y.with_source(source))
     }
 
     fn layer(&self) -> LayerId {

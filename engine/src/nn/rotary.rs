@@ -31,7 +31,7 @@ impl<B: Backend> Layer<B> for Rotary {
         let y = tape.executor().rotary(x.tensor, shape, base, false)?;
         Ok(tape.record(self.layer, x_id.is_some(), y, move |back, dy| {
             let dx = back.executor().rotary(dy, shape, base, true)?;
-            x_id.map_or(Ok(()), |id| back.give(id, dx))
+            x_id.map_or(Ok(()), |id| back.accumulate_grad(id, dx))
         }))
     }
 

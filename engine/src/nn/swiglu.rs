@@ -25,7 +25,7 @@ impl SwiGlu {
 impl<B: Backend> Layer<B> for SwiGlu {
     fn forward<'m>(&'m self, tape: &mut Tape<'m, B>, x: Value<B>) -> Result<Value<B>> {
         let y = tape.executor().swiglu(&x.tensor)?; // [rows, hidden]
-        let source = tape.again(self.layer, &x, |executor, gu| executor.swiglu(&gu));
+        let source = tape.recomputable(self.layer, &x, |executor, gu| executor.swiglu(&gu));
         let (x_id, saved) = (x.id(), x.save());
         drop(x);
         let y = tape.record(self.layer, x_id.is_some(), y, move |back, dy| {
@@ -33,9 +33,9 @@ impl<B: Backend> Layer<B> for SwiGlu {
             let dgu = back.executor().swiglu_grad(&gu, &dy)?;
             drop((gu, dy));
             back.release(saved.into_kept());
-            back.give_to(x_id, dgu)
+            back.accumulate_grad(x_id, dgu)
         });
-        Ok(y.made_by(source))
+        Ok(y.with_source(source))
     }
 
     fn layer(&self) -> LayerId {

@@ -32,7 +32,7 @@ impl<B: Backend> Layer<B> for Transpose {
         Ok(tape.record(self.layer, x_id.is_some(), y, move |back, dy| {
             let dx = back.executor().transpose(&dy.reshape([batch, columns, rows]))?;
             drop(dy);
-            x_id.map_or(Ok(()), |id| back.give(id, dx.reshape([batch * rows, columns])))
+            x_id.map_or(Ok(()), |id| back.accumulate_grad(id, dx.reshape([batch * rows, columns])))
         }))
     }
 

@@ -43,8 +43,8 @@ impl<B: Backend> Layer<B> for UpConv2d<B> {
         executor.add_bias(&y, self.bias.weight())?;
         let x_id = x.id();
         let x = self.weight.is_trained().then_some(x.tensor);
-        let is_wanted = x_id.is_some() || self.weight.is_trained();
-        Ok(tape.record(self.layer, is_wanted, y, move |back, dy| {
+        let requires_grad = x_id.is_some() || self.weight.is_trained();
+        Ok(tape.record(self.layer, requires_grad, y, move |back, dy| {
             let executor = back.executor();
             self.bias.accumulate(executor, |into| executor.bias_grad(&dy, into))?;
             if let Some(x) = x {
@@ -52,7 +52,7 @@ impl<B: Backend> Layer<B> for UpConv2d<B> {
                 back.release([x]);
             }
             match x_id {
-                Some(id) => back.give(id, back.executor().conv2d(&dy, self.weight.weight(), window)?),
+                Some(id) => back.accumulate_grad(id, back.executor().conv2d(&dy, self.weight.weight(), window)?),
                 None => Ok(()),
             }
         }))

@@ -191,7 +191,7 @@ impl Dry {
 
     /// Where the pool has room.
     fn layout(&self) -> u64 {
-        self.session.executor().ledger().layout()
+        self.session.executor().ledger().fingerprint()
     }
 }
 

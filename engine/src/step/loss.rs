@@ -51,7 +51,7 @@ pub(super) struct Loss<'a, B: Backend> {
 impl<B: Backend> Loss<'_, B> {
     /// Adds the losses of a batch, without a gradient.
     pub(super) fn measure(&self, inputs: Tensor<B>, labels: &Tensor<B>, stats: &Stats<B>) -> Result<()> {
-        let tape = &mut Tape::blank(self.executor);
+        let tape = &mut Tape::no_grad(self.executor);
         if self.chunk == 0 {
             let logits = self.model.forward(tape, inputs)?;
             return stats.add(self.executor, &logits.tensor, labels);

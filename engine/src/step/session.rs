@@ -1,7 +1,7 @@
 //! The session: what a run keeps between steps, and the step itself.
 
 use crate::{
-    autograd::{Held, Listener, Tape},
+    autograd::{Listener, RetainedTensors, Tape},
     backend::{Backend, DType, Executor, HostSlice, Kernel, Readback, Tensor},
     bytes::Bytes,
     data::{Dataset, DatasetInfo, Split},
@@ -145,13 +145,13 @@ impl<B: Backend> Session<B> {
         squares: Tensor<B>,
     ) -> Result<PendingStep> {
         let loss_scale = self.loss_scale.scale();
-        let (mut samples, mut held) = (0, None);
+        let (mut samples, mut retained) = (0, None);
         for _ in 0..self.experiment.batch.accumulation {
-            // A tape that is held is let go when the next one begins.
-            drop(held.take());
+            // Retained tensors are freed when the next forward pass begins.
+            drop(retained.take());
             let batch = self.feed(&mut next)?;
             samples += batch.samples;
-            held = self.accumulate(batch, &stats, loss_scale, &mut |_| Ok(()))?;
+            retained = self.accumulate(batch, &stats, loss_scale, &mut |_| Ok(()))?;
         }
         self.executor.ledger().set_phase(Phase::Optimizer);
         for param in self.model.params() {
@@ -170,7 +170,7 @@ impl<B: Backend> Session<B> {
         } else {
             self.update(rate, &squares, loss_scale)?;
         }
-        drop(held);
+        drop(retained);
         let (sums, labels) = (self.executor.fetch(stats.sums())?, samples * self.facts.scored_labels);
         Ok(PendingStep { sums, squares: squares_readback, labels, loss_scale, skipped })
     }
@@ -187,28 +187,28 @@ impl<B: Backend> Session<B> {
         let update = optim::Update { rate, grad_scale: 1.0, step: self.updates };
         let batch = self.feed(&mut next)?;
         let samples = batch.samples;
-        let held = self.accumulate(batch, &stats, 1.0, &mut |layer| self.update_layer(layer, &squares, update))?;
-        drop(held);
+        let retained = self.accumulate(batch, &stats, 1.0, &mut |layer| self.update_layer(layer, &squares, update))?;
+        drop(retained);
         let (sums, squares) = (self.executor.fetch(stats.sums())?, self.executor.fetch(&squares)?);
         Ok(PendingStep { sums, squares, labels: samples * self.facts.scored_labels, loss_scale: 1.0, skipped: false })
     }
 
-    /// Forward and backward of one micro-batch; gradients add up in the parameters' buffers. Returns what a tape that is
-    /// held keeps.
+    /// Forward and backward of one micro-batch; gradients add up in the parameters' buffers. Returns the tensors
+    /// of a retained graph.
     fn accumulate(
         &self,
         batch: OnDevice<B>,
         stats: &Stats<B>,
         loss_scale: f64,
         listener: &mut Listener<'_>,
-    ) -> Result<Option<Held<B>>> {
-        let held = self.experiment.retain_graph.then(Held::default);
+    ) -> Result<Option<RetainedTensors<B>>> {
+        let retained = self.experiment.retain_graph.then(RetainedTensors::default);
         let (executor, ledger) = (&self.executor, self.executor.ledger());
         let OnDevice { inputs, labels, .. } = batch;
         ledger.set_phase(Phase::Forward);
         // The loss is the mean over the effective batch, so that accumulation changes memory and not the gradient.
         let scale = loss_scale / (self.experiment.batch.effective() * self.facts.scored_labels) as f64;
-        let mut tape = Tape::recording(executor).with_outputs(self.experiment.recompute).holding(held.clone());
+        let mut tape = Tape::recording(executor).with_recompute(self.experiment.recompute).retaining(retained.clone());
         let (output, gradient) = if self.experiment.loss_chunk > 0 {
             let features = self.model.features(&mut tape, inputs)?; // [batch * labels, features]
             let output = features.id();
@@ -224,15 +224,15 @@ impl<B: Backend> Session<B> {
             let _layer = executor.enter(ledger.layer_id("loss"));
             (output, executor.cross_entropy_grad(logits.tensor, &labels, scale)?)
         };
-        match &held {
-            Some(held) => held.keep(labels),
+        match &retained {
+            Some(retained) => retained.keep(labels),
             None => drop(labels),
         }
         let _layer = executor.enter(ledger.layer_id("loss"));
         if let Some(output) = output {
             tape.backward(output, gradient, None, listener)?;
         }
-        Ok(held)
+        Ok(retained)
     }
 
     fn loss(&self) -> Loss<'_, B> {
@@ -314,7 +314,7 @@ impl<B: Backend> Session<B> {
         executor.ledger().set_phase(Phase::Evaluate);
         let OnDevice { inputs, .. } = self.upload(batch, Split::Train, [self.facts.input.label(), "labels"])?;
         let mut found = None;
-        self.model.trace(&mut Tape::blank(executor), inputs, &mut |layer, output| {
+        self.model.trace(&mut Tape::no_grad(executor), inputs, &mut |layer, output| {
             if found.is_some() {
                 return Ok(());
             }

@@ -92,11 +92,11 @@ impl Allocator {
         }
     }
 
-    /// A name for the state that decides what requests lead to: a heap has none.
-    pub(super) fn layout(&self) -> u64 {
+    /// A hash of where free space lies, which decides where later blocks go; 0 for a heap.
+    pub(super) fn fingerprint(&self) -> u64 {
         match self {
             Self::Heap(_) => 0,
-            Self::Pool(pool) => pool.layout(),
+            Self::Pool(pool) => pool.fingerprint(),
         }
     }
 

@@ -151,8 +151,9 @@ impl Pool {
         self.open(place.segment, start, end - start);
     }
 
-    /// A name for where the holes lie: two pools of one name put the same requests at the same places from here on.
-    pub fn layout(&self) -> u64 {
+    /// A hash of where the holes lie: two pools with equal fingerprints place the same requests at the same addresses from
+    /// here on.
+    pub fn fingerprint(&self) -> u64 {
         let mut hasher = DefaultHasher::new();
         for segment in self.segments.values() {
             (segment.bytes, &segment.holes).hash(&mut hasher);
