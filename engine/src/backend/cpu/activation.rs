@@ -2,17 +2,15 @@
 
 use super::{
     float::{Accumulator, Float},
-    parallel::{self, Shared},
+    parallel,
     simd::simd,
 };
 use crate::{backend::kernel::Curve, rng::Rng};
 
 /// [`Kernel::Curve`](crate::backend::Kernel::Curve).
 pub(super) fn forward<T: Float>(curve: Curve, x: &[T], y: &mut [T]) {
-    let (length, y) = (y.len(), Shared::new(y));
-    parallel::ranges(length, WEIGHT, |range| {
-        // SAFETY: ranges are disjoint.
-        let (x, y) = (&x[range.clone()], unsafe { y.part(range) });
+    parallel::ranges(y.len(), WEIGHT, parallel::rows(y, 1), |range, y| {
+        let x = &x[range];
         match curve {
             Curve::GeluTanh => gelu_tanh(x, y),
             Curve::Gelu => gelu(x, y),
@@ -23,10 +21,8 @@ pub(super) fn forward<T: Float>(curve: Curve, x: &[T], y: &mut [T]) {
 
 /// [`Kernel::CurveGrad`](crate::backend::Kernel::CurveGrad).
 pub(super) fn gradient<T: Float>(curve: Curve, x: &[T], dy: &mut [T]) {
-    let (length, dy) = (dy.len(), Shared::new(dy));
-    parallel::ranges(length, WEIGHT, |range| {
-        // SAFETY: ranges are disjoint.
-        let (x, dy) = (&x[range.clone()], unsafe { dy.part(range) });
+    parallel::ranges(dy.len(), WEIGHT, parallel::rows(dy, 1), |range, dy| {
+        let x = &x[range];
         match curve {
             Curve::GeluTanh => gelu_tanh_gradient(x, dy),
             Curve::Gelu => gelu_gradient(x, dy),
@@ -37,34 +33,25 @@ pub(super) fn gradient<T: Float>(curve: Curve, x: &[T], dy: &mut [T]) {
 
 /// [`Kernel::Dropout`](crate::backend::Kernel::Dropout).
 pub(super) fn dropout<T: Float>(share: f64, key: u64, y: &mut [T]) {
-    let (length, y) = (y.len(), Shared::new(y));
     // The probability as a bound of 64 random bits.
     let bound = (share * 2f64.powi(64)) as u64;
     let scale = T::Acc::from_f64(1.0 / (1.0 - share));
-    parallel::ranges(length, WEIGHT, |range| {
-        let start = range.start as u64;
-        // SAFETY: ranges are disjoint.
-        drop_part(Rng::from_key(key), bound, scale, start, unsafe { y.part(range) });
+    parallel::ranges(y.len(), WEIGHT, parallel::rows(y, 1), |range, y| {
+        drop_part(Rng::from_key(key), bound, scale, range.start as u64, y);
     });
 }
 
 /// [`Kernel::SwiGlu`](crate::backend::Kernel::SwiGlu).
 pub(super) fn swiglu<T: Float>(columns: usize, gu: &[T], y: &mut [T]) {
-    let (rows, y) = (y.len() / columns, Shared::new(y));
-    parallel::ranges(rows, WEIGHT * columns, |rows| {
-        // SAFETY: ranges of rows are disjoint.
-        let y = unsafe { y.part(rows.start * columns..rows.end * columns) };
+    parallel::ranges(y.len() / columns, WEIGHT * columns, parallel::rows(y, columns), |rows, y| {
         swiglu_rows(columns, &gu[rows.start * 2 * columns..rows.end * 2 * columns], y);
     });
 }
 
 /// [`Kernel::SwiGluGrad`](crate::backend::Kernel::SwiGluGrad).
 pub(super) fn swiglu_gradient<T: Float>(columns: usize, gu: &[T], dy: &[T], dgu: &mut [T]) {
-    let dgu = Shared::new(dgu);
-    parallel::ranges(dy.len() / columns, WEIGHT * columns, |rows| {
+    parallel::ranges(dy.len() / columns, WEIGHT * columns, parallel::rows(dgu, 2 * columns), |rows, dgu| {
         let both = rows.start * 2 * columns..rows.end * 2 * columns;
-        // SAFETY: ranges of rows are disjoint.
-        let dgu = unsafe { dgu.part(both.clone()) };
         swiglu_gradient_rows(columns, &gu[both], &dy[rows.start * columns..rows.end * columns], dgu);
     });
 }

@@ -16,7 +16,9 @@ pub(super) use self::{
 use super::{
     convert::turn,
     float::{Accumulator, Float},
-    gemm::{self, Matrix, Operand, View},
+    gemm::{self, Matrix},
+    matrix::{MatMut, MatRef},
+    parallel,
 };
 use crate::backend::AttentionShape;
 
@@ -194,16 +196,46 @@ impl<'a, T: Float> Positions<'a, T> {
     }
 
     /// Those of some positions, `[positions, head_dim]`, in place or converted into `room`.
-    fn block(&self, positions: Range<usize>, room: &mut [T::Acc]) -> View<T::Acc> {
-        Matrix::new(self.elements, self.stride, false).block(positions, 0..self.head_dim, room)
+    fn block<'s>(&self, positions: Range<usize>, room: &'s mut [T::Acc]) -> MatRef<'s, T::Acc>
+    where
+        'a: 's,
+    {
+        Matrix::new(self.elements, self.stride, false).view(positions, 0..self.head_dim, room)
     }
 
     /// The same as `[head_dim, positions]`, always in `room`.
-    fn turned(&self, positions: Range<usize>, room: &mut [T::Acc]) -> View<T::Acc> {
+    fn turned<'s>(&self, positions: Range<usize>, room: &'s mut [T::Acc]) -> MatRef<'s, T::Acc> {
         let extents = [positions.len(), self.head_dim];
         turn(&self.elements[positions.start * self.stride..], self.stride, extents, room);
-        gemm::copied_rows(room, positions.len())
+        gemm::copied(room, [self.head_dim, positions.len()])
     }
+}
+
+/// What a block of a head's rows writes: its columns of the result, and what is kept of its rows.
+type Block<'f, T, U> = &'f (dyn Fn(Head, Range<usize>, MatMut<'_, T>, &mut [U]) + Sync);
+
+/// Runs `block` on every head's rows, `step` at a time. `y` is `[batch * length, heads * head_dim]`, and `kept` holds as
+/// many numbers for each row of each head; either may be without columns.
+fn by_blocks<T: Float, U: Send>(
+    s: &AttentionShape,
+    (step, parallel): (usize, bool),
+    y: MatMut<'_, T>,
+    kept: &mut [U],
+    block: Block<'_, T, U>,
+) {
+    let dim = y.extents()[1] / s.heads;
+    let width = kept.len() / (s.batch * s.heads * s.length);
+    let parts = (y.by_rows(s.length), parallel::rows(kept, s.heads * s.length * width));
+    parallel::pieces(s.batch, parallel, parts, |sequence, (y, kept)| {
+        let parts = (y.by_columns(dim), parallel::rows(kept, s.length * width));
+        parallel::pieces(s.heads, parallel, parts, |head, (y, kept)| {
+            let parts = (y.by_rows(step), parallel::parts(kept, move |i| (i * step).min(s.length) * width));
+            parallel::pieces(s.length.div_ceil(step), parallel, parts, |i, (y, kept)| {
+                let rows = i * step..((i + 1) * step).min(s.length);
+                block(Head::new(s, sequence, head), rows, y, kept);
+            });
+        });
+    });
 }
 
 /// Which keys of a block the queries of a block see.
@@ -224,9 +256,9 @@ impl Pairs<'_> {
         within(seen.start)..within(seen.end)
     }
 
-    /// Rows, columns and inner extent of a product of queries and keys.
-    fn extents(&self, inner: usize) -> [usize; 3] {
-        [self.queries.len(), self.keys.len(), inner]
+    /// How many queries and keys.
+    fn extents(&self) -> [usize; 2] {
+        [self.queries.len(), self.keys.len()]
     }
 }
 

@@ -12,9 +12,10 @@ use super::{
     convert::{turn, up},
     float::Float,
     gemm::{
-        self, Matrix, Operand, Target, View,
+        self, Matrix, Operand, Target,
         tiling::{Layout, Limits, Plan, Product},
     },
+    matrix::{MatMut, MatRef, Spread},
     scratch::Scratch,
 };
 use crate::backend::Window;
@@ -86,11 +87,12 @@ impl<T: Float> Operand<T::Acc> for Patches<'_, T> {
         Layout::CopiedRows
     }
 
-    fn block(&self, rows: Range<usize>, columns: Range<usize>, room: &mut [T::Acc]) -> View<T::Acc> {
+    fn block<'s>(&'s self, rows: Range<usize>, columns: Range<usize>, room: &'s mut [T::Acc]) -> MatRef<'s, T::Acc> {
+        let extents = [rows.len(), columns.len()];
         for (to, pixel) in room.chunks_exact_mut(columns.len()).zip(rows) {
             self.gather(pixel, columns.clone(), to);
         }
-        gemm::copied_rows(room, columns.len())
+        gemm::copied(room, extents)
     }
 }
 
@@ -106,7 +108,8 @@ impl<T: Float> Operand<T::Acc> for Turned<'_, T> {
         Layout::CopiedRows
     }
 
-    fn block(&self, rows: Range<usize>, columns: Range<usize>, room: &mut [T::Acc]) -> View<T::Acc> {
+    fn block<'s>(&'s self, rows: Range<usize>, columns: Range<usize>, room: &'s mut [T::Acc]) -> MatRef<'s, T::Acc> {
+        let extents = [rows.len(), columns.len()];
         let (w, r) = (&self.window, &self.residue);
         for (to, row) in room.chunks_exact_mut(columns.len()).zip(rows) {
             let (tap, filter) = (row / w.filters, row % w.filters);
@@ -115,7 +118,7 @@ impl<T: Float> Operand<T::Acc> for Turned<'_, T> {
             let start = ((filter * w.size + y) * w.size + x) * w.channels;
             up(&self.weights[start + columns.start..start + columns.end], to);
         }
-        gemm::copied_rows(room, columns.len())
+        gemm::copied(room, extents)
     }
 }
 
@@ -198,7 +201,7 @@ pub(super) fn forward<T: Float>(w: &Window, x: &[T], weights: &[T], y: &mut [T])
     if is_pointwise(w) {
         return gemm::matmul(&pointwise(w, true), x, weights, y);
     }
-    let target = Target::new(y, w.filters, false);
+    let target = Target::new(y, [w.out_pixels(), w.filters], false);
     let sight = Sight {
         height: w.height,
         width: w.width,
@@ -215,9 +218,9 @@ pub(super) fn forward<T: Float>(w: &Window, x: &[T], weights: &[T], y: &mut [T])
         let mut room = Scratch::<T::Acc>::new(w.taps() * w.filters);
         turn(weights, w.taps(), [w.filters, w.taps()], room.elements());
         let laid_out = &*room.elements();
-        return gemm::run(&plan, &patches, &Matrix::new(laid_out, w.filters, false), &target);
+        return gemm::run(&plan, &patches, &Matrix::new(laid_out, w.filters, false), target);
     }
-    gemm::run(&plan, &patches, &Matrix::new(weights, w.taps(), true), &target);
+    gemm::run(&plan, &patches, &Matrix::new(weights, w.taps(), true), target);
 }
 
 /// The matrix product of a window of one pixel: forward, or the gradient by the input.
@@ -233,24 +236,34 @@ pub(super) fn input_gradient<T: Float>(w: &Window, dy: &[T], weights: &[T], dx: 
         return gemm::matmul(&pointwise(w, false), dy, weights, dx);
     }
     for residue in residues(w) {
-        let [down, across] = residue.pixels;
-        let start = |pixel: usize| {
-            let (image, y, x) = (pixel / (down * across), pixel / across % down, pixel % across);
-            let (y, x) = (residue.place[0] + y * w.stride, residue.place[1] + x * w.stride);
-            ((image * w.height + y) * w.width + x) * w.channels
-        };
+        let mut matrix = residue_pixels(w, &residue, dx);
         if residue.taps.contains(&0) {
-            for pixel in 0..w.batch * down * across {
-                dx[start(pixel)..][..w.channels].fill(T::ZERO);
-            }
+            let [pixels, _] = matrix.extents();
+            (0..pixels).for_each(|pixel| matrix.row(pixel).fill(T::ZERO));
             continue;
         }
-        let target = if w.stride == 1 { Target::new(dx, w.channels, false) } else { Target::scattered(dx, &start) };
-        residue_gradient(w, residue, dy, weights, &target);
+        residue_gradient(w, residue, dy, weights, Target { matrix, accumulate: false });
     }
 }
 
-fn residue_gradient<T: Float>(w: &Window, residue: Residue, dy: &[T], weights: &[T], target: &Target<'_, T>) {
+/// The pixels of a residue, `[pixels, channels]`.
+fn residue_pixels<'a, T>(w: &Window, residue: &Residue, dx: &'a mut [T]) -> MatMut<'a, T> {
+    let [down, across] = residue.pixels;
+    if w.stride == 1 {
+        return MatMut::new(dx, [w.batch * down * across, w.channels], w.channels);
+    }
+    let line = w.width * w.channels;
+    let spread = Spread {
+        images: w.batch,
+        down,
+        across,
+        strides: [w.height * line, w.stride * line, w.stride * w.channels],
+        offset: residue.place[0] * line + residue.place[1] * w.channels,
+    };
+    MatMut::spread(dx, spread, w.channels)
+}
+
+fn residue_gradient<T: Float>(w: &Window, residue: Residue, dy: &[T], weights: &[T], target: Target<'_, T>) {
     // A pixel at `place + stride * t` is reached by the taps `first + stride * j` from the outputs `base + t - j`; in
     // turned order of taps these are neighbours, from `base - (taps - 1)`.
     let origin = |axis: usize| {
@@ -290,9 +303,9 @@ pub(super) fn weight_gradient<T: Float, W: Float<Acc = T::Acc>>(
 ) {
     let plan = weight_gradient_plan(w, size_of::<T::Acc>(), !T::DIRECT, !W::DIRECT);
     let outputs = Matrix::new(dy, w.filters, true);
-    let target = Target::new(dw, w.taps(), accumulate);
+    let target = Target::new(dw, [w.filters, w.taps()], accumulate);
     if is_pointwise(w) {
-        return gemm::run(&plan, &outputs, &Matrix::new(x, w.channels, false), &target);
+        return gemm::run(&plan, &outputs, &Matrix::new(x, w.channels, false), target);
     }
     let sight = Sight {
         height: w.height,
@@ -304,5 +317,5 @@ pub(super) fn weight_gradient<T: Float, W: Float<Acc = T::Acc>>(
         step: w.stride,
         origin: [-(w.padding as isize); 2],
     };
-    gemm::run(&plan, &outputs, &Patches { image: x, sight }, &target);
+    gemm::run(&plan, &outputs, &Patches { image: x, sight }, target);
 }

@@ -1,11 +1,6 @@
 //! Kernels that move elements: columns of matrices, and transposes.
 
-use super::{
-    convert::turn,
-    elementwise::convert,
-    float::Float,
-    parallel::{self, Shared},
-};
+use super::{convert::turn, elementwise::convert, float::Float, matrix::MatMut, parallel};
 
 /// Rows that lie evenly.
 #[derive(Debug, Clone, Copy)]
@@ -18,12 +13,11 @@ pub(super) struct Strided {
 
 /// [`Kernel::CopyColumns`](crate::backend::Kernel::CopyColumns).
 pub(super) fn copy<T: Float, U: Float>([rows, columns]: [usize; 2], x: &[T], from: Strided, y: &mut [U], to: Strided) {
-    let y = Shared::new(y);
-    parallel::ranges(rows, columns, |rows| {
-        for row in rows {
-            let (from, to) = (row * from.stride + from.offset, row * to.stride + to.offset);
-            // SAFETY: rows are disjoint, for none is longer than the stride.
-            convert(&x[from..from + columns], unsafe { y.part(to..to + columns) });
+    let y = MatMut::new(&mut y[to.offset..], [rows, columns], to.stride);
+    parallel::ranges(rows, columns, y.by_rows(1), |rows, mut y| {
+        for (i, row) in rows.enumerate() {
+            let from = row * from.stride + from.offset;
+            convert(&x[from..from + columns], y.row(i));
         }
     });
 }
@@ -33,16 +27,17 @@ const STRIP: usize = 32;
 
 /// [`Kernel::Transpose`](crate::backend::Kernel::Transpose), of matrices of so many rows and columns.
 pub(super) fn transpose<T: Float>([rows, columns]: [usize; 2], x: &[T], y: &mut [T]) {
-    let (matrix, y) = (rows * columns, Shared::new(y));
     // Strips of columns, which become whole rows.
-    let strips = columns.div_ceil(STRIP);
-    parallel::ranges(x.len() / matrix * strips, rows * STRIP.min(columns), |range| {
-        for piece in range {
-            let (start, from) = (piece / strips * matrix, piece % strips * STRIP);
+    let (matrix, strips) = (rows * columns, columns.div_ceil(STRIP));
+    let start = |strip: usize| strip / strips * matrix + (strip % strips * STRIP).min(columns) * rows;
+    parallel::ranges(x.len() / matrix * strips, rows * STRIP.min(columns), parallel::parts(y, start), |range, y| {
+        let mut rest = y;
+        for strip in range {
+            let (matrix, from) = (&x[strip / strips * matrix..][..matrix], strip % strips * STRIP);
             let width = STRIP.min(columns - from);
-            // SAFETY: strips are disjoint.
-            let to = unsafe { y.part(start + from * rows..start + (from + width) * rows) };
-            turn(&x[start + from..start + matrix], columns, [rows, width], to);
+            let (to, after) = rest.split_at_mut(width * rows);
+            turn(&matrix[from..], columns, [rows, width], to);
+            rest = after;
         }
     });
 }

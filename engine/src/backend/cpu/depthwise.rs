@@ -7,12 +7,7 @@ mod flat;
 
 use std::ops::Range;
 
-use super::{
-    float::Float,
-    parallel::{self, Shared},
-    scratch::Scratch,
-    simd::simd,
-};
+use super::{float::Float, parallel, scratch::Scratch, simd::simd};
 use crate::backend::Window;
 
 /// Parts of the batch whose weight gradients are summed apart: fixed by the geometry, so that the sum is too.
@@ -25,10 +20,7 @@ pub(in crate::backend) fn segments(w: &Window) -> usize {
 /// [`Kernel::Depthwise`](crate::backend::Kernel::Depthwise).
 pub(super) fn forward<T: Float>(w: &Window, x: &[T], weights: &[T], y: &mut [T]) {
     let line = w.out_width() * w.channels;
-    let y = Shared::new(y);
-    parallel::ranges(w.batch * w.out_height(), line * w.size, |rows| {
-        // SAFETY: ranges of rows are disjoint.
-        let y = unsafe { y.part(rows.start * line..rows.end * line) };
+    parallel::ranges(w.batch * w.out_height(), line * w.size, parallel::rows(y, line), |rows, y| {
         if flat::applies(w) {
             flat::rows(w, rows, x, weights, false, y);
         } else {
@@ -40,10 +32,7 @@ pub(super) fn forward<T: Float>(w: &Window, x: &[T], weights: &[T], y: &mut [T])
 /// [`Kernel::DepthwiseInputGrad`](crate::backend::Kernel::DepthwiseInputGrad).
 pub(super) fn input_gradient<T: Float>(w: &Window, dy: &[T], weights: &[T], dx: &mut [T]) {
     let line = w.width * w.channels;
-    let dx = Shared::new(dx);
-    parallel::ranges(w.batch * w.height, line * w.size, |rows| {
-        // SAFETY: ranges of rows are disjoint.
-        let dx = unsafe { dx.part(rows.start * line..rows.end * line) };
+    parallel::ranges(w.batch * w.height, line * w.size, parallel::rows(dx, line), |rows, dx| {
         if flat::applies(w) {
             flat::rows(&flat::backwards(w), rows, dy, weights, true, dx);
         } else {
@@ -62,10 +51,7 @@ pub(super) fn weight_gradient<T: Float, W: Float<Acc = T::Acc>>(
 ) {
     let (segments, rows, taps) = (segments(w), w.batch * w.out_height(), w.taps());
     let mut sums = Scratch::<T::Acc>::new(segments * taps);
-    let all = Shared::new(sums.elements());
-    parallel::pieces(segments, segments > 1, |s| {
-        // SAFETY: segments lie apart.
-        let sums = unsafe { all.part(s * taps..(s + 1) * taps) };
+    parallel::pieces(segments, segments > 1, parallel::rows(sums.elements(), taps), |s, sums| {
         sums.fill(T::Acc::ZERO);
         let rows = s * rows / segments..(s + 1) * rows / segments;
         if flat::applies(w) {

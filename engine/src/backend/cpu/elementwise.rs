@@ -2,21 +2,12 @@
 //!
 //! Sums are taken over parts that the number of elements fixes, in order.
 
-use super::{
-    float::Float,
-    parallel::{self, Shared},
-    simd::simd,
-};
+use super::{float::Float, parallel, simd::simd};
 use crate::rng::Rng;
 
 /// Runs `f` over pieces of `y`, with the place of each.
-fn each<T: Send>(y: &mut [T], f: impl Fn(usize, &mut [T]) + Sync + Send) {
-    let (length, y) = (y.len(), Shared::new(y));
-    parallel::ranges(length, 1, |range| {
-        let start = range.start;
-        // SAFETY: ranges are disjoint.
-        f(start, unsafe { y.part(range) });
-    });
+fn each<T: Send>(y: &mut [T], f: impl Fn(usize, &mut [T]) + Sync) {
+    parallel::ranges(y.len(), 1, parallel::rows(y, 1), |range, y| f(range.start, y));
 }
 
 /// [`Kernel::Fill`](crate::backend::Kernel::Fill).
@@ -51,11 +42,9 @@ pub(super) fn cast<T: Float, U: Float>(x: &[T], y: &mut [U]) {
 
 /// [`Kernel::AddBias`](crate::backend::Kernel::AddBias).
 pub(super) fn add_bias<T: Float>(bias: &[T], y: &mut [T]) {
-    let (columns, shared) = (bias.len(), Shared::new(y));
-    parallel::ranges(shared.len() / columns.max(1), columns, |rows| {
-        // SAFETY: ranges of rows are disjoint.
-        add_bias_rows(bias, unsafe { shared.part(rows.start * columns..rows.end * columns) });
-    });
+    let columns = bias.len();
+    let rows = y.len() / columns.max(1);
+    parallel::ranges(rows, columns, parallel::rows(y, columns), |_, y| add_bias_rows(bias, y));
 }
 
 /// Columns summed at a time.
@@ -70,12 +59,9 @@ pub(super) fn bias_gradient<T: Float, W: Float<Acc = T::Acc>>(accumulate: bool, 
     let parts = if dy.len() < 4 * parallel::GRAIN { 1 } else { PARTS };
     for (block, db) in db.chunks_mut(COLUMNS).enumerate() {
         let mut sums = [[T::Acc::ZERO; COLUMNS]; PARTS];
-        let shared = Shared::new(&mut sums);
-        parallel::pieces(parts, parts > 1, |p| {
-            // SAFETY: every piece has its own.
-            let sums = unsafe { &mut shared.part(p..p + 1)[0] };
+        parallel::pieces(parts, parts > 1, parallel::rows(&mut sums, 1), |p, sums| {
             let rows = &dy[p * rows / parts * columns..(p + 1) * rows / parts * columns];
-            sum_columns(rows, columns, block * COLUMNS, db.len(), sums);
+            sum_columns(rows, columns, block * COLUMNS, db.len(), &mut sums[0]);
         });
         for (j, db) in db.iter_mut().enumerate() {
             let before = if accumulate { db.up() } else { T::Acc::ZERO };
@@ -120,11 +106,8 @@ pub(super) fn sum_squares<T: Float>(x: &[T], sum: &mut [f64]) {
     const PARTS: usize = 32;
     let parts = if x.len() < parallel::GRAIN { 1 } else { PARTS };
     let mut sums = [0.0; PARTS];
-    let shared = Shared::new(&mut sums);
-    parallel::pieces(parts, parts > 1, |p| {
-        // SAFETY: every piece has its own.
-        let sum = unsafe { &mut shared.part(p..p + 1)[0] };
-        *sum = sum_squares_part(&x[p * x.len() / parts..(p + 1) * x.len() / parts]);
+    parallel::pieces(parts, parts > 1, parallel::rows(&mut sums, 1), |p, sum| {
+        sum[0] = sum_squares_part(&x[p * x.len() / parts..(p + 1) * x.len() / parts]);
     });
     sum[0] += sums[..parts].iter().sum::<f64>();
 }

@@ -3,23 +3,15 @@
 //! The gradient sums the rows of one token in the order they come in, whatever the number of threads: tokens are sorted
 //! first, with their places, and a token's rows are one thread's.
 
-use super::{
-    elementwise::convert,
-    float::Float,
-    parallel::{self, Shared},
-    scratch::Scratch,
-    simd::simd,
-};
+use super::{elementwise::convert, float::Float, parallel, scratch::Scratch, simd::simd};
 
 /// Columns summed at a time.
 const COLUMNS: usize = 64;
 
 /// [`Kernel::Embedding`](crate::backend::Kernel::Embedding); every token has a row in the table.
 pub(super) fn forward<T: Float>(tokens: &[u32], table: &[T], y: &mut [T]) {
-    let (width, y) = (y.len() / tokens.len(), Shared::new(y));
-    parallel::ranges(tokens.len(), width, |rows| {
-        // SAFETY: ranges of rows are disjoint.
-        let y = unsafe { y.part(rows.start * width..rows.end * width) };
+    let width = y.len() / tokens.len();
+    parallel::ranges(tokens.len(), width, parallel::rows(y, width), |rows, y| {
         for (y, token) in y.chunks_exact_mut(width).zip(&tokens[rows]) {
             convert(&table[*token as usize * width..][..width], y);
         }
@@ -35,12 +27,11 @@ pub(super) fn gradient<T: Float, W: Float<Acc = T::Acc>>(accumulate: bool, token
         *to = u64::from(*token) << 32 | place as u64;
     }
     sorted.sort_unstable();
-    let (sorted, vocabulary, dtable) = (&*sorted, dtable.len() / width, Shared::new(dtable));
+    let (sorted, vocabulary) = (&*sorted, dtable.len() / width);
     let token = |entry: &u64| (entry >> 32) as usize;
     // What a row of the table costs on average, and no less than its zeros do.
-    parallel::ranges(vocabulary, width * (1 + rows / vocabulary), |range| {
-        // SAFETY: ranges of the table are disjoint.
-        let dtable = unsafe { dtable.part(range.start * width..range.end * width) };
+    let weight = width * (1 + rows / vocabulary);
+    parallel::ranges(vocabulary, weight, parallel::rows(dtable, width), |range, dtable| {
         if !accumulate {
             dtable.fill(W::ZERO);
         }

@@ -2,11 +2,7 @@
 //!
 //! A place outside the set is refused before anything is written.
 
-use super::{
-    float::Float,
-    operands::Operands,
-    parallel::{self, Shared},
-};
+use super::{float::Float, operands::Operands, parallel};
 use crate::{
     backend::{DType, IGNORE_INDEX},
     error::Result,
@@ -50,10 +46,7 @@ pub(super) fn tokens(scored: usize, o: &Operands<'_>) -> Result<()> {
 fn scaled<T: Float>(pixels: &[u8], scaling: &[f32], places: &[u32], y: &mut [T]) {
     let size = y.len() / places.len();
     let (scale, offset) = scaling.split_at(scaling.len() / 2);
-    let shared = Shared::new(y);
-    parallel::ranges(places.len(), size, |range| {
-        // SAFETY: ranges of samples are disjoint.
-        let y = unsafe { shared.part(range.start * size..range.end * size) };
+    parallel::ranges(places.len(), size, parallel::rows(y, size), |range, y| {
         for (image, place) in y.chunks_exact_mut(size).zip(&places[range]) {
             let from = &pixels[*place as usize * size..][..size];
             for (to, from) in image.chunks_exact_mut(scale.len()).zip(from.chunks_exact(scale.len())) {
@@ -69,10 +62,7 @@ fn scaled<T: Float>(pixels: &[u8], scaling: &[f32], places: &[u32], y: &mut [T])
 /// Rows of a table.
 fn rows<L: Copy + Into<u32> + Sync>(table: &[L], places: &[u32], y: &mut [u32]) {
     let targets = y.len() / places.len();
-    let shared = Shared::new(y);
-    parallel::ranges(places.len(), targets, |range| {
-        // SAFETY: ranges of samples are disjoint.
-        let y = unsafe { shared.part(range.start * targets..range.end * targets) };
+    parallel::ranges(places.len(), targets, parallel::rows(y, targets), |range, y| {
         for (row, place) in y.chunks_exact_mut(targets).zip(&places[range]) {
             let from = &table[*place as usize * targets..][..targets];
             row.iter_mut().zip(from).for_each(|(to, from)| *to = (*from).into());
@@ -89,11 +79,8 @@ fn windows<L: Copy + Into<u32> + Sync>(
     labels: &mut [u32],
 ) {
     let length = inputs.len() / places.len();
-    let (inputs, labels) = (Shared::new(inputs), Shared::new(labels));
-    parallel::ranges(places.len(), 2 * length, |range| {
-        let part = range.start * length..range.end * length;
-        // SAFETY: ranges of samples are disjoint.
-        let (inputs, labels) = unsafe { (inputs.part(part.clone()), labels.part(part)) };
+    let parts = [inputs, labels].map(|elements| parallel::rows(elements, length));
+    parallel::ranges(places.len(), 2 * length, parts, |range, [inputs, labels]| {
         let rows = inputs.chunks_exact_mut(length).zip(labels.chunks_exact_mut(length));
         for ((inputs, labels), place) in rows.zip(&places[range]) {
             let from = &tokens[*place as usize..][..length + 1];

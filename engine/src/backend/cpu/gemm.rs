@@ -11,37 +11,18 @@ use self::tiling::{Layout, Limits, Plan, Product};
 use super::{
     convert::{add_down, down, turn, up},
     float::{Accumulator, Float},
-    parallel::{self, Shared},
+    matrix::{MatMut, MatRef, multiply},
+    parallel,
     scratch::Scratch,
 };
 use crate::backend::kernel::MatMul;
-
-/// Where a block of an operand lies.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct View<A> {
-    pointer: *const A,
-    row_stride: usize,
-    column_stride: usize,
-}
-
-impl<A> View<A> {
-    /// The same without its first `rows`.
-    pub(super) fn below(self, rows: usize) -> Self {
-        Self { pointer: self.pointer.wrapping_add(rows * self.row_stride), ..self }
-    }
-
-    /// Rows as columns.
-    pub(super) fn transposed(self) -> Self {
-        Self { row_stride: self.column_stride, column_stride: self.row_stride, ..self }
-    }
-}
 
 /// One side of a product: gives blocks, in place or copied into `room`, always in the same layout.
 pub(super) trait Operand<A>: Sync {
     /// How blocks are laid out; what the plan was made with.
     fn layout(&self) -> Layout;
     /// The block of some rows and columns.
-    fn block(&self, rows: Range<usize>, columns: Range<usize>, room: &mut [A]) -> View<A>;
+    fn block<'s>(&'s self, rows: Range<usize>, columns: Range<usize>, room: &'s mut [A]) -> MatRef<'s, A>;
 }
 
 /// A matrix in memory.
@@ -59,29 +40,40 @@ impl<'a, T> Matrix<'a, T> {
     }
 }
 
+impl<'a, T: Float> Matrix<'a, T> {
+    /// The block of some rows and columns, in place or converted into `room`.
+    pub(super) fn view<'s>(
+        self,
+        rows: Range<usize>,
+        columns: Range<usize>,
+        room: &'s mut [T::Acc],
+    ) -> MatRef<'s, T::Acc>
+    where
+        'a: 's,
+    {
+        let (outer, inner) = if self.transposed { (columns, rows) } else { (rows, columns) };
+        let extents = [outer.len(), inner.len()];
+        let stored = match T::direct(self.elements) {
+            Some(elements) => MatRef::new(&elements[outer.start * self.stride + inner.start..], extents, self.stride),
+            None => {
+                for (to, i) in room.chunks_exact_mut(inner.len()).zip(outer) {
+                    let start = i * self.stride + inner.start;
+                    up(&self.elements[start..start + inner.len()], to);
+                }
+                MatRef::new(room, extents, extents[1])
+            }
+        };
+        if self.transposed { stored.transposed() } else { stored }
+    }
+}
+
 impl<T: Float> Operand<T::Acc> for Matrix<'_, T> {
     fn layout(&self) -> Layout {
         Layout::of(T::DIRECT, self.transposed)
     }
 
-    fn block(&self, rows: Range<usize>, columns: Range<usize>, room: &mut [T::Acc]) -> View<T::Acc> {
-        let (outer, inner) = if self.transposed { (columns, rows) } else { (rows, columns) };
-        let (pointer, stride) = match T::direct(self.elements) {
-            Some(elements) => (elements[outer.start * self.stride + inner.start..].as_ptr(), self.stride),
-            None => {
-                let extent = inner.len();
-                for (to, i) in room.chunks_exact_mut(extent).zip(outer) {
-                    let start = i * self.stride + inner.start;
-                    up(&self.elements[start..start + extent], to);
-                }
-                (room.as_ptr(), extent)
-            }
-        };
-        if self.transposed {
-            View { pointer, row_stride: 1, column_stride: stride }
-        } else {
-            View { pointer, row_stride: stride, column_stride: 1 }
-        }
+    fn block<'s>(&'s self, rows: Range<usize>, columns: Range<usize>, room: &'s mut [T::Acc]) -> MatRef<'s, T::Acc> {
+        self.view(rows, columns, room)
     }
 }
 
@@ -97,50 +89,31 @@ impl<A: Accumulator> Operand<A> for Turning<'_, A> {
         Layout::CopiedRows
     }
 
-    fn block(&self, rows: Range<usize>, columns: Range<usize>, room: &mut [A]) -> View<A> {
-        let (height, width) = (rows.len(), columns.len());
-        turn(&self.0.elements[columns.start * self.0.stride + rows.start..], self.0.stride, [width, height], room);
-        copied_rows(room, width)
+    fn block<'s>(&'s self, rows: Range<usize>, columns: Range<usize>, room: &'s mut [A]) -> MatRef<'s, A> {
+        let extents = [rows.len(), columns.len()];
+        let from = &self.0.elements[columns.start * self.0.stride + rows.start..];
+        turn(from, self.0.stride, [columns.len(), rows.len()], room);
+        copied(room, extents)
     }
 }
 
 /// A block that was copied row after row.
-pub(super) fn copied_rows<A>(room: &[A], columns: usize) -> View<A> {
-    View { pointer: room.as_ptr(), row_stride: columns, column_stride: 1 }
-}
-
-/// Where the rows of a product go.
-#[derive(Clone, Copy)]
-pub(super) enum Rows<'a> {
-    /// One after the other, this many elements apart.
-    Every(usize),
-    /// Each at an element of its own.
-    At(&'a (dyn Fn(usize) -> usize + Sync)),
+pub(super) fn copied<A>(room: &[A], extents: [usize; 2]) -> MatRef<'_, A> {
+    MatRef::new(room, extents, extents[1])
 }
 
 /// What a product is written to.
 pub(super) struct Target<'a, W> {
-    elements: Shared<'a, W>,
-    rows: Rows<'a>,
-    accumulate: bool,
+    /// The matrix.
+    pub(super) matrix: MatMut<'a, W>,
+    /// Added to, or overwritten.
+    pub(super) accumulate: bool,
 }
 
 impl<'a, W: Float> Target<'a, W> {
-    /// A matrix of rows of `stride` elements, overwritten or added to.
-    pub(super) fn new(elements: &'a mut [W], stride: usize, accumulate: bool) -> Self {
-        Self { elements: Shared::new(elements), rows: Rows::Every(stride), accumulate }
-    }
-
-    /// Rows that start where `rows` says, overwritten.
-    pub(super) fn scattered(elements: &'a mut [W], rows: &'a (dyn Fn(usize) -> usize + Sync)) -> Self {
-        Self { elements: Shared::new(elements), rows: Rows::At(rows), accumulate: false }
-    }
-
-    fn start(&self, row: usize) -> usize {
-        match self.rows {
-            Rows::Every(stride) => row * stride,
-            Rows::At(start) => start(row),
-        }
+    /// A matrix `[rows, columns]`, overwritten or added to.
+    pub(super) fn new(elements: &'a mut [W], [rows, columns]: [usize; 2], accumulate: bool) -> Self {
+        Self { matrix: MatMut::new(elements, [rows, columns], columns), accumulate }
     }
 }
 
@@ -176,12 +149,12 @@ pub(super) fn matmul<T: Float, W: Float<Acc = T::Acc>>(p: &MatMul, a: &[T], b: &
     let plan = matmul_plan(p, size_of::<T::Acc>(), !T::DIRECT, !W::DIRECT);
     let a = Matrix::new(a, if p.transpose_a { p.m } else { p.k }, p.transpose_a);
     let b = Matrix::new(b, if p.transpose_b { p.k } else { p.n }, p.transpose_b);
-    let target = Target::new(c, p.n, p.accumulate);
+    let target = Target::new(c, [p.m, p.n], p.accumulate);
     match T::direct(b.elements) {
         Some(elements) if turns(p, !T::DIRECT) => {
-            run(&plan, &a, &Turning(Matrix::new(elements, b.stride, true)), &target);
+            run(&plan, &a, &Turning(Matrix::new(elements, b.stride, true)), target);
         }
-        _ => run(&plan, &a, &b, &target),
+        _ => run(&plan, &a, &b, target),
     }
 }
 
@@ -190,158 +163,83 @@ pub(super) fn run<A: Accumulator, W: Float<Acc = A>>(
     plan: &Plan,
     a: &impl Operand<A>,
     b: &impl Operand<A>,
-    target: &Target<'_, W>,
+    target: Target<'_, W>,
 ) {
     let Product { m, n, k, .. } = plan.product;
     assert!(plan.product.a == a.layout() && plan.product.b == b.layout(), "the plan is this product's");
+    assert!(target.matrix.extents() == [m, n], "the plan is this target's");
     if m == 0 || n == 0 {
         return;
     }
+    let Target { mut matrix, accumulate } = target;
     if plan.segments == 1 {
-        return parallel::pieces(plan.tiles(), plan.parallel, |i| tile(plan, i, 0..k, a, b, target));
+        return tiles(plan, matrix, &|place, matrix| tile(plan, place, 0..k, a, b, Target { matrix, accumulate }));
     }
     let mut sums = Scratch::<A>::new(plan.segments * m * n);
-    let all = Shared::new(sums.elements());
-    parallel::pieces(plan.pieces(), plan.parallel, |piece| {
-        let (segment, i) = (piece / plan.tiles(), piece % plan.tiles());
-        // SAFETY: segments lie apart; the tiles of one are disjoint.
-        let part = unsafe { all.part(segment * m * n..(segment + 1) * m * n) };
+    let segments = parallel::rows(sums.elements(), m * n);
+    parallel::pieces(plan.segments, plan.parallel, segments, |segment, part| {
         let depth = (segment * plan.segment()).min(k)..((segment + 1) * plan.segment()).min(k);
-        tile(plan, i, depth, a, b, &Target::new(part, n, false));
+        tiles(plan, MatMut::new(part, [m, n], n), &|place, matrix| {
+            tile(plan, place, depth.clone(), a, b, Target { matrix, accumulate: false });
+        });
     });
     let sums = &*sums.elements();
     for row in 0..m {
-        // SAFETY: the only part alive.
-        let to = unsafe { target.elements.part(target.start(row)..target.start(row) + n) };
-        for (j, to) in to.iter_mut().enumerate() {
-            let before = if target.accumulate { to.up() } else { A::ZERO };
+        for (j, to) in matrix.row(row).iter_mut().enumerate() {
+            let before = if accumulate { to.up() } else { A::ZERO };
             *to = W::down((0..plan.segments).fold(before, |sum, s| sum + sums[(s * m + row) * n + j]));
         }
     }
 }
 
+/// Runs `tile` on every tile of a matrix, with its first row and column.
+fn tiles<W: Float>(plan: &Plan, matrix: MatMut<'_, W>, tile: &(dyn Fn([usize; 2], MatMut<'_, W>) + Sync)) {
+    let [m, n] = matrix.extents();
+    parallel::pieces(m.div_ceil(plan.rows), plan.parallel, matrix.by_rows(plan.rows), |i, rows| {
+        parallel::pieces(n.div_ceil(plan.columns), plan.parallel, rows.by_columns(plan.columns), |j, matrix| {
+            tile([i * plan.rows, j * plan.columns], matrix);
+        });
+    });
+}
+
 /// One tile over `depth`.
 fn tile<A: Accumulator, W: Float<Acc = A>>(
     plan: &Plan,
-    index: usize,
+    [row, column]: [usize; 2],
     depth: Range<usize>,
     a: &impl Operand<A>,
     b: &impl Operand<A>,
-    target: &Target<'_, W>,
+    target: Target<'_, W>,
 ) {
-    let Product { m, n, .. } = plan.product;
-    let across = n.div_ceil(plan.columns);
-    let (i, j) = (index / across * plan.rows, index % across * plan.columns);
-    let (rows, columns) = (i..(i + plan.rows).min(m), j..(j + plan.columns).min(n));
+    let Target { mut matrix, accumulate } = target;
+    let extents = matrix.extents();
+    let (rows, columns) = (row..row + extents[0], column..column + extents[1]);
     let [room_a, room_b, room_c] = plan.room();
     let mut scratch = Scratch::<A>::new(room_a + room_b + room_c);
     let (in_a, rest) = scratch.elements().split_at_mut(room_a);
     let (in_b, in_c) = rest.split_at_mut(room_b);
-    let (c, stride) = match target.rows {
-        Rows::Every(stride) if !plan.staged() && W::DIRECT => {
-            (target.elements.pointer(rows.start * stride + columns.start).cast::<A>(), stride)
-        }
-        _ => (in_c.as_mut_ptr(), columns.len()),
-    };
-    let in_place = !plan.staged();
-    debug_assert!(!in_place || target.elements.len() >= (rows.end - 1) * stride + columns.end, "room for the tile");
-    let mut add = in_place && target.accumulate;
+    let is_staged = plan.staged();
     let mut from = depth.start;
     loop {
         let step = from..(from + plan.depth).min(depth.end);
         let view_a = a.block(rows.clone(), step.clone(), in_a);
         let view_b = b.block(step.clone(), columns.clone(), in_b);
-        // SAFETY: the views hold the blocks, and `c` the tile, which is this piece's own.
-        unsafe { multiply([rows.len(), columns.len(), step.len()], view_a, view_b, c, stride, add) };
-        (add, from) = (true, step.end);
+        let is_later = from > depth.start;
+        if is_staged {
+            multiply(view_a, view_b, MatMut::new(in_c, extents, extents[1]), is_later);
+        } else {
+            let c = matrix.direct().expect("a product that is not staged is stored as it is computed");
+            multiply(view_a, view_b, c, accumulate || is_later);
+        }
+        from = step.end;
         if from >= depth.end {
             break;
         }
     }
-    if !in_place {
-        for (row, from) in rows.zip(in_c.chunks_exact(columns.len())) {
-            let start = target.start(row) + columns.start;
-            // SAFETY: tiles are disjoint.
-            let to = unsafe { target.elements.part(start..start + columns.len()) };
-            if target.accumulate { add_down(from, to) } else { down(from, to) }
-        }
-    }
-}
-
-/// `c (+)= a b` for one block.
-///
-/// # Safety
-/// The views hold `[m, k]` and `[k, n]`; `c` holds m rows of n elements, `stride` apart, and nobody else uses them.
-pub(super) unsafe fn multiply<A: Accumulator>(
-    [m, n, k]: [usize; 3],
-    a: View<A>,
-    b: View<A>,
-    c: *mut A,
-    stride: usize,
-    add: bool,
-) {
-    if k < SMALL_DEPTH && m <= 64 && n <= 64 {
-        // SAFETY: the caller's promises.
-        return unsafe { multiply_small(m, n, k, a, b, c, stride, add) };
-    }
-    // SAFETY: the caller's promises; gemm reads `c` only to add to it.
-    unsafe {
-        gemm::gemm(
-            m,
-            n,
-            k,
-            c,
-            1,
-            stride as isize,
-            add,
-            a.pointer,
-            a.column_stride as isize,
-            a.row_stride as isize,
-            b.pointer,
-            b.column_stride as isize,
-            b.row_stride as isize,
-            A::ONE,
-            A::ONE,
-            false,
-            false,
-            false,
-            gemm::Parallelism::None,
-        );
-    }
-}
-
-/// Inner extents below which a small product is done here: the crate would do bookkeeping that grows as the extent
-/// shrinks.
-const SMALL_DEPTH: usize = 16;
-
-/// # Safety
-/// As [`multiply`].
-#[expect(clippy::too_many_arguments, reason = "a product's operands")]
-unsafe fn multiply_small<A: Accumulator>(
-    m: usize,
-    n: usize,
-    k: usize,
-    a: View<A>,
-    b: View<A>,
-    c: *mut A,
-    stride: usize,
-    add: bool,
-) {
-    for i in 0..m {
-        let mut sums = [A::ZERO; 64];
-        for p in 0..k {
-            // SAFETY: inside the views and the block, by the caller's promises.
-            unsafe {
-                let left = *a.pointer.add(i * a.row_stride + p * a.column_stride);
-                for (j, sum) in sums[..n].iter_mut().enumerate() {
-                    *sum += left * *b.pointer.add(p * b.row_stride + j * b.column_stride);
-                }
-            }
-        }
-        // SAFETY: inside the block.
-        let row = unsafe { std::slice::from_raw_parts_mut(c.add(i * stride), n) };
-        for (to, sum) in row.iter_mut().zip(&sums) {
-            *to = if add { *to + *sum } else { *sum };
+    if is_staged {
+        for (row, from) in in_c.chunks_exact(extents[1]).take(extents[0]).enumerate() {
+            let to = matrix.row(row);
+            if accumulate { add_down(from, to) } else { down(from, to) }
         }
     }
 }
@@ -349,7 +247,6 @@ unsafe fn multiply_small<A: Accumulator>(
 /// Makes this thread's packing buffer of the gemm crate.
 pub(in crate::backend) fn warm_up<A: Accumulator>() {
     let (a, mut c) = (vec![A::ONE; 192 * 192], vec![A::ZERO; 192 * 192]);
-    let view = copied_rows(&a, 192);
-    // SAFETY: three matrices of 192 by 192.
-    unsafe { multiply([192; 3], view, view, c.as_mut_ptr(), 192, false) };
+    let view = copied(&a, [192; 2]);
+    multiply(view, view, MatMut::new(&mut c, [192; 2], 192), false);
 }

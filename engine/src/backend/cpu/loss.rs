@@ -6,7 +6,7 @@
 use super::{
     float::{Accumulator, Float},
     lanes::{largest, sum},
-    parallel::{self, Shared},
+    parallel,
     simd::simd,
 };
 use crate::backend::IGNORE_INDEX;
@@ -22,12 +22,9 @@ pub(super) fn cross_entropy<T: Float>(logits: &[T], labels: &[u32], stats: &mut 
     let classes = logits.len() / rows.max(1);
     let parts = if logits.len() * WEIGHT < parallel::GRAIN { 1 } else { PARTS };
     let mut sums = [[0.0; 2]; PARTS];
-    let shared = Shared::new(&mut sums);
-    parallel::pieces(parts, parts > 1, |p| {
-        // SAFETY: every piece has its own.
-        let sums = unsafe { &mut shared.part(p..p + 1)[0] };
+    parallel::pieces(parts, parts > 1, parallel::rows(&mut sums, 1), |p, sums| {
         let rows = p * rows / parts..(p + 1) * rows / parts;
-        *sums = loss_rows(classes, &logits[rows.start * classes..rows.end * classes], &labels[rows]);
+        sums[0] = loss_rows(classes, &logits[rows.start * classes..rows.end * classes], &labels[rows]);
     });
     for part in &sums[..parts] {
         stats[0] += part[0];
@@ -39,10 +36,7 @@ pub(super) fn cross_entropy<T: Float>(logits: &[T], labels: &[u32], stats: &mut 
 pub(super) fn cross_entropy_gradient<T: Float>(scale: f64, labels: &[u32], logits: &mut [T]) {
     let rows = labels.len();
     let classes = logits.len() / rows.max(1);
-    let shared = Shared::new(logits);
-    parallel::ranges(rows, classes * WEIGHT, |rows| {
-        // SAFETY: ranges of rows are disjoint.
-        let logits = unsafe { shared.part(rows.start * classes..rows.end * classes) };
+    parallel::ranges(rows, classes * WEIGHT, parallel::rows(logits, classes), |rows, logits| {
         gradient_rows(T::Acc::from_f64(scale), classes, &labels[rows], logits);
     });
 }

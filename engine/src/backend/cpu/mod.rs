@@ -18,6 +18,7 @@ mod gather;
 pub(in crate::backend) mod gemm;
 mod lanes;
 mod loss;
+mod matrix;
 pub(in crate::backend) mod norm;
 mod operands;
 pub(in crate::backend) mod optimizer;

@@ -12,7 +12,7 @@ use half::{bf16, f16};
 use super::{
     float::{Accumulator, Float},
     operands::Operands,
-    parallel::{self, Shared},
+    parallel,
     simd::simd,
 };
 use crate::{
@@ -172,18 +172,14 @@ fn by_element<W: Float, G: Float<Acc = W::Acc>, C: Float<Acc = W::Acc>>(
     states: [&mut [W]; 2],
     copy: Option<&mut [C]>,
 ) {
-    let (length, weight) = (weight.len(), Shared::new(weight));
-    let has_state = states.each_ref().map(|state| !state.is_empty());
-    let states = states.map(Shared::new);
-    let copy = copy.map(Shared::new);
-    parallel::ranges(length, 1, |range| {
-        let grad = &grad[range.clone()];
-        let part = |i: usize| if has_state[i] { range.clone() } else { 0..0 };
-        // SAFETY: ranges are disjoint.
-        let (weight, first, second) = unsafe {
-            let first = states[0].part(part(0));
-            (weight.part(range.clone()), first, states[1].part(part(1)))
-        };
+    let length = weight.len();
+    let states = states.map(|state| {
+        let per_element = usize::from(!state.is_empty());
+        parallel::rows(state, per_element)
+    });
+    let of = ((parallel::rows(weight, 1), copy.map(|copy| parallel::rows(copy, 1))), states);
+    parallel::ranges(length, 1, of, |range, ((weight, copy), [first, second])| {
+        let grad = &grad[range];
         match rule {
             Elementwise::Sgd { rate, weight_decay, grad_scale } => sgd(rate, weight_decay, grad_scale, grad, weight),
             Elementwise::Momentum { rate, momentum, weight_decay, grad_scale } => {
@@ -197,9 +193,8 @@ fn by_element<W: Float, G: Float<Acc = W::Acc>, C: Float<Acc = W::Acc>>(
             }
             Elementwise::Adam(constants) => adam(constants, grad, weight, first, second),
         }
-        if let Some(copy) = &copy {
-            // SAFETY: ranges are disjoint.
-            write_copy(weight, unsafe { copy.part(range) });
+        if let Some(copy) = copy {
+            write_copy(weight, copy);
         }
     });
 }

@@ -1,82 +1,209 @@
-//! How a launch is cut into pieces that threads take.
+//! How a launch is cut into pieces that threads take, and what each piece may write.
 //!
 //! Pieces depend on the work alone, never on the number of threads, so that a result does not either. Work too small
-//! to pay for waking a thread stays on the caller's.
+//! to pay for waking a thread stays on the caller's. A piece is handed the part of the output that was cut off for it, so
+//! no two pieces can write the same element.
 
-use std::{marker::PhantomData, ops::Range};
-
-use rayon::prelude::*;
+use std::ops::Range;
 
 /// Elements below which a loop over memory stays on one thread.
 pub(super) const GRAIN: usize = 32 << 10;
 
-/// Runs `piece` for each of `0..count`, on all threads when `parallel`.
-pub(super) fn pieces(count: usize, parallel: bool, piece: impl Fn(usize) + Sync + Send) {
-    if parallel && count > 1 && rayon::current_num_threads() > 1 {
-        (0..count).into_par_iter().with_max_len(1).for_each(piece);
-    } else {
-        (0..count).for_each(piece);
+/// What pieces of work write: it can be cut between two pieces.
+pub(super) trait Cut: Send + Sized {
+    /// What one piece gets.
+    type Part;
+    /// What belongs to the pieces before `piece`, and what belongs to it and those after it. What was cut off before keeps
+    /// the numbers of its pieces.
+    fn cut(self, piece: usize) -> (Self, Self);
+    /// The part of the one piece that is left.
+    fn part(self) -> Self::Part;
+}
+
+impl Cut for () {
+    type Part = ();
+
+    fn cut(self, _: usize) -> ((), ()) {
+        ((), ())
+    }
+
+    fn part(self) {}
+}
+
+impl<A: Cut, B: Cut> Cut for (A, B) {
+    type Part = (A::Part, B::Part);
+
+    fn cut(self, piece: usize) -> (Self, Self) {
+        let ((a, a_rest), (b, b_rest)) = (self.0.cut(piece), self.1.cut(piece));
+        ((a, b), (a_rest, b_rest))
+    }
+
+    fn part(self) -> Self::Part {
+        (self.0.part(), self.1.part())
     }
 }
 
+/// As many as the state of an optimizer has.
+impl<A: Cut, const N: usize> Cut for [A; N] {
+    type Part = [A::Part; N];
+
+    fn cut(self, piece: usize) -> (Self, Self) {
+        let mut rests = [const { None }; N];
+        let mut rest = rests.iter_mut();
+        let before = self.map(|of| {
+            let (before, after) = of.cut(piece);
+            *rest.next().expect("one for each") = Some(after);
+            before
+        });
+        (before, rests.map(|rest| rest.expect("one for each")))
+    }
+
+    fn part(self) -> Self::Part {
+        self.map(A::part)
+    }
+}
+
+impl<A: Cut> Cut for Option<A> {
+    type Part = Option<A::Part>;
+
+    fn cut(self, piece: usize) -> (Self, Self) {
+        self.map(|of| of.cut(piece)).unzip()
+    }
+
+    fn part(self) -> Self::Part {
+        self.map(A::part)
+    }
+}
+
+/// Elements one after the other. Those of a piece start at `bound(piece)`.
+#[derive(Debug)]
+pub(super) struct Parts<'a, T, F> {
+    elements: &'a mut [T],
+    /// Elements before these.
+    start: usize,
+    bound: F,
+}
+
+/// Elements of which a piece's start at `bound` of its number.
+pub(super) fn parts<T: Send, F: Fn(usize) -> usize + Copy + Send>(elements: &mut [T], bound: F) -> Parts<'_, T, F> {
+    Parts { elements, start: 0, bound }
+}
+
+/// Rows of `columns` elements, one a piece.
+pub(super) fn rows<T: Send>(elements: &mut [T], columns: usize) -> Parts<'_, T, impl Fn(usize) -> usize + Copy + Send> {
+    parts(elements, move |row| row * columns)
+}
+
+impl<'a, T: Send, F: Fn(usize) -> usize + Copy + Send> Cut for Parts<'a, T, F> {
+    type Part = &'a mut [T];
+
+    fn cut(self, piece: usize) -> (Self, Self) {
+        let end = (self.bound)(piece);
+        let (before, after) = self.elements.split_at_mut(end - self.start);
+        (Self { elements: before, ..self }, Self { elements: after, start: end, bound: self.bound })
+    }
+
+    fn part(self) -> &'a mut [T] {
+        self.elements
+    }
+}
+
+/// Runs `piece` for each of `0..count` with its part of `of`, on all threads when `parallel`.
+pub(super) fn pieces<C: Cut>(count: usize, parallel: bool, of: C, piece: impl Fn(usize, C::Part) + Sync) {
+    if count > 0 {
+        let parallel = parallel && count > 1 && rayon::current_num_threads() > 1;
+        share(0..count, parallel, of.cut(count).0, &piece);
+    }
+}
+
+/// One function for all kernels that write the same kind of parts: what follows from a `rayon::join` is much code.
+fn share<C: Cut>(range: Range<usize>, parallel: bool, of: C, piece: &(dyn Fn(usize, C::Part) + Sync)) {
+    if parallel && range.len() > 1 {
+        let middle = range.start + range.len() / 2;
+        let (before, after) = of.cut(middle);
+        rayon::join(
+            || share(range.start..middle, true, before, piece),
+            || share(middle..range.end, true, after, piece),
+        );
+        return;
+    }
+    let (mut rest, last) = (of, range.end - 1);
+    for i in range.start..last {
+        let (before, after) = rest.cut(i + 1);
+        piece(i, before.part());
+        rest = after;
+    }
+    piece(last, rest.part());
+}
+
 /// Cuts `0..length` into ranges of about [`GRAIN`] elements, where an item of the range stands for `weight` elements,
-/// and runs `piece` on each.
-pub(super) fn ranges(length: usize, weight: usize, piece: impl Fn(Range<usize>) + Sync + Send) {
+/// and runs `piece` on each with its part of `of`, whose pieces are the items.
+pub(super) fn ranges<C: Cut>(length: usize, weight: usize, of: C, piece: impl Fn(Range<usize>, C::Part) + Sync) {
     let total = length * weight.max(1);
     if total < GRAIN {
-        return piece(0..length);
+        return piece(0..length, of.cut(length).0.part());
     }
     // At least four pieces, so that a thread that comes late still finds one.
     let count = (total / GRAIN).max(4).min(length);
     let step = length.div_ceil(count);
-    pieces(count, true, |i| {
-        let range = (i * step).min(length)..((i + 1) * step).min(length);
-        if !range.is_empty() {
-            piece(range);
-        }
-    });
+    let of = Steps { of, step, length };
+    pieces(length.div_ceil(step), true, of, |i, part| piece(i * step..((i + 1) * step).min(length), part));
 }
 
-/// A slice that pieces write disjoint parts of.
-#[derive(Debug)]
-pub(in crate::backend) struct Shared<'a, T> {
-    pointer: *mut T,
+/// `step` pieces of `of` as one.
+struct Steps<C> {
+    of: C,
+    step: usize,
     length: usize,
-    life: PhantomData<&'a mut [T]>,
 }
 
-// SAFETY: a `Shared` is a `&mut [T]` that several threads hold; `Shared::part` makes its callers promise disjointness.
-unsafe impl<T: Send> Sync for Shared<'_, T> {}
-// SAFETY: as above.
-unsafe impl<T: Send> Send for Shared<'_, T> {}
+impl<C: Cut> Cut for Steps<C> {
+    type Part = C::Part;
 
-impl<'a, T> Shared<'a, T> {
-    /// Shares a slice for the time of a launch.
-    pub(in crate::backend) fn new(slice: &'a mut [T]) -> Self {
-        Self { pointer: slice.as_mut_ptr(), length: slice.len(), life: PhantomData }
+    fn cut(self, piece: usize) -> (Self, Self) {
+        let Self { of, step, length } = self;
+        let (before, after) = of.cut((piece * step).min(length));
+        (Self { of: before, step, length }, Self { of: after, step, length })
     }
 
-    /// The elements of `range`.
-    ///
-    /// # Safety
-    /// No two parts that are alive at once overlap.
-    #[inline(always)]
-    #[expect(clippy::mut_from_ref, reason = "disjointness is the caller's promise")]
-    pub(in crate::backend) unsafe fn part(&self, range: Range<usize>) -> &mut [T] {
-        assert!(range.start <= range.end && range.end <= self.length, "a part of the slice");
-        // SAFETY: inside the slice by the assertion, disjoint by the caller's promise.
-        unsafe { std::slice::from_raw_parts_mut(self.pointer.add(range.start), range.len()) }
+    fn part(self) -> C::Part {
+        self.of.part()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_element_is_written_once_by_the_piece_that_owns_it() {
+        for length in [0, 1, 7, GRAIN - 1, GRAIN, 5 * GRAIN + 3] {
+            let (mut y, mut sums) = (vec![0; 3 * length], vec![0; length]);
+            ranges(length, 2, (rows(&mut y, 3), Some(rows(&mut sums, 1))), |range, (y, sums)| {
+                assert_eq!(y.len(), 3 * range.len());
+                y.iter_mut().enumerate().for_each(|(i, y)| *y += 3 * range.start + i + 1);
+                sums.expect("given").iter_mut().zip(range).for_each(|(sum, i)| *sum += i + 1);
+            });
+            assert!(y.iter().zip(1..).all(|(y, i)| *y == i), "{length}");
+            assert!(sums.iter().zip(1..).all(|(sum, i)| *sum == i), "{length}");
+        }
     }
 
-    /// A pointer to an element, for kernels that stride.
-    #[inline(always)]
-    pub(super) fn pointer(&self, offset: usize) -> *mut T {
-        debug_assert!(offset <= self.length, "inside the slice");
-        self.pointer.wrapping_add(offset)
+    #[test]
+    fn parts_may_be_of_any_length_and_what_lies_behind_is_left_alone() {
+        let mut y = [0; 11];
+        pieces(3, true, parts(&mut y, |i| (4 * i).min(10)), |i, y| {
+            assert_eq!(y.len(), [4, 4, 2][i]);
+            y.fill(i + 1);
+        });
+        assert_eq!(y, [1, 1, 1, 1, 2, 2, 2, 2, 3, 3, 0]);
+        pieces(2, false, [rows(&mut y, 2), rows(&mut [0; 4], 2)], |_, [y, _]| y.fill(9));
+        assert_eq!(y, [9, 9, 9, 9, 2, 2, 2, 2, 3, 3, 0]);
     }
 
-    /// How many elements.
-    pub(super) fn len(&self) -> usize {
-        self.length
+    #[test]
+    #[should_panic(expected = "mid > len")]
+    fn elements_too_few_for_their_pieces_are_refused() {
+        pieces(3, false, rows(&mut [0; 5], 2), |_, y| y.fill(1));
     }
 }

@@ -1,11 +1,6 @@
 //! Rotary embedding of queries and keys (Su et al. 2021), with the pairs of Llama.
 
-use super::{
-    float::Float,
-    parallel::{self, Shared},
-    scratch::Scratch,
-    simd::simd,
-};
+use super::{float::Float, matrix::MatMut, parallel, scratch::Scratch, simd::simd};
 use crate::backend::AttentionShape;
 
 /// Positions from one exact angle to the next; between them, each angle is the last one turned a step.
@@ -63,17 +58,16 @@ pub(in crate::backend) fn room(s: &AttentionShape) -> usize {
 /// [`Kernel::Rotary`](crate::backend::Kernel::Rotary).
 pub(super) fn rotate<T: Float>(s: &AttentionShape, base: f64, is_inverse: bool, qkv: &mut [T]) {
     let (packed, turned) = (s.packed(), (s.heads + s.kv_heads) * s.head_dim);
-    let qkv = Shared::new(qkv);
-    parallel::ranges(s.length, s.batch * turned, |positions| {
+    // A row of this is a sequence, a part of it some positions of every sequence.
+    let qkv = MatMut::new(qkv, [s.batch, s.length * packed], s.length * packed);
+    parallel::ranges(s.length, s.batch * turned, qkv.by_columns(packed), |positions, mut qkv| {
         let mut angles = Angles::new(s, base, is_inverse);
         // From the last exact angle on, so that an angle does not depend on how the work is cut.
         let first = positions.start / EXACT * EXACT;
         for position in first..positions.end {
             angles.advance(position);
             for sequence in 0..if position < positions.start { 0 } else { s.batch } {
-                let start = (sequence * s.length + position) * packed;
-                // SAFETY: rows are disjoint.
-                let row = unsafe { qkv.part(start..start + turned) };
+                let row = &mut qkv.row(sequence)[(position - positions.start) * packed..][..turned];
                 turn_row(&angles.room.elements()[..2 * angles.half], row);
             }
         }

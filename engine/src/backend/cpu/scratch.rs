@@ -39,7 +39,7 @@ impl<A: Plain> Scratch<A> {
         }
         let block = Self::block(length);
         // SAFETY: the block is not empty.
-        let pointer = unsafe { alloc::alloc(block) };
+        let pointer = unsafe { alloc::alloc_zeroed(block) };
         let Some(pointer) = NonNull::new(pointer.cast()) else {
             // Without the panic hook, which would print a trace: whoever launched the kernel makes an error of it.
             resume_unwind(Box::new(ScratchRefused { asked: Bytes(block.size() as u64) }));

@@ -4,26 +4,23 @@ use super::{
     super::{
         convert::down,
         float::{Accumulator, Float},
-        gemm::{copied_rows, multiply},
+        gemm::copied,
         lanes::{largest, sum_mut},
-        parallel::{self, Shared},
+        matrix::{MatMut, MatRef, multiply},
         scratch::Scratch,
         simd::simd,
     },
-    Cut, Head, Pairs, Positions, carve, overlap, scale, steps,
+    Cut, Pairs, Positions, by_blocks, carve, overlap, scale, steps,
 };
 use crate::backend::AttentionShape;
 
 /// [`Kernel::Attention`](crate::backend::Kernel::Attention).
 pub(in super::super) fn forward<T: Float>(s: &AttentionShape, qkv: &[T], y: &mut [T], lse: &mut [T::Acc]) {
-    let (cut, blocks, dim) = (Cut::of::<T>(s), s.length.div_ceil(Cut::of::<T>(s).queries()), s.head_dim);
-    let (y, lse, sizes, scale) = (Shared::new(y), Shared::new(lse), cut.forward_room(), scale(s));
-    parallel::pieces(s.batch * s.heads * blocks, cut.is_parallel(), |piece| {
+    let (cut, dim, scale) = (Cut::of::<T>(s), s.head_dim, scale(s));
+    let (sizes, y) = (cut.forward_room(), MatMut::new(y, [s.rows(), s.width()], s.width()));
+    by_blocks(s, (cut.queries(), cut.is_parallel()), y, lse, &|head, rows, mut y, lse| {
         let mut scratch = Scratch::<T::Acc>::new(sizes.iter().sum());
         let [in_q, in_k, in_v, logits, result, max, total] = carve(scratch.elements(), sizes);
-        let (place, block) = (piece / blocks, piece % blocks);
-        let head = Head::new(s, place / s.heads, place % s.heads);
-        let rows = block * cut.queries()..((block + 1) * cut.queries()).min(s.length);
         let [queries, keys, values] =
             [head.queries, head.keys, head.values].map(|start| Positions::new(qkv, start, s.packed(), dim));
         let q = queries.block(rows.clone(), in_q);
@@ -34,68 +31,56 @@ pub(in super::super) fn forward<T: Float>(s: &AttentionShape, qkv: &[T], y: &mut
             let pairs = Pairs { s, queries: overlap(&rows, &s.that_see(&seen)), keys: seen.clone() };
             let from = pairs.queries.start - rows.start;
             let within = from..from + pairs.queries.len();
-            let k = keys.turned(seen.clone(), in_k);
-            // SAFETY: the views hold the blocks, and the room the logits.
-            unsafe { multiply(pairs.extents(dim), q.below(from), k, logits.as_mut_ptr(), seen.len(), false) };
+            let (extents, q) = (pairs.extents(), q.rows(within.clone()));
+            multiply(q, keys.turned(seen.clone(), in_k), MatMut::new(logits, extents, extents[1]), false);
             let result = &mut result[from * dim..];
             weigh(&pairs, scale, logits, &mut max[within.clone()], &mut total[within], result);
-            let (weights, v) = (copied_rows(logits, seen.len()), values.block(seen.clone(), in_v));
-            let extents = [pairs.queries.len(), dim, seen.len()];
-            // SAFETY: the views hold the blocks, and the room the result.
-            unsafe { multiply(extents, weights, v, result.as_mut_ptr(), dim, true) };
+            let sums = MatMut::new(result, [extents[0], dim], dim);
+            multiply(copied(logits, extents), values.block(seen.clone(), in_v), sums, true);
         }
-        // SAFETY: every piece has rows of its own.
-        let lse = unsafe { lse.part(head.row + rows.start..head.row + rows.end) };
         for ((lse, max), total) in lse.iter_mut().zip(&*max).zip(&*total) {
             *lse = *max + T::Acc::from_f64(total.to_f64().ln());
         }
-        for ((row, result), total) in rows.zip(result.chunks_exact_mut(dim)).zip(&*total) {
-            let start = head.result + row * s.width();
+        for (row, (result, total)) in result.chunks_exact_mut(dim).zip(&*total).take(rows.len()).enumerate() {
             result.iter_mut().for_each(|x| *x = *x / *total);
-            // SAFETY: every piece has rows and columns of its own.
-            down(result, unsafe { y.part(start..start + dim) });
+            down(result, y.row(row));
         }
     });
 }
 
 /// [`Kernel::AttentionPlain`](crate::backend::Kernel::AttentionPlain).
 pub(in super::super) fn forward_plain<T: Float>(s: &AttentionShape, qkv: &[T], y: &mut [T], p: &mut [T]) {
-    let (cut, blocks, dim) = (Cut::of::<T>(s), s.length.div_ceil(Cut::of::<T>(s).plain_rows()), s.head_dim);
-    let (y, p, sizes, scale) = (Shared::new(y), Shared::new(p), cut.plain_room(), scale(s));
-    parallel::pieces(s.batch * s.heads * blocks, cut.is_parallel(), |piece| {
+    let (cut, dim, scale) = (Cut::of::<T>(s), s.head_dim, scale(s));
+    let (sizes, y) = (cut.plain_room(), MatMut::new(y, [s.rows(), s.width()], s.width()));
+    by_blocks(s, (cut.plain_rows(), cut.is_parallel()), y, p, &|head, rows, mut y, kept| {
         let mut scratch = Scratch::<T::Acc>::new(sizes.iter().sum());
         let [in_q, in_k, in_v, aside, result] = carve(scratch.elements(), sizes);
-        let (place, block) = (piece / blocks, piece % blocks);
-        let head = Head::new(s, place / s.heads, place % s.heads);
-        let rows = block * cut.plain_rows()..((block + 1) * cut.plain_rows()).min(s.length);
-        // SAFETY: every piece has rows of its own.
-        let kept = || unsafe { p.part((head.row + rows.start) * s.length..(head.row + rows.end) * s.length) };
-        let weights = T::direct_mut(kept()).unwrap_or(aside);
         let [queries, keys, values] =
             [head.queries, head.keys, head.values].map(|start| Positions::new(qkv, start, s.packed(), dim));
         let q = queries.block(rows.clone(), in_q);
         let seen = s.seen_by(&rows);
-        for seen in steps(seen.clone(), cut.keys()) {
-            let k = keys.turned(seen.clone(), in_k);
-            let logits = weights[seen.start..].as_mut_ptr();
-            // SAFETY: the views hold the blocks, and the rows of probabilities are `length` apart.
-            unsafe { multiply([rows.len(), seen.len(), dim], q, k, logits, s.length, false) };
+        // Makes the rows of probabilities, `length` apart, and the result.
+        let mut attend = |weights: &mut [T::Acc]| {
+            for seen in steps(seen.clone(), cut.keys()) {
+                let logits = MatMut::new(&mut weights[seen.start..], [rows.len(), seen.len()], s.length);
+                multiply(q, keys.turned(seen.clone(), in_k), logits, false);
+            }
+            let all = Pairs { s, queries: rows.clone(), keys: 0..s.length };
+            soften(&all, scale, weights);
+            for (i, seen) in steps(seen.clone(), cut.keys()).enumerate() {
+                let weights = MatRef::new(&weights[seen.start..], [rows.len(), seen.len()], s.length);
+                let sums = MatMut::new(result, [rows.len(), dim], dim);
+                multiply(weights, values.block(seen, in_v), sums, i > 0);
+            }
+        };
+        if let Some(weights) = T::direct_mut(kept) {
+            attend(weights);
+        } else {
+            attend(aside);
+            down(&aside[..kept.len()], kept);
         }
-        let all = Pairs { s, queries: rows.clone(), keys: 0..s.length };
-        soften(&all, scale, weights);
-        for (i, seen) in steps(seen, cut.keys()).enumerate() {
-            let v = values.block(seen.clone(), in_v);
-            let weights = copied_rows(&weights[seen.start..], s.length);
-            // SAFETY: the views hold the blocks, and the room the result.
-            unsafe { multiply([rows.len(), dim, seen.len()], weights, v, result.as_mut_ptr(), dim, i > 0) };
-        }
-        if !T::DIRECT {
-            down(&weights[..rows.len() * s.length], kept());
-        }
-        for (row, result) in rows.clone().zip(result.chunks_exact(dim)) {
-            let start = head.result + row * s.width();
-            // SAFETY: every piece has rows and columns of its own.
-            down(result, unsafe { y.part(start..start + dim) });
+        for (row, result) in result.chunks_exact(dim).take(rows.len()).enumerate() {
+            down(result, y.row(row));
         }
     });
 }

@@ -10,13 +10,14 @@ use super::{
     super::{
         convert::{down, up},
         float::{Accumulator, Float},
-        gemm::{copied_rows, multiply},
+        gemm::copied,
         lanes::dot,
-        parallel::{self, Shared},
+        matrix::{MatMut, MatRef, multiply},
+        parallel,
         scratch::Scratch,
         simd::simd,
     },
-    Cut, Head, Pairs, Positions, carve, overlap, scale, steps,
+    Cut, Head, Pairs, Positions, by_blocks, carve, overlap, scale, steps,
 };
 use crate::backend::AttentionShape;
 
@@ -38,7 +39,6 @@ struct Gradient<'a, T: Float> {
     dy: &'a [T],
     /// Of each row of each head: the mean of its values' gradients.
     means: &'a [T::Acc],
-    dqkv: Shared<'a, T>,
 }
 
 /// [`Kernel::AttentionGrad`](crate::backend::Kernel::AttentionGrad) and
@@ -57,59 +57,61 @@ pub(in super::super) fn gradient<T: Float>(
         Weights::Kept(p) => means_of_probabilities(s, &cut, [qkv, p, dy], means.elements()),
     }
     let means = &*means.elements();
-    let gradient = Gradient { s, cut, qkv, weights, dy, means, dqkv: Shared::new(dqkv) };
-    let (groups, blocks) = (s.batch * s.kv_heads, s.length.div_ceil(cut.keys()));
+    let (gradient, dim, parallel) = (Gradient { s, cut, qkv, weights, dy, means }, s.head_dim, cut.is_parallel());
+    let (dq, rest) = MatMut::new(dqkv, [s.rows(), s.packed()], s.packed()).split_columns(s.heads * dim);
+    let (dk, dv) = rest.split_columns(s.kv_heads * dim);
+    let (blocks, shared) = (s.length.div_ceil(cut.keys()), s.heads / s.kv_heads * dim);
     let keys = |block: usize| block * cut.keys()..((block + 1) * cut.keys()).min(s.length);
     if cut.is_fused() {
-        return parallel::pieces(groups, cut.is_parallel(), |group| {
-            gradient.clear_queries(group);
-            (0..blocks).for_each(|block| gradient.by_keys(group, keys(block), true));
+        let parts = [dq.by_rows(s.length), dk.by_rows(s.length), dv.by_rows(s.length)];
+        return parallel::pieces(s.batch, parallel, parts, |sequence, [dq, dk, dv]| {
+            let parts = [dq.by_columns(shared), dk.by_columns(dim), dv.by_columns(dim)];
+            parallel::pieces(s.kv_heads, parallel, parts, |group, [mut dq, mut dk, mut dv]| {
+                (0..s.length).for_each(|position| dq.row(position).fill(T::ZERO));
+                for keys in (0..blocks).map(keys) {
+                    let [dk, dv] = [&mut dk, &mut dv].map(|gradient| gradient.part(keys.clone(), 0..dim));
+                    gradient.by_keys([sequence, group], keys, [dk, dv], Some(&mut dq));
+                }
+            });
         });
     }
-    parallel::pieces(groups * blocks, cut.is_parallel(), |piece| {
-        gradient.by_keys(piece / blocks, keys(piece % blocks), false);
+    let parts = [dk.by_rows(s.length), dv.by_rows(s.length)];
+    parallel::pieces(s.batch, parallel, parts, |sequence, parts| {
+        let parts = parts.map(|part| part.by_columns(dim));
+        parallel::pieces(s.kv_heads, parallel, parts, |group, parts| {
+            let parts = parts.map(|part| part.by_rows(cut.keys()));
+            parallel::pieces(blocks, parallel, parts, |block, parts| {
+                gradient.by_keys([sequence, group], keys(block), parts, None);
+            });
+        });
     });
-    let blocks = s.length.div_ceil(cut.queries());
-    parallel::pieces(s.batch * s.heads * blocks, cut.is_parallel(), |piece| {
-        let start = piece % blocks * cut.queries();
-        gradient.by_queries(piece / blocks, start..(start + cut.queries()).min(s.length));
+    by_blocks(s, (cut.queries(), parallel), dq, &mut [(); 0], &|head, rows, dq, _| {
+        gradient.by_queries(&head, rows, dq)
     });
 }
 
 /// The mean of the values' gradients, weighed by their probabilities, is the result times its gradient.
 fn means_of_results<T: Float>(s: &AttentionShape, y: &[T], dy: &[T], means: &mut [T::Acc]) {
-    let means = Shared::new(means);
-    parallel::ranges(s.rows(), s.width(), |rows| {
-        for row in rows {
-            for head in 0..s.heads {
-                let at = (row / s.length * s.heads + head) * s.length + row % s.length;
-                let start = row * s.width() + head * s.head_dim;
-                let place = start..start + s.head_dim;
-                // SAFETY: every row has its own.
-                unsafe { means.part(at..at + 1)[0] = dot_of(&y[place.clone()], &dy[place]) };
-            }
+    parallel::ranges(means.len(), s.head_dim, parallel::rows(means, 1), |range, means| {
+        for (at, mean) in range.zip(means) {
+            let (sequence, head, position) = (at / (s.length * s.heads), at / s.length % s.heads, at % s.length);
+            let start = (sequence * s.length + position) * s.width() + head * s.head_dim;
+            *mean = dot_of(&y[start..start + s.head_dim], &dy[start..start + s.head_dim]);
         }
     });
 }
 
 fn means_of_probabilities<T: Float>(s: &AttentionShape, cut: &Cut, [qkv, p, dy]: [&[T]; 3], means: &mut [T::Acc]) {
-    let (blocks, sizes, means) = (s.length.div_ceil(cut.queries()), cut.gradient_room(), Shared::new(means));
-    parallel::pieces(s.batch * s.heads * blocks, cut.is_parallel(), |piece| {
+    let (sizes, none) = (cut.gradient_room(), MatMut::<T>::new(&mut [], [s.rows(), 0], 0));
+    by_blocks(s, (cut.queries(), cut.is_parallel()), none, means, &|head, rows, _, means| {
         let mut scratch = Scratch::<T::Acc>::new(sizes.iter().sum());
         let [_, in_dy, _, _, in_v, _, slopes, ..] = carve(scratch.elements(), sizes);
-        let (place, start) = (piece / blocks, piece % blocks * cut.queries());
-        let head = Head::new(s, place / s.heads, place % s.heads);
-        let rows = start..(start + cut.queries()).min(s.length);
-        // SAFETY: every piece has rows of its own.
-        let means = unsafe { means.part(head.row + rows.start..head.row + rows.end) };
         means.fill(T::Acc::ZERO);
         let values = Positions::new(qkv, head.values, s.packed(), s.head_dim);
         let dy = Positions::new(dy, head.result, s.width(), s.head_dim).block(rows.clone(), in_dy);
         for seen in steps(s.seen_by(&rows), cut.keys()) {
-            let v = values.turned(seen.clone(), in_v);
-            let extents = [rows.len(), seen.len(), s.head_dim];
-            // SAFETY: the views hold the blocks, and the room the product.
-            unsafe { multiply(extents, dy, v, slopes.as_mut_ptr(), seen.len(), false) };
+            let extents = [rows.len(), seen.len()];
+            multiply(dy, values.turned(seen.clone(), in_v), MatMut::new(slopes, extents, extents[1]), false);
             for ((row, slopes), mean) in rows.clone().zip(slopes.chunks_exact(seen.len())).zip(&mut *means) {
                 let start = (head.row + row) * s.length;
                 *mean += dot_of(&p[start + seen.start..start + seen.end], slopes);
@@ -118,85 +120,70 @@ fn means_of_probabilities<T: Float>(s: &AttentionShape, cut: &Cut, [qkv, p, dy]:
     });
 }
 
-impl<T: Float> Gradient<'_, T> {
-    fn head(&self, sequence: usize, head: usize) -> Head {
-        Head::new(self.s, sequence, head)
-    }
-
-    fn packed(&self, start: usize) -> Positions<'_, T> {
+impl<'a, T: Float> Gradient<'a, T> {
+    fn packed(&self, start: usize) -> Positions<'a, T> {
         Positions::new(self.qkv, start, self.s.packed(), self.s.head_dim)
     }
 
-    /// Zeros for the gradients of a group's queries.
-    fn clear_queries(&self, group: usize) {
-        let (s, shared) = (self.s, self.s.heads / self.s.kv_heads);
-        let head = self.head(group / s.kv_heads, group % s.kv_heads * shared);
-        for position in 0..s.length {
-            let start = head.queries + position * s.packed();
-            // SAFETY: every group has columns of its own.
-            unsafe { self.dqkv.part(start..start + shared * s.head_dim) }.fill(T::ZERO);
-        }
-    }
-
-    /// The gradients of a group's keys and values at `keys`, and what they add to those of its queries.
-    fn by_keys(&self, group: usize, keys: Range<usize>, with_queries: bool) {
+    /// The gradients of a sequence's and group's keys and values at `keys`, and what they add to those of its queries.
+    fn by_keys(
+        &self,
+        [sequence, group]: [usize; 2],
+        keys: Range<usize>,
+        [to_k, to_v]: [MatMut<'_, T>; 2],
+        mut queries: Option<&mut MatMut<'_, T>>,
+    ) {
         let (s, dim, sizes) = (self.s, self.s.head_dim, self.cut.gradient_room());
         let mut scratch = Scratch::<T::Acc>::new(sizes.iter().sum());
         let [in_q, in_dy, in_k, turned_k, turned_v, weights, slopes, dk, dv] = carve(scratch.elements(), sizes);
-        let (sequence, group) = (group / s.kv_heads, group % s.kv_heads);
         let shared = s.heads / s.kv_heads;
-        let first = self.head(sequence, group * shared);
+        let first = Head::new(s, sequence, group * shared);
         let k = self.packed(first.keys).turned(keys.clone(), turned_k);
         let v = self.packed(first.values).turned(keys.clone(), turned_v);
         dk.fill(T::Acc::ZERO);
         dv.fill(T::Acc::ZERO);
-        for head in (group * shared..(group + 1) * shared).map(|head| self.head(sequence, head)) {
+        for i in 0..shared {
+            let head = Head::new(s, sequence, group * shared + i);
             for rows in steps(s.that_see(&keys), self.cut.queries()) {
                 let pairs = Pairs { s, queries: rows.clone(), keys: keys.clone() };
                 let q = self.packed(head.queries).block(rows.clone(), in_q);
                 let dy = Positions::new(self.dy, head.result, s.width(), dim).block(rows.clone(), in_dy);
                 self.slopes(&pairs, &head, [q, dy, k, v], weights, slopes);
-                let (p, ds) = (copied_rows(weights, keys.len()), copied_rows(slopes, keys.len()));
-                let extents = [keys.len(), dim, rows.len()];
-                // SAFETY: the views hold the blocks, and the room the sums.
-                unsafe {
-                    multiply(extents, p.transposed(), dy, dv.as_mut_ptr(), dim, true);
-                    multiply(extents, ds.transposed(), q, dk.as_mut_ptr(), dim, true);
-                }
-                if with_queries {
-                    let k = self.packed(first.keys).block(keys.clone(), in_k);
-                    let dq = self.dqkv.pointer(head.queries + rows.start * s.packed()).cast();
-                    debug_assert!(T::DIRECT, "added up in place");
-                    // SAFETY: the views hold the blocks; the group's queries are this piece's, in the type of arithmetic.
-                    unsafe { multiply([rows.len(), dim, keys.len()], ds, k, dq, s.packed(), true) };
+                let (p, ds) = (copied(weights, pairs.extents()), copied(slopes, pairs.extents()));
+                let extents = [keys.len(), dim];
+                multiply(p.transposed(), dy, MatMut::new(dv, extents, dim), true);
+                multiply(ds.transposed(), q, MatMut::new(dk, extents, dim), true);
+                if let Some(queries) = &mut queries {
+                    let mut dq = queries.part(rows, i * dim..(i + 1) * dim);
+                    let dq = dq.direct().expect("added up in the type of arithmetic");
+                    multiply(ds, self.packed(first.keys).block(keys.clone(), in_k), dq, true);
                 }
             }
         }
-        self.store(first.keys, keys.clone(), dk);
-        self.store(first.values, keys, dv);
+        store(dk, to_k);
+        store(dv, to_v);
     }
 
     /// The gradients of one head's queries at `rows`.
-    fn by_queries(&self, place: usize, rows: Range<usize>) {
+    fn by_queries(&self, head: &Head, rows: Range<usize>, to: MatMut<'_, T>) {
         let (s, dim, sizes) = (self.s, self.s.head_dim, self.cut.gradient_room());
         let mut scratch = Scratch::<T::Acc>::new(sizes.iter().sum());
         let [in_q, in_dy, in_k, turned_k, turned_v, weights, slopes, dq, _] = carve(scratch.elements(), sizes);
-        let head = self.head(place / s.heads, place % s.heads);
         let q = self.packed(head.queries).block(rows.clone(), in_q);
         let dy = Positions::new(self.dy, head.result, s.width(), dim).block(rows.clone(), in_dy);
         dq.fill(T::Acc::ZERO);
         for keys in steps(s.seen_by(&rows), self.cut.keys()) {
             let pairs = Pairs { s, queries: overlap(&rows, &s.that_see(&keys)), keys: keys.clone() };
             let from = pairs.queries.start - rows.start;
+            let within = from..from + pairs.queries.len();
             let k = self.packed(head.keys).turned(keys.clone(), turned_k);
             let v = self.packed(head.values).turned(keys.clone(), turned_v);
-            self.slopes(&pairs, &head, [q.below(from), dy.below(from), k, v], weights, slopes);
-            let k = self.packed(head.keys).block(keys.clone(), in_k);
-            let (ds, dq) = (copied_rows(slopes, keys.len()), dq[from * dim..].as_mut_ptr());
-            // SAFETY: the views hold the blocks, and the room the sums.
-            unsafe { multiply([pairs.queries.len(), dim, keys.len()], ds, k, dq, dim, true) };
+            self.slopes(&pairs, head, [q.rows(within.clone()), dy.rows(within), k, v], weights, slopes);
+            let k = self.packed(head.keys).block(keys, in_k);
+            let sums = MatMut::new(&mut dq[from * dim..], [pairs.queries.len(), dim], dim);
+            multiply(copied(slopes, pairs.extents()), k, sums, true);
         }
-        self.store(head.queries, rows, dq);
+        store(dq, to);
     }
 
     /// The probabilities of a block's pairs, and their logits' gradients times the scale. Of `[q, dy, k, v]`, the last
@@ -205,16 +192,15 @@ impl<T: Float> Gradient<'_, T> {
         &self,
         pairs: &Pairs<'_>,
         head: &Head,
-        [q, dy, k, v]: [super::View<T::Acc>; 4],
+        [q, dy, k, v]: [MatRef<'_, T::Acc>; 4],
         weights: &mut [T::Acc],
         slopes: &mut [T::Acc],
     ) {
-        let (extents, scale) = (pairs.extents(self.s.head_dim), scale(self.s));
+        let (extents, scale) = (pairs.extents(), scale(self.s));
         let rows = head.row + pairs.queries.start..head.row + pairs.queries.end;
         match self.weights {
             Weights::Again { lse, .. } => {
-                // SAFETY: the views hold the blocks, and the room the logits.
-                unsafe { multiply(extents, q, k, weights.as_mut_ptr(), pairs.keys.len(), false) };
+                multiply(q, k, MatMut::new(weights, extents, extents[1]), false);
                 weigh_again(pairs, scale, &lse[rows.clone()], weights);
             }
             Weights::Kept(p) => {
@@ -223,18 +209,16 @@ impl<T: Float> Gradient<'_, T> {
                 }
             }
         }
-        // SAFETY: the views hold the blocks, and the room the products.
-        unsafe { multiply(extents, dy, v, slopes.as_mut_ptr(), pairs.keys.len(), false) };
+        multiply(dy, v, MatMut::new(slopes, extents, extents[1]), false);
         slope(pairs.keys.len(), scale, &self.means[rows], weights, slopes);
     }
+}
 
-    /// Rounds the gradients of some positions to where they belong.
-    fn store(&self, start: usize, positions: Range<usize>, sums: &[T::Acc]) {
-        for (position, sums) in positions.zip(sums.chunks_exact(self.s.head_dim)) {
-            let start = start + position * self.s.packed();
-            // SAFETY: every piece has rows and columns of its own.
-            down(sums, unsafe { self.dqkv.part(start..start + self.s.head_dim) });
-        }
+/// Rounds the gradients of some positions to where they belong.
+fn store<T: Float>(sums: &[T::Acc], mut to: MatMut<'_, T>) {
+    let [rows, columns] = to.extents();
+    for (row, sums) in sums.chunks_exact(columns).take(rows).enumerate() {
+        down(sums, to.row(row));
     }
 }
 

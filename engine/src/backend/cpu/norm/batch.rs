@@ -5,7 +5,7 @@
 
 use crate::backend::cpu::{
     float::{Accumulator, Float},
-    parallel::{self, Shared},
+    parallel,
     scratch::Scratch,
     simd::simd,
 };
@@ -83,12 +83,9 @@ pub(super) fn again<T: Float, W: Float<Acc = T::Acc>>(
     parameters: [&[W]; 2],
     y: &mut [T],
 ) {
-    let (columns, y) = (mean.len(), Shared::new(y));
-    parallel::ranges(y.len() / columns, columns, |rows| {
-        let range = rows.start * columns..rows.end * columns;
-        // SAFETY: ranges of rows are disjoint.
-        let y = unsafe { y.part(range.clone()) };
-        normalise(x.map(|x| &x[range]), adds, mean, inverse, parameters, y);
+    let columns = mean.len();
+    parallel::ranges(y.len() / columns, columns, parallel::rows(y, columns), |rows, y| {
+        normalise(x.map(|x| &x[rows.start * columns..rows.end * columns]), adds, mean, inverse, parameters, y);
     });
 }
 
@@ -121,12 +118,9 @@ pub(super) fn gradient<T: Float, W: Float<Acc = T::Acc>>(
         sums[j] /= rows as f64;
         sums[columns + j] *= inverse[j].to_f64() * inverse[j].to_f64() / rows as f64;
     }
-    let (sums, dy) = (&*sums, Shared::new(dy));
-    parallel::ranges(rows, columns, |rows| {
-        let range = rows.start * columns..rows.end * columns;
-        // SAFETY: ranges of rows are disjoint.
-        let dy = unsafe { dy.part(range.clone()) };
-        gradient_rows(&x[range], mean, inverse, weight, sums, dy);
+    let sums = &*sums;
+    parallel::ranges(rows, columns, parallel::rows(dy, columns), |rows, dy| {
+        gradient_rows(&x[rows.start * columns..rows.end * columns], mean, inverse, weight, sums, dy);
     });
 }
 
@@ -138,10 +132,8 @@ pub(super) fn fixed<T: Float, W: Float<Acc = T::Acc>>(
     parameters: [&[W]; 2],
     y: &mut [T],
 ) {
-    let (columns, y) = (estimates[0].len(), Shared::new(y));
-    parallel::ranges(y.len() / columns, columns, |rows| {
-        // SAFETY: ranges of rows are disjoint.
-        let y = unsafe { y.part(rows.start * columns..rows.end * columns) };
+    let columns = estimates[0].len();
+    parallel::ranges(y.len() / columns, columns, parallel::rows(y, columns), |_, y| {
         fixed_rows(T::Acc::from_f64(epsilon), estimates, parameters, y);
     });
 }
@@ -157,10 +149,7 @@ fn sum<'r, T: Float, S: Copy + Send + Sync>(
     room: &'r mut Scratch<f64>,
 ) -> &'r mut [f64] {
     let (Rows { rows, columns }, parts) = (*extents, parts(extents));
-    let all = Shared::new(room.elements());
-    parallel::pieces(parts, parts > 1, |p| {
-        // SAFETY: every piece has its own.
-        let sums = unsafe { all.part(p * 2 * columns..(p + 1) * 2 * columns) };
+    parallel::pieces(parts, parts > 1, parallel::rows(room.elements(), 2 * columns), |p, sums| {
         let range = p * rows / parts * columns..(p + 1) * rows / parts * columns;
         let dy = if dy.is_empty() { dy } else { &dy[range.clone()] };
         sum_part(&x[range], dy, shift, up, sums);

@@ -7,7 +7,7 @@ use super::batch::{parts, room};
 use crate::backend::cpu::{
     float::{Accumulator, Float},
     lanes::{LANES, dot, sum},
-    parallel::{self, Shared},
+    parallel,
     scratch::Scratch,
     simd::simd,
 };
@@ -28,13 +28,10 @@ pub(super) fn forward<T: Float, W: Float<Acc = T::Acc>>(
     [mean, inverse]: [&mut [T::Acc]; 2],
 ) {
     let (columns, rows, centered) = (weight.len(), inverse.len(), !mean.is_empty());
-    let (y, mean, inverse) = (Shared::new(y), Shared::new(mean), Shared::new(inverse));
-    parallel::ranges(rows, columns, |rows| {
-        let range = rows.start * columns..rows.end * columns;
-        let means = if centered { rows.clone() } else { 0..0 };
-        // SAFETY: ranges of rows are disjoint.
-        let (y, statistics) = unsafe { (y.part(range.clone()), [mean.part(means), inverse.part(rows)]) };
-        forward_rows(T::Acc::from_f64(epsilon), &x[range], [weight, bias], y, statistics);
+    let statistics = [parallel::rows(mean, usize::from(centered)), parallel::rows(inverse, 1)];
+    parallel::ranges(rows, columns, (parallel::rows(y, columns), statistics), |rows, (y, statistics)| {
+        let x = &x[rows.start * columns..rows.end * columns];
+        forward_rows(T::Acc::from_f64(epsilon), x, [weight, bias], y, statistics);
     });
 }
 
@@ -51,15 +48,12 @@ pub(super) fn gradient<T: Float, W: Float<Acc = T::Acc>>(
 ) {
     let (Rows { rows, columns }, parts) = (*extents, parts(extents));
     let mut room = Scratch::<f64>::new(room(extents));
-    let (all, dy) = (Shared::new(room.elements()), Shared::new(dy));
-    parallel::pieces(parts, parts > 1, |p| {
+    let of = (parallel::rows(room.elements(), 2 * columns), parallel::parts(dy, |p| p * rows / parts * columns));
+    parallel::pieces(parts, parts > 1, of, |p, (sums, dy)| {
         let rows = p * rows / parts..(p + 1) * rows / parts;
-        let range = rows.start * columns..rows.end * columns;
         let mean = if mean.is_empty() { mean } else { &mean[rows.clone()] };
-        // SAFETY: parts are disjoint.
-        let (sums, dy) = unsafe { (all.part(p * 2 * columns..(p + 1) * 2 * columns), dy.part(range.clone())) };
         sums.fill(0.0);
-        gradient_rows(&x[range], [mean, &inverse[rows]], weight, dy, sums);
+        gradient_rows(&x[rows.start * columns..rows.end * columns], [mean, &inverse[rows]], weight, dy, sums);
     });
     let sums = &*room.elements();
     for (to, start) in [(dweight, 0), (dbias, columns)] {

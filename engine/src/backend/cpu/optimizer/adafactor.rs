@@ -9,7 +9,7 @@ use crate::backend::{
     cpu::{
         float::{Accumulator, Float},
         norm::batch,
-        parallel::{self, Shared},
+        parallel::{self, Cut},
         scratch::Scratch,
         simd::simd,
     },
@@ -64,7 +64,7 @@ impl Adafactor<'_> {
         let mean = row_means.iter().map(|r| r.to_f64()).sum::<f64>() / rows as f64;
         // The squares of `grad / sqrt(v)`, but for the scale of the gradient.
         let parts = batch::parts(&self.extents);
-        let squares = by_parts(parts, |p| {
+        let squares = by_parts(parts, (), |p, ()| {
             let part = p * rows / parts..(p + 1) * rows / parts;
             let grad = &grad[part.start * columns..part.end * columns];
             let rows = grad.chunks_exact(columns).zip(&row_means[part]);
@@ -72,18 +72,14 @@ impl Adafactor<'_> {
         });
         let factor = self.factor(squares) * mean.sqrt();
         let decay = self.decay::<W::Acc>();
-        let (weight, copy) = (Shared::new(weight), copy.map(Shared::new));
-        parallel::ranges(rows, columns, |rows| {
-            let range = rows.start * columns..rows.end * columns;
-            // SAFETY: ranges of rows are disjoint.
-            let weight = unsafe { weight.part(range.clone()) };
-            let grads = grad[range.clone()].chunks_exact(columns);
+        let of = (parallel::rows(weight, columns), copy.map(|copy| parallel::rows(copy, columns)));
+        parallel::ranges(rows, columns, of, |rows, (weight, copy)| {
+            let grads = grad[rows.start * columns..rows.end * columns].chunks_exact(columns);
             for ((weight, grad), row) in weight.chunks_exact_mut(columns).zip(grads).zip(&row_means[rows]) {
                 step_row(W::Acc::from_f64(factor / row.to_f64().sqrt()), decay, grad, scales, weight);
             }
-            if let Some(copy) = &copy {
-                // SAFETY: ranges of rows are disjoint.
-                write_copy(weight, unsafe { copy.part(range) });
+            if let Some(copy) = copy {
+                write_copy(weight, copy);
             }
         });
     }
@@ -101,22 +97,17 @@ impl Adafactor<'_> {
         let (keep, take) = self.shares();
         let scale = self.update.grad_scale * self.update.grad_scale;
         let constants = [keep, take * scale, take * EPSILON].map(W::Acc::from_f64);
-        let moment = Shared::new(second);
-        let squares = by_parts(parts, |p| {
-            let part = p * length / parts..(p + 1) * length / parts;
-            // SAFETY: parts are disjoint.
-            moments(constants, &grad[part.clone()], unsafe { moment.part(part) })
+        let bound = |p: usize| p * length / parts;
+        let squares = by_parts(parts, parallel::parts(second, bound), |p, second| {
+            moments(constants, &grad[bound(p)..bound(p + 1)], second)
         });
         let second = &*second;
         let (factor, decay) = (W::Acc::from_f64(self.factor(squares)), self.decay::<W::Acc>());
-        let (weight, copy) = (Shared::new(weight), copy.map(Shared::new));
-        parallel::ranges(length, 1, |range| {
-            // SAFETY: ranges are disjoint.
-            let weight = unsafe { weight.part(range.clone()) };
-            step_vector(factor, decay, &grad[range.clone()], &second[range.clone()], weight);
-            if let Some(copy) = &copy {
-                // SAFETY: ranges are disjoint.
-                write_copy(weight, unsafe { copy.part(range) });
+        let of = (parallel::rows(weight, 1), copy.map(|copy| parallel::rows(copy, 1)));
+        parallel::ranges(length, 1, of, |range, (weight, copy)| {
+            step_vector(factor, decay, &grad[range.clone()], &second[range], weight);
+            if let Some(copy) = copy {
+                write_copy(weight, copy);
             }
         });
     }
@@ -126,18 +117,16 @@ impl Adafactor<'_> {
         let Rows { rows, columns } = self.extents;
         let parts = batch::parts(&self.extents);
         let mut room = Scratch::<f64>::new(sums(&self.extents));
-        let (all, row_means) = (Shared::new(room.elements()), Shared::new(row_means));
         let (keep, take) = self.shares();
         let scale = self.update.grad_scale * self.update.grad_scale;
         let moved = |before: G::Acc, sum: f64, count: usize| {
             G::Acc::from_f64(keep * before.to_f64() + take * (sum * scale / count as f64 + EPSILON))
         };
-        parallel::pieces(parts, parts > 1, |p| {
-            let part = p * rows / parts..(p + 1) * rows / parts;
-            // SAFETY: parts are disjoint.
-            let (sums, means) = unsafe { (all.part(p * columns..(p + 1) * columns), row_means.part(part.clone())) };
+        let bound = |p: usize| p * rows / parts;
+        let of = (parallel::rows(room.elements(), columns), parallel::parts(row_means, bound));
+        parallel::pieces(parts, parts > 1, of, |p, (sums, means)| {
             sums.fill(0.0);
-            let grad = &grad[part.start * columns..part.end * columns];
+            let grad = &grad[bound(p) * columns..bound(p + 1) * columns];
             for (grad, mean) in grad.chunks_exact(columns).zip(means) {
                 *mean = moved(*mean, squares(grad, sums), columns);
             }
@@ -169,15 +158,9 @@ impl Adafactor<'_> {
 }
 
 /// The sum of `of` over at most [`PARTS`] parts, in their order.
-fn by_parts(parts: usize, of: impl Fn(usize) -> f64 + Send + Sync) -> f64 {
+fn by_parts<C: Cut>(parts: usize, of: C, sum: impl Fn(usize, C::Part) -> f64 + Sync) -> f64 {
     let mut sums = [0.0; PARTS];
-    let all = Shared::new(&mut sums[..]);
-    parallel::pieces(parts, parts > 1, |p| {
-        let sum = of(p);
-        // SAFETY: every piece has its own.
-        let place = unsafe { all.part(p..p + 1) };
-        place[0] = sum;
-    });
+    parallel::pieces(parts, parts > 1, (parallel::rows(&mut sums, 1), of), |p, (to, part)| to[0] = sum(p, part));
     sums.iter().sum()
 }
 

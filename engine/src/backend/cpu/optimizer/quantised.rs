@@ -9,7 +9,7 @@ use super::{Adam, write_copy};
 use crate::backend::{
     cpu::{
         float::{Accumulator, Float},
-        parallel::{self, Shared},
+        parallel,
         simd::simd,
     },
     kernel::{Moments, Update, UpdateRule},
@@ -104,20 +104,17 @@ pub(super) fn adamw<W: Float, G: Float<Acc = W::Acc>, C: Float<Acc = W::Acc>>(
 ) {
     let constants = Adam::<W::Acc>::new(update, moments, true);
     let (length, blocks) = (grad.len(), states[0].1.len());
-    let (weight, copy) = (Shared::new(weight), copy.map(Shared::new));
-    let states = states.map(|(codes, largest)| (Shared::new(codes), Shared::new(largest)));
-    parallel::ranges(blocks, BLOCK, |blocks| {
-        for b in blocks {
-            let range = b * BLOCK..((b + 1) * BLOCK).min(length);
-            // SAFETY: blocks are disjoint.
-            let (weight, [first, second]) = unsafe {
-                let part = |i: usize| (states[i].0.part(range.clone()), &mut states[i].1.part(b..b + 1)[0]);
-                (weight.part(range.clone()), [part(0), part(1)])
-            };
-            block(constants, &grad[range.clone()], weight, first, second);
-            if let Some(copy) = &copy {
-                // SAFETY: blocks are disjoint.
-                write_copy(weight, unsafe { copy.part(range) });
+    let elements = |block: usize| (block * BLOCK).min(length);
+    let states = states.map(|(codes, largest)| (parallel::parts(codes, elements), parallel::rows(largest, 1)));
+    let of = ((parallel::parts(weight, elements), copy.map(|copy| parallel::parts(copy, elements))), states);
+    parallel::ranges(blocks, BLOCK, of, |blocks, ((weight, copy), states)| {
+        let grads = grad[elements(blocks.start)..elements(blocks.end)].chunks(BLOCK);
+        let [first, second] = states.map(|(codes, largest)| codes.chunks_mut(BLOCK).zip(largest));
+        let mut copies = copy.map(|copy| copy.chunks_mut(BLOCK));
+        for (((weight, grad), first), second) in weight.chunks_mut(BLOCK).zip(grads).zip(first).zip(second) {
+            block(constants, grad, weight, first, second);
+            if let Some(copy) = copies.as_mut().and_then(Iterator::next) {
+                write_copy(weight, copy);
             }
         }
     });

@@ -6,11 +6,7 @@ use std::ops::Range;
 
 use super::max::{covering, inside};
 use crate::backend::Window;
-use crate::backend::cpu::{
-    float::Float,
-    parallel::{self, Shared},
-    simd::simd,
-};
+use crate::backend::cpu::{float::Float, parallel, simd::simd};
 
 /// Channels at a time.
 const BLOCK: usize = 64;
@@ -18,10 +14,7 @@ const BLOCK: usize = 64;
 /// [`Kernel::AvgPool`](crate::backend::Kernel::AvgPool).
 pub(super) fn forward<T: Float>(w: &Window, x: &[T], y: &mut [T]) {
     let line = w.out_width() * w.channels;
-    let y = Shared::new(y);
-    parallel::ranges(w.batch * w.out_height(), line * w.size, |rows| {
-        // SAFETY: ranges of rows are disjoint.
-        let y = unsafe { y.part(rows.start * line..rows.end * line) };
+    parallel::ranges(w.batch * w.out_height(), line * w.size, parallel::rows(y, line), |rows, y| {
         forward_rows(w, rows, x, y);
     });
 }
@@ -29,32 +22,21 @@ pub(super) fn forward<T: Float>(w: &Window, x: &[T], y: &mut [T]) {
 /// [`Kernel::AvgPoolGrad`](crate::backend::Kernel::AvgPoolGrad).
 pub(super) fn gradient<T: Float>(w: &Window, dy: &[T], dx: &mut [T]) {
     let line = w.width * w.channels;
-    let dx = Shared::new(dx);
-    parallel::ranges(w.batch * w.height, line, |rows| {
-        // SAFETY: ranges of rows are disjoint.
-        let dx = unsafe { dx.part(rows.start * line..rows.end * line) };
-        gradient_rows(w, rows, dy, dx);
-    });
+    parallel::ranges(w.batch * w.height, line, parallel::rows(dx, line), |rows, dx| gradient_rows(w, rows, dy, dx));
 }
 
 /// [`Kernel::GlobalPool`](crate::backend::Kernel::GlobalPool).
 pub(super) fn global<T: Float>(pixels: usize, channels: usize, x: &[T], y: &mut [T]) {
-    let y = Shared::new(y);
-    parallel::ranges(y.len() / channels, pixels * channels, |images| {
-        let x = &x[images.start * pixels * channels..images.end * pixels * channels];
-        // SAFETY: ranges of images are disjoint.
-        global_images(pixels, channels, x, unsafe { y.part(images.start * channels..images.end * channels) });
+    parallel::ranges(y.len() / channels, pixels * channels, parallel::rows(y, channels), |images, y| {
+        global_images(pixels, channels, &x[images.start * pixels * channels..images.end * pixels * channels], y);
     });
 }
 
 /// [`Kernel::GlobalPoolGrad`](crate::backend::Kernel::GlobalPoolGrad).
 pub(super) fn global_gradient<T: Float>(pixels: usize, channels: usize, dy: &[T], dx: &mut [T]) {
-    let dx = Shared::new(dx);
-    parallel::ranges(dy.len() / channels, pixels * channels, |images| {
-        let dy = &dy[images.start * channels..images.end * channels];
-        // SAFETY: ranges of images are disjoint.
-        let dx = unsafe { dx.part(images.start * pixels * channels..images.end * pixels * channels) };
-        global_gradient_images(pixels, channels, dy, dx);
+    let image = pixels * channels;
+    parallel::ranges(dy.len() / channels, image, parallel::rows(dx, image), |images, dx| {
+        global_gradient_images(pixels, channels, &dy[images.start * channels..images.end * channels], dx);
     });
 }
 

@@ -8,7 +8,7 @@ use std::ops::Range;
 use crate::backend::Window;
 use crate::backend::cpu::{
     float::{Accumulator, Float},
-    parallel::{self, Shared},
+    parallel,
     simd::simd,
 };
 
@@ -18,25 +18,16 @@ const BLOCK: usize = 64;
 /// [`Kernel::MaxPool`](crate::backend::Kernel::MaxPool).
 pub(super) fn forward<T: Float>(w: &Window, x: &[T], y: &mut [T], index: Option<&mut [u8]>) {
     let line = w.out_width() * w.channels;
-    let (y, index) = (Shared::new(y), index.map(Shared::new));
-    parallel::ranges(w.batch * w.out_height(), line * w.size, |rows| {
-        let part = rows.start * line..rows.end * line;
-        // SAFETY: ranges of rows are disjoint.
-        let (y, index) = unsafe { (y.part(part.clone()), index.as_ref().map(|i| i.part(part))) };
-        match index {
-            Some(index) => forward_rows(w, rows, x, y, index),
-            None => forward_rows(w, rows, x, y, &mut []),
-        }
+    let parts = (parallel::rows(y, line), index.map(|index| parallel::rows(index, line)));
+    parallel::ranges(w.batch * w.out_height(), line * w.size, parts, |rows, (y, index)| {
+        forward_rows(w, rows, x, y, index.unwrap_or_default());
     });
 }
 
 /// [`Kernel::MaxPoolGrad`](crate::backend::Kernel::MaxPoolGrad).
 pub(super) fn gradient<T: Float>(w: &Window, dy: &[T], index: &[u8], dx: &mut [T]) {
     let line = w.width * w.channels;
-    let dx = Shared::new(dx);
-    parallel::ranges(w.batch * w.height, line, |rows| {
-        // SAFETY: ranges of rows are disjoint.
-        let dx = unsafe { dx.part(rows.start * line..rows.end * line) };
+    parallel::ranges(w.batch * w.height, line, parallel::rows(dx, line), |rows, dx| {
         gradient_rows(w, rows, dy, index, dx);
     });
 }
