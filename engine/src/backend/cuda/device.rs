@@ -41,8 +41,8 @@ pub struct Device {
     modules: Modules,
     blas: OnceCell<Blas>,
     dnn: OnceCell<Option<Dnn>>,
-    compute: sys::CUstream,
-    copy: sys::CUstream,
+    /// None once it is being closed.
+    opened: Option<Opened>,
     handle: sys::CUdevice,
     index: usize,
     name: String,
@@ -102,12 +102,8 @@ pub fn describe() -> Result<Vec<Description>, String> {
 
 fn describe_one(index: usize) -> Result<Description, DriverError> {
     let handle = result::device::get(index as c_int)?;
-    let mut version = 0;
-    // SAFETY: the handle is the driver's own.
-    let attribute = |which| unsafe { result::device::get_attribute(handle, which) };
-    let number = |which| attribute(which).map(|n| u32::try_from(n).unwrap_or(0));
-    // SAFETY: the place is alive.
-    unsafe { sys::cuDriverGetVersion(&mut version) }.result()?;
+    let version = library::driver_version()?;
+    let number = |which| attribute(handle, which).map(|n| u32::try_from(n).unwrap_or(0));
     let uuid = result::device::get_uuid(handle)?.bytes.map(|byte| byte as u8);
     let hex = |range: std::ops::Range<usize>| uuid[range].iter().map(|byte| format!("{byte:02x}")).collect::<String>();
     let uuid = format!("{}-{}-{}-{}-{}", hex(0..4), hex(4..6), hex(6..8), hex(8..10), hex(10..16));
@@ -122,12 +118,21 @@ fn describe_one(index: usize) -> Result<Description, DriverError> {
             number(CUdevice_attribute::CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR)?,
         ),
         multiprocessors: number(CUdevice_attribute::CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT)?,
-        // SAFETY: the handle is the driver's own.
-        total_bytes: unsafe { result::device::total_mem(handle) }? as u64,
+        total_bytes: total_bytes(handle)?,
         clock_hz: khz(CUdevice_attribute::CU_DEVICE_ATTRIBUTE_CLOCK_RATE)?,
         memory_bytes_per_sec: 2.0 * bus_bytes * khz(CUdevice_attribute::CU_DEVICE_ATTRIBUTE_MEMORY_CLOCK_RATE)?,
         driver: format!("{}.{}", version / 1000, version % 1000 / 10),
     })
+}
+
+fn attribute(handle: sys::CUdevice, which: CUdevice_attribute) -> Result<i32, DriverError> {
+    // SAFETY: the handle is the driver's own.
+    unsafe { result::device::get_attribute(handle, which) }
+}
+
+fn total_bytes(handle: sys::CUdevice) -> Result<u64, DriverError> {
+    // SAFETY: the handle is the driver's own.
+    unsafe { result::device::total_mem(handle) }.map(|bytes| bytes as u64)
 }
 
 impl Device {
@@ -147,8 +152,7 @@ impl Device {
         }
         let opening = |error| refused("the driver's own part", &format!("opening cuda:{index}"), error);
         let handle = result::device::get(index as c_int).map_err(opening)?;
-        // SAFETY: the handle is the driver's own.
-        let attribute = |which| unsafe { result::device::get_attribute(handle, which) }.map_err(opening);
+        let attribute = |which| attribute(handle, which).map_err(opening);
         if attribute(CUdevice_attribute::CU_DEVICE_ATTRIBUTE_MEMORY_POOLS_SUPPORTED)? == 0 {
             return Err(Error::Device(format!(
                 "cuda:{index} has no memory pools, by which the budget is kept; a virtual GPU may have to be configured for \
@@ -161,16 +165,14 @@ impl Device {
         );
         let multiprocessors = attribute(CUdevice_attribute::CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT)?;
         let name = result::device::get_name(handle).map_err(opening)?;
-        // SAFETY: the handle is the driver's own.
-        let total_bytes = unsafe { result::device::total_mem(handle) }.map_err(opening)? as u64;
-        let [compute, copy] = start(handle).map_err(opening)?;
+        let total_bytes = total_bytes(handle).map_err(opening)?;
+        let opened = Some(start(handle).map_err(opening)?);
         OPEN.fetch_add(1, Ordering::Relaxed);
         Ok(Rc::new(Self {
             modules: Modules::new(),
             blas: OnceCell::new(),
             dnn: OnceCell::new(),
-            compute,
-            copy,
+            opened,
             handle,
             index,
             name,
@@ -295,12 +297,16 @@ impl Device {
 
     /// Where kernels are queued.
     pub(super) fn stream(&self) -> sys::CUstream {
-        self.compute
+        self.opened().compute.0
     }
 
     /// Where batches are copied beside the kernels.
     pub(super) fn copy_stream(&self) -> sys::CUstream {
-        self.copy
+        self.opened().copy.0
+    }
+
+    fn opened(&self) -> &Opened {
+        self.opened.as_ref().expect("only a drop closes it")
     }
 
     /// Waits until everything that was queued is done.
@@ -308,9 +314,8 @@ impl Device {
     /// # Errors
     /// What a kernel or a copy ended with.
     pub fn finish(&self) -> Result<()> {
-        // SAFETY: the streams are alive.
-        unsafe { result::stream::synchronize(self.copy).and_then(|()| result::stream::synchronize(self.compute)) }
-            .map_err(|error| failed("waiting for the GPU", error))
+        let Opened { compute, copy, .. } = self.opened();
+        copy.finish().and_then(|()| compute.finish()).map_err(|error| failed("waiting for the GPU", error))
     }
 }
 
@@ -320,13 +325,7 @@ impl Drop for Device {
         // What lives in the context goes before it. What fails here has nothing left to lose.
         self.modules.unload();
         drop((self.blas.take(), self.dnn.take()));
-        // SAFETY: nobody else has the streams.
-        unsafe {
-            let _ = result::stream::destroy(self.compute);
-            let _ = result::stream::destroy(self.copy);
-        }
-        // SAFETY: the context was retained once.
-        let _ = unsafe { result::primary_ctx::release(self.handle) };
+        drop(self.opened.take());
         let is_last = OPEN.fetch_sub(1, Ordering::Relaxed) == 1;
         if is_lost && is_last {
             renew(self.handle, self.left.take());
@@ -334,25 +333,56 @@ impl Drop for Device {
     }
 }
 
+/// What opening a GPU takes, and what goes with it: dropped in this order.
+pub(super) struct Opened {
+    compute: Stream,
+    copy: Stream,
+    _context: Context,
+}
+
 /// Retains a GPU's context, makes it current on this thread, and makes two streams.
-pub(super) fn start(handle: sys::CUdevice) -> Result<[sys::CUstream; 2], DriverError> {
+pub(super) fn start(handle: sys::CUdevice) -> Result<Opened, DriverError> {
     // SAFETY: the handle is the driver's own; the context is retained until the device is dropped, and made current on the
     // one thread that uses it.
-    let context = unsafe { result::primary_ctx::retain(handle) }?;
-    let streams = || {
-        // SAFETY: the context is retained.
-        unsafe { result::ctx::set_current(context) }?;
-        let compute = result::stream::create(StreamKind::NonBlocking)?;
-        let copy = result::stream::create(StreamKind::NonBlocking).inspect_err(|_| {
-            // SAFETY: nobody else has it.
-            let _ = unsafe { result::stream::destroy(compute) };
-        })?;
-        Ok([compute, copy])
+    let context = unsafe {
+        let raw = result::primary_ctx::retain(handle)?;
+        let context = Context(handle);
+        result::ctx::set_current(raw)?;
+        context
     };
-    streams().inspect_err(|_| {
+    Ok(Opened { compute: Stream::new()?, copy: Stream::new()?, _context: context })
+}
+
+/// A GPU's context, retained once.
+struct Context(sys::CUdevice);
+
+impl Drop for Context {
+    fn drop(&mut self) {
         // SAFETY: the context was retained once.
-        let _ = unsafe { result::primary_ctx::release(handle) };
-    })
+        let _ = unsafe { result::primary_ctx::release(self.0) };
+    }
+}
+
+/// A stream of the current context.
+struct Stream(sys::CUstream);
+
+impl Stream {
+    fn new() -> Result<Self, DriverError> {
+        result::stream::create(StreamKind::NonBlocking).map(Self)
+    }
+
+    /// Waits until everything that was queued on it is done.
+    fn finish(&self) -> Result<(), DriverError> {
+        // SAFETY: the stream is alive.
+        unsafe { result::stream::synchronize(self.0) }
+    }
+}
+
+impl Drop for Stream {
+    fn drop(&mut self) {
+        // SAFETY: nobody else has the stream.
+        let _ = unsafe { result::stream::destroy(self.0) };
+    }
 }
 
 /// A mark on a stream that another stream or the host can wait for.

@@ -102,13 +102,8 @@ pub(super) fn renew(handle: sys::CUdevice, left: Left) {
     if left.blocks.is_empty() && left.pools.is_empty() {
         return;
     }
-    if let Ok([compute, copy]) = start(handle) {
+    if let Ok(opened) = start(handle) {
         left.clear();
-        // SAFETY: nobody else has the streams; the context was retained once.
-        unsafe {
-            let _ = result::stream::destroy(compute);
-            let _ = result::stream::destroy(copy);
-            let _ = result::primary_ctx::release(handle);
-        }
+        drop(opened);
     }
 }

@@ -14,7 +14,7 @@ use crate::sync::Mutex;
 
 use cudarc::{
     cublas, cudnn,
-    driver::{self, sys::CUresult},
+    driver::{self, DriverError, sys::CUresult},
     nvrtc,
 };
 use libloading::Library;
@@ -56,8 +56,7 @@ fn unfit_dnn() -> MutexGuard<'static, Option<String>> {
 const DNN_PARTS: [&str; 3] = ["cudnn_graph", "cudnn_ops", "cudnn_cnn"];
 
 fn search_dnn() -> Result<String, String> {
-    // SAFETY: opening NVIDIA's library runs its initialisers, which have no demands.
-    if !bring("cudnn", || unsafe { cudnn::sys::is_culib_present() }) {
+    if !bring("cudnn", cudnn::sys::is_culib_present) {
         return Err("it was not found".to_owned());
     }
     for part in DNN_PARTS {
@@ -71,20 +70,19 @@ fn search_dnn() -> Result<String, String> {
     if version < 90_000 {
         return Err(format!("version 9 or later is needed, and {}.{} was found", version / 1000, version % 1000 / 100));
     }
-    fits(driver_version()?, "cuDNN", i32::try_from(built_for).unwrap_or(0))?;
+    fits(driver_version().map_err(|error| does_not_start(error.0))?, "cuDNN", i32::try_from(built_for).unwrap_or(0))?;
     Ok(format!("{}.{}.{}", version / 10_000, version % 10_000 / 100, version % 100))
 }
 
 /// Whether the compiler of kernels is here. It needs neither a driver nor a GPU.
 pub fn has_compiler() -> bool {
     static FOUND: OnceLock<bool> = OnceLock::new();
-    // SAFETY: as above.
-    *FOUND.get_or_init(|| bring("nvrtc", || unsafe { nvrtc::sys::is_culib_present() }))
+    *FOUND.get_or_init(|| bring("nvrtc", nvrtc::sys::is_culib_present))
 }
 
 fn search() -> Result<(), String> {
-    // SAFETY: as above; the driver's library belongs to the system and is only looked for there.
-    if !unsafe { driver::sys::is_culib_present() } {
+    // The driver's library belongs to the system and is only looked for there.
+    if !is_present(driver::sys::is_culib_present) {
         let from = if cfg!(windows) { "" } else { "your distribution or " };
         return Err(format!(
             "no NVIDIA driver ({} was not found); install the driver of your GPU from {from}nvidia.com/drivers",
@@ -92,7 +90,7 @@ fn search() -> Result<(), String> {
         ));
     }
     driver::result::init().map_err(|error| does_not_start(error.0))?;
-    let version = driver_version()?;
+    let version = driver_version().map_err(|error| does_not_start(error.0))?;
     if version < DRIVER {
         return Err(format!(
             "the NVIDIA driver serves CUDA {}, and 12.2 or later is needed; update the driver",
@@ -111,24 +109,29 @@ fn search() -> Result<(), String> {
     if !has_compiler() {
         return Err(lacks("CUDA's compiler", "nvrtc"));
     }
-    // SAFETY: as above.
-    if !bring("cublas", || unsafe { cublas::sys::is_culib_present() }) {
+    if !bring("cublas", cublas::sys::is_culib_present) {
         return Err(lacks("cuBLAS", "cublas"));
     }
-    let (mut major, mut minor) = (0, 0);
-    // SAFETY: the places are alive.
-    unsafe { nvrtc::sys::nvrtcVersion(&mut major, &mut minor) };
+    let (major, minor) = compiler();
     fits(version, "CUDA's compiler (NVRTC)", 1000 * major + 10 * minor)?;
     // SAFETY: the call needs no GPU.
     fits(version, "cuBLAS", i32::try_from(unsafe { cublas::sys::cublasGetCudartVersion() }).unwrap_or(0))
 }
 
 /// The version of CUDA that the driver serves, thousandfold: 12020 for 12.2.
-fn driver_version() -> Result<i32, String> {
+pub(super) fn driver_version() -> Result<i32, DriverError> {
     let mut version = 0;
     // SAFETY: the place is alive.
-    unsafe { driver::sys::cuDriverGetVersion(&mut version) }.result().map_err(|error| does_not_start(error.0))?;
+    unsafe { driver::sys::cuDriverGetVersion(&mut version) }.result()?;
     Ok(version)
+}
+
+/// The version of NVRTC, major and minor, once it was found to be here.
+pub(super) fn compiler() -> (i32, i32) {
+    let (mut major, mut minor) = (0, 0);
+    // SAFETY: both places are alive, and the library is here.
+    unsafe { nvrtc::sys::nvrtcVersion(&mut major, &mut minor) };
+    (major, minor)
 }
 
 /// A version of CUDA as people write it.
@@ -188,8 +191,8 @@ fn text_of(error: CUresult) -> String {
 
 /// Whether a library can be opened; if the system does not find it, from the folders where it usually lies. What is open
 /// once is found by its name from then on.
-fn bring(name: &str, is_present: impl Fn() -> bool) -> bool {
-    if is_present() {
+fn bring(name: &str, is_culib_present: unsafe fn() -> bool) -> bool {
+    if is_present(is_culib_present) {
         return true;
     }
     // What it opens itself, by name alone, comes first.
@@ -214,8 +217,14 @@ fn bring(name: &str, is_present: impl Fn() -> bool) -> bool {
                 open(part);
             }
         }
-        is_here && open(name) && is_present()
+        is_here && open(name) && is_present(is_culib_present)
     })
+}
+
+/// What cudarc's question for a library answers.
+fn is_present(is_culib_present: unsafe fn() -> bool) -> bool {
+    // SAFETY: opening NVIDIA's library runs its initialisers, which have no demands.
+    unsafe { is_culib_present() }
 }
 
 /// Opens a library for as long as the program runs.

@@ -19,6 +19,7 @@ use super::{
     device::Device,
     fault::refused,
     launch::{Arg, Grid},
+    library::compiler,
 };
 use crate::{
     backend::DType,
@@ -162,14 +163,6 @@ pub(super) fn text(source: &Source) -> String {
     format!("{PRELUDE}\n#line 1 \"{}.cu\"\n{}", source.name, source.text)
 }
 
-/// NVRTC's version.
-fn compiler() -> (i32, i32) {
-    let (mut major, mut minor) = (0, 0);
-    // SAFETY: both places are alive; the library is here, for `library::look` was asked before a device was opened.
-    unsafe { nvrtc::sys::nvrtcVersion(&mut major, &mut minor) };
-    (major, minor)
-}
-
 /// The compiler's options for a compute capability: machine code where the compiler knows the device, else code for the
 /// nearest earlier one that the driver finishes.
 pub(super) fn options(capability: (i32, i32), [t, w]: [DType; 2]) -> Result<Vec<String>> {
@@ -203,12 +196,13 @@ pub(super) fn options(capability: (i32, i32), [t, w]: [DType; 2]) -> Result<Vec<
 }
 
 fn architectures() -> Result<Vec<i32>> {
-    let mut count = 0;
-    // SAFETY: the place is alive.
-    compiled("the list of devices", unsafe { nvrtc::sys::nvrtcGetNumSupportedArchs(&mut count) })?;
-    let mut archs = vec![0; usize::try_from(count).unwrap_or(0)];
-    // SAFETY: there is room for as many as the library just said.
-    compiled("the list of devices", unsafe { nvrtc::sys::nvrtcGetSupportedArchs(archs.as_mut_ptr()) })?;
+    let (mut count, mut archs) = (0, Vec::new());
+    // SAFETY: the place is alive, and there is room for as many as the library just said.
+    unsafe {
+        compiled("the list of devices", nvrtc::sys::nvrtcGetNumSupportedArchs(&mut count))?;
+        archs.resize(usize::try_from(count).unwrap_or(0), 0);
+        compiled("the list of devices", nvrtc::sys::nvrtcGetSupportedArchs(archs.as_mut_ptr()))?;
+    }
     Ok(archs)
 }
 
@@ -245,26 +239,19 @@ impl Program {
     }
 
     fn image(&self, is_machine_code: bool) -> Result<Vec<u8>> {
-        let mut size = 0;
-        // SAFETY: the program is compiled, and the place is alive.
-        let result = unsafe {
+        let (mut size, mut image) = (0, Vec::<u8>::new());
+        // SAFETY: the program is compiled, the place is alive, and there is room for as many bytes as the library just said.
+        unsafe {
             if is_machine_code {
-                nvrtc::sys::nvrtcGetCUBINSize(self.0, &mut size)
+                compiled("the size of the code", nvrtc::sys::nvrtcGetCUBINSize(self.0, &mut size))?;
+                image.resize(size, 0);
+                compiled("the code", nvrtc::sys::nvrtcGetCUBIN(self.0, image.as_mut_ptr().cast()))?;
             } else {
-                nvrtc::sys::nvrtcGetPTXSize(self.0, &mut size)
+                compiled("the size of the code", nvrtc::sys::nvrtcGetPTXSize(self.0, &mut size))?;
+                image.resize(size, 0);
+                compiled("the code", nvrtc::sys::nvrtcGetPTX(self.0, image.as_mut_ptr().cast()))?;
             }
-        };
-        compiled("the size of the code", result)?;
-        let mut image = vec![0u8; size];
-        // SAFETY: there is room for as many bytes as the library just said.
-        let result = unsafe {
-            if is_machine_code {
-                nvrtc::sys::nvrtcGetCUBIN(self.0, image.as_mut_ptr().cast())
-            } else {
-                nvrtc::sys::nvrtcGetPTX(self.0, image.as_mut_ptr().cast())
-            }
-        };
-        compiled("the code", result)?;
+        }
         Ok(image)
     }
 }

@@ -50,8 +50,7 @@ impl Staging {
             return Ok(());
         }
         let mut piece = self.piece(bytes)?;
-        // SAFETY: the piece is at least as long, nobody else has it, and no copy out of it is under way.
-        let part = unsafe { std::slice::from_raw_parts_mut(piece.start, bytes) };
+        let part = piece.part(bytes);
         fill(part);
         let copying = |error| failed("copying to the GPU", error);
         // The place is this block's from where the kernels' stream stands now.
@@ -74,10 +73,8 @@ impl Staging {
             Some(at) => self.returned.borrow_mut().swap_remove(at),
             None => Piece::new(bytes.max(1))?,
         };
-        // SAFETY: the piece is at least as long, nobody else has it, and it lives until the copy is done.
-        let part = unsafe { std::slice::from_raw_parts_mut(piece.start, bytes) };
-        // SAFETY: as above; the place is as long.
-        unsafe { result::memcpy_dtoh_async(part, from.0, self.device.stream()) }
+        // SAFETY: the piece lives until the copy is done; the place is as long.
+        unsafe { result::memcpy_dtoh_async(piece.part(bytes), from.0, self.device.stream()) }
             .map_err(|error| failed("copying from the GPU", error))?;
         piece.copy = Some(Event::record(self.device.stream())?);
         Ok(Parcel { piece: Some(piece), bytes, returned: Rc::clone(&self.returned) })
@@ -146,10 +143,17 @@ impl Drop for Parcel {
 
 impl Piece {
     fn new(bytes: usize) -> Result<Self> {
-        // SAFETY: the memory is given back by the same driver when the piece is dropped.
-        let start = unsafe { result::malloc_host(bytes, 0) }
+        // SAFETY: the memory is given back by the same driver when the piece is dropped, and as long as it was asked for.
+        let start = unsafe { result::malloc_host(bytes, 0).inspect(|start| start.cast::<u8>().write_bytes(0, bytes)) }
             .map_err(|error| failed("asking for page-locked host memory", error))?;
         Ok(Self { start: start.cast(), bytes, copy: None })
+    }
+
+    /// The first of its bytes, of which no copy is under way.
+    fn part(&mut self, bytes: usize) -> &mut [u8] {
+        assert!(bytes <= self.bytes, "a piece that is long enough");
+        // SAFETY: the piece is at least as long, was zeroed when it was made, and nobody else has it.
+        unsafe { std::slice::from_raw_parts_mut(self.start, bytes) }
     }
 }
 
