@@ -7,7 +7,11 @@ use std::{
 
 use eframe::egui;
 use egui_notify::{Anchor, Toasts};
-use plimsoll_engine::{Experiment, hardware::Watcher, train::Trainer};
+use plimsoll_engine::{
+    Experiment,
+    hardware::{Machine, Watcher},
+    train::Trainer,
+};
 use serde::{Deserialize, Serialize};
 
 use crate::{
@@ -68,7 +72,7 @@ impl App {
             move || ctx.request_repaint_after(WAKE)
         };
         let services = Services {
-            planner: Planner::new(wake())?,
+            planner: Planner::new(Machine::nominal().with_process_measured(), wake())?,
             trainer: Trainer::in_background(wake()),
             watcher: Watcher::new(wake()),
             files,

@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 
-use plimsoll_engine::{Bytes, Experiment, device::Target, hardware};
+use plimsoll_engine::{Bytes, Experiment, device::Target, hardware::Machine};
 use serde::{Deserialize, Serialize};
 
 /// Budgets, by the names of devices.
@@ -14,23 +14,23 @@ pub(crate) struct Budgets(BTreeMap<String, Bytes>);
 
 impl Budgets {
     /// The budget of an experiment that moves to `device`; the one it had is kept for the device it leaves.
-    pub(crate) fn moving(&mut self, experiment: &Experiment, device: &str) -> Bytes {
+    pub(crate) fn moving(&mut self, experiment: &Experiment, device: &str, machine: &Machine) -> Bytes {
         self.0.insert(experiment.device.clone(), experiment.budget);
-        self.0.get(device).copied().unwrap_or_else(|| at_least_something(experiment.budget, device))
+        self.0.get(device).copied().unwrap_or_else(|| at_least_something(experiment.budget, device, machine))
     }
 }
 
 /// `budget`, or all that a process may have of `device` where that leaves nothing besides what driver and libraries hold.
-fn at_least_something(budget: Bytes, device: &str) -> Bytes {
-    match hardware::target(device) {
+fn at_least_something(budget: Bytes, device: &str, machine: &Machine) -> Bytes {
+    match machine.target(device) {
         Ok(Target::Gpu(card)) if budget <= card.context + card.pool.segment => card.usable_memory(),
         _ => budget,
     }
 }
 
 /// The budget of a preset that names no device and is opened on the one of `chosen`.
-pub(crate) fn of_preset(preset: &Experiment, chosen: &Experiment) -> Bytes {
-    let own = at_least_something(preset.budget, &chosen.device);
+pub(crate) fn of_preset(preset: &Experiment, chosen: &Experiment, machine: &Machine) -> Bytes {
+    let own = at_least_something(preset.budget, &chosen.device, machine);
     if own == preset.budget { own } else { chosen.budget }
 }
 
@@ -45,18 +45,21 @@ mod tests {
     #[test]
     fn each_device_keeps_its_budget_while_others_are_tried() {
         let mut budgets = Budgets::default();
-        assert_eq!(budgets.moving(&on("cpu", Bytes::gib(3)), "rtx4060-8g"), Bytes::gib(3));
-        assert_eq!(budgets.moving(&on("rtx4060-8g", Bytes::gib(6)), "cpu"), Bytes::gib(3));
-        assert_eq!(budgets.moving(&on("cpu", Bytes::mib(5)), "rtx4060-8g"), Bytes::gib(6));
-        assert_eq!(budgets.moving(&on("rtx4060-8g", Bytes::gib(6)), "cpu"), Bytes::mib(5));
+        assert_eq!(budgets.moving(&on("cpu", Bytes::gib(3)), "rtx4060-8g", &Machine::nominal()), Bytes::gib(3));
+        assert_eq!(budgets.moving(&on("rtx4060-8g", Bytes::gib(6)), "cpu", &Machine::nominal()), Bytes::gib(3));
+        assert_eq!(budgets.moving(&on("cpu", Bytes::mib(5)), "rtx4060-8g", &Machine::nominal()), Bytes::gib(6));
+        assert_eq!(budgets.moving(&on("rtx4060-8g", Bytes::gib(6)), "cpu", &Machine::nominal()), Bytes::mib(5));
     }
 
     #[test]
     fn a_budget_that_driver_and_libraries_fill_gives_way_to_the_whole_card() {
-        let Ok(Target::Gpu(card)) = hardware::target("rtx4060-8g") else { panic!("it ships") };
-        assert_eq!(Budgets::default().moving(&on("cpu", Bytes::mib(4)), "rtx4060-8g"), card.usable_memory());
+        let Ok(Target::Gpu(card)) = Machine::nominal().target("rtx4060-8g") else { panic!("it ships") };
+        assert_eq!(
+            Budgets::default().moving(&on("cpu", Bytes::mib(4)), "rtx4060-8g", &Machine::nominal()),
+            card.usable_memory()
+        );
         let chosen = on("rtx4060-8g", Bytes::gib(2));
-        assert_eq!(of_preset(&on("cpu", Bytes::mib(4)), &chosen), Bytes::gib(2));
-        assert_eq!(of_preset(&on("cpu", Bytes::gib(1)), &chosen), Bytes::gib(1));
+        assert_eq!(of_preset(&on("cpu", Bytes::mib(4)), &chosen, &Machine::nominal()), Bytes::gib(2));
+        assert_eq!(of_preset(&on("cpu", Bytes::gib(1)), &chosen, &Machine::nominal()), Bytes::gib(1));
     }
 }

@@ -1,11 +1,12 @@
 //! The planning thread: dry runs off the screen's path, the latest request wins.
 //!
-//! Owns the thread, its inbox of one plan and one question about neighbours, and a cache of what changed configurations
-//! came to. Always holds: an answer carries the generation it was asked for, so that a late one is known as late.
-//! Refuses to queue: a newer request takes the place of the older.
+//! Owns the thread, its inbox of one plan and one question about neighbours, the machine that is planned for, and a cache
+//! of what changed configurations came to on it. Always holds: an answer carries the generation it was asked for, so that a
+//! late one is known as late; when more is known of the machine, the last plan is made again. Refuses to queue: a newer
+//! request takes the place of the older.
 
 use std::{
-    collections::HashMap,
+    collections::VecDeque,
     sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError},
     thread::JoinHandle,
     time::Duration,
@@ -13,10 +14,10 @@ use std::{
 
 use crossbeam_channel::{Receiver, Sender};
 use plimsoll_engine::{
-    Bytes, Error, Experiment, data,
+    Bytes, Error, Experiment,
     error::Problem,
-    experiment::check,
-    plan::{self, Advice, Limit, Plan},
+    hardware::Machine,
+    plan::{self, Advice, Limit, Plan, Resolved},
 };
 
 use crate::advice::Shortfall;
@@ -122,7 +123,15 @@ struct Inbox {
     plan: Option<(Generation, Experiment)>,
     neighbours: Option<Question>,
     pin: Option<Experiment>,
+    machine: Option<Machine>,
     closing: bool,
+}
+
+impl Inbox {
+    /// Whether what is planned now is already out of date.
+    fn supersedes(&self) -> bool {
+        self.plan.is_some() || self.machine.is_some()
+    }
 }
 
 #[derive(Debug, Default)]
@@ -146,11 +155,18 @@ pub(crate) struct Planner {
 }
 
 impl Planner {
-    /// Starts the thread. `wake` is called after every answer.
-    pub(crate) fn new(wake: impl Fn() + Send + 'static) -> std::io::Result<Self> {
+    /// Starts the thread, which plans for `machine` until it hears of a newer one. `wake` is called after every answer.
+    pub(crate) fn new(machine: Machine, wake: impl Fn() + Send + 'static) -> std::io::Result<Self> {
         let shared = Arc::<Shared>::default();
         let (sender, answers) = crossbeam_channel::unbounded();
-        let worker = Worker { shared: Arc::clone(&shared), answers: sender, cache: HashMap::new() };
+        let worker = Worker {
+            shared: Arc::clone(&shared),
+            answers: sender,
+            machine,
+            last: None,
+            resolved: None,
+            cache: VecDeque::new(),
+        };
         let thread = std::thread::Builder::new().name("planner".to_owned()).spawn(move || worker.run(&wake))?;
         Ok(Self { shared, answers, thread: Some(thread) })
     }
@@ -163,9 +179,10 @@ impl Planner {
         self.shared.bell.notify_one();
     }
 
-    /// Asks for the plan of the pinned experiment again.
-    pub(crate) fn pin(&self, experiment: Experiment) {
-        self.shared.inbox().pin = Some(experiment);
+    /// Tells what is known of the machine by now: the last plan, and that of the pinned experiment, are made again.
+    pub(crate) fn learn(&self, machine: Machine, pinned: Option<Experiment>) {
+        let mut inbox = self.shared.inbox();
+        (inbox.machine, inbox.pin) = (Some(machine), pinned);
         self.shared.bell.notify_one();
     }
 
@@ -195,7 +212,13 @@ impl Drop for Planner {
 struct Worker {
     shared: Arc<Shared>,
     answers: Sender<Answer>,
-    cache: HashMap<String, Result<Outcome, String>>,
+    machine: Machine,
+    /// The last plan that was asked for.
+    last: Option<(Generation, Experiment)>,
+    /// Its experiment, if it can be: the neighbours share its data.
+    resolved: Option<Resolved>,
+    /// Newest last, each without its title and description.
+    cache: VecDeque<(Experiment, Result<Outcome, String>)>,
 }
 
 enum Job {
@@ -209,7 +232,7 @@ impl Worker {
         while let Some(job) = self.next() {
             let open = match job {
                 Job::Plan(generation, experiment) => self.plan(generation, &experiment, wake),
-                Job::Pin(experiment) => match plan_one(&experiment) {
+                Job::Pin(experiment) => match self.plan_one(&experiment) {
                     Ok(plan) => self.answer(Answer::Pin(plan), wake),
                     Err(_) => true,
                 },
@@ -222,11 +245,18 @@ impl Worker {
     }
 
     /// Waits for work; `None` when the handle is gone.
-    fn next(&self) -> Option<Job> {
-        let mut inbox = self.shared.inbox();
+    fn next(&mut self) -> Option<Job> {
+        let shared = Arc::clone(&self.shared);
+        let mut inbox = shared.inbox();
         loop {
             if inbox.closing {
                 return None;
+            }
+            if let Some(machine) = inbox.machine.take().filter(|machine| *machine != self.machine) {
+                // What was planned for another machine compares with nothing.
+                self.cache.clear();
+                self.machine = machine;
+                inbox.plan = inbox.plan.take().or_else(|| self.last.clone());
             }
             if let Some((generation, experiment)) = inbox.plan.take() {
                 return Some(Job::Plan(generation, experiment));
@@ -248,18 +278,20 @@ impl Worker {
     }
 
     fn plan(&mut self, generation: Generation, experiment: &Experiment, wake: &dyn Fn()) -> bool {
-        let planned = plan_one(experiment);
+        self.last = Some((generation, experiment.clone()));
+        let planned = self.plan_one(experiment);
+        self.resolved = planned.as_ref().ok().map(|plan| plan.resolved.clone());
         if let Ok(plan) = &planned {
             self.remember(experiment, Ok(outcome_of(plan)));
         }
         if !self.answer(Answer::Plan(generation, planned.clone()), wake) {
             return false;
         }
-        // What else fits takes many dry runs: only for a plan that nobody has replaced meanwhile.
-        let superseded = self.shared.inbox().plan.is_some();
+        // What else fits takes many dry runs: only for a plan that is not yet replaced.
+        let superseded = self.shared.inbox().supersedes();
         match planned {
             Ok(plan) if !superseded => {
-                let options = options(&plan, &|| self.shared.inbox().plan.is_some());
+                let options = options(&plan, &|| self.shared.inbox().supersedes());
                 self.answer(Answer::Options(generation, Box::new(options)), wake)
             }
             _ => true,
@@ -267,12 +299,7 @@ impl Worker {
     }
 
     fn neighbours(&mut self, question: Question, wake: &dyn Fn()) -> bool {
-        // The time model learns while runs go on: what was remembered under an older one compares with nothing.
-        let known = self.cache.remove(&key(&question.now));
         let now = self.outcome(&question.now);
-        if known.is_some_and(|known| known != now) {
-            self.cache.retain(|k, _| *k == key(&question.now));
-        }
         let neighbours = question.neighbours.into_iter();
         let neighbours =
             neighbours.map(|(name, experiment)| Neighbour { name, outcome: self.outcome(&experiment) }).collect();
@@ -280,10 +307,15 @@ impl Worker {
     }
 
     fn outcome(&mut self, experiment: &Experiment) -> Result<Outcome, String> {
-        if let Some(known) = self.cache.get(&key(experiment)) {
+        let plain = plain(experiment);
+        if let Some((_, known)) = self.cache.iter().rev().find(|(known, _)| *known == plain) {
             return known.clone();
         }
-        let outcome = match plan_one(experiment) {
+        let resolved = match &self.resolved {
+            Some(resolved) => resolved.revised(experiment, &self.machine),
+            None => Resolved::new(experiment, &self.machine),
+        };
+        let outcome = match resolved.map_err(Obstacle::Problems).and_then(|resolved| self.predict(&resolved)) {
             Ok(plan) => Ok(outcome_of(&plan)),
             Err(Obstacle::Problems(problems)) => Err(problems.first().map(|p| p.message.clone()).unwrap_or_default()),
             Err(Obstacle::Failure(text)) => Err(text),
@@ -294,39 +326,35 @@ impl Worker {
 
     fn remember(&mut self, experiment: &Experiment, outcome: Result<Outcome, String>) {
         if self.cache.len() >= CACHE {
-            self.cache.clear();
+            self.cache.pop_front();
         }
-        self.cache.insert(key(experiment), outcome);
+        self.cache.push_back((plain(experiment), outcome));
+    }
+
+    /// Looks at the data, checks and plans.
+    fn plan_one(&self, experiment: &Experiment) -> Result<Arc<Plan>, Obstacle> {
+        self.predict(&Resolved::new(experiment, &self.machine).map_err(Obstacle::Problems)?)
+    }
+
+    /// Plans; a fault in the planning is an obstacle like any other, not the end of the thread.
+    fn predict(&self, resolved: &Resolved) -> Result<Arc<Plan>, Obstacle> {
+        let predict = std::panic::AssertUnwindSafe(|| plan::predict(resolved, &self.machine));
+        match std::panic::catch_unwind(predict) {
+            Ok(Ok(plan)) => Ok(Arc::new(plan)),
+            Ok(Err(Error::Experiment(problem))) => Err(Obstacle::Problems(vec![problem])),
+            Ok(Err(error)) => Err(Obstacle::Failure(error.to_string())),
+            Err(_) => Err(Obstacle::Failure("the planning met a fault in the engine".to_owned())),
+        }
     }
 }
 
-/// What decides a plan, as text: the experiment without its title and description.
-fn key(experiment: &Experiment) -> String {
-    let plain = Experiment { title: String::new(), description: String::new(), ..experiment.clone() };
-    format!("{plain:?}")
+/// What of an experiment decides a plan: all but its title and description.
+fn plain(experiment: &Experiment) -> Experiment {
+    Experiment { title: String::new(), description: String::new(), ..experiment.clone() }
 }
 
 fn outcome_of(plan: &Plan) -> Outcome {
     Outcome { peak: plan.load(), step_secs: plan.step_secs, samples: plan.experiment.batch.effective() }
-}
-
-/// Checks and plans; a fault in the planning is an obstacle like any other, not the end of the thread.
-fn plan_one(experiment: &Experiment) -> Result<Arc<Plan>, Obstacle> {
-    let facts = data::facts(&experiment.data);
-    let problems = check::check(experiment, facts.as_ref().ok());
-    if !problems.is_empty() {
-        return Err(Obstacle::Problems(problems));
-    }
-    if let Err(error) = facts {
-        let mend = "choose a folder that holds the files, or another source";
-        return Err(Obstacle::Problems(vec![Problem::new("data.path", error.to_string(), mend)]));
-    }
-    match std::panic::catch_unwind(|| plan::predict(experiment)) {
-        Ok(Ok(plan)) => Ok(Arc::new(plan)),
-        Ok(Err(Error::Experiment(problem))) => Err(Obstacle::Problems(vec![problem])),
-        Ok(Err(error)) => Err(Obstacle::Failure(error.to_string())),
-        Err(_) => Err(Obstacle::Failure("the planning met a fault in the engine".to_owned())),
-    }
 }
 
 /// What else fits. The search ends early when `is_superseded`.

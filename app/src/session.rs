@@ -247,7 +247,7 @@ impl Session {
                 record.peak_load = record.peak_load.max(load);
                 record.summary = Some(*summary);
             }
-            Event::Started { .. } | Event::Warning(_) => {}
+            Event::Machine(_) | Event::Started { .. } | Event::Warning(_) => {}
         }
     }
 }

@@ -6,7 +6,7 @@ use plimsoll_engine::{
     Experiment,
     device::target,
     error::Problem,
-    hardware::Devices,
+    hardware::{Devices, Machine},
     plan::Plan,
     train::{Latest, Outcome},
 };
@@ -212,6 +212,8 @@ pub(crate) struct State {
     pub(crate) recent: Vec<PathBuf>,
     /// The presets that ship with the program.
     pub(crate) shipped: Vec<Shipped>,
+    /// The machine as far as it is known.
+    pub(crate) machine: Machine,
     /// What the devices say of themselves.
     pub(crate) devices: Option<Arc<Devices>>,
     /// The open dialog.
@@ -241,6 +243,7 @@ impl State {
             budgets: Budgets::default(),
             recent,
             shipped,
+            machine: Machine::nominal(),
             devices: None,
             dialog: None,
             paths_asked: 0,

@@ -3,7 +3,8 @@
 use plimsoll_engine::{
     Experiment, Result,
     experiment::{Data, DataKind, Model, ModelKind, Precision, Stem},
-    plan::predict,
+    hardware::Machine,
+    plan::Plan,
 };
 
 const ROUNDS: usize = 21;
@@ -38,9 +39,9 @@ fn main() -> Result<()> {
         ("Llama 13B, 4096 tokens", sequences(llama(5120, 40, 40, 13_824), 4096, 32_000)),
     ] {
         let mut secs = Vec::with_capacity(ROUNDS);
-        let mut plan = predict(&experiment)?;
+        let mut plan = Plan::of(&experiment, &Machine::nominal())?;
         for _ in 0..ROUNDS {
-            plan = predict(&experiment)?;
+            plan = Plan::of(&experiment, &Machine::nominal())?;
             secs.push(plan.plan_secs);
         }
         secs.sort_by(f64::total_cmp);

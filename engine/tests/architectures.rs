@@ -2,13 +2,14 @@
 
 use plimsoll_engine::{
     Experiment,
-    backend::{DryRun, Executor},
+    backend::{DryRun, Executor, Rates},
     data::{DatasetInfo, Input},
     device::Target,
     experiment::{DataKind, Model, ModelKind, Stem},
+    hardware::Machine,
     memory::Ledger,
     models,
-    plan::{predict, time},
+    plan::Plan,
     train::{Command, Event, Outcome, Start, Trainer},
 };
 
@@ -16,7 +17,7 @@ const IMAGENET: DatasetInfo =
     DatasetInfo::one_label(Input::Image { height: 224, width: 224, channels: 3 }, 1000, 1000, 100);
 
 fn parameters(model: Model) -> u64 {
-    let executor = Executor::new(DryRun::new(Target::Cpu { threads: 1 }, time::rates()), Ledger::new(None, false));
+    let executor = Executor::new(DryRun::new(Target::Cpu { threads: 1 }, Rates::NOMINAL), Ledger::new(None, false));
     let experiment = Experiment { model, ..Experiment::default() };
     models::Model::build(&executor, &experiment, &IMAGENET).expect("no budget").parameters()
 }
@@ -45,7 +46,7 @@ fn small(kind: ModelKind) -> Experiment {
 
 #[test]
 fn the_small_stem_has_the_parameters_of_the_benchmark() {
-    let executor = Executor::new(DryRun::new(Target::Cpu { threads: 1 }, time::rates()), Ledger::new(None, false));
+    let executor = Executor::new(DryRun::new(Target::Cpu { threads: 1 }, Rates::NOMINAL), Ledger::new(None, false));
     let facts = DatasetInfo::one_label(Input::Image { height: 32, width: 32, channels: 3 }, 10, 100, 10);
     let model = models::Model::build(&executor, &small(ModelKind::Resnet), &facts).expect("no budget");
     assert_eq!(model.parameters(), 11_173_962);
@@ -57,7 +58,7 @@ fn each_trains_and_measures_no_more_than_predicted() {
     for kind in [ModelKind::Mobilenetv1, ModelKind::Mobilenetv2, ModelKind::Resnet] {
         let mut experiment = small(kind);
         experiment.run.steps = Some(if kind == ModelKind::Resnet { 2 } else { 4 });
-        let plan = predict(&experiment).expect("a plan");
+        let plan = Plan::of(&experiment, &Machine::nominal()).expect("a plan");
         trainer.send(Command::Start(Box::new(Start { experiment, anyway: false, paused: false })));
         let (outcome, summary) = trainer
             .events()

@@ -6,14 +6,15 @@ use plimsoll_engine::{
     Bytes, Experiment,
     device::{Profile, Target, profile},
     experiment::{DataKind, Gpu, ModelKind, Placement, PoolPolicy, Precision, shipped},
+    hardware::Machine,
     memory::{Category, Phase},
-    plan::{Change, Limit, Plan, advise, fit, predict},
+    plan::{Change, Limit, Plan, Resolved, advise, fit, predict},
 };
 
 const CARD: &str = "rtx4060-8g";
 
 fn plan(experiment: &Experiment) -> Plan {
-    predict(experiment).unwrap_or_else(|error| panic!("{error}: {experiment:?}"))
+    Plan::of(experiment, &Machine::nominal()).unwrap_or_else(|error| panic!("{error}: {experiment:?}"))
 }
 
 fn card() -> std::sync::Arc<Profile> {
@@ -127,12 +128,12 @@ fn the_pool_that_reserves_takes_the_budget_and_the_one_that_gives_back_no_more_t
 fn a_run_is_refused_exactly_where_its_plan_does_not_fit() {
     for precision in [Precision::F32, Precision::Bf16Mixed] {
         let asked = Experiment { precision, ..cnn() };
-        let facts = plimsoll_engine::plan::predict::facts(&asked).expect("facts");
         let process = plan(&asked).peak.process;
         for (budget, fits) in [(process, true), (Bytes(process.0 - 1), false), (card().context, false)] {
             let experiment = Experiment { budget, ..asked.clone() };
             assert_eq!(plan(&experiment).fits(), fits);
-            let refusal = plimsoll_engine::plan::predict::refusal(&experiment, &facts).expect("a dry run");
+            let resolved = Resolved::new(&experiment, &Machine::nominal()).expect("possible");
+            let refusal = predict::refusal(&resolved, &Machine::nominal()).expect("a dry run");
             assert_eq!(refusal.is_none(), fits);
             if let Some(error) = refusal {
                 assert!(error.live + error.asked > budget && error.budget == budget, "{error}");

@@ -5,20 +5,19 @@ use std::rc::Rc;
 use plimsoll_engine::{
     Bytes, Experiment,
     backend::{
-        Cpu, DryRun, Executor,
+        Cpu, DryRun, Executor, Rates,
         thread_pool::{ThreadPool, ThreadPriority},
     },
     data::DatasetInfo,
     device::{Target, cpu_threads},
     memory::{Category, Ledger, Point, ledger::Recording, probe::uncounted},
-    plan::time,
     selftest::steps::{Noise, cases, passes},
     step::{Blank, Session},
 };
 
 fn dry(experiment: &Experiment, facts: &DatasetInfo) -> [Recording; 3] {
     let executor =
-        Executor::new(DryRun::new(Target::Cpu { threads: cpu_threads() }, time::rates()), Ledger::new(None, true));
+        Executor::new(DryRun::new(Target::Cpu { threads: cpu_threads() }, Rates::NOMINAL), Ledger::new(None, true));
     let mut session = Session::new(executor, experiment, facts).expect("no budget");
     passes(&mut session, || Blank(experiment.batch.micro)).expect("a dry run")
 }

@@ -4,8 +4,9 @@ use plimsoll_engine::{
     Bytes, Experiment,
     data::{self, DeviceDatasetLayout},
     experiment::{Data, DataKind, Model, ModelKind, OptimizerKind, Placement, Precision},
+    hardware::Machine,
     memory::Category,
-    plan::{Plan, predict},
+    plan::Plan,
     train::{Command, Event, Outcome, Start, Summary, Trainer},
 };
 
@@ -78,7 +79,7 @@ fn cases(text: &std::path::Path) -> Vec<Experiment> {
 fn placed(experiment: &Experiment, placement: Placement) -> (Experiment, Plan) {
     let mut experiment = experiment.clone();
     experiment.data.placement = placement;
-    let plan = predict(&experiment).unwrap_or_else(|error| panic!("{error}: {experiment:?}"));
+    let plan = Plan::of(&experiment, &Machine::nominal()).unwrap_or_else(|error| panic!("{error}: {experiment:?}"));
     (experiment, plan)
 }
 
@@ -131,7 +132,7 @@ fn digits_lie_on_the_device_as_well_and_cannot_be_streamed() {
     let found = run(&trainer, &placed(&experiment, Placement::Device).0);
     assert_eq!((found.losses, found.tests), (expected.losses, expected.tests));
     experiment.data.placement = Placement::Streamed;
-    let error = predict(&experiment).map(drop).expect_err("nothing to stream from").to_string();
+    let error = Plan::of(&experiment, &Machine::nominal()).map(drop).expect_err("nothing to stream from").to_string();
     assert!(error.starts_with("data.placement: the digits are part of the program"), "{error}");
 }
 
@@ -139,6 +140,6 @@ fn digits_lie_on_the_device_as_well_and_cannot_be_streamed() {
 fn images_on_the_device_are_not_varied() {
     let data = Data { kind: DataKind::Shapes, flip: true, placement: Placement::Device, ..Data::default() };
     let experiment = Experiment { data, ..Experiment::default() };
-    let error = predict(&experiment).map(drop).expect_err("as they are").to_string();
+    let error = Plan::of(&experiment, &Machine::nominal()).map(drop).expect_err("as they are").to_string();
     assert!(error.starts_with("data.placement: images on the device are gathered as they are"), "{error}");
 }

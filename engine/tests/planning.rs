@@ -3,8 +3,9 @@
 use plimsoll_engine::{
     Bytes, Experiment,
     experiment::{Batch, Checkpointing, ModelKind, OptimizerKind, Precision},
+    hardware::Machine,
     memory::{Category, Phase},
-    plan::{Change, Limit, Plan, advise, fit, further, largest_batch, predict},
+    plan::{Change, Limit, Plan, Resolved, advise, fit, further, largest_batch},
 };
 
 fn cnn() -> Experiment {
@@ -16,7 +17,7 @@ fn cnn() -> Experiment {
 }
 
 fn plan(experiment: &Experiment) -> Plan {
-    predict(experiment).expect("a plan")
+    Plan::of(experiment, &Machine::nominal()).expect("a plan")
 }
 
 #[test]
@@ -238,7 +239,7 @@ fn the_largest_batch_fits_and_one_sample_more_does_not() {
     for (kib, accumulation) in [(700, 1), (3000, 1), (10_000, 2), (47_000, 1)] {
         let mut experiment = Experiment { budget: Bytes::kib(kib), ..cnn() };
         experiment.batch.accumulation = accumulation;
-        let Some(largest) = largest_batch(&experiment, Limit::NONE).expect("plans") else {
+        let Some(largest) = largest_batch(&experiment, &Machine::nominal(), Limit::NONE).expect("plans") else {
             experiment.batch.micro = 1;
             assert!(!plan(&experiment).fits(), "{kib}");
             continue;
@@ -255,8 +256,10 @@ fn the_largest_batch_fits_and_one_sample_more_does_not() {
         "it is full"
     );
     // Where memory sets no limit, the data do.
-    let everything = largest_batch(&Experiment { budget: Bytes::gib(1 << 10), ..cnn() }, Limit::NONE).expect("plans");
+    let everything =
+        largest_batch(&Experiment { budget: Bytes::gib(1 << 10), ..cnn() }, &Machine::nominal(), Limit::NONE)
+            .expect("plans");
     let everything = everything.expect("it fits").experiment.batch.micro;
-    let facts = plimsoll_engine::plan::predict::facts(&cnn()).expect("facts");
-    assert_eq!(everything, facts.train);
+    let resolved = Resolved::new(&cnn(), &Machine::nominal()).expect("possible");
+    assert_eq!(everything, resolved.info().train);
 }

@@ -7,8 +7,9 @@ use std::{path::Path, time::Duration};
 use plimsoll_engine::{
     Bytes, Experiment,
     experiment::{Checkpointing, Precision, Recompute, UpdateTime, shipped},
+    hardware::Machine,
     memory::{Category, bookkeeping::ENGINE},
-    plan::predict,
+    plan::Plan,
     selftest::experiments::{Experiments, families},
     train::{Command, Event, Outcome, Start, Summary, Trainer},
 };
@@ -64,7 +65,8 @@ fn no_random_experiment_is_under_predicted_crosses_its_budget_or_leaves_memory_b
     for (i, drawn) in Experiments::new(seed, "cpu", Some(text)).take(EXPERIMENTS).enumerate() {
         let family = i % tallies.len();
         let mut experiment = drawn.experiment.clone();
-        let plan = predict(&experiment).unwrap_or_else(|e| panic!("seed {seed}, {i}: {e}: {experiment:?}"));
+        let plan = Plan::of(&experiment, &Machine::nominal())
+            .unwrap_or_else(|e| panic!("seed {seed}, {i}: {e}: {experiment:?}"));
         let (peak, context) = (plan.peak.live, plan.categories_at_peak.get(Category::Context));
         // From 80% of what it takes to 120%.
         experiment.budget = Bytes(peak.0 / 1000 * (800 + drawn.also(0, 401) as u64));
@@ -119,7 +121,7 @@ fn no_random_experiment_is_under_predicted_crosses_its_budget_or_leaves_memory_b
 /// Trains `experiment` with its prediction as its budget; the prediction, and what was measured.
 fn at_its_prediction(trainer: &Trainer, mut experiment: Experiment) -> Summary {
     experiment.budget = Bytes::gib(2);
-    experiment.budget = predict(&experiment).expect("a plan").peak.live;
+    experiment.budget = Plan::of(&experiment, &Machine::nominal()).expect("a plan").peak.live;
     let (outcome, summary) = run(trainer, &experiment, false);
     assert!(matches!(outcome, Outcome::Finished), "{outcome:?}: {experiment:?}");
     assert_eq!(summary.left_over, Bytes(0), "{experiment:?}");

@@ -7,14 +7,19 @@ use plimsoll_engine::{
     data::{DatasetInfo, Input},
     device::cpu_threads,
     experiment::{Checkpointing, DataKind, Frozen, Lora, ModelKind, Precision, Recompute},
+    hardware::Machine,
     layer_path::Scope,
     memory::{Category, Ledger, Phase},
-    plan::predict,
+    plan::Plan,
     rng::{Rng, Stream},
     step::{MicroBatch, Session},
 };
 
 const FACTS: DatasetInfo = DatasetInfo::one_label(Input::Image { height: 16, width: 16, channels: 3 }, 5, 100, 20);
+
+fn predict(experiment: &Experiment) -> plimsoll_engine::Result<Plan> {
+    Plan::of(experiment, &Machine::nominal())
+}
 
 /// Noise with labels.
 struct Noise {

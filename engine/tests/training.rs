@@ -5,7 +5,8 @@ use std::time::Duration;
 use plimsoll_engine::{
     Bytes, Error, Experiment,
     experiment::{Checkpointing, DataKind, ModelKind, OptimizerKind, Precision, UpdateTime},
-    plan::predict,
+    hardware::Machine,
+    plan::Plan,
     train::{Command, Event, Outcome, Start, StepRecord, Summary, Trainer},
 };
 
@@ -182,7 +183,7 @@ fn what_does_not_fit_is_refused_with_advice_and_the_next_run_starts() {
     let trainer = Trainer::new(|| {});
     let mut wanted = experiment(5);
     wanted.model.width = 512;
-    let needs = predict(&wanted).expect("plans").peak.live;
+    let needs = Plan::of(&wanted, &Machine::nominal()).expect("plans").peak.live;
     wanted.budget = needs.saturating_sub(Bytes(1));
     trainer.send(start(&wanted));
     let refused = events(&trainer);
@@ -202,7 +203,7 @@ fn training_anyway_stops_at_the_line_and_gives_everything_back() {
     let trainer = Trainer::new(|| {});
     let mut wanted = experiment(5);
     wanted.optimizer.kind = plimsoll_engine::experiment::OptimizerKind::Adamw;
-    wanted.budget = predict(&wanted).expect("plans").peak.live.saturating_sub(Bytes(1));
+    wanted.budget = Plan::of(&wanted, &Machine::nominal()).expect("plans").peak.live.saturating_sub(Bytes(1));
     trainer.send(start_anyway(&wanted));
     let stopped = events(&trainer);
     let (Outcome::OverBudget(refusal), summary) = end(&stopped) else { panic!("{stopped:?}") };

@@ -2,13 +2,14 @@
 
 use plimsoll_engine::{
     Experiment,
-    backend::{DryRun, Executor},
+    backend::{DryRun, Executor, Rates},
     data::{DatasetInfo, Input},
     device::Target,
     experiment::{Data, DataKind, Model, ModelKind, Precision},
+    hardware::Machine,
     memory::{Category, Ledger, Phase, Point},
     models,
-    plan::{predict, time},
+    plan::Plan,
 };
 
 fn tokens(length: usize, vocabulary: usize) -> DatasetInfo {
@@ -17,7 +18,7 @@ fn tokens(length: usize, vocabulary: usize) -> DatasetInfo {
 }
 
 fn parameters(model: Model, facts: &DatasetInfo) -> u64 {
-    let executor = Executor::new(DryRun::new(Target::Cpu { threads: 1 }, time::rates()), Ledger::new(None, false));
+    let executor = Executor::new(DryRun::new(Target::Cpu { threads: 1 }, Rates::NOMINAL), Ledger::new(None, false));
     let experiment = Experiment { model, ..Experiment::default() };
     models::Model::build(&executor, &experiment, facts).expect("no budget").parameters()
 }
@@ -113,7 +114,7 @@ fn the_largest_are_planned_whole_with_every_byte_of_their_parameters() {
         let data = Data { kind: DataKind::Tokens, length, vocabulary, samples: 1000, ..Data::default() };
         let mut experiment = Experiment { model, data, precision: Precision::Bf16Mixed, ..Experiment::default() };
         experiment.batch.micro = 1;
-        let plan = predict(&experiment).expect("a plan");
+        let plan = Plan::of(&experiment, &Machine::nominal()).expect("a plan");
         let parameters = parameters(experiment.model.clone(), &tokens(length, vocabulary));
         assert_eq!(plan.parameters, parameters);
         // The few numbers of the norms have no narrower copy.
@@ -140,11 +141,11 @@ fn logits_in_chunks_never_exist_whole() {
         let model = gpt2(128, 2, 4);
         let mut experiment = Experiment { model, data: data.clone(), loss_chunk, ..Experiment::default() };
         experiment.batch.micro = 4;
-        predict(&experiment).expect("a plan")
+        Plan::of(&experiment, &Machine::nominal()).expect("a plan")
     };
     let (whole, chunked) = (plan(0), plan(128));
     let logits = 4 * 256 * 50_257 * 4;
-    let activations = |plan: &plimsoll_engine::plan::Plan| {
+    let activations = |plan: &Plan| {
         let all = plan.steady.points.iter().chain(&plan.evaluate.points);
         all.map(|point| point.categories.get(Category::Activations).0).max().unwrap_or(0)
     };

@@ -5,7 +5,8 @@ use std::sync::Arc;
 use plimsoll_engine::{
     Bytes, Experiment,
     experiment::{AttentionKind, Checkpointing, Frozen, OptimizerKind, Precision, limits::MAX_BUDGET, shipped},
-    plan::{self, Plan},
+    hardware::Machine,
+    plan::Plan,
     train::{Command, Event, Outcome, Start, Summary, Trainer},
 };
 
@@ -17,7 +18,7 @@ fn preset(name: &str) -> Experiment {
 }
 
 fn fits(experiment: &Experiment) -> bool {
-    plan::predict(experiment).unwrap_or_else(|error| panic!("{error}")).fits()
+    Plan::of(experiment, &Machine::nominal()).unwrap_or_else(|error| panic!("{error}")).fits()
 }
 
 /// A run from its start to its end.
@@ -48,7 +49,7 @@ fn every_prediction_holds_and_leaves_nothing_behind() {
         (experiment.run.steps, experiment.run.epochs) = (Some(3), None);
         // The line is lifted, so that the preset that does not fit is measured as well.
         experiment.budget = MAX_BUDGET;
-        let planned = plan::predict(&experiment).unwrap_or_else(|error| panic!("{name}: {error}"));
+        let planned = Plan::of(&experiment, &Machine::nominal()).unwrap_or_else(|error| panic!("{name}: {error}"));
         let is_large = planned.peak.live > Bytes::gib(1);
         assert_eq!(is_large, name.ends_with("-plan"), "{name} takes {}", planned.peak.live);
         if is_large {

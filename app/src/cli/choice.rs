@@ -4,14 +4,14 @@ use std::path::PathBuf;
 
 use clap::Args;
 use plimsoll_engine::{
-    Bytes, Error, Experiment, data,
+    Bytes, Experiment,
     error::Problem,
     experiment::{
-        check::check,
-        preset::{self, Opened},
+        preset::{self, Opened, Places},
         shipped,
     },
-    hardware,
+    hardware::Machine,
+    plan::Resolved,
 };
 
 use crate::cli::Misuse;
@@ -45,17 +45,22 @@ impl Choice {
         self.preset.to_string_lossy().into_owned()
     }
 
-    /// The experiment: the preset, then `--set` in order, then `--device` and `--budget`. `change` comes last.
+    /// The experiment, resolved on `machine`: the preset, then `--set` in order, then `--device` and `--budget`. `change`
+    /// comes last.
     ///
     /// # Errors
     /// A preset that cannot be read, a change that cannot be made, and every problem of the experiment that results.
-    pub(super) fn experiment(&self, change: impl FnOnce(&mut Experiment)) -> anyhow::Result<Experiment> {
-        let Opened { mut experiment, notes, .. } = match self.preset.to_str() {
+    pub(super) fn resolve(&self, machine: &Machine, change: impl FnOnce(&mut Experiment)) -> anyhow::Result<Resolved> {
+        let Opened { mut experiment, notes, places, .. } = match self.preset.to_str() {
             Some(name) => shipped::open(name)?,
             // No shipped preset has such a name.
             None => preset::open(&self.preset)?,
         };
         notes.iter().for_each(|note| eprintln!("note: {}: {note}", self.name()));
+        // Without a budget, the line is drawn where the card ends.
+        if let Some(card) = machine.profile(&experiment.device).filter(|_| places.of("budget").is_none()) {
+            experiment.budget = card.usable_memory();
+        }
         let Changes { device, budget, set } = &self.changes;
         let notes = preset::set_all(&mut experiment, set.iter().map(String::as_str))
             .map_err(|(assignment, problem)| Misuse(format!("--set {assignment}: {problem}")))?;
@@ -70,41 +75,32 @@ impl Choice {
             experiment.budget = *budget;
         }
         change(&mut experiment);
-        let mut problems = check(&experiment, None);
-        if problems.is_empty() {
-            let facts = data::facts(&experiment.data)?;
-            problems = check(&experiment, Some(&facts));
+        let resolved = Resolved::new(&experiment, machine).map_err(|problems| {
+            let lines: Vec<String> = problems.iter().map(|p| format!("{}: {p}", self.source(p, &places))).collect();
+            anyhow::anyhow!(lines.join("\n"))
+        })?;
+        match (resolved.target().profile(), budget) {
+            (Some(card), Some(budget)) if *budget > card.usable_memory() => Err(Misuse(format!(
+                "--budget: {budget} is more than a process may use of {}: {} of its {}; write {} or less",
+                card.title,
+                card.usable_memory(),
+                card.capacity,
+                card.usable_memory().exact()
+            ))
+            .into()),
+            _ => Ok(resolved),
         }
-        if problems.is_empty() {
-            let target = hardware::target(&experiment.device).map_err(|error| match error {
-                Error::Experiment(problem) => anyhow::anyhow!("{}: {problem}", self.source(&problem)),
-                other => other.into(),
-            })?;
-            return match (target.profile(), budget) {
-                (Some(card), Some(budget)) if *budget > card.usable_memory() => Err(Misuse(format!(
-                    "--budget: {budget} is more than a process may use of {}: {} of its {}; write {} or less",
-                    card.title,
-                    card.usable_memory(),
-                    card.capacity,
-                    card.usable_memory().exact()
-                ))
-                .into()),
-                _ => Ok(experiment),
-            };
-        }
-        let lines: Vec<String> = problems.iter().map(|p| format!("{}: {p}", self.source(p))).collect();
-        anyhow::bail!(lines.join("\n"))
     }
 
     /// Where the value of a problem's key came from.
-    fn source(&self, problem: &Problem) -> String {
+    fn source(&self, problem: &Problem, places: &Places) -> String {
         let Changes { device, budget, set } = &self.changes;
         let sets = |assignment: &&String| assignment.split('=').next().is_some_and(|key| key.trim() == problem.key);
         match (problem.key.as_str(), set.iter().rfind(sets)) {
             ("budget", _) if budget.is_some() => "--budget".to_owned(),
             ("device", _) if device.is_some() => "--device".to_owned(),
             (_, Some(assignment)) => format!("--set {assignment}"),
-            (_, None) => self.name(),
+            (key, None) => places.of(key).map_or_else(|| self.name(), |place| format!("{} ({place})", self.name())),
         }
     }
 }

@@ -105,8 +105,8 @@ impl Candidate {
 
 impl Fit {
     pub(super) fn run(&self) -> anyhow::Result<ExitCode> {
-        let experiment = self.choice.experiment(|_| {})?;
-        let plan = plan::predict(&experiment)?;
+        let machine = plan::this_machine();
+        let plan = plan::predict(&self.choice.resolve(&machine, |_| {})?, &machine)?;
         let limit = Limit::within(Duration::from_secs(self.seconds));
         let found = plan::fit(&plan, plan.budget, limit)?;
         let fill = plan::fill(&plan, limit)?;

@@ -85,14 +85,14 @@ fn moments(timeline: &Timeline) -> Vec<Moment<'_>> {
 
 impl Plan {
     pub(super) fn run(&self) -> anyhow::Result<ExitCode> {
-        let experiment = self.choice.experiment(|_| {})?;
-        let plan = plan::predict(&experiment)?;
+        let machine = plan::this_machine();
+        let plan = plan::predict(&self.choice.resolve(&machine, |_| {})?, &machine)?;
         if self.json {
             out::json(&Json {
                 preset: &self.choice.name(),
                 fits: plan.fits(),
                 budget_bytes: plan.budget.0,
-                device: &experiment.device,
+                device: &plan.experiment.device,
                 load_bytes: plan.load().0,
                 card: plan.target.profile().map(|profile| profile.card()),
                 peak: plan.peak,

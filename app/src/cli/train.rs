@@ -10,6 +10,7 @@ use std::{
 
 use clap::Args;
 use plimsoll_engine::{
+    Experiment,
     plan::{Peak, Plan},
     train::{Event, Outcome, Refusal, Start, StepRecord, Summary, Trainer},
 };
@@ -49,13 +50,14 @@ pub(super) struct Train {
 
 impl Train {
     pub(super) fn run(&self) -> anyhow::Result<ExitCode> {
-        let experiment = self.choice.experiment(|e| {
+        let trainer = Trainer::new(|| {});
+        let resolved = self.choice.resolve(&trainer.machine(), |e| {
             if self.steps.is_some() {
                 (e.run.steps, e.run.epochs) = (self.steps, None);
             }
         })?;
+        let experiment = Experiment::clone(resolved.experiment());
         let interrupt = Interrupt::listen()?;
-        let trainer = Trainer::new(|| {});
         let start = Start { experiment, anyway: self.anyway, paused: false };
         let mut report = Report {
             json: self.json,
@@ -109,7 +111,7 @@ impl Report {
             Event::Evaluated { accuracy, .. } => self.tested = Some(*accuracy),
             _ => {}
         }
-        if self.json { out::json(&as_json(event)) } else { self.show(event) }
+        if self.json { as_json(event).map_or(Ok(()), |object| out::json(&object)) } else { self.show(event) }
     }
 
     fn show(&mut self, event: &Event) -> anyhow::Result<()> {
@@ -139,7 +141,7 @@ impl Report {
                 let _ = writeln!(io::stderr(), "warning: {text}");
                 Ok(())
             }
-            Event::Evaluating { .. } | Event::Paused(_) | Event::Ended { .. } => Ok(()),
+            Event::Machine(_) | Event::Evaluating { .. } | Event::Paused(_) | Event::Ended { .. } => Ok(()),
         }
     }
 
@@ -202,9 +204,10 @@ fn with_peak(mut object: Value, peak: &Peak) -> Value {
     object
 }
 
-/// The event as one JSON object. Numbers that are not finite become null.
-fn as_json(event: &Event) -> Value {
-    match event {
+/// The event as one JSON object. Numbers that are not finite become null; what is no event of the run has none.
+fn as_json(event: &Event) -> Option<Value> {
+    Some(match event {
+        Event::Machine(_) => return None,
         Event::Started { plan, .. } => json!({
             "event": "started",
             "title": plan.experiment.title,
@@ -238,7 +241,7 @@ fn as_json(event: &Event) -> Value {
         Event::Paused(is_paused) => json!({"event": "paused", "paused": is_paused}),
         Event::Warning(message) => json!({"event": "warning", "message": message}),
         Event::Ended { outcome, summary, .. } => ended(outcome, summary),
-    }
+    })
 }
 
 fn ended(outcome: &Outcome, summary: &Summary) -> Value {

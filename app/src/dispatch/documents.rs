@@ -112,13 +112,19 @@ impl Dispatcher<'_> {
     /// Opens a preset file, or a model's configuration; what was there stays if the file cannot be used.
     pub(super) fn open(&mut self, path: &Path) {
         match preset::open(path) {
-            Ok(preset::Opened { experiment, is_preset, names_device, notes }) => {
+            Ok(preset::Opened { mut experiment, is_preset, places, notes }) => {
                 self.file_trouble_is_over();
                 for note in notes {
                     let text = format!("{}: {note}", path.display());
                     self.toasts.info(&text);
                     self.state.log.add(Level::Note, text);
                 }
+                // Without a budget, the line is drawn where the card ends.
+                let card = self.state.machine.profile(&experiment.device);
+                if let Some(card) = card.filter(|_| is_preset && places.of("budget").is_none()) {
+                    experiment.budget = card.usable_memory();
+                }
+                let names_device = places.of("device").is_some();
                 let experiment = if names_device { experiment } else { self.on_chosen_device(experiment) };
                 // A configuration is not saved over: it is no preset.
                 self.load(Document::new(experiment, is_preset.then(|| path.to_owned())));
@@ -134,7 +140,7 @@ impl Dispatcher<'_> {
         if experiment.device != "cpu" || chosen.device == "cpu" {
             return experiment;
         }
-        let budget = budgets::of_preset(&experiment, chosen);
+        let budget = budgets::of_preset(&experiment, chosen, &self.state.machine);
         let with = if budget == experiment.budget { String::new() } else { format!(", with a budget of {budget}") };
         let text = format!("It names no device: kept {}{with}", format::device(&chosen.device));
         let (device, gpu) = (chosen.device.clone(), chosen.gpu.clone());

@@ -126,9 +126,9 @@ impl Dispatcher<'_> {
             let start = input.pointer.press_start_time()?;
             input.pointer.any_down().then_some(start.to_bits())
         });
-        let State { document, budgets, .. } = &mut *self.state;
+        let State { document, budgets, machine, .. } = &mut *self.state;
         if control == "device" {
-            experiment.budget = budgets.moving(&document.experiment, &experiment.device);
+            experiment.budget = budgets.moving(&document.experiment, &experiment.device, machine);
         }
         document.history.changed(&document.experiment, control, press, Instant::now());
         let before = std::mem::replace(&mut document.experiment, experiment);
@@ -176,16 +176,6 @@ impl Dispatcher<'_> {
         document.generation += 1;
         self.state.prediction.obstacle = None;
         self.services.planner.plan(document.generation, document.experiment.clone());
-    }
-
-    /// The experiment is the same, but more is known of where it runs: plan it, and what is pinned, again.
-    fn plan_again(&mut self) {
-        let Self { state, services, .. } = self;
-        state.prediction.neighbours = None;
-        services.planner.plan(state.document.generation, state.document.experiment.clone());
-        if let Some(pin) = &state.pin {
-            services.planner.pin(pin.experiment.as_ref().clone());
-        }
     }
 
     fn ask_neighbours(&mut self, control: &'static str, neighbours: Vec<(String, Experiment)>) {
@@ -301,11 +291,15 @@ impl Dispatcher<'_> {
         let state = &mut *self.state;
         state.session.receive(event);
         match event {
+            Event::Machine(machine) => {
+                state.machine = machine.clone();
+                state.prediction.neighbours = None;
+                let pinned = state.pin.as_ref().map(|pin| Experiment::clone(&pin.experiment));
+                self.services.planner.learn(machine.clone(), pinned);
+            }
             Event::Started { run, plan } => {
                 (state.is_starting, state.shown) = (false, None);
                 state.log.add(Level::Note, format!("Run {run} begins: {}", plan.experiment.title));
-                // A GPU that was opened for it is known better now.
-                self.plan_again();
             }
             Event::Warning(text) => state.log.add(Level::Warning, text.clone()),
             Event::Ended { run, outcome, summary } => {
@@ -322,8 +316,6 @@ impl Dispatcher<'_> {
                     state.notice = Some(Notice::Run(outcome.clone()));
                 }
                 state.log.add(level, text);
-                // What was measured makes predicted times better.
-                self.plan_again();
             }
             Event::Step(_) | Event::Evaluating { .. } | Event::Evaluated { .. } | Event::Paused(_) => {}
         }

@@ -9,7 +9,7 @@ use eframe::egui::{
 use plimsoll_engine::{
     Bytes,
     device::{Profile, Target},
-    hardware::{self, Cpu, Figure, Gpu},
+    hardware::{Cpu, Figure, Gpu},
     train::StepRecord,
 };
 
@@ -26,7 +26,7 @@ pub(crate) fn ui(ui: &mut Ui, context: &PanelContext<'_>) {
         return;
     };
     let chosen = &context.state.document.experiment.device;
-    let card = match hardware::target(chosen) {
+    let card = match context.state.machine.target(chosen) {
         Ok(Target::Gpu(card)) => Some(Card { kernels: kernels(context, &card), profile: card }),
         _ => None,
     };

@@ -4,7 +4,7 @@ use eframe::egui::{self, Align, Layout as Direction, MenuBar, Response, RichText
 use plimsoll_engine::{
     Bytes,
     device::{Target, profile},
-    hardware::{self, Devices},
+    hardware::{Devices, Machine},
 };
 
 use super::PanelContext;
@@ -201,7 +201,7 @@ fn device_list(ui: &mut Ui, context: &PanelContext<'_>) {
         None => {
             ui.weak("Reading the devices…");
         }
-        Some(devices) => here(ui, &form, devices),
+        Some(devices) => here(ui, &form, devices, &context.state.machine),
     }
     ui.separator();
     ui.label(RichText::new("To plan for, without having it").weak().small());
@@ -222,14 +222,14 @@ fn device_list(ui: &mut Ui, context: &PanelContext<'_>) {
 }
 
 /// The processor and the graphics cards that are here, or why there are none.
-fn here(ui: &mut Ui, form: &Form<'_>, devices: &Devices) {
+fn here(ui: &mut Ui, form: &Form<'_>, devices: &Devices, machine: &Machine) {
     let cpu = &devices.cpu;
     let name = format!("CPU: {}, {} threads", cpu.name.as_deref().unwrap_or("processor"), cpu.cores);
     device_entry(ui, form, "cpu", &name);
     match &devices.gpus {
         Ok(gpus) => {
             for gpu in gpus {
-                let trained_on = gpu.device().and_then(|device| match hardware::target(&device) {
+                let trained_on = gpu.device().and_then(|device| match machine.target(&device) {
                     Ok(_) => Ok(device),
                     Err(error) => Err(error.to_string()),
                 });
@@ -316,7 +316,7 @@ fn budget_list(ui: &mut Ui, context: &PanelContext<'_>, form: &Form<'_>) {
             budget_entry(ui, form, *bytes, card);
         }
     }
-    if let Ok(Target::Gpu(card)) = hardware::target(&form.experiment().device) {
+    if let Ok(Target::Gpu(card)) = context.state.machine.target(&form.experiment().device) {
         ui.label(RichText::new("Of the chosen device").weak().small());
         budget_entry(ui, form, card.usable_memory(), "all a process may have");
     }

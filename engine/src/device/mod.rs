@@ -3,10 +3,12 @@
 //! Owns the [`Profile`] of a card, those that ship, and the [`Target`] of a run. What is in this machine is for
 //! [`hardware`](crate::hardware) to find out.
 
+mod description;
 mod pool_policy;
 pub mod profile;
 pub mod target;
 
+pub use description::Description;
 pub use pool_policy::PoolPolicy;
 pub use profile::Profile;
 pub use target::{Target, cpu_threads};

@@ -1,13 +1,10 @@
 //! What is known of a card: capacity, context, how its pool hands out memory, and how fast it is.
 //!
-//! Owns the cards that ship (`assets/devices`), which anyone may plan for, and the table of GPUs that are here, which
-//! the CUDA engine fills with what it measured. Always holds: a shipped profile says so of figures that nobody measured.
-//! Refuses nothing: whether a name can be trained on is for [`Target`](crate::device::Target) to say.
+//! Owns the cards that ship (`assets/devices`), which can be planned for on any machine. Always holds: a shipped profile
+//! says which of its figures are estimates. Refuses nothing: which names can be trained on is for
+//! [`target`](crate::device::target) to say.
 
-use std::{
-    collections::BTreeMap,
-    sync::{Arc, OnceLock, RwLock},
-};
+use std::sync::{Arc, OnceLock};
 
 use serde::{Deserialize, Serialize};
 
@@ -168,34 +165,9 @@ pub fn shipped() -> &'static [Arc<Profile>] {
     })
 }
 
-fn present() -> &'static RwLock<BTreeMap<String, Arc<Profile>>> {
-    static PRESENT: OnceLock<RwLock<BTreeMap<String, Arc<Profile>>>> = OnceLock::new();
-    PRESENT.get_or_init(RwLock::default)
-}
-
-/// Makes a GPU that is here known under `name`, such as `cuda:0`; a later profile takes the place of an earlier one.
-pub fn register(name: &str, profile: Profile) {
-    let profile = Arc::new(Profile { slug: name.to_owned(), ..profile });
-    if let Ok(mut present) = present().write() {
-        present.insert(name.to_owned(), profile);
-    }
-}
-
-/// The GPUs that were made known, by name.
-pub fn registered() -> Vec<Arc<Profile>> {
-    #[cfg(feature = "cuda")]
-    crate::hardware::detected::discover();
-    present().read().map(|present| present.values().cloned().collect()).unwrap_or_default()
-}
-
-/// The profile of this name: of a GPU that is here, or of a card that ships.
+/// The card that ships under this name.
 pub fn named(name: &str) -> Option<Arc<Profile>> {
-    #[cfg(feature = "cuda")]
-    if crate::device::target::cuda_index(name).is_some() {
-        crate::hardware::detected::discover();
-    }
-    let here = present().read().ok().and_then(|present| present.get(name).cloned());
-    here.or_else(|| shipped().iter().find(|profile| profile.slug == name).cloned())
+    shipped().iter().find(|profile| profile.slug == name).cloned()
 }
 
 #[cfg(test)]

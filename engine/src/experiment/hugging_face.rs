@@ -10,7 +10,6 @@ use serde_json::{Map, Value};
 
 use crate::{
     bytes::Bytes,
-    data,
     error::{Error, Result},
     experiment::{Batch, Data, DataKind, Experiment, Model, ModelKind, Precision, check::check, limits::MAX_LENGTH},
 };
@@ -111,8 +110,7 @@ pub fn parse(text: &str, path: impl AsRef<Path>) -> Result<Experiment> {
         batch: Batch { micro: 1, accumulation: 1 },
         ..Experiment::default()
     };
-    let facts = data::facts(&experiment.data).ok();
-    match check(&experiment, facts.as_ref()).into_iter().next() {
+    match check(&experiment, None).into_iter().next() {
         None => Ok(experiment),
         Some(problem) => {
             let field = kind.fields.iter().find(|(key, _)| *key == problem.key).map_or(problem.key.as_str(), |of| of.1);

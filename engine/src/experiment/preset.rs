@@ -10,14 +10,13 @@ mod file;
 mod reader;
 mod remembered;
 
-use std::path::Path;
+use std::{collections::HashMap, path::Path};
 
 use toml_edit::{Document, Value};
 
 pub use self::file::{MAX_BYTES, write};
 use self::reader::{Reader, list, newer, unknown};
 use crate::{
-    data,
     device::profile::named,
     error::{Error, Problem, Result},
     experiment::{
@@ -36,10 +35,21 @@ pub struct Opened {
     pub experiment: Experiment,
     /// Whether it is a preset, over which changes may be saved: a model's `config.json` is not.
     pub is_preset: bool,
-    /// Whether it says where it is to run.
-    pub names_device: bool,
+    /// Where it gives each of its keys.
+    pub places: Places,
     /// What its user should know, such as a key that is called otherwise now.
     pub notes: Vec<String>,
+}
+
+/// Where a text gives each of its keys, such as `line 3, column 1`.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Places(HashMap<String, String>);
+
+impl Places {
+    /// Where the text gives this key; `None` where it leaves the key out.
+    pub fn of(&self, key: &str) -> Option<&str> {
+        self.0.get(key).map(String::as_str)
+    }
 }
 
 /// Reads an experiment from a file.
@@ -61,7 +71,7 @@ pub fn open(path: impl AsRef<Path>) -> Result<Opened> {
         return opened(&text, path);
     }
     let experiment = hugging_face::parse(&text, path)?;
-    Ok(Opened { experiment, is_preset: false, names_device: false, notes: Vec::new() })
+    Ok(Opened { experiment, is_preset: false, places: Places::default(), notes: Vec::new() })
 }
 
 /// Reads a preset from text; `path` is for messages.
@@ -98,20 +108,15 @@ pub fn opened(text: &str, path: impl AsRef<Path>) -> Result<Opened> {
         reader.experiment.budget = profile.usable_memory();
     }
     if reader.problems.is_empty() {
-        let facts = match reader.experiment.data.kind {
-            // A folder that is gone must not keep a preset from being opened.
-            kind if kind.is_on_disk() => None,
-            _ => data::facts(&reader.experiment.data).ok(),
-        };
-        for problem in check(&reader.experiment, facts.as_ref()) {
+        for problem in check(&reader.experiment, None) {
             reader.problem(problem);
         }
     }
     if !reader.problems.is_empty() {
         return Err(reader.error(text, path));
     }
-    let names_device = reader.has("device");
-    Ok(Opened { experiment: reader.experiment, is_preset: true, names_device, notes: reader.notes })
+    let places = Places(reader.places(text));
+    Ok(Opened { experiment: reader.experiment, is_preset: true, places, notes: reader.notes })
 }
 
 /// The preset as text: the top keys, then the groups, each in a fixed order; keys that the chosen kinds do not use are

@@ -75,7 +75,8 @@ pub fn open(path_or_name: &str) -> Result<Opened> {
     if looks_like_path || (path.exists() && !path.is_dir()) {
         return preset::open(path_or_name);
     }
-    let Some(experiment) = find(path_or_name) else {
+    let name = renamed(path_or_name).unwrap_or(path_or_name);
+    let Some((name, text)) = SHIPPED.iter().find(|(known, _)| *known == name) else {
         let names: Vec<&str> = SHIPPED.iter().map(|(name, _)| *name).collect();
         let meant = nearest(path_or_name, names.iter().copied());
         let meant = meant.map(|near| format!("did you mean {near}? ")).unwrap_or_default();
@@ -83,10 +84,9 @@ pub fn open(path_or_name: &str) -> Result<Opened> {
             format!("is neither a file nor a shipped preset; {meant}The shipped ones are {}", names.join(", "));
         return Err(Error::file(path_or_name, message));
     };
-    let experiment = experiment?;
-    let names_device = experiment.device != "cpu";
-    let notes = renamed(path_or_name).map(|now| format!("is called {now} now")).into_iter().collect();
-    Ok(Opened { experiment, is_preset: true, names_device, notes })
+    let mut opened = preset::opened(text, format!("presets/{name}.toml"))?;
+    opened.notes.extend(renamed(path_or_name).map(|now| format!("is called {now} now")));
+    Ok(opened)
 }
 
 #[cfg(test)]

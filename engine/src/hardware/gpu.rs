@@ -14,6 +14,7 @@ use nvml_wrapper::{
 
 use crate::{
     bytes::Bytes,
+    device::Description,
     hardware::{Figure, Gpu, host_pid, in_container, in_wsl},
 };
 
@@ -24,17 +25,8 @@ pub(super) struct Driver {
     version: Figure<String>,
 }
 
-/// A GPU that CUDA shows.
-struct Shown {
-    /// Without the prefix that says what it is.
-    uuid: String,
-    name: String,
-    total: Bytes,
-}
-
 /// Looks once at every GPU: first those that can be trained on, by CUDA's numbers, then those that cannot.
-pub(super) fn look(driver: &Figure<Driver>) -> Figure<Vec<Gpu>> {
-    let cuda = shown_by_cuda();
+pub(super) fn look(driver: &Figure<Driver>, cuda: &Figure<Vec<Description>>) -> Figure<Vec<Gpu>> {
     let shown = cuda.as_deref().unwrap_or_default();
     let mut gpus: Vec<Gpu> = (0..).zip(shown).map(|(index, shown)| trainable(driver, index, shown)).collect();
     let others = match driver {
@@ -51,27 +43,11 @@ pub(super) fn look(driver: &Figure<Driver>) -> Figure<Vec<Gpu>> {
     Ok(gpus)
 }
 
-#[cfg(feature = "cuda")]
-fn shown_by_cuda() -> Figure<Vec<Shown>> {
-    let found = super::detected::found().as_ref().map_err(Clone::clone)?;
-    let shown = |gpu: &crate::backend::cuda::Description| Shown {
-        uuid: gpu.uuid.clone(),
-        name: gpu.name.clone(),
-        total: Bytes(gpu.total_bytes),
-    };
-    Ok(found.iter().map(shown).collect())
-}
-
-#[cfg(not(feature = "cuda"))]
-fn shown_by_cuda() -> Figure<Vec<Shown>> {
-    Err("this program was built without the CUDA engine".to_owned())
-}
-
-fn trainable(driver: &Figure<Driver>, index: u32, shown: &Shown) -> Gpu {
+fn trainable(driver: &Figure<Driver>, index: u32, shown: &Description) -> Gpu {
     let device = driver.as_ref().map_err(Clone::clone).and_then(|driver| driver.device(&shown.uuid));
     let version = driver.as_ref().map_err(Clone::clone).and_then(|driver| driver.version.clone());
     let gpu = gpu(Ok(index), device, version);
-    Gpu { name: gpu.name.or_else(|_| Ok(shown.name.clone())), total: gpu.total.or(Ok(shown.total)), ..gpu }
+    Gpu { name: gpu.name.or_else(|_| Ok(shown.name.clone())), total: gpu.total.or(Ok(Bytes(shown.total_bytes))), ..gpu }
 }
 
 fn gpu(index: Figure<u32>, device: Figure<Device<'_>>, driver: Figure<String>) -> Gpu {
@@ -112,7 +88,7 @@ impl Driver {
     }
 
     /// The GPUs that CUDA does not show: `why` it shows none at all, if it does not.
-    fn others(&self, shown: &[Shown], why: Option<&String>) -> Figure<Vec<Gpu>> {
+    fn others(&self, shown: &[Description], why: Option<&String>) -> Figure<Vec<Gpu>> {
         let count = self.nvml.device_count().map_err(|error| absence(&error))?;
         let is_shown = |device: &Device<'_>| {
             device.uuid().is_ok_and(|name| shown.iter().any(|gpu| name.strip_prefix("GPU-") == Some(gpu.uuid.as_str())))

@@ -1,23 +1,25 @@
 //! What is in this machine, and what it says of itself.
 //!
 //! Owns the discovery of the CPU and of NVIDIA GPUs, the [`Watcher`] that looks once a second, and what a device's name
-//! means here ([`target`]). Always holds: a figure that cannot be had says why, in words
+//! means here ([`Machine`]). Always holds: a figure that cannot be had says why, in words
 //! ([`Figure`]). Refuses nothing: without a driver there are simply no GPUs.
 
 mod cpu;
-#[cfg(feature = "cuda")]
-pub(crate) mod detected;
 pub(crate) mod gpu;
 mod host_pid;
-mod target;
+mod kernel_set;
+mod known_gpu;
+mod machine;
+#[cfg(feature = "cuda")]
+pub(crate) mod usage;
 mod watcher;
 
 use serde::Serialize;
 
-pub use target::{registered, target, target_of_run};
+pub use machine::Machine;
 pub use watcher::Watcher;
 
-use crate::bytes::Bytes;
+use crate::{bytes::Bytes, device::Description};
 
 /// A figure, or why it cannot be had.
 pub type Figure<T> = Result<T, String>;
@@ -98,7 +100,19 @@ impl Gpu {
 
 /// Looks once at everything that is there. May take a good part of a second where a driver has to be woken.
 pub fn list() -> Devices {
-    Devices { cpu: cpu::look(), gpus: gpu::look(&gpu::Driver::open()) }
+    Devices { cpu: cpu::look(), gpus: gpu::look(&gpu::Driver::open(), &describe()) }
+}
+
+/// The GPUs that CUDA shows, or why there are none. Opens none of them.
+#[cfg(feature = "cuda")]
+fn describe() -> Figure<Vec<Description>> {
+    crate::backend::cuda::describe()
+}
+
+/// The same of a program without the engine for GPUs.
+#[cfg(not(feature = "cuda"))]
+fn describe() -> Figure<Vec<Description>> {
+    Err("this program was built without the CUDA engine".to_owned())
 }
 
 /// The version of cuDNN that convolutions run by on a GPU, or why they run by kernels of our own. Opens it.

@@ -9,9 +9,8 @@ use crossbeam_channel::{RecvTimeoutError, Sender};
 
 use crate::{
     hardware::{
-        Devices, cpu,
+        Devices, cpu, describe,
         gpu::{self, Driver},
-        registered,
     },
     sync::Mutex,
 };
@@ -33,11 +32,9 @@ impl Watcher {
         let (stop, stopped) = crossbeam_channel::bounded(0);
         let looks = Arc::clone(&slot);
         let watch = move || {
-            let driver = Driver::open();
-            // What there is to train on is known before anyone asks, and nobody waits for it.
-            registered();
+            let (driver, described) = (Driver::open(), describe());
             loop {
-                let look = Arc::new(Devices { cpu: cpu::look(), gpus: gpu::look(&driver) });
+                let look = Arc::new(Devices { cpu: cpu::look(), gpus: gpu::look(&driver, &described) });
                 *looks.lock() = Some(look);
                 wake();
                 if driver.is_err() || stopped.recv_timeout(PERIOD) != Err(RecvTimeoutError::Timeout) {

@@ -8,11 +8,11 @@ use crate::{
     bytes::Bytes,
     error::Result,
     experiment::{Batch, Checkpointing, Experiment, OptimizerKind, Precision, Recompute, UpdateTime},
+    hardware::Machine,
     plan::{
-        Limit, Plan,
+        Limit, Plan, Resolved,
         change::between,
-        predict,
-        predict::facts,
+        first, predict,
         search::{Advice, Search, ranked},
     },
 };
@@ -67,14 +67,18 @@ pub fn fit(plan: &Plan, budget: Bytes, limit: Limit<'_>) -> Result<Found> {
 ///
 /// # Errors
 /// As [`predict`](predict::predict()).
-pub fn largest_batch(experiment: &Experiment, limit: Limit<'_>) -> Result<Option<Plan>> {
+pub fn largest_batch(experiment: &Experiment, machine: &Machine, limit: Limit<'_>) -> Result<Option<Plan>> {
     let of = |micro| {
         let mut of = experiment.clone();
         of.batch.micro = micro;
         of
     };
-    let most = facts(&of(1))?.train / experiment.batch.accumulation;
-    let fitting = |micro| -> Result<_> { Ok(Some(predict(&of(micro))?).filter(Plan::fits)) };
+    let smallest = Resolved::new(&of(1), machine).map_err(first)?;
+    let most = smallest.info().train / experiment.batch.accumulation;
+    let fitting = |micro| -> Result<_> {
+        let resolved = smallest.revised(&of(micro), machine).map_err(first)?;
+        Ok(Some(predict(&resolved, machine)?).filter(Plan::fits))
+    };
     let Some(mut best) = fitting(1)? else { return Ok(None) };
     // In strides that double while they fit, and halve from then on: a plan of far too much is never made.
     let (mut stride, mut grows) = (1, true);
@@ -100,7 +104,8 @@ pub fn fill(plan: &Plan, limit: Limit<'_>) -> Result<Option<Advice>> {
     if plan.held() > plan.budget {
         return Ok(None);
     }
-    let Some(largest) = largest_batch(asked, limit)?.filter(|l| l.experiment.batch != asked.batch) else {
+    let Some(largest) = largest_batch(asked, &plan.machine, limit)?.filter(|l| l.experiment.batch != asked.batch)
+    else {
         return Ok(None);
     };
     let per_sample = |plan: &Plan| plan.step_secs / plan.experiment.batch.effective() as f64;

@@ -6,6 +6,7 @@ mod full_precision;
 mod further;
 mod limit;
 pub mod predict;
+mod resolved;
 mod search;
 pub mod time;
 
@@ -15,7 +16,9 @@ pub use full_precision::HighPrecisionTensor;
 pub use further::further;
 pub use limit::Limit;
 pub use predict::predict;
+pub use resolved::{DEFAULT_EPOCHS, Resolved};
 pub use search::Advice;
+pub use time::{measured_machine, this_machine};
 
 use std::sync::Arc;
 
@@ -24,7 +27,9 @@ use serde::Serialize;
 use crate::{
     bytes::Bytes,
     device::Target,
+    error::{Error, Problem, Result},
     experiment::Experiment,
+    hardware::Machine,
     memory::{Alive, Bookkeeping, Categories, Category, Timeline},
 };
 
@@ -86,6 +91,10 @@ pub struct LayerRow {
 /// The prediction for one experiment: the dry run of the very steps that will train.
 #[derive(Debug, Clone)]
 pub struct Plan {
+    /// What was planned, with what was found out about it.
+    pub resolved: Resolved,
+    /// The machine it was planned on.
+    pub machine: Machine,
     /// What was planned.
     pub experiment: Arc<Experiment>,
     /// What it was planned for.
@@ -129,6 +138,14 @@ pub struct Plan {
 }
 
 impl Plan {
+    /// The plan of `experiment` on `machine`: [`Resolved::new`], then [`predict`](predict::predict()).
+    ///
+    /// # Errors
+    /// The first problem of the experiment, or what [`predict`](predict::predict()) gives.
+    pub fn of(experiment: &Experiment, machine: &Machine) -> Result<Self> {
+        predict(&Resolved::new(experiment, machine).map_err(first)?, machine)
+    }
+
     /// What counts against the budget at the peak: the bytes alive, or on a GPU the whole process, for that is what the
     /// card is short of.
     pub fn load(&self) -> Bytes {
@@ -171,4 +188,10 @@ impl Plan {
             Pass::Evaluate => &self.evaluate,
         }
     }
+}
+
+/// The first of some problems.
+pub(crate) fn first(problems: Vec<Problem>) -> Error {
+    let unknown = || Problem::new("experiment", "cannot be", "change it");
+    Error::Experiment(problems.into_iter().next().unwrap_or_else(unknown))
 }

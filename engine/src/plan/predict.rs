@@ -6,82 +6,41 @@
 
 use std::{
     collections::{HashMap, HashSet},
-    sync::{
-        Arc,
-        atomic::{AtomicU64, Ordering},
-    },
+    sync::Arc,
     time::Instant,
 };
 
 use crate::{
-    backend::{Backend, DryRun, Executor},
+    backend::{DryRun, Executor},
     bytes::Bytes,
-    data::{self, DatasetInfo, Split},
+    data::{self, Split},
     device::Target,
-    error::{BudgetError, Error, Problem, Result},
-    experiment::{Experiment, check},
-    hardware::target_of_run,
-    memory::{
-        Alive, Bookkeeping, Categories, Category, Ledger, allocator::heap, ledger::Recording, probe, timeline::LayerId,
-    },
+    error::{BudgetError, Error, Result},
+    experiment::Experiment,
+    hardware::Machine,
+    memory::{Alive, Bookkeeping, Categories, Category, Ledger, allocator::heap, ledger::Recording, timeline::LayerId},
     nn::Param,
-    plan::{LayerRow, Pass, Peak, Plan, full_precision, time},
+    plan::{LayerRow, Pass, Peak, Plan, Resolved, full_precision},
     step::{Blank, Session, bookkeeping},
 };
 
-/// Plans an experiment.
+/// Predicts what a run of `resolved` takes on `machine`. Reads nothing else.
 ///
 /// # Errors
-/// An experiment that cannot be, or data that cannot be read.
-pub fn predict(experiment: &Experiment) -> Result<Plan> {
+/// A model that cannot be built, such as one with a tensor of more elements than any device holds.
+pub fn predict(resolved: &Resolved, machine: &Machine) -> Result<Plan> {
     let start = Instant::now();
-    let facts = facts(experiment)?;
-    let mut plan = dry_run(experiment, &facts)?;
+    let mut plan = dry_run(resolved, machine)?;
     plan.plan_secs = start.elapsed().as_secs_f64();
     Ok(plan)
-}
-
-/// The facts of an experiment's data, once nothing about the experiment is impossible.
-///
-/// # Errors
-/// The first problem, or data that cannot be read.
-pub fn facts(experiment: &Experiment) -> Result<DatasetInfo> {
-    refuse(check::check(experiment, None))?;
-    let facts = data::facts(&experiment.data)?;
-    refuse(check::check(experiment, Some(&facts)))?;
-    Ok(facts)
-}
-
-fn refuse(problems: Vec<Problem>) -> Result<()> {
-    problems.into_iter().next().map_or(Ok(()), |problem| Err(Error::Experiment(problem)))
-}
-
-/// Steps of one epoch and of the whole run.
-pub fn steps(experiment: &Experiment, facts: &DatasetInfo) -> (u64, u64) {
-    let per_epoch = facts.steps_per_epoch(experiment.batch.effective());
-    let total = experiment.run.steps.unwrap_or_else(|| experiment.run.epochs.unwrap_or(DEFAULT_EPOCHS) * per_epoch);
-    (per_epoch, total)
-}
-
-/// Passes over the data when a preset names neither steps nor epochs.
-pub const DEFAULT_EPOCHS: u64 = 10;
-
-/// Samples of one evaluation batch: never more than training takes, so that evaluation never sets the peak by its size.
-pub fn evaluation_batch(experiment: &Experiment, facts: &DatasetInfo) -> usize {
-    experiment.batch.micro.min(facts.test)
 }
 
 /// Micro-batches of one step that are run dry. Each after the second repeats the second to the byte, so a longer step
 /// has nothing more to show.
 const MICRO_BATCHES: usize = 32;
 
-/// Steps, and evaluations, after which it is no more waited for the pool to be as it was before.
+/// The most steps and evaluations that are run until the pool is as it was before.
 const PASSES: u64 = 16;
-
-/// The line a run is held to: its budget, or the whole card where that is less.
-fn line(experiment: &Experiment, target: &Target) -> Bytes {
-    target.profile().map_or(experiment.budget, |profile| experiment.budget.min(profile.usable_memory()))
-}
 
 /// What steps are run dry for.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -93,31 +52,31 @@ enum Purpose {
 }
 
 /// Runs the steps dry against a ledger.
-struct Dry {
+struct Dry<'a> {
+    resolved: &'a Resolved,
     session: Session<DryRun>,
     bookkeeping: Bookkeeping,
-    micro: usize,
     /// Micro-batches of a step that are not run.
     left_out: usize,
 }
 
-impl Dry {
-    fn new(experiment: &Experiment, facts: &DatasetInfo, purpose: Purpose) -> Result<Self> {
-        let target = target_of_run(experiment)?;
+impl<'a> Dry<'a> {
+    fn new(resolved: &'a Resolved, machine: &Machine, purpose: Purpose) -> Result<Self> {
+        let (experiment, target) = (resolved.experiment(), resolved.target().clone());
         let (is_strict, recording) = (purpose == Purpose::Refuse, purpose == Purpose::Record);
-        let ledger = Ledger::for_target(&target, experiment.gpu.pool, line(experiment, &target), is_strict, recording);
+        let ledger = Ledger::for_target(&target, experiment.gpu.pool, resolved.line(), is_strict, recording);
         let mut books = Bookkeeping::default();
         if !target.is_gpu() {
-            books = bookkeeping(experiment, facts)?;
+            books = bookkeeping(experiment, resolved.info())?;
             ledger.keep_books(books);
         }
-        let rates = time::rates_of(&target, &experiment.gpu);
+        let rates = machine.rates(&target, experiment.gpu.tf32);
         let executor = Executor::new(DryRun::new(target, rates), ledger);
-        let mut shortened = experiment.clone();
+        let mut shortened = Experiment::clone(experiment);
         shortened.batch.accumulation = experiment.batch.accumulation.min(MICRO_BATCHES);
         let left_out = experiment.batch.accumulation - shortened.batch.accumulation;
-        let session = Session::new(executor, &shortened, facts)?;
-        Ok(Self { session, bookkeeping: books, micro: experiment.batch.micro, left_out })
+        let session = Session::new(executor, &shortened, resolved.info())?;
+        Ok(Self { resolved, session, bookkeeping: books, left_out })
     }
 
     /// Predicted seconds of the step.
@@ -125,7 +84,7 @@ impl Dry {
         let executor = self.session.executor().clone();
         executor.backend().take_secs();
         let (mut secs, mut micro_batch_secs) = (0.0, 0.0);
-        let micro = self.micro;
+        let micro = self.resolved.experiment().batch.micro;
         self.session.step(0.0, || {
             // What the kernels since the last micro-batch began have taken.
             micro_batch_secs = executor.backend().take_secs();
@@ -136,9 +95,9 @@ impl Dry {
     }
 
     /// A batch of the test data and the last one, which has what is left: a kernel may need more room for fewer rows.
-    fn evaluate(&self, experiment: &Experiment, facts: &DatasetInfo) -> Result<()> {
-        let samples = evaluation_batch(experiment, facts);
-        let mut batches = [samples, facts.test % samples].into_iter().filter(|n| *n > 0).map(Blank);
+    fn evaluate(&self) -> Result<()> {
+        let samples = self.resolved.evaluation_batch();
+        let mut batches = [samples, self.resolved.info().test % samples].into_iter().filter(|n| *n > 0).map(Blank);
         self.session.evaluate(|| Ok(batches.next())).map(drop)
     }
 
@@ -160,14 +119,14 @@ struct Passes {
     step_secs: f64,
 }
 
-impl Dry {
+impl Dry<'_> {
     /// The first step, and then steps and evaluations in turn until both leave the pool as they did before.
-    fn passes(&mut self, experiment: &Experiment, facts: &DatasetInfo) -> Result<Passes> {
+    fn passes(&mut self) -> Result<Passes> {
         self.step()?;
         let first = self.take_recording();
         let mut reserved = first.reserved_peak;
         let (mut after_steps, mut after_evaluations) = (HashSet::from([self.layout()]), HashSet::new());
-        let mut left = steps(experiment, facts).1.min(PASSES).saturating_sub(1);
+        let mut left = self.resolved.steps().1.min(PASSES).saturating_sub(1);
         let (mut steady, mut step_secs) = (Recording::default(), 0.0);
         loop {
             while left > 0 {
@@ -179,7 +138,7 @@ impl Dry {
                     break;
                 }
             }
-            self.evaluate(experiment, facts)?;
+            self.evaluate()?;
             let evaluate = self.take_recording();
             reserved = reserved.max(evaluate.reserved_peak);
             let layout = self.layout();
@@ -195,12 +154,12 @@ impl Dry {
     }
 }
 
-/// The refusal a run of `experiment` would meet; `None` when it stays inside its budget.
+/// The refusal that a run of `resolved` would meet, by another dry run; `None` when it stays inside its budget.
 ///
 /// # Errors
 /// Anything but the refusal.
-pub fn refusal(experiment: &Experiment, facts: &DatasetInfo) -> Result<Option<BudgetError>> {
-    let run = || Dry::new(experiment, facts, Purpose::Refuse)?.passes(experiment, facts);
+pub fn refusal(resolved: &Resolved, machine: &Machine) -> Result<Option<BudgetError>> {
+    let run = || Dry::new(resolved, machine, Purpose::Refuse)?.passes();
     match run() {
         Ok(_) => Ok(None),
         Err(Error::Budget(refusal)) => Ok(Some(refusal)),
@@ -208,10 +167,10 @@ pub fn refusal(experiment: &Experiment, facts: &DatasetInfo) -> Result<Option<Bu
     }
 }
 
-fn dry_run(experiment: &Experiment, facts: &DatasetInfo) -> Result<Plan> {
-    let mut dry = Dry::new(experiment, facts, Purpose::Record)?;
-    let Passes { first, mut steady, evaluate, reserved, mut step_secs } = dry.passes(experiment, facts)?;
-    let (steps_per_epoch, total_steps) = steps(experiment, facts);
+fn dry_run(resolved: &Resolved, machine: &Machine) -> Result<Plan> {
+    let mut dry = Dry::new(resolved, machine, Purpose::Record)?;
+    let Passes { first, mut steady, evaluate, reserved, mut step_secs } = dry.passes()?;
+    let (steps_per_epoch, total_steps) = resolved.steps();
     if total_steps <= 1 {
         // What a second one would be, to look at.
         step_secs = dry.step()?;
@@ -225,28 +184,25 @@ fn dry_run(experiment: &Experiment, facts: &DatasetInfo) -> Result<Plan> {
         passes.iter().copied().find(|(_, recording)| recording.live_peak == live).unwrap_or((Pass::First, &first));
     let mut categories_at_peak = peak.categories_at_peak;
     categories_at_peak.add(Category::Slack, reserved.saturating_sub(live).0);
-    let target = dry.session.executor().backend().target().clone();
-    let process = match &target {
-        Target::Cpu { .. } => process_context(experiment, facts) + Bytes(heap::grows(reserved.0)),
-        Target::Gpu(profile) => {
-            categories_at_peak.add(Category::Context, profile.context.0);
-            profile.context + reserved
-        }
-    };
+    if let Target::Gpu(profile) = resolved.target() {
+        categories_at_peak.add(Category::Context, profile.context.0);
+    }
     Ok(Plan {
-        budget: line(experiment, &target),
-        target,
-        experiment: Arc::new(experiment.clone()),
+        resolved: resolved.clone(),
+        machine: machine.clone(),
+        budget: resolved.line(),
+        target: resolved.target().clone(),
+        experiment: Arc::clone(resolved.experiment()),
         bookkeeping: dry.bookkeeping,
-        peak: Peak { live, reserved, process },
+        peak: Peak { live, reserved, process: process(resolved, machine, reserved) },
         peak_pass,
         categories_at_peak,
         alive_at_peak: peak.alive_at_peak.clone(),
-        host_data: data::held_bytes(&experiment.data, facts)?,
+        host_data: resolved.host_data(),
         layers: layer_rows(&dry, &steady, &peak.alive_at_peak),
         parameters: dry.session.model().parameters(),
         trained: dry.session.model().trained(),
-        high_precision: full_precision::of(dry.session.model(), experiment.precision, |param| {
+        high_precision: full_precision::of(dry.session.model(), resolved.experiment().precision, |param| {
             steady.timeline.layer(param.layer()).to_owned()
         }),
         total_steps,
@@ -259,24 +215,19 @@ fn dry_run(experiment: &Experiment, facts: &DatasetInfo) -> Result<Plan> {
     })
 }
 
-/// Resident bytes of the process when nothing is trained: 0 until it is first needed.
-static PROCESS_CONTEXT: AtomicU64 = AtomicU64::new(0);
-
-/// Reads what the process holds now as what it holds beside a run; called when no run is under way.
-pub(crate) fn read_process_context() {
-    let resident = probe::process().map(|p| p.resident).unwrap_or_default();
-    PROCESS_CONTEXT.store(resident.0, Ordering::Relaxed);
-}
-
-/// What the process holds beside tensors: itself, and the batches that wait in the loader's queue.
-fn process_context(experiment: &Experiment, facts: &DatasetInfo) -> Bytes {
-    if PROCESS_CONTEXT.load(Ordering::Relaxed) == 0 {
-        read_process_context();
+/// What the operating system, or the driver of a GPU, will see of the process when the allocator holds `reserved`.
+pub fn process(resolved: &Resolved, machine: &Machine, reserved: Bytes) -> Bytes {
+    let data = &resolved.experiment().data;
+    let host_bytes = |split, samples| data::host_bytes(data, resolved.info(), split, samples);
+    match resolved.target() {
+        Target::Cpu { .. } => {
+            // The batches that wait in the loader's queue.
+            let queue = host_bytes(Split::Train, resolved.experiment().batch.micro)
+                + host_bytes(Split::Test, resolved.evaluation_batch());
+            machine.process_base() + queue + Bytes(heap::grows(reserved.0))
+        }
+        Target::Gpu(profile) => profile.context + reserved,
     }
-    let host_bytes = |split, samples| data::host_bytes(&experiment.data, facts, split, samples);
-    let queue =
-        host_bytes(Split::Train, experiment.batch.micro) + host_bytes(Split::Test, evaluation_batch(experiment, facts));
-    Bytes(PROCESS_CONTEXT.load(Ordering::Relaxed)) + queue
 }
 
 fn layer_rows(dry: &Dry, steady: &Recording, at_peak: &[Alive]) -> Vec<LayerRow> {
@@ -326,14 +277,13 @@ mod tests {
     };
 
     /// The most that the pool holds in many steps, with an evaluation after every few.
-    fn held(experiment: &Experiment) -> Bytes {
-        let facts = facts(experiment).expect("facts");
-        let mut dry = Dry::new(experiment, &facts, Purpose::Record).expect("a session");
+    fn held(resolved: &Resolved) -> Bytes {
+        let mut dry = Dry::new(resolved, &Machine::nominal(), Purpose::Record).expect("a session");
         let mut most = Bytes::ZERO;
         for step in 1..=23 {
             dry.step().expect("a step");
             if step % 5 == 0 {
-                dry.evaluate(experiment, &facts).expect("an evaluation");
+                dry.evaluate().expect("an evaluation");
             }
             most = most.max(dry.take_recording().reserved_peak);
         }
@@ -354,7 +304,9 @@ mod tests {
             (experiment.run.steps, experiment.run.epochs) = (Some(40), None);
             for policy in [PoolPolicy::Grow, PoolPolicy::Release] {
                 experiment.gpu.pool = policy;
-                let (predicted, held) = (predict(&experiment).expect("a plan").peak.reserved, held(&experiment));
+                let resolved = Resolved::new(&experiment, &Machine::nominal()).expect("possible");
+                let predicted = predict(&resolved, &Machine::nominal()).expect("a plan").peak.reserved;
+                let held = held(&resolved);
                 assert!(predicted >= held, "{name}, seed {seed}, {policy:?}: {predicted} predicted, {held} held");
                 more_than_needed += usize::from(predicted > held);
             }

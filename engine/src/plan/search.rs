@@ -64,12 +64,14 @@ impl<'a> Search<'a> {
             self.was_cut.set(true);
             return Ok(None);
         }
-        match predict(candidate) {
+        let machine = &self.plan.machine;
+        // A combination that is not possible is passed over.
+        let Ok(resolved) = self.plan.resolved.revised(candidate, machine) else { return Ok(None) };
+        match predict(&resolved, machine) {
             Ok(plan) => {
                 self.least.set(self.least.get().min(plan.load()));
                 Ok(Some(plan))
             }
-            // A combination that is not possible is passed over.
             Err(Error::Experiment(_)) => Ok(None),
             Err(other) => Err(other),
         }

@@ -1,50 +1,36 @@
 //! The rates of this machine, for the [roofline](crate::backend::Rates) of kernels.
 //!
-//! The processor's rates come from [`calibrate`], which runs the engine's own kernels for some tens of milliseconds. Until it has run, nominal
-//! rates rank configurations, and seconds are only rough. A card's rates are the peaks of its profile: no step is faster,
+//! The processor's rates come from [`measured_machine`], which runs the engine's own kernels for some tens
+//! of milliseconds. On a machine that was not measured, nominal rates rank configurations, and seconds are only rough. A card's rates are the peaks of its profile: no step is faster,
 //! and how much slower one is nobody knows before it runs.
 
-use std::{
-    sync::{OnceLock, RwLock},
-    time::Instant,
-};
+use std::time::Instant;
 
 use crate::{
-    backend::{Cpu, DType, Executor, FLOATS, Kernel, Rates, Window, kernel::MatMul, thread_pool::ThreadPool},
-    device::{Target, cpu_threads},
+    backend::{
+        Cpu, DType, Executor, FLOATS, Kernel, Rates, Window,
+        kernel::MatMul,
+        thread_pool::{ThreadPool, ThreadPriority},
+    },
+    device::cpu_threads,
     error::Result,
-    experiment::Gpu,
+    hardware::Machine,
     memory::{Category, Ledger},
 };
 
-fn measured() -> &'static RwLock<Option<Rates>> {
-    static RATES: OnceLock<RwLock<Option<Rates>>> = OnceLock::new();
-    RATES.get_or_init(RwLock::default)
+/// This machine, measured on `pool` while nothing else of the program runs: what the driver shows, the rates of the
+/// processor by the engine's own kernels, and the size of the process. Takes some tens of milliseconds, and longer where a
+/// driver has to be woken.
+pub fn measured_machine(pool: &ThreadPool) -> Machine {
+    let machine = Machine::detect();
+    // Where a kernel fails, nominal rates still rank: no reason not to plan.
+    let machine = pool.run(measure).map(|rates| machine.with_rates(rates)).unwrap_or(machine);
+    machine.with_process_measured()
 }
 
-/// The rates of `target`.
-pub fn rates_of(target: &Target, choice: &Gpu) -> Rates {
-    match target {
-        Target::Cpu { .. } => rates(),
-        Target::Gpu(profile) => Rates::of_card(profile, choice.tf32),
-    }
-}
-
-/// The rates of this machine's CPU: measured once [`calibrate`] has run, nominal before.
-pub fn rates() -> Rates {
-    measured().read().ok().and_then(|rates| *rates).unwrap_or(Rates::NOMINAL)
-}
-
-/// Measures the CPU's rates with the engine's own kernels on `pool`; some tens of milliseconds.
-///
-/// # Errors
-/// Only if a kernel fails.
-pub fn calibrate(pool: &ThreadPool) -> Result<Rates> {
-    let rates = pool.run(measure)?;
-    if let Ok(mut slot) = measured().write() {
-        *slot = Some(rates);
-    }
-    Ok(rates)
+/// This machine, measured once by threads of its own that are gone afterwards.
+pub fn this_machine() -> Machine {
+    ThreadPool::new(ThreadPriority::Normal).map_or_else(|_| Machine::detect(), |pool| measured_machine(&pool))
 }
 
 fn measure() -> Result<Rates> {

@@ -8,7 +8,7 @@ use crate::{
         target::{cuda_index, not_trained_on},
     },
     error::Result,
-    hardware,
+    hardware::Machine,
 };
 
 /// Checks the device of this name, as [`run`] does: `cpu`, or a GPU that is here, such as `cuda:0`.
@@ -19,10 +19,9 @@ pub fn run_on(device: &str, choice: &Choice, report: &mut (dyn FnMut(Check) + Se
     if let Some(problem) = not_trained_on(device) {
         return Err(problem.into());
     }
+    let machine = Machine::detect();
+    machine.target(device)?;
     let index = cuda_index(device);
-    if index.is_none() {
-        hardware::target(device)?;
-    }
     let pool = ThreadPool::new(ThreadPriority::Normal)?;
     let meter = pool.meter();
     pool.run(|| match index {
@@ -30,18 +29,18 @@ pub fn run_on(device: &str, choice: &Choice, report: &mut (dyn FnMut(Check) + Se
             run(&Bench::cpu(meter), choice, report);
             Ok(())
         }
-        Some(index) => on_gpu(index as usize, choice, report),
+        Some(index) => on_gpu(index as usize, &machine, choice, report),
     })
 }
 
 #[cfg(feature = "cuda")]
-fn on_gpu(index: usize, choice: &Choice, report: &mut (dyn FnMut(Check) + Send)) -> Result<()> {
-    run(&Bench::gpu(index)?, choice, report);
+fn on_gpu(index: usize, machine: &Machine, choice: &Choice, report: &mut (dyn FnMut(Check) + Send)) -> Result<()> {
+    run(&Bench::gpu(index, machine)?, choice, report);
     Ok(())
 }
 
 #[cfg(not(feature = "cuda"))]
-fn on_gpu(_: usize, _: &Choice, _: &mut (dyn FnMut(Check) + Send)) -> Result<()> {
+fn on_gpu(_: usize, _: &Machine, _: &Choice, _: &mut (dyn FnMut(Check) + Send)) -> Result<()> {
     let (message, mend) = ("this program was built without CUDA", "build it with the feature `cuda`, or choose cpu");
     Err(crate::error::Problem::new("device", message, mend).into())
 }
@@ -52,7 +51,7 @@ impl Bench<crate::backend::Cuda> {
     ///
     /// # Errors
     /// What is missing.
-    pub fn gpu(index: usize) -> Result<Self> {
+    pub fn gpu(index: usize, machine: &Machine) -> Result<Self> {
         use std::{cell::RefCell, rc::Rc, sync::Arc};
 
         use crate::{
@@ -63,8 +62,8 @@ impl Bench<crate::backend::Cuda> {
             train::gpu::Gpu,
         };
 
-        let (gpu, device) = (Gpu::open(index)?, format!("cuda:{index}"));
-        let target = hardware::target_of_run(&Experiment { device, ..Experiment::default() })?;
+        let ((gpu, machine), device) = (Gpu::open(index, machine)?, format!("cuda:{index}"));
+        let target = machine.target_of(&Experiment { device, ..Experiment::default() })?;
         let Target::Gpu(profile) = &target else { return Err(Error::Device("it is no GPU".to_owned())) };
         let profile = Arc::clone(profile);
         let last: Rc<RefCell<Option<Rc<dyn Measure>>>> = Rc::default();

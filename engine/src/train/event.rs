@@ -5,6 +5,7 @@ use std::sync::Arc;
 use crate::{
     bytes::Bytes,
     error::Error,
+    hardware::Machine,
     plan::{Advice, Peak, Plan},
 };
 
@@ -91,6 +92,8 @@ pub enum Outcome {
 /// What happens in a run, in order.
 #[derive(Debug, Clone)]
 pub enum Event {
+    /// More is known of the machine than before: rates, the size of the process, what a GPU holds.
+    Machine(Machine),
     /// A run begins.
     Started {
         /// Its number.

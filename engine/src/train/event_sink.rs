@@ -5,6 +5,7 @@ use std::sync::Arc;
 use crossbeam_channel::Sender;
 
 use crate::{
+    hardware::Machine,
     memory::probe::uncounted,
     sync::Mutex,
     train::event::{Event, Latest},
@@ -15,6 +16,7 @@ pub(super) struct EventSink {
     pub(super) outbox: Sender<Event>,
     pub(super) wake: Box<dyn Fn() + Send + Sync>,
     pub(super) latest: Arc<Mutex<Latest>>,
+    pub(super) machine: Arc<Mutex<Option<Machine>>>,
 }
 
 impl EventSink {
@@ -30,5 +32,16 @@ impl EventSink {
     /// Replaces the latest values.
     pub(super) fn set_latest(&self, latest: Latest) {
         uncounted(|| *self.latest.lock() = latest);
+    }
+
+    /// Sends what is now known of the machine, where that is more than before.
+    pub(super) fn set_machine(&self, machine: &Machine) {
+        let mut slot = self.machine.lock();
+        if slot.as_ref().is_some_and(|known| known.version() == machine.version()) {
+            return;
+        }
+        uncounted(|| *slot = Some(machine.clone()));
+        drop(slot);
+        self.send(Event::Machine(machine.clone()));
     }
 }

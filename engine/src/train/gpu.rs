@@ -10,8 +10,8 @@ use crate::{
     bytes::Bytes,
     device::{Profile, Target},
     error::{DeviceFull, Error, Result},
-    experiment::{self, Experiment, PoolPolicy},
-    hardware::{self, Figure, detected, gpu},
+    experiment::{self, PoolPolicy},
+    hardware::{self, Machine, gpu, usage},
     memory::probe::Measure,
     plan::Plan,
     train::process::Process,
@@ -27,20 +27,21 @@ pub(crate) struct Gpu {
 }
 
 impl Gpu {
-    /// Opens a GPU, starts the libraries on it, and makes known what they hold.
+    /// Opens a GPU and starts the libraries on it; also what the machine is known as from then on.
     ///
     /// # Errors
     /// What is missing.
-    pub(crate) fn open(index: usize) -> Result<Self> {
-        let before = detected::before(index);
+    pub(crate) fn open(index: usize, machine: &Machine) -> Result<(Self, Machine)> {
+        let uuid = machine.uuid(index).map_err(Error::Device)?;
+        let before = usage::before(&uuid);
         let start = || {
             let device = Device::open(index)?;
             let pool = device.warm_up()?;
             Ok((device, pool))
         };
-        let (device, pool) = start().map_err(|error| told_how_full(index, error))?;
-        let process = Process::of(&device, &before, pool);
-        Ok(Self { device, process })
+        let (device, pool) = start().map_err(|error| told_how_full(index, &uuid, machine, error))?;
+        let (process, machine) = Process::of(&device, &uuid, &before, pool, machine);
+        Ok((Self { device, process }, machine))
     }
 
     /// The driver's number for it.
@@ -84,11 +85,9 @@ impl Gpu {
         Box::new(move || process.bytes())
     }
 
-    /// Looks again at what the process holds, while no run is under way: a window, too, takes memory of its card.
-    pub(super) fn look_again(&self) {
-        if let Some(held) = self.process.reported() {
-            detected::set_held(self.index(), held, None);
-        }
+    /// What the process holds while no run is under way, if the driver tells: a window, too, takes memory of its card.
+    pub(super) fn held_idle(&self) -> Option<Bytes> {
+        self.process.reported()
     }
 
     /// Waits until it has nothing to do.
@@ -99,20 +98,11 @@ impl Gpu {
         self.device.finish()
     }
 
-    /// Remembers what the process holds beside the pool of a run that has ended, and returns it; `ran` is the run that went to
-    /// its end. Where the driver does not tell memory by process, what others took meanwhile would count as well: nothing is
-    /// learnt.
-    pub(super) fn learn(&self, pool: &dyn Measure, ran: Option<&Experiment>) -> Option<Bytes> {
+    /// What the process holds beside the pool of a run that has ended. Where the driver does not tell memory by process, what
+    /// others took meanwhile would count as well: nothing is known then.
+    pub(super) fn held_beside(&self, pool: &dyn Measure) -> Option<Bytes> {
         let (process, reserved) = (self.process.reported()?, pool.now().reserved);
-        let held = (process > reserved).then(|| process - reserved)?;
-        detected::set_held(self.index(), held, ran);
-        Some(held)
-    }
-}
-
-impl Drop for Gpu {
-    fn drop(&mut self) {
-        detected::closed(self.index());
+        (process > reserved).then(|| process - reserved)
     }
 }
 
@@ -123,16 +113,11 @@ pub(super) fn slower(plan: &Plan) -> Option<String> {
     Some(format!("convolutions run by kernels of our own, which takes longer than by cuDNN: {why}"))
 }
 
-/// Bytes of a GPU that anyone holds.
-fn used(index: usize) -> Figure<Bytes> {
-    detected::uuid(index).and_then(|uuid| gpu::used(&uuid))
-}
-
 /// An error of opening a GPU, with how full the card is where that is why.
-fn told_how_full(index: usize, error: Error) -> Error {
+fn told_how_full(index: usize, uuid: &str, machine: &Machine, error: Error) -> Error {
     let Error::DeviceFull(full) = error else { return error };
-    let Ok(Target::Gpu(profile)) = hardware::target(&format!("cuda:{index}")) else { return full.into() };
+    let Ok(Target::Gpu(profile)) = machine.target(&format!("cuda:{index}")) else { return full.into() };
     let total = profile.capacity;
-    let free = used(index).map(|used| total.saturating_sub(used)).unwrap_or_default();
+    let free = gpu::used(uuid).map(|used| total.saturating_sub(used)).unwrap_or_default();
     DeviceFull { free, total, ..full }.into()
 }

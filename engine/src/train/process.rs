@@ -11,8 +11,8 @@ use crate::{
     bytes::Bytes,
     device::profile::PoolProfile,
     hardware::{
-        detected::{self, UsageBefore},
-        gpu,
+        Machine, gpu,
+        usage::{self, UsageBefore},
     },
 };
 
@@ -25,19 +25,26 @@ pub(super) struct Process {
 }
 
 impl Process {
-    /// Of a GPU that was just opened and warmed up, and whose pool hands out memory so. Makes known what is held.
-    pub(super) fn of(device: &Rc<Device>, before: &UsageBefore, pool: PoolProfile) -> Self {
-        let index = device.index();
-        let reported = detected::reported(index, before);
-        let monitored = move || detected::uuid(index).and_then(|uuid| gpu::used(&uuid)).ok();
+    /// Of a GPU that was just opened and warmed up, and whose pool hands out memory so; also what the machine is known as
+    /// from then on.
+    pub(super) fn of(
+        device: &Rc<Device>,
+        uuid: &str,
+        before: &UsageBefore,
+        pool: PoolProfile,
+        machine: &Machine,
+    ) -> (Self, Machine) {
+        let reported = usage::reported(uuid, before);
+        let name = uuid.to_owned();
+        let monitored = move || gpu::used(&name).ok();
         let grown = before.used.clone().ok().zip(monitored()).map(|(before, used)| used.saturating_sub(before));
-        let held = detected::opened(index, &reported, grown.unwrap_or_default(), pool);
+        let (machine, held) = machine.with_gpu_opened(device.index(), &reported, grown.unwrap_or_default(), pool);
         let is_reported = reported.is_ok();
         let read: Rc<dyn Fn() -> Option<Bytes>> = match (&before.used, is_reported) {
-            (_, true) => Rc::new(move || {
-                let reported = detected::uuid(index).and_then(|uuid| gpu::process(&uuid)).ok();
-                reported.filter(|bytes| *bytes > Bytes::ZERO)
-            }),
+            (_, true) => {
+                let name = uuid.to_owned();
+                Rc::new(move || gpu::process(&name).ok().filter(|bytes| *bytes > Bytes::ZERO))
+            }
             (&Ok(others), false) => Rc::new(move || monitored().map(|used| used.saturating_sub(others))),
             // Nobody says what others had: the driver's own count tells what was taken since.
             (Err(_), false) => {
@@ -47,7 +54,7 @@ impl Process {
                 Rc::new(move || Some(held + used()?.saturating_sub(at_first?)))
             }
         };
-        Self { read, is_reported, last: Rc::new(Cell::new(held)) }
+        (Self { read, is_reported, last: Rc::new(Cell::new(held)) }, machine)
     }
 
     /// The bytes; where they are not to be had now, what they were.

@@ -10,7 +10,7 @@ use std::{
 use crate::{
     backend::{Backend, Cpu, Executor, HostSlice, thread_pool::ThreadPool},
     bytes::Bytes,
-    data::{Batch, Dataset, DatasetInfo, Loader},
+    data::{Batch, Dataset, Loader},
     device::cpu_threads,
     error::{DeviceLost, Error, Result},
     experiment::Experiment,
@@ -19,7 +19,7 @@ use crate::{
         host::Line,
         probe::{self, Measure, Reading, uncounted},
     },
-    plan::{Peak, Plan, predict},
+    plan::{Peak, Plan},
     step::{MicroBatch, PendingStep, Session, schedule::learning_rate},
     train::{
         command::{Inbox, Turn},
@@ -44,7 +44,6 @@ const PROCESS_EVERY: Duration = Duration::from_millis(200);
 pub(super) struct RunSpec<'a> {
     pub(super) id: RunId,
     pub(super) plan: &'a Arc<Plan>,
-    pub(super) facts: DatasetInfo,
     /// The line of a run on the CPU.
     pub(super) line: Line,
     pub(super) dataset: Arc<Dataset>,
@@ -85,29 +84,37 @@ pub(super) fn on_cpu(
     result
 }
 
-/// Trains on a GPU, as [`on_cpu`] does.
+/// Trains on a GPU, as [`on_cpu`] does; also what the process held beside the pool in the end, if the driver tells.
 #[cfg(feature = "cuda")]
-pub(super) fn on_gpu(spec: &RunSpec<'_>, gpu: &Gpu, inbox: &mut Inbox<'_>, summary: &mut Summary) -> Result<()> {
+pub(super) fn on_gpu(
+    spec: &RunSpec<'_>,
+    gpu: &Gpu,
+    inbox: &mut Inbox<'_>,
+    summary: &mut Summary,
+) -> (Result<()>, Option<Bytes>) {
     let experiment = &*spec.plan.experiment;
     let Target::Gpu(profile) = &spec.plan.target else {
-        return Err(Error::Device(format!("{} is no GPU", experiment.device)));
+        return (Err(Error::Device(format!("{} is no GPU", experiment.device))), None);
     };
     if let Some(slower) = gpu::slower(spec.plan) {
         spec.events.send(Event::Warning(slower));
     }
-    let backend = gpu.backend(profile, &experiment.gpu, spec.plan.budget)?;
+    let backend = match gpu.backend(profile, &experiment.gpu, spec.plan.budget) {
+        Ok(backend) => backend,
+        Err(error) => return (Err(error), None),
+    };
     let pool = Rc::clone(backend.pool());
-    let result = {
+    let result = spec.loader().and_then(|loader| {
         let sampler = MemorySampler::new(Rc::clone(&pool) as Rc<dyn Measure>, Reading::default(), gpu.process());
-        let mut run = RunLoop::new(spec, spec.loader()?, sampler, summary);
+        let mut run = RunLoop::new(spec, loader, sampler, summary);
         let ledger = Ledger::for_target(backend.target(), experiment.gpu.pool, spec.plan.budget, true, false);
         run.run(Executor::new(backend, ledger), inbox)
-    };
+    });
     summary.left_over = pool.now().live;
     summary.is_process_sampled = true;
-    let held = gpu.learn(&*pool, result.is_ok().then_some(experiment));
+    let held = gpu.held_beside(&*pool);
     if let Some(held) = held.filter(|held| *held > profile.context) {
-        // The driver takes what kernels need by itself, and nobody can refuse it.
+        // The driver takes what kernels need by itself, and nothing can refuse it.
         spec.events.send(Event::Warning(format!(
             "driver and kernels hold {held} on the GPU, {} more than was allowed for: the process came to {} of a budget of \
              {}; the next plan knows",
@@ -116,7 +123,7 @@ pub(super) fn on_gpu(spec: &RunSpec<'_>, gpu: &Gpu, inbox: &mut Inbox<'_>, summa
             spec.plan.budget
         )));
     }
-    result
+    (result, held)
 }
 
 impl RunSpec<'_> {
@@ -251,7 +258,7 @@ impl<'a, 'j> RunLoop<'a, 'j> {
 
     fn steps<B: Backend>(&mut self, executor: Executor<B>, inbox: &mut Inbox<'_>) -> Result<()> {
         let plan = self.spec.plan;
-        let mut session = Session::new(executor, self.experiment, &self.spec.facts)?;
+        let mut session = Session::new(executor, self.experiment, self.spec.plan.resolved.info())?;
         session.upload_dataset(&self.spec.dataset)?;
         let every = match self.experiment.run.evaluate_every {
             0 => plan.steps_per_epoch,
@@ -364,7 +371,7 @@ impl<'a, 'j> RunLoop<'a, 'j> {
         let events = self.spec.events;
         self.tell(session, 0)?;
         events.send(Event::Evaluating { step });
-        let samples = predict::evaluation_batch(self.experiment, &self.spec.facts);
+        let samples = self.spec.plan.resolved.evaluation_batch();
         let mut test = Loader::test(Arc::clone(&self.spec.dataset), samples)?;
         let (loss, accuracy) = session.evaluate(|| {
             inbox.listen(events)?;

@@ -15,11 +15,12 @@ use crate::{
     data::Dataset,
     error::{BudgetError, Error, Problem, Result, panic_text},
     experiment::Experiment,
+    hardware::Machine,
     memory::{
         ballast, heap,
         host::{self, LimitedBy, Line},
     },
-    plan::{self, Limit, Plan, predict, time},
+    plan::{self, Advice, Limit, Plan},
     sync::Mutex,
     train::{
         command::{Command, Inbox, Start},
@@ -42,6 +43,9 @@ pub struct Trainer {
     commands: Option<Sender<Command>>,
     events: Receiver<Event>,
     latest: Arc<Mutex<Latest>>,
+    machine: Arc<Mutex<Option<Machine>>>,
+    /// Disconnected once the machine was measured.
+    measured: Receiver<()>,
     thread: Option<JoinHandle<()>>,
 }
 
@@ -59,11 +63,13 @@ impl Trainer {
     fn with_priority(priority: ThreadPriority, wake: impl Fn() + Send + Sync + 'static) -> Self {
         let (commands, inbox) = crossbeam_channel::unbounded();
         let (outbox, events) = crossbeam_channel::bounded(QUEUE);
-        let latest = Arc::<Mutex<Latest>>::default();
-        let sink = EventSink { outbox, wake: Box::new(wake), latest: Arc::clone(&latest) };
-        let thread =
-            std::thread::Builder::new().name("trainer".to_owned()).spawn(move || serve(&inbox, &sink, priority)).ok();
-        Self { commands: Some(commands), events, latest, thread }
+        let (latest, machine) = (Arc::<Mutex<Latest>>::default(), Arc::<Mutex<Option<Machine>>>::default());
+        let sink =
+            EventSink { outbox, wake: Box::new(wake), latest: Arc::clone(&latest), machine: Arc::clone(&machine) };
+        let (unmeasured, measured) = crossbeam_channel::bounded(0);
+        let serve = move || serve(&inbox, &sink, priority, unmeasured);
+        let thread = std::thread::Builder::new().name("trainer".to_owned()).spawn(serve).ok();
+        Self { commands: Some(commands), events, latest, machine, measured, thread }
     }
 
     /// Asks for something; returns at once.
@@ -77,6 +83,14 @@ impl Trainer {
     /// The events, in order. Disconnected when the thread is gone.
     pub fn events(&self) -> &Receiver<Event> {
         &self.events
+    }
+
+    /// The machine as far as it is known now. The first call waits until it was measured.
+    pub fn machine(&self) -> Machine {
+        // The thread lets go of its end once it has measured, or when it is gone: there is nothing to receive.
+        let _ = self.measured.recv();
+        let machine = self.machine.lock().clone();
+        machine.unwrap_or_else(Machine::detect)
     }
 
     /// The latest values.
@@ -118,12 +132,10 @@ impl DatasetCache {
     }
 }
 
-fn serve(inbox: &Receiver<Command>, events: &EventSink, priority: ThreadPriority) {
+fn serve(inbox: &Receiver<Command>, events: &EventSink, priority: ThreadPriority, unmeasured: Sender<()>) {
     let mut worker = Worker::new(priority);
-    if let Ok(pool) = worker.threads() {
-        // Without it, times are ranked by nominal rates: no reason not to train.
-        let _ = time::calibrate(pool);
-    }
+    events.set_machine(worker.machine());
+    drop(unmeasured);
     let mut datasets = DatasetCache(None);
     let mut next = None;
     for id in 1.. {
@@ -136,10 +148,8 @@ fn serve(inbox: &Receiver<Command>, events: &EventSink, priority: ThreadPriority
         };
         let mut inbox = Inbox::new(inbox, start.paused);
         ballast::set_aside();
-        let mut summary = Summary::default();
-        let attempt = catch_unwind(AssertUnwindSafe(|| {
-            begin(id, &start, &mut worker, &mut datasets, events, &mut inbox, &mut summary)
-        }));
+        let mut run = Attempt { id, start, plan: None, summary: Summary::default() };
+        let attempt = catch_unwind(AssertUnwindSafe(|| run.begin(&mut worker, &mut datasets, events, &mut inbox)));
         if attempt.is_err() {
             worker.abandon();
         }
@@ -148,21 +158,15 @@ fn serve(inbox: &Receiver<Command>, events: &EventSink, priority: ThreadPriority
             Ok(Ok(outcome)) => outcome,
             Ok(Err(Error::Stopped)) => Outcome::Stopped,
             Ok(Err(Error::Budget(error))) => {
-                // The line may be below the budget, where the system has less to give.
-                let mut held = start.experiment.clone();
-                if error.limited_by != LimitedBy::Budget {
-                    held.budget = error.budget;
-                }
-                let advice = predict(&held)
-                    .and_then(|plan| plan::advise(&plan, ADVICE, Limit::within(ADVICE_TIME)))
-                    .unwrap_or_default();
+                let advice = run.plan.and_then(|plan| advice(&plan, &error).ok()).unwrap_or_default();
                 Outcome::OverBudget(Box::new(Refusal { error, advice }))
             }
             Ok(Err(error)) => Outcome::Failed(error),
             Err(panic) => Outcome::Failed(Error::Panic(panic_text(&*panic).to_owned())),
         };
         next = inbox.into_next();
-        events.send(Event::Ended { run: id, outcome, summary });
+        events.set_machine(worker.machine());
+        events.send(Event::Ended { run: id, outcome, summary: run.summary });
     }
 }
 
@@ -177,43 +181,64 @@ fn wait_for_start(inbox: &Receiver<Command>) -> Option<Start> {
     }
 }
 
-/// Plans, refuses what does not fit, and trains.
-fn begin(
+/// A run from its start to its end.
+struct Attempt {
     id: RunId,
-    start: &Start,
-    worker: &mut Worker,
-    datasets: &mut DatasetCache,
-    events: &EventSink,
-    inbox: &mut Inbox<'_>,
-    summary: &mut Summary,
-) -> Result<Outcome> {
-    let experiment = &start.experiment;
-    worker.prepare(experiment)?;
-    let facts = plan::predict::facts(experiment)?;
-    let plan: Arc<Plan> = Arc::new(predict(experiment)?);
-    summary.predicted = plan.peak;
-    events.set_latest(Latest { run: id, ..Latest::default() });
-    events.send(Event::Started { run: id, plan: Arc::clone(&plan) });
-    if start.paused {
-        events.send(Event::Paused(true));
+    start: Start,
+    /// Its prediction, once there is one.
+    plan: Option<Arc<Plan>>,
+    summary: Summary,
+}
+
+impl Attempt {
+    /// Plans, refuses what does not fit, and trains.
+    fn begin(
+        &mut self,
+        worker: &mut Worker,
+        datasets: &mut DatasetCache,
+        events: &EventSink,
+        inbox: &mut Inbox<'_>,
+    ) -> Result<Outcome> {
+        let Self { id, start: Start { experiment, anyway, paused }, summary, .. } = self;
+        worker.prepare(experiment)?;
+        events.set_machine(worker.machine());
+        let plan = Arc::new(Plan::of(experiment, worker.machine())?);
+        self.plan = Some(Arc::clone(&plan));
+        summary.predicted = plan.peak;
+        events.set_latest(Latest { run: *id, ..Latest::default() });
+        events.send(Event::Started { run: *id, plan: Arc::clone(&plan) });
+        if *paused {
+            events.send(Event::Paused(true));
+        }
+        let to_read = if datasets.holds(experiment) { Bytes::ZERO } else { plan.host_data };
+        has_room_for_data(to_read)?;
+        let line = line(&plan, to_read);
+        if !*anyway
+            && plan.load() > line.bytes
+            && let Some(error) = plan::predict::refusal(&plan.resolved.held_to(line.bytes), &plan.machine)?
+        {
+            return Err(BudgetError { limited_by: line.limited_by, ..error }.into());
+        }
+        let dataset = datasets.open(experiment)?;
+        let line = self::line(&plan, Bytes::ZERO);
+        // With the data in place, the size of the process is known better.
+        worker.measure_process();
+        events.set_machine(worker.machine());
+        summary.predicted.process = plan::predict::process(&plan.resolved, worker.machine(), plan.peak.reserved);
+        let spec = run::RunSpec { id: *id, plan: &plan, line, dataset, events };
+        worker.train(&spec, inbox, summary)?;
+        Ok(Outcome::Finished)
     }
-    let to_read = if datasets.holds(experiment) { Bytes::ZERO } else { plan.host_data };
-    has_room_for_data(to_read)?;
-    let line = line(&plan, to_read);
-    let held = Experiment { budget: line.bytes, ..experiment.clone() };
-    if !start.anyway
-        && let Some(error) = plan::predict::refusal(&held, &facts)?
-    {
-        return Err(BudgetError { limited_by: line.limited_by, ..error }.into());
+}
+
+/// The nearest changes that fit where a run was refused with `error`.
+fn advice(plan: &Plan, error: &BudgetError) -> Result<Vec<Advice>> {
+    let limit = Limit::within(ADVICE_TIME);
+    if error.limited_by == LimitedBy::Budget {
+        return plan::advise(plan, ADVICE, limit);
     }
-    let dataset = datasets.open(experiment)?;
-    let line = self::line(&plan, Bytes::ZERO);
-    // With threads and data in place, what the process holds beside the run is known better.
-    plan::predict::read_process_context();
-    summary.predicted = predict(experiment)?.peak;
-    let spec = run::RunSpec { id, plan: &plan, facts, line, dataset, events };
-    worker.train(&spec, inbox, summary)?;
-    Ok(Outcome::Finished)
+    // The line is below the budget, for the system has less to give.
+    plan::advise(&plan::predict(&plan.resolved.held_to(error.budget), &plan.machine)?, ADVICE, limit)
 }
 
 /// Refuses data of which this process cannot hold `to_read` bytes.

@@ -8,6 +8,8 @@ use crate::{
     device::target,
     error::Result,
     experiment::Experiment,
+    hardware::Machine,
+    plan::time,
     train::{
         command::Inbox,
         event::Summary,
@@ -20,6 +22,7 @@ use crate::{error::Error, train::gpu::Gpu};
 /// What runs train on.
 pub(super) struct Worker {
     threads: Result<ThreadPool>,
+    machine: Machine,
     #[cfg(feature = "cuda")]
     gpu: Option<Gpu>,
     /// The GPU that failed last.
@@ -28,15 +31,27 @@ pub(super) struct Worker {
 }
 
 impl Worker {
-    /// The processor, its threads ready.
+    /// The processor, its threads ready and its rates measured.
     pub(super) fn new(priority: ThreadPriority) -> Self {
+        let threads = ThreadPool::new(priority);
         Self {
-            threads: ThreadPool::new(priority),
+            machine: threads.as_ref().map_or_else(|_| Machine::detect(), time::measured_machine),
+            threads,
             #[cfg(feature = "cuda")]
             gpu: None,
             #[cfg(feature = "cuda")]
             failed: None,
         }
+    }
+
+    /// The machine as far as it is known now.
+    pub(super) fn machine(&self) -> &Machine {
+        &self.machine
+    }
+
+    /// Measures the size of the process before a run: its data are in place, and nothing else of it is.
+    pub(super) fn measure_process(&mut self) {
+        self.machine = self.machine.with_process_measured();
     }
 
     /// The processor's threads.
@@ -47,7 +62,7 @@ impl Worker {
         self.threads.as_ref().map_err(Clone::clone)
     }
 
-    /// Makes what `experiment` runs on ready, so that what is known of it is measured.
+    /// Makes what `experiment` runs on ready, and measures it.
     ///
     /// # Errors
     /// It is not here, or nothing trains on it.
@@ -55,6 +70,7 @@ impl Worker {
         if let Some(problem) = target::not_trained_on(&experiment.device) {
             return Err(problem.into());
         }
+        self.machine.target(&experiment.device)?;
         match target::cuda_index(&experiment.device) {
             Some(index) => self.open(index as usize),
             None => Ok(()),
@@ -64,12 +80,14 @@ impl Worker {
     #[cfg(feature = "cuda")]
     fn open(&mut self, index: usize) -> Result<()> {
         if let Some(gpu) = self.gpu.as_ref().filter(|gpu| gpu.index() == index) {
-            gpu.look_again();
+            if let Some(held) = gpu.held_idle() {
+                self.machine = self.machine.with_gpu_held(index, held, None);
+            }
             return Ok(());
         }
         // The memory of one goes before that of another is taken.
-        self.gpu = None;
-        let gpu = Gpu::open(index).map_err(|error| match error {
+        self.close();
+        let (gpu, machine) = Gpu::open(index, &self.machine).map_err(|error| match error {
             Error::Device(_) | Error::DeviceLost(_) if self.failed == Some(index) => Error::Device(format!(
                 "cuda:{index} failed in an earlier run, and since then the driver does not serve this program there; start \
                  the program again, or train on the processor ({error})"
@@ -77,7 +95,16 @@ impl Worker {
             error => error,
         })?;
         self.gpu = Some(gpu);
+        self.machine = machine;
+        self.machine.keep_gpu(index);
         Ok(())
+    }
+
+    #[cfg(feature = "cuda")]
+    fn close(&mut self) {
+        if let Some(gpu) = self.gpu.take() {
+            self.machine = self.machine.with_gpu_closed(gpu.index());
+        }
     }
 
     #[cfg(not(feature = "cuda"))]
@@ -100,15 +127,20 @@ impl Worker {
     #[cfg(feature = "cuda")]
     fn train_on_gpu(&mut self, spec: &RunSpec<'_>, inbox: &mut Inbox<'_>, summary: &mut Summary) -> Result<()> {
         let gpu = self.gpu.as_ref().ok_or_else(|| Error::Device("the GPU was not opened".to_owned()))?;
-        let result = run::on_gpu(spec, gpu, inbox, summary);
+        let (result, held) = run::on_gpu(spec, gpu, inbox, summary);
+        if let Some(held) = held {
+            let ran = result.is_ok().then_some(&*spec.plan.experiment);
+            self.machine = self.machine.with_gpu_held(gpu.index(), held, ran);
+            self.machine.keep_gpu(gpu.index());
+        }
         // A run that was stopped, or ended by something else, may not have noticed.
         if let Err(fault) = gpu.finish() {
             self.failed = Some(gpu.index());
-            self.gpu = None;
+            self.close();
             return if matches!(result, Err(Error::Device(_))) { Err(fault) } else { result };
         }
         if matches!(result, Err(Error::Device(_))) {
-            self.gpu = None;
+            self.close();
         }
         result
     }
@@ -121,8 +153,6 @@ impl Worker {
     /// Lets go of what a panic may have left in any state.
     pub(super) fn abandon(&mut self) {
         #[cfg(feature = "cuda")]
-        {
-            self.gpu = None;
-        }
+        self.close();
     }
 }

@@ -137,7 +137,7 @@ fn values(executor: &Executor<Cpu>, tensor: &Tensor<Cpu>) -> Vec<f64> {
 /// What a dry run books for the same launch.
 pub(crate) fn dry(threads: usize, kernel: Kernel, inputs: &[Operand], outputs: &[Operand]) -> u64 {
     let executor = Executor::new(
-        DryRun::new(Target::Cpu { threads }, plimsoll_engine::plan::time::rates()),
+        DryRun::new(Target::Cpu { threads }, plimsoll_engine::backend::Rates::NOMINAL),
         Ledger::new(None, false),
     );
     let make = |o: &Operand| executor.allocate([o.0.len()], o.1, Category::Batch, "operand").expect("no budget");

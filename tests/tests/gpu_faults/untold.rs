@@ -6,7 +6,7 @@ use std::{env, fs, sync::Arc, time::Duration};
 use cudarc::driver::result;
 use plimsoll_engine::{
     Bytes, Experiment,
-    device::{Profile, profile},
+    device::Profile,
     hardware::{self, Gpu},
     train::{Command, Outcome},
 };
@@ -32,8 +32,8 @@ fn in_use(index: i32) -> Bytes {
     Bytes((total - free) as u64)
 }
 
-fn known(name: &str) -> Arc<Profile> {
-    profile::named(name).expect("it is here")
+fn known(card: &Card, name: &str) -> Arc<Profile> {
+    card.trainer.machine().profile(name).expect("it is here")
 }
 
 /// What the program keeps of the contexts it has seen.
@@ -50,16 +50,16 @@ fn gpus() -> Vec<Gpu> {
 }
 
 /// The driver told what this process holds, and it is known.
-fn is_measured(name: &str, index: i32) {
-    let (card, held) = (known(name), in_use(index));
+fn is_measured(card: &Card, name: &str, index: i32) {
+    let (card, held) = (known(card, name), in_use(index));
     assert!(!card.is_estimate() && card.context == held, "{} known, {held} held", card.context);
     let [Some(opened)] = kept()[..] else { panic!("{:?}", kept()) };
     assert!(Bytes::ZERO < opened && opened <= held, "{opened} at first, {held} held");
 }
 
 /// Nothing is called measured, nothing was kept, and the context is no larger than what is allowed for.
-fn is_bounded(name: &str, held: Bytes) {
-    let card = known(name);
+fn is_bounded(card: &Card, name: &str, held: Bytes) {
+    let card = known(card, name);
     assert!(card.is_estimate() && card.context >= held, "{} known, {held} held", card.context);
     assert!(kept().iter().all(Option::is_none), "{:?}", kept());
 }
@@ -70,9 +70,9 @@ fn without_the_monitor_a_context_stays_an_estimate() {
     let settings = [("PLIMSOLL_SIM_NVML_FAILS", "18")];
     on_card("untold::without_the_monitor_a_context_stays_an_estimate", &settings, |card| {
         let run = finished(card, &experiment(NAME, &[]));
-        is_bounded("cuda:0", in_use(0));
+        is_bounded(card, "cuda:0", in_use(0));
         let process = run.summary.measured.process;
-        assert!(process > known("cuda:0").context && process <= Bytes::gib(1), "{process}");
+        assert!(process > known(card, "cuda:0").context && process <= Bytes::gib(1), "{process}");
         // CUDA shows the card all the same.
         let [gpu] = &gpus()[..] else { panic!("{:?}", gpus()) };
         assert_eq!((&gpu.index, gpu.name.as_deref(), &gpu.total), (&Ok(0), Ok("Simulated GPU"), &Ok(Bytes::gib(8))));
@@ -85,7 +85,7 @@ fn a_part_of_a_card_is_measured_under_its_own_name() {
     let settings = [("PLIMSOLL_SIM_MIG", "1")];
     on_card("untold::a_part_of_a_card_is_measured_under_its_own_name", &settings, |card| {
         finished(card, &experiment(NAME, &[]));
-        is_measured("cuda:0", 0);
+        is_measured(card, "cuda:0", 0);
         // The card that it is a part of is there as well, and is not trained on.
         let gpus = gpus();
         assert_eq!(gpus.len(), 2, "{gpus:?}");
@@ -105,7 +105,7 @@ fn a_card_that_is_opened_again_holds_no_less_than_before() {
             let process = run.summary.measured.process;
             assert!(Bytes::mib(900) < process && process <= Bytes::gib(2), "{process} on {device}");
         }
-        is_bounded("cuda:0", in_use(0).saturating_sub(Bytes::mib(others)));
+        is_bounded(card, "cuda:0", in_use(0).saturating_sub(Bytes::mib(others)));
     });
 }
 
@@ -131,7 +131,7 @@ fn a_process_that_the_driver_numbers_otherwise_is_known_as_the_only_new_one() {
     let settings = [("PLIMSOLL_SIM_PID", "4100000")];
     on_card("untold::a_process_that_the_driver_numbers_otherwise_is_known_as_the_only_new_one", &settings, |card| {
         finished(card, &experiment(NAME, &[]));
-        is_measured("cuda:0", 0);
+        is_measured(card, "cuda:0", 0);
         assert_eq!(gpus()[0].process, Ok(in_use(0)));
     });
 }
@@ -163,7 +163,7 @@ fn a_driver_whose_lists_are_nonsense_is_not_believed() {
     on_card("untold::a_driver_whose_lists_are_nonsense_is_not_believed", &settings, |card| {
         card.others_hold(700);
         finished(card, &experiment(NAME, &[]));
-        is_bounded("cuda:0", in_use(0).saturating_sub(Bytes::mib(700)));
+        is_bounded(card, "cuda:0", in_use(0).saturating_sub(Bytes::mib(700)));
         let told = &gpus()[0].process;
         assert!(told.as_ref().is_err_and(|why| why.contains("update the driver")), "{told:?}");
     });

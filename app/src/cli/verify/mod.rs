@@ -13,7 +13,7 @@ use plimsoll_engine::{
     Bytes, Experiment,
     device::{Target, target},
     experiment::{PoolPolicy, limits::MAX_BUDGET, shipped},
-    hardware::{self, Figure},
+    hardware::{self, Figure, Machine},
     plan::{self, Limit, Peak, Plan},
     selftest::experiments::Experiments,
     train::Trainer,
@@ -126,7 +126,8 @@ struct Row<'a> {
 
 impl Verify {
     pub(super) fn run(&self) -> anyhow::Result<ExitCode> {
-        let target = hardware::target(&self.device)?;
+        let trainer = Trainer::new(|| {});
+        let target = trainer.machine().target(&self.device)?;
         let seed = self.seed.unwrap_or_else(seed::fresh);
         // Everything is read before anything runs. What some of those drawn learn lives as long as they do.
         let text = self.drawn.map(|_| a_text()).transpose()?;
@@ -138,7 +139,7 @@ impl Verify {
             Target::Cpu { .. } => hardware::list().cpu.available,
             Target::Gpu(profile) => Ok(profile.capacity),
         };
-        let (trainer, provenance) = (Trainer::new(|| {}), Provenance::now(&self.device));
+        let provenance = Provenance::now(&self.device);
         let interrupt = Interrupt::listen()?;
         if target.is_gpu() && target::not_trained_on(&self.device).is_none() {
             self.warm_up(&trainer, &interrupt)?;
@@ -148,7 +149,7 @@ impl Verify {
         let (mut wrong, mut skipped, mut stopped) = (Vec::new(), Vec::new(), None);
         for (i, case) in cases.iter().enumerate() {
             let name = case.name.as_str();
-            let plan = self.plan(case)?;
+            let plan = self.plan(case, &trainer.machine())?;
             if let Some(reason) = self.too_large(&plan, &free) {
                 if self.json {
                     out::json(&Skipped { name, predicted: plan.peak, skipped: &reason })?;
@@ -217,22 +218,22 @@ impl Verify {
     }
 
     /// The run that is measured: a few steps, and no line in their way or the one that was asked for.
-    fn plan(&self, case: &Case) -> anyhow::Result<Plan> {
+    fn plan(&self, case: &Case, machine: &Machine) -> anyhow::Result<Plan> {
         let mut experiment = case.experiment.clone();
         (experiment.run.steps, experiment.run.epochs) = (self.steps.or(experiment.run.steps), None);
         experiment.device.clone_from(&self.device);
         experiment.budget = self.budget.unwrap_or(MAX_BUDGET);
         if let Some(budget) = self.budget {
-            let largest = plan::largest_batch(&experiment, Limit::NONE)?;
+            let largest = plan::largest_batch(&experiment, machine, Limit::NONE)?;
             return largest.ok_or_else(|| anyhow::anyhow!("{}: not even one sample fits in {budget}", case.name));
         }
         if experiment.gpu.pool == PoolPolicy::Reserve && target::cuda_index(&self.device).is_some() {
             // Without a line such a pool would take the whole card.
             let mut grows = experiment.clone();
             grows.gpu.pool = PoolPolicy::Grow;
-            experiment.budget = plan::predict(&grows)?.peak.process + ABOVE;
+            experiment.budget = Plan::of(&grows, machine)?.peak.process + ABOVE;
         }
-        Ok(plan::predict(&experiment)?)
+        Ok(Plan::of(&experiment, machine)?)
     }
 
     /// Opens the GPU by a small run, so that every plan knows what it holds.

@@ -26,7 +26,7 @@ use super::{
 };
 use crate::{
     bytes::Bytes,
-    device::profile::PoolProfile,
+    device::{Description, profile::PoolProfile},
     error::{Error, Result},
 };
 
@@ -61,34 +61,6 @@ fn count() -> Result<usize> {
     library::look().map_err(Error::Device)?;
     let count = result::device::get_count().map_err(|error| failed("counting GPUs", error))?;
     Ok(usize::try_from(count).unwrap_or(0))
-}
-
-/// What the driver says of a GPU before it is opened.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Description {
-    /// What its maker calls it.
-    pub name: String,
-    /// The driver's name for this very card or part of one (UUID), without the `GPU-` or `MIG-` of its management library.
-    pub uuid: String,
-    /// Compute capability, major and minor.
-    pub capability: (u32, u32),
-    /// Multiprocessors.
-    pub multiprocessors: u32,
-    /// Its memory, as the driver shows it.
-    pub total_bytes: u64,
-    /// The clock of its multiprocessors, at the most.
-    pub clock_hz: f64,
-    /// What its memory's bus carries, at the most.
-    pub memory_bytes_per_sec: f64,
-    /// The version of CUDA that the driver serves.
-    pub driver: String,
-}
-
-impl Description {
-    /// What it shares with every other card of its kind on this driver.
-    pub fn kind(&self) -> String {
-        format!("{} on CUDA {}", self.name, self.driver)
-    }
 }
 
 /// Describes every GPU here. Opens none: no memory of theirs is taken.

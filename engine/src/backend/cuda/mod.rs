@@ -40,7 +40,7 @@ use std::{cell::Cell, rc::Rc, sync::Arc};
 use half::{bf16, f16};
 
 pub use self::{
-    device::{Description, Device, describe},
+    device::{Device, describe},
     memory_pool::Pool,
 };
 use self::{

@@ -1,10 +1,7 @@
 //! What a choice of data rules out, whatever the files hold.
 
 use super::List;
-use crate::{
-    data,
-    experiment::{Data, DataKind, Experiment, ModelKind, Placement, Task},
-};
+use crate::experiment::{Data, DataKind, Experiment, ModelKind, Placement, Task};
 
 impl List {
     /// A model that does not learn what the data teach.
@@ -33,8 +30,6 @@ impl List {
             self.test_fraction(data);
         }
         self.placement(data);
-        // What is generated has its own limits, which together are fewer than the values apart.
-        self.0.extend(data::impossible(data).filter(|problem| self.0.iter().all(|known| known.key != problem.key)));
         if data.kind.task() == Task::Next {
             self.unvaried(data);
         }

@@ -91,27 +91,6 @@ fn a_model_that_does_not_learn_what_the_data_teach_is_refused_with_what_would_do
 }
 
 #[test]
-fn sequences_are_judged_by_their_own_keys() {
-    let found = |change: fn(&mut crate::experiment::Data)| {
-        let mut experiment = Experiment::default();
-        change(&mut experiment.data);
-        let keys = check(&experiment, None).into_iter().map(|problem| problem.key);
-        keys.filter(|key| key != "model.kind").collect::<Vec<_>>()
-    };
-    assert_eq!(found(|d| (d.kind, d.modulus) = (DataKind::Modular, 1)), ["data.modulus"]);
-    assert_eq!(found(|d| (d.kind, d.length) = (DataKind::Brackets, 9)), ["data.length"]);
-    assert_eq!(found(|d| (d.kind, d.length) = (DataKind::Sort, 1)), ["data.length"]);
-    assert_eq!(found(|d| (d.kind, d.vocabulary) = (DataKind::Tokens, 3)), ["data.vocabulary"]);
-    assert_eq!(found(|d| (d.kind, d.samples) = (DataKind::Tokens, 3)), ["data.samples"]);
-    assert_eq!(found(|d| (d.kind, d.test_fraction) = (DataKind::Modular, 1.0)), ["data.test_fraction"]);
-    assert_eq!(found(|d| (d.kind, d.length) = (DataKind::Text, 0)), ["data.path", "data.length"]);
-    assert_eq!(
-        found(|d| (d.kind, d.flip, d.crop_padding) = (DataKind::Sort, true, 2)),
-        ["data.flip", "data.crop_padding"]
-    );
-}
-
-#[test]
 fn a_key_that_the_kinds_do_not_use_is_not_judged() {
     let found = problems(|e| {
         e.model.kernel = 4;

@@ -45,6 +45,11 @@ impl Reader {
         self.spans.contains_key(key)
     }
 
+    /// Where `text` gives each of its keys, in words.
+    pub(super) fn places(&self, text: &str) -> HashMap<String, String> {
+        self.spans.iter().map(|(key, span)| (key.clone(), place(text, span.start))).collect()
+    }
+
     fn group(&mut self, group: &str, table: &dyn TableLike) {
         for (name, _) in table.iter() {
             let dotted = if group.is_empty() { name.to_owned() } else { format!("{group}.{name}") };

@@ -1,0 +1,29 @@
+//! What a driver says of a GPU.
+
+/// What the driver says of a GPU before it is opened.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Description {
+    /// What its maker calls it.
+    pub name: String,
+    /// The driver's name for this very card or part of one (UUID), without the `GPU-` or `MIG-` of its management library.
+    pub uuid: String,
+    /// Compute capability, major and minor.
+    pub capability: (u32, u32),
+    /// Multiprocessors.
+    pub multiprocessors: u32,
+    /// Its memory, as the driver shows it.
+    pub total_bytes: u64,
+    /// The clock of its multiprocessors, at the most.
+    pub clock_hz: f64,
+    /// What its memory's bus carries, at the most.
+    pub memory_bytes_per_sec: f64,
+    /// The version of CUDA that the driver serves.
+    pub driver: String,
+}
+
+impl Description {
+    /// What it shares with every other card of its kind on this driver.
+    pub fn kind(&self) -> String {
+        format!("{} on CUDA {}", self.name, self.driver)
+    }
+}

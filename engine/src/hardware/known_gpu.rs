@@ -1,0 +1,235 @@
+//! A GPU that is here: what the driver says of it, and what was measured on it.
+//!
+//! Owns what a process holds of a GPU beside its pool: what it held when it was opened, kept for each kind of card and
+//! version of CUDA, what it holds now, and what the kernels of each run add to it. Always holds: kernels that no run has
+//! loaded yet are allowed for, so that a plan is not below what comes; what the driver does not tell is not kept, nor called
+//! measured.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fs,
+    path::PathBuf,
+    sync::Arc,
+};
+
+use serde::{Deserialize, Serialize};
+
+use crate::{
+    bytes::Bytes,
+    cache,
+    device::Description,
+    device::profile::{self, PeakRates, PoolProfile, Profile},
+    experiment::{Experiment, Likeness},
+    hardware::{Figure, kernel_set::kernels},
+};
+
+/// A GPU that is here.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct KnownGpu {
+    index: usize,
+    description: Description,
+    measured: Measured,
+    open: Option<OpenGpu>,
+    /// What follows from all of it.
+    profile: Arc<Profile>,
+}
+
+/// What was measured on a kind of GPU, kept from program to program.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+struct Measured {
+    /// The most that a process held beside its pool once the libraries were started.
+    opened: Option<Bytes>,
+    /// How the pool hands out memory.
+    pool: Option<PoolProfile>,
+    /// What a process held more after a run, by the [`kernels`] of the run: kernels are loaded when they are first used. Of
+    /// several measurements the least, for each counts what other runs had loaded as well.
+    loaded: BTreeMap<String, Bytes>,
+}
+
+/// What this process holds of a GPU that it opened.
+#[derive(Debug, Clone, Default, PartialEq)]
+struct OpenGpu {
+    /// Whether the driver tells what the process holds; else it is only a bound.
+    is_reported: bool,
+    opened: Bytes,
+    /// Beside the pool, when it was last asked.
+    held: Bytes,
+    /// The kernels that are loaded.
+    loaded: BTreeSet<String>,
+}
+
+/// How exactly the kernels of a run are named: as they are, and with all of its sizes left out.
+const NAMES: [Likeness; 2] = [Likeness::Exact, Likeness::AtAnySize];
+/// What the kernels of a run may take that was never seen: a bound.
+const KERNELS: Bytes = Bytes::mib(96);
+/// The same where a run of other sizes has loaded all but those that the libraries choose by sizes.
+const OTHER_SIZES: Bytes = Bytes::mib(32);
+/// What a run of known kernels may take more than it did: a bound.
+const MORE: Bytes = Bytes::mib(4);
+/// Runs of which it is kept what their kernels take. Beyond them it is forgotten, and measured again.
+const KEPT: usize = 512;
+
+impl KnownGpu {
+    /// The GPU at an index, on which nothing was measured.
+    pub(super) fn new(index: usize, description: Description) -> Self {
+        Self::of(index, description, Measured::default(), None)
+    }
+
+    /// The GPU at an index, with what earlier programs measured on its kind.
+    pub(super) fn remembered(index: usize, description: Description) -> Self {
+        let measured = remembered().remove(&description.kind()).unwrap_or_default();
+        Self::of(index, description, measured, None)
+    }
+
+    fn of(index: usize, description: Description, measured: Measured, open: Option<OpenGpu>) -> Self {
+        let profile = Arc::new(profile(index, &description, &measured, open.as_ref()));
+        Self { index, description, measured, open, profile }
+    }
+
+    fn with(&self, measured: Measured, open: Option<OpenGpu>) -> Self {
+        Self::of(self.index, self.description.clone(), measured, open)
+    }
+
+    /// What the driver says of it.
+    pub(super) fn description(&self) -> &Description {
+        &self.description
+    }
+
+    /// What is known of it.
+    pub(super) fn profile(&self) -> &Arc<Profile> {
+        &self.profile
+    }
+
+    /// The same after it was opened, and what the process holds of it: what the driver `reported`, or where it does not, the
+    /// most that it may be, of which nothing is kept.
+    pub(super) fn opened(&self, reported: &Figure<Bytes>, bound: Bytes, pool: PoolProfile) -> (Self, Bytes) {
+        let is_reported = reported.is_ok();
+        let held = reported.clone().unwrap_or_else(|_| {
+            let stored = self.measured.opened.unwrap_or_default();
+            bound.max(stored).max(shipped_or_estimated(&self.description).context)
+        });
+        let mut measured = self.measured.clone();
+        if is_reported {
+            measured.opened = measured.opened.max(Some(held));
+        }
+        measured.pool = Some(pool);
+        let open = OpenGpu { is_reported, opened: held, held, loaded: BTreeSet::new() };
+        (self.with(measured, Some(open)), held)
+    }
+
+    /// The same, holding so much beside its pool; `ran` is the experiment of a run that went to its end.
+    pub(super) fn holding(&self, held: Bytes, ran: Option<&Experiment>) -> Self {
+        let (mut open, mut measured) = (self.open.clone().unwrap_or_default(), self.measured.clone());
+        open.held = open.held.max(held);
+        open.loaded.extend(ran.iter().flat_map(|ran| NAMES.map(|likeness| kernels(ran, likeness))));
+        let more = open.held.saturating_sub(open.opened);
+        if let Some(experiment) = ran {
+            if measured.loaded.len() >= KEPT {
+                measured.loaded.clear();
+            }
+            measured
+                .loaded
+                .entry(kernels(experiment, Likeness::Exact))
+                .and_modify(|least| *least = more.min(*least))
+                .or_insert(more);
+        }
+        self.with(measured, Some(open))
+    }
+
+    /// The same once it is closed.
+    pub(super) fn closed(&self) -> Self {
+        self.with(self.measured.clone(), None)
+    }
+
+    /// What the kernels of a run of `experiment` may add to what the process holds.
+    pub(super) fn kernels_of(&self, experiment: &Experiment) -> Bytes {
+        let [all, own] = NAMES.map(|likeness| kernels(experiment, likeness));
+        let is_loaded = |name| self.open.as_ref().is_some_and(|open| open.loaded.contains(name));
+        if is_loaded(&all) {
+            return MORE;
+        }
+        let most = self.measured.loaded.get(&all).map_or(KERNELS, |bytes| *bytes + MORE);
+        if is_loaded(&own) { most.min(OTHER_SIZES) } else { most }
+    }
+
+    /// Writes what was measured on its kind where the next program finds it.
+    pub(super) fn keep(&self) {
+        let mut all = remembered();
+        if all.get(&self.description.kind()) == Some(&self.measured) {
+            return;
+        }
+        all.insert(self.description.kind(), self.measured.clone());
+        if let (Some(place), Ok(text)) = (place(), serde_json::to_vec_pretty(&all)) {
+            cache::write(&place, &text);
+        }
+    }
+}
+
+/// What was measured by kind of GPU. A file that cannot be read costs a measurement, which the next run makes again.
+fn remembered() -> BTreeMap<String, Measured> {
+    let text = place().and_then(|place| fs::read_to_string(place).ok());
+    text.and_then(|text| serde_json::from_str(&text).ok()).unwrap_or_default()
+}
+
+fn place() -> Option<PathBuf> {
+    cache::folder("gpus").map(|folder| folder.join("measured.json"))
+}
+
+/// What is known of a GPU, from all that was found out.
+fn profile(index: usize, gpu: &Description, measured: &Measured, open: Option<&OpenGpu>) -> Profile {
+    // Nothing was never measured; an earlier program may have written it.
+    let opened = measured.opened.filter(|bytes| *bytes > Bytes::ZERO);
+    let is_measured = open.map_or(opened.is_some(), |open| open.is_reported);
+    let estimate = shipped_or_estimated(gpu);
+    Profile {
+        slug: format!("cuda:{index}"),
+        title: gpu.name.clone(),
+        compute_capability: gpu.capability,
+        multiprocessors: gpu.multiprocessors,
+        capacity: Bytes(gpu.total_bytes),
+        // The driver tells the capacity without what it keeps.
+        kept: Bytes::ZERO,
+        context: open.map(|open| open.held).or(opened).unwrap_or(estimate.context),
+        measured: is_measured.then(|| format!("CUDA {}", gpu.driver)),
+        pool: measured.pool.unwrap_or(estimate.pool),
+        ..estimate
+    }
+}
+
+/// What is known of a card before anything is measured on it.
+fn shipped_or_estimated(gpu: &Description) -> Profile {
+    nearest_shipped(gpu).map_or_else(|| estimate(gpu), Clone::clone)
+}
+
+/// The card that ships under the same name, of the nearest capacity.
+fn nearest_shipped(gpu: &Description) -> Option<&'static Profile> {
+    let title = |text: &str| text.to_lowercase().replace("nvidia ", "").replace("geforce ", "");
+    let name = title(&gpu.name);
+    let is_same = |profile: &&Profile| {
+        let words = title(&profile.title);
+        name.split_whitespace().all(|word| words.split_whitespace().any(|w| w == word))
+    };
+    let shipped = profile::shipped().iter().map(AsRef::as_ref);
+    shipped.filter(is_same).min_by_key(|profile| profile.capacity.0.abs_diff(gpu.total_bytes))
+}
+
+/// What a card of these processors and this memory does at the most, where no table knows it: two operations a lane and
+/// clock tick, and what the memory's bus carries.
+fn estimate(gpu: &Description) -> Profile {
+    let lanes = if matches!(gpu.capability, (7, _) | (8, 0)) { 64.0 } else { 128.0 };
+    let f32 = 2.0 * lanes * f64::from(gpu.multiprocessors) * gpu.clock_hz;
+    let model = profile::shipped().first().expect("profiles ship");
+    let has_tf32 = gpu.capability.0 >= 8;
+    let rates = PeakRates {
+        f64: if matches!(gpu.capability, (8, 0) | (9, 0)) { f32 / 2.0 } else { f32 / 64.0 },
+        f32,
+        tf32: if has_tf32 { 2.0 * f32 } else { f32 },
+        half: 4.0 * f32,
+        bytes: gpu.memory_bytes_per_sec,
+        launch_secs: model.rates.launch_secs,
+    };
+    // A context is never expected below what it may be.
+    let context = profile::shipped().iter().map(|profile| profile.context).max().unwrap_or_default();
+    Profile { rates, context, ..(**model).clone() }
+}

@@ -1,0 +1,277 @@
+//! What a prediction must know of this machine, as a value.
+//!
+//! Owns [`Machine`]: the processor's threads and rates, what the process holds before a run, and the GPUs that are here
+//! with what was measured on them. Always holds: a `Machine` never changes; a measurement makes another one of a higher
+//! version, so plans compare only where they were made for the same version. Refuses a device's name that means nothing
+//! here, with what would do.
+
+use std::sync::Arc;
+
+use crate::{
+    backend::Rates,
+    bytes::Bytes,
+    device::{
+        Description, Profile, Target, cpu_threads,
+        profile::{self, PoolProfile},
+        target::{cuda_index, problem},
+    },
+    error::{Problem, Result},
+    experiment::Experiment,
+    hardware::{Figure, known_gpu::KnownGpu},
+    memory::probe,
+};
+
+/// This machine as far as it is known. Cheap to clone.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Machine(Arc<Known>);
+
+#[derive(Debug, Clone, PartialEq)]
+struct Known {
+    version: u64,
+    threads: usize,
+    rates: Rates,
+    process_base: Bytes,
+    gpus: Figure<Vec<KnownGpu>>,
+}
+
+impl Machine {
+    /// A machine of which nothing is measured: nominal rates, a process of no size, no GPU. Reads nothing but the number of
+    /// threads, so it is the same on every call.
+    pub fn nominal() -> Self {
+        let gpus = Err("the GPUs were not looked for yet".to_owned());
+        let known =
+            Known { version: 0, threads: cpu_threads(), rates: Rates::NOMINAL, process_base: Bytes::ZERO, gpus };
+        Self(Arc::new(known))
+    }
+
+    /// This machine: the GPUs that the driver shows, with what was measured on them before, and the size of this process.
+    /// The rates of the processor are nominal until they are [measured](Self::with_rates). Waking a driver may take a
+    /// second.
+    pub fn detect() -> Self {
+        let found = super::describe()
+            .map(|found| (0..).zip(found).map(|(index, gpu)| KnownGpu::remembered(index, gpu)).collect());
+        Self::nominal().changed(|known| known.gpus = found).with_process_base(resident())
+    }
+
+    /// Rises with everything that is measured.
+    pub fn version(&self) -> u64 {
+        self.0.version
+    }
+
+    /// Rates of the kernels on `target`; with `tf32`, products of f32 are rounded to TF32.
+    pub fn rates(&self, target: &Target, tf32: bool) -> Rates {
+        match target {
+            Target::Cpu { .. } => self.0.rates,
+            Target::Gpu(profile) => Rates::of_card(profile, tf32),
+        }
+    }
+
+    /// What the process holds before a run.
+    pub fn process_base(&self) -> Bytes {
+        self.0.process_base
+    }
+
+    /// The GPUs that are here and can be trained on, in the driver's order.
+    ///
+    /// # Errors
+    /// Why nothing can be trained on a GPU here.
+    pub fn gpus(&self) -> Figure<impl Iterator<Item = &Arc<Profile>>> {
+        self.0.gpus.as_ref().map(|gpus| gpus.iter().map(KnownGpu::profile)).map_err(Clone::clone)
+    }
+
+    /// The profile of this name: of a GPU that is here, or of a card that ships.
+    pub fn profile(&self, name: &str) -> Option<Arc<Profile>> {
+        match cuda_index(name) {
+            Some(index) => self.gpu(index as usize).map(|gpu| Arc::clone(gpu.profile())),
+            None => profile::named(name),
+        }
+    }
+
+    /// What `device` names: the processor, a GPU that is here, or a card to plan for.
+    ///
+    /// # Errors
+    /// A name that means nothing, or a GPU that is not here.
+    pub fn target(&self, device: &str) -> Result<Target> {
+        if let Some(problem) = problem(device) {
+            return Err(problem.into());
+        }
+        if device == "cpu" {
+            return Ok(Target::Cpu { threads: self.0.threads });
+        }
+        self.profile(device).map(Target::Gpu).ok_or_else(|| {
+            let why = self.0.gpus.as_ref().err().map(|why| format!(" ({why})")).unwrap_or_default();
+            let example = profile::shipped().first().map_or("", |profile| &profile.slug);
+            let mend = format!("choose cpu, or plan for a card by its name, such as {example}");
+            Problem::new("device", format!("there is no GPU {device} here{why}"), mend).into()
+        })
+    }
+
+    /// What `experiment` runs on. The context of a GPU that is here allows for the kernels that this very run is yet to
+    /// load.
+    ///
+    /// # Errors
+    /// As [`target`](Self::target).
+    pub fn target_of(&self, experiment: &Experiment) -> Result<Target> {
+        let target = self.target(&experiment.device)?;
+        let gpu = cuda_index(&experiment.device).and_then(|index| self.gpu(index as usize));
+        let (Target::Gpu(profile), Some(gpu)) = (&target, gpu) else { return Ok(target) };
+        let context = profile.context + gpu.kernels_of(experiment);
+        Ok(Target::Gpu(Arc::new(Profile { context, ..(**profile).clone() })))
+    }
+
+    /// How the driver names the GPU at an index for good.
+    ///
+    /// # Errors
+    /// Why there is no such GPU.
+    pub fn uuid(&self, index: usize) -> Figure<String> {
+        let gpus = self.0.gpus.as_ref().map_err(Clone::clone)?;
+        let gpu = gpus.get(index).ok_or_else(|| format!("there is no GPU cuda:{index}"))?;
+        Ok(gpu.description().uuid.clone())
+    }
+
+    /// The same with measured rates of the processor.
+    #[must_use]
+    pub fn with_rates(&self, rates: Rates) -> Self {
+        self.changed(|known| known.rates = rates)
+    }
+
+    /// The same with another size of the process before a run.
+    #[must_use]
+    pub fn with_process_base(&self, bytes: Bytes) -> Self {
+        self.changed(|known| known.process_base = bytes)
+    }
+
+    /// The same with the size that this process has now, which must be between runs.
+    #[must_use]
+    pub fn with_process_measured(&self) -> Self {
+        self.with_process_base(resident())
+    }
+
+    /// The same with these GPUs in place of those that are here.
+    #[must_use]
+    pub fn with_gpus(&self, gpus: Vec<Description>) -> Self {
+        self.changed(|known| known.gpus = Ok((0..).zip(gpus).map(|(index, gpu)| KnownGpu::new(index, gpu)).collect()))
+    }
+
+    /// The same after a GPU was opened, and what the process holds of it: what the driver `reported`, or else the most that
+    /// it may be, for which `bound` is what the card's use has grown by. `pool` is how its pool hands out memory.
+    #[must_use]
+    pub fn with_gpu_opened(
+        &self,
+        index: usize,
+        reported: &Figure<Bytes>,
+        bound: Bytes,
+        pool: PoolProfile,
+    ) -> (Self, Bytes) {
+        let mut held = reported.clone().unwrap_or(bound);
+        let machine = self.with_gpu(index, |gpu| {
+            let (opened, bytes) = gpu.opened(reported, bound, pool);
+            held = bytes;
+            opened
+        });
+        (machine, held)
+    }
+
+    /// The same with what the process now holds of an open GPU beside its pool; `ran` is the experiment of a run that went
+    /// to its end, all of whose kernels are therefore loaded.
+    #[must_use]
+    pub fn with_gpu_held(&self, index: usize, held: Bytes, ran: Option<&Experiment>) -> Self {
+        self.with_gpu(index, |gpu| gpu.holding(held, ran))
+    }
+
+    /// The same after a GPU was closed: all that the process held of kernels and libraries is gone.
+    #[must_use]
+    pub fn with_gpu_closed(&self, index: usize) -> Self {
+        self.with_gpu(index, KnownGpu::closed)
+    }
+
+    fn gpu(&self, index: usize) -> Option<&KnownGpu> {
+        self.0.gpus.as_ref().ok()?.get(index)
+    }
+
+    /// Writes what was measured on the GPU at an index where the next program finds it. A disk that is full costs a
+    /// measurement, which the next program makes again.
+    pub fn keep_gpu(&self, index: usize) {
+        if let Some(gpu) = self.gpu(index) {
+            gpu.keep();
+        }
+    }
+
+    fn with_gpu(&self, index: usize, change: impl FnOnce(&KnownGpu) -> KnownGpu) -> Self {
+        self.changed(|known| {
+            if let Some(gpu) = known.gpus.as_mut().ok().and_then(|gpus| gpus.get_mut(index)) {
+                *gpu = change(gpu);
+            }
+        })
+    }
+
+    fn changed(&self, change: impl FnOnce(&mut Known)) -> Self {
+        let mut known = Known::clone(&self.0);
+        change(&mut known);
+        if known == *self.0 {
+            return self.clone();
+        }
+        known.version += 1;
+        Self(Arc::new(known))
+    }
+}
+
+/// Resident bytes of this process.
+fn resident() -> Bytes {
+    probe::process().map(|process| process.resident).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn described() -> Description {
+        Description {
+            name: "Measured".to_owned(),
+            uuid: "1234".to_owned(),
+            capability: (8, 9),
+            multiprocessors: 20,
+            total_bytes: 8 << 30,
+            clock_hz: 1e9,
+            memory_bytes_per_sec: 1e11,
+            driver: "12.9".to_owned(),
+        }
+    }
+
+    #[test]
+    fn names_mean_the_processor_a_gpu_by_number_or_a_card() {
+        let machine = Machine::nominal();
+        assert!(matches!(machine.target("cpu"), Ok(Target::Cpu { threads: 1.. })));
+        let card = machine.target("rtx4060-8g").expect("ships");
+        assert_eq!(card.profile().map(|p| p.slug.as_str()), Some("rtx4060-8g"));
+    }
+
+    #[test]
+    fn a_gpu_that_is_not_here_is_answered_with_what_can_be_planned_for() {
+        let said = Machine::nominal().target("cuda:97").expect_err("none").to_string();
+        assert!(said.contains("no GPU cuda:97 here") && said.contains("gtx1660-6g"), "{said}");
+    }
+
+    #[test]
+    fn a_slip_of_the_finger_finds_its_card() {
+        let machine = Machine::nominal();
+        let said = machine.target("rtx4060-8gb").expect_err("none").to_string();
+        assert!(said.contains("did you mean rtx4060-8g?"), "{said}");
+        assert!(machine.target("toaster").expect_err("none").to_string().contains("write cpu, cuda:0"));
+    }
+
+    #[test]
+    fn a_gpu_that_is_here_is_found_by_its_number() {
+        let target = Machine::nominal().with_gpus(vec![described()]).target("cuda:0").expect("known");
+        assert_eq!(target.profile().map(|p| (p.slug.as_str(), p.title.as_str())), Some(("cuda:0", "Measured")));
+    }
+
+    #[test]
+    fn a_measurement_makes_another_machine_and_leaves_the_first_as_it_was() {
+        let first = Machine::nominal();
+        let second = first.with_process_base(Bytes::mib(20));
+        assert_eq!((first.process_base(), second.process_base()), (Bytes::ZERO, Bytes::mib(20)));
+        assert!(second.version() > first.version());
+        assert_eq!(second.with_process_base(Bytes::mib(20)).version(), second.version(), "nothing new is known");
+    }
+}

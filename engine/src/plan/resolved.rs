@@ -1,0 +1,174 @@
+//! An experiment that can be: what was chosen, what its data are, and what it runs on.
+//!
+//! Owns [`Resolved`], the only thing that can be predicted and trained. Always holds: everything about it was checked, and
+//! its data were looked at once. Refuses what cannot be, with every problem at once.
+
+use std::sync::Arc;
+
+use crate::{
+    bytes::Bytes,
+    data,
+    device::Target,
+    error::{Error, Problem},
+    experiment::{DatasetInfo, Experiment, check::check},
+    hardware::Machine,
+};
+
+/// An experiment with what its data are and what it runs on, all of it checked.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Resolved {
+    experiment: Arc<Experiment>,
+    info: DatasetInfo,
+    host_data: Bytes,
+    target: Target,
+}
+
+impl Resolved {
+    /// Looks at the data of `experiment` and at what `machine` knows of its device, and checks everything.
+    ///
+    /// # Errors
+    /// Every problem, in the order of the preset format. Data that cannot be read are a problem of `data.path`.
+    pub fn new(experiment: &Experiment, machine: &Machine) -> Result<Self, Vec<Problem>> {
+        let found = data::facts(&experiment.data);
+        let mut problems = check(experiment, found.as_ref().ok());
+        // What is generated has its own limits, which together are fewer than the values apart.
+        let own = data::impossible(&experiment.data).filter(|own| problems.iter().all(|known| known.key != own.key));
+        problems.extend(own);
+        let found = found.and_then(|info| Ok((info, data::held_bytes(&experiment.data, &info)?)));
+        let (info, host_data) = match found {
+            Ok(found) => found,
+            Err(error) => {
+                let problem = of_data(error);
+                if problems.iter().all(|known| known.key != problem.key) {
+                    problems.push(problem);
+                }
+                return Err(problems);
+            }
+        };
+        Self::checked(experiment, problems, info, host_data, machine)
+    }
+
+    /// Another experiment, for which the data are looked at again only where it chooses others.
+    ///
+    /// # Errors
+    /// As [`new`](Self::new).
+    pub fn revised(&self, experiment: &Experiment, machine: &Machine) -> Result<Self, Vec<Problem>> {
+        if experiment.data != self.experiment.data {
+            return Self::new(experiment, machine);
+        }
+        let problems = check(experiment, Some(&self.info));
+        Self::checked(experiment, problems, self.info, self.host_data, machine)
+    }
+
+    fn checked(
+        experiment: &Experiment,
+        mut problems: Vec<Problem>,
+        info: DatasetInfo,
+        host_data: Bytes,
+        machine: &Machine,
+    ) -> Result<Self, Vec<Problem>> {
+        if !problems.is_empty() {
+            return Err(problems);
+        }
+        match machine.target_of(experiment) {
+            Ok(target) => Ok(Self { experiment: Arc::new(experiment.clone()), info, host_data, target }),
+            Err(error) => {
+                problems.push(of_device(error));
+                Err(problems)
+            }
+        }
+    }
+
+    /// The same with another budget, which may be any.
+    #[must_use]
+    pub fn held_to(&self, budget: Bytes) -> Self {
+        let experiment = Experiment { budget, ..Experiment::clone(&self.experiment) };
+        Self { experiment: Arc::new(experiment), ..self.clone() }
+    }
+
+    /// What was chosen.
+    pub fn experiment(&self) -> &Arc<Experiment> {
+        &self.experiment
+    }
+
+    /// What its data are.
+    pub fn info(&self) -> &DatasetInfo {
+        &self.info
+    }
+
+    /// Host memory of the data set and of its cache, outside the budget.
+    pub fn host_data(&self) -> Bytes {
+        self.host_data
+    }
+
+    /// What it runs on.
+    pub fn target(&self) -> &Target {
+        &self.target
+    }
+
+    /// The line that the run is held to: its budget, or the whole card where that is less.
+    pub fn line(&self) -> Bytes {
+        let budget = self.experiment.budget;
+        self.target.profile().map_or(budget, |profile| budget.min(profile.usable_memory()))
+    }
+
+    /// Optimizer steps of one epoch and of the whole run.
+    pub fn steps(&self) -> (u64, u64) {
+        let run = &self.experiment.run;
+        let per_epoch = self.info.steps_per_epoch(self.experiment.batch.effective());
+        (per_epoch, run.steps.unwrap_or_else(|| run.epochs.unwrap_or(DEFAULT_EPOCHS) * per_epoch))
+    }
+
+    /// Samples of one evaluation batch: never more than training takes, so that evaluation never sets the peak by its
+    /// size.
+    pub fn evaluation_batch(&self) -> usize {
+        self.experiment.batch.micro.min(self.info.test)
+    }
+}
+
+/// Passes over the data when a preset names neither steps nor epochs.
+pub const DEFAULT_EPOCHS: u64 = 10;
+
+fn of_data(error: Error) -> Problem {
+    match error {
+        Error::Experiment(problem) => problem,
+        error => {
+            Problem::new("data.path", error.to_string(), "choose a folder that holds the files, or another source")
+        }
+    }
+}
+
+fn of_device(error: Error) -> Problem {
+    match error {
+        Error::Experiment(problem) => problem,
+        error => Problem::new("device", error.to_string(), "choose cpu, or a card to plan for"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::experiment::{Data, DataKind};
+
+    #[test]
+    fn sequences_are_judged_by_their_own_keys() {
+        let found = |change: fn(&mut Data)| {
+            let mut experiment = Experiment::default();
+            change(&mut experiment.data);
+            let problems = Resolved::new(&experiment, &Machine::nominal()).expect_err("impossible");
+            let keys = problems.into_iter().map(|problem| problem.key);
+            keys.filter(|key| key != "model.kind").collect::<Vec<_>>()
+        };
+        assert_eq!(found(|d| (d.kind, d.modulus) = (DataKind::Modular, 1)), ["data.modulus"]);
+        assert_eq!(found(|d| (d.kind, d.length) = (DataKind::Brackets, 9)), ["data.length"]);
+        assert_eq!(found(|d| (d.kind, d.length) = (DataKind::Sort, 1)), ["data.length"]);
+        assert_eq!(found(|d| (d.kind, d.vocabulary) = (DataKind::Tokens, 3)), ["data.vocabulary"]);
+        assert_eq!(found(|d| (d.kind, d.samples) = (DataKind::Tokens, 3)), ["data.samples"]);
+        assert_eq!(found(|d| (d.kind, d.test_fraction) = (DataKind::Modular, 1.0)), ["data.test_fraction"]);
+        assert_eq!(found(|d| (d.kind, d.length) = (DataKind::Text, 0)), ["data.path", "data.length"]);
+        assert_eq!(
+            found(|d| (d.kind, d.flip, d.crop_padding) = (DataKind::Sort, true, 2)),
+            ["data.flip", "data.crop_padding"]
+        );
+    }
+}

@@ -1,0 +1,123 @@
+//! The layers have a direction: no module of the engine uses one that stands above it.
+//!
+//! The order stands once, in the drawing on the architecture page (`engine/src/lib.rs`). Modules on one line of it do not
+//! use each other. Tests inside a module may look upwards.
+
+use std::{
+    collections::BTreeMap,
+    fs,
+    path::{Path, PathBuf},
+};
+
+/// Each module's line in the drawing, counted from the top.
+fn layers(page: &str) -> BTreeMap<String, usize> {
+    let drawing =
+        page.split("```layers").nth(1).and_then(|rest| rest.split("```").next()).expect("a drawing of layers");
+    let lines = drawing.lines().map(|line| line.trim_start_matches("//!").trim()).filter(|line| !line.is_empty());
+    let names = |(at, line): (usize, &str)| line.split_whitespace().map(move |name| (name.to_owned(), at)).collect();
+    lines.enumerate().flat_map(|at| -> Vec<_> { names(at) }).collect()
+}
+
+/// The code alone: no comments, and no tests at the end.
+fn code(text: &str) -> String {
+    let lines =
+        text.lines().take_while(|line| !line.starts_with("#[cfg(test)]") && !line.starts_with("#[cfg(all(test"));
+    lines.map(|line| line.split("//").next().unwrap_or_default()).collect::<Vec<_>>().join("\n")
+}
+
+/// The modules of the crate's root that code at `depth` names: after `crate::`, or after enough of `super::`.
+fn used(code: &str, depth: usize) -> Vec<String> {
+    let climb = "super::".repeat(depth);
+    let roots = ["crate::", climb.as_str()];
+    let mut found = Vec::new();
+    for root in roots.into_iter().filter(|root| !root.is_empty()) {
+        for (at, _) in code.match_indices(root) {
+            if code[..at].ends_with(|before: char| before.is_alphanumeric() || before == ':' || before == '_') {
+                continue;
+            }
+            let rest = &code[at + root.len()..];
+            match rest.strip_prefix('{') {
+                Some(group) => found.extend(heads(group)),
+                None => found.push(word(rest)),
+            }
+        }
+    }
+    found
+}
+
+fn word(text: &str) -> String {
+    text.trim_start().chars().take_while(|c| c.is_alphanumeric() || *c == '_').collect()
+}
+
+/// The first words of a group's members: of `a::{b, c}, d}` they are `a` and `d`.
+fn heads(group: &str) -> Vec<String> {
+    let (mut depth, mut found) = (0, vec![word(group)]);
+    for (at, c) in group.char_indices() {
+        match c {
+            '{' => depth += 1,
+            '}' if depth == 0 => break,
+            '}' => depth -= 1,
+            ',' if depth == 0 => found.push(word(&group[at + 1..])),
+            _ => {}
+        }
+    }
+    found.retain(|head| !head.is_empty());
+    found
+}
+
+fn sources(folder: &Path, found: &mut Vec<PathBuf>) {
+    for entry in fs::read_dir(folder).expect("a folder").map(|entry| entry.expect("an entry").path()) {
+        if entry.is_dir() {
+            sources(&entry, found);
+        } else if entry.extension().is_some_and(|kind| kind == "rs") && !entry.ends_with("tests.rs") {
+            found.push(entry);
+        }
+    }
+}
+
+/// Every use of a module that does not stand below the user.
+fn upward(root: &Path, layers: &BTreeMap<String, usize>) -> Vec<String> {
+    let (mut files, mut found) = (Vec::new(), Vec::new());
+    sources(root, &mut files);
+    for file in files {
+        let path = file.strip_prefix(root).expect("inside").with_extension("");
+        let mut module: Vec<String> = path.iter().map(|part| part.to_string_lossy().into_owned()).collect();
+        if module.last().is_some_and(|name| name == "mod") {
+            module.pop();
+        }
+        let own = module[0].clone();
+        let Some(line) = layers.get(&own) else {
+            assert_eq!(own, "lib", "{own} is not in the drawing of layers");
+            continue;
+        };
+        for other in used(&code(&fs::read_to_string(&file).expect("text")), module.len()) {
+            if layers.get(&other).is_some_and(|below| other != own && below <= line) {
+                found.push(format!("{} uses {other}", path.display()));
+            }
+        }
+    }
+    found
+}
+
+#[test]
+fn no_module_uses_one_above_it() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
+    let layers = layers(&fs::read_to_string(root.join("lib.rs")).expect("the page"));
+    let mut arrows = upward(&root, &layers);
+    arrows.sort();
+    arrows.dedup();
+    assert!(arrows.is_empty(), "arrows upwards:\n{}", arrows.join("\n"));
+}
+
+#[test]
+fn an_arrow_upwards_is_found() {
+    let drawing = layers("//! ```layers\n//! plan\n//! data hardware\n//! bytes\n//! ```");
+    assert_eq!(drawing.get("hardware"), Some(&1));
+    let text = "use crate::{\n    bytes::Bytes,\n    plan::{self, Plan},\n};\n// crate::comment\nfn f() -> crate::data::Facts {}\n#[cfg(test)]\nmod tests { use crate::selftest; }";
+    assert_eq!(used(&code(text), 2), ["bytes", "plan", "data"]);
+    assert_eq!(used("use super::super::plan; use super::own;", 2), ["plan"]);
+    let folder = tempfile::tempdir().expect("a folder");
+    fs::create_dir(folder.path().join("data")).expect("a folder");
+    fs::write(folder.path().join("data/mod.rs"), text).expect("a file");
+    assert_eq!(upward(folder.path(), &drawing), ["data uses plan"]);
+}
