@@ -288,11 +288,12 @@ impl Worker {
             return false;
         }
         // What else fits takes many dry runs: only for a plan that is not yet replaced.
-        let superseded = self.shared.inbox().supersedes();
+        let is_superseded = || self.shared.inbox().supersedes();
         match planned {
-            Ok(plan) if !superseded => {
-                let options = options(&plan, &|| self.shared.inbox().supersedes());
-                self.answer(Answer::Options(generation, Box::new(options)), wake)
+            Ok(plan) if !is_superseded() => {
+                let options = options(&plan, &is_superseded);
+                // A search that was cut short for a newer plan answers nothing.
+                is_superseded() || self.answer(Answer::Options(generation, Box::new(options)), wake)
             }
             _ => true,
         }
