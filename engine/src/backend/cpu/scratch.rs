@@ -11,7 +11,7 @@ use crate::{
     bytes::Bytes,
 };
 
-/// Room for what a piece of work makes aside; not initialised with anything but left-overs of no meaning.
+/// Room for what a piece of work makes aside; zeroed, because a reference to memory that nothing wrote is undefined.
 pub(super) struct Scratch<A> {
     pointer: NonNull<A>,
     length: usize,
@@ -47,9 +47,9 @@ impl<A: Plain> Scratch<A> {
         Self { pointer, length }
     }
 
-    /// The elements. Every bit pattern is a number, and who reads one wrote it before.
+    /// The elements.
     pub(super) fn elements(&mut self) -> &mut [A] {
-        // SAFETY: the block holds `length` elements, or none.
+        // SAFETY: the block holds `length` elements, or none, and was zeroed, which is a number in every type.
         unsafe { std::slice::from_raw_parts_mut(self.pointer.as_ptr(), self.length) }
     }
 }

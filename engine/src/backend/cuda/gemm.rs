@@ -56,11 +56,10 @@ impl Blas {
     pub(super) fn new(device: &Device) -> Result<Self> {
         let handle = result::create_handle().map_err(|error| failed("starting", error))?;
         let mut blas = Self { handle, floor: 0 };
-        // SAFETY: a context is current, for a device is open.
-        blas.floor = unsafe { driver::result::malloc_sync(LEAST) }
-            .map_err(|error| refused("cuBLAS", "making room for cuBLAS", error))?;
-        // SAFETY: handle and stream are alive.
+        // SAFETY: a context is current, for a device is open; handle and stream are alive.
         unsafe {
+            blas.floor = driver::result::malloc_sync(LEAST)
+                .map_err(|error| refused("cuBLAS", "making room for cuBLAS", error))?;
             result::set_stream(handle, device.stream().cast()).map_err(|error| failed("choosing a stream", error))?;
             sys::cublasSetMathMode(handle, sys::cublasMath_t::CUBLAS_MATH_DISALLOW_REDUCED_PRECISION_REDUCTION)
         }

@@ -47,13 +47,18 @@ impl Pool {
     /// # Errors
     /// The driver's.
     pub(super) fn new(device: &Rc<Device>, limit: Option<Limit>) -> Result<Self> {
-        // SAFETY: all zeros are a valid value of the structure, and what the driver asks of its reserved part.
-        let mut properties: sys::CUmemPoolProps = unsafe { std::mem::zeroed() };
-        properties.allocType = sys::CUmemAllocationType::CU_MEM_ALLOCATION_TYPE_PINNED;
-        properties.handleTypes = sys::CUmemAllocationHandleType::CU_MEM_HANDLE_TYPE_NONE;
-        properties.location.type_ = sys::CUmemLocationType::CU_MEM_LOCATION_TYPE_DEVICE;
-        properties.location.id = device.handle();
-        properties.maxSize = limit.map_or(0, |limit| usize::try_from(limit.bytes).unwrap_or(usize::MAX));
+        let properties = sys::CUmemPoolProps {
+            allocType: sys::CUmemAllocationType::CU_MEM_ALLOCATION_TYPE_PINNED,
+            handleTypes: sys::CUmemAllocationHandleType::CU_MEM_HANDLE_TYPE_NONE,
+            location: sys::CUmemLocation {
+                type_: sys::CUmemLocationType::CU_MEM_LOCATION_TYPE_DEVICE,
+                id: device.handle(),
+            },
+            win32SecurityAttributes: std::ptr::null_mut(),
+            maxSize: limit.map_or(0, |limit| usize::try_from(limit.bytes).unwrap_or(usize::MAX)),
+            usage: 0,
+            reserved: [0; 54],
+        };
         // SAFETY: the structure is alive and complete.
         let handle = unsafe { result::mem_pool::create(&properties) }
             .map_err(|error| failed("making the memory pool", error))?;

@@ -30,8 +30,8 @@ pub(super) struct Staging {
 
 /// Some page-locked memory, and the copy out of it.
 struct Piece {
-    start: *mut u8,
-    bytes: usize,
+    /// Page-locked, the driver's until it is given back.
+    bytes: &'static mut [u8],
     copy: Option<Event>,
 }
 
@@ -50,7 +50,7 @@ impl Staging {
             return Ok(());
         }
         let mut piece = self.piece(bytes)?;
-        let part = piece.part(bytes);
+        let part = &mut piece.bytes[..bytes];
         fill(part);
         let copying = |error| failed("copying to the GPU", error);
         // The place is this block's from where the kernels' stream stands now.
@@ -68,13 +68,13 @@ impl Staging {
     /// # Errors
     /// The driver's.
     pub(super) fn fetch(&self, from: Pointer, bytes: usize) -> Result<Parcel> {
-        let at = self.returned.borrow().iter().position(|piece| piece.bytes >= bytes);
+        let at = self.returned.borrow().iter().position(|piece| piece.bytes.len() >= bytes);
         let mut piece = match at {
             Some(at) => self.returned.borrow_mut().swap_remove(at),
             None => Piece::new(bytes.max(1))?,
         };
         // SAFETY: the piece lives until the copy is done; the place is as long.
-        unsafe { result::memcpy_dtoh_async(piece.part(bytes), from.0, self.device.stream()) }
+        unsafe { result::memcpy_dtoh_async(&mut piece.bytes[..bytes], from.0, self.device.stream()) }
             .map_err(|error| failed("copying from the GPU", error))?;
         piece.copy = Some(Event::record(self.device.stream())?);
         Ok(Parcel { piece: Some(piece), bytes, returned: Rc::clone(&self.returned) })
@@ -84,7 +84,7 @@ impl Staging {
     fn piece(&self, bytes: usize) -> Result<Piece> {
         let mut pieces = self.pieces.borrow_mut();
         let is_done = |piece: &Piece| piece.copy.as_ref().is_none_or(Event::is_done);
-        if let Some(at) = pieces.iter().position(|piece| piece.bytes >= bytes && is_done(piece)) {
+        if let Some(at) = pieces.iter().position(|piece| piece.bytes.len() >= bytes && is_done(piece)) {
             return Ok(pieces.remove(at));
         }
         if pieces.len() >= PIECES {
@@ -93,7 +93,7 @@ impl Staging {
             if let Some(copy) = &oldest.copy {
                 copy.wait()?;
             }
-            if oldest.bytes >= bytes {
+            if oldest.bytes.len() >= bytes {
                 return Ok(oldest);
             }
         }
@@ -120,9 +120,7 @@ impl Parcel {
     /// What a kernel before them ended with.
     pub(super) fn open<T>(&self, read: impl FnOnce(&[u8]) -> T) -> Result<T> {
         self.copy().map_or(Ok(()), Event::wait)?;
-        let start = self.piece.as_ref().map_or(std::ptr::NonNull::dangling().as_ptr(), |piece| piece.start);
-        // SAFETY: the copy into the piece is done, and it is at least as long.
-        Ok(read(unsafe { std::slice::from_raw_parts(start, self.bytes) }))
+        Ok(read(self.piece.as_ref().map_or(&[], |piece| &piece.bytes[..self.bytes])))
     }
 
     fn copy(&self) -> Option<&Event> {
@@ -143,17 +141,16 @@ impl Drop for Parcel {
 
 impl Piece {
     fn new(bytes: usize) -> Result<Self> {
-        // SAFETY: the memory is given back by the same driver when the piece is dropped, and as long as it was asked for.
-        let start = unsafe { result::malloc_host(bytes, 0).inspect(|start| start.cast::<u8>().write_bytes(0, bytes)) }
-            .map_err(|error| failed("asking for page-locked host memory", error))?;
-        Ok(Self { start: start.cast(), bytes, copy: None })
-    }
-
-    /// The first of its bytes, of which no copy is under way.
-    fn part(&mut self, bytes: usize) -> &mut [u8] {
-        assert!(bytes <= self.bytes, "a piece that is long enough");
-        // SAFETY: the piece is at least as long, was zeroed when it was made, and nobody else has it.
-        unsafe { std::slice::from_raw_parts_mut(self.start, bytes) }
+        // SAFETY: the memory is as long as it was asked for, zeroed before it is a slice, and given back by the same driver
+        // when the piece is dropped.
+        let bytes = unsafe {
+            let start = result::malloc_host(bytes, 0)
+                .map_err(|error| failed("asking for page-locked host memory", error))?
+                .cast::<u8>();
+            start.write_bytes(0, bytes);
+            std::slice::from_raw_parts_mut(start, bytes)
+        };
+        Ok(Self { bytes, copy: None })
     }
 }
 
@@ -163,7 +160,7 @@ impl Drop for Piece {
             let _ = copy.wait();
         }
         // SAFETY: the memory came from the driver, and no copy out of it is under way.
-        let _ = unsafe { result::free_host(self.start.cast()) };
+        let _ = unsafe { result::free_host(self.bytes.as_mut_ptr().cast()) };
     }
 }
 

@@ -105,11 +105,14 @@ enum Algorithm {
 macro_rules! propose {
     ($question:expr, $handle:expr, $ask:path, $perf:ty, [$($descriptor:expr),*], $wrap:path) => {{
         const PROPOSALS: usize = 16;
-        // SAFETY: all zeros are a valid value of every field.
-        let mut proposals: [$perf; PROPOSALS] = unsafe { std::mem::zeroed() };
         let (most, mut count) = (PROPOSALS as c_int, 0);
-        // SAFETY: handle and descriptors are alive, and there is room for as many proposals as are asked for.
-        let asked = unsafe { $ask($handle, $($descriptor.raw),*, most, &mut count, proposals.as_mut_ptr()) };
+        // SAFETY: all zeros are a valid value of every field; handle and descriptors are alive, and there is room for as many
+        // proposals as are asked for.
+        let (proposals, asked) = unsafe {
+            let mut proposals: [$perf; PROPOSALS] = std::mem::zeroed();
+            let asked = $ask($handle, $($descriptor.raw),*, most, &mut count, proposals.as_mut_ptr());
+            (proposals, asked)
+        };
         let count = match asked {
             Ok(()) => usize::try_from(count).unwrap_or(0).min(PROPOSALS),
             Err(error) if is_refusal(error) => 0,
