@@ -4,7 +4,7 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::{bytes::Bytes, memory::host::LimitedBy};
+use crate::{bytes::Bytes, memory::host::LimitedBy, tensor::Shape};
 
 /// The engine's result.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
@@ -40,6 +40,16 @@ pub enum Error {
     /// The loss or a value became NaN or infinite.
     #[error("{0}")]
     NotFinite(NotFinite),
+    /// A tensor would have more elements than any device holds.
+    #[error("{layer}: {label} of {shape} would have more elements than any device holds")]
+    TooLarge {
+        /// Path of the layer.
+        layer: String,
+        /// What the tensor is for.
+        label: &'static str,
+        /// Its dimensions.
+        shape: Shape,
+    },
     /// The run was stopped by its user.
     #[error("stopped")]
     Stopped,

@@ -3,10 +3,14 @@
 use std::thread;
 
 use plimsoll_engine::{
-    Bytes, Experiment,
+    Bytes, Error, Experiment,
     backend::Rates,
     device::Description,
-    experiment::{ModelKind, preset},
+    experiment::{
+        AttentionKind, DataKind, ModelKind,
+        limits::{MAX_SAMPLES, MAX_WIDTH},
+        preset,
+    },
     hardware::Machine,
     plan::{Plan, Resolved, predict},
 };
@@ -83,7 +87,7 @@ fn what_was_resolved_is_predicted_whatever_becomes_of_the_data() {
     let mut experiment = Experiment::default();
     experiment.model.kind = ModelKind::Gpt2;
     (experiment.model.width, experiment.model.heads, experiment.batch.micro) = (16, 2, 2);
-    (experiment.data.kind, experiment.data.length) = (plimsoll_engine::experiment::DataKind::Text, 16);
+    (experiment.data.kind, experiment.data.length) = (DataKind::Text, 16);
     experiment.data.path = Some(path);
     let machine = Machine::nominal();
     let resolved = Resolved::new(&experiment, &machine).expect("possible");
@@ -105,6 +109,33 @@ fn every_problem_is_told_at_once_and_each_at_its_key() {
     // A GPU that is not here is found only by asking the machine.
     let problems = Resolved::new(&on("cuda:97"), &machines()[0]).expect_err("no such GPU");
     assert_eq!(problems.iter().map(|problem| problem.key.as_str()).collect::<Vec<_>>(), ["device"]);
+}
+
+/// The one problem of an experiment whose every value is within its limits.
+fn too_large(change: impl FnOnce(&mut Experiment)) -> String {
+    let mut experiment = Experiment::default();
+    change(&mut experiment);
+    match Plan::of(&experiment, &Machine::nominal()) {
+        Err(Error::Experiment(problem)) => problem.to_string(),
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn the_largest_values_together_are_refused_rather_than_overflow() {
+    let images = too_large(|e| {
+        (e.model.kind, e.model.width, e.model.depth) = (ModelKind::Cnn, MAX_WIDTH, 1);
+        (e.model.kernel, e.model.dense, e.data.kind) = (31, MAX_WIDTH, DataKind::Shapes);
+        (e.data.samples, e.batch.micro) = (MAX_SAMPLES, 150_000);
+    });
+    assert!(images.starts_with("model.width: block1/conv: "), "{images}");
+    assert!(images.contains("would have more elements than any device holds; lower model.width"), "{images}");
+    let tokens = too_large(|e| {
+        (e.model.kind, e.model.width, e.model.hidden, e.model.heads) = (ModelKind::Gpt2, 1 << 16, 1 << 16, 1024);
+        (e.data.kind, e.model.attention) = (DataKind::Tokens, AttentionKind::Plain);
+        (e.data.length, e.data.vocabulary, e.data.samples) = (1 << 16, 1 << 20, 1000);
+    });
+    assert!(tokens.starts_with("model.width: ") && tokens.contains("than any device holds"), "{tokens}");
 }
 
 #[test]

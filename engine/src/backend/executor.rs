@@ -74,7 +74,7 @@ impl<B: Backend> Executor<B> {
     /// A tensor with room for its elements, not yet written.
     ///
     /// # Errors
-    /// [`Error::Budget`] when it would cross the budget.
+    /// [`Error::Budget`] when it would cross the budget, [`Error::TooLarge`] for more elements than any device holds.
     pub fn allocate(
         &self,
         shape: impl Into<Shape>,
@@ -83,8 +83,10 @@ impl<B: Backend> Executor<B> {
         label: &'static str,
     ) -> Result<Tensor<B>> {
         let shape = shape.into();
-        let ticket = self.ledger().take((shape.elements() * dtype.size()) as u64, category, label)?;
-        let allocated = self.backend().allocate(shape.elements(), dtype);
+        let too_large = || Error::TooLarge { layer: self.ledger().layer_path(), label, shape };
+        let elements = shape.checked_elements().ok_or_else(too_large)?;
+        let ticket = self.ledger().take((elements * dtype.size()) as u64, category, label)?;
+        let allocated = self.backend().allocate(elements, dtype);
         let storage = allocated.map_err(|error| self.placed(error, label))?;
         Ok(Tensor::new(shape, dtype, storage, ticket))
     }

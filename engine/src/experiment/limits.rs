@@ -28,8 +28,6 @@ pub const MAX_STEPS: u64 = 1_000_000_000;
 pub const MAX_BUDGET: Bytes = Bytes::gib(1 << 20);
 /// The largest buffer for libraries on a GPU.
 pub const MAX_WORKSPACE: Bytes = Bytes::gib(64);
-/// The most elements of one tensor: far past any machine, and far below where sizes in bytes overflow.
-pub(crate) const MAX_ELEMENTS: usize = 1 << 42;
 /// The most samples that are generated (600 MB of pixels of 32 x 32).
 pub const MAX_SAMPLES: usize = 200_000;
 /// The longest sequence.

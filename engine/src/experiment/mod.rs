@@ -30,7 +30,7 @@ pub use saving::{Frozen, Lora, Recompute};
 
 pub(crate) use self::settings::{Likeness, step};
 use self::{
-    limits::{MAX_BATCH, MAX_BUDGET, MAX_ELEMENTS, MAX_STEPS},
+    limits::{MAX_BATCH, MAX_BUDGET, MAX_STEPS},
     settings::{KERNELS, Limits, NOTHING, SIZES, settings},
 };
 use crate::bytes::Bytes;
@@ -57,7 +57,7 @@ settings! {
         /// Which activations are kept and which are computed again.
         pub checkpointing: Checkpointing = Checkpointing::None, KERNELS;
         /// Rows of logits that the loss works on at a time; 0: all at once.
-        pub loss_chunk: usize = 0, KERNELS.counts(0, MAX_ELEMENTS as u64, "a number of rows").quiet();
+        pub loss_chunk: usize = 0, KERNELS.counts(0, crate::tensor::MAX_ELEMENTS as u64, "a number of rows").quiet();
         /// Which activations the backward pass recomputes.
         pub recompute: Recompute = Recompute::None, KERNELS
             .quiet()

@@ -15,7 +15,7 @@ use crate::{
     bytes::Bytes,
     data::{self, Split},
     device::Target,
-    error::{BudgetError, Error, Result},
+    error::{BudgetError, Error, Problem, Result},
     experiment::Experiment,
     hardware::Machine,
     memory::{Alive, Bookkeeping, Categories, Category, Ledger, allocator::heap, ledger::Recording, timeline::LayerId},
@@ -30,9 +30,16 @@ use crate::{
 /// A model that cannot be built, such as one with a tensor of more elements than any device holds.
 pub fn predict(resolved: &Resolved, machine: &Machine) -> Result<Plan> {
     let start = Instant::now();
-    let mut plan = dry_run(resolved, machine)?;
+    let mut plan = dry_run(resolved, machine).map_err(of_sizes)?;
     plan.plan_secs = start.elapsed().as_secs_f64();
     Ok(plan)
+}
+
+/// A tensor that cannot be is a problem of the experiment's sizes.
+fn of_sizes(error: Error) -> Error {
+    let Error::TooLarge { .. } = &error else { return error };
+    let mend = "lower model.width, other sizes of the model, or batch.micro";
+    Error::Experiment(Problem::new("model.width", error.to_string(), mend))
 }
 
 /// Micro-batches of one step that are run dry. Each after the second repeats the second to the byte, so a longer step

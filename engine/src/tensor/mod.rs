@@ -9,4 +9,4 @@ mod shape;
 
 pub use dtype::DType;
 pub use host::HostSlice;
-pub use shape::Shape;
+pub use shape::{MAX_ELEMENTS, Shape};

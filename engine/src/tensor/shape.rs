@@ -2,6 +2,9 @@
 
 use std::fmt;
 
+/// The most elements of one tensor: far past any machine, and far below where sizes in bytes overflow.
+pub const MAX_ELEMENTS: usize = 1 << 42;
+
 /// Up to four extents, outermost first.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Shape {
@@ -23,6 +26,12 @@ impl Shape {
     /// The product of the extents.
     pub fn elements(&self) -> usize {
         self.dims().iter().product()
+    }
+
+    /// The product of the extents; `None` where it is more than [`MAX_ELEMENTS`].
+    pub fn checked_elements(&self) -> Option<usize> {
+        let elements = self.dims().iter().try_fold(1usize, |product, extent| product.checked_mul(*extent));
+        elements.filter(|elements| *elements <= MAX_ELEMENTS)
     }
 
     /// The innermost extent; 1 for a scalar.

@@ -1,9 +1,6 @@
 //! What a choice of architecture rules out, by itself and with the data's images.
 
-use super::{
-    List,
-    transformer::{can_be, largest},
-};
+use super::List;
 use crate::experiment::{
     DataKind, DatasetInfo, Experiment, Input, Model, ModelKind, Stem,
     limits::{MAX_DEPTH, MAX_WIDTH},
@@ -57,35 +54,25 @@ impl List {
         }
     }
 
-    /// What the data's extents rule out. The values are within their limits here.
-    pub(super) fn extents(&mut self, e: &Experiment, facts: Option<&DatasetInfo>) {
-        match facts.map(|facts| facts.input) {
-            Some(Input::Tokens { length, vocabulary }) => {
-                let (activation, weight) = largest(&e.model, length, vocabulary);
-                self.sizes(e, activation, weight);
-            }
-            _ => self.image(e, facts),
+    /// What the images rule out. The values are within their limits here.
+    pub(super) fn extents(&mut self, e: &Experiment, info: Option<&DatasetInfo>) {
+        if !matches!(info.map(|info| info.input), Some(Input::Tokens { .. })) {
+            self.image(e, info);
         }
     }
 
-    fn image(&mut self, e: &Experiment, facts: Option<&DatasetInfo>) {
-        let known = match (facts, e.data.kind) {
-            (Some(facts), _) => facts.image().ok(),
+    fn image(&mut self, e: &Experiment, info: Option<&DatasetInfo>) {
+        let known = match (info, e.data.kind) {
+            (Some(info), _) => info.image().ok(),
             (None, DataKind::Digits) => Some([8, 8, 1]),
             (None, DataKind::Shapes | DataKind::Images | DataKind::Masks) => Some([e.data.side, e.data.side, 3]),
             (None, DataKind::Cifar10 | DataKind::Cifar100) => Some([32, 32, 3]),
             (None, _) => None,
         };
-        let Some([height, width, channels]) = known else { return };
+        let Some([height, width, _]) = known else { return };
         let (model, side) = (&e.model, height.min(width));
         self.crop(&e.data, side);
-        let pixels = height.saturating_mul(width);
-        // Elements of the largest activation of one sample, and of the largest weight.
-        let (activation, weight) = match model.kind {
-            ModelKind::Mlp => {
-                let inputs = pixels.saturating_mul(channels);
-                (inputs.max(model.width), inputs.max(model.width).saturating_mul(model.width))
-            }
+        match model.kind {
             ModelKind::Cnn | ModelKind::Sepcnn => {
                 if model.kernel > side {
                     self.add(
@@ -104,29 +91,11 @@ impl List {
                         ),
                         format!("write {most} or less"),
                     );
-                    return;
                 }
-                let filters = model.width << (model.depth - 1);
-                let activation = pixels.saturating_mul(filters);
-                (activation, activation.saturating_mul(model.dense))
             }
-            ModelKind::Vit | ModelKind::Mixer => {
-                self.patches(model, height, width);
-                let patch = model.patch.saturating_mul(model.patch).saturating_mul(channels);
-                let (activation, weight) = largest(model, pixels / model.patch.pow(2) + 1, 0);
-                (activation.max(pixels), weight.max(patch.saturating_mul(model.width)))
-            }
-            ModelKind::Unet => {
-                if !self.levels(model, height, width) {
-                    return;
-                }
-                let deepest = model.width << model.depth.min(16);
-                (pixels.saturating_mul(2 * model.width), deepest.saturating_mul(deepest).saturating_mul(9))
-            }
-            // They have no image.
-            ModelKind::Gpt2 | ModelKind::Llama => (0, 0),
+            ModelKind::Vit | ModelKind::Mixer => self.patches(model, height, width),
+            ModelKind::Unet => self.levels(model, height, width),
             ModelKind::Resnet | ModelKind::Mobilenetv1 | ModelKind::Mobilenetv2 => {
-                let widest = if model.kind == ModelKind::Resnet { 256.0 } else { 192.0 * model.multiplier.max(1.0) };
                 if e.batch.micro == 1 && side <= smallest_side(model) {
                     self.add(
                         "batch.micro",
@@ -134,24 +103,9 @@ impl List {
                         "write 2 or more, or choose larger images",
                     );
                 }
-                (pixels.saturating_mul(widest as usize), 0)
             }
-        };
-        self.sizes(e, activation, weight);
-    }
-
-    fn sizes(&mut self, e: &Experiment, activation: usize, weight: usize) {
-        if !can_be(activation, e.batch.micro, weight) {
-            let others = match e.model.kind {
-                kind if kind.has_feed_forward() => "model.hidden, ",
-                kind if kind.is_plain_cnn() => "model.dense, ",
-                _ => "",
-            };
-            self.add(
-                "model.width",
-                format!("with {} samples at once, a tensor would be larger than any device", e.batch.micro),
-                format!("lower model.width, {others}or batch.micro"),
-            );
+            // Any image will do, or there is none.
+            ModelKind::Mlp | ModelKind::Gpt2 | ModelKind::Llama => {}
         }
     }
 }

@@ -3,10 +3,7 @@
 use super::*;
 use crate::{
     bytes::Bytes,
-    experiment::{
-        DataKind, Input, ModelKind,
-        limits::{MAX_BATCH, MAX_WIDTH},
-    },
+    experiment::{DataKind, Input, ModelKind},
 };
 
 const DIGITS: DatasetInfo = DatasetInfo::one_label(Input::Image { height: 8, width: 8, channels: 1 }, 10, 1438, 359);
@@ -114,25 +111,4 @@ fn the_image_bounds_the_blocks_and_the_kernel() {
     blames("model.kernel", |e| (e.model.kind, e.model.kernel) = (ModelKind::Cnn, 9));
     blames("model.kernel", |e| (e.model.kind, e.model.kernel) = (ModelKind::Cnn, 4));
     blames("model.depth", |e| (e.model.kind, e.model.width, e.model.depth) = (ModelKind::Cnn, 40_000, 2));
-}
-
-#[test]
-fn the_largest_values_together_are_refused_rather_than_overflow() {
-    let found = check(
-        &Experiment {
-            data: crate::experiment::Data { kind: DataKind::Shapes, ..Default::default() },
-            model: crate::experiment::Model {
-                kind: ModelKind::Cnn,
-                width: MAX_WIDTH,
-                depth: 1,
-                kernel: 31,
-                dense: MAX_WIDTH,
-                ..Default::default()
-            },
-            batch: crate::experiment::Batch { micro: MAX_BATCH, accumulation: 1 },
-            ..Default::default()
-        },
-        None,
-    );
-    assert_eq!(found[0].key, "model.width");
 }

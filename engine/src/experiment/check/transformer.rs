@@ -2,8 +2,8 @@
 
 use super::List;
 use crate::experiment::{
-    AttentionKind, Model, ModelKind,
-    limits::{MAX_ELEMENTS, MAX_HEADS, MAX_WIDTH},
+    Model, ModelKind,
+    limits::{MAX_HEADS, MAX_WIDTH},
 };
 
 /// The divisors of `n` up to `most`, as a list in words; all but the first and the last few are left out.
@@ -76,12 +76,12 @@ impl List {
     }
 
     /// Levels of a U-Net that the image, or the largest width, does not allow. Whether it allows them.
-    pub(super) fn levels(&mut self, model: &Model, height: usize, width: usize) -> bool {
+    pub(super) fn levels(&mut self, model: &Model, height: usize, width: usize) {
         let halves = |depth: usize| [height, width].iter().all(|side| side.is_multiple_of(1 << depth));
         let is_narrow = |depth: usize| model.width <= MAX_WIDTH >> depth;
         let most = (1..16).take_while(|depth| halves(*depth) && is_narrow(*depth)).last();
         if most.is_some_and(|most| model.depth <= most) {
-            return true;
+            return;
         }
         let why = if halves(model.depth.min(16)) {
             format!(
@@ -96,24 +96,7 @@ impl List {
             None => "choose images with sides that can be halved, or lower model.width".to_owned(),
         };
         self.add("model.depth", format!("each level {why}"), mend);
-        false
     }
-}
-
-/// Elements of the largest activation of one sample with `rows` rows, and of the largest weight.
-pub(super) fn largest(model: &Model, rows: usize, classes: usize) -> (usize, usize) {
-    let Model { width, hidden, heads, .. } = *model;
-    let columns = (3 * width).max(2 * hidden).max(classes);
-    let probabilities = match model.attention {
-        AttentionKind::Plain if model.kind.has_attention() => heads.saturating_mul(rows).saturating_mul(rows),
-        _ => 0,
-    };
-    (rows.saturating_mul(columns).max(probabilities), width.saturating_mul(columns.max(rows)))
-}
-
-/// Whether tensors of `activation` elements a sample, or of `weight` elements, can be.
-pub(super) fn can_be(activation: usize, micro: usize, weight: usize) -> bool {
-    activation.saturating_mul(micro) <= MAX_ELEMENTS && weight <= MAX_ELEMENTS
 }
 
 #[cfg(test)]
@@ -190,12 +173,5 @@ mod tests {
         }
         assert!(said(ModelKind::Llama, |e| e.model.rotary_base = 0.0).starts_with("model.rotary_base: "));
         assert!(said(ModelKind::Mixer, |e| e.model.hidden = 0).starts_with("model.hidden: "));
-        // Nothing overflows where everything is as large as it may be.
-        let answer = said(ModelKind::Gpt2, |e| {
-            (e.model.width, e.model.hidden, e.model.heads) = (1 << 16, 1 << 16, 1024);
-            (e.data.kind, e.model.attention) = (DataKind::Tokens, super::AttentionKind::Plain);
-            (e.data.length, e.data.vocabulary, e.data.samples) = (1 << 16, 1 << 20, 1000);
-        });
-        assert!(answer.starts_with("model.width: with 64 samples at once, a tensor would be larger"), "{answer}");
     }
 }
