@@ -4,7 +4,7 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::{bytes::Bytes, memory::host::LimitedBy, tensor::Shape};
+use crate::{bytes::Bytes, tensor::Shape};
 
 /// The engine's result.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
@@ -69,6 +69,20 @@ pub enum Error {
     /// The training thread panicked; the run ended, the program did not.
     #[error("the run ended by a fault in the engine: {0}")]
     Panic(String),
+}
+
+/// What a run's memory is limited by.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum LimitedBy {
+    /// The budget that was chosen.
+    #[default]
+    Budget,
+    /// The free memory of the machine.
+    Machine,
+    /// The control group of the process, as a container has one.
+    ControlGroup,
+    /// The limit on the address space of the process (`ulimit -v`), or on its data (`ulimit -d`).
+    Process,
 }
 
 /// The refusal of an allocation that would have crossed the budget.

@@ -25,9 +25,9 @@
 //! memory
 //! experiment
 //! device
-//! cache suggest tensor
-//! error
-//! bytes rng sync whole_file
+//! cache suggest
+//! error layer_path
+//! bytes rng sync tensor whole_file words
 //! ```
 //!
 //! # The way down

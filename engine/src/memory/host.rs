@@ -3,21 +3,8 @@
 //! Owns the readings. Always holds: an amount is at the most what every limit that can be read leaves. Refuses nothing: the
 //! ledger of a run on the CPU does, by [`Line`]. Where nothing can be read, nothing is limited.
 
+pub use crate::error::LimitedBy;
 use crate::{bytes::Bytes, memory::allocator::heap};
-
-/// What a run's memory is limited by.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum LimitedBy {
-    /// The budget that was chosen.
-    #[default]
-    Budget,
-    /// The free memory of the machine.
-    Machine,
-    /// The control group of the process, as a container has one.
-    ControlGroup,
-    /// The limit on the address space of the process (`ulimit -v`), or on its data (`ulimit -d`).
-    Process,
-}
 
 /// The bytes a run may have alive, and why no more.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
