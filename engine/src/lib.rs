@@ -8,27 +8,7 @@
 //! handle writes the free. So a prediction is the dry run of the very step that will train, and there is no second formula
 //! to drift from the code.
 //!
-//! # The layers
-//!
-//! A module uses those below it, and none on its own line or above; a test holds the engine to that.
-//!
-//! ```layers
-//! selftest
-//! train
-//! plan
-//! step
-//! models optim
-//! nn
-//! autograd
-//! data hardware
-//! backend
-//! memory
-//! experiment
-//! device
-//! cache suggest
-//! error layer_path
-//! bytes rng sync tensor whole_file words
-//! ```
+//! The laws, the layers with their order, and the words stand on the page `engine/ARCHITECTURE.md`.
 //!
 //! # The way down
 //!

@@ -1,6 +1,6 @@
 //! The layers have a direction: no module of the engine uses one that stands above it.
 //!
-//! The order stands once, in the drawing on the architecture page (`engine/src/lib.rs`). Modules on one line of it do not
+//! The order stands once, in the drawing on the architecture page (`engine/ARCHITECTURE.md`). Modules on one line of it do not
 //! use each other. Tests inside a module may look upwards.
 
 use std::{
@@ -13,7 +13,7 @@ use std::{
 fn layers(page: &str) -> BTreeMap<String, usize> {
     let drawing =
         page.split("```layers").nth(1).and_then(|rest| rest.split("```").next()).expect("a drawing of layers");
-    let lines = drawing.lines().map(|line| line.trim_start_matches("//!").trim()).filter(|line| !line.is_empty());
+    let lines = drawing.lines().map(str::trim).filter(|line| !line.is_empty());
     let names = |(at, line): (usize, &str)| line.split_whitespace().map(move |name| (name.to_owned(), at)).collect();
     lines.enumerate().flat_map(|at| -> Vec<_> { names(at) }).collect()
 }
@@ -102,7 +102,7 @@ fn upward(root: &Path, layers: &BTreeMap<String, usize>) -> Vec<String> {
 #[test]
 fn no_module_uses_one_above_it() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
-    let layers = layers(&fs::read_to_string(root.join("lib.rs")).expect("the page"));
+    let layers = layers(include_str!("../ARCHITECTURE.md"));
     let mut arrows = upward(&root, &layers);
     arrows.sort();
     arrows.dedup();
