@@ -30,6 +30,7 @@ pub(crate) fn run(open: Option<PathBuf>) -> anyhow::Result<()> {
     });
     eframe::run_native("plimsoll", options, create).map_err(|error| {
         let reason = without_place(&error.to_string());
+        let reason = reason.trim_end_matches('.');
         anyhow::anyhow!("no window could be opened: {reason}. The command line works without one: plimsoll --help")
     })
 }
@@ -46,20 +47,6 @@ fn without_place(message: &str) -> String {
     match ends {
         Some((at, _)) => format!("{before}os error{}", &rest[at..]),
         None => message.to_owned(),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::without_place;
-
-    #[test]
-    fn a_message_names_no_path_of_the_builder() {
-        let said =
-            "winit error: os error at /home/b/winit-0.30.13/src/platform_impl/linux/mod.rs:765: no display is set";
-        assert_eq!(without_place(said), "winit error: os error: no display is set");
-        assert_eq!(without_place("winit error: nothing else"), "winit error: nothing else");
-        assert_eq!(without_place("os error at C:\\b\\x.rs:3: gone"), "os error: gone");
     }
 }
 
@@ -83,5 +70,19 @@ impl eframe::App for Window {
         if let Ok(text) = serde_json::to_string(&persisted) {
             storage.set_string(STORAGE_KEY, text);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::without_place;
+
+    #[test]
+    fn a_message_names_no_path_of_the_builder() {
+        let said =
+            "winit error: os error at /home/b/winit-0.30.13/src/platform_impl/linux/mod.rs:765: no display is set";
+        assert_eq!(without_place(said), "winit error: os error: no display is set");
+        assert_eq!(without_place("winit error: nothing else"), "winit error: nothing else");
+        assert_eq!(without_place("os error at C:\\b\\x.rs:3: gone"), "os error: gone");
     }
 }
