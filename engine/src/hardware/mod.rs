@@ -115,13 +115,19 @@ fn describe() -> Figure<Vec<Description>> {
     Err("this program was built without the CUDA engine".to_owned())
 }
 
-/// The version of cuDNN that convolutions run by on a GPU, or why they run by kernels of our own. Opens it.
+/// The version of cuDNN that convolutions run by on a GPU. Opens the library.
+///
+/// # Errors
+/// Why they run by kernels of our own.
 #[cfg(feature = "cuda")]
 pub fn cudnn() -> Figure<String> {
     crate::backend::cuda::library::dnn()
 }
 
-/// The same of a program without the engine for GPUs.
+/// The version of cuDNN, in a program that was built without the engine for GPUs.
+///
+/// # Errors
+/// Always: there is none.
 #[cfg(not(feature = "cuda"))]
 pub fn cudnn() -> Figure<String> {
     Err("this program was built without the CUDA engine".to_owned())

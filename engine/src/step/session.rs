@@ -101,13 +101,19 @@ impl<B: Backend> Session<B> {
 
     /// One optimizer step at learning rate `rate`: forward and backward for each micro-batch, and the update.
     ///
-    /// On a GPU, `next` is asked one micro-batch ahead: what it gives is on its way to the device while the one before is
-    /// worked on, across steps too.
+    /// On a GPU, `next` is asked one micro-batch ahead: the batch it gives is copied to the device while the device works on
+    /// the one before, across steps too.
+    ///
+    /// # Errors
+    /// [`crate::Error::Budget`] where an allocation would cross the budget, the device's errors, and those of `next`.
     pub fn step<M: MicroBatch>(&mut self, rate: f64, next: impl FnMut() -> Result<M>) -> Result<StepOutput> {
         self.begin_step(rate, next)?.wait()
     }
 
-    /// [`Session::step`] without waiting for what it came to: on a GPU the kernels are queued and the host goes on.
+    /// [`Session::step`] without waiting for its output: on a GPU the kernels are queued and the host goes on.
+    ///
+    /// # Errors
+    /// As [`Session::step`], but for what the device notices only later.
     pub fn begin_step<M: MicroBatch>(&mut self, rate: f64, next: impl FnMut() -> Result<M>) -> Result<PendingStep> {
         self.executor.ledger().set_phase(Phase::Batch);
         let stats = Stats::new(&self.executor)?;
@@ -291,6 +297,9 @@ impl<B: Backend> Session<B> {
     }
 
     /// Mean loss and accuracy over all batches that `next` gives.
+    ///
+    /// # Errors
+    /// As [`Session::step`].
     pub fn evaluate<M: MicroBatch>(&self, mut next: impl FnMut() -> Result<Option<M>>) -> Result<(f64, f64)> {
         let (executor, ledger) = (&self.executor, self.executor.ledger());
         ledger.set_phase(Phase::Evaluate);
@@ -309,6 +318,9 @@ impl<B: Backend> Session<B> {
 
     /// Finds where numbers stopped being finite: the first layer, in forward order, whose parameters or whose output
     /// for `batch` are not. `None` when all are finite.
+    ///
+    /// # Errors
+    /// As [`Session::step`].
     pub fn diagnose(&self, batch: impl MicroBatch) -> Result<Option<String>> {
         let executor = &self.executor;
         executor.ledger().set_phase(Phase::Evaluate);
