@@ -119,5 +119,5 @@ fn an_arrow_upwards_is_found() {
     let folder = tempfile::tempdir().expect("a folder");
     fs::create_dir(folder.path().join("data")).expect("a folder");
     fs::write(folder.path().join("data/mod.rs"), text).expect("a file");
-    assert_eq!(upward(folder.path(), &drawing), ["data uses plan"]);
+    assert_eq!(upward(folder.path(), &drawing), ["data/mod uses plan"]);
 }

@@ -17,13 +17,13 @@ use crate::{
     error::Result,
     experiment::{
         Data,
-        limits::{MAX_LENGTH, MAX_VOCABULARY},
+        limits::{MAX_LENGTH, MAX_VOCABULARY, MIN_VOCABULARY},
     },
     rng::{Rng, Stream},
 };
 
 /// Tokens that can follow one.
-const FOLLOWERS: usize = 4;
+const FOLLOWERS: usize = MIN_VOCABULARY;
 /// Sequences grow by about this factor with each token: two to the power of its 1.75 bits.
 const GROWTH: f64 = 3.36;
 

@@ -11,7 +11,11 @@ use serde_json::{Map, Value};
 use crate::{
     bytes::Bytes,
     error::{Error, Result},
-    experiment::{Batch, Data, DataKind, Experiment, Model, ModelKind, Precision, check::check, limits::MAX_LENGTH},
+    experiment::{
+        Batch, Data, DataKind, Experiment, Model, ModelKind, Precision,
+        check::check,
+        limits::{MAX_LENGTH, MAX_VOCABULARY, MIN_VOCABULARY},
+    },
 };
 
 /// A kind of file: its `model_type`, its class's name before `ForCausalLM` or `LMHeadModel`, and its family.
@@ -93,13 +97,12 @@ pub fn parse(text: &str, path: impl AsRef<Path>) -> Result<Experiment> {
     if longest < length {
         notes.push(format!("sequences of {length} tokens, for this program's are of {MAX_LENGTH} at most"));
     }
-    let data = Data {
-        kind: DataKind::Tokens,
-        length: longest,
-        vocabulary: config.count("vocab_size")?,
-        samples: 1000,
-        ..Data::default()
-    };
+    let vocabulary = config.count("vocab_size")?;
+    if !(MIN_VOCABULARY..=MAX_VOCABULARY).contains(&vocabulary) {
+        let mend = format!("write {MIN_VOCABULARY} to {MAX_VOCABULARY}");
+        return Err(config.wrong("vocab_size", format!("{vocabulary} is not a vocabulary; {mend}")));
+    }
+    let data = Data { kind: DataKind::Tokens, length: longest, vocabulary, samples: 1000, ..Data::default() };
     let experiment = Experiment {
         title: format!("{} of {}", kind.title, config.name()),
         description: described(kind.title, &notes),

@@ -32,6 +32,8 @@ pub const MAX_WORKSPACE: Bytes = Bytes::gib(64);
 pub const MAX_SAMPLES: usize = 200_000;
 /// The longest sequence.
 pub const MAX_LENGTH: usize = 1 << 16;
+/// The fewest tokens that a generated chain has: as many can follow one.
+pub const MIN_VOCABULARY: usize = 4;
 /// The most tokens there can be.
 pub const MAX_VOCABULARY: usize = 1 << 20;
 /// The largest modulus: a million pairs.
