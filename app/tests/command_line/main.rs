@@ -158,7 +158,7 @@ fn where_nothing_fits_the_answer_says_why_and_what_would() {
     assert_eq!((&found["candidates"], &found["complete"]), (&Value::Array(Vec::new()), &Value::Bool(true)));
     let said = stdout(&["plan", "cnn-shapes", "--budget", "2MiB", "--set", "model.dense=4096"]);
     assert!(said.contains("Weights and optimizer state alone take") && said.contains("It does not fit"), "{said}");
-    let said = stdout(&["plan", "cnn-shapes", "--budget", "2MiB", "--set", "model.dense=256"]);
+    let said = stdout(&["plan", "cnn-shapes", "--budget", "50MiB", "--set", "model.dense=4096"]);
     assert!(said.contains("changes the training:") && said.contains("LoRA adapters of rank 8"), "{said}");
 }
 
