@@ -51,6 +51,9 @@ fn decoders_have_as_many_parameters_as_published() {
     ] {
         assert_eq!(parameters(model, &tokens(4096, vocabulary)), published, "llama with {vocabulary} tokens");
     }
+    // Qwen3-0.6B, tied, with heads of 128 and normalised queries and keys.
+    let qwen = Model { tied: true, qk_norm: true, head_dim: 128, ..llama(1024, 28, 16, 8, 3072) };
+    assert_eq!(parameters(qwen, &tokens(4096, 151_936)), 596_049_920);
     // Qwen2-0.5B, tied, with a bias of queries, keys and values.
     let qwen = Model { tied: true, qkv_bias: true, ..llama(896, 24, 14, 2, 4864) };
     assert_eq!(parameters(qwen, &tokens(4096, 151_936)), 494_032_768);

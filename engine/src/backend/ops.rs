@@ -150,7 +150,7 @@ impl<B: Backend> Executor<B> {
     }
 
     /// `x` itself when it is nobody else's, else a copy.
-    fn own(&self, x: Tensor<B>, op: &'static str) -> Result<Tensor<B>> {
+    pub(super) fn own(&self, x: Tensor<B>, op: &'static str) -> Result<Tensor<B>> {
         if x.is_unique() {
             return Ok(x);
         }

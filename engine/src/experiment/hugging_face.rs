@@ -14,7 +14,7 @@ use crate::{
     experiment::{
         Batch, Data, DataKind, Experiment, Model, ModelKind, Precision,
         check::check,
-        limits::{MAX_LENGTH, MAX_VOCABULARY, MIN_VOCABULARY},
+        limits::{MAX_VOCABULARY, MIN_VOCABULARY},
     },
 };
 
@@ -28,11 +28,12 @@ struct Kind {
     fields: &'static [(&'static str, &'static str)],
 }
 
-const KINDS: [Kind; 4] = [
+const KINDS: [Kind; 5] = [
     Kind { name: "gpt2", class: "GPT2", title: "GPT-2", import: gpt2, fields: GPT2_FIELDS },
     Kind { name: "llama", class: "Llama", title: "Llama", import: llama, fields: LLAMA_FIELDS },
     Kind { name: "mistral", class: "Mistral", title: "Mistral", import: mistral, fields: LLAMA_FIELDS },
     Kind { name: "qwen2", class: "Qwen2", title: "Qwen2", import: qwen2, fields: LLAMA_FIELDS },
+    Kind { name: "qwen3", class: "Qwen3For", title: "Qwen3", import: qwen3, fields: LLAMA_FIELDS },
 ];
 
 const GPT2_FIELDS: &[(&str, &str)] = &[
@@ -50,18 +51,22 @@ const LLAMA_FIELDS: &[(&str, &str)] = &[
     ("model.depth", "num_hidden_layers"),
     ("model.heads", "num_attention_heads"),
     ("model.kv_heads", "num_key_value_heads"),
+    ("model.head_dim", "head_dim"),
     ("model.hidden", "intermediate_size"),
     ("model.rotary_base", "rope_theta"),
     ("data.length", "max_position_embeddings"),
     ("data.vocabulary", "vocab_size"),
 ];
 
+/// The longest sequence that an opened file begins with. Published models take 100,000 tokens and more, and few trainings do.
+const LENGTH: usize = 1024;
+
 /// What of a file has a place in an experiment.
 struct Imported {
     model: Model,
     length: usize,
     /// What has none, in words.
-    notes: Vec<String>,
+    omitted: Vec<String>,
 }
 
 /// A file's fields.
@@ -75,12 +80,16 @@ pub(super) fn is_config(text: &str) -> bool {
     text.trim_start_matches('\u{feff}').trim_start().starts_with('{')
 }
 
-/// Reads a configuration; `path` is for messages. The micro-batch is one sequence, as long as the model allows.
+/// Reads a configuration; `path` is for messages. The micro-batch is one sequence, as long as the model allows and at most 1,024 tokens.
 ///
 /// # Errors
 /// [`Error::File`] with the place or the field that cannot be.
 pub fn parse(text: &str, path: impl AsRef<Path>) -> Result<Experiment> {
-    let path = path.as_ref();
+    opened(text, path.as_ref()).map(|(experiment, _)| experiment)
+}
+
+/// The same, with what its user should know.
+pub(super) fn opened(text: &str, path: &Path) -> Result<(Experiment, Vec<String>)> {
     let value: Value = serde_json::from_str(text.trim_start_matches('\u{feff}')).map_err(|error| {
         let place = format!("line {}, column {}", error.line(), error.column());
         let whole = error.to_string();
@@ -92,20 +101,21 @@ pub fn parse(text: &str, path: impl AsRef<Path>) -> Result<Experiment> {
     };
     let config = Config { path, fields };
     let kind = config.kind()?;
-    let Imported { model, length, mut notes } = (kind.import)(&config)?;
-    let longest = length.min(MAX_LENGTH);
-    if longest < length {
-        notes.push(format!("sequences of {length} tokens, for this program's are of {MAX_LENGTH} at most"));
-    }
+    let Imported { model, length, omitted } = (kind.import)(&config)?;
     let vocabulary = config.count("vocab_size")?;
     if !(MIN_VOCABULARY..=MAX_VOCABULARY).contains(&vocabulary) {
         let mend = format!("write {MIN_VOCABULARY} to {MAX_VOCABULARY}");
         return Err(config.wrong("vocab_size", format!("{vocabulary} is not a vocabulary; {mend}")));
     }
-    let data = Data { kind: DataKind::Tokens, length: longest, vocabulary, samples: 1000, ..Data::default() };
+    let begin = length.min(LENGTH);
+    let data = Data { kind: DataKind::Tokens, length: begin, vocabulary, samples: 1000, ..Data::default() };
+    let mut notes = Vec::new();
+    if length > LENGTH {
+        notes.push(format!("allows {length} tokens; data.length begins at {LENGTH}, which can be raised"));
+    }
     let experiment = Experiment {
         title: format!("{} of {}", kind.title, config.name()),
-        description: described(kind.title, &notes),
+        description: described(kind.title, &omitted),
         budget: Bytes::gib(24),
         precision: config.precision()?,
         model,
@@ -114,7 +124,7 @@ pub fn parse(text: &str, path: impl AsRef<Path>) -> Result<Experiment> {
         ..Experiment::default()
     };
     match check(&experiment, None).into_iter().next() {
-        None => Ok(experiment),
+        None => Ok((experiment, notes)),
         Some(problem) => {
             let field = kind.fields.iter().find(|(key, _)| *key == problem.key).map_or(problem.key.as_str(), |of| of.1);
             Err(config.wrong(field, format!("{}; {}", problem.message, problem.mend)))
@@ -122,14 +132,14 @@ pub fn parse(text: &str, path: impl AsRef<Path>) -> Result<Experiment> {
     }
 }
 
-fn described(title: &str, notes: &[String]) -> String {
+fn described(title: &str, omitted: &[String]) -> String {
     let mut text = format!(
-        "The architecture of a {title} config.json, over generated tokens of the same vocabulary and as many positions. Look \
+        "The architecture of a {title} config.json, over generated tokens of the same vocabulary. Look \
          at what its parameters, their gradients and the optimizer's state take before the first activation, and at what \
          checkpointing and loss_chunk leave of the rest."
     );
-    if !notes.is_empty() {
-        text.push_str(&format!(" Left out of the file: {}.", notes.join("; ")));
+    if !omitted.is_empty() {
+        text.push_str(&format!(" Left out of the file: {}.", omitted.join("; ")));
     }
     text
 }
@@ -138,12 +148,12 @@ fn described(title: &str, notes: &[String]) -> String {
 fn gpt2(config: &Config<'_>) -> Result<Imported> {
     let width = config.count("n_embd")?;
     config.activation("activation_function", &["gelu_new", "gelu_pytorch_tanh", "gelu_fast"])?;
-    let mut notes = config.notes(&["layer_norm_epsilon"]);
+    let mut omitted = config.omitted(&["layer_norm_epsilon"]);
     let dropout = config.share("resid_pdrop")?;
     for name in ["embd_pdrop", "attn_pdrop"] {
         let share = config.share(name)?;
         if share != dropout || (name == "attn_pdrop" && share > 0.0) {
-            notes.push(format!("{name} {share}"));
+            omitted.push(format!("{name} {share}"));
         }
     }
     let heads = config.count("n_head")?;
@@ -162,7 +172,7 @@ fn gpt2(config: &Config<'_>) -> Result<Imported> {
         Some(length) => length,
         None => config.count("n_ctx")?,
     };
-    Ok(Imported { model, length, notes })
+    Ok(Imported { model, length, omitted })
 }
 
 /// Decoders with rotary positions and gated units, without biases.
@@ -174,25 +184,21 @@ fn llama(config: &Config<'_>) -> Result<Imported> {
         }
     }
     let (width, heads) = (config.count("hidden_size")?, config.count("num_attention_heads")?);
-    if let Some(head_dim) = config.maybe_count("head_dim")?
-        && head_dim.checked_mul(heads) != Some(width)
-    {
-        let message = format!("{heads} heads of {head_dim} numbers are not a hidden_size of {width}");
-        return Err(config.wrong("head_dim", format!("{message}; take it out, or write {}", width / heads.max(1))));
-    }
+    let head_dim = config.maybe_count("head_dim")?.filter(|numbers| numbers.checked_mul(heads) != Some(width));
     let model = Model {
         kind: ModelKind::Llama,
         width,
         depth: config.count("num_hidden_layers")?,
         heads,
         kv_heads: config.maybe_count("num_key_value_heads")?.unwrap_or(heads),
+        head_dim: head_dim.unwrap_or(0),
         hidden: config.count("intermediate_size")?,
         tied: config.flag("tie_word_embeddings", false)?,
         rotary_base: config.number("rope_theta", 10_000.0)?,
         ..Model::default()
     };
-    let notes = config.notes(&["rms_norm_eps", "attention_dropout", "rope_scaling"]);
-    Ok(Imported { model, length: config.count("max_position_embeddings")?, notes })
+    let omitted = config.omitted(&["rms_norm_eps", "attention_dropout", "rope_scaling"]);
+    Ok(Imported { model, length: config.count("max_position_embeddings")?, omitted })
 }
 
 /// Llama with a window.
@@ -206,6 +212,18 @@ fn mistral(config: &Config<'_>) -> Result<Imported> {
 fn qwen2(config: &Config<'_>) -> Result<Imported> {
     let mut imported = llama(config)?;
     imported.model.qkv_bias = true;
+    sliding_window(config, imported)
+}
+
+/// Llama with heads of a size of their own, whose queries and keys are normalised.
+fn qwen3(config: &Config<'_>) -> Result<Imported> {
+    let mut imported = llama(config)?;
+    imported.model.qk_norm = true;
+    sliding_window(config, imported)
+}
+
+/// The window of Qwen's files, which some of their layers may have.
+fn sliding_window(config: &Config<'_>, mut imported: Imported) -> Result<Imported> {
     if config.flag("use_sliding_window", false)? {
         let (layers, depth) = (config.maybe_count("max_window_layers")?, imported.model.depth);
         // Layers up to this one see everything.
@@ -304,7 +322,7 @@ impl Config<'_> {
     }
 
     /// Fields that are given and have no place here, but where they are as they are here.
-    fn notes(&self, names: &[&str]) -> Vec<String> {
+    fn omitted(&self, names: &[&str]) -> Vec<String> {
         let is_as_here = |value: &Value| value.as_f64().is_some_and(|number| number == 1e-5 || number == 0.0);
         let given = names.iter().filter_map(|name| Some((name, self.given(name)?)));
         given.filter(|(_, value)| !is_as_here(value)).map(|(name, value)| format!("{name} {}", plain(value))).collect()

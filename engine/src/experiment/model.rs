@@ -76,10 +76,12 @@ pub enum ModelSetting {
     Stem,
     Heads,
     KvHeads,
+    HeadDim,
     Hidden,
     Patch,
     Tied,
     QkvBias,
+    QkNorm,
     Dropout,
     Attention,
     Window,
@@ -102,8 +104,8 @@ impl ModelKind {
     pub const fn traits(self) -> &'static FamilyTraits {
         use DepthUnit::{Blocks, HiddenLayers, Levels, SameBlocks};
         use ModelSetting::{
-            Attention, Dense, Depth, Dropout, Heads, Hidden, Kernel, KvHeads, Layers, Multiplier, Patch, QkvBias,
-            RotaryBase, Stem, Tied, Width, Window,
+            Attention, Dense, Depth, Dropout, HeadDim, Heads, Hidden, Kernel, KvHeads, Layers, Multiplier, Patch,
+            QkNorm, QkvBias, RotaryBase, Stem, Tied, Width, Window,
         };
         use Task::{Class, Mask, Next};
         use WidthUnit::{Embedding, Filters, LevelFilters, Units};
@@ -147,11 +149,13 @@ impl ModelKind {
                             Depth(SameBlocks),
                             Heads,
                             KvHeads,
+                            HeadDim,
                             Hidden,
                             Attention,
                             Window,
                             Tied,
                             QkvBias,
+                            QkNorm,
                             RotaryBase,
                             Dropout,
                         ],
@@ -256,6 +260,11 @@ settings! {
         pub kv_heads: usize = 8, SIZES
             .counts(1, MAX_HEADS as u64, "a number of heads")
             .when(|e| e.model.kind.uses(ModelSetting::KvHeads));
+        /// Numbers of a head; 0: the width over the heads (llama).
+        pub head_dim: usize = 0, SIZES
+            .counts(0, MAX_WIDTH as u64, "a head's size")
+            .when(|e| e.model.kind.uses(ModelSetting::HeadDim))
+            .quiet();
         /// Units of the feed-forward layer (vit, gpt2, llama), or of the one over channels (mixer).
         pub hidden: usize = 1024, SIZES
             .counts(1, MAX_WIDTH as u64, "a width")
@@ -266,6 +275,8 @@ settings! {
         pub tied: bool = true, KERNELS.when(|e| e.model.kind.uses(ModelSetting::Tied));
         /// Queries, keys and values have a bias, as in Qwen2 (llama).
         pub qkv_bias: bool = false, KERNELS.when(|e| e.model.kind.uses(ModelSetting::QkvBias)).quiet();
+        /// Each head's queries and keys are normalised before their positions, as in Qwen3 (llama).
+        pub qk_norm: bool = false, KERNELS.when(|e| e.model.kind.uses(ModelSetting::QkNorm)).quiet();
         /// The probability with which dropout zeroes a number, after the embedding and after each branch of a block (vit,
         /// mixer, gpt2, llama).
         pub dropout: f64 = 0.0, SIZES.switch().quiet().when(|e| e.model.kind.uses(ModelSetting::Dropout)).limits(Limits::Fraction {
@@ -289,6 +300,14 @@ impl Model {
             ..=18 => [2, 2, 2, 2],
             19..=50 => [3, 4, 6, 3],
             _ => [3, 4, 23, 3],
+        }
+    }
+
+    /// Numbers of a head of attention.
+    pub fn head_width(&self) -> usize {
+        match self.head_dim {
+            chosen if chosen > 0 && self.kind.uses(ModelSetting::HeadDim) => chosen,
+            _ => self.width / self.heads.max(1),
         }
     }
 

@@ -70,8 +70,8 @@ pub fn open(path: impl AsRef<Path>) -> Result<Opened> {
     if !hugging_face::is_config(&text) {
         return opened(&text, path);
     }
-    let experiment = hugging_face::parse(&text, path)?;
-    Ok(Opened { experiment, is_preset: false, places: Places::default(), notes: Vec::new() })
+    let (experiment, notes) = hugging_face::opened(&text, path)?;
+    Ok(Opened { experiment, is_preset: false, places: Places::default(), notes })
 }
 
 /// Reads a preset from text; `path` is for messages.

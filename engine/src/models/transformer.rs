@@ -9,7 +9,7 @@ use crate::{
     error::Result,
     experiment::{Model, ModelKind},
     layer_path::LayerPath,
-    nn::{Attention, Dropout, Gelu, Init, LayerNorm, Linear, Residual, RmsNorm, Rotary, Start, SwiGlu},
+    nn::{Attention, Dropout, Gelu, Init, LayerNorm, Linear, QueryKeyNorm, Residual, RmsNorm, Rotary, Start, SwiGlu},
 };
 
 /// Standard deviation of weights before training, as GPT-2, Llama and ViT have it.
@@ -26,14 +26,14 @@ pub(super) struct Style<'a> {
 impl Style<'_> {
     /// The attention of every block; its batch is that of each input.
     fn attention(&self) -> AttentionShape {
-        let Model { kind, heads, kv_heads, width, window, .. } = *self.model;
+        let Model { kind, heads, kv_heads, window, .. } = *self.model;
         let is_llama = kind == ModelKind::Llama;
         AttentionShape {
             batch: 0,
             length: self.length,
             heads,
             kv_heads: if is_llama { kv_heads } else { heads },
-            head_dim: width / heads.max(1),
+            head_dim: self.model.head_width(),
             is_causal: kind.is_decoder(),
             window: if kind.is_decoder() { window } else { 0 },
         }
@@ -88,6 +88,9 @@ impl Style<'_> {
         let qkv = Linear::with(init, &path.join("qkv"), sizes, NORMAL, has_bias || model.qkv_bias)?;
         layers.push(Box::new(qkv));
         if self.is_llama() {
+            if model.qk_norm {
+                layers.push(Box::new(QueryKeyNorm::new(init, &path.join("qk-norm"), shape, 1e-6)?));
+            }
             layers.push(Box::new(Rotary::new(executor, &path.join("rotary"), shape, model.rotary_base)));
         }
         // [rows, heads * head_dim]

@@ -240,6 +240,7 @@ fn others() -> Vec<(ModelChoice, DatasetInfo)> {
         (ModelChoice { tied: true, ..of(ModelKind::Gpt2, AttentionKind::Efficient) }, tokens),
         (ModelChoice { window: 2, tied: true, ..of(ModelKind::Llama, AttentionKind::Efficient) }, tokens),
         (ModelChoice { qkv_bias: true, ..of(ModelKind::Llama, AttentionKind::Plain) }, tokens),
+        (ModelChoice { qk_norm: true, head_dim: 6, ..of(ModelKind::Llama, AttentionKind::Efficient) }, tokens),
         (ModelChoice { kind: ModelKind::Unet, width: 3, depth: 2, ..ModelChoice::default() }, masks),
     ]
 }

@@ -165,6 +165,7 @@ fn model(ui: &mut Ui, form: &Form<'_>) {
             ModelSetting::Multiplier => controls::MULTIPLIER,
             ModelSetting::Heads => controls::HEADS,
             ModelSetting::KvHeads => controls::KV_HEADS,
+            ModelSetting::HeadDim => controls::HEAD_DIM,
             ModelSetting::Hidden => controls::HIDDEN,
             ModelSetting::Patch => controls::PATCH,
             ModelSetting::Window => controls::WINDOW,
@@ -188,6 +189,10 @@ fn model(ui: &mut Ui, form: &Form<'_>) {
             }
             ModelSetting::QkvBias => {
                 form.choice(ui, controls::QKV_BIAS.0, &controls::QKV_BIAS.1);
+                continue;
+            }
+            ModelSetting::QkNorm => {
+                form.choice(ui, controls::QK_NORM.0, &controls::QK_NORM.1);
                 continue;
             }
         };

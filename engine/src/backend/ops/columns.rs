@@ -51,6 +51,18 @@ impl<B: Backend> Executor<B> {
         Ok(y)
     }
 
+    /// Writes `part [..., n]` over the columns of `x [..., columns]` from `offset` on, in place when nobody else holds `x`.
+    ///
+    /// # Errors
+    /// Shapes that do not fit, and the refusal of a copy.
+    pub fn put_columns(&self, part: &Tensor<B>, x: Tensor<B>, offset: usize) -> Result<Tensor<B>> {
+        let holds = part.shape().rows() == x.shape().rows() && offset + part.shape().last() <= x.shape().last();
+        self.expect("put columns", holds, || format!("{part:?} at {offset} of {x:?}"))?;
+        let y = self.own(x, "put columns")?;
+        self.copy_to(part, &y, offset)?;
+        Ok(y)
+    }
+
     /// Gradient of [`Executor::take_columns`] by an input of `shape`: zero where nothing was taken.
     pub fn take_columns_grad(&self, dy: &Tensor<B>, offset: usize, shape: Shape) -> Result<Tensor<B>> {
         let holds = dy.shape().rows() == shape.rows() && offset + dy.shape().last() <= shape.last();

@@ -2,7 +2,7 @@
 
 use super::List;
 use crate::experiment::{
-    Model, ModelKind,
+    Model, ModelKind, ModelSetting,
     limits::{MAX_HEADS, MAX_WIDTH},
 };
 
@@ -36,18 +36,20 @@ impl List {
         if heads == 0 || width == 0 {
             return;
         }
-        if !width.is_multiple_of(heads) {
+        let is_given = model.kind.uses(ModelSetting::HeadDim) && model.head_dim > 0;
+        if !is_given && !width.is_multiple_of(heads) {
             self.add(
                 "model.heads",
                 format!("{heads} heads do not divide a width of {width}"),
                 format!("write one of {}, or another model.width", divisors(width, MAX_HEADS)),
             );
-        } else if model.kind == ModelKind::Llama && !(width / heads).is_multiple_of(2) {
+        } else if model.kind == ModelKind::Llama && !model.head_width().is_multiple_of(2) {
+            let numbers = model.head_width();
             self.add(
-                "model.heads",
-                format!("{heads} heads of a width of {width} have {} numbers each, and rotary positions turn pairs", {
-                    width / heads
-                }),
+                if is_given { "model.head_dim" } else { "model.heads" },
+                format!(
+                    "{heads} heads of a width of {width} have {numbers} numbers each, and rotary positions turn pairs"
+                ),
                 "write a number that leaves each head an even one",
             );
         }

@@ -23,6 +23,13 @@ const QWEN2: &str = r#"{"architectures": ["Qwen2ForCausalLM"], "attention_dropou
     "rms_norm_eps": 1e-06, "rope_theta": 1000000.0, "sliding_window": 32768, "tie_word_embeddings": true,
     "torch_dtype": "bfloat16", "use_sliding_window": false, "vocab_size": 151936}"#;
 
+const QWEN3: &str = r#"{"architectures": ["Qwen3ForCausalLM"], "attention_bias": false, "attention_dropout": 0.0,
+    "head_dim": 128, "hidden_act": "silu", "hidden_size": 1024, "intermediate_size": 3072,
+    "max_position_embeddings": 40960, "max_window_layers": 28, "model_type": "qwen3", "num_attention_heads": 16,
+    "num_hidden_layers": 28, "num_key_value_heads": 8, "rms_norm_eps": 1e-06, "rope_theta": 1000000,
+    "sliding_window": null, "tie_word_embeddings": true, "torch_dtype": "bfloat16", "use_sliding_window": false,
+    "vocab_size": 151936}"#;
+
 fn open(text: &str) -> Experiment {
     parse(text, "models/small/config.json").unwrap_or_else(|error| panic!("{error}"))
 }
@@ -47,18 +54,22 @@ fn published_configurations_are_opened_with_their_sizes() {
 
     let llama = open(LLAMA3);
     assert_eq!((llama.model.kv_heads, llama.model.tied, llama.model.rotary_base), (8, false, 500_000.0));
-    assert_eq!((llama.data.length, llama.precision), (MAX_LENGTH, Precision::Bf16Mixed));
-    for part in ["rope_scaling (a group)", "sequences of 131072 tokens"] {
-        assert!(llama.description.contains(part), "{}", llama.description);
-    }
+    assert_eq!((llama.data.length, llama.precision), (1024, Precision::Bf16Mixed));
+    assert!(llama.description.contains("rope_scaling (a group)"), "{}", llama.description);
+    let (_, notes) = opened(LLAMA3, Path::new("config.json")).expect("a configuration");
+    assert_eq!(notes, ["allows 131072 tokens; data.length begins at 1024, which can be raised"]);
+    let (_, notes) = opened(GPT2, Path::new("config.json")).expect("a configuration");
+    assert_eq!(notes, [""; 0]);
     assert_eq!(open(MISTRAL).model.window, 4096);
     let qwen = open(QWEN2).model;
     assert_eq!((qwen.qkv_bias, qwen.tied, qwen.window, qwen.attention), (true, true, 0, AttentionKind::Efficient));
+    let qwen = open(QWEN3).model;
+    assert_eq!((qwen.qkv_bias, qwen.qk_norm, qwen.head_dim, qwen.head_width()), (false, true, 128, 128));
 }
 
 #[test]
 fn an_import_can_be_saved_as_a_preset_and_read_back() {
-    for text in [GPT2, LLAMA3, MISTRAL, QWEN2] {
+    for text in [GPT2, LLAMA3, MISTRAL, QWEN2, QWEN3] {
         let imported = open(text);
         let read = preset::parse(&preset::to_text(&imported), "x.toml").unwrap_or_else(|error| panic!("{error}"));
         assert_eq!(preset::to_text(&read), preset::to_text(&imported));
@@ -94,7 +105,7 @@ fn a_field_that_cannot_be_is_named_with_its_mend() {
     for (from, to, field) in [
         ("\"num_key_value_heads\": 8", "\"num_key_value_heads\": 7", "num_key_value_heads"),
         ("\"attention_bias\": false", "\"attention_bias\": true", "attention_bias"),
-        ("\"attention_bias\": false", "\"head_dim\": 64", "head_dim"),
+        ("\"attention_bias\": false", "\"head_dim\": 63", "head_dim"),
         ("\"rope_theta\": 500000.0", "\"rope_theta\": 0", "rope_theta"),
     ] {
         let error = parse(&LLAMA3.replace(from, to), "config.json").expect_err(to).to_string();

@@ -14,12 +14,14 @@ struct Size {
     hidden: usize,
     tied: bool,
     qkv_bias: bool,
+    /// Heads of this size with normalised queries and keys; 0: neither.
+    qk_norm: usize,
     rotary_base: f64,
 }
 
 /// A size whose heads share no keys, with the biases and bases of its family's first papers.
 const fn size(width: usize, depth: usize, heads: usize, hidden: usize) -> Size {
-    Size { width, depth, heads, kv_heads: heads, hidden, tied: false, qkv_bias: false, rotary_base: 1e4 }
+    Size { width, depth, heads, kv_heads: heads, hidden, tied: false, qkv_bias: false, qk_norm: 0, rotary_base: 1e4 }
 }
 
 const VIT: [Size; 4] =
@@ -31,10 +33,11 @@ const GPT2: [Size; 4] = [
     Size { tied: true, ..size(1280, 36, 20, 5120) },
     Size { tied: true, ..size(1600, 48, 25, 6400) },
 ];
-const LLAMA: [Size; 8] = [
+const LLAMA: [Size; 9] = [
     Size { tied: true, ..size(288, 6, 6, 768) },
     Size { tied: true, ..size(768, 12, 12, 2048) },
     Size { kv_heads: 2, tied: true, qkv_bias: true, rotary_base: 1e6, ..size(896, 24, 14, 4864) },
+    Size { kv_heads: 8, tied: true, qk_norm: 128, rotary_base: 1e6, ..size(1024, 28, 16, 3072) },
     Size { kv_heads: 4, ..size(2048, 22, 32, 5632) },
     size(4096, 32, 32, 11008),
     Size { kv_heads: 8, ..size(4096, 32, 32, 14336) },
@@ -69,6 +72,7 @@ fn set(model: &mut Model, size: Size) {
     }
     if model.kind == ModelKind::Llama {
         (model.kv_heads, model.qkv_bias, model.rotary_base) = (size.kv_heads, size.qkv_bias, size.rotary_base);
+        (model.head_dim, model.qk_norm) = (size.qk_norm, size.qk_norm > 0);
     }
 }
 
@@ -108,11 +112,12 @@ const LLAMA_SIZES: Choice<usize> = choice(&[
     (0, "stories, 15M"),
     (1, "stories, 110M"),
     (2, "Qwen2 0.5B"),
-    (3, "TinyLlama 1.1B"),
-    (4, "Llama 7B"),
-    (5, "Mistral 7B"),
-    (6, "Llama 3 8B"),
-    (7, "Llama 13B"),
+    (3, "Qwen3 0.6B"),
+    (4, "TinyLlama 1.1B"),
+    (5, "Llama 7B"),
+    (6, "Mistral 7B"),
+    (7, "Llama 3 8B"),
+    (8, "Llama 13B"),
 ]);
 const UNET_SIZES: Choice<usize> = choice(&[(0, "small"), (1, "half as wide"), (2, "as published")]);
 

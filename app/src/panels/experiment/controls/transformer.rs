@@ -158,6 +158,36 @@ pub(in crate::panels::experiment) const QKV_BIAS: (Spec, Choice<bool>) = (
     },
 );
 
+pub(in crate::panels::experiment) const QK_NORM: (Spec, Choice<bool>) = (
+    Spec {
+        key: "model.qk_norm",
+        name: "Query and key norm",
+        help: "RMS norm of each head's queries and keys before their positions, as Qwen3 has it: two small weights a block, and \
+               a second copy of queries and keys among the activations. Two more passes over them take a little time.",
+    },
+    Choice {
+        options: &[(false, "none"), (true, "as in Qwen3")],
+        get: |e| e.model.qk_norm,
+        set: |e, v| e.model.qk_norm = v,
+    },
+);
+
+pub(in crate::panels::experiment) const HEAD_DIM: Numeric = (
+    Spec {
+        key: "model.head_dim",
+        name: "Head size",
+        help: "Numbers of a head's queries, keys and values: by itself the width is divided by the heads. Larger heads grow the \
+               attention's weights and activations in proportion, and its time with them.",
+    },
+    Number {
+        stops: &[0., 16., 32., 64., 96., 128., 192., 256.],
+        whole: true,
+        zero: Some("width / heads"),
+        get: |e| e.model.head_dim as f64,
+        set: |e, v| e.model.head_dim = v as usize,
+    },
+);
+
 pub(in crate::panels::experiment) const DROPOUT: Numeric = (
     Spec {
         key: "model.dropout",
