@@ -118,6 +118,8 @@ words! {
         Constant = "constant",
         /// It falls to zero along half a cosine (Loshchilov & Hutter 2017).
         Cosine = "cosine",
+        /// It falls to zero along a line, as in transformers' `get_linear_schedule_with_warmup`.
+        Linear = "linear",
     }
 }
 

@@ -172,11 +172,15 @@ pub(in crate::panels::experiment) const SCHEDULE: (Spec, Choice<Schedule>) = (
     Spec {
         key: "optimizer.schedule",
         name: "Schedule",
-        help: "A learning rate that falls to zero along a cosine lets the run settle, and usually ends more accurate. It changes \
+        help: "A learning rate that falls to zero, along a cosine or a line, lets the run settle, and usually ends more accurate. It changes \
                 neither memory nor time per step.",
     },
     Choice {
-        options: &[(Schedule::Constant, "constant"), (Schedule::Cosine, "cosine to zero")],
+        options: &[
+            (Schedule::Constant, "constant"),
+            (Schedule::Cosine, "cosine to zero"),
+            (Schedule::Linear, "linear to zero"),
+        ],
         get: |e| e.optimizer.schedule,
         set: |e, v| e.optimizer.schedule = v,
     },
