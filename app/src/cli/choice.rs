@@ -7,6 +7,7 @@ use plimsoll_engine::{
     Bytes, Experiment,
     error::Problem,
     experiment::{
+        check::hints,
         preset::{self, Opened, Places},
         shipped,
     },
@@ -79,6 +80,8 @@ impl Choice {
             let lines: Vec<String> = problems.iter().map(|p| format!("{}: {p}", self.source(p, &places))).collect();
             anyhow::anyhow!(lines.join("\n"))
         })?;
+        let hints = hints(resolved.experiment(), Some(resolved.info()));
+        hints.iter().for_each(|hint| eprintln!("note: {}", hint.problem));
         match (resolved.target().profile(), budget) {
             (Some(card), Some(budget)) if *budget > card.usable_memory() => Err(Misuse(format!(
                 "--budget: {budget} is more than a process may use of {}: {} of its {}; write {} or less",

@@ -6,9 +6,11 @@
 //! decision to the caller.
 
 mod data;
+mod hints;
 mod model;
 mod transformer;
 
+pub use self::hints::{Hint, hints};
 use crate::{
     device::target,
     error::Problem,

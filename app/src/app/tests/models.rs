@@ -32,7 +32,7 @@ fn a_decoder_brings_data_it_can_learn_and_undo_takes_both_back() {
     {
         assert!(window.query_all_by_label(control).next().is_some(), "{control}");
     }
-    assert!(window.query_all_by_label("Mirror").next().is_none());
+    assert!(window.query_all_by_label("Horizontal flip").next().is_none());
     window.key_press_modifiers(Modifiers::COMMAND, Key::Z);
     window.run_steps(3);
     assert_eq!(app(&window).state.document.experiment, digits());

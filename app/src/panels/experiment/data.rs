@@ -15,14 +15,14 @@ use crate::{
 const FOLDER: Spec = Spec {
     key: "data.path",
     name: "Folder",
-    help: "The folder with the files of the data set; nothing is downloaded. The samples wait in ordinary memory, outside the \
+    help: "The folder with the files of the data set; nothing is downloaded. The samples are held in host memory, outside the \
             budget, and reading them takes time only at the start of a run.",
 };
 
 const FILE: Spec = Spec {
     key: "data.path",
     name: "File",
-    help: "Any file: its bytes are the tokens, 256 of them, and nothing is downloaded. It waits in ordinary memory, outside the \
+    help: "Any file: its bytes are the tokens, 256 of them, and nothing is downloaded. It is held in host memory, outside the \
             budget, and takes time only at the start of a run.",
 };
 
@@ -52,7 +52,7 @@ pub(super) fn ui(ui: &mut Ui, form: &Form<'_>, context: &PanelContext<'_>) {
         augmentation(ui, form);
     }
     if let Some(plan) = context.state.newest_plan().filter(|plan| plan.host_data > Bytes::ZERO) {
-        fact(ui, &format!("the data take {} of ordinary memory, outside the budget", plan.host_data));
+        fact(ui, &format!("the data take {} of host memory, outside the budget", plan.host_data));
     }
 }
 

@@ -5,7 +5,7 @@ mod data;
 mod optimizer;
 
 use eframe::egui::{self, CollapsingHeader, RichText, ScrollArea, TextEdit, Ui};
-use plimsoll_engine::experiment::{BlockSet, Checkpointing, DepthUnit, Frozen, ModelSetting, WidthUnit};
+use plimsoll_engine::experiment::{BlockSet, Checkpointing, DepthUnit, Frozen, ModelSetting, WidthUnit, check, preset};
 
 use super::PanelContext;
 use crate::{
@@ -28,7 +28,7 @@ pub(crate) fn ui(ui: &mut Ui, context: &PanelContext<'_>) {
             group(ui, "GPU", |ui| gpu(ui, &form));
         }
         group(ui, "Model", |ui| model(ui, &form));
-        group(ui, "What learns", |ui| learning(ui, &form));
+        group(ui, "Trained parameters", |ui| learning(ui, &form));
         group(ui, "Data", |ui| data::ui(ui, &form, context));
         group(ui, "Optimizer", |ui| optimizer::ui(ui, &form));
         group(ui, "Run", |ui| optimizer::run(ui, &form, context));
@@ -83,8 +83,8 @@ fn memory(ui: &mut Ui, form: &Form<'_>) {
         );
     }
     form.choice(ui, controls::PRECISION.0, &controls::PRECISION.1);
-    form.choice(ui, controls::OUTPUTS.0, &controls::OUTPUTS.1);
-    form.choice(ui, controls::TAPE.0, &controls::TAPE.1);
+    form.choice(ui, controls::RECOMPUTE.0, &controls::RECOMPUTE.1);
+    form.choice(ui, controls::RETAIN_GRAPH.0, &controls::RETAIN_GRAPH.1);
     if form.experiment().model.kind.is_decoder() {
         form.number(ui, controls::LOSS_CHUNK.0, controls::LOSS_CHUNK.1);
     }
@@ -107,7 +107,7 @@ fn gpu(ui: &mut Ui, form: &Form<'_>) {
 const PICKED: Spec = Spec {
     key: "checkpointing",
     name: "Blocks",
-    help: "The blocks that are computed again on the way back: what is inside them is not kept, only their inputs are. Each \
+    help: "The blocks that the backward pass recomputes: of these only the inputs are kept, not the activations inside. Each \
             costs the time of its forward pass once more.",
 };
 
@@ -118,7 +118,7 @@ fn picked(ui: &mut Ui, form: &Form<'_>, set: BlockSet) {
         ui.horizontal_wrapped(|ui| {
             for number in 1..=blocks {
                 let mut is_in = set.contains(number);
-                let name = format!("Compute block {number} again");
+                let name = format!("Recompute block {number}");
                 if ui.checkbox(&mut is_in, number.to_string()).accessible_name(&name).changed() {
                     form.edit(PICKED.key, |experiment| {
                         let mut changed = set;
@@ -177,6 +177,7 @@ fn model(ui: &mut Ui, form: &Form<'_>) {
             }
             ModelSetting::Stem => {
                 form.choice(ui, controls::STEM.0, &controls::STEM.1);
+                hint(ui, form, controls::STEM.0.key);
                 continue;
             }
             ModelSetting::Attention => {
@@ -197,6 +198,22 @@ fn model(ui: &mut Ui, form: &Form<'_>) {
             }
         };
         form.number(ui, spec, number);
+    }
+}
+
+/// What was probably not meant by the control `key`, and a button that mends it.
+fn hint(ui: &mut Ui, form: &Form<'_>, key: &'static str) {
+    let hints = check::hints(form.experiment(), None).into_iter().filter(|hint| hint.problem.key == key);
+    for hint in hints {
+        let text = RichText::new(&hint.problem.message).color(theme::palette(ui).warn).small();
+        ui.add(egui::Label::new(text).wrap());
+        let value = hint.change.split('=').next_back().unwrap_or_default();
+        if ui.button(format!("Use {value}")).clicked() {
+            form.edit(key, |experiment| {
+                // The engine's tests hold every hint's change to be one.
+                let _ = preset::set(experiment, hint.change);
+            });
+        }
     }
 }
 

@@ -71,7 +71,7 @@ pub(in crate::panels::experiment) const SAMPLES: Numeric = (
     Spec {
         key: "data.samples",
         name: "Samples",
-        help: "Samples generated, training and test together; they wait in ordinary memory outside the budget. More make an \
+        help: "Samples generated, training and test together; they are held in host memory, outside the budget. More make an \
                 epoch longer and the test accuracy better.",
     },
     Number {
@@ -150,15 +150,15 @@ pub(in crate::panels::experiment) const TEST_FRACTION: Numeric = (
 pub(in crate::panels::experiment) const PLACEMENT: (Spec, Choice<Placement>) = (
     Spec {
         key: "data.placement",
-        name: "Samples wait",
-        help: "Streamed, they take no memory beyond the queue, and every epoch the time to read, decode or generate them. In \
-                ordinary memory they lie outside the budget. On the device the training set is a block of the budget, a byte \
-                for each pixel and colour, and a batch costs no transfer.",
+        name: "Data placement",
+        help: "Where the samples are. Streamed, they take no memory beyond a queue of batches, and are read, decoded or generated \
+                anew in every epoch. In host memory (RAM) they lie outside the budget. On the device the training set is part \
+                of the budget, a byte for each pixel and channel, and a batch needs no transfer.",
     },
     Choice {
         options: &[
-            (Placement::Streamed, "nowhere: streamed"),
-            (Placement::Host, "in ordinary memory"),
+            (Placement::Streamed, "streamed"),
+            (Placement::Host, "in host memory"),
             (Placement::Device, "on the device"),
         ],
         get: |e| e.data.placement,
@@ -169,12 +169,12 @@ pub(in crate::panels::experiment) const PLACEMENT: (Spec, Choice<Placement>) = (
 pub(in crate::panels::experiment) const FLIP: (Spec, Choice<bool>) = (
     Spec {
         key: "data.flip",
-        name: "Mirror",
+        name: "Horizontal flip",
         help: "Half of the training images are mirrored, anew in every epoch, by the loader beside the training: no memory of \
                 the budget, next to no time. It helps where left and right mean the same, and harms digits and letters.",
     },
     Choice {
-        options: &[(false, "never"), (true, "every other image")],
+        options: &[(false, "off"), (true, "half of the images")],
         get: |e| e.data.flip,
         set: |e, v| e.data.flip = v,
     },
@@ -183,7 +183,7 @@ pub(in crate::panels::experiment) const FLIP: (Spec, Choice<bool>) = (
 pub(in crate::panels::experiment) const CROP: Numeric = (
     Spec {
         key: "data.crop_padding",
-        name: "Shift by up to",
+        name: "Random crop",
         help: "Pixels of black around a training image, from which one of the old size is cut at random: the image stays as \
                 large, so memory and step time stay too. More variants are harder to learn by heart, so training takes more epochs.",
     },

@@ -61,53 +61,53 @@ pub(in crate::panels::experiment) const PRECISION: (Spec, Choice<Precision>) = (
 
 /// Checkpointing without its numbers.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(in crate::panels::experiment) enum Kept {
-    /// Everything is kept.
-    All,
-    /// The input of every block.
-    Blocks,
-    /// The input of every few blocks.
-    Some,
+pub(in crate::panels::experiment) enum CheckpointMode {
+    /// Every activation is kept.
+    None,
+    /// The input of every block is kept.
+    EveryBlock,
+    /// The input of every k-th block is kept.
+    EveryK,
     /// The inputs of about the square root of the blocks.
     Sqrt,
-    /// A share of the activations.
-    Share,
-    /// All but what is inside some blocks.
-    Picked,
+    /// A percentage of the activations is kept.
+    Percent,
+    /// The activations of all but some blocks are kept.
+    Pick,
 }
 
-pub(in crate::panels::experiment) const CHECKPOINTING: (Spec, Choice<Kept>) = (
+pub(in crate::panels::experiment) const CHECKPOINTING: (Spec, Choice<CheckpointMode>) = (
     Spec {
         key: "checkpointing",
         name: "Checkpointing",
-        help: "Keeps only the inputs of blocks and computes the activations between them again on the way back, so fewer are \
-                alive at the peak. The second forward pass costs up to a third more time.",
+        help: "Activation checkpointing: only the inputs of blocks are kept, and the backward pass recomputes the activations \
+                inside, so fewer are alive at the peak. The second forward pass costs up to a third more time.",
     },
     Choice {
         options: &[
-            (Kept::Blocks, "every block"),
-            (Kept::Some, "every few blocks"),
-            (Kept::Sqrt, "square root of blocks"),
-            (Kept::Share, "a share is kept"),
-            (Kept::Picked, "chosen blocks"),
-            (Kept::All, "none"),
+            (CheckpointMode::EveryBlock, "every block"),
+            (CheckpointMode::EveryK, "every few blocks"),
+            (CheckpointMode::Sqrt, "square root of blocks"),
+            (CheckpointMode::Percent, "keep a percentage"),
+            (CheckpointMode::Pick, "chosen blocks"),
+            (CheckpointMode::None, "none"),
         ],
         get: |e| match e.checkpointing {
-            Checkpointing::None => Kept::All,
-            Checkpointing::Blocks => Kept::Blocks,
-            Checkpointing::Every(_) => Kept::Some,
-            Checkpointing::Sqrt => Kept::Sqrt,
-            Checkpointing::Percent(_) => Kept::Share,
-            Checkpointing::Pick(_) => Kept::Picked,
+            Checkpointing::None => CheckpointMode::None,
+            Checkpointing::Blocks => CheckpointMode::EveryBlock,
+            Checkpointing::Every(_) => CheckpointMode::EveryK,
+            Checkpointing::Sqrt => CheckpointMode::Sqrt,
+            Checkpointing::Percent(_) => CheckpointMode::Percent,
+            Checkpointing::Pick(_) => CheckpointMode::Pick,
         },
         set: |e, v| {
             e.checkpointing = match v {
-                Kept::All => Checkpointing::None,
-                Kept::Blocks => Checkpointing::Blocks,
-                Kept::Some => Checkpointing::Every(2),
-                Kept::Sqrt => Checkpointing::Sqrt,
-                Kept::Share => Checkpointing::Percent(50),
-                Kept::Picked => Checkpointing::Pick([1].into_iter().collect()),
+                CheckpointMode::None => Checkpointing::None,
+                CheckpointMode::EveryBlock => Checkpointing::Blocks,
+                CheckpointMode::EveryK => Checkpointing::Every(2),
+                CheckpointMode::Sqrt => Checkpointing::Sqrt,
+                CheckpointMode::Percent => Checkpointing::Percent(50),
+                CheckpointMode::Pick => Checkpointing::Pick([1].into_iter().collect()),
             }
         },
     },
@@ -145,16 +145,16 @@ pub(in crate::panels::experiment) const SHARE: Numeric = (
     },
 );
 
-pub(in crate::panels::experiment) const OUTPUTS: (Spec, Choice<Recompute>) = (
+pub(in crate::panels::experiment) const RECOMPUTE: (Spec, Choice<Recompute>) = (
     Spec {
-        key: "outputs",
+        key: "recompute",
         name: "Recompute",
-        help: "What follows by a few fast kernels from what is kept anyway, such as the outputs of norms and activations, can be \
-                made again on the way back instead of kept: a third to a half of the activations less. The kernels that make it \
-                again take a little more time.",
+        help: "Selective recomputation: the backward pass recomputes activations that a few fast kernels give, such as the \
+                outputs of norms and activation functions, so that they are not stored: a third to a half less. The losses are \
+                the same, and the step takes a little more time.",
     },
     Choice {
-        options: &[(Recompute::Cheap, "cheap ones made again"), (Recompute::None, "all kept")],
+        options: &[(Recompute::Cheap, "cheap activations"), (Recompute::None, "none")],
         get: |e| e.recompute,
         set: |e, v| e.recompute = v,
     },

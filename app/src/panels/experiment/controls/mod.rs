@@ -8,11 +8,11 @@ mod optimizer;
 mod run;
 mod sizes;
 mod task;
-mod technique;
+mod training;
 mod transformer;
 
 pub(super) use self::{
-    data::*, gpu::*, memory::*, model::*, optimizer::*, run::*, sizes::*, technique::*, transformer::*,
+    data::*, gpu::*, memory::*, model::*, optimizer::*, run::*, sizes::*, training::*, transformer::*,
 };
 use crate::widgets::control::{Number, Spec};
 

@@ -1,19 +1,20 @@
-//! What learns, and how long what it needs is held.
+//! What is trained, and whether the graph is retained.
 
 use plimsoll_engine::experiment::Frozen;
 
 use super::Numeric;
 use crate::widgets::control::{Choice, Number, Spec};
 
-pub(in crate::panels::experiment) const TAPE: (Spec, Choice<bool>) = (
+pub(in crate::panels::experiment) const RETAIN_GRAPH: (Spec, Choice<bool>) = (
     Spec {
-        key: "tape",
-        name: "Tape",
-        help: "What the backward pass needs is freed as soon as it has been used, or held to the end of the step, as where a \
-                program keeps the graph of an eager framework. Held, activations and gradients pile up; the time is the same.",
+        key: "retain_graph",
+        name: "Retain graph",
+        help: "Without it, each activation is freed once the backward pass has used it. With it, all stay until the step ends, \
+                as with retain_graph=True in PyTorch or a loss that is never detached: activations and gradients pile up, and \
+                the time is the same.",
     },
     Choice {
-        options: &[(false, "frees as it walks"), (true, "held to the end")],
+        options: &[(false, "no: free as it goes"), (true, "yes: keep to the end of the step")],
         get: |e| e.retain_graph,
         set: |e, v| e.retain_graph = v,
     },
@@ -21,7 +22,7 @@ pub(in crate::panels::experiment) const TAPE: (Spec, Choice<bool>) = (
 
 /// What is frozen, without its number.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(in crate::panels::experiment) enum Ice {
+pub(in crate::panels::experiment) enum FreezeMode {
     /// Everything.
     All,
     /// All but the head.
@@ -32,32 +33,32 @@ pub(in crate::panels::experiment) enum Ice {
     None,
 }
 
-pub(in crate::panels::experiment) const FROZEN: (Spec, Choice<Ice>) = (
+pub(in crate::panels::experiment) const FROZEN: (Spec, Choice<FreezeMode>) = (
     Spec {
         key: "frozen",
         name: "Frozen",
-        help: "Layers that do not learn have no gradient, no optimizer state, and before the first layer that learns they save \
+        help: "Frozen layers have no gradient, no optimizer state, and before the first layer that learns they save \
                 no activations. Their part of the backward pass is left out as well, up to two thirds of their time.",
     },
     Choice {
         options: &[
-            (Ice::All, "all, for adapters alone"),
-            (Ice::AllButHead, "all but the head"),
-            (Ice::Blocks, "the first blocks"),
-            (Ice::None, "nothing"),
+            (FreezeMode::All, "all, for adapters alone"),
+            (FreezeMode::AllButHead, "all but the head"),
+            (FreezeMode::Blocks, "the first blocks"),
+            (FreezeMode::None, "nothing"),
         ],
         get: |e| match e.frozen {
-            Frozen::None => Ice::None,
-            Frozen::AllButHead => Ice::AllButHead,
-            Frozen::Blocks(_) => Ice::Blocks,
-            Frozen::All => Ice::All,
+            Frozen::None => FreezeMode::None,
+            Frozen::AllButHead => FreezeMode::AllButHead,
+            Frozen::Blocks(_) => FreezeMode::Blocks,
+            Frozen::All => FreezeMode::All,
         },
         set: |e, v| {
             e.frozen = match v {
-                Ice::None => Frozen::None,
-                Ice::AllButHead => Frozen::AllButHead,
-                Ice::Blocks => Frozen::Blocks(1),
-                Ice::All => Frozen::All,
+                FreezeMode::None => Frozen::None,
+                FreezeMode::AllButHead => Frozen::AllButHead,
+                FreezeMode::Blocks => Frozen::Blocks(1),
+                FreezeMode::All => Frozen::All,
             }
         },
     },
