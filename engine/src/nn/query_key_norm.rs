@@ -51,8 +51,8 @@ impl<B: Backend> Layer<B> for QueryKeyNorm<B> {
             y = executor.put_columns(&normed.reshape([rows, columns.len()]), y, columns.start)?;
             saved.push((weight, columns, before, inverse));
         }
-        let is_wanted = x_id.is_some() || self.queries.is_trained();
-        Ok(tape.record(self.layer, is_wanted, y, move |back, dy| {
+        let requires_grad = x_id.is_some() || self.queries.is_trained();
+        Ok(tape.record(self.layer, requires_grad, y, move |back, dy| {
             let executor = back.executor();
             let mut dx = dy; // [rows, (heads + 2 kv_heads) * head_dim]
             for (weight, columns, before, inverse) in saved {
@@ -63,7 +63,7 @@ impl<B: Backend> Layer<B> for QueryKeyNorm<B> {
                 dx = executor.put_columns(&part.reshape([rows, columns.len()]), dx, columns.start)?;
                 back.release([before, inverse]);
             }
-            back.give_to(x_id, dx)
+            back.accumulate_grad(x_id, dx)
         }))
     }
 
