@@ -2,13 +2,16 @@
 //! adds them up as often as the step launches them: `cargo bench -p plimsoll-engine --bench decoder [-- TYPE] [THREADS]
 //! [PART OF A KERNEL'S NAME]`.
 
+use plimsoll_engine::backend::ops::{
+    Activation, ActivationFunction, Attention, Elementwise, Embedding, Linear, Loss, Norm, Optimizer, Rotary,
+};
 use std::time::Instant;
 
 use plimsoll_engine::{
     Result,
     backend::{
         AttentionShape, Backend, Cpu, DType, Executor, HostSlice, Kernel, Tensor, cpu,
-        kernel::{Curve, MatMul, Moments, Rows, Update, UpdateRule},
+        ops::{MatMul, Moments, Rows, Update, UpdateRule},
     },
     memory::{Category, Ledger},
     rng::Rng,
@@ -41,13 +44,19 @@ fn products(t: DType, rows: usize, launches: &mut Vec<Launch>) {
         for (m, n, k, transpose_a, transpose_b) in
             [(rows, out, inner, false, true), (rows, inner, out, false, false), (out, inner, rows, true, false)]
         {
-            let kernel = Kernel::MatMul(MatMul { m, n, k, transpose_a, transpose_b, accumulate: false });
+            let kernel = Kernel::from(Linear::MatMul(MatMul { m, n, k, transpose_a, transpose_b, accumulate: false }));
             let (inputs, outputs) = (vec![(m * k, t), (k * n, t)], vec![(m * n, t)]);
             launches.push(Launch { name, times, kernel, inputs, outputs });
         }
         let (bias, y) = (vec![(out, t)], vec![(rows * out, t)]);
-        let kernel = Kernel::BiasGrad { accumulate: false };
-        launches.push(Launch { name, times, kernel: Kernel::AddBias, inputs: bias.clone(), outputs: y.clone() });
+        let kernel = Kernel::from(Linear::BiasGrad { accumulate: false });
+        launches.push(Launch {
+            name,
+            times,
+            kernel: Kernel::from(Linear::AddBias),
+            inputs: bias.clone(),
+            outputs: y.clone(),
+        });
         launches.push(Launch { name, times, kernel, inputs: y, outputs: bias });
     }
 }
@@ -62,23 +71,27 @@ fn launches(t: DType) -> Vec<Launch> {
     let p = (s.batch * s.heads * s.length * s.length, t);
     let mut launches = vec![];
     products(t, rows, &mut launches);
-    let curve = Curve::GeluTanh;
-    let layer_norm_gradient = Kernel::LayerNormGrad { extents, accumulate: false };
+    let curve = ActivationFunction::GeluTanh;
+    let layer_norm_gradient = Kernel::from(Norm::LayerGrad { extents, accumulate: false });
     let moments = Moments { beta1: 0.9, beta2: 0.999, epsilon: 1e-8, step: 3 };
-    let update =
-        Kernel::Update(Update { rule: UpdateRule::AdamW(moments), rate: 1e-3, weight_decay: 0.01, grad_scale: 1.0 });
+    let update = Kernel::from(Optimizer::Update(Update {
+        rule: UpdateRule::AdamW(moments),
+        rate: 1e-3,
+        weight_decay: 0.01,
+        grad_scale: 1.0,
+    }));
     let weights = (4_902_912, DType::F32);
     let rest: [(&'static str, usize, Kernel, Operands, Operands); 17] = [
-        ("attention", LAYERS, Kernel::Attention(s), vec![qkv], vec![y, lse]),
-        ("attention", LAYERS, Kernel::AttentionGrad(s), vec![qkv, y, lse, y], vec![qkv]),
-        ("not counted", 0, Kernel::AttentionPlain(s), vec![qkv], vec![y, p]),
-        ("not counted", 0, Kernel::AttentionPlainGrad(s), vec![qkv, p, y], vec![qkv]),
-        ("not counted", 0, Kernel::Rotary { shape: s, base: 1e4, is_inverse: false }, vec![], vec![qkv]),
-        ("not counted", 0, Kernel::SwiGlu { extents }, vec![(2 * y.0, t)], vec![y]),
+        ("attention", LAYERS, Kernel::from(Attention::Efficient(s)), vec![qkv], vec![y, lse]),
+        ("attention", LAYERS, Kernel::from(Attention::EfficientGrad(s)), vec![qkv, y, lse, y], vec![qkv]),
+        ("not counted", 0, Kernel::from(Attention::Plain(s)), vec![qkv], vec![y, p]),
+        ("not counted", 0, Kernel::from(Attention::PlainGrad(s)), vec![qkv, p, y], vec![qkv]),
+        ("not counted", 0, Kernel::from(Rotary { shape: s, base: 1e4, is_inverse: false }), vec![], vec![qkv]),
+        ("not counted", 0, Kernel::from(Activation::SwiGlu { extents }), vec![(2 * y.0, t)], vec![y]),
         (
             "norms",
             2 * LAYERS + 1,
-            Kernel::LayerNorm { extents, epsilon: 1e-5 },
+            Kernel::from(Norm::Layer { extents, epsilon: 1e-5 }),
             vec![y, parameter, parameter],
             vec![y, statistic, statistic],
         ),
@@ -89,15 +102,15 @@ fn launches(t: DType) -> Vec<Launch> {
             vec![y, statistic, statistic, parameter],
             vec![y, parameter, parameter],
         ),
-        ("gelu", LAYERS, Kernel::Curve(curve), vec![hidden], vec![hidden]),
-        ("gelu", LAYERS, Kernel::CurveGrad(curve), vec![hidden], vec![hidden]),
-        ("residual", 4 * LAYERS, Kernel::Add, vec![y], vec![y]),
-        ("tokens", 1, Kernel::Embedding, vec![tokens, table], vec![y]),
-        ("tokens", 1, Kernel::EmbeddingGrad { rows, accumulate: false }, vec![tokens, y], vec![table]),
-        ("loss", 1, Kernel::CrossEntropy, vec![logits, tokens], vec![(2, DType::F64)]),
-        ("loss", 1, Kernel::CrossEntropyGrad { scale: 1.0 }, vec![tokens], vec![logits]),
+        ("gelu", LAYERS, Kernel::from(Activation::Apply(curve)), vec![hidden], vec![hidden]),
+        ("gelu", LAYERS, Kernel::from(Activation::ApplyGrad(curve)), vec![hidden], vec![hidden]),
+        ("residual", 4 * LAYERS, Kernel::from(Elementwise::Add), vec![y], vec![y]),
+        ("tokens", 1, Kernel::from(Embedding::Forward), vec![tokens, table], vec![y]),
+        ("tokens", 1, Kernel::from(Embedding::Grad { rows, accumulate: false }), vec![tokens, y], vec![table]),
+        ("loss", 1, Kernel::from(Loss::CrossEntropy), vec![logits, tokens], vec![(2, DType::F64)]),
+        ("loss", 1, Kernel::from(Loss::CrossEntropyGrad { scale: 1.0 }), vec![tokens], vec![logits]),
         ("update", 1, update, vec![weights], vec![weights; 3]),
-        ("update", 1, Kernel::SumSquares, vec![weights], vec![(1, DType::F64)]),
+        ("update", 1, Kernel::from(Optimizer::SumSquares), vec![weights], vec![(1, DType::F64)]),
     ];
     let rest =
         rest.into_iter().map(|(name, times, kernel, inputs, outputs)| Launch { name, times, kernel, inputs, outputs });

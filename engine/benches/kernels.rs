@@ -2,13 +2,16 @@
 //!
 //! The steps are those of the workloads the program's own benchmark names, launched by hand: forward, backward, AdamW.
 
+use plimsoll_engine::backend::ops::{
+    Activation, Convolution, Depthwise, Elementwise, Layout, Linear, Loss, Optimizer, Pool,
+};
 use std::{collections::BTreeMap, time::Instant};
 
 use plimsoll_engine::{
     Result,
     backend::{
         Backend, Cpu, DType, Executor, HostSlice, Kernel, Tensor, Window, cpu,
-        kernel::{MatMul, Moments, Rows, Update, UpdateRule},
+        ops::{MatMul, Moments, Rows, Update, UpdateRule},
     },
     memory::{Category, Ledger},
     rng::Rng,
@@ -27,7 +30,7 @@ impl Bench {
         let tensor = self.executor.allocate([elements], dtype, Category::Batch, "operand")?;
         match dtype {
             DType::U32 => self.executor.backend().write(&tensor, HostSlice::U32(&vec![1; elements]))?,
-            DType::U8 => self.executor.launch(Kernel::Fill(1.0), &[], &[&tensor])?,
+            DType::U8 => self.executor.launch(Elementwise::Fill(1.0), &[], &[&tensor])?,
             _ => {
                 let rng = Rng::from_key(elements as u64);
                 let numbers: Vec<f32> = (0..elements).map(|i| rng.range(i as u64, -0.1, 0.1) as f32).collect();
@@ -50,10 +53,17 @@ impl Bench {
         Ok(times[times.len() / 2])
     }
 
-    fn kernel(&self, name: &str, kernel: Kernel, ins: &[(usize, DType)], outs: &[(usize, DType)]) -> Result<()> {
+    fn kernel(
+        &self,
+        name: &str,
+        kernel: impl Into<Kernel>,
+        ins: &[(usize, DType)],
+        outs: &[(usize, DType)],
+    ) -> Result<()> {
         if self.filter.as_ref().is_some_and(|f| !name.contains(f.as_str())) {
             return Ok(());
         }
+        let kernel = kernel.into();
         let make = |of: &[(usize, DType)]| of.iter().map(|&(n, d)| self.tensor(n, d)).collect::<Result<Vec<_>>>();
         let (ins, outs) = (make(ins)?, make(outs)?);
         let (ins, outs): (Vec<_>, Vec<_>) = (ins.iter().collect(), outs.iter().collect());
@@ -83,7 +93,7 @@ fn matmuls(bench: &Bench) -> Result<()> {
             for dtype in [DType::F32, DType::Bf16] {
                 let p = MatMul { m, n, k, transpose_a, transpose_b, accumulate: false };
                 let name = format!("matmul {kind} {m} x {n} x {k} {}", dtype.name());
-                bench.kernel(&name, Kernel::MatMul(p), &[(m * k, dtype), (k * n, dtype)], &[(m * n, dtype)])?;
+                bench.kernel(&name, Linear::MatMul(p), &[(m * k, dtype), (k * n, dtype)], &[(m * n, dtype)])?;
             }
         }
     }
@@ -106,14 +116,14 @@ fn windows(bench: &Bench) -> Result<()> {
             let (x, y, k) =
                 (w.batch * w.height * w.width * w.channels, w.out_pixels() * w.filters, w.filters * w.taps());
             let name = format!("{}² {}->{} {}", w.height, w.channels, w.filters, dtype.name());
-            bench.kernel(&format!("conv {name}"), Kernel::Conv2d(w), &[(x, dtype), (k, dtype)], &[(y, dtype)])?;
+            bench.kernel(&format!("conv {name}"), Convolution::Forward(w), &[(x, dtype), (k, dtype)], &[(y, dtype)])?;
             bench.kernel(
                 &format!("conv by input {name}"),
-                Kernel::Conv2dInputGrad(w),
+                Convolution::InputGrad(w),
                 &[(y, dtype), (k, dtype)],
                 &[(x, dtype)],
             )?;
-            let kernel = Kernel::Conv2dWeightGrad { window: w, accumulate: false };
+            let kernel = Kernel::from(Convolution::WeightGrad { window: w, accumulate: false });
             bench.kernel(&format!("conv by weight {name}"), kernel, &[(x, dtype), (y, dtype)], &[(k, dtype)])?;
         }
         for (side, channels) in [(32, 3), (16, 32), (32, 64)] {
@@ -122,27 +132,27 @@ fn windows(bench: &Bench) -> Result<()> {
             let name = format!("{side}² {channels} {}", dtype.name());
             bench.kernel(
                 &format!("depthwise {name}"),
-                Kernel::Depthwise(w),
+                Depthwise::Forward(w),
                 &[(x, dtype), (k, dtype)],
                 &[(y, dtype)],
             )?;
             bench.kernel(
                 &format!("depthwise by input {name}"),
-                Kernel::DepthwiseInputGrad(w),
+                Depthwise::InputGrad(w),
                 &[(y, dtype), (k, dtype)],
                 &[(x, dtype)],
             )?;
-            let kernel = Kernel::DepthwiseWeightGrad { window: w, accumulate: false };
+            let kernel = Kernel::from(Depthwise::WeightGrad { window: w, accumulate: false });
             bench.kernel(&format!("depthwise by weight {name}"), kernel, &[(x, dtype), (y, dtype)], &[(k, dtype)])?;
         }
         for (side, channels) in [(8, 32), (32, 32)] {
             let w = Window { size: 2, stride: 2, padding: 0, ..conv(side, channels, channels) };
             let (x, y) = (w.batch * w.height * w.width * w.channels, w.out_pixels() * w.filters);
             let name = format!("{side}² {channels} {}", dtype.name());
-            bench.kernel(&format!("pool {name}"), Kernel::MaxPool(w), &[(x, dtype)], &[(y, dtype), (y, DType::U8)])?;
+            bench.kernel(&format!("pool {name}"), Pool::Max(w), &[(x, dtype)], &[(y, dtype), (y, DType::U8)])?;
             bench.kernel(
                 &format!("pool gradient {name}"),
-                Kernel::MaxPoolGrad(w),
+                Pool::MaxGrad(w),
                 &[(y, dtype), (y, DType::U8)],
                 &[(x, dtype)],
             )?;
@@ -156,7 +166,7 @@ fn moments(step: u64) -> Moments {
 }
 
 fn update(rule: UpdateRule) -> Kernel {
-    Kernel::Update(Update { rule, rate: 1e-3, weight_decay: 0.01, grad_scale: 1.0 })
+    Kernel::from(Optimizer::Update(Update { rule, rate: 1e-3, weight_decay: 0.01, grad_scale: 1.0 }))
 }
 
 fn streams(bench: &Bench) -> Result<()> {
@@ -172,24 +182,24 @@ fn streams(bench: &Bench) -> Result<()> {
             let factored = update(UpdateRule::Adafactor { extents, step: 3 });
             let means = [(extents.rows, DType::F32), (extents.columns, DType::F32)];
             bench.kernel(&format!("adafactor {name}"), factored, &[t], &[t, means[0], means[1]])?;
-            bench.kernel(&format!("relu {name}"), Kernel::Relu, &[], &[t])?;
-            bench.kernel(&format!("relu gradient {name}"), Kernel::ReluGrad, &[t], &[t])?;
-            bench.kernel(&format!("add bias {name}"), Kernel::AddBias, &[(64, dtype)], &[t])?;
+            bench.kernel(&format!("relu {name}"), Activation::Relu, &[], &[t])?;
+            bench.kernel(&format!("relu gradient {name}"), Activation::ReluGrad, &[t], &[t])?;
+            bench.kernel(&format!("add bias {name}"), Linear::AddBias, &[(64, dtype)], &[t])?;
             bench.kernel(
                 &format!("bias gradient {name}"),
-                Kernel::BiasGrad { accumulate: false },
+                Linear::BiasGrad { accumulate: false },
                 &[t],
                 &[(64, dtype)],
             )?;
-            bench.kernel(&format!("sum of squares {name}"), Kernel::SumSquares, &[t], &[(1, DType::F64)])?;
-            bench.kernel(&format!("cast to f32 {name}"), Kernel::Cast, &[t], &[(n, DType::F32)])?;
+            bench.kernel(&format!("sum of squares {name}"), Optimizer::SumSquares, &[t], &[(1, DType::F64)])?;
+            bench.kernel(&format!("cast to f32 {name}"), Layout::Cast, &[t], &[(n, DType::F32)])?;
         }
     }
     let logits = (640, DType::F32);
-    bench.kernel("cross entropy 64 x 10", Kernel::CrossEntropy, &[logits, (64, DType::U32)], &[(2, DType::F64)])?;
+    bench.kernel("cross entropy 64 x 10", Loss::CrossEntropy, &[logits, (64, DType::U32)], &[(2, DType::F64)])?;
     bench.kernel(
         "cross entropy gradient 64 x 10",
-        Kernel::CrossEntropyGrad { scale: 1.0 },
+        Loss::CrossEntropyGrad { scale: 1.0 },
         &[(64, DType::U32)],
         &[logits],
     )
@@ -231,7 +241,8 @@ impl<'a> Step<'a> {
         Ok(Self { bench, layers: layers.collect::<Result<_>>()?, times: BTreeMap::new() })
     }
 
-    fn launch(&mut self, kernel: Kernel, ins: &[&T], outs: &[&T]) -> Result<()> {
+    fn launch(&mut self, kernel: impl Into<Kernel>, ins: &[&T], outs: &[&T]) -> Result<()> {
+        let kernel = kernel.into();
         let before = Instant::now();
         self.bench.executor.launch(kernel, ins, outs)?;
         *self.times.entry(kernel.name()).or_default() += before.elapsed().as_secs_f64();
@@ -253,38 +264,38 @@ impl<'a> Step<'a> {
                 (Layer::Dense(i, o), Some(w)) => {
                     let y = self.room(batch * o, DType::F32)?;
                     let p = MatMul { m: batch, n: o, k: i, transpose_a: false, transpose_b: true, accumulate: false };
-                    self.launch(Kernel::MatMul(p), &[&at, w], &[&y])?;
+                    self.launch(Linear::MatMul(p), &[&at, w], &[&y])?;
                     y
                 }
                 (Layer::Conv(w), Some(weight)) => {
                     let y = self.room(w.out_pixels() * w.filters, DType::F32)?;
-                    self.launch(Kernel::Conv2d(w), &[&at, weight], &[&y])?;
+                    self.launch(Convolution::Forward(w), &[&at, weight], &[&y])?;
                     y
                 }
                 (Layer::Depthwise(w), Some(weight)) => {
                     let y = self.room(w.out_pixels() * w.filters, DType::F32)?;
-                    self.launch(Kernel::Depthwise(w), &[&at, weight], &[&y])?;
+                    self.launch(Depthwise::Forward(w), &[&at, weight], &[&y])?;
                     y
                 }
                 (Layer::Pool(w), _) => {
                     let n = w.out_pixels() * w.filters;
                     let (y, places) = (self.room(n, DType::F32)?, self.room(n, DType::U8)?);
-                    self.launch(Kernel::MaxPool(w), &[&at], &[&y, &places])?;
+                    self.launch(Pool::Max(w), &[&at], &[&y, &places])?;
                     index = Some(places);
                     y
                 }
                 _ => at.clone(),
             };
             if let Some(bias) = p.get(1) {
-                self.launch(Kernel::AddBias, &[&bias[0]], &[&y])?;
+                self.launch(Linear::AddBias, &[&bias[0]], &[&y])?;
             }
             if matches!(layer, Layer::Relu) {
-                self.launch(Kernel::Relu, &[], &[&y])?;
+                self.launch(Activation::Relu, &[], &[&y])?;
             }
             saved.push((std::mem::replace(&mut at, y), index));
         }
-        self.launch(Kernel::CrossEntropy, &[&at, labels], &[stats])?;
-        self.launch(Kernel::CrossEntropyGrad { scale: 1.0 / batch as f64 }, &[labels], &[&at])?;
+        self.launch(Loss::CrossEntropy, &[&at, labels], &[stats])?;
+        self.launch(Loss::CrossEntropyGrad { scale: 1.0 / batch as f64 }, &[labels], &[&at])?;
         for ((layer, p), (x, index)) in layers.iter().zip(saved).rev() {
             let first = std::ptr::eq(layer, &layers[0].0);
             at = self.backward(*layer, p, batch, &x, index, at, first)?;
@@ -309,25 +320,30 @@ impl<'a> Step<'a> {
         first: bool,
     ) -> Result<T> {
         if let Some(bias) = p.get(1) {
-            self.launch(Kernel::BiasGrad { accumulate: false }, &[&dy], &[&bias[1]])?;
+            self.launch(Linear::BiasGrad { accumulate: false }, &[&dy], &[&bias[1]])?;
         }
         let product = |m, n, k, transpose_a| MatMul { m, n, k, transpose_a, transpose_b: false, accumulate: false };
         let (by_weight, by_input) = match layer {
-            Layer::Dense(i, o) => {
-                (Kernel::MatMul(product(o, i, batch, true)), Kernel::MatMul(product(batch, i, o, false)))
-            }
-            Layer::Conv(w) => (Kernel::Conv2dWeightGrad { window: w, accumulate: false }, Kernel::Conv2dInputGrad(w)),
-            Layer::Depthwise(w) => {
-                (Kernel::DepthwiseWeightGrad { window: w, accumulate: false }, Kernel::DepthwiseInputGrad(w))
-            }
+            Layer::Dense(i, o) => (
+                Kernel::from(Linear::MatMul(product(o, i, batch, true))),
+                Kernel::from(Linear::MatMul(product(batch, i, o, false))),
+            ),
+            Layer::Conv(w) => (
+                Kernel::from(Convolution::WeightGrad { window: w, accumulate: false }),
+                Kernel::from(Convolution::InputGrad(w)),
+            ),
+            Layer::Depthwise(w) => (
+                Kernel::from(Depthwise::WeightGrad { window: w, accumulate: false }),
+                Kernel::from(Depthwise::InputGrad(w)),
+            ),
             Layer::Pool(w) => {
                 let dx = self.room(x.elements(), DType::F32)?;
                 let index = index.expect("the forward pass kept it");
-                self.launch(Kernel::MaxPoolGrad(w), &[&dy, &index], &[&dx])?;
+                self.launch(Pool::MaxGrad(w), &[&dy, &index], &[&dx])?;
                 return Ok(dx);
             }
             Layer::Relu => {
-                self.launch(Kernel::ReluGrad, &[x], &[&dy])?;
+                self.launch(Activation::ReluGrad, &[x], &[&dy])?;
                 return Ok(dy);
             }
         };

@@ -1,11 +1,12 @@
 //! Every layer by itself: its gradients against finite differences in f64, checkpointed against kept, and what it keeps.
 
+use plimsoll_engine::backend::ops::{Elementwise, Optimizer};
 use plimsoll_engine::{
     Result,
     autograd::{Pass, Tape, Value},
     backend::{
         AttentionShape, Backend, Cpu, DType, Executor, Kernel, Tensor,
-        kernel::{Update, UpdateRule},
+        ops::{Update, UpdateRule},
     },
     experiment::{AttentionKind, Precision},
     memory::{Category, Ledger},
@@ -205,7 +206,7 @@ fn checkpoint<'m>(
 fn random(executor: &Executor<Cpu>, elements: usize, dtype: DType, seed: u64, index: u64) -> Tensor<Cpu> {
     let tensor = executor.allocate([elements], dtype, Category::Batch, "noise").expect("room");
     let key = Rng::new(seed, Stream::Data, index).key();
-    executor.launch(Kernel::Uniform { bound: 2.0, key }, &[], &[&tensor]).expect("noise");
+    executor.launch(Elementwise::Uniform { bound: 2.0, key }, &[], &[&tensor]).expect("noise");
     tensor
 }
 
@@ -226,7 +227,12 @@ fn gradients_of_input_and_parameters_agree_with_finite_differences() {
                 values(&bench.executor, &direction).iter().zip(&gradients[1 + i]).map(|(d, g)| d * g).sum();
             let epsilon = 1e-6;
             let walk = |rate: f64| {
-                let kernel = Kernel::Update(Update { rule: UpdateRule::Sgd, rate, weight_decay: 0.0, grad_scale: 1.0 });
+                let kernel = Kernel::from(Optimizer::Update(Update {
+                    rule: UpdateRule::Sgd,
+                    rate,
+                    weight_decay: 0.0,
+                    grad_scale: 1.0,
+                }));
                 bench.executor.launch(kernel, &[&direction], &[moved]).expect("a step");
             };
             walk(-epsilon);

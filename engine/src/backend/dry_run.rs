@@ -3,7 +3,7 @@
 use std::cell::Cell;
 
 use crate::{
-    backend::{Backend, Cpu, DType, HostSlice, Kernel, Rates, Tensor},
+    backend::{Backend, Cpu, DType, HostSlice, Kernel, Rates, Tensor, ops::OperandBytes},
     device::Target,
     error::Result,
 };
@@ -44,15 +44,8 @@ impl Backend for DryRun {
 
     fn launch(&self, kernel: &Kernel, inputs: &[&Tensor<Self>], outputs: &[&Tensor<Self>]) -> Result<()> {
         let dtype = inputs.iter().chain(outputs).next().map_or(DType::F32, |t| t.dtype());
-        let written = outputs.iter().map(|t| t.bytes()).sum::<u64>();
-        let bytes = match *kernel {
-            // They touch a part of what they are given.
-            Kernel::Embedding | Kernel::GatherImages | Kernel::GatherLabels | Kernel::GatherTokens { .. } => {
-                2 * written
-            }
-            Kernel::CopyColumns { rows, columns, .. } => (2 * rows * columns * dtype.size()) as u64,
-            _ => written + inputs.iter().map(|t| t.bytes()).sum::<u64>(),
-        };
+        let bytes = |tensors: &[&Tensor<Self>]| tensors.iter().map(|t| t.bytes()).sum();
+        let bytes = kernel.traffic_bytes(&OperandBytes { dtype, read: bytes(inputs), written: bytes(outputs) });
         self.secs.set(self.secs.get() + self.rates.secs(kernel, dtype, bytes));
         Ok(())
     }

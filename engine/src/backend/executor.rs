@@ -3,7 +3,7 @@
 use std::{cell::RefCell, fmt, rc::Rc};
 
 use crate::{
-    backend::{Backend, DType, HostSlice, Kernel, Readback, Shape, Tensor, scratch},
+    backend::{Backend, DType, HostSlice, Kernel, Readback, Shape, Tensor},
     bytes::Bytes,
     error::{BudgetError, DeviceFull, DeviceLost, Error, MemoryRefused, Result},
     memory::{Category, Ledger, probe::Measure, timeline::LayerId},
@@ -91,21 +91,6 @@ impl<B: Backend> Executor<B> {
         Ok(Tensor::new(shape, dtype, storage, ticket))
     }
 
-    /// A tensor of one value.
-    pub fn filled(
-        &self,
-        value: f64,
-        shape: impl Into<Shape>,
-        dtype: DType,
-        category: Category,
-        label: &'static str,
-    ) -> Result<Tensor<B>> {
-        self.ledger().set_op("fill");
-        let tensor = self.allocate(shape, dtype, category, label)?;
-        self.launch(Kernel::Fill(value), &[], &[&tensor])?;
-        Ok(tensor)
-    }
-
     /// A tensor with numbers of the host.
     pub fn upload(
         &self,
@@ -130,11 +115,11 @@ impl<B: Backend> Executor<B> {
     }
 
     /// Runs a kernel, its scratch booked while it runs, and closes a point of the timeline.
-    pub fn launch(&self, kernel: Kernel, inputs: &[&Tensor<B>], outputs: &[&Tensor<B>]) -> Result<()> {
-        let ledger = self.ledger();
+    pub fn launch(&self, kernel: impl Into<Kernel>, inputs: &[&Tensor<B>], outputs: &[&Tensor<B>]) -> Result<()> {
+        let (kernel, ledger) = (kernel.into(), self.ledger());
         ledger.set_op(kernel.name());
         let dtype = inputs.first().or(outputs.first()).map_or(DType::F32, |t| t.dtype());
-        let scratch = match scratch::bytes(&kernel, dtype, self.backend().target()) {
+        let scratch = match kernel.scratch_bytes(dtype, self.backend().target()) {
             0 => None,
             bytes => Some(ledger.take(bytes, Category::Scratch, "scratch")?),
         };

@@ -9,20 +9,18 @@
 //! - Tensors are contiguous and row-major; images are `[batch, height, width, channels]`. A tensor may be some rows of
 //!   another's buffer.
 //! - A kernel reads its inputs and writes its outputs; an in-place kernel has the tensor among its outputs only.
-//! - A kernel allocates nothing that outlives it, and nothing beyond what [`scratch`] states.
+//! - A kernel allocates nothing that outlives it, and nothing beyond what [`Kernel::scratch_bytes`] states.
 
 pub mod cpu;
 #[cfg(feature = "cuda")]
 pub mod cuda;
 mod dry_run;
 mod executor;
-mod extents;
-pub mod kernel;
 mod operands;
-pub(crate) mod ops;
+pub mod ops;
 mod readback;
 mod roofline;
-pub mod scratch;
+mod scratch;
 mod tensor;
 pub mod thread_pool;
 mod watched;
@@ -32,7 +30,7 @@ pub use cpu::Cpu;
 pub use cuda::Cuda;
 pub use dry_run::DryRun;
 pub use executor::{Executor, LayerGuard};
-pub use kernel::{AttentionShape, IGNORE_INDEX, Kernel, Window};
+pub use ops::{AttentionShape, IGNORE_INDEX, Kernel, Window};
 pub use readback::{PendingReadback, Readback};
 pub(crate) use roofline::FLOATS;
 pub use roofline::Rates;
@@ -64,7 +62,7 @@ pub trait Backend: Sized + 'static {
         self.read(tensor).map(Readback::Ready)
     }
 
-    /// What the kernels run on; [`scratch`] depends on it.
+    /// What the kernels run on; [`Kernel::scratch_bytes`] depends on it.
     fn target(&self) -> &Target;
 
     /// A step or an evaluation is over: a pool that is to give back what is empty does so now.

@@ -1,10 +1,10 @@
 //! A launch's tensors, checked, whatever runs it.
 //!
-//! Holds: their number and extents are what the kernel states, so that a kernel may index them as its definition says.
+//! Holds: their number and sizes are what the kernel states, so that a kernel may index them as its definition says.
 //! Refuses the rest.
 
 use crate::{
-    backend::{Backend, DType, Kernel, Tensor, extents},
+    backend::{Backend, DType, Kernel, Tensor},
     error::{Error, Result},
 };
 
@@ -16,13 +16,29 @@ pub(super) struct Operands<'a, B: Backend> {
 }
 
 impl<'a, B: Backend> Operands<'a, B> {
-    /// Checks number and extents.
+    /// Checks number and sizes.
     ///
     /// # Errors
     /// The refusal.
     pub(super) fn new(kernel: &'a Kernel, inputs: &'a [&'a Tensor<B>], outputs: &'a [&'a Tensor<B>]) -> Result<Self> {
         let operands = Self { kernel, inputs, outputs };
-        if extents::hold(kernel, inputs, outputs) { Ok(operands) } else { operands.unsupported() }
+        if operands.fit() { Ok(operands) } else { operands.unsupported() }
+    }
+
+    /// Whether the kernel takes tensors of these sizes.
+    fn fit(&self) -> bool {
+        /// The most tensors that any kernel reads, or writes.
+        const MOST: usize = 6;
+        let elements = |tensors: &[&Tensor<B>]| {
+            let mut elements = [0; MOST];
+            for (elements, tensor) in elements.iter_mut().zip(tensors) {
+                *elements = tensor.elements();
+            }
+            elements
+        };
+        let (ins, outs) = (self.inputs.len(), self.outputs.len());
+        let is_counted = ins <= MOST && outs <= MOST;
+        is_counted && self.kernel.takes(&elements(self.inputs)[..ins], &elements(self.outputs)[..outs])
     }
 
     /// The refusal of these operands.

@@ -48,9 +48,7 @@ impl Rates {
     pub fn secs(&self, kernel: &Kernel, dtype: DType, operand_bytes: u64) -> f64 {
         // What is no floating-point type counts as f32.
         let at = FLOATS.iter().position(|d| *d == dtype).unwrap_or(1);
-        let is_depthwise =
-            matches!(kernel, Kernel::Depthwise(_) | Kernel::DepthwiseInputGrad(_) | Kernel::DepthwiseWeightGrad { .. });
-        let rate = if is_depthwise { self.depthwise_flops } else { self.flops[at] };
+        let rate = if matches!(kernel, Kernel::Depthwise(_)) { self.depthwise_flops } else { self.flops[at] };
         let arithmetic = kernel.flops() as f64 / rate;
         let traffic = operand_bytes as f64 / self.bytes[at];
         arithmetic.max(traffic) + self.launch_secs

@@ -44,7 +44,7 @@ impl<B: Backend> BatchNorm<B> {
     /// How the output for `x` can be had again, alone or added to another tensor.
     fn source(&self, tape: &Tape<'_, B>, x: &Value<B>, statistics: &Statistics<B>) -> Source<B> {
         let again = |executor: &Executor<B>, x: Tensor<B>, s: &Statistics<B>, [weight, bias]: &[Tensor<B>; 2]| {
-            executor.batch_norm_again(x, s, &Affine { weight, bias })
+            executor.batch_norm_apply(x, s, &Affine { weight, bias })
         };
         let parameters = [self.weight.weight().clone(), self.bias.weight().clone()];
         let (kept, own) = (statistics.clone(), parameters.clone());
@@ -55,7 +55,7 @@ impl<B: Backend> BatchNorm<B> {
         let (x, statistics) = (x.tensor.clone(), statistics.clone());
         source.with_add(move |executor, sum| {
             let [weight, bias] = &parameters;
-            executor.add_batch_norm_again(&x, &statistics, &Affine { weight, bias }, sum)
+            executor.add_batch_norm_apply(&x, &statistics, &Affine { weight, bias }, sum)
         })
     }
 

@@ -3,7 +3,10 @@
 use std::cell::RefCell;
 
 use crate::{
-    backend::{Backend, Executor, Kernel, Shape, Tensor, kernel::StateSpec, ops::GradInto},
+    backend::{
+        Backend, Executor, Shape, Tensor,
+        ops::{Elementwise, GradInto, StateSpec},
+    },
     error::Result,
     experiment::{Frozen, Lora, Precision},
     layer_path::Scope,
@@ -290,9 +293,9 @@ impl<'a, B: Backend> Init<'a, B> {
         let key = Rng::new(self.seed, Stream::Weights, self.count).key();
         self.count += 1;
         let fill = match start {
-            Start::Uniform { fan_in } => Kernel::Uniform { bound: 1.0 / (fan_in as f64).sqrt(), key },
-            Start::Normal { std } => Kernel::Normal { std, key },
-            Start::Zero => Kernel::Fill(0.0),
+            Start::Uniform { fan_in } => Elementwise::Uniform { bound: 1.0 / (fan_in as f64).sqrt(), key },
+            Start::Normal { std } => Elementwise::Normal { std, key },
+            Start::Zero => Elementwise::Fill(0.0),
         };
         let weight = executor.allocate(shape, self.precision.compute(), Category::Parameters, role.name())?;
         let master = if self.precision.has_master_weights() && is_trained {

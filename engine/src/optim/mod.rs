@@ -2,8 +2,8 @@
 
 use crate::{
     backend::{
-        Backend, Executor, Kernel, Shape, Tensor,
-        kernel::{self, Moments, Rows, UpdateRule},
+        Backend, Executor, Shape, Tensor,
+        ops::{self, Moments, Rows, UpdateRule},
     },
     error::Result,
     experiment::{self, OptimizerKind},
@@ -26,7 +26,7 @@ pub struct Update {
 }
 
 /// Updates one parameter from its gradient, which is freed. The optimizer's state is born at the first update. `clip [1]`,
-/// where gradients are clipped, is what [`Kernel::Clip`] made.
+/// where gradients are clipped, is what [`Executor::clip_scale`] made.
 ///
 /// # Errors
 /// [`Error::Budget`](crate::error::Error::Budget) where the state finds no room at the first update; those of a launch.
@@ -43,7 +43,7 @@ pub fn update<B: Backend>(
     let layout = rule.state_layout(param.weight().shape(), param.master().dtype());
     let state = param.state(executor, &layout)?;
     let Update { rate, grad_scale, .. } = update;
-    let kernel = Kernel::Update(kernel::Update { rule, rate, weight_decay: choice.weight_decay, grad_scale });
+    let kernel = ops::Optimizer::Update(ops::Update { rule, rate, weight_decay: choice.weight_decay, grad_scale });
     let outputs: Vec<&Tensor<B>> = [param.master()].into_iter().chain(&state).chain(param.copy()).collect();
     let inputs: Vec<&Tensor<B>> = [&gradient].into_iter().chain(clip).collect();
     executor.launch(kernel, &inputs, &outputs)

@@ -9,7 +9,7 @@ use std::time::Instant;
 use crate::{
     backend::{
         Cpu, DType, Executor, FLOATS, Kernel, Rates, Window,
-        kernel::MatMul,
+        ops::{Activation, Depthwise, Elementwise, Linear, MatMul},
         thread_pool::{ThreadPool, ThreadPriority},
     },
     device::cpu_threads,
@@ -41,11 +41,11 @@ fn measure() -> Result<Rates> {
         let n = 256;
         let (a, b, c) = (tensor(n, dtype)?, tensor(n, dtype)?, tensor(n, dtype)?);
         let product = MatMul { m: n, n, k: n, transpose_a: false, transpose_b: true, accumulate: false };
-        let kernel = Kernel::MatMul(product);
+        let kernel = Kernel::from(Linear::MatMul(product));
         flops[i] = kernel.flops() as f64 / fastest(9, || executor.launch(kernel, &[&a, &b], &[&c]))?;
         // Larger than the nearer caches, as activations are.
         let (x, y) = (tensor(4 * n, dtype)?, tensor(4 * n, dtype)?);
-        let secs = fastest(9, || executor.launch(Kernel::Add, &[&x], &[&y]))?;
+        let secs = fastest(9, || executor.launch(Elementwise::Add, &[&x], &[&y]))?;
         bytes[i] = (x.bytes() + y.bytes()) as f64 / secs;
     }
     let size = 3;
@@ -53,10 +53,10 @@ fn measure() -> Result<Rates> {
     let image = || executor.filled(0.5, [8, 32, 32, 64], DType::F32, Category::Scratch, "calibration");
     let (x, y) = (image()?, image()?);
     let weight = executor.filled(0.5, [size, size, 64], DType::F32, Category::Scratch, "calibration")?;
-    let kernel = Kernel::Depthwise(window);
+    let kernel = Kernel::from(Depthwise::Forward(window));
     let depthwise_flops = kernel.flops() as f64 / fastest(5, || executor.launch(kernel, &[&x, &weight], &[&y]))?;
     let small = tensor(4, DType::F32)?;
-    let launch_secs = fastest(50, || executor.launch(Kernel::Relu, &[], &[&small]))?;
+    let launch_secs = fastest(50, || executor.launch(Activation::Relu, &[], &[&small]))?;
     Ok(Rates { flops, depthwise_flops, bytes, launch_secs })
 }
 

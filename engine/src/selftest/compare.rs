@@ -8,7 +8,10 @@
 //! behavior of NVIDIA tensor cores"): what they lose has one sign and adds up with the number of partial sums.
 
 use super::cases::{Case, FLOATS};
-use crate::backend::{DType, Kernel, kernel::StateValues};
+use crate::backend::{
+    DType, Kernel,
+    ops::{Convolution, Linear, Norm, Optimizer, StateValues},
+};
 
 /// Half the distance between neighbours near 1.
 pub fn rounding(dtype: DType) -> f64 {
@@ -31,12 +34,15 @@ pub fn allowed(case: &Case, output: usize, wanted: f64) -> f64 {
     let arithmetic = if operand == Some(DType::F64) { DType::F64 } else { DType::F32 };
     let sums = 8.0 * rounding(arithmetic) * (1.0 + case.terms as f64).sqrt();
     // A sum of two roundings, of which one may be of a number much larger than the sum.
-    let adds = matches!(case.kernel, Kernel::BatchNormAgain { adds: true });
+    let adds = matches!(case.kernel, Kernel::Norm(Norm::BatchApply { adds: true }));
     let twice = if adds { 16.0 * rounding(dtype) } else { 0.0 };
     let once = 2.0 * rounding(dtype).max(if dtype == DType::F64 { 0.0 } else { rounding(DType::F32) });
     let is_product = matches!(
         case.kernel,
-        Kernel::MatMul(_) | Kernel::Conv2d(_) | Kernel::Conv2dInputGrad(_) | Kernel::Conv2dWeightGrad { .. }
+        Kernel::Linear(Linear::MatMul(_))
+            | Kernel::Convolution(Convolution::Forward(_))
+            | Kernel::Convolution(Convolution::InputGrad(_))
+            | Kernel::Convolution(Convolution::WeightGrad { .. })
     );
     let is_narrow = matches!(operand, Some(DType::Bf16 | DType::F16));
     let cut = if is_product && is_narrow { cut_off(case.terms as f64) } else { 0.0 };
@@ -53,7 +59,7 @@ fn cut_off(k: f64) -> f64 {
 
 /// Integers are exact; the codes of 8-bit moments may be neighbours, where a moment is in the middle between two.
 fn integer(case: &Case) -> f64 {
-    let Kernel::Update(update) = &case.kernel else { return 0.0 };
+    let Kernel::Optimizer(Optimizer::Update(update)) = &case.kernel else { return 0.0 };
     let layout = update.rule.state_layout([1].into(), DType::F32);
     if layout.iter().any(|spec| spec.values == StateValues::Codes) { 1.0 } else { 0.0 }
 }

@@ -4,11 +4,12 @@
 //! change as the gradient says.
 
 use super::{Bench, Choice, Fault, Found, Runner, cases::Extent, compare::Worst, family};
+use crate::backend::ops::{Elementwise, Optimizer};
 use crate::{
     autograd::Tape,
     backend::{
         Backend, DType, Executor, HostSlice, IGNORE_INDEX, Kernel, Tensor,
-        kernel::{Update, UpdateRule},
+        ops::{Update, UpdateRule},
     },
     data::{DatasetInfo, Input},
     error::Result,
@@ -80,13 +81,14 @@ impl<B: Backend> Probe<B> {
         let shape = param.weight().shape();
         let direction = self.executor.allocate(shape, DType::F64, Category::Scratch, "direction")?;
         let key = Rng::new(seed, Stream::Data, 1 + index as u64).key();
-        self.executor.launch(Kernel::Uniform { bound: 1.0, key }, &[], &[&direction])?;
+        self.executor.launch(Elementwise::Uniform { bound: 1.0, key }, &[], &[&direction])?;
         Ok(direction)
     }
 
     /// Moves a parameter by `-rate * direction`.
     fn walk(&self, param: &Param<B>, direction: &Tensor<B>, rate: f64) -> Result<()> {
-        let kernel = Kernel::Update(Update { rule: UpdateRule::Sgd, rate, weight_decay: 0.0, grad_scale: 1.0 });
+        let kernel =
+            Kernel::from(Optimizer::Update(Update { rule: UpdateRule::Sgd, rate, weight_decay: 0.0, grad_scale: 1.0 }));
         self.executor.launch(kernel, &[direction], &[param.weight()])
     }
 

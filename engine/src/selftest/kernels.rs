@@ -3,6 +3,7 @@
 //!
 //! What both sides read is rounded to the device's type first, so that they read the same numbers.
 
+use crate::backend::ops::{Convolution, Gather, Linear, Loss, Optimizer};
 use std::any::TypeId;
 
 use super::{
@@ -12,7 +13,7 @@ use super::{
     draw::Draw,
 };
 use crate::{
-    backend::{Backend, Cpu, DType, Executor, HostSlice, Kernel, Tensor, kernel::StateValues},
+    backend::{Backend, Cpu, DType, Executor, HostSlice, Kernel, Tensor, ops::StateValues},
     bytes::Bytes,
     device::{Target, cpu_threads},
     error::Result,
@@ -73,7 +74,10 @@ fn of_one<B: Backend>(bench: &Bench<B>, draw: &mut Draw, cases: Vec<Case>) -> Re
 fn rooms(target: &Target, kernel: &Kernel) -> Vec<Bytes> {
     let uses_one = matches!(
         kernel,
-        Kernel::MatMul(_) | Kernel::Conv2d(_) | Kernel::Conv2dInputGrad(_) | Kernel::Conv2dWeightGrad { .. }
+        Kernel::Linear(Linear::MatMul(_))
+            | Kernel::Convolution(Convolution::Forward(_))
+            | Kernel::Convolution(Convolution::InputGrad(_))
+            | Kernel::Convolution(Convolution::WeightGrad { .. })
     );
     let rooms = [Bytes::ZERO, Bytes::kib(40), Bytes::mib(32)];
     rooms[..if uses_one && target.is_gpu() { 3 } else { 1 }].to_vec()
@@ -116,11 +120,11 @@ fn try_one<B: Backend>(executor: &Executor<B>, case: &Case, worst: &mut Worst) -
 fn is_of_rows(kernel: &Kernel) -> bool {
     matches!(
         kernel,
-        Kernel::MatMul(_)
-            | Kernel::AddBias
-            | Kernel::BiasGrad { .. }
-            | Kernel::CrossEntropy
-            | Kernel::CrossEntropyGrad { .. }
+        Kernel::Linear(Linear::MatMul(_))
+            | Kernel::Linear(Linear::AddBias)
+            | Kernel::Linear(Linear::BiasGrad { .. })
+            | Kernel::Loss(Loss::CrossEntropy)
+            | Kernel::Loss(Loss::CrossEntropyGrad { .. })
     )
 }
 
@@ -217,9 +221,9 @@ fn reference(case: &Case, outcome: &Outcome) -> Result<Vec<Vec<f64>>, Fault> {
 /// The type of an operand where floating-point numbers are f64: a few are f32 whatever the others are.
 fn reference_type(kernel: &Kernel, is_output: bool, i: usize, dtype: DType) -> DType {
     let is_f32 = match kernel {
-        Kernel::GatherImages => !is_output,
+        Kernel::Gather(Gather::Images) => !is_output,
         // The number of elements decides nothing here.
-        Kernel::Update(update) if is_output && i > 0 => {
+        Kernel::Optimizer(Optimizer::Update(update)) if is_output && i > 0 => {
             let layout = update.rule.state_layout([1].into(), dtype);
             layout.get(i - 1).is_some_and(|spec| spec.values == StateValues::Scales)
         }
@@ -231,7 +235,9 @@ fn reference_type(kernel: &Kernel, is_output: bool, i: usize, dtype: DType) -> D
 /// Whether an update writes a narrower copy of the weight, after its state.
 fn has_copy(case: &Case) -> bool {
     match &case.kernel {
-        Kernel::Update(update) => case.outputs.len() > 1 + update.rule.state_layout([1].into(), DType::F32).len(),
+        Kernel::Optimizer(Optimizer::Update(update)) => {
+            case.outputs.len() > 1 + update.rule.state_layout([1].into(), DType::F32).len()
+        }
         _ => false,
     }
 }

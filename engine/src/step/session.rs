@@ -2,7 +2,7 @@
 
 use crate::{
     autograd::{Listener, RetainedTensors, Tape},
-    backend::{Backend, DType, Executor, HostSlice, Kernel, Readback, Tensor},
+    backend::{Backend, DType, Executor, HostSlice, Readback, Tensor},
     bytes::Bytes,
     data::{Dataset, DatasetInfo, Split},
     error::{NotFinite, Result},
@@ -265,7 +265,7 @@ impl<B: Backend> Session<B> {
     fn add_square(&self, param: &Param<B>, squares: &Tensor<B>) -> Result<()> {
         let Some(gradient) = param.gradient() else { return Ok(()) };
         let _layer = self.executor.enter(param.layer());
-        self.executor.launch(Kernel::SumSquares, &[&gradient], &[squares])
+        self.executor.add_sum_of_squares(&gradient, squares)
     }
 
     /// Updates a layer whose gradients are complete, and frees them.
@@ -285,10 +285,7 @@ impl<B: Backend> Session<B> {
         let (choice, executor) = (&self.experiment.optimizer, &self.executor);
         let mut clip = None;
         if choice.clip_norm > 0.0 {
-            executor.ledger().set_op("clip");
-            let scale = executor.allocate([1], DType::F64, Category::Scratch, "clipping")?;
-            executor.launch(Kernel::Clip { limit: choice.clip_norm * loss_scale }, &[squares], &[&scale])?;
-            clip = Some(scale);
+            clip = Some(executor.clip_scale(squares, choice.clip_norm * loss_scale)?);
         }
         self.updates += 1;
         let update = optim::Update { rate, grad_scale: 1.0 / loss_scale, step: self.updates };
@@ -346,7 +343,7 @@ impl<B: Backend> Session<B> {
 
     fn is_finite(&self, tensor: &Tensor<B>) -> Result<bool> {
         let sum = self.executor.filled(0.0, [1], DType::F64, Category::Scratch, "finiteness")?;
-        self.executor.launch(Kernel::SumSquares, &[tensor], &[&sum])?;
+        self.executor.add_sum_of_squares(tensor, &sum)?;
         Ok(self.executor.read(&sum)?.is_none_or(|values| values[0].is_finite()))
     }
 

@@ -31,6 +31,11 @@ impl DType {
         }
     }
 
+    /// Whether it is a floating-point type of 16 bits.
+    pub const fn is_half(self) -> bool {
+        matches!(self, Self::Bf16 | Self::F16)
+    }
+
     /// Type of the sums, means and statistics that are made of its elements: f32, or f64 for f64.
     pub const fn accumulator(self) -> Self {
         match self {

@@ -1,9 +1,10 @@
 //! A place to launch kernels: random operands, a pool of threads, a meter.
 
+use plimsoll_engine::backend::ops::Pool;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use plimsoll_engine::{
-    backend::{Backend, Cpu, DType, DryRun, Executor, HostSlice, Kernel, Tensor, Window, cpu, kernel::MatMul},
+    backend::{Backend, Cpu, DType, DryRun, Executor, HostSlice, Kernel, Tensor, Window, cpu, ops::MatMul},
     device::Target,
     memory::{
         Category, Ledger,
@@ -82,7 +83,8 @@ impl Threads {
     }
 
     /// Launches once.
-    pub(crate) fn launch(&self, kernel: Kernel, inputs: &[Operand], outputs: &[Operand]) -> (Outcome, Cost) {
+    pub(crate) fn launch(&self, kernel: impl Into<Kernel>, inputs: &[Operand], outputs: &[Operand]) -> (Outcome, Cost) {
+        let kernel = kernel.into();
         self.pool.install(|| {
             let executor = Executor::new(Cpu::new(self.count), Ledger::new(None, false));
             let ins: Vec<_> = inputs.iter().map(|o| upload(&executor, o)).collect();
@@ -108,8 +110,8 @@ impl Threads {
             let executor = Executor::new(Cpu::new(self.count), Ledger::new(None, false));
             let [x, dx, y, dy] = [x, x, dy, dy].map(|operand| upload(&executor, operand));
             let index = upload(&executor, &(vec![0.0; dy.elements()], DType::U8));
-            executor.launch(Kernel::MaxPool(w), &[&x], &[&y, &index]).unwrap_or_else(|e| panic!("{e}"));
-            executor.launch(Kernel::MaxPoolGrad(w), &[&dy, &index], &[&dx]).unwrap_or_else(|e| panic!("{e}"));
+            executor.launch(Pool::Max(w), &[&x], &[&y, &index]).unwrap_or_else(|e| panic!("{e}"));
+            executor.launch(Pool::MaxGrad(w), &[&dy, &index], &[&dx]).unwrap_or_else(|e| panic!("{e}"));
             [x, dy, index, dx].map(|tensor| values(&executor, &tensor))
         })
     }

@@ -10,10 +10,13 @@ mod slopes;
 mod trials;
 
 use bench::{Shapes, Threads, dry, fresh_seed};
+use plimsoll_engine::backend::ops::{
+    Activation, Attention, Convolution, Depthwise, Elementwise, Gather, Linear, Loss, Norm, Optimizer, Pool, Rotary,
+};
 use plimsoll_engine::{
     backend::{
         AttentionShape, DType, Kernel, Window,
-        kernel::{Rows, Update, UpdateRule},
+        ops::{Rows, Update, UpdateRule},
     },
     device::Target,
     selftest::{
@@ -26,7 +29,7 @@ use plimsoll_engine::{
 use trials::trials;
 
 fn compare(case: &Case, outcome: &Outcome, context: &str) {
-    if matches!(case.kernel, Kernel::Update(Update { rule: UpdateRule::AdamW8(_), .. })) {
+    if matches!(case.kernel, Kernel::Optimizer(Optimizer::Update(Update { rule: UpdateRule::AdamW8(_), .. }))) {
         // Its codes have a test of their own.
         return;
     }
@@ -79,7 +82,6 @@ fn a_launch_takes_no_more_than_its_rule_and_a_dry_run_books_the_same() {
 
 #[test]
 fn the_rule_stays_within_a_mebibyte_on_two_threads_at_every_size() {
-    use plimsoll_engine::backend::scratch;
     let seed = fresh_seed();
     let mut draw = Draw::new(seed);
     for _ in 0..20_000 {
@@ -99,17 +101,20 @@ fn the_rule_stays_within_a_mebibyte_on_two_threads_at_every_size() {
         };
         let accumulate = draw.coin();
         for kernel in [
-            Kernel::MatMul(draw.matmul(3000)),
-            Kernel::Conv2d(w),
-            Kernel::Conv2dInputGrad(w),
-            Kernel::Conv2dWeightGrad { window: w, accumulate },
-            Kernel::DepthwiseWeightGrad { window: w, accumulate },
-            Kernel::BatchNormGrad { extents: Rows { rows: w.out_pixels(), columns: w.channels * 4 }, accumulate },
-            Kernel::Attention(s),
-            Kernel::AttentionPlain(s),
-            Kernel::Rotary { shape: s, base: 1e4, is_inverse: false },
+            Kernel::from(Linear::MatMul(draw.matmul(3000))),
+            Kernel::from(Convolution::Forward(w)),
+            Kernel::from(Convolution::InputGrad(w)),
+            Kernel::from(Convolution::WeightGrad { window: w, accumulate }),
+            Kernel::from(Depthwise::WeightGrad { window: w, accumulate }),
+            Kernel::from(Norm::BatchGrad {
+                extents: Rows { rows: w.out_pixels(), columns: w.channels * 4 },
+                accumulate,
+            }),
+            Kernel::from(Attention::Efficient(s)),
+            Kernel::from(Attention::Plain(s)),
+            Kernel::from(Rotary { shape: s, base: 1e4, is_inverse: false }),
         ] {
-            let bytes = scratch::bytes(&kernel, dtype, &Target::Cpu { threads: 2 });
+            let bytes = kernel.scratch_bytes(dtype, &Target::Cpu { threads: 2 });
             assert!(bytes <= 1 << 20, "seed {seed}: {bytes} for {dtype:?} {kernel:?}");
         }
     }
@@ -124,7 +129,11 @@ fn the_gradient_of_pooling_agrees_with_the_plain_reference() {
         let x = (draw.numbers(w.batch * w.height * w.width * w.channels), dtype);
         let dy = (draw.numbers(w.out_pixels() * w.channels), dtype);
         let seen @ [_, dy_seen, index, dx] = &one.pool_and_back(w, &x, &dy);
-        let want = reference::run(&Kernel::MaxPoolGrad(w), &[dy_seen.clone(), index.clone()], std::slice::from_ref(dx));
+        let want = reference::run(
+            &Kernel::from(Pool::MaxGrad(w)),
+            &[dy_seen.clone(), index.clone()],
+            std::slice::from_ref(dx),
+        );
         for (want, got) in want[0].iter().zip(dx) {
             let allowed = 2.0 * rounding(dtype).max(rounding(DType::F32)) * (1.0 + want.abs());
             assert!((want - got).abs() <= allowed, "seed {seed}: {got}, not {want}: {dtype:?} {w:?}");
@@ -139,20 +148,24 @@ fn nan_is_never_lost() {
     let nan = f64::NAN;
     for dtype in FLOATS {
         let one = |kernel, ins: &[Operand], outs: &[Operand]| threads.launch(kernel, ins, outs).0.after;
-        assert!(one(Kernel::Relu, &[], &[(vec![nan, -1.0], dtype)])[0][0].is_nan());
-        let gradient = one(Kernel::ReluGrad, &[(vec![nan], dtype)], &[(vec![3.0], dtype)]);
+        assert!(one(Kernel::from(Activation::Relu), &[], &[(vec![nan, -1.0], dtype)])[0][0].is_nan());
+        let gradient = one(Kernel::from(Activation::ReluGrad), &[(vec![nan], dtype)], &[(vec![3.0], dtype)]);
         assert_eq!(gradient[0], [3.0], "a gradient passes where the output is no number");
         let w = Window { batch: 1, height: 1, width: 3, channels: 1, filters: 1, size: 1, stride: 1, padding: 0 };
         let w = Window { height: 3, size: 3, ..w };
         let x = vec![1.0, 2.0, 3.0, 9.0, nan, 9.0, 5.0, nan, 9.0];
-        let pooled = one(Kernel::MaxPool(w), &[(x, dtype)], &[(vec![0.0], dtype), (vec![0.0], DType::U8)]);
+        let pooled = one(Kernel::from(Pool::Max(w)), &[(x, dtype)], &[(vec![0.0], dtype), (vec![0.0], DType::U8)]);
         assert!(pooled[0][0].is_nan() && pooled[1][0] == 4.0, "the first NaN wins: {pooled:?}");
         let labels = (vec![0.0], DType::U32);
-        let loss = one(Kernel::CrossEntropy, &[(vec![1.0, nan], dtype), labels], &[(vec![0.0; 2], DType::F64)]);
+        let loss =
+            one(Kernel::from(Loss::CrossEntropy), &[(vec![1.0, nan], dtype), labels], &[(vec![0.0; 2], DType::F64)]);
         assert!(loss[0][0].is_nan() && loss[0][1] == 0.0);
-        assert!(one(Kernel::SumSquares, &[(vec![1.0, nan], dtype)], &[(vec![0.0], DType::F64)])[0][0].is_nan());
+        assert!(
+            one(Kernel::from(Optimizer::SumSquares), &[(vec![1.0, nan], dtype)], &[(vec![0.0], DType::F64)])[0][0]
+                .is_nan()
+        );
     }
-    let huge = threads.launch(Kernel::SumSquares, &[(vec![3e38; 40], DType::F32)], &[(vec![0.0], DType::F64)]);
+    let huge = threads.launch(Optimizer::SumSquares, &[(vec![3e38; 40], DType::F32)], &[(vec![0.0], DType::F64)]);
     assert!(huge.0.after[0][0].is_finite(), "a finite f32 has a finite square in f64");
 }
 
@@ -171,16 +184,16 @@ fn operands_that_do_not_fit_are_an_error_and_not_a_panic() {
         (executor.filled(0.0, [4], DType::U8, Category::Batch, "operand").expect("no budget"), make(1, DType::U32));
     executor.backend().write(&labels, HostSlice::U32(&[4])).expect("labels");
     for (kernel, inputs, outputs) in [
-        (Kernel::Add, vec![&short], vec![&long]),
-        (Kernel::Add, vec![&narrow], vec![&long]),
-        (Kernel::Add, vec![&long], vec![&long]),
-        (Kernel::Relu, vec![], vec![&labels]),
-        (Kernel::Relu, vec![], vec![]),
-        (Kernel::CrossEntropy, vec![&long, &labels], vec![&stats]),
+        (Kernel::from(Elementwise::Add), vec![&short], vec![&long]),
+        (Kernel::from(Elementwise::Add), vec![&narrow], vec![&long]),
+        (Kernel::from(Elementwise::Add), vec![&long], vec![&long]),
+        (Kernel::from(Activation::Relu), vec![], vec![&labels]),
+        (Kernel::from(Activation::Relu), vec![], vec![]),
+        (Kernel::from(Loss::CrossEntropy), vec![&long, &labels], vec![&stats]),
         // The place is 4, and there are four rows.
-        (Kernel::GatherLabels, vec![&bytes, &labels], vec![&one]),
-        (Kernel::GatherTokens { scored: 1 }, vec![&bytes, &labels], vec![&one, &one]),
-        (Kernel::GatherImages, vec![&long, &short, &labels], vec![&long]),
+        (Kernel::from(Gather::Labels), vec![&bytes, &labels], vec![&one]),
+        (Kernel::from(Gather::Tokens { scored: 1 }), vec![&bytes, &labels], vec![&one, &one]),
+        (Kernel::from(Gather::Images), vec![&long, &short, &labels], vec![&long]),
     ] {
         let refused = executor.launch(kernel, &inputs, &outputs);
         assert!(matches!(refused, Err(Error::Kernel { .. })), "{kernel:?}: {refused:?}");

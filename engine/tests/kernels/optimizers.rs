@@ -1,8 +1,9 @@
 //! AdamW with 8-bit moments, step by step, against its rule in f64 on what its codes stand for.
 
+use plimsoll_engine::backend::ops::Optimizer;
 use plimsoll_engine::backend::{
     Backend, Cpu, DType, Executor, HostSlice, Kernel, Tensor,
-    kernel::{Moments, Update, UpdateRule},
+    ops::{Moments, Update, UpdateRule},
 };
 use plimsoll_engine::memory::{Category, Ledger};
 use plimsoll_engine::selftest::draw::Draw;
@@ -91,7 +92,7 @@ fn adamw_with_8_bit_moments_steps_by_its_codes_and_keeps_the_nearest() {
             let [w, mut m, mut v] = [numbers(&executor, &weight), first.read(&executor), second.read(&executor)];
             let rule = UpdateRule::AdamW8(Moments { beta1, beta2, epsilon, step });
             let outputs = [&weight, &first.codes, &first.largest, &second.codes, &second.largest];
-            let kernel = Kernel::Update(Update { rule, rate, weight_decay, grad_scale });
+            let kernel = Kernel::from(Optimizer::Update(Update { rule, rate, weight_decay, grad_scale }));
             executor.launch(kernel, &[&grad], &outputs).unwrap_or_else(|e| panic!("{context}: {e}"));
             let after = numbers(&executor, &weight);
             for i in 0..n {

@@ -2,10 +2,14 @@
 
 mod sequence;
 
+use plimsoll_engine::backend::ops::{
+    Activation, ActivationFunction, Attention, Convolution, Depthwise, Dropout, Elementwise, Embedding, Gather, Layout,
+    Linear, Loss, Norm, Optimizer, Pool,
+};
 use plimsoll_engine::{
     backend::{
         DType, IGNORE_INDEX, Kernel, Window,
-        kernel::{Curve, MatMul, Moments, Rows, Update, UpdateRule},
+        ops::{MatMul, Moments, Rows, Update, UpdateRule},
     },
     rng::Rng,
 };
@@ -16,59 +20,61 @@ use crate::gathers;
 pub(crate) fn run(kernel: &Kernel, ins: &[Vec<f64>], outs: &[Vec<f64>]) -> Vec<Vec<f64>> {
     let mut outs = outs.to_vec();
     match kernel {
-        Kernel::GatherImages => gathers::images(ins, &mut outs[0]),
-        Kernel::GatherLabels => gathers::labels(ins, &mut outs[0]),
-        Kernel::GatherTokens { scored } => gathers::tokens(*scored, ins, &mut outs),
-        Kernel::Fill(value) => outs[0].fill(*value),
-        Kernel::Uniform { bound, key } => {
+        Kernel::Gather(Gather::Images) => gathers::images(ins, &mut outs[0]),
+        Kernel::Gather(Gather::Labels) => gathers::labels(ins, &mut outs[0]),
+        Kernel::Gather(Gather::Tokens { scored }) => gathers::tokens(*scored, ins, &mut outs),
+        Kernel::Elementwise(Elementwise::Fill(value)) => outs[0].fill(*value),
+        Kernel::Elementwise(Elementwise::Uniform { bound, key }) => {
             let rng = Rng::from_key(*key);
             (0..).zip(&mut outs[0]).for_each(|(i, y)| *y = rng.range(i, -bound, *bound));
         }
-        Kernel::Cast => outs[0].clone_from(&ins[0]),
-        Kernel::MatMul(p) => matmul(p, &ins[0], &ins[1], &mut outs[0]),
-        Kernel::AddBias => {
+        Kernel::Layout(Layout::Cast) => outs[0].clone_from(&ins[0]),
+        Kernel::Linear(Linear::MatMul(p)) => matmul(p, &ins[0], &ins[1], &mut outs[0]),
+        Kernel::Linear(Linear::AddBias) => {
             let columns = ins[0].len();
             (0..).zip(&mut outs[0]).for_each(|(i, y): (usize, _)| *y += ins[0][i % columns]);
         }
-        Kernel::BiasGrad { accumulate } => {
+        Kernel::Linear(Linear::BiasGrad { accumulate }) => {
             let columns = start(&mut outs[0], *accumulate).len();
             (0..).zip(&ins[0]).for_each(|(i, dy): (usize, _)| outs[0][i % columns] += dy);
         }
-        Kernel::Relu => outs[0].iter_mut().for_each(|y| *y = if *y < 0.0 { 0.0 } else { *y }),
-        Kernel::ReluGrad => outs[0].iter_mut().zip(&ins[0]).for_each(|(dy, y)| *dy = if *y <= 0.0 { 0.0 } else { *dy }),
-        Kernel::Relu6 => outs[0].iter_mut().for_each(|y| *y = y.clamp(0.0, 6.0)),
-        Kernel::Relu6Grad => {
+        Kernel::Activation(Activation::Relu) => outs[0].iter_mut().for_each(|y| *y = if *y < 0.0 { 0.0 } else { *y }),
+        Kernel::Activation(Activation::ReluGrad) => {
+            outs[0].iter_mut().zip(&ins[0]).for_each(|(dy, y)| *dy = if *y <= 0.0 { 0.0 } else { *dy })
+        }
+        Kernel::Activation(Activation::Relu6) => outs[0].iter_mut().for_each(|y| *y = y.clamp(0.0, 6.0)),
+        Kernel::Activation(Activation::Relu6Grad) => {
             let passes = |y: f64| y > 0.0 && y < 6.0;
             outs[0].iter_mut().zip(&ins[0]).for_each(|(dy, y)| *dy = if passes(*y) { *dy } else { 0.0 });
         }
-        Kernel::Add => outs[0].iter_mut().zip(&ins[0]).for_each(|(y, x)| *y += x),
-        Kernel::Scale(factor) => outs[0].iter_mut().for_each(|y| *y *= factor),
-        Kernel::Conv2d(w) => {
+        Kernel::Elementwise(Elementwise::Add) => outs[0].iter_mut().zip(&ins[0]).for_each(|(y, x)| *y += x),
+        Kernel::Elementwise(Elementwise::Scale(factor)) => outs[0].iter_mut().for_each(|y| *y *= factor),
+        Kernel::Convolution(Convolution::Forward(w)) => {
             outs[0].fill(0.0);
             taps(w, |x, weight, y| outs[0][y] += ins[0][x] * ins[1][weight]);
         }
-        Kernel::Conv2dInputGrad(w) => {
+        Kernel::Convolution(Convolution::InputGrad(w)) => {
             outs[0].fill(0.0);
             taps(w, |x, weight, y| outs[0][x] += ins[0][y] * ins[1][weight]);
         }
-        Kernel::Conv2dWeightGrad { window, accumulate } => {
+        Kernel::Convolution(Convolution::WeightGrad { window, accumulate }) => {
             start(&mut outs[0], *accumulate);
             taps(window, |x, weight, y| outs[0][weight] += ins[0][x] * ins[1][y]);
         }
-        Kernel::Depthwise(w) => {
+        Kernel::Depthwise(Depthwise::Forward(w)) => {
             outs[0].fill(0.0);
             own_taps(w, |x, weight, y| outs[0][y] += ins[0][x] * ins[1][weight]);
         }
-        Kernel::DepthwiseInputGrad(w) => {
+        Kernel::Depthwise(Depthwise::InputGrad(w)) => {
             outs[0].fill(0.0);
             own_taps(w, |x, weight, y| outs[0][x] += ins[0][y] * ins[1][weight]);
         }
-        Kernel::DepthwiseWeightGrad { window, accumulate } => {
+        Kernel::Depthwise(Depthwise::WeightGrad { window, accumulate }) => {
             start(&mut outs[0], *accumulate);
             own_taps(window, |x, weight, y| outs[0][weight] += ins[0][x] * ins[1][y]);
         }
-        Kernel::MaxPool(w) => max_pool(w, &ins[0], &mut outs),
-        Kernel::MaxPoolGrad(w) => {
+        Kernel::Pool(Pool::Max(w)) => max_pool(w, &ins[0], &mut outs),
+        Kernel::Pool(Pool::MaxGrad(w)) => {
             outs[0].fill(0.0);
             own_taps(w, |x, weight, y| {
                 if ins[1][y] == (weight / w.channels) as f64 {
@@ -76,27 +82,27 @@ pub(crate) fn run(kernel: &Kernel, ins: &[Vec<f64>], outs: &[Vec<f64>]) -> Vec<V
                 }
             });
         }
-        Kernel::AvgPool(w) => {
+        Kernel::Pool(Pool::Average(w)) => {
             outs[0].fill(0.0);
             own_taps(w, |x, _, y| outs[0][y] += ins[0][x] / (w.size * w.size) as f64);
         }
-        Kernel::AvgPoolGrad(w) => {
+        Kernel::Pool(Pool::AverageGrad(w)) => {
             outs[0].fill(0.0);
             own_taps(w, |x, _, y| outs[0][x] += ins[0][y] / (w.size * w.size) as f64);
         }
-        Kernel::GlobalPool { pixels, channels } => {
+        Kernel::Pool(Pool::Global { pixels, channels }) => {
             outs[0].fill(0.0);
             for (i, x) in ins[0].iter().enumerate() {
                 outs[0][i / (pixels * channels) * channels + i % channels] += x / *pixels as f64;
             }
         }
-        Kernel::GlobalPoolGrad { pixels, channels } => {
+        Kernel::Pool(Pool::GlobalGrad { pixels, channels }) => {
             let mean = |i: usize| ins[0][i / (pixels * channels) * channels + i % channels] / *pixels as f64;
             outs[0].iter_mut().enumerate().for_each(|(i, dx)| *dx = mean(i));
         }
-        Kernel::BatchNorm { epsilon, momentum, .. } => batch_norm(*epsilon, *momentum, ins, &mut outs),
-        Kernel::BatchNormGrad { accumulate, .. } => batch_norm_gradient(*accumulate, ins, &mut outs),
-        Kernel::BatchNormAgain { adds } => {
+        Kernel::Norm(Norm::Batch { epsilon, momentum, .. }) => batch_norm(*epsilon, *momentum, ins, &mut outs),
+        Kernel::Norm(Norm::BatchGrad { accumulate, .. }) => batch_norm_gradient(*accumulate, ins, &mut outs),
+        Kernel::Norm(Norm::BatchApply { adds }) => {
             let from = ins.len() - 4;
             for (i, y) in outs[0].iter_mut().enumerate() {
                 let (x, j) = (if from > 0 { ins[0][i] } else { *y }, i % ins[from].len());
@@ -104,29 +110,33 @@ pub(crate) fn run(kernel: &Kernel, ins: &[Vec<f64>], outs: &[Vec<f64>]) -> Vec<V
                 *y = before + (x - ins[from][j]) * ins[from + 1][j] * ins[from + 2][j] + ins[from + 3][j];
             }
         }
-        Kernel::BatchNormFixed { epsilon } => {
+        Kernel::Norm(Norm::BatchFixed { epsilon }) => {
             let columns = ins[0].len();
             for (i, y) in outs[0].iter_mut().enumerate() {
                 let j = i % columns;
                 *y = (*y - ins[0][j]) / (ins[1][j] + epsilon).sqrt() * ins[2][j] + ins[3][j];
             }
         }
-        Kernel::LayerNorm { extents, epsilon } => row_norm(extents.columns, *epsilon, true, ins, &mut outs),
-        Kernel::RmsNorm { extents, epsilon } => row_norm(extents.columns, *epsilon, false, ins, &mut outs),
-        Kernel::LayerNormGrad { extents, accumulate } => {
+        Kernel::Norm(Norm::Layer { extents, epsilon }) => row_norm(extents.columns, *epsilon, true, ins, &mut outs),
+        Kernel::Norm(Norm::Rms { extents, epsilon }) => row_norm(extents.columns, *epsilon, false, ins, &mut outs),
+        Kernel::Norm(Norm::LayerGrad { extents, accumulate }) => {
             row_norm_gradient(extents.columns, *accumulate, ins, &mut outs)
         }
-        Kernel::RmsNormGrad { extents, accumulate } => row_norm_gradient(extents.columns, *accumulate, ins, &mut outs),
-        Kernel::Curve(curve) => outs[0].iter_mut().zip(&ins[0]).for_each(|(y, x)| *y = curved(*curve, *x)),
-        Kernel::CurveGrad(curve) => {
+        Kernel::Norm(Norm::RmsGrad { extents, accumulate }) => {
+            row_norm_gradient(extents.columns, *accumulate, ins, &mut outs)
+        }
+        Kernel::Activation(Activation::Apply(curve)) => {
+            outs[0].iter_mut().zip(&ins[0]).for_each(|(y, x)| *y = curved(*curve, *x))
+        }
+        Kernel::Activation(Activation::ApplyGrad(curve)) => {
             outs[0].iter_mut().zip(&ins[0]).for_each(|(dy, x)| *dy *= slope(*curve, *x));
         }
-        Kernel::Dropout { share, key } => {
+        Kernel::Dropout(Dropout { probability: share, key }) => {
             let rng = Rng::from_key(*key);
             let kept = |i: usize| rng.uniform(i as u64) >= *share;
             outs[0].iter_mut().enumerate().for_each(|(i, y)| *y = if kept(i) { *y / (1.0 - share) } else { 0.0 });
         }
-        Kernel::CrossEntropy => {
+        Kernel::Loss(Loss::CrossEntropy) => {
             let classes = ins[0].len() / ins[1].len();
             for (row, label) in ins[0].chunks(classes).zip(&ins[1]).filter(|(_, label)| is_scored(**label)) {
                 let (place, probabilities) = softmax(row);
@@ -134,7 +144,7 @@ pub(crate) fn run(kernel: &Kernel, ins: &[Vec<f64>], outs: &[Vec<f64>]) -> Vec<V
                 outs[0][1] += f64::from(u8::from(place == *label as usize));
             }
         }
-        Kernel::CrossEntropyGrad { scale } => {
+        Kernel::Loss(Loss::CrossEntropyGrad { scale }) => {
             let classes = outs[0].len() / ins[0].len();
             for (row, label) in outs[0].chunks_mut(classes).zip(&ins[0]) {
                 let (_, probabilities) = softmax(row);
@@ -144,21 +154,21 @@ pub(crate) fn run(kernel: &Kernel, ins: &[Vec<f64>], outs: &[Vec<f64>]) -> Vec<V
                 }
             }
         }
-        Kernel::Normal { .. }
-        | Kernel::CopyColumns { .. }
-        | Kernel::Transpose { .. }
-        | Kernel::Embedding
-        | Kernel::EmbeddingGrad { .. }
-        | Kernel::Rotary { .. }
-        | Kernel::SwiGlu { .. }
-        | Kernel::SwiGluGrad { .. }
-        | Kernel::Attention(_)
-        | Kernel::AttentionGrad(_)
-        | Kernel::AttentionPlain(_)
-        | Kernel::AttentionPlainGrad(_) => sequence::run(kernel, ins, &mut outs),
-        Kernel::SumSquares => outs[0][0] += ins[0].iter().map(|x| x * x).sum::<f64>(),
-        Kernel::Clip { limit } => outs[0][0] = (limit / ins[0][0].sqrt()).min(1.0),
-        Kernel::Update(of) => {
+        Kernel::Elementwise(Elementwise::Normal { .. })
+        | Kernel::Layout(Layout::CopyColumns(_))
+        | Kernel::Layout(Layout::Transpose { .. })
+        | Kernel::Embedding(Embedding::Forward)
+        | Kernel::Embedding(Embedding::Grad { .. })
+        | Kernel::Rotary(_)
+        | Kernel::Activation(Activation::SwiGlu { .. })
+        | Kernel::Activation(Activation::SwiGluGrad { .. })
+        | Kernel::Attention(Attention::Efficient(_))
+        | Kernel::Attention(Attention::EfficientGrad(_))
+        | Kernel::Attention(Attention::Plain(_))
+        | Kernel::Attention(Attention::PlainGrad(_)) => sequence::run(kernel, ins, &mut outs),
+        Kernel::Optimizer(Optimizer::SumSquares) => outs[0][0] += ins[0].iter().map(|x| x * x).sum::<f64>(),
+        Kernel::Optimizer(Optimizer::Clip { limit }) => outs[0][0] = (limit / ins[0][0].sqrt()).min(1.0),
+        Kernel::Optimizer(Optimizer::Update(of)) => {
             let scale = ins.get(1).map_or(1.0, |scale| scale[0]);
             update(&Update { grad_scale: scale * of.grad_scale, ..*of }, &ins[0], &mut outs);
         }
@@ -291,11 +301,13 @@ fn batch_norm_gradient(accumulate: bool, ins: &[Vec<f64>], outs: &mut [Vec<f64>]
     }
 }
 
-fn curved(curve: Curve, x: f64) -> f64 {
+fn curved(curve: ActivationFunction, x: f64) -> f64 {
     match curve {
-        Curve::Silu => x / (1.0 + (-x).exp()),
-        Curve::GeluTanh => 0.5 * x * (1.0 + ((2.0 / std::f64::consts::PI).sqrt() * (x + 0.044715 * x.powi(3))).tanh()),
-        Curve::Gelu => x * distribution(x),
+        ActivationFunction::Silu => x / (1.0 + (-x).exp()),
+        ActivationFunction::GeluTanh => {
+            0.5 * x * (1.0 + ((2.0 / std::f64::consts::PI).sqrt() * (x + 0.044715 * x.powi(3))).tanh())
+        }
+        ActivationFunction::Gelu => x * distribution(x),
     }
 }
 
@@ -310,19 +322,19 @@ fn distribution(x: f64) -> f64 {
     0.5 + sum * (-x * x / 2.0).exp() / (2.0 * std::f64::consts::PI).sqrt()
 }
 
-fn slope(curve: Curve, x: f64) -> f64 {
+fn slope(curve: ActivationFunction, x: f64) -> f64 {
     use std::f64::consts::PI;
     match curve {
-        Curve::Silu => {
+        ActivationFunction::Silu => {
             let e = (-x).exp();
             (1.0 + e + x * e) / (1.0 + e).powi(2)
         }
-        Curve::GeluTanh => {
+        ActivationFunction::GeluTanh => {
             let inner = (2.0 / PI).sqrt() * (x + 0.044715 * x.powi(3));
             let inner_slope = (2.0 / PI).sqrt() * (1.0 + 0.134145 * x * x);
             0.5 * (1.0 + inner.tanh()) + 0.5 * x * inner_slope / inner.cosh().powi(2)
         }
-        Curve::Gelu => distribution(x) + x * (-x * x / 2.0).exp() / (2.0 * PI).sqrt(),
+        ActivationFunction::Gelu => distribution(x) + x * (-x * x / 2.0).exp() / (2.0 * PI).sqrt(),
     }
 }
 

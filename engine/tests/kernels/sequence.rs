@@ -1,8 +1,9 @@
 //! The gradients of sequence models' ops against finite differences, and what their kernels must refuse or keep apart.
 
+use plimsoll_engine::backend::ops::{Elementwise, Embedding, Linear};
 use plimsoll_engine::{
     Error,
-    backend::{AttentionShape, Cpu, DType, Executor, HostSlice, Kernel, Tensor},
+    backend::{AttentionShape, Cpu, DType, Executor, HostSlice, Tensor},
     memory::{Category, Ledger},
     selftest::draw::Draw,
 };
@@ -158,7 +159,7 @@ fn gradients_of_moved_and_gated_elements_agree_with_finite_differences() {
             |e, row, dy| {
                 let [first, _] = e.split(&dy.reshape([batch, (rows + 1) * columns]), columns).expect("parts");
                 let drow = e.allocate(row.shape(), DType::F64, Category::Gradients, "gradient").expect("room");
-                e.launch(Kernel::BiasGrad { accumulate: false }, &[&first], &[&drow]).expect("sum");
+                e.launch(Linear::BiasGrad { accumulate: false }, &[&first], &[&drow]).expect("sum");
                 drow
             },
             &context,
@@ -183,8 +184,7 @@ fn gradients_of_moved_and_gated_elements_agree_with_finite_differences() {
             |e, table| e.embedding(&tokens(e), &table.reshape([batch * rows, columns])).expect("looked up"),
             |e, table, dy| {
                 let dtable = e.allocate(table.shape(), DType::F64, Category::Gradients, "gradient").expect("room");
-                e.launch(Kernel::EmbeddingGrad { rows, accumulate: false }, &[&tokens(e), dy], &[&dtable])
-                    .expect("sums");
+                e.launch(Embedding::Grad { rows, accumulate: false }, &[&tokens(e), dy], &[&dtable]).expect("sums");
                 dtable
             },
             &context,
@@ -201,7 +201,7 @@ fn some_rows_of_a_tensor_are_read_and_written_in_place() {
     assert_eq!((rows.shape().dims(), rows.bytes()), ([2, 3].as_slice(), 48));
     assert_eq!(values(&executor, &rows), (3..9).map(f64::from).collect::<Vec<_>>());
     assert_eq!(values(&executor, &rows.rows_view(1..2)), [6.0, 7.0, 8.0]);
-    executor.launch(Kernel::Scale(2.0), &[], &[&rows]).expect("scaled");
+    executor.launch(Elementwise::Scale(2.0), &[], &[&rows]).expect("scaled");
     assert_eq!(values(&executor, &x), [0.0, 1.0, 2.0, 6.0, 8.0, 10.0, 12.0, 14.0, 16.0, 9.0, 10.0, 11.0]);
     drop(x);
     assert!(!rows.is_unique(), "what is not all of its buffer is never overwritten");

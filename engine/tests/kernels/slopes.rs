@@ -1,5 +1,6 @@
 //! Gradients of layers' kernels against finite differences.
 
+use plimsoll_engine::backend::ops::{Activation, Convolution, Depthwise, Linear, Loss, Pool};
 use plimsoll_engine::{
     backend::{DType, Kernel, Window},
     selftest::{cases::Operand, draw::Draw},
@@ -45,7 +46,11 @@ impl Slope {
         };
         let difference = (value(1.0) - value(-1.0)) / (2.0 * STEP);
         let inputs = in_f64(&(self.gradient_inputs)(self, &weights));
-        let before = if matches!(self.gradient, Kernel::ReluGrad) { weights } else { self.gradient_output.clone() };
+        let before = if matches!(self.gradient, Kernel::Activation(Activation::ReluGrad)) {
+            weights
+        } else {
+            self.gradient_output.clone()
+        };
         let (outcome, _) = threads.launch(self.gradient, &inputs, &in_f64(&[before]));
         let slope: f64 = outcome.after[0].iter().zip(&direction).map(|(g, d)| g * d).sum();
         let allowed = 1e-8 * (1.0 + difference.abs());
@@ -55,7 +60,7 @@ impl Slope {
 
 #[test]
 fn gradients_agree_with_finite_differences() {
-    use plimsoll_engine::backend::kernel::MatMul;
+    use plimsoll_engine::backend::ops::MatMul;
     let seed = fresh_seed();
     let (threads, mut draw) = (Threads::new(2), Draw::new(seed));
     let of_input = |s: &Slope, dy: &[f64]| vec![dy.to_vec(), s.inputs[1].clone()];
@@ -69,15 +74,19 @@ fn gradients_agree_with_finite_differences() {
             (
                 w,
                 w.filters * w.taps(),
-                [Kernel::Conv2d(w), Kernel::Conv2dInputGrad(w), Kernel::Conv2dWeightGrad { window: w, accumulate }],
+                [
+                    Kernel::from(Convolution::Forward(w)),
+                    Kernel::from(Convolution::InputGrad(w)),
+                    Kernel::from(Convolution::WeightGrad { window: w, accumulate }),
+                ],
             ),
             (
                 own,
                 w.taps(),
                 [
-                    Kernel::Depthwise(own),
-                    Kernel::DepthwiseInputGrad(own),
-                    Kernel::DepthwiseWeightGrad { window: own, accumulate },
+                    Kernel::from(Depthwise::Forward(own)),
+                    Kernel::from(Depthwise::InputGrad(own)),
+                    Kernel::from(Depthwise::WeightGrad { window: own, accumulate }),
                 ],
             ),
         ] {
@@ -99,7 +108,7 @@ fn gradients_agree_with_finite_differences() {
         }
         let [rows, inner, out] = [draw.between(1, 90), draw.between(1, 90), draw.between(1, 90)];
         let product = |m, n, k, transpose_a, transpose_b| {
-            Kernel::MatMul(MatMul { m, n, k, transpose_a, transpose_b, accumulate: false })
+            Kernel::from(Linear::MatMul(MatMul { m, n, k, transpose_a, transpose_b, accumulate: false }))
         };
         let inputs = vec![draw.numbers(rows * inner), draw.numbers(out * inner)];
         for (moved, gradient, gradient_inputs) in [
@@ -117,21 +126,21 @@ fn gradients_agree_with_finite_differences() {
             });
         }
         slopes.push(Slope {
-            forward: Kernel::AddBias,
+            forward: Kernel::from(Linear::AddBias),
             inputs: vec![draw.numbers(out)],
             output: draw.numbers(rows * out),
             moved: Some(0),
-            gradient: Kernel::BiasGrad { accumulate: false },
+            gradient: Kernel::from(Linear::BiasGrad { accumulate: false }),
             gradient_inputs: |_, dy| vec![dy.to_vec()],
             gradient_output: vec![7.0; out],
         });
         slopes.push(Slope {
-            forward: Kernel::Relu,
+            forward: Kernel::from(Activation::Relu),
             inputs: vec![],
             // Odd multiples of 1/2048: the step crosses no bend.
             output: (0..rows * out).map(|_| draw.number() + 1.0 / 2048.0).collect(),
             moved: None,
-            gradient: Kernel::ReluGrad,
+            gradient: Kernel::from(Activation::ReluGrad),
             gradient_inputs: |s, _| vec![s.output.iter().map(|y| y.max(0.0)).collect()],
             gradient_output: vec![],
         });
@@ -155,10 +164,10 @@ fn the_gradient_of_the_loss_and_of_pooling_agree_with_finite_differences() {
             let mut logits = logits.clone();
             logits[place] += step;
             let inputs = [(logits, DType::F64), labels.clone()];
-            threads.launch(Kernel::CrossEntropy, &inputs, &[(vec![0.0; 2], DType::F64)]).0.after[0][0]
+            threads.launch(Loss::CrossEntropy, &inputs, &[(vec![0.0; 2], DType::F64)]).0.after[0][0]
         };
         let difference = (loss(STEP) - loss(-STEP)) / (2.0 * STEP);
-        let kernel = Kernel::CrossEntropyGrad { scale: 1.0 };
+        let kernel = Kernel::from(Loss::CrossEntropyGrad { scale: 1.0 });
         let (outcome, _) = threads.launch(kernel, std::slice::from_ref(&labels), &[(logits.clone(), DType::F64)]);
         let slope = outcome.after[0][place];
         assert!((slope - difference).abs() < 1e-7, "seed {seed}: {slope}, not {difference}");
@@ -171,7 +180,7 @@ fn the_gradient_of_the_loss_and_of_pooling_agree_with_finite_differences() {
             x.swap(i, draw.between(0, i));
         }
         let out = || (vec![0.0; w.out_pixels() * w.channels], DType::F64);
-        let pooled = |x: &[f64]| threads.launch(Kernel::MaxPool(w), &[(x.to_vec(), DType::F64)], &[out()]).0.after;
+        let pooled = |x: &[f64]| threads.launch(Pool::Max(w), &[(x.to_vec(), DType::F64)], &[out()]).0.after;
         let (weights, direction) = (draw.numbers(out().0.len()), draw.numbers(count));
         let value = |sign: f64| {
             let x: Vec<f64> = x.iter().zip(&direction).map(|(x, d)| x + sign * STEP * d).collect();

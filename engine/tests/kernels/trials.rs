@@ -1,7 +1,8 @@
 //! Launches of every kernel, of random sizes.
 
+use plimsoll_engine::backend::ops::CopyColumns;
 use plimsoll_engine::{
-    backend::{AttentionShape, DType, Kernel, kernel::Rows},
+    backend::{AttentionShape, DType, ops::Rows},
     selftest::{
         cases::{
             Case, FLOATS, attention, gathers, loss, norms, pools, products, sequence, streams, sum_types, updates,
@@ -62,9 +63,9 @@ fn sequences(draw: &mut Draw, dtype: DType, largest: usize) -> Vec<Case> {
     let (from_offset, to_offset) = (draw.between(0, 5), draw.between(0, 5));
     let from_stride = if draw.coin() { 0 } else { columns + draw.between(0, 20) };
     let to_stride = columns + draw.between(0, 20);
-    let copy = Kernel::CopyColumns { rows, columns, from_stride, from_offset, to_stride, to_offset };
+    let copy = CopyColumns { rows, columns, from_stride, from_offset, to_stride, to_offset };
     let (other, batch, vocabulary) = (draw.pick(&FLOATS), draw.between(1, 3), draw.between(1, largest * 4));
-    let mut trials: Vec<Case> = sequence::copy(draw, dtype, other, copy).into_iter().collect();
+    let mut trials = vec![sequence::copy(draw, dtype, other, copy)];
     trials.push(sequence::transpose(draw, dtype, [batch, rows, columns]));
     trials.extend(sequence::embedding(draw, dtype, [rows, vocabulary, columns]));
     trials.extend(sequence::gated(draw, dtype, Rows { rows, columns }));

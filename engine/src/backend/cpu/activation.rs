@@ -1,37 +1,64 @@
 //! Smooth activation functions and their slopes, and dropout.
 
+use super::by_type::by_float;
+use super::elementwise;
+use super::operands::Operands;
 use super::{
     float::{Accumulator, Float},
     parallel,
     simd::simd,
 };
-use crate::{backend::kernel::Curve, rng::Rng};
+use crate::backend::ops::{Activation, ActivationFunction};
+use crate::error::Result;
+use crate::rng::Rng;
 
-/// [`Kernel::Curve`](crate::backend::Kernel::Curve).
-pub(super) fn forward<T: Float>(curve: Curve, x: &[T], y: &mut [T]) {
+/// Runs one of them.
+pub(super) fn launch(kernel: &Activation, o: &Operands<'_>) -> Result<()> {
+    by_float!(o.output_type(0), T => typed::<T>(kernel, o), else o.unsupported())
+}
+
+fn typed<T: Float>(kernel: &Activation, o: &Operands<'_>) -> Result<()> {
+    let mut y = o.output::<T>(0)?;
+    match *kernel {
+        Activation::Relu => elementwise::relu::<T>(&mut y),
+        Activation::ReluGrad => elementwise::relu_gradient(&o.input::<T>(0)?, &mut y),
+        Activation::Relu6 => elementwise::relu6::<T>(&mut y),
+        Activation::Relu6Grad => elementwise::relu6_gradient(&o.input::<T>(0)?, &mut y),
+        Activation::Apply(function) => forward(function, &o.input::<T>(0)?, &mut y),
+        Activation::ApplyGrad(function) => gradient(function, &o.input::<T>(0)?, &mut y),
+        Activation::SwiGlu { extents } => swiglu(extents.columns, &o.input::<T>(0)?, &mut y),
+        Activation::SwiGluGrad { extents } => {
+            swiglu_gradient(extents.columns, &o.input::<T>(0)?, &o.input::<T>(1)?, &mut y);
+        }
+    }
+    Ok(())
+}
+
+/// [`Activation::Apply`](crate::backend::ops::Activation::Apply).
+fn forward<T: Float>(function: ActivationFunction, x: &[T], y: &mut [T]) {
     parallel::ranges(y.len(), WEIGHT, parallel::rows(y, 1), |range, y| {
         let x = &x[range];
-        match curve {
-            Curve::GeluTanh => gelu_tanh(x, y),
-            Curve::Gelu => gelu(x, y),
-            Curve::Silu => silu(x, y),
+        match function {
+            ActivationFunction::GeluTanh => gelu_tanh(x, y),
+            ActivationFunction::Gelu => gelu(x, y),
+            ActivationFunction::Silu => silu(x, y),
         }
     });
 }
 
-/// [`Kernel::CurveGrad`](crate::backend::Kernel::CurveGrad).
-pub(super) fn gradient<T: Float>(curve: Curve, x: &[T], dy: &mut [T]) {
+/// [`Activation::ApplyGrad`](crate::backend::ops::Activation::ApplyGrad).
+fn gradient<T: Float>(function: ActivationFunction, x: &[T], dy: &mut [T]) {
     parallel::ranges(dy.len(), WEIGHT, parallel::rows(dy, 1), |range, dy| {
         let x = &x[range];
-        match curve {
-            Curve::GeluTanh => gelu_tanh_gradient(x, dy),
-            Curve::Gelu => gelu_gradient(x, dy),
-            Curve::Silu => silu_gradient(x, dy),
+        match function {
+            ActivationFunction::GeluTanh => gelu_tanh_gradient(x, dy),
+            ActivationFunction::Gelu => gelu_gradient(x, dy),
+            ActivationFunction::Silu => silu_gradient(x, dy),
         }
     });
 }
 
-/// [`Kernel::Dropout`](crate::backend::Kernel::Dropout).
+/// [`Dropout`](crate::backend::ops::Dropout).
 pub(super) fn dropout<T: Float>(share: f64, key: u64, y: &mut [T]) {
     // The probability as a bound of 64 random bits.
     let bound = (share * 2f64.powi(64)) as u64;
@@ -41,15 +68,15 @@ pub(super) fn dropout<T: Float>(share: f64, key: u64, y: &mut [T]) {
     });
 }
 
-/// [`Kernel::SwiGlu`](crate::backend::Kernel::SwiGlu).
-pub(super) fn swiglu<T: Float>(columns: usize, gu: &[T], y: &mut [T]) {
+/// [`Activation::SwiGlu`](crate::backend::ops::Activation::SwiGlu).
+fn swiglu<T: Float>(columns: usize, gu: &[T], y: &mut [T]) {
     parallel::ranges(y.len() / columns, WEIGHT * columns, parallel::rows(y, columns), |rows, y| {
         swiglu_rows(columns, &gu[rows.start * 2 * columns..rows.end * 2 * columns], y);
     });
 }
 
-/// [`Kernel::SwiGluGrad`](crate::backend::Kernel::SwiGluGrad).
-pub(super) fn swiglu_gradient<T: Float>(columns: usize, gu: &[T], dy: &[T], dgu: &mut [T]) {
+/// [`Activation::SwiGluGrad`](crate::backend::ops::Activation::SwiGluGrad).
+fn swiglu_gradient<T: Float>(columns: usize, gu: &[T], dy: &[T], dgu: &mut [T]) {
     parallel::ranges(dy.len() / columns, WEIGHT * columns, parallel::rows(dgu, 2 * columns), |rows, dgu| {
         let both = rows.start * 2 * columns..rows.end * 2 * columns;
         swiglu_gradient_rows(columns, &gu[both], &dy[rows.start * columns..rows.end * columns], dgu);

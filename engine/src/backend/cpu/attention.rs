@@ -7,9 +7,13 @@
 mod forward;
 mod gradient;
 
+use super::by_type::by_float;
+use super::operands::Operands;
+use crate::backend::ops::Attention;
+use crate::error::Result;
 use std::ops::Range;
 
-pub(super) use self::{
+use self::{
     forward::{forward, forward_plain},
     gradient::{Weights, gradient},
 };
@@ -21,6 +25,29 @@ use super::{
     parallel,
 };
 use crate::backend::AttentionShape;
+
+/// Runs one of them.
+pub(super) fn launch(kernel: &Attention, o: &Operands<'_>) -> Result<()> {
+    by_float!(o.output_type(0), T => typed::<T>(kernel, o), else o.unsupported())
+}
+
+fn typed<T: Float>(kernel: &Attention, o: &Operands<'_>) -> Result<()> {
+    let (qkv, mut y) = (o.input::<T>(0)?, o.output::<T>(0)?);
+    match kernel {
+        Attention::Efficient(s) => forward(s, &qkv, &mut y, &mut o.output::<T::Acc>(1)?),
+        Attention::Plain(s) => forward_plain(s, &qkv, &mut y, &mut o.output::<T>(1)?),
+        Attention::EfficientGrad(s) => {
+            let (before, lse) = (o.input::<T>(1)?, o.input::<T::Acc>(2)?);
+            let weights = Weights::Recomputed { y: &before, lse: &lse };
+            gradient(s, &qkv, weights, &o.input::<T>(3)?, &mut y);
+        }
+        Attention::PlainGrad(s) => {
+            let weights = o.input::<T>(1)?;
+            gradient(s, &qkv, Weights::Kept(&weights), &o.input::<T>(2)?, &mut y);
+        }
+    }
+    Ok(())
+}
 
 /// The most positions of a block of queries.
 const QUERIES: usize = 64;

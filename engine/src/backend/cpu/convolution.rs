@@ -6,6 +6,10 @@
 //! taken apart by the residue of a pixel's place modulo the stride, so that no product is with a zero between strides
 //! and nothing is scattered. Weights are laid out once for all tiles where they are small.
 
+use super::by_type::by_sum;
+use super::operands::Operands;
+use crate::backend::ops::Convolution;
+use crate::error::Result;
 use std::ops::Range;
 
 use super::{
@@ -19,6 +23,21 @@ use super::{
     scratch::Scratch,
 };
 use crate::backend::Window;
+
+/// Runs one of them.
+pub(super) fn launch(kernel: &Convolution, o: &Operands<'_>) -> Result<()> {
+    by_sum!(o.input_type(0), o.output_type(0), T, W => {
+        let (a, b) = (&*o.input::<T>(0)?, &*o.input::<T>(1)?);
+        match kernel {
+            Convolution::Forward(w) => forward::<T>(w, a, b, &mut o.output(0)?),
+            Convolution::InputGrad(w) => input_gradient::<T>(w, a, b, &mut o.output(0)?),
+            Convolution::WeightGrad { window, accumulate } => {
+                weight_gradient::<T, W>(window, *accumulate, a, b, &mut o.output(0)?);
+            }
+        }
+        Ok(())
+    }, else o.unsupported())
+}
 
 /// Square or not, a family of windows over an image: what [`Patches`] gathers.
 #[derive(Debug, Clone, Copy)]
@@ -196,8 +215,8 @@ pub(in crate::backend) fn weight_gradient_plan(w: &Window, width: usize, narrow:
     Plan::new(product, Limits { rows: 252, columns: 96, depth: 512 / width })
 }
 
-/// [`Kernel::Conv2d`](crate::backend::Kernel::Conv2d).
-pub(super) fn forward<T: Float>(w: &Window, x: &[T], weights: &[T], y: &mut [T]) {
+/// [`Convolution::Forward`](crate::backend::ops::Convolution::Forward).
+fn forward<T: Float>(w: &Window, x: &[T], weights: &[T], y: &mut [T]) {
     if is_pointwise(w) {
         return gemm::matmul(&pointwise(w, true), x, weights, y);
     }
@@ -224,14 +243,14 @@ pub(super) fn forward<T: Float>(w: &Window, x: &[T], weights: &[T], y: &mut [T])
 }
 
 /// The matrix product of a window of one pixel: forward, or the gradient by the input.
-pub(in crate::backend) fn pointwise(w: &Window, forward: bool) -> crate::backend::kernel::MatMul {
+pub(in crate::backend) fn pointwise(w: &Window, forward: bool) -> crate::backend::ops::MatMul {
     let (n, k) = if forward { (w.filters, w.channels) } else { (w.channels, w.filters) };
     let m = w.batch * w.height * w.width;
-    crate::backend::kernel::MatMul { m, n, k, transpose_a: false, transpose_b: forward, accumulate: false }
+    crate::backend::ops::MatMul { m, n, k, transpose_a: false, transpose_b: forward, accumulate: false }
 }
 
-/// [`Kernel::Conv2dInputGrad`](crate::backend::Kernel::Conv2dInputGrad).
-pub(super) fn input_gradient<T: Float>(w: &Window, dy: &[T], weights: &[T], dx: &mut [T]) {
+/// [`Convolution::InputGrad`](crate::backend::ops::Convolution::InputGrad).
+fn input_gradient<T: Float>(w: &Window, dy: &[T], weights: &[T], dx: &mut [T]) {
     if is_pointwise(w) {
         return gemm::matmul(&pointwise(w, false), dy, weights, dx);
     }
@@ -293,14 +312,8 @@ fn residue_gradient<T: Float>(w: &Window, residue: Residue, dy: &[T], weights: &
     gemm::run(&plan, &patches, &turned, target);
 }
 
-/// [`Kernel::Conv2dWeightGrad`](crate::backend::Kernel::Conv2dWeightGrad).
-pub(super) fn weight_gradient<T: Float, W: Float<Acc = T::Acc>>(
-    w: &Window,
-    accumulate: bool,
-    x: &[T],
-    dy: &[T],
-    dw: &mut [W],
-) {
+/// [`Convolution::WeightGrad`](crate::backend::ops::Convolution::WeightGrad).
+fn weight_gradient<T: Float, W: Float<Acc = T::Acc>>(w: &Window, accumulate: bool, x: &[T], dy: &[T], dw: &mut [W]) {
     let plan = weight_gradient_plan(w, size_of::<T::Acc>(), !T::DIRECT, !W::DIRECT);
     let outputs = Matrix::new(dy, w.filters, true);
     let target = Target::new(dw, [w.filters, w.taps()], accumulate);

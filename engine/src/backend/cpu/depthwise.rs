@@ -5,10 +5,29 @@
 
 mod flat;
 
+use super::by_type::by_sum;
+use super::operands::Operands;
+use crate::backend::ops::Depthwise;
+use crate::error::Result;
 use std::ops::Range;
 
 use super::{float::Float, parallel, scratch::Scratch, simd::simd};
 use crate::backend::Window;
+
+/// Runs one of them.
+pub(super) fn launch(kernel: &Depthwise, o: &Operands<'_>) -> Result<()> {
+    by_sum!(o.input_type(0), o.output_type(0), T, W => {
+        let (a, b) = (&*o.input::<T>(0)?, &*o.input::<T>(1)?);
+        match kernel {
+            Depthwise::Forward(w) => forward::<T>(w, a, b, &mut o.output(0)?),
+            Depthwise::InputGrad(w) => input_gradient::<T>(w, a, b, &mut o.output(0)?),
+            Depthwise::WeightGrad { window, accumulate } => {
+                weight_gradient::<T, W>(window, *accumulate, a, b, &mut o.output(0)?);
+            }
+        }
+        Ok(())
+    }, else o.unsupported())
+}
 
 /// Parts of the batch whose weight gradients are summed apart: fixed by the geometry, so that the sum is too.
 pub(in crate::backend) fn segments(w: &Window) -> usize {
@@ -17,8 +36,8 @@ pub(in crate::backend) fn segments(w: &Window) -> usize {
     if w.out_pixels() * w.taps() < parallel::GRAIN { 1 } else { ((64 << 10) / bytes).clamp(1, 16).min(rows) }
 }
 
-/// [`Kernel::Depthwise`](crate::backend::Kernel::Depthwise).
-pub(super) fn forward<T: Float>(w: &Window, x: &[T], weights: &[T], y: &mut [T]) {
+/// [`Depthwise::Forward`](crate::backend::ops::Depthwise::Forward).
+fn forward<T: Float>(w: &Window, x: &[T], weights: &[T], y: &mut [T]) {
     let line = w.out_width() * w.channels;
     parallel::ranges(w.batch * w.out_height(), line * w.size, parallel::rows(y, line), |rows, y| {
         if flat::applies(w) {
@@ -29,8 +48,8 @@ pub(super) fn forward<T: Float>(w: &Window, x: &[T], weights: &[T], y: &mut [T])
     });
 }
 
-/// [`Kernel::DepthwiseInputGrad`](crate::backend::Kernel::DepthwiseInputGrad).
-pub(super) fn input_gradient<T: Float>(w: &Window, dy: &[T], weights: &[T], dx: &mut [T]) {
+/// [`Depthwise::InputGrad`](crate::backend::ops::Depthwise::InputGrad).
+fn input_gradient<T: Float>(w: &Window, dy: &[T], weights: &[T], dx: &mut [T]) {
     let line = w.width * w.channels;
     parallel::ranges(w.batch * w.height, line * w.size, parallel::rows(dx, line), |rows, dx| {
         if flat::applies(w) {
@@ -41,14 +60,8 @@ pub(super) fn input_gradient<T: Float>(w: &Window, dy: &[T], weights: &[T], dx: 
     });
 }
 
-/// [`Kernel::DepthwiseWeightGrad`](crate::backend::Kernel::DepthwiseWeightGrad).
-pub(super) fn weight_gradient<T: Float, W: Float<Acc = T::Acc>>(
-    w: &Window,
-    accumulate: bool,
-    x: &[T],
-    dy: &[T],
-    dw: &mut [W],
-) {
+/// [`Depthwise::WeightGrad`](crate::backend::ops::Depthwise::WeightGrad).
+fn weight_gradient<T: Float, W: Float<Acc = T::Acc>>(w: &Window, accumulate: bool, x: &[T], dy: &[T], dw: &mut [W]) {
     let (segments, rows, taps) = (segments(w), w.batch * w.out_height(), w.taps());
     let mut sums = Scratch::<T::Acc>::new(segments * taps);
     parallel::pieces(segments, segments > 1, parallel::rows(sums.elements(), taps), |s, sums| {

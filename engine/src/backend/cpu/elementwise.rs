@@ -2,20 +2,45 @@
 //!
 //! Sums are taken over parts that the number of elements fixes, in order.
 
+use super::{by_type::by_float, operands::Operands};
 use super::{float::Float, parallel, simd::simd};
+use crate::backend::ops::Elementwise;
 use crate::rng::Rng;
+use crate::{error::Result, tensor::DType};
+
+/// Runs one of them.
+pub(super) fn launch(kernel: &Elementwise, o: &Operands<'_>) -> Result<()> {
+    match (kernel, o.output_type(0)) {
+        (Elementwise::Fill(value), DType::U32) => fill(*value as u32, &mut o.integers(0)?),
+        (Elementwise::Fill(value), DType::U8) => fill(*value as u8, &mut o.bytes(0)?),
+        (_, dtype) => by_float!(dtype, T => typed::<T>(kernel, o)?, else return o.unsupported()),
+    }
+    Ok(())
+}
+
+fn typed<T: Float>(kernel: &Elementwise, o: &Operands<'_>) -> Result<()> {
+    let mut y = o.output::<T>(0)?;
+    match *kernel {
+        Elementwise::Fill(value) => fill(T::from_f64(value), &mut y),
+        Elementwise::Uniform { bound, key } => uniform(bound, key, &mut y),
+        Elementwise::Normal { std, key } => normal(std, key, &mut y),
+        Elementwise::Add => add(&o.input::<T>(0)?, &mut y),
+        Elementwise::Scale(factor) => scale::<T>(factor, &mut y),
+    }
+    Ok(())
+}
 
 /// Runs `f` over pieces of `y`, with the place of each.
 fn each<T: Send>(y: &mut [T], f: impl Fn(usize, &mut [T]) + Sync) {
     parallel::ranges(y.len(), 1, parallel::rows(y, 1), |range, y| f(range.start, y));
 }
 
-/// [`Kernel::Fill`](crate::backend::Kernel::Fill).
+/// [`Elementwise::Fill`](crate::backend::ops::Elementwise::Fill).
 pub(super) fn fill<T: Copy + Send + Sync>(value: T, y: &mut [T]) {
     each(y, |_, y| y.fill(value));
 }
 
-/// [`Kernel::Uniform`](crate::backend::Kernel::Uniform).
+/// [`Elementwise::Uniform`](crate::backend::ops::Elementwise::Uniform).
 pub(super) fn uniform<T: Float>(bound: f64, key: u64, y: &mut [T]) {
     let rng = Rng::from_key(key);
     each(y, |start, y| {
@@ -25,7 +50,7 @@ pub(super) fn uniform<T: Float>(bound: f64, key: u64, y: &mut [T]) {
     });
 }
 
-/// [`Kernel::Normal`](crate::backend::Kernel::Normal).
+/// [`Elementwise::Normal`](crate::backend::ops::Elementwise::Normal).
 pub(super) fn normal<T: Float>(std: f64, key: u64, y: &mut [T]) {
     let rng = Rng::from_key(key);
     each(y, |start, y| {
@@ -35,12 +60,12 @@ pub(super) fn normal<T: Float>(std: f64, key: u64, y: &mut [T]) {
     });
 }
 
-/// [`Kernel::Cast`](crate::backend::Kernel::Cast). Between f64 and a 16-bit type it rounds through f32.
+/// [`Layout::Cast`](crate::backend::ops::Layout::Cast). Between f64 and a 16-bit type it rounds through f32.
 pub(super) fn cast<T: Float, U: Float>(x: &[T], y: &mut [U]) {
     each(y, |start, y| convert(&x[start..start + y.len()], y));
 }
 
-/// [`Kernel::AddBias`](crate::backend::Kernel::AddBias).
+/// [`Linear::AddBias`](crate::backend::ops::Linear::AddBias).
 pub(super) fn add_bias<T: Float>(bias: &[T], y: &mut [T]) {
     let columns = bias.len();
     let rows = y.len() / columns.max(1);
@@ -52,7 +77,7 @@ const COLUMNS: usize = 64;
 /// Parts of the rows that are summed apart.
 const PARTS: usize = 8;
 
-/// [`Kernel::BiasGrad`](crate::backend::Kernel::BiasGrad).
+/// [`Linear::BiasGrad`](crate::backend::ops::Linear::BiasGrad).
 pub(super) fn bias_gradient<T: Float, W: Float<Acc = T::Acc>>(accumulate: bool, dy: &[T], db: &mut [W]) {
     let columns = db.len();
     let rows = dy.len() / columns.max(1);
@@ -70,38 +95,38 @@ pub(super) fn bias_gradient<T: Float, W: Float<Acc = T::Acc>>(accumulate: bool, 
     }
 }
 
-/// [`Kernel::Relu`](crate::backend::Kernel::Relu).
+/// [`Activation::Relu`](crate::backend::ops::Activation::Relu).
 pub(super) fn relu<T: Float>(y: &mut [T]) {
     each(y, |_, y| relu_part(y));
 }
 
-/// [`Kernel::ReluGrad`](crate::backend::Kernel::ReluGrad). Where `y` is NaN the gradient passes, so that it is not lost.
+/// [`Activation::ReluGrad`](crate::backend::ops::Activation::ReluGrad). Where `y` is NaN the gradient passes, so that it is not lost.
 pub(super) fn relu_gradient<T: Float>(y: &[T], dy: &mut [T]) {
     each(dy, |start, dy| relu_gradient_part(&y[start..start + dy.len()], dy));
 }
 
-/// [`Kernel::Relu6`](crate::backend::Kernel::Relu6).
+/// [`Activation::Relu6`](crate::backend::ops::Activation::Relu6).
 pub(super) fn relu6<T: Float>(y: &mut [T]) {
     each(y, |_, y| relu6_part(y));
 }
 
-/// [`Kernel::Relu6Grad`](crate::backend::Kernel::Relu6Grad). Where `y` is NaN the gradient passes, so that it is not lost.
+/// [`Activation::Relu6Grad`](crate::backend::ops::Activation::Relu6Grad). Where `y` is NaN the gradient passes, so that it is not lost.
 pub(super) fn relu6_gradient<T: Float>(y: &[T], dy: &mut [T]) {
     each(dy, |start, dy| relu6_gradient_part(&y[start..start + dy.len()], dy));
 }
 
-/// [`Kernel::Add`](crate::backend::Kernel::Add).
+/// [`Elementwise::Add`](crate::backend::ops::Elementwise::Add).
 pub(super) fn add<T: Float>(x: &[T], y: &mut [T]) {
     each(y, |start, y| add_part(&x[start..start + y.len()], y));
 }
 
-/// [`Kernel::Scale`](crate::backend::Kernel::Scale).
+/// [`Elementwise::Scale`](crate::backend::ops::Elementwise::Scale).
 pub(super) fn scale<T: Float>(factor: f64, y: &mut [T]) {
     let factor = T::Acc::from_f64(factor);
     each(y, |_, y| scale_part(factor, y));
 }
 
-/// [`Kernel::SumSquares`](crate::backend::Kernel::SumSquares).
+/// [`Optimizer::SumSquares`](crate::backend::ops::Optimizer::SumSquares).
 pub(super) fn sum_squares<T: Float>(x: &[T], sum: &mut [f64]) {
     const PARTS: usize = 32;
     let parts = if x.len() < parallel::GRAIN { 1 } else { PARTS };

@@ -3,13 +3,36 @@
 //! The gradient sums the rows of one token in the order they come in, whatever the number of threads: tokens are sorted
 //! first, with their places, and a token's rows are one thread's.
 
+use super::{
+    by_type::{by_float, by_sum},
+    operands::Operands,
+};
 use super::{elementwise::convert, float::Float, parallel, scratch::Scratch, simd::simd};
+use crate::{backend::ops::Embedding, error::Result};
+
+/// Runs one of them.
+pub(super) fn launch(kernel: &Embedding, o: &Operands<'_>) -> Result<()> {
+    match *kernel {
+        Embedding::Forward => by_float!(o.output_type(0), T => {
+            let (table, mut y) = (o.input::<T>(1)?, o.output::<T>(0)?);
+            let tokens = o.tokens(0, table.len() / (y.len() / o.input_elements(0)))?;
+            forward(&tokens, &table, &mut y);
+            Ok(())
+        }, else o.unsupported()),
+        Embedding::Grad { accumulate, rows } => by_sum!(o.input_type(1), o.output_type(0), T, W => {
+            let dy = o.input::<T>(1)?;
+            let tokens = o.tokens(0, o.output_elements(0) / (dy.len() / rows))?;
+            gradient::<T, W>(accumulate, &tokens, &dy, &mut o.output(0)?);
+            Ok(())
+        }, else o.unsupported()),
+    }
+}
 
 /// Columns summed at a time.
 const COLUMNS: usize = 64;
 
-/// [`Kernel::Embedding`](crate::backend::Kernel::Embedding); every token has a row in the table.
-pub(super) fn forward<T: Float>(tokens: &[u32], table: &[T], y: &mut [T]) {
+/// [`Embedding::Forward`](crate::backend::ops::Embedding::Forward); every token has a row in the table.
+fn forward<T: Float>(tokens: &[u32], table: &[T], y: &mut [T]) {
     let width = y.len() / tokens.len();
     parallel::ranges(tokens.len(), width, parallel::rows(y, width), |rows, y| {
         for (y, token) in y.chunks_exact_mut(width).zip(&tokens[rows]) {
@@ -18,8 +41,8 @@ pub(super) fn forward<T: Float>(tokens: &[u32], table: &[T], y: &mut [T]) {
     });
 }
 
-/// [`Kernel::EmbeddingGrad`](crate::backend::Kernel::EmbeddingGrad); every token has a row in the table.
-pub(super) fn gradient<T: Float, W: Float<Acc = T::Acc>>(accumulate: bool, tokens: &[u32], dy: &[T], dtable: &mut [W]) {
+/// [`Embedding::Grad`](crate::backend::ops::Embedding::Grad); every token has a row in the table.
+fn gradient<T: Float, W: Float<Acc = T::Acc>>(accumulate: bool, tokens: &[u32], dy: &[T], dtable: &mut [W]) {
     let (rows, width) = (tokens.len(), dy.len() / tokens.len());
     let mut room = Scratch::<u64>::new(rows);
     let sorted = room.elements();

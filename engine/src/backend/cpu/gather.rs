@@ -2,22 +2,33 @@
 //!
 //! A place outside the set is refused before anything is written.
 
+use super::by_type::by_float;
 use super::{float::Float, operands::Operands, parallel};
+use crate::backend::ops::Gather;
 use crate::{
     backend::{DType, IGNORE_INDEX},
     error::Result,
 };
 
-/// [`Kernel::GatherImages`](crate::backend::Kernel::GatherImages).
-pub(super) fn images<T: Float>(o: &Operands<'_>) -> Result<()> {
+/// Runs one of them.
+pub(super) fn launch(kernel: &Gather, o: &Operands<'_>) -> Result<()> {
+    match kernel {
+        Gather::Images => by_float!(o.output_type(0), T => images::<T>(o), else o.unsupported()),
+        Gather::Labels => labels(o),
+        Gather::Tokens { scored } => tokens(*scored, o),
+    }
+}
+
+/// [`Gather::Images`](crate::backend::ops::Gather::Images).
+fn images<T: Float>(o: &Operands<'_>) -> Result<()> {
     let size = o.output_elements(0) / o.input_elements(2);
     let places = o.places(2, o.input_elements(0) / size)?;
     scaled::<T>(&o.input_bytes(0)?, &o.input(1)?, &places, &mut o.output(0)?);
     Ok(())
 }
 
-/// [`Kernel::GatherLabels`](crate::backend::Kernel::GatherLabels).
-pub(super) fn labels(o: &Operands<'_>) -> Result<()> {
+/// [`Gather::Labels`](crate::backend::ops::Gather::Labels).
+fn labels(o: &Operands<'_>) -> Result<()> {
     let targets = o.output_elements(0) / o.input_elements(1);
     let places = o.places(1, o.input_elements(0) / targets)?;
     match o.input_type(0) {
@@ -28,8 +39,8 @@ pub(super) fn labels(o: &Operands<'_>) -> Result<()> {
     Ok(())
 }
 
-/// [`Kernel::GatherTokens`](crate::backend::Kernel::GatherTokens).
-pub(super) fn tokens(scored: usize, o: &Operands<'_>) -> Result<()> {
+/// [`Gather::Tokens`](crate::backend::ops::Gather::Tokens).
+fn tokens(scored: usize, o: &Operands<'_>) -> Result<()> {
     let length = o.output_elements(0) / o.input_elements(1);
     // The places from which a sample and the token after it still lie in the set.
     let places = o.places(1, o.input_elements(0).saturating_sub(length))?;

@@ -15,7 +15,7 @@ use super::{
     parallel,
     scratch::Scratch,
 };
-use crate::backend::kernel::MatMul;
+use crate::backend::ops::MatMul;
 
 /// One side of a product: gives blocks, in place or copied into `room`, always in the same layout.
 pub(super) trait Operand<A>: Sync {
@@ -144,7 +144,7 @@ pub(in crate::backend) fn matmul_plan(p: &MatMul, width: usize, narrow: bool, st
     Plan::new(product, limits)
 }
 
-/// [`Kernel::MatMul`](crate::backend::Kernel::MatMul).
+/// [`Linear::MatMul`](crate::backend::ops::Linear::MatMul).
 pub(super) fn matmul<T: Float, W: Float<Acc = T::Acc>>(p: &MatMul, a: &[T], b: &[T], c: &mut [W]) {
     let plan = matmul_plan(p, size_of::<T::Acc>(), !T::DIRECT, !W::DIRECT);
     let a = Matrix::new(a, if p.transpose_a { p.m } else { p.k }, p.transpose_a);

@@ -3,6 +3,8 @@
 //! A label outside the classes is refused before anything is written; [`IGNORE_INDEX`] is no class, and its row counts in
 //! nothing.
 
+use super::by_type::by_float;
+use super::operands::Operands;
 use super::{
     float::{Accumulator, Float},
     lanes::{largest, sum},
@@ -10,14 +12,30 @@ use super::{
     simd::simd,
 };
 use crate::backend::IGNORE_INDEX;
+use crate::backend::ops::Loss;
+use crate::error::Result;
+
+/// Runs one of them.
+pub(super) fn launch(kernel: &Loss, o: &Operands<'_>) -> Result<()> {
+    match kernel {
+        Loss::CrossEntropy => by_float!(o.input_type(0), T => {
+            cross_entropy::<T>(&o.input(0)?, &o.labels(1, o.input_elements(0))?, &mut o.output(0)?);
+            Ok(())
+        }, else o.unsupported()),
+        Loss::CrossEntropyGrad { scale } => by_float!(o.output_type(0), T => {
+            cross_entropy_gradient::<T>(*scale, &o.labels(0, o.output_elements(0))?, &mut o.output(0)?);
+            Ok(())
+        }, else o.unsupported()),
+    }
+}
 
 /// Parts of the rows whose statistics are summed apart.
 const PARTS: usize = 32;
 /// An element's arithmetic in streamed elements.
 const WEIGHT: usize = 4;
 
-/// [`Kernel::CrossEntropy`](crate::backend::Kernel::CrossEntropy).
-pub(super) fn cross_entropy<T: Float>(logits: &[T], labels: &[u32], stats: &mut [f64]) {
+/// [`Loss::CrossEntropy`](crate::backend::ops::Loss::CrossEntropy).
+fn cross_entropy<T: Float>(logits: &[T], labels: &[u32], stats: &mut [f64]) {
     let rows = labels.len();
     let classes = logits.len() / rows.max(1);
     let parts = if logits.len() * WEIGHT < parallel::GRAIN { 1 } else { PARTS };
@@ -32,8 +50,8 @@ pub(super) fn cross_entropy<T: Float>(logits: &[T], labels: &[u32], stats: &mut 
     }
 }
 
-/// [`Kernel::CrossEntropyGrad`](crate::backend::Kernel::CrossEntropyGrad).
-pub(super) fn cross_entropy_gradient<T: Float>(scale: f64, labels: &[u32], logits: &mut [T]) {
+/// [`Loss::CrossEntropyGrad`](crate::backend::ops::Loss::CrossEntropyGrad).
+fn cross_entropy_gradient<T: Float>(scale: f64, labels: &[u32], logits: &mut [T]) {
     let rows = labels.len();
     let classes = logits.len() / rows.max(1);
     parallel::ranges(rows, classes * WEIGHT, parallel::rows(logits, classes), |rows, logits| {

@@ -1,22 +1,27 @@
 //! The backend of the processor: candle's storage, kernels of ours.
 //!
+//! A family of kernels has a file, which picks the function for its operands' types; their number and sizes are checked once,
+//! in `Operands::new`, and a family's file relies on it. Refuses what no kernel supports with [`Error::Kernel`].
+//!
 //! Owns nothing but the number of threads it runs on. Elements live in candle's [`CpuStorage`]; a kernel borrows them as slices.
 //! A buffer is born uninitialised: whoever allocates one launches the kernel that writes it whole before any other
 //! reads it, and [`Cpu::read`](Backend::read) of a tensor nobody wrote is a bug of the caller.
 
 mod activation;
 pub(in crate::backend) mod attention;
+mod by_type;
 mod convert;
 pub(in crate::backend) mod convolution;
-mod copy;
 pub(in crate::backend) mod depthwise;
-mod dispatch;
+mod dropout;
 mod elementwise;
 mod embedding;
 pub(in crate::backend) mod float;
 mod gather;
 pub(in crate::backend) mod gemm;
 mod lanes;
+mod layout;
+mod linear;
 mod loss;
 mod matrix;
 pub(in crate::backend) mod norm;
@@ -26,7 +31,6 @@ mod parallel;
 mod pool;
 pub(in crate::backend) mod rotary;
 mod scratch;
-mod sequence;
 mod simd;
 
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
@@ -34,7 +38,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use candle_core::CpuStorage;
 use half::{bf16, f16};
 
-use self::float::Float;
+use self::{float::Float, operands::Operands};
 use crate::{
     backend::{Backend, DType, HostSlice, Kernel, Tensor},
     bytes::Bytes,
@@ -80,7 +84,10 @@ impl Backend for Cpu {
     }
 
     fn launch(&self, kernel: &Kernel, inputs: &[&Tensor<Self>], outputs: &[&Tensor<Self>]) -> Result<()> {
-        refusable(|| dispatch::launch(kernel, inputs, outputs))
+        refusable(|| {
+            let o = Operands::new(kernel, inputs, outputs)?;
+            dispatch(kernel, &o)
+        })
     }
 
     fn write(&self, tensor: &Tensor<Self>, source: HostSlice<'_>) -> Result<()> {
@@ -114,6 +121,27 @@ impl Backend for Cpu {
 
     fn target(&self) -> &Target {
         &self.target
+    }
+}
+
+/// Which family runs a kernel.
+fn dispatch(kernel: &Kernel, o: &Operands<'_>) -> Result<()> {
+    match kernel {
+        Kernel::Activation(kernel) => activation::launch(kernel, o),
+        Kernel::Attention(kernel) => attention::launch(kernel, o),
+        Kernel::Convolution(kernel) => convolution::launch(kernel, o),
+        Kernel::Depthwise(kernel) => depthwise::launch(kernel, o),
+        Kernel::Dropout(kernel) => dropout::launch(kernel, o),
+        Kernel::Elementwise(kernel) => elementwise::launch(kernel, o),
+        Kernel::Embedding(kernel) => embedding::launch(kernel, o),
+        Kernel::Gather(kernel) => gather::launch(kernel, o),
+        Kernel::Layout(kernel) => layout::launch(kernel, o),
+        Kernel::Linear(kernel) => linear::launch(kernel, o),
+        Kernel::Loss(kernel) => loss::launch(kernel, o),
+        Kernel::Norm(kernel) => norm::launch(kernel, o),
+        Kernel::Optimizer(kernel) => optimizer::launch(kernel, o),
+        Kernel::Pool(kernel) => pool::launch(kernel, o),
+        Kernel::Rotary(kernel) => rotary::launch(kernel, o),
     }
 }
 

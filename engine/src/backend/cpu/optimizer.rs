@@ -4,12 +4,14 @@
 //! pass, so that it never lags behind. The factored rule reads the gradient three times, for it needs sums over rows and
 //! columns before it can step; its file says more.
 
-mod adafactor;
+pub(in crate::backend) mod adafactor;
 mod quantised;
 
 use half::{bf16, f16};
 
 use super::{
+    by_type::by_float,
+    elementwise,
     float::{Accumulator, Float},
     operands::Operands,
     parallel,
@@ -18,21 +20,28 @@ use super::{
 use crate::{
     backend::{
         DType,
-        kernel::{AdamConstants, Moments, Update, UpdateRule},
+        ops::{AdamConstants, Moments, Optimizer, Update, UpdateRule},
     },
     error::Result,
 };
 
-/// Bytes that an update takes beside its operands, with arithmetic in numbers of `width` bytes.
-pub(in crate::backend) fn room(update: &Update, width: usize) -> usize {
-    match &update.rule {
-        UpdateRule::Adafactor { extents, .. } => adafactor::room(extents, width),
-        _ => 0,
+/// Runs one of them.
+pub(super) fn launch(kernel: &Optimizer, o: &Operands<'_>) -> Result<()> {
+    match kernel {
+        Optimizer::SumSquares => by_float!(o.input_type(0), T => {
+            elementwise::sum_squares::<T>(&o.input(0)?, &mut o.output(0)?);
+            Ok(())
+        }, else o.unsupported()),
+        Optimizer::Clip { limit } => {
+            o.output::<f64>(0)?[0] = clip(*limit, o.input::<f64>(0)?[0]);
+            Ok(())
+        }
+        Optimizer::Update(update) => by_types(update, o),
     }
 }
 
-/// [`Kernel::Update`](crate::backend::Kernel::Update).
-pub(super) fn launch(update: &Update, o: &Operands<'_>) -> Result<()> {
+/// [`Optimizer::Update`](crate::backend::ops::Optimizer::Update).
+fn by_types(update: &Update, o: &Operands<'_>) -> Result<()> {
     let state = update.rule.state_layout([o.output_elements(0)].into(), o.output_type(0)).len();
     let copy = (o.outputs() > 1 + state).then_some(1 + state);
     use DType::{Bf16, F16, F32, F64};
@@ -93,8 +102,8 @@ fn typed<W: Float, G: Float<Acc = W::Acc>, C: Float<Acc = W::Acc>>(
     Ok(())
 }
 
-/// [`Kernel::Clip`](crate::backend::Kernel::Clip).
-pub(super) fn clip(limit: f64, squares: f64) -> f64 {
+/// [`Optimizer::Clip`](crate::backend::ops::Optimizer::Clip).
+fn clip(limit: f64, squares: f64) -> f64 {
     let norm = squares.sqrt();
     if norm > limit { limit / norm } else { 1.0 }
 }

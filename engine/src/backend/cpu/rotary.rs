@@ -1,7 +1,18 @@
 //! Rotary embedding of queries and keys (Su et al. 2021), with the pairs of Llama.
 
+use super::{by_type::by_float, operands::Operands};
 use super::{float::Float, matrix::MatMut, parallel, scratch::Scratch, simd::simd};
 use crate::backend::AttentionShape;
+use crate::backend::ops::Rotary;
+use crate::error::Result;
+
+/// Runs it.
+pub(super) fn launch(kernel: &Rotary, o: &Operands<'_>) -> Result<()> {
+    by_float!(o.output_type(0), T => {
+        rotate::<T>(&kernel.shape, kernel.base, kernel.is_inverse, &mut o.output(0)?);
+        Ok(())
+    }, else o.unsupported())
+}
 
 /// Positions from one exact angle to the next; between them, each angle is the last one turned a step.
 const EXACT: usize = 32;
@@ -55,8 +66,8 @@ pub(in crate::backend) fn room(s: &AttentionShape) -> usize {
     4 * (s.head_dim / 2)
 }
 
-/// [`Kernel::Rotary`](crate::backend::Kernel::Rotary).
-pub(super) fn rotate<T: Float>(s: &AttentionShape, base: f64, is_inverse: bool, qkv: &mut [T]) {
+/// [`Rotary`](crate::backend::ops::Rotary).
+fn rotate<T: Float>(s: &AttentionShape, base: f64, is_inverse: bool, qkv: &mut [T]) {
     let (packed, turned) = (s.packed(), (s.heads + s.kv_heads) * s.head_dim);
     // A row of this is a sequence, a part of it some positions of every sequence.
     let qkv = MatMut::new(qkv, [s.batch, s.length * packed], s.length * packed);

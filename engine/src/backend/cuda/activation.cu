@@ -1,4 +1,18 @@
-// Smooth activation functions, their slopes, and dropout: a run of elements a thread.
+// Activation functions and their gradients: a run of elements a thread.
+
+// Comparisons are such that NaN stays NaN, and that the gradient passes where it is, so that it is not lost.
+extern "C" __global__ void relu(T *y, i64 n, int wide) {
+    change(y, n, wide, [](A y) { return y < (A)0 ? (A)0 : y; });
+}
+extern "C" __global__ void relu_gradient(const T *y, T *dy, i64 n, int wide) {
+    change_by(y, dy, n, wide, [](A y, A dy) { return y <= (A)0 ? (A)0 : dy; });
+}
+extern "C" __global__ void relu6(T *y, i64 n, int wide) {
+    change(y, n, wide, [](A y) { return y < (A)0 ? (A)0 : y > (A)6 ? (A)6 : y; });
+}
+extern "C" __global__ void relu6_gradient(const T *y, T *dy, i64 n, int wide) {
+    change_by(y, dy, n, wide, [](A y, A dy) { return y <= (A)0 || y >= (A)6 ? (A)0 : dy; });
+}
 
 // sqrt(2 / pi) and the cubic term of Hendrycks & Gimpel 2016.
 #define SLOPE 0.7978845608028654
@@ -9,7 +23,7 @@ __device__ __forceinline__ A sigmoid(A x) { return (A)1 / ((A)1 + exp_of(-x)); }
 
 struct Gelu {
     static __device__ __forceinline__ A value(A x) { return x * normal_share(x); }
-    static __device__ __forceinline__ A slope(A x) {
+    static __device__ __forceinline__ A derivative(A x) {
         return normal_share(x) + x * (A)0.3989422804014327 * exp_of((A)-0.5 * x * x);
     }
 };
@@ -20,55 +34,42 @@ struct GeluTanh {
         return (A)1 - (A)2 / (exp_of((A)2 * argument) + (A)1);
     }
     static __device__ __forceinline__ A value(A x) { return (A)0.5 * x * ((A)1 + inner(x)); }
-    static __device__ __forceinline__ A slope(A x) {
+    static __device__ __forceinline__ A derivative(A x) {
         A t = inner(x), steepness = (A)SLOPE * ((A)1 + (A)(3 * CUBIC) * (x * x));
         return (A)0.5 * ((A)1 + t + x * ((A)1 - t * t) * steepness);
     }
 };
 struct Silu {
     static __device__ __forceinline__ A value(A x) { return x * sigmoid(x); }
-    static __device__ __forceinline__ A slope(A x) {
+    static __device__ __forceinline__ A derivative(A x) {
         A s = sigmoid(x);
         return s * ((A)1 + x * ((A)1 - s));
     }
 };
 
-template <class Curve> __device__ __forceinline__ void values(const T *x, T *y, i64 n, int wide) {
+template <class Function> __device__ __forceinline__ void values(const T *x, T *y, i64 n, int wide) {
     each_run(n, wide, [=](i64 i, auto run) {
         A of[LENGTH(run)];
         load(x + i, of);
 #pragma unroll
-        for (int v = 0; v < LENGTH(run); ++v) of[v] = Curve::value(of[v]);
+        for (int v = 0; v < LENGTH(run); ++v) of[v] = Function::value(of[v]);
         store(y + i, of);
     });
 }
-template <class Curve> __device__ __forceinline__ void slopes(const T *x, T *dy, i64 n, int wide) {
+template <class Function> __device__ __forceinline__ void derivatives(const T *x, T *dy, i64 n, int wide) {
     each_run(n, wide, [=](i64 i, auto run) {
-        A of[LENGTH(run)], slope[LENGTH(run)];
+        A of[LENGTH(run)], derivative[LENGTH(run)];
         load(x + i, of);
-        load(dy + i, slope);
+        load(dy + i, derivative);
 #pragma unroll
-        for (int v = 0; v < LENGTH(run); ++v) slope[v] *= Curve::slope(of[v]);
-        store(dy + i, slope);
+        for (int v = 0; v < LENGTH(run); ++v) derivative[v] *= Function::derivative(of[v]);
+        store(dy + i, derivative);
     });
 }
 
 extern "C" __global__ void gelu(const T *x, T *y, i64 n, int wide) { values<Gelu>(x, y, n, wide); }
 extern "C" __global__ void gelu_tanh(const T *x, T *y, i64 n, int wide) { values<GeluTanh>(x, y, n, wide); }
 extern "C" __global__ void silu(const T *x, T *y, i64 n, int wide) { values<Silu>(x, y, n, wide); }
-extern "C" __global__ void gelu_gradient(const T *x, T *dy, i64 n, int wide) { slopes<Gelu>(x, dy, n, wide); }
-extern "C" __global__ void gelu_tanh_gradient(const T *x, T *dy, i64 n, int wide) { slopes<GeluTanh>(x, dy, n, wide); }
-extern "C" __global__ void silu_gradient(const T *x, T *dy, i64 n, int wide) { slopes<Silu>(x, dy, n, wide); }
-
-// `bound` is the share that is dropped, of 2^64.
-extern "C" __global__ void dropout(T *y, i64 n, u64 bound, double scale, u64 key, int wide) {
-    each_run(n, wide, [=](i64 i, auto run) {
-        A kept[LENGTH(run)];
-        load(y + i, kept);
-#pragma unroll
-        for (int v = 0; v < LENGTH(run); ++v) {
-            kept[v] = random_bits(key, (u64)(i + v)) < bound ? (A)0 : kept[v] * (A)scale;
-        }
-        store(y + i, kept);
-    });
-}
+extern "C" __global__ void gelu_gradient(const T *x, T *dy, i64 n, int wide) { derivatives<Gelu>(x, dy, n, wide); }
+extern "C" __global__ void gelu_tanh_gradient(const T *x, T *dy, i64 n, int wide) { derivatives<GeluTanh>(x, dy, n, wide); }
+extern "C" __global__ void silu_gradient(const T *x, T *dy, i64 n, int wide) { derivatives<Silu>(x, dy, n, wide); }

@@ -1,4 +1,4 @@
-//! Smooth activation functions, their slopes, and dropout.
+//! Activation functions and their gradients.
 
 pub(super) mod swiglu;
 
@@ -7,7 +7,7 @@ use super::{
     threads::{is_wide, runs},
 };
 use crate::{
-    backend::{Kernel, kernel::Curve},
+    backend::ops::{Activation, ActivationFunction},
     error::Result,
 };
 
@@ -19,24 +19,27 @@ pub(super) const SOURCE: Source = Source {
 };
 
 /// Launches one of them.
-pub(super) fn launch(kernel: &Kernel, o: &Operands<'_>) -> Result<()> {
-    let (y, n, dtype) = (o.output(0), o.output_elements(0), o.output_type(0));
-    if let Kernel::Dropout { share, key } = *kernel {
-        let wide = is_wide(&[(y, dtype)], &[]);
-        // The probability as a bound of 64 random bits.
-        let bound = (share * 2f64.powi(64)) as u64;
-        let args = args![y, n, bound, 1.0 / (1.0 - share), key, wide];
-        return o.launch_for(&SOURCE, dtype, c"dropout", runs(n, wide), args);
-    }
+pub(super) fn launch(kernel: &Activation, o: &Operands<'_>) -> Result<()> {
+    use ActivationFunction::{Gelu, GeluTanh, Silu};
     let name = match kernel {
-        Kernel::Curve(Curve::Gelu) => c"gelu",
-        Kernel::Curve(Curve::GeluTanh) => c"gelu_tanh",
-        Kernel::Curve(Curve::Silu) => c"silu",
-        Kernel::CurveGrad(Curve::Gelu) => c"gelu_gradient",
-        Kernel::CurveGrad(Curve::GeluTanh) => c"gelu_tanh_gradient",
-        Kernel::CurveGrad(Curve::Silu) => c"silu_gradient",
-        _ => return o.unsupported(),
+        Activation::Relu => c"relu",
+        Activation::ReluGrad => c"relu_gradient",
+        Activation::Relu6 => c"relu6",
+        Activation::Relu6Grad => c"relu6_gradient",
+        Activation::Apply(Gelu) => c"gelu",
+        Activation::Apply(GeluTanh) => c"gelu_tanh",
+        Activation::Apply(Silu) => c"silu",
+        Activation::ApplyGrad(Gelu) => c"gelu_gradient",
+        Activation::ApplyGrad(GeluTanh) => c"gelu_tanh_gradient",
+        Activation::ApplyGrad(Silu) => c"silu_gradient",
+        Activation::SwiGlu { extents } => return swiglu::forward(extents, o),
+        Activation::SwiGluGrad { extents } => return swiglu::gradient(extents, o),
     };
+    let (y, n, dtype) = (o.output(0), o.output_elements(0), o.output_type(0));
+    if o.inputs() == 0 {
+        let wide = is_wide(&[(y, dtype)], &[]);
+        return o.launch_for(&SOURCE, dtype, name, runs(n, wide), args![y, n, wide]);
+    }
     if o.input_type(0) != dtype {
         return o.unsupported();
     }

@@ -12,10 +12,9 @@ use std::{ffi::CStr, sync::LazyLock};
 use super::{
     DType, Operands, Source, Types, args,
     launch::{Arg, Grid, Pointer, THREADS},
-    threads::sum_type,
 };
 use crate::{
-    backend::{AttentionShape, Kernel},
+    backend::ops::{Attention, AttentionShape},
     error::Result,
 };
 
@@ -53,21 +52,17 @@ const TILE: usize = 64;
 const MOST: usize = 1 << 24;
 
 /// Launches one of them.
-pub(super) fn launch(kernel: &Kernel, o: &Operands<'_>) -> Result<()> {
-    let (Kernel::Attention(s) | Kernel::AttentionGrad(s) | Kernel::AttentionPlain(s) | Kernel::AttentionPlainGrad(s)) =
-        kernel
-    else {
-        return o.unsupported();
-    };
+pub(super) fn launch(kernel: &Attention, o: &Operands<'_>) -> Result<()> {
+    let s = kernel.shape();
     let dtype = o.input_type(0);
-    let sums = sum_type(dtype);
+    let sums = dtype.accumulator();
     let is_typed = match kernel {
-        Kernel::Attention(_) => [o.output_type(0), o.output_type(1)] == [dtype, sums],
-        Kernel::AttentionPlain(_) => [o.output_type(0), o.output_type(1)] == [dtype; 2],
-        Kernel::AttentionGrad(_) => {
+        Attention::Efficient(_) => [o.output_type(0), o.output_type(1)] == [dtype, sums],
+        Attention::Plain(_) => [o.output_type(0), o.output_type(1)] == [dtype; 2],
+        Attention::EfficientGrad(_) => {
             [o.input_type(1), o.input_type(2), o.input_type(3), o.output_type(0)] == [dtype, sums, dtype, dtype]
         }
-        _ => [o.input_type(1), o.input_type(2), o.output_type(0)] == [dtype; 3],
+        Attention::PlainGrad(_) => [o.input_type(1), o.input_type(2), o.output_type(0)] == [dtype; 3],
     };
     let is_small = s.length <= MOST && s.packed() <= MOST && s.batch * s.heads <= MOST;
     if !is_typed || !is_small {
@@ -75,10 +70,10 @@ pub(super) fn launch(kernel: &Kernel, o: &Operands<'_>) -> Result<()> {
     }
     let work = Work { o, dtype, s };
     match kernel {
-        Kernel::Attention(_) => work.forward(o.output(1)),
-        Kernel::AttentionPlain(_) => work.plain(),
-        Kernel::AttentionGrad(_) => work.gradient(o.input(2), o.input(3)),
-        _ => work.plain_gradient(),
+        Attention::Efficient(_) => work.forward(o.output(1)),
+        Attention::Plain(_) => work.plain(),
+        Attention::EfficientGrad(_) => work.gradient(o.input(2), o.input(3)),
+        Attention::PlainGrad(_) => work.plain_gradient(),
     }
 }
 
@@ -134,7 +129,7 @@ impl Work<'_> {
         let s = self.s;
         // A window of 0 reaches as far as one of the whole length does.
         let reach = if s.window == 0 { s.length } else { s.window.min(s.length) };
-        let scale = Arg::real(1.0 / (s.head_dim as f64).sqrt(), sum_type(self.dtype));
+        let scale = Arg::real(1.0 / (s.head_dim as f64).sqrt(), self.dtype.accumulator());
         let shape = args![s.batch * s.heads, s.heads, s.kv_heads, s.head_dim, s.length, reach, s.is_causal, scale];
         self.o.launch_for(source, self.dtype, name, grid, &[operands, shape].concat())
     }

@@ -12,7 +12,10 @@ pub(super) use self::dnn::Dnn;
 use self::dnn::Question;
 use super::{fault::of_library, gemm, operands::Operands};
 use crate::{
-    backend::{DType, Kernel, Window, kernel::MatMul},
+    backend::{
+        DType,
+        ops::{Convolution, MatMul, Window},
+    },
     error::{Error, Result},
 };
 
@@ -25,12 +28,11 @@ enum Which {
 }
 
 /// Launches a convolution or one of its gradients.
-pub(super) fn launch(kernel: &Kernel, o: &Operands<'_>) -> Result<()> {
+pub(super) fn launch(kernel: &Convolution, o: &Operands<'_>) -> Result<()> {
     let (which, window, accumulate) = match *kernel {
-        Kernel::Conv2d(window) => (Which::Forward, window, false),
-        Kernel::Conv2dInputGrad(window) => (Which::InputGradient, window, false),
-        Kernel::Conv2dWeightGrad { window, accumulate } => (Which::WeightGradient, window, accumulate),
-        _ => return o.unsupported(),
+        Convolution::Forward(window) => (Which::Forward, window, false),
+        Convolution::InputGrad(window) => (Which::InputGradient, window, false),
+        Convolution::WeightGrad { window, accumulate } => (Which::WeightGradient, window, accumulate),
     };
     if window.size == 1 && window.stride == 1 && window.padding == 0 {
         return pointwise(which, &window, accumulate, o);
@@ -61,7 +63,7 @@ fn is_within_reach(w: &Window) -> bool {
 }
 
 /// By products of patches where the workspace has room for them, else by a kernel that needs none.
-fn without_library(kernel: &Kernel, o: &Operands<'_>) -> Result<()> {
+fn without_library(kernel: &Convolution, o: &Operands<'_>) -> Result<()> {
     if patches::launch(kernel, o)? { Ok(()) } else { direct::launch(kernel, o) }
 }
 

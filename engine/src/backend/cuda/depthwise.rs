@@ -5,7 +5,10 @@ use super::{
     threads::{Form, Tiles, is_wide, totals},
 };
 use crate::{
-    backend::{Kernel, Window, scratch::parts},
+    backend::{
+        ops::{Depthwise, Window},
+        scratch::split_reduction::pixel_splits,
+    },
     error::Result,
 };
 
@@ -26,15 +29,14 @@ pub(super) const SOURCE: Source = Source {
 const TAPS: usize = 9;
 
 /// Launches one of them.
-pub(super) fn launch(kernel: &Kernel, o: &Operands<'_>) -> Result<()> {
+pub(super) fn launch(kernel: &Depthwise, o: &Operands<'_>) -> Result<()> {
     if o.input_type(1) != o.input_type(0) {
         return o.unsupported();
     }
     match kernel {
-        Kernel::Depthwise(w) => streamed(o, w, c"depthwise"),
-        Kernel::DepthwiseInputGrad(w) => streamed(o, w, c"depthwise_input_gradient"),
-        Kernel::DepthwiseWeightGrad { window, accumulate } => weight_gradient(o, window, *accumulate),
-        _ => o.unsupported(),
+        Depthwise::Forward(w) => streamed(o, w, c"depthwise"),
+        Depthwise::InputGrad(w) => streamed(o, w, c"depthwise_input_gradient"),
+        Depthwise::WeightGrad { window, accumulate } => weight_gradient(o, window, *accumulate),
     }
 }
 
@@ -58,7 +60,7 @@ fn streamed(o: &Operands<'_>, w: &Window, name: &'static std::ffi::CStr) -> Resu
 fn weight_gradient(o: &Operands<'_>, w: &Window, accumulate: bool) -> Result<()> {
     let types = [o.input_type(0), o.output_type(0)];
     let (x, dy, sums, dw) = (o.input(0), o.input(1), o.scratch(), o.output(0));
-    let (form, parts, pixels) = (form(o, w), parts::of_depthwise(w), w.out_pixels());
+    let (form, parts, pixels) = (form(o, w), pixel_splits(w), w.out_pixels());
     let tiles = Tiles::new(w.channels, form.is_wide());
     let grid = tiles.parts_of(parts, (w.size * w.size).div_ceil(TAPS));
     let args = args![

@@ -24,53 +24,9 @@ extern "C" __global__ void normal(T *y, i64 n, double std, u64 key) {
     }
 }
 
-// What f makes of each element, in place: a run of elements a thread.
-template <class F> __device__ __forceinline__ void change(T *y, i64 n, int wide, F f) {
-    each_run(n, wide, [=](i64 i, auto run) {
-        A values[LENGTH(run)];
-        load(y + i, values);
-#pragma unroll
-        for (int v = 0; v < LENGTH(run); ++v) values[v] = f(values[v]);
-        store(y + i, values);
-    });
-}
-// The same of two.
-template <class F> __device__ __forceinline__ void change_by(const T *x, T *y, i64 n, int wide, F f) {
-    each_run(n, wide, [=](i64 i, auto run) {
-        A from[LENGTH(run)], values[LENGTH(run)];
-        load(x + i, from);
-        load(y + i, values);
-#pragma unroll
-        for (int v = 0; v < LENGTH(run); ++v) values[v] = f(from[v], values[v]);
-        store(y + i, values);
-    });
-}
-
-// Comparisons are such that NaN stays NaN, and that the gradient passes where it is, so that it is not lost.
-extern "C" __global__ void relu(T *y, i64 n, int wide) {
-    change(y, n, wide, [](A y) { return y < (A)0 ? (A)0 : y; });
-}
-extern "C" __global__ void relu_gradient(const T *y, T *dy, i64 n, int wide) {
-    change_by(y, dy, n, wide, [](A y, A dy) { return y <= (A)0 ? (A)0 : dy; });
-}
-extern "C" __global__ void relu6(T *y, i64 n, int wide) {
-    change(y, n, wide, [](A y) { return y < (A)0 ? (A)0 : y > (A)6 ? (A)6 : y; });
-}
-extern "C" __global__ void relu6_gradient(const T *y, T *dy, i64 n, int wide) {
-    change_by(y, dy, n, wide, [](A y, A dy) { return y <= (A)0 || y >= (A)6 ? (A)0 : dy; });
-}
-
 extern "C" __global__ void add(const T *x, T *y, i64 n, int wide) {
     change_by(x, y, n, wide, [](A x, A y) { return y + x; });
 }
 extern "C" __global__ void scale(T *y, i64 n, double factor, int wide) {
     change(y, n, wide, [=](A y) { return y * (A)factor; });
-}
-
-// What gradients of this sum of squares are multiplied by so that their norm is the limit at the most. One thread.
-extern "C" __global__ void clip(const f64 *squares, f64 *scale, double limit) {
-    if (threadIdx.x == 0) {
-        double norm = sqrt(*squares);
-        *scale = norm > limit ? limit / norm : 1.0;
-    }
 }

@@ -1,11 +1,11 @@
-//! Kernels that treat each element by itself.
+//! What fills a tensor, and what changes its elements one by one.
 
 use super::{
     DType, Operands, Source, Types, args,
     launch::Grid,
     threads::{is_wide, runs},
 };
-use crate::{backend::Kernel, error::Result};
+use crate::{backend::ops::Elementwise, error::Result};
 
 /// The kernels.
 pub(super) const SOURCE: Source = Source {
@@ -15,47 +15,29 @@ pub(super) const SOURCE: Source = Source {
 };
 
 /// Launches one of them.
-pub(super) fn launch(kernel: &Kernel, o: &Operands<'_>) -> Result<()> {
+pub(super) fn launch(kernel: &Elementwise, o: &Operands<'_>) -> Result<()> {
     let (y, n, dtype) = (o.output(0), o.output_elements(0), o.output_type(0));
     let run = |name, args: &[_]| o.launch_for(&SOURCE, dtype, name, Grid::elements(n), args);
     match *kernel {
-        Kernel::Fill(value) => match dtype {
+        Elementwise::Fill(value) => match dtype {
             // The integers' kernels are in every module.
             DType::U32 => o.launch_for(&SOURCE, DType::F32, c"fill_u32", Grid::elements(n), args![y, n, value]),
             DType::U8 => o.launch_for(&SOURCE, DType::F32, c"fill_u8", Grid::elements(n), args![y, n, value]),
-            _ => run(c"fill", args![y, n, value]),
+            DType::F64 | DType::F32 | DType::Bf16 | DType::F16 => run(c"fill", args![y, n, value]),
         },
-        Kernel::Uniform { bound, key } => run(c"uniform", args![y, n, bound, key]),
-        Kernel::Normal { std, key } => run(c"normal", args![y, n, std, key]),
-        Kernel::Clip { limit } => {
-            let args = args![o.input(0), y, limit];
-            o.launch_for(&SOURCE, DType::F64, c"clip", Grid::blocks(1, 32), args)
+        Elementwise::Uniform { bound, key } => run(c"uniform", args![y, n, bound, key]),
+        Elementwise::Normal { std, key } => run(c"normal", args![y, n, std, key]),
+        Elementwise::Scale(factor) => {
+            let wide = is_wide(&[(y, dtype)], &[]);
+            o.launch_for(&SOURCE, dtype, c"scale", runs(n, wide), args![y, n, factor, wide])
         }
-        _ => in_runs(kernel, o),
+        Elementwise::Add => {
+            if o.input_type(0) != dtype {
+                return o.unsupported();
+            }
+            let x = o.input(0);
+            let wide = is_wide(&[(x, dtype), (y, dtype)], &[]);
+            o.launch_for(&SOURCE, dtype, c"add", runs(n, wide), args![x, y, n, wide])
+        }
     }
-}
-
-/// Those that change a run of elements a thread.
-fn in_runs(kernel: &Kernel, o: &Operands<'_>) -> Result<()> {
-    let (y, n, dtype) = (o.output(0), o.output_elements(0), o.output_type(0));
-    let alone = is_wide(&[(y, dtype)], &[]);
-    let run = |name, wide, args: &[_]| o.launch_for(&SOURCE, dtype, name, runs(n, wide), args);
-    match *kernel {
-        Kernel::Relu => return run(c"relu", alone, args![y, n, alone]),
-        Kernel::Relu6 => return run(c"relu6", alone, args![y, n, alone]),
-        Kernel::Scale(factor) => return run(c"scale", alone, args![y, n, factor, alone]),
-        _ => {}
-    }
-    let name = match kernel {
-        Kernel::ReluGrad => c"relu_gradient",
-        Kernel::Relu6Grad => c"relu6_gradient",
-        Kernel::Add => c"add",
-        _ => return o.unsupported(),
-    };
-    if o.input_type(0) != dtype {
-        return o.unsupported();
-    }
-    let x = o.input(0);
-    let both = is_wide(&[(x, dtype), (y, dtype)], &[]);
-    run(name, both, args![x, y, n, both])
 }

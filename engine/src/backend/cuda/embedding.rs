@@ -8,7 +8,7 @@ use super::{
     launch::{Grid, THREADS},
     threads::{is_wide, runs_of_rows},
 };
-use crate::{backend::Kernel, error::Result};
+use crate::{backend::ops::Embedding, error::Result};
 
 /// The kernels.
 pub(super) const SOURCE: Source = Source {
@@ -26,12 +26,15 @@ const CHUNK: usize = 1024;
 const TILE: [usize; 2] = [32, 128];
 
 /// Launches one of them.
-pub(super) fn launch(kernel: &Kernel, o: &Operands<'_>) -> Result<()> {
+pub(super) fn launch(kernel: &Embedding, o: &Operands<'_>) -> Result<()> {
     if o.input_type(0) != DType::U32 {
         return o.unsupported();
     }
     match *kernel {
-        Kernel::Embedding if o.input_type(1) == o.output_type(0) => {
+        Embedding::Forward => {
+            if o.input_type(1) != o.output_type(0) {
+                return o.unsupported();
+            }
             let rows = o.input_elements(0);
             let width = o.output_elements(0) / rows;
             let dtype = o.output_type(0);
@@ -39,8 +42,7 @@ pub(super) fn launch(kernel: &Kernel, o: &Operands<'_>) -> Result<()> {
             let args = args![o.input(0), o.input(1), o.output(0), rows, width, o.input_elements(1) / width, wide];
             o.launch_for(&SOURCE, dtype, c"embedding", runs_of_rows(rows, width, wide), args)
         }
-        Kernel::EmbeddingGrad { rows, accumulate } => gradient(rows, accumulate, o),
-        _ => o.unsupported(),
+        Embedding::Grad { rows, accumulate } => gradient(rows, accumulate, o),
     }
 }
 

@@ -24,7 +24,7 @@ use super::{
     operands::Operands,
 };
 use crate::{
-    backend::{DType, kernel::MatMul},
+    backend::{DType, ops::MatMul},
     error::{Error, Result},
 };
 

@@ -1,11 +1,14 @@
-//! A bias and its gradient.
+//! Dense layers: products of matrices by cuBLAS, and the bias.
 
 use super::{
-    Operands, Source, Types, args,
+    Operands, Source, Types, args, gemm,
     threads::{Tiles, is_wide, totals},
 };
 use crate::{
-    backend::{Kernel, kernel::Rows, scratch::parts},
+    backend::{
+        ops::{Linear, Rows},
+        scratch::split_reduction::bias_splits,
+    },
     error::Result,
 };
 
@@ -22,21 +25,25 @@ pub(super) const SOURCE: Source = Source {
 };
 
 /// Launches one of them.
-pub(super) fn launch(kernel: &Kernel, o: &Operands<'_>) -> Result<()> {
+pub(super) fn launch(kernel: &Linear, o: &Operands<'_>) -> Result<()> {
     let (dtype, x, y) = (o.input_type(0), o.input(0), o.output(0));
     match *kernel {
-        Kernel::AddBias if o.output_type(0) == dtype => {
+        Linear::MatMul(product) => gemm::launch(&product, o),
+        Linear::AddBias => {
+            if o.output_type(0) != dtype {
+                return o.unsupported();
+            }
             let columns = o.input_elements(0);
             let rows = o.output_elements(0) / columns;
             let tiles = Tiles::new(columns, is_wide(&[(x, dtype), (y, dtype)], &[columns]));
             let args = args![x, y, rows, columns, tiles.width, tiles.wide];
             o.launch_for(&SOURCE, dtype, c"add_bias", tiles.rows(rows), args)
         }
-        Kernel::BiasGrad { accumulate } => {
+        Linear::BiasGrad { accumulate } => {
             let types = [dtype, o.output_type(0)];
             let columns = o.output_elements(0);
             let rows = o.input_elements(0) / columns;
-            let parts = parts::of_bias(&Rows { rows, columns });
+            let parts = bias_splits(&Rows { rows, columns });
             let tiles = Tiles::new(columns, is_wide(&[(x, dtype)], &[columns]));
             let args = args![x, rows, columns, o.scratch(), y, tiles.width, accumulate, tiles.wide];
             o.launch(&SOURCE, types, c"bias_gradient", tiles.parts(parts), args)?;
@@ -46,6 +53,5 @@ pub(super) fn launch(kernel: &Kernel, o: &Operands<'_>) -> Result<()> {
             let args = args![o.scratch(), parts, columns, y, accumulate];
             o.launch(&SOURCE, types, c"bias_gradient_total", totals(columns), args)
         }
-        _ => o.unsupported(),
     }
 }

@@ -8,7 +8,7 @@ use super::{
     launch::{Grid, THREADS},
 };
 use crate::{
-    backend::{Kernel, scratch::cuda::LOSS_PARTS},
+    backend::ops::{CUDA_LOSS_PARTS, Loss},
     error::Result,
 };
 
@@ -23,10 +23,10 @@ const MOST: usize = 1 << 30;
 const WARP: usize = 32;
 
 /// Launches one of them.
-pub(super) fn launch(kernel: &Kernel, o: &Operands<'_>) -> Result<()> {
+pub(super) fn launch(kernel: &Loss, o: &Operands<'_>) -> Result<()> {
     let (logits, labels) = match kernel {
-        Kernel::CrossEntropy => (o.input_elements(0), o.input_elements(1)),
-        _ => (o.output_elements(0), o.input_elements(0)),
+        Loss::CrossEntropy => (o.input_elements(0), o.input_elements(1)),
+        Loss::CrossEntropyGrad { .. } => (o.output_elements(0), o.input_elements(0)),
     };
     let (rows, classes) = (labels, logits / labels);
     let has_sums = o.outputs() == 1 && o.output_type(0) == DType::F64;
@@ -37,19 +37,18 @@ pub(super) fn launch(kernel: &Kernel, o: &Operands<'_>) -> Result<()> {
     let is_wide = classes >= WIDE;
     let blocks = if is_wide { rows } else { rows.div_ceil(THREADS as usize / WARP) };
     match *kernel {
-        Kernel::CrossEntropy => {
-            let parts = blocks.min(LOSS_PARTS);
+        Loss::CrossEntropy => {
+            let parts = blocks.min(CUDA_LOSS_PARTS);
             let (dtype, name) = (o.input_type(0), if is_wide { c"cross_entropy_wide" } else { c"cross_entropy" });
             let args = args![o.input(0), o.input(1), rows, classes, o.scratch()];
             o.launch_for(&SOURCE, dtype, name, Grid::blocks(parts, THREADS), args)?;
             let args = args![o.scratch(), parts, o.output(0)];
             o.launch_for(&SOURCE, dtype, c"cross_entropy_sum", Grid::blocks(1, THREADS), args)
         }
-        Kernel::CrossEntropyGrad { scale } => {
+        Loss::CrossEntropyGrad { scale } => {
             let name = if is_wide { c"cross_entropy_gradient_wide" } else { c"cross_entropy_gradient" };
             let args = args![o.input(0), o.output(0), rows, classes, scale];
             o.launch_for(&SOURCE, o.output_type(0), name, Grid::blocks(blocks, THREADS), args)
         }
-        _ => o.unsupported(),
     }
 }

@@ -13,15 +13,16 @@
 mod activation;
 mod attention;
 mod convolution;
-mod copy;
 mod depthwise;
 mod device;
+mod dropout;
 mod elementwise;
 mod embedding;
 mod fault;
 mod gather;
 mod gemm;
 mod launch;
+mod layout;
 pub mod library;
 mod linear;
 mod loss;
@@ -51,7 +52,7 @@ use self::{
     transfer::{Parcel, Staging},
 };
 use crate::{
-    backend::{Backend, DType, HostSlice, Kernel, PendingReadback, Readback, Tensor, scratch},
+    backend::{Backend, DType, HostSlice, Kernel, PendingReadback, Readback, Tensor},
     bytes::Bytes,
     device::{Profile, Target},
     error::{DeviceLost, Error, Result},
@@ -67,13 +68,14 @@ const SOURCES: &[&Source] = &[
     &attention::TENSOR,
     &convolution::direct::SOURCE,
     &convolution::patches::SOURCE,
-    &copy::SOURCE,
-    &copy::transpose::SOURCE,
     &depthwise::SOURCE,
+    &dropout::SOURCE,
     &elementwise::SOURCE,
     &embedding::SORT,
     &embedding::SOURCE,
     &gather::SOURCE,
+    &layout::SOURCE,
+    &layout::transpose::SOURCE,
     &linear::SOURCE,
     &loss::SOURCE,
     &norm::batch::SOURCE,
@@ -81,7 +83,7 @@ const SOURCES: &[&Source] = &[
     &optimizer::SOURCE,
     &optimizer::adafactor::SOURCE,
     &optimizer::quantised::SOURCE,
-    &optimizer::sum_squares::SOURCE,
+    &optimizer::gradient_norm::SOURCE,
     &pool::SOURCE,
     &rotary::SOURCE,
 ];
@@ -171,7 +173,7 @@ impl Backend for Cuda {
     fn launch(&self, kernel: &Kernel, inputs: &[&Tensor<Self>], outputs: &[&Tensor<Self>]) -> Result<()> {
         let dtype = inputs.first().or(outputs.first()).map_or(DType::F32, |t| t.dtype());
         // As many bytes as the executor has booked; they go back behind the kernel.
-        let scratch = match scratch::bytes(kernel, dtype, &self.target) {
+        let scratch = match kernel.scratch_bytes(dtype, &self.target) {
             0 => None,
             bytes => Some(self.pool.allocate(bytes)?),
         };
@@ -276,50 +278,20 @@ fn unwritable(tensor: &Tensor<Cuda>, source: HostSlice<'_>) -> Error {
 /// Which family runs a kernel.
 fn dispatch(kernel: &Kernel, o: &Operands<'_>) -> Result<()> {
     match kernel {
-        Kernel::Fill(_)
-        | Kernel::Uniform { .. }
-        | Kernel::Normal { .. }
-        | Kernel::Relu
-        | Kernel::ReluGrad
-        | Kernel::Relu6
-        | Kernel::Relu6Grad
-        | Kernel::Add
-        | Kernel::Clip { .. }
-        | Kernel::Scale(_) => elementwise::launch(kernel, o),
-        Kernel::MatMul(product) => gemm::launch(product, o),
-        Kernel::Conv2d(_) | Kernel::Conv2dInputGrad(_) | Kernel::Conv2dWeightGrad { .. } => {
-            convolution::launch(kernel, o)
-        }
-        Kernel::Embedding | Kernel::EmbeddingGrad { .. } => embedding::launch(kernel, o),
-        Kernel::Attention(_) | Kernel::AttentionGrad(_) | Kernel::AttentionPlain(_) | Kernel::AttentionPlainGrad(_) => {
-            attention::launch(kernel, o)
-        }
-        Kernel::Rotary { .. } => rotary::launch(kernel, o),
-        Kernel::SwiGlu { .. } | Kernel::SwiGluGrad { .. } => activation::swiglu::launch(kernel, o),
-        Kernel::GatherImages | Kernel::GatherLabels | Kernel::GatherTokens { .. } => gather::launch(kernel, o),
-        Kernel::CrossEntropy | Kernel::CrossEntropyGrad { .. } => loss::launch(kernel, o),
-        Kernel::Update(update) => optimizer::launch(update, o),
-        Kernel::Cast | Kernel::CopyColumns { .. } => copy::launch(kernel, o),
-        Kernel::Transpose { .. } => copy::transpose::launch(kernel, o),
-        Kernel::Curve(_) | Kernel::CurveGrad(_) | Kernel::Dropout { .. } => activation::launch(kernel, o),
-        Kernel::AddBias | Kernel::BiasGrad { .. } => linear::launch(kernel, o),
-        Kernel::SumSquares => optimizer::sum_squares::launch(kernel, o),
-        Kernel::BatchNorm { .. }
-        | Kernel::BatchNormAgain { .. }
-        | Kernel::BatchNormGrad { .. }
-        | Kernel::BatchNormFixed { .. } => norm::batch::launch(kernel, o),
-        Kernel::LayerNorm { .. }
-        | Kernel::LayerNormGrad { .. }
-        | Kernel::RmsNorm { .. }
-        | Kernel::RmsNormGrad { .. } => norm::row::launch(kernel, o),
-        Kernel::MaxPool(_)
-        | Kernel::MaxPoolGrad(_)
-        | Kernel::AvgPool(_)
-        | Kernel::AvgPoolGrad(_)
-        | Kernel::GlobalPool { .. }
-        | Kernel::GlobalPoolGrad { .. } => pool::launch(kernel, o),
-        Kernel::Depthwise(_) | Kernel::DepthwiseInputGrad(_) | Kernel::DepthwiseWeightGrad { .. } => {
-            depthwise::launch(kernel, o)
-        }
+        Kernel::Activation(kernel) => activation::launch(kernel, o),
+        Kernel::Attention(kernel) => attention::launch(kernel, o),
+        Kernel::Convolution(kernel) => convolution::launch(kernel, o),
+        Kernel::Depthwise(kernel) => depthwise::launch(kernel, o),
+        Kernel::Dropout(kernel) => dropout::launch(kernel, o),
+        Kernel::Elementwise(kernel) => elementwise::launch(kernel, o),
+        Kernel::Embedding(kernel) => embedding::launch(kernel, o),
+        Kernel::Gather(kernel) => gather::launch(kernel, o),
+        Kernel::Layout(kernel) => layout::launch(kernel, o),
+        Kernel::Linear(kernel) => linear::launch(kernel, o),
+        Kernel::Loss(kernel) => loss::launch(kernel, o),
+        Kernel::Norm(kernel) => norm::launch(kernel, o),
+        Kernel::Optimizer(kernel) => optimizer::launch(kernel, o),
+        Kernel::Pool(kernel) => pool::launch(kernel, o),
+        Kernel::Rotary(kernel) => rotary::launch(kernel, o),
     }
 }

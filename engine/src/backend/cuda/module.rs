@@ -314,7 +314,7 @@ impl Drop for Module {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::backend::cuda::{SOURCES, library, optimizer::sum_squares};
+    use crate::backend::cuda::{SOURCES, library, optimizer::gradient_norm};
 
     /// From Turing to Blackwell.
     const CAPABILITIES: [(i32, i32); 5] = [(7, 5), (8, 0), (8, 9), (9, 0), (12, 0)];
@@ -349,7 +349,7 @@ mod tests {
     #[test]
     fn the_compiler_takes_the_options_of_a_run_on_every_architecture() {
         if library::has_compiler() {
-            CAPABILITIES.iter().for_each(|capability| takes(&sum_squares::SOURCE, [DType::F32; 2], *capability, &[]));
+            CAPABILITIES.iter().for_each(|capability| takes(&gradient_norm::SOURCE, [DType::F32; 2], *capability, &[]));
         }
     }
 

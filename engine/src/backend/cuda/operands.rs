@@ -67,7 +67,7 @@ impl<'a> Operands<'a> {
         self.outputs.get(i).map_or(Pointer::default(), |tensor| tensor.pointer())
     }
 
-    /// Where the kernel's scratch begins, of as many bytes as `scratch::cuda` states; nowhere when that is none.
+    /// Where the kernel's scratch begins, of as many bytes as `Kernel::scratch_bytes` states; nowhere when that is none.
     pub(super) fn scratch(&self) -> Pointer {
         self.scratch
     }

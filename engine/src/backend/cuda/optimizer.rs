@@ -1,17 +1,17 @@
-//! The update rules that treat every element alike, and which source runs a rule.
+//! Updates of parameters: the rules that treat every element alike, and which source runs another.
 //!
 //! The gradient, `T`, may be narrower than the weight, `W`. The weight's narrower copy is written in the same pass.
 
 pub(super) mod adafactor;
+pub(super) mod gradient_norm;
 pub(super) mod quantised;
-pub(super) mod sum_squares;
 
 use super::{
     DType, Operands, Source, Types, args,
     launch::{Arg, Grid, Pointer},
 };
 use crate::{
-    backend::kernel::{Moments, Update, UpdateRule},
+    backend::ops::{Moments, Optimizer, Update, UpdateRule},
     error::Result,
 };
 
@@ -22,8 +22,16 @@ pub(super) const SOURCE: Source =
 /// Elements that a thread takes at once.
 const FOUR: usize = 4;
 
-/// Launches an update.
-pub(super) fn launch(update: &Update, o: &Operands<'_>) -> Result<()> {
+/// Launches one of them.
+pub(super) fn launch(kernel: &Optimizer, o: &Operands<'_>) -> Result<()> {
+    match kernel {
+        Optimizer::SumSquares => gradient_norm::sum_squares(o),
+        Optimizer::Clip { limit } => gradient_norm::clip(*limit, o),
+        Optimizer::Update(update) => by_rule(update, o),
+    }
+}
+
+fn by_rule(update: &Update, o: &Operands<'_>) -> Result<()> {
     let state = update.rule.state_layout([o.output_elements(0)].into(), o.output_type(0));
     if state.iter().zip(1..).any(|(spec, i)| i >= o.outputs() || o.output_type(i) != spec.dtype) {
         return o.unsupported();
@@ -35,7 +43,12 @@ pub(super) fn launch(update: &Update, o: &Operands<'_>) -> Result<()> {
     match update.rule {
         UpdateRule::AdamW8(moments) => quantised::launch(update, &moments, copies, o),
         UpdateRule::Adafactor { extents, step } => adafactor::launch(update, &extents, step, copies, o),
-        _ => by_element(update, copies, o),
+        UpdateRule::Sgd
+        | UpdateRule::Momentum { .. }
+        | UpdateRule::Nesterov { .. }
+        | UpdateRule::Adam(_)
+        | UpdateRule::AdamW(_)
+        | UpdateRule::Lion { .. } => by_element(update, copies, o),
     }
 }
 

@@ -6,7 +6,7 @@ use super::{
     threads::{Form, Tiles, is_wide},
 };
 use crate::{
-    backend::{Kernel, Window},
+    backend::ops::{Pool, Window},
     error::Result,
 };
 
@@ -24,17 +24,17 @@ pub(super) const SOURCE: Source = Source {
 };
 
 /// Launches one of them.
-pub(super) fn launch(kernel: &Kernel, o: &Operands<'_>) -> Result<()> {
+pub(super) fn launch(kernel: &Pool, o: &Operands<'_>) -> Result<()> {
     if o.input_type(0) != o.output_type(0) {
         return o.unsupported();
     }
     match kernel {
-        Kernel::MaxPool(w) => largest(o, w),
-        Kernel::MaxPoolGrad(w) => largest_gradient(o, w),
-        Kernel::AvgPool(w) | Kernel::AvgPoolGrad(w) => mean(o, w, matches!(kernel, Kernel::AvgPoolGrad(_))),
-        Kernel::GlobalPool { pixels, channels } => global(o, *pixels, *channels, false),
-        Kernel::GlobalPoolGrad { pixels, channels } => global(o, *pixels, *channels, true),
-        _ => o.unsupported(),
+        Pool::Max(w) => largest(o, w),
+        Pool::MaxGrad(w) => largest_gradient(o, w),
+        Pool::Average(w) => mean(o, w, false),
+        Pool::AverageGrad(w) => mean(o, w, true),
+        Pool::Global { pixels, channels } => global(o, *pixels, *channels, false),
+        Pool::GlobalGrad { pixels, channels } => global(o, *pixels, *channels, true),
     }
 }
 

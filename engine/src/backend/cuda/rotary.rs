@@ -1,7 +1,7 @@
 //! Rotary embedding of queries and keys (Su et al. 2021), with the pairs of Llama.
 
 use super::{Operands, Source, Types, args, launch::Grid};
-use crate::{backend::Kernel, error::Result};
+use crate::{backend::ops::Rotary, error::Result};
 
 /// The kernels.
 pub(super) const SOURCE: Source = Source { name: "rotary", text: include_str!("rotary.cu"), types: Types::Element };
@@ -14,8 +14,8 @@ const PAIRS: usize = 128;
 const THREADS: usize = 256;
 
 /// Launches it.
-pub(super) fn launch(kernel: &Kernel, o: &Operands<'_>) -> Result<()> {
-    let Kernel::Rotary { shape: s, base, is_inverse } = *kernel else { return o.unsupported() };
+pub(super) fn launch(kernel: &Rotary, o: &Operands<'_>) -> Result<()> {
+    let Rotary { shape: s, base, is_inverse } = *kernel;
     let half = s.head_dim / 2;
     let across = half.next_power_of_two().min(PAIRS);
     // A position's angles are made once a block: sequences are only split where positions are few.

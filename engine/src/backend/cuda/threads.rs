@@ -19,11 +19,6 @@ const DOWN: usize = 65535;
 /// Columns of a block that adds up parts, as `TOTALS` of `columns.cuh`.
 const TOTALS: usize = 8;
 
-/// The type that sums and statistics of `dtype` are in.
-pub(super) fn sum_type(dtype: DType) -> DType {
-    if dtype == DType::F64 { DType::F64 } else { DType::F32 }
-}
-
 /// Whether runs of elements may be read and written at once: every address, and every one of `strides`, is a multiple of
 /// their length.
 pub(super) fn is_wide(tensors: &[(Pointer, DType)], strides: &[usize]) -> bool {

@@ -58,3 +58,25 @@ template <class F> __device__ __forceinline__ void each_run_of_rows(i64 rows, i6
 // A product and a sum, rounded once on every device.
 __device__ __forceinline__ f32 fused(f32 a, f32 b, f32 c) { return fmaf(a, b, c); }
 __device__ __forceinline__ f64 fused(f64 a, f64 b, f64 c) { return fma(a, b, c); }
+
+// What f makes of each element, in place: a run of elements a thread.
+template <class F> __device__ __forceinline__ void change(T *y, i64 n, int wide, F f) {
+    each_run(n, wide, [=](i64 i, auto run) {
+        A values[LENGTH(run)];
+        load(y + i, values);
+#pragma unroll
+        for (int v = 0; v < LENGTH(run); ++v) values[v] = f(values[v]);
+        store(y + i, values);
+    });
+}
+// The same of two.
+template <class F> __device__ __forceinline__ void change_by(const T *x, T *y, i64 n, int wide, F f) {
+    each_run(n, wide, [=](i64 i, auto run) {
+        A from[LENGTH(run)], values[LENGTH(run)];
+        load(x + i, from);
+        load(y + i, values);
+#pragma unroll
+        for (int v = 0; v < LENGTH(run); ++v) values[v] = f(from[v], values[v]);
+        store(y + i, values);
+    });
+}

@@ -1,32 +1,126 @@
-//! Attention in its forms, and what is done to queries and keys before.
+//! Attention over packed queries, keys and values.
 
+mod shape;
+
+pub use self::shape::AttentionShape;
+use super::{Contract, OperandBytes, products};
 use crate::{
-    backend::{AttentionShape, Backend, DType, Executor, Kernel, Tensor},
+    backend::{Backend, DType, Executor, Tensor, scratch::gemm},
     error::Result,
     memory::Category,
 };
 
+/// Attention in its two forms, and their gradients.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Attention {
+    /// in: `qkv [batch * length, (heads + 2 kv_heads) * head_dim]`; out: `y [batch * length, heads * head_dim]`, of each
+    /// head `softmax(q k^T / sqrt(head_dim)) v` over the positions that are seen, and `lse [batch, heads, length]` (f32, or
+    /// f64 for f64), the logarithm of each softmax's denominator. Block by block, in memory that does not grow with the
+    /// length (Rabe & Staats 2021; Dao et al. 2022).
+    Efficient(AttentionShape),
+    /// in: `qkv`, `y`, `lse`, as of [`Attention::Efficient`], `dy`; out: `dqkv`, overwritten. Probabilities are recomputed.
+    EfficientGrad(AttentionShape),
+    /// in: `qkv`; out: `y`, as of [`Attention::Efficient`], and the probabilities `p [batch, heads, length, length]` (type
+    /// of `qkv`), zero where nothing is seen.
+    Plain(AttentionShape),
+    /// in: `qkv`, `p`, as of [`Attention::Plain`], `dy`; out: `dqkv`, overwritten.
+    PlainGrad(AttentionShape),
+}
+
+impl Attention {
+    /// What it is over.
+    pub fn shape(&self) -> &AttentionShape {
+        match self {
+            Self::Efficient(s) | Self::EfficientGrad(s) | Self::Plain(s) | Self::PlainGrad(s) => s,
+        }
+    }
+}
+
+impl Contract for Attention {
+    fn name(&self) -> &'static str {
+        match self {
+            Self::Efficient(_) => "attention",
+            Self::EfficientGrad(_) => "attention gradient",
+            Self::Plain(_) => "plain attention",
+            Self::PlainGrad(_) => "plain attention gradient",
+        }
+    }
+
+    fn takes(&self, inputs: &[usize], outputs: &[usize]) -> bool {
+        let s = self.shape();
+        let [qkv, y, scores] = [s.rows() * s.packed(), s.rows() * s.width(), s.batch * s.heads * s.length];
+        s.is_valid()
+            && match self {
+                Self::Efficient(_) => inputs == [qkv] && outputs == [y, scores],
+                Self::EfficientGrad(_) => inputs == [qkv, y, scores, y] && outputs == [qkv],
+                Self::Plain(_) => inputs == [qkv] && outputs == [y, scores * s.length],
+                Self::PlainGrad(_) => inputs == [qkv, scores * s.length, y] && outputs == [qkv],
+            }
+    }
+
+    fn flops(&self) -> u64 {
+        let s = self.shape();
+        // Of the pairs that are seen: two products forward, five back.
+        let product = products(s.batch * s.heads, s.pairs(), s.head_dim);
+        match self {
+            Self::Efficient(_) | Self::Plain(_) => 2 * product,
+            Self::EfficientGrad(_) | Self::PlainGrad(_) => 5 * product,
+        }
+    }
+
+    fn traffic_bytes(&self, operands: &OperandBytes) -> u64 {
+        operands.all()
+    }
+
+    fn cpu_scratch_bytes(&self, dtype: DType, threads: usize) -> usize {
+        match self {
+            Self::Efficient(s) => gemm::attention(s, false, dtype, threads),
+            Self::Plain(s) => gemm::attention(s, true, dtype, threads),
+            // The means of each row of each head besides.
+            Self::EfficientGrad(s) | Self::PlainGrad(s) => {
+                s.batch * s.heads * s.length * dtype.accumulator().size() + gemm::attention_grad(s, dtype, threads)
+            }
+        }
+    }
+
+    fn cuda_scratch_bytes(&self, dtype: DType) -> usize {
+        match self {
+            Self::Efficient(_) => 0,
+            // A number of each row of each head: the softmax's denominators, or the means of gradients.
+            Self::Plain(s) | Self::EfficientGrad(s) | Self::PlainGrad(s) => {
+                s.rows() * s.heads * dtype.accumulator().size()
+            }
+        }
+    }
+}
+
 impl<B: Backend> Executor<B> {
-    fn expect_packed(&self, kernel: &Kernel, qkv: &Tensor<B>, shape: &AttentionShape) -> Result<()> {
+    /// Refuses what is not the packed queries, keys and values of `shape`.
+    pub(super) fn expect_packed(&self, op: &'static str, qkv: &Tensor<B>, shape: &AttentionShape) -> Result<()> {
         let grouped = shape.kv_heads > 0 && shape.heads.is_multiple_of(shape.kv_heads);
-        self.expect(kernel.name(), grouped, || format!("{} heads share {}", shape.heads, shape.kv_heads))?;
-        self.expect(kernel.name(), qkv.elements() == shape.rows() * shape.packed(), || format!("{qkv:?} for {shape:?}"))
+        self.expect(op, grouped, || format!("{} heads share {}", shape.heads, shape.kv_heads))?;
+        self.expect(op, qkv.elements() == shape.rows() * shape.packed(), || format!("{qkv:?} for {shape:?}"))
     }
 
     /// Attention that keeps nothing of the size length x length: `[batch * length, heads * head_dim]`, and the logarithms
     /// of the softmax's denominators, `[batch, heads, length]`, for the gradient.
+    ///
+    /// # Errors
+    /// Shapes that do not fit; [`Error::Budget`](crate::Error::Budget); the device's.
     pub fn attention(&self, qkv: &Tensor<B>, shape: AttentionShape) -> Result<(Tensor<B>, Tensor<B>)> {
-        let kernel = Kernel::Attention(shape);
-        self.expect_packed(&kernel, qkv, &shape)?;
-        let y = self.activation([shape.rows(), shape.width()], qkv.dtype(), kernel.name())?;
-        let dtype = if qkv.dtype() == DType::F64 { DType::F64 } else { DType::F32 };
-        let extents = [shape.batch, shape.heads, shape.length];
-        let lse = self.allocate(extents, dtype, Category::Activations, "softmax denominators")?;
+        let kernel = Attention::Efficient(shape);
+        self.expect_packed(kernel.name(), qkv, &shape)?;
+        let y = self.output([shape.rows(), shape.width()], qkv.dtype(), kernel.name())?;
+        let sizes = [shape.batch, shape.heads, shape.length];
+        let lse = self.allocate(sizes, qkv.dtype().accumulator(), Category::Activations, "softmax denominators")?;
         self.launch(kernel, &[qkv], &[&y, &lse])?;
         Ok((y, lse))
     }
 
     /// Gradient of [`Executor::attention`] by the packed queries, keys and values.
+    ///
+    /// # Errors
+    /// Shapes that do not fit; [`Error::Budget`](crate::Error::Budget); the device's.
     pub fn attention_grad(
         &self,
         qkv: &Tensor<B>,
@@ -34,25 +128,31 @@ impl<B: Backend> Executor<B> {
         dy: &Tensor<B>,
         shape: AttentionShape,
     ) -> Result<Tensor<B>> {
-        let kernel = Kernel::AttentionGrad(shape);
-        self.expect_packed(&kernel, qkv, &shape)?;
-        let dqkv = self.activation(qkv.shape(), dy.dtype(), kernel.name())?;
+        let kernel = Attention::EfficientGrad(shape);
+        self.expect_packed(kernel.name(), qkv, &shape)?;
+        let dqkv = self.output(qkv.shape(), dy.dtype(), kernel.name())?;
         self.launch(kernel, &[qkv, y, lse, dy], &[&dqkv])?;
         Ok(dqkv)
     }
 
     /// Attention that keeps its probabilities, `[batch, heads, length, length]`, for the gradient.
+    ///
+    /// # Errors
+    /// Shapes that do not fit; [`Error::Budget`](crate::Error::Budget); the device's.
     pub fn attention_plain(&self, qkv: &Tensor<B>, shape: AttentionShape) -> Result<(Tensor<B>, Tensor<B>)> {
-        let kernel = Kernel::AttentionPlain(shape);
-        self.expect_packed(&kernel, qkv, &shape)?;
-        let y = self.activation([shape.rows(), shape.width()], qkv.dtype(), kernel.name())?;
-        let extents = [shape.batch, shape.heads, shape.length, shape.length];
-        let p = self.allocate(extents, qkv.dtype(), Category::Activations, "attention probabilities")?;
+        let kernel = Attention::Plain(shape);
+        self.expect_packed(kernel.name(), qkv, &shape)?;
+        let y = self.output([shape.rows(), shape.width()], qkv.dtype(), kernel.name())?;
+        let sizes = [shape.batch, shape.heads, shape.length, shape.length];
+        let p = self.allocate(sizes, qkv.dtype(), Category::Activations, "attention probabilities")?;
         self.launch(kernel, &[qkv], &[&y, &p])?;
         Ok((y, p))
     }
 
     /// Gradient of [`Executor::attention_plain`] by the packed queries, keys and values.
+    ///
+    /// # Errors
+    /// Shapes that do not fit; [`Error::Budget`](crate::Error::Budget); the device's.
     pub fn attention_plain_grad(
         &self,
         qkv: &Tensor<B>,
@@ -60,21 +160,10 @@ impl<B: Backend> Executor<B> {
         dy: &Tensor<B>,
         shape: AttentionShape,
     ) -> Result<Tensor<B>> {
-        let kernel = Kernel::AttentionPlainGrad(shape);
-        self.expect_packed(&kernel, qkv, &shape)?;
-        let dqkv = self.activation(qkv.shape(), dy.dtype(), kernel.name())?;
+        let kernel = Attention::PlainGrad(shape);
+        self.expect_packed(kernel.name(), qkv, &shape)?;
+        let dqkv = self.output(qkv.shape(), dy.dtype(), kernel.name())?;
         self.launch(kernel, &[qkv, p, dy], &[&dqkv])?;
         Ok(dqkv)
-    }
-
-    /// Turns queries and keys by their positions, in place when nobody else holds `qkv`. With `is_inverse`, the gradient.
-    pub fn rotary(&self, qkv: Tensor<B>, shape: AttentionShape, base: f64, is_inverse: bool) -> Result<Tensor<B>> {
-        let kernel = Kernel::Rotary { shape, base, is_inverse };
-        self.expect_packed(&kernel, &qkv, &shape)?;
-        let even = shape.head_dim.is_multiple_of(2);
-        self.expect(kernel.name(), even, || format!("a head of {} elements has no pairs", shape.head_dim))?;
-        let turned = self.own(qkv, kernel.name())?;
-        self.launch(kernel, &[], &[&turned])?;
-        Ok(turned)
     }
 }

@@ -1,8 +1,9 @@
 //! Attention in its two forms, and the rotary embedding before it.
 
 use super::{Case, Extent, Operand, statistics};
+use crate::backend::ops::{Attention, Rotary};
 use crate::{
-    backend::{AttentionShape, DType, Kernel},
+    backend::{AttentionShape, DType},
     selftest::draw::Draw,
 };
 
@@ -16,10 +17,10 @@ pub fn attention(draw: &mut Draw, dtype: DType, s: AttentionShape) -> Vec<Case> 
     let p: Operand = (draw.numbers(scores * s.length).iter().enumerate().map(seen).collect(), dtype);
     let terms = 64 * (s.length + s.head_dim);
     vec![
-        Case::new(Kernel::Attention(s), vec![qkv.clone()], vec![y.clone(), lse.clone()], terms),
-        Case::new(Kernel::AttentionPlain(s), vec![qkv.clone()], vec![y.clone(), p.clone()], terms),
-        Case::new(Kernel::AttentionGrad(s), vec![qkv.clone(), y, lse, dy.clone()], vec![qkv.clone()], 16 * terms),
-        Case::new(Kernel::AttentionPlainGrad(s), vec![qkv.clone(), p, dy], vec![qkv], 16 * terms),
+        Case::new(Attention::Efficient(s), vec![qkv.clone()], vec![y.clone(), lse.clone()], terms),
+        Case::new(Attention::Plain(s), vec![qkv.clone()], vec![y.clone(), p.clone()], terms),
+        Case::new(Attention::EfficientGrad(s), vec![qkv.clone(), y, lse, dy.clone()], vec![qkv.clone()], 16 * terms),
+        Case::new(Attention::PlainGrad(s), vec![qkv.clone(), p, dy], vec![qkv], 16 * terms),
     ]
 }
 
@@ -28,7 +29,7 @@ pub fn rotary(draw: &mut Draw, dtype: DType, shape: AttentionShape, base: f64, i
     let qkv = (draw.numbers(shape.rows() * shape.packed()), dtype);
     // In f64, what is rounded is the angle: up to as many radians as there are positions.
     let terms = if dtype == DType::F64 { 4096 } else { 4 };
-    Case::new(Kernel::Rotary { shape, base, is_inverse }, vec![], vec![qkv], terms)
+    Case::new(Rotary { shape, base, is_inverse }, vec![], vec![qkv], terms)
 }
 
 /// `[batch, length], [heads, kv_heads, head_dim], is_causal, window`.

@@ -1,10 +1,8 @@
 //! Batches gathered from a training set on the device.
 
 use super::{Case, Extent, Operand};
-use crate::{
-    backend::{DType, Kernel},
-    selftest::draw::Draw,
-};
+use crate::backend::ops::Gather;
+use crate::{backend::DType, selftest::draw::Draw};
 
 /// The extents of a set, and of what is gathered from it.
 #[derive(Debug, Clone, Copy)]
@@ -37,9 +35,9 @@ pub fn set(draw: &mut Draw, dtype: DType, set: Set, is_wide: bool) -> Vec<Case> 
     let out = |count: usize| (vec![7.0; count], DType::U32);
     let (images, inputs) = ((vec![7.0; batch * row * rows], dtype), batch * length);
     vec![
-        Case::new(Kernel::GatherImages, vec![pixels, scaling, places.clone()], vec![images], 2),
-        Case::new(Kernel::GatherLabels, vec![labels, places.clone()], vec![out(batch * targets)], 1),
-        Case::new(Kernel::GatherTokens { scored }, vec![tokens, places], vec![out(inputs), out(inputs)], 1),
+        Case::new(Gather::Images, vec![pixels, scaling, places.clone()], vec![images], 2),
+        Case::new(Gather::Labels, vec![labels, places.clone()], vec![out(batch * targets)], 1),
+        Case::new(Gather::Tokens { scored }, vec![tokens, places], vec![out(inputs), out(inputs)], 1),
     ]
 }
 

@@ -1,8 +1,9 @@
 //! The cross entropy and its gradient.
 
 use super::{Case, Extent, Operand};
+use crate::backend::ops::Loss;
 use crate::{
-    backend::{DType, IGNORE_INDEX, Kernel, kernel::Rows},
+    backend::{DType, IGNORE_INDEX, ops::Rows},
     selftest::draw::Draw,
 };
 
@@ -13,8 +14,8 @@ pub fn loss(draw: &mut Draw, dtype: DType, Rows { rows, columns }: Rows, scale: 
     let logits: Operand = (draw.numbers(rows * columns).iter().map(|x| 4.0 * x).collect(), dtype);
     let stats = vec![(vec![0.5, 2.0], DType::F64)];
     vec![
-        Case::new(Kernel::CrossEntropy, vec![logits.clone(), labels.clone()], stats, 16 * rows * columns),
-        Case::new(Kernel::CrossEntropyGrad { scale }, vec![labels], vec![logits], 16 * columns),
+        Case::new(Loss::CrossEntropy, vec![logits.clone(), labels.clone()], stats, 16 * rows * columns),
+        Case::new(Loss::CrossEntropyGrad { scale }, vec![labels], vec![logits], 16 * columns),
     ]
 }
 
@@ -25,9 +26,9 @@ fn edges(dtype: DType) -> Vec<Case> {
     let equal = (vec![1.0, 2.0, 2.0, 2.0, 2.0, 1.0, 3.0, 3.0, 3.0], dtype);
     let none = (vec![1.0, f64::NAN, 0.0, 0.0, 1.0, 2.0, 2.0, 1.0, 0.0], dtype);
     vec![
-        Case::new(Kernel::CrossEntropy, vec![equal.clone(), labels([1, 1, 0])], stats(), 64),
-        Case::new(Kernel::CrossEntropy, vec![none, labels([0, 2, IGNORE_INDEX])], stats(), 64),
-        Case::new(Kernel::CrossEntropy, vec![equal, labels([IGNORE_INDEX; 3])], stats(), 64),
+        Case::new(Loss::CrossEntropy, vec![equal.clone(), labels([1, 1, 0])], stats(), 64),
+        Case::new(Loss::CrossEntropy, vec![none, labels([0, 2, IGNORE_INDEX])], stats(), 64),
+        Case::new(Loss::CrossEntropy, vec![equal, labels([IGNORE_INDEX; 3])], stats(), 64),
     ]
 }
 

@@ -14,11 +14,12 @@ pub mod sequence;
 pub mod streams;
 pub mod updates;
 
+use crate::backend::ops::{
+    Activation, ActivationFunction, Attention, Convolution, Depthwise, Elementwise, Embedding, Gather, Layout, Linear,
+    Loss, Norm, Optimizer, Pool,
+};
 use crate::{
-    backend::{
-        DType, Kernel,
-        kernel::{Curve, UpdateRule},
-    },
+    backend::{DType, Kernel, ops::UpdateRule},
     selftest::draw::Draw,
 };
 
@@ -43,8 +44,8 @@ pub struct Case {
 
 impl Case {
     /// A launch.
-    pub fn new(kernel: Kernel, inputs: Vec<Operand>, outputs: Vec<Operand>, terms: usize) -> Self {
-        Self { kernel, inputs, outputs, terms }
+    pub fn new(kernel: impl Into<Kernel>, inputs: Vec<Operand>, outputs: Vec<Operand>, terms: usize) -> Self {
+        Self { kernel: kernel.into(), inputs, outputs, terms }
     }
 }
 
@@ -87,7 +88,7 @@ pub fn sum_types(dtype: DType) -> &'static [DType] {
 
 /// The type of statistics beside tensors of `dtype`.
 pub fn statistics(dtype: DType) -> DType {
-    if dtype == DType::F64 { DType::F64 } else { DType::F32 }
+    dtype.accumulator()
 }
 
 /// Makes some launches of a family.
@@ -121,7 +122,7 @@ macro_rules! names {
         pub fn name(kernel: &Kernel) -> &'static str {
             match kernel {
                 $($kernel => $name,)*
-                Kernel::Update(update) => update.rule.name(),
+                Kernel::Optimizer(Optimizer::Update(update)) => update.rule.name(),
             }
         }
     };
@@ -139,62 +140,62 @@ const fn joined<const N: usize>(first: &[&'static str], second: &[&'static str])
 }
 
 names! {
-    Kernel::Fill(_) => "fill",
-    Kernel::Uniform { .. } => "uniform",
-    Kernel::Normal { .. } => "normal",
-    Kernel::Cast => "cast",
-    Kernel::CopyColumns { .. } => "copy-columns",
-    Kernel::Transpose { .. } => "transpose",
-    Kernel::MatMul(_) => "matmul",
-    Kernel::AddBias => "add-bias",
-    Kernel::BiasGrad { .. } => "bias-gradient",
-    Kernel::Relu => "relu",
-    Kernel::ReluGrad => "relu-gradient",
-    Kernel::Relu6 => "relu6",
-    Kernel::Relu6Grad => "relu6-gradient",
-    Kernel::Add => "add",
-    Kernel::Scale(_) => "scale",
-    Kernel::Conv2d(_) => "convolution",
-    Kernel::Conv2dInputGrad(_) => "convolution-input-gradient",
-    Kernel::Conv2dWeightGrad { .. } => "convolution-weight-gradient",
-    Kernel::Depthwise(_) => "depthwise",
-    Kernel::DepthwiseInputGrad(_) => "depthwise-input-gradient",
-    Kernel::DepthwiseWeightGrad { .. } => "depthwise-weight-gradient",
-    Kernel::MaxPool(_) => "max-pool",
-    Kernel::MaxPoolGrad(_) => "max-pool-gradient",
-    Kernel::AvgPool(_) => "average-pool",
-    Kernel::AvgPoolGrad(_) => "average-pool-gradient",
-    Kernel::GlobalPool { .. } => "global-average",
-    Kernel::GlobalPoolGrad { .. } => "global-average-gradient",
-    Kernel::BatchNorm { .. } => "batch-norm",
-    Kernel::BatchNormAgain { .. } => "batch-norm-again",
-    Kernel::BatchNormGrad { .. } => "batch-norm-gradient",
-    Kernel::BatchNormFixed { .. } => "batch-norm-fixed",
-    Kernel::LayerNorm { .. } => "layer-norm",
-    Kernel::LayerNormGrad { .. } => "layer-norm-gradient",
-    Kernel::RmsNorm { .. } => "rms-norm",
-    Kernel::RmsNormGrad { .. } => "rms-norm-gradient",
-    Kernel::Curve(Curve::Gelu) => "gelu",
-    Kernel::Curve(Curve::GeluTanh) => "gelu-tanh",
-    Kernel::Curve(Curve::Silu) => "silu",
-    Kernel::CurveGrad(Curve::Gelu) => "gelu-gradient",
-    Kernel::CurveGrad(Curve::GeluTanh) => "gelu-tanh-gradient",
-    Kernel::CurveGrad(Curve::Silu) => "silu-gradient",
-    Kernel::Dropout { .. } => "dropout",
-    Kernel::Embedding => "embedding",
-    Kernel::EmbeddingGrad { .. } => "embedding-gradient",
-    Kernel::Rotary { .. } => "rotary",
-    Kernel::SwiGlu { .. } => "swiglu",
-    Kernel::SwiGluGrad { .. } => "swiglu-gradient",
-    Kernel::Attention(_) => "attention",
-    Kernel::AttentionGrad(_) => "attention-gradient",
-    Kernel::AttentionPlain(_) => "plain-attention",
-    Kernel::AttentionPlainGrad(_) => "plain-attention-gradient",
-    Kernel::GatherImages => "gather-images",
-    Kernel::GatherLabels => "gather-labels",
-    Kernel::GatherTokens { .. } => "gather-tokens",
-    Kernel::CrossEntropy => "cross-entropy",
-    Kernel::CrossEntropyGrad { .. } => "cross-entropy-gradient",
-    Kernel::SumSquares => "sum-of-squares",
-    Kernel::Clip { .. } => "clip",
+    Kernel::Elementwise(Elementwise::Fill(_)) => "fill",
+    Kernel::Elementwise(Elementwise::Uniform { .. }) => "uniform",
+    Kernel::Elementwise(Elementwise::Normal { .. }) => "normal",
+    Kernel::Layout(Layout::Cast) => "cast",
+    Kernel::Layout(Layout::CopyColumns(_)) => "copy-columns",
+    Kernel::Layout(Layout::Transpose { .. }) => "transpose",
+    Kernel::Linear(Linear::MatMul(_)) => "matmul",
+    Kernel::Linear(Linear::AddBias) => "add-bias",
+    Kernel::Linear(Linear::BiasGrad { .. }) => "bias-gradient",
+    Kernel::Activation(Activation::Relu) => "relu",
+    Kernel::Activation(Activation::ReluGrad) => "relu-gradient",
+    Kernel::Activation(Activation::Relu6) => "relu6",
+    Kernel::Activation(Activation::Relu6Grad) => "relu6-gradient",
+    Kernel::Elementwise(Elementwise::Add) => "add",
+    Kernel::Elementwise(Elementwise::Scale(_)) => "scale",
+    Kernel::Convolution(Convolution::Forward(_)) => "convolution",
+    Kernel::Convolution(Convolution::InputGrad(_)) => "convolution-input-gradient",
+    Kernel::Convolution(Convolution::WeightGrad { .. }) => "convolution-weight-gradient",
+    Kernel::Depthwise(Depthwise::Forward(_)) => "depthwise",
+    Kernel::Depthwise(Depthwise::InputGrad(_)) => "depthwise-input-gradient",
+    Kernel::Depthwise(Depthwise::WeightGrad { .. }) => "depthwise-weight-gradient",
+    Kernel::Pool(Pool::Max(_)) => "max-pool",
+    Kernel::Pool(Pool::MaxGrad(_)) => "max-pool-gradient",
+    Kernel::Pool(Pool::Average(_)) => "average-pool",
+    Kernel::Pool(Pool::AverageGrad(_)) => "average-pool-gradient",
+    Kernel::Pool(Pool::Global { .. }) => "global-average",
+    Kernel::Pool(Pool::GlobalGrad { .. }) => "global-average-gradient",
+    Kernel::Norm(Norm::Batch { .. }) => "batch-norm",
+    Kernel::Norm(Norm::BatchApply { .. }) => "batch-norm-again",
+    Kernel::Norm(Norm::BatchGrad { .. }) => "batch-norm-gradient",
+    Kernel::Norm(Norm::BatchFixed { .. }) => "batch-norm-fixed",
+    Kernel::Norm(Norm::Layer { .. }) => "layer-norm",
+    Kernel::Norm(Norm::LayerGrad { .. }) => "layer-norm-gradient",
+    Kernel::Norm(Norm::Rms { .. }) => "rms-norm",
+    Kernel::Norm(Norm::RmsGrad { .. }) => "rms-norm-gradient",
+    Kernel::Activation(Activation::Apply(ActivationFunction::Gelu)) => "gelu",
+    Kernel::Activation(Activation::Apply(ActivationFunction::GeluTanh)) => "gelu-tanh",
+    Kernel::Activation(Activation::Apply(ActivationFunction::Silu)) => "silu",
+    Kernel::Activation(Activation::ApplyGrad(ActivationFunction::Gelu)) => "gelu-gradient",
+    Kernel::Activation(Activation::ApplyGrad(ActivationFunction::GeluTanh)) => "gelu-tanh-gradient",
+    Kernel::Activation(Activation::ApplyGrad(ActivationFunction::Silu)) => "silu-gradient",
+    Kernel::Dropout(_) => "dropout",
+    Kernel::Embedding(Embedding::Forward) => "embedding",
+    Kernel::Embedding(Embedding::Grad { .. }) => "embedding-gradient",
+    Kernel::Rotary(_) => "rotary",
+    Kernel::Activation(Activation::SwiGlu { .. }) => "swiglu",
+    Kernel::Activation(Activation::SwiGluGrad { .. }) => "swiglu-gradient",
+    Kernel::Attention(Attention::Efficient(_)) => "attention",
+    Kernel::Attention(Attention::EfficientGrad(_)) => "attention-gradient",
+    Kernel::Attention(Attention::Plain(_)) => "plain-attention",
+    Kernel::Attention(Attention::PlainGrad(_)) => "plain-attention-gradient",
+    Kernel::Gather(Gather::Images) => "gather-images",
+    Kernel::Gather(Gather::Labels) => "gather-labels",
+    Kernel::Gather(Gather::Tokens { .. }) => "gather-tokens",
+    Kernel::Loss(Loss::CrossEntropy) => "cross-entropy",
+    Kernel::Loss(Loss::CrossEntropyGrad { .. }) => "cross-entropy-gradient",
+    Kernel::Optimizer(Optimizer::SumSquares) => "sum-of-squares",
+    Kernel::Optimizer(Optimizer::Clip { .. }) => "clip",
 }

@@ -1,8 +1,9 @@
 //! Normalisations over columns and over rows, and their gradients.
 
 use super::{Case, Extent, Operand, statistics, sum_types};
+use crate::backend::ops::Norm;
 use crate::{
-    backend::{DType, Kernel, kernel::Rows},
+    backend::{DType, ops::Rows},
     selftest::draw::Draw,
 };
 
@@ -40,10 +41,10 @@ pub fn columns(draw: &mut Draw, dtype: DType, extents: Rows, parameters: DType, 
     let mean = shifted(draw, extents.columns, 3.0, sums);
     let deviation = shifted(draw, extents.columns, 1.5, sums);
     let (rows, inputs) = (extents.rows, vec![x.clone(), weight.clone(), bias.clone()]);
-    let forward = Kernel::BatchNorm { extents, epsilon: EPSILON, momentum: 0.125 };
+    let forward = Norm::Batch { extents, epsilon: EPSILON, momentum: 0.125 };
     let outputs = vec![x.clone(), mean.clone(), deviation.clone()];
     let running = [&outputs[..], &[mean.clone(), deviation.clone()]].concat();
-    let gradient = Kernel::BatchNormGrad { extents, accumulate };
+    let gradient = Norm::BatchGrad { extents, accumulate };
     let saved = vec![x.clone(), mean.clone(), deviation.clone(), weight.clone()];
     let again = vec![x.clone(), mean.clone(), deviation.clone(), weight.clone(), bias.clone()];
     let fixed = vec![mean, deviation, weight.clone(), bias.clone()];
@@ -55,10 +56,10 @@ pub fn columns(draw: &mut Draw, dtype: DType, extents: Rows, parameters: DType, 
         Case::new(gradient, saved.clone(), vec![dy.clone(), weight, bias], rows * 16),
         // Frozen: no gradients of parameters.
         Case::new(gradient, saved, vec![dy.clone()], rows * 16),
-        Case::new(Kernel::BatchNormAgain { adds: false }, again[1..].to_vec(), vec![x.clone()], 64),
-        Case::new(Kernel::BatchNormAgain { adds: false }, again.clone(), vec![dy.clone()], 64),
-        Case::new(Kernel::BatchNormAgain { adds: true }, again, vec![dy], 64),
-        Case::new(Kernel::BatchNormFixed { epsilon: EPSILON }, fixed, vec![x], 64),
+        Case::new(Norm::BatchApply { adds: false }, again[1..].to_vec(), vec![x.clone()], 64),
+        Case::new(Norm::BatchApply { adds: false }, again.clone(), vec![dy.clone()], 64),
+        Case::new(Norm::BatchApply { adds: true }, again, vec![dy], 64),
+        Case::new(Norm::BatchFixed { epsilon: EPSILON }, fixed, vec![x], 64),
     ]
 }
 
@@ -68,10 +69,10 @@ pub fn rows(draw: &mut Draw, dtype: DType, extents: Rows, parameters: DType, acc
     let sums = statistics(dtype);
     let mean = shifted(draw, extents.rows, 3.0, sums);
     let inverse = shifted(draw, extents.rows, 1.5, sums);
-    let layer = Kernel::LayerNorm { extents, epsilon: EPSILON };
-    let rms = Kernel::RmsNorm { extents, epsilon: EPSILON };
-    let layer_gradient = Kernel::LayerNormGrad { extents, accumulate };
-    let rms_gradient = Kernel::RmsNormGrad { extents, accumulate };
+    let layer = Norm::Layer { extents, epsilon: EPSILON };
+    let rms = Norm::Rms { extents, epsilon: EPSILON };
+    let layer_gradient = Norm::LayerGrad { extents, accumulate };
+    let rms_gradient = Norm::RmsGrad { extents, accumulate };
     let saved = vec![x.clone(), mean.clone(), inverse.clone(), weight.clone()];
     let saved_of_rms = vec![x.clone(), inverse.clone(), weight.clone()];
     let (few, many) = (extents.columns * 16, (extents.rows + extents.columns) * 64);

@@ -1,10 +1,11 @@
 //! Pooling, by the largest and by the mean, and its gradients.
 
+use crate::backend::ops::Pool;
 use std::ops::Range;
 
 use super::{Case, Extent};
 use crate::{
-    backend::{DType, Kernel, Window},
+    backend::{DType, Window},
     selftest::draw::Draw,
 };
 
@@ -16,11 +17,11 @@ pub fn windows(draw: &mut Draw, dtype: DType, w: Window, numbers: Vec<f64>) -> V
     let (index, winners) = ((vec![9.0; outputs], DType::U8), (winners(draw, &w), DType::U8));
     let area = w.size * w.size;
     vec![
-        Case::new(Kernel::MaxPool(w), vec![x.clone()], vec![y.clone()], 1),
-        Case::new(Kernel::MaxPool(w), vec![x.clone()], vec![y.clone(), index], 1),
-        Case::new(Kernel::MaxPoolGrad(w), vec![dy.clone(), winners], vec![dx.clone()], area),
-        Case::new(Kernel::AvgPool(w), vec![x], vec![y], area),
-        Case::new(Kernel::AvgPoolGrad(w), vec![dy], vec![dx], area),
+        Case::new(Pool::Max(w), vec![x.clone()], vec![y.clone()], 1),
+        Case::new(Pool::Max(w), vec![x.clone()], vec![y.clone(), index], 1),
+        Case::new(Pool::MaxGrad(w), vec![dy.clone(), winners], vec![dx.clone()], area),
+        Case::new(Pool::Average(w), vec![x], vec![y], area),
+        Case::new(Pool::AverageGrad(w), vec![dy], vec![dx], area),
     ]
 }
 
@@ -47,8 +48,8 @@ pub fn global(draw: &mut Draw, dtype: DType, [images, pixels, channels]: [usize;
     let x = (draw.numbers(images * pixels * channels), dtype);
     let y = (draw.numbers(images * channels), dtype);
     vec![
-        Case::new(Kernel::GlobalPool { pixels, channels }, vec![x.clone()], vec![y.clone()], pixels),
-        Case::new(Kernel::GlobalPoolGrad { pixels, channels }, vec![y], vec![x], 1),
+        Case::new(Pool::Global { pixels, channels }, vec![x.clone()], vec![y.clone()], pixels),
+        Case::new(Pool::GlobalGrad { pixels, channels }, vec![y], vec![x], 1),
     ]
 }
 

@@ -1,8 +1,9 @@
 //! Matrix products and convolutions.
 
 use super::{Case, Extent, sum_types};
+use crate::backend::ops::{Convolution, Depthwise, Linear};
 use crate::{
-    backend::{DType, Kernel, Window, kernel::MatMul},
+    backend::{DType, Kernel, Window, ops::MatMul},
     selftest::draw::Draw,
 };
 
@@ -10,24 +11,31 @@ use crate::{
 pub fn matmul(draw: &mut Draw, dtype: DType, product: MatMul, sum: DType) -> Case {
     let MatMul { m, n, k, .. } = product;
     let operands = vec![(draw.numbers(m * k), dtype), (draw.numbers(k * n), dtype)];
-    Case::new(Kernel::MatMul(product), operands, vec![(draw.numbers(m * n), sum)], k)
+    Case::new(Linear::MatMul(product), operands, vec![(draw.numbers(m * n), sum)], k)
 }
 
 /// A convolution and its gradients, that by the weight of type `sum`.
 pub fn convolution(draw: &mut Draw, dtype: DType, window: Window, accumulate: bool, sum: DType) -> Vec<Case> {
-    let weight = Kernel::Conv2dWeightGrad { window, accumulate };
-    let kernels = [Kernel::Conv2d(window), Kernel::Conv2dInputGrad(window), weight];
+    let weight = Convolution::WeightGrad { window, accumulate };
+    let kernels = [Convolution::Forward(window), Convolution::InputGrad(window), weight];
     sliding(draw, dtype, window, kernels, window.taps() * window.filters, sum)
 }
 
 /// A depthwise convolution and its gradients.
 pub fn depthwise(draw: &mut Draw, dtype: DType, window: Window, accumulate: bool, sum: DType) -> Vec<Case> {
-    let weight = Kernel::DepthwiseWeightGrad { window, accumulate };
-    let kernels = [Kernel::Depthwise(window), Kernel::DepthwiseInputGrad(window), weight];
+    let weight = Depthwise::WeightGrad { window, accumulate };
+    let kernels = [Depthwise::Forward(window), Depthwise::InputGrad(window), weight];
     sliding(draw, dtype, window, kernels, window.taps(), sum)
 }
 
-fn sliding(draw: &mut Draw, dtype: DType, w: Window, kernels: [Kernel; 3], weights: usize, sum: DType) -> Vec<Case> {
+fn sliding(
+    draw: &mut Draw,
+    dtype: DType,
+    w: Window,
+    kernels: [impl Into<Kernel>; 3],
+    weights: usize,
+    sum: DType,
+) -> Vec<Case> {
     let [forward, input, weight] = kernels;
     let x = (draw.numbers(w.batch * w.height * w.width * w.channels), dtype);
     let y = (draw.numbers(w.out_pixels() * w.filters), dtype);

@@ -1,37 +1,36 @@
 //! What moves elements, looks them up, or gates them.
 
 use super::{Case, Extent, FLOATS, Operand, sum_types};
+use crate::backend::ops::{Activation, CopyColumns, Embedding, Layout};
 use crate::{
-    backend::{DType, Kernel, kernel::Rows},
+    backend::{DType, ops::Rows},
     selftest::draw::Draw,
 };
 
 /// Columns from one matrix to another, of type `to`: one row to all when `from_stride` is 0.
-pub fn copy(draw: &mut Draw, from: DType, to: DType, kernel: Kernel) -> Option<Case> {
-    let Kernel::CopyColumns { rows, columns, from_stride, from_offset, to_stride, to_offset } = kernel else {
-        return None;
-    };
+pub fn copy(draw: &mut Draw, from: DType, to: DType, copy: CopyColumns) -> Case {
+    let CopyColumns { rows, columns, from_stride, from_offset, to_stride, to_offset } = copy;
     let reach = |stride: usize, offset: usize| (rows - 1) * stride + offset + columns;
     let x = (draw.numbers(reach(from_stride, from_offset)), from);
     let y = (draw.numbers(reach(to_stride, to_offset)), to);
-    Some(Case::new(kernel, vec![x], vec![y], 1))
+    Case::new(Layout::CopyColumns(copy), vec![x], vec![y], 1)
 }
 
 /// Matrices turned.
 pub fn transpose(draw: &mut Draw, dtype: DType, [batch, rows, columns]: [usize; 3]) -> Case {
     let x = (draw.numbers(batch * rows * columns), dtype);
-    Case::new(Kernel::Transpose { batch, rows, columns }, vec![x.clone()], vec![x], 1)
+    Case::new(Layout::Transpose { batch, rows, columns }, vec![x.clone()], vec![x], 1)
 }
 
 /// Rows of a table, and their gradient.
 pub fn embedding(draw: &mut Draw, dtype: DType, [rows, vocabulary, width]: [usize; 3]) -> Vec<Case> {
     let tokens: Operand = (draw.integers(rows, vocabulary - 1), DType::U32);
     let (table, y) = ((draw.numbers(vocabulary * width), dtype), (draw.numbers(rows * width), dtype));
-    let mut cases = vec![Case::new(Kernel::Embedding, vec![tokens.clone(), table.clone()], vec![y.clone()], 1)];
+    let mut cases = vec![Case::new(Embedding::Forward, vec![tokens.clone(), table.clone()], vec![y.clone()], 1)];
     for sum in sum_types(dtype) {
         for accumulate in [false, true] {
             let dtable = (table.0.clone(), *sum);
-            let kernel = Kernel::EmbeddingGrad { rows, accumulate };
+            let kernel = Embedding::Grad { rows, accumulate };
             cases.push(Case::new(kernel, vec![tokens.clone(), y.clone()], vec![dtable], rows));
         }
     }
@@ -44,8 +43,8 @@ pub fn gated(draw: &mut Draw, dtype: DType, extents: Rows) -> Vec<Case> {
     let both: Operand = (draw.numbers(2 * count).iter().map(|x| 5.0 * x).collect(), dtype);
     let y = (draw.numbers(count), dtype);
     vec![
-        Case::new(Kernel::SwiGlu { extents }, vec![both.clone()], vec![y.clone()], 64),
-        Case::new(Kernel::SwiGluGrad { extents }, vec![both.clone(), y], vec![both], 256),
+        Case::new(Activation::SwiGlu { extents }, vec![both.clone()], vec![y.clone()], 64),
+        Case::new(Activation::SwiGluGrad { extents }, vec![both.clone(), y], vec![both], 256),
     ]
 }
 
@@ -71,8 +70,8 @@ pub(super) fn cases(draw: &mut Draw, dtype: DType, extent: Extent) -> Vec<Case> 
         extent.of(&COPIES).iter().map(|[extents, from, to]| (*extents, *from, *to))
     {
         for other in FLOATS {
-            let kernel = Kernel::CopyColumns { rows, columns, from_stride, from_offset, to_stride, to_offset };
-            cases.extend(copy(draw, dtype, other, kernel));
+            let columns = CopyColumns { rows, columns, from_stride, from_offset, to_stride, to_offset };
+            cases.push(copy(draw, dtype, other, columns));
         }
     }
     for sizes in extent.of(&TURNED) {

@@ -4,7 +4,7 @@ use super::{Case, Extent, Operand};
 use crate::{
     backend::{
         DType, Kernel, Shape,
-        kernel::{Rows, StateSpec, StateValues, Update, UpdateRule},
+        ops::{self, Rows, StateSpec, StateValues, Update, UpdateRule},
     },
     experiment::{Optimizer, OptimizerKind},
     optim,
@@ -50,7 +50,7 @@ fn case(draw: &mut Draw, (weight, grad, copy): Types, rule: UpdateRule, shape: S
     // Every other one with a scale from the device.
     let scale = count.is_multiple_of(2).then(|| (vec![0.75], DType::F64));
     let inputs = [(draw.numbers(count), grad)].into_iter().chain(scale).collect();
-    Case::new(Kernel::Update(update), inputs, outputs, terms)
+    Case::new(ops::Optimizer::Update(update), inputs, outputs, terms)
 }
 
 /// A state that the rule can have come to.
@@ -68,7 +68,7 @@ fn values(draw: &mut Draw, spec: &StateSpec) -> Vec<f64> {
 
 /// The update after this one: from the state it left, with a fresh gradient.
 pub(crate) fn next(draw: &mut Draw, case: &Case, after: &[Vec<f64>]) -> Option<Case> {
-    let Kernel::Update(mut update) = case.kernel else { return None };
+    let Kernel::Optimizer(ops::Optimizer::Update(mut update)) = case.kernel else { return None };
     update.rule = update.rule.next();
     // A sign is the same in every type on a coarse grid.
     let grid = if update.rule.is_of_signs() { 1024.0 } else { f64::INFINITY };
@@ -76,7 +76,7 @@ pub(crate) fn next(draw: &mut Draw, case: &Case, after: &[Vec<f64>]) -> Option<C
     let outputs = after.iter().zip(&case.outputs).map(|(now, (_, dtype))| (now.iter().map(coarse).collect(), *dtype));
     let fresh = (draw.numbers(case.inputs[0].0.len()), case.inputs[0].1);
     let inputs = [fresh].into_iter().chain(case.inputs[1..].iter().cloned());
-    Some(Case::new(Kernel::Update(update), inputs.collect(), outputs.collect(), case.terms))
+    Some(Case::new(ops::Optimizer::Update(update), inputs.collect(), outputs.collect(), case.terms))
 }
 
 /// `count, [rows, columns], step`.

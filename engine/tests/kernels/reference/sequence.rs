@@ -1,5 +1,6 @@
 //! The kernels of sequence models.
 
+use plimsoll_engine::backend::ops::{Activation, Attention, CopyColumns, Elementwise, Embedding, Layout, Rotary};
 use plimsoll_engine::{
     backend::{AttentionShape, Kernel},
     rng::Rng,
@@ -9,42 +10,49 @@ use super::start;
 
 pub(super) fn run(kernel: &Kernel, ins: &[Vec<f64>], outs: &mut [Vec<f64>]) {
     match *kernel {
-        Kernel::Normal { std, key } => {
+        Kernel::Elementwise(Elementwise::Normal { std, key }) => {
             let rng = Rng::from_key(key);
             (0..).zip(&mut outs[0]).for_each(|(i, y)| *y = std * rng.normal(i));
         }
-        Kernel::CopyColumns { rows, columns, from_stride, from_offset, to_stride, to_offset } => {
+        Kernel::Layout(Layout::CopyColumns(CopyColumns {
+            rows,
+            columns,
+            from_stride,
+            from_offset,
+            to_stride,
+            to_offset,
+        })) => {
             for (row, j) in (0..rows).flat_map(|row| (0..columns).map(move |j| (row, j))) {
                 outs[0][row * to_stride + to_offset + j] = ins[0][row * from_stride + from_offset + j];
             }
         }
-        Kernel::Transpose { rows, columns, .. } => {
+        Kernel::Layout(Layout::Transpose { rows, columns, .. }) => {
             for (i, x) in ins[0].iter().enumerate() {
                 let (matrix, row, column) = (i / (rows * columns), i / columns % rows, i % columns);
                 outs[0][(matrix * columns + column) * rows + row] = *x;
             }
         }
-        Kernel::Embedding => {
+        Kernel::Embedding(Embedding::Forward) => {
             let width = outs[0].len() / ins[0].len();
             for (i, y) in outs[0].iter_mut().enumerate() {
                 *y = ins[1][ins[0][i / width] as usize * width + i % width];
             }
         }
-        Kernel::EmbeddingGrad { rows, accumulate } => {
+        Kernel::Embedding(Embedding::Grad { rows, accumulate }) => {
             let width = ins[1].len() / rows;
             start(&mut outs[0], accumulate);
             for (i, dy) in ins[1].iter().enumerate() {
                 outs[0][ins[0][i / width] as usize * width + i % width] += dy;
             }
         }
-        Kernel::Rotary { shape, base, is_inverse } => rotary(&shape, base, is_inverse, &mut outs[0]),
-        Kernel::SwiGlu { extents } => {
+        Kernel::Rotary(Rotary { shape, base, is_inverse }) => rotary(&shape, base, is_inverse, &mut outs[0]),
+        Kernel::Activation(Activation::SwiGlu { extents }) => {
             for (i, y) in outs[0].iter_mut().enumerate() {
                 let (gate, value) = gated(&ins[0], extents.columns, i);
                 *y = gate / (1.0 + (-gate).exp()) * value;
             }
         }
-        Kernel::SwiGluGrad { extents } => {
+        Kernel::Activation(Activation::SwiGluGrad { extents }) => {
             for (i, dy) in ins[1].iter().enumerate() {
                 let (gate, value) = gated(&ins[0], extents.columns, i);
                 let at = i / extents.columns * 2 * extents.columns + i % extents.columns;
@@ -53,9 +61,9 @@ pub(super) fn run(kernel: &Kernel, ins: &[Vec<f64>], outs: &mut [Vec<f64>]) {
                 outs[0][at + extents.columns] = dy * gate * sigmoid;
             }
         }
-        Kernel::Attention(s) => attention(&s, &ins[0], outs, false),
-        Kernel::AttentionPlain(s) => attention(&s, &ins[0], outs, true),
-        Kernel::AttentionGrad(s) => {
+        Kernel::Attention(Attention::Efficient(s)) => attention(&s, &ins[0], outs, false),
+        Kernel::Attention(Attention::Plain(s)) => attention(&s, &ins[0], outs, true),
+        Kernel::Attention(Attention::EfficientGrad(s)) => {
             let probability = |head: &Head, i: usize, j: usize| {
                 (head.logit(&ins[0], i, j) - ins[2][(head.sequence * s.heads + head.head) * s.length + i]).exp()
             };
@@ -65,7 +73,7 @@ pub(super) fn run(kernel: &Kernel, ins: &[Vec<f64>], outs: &mut [Vec<f64>]) {
             };
             gradient(&s, &ins[0], &ins[3], probability, mean, &mut outs[0]);
         }
-        Kernel::AttentionPlainGrad(s) => {
+        Kernel::Attention(Attention::PlainGrad(s)) => {
             let probability = |head: &Head, i: usize, j: usize| {
                 ins[1][((head.sequence * s.heads + head.head) * s.length + i) * s.length + j]
             };

@@ -25,7 +25,7 @@ use crate::backend::AttentionShape;
 #[derive(Debug, Clone, Copy)]
 pub(in super::super) enum Weights<'a, T: Float> {
     /// The result and the softmax's denominators: they are made again.
-    Again { y: &'a [T], lse: &'a [T::Acc] },
+    Recomputed { y: &'a [T], lse: &'a [T::Acc] },
     /// All of them.
     Kept(&'a [T]),
 }
@@ -41,8 +41,8 @@ struct Gradient<'a, T: Float> {
     means: &'a [T::Acc],
 }
 
-/// [`Kernel::AttentionGrad`](crate::backend::Kernel::AttentionGrad) and
-/// [`Kernel::AttentionPlainGrad`](crate::backend::Kernel::AttentionPlainGrad).
+/// [`Attention::EfficientGrad`](crate::backend::ops::Attention::EfficientGrad) and
+/// [`Attention::PlainGrad`](crate::backend::ops::Attention::PlainGrad).
 pub(in super::super) fn gradient<T: Float>(
     s: &AttentionShape,
     qkv: &[T],
@@ -53,7 +53,7 @@ pub(in super::super) fn gradient<T: Float>(
     let cut = Cut::of::<T>(s);
     let mut means = Scratch::<T::Acc>::new(s.batch * s.heads * s.length);
     match weights {
-        Weights::Again { y, .. } => means_of_results(s, y, dy, means.elements()),
+        Weights::Recomputed { y, .. } => means_of_results(s, y, dy, means.elements()),
         Weights::Kept(p) => means_of_probabilities(s, &cut, [qkv, p, dy], means.elements()),
     }
     let means = &*means.elements();
@@ -199,7 +199,7 @@ impl<'a, T: Float> Gradient<'a, T> {
         let (extents, scale) = (pairs.extents(), scale(self.s));
         let rows = head.row + pairs.queries.start..head.row + pairs.queries.end;
         match self.weights {
-            Weights::Again { lse, .. } => {
+            Weights::Recomputed { lse, .. } => {
                 multiply(q, k, MatMut::new(weights, extents, extents[1]), false);
                 weigh_again(pairs, scale, &lse[rows.clone()], weights);
             }

@@ -9,7 +9,7 @@ use crate::backend::cpu::{
     scratch::Scratch,
     simd::simd,
 };
-use crate::backend::kernel::Rows;
+use crate::backend::ops::Rows;
 
 /// Rows summed in the type of arithmetic.
 const CHUNK: usize = 64;
@@ -41,7 +41,7 @@ pub(super) struct Norm {
 }
 
 impl Norm {
-    /// [`Kernel::BatchNorm`](crate::backend::Kernel::BatchNorm). `parameters`: weight, bias; `statistics`: mean,
+    /// [`Norm::Batch`](crate::backend::ops::Norm::Batch). `parameters`: weight, bias; `statistics`: mean,
     /// inverse; `running`: mean, variance, or empty.
     pub(super) fn forward<T: Float, W: Float<Acc = T::Acc>>(
         &self,
@@ -70,13 +70,13 @@ impl Norm {
                 *v = T::Acc::from_f64(v.to_f64() + self.momentum * (unbiased - v.to_f64()));
             }
         }
-        again(Some(x), false, [mean, inverse], parameters, y);
+        apply(Some(x), false, [mean, inverse], parameters, y);
     }
 }
 
-/// [`Kernel::BatchNormAgain`](crate::backend::Kernel::BatchNormAgain), of `y` itself where there is no `x`. `statistics`:
+/// [`Norm::BatchApply`](crate::backend::ops::Norm::BatchApply), of `y` itself where there is no `x`. `statistics`:
 /// mean, inverse; `parameters`: weight, bias.
-pub(super) fn again<T: Float, W: Float<Acc = T::Acc>>(
+pub(super) fn apply<T: Float, W: Float<Acc = T::Acc>>(
     x: Option<&[T]>,
     adds: bool,
     [mean, inverse]: [&[T::Acc]; 2],
@@ -89,7 +89,7 @@ pub(super) fn again<T: Float, W: Float<Acc = T::Acc>>(
     });
 }
 
-/// [`Kernel::BatchNormGrad`](crate::backend::Kernel::BatchNormGrad). `statistics`: mean, inverse; `gradients`: of
+/// [`Norm::BatchGrad`](crate::backend::ops::Norm::BatchGrad). `statistics`: mean, inverse; `gradients`: of
 /// weight, of bias.
 pub(super) fn gradient<T: Float, W: Float<Acc = T::Acc>>(
     extents: &Rows,
@@ -124,7 +124,7 @@ pub(super) fn gradient<T: Float, W: Float<Acc = T::Acc>>(
     });
 }
 
-/// [`Kernel::BatchNormFixed`](crate::backend::Kernel::BatchNormFixed). `estimates`: mean, variance; `parameters`: weight,
+/// [`Norm::BatchFixed`](crate::backend::ops::Norm::BatchFixed). `estimates`: mean, variance; `parameters`: weight,
 /// bias.
 pub(super) fn fixed<T: Float, W: Float<Acc = T::Acc>>(
     epsilon: f64,

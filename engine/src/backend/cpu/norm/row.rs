@@ -11,15 +11,15 @@ use crate::backend::cpu::{
     scratch::Scratch,
     simd::simd,
 };
-use crate::backend::kernel::Rows;
+use crate::backend::ops::Rows;
 
 /// Rows whose gradients by the parameters are summed in the type of arithmetic.
 const CHUNK: usize = 16;
 /// Columns of such a sum.
 const BLOCK: usize = 64;
 
-/// [`Kernel::LayerNorm`](crate::backend::Kernel::LayerNorm), or, where `bias` and `mean` are empty,
-/// [`Kernel::RmsNorm`](crate::backend::Kernel::RmsNorm).
+/// [`Norm::Layer`](crate::backend::ops::Norm::Layer), or, where `bias` and `mean` are empty,
+/// [`Norm::Rms`](crate::backend::ops::Norm::Rms).
 pub(super) fn forward<T: Float, W: Float<Acc = T::Acc>>(
     epsilon: f64,
     x: &[T],
@@ -35,8 +35,8 @@ pub(super) fn forward<T: Float, W: Float<Acc = T::Acc>>(
     });
 }
 
-/// [`Kernel::LayerNormGrad`](crate::backend::Kernel::LayerNormGrad), or, where `mean` and `dbias` are empty,
-/// [`Kernel::RmsNormGrad`](crate::backend::Kernel::RmsNormGrad).
+/// [`Norm::LayerGrad`](crate::backend::ops::Norm::LayerGrad), or, where `mean` and `dbias` are empty,
+/// [`Norm::RmsGrad`](crate::backend::ops::Norm::RmsGrad).
 pub(super) fn gradient<T: Float, W: Float<Acc = T::Acc>>(
     extents: &Rows,
     accumulate: bool,

@@ -12,7 +12,7 @@ use crate::backend::{
         parallel,
         simd::simd,
     },
-    kernel::{Moments, Update, UpdateRule},
+    ops::{Moments, Update, UpdateRule},
 };
 
 const BLOCK: usize = UpdateRule::BLOCK;

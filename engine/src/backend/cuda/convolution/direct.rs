@@ -3,10 +3,9 @@
 use crate::backend::cuda::{
     Operands, Source, Types, args,
     launch::{Grid, THREADS},
-    threads::sum_type,
 };
 use crate::{
-    backend::{Kernel, Window},
+    backend::ops::{Convolution, Window},
     error::Result,
 };
 
@@ -32,19 +31,19 @@ const LAYERS: usize = 65535;
 const GRAIN: usize = 256;
 
 /// Launches one of them.
-pub(in crate::backend::cuda) fn launch(kernel: &Kernel, o: &Operands<'_>) -> Result<()> {
+pub(in crate::backend::cuda) fn launch(kernel: &Convolution, o: &Operands<'_>) -> Result<()> {
     let types = [o.input_type(0), o.output_type(0)];
     if o.input_type(1) != types[0] {
         return o.unsupported();
     }
     match kernel {
-        Kernel::Conv2dWeightGrad { window, accumulate } => weight_gradient(o, window, *accumulate),
-        _ if types[0] != types[1] => o.unsupported(),
-        Kernel::Conv2d(w) => {
+        Convolution::WeightGrad { window, accumulate } => weight_gradient(o, window, *accumulate),
+        Convolution::Forward(_) | Convolution::InputGrad(_) if types[0] != types[1] => o.unsupported(),
+        Convolution::Forward(w) => {
             let grid = Grid::plane([squares(w.out_pixels(), w.filters), 1], [THREADS, 1]);
             product(o, w, c"convolution", grid)
         }
-        Kernel::Conv2dInputGrad(w) => {
+        Convolution::InputGrad(w) => {
             // Of the residue with the most pixels.
             let pixels = w.batch * w.height.div_ceil(w.stride) * w.width.div_ceil(w.stride);
             // Only those that a pixel has.
@@ -55,7 +54,6 @@ pub(in crate::backend::cuda) fn launch(kernel: &Kernel, o: &Operands<'_>) -> Res
             let grid = Grid::space([squares(pixels, w.channels), residues[0], residues[1]], THREADS);
             product(o, w, c"convolution_input_gradient", grid)
         }
-        _ => o.unsupported(),
     }
 }
 
@@ -76,7 +74,7 @@ fn weight_gradient(o: &Operands<'_>, w: &Window, accumulate: bool) -> Result<()>
     // The sums of parts lie in the workspace, as cuDNN's would: as many as have room there.
     let (n, (sums, room)) = (w.filters * w.taps(), o.backend().workspace());
     let squares = squares(w.filters, w.taps());
-    let most = (BLOCKS / squares).min(w.out_pixels().div_ceil(GRAIN)).min(room / (n * sum_type(types[0]).size()));
+    let most = (BLOCKS / squares).min(w.out_pixels().div_ceil(GRAIN)).min(room / (n * types[0].accumulator().size()));
     let parts = most.max(1);
     let args = args![
         x, dy, sums, dw, w.batch, w.filters, w.height, w.width, w.channels, w.size, w.stride, w.padding, accumulate

@@ -7,13 +7,10 @@
 use crate::backend::cuda::{
     DType, Operands, Source, Types, args, gemm,
     launch::{Grid, Pointer},
-    threads::{Form, is_wide, sum_type},
+    threads::{Form, is_wide},
 };
 use crate::{
-    backend::{
-        Kernel, Window,
-        kernel::{MatMul, Rows},
-    },
+    backend::ops::{Convolution, MatMul, Rows, Window},
     error::Result,
 };
 
@@ -37,7 +34,7 @@ const PIXELS: usize = 1024;
 const ALIGN: usize = 256;
 
 /// Launches a convolution or one of its gradients; says no where the workspace has no room for it.
-pub(in crate::backend::cuda) fn launch(kernel: &Kernel, o: &Operands<'_>) -> Result<bool> {
+pub(in crate::backend::cuda) fn launch(kernel: &Convolution, o: &Operands<'_>) -> Result<bool> {
     let (start, bytes) = o.backend().workspace();
     let room = (bytes / 4 * 3).min(BYTES) / ALIGN * ALIGN;
     if room == 0 || o.input_type(1) != o.input_type(0) {
@@ -46,10 +43,9 @@ pub(in crate::backend::cuda) fn launch(kernel: &Kernel, o: &Operands<'_>) -> Res
     let blas = o.backend().device().blas()?;
     blas.lend(behind(start, room), bytes - room)?;
     let done = match kernel {
-        Kernel::Conv2d(w) => forward(o, w, start, room),
-        Kernel::Conv2dInputGrad(w) => input_gradient(o, w, start, room),
-        Kernel::Conv2dWeightGrad { window, accumulate } => weight_gradient(o, window, *accumulate, start, room),
-        _ => o.unsupported(),
+        Convolution::Forward(w) => forward(o, w, start, room),
+        Convolution::InputGrad(w) => input_gradient(o, w, start, room),
+        Convolution::WeightGrad { window, accumulate } => weight_gradient(o, window, *accumulate, start, room),
     };
     blas.lend(start, bytes)?;
     done
@@ -95,7 +91,7 @@ fn forward(o: &Operands<'_>, w: &Window, start: Pointer, room: usize) -> Result<
 
 /// `patches = dy weights`, of some images, in the type of sums; then each pixel's own.
 fn input_gradient(o: &Operands<'_>, w: &Window, start: Pointer, room: usize) -> Result<bool> {
-    let (t, sum) = (o.input_type(0), sum_type(o.input_type(0)));
+    let (t, sum) = (o.input_type(0), o.input_type(0).accumulator());
     if o.output_type(0) != t {
         return o.unsupported();
     }
@@ -124,7 +120,7 @@ fn input_gradient(o: &Operands<'_>, w: &Window, start: Pointer, room: usize) -> 
 /// `dw = dyᵀ patches`, summed over the parts in the type of sums.
 fn weight_gradient(o: &Operands<'_>, w: &Window, accumulate: bool, start: Pointer, room: usize) -> Result<bool> {
     let types: [DType; 2] = [o.input_type(0), o.output_type(0)];
-    let (t, sum, pixels, n) = (types[0], sum_type(types[0]), w.out_pixels(), w.filters * w.taps());
+    let (t, sum, pixels, n) = (types[0], types[0].accumulator(), w.out_pixels(), w.filters * w.taps());
     let before = (n * sum.size()).next_multiple_of(ALIGN);
     let each = w.taps() * t.size();
     let Some(most) = at_once(pixels, each, room.saturating_sub(before)).filter(|most| *most > 0) else {

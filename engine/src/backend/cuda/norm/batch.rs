@@ -1,12 +1,12 @@
-//! Batch normalisation: by the batch's own statistics, again by those, its gradient, and by running estimates.
+//! Batch normalisation: by the batch's own statistics, recomputed from those, its gradient, and by running estimates.
 
 use crate::backend::cuda::{
     DType, Operands, Source, Types, args,
     launch::Pointer,
-    threads::{Tiles, is_wide, sum_type, totals},
+    threads::{Tiles, is_wide, totals},
 };
 use crate::{
-    backend::{Kernel, kernel::Rows, scratch::parts},
+    backend::{ops::Rows, scratch::split_reduction::row_splits},
     error::Result,
 };
 
@@ -22,45 +22,36 @@ pub(in crate::backend::cuda) const SOURCE: Source = Source {
     types: Types::ElementAndWeight,
 };
 
-/// Launches one of them.
-pub(in crate::backend::cuda) fn launch(kernel: &Kernel, o: &Operands<'_>) -> Result<()> {
-    match *kernel {
-        Kernel::BatchNorm { extents, epsilon, momentum } => forward(o, extents, epsilon, momentum),
-        Kernel::BatchNormAgain { adds } => again(o, adds),
-        Kernel::BatchNormGrad { extents, accumulate } => gradient(o, extents, accumulate),
-        Kernel::BatchNormFixed { epsilon } => fixed(o, epsilon),
-        _ => o.unsupported(),
-    }
-}
-
 /// The tiles of a matrix that lies at each of `at`.
 fn tiles(columns: usize, at: &[Pointer], dtype: DType) -> Tiles {
     let firsts: Vec<_> = at.iter().map(|pointer| (*pointer, dtype)).collect();
     Tiles::new(columns, is_wide(&firsts, &[columns]))
 }
 
-fn forward(o: &Operands<'_>, extents: Rows, epsilon: f64, momentum: f64) -> Result<()> {
+/// The forward pass.
+pub(super) fn forward(o: &Operands<'_>, extents: Rows, epsilon: f64, momentum: f64) -> Result<()> {
     let Rows { rows, columns } = extents;
     let types = [o.input_type(0), o.input_type(1)];
-    let statistics = (1..o.outputs()).all(|i| o.output_type(i) == sum_type(types[0]));
+    let statistics = (1..o.outputs()).all(|i| o.output_type(i) == types[0].accumulator());
     if !statistics || o.output_type(0) != types[0] || o.input_type(2) != types[1] {
         return o.unsupported();
     }
-    let (x, y, sums, parts) = (o.input(0), o.output(0), o.scratch(), parts::of_rows(&extents));
+    let (x, y, sums, parts) = (o.input(0), o.output(0), o.scratch(), row_splits(&extents));
     let tiles = tiles(columns, &[x, y], types[0]);
     let args = args![x, rows, columns, sums, tiles.width, tiles.wide];
     o.launch(&SOURCE, types, c"batch_norm_parts", tiles.parts(parts), args)?;
     let [mean, inverse] = [o.output(1), o.output(2)];
     let args = args![x, sums, parts, rows, columns, mean, inverse, o.output(3), o.output(4), epsilon, momentum];
     o.launch(&SOURCE, types, c"batch_norm_statistics", totals(columns), args)?;
-    apply(o, types, [x, y], [mean, inverse, o.input(1), o.input(2)], [rows, columns], false)
+    write(o, types, [x, y], [mean, inverse, o.input(1), o.input(2)], [rows, columns], false)
 }
 
-fn again(o: &Operands<'_>, adds: bool) -> Result<()> {
+/// The output, recomputed from its input and statistics.
+pub(super) fn apply(o: &Operands<'_>, adds: bool) -> Result<()> {
     // Without an input, the output is normalised where it stands.
     let first = o.inputs() - 4;
     let types = [o.output_type(0), o.input_type(first + 2)];
-    let statistics = [first, first + 1].into_iter().all(|i| o.input_type(i) == sum_type(types[0]));
+    let statistics = [first, first + 1].into_iter().all(|i| o.input_type(i) == types[0].accumulator());
     if !statistics || o.input_type(first + 3) != types[1] || (first > 0 && o.input_type(0) != types[0]) {
         return o.unsupported();
     }
@@ -68,11 +59,11 @@ fn again(o: &Operands<'_>, adds: bool) -> Result<()> {
     let (y, rows) = (o.output(0), o.output_elements(0) / columns);
     let x = if first > 0 { o.input(0) } else { y };
     let parameters = [0, 1, 2, 3].map(|i| o.input(first + i));
-    apply(o, types, [x, y], parameters, [rows, columns], adds)
+    write(o, types, [x, y], parameters, [rows, columns], adds)
 }
 
-/// The same launch the first time and again, so that every bit is the same.
-fn apply(
+/// The same launch for the forward pass and for its recomputation, so that every bit is the same.
+fn write(
     o: &Operands<'_>,
     types: [DType; 2],
     [x, y]: [Pointer; 2],
@@ -85,15 +76,16 @@ fn apply(
     o.launch(&SOURCE, types, c"batch_norm_apply", tiles.rows(rows), args)
 }
 
-fn gradient(o: &Operands<'_>, extents: Rows, accumulate: bool) -> Result<()> {
+/// The gradient.
+pub(super) fn gradient(o: &Operands<'_>, extents: Rows, accumulate: bool) -> Result<()> {
     let Rows { rows, columns } = extents;
     let types = [o.input_type(0), o.input_type(3)];
-    let statistics = [1, 2].into_iter().all(|i| o.input_type(i) == sum_type(types[0]));
+    let statistics = [1, 2].into_iter().all(|i| o.input_type(i) == types[0].accumulator());
     let gradients = (1..o.outputs()).all(|i| o.output_type(i) == types[1]);
     if !statistics || !gradients || o.output_type(0) != types[0] {
         return o.unsupported();
     }
-    let (x, dy, sums, parts) = (o.input(0), o.output(0), o.scratch(), parts::of_rows(&extents));
+    let (x, dy, sums, parts) = (o.input(0), o.output(0), o.scratch(), row_splits(&extents));
     let [mean, inverse, weight] = [1, 2, 3].map(|i| o.input(i));
     let tiles = tiles(columns, &[x, dy], types[0]);
     let args = args![x, dy, mean, rows, columns, sums, tiles.width, tiles.wide];
@@ -104,9 +96,10 @@ fn gradient(o: &Operands<'_>, extents: Rows, accumulate: bool) -> Result<()> {
     o.launch(&SOURCE, types, c"batch_norm_gradient", tiles.rows(rows), args)
 }
 
-fn fixed(o: &Operands<'_>, epsilon: f64) -> Result<()> {
+/// Normalisation by running estimates.
+pub(super) fn fixed(o: &Operands<'_>, epsilon: f64) -> Result<()> {
     let types = [o.output_type(0), o.input_type(2)];
-    let estimates = [0, 1].into_iter().all(|i| o.input_type(i) == sum_type(types[0]));
+    let estimates = [0, 1].into_iter().all(|i| o.input_type(i) == types[0].accumulator());
     if !estimates || o.input_type(3) != types[1] {
         return o.unsupported();
     }

@@ -3,10 +3,10 @@
 use crate::backend::cuda::{
     DType, Operands, Source, Types, args,
     launch::{Grid, Pointer, THREADS},
-    threads::{Tiles, is_wide, sum_type, totals},
+    threads::{Tiles, is_wide, totals},
 };
 use crate::{
-    backend::{Kernel, kernel::Rows, scratch::parts},
+    backend::{ops::Rows, scratch::split_reduction::row_splits},
     error::Result,
 };
 
@@ -27,27 +27,17 @@ const WARP_COLUMNS: usize = 1024;
 /// Rows that a block's warps have.
 const WARPS: usize = THREADS as usize / 32;
 
-/// Launches one of them.
-pub(in crate::backend::cuda) fn launch(kernel: &Kernel, o: &Operands<'_>) -> Result<()> {
-    match *kernel {
-        Kernel::LayerNorm { extents, epsilon } => forward(o, extents, epsilon, true),
-        Kernel::RmsNorm { extents, epsilon } => forward(o, extents, epsilon, false),
-        Kernel::LayerNormGrad { extents, accumulate } => gradient(o, extents, accumulate, true),
-        Kernel::RmsNormGrad { extents, accumulate } => gradient(o, extents, accumulate, false),
-        _ => o.unsupported(),
-    }
-}
-
 /// How rows are shared out, and whether each has a block.
 fn grid(e: &Rows) -> (Grid, bool) {
     let by_block = e.columns > WARP_COLUMNS;
     (Grid::blocks(if by_block { e.rows } else { e.rows.div_ceil(WARPS) }, THREADS), by_block)
 }
 
-fn forward(o: &Operands<'_>, extents: Rows, epsilon: f64, has_mean: bool) -> Result<()> {
+/// The forward pass.
+pub(super) fn forward(o: &Operands<'_>, extents: Rows, epsilon: f64, has_mean: bool) -> Result<()> {
     let Rows { rows, columns } = extents;
     let types @ [t, w] = [o.input_type(0), o.input_type(1)];
-    let statistics = (1..o.outputs()).all(|i| o.output_type(i) == sum_type(t));
+    let statistics = (1..o.outputs()).all(|i| o.output_type(i) == t.accumulator());
     if !statistics || o.output_type(0) != t || (has_mean && o.input_type(2) != w) {
         return o.unsupported();
     }
@@ -63,11 +53,12 @@ fn forward(o: &Operands<'_>, extents: Rows, epsilon: f64, has_mean: bool) -> Res
     o.launch(&SOURCE, types, c"row_norm", grid, args)
 }
 
-fn gradient(o: &Operands<'_>, extents: Rows, accumulate: bool, has_mean: bool) -> Result<()> {
+/// The gradient.
+pub(super) fn gradient(o: &Operands<'_>, extents: Rows, accumulate: bool, has_mean: bool) -> Result<()> {
     let Rows { rows, columns } = extents;
     let last = if has_mean { 3 } else { 2 };
     let types @ [t, w]: [DType; 2] = [o.input_type(0), o.input_type(last)];
-    let statistics = (1..last).all(|i| o.input_type(i) == sum_type(t));
+    let statistics = (1..last).all(|i| o.input_type(i) == t.accumulator());
     let gradients = (1..o.outputs()).all(|i| o.output_type(i) == w);
     if !statistics || !gradients || o.output_type(0) != t {
         return o.unsupported();
@@ -76,7 +67,7 @@ fn gradient(o: &Operands<'_>, extents: Rows, accumulate: bool, has_mean: bool) -
     let mean = if has_mean { o.input(1) } else { Pointer::default() };
     // The parameters' first: they are of the gradient that stands there still.
     if o.outputs() > 1 {
-        let (sums, parts) = (o.scratch(), parts::of_rows(&extents));
+        let (sums, parts) = (o.scratch(), row_splits(&extents));
         let tiles = Tiles::new(columns, is_wide(&[(x, t), (dy, t)], &[columns]));
         let args = args![x, dy, mean, inverse, rows, columns, sums, tiles.width, tiles.wide];
         o.launch(&SOURCE, types, c"row_norm_gradient_parts", tiles.parts(parts), args)?;

@@ -2,14 +2,14 @@
 //! follow from the extents alone.
 
 use crate::backend::cuda::{
-    DType, Operands, Source, Types, args,
+    Operands, Source, Types, args,
     launch::{Arg, Grid, Pointer, THREADS},
     optimizer,
 };
 use crate::{
     backend::{
-        kernel::{Rows, Update, UpdateRule},
-        scratch::cuda::{UPDATE_PARTS, UPDATE_TILE, row_parts},
+        ops::{Rows, Update, UpdateRule},
+        scratch::split_reduction::{UPDATE_SPLITS, UPDATE_TILE, update_row_splits},
     },
     error::Result,
 };
@@ -21,8 +21,7 @@ pub(in crate::backend::cuda) const SOURCE: Source =
 /// Launches it.
 pub(super) fn launch(update: &Update, e: &Rows, step: u64, copies: [Pointer; 2], o: &Operands<'_>) -> Result<()> {
     let types = optimizer::types(o);
-    let is_double = types[0] == DType::F64;
-    let means = if is_double { DType::F64 } else { DType::F32 };
+    let means = types[0].accumulator();
     if o.output_type(1) != means || (e.rows > 1 && o.output_type(2) != means) {
         return o.unsupported();
     }
@@ -32,7 +31,7 @@ pub(super) fn launch(update: &Update, e: &Rows, step: u64, copies: [Pointer; 2],
     let Update { rate, grad_scale, weight_decay, .. } = *update;
     let decay = 1.0 - rate * weight_decay;
     let squares = o.scratch();
-    let parts = Grid::blocks(UPDATE_PARTS, THREADS);
+    let parts = Grid::blocks(UPDATE_SPLITS, THREADS);
     if e.rows == 1 {
         let args = args![g, o.output(1), n, squares, take, grad_scale, o.input(1), UpdateRule::ADAFACTOR_EPSILON];
         run(c"adafactor_moments", parts, args)?;
@@ -40,16 +39,26 @@ pub(super) fn launch(update: &Update, e: &Rows, step: u64, copies: [Pointer; 2],
         return run(c"adafactor_vector", Grid::elements(n), args);
     }
     let at = |elements: usize| Pointer(o.scratch().0 + (elements * size_of::<f64>()) as u64);
-    let (row_sums, column_sums) = (at(UPDATE_PARTS), at(2 * UPDATE_PARTS));
+    let (row_sums, column_sums) = (at(UPDATE_SPLITS), at(2 * UPDATE_SPLITS));
     let (row_means, column_means) = (o.output(1), o.output(2));
     let epsilon = UpdateRule::ADAFACTOR_EPSILON;
     let args = args![g, row_means, e.rows, e.columns, row_sums, take, grad_scale, o.input(1), epsilon];
     run(c"adafactor_rows", parts, args)?;
     let strips = e.columns.div_ceil(UPDATE_TILE[0]);
     let threads = UPDATE_TILE.map(|extent| extent as u32);
-    let tiles = Grid::plane([strips, row_parts(e)], threads);
+    let tiles = Grid::plane([strips, update_row_splits(e)], threads);
     run(c"adafactor_column_parts", tiles, args![g, e.rows, e.columns, column_sums])?;
-    let args = args![column_sums, row_parts(e), column_means, e.rows, e.columns, take, grad_scale, o.input(1), epsilon];
+    let args = args![
+        column_sums,
+        update_row_splits(e),
+        column_means,
+        e.rows,
+        e.columns,
+        take,
+        grad_scale,
+        o.input(1),
+        epsilon
+    ];
     run(c"adafactor_columns", Grid::elements(e.columns), args)?;
     let args = args![g, e.rows, e.columns, row_means, column_means, row_sums, squares];
     run(c"adafactor_squares", parts, args)?;

@@ -6,7 +6,7 @@ use crate::backend::cuda::{
     optimizer,
 };
 use crate::{
-    backend::kernel::{Moments, Update},
+    backend::ops::{Moments, Update},
     error::Result,
 };
 

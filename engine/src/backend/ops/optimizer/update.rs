@@ -2,7 +2,7 @@
 
 use std::ops::Deref;
 
-use super::Rows;
+use super::super::Rows;
 use crate::tensor::{DType, Shape};
 
 /// One update of one parameter. Below, `g = grad_scale * grad`, and `t` counts updates from 1.
@@ -130,6 +130,20 @@ impl UpdateRule {
     /// Whether a step follows a sign, so that the least difference of a gradient can turn it.
     pub fn is_of_signs(&self) -> bool {
         matches!(self, Self::Lion { .. })
+    }
+
+    /// Whether it may update a weight of `elements`.
+    pub(super) fn is_of(&self, elements: usize) -> bool {
+        match self {
+            Self::Sgd
+            | Self::Momentum { .. }
+            | Self::Nesterov { .. }
+            | Self::Adam(_)
+            | Self::AdamW(_)
+            | Self::AdamW8(_)
+            | Self::Lion { .. } => true,
+            Self::Adafactor { extents, .. } => extents.elements() == elements,
+        }
     }
 
     /// The state of a `weight` that is updated in `dtype`, in the order in which kernels take it, after the weight. Every

@@ -1,4 +1,4 @@
-//! The extents of an attention over packed queries, keys and values.
+//! The shape of an attention over packed queries, keys and values.
 
 use std::ops::Range;
 
@@ -28,6 +28,14 @@ impl AttentionShape {
     #[must_use]
     pub fn over(self, rows: usize) -> Self {
         Self { batch: rows / self.length.max(1), ..self }
+    }
+
+    /// Whether there is something to attend to, and query heads share key heads evenly.
+    pub fn is_valid(&self) -> bool {
+        self.rows() * self.packed() > 0
+            && self.kv_heads > 0
+            && self.heads.is_multiple_of(self.kv_heads)
+            && self.head_dim > 0
     }
 
     /// Rows of every operand.

@@ -24,3 +24,11 @@ extern "C" __global__ void add_parts(const f64 *partials, i64 parts, f64 *sum) {
     total = block_sum(total);
     if (threadIdx.x == 0) sum[0] += total;
 }
+
+// What gradients of this sum of squares are multiplied by so that their norm is the limit at the most. One thread.
+extern "C" __global__ void clip(const f64 *squares, f64 *scale, double limit) {
+    if (threadIdx.x == 0) {
+        double norm = sqrt(*squares);
+        *scale = norm > limit ? limit / norm : 1.0;
+    }
+}

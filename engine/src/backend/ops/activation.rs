@@ -1,0 +1,188 @@
+//! Activation functions, plain and gated.
+
+use super::{Contract, OperandBytes, Rows};
+use crate::{
+    backend::{Backend, DType, Executor, Tensor},
+    error::Result,
+};
+
+/// A smooth activation function, which is differentiated from its input.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum ActivationFunction {
+    /// `x * Phi(x)` (Hendrycks & Gimpel 2016).
+    Gelu,
+    /// Its approximation by tanh, as GPT-2 has it.
+    GeluTanh,
+    /// `x / (1 + exp(-x))` (Elfwing, Uchibe & Doya 2017).
+    Silu,
+}
+
+/// Kernels of activation functions. The rectifiers work in place and are differentiated from their output.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Activation {
+    /// out: `y`, updated: `max(y, 0)`. NaN stays NaN.
+    Relu,
+    /// in: `y`, the output of [`Activation::Relu`]; out: `dy`, updated: zero where `y` is zero or less.
+    ReluGrad,
+    /// out: `y`, updated: `min(max(y, 0), 6)`. NaN stays NaN.
+    Relu6,
+    /// in: `y`, the output of [`Activation::Relu6`]; out: `dy`, updated: zero where `y` is not inside (0, 6).
+    Relu6Grad,
+    /// in: `x`; out: `y`, the function of each element.
+    Apply(ActivationFunction),
+    /// in: `x`; out: `dy`, updated: times the function's derivative at `x`.
+    ApplyGrad(ActivationFunction),
+    /// in: `gu [rows, 2 hidden]`, each row's gates and then its values; out: `y [rows, hidden]`, `silu(gate) * value`
+    /// (Shazeer 2020).
+    SwiGlu {
+        /// Rows, and values of a row.
+        extents: Rows,
+    },
+    /// in: `gu`, `dy [rows, hidden]`; out: `dgu [rows, 2 hidden]`, overwritten.
+    SwiGluGrad {
+        /// Rows, and values of a row.
+        extents: Rows,
+    },
+}
+
+impl Contract for Activation {
+    fn name(&self) -> &'static str {
+        match self {
+            Self::Relu => "relu",
+            Self::ReluGrad => "relu gradient",
+            Self::Relu6 => "relu6",
+            Self::Relu6Grad => "relu6 gradient",
+            Self::Apply(ActivationFunction::Gelu | ActivationFunction::GeluTanh) => "gelu",
+            Self::Apply(ActivationFunction::Silu) => "silu",
+            Self::ApplyGrad(ActivationFunction::Gelu | ActivationFunction::GeluTanh) => "gelu gradient",
+            Self::ApplyGrad(ActivationFunction::Silu) => "silu gradient",
+            Self::SwiGlu { .. } => "swiglu",
+            Self::SwiGluGrad { .. } => "swiglu gradient",
+        }
+    }
+
+    fn takes(&self, inputs: &[usize], outputs: &[usize]) -> bool {
+        let fits = |e: &Rows, both: usize, half: usize| half > 0 && half == e.elements() && both == 2 * half;
+        match self {
+            Self::Relu | Self::Relu6 => matches!((inputs, outputs), ([], [_])),
+            Self::ReluGrad | Self::Relu6Grad | Self::Apply(_) | Self::ApplyGrad(_) => {
+                matches!((inputs, outputs), ([x], [y]) if x == y)
+            }
+            Self::SwiGlu { extents } => {
+                matches!((inputs, outputs), ([both], [half]) if fits(extents, *both, *half))
+            }
+            Self::SwiGluGrad { extents } => {
+                matches!((inputs, outputs), ([both, half], [dgu]) if fits(extents, *both, *half) && dgu == both)
+            }
+        }
+    }
+
+    fn flops(&self) -> u64 {
+        0
+    }
+
+    fn traffic_bytes(&self, operands: &OperandBytes) -> u64 {
+        operands.all()
+    }
+
+    fn cpu_scratch_bytes(&self, _dtype: DType, _threads: usize) -> usize {
+        0
+    }
+
+    fn cuda_scratch_bytes(&self, _dtype: DType) -> usize {
+        0
+    }
+}
+
+impl<B: Backend> Executor<B> {
+    /// `max(x, 0)`, in place when nothing else holds `x`.
+    ///
+    /// # Errors
+    /// [`Error::Budget`](crate::Error::Budget); the device's.
+    pub fn relu(&self, x: Tensor<B>) -> Result<Tensor<B>> {
+        self.in_place(Activation::Relu, x)
+    }
+
+    /// Gradient of [`Executor::relu`] from its output `y`, in place when nothing else holds `dy`.
+    ///
+    /// # Errors
+    /// [`Error::Budget`](crate::Error::Budget); the device's.
+    pub fn relu_grad(&self, y: &Tensor<B>, dy: Tensor<B>) -> Result<Tensor<B>> {
+        self.activation_grad_from(Activation::ReluGrad, y, dy)
+    }
+
+    /// `min(max(x, 0), 6)`, in place when nothing else holds `x`.
+    ///
+    /// # Errors
+    /// [`Error::Budget`](crate::Error::Budget); the device's.
+    pub fn relu6(&self, x: Tensor<B>) -> Result<Tensor<B>> {
+        self.in_place(Activation::Relu6, x)
+    }
+
+    /// Gradient of [`Executor::relu6`] from its output `y`, in place when nothing else holds `dy`.
+    ///
+    /// # Errors
+    /// [`Error::Budget`](crate::Error::Budget); the device's.
+    pub fn relu6_grad(&self, y: &Tensor<B>, dy: Tensor<B>) -> Result<Tensor<B>> {
+        self.activation_grad_from(Activation::Relu6Grad, y, dy)
+    }
+
+    fn in_place(&self, kernel: Activation, x: Tensor<B>) -> Result<Tensor<B>> {
+        let y = self.own(x, kernel.name())?;
+        self.launch(kernel, &[], &[&y])?;
+        Ok(y)
+    }
+
+    fn activation_grad_from(&self, kernel: Activation, saved: &Tensor<B>, dy: Tensor<B>) -> Result<Tensor<B>> {
+        let dx = self.own(dy, kernel.name())?;
+        self.launch(kernel, &[saved], &[&dx])?;
+        Ok(dx)
+    }
+
+    /// A smooth activation function of each element of `x`.
+    ///
+    /// # Errors
+    /// [`Error::Budget`](crate::Error::Budget); the device's.
+    pub fn activation(&self, function: ActivationFunction, x: &Tensor<B>) -> Result<Tensor<B>> {
+        let kernel = Activation::Apply(function);
+        let y = self.output(x.shape(), x.dtype(), kernel.name())?;
+        self.launch(kernel, &[x], &[&y])?;
+        Ok(y)
+    }
+
+    /// Gradient of [`Executor::activation`] from its input, in place when nothing else holds `dy`.
+    ///
+    /// # Errors
+    /// [`Error::Budget`](crate::Error::Budget); the device's.
+    pub fn activation_grad(&self, function: ActivationFunction, x: &Tensor<B>, dy: Tensor<B>) -> Result<Tensor<B>> {
+        self.activation_grad_from(Activation::ApplyGrad(function), x, dy)
+    }
+
+    /// `gu [rows, 2 hidden]`, gates and values, to `silu(gate) * value`, `[rows, hidden]`.
+    ///
+    /// # Errors
+    /// Rows without halves; [`Error::Budget`](crate::Error::Budget); the device's.
+    pub fn swiglu(&self, gu: &Tensor<B>) -> Result<Tensor<B>> {
+        let extents = self.gated("swiglu", gu)?;
+        let y = self.output([extents.rows, extents.columns], gu.dtype(), "swiglu")?;
+        self.launch(Activation::SwiGlu { extents }, &[gu], &[&y])?;
+        Ok(y)
+    }
+
+    /// Gradient of [`Executor::swiglu`].
+    ///
+    /// # Errors
+    /// Rows without halves; [`Error::Budget`](crate::Error::Budget); the device's.
+    pub fn swiglu_grad(&self, gu: &Tensor<B>, dy: &Tensor<B>) -> Result<Tensor<B>> {
+        let extents = self.gated("swiglu gradient", gu)?;
+        let dgu = self.output(gu.shape(), dy.dtype(), "swiglu gradient")?;
+        self.launch(Activation::SwiGluGrad { extents }, &[gu, dy], &[&dgu])?;
+        Ok(dgu)
+    }
+
+    fn gated(&self, op: &'static str, gu: &Tensor<B>) -> Result<Rows> {
+        let (rows, width) = (gu.shape().rows(), gu.shape().last());
+        self.expect(op, width.is_multiple_of(2), || format!("a row of {gu:?} has no halves"))?;
+        Ok(Rows { rows, columns: width / 2 })
+    }
+}

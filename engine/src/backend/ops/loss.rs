@@ -1,0 +1,92 @@
+//! The loss: cross entropy, and what the accuracy is counted from.
+
+use super::{Contract, OperandBytes};
+use crate::{
+    backend::{Backend, DType, Executor, Tensor},
+    error::Result,
+};
+
+/// The label of a row that counts in no loss.
+pub const IGNORE_INDEX: u32 = u32::MAX;
+
+/// The most parts whose losses a GPU sums apart.
+pub(in crate::backend) const CUDA_LOSS_PARTS: usize = 512;
+
+/// Kernels of the loss.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Loss {
+    /// in: `logits [rows, classes]`, `labels [rows]` (u32); out: `stats [2]` (f64), updated: adds the sum over rows of
+    /// `-log softmax(logits)[label]` to the first and the number of rows whose largest logit is the label's to the second.
+    /// Rows whose label is [`IGNORE_INDEX`] count in neither.
+    CrossEntropy,
+    /// in: `labels [rows]`; out: `logits [rows, classes]`, updated: becomes `scale * (softmax(logits) - onehot(label))`,
+    /// or zero where the label is [`IGNORE_INDEX`].
+    CrossEntropyGrad {
+        /// The loss's weight, loss scaling included.
+        scale: f64,
+    },
+}
+
+impl Contract for Loss {
+    fn name(&self) -> &'static str {
+        match self {
+            Self::CrossEntropy => "cross entropy",
+            Self::CrossEntropyGrad { .. } => "cross entropy gradient",
+        }
+    }
+
+    fn takes(&self, inputs: &[usize], outputs: &[usize]) -> bool {
+        let fits = |logits: usize, labels: usize| labels > 0 && logits > 0 && logits.is_multiple_of(labels);
+        match self {
+            Self::CrossEntropy => {
+                matches!((inputs, outputs), ([logits, labels], [2]) if fits(*logits, *labels))
+            }
+            Self::CrossEntropyGrad { .. } => {
+                matches!((inputs, outputs), ([labels], [logits]) if fits(*logits, *labels))
+            }
+        }
+    }
+
+    fn flops(&self) -> u64 {
+        0
+    }
+
+    fn traffic_bytes(&self, operands: &OperandBytes) -> u64 {
+        operands.all()
+    }
+
+    fn cpu_scratch_bytes(&self, _dtype: DType, _threads: usize) -> usize {
+        0
+    }
+
+    fn cuda_scratch_bytes(&self, _dtype: DType) -> usize {
+        match self {
+            // A loss and a count a part.
+            Self::CrossEntropy => 2 * CUDA_LOSS_PARTS * size_of::<f64>(),
+            Self::CrossEntropyGrad { .. } => 0,
+        }
+    }
+}
+
+impl<B: Backend> Executor<B> {
+    /// Adds the batch's loss and count of right answers to `stats [2]`.
+    ///
+    /// # Errors
+    /// As many labels as rows are wanted; [`Error::Budget`](crate::Error::Budget); the device's.
+    pub fn cross_entropy(&self, logits: &Tensor<B>, labels: &Tensor<B>, stats: &Tensor<B>) -> Result<()> {
+        self.expect("cross entropy", logits.shape().rows() == labels.elements(), || {
+            format!("{logits:?} against {labels:?}")
+        })?;
+        self.launch(Loss::CrossEntropy, &[logits, labels], &[stats])
+    }
+
+    /// The gradient of `scale` times the summed loss by the logits, in place when nothing else holds them.
+    ///
+    /// # Errors
+    /// [`Error::Budget`](crate::Error::Budget); the device's.
+    pub fn cross_entropy_grad(&self, logits: Tensor<B>, labels: &Tensor<B>, scale: f64) -> Result<Tensor<B>> {
+        let gradient = self.own(logits, "cross entropy gradient")?;
+        self.launch(Loss::CrossEntropyGrad { scale }, &[labels], &[&gradient])?;
+        Ok(gradient)
+    }
+}

@@ -1,0 +1,122 @@
+//! The op vocabulary: one file a family.
+//!
+//! A family's file holds its kernels and what each reads, writes and means; their names; which operands they take; their
+//! arithmetic, their traffic and their scratch on each device ([`Contract`]); and the calls of [`Executor`] that check shapes,
+//! allocate outputs and launch them. `cpu/FAMILY.rs` and `cuda/FAMILY.rs` run the kernels, `nn/FAMILY.rs` has the layers, and
+//! `selftest/cases/FAMILY.rs` tries them. Holds: a family's `match`es name every kernel, so that a new one does not compile
+//! before each question has an answer.
+//!
+//! Arithmetic on bf16 and f16 is done in f32 and rounded once on store; sums over many elements accumulate in f32 (f64 for
+//! f64).
+
+mod activation;
+mod attention;
+mod convolution;
+mod depthwise;
+mod dropout;
+mod elementwise;
+mod embedding;
+mod gather;
+mod kernel;
+mod layout;
+mod linear;
+mod loss;
+mod norm;
+mod optimizer;
+mod pool;
+mod rotary;
+mod window;
+
+use self::kernel::{Contract, products};
+#[cfg(feature = "cuda")]
+pub(in crate::backend) use self::loss::CUDA_LOSS_PARTS;
+pub(in crate::backend) use self::optimizer::AdamConstants;
+pub use self::{
+    activation::{Activation, ActivationFunction},
+    attention::{Attention, AttentionShape},
+    convolution::Convolution,
+    depthwise::Depthwise,
+    dropout::Dropout,
+    elementwise::Elementwise,
+    embedding::Embedding,
+    gather::Gather,
+    kernel::{Kernel, OperandBytes, Rows},
+    layout::{CopyColumns, Layout},
+    linear::{Linear, MatMul},
+    loss::{IGNORE_INDEX, Loss},
+    norm::{Affine, Norm, Running, Statistics},
+    optimizer::{Moments, Optimizer, StateLayout, StateSpec, StateValues, Update, UpdateRule},
+    pool::Pool,
+    rotary::Rotary,
+    window::Window,
+};
+use crate::{
+    backend::{Backend, DType, Executor, Shape, Tensor},
+    error::{Error, Result},
+    memory::{Category, Phase},
+};
+
+/// How a weight gradient meets the buffer it goes to.
+#[derive(Debug)]
+pub enum GradInto<'a, B: Backend> {
+    /// First contribution of the step: overwrite.
+    Fresh(&'a Tensor<B>),
+    /// A later contribution: add.
+    Accumulate(&'a Tensor<B>),
+}
+
+impl<B: Backend> GradInto<'_, B> {
+    fn parts(&self) -> (&Tensor<B>, bool) {
+        match self {
+            Self::Fresh(t) => (t, false),
+            Self::Accumulate(t) => (t, true),
+        }
+    }
+}
+
+impl<B: Backend> Executor<B> {
+    /// A layer's result or a gradient on its way: an activation.
+    fn output(&self, shape: impl Into<Shape>, dtype: DType, op: &'static str) -> Result<Tensor<B>> {
+        self.ledger().set_op(op);
+        let label = if self.ledger().phase() == Phase::Backward { "gradient of output" } else { "output" };
+        self.allocate(shape, dtype, Category::Activations, label)
+    }
+
+    fn expect(&self, op: &'static str, holds: bool, message: impl FnOnce() -> String) -> Result<()> {
+        if holds { Ok(()) } else { Err(Error::Kernel { op, layer: self.ledger().layer_path(), message: message() }) }
+    }
+
+    /// `x` itself when nothing else holds it, else a copy.
+    fn own(&self, x: Tensor<B>, op: &'static str) -> Result<Tensor<B>> {
+        if x.is_unique() {
+            return Ok(x);
+        }
+        let copy = self.output(x.shape(), x.dtype(), op)?;
+        self.launch(Layout::Cast, &[&x], &[&copy])?;
+        Ok(copy)
+    }
+
+    fn matrix(&self, op: &'static str, t: &Tensor<B>) -> Result<[usize; 2]> {
+        t.shape().dims().try_into().map_err(|_| Error::Kernel {
+            op,
+            layer: self.ledger().layer_path(),
+            message: format!("{t:?} is not a matrix"),
+        })
+    }
+
+    /// The result of a kernel that slides a window over `x`, which must be the image that the window is for.
+    fn windowed(&self, kernel: impl Into<Kernel>, x: &Tensor<B>, window: &Window) -> Result<Tensor<B>> {
+        let op = kernel.into().name();
+        let wanted = Shape::from(window.image());
+        self.expect(op, x.shape() == wanted, || format!("{x:?} is not [{wanted}]"))?;
+        self.output(window.out_image(), x.dtype(), op)
+    }
+
+    /// The gradient by the image that a window slid over: made, and written by one kernel from `inputs`, `dy` the first.
+    fn image_grad(&self, kernel: impl Into<Kernel>, window: &Window, inputs: &[&Tensor<B>]) -> Result<Tensor<B>> {
+        let kernel = kernel.into();
+        let dx = self.output(window.image(), inputs[0].dtype(), kernel.name())?;
+        self.launch(kernel, inputs, &[&dx])?;
+        Ok(dx)
+    }
+}

@@ -1,0 +1,126 @@
+//! Updates of parameters, and the norm that gradients are clipped by.
+
+mod update;
+
+pub(in crate::backend) use self::update::AdamConstants;
+pub use self::update::{Moments, StateLayout, StateSpec, StateValues, Update, UpdateRule};
+use super::{Contract, OperandBytes, Rows};
+use crate::{
+    backend::{Backend, DType, Executor, Tensor, cpu, scratch::split_reduction},
+    error::Result,
+    memory::Category,
+};
+
+/// Kernels of the optimizer.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Optimizer {
+    /// in: `x`; out: `sum [1]` (f64), updated: adds the sum of squares. Infinite or NaN when any element is.
+    SumSquares,
+    /// in: `squares [1]` (f64); out: `scale [1]` (f64): `limit / sqrt(squares)` where that is below 1, else 1. What gradients
+    /// of that sum of squares are multiplied by so that their norm is `limit` at the most (Pascanu, Mikolov & Bengio 2013).
+    Clip {
+        /// The largest norm.
+        limit: f64,
+    },
+    /// in: `grad` and, when given, `scale [1]` (f64), which multiplies the update's `grad_scale`; out: `weight`, updated,
+    /// the rule's state, updated, and, when given, the weight's narrower `copy`.
+    Update(Update),
+}
+
+impl Contract for Optimizer {
+    fn name(&self) -> &'static str {
+        match self {
+            Self::SumSquares => "sum of squares",
+            Self::Clip { .. } => "clip",
+            Self::Update(update) => update.rule.name(),
+        }
+    }
+
+    fn takes(&self, inputs: &[usize], outputs: &[usize]) -> bool {
+        match self {
+            Self::SumSquares => matches!((inputs, outputs), ([_], [1])),
+            Self::Clip { .. } => matches!((inputs, outputs), ([1], [1])),
+            Self::Update(update) => match (inputs, outputs) {
+                ([g] | [g, 1], [w, rest @ ..]) => {
+                    let state = update.rule.state_layout([*w].into(), DType::F32);
+                    let (own, copy) = rest.split_at(state.len().min(rest.len()));
+                    let is_whole = own.iter().copied().eq(state.iter().map(|spec| spec.shape.elements()));
+                    update.rule.is_of(*w) && g == w && *w > 0 && is_whole && (copy.is_empty() || copy == [*w])
+                }
+                _ => false,
+            },
+        }
+    }
+
+    fn flops(&self) -> u64 {
+        0
+    }
+
+    fn traffic_bytes(&self, operands: &OperandBytes) -> u64 {
+        operands.all()
+    }
+
+    fn cpu_scratch_bytes(&self, dtype: DType, _threads: usize) -> usize {
+        match self {
+            Self::SumSquares | Self::Clip { .. } => 0,
+            Self::Update(update) => match &update.rule {
+                UpdateRule::Sgd
+                | UpdateRule::Momentum { .. }
+                | UpdateRule::Nesterov { .. }
+                | UpdateRule::Adam(_)
+                | UpdateRule::AdamW(_)
+                | UpdateRule::AdamW8(_)
+                | UpdateRule::Lion { .. } => 0,
+                UpdateRule::Adafactor { extents, .. } => {
+                    cpu::optimizer::adafactor::room(extents, dtype.accumulator().size())
+                }
+            },
+        }
+    }
+
+    fn cuda_scratch_bytes(&self, _dtype: DType) -> usize {
+        match self {
+            Self::SumSquares => split_reduction::ELEMENT_SUMS * size_of::<f64>(),
+            Self::Clip { .. } => 0,
+            Self::Update(update) => match &update.rule {
+                UpdateRule::Sgd
+                | UpdateRule::Momentum { .. }
+                | UpdateRule::Nesterov { .. }
+                | UpdateRule::Adam(_)
+                | UpdateRule::AdamW(_)
+                | UpdateRule::AdamW8(_)
+                | UpdateRule::Lion { .. } => 0,
+                UpdateRule::Adafactor { extents, .. } => adafactor_on_cuda(extents),
+            },
+        }
+    }
+}
+
+/// Of the factored update on a GPU: the parts of two sums, then of a matrix those of the sums over its columns.
+fn adafactor_on_cuda(extents: &Rows) -> usize {
+    use split_reduction::{UPDATE_SPLITS, update_row_splits};
+    let columns = if extents.rows == 1 { 0 } else { update_row_splits(extents) * extents.columns };
+    (2 * UPDATE_SPLITS + columns) * size_of::<f64>()
+}
+
+impl<B: Backend> Executor<B> {
+    /// Adds the sum of the squares of all elements of `x` to `sum [1]` (f64): infinite or NaN when any element is.
+    ///
+    /// # Errors
+    /// [`Error::Budget`](crate::Error::Budget); the device's.
+    pub fn add_sum_of_squares(&self, x: &Tensor<B>, sum: &Tensor<B>) -> Result<()> {
+        self.launch(Optimizer::SumSquares, &[x], &[sum])
+    }
+
+    /// What gradients of the sum of squares `squares [1]` (f64) are multiplied by so that their norm is at most `limit`:
+    /// `[1]` (f64).
+    ///
+    /// # Errors
+    /// [`Error::Budget`](crate::Error::Budget); the device's.
+    pub fn clip_scale(&self, squares: &Tensor<B>, limit: f64) -> Result<Tensor<B>> {
+        self.ledger().set_op("clip");
+        let scale = self.allocate([1], DType::F64, Category::Scratch, "clipping")?;
+        self.launch(Optimizer::Clip { limit }, &[squares], &[&scale])?;
+        Ok(scale)
+    }
+}

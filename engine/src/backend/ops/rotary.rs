@@ -1,0 +1,63 @@
+//! Rotary position embedding (Su et al. 2021, with the pairs of Llama).
+
+use super::{AttentionShape, Contract, OperandBytes};
+use crate::{
+    backend::{Backend, DType, Executor, Tensor, cpu},
+    error::Result,
+};
+
+/// out: `qkv`, updated: queries and keys are turned by their position's angles, element i of a head with element
+/// i + head_dim / 2. Its inverse is its gradient.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Rotary {
+    /// The attention that follows.
+    pub shape: AttentionShape,
+    /// Pair i turns by `position * base^(-2 i / head_dim)`.
+    pub base: f64,
+    /// Turn back.
+    pub is_inverse: bool,
+}
+
+impl Contract for Rotary {
+    fn name(&self) -> &'static str {
+        if self.is_inverse { "rotary embedding gradient" } else { "rotary embedding" }
+    }
+
+    fn takes(&self, inputs: &[usize], outputs: &[usize]) -> bool {
+        let s = &self.shape;
+        s.is_valid() && s.head_dim.is_multiple_of(2) && inputs.is_empty() && outputs == [s.rows() * s.packed()]
+    }
+
+    fn flops(&self) -> u64 {
+        0
+    }
+
+    fn traffic_bytes(&self, operands: &OperandBytes) -> u64 {
+        operands.all()
+    }
+
+    fn cpu_scratch_bytes(&self, _dtype: DType, threads: usize) -> usize {
+        // A position's angles on each thread.
+        threads.clamp(1, self.shape.length.max(1)) * cpu::rotary::room(&self.shape) * size_of::<f64>()
+    }
+
+    fn cuda_scratch_bytes(&self, _dtype: DType) -> usize {
+        0
+    }
+}
+
+impl<B: Backend> Executor<B> {
+    /// Turns queries and keys by their positions, in place when nothing else holds `qkv`. With `is_inverse`, the gradient.
+    ///
+    /// # Errors
+    /// Shapes that do not fit; [`Error::Budget`](crate::Error::Budget); the device's.
+    pub fn rotary(&self, qkv: Tensor<B>, shape: AttentionShape, base: f64, is_inverse: bool) -> Result<Tensor<B>> {
+        let kernel = Rotary { shape, base, is_inverse };
+        self.expect_packed(kernel.name(), &qkv, &shape)?;
+        let even = shape.head_dim.is_multiple_of(2);
+        self.expect(kernel.name(), even, || format!("a head of {} elements has no pairs", shape.head_dim))?;
+        let turned = self.own(qkv, kernel.name())?;
+        self.launch(kernel, &[], &[&turned])?;
+        Ok(turned)
+    }
+}

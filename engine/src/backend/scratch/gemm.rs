@@ -1,0 +1,109 @@
+//! Scratch of matrix products on the CPU, and of what is made of them.
+//!
+//! A product's scratch follows from the tiling that the kernel itself runs by: per piece of work, the blocks the kernel
+//! copies aside and what the gemm crate (0.19, `gemm-common/src/gemm.rs`) allocates for one call; times the pieces that are
+//! worked on at once; plus what all pieces share. The type of a product's result is not asked for: the rule is that of the
+//! result that needs more.
+
+use crate::backend::{
+    DType,
+    cpu::{
+        attention::Cut,
+        convolution,
+        gemm::{self, tiling::Plan},
+    },
+    ops::{AttentionShape, MatMul, Window},
+};
+
+/// Bytes of a number of arithmetic, and whether operands are narrower.
+fn arithmetic(dtype: DType) -> (usize, bool) {
+    (dtype.accumulator().size(), dtype.is_half())
+}
+
+/// Of a product.
+pub(in crate::backend) fn matmul(p: &MatMul, dtype: DType, threads: usize) -> usize {
+    let (width, narrow) = arithmetic(dtype);
+    product(&gemm::matmul_plan(p, width, narrow, narrow), threads)
+}
+
+/// Of a convolution.
+pub(in crate::backend) fn convolution(w: &Window, dtype: DType, threads: usize) -> usize {
+    if convolution::is_pointwise(w) {
+        return matmul(&convolution::pointwise(w, true), dtype, threads);
+    }
+    let (width, narrow) = arithmetic(dtype);
+    patches(convolution::forward_plan(w, width, narrow), threads)
+}
+
+/// Of a convolution's gradient by its input: its residues run one after another.
+pub(in crate::backend) fn convolution_input_grad(w: &Window, dtype: DType, threads: usize) -> usize {
+    if convolution::is_pointwise(w) {
+        return matmul(&convolution::pointwise(w, false), dtype, threads);
+    }
+    let (width, narrow) = arithmetic(dtype);
+    convolution::residues(w)
+        .map(|r| patches(convolution::input_gradient_plan(w, &r, width, narrow), threads))
+        .max()
+        .unwrap_or(0)
+}
+
+/// Of a convolution's gradient by its weight.
+pub(in crate::backend) fn convolution_weight_grad(w: &Window, dtype: DType, threads: usize) -> usize {
+    let (width, narrow) = arithmetic(dtype);
+    product(&convolution::weight_gradient_plan(w, width, narrow, narrow), threads)
+}
+
+/// Of the blocks of attention that threads work on at once.
+pub(in crate::backend) fn attention(s: &AttentionShape, is_plain: bool, dtype: DType, threads: usize) -> usize {
+    let (width, narrow) = arithmetic(dtype);
+    blocks(&Cut::new(s, width, narrow), |cut| cut.forward_elements(is_plain), width, threads)
+}
+
+/// Of the blocks of attention's gradient that threads work on at once.
+pub(in crate::backend) fn attention_grad(s: &AttentionShape, dtype: DType, threads: usize) -> usize {
+    let (width, narrow) = arithmetic(dtype);
+    blocks(&Cut::new(s, width, narrow), Cut::gradient_elements, width, threads)
+}
+
+/// Of a tiled product.
+fn product(plan: &Plan, threads: usize) -> usize {
+    let at_once = if plan.parallel { threads.clamp(1, plan.pieces().max(1)) } else { 1 };
+    let width = plan.product.width;
+    let aside = plan.room().iter().sum::<usize>() * width;
+    let sums = if plan.segments > 1 { plan.segments * plan.product.m * plan.product.n * width } else { 0 };
+    sums + at_once * (aside + crate_packing(plan))
+}
+
+/// Of attention: the room of the pieces that are worked on at once, and that of the product each is in.
+fn blocks(cut: &Cut, elements: impl Fn(&Cut) -> usize, width: usize, threads: usize) -> usize {
+    let products = cut.products().map(|(sizes, by_rows)| packed(sizes, [by_rows, cut.fills_vectors()], width));
+    cut.at_once(threads) * (elements(cut) * width + products.into_iter().max().unwrap_or(0))
+}
+
+/// Of one tile of a product.
+fn crate_packing(plan: &Plan) -> usize {
+    let fills_vectors = plan.product.n.is_multiple_of(16) && plan.columns.is_multiple_of(16);
+    let in_place = [plan.product.a.by_rows(), plan.product.b.by_rows() && fills_vectors];
+    packed([plan.rows, plan.columns, plan.depth], in_place, plan.product.width)
+}
+
+/// What one call of the gemm crate allocates: `mem`, the packed blocks, and `did_pack_lhs`, a byte for each of their
+/// rows. In the crate's words the right side of our products is the left, for it wants its result column after column.
+fn packed([rows, columns, depth]: [usize; 3], in_place: [bool; 2], width: usize) -> usize {
+    /// The widest micro-kernel is 64 by 6 for f32; other processors' are within these.
+    const MICRO_ROWS: usize = 64;
+    const MICRO_COLUMNS: usize = 16;
+    /// Alignment of two blocks, and the bytes of `did_pack_lhs` for caches up to 16 MiB.
+    const BOOKKEEPING: usize = 2 * 128 + (4 << 10);
+    // `do_prepack_lhs`: the columns of `b` are apart in memory, or do not fill vectors.
+    let b = if in_place[1] { 0 } else { depth * columns.next_multiple_of(MICRO_ROWS) };
+    // `do_pack_rhs`: the columns of `a` are apart in memory, and there are more columns of `c` than two micro-kernels'.
+    let a = if in_place[0] { 0 } else { depth * rows.next_multiple_of(MICRO_COLUMNS) };
+    (a + b) * width + BOOKKEEPING
+}
+
+/// Of a product of patches and weights that may be laid out once.
+fn patches((plan, shared): (Plan, bool), threads: usize) -> usize {
+    let weights = if shared { plan.product.k * plan.product.n * plan.product.width } else { 0 };
+    weights + product(&plan, threads)
+}
