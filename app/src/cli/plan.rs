@@ -48,6 +48,10 @@ struct Json<'a> {
     /// Of the GPU.
     card: Option<Card<'a>>,
     peak: Peak,
+    /// The live peak until the first update, where f16 may skip updates.
+    live_bytes_without_updates: Option<u64>,
+    /// Which figures of the peak are no dry run's.
+    estimates: &'a [&'static str],
     peak_pass: Pass,
     categories_at_peak: Categories,
     alive_at_peak: &'a [Alive],
@@ -96,6 +100,8 @@ impl Plan {
                 load_bytes: plan.load().0,
                 card: plan.target.profile().map(|profile| profile.card()),
                 peak: plan.peak,
+                live_bytes_without_updates: plan.peak_without_updates().map(|bytes| bytes.0),
+                estimates: if plan.target.is_gpu() { &[] } else { &["process_bytes"] },
                 peak_pass: plan.peak_pass,
                 categories_at_peak: plan.categories_at_peak,
                 alive_at_peak: &plan.alive_at_peak,
@@ -154,16 +160,23 @@ fn describe(plan: &plan::Plan) -> anyhow::Result<String> {
     });
     text.push_str(&card(plan));
     text.push_str(&format!(
-        "Live {}, reserved {}, process {}. {}, {} steps of about {:.1} ms.\n\
+        "Live {}, reserved {}, process {}{}. {}, {} steps of about {:.1} ms.\n\
          The data set takes {} of host memory, outside the budget.\n\n",
         peak.live,
         peak.reserved,
         peak.process,
+        if plan.target.is_gpu() { "" } else { " (an estimate)" },
         parameters(plan),
         plan.total_steps,
         plan.step_secs * 1e3,
         plan.host_data
     ));
+    if let Some(without) = plan.peak_without_updates().filter(|without| *without < peak.live) {
+        text.push_str(&format!(
+            "While f16 overflows, updates are skipped and the optimizer's state is not allocated: the peak is {without} until \
+             the first update.\n\n"
+        ));
+    }
     let mut categories = Table::new(["at the peak", "memory", "share"]);
     for (category, bytes) in plan.categories_at_peak.iter().filter(|(_, bytes)| bytes.0 > 0) {
         let share = match category {

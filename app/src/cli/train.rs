@@ -68,12 +68,19 @@ impl Train {
         };
         let (outcome, summary) = run::run(&trainer, start, &interrupt, |event| report.event(event))?;
         report.clear_progress();
-        self.end(outcome, &summary, &interrupt)
+        let is_gpu = report.plan.as_ref().is_some_and(|plan| plan.target.is_gpu());
+        self.end(outcome, &summary, is_gpu, &interrupt)
     }
 
-    fn end(&self, outcome: Outcome, summary: &Summary, interrupt: &Interrupt) -> anyhow::Result<ExitCode> {
+    fn end(
+        &self,
+        outcome: Outcome,
+        summary: &Summary,
+        is_gpu: bool,
+        interrupt: &Interrupt,
+    ) -> anyhow::Result<ExitCode> {
         match outcome {
-            Outcome::Finished | Outcome::Stopped if !self.json => out::text(&result(summary))?,
+            Outcome::Finished | Outcome::Stopped if !self.json => out::text(&result(summary, is_gpu))?,
             _ => {}
         }
         match outcome {
@@ -172,14 +179,19 @@ impl Report {
 }
 
 /// What the run came to, for people.
-fn result(summary: &Summary) -> String {
+fn result(summary: &Summary, is_gpu: bool) -> String {
     let percent = |share: Option<f64>| share.map_or("-".to_owned(), |share| format!("{:.2}%", share * 100.0));
     let mut table = Table::new(["peak", "predicted", "measured", "difference"]);
-    let Summary { predicted, measured, .. } = summary;
+    let Summary { predicted, measured, is_process_sampled, .. } = summary;
+    let process = match (is_gpu, is_process_sampled) {
+        (true, _) => "process",
+        (false, false) => "process (predicted: an estimate)",
+        (false, true) => "process (an estimate; measured: samples)",
+    };
     for (name, predicted, measured) in [
         ("live", predicted.live, measured.live),
         ("reserved", predicted.reserved, measured.reserved),
-        ("process", predicted.process, measured.process),
+        (process, predicted.process, measured.process),
     ] {
         table.row([name.to_owned(), predicted.to_string(), measured.to_string(), predicted.difference(measured)]);
     }
@@ -261,6 +273,7 @@ fn ended(outcome: &Outcome, summary: &Summary) -> Value {
         "skipped_steps": summary.skipped_steps,
         "predicted": summary.predicted,
         "measured": summary.measured,
+        "process_is_sampled": summary.is_process_sampled,
         "left_over_bytes": summary.left_over.0,
     });
     if let Some(message) = message {

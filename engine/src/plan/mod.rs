@@ -28,9 +28,9 @@ use crate::{
     bytes::Bytes,
     device::Target,
     error::{Error, Problem, Result},
-    experiment::Experiment,
+    experiment::{Experiment, Precision},
     hardware::Machine,
-    memory::{Alive, Bookkeeping, Categories, Category, Timeline},
+    memory::{Alive, Bookkeeping, Categories, Category, Point, Timeline},
 };
 
 /// The highest memory of a run.
@@ -163,6 +163,18 @@ impl Plan {
         let alive = self.steady.points.last().map(|point| point.categories).unwrap_or_default();
         let held: u64 = HELD.iter().map(|category| alive.get(*category).0).sum();
         Bytes(held) + self.target.profile().map(|profile| profile.context).unwrap_or_default()
+    }
+
+    /// The peak as long as f16 overflows and every update is skipped: the first update that is made allocates the
+    /// optimizer's state. `None` for a precision without a loss scale, which skips no update.
+    pub fn peak_without_updates(&self) -> Option<Bytes> {
+        if self.experiment.precision != Precision::F16Mixed {
+            return None;
+        }
+        let state = |point: &Point| point.categories.get(Category::OptimizerState);
+        let trained = self.first.points.iter().filter(|point| state(point) == Bytes::ZERO).map(|point| point.live);
+        let tested = self.evaluate.points.iter().map(|point| point.live - state(point));
+        trained.chain(tested).max()
     }
 
     /// Whether the run stays inside its budget.
