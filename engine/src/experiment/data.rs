@@ -278,7 +278,9 @@ settings! {
         /// What sums are taken modulo (modular).
         pub modulus: usize = 97, SIZES.when(|e| e.data.kind.uses(DataSetting::Modulus));
         /// Share of the samples held out for testing, of a text its last part (all but idx, cifar10 and cifar100).
-        pub test_fraction: f64 = 0.2, SIZES.limits(Limits::Share { example: "0.2" }).when(|e| e.data.kind.uses(DataSetting::TestFraction));
+        pub test_fraction: f64 = 0.2, SIZES
+            .limits(Limits::Share { example: "0.2" })
+            .when(|e| e.data.kind.uses(DataSetting::TestFraction));
         /// Where the samples wait.
         pub placement: Placement = Placement::Host, KERNELS.quiet();
         /// Half of the training images are mirrored, left for right.

@@ -2,7 +2,7 @@
 
 use crate::{
     experiment::{
-        Task,
+        Experiment, Task,
         limits::{MAX_DEPTH, MAX_HEADS, MAX_MULTIPLIER, MAX_WIDTH, MIN_MULTIPLIER, RESNETS},
         settings::{KERNELS, Limits, SIZES, settings},
     },
@@ -235,62 +235,72 @@ settings! {
         pub kind: ModelKind = ModelKind::Mlp, KERNELS;
         /// Units of a hidden layer (mlp), filters of the first block (cnn, sepcnn, unet), or numbers that stand for a token
         /// or a patch (vit, mixer, gpt2, llama).
-        pub width: usize = 256, SIZES.counts(1, MAX_WIDTH as u64, "a width").when(|e| e.model.kind.uses(ModelSetting::Width(WidthUnit::Units)));
+        pub width: usize = 256, SIZES
+            .counts(1, MAX_WIDTH as u64, "a width")
+            .when(|e| uses(e, ModelSetting::Width(WidthUnit::Units)));
         /// Hidden layers (mlp), blocks (cnn, sepcnn, vit, mixer, gpt2, llama), or levels below the first (unet).
-        pub depth: usize = 2, SIZES.counts(1, MAX_DEPTH as u64, "a depth").when(|e| e.model.kind.uses(ModelSetting::Depth(DepthUnit::Blocks)));
+        pub depth: usize = 2, SIZES
+            .counts(1, MAX_DEPTH as u64, "a depth")
+            .when(|e| uses(e, ModelSetting::Depth(DepthUnit::Blocks)));
         /// Side of the convolution kernel, odd (cnn, sepcnn).
-        pub kernel: usize = 3, SIZES.counts(1, 31, "a kernel").when(|e| e.model.kind.uses(ModelSetting::Kernel));
+        pub kernel: usize = 3, SIZES.counts(1, 31, "a kernel").when(|e| uses(e, ModelSetting::Kernel));
         /// Units of the hidden dense layer before the classes (cnn, sepcnn).
-        pub dense: usize = 64, SIZES.counts(1, MAX_WIDTH as u64, "a width").when(|e| e.model.kind.uses(ModelSetting::Dense));
+        pub dense: usize = 64, SIZES.counts(1, MAX_WIDTH as u64, "a width").when(|e| uses(e, ModelSetting::Dense));
         /// Layers: 18, 34, 50 or 101 (resnet).
-        pub layers: usize = 18, SIZES.when(|e| e.model.kind.uses(ModelSetting::Layers)).limits(Limits::OneOf {
+        pub layers: usize = 18, SIZES.when(|e| uses(e, ModelSetting::Layers)).limits(Limits::OneOf {
             numbers: &RESNETS, what: "a residual network's number of layers here",
         });
         /// Multiplies every width (mobilenetv1, mobilenetv2).
         pub multiplier: f64 = 1.0, SIZES
             .numbers(MIN_MULTIPLIER, MAX_MULTIPLIER, "a width multiplier")
-            .when(|e| e.model.kind.uses(ModelSetting::Multiplier));
+            .when(|e| uses(e, ModelSetting::Multiplier));
         /// The first layers (resnet, mobilenetv1, mobilenetv2).
-        pub stem: Stem = Stem::Small, KERNELS.when(|e| e.model.kind.uses(ModelSetting::Stem));
+        pub stem: Stem = Stem::Small, KERNELS.when(|e| uses(e, ModelSetting::Stem));
         /// Heads of attention; they divide the width (vit, gpt2, llama).
         pub heads: usize = 8, SIZES
             .counts(1, MAX_HEADS as u64, "a number of heads")
-            .when(|e| e.model.kind.uses(ModelSetting::Heads));
+            .when(|e| uses(e, ModelSetting::Heads));
         /// Heads of keys and values; they divide the heads, and fewer are shared (llama).
         pub kv_heads: usize = 8, SIZES
             .counts(1, MAX_HEADS as u64, "a number of heads")
-            .when(|e| e.model.kind.uses(ModelSetting::KvHeads));
+            .when(|e| uses(e, ModelSetting::KvHeads));
         /// Numbers of a head; 0: the width over the heads (llama).
         pub head_dim: usize = 0, SIZES
             .counts(0, MAX_WIDTH as u64, "a head's size")
-            .when(|e| e.model.kind.uses(ModelSetting::HeadDim))
+            .when(|e| uses(e, ModelSetting::HeadDim))
             .quiet();
         /// Units of the feed-forward layer (vit, gpt2, llama), or of the one over channels (mixer).
         pub hidden: usize = 1024, SIZES
             .counts(1, MAX_WIDTH as u64, "a width")
-            .when(|e| e.model.kind.uses(ModelSetting::Hidden));
+            .when(|e| uses(e, ModelSetting::Hidden));
         /// Side of a patch; it divides the image (vit, mixer).
-        pub patch: usize = 4, SIZES.counts(1, MAX_WIDTH as u64, "a patch").when(|e| e.model.kind.uses(ModelSetting::Patch));
+        pub patch: usize = 4, SIZES.counts(1, MAX_WIDTH as u64, "a patch").when(|e| uses(e, ModelSetting::Patch));
         /// The classes layer uses the embedding's weight (gpt2, llama).
-        pub tied: bool = true, KERNELS.when(|e| e.model.kind.uses(ModelSetting::Tied));
+        pub tied: bool = true, KERNELS.when(|e| uses(e, ModelSetting::Tied));
         /// Queries, keys and values have a bias, as in Qwen2 (llama).
-        pub qkv_bias: bool = false, KERNELS.when(|e| e.model.kind.uses(ModelSetting::QkvBias)).quiet();
+        pub qkv_bias: bool = false, KERNELS.when(|e| uses(e, ModelSetting::QkvBias)).quiet();
         /// Each head's queries and keys are normalised before their positions, as in Qwen3 (llama).
-        pub qk_norm: bool = false, KERNELS.when(|e| e.model.kind.uses(ModelSetting::QkNorm)).quiet();
+        pub qk_norm: bool = false, KERNELS.when(|e| uses(e, ModelSetting::QkNorm)).quiet();
         /// The probability with which dropout zeroes a number, after the embedding and after each branch of a block (vit,
         /// mixer, gpt2, llama).
-        pub dropout: f64 = 0.0, SIZES.switch().quiet().when(|e| e.model.kind.uses(ModelSetting::Dropout)).limits(Limits::Fraction {
-            what: "a probability to drop", example: "0.1",
-        });
+        pub dropout: f64 = 0.0, SIZES
+            .switch()
+            .quiet()
+            .when(|e| uses(e, ModelSetting::Dropout))
+            .limits(Limits::Fraction { what: "a probability to drop", example: "0.1" });
         /// What attention keeps for its gradient (vit, gpt2, llama).
-        pub attention: AttentionKind = AttentionKind::Efficient, KERNELS.when(|e| e.model.kind.uses(ModelSetting::Attention));
+        pub attention: AttentionKind = AttentionKind::Efficient, KERNELS.when(|e| uses(e, ModelSetting::Attention));
         /// Positions that one sees, itself and those before it; 0: all (gpt2, llama).
-        pub window: usize = 0, SIZES.switch().quiet().when(|e| e.model.kind.uses(ModelSetting::Window));
+        pub window: usize = 0, SIZES.switch().quiet().when(|e| uses(e, ModelSetting::Window));
         /// Base of the rotary positions' angles (llama).
-        pub rotary_base: f64 = 10_000.0, SIZES.when(|e| e.model.kind.uses(ModelSetting::RotaryBase)).limits(Limits::Positive {
+        pub rotary_base: f64 = 10_000.0, SIZES.when(|e| uses(e, ModelSetting::RotaryBase)).limits(Limits::Positive {
             high: 1e12, what: "a base", example: "10000",
         });
     }
+}
+
+fn uses(e: &Experiment, setting: ModelSetting) -> bool {
+    e.model.kind.uses(setting)
 }
 
 impl Model {

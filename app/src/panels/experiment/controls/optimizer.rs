@@ -172,8 +172,8 @@ pub(in crate::panels::experiment) const SCHEDULE: (Spec, Choice<Schedule>) = (
     Spec {
         key: "optimizer.schedule",
         name: "Schedule",
-        help: "A learning rate that falls to zero, along a cosine or a line, lets the run settle, and usually ends more accurate. It changes \
-                neither memory nor time per step.",
+        help: "A learning rate that falls to zero, along a cosine or a line, lets the run settle, and usually ends more \
+                accurate. It changes neither memory nor time per step.",
     },
     Choice {
         options: &[
