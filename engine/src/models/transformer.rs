@@ -109,11 +109,11 @@ impl Style<'_> {
         // Gates beside values, or values alone: [rows, 2 hidden] or [rows, hidden].
         let sizes = [width, if is_llama { 2 * hidden } else { hidden }];
         layers.push(Box::new(Linear::with(init, &path.join("up"), sizes, NORMAL, !is_llama)?));
-        let curve = path.join("curve");
+        let activation = path.join("activation");
         layers.push(match model.kind {
-            ModelKind::Llama => Box::new(SwiGlu::new(executor, &curve)),
-            ModelKind::Gpt2 => Box::new(Gelu::tanh(executor, &curve)),
-            _ => Box::new(Gelu::new(executor, &curve)),
+            ModelKind::Llama => Box::new(SwiGlu::new(executor, &activation)),
+            ModelKind::Gpt2 => Box::new(Gelu::tanh(executor, &activation)),
+            _ => Box::new(Gelu::new(executor, &activation)),
         });
         let down = Linear::with(init, &path.join("down"), [hidden, width], self.onto_stream(), !is_llama)?;
         layers.push(Box::new(down));

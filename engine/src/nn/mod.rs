@@ -1,11 +1,11 @@
 //! Layers: each file holds a layer's parameters, its forward pass and, beside it, its gradient rule.
 
+mod activation;
 mod attention;
 mod batch_norm;
 mod class_token;
 mod concat;
-mod conv;
-mod curve;
+mod convolution;
 mod dropout;
 mod embedding;
 mod layer_norm;
@@ -15,20 +15,18 @@ mod param;
 mod pool;
 mod positions;
 mod query_key_norm;
-mod relu;
 mod reshape;
 mod residual;
 mod rotary;
-mod swiglu;
 mod transpose;
 mod up_conv;
 
+pub use activation::{Gelu, Rectifier, Relu, Relu6, Silu, SwiGlu};
 pub use attention::Attention;
 pub use batch_norm::BatchNorm;
 pub use class_token::{ClassToken, TakeFirst};
 pub use concat::Concat;
-pub use conv::{Conv2d, ConvShape, Convolution, Depthwise};
-pub use curve::{Gelu, Silu};
+pub use convolution::{Conv2d, ConvShape, Convolution, Depthwise};
 pub use dropout::Dropout;
 pub use embedding::Embedding;
 pub use layer_norm::{LayerNorm, RmsNorm};
@@ -37,11 +35,9 @@ pub use param::{Init, Param, ParamRole, Start};
 pub use pool::{AvgPool, GlobalPool, MaxPool};
 pub use positions::Positions;
 pub use query_key_norm::QueryKeyNorm;
-pub use relu::{Rectifier, Relu, Relu6};
 pub use reshape::{Flatten, Sequences};
 pub use residual::{Residual, Visit, chain, visited_chain};
 pub use rotary::Rotary;
-pub use swiglu::SwiGlu;
 pub use transpose::Transpose;
 pub use up_conv::UpConv2d;
 

@@ -5,7 +5,7 @@ use crate::{
     backend::{Backend, Executor, Tensor, Window},
     error::Result,
     memory::timeline::LayerId,
-    nn::{Layer, conv::image},
+    nn::{Layer, convolution::image},
 };
 
 /// Max pooling with a square window. Saves one byte an output: the winner's place.

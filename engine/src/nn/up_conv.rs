@@ -5,7 +5,7 @@ use crate::{
     backend::{Backend, Tensor, Window},
     error::Result,
     memory::timeline::LayerId,
-    nn::{Init, Layer, Param, ParamRole, conv::image},
+    nn::{Init, Layer, Param, ParamRole, convolution::image},
 };
 
 /// A transposed convolution, 2 x 2 with stride 2, that doubles height and width: the gradient of a convolution by its

@@ -8,7 +8,7 @@ use std::any::TypeId;
 
 use super::{
     Bench, Choice, Fault, Found, Runner,
-    cases::{self, Case, FLOATS, NAMES, Operand, updates},
+    cases::{self, Case, FLOATS, Operand, optimizer},
     compare::{Worst, allowed},
     draw::Draw,
 };
@@ -33,13 +33,13 @@ const CODES: usize = 32;
 pub(super) fn run<B: Backend>(bench: &Bench<B>, choice: &Choice, runner: &mut Runner<'_>) {
     for (i, dtype) in FLOATS.into_iter().enumerate() {
         let name = |kernel: &str| format!("kernel/{}/{kernel}", dtype.name());
-        if !NAMES.iter().any(|kernel| runner.wants(&name(kernel))) {
+        if !cases::names().iter().any(|kernel| runner.wants(&name(kernel))) {
             continue;
         }
         let mut draw = Draw::new(choice.seed.wrapping_add(i as u64));
         let mut all = cases::all(&mut draw, dtype, choice.extent);
-        for kernel in NAMES {
-            let (own, others) = all.into_iter().partition(|case| cases::name(&case.kernel) == *kernel);
+        for kernel in cases::names() {
+            let (own, others) = all.into_iter().partition(|case| cases::name(&case.kernel) == kernel);
             all = others;
             runner.check(name(kernel), || of_one(bench, &mut draw, own));
         }
@@ -61,7 +61,7 @@ fn of_one<B: Backend>(bench: &Bench<B>, draw: &mut Draw, cases: Vec<Case>) -> Re
                 let Some(now) = case else { break };
                 launches += 1;
                 let outcome = try_one(&executor, &now, &mut worst)?;
-                case = updates::next(draw, &now, &outcome.after);
+                case = optimizer::next(draw, &now, &outcome.after);
             }
         }
     }

@@ -5,7 +5,8 @@ use plimsoll_engine::{
     backend::{AttentionShape, DType, ops::Rows},
     selftest::{
         cases::{
-            Case, FLOATS, attention, gathers, loss, norms, pools, products, sequence, streams, sum_types, updates,
+            Case, FLOATS, activation, attention, convolution, depthwise, dropout, elementwise, embedding, gather,
+            layout, linear, loss, norm, optimizer, pool, rotary, sum_types,
         },
         draw::Draw,
     },
@@ -23,16 +24,16 @@ pub(crate) fn trials(draw: &mut Draw, dtype: DType, largest: usize) -> Vec<Case>
 /// Products, and what slides over images.
 fn slides(draw: &mut Draw, dtype: DType, largest: usize) -> Vec<Case> {
     let (product, sum) = (draw.matmul(largest * 16), draw.pick(sum_types(dtype)));
-    let mut trials = vec![products::matmul(draw, dtype, product, sum)];
+    let mut trials = vec![linear::matmul(draw, dtype, product, sum)];
     let (window, accumulate) = (draw.window(largest, false), draw.coin());
-    trials.extend(products::convolution(draw, dtype, window, accumulate, sum));
+    trials.extend(convolution::convolution(draw, dtype, window, accumulate, sum));
     let window = draw.window(largest, true);
-    trials.extend(products::depthwise(draw, dtype, window, accumulate, sum));
+    trials.extend(depthwise::depthwise(draw, dtype, window, accumulate, sum));
     let window = draw.window(largest, true);
     let numbers = draw.numbers(window.batch * window.height * window.width * window.channels);
-    trials.extend(pools::windows(draw, dtype, window, numbers));
+    trials.extend(pool::windows(draw, dtype, window, numbers));
     let sizes = [draw.between(1, 3), draw.between(1, largest * 8), draw.between(1, largest * 8)];
-    trials.extend(pools::global(draw, dtype, sizes));
+    trials.extend(pool::global(draw, dtype, sizes));
     trials
 }
 
@@ -44,16 +45,19 @@ fn matrices(draw: &mut Draw, dtype: DType, largest: usize) -> Vec<Case> {
     };
     let (few, many, factors) = (extents(8, 8, 1), extents(50, 12, 2), extents(50, 12, 2));
     let count = few.rows * few.columns;
-    let mut trials = streams::makers(draw, dtype, count);
-    trials.extend(streams::elements(draw, dtype, count));
-    trials.extend(streams::biases(draw, dtype, few));
+    let mut trials = elementwise::elements(draw, dtype, count);
+    trials.push(dropout::dropout(draw, dtype, count));
+    trials.extend(activation::functions(draw, dtype, count));
+    trials.extend(layout::casts(draw, dtype, count));
+    trials.extend(optimizer::clipping(draw, dtype, count));
+    trials.extend(linear::biases(draw, dtype, few));
     trials.extend(loss::loss(draw, dtype, few, 0.5));
     let (parameters, accumulate) = (draw.pick(sum_types(dtype)), draw.coin());
-    trials.extend(norms::columns(draw, dtype, many, parameters, accumulate));
-    trials.extend(norms::rows(draw, dtype, many, parameters, accumulate));
-    let (types, step) = (updates::types(dtype), draw.between(1, 50) as u64);
+    trials.extend(norm::columns(draw, dtype, many, parameters, accumulate));
+    trials.extend(norm::rows(draw, dtype, many, parameters, accumulate));
+    let (types, step) = (optimizer::types(dtype), draw.between(1, 50) as u64);
     let (types, count) = (draw.pick(&types), draw.between(1, largest * largest * 64));
-    trials.extend(updates::rules(draw, types, count, factors, step));
+    trials.extend(optimizer::rules(draw, types, count, factors, step));
     trials
 }
 
@@ -65,17 +69,17 @@ fn sequences(draw: &mut Draw, dtype: DType, largest: usize) -> Vec<Case> {
     let to_stride = columns + draw.between(0, 20);
     let copy = CopyColumns { rows, columns, from_stride, from_offset, to_stride, to_offset };
     let (other, batch, vocabulary) = (draw.pick(&FLOATS), draw.between(1, 3), draw.between(1, largest * 4));
-    let mut trials = vec![sequence::copy(draw, dtype, other, copy)];
-    trials.push(sequence::transpose(draw, dtype, [batch, rows, columns]));
-    trials.extend(sequence::embedding(draw, dtype, [rows, vocabulary, columns]));
-    trials.extend(sequence::gated(draw, dtype, Rows { rows, columns }));
+    let mut trials = vec![layout::copy(draw, dtype, other, copy)];
+    trials.push(layout::transpose(draw, dtype, [batch, rows, columns]));
+    trials.extend(embedding::embedding(draw, dtype, [rows, vocabulary, columns]));
+    trials.extend(activation::gated(draw, dtype, Rows { rows, columns }));
     let s = shape(draw, largest);
     trials.extend(attention::attention(draw, dtype, s));
     let turned = AttentionShape { head_dim: 2 * s.head_dim, ..s };
     let (base, is_inverse) = (draw.between(2, 10_000) as f64, draw.coin());
-    trials.push(attention::rotary(draw, dtype, turned, base, is_inverse));
+    trials.push(rotary::rotary(draw, dtype, turned, base, is_inverse));
     let length = draw.between(1, largest * 4);
-    let set = gathers::Set {
+    let set = gather::Set {
         samples: draw.between(1, largest * 4),
         batch: draw.between(1, largest * 4),
         rows: draw.between(1, largest),
@@ -85,7 +89,7 @@ fn sequences(draw: &mut Draw, dtype: DType, largest: usize) -> Vec<Case> {
         scored: draw.between(1, length),
     };
     let is_wide = draw.coin();
-    trials.extend(gathers::set(draw, dtype, set, is_wide));
+    trials.extend(gather::set(draw, dtype, set, is_wide));
     trials
 }
 

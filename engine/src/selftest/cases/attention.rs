@@ -1,11 +1,19 @@
-//! Attention in its two forms, and the rotary embedding before it.
+//! Attention in its two forms.
 
-use super::{Case, Extent, Operand, statistics};
-use crate::backend::ops::{Attention, Rotary};
+use super::{Case, Extent, Operand, kernel_names, statistics};
+use crate::backend::ops::Attention;
 use crate::{
     backend::{AttentionShape, DType},
     selftest::draw::Draw,
 };
+
+kernel_names! {
+    Attention;
+    Attention::Efficient(_) => "attention",
+    Attention::EfficientGrad(_) => "attention-gradient",
+    Attention::Plain(_) => "plain-attention",
+    Attention::PlainGrad(_) => "plain-attention-gradient",
+}
 
 /// Both forms and their gradients.
 pub fn attention(draw: &mut Draw, dtype: DType, s: AttentionShape) -> Vec<Case> {
@@ -24,16 +32,8 @@ pub fn attention(draw: &mut Draw, dtype: DType, s: AttentionShape) -> Vec<Case> 
     ]
 }
 
-/// Rotary positions there or back, of heads with an even number of elements.
-pub fn rotary(draw: &mut Draw, dtype: DType, shape: AttentionShape, base: f64, is_inverse: bool) -> Case {
-    let qkv = (draw.numbers(shape.rows() * shape.packed()), dtype);
-    // In f64, what is rounded is the angle: up to as many radians as there are positions.
-    let terms = if dtype == DType::F64 { 4096 } else { 4 };
-    Case::new(Rotary { shape, base, is_inverse }, vec![], vec![qkv], terms)
-}
-
 /// `[batch, length], [heads, kv_heads, head_dim], is_causal, window`.
-const SHAPES: [([usize; 2], [usize; 3], bool, usize); 11] = [
+pub(super) const SHAPES: [([usize; 2], [usize; 3], bool, usize); 11] = [
     ([2, 5], [2, 1, 8], true, 0),
     ([1, 33], [4, 2, 16], false, 0),
     ([1, 1], [1, 1, 1], true, 0),
@@ -52,10 +52,6 @@ pub(super) fn cases(draw: &mut Draw, dtype: DType, extent: Extent) -> Vec<Case> 
     for ([batch, length], [heads, kv_heads, head_dim], is_causal, window) in extent.of(&SHAPES).iter().copied() {
         let s = AttentionShape { batch, length, heads, kv_heads, head_dim, is_causal, window };
         cases.extend(attention(draw, dtype, s));
-        let even = AttentionShape { head_dim: head_dim.next_multiple_of(2), ..s };
-        for is_inverse in [false, true] {
-            cases.push(rotary(draw, dtype, even, 10_000.0, is_inverse));
-        }
     }
     cases
 }

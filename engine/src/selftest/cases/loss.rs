@@ -1,11 +1,17 @@
 //! The cross entropy and its gradient.
 
-use super::{Case, Extent, Operand};
+use super::{Case, Extent, Operand, kernel_names};
 use crate::backend::ops::Loss;
 use crate::{
     backend::{DType, IGNORE_INDEX, ops::Rows},
     selftest::draw::Draw,
 };
+
+kernel_names! {
+    Loss;
+    Loss::CrossEntropy => "cross-entropy",
+    Loss::CrossEntropyGrad { .. } => "cross-entropy-gradient",
+}
 
 /// A batch in which a label of five, or so, does not count.
 pub fn loss(draw: &mut Draw, dtype: DType, Rows { rows, columns }: Rows, scale: f64) -> Vec<Case> {

@@ -1,25 +1,27 @@
 //! Launches of every kernel, a family a file: a function makes the launches of one size, and a table holds the sizes.
 //!
 //! The sizes are odd on purpose: 1, primes, a little more than a block of 256 or 1024 threads, channels that are no
-//! multiple of 4. Always holds: every kernel of the vocabulary has a name in [`NAMES`], by a `match` without a wildcard,
+//! multiple of 4. Always holds: every kernel of the vocabulary has a name in [`names`], by a `match` without a wildcard,
 //! so that a new one does not compile before it is here.
 
+pub mod activation;
 pub mod attention;
-pub mod gathers;
+pub mod convolution;
+pub mod depthwise;
+pub mod dropout;
+pub mod elementwise;
+pub mod embedding;
+pub mod gather;
+pub mod layout;
+pub mod linear;
 pub mod loss;
-pub mod norms;
-pub mod pools;
-pub mod products;
-pub mod sequence;
-pub mod streams;
-pub mod updates;
+pub mod norm;
+pub mod optimizer;
+pub mod pool;
+pub mod rotary;
 
-use crate::backend::ops::{
-    Activation, ActivationFunction, Attention, Convolution, Depthwise, Elementwise, Embedding, Gather, Layout, Linear,
-    Loss, Norm, Optimizer, Pool,
-};
 use crate::{
-    backend::{DType, Kernel, ops::UpdateRule},
+    backend::{DType, Kernel, Window},
     selftest::draw::Draw,
 };
 
@@ -91,19 +93,49 @@ pub fn statistics(dtype: DType) -> DType {
     dtype.accumulator()
 }
 
+/// How many elements kernels that stream through memory are tried on.
+const COUNTS: [usize; 7] = [7, 257, 1, 255, 1025, 2053, 70_001];
+
+/// A convolution and its gradients by `kernels`, that by the weight of type `sum`.
+fn sliding(
+    draw: &mut Draw,
+    dtype: DType,
+    w: Window,
+    kernels: [impl Into<Kernel>; 3],
+    weights: usize,
+    sum: DType,
+) -> Vec<Case> {
+    let [forward, input, weight] = kernels;
+    let x = (draw.numbers(w.batch * w.height * w.width * w.channels), dtype);
+    let y = (draw.numbers(w.out_pixels() * w.filters), dtype);
+    let dw = (draw.numbers(weights), sum);
+    let weights = (draw.numbers(weights), dtype);
+    vec![
+        Case::new(forward, vec![x.clone(), weights.clone()], vec![y.clone()], w.taps()),
+        Case::new(input, vec![y.clone(), weights], vec![x.clone()], w.taps() * w.filters),
+        Case::new(weight, vec![x, y], vec![dw], w.out_pixels()),
+    ]
+}
+
 /// Makes some launches of a family.
 type Family = fn(&mut Draw, DType, Extent) -> Vec<Case>;
 
-const FAMILIES: [Family; 9] = [
-    streams::cases,
-    products::cases,
-    pools::cases,
-    norms::cases,
-    sequence::cases,
+const FAMILIES: [Family; 15] = [
+    activation::cases,
     attention::cases,
-    gathers::cases,
+    convolution::cases,
+    depthwise::cases,
+    dropout::cases,
+    elementwise::cases,
+    embedding::cases,
+    gather::cases,
+    layout::cases,
+    linear::cases,
     loss::cases,
-    updates::cases,
+    norm::cases,
+    optimizer::cases,
+    pool::cases,
+    rotary::cases,
 ];
 
 /// Launches of every kernel, with operands of `dtype`.
@@ -111,91 +143,62 @@ pub fn all(draw: &mut Draw, dtype: DType, extent: Extent) -> Vec<Case> {
     FAMILIES.iter().flat_map(|family| family(draw, dtype, extent)).collect()
 }
 
-macro_rules! names {
-    ($($kernel:pat => $name:literal,)*) => {
-        const KERNELS: &[&str] = &[$($name),*];
+/// A family's names: the kernels that must have a launch, by a `match` without a wildcard.
+macro_rules! kernel_names {
+    ($family:ty; $($kernel:pat => $name:literal,)*) => {
+        /// Every kernel of the family, by a name of its own.
+        pub(super) const NAMES: &[&str] = &[$($name),*];
 
-        /// Every kernel, by a name of its own, and every rule of an update.
-        pub const NAMES: &[&str] = &joined::<{ KERNELS.len() + UpdateRule::NAMES.len() }>(KERNELS, UpdateRule::NAMES);
-
-        /// The kernel's name in [`NAMES`].
-        pub fn name(kernel: &Kernel) -> &'static str {
+        /// The kernel's name.
+        pub(super) fn name(kernel: &$family) -> &'static str {
             match kernel {
                 $($kernel => $name,)*
-                Kernel::Optimizer(Optimizer::Update(update)) => update.rule.name(),
             }
         }
     };
 }
 
-/// Both lists, one after the other; `N` is how long they are together.
-const fn joined<const N: usize>(first: &[&'static str], second: &[&'static str]) -> [&'static str; N] {
-    let mut all = [""; N];
-    let mut i = 0;
-    while i < N {
-        all[i] = if i < first.len() { first[i] } else { second[i - first.len()] };
-        i += 1;
-    }
-    all
+use kernel_names;
+
+/// Every kernel, by a name of its own, and every rule of an update.
+pub fn names() -> Vec<&'static str> {
+    [
+        activation::NAMES,
+        attention::NAMES,
+        convolution::NAMES,
+        depthwise::NAMES,
+        dropout::NAMES,
+        elementwise::NAMES,
+        embedding::NAMES,
+        gather::NAMES,
+        layout::NAMES,
+        linear::NAMES,
+        loss::NAMES,
+        norm::NAMES,
+        optimizer::NAMES,
+        pool::NAMES,
+        rotary::NAMES,
+    ]
+    .concat()
 }
 
-names! {
-    Kernel::Elementwise(Elementwise::Fill(_)) => "fill",
-    Kernel::Elementwise(Elementwise::Uniform { .. }) => "uniform",
-    Kernel::Elementwise(Elementwise::Normal { .. }) => "normal",
-    Kernel::Layout(Layout::Cast) => "cast",
-    Kernel::Layout(Layout::CopyColumns(_)) => "copy-columns",
-    Kernel::Layout(Layout::Transpose { .. }) => "transpose",
-    Kernel::Linear(Linear::MatMul(_)) => "matmul",
-    Kernel::Linear(Linear::AddBias) => "add-bias",
-    Kernel::Linear(Linear::BiasGrad { .. }) => "bias-gradient",
-    Kernel::Activation(Activation::Relu) => "relu",
-    Kernel::Activation(Activation::ReluGrad) => "relu-gradient",
-    Kernel::Activation(Activation::Relu6) => "relu6",
-    Kernel::Activation(Activation::Relu6Grad) => "relu6-gradient",
-    Kernel::Elementwise(Elementwise::Add) => "add",
-    Kernel::Elementwise(Elementwise::Scale(_)) => "scale",
-    Kernel::Convolution(Convolution::Forward(_)) => "convolution",
-    Kernel::Convolution(Convolution::InputGrad(_)) => "convolution-input-gradient",
-    Kernel::Convolution(Convolution::WeightGrad { .. }) => "convolution-weight-gradient",
-    Kernel::Depthwise(Depthwise::Forward(_)) => "depthwise",
-    Kernel::Depthwise(Depthwise::InputGrad(_)) => "depthwise-input-gradient",
-    Kernel::Depthwise(Depthwise::WeightGrad { .. }) => "depthwise-weight-gradient",
-    Kernel::Pool(Pool::Max(_)) => "max-pool",
-    Kernel::Pool(Pool::MaxGrad(_)) => "max-pool-gradient",
-    Kernel::Pool(Pool::Average(_)) => "average-pool",
-    Kernel::Pool(Pool::AverageGrad(_)) => "average-pool-gradient",
-    Kernel::Pool(Pool::Global { .. }) => "global-average",
-    Kernel::Pool(Pool::GlobalGrad { .. }) => "global-average-gradient",
-    Kernel::Norm(Norm::Batch { .. }) => "batch-norm",
-    Kernel::Norm(Norm::BatchApply { .. }) => "batch-norm-again",
-    Kernel::Norm(Norm::BatchGrad { .. }) => "batch-norm-gradient",
-    Kernel::Norm(Norm::BatchFixed { .. }) => "batch-norm-fixed",
-    Kernel::Norm(Norm::Layer { .. }) => "layer-norm",
-    Kernel::Norm(Norm::LayerGrad { .. }) => "layer-norm-gradient",
-    Kernel::Norm(Norm::Rms { .. }) => "rms-norm",
-    Kernel::Norm(Norm::RmsGrad { .. }) => "rms-norm-gradient",
-    Kernel::Activation(Activation::Apply(ActivationFunction::Gelu)) => "gelu",
-    Kernel::Activation(Activation::Apply(ActivationFunction::GeluTanh)) => "gelu-tanh",
-    Kernel::Activation(Activation::Apply(ActivationFunction::Silu)) => "silu",
-    Kernel::Activation(Activation::ApplyGrad(ActivationFunction::Gelu)) => "gelu-gradient",
-    Kernel::Activation(Activation::ApplyGrad(ActivationFunction::GeluTanh)) => "gelu-tanh-gradient",
-    Kernel::Activation(Activation::ApplyGrad(ActivationFunction::Silu)) => "silu-gradient",
-    Kernel::Dropout(_) => "dropout",
-    Kernel::Embedding(Embedding::Forward) => "embedding",
-    Kernel::Embedding(Embedding::Grad { .. }) => "embedding-gradient",
-    Kernel::Rotary(_) => "rotary",
-    Kernel::Activation(Activation::SwiGlu { .. }) => "swiglu",
-    Kernel::Activation(Activation::SwiGluGrad { .. }) => "swiglu-gradient",
-    Kernel::Attention(Attention::Efficient(_)) => "attention",
-    Kernel::Attention(Attention::EfficientGrad(_)) => "attention-gradient",
-    Kernel::Attention(Attention::Plain(_)) => "plain-attention",
-    Kernel::Attention(Attention::PlainGrad(_)) => "plain-attention-gradient",
-    Kernel::Gather(Gather::Images) => "gather-images",
-    Kernel::Gather(Gather::Labels) => "gather-labels",
-    Kernel::Gather(Gather::Tokens { .. }) => "gather-tokens",
-    Kernel::Loss(Loss::CrossEntropy) => "cross-entropy",
-    Kernel::Loss(Loss::CrossEntropyGrad { .. }) => "cross-entropy-gradient",
-    Kernel::Optimizer(Optimizer::SumSquares) => "sum-of-squares",
-    Kernel::Optimizer(Optimizer::Clip { .. }) => "clip",
+/// The kernel's name among [`names`].
+pub fn name(kernel: &Kernel) -> &'static str {
+    match kernel {
+        Kernel::Activation(kernel) => activation::name(kernel),
+        Kernel::Attention(kernel) => attention::name(kernel),
+        Kernel::Convolution(kernel) => convolution::name(kernel),
+        Kernel::Depthwise(kernel) => depthwise::name(kernel),
+        Kernel::Dropout(kernel) => dropout::name(kernel),
+        Kernel::Elementwise(kernel) => elementwise::name(kernel),
+        Kernel::Embedding(kernel) => embedding::name(kernel),
+        Kernel::Gather(kernel) => gather::name(kernel),
+        Kernel::Layout(kernel) => layout::name(kernel),
+        Kernel::Linear(kernel) => linear::name(kernel),
+        Kernel::Loss(kernel) => loss::name(kernel),
+        Kernel::Norm(kernel) => norm::name(kernel),
+        Kernel::Optimizer(kernel) => optimizer::name(kernel),
+        Kernel::Pool(kernel) => pool::name(kernel),
+        Kernel::Rotary(kernel) => rotary::name(kernel),
+    }
 }

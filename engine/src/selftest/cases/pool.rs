@@ -3,11 +3,21 @@
 use crate::backend::ops::Pool;
 use std::ops::Range;
 
-use super::{Case, Extent};
+use super::{Case, Extent, kernel_names};
 use crate::{
     backend::{DType, Window},
     selftest::draw::Draw,
 };
+
+kernel_names! {
+    Pool;
+    Pool::Max(_) => "max-pool",
+    Pool::MaxGrad(_) => "max-pool-gradient",
+    Pool::Average(_) => "average-pool",
+    Pool::AverageGrad(_) => "average-pool-gradient",
+    Pool::Global { .. } => "global-average",
+    Pool::GlobalGrad { .. } => "global-average-gradient",
+}
 
 /// Poolings of `x`, whose elements are `numbers`.
 pub fn windows(draw: &mut Draw, dtype: DType, w: Window, numbers: Vec<f64>) -> Vec<Case> {

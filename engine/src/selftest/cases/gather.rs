@@ -1,8 +1,15 @@
 //! Batches gathered from a training set on the device.
 
-use super::{Case, Extent, Operand};
+use super::{Case, Extent, Operand, kernel_names};
 use crate::backend::ops::Gather;
 use crate::{backend::DType, selftest::draw::Draw};
+
+kernel_names! {
+    Gather;
+    Gather::Images => "gather-images",
+    Gather::Labels => "gather-labels",
+    Gather::Tokens { .. } => "gather-tokens",
+}
 
 /// The extents of a set, and of what is gathered from it.
 #[derive(Debug, Clone, Copy)]

@@ -1,6 +1,6 @@
 //! Every optimizer's rule, with every pair of types of weight and gradient, with and without a narrower copy.
 
-use super::{Case, Extent, Operand};
+use super::{COUNTS, Case, Extent, Operand};
 use crate::{
     backend::{
         DType, Kernel, Shape,
@@ -10,6 +10,30 @@ use crate::{
     optim,
     selftest::draw::Draw,
 };
+
+/// The names of the kernels, and of every rule of an update.
+pub(super) const NAMES: &[&str] = &joined::<{ NORMS.len() + UpdateRule::NAMES.len() }>(NORMS, UpdateRule::NAMES);
+const NORMS: &[&str] = &["sum-of-squares", "clip"];
+
+/// The kernel's name in [`NAMES`].
+pub(super) fn name(kernel: &ops::Optimizer) -> &'static str {
+    match kernel {
+        ops::Optimizer::SumSquares => "sum-of-squares",
+        ops::Optimizer::Clip { .. } => "clip",
+        ops::Optimizer::Update(update) => update.rule.name(),
+    }
+}
+
+/// Both lists, one after the other; `N` is how long they are together.
+const fn joined<const N: usize>(first: &[&'static str], second: &[&'static str]) -> [&'static str; N] {
+    let mut all = [""; N];
+    let mut i = 0;
+    while i < N {
+        all[i] = if i < first.len() { first[i] } else { second[i - first.len()] };
+        i += 1;
+    }
+    all
+}
 
 /// Types of weight and gradient, and that of the weight's narrower copy.
 type Types = (DType, DType, Option<DType>);
@@ -89,8 +113,31 @@ const SIZES: [(usize, [usize; 2], u64); 6] = [
     (5000, [129, 70], 900),
 ];
 
+/// The norm that gradients are clipped by.
+pub fn clipping(draw: &mut Draw, dtype: DType, count: usize) -> Vec<Case> {
+    let x = (draw.numbers(count), dtype);
+    let number = |x: f64| vec![(vec![x], DType::F64)];
+    vec![
+        Case::new(ops::Optimizer::SumSquares, vec![x], number(0.5), count),
+        Case::new(ops::Optimizer::Clip { limit: 0.5 }, number(9.0), number(0.0), 2),
+        Case::new(ops::Optimizer::Clip { limit: 4.0 }, number(9.0), number(0.0), 2),
+    ]
+}
+
+/// Sums of squares that are no numbers.
+fn edges(dtype: DType) -> Vec<Case> {
+    let sum = || vec![(vec![0.5], DType::F64)];
+    vec![
+        Case::new(ops::Optimizer::SumSquares, vec![(vec![1.0, f64::NAN, 2.0], dtype)], sum(), 3),
+        Case::new(ops::Optimizer::SumSquares, vec![(vec![1.0, f64::INFINITY], dtype)], sum(), 2),
+    ]
+}
+
 pub(super) fn cases(draw: &mut Draw, dtype: DType, extent: Extent) -> Vec<Case> {
-    let mut cases = Vec::new();
+    let mut cases = edges(dtype);
+    for count in extent.of(&COUNTS) {
+        cases.extend(clipping(draw, dtype, *count));
+    }
     for (count, [rows, columns], step) in extent.of(&SIZES).iter().copied() {
         for types in types(dtype) {
             cases.extend(rules(draw, types, count, Rows { rows, columns }, step));

@@ -1,11 +1,23 @@
 //! Normalisations over columns and over rows, and their gradients.
 
-use super::{Case, Extent, Operand, statistics, sum_types};
+use super::{Case, Extent, Operand, kernel_names, statistics, sum_types};
 use crate::backend::ops::Norm;
 use crate::{
     backend::{DType, ops::Rows},
     selftest::draw::Draw,
 };
+
+kernel_names! {
+    Norm;
+    Norm::Batch { .. } => "batch-norm",
+    Norm::BatchApply { .. } => "batch-norm-again",
+    Norm::BatchGrad { .. } => "batch-norm-gradient",
+    Norm::BatchFixed { .. } => "batch-norm-fixed",
+    Norm::Layer { .. } => "layer-norm",
+    Norm::LayerGrad { .. } => "layer-norm-gradient",
+    Norm::Rms { .. } => "rms-norm",
+    Norm::RmsGrad { .. } => "rms-norm-gradient",
+}
 
 const EPSILON: f64 = 1e-3;
 

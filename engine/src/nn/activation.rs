@@ -1,0 +1,163 @@
+//! Activation functions: the rectifiers, the smooth ones, and the gated unit.
+
+use crate::{
+    autograd::{Saved, Source, Tape, Value},
+    backend::{Backend, Executor, Tensor, ops::ActivationFunction},
+    error::Result,
+    memory::timeline::LayerId,
+    nn::Layer,
+};
+
+/// A rectifier, written over its input where nothing else holds it. Saves its output, which the next layer mostly saves too;
+/// or, where that can be recomputed, nothing.
+pub struct Rectifier<const STOPS: bool> {
+    layer: LayerId,
+}
+
+/// `max(x, 0)`.
+pub type Relu = Rectifier<false>;
+
+/// `min(max(x, 0), 6)` (Howard et al. 2017).
+pub type Relu6 = Rectifier<true>;
+
+impl<const STOPS: bool> Rectifier<STOPS> {
+    /// A layer at `path`.
+    pub fn new<B: Backend>(executor: &Executor<B>, path: &str) -> Self {
+        Self { layer: executor.ledger().layer_id(path) }
+    }
+
+    fn rectify<B: Backend>(executor: &Executor<B>, x: Tensor<B>) -> Result<Tensor<B>> {
+        if STOPS { executor.relu6(x) } else { executor.relu(x) }
+    }
+}
+
+impl<B: Backend, const STOPS: bool> Layer<B> for Rectifier<STOPS> {
+    fn forward<'m>(&'m self, tape: &mut Tape<'m, B>, x: Value<B>) -> Result<Value<B>> {
+        let x_id = x.id();
+        let source = match x.source().then(self.layer, Self::rectify) {
+            Source::Itself if x_id.is_some() && tape.is_recording() => Source::Maker,
+            source => source,
+        };
+        let y = Self::rectify(tape.executor(), x.tensor)?;
+        let saved = Saved::new(&y, &source);
+        let y = tape.record(self.layer, x_id.is_some(), y, move |back, dy| {
+            let executor = back.executor();
+            let y = saved.tensor(executor)?;
+            back.release(saved.into_kept());
+            let dx = if STOPS { executor.relu6_grad(&y, dy)? } else { executor.relu_grad(&y, dy)? };
+            drop(y);
+            back.accumulate_grad(x_id, dx)
+        });
+        Ok(y.with_source(source))
+    }
+
+    fn layer(&self) -> LayerId {
+        self.layer
+    }
+}
+
+/// The Gaussian error linear unit (Hendrycks & Gimpel 2016). Saves its input, from which its output can be recomputed.
+pub struct Gelu {
+    layer: LayerId,
+    function: ActivationFunction,
+}
+
+/// The sigmoid-weighted linear unit (Elfwing, Uchibe & Doya 2017). Saves its input, from which its output can be
+/// recomputed.
+pub struct Silu {
+    layer: LayerId,
+}
+
+impl Gelu {
+    /// A layer at `path`, exact.
+    pub fn new<B: Backend>(executor: &Executor<B>, path: &str) -> Self {
+        Self { layer: executor.ledger().layer_id(path), function: ActivationFunction::Gelu }
+    }
+
+    /// A layer at `path`, approximated by tanh, as GPT-2 has it.
+    pub fn tanh<B: Backend>(executor: &Executor<B>, path: &str) -> Self {
+        Self { layer: executor.ledger().layer_id(path), function: ActivationFunction::GeluTanh }
+    }
+}
+
+impl Silu {
+    /// A layer at `path`.
+    pub fn new<B: Backend>(executor: &Executor<B>, path: &str) -> Self {
+        Self { layer: executor.ledger().layer_id(path) }
+    }
+}
+
+fn forward<'m, B: Backend>(
+    tape: &mut Tape<'m, B>,
+    layer: LayerId,
+    function: ActivationFunction,
+    x: Value<B>,
+) -> Result<Value<B>> {
+    let y = tape.executor().activation(function, &x.tensor)?;
+    let Some(id) = x.id() else { return Ok(Value::constant(y)) };
+    let source = tape.recomputable(layer, &x, move |executor, x| executor.activation(function, &x));
+    let saved = x.save();
+    drop(x);
+    let y = tape.record(layer, true, y, move |back, dy| {
+        let executor = back.executor();
+        let dx = executor.activation_grad(function, &saved.tensor(executor)?, dy)?;
+        back.release(saved.into_kept());
+        back.accumulate_grad(id, dx)
+    });
+    Ok(y.with_source(source))
+}
+
+impl<B: Backend> Layer<B> for Gelu {
+    fn forward<'m>(&'m self, tape: &mut Tape<'m, B>, x: Value<B>) -> Result<Value<B>> {
+        forward(tape, self.layer, self.function, x)
+    }
+
+    fn layer(&self) -> LayerId {
+        self.layer
+    }
+}
+
+impl<B: Backend> Layer<B> for Silu {
+    fn forward<'m>(&'m self, tape: &mut Tape<'m, B>, x: Value<B>) -> Result<Value<B>> {
+        forward(tape, self.layer, ActivationFunction::Silu, x)
+    }
+
+    fn layer(&self) -> LayerId {
+        self.layer
+    }
+}
+
+/// The gated unit of Llama (Shazeer 2020, "GLU variants improve transformer"), `silu(gate) * value`: from gates and values, `[rows, 2 hidden]`, to `[rows, hidden]`. Saves its input, from which
+/// its output can be recomputed.
+#[derive(Debug)]
+pub struct SwiGlu {
+    layer: LayerId,
+}
+
+impl SwiGlu {
+    /// A layer at `path`.
+    pub fn new<B: Backend>(executor: &Executor<B>, path: &str) -> Self {
+        Self { layer: executor.ledger().layer_id(path) }
+    }
+}
+
+impl<B: Backend> Layer<B> for SwiGlu {
+    fn forward<'m>(&'m self, tape: &mut Tape<'m, B>, x: Value<B>) -> Result<Value<B>> {
+        let y = tape.executor().swiglu(&x.tensor)?; // [rows, hidden]
+        let source = tape.recomputable(self.layer, &x, |executor, gu| executor.swiglu(&gu));
+        let (x_id, saved) = (x.id(), x.save());
+        drop(x);
+        let y = tape.record(self.layer, x_id.is_some(), y, move |back, dy| {
+            let gu = saved.tensor(back.executor())?;
+            let dgu = back.executor().swiglu_grad(&gu, &dy)?;
+            drop((gu, dy));
+            back.release(saved.into_kept());
+            back.accumulate_grad(x_id, dgu)
+        });
+        Ok(y.with_source(source))
+    }
+
+    fn layer(&self) -> LayerId {
+        self.layer
+    }
+}
