@@ -63,18 +63,10 @@ impl Contract for Optimizer {
     fn cpu_scratch_bytes(&self, dtype: DType, _threads: usize) -> usize {
         match self {
             Self::SumSquares | Self::Clip { .. } => 0,
-            Self::Update(update) => match &update.rule {
-                UpdateRule::Sgd
-                | UpdateRule::Momentum { .. }
-                | UpdateRule::Nesterov { .. }
-                | UpdateRule::Adam(_)
-                | UpdateRule::AdamW(_)
-                | UpdateRule::AdamW8(_)
-                | UpdateRule::Lion { .. } => 0,
-                UpdateRule::Adafactor { extents, .. } => {
-                    cpu::optimizer::adafactor::room(extents, dtype.accumulator().size())
-                }
-            },
+            Self::Update(update) => update
+                .rule
+                .factored()
+                .map_or(0, |extents| cpu::optimizer::adafactor::room(&extents, dtype.accumulator().size())),
         }
     }
 
@@ -82,16 +74,7 @@ impl Contract for Optimizer {
         match self {
             Self::SumSquares => split_reduction::ELEMENT_SUMS * size_of::<f64>(),
             Self::Clip { .. } => 0,
-            Self::Update(update) => match &update.rule {
-                UpdateRule::Sgd
-                | UpdateRule::Momentum { .. }
-                | UpdateRule::Nesterov { .. }
-                | UpdateRule::Adam(_)
-                | UpdateRule::AdamW(_)
-                | UpdateRule::AdamW8(_)
-                | UpdateRule::Lion { .. } => 0,
-                UpdateRule::Adafactor { extents, .. } => adafactor_on_cuda(extents),
-            },
+            Self::Update(update) => update.rule.factored().map_or(0, |extents| adafactor_on_cuda(&extents)),
         }
     }
 }

@@ -132,18 +132,24 @@ impl UpdateRule {
         matches!(self, Self::Lion { .. })
     }
 
-    /// Whether it may update a weight of `elements`.
-    pub(super) fn is_of(&self, elements: usize) -> bool {
-        match self {
+    /// The weight as a matrix, for a rule with sums over its rows and columns, for which it has scratch. The others go
+    /// element by element, or block by block, and have none.
+    pub(super) fn factored(&self) -> Option<Rows> {
+        match *self {
             Self::Sgd
             | Self::Momentum { .. }
             | Self::Nesterov { .. }
             | Self::Adam(_)
             | Self::AdamW(_)
             | Self::AdamW8(_)
-            | Self::Lion { .. } => true,
-            Self::Adafactor { extents, .. } => extents.elements() == elements,
+            | Self::Lion { .. } => None,
+            Self::Adafactor { extents, .. } => Some(extents),
         }
+    }
+
+    /// Whether it may update a weight of `elements`.
+    pub(super) fn is_of(&self, elements: usize) -> bool {
+        self.factored().is_none_or(|extents| extents.elements() == elements)
     }
 
     /// The state of a `weight` that is updated in `dtype`, in the order in which kernels take it, after the weight. Every
