@@ -17,6 +17,8 @@ words! {
         Momentum = "momentum",
         /// One velocity a parameter, looking a step ahead (Nesterov 1983).
         Nesterov = "nesterov",
+        /// One mean of squares a parameter, without momentum and not centred (Tieleman & Hinton 2012, as PyTorch writes it).
+        Rmsprop = "rmsprop",
         /// Two moments a parameter, with L2 weight decay (Kingma & Ba 2015).
         Adam = "adam",
         /// Two moments a parameter (Loshchilov & Hutter 2019).
@@ -53,6 +55,7 @@ impl OptimizerKind {
             Self::Sgd | Self::Adafactor => &[],
             Self::Momentum | Self::Nesterov => &[Momentum],
             Self::Lion => &[Beta1, Beta2],
+            Self::Rmsprop => &[Beta2, Epsilon],
             Self::Adam | Self::Adamw | Self::Adamw8bit => &[Beta1, Beta2, Epsilon],
         }
     }
@@ -70,7 +73,7 @@ impl OptimizerKind {
             Self::Adamw8bit => 1,
             Self::Adafactor => 2,
             Self::Lion => 3,
-            Self::Momentum | Self::Nesterov => 4,
+            Self::Momentum | Self::Nesterov | Self::Rmsprop => 4,
             Self::Sgd => 5,
         }
     }
@@ -83,9 +86,9 @@ impl OptimizerKind {
         kinds
     }
 
-    /// The `beta2` of the rule's paper: 0.99 for lion, 0.999 otherwise.
+    /// The `beta2` of the rule's paper or of its usual program: 0.99 for lion and rmsprop, 0.999 otherwise.
     pub fn usual_beta2(self) -> f64 {
-        if self == Self::Lion { 0.99 } else { 0.999 }
+        if matches!(self, Self::Lion | Self::Rmsprop) { 0.99 } else { 0.999 }
     }
 }
 
@@ -134,7 +137,7 @@ settings! {
         pub learning_rate: f64 = 1e-3, NOTHING.limits(Limits::Positive {
             high: 1e4, what: "a learning rate", example: "0.001",
         });
-        /// Weight decay: L2 for sgd, momentum, nesterov and adam, decoupled otherwise.
+        /// Weight decay: L2 for sgd, momentum, nesterov, rmsprop and adam, decoupled otherwise.
         pub weight_decay: f64 = 0.01, NOTHING.numbers(0.0, 1e3, "a weight decay");
         /// Decay of the velocity (momentum, nesterov).
         pub momentum: f64 = 0.9, NOTHING.limits(decay("0.9")).when(|e| e.optimizer.kind.has(Hyperparameter::Momentum));

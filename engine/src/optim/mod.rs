@@ -68,6 +68,7 @@ pub(crate) fn of_kind(kind: OptimizerKind, choice: &experiment::Optimizer, shape
         OptimizerKind::Momentum => UpdateRule::Momentum { momentum },
         OptimizerKind::Nesterov => UpdateRule::Nesterov { momentum },
         OptimizerKind::Lion => UpdateRule::Lion { beta1, beta2 },
+        OptimizerKind::Rmsprop => UpdateRule::RmsProp { alpha: beta2, epsilon: choice.epsilon },
         OptimizerKind::Adam => UpdateRule::Adam(moments),
         OptimizerKind::Adamw => UpdateRule::AdamW(moments),
         OptimizerKind::Adamw8bit => UpdateRule::AdamW8(moments),
@@ -89,6 +90,34 @@ fn matrix(shape: Shape) -> Rows {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::{
+        backend::Cpu,
+        memory::{Category, Ledger},
+        tensor::DType,
+    };
+
+    /// With a constant gradient `g`, `v` after `t` updates is `(1 - alpha^t) g²`, so that every step has a closed form
+    /// in which `g` is its sign alone.
+    #[test]
+    fn rmsprop_follows_its_closed_form() {
+        let executor = Executor::new(Cpu::new(1), Ledger::new(None, false));
+        let tensor = |value: f64, category| executor.filled(value, [3], DType::F64, category, "x").expect("no budget");
+        let choice = experiment::Optimizer { beta2: 0.9, epsilon: 1e-8, ..experiment::Optimizer::default() };
+        let (weight, squares) = (tensor(0.5, Category::Parameters), tensor(0.0, Category::OptimizerState));
+        let mut wanted = 0.5;
+        for step in 1..=20 {
+            let rule = of_kind(OptimizerKind::Rmsprop, &choice, weight.shape(), step);
+            assert_eq!(rule.state_layout(weight.shape(), DType::F64).len(), 1);
+            let update = ops::Update { rule, rate: 0.01, weight_decay: 0.0, grad_scale: 0.5 };
+            let gradient = tensor(-4.0, Category::Gradients);
+            executor.launch(ops::Optimizer::Update(update), &[&gradient], &[&weight, &squares]).expect("a rule");
+            let root = 2.0 * (1.0 - 0.9_f64.powi(step as i32)).sqrt();
+            wanted += 0.01 * 2.0 / (root + 1e-8);
+            for found in executor.backend().read(&weight).expect("here").expect("numbers") {
+                assert!((found - wanted).abs() < 1e-12, "{step}: {found} {wanted}");
+            }
+        }
+    }
 
     #[test]
     fn a_weight_is_a_matrix_of_filters_or_of_rows_and_a_vector_else() {

@@ -403,6 +403,10 @@ fn step(update: &Update, g: f64, w: f64, [first, second]: [&mut f64; 2]) -> f64 
             *first = momentum * *first + with_l2;
             w - rate * (with_l2 + momentum * *first)
         }
+        UpdateRule::RmsProp { alpha, epsilon } => {
+            *first = alpha * *first + (1.0 - alpha) * with_l2 * with_l2;
+            w - rate * with_l2 / (first.sqrt() + epsilon)
+        }
         UpdateRule::Lion { beta1, beta2 } => {
             let direction = beta1 * *first + (1.0 - beta1) * g;
             *first = beta2 * *first + (1.0 - beta2) * g;

@@ -115,6 +115,7 @@ enum Elementwise<A> {
     Momentum { rate: A, momentum: A, weight_decay: A, grad_scale: A },
     Nesterov { rate: A, momentum: A, weight_decay: A, grad_scale: A },
     Lion { rate: A, decay: A, beta1: [A; 2], beta2: [A; 2], grad_scale: A },
+    RmsProp { rate: A, alpha: [A; 2], epsilon: A, weight_decay: A, grad_scale: A },
     Adam(Adam<A>),
 }
 
@@ -166,6 +167,9 @@ impl<A: Accumulator> Elementwise<A> {
                 beta2: [c(beta2), c(1.0 - beta2)],
                 grad_scale,
             },
+            UpdateRule::RmsProp { alpha, epsilon } => {
+                Self::RmsProp { rate, alpha: [c(alpha), c(1.0 - alpha)], epsilon: c(epsilon), weight_decay, grad_scale }
+            }
             UpdateRule::Adam(moments) => Self::Adam(Adam::new(update, &moments, false)),
             UpdateRule::AdamW(moments) => Self::Adam(Adam::new(update, &moments, true)),
             UpdateRule::AdamW8(_) | UpdateRule::Adafactor { .. } => return None,
@@ -199,6 +203,9 @@ fn by_element<W: Float, G: Float<Acc = W::Acc>, C: Float<Acc = W::Acc>>(
             }
             Elementwise::Lion { rate, decay, beta1, beta2, grad_scale } => {
                 lion(rate, decay, beta1, beta2, grad_scale, grad, weight, first);
+            }
+            Elementwise::RmsProp { rate, alpha, epsilon, weight_decay, grad_scale } => {
+                rms_prop(rate, alpha, epsilon, weight_decay, grad_scale, grad, weight, first);
             }
             Elementwise::Adam(constants) => adam(constants, grad, weight, first, second),
         }
@@ -255,6 +262,19 @@ simd! {
             let step = if direction < zero { zero - rate } else { up };
             *m = W::down(beta2[0] * before + beta2[1] * g);
             *w = W::down(decay * w.up() - step);
+        }
+    }
+
+    fn rms_prop [W: Float, G: Float<Acc = W::Acc>] (
+        rate: W::Acc, alpha: [W::Acc; 2], epsilon: W::Acc, weight_decay: W::Acc, grad_scale: W::Acc,
+        grad: &[G], weight: &mut [W], squares: &mut [W],
+    ) {
+        for ((w, v), g) in weight.iter_mut().zip(squares).zip(grad) {
+            let before = w.up();
+            let g = grad_scale * g.up() + weight_decay * before;
+            let square = alpha[0] * v.up() + alpha[1] * (g * g);
+            *v = W::down(square);
+            *w = W::down(before - rate * g / (square.sqrt() + epsilon));
         }
     }
 

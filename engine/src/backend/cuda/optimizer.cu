@@ -100,6 +100,21 @@ extern "C" __global__ void lion(const T *grad, W *weight, bf16 *low, f16 *half, 
     update_all(rule, grad, weight, mean, (W *)0, low, half, n);
 }
 
+struct RmsProp {
+    static const int KEPT = 1;
+    A rate, keep, take, epsilon, weight_decay, grad_scale;
+    __device__ __forceinline__ void step(A g, A &w, A *state) const {
+        g = grad_scale * g + weight_decay * w;
+        state[0] = keep * state[0] + take * (g * g);
+        w -= rate * g / (sqrt_of(state[0]) + epsilon);
+    }
+};
+extern "C" __global__ void rms_prop(const T *grad, W *weight, bf16 *low, f16 *half, i64 n, W *squares, double rate, double alpha, double epsilon, double weight_decay, double grad_scale, const f64 *clip) {
+    if (clip) grad_scale *= *clip;
+    RmsProp rule = {(A)rate, (A)alpha, (A)(1 - alpha), (A)epsilon, (A)weight_decay, (A)grad_scale};
+    update_all(rule, grad, weight, squares, (W *)0, low, half, n);
+}
+
 struct Adam {
     static const int KEPT = 2;
     A rate, decay, l2, keep1, take1, keep2, take2, epsilon, grad_scale;

@@ -48,6 +48,7 @@ fn by_rule(update: &Update, o: &Operands<'_>) -> Result<()> {
         | UpdateRule::Nesterov { .. }
         | UpdateRule::Adam(_)
         | UpdateRule::AdamW(_)
+        | UpdateRule::RmsProp { .. }
         | UpdateRule::Lion { .. } => by_element(update, copies, o),
     }
 }
@@ -71,6 +72,9 @@ fn by_element(update: &Update, copies: [Pointer; 2], o: &Operands<'_>) -> Result
         }
         UpdateRule::Lion { beta1, beta2 } => {
             run(c"lion", args![state, rate, decay, beta1, beta2, grad_scale, o.input(1)])
+        }
+        UpdateRule::RmsProp { alpha, epsilon } => {
+            run(c"rms_prop", args![state, rate, alpha, epsilon, weight_decay, grad_scale, o.input(1)])
         }
         UpdateRule::Adam(ref moments) | UpdateRule::AdamW(ref moments) => {
             let c = update.adam(moments, matches!(update.rule, UpdateRule::AdamW(_)));

@@ -9,7 +9,7 @@ pub(in crate::panels::experiment) const OPTIMIZER: (Spec, Choice<OptimizerKind>)
     Spec {
         key: "optimizer.kind",
         name: "Rule",
-        help: "SGD keeps no state, momentum and Lion one value a parameter, Adam and AdamW two, the 8-bit form two bytes, and \
+        help: "SGD keeps no state, momentum, RMSprop and Lion one value a parameter, Adam and AdamW two, the 8-bit form two bytes, and \
                 Adafactor one value a row and column. The update is short beside the passes, and AdamW usually needs the fewest \
                 steps; Lion wants a rate 3 to 10 times lower and a beta 2 of 0.99.",
     },
@@ -18,6 +18,7 @@ pub(in crate::panels::experiment) const OPTIMIZER: (Spec, Choice<OptimizerKind>)
             (OptimizerKind::Sgd, "SGD"),
             (OptimizerKind::Momentum, "SGD with momentum"),
             (OptimizerKind::Nesterov, "SGD with Nesterov momentum"),
+            (OptimizerKind::Rmsprop, "RMSprop"),
             (OptimizerKind::Adam, "Adam"),
             (OptimizerKind::Adamw, "AdamW"),
             (OptimizerKind::Adamw8bit, "AdamW, 8-bit moments"),

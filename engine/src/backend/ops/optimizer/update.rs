@@ -47,6 +47,14 @@ pub enum UpdateRule {
         /// Decay of the velocity.
         momentum: f64,
     },
+    /// `v = alpha v + (1-alpha) g²; w -= rate * g / (sqrt(v) + epsilon)` (Tieleman & Hinton 2012, as PyTorch writes it,
+    /// without momentum and not centred).
+    RmsProp {
+        /// Decay of the mean of squares.
+        alpha: f64,
+        /// Added to the denominator.
+        epsilon: f64,
+    },
     /// `m = b1 m + (1-b1) g; v = b2 v + (1-b2) g²; w -= rate * (m / (1 - b1^t)) / (sqrt(v / (1 - b2^t)) + epsilon)`
     /// (Kingma & Ba 2015). Keeps `m`, `v`.
     Adam(Moments),
@@ -122,7 +130,7 @@ impl UpdateRule {
         match &mut self {
             Self::Adam(moments) | Self::AdamW(moments) | Self::AdamW8(moments) => moments.step += 1,
             Self::Adafactor { step, .. } => *step += 1,
-            Self::Sgd | Self::Momentum { .. } | Self::Nesterov { .. } | Self::Lion { .. } => {}
+            Self::Sgd | Self::Momentum { .. } | Self::Nesterov { .. } | Self::RmsProp { .. } | Self::Lion { .. } => {}
         }
         self
     }
@@ -142,6 +150,7 @@ impl UpdateRule {
             | Self::Adam(_)
             | Self::AdamW(_)
             | Self::AdamW8(_)
+            | Self::RmsProp { .. }
             | Self::Lion { .. } => None,
             Self::Adafactor { extents, .. } => Some(extents),
         }
@@ -163,6 +172,7 @@ impl UpdateRule {
             Self::Sgd => StateLayout::new(&[]),
             Self::Momentum { .. } | Self::Nesterov { .. } => StateLayout::new(&[like_weight("velocity", Signed)]),
             Self::Lion { .. } => StateLayout::new(&[like_weight("momentum", Signed)]),
+            Self::RmsProp { .. } => StateLayout::new(&[like_weight("mean of squares", NonNegative)]),
             Self::Adam(_) | Self::AdamW(_) => {
                 StateLayout::new(&[like_weight("first moment", Signed), like_weight("second moment", NonNegative)])
             }
@@ -206,6 +216,7 @@ names! {
     Self::Sgd => "sgd",
     Self::Momentum { .. } => "momentum",
     Self::Nesterov { .. } => "nesterov",
+    Self::RmsProp { .. } => "rmsprop",
     Self::Adam(_) => "adam",
     Self::AdamW(_) => "adamw",
     Self::AdamW8(_) => "adamw8bit",
