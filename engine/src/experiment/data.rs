@@ -120,12 +120,15 @@ pub struct SourceTraits {
     pub settings: &'static [DataSetting],
     /// Whether its samples can be read or made one by one. The others are held whatever is chosen.
     pub is_streamable: bool,
+    /// Whether its samples are pictures, which can be mirrored, shifted and recoloured.
+    pub has_pictures: bool,
 }
 
 impl SourceTraits {
     /// Samples that ship or are generated.
     const fn made(task: Task, labelled: Labelled, settings: &'static [DataSetting]) -> Self {
-        Self { task, labelled, path: None, settings, is_streamable: true }
+        let has_pictures = !matches!(task, Task::Next);
+        Self { task, labelled, path: None, settings, is_streamable: true, has_pictures }
     }
 
     /// A class for each image, from a folder.

@@ -3,7 +3,7 @@
 use eframe::egui::{Button, TextEdit, Ui};
 use plimsoll_engine::{
     Bytes,
-    experiment::{DataSetting, PathUse, Task},
+    experiment::{DataSetting, PathUse},
 };
 
 use super::{PanelContext, controls, fact};
@@ -48,7 +48,7 @@ pub(super) fn ui(ui: &mut Ui, form: &Form<'_>, context: &PanelContext<'_>) {
         form.number(ui, spec, number);
     }
     form.choice(ui, controls::PLACEMENT.0, &controls::PLACEMENT.1);
-    if source.task != Task::Next {
+    if source.has_pictures {
         augmentation(ui, form);
     }
     if let Some(plan) = context.state.newest_plan().filter(|plan| plan.host_data > Bytes::ZERO) {

@@ -1,7 +1,7 @@
 //! What a choice of data rules out, whatever the files hold.
 
 use super::List;
-use crate::experiment::{Data, DataKind, Experiment, ModelKind, Placement, Task};
+use crate::experiment::{Data, DataKind, Experiment, ModelKind, Placement};
 
 impl List {
     /// A model that does not learn what the data teach.
@@ -30,7 +30,7 @@ impl List {
             self.test_fraction(data);
         }
         self.placement(data);
-        if data.kind.task() == Task::Next {
+        if !data.kind.traits().has_pictures {
             self.unvaried(data);
         }
     }
@@ -43,7 +43,7 @@ impl List {
                 let message = "these samples are part of the program: there is nothing to stream them from";
                 self.add("data.placement", message, "write \"host\" or \"device\"");
             }
-            Placement::Device if is_varied && data.kind.task() != Task::Next => {
+            Placement::Device if is_varied && data.kind.traits().has_pictures => {
                 let message =
                     "images on the device are gathered as they are, and cannot be mirrored, shifted or recoloured";
                 let mend = "write \"host\" or \"streamed\", or data.flip = false, data.crop_padding = 0 and data.color_jitter = 0";
@@ -53,7 +53,7 @@ impl List {
         }
     }
 
-    /// Variants of images asked of sequences.
+    /// Variants asked of samples that are not pictures.
     fn unvaried(&mut self, data: &Data) {
         for (key, off, is_on) in [
             ("data.flip", "false", data.flip),
@@ -61,7 +61,7 @@ impl List {
             ("data.color_jitter", "0", data.color_jitter != 0.0),
         ] {
             if is_on {
-                self.add(key, "a sequence is no image to be varied", format!("write {off}"));
+                self.add(key, "only pictures can be varied", format!("write {off}"));
             }
         }
     }
