@@ -80,6 +80,25 @@ fn every_optimizer_learns_the_digits() {
 }
 
 #[test]
+fn a_small_network_learns_the_spirals_and_no_straight_line_does() {
+    let trainer = Trainer::new(|| {});
+    let accuracy = |width| {
+        let mut experiment = experiment(800);
+        (experiment.data.kind, experiment.data.classes, experiment.data.samples) = (DataKind::Spirals, 3, 2000);
+        (experiment.model.width, experiment.model.depth, experiment.batch.micro) = (width, 2, 64);
+        experiment.optimizer.learning_rate = 0.01;
+        trainer.send(start(&experiment));
+        let events = events(&trainer);
+        let (outcome, summary) = end(&events);
+        assert!(matches!(outcome, Outcome::Finished), "{outcome:?}");
+        summary.test_accuracy.expect("it is evaluated at the end")
+    };
+    assert!(accuracy(32) > 0.95, "{}", accuracy(32));
+    // One unit a layer folds the plane along parallel lines alone.
+    assert!(accuracy(1) < 0.7, "{}", accuracy(1));
+}
+
+#[test]
 fn a_run_tells_its_story_in_order_and_learns() {
     let trainer = Trainer::new(|| {});
     trainer.send(start(&experiment(60)));

@@ -23,6 +23,7 @@ mod sequences;
 mod shapes;
 mod sort;
 mod source;
+mod spirals;
 mod text;
 mod tokens;
 

@@ -9,7 +9,7 @@ use std::path::Path;
 use crate::{
     data::{
         DatasetInfo, Input, brackets, cifar, digits, idx, image_set::ImageStore, images, masks, modular,
-        sequences::Rows, shapes, sort, text, tokens,
+        sequences::Rows, shapes, sort, spirals, text, tokens,
     },
     error::{Problem, Result},
     experiment::{Data, DataKind},
@@ -68,6 +68,7 @@ pub(super) fn of(kind: DataKind) -> &'static dyn Source {
     match kind {
         DataKind::Digits => &digits::Digits,
         DataKind::Shapes => &shapes::ColouredShapes,
+        DataKind::Spirals => &spirals::SpiralArms,
         DataKind::Idx => &idx::IdxFiles,
         DataKind::Cifar10 => &cifar::CIFAR10,
         DataKind::Cifar100 => &cifar::CIFAR100,

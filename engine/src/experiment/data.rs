@@ -17,6 +17,8 @@ words! {
         Digits = "digits",
         /// Generated coloured shapes, three channels, any size.
         Shapes = "shapes",
+        /// Generated points of a plane along arms that wind about its centre; the class of a point is its arm.
+        Spirals = "spirals",
         /// A folder with MNIST-format IDX files, plain or gzip.
         Idx = "idx",
         /// A folder with CIFAR-10 binary batches.
@@ -148,6 +150,9 @@ impl DataKind {
         match self {
             Self::Digits => const { &Of { is_streamable: false, ..Of::made(Class, Sample, &[TestFraction]) } },
             Self::Shapes => const { &Of::made(Class, Sample, &[Side, Classes, Samples, TestFraction]) },
+            Self::Spirals => {
+                const { &Of { has_pictures: false, ..Of::made(Class, Sample, &[Classes, Samples, TestFraction]) } }
+            }
             Self::Idx => {
                 const {
                     &Of::folder(
@@ -266,11 +271,11 @@ settings! {
         pub side: usize = 32, SIZES
             .counts(MIN_SIDE as u64, MAX_SIDE as u64, "the side of an image")
             .when(|e| e.data.kind.uses(DataSetting::Side));
-        /// Classes of shapes, 2 to 10 (shapes, masks).
+        /// Classes of shapes, or arms of spirals, 2 to 10 (shapes, masks, spirals).
         pub classes: usize = 10, SIZES
             .counts(2, 10, "a number of classes")
             .when(|e| e.data.kind.uses(DataSetting::Classes));
-        /// Samples generated, training and test together (shapes, masks, sort, brackets, tokens).
+        /// Samples generated, training and test together (shapes, masks, spirals, sort, brackets, tokens).
         pub samples: usize = 4000, SIZES
             .counts(10, MAX_SAMPLES as u64, "a number of samples")
             .when(|e| e.data.kind.uses(DataSetting::Samples));

@@ -17,6 +17,7 @@ pub(in crate::panels::experiment) const DATA: (Spec, Choice<DataKind>) = (
             (DataKind::Digits, "digits, 8 x 8"),
             (DataKind::Idx, "IDX files (MNIST)"),
             (DataKind::Shapes, "coloured shapes"),
+            (DataKind::Spirals, "spirals in a plane"),
             (DataKind::Cifar10, "CIFAR-10 folder"),
             (DataKind::Cifar100, "CIFAR-100 folder"),
             (DataKind::Images, "folder of images"),
