@@ -2,7 +2,7 @@
 
 use eframe::egui::{self, Pos2, RichText, Role, Tooltip, Ui, WidgetInfo};
 use egui_plot::{Line, LineStyle, MarkerShape, PlotPoint, PlotPoints, PlotTransform, Points, VLine};
-use plimsoll_engine::experiment::ModelKind;
+use plimsoll_engine::experiment::{Model, ModelKind, ModelSetting};
 
 use super::PanelContext;
 use crate::{
@@ -97,21 +97,50 @@ fn accuracies(points: &[[f64; 2]]) -> (f64, f64) {
     ((low - around).max(0.0), (high + around).min(1.005))
 }
 
+/// The markers of the families, in their order. There are no more shapes: the families after the last share the first.
+const MARKERS: [MarkerShape; 10] = [
+    MarkerShape::Square,
+    MarkerShape::Circle,
+    MarkerShape::Diamond,
+    MarkerShape::Up,
+    MarkerShape::Down,
+    MarkerShape::Right,
+    MarkerShape::Left,
+    MarkerShape::Cross,
+    MarkerShape::Plus,
+    MarkerShape::Asterisk,
+];
+
 fn shape(kind: ModelKind) -> MarkerShape {
-    match kind {
-        ModelKind::Mlp => MarkerShape::Square,
-        ModelKind::Cnn => MarkerShape::Circle,
-        ModelKind::Sepcnn => MarkerShape::Diamond,
-        ModelKind::Resnet => MarkerShape::Up,
-        ModelKind::Mobilenetv1 => MarkerShape::Down,
-        ModelKind::Mobilenetv2 => MarkerShape::Right,
-        ModelKind::Vit => MarkerShape::Left,
-        ModelKind::Mixer => MarkerShape::Cross,
-        ModelKind::Gpt2 => MarkerShape::Plus,
-        ModelKind::Llama => MarkerShape::Asterisk,
-        // There are no more shapes: it shares the circle with the other network of convolutions.
-        ModelKind::Unet => MarkerShape::Circle,
-    }
+    let place = ModelKind::ALL.iter().position(|known| *known == kind).unwrap_or_default();
+    MARKERS[place % MARKERS.len()]
+}
+
+/// The sizes that tell two models of a family apart, such as `vit, patch 4, width 64, depth 2, 4 heads`.
+fn about_model(model: &Model) -> String {
+    let size = |setting: &ModelSetting| match setting {
+        ModelSetting::Width(_) => Some(format!("width {}", model.width)),
+        ModelSetting::Depth(_) => Some(format!("depth {}", model.depth)),
+        ModelSetting::Layers => Some(format!("{} layers", model.layers)),
+        ModelSetting::Multiplier => Some(format!("multiplier {}", model.multiplier)),
+        ModelSetting::Patch => Some(format!("patch {}", model.patch)),
+        ModelSetting::Heads => Some(format!("{} heads", model.heads)),
+        ModelSetting::Kernel
+        | ModelSetting::Dense
+        | ModelSetting::Stem
+        | ModelSetting::KvHeads
+        | ModelSetting::HeadDim
+        | ModelSetting::QkNorm
+        | ModelSetting::Hidden
+        | ModelSetting::Tied
+        | ModelSetting::QkvBias
+        | ModelSetting::Dropout
+        | ModelSetting::Attention
+        | ModelSetting::Window
+        | ModelSetting::RotaryBase => None,
+    };
+    let sizes = model.kind.traits().settings.iter().filter_map(size);
+    std::iter::once(model.kind.key().to_owned()).chain(sizes).collect::<Vec<_>>().join(", ")
 }
 
 /// The frontier as stairs: more accuracy costs memory all at once.
@@ -149,20 +178,7 @@ fn about_run(ui: &mut Ui, run: &RunRecord) {
         experiment.precision.key(),
         experiment.checkpointing
     ));
-    let model = &experiment.model;
-    ui.label(match model.kind {
-        ModelKind::Mlp => format!("mlp, width {}, depth {}", model.width, model.depth),
-        ModelKind::Cnn => format!("cnn, width {}, depth {}", model.width, model.depth),
-        ModelKind::Sepcnn => format!("sepcnn, width {}, depth {}", model.width, model.depth),
-        ModelKind::Resnet => format!("resnet, {} layers", model.layers),
-        ModelKind::Mobilenetv1 => format!("mobilenetv1, multiplier {}", model.multiplier),
-        ModelKind::Mobilenetv2 => format!("mobilenetv2, multiplier {}", model.multiplier),
-        ModelKind::Vit => format!("vit, width {}, depth {}, patch {}", model.width, model.depth, model.patch),
-        ModelKind::Mixer => format!("mixer, width {}, depth {}, patch {}", model.width, model.depth, model.patch),
-        ModelKind::Gpt2 => format!("gpt2, width {}, depth {}, {} heads", model.width, model.depth, model.heads),
-        ModelKind::Llama => format!("llama, width {}, depth {}, {} heads", model.width, model.depth, model.heads),
-        ModelKind::Unet => format!("unet, width {}, depth {}", model.width, model.depth),
-    });
+    ui.label(about_model(&experiment.model));
     ui.label(RichText::new("Click to load its configuration.").weak().small());
 }
 

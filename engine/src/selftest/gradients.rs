@@ -3,7 +3,7 @@
 //! A [`Probe`] holds a small model and a batch of noise. Along a random direction of one parameter, the summed loss must
 //! change as the gradient says.
 
-use super::{Bench, Choice, Fault, Found, Runner, cases::Extent, compare::Worst, family};
+use super::{Bench, Choice, Fault, Found, Runner, cases::Extent, compare::Worst};
 use crate::backend::ops::{Elementwise, Optimizer};
 use crate::{
     autograd::Tape,
@@ -275,7 +275,7 @@ pub(super) fn run<B: Backend>(bench: &Bench<B>, choice: &Choice, runner: &mut Ru
         }
         done.push(kind);
         let own = all.iter().filter(|(experiment, _)| experiment.model.kind == kind).collect::<Vec<_>>();
-        runner.check(format!("gradient/{}", family(kind)), || of_family(bench, choice, &own));
+        runner.check(format!("gradient/{}", kind.key()), || of_family(bench, choice, &own));
     }
 }
 

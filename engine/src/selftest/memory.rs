@@ -4,7 +4,6 @@
 use super::{
     Bench, Choice, Fault, Found, Runner,
     compare::Worst,
-    family,
     steps::{KINDS, Noise, passes, small},
 };
 use crate::{
@@ -27,10 +26,10 @@ const TRIED: [usize; 5] = [0, 1, 6, 3, 8];
 pub(super) fn run<B: Backend>(bench: &Bench<B>, choice: &Choice, runner: &mut Runner<'_>) {
     let tried = || choice.extent.of(&TRIED).iter().map(|i| KINDS[*i]);
     for (kind, facts) in tried() {
-        runner.check(format!("budget/{}", family(kind)), || budgets(bench, choice, (&large(kind), &facts)));
+        runner.check(format!("budget/{}", kind.key()), || budgets(bench, choice, (&large(kind), &facts)));
     }
     for (kind, facts) in tried() {
-        runner.check(format!("leak/{}", family(kind)), || leak(bench, choice, (&small(kind), &facts)));
+        runner.check(format!("leak/{}", kind.key()), || leak(bench, choice, (&small(kind), &facts)));
     }
 }
 

@@ -31,7 +31,7 @@ use crate::{
     bytes::Bytes,
     device::{Target, cpu_threads},
     error::{Error, Result, panic_text},
-    experiment::{Experiment, ModelKind, limits::MAX_BUDGET},
+    experiment::{Experiment, limits::MAX_BUDGET},
     memory::{Ledger, probe::Meter},
 };
 use cases::Extent;
@@ -189,11 +189,6 @@ impl Runner<'_> {
         let Worst { error: worst_error, tolerance } = worst;
         (self.report)(Check { name, ok: fault.is_none(), compared, worst_error, tolerance, secs, fault });
     }
-}
-
-/// A family's name in those of checks.
-fn family(kind: ModelKind) -> String {
-    format!("{kind:?}").to_lowercase()
 }
 
 #[cfg(test)]

@@ -4,7 +4,6 @@
 use super::{
     Bench, Choice, Fault, Found, Runner,
     compare::Worst,
-    family,
     kernels::values,
     steps::{KINDS, Noise, small},
 };
@@ -31,7 +30,7 @@ const LEFT: f64 = 0.97;
 
 pub(super) fn run<B: Backend>(bench: &Bench<B>, choice: &Choice, runner: &mut Runner<'_>) {
     for (kind, facts) in choice.extent.of(&KINDS).iter().copied() {
-        runner.check(format!("train/{}", family(kind)), || {
+        runner.check(format!("train/{}", kind.key()), || {
             let experiment = Experiment { batch: Batch { micro: 8, accumulation: 1 }, ..small(kind) };
             of_one(bench, choice, (&experiment, &facts), 3e-3)
         });

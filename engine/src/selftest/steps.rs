@@ -6,7 +6,7 @@
 
 use std::{cell::RefCell, rc::Rc};
 
-use super::{Bench, Choice, Fault, Found, Runner, compare::Worst, family};
+use super::{Bench, Choice, Fault, Found, Runner, compare::Worst};
 use crate::{
     backend::{Backend, DType, Executor, HostSlice, Launched, Shape, Watched},
     bytes::Bytes,
@@ -187,7 +187,7 @@ pub(super) fn run<B: Backend>(bench: &Bench<B>, choice: &Choice, runner: &mut Ru
     let all = cases();
     for (kind, _) in KINDS {
         let own = all.iter().filter(|(experiment, _)| experiment.model.kind == kind).collect::<Vec<_>>();
-        runner.check(format!("step/{}", family(kind)), || of_family(bench, choice, &own));
+        runner.check(format!("step/{}", kind.key()), || of_family(bench, choice, &own));
     }
 }
 

@@ -3,6 +3,7 @@ use std::rc::Rc;
 use super::*;
 use crate::{
     backend::{HostSlice, Launched, Watched},
+    experiment::ModelKind,
     memory::probe::Meter,
 };
 
@@ -107,4 +108,11 @@ fn memory_that_is_not_what_it_should_be_is_told() {
     let open = |_| Ok(Executor::new(Cpu::new(1), Ledger::new(None, false)));
     let unbounded = Bench::<Cpu> { open: Box::new(open), ..Bench::cpu(Meter::new()) };
     assert!(fault(&unbounded, "budget/mlp").contains("met None, and Some"));
+}
+
+#[test]
+fn every_family_is_trained() {
+    for kind in ModelKind::ALL {
+        assert!(steps::KINDS.iter().any(|(tried, _)| *tried == kind), "{}", kind.key());
+    }
 }
