@@ -2,7 +2,7 @@
 
 use plimsoll_engine::backend::IGNORE_INDEX;
 
-/// [`Kernel::GatherImages`].
+/// [`Gather::Images`](plimsoll_engine::backend::ops::Gather::Images).
 pub(crate) fn images(ins: &[Vec<f64>], y: &mut [f64]) {
     let (size, row) = (y.len() / ins[2].len(), ins[1].len() / 2);
     for (i, y) in y.iter_mut().enumerate() {
@@ -12,13 +12,13 @@ pub(crate) fn images(ins: &[Vec<f64>], y: &mut [f64]) {
     }
 }
 
-/// [`Kernel::GatherLabels`].
+/// [`Gather::Labels`](plimsoll_engine::backend::ops::Gather::Labels).
 pub(crate) fn labels(ins: &[Vec<f64>], y: &mut [f64]) {
     let targets = y.len() / ins[1].len();
     y.iter_mut().enumerate().for_each(|(i, y)| *y = ins[0][ins[1][i / targets] as usize * targets + i % targets]);
 }
 
-/// [`Kernel::GatherTokens`].
+/// [`Gather::Tokens`](plimsoll_engine::backend::ops::Gather::Tokens).
 pub(crate) fn tokens(scored: usize, ins: &[Vec<f64>], outs: &mut [Vec<f64>]) {
     let length = outs[0].len() / ins[1].len();
     for i in 0..outs[0].len() {
