@@ -4,7 +4,7 @@
 //! in `Operands::new`, and a family's file relies on it. Refuses what no kernel supports with [`Error::Kernel`].
 //!
 //! Owns nothing but the number of threads it runs on. Elements live in candle's [`CpuStorage`]; a kernel borrows them as slices.
-//! A buffer is born uninitialised: whoever allocates one launches the kernel that writes it whole before any other
+//! A buffer is born with values of no meaning: whoever allocates one launches the kernel that writes it whole before any other
 //! reads it, and [`Cpu::read`](Backend::read) of a tensor nobody wrote is a bug of the caller.
 
 mod activation;
@@ -74,12 +74,12 @@ impl Backend for Cpu {
 
     fn allocate(&self, elements: usize, dtype: DType) -> Result<CpuStorage> {
         Ok(match dtype {
-            DType::F64 => CpuStorage::F64(uninitialised(elements)?),
-            DType::F32 => CpuStorage::F32(uninitialised(elements)?),
-            DType::Bf16 => CpuStorage::BF16(uninitialised(elements)?),
-            DType::F16 => CpuStorage::F16(uninitialised(elements)?),
-            DType::U32 => CpuStorage::U32(uninitialised(elements)?),
-            DType::U8 => CpuStorage::U8(uninitialised(elements)?),
+            DType::F64 => CpuStorage::F64(unwritten(elements)?),
+            DType::F32 => CpuStorage::F32(unwritten(elements)?),
+            DType::Bf16 => CpuStorage::BF16(unwritten(elements)?),
+            DType::F16 => CpuStorage::F16(unwritten(elements)?),
+            DType::U32 => CpuStorage::U32(unwritten(elements)?),
+            DType::U8 => CpuStorage::U8(unwritten(elements)?),
         })
     }
 
@@ -169,14 +169,15 @@ impl Plain for u64 {}
 impl Plain for u32 {}
 impl Plain for u8 {}
 
-/// A vector of `elements` that nobody wrote yet.
-#[expect(clippy::uninit_vec, reason = "zero-filling would touch every page twice; see the laws of the module")]
-fn uninitialised<T: Plain>(elements: usize) -> Result<Vec<T>> {
+/// A vector of `elements` that have no meaning yet.
+fn unwritten<T: Plain>(elements: usize) -> Result<Vec<T>> {
     let mut vector = Vec::new();
     vector.try_reserve_exact(elements).map_err(|_| MemoryRefused::of(Bytes((elements * size_of::<T>()) as u64)))?;
-    // SAFETY: the capacity is there, every bit pattern is a `T`, and the first kernel that gets the buffer writes all
-    // of it before anything reads (the law of `Executor::allocate`).
-    unsafe { vector.set_len(elements) };
+    // SAFETY: the capacity is there, and its elements are values once they are taken as they are.
+    unsafe {
+        scratch::take_as_it_is::<T>(vector.as_mut_ptr(), elements);
+        vector.set_len(elements);
+    }
     Ok(vector)
 }
 

@@ -11,7 +11,24 @@ use crate::{
     bytes::Bytes,
 };
 
-/// Room for what a piece of work makes aside; zeroed, because a reference to memory that nothing wrote is undefined.
+/// Takes what lies in memory for its content: values of no meaning, but values, as a reference to them needs. Memory is not
+/// written for that, which would cost as much as the kernel that writes it next.
+///
+/// # Safety
+/// `length` elements at `pointer` are the caller's to write.
+pub(super) unsafe fn take_as_it_is<T: Plain>(pointer: *mut T, length: usize) {
+    // SAFETY: zeros are values. Assembly that is given a pointer may write what it points to, so the compiler has to hold
+    // that memory for written; any bytes are a `Plain`, and the C library does not change the bytes of a block in use.
+    unsafe {
+        if cfg!(miri) || !cfg!(any(target_arch = "x86_64", target_arch = "aarch64")) {
+            pointer.write_bytes(0, length);
+        }
+        #[cfg(all(not(miri), any(target_arch = "x86_64", target_arch = "aarch64")))]
+        std::arch::asm!("/* {0} */", in(reg) pointer, options(nostack, preserves_flags));
+    }
+}
+
+/// Room for what a piece of work makes aside; at first its elements have no meaning.
 pub(super) struct Scratch<A> {
     pointer: NonNull<A>,
     length: usize,
@@ -38,9 +55,15 @@ impl<A: Plain> Scratch<A> {
             return Self { pointer: NonNull::dangling(), length };
         }
         let block = Self::block(length);
-        // SAFETY: the block is not empty.
-        let pointer = unsafe { alloc::alloc_zeroed(block) };
-        let Some(pointer) = NonNull::new(pointer.cast()) else {
+        // SAFETY: the block is not empty, and where it was given it is ours.
+        let pointer = unsafe {
+            let pointer = alloc::alloc(block).cast::<A>();
+            if !pointer.is_null() {
+                take_as_it_is(pointer, length);
+            }
+            pointer
+        };
+        let Some(pointer) = NonNull::new(pointer) else {
             // Without the panic hook, which would print a trace: whoever launched the kernel makes an error of it.
             resume_unwind(Box::new(ScratchRefused { asked: Bytes(block.size() as u64) }));
         };
@@ -49,7 +72,7 @@ impl<A: Plain> Scratch<A> {
 
     /// The elements.
     pub(super) fn elements(&mut self) -> &mut [A] {
-        // SAFETY: the block holds `length` elements, or none, and was zeroed, which is a number in every type.
+        // SAFETY: the block holds `length` elements, or none, and each is a value since the block was made.
         unsafe { std::slice::from_raw_parts_mut(self.pointer.as_ptr(), self.length) }
     }
 }
