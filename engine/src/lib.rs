@@ -38,7 +38,6 @@
 pub mod autograd;
 pub mod backend;
 pub mod bytes;
-#[cfg(feature = "cuda")]
 mod cache;
 pub mod data;
 pub mod device;

@@ -3,10 +3,7 @@
 use super::{Bench, Check, Choice, run};
 use crate::{
     backend::thread_pool::{ThreadPool, ThreadPriority},
-    device::{
-        Target,
-        target::{cuda_index, not_trained_on},
-    },
+    device::target::{cuda_index, not_trained_on},
     error::Result,
     hardware::Machine,
 };
@@ -56,6 +53,7 @@ impl Bench<crate::backend::Cuda> {
 
         use crate::{
             backend::Executor,
+            device::Target,
             error::Error,
             experiment::{self, Experiment},
             memory::probe::Measure,
