@@ -1,4 +1,4 @@
-//! A set of images, in memory, or read, decoded or generated when they are needed: compact pixels, labels, and the scaling to what a network likes.
+//! A set of images, in memory, or read, decoded or generated when they are needed: compact pixels and labels.
 //!
 //! Owns [`ImageSet`]. Pixels stay bytes; a batch is varied and scaled as it is filled, so that each channel has mean 0 and
 //! standard deviation 1 over the training samples before they are varied. A mask is varied with its image.
@@ -16,6 +16,7 @@ use crate::{
         augment::Augment,
         device_layout::{Chunk, Integers},
         images::{self, Images},
+        scaling::{Histograms, scaling},
         source::Store,
     },
     error::{Error, Result},
@@ -371,49 +372,4 @@ pub(super) fn split<C: Copy + Into<usize>>(seed: u64, classes: &[C], test: usize
     let numbers = |part: &[(f32, u32)]| part.iter().map(|(_, index)| *index).collect();
     let (held_out, rest) = shares.split_at(test);
     (numbers(rest), numbers(held_out))
-}
-
-/// How often each value is in each channel of some images.
-pub(super) struct Histograms(Vec<[u64; 256]>);
-
-impl Histograms {
-    /// Of no image.
-    pub(super) fn new(channels: usize) -> Self {
-        Self(vec![[0; 256]; channels])
-    }
-
-    /// Counts an image's values.
-    pub(super) fn add(&mut self, pixels: &[u8]) {
-        for pixel in pixels.chunks_exact(self.0.len()) {
-            for (histogram, value) in self.0.iter_mut().zip(pixel) {
-                histogram[usize::from(*value)] += 1;
-            }
-        }
-    }
-
-    /// Adds the counts of other images.
-    pub(super) fn merge(&mut self, other: &Self) {
-        for (own, other) in self.0.as_flattened_mut().iter_mut().zip(other.0.as_flattened()) {
-            *own += other;
-        }
-    }
-}
-
-/// Factor and summand by place in a row, that give each channel of the training samples mean 0 and deviation 1.
-pub(super) fn scaling(histograms: &Histograms, [_, width, channels]: [usize; 3]) -> Vec<f32> {
-    let by_channel: Vec<(f32, f32)> = histograms
-        .0
-        .iter()
-        .map(|histogram| {
-            let values = || histogram.iter().enumerate().map(|(value, n)| (value as f64, *n as f64));
-            let count: f64 = values().map(|(_, n)| n).sum();
-            let mean = values().map(|(v, n)| v * n).sum::<f64>() / count;
-            let variance = values().map(|(v, n)| (v - mean).powi(2) * n).sum::<f64>() / count;
-            // A channel that never varies stays at zero, and a rare bright pixel is not blown up.
-            let deviation = variance.sqrt().max(1.0);
-            ((1.0 / deviation) as f32, (-mean / deviation) as f32)
-        })
-        .collect();
-    let row = || by_channel.iter().cycle().take(width * channels);
-    row().map(|(scale, _)| *scale).chain(row().map(|(_, offset)| *offset)).collect()
 }

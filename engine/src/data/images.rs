@@ -23,7 +23,8 @@ use listing::Listing;
 use crate::{
     data::{
         DatasetInfo, Input, Split, divide,
-        image_set::{Histograms, ImageStore, split},
+        image_set::{ImageStore, split},
+        scaling::Histograms,
         source::{Source, Store, chosen_path},
     },
     error::{Error, Result},

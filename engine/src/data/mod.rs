@@ -19,6 +19,7 @@ mod images;
 mod loader;
 mod masks;
 mod modular;
+mod scaling;
 mod sequences;
 mod shapes;
 mod sort;

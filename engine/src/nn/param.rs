@@ -97,6 +97,9 @@ impl<B: Backend> Param<B> {
 
     /// Lets `write` put this pass's gradient into the parameter's buffer, which is made at the first use in a step. A
     /// frozen parameter has none, and nothing is done.
+    ///
+    /// # Errors
+    /// [`Error::Budget`](crate::error::Error::Budget) where the buffer finds no room; those of `write`.
     pub fn accumulate(&self, executor: &Executor<B>, write: impl FnOnce(GradInto<'_, B>) -> Result<()>) -> Result<()> {
         if !self.is_trained {
             return Ok(());
@@ -240,6 +243,9 @@ impl<'a, B: Backend> Init<'a, B> {
 
     /// A parameter of `layer` that starts as `value` everywhere. It has the optimizer's precision and no narrower copy:
     /// for the few numbers of a normalisation.
+    ///
+    /// # Errors
+    /// [`Error::Budget`](crate::error::Error::Budget) where it finds no room; those of a launch.
     pub fn constant(
         &mut self,
         layer: LayerId,
@@ -256,6 +262,9 @@ impl<'a, B: Backend> Init<'a, B> {
     }
 
     /// A parameter of `layer`, uniform in ±1/sqrt(fan_in): see [`Start::Uniform`].
+    ///
+    /// # Errors
+    /// [`Error::Budget`](crate::error::Error::Budget) where it finds no room; those of a launch.
     pub fn uniform(
         &mut self,
         layer: LayerId,
@@ -268,6 +277,9 @@ impl<'a, B: Backend> Init<'a, B> {
 
     /// A parameter of `layer` that starts as `start` says: in the type that is computed in, with a master copy in the
     /// optimizer's where the two differ.
+    ///
+    /// # Errors
+    /// [`Error::Budget`](crate::error::Error::Budget) where it finds no room; those of a launch.
     pub fn param(
         &mut self,
         layer: LayerId,
@@ -280,6 +292,9 @@ impl<'a, B: Backend> Init<'a, B> {
     }
 
     /// A parameter that learns, or one that is frozen, whatever is chosen for its layer.
+    ///
+    /// # Errors
+    /// [`Error::Budget`](crate::error::Error::Budget) where it finds no room; those of a launch.
     pub fn param_that(
         &mut self,
         layer: LayerId,

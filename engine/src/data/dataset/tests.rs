@@ -6,7 +6,8 @@ use super::*;
 use crate::{
     data::{
         held_bytes,
-        image_set::{Histograms, scaling, split},
+        image_set::split,
+        scaling::{Histograms, scaling},
     },
     experiment::DataKind,
     memory::probe::{Meter, meter_this_thread},

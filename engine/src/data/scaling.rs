@@ -1,0 +1,49 @@
+//! What pixels are scaled by, so that each channel of the training images has mean 0 and standard deviation 1.
+//!
+//! Owns [`Histograms`], which some of the training images decide, and [`scaling`]. Always holds: a channel that never
+//! varies becomes 0 everywhere, and is not divided by zero.
+
+/// How often each value is in each channel of some images.
+pub(super) struct Histograms(Vec<[u64; 256]>);
+
+impl Histograms {
+    /// Of no image.
+    pub(super) fn new(channels: usize) -> Self {
+        Self(vec![[0; 256]; channels])
+    }
+
+    /// Counts an image's values.
+    pub(super) fn add(&mut self, pixels: &[u8]) {
+        for pixel in pixels.chunks_exact(self.0.len()) {
+            for (histogram, value) in self.0.iter_mut().zip(pixel) {
+                histogram[usize::from(*value)] += 1;
+            }
+        }
+    }
+
+    /// Adds the counts of other images.
+    pub(super) fn merge(&mut self, other: &Self) {
+        for (own, other) in self.0.as_flattened_mut().iter_mut().zip(other.0.as_flattened()) {
+            *own += other;
+        }
+    }
+}
+
+/// Factor and summand by place in a row, that give each channel of the training samples mean 0 and deviation 1.
+pub(super) fn scaling(histograms: &Histograms, [_, width, channels]: [usize; 3]) -> Vec<f32> {
+    let by_channel: Vec<(f32, f32)> = histograms
+        .0
+        .iter()
+        .map(|histogram| {
+            let values = || histogram.iter().enumerate().map(|(value, n)| (value as f64, *n as f64));
+            let count: f64 = values().map(|(_, n)| n).sum();
+            let mean = values().map(|(v, n)| v * n).sum::<f64>() / count;
+            let variance = values().map(|(v, n)| (v - mean).powi(2) * n).sum::<f64>() / count;
+            // A channel that never varies stays at zero, and a rare bright pixel is not blown up.
+            let deviation = variance.sqrt().max(1.0);
+            ((1.0 / deviation) as f32, (-mean / deviation) as f32)
+        })
+        .collect();
+    let row = || by_channel.iter().cycle().take(width * channels);
+    row().map(|(scale, _)| *scale).chain(row().map(|(_, offset)| *offset)).collect()
+}
