@@ -177,15 +177,15 @@ mod tests {
 
     #[test]
     fn every_element_is_written_once_by_the_piece_that_owns_it() {
-        for length in [0, 1, 7, GRAIN - 1, GRAIN, 5 * GRAIN + 3] {
+        for (length, weight) in [(0, 1), (1, 1), (7, 1), (0, GRAIN), (1, GRAIN), (7, GRAIN), (101, GRAIN / 8)] {
             let (mut y, mut sums) = (vec![0; 3 * length], vec![0; length]);
-            ranges(length, 2, (rows(&mut y, 3), Some(rows(&mut sums, 1))), |range, (y, sums)| {
+            ranges(length, weight, (rows(&mut y, 3), Some(rows(&mut sums, 1))), |range, (y, sums)| {
                 assert_eq!(y.len(), 3 * range.len());
                 y.iter_mut().enumerate().for_each(|(i, y)| *y += 3 * range.start + i + 1);
                 sums.expect("given").iter_mut().zip(range).for_each(|(sum, i)| *sum += i + 1);
             });
-            assert!(y.iter().zip(1..).all(|(y, i)| *y == i), "{length}");
-            assert!(sums.iter().zip(1..).all(|(sum, i)| *sum == i), "{length}");
+            assert!(y.iter().zip(1..).all(|(y, i)| *y == i), "{length} {weight}");
+            assert!(sums.iter().zip(1..).all(|(sum, i)| *sum == i), "{length} {weight}");
         }
     }
 
