@@ -258,8 +258,11 @@ impl Worker {
                 self.machine = machine;
                 inbox.plan = inbox.plan.take().or_else(|| self.last.clone());
             }
-            if let Some((generation, experiment)) = inbox.plan.take() {
-                return Some(Job::Plan(generation, experiment));
+            match inbox.plan.take() {
+                // The machine that is told next knows the GPUs, and the last plan is made then.
+                Some(plan) if self.machine.is_yet_to_find(&plan.1.device) => self.last = Some(plan),
+                Some((generation, experiment)) => return Some(Job::Plan(generation, experiment)),
+                None => {}
             }
             if let Some(experiment) = inbox.pin.take() {
                 return Some(Job::Pin(experiment));

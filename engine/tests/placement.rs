@@ -133,7 +133,7 @@ fn digits_lie_on_the_device_as_well_and_cannot_be_streamed() {
     assert_eq!((found.losses, found.tests), (expected.losses, expected.tests));
     experiment.data.placement = Placement::Streamed;
     let error = Plan::of(&experiment, &Machine::nominal()).map(drop).expect_err("nothing to stream from").to_string();
-    assert!(error.starts_with("data.placement: the digits are part of the program"), "{error}");
+    assert!(error.starts_with("data.placement: these samples are part of the program"), "{error}");
 }
 
 #[test]

@@ -68,7 +68,7 @@ fn impossible_changes_are_blamed_on_their_flag() {
     let said = |arguments: &[&str]| fails(1, &[&["plan", "cnn-digits"], arguments].concat());
     assert!(said(&["--set", "batch.micro=0"]).contains("--set batch.micro=0: batch.micro: 0 is not a batch; write 1"));
     assert!(said(&["--set", "batch.micro=5000"]).contains("5000 is more than the 14"));
-    assert!(said(&["--budget", "0"]).contains("--budget: budget: 0 B is no budget"));
+    assert!(said(&["--budget", "0"]).contains("--budget: budget: 0 B is not a budget"));
     assert!(said(&["--device", "toaster"]).contains("--device: device: \"toaster\""));
     assert!(fails(1, &["train", "mlp-digits", "--steps", "0"]).contains("0 is not a number of steps"));
 }
@@ -88,7 +88,7 @@ fn a_bad_preset_is_answered_with_file_line_and_mend() {
         ("precision = 32\n", "line 1", "write one of"),
         ("title = \"never closed\n", "line 1", "double quotes"),
         ("version = 9\n", "line 1", "newer"),
-        ("budget = \"0\"\n", "line 1", "above zero"),
+        ("budget = \"0\"\n", "line 1", "above 0"),
         ("[data]\nkind = \"idx\"\n", "line 1", "write the folder"),
         ("[model]\nkind = \"cnn\"\ndepth = 4\n", "line 3", "write 3 or less"),
         ("[run]\nsteps = 1\nepochs = 1\n", "line 3", "take one of the two out"),

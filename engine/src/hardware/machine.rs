@@ -31,16 +31,16 @@ struct Known {
     threads: usize,
     rates: Rates,
     process_base: Bytes,
-    gpus: Figure<Vec<KnownGpu>>,
+    /// `None` before they were looked for.
+    gpus: Option<Figure<Vec<KnownGpu>>>,
 }
 
 impl Machine {
     /// A machine of which nothing is measured: nominal rates, a process of no size, no GPU. Reads nothing but the number of
     /// threads, so it is the same on every call.
     pub fn nominal() -> Self {
-        let gpus = Err("the GPUs were not looked for yet".to_owned());
-        let known =
-            Known { version: 0, threads: cpu_threads(), rates: Rates::NOMINAL, process_base: Bytes::ZERO, gpus };
+        let (threads, rates) = (cpu_threads(), Rates::NOMINAL);
+        let known = Known { version: 0, threads, rates, process_base: Bytes::ZERO, gpus: None };
         Self(Arc::new(known))
     }
 
@@ -50,7 +50,7 @@ impl Machine {
     pub fn detect() -> Self {
         let found = super::describe()
             .map(|found| (0..).zip(found).map(|(index, gpu)| KnownGpu::remembered(index, gpu)).collect());
-        Self::nominal().changed(|known| known.gpus = found).with_process_base(resident())
+        Self::nominal().changed(|known| known.gpus = Some(found)).with_process_base(resident())
     }
 
     /// Rises with everything that is measured.
@@ -76,7 +76,13 @@ impl Machine {
     /// # Errors
     /// Why nothing can be trained on a GPU here.
     pub fn gpus(&self) -> Figure<impl Iterator<Item = &Arc<Profile>>> {
-        self.0.gpus.as_ref().map(|gpus| gpus.iter().map(KnownGpu::profile)).map_err(Clone::clone)
+        Ok(self.known_gpus()?.iter().map(KnownGpu::profile))
+    }
+
+    /// Whether `device` is a GPU of this machine and the GPUs were not looked for yet: what is known of them comes with a
+    /// later version.
+    pub fn is_yet_to_find(&self, device: &str) -> bool {
+        self.0.gpus.is_none() && cuda_index(device).is_some()
     }
 
     /// The profile of this name: of a GPU that is here, or of a card that ships.
@@ -99,7 +105,7 @@ impl Machine {
             return Ok(Target::Cpu { threads: self.0.threads });
         }
         self.profile(device).map(Target::Gpu).ok_or_else(|| {
-            let why = self.0.gpus.as_ref().err().map(|why| format!(" ({why})")).unwrap_or_default();
+            let why = self.known_gpus().err().map(|why| format!(" ({why})")).unwrap_or_default();
             let example = profile::shipped().first().map_or("", |profile| &profile.slug);
             let mend = format!("choose cpu, or plan for a card by its name, such as {example}");
             Problem::new("device", format!("there is no GPU {device} here{why}"), mend).into()
@@ -124,8 +130,7 @@ impl Machine {
     /// # Errors
     /// Why there is no such GPU.
     pub fn uuid(&self, index: usize) -> Figure<String> {
-        let gpus = self.0.gpus.as_ref().map_err(Clone::clone)?;
-        let gpu = gpus.get(index).ok_or_else(|| format!("there is no GPU cuda:{index}"))?;
+        let gpu = self.known_gpus()?.get(index).ok_or_else(|| format!("there is no GPU cuda:{index}"))?;
         Ok(gpu.description().uuid.clone())
     }
 
@@ -150,7 +155,8 @@ impl Machine {
     /// The same with these GPUs in place of those that are here.
     #[must_use]
     pub fn with_gpus(&self, gpus: Vec<Description>) -> Self {
-        self.changed(|known| known.gpus = Ok((0..).zip(gpus).map(|(index, gpu)| KnownGpu::new(index, gpu)).collect()))
+        let gpus = (0..).zip(gpus).map(|(index, gpu)| KnownGpu::new(index, gpu)).collect();
+        self.changed(|known| known.gpus = Some(Ok(gpus)))
     }
 
     /// The same after a GPU was opened, and what the process holds of it: what the driver `reported`, or else the most that
@@ -185,8 +191,16 @@ impl Machine {
         self.with_gpu(index, KnownGpu::closed)
     }
 
+    fn known_gpus(&self) -> Figure<&[KnownGpu]> {
+        match &self.0.gpus {
+            Some(Ok(gpus)) => Ok(gpus),
+            Some(Err(why)) => Err(why.clone()),
+            None => Err("the GPUs were not looked for yet".to_owned()),
+        }
+    }
+
     fn gpu(&self, index: usize) -> Option<&KnownGpu> {
-        self.0.gpus.as_ref().ok()?.get(index)
+        self.known_gpus().ok()?.get(index)
     }
 
     /// Writes what was measured on the GPU at an index where the next program finds it. A disk that is full costs a
@@ -199,7 +213,9 @@ impl Machine {
 
     fn with_gpu(&self, index: usize, change: impl FnOnce(&KnownGpu) -> KnownGpu) -> Self {
         self.changed(|known| {
-            if let Some(gpu) = known.gpus.as_mut().ok().and_then(|gpus| gpus.get_mut(index)) {
+            if let Some(gpu) =
+                known.gpus.as_mut().and_then(|gpus| gpus.as_mut().ok()).and_then(|gpus| gpus.get_mut(index))
+            {
                 *gpu = change(gpu);
             }
         })

@@ -163,7 +163,7 @@ mod tests {
         assert_eq!(found(|d| (d.kind, d.length) = (DataKind::Brackets, 9)), ["data.length"]);
         assert_eq!(found(|d| (d.kind, d.length) = (DataKind::Sort, 1)), ["data.length"]);
         assert_eq!(found(|d| (d.kind, d.vocabulary) = (DataKind::Tokens, 3)), ["data.vocabulary"]);
-        assert_eq!(found(|d| (d.kind, d.samples) = (DataKind::Tokens, 3)), ["data.samples"]);
+        assert_eq!(found(|d| (d.kind, d.samples) = (DataKind::Tokens, 3)), ["data.samples", "batch.micro"]);
         assert_eq!(found(|d| (d.kind, d.test_fraction) = (DataKind::Modular, 1.0)), ["data.test_fraction"]);
         assert_eq!(found(|d| (d.kind, d.length) = (DataKind::Text, 0)), ["data.path", "data.length"]);
         assert_eq!(

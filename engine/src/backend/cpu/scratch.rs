@@ -98,6 +98,7 @@ mod tests {
         },
         error::{Error, MemoryRefused},
         memory::{Category, Ledger},
+        tensor::MAX_ELEMENTS,
     };
 
     /// More bytes than an address space has.
@@ -117,10 +118,10 @@ mod tests {
         let executor = Executor::new(Cpu::new(1), Ledger::new(None, false));
         executor.ledger().set_op("matmul");
         let _layer = executor.enter(executor.ledger().layer_id("block1/dense"));
-        let refused = executor.allocate([TOO_MANY / 4], DType::F32, Category::Activations, "output");
+        let refused = executor.allocate([MAX_ELEMENTS], DType::F64, Category::Activations, "output");
         let error = refused.expect_err("no machine has so much");
         assert!(
-            error.to_string().starts_with("block1/dense, matmul: the system refused 256 TiB for output"),
+            error.to_string().starts_with("block1/dense, matmul: the system refused 32 TiB for output"),
             "{error}"
         );
         assert_eq!(executor.ledger().live(), Bytes(0));

@@ -83,7 +83,7 @@ fn a_model_that_does_not_learn_what_the_data_teach_is_refused_with_what_would_do
         assert_eq!(found[0].key, "model.kind");
         assert!(found[0].message.contains("learns one class for an image"), "{}", found[0]);
         assert!(found[0].message.contains(teaches), "{}", found[0]);
-        assert!(found[0].mend.contains("data.kind = one of digits, shapes, idx, cifar10"), "{}", found[0]);
+        assert!(found[0].mend.contains("data.kind = one of digits, shapes, spirals, idx, cifar10"), "{}", found[0]);
     }
 }
 
