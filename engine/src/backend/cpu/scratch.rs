@@ -108,9 +108,17 @@ mod tests {
     fn scratch_that_the_system_refuses_is_the_kernels_error_on_any_thread() {
         let asked = Bytes((TOO_MANY * size_of::<f64>()) as u64);
         let refused = Err(Error::MemoryRefused(MemoryRefused::of(asked)));
-        assert_eq!(refusable(|| Ok(drop(Scratch::<f64>::new(TOO_MANY)))), refused);
-        let on_threads = || (0..64).into_par_iter().for_each(|_| drop(Scratch::<f64>::new(TOO_MANY)));
-        assert_eq!(refusable(|| Ok(on_threads())), refused);
+        let ask = || drop(Scratch::<f64>::new(TOO_MANY));
+        let alone = refusable(|| {
+            ask();
+            Ok(())
+        });
+        assert_eq!(alone, refused);
+        let on_threads = refusable(|| {
+            (0..64).into_par_iter().for_each(|_| ask());
+            Ok(())
+        });
+        assert_eq!(on_threads, refused);
     }
 
     #[test]
@@ -120,10 +128,7 @@ mod tests {
         let _layer = executor.enter(executor.ledger().layer_id("block1/dense"));
         let refused = executor.allocate([MAX_ELEMENTS], DType::F64, Category::Activations, "output");
         let error = refused.expect_err("no machine has so much");
-        assert!(
-            error.to_string().starts_with("block1/dense, matmul: the system refused 32 TiB for output"),
-            "{error}"
-        );
+        assert!(error.to_string().starts_with("block1/dense, matmul: the system refused 32 TiB for output"), "{error}");
         assert_eq!(executor.ledger().live(), Bytes(0));
         assert!(executor.backend().target().profile().is_none());
     }
