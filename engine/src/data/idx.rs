@@ -9,7 +9,6 @@
 use std::{
     fs,
     path::{Path, PathBuf},
-    time::{Duration, SystemTime},
 };
 
 use crate::{
@@ -22,11 +21,7 @@ use crate::{
     error::{Error, Problem, Result},
     experiment::{Data, Placement},
     memory::probe::uncounted,
-    sync::Mutex,
 };
-
-/// A file that changed this recently may change again with the same time stamp.
-const SETTLED: Duration = Duration::from_secs(2);
 
 /// The fewest classes: a set with a single label has nothing to tell apart.
 const FEWEST_CLASSES: usize = 2;
@@ -87,29 +82,9 @@ fn facts(folder: &Path, data: &Data) -> Result<DatasetInfo> {
     Ok(DatasetInfo::one_label(input, (usize::from(last) + 1).max(FEWEST_CLASSES), train_count, test_count))
 }
 
-/// The largest label of a set. It is remembered for as long as the file does not change, because a plan asks again with
-/// every change.
+/// The largest label of a set: a byte a sample, read anew at every look.
 fn last_class(pair: Pair) -> Result<u8> {
-    type Known = (PathBuf, u64, Option<SystemTime>, u8);
-    const REMEMBERED: usize = 8;
-    static KNOWN: Mutex<Vec<Known>> = Mutex::new(Vec::new());
-    let path = pair.labels.path().to_owned();
-    let about = fs::metadata(&path).map_err(|error| file::unreadable(&path, &error))?;
-    let (len, changed) = (about.len(), about.modified().ok());
-    uncounted(|| {
-        let known = || KNOWN.lock();
-        if let Some(found) = known().iter().find(|(of, a, b, _)| (of, *a, *b) == (&path, len, changed)) {
-            return Ok(found.3);
-        }
-        let last = pair.labels.rest(pair.count)?.into_iter().max().unwrap_or(0);
-        if changed.and_then(|at| at.elapsed().ok()).is_some_and(|age| age > SETTLED) {
-            let mut known = known();
-            known.retain(|(of, ..)| *of != path);
-            known.truncate(REMEMBERED - 1);
-            known.insert(0, (path, len, changed, last));
-        }
-        Ok(last)
-    })
+    uncounted(|| Ok(pair.labels.rest(pair.count)?.into_iter().max().unwrap_or(0)))
 }
 
 /// Training and test samples.
