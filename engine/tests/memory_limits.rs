@@ -100,6 +100,8 @@ fn a_small_block_that_is_refused_gets_the_ballast() {
     }
     plimsoll_engine::memory::ballast::set_aside();
     limit_growth(Bytes::ZERO);
+    /// Many times what an error and the end of a run take.
+    const NOTES: usize = 1000;
     // Until the system gives none; then the ballast makes room for the error.
     let ledger = Ledger::new(None, false);
     let mut blocks: Vec<Vec<u8>> = Vec::with_capacity(1 << 16);
@@ -107,8 +109,8 @@ fn a_small_block_that_is_refused_gets_the_ballast() {
         blocks.push(block);
     }
     let notes: Vec<String> =
-        (0..10_000).map(|i| format!("note {i} of what went wrong, with its place and bytes")).collect();
-    assert_eq!((notes.len(), ledger.live()), (10_000, Bytes(0)));
+        (0..NOTES).map(|i| format!("note {i} of what went wrong, with its place and bytes")).collect();
+    assert_eq!((notes.len(), ledger.live()), (NOTES, Bytes(0)));
     drop(ledger.take(1, Category::Batch, "input").expect("no budget"));
 }
 

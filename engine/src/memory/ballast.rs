@@ -10,7 +10,8 @@ use std::{
     sync::atomic::{AtomicPtr, Ordering::AcqRel},
 };
 
-/// Enough for the messages and lists of a run that ends.
+/// Enough for two thousand blocks of messages and lists: where the C library has no room left in the heap of a thread, it
+/// maps a page for each.
 #[cfg(target_os = "linux")]
 const BYTES: usize = 8 << 20;
 
