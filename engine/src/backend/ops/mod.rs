@@ -1,7 +1,7 @@
 //! The op vocabulary: one file a family.
 //!
 //! A family's file holds its kernels and what each reads, writes and means; their names; which operands they take; their
-//! arithmetic, their traffic and their scratch on each device ([`Contract`]); and the calls of [`Executor`] that check shapes,
+//! arithmetic, their traffic and their scratch on each device (`Contract`); and the calls of [`Executor`] that check shapes,
 //! allocate outputs and launch them. `cpu/FAMILY.rs` and `cuda/FAMILY.rs` run the kernels, `nn/FAMILY.rs` has the layers, and
 //! `selftest/cases/FAMILY.rs` tries them. Holds: a family's `match`es name every kernel, so that a new one does not compile
 //! before each question has an answer.
