@@ -6,9 +6,10 @@ use super::*;
 
 /// Chooses from the list of a control.
 fn choose(window: &mut Window, control: &str, choice: &str) {
-    window.get_by_role_and_label(Role::ComboBox, control).click();
+    // Both are pressed by name, wherever they are: an answer of the planner may move the list under a pointer, and the list
+    // may be longer than it is high.
+    window.get_by_role_and_label(Role::ComboBox, control).click_accesskit();
     window.run_steps(3);
-    // The list may be longer than it is high: the entry is pressed by its name, wherever it is.
     window.get_by_label(choice).click_accesskit();
     window.run_steps(2);
     window.key_press(Key::Escape);
