@@ -1,7 +1,6 @@
-//! Smooth activation functions and their slopes, and dropout.
+//! Activation functions and their derivatives.
 
 use super::by_type::by_float;
-use super::elementwise;
 use super::operands::Operands;
 use super::{
     float::{Accumulator, Float},
@@ -10,7 +9,6 @@ use super::{
 };
 use crate::backend::ops::{Activation, ActivationFunction};
 use crate::error::Result;
-use crate::rng::Rng;
 
 /// Runs one of them.
 pub(super) fn launch(kernel: &Activation, o: &Operands<'_>) -> Result<()> {
@@ -20,10 +18,10 @@ pub(super) fn launch(kernel: &Activation, o: &Operands<'_>) -> Result<()> {
 fn typed<T: Float>(kernel: &Activation, o: &Operands<'_>) -> Result<()> {
     let mut y = o.output::<T>(0)?;
     match *kernel {
-        Activation::Relu => elementwise::relu::<T>(&mut y),
-        Activation::ReluGrad => elementwise::relu_gradient(&o.input::<T>(0)?, &mut y),
-        Activation::Relu6 => elementwise::relu6::<T>(&mut y),
-        Activation::Relu6Grad => elementwise::relu6_gradient(&o.input::<T>(0)?, &mut y),
+        Activation::Relu => relu(&mut y),
+        Activation::ReluGrad => relu_gradient(&o.input::<T>(0)?, &mut y),
+        Activation::Relu6 => relu6(&mut y),
+        Activation::Relu6Grad => relu6_gradient(&o.input::<T>(0)?, &mut y),
         Activation::Apply(function) => forward(function, &o.input::<T>(0)?, &mut y),
         Activation::ApplyGrad(function) => gradient(function, &o.input::<T>(0)?, &mut y),
         Activation::SwiGlu { extents } => swiglu(extents.columns, &o.input::<T>(0)?, &mut y),
@@ -32,6 +30,26 @@ fn typed<T: Float>(kernel: &Activation, o: &Operands<'_>) -> Result<()> {
         }
     }
     Ok(())
+}
+
+/// [`Activation::Relu`](crate::backend::ops::Activation::Relu).
+fn relu<T: Float>(y: &mut [T]) {
+    parallel::each(y, |_, y| relu_part(y));
+}
+
+/// [`Activation::ReluGrad`](crate::backend::ops::Activation::ReluGrad). Where `y` is NaN the gradient passes, so that it is not lost.
+fn relu_gradient<T: Float>(y: &[T], dy: &mut [T]) {
+    parallel::each(dy, |start, dy| relu_gradient_part(&y[start..start + dy.len()], dy));
+}
+
+/// [`Activation::Relu6`](crate::backend::ops::Activation::Relu6).
+fn relu6<T: Float>(y: &mut [T]) {
+    parallel::each(y, |_, y| relu6_part(y));
+}
+
+/// [`Activation::Relu6Grad`](crate::backend::ops::Activation::Relu6Grad). Where `y` is NaN the gradient passes, so that it is not lost.
+fn relu6_gradient<T: Float>(y: &[T], dy: &mut [T]) {
+    parallel::each(dy, |start, dy| relu6_gradient_part(&y[start..start + dy.len()], dy));
 }
 
 /// [`Activation::Apply`](crate::backend::ops::Activation::Apply).
@@ -55,16 +73,6 @@ fn gradient<T: Float>(function: ActivationFunction, x: &[T], dy: &mut [T]) {
             ActivationFunction::Gelu => gelu_gradient(x, dy),
             ActivationFunction::Silu => silu_gradient(x, dy),
         }
-    });
-}
-
-/// [`Dropout`](crate::backend::ops::Dropout).
-pub(super) fn dropout<T: Float>(share: f64, key: u64, y: &mut [T]) {
-    // The probability as a bound of 64 random bits.
-    let bound = (share * 2f64.powi(64)) as u64;
-    let scale = T::Acc::from_f64(1.0 / (1.0 - share));
-    parallel::ranges(y.len(), WEIGHT, parallel::rows(y, 1), |range, y| {
-        drop_part(Rng::from_key(key), bound, scale, range.start as u64, y);
     });
 }
 
@@ -113,6 +121,36 @@ fn sigmoid<A: Accumulator>(x: A) -> A {
 }
 
 simd! {
+    fn relu_part [T: Float] (y: &mut [T]) {
+        for y in y {
+            let value = y.up();
+            *y = if value < T::Acc::ZERO { T::ZERO } else { *y };
+        }
+    }
+
+    fn relu_gradient_part [T: Float] (y: &[T], dy: &mut [T]) {
+        for (dy, y) in dy.iter_mut().zip(y) {
+            *dy = if y.up() <= T::Acc::ZERO { T::ZERO } else { *dy };
+        }
+    }
+
+    fn relu6_part [T: Float] (y: &mut [T]) {
+        let six = T::from_f64(6.0);
+        for y in y {
+            let value = y.up();
+            let clipped = if value > six.up() { six } else { *y };
+            *y = if value < T::Acc::ZERO { T::ZERO } else { clipped };
+        }
+    }
+
+    fn relu6_gradient_part [T: Float] (y: &[T], dy: &mut [T]) {
+        let six = T::from_f64(6.0).up();
+        for (dy, y) in dy.iter_mut().zip(y) {
+            let y = y.up();
+            *dy = if (y <= T::Acc::ZERO) | (y >= six) { T::ZERO } else { *dy };
+        }
+    }
+
     fn gelu_tanh [T: Float] (x: &[T], y: &mut [T]) {
         let half = T::Acc::from_f64(0.5);
         for (x, y) in x.iter().zip(y) {
@@ -181,13 +219,6 @@ simd! {
                 *dgate = T::down(dy * value.up() * s * (T::Acc::ONE + gate * (T::Acc::ONE - s)));
                 *dvalue = T::down(dy * gate * s);
             }
-        }
-    }
-
-    fn drop_part [T: Float] (rng: Rng, bound: u64, scale: T::Acc, start: u64, y: &mut [T]) {
-        for (i, y) in (start..).zip(y) {
-            let kept = T::down(y.up() * scale);
-            *y = if rng.bits(i) < bound { T::ZERO } else { kept };
         }
     }
 }

@@ -3,6 +3,13 @@
 use super::{float::Float, simd::simd};
 
 simd! {
+    /// Copies, converting. Between f64 and a 16-bit type it rounds through f32.
+    pub(super) fn convert [T: Float, U: Float] (x: &[T], y: &mut [U]) {
+        for (y, x) in y.iter_mut().zip(x) {
+            *y = U::from_f64(x.to_f64());
+        }
+    }
+
     /// Converts to the type of arithmetic.
     pub(super) fn up [T: Float] (from: &[T], to: &mut [T::Acc]) {
         for (to, from) in to.iter_mut().zip(from) {

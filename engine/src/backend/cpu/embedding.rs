@@ -7,7 +7,7 @@ use super::{
     by_type::{by_float, by_sum},
     operands::Operands,
 };
-use super::{elementwise::convert, float::Float, parallel, scratch::Scratch, simd::simd};
+use super::{convert::convert, float::Float, parallel, scratch::Scratch, simd::simd};
 use crate::{backend::ops::Embedding, error::Result};
 
 /// Runs one of them.

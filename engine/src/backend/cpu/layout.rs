@@ -2,8 +2,7 @@
 
 use super::{
     by_type::by_float,
-    convert::turn,
-    elementwise::{self, convert},
+    convert::{convert, turn},
     float::Float,
     matrix::MatMut,
     operands::Operands,
@@ -15,7 +14,7 @@ use crate::{backend::ops::Layout, error::Result};
 pub(super) fn launch(kernel: &Layout, o: &Operands<'_>) -> Result<()> {
     match *kernel {
         Layout::Cast => by_float!(o.input_type(0), T => by_float!(o.output_type(0), U => {
-            elementwise::cast::<T, U>(&o.input(0)?, &mut o.output(0)?);
+            cast::<T, U>(&o.input(0)?, &mut o.output(0)?);
             Ok(())
         }, else o.unsupported()), else o.unsupported()),
         Layout::CopyColumns(c) => {
@@ -31,6 +30,11 @@ pub(super) fn launch(kernel: &Layout, o: &Operands<'_>) -> Result<()> {
             Ok(())
         }, else o.unsupported()),
     }
+}
+
+/// [`Layout::Cast`](crate::backend::ops::Layout::Cast). Between f64 and a 16-bit type it rounds through f32.
+fn cast<T: Float, U: Float>(x: &[T], y: &mut [U]) {
+    parallel::each(y, |start, y| convert(&x[start..start + y.len()], y));
 }
 
 /// Rows that lie evenly.

@@ -2,8 +2,11 @@
 
 use super::{
     by_type::{by_float, by_sum},
-    elementwise, gemm,
+    float::Float,
+    gemm,
     operands::Operands,
+    parallel,
+    simd::simd,
 };
 use crate::{backend::ops::Linear, error::Result};
 
@@ -15,12 +18,69 @@ pub(super) fn launch(kernel: &Linear, o: &Operands<'_>) -> Result<()> {
             Ok(())
         }, else o.unsupported()),
         Linear::AddBias => by_float!(o.output_type(0), T => {
-            elementwise::add_bias::<T>(&o.input(0)?, &mut o.output(0)?);
+            add_bias::<T>(&o.input(0)?, &mut o.output(0)?);
             Ok(())
         }, else o.unsupported()),
         Linear::BiasGrad { accumulate } => by_sum!(o.input_type(0), o.output_type(0), T, W => {
-            elementwise::bias_gradient::<T, W>(*accumulate, &o.input(0)?, &mut o.output(0)?);
+            bias_gradient::<T, W>(*accumulate, &o.input(0)?, &mut o.output(0)?);
             Ok(())
         }, else o.unsupported()),
+    }
+}
+
+/// [`Linear::AddBias`](crate::backend::ops::Linear::AddBias).
+fn add_bias<T: Float>(bias: &[T], y: &mut [T]) {
+    let columns = bias.len();
+    let rows = y.len() / columns.max(1);
+    parallel::ranges(rows, columns, parallel::rows(y, columns), |_, y| add_bias_rows(bias, y));
+}
+
+/// Columns summed at a time.
+const COLUMNS: usize = 64;
+/// Parts of the rows that are summed apart.
+const PARTS: usize = 8;
+
+/// [`Linear::BiasGrad`](crate::backend::ops::Linear::BiasGrad).
+fn bias_gradient<T: Float, W: Float<Acc = T::Acc>>(accumulate: bool, dy: &[T], db: &mut [W]) {
+    let columns = db.len();
+    let rows = dy.len() / columns.max(1);
+    let parts = if dy.len() < 4 * parallel::GRAIN { 1 } else { PARTS };
+    for (block, db) in db.chunks_mut(COLUMNS).enumerate() {
+        let mut sums = [[T::Acc::ZERO; COLUMNS]; PARTS];
+        parallel::pieces(parts, parts > 1, parallel::rows(&mut sums, 1), |p, sums| {
+            let rows = &dy[p * rows / parts * columns..(p + 1) * rows / parts * columns];
+            sum_columns(rows, columns, block * COLUMNS, db.len(), &mut sums[0]);
+        });
+        for (j, db) in db.iter_mut().enumerate() {
+            let before = if accumulate { db.up() } else { T::Acc::ZERO };
+            *db = W::down(sums[..parts].iter().fold(before, |sum, part| sum + part[j]));
+        }
+    }
+}
+
+simd! {
+    fn add_bias_rows [T: Float] (bias: &[T], y: &mut [T]) {
+        for row in y.chunks_exact_mut(bias.len()) {
+            for (y, b) in row.iter_mut().zip(bias) {
+                *y = T::down(y.up() + b.up());
+            }
+        }
+    }
+
+    fn sum_columns [T: Float] (rows: &[T], columns: usize, start: usize, count: usize, sums: &mut [T::Acc; COLUMNS]) {
+        // Of the whole width where it can be, so that the sums stay in registers.
+        if count == COLUMNS {
+            for row in rows.chunks_exact(columns) {
+                for (sum, x) in sums.iter_mut().zip(&row[start..start + COLUMNS]) {
+                    *sum += x.up();
+                }
+            }
+        } else {
+            for row in rows.chunks_exact(columns) {
+                for (sum, x) in sums.iter_mut().zip(&row[start..start + count]) {
+                    *sum += x.up();
+                }
+            }
+        }
     }
 }

@@ -5,13 +5,13 @@
 //! columns before it can step; its file says more.
 
 pub(in crate::backend) mod adafactor;
+mod clip;
 mod quantised;
 
 use half::{bf16, f16};
 
 use super::{
     by_type::by_float,
-    elementwise,
     float::{Accumulator, Float},
     operands::Operands,
     parallel,
@@ -29,11 +29,11 @@ use crate::{
 pub(super) fn launch(kernel: &Optimizer, o: &Operands<'_>) -> Result<()> {
     match kernel {
         Optimizer::SumSquares => by_float!(o.input_type(0), T => {
-            elementwise::sum_squares::<T>(&o.input(0)?, &mut o.output(0)?);
+            clip::sum_squares::<T>(&o.input(0)?, &mut o.output(0)?);
             Ok(())
         }, else o.unsupported()),
         Optimizer::Clip { limit } => {
-            o.output::<f64>(0)?[0] = clip(*limit, o.input::<f64>(0)?[0]);
+            o.output::<f64>(0)?[0] = clip::factor(*limit, o.input::<f64>(0)?[0]);
             Ok(())
         }
         Optimizer::Update(update) => by_types(update, o),
@@ -100,12 +100,6 @@ fn typed<W: Float, G: Float<Acc = W::Acc>, C: Float<Acc = W::Acc>>(
         _ => return o.unsupported(),
     }
     Ok(())
-}
-
-/// [`Optimizer::Clip`](crate::backend::ops::Optimizer::Clip).
-fn clip(limit: f64, squares: f64) -> f64 {
-    let norm = squares.sqrt();
-    if norm > limit { limit / norm } else { 1.0 }
 }
 
 /// A rule that treats every element alike, with its constants in the type of arithmetic.

@@ -150,6 +150,11 @@ pub(super) fn ranges<C: Cut>(length: usize, weight: usize, of: C, piece: impl Fn
     pieces(length.div_ceil(step), true, of, |i, part| piece(i * step..((i + 1) * step).min(length), part));
 }
 
+/// Runs `f` over pieces of `y`, with the place of each.
+pub(super) fn each<T: Send>(y: &mut [T], f: impl Fn(usize, &mut [T]) + Sync) {
+    ranges(y.len(), 1, rows(y, 1), |range, y| f(range.start, y));
+}
+
 /// `step` pieces of `of` as one.
 struct Steps<C> {
     of: C,

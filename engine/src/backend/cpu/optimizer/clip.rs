@@ -1,0 +1,38 @@
+//! Clipping the norm of all gradients: the sum of their squares, and the factor that follows from it.
+
+use crate::backend::cpu::{float::Float, parallel, simd::simd};
+
+/// [`Optimizer::SumSquares`](crate::backend::ops::Optimizer::SumSquares).
+pub(super) fn sum_squares<T: Float>(x: &[T], sum: &mut [f64]) {
+    const PARTS: usize = 32;
+    let parts = if x.len() < parallel::GRAIN { 1 } else { PARTS };
+    let mut sums = [0.0; PARTS];
+    parallel::pieces(parts, parts > 1, parallel::rows(&mut sums, 1), |p, sum| {
+        sum[0] = sum_squares_part(&x[p * x.len() / parts..(p + 1) * x.len() / parts]);
+    });
+    sum[0] += sums[..parts].iter().sum::<f64>();
+}
+
+/// [`Optimizer::Clip`](crate::backend::ops::Optimizer::Clip).
+pub(super) fn factor(limit: f64, squares: f64) -> f64 {
+    let norm = squares.sqrt();
+    if norm > limit { limit / norm } else { 1.0 }
+}
+
+simd! {
+    fn sum_squares_part [T: Float] (x: &[T]) -> f64 {
+        // Sixteen sums side by side, in f64: the square of any f32 is finite there, so only what is not finite makes
+        // the sum so.
+        let mut sums = [0.0; 16];
+        let blocks = x.chunks_exact(16);
+        let rest = blocks.remainder();
+        for block in blocks {
+            for (sum, x) in sums.iter_mut().zip(block) {
+                let x = x.to_f64();
+                *sum += x * x;
+            }
+        }
+        let rest: f64 = rest.iter().map(|x| x.to_f64() * x.to_f64()).sum();
+        sums.iter().sum::<f64>() + rest
+    }
+}
