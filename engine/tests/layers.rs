@@ -1,6 +1,9 @@
 //! Every layer by itself: its gradients against finite differences in f64, checkpointed against kept, and what it keeps.
 
-use plimsoll_engine::backend::ops::{Elementwise, Optimizer};
+use plimsoll_engine::backend::ops::{
+    ActivationFunction::{Gelu, GeluTanh, Silu},
+    Elementwise, Optimizer,
+};
 use plimsoll_engine::{
     Result,
     autograd::{Pass, Tape, Value},
@@ -11,8 +14,8 @@ use plimsoll_engine::{
     experiment::{AttentionKind, Precision},
     memory::{Category, Ledger},
     nn::{
-        Attention, AvgPool, BatchNorm, ClassToken, Conv2d, ConvShape, Depthwise, Dropout, Gelu, GlobalPool, Init,
-        Layer, LayerNorm, Linear, MaxPool, Positions, Relu, Relu6, Residual, RmsNorm, Rotary, Silu, Start, SwiGlu,
+        Attention, AvgPool, BatchNorm, ClassToken, Conv2d, ConvShape, Depthwise, Dropout, GlobalPool, Init, Layer,
+        LayerNorm, Linear, MaxPool, Positions, Relu, Relu6, Residual, RmsNorm, Rotary, Smooth, Start, SwiGlu,
         TakeFirst, Transpose, UpConv2d, chain,
     },
     rng::{Rng, Stream},
@@ -57,16 +60,16 @@ const CHAINS: [(&str, Build); 16] = [
         vec![boxed(MaxPool::with(e, "max", 3, 2, 1)), boxed(AvgPool::new(e, "average", 3, 2, 1))]
     }),
     ("layer norm and gelu", |i| {
-        vec![boxed(LayerNorm::new(i, "norm", 4, 1e-5).expect("room")), boxed(Gelu::new(i.executor(), "gelu"))]
+        vec![boxed(LayerNorm::new(i, "norm", 4, 1e-5).expect("room")), boxed(Smooth::new(i.executor(), "gelu", Gelu))]
     }),
     ("rms norm, gelu by tanh and silu", |i| {
         let e = i.executor();
         let norm = boxed(RmsNorm::new(i, "norm", 4, 1e-6).expect("room"));
-        vec![boxed(Gelu::tanh(e, "gelu")), norm, boxed(Silu::new(e, "silu"))]
+        vec![boxed(Smooth::new(e, "gelu", GeluTanh)), norm, boxed(Smooth::new(e, "silu", Silu))]
     }),
     ("dropout", |i| {
         let norm = boxed(LayerNorm::new(i, "norm", 4, 1e-5).expect("room"));
-        vec![norm, boxed(Dropout::new(i, "drop", 0.3)), boxed(Gelu::new(i.executor(), "gelu"))]
+        vec![norm, boxed(Dropout::new(i, "drop", 0.3)), boxed(Smooth::new(i.executor(), "gelu", Gelu))]
     }),
     ("attention between dense layers", |i| attention(i, AttentionKind::Efficient, 2, true, 3)),
     ("attention that keeps its probabilities", |i| attention(i, AttentionKind::Plain, 1, false, 0)),
@@ -75,7 +78,7 @@ const CHAINS: [(&str, Build); 16] = [
         vec![
             boxed(ClassToken::new(i, "token", LENGTH, 4, start).expect("room")),
             boxed(Positions::new(i, "positions", LENGTH + 1, 4, start).expect("room")),
-            boxed(Gelu::new(i.executor(), "gelu")),
+            boxed(Smooth::new(i.executor(), "gelu", Gelu)),
             boxed(TakeFirst::new(i.executor(), "first", LENGTH + 1)),
         ]
     }),

@@ -10,12 +10,12 @@ use super::{
     vit::patch_shape,
 };
 use crate::{
-    backend::Backend,
+    backend::{Backend, ops::ActivationFunction},
     data::DatasetInfo,
     error::Result,
     experiment::Model,
     layer_path::{LayerPath, Scope},
-    nn::{Conv2d, Gelu, GlobalPool, Init, Linear, Residual, Sequences, Start, Transpose},
+    nn::{Conv2d, GlobalPool, Init, Linear, Residual, Sequences, Smooth, Start, Transpose},
 };
 
 pub(super) fn build<B: Backend>(init: &mut Init<'_, B>, model: &Model, facts: &DatasetInfo) -> Result<Parts<B>> {
@@ -51,7 +51,7 @@ pub(super) fn build<B: Backend>(init: &mut Init<'_, B>, model: &Model, facts: &D
 fn mlp<B: Backend>(init: &mut Init<'_, B>, path: &LayerPath, width: usize, hidden: usize) -> Result<Layers<B>> {
     Ok(vec![
         Box::new(Linear::new(init, &path.join("up"), width, hidden)?),
-        Box::new(Gelu::new(init.executor(), &path.join("gelu"))),
+        Box::new(Smooth::new(init.executor(), &path.join("gelu"), ActivationFunction::Gelu)),
         Box::new(Linear::new(init, &path.join("down"), hidden, width)?),
     ])
 }

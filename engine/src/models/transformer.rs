@@ -4,12 +4,12 @@
 
 use super::Layers;
 use crate::{
-    backend::{AttentionShape, Backend, Executor},
+    backend::{AttentionShape, Backend, Executor, ops::ActivationFunction},
     data::DatasetInfo,
     error::Result,
     experiment::{Model, ModelKind},
     layer_path::LayerPath,
-    nn::{Attention, Dropout, Gelu, Init, LayerNorm, Linear, QueryKeyNorm, Residual, RmsNorm, Rotary, Start, SwiGlu},
+    nn::{Attention, Dropout, Init, LayerNorm, Linear, QueryKeyNorm, Residual, RmsNorm, Rotary, Smooth, Start, SwiGlu},
 };
 
 /// Standard deviation of weights before training, as GPT-2, Llama and ViT have it.
@@ -112,8 +112,8 @@ impl Style<'_> {
         let activation = path.join("activation");
         layers.push(match model.kind {
             ModelKind::Llama => Box::new(SwiGlu::new(executor, &activation)),
-            ModelKind::Gpt2 => Box::new(Gelu::tanh(executor, &activation)),
-            _ => Box::new(Gelu::new(executor, &activation)),
+            ModelKind::Gpt2 => Box::new(Smooth::new(executor, &activation, ActivationFunction::GeluTanh)),
+            _ => Box::new(Smooth::new(executor, &activation, ActivationFunction::Gelu)),
         });
         let down = Linear::with(init, &path.join("down"), [hidden, width], self.onto_stream(), !is_llama)?;
         layers.push(Box::new(down));

@@ -21,7 +21,7 @@ mod rotary;
 mod transpose;
 mod up_conv;
 
-pub use activation::{Gelu, Rectifier, Relu, Relu6, Silu, SwiGlu};
+pub use activation::{Rectifier, Relu, Relu6, Smooth, SwiGlu};
 pub use attention::Attention;
 pub use batch_norm::BatchNorm;
 pub use class_token::{ClassToken, TakeFirst};
