@@ -1,7 +1,7 @@
 //! Every layer by itself: its gradients against finite differences in f64, checkpointed against kept, and what it keeps.
 
 use plimsoll_engine::backend::ops::{
-    ActivationFunction::{Gelu, GeluTanh, Silu},
+    ActivationFunction::{Gelu, GeluTanh, Mish, Silu},
     Elementwise, Optimizer,
 };
 use plimsoll_engine::{
@@ -65,7 +65,12 @@ const CHAINS: [(&str, Build); 16] = [
     ("rms norm, gelu by tanh and silu", |i| {
         let e = i.executor();
         let norm = boxed(RmsNorm::new(i, "norm", 4, 1e-6).expect("room"));
-        vec![boxed(Smooth::new(e, "gelu", GeluTanh)), norm, boxed(Smooth::new(e, "silu", Silu))]
+        vec![
+            boxed(Smooth::new(e, "gelu", GeluTanh)),
+            norm,
+            boxed(Smooth::new(e, "silu", Silu)),
+            boxed(Smooth::new(e, "mish", Mish)),
+        ]
     }),
     ("dropout", |i| {
         let norm = boxed(LayerNorm::new(i, "norm", 4, 1e-5).expect("room"));

@@ -308,6 +308,7 @@ fn curved(curve: ActivationFunction, x: f64) -> f64 {
             0.5 * x * (1.0 + ((2.0 / std::f64::consts::PI).sqrt() * (x + 0.044715 * x.powi(3))).tanh())
         }
         ActivationFunction::Gelu => x * distribution(x),
+        ActivationFunction::Mish => x * x.exp().ln_1p().tanh(),
     }
 }
 
@@ -335,6 +336,10 @@ fn slope(curve: ActivationFunction, x: f64) -> f64 {
             0.5 * (1.0 + inner.tanh()) + 0.5 * x * inner_slope / inner.cosh().powi(2)
         }
         ActivationFunction::Gelu => distribution(x) + x * (-x * x / 2.0).exp() / (2.0 * PI).sqrt(),
+        ActivationFunction::Mish => {
+            let softplus = x.exp().ln_1p();
+            softplus.tanh() + x / (1.0 + (-x).exp()) / softplus.cosh().powi(2)
+        }
     }
 }
 

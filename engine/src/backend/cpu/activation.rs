@@ -60,6 +60,7 @@ fn forward<T: Float>(function: ActivationFunction, x: &[T], y: &mut [T]) {
             ActivationFunction::GeluTanh => gelu_tanh(x, y),
             ActivationFunction::Gelu => gelu(x, y),
             ActivationFunction::Silu => silu(x, y),
+            ActivationFunction::Mish => mish(x, y),
         }
     });
 }
@@ -72,6 +73,7 @@ fn gradient<T: Float>(function: ActivationFunction, x: &[T], dy: &mut [T]) {
             ActivationFunction::GeluTanh => gelu_tanh_gradient(x, dy),
             ActivationFunction::Gelu => gelu_gradient(x, dy),
             ActivationFunction::Silu => silu_gradient(x, dy),
+            ActivationFunction::Mish => mish_gradient(x, dy),
         }
     });
 }
@@ -118,6 +120,15 @@ fn normal<A: Accumulator>(x: A) -> A {
 #[inline(always)]
 fn sigmoid<A: Accumulator>(x: A) -> A {
     A::ONE / (A::ONE + (A::ZERO - x).exp())
+}
+
+/// `e` and `n`, from which Mish follows: with `e = exp(x)` and `n = e (e + 2)`, `tanh(ln(1 + e))` is `n / (n + 2)`.
+#[inline(always)]
+fn exponentials<A: Accumulator>(x: A) -> (A, A) {
+    // Past 20 the quotient is 1 in any type, and the square of an exponential stays finite below.
+    let limit = A::from_f64(20.0);
+    let e = (if x > limit { limit } else { x }).exp();
+    (e, e * (e + A::from_f64(2.0)))
 }
 
 simd! {
@@ -196,6 +207,26 @@ simd! {
             let x = x.up();
             let s = sigmoid(x);
             *dy = T::down(dy.up() * s * (T::Acc::ONE + x * (T::Acc::ONE - s)));
+        }
+    }
+
+    fn mish [T: Float] (x: &[T], y: &mut [T]) {
+        let two = T::Acc::from_f64(2.0);
+        for (x, y) in x.iter().zip(y) {
+            let x = x.up();
+            let (_, n) = exponentials(x);
+            *y = T::down(x * (n / (n + two)));
+        }
+    }
+
+    fn mish_gradient [T: Float] (x: &[T], dy: &mut [T]) {
+        let (one, two, four) = (T::Acc::ONE, T::Acc::from_f64(2.0), T::Acc::from_f64(4.0));
+        for (x, dy) in x.iter().zip(dy) {
+            let x = x.up();
+            let (e, n) = exponentials(x);
+            // tanh, the derivative of its argument, which is the sigmoid, and 1 - tanh².
+            let (tanh, sigmoid, rest) = (n / (n + two), e / (one + e), four * (n + one) / ((n + two) * (n + two)));
+            *dy = T::down(dy.up() * (tanh + x * sigmoid * rest));
         }
     }
 

@@ -46,6 +46,19 @@ struct Silu {
         return s * ((A)1 + x * ((A)1 - s));
     }
 };
+struct Mish {
+    // With e = exp(x) and n = e (e + 2), tanh(ln(1 + e)) is n / (n + 2). Past 20 the quotient is 1 in any type.
+    static __device__ __forceinline__ A exponential(A x) { return exp_of(x > (A)20 ? (A)20 : x); }
+    static __device__ __forceinline__ A value(A x) {
+        A e = exponential(x), n = e * (e + (A)2);
+        return x * (n / (n + (A)2));
+    }
+    static __device__ __forceinline__ A derivative(A x) {
+        A e = exponential(x), n = e * (e + (A)2);
+        A rest = (A)4 * (n + (A)1) / ((n + (A)2) * (n + (A)2));  // 1 - tanh²
+        return n / (n + (A)2) + x * (e / ((A)1 + e)) * rest;
+    }
+};
 
 template <class Function> __device__ __forceinline__ void values(const T *x, T *y, i64 n, int wide) {
     each_run(n, wide, [=](i64 i, auto run) {
@@ -70,6 +83,8 @@ template <class Function> __device__ __forceinline__ void derivatives(const T *x
 extern "C" __global__ void gelu(const T *x, T *y, i64 n, int wide) { values<Gelu>(x, y, n, wide); }
 extern "C" __global__ void gelu_tanh(const T *x, T *y, i64 n, int wide) { values<GeluTanh>(x, y, n, wide); }
 extern "C" __global__ void silu(const T *x, T *y, i64 n, int wide) { values<Silu>(x, y, n, wide); }
+extern "C" __global__ void mish(const T *x, T *y, i64 n, int wide) { values<Mish>(x, y, n, wide); }
 extern "C" __global__ void gelu_gradient(const T *x, T *dy, i64 n, int wide) { derivatives<Gelu>(x, dy, n, wide); }
 extern "C" __global__ void gelu_tanh_gradient(const T *x, T *dy, i64 n, int wide) { derivatives<GeluTanh>(x, dy, n, wide); }
 extern "C" __global__ void silu_gradient(const T *x, T *dy, i64 n, int wide) { derivatives<Silu>(x, dy, n, wide); }
+extern "C" __global__ void mish_gradient(const T *x, T *dy, i64 n, int wide) { derivatives<Mish>(x, dy, n, wide); }

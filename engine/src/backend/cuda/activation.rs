@@ -20,7 +20,7 @@ pub(super) const SOURCE: Source = Source {
 
 /// Launches one of them.
 pub(super) fn launch(kernel: &Activation, o: &Operands<'_>) -> Result<()> {
-    use ActivationFunction::{Gelu, GeluTanh, Silu};
+    use ActivationFunction::{Gelu, GeluTanh, Mish, Silu};
     let name = match kernel {
         Activation::Relu => c"relu",
         Activation::ReluGrad => c"relu_gradient",
@@ -29,9 +29,11 @@ pub(super) fn launch(kernel: &Activation, o: &Operands<'_>) -> Result<()> {
         Activation::Apply(Gelu) => c"gelu",
         Activation::Apply(GeluTanh) => c"gelu_tanh",
         Activation::Apply(Silu) => c"silu",
+        Activation::Apply(Mish) => c"mish",
         Activation::ApplyGrad(Gelu) => c"gelu_gradient",
         Activation::ApplyGrad(GeluTanh) => c"gelu_tanh_gradient",
         Activation::ApplyGrad(Silu) => c"silu_gradient",
+        Activation::ApplyGrad(Mish) => c"mish_gradient",
         Activation::SwiGlu { extents } => return swiglu::forward(extents, o),
         Activation::SwiGluGrad { extents } => return swiglu::gradient(extents, o),
     };

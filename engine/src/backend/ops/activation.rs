@@ -15,6 +15,8 @@ pub enum ActivationFunction {
     GeluTanh,
     /// `x / (1 + exp(-x))` (Elfwing, Uchibe & Doya 2017).
     Silu,
+    /// `x * tanh(ln(1 + exp(x)))` (Misra 2019).
+    Mish,
 }
 
 /// Kernels of activation functions. The rectifiers work in place and are differentiated from their output.
@@ -54,8 +56,10 @@ impl Contract for Activation {
             Self::Relu6Grad => "relu6 gradient",
             Self::Apply(ActivationFunction::Gelu | ActivationFunction::GeluTanh) => "gelu",
             Self::Apply(ActivationFunction::Silu) => "silu",
+            Self::Apply(ActivationFunction::Mish) => "mish",
             Self::ApplyGrad(ActivationFunction::Gelu | ActivationFunction::GeluTanh) => "gelu gradient",
             Self::ApplyGrad(ActivationFunction::Silu) => "silu gradient",
+            Self::ApplyGrad(ActivationFunction::Mish) => "mish gradient",
             Self::SwiGlu { .. } => "swiglu",
             Self::SwiGluGrad { .. } => "swiglu gradient",
         }

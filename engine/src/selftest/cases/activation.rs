@@ -18,9 +18,11 @@ kernel_names! {
     Activation::Apply(ActivationFunction::Gelu) => "gelu",
     Activation::Apply(ActivationFunction::GeluTanh) => "gelu-tanh",
     Activation::Apply(ActivationFunction::Silu) => "silu",
+    Activation::Apply(ActivationFunction::Mish) => "mish",
     Activation::ApplyGrad(ActivationFunction::Gelu) => "gelu-gradient",
     Activation::ApplyGrad(ActivationFunction::GeluTanh) => "gelu-tanh-gradient",
     Activation::ApplyGrad(ActivationFunction::Silu) => "silu-gradient",
+    Activation::ApplyGrad(ActivationFunction::Mish) => "mish-gradient",
     Activation::SwiGlu { .. } => "swiglu",
     Activation::SwiGluGrad { .. } => "swiglu-gradient",
 }
@@ -37,7 +39,9 @@ pub fn functions(draw: &mut Draw, dtype: DType, count: usize) -> Vec<Case> {
         Case::new(Activation::Relu6, vec![], vec![(times(&y.0, 9.0), dtype)], 1),
         Case::new(Activation::Relu6Grad, vec![(clipped, dtype)], vec![y.clone()], 1),
     ];
-    for function in [ActivationFunction::Gelu, ActivationFunction::GeluTanh, ActivationFunction::Silu] {
+    for function in
+        [ActivationFunction::Gelu, ActivationFunction::GeluTanh, ActivationFunction::Silu, ActivationFunction::Mish]
+    {
         cases.push(Case::new(Activation::Apply(function), vec![wide.clone()], vec![y.clone()], 32));
         cases.push(Case::new(Activation::ApplyGrad(function), vec![wide.clone()], vec![y.clone()], 64));
     }
