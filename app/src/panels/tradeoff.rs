@@ -2,7 +2,7 @@
 
 use eframe::egui::{self, Pos2, RichText, Role, Tooltip, Ui, WidgetInfo};
 use egui_plot::{Line, LineStyle, MarkerShape, PlotPoint, PlotPoints, PlotTransform, Points, VLine};
-use plimsoll_engine::experiment::{Model, ModelKind, ModelSetting};
+use plimsoll_engine::experiment::{ActivationKind, Model, ModelKind, ModelSetting};
 
 use super::PanelContext;
 use crate::{
@@ -125,6 +125,9 @@ fn about_model(model: &Model) -> String {
         ModelSetting::Multiplier => Some(format!("multiplier {}", model.multiplier)),
         ModelSetting::Patch => Some(format!("patch {}", model.patch)),
         ModelSetting::Heads => Some(format!("{} heads", model.heads)),
+        ModelSetting::Activation => {
+            (model.activation != ActivationKind::Relu).then(|| model.activation.key().to_owned())
+        }
         ModelSetting::Kernel
         | ModelSetting::Dense
         | ModelSetting::Stem

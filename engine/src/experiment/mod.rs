@@ -23,7 +23,9 @@ pub use checkpointing::{BlockSet, Checkpointing};
 pub use data::{Data, DataKind, DataSetting, Labelled, PathUse, Placement, SourceTraits, Task};
 pub use dataset_info::{DatasetInfo, Input};
 pub use gpu::Gpu;
-pub use model::{AttentionKind, DepthUnit, FamilyTraits, Model, ModelKind, ModelSetting, Stem, WidthUnit};
+pub use model::{
+    ActivationKind, AttentionKind, DepthUnit, FamilyTraits, Model, ModelKind, ModelSetting, Stem, WidthUnit,
+};
 pub use optimizer::{Hyperparameter, Optimizer, OptimizerKind, Schedule, UpdateTime};
 pub use precision::Precision;
 pub use saving::{Frozen, Lora, Recompute};

@@ -12,9 +12,9 @@ use crate::{
 words! {
     /// The architecture's family.
     pub enum ModelKind {
-        /// Dense layers with ReLU: `depth` hidden layers of `width`.
+        /// Dense layers: `depth` hidden layers of `width`.
         Mlp = "mlp",
-        /// `depth` blocks of convolution, ReLU and 2 x 2 max-pool (width doubles from block to block), then a hidden dense layer.
+        /// `depth` blocks of convolution, activation and 2 x 2 max-pool (width doubles from block to block), then a hidden dense layer.
         Cnn = "cnn",
         /// The same with depthwise-separable convolutions and no pool after the last block (MobileNet's block, Howard et al. 2017).
         Sepcnn = "sepcnn",
@@ -69,6 +69,7 @@ pub enum DepthUnit {
 pub enum ModelSetting {
     Width(WidthUnit),
     Depth(DepthUnit),
+    Activation,
     Kernel,
     Dense,
     Layers,
@@ -104,17 +105,18 @@ impl ModelKind {
     pub const fn traits(self) -> &'static FamilyTraits {
         use DepthUnit::{Blocks, HiddenLayers, Levels, SameBlocks};
         use ModelSetting::{
-            Attention, Dense, Depth, Dropout, HeadDim, Heads, Hidden, Kernel, KvHeads, Layers, Multiplier, Patch,
-            QkNorm, QkvBias, RotaryBase, Stem, Tied, Width, Window,
+            Activation, Attention, Dense, Depth, Dropout, HeadDim, Heads, Hidden, Kernel, KvHeads, Layers, Multiplier,
+            Patch, QkNorm, QkvBias, RotaryBase, Stem, Tied, Width, Window,
         };
         use Task::{Class, Mask, Next};
         use WidthUnit::{Embedding, Filters, LevelFilters, Units};
         const fn of(task: Task, settings: &'static [ModelSetting], blocks: fn(&Model) -> usize) -> FamilyTraits {
             FamilyTraits { task, settings, blocks }
         }
-        const PLAIN_CNN: FamilyTraits = of(Class, &[Width(Filters), Depth(Blocks), Kernel, Dense], |model| model.depth);
+        const PLAIN_CNN: FamilyTraits =
+            of(Class, &[Width(Filters), Depth(Blocks), Kernel, Dense, Activation], |model| model.depth);
         match self {
-            Self::Mlp => const { &of(Class, &[Width(Units), Depth(HiddenLayers)], |model| model.depth) },
+            Self::Mlp => const { &of(Class, &[Width(Units), Depth(HiddenLayers), Activation], |model| model.depth) },
             Self::Cnn | Self::Sepcnn => &PLAIN_CNN,
             Self::Resnet => const { &of(Class, &[Layers, Stem], |model| 1 + model.stages().iter().sum::<usize>()) },
             Self::Mobilenetv1 => const { &of(Class, &[Multiplier, Stem], |_| 14) },
@@ -219,6 +221,20 @@ words! {
 }
 
 words! {
+    /// The function after a hidden layer.
+    pub enum ActivationKind {
+        /// `max(x, 0)`. It is written over its input.
+        Relu = "relu",
+        /// The Gaussian error linear unit, exact (Hendrycks & Gimpel 2016).
+        Gelu = "gelu",
+        /// The sigmoid-weighted linear unit (Elfwing, Uchibe & Doya 2017).
+        Silu = "silu",
+        /// `x * tanh(softplus(x))` (Misra 2019).
+        Mish = "mish",
+    }
+}
+
+words! {
     /// What attention keeps for its gradient. The numbers are the same.
     pub enum AttentionKind {
         /// The probabilities, of the size length x length for each head.
@@ -246,6 +262,10 @@ settings! {
         pub kernel: usize = 3, SIZES.counts(1, 31, "a kernel").when(|e| uses(e, ModelSetting::Kernel));
         /// Units of the hidden dense layer before the classes (cnn, sepcnn).
         pub dense: usize = 64, SIZES.counts(1, MAX_WIDTH as u64, "a width").when(|e| uses(e, ModelSetting::Dense));
+        /// The function after each hidden layer (mlp, cnn, sepcnn).
+        pub activation: ActivationKind = ActivationKind::Relu, KERNELS
+            .quiet()
+            .when(|e| uses(e, ModelSetting::Activation));
         /// Layers: 18, 34, 50 or 101 (resnet).
         pub layers: usize = 18, SIZES.when(|e| uses(e, ModelSetting::Layers)).limits(Limits::OneOf {
             numbers: &RESNETS, what: "a residual network's number of layers here",

@@ -1,14 +1,14 @@
-//! The convolutional network: `depth` times (convolution, ReLU, 2 x 2 max-pool), width doubling, then a hidden dense
+//! The convolutional network: `depth` times (convolution, activation, 2 x 2 max-pool), width doubling, then a hidden dense
 //! layer and the classes.
 
-use super::{Block, Layers, Parts};
+use super::{Block, Layers, Parts, activation};
 use crate::{
     backend::Backend,
     data::DatasetInfo,
     error::Result,
     experiment::Model,
     layer_path::Scope,
-    nn::{Conv2d, Flatten, Init, Linear, MaxPool, Relu},
+    nn::{Conv2d, Flatten, Init, Linear, MaxPool},
 };
 
 pub(super) fn build<B: Backend>(init: &mut Init<'_, B>, model: &Model, facts: &DatasetInfo) -> Result<Parts<B>> {
@@ -19,22 +19,22 @@ pub(super) fn build<B: Backend>(init: &mut Init<'_, B>, model: &Model, facts: &D
         let filters = model.width << (i - 1);
         blocks.push(Block::new(vec![
             Box::new(Conv2d::new(init, &Scope::Block(i).at("conv"), channels, filters, model.kernel)?),
-            Box::new(Relu::new(executor, &Scope::Block(i).at("relu"))),
+            activation(executor, Scope::Block(i), model.activation),
             Box::new(MaxPool::new(executor, &Scope::Block(i).at("pool"), 2, 2)),
         ]));
         (height, width, channels) = (height / 2, width / 2, filters);
     }
-    let head = head(init, height * width * channels, model.dense)?;
+    let head = head(init, height * width * channels, model)?;
     let classes = Linear::new(init, &Scope::Head.at("classes"), model.dense, facts.classes)?;
     Ok(Parts { blocks, head, classes })
 }
 
-/// Flatten, and a hidden dense layer with ReLU.
-pub(super) fn head<B: Backend>(init: &mut Init<'_, B>, features: usize, dense: usize) -> Result<Layers<B>> {
+/// Flatten, and a hidden dense layer.
+pub(super) fn head<B: Backend>(init: &mut Init<'_, B>, features: usize, model: &Model) -> Result<Layers<B>> {
     let executor = init.executor();
     Ok(vec![
         Box::new(Flatten::new(executor, &Scope::Head.at("flatten"))),
-        Box::new(Linear::new(init, &Scope::Head.at("dense"), features, dense)?),
-        Box::new(Relu::new(executor, &Scope::Head.at("relu"))),
+        Box::new(Linear::new(init, &Scope::Head.at("dense"), features, model.dense)?),
+        activation(executor, Scope::Head, model.activation),
     ])
 }

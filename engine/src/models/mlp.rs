@@ -1,13 +1,13 @@
-//! The multilayer perceptron: `depth` times (dense, ReLU), then the classes.
+//! The multilayer perceptron: `depth` times (dense, activation), then the classes.
 
-use super::{Block, Layers, Parts};
+use super::{Block, Layers, Parts, activation};
 use crate::{
     backend::Backend,
     data::DatasetInfo,
     error::Result,
     experiment::Model,
     layer_path::Scope,
-    nn::{Flatten, Init, Linear, Relu},
+    nn::{Flatten, Init, Linear},
 };
 
 pub(super) fn build<B: Backend>(init: &mut Init<'_, B>, model: &Model, facts: &DatasetInfo) -> Result<Parts<B>> {
@@ -20,7 +20,7 @@ pub(super) fn build<B: Backend>(init: &mut Init<'_, B>, model: &Model, facts: &D
             layers.push(Box::new(Flatten::new(executor, "flatten")));
         }
         layers.push(Box::new(Linear::new(init, &Scope::Block(i).at("dense"), features, model.width)?));
-        layers.push(Box::new(Relu::new(executor, &Scope::Block(i).at("relu"))));
+        layers.push(activation(executor, Scope::Block(i), model.activation));
         features = model.width;
         blocks.push(Block::new(layers));
     }

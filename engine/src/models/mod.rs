@@ -15,16 +15,29 @@ mod vit;
 
 use crate::{
     autograd::{Tape, Value},
-    backend::{Backend, Executor, Tensor},
+    backend::{Backend, Executor, Tensor, ops::ActivationFunction},
     data::DatasetInfo,
     error::Result,
-    experiment::{Experiment, ModelKind},
-    nn::{Init, Layer, Linear, Param, Visit, chain, visited_chain},
+    experiment::{ActivationKind, Experiment, ModelKind},
+    layer_path::Scope,
+    nn::{Init, Layer, Linear, Param, Relu, Smooth, Visit, chain, visited_chain},
 };
 use block::{Block, run_blocks, skips_taken};
 use segments::Segment;
 
 type Layers<B> = Vec<Box<dyn Layer<B>>>;
+
+/// The function after a hidden layer, at a path that ends in its word.
+fn activation<B: Backend>(executor: &Executor<B>, scope: Scope, kind: ActivationKind) -> Box<dyn Layer<B>> {
+    let path = scope.at(kind.key());
+    let smooth = |function| Box::new(Smooth::new(executor, &path, function));
+    match kind {
+        ActivationKind::Relu => Box::new(Relu::new(executor, &path)),
+        ActivationKind::Gelu => smooth(ActivationFunction::Gelu),
+        ActivationKind::Silu => smooth(ActivationFunction::Silu),
+        ActivationKind::Mish => smooth(ActivationFunction::Mish),
+    }
+}
 
 /// What a family builds.
 struct Parts<B: Backend> {

@@ -1,14 +1,14 @@
 //! The depthwise-separable network (the block of MobileNet, Howard et al. 2017): `depth` times (depthwise convolution,
 //! 1 x 1 convolution, a 2 x 2 max-pool between blocks, ReLU), width doubling, then the head of the plain network.
 
-use super::{Block, Layers, Parts, cnn::head};
+use super::{Block, Layers, Parts, activation, cnn::head};
 use crate::{
     backend::Backend,
     data::DatasetInfo,
     error::Result,
     experiment::Model,
     layer_path::Scope,
-    nn::{Conv2d, Depthwise, Init, Linear, MaxPool, Relu},
+    nn::{Conv2d, Depthwise, Init, Linear, MaxPool},
 };
 
 pub(super) fn build<B: Backend>(init: &mut Init<'_, B>, model: &Model, facts: &DatasetInfo) -> Result<Parts<B>> {
@@ -25,12 +25,12 @@ pub(super) fn build<B: Backend>(init: &mut Init<'_, B>, model: &Model, facts: &D
             layers.push(Box::new(MaxPool::new(executor, &Scope::Block(i).at("pool"), 2, 2)));
             (height, width) = (height / 2, width / 2);
         }
-        // After the pool: the same numbers as before it, of a quarter of the pixels.
-        layers.push(Box::new(Relu::new(executor, &Scope::Block(i).at("relu"))));
+        // After the pool: a quarter of the pixels, and ReLU gives the same numbers there as before it.
+        layers.push(activation(executor, Scope::Block(i), model.activation));
         channels = filters;
         blocks.push(Block::new(layers));
     }
-    let head = head(init, height * width * channels, model.dense)?;
+    let head = head(init, height * width * channels, model)?;
     let classes = Linear::new(init, &Scope::Head.at("classes"), model.dense, facts.classes)?;
     Ok(Parts { blocks, head, classes })
 }

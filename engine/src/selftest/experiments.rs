@@ -7,8 +7,8 @@ use crate::{
     bytes::Bytes,
     device::target,
     experiment::{
-        AttentionKind, Batch, Checkpointing, DataKind, Experiment, Frozen, Gpu, Model, ModelKind, OptimizerKind,
-        Placement, PoolPolicy, Precision, Recompute, UpdateTime,
+        ActivationKind, AttentionKind, Batch, Checkpointing, DataKind, Experiment, Frozen, Gpu, Model, ModelKind,
+        OptimizerKind, Placement, PoolPolicy, Precision, Recompute, UpdateTime,
     },
     rng::{Rng, Stream},
 };
@@ -171,8 +171,18 @@ fn gpu(dice: Dice) -> Gpu {
     }
 }
 
+/// Mostly ReLU.
+fn activation(dice: Dice) -> ActivationKind {
+    if dice.rarely(90, 3) { dice.one(91, &ActivationKind::ALL) } else { ActivationKind::Relu }
+}
+
 fn mlp(e: &mut Experiment, dice: Dice) {
-    e.model = Model { width: 1 + dice.below(1, 300), depth: 1 + dice.below(2, 6), ..Model::default() };
+    e.model = Model {
+        width: 1 + dice.below(1, 300),
+        depth: 1 + dice.below(2, 6),
+        activation: activation(dice),
+        ..Model::default()
+    };
 }
 
 /// Mostly bookkeeping.
@@ -187,6 +197,7 @@ fn cnn(e: &mut Experiment, dice: Dice, kind: ModelKind) {
         depth: 1 + dice.below(2, 3),
         kernel: dice.one(3, &[1, 3, 5, 7]),
         dense: 1 + dice.below(4, 100),
+        activation: activation(dice),
         ..Model::default()
     };
 }

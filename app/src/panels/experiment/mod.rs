@@ -171,6 +171,10 @@ fn model(ui: &mut Ui, form: &Form<'_>) {
             ModelSetting::Window => controls::WINDOW,
             ModelSetting::RotaryBase => controls::ROTARY_BASE,
             ModelSetting::Dropout => controls::DROPOUT,
+            ModelSetting::Activation => {
+                form.choice(ui, controls::ACTIVATION.0, &controls::ACTIVATION.1);
+                continue;
+            }
             ModelSetting::Layers => {
                 form.choice(ui, controls::LAYERS.0, &controls::LAYERS.1);
                 continue;

@@ -1,6 +1,6 @@
 //! The architecture.
 
-use plimsoll_engine::experiment::{ModelKind, Stem};
+use plimsoll_engine::experiment::{ActivationKind, ModelKind, Stem};
 
 use super::Numeric;
 use crate::widgets::control::{Choice, Number, Spec};
@@ -89,6 +89,26 @@ pub(in crate::panels::experiment) const BLOCKS: Numeric = (
                 model also shrinks what the dense layer must read, so time and memory may fall.",
     },
     DEPTHS,
+);
+
+pub(in crate::panels::experiment) const ACTIVATION: (Spec, Choice<ActivationKind>) = (
+    Spec {
+        key: "model.activation",
+        name: "Activation",
+        help: "The function after each hidden layer. ReLU is written over its input, so it takes no memory of its own. The smooth \
+                ones need their input for the gradient, so each keeps a second tensor unless cheap activations are recomputed; \
+                their exponentials take more time.",
+    },
+    Choice {
+        options: &[
+            (ActivationKind::Relu, "ReLU"),
+            (ActivationKind::Gelu, "GELU"),
+            (ActivationKind::Silu, "SiLU"),
+            (ActivationKind::Mish, "Mish"),
+        ],
+        get: |e| e.model.activation,
+        set: |e, v| e.model.activation = v,
+    },
 );
 
 pub(in crate::panels::experiment) const KERNEL: Numeric = (
