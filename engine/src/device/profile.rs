@@ -4,7 +4,10 @@
 //! says which of its figures are estimates. Refuses nothing: which names can be trained on is for
 //! [`target`](crate::device::target) to say.
 
-use std::sync::{Arc, OnceLock};
+use std::{
+    collections::BTreeSet,
+    sync::{Arc, OnceLock},
+};
 
 use serde::{Deserialize, Serialize};
 
@@ -170,9 +173,77 @@ pub fn named(name: &str) -> Option<Arc<Profile>> {
     shipped().iter().find(|profile| profile.slug == name).cloned()
 }
 
+/// The card that ships of the model that a driver names, of the nearest capacity. A variant with another chip, such as a
+/// laptop's, a Ti or a part of a card (MIG), is another model.
+pub fn of_model(name: &str, capacity: Bytes) -> Option<&'static Profile> {
+    let model = model_words(name);
+    let is_same = |profile: &&Profile| {
+        let (title, _capacity) = profile.title.split_once(',').unwrap_or((&profile.title, ""));
+        model_words(title) == model
+    };
+    let shipped = shipped().iter().map(AsRef::as_ref);
+    shipped.filter(is_same).min_by_key(|profile| profile.capacity.0.abs_diff(capacity.0))
+}
+
+/// The words of a card's name that tell its model: those that name the maker, the series, the socket, the kind of memory or
+/// its size do not.
+fn model_words(name: &str) -> BTreeSet<String> {
+    const OTHER: [&str; 6] = ["nvidia", "geforce", "tesla", "pcie", "nvl", "gpu"];
+    let is_other = |word: &str| {
+        let is_size = word.strip_suffix("gb").is_some_and(|size| size.parse::<u32>().is_ok());
+        OTHER.contains(&word) || word.starts_with("sxm") || word.starts_with("hbm") || is_size
+    };
+    let words = name.split(|c: char| !c.is_alphanumeric()).map(str::to_lowercase);
+    words.filter(|word| !word.is_empty() && !is_other(word)).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_names_that_drivers_print_find_their_cards() {
+        // As `nvidia-smi` prints them, with the memory in GiB.
+        for (name, gib, slug) in [
+            ("NVIDIA H200", 140, "h200-141g"),
+            ("NVIDIA H200 NVL", 140, "h200-141g"),
+            ("NVIDIA H100 80GB HBM3", 80, "h100-80g"),
+            ("NVIDIA H100 PCIe", 80, "h100-80g"),
+            ("NVIDIA A100-SXM4-40GB", 40, "a100-40g"),
+            ("NVIDIA A100-SXM4-80GB", 80, "a100-80g"),
+            ("NVIDIA A100 80GB PCIe", 80, "a100-80g"),
+            ("NVIDIA A100-PCIE-40GB", 40, "a100-40g"),
+            ("NVIDIA B200", 179, "b200-180g"),
+            ("NVIDIA L40S", 45, "l40s-48g"),
+            ("NVIDIA L4", 22, "l4-24g"),
+            ("NVIDIA A10", 22, "a10-24g"),
+            ("Tesla T4", 15, "t4-16g"),
+            ("NVIDIA GeForce GTX 1660", 6, "gtx1660-6g"),
+            ("NVIDIA GeForce RTX 3060", 12, "rtx3060-12g"),
+            ("NVIDIA GeForce RTX 3090", 24, "rtx3090-24g"),
+            ("NVIDIA GeForce RTX 4060", 8, "rtx4060-8g"),
+            ("NVIDIA GeForce RTX 4060 Ti", 16, "rtx4060ti-16g"),
+            ("NVIDIA GeForce RTX 5090", 32, "rtx5090-32g"),
+        ] {
+            let found = of_model(name, Bytes::gib(gib)).map(|profile| profile.slug.as_str());
+            assert_eq!(found, Some(slug), "{name}");
+        }
+        for name in [
+            "NVIDIA GeForce RTX 4060 Laptop GPU",
+            "NVIDIA GeForce RTX 3080 Ti",
+            "NVIDIA GeForce RTX 4070 SUPER",
+            "NVIDIA GeForce RTX 4090 D",
+            "NVIDIA GeForce GTX 1660 SUPER",
+            "NVIDIA A100-SXM4-40GB MIG 1g.5gb",
+            "NVIDIA A10G",
+            "NVIDIA L40",
+            "NVIDIA GH200 480GB",
+            "Quadro RTX 4000",
+            "",
+        ] {
+            assert_eq!(of_model(name, Bytes::gib(8)).map(|profile| profile.slug.as_str()), None, "{name}");
+        }
+    }
 
     #[test]
     fn every_card_in_the_folder_ships_and_makes_sense() {

@@ -199,19 +199,7 @@ fn profile(index: usize, gpu: &Description, measured: &Measured, open: Option<&O
 
 /// What is known of a card before anything is measured on it.
 fn shipped_or_estimated(gpu: &Description) -> Profile {
-    nearest_shipped(gpu).map_or_else(|| estimate(gpu), Clone::clone)
-}
-
-/// The card that ships under the same name, of the nearest capacity.
-fn nearest_shipped(gpu: &Description) -> Option<&'static Profile> {
-    let title = |text: &str| text.to_lowercase().replace("nvidia ", "").replace("geforce ", "");
-    let name = title(&gpu.name);
-    let is_same = |profile: &&Profile| {
-        let words = title(&profile.title);
-        name.split_whitespace().all(|word| words.split_whitespace().any(|w| w == word))
-    };
-    let shipped = profile::shipped().iter().map(AsRef::as_ref);
-    shipped.filter(is_same).min_by_key(|profile| profile.capacity.0.abs_diff(gpu.total_bytes))
+    profile::of_model(&gpu.name, Bytes(gpu.total_bytes)).map_or_else(|| estimate(gpu), Clone::clone)
 }
 
 /// What a card of these processors and this memory does at the most, where no table knows it: two operations a lane and
