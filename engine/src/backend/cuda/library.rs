@@ -262,21 +262,34 @@ fn folders() -> Vec<PathBuf> {
     let parts: &[&str] =
         if cfg!(windows) { &["bin", "bin/x64"] } else { &["lib64", "lib", "targets/x86_64-linux/lib"] };
     let mut folders: Vec<PathBuf> = toolkits.flat_map(|root| parts.iter().map(move |part| root.join(part))).collect();
-    for root in ["VIRTUAL_ENV", "CONDA_PREFIX"].into_iter().filter_map(variable) {
-        let library = root.join("lib");
-        // Windows has one Python an environment, others a folder for each.
-        let pythons = children(&library).into_iter().chain([library.clone()]);
-        let packages: Vec<PathBuf> = pythons.map(|python| python.join("site-packages")).collect();
-        folders.extend([library, root.join("bin")]);
-        for packages in packages {
-            folders.push(packages.join("torch/lib"));
-            let nvidia = children(&packages.join("nvidia"));
-            folders.extend(
-                nvidia.into_iter().flat_map(|package| ["lib", "bin", "bin/x86_64"].map(|part| package.join(part))),
-            );
-        }
+    let environments: Vec<PathBuf> = ["VIRTUAL_ENV", "CONDA_PREFIX"].into_iter().filter_map(variable).collect();
+    folders.extend(environments.iter().flat_map(|root| [root.join("lib"), root.join("bin")]));
+    // A user's packages and the system's come after those of an environment that was chosen.
+    let user = variable("HOME").map(|home| home.join(".local"));
+    let system = ["/usr/local", "/usr"].map(PathBuf::from);
+    for root in environments.into_iter().chain(user).chain(system) {
+        folders.extend(python_folders(&root));
     }
     folders
+}
+
+/// The folders of NVIDIA's libraries among the packages of each Python in `root`.
+fn python_folders(root: &Path) -> Vec<PathBuf> {
+    let library = root.join("lib");
+    // Windows has one Python an environment, others a folder for each. Debian keeps what pip installs for the whole system
+    // in a folder of another name.
+    let pythons = children(&library)
+        .into_iter()
+        .filter(|folder| folder.file_name().is_some_and(|name| name.to_string_lossy().starts_with("python")));
+    let packages = pythons.chain([library.clone()]);
+    let packages = packages.flat_map(|python| ["site-packages", "dist-packages"].map(|name| python.join(name)));
+    packages
+        .flat_map(|packages| {
+            let nvidia = children(&packages.join("nvidia")).into_iter();
+            let parts = nvidia.flat_map(|package| ["lib", "bin", "bin/x86_64"].map(|part| package.join(part)));
+            [packages.join("torch/lib")].into_iter().chain(parts).collect::<Vec<_>>()
+        })
+        .collect()
 }
 
 fn children(folder: &Path) -> Vec<PathBuf> {
@@ -322,6 +335,21 @@ mod tests {
             let why = does_not_start(error);
             assert!(why.contains(word) && !why.contains("CUDA_ERROR"), "{why}");
         }
+    }
+
+    #[test]
+    fn the_packages_of_an_environment_and_of_the_system_are_searched() {
+        let root = tempfile::tempdir().expect("a folder");
+        let places = ["python3.12/site-packages/nvidia/cublas/lib", "python3/dist-packages/nvidia/cuda_nvrtc/lib"];
+        for place in places {
+            std::fs::create_dir_all(root.path().join("lib").join(place)).expect("made");
+        }
+        std::fs::create_dir_all(root.path().join("lib/firmware/dist-packages/nvidia/cublas/lib")).expect("made");
+        let found = python_folders(root.path());
+        for place in places {
+            assert!(found.contains(&root.path().join("lib").join(place)), "{place} is not among {found:?}");
+        }
+        assert!(found.iter().all(|folder| !folder.to_string_lossy().contains("firmware")), "{found:?}");
     }
 
     #[test]
