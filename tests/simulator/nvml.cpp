@@ -153,8 +153,10 @@ static int processes(void *device, Device &d, unsigned *n, std::vector<Process> 
     if (deaf && !access(deaf, F_OK)) return UNKNOWN_ERROR;
     if (is_whole(device)) return NO_PERMISSION;
     bool told = env("PLIMSOLL_SIM_UNTOLD", 0) == 0;
-    if (d.retained) out.push_back({unsigned(env("PLIMSOLL_SIM_PID", getpid())), told ? d.mine() : ~0ull, ~0u, ~0u});
-    if (size_t others = others_bytes()) out.push_back({1, told ? others : ~0ull, ~0u, ~0u});
+    bool none = env("PLIMSOLL_SIM_CONTAINER", 0) != 0;
+    auto bytes = [=](size_t held) { return !told ? ~0ull : none ? 0ull : (unsigned long long)held; };
+    if (d.retained) out.push_back({unsigned(env("PLIMSOLL_SIM_PID", getpid())), bytes(d.mine()), ~0u, ~0u});
+    if (size_t others = others_bytes()) out.push_back({1, bytes(others), ~0u, ~0u});
     unsigned room = *n;
     *n = unsigned(out.size());
     return room < out.size() ? TOO_SMALL : FINE;

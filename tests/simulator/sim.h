@@ -24,6 +24,7 @@
 //   PLIMSOLL_SIM_STAYS_LOST    1: a context that is made anew is lost as well
 //   PLIMSOLL_SIM_DNN           the version that cuDNN says it is (92000)
 //   PLIMSOLL_SIM_UNTOLD        1: NVML does not tell memory by process
+//   PLIMSOLL_SIM_CONTAINER     1: NVML tells 0 bytes for each process
 //   PLIMSOLL_SIM_DEAF_FILE     a file; while it is there, NVML fails where it is asked for processes
 //   PLIMSOLL_SIM_PID           the number that NVML gives this process (its own): a container's are not the host's
 //   PLIMSOLL_SIM_MIG           1: each card that CUDA sees is a part of one that NVML counts (MIG)

@@ -36,9 +36,24 @@ pub(crate) fn reported(uuid: &str, before: &UsageBefore) -> Figure<Bytes> {
     if let Ok(before) = &before.numbers {
         host_pid::find(before, &gpu::numbers(uuid)?);
     }
-    let held = gpu::process(uuid)?;
-    if held == Bytes::ZERO {
-        return Err("the driver does not list this process".to_owned());
+    held(uuid, before)
+}
+
+/// What this process holds of a GPU that it opened: as the driver says. In a container the driver may list the process
+/// with 0 bytes (NVIDIA/open-gpu-kernel-modules, pull request 614); what was taken of the GPU since this process opened it
+/// is the same figure, as long as nobody else computes on it.
+///
+/// # Errors
+/// Why it is not known.
+pub(crate) fn held(uuid: &str, before: &UsageBefore) -> Figure<Bytes> {
+    let told = gpu::process(uuid)?;
+    if told > Bytes::ZERO {
+        return Ok(told);
     }
-    Ok(held)
+    let is_alone = before.numbers.as_ref().is_ok_and(Vec::is_empty) && gpu::numbers(uuid)?.len() == 1;
+    let before = before.used.as_ref().ok().filter(|_| is_alone);
+    let grown = before.map(|before| gpu::used(uuid).map(|used| used.saturating_sub(*before))).transpose()?;
+    grown.filter(|grown| *grown > Bytes::ZERO).ok_or_else(|| {
+        "the driver tells 0 bytes for this process, as in some containers, and others may use the GPU".to_owned()
+    })
 }

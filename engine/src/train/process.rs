@@ -42,8 +42,8 @@ impl Process {
         let is_reported = reported.is_ok();
         let read: Rc<dyn Fn() -> Option<Bytes>> = match (&before.used, is_reported) {
             (_, true) => {
-                let name = uuid.to_owned();
-                Rc::new(move || gpu::process(&name).ok().filter(|bytes| *bytes > Bytes::ZERO))
+                let (name, before) = (uuid.to_owned(), before.clone());
+                Rc::new(move || usage::held(&name, &before).ok())
             }
             (&Ok(others), false) => Rc::new(move || monitored().map(|used| used.saturating_sub(others))),
             // Nobody says what others had: the driver's own count tells what was taken since.

@@ -137,6 +137,25 @@ fn a_process_that_the_driver_numbers_otherwise_is_known_as_the_only_new_one() {
 }
 
 #[test]
+fn in_a_container_what_nobody_else_took_of_a_card_is_as_good_as_told() {
+    let settings = [("PLIMSOLL_SIM_CONTAINER", "1"), ("PLIMSOLL_SIM_PID", "4100000")];
+    on_card("untold::in_a_container_what_nobody_else_took_of_a_card_is_as_good_as_told", &settings, |card| {
+        finished(card, &experiment(NAME, &[]));
+        is_measured(card, "cuda:0", 0);
+    });
+}
+
+#[test]
+fn in_a_container_what_others_took_of_a_card_is_not_called_ours() {
+    let settings = [("PLIMSOLL_SIM_CONTAINER", "1"), ("PLIMSOLL_SIM_PID", "4100000")];
+    on_card("untold::in_a_container_what_others_took_of_a_card_is_not_called_ours", &settings, |card| {
+        card.others_hold(700);
+        finished(card, &experiment(NAME, &[]));
+        is_bounded(card, "cuda:0", in_use(0).saturating_sub(Bytes::mib(700)));
+    });
+}
+
+#[test]
 fn a_monitor_that_falls_silent_in_a_run_adds_nothing_of_others() {
     on_card("untold::a_monitor_that_falls_silent_in_a_run_adds_nothing_of_others", &[], |card| {
         let experiment = experiment(NAME, &["run.steps=8"]);
