@@ -365,7 +365,13 @@ impl Event {
     /// Marks what is queued on `stream` so far.
     pub(super) fn record(stream: sys::CUstream) -> Result<Self> {
         let marking = |error| failed("marking a stream", error);
-        let event = Self(result::event::create(sys::CUevent_flags::CU_EVENT_DISABLE_TIMING).map_err(marking)?);
+        // Who waits for it sleeps: a thread that spins would take a core from the loader.
+        let flags =
+            sys::CUevent_flags::CU_EVENT_DISABLE_TIMING as u32 | sys::CUevent_flags::CU_EVENT_BLOCKING_SYNC as u32;
+        let mut event = std::ptr::null_mut();
+        // SAFETY: the place is alive.
+        unsafe { sys::cuEventCreate(&mut event, flags) }.result().map_err(marking)?;
+        let event = Self(event);
         // SAFETY: event and stream are alive.
         unsafe { result::event::record(event.0, stream) }.map_err(marking)?;
         Ok(event)
