@@ -2,6 +2,7 @@
 
 use plimsoll_engine::{
     Bytes,
+    error::LimitedBy,
     experiment::{Checkpointing, Frozen, OptimizerKind, Recompute, UpdateTime},
     plan::{Advice, Change, Found, Plan},
 };
@@ -85,8 +86,12 @@ impl Shortfall {
 
     /// In a sentence.
     pub(crate) fn words(&self, plan: &Plan) -> String {
-        let (Self { held, least, is_whole }, budget) = (*self, format::size(plan.budget));
-        if held > plan.budget {
+        let (Self { held, least, is_whole }, line) = (*self, plan.line());
+        let budget = match line.limited_by {
+            LimitedBy::Budget => format::size(line.bytes),
+            _ => line.to_string(),
+        };
+        if held > line.bytes {
             let what = if plan.target.is_gpu() { "The GPU's context, weights" } else { "Weights" };
             return format!(
                 "{what} and optimizer state alone take {held} of {budget}: no micro-batch, precision or checkpointing fits."

@@ -367,10 +367,11 @@ fn options(plan: &Plan, is_superseded: &dyn Fn() -> bool) -> Options {
     let search = || -> plimsoll_engine::Result<Options> {
         let found = plan::fit(plan, plan.budget, limit)?;
         let mut options = Options { fill: plan::fill(plan, limit)?, ..Options::default() };
-        if !plan.fits() {
+        let fits = plan.verdict().fits();
+        if !fits {
             options.nearest = plan::advise(plan, NEAREST, limit)?;
         }
-        if !plan.fits() && options.nearest.is_empty() && found.offers.is_empty() {
+        if !fits && options.nearest.is_empty() && found.offers.is_empty() {
             options.shortfall = Some(Shortfall::of(&found));
             options.further = plan::further(plan, NEAREST, limit)?;
         }

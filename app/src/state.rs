@@ -7,7 +7,7 @@ use plimsoll_engine::{
     device::target,
     error::Problem,
     hardware::{Devices, Machine},
-    plan::Plan,
+    plan::{Plan, Verdict},
     train::{Latest, Outcome},
 };
 
@@ -285,17 +285,27 @@ impl State {
         }
         match self.plan() {
             None => Some("The prediction is on its way.".to_owned()),
-            Some(plan) if !plan.fits() => Some(format!(
-                "The run does not fit: {} over the budget. Change something, or train anyway.",
-                plan.load().saturating_sub(plan.budget)
-            )),
-            Some(_) => None,
+            Some(plan) => match plan.verdict() {
+                Verdict::Fits { .. } => None,
+                Verdict::OverBudget { by } => {
+                    Some(format!("The run does not fit: {by} over the budget. Change something, or train anyway."))
+                }
+                Verdict::OverMachine { line } => Some(format!(
+                    "The run does not fit this machine: it takes {} of {line}. Change something, or train anyway.",
+                    plan.load()
+                )),
+                Verdict::NoRoomForData { free } => Some(format!(
+                    "The data take {} of memory, and this machine has {free} free. Stream them, or take fewer samples.",
+                    plan.host_data
+                )),
+            },
         }
     }
 
     /// Whether a run that does not fit may be begun anyway.
     pub(crate) fn may_train_anyway(&self) -> bool {
         let device = &self.document.experiment.device;
-        self.plan().is_some_and(|plan| !plan.fits()) && target::not_trained_on(device).is_none()
+        let crosses_a_line = |verdict| matches!(verdict, Verdict::OverBudget { .. } | Verdict::OverMachine { .. });
+        self.plan().is_some_and(|plan| crosses_a_line(plan.verdict())) && target::not_trained_on(device).is_none()
     }
 }

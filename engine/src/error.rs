@@ -72,7 +72,8 @@ pub enum Error {
 }
 
 /// What a run's memory is limited by.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, serde::Serialize)]
+#[serde(rename_all = "snake_case")]
 pub enum LimitedBy {
     /// The budget that was chosen.
     #[default]
@@ -85,16 +86,23 @@ pub enum LimitedBy {
     Process,
 }
 
+impl LimitedBy {
+    /// The limit in words, where it leaves `bytes`: `a budget of 64 MiB`, `the 12 GiB that this machine has free`.
+    pub fn of(&self, bytes: Bytes) -> String {
+        match self {
+            Self::Budget => format!("a budget of {bytes}"),
+            Self::Machine => format!("the {bytes} that this machine has free"),
+            Self::ControlGroup => format!("the {bytes} that the control group of this process has left"),
+            Self::Process => format!("the {bytes} that the limit on this process (ulimit -v) leaves"),
+        }
+    }
+}
+
 /// The refusal of an allocation that would have crossed the budget.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 #[error(
     "{layer}, {op}: {asked} more for {label} would take {would_be} of {} ({live} in use)",
-    match limited_by {
-        LimitedBy::Budget => format!("a budget of {budget}"),
-        LimitedBy::Machine => format!("the {budget} that this machine has free"),
-        LimitedBy::ControlGroup => format!("the {budget} that the control group of this process has left"),
-        LimitedBy::Process => format!("the {budget} that the limit on this process (ulimit -v) leaves"),
-    },
+    limited_by.of(*budget),
     would_be = Bytes(live.0 + asked.0)
 )]
 pub struct BudgetError {

@@ -115,7 +115,7 @@ impl Fit {
             out::json(&Json {
                 preset: &self.choice.name(),
                 budget_bytes: plan.budget.0,
-                fits: plan.fits(),
+                fits: plan.verdict().fits(),
                 peak: plan.peak,
                 step_secs: plan.step_secs,
                 held_bytes: found.held.0,
@@ -132,7 +132,7 @@ impl Fit {
             anyhow::bail!(
                 "nothing with an effective batch of {} fits in {}",
                 plan.experiment.batch.effective(),
-                plan.budget
+                offers::line(&plan)
             );
         }
         Ok(ExitCode::SUCCESS)
@@ -146,11 +146,12 @@ impl Further {
 }
 
 fn describe(plan: &plan::Plan, found: &Found, fill: Option<&Advice>, further: &[Advice]) -> String {
-    let verdict = if plan.fits() { "which fits" } else { "which does not fit" };
+    let fits = plan.verdict().fits();
+    let verdict = if fits { "which fits" } else { "which does not fit" };
     let text = format!(
         "As it is, the run takes {} of {}, {verdict}, at about {:.1} ms a step.\n",
         plan.load(),
-        plan.budget,
+        offers::line(plan),
         plan.step_secs * 1e3
     );
     let fill = fill.map(|fill| {
@@ -161,7 +162,7 @@ fn describe(plan: &plan::Plan, found: &Found, fill: Option<&Advice>, further: &[
     let fill = fill.unwrap_or_default();
     if found.offers.is_empty() {
         // A plan that fits is the best itself.
-        let why = if plan.fits() { String::new() } else { format!("{}\n", Shortfall::of(found).words(plan)) };
+        let why = if fits { String::new() } else { format!("{}\n", Shortfall::of(found).words(plan)) };
         return text + &why + &offers::list("What would fit, and changes the training", further) + &fill;
     }
     let mut table = Table::new(["micro-batch", "precision", "checkpointing", "peak", "of the budget", "time"]).words(3);

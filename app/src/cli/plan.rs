@@ -6,7 +6,7 @@ use clap::Args;
 use plimsoll_engine::{
     device::profile::Card,
     memory::{Alive, Categories, Category, Phase, Timeline},
-    plan::{self, HighPrecisionTensor, LayerRow, Limit, Pass, Peak},
+    plan::{self, HighPrecisionTensor, LayerRow, Limit, Pass, Peak, Verdict},
 };
 use serde::Serialize;
 
@@ -25,11 +25,12 @@ Examples:
   plimsoll plan my-preset.toml --json | jq .peak.live_bytes
   plimsoll plan my-preset.toml --check && plimsoll train my-preset.toml
 
-Exit status 0 also when the run does not fit; with --check 1.")]
+A run fits when its peak is inside the budget and inside the memory that this machine has free. Exit status 0 also when
+the run does not fit; with --check 1.")]
 pub(super) struct Plan {
     #[command(flatten)]
     choice: Choice,
-    /// Exit with status 1 when the run does not fit its budget
+    /// Exit with status 1 when the run does not fit its budget or this machine
     #[arg(long)]
     check: bool,
     /// Write one JSON object
@@ -41,6 +42,10 @@ pub(super) struct Plan {
 struct Json<'a> {
     preset: &'a str,
     fits: bool,
+    /// Whether it fits, or what is in its way.
+    verdict: &'static str,
+    /// The most that this machine can give a run on the CPU beside its data, where the system tells.
+    machine_bytes: Option<u64>,
     budget_bytes: u64,
     device: &'a str,
     /// What counts against the budget: the live bytes of the processor, the process on a GPU.
@@ -91,10 +96,13 @@ impl Plan {
     pub(super) fn run(&self) -> anyhow::Result<ExitCode> {
         let machine = plan::this_machine();
         let plan = plan::predict(&self.choice.resolve(&machine, |_| {})?, &machine)?;
+        let verdict = plan.verdict();
         if self.json {
             out::json(&Json {
                 preset: &self.choice.name(),
-                fits: plan.fits(),
+                fits: verdict.fits(),
+                verdict: verdict.name(),
+                machine_bytes: plan.machine_line().map(|line| line.bytes.0),
                 budget_bytes: plan.budget.0,
                 device: &plan.experiment.device,
                 load_bytes: plan.load().0,
@@ -119,7 +127,7 @@ impl Plan {
         } else {
             out::text(&describe(&plan)?)?;
         }
-        Ok(if self.check && !plan.fits() { ExitCode::FAILURE } else { ExitCode::SUCCESS })
+        Ok(if self.check && !verdict.fits() { ExitCode::FAILURE } else { ExitCode::SUCCESS })
     }
 }
 
@@ -152,12 +160,7 @@ fn describe(plan: &plan::Plan) -> anyhow::Result<String> {
     let peak = plan.peak;
     let mut text = format!("{}\n", plan.experiment.title);
     let load = plan.load();
-    text.push_str(&match plan.headroom() {
-        Some(headroom) => format!("It fits: {load} at the peak, {headroom} below the budget of {}.\n", plan.budget),
-        None => {
-            format!("It does not fit: {load} at the peak, {} over the budget of {}.\n", load - plan.budget, plan.budget)
-        }
-    });
+    text.push_str(&answer(plan));
     text.push_str(&card(plan));
     text.push_str(&format!(
         "Live {}, reserved {}, process {}{}. {}, {} steps of about {:.1} ms.\n\
@@ -194,10 +197,35 @@ fn describe(plan: &plan::Plan) -> anyhow::Result<String> {
     }
     text.push_str(&alive.to_string());
     text.push_str(&wide(plan));
-    if !plan.fits() {
+    if matches!(plan.verdict(), Verdict::OverBudget { .. } | Verdict::OverMachine { .. }) {
         text.push_str(&offers::of(plan, Limit::within(SEARCH_TIME))?);
     }
     Ok(text)
+}
+
+/// Whether the run fits, and where not, what is in its way.
+fn answer(plan: &plan::Plan) -> String {
+    let (load, budget) = (plan.load(), plan.budget);
+    let machine = plan.machine_line().filter(|line| load > line.bytes);
+    match plan.verdict() {
+        Verdict::Fits { headroom } => {
+            format!("It fits: {load} at the peak, {headroom} below the budget of {budget}.\n")
+        }
+        Verdict::OverBudget { by } => {
+            let machine = machine.map(|line| format!("A larger budget is not enough: it is past {line} as well.\n"));
+            let machine = machine.unwrap_or_default();
+            format!("It does not fit: {load} at the peak, {by} over the budget of {budget}.\n{machine}")
+        }
+        Verdict::OverMachine { line } => format!(
+            "It does not fit this machine: {load} at the peak, of {line}. It is inside the budget of {budget}, which is more \
+             than that.\n"
+        ),
+        Verdict::NoRoomForData { free } => format!(
+            "It does not fit this machine: the data take {} of host memory, and {free} are free; stream them \
+             (data.placement=streamed), or take fewer or smaller samples.\n",
+            plan.host_data
+        ),
+    }
 }
 
 /// What is said of a card that was planned for; nothing of the processor.

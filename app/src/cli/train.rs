@@ -224,7 +224,7 @@ fn as_json(event: &Event) -> Option<Value> {
             "event": "started",
             "title": plan.experiment.title,
             "budget_bytes": plan.budget.0,
-            "fits": plan.fits(),
+            "fits": plan.verdict().fits(),
             "parameters": plan.parameters,
             "total_steps": plan.total_steps,
             "steps_per_epoch": plan.steps_per_epoch,

@@ -5,7 +5,7 @@ use eframe::egui::{self, Align, Button, CornerRadius, FontId, Layout, Rect, Rich
 use plimsoll_engine::{
     Bytes,
     memory::{Categories, Category},
-    plan::{Advice, Pass, Plan},
+    plan::{Advice, Pass, Plan, Verdict},
 };
 
 use super::PanelContext;
@@ -55,11 +55,13 @@ pub(crate) fn ui(ui: &mut Ui, context: &PanelContext<'_>) {
 
 /// The verdict in words: `Fits: 12.3 MiB of 64 MiB, 51.7 MiB headroom`.
 pub(crate) fn verdict_words(plan: &Plan) -> String {
-    match plan.headroom() {
-        Some(headroom) => format!("Fits: {} of {}, {headroom} headroom", plan.load(), format::size(plan.budget)),
-        None => {
-            let over = plan.load().saturating_sub(plan.budget);
-            format!("Does not fit: {over} too much ({} of {})", plan.load(), format::size(plan.budget))
+    let (load, budget) = (plan.load(), format::size(plan.budget));
+    match plan.verdict() {
+        Verdict::Fits { headroom } => format!("Fits: {load} of {budget}, {headroom} headroom"),
+        Verdict::OverBudget { by } => format!("Does not fit: {by} too much ({load} of {budget})"),
+        Verdict::OverMachine { line } => format!("Does not fit this machine: {load} of {line}"),
+        Verdict::NoRoomForData { free } => {
+            format!("Does not fit this machine: the data take {} of {free} free", plan.host_data)
         }
     }
 }
@@ -71,7 +73,7 @@ fn verdict(ui: &mut Ui, context: &PanelContext<'_>, plan: &Plan, stale: bool) {
         ui.add(egui::Label::new(RichText::new(reason).heading().color(palette.bad)).truncate());
         return;
     }
-    let color = if plan.fits() { palette.good } else { palette.bad };
+    let color = if plan.verdict().fits() { palette.good } else { palette.bad };
     let peak = plan.peak;
     let figures = match plan.target.profile() {
         None => format!("{} live, {} reserved, about {} in the whole process", peak.live, peak.reserved, peak.process),

@@ -1,7 +1,7 @@
 //! What a prediction must know of this machine, as a value.
 //!
-//! Owns [`Machine`]: the processor's threads and rates, what the process holds before a run, and the GPUs that are here
-//! with what was measured on them. Always holds: a `Machine` never changes; a measurement makes another one of a higher
+//! Owns [`Machine`]: the processor's threads and rates, what the process holds before a run and what the system can still
+//! give it, and the GPUs that are here with what was measured on them. Always holds: a `Machine` never changes; a measurement makes another one of a higher
 //! version, so plans compare only where they were made for the same version. Refuses a device's name that means nothing
 //! here, with what would do.
 
@@ -18,7 +18,7 @@ use crate::{
     error::{Problem, Result},
     experiment::Experiment,
     hardware::{Figure, known_gpu::KnownGpu},
-    memory::probe,
+    memory::{host::FreeMemory, probe},
 };
 
 /// This machine as far as it is known. Cheap to clone.
@@ -31,26 +31,32 @@ struct Known {
     threads: usize,
     rates: Rates,
     process_base: Bytes,
+    /// `None` where the system does not tell, and of a nominal machine.
+    free_memory: Option<FreeMemory>,
     /// `None` before they were looked for.
     gpus: Option<Figure<Vec<KnownGpu>>>,
 }
 
 impl Machine {
-    /// A machine of which nothing is measured: nominal rates, a process of no size, no GPU. Reads nothing but the number of
+    /// A machine of which nothing is measured: nominal rates, a process of no size, memory without limit, no GPU. Reads nothing but the number of
     /// threads, so it is the same on every call.
     pub fn nominal() -> Self {
         let (threads, rates) = (cpu_threads(), Rates::NOMINAL);
-        let known = Known { version: 0, threads, rates, process_base: Bytes::ZERO, gpus: None };
+        let known = Known { version: 0, threads, rates, process_base: Bytes::ZERO, free_memory: None, gpus: None };
         Self(Arc::new(known))
     }
 
-    /// This machine: the GPUs that the driver shows, with what was measured on them before, and the size of this process.
+    /// This machine: the GPUs that the driver shows, with what was measured on them before, the size of this process, and
+    /// what the system can still give it.
     /// The rates of the processor are nominal until they are [measured](Self::with_rates). Waking a driver may take a
     /// second.
     pub fn detect() -> Self {
         let found = super::describe()
             .map(|found| (0..).zip(found).map(|(index, gpu)| KnownGpu::remembered(index, gpu)).collect());
-        Self::nominal().changed(|known| known.gpus = Some(found)).with_process_base(resident())
+        Self::nominal()
+            .changed(|known| known.gpus = Some(found))
+            .with_process_base(resident())
+            .with_free_memory(FreeMemory::now())
     }
 
     /// Rises with everything that is measured.
@@ -69,6 +75,11 @@ impl Machine {
     /// What the process holds before a run.
     pub fn process_base(&self) -> Bytes {
         self.0.process_base
+    }
+
+    /// What the system can give this process before a run and its data; `None` where it does not tell.
+    pub fn free_memory(&self) -> Option<FreeMemory> {
+        self.0.free_memory
     }
 
     /// The GPUs that are here and can be trained on, in the driver's order.
@@ -150,6 +161,20 @@ impl Machine {
     #[must_use]
     pub fn with_process_measured(&self) -> Self {
         self.with_process_base(resident())
+    }
+
+    /// The same with another amount of memory that the system can give; a change of a few percent is none.
+    #[must_use]
+    pub fn with_free_memory(&self, free: Option<FreeMemory>) -> Self {
+        let is_near = self.0.free_memory.zip(free).is_some_and(|(known, free)| known.is_near(&free));
+        self.changed(|known| known.free_memory = if is_near { known.free_memory } else { free })
+    }
+
+    /// The same with the memory that the system can give now, and besides `held` bytes of data, which go before other data
+    /// come. It must be between runs.
+    #[must_use]
+    pub fn with_free_memory_measured(&self, held: Bytes) -> Self {
+        self.with_free_memory(FreeMemory::now().map(|free| FreeMemory { bytes: free.bytes + held, ..free }))
     }
 
     /// The same with these GPUs in place of those that are here.

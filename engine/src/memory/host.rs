@@ -1,7 +1,9 @@
 //! What the system can still give this process: the machine's free memory, its control group, its own limits.
 //!
-//! Owns the readings. Always holds: an amount is at the most what every limit that can be read leaves. Refuses nothing: the
-//! ledger of a run on the CPU does, by [`Line`]. Where nothing can be read, nothing is limited.
+//! Owns the readings ([`FreeMemory`]). Always holds: an amount is at the most what every limit that can be read leaves.
+//! Refuses nothing: the ledger of a run on the CPU does, by [`Line`]. Where nothing can be read, nothing is limited.
+
+use std::fmt;
 
 pub use crate::error::LimitedBy;
 use crate::{bytes::Bytes, memory::allocator::heap};
@@ -18,16 +20,42 @@ pub struct Line {
 impl Line {
     /// The line of a run that begins now: `budget`, or what the system can give beside `taken` bytes where that is less.
     pub fn now(budget: Bytes, taken: Bytes) -> Self {
-        let chosen = Self { bytes: budget, limited_by: LimitedBy::Budget };
-        limits()
-            .into_iter()
-            .map(|(free, by)| Self::below(free.saturating_sub(taken), by))
-            .fold(chosen, |least, line| if line.bytes < least.bytes { line } else { least })
+        let system = FreeMemory::now().map(|free| free.line(taken)).filter(|line| line.bytes < budget);
+        system.unwrap_or(Self { bytes: budget, limited_by: LimitedBy::Budget })
+    }
+}
+
+impl fmt::Display for Line {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.limited_by.of(self.bytes))
+    }
+}
+
+/// What the system can still give this process, by the tightest of its limits.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct FreeMemory {
+    /// Bytes by which the process may grow.
+    pub bytes: Bytes,
+    /// The limit.
+    pub limited_by: LimitedBy,
+}
+
+impl FreeMemory {
+    /// What it is now; `None` where the system does not tell.
+    pub fn now() -> Option<Self> {
+        let least = limits().into_iter().min_by_key(|(bytes, _)| *bytes);
+        least.map(|(bytes, limited_by)| Self { bytes, limited_by })
     }
 
-    /// The bytes that can be alive in a process that may grow by so much.
-    fn below(free: Bytes, limited_by: LimitedBy) -> Self {
-        Self { bytes: Bytes(heap::alive_in(free.0)), limited_by }
+    /// The line of a run when `taken` bytes go to something else before.
+    pub fn line(&self, taken: Bytes) -> Line {
+        let free = self.bytes.saturating_sub(taken);
+        Line { bytes: Bytes(heap::alive_in(free.0)), limited_by: self.limited_by }
+    }
+
+    /// Whether `other` is so near that no plan has to be made again for it: free memory is never the same twice.
+    pub fn is_near(&self, other: &Self) -> bool {
+        self.limited_by == other.limited_by && self.bytes.0.abs_diff(other.bytes.0) <= self.bytes.0 / 32
     }
 }
 
@@ -51,11 +79,6 @@ fn limits() -> Vec<(Bytes, LimitedBy)> {
 pub fn available() -> Option<Bytes> {
     let of_process = |by: &LimitedBy| *by == LimitedBy::Process;
     limits().into_iter().filter(|(_, by)| !of_process(by)).map(|(bytes, _)| bytes).min()
-}
-
-/// What this process can still have; `None` where the system does not tell.
-pub fn free() -> Option<Bytes> {
-    limits().into_iter().map(|(bytes, _)| bytes).min()
 }
 
 #[cfg(target_os = "linux")]
@@ -195,6 +218,17 @@ mod tests {
             let large = Line::now(Bytes(u64::MAX), Bytes::ZERO);
             assert!(large.limited_by != LimitedBy::Budget && large.bytes < available.max(Bytes(1)), "{large:?}");
         }
+    }
+
+    #[test]
+    fn free_memory_that_hardly_moved_is_the_same() {
+        let free = FreeMemory { bytes: Bytes::gib(4), limited_by: LimitedBy::Machine };
+        assert!(free.is_near(&FreeMemory { bytes: Bytes::mib(4000), ..free }));
+        assert!(!free.is_near(&FreeMemory { bytes: Bytes::gib(3), ..free }));
+        assert!(!free.is_near(&FreeMemory { limited_by: LimitedBy::Process, ..free }));
+        let line = free.line(Bytes::gib(1));
+        assert!(line.limited_by == LimitedBy::Machine && line.bytes < Bytes::gib(3), "{line:?}");
+        assert_eq!(free.line(Bytes::gib(5)).bytes, Bytes::ZERO);
     }
 
     #[test]

@@ -35,7 +35,7 @@ pub struct Found {
 }
 
 /// Configurations with the plan's effective batch that fit `budget`, fastest first: micro-batch x accumulation x
-/// precision x checkpointing. Of each precision and checkpointing the largest micro-batch that fits is kept: a smaller
+/// precision x checkpointing. Where the machine can give less than the budget, they fit that too. Of each precision and checkpointing the largest micro-batch that fits is kept: a smaller
 /// one takes longer for nothing.
 ///
 /// # Errors
@@ -43,12 +43,13 @@ pub struct Found {
 pub fn fit(plan: &Plan, budget: Bytes, limit: Limit<'_>) -> Result<Found> {
     let asked = Experiment { budget, ..(*plan.experiment).clone() };
     let search = Search::new(plan, limit);
+    let line = search.line(budget);
     let (mut offers, mut held) = (Vec::new(), Bytes(u64::MAX));
     for precision in precisions(asked.precision) {
         let asked = Experiment { precision, ..asked.clone() };
         let held_here = search.held(&asked)?;
         held = held_here.map_or(held, |here| held.min(here));
-        if held_here.is_some_and(|held| held > budget) {
+        if held_here.is_some_and(|held| held > line) {
             continue;
         }
         for checkpointing in checkpointings(&asked) {
@@ -57,7 +58,7 @@ pub fn fit(plan: &Plan, budget: Bytes, limit: Limit<'_>) -> Result<Found> {
         }
     }
     // A plan that fits gets no offer that saves no memory and costs time.
-    let is_offer = |a: &Advice| budget < plan.load() || a.peak < plan.load() || a.step_secs < plan.step_secs;
+    let is_offer = |a: &Advice| line < plan.load() || a.peak < plan.load() || a.step_secs < plan.step_secs;
     offers.retain(is_offer);
     let offers = without_dominated(ranked(offers));
     Ok(Found { offers, held: held.min(plan.held()), least: search.least(), is_whole: search.is_whole() })
@@ -77,7 +78,7 @@ pub fn largest_batch(experiment: &Experiment, machine: &Machine, limit: Limit<'_
     let most = smallest.info().train / experiment.batch.accumulation;
     let fitting = |micro| -> Result<_> {
         let resolved = smallest.revised(&of(micro), machine).map_err(first)?;
-        Ok(Some(predict(&resolved, machine)?).filter(Plan::fits))
+        Ok(Some(predict(&resolved, machine)?).filter(|plan| plan.verdict().fits()))
     };
     let Some(mut best) = fitting(1)? else { return Ok(None) };
     // In strides that double while they fit, and halve from then on: a plan of far too much is never made.
@@ -101,7 +102,7 @@ pub fn largest_batch(experiment: &Experiment, machine: &Machine, limit: Limit<'_
 pub fn fill(plan: &Plan, limit: Limit<'_>) -> Result<Option<Advice>> {
     let asked = &plan.experiment;
     // Where weights and state do not fit, no sample does.
-    if plan.held() > plan.budget {
+    if plan.held() > plan.line().bytes {
         return Ok(None);
     }
     let Some(largest) = largest_batch(asked, &plan.machine, limit)?.filter(|l| l.experiment.batch != asked.batch)
@@ -144,7 +145,7 @@ pub fn advise(plan: &Plan, count: usize, limit: Limit<'_>) -> Result<Vec<Advice>
         return Ok(raised.into_iter().take(count).collect());
     }
     // What only makes activations smaller is of no use where weights and optimizer state alone are too large.
-    if plan.held() <= plan.budget {
+    if plan.held() <= plan.line().bytes {
         found.extend(search.largest(asked, &batches(&asked.batch, asked.batch.micro - 1))?);
         for checkpointing in checkpointings(asked) {
             found.extend(search.fitting(Experiment { checkpointing, ..asked.clone() })?);

@@ -9,6 +9,7 @@ pub mod predict;
 mod resolved;
 mod search;
 pub mod time;
+mod verdict;
 
 pub use change::Change;
 pub use fit::{Found, advise, fill, fit, largest_batch};
@@ -19,6 +20,7 @@ pub use predict::predict;
 pub use resolved::{DEFAULT_EPOCHS, Resolved};
 pub use search::Advice;
 pub use time::{measured_machine, this_machine};
+pub use verdict::Verdict;
 
 use std::sync::Arc;
 
@@ -30,7 +32,10 @@ use crate::{
     error::{Error, Problem, Result},
     experiment::{Experiment, Precision},
     hardware::Machine,
-    memory::{Alive, Bookkeeping, Categories, Category, Point, Timeline},
+    memory::{
+        Alive, Bookkeeping, Categories, Category, Point, Timeline,
+        host::{LimitedBy, Line},
+    },
 };
 
 /// The highest memory of a run.
@@ -177,7 +182,8 @@ impl Plan {
         trained.chain(tested).max()
     }
 
-    /// Whether the run stays inside its budget.
+    /// Whether the run stays inside its budget. Whether this machine has the memory as well is for [`Plan::verdict`] to
+    /// say.
     pub fn fits(&self) -> bool {
         self.load() <= self.budget
     }
@@ -190,6 +196,31 @@ impl Plan {
     /// What a process may have of the card, where the experiment's budget is more than that.
     pub fn card_below_budget(&self) -> Option<Bytes> {
         (self.experiment.budget > self.budget).then_some(self.budget)
+    }
+
+    /// Whether the run fits its budget and this machine.
+    pub fn verdict(&self) -> Verdict {
+        let (line, free) = (self.line(), self.machine.free_memory());
+        match free.filter(|free| self.host_data > free.bytes) {
+            _ if !self.fits() => Verdict::OverBudget { by: self.load() - self.budget },
+            Some(free) => Verdict::NoRoomForData { free: free.bytes },
+            None if self.load() > line.bytes => Verdict::OverMachine { line },
+            None => Verdict::Fits { headroom: self.budget - self.load() },
+        }
+    }
+
+    /// What stands in the way first: the budget of a run that crosses it, and otherwise the machine where it can give less
+    /// than the budget.
+    pub fn line(&self) -> Line {
+        let machine = self.machine_line().filter(|line| self.fits() && line.bytes < self.budget);
+        machine.unwrap_or(Line { bytes: self.budget, limited_by: LimitedBy::Budget })
+    }
+
+    /// The most that this machine can give the run beside its data; `None` on a GPU, whose memory is not the machine's, and
+    /// where the system does not tell.
+    pub fn machine_line(&self) -> Option<Line> {
+        let free = self.machine.free_memory().filter(|_| !self.target.is_gpu());
+        free.map(|free| free.line(self.host_data))
     }
 
     /// The timeline of a pass.

@@ -18,7 +18,7 @@ use crate::{
     hardware::Machine,
     memory::{
         ballast, heap,
-        host::{self, LimitedBy, Line},
+        host::{FreeMemory, LimitedBy, Line},
     },
     plan::{self, Advice, Limit, Plan},
     sync::Mutex,
@@ -111,23 +111,28 @@ impl Drop for Trainer {
 }
 
 /// The data of the last run, kept for the next one with the same choice.
-struct DatasetCache(Option<Arc<Dataset>>);
+#[derive(Default)]
+struct DatasetCache {
+    dataset: Option<Arc<Dataset>>,
+    /// What it takes of host memory.
+    bytes: Bytes,
+}
 
 impl DatasetCache {
     /// Whether the data of `experiment` are here already.
     fn holds(&self, experiment: &Experiment) -> bool {
-        self.0.as_ref().is_some_and(|dataset| dataset.is_for(&experiment.data, &experiment.run))
+        self.dataset.as_ref().is_some_and(|dataset| dataset.is_for(&experiment.data, &experiment.run))
     }
 
-    fn open(&mut self, experiment: &Experiment) -> Result<Arc<Dataset>> {
-        let (data, run) = (&experiment.data, &experiment.run);
-        if let Some(dataset) = self.0.as_ref().filter(|dataset| dataset.is_for(data, run)) {
+    fn open(&mut self, plan: &Plan) -> Result<Arc<Dataset>> {
+        let (data, run) = (&plan.experiment.data, &plan.experiment.run);
+        if let Some(dataset) = self.dataset.as_ref().filter(|dataset| dataset.is_for(data, run)) {
             return Ok(Arc::clone(dataset));
         }
         // The old data goes before the new comes.
-        self.0 = None;
+        (self.dataset, self.bytes) = (None, Bytes::ZERO);
         let dataset = Arc::new(Dataset::open(data, run)?);
-        self.0 = Some(Arc::clone(&dataset));
+        (self.dataset, self.bytes) = (Some(Arc::clone(&dataset)), plan.host_data);
         Ok(dataset)
     }
 }
@@ -136,7 +141,7 @@ fn serve(inbox: &Receiver<Command>, events: &EventSink, priority: ThreadPriority
     let mut worker = Worker::new(priority);
     events.set_machine(worker.machine());
     drop(unmeasured);
-    let mut datasets = DatasetCache(None);
+    let mut datasets = DatasetCache::default();
     let mut next = None;
     for id in 1.. {
         let start = match next.take() {
@@ -165,6 +170,7 @@ fn serve(inbox: &Receiver<Command>, events: &EventSink, priority: ThreadPriority
             Err(panic) => Outcome::Failed(Error::Panic(panic_text(&*panic).to_owned())),
         };
         next = inbox.into_next();
+        worker.measure_memory(datasets.bytes);
         events.set_machine(worker.machine());
         events.send(Event::Ended { run: id, outcome, summary: run.summary });
     }
@@ -201,6 +207,7 @@ impl Attempt {
     ) -> Result<Outcome> {
         let Self { id, start: Start { experiment, anyway, paused }, summary, .. } = self;
         worker.prepare(experiment)?;
+        worker.measure_memory(datasets.bytes);
         events.set_machine(worker.machine());
         let plan = Arc::new(Plan::of(experiment, worker.machine())?);
         self.plan = Some(Arc::clone(&plan));
@@ -219,7 +226,7 @@ impl Attempt {
         {
             return Err(BudgetError { limited_by: line.limited_by, ..error }.into());
         }
-        let dataset = datasets.open(experiment)?;
+        let dataset = datasets.open(&plan)?;
         let line = self::line(&plan, Bytes::ZERO);
         // With the data in place, the size of the process is known better.
         worker.measure_process();
@@ -234,16 +241,16 @@ impl Attempt {
 /// The nearest changes that fit where a run was refused with `error`.
 fn advice(plan: &Plan, error: &BudgetError) -> Result<Vec<Advice>> {
     let limit = Limit::within(ADVICE_TIME);
-    if error.limited_by == LimitedBy::Budget {
+    if error.limited_by == plan.line().limited_by {
         return plan::advise(plan, ADVICE, limit);
     }
-    // The line is below the budget, for the system has less to give.
+    // The system has come to give less since the plan was made.
     plan::advise(&plan::predict(&plan.resolved.held_to(error.budget), &plan.machine)?, ADVICE, limit)
 }
 
 /// Refuses data of which this process cannot hold `to_read` bytes.
 fn has_room_for_data(to_read: Bytes) -> Result<()> {
-    match host::free().filter(|free| to_read > *free) {
+    match FreeMemory::now().map(|free| free.bytes).filter(|free| to_read > *free) {
         None => Ok(()),
         Some(free) => {
             let message = format!("the data take {to_read} of memory, and this process can have {free} more");

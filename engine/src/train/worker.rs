@@ -5,6 +5,7 @@
 
 use crate::{
     backend::thread_pool::{ThreadPool, ThreadPriority},
+    bytes::Bytes,
     device::target,
     error::Result,
     experiment::Experiment,
@@ -52,6 +53,11 @@ impl Worker {
     /// Measures the size of the process before a run: its data are in place, and nothing else of it is.
     pub(super) fn measure_process(&mut self) {
         self.machine = self.machine.with_process_measured();
+    }
+
+    /// Measures what the system can give between runs, of which the last one left `held` bytes of data in place.
+    pub(super) fn measure_memory(&mut self, held: Bytes) {
+        self.machine = self.machine.with_free_memory_measured(held);
     }
 
     /// The processor's threads.
