@@ -46,17 +46,25 @@ impl Choice {
         self.preset.to_string_lossy().into_owned()
     }
 
+    /// The preset without the changes.
+    ///
+    /// # Errors
+    /// A preset that cannot be read.
+    pub(super) fn preset(&self) -> anyhow::Result<Opened> {
+        Ok(match self.preset.to_str() {
+            Some(name) => shipped::open(name)?,
+            // No shipped preset has such a name.
+            None => preset::open(&self.preset)?,
+        })
+    }
+
     /// The experiment, resolved on `machine`: the preset, then `--set` in order, then `--device` and `--budget`. `change`
     /// comes last.
     ///
     /// # Errors
     /// A preset that cannot be read, a change that cannot be made, and every problem of the experiment that results.
     pub(super) fn resolve(&self, machine: &Machine, change: impl FnOnce(&mut Experiment)) -> anyhow::Result<Resolved> {
-        let Opened { mut experiment, notes, places, .. } = match self.preset.to_str() {
-            Some(name) => shipped::open(name)?,
-            // No shipped preset has such a name.
-            None => preset::open(&self.preset)?,
-        };
+        let Opened { mut experiment, notes, places, .. } = self.preset()?;
         notes.iter().for_each(|note| eprintln!("note: {}: {note}", self.name()));
         // Without a budget, the line is drawn where the card ends.
         if let Some(card) = machine.profile(&experiment.device).filter(|_| places.of("budget").is_none()) {

@@ -4,7 +4,8 @@ use std::{process::ExitCode, time::Duration};
 
 use clap::Args;
 use plimsoll_engine::{
-    experiment::{Batch, Precision},
+    Experiment,
+    experiment::{Batch, Precision, preset},
     plan::{self, Advice, Found, Limit, Peak},
 };
 use serde::Serialize;
@@ -65,6 +66,8 @@ struct Further {
     change: String,
     peak_bytes: u64,
     time_ratio: f64,
+    /// For `--set`, to run it from the preset as it is.
+    set: Vec<String>,
 }
 
 #[derive(Serialize)]
@@ -77,12 +80,26 @@ struct Candidate {
     accumulation: usize,
     precision: Precision,
     checkpointing: String,
-    /// For `--set`, to run it.
-    set: [String; 4],
+    /// For `--set`, to run it from the preset as it is.
+    set: Vec<String>,
+}
+
+/// What makes `to` of a preset: micro-batch, accumulation, precision and checkpointing in any case, then whatever else
+/// differs.
+fn set(preset: &Experiment, to: &Experiment) -> Vec<String> {
+    let always = [
+        ("batch.micro", to.batch.micro.to_string()),
+        ("batch.accumulation", to.batch.accumulation.to_string()),
+        ("precision", to.precision.key().to_owned()),
+        ("checkpointing", to.checkpointing.to_string()),
+    ];
+    let is_always = |change: &String| always.iter().any(|(key, _)| change.split('=').next() == Some(*key));
+    let others: Vec<String> = preset::changes(preset, to).into_iter().filter(|change| !is_always(change)).collect();
+    always.iter().map(|(key, value)| format!("{key}={value}")).chain(others).collect()
 }
 
 impl Candidate {
-    fn new(offer: &Advice) -> Self {
+    fn new(preset: &Experiment, offer: &Advice) -> Self {
         let e = &offer.experiment;
         Self {
             change: advice::words(offer),
@@ -93,12 +110,7 @@ impl Candidate {
             accumulation: e.batch.accumulation,
             precision: e.precision,
             checkpointing: e.checkpointing.to_string(),
-            set: [
-                format!("batch.micro={}", e.batch.micro),
-                format!("batch.accumulation={}", e.batch.accumulation),
-                format!("precision={}", e.precision.key()),
-                format!("checkpointing={}", e.checkpointing),
-            ],
+            set: set(preset, e),
         }
     }
 }
@@ -112,6 +124,7 @@ impl Fit {
         let fill = plan::fill(&plan, limit)?;
         let further = if found.offers.is_empty() { plan::further(&plan, offers::COUNT, limit)? } else { Vec::new() };
         if self.json {
+            let preset = self.choice.preset()?.experiment;
             out::json(&Json {
                 preset: &self.choice.name(),
                 budget_bytes: plan.budget.0,
@@ -121,9 +134,9 @@ impl Fit {
                 held_bytes: found.held.0,
                 least_bytes: found.least.0,
                 complete: found.is_whole,
-                candidates: found.offers.iter().map(Candidate::new).collect(),
-                fill: fill.as_ref().map(Candidate::new),
-                further: further.iter().map(Further::new).collect(),
+                candidates: found.offers.iter().map(|offer| Candidate::new(&preset, offer)).collect(),
+                fill: fill.as_ref().map(|offer| Candidate::new(&preset, offer)),
+                further: further.iter().map(|offer| Further::new(&preset, offer)).collect(),
             })?;
         } else {
             out::text(&describe(&plan, &found, fill.as_ref(), &further))?;
@@ -140,8 +153,9 @@ impl Fit {
 }
 
 impl Further {
-    fn new(offer: &Advice) -> Self {
-        Self { change: advice::words(offer), peak_bytes: offer.peak.0, time_ratio: offer.time_ratio }
+    fn new(preset: &Experiment, offer: &Advice) -> Self {
+        let set = set(preset, &offer.experiment);
+        Self { change: advice::words(offer), peak_bytes: offer.peak.0, time_ratio: offer.time_ratio, set }
     }
 }
 
