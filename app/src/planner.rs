@@ -215,7 +215,7 @@ struct Worker {
     machine: Machine,
     /// The last plan that was asked for.
     last: Option<(Generation, Experiment)>,
-    /// Its experiment, if it can be: the neighbours share its data.
+    /// The last one that could be: what comes next mostly has the same data.
     resolved: Option<Resolved>,
     /// Newest last, each without its title and description.
     cache: VecDeque<(Experiment, Result<Outcome, String>)>,
@@ -283,8 +283,8 @@ impl Worker {
     fn plan(&mut self, generation: Generation, experiment: &Experiment, wake: &dyn Fn()) -> bool {
         self.last = Some((generation, experiment.clone()));
         let planned = self.plan_one(experiment);
-        self.resolved = planned.as_ref().ok().map(|plan| plan.resolved.clone());
         if let Ok(plan) = &planned {
+            self.resolved = Some(plan.resolved.clone());
             self.remember(experiment, Ok(outcome_of(plan)));
         }
         if !self.answer(Answer::Plan(generation, planned.clone()), wake) {
@@ -337,7 +337,8 @@ impl Worker {
 
     /// Looks at the data, checks and plans.
     fn plan_one(&self, experiment: &Experiment) -> Result<Arc<Plan>, Obstacle> {
-        self.predict(&Resolved::new(experiment, &self.machine).map_err(Obstacle::Problems)?)
+        let resolved = Resolved::after(self.resolved.as_ref(), experiment, &self.machine);
+        self.predict(&resolved.map_err(Obstacle::Problems)?)
     }
 
     /// Plans; a fault in the planning is an obstacle like any other, not the end of the thread.

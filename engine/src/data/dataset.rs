@@ -10,7 +10,7 @@ use std::{
 
 use crate::{
     data::{
-        DatasetInfo, Skipped,
+        DatasetInfo, Inspection, Skipped,
         batch::{BatchLayout, HostBatch, Inputs},
         device_layout::{Chunk, DeviceDatasetLayout, Integers},
         image_set::ImageSet,
@@ -55,14 +55,23 @@ impl Dataset {
     /// # Errors
     /// Those of [`facts`](crate::data::facts), and whatever is wrong deeper in the files.
     pub fn open(data: &Data, run: &Run) -> Result<Self> {
-        uncounted(|| Self::read(data, run.seed))
+        uncounted(|| Self::read(data, run.seed, None))
     }
 
-    fn read(data: &Data, seed: u64) -> Result<Self> {
+    /// The same, after a look at the data; what has changed since is looked at again.
+    ///
+    /// # Errors
+    /// Those of [`Dataset::open`].
+    pub fn open_inspected(data: &Data, run: &Run, known: &Inspection) -> Result<Self> {
+        uncounted(|| Self::read(data, run.seed, Some(known)))
+    }
+
+    fn read(data: &Data, seed: u64, known: Option<&Inspection>) -> Result<Self> {
         let source = source::of(data.kind);
-        let facts = source.info(data)?;
+        let found = source.inspect(data, known)?;
+        let facts = *found.info();
         // Files may have changed since they were looked at: what was opened is what counts.
-        let (content, (train, test)) = match source.open(data, &facts, seed)? {
+        let (content, (train, test)) = match source.open_inspected(data, &found, seed)? {
             Store::Images(store) => {
                 let set = ImageSet::new(store, &facts, data, seed)?;
                 let counts = (set.count(Split::Train), set.count(Split::Test));

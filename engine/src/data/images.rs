@@ -11,18 +11,17 @@ mod listing;
 use std::{
     borrow::Cow,
     fmt,
-    path::Path,
     sync::{
         Arc, OnceLock,
         atomic::{AtomicBool, Ordering::Relaxed},
     },
 };
 
-use listing::Listing;
+pub(super) use listing::Listing;
 
 use crate::{
     data::{
-        DatasetInfo, Input, Split, divide,
+        DatasetInfo, Input, Inspection, Split, divide,
         image_set::{ImageStore, split},
         scaling::Histograms,
         source::{Source, Store, chosen_path},
@@ -41,23 +40,38 @@ const SCALED_BY: usize = 256;
 pub(super) struct ImageFolder;
 
 impl Source for ImageFolder {
+    /// The folder is listed once for all that is asked of it.
+    fn inspect(&self, data: &Data, known: Option<&Inspection>) -> Result<Inspection> {
+        let listing = listing::list(chosen_path(data)?, known.and_then(Inspection::listing))?;
+        let (info, held) = (info(&listing, data)?, held_bytes(&listing, data));
+        Ok(Inspection::new(data, info, held).with_listing(listing))
+    }
+
+    fn open_inspected(&self, data: &Data, found: &Inspection, seed: u64) -> Result<Store> {
+        let listing = listing::list(chosen_path(data)?, found.listing())?;
+        Ok(Store::Images(ImageStore::Files(Images::open(listing, data, seed)?)))
+    }
+
     fn info(&self, data: &Data) -> Result<DatasetInfo> {
-        facts(chosen_path(data)?, data)
+        Ok(*self.inspect(data, None)?.info())
     }
 
     fn open(&self, data: &Data, _: &DatasetInfo, seed: u64) -> Result<Store> {
-        Ok(Store::Images(ImageStore::Files(Images::open(chosen_path(data)?, data, seed)?)))
+        self.open_inspected(data, &self.inspect(data, None)?, seed)
     }
 
-    /// The listing, what is known of each file, and the cache when it is full.
     fn held_bytes(&self, data: &Data, _: &DatasetInfo) -> Result<usize> {
-        let listing = listing::list(chosen_path(data)?)?;
-        Ok(listing.bytes() + own_bytes(listing.len(), data))
+        let listing = listing::list(chosen_path(data)?, None)?;
+        Ok(held_bytes(&listing, data))
     }
 }
 
-fn facts(folder: &Path, data: &Data) -> Result<DatasetInfo> {
-    let listing = listing::list(folder)?;
+/// The listing, what is known of each file, and the cache when it is full.
+fn held_bytes(listing: &Listing, data: &Data) -> usize {
+    listing.bytes() + own_bytes(listing.len(), data)
+}
+
+fn info(listing: &Listing, data: &Data) -> Result<DatasetInfo> {
     let (train, test) = divide(listing.len(), data.test_fraction)?;
     let input = Input::Image { height: data.side, width: data.side, channels: CHANNELS };
     Ok(DatasetInfo::one_label(input, listing.classes(), train, test))
@@ -110,8 +124,7 @@ pub(super) fn threads() -> usize {
 }
 
 impl Images {
-    pub(super) fn open(folder: &Path, data: &Data, seed: u64) -> Result<Self> {
-        let listing = listing::list(folder)?;
+    pub(super) fn open(listing: Arc<Listing>, data: &Data, seed: u64) -> Result<Self> {
         let (_, test) = divide(listing.len(), data.test_fraction)?;
         let (train, test) = split(seed, &listing.labels(), test);
         let files = listing.len();
@@ -128,7 +141,8 @@ impl Images {
 
     /// Whether the folder still lists the same files.
     pub(super) fn is_current(&self) -> bool {
-        listing::list(self.listing.folder()).is_ok_and(|now| now.is_same(&self.listing))
+        let now = || listing::list(self.listing.folder(), None);
+        self.listing.is_current() || now().is_ok_and(|now| now.is_same(&self.listing))
     }
 
     /// Samples in a part.

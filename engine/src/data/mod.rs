@@ -16,6 +16,7 @@ mod file;
 mod idx;
 mod image_set;
 mod images;
+mod inspection;
 mod loader;
 mod masks;
 mod modular;
@@ -32,6 +33,7 @@ pub use batch::{HostBatch, Inputs};
 pub use dataset::{Dataset, Split};
 pub use device_layout::{Chunk, DeviceDatasetLayout, Integers};
 pub use images::Skipped;
+pub use inspection::Inspection;
 pub use loader::{Batch, Loader};
 
 pub use crate::experiment::{DatasetInfo, Input};
@@ -46,7 +48,7 @@ use crate::{
 /// # Errors
 /// Files that are missing, unreadable or not what their format says; a choice that cannot be.
 pub fn facts(data: &Data) -> Result<DatasetInfo> {
-    source::of(data.kind).info(data)
+    Ok(*Inspection::of(data, None)?.info())
 }
 
 /// What a choice of data asks for that cannot be, whatever files there are.
@@ -58,21 +60,6 @@ pub(crate) fn impossible(data: &Data) -> Option<Problem> {
 /// Host bytes of the batches of `samples` of a part that a loader keeps filled or being filled.
 pub(crate) fn host_bytes(data: &Data, facts: &DatasetInfo, split: Split, samples: usize) -> Bytes {
     Bytes((loader::BUFFERS * samples * batch::BatchLayout::new(data, facts, split).sample_bytes()) as u64)
-}
-
-/// Host bytes of the data set itself once it is open: its samples where they are held, and what is kept to find them
-/// where they are streamed or on the device. It waits outside the budget, and outlives a run.
-///
-/// # Errors
-/// Those of [`facts`].
-pub fn held_bytes(data: &Data, facts: &DatasetInfo) -> Result<Bytes> {
-    let bytes = source::of(data.kind).held_bytes(data, facts)?;
-    let scaling = match facts.input {
-        Input::Image { width, channels, .. } => 2 * width * channels * size_of::<f32>(),
-        Input::Tokens { .. } => 0,
-    };
-    let chosen = data.path.as_ref().map_or(0, |path| path.as_os_str().len());
-    Ok(Bytes((bytes + scaling + chosen) as u64))
 }
 
 /// How many of `total` samples are for training and how many for testing: at least one each.

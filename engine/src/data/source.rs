@@ -8,7 +8,7 @@ use std::path::Path;
 
 use crate::{
     data::{
-        DatasetInfo, Input, brackets, cifar, digits, idx, image_set::ImageStore, images, masks, modular,
+        DatasetInfo, Input, Inspection, brackets, cifar, digits, idx, image_set::ImageStore, images, masks, modular,
         sequences::Rows, shapes, sort, spirals, text, tokens,
     },
     error::{Problem, Result},
@@ -18,6 +18,25 @@ use crate::{
 
 /// A kind of data.
 pub(super) trait Source: Sync {
+    /// All that is found out about a choice before it is opened, by one look. What an earlier look has found (`known`) is
+    /// looked at again only as far as it may have changed.
+    ///
+    /// # Errors
+    /// Those of [`Source::info`].
+    fn inspect(&self, data: &Data, known: Option<&Inspection>) -> Result<Inspection> {
+        let _ = known;
+        let info = self.info(data)?;
+        Ok(Inspection::new(data, info, self.held_bytes(data, &info)?))
+    }
+
+    /// [`Source::open`] after a look.
+    ///
+    /// # Errors
+    /// Those of [`Source::open`].
+    fn open_inspected(&self, data: &Data, found: &Inspection, seed: u64) -> Result<Store> {
+        self.open(data, found.info(), seed)
+    }
+
     /// What a model must know of a choice, from names, headers and sizes alone: nothing is generated or read whole.
     ///
     /// # Errors

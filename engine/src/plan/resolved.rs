@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use crate::{
     bytes::Bytes,
-    data,
+    data::{self, Inspection},
     device::Target,
     error::{Error, Problem},
     experiment::{DatasetInfo, Experiment, check::check},
@@ -15,11 +15,10 @@ use crate::{
 };
 
 /// An experiment with what its data are and what it runs on, all of it checked.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone)]
 pub struct Resolved {
     experiment: Arc<Experiment>,
-    info: DatasetInfo,
-    host_data: Bytes,
+    data: Inspection,
     target: Target,
 }
 
@@ -29,13 +28,21 @@ impl Resolved {
     /// # Errors
     /// Every problem, in the order of the preset format. Data that cannot be read are a problem of `data.path`.
     pub fn new(experiment: &Experiment, machine: &Machine) -> Result<Self, Vec<Problem>> {
-        let found = data::facts(&experiment.data);
-        let mut problems = check(experiment, found.as_ref().ok());
+        Self::after(None, experiment, machine)
+    }
+
+    /// The same after a change of another experiment: files that were listed for that one are listed again only where their
+    /// folders changed.
+    ///
+    /// # Errors
+    /// As [`new`](Self::new).
+    pub fn after(known: Option<&Self>, experiment: &Experiment, machine: &Machine) -> Result<Self, Vec<Problem>> {
+        let found = Inspection::of(&experiment.data, known.map(|known| &known.data));
+        let mut problems = check(experiment, found.as_ref().ok().map(Inspection::info));
         // What is generated has its own limits, which together are fewer than the values apart.
         let own = data::impossible(&experiment.data).filter(|own| problems.iter().all(|known| known.key != own.key));
         problems.extend(own);
-        let found = found.and_then(|info| Ok((info, data::held_bytes(&experiment.data, &info)?)));
-        let (info, host_data) = match found {
+        let data = match found {
             Ok(found) => found,
             Err(error) => {
                 let problem = of_data(error);
@@ -45,7 +52,7 @@ impl Resolved {
                 return Err(problems);
             }
         };
-        Self::checked(experiment, problems, info, host_data, machine)
+        Self::checked(experiment, problems, data, machine)
     }
 
     /// Another experiment, for which the data are looked at again only where it chooses others.
@@ -54,24 +61,23 @@ impl Resolved {
     /// As [`new`](Self::new).
     pub fn revised(&self, experiment: &Experiment, machine: &Machine) -> Result<Self, Vec<Problem>> {
         if experiment.data != self.experiment.data {
-            return Self::new(experiment, machine);
+            return Self::after(Some(self), experiment, machine);
         }
-        let problems = check(experiment, Some(&self.info));
-        Self::checked(experiment, problems, self.info, self.host_data, machine)
+        let problems = check(experiment, Some(self.info()));
+        Self::checked(experiment, problems, self.data.clone(), machine)
     }
 
     fn checked(
         experiment: &Experiment,
         mut problems: Vec<Problem>,
-        info: DatasetInfo,
-        host_data: Bytes,
+        data: Inspection,
         machine: &Machine,
     ) -> Result<Self, Vec<Problem>> {
         if !problems.is_empty() {
             return Err(problems);
         }
         match machine.target_of(experiment) {
-            Ok(target) => Ok(Self { experiment: Arc::new(experiment.clone()), info, host_data, target }),
+            Ok(target) => Ok(Self { experiment: Arc::new(experiment.clone()), data, target }),
             Err(error) => {
                 problems.push(of_device(error));
                 Err(problems)
@@ -93,12 +99,17 @@ impl Resolved {
 
     /// What its data are.
     pub fn info(&self) -> &DatasetInfo {
-        &self.info
+        self.data.info()
+    }
+
+    /// What was found out about its data.
+    pub fn data(&self) -> &Inspection {
+        &self.data
     }
 
     /// Host memory of the data set and of its cache, outside the budget.
     pub fn host_data(&self) -> Bytes {
-        self.host_data
+        self.data.host_bytes()
     }
 
     /// What it runs on.
@@ -115,14 +126,14 @@ impl Resolved {
     /// Optimizer steps of one epoch and of the whole run.
     pub fn steps(&self) -> (u64, u64) {
         let run = &self.experiment.run;
-        let per_epoch = self.info.steps_per_epoch(self.experiment.batch.effective());
+        let per_epoch = self.info().steps_per_epoch(self.experiment.batch.effective());
         (per_epoch, run.steps.unwrap_or_else(|| run.epochs.unwrap_or(DEFAULT_EPOCHS) * per_epoch))
     }
 
     /// Samples of one evaluation batch: never more than training takes, so that evaluation never sets the peak by its
     /// size.
     pub fn evaluation_batch(&self) -> usize {
-        self.experiment.batch.micro.min(self.info.test)
+        self.experiment.batch.micro.min(self.info().test)
     }
 }
 

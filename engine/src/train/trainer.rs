@@ -20,7 +20,7 @@ use crate::{
         ballast, heap,
         host::{FreeMemory, LimitedBy, Line},
     },
-    plan::{self, Advice, Limit, Plan},
+    plan::{self, Advice, Limit, Plan, Resolved},
     sync::Mutex,
     train::{
         command::{Command, Inbox, Start},
@@ -116,6 +116,8 @@ struct DatasetCache {
     dataset: Option<Arc<Dataset>>,
     /// What it takes of host memory.
     bytes: Bytes,
+    /// The experiment of the last run: files that were listed for it need not be listed again.
+    resolved: Option<Resolved>,
 }
 
 impl DatasetCache {
@@ -131,7 +133,7 @@ impl DatasetCache {
         }
         // The old data goes before the new comes.
         (self.dataset, self.bytes) = (None, Bytes::ZERO);
-        let dataset = Arc::new(Dataset::open(data, run)?);
+        let dataset = Arc::new(Dataset::open_inspected(data, run, plan.resolved.data())?);
         (self.dataset, self.bytes) = (Some(Arc::clone(&dataset)), plan.host_data);
         Ok(dataset)
     }
@@ -209,7 +211,10 @@ impl Attempt {
         worker.prepare(experiment)?;
         worker.measure_memory(datasets.bytes);
         events.set_machine(worker.machine());
-        let plan = Arc::new(Plan::of(experiment, worker.machine())?);
+        let resolved =
+            Resolved::after(datasets.resolved.as_ref(), experiment, worker.machine()).map_err(plan::first)?;
+        let plan = Arc::new(plan::predict(&resolved, worker.machine())?);
+        datasets.resolved = Some(resolved);
         self.plan = Some(Arc::clone(&plan));
         summary.predicted = plan.peak;
         events.set_latest(Latest { run: *id, ..Latest::default() });

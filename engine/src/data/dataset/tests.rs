@@ -5,7 +5,6 @@ use std::collections::HashSet;
 use super::*;
 use crate::{
     data::{
-        held_bytes,
         image_set::split,
         scaling::{Histograms, scaling},
     },
@@ -60,10 +59,10 @@ fn the_bytes_of_a_set_are_those_predicted() {
         let data = Data { kind, ..Data::default() };
         let meter = Meter::new();
         meter_this_thread(Some(meter));
-        let set = Dataset::read(&data, Run::default().seed).expect("ships with the program");
+        let _set = Dataset::read(&data, Run::default().seed, None).expect("ships with the program");
         let measured = meter.now().live;
         meter_this_thread(None);
-        let predicted = held_bytes(&data, set.facts()).expect("facts are known");
+        let predicted = Inspection::of(&data, None).expect("it ships").host_bytes();
         // Threads that generate shapes free what this one made for them, and the other way round.
         let tolerated = if kind == DataKind::Digits { 0 } else { predicted.0 / 100 };
         assert!(predicted.0.abs_diff(measured.0) <= tolerated, "{kind:?}: {predicted} {measured}");

@@ -1,8 +1,7 @@
 //! What a folder of images is, from its listing alone: a sub-folder is a class, a JPEG or PNG in it a sample.
 //!
-//! Owns [`Listing`] and remembers the last few, because a plan asks again with every change: a listing is good for as
-//! long as neither the folder nor a class's folder has changed. Always holds: classes and files stand in the order of
-//! their names. Refuses: folders without two classes, classes without images, more than [`MOST_FILES`] entries. Names
+//! Owns [`Listing`], which is good for as long as neither the folder nor a class's folder has changed: whoever holds one
+//! need not list two million files again. Always holds: classes and files stand in the order of their names. Refuses: folders without two classes, classes without images, more than [`MOST_FILES`] entries. Names
 //! that begin with a dot are passed over, as are files of another kind.
 
 use std::{
@@ -17,21 +16,18 @@ use crate::{
     data::file::unreadable,
     error::{Error, Result},
     memory::probe::uncounted,
-    sync::Mutex,
 };
 
 /// The most entries of a folder and its classes together.
 const MOST_FILES: usize = 2_000_000;
 /// The most classes.
 const MOST_CLASSES: usize = 10_000;
-/// Listings that are remembered.
-const REMEMBERED: usize = 4;
 /// A change this recent may be followed by another with the same time stamp.
 const SETTLED: Duration = Duration::from_secs(2);
 
 /// A folder of images, by name.
 #[derive(Debug)]
-pub(super) struct Listing {
+pub(in crate::data) struct Listing {
     folder: PathBuf,
     classes: Vec<OsString>,
     files: Vec<Entry>,
@@ -46,21 +42,11 @@ struct Entry {
     name: Box<OsStr>,
 }
 
-/// The listing of `folder`, read again only when something in it changed.
-pub(super) fn list(folder: &Path) -> Result<Arc<Listing>> {
-    static KNOWN: Mutex<Vec<Arc<Listing>>> = Mutex::new(Vec::new());
-    uncounted(|| {
-        let known = || KNOWN.lock();
-        let found = known().iter().find(|listing| listing.folder == folder).cloned();
-        if let Some(listing) = found.filter(|listing| listing.is_current()) {
-            return Ok(listing);
-        }
-        let listing = Arc::new(Listing::read(folder)?);
-        let mut known = known();
-        known.retain(|other| other.folder != folder);
-        known.truncate(REMEMBERED - 1);
-        known.insert(0, Arc::clone(&listing));
-        Ok(listing)
+/// The listing of `folder`: the one that is `known`, unless it is of another folder or something in it changed.
+pub(super) fn list(folder: &Path, known: Option<&Arc<Listing>>) -> Result<Arc<Listing>> {
+    uncounted(|| match known.filter(|listing| listing.folder == folder && listing.is_current()) {
+        Some(listing) => Ok(Arc::clone(listing)),
+        None => Ok(Arc::new(Listing::read(folder)?)),
     })
 }
 
@@ -101,7 +87,7 @@ impl Listing {
     }
 
     /// Whether the folder is still as it was listed.
-    fn is_current(&self) -> bool {
+    pub(super) fn is_current(&self) -> bool {
         let folders = self.classes.iter().map(|class| self.folder.join(class));
         let mut now = std::iter::once(self.folder.clone()).chain(folders).map(|path| stamp(&path));
         self.stamps.iter().all(|then| {

@@ -1,6 +1,10 @@
 //! Folders good and bad, and images that cannot be read.
 
-use std::{collections::HashSet, fs, path::PathBuf};
+use std::{
+    collections::HashSet,
+    fs,
+    path::{Path, PathBuf},
+};
 
 use image::{Rgb, RgbImage};
 use tempfile::TempDir;
@@ -32,6 +36,11 @@ fn folder(count: usize) -> TempDir {
 fn data(folder: &TempDir) -> Data {
     let path = Some(folder.path().to_owned());
     Data { kind: DataKind::Images, path, side: SIDE, test_fraction: 0.25, ..Data::default() }
+}
+
+fn facts(folder: &Path, data: &Data) -> Result<DatasetInfo> {
+    let listing = listing::list(folder, None)?;
+    info(&listing, data)
 }
 
 fn open(data: &Data) -> Result<Dataset> {
@@ -79,6 +88,26 @@ fn a_listing_is_made_again_when_a_file_comes() {
     fs::copy(growing.path().join("ash/000.png"), growing.path().join("ash/new.png")).expect("writable");
     assert_eq!(count(), Ok(13));
     assert!(!set.is_for(&data(&growing), &Run::default()));
+}
+
+/// A folder that changed a moment ago may change again with the same time stamp, so it is listed again at once.
+#[cfg(unix)]
+#[test]
+fn a_folder_that_has_not_changed_is_listed_once() {
+    use std::time::{Duration, SystemTime};
+    let some = folder(4);
+    for name in ["ash", "birch", "cedar", "."] {
+        let class = fs::File::open(some.path().join(name)).expect("a folder");
+        class.set_modified(SystemTime::now() - Duration::from_secs(60)).expect("ours");
+    }
+    let look = |known| Inspection::of(&data(&some), known).expect("good");
+    let is_same = |a: &Inspection, b: &Inspection| a.listing().zip(b.listing()).map(|(a, b)| Arc::ptr_eq(a, b));
+    let first = look(None);
+    assert_eq!(is_same(&first, &look(None)), Some(false), "nothing is remembered outside of an inspection");
+    assert_eq!(is_same(&first, &look(Some(&first))), Some(true));
+    fs::copy(some.path().join("ash/000.png"), some.path().join("ash/new.png")).expect("writable");
+    let grown = look(Some(&first));
+    assert_eq!((is_same(&first, &grown), grown.info().train + grown.info().test), (Some(false), 13));
 }
 
 #[test]
@@ -235,10 +264,11 @@ fn the_bytes_of_listing_and_cache_are_those_predicted() {
     // The listing itself stands where its owner wants it.
     let predicted = listing.bytes() - size_of::<Listing>();
     assert!((listing_bytes..listing_bytes + 64).contains(&predicted), "{predicted} {listing_bytes}");
+    let listing = Arc::new(listing);
     for placement in [Placement::Host, Placement::Streamed] {
         let data = Data { placement, ..data(&some) };
         let read_all = || {
-            let images = Images::open(folder, &data, 1).expect("good");
+            let images = Images::open(Arc::clone(&listing), &data, 1).expect("good");
             for split in [Split::Train, Split::Test] {
                 (0..images.count(split)).for_each(|index| drop(images.pixels(split, index).expect("readable")));
             }

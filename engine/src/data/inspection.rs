@@ -1,0 +1,64 @@
+//! What one look at a choice of data finds out, before anything of it is opened.
+//!
+//! Owns [`Inspection`], which an experiment carries from its resolution on: who has one need not look again. Always holds:
+//! it is of one choice of data, and what it found was so at the time.
+
+use std::sync::Arc;
+
+use crate::{
+    bytes::Bytes,
+    data::{images::Listing, source},
+    error::Result,
+    experiment::{Data, DatasetInfo, Input},
+};
+
+/// What was found out about a choice of data. Cheap to clone.
+#[derive(Debug, Clone)]
+pub struct Inspection {
+    info: DatasetInfo,
+    host_bytes: Bytes,
+    /// The files, where a folder of files is what the data are.
+    listing: Option<Arc<Listing>>,
+}
+
+impl Inspection {
+    /// Looks at names, headers and sizes; nothing is generated or read whole. What `known` found of the same files is not
+    /// looked for again as long as they are the same.
+    ///
+    /// # Errors
+    /// Files that are missing, unreadable or not what their format says; a choice that cannot be.
+    pub fn of(data: &Data, known: Option<&Self>) -> Result<Self> {
+        source::of(data.kind).inspect(data, known)
+    }
+
+    /// That of data whose samples, and what is kept to find them, take `held` bytes once they are open.
+    pub(super) fn new(data: &Data, info: DatasetInfo, held: usize) -> Self {
+        let scaling = match info.input {
+            Input::Image { width, channels, .. } => 2 * width * channels * size_of::<f32>(),
+            Input::Tokens { .. } => 0,
+        };
+        let chosen = data.path.as_ref().map_or(0, |path| path.as_os_str().len());
+        Self { info, host_bytes: Bytes((held + scaling + chosen) as u64), listing: None }
+    }
+
+    /// The same, of the files of `listing`.
+    pub(super) fn with_listing(self, listing: Arc<Listing>) -> Self {
+        Self { listing: Some(listing), ..self }
+    }
+
+    /// The files, where a folder of files is what the data are.
+    pub(super) fn listing(&self) -> Option<&Arc<Listing>> {
+        self.listing.as_ref()
+    }
+
+    /// What a model must know of the data.
+    pub fn info(&self) -> &DatasetInfo {
+        &self.info
+    }
+
+    /// Host bytes of the data set itself once it is open: its samples where they are held, and what is kept to find them
+    /// where they are streamed or on the device. It waits outside the budget, and outlives a run.
+    pub fn host_bytes(&self) -> Bytes {
+        self.host_bytes
+    }
+}
