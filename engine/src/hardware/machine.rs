@@ -5,8 +5,12 @@
 //! version, so plans compare only where they were made for the same version. Refuses a device's name that means nothing
 //! here, with what would do.
 
+#[cfg(feature = "cuda")]
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
+#[cfg(feature = "cuda")]
+use crate::hardware::usage::UsageBefore;
 use crate::{
     backend::Rates,
     bytes::Bytes,
@@ -35,6 +39,9 @@ struct Known {
     free_memory: Option<FreeMemory>,
     /// `None` before they were looked for.
     gpus: Option<Figure<Vec<KnownGpu>>>,
+    /// How full each GPU was before this process opened it, by the driver's name for it.
+    #[cfg(feature = "cuda")]
+    before: BTreeMap<String, UsageBefore>,
 }
 
 impl Machine {
@@ -42,7 +49,16 @@ impl Machine {
     /// threads, so it is the same on every call.
     pub fn nominal() -> Self {
         let (threads, rates) = (cpu_threads(), Rates::NOMINAL);
-        let known = Known { version: 0, threads, rates, process_base: Bytes::ZERO, free_memory: None, gpus: None };
+        let known = Known {
+            version: 0,
+            threads,
+            rates,
+            process_base: Bytes::ZERO,
+            free_memory: None,
+            gpus: None,
+            #[cfg(feature = "cuda")]
+            before: BTreeMap::new(),
+        };
         Self(Arc::new(known))
     }
 
@@ -143,6 +159,17 @@ impl Machine {
     pub fn uuid(&self, index: usize) -> Figure<String> {
         let gpu = self.known_gpus()?.get(index).ok_or_else(|| format!("there is no GPU cuda:{index}"))?;
         Ok(gpu.description().uuid.clone())
+    }
+
+    /// The same after a look at how full the GPU of this name is, unless this process has opened it before; and that look.
+    #[cfg(feature = "cuda")]
+    #[must_use]
+    pub(crate) fn with_usage_before(&self, uuid: &str) -> (Self, UsageBefore) {
+        if let Some(known) = self.0.before.get(uuid) {
+            return (self.clone(), known.clone());
+        }
+        let before = UsageBefore::now(uuid);
+        (self.changed(|known| drop(known.before.insert(uuid.to_owned(), before.clone()))), before)
     }
 
     /// The same with measured rates of the processor.

@@ -1,18 +1,15 @@
 //! How full a GPU is, by all processes and by this one, when this process opens it.
 //!
-//! Owns the look at a GPU before it is first opened. It stands for the whole process because the driver's libraries do:
-//! they keep what they took of a GPU until the process ends.
-
-use std::collections::BTreeMap;
+//! Owns the look at a GPU before it is first opened. A [`Machine`](crate::hardware::Machine) carries it from then on, because
+//! the driver's libraries keep what they took of a GPU until the process ends: a later look would count that as others'.
 
 use crate::{
     bytes::Bytes,
     hardware::{Figure, gpu, host_pid},
-    sync::Mutex,
 };
 
 /// How full a GPU was, and who computed on it, before this process opened it.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq)]
 pub(crate) struct UsageBefore {
     /// Bytes in use by all processes.
     pub(crate) used: Figure<Bytes>,
@@ -20,12 +17,11 @@ pub(crate) struct UsageBefore {
     numbers: Figure<Vec<u32>>,
 }
 
-/// How the GPU of this name was before this process first opened it. A later look would count what the libraries of this
-/// process keep.
-pub(crate) fn before(uuid: &str) -> UsageBefore {
-    static FIRST: Mutex<BTreeMap<String, UsageBefore>> = Mutex::new(BTreeMap::new());
-    let look = || UsageBefore { used: gpu::used(uuid), numbers: gpu::numbers(uuid) };
-    FIRST.lock().entry(uuid.to_owned()).or_insert_with(look).clone()
+impl UsageBefore {
+    /// How the GPU of this name is now, which this process must not have opened yet.
+    pub(super) fn now(uuid: &str) -> Self {
+        Self { used: gpu::used(uuid), numbers: gpu::numbers(uuid) }
+    }
 }
 
 /// What the driver says that this process holds of a GPU that it has just opened.

@@ -60,7 +60,8 @@ impl Bench<crate::backend::Cuda> {
             train::gpu::Gpu,
         };
 
-        let ((gpu, machine), device) = (Gpu::open(index, machine)?, format!("cuda:{index}"));
+        let (mut machine, device) = (machine.clone(), format!("cuda:{index}"));
+        let gpu = Gpu::open(index, &mut machine)?;
         let target = machine.target_of(&Experiment { device, ..Experiment::default() })?;
         let Target::Gpu(profile) = &target else { return Err(Error::Device("it is no GPU".to_owned())) };
         let profile = Arc::clone(profile);

@@ -11,7 +11,7 @@ use crate::{
     device::{Profile, Target},
     error::{DeviceFull, Error, Result},
     experiment::{self, PoolPolicy},
-    hardware::{self, Machine, gpu, usage},
+    hardware::{self, Machine, gpu},
     memory::probe::Measure,
     plan::Plan,
     train::process::Process,
@@ -27,21 +27,24 @@ pub(crate) struct Gpu {
 }
 
 impl Gpu {
-    /// Opens a GPU and starts the libraries on it; also what the machine is known as from then on.
+    /// Opens a GPU and starts the libraries on it. `machine` becomes what is known from then on, also where that fails: the
+    /// libraries may have started.
     ///
     /// # Errors
     /// What is missing.
-    pub(crate) fn open(index: usize, machine: &Machine) -> Result<(Self, Machine)> {
+    pub(crate) fn open(index: usize, machine: &mut Machine) -> Result<Self> {
         let uuid = machine.uuid(index).map_err(Error::Device)?;
-        let before = usage::before(&uuid);
+        let before;
+        (*machine, before) = machine.with_usage_before(&uuid);
         let start = || {
             let device = Device::open(index)?;
             let pool = device.warm_up()?;
             Ok((device, pool))
         };
         let (device, pool) = start().map_err(|error| told_how_full(index, &uuid, machine, error))?;
-        let (process, machine) = Process::of(&device, &uuid, &before, pool, machine);
-        Ok((Self { device, process }, machine))
+        let process;
+        (process, *machine) = Process::of(&device, &uuid, &before, pool, machine);
+        Ok(Self { device, process })
     }
 
     /// The driver's number for it.

@@ -93,7 +93,7 @@ impl Worker {
         }
         // The memory of one goes before that of another is taken.
         self.close();
-        let (gpu, machine) = Gpu::open(index, &self.machine).map_err(|error| match error {
+        let gpu = Gpu::open(index, &mut self.machine).map_err(|error| match error {
             Error::Device(_) | Error::DeviceLost(_) if self.failed == Some(index) => Error::Device(format!(
                 "cuda:{index} failed in an earlier run, and since then the driver does not serve this program there; start \
                  the program again, or train on the processor ({error})"
@@ -101,7 +101,6 @@ impl Worker {
             error => error,
         })?;
         self.gpu = Some(gpu);
-        self.machine = machine;
         self.machine.keep_gpu(index);
         Ok(())
     }
