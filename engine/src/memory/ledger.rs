@@ -6,16 +6,21 @@
 //! process, which is the context and the pool, is past it.
 //! What the screen calls *measured* never comes from here.
 
+mod event_log;
+mod record;
 mod recorder;
 
 use std::{
     cell::{Cell, RefCell},
     rc::Rc,
-    sync::Arc,
 };
 
-use self::recorder::{Block, Recorder};
 pub use self::recorder::{LayerUse, Recording};
+use self::{
+    event_log::EventLog,
+    record::{Record, UNRECORDED},
+    recorder::{Block, Recorder},
+};
 use crate::{
     bytes::Bytes,
     device::{PoolPolicy, Target},
@@ -48,7 +53,7 @@ struct Account {
     layer: Cell<LayerId>,
     op: Cell<&'static str>,
     layers: RefCell<Vec<String>>,
-    recorder: RefCell<Option<Recorder>>,
+    record: RefCell<Record>,
     books: Cell<Books>,
     /// Index of the bookkeeping's block in the recording, or [`UNRECORDED`].
     books_block: Cell<u32>,
@@ -64,8 +69,6 @@ pub struct Ticket {
     /// Index of the block in the recording, or [`UNRECORDED`].
     block: Cell<u32>,
 }
-
-const UNRECORDED: u32 = u32::MAX;
 
 impl Ledger {
     /// An empty account of the processor. With `budget`, nothing is let past it; with `recording`, the pass is recorded.
@@ -100,7 +103,7 @@ impl Ledger {
             layer: Cell::default(),
             op: Cell::new("allocate"),
             layers: RefCell::new(vec!["run".to_owned()]),
-            recorder: RefCell::new(recording.then(|| Recorder::new(reserved))),
+            record: RefCell::new(if recording { Record::Recorder(Recorder::new(reserved)) } else { Record::None }),
             books: Cell::default(),
             books_block: Cell::new(UNRECORDED),
         }))
@@ -112,6 +115,21 @@ impl Ledger {
         let ledger = Self::new(None, false);
         ledger.0.books.set(Books::Gathering(Bookkeeping::default()));
         ledger
+    }
+
+    /// The same, and everything that happens is logged, for [`Ledger::replayed`].
+    pub fn logging() -> Self {
+        let ledger = Self::gathering();
+        ledger.0.record.replace(Record::Log(EventLog::default()));
+        ledger
+    }
+
+    /// The recordings that were taken of a [`Ledger::logging`], the bookkeeping counted; none of another account.
+    pub fn replayed(&self) -> Vec<Recording> {
+        match (&*self.0.record.borrow(), self.0.books.get()) {
+            (Record::Log(log), Books::Gathering(books)) => log.replayed(&self.0.layers.borrow(), books),
+            _ => Vec::new(),
+        }
     }
 
     /// What [`Ledger::gathering`] has gathered.
@@ -146,15 +164,13 @@ impl Ledger {
         account.peak.set(account.peak.get().max(account.live.get()));
         let mut allocator = account.allocator.borrow_mut();
         allocator.keep_books(before.reserved, now.reserved);
-        if let Some(recorder) = &mut *account.recorder.borrow_mut() {
-            if account.books_block.get() != UNRECORDED {
-                recorder.died(account.books_block.get());
-            }
-            recorder.holds(allocator.reserved());
-            let (layer, category) = (LayerId::default(), Category::Context);
-            let block = Block { label: "engine", layer, category, bytes: now.live };
-            account.books_block.set(recorder.born(block));
+        let mut record = account.record.borrow_mut();
+        if account.books_block.get() != UNRECORDED {
+            record.died(account.books_block.get());
         }
+        record.holds(allocator.reserved());
+        let (layer, category) = (LayerId::default(), Category::Context);
+        account.books_block.set(record.born(Block { label: "engine", layer, category, bytes: now.live }));
     }
 
     /// Takes the right to `bytes`.
@@ -182,13 +198,9 @@ impl Ledger {
         let place = allocator.take(bytes);
         account.live.set(account.live.get() + held);
         account.peak.set(account.peak.get().max(account.live.get()));
-        let block = match &mut *account.recorder.borrow_mut() {
-            Some(recorder) => {
-                recorder.holds(allocator.reserved());
-                recorder.born(Block { label, layer: account.layer.get(), category, bytes: held })
-            }
-            None => UNRECORDED,
-        };
+        let mut record = account.record.borrow_mut();
+        record.holds(allocator.reserved());
+        let block = record.born(Block { label, layer: account.layer.get(), category, bytes: held });
         Ok(Ticket { ledger: self.clone(), bytes, place, block: Cell::new(block) })
     }
 
@@ -248,10 +260,12 @@ impl Ledger {
             }
             Books::Counted(books) => self.count_books(books.of(before), books.of(phase)),
         }
-        if (before, phase) == (Phase::Forward, Phase::Backward)
-            && let Some(recorder) = &mut *self.0.recorder.borrow_mut()
-        {
-            recorder.forward_ended();
+        match &mut *self.0.record.borrow_mut() {
+            Record::Recorder(recorder) if (before, phase) == (Phase::Forward, Phase::Backward) => {
+                recorder.forward_ended();
+            }
+            Record::Log(log) => log.phase(phase),
+            Record::Recorder(_) | Record::None => {}
         }
         before
     }
@@ -298,17 +312,24 @@ impl Ledger {
 
     /// Closes a point of the timeline: `op` ran.
     pub fn ran(&self, op: &'static str) {
-        if let Some(recorder) = &mut *self.0.recorder.borrow_mut() {
-            recorder.point(op, self.0.layer.get(), self.0.phase.get());
+        match &mut *self.0.record.borrow_mut() {
+            Record::None => {}
+            Record::Recorder(recorder) => recorder.point(op, self.0.layer.get(), self.0.phase.get()),
+            Record::Log(log) => log.ran(op, self.0.layer.get()),
         }
     }
 
     /// Hands out what was recorded since the last call (or the start) and goes on recording from what is alive now.
-    /// Empty when the ledger does not record.
+    /// Empty when the ledger does not record, or only logs.
     pub fn take_recording(&self) -> Recording {
-        let layers: Arc<[String]> = self.0.layers.borrow().as_slice().into();
-        let reserved = self.reserved();
-        self.0.recorder.borrow_mut().as_mut().map(|recorder| recorder.take(layers, reserved)).unwrap_or_default()
+        match &mut *self.0.record.borrow_mut() {
+            Record::None => Recording::default(),
+            Record::Recorder(recorder) => recorder.take(self.0.layers.borrow().as_slice().into(), self.reserved()),
+            Record::Log(log) => {
+                log.taken();
+                Recording::default()
+            }
+        }
     }
 }
 
@@ -320,10 +341,8 @@ impl Ticket {
 
     /// Names the block anew from here on.
     pub fn rename(&self, label: &'static str) {
-        if self.block.get() != UNRECORDED
-            && let Some(recorder) = &mut *self.ledger.0.recorder.borrow_mut()
-        {
-            self.block.set(recorder.renamed(self.block.get(), label));
+        if self.block.get() != UNRECORDED {
+            self.block.set(self.ledger.0.record.borrow_mut().renamed(self.block.get(), label));
         }
     }
 }
@@ -334,10 +353,8 @@ impl Drop for Ticket {
         let mut allocator = account.allocator.borrow_mut();
         account.live.set(account.live.get() - allocator.held(self.bytes));
         allocator.give(self.place, self.bytes);
-        if self.block.get() != UNRECORDED
-            && let Some(recorder) = &mut *account.recorder.borrow_mut()
-        {
-            recorder.died(self.block.get());
+        if self.block.get() != UNRECORDED {
+            account.record.borrow_mut().died(self.block.get());
         }
     }
 }

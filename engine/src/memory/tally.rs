@@ -53,6 +53,14 @@ pub fn counted<T>(f: impl FnOnce() -> T) -> T {
     f()
 }
 
+/// Runs `f` without counting what this thread allocates and frees meanwhile.
+pub fn suspended<T>(f: impl FnOnce() -> T) -> T {
+    let tally = TALLY.replace(None);
+    let done = f();
+    TALLY.set(tally);
+    done
+}
+
 /// The most this thread held since the last call inside [`counted`]; the next peak starts from what it holds now. Zero
 /// outside of it.
 pub(super) fn take_peak() -> Held {
@@ -89,6 +97,8 @@ mod tests {
             assert_eq!(take_peak(), Held { live: 1000, reserved: own(1000) });
             std::thread::scope(|scope| scope.spawn(|| drop(vec![0u8; 1 << 20])).join().expect("it allocates"));
             assert!(take_peak().live < 10_000);
+            suspended(|| drop(vec![0u8; 1 << 20]));
+            assert!(take_peak().live < 10_000, "what is suspended is not counted");
             drop(kept);
         });
         drop(vec![0u8; 100]);

@@ -1,5 +1,7 @@
 //! The line, the pool, and what a recording tells.
 
+use std::sync::Arc;
+
 use super::*;
 use crate::device::Profile;
 

@@ -1,0 +1,55 @@
+//! What an account keeps of what happens in it: nothing, a recording, or a log.
+
+use super::{
+    event_log::EventLog,
+    recorder::{Block, Recorder},
+};
+use crate::bytes::Bytes;
+
+/// Index of a block that is in no recording.
+pub(super) const UNRECORDED: u32 = u32::MAX;
+
+/// What is kept of what happens.
+#[derive(Debug)]
+#[expect(clippy::large_enum_variant, reason = "a box would be bookkeeping that only some runs have")]
+pub(super) enum Record {
+    /// Nothing.
+    None,
+    /// What a plan shows of a pass.
+    Recorder(Recorder),
+    /// Everything in order, to be recorded once the bookkeeping is known.
+    Log(EventLog),
+}
+
+impl Record {
+    pub(super) fn born(&mut self, block: Block) -> u32 {
+        match self {
+            Self::None => UNRECORDED,
+            Self::Recorder(recorder) => recorder.born(block),
+            Self::Log(log) => log.born(block),
+        }
+    }
+
+    pub(super) fn died(&mut self, index: u32) {
+        match self {
+            Self::None => {}
+            Self::Recorder(recorder) => recorder.died(index),
+            Self::Log(log) => log.died(index),
+        }
+    }
+
+    pub(super) fn renamed(&mut self, index: u32, label: &'static str) -> u32 {
+        match self {
+            Self::None => index,
+            Self::Recorder(recorder) => recorder.renamed(index, label),
+            Self::Log(log) => log.renamed(index, label),
+        }
+    }
+
+    pub(super) fn holds(&mut self, reserved: Bytes) {
+        match self {
+            Self::Recorder(recorder) => recorder.holds(reserved),
+            Self::None | Self::Log(_) => {}
+        }
+    }
+}

@@ -1,0 +1,62 @@
+//! What was predicted of a pool holds for later steps, and the bookkeeping is that of a dry run of its own.
+
+use super::*;
+use crate::{
+    experiment::{PoolPolicy, shipped},
+    selftest::experiments::Experiments,
+};
+
+/// The most that the pool holds in many steps, with an evaluation after every few.
+fn held(resolved: &Resolved) -> Bytes {
+    let shortened = shortened(resolved.experiment());
+    let mut dry = Dry::new(resolved, &shortened, &Machine::nominal(), Purpose::Record).expect("a session");
+    let mut most = Bytes::ZERO;
+    for step in 1..=23 {
+        dry.step().expect("a step");
+        if step % 5 == 0 {
+            dry.evaluate().expect("an evaluation");
+        }
+        let taken = dry.take_recording();
+        most = most.max(dry.recordings[taken].reserved_peak);
+    }
+    most
+}
+
+#[test]
+fn no_later_step_takes_more_of_a_pool_than_was_predicted() {
+    let since = std::time::SystemTime::UNIX_EPOCH.elapsed().expect("a clock");
+    let seed = since.as_nanos() as u64;
+    let shipped = shipped::shipped().iter().map(|(name, _)| (*name, shipped::open(name).expect("a preset").experiment));
+    let drawn = Experiments::new(seed, "rtx4060-8g", None).take(60).map(|drawn| (drawn.family, drawn.experiment));
+    let mut more_than_needed = 0;
+    for (name, mut experiment) in shipped.chain(drawn) {
+        experiment.device = "rtx4060-8g".to_owned();
+        experiment.budget = Bytes::gib(8);
+        (experiment.run.steps, experiment.run.epochs) = (Some(40), None);
+        for policy in [PoolPolicy::Grow, PoolPolicy::Release] {
+            experiment.gpu.pool = policy;
+            let resolved = Resolved::new(&experiment, &Machine::nominal()).expect("possible");
+            let predicted = predict(&resolved, &Machine::nominal()).expect("a plan").peak.reserved;
+            let held = held(&resolved);
+            assert!(predicted >= held, "{name}, seed {seed}, {policy:?}: {predicted} predicted, {held} held");
+            more_than_needed += usize::from(predicted > held);
+        }
+    }
+    assert!(more_than_needed <= 4, "{more_than_needed} predictions were more than is held, seed {seed}");
+}
+
+#[test]
+fn the_bookkeeping_is_that_of_a_dry_run_for_nothing_else() {
+    let shipped = shipped::shipped().iter().map(|(name, _)| shipped::open(name).expect("a preset").experiment);
+    let shipped = shipped.filter(|experiment| experiment.model.width < 1000);
+    let drawn = Experiments::new(5, "cpu", None).take(40).map(|drawn| drawn.experiment);
+    for experiment in shipped.chain(drawn) {
+        let resolved = Resolved::new(&experiment, &Machine::nominal()).expect("possible");
+        if resolved.target().is_gpu() {
+            continue;
+        }
+        let counted = predict(&resolved, &Machine::nominal()).expect("a plan").bookkeeping;
+        let alone = bookkeeping(&experiment, resolved.info()).expect("it can be built");
+        assert_eq!(counted, alone, "{experiment:?}");
+    }
+}
