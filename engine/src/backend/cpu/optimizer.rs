@@ -20,7 +20,7 @@ use super::{
 use crate::{
     backend::{
         DType,
-        ops::{AdamConstants, Moments, Optimizer, Update, UpdateRule},
+        ops::{AdamConstants, Moments, Optimizer, Rows, Update, UpdateRule},
     },
     error::Result,
 };
@@ -74,22 +74,22 @@ fn typed<W: Float, G: Float<Acc = W::Acc>, C: Float<Acc = W::Acc>>(
     let (grad, mut weight) = (o.input::<G>(0)?, o.output::<W>(0)?);
     let mut copy = copy.map(|i| o.output::<C>(i)).transpose()?;
     let copy = copy.as_deref_mut();
-    match (Elementwise::<W::Acc>::of(update), &update.rule) {
-        (Some(rule), _) => {
+    match Pass::<W::Acc>::of(update) {
+        Pass::ByElement(rule) => {
             let layout = update.rule.state_layout([weight.len()].into(), o.output_type(0));
             let state = |i: usize| (i < layout.len()).then(|| o.output::<W>(1 + i)).transpose();
             let (mut first, mut second) = (state(0)?, state(1)?);
             let states = [first.as_deref_mut().unwrap_or_default(), second.as_deref_mut().unwrap_or_default()];
             by_element(rule, &grad, &mut weight, states, copy);
         }
-        (None, UpdateRule::AdamW8(moments)) => {
+        Pass::Quantised(moments) => {
             let mut first = (o.bytes(1)?, o.output::<f32>(2)?);
             let mut second = (o.bytes(3)?, o.output::<f32>(4)?);
             let states = [(&mut *first.0, &mut *first.1), (&mut *second.0, &mut *second.1)];
-            quantised::adamw(update, moments, &grad, &mut weight, states, copy);
+            quantised::adamw(update, &moments, &grad, &mut weight, states, copy);
         }
-        (None, UpdateRule::Adafactor { extents, step }) => {
-            let factored = adafactor::Adafactor { extents: *extents, step: *step, update };
+        Pass::Factored { extents, step } => {
+            let factored = adafactor::Adafactor { extents, step, update };
             if extents.rows == 1 {
                 factored.vector(&grad, &mut weight, &mut o.output::<W::Acc>(1)?, copy);
             } else {
@@ -97,9 +97,21 @@ fn typed<W: Float, G: Float<Acc = W::Acc>, C: Float<Acc = W::Acc>>(
                 factored.matrix(&grad, &mut weight, means, copy);
             }
         }
-        _ => return o.unsupported(),
     }
     Ok(())
+}
+
+/// How a rule goes over a parameter.
+#[derive(Debug, Clone, Copy)]
+enum Pass<A> {
+    ByElement(Elementwise<A>),
+    /// By blocks of codes.
+    Quantised(Moments),
+    /// By rows and columns.
+    Factored {
+        extents: Rows,
+        step: u64,
+    },
 }
 
 /// A rule that treats every element alike, with its constants in the type of arithmetic.
@@ -141,32 +153,37 @@ impl<A: Accumulator> Adam<A> {
     }
 }
 
-impl<A: Accumulator> Elementwise<A> {
-    /// Of an update whose rule treats every element alike.
-    fn of(update: &Update) -> Option<Self> {
+impl<A: Accumulator> Pass<A> {
+    /// Of an update. Every rule is named, so that a new one cannot be forgotten.
+    fn of(update: &Update) -> Self {
         let c = A::from_f64;
         let (rate, weight_decay, grad_scale) = (c(update.rate), c(update.weight_decay), c(update.grad_scale));
-        Some(match update.rule {
-            UpdateRule::Sgd => Self::Sgd { rate, weight_decay, grad_scale },
+        Self::ByElement(match update.rule {
+            UpdateRule::Sgd => Elementwise::Sgd { rate, weight_decay, grad_scale },
             UpdateRule::Momentum { momentum } => {
-                Self::Momentum { rate, momentum: c(momentum), weight_decay, grad_scale }
+                Elementwise::Momentum { rate, momentum: c(momentum), weight_decay, grad_scale }
             }
             UpdateRule::Nesterov { momentum } => {
-                Self::Nesterov { rate, momentum: c(momentum), weight_decay, grad_scale }
+                Elementwise::Nesterov { rate, momentum: c(momentum), weight_decay, grad_scale }
             }
-            UpdateRule::Lion { beta1, beta2 } => Self::Lion {
+            UpdateRule::Lion { beta1, beta2 } => Elementwise::Lion {
                 rate,
                 decay: c(1.0 - update.rate * update.weight_decay),
                 beta1: [c(beta1), c(1.0 - beta1)],
                 beta2: [c(beta2), c(1.0 - beta2)],
                 grad_scale,
             },
-            UpdateRule::RmsProp { alpha, epsilon } => {
-                Self::RmsProp { rate, alpha: [c(alpha), c(1.0 - alpha)], epsilon: c(epsilon), weight_decay, grad_scale }
-            }
-            UpdateRule::Adam(moments) => Self::Adam(Adam::new(update, &moments, false)),
-            UpdateRule::AdamW(moments) => Self::Adam(Adam::new(update, &moments, true)),
-            UpdateRule::AdamW8(_) | UpdateRule::Adafactor { .. } => return None,
+            UpdateRule::RmsProp { alpha, epsilon } => Elementwise::RmsProp {
+                rate,
+                alpha: [c(alpha), c(1.0 - alpha)],
+                epsilon: c(epsilon),
+                weight_decay,
+                grad_scale,
+            },
+            UpdateRule::Adam(moments) => Elementwise::Adam(Adam::new(update, &moments, false)),
+            UpdateRule::AdamW(moments) => Elementwise::Adam(Adam::new(update, &moments, true)),
+            UpdateRule::AdamW8(moments) => return Self::Quantised(moments),
+            UpdateRule::Adafactor { extents, step } => return Self::Factored { extents, step },
         })
     }
 }
