@@ -75,6 +75,8 @@ impl<B: Backend> Model<B> {
             ModelKind::Gpt2 | ModelKind::Llama => decoder::build(init, &experiment.model, facts),
             ModelKind::Unet => unet::build(init, &experiment.model, facts),
         }?;
+        // Checks and menus ask for the blocks of a model that is not built.
+        debug_assert_eq!(parts.blocks.len(), experiment.model.blocks(), "blocks of {:?}", experiment.model);
         let segments = segments::of(experiment, facts, parts.blocks.len())?;
         Ok(Self { parts, segments })
     }
