@@ -16,31 +16,45 @@ use crate::{
 /// A kind of model and of data, and how its sizes are drawn.
 struct Family {
     name: &'static str,
+    kind: ModelKind,
     sizes: fn(&mut Experiment, Dice),
 }
 
 /// Every family, drawn in turn.
 const FAMILIES: &[Family] = &[
-    Family { name: "mlp", sizes: mlp },
-    Family { name: "mlp, deep and narrow", sizes: deep_mlp },
-    Family { name: "cnn", sizes: |e, dice| cnn(e, dice, ModelKind::Cnn) },
-    Family { name: "sepcnn", sizes: |e, dice| cnn(e, dice, ModelKind::Sepcnn) },
-    Family { name: "resnet-18", sizes: resnet },
-    Family { name: "mobilenetv1", sizes: |e, dice| mobilenet(e, dice, ModelKind::Mobilenetv1) },
-    Family { name: "mobilenetv2", sizes: |e, dice| mobilenet(e, dice, ModelKind::Mobilenetv2) },
-    Family { name: "vit", sizes: |e, dice| patches(e, dice, ModelKind::Vit) },
-    Family { name: "mixer", sizes: |e, dice| patches(e, dice, ModelKind::Mixer) },
-    Family { name: "gpt2", sizes: |e, dice| decoder(e, dice, ModelKind::Gpt2) },
-    Family { name: "llama", sizes: |e, dice| decoder(e, dice, ModelKind::Llama) },
-    Family { name: "unet", sizes: unet },
-    Family { name: "cnn, deep and narrow", sizes: |e, dice| deep_cnn(e, dice, ModelKind::Cnn) },
-    Family { name: "sepcnn, deep and narrow", sizes: |e, dice| deep_cnn(e, dice, ModelKind::Sepcnn) },
-    Family { name: "vit, deep and narrow", sizes: |e, dice| deep(e, dice, patches, ModelKind::Vit) },
-    Family { name: "mixer, deep and narrow", sizes: |e, dice| deep(e, dice, patches, ModelKind::Mixer) },
-    Family { name: "gpt2, deep and narrow", sizes: |e, dice| deep(e, dice, decoder, ModelKind::Gpt2) },
-    Family { name: "llama, deep and narrow", sizes: |e, dice| deep(e, dice, decoder, ModelKind::Llama) },
-    Family { name: "unet, deep and narrow", sizes: deep_unet },
+    Family { name: "mlp", kind: ModelKind::Mlp, sizes: mlp },
+    Family { name: "mlp, deep and narrow", kind: ModelKind::Mlp, sizes: deep_mlp },
+    Family { name: "cnn", kind: ModelKind::Cnn, sizes: cnn },
+    Family { name: "sepcnn", kind: ModelKind::Sepcnn, sizes: cnn },
+    Family { name: "resnet-18", kind: ModelKind::Resnet, sizes: resnet },
+    Family { name: "mobilenetv1", kind: ModelKind::Mobilenetv1, sizes: mobilenet },
+    Family { name: "mobilenetv2", kind: ModelKind::Mobilenetv2, sizes: mobilenet },
+    Family { name: "vit", kind: ModelKind::Vit, sizes: patches },
+    Family { name: "mixer", kind: ModelKind::Mixer, sizes: patches },
+    Family { name: "gpt2", kind: ModelKind::Gpt2, sizes: decoder },
+    Family { name: "llama", kind: ModelKind::Llama, sizes: decoder },
+    Family { name: "unet", kind: ModelKind::Unet, sizes: unet },
+    Family { name: "cnn, deep and narrow", kind: ModelKind::Cnn, sizes: deep_cnn },
+    Family { name: "sepcnn, deep and narrow", kind: ModelKind::Sepcnn, sizes: deep_cnn },
+    Family { name: "vit, deep and narrow", kind: ModelKind::Vit, sizes: |e, dice| deep(e, dice, patches) },
+    Family { name: "mixer, deep and narrow", kind: ModelKind::Mixer, sizes: |e, dice| deep(e, dice, patches) },
+    Family { name: "gpt2, deep and narrow", kind: ModelKind::Gpt2, sizes: |e, dice| deep(e, dice, decoder) },
+    Family { name: "llama, deep and narrow", kind: ModelKind::Llama, sizes: |e, dice| deep(e, dice, decoder) },
+    Family { name: "unet, deep and narrow", kind: ModelKind::Unet, sizes: deep_unet },
 ];
+
+/// Every kind of model is drawn.
+const _: () = {
+    let mut kind = 0;
+    while kind < ModelKind::ALL.len() {
+        let mut family = 0;
+        while FAMILIES[family].kind as usize != ModelKind::ALL[kind] as usize {
+            family += 1;
+            assert!(family < FAMILIES.len(), "a kind of model is not drawn");
+        }
+        kind += 1;
+    }
+};
 
 /// The names of the families, in the order in which they are drawn.
 pub fn families() -> impl Iterator<Item = &'static str> {
@@ -137,6 +151,7 @@ fn draw(family: &Family, dice: Dice, text: Option<&Path>) -> Experiment {
     experiment.run.seed = 3;
     experiment.data.kind = dice.one(11, &[DataKind::Digits, DataKind::Shapes]);
     (experiment.data.samples, experiment.data.classes) = (700, 2 + dice.below(12, 9));
+    experiment.model.kind = family.kind;
     (family.sizes)(&mut experiment, dice);
     match (experiment.data.kind, text) {
         (DataKind::Text, Some(text)) => experiment.data.path = Some(text.to_owned()),
@@ -190,9 +205,9 @@ fn deep_mlp(e: &mut Experiment, dice: Dice) {
     e.model = Model { width: 2, depth: 300 + dice.below(15, 500), ..Model::default() };
 }
 
-fn cnn(e: &mut Experiment, dice: Dice, kind: ModelKind) {
+fn cnn(e: &mut Experiment, dice: Dice) {
     e.model = Model {
-        kind,
+        kind: e.model.kind,
         width: 1 + dice.below(1, 24),
         depth: 1 + dice.below(2, 3),
         kernel: dice.one(3, &[1, 3, 5, 7]),
@@ -203,13 +218,13 @@ fn cnn(e: &mut Experiment, dice: Dice, kind: ModelKind) {
 }
 
 fn resnet(e: &mut Experiment, dice: Dice) {
-    e.model = Model { kind: ModelKind::Resnet, ..Model::default() };
+    e.model = Model { kind: e.model.kind, ..Model::default() };
     e.batch = Batch { micro: 2 + dice.below(7, 6), accumulation: 1 + dice.below(8, 2) };
     e.data.side = 12 + dice.below(1, 9);
 }
 
-fn mobilenet(e: &mut Experiment, dice: Dice, kind: ModelKind) {
-    e.model = Model { kind, multiplier: dice.0.range(18, 0.1, 0.4), ..Model::default() };
+fn mobilenet(e: &mut Experiment, dice: Dice) {
+    e.model = Model { kind: e.model.kind, multiplier: dice.0.range(18, 0.1, 0.4), ..Model::default() };
     e.batch.micro = 2 + dice.below(7, 20);
     if dice.rarely(19, 2) {
         e.data.side = 12 + dice.below(1, 21);
@@ -227,16 +242,14 @@ fn attention(e: &mut Experiment, dice: Dice) {
     e.model.dropout = dice.one(44, &[0.0, 0.1]);
 }
 
-fn patches(e: &mut Experiment, dice: Dice, kind: ModelKind) {
-    e.model.kind = kind;
+fn patches(e: &mut Experiment, dice: Dice) {
     attention(e, dice);
     e.model.patch = dice.one(45, &[2, 4]);
     (e.data.kind, e.data.side) = (dice.one(11, &[DataKind::Digits, DataKind::Shapes]), 12 + 4 * dice.below(46, 3));
     e.batch.micro = 2 + dice.below(7, 30);
 }
 
-fn decoder(e: &mut Experiment, dice: Dice, kind: ModelKind) {
-    e.model.kind = kind;
+fn decoder(e: &mut Experiment, dice: Dice) {
     attention(e, dice);
     e.model.kv_heads = dice.one(47, &[1, e.model.heads]);
     e.model.window = dice.one(48, &[0, 0, 3]);
@@ -251,16 +264,16 @@ fn decoder(e: &mut Experiment, dice: Dice, kind: ModelKind) {
 }
 
 /// As deep as the side of its images allows.
-fn deep_cnn(e: &mut Experiment, dice: Dice, kind: ModelKind) {
-    cnn(e, dice, kind);
+fn deep_cnn(e: &mut Experiment, dice: Dice) {
+    cnn(e, dice);
     (e.model.width, e.model.depth, e.model.dense) = (1, 6, 1 + dice.below(4, 4));
     (e.data.kind, e.data.side) = (DataKind::Shapes, 64 + dice.below(46, 9));
     e.batch.micro = 2;
 }
 
 /// Mostly bookkeeping: many blocks of small tensors.
-fn deep(e: &mut Experiment, dice: Dice, family: fn(&mut Experiment, Dice, ModelKind), kind: ModelKind) {
-    family(e, dice, kind);
+fn deep(e: &mut Experiment, dice: Dice, family: fn(&mut Experiment, Dice)) {
+    family(e, dice);
     let model = &mut e.model;
     model.width = model.heads * 4;
     (model.hidden, model.depth) = (1 + dice.below(43, 8), 24 + dice.below(15, 80));
@@ -277,7 +290,7 @@ fn deep_unet(e: &mut Experiment, dice: Dice) {
 
 fn unet(e: &mut Experiment, dice: Dice) {
     let depth = 1 + dice.below(2, 3);
-    e.model = Model { kind: ModelKind::Unet, width: 1 + dice.below(1, 8), depth, ..Model::default() };
+    e.model = Model { kind: e.model.kind, width: 1 + dice.below(1, 8), depth, ..Model::default() };
     (e.data.kind, e.data.side) = (DataKind::Masks, 16 + 8 * dice.below(46, 2));
     e.batch.micro = 2 + dice.below(7, 8);
 }

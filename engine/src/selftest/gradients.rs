@@ -193,34 +193,67 @@ pub const CHECKPOINTINGS: [Checkpointing; 5] = [
     Checkpointing::Percent(60),
 ];
 
-/// Networks for images, whole, frozen in part and with adapters.
-fn networks() -> Vec<(ModelChoice, DatasetInfo, Frozen, Lora)> {
-    let facts = |side, channels| DatasetInfo::one_label(Input::Image { height: side, width: side, channels }, 4, 8, 4);
-    let (whole, adapters) = (Lora::default(), Lora { rank: 2, alpha: 3.0 });
-    let of = |kind| ModelChoice { kind, width: 5, depth: 3, dense: 6, multiplier: 0.1, ..ModelChoice::default() };
-    [
-        (ModelKind::Mlp, facts(3, 2), Frozen::None, whole),
-        (ModelKind::Cnn, facts(9, 2), Frozen::None, whole),
-        (ModelKind::Sepcnn, facts(7, 3), Frozen::None, whole),
-        (ModelKind::Mobilenetv1, facts(9, 2), Frozen::None, whole),
-        (ModelKind::Mobilenetv2, facts(9, 2), Frozen::None, whole),
-        (ModelKind::Mlp, facts(3, 2), Frozen::None, adapters),
-        (ModelKind::Mlp, facts(3, 2), Frozen::All, adapters),
-        (ModelKind::Cnn, facts(9, 2), Frozen::AllButHead, adapters),
-        (ModelKind::Mobilenetv1, facts(9, 2), Frozen::Blocks(12), whole),
-    ]
-    .map(|(kind, facts, frozen, lora)| (of(kind), facts, frozen, lora))
-    .to_vec()
+/// A model with its data, and what of it is trained.
+type Case = (ModelChoice, DatasetInfo, Frozen, Lora);
+
+/// Models of a family: whole, frozen in part, with adapters, with other choices. Every family is named, so that a new one
+/// cannot be forgotten.
+fn of_kind(kind: ModelKind) -> Vec<Case> {
+    let adapters = Lora { rank: 2, alpha: 3.0 };
+    let network = || ModelChoice { kind, width: 5, depth: 3, dense: 6, multiplier: 0.1, ..ModelChoice::default() };
+    let case = |facts, frozen, lora| (network(), facts, frozen, lora);
+    let whole = |model, facts| (model, facts, Frozen::None, Lora::default());
+    let with = |attention| attending(kind, attention);
+    let (plain, efficient) = (AttentionKind::Plain, AttentionKind::Efficient);
+    let patches = image(4, 6, 2);
+    match kind {
+        ModelKind::Mlp => vec![
+            whole(network(), image(3, 3, 2)),
+            case(image(3, 3, 2), Frozen::None, adapters),
+            case(image(3, 3, 2), Frozen::All, adapters),
+        ],
+        ModelKind::Cnn => {
+            vec![whole(network(), image(9, 9, 2)), case(image(9, 9, 2), Frozen::AllButHead, adapters)]
+        }
+        ModelKind::Sepcnn => vec![whole(network(), image(7, 7, 3))],
+        // Its layers are those of a CNN and of the second MobileNet.
+        ModelKind::Resnet => Vec::new(),
+        ModelKind::Mobilenetv1 => {
+            vec![whole(network(), image(9, 9, 2)), case(image(9, 9, 2), Frozen::Blocks(12), Lora::default())]
+        }
+        ModelKind::Mobilenetv2 => vec![whole(network(), image(9, 9, 2))],
+        ModelKind::Vit => vec![whole(with(efficient), patches), whole(with(plain), patches)],
+        ModelKind::Mixer => vec![whole(with(plain), patches)],
+        ModelKind::Gpt2 => {
+            vec![whole(with(plain), tokens()), whole(ModelChoice { tied: true, ..with(efficient) }, tokens())]
+        }
+        ModelKind::Llama => vec![
+            whole(ModelChoice { window: 2, tied: true, ..with(efficient) }, tokens()),
+            whole(ModelChoice { qkv_bias: true, ..with(plain) }, tokens()),
+            whole(ModelChoice { qk_norm: true, head_dim: 6, ..with(efficient) }, tokens()),
+        ],
+        ModelKind::Unet => {
+            let masks = DatasetInfo { labels_per_sample: 32, scored_labels: 32, classes: 3, ..image(4, 8, 2) };
+            vec![whole(ModelChoice { kind, width: 3, depth: 2, ..ModelChoice::default() }, masks)]
+        }
+    }
 }
 
-/// Transformers and a mixer, each with other choices, and a U-Net.
-fn others() -> Vec<(ModelChoice, DatasetInfo)> {
-    let image = DatasetInfo::one_label(Input::Image { height: 4, width: 6, channels: 2 }, 4, 8, 4);
+/// Images with one label.
+fn image(height: usize, width: usize, channels: usize) -> DatasetInfo {
+    DatasetInfo::one_label(Input::Image { height, width, channels }, 4, 8, 4)
+}
+
+/// Sequences with a label a token.
+fn tokens() -> DatasetInfo {
     let (length, vocabulary) = (5, 7);
     let input = Input::Tokens { length, vocabulary };
-    let tokens =
-        DatasetInfo { input, labels_per_sample: length, scored_labels: length, classes: vocabulary, train: 8, test: 4 };
-    let of = |kind, attention| ModelChoice {
+    DatasetInfo { input, labels_per_sample: length, scored_labels: length, classes: vocabulary, train: 8, test: 4 }
+}
+
+/// A transformer or a mixer.
+fn attending(kind: ModelKind, attention: AttentionKind) -> ModelChoice {
+    ModelChoice {
         kind,
         attention,
         width: 8,
@@ -231,27 +264,13 @@ fn others() -> Vec<(ModelChoice, DatasetInfo)> {
         patch: 2,
         tied: false,
         ..ModelChoice::default()
-    };
-    let input = Input::Image { height: 4, width: 8, channels: 2 };
-    let masks = DatasetInfo { input, labels_per_sample: 32, scored_labels: 32, classes: 3, train: 8, test: 4 };
-    vec![
-        (of(ModelKind::Vit, AttentionKind::Efficient), image),
-        (of(ModelKind::Vit, AttentionKind::Plain), image),
-        (of(ModelKind::Mixer, AttentionKind::Plain), image),
-        (of(ModelKind::Gpt2, AttentionKind::Plain), tokens),
-        (ModelChoice { tied: true, ..of(ModelKind::Gpt2, AttentionKind::Efficient) }, tokens),
-        (ModelChoice { window: 2, tied: true, ..of(ModelKind::Llama, AttentionKind::Efficient) }, tokens),
-        (ModelChoice { qkv_bias: true, ..of(ModelKind::Llama, AttentionKind::Plain) }, tokens),
-        (ModelChoice { qk_norm: true, head_dim: 6, ..of(ModelKind::Llama, AttentionKind::Efficient) }, tokens),
-        (ModelChoice { kind: ModelKind::Unet, width: 3, depth: 2, ..ModelChoice::default() }, masks),
-    ]
+    }
 }
 
 /// Every model with every way to checkpoint: as many experiments, one after another, as there are ways.
 pub fn cases() -> Vec<(Experiment, DatasetInfo)> {
-    let others = others().into_iter().map(|(model, facts)| (model, facts, Frozen::None, Lora::default()));
     let mut cases = Vec::new();
-    for (model, facts, frozen, lora) in networks().into_iter().chain(others) {
+    for (model, facts, frozen, lora) in ModelKind::ALL.into_iter().flat_map(of_kind) {
         for checkpointing in CHECKPOINTINGS {
             let model = model.clone();
             let precision = Precision::F64;
@@ -264,17 +283,13 @@ pub fn cases() -> Vec<(Experiment, DatasetInfo)> {
 
 pub(super) fn run<B: Backend>(bench: &Bench<B>, choice: &Choice, runner: &mut Runner<'_>) {
     let all = cases();
-    let mut kinds: Vec<ModelKind> = all.iter().map(|(experiment, _)| experiment.model.kind).collect();
-    kinds.dedup();
-    let mut done = Vec::new();
-    for kind in kinds {
+    for kind in ModelKind::ALL {
         // Deep ones have nothing that others have not.
         let is_deep = matches!(kind, ModelKind::Mobilenetv1 | ModelKind::Mobilenetv2);
-        if done.contains(&kind) || (is_deep && choice.extent == Extent::Quick) {
+        let own = all.iter().filter(|(experiment, _)| experiment.model.kind == kind).collect::<Vec<_>>();
+        if own.is_empty() || (is_deep && choice.extent == Extent::Quick) {
             continue;
         }
-        done.push(kind);
-        let own = all.iter().filter(|(experiment, _)| experiment.model.kind == kind).collect::<Vec<_>>();
         runner.check(format!("gradient/{}", kind.key()), || of_family(bench, choice, &own));
     }
 }
