@@ -63,9 +63,23 @@ pub enum Error {
         /// What did not fit, with shapes and dtypes.
         message: String,
     },
-    /// The device or its libraries failed.
+    /// The GPU's driver or one of its libraries failed.
     #[error("device: {0}")]
     Device(String),
+    /// This process cannot have the GPU that was asked for, or not as training needs it: another one may do.
+    #[error("device: {0}")]
+    NoDevice(String),
+    /// The system gave no thread: it limits how many there may be.
+    #[error("the system gives no thread for {purpose}: {reason}")]
+    NoThread {
+        /// What the thread is for.
+        purpose: &'static str,
+        /// What the system says.
+        reason: String,
+    },
+    /// Parts of the engine were used in an order or with values that cannot be: a bug, to be reported.
+    #[error("a fault in the engine: {0}")]
+    Misused(String),
     /// The training thread panicked; the run ended, the program did not.
     #[error("the run ended by a fault in the engine: {0}")]
     Panic(String),

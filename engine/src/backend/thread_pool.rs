@@ -44,7 +44,7 @@ impl ThreadPool {
                 meter_this_thread(Some(meter));
             })
             .build()
-            .map_err(|error| Error::Device(format!("no threads for the engine: {error}")))?;
+            .map_err(|error| Error::NoThread { purpose: "computing", reason: error.to_string() })?;
         let pool = Self { threads, meter };
         pool.run(cpu::warm_up);
         Ok(pool)

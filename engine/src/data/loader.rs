@@ -19,11 +19,12 @@ use std::{
 use crossbeam_channel::{Receiver, Sender, bounded, select_biased};
 
 use crate::{
+    bytes::Bytes,
     data::{
         Dataset, Split,
         batch::{BatchLayout, HostBatch},
     },
-    error::{Error, Problem, Result, panic_text},
+    error::{Error, MemoryRefused, Problem, Result, panic_text},
     memory::probe::uncounted,
     rng::{Rng, Stream},
 };
@@ -148,7 +149,7 @@ impl Loader {
         }
         let Some(queue) = &self.queue else { return Ok(None) };
         if Arc::strong_count(&queue.spare) > BUFFERS {
-            return Err(Error::Device(format!("the loader lends {BUFFERS} batches at most: hand one back first")));
+            return Err(Error::Misused(format!("the loader lends {BUFFERS} batches at most: hand one back first")));
         }
         match uncounted(|| queue.ready.recv()) {
             Ok(Ok(batch)) => Ok(Some(Batch { batch, home: Some(Arc::clone(&queue.spare)) })),
@@ -174,7 +175,7 @@ impl Loader {
         let thread = std::thread::Builder::new()
             .name("loader".to_owned())
             .spawn(move || work(fill, &is_over, &stopped, &spares, &fills))
-            .map_err(|error| Error::Device(format!("the system gives no thread for loading data: {error}")))?;
+            .map_err(|error| Error::NoThread { purpose: "loading data", reason: error.to_string() })?;
         Ok(Self {
             queue: Some(Queue { stop: Some(stop), over, ready, spare: Arc::new(spare), thread: Some(thread) }),
             failed: None,
@@ -197,9 +198,10 @@ impl Drop for Loader {
 
 /// Makes the buffers at their full size, once; an error instead of an abort when the system has no room.
 fn reserve(batch: &mut HostBatch, samples: usize, layout: &BatchLayout) -> Result<()> {
-    layout
-        .prepare(batch, samples)
-        .map_err(|_| Error::Device(format!("no memory for a batch of {samples} samples; use a smaller micro-batch")))
+    layout.prepare(batch, samples).map_err(|_| {
+        let asked = Bytes((samples * layout.sample_bytes()) as u64);
+        MemoryRefused { label: "a batch", ..MemoryRefused::of(asked) }.into()
+    })
 }
 
 /// The thread: takes a spare batch, fills it, queues it; until stopped, finished or failed.

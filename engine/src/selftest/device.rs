@@ -63,7 +63,7 @@ impl Bench<crate::backend::Cuda> {
         let (mut machine, device) = (machine.clone(), format!("cuda:{index}"));
         let gpu = Gpu::open(index, &mut machine)?;
         let target = machine.target_of(&Experiment { device, ..Experiment::default() })?;
-        let Target::Gpu(profile) = &target else { return Err(Error::Device("it is no GPU".to_owned())) };
+        let Target::Gpu(profile) = &target else { return Err(Error::Misused(format!("cuda:{index} is no GPU"))) };
         let profile = Arc::clone(profile);
         let last: Rc<RefCell<Option<Rc<dyn Measure>>>> = Rc::default();
         let measured = {

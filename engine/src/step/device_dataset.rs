@@ -72,7 +72,7 @@ impl<B: Backend> DeviceDataset<B> {
         precision: Precision,
     ) -> Result<(Tensor<B>, Tensor<B>)> {
         if !self.is_uploaded && !places.is_empty() {
-            return Err(Error::Device("the training set was not uploaded to the device".to_owned()));
+            return Err(Error::Misused("the training set was not uploaded to the device".to_owned()));
         }
         let places = executor.upload(places, [samples], DType::U32, "places")?;
         match (&self.images, facts.input) {
@@ -83,7 +83,7 @@ impl<B: Backend> DeviceDataset<B> {
             (None, Input::Tokens { length, .. }) => {
                 executor.gather_tokens(&self.inputs, &places, length, facts.scored_labels)
             }
-            (None, Input::Image { .. }) => Err(Error::Device("a training set of images without labels".to_owned())),
+            (None, Input::Image { .. }) => Err(Error::Misused("a training set of images without labels".to_owned())),
         }
     }
 }

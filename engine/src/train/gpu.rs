@@ -9,7 +9,7 @@ use crate::{
     },
     bytes::Bytes,
     device::{Profile, Target},
-    error::{DeviceFull, Error, Result},
+    error::{DeviceFull, Error, Problem, Result},
     experiment::{self, PoolPolicy},
     hardware::{self, Machine, gpu},
     memory::probe::Measure,
@@ -33,7 +33,7 @@ impl Gpu {
     /// # Errors
     /// What is missing.
     pub(crate) fn open(index: usize, machine: &mut Machine) -> Result<Self> {
-        let uuid = machine.uuid(index).map_err(Error::Device)?;
+        let uuid = machine.uuid(index).map_err(Error::NoDevice)?;
         let before;
         (*machine, before) = machine.with_usage_before(&uuid);
         let start = || {
@@ -61,9 +61,8 @@ impl Gpu {
         let context = profile.context;
         let left = budget.saturating_sub(context);
         if left == Bytes::ZERO {
-            return Err(Error::Device(format!(
-                "the driver and its libraries alone hold {context}, which leaves nothing of a budget of {budget}"
-            )));
+            let message = format!("{budget} is less than the driver and its libraries alone hold, which is {context}");
+            return Err(Problem::new("budget", message, "raise it").into());
         }
         // Of whole pages, which is how a pool grows: a driver that rounds a limit up would let a pool past the line. Where there
         // is room for none, the ledger refuses the first tensor; to the driver, a limit of nothing would be none.

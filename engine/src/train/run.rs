@@ -94,7 +94,7 @@ pub(super) fn on_gpu(
 ) -> (Result<()>, Option<Bytes>) {
     let experiment = &*spec.plan.experiment;
     let Target::Gpu(profile) = &spec.plan.target else {
-        return (Err(Error::Device(format!("{} is no GPU", experiment.device))), None);
+        return (Err(Error::Misused(format!("{} is no GPU", experiment.device))), None);
     };
     if let Some(slower) = gpu::slower(spec.plan) {
         spec.events.send(Event::Warning(slower));
@@ -205,7 +205,7 @@ impl MicroBatch for Batch {
 
 /// The next training batch; there is always one.
 fn next(loader: &mut Loader) -> Result<Batch> {
-    loader.recv()?.ok_or_else(|| Error::Device("the loader ended before the run".to_owned()))
+    loader.recv()?.ok_or_else(|| Error::Misused("the loader ended before the run".to_owned()))
 }
 
 /// A run under way.

@@ -93,8 +93,9 @@ impl Worker {
         }
         // The memory of one goes before that of another is taken.
         self.close();
+        let has_failed = self.failed == Some(index);
         let gpu = Gpu::open(index, &mut self.machine).map_err(|error| match error {
-            Error::Device(_) | Error::DeviceLost(_) if self.failed == Some(index) => Error::Device(format!(
+            Error::Device(_) | Error::NoDevice(_) | Error::DeviceLost(_) if has_failed => Error::Device(format!(
                 "cuda:{index} failed in an earlier run, and since then the driver does not serve this program there; start \
                  the program again, or train on the processor ({error})"
             )),
@@ -131,7 +132,7 @@ impl Worker {
 
     #[cfg(feature = "cuda")]
     fn train_on_gpu(&mut self, spec: &RunSpec<'_>, inbox: &mut Inbox<'_>, summary: &mut Summary) -> Result<()> {
-        let gpu = self.gpu.as_ref().ok_or_else(|| Error::Device("the GPU was not opened".to_owned()))?;
+        let gpu = self.gpu.as_ref().ok_or_else(|| Error::Misused("the GPU was not opened".to_owned()))?;
         let (result, held) = run::on_gpu(spec, gpu, inbox, summary);
         if let Some(held) = held {
             let ran = result.is_ok().then_some(&*spec.plan.experiment);

@@ -115,7 +115,7 @@ impl Backend for Cpu {
             CpuStorage::F16(v) => v[place].iter().map(|&x| f64::from(x)).collect(),
             CpuStorage::U32(v) => v[place].iter().map(|&x| f64::from(x)).collect(),
             CpuStorage::U8(v) => v[place].iter().map(|&x| f64::from(x)).collect(),
-            _ => return Err(Error::Device(format!("{tensor:?} has elements of a type the engine does not use"))),
+            _ => return Err(Error::Misused(format!("{tensor:?} has elements of a type the engine does not use"))),
         }))
     }
 

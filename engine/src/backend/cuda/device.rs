@@ -120,13 +120,13 @@ impl Device {
                 1 => "there is one, cuda:0".to_owned(),
                 _ => format!("there are cuda:0 to cuda:{}", count - 1),
             };
-            return Err(Error::Device(format!("there is no GPU cuda:{index}; {there}")));
+            return Err(Error::NoDevice(format!("there is no GPU cuda:{index}; {there}")));
         }
         let opening = |error| refused("the driver's own part", &format!("opening cuda:{index}"), error);
         let handle = result::device::get(index as c_int).map_err(opening)?;
         let attribute = |which| attribute(handle, which).map_err(opening);
         if attribute(CUdevice_attribute::CU_DEVICE_ATTRIBUTE_MEMORY_POOLS_SUPPORTED)? == 0 {
-            return Err(Error::Device(format!(
+            return Err(Error::NoDevice(format!(
                 "cuda:{index} has no memory pools, by which the budget is kept; a virtual GPU may have to be configured for \
                  them"
             )));
