@@ -1,6 +1,7 @@
 //! The program as scripts meet it: what it writes where, and how it exits.
 
 mod misuse;
+mod offers;
 mod signals;
 
 use std::{

@@ -1,0 +1,58 @@
+//! What a plan and a search say of this machine, and that an offer can be run from what is written of it.
+
+use serde_json::Value;
+
+use super::{fails, has_keys, json, plimsoll, stdout, text};
+
+/// A run of 2.5 TiB inside a budget of 100 TiB.
+const LARGE: [&str; 8] =
+    ["mlp-digits", "--budget", "102400GiB", "--set", "model.width=65536", "--set", "model.depth=10", "--json"];
+
+#[test]
+fn a_plan_past_what_the_machine_has_says_so_and_fails_its_check() {
+    let arguments: Vec<&str> = ["plan"].into_iter().chain(LARGE).collect();
+    let plan = json(&arguments);
+    has_keys(&plan, &["machine_bytes", "verdict"]);
+    let bytes = |key: &str| plan[key].as_u64().expect("bytes");
+    assert_eq!((&plan["fits"], plan["verdict"].as_str()), (&Value::Bool(false), Some("over_machine")), "{plan}");
+    assert!(bytes("machine_bytes") < bytes("load_bytes") && bytes("load_bytes") < bytes("budget_bytes"));
+    let checked = plimsoll(&[&arguments[..], &["--check"]].concat());
+    assert_eq!(checked.status.code(), Some(1), "{}", text(&checked.stderr));
+    let said = stdout(&arguments[..arguments.len() - 1]);
+    assert!(said.contains("It does not fit this machine:"), "{said}");
+    assert!(
+        said.contains("inside the budget of 100 TiB") || said.contains("inside the budget of 102400 GiB"),
+        "{said}"
+    );
+    let train: Vec<&str> = ["train"].into_iter().chain(LARGE).collect();
+    let refused = fails(1, &train[..train.len() - 1]);
+    assert!(!refused.contains("a budget of"), "the machine is what refuses: {refused}");
+}
+
+#[test]
+fn a_plan_inside_the_machine_is_as_before() {
+    let plan = json(&["plan", "mlp-digits", "--json"]);
+    assert_eq!((&plan["fits"], plan["verdict"].as_str()), (&Value::Bool(true), Some("fits")), "{plan}");
+    let over = json(&["plan", "mlp-digits", "--budget", "100KiB", "--json"]);
+    assert_eq!((&over["fits"], over["verdict"].as_str()), (&Value::Bool(false), Some("over_budget")), "{over}");
+}
+
+#[test]
+fn an_offer_is_run_from_what_is_set_alone() {
+    let changes = ["--budget", "16MiB", "--set", "optimizer.kind=sgd", "--set", "model.dense=200"];
+    let found = json(&[&["fit", "cnn-shapes", "--json"], &changes[..]].concat());
+    let candidates = found["candidates"].as_array().expect("a list");
+    assert!(!candidates.is_empty(), "{found}");
+    for candidate in candidates.iter().take(2).chain([&found["fill"]]) {
+        let set: Vec<&str> =
+            candidate["set"].as_array().expect("a list").iter().map(|one| one.as_str().expect("text")).collect();
+        let keys: Vec<&str> = set.iter().filter_map(|one| one.split('=').next()).collect();
+        assert_eq!(keys[..4], ["batch.micro", "batch.accumulation", "precision", "checkpointing"], "{set:?}");
+        assert!(["budget", "optimizer.kind", "model.dense"].iter().all(|key| keys.contains(key)), "{set:?}");
+        let sets = set.iter().flat_map(|one| ["--set", one]);
+        let arguments: Vec<&str> = ["plan", "cnn-shapes", "--json"].into_iter().chain(sets).collect();
+        let plan = json(&arguments);
+        assert_eq!(plan["peak"]["live_bytes"], candidate["peak_bytes"], "{set:?}");
+        assert_eq!((&plan["fits"], &plan["budget_bytes"]), (&Value::Bool(true), &found["budget_bytes"]), "{set:?}");
+    }
+}
