@@ -2,7 +2,7 @@
 //!
 //! A patch is what one window sees: `size` runs of `size * channels` neighbouring elements, zeros outside the image.
 //! Patches are gathered a block at a time, inside a tile of the product (im2col that never exists whole; Chellapilla et
-//! al. 2006). The gradient by the input is the same product over patches of the output's gradient with turned weights,
+//! al. 2006). The gradient by the input is the same product over patches of the output's gradient with flipped weights,
 //! taken apart by the residue of a pixel's place modulo the stride, so that no product is with a zero between strides
 //! and nothing is scattered. Weights are laid out once for all tiles where they are small.
 
@@ -41,7 +41,7 @@ pub(super) fn launch(kernel: &Convolution, o: &Operands<'_>) -> Result<()> {
 
 /// Square or not, a family of windows over an image: what [`Patches`] gathers.
 #[derive(Debug, Clone, Copy)]
-struct Sight {
+struct PatchGeometry {
     /// Extents of the image that is read.
     height: usize,
     width: usize,
@@ -60,13 +60,13 @@ struct Sight {
 /// The patches of images as a matrix `[pixels, taps * channels]`, or its transpose.
 struct Patches<'a, T> {
     image: &'a [T],
-    sight: Sight,
+    geometry: PatchGeometry,
 }
 
 impl<T: Float> Patches<'_, T> {
     /// Writes the elements `columns` of the patch of `pixel` to `to`.
     fn gather(&self, pixel: usize, columns: Range<usize>, to: &mut [T::Acc]) {
-        let Sight { height, width, channels, rows, columns: across, taps, step, origin } = self.sight;
+        let PatchGeometry { height, width, channels, rows, columns: across, taps, step, origin } = self.geometry;
         let (image, place) = (pixel / (rows * across), pixel % (rows * across));
         let top = (place / across * step) as isize + origin[0];
         let left = ((place % across * step) as isize + origin[1]) * channels as isize;
@@ -116,13 +116,13 @@ impl<T: Float> Operand<T::Acc> for Patches<'_, T> {
 }
 
 /// Weights `[filters, size, size, channels]` as the matrix `[taps * filters, channels]` of one residue.
-struct Turned<'a, T> {
+struct FlippedWeights<'a, T> {
     weights: &'a [T],
     window: Window,
     residue: Residue,
 }
 
-impl<T: Float> Operand<T::Acc> for Turned<'_, T> {
+impl<T: Float> Operand<T::Acc> for FlippedWeights<'_, T> {
     fn layout(&self) -> Layout {
         Layout::CopiedRows
     }
@@ -221,7 +221,7 @@ fn forward<T: Float>(w: &Window, x: &[T], weights: &[T], y: &mut [T]) {
         return gemm::matmul(&pointwise(w, true), x, weights, y);
     }
     let target = Target::new(y, [w.out_pixels(), w.filters], false);
-    let sight = Sight {
+    let geometry = PatchGeometry {
         height: w.height,
         width: w.width,
         channels: w.channels,
@@ -232,7 +232,7 @@ fn forward<T: Float>(w: &Window, x: &[T], weights: &[T], y: &mut [T]) {
         origin: [-(w.padding as isize); 2],
     };
     let (plan, shared) = forward_plan(w, size_of::<T::Acc>(), !T::DIRECT);
-    let patches = Patches { image: x, sight };
+    let patches = Patches { image: x, geometry };
     if shared {
         let mut room = Scratch::<T::Acc>::new(w.taps() * w.filters);
         turn(weights, w.taps(), [w.filters, w.taps()], room.elements());
@@ -284,12 +284,12 @@ fn residue_pixels<'a, T>(w: &Window, residue: &Residue, dx: &'a mut [T]) -> MatM
 
 fn residue_gradient<T: Float>(w: &Window, residue: Residue, dy: &[T], weights: &[T], target: Target<'_, T>) {
     // A pixel at `place + stride * t` is reached by the taps `first + stride * j` from the outputs `base + t - j`; in
-    // turned order of taps these are neighbours, from `base - (taps - 1)`.
+    // flipped order of taps these are neighbours, from `base - (taps - 1)`.
     let origin = |axis: usize| {
         let base = (residue.place[axis] + w.padding - residue.first[axis]) / w.stride;
         base as isize - (residue.taps[axis] as isize - 1)
     };
-    let sight = Sight {
+    let geometry = PatchGeometry {
         height: w.out_height(),
         width: w.out_width(),
         channels: w.filters,
@@ -300,16 +300,16 @@ fn residue_gradient<T: Float>(w: &Window, residue: Residue, dy: &[T], weights: &
         origin: [origin(0), origin(1)],
     };
     let (plan, shared) = input_gradient_plan(w, &residue, size_of::<T::Acc>(), !T::DIRECT);
-    let patches = Patches { image: dy, sight };
-    let turned = Turned { weights, window: *w, residue };
+    let patches = Patches { image: dy, geometry };
+    let flipped = FlippedWeights { weights, window: *w, residue };
     if shared {
         let rows = plan.product.k;
         let mut room = Scratch::new(rows * w.channels);
-        turned.block(0..rows, 0..w.channels, room.elements());
+        flipped.block(0..rows, 0..w.channels, room.elements());
         let laid_out = &*room.elements();
         return gemm::run(&plan, &patches, &Matrix::new(laid_out, w.channels, false), target);
     }
-    gemm::run(&plan, &patches, &turned, target);
+    gemm::run(&plan, &patches, &flipped, target);
 }
 
 /// [`Convolution::WeightGrad`](crate::backend::ops::Convolution::WeightGrad).
@@ -320,7 +320,7 @@ fn weight_gradient<T: Float, W: Float<Acc = T::Acc>>(w: &Window, accumulate: boo
     if is_pointwise(w) {
         return gemm::run(&plan, &outputs, &Matrix::new(x, w.channels, false), target);
     }
-    let sight = Sight {
+    let geometry = PatchGeometry {
         height: w.height,
         width: w.width,
         channels: w.channels,
@@ -330,5 +330,5 @@ fn weight_gradient<T: Float, W: Float<Acc = T::Acc>>(w: &Window, accumulate: boo
         step: w.stride,
         origin: [-(w.padding as isize); 2],
     };
-    gemm::run(&plan, &outputs, &Patches { image: x, sight }, target);
+    gemm::run(&plan, &outputs, &Patches { image: x, geometry }, target);
 }

@@ -82,9 +82,9 @@ impl<T: Float> Operand<T::Acc> for Matrix<'_, T> {
 /// The crate packs such an operand by reading a column of 64 rows at once; rows whose distance is a large power of two
 /// then push each other out of the cache.
 #[derive(Debug, Clone, Copy)]
-struct Turning<'a, A>(Matrix<'a, A>);
+struct TransposedOperand<'a, A>(Matrix<'a, A>);
 
-impl<A: Accumulator> Operand<A> for Turning<'_, A> {
+impl<A: Accumulator> Operand<A> for TransposedOperand<'_, A> {
     fn layout(&self) -> Layout {
         Layout::CopiedRows
     }
@@ -152,7 +152,7 @@ pub(super) fn matmul<T: Float, W: Float<Acc = T::Acc>>(p: &MatMul, a: &[T], b: &
     let target = Target::new(c, [p.m, p.n], p.accumulate);
     match T::direct(b.elements) {
         Some(elements) if turns(p, !T::DIRECT) => {
-            run(&plan, &a, &Turning(Matrix::new(elements, b.stride, true)), target);
+            run(&plan, &a, &TransposedOperand(Matrix::new(elements, b.stride, true)), target);
         }
         _ => run(&plan, &a, &b, target),
     }
