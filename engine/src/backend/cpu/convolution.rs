@@ -17,7 +17,7 @@ use super::{
     float::Float,
     gemm::{
         self, Matrix, Operand, Target,
-        tiling::{Layout, Limits, Plan, Product},
+        tiling::{GemmTiling, Layout, Product, TileLimits},
     },
     matrix::{MatMut, MatRef, Spread},
     scratch::Scratch,
@@ -186,33 +186,38 @@ pub(in crate::backend) fn is_pointwise(w: &Window) -> bool {
     w.size == 1 && w.stride == 1 && w.padding == 0
 }
 
-/// Plan of a product of patches and weights, and whether the weights are laid out once.
-fn patches_plan(m: usize, n: usize, k: usize, width: usize, staged: bool, unshared: Layout) -> (Plan, bool) {
+/// Tiling of a product of patches and weights, and whether the weights are laid out once.
+fn patches_plan(m: usize, n: usize, k: usize, width: usize, staged: bool, unshared: Layout) -> (GemmTiling, bool) {
     let shared = shares_weights(k, n, width);
     let b = if shared { Layout::Rows } else { unshared };
     let product = Product { m, n, k, width, a: Layout::CopiedRows, b, staged };
     let depth = if shared { 384 } else { 256 } * 4 / width;
     let wide = width == 4 && !b.copied() && (n.is_multiple_of(VECTOR) || !shared);
-    (Plan::new(product, Limits { rows: 96, columns: if wide { 256 } else { 128 }, depth }), shared)
+    (GemmTiling::new(product, TileLimits { rows: 96, columns: if wide { 256 } else { 128 }, depth }), shared)
 }
 
-/// Plan of [`forward`].
-pub(in crate::backend) fn forward_plan(w: &Window, width: usize, narrow: bool) -> (Plan, bool) {
+/// Tiling of [`forward`].
+pub(in crate::backend) fn forward_plan(w: &Window, width: usize, narrow: bool) -> (GemmTiling, bool) {
     patches_plan(w.out_pixels(), w.filters, w.taps(), width, narrow, Layout::of(!narrow, true))
 }
 
-/// Plan of one residue of [`input_gradient`].
-pub(in crate::backend) fn input_gradient_plan(w: &Window, r: &Residue, width: usize, narrow: bool) -> (Plan, bool) {
+/// Tiling of one residue of [`input_gradient`].
+pub(in crate::backend) fn input_gradient_plan(
+    w: &Window,
+    r: &Residue,
+    width: usize,
+    narrow: bool,
+) -> (GemmTiling, bool) {
     let (pixels, taps) = (w.batch * r.pixels[0] * r.pixels[1], r.taps[0] * r.taps[1]);
     patches_plan(pixels, w.channels, taps * w.filters, width, narrow || w.stride > 1, Layout::CopiedRows)
 }
 
-/// Plan of [`weight_gradient`] from operands that are `narrow` into a result that is `staged`.
-pub(in crate::backend) fn weight_gradient_plan(w: &Window, width: usize, narrow: bool, staged: bool) -> Plan {
+/// Tiling of [`weight_gradient`] from operands that are `narrow` into a result that is `staged`.
+pub(in crate::backend) fn weight_gradient_plan(w: &Window, width: usize, narrow: bool, staged: bool) -> GemmTiling {
     let b = if is_pointwise(w) { Layout::of(!narrow, false) } else { Layout::CopiedRows };
     let product =
         Product { m: w.filters, n: w.taps(), k: w.out_pixels(), width, a: Layout::of(!narrow, true), b, staged };
-    Plan::new(product, Limits { rows: 252, columns: 96, depth: 512 / width })
+    GemmTiling::new(product, TileLimits { rows: 252, columns: 96, depth: 512 / width })
 }
 
 /// [`Convolution::Forward`](crate::backend::ops::Convolution::Forward).

@@ -7,7 +7,7 @@ pub(in crate::backend) mod tiling;
 
 use std::ops::Range;
 
-use self::tiling::{Layout, Limits, Plan, Product};
+use self::tiling::{GemmTiling, Layout, Product, TileLimits};
 use super::{
     convert::{add_down, down, turn, up},
     float::{Accumulator, Float},
@@ -123,8 +123,8 @@ fn turns(p: &MatMul, narrow: bool) -> bool {
     !narrow && p.transpose_b && p.n.is_multiple_of(16)
 }
 
-/// Plan of a plain matrix product: operands of `narrow` types are converted a block at a time.
-pub(in crate::backend) fn matmul_plan(p: &MatMul, width: usize, narrow: bool, staged: bool) -> Plan {
+/// Tiling of a plain matrix product: operands of `narrow` types are converted a block at a time.
+pub(in crate::backend) fn matmul_plan(p: &MatMul, width: usize, narrow: bool, staged: bool) -> GemmTiling {
     let product = Product {
         m: p.m,
         n: p.n,
@@ -136,12 +136,12 @@ pub(in crate::backend) fn matmul_plan(p: &MatMul, width: usize, narrow: bool, st
     };
     let depth = if width == 8 { 128 } else { 256 };
     let limits = match (narrow, p.transpose_a) {
-        (true, _) => Limits { rows: 96, columns: 128, depth },
-        (false, true) => Limits { rows: 240, columns: 256, depth },
+        (true, _) => TileLimits { rows: 96, columns: 128, depth },
+        (false, true) => TileLimits { rows: 240, columns: 256, depth },
         // Rows in place take no room, and the more of them, the less often a block of `b` is laid out.
-        (false, false) => Limits { rows: 480, columns: 256, depth },
+        (false, false) => TileLimits { rows: 480, columns: 256, depth },
     };
-    Plan::new(product, limits)
+    GemmTiling::new(product, limits)
 }
 
 /// [`Linear::MatMul`](crate::backend::ops::Linear::MatMul).
@@ -160,7 +160,7 @@ pub(super) fn matmul<T: Float, W: Float<Acc = T::Acc>>(p: &MatMul, a: &[T], b: &
 
 /// Computes a product as planned.
 pub(super) fn run<A: Accumulator, W: Float<Acc = A>>(
-    plan: &Plan,
+    plan: &GemmTiling,
     a: &impl Operand<A>,
     b: &impl Operand<A>,
     target: Target<'_, W>,
@@ -193,7 +193,7 @@ pub(super) fn run<A: Accumulator, W: Float<Acc = A>>(
 }
 
 /// Runs `tile` on every tile of a matrix, with its first row and column.
-fn tiles<W: Float>(plan: &Plan, matrix: MatMut<'_, W>, tile: &(dyn Fn([usize; 2], MatMut<'_, W>) + Sync)) {
+fn tiles<W: Float>(plan: &GemmTiling, matrix: MatMut<'_, W>, tile: &(dyn Fn([usize; 2], MatMut<'_, W>) + Sync)) {
     let [m, n] = matrix.extents();
     parallel::pieces(m.div_ceil(plan.rows), plan.parallel, matrix.by_rows(plan.rows), |i, rows| {
         parallel::pieces(n.div_ceil(plan.columns), plan.parallel, rows.by_columns(plan.columns), |j, matrix| {
@@ -204,7 +204,7 @@ fn tiles<W: Float>(plan: &Plan, matrix: MatMut<'_, W>, tile: &(dyn Fn([usize; 2]
 
 /// One tile over `depth`.
 fn tile<A: Accumulator, W: Float<Acc = A>>(
-    plan: &Plan,
+    plan: &GemmTiling,
     [row, column]: [usize; 2],
     depth: Range<usize>,
     a: &impl Operand<A>,

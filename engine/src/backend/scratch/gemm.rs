@@ -10,7 +10,7 @@ use crate::backend::{
     cpu::{
         attention::Cut,
         convolution,
-        gemm::{self, tiling::Plan},
+        gemm::{self, tiling::GemmTiling},
     },
     ops::{AttentionShape, MatMul, Window},
 };
@@ -66,7 +66,7 @@ pub(in crate::backend) fn attention_grad(s: &AttentionShape, dtype: DType, threa
 }
 
 /// Of a tiled product.
-fn product(plan: &Plan, threads: usize) -> usize {
+fn product(plan: &GemmTiling, threads: usize) -> usize {
     let at_once = if plan.parallel { threads.clamp(1, plan.pieces().max(1)) } else { 1 };
     let width = plan.product.width;
     let aside = plan.room().iter().sum::<usize>() * width;
@@ -81,7 +81,7 @@ fn blocks(cut: &Cut, elements: impl Fn(&Cut) -> usize, width: usize, threads: us
 }
 
 /// Of one tile of a product.
-fn crate_packing(plan: &Plan) -> usize {
+fn crate_packing(plan: &GemmTiling) -> usize {
     let fills_vectors = plan.product.n.is_multiple_of(16) && plan.columns.is_multiple_of(16);
     let in_place = [plan.product.a.by_rows(), plan.product.b.by_rows() && fills_vectors];
     packed([plan.rows, plan.columns, plan.depth], in_place, plan.product.width)
@@ -103,7 +103,7 @@ fn packed([rows, columns, depth]: [usize; 3], in_place: [bool; 2], width: usize)
 }
 
 /// Of a product of patches and weights that may be laid out once.
-fn patches((plan, shared): (Plan, bool), threads: usize) -> usize {
+fn patches((plan, shared): (GemmTiling, bool), threads: usize) -> usize {
     let weights = if shared { plan.product.k * plan.product.n * plan.product.width } else { 0 };
     weights + product(&plan, threads)
 }

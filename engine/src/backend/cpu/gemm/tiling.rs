@@ -57,7 +57,7 @@ pub(in crate::backend) struct Product {
 
 /// The largest tile.
 #[derive(Debug, Clone, Copy)]
-pub(in crate::backend) struct Limits {
+pub(in crate::backend) struct TileLimits {
     pub(in crate::backend) rows: usize,
     pub(in crate::backend) columns: usize,
     pub(in crate::backend) depth: usize,
@@ -65,7 +65,7 @@ pub(in crate::backend) struct Limits {
 
 /// A product cut into tiles.
 #[derive(Debug, Clone, Copy)]
-pub(in crate::backend) struct Plan {
+pub(in crate::backend) struct GemmTiling {
     /// What is computed.
     pub(in crate::backend) product: Product,
     /// Rows of a tile.
@@ -87,9 +87,9 @@ const WANTED_PIECES: usize = 4;
 /// Bytes for sums of segments.
 const SEGMENT_BYTES: usize = 192 << 10;
 
-impl Plan {
+impl GemmTiling {
     /// Cuts a product into tiles of at most `limits`.
-    pub(in crate::backend) fn new(product: Product, limits: Limits) -> Self {
+    pub(in crate::backend) fn new(product: Product, limits: TileLimits) -> Self {
         let Product { m, n, k, width, .. } = product;
         let mut plan = Self {
             product,
