@@ -64,7 +64,7 @@ const FUSED_PIECES: usize = 4;
 
 /// How a shape is cut, and what the blocks take.
 #[derive(Debug, Clone, Copy)]
-pub(in crate::backend) struct Cut {
+pub(in crate::backend) struct AttentionTiling {
     s: AttentionShape,
     /// Bytes of an element of arithmetic.
     width: usize,
@@ -72,7 +72,7 @@ pub(in crate::backend) struct Cut {
     narrow: bool,
 }
 
-impl Cut {
+impl AttentionTiling {
     /// Of a shape with elements of `width` bytes in arithmetic, narrower ones in memory.
     pub(in crate::backend) fn new(s: &AttentionShape, width: usize, narrow: bool) -> Self {
         Self { s: *s, width, narrow }

@@ -8,7 +8,7 @@
 use crate::backend::{
     DType,
     cpu::{
-        attention::Cut,
+        attention::AttentionTiling,
         convolution,
         gemm::{self, tiling::GemmTiling},
     },
@@ -56,13 +56,13 @@ pub(in crate::backend) fn convolution_weight_grad(w: &Window, dtype: DType, thre
 /// Of the blocks of attention that threads work on at once.
 pub(in crate::backend) fn attention(s: &AttentionShape, is_plain: bool, dtype: DType, threads: usize) -> usize {
     let (width, narrow) = arithmetic(dtype);
-    blocks(&Cut::new(s, width, narrow), |cut| cut.forward_elements(is_plain), width, threads)
+    blocks(&AttentionTiling::new(s, width, narrow), |tiling| tiling.forward_elements(is_plain), width, threads)
 }
 
 /// Of the blocks of attention's gradient that threads work on at once.
 pub(in crate::backend) fn attention_grad(s: &AttentionShape, dtype: DType, threads: usize) -> usize {
     let (width, narrow) = arithmetic(dtype);
-    blocks(&Cut::new(s, width, narrow), Cut::gradient_elements, width, threads)
+    blocks(&AttentionTiling::new(s, width, narrow), AttentionTiling::gradient_elements, width, threads)
 }
 
 /// Of a tiled product.
@@ -75,9 +75,14 @@ fn product(plan: &GemmTiling, threads: usize) -> usize {
 }
 
 /// Of attention: the room of the pieces that are worked on at once, and that of the product each is in.
-fn blocks(cut: &Cut, elements: impl Fn(&Cut) -> usize, width: usize, threads: usize) -> usize {
-    let products = cut.products().map(|(sizes, by_rows)| packed(sizes, [by_rows, cut.fills_vectors()], width));
-    cut.at_once(threads) * (elements(cut) * width + products.into_iter().max().unwrap_or(0))
+fn blocks(
+    tiling: &AttentionTiling,
+    elements: impl Fn(&AttentionTiling) -> usize,
+    width: usize,
+    threads: usize,
+) -> usize {
+    let products = tiling.products().map(|(sizes, by_rows)| packed(sizes, [by_rows, tiling.fills_vectors()], width));
+    tiling.at_once(threads) * (elements(tiling) * width + products.into_iter().max().unwrap_or(0))
 }
 
 /// Of one tile of a product.

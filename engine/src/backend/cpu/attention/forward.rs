@@ -10,15 +10,15 @@ use super::{
         scratch::Scratch,
         simd::simd,
     },
-    Cut, Pairs, Positions, by_blocks, carve, overlap, scale, steps,
+    AttentionTiling, Pairs, Positions, by_blocks, carve, overlap, scale, steps,
 };
 use crate::backend::AttentionShape;
 
 /// [`Attention::Efficient`](crate::backend::ops::Attention::Efficient).
 pub(in super::super) fn forward<T: Float>(s: &AttentionShape, qkv: &[T], y: &mut [T], lse: &mut [T::Acc]) {
-    let (cut, dim, scale) = (Cut::of::<T>(s), s.head_dim, scale(s));
-    let (sizes, y) = (cut.forward_room(), MatMut::new(y, [s.rows(), s.width()], s.width()));
-    by_blocks(s, (cut.queries(), cut.is_parallel()), y, lse, &|head, rows, mut y, lse| {
+    let (tiling, dim, scale) = (AttentionTiling::of::<T>(s), s.head_dim, scale(s));
+    let (sizes, y) = (tiling.forward_room(), MatMut::new(y, [s.rows(), s.width()], s.width()));
+    by_blocks(s, (tiling.queries(), tiling.is_parallel()), y, lse, &|head, rows, mut y, lse| {
         let mut scratch = Scratch::<T::Acc>::new(sizes.iter().sum());
         let [in_q, in_k, in_v, logits, result, max, total] = carve(scratch.elements(), sizes);
         let [queries, keys, values] =
@@ -27,7 +27,7 @@ pub(in super::super) fn forward<T: Float>(s: &AttentionShape, qkv: &[T], y: &mut
         result.fill(T::Acc::ZERO);
         max.fill(T::Acc::from_f64(f64::NEG_INFINITY));
         total.fill(T::Acc::ZERO);
-        for seen in steps(s.seen_by(&rows), cut.keys()) {
+        for seen in steps(s.seen_by(&rows), tiling.keys()) {
             let pairs = Pairs { s, queries: overlap(&rows, &s.that_see(&seen)), keys: seen.clone() };
             let from = pairs.queries.start - rows.start;
             let within = from..from + pairs.queries.len();
@@ -50,9 +50,9 @@ pub(in super::super) fn forward<T: Float>(s: &AttentionShape, qkv: &[T], y: &mut
 
 /// [`Attention::Plain`](crate::backend::ops::Attention::Plain).
 pub(in super::super) fn forward_plain<T: Float>(s: &AttentionShape, qkv: &[T], y: &mut [T], p: &mut [T]) {
-    let (cut, dim, scale) = (Cut::of::<T>(s), s.head_dim, scale(s));
-    let (sizes, y) = (cut.plain_room(), MatMut::new(y, [s.rows(), s.width()], s.width()));
-    by_blocks(s, (cut.plain_rows(), cut.is_parallel()), y, p, &|head, rows, mut y, kept| {
+    let (tiling, dim, scale) = (AttentionTiling::of::<T>(s), s.head_dim, scale(s));
+    let (sizes, y) = (tiling.plain_room(), MatMut::new(y, [s.rows(), s.width()], s.width()));
+    by_blocks(s, (tiling.plain_rows(), tiling.is_parallel()), y, p, &|head, rows, mut y, kept| {
         let mut scratch = Scratch::<T::Acc>::new(sizes.iter().sum());
         let [in_q, in_k, in_v, aside, result] = carve(scratch.elements(), sizes);
         let [queries, keys, values] =
@@ -61,13 +61,13 @@ pub(in super::super) fn forward_plain<T: Float>(s: &AttentionShape, qkv: &[T], y
         let seen = s.seen_by(&rows);
         // Makes the rows of probabilities, `length` apart, and the result.
         let mut attend = |weights: &mut [T::Acc]| {
-            for seen in steps(seen.clone(), cut.keys()) {
+            for seen in steps(seen.clone(), tiling.keys()) {
                 let logits = MatMut::new(&mut weights[seen.start..], [rows.len(), seen.len()], s.length);
                 multiply(q, keys.turned(seen.clone(), in_k), logits, false);
             }
             let all = Pairs { s, queries: rows.clone(), keys: 0..s.length };
             soften(&all, scale, weights);
-            for (i, seen) in steps(seen.clone(), cut.keys()).enumerate() {
+            for (i, seen) in steps(seen.clone(), tiling.keys()).enumerate() {
                 let weights = MatRef::new(&weights[seen.start..], [rows.len(), seen.len()], s.length);
                 let sums = MatMut::new(result, [rows.len(), dim], dim);
                 multiply(weights, values.block(seen, in_v), sums, i > 0);

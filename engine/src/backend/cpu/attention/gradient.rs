@@ -17,7 +17,7 @@ use super::{
         scratch::Scratch,
         simd::simd,
     },
-    Cut, Head, Pairs, Positions, by_blocks, carve, overlap, scale, steps,
+    AttentionTiling, Head, Pairs, Positions, by_blocks, carve, overlap, scale, steps,
 };
 use crate::backend::AttentionShape;
 
@@ -33,7 +33,7 @@ pub(in super::super) enum Weights<'a, T: Float> {
 /// A gradient in the making.
 struct Gradient<'a, T: Float> {
     s: &'a AttentionShape,
-    cut: Cut,
+    tiling: AttentionTiling,
     qkv: &'a [T],
     weights: Weights<'a, T>,
     dy: &'a [T],
@@ -50,19 +50,19 @@ pub(in super::super) fn gradient<T: Float>(
     dy: &[T],
     dqkv: &mut [T],
 ) {
-    let cut = Cut::of::<T>(s);
+    let tiling = AttentionTiling::of::<T>(s);
     let mut means = Scratch::<T::Acc>::new(s.batch * s.heads * s.length);
     match weights {
         Weights::Recomputed { y, .. } => means_of_results(s, y, dy, means.elements()),
-        Weights::Kept(p) => means_of_probabilities(s, &cut, [qkv, p, dy], means.elements()),
+        Weights::Kept(p) => means_of_probabilities(s, &tiling, [qkv, p, dy], means.elements()),
     }
     let means = &*means.elements();
-    let (gradient, dim, parallel) = (Gradient { s, cut, qkv, weights, dy, means }, s.head_dim, cut.is_parallel());
+    let (gradient, dim, parallel) = (Gradient { s, tiling, qkv, weights, dy, means }, s.head_dim, tiling.is_parallel());
     let (dq, rest) = MatMut::new(dqkv, [s.rows(), s.packed()], s.packed()).split_columns(s.heads * dim);
     let (dk, dv) = rest.split_columns(s.kv_heads * dim);
-    let (blocks, shared) = (s.length.div_ceil(cut.keys()), s.heads / s.kv_heads * dim);
-    let keys = |block: usize| block * cut.keys()..((block + 1) * cut.keys()).min(s.length);
-    if cut.is_fused() {
+    let (blocks, shared) = (s.length.div_ceil(tiling.keys()), s.heads / s.kv_heads * dim);
+    let keys = |block: usize| block * tiling.keys()..((block + 1) * tiling.keys()).min(s.length);
+    if tiling.is_fused() {
         let parts = [dq.by_rows(s.length), dk.by_rows(s.length), dv.by_rows(s.length)];
         return parallel::pieces(s.batch, parallel, parts, |sequence, [dq, dk, dv]| {
             let parts = [dq.by_columns(shared), dk.by_columns(dim), dv.by_columns(dim)];
@@ -79,13 +79,13 @@ pub(in super::super) fn gradient<T: Float>(
     parallel::pieces(s.batch, parallel, parts, |sequence, parts| {
         let parts = parts.map(|part| part.by_columns(dim));
         parallel::pieces(s.kv_heads, parallel, parts, |group, parts| {
-            let parts = parts.map(|part| part.by_rows(cut.keys()));
+            let parts = parts.map(|part| part.by_rows(tiling.keys()));
             parallel::pieces(blocks, parallel, parts, |block, parts| {
                 gradient.by_keys([sequence, group], keys(block), parts, None);
             });
         });
     });
-    by_blocks(s, (cut.queries(), parallel), dq, &mut [(); 0], &|head, rows, dq, _| {
+    by_blocks(s, (tiling.queries(), parallel), dq, &mut [(); 0], &|head, rows, dq, _| {
         gradient.by_queries(&head, rows, dq)
     });
 }
@@ -101,15 +101,20 @@ fn means_of_results<T: Float>(s: &AttentionShape, y: &[T], dy: &[T], means: &mut
     });
 }
 
-fn means_of_probabilities<T: Float>(s: &AttentionShape, cut: &Cut, [qkv, p, dy]: [&[T]; 3], means: &mut [T::Acc]) {
-    let (sizes, none) = (cut.gradient_room(), MatMut::<T>::new(&mut [], [s.rows(), 0], 0));
-    by_blocks(s, (cut.queries(), cut.is_parallel()), none, means, &|head, rows, _, means| {
+fn means_of_probabilities<T: Float>(
+    s: &AttentionShape,
+    tiling: &AttentionTiling,
+    [qkv, p, dy]: [&[T]; 3],
+    means: &mut [T::Acc],
+) {
+    let (sizes, none) = (tiling.gradient_room(), MatMut::<T>::new(&mut [], [s.rows(), 0], 0));
+    by_blocks(s, (tiling.queries(), tiling.is_parallel()), none, means, &|head, rows, _, means| {
         let mut scratch = Scratch::<T::Acc>::new(sizes.iter().sum());
         let [_, in_dy, _, _, in_v, _, slopes, ..] = carve(scratch.elements(), sizes);
         means.fill(T::Acc::ZERO);
         let values = Positions::new(qkv, head.values, s.packed(), s.head_dim);
         let dy = Positions::new(dy, head.result, s.width(), s.head_dim).block(rows.clone(), in_dy);
-        for seen in steps(s.seen_by(&rows), cut.keys()) {
+        for seen in steps(s.seen_by(&rows), tiling.keys()) {
             let extents = [rows.len(), seen.len()];
             multiply(dy, values.turned(seen.clone(), in_v), MatMut::new(slopes, extents, extents[1]), false);
             for ((row, slopes), mean) in rows.clone().zip(slopes.chunks_exact(seen.len())).zip(&mut *means) {
@@ -133,7 +138,7 @@ impl<'a, T: Float> Gradient<'a, T> {
         [to_k, to_v]: [MatMut<'_, T>; 2],
         mut queries: Option<&mut MatMut<'_, T>>,
     ) {
-        let (s, dim, sizes) = (self.s, self.s.head_dim, self.cut.gradient_room());
+        let (s, dim, sizes) = (self.s, self.s.head_dim, self.tiling.gradient_room());
         let mut scratch = Scratch::<T::Acc>::new(sizes.iter().sum());
         let [in_q, in_dy, in_k, turned_k, turned_v, weights, slopes, dk, dv] = carve(scratch.elements(), sizes);
         let shared = s.heads / s.kv_heads;
@@ -144,7 +149,7 @@ impl<'a, T: Float> Gradient<'a, T> {
         dv.fill(T::Acc::ZERO);
         for i in 0..shared {
             let head = Head::new(s, sequence, group * shared + i);
-            for rows in steps(s.that_see(&keys), self.cut.queries()) {
+            for rows in steps(s.that_see(&keys), self.tiling.queries()) {
                 let pairs = Pairs { s, queries: rows.clone(), keys: keys.clone() };
                 let q = self.packed(head.queries).block(rows.clone(), in_q);
                 let dy = Positions::new(self.dy, head.result, s.width(), dim).block(rows.clone(), in_dy);
@@ -166,13 +171,13 @@ impl<'a, T: Float> Gradient<'a, T> {
 
     /// The gradients of one head's queries at `rows`.
     fn by_queries(&self, head: &Head, rows: Range<usize>, to: MatMut<'_, T>) {
-        let (s, dim, sizes) = (self.s, self.s.head_dim, self.cut.gradient_room());
+        let (s, dim, sizes) = (self.s, self.s.head_dim, self.tiling.gradient_room());
         let mut scratch = Scratch::<T::Acc>::new(sizes.iter().sum());
         let [in_q, in_dy, in_k, turned_k, turned_v, weights, slopes, dq, _] = carve(scratch.elements(), sizes);
         let q = self.packed(head.queries).block(rows.clone(), in_q);
         let dy = Positions::new(self.dy, head.result, s.width(), dim).block(rows.clone(), in_dy);
         dq.fill(T::Acc::ZERO);
-        for keys in steps(s.seen_by(&rows), self.cut.keys()) {
+        for keys in steps(s.seen_by(&rows), self.tiling.keys()) {
             let pairs = Pairs { s, queries: overlap(&rows, &s.that_see(&keys)), keys: keys.clone() };
             let from = pairs.queries.start - rows.start;
             let within = from..from + pairs.queries.len();
