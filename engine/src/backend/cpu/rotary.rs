@@ -62,7 +62,7 @@ impl Angles {
 }
 
 /// Elements of f64 that a thread takes.
-pub(in crate::backend) fn room(s: &AttentionShape) -> usize {
+pub(in crate::backend) fn scratch_elements(s: &AttentionShape) -> usize {
     4 * (s.head_dim / 2)
 }
 

@@ -153,7 +153,7 @@ impl Contract for Norm {
     }
 
     fn cpu_scratch_bytes(&self, _dtype: DType, _threads: usize) -> usize {
-        self.summed_over_rows().map_or(0, |extents| cpu::norm::batch::room(extents) * size_of::<f64>())
+        self.summed_over_rows().map_or(0, |extents| cpu::norm::batch::scratch_elements(extents) * size_of::<f64>())
     }
 
     fn cuda_scratch_bytes(&self, _dtype: DType) -> usize {

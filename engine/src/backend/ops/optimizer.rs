@@ -66,7 +66,7 @@ impl Contract for Optimizer {
             Self::Update(update) => update
                 .rule
                 .factored()
-                .map_or(0, |extents| cpu::optimizer::adafactor::room(&extents, dtype.accumulator().size())),
+                .map_or(0, |extents| cpu::optimizer::adafactor::scratch_bytes(&extents, dtype.accumulator().size())),
         }
     }
 

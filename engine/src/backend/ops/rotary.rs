@@ -38,7 +38,7 @@ impl Contract for Rotary {
 
     fn cpu_scratch_bytes(&self, _dtype: DType, threads: usize) -> usize {
         // A position's angles on each thread.
-        threads.clamp(1, self.shape.length.max(1)) * cpu::rotary::room(&self.shape) * size_of::<f64>()
+        threads.clamp(1, self.shape.length.max(1)) * cpu::rotary::scratch_elements(&self.shape) * size_of::<f64>()
     }
 
     fn cuda_scratch_bytes(&self, _dtype: DType) -> usize {

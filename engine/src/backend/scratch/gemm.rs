@@ -69,7 +69,7 @@ pub(in crate::backend) fn attention_grad(s: &AttentionShape, dtype: DType, threa
 fn product(plan: &GemmTiling, threads: usize) -> usize {
     let at_once = if plan.parallel { threads.clamp(1, plan.pieces().max(1)) } else { 1 };
     let width = plan.product.width;
-    let aside = plan.room().iter().sum::<usize>() * width;
+    let aside = plan.block_elements().iter().sum::<usize>() * width;
     let sums = if plan.segments > 1 { plan.segments * plan.product.m * plan.product.n * width } else { 0 };
     sums + at_once * (aside + crate_packing(plan))
 }

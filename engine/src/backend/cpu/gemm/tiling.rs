@@ -138,7 +138,7 @@ impl GemmTiling {
     }
 
     /// Elements of a block of `a`, of `b` and of a tile of `c` that a piece makes room for.
-    pub(in crate::backend) fn room(&self) -> [usize; 3] {
+    pub(in crate::backend) fn block_elements(&self) -> [usize; 3] {
         let (a, b) = (self.product.a.copied(), self.product.b.copied());
         [
             if a { self.rows * self.depth } else { 0 },

@@ -25,7 +25,7 @@ pub(in crate::backend::cpu) fn parts(e: &Rows) -> usize {
 }
 
 /// Elements of f64 that the sums take.
-pub(in crate::backend) fn room(e: &Rows) -> usize {
+pub(in crate::backend) fn scratch_elements(e: &Rows) -> usize {
     parts(e) * 2 * e.columns
 }
 
@@ -53,7 +53,7 @@ impl Norm {
     ) {
         let Rows { rows, columns } = self.extents;
         let shift = &x[..columns];
-        let mut room = Scratch::<f64>::new(room(&self.extents));
+        let mut room = Scratch::<f64>::new(scratch_elements(&self.extents));
         let sums = sum(&self.extents, x, shift, &[], |x| x.up(), &mut room);
         let [mean, inverse] = statistics;
         let [running_mean, running_variance] = running;
@@ -102,7 +102,7 @@ pub(super) fn gradient<T: Float, W: Float<Acc = T::Acc>>(
 ) {
     let Rows { rows, columns } = *extents;
     let [mean, inverse] = statistics;
-    let mut room = Scratch::<f64>::new(room(extents));
+    let mut room = Scratch::<f64>::new(scratch_elements(extents));
     let sums = sum(extents, x, mean, dy, |mean| mean, &mut room);
     let add = |to: &mut W, value: f64| {
         let before = if accumulate { to.up() } else { T::Acc::ZERO };

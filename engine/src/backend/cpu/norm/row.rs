@@ -3,7 +3,7 @@
 //! Sums along a row are carried in sixteen lanes of the type of arithmetic; sums over rows, of the parameters'
 //! gradients, in f64, part by part. Parts follow from the extents alone.
 
-use super::batch::{parts, room};
+use super::batch::{parts, scratch_elements};
 use crate::backend::cpu::{
     float::{Accumulator, Float},
     lanes::{LANES, dot, sum},
@@ -47,7 +47,7 @@ pub(super) fn gradient<T: Float, W: Float<Acc = T::Acc>>(
     [dweight, dbias]: [&mut [W]; 2],
 ) {
     let (Rows { rows, columns }, parts) = (*extents, parts(extents));
-    let mut room = Scratch::<f64>::new(room(extents));
+    let mut room = Scratch::<f64>::new(scratch_elements(extents));
     let of = (parallel::rows(room.elements(), 2 * columns), parallel::parts(dy, |p| p * rows / parts * columns));
     parallel::pieces(parts, parts > 1, of, |p, (sums, dy)| {
         let rows = p * rows / parts..(p + 1) * rows / parts;

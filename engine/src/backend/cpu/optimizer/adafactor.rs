@@ -26,7 +26,7 @@ const PARTS: usize = 8;
 const LANES: usize = 16;
 
 /// Bytes beside the operands, of a matrix: the parts' sums, then a scale a column.
-pub(in crate::backend) fn room(extents: &Rows, width: usize) -> usize {
+pub(in crate::backend) fn scratch_bytes(extents: &Rows, width: usize) -> usize {
     if extents.rows == 1 { 0 } else { (sums(extents) * size_of::<f64>()).max(extents.columns * width) }
 }
 
