@@ -19,8 +19,8 @@ use crate::{
     },
 };
 
-/// Everything about `experiment` that cannot be. With `facts`, also what its data rules out.
-pub fn check(experiment: &Experiment, facts: Option<&DatasetInfo>) -> Vec<Problem> {
+/// Everything about `experiment` that cannot be. With `info`, also what its data rules out.
+pub fn check(experiment: &Experiment, info: Option<&DatasetInfo>) -> Vec<Problem> {
     let mut list = List(Vec::new());
     list.limits(experiment);
     list.top(experiment);
@@ -29,11 +29,11 @@ pub fn check(experiment: &Experiment, facts: Option<&DatasetInfo>) -> Vec<Proble
     list.trained(experiment);
     list.model(experiment);
     list.data(experiment);
-    list.batch(experiment, facts);
+    list.batch(experiment, info);
     list.update(experiment);
     list.run(experiment);
     if list.0.is_empty() {
-        list.extents(experiment, facts);
+        list.extents(experiment, info);
     }
     list.0.sort_by_key(|problem| settings::all().position(|setting| setting.key == problem.key));
     list.0
@@ -99,28 +99,28 @@ impl List {
         }
     }
 
-    fn batch(&mut self, e: &Experiment, facts: Option<&DatasetInfo>) {
+    fn batch(&mut self, e: &Experiment, info: Option<&DatasetInfo>) {
         let (micro, accumulation) = (e.batch.micro, e.batch.accumulation);
-        let Some(facts) = facts else { return };
-        if facts.train == 0 || facts.test == 0 {
-            let left = if facts.test == 0 { "test" } else { "train" };
+        let Some(info) = info else { return };
+        if info.train == 0 || info.test == 0 {
+            let left = if info.test == 0 { "test" } else { "train" };
             let mend = "choose data with more samples, or another data.test_fraction";
             self.add("data.kind", format!("there is no sample to {left} on"), mend);
-        } else if micro > facts.train {
+        } else if micro > info.train {
             self.add(
                 "batch.micro",
-                format!("{micro} is more than the {} samples there are to train on", facts.train),
-                format!("write {} or less", facts.train),
+                format!("{micro} is more than the {} samples there are to train on", info.train),
+                format!("write {} or less", info.train),
             );
-        } else if micro.saturating_mul(accumulation) > facts.train {
+        } else if micro.saturating_mul(accumulation) > info.train {
             self.add(
                 "batch.accumulation",
                 format!(
                     "{accumulation} x {micro} = {} samples a step is more than the {} there are to train on",
                     micro.saturating_mul(accumulation),
-                    facts.train
+                    info.train
                 ),
-                format!("write {} or less, or lower batch.micro", facts.train / micro.max(1)),
+                format!("write {} or less, or lower batch.micro", info.train / micro.max(1)),
             );
         }
     }

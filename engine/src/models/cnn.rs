@@ -11,9 +11,9 @@ use crate::{
     nn::{Conv2d, Flatten, Init, Linear, MaxPool},
 };
 
-pub(super) fn build<B: Backend>(init: &mut Init<'_, B>, model: &Model, facts: &DatasetInfo) -> Result<Parts<B>> {
+pub(super) fn build<B: Backend>(init: &mut Init<'_, B>, model: &Model, info: &DatasetInfo) -> Result<Parts<B>> {
     let executor = init.executor();
-    let [mut height, mut width, mut channels] = facts.image()?;
+    let [mut height, mut width, mut channels] = info.image()?;
     let mut blocks = Vec::with_capacity(model.depth);
     for i in 1..=model.depth {
         let filters = model.width << (i - 1);
@@ -25,7 +25,7 @@ pub(super) fn build<B: Backend>(init: &mut Init<'_, B>, model: &Model, facts: &D
         (height, width, channels) = (height / 2, width / 2, filters);
     }
     let head = head(init, height * width * channels, model)?;
-    let classes = Linear::new(init, &Scope::Head.at("classes"), model.dense, facts.classes)?;
+    let classes = Linear::new(init, &Scope::Head.at("classes"), model.dense, info.classes)?;
     Ok(Parts { blocks, head, classes })
 }
 

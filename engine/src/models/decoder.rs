@@ -17,8 +17,8 @@ use crate::{
     nn::{Embedding, Init, Linear, Positions},
 };
 
-pub(super) fn build<B: Backend>(init: &mut Init<'_, B>, model: &Model, facts: &DatasetInfo) -> Result<Parts<B>> {
-    let [length, vocabulary] = facts.tokens()?;
+pub(super) fn build<B: Backend>(init: &mut Init<'_, B>, model: &Model, info: &DatasetInfo) -> Result<Parts<B>> {
+    let [length, vocabulary] = info.tokens()?;
     let style = Style { model, length };
     let embedding = Embedding::new(init, "embedding", vocabulary, model.width, NORMAL)?;
     let table = embedding.table().clone();
@@ -36,7 +36,7 @@ pub(super) fn build<B: Backend>(init: &mut Init<'_, B>, model: &Model, facts: &D
     let classes = if model.tied {
         Linear::tied(init.executor(), &Scope::Head.at("classes"), &table)
     } else {
-        Linear::with(init, &Scope::Head.at("classes"), [model.width, facts.classes], NORMAL, false)?
+        Linear::with(init, &Scope::Head.at("classes"), [model.width, info.classes], NORMAL, false)?
     }; // [batch * length, vocabulary]
     Ok(Parts { blocks, head, classes })
 }

@@ -18,13 +18,13 @@ use crate::{
     nn::{Conv2d, GlobalPool, Init, Linear, Residual, Sequences, Smooth, Start, Transpose},
 };
 
-pub(super) fn build<B: Backend>(init: &mut Init<'_, B>, model: &Model, facts: &DatasetInfo) -> Result<Parts<B>> {
+pub(super) fn build<B: Backend>(init: &mut Init<'_, B>, model: &Model, info: &DatasetInfo) -> Result<Parts<B>> {
     let executor = init.executor();
-    let [down, across] = patches(model, facts)?;
+    let [down, across] = patches(model, info)?;
     let (length, width) = (down * across, model.width);
     let style = Style { model, length };
     // [batch, down, across, width]
-    let mut layers: Layers<B> = vec![Box::new(Conv2d::with(init, "patches", patch_shape(model, facts)?)?)];
+    let mut layers: Layers<B> = vec![Box::new(Conv2d::with(init, "patches", patch_shape(model, info)?)?)];
     let mut blocks = Vec::with_capacity(model.depth);
     for i in 1..=model.depth {
         let path = Scope::Block(i).path();
@@ -43,7 +43,7 @@ pub(super) fn build<B: Backend>(init: &mut Init<'_, B>, model: &Model, facts: &D
     let mut head = style.norm(init, &Scope::Head.at("norm"))?;
     head.push(Box::new(Sequences::new(executor, &Scope::Head.at("sequences"), length))); // [batch, length, width]
     head.push(Box::new(GlobalPool::new(executor, &Scope::Head.at("pool")))); // [batch, width]
-    let classes = Linear::with(init, &Scope::Head.at("classes"), [width, facts.classes], Start::Zero, true)?;
+    let classes = Linear::with(init, &Scope::Head.at("classes"), [width, info.classes], Start::Zero, true)?;
     Ok(Parts { blocks, head, classes })
 }
 

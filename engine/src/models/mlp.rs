@@ -10,9 +10,9 @@ use crate::{
     nn::{Flatten, Init, Linear},
 };
 
-pub(super) fn build<B: Backend>(init: &mut Init<'_, B>, model: &Model, facts: &DatasetInfo) -> Result<Parts<B>> {
+pub(super) fn build<B: Backend>(init: &mut Init<'_, B>, model: &Model, info: &DatasetInfo) -> Result<Parts<B>> {
     let executor = init.executor();
-    let mut features = facts.image()?.into_iter().product();
+    let mut features = info.image()?.into_iter().product();
     let mut blocks = Vec::with_capacity(model.depth);
     for i in 1..=model.depth {
         let mut layers: Layers<B> = Vec::with_capacity(3);
@@ -24,6 +24,6 @@ pub(super) fn build<B: Backend>(init: &mut Init<'_, B>, model: &Model, facts: &D
         features = model.width;
         blocks.push(Block::new(layers));
     }
-    let classes = Linear::new(init, &Scope::Head.at("classes"), features, facts.classes)?;
+    let classes = Linear::new(init, &Scope::Head.at("classes"), features, info.classes)?;
     Ok(Parts { blocks, head: Vec::new(), classes })
 }

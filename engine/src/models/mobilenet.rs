@@ -41,12 +41,12 @@ pub(super) const V2: [(usize, usize, usize, usize); 7] =
 const STEM: usize = 32;
 const LAST: usize = 1280;
 
-pub(super) fn build_v1<B: Backend>(init: &mut Init<'_, B>, model: &Model, facts: &DatasetInfo) -> Result<Parts<B>> {
+pub(super) fn build_v1<B: Backend>(init: &mut Init<'_, B>, model: &Model, info: &DatasetInfo) -> Result<Parts<B>> {
     let executor = init.executor();
     let scaled = |filters: usize| ((filters as f64 * model.multiplier) as usize).max(1);
     let mut channels = scaled(STEM);
     let mut layers =
-        conv_norm(init, &Scope::Block(1).path(), shape(facts.image()?[2], channels, 3, stem_stride(model)))?;
+        conv_norm(init, &Scope::Block(1).path(), shape(info.image()?[2], channels, 3, stem_stride(model)))?;
     layers.push(Box::new(Relu::new(executor, &Scope::Block(1).at("relu"))));
     let mut blocks = vec![Block::new(layers)];
     for (i, (filters, stride)) in V1.into_iter().enumerate() {
@@ -59,12 +59,12 @@ pub(super) fn build_v1<B: Backend>(init: &mut Init<'_, B>, model: &Model, facts:
         blocks.push(Block::new(layers));
         channels = scaled(filters);
     }
-    parts(init, blocks, channels, facts)
+    parts(init, blocks, channels, info)
 }
 
-pub(super) fn build_v2<B: Backend>(init: &mut Init<'_, B>, model: &Model, facts: &DatasetInfo) -> Result<Parts<B>> {
+pub(super) fn build_v2<B: Backend>(init: &mut Init<'_, B>, model: &Model, info: &DatasetInfo) -> Result<Parts<B>> {
     let mut channels = divisible(STEM as f64 * model.multiplier);
-    let of_stem = shape(facts.image()?[2], channels, 3, stem_stride(model));
+    let of_stem = shape(info.image()?[2], channels, 3, stem_stride(model));
     let mut blocks = vec![Block::new(conv_norm_relu6(init, &Scope::Block(1).path(), of_stem)?)];
     for (stage, (expansion, filters, count, first)) in V2.into_iter().enumerate() {
         let out = divisible(filters as f64 * model.multiplier);
@@ -82,7 +82,7 @@ pub(super) fn build_v2<B: Backend>(init: &mut Init<'_, B>, model: &Model, facts:
     let last = if model.multiplier > 1.0 { divisible(LAST as f64 * model.multiplier) } else { LAST };
     let path = Scope::Block(blocks.len() + 1).path();
     blocks.push(Block::new(conv_norm_relu6(init, &path, shape(channels, last, 1, 1))?));
-    parts(init, blocks, last, facts)
+    parts(init, blocks, last, info)
 }
 
 /// An inverted residual: 1 x 1 to more channels, depthwise, 1 x 1 to fewer without an activation.
@@ -130,10 +130,10 @@ fn parts<B: Backend>(
     init: &mut Init<'_, B>,
     blocks: Vec<Block<B>>,
     channels: usize,
-    facts: &DatasetInfo,
+    info: &DatasetInfo,
 ) -> Result<Parts<B>> {
     let head: Layers<B> = vec![Box::new(GlobalPool::new(init.executor(), &Scope::Head.at("pool")))];
-    let classes = Linear::new(init, &Scope::Head.at("classes"), channels, facts.classes)?;
+    let classes = Linear::new(init, &Scope::Head.at("classes"), channels, info.classes)?;
     Ok(Parts { blocks, head, classes })
 }
 

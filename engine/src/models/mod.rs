@@ -55,29 +55,29 @@ pub struct Model<B: Backend> {
 }
 
 impl<B: Backend> Model<B> {
-    /// Builds the experiment's model for data of these facts.
+    /// Builds the experiment's model for such data.
     ///
     /// # Errors
     /// Data of another kind than the family learns from; [`Error::Budget`](crate::error::Error::Budget) where the
     /// parameters find no room; those of a launch.
-    pub fn build(executor: &Executor<B>, experiment: &Experiment, facts: &DatasetInfo) -> Result<Self> {
+    pub fn build(executor: &Executor<B>, experiment: &Experiment, info: &DatasetInfo) -> Result<Self> {
         let init = Init::new(executor, experiment.precision, experiment.run.seed);
         let init = &mut init.training(experiment.frozen, experiment.lora);
         let parts = match experiment.model.kind {
-            ModelKind::Mlp => mlp::build(init, &experiment.model, facts),
-            ModelKind::Cnn => cnn::build(init, &experiment.model, facts),
-            ModelKind::Sepcnn => sepcnn::build(init, &experiment.model, facts),
-            ModelKind::Resnet => resnet::build(init, &experiment.model, facts),
-            ModelKind::Mobilenetv1 => mobilenet::build_v1(init, &experiment.model, facts),
-            ModelKind::Mobilenetv2 => mobilenet::build_v2(init, &experiment.model, facts),
-            ModelKind::Vit => vit::build(init, &experiment.model, facts),
-            ModelKind::Mixer => mixer::build(init, &experiment.model, facts),
-            ModelKind::Gpt2 | ModelKind::Llama => decoder::build(init, &experiment.model, facts),
-            ModelKind::Unet => unet::build(init, &experiment.model, facts),
+            ModelKind::Mlp => mlp::build(init, &experiment.model, info),
+            ModelKind::Cnn => cnn::build(init, &experiment.model, info),
+            ModelKind::Sepcnn => sepcnn::build(init, &experiment.model, info),
+            ModelKind::Resnet => resnet::build(init, &experiment.model, info),
+            ModelKind::Mobilenetv1 => mobilenet::build_v1(init, &experiment.model, info),
+            ModelKind::Mobilenetv2 => mobilenet::build_v2(init, &experiment.model, info),
+            ModelKind::Vit => vit::build(init, &experiment.model, info),
+            ModelKind::Mixer => mixer::build(init, &experiment.model, info),
+            ModelKind::Gpt2 | ModelKind::Llama => decoder::build(init, &experiment.model, info),
+            ModelKind::Unet => unet::build(init, &experiment.model, info),
         }?;
         // Checks and menus ask for the blocks of a model that is not built.
         debug_assert_eq!(parts.blocks.len(), experiment.model.blocks(), "blocks of {:?}", experiment.model);
-        let segments = segments::of(experiment, facts, parts.blocks.len())?;
+        let segments = segments::of(experiment, info, parts.blocks.len())?;
         Ok(Self { parts, segments })
     }
 

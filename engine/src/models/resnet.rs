@@ -19,8 +19,8 @@ const FILTERS: usize = 64;
 /// Filters of a bottleneck's output to those of its 3 x 3 convolution.
 const EXPANSION: usize = 4;
 
-pub(super) fn build<B: Backend>(init: &mut Init<'_, B>, model: &Model, facts: &DatasetInfo) -> Result<Parts<B>> {
-    let mut blocks = vec![stem(init, model.stem, facts.image()?[2])?];
+pub(super) fn build<B: Backend>(init: &mut Init<'_, B>, model: &Model, info: &DatasetInfo) -> Result<Parts<B>> {
+    let mut blocks = vec![stem(init, model.stem, info.image()?[2])?];
     let is_bottleneck = model.layers >= 50;
     let mut channels = FILTERS;
     for (stage, count) in model.stages().iter().enumerate() {
@@ -49,7 +49,7 @@ pub(super) fn build<B: Backend>(init: &mut Init<'_, B>, model: &Model, facts: &D
     }
     let executor = init.executor();
     let head: Layers<B> = vec![Box::new(GlobalPool::new(executor, &Scope::Head.at("pool")))];
-    let classes = Linear::new(init, &Scope::Head.at("classes"), channels, facts.classes)?;
+    let classes = Linear::new(init, &Scope::Head.at("classes"), channels, info.classes)?;
     Ok(Parts { blocks, head, classes })
 }
 

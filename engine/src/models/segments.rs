@@ -24,7 +24,7 @@ pub(super) struct Segment {
 }
 
 /// The segments of a model of `count` blocks, first to last.
-pub(super) fn of(experiment: &Experiment, facts: &DatasetInfo, count: usize) -> Result<Vec<Segment>> {
+pub(super) fn of(experiment: &Experiment, info: &DatasetInfo, count: usize) -> Result<Vec<Segment>> {
     let every = |k: usize| {
         let of = move |start| Segment { blocks: start..(start + k).min(count), is_checkpointed: true };
         (0..count).step_by(k).map(of).collect()
@@ -36,7 +36,7 @@ pub(super) fn of(experiment: &Experiment, facts: &DatasetInfo, count: usize) -> 
         Checkpointing::Sqrt => every(((count as f64).sqrt().round() as usize).max(1)),
         Checkpointing::Pick(set) => alone(count, |block| set.contains(block + 1)),
         Checkpointing::Percent(percent) => {
-            let kept = keep(&costs(experiment, facts)?, percent);
+            let kept = keep(&costs(experiment, info)?, percent);
             alone(count, |block| !kept[block])
         }
     })
@@ -59,12 +59,12 @@ struct Cost {
 }
 
 /// Each block's costs, by a dry run of the forward pass.
-fn costs(experiment: &Experiment, facts: &DatasetInfo) -> Result<Vec<Cost>> {
+fn costs(experiment: &Experiment, info: &DatasetInfo) -> Result<Vec<Cost>> {
     let executor = Executor::new(DryRun::new(Target::Cpu { threads: 1 }, Rates::NOMINAL), Ledger::new(None, false));
     let kept = Experiment { checkpointing: Checkpointing::None, ..experiment.clone() };
-    let model = Model::build(&executor, &kept, facts)?;
+    let model = Model::build(&executor, &kept, info)?;
     executor.ledger().set_phase(Phase::Forward);
-    let (input, micro) = (facts.input, experiment.batch.micro);
+    let (input, micro) = (info.input, experiment.batch.micro);
     let inputs =
         executor.allocate(input.shape(micro), input.dtype(experiment.precision), Category::Batch, input.label())?;
     let mut tape = Tape::recording(&executor).with_recompute(experiment.recompute);

@@ -11,9 +11,9 @@ use crate::{
     nn::{Conv2d, Depthwise, Init, Linear, MaxPool},
 };
 
-pub(super) fn build<B: Backend>(init: &mut Init<'_, B>, model: &Model, facts: &DatasetInfo) -> Result<Parts<B>> {
+pub(super) fn build<B: Backend>(init: &mut Init<'_, B>, model: &Model, info: &DatasetInfo) -> Result<Parts<B>> {
     let executor = init.executor();
-    let [mut height, mut width, mut channels] = facts.image()?;
+    let [mut height, mut width, mut channels] = info.image()?;
     let mut blocks = Vec::with_capacity(model.depth);
     for i in 1..=model.depth {
         let filters = model.width << (i - 1);
@@ -31,6 +31,6 @@ pub(super) fn build<B: Backend>(init: &mut Init<'_, B>, model: &Model, facts: &D
         blocks.push(Block::new(layers));
     }
     let head = head(init, height * width * channels, model)?;
-    let classes = Linear::new(init, &Scope::Head.at("classes"), model.dense, facts.classes)?;
+    let classes = Linear::new(init, &Scope::Head.at("classes"), model.dense, info.classes)?;
     Ok(Parts { blocks, head, classes })
 }

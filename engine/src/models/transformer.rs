@@ -123,7 +123,7 @@ impl Style<'_> {
 }
 
 /// The patches of an image: how many down and across.
-pub(super) fn patches(model: &Model, facts: &DatasetInfo) -> Result<[usize; 2]> {
-    let [height, width, _] = facts.image()?;
+pub(super) fn patches(model: &Model, info: &DatasetInfo) -> Result<[usize; 2]> {
+    let [height, width, _] = info.image()?;
     Ok([height / model.patch.max(1), width / model.patch.max(1)])
 }

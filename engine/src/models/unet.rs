@@ -15,9 +15,9 @@ use crate::{
     nn::{Concat, Conv2d, Init, Linear, MaxPool, Relu, UpConv2d},
 };
 
-pub(super) fn build<B: Backend>(init: &mut Init<'_, B>, model: &Model, facts: &DatasetInfo) -> Result<Parts<B>> {
+pub(super) fn build<B: Backend>(init: &mut Init<'_, B>, model: &Model, info: &DatasetInfo) -> Result<Parts<B>> {
     let executor = init.executor();
-    let mut channels = facts.image()?[2];
+    let mut channels = info.image()?[2];
     let mut blocks = Vec::with_capacity(model.blocks());
     for level in 0..=model.depth {
         let (path, filters) = (Scope::Block(level + 1).path(), model.width << level);
@@ -38,7 +38,7 @@ pub(super) fn build<B: Backend>(init: &mut Init<'_, B>, model: &Model, facts: &D
         channels = filters;
     }
     // A 1 x 1 convolution is a dense layer over pixels: [batch * height * width, classes].
-    let classes = Linear::new(init, &Scope::Head.at("classes"), channels, facts.classes)?;
+    let classes = Linear::new(init, &Scope::Head.at("classes"), channels, info.classes)?;
     Ok(Parts { blocks, head: Vec::new(), classes })
 }
 

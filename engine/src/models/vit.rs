@@ -16,12 +16,12 @@ use crate::{
     nn::{ClassToken, Conv2d, ConvShape, Init, Linear, Positions, Start, TakeFirst},
 };
 
-pub(super) fn build<B: Backend>(init: &mut Init<'_, B>, model: &Model, facts: &DatasetInfo) -> Result<Parts<B>> {
+pub(super) fn build<B: Backend>(init: &mut Init<'_, B>, model: &Model, info: &DatasetInfo) -> Result<Parts<B>> {
     let executor = init.executor();
-    let [down, across] = patches(model, facts)?;
+    let [down, across] = patches(model, info)?;
     let length = down * across + 1;
     let style = Style { model, length };
-    let patch = patch_shape(model, facts)?;
+    let patch = patch_shape(model, info)?;
     let mut layers: Layers<B> = vec![
         Box::new(Conv2d::with(init, "patches", patch)?), // [batch, down, across, width]
         Box::new(ClassToken::new(init, "class-token", length - 1, model.width, NORMAL)?), // [batch * length, width]
@@ -36,12 +36,12 @@ pub(super) fn build<B: Backend>(init: &mut Init<'_, B>, model: &Model, facts: &D
     // The norm works row by row, so only the rows that are read need it.
     let mut head: Layers<B> = vec![Box::new(TakeFirst::new(executor, &Scope::Head.at("first"), length))]; // [batch, width]
     head.extend(style.norm(init, &Scope::Head.at("norm"))?);
-    let classes = Linear::with(init, &Scope::Head.at("classes"), [model.width, facts.classes], Start::Zero, true)?;
+    let classes = Linear::with(init, &Scope::Head.at("classes"), [model.width, info.classes], Start::Zero, true)?;
     Ok(Parts { blocks, head, classes })
 }
 
 /// A convolution whose windows are the patches.
-pub(super) fn patch_shape(model: &Model, facts: &DatasetInfo) -> Result<ConvShape> {
-    let (channels, size) = (facts.image()?[2], model.patch);
+pub(super) fn patch_shape(model: &Model, info: &DatasetInfo) -> Result<ConvShape> {
+    let (channels, size) = (info.image()?[2], model.patch);
     Ok(ConvShape { channels, filters: model.width, size, stride: size, padding: 0, bias: true })
 }

@@ -34,7 +34,7 @@ pub struct Probe<B: Backend> {
     images: Vec<f32>,
     tokens: Vec<u32>,
     labels: Vec<u32>,
-    facts: DatasetInfo,
+    info: DatasetInfo,
     precision: Precision,
 }
 
@@ -61,19 +61,19 @@ impl<B: Backend> Probe<B> {
     ///
     /// # Errors
     /// The device's.
-    pub fn new(executor: Executor<B>, experiment: &Experiment, facts: DatasetInfo, seed: u64) -> Result<Self> {
-        let model = Model::build(&executor, experiment, &facts)?;
+    pub fn new(executor: Executor<B>, experiment: &Experiment, info: DatasetInfo, seed: u64) -> Result<Self> {
+        let model = Model::build(&executor, experiment, &info)?;
         let rng = Rng::new(seed, Stream::Data, 0);
-        let pixels = SAMPLES * facts.input.elements();
+        let pixels = SAMPLES * info.input.elements();
         let images = (0..pixels as u64).map(|i| rng.normal(i) as f32).collect();
-        let tokens = (0..pixels as u64).map(|i| rng.below(1 << 41 | i, facts.classes) as u32).collect();
-        let label = |i: u64| match facts.labels_per_sample {
+        let tokens = (0..pixels as u64).map(|i| rng.below(1 << 41 | i, info.classes) as u32).collect();
+        let label = |i: u64| match info.labels_per_sample {
             // Some of many labels do not count.
             2.. if i.is_multiple_of(3) => IGNORE_INDEX,
-            _ => rng.below(1 << 40 | i, facts.classes) as u32,
+            _ => rng.below(1 << 40 | i, info.classes) as u32,
         };
-        let labels = (0..(SAMPLES * facts.labels_per_sample) as u64).map(label).collect();
-        Ok(Self { executor, model, images, tokens, labels, facts, precision: experiment.precision })
+        let labels = (0..(SAMPLES * info.labels_per_sample) as u64).map(label).collect();
+        Ok(Self { executor, model, images, tokens, labels, info, precision: experiment.precision })
     }
 
     /// Uniform numbers in ±1 of a parameter's shape.
@@ -100,7 +100,7 @@ impl<B: Backend> Probe<B> {
     }
 
     fn batch(&self) -> Result<(Tensor<B>, Tensor<B>)> {
-        let input = self.facts.input;
+        let input = self.info.input;
         let numbers = match input {
             Input::Image { .. } => HostSlice::F32(&self.images),
             Input::Tokens { .. } => HostSlice::U32(&self.tokens),
@@ -201,8 +201,8 @@ type Case = (ModelChoice, DatasetInfo, Frozen, Lora);
 fn of_kind(kind: ModelKind) -> Vec<Case> {
     let adapters = Lora { rank: 2, alpha: 3.0 };
     let network = || ModelChoice { kind, width: 5, depth: 3, dense: 6, multiplier: 0.1, ..ModelChoice::default() };
-    let case = |facts, frozen, lora| (network(), facts, frozen, lora);
-    let whole = |model, facts| (model, facts, Frozen::None, Lora::default());
+    let case = |info, frozen, lora| (network(), info, frozen, lora);
+    let whole = |model, info| (model, info, Frozen::None, Lora::default());
     let with = |attention| attending(kind, attention);
     let (plain, efficient) = (AttentionKind::Plain, AttentionKind::Efficient);
     let patches = image(4, 6, 2);
@@ -270,12 +270,12 @@ fn attending(kind: ModelKind, attention: AttentionKind) -> ModelChoice {
 /// Every model with every way to checkpoint: as many experiments, one after another, as there are ways.
 pub fn cases() -> Vec<(Experiment, DatasetInfo)> {
     let mut cases = Vec::new();
-    for (model, facts, frozen, lora) in ModelKind::ALL.into_iter().flat_map(of_kind) {
+    for (model, info, frozen, lora) in ModelKind::ALL.into_iter().flat_map(of_kind) {
         for checkpointing in CHECKPOINTINGS {
             let model = model.clone();
             let precision = Precision::F64;
             let experiment = Experiment { precision, checkpointing, model, frozen, lora, ..Experiment::default() };
-            cases.push((experiment, facts));
+            cases.push((experiment, info));
         }
     }
     cases
@@ -301,10 +301,10 @@ fn of_family<B: Backend>(
 ) -> Result<Found, Fault> {
     let (mut worst, mut count, mut fault) = (Worst::default(), 0, None);
     let cases = choice.extent.first(cases);
-    for (experiment, facts) in cases {
+    for (experiment, info) in cases {
         let mut experiment = experiment.clone();
         experiment.run.seed = choice.seed;
-        let probe = Probe::new(bench.open_free(&experiment, false)?, &experiment, *facts, choice.seed)?;
+        let probe = Probe::new(bench.open_free(&experiment, false)?, &experiment, *info, choice.seed)?;
         probe.slopes(choice.seed, |slope| {
             count += 1;
             worst = worst.or(slope.worst());

@@ -25,11 +25,11 @@ const TRIED: [usize; 5] = [0, 1, 6, 3, 8];
 
 pub(super) fn run<B: Backend>(bench: &Bench<B>, choice: &Choice, runner: &mut Runner<'_>) {
     let tried = || choice.extent.of(&TRIED).iter().map(|i| KINDS[*i]);
-    for (kind, facts) in tried() {
-        runner.check(format!("budget/{}", kind.key()), || budgets(bench, choice, (&large(kind), &facts)));
+    for (kind, info) in tried() {
+        runner.check(format!("budget/{}", kind.key()), || budgets(bench, choice, (&large(kind), &info)));
     }
-    for (kind, facts) in tried() {
-        runner.check(format!("leak/{}", kind.key()), || leak(bench, choice, (&small(kind), &facts)));
+    for (kind, info) in tried() {
+        runner.check(format!("leak/{}", kind.key()), || leak(bench, choice, (&small(kind), &info)));
     }
 }
 
@@ -44,11 +44,11 @@ fn large(kind: ModelKind) -> Experiment {
 /// Runs two steps and an evaluation under an account.
 fn try_under<B: Backend, M: MicroBatch>(
     executor: Executor<B>,
-    (experiment, facts): (&Experiment, &DatasetInfo),
+    (experiment, info): (&Experiment, &DatasetInfo),
     batch: impl Fn() -> M,
 ) -> Result<Ledger> {
     let ledger = executor.ledger().clone();
-    passes(&mut Session::new(executor, experiment, facts)?, batch)?;
+    passes(&mut Session::new(executor, experiment, info)?, batch)?;
     Ok(ledger)
 }
 
@@ -62,13 +62,13 @@ fn refusal<T>(result: Result<T>) -> Result<Option<BudgetError>> {
 }
 
 fn budgets<B: Backend>(bench: &Bench<B>, choice: &Choice, of: (&Experiment, &DatasetInfo)) -> Result<Found, Fault> {
-    let (experiment, facts) = of;
-    let noise = Noise::new(experiment.batch.micro, facts, choice.seed);
+    let (experiment, info) = of;
+    let noise = Noise::new(experiment.batch.micro, info, choice.seed);
     let blank = || Blank(experiment.batch.micro);
     let account = |budget| bench.account(experiment, budget, false);
     let context = bench.target.profile().map_or(Bytes::ZERO, |profile| profile.context);
     let peak = {
-        let mut session = Session::new(bench.open_dry(bench.account(experiment, None, true)), experiment, facts)?;
+        let mut session = Session::new(bench.open_dry(bench.account(experiment, None, true)), experiment, info)?;
         let recordings = passes(&mut session, blank)?;
         let of = |r: &crate::memory::ledger::Recording| {
             if bench.target.is_gpu() { context + r.reserved_peak } else { r.live_peak }
@@ -123,13 +123,13 @@ fn is_idle<B: Backend>(bench: &Bench<B>, idle: Bytes, when: &str) -> Result<(), 
 fn leak<B: Backend>(
     bench: &Bench<B>,
     choice: &Choice,
-    (experiment, facts): (&Experiment, &DatasetInfo),
+    (experiment, info): (&Experiment, &DatasetInfo),
 ) -> Result<Found, Fault> {
     let mut experiment = experiment.clone();
     (experiment.batch.micro, experiment.batch.accumulation) = (2, 1);
-    let noise = Noise::new(experiment.batch.micro, facts, choice.seed);
+    let noise = Noise::new(experiment.batch.micro, info, choice.seed);
     let steps = |count: usize, seen: &mut Vec<Bytes>| -> Result<()> {
-        let mut session = Session::new(bench.open_free(&experiment, false)?, &experiment, facts)?;
+        let mut session = Session::new(bench.open_free(&experiment, false)?, &experiment, info)?;
         for _ in 0..count {
             session.step(1e-3, || Ok(&noise))?;
             seen.push((bench.measured)());

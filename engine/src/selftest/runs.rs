@@ -29,10 +29,10 @@ const TOLERANCE_OF_DEEP: f64 = 1e-3;
 const LEFT: f64 = 0.97;
 
 pub(super) fn run<B: Backend>(bench: &Bench<B>, choice: &Choice, runner: &mut Runner<'_>) {
-    for (kind, facts) in choice.extent.of(&KINDS).iter().copied() {
+    for (kind, info) in choice.extent.of(&KINDS).iter().copied() {
         runner.check(format!("train/{}", kind.key()), || {
             let experiment = Experiment { batch: Batch { micro: 8, accumulation: 1 }, ..small(kind) };
-            of_one(bench, choice, (&experiment, &facts), 3e-3)
+            of_one(bench, choice, (&experiment, &info), 3e-3)
         });
     }
     for kind in OptimizerKind::ALL {
@@ -52,20 +52,20 @@ pub(super) fn run<B: Backend>(bench: &Bench<B>, choice: &Choice, runner: &mut Ru
 fn of_one<B: Backend>(
     bench: &Bench<B>,
     choice: &Choice,
-    (experiment, facts): (&Experiment, &DatasetInfo),
+    (experiment, info): (&Experiment, &DatasetInfo),
     rate: f64,
 ) -> Result<Found, Fault> {
     let mut experiment = experiment.clone();
     experiment.run.seed = choice.seed;
-    let noise = Noise::new(experiment.batch.micro, facts, choice.seed);
-    let once = || train(bench.open_free(&experiment, false)?, &experiment, facts, &noise, rate);
+    let noise = Noise::new(experiment.batch.micro, info, choice.seed);
+    let once = || train(bench.open_free(&experiment, false)?, &experiment, info, &noise, rate);
     let [(losses, weights), again] = [once()?, once()?];
     if !same_bits(&losses, &again.0) || !same_bits(&weights, &again.1) {
         return Err(Fault::new("a second run with the same seed gave other bits"));
     }
     let wide = Experiment { precision: Precision::F64, ..experiment.clone() };
     let cpu = Executor::new(Cpu::new(cpu_threads()), Ledger::new(None, false));
-    let (wanted, _) = train(cpu, &wide, facts, &noise, rate)?;
+    let (wanted, _) = train(cpu, &wide, info, &noise, rate)?;
     let mut worst = Worst::default();
     let is_deep = experiment.model.kind.has_stem();
     let compared = if is_deep { 1 } else { losses.len() };
@@ -99,11 +99,11 @@ fn same_bits(a: &[f64], b: &[f64]) -> bool {
 fn train<B: Backend>(
     executor: Executor<B>,
     experiment: &Experiment,
-    facts: &DatasetInfo,
+    info: &DatasetInfo,
     noise: &Noise,
     rate: f64,
 ) -> Result<(Vec<f64>, Vec<f64>), Fault> {
-    let mut session = Session::new(executor, experiment, facts)?;
+    let mut session = Session::new(executor, experiment, info)?;
     let mut losses = Vec::new();
     // The largest of all takes few steps.
     let steps = if experiment.model.kind == ModelKind::Resnet { 5 } else { STEPS };

@@ -56,13 +56,13 @@ pub struct Noise {
 }
 
 impl Noise {
-    /// Some samples of data of these facts.
-    pub fn new(samples: usize, facts: &DatasetInfo, seed: u64) -> Self {
+    /// Some samples of such data.
+    pub fn new(samples: usize, info: &DatasetInfo, seed: u64) -> Self {
         let rng = Rng::new(seed, Stream::Data, 0);
-        let (input, count) = (facts.input, (samples * facts.input.elements()) as u64);
+        let (input, count) = (info.input, (samples * info.input.elements()) as u64);
         let images = (0..count).map(|i| rng.normal(i) as f32).collect();
-        let tokens = (0..count).map(|i| rng.below(i, facts.classes) as u32).collect();
-        let labels = (0..samples * facts.labels_per_sample).map(|i| (i % facts.classes) as u32).collect();
+        let tokens = (0..count).map(|i| rng.below(i, info.classes) as u32).collect();
+        let labels = (0..samples * info.labels_per_sample).map(|i| (i % info.classes) as u32).collect();
         Self { samples, input, images, tokens, labels }
     }
 }
@@ -96,7 +96,7 @@ pub(super) fn small(kind: ModelKind) -> Experiment {
 /// Every model with every precision, each with another checkpointing, optimizer, attention and size of chunks.
 pub fn cases() -> Vec<(Experiment, DatasetInfo)> {
     let mut cases = Vec::new();
-    for (i, (kind, facts)) in KINDS.into_iter().enumerate() {
+    for (i, (kind, info)) in KINDS.into_iter().enumerate() {
         for (j, precision) in Precision::ALL.into_iter().enumerate() {
             let mut experiment = Experiment { precision, ..small(kind) };
             experiment.checkpointing =
@@ -112,7 +112,7 @@ pub fn cases() -> Vec<(Experiment, DatasetInfo)> {
             (model.tied, model.attention) = (j % 2 == 0, [AttentionKind::Plain, AttentionKind::Efficient][(i + j) % 2]);
             model.dropout = if j == 1 { 0.1 } else { 0.0 };
             experiment.loss_chunk = [0, 0, 64][(i + 2 * j) % 3];
-            cases.push((experiment, facts));
+            cases.push((experiment, info));
         }
     }
     cases
@@ -160,7 +160,7 @@ fn trace<B: Backend, M: MicroBatch>(
     inner: Executor<B>,
     account: Ledger,
     measured: Rc<dyn Fn() -> Bytes>,
-    (experiment, facts): (&Experiment, &DatasetInfo),
+    (experiment, info): (&Experiment, &DatasetInfo),
     batch: impl Fn() -> M,
 ) -> Result<Log> {
     let log: Rc<RefCell<Log>> = Rc::default();
@@ -178,7 +178,7 @@ fn trace<B: Backend, M: MicroBatch>(
             Ok(())
         }
     };
-    let mut session = Session::new(Executor::new(Watched::new(inner, watch), account), experiment, facts)?;
+    let mut session = Session::new(Executor::new(Watched::new(inner, watch), account), experiment, info)?;
     passes(&mut session, batch)?;
     Ok(log.take())
 }
@@ -197,9 +197,9 @@ fn of_family<B: Backend>(
     cases: &[&(Experiment, DatasetInfo)],
 ) -> Result<Found, Fault> {
     let (cases, mut launches, mut worst) = (choice.extent.first(cases), 0, Worst::default());
-    for (experiment, facts) in cases {
+    for (experiment, info) in cases {
         let chosen = |message: String| Fault::new(format!("{}: {message}", experiment.precision.key()));
-        launches += compare(bench, (experiment, facts), choice.seed, &mut worst)
+        launches += compare(bench, (experiment, info), choice.seed, &mut worst)
             .map_err(|fault| Fault { worst: fault.worst, ..chosen(fault.message) })?;
     }
     let text = format!("{launches} ops of {} experiments, the dry run; bytes measured beside tensors", cases.len());
@@ -212,12 +212,12 @@ fn compare<B: Backend>(
     seed: u64,
     worst: &mut Worst,
 ) -> Result<usize, Fault> {
-    let (experiment, facts) = of;
-    let noise = Noise::new(experiment.batch.micro, facts, seed);
+    let (experiment, info) = of;
+    let noise = Noise::new(experiment.batch.micro, info, seed);
     let blank = || Blank(experiment.batch.micro);
     let account = |recording| bench.account(experiment, None, recording);
-    let recordings = passes(&mut Session::new((bench.open)(account(true))?, experiment, facts)?, || &noise)?;
-    let dry = passes(&mut Session::new(bench.open_dry(account(true)), experiment, facts)?, blank)?;
+    let recordings = passes(&mut Session::new((bench.open)(account(true))?, experiment, info)?, || &noise)?;
+    let dry = passes(&mut Session::new(bench.open_dry(account(true)), experiment, info)?, blank)?;
     booked_alike(&recordings, &dry)?;
 
     let inner = bench.open_free(experiment, false)?;
@@ -230,7 +230,7 @@ fn compare<B: Backend>(
         let [real, dry] = [real.seen.get(i), dry.seen.get(i)];
         return Err(Fault::new(format!("op {i} is {real:?}, and {dry:?} in the dry run")));
     }
-    let host = if bench.target.is_gpu() { 0 } else { bookkeeping(experiment, facts)?.most().0 };
+    let host = if bench.target.is_gpu() { 0 } else { bookkeeping(experiment, info)?.most().0 };
     for (seen, measured) in real.seen.iter().zip(&real.measured) {
         let ([bytes, blocks], measured) = (seen.alive, measured.saturating_sub(idle).0);
         let most = host + bench.beside.0 * blocks;

@@ -15,14 +15,14 @@ use crate::{
 ///
 /// # Errors
 /// A model that cannot be built.
-pub fn bookkeeping(experiment: &Experiment, facts: &DatasetInfo) -> Result<Bookkeeping> {
+pub fn bookkeeping(experiment: &Experiment, info: &DatasetInfo) -> Result<Bookkeeping> {
     let mut shortened = experiment.clone();
     // Every micro-batch after the second repeats the second.
     shortened.batch.accumulation = experiment.batch.accumulation.min(2);
     tally::counted(|| {
         let ledger = Ledger::gathering();
         let executor = Executor::new(DryRun::new(Target::Cpu { threads: 1 }, Rates::NOMINAL), ledger.clone());
-        let mut session = Session::new(executor, &shortened, facts)?;
+        let mut session = Session::new(executor, &shortened, info)?;
         let batch = Blank(experiment.batch.micro);
         for _ in 0..2 {
             session.step(0.0, || Ok(batch))?;

@@ -25,9 +25,9 @@ impl<B: Backend> DeviceDataset<B> {
     ///
     /// # Errors
     /// [`Error::Budget`].
-    pub(super) fn new(executor: &Executor<B>, data: &Data, facts: &DatasetInfo) -> Result<Self> {
+    pub(super) fn new(executor: &Executor<B>, data: &Data, info: &DatasetInfo) -> Result<Self> {
         let _layer = executor.enter(executor.ledger().layer_id("batch"));
-        let layout = DeviceDatasetLayout::new(data, facts);
+        let layout = DeviceDatasetLayout::new(data, info);
         let (shape, dtype) = layout.inputs;
         let inputs = executor.reserve(shape, dtype, "training set")?;
         let images = match (layout.labels, layout.scaling) {
@@ -68,20 +68,20 @@ impl<B: Backend> DeviceDataset<B> {
         executor: &Executor<B>,
         places: HostSlice<'_>,
         samples: usize,
-        facts: &DatasetInfo,
+        info: &DatasetInfo,
         precision: Precision,
     ) -> Result<(Tensor<B>, Tensor<B>)> {
         if !self.is_uploaded && !places.is_empty() {
             return Err(Error::Misused("the training set was not uploaded to the device".to_owned()));
         }
         let places = executor.upload(places, [samples], DType::U32, "places")?;
-        match (&self.images, facts.input) {
+        match (&self.images, info.input) {
             (Some([labels, scaling]), input) => {
                 let images = executor.gather_images(&self.inputs, scaling, &places, input.dtype(precision))?;
                 Ok((images, executor.gather_labels(labels, &places)?))
             }
             (None, Input::Tokens { length, .. }) => {
-                executor.gather_tokens(&self.inputs, &places, length, facts.scored_labels)
+                executor.gather_tokens(&self.inputs, &places, length, info.scored_labels)
             }
             (None, Input::Image { .. }) => Err(Error::Misused("a training set of images without labels".to_owned())),
         }

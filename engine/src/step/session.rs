@@ -23,7 +23,7 @@ use crate::{
 pub struct Session<B: Backend> {
     executor: Executor<B>,
     experiment: Experiment,
-    facts: DatasetInfo,
+    info: DatasetInfo,
     /// The training set, when it lies on the device.
     device_dataset: Option<DeviceDataset<B>>,
     model: Model<B>,
@@ -52,25 +52,25 @@ impl<B: Backend> Session<B> {
     ///
     /// # Errors
     /// [`crate::Error::Budget`] when the parameters alone cross the budget.
-    pub fn new(executor: Executor<B>, experiment: &Experiment, facts: &DatasetInfo) -> Result<Self> {
+    pub fn new(executor: Executor<B>, experiment: &Experiment, info: &DatasetInfo) -> Result<Self> {
         let ledger = executor.ledger();
         ledger.set_phase(Phase::Start);
         let is_gpu = executor.backend().target().is_gpu();
         // Bookkeeping is memory of the host, and no part of what a GPU holds.
         if !is_gpu && !ledger.keeps_books() {
-            ledger.keep_books(bookkeeping(experiment, facts)?);
+            ledger.keep_books(bookkeeping(experiment, info)?);
         }
         let workspace = if is_gpu { workspace(&executor, experiment.gpu.workspace)? } else { None };
-        let model = Model::build(&executor, experiment, facts)?;
+        let model = Model::build(&executor, experiment, info)?;
         let device_dataset = match experiment.data.placement {
-            Placement::Device => Some(DeviceDataset::new(&executor, &experiment.data, facts)?),
+            Placement::Device => Some(DeviceDataset::new(&executor, &experiment.data, info)?),
             Placement::Host | Placement::Streamed => None,
         };
         let (experiment, loss_scale) = (experiment.clone(), LossScale::new(experiment.precision));
         Ok(Self {
             executor,
             experiment,
-            facts: *facts,
+            info: *info,
             looks_ahead: is_gpu && device_dataset.is_none(),
             device_dataset,
             model,
@@ -129,7 +129,7 @@ impl<B: Backend> Session<B> {
     /// The micro-batch whose turn it is, on the device; the one after it is then on its way there.
     fn feed<M: MicroBatch>(&mut self, next: &mut impl FnMut() -> Result<M>) -> Result<OnDevice<B>> {
         self.executor.ledger().set_phase(Phase::Batch);
-        let own = [self.facts.input.label(), "labels"];
+        let own = [self.info.input.label(), "labels"];
         let present = match self.ahead.take() {
             Some(ahead) => ahead,
             None => self.upload(next()?, Split::Train, own)?,
@@ -177,7 +177,7 @@ impl<B: Backend> Session<B> {
             self.update(rate, &squares, loss_scale)?;
         }
         drop(retained);
-        let (sums, labels) = (self.executor.fetch(stats.sums())?, samples * self.facts.scored_labels);
+        let (sums, labels) = (self.executor.fetch(stats.sums())?, samples * self.info.scored_labels);
         Ok(PendingStep { sums, squares: squares_readback, labels, loss_scale, skipped })
     }
 
@@ -196,7 +196,7 @@ impl<B: Backend> Session<B> {
         let retained = self.accumulate(batch, &stats, 1.0, &mut |layer| self.update_layer(layer, &squares, update))?;
         drop(retained);
         let (sums, squares) = (self.executor.fetch(stats.sums())?, self.executor.fetch(&squares)?);
-        Ok(PendingStep { sums, squares, labels: samples * self.facts.scored_labels, loss_scale: 1.0, skipped: false })
+        Ok(PendingStep { sums, squares, labels: samples * self.info.scored_labels, loss_scale: 1.0, skipped: false })
     }
 
     /// Forward and backward of one micro-batch; gradients add up in the parameters' buffers. Returns the tensors
@@ -213,7 +213,7 @@ impl<B: Backend> Session<B> {
         let OnDevice { inputs, labels, .. } = batch;
         ledger.set_phase(Phase::Forward);
         // The loss is the mean over the effective batch, so that accumulation changes memory and not the gradient.
-        let scale = loss_scale / (self.experiment.batch.effective() * self.facts.scored_labels) as f64;
+        let scale = loss_scale / (self.experiment.batch.effective() * self.info.scored_labels) as f64;
         let mut tape = Tape::recording(executor).with_recompute(self.experiment.recompute).retaining(retained.clone());
         let (output, gradient) = if self.experiment.loss_chunk > 0 {
             let features = self.model.features(&mut tape, inputs)?; // [batch * labels, features]
@@ -249,10 +249,10 @@ impl<B: Backend> Session<B> {
     fn upload(&self, batch: impl MicroBatch, split: Split, names: [&'static str; 2]) -> Result<OnDevice<B>> {
         let executor = &self.executor;
         let _layer = executor.enter(executor.ledger().layer_id("batch"));
-        let (DatasetInfo { input, labels_per_sample, .. }, samples) = (self.facts, batch.samples());
+        let (DatasetInfo { input, labels_per_sample, .. }, samples) = (self.info, batch.samples());
         let precision = self.experiment.precision;
         if let Some(device_dataset) = self.device_dataset.as_ref().filter(|_| split == Split::Train) {
-            let (inputs, labels) = device_dataset.gather(executor, batch.inputs(), samples, &self.facts, precision)?;
+            let (inputs, labels) = device_dataset.gather(executor, batch.inputs(), samples, &self.info, precision)?;
             return Ok(OnDevice { samples, inputs, labels });
         }
         let inputs = executor.upload(batch.inputs(), input.shape(samples), input.dtype(precision), names[0])?;
@@ -305,10 +305,10 @@ impl<B: Backend> Session<B> {
         while let Some(batch) = next()? {
             samples += batch.samples();
             let OnDevice { inputs, labels, .. } =
-                self.upload(batch, Split::Test, [self.facts.input.label(), "labels"])?;
+                self.upload(batch, Split::Test, [self.info.input.label(), "labels"])?;
             self.loss().measure(inputs, &labels, &stats)?;
         }
-        let means = means(executor.read(stats.sums())?, samples * self.facts.scored_labels);
+        let means = means(executor.read(stats.sums())?, samples * self.info.scored_labels);
         executor.step_ended()?;
         Ok(means)
     }
@@ -321,7 +321,7 @@ impl<B: Backend> Session<B> {
     pub fn diagnose(&self, batch: impl MicroBatch) -> Result<Option<String>> {
         let executor = &self.executor;
         executor.ledger().set_phase(Phase::Evaluate);
-        let OnDevice { inputs, .. } = self.upload(batch, Split::Train, [self.facts.input.label(), "labels"])?;
+        let OnDevice { inputs, .. } = self.upload(batch, Split::Train, [self.info.input.label(), "labels"])?;
         let mut found = None;
         self.model.trace(&mut Tape::no_grad(executor), inputs, &mut |layer, output| {
             if found.is_some() {

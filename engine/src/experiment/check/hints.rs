@@ -17,12 +17,12 @@ pub struct Hint {
     pub change: &'static str,
 }
 
-/// What about `experiment` can be and was probably not meant. Without `facts`, only where the settings alone tell the size of
+/// What about `experiment` can be and was probably not meant. Without `info`, only where the settings alone tell the size of
 /// an image.
-pub fn hints(experiment: &Experiment, facts: Option<&DatasetInfo>) -> Vec<Hint> {
+pub fn hints(experiment: &Experiment, info: Option<&DatasetInfo>) -> Vec<Hint> {
     let Experiment { model, data, .. } = experiment;
     let chosen = || data.kind.uses(DataSetting::Side).then_some(data.side);
-    let found = facts.and_then(|facts| facts.image().ok()).map(|[height, width, _]| height.min(width));
+    let found = info.and_then(|info| info.image().ok()).map(|[height, width, _]| height.min(width));
     let side = found.or_else(chosen).unwrap_or(0);
     if !model.kind.uses(ModelSetting::Stem) || model.stem != Stem::Small || side < LARGE_SIDE {
         return Vec::new();
@@ -59,7 +59,7 @@ mod tests {
         assert_eq!(hints(&of(ModelKind::Cnn, 224), None), []);
         // What the files hold counts, where it is known.
         let input = Input::Image { height: 160, width: 200, channels: 1 };
-        let facts = DatasetInfo::one_label(input, 10, 100, 10);
-        assert_eq!(hints(&of(ModelKind::Resnet, 32), Some(&facts)).len(), 1);
+        let info = DatasetInfo::one_label(input, 10, 100, 10);
+        assert_eq!(hints(&of(ModelKind::Resnet, 32), Some(&info)).len(), 1);
     }
 }

@@ -123,8 +123,8 @@ mod tests {
     fn said(kind: ModelKind, change: impl FnOnce(&mut Experiment)) -> String {
         let mut experiment = experiment(kind);
         change(&mut experiment);
-        let facts = data::facts(&experiment.data).expect("generated data");
-        let problems = check(&experiment, Some(&facts));
+        let info = data::facts(&experiment.data).expect("generated data");
+        let problems = check(&experiment, Some(&info));
         assert_eq!(problems.len(), 1, "{problems:?}");
         problems[0].to_string()
     }
@@ -133,8 +133,8 @@ mod tests {
     fn each_family_has_a_choice_without_problems() {
         for kind in [ModelKind::Vit, ModelKind::Mixer, ModelKind::Gpt2, ModelKind::Llama, ModelKind::Unet] {
             let experiment = experiment(kind);
-            let facts = data::facts(&experiment.data).expect("generated data");
-            assert_eq!(check(&experiment, Some(&facts)), [], "{kind:?}");
+            let info = data::facts(&experiment.data).expect("generated data");
+            assert_eq!(check(&experiment, Some(&info)), [], "{kind:?}");
         }
     }
 
