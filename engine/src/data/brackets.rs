@@ -11,7 +11,7 @@ use crate::{
     data::{
         DatasetInfo, Split,
         device_layout::Integers,
-        sequences::{self, Parting, Rows, generate, within},
+        sequences::{self, Parting, TokenRows, generate, within},
         source::{Source, Store},
     },
     error::{Problem, Result},
@@ -73,7 +73,7 @@ impl Brackets {
     }
 }
 
-impl Rows for Brackets {
+impl TokenRows for Brackets {
     fn row(&self, split: Split, index: usize, _: u64, row: &mut [u32]) -> Result<()> {
         let is_balanced = index.is_multiple_of(2);
         self.parting.draw(split, index, row, |rng, row| {

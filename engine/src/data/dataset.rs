@@ -14,7 +14,7 @@ use crate::{
         batch::{BatchLayout, HostBatch, Inputs},
         device_layout::{Chunk, DeviceDatasetLayout, Integers},
         image_set::ImageSet,
-        sequences::{self, Rows},
+        sequences::{self, TokenRows},
         source::{self, Store},
     },
     error::{Error, Result},
@@ -36,7 +36,7 @@ pub enum Split {
 #[expect(clippy::large_enum_variant, reason = "there is one of them in a set, never a list")]
 enum Content {
     Images(ImageSet),
-    Rows(Box<dyn Rows>),
+    Rows(Box<dyn TokenRows>),
 }
 
 /// Training and test samples of one choice of data and one seed.

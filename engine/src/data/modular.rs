@@ -11,7 +11,7 @@ use crate::{
         DatasetInfo, Split,
         device_layout::Integers,
         divide,
-        sequences::{self, Rows, generate, within},
+        sequences::{self, TokenRows, generate, within},
         source::{Source, Store},
     },
     error::Result,
@@ -60,7 +60,7 @@ impl Modular {
     }
 }
 
-impl Rows for Modular {
+impl TokenRows for Modular {
     fn row(&self, split: Split, index: usize, _: u64, row: &mut [u32]) -> Result<()> {
         let place = if split == Split::Test { index } else { self.test + index };
         let pair = self.order.at(place as u64) as usize;

@@ -1,6 +1,6 @@
 //! Sequences: rows of tokens, of which each is to be told from those before it.
 //!
-//! Owns the trait [`Rows`] that every source of sequences has, and what they share: a row of `length + 1` tokens is a
+//! Owns the trait [`TokenRows`] that every source of sequences has, and what they share: a row of `length + 1` tokens is a
 //! sample whose inputs are all but the last and whose labels are all but the first, of which the last `scored` count.
 //! Always holds: a generated row belongs to one part by its tokens alone ([`Parting`]), so that what is trained on is
 //! never what is tested on, however often chance makes a row again.
@@ -23,7 +23,7 @@ const MOST_HELD: usize = 4 << 30;
 const FEWEST: f64 = 100.0;
 
 /// A source of sequences.
-pub(super) trait Rows: fmt::Debug + Send + Sync {
+pub(super) trait TokenRows: fmt::Debug + Send + Sync {
     /// Writes the tokens of sample `index` of a part, as it is in `epoch`.
     ///
     /// # Errors
@@ -40,7 +40,7 @@ pub(super) trait Rows: fmt::Debug + Send + Sync {
         true
     }
 
-    /// Where training sample `index` of `epoch` begins in what [`Rows::part`] gives of all rows of `tokens` each.
+    /// Where training sample `index` of `epoch` begins in what [`TokenRows::part`] gives of all rows of `tokens` each.
     fn place(&self, index: usize, epoch: u64, tokens: usize) -> u32 {
         let _ = epoch;
         (index * tokens) as u32
@@ -55,7 +55,7 @@ pub(super) trait Rows: fmt::Debug + Send + Sync {
 
 /// Rows of `tokens` each of a part, written on all cores.
 pub(super) fn generate(
-    rows: &dyn Rows,
+    rows: &dyn TokenRows,
     split: Split,
     range: Range<usize>,
     tokens: usize,
@@ -96,7 +96,7 @@ pub(super) struct Held {
 }
 
 impl Held {
-    pub(super) fn new(rows: &dyn Rows, facts: &DatasetInfo) -> Result<Self> {
+    pub(super) fn new(rows: &dyn TokenRows, facts: &DatasetInfo) -> Result<Self> {
         let tokens = facts.labels_per_sample + 1;
         let all = |split, count| {
             let mut made = Integers::below(facts.classes);
@@ -106,7 +106,7 @@ impl Held {
     }
 }
 
-impl Rows for Held {
+impl TokenRows for Held {
     fn row(&self, split: Split, index: usize, _: u64, row: &mut [u32]) -> Result<()> {
         let part = match split {
             Split::Train => &self.train,
@@ -125,7 +125,7 @@ impl Rows for Held {
 ///
 /// # Errors
 /// A thread that makes them panics.
-pub(super) fn store(rows: impl Rows + 'static, data: &Data, facts: &DatasetInfo) -> Result<Store> {
+pub(super) fn store(rows: impl TokenRows + 'static, data: &Data, facts: &DatasetInfo) -> Result<Store> {
     Ok(Store::Rows(match data.placement {
         Placement::Host => Box::new(Held::new(&rows, facts)?),
         Placement::Streamed | Placement::Device => Box::new(rows),

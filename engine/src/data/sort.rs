@@ -9,7 +9,7 @@ use crate::{
     data::{
         DatasetInfo, Split,
         device_layout::Integers,
-        sequences::{self, Parting, Rows, generate, within},
+        sequences::{self, Parting, TokenRows, generate, within},
         source::{Source, Store},
     },
     error::Result,
@@ -60,7 +60,7 @@ impl Sort {
     }
 }
 
-impl Rows for Sort {
+impl TokenRows for Sort {
     fn row(&self, split: Split, index: usize, _: u64, row: &mut [u32]) -> Result<()> {
         self.parting.draw(split, index, row, |rng, row| {
             let (digits, sorted) = row.split_at_mut(row.len() / 2);

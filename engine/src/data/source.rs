@@ -9,7 +9,7 @@ use std::path::Path;
 use crate::{
     data::{
         DatasetInfo, Input, Inspection, brackets, cifar, digits, idx, image_set::ImageStore, images, masks, modular,
-        sequences::Rows, shapes, sort, spirals, text, tokens,
+        sequences::TokenRows, shapes, sort, spirals, text, tokens,
     },
     error::{Problem, Result},
     experiment::{Data, DataKind},
@@ -79,7 +79,7 @@ pub(super) enum Store {
     /// Images.
     Images(ImageStore),
     /// Sequences.
-    Rows(Box<dyn Rows>),
+    Rows(Box<dyn TokenRows>),
 }
 
 /// The source of a kind.

@@ -20,7 +20,7 @@ use crate::{
         DatasetInfo, Split,
         device_layout::Integers,
         file::{Opened, unreadable},
-        sequences::{self, Rows, within},
+        sequences::{self, TokenRows, within},
         source::{Source, Store, chosen_path},
     },
     error::{Error, Problem, Result},
@@ -189,7 +189,7 @@ impl Text {
     }
 }
 
-impl Rows for Text {
+impl TokenRows for Text {
     /// Those of the file that was opened, whatever became of it since it was looked at.
     fn counts(&self) -> Option<(usize, usize)> {
         Some((self.train.count, self.test.count))

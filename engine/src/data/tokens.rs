@@ -11,7 +11,7 @@ use crate::{
     data::{
         DatasetInfo, Split,
         device_layout::Integers,
-        sequences::{self, Parting, Rows, generate, within},
+        sequences::{self, Parting, TokenRows, generate, within},
         source::{Source, Store},
     },
     error::Result,
@@ -75,7 +75,7 @@ impl Chain {
     }
 }
 
-impl Rows for Chain {
+impl TokenRows for Chain {
     fn row(&self, split: Split, index: usize, _: u64, row: &mut [u32]) -> Result<()> {
         self.parting.draw(split, index, row, |rng, row| {
             let mut now = rng.below(0, self.vocabulary) as u32;
