@@ -12,7 +12,7 @@ use std::{
 /// Writes `bytes` at `path`.
 ///
 /// # Errors
-/// A folder that is missing, full or closed to this user; `path` is then as it was.
+/// Fails when the folder is missing, full or closed to this user; `path` is then as it was.
 pub(crate) fn write(path: &Path, bytes: &[u8]) -> io::Result<()> {
     put(path, bytes, false)
 }
@@ -20,7 +20,7 @@ pub(crate) fn write(path: &Path, bytes: &[u8]) -> io::Result<()> {
 /// The same, and what was written is on the disk when this returns: it outlives a loss of power.
 ///
 /// # Errors
-/// As [`write`].
+/// Fails where [`write`] does.
 pub(crate) fn write_durably(path: &Path, bytes: &[u8]) -> io::Result<()> {
     put(path, bytes, true)?;
     // The rename itself reaches the disk with its folder; where a folder cannot be synced, the file still is.
@@ -42,7 +42,7 @@ fn put(path: &Path, bytes: &[u8], is_durable: bool) -> io::Result<()> {
 /// Writes an open file, to the disk where it must be durable.
 ///
 /// # Errors
-/// A full disk.
+/// Fails when the disk is full.
 pub(crate) fn fill(file: &mut File, bytes: &[u8], is_durable: bool) -> io::Result<()> {
     file.write_all(bytes)?;
     if is_durable { file.sync_all() } else { Ok(()) }

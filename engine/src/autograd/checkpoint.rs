@@ -15,7 +15,7 @@ impl<'m, B: Backend> Tape<'m, B> {
     /// Runs `segment`, which returns at least one value, on `inputs`, and saves only those.
     ///
     /// # Errors
-    /// Those of `segment`.
+    /// The error of `segment`.
     pub fn checkpoint(
         &mut self,
         inputs: Vec<Value<B>>,

@@ -138,7 +138,7 @@ impl<B: Backend> Backward<'_, B> {
     /// input that has to be recomputed is recomputed only after the input gradient was passed on.
     ///
     /// # Errors
-    /// Those of the two closures and of recomputing the input.
+    /// The error of a closure, or of recomputing the input.
     pub fn linear_gradients(
         &mut self,
         saved: Option<Saved<B>>,
@@ -163,7 +163,7 @@ impl<B: Backend> Backward<'_, B> {
     /// Adds a gradient to that of `id`, in place. A value that requires no gradient has no `id`: nothing is done.
     ///
     /// # Errors
-    /// Those of the addition.
+    /// Fails where the addition does.
     pub fn accumulate_grad(&mut self, id: impl Into<Option<ValueId>>, gradient: Tensor<B>) -> Result<()> {
         let Some(id) = id.into() else { return Ok(()) };
         let slot = &mut self.gradients[id.0];
@@ -293,7 +293,7 @@ impl<'m, B: Backend> Tape<'m, B> {
     /// [`Tape::backward`] from several outputs to several values, in the order of `wanted`.
     ///
     /// # Errors
-    /// As [`Tape::backward`].
+    /// Fails where [`Tape::backward`] does.
     pub fn backward_from(
         mut self,
         outputs: Vec<(ValueId, Tensor<B>)>,

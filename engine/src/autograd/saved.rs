@@ -207,7 +207,7 @@ impl<B: Backend> Saved<B> {
     /// while other rules run.
     ///
     /// # Errors
-    /// Those of the recipe's kernels.
+    /// The error of a kernel that makes it again.
     pub fn tensor(&self, executor: &Executor<B>) -> Result<Tensor<B>> {
         let recipe = match self {
             Self::Kept(tensor) => return Ok(tensor.clone()),

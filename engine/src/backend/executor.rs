@@ -74,7 +74,9 @@ impl<B: Backend> Executor<B> {
     /// A tensor with room for its elements, not yet written.
     ///
     /// # Errors
-    /// [`Error::Budget`] when it would cross the budget, [`Error::TooLarge`] for more elements than any device holds.
+    /// [`Error::Budget`] when it would cross the budget, [`Error::TooLarge`] for more elements than any device holds,
+    /// [`Error::MemoryRefused`] when the system gives the CPU no memory inside the budget, [`Error::DeviceFull`] when the
+    /// card has none, and the failures of a GPU's driver.
     pub fn allocate(
         &self,
         shape: impl Into<Shape>,
@@ -92,6 +94,11 @@ impl<B: Backend> Executor<B> {
     }
 
     /// A tensor with numbers of the host.
+    ///
+    /// # Errors
+    /// Those of [`Executor::allocate`], and [`Error::Kernel`] when `source` has another type than `dtype` takes, or
+    /// another number of elements than `shape`. A GPU adds the failures of its driver, [`Error::Device`] and
+    /// [`Error::DeviceLost`].
     pub fn upload(
         &self,
         source: HostSlice<'_>,
@@ -107,6 +114,9 @@ impl<B: Backend> Executor<B> {
     }
 
     /// A tensor for numbers of the host that come part by part, by [`Backend::write`] to views of its rows.
+    ///
+    /// # Errors
+    /// Those of [`Executor::allocate`].
     pub fn reserve(&self, shape: impl Into<Shape>, dtype: DType, label: &'static str) -> Result<Tensor<B>> {
         self.ledger().set_op("upload");
         let tensor = self.allocate(shape, dtype, Category::Batch, label)?;
@@ -115,6 +125,11 @@ impl<B: Backend> Executor<B> {
     }
 
     /// Runs a kernel, its scratch booked while it runs, and closes a point of the timeline.
+    ///
+    /// # Errors
+    /// [`Error::Budget`] when the scratch would cross the budget, [`Error::Kernel`] for operands that no kernel supports,
+    /// [`Error::MemoryRefused`] when the system gives the CPU no memory for scratch, [`Error::DeviceFull`] when the card has
+    /// none, [`Error::Device`] or [`Error::DeviceLost`] when the driver or a library fails.
     pub fn launch(&self, kernel: impl Into<Kernel>, inputs: &[&Tensor<B>], outputs: &[&Tensor<B>]) -> Result<()> {
         let (kernel, ledger) = (kernel.into(), self.ledger());
         ledger.set_op(kernel.name());
@@ -131,17 +146,26 @@ impl<B: Backend> Executor<B> {
     }
 
     /// The elements of a tensor as f64, or `None` in a dry run.
+    ///
+    /// # Errors
+    /// [`Error::Device`] or [`Error::DeviceLost`] when the device fails, also in a kernel that was launched before.
     pub fn read(&self, tensor: &Tensor<B>) -> Result<Option<Vec<f64>>> {
         self.backend().read(tensor)
     }
 
     /// A step or an evaluation is over: the pool may give back what is empty.
+    ///
+    /// # Errors
+    /// [`Error::Device`] or [`Error::DeviceLost`] when the driver fails to give memory back. The CPU has no errors here.
     pub fn step_ended(&self) -> Result<()> {
         self.ledger().step_ended();
         self.backend().step_ended()
     }
 
     /// Starts to bring the elements of a tensor to the host.
+    ///
+    /// # Errors
+    /// Those of [`Executor::read`]. A failure of a kernel that still runs is an error of [`Readback::wait`].
     pub fn fetch(&self, tensor: &Tensor<B>) -> Result<Readback> {
         self.backend().fetch(tensor)
     }

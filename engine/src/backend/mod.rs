@@ -46,18 +46,34 @@ pub trait Backend: Sized + 'static {
     type Storage;
 
     /// Makes room for `elements` of `dtype`, uninitialised. The ledger has already agreed.
+    ///
+    /// # Errors
+    /// The system or the card gives no memory, or the driver fails. The executor adds the layer, the op and the purpose.
     fn allocate(&self, elements: usize, dtype: DType) -> Result<Self::Storage>;
 
     /// Runs a kernel.
+    ///
+    /// # Errors
+    /// [`Error::Kernel`](crate::Error::Kernel) for operands that no kernel supports; no memory for scratch; a failure of the
+    /// device. A device that runs kernels later reports a kernel's failure in a later call.
     fn launch(&self, kernel: &Kernel, inputs: &[&Tensor<Self>], outputs: &[&Tensor<Self>]) -> Result<()>;
 
     /// Copies numbers of the host into a tensor of as many elements, converting floating-point types.
+    ///
+    /// # Errors
+    /// [`Error::Kernel`](crate::Error::Kernel) when the number of elements or their type differs; a failure of the device.
     fn write(&self, tensor: &Tensor<Self>, source: HostSlice<'_>) -> Result<()>;
 
     /// The elements as f64, or `None` where there are none (dry run). Waits for the device.
+    ///
+    /// # Errors
+    /// A failure of the device, also in a kernel that was launched before.
     fn read(&self, tensor: &Tensor<Self>) -> Result<Option<Vec<f64>>>;
 
     /// Starts to bring the elements to the host, behind what was launched so far.
+    ///
+    /// # Errors
+    /// A failure of the device. [`Readback::wait`] reports what fails until the elements have come.
     fn fetch(&self, tensor: &Tensor<Self>) -> Result<Readback> {
         self.read(tensor).map(Readback::Ready)
     }
@@ -66,11 +82,17 @@ pub trait Backend: Sized + 'static {
     fn target(&self) -> &Target;
 
     /// A step or an evaluation is over: a pool that is to give back what is empty does so now.
+    ///
+    /// # Errors
+    /// The driver fails to give memory back.
     fn step_ended(&self) -> Result<()> {
         Ok(())
     }
 
     /// Lends a buffer of `U8` to the libraries that want room of their own, for as long as the run lasts.
+    ///
+    /// # Errors
+    /// A library refuses the buffer, or did not start.
     fn lend_workspace(&self, _workspace: &Tensor<Self>) -> Result<()> {
         Ok(())
     }

@@ -19,7 +19,7 @@ impl<'a, B: Backend> Operands<'a, B> {
     /// Checks number and sizes.
     ///
     /// # Errors
-    /// The refusal.
+    /// Says what does not fit.
     pub(super) fn new(kernel: &'a Kernel, inputs: &'a [&'a Tensor<B>], outputs: &'a [&'a Tensor<B>]) -> Result<Self> {
         let operands = Self { kernel, inputs, outputs };
         if operands.fit() { Ok(operands) } else { operands.unsupported() }

@@ -18,7 +18,7 @@ pub trait PendingReadback {
     /// Waits for them.
     ///
     /// # Errors
-    /// What a kernel before them ended with.
+    /// The failure of a kernel that was launched before.
     fn wait(self: Box<Self>) -> Result<Vec<f64>>;
 }
 
@@ -34,7 +34,7 @@ impl Readback {
     /// Waits for them.
     ///
     /// # Errors
-    /// What a kernel before them ended with.
+    /// The failure of a kernel that was launched before.
     pub fn wait(self) -> Result<Option<Vec<f64>>> {
         match self {
             Self::Ready(numbers) => Ok(numbers),

@@ -30,7 +30,7 @@ impl ThreadPool {
     /// A pool of [`cpu_threads`], its libraries' per-thread buffers already made: they belong to the idle level.
     ///
     /// # Errors
-    /// When the system gives no threads.
+    /// Fails when the system gives no threads.
     pub fn new(priority: ThreadPriority) -> Result<Self> {
         heap::keep();
         let meter = Meter::new();

@@ -105,7 +105,7 @@ impl BatchLayout {
     /// Empties a batch and gives its buffers room for exactly `samples`, which they keep from then on.
     ///
     /// # Errors
-    /// The system has no room.
+    /// Fails when the system has no room.
     pub(super) fn prepare(&self, batch: &mut HostBatch, samples: usize) -> Result<(), TryReserveError> {
         let inputs = std::mem::take(&mut batch.inputs);
         batch.inputs = match (self.kind, inputs) {

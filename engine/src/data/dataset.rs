@@ -53,7 +53,7 @@ impl Dataset {
     /// Reads or generates the samples.
     ///
     /// # Errors
-    /// Those of [`facts`](crate::data::facts), and whatever is wrong deeper in the files.
+    /// Fails where [`facts`](crate::data::facts) does, and for damage deeper in the files.
     pub fn open(data: &Data, run: &Run) -> Result<Self> {
         uncounted(|| Self::read(data, run.seed, None))
     }
@@ -126,7 +126,7 @@ impl Dataset {
     /// `epoch`; allocates only what its buffers lack.
     ///
     /// # Errors
-    /// Files that cannot be read; [`Error::Stopped`] once `over` is set.
+    /// Fails for files that cannot be read, and with [`Error::Stopped`] once `over` is set.
     pub(super) fn fill(
         &self,
         split: Split,
@@ -168,7 +168,7 @@ impl Dataset {
     /// Calls `upload` with all of the training set, chunk by chunk, in order: the rows of a chunk, and the chunk.
     ///
     /// # Errors
-    /// Files that cannot be read; those of `upload`.
+    /// Fails for files that cannot be read, and when `upload` fails.
     pub fn for_each_chunk(
         &self,
         layout: &DeviceDatasetLayout,

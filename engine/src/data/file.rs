@@ -1,7 +1,8 @@
 //! Data files, read with suspicion: plain or gzip, and never more memory than the file itself is good for.
 //!
-//! Owns [`Reader`], and [`Opened`] for files that are read at places. Always holds: what a header promises is compared with the file's length before anything is allocated
-//! for it. Refuses: what is no regular file, ends early, goes on too long, or would hold more than [`MOST`] bytes.
+//! Owns [`Reader`], and [`Opened`] for files that are read at places. Always holds: what a header promises is compared
+//! with the file's length before anything is allocated for it. Refuses: what is no regular file, ends early, goes on
+//! too long, or would hold more than [`MOST`] bytes.
 
 use std::{
     fs::{self, File},
@@ -210,7 +211,7 @@ pub(super) fn unreadable(path: &Path, error: &io::Error) -> Error {
 /// The first of `names` that is a file in `folder`; `None` when there is none.
 ///
 /// # Errors
-/// The folder is missing, no folder, or may not be read.
+/// Fails when the folder is missing, is not a folder or may not be read.
 pub(super) fn find(folder: &Path, names: &[String]) -> Result<Option<PathBuf>> {
     let about = fs::metadata(folder).map_err(|error| unreadable(folder, &error))?;
     if !about.is_dir() {

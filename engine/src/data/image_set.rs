@@ -56,7 +56,7 @@ pub(super) trait Streamed: fmt::Debug + Send + Sync {
     /// Writes pixels and labels of a sample.
     ///
     /// # Errors
-    /// Files that can no longer be read as they were.
+    /// Fails when a file can no longer be read as it was.
     fn read(&self, split: Split, index: usize, pixels: &mut [u8], labels: &mut [u8]) -> Result<()>;
 
     /// Whether several threads at once are quicker than one.
@@ -144,7 +144,7 @@ impl ImageSet {
     /// threads share the work where images have to be decoded; what a batch holds does not depend on their number.
     ///
     /// # Errors
-    /// Files that cannot be read; [`Error::Stopped`] once `over` is set.
+    /// Fails for files that cannot be read, and with [`Error::Stopped`] once `over` is set.
     pub(super) fn fill(
         &self,
         split: Split,

@@ -163,7 +163,7 @@ impl Images {
     /// Pixels of a sample, `[side, side, 3]`, or of the one that stands in for it.
     ///
     /// # Errors
-    /// Nothing of its class can be read.
+    /// Fails when no image of its class can be read.
     pub(super) fn pixels(&self, split: Split, index: usize) -> Result<Cow<'_, [u8]>> {
         let (before, after) = self.part(split).split_at(index);
         let class = self.listing.class(after[0]);

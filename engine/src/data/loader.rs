@@ -84,7 +84,7 @@ impl Loader {
     /// order of the samples, of which those that fill no whole step sit out.
     ///
     /// # Errors
-    /// `micro` x `accumulation` is zero or more than the training samples; the system gives no thread.
+    /// Fails when `micro` x `accumulation` is zero or more than the training samples, or when the system gives no thread.
     pub fn train(dataset: Arc<Dataset>, seed: u64, micro: usize, accumulation: usize) -> Result<Self> {
         let samples = dataset.count(Split::Train);
         let effective = micro.checked_mul(accumulation).filter(|n| (1..=samples).contains(n)).ok_or_else(|| {
@@ -116,7 +116,7 @@ impl Loader {
     /// All test samples once, in order, `micro` at a time; the last batch has what is left.
     ///
     /// # Errors
-    /// `micro` is zero; the system gives no thread.
+    /// Fails when `micro` is zero, or when the system gives no thread.
     pub fn test(dataset: Arc<Dataset>, micro: usize) -> Result<Self> {
         if micro == 0 {
             return Err(Problem::new("batch.micro", "a batch of no samples", "use at least 1").into());
@@ -142,7 +142,8 @@ impl Loader {
     /// Waits for the next batch; `None` after the last.
     ///
     /// # Errors
-    /// The loader failed; it then fails for good. Or the caller holds every batch there is, and would wait for ever.
+    /// Fails when the loader failed, then and at every later call, and when the caller holds every batch there is, because it
+    /// would wait for ever.
     pub fn recv(&mut self) -> Result<Option<Batch>> {
         if let Some(error) = &self.failed {
             return Err(error.clone());

@@ -46,7 +46,7 @@ use crate::{
 /// The facts of a choice of data, from names, headers and sizes alone: nothing is generated or read whole.
 ///
 /// # Errors
-/// Files that are missing, unreadable or not what their format says; a choice that cannot be.
+/// Fails for files that are missing, unreadable or not in their format, and for settings that contradict the data.
 pub fn facts(data: &Data) -> Result<DatasetInfo> {
     Ok(*Inspection::of(data, None)?.info())
 }

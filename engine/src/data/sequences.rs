@@ -27,7 +27,7 @@ pub(super) trait TokenRows: fmt::Debug + Send + Sync {
     /// Writes the tokens of sample `index` of a part, as it is in `epoch`.
     ///
     /// # Errors
-    /// A file that can no longer be read as it was.
+    /// Fails when a file can no longer be read as it was.
     fn row(&self, split: Split, index: usize, epoch: u64, row: &mut [u32]) -> Result<()>;
 
     /// Training and test samples, where they are not those that were found before it was opened.
@@ -49,7 +49,7 @@ pub(super) trait TokenRows: fmt::Debug + Send + Sync {
     /// Training rows of `tokens` each, for a device.
     ///
     /// # Errors
-    /// A file that can no longer be read as it was.
+    /// Fails when a file can no longer be read as it was.
     fn part(&self, rows: Range<usize>, tokens: usize, to: &mut Integers) -> Result<()>;
 }
 
@@ -124,7 +124,7 @@ impl TokenRows for Held {
 /// Generated rows where `data` places them: in memory, or made when they are asked for.
 ///
 /// # Errors
-/// A thread that makes them panics.
+/// Fails when a thread that makes the rows panics.
 pub(super) fn store(rows: impl TokenRows + 'static, data: &Data, facts: &DatasetInfo) -> Result<Store> {
     Ok(Store::Rows(match data.placement {
         Placement::Host => Box::new(Held::new(&rows, facts)?),
@@ -183,7 +183,7 @@ pub(super) fn placed(data: &Data, facts: DatasetInfo) -> Result<DatasetInfo> {
 /// The share of [`divide`] for generated rows of which there are `rows` different ones.
 ///
 /// # Errors
-/// Too few for both parts.
+/// Fails when there are too few rows for both parts.
 pub(super) fn share(data: &Data, rows: f64, mend: &str) -> Result<(usize, usize)> {
     let share = divide(data.samples, data.test_fraction)?;
     let smaller = rows * data.test_fraction.min(1.0 - data.test_fraction);

@@ -40,13 +40,13 @@ pub(super) trait Source: Sync {
     /// What a model must know of a choice, from names, headers and sizes alone: nothing is generated or read whole.
     ///
     /// # Errors
-    /// Files that are missing, unreadable or not what their format says; a choice that cannot be.
+    /// Fails for files that are missing, unreadable or not in their format, and for settings that contradict the data.
     fn info(&self, data: &Data) -> Result<DatasetInfo>;
 
     /// Refuses what cannot be, whatever files there are.
     ///
     /// # Errors
-    /// The problem, with its key.
+    /// A problem, with the key of its setting.
     fn limits(&self, data: &Data) -> Result<()> {
         let _ = data;
         Ok(())
@@ -55,13 +55,13 @@ pub(super) trait Source: Sync {
     /// Reads or generates the samples that `info` tells of, or makes ready to do so one by one.
     ///
     /// # Errors
-    /// Files that are not what they were when `info` looked, or damaged where it did not look.
+    /// Fails for files that have changed since `info` looked, or are damaged where it did not look.
     fn open(&self, data: &Data, info: &DatasetInfo, seed: u64) -> Result<Store>;
 
     /// Host bytes of what [`Source::open`] gives.
     ///
     /// # Errors
-    /// Those of [`Source::info`].
+    /// Fails where [`Source::info`] does.
     fn held_bytes(&self, data: &Data, info: &DatasetInfo) -> Result<usize>;
 
     /// Shape of all training inputs on a device: images, or rows of tokens with the token after the last input.
@@ -104,7 +104,7 @@ pub(super) fn of(kind: DataKind) -> &'static dyn Source {
 /// The folder or file that was chosen.
 ///
 /// # Errors
-/// None is chosen.
+/// Fails when none is chosen.
 pub(super) fn chosen_path(data: &Data) -> Result<&Path> {
     let chosen = data.path.as_deref().filter(|path| !path.as_os_str().is_empty());
     let is_file = data.kind.traits().path.is_some_and(|path| path.is_file);

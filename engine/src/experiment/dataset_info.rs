@@ -89,7 +89,7 @@ impl DatasetInfo {
     /// Height, width and channels of an image.
     ///
     /// # Errors
-    /// The samples are sequences.
+    /// Fails when the samples are sequences.
     pub fn image(&self) -> Result<[usize; 3]> {
         match self.input {
             Input::Image { height, width, channels } => Ok([height, width, channels]),
@@ -103,7 +103,7 @@ impl DatasetInfo {
     /// Length and vocabulary of a sequence.
     ///
     /// # Errors
-    /// The samples are images.
+    /// Fails when the samples are images.
     pub fn tokens(&self) -> Result<[usize; 2]> {
         match self.input {
             Input::Tokens { length, vocabulary } => Ok([length, vocabulary]),

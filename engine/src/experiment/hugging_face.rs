@@ -80,10 +80,11 @@ pub(super) fn is_config(text: &str) -> bool {
     text.trim_start_matches('\u{feff}').trim_start().starts_with('{')
 }
 
-/// Reads a configuration; `path` is for messages. The micro-batch is one sequence, as long as the model allows and at most 1,024 tokens.
+/// Reads a configuration; `path` is for messages. The micro-batch is one sequence, as long as the model allows and at
+/// most 1,024 tokens.
 ///
 /// # Errors
-/// [`Error::File`] with the place or the field that cannot be.
+/// [`Error::File`] with the place in the text, or the field that is not supported.
 pub fn parse(text: &str, path: impl AsRef<Path>) -> Result<Experiment> {
     opened(text, path.as_ref()).map(|(experiment, _)| experiment)
 }

@@ -55,7 +55,7 @@ impl Places {
 /// Reads an experiment from a file.
 ///
 /// # Errors
-/// Those of [`open`].
+/// Fails where [`open`] does.
 pub fn read(path: impl AsRef<Path>) -> Result<Experiment> {
     open(path).map(|opened| opened.experiment)
 }
@@ -63,7 +63,7 @@ pub fn read(path: impl AsRef<Path>) -> Result<Experiment> {
 /// Opens a preset, or a model's `config.json`, which begins with a brace.
 ///
 /// # Errors
-/// A file that cannot be read, or whatever [`parse`] or [`hugging_face::parse`] finds in it.
+/// Fails for a file that cannot be read, and where [`parse`] or [`hugging_face::parse`] does.
 pub fn open(path: impl AsRef<Path>) -> Result<Opened> {
     let path = path.as_ref();
     let text = file::text_of(path)?;
@@ -85,7 +85,7 @@ pub fn parse(text: &str, path: impl AsRef<Path>) -> Result<Experiment> {
 /// Reads a preset from text, with notes; `path` is for messages.
 ///
 /// # Errors
-/// Those of [`parse`].
+/// Fails where [`parse`] does.
 pub fn opened(text: &str, path: impl AsRef<Path>) -> Result<Opened> {
     let path = path.as_ref();
     if text.len() as u64 > MAX_BYTES {
@@ -155,7 +155,8 @@ pub fn changes(from: &Experiment, to: &Experiment) -> Vec<String> {
 /// otherwise now comes back as a note.
 ///
 /// # Errors
-/// No `=`, no such key, or a value of the wrong type. Whether the experiment makes sense is for [`check`] to say.
+/// Fails without a `=`, for an unknown key and for a value of the wrong type. Whether the experiment makes sense is what
+/// [`check`] says.
 pub fn set(experiment: &mut Experiment, assignment: &str) -> Result<Option<String>, Problem> {
     let Some((key, text)) = assignment.split_once('=') else {
         return Err(Problem::new(assignment, "has no value", "write key=value, such as batch.micro=32"));
@@ -186,7 +187,7 @@ pub fn set(experiment: &mut Experiment, assignment: &str) -> Result<Option<Strin
 /// Sets several keys, in order; the notes of [`set`] come back.
 ///
 /// # Errors
-/// The first assignment that cannot be, and why: those of [`set`], and a length in both steps and epochs.
+/// Fails at the first assignment that [`set`] refuses, and for a length in both steps and epochs.
 pub fn set_all<'a>(
     experiment: &mut Experiment,
     assignments: impl IntoIterator<Item = &'a str>,

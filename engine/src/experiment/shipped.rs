@@ -67,7 +67,7 @@ fn renamed(name: &str) -> Option<&'static str> {
 /// Opens a preset by path or by the name of a shipped one. A file goes before a shipped preset of the same name.
 ///
 /// # Errors
-/// A file that cannot be read, or a name that is neither.
+/// Fails for a file that cannot be read, and for a name that is neither a file nor a shipped preset.
 pub fn open(path_or_name: &str) -> Result<Opened> {
     let looks_like_path =
         path_or_name.contains(['/', '\\']) || path_or_name.ends_with(".toml") || path_or_name.ends_with(".json");

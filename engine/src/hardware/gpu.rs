@@ -146,7 +146,7 @@ fn process_bytes(device: &Device<'_>, version: &Figure<String>) -> Figure<Bytes>
 /// Bytes of a GPU that this process holds; the GPU by the name it keeps for good.
 ///
 /// # Errors
-/// Why the driver does not tell.
+/// The reason why the driver does not say.
 #[cfg(feature = "cuda")]
 pub(crate) fn process(uuid: &str) -> Figure<Bytes> {
     ask(uuid, process_bytes)
@@ -155,7 +155,7 @@ pub(crate) fn process(uuid: &str) -> Figure<Bytes> {
 /// Bytes of a GPU that anyone holds.
 ///
 /// # Errors
-/// Why the driver does not tell.
+/// The reason why the driver does not say.
 #[cfg(feature = "cuda")]
 pub(crate) fn used(uuid: &str) -> Figure<Bytes> {
     ask(uuid, |device, _| device.memory_info().map(|memory| Bytes(memory.used)).map_err(|e| reason(&e, "memory")))
@@ -164,7 +164,7 @@ pub(crate) fn used(uuid: &str) -> Figure<Bytes> {
 /// The numbers that the driver gives the processes that compute on a GPU.
 ///
 /// # Errors
-/// Why the driver does not tell.
+/// The reason why the driver does not say.
 #[cfg(feature = "cuda")]
 pub(super) fn numbers(uuid: &str) -> Figure<Vec<u32>> {
     ask(uuid, |device, version| Ok(computing(device, version)?.into_iter().map(|process| process.pid).collect()))

@@ -16,7 +16,7 @@ static FOUND: Mutex<Option<u32>> = Mutex::new(None);
 /// The number.
 ///
 /// # Errors
-/// Why it is not known.
+/// The reason why it is not known.
 pub(super) fn number() -> Figure<u32> {
     let found = *FOUND.lock();
     found.or_else(outside_of_containers).ok_or_else(|| {

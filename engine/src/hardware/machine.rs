@@ -101,7 +101,7 @@ impl Machine {
     /// The GPUs that are here and can be trained on, in the driver's order.
     ///
     /// # Errors
-    /// Why nothing can be trained on a GPU here.
+    /// The reason why nothing can be trained on a GPU here.
     pub fn gpus(&self) -> Figure<impl Iterator<Item = &Arc<Profile>>> {
         Ok(self.known_gpus()?.iter().map(KnownGpu::profile))
     }
@@ -123,7 +123,7 @@ impl Machine {
     /// What `device` names: the processor, a GPU that is here, or a card to plan for.
     ///
     /// # Errors
-    /// A name that means nothing, or a GPU that is not here.
+    /// Fails for an unknown name, and for a GPU that is not here.
     pub fn target(&self, device: &str) -> Result<Target> {
         if let Some(problem) = problem(device) {
             return Err(problem.into());
@@ -143,7 +143,7 @@ impl Machine {
     /// load.
     ///
     /// # Errors
-    /// As [`target`](Self::target).
+    /// Fails where [`target`](Self::target) does.
     pub fn target_of(&self, experiment: &Experiment) -> Result<Target> {
         let target = self.target(&experiment.device)?;
         let gpu = cuda_index(&experiment.device).and_then(|index| self.gpu(index as usize));
@@ -155,7 +155,7 @@ impl Machine {
     /// How the driver names the GPU at an index for good.
     ///
     /// # Errors
-    /// Why there is no such GPU.
+    /// The reason why there is no such GPU.
     pub fn uuid(&self, index: usize) -> Figure<String> {
         let gpu = self.known_gpus()?.get(index).ok_or_else(|| format!("there is no GPU cuda:{index}"))?;
         Ok(gpu.description().uuid.clone())

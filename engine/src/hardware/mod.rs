@@ -86,7 +86,7 @@ impl Gpu {
     /// The name to choose it by, such as `cuda:0`.
     ///
     /// # Errors
-    /// Why it cannot be chosen.
+    /// The reason why it cannot be chosen.
     pub fn device(&self) -> Figure<String> {
         self.index.as_ref().map(|index| format!("cuda:{index}")).map_err(Clone::clone)
     }
@@ -118,7 +118,7 @@ fn describe() -> Figure<Vec<Description>> {
 /// The version of cuDNN that convolutions run by on a GPU. Opens the library.
 ///
 /// # Errors
-/// Why they run by kernels of our own.
+/// The reason why convolutions run on the engine's own kernels.
 #[cfg(feature = "cuda")]
 pub fn cudnn() -> Figure<String> {
     crate::backend::cuda::library::dnn()
@@ -127,7 +127,7 @@ pub fn cudnn() -> Figure<String> {
 /// The version of cuDNN, in a program that was built without the engine for GPUs.
 ///
 /// # Errors
-/// Always: there is none.
+/// Always fails: this build has no GPU engine.
 #[cfg(not(feature = "cuda"))]
 pub fn cudnn() -> Figure<String> {
     Err("this program was built without the CUDA engine".to_owned())
@@ -136,7 +136,7 @@ pub fn cudnn() -> Figure<String> {
 /// The figure, or `{"unavailable": why}`: for `serialize_with`.
 ///
 /// # Errors
-/// The serializer's.
+/// The error of the serializer.
 pub fn figure<T: Serialize, S: serde::Serializer>(figure: &Figure<T>, serializer: S) -> Result<S::Ok, S::Error> {
     match figure {
         Ok(value) => value.serialize(serializer),

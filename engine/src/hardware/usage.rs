@@ -27,7 +27,7 @@ impl UsageBefore {
 /// What the driver says that this process holds of a GPU that it has just opened.
 ///
 /// # Errors
-/// Why it does not tell.
+/// The reason why the driver does not say.
 pub(crate) fn reported(uuid: &str, before: &UsageBefore) -> Figure<Bytes> {
     if let Ok(before) = &before.numbers {
         host_pid::find(before, &gpu::numbers(uuid)?);

@@ -1,10 +1,10 @@
 //! The engine's own account of every block: what is alive, for what, and whether one more may be.
 //!
-//! Owns the budget's refusal, the allocator's model and, when recording, the timeline of a pass. Always holds: `live` is
-//! the sum of the tickets that exist, each as the allocator counts it, and of the bookkeeping of the present phase. Refuses, before anything is allocated: on the
-//! processor an allocation that would take `live` past the budget; on a GPU one for which the pool would grow until the
-//! process, which is the context and the pool, is past it.
-//! What the screen calls *measured* never comes from here.
+//! Owns the budget's refusal, the allocator's model and, when recording, the timeline of a pass. Always holds: `live`
+//! is the sum of the tickets that exist, each as the allocator counts it, and of the bookkeeping of the present phase.
+//! Refuses, before anything is allocated: on the processor an allocation that would take `live` past the budget; on a
+//! GPU one for which the pool would grow until the process, which is the context and the pool, is past it. What the
+//! screen calls *measured* never comes from here.
 
 mod event_log;
 mod record;
@@ -176,7 +176,7 @@ impl Ledger {
     /// Takes the right to `bytes`.
     ///
     /// # Errors
-    /// Refused when it would take the run past the budget; the ledger is then as before.
+    /// Fails when the bytes would cross the budget; the ledger is then as before.
     pub fn take(&self, bytes: u64, category: Category, label: &'static str) -> Result<Ticket, BudgetError> {
         let account = &*self.0;
         let mut allocator = account.allocator.borrow_mut();

@@ -95,7 +95,7 @@ impl<B: Backend> Model<B> {
     /// dimensions.
     ///
     /// # Errors
-    /// Those of [`Model::forward`].
+    /// Fails where [`Model::forward`] does.
     pub fn features<'m>(&'m self, tape: &mut Tape<'m, B>, inputs: Tensor<B>) -> Result<Value<B>> {
         let mut values = vec![Value::constant(inputs)];
         for segment in &self.segments {

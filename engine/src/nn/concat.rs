@@ -20,6 +20,10 @@ impl Concat {
     }
 
     /// Joins two values; it is no [`Layer`](crate::nn::Layer), which has one.
+    ///
+    /// # Errors
+    /// Those of [`Executor::concat`](crate::backend::Executor::concat): the values have different numbers of rows, the output
+    /// crosses the budget, or the device fails.
     pub fn forward<'m, B: Backend>(&self, tape: &mut Tape<'m, B>, a: Value<B>, b: Value<B>) -> Result<Value<B>> {
         let _layer = tape.executor().enter(self.layer);
         let y = tape.executor().concat(&a.tensor, &b.tensor)?;

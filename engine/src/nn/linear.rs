@@ -51,12 +51,18 @@ impl<B: Backend> Adapter<B> {
 
 impl<B: Backend> Linear<B> {
     /// A layer at `path` from `inner` features to `out`, with bias, both uniform in ±1/sqrt(inner).
+    ///
+    /// # Errors
+    /// Those of [`Init::param`]: a parameter crosses the budget, or the device fails.
     pub fn new(init: &mut Init<'_, B>, path: &str, inner: usize, out: usize) -> Result<Self> {
         let start = Start::Uniform { fan_in: inner };
         Self::starting(init, path, [inner, out], start, Some(start))
     }
 
     /// A layer at `path` whose weight `[out, in]` starts as `start`; with `has_bias`, a bias that starts as zero.
+    ///
+    /// # Errors
+    /// Those of [`Init::param`]: a parameter crosses the budget, or the device fails.
     pub fn with(init: &mut Init<'_, B>, path: &str, sizes: [usize; 2], start: Start, has_bias: bool) -> Result<Self> {
         Self::starting(init, path, sizes, start, has_bias.then_some(Start::Zero))
     }
@@ -87,6 +93,9 @@ impl<B: Backend> Linear<B> {
     }
 
     /// The output for `x [rows, in]`: `[rows, out]`.
+    ///
+    /// # Errors
+    /// Those of [`Executor::linear`]: `x` has not `in` columns, the output crosses the budget, or the device fails.
     pub fn output(&self, executor: &Executor<B>, x: &Tensor<B>) -> Result<Tensor<B>> {
         let y = executor.linear(x, self.weight.weight())?; // [rows, out]
         if let Some(bias) = &self.bias {
@@ -99,6 +108,10 @@ impl<B: Backend> Linear<B> {
     }
 
     /// Adds to the parameters' gradients what rows `x [rows, in]` with output gradients `dy [rows, out]` give.
+    ///
+    /// # Errors
+    /// Those of [`Param::accumulate`] and [`Executor::linear_weight_grad`]: the shapes do not fit, a gradient's buffer
+    /// crosses the budget, or the device fails.
     pub fn accumulate(&self, executor: &Executor<B>, x: &Tensor<B>, dy: &Tensor<B>) -> Result<()> {
         if let Some(bias) = &self.bias {
             bias.accumulate(executor, |into| executor.bias_grad(dy, into))?;
@@ -113,6 +126,10 @@ impl<B: Backend> Linear<B> {
     }
 
     /// The gradient by the input, of output gradients `dy [rows, out]`, into `dx [rows, in]`.
+    ///
+    /// # Errors
+    /// Those of [`Executor::linear_input_grad_into`]: the shapes do not fit, an adapter's temporary tensor crosses the
+    /// budget, or the device fails.
     pub fn input_gradient_into(&self, executor: &Executor<B>, dy: &Tensor<B>, dx: &Tensor<B>) -> Result<()> {
         executor.linear_input_grad_into(dy, self.weight(), dx)?;
         let Some(adapter) = &self.adapter else { return Ok(()) };

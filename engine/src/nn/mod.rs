@@ -51,6 +51,10 @@ use crate::{
 /// One layer of a model.
 pub trait Layer<B: Backend> {
     /// Runs forward, leaving the gradient rule on the tape.
+    ///
+    /// # Errors
+    /// Those of the executor's ops: the input has a shape that the layer does not take, an output or its scratch crosses the
+    /// budget, or the device fails.
     fn forward<'m>(&'m self, tape: &mut Tape<'m, B>, x: Value<B>) -> Result<Value<B>>;
 
     /// Where its memory is booked.

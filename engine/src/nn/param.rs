@@ -99,7 +99,7 @@ impl<B: Backend> Param<B> {
     /// frozen parameter has none, and nothing is done.
     ///
     /// # Errors
-    /// [`Error::Budget`](crate::error::Error::Budget) where the buffer finds no room; those of `write`.
+    /// Fails when the buffer would cross the budget ([`Error::Budget`](crate::error::Error::Budget)) or when `write` fails.
     pub fn accumulate(&self, executor: &Executor<B>, write: impl FnOnce(GradInto<'_, B>) -> Result<()>) -> Result<()> {
         if !self.is_trained {
             return Ok(());
@@ -141,7 +141,7 @@ impl<B: Backend> Param<B> {
     /// The optimizer's tensors of this parameter, made as zeros at the first call.
     ///
     /// # Errors
-    /// [`Error::Budget`](crate::error::Error::Budget); those of a launch.
+    /// Fails when the state would cross the budget ([`Error::Budget`](crate::error::Error::Budget)) or when the device fails.
     pub fn state(&self, executor: &Executor<B>, layout: &[StateSpec]) -> Result<Vec<Tensor<B>>> {
         let mut state = self.state.borrow_mut();
         for spec in &layout[state.len().min(layout.len())..] {
@@ -245,7 +245,7 @@ impl<'a, B: Backend> Init<'a, B> {
     /// for the few numbers of a normalisation.
     ///
     /// # Errors
-    /// [`Error::Budget`](crate::error::Error::Budget) where it finds no room; those of a launch.
+    /// Fails when it would cross the budget ([`Error::Budget`](crate::error::Error::Budget)) or when the device fails.
     pub fn constant(
         &mut self,
         layer: LayerId,
@@ -264,7 +264,7 @@ impl<'a, B: Backend> Init<'a, B> {
     /// A parameter of `layer`, uniform in ±1/sqrt(fan_in): see [`Start::Uniform`].
     ///
     /// # Errors
-    /// [`Error::Budget`](crate::error::Error::Budget) where it finds no room; those of a launch.
+    /// Fails when it would cross the budget ([`Error::Budget`](crate::error::Error::Budget)) or when the device fails.
     pub fn uniform(
         &mut self,
         layer: LayerId,
@@ -279,7 +279,7 @@ impl<'a, B: Backend> Init<'a, B> {
     /// optimizer's where the two differ.
     ///
     /// # Errors
-    /// [`Error::Budget`](crate::error::Error::Budget) where it finds no room; those of a launch.
+    /// Fails when it would cross the budget ([`Error::Budget`](crate::error::Error::Budget)) or when the device fails.
     pub fn param(
         &mut self,
         layer: LayerId,
@@ -294,7 +294,7 @@ impl<'a, B: Backend> Init<'a, B> {
     /// A parameter that learns, or one that is frozen, whatever is chosen for its layer.
     ///
     /// # Errors
-    /// [`Error::Budget`](crate::error::Error::Budget) where it finds no room; those of a launch.
+    /// Fails when it would cross the budget ([`Error::Budget`](crate::error::Error::Budget)) or when the device fails.
     pub fn param_that(
         &mut self,
         layer: LayerId,

@@ -24,7 +24,7 @@ impl<B: Backend> QueryKeyNorm<B> {
     /// A layer at `path`, before the attention of `shape`.
     ///
     /// # Errors
-    /// The budget has no room for the two weights.
+    /// Fails when the two weights would cross the budget, or when the device fails.
     pub fn new(init: &mut Init<'_, B>, path: &LayerPath, shape: AttentionShape, epsilon: f64) -> Result<Self> {
         let ids = ["", "queries", "keys"].map(|name| match name {
             "" => init.executor().ledger().layer_id(path),

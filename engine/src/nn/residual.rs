@@ -30,7 +30,7 @@ impl<B: Backend> Residual<B> {
 /// Runs one layer after another, each booked on itself.
 ///
 /// # Errors
-/// Those of the layers.
+/// The first error of a layer.
 pub fn chain<'m, B: Backend>(layers: &'m [Box<dyn Layer<B>>], tape: &mut Tape<'m, B>, x: Value<B>) -> Result<Value<B>> {
     visited_chain(layers, tape, x, &mut |_, _| Ok(()))
 }
@@ -41,7 +41,7 @@ pub type Visit<'a, B> = dyn FnMut(&dyn Layer<B>, &Tensor<B>) -> Result<()> + 'a;
 /// [`chain`], with a call of `visit` after each layer.
 ///
 /// # Errors
-/// Those of the layers and of `visit`.
+/// The first error of a layer or of `visit`.
 pub fn visited_chain<'m, B: Backend>(
     layers: &'m [Box<dyn Layer<B>>],
     tape: &mut Tape<'m, B>,

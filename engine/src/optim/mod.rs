@@ -29,7 +29,8 @@ pub struct Update {
 /// where gradients are clipped, is what [`Executor::clip_scale`] made.
 ///
 /// # Errors
-/// [`Error::Budget`](crate::error::Error::Budget) where the state finds no room at the first update; those of a launch.
+/// Fails when the state would cross the budget at the first update ([`Error::Budget`](crate::error::Error::Budget)) or
+/// when the device fails.
 pub fn update<B: Backend>(
     executor: &Executor<B>,
     choice: &experiment::Optimizer,

@@ -39,7 +39,7 @@ pub struct Found {
 /// one takes longer for nothing.
 ///
 /// # Errors
-/// As [`predict`](predict::predict()).
+/// Fails where [`predict`](predict::predict()) does.
 pub fn fit(plan: &Plan, budget: Bytes, limit: Limit<'_>) -> Result<Found> {
     let asked = Experiment { budget, ..(*plan.experiment).clone() };
     let search = Search::new(plan, limit);
@@ -67,7 +67,7 @@ pub fn fit(plan: &Plan, budget: Bytes, limit: Limit<'_>) -> Result<Found> {
 /// The plan with the largest micro-batch that fits the budget; `None` when not even one sample does.
 ///
 /// # Errors
-/// As [`predict`](predict::predict()).
+/// Fails where [`predict`](predict::predict()) does.
 pub fn largest_batch(experiment: &Experiment, machine: &Machine, limit: Limit<'_>) -> Result<Option<Plan>> {
     let of = |micro| {
         let mut of = experiment.clone();
@@ -98,7 +98,7 @@ pub fn largest_batch(experiment: &Experiment, machine: &Machine, limit: Limit<'_
 /// that of a sample. `None` when nothing fits, or the plan is that already.
 ///
 /// # Errors
-/// As [`predict`](predict::predict()).
+/// Fails where [`predict`](predict::predict()) does.
 pub fn fill(plan: &Plan, limit: Limit<'_>) -> Result<Option<Advice>> {
     let asked = &plan.experiment;
     // Where weights and state do not fit, no sample does.
@@ -136,7 +136,7 @@ fn without_dominated(found: Vec<Advice>) -> Vec<Advice> {
 /// higher budget comes last: what the driver takes for itself no other choice makes less.
 ///
 /// # Errors
-/// As [`predict`](predict::predict()).
+/// Fails where [`predict`](predict::predict()) does.
 pub fn advise(plan: &Plan, count: usize, limit: Limit<'_>) -> Result<Vec<Advice>> {
     let (asked, search) = (&*plan.experiment, Search::new(plan, limit));
     let mut found = Vec::new();

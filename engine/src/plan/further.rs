@@ -29,7 +29,7 @@ const SETTINGS: [Candidates; 6] = [loss_chunks, optimizers, adapters, frozen, le
 /// enough alone, all of them together.
 ///
 /// # Errors
-/// As [`predict`](crate::plan::predict()).
+/// Fails where [`predict`](crate::plan::predict()) does.
 pub fn further(plan: &Plan, count: usize, limit: Limit<'_>) -> Result<Vec<Advice>> {
     let search = Search::new(plan, limit);
     let mut found = Vec::new();

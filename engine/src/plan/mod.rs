@@ -146,7 +146,7 @@ impl Plan {
     /// The plan of `experiment` on `machine`: [`Resolved::new`], then [`predict`](predict::predict()).
     ///
     /// # Errors
-    /// The first problem of the experiment, or what [`predict`](predict::predict()) gives.
+    /// The first problem of the experiment, or the error of [`predict`](predict::predict()).
     pub fn of(experiment: &Experiment, machine: &Machine) -> Result<Self> {
         predict(&Resolved::new(experiment, machine).map_err(first)?, machine)
     }

@@ -25,7 +25,7 @@ use crate::{
 /// Predicts what a run of `resolved` takes on `machine`. Reads nothing else.
 ///
 /// # Errors
-/// A model that cannot be built, such as one with a tensor of more elements than any device holds.
+/// Fails when the model cannot be built, as when a tensor has more elements than any device holds.
 pub fn predict(resolved: &Resolved, machine: &Machine) -> Result<Plan> {
     let start = Instant::now();
     let mut plan = dry_run(resolved, machine).map_err(of_sizes)?;
@@ -224,7 +224,7 @@ impl Dry<'_> {
 /// The refusal that a run of `resolved` would meet, by another dry run; `None` when it stays inside its budget.
 ///
 /// # Errors
-/// Anything but the refusal.
+/// Fails for every other reason than the refusal, which is the value.
 pub fn refusal(resolved: &Resolved, machine: &Machine) -> Result<Option<BudgetError>> {
     let shortened = shortened(resolved.experiment());
     let run = || Dry::new(resolved, &shortened, machine, Purpose::Refuse)?.passes();

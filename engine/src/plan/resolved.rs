@@ -26,7 +26,7 @@ impl Resolved {
     /// Looks at the data of `experiment` and at what `machine` knows of its device, and checks everything.
     ///
     /// # Errors
-    /// Every problem, in the order of the preset format. Data that cannot be read are a problem of `data.path`.
+    /// Lists every problem, in the order of the preset format. Data that cannot be read are a problem of `data.path`.
     pub fn new(experiment: &Experiment, machine: &Machine) -> Result<Self, Vec<Problem>> {
         Self::after(None, experiment, machine)
     }
@@ -58,7 +58,7 @@ impl Resolved {
     /// Another experiment, for which the data are looked at again only where it chooses others.
     ///
     /// # Errors
-    /// As [`new`](Self::new).
+    /// Fails where [`new`](Self::new) does.
     pub fn revised(&self, experiment: &Experiment, machine: &Machine) -> Result<Self, Vec<Problem>> {
         if experiment.data != self.experiment.data {
             return Self::after(Some(self), experiment, machine);

@@ -11,7 +11,7 @@ use crate::{
 /// Checks the device of this name, as [`run`] does: `cpu`, or a GPU that is here, such as `cuda:0`.
 ///
 /// # Errors
-/// A device that is not here, or a card that is only planned for.
+/// Fails when the device is not here, or when it is a card that can only be planned for.
 pub fn run_on(device: &str, choice: &Choice, report: &mut (dyn FnMut(Check) + Send)) -> Result<()> {
     if let Some(problem) = not_trained_on(device) {
         return Err(problem.into());
@@ -47,7 +47,7 @@ impl Bench<crate::backend::Cuda> {
     /// A GPU: each time it is taken in use, its tensors come from a new pool, whose counters are what is measured.
     ///
     /// # Errors
-    /// What is missing.
+    /// Says what is missing on this machine.
     pub fn gpu(index: usize, machine: &Machine) -> Result<Self> {
         use std::{cell::RefCell, rc::Rc, sync::Arc};
 

@@ -60,7 +60,7 @@ impl<B: Backend> Probe<B> {
     /// The experiment's model and a batch from `seed`.
     ///
     /// # Errors
-    /// The device's.
+    /// Fails when the device refuses memory or fails.
     pub fn new(executor: Executor<B>, experiment: &Experiment, info: DatasetInfo, seed: u64) -> Result<Self> {
         let model = Model::build(&executor, experiment, &info)?;
         let rng = Rng::new(seed, Stream::Data, 0);
@@ -113,7 +113,7 @@ impl<B: Backend> Probe<B> {
     /// Summed loss; with `backward`, the gradients are left in the parameters.
     ///
     /// # Errors
-    /// The device's.
+    /// Fails when the device refuses memory or fails.
     pub fn loss(&self, backward: bool) -> Result<f64> {
         let executor = &self.executor;
         let (images, labels) = self.batch()?;
@@ -133,7 +133,7 @@ impl<B: Backend> Probe<B> {
     /// The gradient of every parameter that is trained, in order.
     ///
     /// # Errors
-    /// The device's.
+    /// Fails when the device refuses memory or fails.
     pub fn gradients(&self) -> Result<Vec<Vec<f64>>> {
         self.loss(true)?;
         self.trained().map(|param| param.take_gradient().map_or_else(|| Ok(Vec::new()), |g| self.read(&g))).collect()
@@ -142,7 +142,7 @@ impl<B: Backend> Probe<B> {
     /// The slope along a direction of each parameter that is trained, one after another.
     ///
     /// # Errors
-    /// The device's.
+    /// Fails when the device refuses memory or fails.
     pub fn slopes(&self, seed: u64, mut each: impl FnMut(Slope)) -> Result<()> {
         self.leave_the_start(seed)?;
         let gradients = self.gradients()?;

@@ -137,6 +137,9 @@ fn describe(case: &Case) -> String {
 }
 
 /// Launches with operands that stand alone, or, with a `margin`, inside larger buffers that must stay as they are.
+///
+/// # Errors
+/// A [`Fault`] when the device refuses or fails, when an element outside an operand was written to, or when an input was.
 pub fn launch<B: Backend>(executor: &Executor<B>, case: &Case, margin: usize) -> Result<Outcome, Fault> {
     let make = |operands: &[Operand]| operands.iter().map(|o| Placed::new(executor, o, margin)).collect::<Result<_>>();
     let [ins, outs]: [Vec<Placed<B>>; 2] = [make(&case.inputs)?, make(&case.outputs)?];

@@ -121,7 +121,7 @@ pub fn cases() -> Vec<(Experiment, DatasetInfo)> {
 /// Two steps and an evaluation; what each left in the recording.
 ///
 /// # Errors
-/// The device's.
+/// Fails when the device refuses memory or fails.
 pub fn passes<B: Backend, M: MicroBatch>(session: &mut Session<B>, batch: impl Fn() -> M) -> Result<[Recording; 3]> {
     let recording = |session: &Session<B>| session.executor().ledger().take_recording();
     session.step(1e-3, || Ok(batch()))?;

@@ -14,7 +14,7 @@ use crate::{
 /// optimizer's state, the second has it from the start, and every later one repeats the second.
 ///
 /// # Errors
-/// A model that cannot be built.
+/// Fails when the model cannot be built.
 pub fn bookkeeping(experiment: &Experiment, info: &DatasetInfo) -> Result<Bookkeeping> {
     let mut shortened = experiment.clone();
     // Every micro-batch after the second repeats the second.

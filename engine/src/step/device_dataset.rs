@@ -24,7 +24,7 @@ impl<B: Backend> DeviceDataset<B> {
     /// Makes room for the training set of `data`.
     ///
     /// # Errors
-    /// [`Error::Budget`].
+    /// [`Error::Budget`] when the samples would cross the budget.
     pub(super) fn new(executor: &Executor<B>, data: &Data, info: &DatasetInfo) -> Result<Self> {
         let _layer = executor.enter(executor.ledger().layer_id("batch"));
         let layout = DeviceDatasetLayout::new(data, info);
@@ -43,7 +43,7 @@ impl<B: Backend> DeviceDataset<B> {
     /// Uploads the training set. The chunks in host memory are not counted as the run's.
     ///
     /// # Errors
-    /// Files that cannot be read.
+    /// Fails for files that cannot be read, and when the device fails.
     pub(super) fn upload(&mut self, executor: &Executor<B>, dataset: &Dataset) -> Result<()> {
         let backend = executor.backend();
         if let Some([_, scaling]) = &self.images {

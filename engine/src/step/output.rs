@@ -21,7 +21,7 @@ impl PendingStep {
     /// Waits for the step's output.
     ///
     /// # Errors
-    /// What a kernel ended with.
+    /// The failure of a kernel.
     pub fn wait(self) -> Result<StepOutput> {
         let Self { sums, squares, labels, loss_scale, skipped } = self;
         let (loss, accuracy) = means(sums.wait()?, labels);

@@ -51,7 +51,7 @@ impl<B: Backend> Session<B> {
     /// Builds the model. On the CPU the ledger counts the run's bookkeeping from here on, unless it does already.
     ///
     /// # Errors
-    /// [`crate::Error::Budget`] when the parameters alone cross the budget.
+    /// [`crate::Error::Budget`] when the parameters alone would cross the budget; the errors of [`Model::build`].
     pub fn new(executor: Executor<B>, experiment: &Experiment, info: &DatasetInfo) -> Result<Self> {
         let ledger = executor.ledger();
         ledger.set_phase(Phase::Start);
@@ -84,7 +84,7 @@ impl<B: Backend> Session<B> {
     /// Copies the training set to the device, if it is to lie there.
     ///
     /// # Errors
-    /// Files that cannot be read.
+    /// Fails for files that cannot be read, and when the device fails.
     pub fn upload_dataset(&mut self, dataset: &Dataset) -> Result<()> {
         self.device_dataset.as_mut().map_or(Ok(()), |device_dataset| device_dataset.upload(&self.executor, dataset))
     }
@@ -105,7 +105,8 @@ impl<B: Backend> Session<B> {
     /// the one before, across steps too.
     ///
     /// # Errors
-    /// [`crate::Error::Budget`] where an allocation would cross the budget, the device's errors, and those of `next`.
+    /// [`crate::Error::Budget`] when an allocation would cross the budget, the failures of the device, and the errors of
+    /// `next`.
     pub fn step<M: MicroBatch>(&mut self, rate: f64, next: impl FnMut() -> Result<M>) -> Result<StepOutput> {
         self.begin_step(rate, next)?.wait()
     }
@@ -113,7 +114,7 @@ impl<B: Backend> Session<B> {
     /// [`Session::step`] without waiting for its output: on a GPU the kernels are queued and the host goes on.
     ///
     /// # Errors
-    /// As [`Session::step`], but for what the device notices only later.
+    /// Fails where [`Session::step`] does. A failure that the device reports later is an error of [`PendingStep::wait`].
     pub fn begin_step<M: MicroBatch>(&mut self, rate: f64, next: impl FnMut() -> Result<M>) -> Result<PendingStep> {
         self.executor.ledger().set_phase(Phase::Batch);
         let stats = Stats::new(&self.executor)?;
@@ -296,7 +297,7 @@ impl<B: Backend> Session<B> {
     /// Mean loss and accuracy over all batches that `next` gives.
     ///
     /// # Errors
-    /// As [`Session::step`].
+    /// Fails where [`Session::step`] does.
     pub fn evaluate<M: MicroBatch>(&self, mut next: impl FnMut() -> Result<Option<M>>) -> Result<(f64, f64)> {
         let (executor, ledger) = (&self.executor, self.executor.ledger());
         ledger.set_phase(Phase::Evaluate);
@@ -317,7 +318,7 @@ impl<B: Backend> Session<B> {
     /// for `batch` are not. `None` when all are finite.
     ///
     /// # Errors
-    /// As [`Session::step`].
+    /// Fails where [`Session::step`] does.
     pub fn diagnose(&self, batch: impl MicroBatch) -> Result<Option<String>> {
         let executor = &self.executor;
         executor.ledger().set_phase(Phase::Evaluate);

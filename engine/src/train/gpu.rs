@@ -31,7 +31,7 @@ impl Gpu {
     /// libraries may have started.
     ///
     /// # Errors
-    /// What is missing.
+    /// Says what is missing on this machine.
     pub(crate) fn open(index: usize, machine: &mut Machine) -> Result<Self> {
         let uuid = machine.uuid(index).map_err(Error::NoDevice)?;
         let before;
@@ -56,7 +56,7 @@ impl Gpu {
     /// holds beside it.
     ///
     /// # Errors
-    /// The driver's, and a card that has no room for the whole budget where that is to be taken at the start.
+    /// Fails when the driver does, and, where the whole budget is taken at the start, when the card has no room for it.
     pub(crate) fn backend(&self, profile: &Arc<Profile>, choice: &experiment::Gpu, budget: Bytes) -> Result<Cuda> {
         let context = profile.context;
         let left = budget.saturating_sub(context);
@@ -64,8 +64,9 @@ impl Gpu {
             let message = format!("{budget} is less than the driver and its libraries alone hold, which is {context}");
             return Err(Problem::new("budget", message, "raise it").into());
         }
-        // Of whole pages, which is how a pool grows: a driver that rounds a limit up would let a pool past the line. Where there
-        // is room for none, the ledger refuses the first tensor; to the driver, a limit of nothing would be none.
+        // Of whole pages, which is how a pool grows: a driver that rounds a limit up would let a pool past the line.
+        // Where there is room for none, the ledger refuses the first tensor; to the driver, a limit of nothing would be
+        // none.
         let page = profile.pool.page.0.max(1);
         let limit = if left.0 < page { left } else { Bytes(left.0 - left.0 % page) };
         let gives_back = choice.pool == PoolPolicy::Release;
@@ -95,7 +96,7 @@ impl Gpu {
     /// Waits until it has nothing to do.
     ///
     /// # Errors
-    /// It failed, and nobody has noticed yet.
+    /// A failure that nothing has reported yet.
     pub(super) fn finish(&self) -> Result<()> {
         self.device.finish()
     }

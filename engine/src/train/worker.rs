@@ -63,7 +63,7 @@ impl Worker {
     /// The processor's threads.
     ///
     /// # Errors
-    /// The system gave none.
+    /// Fails when the system gives no threads.
     pub(super) fn threads(&self) -> Result<&ThreadPool> {
         self.threads.as_ref().map_err(Clone::clone)
     }
@@ -71,7 +71,7 @@ impl Worker {
     /// Makes what `experiment` runs on ready, and measures it.
     ///
     /// # Errors
-    /// It is not here, or nothing trains on it.
+    /// Fails when the device is not here, or when nothing trains on it.
     pub(super) fn prepare(&mut self, experiment: &Experiment) -> Result<()> {
         if let Some(problem) = target::not_trained_on(&experiment.device) {
             return Err(problem.into());
@@ -122,7 +122,7 @@ impl Worker {
     /// Trains to the end of the run, on what was prepared.
     ///
     /// # Errors
-    /// What ended the run.
+    /// The error that ended the run.
     pub(super) fn train(&mut self, spec: &RunSpec<'_>, inbox: &mut Inbox<'_>, summary: &mut Summary) -> Result<()> {
         if target::cuda_index(&spec.plan.experiment.device).is_none() {
             return run::on_cpu(spec, self.threads()?, inbox, summary);

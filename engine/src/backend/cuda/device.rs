@@ -56,7 +56,7 @@ pub struct Device {
 /// How many GPUs the driver shows.
 ///
 /// # Errors
-/// What is missing on this machine.
+/// Says what is missing on this machine.
 fn count() -> Result<usize> {
     library::look().map_err(Error::Device)?;
     let count = result::device::get_count().map_err(|error| failed("counting GPUs", error))?;
@@ -66,7 +66,7 @@ fn count() -> Result<usize> {
 /// Describes every GPU here. Opens none: no memory of theirs is taken.
 ///
 /// # Errors
-/// What is missing on this machine.
+/// Says what is missing on this machine.
 pub fn describe() -> Result<Vec<Description>, String> {
     let count = count().map_err(|error| error.to_string())?;
     (0..count).map(|index| describe_one(index).map_err(|error| failed("asking for a GPU", error).to_string())).collect()
@@ -111,7 +111,7 @@ impl Device {
     /// Opens the GPU at `index`: its primary context, two streams.
     ///
     /// # Errors
-    /// What is missing, in words that say where to get it.
+    /// Says what is missing, and where to get it.
     pub fn open(index: usize) -> Result<Rc<Self>> {
         let count = count()?;
         if index >= count {
@@ -170,7 +170,7 @@ impl Device {
     /// a larger block.
     ///
     /// # Errors
-    /// A library's or the driver's.
+    /// Fails when a library or the driver does.
     pub fn warm_up(self: &Rc<Self>) -> Result<PoolProfile> {
         self.blas()?;
         self.dnn()?;
@@ -219,7 +219,7 @@ impl Device {
     /// Bytes of the card that nobody holds.
     ///
     /// # Errors
-    /// The driver's.
+    /// Fails when the driver does.
     pub fn free_bytes(&self) -> Result<u64> {
         let (free, _) = result::mem_get_info().map_err(|error| failed("asking for free memory", error))?;
         Ok(free as u64)
@@ -233,7 +233,7 @@ impl Device {
     /// cuBLAS, started when it is first needed.
     ///
     /// # Errors
-    /// The library's.
+    /// Fails when the library does.
     pub(super) fn blas(&self) -> Result<&Blas> {
         if self.blas.get().is_none() {
             let _ = self.blas.set(Blas::new(self)?);
@@ -244,7 +244,7 @@ impl Device {
     /// cuDNN, where it is here and starts; it is started when it is first needed.
     ///
     /// # Errors
-    /// The card has no room for it, or is lost.
+    /// Fails when the card has no room for it, or is lost.
     pub(super) fn dnn(&self) -> Result<Option<&Dnn>> {
         if self.dnn.get().is_none() {
             let _ = self.dnn.set(self.start_dnn()?);
@@ -284,7 +284,7 @@ impl Device {
     /// Waits until everything that was queued is done.
     ///
     /// # Errors
-    /// What a kernel or a copy ended with.
+    /// The failure of a kernel or a copy that was queued before.
     pub fn finish(&self) -> Result<()> {
         let Opened { compute, copy, .. } = self.opened();
         copy.finish().and_then(|()| compute.finish()).map_err(|error| failed("waiting for the GPU", error))

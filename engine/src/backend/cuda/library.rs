@@ -25,7 +25,7 @@ const DRIVER: i32 = 12_020;
 /// Whether everything that training on a GPU needs is here.
 ///
 /// # Errors
-/// What is missing, and where to get it.
+/// Says what is missing, and where to get it.
 pub fn look() -> Result<(), String> {
     static LOOKED: OnceLock<Result<(), String>> = OnceLock::new();
     LOOKED.get_or_init(search).clone()
@@ -34,7 +34,7 @@ pub fn look() -> Result<(), String> {
 /// The version of cuDNN, where it is here and whole; without it, convolutions run by kernels of our own.
 ///
 /// # Errors
-/// Why it is not used.
+/// Says why cuDNN is not used.
 pub fn dnn() -> Result<String, String> {
     static FOUND: OnceLock<Result<String, String>> = OnceLock::new();
     let found = FOUND.get_or_init(|| look().and_then(|()| search_dnn())).clone();

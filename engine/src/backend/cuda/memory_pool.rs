@@ -45,7 +45,7 @@ impl Pool {
     /// A pool that the driver lets grow to `limit`; none: as large as the card.
     ///
     /// # Errors
-    /// The driver's.
+    /// Fails when the driver does.
     pub(super) fn new(device: &Rc<Device>, limit: Option<Limit>) -> Result<Self> {
         let properties = sys::CUmemPoolProps {
             allocType: sys::CUmemAllocationType::CU_MEM_ALLOCATION_TYPE_PINNED,
@@ -93,7 +93,7 @@ impl Pool {
     /// Grows the pool to its limit at once.
     ///
     /// # Errors
-    /// The card has no room for it.
+    /// Fails when the card has no room for it.
     pub(crate) fn reserve_all(&self) -> Result<()> {
         if let Some(limit) = self.limit {
             let address = self.take_address(limit.bytes)?;
@@ -184,7 +184,7 @@ impl Pool {
     /// Gives the device back what no block uses.
     ///
     /// # Errors
-    /// The driver's.
+    /// Fails when the driver does.
     pub(crate) fn trim(&self) -> Result<()> {
         // What was freed is free when the kernels before it are done.
         self.device.finish()?;

@@ -109,10 +109,11 @@ pub struct Cuda {
 }
 
 impl Cuda {
-    /// A backend whose tensors take no more than `limit` bytes of `device`; none: all it has. `profile` is what is known of it.
+    /// A backend whose tensors take no more than `limit` bytes of `device`; none: all it has. `profile` is what is
+    /// known of it.
     ///
     /// # Errors
-    /// The driver's.
+    /// Fails when the driver does.
     pub fn new(device: &Rc<Device>, profile: Arc<Profile>, limit: Option<Bytes>, options: Options) -> Result<Self> {
         let pool =
             Rc::new(Pool::new(device, limit.map(|limit| memory_pool::Limit { bytes: limit.0, growth: profile.pool }))?);

@@ -105,7 +105,7 @@ impl Modules {
     /// The module of a source for `types`.
     ///
     /// # Errors
-    /// NVRTC is missing, or it does not take the source, which is a bug.
+    /// Fails when NVRTC is missing, or when it rejects the source, which is a bug.
     pub(super) fn get(&self, device: &Device, source: &Source, types: [DType; 2]) -> Result<Rc<Module>> {
         let key = (source.name, types);
         if let Some(module) = self.loaded.borrow().get(&key) {
@@ -213,7 +213,7 @@ fn compiled(what: &str, result: nvrtc::sys::nvrtcResult) -> Result<()> {
 /// Compiles a text.
 ///
 /// # Errors
-/// The compiler's log.
+/// Carries the log of the compiler.
 pub(super) fn compile(name: &str, text: &str, options: &[String]) -> Result<Vec<u8>> {
     let clean = |text: &str| CString::new(text).map_err(|_| Error::Device(format!("{name}: a zero in the source")));
     let program = Program(
@@ -280,7 +280,7 @@ impl Module {
     /// Queues a kernel on the device's stream.
     ///
     /// # Errors
-    /// The driver's refusal.
+    /// Fails when the driver refuses the launch.
     ///
     /// # Safety
     /// `args` are those of the kernel, pointers among them to memory as large as it indexes.

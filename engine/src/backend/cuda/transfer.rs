@@ -44,7 +44,7 @@ impl Staging {
     /// Copies `bytes` that `fill` writes to `to`, a place in `block`. Does not wait for the copy.
     ///
     /// # Errors
-    /// The driver's.
+    /// Fails when the driver does.
     pub(super) fn send(&self, bytes: usize, fill: impl FnOnce(&mut [u8]), to: Pointer, block: &Block) -> Result<()> {
         if bytes == 0 {
             return Ok(());
@@ -66,7 +66,7 @@ impl Staging {
     /// Starts to copy `bytes` from the device, behind the kernels that were queued.
     ///
     /// # Errors
-    /// The driver's.
+    /// Fails when the driver does.
     pub(super) fn fetch(&self, from: Pointer, bytes: usize) -> Result<Parcel> {
         let at = self.returned.borrow().iter().position(|piece| piece.bytes.len() >= bytes);
         let mut piece = match at {
@@ -117,7 +117,7 @@ impl Parcel {
     /// Waits for them and reads them.
     ///
     /// # Errors
-    /// What a kernel before them ended with.
+    /// The failure of a kernel that was launched before.
     pub(super) fn open<T>(&self, read: impl FnOnce(&[u8]) -> T) -> Result<T> {
         self.copy().map_or(Ok(()), Event::wait)?;
         Ok(read(self.piece.as_ref().map_or(&[], |piece| &piece.bytes[..self.bytes])))
@@ -167,7 +167,7 @@ impl Drop for Piece {
 /// Copies `bytes` from the device and waits for them.
 ///
 /// # Errors
-/// The driver's, and what an earlier kernel ended with.
+/// Fails when the driver does, or when a kernel that was launched before failed.
 pub(super) fn receive(device: &Device, from: Pointer, bytes: usize) -> Result<Vec<u8>> {
     let mut host = vec![0u8; bytes];
     if bytes > 0 {

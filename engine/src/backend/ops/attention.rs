@@ -106,7 +106,7 @@ impl<B: Backend> Executor<B> {
     /// of the softmax's denominators, `[batch, heads, length]`, for the gradient.
     ///
     /// # Errors
-    /// Shapes that do not fit; [`Error::Budget`](crate::Error::Budget); the device's.
+    /// Fails on shapes that do not fit, past the budget ([`Error::Budget`](crate::Error::Budget)) and when the device fails.
     pub fn attention(&self, qkv: &Tensor<B>, shape: AttentionShape) -> Result<(Tensor<B>, Tensor<B>)> {
         let kernel = Attention::Efficient(shape);
         self.expect_packed(kernel.name(), qkv, &shape)?;
@@ -120,7 +120,7 @@ impl<B: Backend> Executor<B> {
     /// Gradient of [`Executor::attention`] by the packed queries, keys and values.
     ///
     /// # Errors
-    /// Shapes that do not fit; [`Error::Budget`](crate::Error::Budget); the device's.
+    /// Fails on shapes that do not fit, past the budget ([`Error::Budget`](crate::Error::Budget)) and when the device fails.
     pub fn attention_grad(
         &self,
         qkv: &Tensor<B>,
@@ -138,7 +138,7 @@ impl<B: Backend> Executor<B> {
     /// Attention that keeps its probabilities, `[batch, heads, length, length]`, for the gradient.
     ///
     /// # Errors
-    /// Shapes that do not fit; [`Error::Budget`](crate::Error::Budget); the device's.
+    /// Fails on shapes that do not fit, past the budget ([`Error::Budget`](crate::Error::Budget)) and when the device fails.
     pub fn attention_plain(&self, qkv: &Tensor<B>, shape: AttentionShape) -> Result<(Tensor<B>, Tensor<B>)> {
         let kernel = Attention::Plain(shape);
         self.expect_packed(kernel.name(), qkv, &shape)?;
@@ -152,7 +152,7 @@ impl<B: Backend> Executor<B> {
     /// Gradient of [`Executor::attention_plain`] by the packed queries, keys and values.
     ///
     /// # Errors
-    /// Shapes that do not fit; [`Error::Budget`](crate::Error::Budget); the device's.
+    /// Fails on shapes that do not fit, past the budget ([`Error::Budget`](crate::Error::Budget)) and when the device fails.
     pub fn attention_plain_grad(
         &self,
         qkv: &Tensor<B>,

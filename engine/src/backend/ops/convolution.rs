@@ -79,7 +79,7 @@ impl<B: Backend> Executor<B> {
     /// Convolution of `x [batch, height, width, channels]` by `w [filters, size, size, channels]`.
     ///
     /// # Errors
-    /// Shapes that do not fit; [`Error::Budget`](crate::Error::Budget); the device's.
+    /// Fails on shapes that do not fit, past the budget ([`Error::Budget`](crate::Error::Budget)) and when the device fails.
     pub fn conv2d(&self, x: &Tensor<B>, w: &Tensor<B>, window: Window) -> Result<Tensor<B>> {
         let kernel = Convolution::Forward(window);
         let holds = w.elements() == window.filters * window.taps();
@@ -92,7 +92,7 @@ impl<B: Backend> Executor<B> {
     /// Gradient of [`Executor::conv2d`] by its input.
     ///
     /// # Errors
-    /// Shapes that do not fit; [`Error::Budget`](crate::Error::Budget); the device's.
+    /// Fails on shapes that do not fit, past the budget ([`Error::Budget`](crate::Error::Budget)) and when the device fails.
     pub fn conv2d_input_grad(&self, dy: &Tensor<B>, w: &Tensor<B>, window: Window) -> Result<Tensor<B>> {
         self.image_grad(Convolution::InputGrad(window), &window, &[dy, w])
     }
@@ -100,7 +100,7 @@ impl<B: Backend> Executor<B> {
     /// Gradient of [`Executor::conv2d`] by its weight.
     ///
     /// # Errors
-    /// Shapes that do not fit; [`Error::Budget`](crate::Error::Budget); the device's.
+    /// Fails on shapes that do not fit, past the budget ([`Error::Budget`](crate::Error::Budget)) and when the device fails.
     pub fn conv2d_weight_grad(
         &self,
         x: &Tensor<B>,

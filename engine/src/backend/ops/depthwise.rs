@@ -82,7 +82,7 @@ impl<B: Backend> Executor<B> {
     /// Depthwise convolution of `x [batch, height, width, channels]` by `w [size, size, channels]`.
     ///
     /// # Errors
-    /// Shapes that do not fit; [`Error::Budget`](crate::Error::Budget); the device's.
+    /// Fails on shapes that do not fit, past the budget ([`Error::Budget`](crate::Error::Budget)) and when the device fails.
     pub fn depthwise(&self, x: &Tensor<B>, w: &Tensor<B>, window: Window) -> Result<Tensor<B>> {
         let kernel = Depthwise::Forward(window);
         self.expect(kernel.name(), w.elements() == window.taps(), || format!("{w:?} for {window:?}"))?;
@@ -94,7 +94,7 @@ impl<B: Backend> Executor<B> {
     /// Gradient of [`Executor::depthwise`] by its input.
     ///
     /// # Errors
-    /// Shapes that do not fit; [`Error::Budget`](crate::Error::Budget); the device's.
+    /// Fails on shapes that do not fit, past the budget ([`Error::Budget`](crate::Error::Budget)) and when the device fails.
     pub fn depthwise_input_grad(&self, dy: &Tensor<B>, w: &Tensor<B>, window: Window) -> Result<Tensor<B>> {
         self.image_grad(Depthwise::InputGrad(window), &window, &[dy, w])
     }
@@ -102,7 +102,7 @@ impl<B: Backend> Executor<B> {
     /// Gradient of [`Executor::depthwise`] by its weight.
     ///
     /// # Errors
-    /// Shapes that do not fit; [`Error::Budget`](crate::Error::Budget); the device's.
+    /// Fails on shapes that do not fit, past the budget ([`Error::Budget`](crate::Error::Budget)) and when the device fails.
     pub fn depthwise_weight_grad(
         &self,
         x: &Tensor<B>,

@@ -46,7 +46,8 @@ impl<B: Backend> Executor<B> {
     /// Drops each element with a probability, in place when nothing else holds `x`. With the same key, its own gradient.
     ///
     /// # Errors
-    /// A probability outside [0, 1); [`Error::Budget`](crate::Error::Budget); the device's.
+    /// Fails for a probability outside [0, 1), when the mask would cross the budget
+    /// ([`Error::Budget`](crate::Error::Budget)) or when the device fails.
     pub fn dropout(&self, x: Tensor<B>, probability: f64, key: u64) -> Result<Tensor<B>> {
         let y = self.own(x, "dropout")?;
         self.launch(Dropout { probability, key }, &[], &[&y])?;

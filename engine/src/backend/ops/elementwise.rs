@@ -72,7 +72,7 @@ impl<B: Backend> Executor<B> {
     /// A tensor of one value.
     ///
     /// # Errors
-    /// [`Error::Budget`](crate::Error::Budget) when it would cross the budget.
+    /// Fails when it would cross the budget ([`Error::Budget`](crate::Error::Budget)) or when the device fails.
     pub fn filled(
         &self,
         value: f64,
@@ -90,7 +90,8 @@ impl<B: Backend> Executor<B> {
     /// `y + x`, in `y` when nothing else holds it.
     ///
     /// # Errors
-    /// Tensors of different sizes or types; [`Error::Budget`](crate::Error::Budget); the device's.
+    /// Fails when sizes or types differ, when memory would cross the budget ([`Error::Budget`](crate::Error::Budget))
+    /// or when the device fails.
     pub fn add(&self, y: Tensor<B>, x: &Tensor<B>) -> Result<Tensor<B>> {
         self.expect("add", y.elements() == x.elements() && y.dtype() == x.dtype(), || format!("{x:?} to {y:?}"))?;
         let y = self.own(y, "add")?;
@@ -101,7 +102,7 @@ impl<B: Backend> Executor<B> {
     /// `factor * x`, in place when nothing else holds `x`.
     ///
     /// # Errors
-    /// [`Error::Budget`](crate::Error::Budget); the device's.
+    /// Fails when memory would cross the budget ([`Error::Budget`](crate::Error::Budget)) or when the device fails.
     pub fn scale(&self, x: Tensor<B>, factor: f64) -> Result<Tensor<B>> {
         let y = self.own(x, "scale")?;
         self.launch(Elementwise::Scale(factor), &[], &[&y])?;

@@ -78,7 +78,7 @@ impl<B: Backend> Executor<B> {
     /// The rows of `table [vocabulary, width]` that `tokens` name: `[tokens, width]`.
     ///
     /// # Errors
-    /// Shapes that do not fit; [`Error::Budget`](crate::Error::Budget); the device's.
+    /// Fails on shapes that do not fit, past the budget ([`Error::Budget`](crate::Error::Budget)) and when the device fails.
     pub fn embedding(&self, tokens: &Tensor<B>, table: &Tensor<B>) -> Result<Tensor<B>> {
         self.matrix("embedding", table)?;
         let y = self.output([tokens.elements(), table.shape().last()], table.dtype(), "embedding")?;
@@ -89,7 +89,7 @@ impl<B: Backend> Executor<B> {
     /// Gradient of [`Executor::embedding`] by its table.
     ///
     /// # Errors
-    /// Shapes that do not fit; [`Error::Budget`](crate::Error::Budget); the device's.
+    /// Fails on shapes that do not fit, past the budget ([`Error::Budget`](crate::Error::Budget)) and when the device fails.
     pub fn embedding_grad(&self, tokens: &Tensor<B>, dy: &Tensor<B>, into: GradInto<'_, B>) -> Result<()> {
         let (dtable, accumulate) = into.parts();
         let rows = tokens.elements();
@@ -103,7 +103,7 @@ impl<B: Backend> Executor<B> {
     /// `x`.
     ///
     /// # Errors
-    /// Shapes that do not fit; [`Error::Budget`](crate::Error::Budget); the device's.
+    /// Fails on shapes that do not fit, past the budget ([`Error::Budget`](crate::Error::Budget)) and when the device fails.
     pub fn add_positions(&self, x: Tensor<B>, positions: &Tensor<B>) -> Result<Tensor<B>> {
         let rows = self.sequences("add positions", &x, positions)?;
         let y = self.own(x, "add positions")?;
@@ -114,7 +114,7 @@ impl<B: Backend> Executor<B> {
     /// Gradient of [`Executor::add_positions`] by the positions.
     ///
     /// # Errors
-    /// Shapes that do not fit; [`Error::Budget`](crate::Error::Budget); the device's.
+    /// Fails on shapes that do not fit, past the budget ([`Error::Budget`](crate::Error::Budget)) and when the device fails.
     pub fn positions_grad(&self, dy: &Tensor<B>, into: GradInto<'_, B>) -> Result<()> {
         let rows = self.sequences("positions gradient", dy, into.parts().0)?;
         self.bias_grad(&dy.reshape(rows), into)

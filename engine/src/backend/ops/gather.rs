@@ -74,7 +74,7 @@ impl<B: Backend> Executor<B> {
     /// `scaling [2, width * channels]` plus the second.
     ///
     /// # Errors
-    /// Shapes that do not fit; [`Error::Budget`](crate::Error::Budget); the device's.
+    /// Fails on shapes that do not fit, past the budget ([`Error::Budget`](crate::Error::Budget)) and when the device fails.
     pub fn gather_images(
         &self,
         pixels: &Tensor<B>,
@@ -92,7 +92,7 @@ impl<B: Backend> Executor<B> {
     /// The rows at `places` of `table [samples, targets]`: `[places * targets]`.
     ///
     /// # Errors
-    /// Shapes that do not fit; [`Error::Budget`](crate::Error::Budget); the device's.
+    /// Fails on shapes that do not fit, past the budget ([`Error::Budget`](crate::Error::Budget)) and when the device fails.
     pub fn gather_labels(&self, table: &Tensor<B>, places: &Tensor<B>) -> Result<Tensor<B>> {
         let kernel = Gather::Labels;
         self.ledger().set_op(kernel.name());
@@ -106,7 +106,7 @@ impl<B: Backend> Executor<B> {
     /// of which the last `scored` of each sample count.
     ///
     /// # Errors
-    /// Shapes that do not fit; [`Error::Budget`](crate::Error::Budget); the device's.
+    /// Fails on shapes that do not fit, past the budget ([`Error::Budget`](crate::Error::Budget)) and when the device fails.
     pub fn gather_tokens(
         &self,
         tokens: &Tensor<B>,

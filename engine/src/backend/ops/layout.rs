@@ -97,7 +97,7 @@ impl<B: Backend> Executor<B> {
     /// Copies `x` into `y`, converting.
     ///
     /// # Errors
-    /// Tensors of different sizes; the device's.
+    /// Fails when the sizes differ or when the device fails.
     pub fn cast_into(&self, x: &Tensor<B>, y: &Tensor<B>) -> Result<()> {
         self.expect("cast", y.elements() == x.elements(), || format!("{x:?} into {y:?}"))?;
         self.launch(Layout::Cast, &[x], &[y])
@@ -114,7 +114,7 @@ impl<B: Backend> Executor<B> {
     /// Joins `a [..., n]` and `b [..., m]` row by row: `[..., n + m]`.
     ///
     /// # Errors
-    /// Shapes that do not fit; [`Error::Budget`](crate::Error::Budget); the device's.
+    /// Fails on shapes that do not fit, past the budget ([`Error::Budget`](crate::Error::Budget)) and when the device fails.
     pub fn concat(&self, a: &Tensor<B>, b: &Tensor<B>) -> Result<Tensor<B>> {
         let holds = a.shape().rows() == b.shape().rows() && a.dtype() == b.dtype();
         self.expect("concat", holds, || format!("{a:?} and {b:?}"))?;
@@ -127,7 +127,7 @@ impl<B: Backend> Executor<B> {
     /// Columns `..at` and `at..` of `x [..., columns]`: the gradient of [`Executor::concat`].
     ///
     /// # Errors
-    /// Shapes that do not fit; [`Error::Budget`](crate::Error::Budget); the device's.
+    /// Fails on shapes that do not fit, past the budget ([`Error::Budget`](crate::Error::Budget)) and when the device fails.
     pub fn split(&self, x: &Tensor<B>, at: usize) -> Result<[Tensor<B>; 2]> {
         Ok([self.take_columns(x, 0..at)?, self.take_columns(x, at..x.shape().last())?])
     }
@@ -135,7 +135,7 @@ impl<B: Backend> Executor<B> {
     /// Some columns of `x [..., columns]`.
     ///
     /// # Errors
-    /// Shapes that do not fit; [`Error::Budget`](crate::Error::Budget); the device's.
+    /// Fails on shapes that do not fit, past the budget ([`Error::Budget`](crate::Error::Budget)) and when the device fails.
     pub fn take_columns(&self, x: &Tensor<B>, columns: Range<usize>) -> Result<Tensor<B>> {
         let stride = x.shape().last();
         self.expect("take columns", columns.start <= columns.end && columns.end <= stride, || {
@@ -157,7 +157,7 @@ impl<B: Backend> Executor<B> {
     /// Gradient of [`Executor::take_columns`] by an input of `shape`: zero where nothing was taken.
     ///
     /// # Errors
-    /// Shapes that do not fit; [`Error::Budget`](crate::Error::Budget); the device's.
+    /// Fails on shapes that do not fit, past the budget ([`Error::Budget`](crate::Error::Budget)) and when the device fails.
     pub fn take_columns_grad(&self, dy: &Tensor<B>, offset: usize, shape: Shape) -> Result<Tensor<B>> {
         let holds = dy.shape().rows() == shape.rows() && offset + dy.shape().last() <= shape.last();
         self.expect("take columns gradient", holds, || format!("{dy:?} at {offset} of [{shape}]"))?;
@@ -170,7 +170,7 @@ impl<B: Backend> Executor<B> {
     /// Writes `part [..., n]` over the columns of `x [..., columns]` from `offset` on, in place when nothing else holds `x`.
     ///
     /// # Errors
-    /// Shapes that do not fit, and the refusal of a copy.
+    /// Fails when the shapes do not fit, when a copy would cross the budget or when the device fails.
     pub fn put_columns(&self, part: &Tensor<B>, x: Tensor<B>, offset: usize) -> Result<Tensor<B>> {
         let holds = part.shape().rows() == x.shape().rows() && offset + part.shape().last() <= x.shape().last();
         self.expect("put columns", holds, || format!("{part:?} at {offset} of {x:?}"))?;
@@ -184,7 +184,7 @@ impl<B: Backend> Executor<B> {
     /// first part's [`Executor::bias_grad`].
     ///
     /// # Errors
-    /// Shapes that do not fit; [`Error::Budget`](crate::Error::Budget); the device's.
+    /// Fails on shapes that do not fit, past the budget ([`Error::Budget`](crate::Error::Budget)) and when the device fails.
     pub fn prepend(&self, row: &Tensor<B>, x: &Tensor<B>) -> Result<Tensor<B>> {
         let [batch, length, columns] = x.shape().dims().try_into().unwrap_or([0; 3]);
         self.expect("prepend", batch > 0 && row.elements() == columns, || format!("{row:?} to {x:?}"))?;
@@ -199,7 +199,7 @@ impl<B: Backend> Executor<B> {
     /// `[batch, rows, columns]` to `[batch, columns, rows]`: its own gradient.
     ///
     /// # Errors
-    /// Shapes that do not fit; [`Error::Budget`](crate::Error::Budget); the device's.
+    /// Fails on shapes that do not fit, past the budget ([`Error::Budget`](crate::Error::Budget)) and when the device fails.
     pub fn transpose(&self, x: &Tensor<B>) -> Result<Tensor<B>> {
         let [batch, rows, columns] = x.shape().dims().try_into().unwrap_or([0; 3]);
         self.expect("transpose", batch * rows * columns == x.elements(), || {

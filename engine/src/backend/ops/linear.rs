@@ -33,7 +33,8 @@ pub enum Linear {
     MatMul(MatMul),
     /// in: `bias [columns]`; out: `y [rows, columns]`, updated: `y += bias`.
     AddBias,
-    /// in: `dy [rows, columns]`; out: `db [columns]` (type of `dy` or f32), the sum over rows, added to `db` when `accumulate`.
+    /// in: `dy [rows, columns]`; out: `db [columns]` (type of `dy` or f32), the sum over rows, added to `db` when
+    /// `accumulate`.
     BiasGrad {
         /// Add to `db` rather than overwrite it.
         accumulate: bool,
@@ -94,7 +95,7 @@ impl<B: Backend> Executor<B> {
     /// `x [rows, in] w^T` with `w [out, in]`: `[rows, out]`.
     ///
     /// # Errors
-    /// Shapes that do not fit; [`Error::Budget`](crate::Error::Budget); the device's.
+    /// Fails on shapes that do not fit, past the budget ([`Error::Budget`](crate::Error::Budget)) and when the device fails.
     pub fn linear(&self, x: &Tensor<B>, w: &Tensor<B>) -> Result<Tensor<B>> {
         let ([out, inner], rows) = (self.matrix("matmul", w)?, x.shape().rows());
         self.expect("matmul", x.shape().last() == inner, || format!("{x:?} by {w:?}"))?;
@@ -106,7 +107,7 @@ impl<B: Backend> Executor<B> {
     /// Adds [`Executor::linear`] of `x` to `y [rows, out]`.
     ///
     /// # Errors
-    /// Shapes that do not fit; [`Error::Budget`](crate::Error::Budget); the device's.
+    /// Fails on shapes that do not fit, past the budget ([`Error::Budget`](crate::Error::Budget)) and when the device fails.
     pub fn add_linear(&self, x: &Tensor<B>, w: &Tensor<B>, y: &Tensor<B>) -> Result<()> {
         self.forward_into(x, w, y, true)
     }
@@ -114,7 +115,7 @@ impl<B: Backend> Executor<B> {
     /// Gradient of [`Executor::linear`] by its input: `dy [rows, out] w`.
     ///
     /// # Errors
-    /// Shapes that do not fit; [`Error::Budget`](crate::Error::Budget); the device's.
+    /// Fails on shapes that do not fit, past the budget ([`Error::Budget`](crate::Error::Budget)) and when the device fails.
     pub fn linear_input_grad(&self, dy: &Tensor<B>, w: &Tensor<B>) -> Result<Tensor<B>> {
         let ([out, inner], rows) = (self.matrix("matmul", w)?, dy.shape().rows());
         self.expect("matmul", dy.shape().last() == out, || format!("{dy:?} by {w:?}"))?;
@@ -126,7 +127,7 @@ impl<B: Backend> Executor<B> {
     /// [`Executor::linear_input_grad`] over what is in `dx [rows, in]`.
     ///
     /// # Errors
-    /// Shapes that do not fit; [`Error::Budget`](crate::Error::Budget); the device's.
+    /// Fails on shapes that do not fit, past the budget ([`Error::Budget`](crate::Error::Budget)) and when the device fails.
     pub fn linear_input_grad_into(&self, dy: &Tensor<B>, w: &Tensor<B>, dx: &Tensor<B>) -> Result<()> {
         self.input_grad_into(dy, w, dx, false)
     }
@@ -134,7 +135,7 @@ impl<B: Backend> Executor<B> {
     /// Adds [`Executor::linear_input_grad`] of `dy` to `dx [rows, in]`.
     ///
     /// # Errors
-    /// Shapes that do not fit; [`Error::Budget`](crate::Error::Budget); the device's.
+    /// Fails on shapes that do not fit, past the budget ([`Error::Budget`](crate::Error::Budget)) and when the device fails.
     pub fn add_linear_input_grad(&self, dy: &Tensor<B>, w: &Tensor<B>, dx: &Tensor<B>) -> Result<()> {
         self.input_grad_into(dy, w, dx, true)
     }
@@ -158,7 +159,7 @@ impl<B: Backend> Executor<B> {
     /// Gradient of [`Executor::linear`] by its weight: `dy^T x`, into `[out, in]`.
     ///
     /// # Errors
-    /// Shapes that do not fit; [`Error::Budget`](crate::Error::Budget); the device's.
+    /// Fails on shapes that do not fit, past the budget ([`Error::Budget`](crate::Error::Budget)) and when the device fails.
     pub fn linear_weight_grad(&self, x: &Tensor<B>, dy: &Tensor<B>, into: GradInto<'_, B>) -> Result<()> {
         let (dw, accumulate) = into.parts();
         let [out, inner] = self.matrix("matmul", dw)?;
@@ -172,7 +173,7 @@ impl<B: Backend> Executor<B> {
     /// `y += bias`, over the last dimension, in place.
     ///
     /// # Errors
-    /// Shapes that do not fit; [`Error::Budget`](crate::Error::Budget); the device's.
+    /// Fails on shapes that do not fit, past the budget ([`Error::Budget`](crate::Error::Budget)) and when the device fails.
     pub fn add_bias(&self, y: &Tensor<B>, bias: &Tensor<B>) -> Result<()> {
         self.expect("add bias", bias.elements() == y.shape().last(), || format!("{bias:?} to {y:?}"))?;
         self.launch(Linear::AddBias, &[bias], &[y])
@@ -181,7 +182,7 @@ impl<B: Backend> Executor<B> {
     /// Gradient of [`Executor::add_bias`] by the bias.
     ///
     /// # Errors
-    /// Shapes that do not fit; [`Error::Budget`](crate::Error::Budget); the device's.
+    /// Fails on shapes that do not fit, past the budget ([`Error::Budget`](crate::Error::Budget)) and when the device fails.
     pub fn bias_grad(&self, dy: &Tensor<B>, into: GradInto<'_, B>) -> Result<()> {
         let (db, accumulate) = into.parts();
         self.expect("bias gradient", db.elements() == dy.shape().last(), || format!("{dy:?} into {db:?}"))?;

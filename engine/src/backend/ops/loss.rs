@@ -72,7 +72,8 @@ impl<B: Backend> Executor<B> {
     /// Adds the batch's loss and count of right answers to `stats [2]`.
     ///
     /// # Errors
-    /// As many labels as rows are wanted; [`Error::Budget`](crate::Error::Budget); the device's.
+    /// Fails when the numbers of labels and rows differ, when memory would cross the budget
+    /// ([`Error::Budget`](crate::Error::Budget)) or when the device fails.
     pub fn cross_entropy(&self, logits: &Tensor<B>, labels: &Tensor<B>, stats: &Tensor<B>) -> Result<()> {
         self.expect("cross entropy", logits.shape().rows() == labels.elements(), || {
             format!("{logits:?} against {labels:?}")
@@ -83,7 +84,7 @@ impl<B: Backend> Executor<B> {
     /// The gradient of `scale` times the summed loss by the logits, in place when nothing else holds them.
     ///
     /// # Errors
-    /// [`Error::Budget`](crate::Error::Budget); the device's.
+    /// Fails when memory would cross the budget ([`Error::Budget`](crate::Error::Budget)) or when the device fails.
     pub fn cross_entropy_grad(&self, logits: Tensor<B>, labels: &Tensor<B>, scale: f64) -> Result<Tensor<B>> {
         let gradient = self.own(logits, "cross entropy gradient")?;
         self.launch(Loss::CrossEntropyGrad { scale }, &[labels], &[&gradient])?;

@@ -236,7 +236,7 @@ impl<B: Backend> Executor<B> {
     /// Normalises the channels of `x [..., channels]` by the batch's statistics; `running` estimates, when given, move.
     ///
     /// # Errors
-    /// Shapes that do not fit; [`Error::Budget`](crate::Error::Budget); the device's.
+    /// Fails on shapes that do not fit, past the budget ([`Error::Budget`](crate::Error::Budget)) and when the device fails.
     pub fn batch_norm(
         &self,
         x: &Tensor<B>,
@@ -255,11 +255,11 @@ impl<B: Backend> Executor<B> {
         Ok((y, statistics))
     }
 
-    /// Recomputes the output of [`Executor::batch_norm`] from its input and statistics, to the last bit; in place when nothing
-    /// else holds `x`.
+    /// Recomputes the output of [`Executor::batch_norm`] from its input and statistics, to the last bit; in place when
+    /// nothing else holds `x`.
     ///
     /// # Errors
-    /// Shapes that do not fit; [`Error::Budget`](crate::Error::Budget); the device's.
+    /// Fails on shapes that do not fit, past the budget ([`Error::Budget`](crate::Error::Budget)) and when the device fails.
     pub fn batch_norm_apply(
         &self,
         x: Tensor<B>,
@@ -281,7 +281,7 @@ impl<B: Backend> Executor<B> {
     /// `sum` plus the output of [`Executor::batch_norm`], recomputed; in `sum` when nothing else holds it.
     ///
     /// # Errors
-    /// Shapes that do not fit; [`Error::Budget`](crate::Error::Budget); the device's.
+    /// Fails on shapes that do not fit, past the budget ([`Error::Budget`](crate::Error::Budget)) and when the device fails.
     pub fn add_batch_norm_apply(
         &self,
         x: &Tensor<B>,
@@ -299,7 +299,7 @@ impl<B: Backend> Executor<B> {
     /// and bias where `into` has their buffers.
     ///
     /// # Errors
-    /// Shapes that do not fit; [`Error::Budget`](crate::Error::Budget); the device's.
+    /// Fails on shapes that do not fit, past the budget ([`Error::Budget`](crate::Error::Budget)) and when the device fails.
     pub fn batch_norm_grad(
         &self,
         x: &Tensor<B>,
@@ -315,7 +315,7 @@ impl<B: Backend> Executor<B> {
     /// Normalises the rows of `x [..., columns]`, each by its own mean and variance.
     ///
     /// # Errors
-    /// Shapes that do not fit; [`Error::Budget`](crate::Error::Budget); the device's.
+    /// Fails on shapes that do not fit, past the budget ([`Error::Budget`](crate::Error::Budget)) and when the device fails.
     pub fn layer_norm(
         &self,
         x: &Tensor<B>,
@@ -334,7 +334,7 @@ impl<B: Backend> Executor<B> {
     /// and bias where `into` has their buffers.
     ///
     /// # Errors
-    /// Shapes that do not fit; [`Error::Budget`](crate::Error::Budget); the device's.
+    /// Fails on shapes that do not fit, past the budget ([`Error::Budget`](crate::Error::Budget)) and when the device fails.
     pub fn layer_norm_grad(
         &self,
         x: &Tensor<B>,
@@ -350,7 +350,7 @@ impl<B: Backend> Executor<B> {
     /// Divides the rows of `x [..., columns]` by their root mean square; gives the inverse of it too.
     ///
     /// # Errors
-    /// Shapes that do not fit; [`Error::Budget`](crate::Error::Budget); the device's.
+    /// Fails on shapes that do not fit, past the budget ([`Error::Budget`](crate::Error::Budget)) and when the device fails.
     pub fn rms_norm(&self, x: &Tensor<B>, weight: &Tensor<B>, epsilon: f64) -> Result<(Tensor<B>, Tensor<B>)> {
         let extents = Rows::of(x.shape());
         let y = self.output(x.shape(), x.dtype(), "rms norm")?;
@@ -364,7 +364,7 @@ impl<B: Backend> Executor<B> {
     /// `into` has its buffer.
     ///
     /// # Errors
-    /// Shapes that do not fit; [`Error::Budget`](crate::Error::Budget); the device's.
+    /// Fails on shapes that do not fit, past the budget ([`Error::Budget`](crate::Error::Budget)) and when the device fails.
     pub fn rms_norm_grad(
         &self,
         x: &Tensor<B>,
@@ -380,7 +380,7 @@ impl<B: Backend> Executor<B> {
     /// Normalises by running estimates, in place when nothing else holds `x`.
     ///
     /// # Errors
-    /// Shapes that do not fit; [`Error::Budget`](crate::Error::Budget); the device's.
+    /// Fails on shapes that do not fit, past the budget ([`Error::Budget`](crate::Error::Budget)) and when the device fails.
     pub fn batch_norm_fixed(
         &self,
         x: Tensor<B>,

@@ -90,7 +90,7 @@ impl<B: Backend> Executor<B> {
     /// Adds the sum of the squares of all elements of `x` to `sum [1]` (f64): infinite or NaN when any element is.
     ///
     /// # Errors
-    /// [`Error::Budget`](crate::Error::Budget); the device's.
+    /// Fails when memory would cross the budget ([`Error::Budget`](crate::Error::Budget)) or when the device fails.
     pub fn add_sum_of_squares(&self, x: &Tensor<B>, sum: &Tensor<B>) -> Result<()> {
         self.launch(Optimizer::SumSquares, &[x], &[sum])
     }
@@ -99,7 +99,7 @@ impl<B: Backend> Executor<B> {
     /// `[1]` (f64).
     ///
     /// # Errors
-    /// [`Error::Budget`](crate::Error::Budget); the device's.
+    /// Fails when memory would cross the budget ([`Error::Budget`](crate::Error::Budget)) or when the device fails.
     pub fn clip_scale(&self, squares: &Tensor<B>, limit: f64) -> Result<Tensor<B>> {
         self.ledger().set_op("clip");
         let scale = self.allocate([1], DType::F64, Category::Scratch, "clipping")?;

@@ -96,7 +96,7 @@ impl<B: Backend> Executor<B> {
     /// Max pooling. The winners' places (one byte an output) come along when `keep_index`: the backward pass needs them.
     ///
     /// # Errors
-    /// Shapes that do not fit; [`Error::Budget`](crate::Error::Budget); the device's.
+    /// Fails on shapes that do not fit, past the budget ([`Error::Budget`](crate::Error::Budget)) and when the device fails.
     pub fn max_pool(&self, x: &Tensor<B>, window: Window, keep_index: bool) -> Result<(Tensor<B>, Option<Tensor<B>>)> {
         let kernel = Pool::Max(window);
         self.expect("max pool", window.size <= 16, || format!("a window of {} does not fit one byte", window.size))?;
@@ -113,7 +113,7 @@ impl<B: Backend> Executor<B> {
     /// Gradient of [`Executor::max_pool`].
     ///
     /// # Errors
-    /// Shapes that do not fit; [`Error::Budget`](crate::Error::Budget); the device's.
+    /// Fails on shapes that do not fit, past the budget ([`Error::Budget`](crate::Error::Budget)) and when the device fails.
     pub fn max_pool_grad(&self, dy: &Tensor<B>, index: &Tensor<B>, window: Window) -> Result<Tensor<B>> {
         self.image_grad(Pool::MaxGrad(window), &window, &[dy, index])
     }
@@ -121,7 +121,7 @@ impl<B: Backend> Executor<B> {
     /// Average pooling; padding counts as zeros.
     ///
     /// # Errors
-    /// Shapes that do not fit; [`Error::Budget`](crate::Error::Budget); the device's.
+    /// Fails on shapes that do not fit, past the budget ([`Error::Budget`](crate::Error::Budget)) and when the device fails.
     pub fn avg_pool(&self, x: &Tensor<B>, window: Window) -> Result<Tensor<B>> {
         let kernel = Pool::Average(window);
         let y = self.windowed(kernel, x, &window)?;
@@ -132,7 +132,7 @@ impl<B: Backend> Executor<B> {
     /// Gradient of [`Executor::avg_pool`].
     ///
     /// # Errors
-    /// Shapes that do not fit; [`Error::Budget`](crate::Error::Budget); the device's.
+    /// Fails on shapes that do not fit, past the budget ([`Error::Budget`](crate::Error::Budget)) and when the device fails.
     pub fn avg_pool_grad(&self, dy: &Tensor<B>, window: Window) -> Result<Tensor<B>> {
         self.image_grad(Pool::AverageGrad(window), &window, &[dy])
     }
@@ -140,7 +140,7 @@ impl<B: Backend> Executor<B> {
     /// The mean over all dimensions between the first and the last: `[batch, ..., channels]` to `[batch, channels]`.
     ///
     /// # Errors
-    /// [`Error::Budget`](crate::Error::Budget); the device's.
+    /// Fails when memory would cross the budget ([`Error::Budget`](crate::Error::Budget)) or when the device fails.
     pub fn global_pool(&self, x: &Tensor<B>) -> Result<Tensor<B>> {
         let (batch, channels) = (x.shape().dims()[0], x.shape().last());
         let y = self.output([batch, channels], x.dtype(), "global average")?;
@@ -152,7 +152,7 @@ impl<B: Backend> Executor<B> {
     /// Gradient of [`Executor::global_pool`] by an input of `shape`.
     ///
     /// # Errors
-    /// [`Error::Budget`](crate::Error::Budget); the device's.
+    /// Fails when memory would cross the budget ([`Error::Budget`](crate::Error::Budget)) or when the device fails.
     pub fn global_pool_grad(&self, dy: &Tensor<B>, shape: Shape) -> Result<Tensor<B>> {
         let dx = self.output(shape, dy.dtype(), "global average gradient")?;
         let (channels, pixels) = (shape.last(), dx.elements() / dy.elements().max(1));

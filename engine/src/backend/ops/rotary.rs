@@ -50,7 +50,7 @@ impl<B: Backend> Executor<B> {
     /// Turns queries and keys by their positions, in place when nothing else holds `qkv`. With `is_inverse`, the gradient.
     ///
     /// # Errors
-    /// Shapes that do not fit; [`Error::Budget`](crate::Error::Budget); the device's.
+    /// Fails on shapes that do not fit, past the budget ([`Error::Budget`](crate::Error::Budget)) and when the device fails.
     pub fn rotary(&self, qkv: Tensor<B>, shape: AttentionShape, base: f64, is_inverse: bool) -> Result<Tensor<B>> {
         let kernel = Rotary { shape, base, is_inverse };
         self.expect_packed(kernel.name(), &qkv, &shape)?;

@@ -81,7 +81,8 @@ fn other_program(path: &Path, bytes: &[u8]) -> Option<(&'static str, &'static st
 /// Writes a preset, whole or not at all.
 ///
 /// # Errors
-/// An experiment that could not be read back, or a file that cannot be written; what stood at `path` is then as before.
+/// Fails for an experiment that could not be read back, and for a file that cannot be written. What stood at `path` is then
+/// as before.
 pub fn write(path: impl AsRef<Path>, experiment: &Experiment) -> Result<()> {
     let path = path.as_ref();
     if let Some(problem) = check(experiment, None).into_iter().next() {

@@ -218,7 +218,7 @@ impl Setting {
     /// no longer called so comes back as a note.
     ///
     /// # Errors
-    /// A value of the wrong type.
+    /// Fails for a value of the wrong type.
     pub(crate) fn read(&self, e: &mut Experiment, key: &str, value: &Value) -> Result<Option<String>, Wrong> {
         let former = self.rule.former_words.iter().find(|(word, _)| value.as_str() == Some(word));
         let present = former.map_or_else(|| value.clone(), |(_, now)| from_text(now));

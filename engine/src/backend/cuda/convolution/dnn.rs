@@ -57,7 +57,7 @@ impl Dnn {
     /// Queues a convolution; says no when cuDNN has no way within the workspace.
     ///
     /// # Errors
-    /// The library's.
+    /// Fails when the library does.
     pub(super) fn run(&self, question: Question, o: &Operands<'_>, accumulate: bool) -> Result<bool> {
         let known = self.plans.borrow().get(&question).cloned();
         let plan = match known {

@@ -109,7 +109,7 @@ impl Shapes {
     /// Those of tensors of `dtype`: f32, bf16 or f16.
     ///
     /// # Errors
-    /// The library's.
+    /// Fails when the library does.
     pub(super) fn new(window: &Window, dtype: DType) -> Result<Self> {
         let Window { batch, height, width, channels, size, .. } = *window;
         let data = data_type(dtype);
@@ -124,7 +124,7 @@ impl Shapes {
     /// Chooses the units that multiply.
     ///
     /// # Errors
-    /// The library's.
+    /// Fails when the library does.
     pub(super) fn set_math(&self, math: Math) -> Result<()> {
         // SAFETY: the descriptor is alive.
         unsafe { result::set_convolution_math_type(self.convolution.raw, math) }
