@@ -2,40 +2,50 @@
 //!
 //! # The one idea
 //!
-//! One training step ([`step`]) is written once, generic over a [`backend::Backend`]. [`backend::Cpu`] runs it
-//! with real tensors on the processor, `backend::Cuda` on an NVIDIA GPU; [`backend::DryRun`] runs it with tensors that have
-//! a shape, a dtype and a shared buffer, but no elements. Allocating writes to the [`memory::Ledger`], dropping the last
-//! handle writes the free. So a prediction is the dry run of the very step that will train, and there is no second formula
-//! to drift from the code.
+//! One training step is written once, generic over a backend. The backend `Cpu` runs it with real tensors on the processor,
+//! and `Cuda` on an NVIDIA GPU. The backend `DryRun` runs it with tensors that have a shape, a dtype and a shared buffer, but
+//! no elements. An allocation writes to the [`memory::Ledger`], and the drop of the last handle writes the free. So a
+//! prediction is the dry run of the very step that will train, and no second formula can drift from the code.
 //!
-//! The laws, the layers with their order, and the words stand on the page `engine/ARCHITECTURE.md`.
+//! The page `engine/ARCHITECTURE.md` has the laws, the layers with their order, and the glossary.
 //!
-//! # The way down
+//! # What is public
 //!
-//! - [`experiment`]: what a user chooses; also the preset format.
-//! - [`plan`]: from an experiment to a [`plan::Plan`], by a dry run; what would fit; how long it takes.
-//! - [`step`]: THE training step: forward, backward, update, evaluation.
-//! - [`train`]: the [`train::Trainer`] thread that runs it and tells the outside by events.
-//! - [`models`] are chains of [`nn`] layers; a layer holds its forward pass and, beside it, its gradient rule.
-//! - [`autograd`]: the tape, which frees what it saved as it walks back, and checkpointed segments.
-//! - [`optim`]: one kernel a parameter, in place.
-//! - [`backend`]: the op vocabulary; an [`backend::Executor`] allocates, books scratch and launches kernels.
-//! - [`memory`]: the ledger (predicted, and the budget's refusal) and the probe (measured); neither knows the other.
-//! - [`data`]: sources, and the loader thread that prepares batches.
-//! - [`hardware`]: what is in this machine, and what it says of itself.
-//! - [`device`]: which cards can be planned for, and what a run is for.
-//! - [`selftest`]: whether a device computes what it should, from the program alone; experiments drawn at random.
+//! - [`experiment`]: what a user chooses, and the preset format.
+//! - [`plan`]: from an experiment to a [`plan::Plan`] by a dry run; which changes would fit; how long a run takes.
+//! - [`train`]: the [`train::Trainer`], a thread that runs the step and reports by events.
+//! - [`hardware`]: what is in this machine, and the figures that it gives of itself.
+//! - [`device`]: the cards that can be planned for, and the target of a run.
+//! - [`data`]: the sources, and the loader thread that prepares batches.
+//! - [`memory`]: categories, phases and timelines (predicted), and the probe (measured).
+//! - [`selftest`]: whether a device computes what it should; experiments drawn at random.
+//! - [`mod@bytes`] and [`error`]: sizes as text, and every error as data.
+//!
+//! # Inside
+//!
+//! The modules below are hidden from this documentation. They are `pub` because the integration tests and the benchmarks run
+//! single kernels, layers and steps; they may change at any time.
+//!
+//! - `step`: the training step: forward, backward, update, evaluation.
+//! - `models`: chains of `nn` layers. A layer holds its forward pass and, beside it, its gradient rule.
+//! - `autograd`: the tape, which frees what it saved as it walks back, and checkpointed segments.
+//! - `optim`: one kernel for each parameter, in place.
+//! - `backend`: the ops. Its `Executor` allocates, books scratch and launches kernels.
+//! - `layer_path`, `rng`, `tensor`: the names of layers, counter-based randomness, shapes and types.
 //!
 //! # What always holds
 //!
-//! - A prediction is never below what is measured: what the probe counts beside tensors and scratch on the processor is
-//!   the engine's [`memory::bookkeeping`], which a dry run counts and every prediction includes; on a GPU the ledger places
-//!   every block in a model of the driver's pool.
-//! - The ledger refuses what would cross the budget before anything is allocated; the run then drops everything.
+//! - A prediction is never below what is measured. On the processor, the probe counts tensors, scratch and the engine's
+//!   [`memory::bookkeeping`]; a dry run counts the bookkeeping too, and every prediction includes it. On a GPU, the ledger
+//!   places every block in a model of the driver's pool.
+//! - The ledger refuses an allocation that would cross the budget before it is made; the run then drops everything.
 //! - Tensors never leave the thread they were made on; only host numbers do.
 //! - The same seed gives the same run, with and without checkpointing, on any number of threads.
 
+// Hidden from the documentation only: the lints that ask for documentation and for `# Errors` still read these modules.
+#[cfg_attr(doc, doc(hidden))]
 pub mod autograd;
+#[cfg_attr(doc, doc(hidden))]
 pub mod backend;
 pub mod bytes;
 mod cache;
@@ -44,17 +54,24 @@ pub mod device;
 pub mod error;
 pub mod experiment;
 pub mod hardware;
+#[cfg_attr(doc, doc(hidden))]
 pub mod layer_path;
 pub mod memory;
+#[cfg_attr(doc, doc(hidden))]
 pub mod models;
+#[cfg_attr(doc, doc(hidden))]
 pub mod nn;
+#[cfg_attr(doc, doc(hidden))]
 pub mod optim;
 pub mod plan;
+#[cfg_attr(doc, doc(hidden))]
 pub mod rng;
 pub mod selftest;
+#[cfg_attr(doc, doc(hidden))]
 pub mod step;
 mod suggest;
 mod sync;
+#[cfg_attr(doc, doc(hidden))]
 pub mod tensor;
 pub mod train;
 mod whole_file;
