@@ -7,6 +7,19 @@ use std::{fmt, ops, str::FromStr};
 use serde::{Deserialize, Serialize};
 
 /// An amount of memory in bytes.
+///
+/// # Examples
+///
+/// ```
+/// use plimsoll_engine::Bytes;
+///
+/// let budget: Bytes = "1.5 GiB".parse()?;
+/// assert_eq!(budget, Bytes(1_610_612_736));
+/// assert_eq!(budget.to_string(), "1.50 GiB");
+/// assert_eq!(Bytes::mib(12).difference(Bytes::mib(16)), "-4.00 MiB");
+/// assert!("12 parsecs".parse::<Bytes>().is_err());
+/// # Ok::<(), String>(())
+/// ```
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Bytes(pub u64);
 
@@ -85,7 +98,8 @@ impl fmt::Display for Bytes {
 impl FromStr for Bytes {
     type Err = String;
 
-    /// Reads `512 MiB`, `8GiB`, `1.5 g`, `2e6`; a bare number is bytes. `M` and `MB` are read as MiB, as memory sizes are meant.
+    /// Reads `512 MiB`, `8GiB`, `1.5 g`, `2e6`; a bare number is bytes. `M` and `MB` are read as MiB, as memory sizes
+    /// are meant.
     fn from_str(text: &str) -> Result<Self, String> {
         let text = text.trim();
         let wrong = || format!("`{text}` is not a size: write a number and a unit, such as 512 MiB or 8 GiB");

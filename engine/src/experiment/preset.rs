@@ -76,6 +76,22 @@ pub fn open(path: impl AsRef<Path>) -> Result<Opened> {
 
 /// Reads a preset from text; `path` is for messages.
 ///
+/// # Examples
+///
+/// ```
+/// use plimsoll_engine::{Bytes, experiment::{ModelKind, preset}};
+///
+/// let text = "version = 2\nbudget = \"8 MiB\"\n[model]\nkind = \"cnn\"\n";
+/// let experiment = preset::parse(text, "mine.toml")?;
+/// assert_eq!(experiment.budget, Bytes::mib(8));
+/// assert_eq!(experiment.model.kind, ModelKind::Cnn);
+///
+/// // A mistake is an error with the file, the place and what would be valid.
+/// let error = preset::parse("version = 2\n[batch]\nmicro = 0\n", "mine.toml").unwrap_err();
+/// assert!(error.to_string().starts_with("mine.toml (line 3, column 1): batch.micro: "));
+/// # Ok::<(), plimsoll_engine::Error>(())
+/// ```
+///
 /// # Errors
 /// [`Error::File`] with the place of the first mistake; the others follow in the message, a line each.
 pub fn parse(text: &str, path: impl AsRef<Path>) -> Result<Experiment> {
@@ -153,6 +169,18 @@ pub fn changes(from: &Experiment, to: &Experiment) -> Vec<String> {
 /// Sets one key from `dotted.key=value`. The value is TOML; a bare word is text. Setting `run.steps` takes `run.epochs`
 /// away, and the other way round; a rule brings its usual `optimizer.beta2` where the one before had its own. What is called
 /// otherwise now comes back as a note.
+///
+/// # Examples
+///
+/// ```
+/// use plimsoll_engine::{Experiment, experiment::preset};
+///
+/// let mut experiment = Experiment::default();
+/// preset::set(&mut experiment, "batch.micro=16")?;
+/// assert_eq!(experiment.batch.micro, 16);
+/// assert!(preset::set(&mut experiment, "batch.micor=16").is_err());
+/// # Ok::<(), plimsoll_engine::error::Problem>(())
+/// ```
 ///
 /// # Errors
 /// Fails without a `=`, for an unknown key and for a value of the wrong type. Whether the experiment makes sense is what

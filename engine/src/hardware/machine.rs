@@ -26,6 +26,21 @@ use crate::{
 };
 
 /// This machine as far as it is known. Cheap to clone.
+///
+/// # Examples
+///
+/// ```
+/// use plimsoll_engine::hardware::Machine;
+///
+/// // `Machine::detect` asks the driver for GPUs; the nominal machine asks nobody.
+/// let machine = Machine::nominal();
+/// assert!(!machine.target("cpu")?.is_gpu());
+///
+/// // A card that ships with the program can be planned for without having it.
+/// assert!(machine.target("rtx4060-8g")?.is_gpu());
+/// assert!(machine.target("rtx-no-such-card").is_err());
+/// # Ok::<(), plimsoll_engine::Error>(())
+/// ```
 #[derive(Debug, Clone, PartialEq)]
 pub struct Machine(Arc<Known>);
 

@@ -38,6 +38,23 @@ pub struct Found {
 /// precision x checkpointing. Where the machine can give less than the budget, they fit that too. Of each precision and checkpointing the largest micro-batch that fits is kept: a smaller
 /// one takes longer for nothing.
 ///
+/// # Examples
+///
+/// ```
+/// use plimsoll_engine::{Bytes, hardware::Machine, experiment::shipped, plan::{Limit, Plan, fit}};
+///
+/// let asked = shipped::open("cnn-shapes")?.experiment;
+/// let plan = Plan::of(&asked, &Machine::nominal())?;
+/// let budget = Bytes(plan.peak.live.0 / 2);
+/// let found = fit(&plan, budget, Limit::NONE)?;
+/// assert!(!found.offers.is_empty());
+/// for offer in &found.offers {
+///     assert!(offer.peak <= budget);
+///     assert_eq!(offer.experiment.batch.effective(), asked.batch.effective());
+/// }
+/// # Ok::<(), plimsoll_engine::Error>(())
+/// ```
+///
 /// # Errors
 /// Fails where [`predict`](predict::predict()) does.
 pub fn fit(plan: &Plan, budget: Bytes, limit: Limit<'_>) -> Result<Found> {

@@ -94,6 +94,24 @@ pub struct LayerRow {
 }
 
 /// The prediction for one experiment: the dry run of the very steps that will train.
+///
+/// # Examples
+///
+/// ```
+/// use plimsoll_engine::{Experiment, hardware::Machine, plan::{Pass, Plan}};
+///
+/// let plan = Plan::of(&Experiment::default(), &Machine::nominal())?;
+///
+/// // The peak of the run is the highest point of the pass that reaches it.
+/// let timeline = plan.timeline(plan.peak_pass);
+/// let highest = &timeline.points[timeline.peak_index().expect("a step has ops")];
+/// assert_eq!(highest.live, plan.peak.live);
+/// println!("{} at {} in {}", plan.peak.live, highest.op, timeline.layer(highest.layer));
+///
+/// // An evaluation keeps no activations for a backward pass.
+/// assert!(plan.timeline(Pass::Evaluate).peak() < plan.peak.live);
+/// # Ok::<(), plimsoll_engine::Error>(())
+/// ```
 #[derive(Debug, Clone)]
 pub struct Plan {
     /// What was planned, with what was found out about it.

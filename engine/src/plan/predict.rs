@@ -24,6 +24,22 @@ use crate::{
 
 /// Predicts what a run of `resolved` takes on `machine`. Reads nothing else.
 ///
+/// # Examples
+///
+/// ```
+/// use plimsoll_engine::{Bytes, Experiment, error::Problem, hardware::Machine, plan::{Resolved, predict}};
+///
+/// let machine = Machine::nominal();
+/// let experiment = Experiment { budget: Bytes::mib(64), ..Experiment::default() };
+/// let resolved = Resolved::new(&experiment, &machine).map_err(|problems: Vec<Problem>| problems[0].clone())?;
+/// let plan = predict(&resolved, &machine)?;
+/// assert!(plan.fits() && plan.peak.live < Bytes::mib(64));
+///
+/// // A prediction reads nothing but its two arguments.
+/// assert_eq!(predict(&resolved, &machine)?.peak, plan.peak);
+/// # Ok::<(), plimsoll_engine::Error>(())
+/// ```
+///
 /// # Errors
 /// Fails when the model cannot be built, as when a tensor has more elements than any device holds.
 pub fn predict(resolved: &Resolved, machine: &Machine) -> Result<Plan> {

@@ -25,6 +25,22 @@ pub struct Resolved {
 impl Resolved {
     /// Looks at the data of `experiment` and at what `machine` knows of its device, and checks everything.
     ///
+    /// # Examples
+    ///
+    /// ```
+    /// use plimsoll_engine::{Experiment, hardware::Machine, plan::Resolved};
+    ///
+    /// let machine = Machine::nominal();
+    /// let mut experiment = Experiment::default();
+    /// assert!(Resolved::new(&experiment, &machine).is_ok());
+    ///
+    /// experiment.batch.micro = 0;
+    /// experiment.model.width = 0;
+    /// let problems = Resolved::new(&experiment, &machine).unwrap_err();
+    /// assert_eq!(problems.len(), 2);
+    /// assert!(problems.iter().any(|problem| problem.key == "batch.micro"));
+    /// ```
+    ///
     /// # Errors
     /// Lists every problem, in the order of the preset format. Data that cannot be read are a problem of `data.path`.
     pub fn new(experiment: &Experiment, machine: &Machine) -> Result<Self, Vec<Problem>> {

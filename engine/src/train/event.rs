@@ -51,6 +51,26 @@ pub struct Refusal {
 }
 
 /// What a run came to.
+///
+/// # Examples
+///
+/// ```
+/// use plimsoll_engine::{Experiment, train::{Command, Event, Start, Trainer}};
+///
+/// let mut experiment = Experiment::default();
+/// experiment.run.steps = Some(2);
+/// let trainer = Trainer::new(|| {});
+/// trainer.send(Command::Start(Box::new(Start { experiment, anyway: false, paused: false })));
+/// let summary = trainer.events().iter().find_map(|event| match event {
+///     Event::Ended { summary, .. } => Some(summary),
+///     _ => None,
+/// });
+/// let summary = summary.expect("every run ends with a summary");
+///
+/// // A prediction is never below the measurement.
+/// assert!(summary.measured.live <= summary.predicted.live);
+/// assert!(summary.measured.live.0 > summary.predicted.live.0 / 2);
+/// ```
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Summary {
     /// Optimizer steps done.

@@ -39,6 +39,28 @@ const ADVICE: usize = 3;
 const ADVICE_TIME: Duration = Duration::from_secs(5);
 
 /// The trainer thread's handle. Dropping it stops the run and joins the thread.
+///
+/// # Examples
+///
+/// ```
+/// use plimsoll_engine::{Experiment, train::{Command, Event, Start, Trainer}};
+///
+/// let mut experiment = Experiment::default();
+/// experiment.run.steps = Some(3);
+///
+/// let trainer = Trainer::new(|| {});
+/// trainer.send(Command::Start(Box::new(Start { experiment, anyway: false, paused: false })));
+/// let mut losses = Vec::new();
+/// for event in trainer.events() {
+///     match event {
+///         Event::Step(record) => losses.push(record.loss),
+///         Event::Ended { .. } => break,
+///         _ => {}
+///     }
+/// }
+/// assert_eq!(losses.len(), 3);
+/// assert!(losses.iter().all(|loss| loss.is_finite()));
+/// ```
 pub struct Trainer {
     commands: Option<Sender<Command>>,
     events: Receiver<Event>,
