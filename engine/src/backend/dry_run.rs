@@ -8,7 +8,7 @@ use crate::{
     error::Result,
 };
 
-/// Runs nothing, and adds up how long it would have taken.
+/// Runs no kernel, and adds up how long the kernels would take.
 #[derive(Debug)]
 pub struct DryRun {
     target: Target,

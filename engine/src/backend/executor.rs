@@ -9,7 +9,7 @@ use crate::{
     memory::{Category, Ledger, probe::Measure, timeline::LayerId},
 };
 
-/// A device in use: clones are handles of the same.
+/// A device in use. Clones are handles of the same device.
 pub struct Executor<B: Backend>(Rc<Inner<B>>);
 
 struct Inner<B: Backend> {
@@ -24,7 +24,7 @@ struct Sampler {
     samples: Vec<Bytes>,
 }
 
-/// While it lives, allocations are booked on a layer; afterwards on the one before.
+/// While it lives, allocations are booked on a layer. Its drop restores the layer before.
 #[derive(Debug)]
 pub struct LayerGuard {
     ledger: Ledger,
@@ -50,7 +50,7 @@ impl<B: Backend> fmt::Debug for Executor<B> {
 }
 
 impl<B: Backend> Executor<B> {
-    /// Joins a backend and an account.
+    /// An executor of a backend and an account.
     pub fn new(backend: B, ledger: Ledger) -> Self {
         Self(Rc::new(Inner { backend, ledger, sampler: RefCell::new(None) }))
     }
@@ -93,7 +93,7 @@ impl<B: Backend> Executor<B> {
         Ok(Tensor::new(shape, dtype, storage, ticket))
     }
 
-    /// A tensor with numbers of the host.
+    /// A tensor with a copy of numbers of the host.
     ///
     /// # Errors
     /// Those of [`Executor::allocate`], and [`Error::Kernel`] when `source` has another type than `dtype` takes, or
@@ -124,7 +124,7 @@ impl<B: Backend> Executor<B> {
         Ok(tensor)
     }
 
-    /// Runs a kernel, its scratch booked while it runs, and closes a point of the timeline.
+    /// Runs a kernel, books its scratch while it runs, and closes a point of the timeline.
     ///
     /// # Errors
     /// [`Error::Budget`] when the scratch would cross the budget, [`Error::Kernel`] for operands that no kernel supports,
@@ -139,7 +139,7 @@ impl<B: Backend> Executor<B> {
             bytes => Some(ledger.take(bytes, Category::Scratch, "scratch")?),
         };
         self.backend().launch(&kernel, inputs, outputs).map_err(|error| self.placed(error, "scratch"))?;
-        // Gone before the point is closed: it counts in this op's high-water mark and not in the next one's.
+        // Dropped before the point is closed, so it counts in this op's high-water mark and not in the next one's.
         drop(scratch);
         self.ran(kernel.name());
         Ok(())
@@ -186,7 +186,7 @@ impl<B: Backend> Executor<B> {
         samples
     }
 
-    /// A backend's error, with the place in the run where it came up.
+    /// A backend's error, with the place in the run where it occurred.
     fn placed(&self, error: Error, label: &'static str) -> Error {
         let (layer, op) = (self.ledger().layer_path(), self.ledger().op());
         match error {

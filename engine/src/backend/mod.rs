@@ -1,11 +1,11 @@
-//! The op vocabulary and its two backends.
+//! The ops, and the backends that run them.
 //!
 //! [`Executor`] is what layers and optimizers call: it checks shapes, allocates outputs and scratch through the
-//! [`Ledger`](crate::memory::Ledger), and launches a [`Kernel`]. All of that is written once and is the same for both
+//! [`Ledger`](crate::memory::Ledger), and launches a [`Kernel`]. All of that is written once and is the same for all
 //! backends, so what a dry run allocates is what a real run allocates. A [`Backend`] only stores elements and runs
-//! kernels: [`Cpu`] does, [`DryRun`] does neither.
+//! kernels; [`DryRun`] does neither.
 //!
-//! Laws of the vocabulary:
+//! What holds for every op:
 //! - Tensors are contiguous and row-major; images are `[batch, height, width, channels]`. A tensor may be some rows of
 //!   another's buffer.
 //! - A kernel reads its inputs and writes its outputs; an in-place kernel has the tensor among its outputs only.
@@ -70,7 +70,7 @@ pub trait Backend: Sized + 'static {
     /// A failure of the device, also in a kernel that was launched before.
     fn read(&self, tensor: &Tensor<Self>) -> Result<Option<Vec<f64>>>;
 
-    /// Starts to bring the elements to the host, behind what was launched so far.
+    /// Starts to copy the elements to the host, after the kernels that were launched so far.
     ///
     /// # Errors
     /// A failure of the device. [`Readback::wait`] reports what fails until the elements have come.
@@ -81,7 +81,7 @@ pub trait Backend: Sized + 'static {
     /// What the kernels run on; [`Kernel::scratch_bytes`] depends on it.
     fn target(&self) -> &Target;
 
-    /// A step or an evaluation is over: a pool that is to give back what is empty does so now.
+    /// A step or an evaluation is over. A pool that returns empty memory does so now.
     ///
     /// # Errors
     /// The driver fails to give memory back.
@@ -89,7 +89,7 @@ pub trait Backend: Sized + 'static {
         Ok(())
     }
 
-    /// Lends a buffer of `U8` to the libraries that want room of their own, for as long as the run lasts.
+    /// Lends a buffer of `U8` to the libraries that need a workspace, until the end of the run.
     ///
     /// # Errors
     /// A library refuses the buffer, or did not start.

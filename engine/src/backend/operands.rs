@@ -1,7 +1,7 @@
-//! A launch's tensors, checked, whatever runs it.
+//! The checked tensors of a launch, on any backend.
 //!
-//! Holds: their number and sizes are what the kernel states, so that a kernel may index them as its definition says.
-//! Refuses the rest.
+//! Always holds: their number and sizes are those that the kernel states, so a kernel may index them as its definition
+//! says. Refuses all other operands.
 
 use crate::{
     backend::{Backend, DType, Kernel, Tensor},

@@ -1,4 +1,4 @@
-//! Numbers on their way to the host, so that it need not wait for the device where it can go on without them.
+//! Numbers on their way to the host. The host waits for them only when it needs them.
 
 use crate::error::Result;
 

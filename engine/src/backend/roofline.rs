@@ -1,7 +1,7 @@
 //! How long a kernel takes: a roofline (Williams, Waterman & Patterson 2009).
 //!
 //! A kernel takes the longer of its arithmetic and its memory traffic, plus a constant for the launch. Owns [`Rates`] and
-//! the rule; who measures the rates of a processor is [`plan::time`](crate::plan::time).
+//! the rule. [`plan::time`](crate::plan::time) measures the rates of a processor.
 
 use crate::{
     backend::{DType, Kernel},
@@ -24,7 +24,7 @@ pub struct Rates {
 pub(crate) const FLOATS: [DType; 4] = [DType::F64, DType::F32, DType::Bf16, DType::F16];
 
 impl Rates {
-    /// Two cores of a recent desktop processor, to rank with before anything is measured.
+    /// Two cores of a recent desktop processor. Used for ranking before anything is measured.
     pub const NOMINAL: Self = Self {
         flops: [6e10, 1.5e11, 1e11, 1e11],
         depthwise_flops: 1e10,
@@ -46,7 +46,7 @@ impl Rates {
 
     /// Predicted seconds of one launch.
     pub fn secs(&self, kernel: &Kernel, dtype: DType, operand_bytes: u64) -> f64 {
-        // What is no floating-point type counts as f32.
+        // Other types than floating-point types count as f32.
         let at = FLOATS.iter().position(|d| *d == dtype).unwrap_or(1);
         let rate = if matches!(kernel, Kernel::Depthwise(_)) { self.depthwise_flops } else { self.flops[at] };
         let arithmetic = kernel.flops() as f64 / rate;

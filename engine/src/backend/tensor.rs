@@ -1,4 +1,4 @@
-//! Tensors: a shape, a dtype and a shared buffer whose ticket stands in the ledger.
+//! Tensors: a shape, a dtype and a shared buffer with a ticket of the ledger.
 
 use std::{cell::RefCell, fmt, ops::Range, rc::Rc};
 
@@ -8,17 +8,17 @@ use crate::{
     tensor::{DType, Shape},
 };
 
-/// A tensor. Clones share the buffer; the last one to go frees it.
+/// A tensor. Clones share the buffer; the drop of the last one frees it.
 pub struct Tensor<B: Backend> {
     shape: Shape,
     dtype: DType,
-    /// Element of the buffer that the first one is.
+    /// Index in the buffer of the first element.
     offset: usize,
     buffer: Rc<Buffer<B>>,
 }
 
 struct Buffer<B: Backend> {
-    // Before the ticket: the memory goes back before the right to it does.
+    // Before the ticket, so the memory is freed before the right to it is given back.
     storage: RefCell<B::Storage>,
     ticket: Ticket,
 }
@@ -48,7 +48,7 @@ impl<B: Backend> Tensor<B> {
         (self.elements() * self.dtype.size()) as u64
     }
 
-    /// Whether no other tensor shares the buffer, so that it may be overwritten. A part of a buffer never is.
+    /// Whether no other tensor shares the buffer, so that it may be overwritten. Always false for a part of a buffer.
     pub fn is_unique(&self) -> bool {
         Rc::strong_count(&self.buffer) == 1 && self.bytes() == self.buffer.ticket.bytes()
     }
@@ -69,7 +69,7 @@ impl<B: Backend> Tensor<B> {
         Self { shape, ..self.clone() }
     }
 
-    /// Some of the outermost extent's places, of the same buffer: rows of a matrix, for work in chunks.
+    /// A view of some indices of the outermost extent, such as rows of a matrix, for work in chunks.
     ///
     /// # Panics
     /// When there are no such rows: a bug in a layer.
@@ -81,7 +81,7 @@ impl<B: Backend> Tensor<B> {
         Self { shape: self.shape.with_first(rows.len()), offset, ..self.clone() }
     }
 
-    /// Names the buffer anew in the ledger, from here on.
+    /// Gives the buffer another name in the ledger, from here on.
     pub fn rename(&self, label: &'static str) {
         self.buffer.ticket.rename(label);
     }

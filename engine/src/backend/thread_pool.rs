@@ -1,4 +1,5 @@
-//! The engine's threads: a rayon pool of its own, metered from birth, so that what its threads allocate can be measured.
+//! The engine's threads: a rayon pool of its own, metered from its start, so that the allocations of its threads can be
+//! measured.
 
 use crate::{
     backend::cpu,

@@ -1,7 +1,7 @@
 //! A backend that runs another one's kernels and shows every launch to a watcher.
 //!
-//! Holds: what is launched and allocated is what the other backend would have run and held; its own executor's account
-//! holds the bytes of the tensors that are alive, and nothing else.
+//! Always holds: it launches and allocates what the other backend alone would; the account of its own executor holds the
+//! bytes of the live tensors, and nothing else.
 
 use std::{cell::Cell, rc::Rc};
 
@@ -23,7 +23,7 @@ pub(crate) struct Alive {
 
 /// A launch that ran.
 pub(crate) struct Launched<'a, B: Backend> {
-    /// What.
+    /// The kernel.
     pub(crate) kernel: &'a Kernel,
     /// What it read.
     pub(crate) inputs: &'a [&'a Tensor<B>],
@@ -33,7 +33,7 @@ pub(crate) struct Launched<'a, B: Backend> {
     pub(crate) alive: Alive,
 }
 
-/// Told of every launch after it ran.
+/// Called for every launch after it ran.
 type Watcher<B> = dyn Fn(&Launched<'_, B>) -> Result<()>;
 
 /// Another backend, watched.
@@ -66,7 +66,7 @@ impl<B: Backend> Watched<B> {
     }
 }
 
-/// The other backend's tensor behind one of ours.
+/// The other backend's tensor inside one of this backend.
 fn inside<B: Backend>(tensor: &Tensor<Watched<B>>) -> Tensor<B> {
     tensor.storage().borrow().tensor.rows_view(tensor.place()).reshape(tensor.shape())
 }

@@ -11,7 +11,7 @@ use crate::{
 /// Shares of red, green and blue in how bright a pixel looks (ITU-R BT.601).
 const LUMA: [f32; 3] = [0.299, 0.587, 0.114];
 
-/// What is done to a training image.
+/// The changes of a training image.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Augment {
     /// Half of the images are mirrored.
@@ -22,7 +22,7 @@ pub(super) struct Augment {
     colour: f32,
 }
 
-/// Where each random number of a sample stands.
+/// The index of each random number of a sample.
 #[derive(Clone, Copy)]
 enum Draw {
     Flip,
@@ -57,7 +57,7 @@ impl Augment {
         }
     }
 
-    /// Writes the mask of the same variant, one class a pixel; what the border brings in is class 0.
+    /// Writes the mask of the same variant, one class a pixel; pixels of the border are class 0.
     pub(super) fn apply_to_mask(
         &self,
         from: &[u8],

@@ -1,9 +1,9 @@
 //! Brackets of two kinds, then a question: are they balanced? Only the answer is scored.
 //!
 //! Every other sample is balanced, drawn evenly from all balanced words. The others are balanced words with two brackets
-//! exchanged: so they have as many of each bracket, and counting does not tell. In half of them two closing brackets are
-//! exchanged, of different kinds: then no running depth tells either, only which bracket belongs to which. Refuses: an
-//! odd number of brackets, and so few that none can be held out.
+//! exchanged: so they have as many of each bracket, and counting does not help. In half of them two closing brackets of
+//! different kinds are exchanged: then the depth does not help either, only which bracket belongs to which. Refuses: an
+//! odd number of brackets, and too few to hold some out.
 
 use std::ops::Range;
 

@@ -2,8 +2,8 @@
 //!
 //! The format (Krizhevsky, "Learning multiple layers of features from tiny images", 2009): records of a label and 3072
 //! pixel bytes, red plane, green plane, blue plane, each 32 x 32 by rows. CIFAR-10 has one label byte and five training
-//! files, of which any will do, at least one; CIFAR-100 has a coarse label (20 classes) before the fine one, which is
-//! the class here. Refuses: files that are no whole number of records, labels past the last class.
+//! files, of which at least one must be there; CIFAR-100 has a coarse label (20 classes) before the fine one, which is
+//! the class here. Refuses: files that are not a whole number of records, labels past the last class.
 
 use std::path::{Path, PathBuf};
 

@@ -70,7 +70,7 @@ impl Dataset {
         let source = source::of(data.kind);
         let found = source.inspect(data, known)?;
         let facts = *found.info();
-        // Files may have changed since they were looked at: what was opened is what counts.
+        // Files may have changed since they were looked at: the opened files count.
         let (content, (train, test)) = match source.open_inspected(data, &found, seed)? {
             Store::Images(store) => {
                 let set = ImageSet::new(store, &facts, data, seed)?;
@@ -86,7 +86,7 @@ impl Dataset {
         Ok(Self { facts, content: Some(content), chosen: data.clone(), seed })
     }
 
-    /// What a model must know of it.
+    /// What a model must know about the data.
     pub fn facts(&self) -> &DatasetInfo {
         &self.facts
     }

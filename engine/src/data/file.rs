@@ -1,7 +1,7 @@
-//! Data files, read with suspicion: plain or gzip, and never more memory than the file itself is good for.
+//! Data files, plain or gzip, read without trust: no header makes the reader allocate more than the file can hold.
 //!
 //! Owns [`Reader`], and [`Opened`] for files that are read at places. Always holds: what a header promises is compared
-//! with the file's length before anything is allocated for it. Refuses: what is no regular file, ends early, goes on
+//! with the file's length before anything is allocated for it. Refuses: what is not a regular file, ends early, is
 //! too long, or would hold more than [`MOST`] bytes.
 
 use std::{
@@ -18,7 +18,7 @@ use crate::{
     sync::Mutex,
 };
 
-/// The largest body that is read: a set this size is already past what a lesson on one machine needs.
+/// The largest body that is read: more than a lesson on one machine needs.
 pub(super) const MOST: u64 = 2 << 30;
 
 /// The most that deflate can grow (1032 to 1, RFC 1951's longest match in its shortest code).
@@ -38,7 +38,7 @@ pub(super) struct Reader {
 }
 
 impl Reader {
-    /// Opens a file; whether it is gzip is seen from its first bytes, whatever its name.
+    /// Opens a file. Its first bytes say whether it is gzip, whatever its name.
     pub(super) fn open(path: &Path) -> Result<Self> {
         let failed = |error: io::Error| unreadable(path, &error);
         let about = fs::metadata(path).map_err(failed)?;
@@ -196,7 +196,7 @@ impl Opened {
     }
 }
 
-/// A file or folder that the system does not let us read, in plain words.
+/// The error for a file or folder that the system does not let us read.
 pub(super) fn unreadable(path: &Path, error: &io::Error) -> Error {
     let message = match error.kind() {
         io::ErrorKind::NotFound => "not found; check the path, or choose the folder again".to_owned(),

@@ -23,7 +23,7 @@ use crate::{
     memory::probe::uncounted,
 };
 
-/// The fewest classes: a set with a single label has nothing to tell apart.
+/// The fewest classes: a set with a single label has nothing to learn.
 const FEWEST_CLASSES: usize = 2;
 /// Bytes before the elements: the magic number and the dimensions.
 const IMAGE_HEADER: u64 = 16;
@@ -32,7 +32,7 @@ const LABEL_HEADER: u64 = 8;
 const TEST: &str = "t10k";
 /// Entries of a folder that are looked at.
 const MOST_ENTRIES: usize = 10_000;
-/// The longest side of an image that is believed.
+/// The longest side of an image that is accepted.
 const LONGEST: u64 = 4096;
 
 /// Headers of an image file and its label file, both checked.

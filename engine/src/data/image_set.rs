@@ -1,7 +1,7 @@
 //! A set of images, in memory, or read, decoded or generated when they are needed: compact pixels and labels.
 //!
-//! Owns [`ImageSet`]. Pixels stay bytes; a batch is varied and scaled as it is filled, so that each channel has mean 0 and
-//! standard deviation 1 over the training samples before they are varied. A mask is varied with its image.
+//! Owns [`ImageSet`]. Pixels stay bytes; a batch is augmented and scaled as it is filled, so that each channel has mean 0 and
+//! standard deviation 1 over the training samples before augmentation. A mask is augmented with its image.
 
 use std::{
     borrow::Cow,
@@ -105,7 +105,7 @@ impl ImageSet {
         }
     }
 
-    /// Whether its files are as they were.
+    /// Whether its files are unchanged.
     pub(super) fn is_current(&self) -> bool {
         match &self.source {
             ImageStore::Held { .. } | ImageStore::Streamed(_) => true,
@@ -236,7 +236,7 @@ impl ImageSet {
     }
 }
 
-/// As much memory as there are samples, whatever the reader took to begin with.
+/// Frees the memory that the reader allocated beyond the samples.
 pub(super) fn held((mut train, mut test): (Samples, Samples)) -> ImageStore {
     for Samples { pixels, labels } in [&mut train, &mut test] {
         pixels.shrink_to_fit();

@@ -1,7 +1,7 @@
 //! A folder of images by class: one sub-folder a class, JPEG and PNG, decoded when they are asked for.
 //!
-//! Owns [`Images`]. Always holds: which file is which sample is a matter of the listing and the seed alone, so that a
-//! plan needs no file's contents; a sample that cannot be read is counted once, and the next readable one of its class
+//! Owns [`Images`]. Always holds: the listing and the seed alone decide which file is which sample, so a
+//! plan reads no file; a sample that cannot be read is counted once, and the next readable one of its class
 //! and part stands in for it, so that no batch is short and no class changes. With a cache, an image is decoded
 //! once. Refuses: a class in which nothing can be read.
 
@@ -155,12 +155,12 @@ impl Images {
         u32::from(self.listing.class(self.part(split)[index]))
     }
 
-    /// What could not be read so far.
+    /// The images that could not be read so far.
     pub(super) fn skipped(&self) -> Option<Skipped> {
         self.skipped.lock().clone()
     }
 
-    /// Pixels of a sample, `[side, side, 3]`, or of the one that stands in for it.
+    /// Pixels of a sample, `[side, side, 3]`, or of the image that stands in for it.
     ///
     /// # Errors
     /// Fails when no image of its class can be read.

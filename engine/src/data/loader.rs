@@ -1,8 +1,8 @@
-//! The loader: a thread that fills batches ahead of the trainer, into a few buffers that go round.
+//! The loader: a thread that fills batches ahead of the trainer, in a few buffers that are reused.
 //!
 //! Owns the thread, its queue and the buffers. Always holds: batches arrive in order; at most [`BUFFERS`] of them exist,
-//! so the thread runs at most that far ahead; nothing it allocates is counted as the trainer's memory, on whichever
-//! thread it happens. A fault in it reaches the trainer as an error; dropping the [`Loader`] ends the thread and waits
+//! so the thread runs at most that far ahead; nothing it allocates is counted as the trainer's memory, on any
+//! thread. A fault in it reaches the trainer as an error; dropping the [`Loader`] ends the thread and waits
 //! for it. Refuses: batches larger than the data.
 
 use std::{
@@ -70,7 +70,7 @@ pub struct Loader {
 
 #[derive(Debug)]
 struct Queue {
-    /// Its end is the sign to stop; nothing is ever sent.
+    /// Its disconnection is the signal to stop. Nothing is ever sent.
     stop: Option<Sender<Infallible>>,
     /// The same for a batch that is being filled.
     over: Arc<AtomicBool>,
@@ -80,8 +80,8 @@ struct Queue {
 }
 
 impl Loader {
-    /// Micro-batches for training, without end: `accumulation` of `micro` samples make a step, and each epoch is a new
-    /// order of the samples, of which those that fill no whole step sit out.
+    /// Endless micro-batches for training: `accumulation` of `micro` samples make a step. Each epoch has a new order of the
+    /// samples, and leaves out those at its end that do not fill a step.
     ///
     /// # Errors
     /// Fails when `micro` x `accumulation` is zero or more than the training samples, or when the system gives no thread.

@@ -1,8 +1,8 @@
 //! Generated coloured shapes with a mask: one to three shapes an image, and for every pixel the shape it belongs to.
 //!
-//! The scenes are those of [`shapes`](super::shapes), with more and smaller shapes. A pixel belongs to what covers it by
-//! half or more and lies on top: class 0 is the background and the fragments on it, class 1 the first shape. Sample `i` is
-//! a function of the seed and `i` alone. Refuses what `shapes` refuses.
+//! The scenes are those of [`shapes`](super::shapes), with more and smaller shapes. A pixel belongs to the topmost
+//! shape that covers at least half of it: class 0 is the background and the fragments on it, class 1 the first shape.
+//! Sample `i` is a function of the seed and `i` alone. Refuses what `shapes` refuses.
 
 use crate::{
     data::{
@@ -20,7 +20,7 @@ pub(super) struct MaskedShapes;
 
 impl Source for MaskedShapes {
     fn info(&self, data: &Data) -> Result<DatasetInfo> {
-        // With the masks, a pixel is a byte more.
+        // The mask adds a byte to each pixel.
         shapes::check(data, shapes::CHANNELS + 1)?;
         let (train, test) = divide(data.samples, data.test_fraction)?;
         let (side, classes) = (data.side, data.classes + 1);

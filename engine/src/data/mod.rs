@@ -2,8 +2,8 @@
 //!
 //! Owns everything between a choice of data and a batch of host numbers; no tensor and no device is touched here.
 //! Always holds: the same choice and seed give the same samples, the same split and the same order; a training sample
-//! is never a test sample. Refuses: files that are not exactly what their format says, before anything is allocated on
-//! their word.
+//! is never a test sample. Refuses: files that do not match their format, before it allocates anything for
+//! them.
 
 mod augment;
 mod batch;
@@ -43,7 +43,7 @@ use crate::{
     experiment::Data,
 };
 
-/// The facts of a choice of data, from names, headers and sizes alone: nothing is generated or read whole.
+/// The facts of a choice of data, from names, headers and sizes alone. Generates nothing and reads no file whole.
 ///
 /// # Errors
 /// Fails for files that are missing, unreadable or not in their format, and for settings that contradict the data.
@@ -51,7 +51,7 @@ pub fn facts(data: &Data) -> Result<DatasetInfo> {
     Ok(*Inspection::of(data, None)?.info())
 }
 
-/// What a choice of data asks for that cannot be, whatever files there are.
+/// The problem of a choice of data that no file can solve, if it has one.
 pub(crate) fn impossible(data: &Data) -> Option<Problem> {
     let judged = source::of(data.kind).limits(data);
     judged.err().and_then(|error| if let Error::Experiment(problem) = error { Some(problem) } else { None })

@@ -1,6 +1,6 @@
 //! Sums modulo a number: `a b = c` with c = (a + b) mod p, of which c is scored.
 //!
-//! All p x p pairs are there, once each, in an order that the seed decides: the first are for testing, the rest for
+//! Every one of the p x p pairs occurs once, in an order that the seed decides. The first are for testing, the rest for
 //! training. A network first learns the training pairs by heart and, much later, the rule (Power et al. 2022,
 //! "Grokking"; Nanda et al. 2023, whose three tokens these are). Refuses: a modulus outside 2 to [`MAX_MODULUS`].
 

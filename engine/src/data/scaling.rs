@@ -1,7 +1,7 @@
-//! What pixels are scaled by, so that each channel of the training images has mean 0 and standard deviation 1.
+//! The scaling of pixels, with which each channel of the training images has mean 0 and standard deviation 1.
 //!
 //! Owns [`Histograms`], which some of the training images decide, and [`scaling`]. Always holds: a channel that never
-//! varies becomes 0 everywhere, and is not divided by zero.
+//! varies becomes 0 everywhere; nothing is divided by zero.
 
 /// How often each value is in each channel of some images.
 pub(super) struct Histograms(Vec<[u64; 256]>);

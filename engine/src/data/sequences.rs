@@ -1,9 +1,9 @@
-//! Sequences: rows of tokens, of which each is to be told from those before it.
+//! Sequences: rows of tokens, in which a model predicts each token from those before it.
 //!
 //! Owns the trait [`TokenRows`] that every source of sequences has, and what they share: a row of `length + 1` tokens is a
 //! sample whose inputs are all but the last and whose labels are all but the first, of which the last `scored` count.
-//! Always holds: a generated row belongs to one part by its tokens alone ([`Parting`]), so that what is trained on is
-//! never what is tested on, however often chance makes a row again.
+//! Always holds: a generated row belongs to one part by its tokens alone ([`Parting`]), so a training row is
+//! never a test row, however often chance makes the same row.
 
 use std::{fmt, ops::Range};
 
@@ -35,7 +35,7 @@ pub(super) trait TokenRows: fmt::Debug + Send + Sync {
         None
     }
 
-    /// Whether what it reads from is still as it was.
+    /// Whether its files are unchanged.
     fn is_current(&self) -> bool {
         true
     }
@@ -153,7 +153,7 @@ pub(super) fn labels(row: &[u32], scored: usize, labels: &mut [u32]) {
     labels[..unscored].fill(IGNORE_INDEX);
 }
 
-/// DatasetInfo of sequences of `length` inputs.
+/// The [`DatasetInfo`] of sequences of `length` inputs.
 pub(super) fn facts(length: usize, vocabulary: usize, scored: usize, (train, test): (usize, usize)) -> DatasetInfo {
     DatasetInfo {
         input: Input::Tokens { length, vocabulary },
@@ -165,7 +165,7 @@ pub(super) fn facts(length: usize, vocabulary: usize, scored: usize, (train, tes
     }
 }
 
-/// The facts of generated sequences, if they can wait where `data` says.
+/// The facts of generated sequences, if they fit where `data` places them.
 pub(super) fn placed(data: &Data, facts: DatasetInfo) -> Result<DatasetInfo> {
     let bytes = held_bytes(&facts);
     let tokens = facts.train * (facts.labels_per_sample + 1);

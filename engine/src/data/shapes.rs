@@ -1,10 +1,10 @@
 //! Generated coloured shapes: square images of three channels, the class is the shape.
 //!
-//! Sample `i` is a function of the seed and `i` alone, its class is `i` modulo the classes. Place, size, tilt and colours
-//! vary, the shape being lighter than its ground by more or less; the ground has a gradient and a wave; fragments lie
-//! about, and every pixel is noisy. A larger image shows the same scene with more pixels. So neither a colour nor a place tells the class: only an outline does, and a model
-//! that knows of neighbouring pixels has the advantage. Refuses: fewer than 2 or more than 10 classes, more than
-//! [`MAX_SAMPLES`], and more than [`MAX_PIXEL_BYTES`].
+//! Sample `i` is a function of the seed and `i` alone, its class is `i` modulo the classes. Place, size, tilt and
+//! colours vary. The shape is lighter than its background, which has a gradient and a wave. There are fragments, and
+//! every pixel is noisy. A larger image shows the same scene with more pixels. Neither a colour nor a place gives the
+//! class away, only the outline does, so a model that uses neighbouring pixels has the advantage. Refuses: fewer than 2
+//! or more than 10 classes, more than [`MAX_SAMPLES`], and more than [`MAX_PIXEL_BYTES`].
 
 mod outline;
 
@@ -57,7 +57,7 @@ impl Source for ColouredShapes {
     }
 }
 
-/// Refuses what cannot be, with `pixel_bytes` a pixel.
+/// Refuses sizes past the limits, with `pixel_bytes` a pixel.
 pub(super) fn check(data: &Data, pixel_bytes: usize) -> Result<()> {
     let most = Outline::ALL.len();
     if !(2..=most).contains(&data.classes) {
@@ -212,7 +212,7 @@ impl Placed {
     }
 }
 
-/// A slow or quick change of the ground across the image.
+/// A slow or quick change of the background across the image.
 struct Wave {
     direction: Point,
     phase: f32,
@@ -242,7 +242,7 @@ impl Scene {
 
     /// One to three smaller shapes, and the class of each, from 1.
     pub(super) fn crowded(seed: u64, index: u64, classes: usize) -> (Self, Vec<u8>) {
-        // Other numbers than those of a scene with one shape.
+        // Different random numbers than those of a scene with one shape.
         let mut draw = Draw { rng: Rng::new(!seed, Stream::Data, index), next: 0 };
         let ground = draw.colour(0.15, 0.55);
         let count = draw.below(3) + 1;

@@ -1,7 +1,7 @@
-//! Sorting: digits in any order, then the same digits in theirs, of which the sorted ones are scored.
+//! Sorting: digits in any order, then the same digits sorted. Only the sorted ones are scored.
 //!
 //! The inputs of a sample of n digits are the n digits and all but the last of the sorted ones. Refuses: fewer than two
-//! digits, more than [`MAX_DIGITS`], and so few different samples that none can be held out.
+//! digits, more than [`MAX_DIGITS`], and too few different samples to hold some out.
 
 use std::ops::Range;
 

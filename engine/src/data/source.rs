@@ -1,7 +1,7 @@
-//! Sources of samples: what each kind of data has to say of itself, and the registry of all kinds.
+//! Sources of samples: what each kind of data implements, and the registry of all kinds.
 //!
 //! Owns [`Source`] and [`of`], the one place that knows which file serves which kind. A source is one file with a type that
-//! implements [`Source`]; what of it can be said without opening anything (its task, its settings) is in
+//! implements [`Source`]; what is known without opening anything (its task, its settings) is in
 //! [`SourceTraits`](crate::experiment::SourceTraits).
 
 use std::path::Path;
@@ -18,11 +18,11 @@ use crate::{
 
 /// A kind of data.
 pub(super) trait Source: Sync {
-    /// All that is found out about a choice before it is opened, by one look. What an earlier look has found (`known`) is
-    /// looked at again only as far as it may have changed.
+    /// Everything about a choice that is known before it is opened, found in one look. What an earlier look found
+    /// (`known`) is looked at again only where it may have changed.
     ///
     /// # Errors
-    /// Those of [`Source::info`].
+    /// Fails where [`Source::info`] does.
     fn inspect(&self, data: &Data, known: Option<&Inspection>) -> Result<Inspection> {
         let _ = known;
         let info = self.info(data)?;
@@ -32,18 +32,18 @@ pub(super) trait Source: Sync {
     /// [`Source::open`] after a look.
     ///
     /// # Errors
-    /// Those of [`Source::open`].
+    /// Fails where [`Source::open`] does.
     fn open_inspected(&self, data: &Data, found: &Inspection, seed: u64) -> Result<Store> {
         self.open(data, found.info(), seed)
     }
 
-    /// What a model must know of a choice, from names, headers and sizes alone: nothing is generated or read whole.
+    /// What a model must know of a choice, from names, headers and sizes alone. Generates nothing and reads no file whole.
     ///
     /// # Errors
     /// Fails for files that are missing, unreadable or not in their format, and for settings that contradict the data.
     fn info(&self, data: &Data) -> Result<DatasetInfo>;
 
-    /// Refuses what cannot be, whatever files there are.
+    /// Refuses settings that are impossible with any files.
     ///
     /// # Errors
     /// A problem, with the key of its setting.
@@ -52,7 +52,7 @@ pub(super) trait Source: Sync {
         Ok(())
     }
 
-    /// Reads or generates the samples that `info` tells of, or makes ready to do so one by one.
+    /// Reads or generates the samples that `info` describes, or prepares to do so one by one.
     ///
     /// # Errors
     /// Fails for files that have changed since `info` looked, or are damaged where it did not look.

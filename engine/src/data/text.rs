@@ -1,11 +1,12 @@
-//! Any file as a language of bytes: windows of it, every next byte of which is scored.
+//! Any file as a language of bytes: windows of the file, in which every next byte is scored.
 //!
-//! The last share of the file is for testing, all before it for training. Windows follow one another; in training all of
-//! them begin a little later in each epoch, by as much as the seed says, so that a byte is seen at every place of a
-//! window. A loss divided by ln 2 is bits per byte. Streamed, a file is read where a window is and nowhere else: none of it
-//! is held, however large it is; on request all of it is, up to [`MOST_HELD`]. Of a huge one, at most [`MOST_TRAIN`] windows are one epoch and [`MOST_TEST`] one evaluation,
-//! spread over their parts evenly. What the bytes mean does not matter: a program or an image is a language too. Refuses:
-//! what is no regular file, and files too short for a window in either part.
+//! The last share of the file is for testing, all before it for training. Windows follow one another; in training all
+//! of them begin a little later in each epoch, by as much as the seed says, so that a byte is seen at every place of a
+//! window. A loss divided by ln 2 is bits per byte. A streamed file is read at the windows only, and none of it is
+//! held, however large it is. On request all of it is held, up to [`MOST_HELD`]. Of a huge file, an epoch has at most
+//! [`MOST_TRAIN`] windows and an evaluation [`MOST_TEST`], spread evenly over their parts. What the bytes mean does not
+//! matter: a program or an image is a language too. Refuses: what is not a regular file, and files too short for a
+//! window in either part.
 
 use std::{
     fs::{self, Metadata},
@@ -77,7 +78,7 @@ fn facts(path: &Path, data: &Data) -> Result<DatasetInfo> {
     Ok(sequences::facts(data.length, VOCABULARY, data.length, (train.count, test.count)))
 }
 
-/// What of a choice can be judged without its file.
+/// The part of a choice that can be checked without its file.
 fn check(data: &Data) -> Result<()> {
     within("data.length", data.length, 1, MAX_LENGTH, "a length")
 }
@@ -190,7 +191,7 @@ impl Text {
 }
 
 impl TokenRows for Text {
-    /// Those of the file that was opened, whatever became of it since it was looked at.
+    /// The windows of the opened file, which may have changed since it was looked at.
     fn counts(&self) -> Option<(usize, usize)> {
         Some((self.train.count, self.test.count))
     }

@@ -1,8 +1,8 @@
 //! Address space set aside, so that a run which the system refuses memory can still end in order.
 //!
 //! A tensor that is refused is an error. The small blocks around it, of a message or a list, cannot be refused: the
-//! language ends the program then. So the allocator lets go of the ballast when a small block is refused, and asks again.
-//! Holds: the ballast is never touched, so it takes no memory. Elsewhere than on Linux there is none.
+//! language ends the program then. So when a small block is refused, the allocator frees the ballast and asks again.
+//! Always holds: the ballast is never touched, so it takes no memory. Only Linux has one.
 
 #[cfg(target_os = "linux")]
 use std::{
@@ -15,14 +15,14 @@ use std::{
 #[cfg(target_os = "linux")]
 const BYTES: usize = 8 << 20;
 
-/// The largest block that the ballast goes for; what is larger is asked for in a way that can fail.
+/// The largest block that the ballast is freed for. A larger one is asked for in a way that can fail.
 #[cfg(target_os = "linux")]
 const SMALL: usize = 256 << 10;
 
 #[cfg(target_os = "linux")]
 static BALLAST: AtomicPtr<libc::c_void> = AtomicPtr::new(ptr::null_mut());
 
-/// Sets the ballast aside, unless it is there already. Does nothing where the system gives none.
+/// Sets the ballast aside, unless that was done before. Does nothing when the system refuses it.
 pub fn set_aside() {
     #[cfg(target_os = "linux")]
     {
@@ -40,7 +40,7 @@ pub fn set_aside() {
     }
 }
 
-/// Lets go of the ballast for a block of `size` bytes that was refused. Whether asking again is worth it.
+/// Frees the ballast when a block of `size` bytes was refused. Returns whether it is worth asking again.
 pub(super) fn is_released_for(size: usize) -> bool {
     #[cfg(target_os = "linux")]
     if size <= SMALL {

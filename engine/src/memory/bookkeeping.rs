@@ -9,7 +9,7 @@ use crate::{
     memory::{Phase, tally::Held},
 };
 
-/// What no dry run shows: queues of the thread pool, the loader's handles, events on their way. A stated constant.
+/// A constant for what a dry run does not show: queues of the thread pool, the loader's handles, queued events.
 pub const ENGINE: Bytes = Bytes::kib(64);
 
 /// The most that the engine's structures hold in each phase, [`ENGINE`] not included.
@@ -35,10 +35,10 @@ impl Bookkeeping {
     }
 }
 
-/// What a ledger knows of the bookkeeping.
+/// What a ledger does about the bookkeeping.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) enum Books {
-    /// Nothing: none is counted.
+    /// It ignores it.
     #[default]
     None,
     /// It gathers the figures, inside [`tally::counted`](super::tally::counted).

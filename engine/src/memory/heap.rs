@@ -1,9 +1,9 @@
-//! The C library's heap while something trains: what is freed stays at hand, and goes back when the run is over.
+//! The C library's heap during a run: it keeps freed blocks for reuse, and returns them when the run is over.
 //!
-//! A step allocates the same blocks as the step before. Left alone, the GNU C library hands large ones back to the
-//! system at every free and gets them zeroed, page by page, at the next use. Kept, the sepcnn step takes half the time
+//! A step allocates the same blocks as the step before. By default, the GNU C library returns large ones to the system at
+//! every free, and gets them zeroed, page by page, at the next use. When it keeps them, the sepcnn step takes half the time
 //! (`plimsoll bench sepcnn-cifar-b64`: 16 ms before, 8 ms after, on two cores). What is alive does not change, and
-//! neither does what the probe measures. Elsewhere than with the GNU C library nothing is done.
+//! neither does what the probe measures. With other C libraries nothing is done.
 
 /// Lets freed blocks of up to 32 MiB, the most the library allows, stay with the process.
 pub fn keep() {

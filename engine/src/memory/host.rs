@@ -1,14 +1,15 @@
 //! What the system can still give this process: the machine's free memory, its control group, its own limits.
 //!
 //! Owns the readings ([`FreeMemory`]). Always holds: an amount is at the most what every limit that can be read leaves.
-//! Refuses nothing: the ledger of a run on the CPU does, by [`Line`]. Where nothing can be read, nothing is limited.
+//! Refuses nothing itself: the ledger of a run on the CPU refuses, by [`Line`]. A limit that cannot be read does not
+//! count.
 
 use std::fmt;
 
 pub use crate::error::LimitedBy;
 use crate::{bytes::Bytes, memory::allocator::heap};
 
-/// The bytes a run may have alive, and why no more.
+/// The bytes that a run may have alive, and what limits them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Line {
     /// Bytes alive.
@@ -75,7 +76,7 @@ fn limits() -> Vec<(Bytes, LimitedBy)> {
     found
 }
 
-/// The free memory of the machine, its control group included; `None` where the system does not tell.
+/// The free memory of the machine, its control group included; `None` where the system does not say.
 pub fn available() -> Option<Bytes> {
     let of_process = |by: &LimitedBy| *by == LimitedBy::Process;
     limits().into_iter().filter(|(_, by)| !of_process(by)).map(|(bytes, _)| bytes).min()
@@ -134,7 +135,8 @@ mod linux {
         found
     }
 
-    /// What one group leaves. File pages that nobody used lately go when memory is short, so they count as free.
+    /// What one group leaves. The system drops file pages that were not used lately when memory is short, so they count
+    /// as free.
     fn left(folder: &Path, [limit, used, cached]: [&str; 3]) -> Option<Bytes> {
         let (limit, used) = (number(folder.join(limit))?, number(folder.join(used))?);
         let stat = read(folder.join("memory.stat")).unwrap_or_default();

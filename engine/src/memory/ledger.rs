@@ -1,4 +1,4 @@
-//! The engine's own account of every block: what is alive, for what, and whether one more may be.
+//! The engine's own account of every block: what is alive, what it is for, and whether one more fits.
 //!
 //! Owns the budget's refusal, the allocator's model and, when recording, the timeline of a pass. Always holds: `live`
 //! is the sum of the tickets that exist, each as the allocator counts it, and of the bookkeeping of the present phase.
@@ -59,32 +59,32 @@ struct Account {
     books_block: Cell<u32>,
 }
 
-/// The right to some bytes; dropping it gives them back.
+/// The right to some bytes. Its drop gives them back.
 #[derive(Debug)]
 pub struct Ticket {
     ledger: Ledger,
     bytes: u64,
-    /// Number of the place it has in a pool.
+    /// Number of its place in a pool.
     place: u32,
     /// Index of the block in the recording, or [`UNRECORDED`].
     block: Cell<u32>,
 }
 
 impl Ledger {
-    /// An empty account of the processor. With `budget`, nothing is let past it; with `recording`, the pass is recorded.
+    /// An empty account of the processor. It refuses what would cross a `budget`; with `recording`, it records the pass.
     pub fn new(budget: Option<Bytes>, recording: bool) -> Self {
         Self::of(Allocator::heap(), Bytes::ZERO, budget, recording)
     }
 
-    /// An empty account of the processor that lets nothing past `line`.
+    /// An empty account of the processor that refuses what would cross `line`.
     pub fn within(line: Line) -> Self {
         let ledger = Self::new(Some(line.bytes), false);
         ledger.0.limited_by.set(line.limited_by);
         ledger
     }
 
-    /// An empty account of what `target` is: that of a pool where it is a GPU. A pool knows its `budget` even where
-    /// nothing is refused; `is_strict` makes it the line.
+    /// An empty account of `target`; a GPU has a pool. A pool knows its `budget` even when nothing is refused; `is_strict`
+    /// makes the budget the line.
     pub fn for_target(target: &Target, policy: PoolPolicy, budget: Bytes, is_strict: bool, recording: bool) -> Self {
         let context = target.profile().map_or(Bytes::ZERO, |profile| profile.context);
         Self::of(Allocator::of(target, policy, budget), context, is_strict.then_some(budget), recording)
@@ -153,8 +153,8 @@ impl Ledger {
         self.count_books(Held::default(), books.of(self.phase()));
     }
 
-    /// The bookkeeping is `now` in place of `before`. It is there already, so nothing is refused: the next allocation is,
-    /// where it is past the budget.
+    /// Replaces the bookkeeping `before` by `now`. It is allocated already, so this refuses nothing. Where it is past the
+    /// budget, the next allocation is refused.
     fn count_books(&self, before: Held, now: Held) {
         if before == now {
             return;
@@ -339,7 +339,7 @@ impl Ticket {
         self.bytes
     }
 
-    /// Names the block anew from here on.
+    /// Gives the block another name from here on.
     pub fn rename(&self, label: &'static str) {
         if self.block.get() != UNRECORDED {
             self.block.set(self.ledger.0.record.borrow_mut().renamed(self.block.get(), label));

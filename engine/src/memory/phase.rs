@@ -6,14 +6,14 @@ use serde::Serialize;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Default)]
 #[serde(rename_all = "snake_case")]
 pub enum Phase {
-    /// The model is made.
+    /// The model is built.
     #[default]
     Start,
     /// A micro-batch is brought to the device.
     Batch,
     /// The forward pass.
     Forward,
-    /// A checkpointed segment's forward pass, again, on the way back.
+    /// The second forward pass of a checkpointed segment, inside the backward pass.
     Recompute,
     /// The backward pass.
     Backward,

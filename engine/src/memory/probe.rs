@@ -166,7 +166,7 @@ fn count(sign: i64, pointer: *mut u8, size: usize) {
     tally::note(sign, size);
 }
 
-/// What `ask` gives for a block of `size` bytes; where that is nothing, the ballast goes and it is asked again.
+/// The result of `ask` for a block of `size` bytes. Where that is null, frees the ballast and asks again.
 fn asked(size: usize, ask: impl Fn() -> *mut u8) -> *mut u8 {
     let pointer = ask();
     if pointer.is_null() && ballast::is_released_for(size) { ask() } else { pointer }

@@ -2,7 +2,7 @@
 //!
 //! A dry run builds the same layers, tapes and tensor handles as the run that trains, and nothing else. Counting what it
 //! allocates therefore counts the bookkeeping of that run. Always holds: the count depends only on the sizes that were
-//! asked for, so every machine comes to the same figure. Other threads are not counted.
+//! asked for, so every machine gets the same figure. Other threads are not counted.
 
 use std::cell::Cell;
 

@@ -1,4 +1,4 @@
-//! What a dry run leaves behind: one point an op, every birth and death of a block, and what was alive when.
+//! What a dry run records: a point for each op, every allocation and free of a block, and what was alive when.
 
 use std::sync::Arc;
 

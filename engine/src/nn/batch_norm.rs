@@ -1,4 +1,4 @@
-//! Batch normalisation (Ioffe & Szegedy 2015), as PyTorch's defaults have it.
+//! Batch normalisation (Ioffe & Szegedy 2015), with PyTorch's defaults.
 
 use crate::{
     autograd::{Pass, Source, Tape, Value},
@@ -17,8 +17,8 @@ const EPSILON: f64 = 1e-5;
 const MOMENTUM: f64 = 0.1;
 
 /// Normalises each channel, the last extent, over all others. Training uses the batch's statistics and moves the running
-/// estimates, which evaluation uses. Saves its input, and two numbers a channel; its output can be made again from them.
-/// Parameters and estimates are in the optimizer's precision: they are few, and small differences of them matter.
+/// estimates, which evaluation uses. Saves its input and two numbers a channel, from which its output can be recomputed.
+/// Parameters and estimates are in the optimizer's precision: there are few of them, and small differences matter.
 pub struct BatchNorm<B: Backend> {
     layer: LayerId,
     weight: Param<B>,            // [channels]
@@ -44,7 +44,7 @@ impl<B: Backend> BatchNorm<B> {
         Ok(Self { layer, weight, bias, running_mean, running_variance })
     }
 
-    /// How the output for `x` can be had again, alone or added to another tensor.
+    /// How the output for `x` can be recomputed, alone or added to another tensor.
     fn source(&self, tape: &Tape<'_, B>, x: &Value<B>, statistics: &Statistics<B>) -> Source<B> {
         let again = |executor: &Executor<B>, x: Tensor<B>, s: &Statistics<B>, [weight, bias]: &[Tensor<B>; 2]| {
             executor.batch_norm_apply(x, s, &Affine { weight, bias })

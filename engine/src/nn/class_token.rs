@@ -1,4 +1,5 @@
-//! The class token (Devlin et al. 2019; Dosovitskiy et al. 2021): a learned row before a sequence, read at its end.
+//! The class token (Devlin et al. 2019; Dosovitskiy et al. 2021): a learned row before each sequence, from which the
+//! head reads.
 
 use crate::{
     autograd::{Tape, Value},

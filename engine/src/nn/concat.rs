@@ -1,4 +1,4 @@
-//! Joining a skip to what it skipped.
+//! Concatenates a skip connection and the output of the layers that it skips.
 
 use crate::{
     autograd::{Tape, Value},
@@ -19,7 +19,7 @@ impl Concat {
         Self { layer: executor.ledger().layer_id(path) }
     }
 
-    /// Joins two values; it is no [`Layer`](crate::nn::Layer), which has one.
+    /// Joins two values. This is not a [`Layer`](crate::nn::Layer), because a layer has one input.
     ///
     /// # Errors
     /// Those of [`Executor::concat`](crate::backend::Executor::concat): the values have different numbers of rows, the output

@@ -8,7 +8,7 @@ use crate::{
     nn::{Init, Layer, Param, ParamRole},
 };
 
-/// What a convolution is.
+/// The settings of a convolution.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ConvShape {
     /// Input channels.
@@ -39,7 +39,7 @@ impl ConvShape {
     }
 }
 
-/// Taps of a filter up to which a convolution takes about as long as writing its output. Such a one may be run again.
+/// Taps of a filter up to which a convolution takes about as long as writing its output. Its output may be recomputed.
 const FEW_TAPS: usize = 32;
 
 /// A convolution, dense or depthwise. Saves its input.
@@ -50,7 +50,7 @@ pub struct Convolution<B: Backend, const DEPTHWISE: bool> {
     bias: Option<Param<B>>, // [filters]
 }
 
-/// A convolution: every filter over all channels. With few taps, its output can be made again from its input.
+/// A convolution: every filter over all channels. With few taps, its output can be recomputed from its input.
 pub type Conv2d<B> = Convolution<B, false>;
 
 /// A depthwise convolution: one filter a channel.

@@ -11,8 +11,8 @@ use crate::{
     rng::{Rng, Stream},
 };
 
-/// Drops a share of the elements in training, written over its input where nobody else holds it. Saves nothing: what is
-/// dropped follows from a key, the same on the way back and in a recomputation.
+/// Drops a share of the elements in training. Writes over its input when nothing else holds it. Saves nothing: a key
+/// decides which elements are dropped, so the backward pass and a recomputation drop the same ones.
 pub struct Dropout {
     layer: LayerId,
     share: f64,

@@ -1,4 +1,4 @@
-//! Normalisation of each row by itself. Parameters are in the optimizer's precision: they are few.
+//! Normalisation of each row by itself. Parameters are in the optimizer's precision, because there are few of them.
 
 use crate::{
     autograd::{Tape, Value},
@@ -9,7 +9,7 @@ use crate::{
 };
 
 /// Layer norm (Ba, Kiros & Hinton 2016) over the last extent. Saves its input, from which its output
-/// can be made again, and two numbers a row.
+/// can be recomputed, and two numbers a row.
 pub struct LayerNorm<B: Backend> {
     layer: LayerId,
     epsilon: f64,
@@ -18,7 +18,7 @@ pub struct LayerNorm<B: Backend> {
 }
 
 /// RMS norm (Zhang & Sennrich 2019) over the last extent. Saves its input, from which its output can
-/// be made again, and one number a row.
+/// be recomputed, and one number a row.
 pub struct RmsNorm<B: Backend> {
     layer: LayerId,
     epsilon: f64,

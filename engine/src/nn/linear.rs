@@ -15,13 +15,13 @@ pub struct Linear<B: Backend> {
     layer: LayerId,
     weight: Rc<Param<B>>,   // [out, in]
     bias: Option<Param<B>>, // [out]
-    /// What learns in place of the weight; boxed, for most layers have none.
+    /// Trained instead of the weight. Boxed, because most layers have none.
     adapter: Option<Box<Adapter<B>>>,
-    /// The weight is another layer's, which has it among its parameters.
+    /// The weight belongs to another layer, which lists it among its parameters.
     is_tied: bool,
 }
 
-/// What learns beside a frozen weight (Hu et al. 2021): `scale * up * down` is added to it.
+/// A low-rank adapter of a frozen weight (Hu et al. 2021): `scale * up * down` is added to the weight.
 struct Adapter<B: Backend> {
     down: Param<B>, // [rank, in]
     up: Param<B>,   // [out, rank]
@@ -29,7 +29,8 @@ struct Adapter<B: Backend> {
 }
 
 impl<B: Backend> Adapter<B> {
-    /// Beside the dense layer `layer`: the first matrix is random, the second zero, so that nothing changes at first.
+    /// The adapter of the dense layer `layer`. The first matrix is random and the second is zero, so the output does not
+    /// change at first.
     fn new(init: &mut Init<'_, B>, layer: LayerId, [inner, out]: [usize; 2]) -> Result<Option<Self>> {
         let Some((rank, scale)) = init.adapter(layer) else { return Ok(None) };
         let start = Start::Uniform { fan_in: inner };
@@ -107,7 +108,7 @@ impl<B: Backend> Linear<B> {
         Ok(y)
     }
 
-    /// Adds to the parameters' gradients what rows `x [rows, in]` with output gradients `dy [rows, out]` give.
+    /// Adds the gradients of the parameters, for inputs `x [rows, in]` and output gradients `dy [rows, out]`.
     ///
     /// # Errors
     /// Those of [`Param::accumulate`] and [`Executor::linear_weight_grad`]: the shapes do not fit, a gradient's buffer
@@ -125,7 +126,7 @@ impl<B: Backend> Linear<B> {
         adapter.down.accumulate(executor, |into| executor.linear_weight_grad(x, &gradient, into))
     }
 
-    /// The gradient by the input, of output gradients `dy [rows, out]`, into `dx [rows, in]`.
+    /// Writes the input gradient, for output gradients `dy [rows, out]`, to `dx [rows, in]`.
     ///
     /// # Errors
     /// Those of [`Executor::linear_input_grad_into`]: the shapes do not fit, an adapter's temporary tensor crosses the
@@ -144,7 +145,7 @@ impl<B: Backend> Linear<B> {
         Ok(dx)
     }
 
-    /// Whether a parameter that the input is needed for learns.
+    /// Whether a trained parameter needs the input for its gradient.
     fn needs_input(&self) -> bool {
         self.weight.is_trained() || self.adapter.is_some()
     }

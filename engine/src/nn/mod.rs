@@ -50,7 +50,7 @@ use crate::{
 
 /// One layer of a model.
 pub trait Layer<B: Backend> {
-    /// Runs forward, leaving the gradient rule on the tape.
+    /// Runs the forward pass and leaves the gradient rule on the tape.
     ///
     /// # Errors
     /// Those of the executor's ops: the input has a shape that the layer does not take, an output or its scratch crosses the
@@ -60,12 +60,12 @@ pub trait Layer<B: Backend> {
     /// Where its memory is booked.
     fn layer(&self) -> LayerId;
 
-    /// The layers it is made of, in forward order; none for a layer that is one itself.
+    /// The layers inside this one, in forward order; none for a simple layer.
     fn inner(&self) -> Vec<&dyn Layer<B>> {
         Vec::new()
     }
 
-    /// What it keeps beside its parameters, such as running statistics.
+    /// What it keeps besides its parameters, such as running statistics.
     fn buffers(&self) -> Vec<&Tensor<B>> {
         Vec::new()
     }

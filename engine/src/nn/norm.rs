@@ -1,4 +1,4 @@
-//! What the normalisations share: their gradient rule, which reads the input and what the forward pass found out of it.
+//! The gradient rule that the normalisations share. It reads the input and the statistics of the forward pass.
 
 use crate::{
     autograd::{Tape, Value},
@@ -8,7 +8,7 @@ use crate::{
     nn::{Param, param::accumulate_all},
 };
 
-/// Books `y`, the normalised `x`, with its gradient rule. Saves `x`, or how it can be had again, and `statistics`. The
+/// Records `y`, the normalised `x`, with its gradient rule. Saves `x`, or a recipe for it, and `statistics`. The
 /// first of `params` tells whether they are trained.
 pub(super) fn record<'m, B: Backend, S: IntoIterator<Item = Tensor<B>> + 'm, const P: usize>(
     tape: &mut Tape<'m, B>,

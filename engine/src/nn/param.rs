@@ -17,9 +17,9 @@ use crate::{
 /// What a parameter is in its layer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum ParamRole {
-    /// What multiplies: of a layer, a norm, an embedding's table.
+    /// A factor: the weight of a layer or a norm, or the table of an embedding.
     Weight,
-    /// What is added.
+    /// A summand.
     Bias,
     /// The first matrix of an adapter.
     AdapterDown,
@@ -75,17 +75,17 @@ impl<B: Backend> Param<B> {
         self.layer
     }
 
-    /// Whether it learns; a frozen one has no gradient, no state and no wider copy.
+    /// Whether it is trained. A frozen parameter has no gradient, no state and no master copy.
     pub fn is_trained(&self) -> bool {
         self.is_trained
     }
 
-    /// As the forward pass reads it.
+    /// The weight that the forward pass reads.
     pub fn weight(&self) -> &Tensor<B> {
         &self.weight
     }
 
-    /// As the optimizer updates it: the f32 copy where there is one, else the weight itself.
+    /// The tensor that the optimizer updates: the f32 copy if there is one, otherwise the weight itself.
     pub fn master(&self) -> &Tensor<B> {
         self.master.as_ref().unwrap_or(&self.weight)
     }
@@ -95,8 +95,8 @@ impl<B: Backend> Param<B> {
         self.master.as_ref().map(|_| &self.weight)
     }
 
-    /// Lets `write` put this pass's gradient into the parameter's buffer, which is made at the first use in a step. A
-    /// frozen parameter has none, and nothing is done.
+    /// Lets `write` put this pass's gradient into the parameter's buffer, which is allocated at its first use in a step.
+    /// Does nothing for a frozen parameter.
     ///
     /// # Errors
     /// Fails when the buffer would cross the budget ([`Error::Budget`](crate::error::Error::Budget)) or when `write` fails.
@@ -195,7 +195,7 @@ pub enum Start {
     Zero,
 }
 
-/// Makes parameters: in order, each from its own random stream, so that a seed gives the same model on every device.
+/// Makes parameters in order, each from a random stream of its own, so a seed gives the same model on every device.
 pub struct Init<'a, B: Backend> {
     executor: &'a Executor<B>,
     precision: Precision,
@@ -217,8 +217,8 @@ impl<'a, B: Backend> Init<'a, B> {
         Self { frozen, lora, ..self }
     }
 
-    /// The adapters of the dense layer that is being made, at `layer`: their rank and what they are scaled by. None where
-    /// there are no adapters, and in a head that learns whole.
+    /// The rank and the scale of the adapters of the dense layer at `layer`. `None` without adapters, and for a head that
+    /// is trained itself.
     pub fn adapter(&self, layer: LayerId) -> Option<(usize, f64)> {
         let Lora { rank, alpha } = self.lora;
         let is_head = self.scope(layer) == Scope::Head;
@@ -230,7 +230,7 @@ impl<'a, B: Backend> Init<'a, B> {
         self.executor
     }
 
-    /// What is computed in, and what is kept in.
+    /// The types of computation and of storage.
     pub fn precision(&self) -> Precision {
         self.precision
     }
@@ -241,8 +241,8 @@ impl<'a, B: Backend> Init<'a, B> {
         Rng::new(self.seed, stream, self.count).key()
     }
 
-    /// A parameter of `layer` that starts as `value` everywhere. It has the optimizer's precision and no narrower copy:
-    /// for the few numbers of a normalisation.
+    /// A parameter of `layer` that starts as `value` everywhere. It has the optimizer's precision and no narrower copy.
+    /// Normalisations use it, because they have few parameters.
     ///
     /// # Errors
     /// Fails when it would cross the budget ([`Error::Budget`](crate::error::Error::Budget)) or when the device fails.
@@ -275,8 +275,8 @@ impl<'a, B: Backend> Init<'a, B> {
         self.param(layer, role, shape, Start::Uniform { fan_in })
     }
 
-    /// A parameter of `layer` that starts as `start` says: in the type that is computed in, with a master copy in the
-    /// optimizer's where the two differ.
+    /// A parameter of `layer` with the initial values `start`. It has the type of computation, and a master copy of the
+    /// optimizer's type where the two differ.
     ///
     /// # Errors
     /// Fails when it would cross the budget ([`Error::Budget`](crate::error::Error::Budget)) or when the device fails.
@@ -291,7 +291,7 @@ impl<'a, B: Backend> Init<'a, B> {
         self.param_that(layer, role, shape, start, is_trained)
     }
 
-    /// A parameter that learns, or one that is frozen, whatever is chosen for its layer.
+    /// A parameter that is trained or frozen as `is_trained` says, whatever is chosen for its layer.
     ///
     /// # Errors
     /// Fails when it would cross the budget ([`Error::Budget`](crate::error::Error::Budget)) or when the device fails.
@@ -325,7 +325,7 @@ impl<'a, B: Backend> Init<'a, B> {
         Ok(self.made(layer, role, is_trained, weight, master))
     }
 
-    /// A parameter whose tensors are made, without a gradient and without state.
+    /// A parameter of existing tensors, without a gradient and without state.
     fn made(
         &self,
         layer: LayerId,
@@ -338,13 +338,13 @@ impl<'a, B: Backend> Init<'a, B> {
         Param { role, layer, precision: self.precision, is_trained, weight, master, gradient, state }
     }
 
-    /// Where `layer` stands in the model.
+    /// The part of the model that `layer` belongs to.
     fn scope(&self, layer: LayerId) -> Scope {
         let _layer = self.executor.enter(layer);
         self.executor.ledger().layer_scope()
     }
 
-    /// Whether the parameters of `layer` learn, unless its layer decides otherwise.
+    /// Whether the parameters of `layer` are trained, unless the layer decides otherwise.
     fn is_trained(&self, layer: LayerId) -> bool {
         !self.frozen.contains(self.scope(layer))
     }

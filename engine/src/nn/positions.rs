@@ -8,7 +8,7 @@ use crate::{
     nn::{Init, Layer, Param, ParamRole, Start},
 };
 
-/// Adds a learned row to each place of a sequence, over its input where nobody else holds it. Saves nothing.
+/// Adds a learned row to each position of a sequence. Writes over its input when nothing else holds it. Saves nothing.
 pub struct Positions<B: Backend> {
     layer: LayerId,
     weight: Param<B>, // [length, width]

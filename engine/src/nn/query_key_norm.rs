@@ -10,8 +10,8 @@ use crate::{
 };
 
 /// RMS norm of each head's queries and of each head's keys (Henry et al. 2020, as in Qwen3), in packed queries, keys and
-/// values. All heads share the queries' weight, and all the keys'. Written over its input where nobody else holds it. Saves
-/// queries and keys as they came, and one number a head and row.
+/// values. All heads share the queries' weight, and all the keys'. Writes over its input when nothing else holds it.
+/// Saves the queries and keys of its input, and one number a head and row.
 pub struct QueryKeyNorm<B: Backend> {
     layer: LayerId,
     shape: AttentionShape,

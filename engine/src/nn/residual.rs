@@ -27,7 +27,7 @@ impl<B: Backend> Residual<B> {
     }
 }
 
-/// Runs one layer after another, each booked on itself.
+/// Runs one layer after another. The memory of each is booked on itself.
 ///
 /// # Errors
 /// The first error of a layer.
@@ -65,7 +65,7 @@ impl<B: Backend> Layer<B> for Residual<B> {
         let y = tape.executor().add(main.tensor, &shortcut.tensor)?;
         drop(shortcut);
         let y = tape.record(self.layer, main_id.is_some() || shortcut_id.is_some(), y, move |back, dy| {
-            // One gradient for both: whoever would write over it while the other still waits makes a copy.
+            // Both chains share one gradient. A rule that would write over it while the other still needs it makes a copy.
             if let Some(id) = shortcut_id {
                 back.accumulate_grad(id, dy.clone())?;
             }

@@ -8,8 +8,8 @@ use crate::{
     nn::Layer,
 };
 
-/// Turns packed queries and keys by their positions, over its input where nobody else holds it. Saves nothing: the
-/// gradient is turned back.
+/// Rotates packed queries and keys by their positions. Writes over its input when nothing else holds it. Saves nothing:
+/// the backward pass rotates the gradient back.
 #[derive(Debug)]
 pub struct Rotary {
     layer: LayerId,

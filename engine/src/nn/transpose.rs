@@ -8,7 +8,7 @@ use crate::{
     nn::Layer,
 };
 
-/// Matrices on their side: `[batch * rows, columns]` to `[batch * columns, rows]`. Saves nothing.
+/// Transposes matrices: `[batch * rows, columns]` to `[batch * columns, rows]`. Saves nothing.
 #[derive(Debug)]
 pub struct Transpose {
     layer: LayerId,

@@ -8,8 +8,8 @@ use crate::{
     nn::{Init, Layer, Param, ParamRole, convolution::image},
 };
 
-/// A transposed convolution, 2 x 2 with stride 2, that doubles height and width: the gradient of a convolution by its
-/// input, run forward. Saves its input.
+/// A transposed convolution, 2 x 2 with stride 2, that doubles height and width. It computes the input gradient of a
+/// convolution. Saves its input.
 pub struct UpConv2d<B: Backend> {
     layer: LayerId,
     filters: usize,
@@ -30,7 +30,7 @@ impl<B: Backend> UpConv2d<B> {
         Ok(Self { layer, filters, weight, bias })
     }
 
-    /// The convolution that goes the other way, from the output to `x`.
+    /// The window of the convolution from the output to `x`.
     fn window(&self, x: &Tensor<B>) -> Window {
         let [batch, height, width, channels] = image(x);
         let (height, width) = (2 * height, 2 * width);

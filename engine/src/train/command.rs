@@ -22,10 +22,10 @@ pub struct Start {
     pub paused: bool,
 }
 
-/// What the outside may ask of the trainer.
+/// A request to the trainer.
 #[derive(Debug, Clone)]
 pub enum Command {
-    /// Begin a run; the present one, if any, is stopped first.
+    /// Begin a run. The trainer stops the present run first.
     Start(Box<Start>),
     /// Wait after the present step.
     Pause,
@@ -92,12 +92,12 @@ impl<'a> Inbox<'a> {
         }
     }
 
-    /// Whether the run waits, but for steps that are allowed one by one.
+    /// Whether the run waits, except for steps that are allowed one by one.
     pub(super) fn is_paused(&self) -> bool {
         self.is_paused
     }
 
-    /// Obeys what has come, without waiting: for the middle of something long.
+    /// Obeys what has come, without waiting. Called in the middle of long work.
     ///
     /// # Errors
     /// [`Error::Stopped`] when the run is to end.

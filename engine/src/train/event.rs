@@ -50,7 +50,7 @@ pub struct Refusal {
     pub advice: Vec<Advice>,
 }
 
-/// What a run came to.
+/// The result of a run.
 ///
 /// # Examples
 ///
@@ -89,8 +89,8 @@ pub struct Summary {
     pub predicted: Peak,
     /// From the probe.
     pub measured: Peak,
-    /// Whether the measured process is the most of some samples, and no high-water mark: the system may not allow to reset
-    /// that at the start of a run. Always so on a GPU, of which the driver keeps no mark.
+    /// Whether the measured process is the highest of some samples instead of a high-water mark. The system may not allow
+    /// to reset the mark at the start of a run. Always true on a GPU, because the driver keeps no mark.
     pub is_process_sampled: bool,
     /// Measured bytes still alive after the run let everything go, less those before it began.
     pub left_over: Bytes,
@@ -112,7 +112,7 @@ pub enum Outcome {
 /// What happens in a run, in order.
 #[derive(Debug, Clone)]
 pub enum Event {
-    /// More is known of the machine than before: rates, the size of the process, what a GPU holds.
+    /// More is known about the machine than before: rates, the size of the process, the memory of a GPU.
     Machine(Machine),
     /// A run begins.
     Started {
@@ -141,7 +141,7 @@ pub enum Event {
     },
     /// The run waits, or goes on.
     Paused(bool),
-    /// Something worth the user's eye that does not end the run.
+    /// A message for the user that does not end the run.
     Warning(String),
     /// The run is over and everything it held is given back.
     Ended {

@@ -64,9 +64,9 @@ impl Gpu {
             let message = format!("{budget} is less than the driver and its libraries alone hold, which is {context}");
             return Err(Problem::new("budget", message, "raise it").into());
         }
-        // Of whole pages, which is how a pool grows: a driver that rounds a limit up would let a pool past the line.
-        // Where there is room for none, the ledger refuses the first tensor; to the driver, a limit of nothing would be
-        // none.
+        // A pool grows by whole pages, so the limit is whole pages: a driver that rounds a limit up would let a pool cross
+        // the line. The limit is at least a page, because to the driver a limit of zero means no limit; without room for
+        // a page, the ledger refuses the first tensor.
         let page = profile.pool.page.0.max(1);
         let limit = if left.0 < page { left } else { Bytes(left.0 - left.0 % page) };
         let gives_back = choice.pool == PoolPolicy::Release;
@@ -93,7 +93,7 @@ impl Gpu {
         self.process.reported()
     }
 
-    /// Waits until it has nothing to do.
+    /// Waits until the GPU is idle.
     ///
     /// # Errors
     /// A failure that nothing has reported yet.

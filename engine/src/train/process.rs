@@ -2,7 +2,7 @@
 //!
 //! Owns how that is read, which is decided once, when the GPU is opened: the driver tells it by process, or it is what the
 //! use of the card has grown by. Holds: a reading that fails repeats the last one, and no run has some readings of the one
-//! kind and some of the other. Refuses to pass off as told what is not.
+//! kind and some of the other. Refuses to report growth as the driver's own figure.
 
 use std::{cell::Cell, rc::Rc};
 
@@ -57,7 +57,7 @@ impl Process {
         (Self { read, is_reported, last: Rc::new(Cell::new(held)) }, machine)
     }
 
-    /// The bytes; where they are not to be had now, what they were.
+    /// The bytes; the last reading where they cannot be read now.
     pub(super) fn bytes(&self) -> Bytes {
         if let Some(bytes) = (self.read)() {
             self.last.set(bytes);

@@ -243,7 +243,7 @@ impl<'a, 'j> RunLoop<'a, 'j> {
 
     fn run<B: Backend>(&mut self, executor: Executor<B>, inbox: &mut Inbox<'_>) -> Result<()> {
         let result = self.steps(executor, inbox);
-        // The last word is not of some time ago.
+        // The last reading must be a fresh one.
         self.sampler.process_read = None;
         self.sampler.read(Bytes::ZERO);
         self.summary.measured = self.sampler.peak;
@@ -268,7 +268,7 @@ impl<'a, 'j> RunLoop<'a, 'j> {
         let mut step = 0;
         while step < plan.total_steps {
             if inbox.is_paused() {
-                // Whoever goes step by step sees each before the next.
+                // A user who goes step by step sees each step before the next.
                 self.tell(&mut session, 0)?;
             }
             match inbox.turn(self.spec.events, &mut self.waited)? {
@@ -301,7 +301,7 @@ impl<'a, 'j> RunLoop<'a, 'j> {
         self.tell(session, AHEAD)
     }
 
-    /// Tells of the steps whose numbers have come, and waits for those before the last `ahead`.
+    /// Reports the steps whose numbers have come, and waits for those before the last `ahead`.
     fn tell<B: Backend>(&mut self, session: &mut Session<B>, ahead: usize) -> Result<()> {
         while self.pending.len() > ahead || self.pending.front().is_some_and(|queued| queued.pending.is_ready()) {
             let Some(queued) = self.pending.pop_front() else { break };
@@ -366,7 +366,7 @@ impl<'a, 'j> RunLoop<'a, 'j> {
         highest
     }
 
-    /// Tests the model. Commands are obeyed between batches: a long test does not hold up whoever wants the run to end.
+    /// Tests the model. Commands are obeyed between batches: so a long test does not delay the end of the run.
     fn evaluate<B: Backend>(&mut self, session: &mut Session<B>, step: u64, inbox: &mut Inbox<'_>) -> Result<()> {
         let events = self.spec.events;
         self.tell(session, 0)?;

@@ -77,7 +77,7 @@ impl Trainer {
         Self::with_priority(ThreadPriority::Normal, wake)
     }
 
-    /// The same, for a window's sake: the threads that compute stand back for whoever else wants the processor.
+    /// The same for a window: the computing threads have a low priority, so other programs stay responsive.
     pub fn in_background(wake: impl Fn() + Send + Sync + 'static) -> Self {
         Self::with_priority(ThreadPriority::Background, wake)
     }
@@ -132,7 +132,7 @@ impl Drop for Trainer {
     }
 }
 
-/// The data of the last run, kept for the next one with the same choice.
+/// The data of the last run, kept for the next run on the same data.
 #[derive(Default)]
 struct DatasetCache {
     dataset: Option<Arc<Dataset>>,
@@ -153,7 +153,7 @@ impl DatasetCache {
         if let Some(dataset) = self.dataset.as_ref().filter(|dataset| dataset.is_for(data, run)) {
             return Ok(Arc::clone(dataset));
         }
-        // The old data goes before the new comes.
+        // The old data are freed before the new ones are read.
         (self.dataset, self.bytes) = (None, Bytes::ZERO);
         let dataset = Arc::new(Dataset::open_inspected(data, run, plan.resolved.data())?);
         (self.dataset, self.bytes) = (Some(Arc::clone(&dataset)), plan.host_data);

@@ -50,7 +50,7 @@ impl Worker {
         &self.machine
     }
 
-    /// Measures the size of the process before a run: its data are in place, and nothing else of it is.
+    /// Measures the size of the process before a run, when only its data are loaded.
     pub(super) fn measure_process(&mut self) {
         self.machine = self.machine.with_process_measured();
     }
@@ -91,7 +91,7 @@ impl Worker {
             }
             return Ok(());
         }
-        // The memory of one goes before that of another is taken.
+        // The memory of one GPU is freed before that of another is taken.
         self.close();
         let has_failed = self.failed == Some(index);
         let gpu = Gpu::open(index, &mut self.machine).map_err(|error| match error {
@@ -156,7 +156,7 @@ impl Worker {
         self.prepare(&spec.plan.experiment)
     }
 
-    /// Lets go of what a panic may have left in any state.
+    /// Drops what a panic may have left in an unknown state.
     pub(super) fn abandon(&mut self) {
         #[cfg(feature = "cuda")]
         self.close();

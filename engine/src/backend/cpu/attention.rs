@@ -1,7 +1,7 @@
 //! Attention over packed queries, keys and values, block by block (Rabe & Staats 2021; Dao et al. 2022; Dao 2023).
 //!
-//! Blocks of queries meet blocks of keys in small products; blocks that nobody sees are passed over. Blocks depend on the
-//! shape alone and each sum has one order, so a result is the same on any number of threads. Beside the blocks, scratch
+//! Blocks of queries are multiplied by blocks of keys; fully masked blocks are skipped. Blocks depend on the shape alone
+//! and each sum has one order, so a result is the same on any number of threads. Beside the blocks, scratch
 //! holds one number for each row of each head.
 
 mod forward;
@@ -26,7 +26,7 @@ use super::{
 };
 use crate::backend::AttentionShape;
 
-/// Runs one of them.
+/// Runs a kernel of this family.
 pub(super) fn launch(kernel: &Attention, o: &Operands<'_>) -> Result<()> {
     by_float!(o.output_type(0), T => typed::<T>(kernel, o), else o.unsupported())
 }
@@ -55,14 +55,14 @@ const QUERIES: usize = 64;
 const KEYS: usize = 64;
 /// Elements of a block, where heads are large.
 const BLOCK: usize = 8192;
-/// Bytes of plain attention's rows of probabilities that are made aside.
+/// Bytes of the rows of probabilities that plain attention computes in scratch.
 const PLAIN_BYTES: usize = 128 << 10;
 /// Multiplications and additions below which one thread does it all.
 const PARALLEL_FLOPS: usize = 1 << 20;
-/// Sequences times key heads from which each is one piece of the gradient.
+/// Sequences times key heads from which on each is one piece of the gradient.
 const FUSED_PIECES: usize = 4;
 
-/// How a shape is cut, and what the blocks take.
+/// The division of a shape into blocks, and their scratch.
 #[derive(Debug, Clone, Copy)]
 pub(in crate::backend) struct AttentionTiling {
     s: AttentionShape,
@@ -94,7 +94,7 @@ impl AttentionTiling {
         (BLOCK / self.s.head_dim.max(1) / 16 * 16).clamp(32, most).min(self.s.length)
     }
 
-    /// Rows of probabilities that plain attention makes at a time.
+    /// Rows of probabilities that plain attention computes at a time.
     fn plain_rows(&self) -> usize {
         let fitting = PLAIN_BYTES / (self.s.length * self.width).max(1);
         if self.narrow { fitting.clamp(16, QUERIES).min(self.queries()) } else { self.queries() }
@@ -104,8 +104,8 @@ impl AttentionTiling {
         4 * self.s.batch * self.s.heads * self.s.pairs() * self.s.head_dim >= PARALLEL_FLOPS
     }
 
-    /// Whether the gradient goes over the pairs once, each sequence and key head a piece, and adds queries' gradients up
-    /// in place; else twice, by queries and by keys.
+    /// Whether the gradient visits each pair once: a piece is a sequence and a key head, and adds the gradients of its
+    /// queries in place. Otherwise it visits pairs twice, by queries and by keys.
     fn is_fused(&self) -> bool {
         !self.narrow && self.s.batch * self.s.kv_heads >= FUSED_PIECES
     }
@@ -238,7 +238,7 @@ impl<'a, T: Float> Positions<'a, T> {
     }
 }
 
-/// What a block of a head's rows writes: its columns of the result, and what is kept of its rows.
+/// What a block of a head's rows writes: its columns of the result, and what it keeps of its rows.
 type Block<'f, T, U> = &'f (dyn Fn(Head, Range<usize>, MatMut<'_, T>, &mut [U]) + Sync);
 
 /// Runs `block` on every head's rows, `step` at a time. `y` is `[batch * length, heads * head_dim]`, and `kept` holds as
@@ -274,7 +274,7 @@ struct Pairs<'a> {
 }
 
 impl Pairs<'_> {
-    /// Of the block's keys, those that its query of number `row` sees.
+    /// The keys of the block that its query number `row` sees.
     #[inline(always)]
     fn seen(&self, row: usize) -> Range<usize> {
         let query = self.queries.start + row;

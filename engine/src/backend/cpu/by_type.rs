@@ -1,4 +1,4 @@
-//! From the type of a tensor, known when the program runs, to the type that a kernel is compiled for.
+//! From the type of a tensor, known at run time, to the type that a kernel is compiled for.
 
 /// Runs `$body` with names for types.
 macro_rules! with {

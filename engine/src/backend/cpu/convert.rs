@@ -1,4 +1,4 @@
-//! Runs of elements from the type of storage to that of arithmetic and back, and turned from rows to columns.
+//! Conversions of elements between the types of storage and arithmetic, and transposes.
 
 use super::{float::Float, simd::simd};
 

@@ -1,10 +1,10 @@
 //! Convolution on `[batch, height, width, channels]` images as products of gathered patches and weights.
 //!
 //! A patch is what one window sees: `size` runs of `size * channels` neighbouring elements, zeros outside the image.
-//! Patches are gathered a block at a time, inside a tile of the product (im2col that never exists whole; Chellapilla et
-//! al. 2006). The gradient by the input is the same product over patches of the output's gradient with flipped weights,
-//! taken apart by the residue of a pixel's place modulo the stride, so that no product is with a zero between strides
-//! and nothing is scattered. Weights are laid out once for all tiles where they are small.
+//! Patches are gathered a block at a time, inside a tile of the product (im2col without the whole matrix; Chellapilla et
+//! al. 2006). The input gradient is the same product over patches of the output gradient with flipped weights. It is
+//! computed apart for each residue of a pixel's position modulo the stride, so it multiplies no zeros between strides and
+//! scatters nothing. Weights are laid out once for all tiles where they are small.
 
 use super::by_type::by_sum;
 use super::operands::Operands;
@@ -24,7 +24,7 @@ use super::{
 };
 use crate::backend::Window;
 
-/// Runs one of them.
+/// Runs a kernel of this family.
 pub(super) fn launch(kernel: &Convolution, o: &Operands<'_>) -> Result<()> {
     by_sum!(o.input_type(0), o.output_type(0), T, W => {
         let (a, b) = (&*o.input::<T>(0)?, &*o.input::<T>(1)?);
@@ -39,7 +39,7 @@ pub(super) fn launch(kernel: &Convolution, o: &Operands<'_>) -> Result<()> {
     }, else o.unsupported())
 }
 
-/// Square or not, a family of windows over an image: what [`Patches`] gathers.
+/// The windows over an image, square or not, that [`Patches`] gathers.
 #[derive(Debug, Clone, Copy)]
 struct PatchGeometry {
     /// Extents of the image that is read.
@@ -141,7 +141,7 @@ impl<T: Float> Operand<T::Acc> for FlippedWeights<'_, T> {
     }
 }
 
-/// The pixels of the input whose place modulo the stride is the same, so that the same taps reach them.
+/// The pixels of the input whose positions are the same modulo the stride, so that the same taps reach them.
 #[derive(Debug, Clone, Copy)]
 pub(in crate::backend) struct Residue {
     /// The place of the first pixel.
@@ -181,7 +181,7 @@ pub(in crate::backend) fn shares_weights(k: usize, n: usize, width: usize) -> bo
     k * n * width <= SHARED_BYTES[usize::from(!n.is_multiple_of(VECTOR))]
 }
 
-/// Whether the window is a single pixel after another: a plain product.
+/// Whether the windows are single pixels, one after another: a plain product.
 pub(in crate::backend) fn is_pointwise(w: &Window) -> bool {
     w.size == 1 && w.stride == 1 && w.padding == 0
 }
@@ -247,7 +247,7 @@ fn forward<T: Float>(w: &Window, x: &[T], weights: &[T], y: &mut [T]) {
     gemm::run(&plan, &patches, &Matrix::new(weights, w.taps(), true), target);
 }
 
-/// The matrix product of a window of one pixel: forward, or the gradient by the input.
+/// The matrix product of a window of one pixel: forward, or the input gradient.
 pub(in crate::backend) fn pointwise(w: &Window, forward: bool) -> crate::backend::ops::MatMul {
     let (n, k) = if forward { (w.filters, w.channels) } else { (w.channels, w.filters) };
     let m = w.batch * w.height * w.width;

@@ -1,7 +1,7 @@
 //! Depthwise convolution: every channel has a filter of its own.
 //!
-//! Channels are innermost, so a tap is a product of two runs of channels, summed in a block of registers. Gradients by
-//! the input are gathered, not scattered: every pixel sums the windows that saw it.
+//! Channels are innermost, so a tap is a product of two runs of channels, summed in a block of registers. Input gradients
+//! are gathered, not scattered: every pixel sums over the windows that contain it.
 
 mod flat;
 
@@ -14,7 +14,7 @@ use std::ops::Range;
 use super::{float::Float, parallel, scratch::Scratch, simd::simd};
 use crate::backend::Window;
 
-/// Runs one of them.
+/// Runs a kernel of this family.
 pub(super) fn launch(kernel: &Depthwise, o: &Operands<'_>) -> Result<()> {
     by_sum!(o.input_type(0), o.output_type(0), T, W => {
         let (a, b) = (&*o.input::<T>(0)?, &*o.input::<T>(1)?);
@@ -87,7 +87,7 @@ fn inside(w: &Window, at: usize, extent: usize) -> Range<usize> {
     w.padding.saturating_sub(start).min(w.size)..(extent + w.padding).saturating_sub(start).min(w.size)
 }
 
-/// The outputs of a row that column `kx` of the window reads a pixel for.
+/// The outputs of a row for which column `kx` of the window lies inside the image.
 #[inline(always)]
 fn outputs(w: &Window, kx: usize) -> Range<usize> {
     let first = w.padding.saturating_sub(kx).div_ceil(w.stride);

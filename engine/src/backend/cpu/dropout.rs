@@ -3,7 +3,7 @@
 use super::{by_type::by_float, float::Float, operands::Operands, parallel, simd::simd};
 use crate::{backend::ops::Dropout, error::Result, rng::Rng};
 
-/// Runs it.
+/// Runs the kernel.
 pub(super) fn launch(kernel: &Dropout, o: &Operands<'_>) -> Result<()> {
     by_float!(o.output_type(0), T => {
         dropout::<T>(kernel.probability, kernel.key, &mut o.output(0)?);

@@ -6,7 +6,7 @@ use crate::backend::ops::Elementwise;
 use crate::rng::Rng;
 use crate::{error::Result, tensor::DType};
 
-/// Runs one of them.
+/// Runs a kernel of this family.
 pub(super) fn launch(kernel: &Elementwise, o: &Operands<'_>) -> Result<()> {
     match (kernel, o.output_type(0)) {
         (Elementwise::Fill(value), DType::U32) => fill(*value as u32, &mut o.integers(0)?),

@@ -1,7 +1,7 @@
-//! Tables looked up by token, and the gradient by the table.
+//! Embedding lookup, and the gradient of the table.
 //!
-//! The gradient sums the rows of one token in the order they come in, whatever the number of threads: tokens are sorted
-//! first, with their places, and a token's rows are one thread's.
+//! The gradient sums the rows of one token in their order, on any number of threads: tokens are sorted first, with their
+//! positions, and one thread sums all rows of a token.
 
 use super::{
     by_type::{by_float, by_sum},
@@ -10,7 +10,7 @@ use super::{
 use super::{convert::convert, float::Float, parallel, scratch::Scratch, simd::simd};
 use crate::{backend::ops::Embedding, error::Result};
 
-/// Runs one of them.
+/// Runs a kernel of this family.
 pub(super) fn launch(kernel: &Embedding, o: &Operands<'_>) -> Result<()> {
     match *kernel {
         Embedding::Forward => by_float!(o.output_type(0), T => {
@@ -52,7 +52,7 @@ fn gradient<T: Float, W: Float<Acc = T::Acc>>(accumulate: bool, tokens: &[u32], 
     sorted.sort_unstable();
     let (sorted, vocabulary) = (&*sorted, dtable.len() / width);
     let token = |entry: &u64| (entry >> 32) as usize;
-    // What a row of the table costs on average, and no less than its zeros do.
+    // The average cost of a row of the table, and at least the cost of its zeros.
     let weight = width * (1 + rows / vocabulary);
     parallel::ranges(vocabulary, weight, parallel::rows(dtable, width), |range, dtable| {
         if !accumulate {

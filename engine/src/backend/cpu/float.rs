@@ -10,7 +10,7 @@ use half::{bf16, f16};
 
 use crate::backend::cpu::Plain;
 
-/// What arithmetic is done in: f32, or f64 for f64.
+/// A type of arithmetic: f32, or f64 for f64.
 pub(in crate::backend) trait Accumulator:
     Float<Acc = Self>
     + Plain
@@ -27,7 +27,7 @@ pub(in crate::backend) trait Accumulator:
     const ONE: Self;
     /// The square root.
     fn sqrt(self) -> Self;
-    /// e to the power of it; without branches for f32, so that loops over it become vector code, within 2 units in the
+    /// The exponential; without branches for f32, so that loops over it become vector code, within 2 units in the
     /// last place.
     fn exp(self) -> Self;
     /// The error function, within 2e-7 for f32.
@@ -36,7 +36,7 @@ pub(in crate::backend) trait Accumulator:
 
 /// A type of tensor elements.
 pub(in crate::backend) trait Float: Copy + Send + Sync + 'static {
-    /// What arithmetic on it is done in.
+    /// The type of arithmetic on it.
     type Acc: Accumulator;
     /// 0.
     const ZERO: Self;
@@ -56,7 +56,7 @@ pub(in crate::backend) trait Float: Copy + Send + Sync + 'static {
     fn direct(elements: &[Self]) -> Option<&[Self::Acc]>;
     /// The same, to write.
     fn direct_mut(elements: &mut [Self]) -> Option<&mut [Self::Acc]>;
-    /// Whether [`Float::direct`] has an answer.
+    /// Whether [`Float::direct`] is `Some`.
     const DIRECT: bool;
 }
 
@@ -135,7 +135,7 @@ fn exp_f32(x: f32) -> f32 {
     let p = p * r + 1.666_666_5e-1;
     let p = p * r + 0.5;
     let p = p * r * r + r + 1.0;
-    // In two factors, for 2^128 is no number.
+    // In two factors, because 2^128 is not an f32.
     let half = f32::from_bits((shifted.to_bits() << 23).wrapping_add(126 << 23));
     let power = p * half * 2.0;
     let low = if x < -87.3 { 0.0 } else { power };

@@ -1,6 +1,6 @@
 //! Batches gathered from a training set that lies on the device.
 //!
-//! A place outside the set is refused before anything is written.
+//! Refuses an index outside the set before it writes anything.
 
 use super::by_type::by_float;
 use super::{float::Float, operands::Operands, parallel};
@@ -10,7 +10,7 @@ use crate::{
     error::Result,
 };
 
-/// Runs one of them.
+/// Runs a kernel of this family.
 pub(super) fn launch(kernel: &Gather, o: &Operands<'_>) -> Result<()> {
     match kernel {
         Gather::Images => by_float!(o.output_type(0), T => images::<T>(o), else o.unsupported()),

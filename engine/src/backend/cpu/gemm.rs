@@ -1,7 +1,7 @@
 //! Matrix products, tiled here and multiplied by the gemm crate, in scratch that is bounded by the plan.
 //!
-//! The crate packs operands into buffers it allocates per call, as large as the call; a call is one tile, so they are
-//! small. Narrow operands are converted a block at a time and sums are rounded once, on store.
+//! The crate packs operands into buffers that it allocates for each call, as large as the call. A call is one tile, so the
+//! buffers are small. Narrow operands are converted a block at a time, and sums are rounded once, on store.
 
 pub(in crate::backend) mod tiling;
 
@@ -19,7 +19,7 @@ use crate::backend::ops::MatMul;
 
 /// One side of a product: gives blocks, in place or copied into `room`, always in the same layout.
 pub(super) trait Operand<A>: Sync {
-    /// How blocks are laid out; what the plan was made with.
+    /// The layout of blocks, with which the plan was made.
     fn layout(&self) -> Layout;
     /// The block of some rows and columns.
     fn block<'s>(&'s self, rows: Range<usize>, columns: Range<usize>, room: &'s mut [A]) -> MatRef<'s, A>;
@@ -77,7 +77,7 @@ impl<T: Float> Operand<T::Acc> for Matrix<'_, T> {
     }
 }
 
-/// The transpose of a matrix stored `[columns, stride]`, turned a block at a time.
+/// The transpose of a matrix stored `[columns, stride]`, made a block at a time.
 ///
 /// The crate packs such an operand by reading a column of 64 rows at once; rows whose distance is a large power of two
 /// then push each other out of the cache.
@@ -102,7 +102,7 @@ pub(super) fn copied<A>(room: &[A], extents: [usize; 2]) -> MatRef<'_, A> {
     MatRef::new(room, extents, extents[1])
 }
 
-/// What a product is written to.
+/// The result of a product.
 pub(super) struct Target<'a, W> {
     /// The matrix.
     pub(super) matrix: MatMut<'a, W>,

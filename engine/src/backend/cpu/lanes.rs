@@ -55,7 +55,7 @@ pub(super) fn dot<T: Float, U: Float<Acc = T::Acc>>(a: &[T], b: &[U]) -> T::Acc 
     together(&lanes)
 }
 
-/// The largest of a row that is not empty. A NaN may be passed over: whoever minds finds it again in a sum.
+/// The largest of a row that is not empty. A NaN may be ignored; a sum over the row shows it.
 #[inline(always)]
 pub(super) fn largest<T: Float>(row: &[T]) -> T::Acc {
     let mut lanes = [row[0].up(); LANES];

@@ -10,7 +10,7 @@ use super::{
 };
 use crate::{backend::ops::Layout, error::Result};
 
-/// Runs one of them.
+/// Runs a kernel of this family.
 pub(super) fn launch(kernel: &Layout, o: &Operands<'_>) -> Result<()> {
     match *kernel {
         Layout::Cast => by_float!(o.input_type(0), T => by_float!(o.output_type(0), U => {
@@ -37,7 +37,7 @@ fn cast<T: Float, U: Float>(x: &[T], y: &mut [U]) {
     parallel::each(y, |start, y| convert(&x[start..start + y.len()], y));
 }
 
-/// Rows that lie evenly.
+/// Rows at a constant distance.
 #[derive(Debug, Clone, Copy)]
 struct Strided {
     /// Elements from one row to the next.

@@ -10,7 +10,7 @@ use super::{
 };
 use crate::{backend::ops::Linear, error::Result};
 
-/// Runs one of them.
+/// Runs a kernel of this family.
 pub(super) fn launch(kernel: &Linear, o: &Operands<'_>) -> Result<()> {
     match kernel {
         Linear::MatMul(product) => by_sum!(o.input_type(0), o.output_type(0), T, W => {

@@ -1,7 +1,7 @@
 //! Softmax cross entropy and its gradient, row by row.
 //!
-//! A label outside the classes is refused before anything is written; [`IGNORE_INDEX`] is no class, and its row counts in
-//! nothing.
+//! Refuses a label outside the classes before it writes anything. A row with the label [`IGNORE_INDEX`] counts in neither
+//! loss nor accuracy.
 
 use super::by_type::by_float;
 use super::operands::Operands;
@@ -15,7 +15,7 @@ use crate::backend::IGNORE_INDEX;
 use crate::backend::ops::Loss;
 use crate::error::Result;
 
-/// Runs one of them.
+/// Runs a kernel of this family.
 pub(super) fn launch(kernel: &Loss, o: &Operands<'_>) -> Result<()> {
     match kernel {
         Loss::CrossEntropy => by_float!(o.input_type(0), T => {
@@ -70,7 +70,7 @@ simd! {
             let (max, label) = (largest(row), *label as usize);
             let total = sum(row, |x| (x - max).exp()).to_f64();
             sums[0] += total.ln() - (row[label].up() - max).to_f64();
-            // The first of equals; a NaN anywhere is in the sum.
+            // The first of equal values; a NaN anywhere shows in the sum.
             let is_right = row[label].up() == max && row[..label].iter().all(|x| x.up() < max) && !total.is_nan();
             sums[1] += f64::from(u8::from(is_right));
         }

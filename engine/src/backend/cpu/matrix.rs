@@ -1,7 +1,7 @@
-//! Matrices as the product sees them: elements, extents and strides, checked once when a view is made.
+//! Matrix views for products: elements, extents and strides, checked once when a view is made.
 //!
-//! Holds: a view's elements lie inside the slice it was made from, and two views to write that are alive at once share no
-//! element. So a product of views needs no further promise.
+//! Always holds: the elements of a view lie inside the slice it was made from, and two live views for writing share no
+//! element. So a product of views is safe without further conditions.
 
 use std::{any::TypeId, marker::PhantomData, ops::Range};
 
@@ -27,7 +27,7 @@ impl<'a, A> MatRef<'a, A> {
         Self { elements, rows, columns, row_stride: stride, column_stride: 1 }
     }
 
-    /// Rows as columns.
+    /// The transpose.
     pub(super) fn transposed(self) -> Self {
         Self {
             rows: self.columns,
@@ -75,7 +75,7 @@ pub(super) struct Spread {
 /// A matrix to write.
 #[derive(Debug)]
 pub(super) struct MatMut<'a, T> {
-    /// Of the whole that this is a part of.
+    /// The extents of the matrix that this is a part of.
     pointer: *mut T,
     lines: Lines,
     /// The first row and column.
@@ -113,12 +113,12 @@ impl<'a, T> MatMut<'a, T> {
         [self.rows, self.columns]
     }
 
-    /// The same matrix, for a while.
+    /// The same matrix, for a shorter lifetime.
     pub(super) fn again(&mut self) -> MatMut<'_, T> {
         MatMut { life: PhantomData, ..*self }
     }
 
-    /// Some rows and columns, for a while.
+    /// Some rows and columns, for a shorter lifetime.
     pub(super) fn part(&mut self, rows: Range<usize>, columns: Range<usize>) -> MatMut<'_, T> {
         let below = self.again().split_rows(rows.end).0.split_rows(rows.start).1;
         below.split_columns(columns.end).0.split_columns(columns.start).1

@@ -1,11 +1,12 @@
-//! The backend of the processor: candle's storage, kernels of ours.
+//! The backend of the processor: candle's storage and the engine's kernels.
 //!
-//! A family of kernels has a file, which picks the function for its operands' types; their number and sizes are checked once,
-//! in `Operands::new`, and a family's file relies on it. Refuses what no kernel supports with [`Error::Kernel`].
+//! Each family of kernels has a file, which picks the function for the types of its operands. `Operands::new` checks
+//! the number and the sizes of operands once, and the families rely on it. Refuses what no kernel supports with
+//! [`Error::Kernel`].
 //!
-//! Owns nothing but the number of threads it runs on. Elements live in candle's [`CpuStorage`]; a kernel borrows them as slices.
-//! A buffer is born with values of no meaning: whoever allocates one launches the kernel that writes it whole before any other
-//! reads it, and [`Cpu::read`](Backend::read) of a tensor nobody wrote is a bug of the caller.
+//! Owns nothing but the number of threads it runs on. Elements live in candle's [`CpuStorage`]; a kernel borrows them
+//! as slices. A new buffer holds arbitrary values. The caller that allocates it launches a kernel that writes all of it
+//! before another kernel reads it. [`Cpu::read`](Backend::read) of an unwritten tensor is a bug of the caller.
 
 mod activation;
 pub(in crate::backend) mod attention;
@@ -59,9 +60,8 @@ impl Cpu {
     }
 }
 
-/// Makes what libraries keep for good on every thread of the surrounding rayon pool, so that a measurement that starts
-/// afterwards sees only what a launch takes: the gemm crate keeps one packing buffer of the size of the second-level
-/// cache per thread.
+/// Allocates what libraries keep on every thread of the surrounding rayon pool, so that a later measurement sees only what
+/// a launch takes. The gemm crate keeps a packing buffer of the size of the second-level cache on each thread.
 pub fn warm_up() {
     rayon::broadcast(|_| {
         gemm::warm_up::<f32>();
@@ -124,7 +124,7 @@ impl Backend for Cpu {
     }
 }
 
-/// Which family runs a kernel.
+/// Runs a kernel by its family.
 fn dispatch(kernel: &Kernel, o: &Operands<'_>) -> Result<()> {
     match kernel {
         Kernel::Activation(kernel) => activation::launch(kernel, o),
@@ -150,16 +150,16 @@ pub(in crate::backend) struct ScratchRefused {
     pub(in crate::backend) asked: Bytes,
 }
 
-/// Runs a kernel; a refusal of its scratch is its error.
+/// Runs a kernel, and turns a refusal of its scratch into an error.
 fn refusable(launch: impl FnOnce() -> Result<()>) -> Result<()> {
-    // What the kernel may have left half written goes with the run, which the error ends.
+    // The error ends the run, and drops what the kernel may have left half written.
     catch_unwind(AssertUnwindSafe(launch)).unwrap_or_else(|panic| match panic.downcast::<ScratchRefused>() {
         Ok(refused) => Err(MemoryRefused::of(refused.asked).into()),
         Err(panic) => resume_unwind(panic),
     })
 }
 
-/// Types that any bytes are a value of.
+/// Types for which any bytes are a valid value.
 pub(in crate::backend) trait Plain: Copy {}
 impl Plain for f64 {}
 impl Plain for f32 {}
@@ -169,7 +169,7 @@ impl Plain for u64 {}
 impl Plain for u32 {}
 impl Plain for u8 {}
 
-/// A vector of `elements` that have no meaning yet.
+/// A vector of `elements` with arbitrary values.
 fn unwritten<T: Plain>(elements: usize) -> Result<Vec<T>> {
     let mut vector = Vec::new();
     vector.try_reserve_exact(elements).map_err(|_| MemoryRefused::of(Bytes((elements * size_of::<T>()) as u64)))?;

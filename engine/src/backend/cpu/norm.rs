@@ -8,7 +8,7 @@ use std::cell::RefMut;
 use super::{by_type::by_sum, float::Float, operands::Operands};
 use crate::{backend::ops::Norm, error::Result};
 
-/// Runs one of them.
+/// Runs a kernel of this family.
 pub(super) fn launch(kernel: &Norm, o: &Operands<'_>) -> Result<()> {
     let (data, weight) = match kernel {
         Norm::Batch { .. } | Norm::Layer { .. } | Norm::Rms { .. } => (o.input_type(0), o.input_type(1)),
@@ -37,7 +37,7 @@ fn typed<T: Float, W: Float<Acc = T::Acc>>(kernel: &Norm, o: &Operands<'_>) -> R
             norm.forward::<T, W>(&o.input(0)?, parameters, &mut o.output(0)?, statistics, running);
         }
         Norm::BatchApply { adds } => {
-            // Without an input, the output is normalised where it stands.
+            // Without an input, the output is normalised in place.
             let from = o.inputs() - 4;
             let x = (from > 0).then(|| o.input::<T>(0)).transpose()?;
             let statistics = [&*o.input::<T::Acc>(from)?, &*o.input::<T::Acc>(from + 1)?];

@@ -1,6 +1,6 @@
 //! A launch's tensors as slices.
 //!
-//! Refuses a tensor that is read and written at once, and an integer that points outside of what it is a place in.
+//! Refuses a tensor that is read and written at once, and an integer index that is out of range.
 
 use std::cell::{Ref, RefMut};
 

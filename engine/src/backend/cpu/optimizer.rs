@@ -1,8 +1,8 @@
 //! The update rules, in one pass over a parameter: read the gradient, update the state and the weight, write the copy.
 //!
 //! A gradient may be narrower than the weight. The weight's narrower copy, where there is one, is written in the same
-//! pass, so that it never lags behind. The factored rule reads the gradient three times, for it needs sums over rows and
-//! columns before it can step; its file says more.
+//! pass, so that it never lags behind. The factored rule reads the gradient three times, because it needs sums over rows
+//! and columns before it can step; see its file.
 
 pub(in crate::backend) mod adafactor;
 mod clip;
@@ -25,7 +25,7 @@ use crate::{
     error::Result,
 };
 
-/// Runs one of them.
+/// Runs a kernel of this family.
 pub(super) fn launch(kernel: &Optimizer, o: &Operands<'_>) -> Result<()> {
     match kernel {
         Optimizer::SumSquares => by_float!(o.input_type(0), T => {

@@ -1,15 +1,15 @@
-//! How a launch is cut into pieces that threads take, and what each piece may write.
+//! The division of a launch into pieces for threads, and what each piece may write.
 //!
-//! Pieces depend on the work alone, never on the number of threads, so that a result does not either. Work too small
-//! to pay for waking a thread stays on the caller's. A piece is handed the part of the output that was cut off for it, so
-//! no two pieces can write the same element.
+//! Pieces depend on the work alone, never on the number of threads, so that a result does not either. Work that is
+//! too small to be worth waking a thread stays on the caller's. Each piece gets a part of the output of its own, so no two
+//! pieces can write the same element.
 
 use std::ops::Range;
 
 /// Elements below which a loop over memory stays on one thread.
 pub(super) const GRAIN: usize = 32 << 10;
 
-/// What pieces of work write: it can be cut between two pieces.
+/// The output of pieces of work, which can be split between two pieces.
 pub(super) trait Cut: Send + Sized {
     /// What one piece gets.
     type Part;
@@ -143,7 +143,7 @@ pub(super) fn ranges<C: Cut>(length: usize, weight: usize, of: C, piece: impl Fn
     if total < GRAIN {
         return piece(0..length, of.cut(length).0.part());
     }
-    // At least four pieces, so that a thread that comes late still finds one.
+    // At least four pieces, so that a late thread still finds one.
     let count = (total / GRAIN).max(4).min(length);
     let step = length.div_ceil(count);
     let of = Steps { of, step, length };

@@ -6,7 +6,7 @@ mod max;
 use super::{by_type::by_float, operands::Operands};
 use crate::{backend::ops::Pool, error::Result};
 
-/// Runs one of them.
+/// Runs a kernel of this family.
 pub(super) fn launch(kernel: &Pool, o: &Operands<'_>) -> Result<()> {
     by_float!(o.input_type(0), T => {
         match kernel {

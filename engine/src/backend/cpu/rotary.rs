@@ -6,7 +6,7 @@ use crate::backend::AttentionShape;
 use crate::backend::ops::Rotary;
 use crate::error::Result;
 
-/// Runs it.
+/// Runs the kernel.
 pub(super) fn launch(kernel: &Rotary, o: &Operands<'_>) -> Result<()> {
     by_float!(o.output_type(0), T => {
         rotate::<T>(&kernel.shape, kernel.base, kernel.is_inverse, &mut o.output(0)?);
@@ -14,7 +14,7 @@ pub(super) fn launch(kernel: &Rotary, o: &Operands<'_>) -> Result<()> {
     }, else o.unsupported())
 }
 
-/// Positions from one exact angle to the next; between them, each angle is the last one turned a step.
+/// Positions from one exact angle to the next. In between, each angle is the one before, rotated by a step.
 const EXACT: usize = 32;
 
 /// A position's angles: the sine and cosine of every pair, and of its step.
@@ -31,7 +31,7 @@ impl Angles {
         Self { room: Scratch::new(4 * half), half, base, sign: if is_inverse { -1.0 } else { 1.0 } }
     }
 
-    /// What pair `i` turns by from one position to the next.
+    /// The rotation of pair `i` from one position to the next.
     fn step(&self, i: usize) -> f64 {
         self.sign * self.base.powf(-(i as f64) / self.half as f64)
     }
@@ -73,7 +73,7 @@ fn rotate<T: Float>(s: &AttentionShape, base: f64, is_inverse: bool, qkv: &mut [
     let qkv = MatMut::new(qkv, [s.batch, s.length * packed], s.length * packed);
     parallel::ranges(s.length, s.batch * turned, qkv.by_columns(packed), |positions, mut qkv| {
         let mut angles = Angles::new(s, base, is_inverse);
-        // From the last exact angle on, so that an angle does not depend on how the work is cut.
+        // From the last exact angle on, so that an angle does not depend on the division of the work.
         let first = positions.start / EXACT * EXACT;
         for position in first..positions.end {
             angles.advance(position);
@@ -86,7 +86,7 @@ fn rotate<T: Float>(s: &AttentionShape, base: f64, is_inverse: bool, qkv: &mut [
 }
 
 simd! {
-    /// Turns the heads of a row by the `angles`, sines first.
+    /// Rotates the heads of a row by the `angles`, sines first.
     fn turn_row [T: Float] (angles: &[f64], row: &mut [T]) {
         let (sines, cosines) = angles.split_at(angles.len() / 2);
         for head in row.chunks_exact_mut(angles.len()) {

@@ -1,4 +1,4 @@
-//! Room that a kernel makes itself, within what its scratch rule states.
+//! Scratch that a kernel allocates itself, within what its scratch rule states.
 
 use std::{
     alloc::{self, Layout},
@@ -11,8 +11,8 @@ use crate::{
     bytes::Bytes,
 };
 
-/// Takes what lies in memory for its content: values of no meaning, but values, as a reference to them needs. Memory is not
-/// written for that, which would cost as much as the kernel that writes it next.
+/// Makes uninitialised memory count as initialised with arbitrary values, as a reference to it requires. It writes nothing,
+/// because that would cost as much as the kernel that writes the memory next.
 ///
 /// # Safety
 /// `length` elements at `pointer` are the caller's to write.
@@ -28,7 +28,7 @@ pub(super) unsafe fn take_as_it_is<T: Plain>(pointer: *mut T, length: usize) {
     }
 }
 
-/// Room for what a piece of work makes aside; at first its elements have no meaning.
+/// Scratch of a piece of work. Its elements have arbitrary values at first.
 pub(super) struct Scratch<A> {
     pointer: NonNull<A>,
     length: usize,
@@ -64,7 +64,7 @@ impl<A: Plain> Scratch<A> {
             pointer
         };
         let Some(pointer) = NonNull::new(pointer) else {
-            // Without the panic hook, which would print a trace: whoever launched the kernel makes an error of it.
+            // Without the panic hook, which would print a trace: the launch turns the panic into an error.
             resume_unwind(Box::new(ScratchRefused { asked: Bytes(block.size() as u64) }));
         };
         Self { pointer, length }

@@ -1,7 +1,7 @@
 //! One body, compiled for several instruction sets, chosen at run time.
 //!
-//! The program is built for the oldest processors of its target; loops written plainly and passed through [`simd!`] are
-//! compiled again for AVX2 and AVX-512 and the widest that this processor has is run. Never changes a result: no
+//! The program is built for the oldest processors of its target; plain loops that are passed through [`simd!`] are
+//! also compiled for AVX2 and AVX-512, and the widest version that this processor supports runs. Never changes a result: no
 //! contraction of products and sums is allowed, so every width rounds alike.
 
 /// Which of a function's compilations to run.

@@ -1,11 +1,11 @@
 //! Attention over packed queries, keys and values, block by block (Rabe & Staats 2021; Dao et al. 2022; Dao 2023), and
 //! with its probabilities kept.
 //!
-//! Beside the operands it takes one number for each row of each head: of the kept form's forward pass the softmax's
-//! denominators, of either gradient the means of the rows' gradients.
+//! Its scratch is one number for each row of each head: the softmax's denominators in the plain forward pass, and the means
+//! of the rows' gradients in either gradient.
 //!
-//! There are kernels for tensor cores as well, of bf16 and f16. They run where the environment has
-//! [`TENSOR_CORES`] set to 1, for no card has yet been seen to give what they should.
+//! There are kernels for tensor cores as well, for bf16 and f16. They run only when the environment sets
+//! [`TENSOR_CORES`] to 1, because they have not been verified on a card yet.
 
 use std::{ffi::CStr, sync::LazyLock};
 
@@ -41,7 +41,7 @@ pub(super) const TENSOR: Source = Source {
 
 /// The variable that asks for tensor cores.
 pub(super) const TENSOR_CORES: &str = "PLIMSOLL_TENSOR_CORES";
-/// The compute capability that has the products they are made of.
+/// The lowest compute capability that has the products they use.
 const TENSOR_CAPABILITY: (i32, i32) = (8, 0);
 /// Threads of their blocks.
 const TENSOR_THREADS: u32 = 128;
@@ -51,7 +51,7 @@ const TILE: usize = 64;
 /// The most positions, and elements of a row, so that the kernels count in 32 bits.
 const MOST: usize = 1 << 24;
 
-/// Launches one of them.
+/// Launches a kernel of this family.
 pub(super) fn launch(kernel: &Attention, o: &Operands<'_>) -> Result<()> {
     let s = kernel.shape();
     let dtype = o.input_type(0);

@@ -10,7 +10,7 @@ struct Tile {
     i64 column;
     // Threads across, and which of the rows that the block sees at once is the thread's.
     int width, lane, lanes;
-    // Whether the thread has columns at all.
+    // Whether the thread has any columns.
     bool is_inside;
 };
 
@@ -52,7 +52,7 @@ template <int K, int V, class S> __device__ void add_lanes(const Tile &tile, S (
     for (int i = 0; i < K * V; ++i) sums[i / V][i % V] = room[i * BLOCK + at];
 }
 
-// K sums over the rows from first to last, of what add(row, sums) adds; lane 0 has them. All threads must take part.
+// K sums over the rows from first to last, of what add(row, sums) adds. Lane 0 gets them. All threads must take part.
 template <int K, int V, class F>
 __device__ __forceinline__ void sum_rows(const Tile &tile, i64 first, i64 last, f64 (&totals)[K][V], F add) {
 #pragma unroll
@@ -93,7 +93,8 @@ __device__ __forceinline__ void sum_part(i64 rows, i64 columns, i64 width, f64 *
 // Columns of a block that adds up parts: eight, thirty-two threads each.
 #define TOTALS 8
 
-// A column's K sums over all parts, in a fixed order. Whether the thread is the one that has them. All threads must take part.
+// A column's K sums over all parts, in a fixed order. Whether the thread is the one that has them. All threads must
+// take part.
 template <int K, class S>
 __device__ bool total(const S *partials, i64 parts, i64 columns, i64 &column, f64 (&sums)[K]) {
     Tile tile = tile_of<1>(columns, TOTALS);

@@ -1,5 +1,5 @@
-//! Convolutions: by cuDNN, where it is here and has an algorithm within the workspace; by cuBLAS where the window is one
-//! pixel; else by cuBLAS and patches in the workspace, or by kernels of our own.
+//! Convolutions: by cuDNN, where it is installed and has an algorithm within the workspace; by cuBLAS where the window is
+//! one pixel; otherwise by cuBLAS and patches in the workspace, or by the engine's own kernels.
 
 pub(super) mod direct;
 mod dnn;
@@ -44,8 +44,8 @@ pub(super) fn launch(kernel: &Convolution, o: &Operands<'_>) -> Result<()> {
     if !is_known {
         return o.unsupported();
     }
-    // cuDNN rounds a gradient of narrow tensors before it is added to the wider one: its sums would not be f32's. Doubles it
-    // knows with channels first only.
+    // cuDNN rounds a gradient of narrow tensors before it adds it to the wider one, so its sums are not in f32. It takes f64
+    // only with channels first.
     let is_served = from == to && from != DType::F64 && is_within_reach(&window);
     if is_served && let Some(dnn) = o.backend().device().dnn()? {
         let (options, (_, workspace_bytes)) = (o.backend().options(), o.backend().workspace());
@@ -62,7 +62,7 @@ fn is_within_reach(w: &Window) -> bool {
     [images, w.out_pixels() * w.filters, w.filters * w.taps()].iter().all(|elements| i32::try_from(*elements).is_ok())
 }
 
-/// By products of patches where the workspace has room for them, else by a kernel that needs none.
+/// By products of patches where the workspace has room for them, otherwise by a kernel that needs no workspace.
 fn without_library(kernel: &Convolution, o: &Operands<'_>) -> Result<()> {
     if patches::launch(kernel, o)? { Ok(()) } else { direct::launch(kernel, o) }
 }

@@ -1,7 +1,7 @@
-// Depthwise convolution: every channel has a filter of its own. Gradients by the input are gathered: every pixel sums the
-// windows that saw it.
+// Depthwise convolution: every channel has a filter of its own. Input gradients are gathered: every pixel sums over the
+// windows that contain it.
 
-// A run of channels of an output a thread.
+// Each thread computes a run of channels of an output.
 extern "C" __global__ void depthwise(const T *x, const T *weights, T *y, i64 n, WINDOW_PARAMETERS, int form) {
     each_output(n, WINDOW, form, [=](auto run, const auto &w, auto at, const auto &output, auto channel) {
         A sums[LENGTH(run)];
@@ -16,7 +16,7 @@ extern "C" __global__ void depthwise(const T *x, const T *weights, T *y, i64 n, 
     });
 }
 
-// A run of channels of a pixel a thread.
+// Each thread computes a run of channels of a pixel.
 extern "C" __global__ void depthwise_input_gradient(const T *dy, const T *weights, T *dx, i64 n, WINDOW_PARAMETERS,
                                                     int form) {
     each_input(n, WINDOW, form, [=](auto run, const auto &w, auto at, const auto &pixel, auto channel) {

@@ -28,7 +28,7 @@ pub(super) const SOURCE: Source = Source {
 /// Taps whose sums a thread has at once, as `TAPS` of `depthwise.cu`.
 const TAPS: usize = 9;
 
-/// Launches one of them.
+/// Launches a kernel of this family.
 pub(super) fn launch(kernel: &Depthwise, o: &Operands<'_>) -> Result<()> {
     if o.input_type(1) != o.input_type(0) {
         return o.unsupported();

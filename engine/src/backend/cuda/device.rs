@@ -1,7 +1,7 @@
-//! A GPU in use: its context, the stream that computes, the stream that copies, and what was loaded for it.
+//! A GPU in use: its context, a stream for kernels, a stream for copies, and the loaded libraries and modules.
 //!
-//! Holds: every call is made by the thread that opened it; whatever a GPU that failed leaves behind goes when it is
-//! closed, so that it can be opened anew. Refuses: an index that no GPU has.
+//! Always holds: the thread that opened it makes every call; closing a failed GPU frees whatever it left behind, so that
+//! it can be opened again. Refuses: an index that no GPU has.
 
 use std::{
     cell::{OnceCell, RefCell},
@@ -30,7 +30,7 @@ use crate::{
     error::{Error, Result},
 };
 
-/// The least piece that a pool hands out: what drivers align its blocks to.
+/// The smallest piece that a pool hands out: the alignment of its blocks.
 const GRANULE: Bytes = Bytes(512);
 
 /// How many are open in this process: the driver has one context for all of one GPU.
@@ -63,7 +63,7 @@ fn count() -> Result<usize> {
     Ok(usize::try_from(count).unwrap_or(0))
 }
 
-/// Describes every GPU here. Opens none: no memory of theirs is taken.
+/// Describes every GPU here. Opens none, so it takes no memory of a GPU.
 ///
 /// # Errors
 /// Says what is missing on this machine.
@@ -79,7 +79,7 @@ fn describe_one(index: usize) -> Result<Description, DriverError> {
     let uuid = result::device::get_uuid(handle)?.bytes.map(|byte| byte as u8);
     let hex = |range: std::ops::Range<usize>| uuid[range].iter().map(|byte| format!("{byte:02x}")).collect::<String>();
     let uuid = format!("{}-{}-{}-{}-{}", hex(0..4), hex(4..6), hex(6..8), hex(8..10), hex(10..16));
-    // Clocks are told in kHz; memory moves at both edges of its clock. A driver that no longer tells them says 0.
+    // Clocks are in kHz; memory transfers at both edges of its clock. A driver that no longer reports clocks says 0.
     let khz = |which| number(which).map(|khz| f64::from(khz) * 1e3);
     let bus_bytes = f64::from(number(CUdevice_attribute::CU_DEVICE_ATTRIBUTE_GLOBAL_MEMORY_BUS_WIDTH)?) / 8.0;
     Ok(Description {
@@ -155,12 +155,12 @@ impl Device {
         }))
     }
 
-    /// A block that the driver did not take back: it goes with the device.
+    /// Keeps a block that the driver did not take back. It is freed with the device.
     pub(super) fn leave_block(&self, block: sys::CUdeviceptr) {
         self.left.borrow_mut().blocks.push(block);
     }
 
-    /// A pool that the driver did not take back: it goes with the device.
+    /// Keeps a pool that the driver did not take back. It is freed with the device.
     pub(super) fn leave_pool(&self, pool: sys::CUmemoryPool) {
         self.left.borrow_mut().pools.push(pool);
     }
@@ -196,7 +196,7 @@ impl Device {
         self.index
     }
 
-    /// What its maker calls it.
+    /// Its product name.
     pub fn name(&self) -> &str {
         &self.name
     }
@@ -294,7 +294,7 @@ impl Device {
 impl Drop for Device {
     fn drop(&mut self) {
         let is_lost = self.finish().is_err();
-        // What lives in the context goes before it. What fails here has nothing left to lose.
+        // What lives in the context is dropped before it. A failure here loses nothing more.
         self.modules.unload();
         drop((self.blas.take(), self.dnn.take()));
         drop(self.opened.take());
@@ -305,7 +305,7 @@ impl Drop for Device {
     }
 }
 
-/// What opening a GPU takes, and what goes with it: dropped in this order.
+/// What an open GPU holds, dropped in this order.
 pub(super) struct Opened {
     compute: Stream,
     copy: Stream,

@@ -1,4 +1,4 @@
-// Dropout: a run of elements a thread.
+// Dropout: each thread takes a run of elements.
 
 // `bound` is the probability of zero, times 2^64.
 extern "C" __global__ void dropout(T *y, i64 n, u64 bound, double scale, u64 key, int wide) {

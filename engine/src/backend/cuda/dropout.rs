@@ -13,7 +13,7 @@ pub(super) const SOURCE: Source = Source {
     types: Types::Element,
 };
 
-/// Launches it.
+/// Launches the kernel.
 pub(super) fn launch(kernel: &Dropout, o: &Operands<'_>) -> Result<()> {
     let Dropout { probability, key } = *kernel;
     let (y, n, dtype) = (o.output(0), o.output_elements(0), o.output_type(0));

@@ -1,4 +1,4 @@
-//! What fills a tensor, and what changes its elements one by one.
+//! Kernels that fill a tensor or change its elements one by one.
 
 use super::{
     DType, Operands, Source, Types, args,
@@ -14,13 +14,13 @@ pub(super) const SOURCE: Source = Source {
     types: Types::Element,
 };
 
-/// Launches one of them.
+/// Launches a kernel of this family.
 pub(super) fn launch(kernel: &Elementwise, o: &Operands<'_>) -> Result<()> {
     let (y, n, dtype) = (o.output(0), o.output_elements(0), o.output_type(0));
     let run = |name, args: &[_]| o.launch_for(&SOURCE, dtype, name, Grid::elements(n), args);
     match *kernel {
         Elementwise::Fill(value) => match dtype {
-            // The integers' kernels are in every module.
+            // The kernels for integers are in every module.
             DType::U32 => o.launch_for(&SOURCE, DType::F32, c"fill_u32", Grid::elements(n), args![y, n, value]),
             DType::U8 => o.launch_for(&SOURCE, DType::F32, c"fill_u8", Grid::elements(n), args![y, n, value]),
             DType::F64 | DType::F32 | DType::Bf16 | DType::F16 => run(c"fill", args![y, n, value]),

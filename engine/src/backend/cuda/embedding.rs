@@ -1,7 +1,7 @@
-//! Tables looked up by token, and the gradient by the table.
+//! Embedding lookup, and the gradient of the table.
 //!
-//! The gradient's tokens are sorted first, with their places (Batcher 1968), so that a token's rows are one block's and
-//! are summed in one order. A token outside the table reads as NaN, and its gradient goes nowhere.
+//! The gradient's tokens are sorted first, with their places (Batcher 1968), so that one block sums
+//! all rows of a token in one order. A token outside the table reads as NaN, and its gradient is dropped.
 
 use super::{
     DType, Operands, Source, Types, args,
@@ -25,7 +25,7 @@ const CHUNK: usize = 1024;
 /// Sorted places that a block of the gradient looks at, and columns that it sums.
 const TILE: [usize; 2] = [32, 128];
 
-/// Launches one of them.
+/// Launches a kernel of this family.
 pub(super) fn launch(kernel: &Embedding, o: &Operands<'_>) -> Result<()> {
     if o.input_type(0) != DType::U32 {
         return o.unsupported();

@@ -1,8 +1,8 @@
 //! What fails on a GPU: the driver's errors as the engine's, and the end of a context that is lost.
 //!
-//! After some errors the driver serves nothing in a context any more, nor takes anything back. Its manual says that the
-//! process then has to start again; drivers are seen to serve a context that is made anew, so that is tried, and whoever
-//! opens the GPU says so where it fails. Holds: nothing of a lost context is used once it was ended.
+//! After some errors the driver serves nothing in a context any more, and takes nothing back. Its manual says that the
+//! process then has to be restarted. Drivers have been seen to serve a new context, so the engine tries that; if it fails,
+//! opening the GPU reports it. Always holds: nothing of a lost context is used after its end.
 
 use std::fmt::Debug;
 
@@ -64,7 +64,7 @@ pub(super) fn of_library(label: &'static str, doing: &str, status: &dyn Debug, m
     if may_lack_room && is_full() { full(label) } else { Error::Device(format!("{label}, {doing}: {status:?}")) }
 }
 
-/// A card without room for what the driver or a library needs of it; how full it is is for the caller to fill in.
+/// A card without room for what the driver or a library needs of it; the caller fills in how full it is.
 pub(super) fn full(label: &'static str) -> Error {
     let (layer, [asked, free, reserved, total]) = (String::new(), [Bytes::ZERO; 4]);
     DeviceFull { layer, op: "", label, asked, free, reserved, total }.into()

@@ -1,6 +1,6 @@
 //! Batches gathered from a training set that lies on the device.
 //!
-//! A place outside the set reads as NaN, as an unscored label or as a token of no table.
+//! An index outside the set reads as NaN, as an unscored label or as a token outside every table.
 
 use super::{
     DType, Operands, Source, Types, args,
@@ -16,12 +16,12 @@ pub(super) const SOURCE: Source = Source {
     types: Types::Element,
 };
 
-/// Launches one of them.
+/// Launches a kernel of this family.
 pub(super) fn launch(kernel: &Gather, o: &Operands<'_>) -> Result<()> {
     if o.input_type(o.inputs() - 1) != DType::U32 {
         return o.unsupported();
     }
-    // The integers' kernels are in every module.
+    // The kernels for integers are in every module.
     let integers = |of_bytes, of_words, n, args: &[_]| {
         let name = match o.input_type(0) {
             DType::U8 => of_bytes,

@@ -1,8 +1,9 @@
 //! Matrix products, by cuBLAS.
 //!
-//! cuBLAS knows matrices column by column. Ours are row by row, which is the transposed matrix column by column: what is
-//! asked of it is `cᵀ = op(b)ᵀ op(a)ᵀ`, with the operands as they lie. Sums are in f32 (f64 for f64), in the library's
-//! partial sums too. Holds: the library works in what it was lent, or in a little of its own that is part of the context.
+//! cuBLAS takes column-major matrices. The engine's are row-major, which is the transposed matrix in column-major order. So
+//! it computes `cᵀ = op(b)ᵀ op(a)ᵀ`, with the operands as they are in memory. Sums are in f32 (f64 for f64), partial sums of
+//! the library too. Always holds: the library works in the workspace that it was lent, or in a small one of its own, which is
+//! part of the context.
 
 use std::ffi::{c_int, c_void};
 

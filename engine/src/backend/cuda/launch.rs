@@ -1,4 +1,4 @@
-//! A launch: how many threads, and what they are given.
+//! A launch: its grid of threads, and its arguments.
 
 use std::ffi::c_void;
 
@@ -7,7 +7,7 @@ use cudarc::driver::{DriverError, result, sys};
 use super::device::Device;
 use crate::backend::DType;
 
-/// Threads of a block where nothing else is said.
+/// Threads of a block by default.
 pub(super) const THREADS: u32 = 256;
 /// The most blocks of a launch whose threads step over the rest: enough to fill any device several times.
 const BLOCKS: usize = 1 << 16;

@@ -24,7 +24,7 @@ pub(super) const SOURCE: Source = Source {
     types: Types::Pair,
 };
 
-/// Launches one of them.
+/// Launches a kernel of this family.
 pub(super) fn launch(kernel: &Layout, o: &Operands<'_>) -> Result<()> {
     let types = [o.input_type(0), o.output_type(0)];
     let (x, y) = (o.input(0), o.output(0));

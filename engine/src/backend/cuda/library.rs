@@ -1,9 +1,9 @@
-//! NVIDIA's libraries: which are here, and what to do about those that are not.
+//! NVIDIA's libraries: which are installed, and how to get those that are missing.
 //!
-//! Each is opened when it is first needed, by the name its maker gives it; the system's search path comes first, then the
-//! folders that toolkits and Python packages use. Holds: once [`look`] has agreed, every function the engine calls is
-//! there. Refuses, with a mend: a machine without the driver, without the libraries, with a driver that is too old, or with
-//! libraries that are too new for it.
+//! Each is opened when it is first needed, by its usual name; the system's search path comes first, then the folders of
+//! toolkits and Python packages. Always holds: once [`look`] has succeeded, every function that the engine calls is
+//! there. Refuses, with a mend: a machine without the driver, without the libraries, with a driver that is too old, or
+//! with libraries that are too new for it.
 
 use std::{
     path::{Path, PathBuf},
@@ -134,7 +134,7 @@ pub(super) fn compiler() -> (i32, i32) {
     (major, minor)
 }
 
-/// A version of CUDA as people write it.
+/// A version of CUDA as text.
 fn words(version: i32) -> String {
     format!("{}.{}", version / 1000, version % 1000 / 10)
 }

@@ -24,7 +24,7 @@ pub(super) const SOURCE: Source = Source {
     types: Types::ElementAndWeight,
 };
 
-/// Launches one of them.
+/// Launches a kernel of this family.
 pub(super) fn launch(kernel: &Linear, o: &Operands<'_>) -> Result<()> {
     let (dtype, x, y) = (o.input_type(0), o.input(0), o.output(0));
     match *kernel {

@@ -1,7 +1,7 @@
 //! Softmax cross entropy and its gradient.
 //!
-//! A label that is no class cannot be refused here, for nobody looks at it before the kernel does: it makes the loss NaN,
-//! and its row's gradient zero.
+//! A label outside the classes cannot be refused here, because only the kernel reads it. It makes the loss NaN, and the
+//! gradient of its row zero.
 
 use super::{
     DType, Operands, Source, Types, args,
@@ -15,14 +15,14 @@ use crate::{
 /// The kernels.
 pub(super) const SOURCE: Source = Source { name: "loss", text: include_str!("loss.cu"), types: Types::Element };
 
-/// Classes from which a row is a block's; a warp's below.
+/// Classes from which on a block takes a row; below, a warp does.
 const WIDE: usize = 1025;
 /// The most classes: a row's elements are counted in 32 bits.
 const MOST: usize = 1 << 30;
 /// Threads of a warp.
 const WARP: usize = 32;
 
-/// Launches one of them.
+/// Launches a kernel of this family.
 pub(super) fn launch(kernel: &Loss, o: &Operands<'_>) -> Result<()> {
     let (logits, labels) = match kernel {
         Loss::CrossEntropy => (o.input_elements(0), o.input_elements(1)),

@@ -1,6 +1,6 @@
-//! The memory of a run: a pool of the driver's that cannot grow past a limit.
+//! The memory of a run: a memory pool of the driver that cannot grow past a limit.
 //!
-//! Holds: every tensor, and the scratch of every kernel, lies in the pool; the driver itself refuses what crosses the limit.
+//! Always holds: every tensor and the scratch of every kernel are in the pool; the driver refuses what crosses the limit.
 //! Its counters are what the screen calls measured. Refuses: an allocation past the limit, or one that the card has no
 //! room for because others hold it; the two are told apart.
 
@@ -42,7 +42,7 @@ pub struct Pool {
 }
 
 impl Pool {
-    /// A pool that the driver lets grow to `limit`; none: as large as the card.
+    /// A pool that the driver lets grow to `limit`; without one, to the size of the card.
     ///
     /// # Errors
     /// Fails when the driver does.
@@ -112,7 +112,7 @@ impl Pool {
     fn give(&self, address: sys::CUdeviceptr) {
         // SAFETY: the address came from this pool, and nobody uses it after what is queued.
         if unsafe { result::free_async(address, self.device.stream()) }.is_err() {
-            // The failure is the device's, and the next call tells of it.
+            // The device has failed, and the next call reports it.
             self.device.leave_block(address);
         }
     }
@@ -235,7 +235,7 @@ impl Measure for Pool {
 impl Drop for Pool {
     fn drop(&mut self) {
         // The blocks have gone: each holds the pool. Their frees are queued. What the pool holds goes back at once, so that
-        // whoever measures next does not find it.
+        // the next measurement does not count it.
         let _ = self.trim();
         // SAFETY: nobody else has the pool.
         if unsafe { result::mem_pool::destroy(self.handle) }.is_err() {
@@ -271,7 +271,7 @@ impl Block {
 
 impl Drop for Block {
     fn drop(&mut self) {
-        // A stream that cannot be told to wait has failed; the next call says so.
+        // A stream that cannot wait has failed; the next call reports it.
         let _ = self.settle();
         self.pool.give(self.address);
     }

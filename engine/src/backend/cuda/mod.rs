@@ -1,14 +1,14 @@
-//! The backend of NVIDIA GPUs: memory from a pool with a limit, products by cuBLAS and cuDNN, everything else by kernels
-//! of our own.
+//! The backend of NVIDIA GPUs: memory from a pool with a limit, products by cuBLAS and cuDNN, everything else by the
+//! engine's own kernels.
 //!
-//! Built on the driver's own interface (through cudarc) and opened at run time, so that the program needs nothing of CUDA
-//! to build or to start. A family of kernels is a pair of files, `.rs` (which launches) and `.cu` (what runs), compiled
-//! by NVRTC when it is first needed. Holds: all calls come from the thread that opened the [`Device`]; the host waits for
-//! the device only where numbers are due ([`Backend::read`]; what [`Backend::fetch`] brings, when it is asked for or let
-//! go), where more copies to the device are under way than there are pieces of page-locked memory ([`Backend::write`]), and
-//! where the pool gives memory back ([`Backend::step_ended`], if that is chosen, and the end of a run). Refuses: what
-//! crosses the pool's limit ([`Error::Budget`]), what the card has no room for ([`Error::DeviceFull`]), and operands that
-//! no kernel supports ([`Error::Kernel`]).
+//! Built on the driver's own interface (through cudarc) and opened at run time, so that the program needs nothing of
+//! CUDA to build or to start. A family of kernels is a pair of files, `.rs` (which launches) and `.cu` (what runs),
+//! compiled by NVRTC when it is first needed. Always holds: all calls come from the thread that opened the [`Device`];
+//! the host waits for the device only where numbers are due ([`Backend::read`]; what [`Backend::fetch`] brings, when it
+//! is asked for or let go), where more copies to the device are under way than there are pieces of page-locked memory
+//! ([`Backend::write`]), and where the pool gives memory back ([`Backend::step_ended`], if that is chosen, and the end
+//! of a run). Refuses: what crosses the pool's limit ([`Error::Budget`]), what the card has no room for
+//! ([`Error::DeviceFull`]), and operands that no kernel supports ([`Error::Kernel`]).
 
 mod activation;
 mod attention;
@@ -109,15 +109,15 @@ pub struct Cuda {
 }
 
 impl Cuda {
-    /// A backend whose tensors take no more than `limit` bytes of `device`; none: all it has. `profile` is what is
-    /// known of it.
+    /// A backend whose tensors take no more than `limit` bytes of `device`; without a limit, all its memory. `profile` is
+    /// its data sheet.
     ///
     /// # Errors
     /// Fails when the driver does.
     pub fn new(device: &Rc<Device>, profile: Arc<Profile>, limit: Option<Bytes>, options: Options) -> Result<Self> {
         let pool =
             Rc::new(Pool::new(device, limit.map(|limit| memory_pool::Limit { bytes: limit.0, growth: profile.pool }))?);
-        // Until memory is lent, the libraries work without.
+        // Until memory is lent, the libraries work without it.
         device.blas()?.take_back()?;
         let (staging, target) = (Staging::new(device), Target::Gpu(profile));
         Ok(Self { pool, staging, target, options, workspace: Cell::default() })
@@ -133,7 +133,7 @@ impl Cuda {
         self.options
     }
 
-    /// What cuBLAS and cuDNN may work in: where it begins, and its bytes.
+    /// The workspace of cuBLAS and cuDNN: its address and its bytes.
     fn workspace(&self) -> (Pointer, usize) {
         self.workspace.get()
     }
@@ -143,10 +143,10 @@ impl Cuda {
         self.pool.device()
     }
 
-    /// An error with what the GPU and the pool know more of it.
+    /// An error with what the GPU and the pool add to it.
     fn explained(&self, error: Error) -> Error {
         match &error {
-            // A library that fails does not say that it is the GPU that did.
+            // A library that fails does not say when the GPU is the cause.
             Error::Device(doing) => match self.device().finish() {
                 Err(Error::DeviceLost(lost)) => DeviceLost { doing: doing.clone(), ..lost }.into(),
                 _ => error,
@@ -173,7 +173,7 @@ impl Backend for Cuda {
 
     fn launch(&self, kernel: &Kernel, inputs: &[&Tensor<Self>], outputs: &[&Tensor<Self>]) -> Result<()> {
         let dtype = inputs.first().or(outputs.first()).map_or(DType::F32, |t| t.dtype());
-        // As many bytes as the executor has booked; they go back behind the kernel.
+        // As many bytes as the executor has booked. They are freed after the kernel.
         let scratch = match kernel.scratch_bytes(dtype, &self.target) {
             0 => None,
             bytes => Some(self.pool.allocate(bytes)?),
@@ -259,7 +259,7 @@ fn numbers(bytes: &[u8], dtype: DType) -> Vec<f64> {
     }
 }
 
-/// Lays numbers out as bytes.
+/// Writes numbers as bytes.
 fn lay<T: Copy, const N: usize>(from: &[T], to: &mut [u8], bytes: impl Fn(T) -> [u8; N]) {
     for (to, &from) in to.chunks_exact_mut(N).zip(from) {
         to.copy_from_slice(&bytes(from));
@@ -276,7 +276,7 @@ fn unwritable(tensor: &Tensor<Cuda>, source: HostSlice<'_>) -> Error {
     Error::Kernel { op: "upload", layer: String::new(), message }
 }
 
-/// Which family runs a kernel.
+/// Launches a kernel by its family.
 fn dispatch(kernel: &Kernel, o: &Operands<'_>) -> Result<()> {
     match kernel {
         Kernel::Activation(kernel) => activation::launch(kernel, o),

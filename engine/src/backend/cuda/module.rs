@@ -1,7 +1,7 @@
 //! Modules of kernels: compiled by NVRTC when they are first needed, and kept on disk.
 //!
-//! Holds: what is read from disk is what was written, for the same source, compiler and device, or it is compiled again.
-//! Refuses nothing of the disk: without a folder to write to, modules are compiled at every start.
+//! Always holds: a module from disk was written for the same source, compiler and device; otherwise it is compiled again.
+//! Without a folder to write to, modules are compiled at every start.
 
 use std::{
     cell::RefCell,

@@ -6,7 +6,7 @@ pub(super) mod row;
 use super::Operands;
 use crate::{backend::ops::Norm, error::Result};
 
-/// Launches one of them.
+/// Launches a kernel of this family.
 pub(super) fn launch(kernel: &Norm, o: &Operands<'_>) -> Result<()> {
     match *kernel {
         Norm::Batch { extents, epsilon, momentum } => batch::forward(o, extents, epsilon, momentum),

@@ -22,7 +22,7 @@ pub(super) const SOURCE: Source =
 /// Elements that a thread takes at once.
 const FOUR: usize = 4;
 
-/// Launches one of them.
+/// Launches a kernel of this family.
 pub(super) fn launch(kernel: &Optimizer, o: &Operands<'_>) -> Result<()> {
     match kernel {
         Optimizer::SumSquares => gradient_norm::sum_squares(o),

@@ -23,7 +23,7 @@ pub(super) const SOURCE: Source = Source {
     types: Types::Element,
 };
 
-/// Launches one of them.
+/// Launches a kernel of this family.
 pub(super) fn launch(kernel: &Pool, o: &Operands<'_>) -> Result<()> {
     if o.input_type(0) != o.output_type(0) {
         return o.unsupported();

@@ -13,7 +13,7 @@ const PAIRS: usize = 128;
 /// Threads of a block.
 const THREADS: usize = 256;
 
-/// Launches it.
+/// Launches the kernel.
 pub(super) fn launch(kernel: &Rotary, o: &Operands<'_>) -> Result<()> {
     let Rotary { shape: s, base, is_inverse } = *kernel;
     let half = s.head_dim / 2;

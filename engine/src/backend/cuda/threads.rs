@@ -1,4 +1,4 @@
-//! How threads lie over elements and over the rows and columns of a matrix: the host's side of `vectors.cuh` and
+//! The mapping of threads to elements and to the rows and columns of a matrix: the host's side of `vectors.cuh` and
 //! `columns.cuh`.
 
 use super::{

@@ -1,8 +1,8 @@
-//! Numbers on their way between host and device.
+//! Copies between host and device.
 //!
-//! What goes to the device is laid into page-locked memory and copied on a stream of its own, while kernels run; the
-//! kernels' stream waits for it where it is first used. What comes back goes into such memory too, and the host asks for it
-//! when it is there. Holds: a piece of page-locked memory is written again only when the copy out of it is done. The pieces
+//! Data for the device are written to page-locked memory and copied on a stream of their own, while kernels run; the
+//! stream of kernels waits before the first use. Data for the host go to such memory too, and the host reads them when they
+//! are there. Always holds: a piece of page-locked memory is written again only when the copy out of it is done. The pieces
 //! are host memory, outside the budget.
 
 use std::{cell::RefCell, rc::Rc};
@@ -24,7 +24,7 @@ const PIECES: usize = 4;
 pub(super) struct Staging {
     device: Rc<Device>,
     pieces: RefCell<Vec<Piece>>,
-    /// Pieces that parcels came in.
+    /// Pieces that parcels have returned.
     returned: Rc<RefCell<Vec<Piece>>>,
 }
 

@@ -1,7 +1,7 @@
 // Windows over images: an element, or a run of channels, a thread. Places are counted in I: 32 bits where every tensor has
-// fewer than 2^31 elements, for a division by 64 bits takes many times as long.
+// fewer than 2^31 elements, because a division by 64 bits takes many times as long.
 
-// What a kernel over windows is told of them.
+// The geometry of the windows, as an argument of kernels.
 #define WINDOW_PARAMETERS i64 height, i64 width, i64 channels, i64 size, i64 stride, i64 padding
 #define WINDOW height, width, channels, size, stride, padding
 

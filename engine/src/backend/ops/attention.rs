@@ -76,7 +76,7 @@ impl Contract for Attention {
         match self {
             Self::Efficient(s) => gemm::attention(s, false, dtype, threads),
             Self::Plain(s) => gemm::attention(s, true, dtype, threads),
-            // The means of each row of each head besides.
+            // Also the means of each row of each head.
             Self::EfficientGrad(s) | Self::PlainGrad(s) => {
                 s.batch * s.heads * s.length * dtype.accumulator().size() + gemm::attention_grad(s, dtype, threads)
             }

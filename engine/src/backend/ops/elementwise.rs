@@ -1,4 +1,4 @@
-//! What fills a tensor, and what changes its elements one by one.
+//! Kernels that fill a tensor or change its elements one by one.
 
 use super::{Contract, OperandBytes};
 use crate::{
@@ -7,7 +7,7 @@ use crate::{
     memory::Category,
 };
 
-/// Kernels whose elements know nothing of each other.
+/// Kernels that treat each element by itself.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Elementwise {
     /// out: `y`. Every element becomes the value.

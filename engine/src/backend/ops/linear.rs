@@ -124,7 +124,7 @@ impl<B: Backend> Executor<B> {
         Ok(dx)
     }
 
-    /// [`Executor::linear_input_grad`] over what is in `dx [rows, in]`.
+    /// Writes [`Executor::linear_input_grad`] to `dx [rows, in]`.
     ///
     /// # Errors
     /// Fails on shapes that do not fit, past the budget ([`Error::Budget`](crate::Error::Budget)) and when the device fails.

@@ -1,4 +1,4 @@
-//! The loss: cross entropy, and what the accuracy is counted from.
+//! The loss: cross entropy, and the counts for the accuracy.
 
 use super::{Contract, OperandBytes};
 use crate::{
@@ -6,7 +6,7 @@ use crate::{
     error::Result,
 };
 
-/// The label of a row that counts in no loss.
+/// The label of a row that the loss ignores.
 pub const IGNORE_INDEX: u32 = u32::MAX;
 
 /// The most parts whose losses a GPU sums apart.

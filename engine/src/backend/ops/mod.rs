@@ -1,10 +1,10 @@
-//! The op vocabulary: one file a family.
+//! The ops: one file for each family.
 //!
 //! A family's file holds its kernels and what each reads, writes and means; their names; which operands they take; their
 //! arithmetic, their traffic and their scratch on each device (`Contract`); and the calls of [`Executor`] that check shapes,
 //! allocate outputs and launch them. `cpu/FAMILY.rs` and `cuda/FAMILY.rs` run the kernels, `nn/FAMILY.rs` has the layers, and
-//! `selftest/cases/FAMILY.rs` tries them. Holds: a family's `match`es name every kernel, so that a new one does not compile
-//! before each question has an answer.
+//! `selftest/cases/FAMILY.rs` tests them. Always holds: the `match`es of a family name every kernel, so a new kernel does not
+//! compile before each of them handles it.
 //!
 //! Arithmetic on bf16 and f16 is done in f32 and rounded once on store; sums over many elements accumulate in f32 (f64 for
 //! f64).
@@ -56,7 +56,7 @@ use crate::{
     memory::{Category, Phase},
 };
 
-/// How a weight gradient meets the buffer it goes to.
+/// How a weight gradient is written to its buffer.
 #[derive(Debug)]
 pub enum GradInto<'a, B: Backend> {
     /// First contribution of the step: overwrite.
@@ -75,7 +75,7 @@ impl<B: Backend> GradInto<'_, B> {
 }
 
 impl<B: Backend> Executor<B> {
-    /// A layer's result or a gradient on its way: an activation.
+    /// An activation: the output of a layer, or a gradient between layers.
     fn output(&self, shape: impl Into<Shape>, dtype: DType, op: &'static str) -> Result<Tensor<B>> {
         self.ledger().set_op(op);
         let label = if self.ledger().phase() == Phase::Backward { "gradient of output" } else { "output" };
@@ -112,7 +112,8 @@ impl<B: Backend> Executor<B> {
         self.output(window.out_image(), x.dtype(), op)
     }
 
-    /// The gradient by the image that a window slid over: made, and written by one kernel from `inputs`, `dy` the first.
+    /// The gradient of the image that a window slides over. Allocates it; one kernel writes it from `inputs`, of which
+    /// `dy` is the first.
     fn image_grad(&self, kernel: impl Into<Kernel>, window: &Window, inputs: &[&Tensor<B>]) -> Result<Tensor<B>> {
         let kernel = kernel.into();
         let dx = self.output(window.image(), inputs[0].dtype(), kernel.name())?;

@@ -162,7 +162,7 @@ impl Contract for Norm {
     }
 }
 
-/// The two vectors a normalisation is undone and differentiated with.
+/// The two vectors that a normalisation and its gradient use.
 #[derive(Debug)]
 pub struct Statistics<B: Backend> {
     /// Mean of each channel or row.
@@ -189,9 +189,9 @@ impl<B: Backend> IntoIterator for Statistics<B> {
 /// The learned scale and offset of a normalisation.
 #[derive(Debug)]
 pub struct Affine<'a, B: Backend> {
-    /// Multiplies.
+    /// The factor.
     pub weight: &'a Tensor<B>,
-    /// Is added.
+    /// The summand.
     pub bias: &'a Tensor<B>,
 }
 
@@ -347,7 +347,7 @@ impl<B: Backend> Executor<B> {
         self.norm_grad(kernel, &[x, &statistics.mean, &statistics.inverse, weight], dy, into)
     }
 
-    /// Divides the rows of `x [..., columns]` by their root mean square; gives the inverse of it too.
+    /// Divides the rows of `x [..., columns]` by their root mean square. Also returns its inverse.
     ///
     /// # Errors
     /// Fails on shapes that do not fit, past the budget ([`Error::Budget`](crate::Error::Budget)) and when the device fails.

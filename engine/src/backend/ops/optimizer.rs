@@ -1,4 +1,4 @@
-//! Updates of parameters, and the norm that gradients are clipped by.
+//! Updates of parameters, and the norm for clipping gradients.
 
 mod update;
 
@@ -95,8 +95,7 @@ impl<B: Backend> Executor<B> {
         self.launch(Optimizer::SumSquares, &[x], &[sum])
     }
 
-    /// What gradients of the sum of squares `squares [1]` (f64) are multiplied by so that their norm is at most `limit`:
-    /// `[1]` (f64).
+    /// The factor `[1]` (f64) that brings gradients with the sum of squares `squares [1]` (f64) to a norm of at most `limit`.
     ///
     /// # Errors
     /// Fails when memory would cross the budget ([`Error::Budget`](crate::Error::Budget)) or when the device fails.

@@ -11,12 +11,12 @@ use crate::{
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Pool {
     /// in: `x`; out: `y`, and, when given, `index` (u8): the winner's place in its window, `row * size + column`.
-    /// The first of equals wins; padding never does; a NaN wins over everything.
+    /// The first of equal values wins; padding never wins; a NaN wins over everything.
     Max(Window),
     /// in: `dy`, `index`; out: `dx`, overwritten: each gradient goes to its winner, zero elsewhere.
     MaxGrad(Window),
     /// in: `x [batch, height, width, channels]`; out: `y`, the mean of each window's `size * size` places;
-    /// padding counts as zeros, as PyTorch has it by default.
+    /// padding counts as zeros, PyTorch's default.
     Average(Window),
     /// in: `dy`; out: `dx`, overwritten.
     AverageGrad(Window),

@@ -6,15 +6,15 @@ use crate::{
     error::Result,
 };
 
-/// out: `qkv`, updated: queries and keys are turned by their position's angles, element i of a head with element
+/// out: `qkv`, updated: queries and keys are rotated by their position's angles, element i of a head with element
 /// i + head_dim / 2. Its inverse is its gradient.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Rotary {
     /// The attention that follows.
     pub shape: AttentionShape,
-    /// Pair i turns by `position * base^(-2 i / head_dim)`.
+    /// Pair i rotates by `position * base^(-2 i / head_dim)`.
     pub base: f64,
-    /// Turn back.
+    /// Rotate back.
     pub is_inverse: bool,
 }
 
@@ -47,7 +47,7 @@ impl Contract for Rotary {
 }
 
 impl<B: Backend> Executor<B> {
-    /// Turns queries and keys by their positions, in place when nothing else holds `qkv`. With `is_inverse`, the gradient.
+    /// Rotates queries and keys by their positions, in place when nothing else holds `qkv`. With `is_inverse`, the gradient.
     ///
     /// # Errors
     /// Fails on shapes that do not fit, past the budget ([`Error::Budget`](crate::Error::Budget)) and when the device fails.

@@ -1,7 +1,8 @@
 //! One image file to pixels of a fixed size: read, decoded, turned upright, cropped to its middle square, resized.
 //!
 //! Refuses, each with a reason in words: files over [`MOST_FILE_BYTES`], images that would unpack to more than
-//! [`MOST_PIXEL_BYTES`] or are longer than [`LONGEST`] (decompression bombs), what is cut short, and whatever the decoder refuses.
+//! [`MOST_PIXEL_BYTES`] or are longer than [`LONGEST`] (decompression bombs), truncated files, and whatever the decoder
+//! refuses.
 
 use std::{
     fs::{self, File},
@@ -22,7 +23,7 @@ const MOST_FILE_BYTES: u64 = 64 << 20;
 const MOST_PIXEL_BYTES: u64 = 192 << 20;
 const LONGEST: u32 = 20_000;
 
-/// Pixels of a file, `[side, side, 3]`; or why not. Transparency is dropped.
+/// Pixels of a file, `[side, side, 3]`, or the reason why there are none. Transparency is dropped.
 pub(super) fn decode(path: &Path, side: usize) -> Result<Vec<u8>, String> {
     let bytes = read(path)?;
     let side = side as u32;
@@ -82,7 +83,7 @@ fn fit(image: RgbImage, side: u32) -> RgbImage {
     }
     let middle = imageops::crop_imm(&image, (width - square) / 2, (height - square) / 2, square, square);
     if square >= 4 * side {
-        // Averaging boxes first: several times as quick, and what it blurs is beyond the final size.
+        // Averaging boxes first is several times as fast, and blurs only detail beyond the final size.
         let half_way = imageops::thumbnail(&*middle, 2 * side, 2 * side);
         return imageops::resize(&half_way, side, side, FilterType::CatmullRom);
     }

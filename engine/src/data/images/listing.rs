@@ -1,8 +1,9 @@
-//! What a folder of images is, from its listing alone: a sub-folder is a class, a JPEG or PNG in it a sample.
+//! A folder of images, known by its listing alone: a sub-folder is a class, and a JPEG or PNG in it is a sample.
 //!
-//! Owns [`Listing`], which is good for as long as neither the folder nor a class's folder has changed: whoever holds one
-//! need not list two million files again. Always holds: classes and files stand in the order of their names. Refuses: folders without two classes, classes without images, more than [`MOST_FILES`] entries. Names
-//! that begin with a dot are passed over, as are files of another kind.
+//! Owns [`Listing`]. It is valid as long as neither the folder nor a class's folder has changed, so its holder need not
+//! list two million files again. Always holds: classes and files are in the order of
+//! their names. Refuses: folders without two classes, classes without images, more than [`MOST_FILES`] entries. Names
+//! that begin with a dot are skipped, as are files of another kind.
 
 use std::{
     ffi::{OsStr, OsString},
@@ -86,7 +87,7 @@ impl Listing {
         Ok(Self { folder: folder.to_owned(), classes, files, stamps, at })
     }
 
-    /// Whether the folder is still as it was listed.
+    /// Whether the folder has not changed since it was listed.
     pub(super) fn is_current(&self) -> bool {
         let folders = self.classes.iter().map(|class| self.folder.join(class));
         let mut now = std::iter::once(self.folder.clone()).chain(folders).map(|path| stamp(&path));

@@ -1,6 +1,6 @@
 //! The C library's heap: 16-byte granules with an 8-byte header (glibc `malloc`: the request plus one size field, rounded
 //! up to `MALLOC_ALIGNMENT`; a free block that is used again may be a granule larger, for what is left of it is too small
-//! to be a block), and whole pages from 128 KiB, where a block may be mapped on its own.
+//! to be a block), and whole pages from 128 KiB, where a block may get a mapping of its own.
 
 const GRANULE: u64 = 16;
 const PAGE: u64 = 4096;
@@ -24,7 +24,7 @@ pub fn grows(reserved: u64) -> u64 {
 /// What a process grows by in any case.
 const GROWS_BY: u64 = 12 << 20;
 
-/// The bytes that can be alive in a process that may grow by `free`: [`grows`] the other way round.
+/// The bytes that can be alive in a process that may grow by `free`: the inverse of [`grows`].
 pub fn alive_in(free: u64) -> u64 {
     free.saturating_sub(GROWS_BY) / 5 * 4
 }

@@ -3,7 +3,7 @@
 //! [`Allocator`] follows every block: on the processor each is rounded for itself, on a GPU a [`pool::Pool`] finds a place
 //! for it and grows. Always holds: what is *reserved* is at least what is *used*. The heap's model is checked against a
 //! measurement (the probe's own sum of usable sizes) in `engine/tests`, the pool's against the driver's counters where
-//! there is a GPU. Refuses nothing: whether a pool may grow is for the ledger to say.
+//! there is a GPU. Refuses nothing: the ledger decides whether a pool may grow.
 
 pub mod heap;
 pub mod pool;
@@ -66,7 +66,7 @@ impl Allocator {
         }
     }
 
-    /// Puts a block somewhere; the number of its place.
+    /// Places a block, and returns the number of its place.
     pub(super) fn take(&mut self, bytes: u64) -> u32 {
         match self {
             Self::Heap(reserved) => {
@@ -85,7 +85,7 @@ impl Allocator {
         }
     }
 
-    /// The bookkeeping holds `now` bytes of the heap in place of `before`; a pool has none.
+    /// Replaces the bookkeeping's `before` bytes of the heap by `now`. A pool has none.
     pub(super) fn keep_books(&mut self, before: u64, now: u64) {
         if let Self::Heap(reserved) = self {
             *reserved = *reserved - before + now;

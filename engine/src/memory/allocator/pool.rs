@@ -1,10 +1,11 @@
 //! A driver's memory pool: segments that the device gives, and blocks in them.
 //!
-//! Owns the places of blocks. A block is rounded up to the granule and put into the smallest hole that holds it (of holes
-//! as large, the one at the lowest place); where there is none, the pool grows by a segment for it: the
-//! profile's least one, or the block rounded up to whole pages where that is more. Holes beside each other become one; segments never do. Always holds: blocks do not overlap, `used` is
-//! the sum of the rounded blocks, `reserved` is the sum of the segments and at least `used`, and the same requests are
-//! put at the same places. Refuses nothing: [`Pool::growth`] tells beforehand what a block would cost.
+//! Owns the places of blocks. A block is rounded up to the granule and put into the smallest hole that holds it (of
+//! holes as large, the one at the lowest place); where there is none, the pool grows by a segment for it: the profile's
+//! least one, or the block rounded up to whole pages where that is more. Holes beside each other become one; segments
+//! never do. Always holds: blocks do not overlap, `used` is the sum of the rounded blocks, `reserved` is the sum of the
+//! segments and at least `used`, and the same requests are put at the same places. Refuses nothing: [`Pool::growth`]
+//! tells beforehand what a block would cost.
 //!
 //! NVIDIA documents that a pool's allocations from the system "may happen at different granularity from the user
 //! allocations" (CUDA Driver API, `cuMemPoolTrimTo`), that a pool keeps what it has up to its release threshold, and that
@@ -43,7 +44,7 @@ pub struct Pool {
 /// The number of no place: of all blocks of a heap.
 pub(super) const NOWHERE: u32 = u32::MAX;
 
-/// What the device gave at once.
+/// What the device gave in one piece.
 #[derive(Debug)]
 struct Segment {
     bytes: u64,
@@ -91,7 +92,7 @@ impl Pool {
         Bytes(self.reserved)
     }
 
-    /// The bytes that a block of `bytes` takes; the driver has no block of nothing.
+    /// The bytes that a block of `bytes` takes. The driver has no empty blocks.
     pub fn rounded(&self, bytes: u64) -> u64 {
         bytes.max(1).next_multiple_of(self.profile.granule.0.max(1))
     }
@@ -103,7 +104,7 @@ impl Pool {
         Bytes(if is_held { 0 } else { self.profile.segment_for(bytes) })
     }
 
-    /// Puts a block somewhere; the number of its place.
+    /// Places a block, and returns the number of its place.
     pub fn take(&mut self, bytes: u64) -> u32 {
         let bytes = self.rounded(bytes);
         let found = self.holes.range((bytes, 0, 0)..).next().copied();
@@ -129,7 +130,7 @@ impl Pool {
         }
     }
 
-    /// Takes the block at the place of this number away.
+    /// Removes the block at the place of this number.
     pub fn give(&mut self, number: u32) {
         let Some(place) = self.places.get(number as usize).copied() else { return };
         let Some(segment) = self.segments.get(&place.segment) else { return };

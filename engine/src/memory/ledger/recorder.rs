@@ -1,6 +1,6 @@
-//! What happened between two moments: blocks that came and went, and what was alive when most was.
+//! What happened between two moments: the blocks that were allocated and freed, and what was alive at the peak.
 //!
-//! Always holds: blocks keep their indices from one recording to the next, for their tickets know them by these.
+//! Always holds: blocks keep their indices from one recording to the next, because their tickets hold these indices.
 
 use std::sync::Arc;
 
@@ -25,7 +25,7 @@ pub(super) struct Block {
     pub(super) bytes: u64,
 }
 
-/// The account of what comes and goes.
+/// The record of what is allocated and freed.
 #[derive(Debug, Default)]
 pub(super) struct Recorder {
     blocks: Vec<Block>,
@@ -57,7 +57,7 @@ pub struct LayerUse {
 pub struct Recording {
     /// One point an op.
     pub timeline: Timeline,
-    /// What was alive when most was, largest first.
+    /// What was alive at the peak, largest first.
     pub alive_at_peak: Vec<Alive>,
     /// What each category held then.
     pub categories_at_peak: Categories,
@@ -87,7 +87,7 @@ impl Recorder {
         self.peak_reserved = self.peak_reserved.max(reserved);
     }
 
-    /// A block came; its index.
+    /// Notes that a block was allocated, and returns its index.
     pub(super) fn born(&mut self, block: Block) -> u32 {
         let index = self.blocks.len() as u32;
         self.blocks.push(block);
@@ -108,7 +108,7 @@ impl Recorder {
         index
     }
 
-    /// A block went.
+    /// Notes that a block was freed.
     pub(super) fn died(&mut self, index: u32) {
         let block = self.blocks[index as usize];
         self.layers[block.layer.0 as usize].live.take(block.category, block.bytes);
@@ -117,7 +117,7 @@ impl Recorder {
         self.live_total -= block.bytes;
     }
 
-    /// A block under another name from here on; its new index.
+    /// Gives a block another name from here on, and returns its new index.
     pub(super) fn renamed(&mut self, index: u32, label: &'static str) -> u32 {
         self.died(index);
         self.born(Block { label, ..self.blocks[index as usize] })

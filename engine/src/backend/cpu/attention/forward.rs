@@ -1,4 +1,4 @@
-//! The forward passes: the softmax carried along the blocks of keys (Milakov & Gimelshein 2018), or kept whole.
+//! The forward passes: the softmax is updated block by block of keys (Milakov & Gimelshein 2018), or kept whole.
 
 use super::{
     super::{
@@ -86,7 +86,7 @@ pub(in super::super) fn forward_plain<T: Float>(s: &AttentionShape, qkv: &[T], y
 }
 
 simd! {
-    /// Turns a block's logits into weights relative to the largest logit so far, and what is summed so far with them.
+    /// Turns a block's logits into weights relative to the largest logit so far, and rescales the sums so far.
     fn weigh [A: Accumulator] (
         pairs: &Pairs<'_>, scale: A, logits: &mut [A], max: &mut [A], total: &mut [A], result: &mut [A],
     ) {

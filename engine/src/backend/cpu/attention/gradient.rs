@@ -1,8 +1,9 @@
 //! The gradients, by queries, keys and values.
 //!
-//! A logit's gradient is its probability times what its value's gradient is above the mean of its row's. These means come
-//! first. Then each block of keys meets the queries that see it. Where a sequence and key head is one piece of work, the
-//! queries' gradients are added up on the way; else each block of queries meets the keys it sees once more.
+//! The gradient of a logit is its probability times the difference between the gradient of that probability and the mean of
+//! its row. The means are computed first. Then each block of keys is multiplied by the queries that see it. Where a sequence
+//! and a key head are one piece of work, the gradients of queries are added up at the same time; otherwise each block of
+//! queries visits the keys that it sees once more.
 
 use std::ops::Range;
 
@@ -21,16 +22,16 @@ use super::{
 };
 use crate::backend::AttentionShape;
 
-/// What the forward pass kept of the probabilities.
+/// What the forward pass kept for the probabilities.
 #[derive(Debug, Clone, Copy)]
 pub(in super::super) enum Weights<'a, T: Float> {
-    /// The result and the softmax's denominators: they are made again.
+    /// The result and the softmax's denominators, from which they are recomputed.
     Recomputed { y: &'a [T], lse: &'a [T::Acc] },
     /// All of them.
     Kept(&'a [T]),
 }
 
-/// A gradient in the making.
+/// A gradient that is being computed.
 struct Gradient<'a, T: Float> {
     s: &'a AttentionShape,
     tiling: AttentionTiling,
@@ -192,7 +193,7 @@ impl<'a, T: Float> Gradient<'a, T> {
     }
 
     /// The probabilities of a block's pairs, and their logits' gradients times the scale. Of `[q, dy, k, v]`, the last
-    /// two are turned.
+    /// two are transposed.
     fn slopes(
         &self,
         pairs: &Pairs<'_>,

@@ -1,7 +1,7 @@
-//! Depthwise convolution of few channels by windows that move by one: rows of pixels as one run of numbers.
+//! Depthwise convolution of few channels with a stride of one: a row of pixels is one run of numbers.
 //!
-//! With a step of one, an output row is a sum of input rows, each moved by a tap's distance and times that tap's weights
-//! over and over. So registers are full even where a pixel has three channels.
+//! With a stride of one, an output row is a sum of input rows, each shifted by a tap's offset and multiplied by that tap's
+//! repeated weights. So vector registers are full even where a pixel has three channels.
 
 use std::ops::Range;
 
@@ -27,7 +27,7 @@ pub(super) fn applies(w: &Window) -> bool {
     w.stride == 1 && w.size <= SIZE && w.channels <= RUN && RUN.is_multiple_of(w.channels)
 }
 
-/// The convolution that is this one's gradient by its input, with the weights turned round.
+/// The convolution that computes the input gradient of this one, with reversed weights.
 pub(super) fn backwards(w: &Window) -> Window {
     Window { height: w.out_height(), width: w.out_width(), padding: w.size - 1 - w.padding, ..*w }
 }
@@ -82,7 +82,7 @@ fn add_products<A: Accumulator>(sums: &mut [A; RUN], a: &[A; RUN], b: &[A; RUN])
 }
 
 simd! {
-    /// Some output rows. With `is_turned`, the weights are taken from the last to the first.
+    /// Some output rows. With `is_turned`, the weights are read from the last to the first.
     pub(super) fn rows [T: Float] (
         w: &Window, rows: Range<usize>, x: &[T], weights: &[T], is_turned: bool, y: &mut [T],
     ) {

@@ -1,9 +1,9 @@
-//! How a product is cut into tiles: geometry only, shared by the kernels and by the rule of their scratch.
+//! The division of a product into tiles: geometry only, shared by the kernels and their scratch rule.
 //!
 //! A plan depends on extents and types, never on the number of threads. Tiles are independent of each other, and the
 //! order of summation inside one is fixed, so a result is the same on any number of threads.
 
-/// How a block of an operand is laid out when it meets the product.
+/// The layout of a block of an operand in the product.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::backend) enum Layout {
     /// In place, row after row.
@@ -51,7 +51,8 @@ pub(in crate::backend) struct Product {
     pub(in crate::backend) a: Layout,
     /// Layout of blocks of `b`.
     pub(in crate::backend) b: Layout,
-    /// Whether a tile of `c` is made aside and then stored: `c` is narrower than the arithmetic, or not laid out evenly.
+    /// Whether a tile of `c` is computed in scratch and then stored, because `c` is narrower than the arithmetic or
+    /// irregular.
     pub(in crate::backend) staged: bool,
 }
 
@@ -132,7 +133,7 @@ impl GemmTiling {
         self.product.k.div_ceil(self.segments)
     }
 
-    /// Whether a piece makes its tile aside. Sums of segments lie evenly and are of the type of arithmetic.
+    /// Whether a piece computes its tile in scratch. Sums of segments are regular and have the type of arithmetic.
     pub(in crate::backend) fn staged(&self) -> bool {
         self.product.staged && self.segments == 1
     }

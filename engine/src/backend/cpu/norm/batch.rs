@@ -1,7 +1,7 @@
 //! Batch normalisation over rows of channels (Ioffe & Szegedy 2015), its gradient, and its form with fixed estimates.
 //!
-//! Sums are taken of differences to the first row, so that a mean far from zero costs no precision; a few rows at a
-//! time in the type of arithmetic, those together in f64, part by part. Parts follow from the extents alone.
+//! Sums are of differences to the first row, so a mean far from zero costs no precision. A few rows at a time are summed in
+//! the type of arithmetic, and their sums in f64, part by part. The extents alone decide the parts.
 
 use crate::backend::cpu::{
     float::{Accumulator, Float},
@@ -114,7 +114,7 @@ pub(super) fn gradient<T: Float, W: Float<Acc = T::Acc>>(
             add(dbias, sums[j]);
             add(dweight, sums[columns + j] * inverse[j].to_f64());
         }
-        // What is taken off every gradient, and off it by the distance from the mean.
+        // What is subtracted from every gradient: a constant, and a share of the distance from the mean.
         sums[j] /= rows as f64;
         sums[columns + j] *= inverse[j].to_f64() * inverse[j].to_f64() / rows as f64;
     }
@@ -214,7 +214,7 @@ simd! {
             let dy = if dy.is_empty() { dy } else { &dy[i * CHUNK * columns..][..x.len()] };
             let mut start = 0;
             while start < columns {
-                // Of a fixed width, so that the sums stay in registers.
+                // A fixed width, so that the sums stay in registers.
                 match columns - start {
                     32.. => {
                         sum_channels::<32, T, S>(start, x, dy, shift, up, sums);

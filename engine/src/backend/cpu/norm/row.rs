@@ -1,7 +1,7 @@
 //! Normalisation of rows: layer norm (Ba, Kiros & Hinton 2016) and RMS norm (Zhang & Sennrich 2019), and gradients.
 //!
-//! Sums along a row are carried in sixteen lanes of the type of arithmetic; sums over rows, of the parameters'
-//! gradients, in f64, part by part. Parts follow from the extents alone.
+//! Sums along a row have sixteen lanes of the type of arithmetic. Sums over rows, for the gradients of parameters, are in
+//! f64, part by part. The extents alone decide the parts.
 
 use super::batch::{parts, scratch_elements};
 use crate::backend::cpu::{
@@ -65,7 +65,7 @@ pub(super) fn gradient<T: Float, W: Float<Acc = T::Acc>>(
     }
 }
 
-/// The sum over a row of `dy * weight` times the normalised `x`. One sum a loop: two become no vector code.
+/// The sum over a row of `dy * weight` times the normalised `x`. One sum a loop, because a loop with two is not vectorised.
 #[inline(always)]
 fn product<T: Float, W: Float<Acc = T::Acc>>(
     x: &[T],
@@ -141,7 +141,7 @@ simd! {
     }
 }
 
-/// Adds to the parameters' gradients what a few rows give, summed first in the type of arithmetic.
+/// Adds the share of a few rows, summed in the type of arithmetic, to the parameters' gradients.
 #[inline(always)]
 fn add_columns<T: Float>(
     columns: usize,

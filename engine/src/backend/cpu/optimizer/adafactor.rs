@@ -1,8 +1,8 @@
 //! Adafactor's update of a matrix by factored second moments, and of a vector (Shazeer & Stern 2018, "Adafactor: Adaptive
 //! learning rates with sublinear memory cost", algorithms 4 and 5, with decay 1 - t^-0.8 and clipping at 1).
 //!
-//! Three readings of the gradient: for the means over rows and columns, for the size of the update, which the rule clips,
-//! and to step. Sums over columns are carried in f64, part by part; parts follow from the extents alone.
+//! It reads the gradient three times: for the means over rows and columns, for the size of the update, which the rule
+//! clips, and for the step. Sums over columns are in f64, part by part. The extents alone decide the parts.
 
 use super::write_copy;
 use crate::backend::{
@@ -138,20 +138,20 @@ impl Adafactor<'_> {
         }
     }
 
-    /// What of a mean stays, and what of a new square enters it.
+    /// The share of a mean that stays, and the share of a new square.
     fn shares(&self) -> (f64, f64) {
         let take = UpdateRule::adafactor_take(self.step);
         (1.0 - take, take)
     }
 
-    /// What multiplies `grad / sqrt(v)`, given its sum of squares.
+    /// The factor of `grad / sqrt(v)`, given its sum of squares.
     fn factor(&self, squares: f64) -> f64 {
         let Update { rate, grad_scale, .. } = *self.update;
         let count = (self.extents.rows * self.extents.columns) as f64;
         rate * grad_scale / ((squares / count).sqrt() * grad_scale.abs() / CLIP).max(1.0)
     }
 
-    /// What decoupled decay leaves of a weight.
+    /// The factor of a weight by decoupled decay.
     fn decay<A: Accumulator>(&self) -> A {
         A::from_f64(1.0 - self.update.rate * self.update.weight_decay)
     }

@@ -3,7 +3,7 @@
 //!
 //! The code is the paper's dynamic one: seven decades below the block's largest magnitude, each with twice as many values
 //! as the one below, evenly apart, and 0 and 1. One departure: a second moment that is not zero is never coded as zero,
-//! for the update divides by its root.
+//! because the update divides by its root.
 
 use super::{Adam, write_copy};
 use crate::backend::{
@@ -77,7 +77,7 @@ impl Code {
         Self { values, middles, nearest }
     }
 
-    /// Which value is nearest to `share`, in [0, 1]. A bucket holds at most one middle.
+    /// The value nearest to `share`, in [0, 1]. A bucket holds at most one middle.
     #[inline(always)]
     fn find(&self, share: f32) -> u8 {
         let bucket = (share.to_bits() >> BUCKET_SHIFT) as usize;
@@ -157,7 +157,7 @@ simd! {
         }
         let [top, root] = [largest(&means), largest(&squares)];
         (*first.1, *second.1) = (top, root);
-        // Of a block of zeros every share is zero.
+        // In a block of zeros, every share is zero.
         let [top, root] = [top, root].map(|x| if x > 0.0 { x } else { 1.0 });
         for (code, mean) in first.0.iter_mut().zip(&means) {
             let near = SIGNED.find(mean.abs() / top);

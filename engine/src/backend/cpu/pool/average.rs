@@ -1,6 +1,7 @@
 //! Average pooling, of windows and of whole images, and the gradients.
 //!
-//! A window's places outside the image count as zeros. Gradients are gathered: every pixel sums the windows that saw it.
+//! A window's places outside the image count as zeros. Gradients are gathered: every pixel sums over the windows that
+//! contain it.
 
 use std::ops::Range;
 

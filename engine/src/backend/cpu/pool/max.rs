@@ -1,7 +1,7 @@
 //! Max pooling and its gradient, a run of channels at a time.
 //!
-//! The first of equals wins, padding never does, and a NaN wins over everything: a value replaces the winner so far
-//! when it is not less or equal to it and the winner is no NaN, which is two comparisons and no branch.
+//! The first of equal values wins, padding never wins, and a NaN wins over everything. A value replaces the winner so far
+//! when it is not less than or equal to it and the winner is not NaN: two comparisons without a branch.
 
 use std::ops::Range;
 

@@ -1,5 +1,5 @@
-// Attention, block by block: a block TILE queries of one head, which meet TILE keys at a time; the softmax is carried along
-// (Milakov & Gimelshein 2018; Dao et al. 2022). Blocks along y have G * TILE elements of the values each.
+// Attention, block by block. A thread block takes TILE queries of one head and TILE keys at a time, and updates the softmax
+// as it goes (Milakov & Gimelshein 2018; Dao et al. 2022). Blocks along y have G * TILE elements of the values each.
 
 template <int G> __device__ __forceinline__ void attend(const T *qkv, T *y, A *lse, const Shape &s) {
     __shared__ A room[ROOM], weights[PAIRS];

@@ -1,8 +1,9 @@
-// The gradients of attention. A logit's gradient is its probability times what its value's gradient is above the mean of its
-// row's; these means come first. Then blocks of queries meet the keys they see, and blocks of keys the queries that see
-// them, so that every sum is one thread's and has one order. Probabilities are made again, or were KEPT.
+// The gradients of attention. The gradient of a logit is its probability times the difference between the gradient of that
+// probability and the mean of its row. The means come first. Then blocks of queries visit the keys they see, and blocks of
+// keys the queries that see them, so that one thread computes each sum in one order. Probabilities are recomputed, or were
+// KEPT.
 
-// The mean of the values' gradients is the result times its gradient: a warp a row of a head.
+// The mean of the values' gradients is the result times its gradient. Each warp takes a row of a head.
 extern "C" __global__ void attention_means(const T *y, const T *dy, A *means, SHAPE_PARAMETERS) {
     const Shape s = SHAPE;
     const int lane = threadIdx.x % 32, warps = blockDim.x / 32;

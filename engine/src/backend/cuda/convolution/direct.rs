@@ -1,4 +1,4 @@
-//! Convolution by kernels of our own, for where cuDNN is not, or refuses, and the workspace is too small for patches.
+//! Convolution by the engine's own kernels, where cuDNN is missing or refuses and the workspace is too small for patches.
 
 use crate::backend::cuda::{
     Operands, Source, Types, args,

@@ -1,7 +1,8 @@
-//! cuDNN's ways through a convolution, and the choice among them.
+//! cuDNN's algorithms for a convolution, and the choice among them.
 //!
-//! Holds: ways are asked for once for each convolution, and the first that cuDNN then serves runs ever after, so that a run
-//! repeats. One whose sums have no fixed order, or whose operands are rounded, is taken only when the experiment allows it.
+//! Always holds: cuDNN is asked once for each convolution, and the first algorithm that it then runs is used from then on,
+//! so that a run repeats. An algorithm whose sums have no fixed order, or whose operands are rounded, is used only when the
+//! experiment allows it.
 
 use std::{
     cell::RefCell,
@@ -54,7 +55,7 @@ impl Dnn {
         Ok(dnn)
     }
 
-    /// Queues a convolution; says no when cuDNN has no way within the workspace.
+    /// Queues a convolution. Returns false when cuDNN has no algorithm within the workspace.
     ///
     /// # Errors
     /// Fails when the library does.
@@ -80,7 +81,7 @@ impl Drop for Dnn {
     }
 }
 
-/// A convolution, and the ways through it that are left, the fastest first.
+/// A convolution, and the algorithms that are left for it, fastest first.
 struct Plan {
     shapes: Shapes,
     ways: RefCell<VecDeque<Way>>,
@@ -170,7 +171,7 @@ impl Plan {
         Ok(Self { shapes, ways: RefCell::new(ways) })
     }
 
-    /// Queues it by the first way that the library serves; one that it proposed and then refuses is not tried again.
+    /// Queues it with the first algorithm that the library runs. One that it proposed and then refuses is not tried again.
     fn run(&self, handle: sys::cudnnHandle_t, o: &Operands<'_>, accumulate: bool) -> Result<bool> {
         loop {
             let Some(way) = self.ways.borrow().front().copied() else { return Ok(false) };

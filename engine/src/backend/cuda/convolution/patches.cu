@@ -21,8 +21,8 @@ extern "C" __global__ void gather_patches(const T *x, T *patches, i64 first, i64
     });
 }
 
-// The images whose patches would be these: every pixel sums what the windows that saw it have for it. A run of channels of a
-// pixel a thread.
+// The images whose patches would be these: every pixel sums over the windows that contain it. Each thread takes a run of
+// channels of a pixel.
 extern "C" __global__ void sum_patches(const A *patches, T *x, i64 n, WINDOW_PARAMETERS, int form) {
     each_input(n, WINDOW, form, [=](auto run, const auto &w, auto at, const auto &pixel, auto channel) {
         A sums[LENGTH(run)];

@@ -1,8 +1,8 @@
-//! Convolution as products of patches and weights by cuBLAS, for where cuDNN is not, or refuses.
+//! Convolution as products of patches and weights by cuBLAS, where cuDNN is missing or refuses.
 //!
-//! Patches lie in the workspace, some pixels' at a time: few enough that a card's cache holds them from one kernel to the
-//! next, and enough for a product to fill the card. Meanwhile cuBLAS has the rest of the workspace. Holds: pixels come in
-//! order, in parts that follow from the extents and the workspace. Refuses a workspace that is too small.
+//! The workspace holds the patches of some pixels at a time: few enough to stay in the card's cache from one kernel to the
+//! next, and enough for a product to fill the card. cuBLAS has the rest of the workspace. Always holds: pixels come in order,
+//! in parts that the extents and the workspace decide. Refuses a workspace that is too small.
 
 use crate::backend::cuda::{
     DType, Operands, Source, Types, args, gemm,

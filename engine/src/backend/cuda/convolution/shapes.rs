@@ -1,4 +1,4 @@
-//! What cuDNN is told of a convolution before it runs one: its tensors, its filters, how the window moves.
+//! The description of a convolution for cuDNN: its tensors, its filters, and the stride and padding of its window.
 
 use std::ffi::c_int;
 

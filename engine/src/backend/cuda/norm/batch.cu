@@ -1,7 +1,7 @@
 // Batch normalisation over rows of channels, its gradient, and its form with fixed estimates: tiles of channels.
 //
-// Sums are taken of differences to the first row, so that a mean far from zero costs no precision; some rows at a time in
-// the type of arithmetic, those together in f64. Statistics follow in f64.
+// Sums are of differences to the first row, so a mean far from zero costs no precision. Some rows at a time are summed in
+// the type of arithmetic, and their sums in f64. Statistics are computed in f64.
 
 template <int V> __device__ void sum_tile(const T *x, i64 rows, i64 columns, f64 *partials, i64 width) {
     Tile tile = tile_of<V>(columns, width);
@@ -65,7 +65,7 @@ __device__ void apply_tile(const T *x, T *y, const A *mean, const A *inverse, co
 #pragma unroll
         for (int v = 0; v < V; ++v) {
             values[v] = fused(values[v] - center[v], scale[v], offset[v]);
-            // As rounded as it was.
+            // With the same rounding as before.
             if (adds) values[v] = before[v] + (A)widen(narrow<T>(values[v]));
         }
         store(y + at, values);

@@ -48,7 +48,7 @@ pub(super) fn forward(o: &Operands<'_>, extents: Rows, epsilon: f64, momentum: f
 
 /// The output, recomputed from its input and statistics.
 pub(super) fn apply(o: &Operands<'_>, adds: bool) -> Result<()> {
-    // Without an input, the output is normalised where it stands.
+    // Without an input, the output is normalised in place.
     let first = o.inputs() - 4;
     let types = [o.output_type(0), o.input_type(first + 2)];
     let statistics = [first, first + 1].into_iter().all(|i| o.input_type(i) == types[0].accumulator());

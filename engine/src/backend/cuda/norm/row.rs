@@ -65,7 +65,7 @@ pub(super) fn gradient(o: &Operands<'_>, extents: Rows, accumulate: bool, has_me
     }
     let (x, dy, weight, inverse) = (o.input(0), o.output(0), o.input(last), o.input(last - 1));
     let mean = if has_mean { o.input(1) } else { Pointer::default() };
-    // The parameters' first: they are of the gradient that stands there still.
+    // Gradients of parameters first: they need the output gradient, which the input gradient overwrites.
     if o.outputs() > 1 {
         let (sums, parts) = (o.scratch(), row_splits(&extents));
         let tiles = Tiles::new(columns, is_wide(&[(x, t), (dy, t)], &[columns]));

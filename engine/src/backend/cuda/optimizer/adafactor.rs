@@ -1,5 +1,5 @@
-//! Adafactor's update (Shazeer & Stern 2018). The rule is the CPU's, whose file says more; sums are cut into parts that
-//! follow from the extents alone.
+//! Adafactor's update (Shazeer & Stern 2018). The rule is the CPU's; see its file. The extents alone decide the
+//! parts of sums.
 
 use crate::backend::cuda::{
     Operands, Source, Types, args,

@@ -1,4 +1,4 @@
-//! The sum of squares of all elements, and what gradients are clipped by.
+//! The sum of squares of all elements, and the factor that clips gradients.
 
 use crate::backend::cuda::{
     DType, Operands, Source, Types, args,

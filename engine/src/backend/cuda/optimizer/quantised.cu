@@ -1,4 +1,4 @@
-// AdamW with moments of 8 bits. A warp a block of 256 codes, of which a lane has every 32nd.
+// AdamW with moments of 8 bits. Each warp takes a block of 256 codes, and each lane every 32nd of them.
 
 #define BLOCK 256
 #define DECADES 7
@@ -49,7 +49,7 @@ __device__ __forceinline__ int nearest(const Code &code, int count, f32 share) {
 }
 
 __device__ __forceinline__ f32 magnitude(f32 x) {
-    // NaN is passed over.
+    // NaN is ignored.
     return x > 0.0f ? x : x < 0.0f ? -x : 0.0f;
 }
 

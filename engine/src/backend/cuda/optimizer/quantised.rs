@@ -1,4 +1,4 @@
-//! AdamW whose moments are 8-bit codes between updates (Dettmers et al. 2022). The code is the CPU's, whose file says more.
+//! AdamW whose moments are 8-bit codes between updates (Dettmers et al. 2022). The code is the CPU's; see its file.
 
 use crate::backend::cuda::{
     DType, Operands, Source, Types, args,
