@@ -27,6 +27,7 @@ use crate::{
     state::{Dialog, Document, State, Then},
     theme,
     view::View,
+    zoom::Zoom,
 };
 
 /// A worker's news are drawn this much later at most. Not zero: that would draw two frames for each.
@@ -55,6 +56,7 @@ pub(crate) struct App {
     sender: Sender,
     toasts: Toasts,
     frames: Frames,
+    zoom: Zoom,
     title: String,
 }
 
@@ -90,6 +92,7 @@ impl App {
             sender: Sender::default(),
             toasts: Toasts::default().with_anchor(Anchor::BottomRight).with_margin(theme::TOAST_MARGIN),
             frames: Frames::default(),
+            zoom: Zoom::default(),
             title: String::new(),
         };
         app.dispatcher(ctx).changed();
@@ -127,6 +130,7 @@ impl App {
     /// Receives: answers of the threads, keys, what the panels asked for in the last frame.
     pub(crate) fn logic(&mut self, ctx: &egui::Context) {
         ctx.set_theme(self.view.theme);
+        self.zoom.limit(ctx);
         for command in UiCommand::pressed(ctx) {
             self.sender.ui(command);
         }

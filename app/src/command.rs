@@ -104,7 +104,10 @@ impl UiCommand {
             }
             Self::Stop => "End the run after the current step and release all its memory.",
             Self::Evaluate => "Test the model on the held-out data after the current step.",
-            Self::Pin => "Hold the current configuration; the bar then shows the difference to it. Again to let it go.",
+            Self::Pin => {
+                "Hold the current configuration: the bar then shows the difference to it, and the timeline its outline. \
+                 Again to let it go."
+            }
             Self::Theme => "Change between dark and light.",
             Self::ResetLayout => "Put every pane back to its default place.",
             Self::Shortcuts => "List the keyboard shortcuts.",
@@ -194,6 +197,8 @@ pub(crate) enum Action {
     },
     /// Make a whole configuration the present one, as an edit that can be undone.
     Adopt(Box<Experiment>),
+    /// Hold a configuration for comparison, such as one before a step of undo.
+    PinExperiment(Box<Experiment>),
     /// Open a preset file.
     OpenFile(PathBuf),
     /// Open a preset that ships with the program, by its index.
@@ -211,6 +216,8 @@ pub(crate) enum Action {
     },
     /// Show the curves of a run.
     ShowRun(RunKey),
+    /// Give a run a name of its own; an empty one takes it away.
+    NameRun(RunKey, String),
     /// Close the open dialog.
     CloseDialog,
     /// The answer to "save first?": go on with what was asked.

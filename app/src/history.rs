@@ -71,6 +71,11 @@ impl History {
         true
     }
 
+    /// The experiment before each step that can be undone, the newest step first.
+    pub(crate) fn past(&self) -> impl Iterator<Item = &Experiment> {
+        self.past.iter().rev()
+    }
+
     /// Whether there is a step to undo.
     pub(crate) fn can_undo(&self) -> bool {
         !self.past.is_empty()
@@ -120,6 +125,7 @@ mod tests {
         set(&mut history, &mut now, 65, None, start);
         set(&mut history, &mut now, 66, None, start + PAUSE / 2);
         set(&mut history, &mut now, 67, None, start + PAUSE * 3);
+        assert_eq!(history.past().map(|before| before.model.width).collect::<Vec<_>>(), [66, 64]);
         history.undo(&mut now);
         assert_eq!(now.model.width, 66);
         history.undo(&mut now);

@@ -12,6 +12,7 @@ mod format;
 mod frames;
 mod history;
 mod layout;
+mod naming;
 mod panels;
 mod planner;
 mod presets;
@@ -21,6 +22,7 @@ mod theme;
 mod view;
 mod widgets;
 mod window;
+mod zoom;
 
 fn main() -> std::process::ExitCode {
     cli::main()

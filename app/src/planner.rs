@@ -90,8 +90,8 @@ pub(crate) enum Answer {
     Plan(Generation, Result<Arc<Plan>, Obstacle>),
     /// What else fits, for a generation: the best for the budget and, if the plan does not fit, the nearest changes.
     Options(Generation, Box<Options>),
-    /// The pinned experiment again, with what the time model knows by now.
-    Pin(Arc<Plan>),
+    /// An experiment to compare with: one that was asked for, or the pinned one again, with what the time model knows by now.
+    Pin(Result<Arc<Plan>, Obstacle>),
     /// What a neighbour of a control would change, for a generation.
     Neighbours(Generation, &'static str, Compared),
 }
@@ -179,6 +179,12 @@ impl Planner {
         self.shared.bell.notify_one();
     }
 
+    /// Asks for the plan of an experiment to compare with, in the place of any that was asked for before.
+    pub(crate) fn pin(&self, experiment: Experiment) {
+        self.shared.inbox().pin = Some(experiment);
+        self.shared.bell.notify_one();
+    }
+
     /// Tells what is known of the machine by now: the last plan, and that of the pinned experiment, are made again.
     pub(crate) fn learn(&self, machine: Machine, pinned: Option<Experiment>) {
         let mut inbox = self.shared.inbox();
@@ -232,10 +238,7 @@ impl Worker {
         while let Some(job) = self.next() {
             let open = match job {
                 Job::Plan(generation, experiment) => self.plan(generation, &experiment, wake),
-                Job::Pin(experiment) => match self.plan_one(&experiment) {
-                    Ok(plan) => self.answer(Answer::Pin(plan), wake),
-                    Err(_) => true,
-                },
+                Job::Pin(experiment) => self.answer(Answer::Pin(self.plan_one(&experiment)), wake),
                 Job::Neighbours(question) => self.neighbours(question, wake),
             };
             if !open {

@@ -13,11 +13,15 @@ use plimsoll_engine::{
 
 use crate::{
     format,
+    naming::{self, Differing},
     widgets::series::{Series, Smoothed},
 };
 
 /// Numbers the runs of this session.
 pub(crate) type RunKey = u64;
+
+/// Settings that a run's name lists at most.
+const NAMED: usize = 3;
 
 /// The status of a run.
 #[derive(Debug, Clone)]
@@ -92,6 +96,10 @@ pub(crate) struct TestCurves {
 pub(crate) struct RunRecord {
     /// Its number.
     pub(crate) key: RunKey,
+    /// The name that its user gave it.
+    pub(crate) own_name: Option<String>,
+    /// Its settings that are others in another run of the same title.
+    differing: Vec<Differing>,
     /// The plan it was started with.
     pub(crate) plan: Arc<Plan>,
     /// Its status.
@@ -118,6 +126,8 @@ impl RunRecord {
     fn new(key: RunKey, plan: Arc<Plan>) -> Self {
         Self {
             key,
+            own_name: None,
+            differing: Vec::new(),
             plan,
             status: Status::Running,
             is_evaluating: false,
@@ -224,10 +234,52 @@ impl Session {
         self.latest().filter(|run| run.status.is_active())
     }
 
+    /// What a run is called: its number with the name it was given, else with what sets it apart from the other runs.
+    pub(crate) fn name(&self, run: &RunRecord) -> String {
+        format!("Run {}: {}", run.key, self.short_name(run))
+    }
+
+    /// The same without its number.
+    pub(crate) fn short_name(&self, run: &RunRecord) -> String {
+        if let Some(name) = &run.own_name {
+            return name.clone();
+        }
+        let title = &run.experiment().title;
+        let title = if title.is_empty() { "Untitled" } else { title };
+        let words: Vec<String> = run.differing.iter().map(Differing::words).collect();
+        let words = naming::listed(&words, NAMED);
+        let is_only_title = self.runs.iter().all(|other| other.experiment().title == run.experiment().title);
+        match (words.is_empty(), is_only_title) {
+            (true, _) => title.to_owned(),
+            (false, true) => words,
+            (false, false) => format!("{title}, {words}"),
+        }
+    }
+
+    /// Gives a run a name; an empty one takes its name away.
+    pub(crate) fn rename(&mut self, key: RunKey, name: &str) {
+        let name = name.trim();
+        if let Some(run) = self.runs.iter_mut().find(|run| run.key == key) {
+            run.own_name = (!name.is_empty()).then(|| name.to_owned());
+        }
+    }
+
+    /// Adds a run: what sets it apart from those before, and them from it, is noted.
+    fn begin(&mut self, mut new: RunRecord) {
+        let plan = Arc::clone(&new.plan);
+        let experiment = &plan.experiment;
+        for old in self.runs.iter_mut().filter(|old| old.experiment().title == experiment.title) {
+            naming::merge(&mut new.differing, naming::differing(old.experiment(), experiment));
+            let others = naming::differing(experiment, old.experiment());
+            naming::merge(&mut old.differing, others);
+        }
+        self.runs.push(new);
+    }
+
     /// Takes one event in.
     pub(crate) fn receive(&mut self, event: &Event) {
         if let Event::Started { run, plan } = event {
-            self.runs.push(RunRecord::new(*run, Arc::clone(plan)));
+            self.begin(RunRecord::new(*run, Arc::clone(plan)));
             return;
         }
         let Some(record) = self.runs.last_mut() else { return };

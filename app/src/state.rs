@@ -204,6 +204,8 @@ pub(crate) struct State {
     pub(crate) notice: Option<Notice>,
     /// The plan held for comparison.
     pub(crate) pin: Option<Arc<Plan>>,
+    /// The experiment whose plan is to be held, until it is there.
+    pub(crate) pin_asked: Option<Experiment>,
     /// What happened.
     pub(crate) log: Log,
     /// The budgets of devices that were left for another.
@@ -239,6 +241,7 @@ impl State {
             shown: None,
             notice: None,
             pin: None,
+            pin_asked: None,
             log: Log { start: Instant::now(), entries: Vec::new() },
             budgets: Budgets::default(),
             recent,

@@ -79,6 +79,9 @@ pub(crate) struct View {
     /// The pass whose timeline is shown: first, steady or evaluate; `None` follows the peak.
     #[serde(skip)]
     pub(crate) pass: Option<Pass>,
+    /// The pinned timeline fills the picture, and the present one is the outline.
+    #[serde(skip)]
+    pub(crate) show_before: bool,
     /// The table of layers.
     pub(crate) layers: Sort<LayerColumn>,
     /// The table of what is alive.
@@ -99,6 +102,7 @@ impl Default for View {
             memory: [true, true, false, true, true],
             memory_on_gpu: [true; 5],
             pass: None,
+            show_before: false,
             layers: Sort::default(),
             alive: Sort { column: AliveColumn::Bytes, falling: true },
             frame_times: false,

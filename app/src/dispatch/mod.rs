@@ -61,6 +61,10 @@ impl Dispatcher<'_> {
             Action::Ui(command) => self.command(command),
             Action::Edit { control, experiment } => self.edit(control, *experiment),
             Action::Adopt(experiment) => self.adopt(*experiment),
+            Action::PinExperiment(experiment) => {
+                self.state.pin_asked = Some(Experiment::clone(&experiment));
+                self.services.planner.pin(*experiment);
+            }
             Action::OpenFile(path) => self.guarded(Then::OpenFile(path)),
             Action::OpenShipped(index) => self.guarded(Then::OpenShipped(index)),
             Action::UsePath(purpose, path) => self.path_typed(purpose, path),
@@ -75,6 +79,7 @@ impl Dispatcher<'_> {
             }
             Action::AskNeighbours { control, neighbours } => self.ask_neighbours(control, neighbours),
             Action::ShowRun(key) => self.state.shown = Some(key),
+            Action::NameRun(key, name) => self.state.session.rename(key, &name),
             Action::CloseDialog => (self.state.dialog, self.state.after_saving) = (None, None),
             Action::Proceed { save } => self.proceed(save),
             Action::DismissNotice => self.state.notice = None,
@@ -101,6 +106,7 @@ impl Dispatcher<'_> {
             UiCommand::Stop => self.to_active(Command::Stop),
             UiCommand::Evaluate => self.to_active(Command::Evaluate),
             UiCommand::Pin => {
+                (self.state.pin_asked, self.view.show_before) = (None, false);
                 self.state.pin = match self.state.pin.take() {
                     Some(_) => None,
                     None => self.state.plan().cloned(),
@@ -271,9 +277,15 @@ impl Dispatcher<'_> {
                 state.prediction.options = *options;
                 state.prediction.options_generation = generation;
             }
-            Answer::Pin(plan) => {
-                if state.pin.as_ref().is_some_and(|pin| pin.experiment == plan.experiment) {
+            Answer::Pin(Ok(plan)) => {
+                let asked = state.pin_asked.take_if(|asked| *asked == *plan.experiment).is_some();
+                if asked || state.pin.as_ref().is_some_and(|pin| pin.experiment == plan.experiment) {
                     state.pin = Some(plan);
+                }
+            }
+            Answer::Pin(Err(_)) => {
+                if state.pin_asked.take().is_some() {
+                    self.toasts.warning("There is no prediction for that configuration: nothing is compared.");
                 }
             }
             Answer::Neighbours(generation, control, answer) => {
@@ -295,22 +307,25 @@ impl Dispatcher<'_> {
                 state.machine = machine.clone();
                 state.prediction.neighbours = None;
                 let pinned = state.pin.as_ref().map(|pin| Experiment::clone(&pin.experiment));
+                let pinned = state.pin_asked.clone().or(pinned);
                 self.services.planner.learn(machine.clone(), pinned);
             }
-            Event::Started { run, plan } => {
+            Event::Started { run, .. } => {
                 (state.is_starting, state.shown) = (false, None);
-                state.log.add(Level::Note, format!("Run {run} begins: {}", plan.experiment.title));
+                let name = state.session.get(*run).map(|run| state.session.name(run)).unwrap_or_default();
+                state.log.add(Level::Note, format!("{name} begins"));
             }
             Event::Warning(text) => state.log.add(Level::Warning, text.clone()),
             Event::Ended { run, outcome, summary } => {
                 state.is_starting = false;
+                // A start that was refused has no run.
+                let name = state.session.get(*run).map(|run| state.session.name(run));
+                let name = name.unwrap_or_else(|| format!("Run {run}"));
                 let (level, text) = match outcome {
-                    Outcome::Finished => (Level::Note, format!("Run {run} finished after {} steps", summary.steps)),
-                    Outcome::Stopped => (Level::Note, format!("Run {run} was stopped after {} steps", summary.steps)),
-                    Outcome::OverBudget(refusal) => {
-                        (Level::Error, format!("Run {run} met its budget: {}", refusal.error))
-                    }
-                    Outcome::Failed(error) => (Level::Error, format!("Run {run} failed: {error}")),
+                    Outcome::Finished => (Level::Note, format!("{name} finished after {} steps", summary.steps)),
+                    Outcome::Stopped => (Level::Note, format!("{name} was stopped after {} steps", summary.steps)),
+                    Outcome::OverBudget(refusal) => (Level::Error, format!("{name} met its budget: {}", refusal.error)),
+                    Outcome::Failed(error) => (Level::Error, format!("{name} failed: {error}")),
                 };
                 if level == Level::Error {
                     state.notice = Some(Notice::Run(outcome.clone()));

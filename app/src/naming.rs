@@ -1,0 +1,156 @@
+//! What experiments are called beside each other: by the settings in which they differ, in short words.
+//!
+//! Owns the words for a setting's value, such as `batch 32` or `every block`. Always holds: the words come from the
+//! settings of the preset format, so that no setting can differ without a word. Titles and descriptions are no settings.
+
+use plimsoll_engine::experiment::{Checkpointing, Experiment, preset};
+
+use crate::format;
+
+/// Settings that people name first, in this order.
+const FIRST: [&str; 9] = [
+    "model.kind",
+    "data.kind",
+    "batch.micro",
+    "batch.accumulation",
+    "precision",
+    "checkpointing",
+    "recompute",
+    "optimizer.kind",
+    "optimizer.learning_rate",
+];
+/// Settings that are no property of a run.
+const UNNAMED: [&str; 3] = ["version", "title", "description"];
+
+/// A setting that differs, and its value.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Differing {
+    key: String,
+    value: String,
+}
+
+impl Differing {
+    fn read(assignment: &str) -> Option<Self> {
+        let (key, value) = assignment.split_once('=')?;
+        let differing = Self { key: key.to_owned(), value: value.trim_matches('"').to_owned() };
+        (!UNNAMED.contains(&key)).then_some(differing)
+    }
+
+    fn rank(&self) -> usize {
+        FIRST.iter().position(|first| *first == self.key).unwrap_or(FIRST.len())
+    }
+
+    /// The value with the name of its setting, as short as it can be understood: `batch 32`, `every block`, `seed 2`.
+    pub(crate) fn words(&self) -> String {
+        let value = self.value.as_str();
+        match (self.key.as_str(), value) {
+            ("precision" | "optimizer.kind" | "model.kind" | "data.kind", _) => value.to_owned(),
+            ("checkpointing", _) => checkpointing(value),
+            ("batch.micro", _) => format!("batch {value}"),
+            ("batch.accumulation", "1") => "no accumulation".to_owned(),
+            ("data.samples", _) => format!("{value} samples"),
+            ("device", _) => format!("on {}", format::device(value)),
+            ("recompute", "none") => "no recompute".to_owned(),
+            (_, "true") => self.name(),
+            (_, "false") => format!("no {}", self.name()),
+            _ => format!("{} {value}", self.name()),
+        }
+    }
+
+    /// The last part of the key in words.
+    fn name(&self) -> String {
+        self.key.rsplit('.').next().unwrap_or_default().replace('_', " ")
+    }
+}
+
+fn checkpointing(value: &str) -> String {
+    match value.parse() {
+        Ok(Checkpointing::None) => "no checkpointing".to_owned(),
+        Ok(Checkpointing::Blocks) => "every block".to_owned(),
+        Ok(Checkpointing::Every(k)) => format!("every {k} blocks"),
+        Ok(Checkpointing::Sqrt) => "square root of blocks".to_owned(),
+        Ok(Checkpointing::Percent(percent)) => format!("keep {percent}%"),
+        Ok(Checkpointing::Pick(_)) => value.replace("pick:", "blocks "),
+        Err(_) => value.to_owned(),
+    }
+}
+
+/// The settings of `to` that are others in `from`, those that people name first at the head.
+pub(crate) fn differing(from: &Experiment, to: &Experiment) -> Vec<Differing> {
+    let mut found: Vec<Differing> = preset::changes(from, to).iter().filter_map(|a| Differing::read(a)).collect();
+    found.sort_by_key(Differing::rank);
+    found
+}
+
+/// Adds what is not there yet, in order.
+pub(crate) fn merge(known: &mut Vec<Differing>, new: Vec<Differing>) {
+    known.extend(new.into_iter().filter(|new| !known.contains(new)).collect::<Vec<_>>());
+    known.sort_by_key(Differing::rank);
+}
+
+/// What turns `from` into `to`: `batch 64 → 32`, `no checkpointing → every block`, `seed 1 → 2`.
+pub(crate) fn changes(from: &Experiment, to: &Experiment) -> Vec<String> {
+    let before = differing(to, from);
+    let change = |after: &Differing| match before.iter().find(|before| before.key == after.key) {
+        Some(before) => {
+            let (old, new) = (before.words(), after.words());
+            let name = new.strip_suffix(&after.value).filter(|name| old.strip_suffix(&before.value) == Some(*name));
+            let new = if name.is_some_and(|name| !name.is_empty()) { &after.value } else { &new };
+            format!("{old} → {new}")
+        }
+        None => after.words(),
+    };
+    differing(from, to).iter().map(change).collect()
+}
+
+/// The first few in one line; the rest as a number.
+pub(crate) fn listed(words: &[String], most: usize) -> String {
+    let left = words.len().saturating_sub(most);
+    let listed = words[..words.len() - left].join(", ");
+    if left > 0 { format!("{listed} and {left} more") } else { listed }
+}
+
+#[cfg(test)]
+mod tests {
+    use plimsoll_engine::experiment::{Precision, preset::set};
+
+    use super::*;
+
+    fn with(changes: &[&str]) -> Experiment {
+        let mut experiment = Experiment::default();
+        for change in changes {
+            set(&mut experiment, change).expect("a setting");
+        }
+        experiment
+    }
+
+    fn words(from: &Experiment, to: &Experiment) -> Vec<String> {
+        differing(from, to).iter().map(Differing::words).collect()
+    }
+
+    #[test]
+    fn experiments_are_told_apart_by_what_differs() {
+        let plain = Experiment::default();
+        let other = with(&["run.seed=7", "checkpointing=blocks", "batch.micro=32", "title=Another"]);
+        assert_eq!(words(&plain, &other), ["batch 32", "every block", "seed 7"]);
+        assert_eq!(words(&other, &plain), ["batch 64", "no checkpointing", "seed 1"]);
+        assert!(words(&plain, &plain).is_empty());
+        let narrow = Experiment { precision: Precision::Bf16Mixed, retain_graph: true, ..Experiment::default() };
+        assert_eq!(words(&plain, &narrow), ["bf16-mixed", "retain graph"]);
+        assert_eq!(words(&narrow, &plain), ["f32", "no retain graph"]);
+    }
+
+    #[test]
+    fn a_change_names_its_setting_once() {
+        let (plain, other) = (Experiment::default(), with(&["batch.micro=32", "precision=bf16", "run.seed=7"]));
+        assert_eq!(changes(&plain, &other), ["batch 64 → 32", "f32 → bf16", "seed 1 → 7"]);
+        assert_eq!(changes(&other, &plain), ["batch 32 → 64", "bf16 → f32", "seed 7 → 1"]);
+    }
+
+    #[test]
+    fn a_long_list_is_cut_and_says_so() {
+        let words = ["a", "b", "c"].map(str::to_owned);
+        assert_eq!([listed(&words, 3), listed(&words, 1)], ["a, b, c", "a and 2 more"]);
+        assert_eq!(listed(&[], 2), "");
+    }
+}

@@ -1,0 +1,56 @@
+//! How far the window may be zoomed: as far as it has room for a pane with the bars around it.
+//!
+//! Always holds: what was asked for comes back as soon as the window is large enough for it.
+
+use eframe::egui::{Context, Vec2, vec2};
+
+/// The least room, in points.
+const LEAST: Vec2 = vec2(640.0, 400.0);
+
+/// The zoom that was asked for, and the one that is.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Zoom {
+    asked: f32,
+    set: f32,
+}
+
+impl Default for Zoom {
+    fn default() -> Self {
+        Self { asked: 1.0, set: 1.0 }
+    }
+}
+
+impl Zoom {
+    /// Keeps the zoom to what the window has room for.
+    pub(crate) fn limit(&mut self, ctx: &Context) {
+        let now = ctx.zoom_factor();
+        if now != self.set {
+            self.asked = now;
+        }
+        let native = ctx.content_rect().size() * now;
+        self.set = allowed(native, self.asked);
+        if self.set != now {
+            ctx.set_zoom_factor(self.set);
+        }
+    }
+}
+
+/// The zoom of a window of `native` points that comes nearest to the one that was asked for.
+pub(crate) fn allowed(native: Vec2, asked: f32) -> f32 {
+    let most = (native.x / LEAST.x).min(native.y / LEAST.y);
+    // A window that is not laid out yet has no size.
+    if most > 0.1 { asked.min(most) } else { asked }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_window_is_zoomed_as_far_as_it_has_room() {
+        assert_eq!(allowed(vec2(1280.0, 800.0), 2.0), 2.0);
+        assert_eq!(allowed(vec2(960.0, 600.0), 2.0), 1.5);
+        assert_eq!(allowed(vec2(960.0, 600.0), 1.0), 1.0);
+        assert_eq!(allowed(Vec2::ZERO, 1.5), 1.5);
+    }
+}
