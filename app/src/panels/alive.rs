@@ -2,7 +2,10 @@
 
 use eframe::egui::{Align, Layout, RichText, Ui};
 use egui_extras::{Column, TableBuilder};
-use plimsoll_engine::{Bytes, memory::Alive};
+use plimsoll_engine::{
+    Bytes,
+    memory::{Alive, Category},
+};
 
 use super::PanelContext;
 use crate::{
@@ -11,6 +14,9 @@ use crate::{
     widgets::{chip, table},
 };
 
+/// The names of layers are not narrower.
+const LAYER: f32 = 80.0;
+/// A pane without room for what a block is for leaves that out: its bar has the colour, and says it on hover.
 const COLUMNS: [(AliveColumn, &str, &str); 4] = [
     (AliveColumn::Bytes, "bytes", "Its size, and its share of the peak."),
     (AliveColumn::Name, "what", "What it is."),
@@ -27,17 +33,22 @@ pub(crate) fn ui(ui: &mut Ui, context: &mut PanelContext<'_>) {
     let palette = theme::palette(ui);
     let order = order(&plan.alive_at_peak, context.view.alive);
     let sort = &mut context.view.alive;
+    let gap = ui.spacing().item_spacing.x;
+    let size = (table::SHARE + gap + table::bytes_width(ui)).max(table::heading_width(ui, "bytes"));
+    let name = widest(ui, plan.alive_at_peak.iter().map(|block| block.name)).max(table::heading_width(ui, "what"));
+    let purpose = table::text_width(ui, Category::OptimizerState.name()) + theme::CHIP + gap;
+    let has_purpose = size + name + LAYER + purpose + gap * 3.0 <= ui.available_width();
     let table = TableBuilder::new(ui)
-        .id_salt("alive")
+        .id_salt(("alive", has_purpose))
         .striped(true)
         .auto_shrink(false)
         .cell_layout(Layout::left_to_right(Align::Center))
-        .column(Column::exact(112.0))
-        .column(Column::remainder().at_least(70.0).clip(true))
-        .column(Column::remainder().at_least(80.0).clip(true))
-        .column(Column::auto().at_least(110.0).clip(true));
+        .column(Column::exact(size))
+        .column(Column::exact(name))
+        .column(Column::remainder().clip(true));
+    let table = if has_purpose { table.column(Column::exact(purpose)) } else { table };
     let table = table.header(theme::ROW_HEIGHT, |mut header| {
-        for (column, name, about) in COLUMNS {
+        for (column, name, about) in COLUMNS.into_iter().filter(|(c, ..)| has_purpose || *c != AliveColumn::Category) {
             header.col(|ui| table::heading(ui, sort, column, name, about));
         }
     });
@@ -46,17 +57,27 @@ pub(crate) fn ui(ui: &mut Ui, context: &mut PanelContext<'_>) {
             let block = &plan.alive_at_peak[order[row.index()]];
             row.col(|ui| {
                 let share = block.bytes as f64 / plan.load().0.max(1) as f64;
-                let hover = format!("{} of the peak", format::share(share));
+                let hover = format!("{}, {} of the peak", block.category.name(), format::share(share));
                 table::share(ui, share, palette.category(block.category)).on_hover_text(hover);
                 table::bytes(ui, Bytes(block.bytes));
             });
             row.col(|ui| table::name(ui, block.name));
-            row.col(|ui| table::name(ui, &block.layer));
-            row.col(|ui| {
-                chip::chip(ui, palette.category(block.category), RichText::new(block.category.name()));
-            });
+            row.col(|ui| table::path(ui, &block.layer, ""));
+            if has_purpose {
+                row.col(|ui| {
+                    chip::chip(ui, palette.category(block.category), RichText::new(block.category.name()));
+                });
+            }
         });
     });
+}
+
+/// The width of the longest of some names.
+fn widest<'a>(ui: &Ui, names: impl Iterator<Item = &'a str>) -> f32 {
+    let mut names: Vec<&str> = names.collect();
+    names.sort_unstable();
+    names.dedup();
+    names.into_iter().map(|name| table::text_width(ui, name)).fold(0.0, f32::max)
 }
 
 /// The order in which blocks are shown.
@@ -76,8 +97,6 @@ fn order(blocks: &[Alive], sort: Sort<AliveColumn>) -> Vec<usize> {
 
 #[cfg(test)]
 mod tests {
-    use plimsoll_engine::memory::Category;
-
     use super::*;
 
     #[test]

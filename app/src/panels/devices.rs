@@ -14,7 +14,10 @@ use plimsoll_engine::{
 };
 
 use super::PanelContext;
-use crate::{format, theme, widgets::chip};
+use crate::{
+    format, theme,
+    widgets::{chip, text},
+};
 
 /// Height of the bar of a card's memory.
 const BAR: f32 = 16.0;
@@ -83,7 +86,7 @@ fn on_it(context: &PanelContext<'_>, gpu: &Gpu) -> Option<StepRecord> {
 /// A card that is not here.
 fn planned_for(ui: &mut Ui, card: &Card) {
     ui.strong(format!("Planned for: {}", card.profile.title));
-    grid("planned for").show(ui, |ui| known(ui, card));
+    grid(ui, "planned for").show(ui, |ui| known(ui, card));
     ui.add_space(theme::WIDE_GAP);
 }
 
@@ -105,13 +108,15 @@ fn known(ui: &mut Ui, Card { profile, kernels }: &Card) {
     row(ui, "capability", &Ok(format!("{major}.{minor}, {} multiprocessors", profile.multiprocessors)));
 }
 
-fn grid(name: impl egui::AsIdSalt) -> Grid {
-    Grid::new(name).num_columns(2).spacing([theme::WIDE_GAP, theme::GAP])
+/// Two columns: names, and figures that are cut where they have no room.
+fn grid(ui: &Ui, name: impl egui::AsIdSalt) -> Grid {
+    let room = (ui.available_width() - theme::NAME_WIDTH - theme::WIDE_GAP).max(theme::SHORTEST_TEXT);
+    Grid::new(name).num_columns(2).spacing([theme::WIDE_GAP, theme::GAP]).max_col_width(room)
 }
 
 fn cpu(ui: &mut Ui, cpu: &Cpu) {
     ui.strong(cpu.name.as_deref().unwrap_or("Processor"));
-    grid("cpu").show(ui, |ui| {
+    grid(ui, "cpu").show(ui, |ui| {
         row(ui, "threads", &Ok(format::count(cpu.cores as u64)));
         row(ui, "memory", &shown(&cpu.total, Bytes::to_string));
         row(ui, "free for this process", &shown(&cpu.available, Bytes::to_string));
@@ -134,7 +139,7 @@ fn one_gpu(ui: &mut Ui, gpu: &Gpu, run: Option<StepRecord>, card: Option<&Card>)
         ui.add(ProgressBar::new(share).desired_height(BAR).text(text).fill(theme::palette(ui).accent));
     }
     let others = others(gpu).map(|bytes| bytes.to_string());
-    grid("gpu").show(ui, |ui| {
+    grid(ui, "gpu").show(ui, |ui| {
         match card {
             Some(card) => known(ui, card),
             None => row(ui, "memory", &shown(&gpu.total, Bytes::to_string)),
@@ -211,7 +216,7 @@ fn four_figures(ui: &mut Ui, gpu: &Gpu, step: StepRecord) {
         ),
         (palette.warn, "others", others, "What other processes and the driver hold."),
     ];
-    grid("figures").show(ui, |ui| {
+    grid(ui, "figures").show(ui, |ui| {
         for (color, name, value, about) in rows {
             chip::chip(ui, color, RichText::new(name)).on_hover_text(about);
             ui.label(value).on_hover_text(about);
@@ -229,8 +234,11 @@ fn shown<T>(figure: &Figure<T>, words: impl Fn(&T) -> String) -> Figure<String> 
 fn row(ui: &mut Ui, name: &str, figure: &Figure<String>) {
     ui.label(RichText::new(name).weak());
     match figure {
-        Ok(text) => ui.label(text),
-        Err(why) => ui.label(RichText::new(format!("not to be had: {why}")).weak().italics()),
+        Ok(words) => text::cut(ui, RichText::new(words), words),
+        Err(why) => {
+            let words = format!("not to be had: {why}");
+            text::cut(ui, RichText::new(&words).weak().italics(), &words)
+        }
     };
     ui.end_row();
 }

@@ -23,8 +23,13 @@ const COLUMNS: [(LayerColumn, &str, &str); 7] = [
     (LayerColumn::Optimizer, "optimizer", "Its optimizer state."),
     (LayerColumn::Peak, "of the peak", "Its share of what is alive when the run is at its peak."),
 ];
-/// Narrower panes leave out the weights, which follow from the parameters, and the bars next to the shares.
-const WEIGHTS_FROM: f32 = 500.0;
+/// Columns that a pane without room leaves out, in this order: the name of a layer tells all its figures on hover.
+const LEFT_OUT: [LayerColumn; 5] =
+    [LayerColumn::Weights, LayerColumn::Optimizer, LayerColumn::Gradient, LayerColumn::Saved, LayerColumn::Parameters];
+/// The name of a layer is not narrower.
+const NAME: f32 = 96.0;
+/// Between columns.
+const BETWEEN: f32 = 10.0;
 
 /// Draws the table.
 pub(crate) fn ui(ui: &mut Ui, context: &mut PanelContext<'_>) {
@@ -34,35 +39,75 @@ pub(crate) fn ui(ui: &mut Ui, context: &mut PanelContext<'_>) {
     };
     let order = order(&plan.layers, context.view.layers);
     let sort = &mut context.view.layers;
-    let wide = ui.available_width() >= WEIGHTS_FROM;
-    let columns: Vec<_> = COLUMNS.into_iter().filter(|(c, ..)| wide || *c != LayerColumn::Weights).collect();
-    ui.spacing_mut().item_spacing.x = 10.0;
+    let columns = columns(ui, plan);
+    ui.spacing_mut().item_spacing.x = BETWEEN;
     let table = TableBuilder::new(ui)
-        .id_salt(("layers", wide))
+        .id_salt(("layers", columns.len()))
         .striped(true)
         .auto_shrink(false)
-        .cell_layout(Layout::right_to_left(Align::Center))
-        .column(Column::remainder().at_least(96.0).clip(true))
-        .columns(Column::auto().at_least(46.0), columns.len() - 2)
-        .column(Column::exact(if wide { 84.0 } else { 58.0 }));
+        .cell_layout(Layout::right_to_left(Align::Center));
+    let table = columns.iter().fold(table, |table, (_, width)| match width {
+        Some(width) => table.column(Column::exact(*width)),
+        None => table.column(Column::remainder().clip(true)),
+    });
     let table = table.header(theme::ROW_HEIGHT, |mut header| {
-        for (column, name, about) in &columns {
+        for ((column, name, about), _) in &columns {
             header.col(|ui| table::heading(ui, sort, *column, name, about));
         }
     });
     table.body(|body| {
         body.rows(theme::ROW_HEIGHT, order.len(), |mut row| {
             let layer = &plan.layers[order[row.index()]];
-            for (column, ..) in &columns {
-                row.col(|ui| cell(ui, plan, layer, *column, wide));
+            for ((column, ..), _) in &columns {
+                row.col(|ui| cell(ui, plan, layer, *column));
             }
         });
     });
 }
 
-fn cell(ui: &mut Ui, plan: &Plan, layer: &LayerRow, column: LayerColumn, wide: bool) {
+/// A column with what it is called and what it holds.
+type Named = (LayerColumn, &'static str, &'static str);
+
+/// The columns that have room, each with its width by what it holds; the names have the rest.
+fn columns(ui: &Ui, plan: &Plan) -> Vec<(Named, Option<f32>)> {
+    let most = plan.layers.iter().map(|layer| layer.parameters).max().unwrap_or_default();
+    let width = |(column, name, _): &Named| {
+        let content = match column {
+            LayerColumn::Layer => return None,
+            LayerColumn::Parameters => table::text_width(ui, &format::count(most)),
+            LayerColumn::Peak => table::text_width(ui, &format::share(1.0)) + table::SHARE + BETWEEN,
+            _ => table::bytes_width(ui),
+        };
+        Some(content.max(table::heading_width(ui, name)))
+    };
+    let mut columns: Vec<(Named, Option<f32>)> = COLUMNS.into_iter().map(|column| (column, width(&column))).collect();
+    for least in LEFT_OUT {
+        let taken: f32 = columns.iter().map(|(_, width)| width.unwrap_or(NAME) + BETWEEN).sum();
+        if taken <= ui.available_width() {
+            break;
+        }
+        columns.retain(|((column, ..), _)| *column != least);
+    }
+    columns
+}
+
+/// Everything of a layer, for a pane that leaves columns out.
+fn about(layer: &LayerRow) -> String {
+    let bytes = |name, bytes| (bytes > 0).then(|| format!("{name} {}", Bytes(bytes)));
+    let parts = [
+        (layer.parameters > 0).then(|| format!("{} parameters", format::count(layer.parameters))),
+        bytes("weights", layer.weight_bytes),
+        bytes("saved", layer.saved_bytes),
+        bytes("gradient", layer.gradient_bytes),
+        bytes("optimizer", layer.optimizer_bytes),
+        bytes("at the peak", layer.peak_bytes),
+    ];
+    parts.into_iter().flatten().collect::<Vec<_>>().join("\n")
+}
+
+fn cell(ui: &mut Ui, plan: &Plan, layer: &LayerRow, column: LayerColumn) {
     match column {
-        LayerColumn::Layer => table::name(ui, &layer.path),
+        LayerColumn::Layer => table::path(ui, &layer.path, &about(layer)),
         LayerColumn::Parameters => table::count(ui, layer.parameters),
         LayerColumn::Weights => table::bytes(ui, Bytes(layer.weight_bytes)),
         LayerColumn::Saved => table::bytes(ui, Bytes(layer.saved_bytes)),
@@ -73,9 +118,7 @@ fn cell(ui: &mut Ui, plan: &Plan, layer: &LayerRow, column: LayerColumn, wide: b
             let share = layer.peak_bytes as f64 / plan.load().0.max(1) as f64;
             let hover = format!("{} at the peak", Bytes(layer.peak_bytes));
             table::text(ui, &format::share(share)).on_hover_text(&hover);
-            if wide {
-                table::share(ui, share, theme::palette(ui).accent).on_hover_text(&hover);
-            }
+            table::share(ui, share, theme::palette(ui).accent).on_hover_text(&hover);
         }
     }
 }

@@ -37,6 +37,14 @@ pub(crate) fn plot<'a>(ui: &Ui, name: &str, x: Round, y: Round) -> Plot<'a> {
         .y_grid_spacer(move |input| marks(y, input.base_step_size, &input))
 }
 
+/// Lines at the round values of memory, none above `highest`: a vertical axis may be broken there.
+pub(crate) fn rows_up_to(highest: f64) -> impl Fn(GridInput) -> Vec<GridMark> {
+    move |input| {
+        let marks = marks(Round::Binary, input.base_step_size, &input);
+        marks.into_iter().filter(|mark| mark.value <= highest).collect()
+    }
+}
+
 /// A horizontal axis with small labels.
 pub(crate) fn x_axis<'a>(ui: &Ui, words: impl Fn(f64) -> String + 'a) -> AxisHints<'a> {
     axis(ui, AxisHints::new_x(), words)

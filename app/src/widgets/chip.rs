@@ -33,11 +33,11 @@ pub(crate) fn stroke(ui: &mut Ui, color: Color32, dashed: bool, text: impl Into<
 fn entry(ui: &mut Ui, width: f32, sense: Sense, text: RichText, sign: impl FnOnce(&egui::Painter, Rect)) -> Response {
     let text = WidgetText::from(text);
     let galley = text.into_galley(ui, Some(egui::TextWrapMode::Extend), f32::INFINITY, TextStyle::Body);
-    let size = vec2(width + 4.0 + galley.size().x, galley.size().y.max(theme::CHIP));
+    let size = vec2(width + theme::CHIP_GAP + galley.size().x, galley.size().y.max(theme::CHIP));
     let (rect, response) = ui.allocate_exact_size(size, sense);
     let at = Rect::from_center_size(pos2(rect.left() + width / 2.0, rect.center().y), vec2(width, theme::CHIP));
     sign(ui.painter(), at);
-    let corner = pos2(at.right() + 4.0, rect.center().y - galley.size().y / 2.0);
+    let corner = pos2(at.right() + theme::CHIP_GAP, rect.center().y - galley.size().y / 2.0);
     let name = galley.text().to_owned();
     ui.painter().galley(corner, galley, ui.visuals().text_color());
     response.widget_info(|| egui::WidgetInfo::labeled(egui::Role::Label, true, &name));

@@ -7,3 +7,4 @@ pub(crate) mod line_plot;
 pub(crate) mod series;
 pub(crate) mod stack;
 pub(crate) mod table;
+pub(crate) mod text;

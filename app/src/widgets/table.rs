@@ -1,9 +1,32 @@
 //! Cells and headings that the tables share.
 
-use eframe::egui::{Align, Button, Color32, CornerRadius, Label, Layout, Rect, Response, RichText, Sense, Ui, vec2};
+use eframe::egui::{
+    Align, Button, Color32, CornerRadius, Label, Layout, Rect, Response, RichText, Sense, TextStyle, Ui, vec2,
+};
 use plimsoll_engine::Bytes;
 
-use crate::{format, theme, view::Sort};
+use crate::{format, theme, view::Sort, widgets::text as words};
+
+/// Width of a share as a bar.
+pub(crate) const SHARE: f32 = 26.0;
+/// Beside a heading.
+const BESIDE: f32 = 2.0;
+
+/// How wide a text is in a cell.
+pub(crate) fn text_width(ui: &Ui, text: &str) -> f32 {
+    words::width(ui, text, &TextStyle::Body.resolve(ui.style())).ceil() + 1.0
+}
+
+/// How wide any amount is in a cell.
+pub(crate) fn bytes_width(ui: &Ui) -> f32 {
+    text_width(ui, "9.99 MiB").max(text_width(ui, "999 MiB"))
+}
+
+/// How wide a heading is with its arrow.
+pub(crate) fn heading_width(ui: &Ui, name: &str) -> f32 {
+    let text = format!("{name} ⏷");
+    words::width(ui, &text, &TextStyle::Small.resolve(ui.style())).ceil() + BESIDE * 2.0 + 1.0
+}
 
 /// A heading that sorts: a click sorts by it, largest first, and the next turns the order round.
 pub(crate) fn heading<C: Copy + PartialEq + Default>(
@@ -23,7 +46,7 @@ pub(crate) fn heading<C: Copy + PartialEq + Default>(
     let color = if sorted { palette.strong() } else { palette.weak() };
     let layout = if column == C::default() { Layout::left_to_right(Align::Center) } else { *ui.layout() };
     ui.with_layout(layout, |ui| {
-        ui.spacing_mut().button_padding.x = 2.0;
+        ui.spacing_mut().button_padding.x = BESIDE;
         let button = Button::new(RichText::new(format!("{name}{arrow}")).small().color(color)).frame(false);
         let response = ui.add(button).accessible_name(format!("Sort by {name}"));
         if response.on_hover_text(about).clicked() {
@@ -36,6 +59,13 @@ pub(crate) fn heading<C: Copy + PartialEq + Default>(
 pub(crate) fn name(ui: &mut Ui, text: &str) {
     ui.with_layout(Layout::left_to_right(Align::Center), |ui| {
         ui.add(Label::new(text).truncate().sense(Sense::hover()));
+    });
+}
+
+/// A path, from the left, without its middle where it has no room. Its whole, with `about`, is shown on hover.
+pub(crate) fn path(ui: &mut Ui, path: &str, about: &str) {
+    ui.with_layout(Layout::left_to_right(Align::Center), |ui| {
+        words::path(ui, path, about);
     });
 }
 
@@ -61,7 +91,7 @@ pub(crate) fn nothing(ui: &mut Ui) {
 
 /// A share as a short bar.
 pub(crate) fn share(ui: &mut Ui, share: f64, color: Color32) -> Response {
-    let (rect, response) = ui.allocate_exact_size(vec2(26.0, 8.0), Sense::hover());
+    let (rect, response) = ui.allocate_exact_size(vec2(SHARE, 8.0), Sense::hover());
     let palette = theme::palette(ui);
     ui.painter().rect_filled(rect, CornerRadius::same(2), palette.trough);
     let filled = Rect::from_min_size(rect.min, vec2(rect.width() * share.clamp(0.0, 1.0) as f32, rect.height()));

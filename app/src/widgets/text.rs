@@ -1,0 +1,77 @@
+//! Text that may be longer than its place, paths that lose their middle, and figures that are estimates.
+//!
+//! Always holds: what is cut shows the whole of it on hover.
+
+use eframe::egui::{self, FontId, Label, Response, RichText, Sense, TextStyle, Ui};
+
+/// One line that is cut at its end where it has no room. `about` is shown on hover: the whole text, or more.
+pub(crate) fn cut(ui: &mut Ui, text: RichText, about: &str) -> Response {
+    // The label shows the whole text on hover by itself where it is cut; `about` has it too.
+    let label = Label::new(text).truncate().show_tooltip_when_elided(false).sense(Sense::hover());
+    ui.add(label).on_hover_text(about)
+}
+
+/// A figure that no dry run gave: slanted, as all estimates are.
+pub(crate) fn estimate(text: impl Into<String>) -> RichText {
+    RichText::new(text).italics()
+}
+
+/// A path in one line, without its middle where it has no room: `layers/…/weight`. The whole of it is shown on
+/// hover, with `about` below.
+pub(crate) fn path(ui: &mut Ui, path: &str, about: &str) -> Response {
+    let font = TextStyle::Body.resolve(ui.style());
+    let width = |text: &str| width(ui, text, &font);
+    let short = shortened(path, |text| width(text) <= ui.available_width());
+    let response = ui.add(Label::new(&short).truncate().show_tooltip_when_elided(false).sense(Sense::hover()));
+    response.widget_info(|| egui::WidgetInfo::labeled(egui::Role::Label, true, path));
+    if short == path && about.is_empty() {
+        return response;
+    }
+    response.on_hover_ui(|ui| {
+        ui.strong(path);
+        if !about.is_empty() {
+            ui.label(about);
+        }
+    })
+}
+
+/// How wide a text is in one line.
+pub(crate) fn width(ui: &Ui, text: &str, font: &FontId) -> f32 {
+    ui.painter().layout_no_wrap(text.to_owned(), font.clone(), ui.visuals().text_color()).size().x
+}
+
+/// The longest of `text`, its first and last parts around `…`, and its end, that fits.
+fn shortened(text: &str, fits: impl Fn(&str) -> bool) -> String {
+    if fits(text) {
+        return text.to_owned();
+    }
+    let letters: Vec<char> = text.chars().collect();
+    let without = |left_out: usize| {
+        let kept = letters.len() - left_out;
+        // The end says more than the beginning: two thirds are its.
+        let head = kept / 3;
+        letters[..head].iter().chain(['…'].iter()).chain(&letters[letters.len() - (kept - head)..]).collect::<String>()
+    };
+    let (mut least, mut most) = (1, letters.len().saturating_sub(2).max(1));
+    while least < most {
+        let middle = (least + most) / 2;
+        if fits(&without(middle)) { most = middle } else { least = middle + 1 }
+    }
+    without(least)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_path_loses_its_middle_and_no_more_than_it_must() {
+        let within = |most: usize| shortened("block12/attention/projection", move |text| text.chars().count() <= most);
+        assert_eq!(within(28), "block12/attention/projection");
+        assert_eq!(within(16), "block…projection");
+        assert_eq!(within(10), "blo…ection");
+        // Nothing fits: something is shown all the same.
+        assert_eq!(within(0), "…on");
+        assert_eq!(shortened("ab", |_| false), "…b");
+    }
+}
