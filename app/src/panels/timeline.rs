@@ -1,19 +1,23 @@
-//! One step: predicted memory op by op, stacked by category, with its phases and its peak; the measured curve of the
-//! running step over it.
+//! One step: predicted memory op by op, stacked by category, with its phases and its peak; the budget, always; the
+//! measured curve of the running step over it; and the outline of the step that it is compared with, on the same axes.
 
+mod compare;
+mod marks;
+mod scale;
 mod shape;
 
-use eframe::egui::{
-    self, Align, Align2, Button, FontId, Layout, RichText, Role, Stroke, Tooltip, Ui, WidgetInfo, pos2,
-};
-use egui_plot::{FilledArea, HLine, Line, LineStyle, PlotPoint, PlotPoints, PlotTransform, PlotUi, Span};
+use eframe::egui::{self, Button, RichText, Role, ScrollArea, Stroke, Tooltip, Ui, WidgetInfo};
+use egui_plot::{FilledArea, HLine, Line, LineStyle, PlotPoints, PlotTransform, PlotUi, Span};
 use plimsoll_engine::{
     Bytes,
     memory::{Category, Phase, Timeline},
     plan::{Pass, Plan},
 };
 
-use self::shape::{Column, bands, columns};
+use self::{
+    scale::Scale,
+    shape::{Column, bands, columns},
+};
 use super::{PanelContext, budget_bar::category_lines};
 use crate::{
     format,
@@ -24,33 +28,57 @@ use crate::{
     },
 };
 
-/// A budget up to this many peaks high is drawn; a higher one would flatten the picture.
-const BUDGET_IN_VIEW: f64 = 1.6;
-/// The picture is this many times as high as what is in it: room for the names of phases and of the peak.
-const HEADROOM: f64 = 1.24;
+/// Height of the horizontal axis with its labels.
+const AXIS: f32 = 18.0;
 const PASSES: [(Pass, &str, &str); 3] = [
     (Pass::First, "First step", "The first optimizer step, in which optimizer state is born."),
     (Pass::Steady, "Every step", "Any later step."),
     (Pass::Evaluate, "Evaluation", "One batch of the test data."),
 ];
 
+/// What is in the picture.
+#[derive(Clone, Copy)]
+struct Picture<'a> {
+    /// The plan that fills it.
+    plan: &'a Plan,
+    /// The plan that is its outline.
+    outline: Option<&'a Plan>,
+    pass: Pass,
+    /// MiB that were measured during each op; none where none were.
+    measured: &'a [f64],
+}
+
 /// Draws the pane.
 pub(crate) fn ui(ui: &mut Ui, context: &mut PanelContext<'_>) {
-    let Some(plan) = context.state.newest_plan().cloned() else {
+    let Some(plan) = context.state.newest_plan() else {
         chip::empty(ui, "The memory of one training step, op by op, is drawn here once there is a prediction.");
         return;
     };
-    let pass = context.view.pass.unwrap_or(plan.peak_pass);
-    let measured = measured(context, &plan, pass);
-    ui.horizontal(|ui| {
+    let pin = context.state.pin.as_ref();
+    let (filled, outline) = match pin {
+        Some(pin) if context.view.show_before => (pin, Some(plan)),
+        pin => (plan, pin),
+    };
+    let pass = context.view.pass.unwrap_or(filled.peak_pass);
+    let measured = measured(context, filled, pass);
+    ScrollArea::vertical().auto_shrink(false).show(ui, |ui| {
+        head(ui, context, plan, filled, &measured);
+        draw(ui, Picture { plan: filled, outline: outline.map(|plan| &**plan), pass, measured: &measured });
+    });
+}
+
+/// Which pass, what it is compared with, what the signs mean.
+fn head(ui: &mut Ui, context: &mut PanelContext<'_>, plan: &Plan, filled: &Plan, measured: &[f64]) {
+    let pass = context.view.pass.unwrap_or(filled.peak_pass);
+    ui.horizontal_wrapped(|ui| {
         for (choice, name, about) in PASSES {
             if ui.add(Button::selectable(choice == pass, name)).on_hover_text(about).clicked() {
                 context.view.pass = Some(choice);
             }
         }
-        ui.with_layout(Layout::right_to_left(Align::Center), |ui| heading(ui, &plan, pass, &measured));
+        compare::ui(ui, context, plan);
+        legend(ui, filled, pass, measured);
     });
-    draw(ui, &plan, pass, &measured);
 }
 
 /// What was measured during each op of a recent step, if that step is the one that is drawn.
@@ -71,62 +99,74 @@ fn measured(context: &PanelContext<'_>, plan: &Plan, pass: Pass) -> Vec<f64> {
     }
 }
 
-fn heading(ui: &mut Ui, plan: &Plan, pass: Pass, measured: &[f64]) {
+fn legend(ui: &mut Ui, plan: &Plan, pass: Pass, measured: &[f64]) {
     let palette = theme::palette(ui);
+    let timeline = plan.timeline(pass);
+    if timeline.points.iter().any(|point| point.phase == Phase::Recompute) {
+        let hover = "The forward pass of a checkpointed segment, run again during the backward pass.";
+        chip::chip(ui, palette.phase(Phase::Recompute).to_opaque(), "recompute").on_hover_text(hover);
+    }
     if !measured.is_empty() {
         let hover = "Measured by the allocator during each op of a recent step, independent of the prediction.";
         chip::stroke(ui, palette.measured, false, "measured").on_hover_text(hover);
     }
-    let timeline = plan.timeline(pass);
-    if timeline.points.iter().any(|point| point.phase == Phase::Recompute) {
-        let hover = "The forward pass of a checkpointed segment, recomputed during the backward pass.";
-        chip::chip(ui, palette.phase(Phase::Recompute).to_opaque(), "recompute").on_hover_text(hover);
-    }
 }
 
-fn draw(ui: &mut Ui, plan: &Plan, pass: Pass, measured: &[f64]) {
+fn draw(ui: &mut Ui, picture: Picture<'_>) {
+    let Picture { plan, outline, pass, measured } = picture;
     let palette = theme::palette(ui);
     let timeline = plan.timeline(pass);
-    // On a GPU the context takes its part of the budget before the first tensor.
-    let (peak, budget) = (timeline.peak(), room(plan));
-    let budget_shown = budget.0 as f64 <= peak.0 as f64 * BUDGET_IN_VIEW;
-    let ops = timeline.points.len() as f64;
+    let both = || std::iter::once(timeline).chain(outline.map(|plan| plan.timeline(pass)));
+    let highest = both().map(Timeline::peak).max().unwrap_or_default();
+    let ops = both().map(|timeline| timeline.points.len()).max().unwrap_or_default();
+    let height = ui.available_height().max(theme::LOWEST_PLOT);
+    let scale = scale::scale(highest.as_mib(), room(plan).as_mib(), height - AXIS);
+    let whole = scale.broken_at.unwrap_or(f64::INFINITY);
     let plot = axes::plot(ui, pass_name(pass), Round::Whole, Round::Binary)
+        .height(height)
+        .y_grid_spacer(axes::rows_up_to(whole))
         .set_margin_fraction(egui::vec2(0.0, 0.0))
         .include_y(0.0)
-        .include_y(peak.as_mib().max(if budget_shown { budget.as_mib() } else { 0.0 }) * HEADROOM)
+        .include_y(scale.top)
         .include_x(0.0)
-        .include_x(ops)
+        .include_x(ops as f64)
         .custom_x_axes(vec![axes::x_axis(ui, |x| format::count(x.max(0.0) as u64))])
         .custom_y_axes(vec![axes::y_axis(ui, format::mib)])
         .show_crosshair(false)
         .label_formatter(|_| None);
-    let response = plot.show(ui, |plot| {
-        phases(plot, timeline, palette);
-        let columns = visible(plot, timeline);
-        areas(plot, timeline, &columns, palette);
-        if !measured.is_empty() {
-            plot.line(
-                step_line("measured", &columns, |column| measured[column.highest]).color(palette.measured).width(1.4),
-            );
-        }
-        if budget_shown {
-            let style = LineStyle::Dashed { length: 6.0 };
-            plot.hline(
-                HLine::new(if plan.target.is_gpu() { "budget less context" } else { "budget" }, budget.as_mib())
-                    .color(palette.budget)
-                    .width(1.5)
-                    .style(style),
-            );
-        }
-    });
-    let about = format!("Predicted memory of one step: {} ops, peak {peak}", timeline.points.len());
+    let response = plot.show(ui, |plot| drawing(plot, picture, scale, palette));
+    let about = format!(
+        "Predicted memory of one step: {} ops, peak {}, budget {}",
+        timeline.points.len(),
+        timeline.peak(),
+        format::size(plan.budget)
+    );
     response.response.widget_info(|| WidgetInfo::labeled(Role::Figure, true, &about));
-    phase_names(ui, timeline, &response.transform, palette);
-    mark_peak(ui, timeline, &response.transform, palette);
+    marks::phase_names(ui, timeline, &response.transform, palette);
+    marks::budget(ui, plan, pass, scale, &response.transform, palette);
+    marks::peak(ui, plan, pass, &response.transform, palette);
     if let Some(at) = response.response.hover_pos() {
         hover(ui, &response.response, timeline, &response.transform, at, measured);
     }
+}
+
+fn drawing(plot: &mut PlotUi<'_>, picture: Picture<'_>, scale: Scale, palette: &Palette) {
+    let Picture { plan, outline, pass, measured } = picture;
+    let timeline = plan.timeline(pass);
+    phases(plot, timeline, palette);
+    let shown = visible(plot, timeline);
+    areas(plot, timeline, &shown, palette);
+    if let Some(other) = outline.map(|plan| plan.timeline(pass)) {
+        let columns = visible(plot, other);
+        let line = step_line("outline", &columns, |column| other.points[column.highest].live.as_mib());
+        plot.line(line.color(palette.strong()).width(1.4).style(LineStyle::Dashed { length: 4.0 }));
+    }
+    if !measured.is_empty() {
+        let line = step_line("measured", &shown, |column| measured[column.highest]);
+        plot.line(line.color(palette.measured).width(1.4));
+    }
+    let style = LineStyle::Dashed { length: 6.0 };
+    plot.hline(HLine::new("budget", scale.budget).color(palette.budget).width(1.5).style(style).allow_hover(false));
 }
 
 /// What the budget leaves to tensors.
@@ -175,39 +215,6 @@ fn areas(plot: &mut PlotUi<'_>, timeline: &Timeline, columns: &[Column], palette
 fn step_line<'a>(name: &str, columns: &[Column], y: impl Fn(&Column) -> f64) -> Line<'a> {
     let points: Vec<[f64; 2]> = columns.iter().flat_map(|c| [[c.from as f64, y(c)], [c.to as f64, y(c)]]).collect();
     Line::new(name, PlotPoints::from(points)).allow_hover(false).allow_band(false)
-}
-
-/// The names of the phases, along the top, where they have room.
-fn phase_names(ui: &Ui, timeline: &Timeline, transform: &PlotTransform, palette: &Palette) {
-    let frame = *transform.frame();
-    let painter = ui.painter_at(frame);
-    for band in bands(&timeline.points) {
-        let left = transform.position_from_point_x(band.from as f64).max(frame.left());
-        let right = transform.position_from_point_x(band.to as f64).min(frame.right());
-        let font = FontId::proportional(theme::SMALL_TEXT);
-        let galley = painter.layout_no_wrap(band.phase.name().to_owned(), font, palette.weak());
-        if galley.size().x + 8.0 < right - left {
-            let at = pos2(f32::midpoint(left, right) - galley.size().x / 2.0, frame.top() + 3.0);
-            painter.galley(at, galley, palette.weak());
-        }
-    }
-}
-
-fn mark_peak(ui: &Ui, timeline: &Timeline, transform: &PlotTransform, palette: &Palette) {
-    let Some(index) = timeline.peak_index() else { return };
-    let point = &timeline.points[index];
-    let at = transform.position_from_point(&PlotPoint::new(index as f64 + 0.5, point.live.as_mib()));
-    let painter = ui.painter_at(*transform.frame());
-    let tip = at - egui::vec2(0.0, 2.0);
-    let arrow = vec![tip, tip + egui::vec2(-4.5, -8.0), tip + egui::vec2(4.5, -8.0)];
-    painter.add(egui::Shape::convex_polygon(arrow, palette.strong(), Stroke::NONE));
-    let right_half = at.x > transform.frame().center().x;
-    let (align, dx) = if right_half { (Align2::RIGHT_CENTER, -8.0) } else { (Align2::LEFT_CENTER, 8.0) };
-    let text = format!("{} · {} · {}", point.live, timeline.layer(point.layer), point.op);
-    let galley = painter.layout_no_wrap(text, FontId::proportional(theme::SMALL_TEXT), palette.strong());
-    let plate = align.anchor_size(tip + egui::vec2(dx, -6.0), galley.size());
-    painter.rect_filled(plate.expand2(egui::vec2(3.0, 1.0)), 3.0, palette.pane.gamma_multiply(0.75));
-    painter.galley(plate.min, galley, palette.strong());
 }
 
 fn hover(

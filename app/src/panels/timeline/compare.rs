@@ -1,0 +1,90 @@
+//! Before and after: what a timeline is compared with, and which of the two fills the picture.
+
+use eframe::egui::{Button, RichText, Ui};
+use plimsoll_engine::{memory::Category, plan::Plan};
+
+use crate::{
+    command::{Action, UiCommand},
+    format, naming,
+    panels::PanelContext,
+    theme,
+    widgets::chip,
+};
+
+/// Steps of undo that the menu lists.
+const STEPS: usize = 12;
+/// Differences that an entry of the menu lists.
+const NAMED: usize = 3;
+
+/// The menu of what to compare with, and *before | after* once there is something.
+pub(super) fn ui(ui: &mut Ui, context: &mut PanelContext<'_>, plan: &Plan) {
+    let menu = ui.menu_button("Compare ⏷", |ui| menu(ui, context));
+    let hover = "Keep this picture, or that of any step of undo, as an outline behind the present one.";
+    menu.response.accessible_name("Compare").on_hover_text(hover);
+    let Some(pin) = &context.state.pin else { return };
+    for (before, name) in [(true, "Before"), (false, "After")] {
+        let button = Button::selectable(context.view.show_before == before, name);
+        let response = ui.add(button).on_hover_ui(|ui| differences(ui, pin, plan));
+        if response.clicked() {
+            context.view.show_before = before;
+        }
+    }
+    let color = theme::palette(ui).strong();
+    let other = if context.view.show_before { "after" } else { "before" };
+    chip::stroke(ui, color, true, other).on_hover_text("The outline: the step that does not fill the picture.");
+}
+
+fn menu(ui: &mut Ui, context: &PanelContext<'_>) {
+    ui.set_max_width(theme::TOOLTIP_WIDTH);
+    let pinned = context.state.pin.is_some();
+    let text = if pinned { "Compare with nothing" } else { "Hold the present configuration" };
+    if ui.button(text).on_hover_text(UiCommand::Pin.tooltip()).clicked() {
+        context.send.ui(UiCommand::Pin);
+        ui.close();
+    }
+    ui.separator();
+    let document = &context.state.document;
+    let mut after = &document.experiment;
+    let mut listed = 0;
+    for before in document.history.past() {
+        let changes = naming::changes(before, after);
+        after = before;
+        if changes.is_empty() {
+            continue;
+        }
+        let text = format!("Before {}", naming::listed(&changes, NAMED));
+        let since = naming::changes(before, &document.experiment).join(", ");
+        let hover = format!("Since then: {}.", if since.is_empty() { "nothing differs" } else { &since });
+        if ui.add(Button::new(text).truncate()).on_hover_text(hover).clicked() {
+            context.send.send(Action::PinExperiment(Box::new(before.clone())));
+            ui.close();
+        }
+        listed += 1;
+        if listed == STEPS {
+            break;
+        }
+    }
+    if listed == 0 {
+        ui.label(RichText::new("Each change of a setting is listed here.").weak());
+    }
+}
+
+/// What the two take, by category, and by which settings they differ.
+fn differences(ui: &mut Ui, before: &Plan, after: &Plan) {
+    let palette = theme::palette(ui);
+    ui.set_max_width(theme::TOOLTIP_WIDTH);
+    let changes = naming::changes(&before.experiment, &after.experiment);
+    ui.strong(if changes.is_empty() { "Nothing differs.".to_owned() } else { changes.join(", ") });
+    ui.spacing_mut().interact_size.y = theme::CHIP;
+    for category in Category::ALL {
+        let [old, new] = [before, after].map(|plan| plan.categories_at_peak.get(category));
+        if old != new {
+            let text = format!("{} {old} → {new} ({})", category.name(), new.difference(old));
+            chip::chip(ui, palette.category(category), text);
+        }
+    }
+    let peak = format!("peak {} → {} ({})", before.load(), after.load(), after.load().difference(before.load()));
+    ui.label(peak);
+    let [old, new] = [before, after].map(|plan| plan.step_secs / plan.experiment.batch.effective().max(1) as f64);
+    ui.label(format!("{} a sample", format::time_ratio(new / old)));
+}
