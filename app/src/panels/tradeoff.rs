@@ -1,15 +1,21 @@
-//! Memory against accuracy: every run of this session as a point, and the frontier of those that nothing beats.
+//! Memory against accuracy: every run of this session as a point, and for each task the frontier of the runs that nothing
+//! beats. One task is in focus, the others are dimmed. A click on a point looks at its run; a button loads its settings.
 
-use eframe::egui::{self, Pos2, RichText, Role, Tooltip, Ui, WidgetInfo};
-use egui_plot::{Line, LineStyle, MarkerShape, PlotPoint, PlotPoints, PlotTransform, Points, VLine};
+mod chosen;
+mod labels;
+mod task;
+
+use eframe::egui::{Color32, Pos2, RichText, Role, ScrollArea, Stroke, Tooltip, Ui, WidgetInfo, vec2};
+use egui_plot::{Line, LineStyle, MarkerShape, PlotPoint, PlotPoints, PlotTransform, PlotUi, Points, VLine};
 use plimsoll_engine::experiment::{ActivationKind, Model, ModelKind, ModelSetting};
 
+use self::task::Task;
 use super::PanelContext;
 use crate::{
     command::Action,
     format,
-    session::{self, RunRecord},
-    theme,
+    session::{RunKey, RunRecord, Session},
+    theme::{self, Palette},
     widgets::{
         axes::{self, Round},
         chip,
@@ -18,29 +24,105 @@ use crate::{
 
 /// A click this near to a point means it.
 const REACH: f32 = 14.0;
+/// How much is left of the colours of a task that is not in focus.
+const DIMMED: f32 = 0.35;
+/// The ring around the point of the run that is looked at.
+const RING: f32 = 4.0;
+
+/// A run with its point: measured peak in MiB, best accuracy.
+#[derive(Clone, Copy)]
+struct Dot<'a> {
+    run: &'a RunRecord,
+    at: [f64; 2],
+    /// Nothing beats it in its task.
+    is_best: bool,
+    /// Its task is the one in focus.
+    in_focus: bool,
+}
+
+impl Dot<'_> {
+    fn color(&self, palette: &Palette) -> Color32 {
+        let color = match (self.run.status.is_active(), self.is_best) {
+            (true, _) => palette.test,
+            (false, true) => palette.frontier,
+            (false, false) => palette.process,
+        };
+        if self.in_focus { color } else { color.gamma_multiply(DIMMED) }
+    }
+}
 
 /// Draws the pane.
 pub(crate) fn ui(ui: &mut Ui, context: &PanelContext<'_>) {
-    let runs: Vec<(&RunRecord, [f64; 2])> =
-        context.state.session.runs().iter().filter_map(|run| Some((run, run.point()?))).collect();
-    if runs.is_empty() {
-        let text = "Each run of this session becomes a point: its measured peak against its best test accuracy. \
-                    Train one, change something, and train again.";
-        chip::empty(ui, text);
+    let session = &context.state.session;
+    let tasks = task::tasks(session);
+    let Some(shown) = context.state.shown_run().filter(|_| !tasks.is_empty()) else {
+        chip::empty(
+            ui,
+            "Train a run, change a setting and train again: each becomes a point, memory against accuracy.",
+        );
         return;
-    }
+    };
+    let focus = tasks.iter().position(|task| task.has(shown)).unwrap_or(tasks.len() - 1);
+    let dots: Vec<Dot<'_>> = tasks.iter().enumerate().flat_map(|(i, task)| task.dots(session, i == focus)).collect();
+    ScrollArea::vertical().auto_shrink(false).show(ui, |ui| {
+        legend(ui, context, &tasks, focus, &dots);
+        let height = (ui.available_height() - chosen::height(ui)).max(theme::LOWEST_PLOT);
+        plot(ui, context, &tasks, &dots, shown, height);
+        chosen::ui(ui, context, shown);
+    });
+}
+
+/// The tasks, where there are several; what colours and shapes mean.
+fn legend(ui: &mut Ui, context: &PanelContext<'_>, tasks: &[Task], focus: usize, dots: &[Dot<'_>]) {
     let palette = theme::palette(ui);
-    let points: Vec<[f64; 2]> = runs.iter().map(|(_, point)| *point).collect();
-    let best = session::frontier(&points);
-    let budget = context.state.document.experiment.budget;
+    ui.horizontal_wrapped(|ui| {
+        ui.spacing_mut().item_spacing = vec2(theme::GAP * 1.5, 2.0);
+        if tasks.len() > 1 {
+            for (i, task) in tasks.iter().enumerate() {
+                let text = RichText::new(&task.name).small();
+                let hover =
+                    "Runs are compared with those on the same data, by the same measure. Click to look at these.";
+                let newest = task.runs.last().copied();
+                if ui.selectable_label(i == focus, text).on_hover_text(hover).clicked()
+                    && let Some(key) = newest
+                {
+                    context.send.send(Action::ShowRun(key));
+                }
+            }
+        }
+        let small = |text: &str| RichText::new(text).small();
+        let hover = "No other run on these data takes less memory and is more accurate.";
+        chip::chip(ui, palette.frontier, small("best for its memory")).on_hover_text(hover);
+        if dots.iter().any(|dot| dot.in_focus && !dot.is_best) {
+            let hover = "Another run on these data is at least as accurate with less memory.";
+            chip::chip(ui, palette.process, small("beaten")).on_hover_text(hover);
+        }
+        if dots.iter().any(|dot| dot.run.status.is_active()) {
+            chip::chip(ui, palette.test, small("training now")).on_hover_text("Its point moves with every test.");
+        }
+        let mut kinds: Vec<ModelKind> = dots.iter().map(|dot| dot.run.experiment().model.kind).collect();
+        kinds.sort_by_key(|kind| place(*kind));
+        kinds.dedup();
+        for kind in kinds.iter().filter(|_| kinds.len() > 1) {
+            let (_, sign) = MARKERS[place(*kind) % MARKERS.len()];
+            ui.label(RichText::new(format!("{sign} {}", kind.key())).small());
+        }
+    });
+}
+
+fn plot(ui: &mut Ui, context: &PanelContext<'_>, tasks: &[Task], dots: &[Dot<'_>], shown: &RunRecord, height: f32) {
+    let palette = theme::palette(ui);
+    let budget = context.state.document.experiment.budget.as_mib();
+    let points: Vec<[f64; 2]> = dots.iter().filter(|dot| dot.in_focus).map(|dot| dot.at).collect();
     let widest = points.iter().fold(0.0f64, |widest, [x, _]| widest.max(*x));
     let (low, high) = accuracies(&points);
     let percent =
         |y: f64| if (0.0..=1.0).contains(&y) { format!("{}%", format::plain(y * 100.0)) } else { String::new() };
     let plot = axes::plot(ui, "tradeoff", Round::Binary, Round::Decimal)
-        .set_margin_fraction(egui::vec2(0.06, 0.06))
+        .height(height)
+        .set_margin_fraction(vec2(0.06, 0.06))
         .include_x(0.0)
-        .include_x(widest * 1.1)
+        .include_x(widest * 1.15)
         .include_y(low)
         .include_y(high)
         .custom_x_axes(vec![axes::x_axis(ui, format::mib).label(RichText::new("measured peak").small().weak())])
@@ -48,45 +130,66 @@ pub(crate) fn ui(ui: &mut Ui, context: &PanelContext<'_>) {
         .show_crosshair(false)
         .label_formatter(|_| None);
     let response = plot.show(ui, |plot| {
-        let steps = steps(&best.iter().map(|i| points[*i]).collect::<Vec<_>>());
-        plot.line(
-            Line::new("frontier", PlotPoints::from(steps))
-                .color(palette.frontier.gamma_multiply(0.7))
-                .width(1.4)
-                .allow_band(false),
-        );
-        if budget.as_mib() <= widest * 2.0 {
+        let stairs = steps(&stairs_of(dots, |dot| dot.in_focus));
+        let line = Line::new("frontier", PlotPoints::from(stairs)).color(palette.frontier.gamma_multiply(0.7));
+        plot.line(line.width(1.4).allow_band(false));
+        if budget <= widest * 2.0 {
             let style = LineStyle::Dashed { length: 6.0 };
-            plot.vline(VLine::new("budget", budget.as_mib()).color(palette.budget).style(style));
+            plot.vline(VLine::new("budget", budget).color(palette.budget).style(style));
         }
-        for (i, (run, point)) in runs.iter().enumerate() {
-            let active = run.status.is_active();
-            let color = if active {
-                palette.test
-            } else if best.contains(&i) {
-                palette.frontier
-            } else {
-                palette.process
-            };
-            if active {
-                let trail = Line::new("trail", PlotPoints::from(run.trail.clone()));
-                plot.line(trail.color(color.gamma_multiply(0.5)).width(1.2).allow_band(false));
-            }
-            let marker = Points::new(run.key.to_string(), PlotPoints::from(vec![*point])).color(color);
-            let radius = theme::POINT_RADIUS + if active { 2.0 } else { 0.0 };
-            plot.points(marker.shape(shape(run.experiment().model.kind)).radius(radius));
-        }
+        dots.iter().filter(|dot| dot.in_focus).for_each(|dot| point(plot, dot, shown.key, palette));
     });
-    let about = format!("Memory against accuracy: {} runs", runs.len());
+    dimmed(ui, tasks, dots, &response.transform);
+    let about = format!("Memory against accuracy: {} runs", dots.len());
     response.response.widget_info(|| WidgetInfo::labeled(Role::Figure, true, &about));
-    let near = response.response.hover_pos().and_then(|at| nearest(&points, &response.transform, at));
-    if let Some(run) = near.map(|i| runs[i].0) {
-        Tooltip::for_widget(&response.response).at_pointer().gap(12.0).show(|ui| about_run(ui, run));
+    labels::draw(ui, &context.state.session, dots, shown.key, &response.transform);
+    let near = response.response.hover_pos().and_then(|at| nearest(dots, &response.transform, at));
+    if let Some(dot) = near {
+        let gap = theme::WIDE_GAP;
+        let session = &context.state.session;
+        Tooltip::for_widget(&response.response).at_pointer().gap(gap).show(|ui| about_run(ui, session, dot.run));
         if response.response.clicked() {
-            context.send.send(Action::Adopt(Box::new(run.experiment().clone())));
-            context.send.send(Action::ShowRun(run.key));
+            context.send.send(Action::ShowRun(dot.run.key));
         }
     }
+}
+
+/// The points that nothing beats, of those that `are_meant`, by rising memory.
+fn stairs_of(dots: &[Dot<'_>], are_meant: impl Fn(&Dot<'_>) -> bool) -> Vec<[f64; 2]> {
+    let mut best: Vec<[f64; 2]> = dots.iter().filter(|dot| dot.is_best && are_meant(dot)).map(|dot| dot.at).collect();
+    best.sort_by(|a, b| a[0].total_cmp(&b[0]));
+    best
+}
+
+/// The tasks that are not in focus, as far as they lie in view: they do not move it.
+fn dimmed(ui: &Ui, tasks: &[Task], dots: &[Dot<'_>], transform: &PlotTransform) {
+    let palette = theme::palette(ui);
+    let painter = ui.painter_at(*transform.frame());
+    let place = |at: [f64; 2]| transform.position_from_point(&PlotPoint::new(at[0], at[1]));
+    let stroke = Stroke::new(1.0, palette.frontier.gamma_multiply(DIMMED));
+    for task in tasks {
+        let stairs = steps(&stairs_of(dots, |dot| !dot.in_focus && task.runs.contains(&dot.run.key)));
+        painter.line(stairs.into_iter().map(place).collect(), stroke);
+    }
+    for dot in dots.iter().filter(|dot| !dot.in_focus) {
+        painter.circle_filled(place(dot.at), theme::POINT_RADIUS, dot.color(palette));
+    }
+}
+
+fn point(plot: &mut PlotUi<'_>, dot: &Dot<'_>, shown: RunKey, palette: &Palette) {
+    let (run, color) = (dot.run, dot.color(palette));
+    let active = run.status.is_active();
+    if active {
+        let trail = Line::new("trail", PlotPoints::from(run.trail.clone()));
+        plot.line(trail.color(color.gamma_multiply(0.5)).width(1.2).allow_band(false));
+    }
+    let radius = theme::POINT_RADIUS + if active { 2.0 } else { 0.0 };
+    let marker = |radius| Points::new(run.key.to_string(), PlotPoints::from(vec![dot.at])).radius(radius);
+    if run.key == shown {
+        plot.points(marker(radius + RING).shape(MarkerShape::Circle).filled(false).color(palette.strong()));
+    }
+    let (shape, _) = MARKERS[place(run.experiment().model.kind) % MARKERS.len()];
+    plot.points(marker(radius).shape(shape).color(color));
 }
 
 /// The accuracies in view: a single run is not drawn as if a thousandth were the world.
@@ -94,26 +197,26 @@ fn accuracies(points: &[[f64; 2]]) -> (f64, f64) {
     let low = points.iter().fold(1.0f64, |low, [_, y]| low.min(*y));
     let high = points.iter().fold(0.0f64, |high, [_, y]| high.max(*y));
     let around = ((high - low) * 0.15).max(0.02);
-    ((low - around).max(0.0), (high + around).min(1.005))
+    ((low - around).max(0.0), high + around)
 }
 
-/// The markers of the families, in their order. There are no more shapes: the families after the last share the first.
-const MARKERS: [MarkerShape; 10] = [
-    MarkerShape::Square,
-    MarkerShape::Circle,
-    MarkerShape::Diamond,
-    MarkerShape::Up,
-    MarkerShape::Down,
-    MarkerShape::Right,
-    MarkerShape::Left,
-    MarkerShape::Cross,
-    MarkerShape::Plus,
-    MarkerShape::Asterisk,
+/// The markers of the families, in their order, each with its sign in the legend. There are no more shapes: the families
+/// after the last share the first.
+const MARKERS: [(MarkerShape, &str); 10] = [
+    (MarkerShape::Square, "■"),
+    (MarkerShape::Circle, "●"),
+    (MarkerShape::Diamond, "◆"),
+    (MarkerShape::Up, "▲"),
+    (MarkerShape::Down, "▼"),
+    (MarkerShape::Right, "▶"),
+    (MarkerShape::Left, "◀"),
+    (MarkerShape::Cross, "✖"),
+    (MarkerShape::Plus, "✚"),
+    (MarkerShape::Asterisk, "✱"),
 ];
 
-fn shape(kind: ModelKind) -> MarkerShape {
-    let place = ModelKind::ALL.iter().position(|known| *known == kind).unwrap_or_default();
-    MARKERS[place % MARKERS.len()]
+fn place(kind: ModelKind) -> usize {
+    ModelKind::ALL.iter().position(|known| *known == kind).unwrap_or_default()
 }
 
 /// The sizes that tell two models of a family apart, such as `vit, patch 4, width 64, depth 2, 4 heads`.
@@ -159,16 +262,19 @@ fn steps(frontier: &[[f64; 2]]) -> Vec<[f64; 2]> {
 }
 
 /// The point that the pointer means, if it is near one.
-fn nearest(points: &[[f64; 2]], transform: &PlotTransform, at: Pos2) -> Option<usize> {
-    let distance = |[x, y]: [f64; 2]| transform.position_from_point(&PlotPoint::new(x, y)).distance(at);
-    let near = (0..points.len()).min_by(|a, b| distance(points[*a]).total_cmp(&distance(points[*b])))?;
-    (distance(points[near]) <= REACH).then_some(near)
+fn nearest<'a>(dots: &'a [Dot<'a>], transform: &PlotTransform, at: Pos2) -> Option<&'a Dot<'a>> {
+    let distance = |dot: &Dot<'_>| transform.position_from_point(&PlotPoint::new(dot.at[0], dot.at[1])).distance(at);
+    let near = dots.iter().min_by(|a, b| distance(a).total_cmp(&distance(b)))?;
+    (distance(near) <= REACH).then_some(near)
 }
 
 /// What a run was.
-fn about_run(ui: &mut Ui, run: &RunRecord) {
+fn about_run(ui: &mut Ui, session: &Session, run: &RunRecord) {
     let experiment = run.experiment();
-    ui.strong(format!("Run {}: {}", run.key, experiment.title));
+    ui.strong(session.name(run));
+    if !experiment.title.is_empty() {
+        ui.label(&experiment.title);
+    }
     ui.label(RichText::new(run.status.name()).weak());
     let accuracy = run.best_accuracy.map_or_else(|| "–".to_owned(), format::share);
     ui.label(format!("best {} {accuracy}, on test data", format::accuracy(experiment.data.kind).to_lowercase()));
@@ -182,7 +288,7 @@ fn about_run(ui: &mut Ui, run: &RunRecord) {
         experiment.checkpointing
     ));
     ui.label(about_model(&experiment.model));
-    ui.label(RichText::new("Click to load its configuration.").weak().small());
+    ui.label(RichText::new("Click to look at it: its curves and its settings.").weak().small());
 }
 
 #[cfg(test)]

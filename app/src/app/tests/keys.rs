@@ -1,5 +1,7 @@
 //! Every key does what the list of keys says.
 
+use eframe::egui::pos2;
+
 use super::*;
 
 const SHIFT: Modifiers = Modifiers::SHIFT;
@@ -71,7 +73,7 @@ fn a_plain_key_belongs_to_the_field_in_which_one_types() {
 }
 
 #[test]
-fn a_click_on_a_run_loads_its_configuration() {
+fn a_click_on_a_run_looks_at_it_and_a_button_loads_its_configuration() {
     let mut window = window(digits());
     let ended = |count: usize| {
         move |app: &App| app.state.session.runs().iter().filter(|r| r.summary.is_some()).count() == count
@@ -83,6 +85,8 @@ fn a_click_on_a_run_loads_its_configuration() {
     until(&mut window, |app| app.state.plan().is_some_and(|plan| plan.experiment.model.width == 48));
     press(&mut window, Modifiers::COMMAND, Key::Enter);
     until(&mut window, ended(2));
+    let wide = app(&window).state.document.experiment.clone();
+    assert!(window.query_by_label("Run 2: width 48").is_some(), "named by what differs");
     let plot = window.get_by_label("Memory against accuracy: 2 runs").rect();
     // Point by point, as one who looks for the smaller run: the tooltip names it.
     let mut places = (0..80).flat_map(|i| (0..30).map(move |j| (i, j)));
@@ -93,7 +97,7 @@ fn a_click_on_a_run_loads_its_configuration() {
         window.step();
         window
             .query_by_label_contains("Run 1: ")
-            .filter(|_| window.query_by_label_contains("Click to load").is_some())
+            .filter(|_| window.query_by_label_contains("Click to look").is_some())
             .map(|_| at)
     });
     let at = found.expect("the point of the first run");
@@ -101,8 +105,27 @@ fn a_click_on_a_run_loads_its_configuration() {
     window.step();
     window.drop_at(at);
     window.run_steps(3);
-    assert_eq!(app(&window).state.document.experiment, small);
+    assert_eq!(app(&window).state.document.experiment, wide, "looking changes nothing");
     assert_eq!(app(&window).state.shown, Some(1));
+    window.hover_at(pos2(1.0, 1.0));
+    window.run_steps(3);
+    assert!(window.query_by_label("Run 1: width 32").is_some(), "the bottom bar speaks of the run that is looked at");
+    assert!(window.query_by_label("Against the present: width 48 → 32").is_some());
+    window.get_by_label("Load its settings").click();
+    window.run_steps(3);
+    assert_eq!(app(&window).state.document.experiment, small);
     press(&mut window, Modifiers::COMMAND, Key::Z);
     assert_eq!(app(&window).state.document.experiment.model.width, 48, "it is an edit like any other");
+}
+
+#[test]
+fn a_run_has_a_name_of_its_own() {
+    let mut window = window(digits());
+    press(&mut window, Modifiers::COMMAND, Key::Enter);
+    until(&mut window, |app| app.state.session.latest().is_some_and(|run| run.summary.is_some()));
+    window.get_by_role_and_label(Role::TextInput, "Name of the run").focus();
+    window.run_steps(2);
+    window.get_by_role_and_label(Role::TextInput, "Name of the run").type_text("thin");
+    window.run_steps(3);
+    assert!(window.query_by_label("Run 1: thin").is_some());
 }

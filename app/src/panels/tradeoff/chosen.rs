@@ -1,0 +1,58 @@
+//! The run that is looked at: its name, how its settings differ from the present ones, and the button that loads them.
+
+use eframe::egui::{Align, Button, Layout, RichText, TextEdit, Ui, UiBuilder, vec2};
+
+use crate::{command::Action, naming, panels::PanelContext, session::RunRecord, theme, widgets::text};
+
+/// The height of the two lines.
+pub(super) fn height(ui: &Ui) -> f32 {
+    ui.spacing().interact_size.y * 2.0 + ui.spacing().item_spacing.y * 2.0
+}
+
+/// Draws the two lines.
+pub(super) fn ui(ui: &mut Ui, context: &PanelContext<'_>, run: &RunRecord) {
+    let present = &context.state.document.experiment;
+    let is_present = present == run.experiment();
+    row(ui, |ui| {
+        let load = ui.add_enabled(!is_present, Button::new("Load its settings"));
+        let hover = "Make the settings of this run the present ones; undo takes it back.";
+        if load.on_hover_text(hover).on_disabled_hover_text("Its settings are the present ones.").clicked() {
+            context.send.send(Action::Adopt(Box::new(run.experiment().clone())));
+        }
+        ui.with_layout(Layout::left_to_right(Align::Center), |ui| {
+            ui.label(RichText::new(format!("Run {}", run.key)).strong());
+            own_name(ui, context, run);
+        });
+    });
+    row(ui, |ui| {
+        ui.with_layout(Layout::left_to_right(Align::Center), |ui| {
+            let changes = naming::changes(present, run.experiment());
+            let words = if is_present {
+                "Its settings are the present ones.".to_owned()
+            } else if changes.is_empty() {
+                "Only its title and description are others than the present ones.".to_owned()
+            } else {
+                format!("Against the present: {}", changes.join(", "))
+            };
+            text::cut(ui, RichText::new(&words).small().weak(), &words);
+        });
+    });
+}
+
+fn row(ui: &mut Ui, contents: impl FnOnce(&mut Ui)) {
+    let size = vec2(ui.available_width(), ui.spacing().interact_size.y);
+    let (_, rect) = ui.allocate_space(size);
+    ui.scope_builder(UiBuilder::new().max_rect(rect).layout(Layout::right_to_left(Align::Center)), contents);
+}
+
+/// A field with the name that the run was given; while it is empty, it shows what sets the run apart.
+fn own_name(ui: &mut Ui, context: &PanelContext<'_>, run: &RunRecord) {
+    let mut name = run.own_name.clone().unwrap_or_default();
+    let hint = context.state.session.short_name(run);
+    let width = (ui.available_width() - theme::GAP).max(1.0);
+    let field = TextEdit::singleline(&mut name).hint_text(hint.clone()).desired_width(width);
+    let field = ui.add(field).accessible_name("Name of the run");
+    if field.on_hover_text(format!("{hint}. Type a name of its own for this run.")).changed() {
+        context.send.send(Action::NameRun(run.key, name));
+    }
+}
