@@ -3,7 +3,7 @@
 use plimsoll_engine::{
     Bytes,
     error::LimitedBy,
-    experiment::{Checkpointing, Frozen, OptimizerKind, Recompute, UpdateTime},
+    experiment::{Batch, Checkpointing, Frozen, OptimizerKind, Recompute, UpdateTime},
     plan::{Advice, Change, Found, Plan},
 };
 
@@ -17,7 +17,8 @@ pub(crate) fn words(advice: &Advice) -> String {
 
 fn one(change: &Change) -> String {
     match change {
-        Change::Batch(batch) => format!("micro-batch {} x {}", batch.micro, batch.accumulation),
+        Change::Batch(Batch { micro, accumulation: 1 }) => format!("micro-batch {micro}"),
+        Change::Batch(Batch { micro, accumulation }) => format!("micro-batch {micro} x {accumulation}"),
         Change::Precision(precision) => precision.key().to_owned(),
         Change::Checkpointing(choice) => checkpointing(*choice),
         Change::RetainGraph(false) => "free the graph in the backward pass".to_owned(),
@@ -104,10 +105,7 @@ impl Shortfall {
 
 #[cfg(test)]
 mod tests {
-    use plimsoll_engine::{
-        Experiment,
-        experiment::{Batch, Precision},
-    };
+    use plimsoll_engine::{Experiment, experiment::Precision};
 
     use super::*;
 
@@ -118,6 +116,8 @@ mod tests {
     #[test]
     fn changes_are_listed_and_none_is_as_it_is() {
         assert_eq!(words(&advice(Vec::new())), "as it is");
+        let whole = Change::Batch(Batch { micro: 846, accumulation: 1 });
+        assert_eq!(words(&advice(vec![whole])), "micro-batch 846");
         let several = vec![
             Change::Batch(Batch { micro: 8, accumulation: 4 }),
             Change::Precision(Precision::Bf16Mixed),

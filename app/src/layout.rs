@@ -1,6 +1,7 @@
-//! The panes and where they are. The user may drag them anywhere; [`Layout::default`] is where they begin.
+//! The panes and where they are. The user may drag them anywhere; [`Layout::default`] is where they begin. In a window
+//! without room for them beside each other one pane at a time is shown, chosen from a list.
 
-use eframe::egui::{self, Id, Ui, WidgetText};
+use eframe::egui::{self, Button, ComboBox, Id, Ui, WidgetText};
 use egui_tiles::{Container, Linear, LinearDir, SimplificationOptions, Tile, TileId, Tiles, Tree, UiResponse};
 use serde::{Deserialize, Deserializer, Serialize};
 
@@ -12,9 +13,29 @@ use crate::{
 /// Draws a pane.
 pub(crate) type Draw = fn(&mut Ui, Pane, &mut PanelContext<'_>);
 
+/// In less room one pane at a time is shown.
+const ROOM: egui::Vec2 = egui::vec2(720.0, 300.0);
+
 /// Where the panes are.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub(crate) struct Layout(Tree<Pane>);
+#[serde(from = "Tree<Pane>", into = "Tree<Pane>")]
+pub(crate) struct Layout {
+    tree: Tree<Pane>,
+    /// The pane that is shown where there is room for one.
+    front: Pane,
+}
+
+impl From<Tree<Pane>> for Layout {
+    fn from(tree: Tree<Pane>) -> Self {
+        Self { tree, front: Pane::Experiment }
+    }
+}
+
+impl From<Layout> for Tree<Pane> {
+    fn from(layout: Layout) -> Self {
+        layout.tree
+    }
+}
 
 impl Default for Layout {
     fn default() -> Self {
@@ -32,7 +53,7 @@ impl Default for Layout {
         let middle = split(&mut tiles, LinearDir::Vertical, &[(step, 0.48), (live, 0.52)]);
         let right = split(&mut tiles, LinearDir::Vertical, &[(tradeoff, 0.48), (layers, 0.52)]);
         let root = split(&mut tiles, LinearDir::Horizontal, &[(experiment, 0.235), (middle, 0.42), (right, 0.345)]);
-        Self(Tree::new(Id::unique("panes"), root, tiles))
+        Tree::new(Id::unique("panes"), root, tiles).into()
     }
 }
 
@@ -47,20 +68,64 @@ fn split(tiles: &mut Tiles<Pane>, dir: LinearDir, parts: &[(TileId, f32)]) -> Ti
 impl Layout {
     /// Draws the panes, each by `draw`.
     pub(crate) fn ui(&mut self, ui: &mut Ui, context: &mut PanelContext<'_>, draw: Draw) {
-        self.0.ui(&mut Behavior { context, draw }, ui);
+        if ui.available_width() < ROOM.x || ui.available_height() < ROOM.y {
+            self.one_at_a_time(ui, context, draw);
+        } else {
+            self.tree.ui(&mut Behavior { context, draw }, ui);
+        }
+    }
+
+    /// A list of the panes, and the chosen one in the whole room.
+    fn one_at_a_time(&mut self, ui: &mut Ui, context: &mut PanelContext<'_>, draw: Draw) {
+        let palette = theme::palette(ui);
+        let panes: Vec<Pane> = Pane::ALL.iter().copied().filter(|pane| self.shows(*pane)).collect();
+        let Some(first) = panes.first() else { return };
+        let place = panes.iter().position(|pane| *pane == self.front).unwrap_or_default();
+        let mut front = panes.get(place).copied().unwrap_or(*first);
+        egui::Frame::new().fill(palette.tabs).inner_margin(egui::Margin::symmetric(theme::PANE_MARGIN, 2)).show(
+            ui,
+            |ui| {
+                ui.horizontal(|ui| {
+                    let list =
+                        ComboBox::from_id_salt("pane").width(theme::TOOLTIP_WIDTH * 0.75).selected_text(front.title());
+                    let list = list.show_ui(ui, |ui| {
+                        for pane in &panes {
+                            ui.selectable_value(&mut front, *pane, pane.title());
+                        }
+                    });
+                    list.response
+                        .accessible_name("Pane")
+                        .on_hover_text("The pane that is shown: the window has room for one.");
+                    for (sign, name, to) in
+                        [("◀", "Pane before", place + panes.len() - 1), ("▶", "Next pane", place + 1)]
+                    {
+                        if ui.add(Button::new(sign)).accessible_name(name).on_hover_text(name).clicked() {
+                            front = panes[to % panes.len()];
+                        }
+                    }
+                });
+            },
+        );
+        self.front = front;
+        let frame = egui::Frame::new().fill(palette.pane).inner_margin(theme::PANE_MARGIN);
+        frame.show(ui, |ui| {
+            ui.set_min_size(ui.available_size());
+            ui.push_id(front, |ui| draw(ui, front, context));
+        });
     }
 
     /// Whether a pane can be seen or found on a tab.
     pub(crate) fn shows(&self, pane: Pane) -> bool {
-        self.0.tiles.find_pane(&pane).is_some_and(|id| self.0.tiles.is_visible(id))
+        self.tree.tiles.find_pane(&pane).is_some_and(|id| self.tree.tiles.is_visible(id))
     }
 
     /// Brings a pane to the front of its tabs, or hides it.
     pub(crate) fn set_shown(&mut self, pane: Pane, shown: bool) {
-        if let Some(id) = self.0.tiles.find_pane(&pane) {
-            self.0.set_visible(id, shown);
+        if let Some(id) = self.tree.tiles.find_pane(&pane) {
+            self.tree.set_visible(id, shown);
             if shown {
-                self.0.make_active(|tile, _| tile == id);
+                self.front = pane;
+                self.tree.make_active(|tile, _| tile == id);
             }
         }
     }
@@ -69,7 +134,7 @@ impl Layout {
     /// tabs of the pane they stand next to.
     pub(crate) fn completed(mut self) -> Self {
         for pane in Pane::ALL {
-            if self.0.tiles.find_pane(pane).is_none() && !self.insert(*pane) {
+            if self.tree.tiles.find_pane(pane).is_none() && !self.insert(*pane) {
                 return Self::default();
             }
         }
@@ -78,9 +143,9 @@ impl Layout {
 
     /// Adds a tab for a pane; false where the layout has no place for it.
     fn insert(&mut self, pane: Pane) -> bool {
-        let tiles = &mut self.0.tiles;
+        let tiles = &mut self.tree.tiles;
         let neighbour = tiles.find_pane(&pane.next_to()).and_then(|id| tiles.parent_of(id));
-        let Some(parent) = neighbour.or(self.0.root) else { return false };
+        let Some(parent) = neighbour.or(self.tree.root) else { return false };
         let tile = tiles.insert_pane(pane);
         match tiles.get_mut(parent) {
             Some(Tile::Container(container)) => container.add_child(tile),
@@ -92,7 +157,7 @@ impl Layout {
     /// Whether every pane is somewhere.
     #[cfg(test)]
     pub(crate) fn is_whole(&self) -> bool {
-        Pane::ALL.iter().all(|pane| self.0.tiles.find_pane(pane).is_some())
+        Pane::ALL.iter().all(|pane| self.tree.tiles.find_pane(pane).is_some())
     }
 }
 
@@ -196,14 +261,14 @@ mod tests {
     fn a_layout_without_a_pane_keeps_its_shape_and_gets_the_pane() {
         for missing in Pane::ALL.iter().copied() {
             let mut old = Layout::default();
-            let root = old.0.root;
-            let id = old.0.tiles.find_pane(&missing).expect("there by default");
-            old.0.remove_recursively(id);
+            let root = old.tree.root;
+            let id = old.tree.tiles.find_pane(&missing).expect("there by default");
+            old.tree.remove_recursively(id);
             old.set_shown(Pane::Step, missing == Pane::Step);
             assert!(!old.is_whole());
             let new = old.completed();
             assert!(new.is_whole() && new.shows(missing), "{missing:?}");
-            assert_eq!(new.0.root, root);
+            assert_eq!(new.tree.root, root);
             // What was hidden stays hidden: the layout is the old one.
             assert!(!new.shows(Pane::Step) || missing == Pane::Step);
         }

@@ -21,12 +21,20 @@ pub(crate) const PANE_MARGIN: i8 = 10;
 pub(crate) const BAR_HEIGHT: f32 = 26.0;
 /// Side of a colour chip in a legend.
 pub(crate) const CHIP: f32 = 10.0;
+/// From a chip to its text.
+pub(crate) const CHIP_GAP: f32 = 4.0;
 /// Width of a control's name in the experiment pane.
 pub(crate) const NAME_WIDTH: f32 = 108.0;
 /// Width of a typed number.
 pub(crate) const NUMBER_WIDTH: f32 = 62.0;
 /// Height of a row in a table.
 pub(crate) const ROW_HEIGHT: f32 = 20.0;
+/// Height of the bar of a run's progress.
+pub(crate) const PROGRESS_HEIGHT: f32 = 10.0;
+/// A text that would have less room is left out.
+pub(crate) const SHORTEST_TEXT: f32 = 60.0;
+/// A bar of progress that would be shorter is left out.
+pub(crate) const SHORTEST_BAR: f32 = 40.0;
 /// Width of a tooltip with help.
 pub(crate) const TOOLTIP_WIDTH: f32 = 320.0;
 /// Width of a curve.
@@ -34,7 +42,13 @@ pub(crate) const CURVE: f32 = 1.6;
 /// Size of text in bars and plots.
 pub(crate) const SMALL_TEXT: f32 = 11.0;
 /// Size of the verdict.
-pub(crate) const VERDICT_TEXT: f32 = 17.0;
+pub(crate) const VERDICT_TEXT: f32 = 20.0;
+/// Size of the program's name.
+pub(crate) const NAME_TEXT: f32 = 17.0;
+/// How much is left of a control that cannot be used: its words stay readable.
+const DISABLED: f32 = 0.7;
+/// A plot is not drawn lower than this.
+pub(crate) const LOWEST_PLOT: f32 = 96.0;
 /// Short messages stay clear of the bottom bar.
 pub(crate) const TOAST_MARGIN: egui::Vec2 = vec2(12.0, 48.0);
 /// Radius of a run's point.
@@ -115,7 +129,7 @@ fn luminance(color: Color32) -> f64 {
 }
 
 /// How far two colours stand apart, 1 to 21 (WCAG 2).
-fn contrast(a: Color32, b: Color32) -> f64 {
+pub(crate) fn contrast(a: Color32, b: Color32) -> f64 {
     let (a, b) = (luminance(a), luminance(b));
     (a.max(b) + 0.05) / (a.min(b) + 0.05)
 }
@@ -228,9 +242,8 @@ impl Palette {
         self.categories[category as usize]
     }
 
-    /// Text on a category's colour: dark or light, whichever stands out more.
-    pub(crate) fn on_category(&self, category: Category) -> Color32 {
-        let ground = self.category(category);
+    /// Text on a ground: dark or light, whichever stands out more.
+    pub(crate) fn on(&self, ground: Color32) -> Color32 {
         if contrast(DARK_TEXT, ground) >= contrast(LIGHT_TEXT, ground) { DARK_TEXT } else { LIGHT_TEXT }
     }
 
@@ -289,6 +302,7 @@ impl Palette {
         visuals.window_corner_radius = CornerRadius::same(8);
         visuals.menu_corner_radius = CornerRadius::same(6);
         visuals.popup_shadow = Shadow { offset: [0, 4], blur: 14, spread: 0, color: Color32::from_black_alpha(70) };
+        visuals.disabled_alpha = DISABLED;
         visuals.slider_trailing_fill = true;
         visuals.indent_has_left_vline = false;
         visuals
@@ -305,7 +319,7 @@ pub(crate) fn install(ctx: &egui::Context) {
                 (TextStyle::Small, FontId::proportional(SMALL_TEXT)),
                 (TextStyle::Body, FontId::proportional(13.0)),
                 (TextStyle::Button, FontId::proportional(13.0)),
-                (TextStyle::Heading, FontId::proportional(VERDICT_TEXT)),
+                (TextStyle::Heading, FontId::new(VERDICT_TEXT, medium())),
                 (TextStyle::Monospace, FontId::monospace(12.0)),
             ]
             .into();
@@ -322,14 +336,31 @@ pub(crate) fn install(ctx: &egui::Context) {
     }
 }
 
-/// egui's fonts, and DejaVu Sans for the arrows and signs that they lack.
+/// The family of the verdict: heavier than body text.
+fn medium() -> FontFamily {
+    FontFamily::Name("medium".into())
+}
+
+/// Roboto, whose figures are all of one width, before egui's own fonts; DejaVu Sans after them for the arrows and signs
+/// that they lack.
 fn fonts() -> FontDefinitions {
     let mut fonts = FontDefinitions::default();
-    let dejavu = FontData::from_static(include_bytes!("../../assets/fonts/DejaVuSans.ttf"));
-    fonts.font_data.insert("DejaVu Sans".to_owned(), Arc::new(dejavu));
+    let files: [(&str, &[u8]); 3] = [
+        ("Roboto", include_bytes!("../../assets/fonts/Roboto-Regular.ttf")),
+        ("Roboto Medium", include_bytes!("../../assets/fonts/Roboto-Medium.ttf")),
+        ("DejaVu Sans", include_bytes!("../../assets/fonts/DejaVuSans.ttf")),
+    ];
+    for (name, bytes) in files {
+        fonts.font_data.insert(name.to_owned(), Arc::new(FontData::from_static(bytes)));
+    }
     for family in [FontFamily::Proportional, FontFamily::Monospace] {
         fonts.families.entry(family).or_default().push("DejaVu Sans".to_owned());
     }
+    let body = fonts.families.entry(FontFamily::Proportional).or_default();
+    let with = |first: &str| std::iter::once(first.to_owned()).chain(body.iter().cloned()).collect::<Vec<_>>();
+    let (regular, heavier) = (with("Roboto"), with("Roboto Medium"));
+    *body = regular;
+    fonts.families.insert(medium(), heavier);
     fonts
 }
 
@@ -355,7 +386,12 @@ mod tests {
                 assert!(contrast(*a, palette.pane) >= 1.7, "{a:?}");
             }
             for category in Category::ALL {
-                assert!(contrast(palette.on_category(category), palette.category(category)) >= 4.5, "{category:?}");
+                let past = palette.category(category).blend(palette.past);
+                assert!(contrast(palette.on(past), past) >= 4.5, "{category:?} past the budget");
+                assert!(
+                    contrast(palette.on(palette.category(category)), palette.category(category)) >= 4.5,
+                    "{category:?}"
+                );
             }
         }
     }

@@ -5,6 +5,7 @@ mod files;
 mod frames;
 mod keys;
 mod models;
+mod pictures;
 
 use std::time::Instant;
 
@@ -13,6 +14,7 @@ use egui_kittest::{Harness, kittest::Queryable};
 use plimsoll_engine::{
     Bytes,
     experiment::{DataKind, Precision, preset},
+    plan::Plan,
     train::Outcome,
 };
 
@@ -315,4 +317,54 @@ fn every_pane_draws_without_a_run_and_after_one() {
     window.key_press(Key::F1);
     window.run_steps(3);
     assert!(window.query_by_label("Keys").is_some());
+}
+
+#[test]
+fn a_pin_and_a_step_of_undo_keep_the_whole_timeline_for_before_and_after() {
+    let mut window = window(digits());
+    window.get_by_role_and_label(Role::Slider, "Micro-batch").increment_accesskit();
+    until(&mut window, |app| planned_micro(app) == Some(96));
+    window.get_by_role_and_label(Role::Button, "Compare").click();
+    window.run_steps(3);
+    window.get_by_label("Before batch 64 → 96").click();
+    until(&mut window, |app| app.state.pin.as_ref().is_some_and(|pin| pin.experiment.batch.micro == 64));
+    assert_eq!(app(&window).state.document.experiment.batch.micro, 96, "comparing changes nothing");
+    let figure = |window: &Window, plan: &Plan| {
+        let name = format!("peak {}, budget", plan.timeline(plan.peak_pass).peak());
+        window.query_by_label_contains(&name).is_some()
+    };
+    let (pin, plan) =
+        (app(&window).state.pin.clone().expect("held"), app(&window).state.plan().expect("there").clone());
+    assert!(figure(&window, &plan) && !figure(&window, &pin));
+    window.get_by_role_and_label(Role::Button, "Before").click();
+    window.run_steps(3);
+    assert!(figure(&window, &pin) && !figure(&window, &plan));
+}
+
+#[test]
+fn what_the_present_configuration_takes_is_said_before_during_and_after_a_run() {
+    let mut window = window(digits());
+    let said = |window: &Window| {
+        let plan = app(window).state.plan().expect("a plan").clone();
+        window.query_by_label(&crate::panels::length(&plan)).is_some()
+    };
+    assert!(said(&window));
+    window.get_by_role_and_label(Role::Button, "Step").click();
+    until(&mut window, |app| app.state.session.active().is_some_and(|run| run.last.is_some()));
+    assert!(said(&window));
+    window.get_by_role_and_label(Role::Button, "Stop").click();
+    until(&mut window, |app| app.state.session.active().is_none());
+    window.get_by_role_and_label(Role::Slider, "Width").increment_accesskit();
+    until(&mut window, |app| app.state.plan().is_some_and(|plan| plan.experiment.model.width == 48));
+    assert!(said(&window));
+    window
+        .state_mut()
+        .as_mut()
+        .expect("drawn")
+        .sender
+        .send(crate::command::Action::Adopt(Box::new(Experiment { budget: Bytes::kib(64), ..digits() })));
+    until(&mut window, |app| app.state.plan().is_some_and(|plan| !plan.fits()));
+    assert!(said(&window));
+    let why = app(&window).state.why_no_training().expect("it does not fit");
+    assert!(window.query_by_label(&why).is_some());
 }

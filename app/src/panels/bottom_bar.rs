@@ -1,29 +1,46 @@
-//! The bottom bar: train, pause, step, stop, evaluate; how far the run is and how long it will take.
+//! The bottom bar: train, pause, step, stop, evaluate; beside them what the present configuration would take and why it
+//! cannot train, and below that how far the shown run is.
+//!
+//! Always holds: both lines keep their place, whatever there is to say; the line of a run names the run.
 
-use eframe::egui::{self, Align, Button, Layout, RichText, Ui, vec2};
+use eframe::egui::{self, Align, Button, Color32, Label, Layout, ProgressBar, RichText, Sense, Ui, vec2};
+use plimsoll_engine::{plan::Plan, train::Outcome};
 
 use super::PanelContext;
 use crate::{
     command::UiCommand,
     format,
     session::{RunRecord, Status},
-    theme,
+    theme::{self, Palette},
+    widgets::text,
 };
+
+/// In narrower bars the buttons other than *Train* are signs without words.
+const WORDS_FROM: f32 = 900.0;
+/// In narrower bars the lines stand below the buttons.
+const BESIDE_FROM: f32 = 560.0;
+/// Share of its line that the name of a run may take.
+const NAME_SHARE: f32 = 0.36;
 
 /// Draws the bar.
 pub(crate) fn ui(ui: &mut Ui, context: &PanelContext<'_>) {
+    let width = ui.available_width();
     ui.horizontal(|ui| {
-        ui.spacing_mut().button_padding = vec2(12.0, 5.0);
-        buttons(ui, context);
-        ui.add_space(theme::WIDE_GAP);
-        match context.state.session.latest() {
-            Some(run) => progress(ui, run),
-            None => ready(ui, context),
+        ui.scope(|ui| {
+            ui.spacing_mut().button_padding = vec2(10.0, 5.0);
+            buttons(ui, context, width >= WORDS_FROM);
+        });
+        if width >= BESIDE_FROM {
+            ui.add_space(theme::GAP);
+            ui.vertical(|ui| lines(ui, context));
         }
     });
+    if width < BESIDE_FROM {
+        lines(ui, context);
+    }
 }
 
-fn buttons(ui: &mut Ui, context: &PanelContext<'_>) {
+fn buttons(ui: &mut Ui, context: &PanelContext<'_>, in_words: bool) {
     let palette = theme::palette(ui);
     let active = context.state.session.active();
     let reason = context.state.why_no_training();
@@ -44,79 +61,173 @@ fn buttons(ui: &mut Ui, context: &PanelContext<'_>) {
         }
     }
     let paused = active.is_some_and(|run| matches!(run.status, Status::Paused));
-    let (pause, name) = if paused { ("▶ Resume", "Resume") } else { ("⏸ Pause", "Pause") };
+    let (pause, name) = if paused { ("▶", "Resume") } else { ("⏸", "Pause") };
     let may_step = active.is_some() || ready;
-    for (command, text, name, enabled) in [
+    for (command, sign, name, enabled) in [
         (UiCommand::Pause, pause, name, active.is_some()),
-        (UiCommand::Step, "⏭ Step", "Step", may_step),
-        (UiCommand::Stop, "⏹ Stop", "Stop", active.is_some()),
-        (UiCommand::Evaluate, "✔ Evaluate", "Evaluate", active.is_some()),
+        (UiCommand::Step, "⏭", "Step", may_step),
+        (UiCommand::Stop, "⏹", "Stop", active.is_some()),
+        (UiCommand::Evaluate, "✔", "Evaluate", active.is_some()),
     ] {
         let hover = command.tooltip_with_key(ui.ctx());
-        let button = ui.add_enabled(enabled, Button::new(text)).accessible_name(name);
+        let hover = if in_words { hover } else { format!("{name}: {hover}") };
+        let words = if in_words { format!("{sign} {name}") } else { sign.to_owned() };
+        let button = ui.add_enabled(enabled, Button::new(words)).accessible_name(name);
         if button.on_hover_text(&hover).on_disabled_hover_text(&hover).clicked() {
             context.send.ui(command);
         }
     }
 }
 
-/// What a run would take, before the first one.
-fn ready(ui: &mut Ui, context: &PanelContext<'_>) {
-    if context.state.is_starting {
-        ui.label(RichText::new("Preparing data…").weak());
-    } else if let Some(reason) = context.state.why_no_training() {
-        let card = context.state.plan().filter(|plan| plan.fits() && plan.target.is_gpu());
-        let pace = card.map(|plan| format!("{} a step at the card's peak rates. ", format::secs(plan.step_secs)));
-        ui.add(egui::Label::new(RichText::new(pace.unwrap_or_default() + &reason).weak()).truncate());
-    } else if let Some(plan) = context.state.plan() {
-        let text = format!(
-            "{} steps, about {} ({} a step)",
-            format::count(plan.total_steps),
-            format::secs(plan.step_secs * plan.total_steps as f64),
-            format::secs(plan.step_secs)
-        );
-        ui.label(RichText::new(text).weak());
+/// What a run would take, and how far one is: two lines of the same height in every state.
+fn lines(ui: &mut Ui, context: &PanelContext<'_>) {
+    ui.spacing_mut().item_spacing.y = 0.0;
+    line(ui, |ui| planned(ui, context));
+    line(ui, |ui| match shown(context) {
+        _ if context.state.is_starting => {
+            ui.label(RichText::new("Preparing data…").weak());
+        }
+        Some(run) => progress(ui, context, run),
+        None => {
+            ui.label(RichText::new("No run yet").weak());
+        }
+    });
+}
+
+fn line(ui: &mut Ui, contents: impl FnOnce(&mut Ui)) {
+    let size = vec2(ui.available_width(), theme::ROW_HEIGHT);
+    let (_, rect) = ui.allocate_space(size);
+    ui.scope_builder(egui::UiBuilder::new().max_rect(rect).layout(Layout::left_to_right(Align::Center)), contents);
+}
+
+/// The run that the bar speaks of: the one under way, else the one whose curves are shown.
+fn shown<'a>(context: &PanelContext<'a>) -> Option<&'a RunRecord> {
+    context.state.session.active().or_else(|| context.state.shown_run())
+}
+
+/// What the present configuration would take, and what keeps it from training.
+fn planned(ui: &mut Ui, context: &PanelContext<'_>) {
+    let palette = theme::palette(ui);
+    let state = context.state;
+    if let Some(plan) = state.newest_plan().filter(|_| state.prediction.obstacle.is_none()) {
+        // Of the experiment before, until the next plan is there: the line does not blink.
+        let color = if state.plan().is_some() { ui.visuals().text_color() } else { palette.weak() };
+        text::cut(ui, text::estimate(length(plan)).color(color), &about_length(plan));
+    }
+    // A prediction that is on its way is no reason to tell: it is there in a moment.
+    let reason = state.why_no_training().filter(|_| state.plan().is_some() || state.prediction.obstacle.is_some());
+    if let Some(reason) = reason.filter(|_| state.session.active().is_none()) {
+        ui.add_space(theme::GAP);
+        text::cut(ui, RichText::new(&reason).color(palette.warn), &reason);
     }
 }
 
-fn progress(ui: &mut Ui, run: &RunRecord) {
+/// `1 438 steps in about 12.4 s: 8.6 ms a step, 7 400 samples/s`.
+pub(crate) fn length(plan: &Plan) -> String {
+    let experiment = &plan.experiment;
+    let (unit, each) = format::throughput(&experiment.data);
+    let rate = (experiment.batch.effective() * each) as f64 / plan.step_secs;
+    let about = if plan.target.is_gpu() { "at least" } else { "about" };
+    format!(
+        "{} steps in {about} {}: {} a step, {} {unit}",
+        format::count(plan.total_steps),
+        format::secs(plan.step_secs * plan.total_steps as f64),
+        format::secs(plan.step_secs),
+        if rate.is_finite() { format::count(rate.round() as u64) } else { "…".to_owned() }
+    )
+}
+
+fn about_length(plan: &Plan) -> String {
+    let source = if plan.target.is_gpu() {
+        "An estimate: the arithmetic and the memory traffic of the step at the rates of the card's data sheet, which no \
+         run reaches."
+    } else {
+        "An estimate: the arithmetic and the memory traffic of the step at the rates of this processor, as far as they \
+         were measured."
+    };
+    format!("What the present configuration takes: {}. {source} Tests on held-out data come on top.", length(plan))
+}
+
+/// How a run stands, in a word or two, with its colour.
+fn standing(run: &RunRecord, palette: &Palette) -> (String, Color32) {
+    let text = match &run.status {
+        _ if run.is_evaluating => "testing…".to_owned(),
+        Status::Running => {
+            let left = run.secs_left().map(|secs| format!("{} left", format::secs(secs.max(1.0).round())));
+            left.unwrap_or_else(|| "begins…".to_owned())
+        }
+        other => other.name().to_owned(),
+    };
+    let color = match &run.status {
+        Status::Ended(Outcome::Finished) => palette.good,
+        Status::Ended(Outcome::Stopped) | Status::Running => palette.strong(),
+        Status::Paused => palette.warn,
+        Status::Ended(_) => palette.bad,
+    };
+    (text, color)
+}
+
+fn progress(ui: &mut Ui, context: &PanelContext<'_>, run: &RunRecord) {
+    let palette = theme::palette(ui);
+    let (room, name) = (ui.available_width(), context.state.session.name(run));
+    ui.scope(|ui| {
+        ui.set_max_width(room * NAME_SHARE);
+        text::cut(ui, RichText::new(&name).color(palette.strong()), &name);
+    });
+    ui.with_layout(Layout::right_to_left(Align::Center), |ui| {
+        let is_wide = room >= BESIDE_FROM;
+        if let Some(best) = run.best_accuracy {
+            let hover =
+                format!("Best {} on test data so far.", format::accuracy(run.experiment().data.kind).to_lowercase());
+            ui.label(RichText::new(format::share(best)).strong().color(palette.test)).on_hover_text(&hover);
+            if is_wide {
+                ui.label(RichText::new("best test").weak()).on_hover_text(hover);
+            }
+        }
+        if let Some(last) = run.last.filter(|_| is_wide) {
+            let hover = "Measured: the time of the last step.";
+            ui.label(RichText::new(format!("{} a step", format::secs(last.secs))).weak()).on_hover_text(hover);
+        }
+        let (standing, color) = standing(run, palette);
+        ui.label(RichText::new(standing).color(color));
+        ui.with_layout(Layout::left_to_right(Align::Center), |ui| steps(ui, run));
+    });
+}
+
+/// The step that a run is at, and a bar where there is room for one.
+fn steps(ui: &mut Ui, run: &RunRecord) {
     let palette = theme::palette(ui);
     let done = run.last.map_or(0, |step| step.step);
-    ui.with_layout(Layout::right_to_left(Align::Center), |ui| {
-        if let Some(best) = run.best_accuracy {
-            ui.label(RichText::new(format::share(best)).strong().color(palette.test));
-            ui.label(RichText::new("best test").weak());
-        }
-        if let Some(last) = run.last {
-            ui.label(RichText::new(format!("{} a step", format::secs(last.secs))).weak());
-        }
-        let left = match &run.status {
-            _ if run.is_evaluating => Some("testing…".to_owned()),
-            Status::Running => run.secs_left().map(|s| format!("{} left", format::secs(s.max(1.0).round()))),
-            other => Some(other.name().to_owned()),
-        };
-        let color = match &run.status {
-            Status::Ended(plimsoll_engine::train::Outcome::Finished) => palette.good,
-            Status::Ended(plimsoll_engine::train::Outcome::Stopped) | Status::Running => palette.strong(),
-            Status::Paused => palette.warn,
-            Status::Ended(_) => palette.bad,
-        };
-        ui.label(RichText::new(left.unwrap_or_default()).color(color));
-        ui.with_layout(Layout::left_to_right(Align::Center), |ui| {
-            let text = |step| format!("step {} of {}", format::count(step), format::count(run.plan.total_steps));
-            let font = egui::TextStyle::Body.resolve(ui.style());
-            let widest = ui.painter().layout_no_wrap(text(run.plan.total_steps), font, palette.strong()).size().x;
-            // The bar begins at the same place in every step.
-            let start = ui.cursor().left();
-            ui.label(text(done));
-            ui.add_space((start + widest + theme::GAP - ui.cursor().left()).max(0.0));
-            ui.visuals_mut().extreme_bg_color = palette.trough;
-            let bar = egui::ProgressBar::new(run.progress() as f32)
-                .desired_width(ui.available_width().max(40.0))
-                .desired_height(12.0)
-                .corner_radius(3.0)
-                .fill(if done > 0 { palette.accent } else { palette.trough });
-            ui.add(bar).on_hover_text(format!("Run {}: {}", run.key, run.experiment().title));
-        });
-    });
+    let text = |step| format!("step {} of {}", format::count(step), format::count(run.plan.total_steps));
+    let font = egui::TextStyle::Body.resolve(ui.style());
+    let widest = ui.painter().layout_no_wrap(text(run.plan.total_steps), font, palette.strong()).size().x;
+    // The bar begins at the same place in every step.
+    let (start, room) = (ui.cursor().left(), ui.available_width());
+    ui.add(Label::new(text(done)).truncate().sense(Sense::hover()));
+    ui.add_space((start + widest + theme::GAP - ui.cursor().left()).max(0.0));
+    if room < widest + theme::SHORTEST_BAR {
+        return;
+    }
+    ui.visuals_mut().extreme_bg_color = palette.trough;
+    let bar = ProgressBar::new(run.progress() as f32)
+        .desired_width(ui.available_width())
+        .desired_height(theme::PROGRESS_HEIGHT)
+        .corner_radius(3.0)
+        .fill(if done > 0 { palette.accent } else { palette.trough });
+    ui.add(bar);
+}
+
+#[cfg(test)]
+mod tests {
+    use plimsoll_engine::{Experiment, hardware::Machine};
+
+    use super::*;
+
+    #[test]
+    fn a_plan_says_how_long_it_lasts() {
+        let plan = Plan::of(&Experiment::default(), &Machine::nominal()).expect("the default experiment");
+        let plan = Plan { total_steps: 1438, step_secs: 0.0086, ..plan };
+        assert_eq!(length(&plan), "1\u{a0}438 steps in about 12.4 s: 8.60 ms a step, 7\u{a0}442 samples/s");
+        assert!(about_length(&plan).contains("An estimate"));
+    }
 }

@@ -8,7 +8,7 @@ use plimsoll_engine::{
     plan::{Advice, Pass, Plan, Verdict},
 };
 
-use super::PanelContext;
+use super::{PanelContext, legend};
 use crate::{
     advice,
     command::{Action, UiCommand},
@@ -18,30 +18,35 @@ use crate::{
     widgets::{
         chip,
         stack::{self, Segment},
+        text,
     },
 };
 
+/// Lines of the legend.
+const LEGEND_LINES: usize = 2;
 /// Configurations offered.
 const OFFERED: usize = 3;
 
 /// Draws the bar.
 pub(crate) fn ui(ui: &mut Ui, context: &PanelContext<'_>) {
     let Some(plan) = context.state.newest_plan() else {
-        let text = match &context.state.prediction.obstacle {
+        let words = match &context.state.prediction.obstacle {
             Some(Obstacle::Problems(problems)) => problems.first().map(ToString::to_string).unwrap_or_default(),
-            Some(Obstacle::Failure(text)) => text.clone(),
+            Some(Obstacle::Failure(why)) => why.clone(),
             None => "Planning…".to_owned(),
         };
-        ui.add(egui::Label::new(RichText::new(text).weak().heading()).truncate());
+        text::cut(ui, RichText::new(&words).weak().heading(), &words);
         return;
     };
     let stale = context.state.prediction.obstacle.is_some();
     ui.horizontal(|ui| {
-        verdict(ui, context, plan, stale);
-        fill_button(ui, context, plan);
         ui.with_layout(Layout::right_to_left(Align::Center), |ui| {
             pin_button(ui, context);
-            ui.add(egui::Label::new(RichText::new(where_is_the_peak(plan)).weak()).truncate());
+            ui.with_layout(Layout::left_to_right(Align::Center), |ui| {
+                verdict(ui, context, plan, stale);
+                fill_button(ui, context, plan);
+                ui.with_layout(Layout::right_to_left(Align::Center), |ui| peak_place(ui, plan));
+            });
         });
     });
     let pin = context.state.pin.as_ref();
@@ -49,7 +54,7 @@ pub(crate) fn ui(ui: &mut Ui, context: &PanelContext<'_>) {
     let full = [length(plan), plan.budget, pin.map_or(Bytes::ZERO, |pin| length(pin))];
     let full = Bytes((full.into_iter().max().unwrap_or_default().0 as f64 * 1.02) as u64);
     bar(ui, plan, full, pin.map(|pin| &**pin), stale);
-    legend(ui, plan, pin.map(|pin| &**pin));
+    legend::ui(ui, plan, pin.map(|pin| &**pin), LEGEND_LINES);
     offers(ui, context, plan);
 }
 
@@ -70,13 +75,16 @@ fn verdict(ui: &mut Ui, context: &PanelContext<'_>, plan: &Plan, stale: bool) {
     let palette = theme::palette(ui);
     if stale {
         let reason = context.state.why_no_training().unwrap_or_default();
-        ui.add(egui::Label::new(RichText::new(reason).heading().color(palette.bad)).truncate());
+        text::cut(ui, RichText::new(&reason).heading().color(palette.bad), &reason);
         return;
     }
     let color = if plan.verdict().fits() { palette.good } else { palette.bad };
     let peak = plan.peak;
     let figures = match plan.target.profile() {
-        None => format!("{} live, {} reserved, about {} in the whole process", peak.live, peak.reserved, peak.process),
+        None => format!(
+            "{} live, {} reserved, and as an estimate {} in the whole process",
+            peak.live, peak.reserved, peak.process
+        ),
         Some(card) => format!(
             "{} used of the pool, {} reserved by the pool, {} in the process with the context of {}, which is what counts \
              on a GPU",
@@ -88,7 +96,8 @@ fn verdict(ui: &mut Ui, context: &PanelContext<'_>, plan: &Plan, stale: bool) {
         format::secs(plan.plan_secs),
         estimated(plan)
     );
-    ui.label(RichText::new(verdict_words(plan)).heading().strong().color(color)).on_hover_text(hover);
+    let words = verdict_words(plan);
+    text::cut(ui, RichText::new(&words).heading().color(color), &format!("{words}. {hover}"));
 }
 
 /// Which figures of a card are estimates, and whether the card is smaller than the budget.
@@ -102,6 +111,14 @@ fn estimated(plan: &Plan) -> String {
         text.push_str(&format!(" The budget is more than a process may use of the card, so the limit is {room}."));
     }
     text
+}
+
+/// Where the peak is, where there is room to say it.
+fn peak_place(ui: &mut Ui, plan: &Plan) {
+    if ui.available_width() >= theme::SHORTEST_TEXT {
+        let words = where_is_the_peak(plan);
+        text::cut(ui, RichText::new(&words).weak(), &words);
+    }
 }
 
 /// Where the peak is, in words.
@@ -142,7 +159,7 @@ fn bar(ui: &mut Ui, plan: &Plan, full: Bytes, pin: Option<&Plan>, stale: bool) {
     let fade = if stale { 0.35 } else { 1.0 };
     let segments = stack::segments(&plan.categories_at_peak, full);
     for segment in &segments {
-        paint_segment(ui, &painter, main, segment, palette, fade);
+        fill(&painter, main, segment, palette, fade);
     }
     if let Some(pin) = pin {
         let below = Rect::from_min_max(pos2(rect.left(), main.bottom() + 3.0), rect.max);
@@ -159,6 +176,9 @@ fn bar(ui: &mut Ui, plan: &Plan, full: Bytes, pin: Option<&Plan>, stale: bool) {
         let strip = past.with_min_y(past.bottom() - 4.0);
         painter.rect_filled(past, CornerRadius::ZERO, palette.past);
         painter.rect_filled(strip, CornerRadius::ZERO, palette.bad);
+    }
+    for segment in &segments {
+        name(&painter, main, segment, (line, peak > line), palette, fade);
     }
     painter.vline(line, (main.top() - 2.0)..=(rect.bottom() + 2.0), Stroke::new(2.5, palette.budget));
     let whose = if plan.card_below_budget().is_some() { "card" } else { "budget" };
@@ -185,7 +205,7 @@ fn budget_label(painter: &egui::Painter, bar: Rect, line: f32, label: &str, pale
     let size = galley.size() + vec2(10.0, 4.0);
     let left = if line - size.x - 6.0 > bar.left() { line - size.x - 5.0 } else { line + 5.0 };
     let pill = Rect::from_min_size(pos2(left, bar.center().y - size.y / 2.0), size);
-    painter.rect_filled(pill, CornerRadius::same(3), palette.pane.gamma_multiply(0.8));
+    painter.rect_filled(pill, CornerRadius::same(3), palette.pane);
     painter.galley(pill.min + vec2(5.0, 2.0), galley, palette.strong());
 }
 
@@ -194,77 +214,66 @@ fn part_of(bar: Rect, segment: &Segment) -> Rect {
     Rect::from_min_max(pos2(x(segment.from), bar.top()), pos2(x(segment.to), bar.bottom()))
 }
 
-fn paint_segment(ui: &Ui, painter: &egui::Painter, bar: Rect, segment: &Segment, palette: &Palette, fade: f32) {
+fn fill(painter: &egui::Painter, bar: Rect, segment: &Segment, palette: &Palette, fade: f32) {
     let part = part_of(bar, segment);
-    let color = palette.category(segment.category).gamma_multiply(fade);
-    painter.rect_filled(part, CornerRadius::ZERO, color);
+    painter.rect_filled(part, CornerRadius::ZERO, palette.category(segment.category).gamma_multiply(fade));
     if part.width() > 2.0 {
         painter.vline(part.right() - 0.5, part.y_range(), Stroke::new(1.0, palette.pane));
     }
+}
+
+/// A segment's name, on the side of the line where it has more room, in the ink that stands out there.
+fn name(
+    painter: &egui::Painter,
+    bar: Rect,
+    segment: &Segment,
+    (line, is_over): (f32, bool),
+    palette: &Palette,
+    fade: f32,
+) {
+    let part = part_of(bar, segment);
+    let (inside, past) = (part.with_max_x(part.right().min(line)), part.with_min_x(part.left().max(line)));
+    let is_past = is_over && past.width() > inside.width();
+    let room = if is_past {
+        past
+    } else if is_over {
+        inside
+    } else {
+        part
+    };
+    let ground = palette.trough.blend(palette.category(segment.category).gamma_multiply(fade));
+    let ink = palette.on(if is_past { ground.blend(palette.past) } else { ground });
     let font = FontId::proportional(theme::SMALL_TEXT);
-    let ink = palette.on_category(segment.category);
-    let galley = ui.painter().layout_no_wrap(segment.category.name().to_owned(), font, ink);
-    if galley.size().x + 10.0 < part.width() {
-        let at = part.center() - galley.size() / 2.0;
-        painter.galley(at, galley, ink);
+    let galley = painter.layout_no_wrap(segment.category.name().to_owned(), font, ink);
+    if galley.size().x + 10.0 < room.width() {
+        painter.galley(room.center() - galley.size() / 2.0, galley, ink);
     }
-}
-
-/// Bytes by category, and the difference to the pin.
-fn legend(ui: &mut Ui, plan: &Plan, pin: Option<&Plan>) {
-    let palette = theme::palette(ui);
-    ui.horizontal_wrapped(|ui| {
-        ui.spacing_mut().item_spacing = vec2(theme::WIDE_GAP, 3.0);
-        for (category, bytes) in plan.categories_at_peak.iter() {
-            let before = pin.map(|pin| pin.categories_at_peak.get(category));
-            if bytes.0 == 0 && before.unwrap_or_default().0 == 0 {
-                continue;
-            }
-            let text = match before {
-                Some(before) if before != bytes => {
-                    format!("{} {bytes} ({})", category.name(), bytes.difference(before))
-                }
-                _ => format!("{} {bytes}", category.name()),
-            };
-            let is_guess =
-                category == Category::Context && plan.target.profile().is_some_and(|card| card.is_estimate());
-            let text = if is_guess { format!("{text}, estimated") } else { text };
-            let hover = meaning(category);
-            chip::chip(ui, palette.category(category), RichText::new(text).small()).on_hover_text(hover);
-        }
-        if let Some(pin) = pin {
-            let text = format!(
-                "to the pin: {}, {}",
-                plan.load().difference(pin.load()),
-                format::time_ratio(per_sample(plan) / per_sample(pin))
-            );
-            ui.label(RichText::new(text).small().strong());
-        }
-    });
-}
-
-fn per_sample(plan: &Plan) -> f64 {
-    plan.step_secs / plan.experiment.batch.effective().max(1) as f64
 }
 
 /// What a category is, in a sentence.
 pub(crate) fn meaning(category: Category) -> &'static str {
     match category {
         Category::Context => {
-            "Driver and library state, and the kernels that the run will load: 96 MiB are allowed for those of a run that \
-             this card never saw. On the processor, the engine's own bookkeeping."
+            "What the program needs beside the numbers it computes with. On a graphics card: driver and library state, and \
+             the kernels that the run will load; 96 MiB are allowed for those of a run that this card never saw. On the \
+             processor: the engine's own bookkeeping."
         }
         Category::Parameters => "The weights that the forward pass reads.",
         Category::MasterWeights => "The f32 copy of narrower weights, which the optimizer updates.",
         Category::OptimizerState => "Momentum and moments: allocated in the first step, kept for the whole run.",
-        Category::Buffers => "Running statistics.",
+        Category::Buffers => "Running statistics of batch normalisation: the mean and the variance of each channel.",
         Category::Batch => "The inputs and labels of one micro-batch; on a graphics card, those of the next as well.",
         Category::Gradients => "Gradients of the parameters, summed over the accumulated micro-batches.",
         Category::Activations => {
             "Outputs of layers kept for the backward pass, and the gradients that flow between layers."
         }
-        Category::Scratch => "What one op needs while it runs.",
-        Category::Slack => "What the allocator holds beyond live memory, because of rounding and reuse.",
+        Category::Scratch => {
+            "The working memory of one operation, such as an unfolded image for a convolution. It is free again when the \
+             operation is over."
+        }
+        Category::Slack => {
+            "Memory that is held but in no use: blocks are rounded up, and what was freed is kept to be used again."
+        }
     }
 }
 

@@ -20,9 +20,6 @@ use crate::{
     },
 };
 
-/// A plot is not drawn lower than this; the pane scrolls instead.
-const LOWEST: f32 = 96.0;
-
 /// Draws the pane.
 pub(crate) fn ui(ui: &mut Ui, context: &mut PanelContext<'_>) {
     let Some(run) = context.state.shown_run().filter(|run| run.last.is_some()) else {
@@ -33,7 +30,7 @@ pub(crate) fn ui(ui: &mut Ui, context: &mut PanelContext<'_>) {
     ui.add_space(2.0);
     egui::ScrollArea::vertical().auto_shrink(false).show(ui, |ui| {
         let space = ui.available_size();
-        let cell = vec2(space.x, ((space.y - theme::GAP) / 2.0).max(LOWEST));
+        let cell = vec2(space.x, ((space.y - theme::GAP) / 2.0).max(theme::LOWEST_PLOT));
         for draw in [norm, learning_rate] {
             let (_, rect) = ui.allocate_space(cell);
             let builder = UiBuilder::new().id_salt(rect.top() as i32).max_rect(rect);

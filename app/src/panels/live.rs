@@ -20,8 +20,8 @@ use crate::{
 
 /// Narrower panes stack their plots in one column.
 const TWO_COLUMNS_FROM: f32 = 430.0;
-/// A plot is not drawn lower than this; the pane scrolls instead.
-const LOWEST: f32 = 96.0;
+/// In narrower panes the list of runs stands above the other options.
+const OPTIONS_BESIDE_FROM: f32 = 400.0;
 
 /// Draws the pane.
 pub(crate) fn ui(ui: &mut Ui, context: &mut PanelContext<'_>) {
@@ -44,7 +44,7 @@ pub(crate) fn ui(ui: &mut Ui, context: &mut PanelContext<'_>) {
         let gap = theme::GAP;
         let cell = vec2(
             (space.x - gap * (columns - 1) as f32) / columns as f32,
-            ((space.y - gap * (rows - 1) as f32) / rows as f32).max(LOWEST),
+            ((space.y - gap * (rows - 1) as f32) / rows as f32).max(theme::LOWEST_PLOT),
         );
         let start = ui.cursor().min;
         ui.allocate_space(vec2(space.x, (cell.y + gap) * rows as f32 - gap));
@@ -58,27 +58,40 @@ pub(crate) fn ui(ui: &mut Ui, context: &mut PanelContext<'_>) {
 }
 
 fn options(ui: &mut Ui, context: &mut PanelContext<'_>, run: &RunRecord) {
+    if ui.available_width() < OPTIONS_BESIDE_FROM {
+        which(ui, context, run);
+        ui.horizontal_wrapped(|ui| choices(ui, context.view, false));
+        return;
+    }
     let row = vec2(ui.available_width(), ui.spacing().interact_size.y);
     ui.allocate_ui_with_layout(row, Layout::right_to_left(Align::Center), |ui| {
-        let view = &mut *context.view;
-        for (axis, name) in [(Axis::Time, "Time"), (Axis::Step, "Steps")] {
-            ui.selectable_value(&mut view.axis, axis, name).on_hover_text("The horizontal axis.");
-        }
-        let log = ui.toggle_value(&mut view.log_loss, "Log");
-        log.on_hover_text("The loss on a logarithmic axis.");
-        ui.spacing_mut().slider_width = 70.0;
-        let slider = Slider::new(&mut view.smoothing, 0.0..=0.99).show_value(false);
-        let hover = "Share of the past in the smoothed curves; at the left end the values are as measured.";
-        let slider = ui.add(slider).accessible_name("Smoothing");
-        slider.on_hover_text(format!("{hover} Now {:.2}.", view.smoothing));
-        ui.label(RichText::new("Smoothing").weak());
+        choices(ui, context.view, true);
         ui.with_layout(Layout::left_to_right(Align::Center), |ui| which(ui, context, run));
     });
 }
 
+/// How the curves are drawn. Where they stand from the right, the last comes first.
+fn choices(ui: &mut Ui, view: &mut View, from_the_right: bool) {
+    let mut axes = [(Axis::Step, "Steps"), (Axis::Time, "Time")];
+    if from_the_right {
+        axes.reverse();
+    }
+    for (axis, name) in axes {
+        ui.selectable_value(&mut view.axis, axis, name).on_hover_text("The horizontal axis.");
+    }
+    let log = ui.toggle_value(&mut view.log_loss, "Log");
+    log.on_hover_text("The loss on a logarithmic axis.");
+    ui.spacing_mut().slider_width = 70.0;
+    let slider = Slider::new(&mut view.smoothing, 0.0..=0.99).show_value(false);
+    let hover = "Share of the past in the smoothed curves; at the left end the values are as measured.";
+    let slider = ui.add(slider).accessible_name("Smoothing");
+    slider.on_hover_text(format!("{hover} Now {:.2}.", view.smoothing));
+    ui.label(RichText::new("Smoothing").weak());
+}
+
 /// The list of runs, in what room there is.
 pub(super) fn which(ui: &mut Ui, context: &PanelContext<'_>, run: &RunRecord) {
-    let name = |run: &RunRecord| format!("Run {}: {}", run.key, run.experiment().title);
+    let name = |run: &RunRecord| context.state.session.name(run);
     let width = (ui.available_width() - theme::GAP).clamp(60.0, 280.0);
     let list = ComboBox::from_id_salt("run").width(width).truncate().selected_text(name(run));
     let list = list.show_ui(ui, |ui| {
@@ -88,7 +101,8 @@ pub(super) fn which(ui: &mut Ui, context: &PanelContext<'_>, run: &RunRecord) {
             }
         }
     });
-    list.response.accessible_name("Run shown").on_hover_text("The run whose curves are shown.");
+    let hover = format!("The run whose curves are shown. {}", name(run));
+    list.response.accessible_name("Run shown").on_hover_text(hover);
 }
 
 /// The axes of a plot over the shown horizontal axis.

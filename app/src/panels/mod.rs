@@ -9,6 +9,7 @@ mod dialogs;
 mod experiment;
 mod gradients;
 mod layers;
+mod legend;
 mod live;
 mod log;
 mod notice;
@@ -21,6 +22,8 @@ use eframe::egui::{self, Panel, Ui};
 
 use crate::{layout::Layout, theme};
 
+#[cfg(test)]
+pub(crate) use bottom_bar::length;
 use pane::Pane;
 pub(crate) use pane::PanelContext;
 

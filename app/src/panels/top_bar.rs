@@ -62,7 +62,7 @@ const BUDGET: Spec = Spec {
 /// Draws the bar.
 pub(crate) fn ui(ui: &mut Ui, context: &mut PanelContext<'_>, layout: &mut Layout) {
     MenuBar::new().ui(ui, |ui| {
-        ui.label(RichText::new("Plimsoll").strong().size(theme::VERDICT_TEXT));
+        ui.label(RichText::new("Plimsoll").strong().size(theme::NAME_TEXT));
         ui.add_space(theme::GAP);
         ui.menu_button("Preset", |ui| preset_menu(ui, context));
         ui.menu_button("View", |ui| view_menu(ui, context, layout));
