@@ -46,7 +46,7 @@ pub(crate) const VERDICT_TEXT: f32 = 20.0;
 /// Size of the program's name.
 pub(crate) const NAME_TEXT: f32 = 17.0;
 /// How much is left of a control that cannot be used: its words stay readable.
-const DISABLED: f32 = 0.7;
+const DISABLED: f32 = 0.76;
 /// A plot is not drawn lower than this.
 pub(crate) const LOWEST_PLOT: f32 = 96.0;
 /// Short messages stay clear of the bottom bar.
@@ -193,9 +193,9 @@ const LIGHT: Palette = Palette {
         rgb(0xd0528d),
         rgb(0xb4bbc4),
     ],
-    good: rgb(0x1d7f3c),
-    bad: rgb(0xc62f23),
-    warn: rgb(0x9a6700),
+    good: rgb(0x15682f),
+    bad: rgb(0xad241a),
+    warn: rgb(0x7d5300),
     budget: rgb(0xc62f23),
     past: Color32::from_rgba_premultiplied(0x80, 0x78, 0x78, 0x80),
     measured: rgb(0x10151b),
@@ -203,7 +203,7 @@ const LIGHT: Palette = Palette {
     process: rgb(0x76808d),
     predicted: rgb(0x2c8a44),
     train: rgb(0x1f63cf),
-    test: rgb(0xc8610a),
+    test: rgb(0x9c4a06),
     throughput: rgb(0x147f75),
     frontier: rgb(0x1d7f3c),
     accent: rgb(0x1f63cf),
@@ -216,7 +216,7 @@ const LIGHT: Palette = Palette {
     rule: rgb(0xd0d6dd),
     field: rgb(0xffffff),
     widget: [rgb(0xd9dfe6), rgb(0xcbd3dc), rgb(0xbac5d1)],
-    text: [rgb(0x2b323b), rgb(0x0c1015), rgb(0x5d6773)],
+    text: [rgb(0x2b323b), rgb(0x0c1015), rgb(0x505a65)],
     selection: rgb(0xbcd6ff),
     phases: [
         Color32::from_rgba_premultiplied(0x03, 0x08, 0x10, 0x12),
@@ -372,8 +372,11 @@ mod tests {
     fn text_stands_out_from_what_it_is_drawn_on_in_both_themes() {
         for palette in [&DARK, &LIGHT] {
             for text in [palette.text[0], palette.text[1], palette.text[2], palette.good, palette.bad, palette.warn] {
-                assert!(contrast(text, palette.pane) >= 4.5, "{text:?} {}", contrast(text, palette.pane));
+                for ground in [palette.pane, palette.tabs, palette.widget[0]] {
+                    assert!(contrast(text, ground) >= 4.5, "{text:?} on {ground:?}: {}", contrast(text, ground));
+                }
             }
+            assert!(contrast(palette.test, palette.tabs) >= 4.5);
             assert!(contrast(palette.on_accent, palette.accent) >= 4.5);
         }
     }

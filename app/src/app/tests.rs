@@ -5,7 +5,6 @@ mod files;
 mod frames;
 mod keys;
 mod models;
-mod pictures;
 
 use std::time::Instant;
 

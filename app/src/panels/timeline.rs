@@ -143,8 +143,8 @@ fn draw(ui: &mut Ui, picture: Picture<'_>) {
     );
     response.response.widget_info(|| WidgetInfo::labeled(Role::Figure, true, &about));
     marks::phase_names(ui, timeline, &response.transform, palette);
-    marks::budget(ui, plan, pass, scale, &response.transform, palette);
-    marks::peak(ui, plan, pass, &response.transform, palette);
+    let taken = marks::peak(ui, plan, pass, &response.transform, palette);
+    marks::budget(ui, plan, taken, scale, &response.transform, palette);
     if let Some(at) = response.response.hover_pos() {
         hover(ui, &response.response, timeline, &response.transform, at, measured);
     }

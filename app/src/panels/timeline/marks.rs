@@ -1,6 +1,8 @@
 //! What is written into a timeline: the names of its phases, its peak, the budget and the break of the axis.
 
-use eframe::egui::{self, Align2, FontId, Pos2, Rect, Stroke, Ui, pos2, vec2};
+use std::sync::Arc;
+
+use eframe::egui::{self, Align2, Color32, FontId, Galley, Rect, Stroke, Ui, pos2, vec2};
 use egui_plot::{PlotPoint, PlotTransform};
 use plimsoll_engine::{
     Bytes,
@@ -35,10 +37,11 @@ pub(super) fn phase_names(ui: &Ui, timeline: &Timeline, transform: &PlotTransfor
     }
 }
 
-/// The peak's place, its bytes, layer and op; and what the headline counts besides, where it counts more.
-pub(super) fn peak(ui: &Ui, plan: &Plan, pass: Pass, transform: &PlotTransform, palette: &Palette) {
+/// The peak's place, its bytes, layer and op; and what the headline counts besides, where it counts more. Where the words
+/// stand comes back.
+pub(super) fn peak(ui: &Ui, plan: &Plan, pass: Pass, transform: &PlotTransform, palette: &Palette) -> Option<Rect> {
     let timeline = plan.timeline(pass);
-    let Some(index) = timeline.peak_index() else { return };
+    let index = timeline.peak_index()?;
     let point = &timeline.points[index];
     let at = transform.position_from_point(&PlotPoint::new(index as f64 + 0.5, point.live.as_mib()));
     let tip = at - vec2(0.0, 2.0);
@@ -53,7 +56,10 @@ pub(super) fn peak(ui: &Ui, plan: &Plan, pass: Pass, transform: &PlotTransform, 
         Some(besides) => format!("{own}\n{besides}"),
         None => own,
     };
-    plate(ui, transform.frame(), &text, tip + vec2(dx, 0.0), align, room, palette.strong());
+    let (galley, color) = (words(ui, &text, room, palette.strong()), palette.strong());
+    let place = align.anchor_size(tip + vec2(dx, 0.0), galley.size());
+    plate(ui, transform.frame(), place, galley, color);
+    Some(place)
 }
 
 /// What the budget counts beyond the tensors at the peak: `+ 480 MiB context + 412 MiB slack = 23.5 GiB of the budget`.
@@ -68,22 +74,31 @@ fn counted_besides(plan: &Plan, pass: Pass) -> Option<String> {
     Some(format!("{parts}= {} of the budget", plan.load()))
 }
 
-/// The words at the budget's line, and the break of the axis below it.
-pub(super) fn budget(ui: &Ui, plan: &Plan, pass: Pass, scale: Scale, transform: &PlotTransform, palette: &Palette) {
+/// The words at the budget's line, not over those `taken`, and the break of the axis below it.
+pub(super) fn budget(
+    ui: &Ui,
+    plan: &Plan,
+    taken: Option<Rect>,
+    scale: Scale,
+    transform: &PlotTransform,
+    palette: &Palette,
+) {
     let frame = transform.frame();
     let y = transform.position_from_point(&PlotPoint::new(0.0, scale.budget)).y;
     if !frame.y_range().contains(y) {
         return;
     }
-    // On the side where the peak is not.
-    let timeline = plan.timeline(pass);
-    let share = timeline.peak_index().unwrap_or_default() as f32 / timeline.points.len().max(1) as f32;
-    let (align, x) = if share > 0.5 {
-        (Align2::LEFT_CENTER, frame.left() + theme::GAP)
-    } else {
-        (Align2::RIGHT_CENTER, frame.right() - theme::GAP)
-    };
-    plate(ui, frame, &budget_words(plan), pos2(x, y), align, frame.width() - theme::GAP * 2.0, palette.budget);
+    let galley = words(ui, &budget_words(plan), frame.width() - theme::GAP * 2.0, palette.budget);
+    let (left, right) = (pos2(frame.left() + theme::GAP, y), pos2(frame.right() - theme::GAP, y));
+    let places = [
+        Align2::LEFT_CENTER.anchor_size(left, galley.size()),
+        Align2::RIGHT_CENTER.anchor_size(right, galley.size()),
+        Align2::LEFT_TOP.anchor_size(left + vec2(0.0, 3.0), galley.size()),
+        Align2::RIGHT_TOP.anchor_size(right + vec2(0.0, 3.0), galley.size()),
+    ];
+    let free = |place: &&Rect| taken.is_none_or(|taken| !taken.expand(2.0).intersects(**place));
+    let place = places.iter().find(free).unwrap_or(&places[0]);
+    plate(ui, frame, *place, galley, palette.budget);
     if let Some(broken) = scale.broken_at {
         let y = transform.position_from_point(&PlotPoint::new(0.0, broken)).y;
         if frame.y_range().contains(y) {
@@ -121,17 +136,17 @@ fn broken_axis(ui: &Ui, frame: &Rect, y: f32, palette: &Palette) {
     ));
 }
 
-/// Words on a plate of their own, so that they can be read on any ground; cut where they have no room.
-fn plate(ui: &Ui, frame: &Rect, text: &str, at: Pos2, align: Align2, room: f32, color: egui::Color32) {
+/// Small words in as many lines as they need.
+fn words(ui: &Ui, text: &str, room: f32, color: Color32) -> Arc<Galley> {
     let font = FontId::proportional(theme::SMALL_TEXT);
-    let mut job = egui::text::LayoutJob::simple(text.to_owned(), font, color, room.max(1.0));
-    (job.wrap.max_rows, job.break_on_newline) = (text.lines().count(), true);
-    job.wrap.break_anywhere = true;
+    ui.painter().layout(text.to_owned(), font, color, room.max(1.0))
+}
+
+/// Draws words on a plate of their own, so that they can be read on any ground.
+fn plate(ui: &Ui, frame: &Rect, place: Rect, words: Arc<Galley>, color: Color32) {
     let painter = ui.painter_at(*frame);
-    let galley = painter.layout_job(job);
-    let rect = align.anchor_size(at, galley.size());
-    painter.rect_filled(rect.expand2(vec2(3.0, 1.0)), 3.0, theme::palette(ui).pane.gamma_multiply(0.85));
-    painter.galley(rect.min, galley, color);
+    painter.rect_filled(place.expand2(vec2(3.0, 1.0)), 3.0, theme::palette(ui).pane.gamma_multiply(0.88));
+    painter.galley(place.min, words, color);
 }
 
 #[cfg(test)]
