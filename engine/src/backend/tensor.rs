@@ -72,7 +72,7 @@ impl<B: Backend> Tensor<B> {
     /// A view of some indices of the outermost extent, such as rows of a matrix, for work in chunks.
     ///
     /// # Panics
-    /// When there are no such rows: a bug in a layer.
+    /// When the rows are out of range, which is a bug in a layer.
     #[must_use]
     pub fn rows_view(&self, rows: Range<usize>) -> Self {
         let count = self.shape.first();

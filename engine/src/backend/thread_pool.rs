@@ -70,7 +70,7 @@ fn lower_priority() {
     {
         const NICENESS: libc::c_int = 5;
         // SAFETY: takes plain numbers and touches no memory of ours; 0 is the calling thread. When it fails, the thread
-        // keeps its priority, which is no fault.
+        // keeps its priority, which is not an error.
         unsafe {
             libc::setpriority(libc::PRIO_PROCESS, 0, NICENESS);
         }

@@ -82,7 +82,7 @@ fn facts(folder: &Path, data: &Data) -> Result<DatasetInfo> {
     Ok(DatasetInfo::one_label(input, (usize::from(last) + 1).max(FEWEST_CLASSES), train_count, test_count))
 }
 
-/// The largest label of a set: a byte a sample, read anew at every look.
+/// The largest label of a set: a byte a sample, read again at every look.
 fn last_class(pair: Pair) -> Result<u8> {
     uncounted(|| Ok(pair.labels.rest(pair.count)?.into_iter().max().unwrap_or(0)))
 }

@@ -1,6 +1,6 @@
 //! The engine's bookkeeping on the CPU: layers, handles of tensors, tape entries, recipes and lists, by phase of the run.
 //!
-//! Owns the figures and the constant beside them. Always holds: a phase's figure is the most that the dry run's own
+//! Owns the figures and a constant that is added to them. Always holds: a phase's figure is the most that the dry run's own
 //! structures held in any moment of that phase, so it bounds what the run that trains holds then. On a GPU the
 //! bookkeeping is memory of the host and does not count.
 

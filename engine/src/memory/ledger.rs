@@ -44,7 +44,7 @@ pub struct Ledger(Rc<Account>);
 struct Account {
     budget: Option<Bytes>,
     limited_by: Cell<LimitedBy>,
-    /// What the process holds beside the pool, on a GPU.
+    /// What the process holds besides the pool, on a GPU.
     context: Bytes,
     allocator: RefCell<Allocator>,
     live: Cell<u64>,

@@ -8,8 +8,8 @@ use crate::{
     nn::Layer,
 };
 
-/// A rectifier, written over its input where nothing else holds it. Saves its output, which the next layer mostly saves too;
-/// or, where that can be recomputed, nothing.
+/// A rectifier. Writes over its input when nothing else holds it. Saves its output, which the next layer usually saves too,
+/// or nothing where the output can be recomputed.
 pub struct Rectifier<const STOPS: bool> {
     layer: LayerId,
 }

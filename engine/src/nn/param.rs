@@ -1,4 +1,4 @@
-//! Parameters: the weight the forward pass reads, and what training keeps beside it.
+//! Parameters: the weight the forward pass reads, and what training keeps for it.
 
 use std::cell::RefCell;
 
@@ -211,7 +211,7 @@ impl<'a, B: Backend> Init<'a, B> {
         Self { executor, precision, seed, count: 0, frozen: Frozen::None, lora: Lora::default() }
     }
 
-    /// The same, with parameters that are frozen and adapters beside dense layers.
+    /// The same, with frozen parameters and adapters of dense layers.
     #[must_use]
     pub fn training(self, frozen: Frozen, lora: Lora) -> Self {
         Self { frozen, lora, ..self }

@@ -1,4 +1,4 @@
-//! A GPU that runs take place on: what it holds beside tensors, and what the driver says of it.
+//! The GPU of a run: what it holds besides tensors, and what the driver reports of it.
 
 use std::{rc::Rc, sync::Arc};
 
@@ -53,7 +53,7 @@ impl Gpu {
     }
 
     /// A backend for one run of what `profile` was planned for: its pool ends where `budget` does, less what the process
-    /// holds beside it.
+    /// holds besides it.
     ///
     /// # Errors
     /// Fails when the driver does, and, where the whole budget is taken at the start, when the card has no room for it.
@@ -101,8 +101,8 @@ impl Gpu {
         self.device.finish()
     }
 
-    /// What the process holds beside the pool of a run that has ended. Where the driver does not tell memory by process, what
-    /// others took meanwhile would count as well: nothing is known then.
+    /// What the process holds besides the pool of a run that has ended. Where the driver does not report memory by
+    /// process, what others took meanwhile would count as well: nothing is known then.
     pub(super) fn held_beside(&self, pool: &dyn Measure) -> Option<Bytes> {
         let (process, reserved) = (self.process.reported()?, pool.now().reserved);
         (process > reserved).then(|| process - reserved)

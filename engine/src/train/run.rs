@@ -84,7 +84,8 @@ pub(super) fn on_cpu(
     result
 }
 
-/// Trains on a GPU, as [`on_cpu`] does; also what the process held beside the pool in the end, if the driver tells.
+/// Trains on a GPU, as [`on_cpu`] does; also returns what the process held besides the pool in the end, if the driver
+/// reports it.
 #[cfg(feature = "cuda")]
 pub(super) fn on_gpu(
     spec: &RunSpec<'_>,

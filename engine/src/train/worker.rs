@@ -1,7 +1,7 @@
 //! What runs train on: the processor's threads, and the GPU that was used last.
 //!
 //! Holds: a GPU stays open from run to run, as starting its libraries takes a second; one that failed is closed, whatever
-//! its run ended with, and the next run opens it anew. Everything here belongs to the trainer's thread.
+//! its run ended with, and the next run opens it again. Everything here belongs to the trainer's thread.
 
 use crate::{
     backend::thread_pool::{ThreadPool, ThreadPriority},

@@ -10,7 +10,7 @@ use super::{
 use crate::backend::ops::{Activation, ActivationFunction};
 use crate::error::Result;
 
-/// Runs one of them.
+/// Runs a kernel of this family.
 pub(super) fn launch(kernel: &Activation, o: &Operands<'_>) -> Result<()> {
     by_float!(o.output_type(0), T => typed::<T>(kernel, o), else o.unsupported())
 }
@@ -37,7 +37,8 @@ fn relu<T: Float>(y: &mut [T]) {
     parallel::each(y, |_, y| relu_part(y));
 }
 
-/// [`Activation::ReluGrad`](crate::backend::ops::Activation::ReluGrad). Where `y` is NaN the gradient passes, so that it is not lost.
+/// [`Activation::ReluGrad`](crate::backend::ops::Activation::ReluGrad). Where `y` is NaN the gradient passes, so that
+/// it is not lost.
 fn relu_gradient<T: Float>(y: &[T], dy: &mut [T]) {
     parallel::each(dy, |start, dy| relu_gradient_part(&y[start..start + dy.len()], dy));
 }
@@ -47,7 +48,8 @@ fn relu6<T: Float>(y: &mut [T]) {
     parallel::each(y, |_, y| relu6_part(y));
 }
 
-/// [`Activation::Relu6Grad`](crate::backend::ops::Activation::Relu6Grad). Where `y` is NaN the gradient passes, so that it is not lost.
+/// [`Activation::Relu6Grad`](crate::backend::ops::Activation::Relu6Grad). Where `y` is NaN the gradient passes, so that
+/// it is not lost.
 fn relu6_gradient<T: Float>(y: &[T], dy: &mut [T]) {
     parallel::each(dy, |start, dy| relu6_gradient_part(&y[start..start + dy.len()], dy));
 }

@@ -176,7 +176,7 @@ const SHARED_BYTES: [usize; 2] = [512 << 10, 128 << 10];
 /// Extents that fill vectors of any width.
 const VECTOR: usize = 16;
 
-/// Whether weights of `k` by `n` are laid out once, which costs that many elements beside the tiles.
+/// Whether weights of `k` by `n` are laid out once, which costs so many elements in addition to the tiles.
 pub(in crate::backend) fn shares_weights(k: usize, n: usize, width: usize) -> bool {
     k * n * width <= SHARED_BYTES[usize::from(!n.is_multiple_of(VECTOR))]
 }

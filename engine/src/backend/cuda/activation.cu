@@ -1,6 +1,6 @@
-// Activation functions and their gradients: a run of elements a thread.
+// Activation functions and their gradients: each thread takes a run of elements.
 
-// Comparisons are such that NaN stays NaN, and that the gradient passes where it is, so that it is not lost.
+// Comparisons keep NaN, and let the gradient pass where the output is NaN, so that it is not lost.
 extern "C" __global__ void relu(T *y, i64 n, int wide) {
     change(y, n, wide, [](A y) { return y < (A)0 ? (A)0 : y; });
 }

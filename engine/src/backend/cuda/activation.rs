@@ -18,7 +18,7 @@ pub(super) const SOURCE: Source = Source {
     types: Types::Element,
 };
 
-/// Launches one of them.
+/// Launches a kernel of this family.
 pub(super) fn launch(kernel: &Activation, o: &Operands<'_>) -> Result<()> {
     use ActivationFunction::{Gelu, GeluTanh, Mish, Silu};
     let name = match kernel {

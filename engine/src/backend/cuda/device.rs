@@ -165,7 +165,7 @@ impl Device {
         self.left.borrow_mut().pools.push(pool);
     }
 
-    /// Starts the libraries, so that what they hold beside tensors is held from now on; returns how a pool of this device
+    /// Starts the libraries, so that they hold their own memory from now on. Returns how a pool of this device
     /// hands out memory: what it says is used for a byte, what it took from the device for that, and what more it takes for
     /// a larger block.
     ///
@@ -267,12 +267,12 @@ impl Device {
         }
     }
 
-    /// Where kernels are queued.
+    /// The stream of kernels.
     pub(super) fn stream(&self) -> sys::CUstream {
         self.opened().compute.0
     }
 
-    /// Where batches are copied beside the kernels.
+    /// The stream that copies batches while kernels run.
     pub(super) fn copy_stream(&self) -> sys::CUstream {
         self.opened().copy.0
     }

@@ -72,7 +72,7 @@ impl Blas {
     /// Lends it memory to work in; where that is too little, it works in its own.
     pub(super) fn lend(&self, start: Pointer, bytes: usize) -> Result<()> {
         let (start, bytes) = if bytes < LEAST { (self.floor, LEAST) } else { (start.0, bytes) };
-        // SAFETY: whoever lends the memory takes it back by lending other before it goes.
+        // SAFETY: the caller that lends the memory takes it back, or lends other memory, before it is freed.
         unsafe { sys::cublasSetWorkspace_v2(self.handle, start as *mut c_void, bytes) }
             .result()
             .map_err(|error| failed("lending a workspace", error))
@@ -86,7 +86,7 @@ impl Blas {
 
 impl Drop for Blas {
     fn drop(&mut self) {
-        // SAFETY: nobody else has the handle, nor the memory, which the context takes along if it is lost.
+        // SAFETY: nothing else has the handle or the memory; a lost context frees the memory with itself.
         unsafe {
             let _ = result::destroy_handle(self.handle);
             let _ = driver::result::free_sync(self.floor);

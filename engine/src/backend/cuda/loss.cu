@@ -1,5 +1,5 @@
-// Softmax cross entropy. A row is a block's where it is WIDE, else a warp's; either reads it once, with the largest logit so
-// far and the sum of exponentials relative to it (Milakov & Gimelshein 2018).
+// Softmax cross entropy. A block takes a row where it is WIDE, otherwise a warp does; either reads it once, with the
+// largest logit so far and the sum of exponentials relative to it (Milakov & Gimelshein 2018).
 
 #define IGNORE_INDEX 0xffffffffu
 

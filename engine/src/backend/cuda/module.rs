@@ -41,7 +41,7 @@ pub(super) struct Source {
 }
 
 impl Source {
-    /// How many parameters a kernel has; `None` where there is no such kernel.
+    /// The number of parameters of a kernel; `None` for an unknown kernel.
     pub(super) fn parameters(&self, name: &CStr) -> Option<usize> {
         let entry = format!("__global__ void {}(", name.to_string_lossy());
         let (_, rest) = self.text.split_once(&entry)?;
@@ -163,7 +163,7 @@ pub(super) fn text(source: &Source) -> String {
     format!("{PRELUDE}\n#line 1 \"{}.cu\"\n{}", source.name, source.text)
 }
 
-/// The compiler's options for a compute capability: machine code where the compiler knows the device, else code for the
+/// The compiler's options for a compute capability: machine code where the compiler knows the device, otherwise code for the
 /// nearest earlier one that the driver finishes.
 pub(super) fn options(capability: (i32, i32), [t, w]: [DType; 2]) -> Result<Vec<String>> {
     let wanted = capability.0 * 10 + capability.1;

@@ -11,7 +11,7 @@ use crate::{
 pub enum ActivationFunction {
     /// `x * Phi(x)` (Hendrycks & Gimpel 2016).
     Gelu,
-    /// Its approximation by tanh, as GPT-2 has it.
+    /// Its approximation by tanh, which GPT-2 uses.
     GeluTanh,
     /// `x / (1 + exp(-x))` (Elfwing, Uchibe & Doya 2017).
     Silu,
@@ -32,7 +32,7 @@ pub enum Activation {
     Relu6Grad,
     /// in: `x`; out: `y`, the function of each element.
     Apply(ActivationFunction),
-    /// in: `x`; out: `dy`, updated: times the function's derivative at `x`.
+    /// in: `x`; out: `dy`, updated: multiplied by the function's derivative at `x`.
     ApplyGrad(ActivationFunction),
     /// in: `gu [rows, 2 hidden]`, each row's gates and then its values; out: `y [rows, hidden]`, `silu(gate) * value`
     /// (Shazeer 2020).
@@ -102,7 +102,7 @@ impl<B: Backend> Executor<B> {
     /// `max(x, 0)`, in place when nothing else holds `x`.
     ///
     /// # Errors
-    /// [`Error::Budget`](crate::Error::Budget); the device's.
+    /// Fails when memory would cross the budget ([`Error::Budget`](crate::Error::Budget)) or when the device fails.
     pub fn relu(&self, x: Tensor<B>) -> Result<Tensor<B>> {
         self.in_place(Activation::Relu, x)
     }
@@ -110,7 +110,7 @@ impl<B: Backend> Executor<B> {
     /// Gradient of [`Executor::relu`] from its output `y`, in place when nothing else holds `dy`.
     ///
     /// # Errors
-    /// [`Error::Budget`](crate::Error::Budget); the device's.
+    /// Fails when memory would cross the budget ([`Error::Budget`](crate::Error::Budget)) or when the device fails.
     pub fn relu_grad(&self, y: &Tensor<B>, dy: Tensor<B>) -> Result<Tensor<B>> {
         self.activation_grad_from(Activation::ReluGrad, y, dy)
     }
@@ -118,7 +118,7 @@ impl<B: Backend> Executor<B> {
     /// `min(max(x, 0), 6)`, in place when nothing else holds `x`.
     ///
     /// # Errors
-    /// [`Error::Budget`](crate::Error::Budget); the device's.
+    /// Fails when memory would cross the budget ([`Error::Budget`](crate::Error::Budget)) or when the device fails.
     pub fn relu6(&self, x: Tensor<B>) -> Result<Tensor<B>> {
         self.in_place(Activation::Relu6, x)
     }
@@ -126,7 +126,7 @@ impl<B: Backend> Executor<B> {
     /// Gradient of [`Executor::relu6`] from its output `y`, in place when nothing else holds `dy`.
     ///
     /// # Errors
-    /// [`Error::Budget`](crate::Error::Budget); the device's.
+    /// Fails when memory would cross the budget ([`Error::Budget`](crate::Error::Budget)) or when the device fails.
     pub fn relu6_grad(&self, y: &Tensor<B>, dy: Tensor<B>) -> Result<Tensor<B>> {
         self.activation_grad_from(Activation::Relu6Grad, y, dy)
     }
@@ -146,7 +146,7 @@ impl<B: Backend> Executor<B> {
     /// A smooth activation function of each element of `x`.
     ///
     /// # Errors
-    /// [`Error::Budget`](crate::Error::Budget); the device's.
+    /// Fails when memory would cross the budget ([`Error::Budget`](crate::Error::Budget)) or when the device fails.
     pub fn activation(&self, function: ActivationFunction, x: &Tensor<B>) -> Result<Tensor<B>> {
         let kernel = Activation::Apply(function);
         let y = self.output(x.shape(), x.dtype(), kernel.name())?;
@@ -157,7 +157,7 @@ impl<B: Backend> Executor<B> {
     /// Gradient of [`Executor::activation`] from its input, in place when nothing else holds `dy`.
     ///
     /// # Errors
-    /// [`Error::Budget`](crate::Error::Budget); the device's.
+    /// Fails when memory would cross the budget ([`Error::Budget`](crate::Error::Budget)) or when the device fails.
     pub fn activation_grad(&self, function: ActivationFunction, x: &Tensor<B>, dy: Tensor<B>) -> Result<Tensor<B>> {
         self.activation_grad_from(Activation::ApplyGrad(function), x, dy)
     }
@@ -165,7 +165,8 @@ impl<B: Backend> Executor<B> {
     /// `gu [rows, 2 hidden]`, gates and values, to `silu(gate) * value`, `[rows, hidden]`.
     ///
     /// # Errors
-    /// Rows without halves; [`Error::Budget`](crate::Error::Budget); the device's.
+    /// Fails when a row has no two halves, past the budget ([`Error::Budget`](crate::Error::Budget)) and when the
+    /// device fails.
     pub fn swiglu(&self, gu: &Tensor<B>) -> Result<Tensor<B>> {
         let extents = self.gated("swiglu", gu)?;
         let y = self.output([extents.rows, extents.columns], gu.dtype(), "swiglu")?;
@@ -176,7 +177,8 @@ impl<B: Backend> Executor<B> {
     /// Gradient of [`Executor::swiglu`].
     ///
     /// # Errors
-    /// Rows without halves; [`Error::Budget`](crate::Error::Budget); the device's.
+    /// Fails when a row has no two halves, past the budget ([`Error::Budget`](crate::Error::Budget)) and when the
+    /// device fails.
     pub fn swiglu_grad(&self, gu: &Tensor<B>, dy: &Tensor<B>) -> Result<Tensor<B>> {
         let extents = self.gated("swiglu gradient", gu)?;
         let dgu = self.output(gu.shape(), dy.dtype(), "swiglu gradient")?;

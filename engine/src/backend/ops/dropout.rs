@@ -7,7 +7,7 @@ use crate::{
 };
 
 /// out: `y`, updated: element i becomes zero where [`Rng::bits`](crate::rng::Rng::bits) of counter i are among the lowest
-/// `probability`, else `y / (1 - probability)`. Its own gradient, with the same key.
+/// `probability`, otherwise `y / (1 - probability)`. With the same key, it is its own gradient.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Dropout {
     /// Probability of zero, in [0, 1).

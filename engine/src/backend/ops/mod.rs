@@ -86,7 +86,7 @@ impl<B: Backend> Executor<B> {
         if holds { Ok(()) } else { Err(Error::Kernel { op, layer: self.ledger().layer_path(), message: message() }) }
     }
 
-    /// `x` itself when nothing else holds it, else a copy.
+    /// `x` itself when nothing else holds it, otherwise a copy.
     fn own(&self, x: Tensor<B>, op: &'static str) -> Result<Tensor<B>> {
         if x.is_unique() {
             return Ok(x);

@@ -16,8 +16,9 @@ use crate::{
 pub enum Optimizer {
     /// in: `x`; out: `sum [1]` (f64), updated: adds the sum of squares. Infinite or NaN when any element is.
     SumSquares,
-    /// in: `squares [1]` (f64); out: `scale [1]` (f64): `limit / sqrt(squares)` where that is below 1, else 1. What gradients
-    /// of that sum of squares are multiplied by so that their norm is `limit` at the most (Pascanu, Mikolov & Bengio 2013).
+    /// in: `squares [1]` (f64); out: `scale [1]` (f64): `limit / sqrt(squares)` where that is below 1, otherwise 1. The
+    /// factor that brings gradients with that sum of squares to a norm of at most `limit` (Pascanu, Mikolov & Bengio
+    /// 2013).
     Clip {
         /// The largest norm.
         limit: f64,

@@ -93,7 +93,7 @@ fn crate_packing(plan: &GemmTiling) -> usize {
 }
 
 /// What one call of the gemm crate allocates: `mem`, the packed blocks, and `did_pack_lhs`, a byte for each of their
-/// rows. In the crate's words the right side of our products is the left, for it wants its result column after column.
+/// rows. The crate computes its result column by column, so the right operand of the engine's products is its left.
 fn packed([rows, columns, depth]: [usize; 3], in_place: [bool; 2], width: usize) -> usize {
     /// The widest micro-kernel is 64 by 6 for f32; other processors' are within these.
     const MICRO_ROWS: usize = 64;

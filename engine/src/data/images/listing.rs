@@ -1,9 +1,9 @@
 //! A folder of images, known by its listing alone: a sub-folder is a class, and a JPEG or PNG in it is a sample.
 //!
 //! Owns [`Listing`]. It is valid as long as neither the folder nor a class's folder has changed, so its holder need not
-//! list two million files again. Always holds: classes and files are in the order of
-//! their names. Refuses: folders without two classes, classes without images, more than [`MOST_FILES`] entries. Names
-//! that begin with a dot are skipped, as are files of another kind.
+//! list two million files again. Always holds: classes and files are in the order of their names. Refuses: folders without
+//! two classes, classes without images, more than [`MOST_FILES`] entries. Names that begin with a dot are skipped, as are
+//! files of another kind.
 
 use std::{
     ffi::{OsStr, OsString},

@@ -1,4 +1,4 @@
-//! Windows of good files, and every kind of file that is no text.
+//! Windows of good files, and every kind of file that is not text.
 
 use std::{collections::HashSet, path::PathBuf};
 

@@ -2,7 +2,7 @@
 //!
 //! Owns the places of blocks. A block is rounded up to the granule and put into the smallest hole that holds it (of
 //! holes as large, the one at the lowest place); where there is none, the pool grows by a segment for it: the profile's
-//! least one, or the block rounded up to whole pages where that is more. Holes beside each other become one; segments
+//! least one, or the block rounded up to whole pages where that is more. Adjacent holes become one; segments
 //! never do. Always holds: blocks do not overlap, `used` is the sum of the rounded blocks, `reserved` is the sum of the
 //! segments and at least `used`, and the same requests are put at the same places. Refuses nothing: [`Pool::growth`]
 //! tells beforehand what a block would cost.

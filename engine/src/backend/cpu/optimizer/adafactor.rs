@@ -25,7 +25,7 @@ const PARTS: usize = 8;
 /// Lanes of a sum.
 const LANES: usize = 16;
 
-/// Bytes beside the operands, of a matrix: the parts' sums, then a scale a column.
+/// Bytes of scratch for a matrix: the sums of the parts, then a scale for each column.
 pub(in crate::backend) fn scratch_bytes(extents: &Rows, width: usize) -> usize {
     if extents.rows == 1 { 0 } else { (sums(extents) * size_of::<f64>()).max(extents.columns * width) }
 }

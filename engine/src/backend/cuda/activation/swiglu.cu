@@ -1,4 +1,4 @@
-// Gates beside values.
+// A row holds its gates, then its values.
 
 __device__ __forceinline__ A sigmoid(A x) { return (A)1 / ((A)1 + exp_of(-x)); }
 

@@ -15,7 +15,7 @@ struct Spot {
     i64 offset;
     int y, x;
 };
-// Of no image: every place beside it is outside.
+// Outside every image: any position relative to it is outside too.
 #define NOWHERE (-(1 << 30))
 
 // Where the window of an output begins; nowhere past the last output.
@@ -137,9 +137,9 @@ extern "C" __global__ void convolution(const T *x, const T *weights, T *y, i64 b
     }
 }
 
-// Squares of pixels and channels, apart by the residues of a pixel's place modulo the stride (blockIdx.z, y), so that no product is
-// with a zero between strides: a pixel at place + stride * n is reached by the taps first + stride * j, from the outputs
-// base + n - j.
+// Squares of pixels and channels, apart by the residues of a pixel's place modulo the stride (blockIdx.z, y), so that
+// no product is with a zero between strides: a pixel at place + stride * n is reached by the taps first + stride * j,
+// from the outputs base + n - j.
 extern "C" __global__ void convolution_input_gradient(const T *dy, const T *weights, T *dx, i64 batch, i64 filters,
                                                       WINDOW_PARAMETERS) {
     __shared__ Taps taps;

@@ -1,4 +1,4 @@
-// What a convolution as a matrix product needs beside the product: what its windows see, one after another, and back.
+// Patches for a convolution as a matrix product: from the image to the contents of its windows, and back.
 
 // The patches of `count` windows from `first` on, [count, size, size, channels]: a run of channels a thread.
 extern "C" __global__ void gather_patches(const T *x, T *patches, i64 first, i64 count, WINDOW_PARAMETERS, int form) {
