@@ -34,7 +34,7 @@ const PRELUDE: &str = include_str!("prelude.cuh");
 pub(super) struct Source {
     /// The file's name, without its ending.
     pub(super) name: &'static str,
-    /// What follows the prelude.
+    /// The text after the prelude.
     pub(super) text: &'static str,
     /// The types it is compiled for.
     pub(super) types: Types,
@@ -47,7 +47,7 @@ impl Source {
         let (_, rest) = self.text.split_once(&entry)?;
         let (list, _) = rest.split_once(')')?;
         let count = |list: &str| list.split(',').filter(|parameter| !parameter.trim().is_empty()).count();
-        // What is a name in capitals stands for the parameters that its definition lists.
+        // A name in capitals stands for the parameters that its definition lists.
         let defined = |name: &str| {
             let (_, rest) = self.text.split_once(&format!("#define {} ", name.trim()))?;
             Some(count(rest.lines().next()?))
@@ -56,7 +56,7 @@ impl Source {
     }
 }
 
-/// What a source is compiled for.
+/// The types that a source is compiled for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Types {
     /// Once: it knows no floating-point type.
@@ -117,7 +117,7 @@ impl Modules {
         Ok(module)
     }
 
-    /// Lets go of all of them.
+    /// Unloads all of them.
     pub(super) fn unload(&self) {
         self.loaded.borrow_mut().clear();
     }
@@ -141,7 +141,7 @@ impl Modules {
     }
 }
 
-/// The image with its hash before it, so that a file that was cut or spoilt is seen.
+/// The image after its hash, so that a truncated or damaged file is detected.
 fn read(place: &Path) -> Option<Vec<u8>> {
     let bytes = fs::read(place).ok()?;
     let (hash, image) = bytes.split_first_chunk()?;
@@ -188,7 +188,7 @@ pub(super) fn options(capability: (i32, i32), [t, w]: [DType; 2]) -> Result<Vec<
     Ok(vec![
         format!("--gpu-architecture={arch}"),
         "--std=c++17".to_owned(),
-        // Functions that a kernel is given, closures among them, are the device's own.
+        // Functions that are passed to a kernel, such as lambdas, are device functions.
         "-default-device".to_owned(),
         format!("-DT={}", t.name()),
         format!("-DW={}", w.name()),
@@ -222,7 +222,7 @@ pub(super) fn compile(name: &str, text: &str, options: &[String]) -> Result<Vec<
     );
     // SAFETY: the program is alive.
     if unsafe { nvrtc::result::compile_program(program.0, options) }.is_err() {
-        return Err(Error::Device(format!("NVRTC does not take {name}.cu:\n{}", program.log())));
+        return Err(Error::Device(format!("NVRTC rejects {name}.cu:\n{}", program.log())));
     }
     let is_machine_code = options.iter().any(|option| option.contains("=sm_"));
     program.image(is_machine_code)

@@ -1,7 +1,7 @@
 //! A launch's tensors as addresses.
 //!
-//! Holds: nothing that is read is also written. Integers on the device (labels, tokens, places) are not looked at: kernels
-//! stay inside their tables whatever they are.
+//! Always holds: nothing that is read is also written. Integers on the device (labels, tokens, indices) are not checked
+//! here: kernels stay inside their tables whatever the integers are.
 
 use std::{ffi::CStr, ops::Deref};
 
@@ -57,17 +57,17 @@ impl<'a> Operands<'a> {
         self.backend
     }
 
-    /// Where an input begins; nowhere when it is not given.
+    /// The address of an input; null when it is not given.
     pub(super) fn input(&self, i: usize) -> Pointer {
         self.inputs.get(i).map_or(Pointer::default(), |tensor| tensor.pointer())
     }
 
-    /// Where an output begins; nowhere when it is not given.
+    /// The address of an output; null when it is not given.
     pub(super) fn output(&self, i: usize) -> Pointer {
         self.outputs.get(i).map_or(Pointer::default(), |tensor| tensor.pointer())
     }
 
-    /// Where the kernel's scratch begins, of as many bytes as `Kernel::scratch_bytes` states; nowhere when that is none.
+    /// Where the kernel's scratch begins, of as many bytes as `Kernel::scratch_bytes` states; null when that is zero.
     pub(super) fn scratch(&self) -> Pointer {
         self.scratch
     }

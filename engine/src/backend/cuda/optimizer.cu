@@ -1,12 +1,12 @@
 // Update rules that treat every element alike. T is the gradient's type, W that of weight and state; of the two copies, at
 // most one is there. A scale of the device's own, `clip`, multiplies that of the gradient where it is given. A thread takes
-// four neighbours at once where all tensors lie so that it can.
+// four neighbours at once where the alignment of all tensors allows it.
 
 template <class X> struct __align__(4 * sizeof(X)) Four { X at[4]; };
 
 template <class X> __device__ __forceinline__ bool is_aligned(const X *at) { return (u64)at % sizeof(Four<X>) == 0; }
 
-// Applies a rule to an element. Gives the weight as it is stored.
+// Applies a rule to an element. Returns the weight as it is stored.
 template <class R> __device__ __forceinline__ A update(const R &rule, T g, W &w, W &first, W &second) {
     A state[2] = {0, 0}, weight = widen(w);
     if (R::KEPT > 0) state[0] = widen(first);

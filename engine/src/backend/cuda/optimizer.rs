@@ -1,4 +1,4 @@
-//! Updates of parameters: the rules that treat every element alike, and which source runs another.
+//! Updates of parameters: the rules that treat every element alike, and the sources of the other rules.
 //!
 //! The gradient, `T`, may be narrower than the weight, `W`. The weight's narrower copy is written in the same pass.
 

@@ -1,7 +1,8 @@
 // Pooling of windows, by the largest or the mean, of whole images, and the gradients. Gradients are gathered: every pixel
-// sums the windows that saw it.
+// sums over the windows that contain it.
 
-// The first of equals wins, padding never does, and a NaN wins over everything. A run of channels of an output a thread.
+// The first of equal values wins, padding never wins, and a NaN wins over everything. Each thread takes a run of channels
+// of an output.
 extern "C" __global__ void max_pool(const T *x, T *y, u8 *index, i64 n, WINDOW_PARAMETERS, int form) {
     each_output(n, WINDOW, form, [=](auto run, const auto &w, auto at, const auto &output, auto channel) {
         const int V = LENGTH(run);
@@ -25,7 +26,7 @@ extern "C" __global__ void max_pool(const T *x, T *y, u8 *index, i64 n, WINDOW_P
     });
 }
 
-// A run of channels of a pixel a thread.
+// Each thread takes a run of channels of a pixel.
 extern "C" __global__ void max_pool_gradient(const T *dy, const u8 *index, T *dx, i64 n, WINDOW_PARAMETERS, int form) {
     each_input(n, WINDOW, form, [=](auto run, const auto &w, auto at, const auto &pixel, auto channel) {
         const int V = LENGTH(run);
@@ -43,7 +44,7 @@ extern "C" __global__ void max_pool_gradient(const T *dy, const u8 *index, T *dx
     });
 }
 
-// A run of channels of an output a thread.
+// Each thread takes a run of channels of an output.
 extern "C" __global__ void average_pool(const T *x, T *y, i64 n, WINDOW_PARAMETERS, int form) {
     A share = (A)(1.0 / (f64)(size * size));
     each_output(n, WINDOW, form, [=](auto run, const auto &w, auto at, const auto &output, auto channel) {
@@ -59,7 +60,7 @@ extern "C" __global__ void average_pool(const T *x, T *y, i64 n, WINDOW_PARAMETE
     });
 }
 
-// A run of channels of a pixel a thread.
+// Each thread takes a run of channels of a pixel.
 extern "C" __global__ void average_pool_gradient(const T *dy, T *dx, i64 n, WINDOW_PARAMETERS, int form) {
     A share = (A)(1.0 / (f64)(size * size));
     each_input(n, WINDOW, form, [=](auto run, const auto &w, auto at, const auto &pixel, auto channel) {
@@ -92,7 +93,7 @@ template <int V> __device__ void mean_tile(const T *x, T *y, i64 batch, i64 pixe
         store(y + image * channels + tile.column, means);
     }
 }
-// A tile of channels of an image a block.
+// Each block takes a tile of channels of an image.
 extern "C" __global__ void global_pool(const T *x, T *y, i64 batch, i64 pixels, i64 channels, i64 width, int wide) {
     if (wide) {
         mean_tile<4>(x, y, batch, pixels, channels, width);
@@ -114,7 +115,7 @@ template <int V> __device__ void spread_tile(const T *dy, T *dx, i64 batch, i64 
         }
     }
 }
-// A tile of channels of an image a block.
+// Each block takes a tile of channels of an image.
 extern "C" __global__ void global_pool_gradient(const T *dy, T *dx, i64 batch, i64 pixels, i64 channels, i64 width,
                                                 int wide) {
     if (wide) {

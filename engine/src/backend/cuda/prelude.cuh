@@ -1,4 +1,4 @@
-// What every module of kernels begins with: types, conversions, sums over a warp and a block, random numbers.
+// The beginning of every module of kernels: types, conversions, sums over a warp and a block, random numbers.
 //
 // A module is this text and one .cu file, compiled at run time by NVRTC without any header. T is the type of the elements
 // and W that of weights and their gradients where a kernel knows both; they are given as macros. Arithmetic is done in A:
@@ -103,8 +103,8 @@ template <class X, class Y> __device__ __forceinline__ void put(X *to, Y value, 
 
 __device__ __forceinline__ i64 first_index() { return (i64)blockIdx.x * blockDim.x + threadIdx.x; }
 __device__ __forceinline__ i64 index_stride() { return (i64)gridDim.x * blockDim.x; }
-// A loop that most threads go round once: left as it is, for the compiler would go round four times at once, and divide 64 bits
-// to see how often it can.
+// Most threads run this loop once. It is not unrolled: the compiler would unroll it four times, and divide 64 bits to count
+// the rounds.
 #define FEW_TIMES _Pragma("unroll 1")
 #define EACH(i, n) FEW_TIMES for (i64 i = first_index(); i < (n); i += index_stride())
 
@@ -114,8 +114,8 @@ __device__ __forceinline__ i64 quotient(i64 a, i64 b) {
     return ((a | b) >> 32) == 0 ? (i64)((u32)a / (u32)b) : a / b;
 }
 
-// ---- Sums over all threads of a warp and of a block, in an order that never changes. All threads must take part, and all get
-// the result. A block has a multiple of 32 threads, 1024 at the most.
+// ---- Sums over all threads of a warp and of a block, in an order that never changes. All threads must take part, and
+// all get the result. A block has a multiple of 32 threads, 1024 at the most.
 
 #define ALL_LANES 0xffffffffu
 
@@ -163,7 +163,7 @@ __device__ __forceinline__ f64 random_uniform(u64 key, u64 counter) {
 
 // ---- Sines and cosines.
 
-// Of an angle in radians. By half turns, which are taken off exactly: sin() and cos() keep a table and room in local memory
+// Of an angle in radians. Half turns are subtracted exactly: sin() and cos() keep a table and room in local memory
 // for angles past 10^5, and every thread of a device is given that room, used or not.
 __device__ __forceinline__ void sine_and_cosine(f64 angle, f64 &sine, f64 &cosine) {
     // 1 / pi in two parts, and what is lost of the product with it.

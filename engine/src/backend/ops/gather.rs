@@ -1,4 +1,4 @@
-//! Batches gathered from a training set on the device. What they make is the batch, in its category.
+//! Batches gathered from a training set on the device. Their outputs are the batch, in its category.
 
 use super::{Contract, OperandBytes};
 use crate::{

@@ -1,4 +1,4 @@
-//! A kernel of any family, and what every family says of its kernels.
+//! A kernel of any family, and what every family states about its kernels.
 
 use super::{
     Activation, Attention, Convolution, Depthwise, Dropout, Elementwise, Embedding, Gather, Layout, Linear, Loss, Norm,
@@ -9,7 +9,7 @@ use crate::{
     device::Target,
 };
 
-/// What is known of a kernel without running it, whatever runs it.
+/// What is known about a kernel without running it, on any backend.
 pub(in crate::backend) trait Contract {
     /// The name on screen and in timelines.
     fn name(&self) -> &'static str;
@@ -60,7 +60,7 @@ pub struct Rows {
 }
 
 impl Rows {
-    /// A tensor's, its last dimension as columns.
+    /// The matrix of a tensor, with its last dimension as columns.
     pub fn of(shape: Shape) -> Self {
         Self { rows: shape.rows(), columns: shape.last() }
     }

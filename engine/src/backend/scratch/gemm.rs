@@ -1,4 +1,4 @@
-//! Scratch of matrix products on the CPU, and of what is made of them.
+//! Scratch of matrix products on the CPU, and of the kernels that use them.
 //!
 //! A product's scratch follows from the tiling that the kernel itself runs by: per piece of work, the blocks the kernel
 //! copies aside and what the gemm crate (0.19, `gemm-common/src/gemm.rs`) allocates for one call; times the pieces that are

@@ -1,6 +1,6 @@
-//! Into how many parts a card's kernels take a sum, each part by a block of threads: what their scratch follows from.
+//! The number of parts of a sum on a card, each summed by a block of threads. The scratch follows from it.
 //!
-//! Holds: the number follows from the extents alone, never from the card or from addresses. So does the order of a sum
+//! Always holds: the number follows from the extents alone, never from the card or from addresses. So does the order of a sum
 //! within a part, but for one thing: where an address does not let threads take runs of elements, they lie over them
 //! otherwise. Parts are many enough to fill a card and few enough that their sums stay small compared to the operands.
 
