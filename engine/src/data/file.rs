@@ -43,7 +43,7 @@ impl Reader {
         let failed = |error: io::Error| unreadable(path, &error);
         let about = fs::metadata(path).map_err(failed)?;
         if !about.is_file() {
-            return Err(Error::file(path, "this is no regular file; choose a folder with the data files in it"));
+            return Err(Error::file(path, "this is not a regular file; choose a folder with the data files in it"));
         }
         let mut reader = BufReader::with_capacity(32 << 10, File::open(path).map_err(failed)?);
         let is_packed = reader.fill_buf().map_err(failed)?.starts_with(&GZIP_MAGIC);
@@ -111,7 +111,7 @@ impl Reader {
         let mut data = Vec::new();
         // A plain file is known to be that long. Gzip may promise a thousand times what it holds: it grows as it unpacks.
         if !self.is_packed && data.try_reserve_exact(bytes as usize).is_err() {
-            return Err(Error::file(&self.path, format!("no memory for its {}; close something", Bytes(bytes))));
+            return Err(Error::file(&self.path, format!("no memory for its {}; close other programs", Bytes(bytes))));
         }
         if let Err(error) = (&mut self.reader).take(bytes + 1).read_to_end(&mut data) {
             return Err(self.broken(data.len() as u64, &error));
@@ -201,7 +201,7 @@ pub(super) fn unreadable(path: &Path, error: &io::Error) -> Error {
     let message = match error.kind() {
         io::ErrorKind::NotFound => "not found; check the path, or choose the folder again".to_owned(),
         io::ErrorKind::PermissionDenied => {
-            "no right to read it; change its rights, or choose another folder".to_owned()
+            "no permission to read it; change its permissions, or choose another folder".to_owned()
         }
         _ => format!("it cannot be read: {error}; choose another folder"),
     };
@@ -215,7 +215,7 @@ pub(super) fn unreadable(path: &Path, error: &io::Error) -> Error {
 pub(super) fn find(folder: &Path, names: &[String]) -> Result<Option<PathBuf>> {
     let about = fs::metadata(folder).map_err(|error| unreadable(folder, &error))?;
     if !about.is_dir() {
-        return Err(Error::file(folder, "this is no folder; choose the folder that holds the data files"));
+        return Err(Error::file(folder, "this is not a folder; choose the folder that holds the data files"));
     }
     for name in names {
         let path = folder.join(name);
@@ -236,7 +236,7 @@ mod tests {
     #[test]
     fn what_the_system_refuses_is_said_in_plain_words() {
         let message = |kind| unreadable(Path::new("set"), &io::Error::from(kind)).to_string();
-        assert!(message(io::ErrorKind::PermissionDenied).starts_with("set: no right to read it"));
+        assert!(message(io::ErrorKind::PermissionDenied).starts_with("set: no permission to read it"));
         assert!(message(io::ErrorKind::NotFound).starts_with("set: not found"));
         assert!(message(io::ErrorKind::TimedOut).starts_with("set: it cannot be read"));
     }

@@ -158,7 +158,7 @@ fn pair(folder: &Path, part: &str) -> Result<Pair> {
         [(4, "images", count, u64::MAX), (8, "rows", height, LONGEST), (12, "columns", width, LONGEST)]
     {
         if !(1..=most).contains(&value) {
-            let message = format!("{value} {what} cannot be: the header is damaged; download the file again");
+            let message = format!("{value} {what} is impossible: the header is damaged; download the file again");
             return Err(Error::file_at(images.path(), format!("byte {place}"), message));
         }
     }
@@ -229,7 +229,7 @@ fn dimensions<const N: usize>(input: &mut Reader) -> Result<[u64; N]> {
             (0, 0, _) => {
                 format!("IDX with {dimensions} dimensions of type {kind:#04x}, not {N} of unsigned bytes (0x08)")
             }
-            _ => format!("no IDX file: it begins with {a:02x} {b:02x} {kind:02x} {dimensions:02x}"),
+            _ => format!("not an IDX file: it begins with {a:02x} {b:02x} {kind:02x} {dimensions:02x}"),
         };
         return Err(Error::file_at(input.path(), "byte 0", format!("{found}; download the file again")));
     }

@@ -173,7 +173,7 @@ impl Images {
                 Split::Train => "training",
                 Split::Test => "testing",
             };
-            let message = format!("none of its images for {part} can be read; mend them, or take the class away");
+            let message = format!("none of its images for {part} can be read; repair them, or remove the class");
             Error::file(self.listing.class_path(class), message)
         })
     }

@@ -188,7 +188,7 @@ pub(super) fn share(data: &Data, rows: f64, mend: &str) -> Result<(usize, usize)
     let share = divide(data.samples, data.test_fraction)?;
     let smaller = rows * data.test_fraction.min(1.0 - data.test_fraction);
     if smaller < FEWEST {
-        let message = format!("only about {rows:.0} different samples can be, too few to hold some out");
+        let message = format!("only about {rows:.0} different samples exist, too few to hold some out");
         return Err(Problem::new("data.length", message, mend).into());
     }
     Ok(share)

@@ -61,7 +61,7 @@ impl Source for ColouredShapes {
 pub(super) fn check(data: &Data, pixel_bytes: usize) -> Result<()> {
     let most = Outline::ALL.len();
     if !(2..=most).contains(&data.classes) {
-        let message = format!("{} classes of shapes cannot be", data.classes);
+        let message = format!("{} classes of shapes are not possible", data.classes);
         return Err(Problem::new("data.classes", message, format!("use 2 to {most}")).into());
     }
     if !(2..=MAX_SAMPLES).contains(&data.samples) {

@@ -62,7 +62,7 @@ fn search_dnn() -> Result<String, String> {
     for part in DNN_PARTS {
         let name = if cfg!(windows) { format!("{part}64_9.dll") } else { format!("lib{part}.so.9") };
         if !open(Path::new(&name)) {
-            return Err(format!("it is not whole, or not version 9: {name} was not found beside it"));
+            return Err(format!("it is incomplete, or not version 9: {name} was not found next to it"));
         }
     }
     // SAFETY: the library is whole; neither call needs a GPU.
@@ -176,7 +176,7 @@ fn does_not_start(error: CUresult) -> String {
              path"
         }
         CUresult::CUDA_ERROR_UNKNOWN => {
-            "it does not say why; often its kernel module nvidia_uvm is not loaded, which a restart of the machine mends"
+            "it does not say why; often its kernel module nvidia_uvm is not loaded, which a restart of the machine fixes"
         }
         other => return format!("the NVIDIA driver does not start: {}", text_of(other)),
     };

@@ -176,7 +176,7 @@ fn every_damage_names_the_file_the_place_and_the_mend() {
         (TRAIN_IMAGES, images(30)[..10].to_vec(), "byte 10: it ends after 10 of 12 bytes"),
         (TRAIN_IMAGES, cut(images(30), 1), "byte 1095: it ends after 1095 of 1096 bytes"),
         (TRAIN_IMAGES, [images(30), vec![0; 3]].concat(), "byte 1096: 3 more bytes follow"),
-        (TRAIN_IMAGES, b"{\"a\": 1}".to_vec(), "byte 0: no IDX file: it begins with 7b 22"),
+        (TRAIN_IMAGES, b"{\"a\": 1}".to_vec(), "byte 0: not an IDX file: it begins with 7b 22"),
         (TRAIN_IMAGES, labels(30), "byte 0: these are labels, not images"),
         (TRAIN_LABELS, images(30), "byte 0: these are images, not labels"),
         (TRAIN_IMAGES, of_floats, "byte 0: IDX with 3 dimensions of type 0x0d"),
@@ -254,7 +254,7 @@ fn a_folder_without_rights_is_named() {
     fs::set_permissions(&path, fs::Permissions::from_mode(0o000)).expect("our own file");
     // Rights do not bind every user: who may read it all the same has nothing to be refused.
     if fs::File::open(&path).is_err() {
-        assert!(folder.error().1.contains("no right to read it"));
+        assert!(folder.error().1.contains("no permission to read it"));
     }
 }
 

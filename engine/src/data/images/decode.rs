@@ -34,7 +34,7 @@ fn read(path: &Path) -> Result<Vec<u8>, String> {
     let reason = |error: std::io::Error| error.to_string();
     let about = fs::metadata(path).map_err(reason)?;
     if !about.is_file() {
-        return Err("this is no regular file".to_owned());
+        return Err("this is not a regular file".to_owned());
     }
     if about.len() > MOST_FILE_BYTES {
         return Err(format!("{} is too large a file", Bytes(about.len())));

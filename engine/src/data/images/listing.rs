@@ -55,7 +55,7 @@ impl Listing {
     pub(super) fn read(folder: &Path) -> Result<Self> {
         let about = fs::metadata(folder).map_err(|error| unreadable(folder, &error))?;
         if !about.is_dir() {
-            return Err(Error::file(folder, "this is no folder; choose the folder that holds a sub-folder a class"));
+            return Err(Error::file(folder, "this is not a folder; choose the folder that holds a sub-folder a class"));
         }
         let mut room = MOST_FILES;
         let at = SystemTime::now();
@@ -159,7 +159,7 @@ fn names(folder: &Path, room: &mut usize, wanted: impl Fn(&OsStr, bool) -> bool)
     for entry in fs::read_dir(folder).map_err(failed)? {
         let entry = entry.map_err(failed)?;
         *room = room.checked_sub(1).ok_or_else(|| {
-            Error::file(folder, format!("more than {MOST_FILES} files here and beside it; choose a smaller set"))
+            Error::file(folder, format!("more than {MOST_FILES} files here and next to it; choose a smaller set"))
         })?;
         let name = entry.file_name();
         if name.as_encoded_bytes().starts_with(b".") {

@@ -181,7 +181,7 @@ fn each_way_to_be_unreadable_has_its_reason() {
     let long = fs::File::create(at("birch/000.png")).expect("writable");
     long.set_len(65 << 20).expect("sparse files");
     assert_eq!(reason("birch/000.png"), "65.0 MiB is too large a file");
-    assert_eq!(reason("birch"), "this is no regular file");
+    assert_eq!(reason("birch"), "this is not a regular file");
 }
 
 #[test]
@@ -199,7 +199,7 @@ fn folders_that_are_no_set_are_refused_by_name() {
     let refused = |path: &Path| facts(path, &Data::default()).expect_err("no set").to_string();
     let folder = folder(1);
     assert!(refused(&folder.path().join("none")).contains("none: not found"));
-    assert!(refused(&folder.path().join("ash/000.png")).contains("this is no folder"));
+    assert!(refused(&folder.path().join("ash/000.png")).contains("this is not a folder"));
     assert!(refused(&folder.path().join("ash")).contains("0 sub-folders in it"));
     fs::create_dir(folder.path().join("oak")).expect("writable");
     let text = refused(folder.path());
