@@ -120,7 +120,7 @@ impl Ledger {
     /// The same, and everything that happens is logged, for [`Ledger::replayed`].
     pub fn logging() -> Self {
         let ledger = Self::gathering();
-        ledger.0.record.replace(Record::Log(EventLog::default()));
+        ledger.0.record.replace(Record::Log(EventLog::new()));
         ledger
     }
 

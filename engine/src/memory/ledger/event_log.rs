@@ -2,62 +2,124 @@
 //!
 //! Owns [`EventLog`]. The bookkeeping of a dry run is known only when the run is over, and it counts from the start: the
 //! log is then [replayed](EventLog::replayed) into an account that counts it, so that one dry run gives both. Always holds:
-//! what the log itself allocates is none of the bookkeeping.
+//! what the log itself allocates is none of the bookkeeping. Entries are small, for a long step has many, and fresh memory
+//! is what a plan takes longest for.
+
+use std::ptr;
 
 use super::{Ledger, Recording, recorder::Block};
-use crate::memory::{Bookkeeping, Phase, tally, timeline::LayerId};
+use crate::memory::{Bookkeeping, Category, Phase, tally, timeline::LayerId};
 
-/// Everything that changes what a recording tells, in order.
+/// Everything that changes what a recording tells, in order. Blocks have a number while they are alive.
 #[derive(Debug, Clone, Copy)]
 enum Entry {
     Phase(Phase),
-    Born(Block),
-    /// By index, as births and renames count.
+    Born {
+        bytes: u64,
+        layer: LayerId,
+        name: Name,
+        category: Category,
+    },
     Died(u32),
-    Renamed(u32, &'static str),
-    Ran(&'static str, LayerId),
+    Renamed(u32, Name),
+    Ran(Name, LayerId),
     /// A recording ends, and the next one begins.
     Taken,
 }
 
-/// The events of an account of the processor.
+const _: () = assert!(size_of::<Entry>() == 16);
+
+/// Index of the name of an op or a block.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+struct Name(u16);
+
+/// Numbers of blocks: that of a block that is gone is given again.
 #[derive(Debug, Default)]
+struct Numbers {
+    free: Vec<u32>,
+    count: u32,
+}
+
+impl Numbers {
+    fn take(&mut self) -> u32 {
+        self.free.pop().unwrap_or_else(|| {
+            self.count += 1;
+            self.count - 1
+        })
+    }
+
+    fn give(&mut self, number: u32) {
+        self.free.push(number);
+    }
+}
+
+/// The places where a name is looked for first.
+const SLOTS: usize = 256;
+
+/// The events of an account of the processor.
+#[derive(Debug)]
 pub(super) struct EventLog {
     entries: Vec<Entry>,
-    blocks: u32,
+    numbers: Numbers,
+    names: Vec<&'static str>,
+    slots: [Name; SLOTS],
 }
 
 impl EventLog {
+    /// An empty one.
+    pub(super) fn new() -> Box<Self> {
+        let slots = [Name::default(); SLOTS];
+        let empty = Self { entries: Vec::new(), numbers: Numbers::default(), names: Vec::new(), slots };
+        tally::suspended(|| Box::new(empty))
+    }
+
     fn add(&mut self, entry: Entry) {
         tally::suspended(|| self.entries.push(entry));
+    }
+
+    /// The index of `text`, by where it lies: two texts that read the same may have two.
+    fn name(&mut self, text: &'static str) -> Name {
+        let slot = (text.as_ptr().addr() ^ (text.len() << 4)) % SLOTS;
+        let is_same = |known: &&'static str| ptr::eq(*known, text);
+        let found = self.slots[slot];
+        if self.names.get(usize::from(found.0)).is_some_and(is_same) {
+            return found;
+        }
+        let index = self.names.iter().position(is_same).unwrap_or_else(|| {
+            tally::suspended(|| self.names.push(text));
+            self.names.len() - 1
+        });
+        self.slots[slot] = Name(index as u16);
+        self.slots[slot]
     }
 
     pub(super) fn phase(&mut self, phase: Phase) {
         self.add(Entry::Phase(phase));
     }
 
-    /// A block came; its index.
-    pub(super) fn born(&mut self, block: Block) -> u32 {
-        self.add(Entry::Born(block));
-        self.blocks += 1;
-        self.blocks - 1
+    /// A block came; its number.
+    pub(super) fn born(&mut self, Block { label, layer, category, bytes }: Block) -> u32 {
+        let name = self.name(label);
+        self.add(Entry::Born { bytes, layer, name, category });
+        self.numbers.take()
     }
 
     /// A block went.
-    pub(super) fn died(&mut self, index: u32) {
-        self.add(Entry::Died(index));
+    pub(super) fn died(&mut self, number: u32) {
+        self.add(Entry::Died(number));
+        tally::suspended(|| self.numbers.give(number));
     }
 
-    /// A block under another name from here on; its new index.
-    pub(super) fn renamed(&mut self, index: u32, label: &'static str) -> u32 {
-        self.add(Entry::Renamed(index, label));
-        self.blocks += 1;
-        self.blocks - 1
+    /// A block under another name from here on.
+    pub(super) fn renamed(&mut self, number: u32, label: &'static str) {
+        let name = self.name(label);
+        self.add(Entry::Renamed(number, name));
     }
 
     /// An op ran.
     pub(super) fn ran(&mut self, op: &'static str, layer: LayerId) {
-        self.add(Entry::Ran(op, layer));
+        let name = self.name(op);
+        self.add(Entry::Ran(name, layer));
     }
 
     /// A recording is taken.
@@ -70,24 +132,29 @@ impl EventLog {
         let ledger = Ledger::new(None, true);
         *ledger.0.layers.borrow_mut() = layers.to_vec();
         ledger.keep_books(books);
-        let (mut tickets, mut recordings) = (Vec::with_capacity(self.blocks as usize), Vec::new());
+        let name = |name: Name| self.names[usize::from(name.0)];
+        let (mut numbers, mut tickets, mut recordings) = (Numbers::default(), Vec::new(), Vec::new());
         for entry in &self.entries {
             match *entry {
                 Entry::Phase(phase) => drop(ledger.set_phase(phase)),
-                Entry::Born(Block { label, layer, category, bytes }) => {
+                Entry::Born { bytes, layer, name: label, category } => {
                     ledger.set_layer(layer);
                     // Without a budget, nothing is refused.
-                    tickets.push(ledger.take(bytes, category, label).ok());
+                    let ticket = ledger.take(bytes, category, name(label)).ok();
+                    let number = numbers.take() as usize;
+                    tickets.resize_with(tickets.len().max(number + 1), || None);
+                    tickets[number] = ticket;
                 }
-                Entry::Died(index) => tickets[index as usize] = None,
-                Entry::Renamed(index, label) => {
-                    let ticket = tickets[index as usize].take();
-                    ticket.iter().for_each(|ticket| ticket.rename(label));
-                    tickets.push(ticket);
+                Entry::Died(number) => {
+                    tickets[number as usize] = None;
+                    numbers.give(number);
+                }
+                Entry::Renamed(number, label) => {
+                    tickets[number as usize].iter().for_each(|ticket| ticket.rename(name(label)));
                 }
                 Entry::Ran(op, layer) => {
                     ledger.set_layer(layer);
-                    ledger.ran(op);
+                    ledger.ran(name(op));
                 }
                 Entry::Taken => recordings.push(ledger.take_recording()),
             }

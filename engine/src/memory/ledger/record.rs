@@ -18,7 +18,7 @@ pub(super) enum Record {
     /// What a plan shows of a pass.
     Recorder(Recorder),
     /// Everything in order, to be recorded once the bookkeeping is known.
-    Log(EventLog),
+    Log(Box<EventLog>),
 }
 
 impl Record {
@@ -42,7 +42,10 @@ impl Record {
         match self {
             Self::None => index,
             Self::Recorder(recorder) => recorder.renamed(index, label),
-            Self::Log(log) => log.renamed(index, label),
+            Self::Log(log) => {
+                log.renamed(index, label);
+                index
+            }
         }
     }
 
