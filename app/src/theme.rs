@@ -19,6 +19,18 @@ pub(crate) const WIDE_GAP: f32 = 14.0;
 pub(crate) const PANE_MARGIN: i8 = 10;
 /// Height of the stacked bar of the budget.
 pub(crate) const BAR_HEIGHT: f32 = 26.0;
+/// Height that the bar of the pinned configuration takes of it.
+pub(crate) const PINNED_HEIGHT: f32 = 9.0;
+/// Height of the line of the verdict.
+pub(crate) const VERDICT_HEIGHT: f32 = 27.0;
+/// Height of the legend under the bar: two lines, so that it may wrap without moving what is below.
+pub(crate) const LEGEND_HEIGHT: f32 = 34.0;
+/// Height of the row of offers.
+pub(crate) const OFFERS_HEIGHT: f32 = 24.0;
+/// Height of verdict, bar, legend and offers, with the gaps between them.
+pub(crate) const LINE_HEIGHT: f32 = VERDICT_HEIGHT + BAR_HEIGHT + LEGEND_HEIGHT + OFFERS_HEIGHT + 3.0 * ROW_GAP;
+/// Between two rows.
+pub(crate) const ROW_GAP: f32 = 5.0;
 /// Side of a colour chip in a legend.
 pub(crate) const CHIP: f32 = 10.0;
 /// From a chip to its text.
@@ -51,6 +63,28 @@ const DISABLED: f32 = 0.76;
 pub(crate) const LOWEST_PLOT: f32 = 96.0;
 /// Short messages stay clear of the bottom bar.
 pub(crate) const TOAST_MARGIN: egui::Vec2 = vec2(12.0, 48.0);
+/// Share of the window's height that a list may take.
+pub(crate) const LIST_SHARE: f32 = 0.8;
+/// Width of the ring around what has the keyboard's focus.
+pub(crate) const FOCUS_RING: f32 = 2.0;
+/// Height of the bottom bar before it was first drawn.
+pub(crate) const BOTTOM_HEIGHT: f32 = 32.0;
+/// What the gallery leaves of the window around it.
+pub(crate) const GALLERY_MARGIN: f32 = 72.0;
+/// How large the gallery grows.
+pub(crate) const GALLERY_SIZE: egui::Vec2 = vec2(1180.0, 900.0);
+/// The least width of a card of the gallery, and its height.
+pub(crate) const CARD_SIZE: egui::Vec2 = vec2(236.0, 178.0);
+/// Between cards.
+pub(crate) const CARD_GAP: f32 = 10.0;
+/// Height of the timeline on a card.
+pub(crate) const PICTURE_HEIGHT: f32 = 62.0;
+/// Height of a row of small text.
+pub(crate) const SMALL_ROW: f32 = 14.0;
+/// The button that discards a draft.
+pub(crate) const DISCARD_SIZE: egui::Vec2 = vec2(58.0, 18.0);
+/// The notice stays clear of the bottom bar, and of the window's sides.
+pub(crate) const NOTICE_MARGIN: f32 = 64.0;
 /// Radius of a run's point.
 pub(crate) const POINT_RADIUS: f32 = 5.0;
 
@@ -86,6 +120,8 @@ pub(crate) struct Palette {
     pub(crate) frontier: Color32,
     /// The one button that matters.
     pub(crate) accent: Color32,
+    /// Around what has the keyboard's focus.
+    pub(crate) focus: Color32,
     /// Text on the accent.
     pub(crate) on_accent: Color32,
     /// The empty part of the bar.
@@ -161,6 +197,7 @@ const DARK: Palette = Palette {
     throughput: rgb(0x3cb8ac),
     frontier: rgb(0x5cc979),
     accent: rgb(0x2f74d8),
+    focus: rgb(0xffd166),
     on_accent: rgb(0xffffff),
     trough: rgb(0x262b33),
     ground: rgb(0x0f1216),
@@ -207,6 +244,7 @@ const LIGHT: Palette = Palette {
     throughput: rgb(0x147f75),
     frontier: rgb(0x1d7f3c),
     accent: rgb(0x1f63cf),
+    focus: rgb(0x8a3ffc),
     on_accent: rgb(0xffffff),
     trough: rgb(0xdde2e8),
     ground: rgb(0xdfe3e8),
@@ -260,6 +298,11 @@ impl Palette {
     /// Weak text.
     pub(crate) fn weak(&self) -> Color32 {
         self.text[2]
+    }
+
+    /// Text on a card or a button that explains it.
+    pub(crate) fn card_text(&self) -> Color32 {
+        self.text[0]
     }
 
     /// Strong text.
@@ -323,7 +366,7 @@ pub(crate) fn install(ctx: &egui::Context) {
                 (TextStyle::Monospace, FontId::monospace(12.0)),
             ]
             .into();
-            style.spacing.item_spacing = vec2(GAP, 5.0);
+            style.spacing.item_spacing = vec2(GAP, ROW_GAP);
             style.spacing.button_padding = vec2(8.0, 3.0);
             style.spacing.interact_size.y = 22.0;
             style.spacing.menu_margin = Margin::same(6);
@@ -331,7 +374,8 @@ pub(crate) fn install(ctx: &egui::Context) {
             style.spacing.slider_rail_height = 4.0;
             style.spacing.scroll.floating = true;
             style.interaction.selectable_labels = false;
-            style.interaction.tooltip_delay = 0.35;
+            style.interaction.tooltip_delay = 0.6;
+            style.interaction.tooltip_grace_time = 0.0;
         });
     }
 }
@@ -378,6 +422,9 @@ mod tests {
             }
             assert!(contrast(palette.test, palette.tabs) >= 4.5);
             assert!(contrast(palette.on_accent, palette.accent) >= 4.5);
+            for ground in [palette.pane, palette.tabs, palette.ground] {
+                assert!(contrast(palette.focus, ground) >= 3.0, "the ring is seen on {ground:?}");
+            }
         }
     }
 

@@ -3,7 +3,9 @@
 //! Always holds: every control says on hover, in two sentences, what it does to memory and to time, and what one step
 //! less and one more would change now, from dry runs of the changed experiment.
 
-use eframe::egui::{self, Align, DragValue, Layout, Response, RichText, Slider, SliderClamping, Ui};
+use eframe::egui::{
+    self, Align, DragValue, Layout, Popup, RectAlign, Response, RichText, Slider, SliderClamping, Tooltip, Ui,
+};
 use plimsoll_engine::{Experiment, error::Problem};
 
 use crate::{
@@ -80,17 +82,15 @@ impl<'a> Form<'a> {
     pub(crate) fn number(&self, ui: &mut Ui, spec: Spec, number: Number) {
         let value = (number.get)(self.experiment());
         let hover = self.row(ui, spec, |ui| {
-            ui.with_layout(Layout::right_to_left(Align::Center), |ui| {
-                let field = field(ui, spec, number, value);
-                let slider = slider(ui, spec, number, value);
-                for (response, new) in [&field, &slider] {
-                    if response.changed() && *new != value {
-                        self.edit(spec.key, |experiment| (number.set)(experiment, *new));
-                    }
+            // From left to right, as the eye and the Tab key go.
+            let slider = slider(ui, spec, number, value);
+            let field = field(ui, spec, number, value);
+            for (response, new) in [&slider, &field] {
+                follow(response);
+                if response.changed() && *new != value {
+                    self.edit(spec.key, |experiment| (number.set)(experiment, *new));
                 }
-                field.0 | slider.0
-            })
-            .inner
+            }
         });
         self.help(&hover, spec, || neighbours_of(self.experiment(), number, value));
     }
@@ -100,16 +100,20 @@ impl<'a> Form<'a> {
         let present = (choice.get)(self.experiment());
         let name = |value: T| choice.options.iter().find(|(v, _)| *v == value).map_or("other", |(_, name)| *name);
         let hover = self.row(ui, spec, |ui| {
-            let combo = egui::ComboBox::from_id_salt(spec.key).width(ui.available_width()).truncate();
+            // A list is as long as it needs to be; the window bounds it.
+            let room = ui.ctx().content_rect().height() * theme::LIST_SHARE;
+            let combo = egui::ComboBox::from_id_salt(spec.key).width(ui.available_width()).height(room).truncate();
             let combo = combo.selected_text(name(present));
             let combo = combo.show_ui(ui, |ui| {
                 for (value, name) in choice.options {
-                    if ui.selectable_label(*value == present, *name).clicked() {
+                    let entry = ui.selectable_label(*value == present, *name);
+                    follow(&entry);
+                    if entry.clicked() {
                         self.edit(spec.key, |experiment| (choice.set)(experiment, *value));
                     }
                 }
             });
-            combo.response.accessible_name(spec.name)
+            follow(&combo.response.accessible_name(spec.name));
         });
         self.help(&hover, spec, || {
             let others = choice.options.iter().filter(|(value, _)| *value != present);
@@ -119,18 +123,18 @@ impl<'a> Form<'a> {
         });
     }
 
-    /// A row with the name on the left, `editor` on the right and the problem, if there is one, below.
-    pub(crate) fn row(&self, ui: &mut Ui, spec: Spec, editor: impl FnOnce(&mut Ui) -> Response) -> Response {
+    /// A row with the name on the left, `editor` on the right and the problem, if there is one, below; the response is that
+    /// of the whole row.
+    pub(crate) fn row(&self, ui: &mut Ui, spec: Spec, editor: impl FnOnce(&mut Ui)) -> Response {
         let problem = self.problem(spec.key);
         let hover = ui.horizontal(|ui| {
             let size = egui::vec2(theme::NAME_WIDTH, ui.spacing().interact_size.y);
             let color = if problem.is_some() { theme::palette(ui).bad } else { ui.visuals().text_color() };
-            let name = ui.allocate_ui_with_layout(size, Layout::left_to_right(Align::Center), |ui| {
+            ui.allocate_ui_with_layout(size, Layout::left_to_right(Align::Center), |ui| {
                 ui.set_min_width(theme::NAME_WIDTH);
-                ui.add(egui::Label::new(RichText::new(spec.name).color(color)).truncate().sense(egui::Sense::hover()))
+                ui.add(egui::Label::new(RichText::new(spec.name).color(color)).truncate());
             });
-            let editor = editor(ui);
-            name.inner | editor
+            editor(ui);
         });
         if let Some(problem) = problem {
             let text =
@@ -140,40 +144,66 @@ impl<'a> Form<'a> {
                 ui.add(egui::Label::new(text).wrap());
             });
         }
-        hover.inner
+        hover.response
     }
 
     fn problem(&self, key: &str) -> Option<&'a Problem> {
         self.state.prediction.problems().iter().find(|problem| problem.key == key)
     }
 
-    /// The help of a control, while the pointer rests on it.
-    pub(crate) fn help(&self, hover: &Response, spec: Spec, neighbours: impl FnOnce() -> Vec<(String, Experiment)>) {
-        hover.clone().on_hover_ui(|ui| {
-            ui.set_max_width(theme::TOOLTIP_WIDTH);
-            ui.strong(spec.name);
-            ui.label(spec.help);
-            let neighbours = neighbours();
-            if neighbours.is_empty() {
-                return;
-            }
-            ui.separator();
-            let generation = self.state.document.generation;
-            let known = self.state.prediction.neighbours.as_ref();
-            match known.filter(|known| known.control == spec.key && known.generation == generation) {
-                Some(known) => match &known.answer {
-                    Some(Compared { now: Ok(now), neighbours }) => {
-                        neighbours.iter().for_each(|n| neighbour_line(ui, n, *now))
-                    }
-                    Some(Compared { now: Err(_), .. }) => weak(ui, "There is no prediction to compare with."),
-                    None => weak(ui, "Planning…"),
-                },
-                None => {
-                    weak(ui, "Planning…");
-                    self.send.send(Action::AskNeighbours { control: spec.key, neighbours });
+    /// The help of a control, beside its row, while the pointer rests on the row.
+    pub(crate) fn help(&self, row: &Response, spec: Spec, neighbours: impl FnOnce() -> Vec<(String, Experiment)>) {
+        let mut help = Tooltip::for_enabled(row);
+        help.popup = beside(help.popup);
+        help.show(|ui| self.lesson(ui, spec, neighbours));
+    }
+
+    /// What a control does to memory and to time, and what its neighbours would change.
+    fn lesson(&self, ui: &mut Ui, spec: Spec, neighbours: impl FnOnce() -> Vec<(String, Experiment)>) {
+        ui.set_max_width(theme::TOOLTIP_WIDTH);
+        ui.strong(spec.name);
+        ui.label(spec.help);
+        let neighbours = neighbours();
+        if neighbours.is_empty() {
+            return;
+        }
+        ui.separator();
+        let generation = self.state.document.generation;
+        let known = self.state.prediction.neighbours.as_ref();
+        match known.filter(|known| known.control == spec.key && known.generation == generation) {
+            Some(known) => match &known.answer {
+                Some(Compared { now: Ok(now), neighbours }) => {
+                    neighbours.iter().for_each(|n| neighbour_line(ui, n, *now))
                 }
+                Some(Compared { now: Err(_), .. }) => weak(ui, "There is no prediction to compare with."),
+                None => weak(ui, "Planning…"),
+            },
+            None => {
+                weak(ui, "Planning…");
+                self.send.send(Action::AskNeighbours { control: spec.key, neighbours });
             }
-        });
+        }
+    }
+
+    /// Whether one of the settings of these keys stands in the way of a plan.
+    pub(crate) fn has_problem(&self, keys: &[&str]) -> bool {
+        keys.iter().any(|key| self.problem(key).is_some())
+    }
+}
+
+/// Help stands beside what it is about, and covers nothing that comes next.
+pub(crate) fn beside(popup: Popup<'_>) -> Popup<'_> {
+    popup.align(RectAlign::RIGHT_START).align_alternatives(&[
+        RectAlign::RIGHT_END,
+        RectAlign::LEFT_START,
+        RectAlign::LEFT_END,
+    ])
+}
+
+/// Brings what the keyboard's focus reached into sight.
+pub(crate) fn follow(response: &Response) {
+    if response.gained_focus() {
+        response.scroll_to_me(None);
     }
 }
 
@@ -265,7 +295,8 @@ fn slider(ui: &mut Ui, spec: Spec, number: Number, value: f64) -> (Response, f64
         place = set.unwrap_or(place);
         place
     });
-    ui.spacing_mut().slider_width = (ui.available_width() - theme::GAP).max(40.0);
+    let field = theme::NUMBER_WIDTH + ui.spacing().item_spacing.x;
+    ui.spacing_mut().slider_width = (ui.available_width() - field).max(40.0);
     // Clamping would move a value that lies between two stops, unasked.
     let slider = slider.show_value(false).step_by(1.0).clamping(SliderClamping::Never);
     let response = ui.add(slider).accessible_name(spec.name);

@@ -28,6 +28,7 @@ fn a_decoder_brings_data_it_can_learn_and_undo_takes_both_back() {
     let experiment = &app(&window).state.document.experiment;
     assert_eq!((experiment.model.kind, experiment.data.kind), (ModelKind::Llama, DataKind::Sort));
     assert!(app(&window).state.plan().is_some(), "{:?}", app(&window).state.prediction.problems());
+    unfold(&mut window);
     for control in
         ["Heads", "Key heads", "Feed-forward", "Window", "Rotary base", "Loss in rows", "Length", "Vocabulary"]
     {

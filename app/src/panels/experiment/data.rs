@@ -9,7 +9,7 @@ use plimsoll_engine::{
 use super::{PanelContext, controls, fact};
 use crate::{
     command::Action,
-    widgets::control::{Form, Spec},
+    widgets::control::{Form, Spec, follow},
 };
 
 const FOLDER: Spec = Spec {
@@ -47,17 +47,17 @@ pub(super) fn ui(ui: &mut Ui, form: &Form<'_>, context: &PanelContext<'_>) {
         };
         form.number(ui, spec, number);
     }
-    form.choice(ui, controls::PLACEMENT.0, &controls::PLACEMENT.1);
-    if source.has_pictures {
-        augmentation(ui, form);
-    }
     if let Some(plan) = context.state.newest_plan().filter(|plan| plan.host_data > Bytes::ZERO) {
         fact(ui, &format!("the data take {} of host memory, outside the budget", plan.host_data));
     }
 }
 
-/// What is done to training images of any source.
-fn augmentation(ui: &mut Ui, form: &Form<'_>) {
+/// Draws what few change: where the data lie, and what is done to training images of any source.
+pub(super) fn rest(ui: &mut Ui, form: &Form<'_>) {
+    form.choice(ui, controls::PLACEMENT.0, &controls::PLACEMENT.1);
+    if !form.experiment().data.kind.traits().has_pictures {
+        return;
+    }
     form.choice(ui, controls::FLIP.0, &controls::FLIP.1);
     form.number(ui, controls::CROP.0, controls::CROP.1);
     form.number(ui, controls::COLOUR.0, controls::COLOUR.1);
@@ -69,11 +69,12 @@ fn path(ui: &mut Ui, form: &Form<'_>, context: &PanelContext<'_>, spec: Spec, hi
     let mut text = path.to_string_lossy().into_owned();
     let hover = form.row(ui, spec, |ui| {
         let browse = ui.add(Button::new("…")).accessible_name(format!("Browse for the {}", spec.name.to_lowercase()));
+        follow(&browse);
         if browse.clicked() {
             context.send.send(Action::BrowseData);
         }
         let edit = TextEdit::singleline(&mut text).hint_text(hint).desired_width(f32::INFINITY);
-        ui.add(edit).accessible_name(spec.name) | browse
+        follow(&ui.add(edit).accessible_name(spec.name));
     });
     form.help(&hover, spec, Vec::new);
     if text != path.to_string_lossy() {

@@ -4,7 +4,8 @@ mod controls;
 mod data;
 mod optimizer;
 
-use eframe::egui::{self, CollapsingHeader, RichText, ScrollArea, TextEdit, Ui};
+use eframe::egui::{self, Button, CollapsingHeader, RichText, ScrollArea, TextEdit, Ui};
+use plimsoll_engine::Experiment;
 use plimsoll_engine::experiment::{BlockSet, Checkpointing, DepthUnit, Frozen, ModelSetting, WidthUnit, check, preset};
 
 use super::PanelContext;
@@ -12,7 +13,7 @@ use crate::{
     format,
     planner::Obstacle,
     theme,
-    widgets::control::{Form, Spec},
+    widgets::control::{Form, Spec, follow},
 };
 
 /// Draws the pane.
@@ -22,15 +23,22 @@ pub(crate) fn ui(ui: &mut Ui, context: &PanelContext<'_>) {
         ui.set_width(ui.available_width() - theme::GAP);
         let form = Form::new(context.state, context.send);
         about(ui, context);
+        offered_card(ui, &form, context);
         failure(ui, context);
         group(ui, "Memory", |ui| memory(ui, &form));
+        let rest = [controls::RECOMPUTE.0, controls::RETAIN_GRAPH.0, controls::LOSS_CHUNK.0];
+        more(ui, &form, "More about memory", &rest, |ui| memory_rest(ui, &form));
         if form.experiment().device != "cpu" {
             group(ui, "GPU", |ui| gpu(ui, &form));
         }
         group(ui, "Model", |ui| model(ui, &form));
-        group(ui, "Trained parameters", |ui| learning(ui, &form));
+        let parts = [controls::FROZEN.0, controls::FROZEN_BLOCKS.0, controls::LORA_RANK.0, controls::LORA_ALPHA.0];
+        more(ui, &form, "Trained parameters", &parts, |ui| learning(ui, &form));
         group(ui, "Data", |ui| data::ui(ui, &form, context));
+        let rest = [controls::PLACEMENT.0, controls::FLIP.0, controls::CROP.0, controls::COLOUR.0];
+        more(ui, &form, "More about the data", &rest, |ui| data::rest(ui, &form));
         group(ui, "Optimizer", |ui| optimizer::ui(ui, &form));
+        more(ui, &form, "More about the optimizer", &optimizer::REST, |ui| optimizer::rest(ui, &form));
         group(ui, "Run", |ui| optimizer::run(ui, &form, context));
         group(ui, "Title and description", |ui| texts(ui, &form));
     });
@@ -39,10 +47,31 @@ pub(crate) fn ui(ui: &mut Ui, context: &PanelContext<'_>) {
 fn group(ui: &mut Ui, name: &str, contents: impl FnOnce(&mut Ui)) {
     let open = name != "Title and description";
     let title = RichText::new(name).strong();
-    CollapsingHeader::new(title).id_salt(name).default_open(open).show_unindented(ui, |ui| {
+    let header = CollapsingHeader::new(title).id_salt(name).default_open(open).show_unindented(ui, |ui| {
         contents(ui);
         ui.add_space(theme::GAP);
     });
+    follow(&header.header_response);
+}
+
+/// Settings that few change, folded away. Closed, the heading names those that are not at their default; one that stands in
+/// the way of a plan opens it.
+fn more(ui: &mut Ui, form: &Form<'_>, name: &str, specs: &[Spec], contents: impl FnOnce(&mut Ui)) {
+    let keys: Vec<&str> = specs.iter().map(|spec| spec.key).collect();
+    let changes = preset::changes(&Experiment::default(), form.experiment());
+    let is_set = |spec: &&Spec| {
+        let group = spec.key.split('.').next().unwrap_or_default();
+        changes.iter().filter_map(|change| change.split('=').next()).any(|key| key == spec.key || key == group)
+    };
+    let set: Vec<&str> = specs.iter().filter(is_set).map(|spec| spec.name).collect();
+    let title = if set.is_empty() { name.to_owned() } else { format!("{name}: {}", set.join(", ").to_lowercase()) };
+    let open = form.has_problem(&keys).then_some(true);
+    let header = CollapsingHeader::new(RichText::new(title).color(theme::palette(ui).weak())).id_salt(name).open(open);
+    let header = header.show_unindented(ui, |ui| {
+        contents(ui);
+        ui.add_space(theme::GAP);
+    });
+    follow(&header.header_response);
 }
 
 /// What to look at, from the preset.
@@ -52,6 +81,26 @@ fn about(ui: &mut Ui, context: &PanelContext<'_>) {
         return;
     }
     ui.add(egui::Label::new(RichText::new(&experiment.description).color(theme::palette(ui).weak())).wrap());
+    ui.add_space(theme::GAP);
+}
+
+/// The card that was planned for before, in one click, and the preset's own device in one click back.
+fn offered_card(ui: &mut Ui, form: &Form<'_>, context: &PanelContext<'_>) {
+    let document = &context.state.document;
+    let own = &document.saved.device;
+    let Some(card) = document.offered.as_ref().filter(|card| *card != own) else { return };
+    ui.horizontal_wrapped(|ui| {
+        ui.label(RichText::new("Plan for").color(theme::palette(ui).weak()));
+        for device in [own, card] {
+            let name = format::device(device);
+            let button = Button::selectable(form.experiment().device == *device, &name).frame_when_inactive(true);
+            let button = ui.add(button).accessible_name(format!("Plan for {name}"));
+            follow(&button);
+            if button.on_hover_text("The device, with the budget that it last had.").clicked() {
+                form.edit("device", |experiment| device.clone_into(&mut experiment.device));
+            }
+        }
+    });
     ui.add_space(theme::GAP);
 }
 
@@ -76,24 +125,24 @@ fn memory(ui: &mut Ui, form: &Form<'_>) {
     let batch = &form.experiment().batch;
     form.number(ui, controls::MICRO.0, controls::MICRO.1);
     form.number(ui, controls::ACCUMULATION.0, controls::ACCUMULATION.1);
-    if batch.accumulation > 1 {
-        fact(
-            ui,
-            &format!("{} samples an update", format::count(batch.micro.saturating_mul(batch.accumulation) as u64)),
-        );
-    }
+    // Always there, so that nothing moves while the accumulation is dragged.
+    let samples = batch.micro.saturating_mul(batch.accumulation);
+    fact(ui, &format!("{} samples an update", format::count(samples as u64)));
     form.choice(ui, controls::PRECISION.0, &controls::PRECISION.1);
-    form.choice(ui, controls::RECOMPUTE.0, &controls::RECOMPUTE.1);
-    form.choice(ui, controls::RETAIN_GRAPH.0, &controls::RETAIN_GRAPH.1);
-    if form.experiment().model.kind.is_decoder() {
-        form.number(ui, controls::LOSS_CHUNK.0, controls::LOSS_CHUNK.1);
-    }
     form.choice(ui, controls::CHECKPOINTING.0, &controls::CHECKPOINTING.1);
     match form.experiment().checkpointing {
         Checkpointing::Every(_) => form.number(ui, controls::SEGMENT.0, controls::SEGMENT.1),
         Checkpointing::Percent(_) => form.number(ui, controls::SHARE.0, controls::SHARE.1),
         Checkpointing::Pick(set) => picked(ui, form, set),
         Checkpointing::None | Checkpointing::Blocks | Checkpointing::Sqrt => {}
+    }
+}
+
+fn memory_rest(ui: &mut Ui, form: &Form<'_>) {
+    form.choice(ui, controls::RECOMPUTE.0, &controls::RECOMPUTE.1);
+    form.choice(ui, controls::RETAIN_GRAPH.0, &controls::RETAIN_GRAPH.1);
+    if form.experiment().model.kind.is_decoder() {
+        form.number(ui, controls::LOSS_CHUNK.0, controls::LOSS_CHUNK.1);
     }
 }
 
@@ -119,7 +168,9 @@ fn picked(ui: &mut Ui, form: &Form<'_>, set: BlockSet) {
             for number in 1..=blocks {
                 let mut is_in = set.contains(number);
                 let name = format!("Recompute block {number}");
-                if ui.checkbox(&mut is_in, number.to_string()).accessible_name(&name).changed() {
+                let check = ui.checkbox(&mut is_in, number.to_string()).accessible_name(&name);
+                follow(&check);
+                if check.changed() {
                     form.edit(PICKED.key, |experiment| {
                         let mut changed = set;
                         changed.set(number, is_in);
@@ -127,8 +178,7 @@ fn picked(ui: &mut Ui, form: &Form<'_>, set: BlockSet) {
                     });
                 }
             }
-        })
-        .response
+        });
     });
     form.help(&hover, PICKED, Vec::new);
 }
@@ -212,7 +262,9 @@ fn hint(ui: &mut Ui, form: &Form<'_>, key: &'static str) {
         let text = RichText::new(&hint.problem.message).color(theme::palette(ui).warn).small();
         ui.add(egui::Label::new(text).wrap());
         let value = hint.change.split('=').next_back().unwrap_or_default();
-        if ui.button(format!("Use {value}")).clicked() {
+        let mend = ui.button(format!("Use {value}"));
+        follow(&mend);
+        if mend.clicked() {
             form.edit(key, |experiment| {
                 // The engine's tests hold every hint's change to be one.
                 let _ = preset::set(experiment, hint.change);
@@ -255,13 +307,14 @@ fn texts(ui: &mut Ui, form: &Form<'_>) {
     let mut title = form.experiment().title.clone();
     let hover = form.row(ui, TITLE, |ui| {
         let edit = TextEdit::singleline(&mut title).desired_width(f32::INFINITY);
-        ui.add(edit).accessible_name(TITLE.name)
+        follow(&ui.add(edit).accessible_name(TITLE.name));
     });
     form.help(&hover, TITLE, Vec::new);
     form.edit(TITLE.key, |experiment| experiment.title = title);
     let mut description = form.experiment().description.clone();
     let edit = TextEdit::multiline(&mut description).desired_rows(4).desired_width(f32::INFINITY);
     let hover = ui.add(edit.hint_text("What to look at")).accessible_name(DESCRIPTION.name);
+    follow(&hover);
     form.help(&hover, DESCRIPTION, Vec::new);
     form.edit(DESCRIPTION.key, |experiment| experiment.description = description);
 }

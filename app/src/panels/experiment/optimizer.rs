@@ -4,13 +4,24 @@ use eframe::egui::Ui;
 use plimsoll_engine::experiment::Hyperparameter;
 
 use super::{PanelContext, controls, fact};
-use crate::{format, widgets::control::Form};
+use crate::{
+    format,
+    widgets::control::{Form, Spec},
+};
+
+/// What few change.
+pub(super) const REST: [Spec; 5] =
+    [controls::UPDATE.0, controls::SCHEDULE.0, controls::WARMUP.0, controls::WEIGHT_DECAY.0, controls::CLIP.0];
 
 /// Draws the optimizer.
 pub(super) fn ui(ui: &mut Ui, form: &Form<'_>) {
     form.choice(ui, controls::OPTIMIZER.0, &controls::OPTIMIZER.1);
-    form.choice(ui, controls::UPDATE.0, &controls::UPDATE.1);
     form.number(ui, controls::LEARNING_RATE.0, controls::LEARNING_RATE.1);
+}
+
+/// Draws what few change of it.
+pub(super) fn rest(ui: &mut Ui, form: &Form<'_>) {
+    form.choice(ui, controls::UPDATE.0, &controls::UPDATE.1);
     form.choice(ui, controls::SCHEDULE.0, &controls::SCHEDULE.1);
     let of_the_rule = form.experiment().optimizer.kind.hyperparameters().iter().map(|constant| match constant {
         Hyperparameter::Momentum => controls::MOMENTUM,
