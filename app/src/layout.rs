@@ -65,6 +65,22 @@ fn split(tiles: &mut Tiles<Pane>, dir: LinearDir, parts: &[(TileId, f32)]) -> Ti
     tiles.insert_container(Container::Linear(linear))
 }
 
+/// Names what the library of the panes leaves without a name, for a screen reader, while it has the focus: the borders
+/// between panes and the bars of tabs.
+fn name_focused(ui: &Ui) {
+    let focused = ui.memory(|memory| memory.focused());
+    let Some(response) = focused.and_then(|id| ui.ctx().read_response(id)) else { return };
+    if response.sense.senses_drag() && response.layer_id == ui.layer_id() {
+        let is_thin = response.rect.size().min_elem() <= 2.0 * ui.style().interaction.resize_grab_radius_side;
+        let name = if is_thin { "Border between panes" } else { "Bar of tabs" };
+        ui.ctx().accesskit_node_builder(response.id, |node| {
+            if node.label().is_none() && node.value().is_none() {
+                node.set_label(name);
+            }
+        });
+    }
+}
+
 impl Layout {
     /// Draws the panes, each by `draw`.
     pub(crate) fn ui(&mut self, ui: &mut Ui, context: &mut PanelContext<'_>, draw: Draw) {
@@ -72,6 +88,7 @@ impl Layout {
             self.one_at_a_time(ui, context, draw);
         } else {
             self.tree.ui(&mut Behavior { context, draw }, ui);
+            name_focused(ui);
         }
     }
 
@@ -152,6 +169,13 @@ impl Layout {
             Some(Tile::Pane(_)) | None => return false,
         }
         true
+    }
+
+    /// Where the panes were last drawn.
+    #[cfg(test)]
+    pub(crate) fn rects(&self) -> Vec<(Pane, Option<egui::Rect>)> {
+        let rect = |pane: &Pane| self.tree.tiles.find_pane(pane).and_then(|id| self.tree.tiles.rect(id));
+        Pane::ALL.iter().map(|pane| (*pane, rect(pane))).collect()
     }
 
     /// Whether every pane is somewhere.

@@ -369,7 +369,7 @@ fn outcome_of(plan: &Plan) -> Outcome {
 fn options(plan: &Plan, is_superseded: &dyn Fn() -> bool) -> Options {
     let limit = Limit::within(SEARCH_TIME).or_when(is_superseded);
     let search = || -> plimsoll_engine::Result<Options> {
-        let found = plan::fit(plan, plan.budget, limit)?;
+        let found = plan::fit(plan, plan.experiment.budget, limit)?;
         let mut options = Options { fill: plan::fill(plan, limit)?, ..Options::default() };
         let fits = plan.verdict().fits();
         if !fits {

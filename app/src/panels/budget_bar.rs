@@ -1,19 +1,22 @@
 //! The budget bar: the predicted peak by category against the budget, the verdict in words, the difference to the pin,
 //! and what else would fit.
+//!
+//! Always holds: it has one height, whatever there is to say.
 
-use eframe::egui::{self, Align, Button, CornerRadius, FontId, Layout, Rect, RichText, Sense, Stroke, Ui, pos2, vec2};
+use eframe::egui::{
+    self, Align, Button, CornerRadius, FontId, Layout, Rect, RichText, Sense, Stroke, Ui, UiBuilder, pos2, vec2,
+};
 use plimsoll_engine::{
     Bytes,
     memory::{Categories, Category},
-    plan::{Advice, Pass, Plan, Verdict},
+    plan::{Pass, Plan, Verdict},
 };
 
-use super::{PanelContext, legend};
+use super::{PanelContext, legend, offers};
 use crate::{
-    advice,
-    command::{Action, UiCommand},
+    command::UiCommand,
     format,
-    planner::{Obstacle, Options},
+    planner::Obstacle,
     theme::{self, Palette},
     widgets::{
         chip,
@@ -24,11 +27,10 @@ use crate::{
 
 /// Lines of the legend.
 const LEGEND_LINES: usize = 2;
-/// Configurations offered.
-const OFFERED: usize = 3;
 
 /// Draws the bar.
 pub(crate) fn ui(ui: &mut Ui, context: &PanelContext<'_>) {
+    ui.set_height(theme::LINE_HEIGHT);
     let Some(plan) = context.state.newest_plan() else {
         let words = match &context.state.prediction.obstacle {
             Some(Obstacle::Problems(problems)) => problems.first().map(ToString::to_string).unwrap_or_default(),
@@ -40,11 +42,11 @@ pub(crate) fn ui(ui: &mut Ui, context: &PanelContext<'_>) {
     };
     let stale = context.state.prediction.obstacle.is_some();
     ui.horizontal(|ui| {
+        ui.set_height(theme::VERDICT_HEIGHT);
         ui.with_layout(Layout::right_to_left(Align::Center), |ui| {
             pin_button(ui, context);
             ui.with_layout(Layout::left_to_right(Align::Center), |ui| {
                 verdict(ui, context, plan, stale);
-                fill_button(ui, context, plan);
                 ui.with_layout(Layout::right_to_left(Align::Center), |ui| peak_place(ui, plan));
             });
         });
@@ -54,8 +56,12 @@ pub(crate) fn ui(ui: &mut Ui, context: &PanelContext<'_>) {
     let full = [length(plan), plan.budget, pin.map_or(Bytes::ZERO, |pin| length(pin))];
     let full = Bytes((full.into_iter().max().unwrap_or_default().0 as f64 * 1.02) as u64);
     bar(ui, plan, full, pin.map(|pin| &**pin), stale);
-    legend::ui(ui, plan, pin.map(|pin| &**pin), LEGEND_LINES);
-    offers(ui, context, plan);
+    let lines = vec2(ui.available_width(), theme::LEGEND_HEIGHT);
+    let (rect, _) = ui.allocate_exact_size(lines, Sense::hover());
+    // A child that takes no room of its own: the lines are there in any case.
+    let mut child = ui.new_child(UiBuilder::new().max_rect(rect));
+    legend::ui(&mut child, plan, pin.map(|pin| &**pin), LEGEND_LINES);
+    offers::ui(ui, context, plan);
 }
 
 /// The verdict in words: `Fits: 12.3 MiB of 64 MiB, 51.7 MiB headroom`.
@@ -150,10 +156,11 @@ fn pin_button(ui: &mut Ui, context: &PanelContext<'_>) {
 
 fn bar(ui: &mut Ui, plan: &Plan, full: Bytes, pin: Option<&Plan>, stale: bool) {
     let palette = theme::palette(ui);
-    let pin_height = if pin.is_some() { 8.0 } else { 0.0 };
-    let size = vec2(ui.available_width(), theme::BAR_HEIGHT + pin_height);
+    // The pinned bar takes its room from the bar and from nothing else.
+    let pin_height = if pin.is_some() { theme::PINNED_HEIGHT } else { 0.0 };
+    let size = vec2(ui.available_width(), theme::BAR_HEIGHT);
     let (rect, response) = ui.allocate_exact_size(size, Sense::hover());
-    let main = Rect::from_min_size(rect.min, vec2(rect.width(), theme::BAR_HEIGHT));
+    let main = Rect::from_min_size(rect.min, vec2(rect.width(), theme::BAR_HEIGHT - pin_height));
     let painter = ui.painter_at(rect.expand(2.0));
     painter.rect_filled(main, CornerRadius::same(4), palette.trough);
     let fade = if stale { 0.35 } else { 1.0 };
@@ -274,77 +281,6 @@ pub(crate) fn meaning(category: Category) -> &'static str {
         Category::Slack => {
             "Memory that is held but in no use: blocks are rounded up, and what was freed is kept to be used again."
         }
-    }
-}
-
-/// The best for the budget; above them, when it does not fit, the nearest changes. Where nothing fits, why that is, and
-/// what would fit although it changes the training.
-fn offers(ui: &mut Ui, context: &PanelContext<'_>, plan: &Plan) {
-    let Some(options) = options(context).filter(|o| !o.is_empty()) else {
-        // The row keeps its height while the options are on their way, so that nothing jumps.
-        ui.label(RichText::new(" ").small());
-        return;
-    };
-    let group = |ui: &mut Ui, title: &str, offers: &[Advice]| {
-        if !offers.is_empty() {
-            ui.label(RichText::new(title).weak());
-            offers.iter().take(OFFERED).for_each(|advice| advice_button(ui, context, advice, plan.load()));
-        }
-    };
-    if let Some(shortfall) = &options.shortfall {
-        let text = RichText::new(shortfall.words(plan)).color(theme::palette(ui).bad);
-        ui.add(egui::Label::new(text).wrap());
-        ui.horizontal_wrapped(|ui| group(ui, "Changes of the training that fit:", &options.further));
-        return;
-    }
-    if !options.nearest.is_empty() {
-        ui.horizontal_wrapped(|ui| group(ui, "Nearest changes that fit:", &options.nearest));
-    }
-    // The list leaves out the present configuration, which may be the best itself.
-    let is_best = plan.fits() && options.best.first().is_none_or(|advice| advice.time_ratio >= 1.0);
-    let budget = format::size(plan.budget);
-    let title = if is_best { format!("Fastest already for {budget}; next:") } else { format!("Best for {budget}:") };
-    ui.horizontal_wrapped(|ui| group(ui, &title, &options.best));
-}
-
-/// Fills a budget that has room. Where nothing fits as it is, the nearest changes say it.
-fn fill_button(ui: &mut Ui, context: &PanelContext<'_>, plan: &Plan) {
-    let Some(fill) = options(context).and_then(|options| options.fill.as_ref()).filter(|_| plan.fits()) else { return };
-    let hover = format!(
-        "The largest micro-batch that fits, everything else unchanged: {}, peak {}, {} a sample. A larger batch may need a \
-         higher learning rate. Click to apply it; undo takes it back.",
-        advice::words(fill),
-        fill.peak,
-        format::time_ratio(fill.time_ratio)
-    );
-    let button = Button::new(format!("Fill: {}", advice::words(fill))).small();
-    if ui.add(button).accessible_name("Fill the budget").on_hover_text(hover).clicked() {
-        context.send.send(Action::Adopt(Box::new(fill.experiment.clone())));
-    }
-}
-
-/// What else fits, once it is known of the newest plan.
-fn options<'a>(context: &PanelContext<'a>) -> Option<&'a Options> {
-    let prediction = &context.state.prediction;
-    (prediction.options_generation == prediction.plan_generation).then_some(&prediction.options)
-}
-
-/// A button that adopts a configuration, with what it saves and costs against a peak.
-pub(crate) fn advice_button(ui: &mut Ui, context: &PanelContext<'_>, offer: &Advice, peak: Bytes) {
-    let palette = theme::palette(ui);
-    let saves = offer.peak.difference(peak);
-    let costs = format::time_ratio(offer.time_ratio);
-    let color = if offer.peak < peak { palette.good } else { palette.weak() };
-    let name = advice::words(offer);
-    let button =
-        Button::new((name.clone(), RichText::new(saves).color(color), RichText::new(costs).color(palette.weak())));
-    let hover = format!(
-        "Peak {}, {} a step. Click to apply it; undo takes it back.",
-        offer.peak,
-        format::secs(offer.step_secs)
-    );
-    if ui.add(button).accessible_name(name).on_hover_text(hover).clicked() {
-        context.send.send(Action::Adopt(Box::new(offer.experiment.clone())));
     }
 }
 

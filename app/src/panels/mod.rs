@@ -7,18 +7,20 @@ mod budget_bar;
 mod devices;
 mod dialogs;
 mod experiment;
+mod gallery;
 mod gradients;
 mod layers;
 mod legend;
 mod live;
 mod log;
 mod notice;
+mod offers;
 pub(crate) mod pane;
 mod timeline;
 mod top_bar;
 mod tradeoff;
 
-use eframe::egui::{self, Panel, Ui};
+use eframe::egui::{self, Panel, Rect, Ui, UiBuilder};
 
 use crate::{layout::Layout, theme};
 
@@ -42,28 +44,55 @@ pub(crate) fn draw(ui: &mut Ui, pane: Pane, context: &mut PanelContext<'_>) {
     }
 }
 
-/// Draws what is around the panes: the top bar, the budget bar, the bottom bar.
-pub(crate) fn around(ui: &mut Ui, context: &mut PanelContext<'_>, layout: &mut Layout) {
+/// Draws what is above the panes, the top bar and the budget bar, and keeps the room of the bottom bar, which it answers.
+pub(crate) fn above(ui: &mut Ui, context: &mut PanelContext<'_>, layout: &mut Layout) -> Rect {
     let palette = theme::palette(ui);
     let frame = |fill, y| egui::Frame::new().fill(fill).inner_margin(egui::Margin::symmetric(12, y));
     Panel::top("top bar").frame(frame(palette.tabs, 5)).show_separator_line(false).show(ui, |ui| {
         top_bar::ui(ui, context, layout);
     });
-    Panel::bottom("bottom bar").frame(frame(palette.tabs, 6)).show_separator_line(false).show(ui, |ui| {
-        bottom_bar::ui(ui, context);
-    });
     Panel::top("line")
         .frame(frame(palette.pane, 8))
         .show_separator_line(false)
         .show(ui, |ui| budget_bar::ui(ui, context));
-    if context.state.notice.is_some() {
-        Panel::bottom("notice").frame(frame(palette.pane, 8)).show_separator_line(false).show(ui, |ui| {
-            notice::ui(ui, context);
-        });
+    let height = ui.data(|data| data.get_temp(bottom_height())).unwrap_or(theme::BOTTOM_HEIGHT);
+    let bottom = Panel::bottom("bottom bar").frame(frame(palette.tabs, 6)).show_separator_line(false).resizable(false);
+    bottom.exact_size(height + 12.0).show(ui, |ui| ui.max_rect()).inner
+}
+
+/// Draws the bottom bar in the room that was kept for it. It comes after the panes, as it does for the eye, so that the Tab
+/// key and a screen reader come to it last.
+pub(crate) fn below(ui: &mut Ui, context: &PanelContext<'_>, room: Rect) {
+    let bar = ui.scope_builder(UiBuilder::new().max_rect(room), |ui| {
+        bottom_bar::ui(ui, context);
+        ui.min_rect().height()
+    });
+    if (bar.inner - room.height()).abs() > 0.5 {
+        ui.data_mut(|data| data.insert_temp(bottom_height(), bar.inner));
+        ui.ctx().request_discard("the bottom bar has another height");
+    }
+}
+
+fn bottom_height() -> egui::Id {
+    egui::Id::unique("height of the bottom bar")
+}
+
+/// Draws the ring around what has the keyboard's focus.
+pub(crate) fn focus_ring(ui: &Ui) {
+    let focused = ui.memory(|memory| memory.focused());
+    let Some(response) = focused.and_then(|id| ui.ctx().read_response(id)) else { return };
+    if response.interact_rect.is_positive() {
+        let painter = ui.ctx().layer_painter(response.layer_id);
+        let stroke = egui::Stroke::new(theme::FOCUS_RING, theme::palette(ui).focus);
+        let ring = response.interact_rect.expand(1.0);
+        painter.rect_stroke(ring, egui::CornerRadius::same(5), stroke, egui::StrokeKind::Outside);
     }
 }
 
 /// Draws what lies over the panes: dialogs, and the hint while a file is dragged over the window.
 pub(crate) fn over(ui: &mut Ui, context: &mut PanelContext<'_>) {
+    if context.state.notice.is_some() {
+        notice::ui(ui, context);
+    }
     dialogs::ui(ui, context);
 }

@@ -1,14 +1,29 @@
-//! What needs the eye until it is read: a file that could not be used; how the last run ended where it was refused or
+//! Lies over the panes, just above the bottom bar: what needs the eye until it is read: a file that could not be used; how the last run ended where it was refused or
 //! failed, and the changes that would mend it.
 
 use eframe::egui::{self, RichText, Ui};
 use plimsoll_engine::train::Outcome;
 
-use super::{PanelContext, budget_bar::advice_button};
+use super::{PanelContext, offers::advice_button};
 use crate::{command::Action, state::Notice, theme};
 
-/// Draws the notice.
+/// Draws the notice, over the panes: they keep their places.
 pub(crate) fn ui(ui: &mut Ui, context: &PanelContext<'_>) {
+    let width = ui.ctx().content_rect().width() - 2.0 * theme::NOTICE_MARGIN;
+    let palette = theme::palette(ui);
+    egui::Area::new(egui::Id::unique("notice"))
+        .anchor(egui::Align2::CENTER_BOTTOM, [0.0, -theme::NOTICE_MARGIN])
+        .order(egui::Order::Middle)
+        .show(ui.ctx(), |ui| {
+            let frame = egui::Frame::popup(ui.style()).stroke(egui::Stroke::new(1.0, palette.bad));
+            frame.inner_margin(theme::PANE_MARGIN).show(ui, |ui| {
+                ui.set_width(width);
+                contents(ui, context);
+            });
+        });
+}
+
+fn contents(ui: &mut Ui, context: &PanelContext<'_>) {
     let palette = theme::palette(ui);
     let Some(notice) = &context.state.notice else { return };
     ui.horizontal_wrapped(|ui| {
@@ -19,6 +34,7 @@ pub(crate) fn ui(ui: &mut Ui, context: &PanelContext<'_>) {
             Notice::Run(Outcome::Failed(error)) => ("The run failed.", error.to_string()),
             Notice::Run(Outcome::Finished | Outcome::Stopped) => return,
             Notice::File(text) => ("Nothing was lost.", text.clone()),
+            Notice::Unopened(text) => ("It cannot be opened.", text.clone()),
         };
         ui.label(RichText::new(title).strong().color(palette.bad));
         ui.add(egui::Label::new(RichText::new(&text)).wrap().selectable(true));

@@ -1,0 +1,191 @@
+//! The row of offers under the budget bar: what else fits, each with what it saves and costs, applied by a click.
+//!
+//! Always holds: the row has one line and one height, with offers, without any, and while they are looked for; an offer
+//! stands in it once. What the line has no room for is in the menu at its end.
+
+use eframe::egui::{self, Align, Button, Label, Layout, RichText, TextStyle, TextWrapMode, Ui, WidgetText, vec2};
+use plimsoll_engine::{
+    Bytes,
+    plan::{Advice, Change, Plan},
+};
+
+use super::PanelContext;
+use crate::{advice, command::Action, format, planner::Options, theme};
+
+/// Configurations offered under one title.
+const OFFERED: usize = 3;
+/// Share of the line that the sentence why nothing fits may take.
+const SENTENCE_SHARE: f32 = 0.45;
+
+/// A part of the row.
+enum Part<'a> {
+    /// What the offers after it are.
+    Title(String),
+    /// A configuration, and what its button says in the place of its changes.
+    Offer(&'a Advice, Option<String>),
+}
+
+/// Draws the row.
+pub(crate) fn ui(ui: &mut Ui, context: &PanelContext<'_>, plan: &Plan) {
+    let size = vec2(ui.available_width(), theme::OFFERS_HEIGHT);
+    let (rect, _) = ui.allocate_exact_size(size, egui::Sense::hover());
+    let builder = egui::UiBuilder::new().max_rect(rect).layout(Layout::left_to_right(Align::Center));
+    // A child that takes no room of its own: the line is there in any case.
+    let ui = &mut ui.new_child(builder);
+    match options(context) {
+        None if context.state.prediction.obstacle.is_none() => {
+            ui.label(RichText::new("Looking for what else fits…").weak());
+        }
+        None => {}
+        Some(options) if options.is_empty() && options.fill.is_none() => {
+            ui.label(RichText::new("No other configuration of this batch is faster or takes less.").weak());
+        }
+        Some(options) => {
+            if let Some(shortfall) = &options.shortfall {
+                sentence(ui, &shortfall.words(plan));
+            }
+            row(ui, context, plan, &parts(plan, options));
+        }
+    }
+}
+
+/// What else fits, once it is known of the newest plan.
+fn options<'a>(context: &PanelContext<'a>) -> Option<&'a Options> {
+    let prediction = &context.state.prediction;
+    (prediction.options_generation == prediction.plan_generation).then_some(&prediction.options)
+}
+
+/// Why nothing fits, cut where it is long, with the whole of it on hover.
+fn sentence(ui: &mut Ui, text: &str) {
+    let shown = RichText::new(text).color(theme::palette(ui).bad);
+    ui.scope(|ui| {
+        ui.set_max_width(ui.available_width() * SENTENCE_SHARE);
+        ui.add(Label::new(shown).truncate().sense(egui::Sense::hover())).on_hover_text(text);
+    });
+    ui.add_space(theme::GAP);
+}
+
+/// The parts of the row, in the order of their worth.
+fn parts<'a>(plan: &Plan, options: &'a Options) -> Vec<Part<'a>> {
+    let mut parts = Vec::new();
+    let mut group = |title: String, offers: Vec<&'a Advice>| {
+        if !offers.is_empty() {
+            parts.push(Part::Title(title));
+            parts.extend(offers.into_iter().take(OFFERED).map(|advice| Part::Offer(advice, None)));
+        }
+    };
+    group("Changes of the training that fit:".to_owned(), options.further.iter().collect());
+    group("Nearest changes that fit:".to_owned(), options.nearest.iter().collect());
+    // What is one change away is not offered a second time.
+    let is_new = |advice: &&Advice| options.nearest.iter().all(|near| near.experiment != advice.experiment);
+    // The list leaves out the present configuration, which may be the best itself.
+    let is_best = plan.verdict().fits() && options.best.first().is_none_or(|advice| advice.time_ratio >= 1.0);
+    let title = match (is_best, options.nearest.is_empty()) {
+        (true, _) => "Less memory:".to_owned(),
+        (false, true) => format!("Fastest within {}:", format::size(plan.budget)),
+        (false, false) => "Others:".to_owned(),
+    };
+    group(title, options.best.iter().filter(is_new).collect());
+    // A budget that has room. Where nothing fits as it is, the nearest changes say it.
+    if let Some(fill) = options.fill.as_ref().filter(|_| plan.verdict().fits()) {
+        parts.insert(0, Part::Offer(fill, Some(fill_words(plan, fill))));
+    }
+    parts
+}
+
+/// What the offer to fill the budget says: a larger batch where there is room for one.
+fn fill_words(plan: &Plan, fill: &Advice) -> String {
+    let batch = &fill.experiment.batch;
+    let micro = format::count(batch.micro as u64);
+    let larger = batch.micro > plan.experiment.batch.micro;
+    format!("{} micro-batch {micro}", if larger { "Use the headroom:" } else { "Largest that fits:" })
+}
+
+fn row(ui: &mut Ui, context: &PanelContext<'_>, plan: &Plan, parts: &[Part<'_>]) {
+    let gap = ui.spacing().item_spacing.x;
+    let more = button_width(ui, &["More ⏷".to_owned()]) + gap;
+    let widths: Vec<f32> = parts.iter().map(|part| width(ui, plan, part) + gap).collect();
+    let whole: f32 = widths.iter().sum();
+    let room = if whole <= ui.available_width() { whole } else { ui.available_width() - more };
+    let mut taken = 0.0;
+    let fits = |width: &&f32| {
+        taken += **width;
+        taken <= room
+    };
+    let mut shown = widths.iter().take_while(fits).count();
+    // A title alone at the end goes with its offers.
+    shown -= usize::from(shown < parts.len() && matches!(parts[..shown].last(), Some(Part::Title(_))));
+    let (here, rest) = parts.split_at(shown);
+    here.iter().for_each(|part| draw(ui, context, plan, part));
+    if !rest.is_empty() {
+        let menu = ui.menu_button("More ⏷", |ui| rest.iter().for_each(|part| draw(ui, context, plan, part)));
+        menu.response.accessible_name("More that fits").on_hover_text("What else fits.");
+    }
+}
+
+fn draw(ui: &mut Ui, context: &PanelContext<'_>, plan: &Plan, part: &Part<'_>) {
+    match part {
+        Part::Title(title) => {
+            ui.label(RichText::new(title).weak());
+        }
+        Part::Offer(advice, None) => advice_button(ui, context, advice, plan.load()),
+        Part::Offer(advice, Some(text)) => fill_button(ui, context, advice, text),
+    }
+}
+
+/// How wide a part is.
+fn width(ui: &Ui, plan: &Plan, part: &Part<'_>) -> f32 {
+    match part {
+        Part::Title(title) => text_width(ui, title),
+        Part::Offer(advice, None) => button_width(ui, &button_texts(advice, plan.load())),
+        Part::Offer(_, Some(text)) => button_width(ui, std::slice::from_ref(text)),
+    }
+}
+
+fn text_width(ui: &Ui, text: &str) -> f32 {
+    let text = WidgetText::from(text);
+    text.into_galley(ui, Some(TextWrapMode::Extend), f32::INFINITY, TextStyle::Button).size().x
+}
+
+fn button_width(ui: &Ui, texts: &[String]) -> f32 {
+    let gaps = texts.len().saturating_sub(1) as f32 * ui.spacing().icon_spacing;
+    texts.iter().map(|text| text_width(ui, text)).sum::<f32>() + gaps + 2.0 * ui.spacing().button_padding.x + 1.0
+}
+
+/// What a button says: the changes, what they save and what they cost.
+fn button_texts(offer: &Advice, peak: Bytes) -> [String; 3] {
+    [advice::words(offer), offer.peak.difference(peak), format::time_ratio(offer.time_ratio)]
+}
+
+/// Fills a budget that has room.
+fn fill_button(ui: &mut Ui, context: &PanelContext<'_>, fill: &Advice, text: &str) {
+    let hover = format!(
+        "The largest micro-batch that fits, everything else unchanged: {}, peak {}, {} a sample. A larger batch may need a \
+         higher learning rate. Click to apply it; undo takes it back.",
+        advice::words(fill),
+        fill.peak,
+        format::time_ratio(fill.time_ratio)
+    );
+    if ui.add(Button::new(text)).accessible_name("Fill the budget").on_hover_text(hover).clicked() {
+        context.send.send(Action::Adopt(Box::new(fill.experiment.clone())));
+    }
+}
+
+/// A button that adopts a configuration, with what it saves and costs against a peak.
+pub(crate) fn advice_button(ui: &mut Ui, context: &PanelContext<'_>, offer: &Advice, peak: Bytes) {
+    let palette = theme::palette(ui);
+    let [name, saves, costs] = button_texts(offer, peak);
+    let color = if offer.peak < peak { palette.good } else { palette.weak() };
+    let button =
+        Button::new((name.clone(), RichText::new(saves).color(color), RichText::new(costs).color(palette.weak())));
+    let kept =
+        if offer.changes.iter().any(|change| matches!(change, Change::Batch(_))) { "" } else { " The batch stays." };
+    let hover = format!(
+        "Peak {}, {} a step.{kept} Click to apply it; undo takes it back.",
+        offer.peak,
+        format::secs(offer.step_secs)
+    );
+    if ui.add(button).accessible_name(name).on_hover_text(hover).clicked() {
+        context.send.send(Action::Adopt(Box::new(offer.experiment.clone())));
+    }
+}
