@@ -2,7 +2,7 @@
 
 use std::{
     path::{Path, PathBuf},
-    time::Duration,
+    time::{Duration, Instant},
 };
 
 use eframe::egui;
@@ -18,8 +18,10 @@ use crate::{
     budgets::Budgets,
     command::{Sender, UiCommand},
     dispatch::{Dispatcher, Services},
+    drafts::Drafts,
     files::FileDialogs,
-    frames::Frames,
+    frames::{Frames, Pace},
+    gallery::Painter,
     layout::{self, Layout},
     panels::{self, PanelContext},
     planner::Planner,
@@ -45,6 +47,8 @@ pub(crate) struct PersistedState {
     experiment: Option<Experiment>,
     saved: Option<Experiment>,
     path: Option<PathBuf>,
+    shipped: Option<String>,
+    drafts: Drafts,
 }
 
 /// The window.
@@ -57,6 +61,7 @@ pub(crate) struct App {
     toasts: Toasts,
     frames: Frames,
     zoom: Zoom,
+    pace: Pace,
     title: String,
 }
 
@@ -73,19 +78,29 @@ impl App {
             let ctx = ctx.clone();
             move || ctx.request_repaint_after(WAKE)
         };
+        let pace = Pace::default();
+        let (delay, of_trainer) = (pace.delay(), ctx.clone());
+        let wake_paced = move || of_trainer.request_repaint_after(delay());
         let services = Services {
             planner: Planner::new(Machine::nominal().with_process_measured(), wake())?,
-            trainer: Trainer::in_background(wake()),
+            painter: Painter::new(wake())?,
+            trainer: Trainer::in_background(wake_paced),
             watcher: Watcher::new(wake()),
             files,
         };
         let shipped = presets::shipped();
-        let first = || shipped.first().map(|s| s.experiment.clone()).unwrap_or_default();
-        let experiment = persisted.experiment.unwrap_or_else(first);
-        let saved = persisted.saved.unwrap_or_else(|| experiment.clone());
-        let document = Document { saved, ..Document::new(experiment, persisted.path) };
+        let document = match (persisted.experiment, shipped.first()) {
+            (None, Some(first)) => Document::of_shipped(first),
+            (experiment, _) => {
+                let experiment = experiment.unwrap_or_default();
+                let saved = persisted.saved.unwrap_or_else(|| experiment.clone());
+                let name = persisted.shipped.filter(|name| shipped.iter().any(|shipped| shipped.name == *name));
+                Document { saved, shipped: name, ..Document::new(experiment, persisted.path) }
+            }
+        };
+        let (budgets, drafts) = (persisted.budgets, persisted.drafts);
         let mut app = Self {
-            state: State { budgets: persisted.budgets, ..State::new(document, persisted.recent, shipped) },
+            state: State { budgets, drafts, ..State::new(document, persisted.recent, shipped) },
             view: persisted.view,
             layout: persisted.layout.map(Layout::completed).unwrap_or_default(),
             services,
@@ -93,6 +108,7 @@ impl App {
             toasts: Toasts::default().with_anchor(Anchor::BottomRight).with_margin(theme::TOAST_MARGIN),
             frames: Frames::default(),
             zoom: Zoom::default(),
+            pace,
             title: String::new(),
         };
         app.dispatcher(ctx).changed();
@@ -113,6 +129,8 @@ impl App {
             experiment: Some(document.experiment.clone()),
             saved: Some(document.saved.clone()),
             path: document.path.clone(),
+            shipped: document.shipped.clone(),
+            drafts: self.state.drafts.persisted(),
         }
     }
 
@@ -131,15 +149,20 @@ impl App {
     pub(crate) fn logic(&mut self, ctx: &egui::Context) {
         ctx.set_theme(self.view.theme);
         self.zoom.limit(ctx);
+        self.pace.begin(Instant::now());
         for command in UiCommand::pressed(ctx) {
             self.sender.ui(command);
         }
         let actions = self.sender.take();
+        let runs = self.state.session.runs().len();
         let mut dispatcher = self.dispatcher(ctx);
         for action in actions {
             dispatcher.act(action);
         }
         dispatcher.receive();
+        if self.state.session.runs().len() > runs {
+            self.pace.probe();
+        }
         self.close(ctx);
         self.name_window(ctx);
         let strength = self.view.smoothing;
@@ -178,16 +201,18 @@ impl App {
     /// Draws.
     pub(crate) fn ui(&mut self, ui: &mut egui::Ui) {
         let mut context = PanelContext { state: &self.state, view: &mut self.view, send: &self.sender };
-        panels::around(ui, &mut context, &mut self.layout);
+        let room = panels::above(ui, &mut context, &mut self.layout);
         let ground = egui::Frame::new().fill(theme::palette(ui).ground);
         egui::CentralPanel::default().frame(ground).show(ui, |ui| self.layout.ui(ui, &mut context, panels::draw));
+        panels::below(ui, &context, room);
         panels::over(ui, &mut context);
+        panels::focus_ring(ui);
         if self.view.frame_times {
             self.frames.ui(ui);
         }
         self.toasts.show(ui.ctx());
         // What was asked for is done at the start of the next frame, which must come.
-        if self.sender.is_waiting() {
+        if self.sender.is_waiting() || self.pace.is_probing() {
             ui.ctx().request_repaint();
         }
     }

@@ -1,6 +1,13 @@
 //! How long a frame takes the processor, from input to the finished picture: a figure on screen, from real frames.
 
-use std::collections::VecDeque;
+use std::{
+    collections::VecDeque,
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::{Duration, Instant},
+};
 
 use eframe::egui;
 
@@ -44,9 +51,82 @@ impl Frames {
     }
 }
 
+/// News of the trainer are drawn this much later at least. Not zero: that would draw two frames for each.
+const SOONEST: Duration = Duration::from_millis(16);
+/// News of the trainer are drawn this much later at most.
+const LATEST: Duration = Duration::from_millis(500);
+/// A frame that takes longer is drawn by the processor, or nearly so.
+const SLOW: Duration = Duration::from_millis(25);
+/// How many times as long as a slow frame the trainer has the cores for itself.
+const SHARE: u32 = 6;
+/// Frames drawn at once to see what one takes.
+const PROBED: u32 = 4;
+
+/// How soon news of the trainer are drawn: at once where frames are quick, and where the processor draws them (a window
+/// without a graphics driver) seldom enough to leave the trainer its cores.
+///
+/// Owns the time of a whole frame with its painting, which only the next frame can tell: at the start of a run a few are
+/// drawn one after the other.
+#[derive(Debug, Default)]
+pub(crate) struct Pace {
+    delay_micros: Arc<AtomicU64>,
+    left: u32,
+    least: Option<Duration>,
+    begun: Option<Instant>,
+}
+
+impl Pace {
+    /// What tells a worker how long to wait.
+    pub(crate) fn delay(&self) -> impl Fn() -> Duration + Send + use<> {
+        let micros = Arc::clone(&self.delay_micros);
+        move || Duration::from_micros(micros.load(Ordering::Relaxed)).max(SOONEST)
+    }
+
+    /// A run begins: look again what a frame takes.
+    pub(crate) fn probe(&mut self) {
+        (self.left, self.least) = (PROBED, None);
+    }
+
+    /// A frame begins.
+    pub(crate) fn begin(&mut self, now: Instant) {
+        let Some(begun) = self.begun.replace(now).filter(|_| self.left > 0) else { return };
+        let took = now.saturating_duration_since(begun);
+        let least = self.least.map_or(took, |least| least.min(took));
+        (self.least, self.left) = (Some(least), self.left - 1);
+        let delay = if least < SLOW { SOONEST } else { (least * SHARE).min(LATEST) };
+        self.delay_micros.store(delay.as_micros() as u64, Ordering::Relaxed);
+    }
+
+    /// Whether the next frame is to follow at once.
+    pub(crate) fn is_probing(&self) -> bool {
+        self.left > 0
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn slow_frames_are_drawn_seldom_and_quick_ones_at_once() {
+        let delay_after = |millis: &[u64]| {
+            let mut pace = Pace::default();
+            let (delay, mut now) = (pace.delay(), Instant::now());
+            pace.begin(now);
+            pace.probe();
+            for step in millis {
+                now += Duration::from_millis(*step);
+                pace.begin(now);
+            }
+            assert_eq!(pace.is_probing(), millis.len() < PROBED as usize);
+            delay()
+        };
+        assert_eq!(delay_after(&[]), SOONEST);
+        assert_eq!(delay_after(&[300, 17, 16, 17]), SOONEST);
+        assert_eq!(delay_after(&[90, 50, 60]), Duration::from_millis(300));
+        assert_eq!(delay_after(&[900, 800, 700, 600]), LATEST);
+        assert_eq!(delay_after(&[900, 800, 700, 600, 1]), LATEST, "only the frames of the probe count");
+    }
 
     #[test]
     fn percentiles_are_of_the_last_frames_only() {
