@@ -121,9 +121,16 @@ fn desktop(purpose: Purpose, suggestion: &Path) -> Option<PathBuf> {
     }
 }
 
+/// What was typed or pasted without the folder that stood before it, where it is a whole path itself: `/home/me//a/b.toml`
+/// is `/a/b.toml`, and `/home/me/~/b.toml` is `~/b.toml`.
+pub(crate) fn without_prefix(text: &str) -> &str {
+    let start = [text.rfind("//").map(|at| at + 1), text.rfind("/~/").map(|at| at + 1)].into_iter().flatten().max();
+    &text[start.unwrap_or(0)..]
+}
+
 /// A typed path as it was meant: `~/` is the user's own folder.
 pub(crate) fn typed(text: &str) -> PathBuf {
-    let text = text.trim();
+    let text = without_prefix(text.trim().trim_start_matches("file://"));
     match (text.strip_prefix("~/"), std::env::home_dir()) {
         (Some(rest), Some(home)) => home.join(rest),
         _ => PathBuf::from(text),
@@ -140,5 +147,14 @@ mod tests {
         let home = std::env::home_dir().expect("a home");
         assert_eq!(typed("~/a.toml"), home.join("a.toml"));
         assert_eq!(typed("~a.toml"), PathBuf::from("~a.toml"));
+    }
+
+    #[test]
+    fn a_whole_path_pasted_behind_a_folder_counts_alone() {
+        assert_eq!(typed("/home/me//absolute/path.toml"), PathBuf::from("/absolute/path.toml"));
+        assert_eq!(typed("/home/me/ /a.toml"), PathBuf::from("/home/me/ /a.toml"));
+        assert_eq!(typed("file:///a/b.toml"), PathBuf::from("/a/b.toml"));
+        assert_eq!(without_prefix("/home/me/~/b.toml"), "~/b.toml");
+        assert_eq!(without_prefix("/home/me/b.toml"), "/home/me/b.toml");
     }
 }

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use eframe::egui::{self, Align2, Grid, Id, Key, Modal, RichText, Ui};
 
-use super::PanelContext;
+use super::{PanelContext, gallery};
 use crate::{
     command::{Action, UiCommand},
     files::{self, Purpose},
@@ -16,6 +16,9 @@ use crate::{
 pub(crate) fn ui(ui: &mut Ui, context: &PanelContext<'_>) {
     drop_hint(ui);
     let Some(dialog) = &context.state.dialog else { return };
+    if *dialog == Dialog::Presets {
+        return gallery::ui(ui, context);
+    }
     let modal = Modal::new(Id::unique("dialog")).show(ui.ctx(), |ui| {
         ui.set_width(460.0);
         match dialog {
@@ -24,6 +27,7 @@ pub(crate) fn ui(ui: &mut Ui, context: &PanelContext<'_>) {
             Dialog::Unsaved(then) => unsaved(ui, context, then),
             Dialog::StopAndQuit => stop_and_quit(ui, context),
             Dialog::Shortcuts => shortcuts(ui, context),
+            Dialog::Presets => {}
         }
     });
     if modal.should_close() {
@@ -75,7 +79,10 @@ fn path(ui: &mut Ui, context: &PanelContext<'_>, purpose: Purpose, suggestion: &
         state.cursor.set_char_range(Some(egui::text::CCursorRange::one(end)));
         state.store(ui.ctx(), id);
     }
-    ui.data_mut(|data| data.insert_temp(id, text.clone()));
+    // What is pasted behind the suggested folder and is a whole path takes its place.
+    let whole = files::without_prefix(&text).to_owned();
+    ui.data_mut(|data| data.insert_temp(id, whole.clone()));
+    let text = whole;
     let entered = response.lost_focus() && ui.input(|input| input.key_pressed(Key::Enter));
     ui.add_space(theme::GAP);
     ui.horizontal(|ui| {
