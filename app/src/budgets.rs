@@ -15,8 +15,13 @@ pub(crate) struct Budgets(BTreeMap<String, Bytes>);
 impl Budgets {
     /// The budget of an experiment that moves to `device`; the one it had is kept for the device it leaves.
     pub(crate) fn moving(&mut self, experiment: &Experiment, device: &str, machine: &Machine) -> Bytes {
-        self.0.insert(experiment.device.clone(), experiment.budget);
+        self.leaving(experiment);
         self.0.get(device).copied().unwrap_or_else(|| at_least_something(experiment.budget, device, machine))
+    }
+
+    /// Keeps the budget of an experiment for its device.
+    pub(crate) fn leaving(&mut self, experiment: &Experiment) {
+        self.0.insert(experiment.device.clone(), experiment.budget);
     }
 }
 
@@ -28,10 +33,10 @@ fn at_least_something(budget: Bytes, device: &str, machine: &Machine) -> Bytes {
     }
 }
 
-/// The budget of a preset that names no device and is opened on the one of `chosen`.
-pub(crate) fn of_preset(preset: &Experiment, chosen: &Experiment, machine: &Machine) -> Bytes {
-    let own = at_least_something(preset.budget, &chosen.device, machine);
-    if own == preset.budget { own } else { chosen.budget }
+/// The budget of a model's configuration that is opened on the device of `chosen`.
+pub(crate) fn of_configuration(configuration: &Experiment, chosen: &Experiment, machine: &Machine) -> Bytes {
+    let own = at_least_something(configuration.budget, &chosen.device, machine);
+    if own == configuration.budget { own } else { chosen.budget }
 }
 
 #[cfg(test)]
@@ -59,7 +64,7 @@ mod tests {
             card.usable_memory()
         );
         let chosen = on("rtx4060-8g", Bytes::gib(2));
-        assert_eq!(of_preset(&on("cpu", Bytes::mib(4)), &chosen, &Machine::nominal()), Bytes::gib(2));
-        assert_eq!(of_preset(&on("cpu", Bytes::gib(1)), &chosen, &Machine::nominal()), Bytes::gib(1));
+        assert_eq!(of_configuration(&on("cpu", Bytes::mib(4)), &chosen, &Machine::nominal()), Bytes::gib(2));
+        assert_eq!(of_configuration(&on("cpu", Bytes::gib(1)), &chosen, &Machine::nominal()), Bytes::gib(1));
     }
 }

@@ -16,6 +16,8 @@ const CTRL_SHIFT: Modifiers = Modifiers::COMMAND.plus(Modifiers::SHIFT);
 pub(crate) enum UiCommand {
     /// A fresh experiment.
     New,
+    /// The gallery of presets.
+    Presets,
     /// Choose a preset file.
     Open,
     /// Open by a typed path.
@@ -62,6 +64,7 @@ impl UiCommand {
     pub(crate) fn label(self) -> &'static str {
         match self {
             Self::New => "New experiment",
+            Self::Presets => "Presets…",
             Self::Open => "Open…",
             Self::OpenPath => "Open by path…",
             Self::Save => "Save",
@@ -87,6 +90,7 @@ impl UiCommand {
     pub(crate) fn tooltip(self) -> &'static str {
         match self {
             Self::New => "Start from the default experiment.",
+            Self::Presets => "Show every preset: lessons, model families, plans for cards, your drafts and files.",
             Self::Open => "Choose a preset file, or a model's config.json, and load it.",
             Self::OpenPath => "Type or paste the path of a preset file.",
             Self::Save => "Write the experiment to the file it came from.",
@@ -120,6 +124,7 @@ impl UiCommand {
     pub(crate) fn shortcut(self) -> Option<KeyboardShortcut> {
         let (modifiers, key) = match self {
             Self::New => (Modifiers::COMMAND, Key::N),
+            Self::Presets => (Modifiers::COMMAND, Key::G),
             Self::Open => (Modifiers::COMMAND, Key::O),
             Self::OpenPath => (CTRL_SHIFT, Key::O),
             Self::Save => (Modifiers::COMMAND, Key::S),
@@ -203,6 +208,10 @@ pub(crate) enum Action {
     OpenFile(PathBuf),
     /// Open a preset that ships with the program, by its index.
     OpenShipped(usize),
+    /// Open a draft, by its index.
+    OpenDraft(usize),
+    /// Throw a draft away, by its index.
+    DiscardDraft(usize),
     /// Use a path that was typed.
     UsePath(Purpose, PathBuf),
     /// Choose the folder or the file of the data with a dialog.

@@ -1,9 +1,62 @@
-//! Presets as the window uses them: the ones that ship with the program.
+//! Presets as the window uses them: the ones that ship with the program, and the headings under which they stand.
 
 use plimsoll_engine::{
     Experiment,
     experiment::{preset, shipped},
 };
+use strum::VariantArray;
+
+/// Shipped presets that show a family of models; those of cards end in `-plan`, and the others teach one thing each.
+const FAMILIES: [&str; 8] = [
+    "sepcnn-shapes",
+    "mobilenetv2-shapes",
+    "resnet18-shapes",
+    "vit-digits",
+    "unet-masks",
+    "sort-llama",
+    "brackets-gpt",
+    "modular-grokking",
+];
+
+/// A heading of the gallery.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, VariantArray)]
+pub(crate) enum Group {
+    /// Shipped presets that were touched.
+    Drafts,
+    /// Files opened or saved before.
+    Files,
+    /// Shipped presets that teach one thing each.
+    Lessons,
+    /// Shipped presets that show a family of models.
+    Families,
+    /// Shipped presets for cards that need not be here.
+    Cards,
+}
+
+impl Group {
+    /// Every heading, in the order of the gallery.
+    pub(crate) const ALL: &'static [Self] = Self::VARIANTS;
+
+    /// The heading of a shipped preset.
+    pub(crate) fn of_shipped(name: &str) -> Self {
+        match name {
+            name if name.ends_with("-plan") => Self::Cards,
+            name if FAMILIES.contains(&name) => Self::Families,
+            _ => Self::Lessons,
+        }
+    }
+
+    /// The heading in words.
+    pub(crate) fn title(self) -> &'static str {
+        match self {
+            Self::Drafts => "Your drafts",
+            Self::Files => "Your files",
+            Self::Lessons => "Lessons",
+            Self::Families => "Model families",
+            Self::Cards => "Plans for cards",
+        }
+    }
+}
 
 /// A preset that ships with the program.
 #[derive(Debug, Clone)]
@@ -22,4 +75,18 @@ pub(crate) fn shipped() -> Vec<Shipped> {
         Some(Shipped { name: (*name).to_owned(), experiment })
     });
     parsed.collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_heading_of_shipped_presets_has_some_and_every_family_ships() {
+        let shipped = shipped();
+        for group in [Group::Lessons, Group::Families, Group::Cards] {
+            assert!(shipped.iter().any(|s| Group::of_shipped(&s.name) == group), "{group:?}");
+        }
+        assert!(FAMILIES.iter().all(|name| shipped.iter().any(|s| s.name == *name)));
+    }
 }

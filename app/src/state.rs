@@ -14,7 +14,9 @@ use plimsoll_engine::{
 pub(crate) use crate::session::RunKey;
 use crate::{
     budgets::Budgets,
+    drafts::Drafts,
     files::Purpose,
+    gallery::Gallery,
     history::History,
     planner::{Compared, Generation, Obstacle, Options},
     presets::Shipped,
@@ -37,17 +39,38 @@ pub(crate) struct Document {
     pub(crate) history: History,
     /// Rises with every change.
     pub(crate) generation: Generation,
+    /// The short name of the shipped preset that it is or was.
+    pub(crate) shipped: Option<String>,
+    /// The card that was planned for before this was opened, which it is offered to be planned for.
+    pub(crate) offered: Option<String>,
 }
 
 impl Document {
     /// A document that is as saved.
     pub(crate) fn new(experiment: Experiment, path: Option<PathBuf>) -> Self {
-        Self { saved: experiment.clone(), experiment, path, history: History::default(), generation: 1 }
+        let history = History::default();
+        Self { saved: experiment.clone(), experiment, path, history, generation: 1, shipped: None, offered: None }
+    }
+
+    /// A shipped preset, as it was written.
+    pub(crate) fn of_shipped(shipped: &Shipped) -> Self {
+        Self { shipped: Some(shipped.name.clone()), ..Self::new(shipped.experiment.clone(), None) }
+    }
+
+    /// Whether it is a shipped preset that was touched, which is kept as a draft without a question.
+    pub(crate) fn is_draft(&self) -> bool {
+        self.shipped.is_some() && self.path.is_none() && self.is_changed()
     }
 
     /// Whether there is something to save.
     pub(crate) fn is_changed(&self) -> bool {
         self.experiment != self.saved
+    }
+
+    /// The card that an experiment opened after this one is offered.
+    pub(crate) fn planned_for(&self) -> Option<String> {
+        let device = &self.experiment.device;
+        if device == "cpu" { self.offered.clone() } else { Some(device.clone()) }
     }
 
     /// The name for the title: the preset's own, else the file's.
@@ -144,8 +167,10 @@ impl Log {
 pub(crate) enum Notice {
     /// How the last run ended, where that needs the eye.
     Run(Outcome),
-    /// What could not be opened or saved, and why.
+    /// What could not be saved, and why.
     File(String),
+    /// What could not be opened, and why.
+    Unopened(String),
 }
 
 /// What to do once the question of unsaved changes is settled.
@@ -161,6 +186,8 @@ pub(crate) enum Then {
     OpenFile(PathBuf),
     /// Open this shipped preset.
     OpenShipped(usize),
+    /// Open this draft.
+    OpenDraft(usize),
     /// Close the window.
     Quit,
 }
@@ -185,6 +212,8 @@ pub(crate) enum Dialog {
     StopAndQuit,
     /// The list of keys.
     Shortcuts,
+    /// Every preset.
+    Presets,
 }
 
 /// Everything the panels read.
@@ -214,6 +243,10 @@ pub(crate) struct State {
     pub(crate) recent: Vec<PathBuf>,
     /// The presets that ship with the program.
     pub(crate) shipped: Vec<Shipped>,
+    /// Shipped presets that were touched and left.
+    pub(crate) drafts: Drafts,
+    /// What the gallery shows.
+    pub(crate) gallery: Gallery,
     /// The machine as far as it is known.
     pub(crate) machine: Machine,
     /// What the devices say of themselves.
@@ -246,6 +279,8 @@ impl State {
             budgets: Budgets::default(),
             recent,
             shipped,
+            drafts: Drafts::default(),
+            gallery: Gallery::default(),
             machine: Machine::nominal(),
             devices: None,
             dialog: None,
@@ -291,10 +326,11 @@ impl State {
             Some(plan) => match plan.verdict() {
                 Verdict::Fits { .. } => None,
                 Verdict::OverBudget { by } => {
-                    Some(format!("The run does not fit: {by} over the budget. Change something, or train anyway."))
+                    let or = if self.may_train_anyway() { ", or train anyway" } else { "" };
+                    Some(format!("The run does not fit: {by} over the budget. Change something{or}."))
                 }
                 Verdict::OverMachine { line } => Some(format!(
-                    "The run does not fit this machine: it takes {} of {line}. Change something, or train anyway.",
+                    "The run does not fit this machine: it takes {} of {line}. Change something.",
                     plan.load()
                 )),
                 Verdict::NoRoomForData { free } => Some(format!(
@@ -308,7 +344,11 @@ impl State {
     /// Whether a run that does not fit may be begun anyway.
     pub(crate) fn may_train_anyway(&self) -> bool {
         let device = &self.document.experiment.device;
-        let crosses_a_line = |verdict| matches!(verdict, Verdict::OverBudget { .. } | Verdict::OverMachine { .. });
-        self.plan().is_some_and(|plan| crosses_a_line(plan.verdict())) && target::not_trained_on(device).is_none()
+        // A budget is a line that the engine holds. Where the machine ends before it, there is none to stop at.
+        let only_the_budget = |plan: &Plan| {
+            let is_there = plan.machine_line().is_none_or(|line| plan.budget <= line.bytes);
+            matches!(plan.verdict(), Verdict::OverBudget { .. }) && is_there
+        };
+        self.plan().is_some_and(|plan| only_the_budget(plan)) && target::not_trained_on(device).is_none()
     }
 }

@@ -3,8 +3,10 @@
 mod devices;
 mod files;
 mod frames;
+mod gallery;
 mod keys;
 mod models;
+mod stillness;
 
 use std::time::Instant;
 
@@ -62,6 +64,16 @@ fn until(window: &mut Window, done: impl Fn(&App) -> bool) {
         assert!(start.elapsed() < Duration::from_secs(60), "waited in vain");
         std::thread::sleep(Duration::from_millis(2));
     }
+}
+
+/// Opens what is folded away in the experiment's pane.
+fn unfold(window: &mut Window) {
+    for name in ["More about memory", "Trained parameters", "More about the data", "More about the optimizer"] {
+        if let Some(heading) = window.query_by_label_contains(name) {
+            heading.click_accesskit();
+        }
+    }
+    window.run_steps(30);
 }
 
 fn digits() -> Experiment {

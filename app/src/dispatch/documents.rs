@@ -8,9 +8,11 @@ use plimsoll_engine::{Experiment, experiment::preset, train::Command};
 use super::Dispatcher;
 use crate::{
     budgets,
+    drafts::Draft,
     files::Purpose,
     format,
-    state::{Dialog, Document, Level, Notice, Then},
+    gallery::Gallery,
+    state::{Dialog, Document, Level, Notice, State, Then},
 };
 
 /// Recent files that are remembered.
@@ -51,7 +53,8 @@ impl Dispatcher<'_> {
 
     /// Does `then`, after asking what to do with unsaved changes, if there are any that would be lost.
     pub(super) fn guarded(&mut self, then: Then) {
-        if self.state.document.is_changed() {
+        let document = &self.state.document;
+        if document.is_changed() && !document.is_draft() {
             self.state.dialog = Some(Dialog::Unsaved(then));
         } else {
             self.then(then);
@@ -83,14 +86,42 @@ impl Dispatcher<'_> {
             Then::OpenFile(path) => self.open(&path),
             Then::OpenShipped(index) => {
                 if let Some(shipped) = self.state.shipped.get(index) {
-                    let experiment = self.on_chosen_device(shipped.experiment.clone());
-                    self.load(Document::new(experiment, None));
+                    self.load(Document::of_shipped(shipped));
                 }
             }
+            Then::OpenDraft(index) => self.open_draft(index),
             Then::Quit => {
                 self.state.closing = true;
                 self.ctx.send_viewport_cmd(egui::ViewportCommand::Close);
             }
+        }
+    }
+
+    /// Shows every preset, and has the pictures made that are not there yet.
+    pub(super) fn show_presets(&mut self) {
+        let State { gallery, shipped, drafts, recent, machine, dialog, .. } = &mut *self.state;
+        *gallery = Gallery::new(gallery.number + 1, shipped, drafts, recent);
+        *dialog = Some(Dialog::Presets);
+        self.services.painter.paint(gallery, machine);
+    }
+
+    /// Opens a draft with its undo; it is a draft again when it is left.
+    fn open_draft(&mut self, index: usize) {
+        let Some(Draft { name, experiment, history }) = self.state.drafts.take(index) else { return };
+        let Some(shipped) = self.state.shipped.iter().find(|shipped| shipped.name == name) else { return };
+        self.load(Document { experiment, history, ..Document::of_shipped(shipped) });
+    }
+
+    /// What is left of the document that another takes the place of: of a touched shipped preset a draft.
+    fn leave(&mut self) {
+        let document = &mut self.state.document;
+        self.state.budgets.leaving(&document.experiment);
+        if document.is_draft()
+            && let Some(name) = document.shipped.clone()
+        {
+            let (experiment, history) = (document.experiment.clone(), std::mem::take(&mut document.history));
+            self.toasts.info(format!("Kept as a draft among the presets: {}", document.name()));
+            self.state.drafts.keep(Draft { name, experiment, history });
         }
     }
 
@@ -124,25 +155,26 @@ impl Dispatcher<'_> {
                 if let Some(card) = card.filter(|_| is_preset && places.of("budget").is_none()) {
                     experiment.budget = card.usable_memory();
                 }
-                let names_device = places.of("device").is_some();
-                let experiment = if names_device { experiment } else { self.on_chosen_device(experiment) };
+                // A preset opens as it was written: without a device it is for the processor. A configuration says nothing of
+                // where it runs.
+                let experiment = if is_preset { experiment } else { self.on_chosen_device(experiment) };
                 // A configuration is not saved over: it is no preset.
                 self.load(Document::new(experiment, is_preset.then(|| path.to_owned())));
                 self.remember(path);
             }
-            Err(error) => self.file_trouble(error.to_string()),
+            Err(error) => self.file_trouble(Notice::Unopened, error.to_string()),
         }
     }
 
-    /// An experiment that names no device, on the one that is chosen; said where that is another than the processor.
+    /// A model's configuration on the device that is chosen; said where that is another than the processor.
     fn on_chosen_device(&mut self, experiment: Experiment) -> Experiment {
         let chosen = &self.state.document.experiment;
-        if experiment.device != "cpu" || chosen.device == "cpu" {
+        if chosen.device == "cpu" {
             return experiment;
         }
-        let budget = budgets::of_preset(&experiment, chosen, &self.state.machine);
+        let budget = budgets::of_configuration(&experiment, chosen, &self.state.machine);
         let with = if budget == experiment.budget { String::new() } else { format!(", with a budget of {budget}") };
-        let text = format!("It names no device: kept {}{with}", format::device(&chosen.device));
+        let text = format!("The model is planned for {}, as before{with}", format::device(&chosen.device));
         let (device, gpu) = (chosen.device.clone(), chosen.gpu.clone());
         self.toasts.info(&text);
         self.state.log.add(Level::Note, text);
@@ -150,19 +182,21 @@ impl Dispatcher<'_> {
     }
 
     /// A file could not be used: said until it is read, and in the log.
-    fn file_trouble(&mut self, text: String) {
+    fn file_trouble(&mut self, notice: fn(String) -> Notice, text: String) {
         self.state.log.add(Level::Error, text.clone());
-        self.state.notice = Some(Notice::File(text));
+        self.state.notice = Some(notice(text));
     }
 
     /// What was said of a file is out of date.
     fn file_trouble_is_over(&mut self) {
-        self.state.notice.take_if(|notice| matches!(notice, Notice::File(_)));
+        self.state.notice.take_if(|notice| matches!(notice, Notice::File(_) | Notice::Unopened(_)));
     }
 
     fn load(&mut self, document: Document) {
         // The history begins anew: a step back into another file's experiment would be saved over this one's.
-        self.state.document = Document { generation: self.state.document.generation, ..document };
+        self.leave();
+        let (generation, offered) = (self.state.document.generation, self.state.document.planned_for());
+        self.state.document = Document { generation, offered, ..document };
         self.changed();
     }
 
@@ -192,7 +226,7 @@ impl Dispatcher<'_> {
                     self.then(then);
                 }
             }
-            Err(error) => self.file_trouble(error.to_string()),
+            Err(error) => self.file_trouble(Notice::File, error.to_string()),
         }
     }
 

@@ -16,6 +16,7 @@ use crate::{
     command::{Action, UiCommand},
     files::{Chosen, FileDialogs, Purpose},
     format,
+    gallery::Painter,
     layout::Layout,
     planner::{Answer, Planner, Question},
     session::Status,
@@ -30,6 +31,8 @@ const EVENTS_A_FRAME: usize = 4096;
 pub(crate) struct Services {
     /// Plans.
     pub(crate) planner: Planner,
+    /// Makes the gallery's pictures.
+    pub(crate) painter: Painter,
     /// Trains.
     pub(crate) trainer: Trainer,
     /// Looks at the devices.
@@ -67,6 +70,11 @@ impl Dispatcher<'_> {
             }
             Action::OpenFile(path) => self.guarded(Then::OpenFile(path)),
             Action::OpenShipped(index) => self.guarded(Then::OpenShipped(index)),
+            Action::OpenDraft(index) => self.guarded(Then::OpenDraft(index)),
+            Action::DiscardDraft(index) => {
+                self.state.drafts.take(index);
+                self.show_presets();
+            }
             Action::UsePath(purpose, path) => self.path_typed(purpose, path),
             Action::BrowseData => {
                 let data = &self.state.document.experiment.data;
@@ -91,6 +99,7 @@ impl Dispatcher<'_> {
     fn command(&mut self, command: UiCommand) {
         match command {
             UiCommand::New => self.guarded(Then::New),
+            UiCommand::Presets => self.show_presets(),
             UiCommand::Open => self.guarded(Then::Open),
             UiCommand::OpenPath => self.guarded(Then::OpenPath),
             UiCommand::Save => self.save(),
@@ -236,6 +245,9 @@ impl Dispatcher<'_> {
     pub(crate) fn receive(&mut self) {
         for answer in self.services.planner.answers() {
             self.answer(answer);
+        }
+        for found in self.services.painter.found() {
+            self.state.gallery.receive(found);
         }
         let mut taken = 0;
         for event in self.services.trainer.events().try_iter().take(EVENTS_A_FRAME) {

@@ -1,6 +1,6 @@
 //! The top bar: presets, undo and redo, device and budget, panes and theme.
 
-use eframe::egui::{self, Align, Layout as Direction, MenuBar, Response, RichText, Ui};
+use eframe::egui::{self, Id, MenuBar, Response, RichText, Ui};
 use plimsoll_engine::{
     Bytes,
     device::{Target, profile},
@@ -13,7 +13,6 @@ use crate::{
     format,
     layout::Layout,
     panels::pane::Pane,
-    presets::Shipped,
     theme,
     widgets::control::{Form, Spec},
 };
@@ -64,24 +63,44 @@ pub(crate) fn ui(ui: &mut Ui, context: &mut PanelContext<'_>, layout: &mut Layou
     MenuBar::new().ui(ui, |ui| {
         ui.label(RichText::new("Plimsoll").strong().size(theme::NAME_TEXT));
         ui.add_space(theme::GAP);
-        ui.menu_button("Preset", |ui| preset_menu(ui, context));
+        let presets = ui.button("Presets").on_hover_text(UiCommand::Presets.tooltip_with_key(ui.ctx()));
+        if presets.clicked() {
+            context.send.ui(UiCommand::Presets);
+        }
+        ui.menu_button("File", |ui| file_menu(ui, context));
         ui.menu_button("View", |ui| view_menu(ui, context, layout));
         let history = &context.state.document.history;
         small_command(ui, context, UiCommand::Undo, "↶", history.can_undo());
         small_command(ui, context, UiCommand::Redo, "↷", history.can_redo());
         ui.add_space(theme::GAP);
-        title(ui, context);
-        ui.with_layout(Direction::right_to_left(Align::Center), |ui| {
-            let (sign, name) = if ui.visuals().dark_mode { ("☀", "Light theme") } else { ("🌙", "Dark theme") };
-            let hover = UiCommand::Theme.tooltip_with_key(ui.ctx());
-            if ui.button(sign).accessible_name(name).on_hover_text(hover).clicked() {
-                context.send.ui(UiCommand::Theme);
-            }
-            ui.add_space(theme::GAP);
-            budget(ui, context);
-            device(ui, context);
+        let right = Id::unique("right of the top bar");
+        let width: f32 = ui.data(|data| data.get_temp(right)).unwrap_or_default();
+        ui.scope(|ui| {
+            ui.set_max_width((ui.available_width() - width - theme::WIDE_GAP).max(0.0));
+            title(ui, context);
         });
+        // At the right, and yet from left to right, as the eye and the Tab key go.
+        ui.add_space((ui.available_width() - width).max(0.0));
+        let group = ui.horizontal(|ui| {
+            device(ui, context);
+            budget(ui, context);
+            ui.add_space(theme::GAP);
+            theme_button(ui, context);
+        });
+        let now = group.response.rect.width();
+        if (now - width).abs() > 0.5 {
+            ui.data_mut(|data| data.insert_temp(right, now));
+            ui.ctx().request_discard("the right of the top bar has another width");
+        }
     });
+}
+
+fn theme_button(ui: &mut Ui, context: &PanelContext<'_>) {
+    let (sign, name) = if ui.visuals().dark_mode { ("☀", "Light theme") } else { ("🌙", "Dark theme") };
+    let hover = UiCommand::Theme.tooltip_with_key(ui.ctx());
+    if ui.button(sign).accessible_name(name).on_hover_text(hover).clicked() {
+        context.send.ui(UiCommand::Theme);
+    }
 }
 
 fn title(ui: &mut Ui, context: &PanelContext<'_>) {
@@ -89,6 +108,10 @@ fn title(ui: &mut Ui, context: &PanelContext<'_>) {
     let changed = if document.is_changed() { " •" } else { "" };
     let hover = match &document.path {
         Some(path) => path.display().to_string(),
+        None if document.shipped.is_some() => {
+            "A preset that ships with the program. What you change of it is kept as a draft among the presets."
+                .to_owned()
+        }
         None => "Not saved to a file yet; it is kept for the next session all the same.".to_owned(),
     };
     let text = RichText::new(format!("{}{changed}", document.name())).color(theme::palette(ui).strong());
@@ -103,9 +126,9 @@ fn small_command(ui: &mut Ui, context: &PanelContext<'_>, command: UiCommand, si
     }
 }
 
-fn preset_menu(ui: &mut Ui, context: &PanelContext<'_>) {
+fn file_menu(ui: &mut Ui, context: &PanelContext<'_>) {
     ui.set_min_width(240.0);
-    for command in [UiCommand::New, UiCommand::Open, UiCommand::OpenPath] {
+    for command in [UiCommand::New, UiCommand::Presets, UiCommand::Open, UiCommand::OpenPath] {
         if command.menu_entry(ui, true) {
             context.send.ui(command);
         }
@@ -129,29 +152,6 @@ fn preset_menu(ui: &mut Ui, context: &PanelContext<'_>) {
             }
         }
     });
-    ui.separator();
-    ui.label(RichText::new("Shipped with the program").weak().small());
-    // A list of any length stays inside the window.
-    let room = ui.ctx().content_rect().bottom() - ui.cursor().top() - theme::WIDE_GAP;
-    egui::ScrollArea::vertical().max_height(room).show(ui, |ui| {
-        for (index, shipped) in context.state.shipped.iter().enumerate() {
-            shipped_entry(ui, context, index, shipped);
-        }
-    });
-}
-
-fn shipped_entry(ui: &mut Ui, context: &PanelContext<'_>, index: usize, shipped: &Shipped) {
-    let hover = |ui: &mut Ui| {
-        ui.set_max_width(theme::TOOLTIP_WIDTH);
-        ui.strong(&shipped.experiment.title);
-        ui.label(&shipped.experiment.description);
-    };
-    let button = egui::Button::new(shipped.name.as_str())
-        .right_text(RichText::new(format::size(shipped.experiment.budget)).weak().small());
-    if ui.add(button).on_hover_ui(hover).clicked() {
-        context.send.send(Action::OpenShipped(index));
-        ui.close();
-    }
 }
 
 fn view_menu(ui: &mut Ui, context: &mut PanelContext<'_>, layout: &mut Layout) {
@@ -175,6 +175,8 @@ fn view_menu(ui: &mut Ui, context: &mut PanelContext<'_>, layout: &mut Layout) {
         ui.radio_value(&mut context.view.theme, preference, name);
     }
     ui.separator();
+    egui::gui_zoom::zoom_menu_buttons(ui);
+    ui.separator();
     for command in [UiCommand::Shortcuts, UiCommand::FrameTimes, UiCommand::Quit] {
         if command.menu_entry(ui, true) {
             context.send.ui(command);
@@ -185,11 +187,11 @@ fn view_menu(ui: &mut Ui, context: &mut PanelContext<'_>, layout: &mut Layout) {
 /// Where the run computes: what can be chosen, and why the rest cannot.
 fn device(ui: &mut Ui, context: &PanelContext<'_>) {
     let device = format::device(&context.state.document.experiment.device);
-    let list = ui.menu_button(format!("{device} ⏷"), |ui| device_list(ui, context));
     let hover = "Where the run computes: the processor, a graphics card that is here, or one that is only planned for. The \
                  Devices pane tells what each says of itself.";
-    list.response.accessible_name("Device").on_hover_text(hover);
     ui.label(RichText::new("Device").weak()).on_hover_text(hover);
+    let list = ui.menu_button(format!("{device} ⏷"), |ui| device_list(ui, context));
+    list.response.accessible_name("Device").on_hover_text(hover);
     ui.add_space(theme::GAP);
 }
 
@@ -263,16 +265,20 @@ fn device_entry(ui: &mut Ui, form: &Form<'_>, device: &str, name: &str) -> Respo
 fn budget(ui: &mut Ui, context: &PanelContext<'_>) {
     let form = Form::new(context.state, context.send);
     let present = context.state.document.experiment.budget;
-    let list = ui.menu_button("⏷", |ui| budget_list(ui, context, &form)).response.accessible_name("Common budgets");
-    let field = budget_field(ui, &form, present);
     let bad = context.state.prediction.problems().iter().find(|p| p.key == "budget");
     let color = if bad.is_some() { theme::palette(ui).bad } else { theme::palette(ui).weak() };
     let label = ui.label(RichText::new("Budget").color(color));
+    let field = budget_field(ui, &form, present);
+    let list = ui.menu_button("⏷", |ui| budget_list(ui, context, &form)).response.accessible_name("Common budgets");
     if let Some(problem) = bad {
         label.on_hover_text(format!("{}; {}", problem.message, problem.mend));
         return;
     }
-    form.help(&(label | field | list), BUDGET, Vec::new);
+    (label | field | list).on_hover_ui(|ui| {
+        ui.set_max_width(theme::TOOLTIP_WIDTH);
+        ui.strong(BUDGET.name);
+        ui.label(BUDGET.help);
+    });
 }
 
 /// A text field that keeps what is typed until it is a size.

@@ -1,5 +1,6 @@
 //! The device: chosen, undone, kept, and planned for where it is not here.
 
+use egui_kittest::kittest::NodeT;
 use plimsoll_engine::{device::profile, memory::Category};
 
 use super::*;
@@ -112,16 +113,51 @@ fn the_devices_pane_tells_what_is_known_of_the_card() {
     assert!(window.query_by_label("Planned for: GeForce RTX 4060, 8 GB").is_some());
 }
 
+fn open_shipped(window: &mut Window, name: &str) {
+    let index = app(window).state.shipped.iter().position(|s| s.name == name).expect("ships");
+    // The document may be changed: nothing of it is to be kept.
+    let state = window.state_mut().as_mut().expect("drawn");
+    state.state.document.saved = state.state.document.experiment.clone();
+    let generation = state.state.document.generation;
+    state.sender.send(crate::command::Action::OpenShipped(index));
+    until(window, |app| app.state.document.generation > generation && app.state.plan().is_some());
+}
+
 #[test]
-fn a_preset_that_names_no_device_is_opened_on_the_chosen_one() {
+fn a_shipped_preset_opens_as_it_was_written_whatever_was_planned_for_before() {
     let mut window = on_card();
-    let index = app(&window).state.shipped.iter().position(|s| s.name == "cnn-digits").expect("ships");
-    // The document is changed: unsaved changes are dropped first.
-    window.state_mut().as_mut().expect("drawn").state.document.saved = app(&window).state.document.experiment.clone();
-    window.state_mut().as_mut().expect("drawn").sender.send(crate::command::Action::OpenShipped(index));
-    until(&mut window, |app| app.state.document.experiment.title.contains("CNN"));
-    assert_eq!(app(&window).state.document.experiment.device, "rtx4060-8g");
-    assert!(!app(&window).state.document.is_changed());
+    window.get_by_role_and_label(Role::Slider, "Workspace, MiB").increment_accesskit();
+    window.run_steps(2);
+    for name in ["cnn-shapes-checkpoint", "gpt2-rtx4060-plan", "cnn-shapes-checkpoint"] {
+        open_shipped(&mut window, name);
+        let shipped = app(&window).state.shipped.iter().find(|s| s.name == name).expect("ships");
+        assert_eq!(app(&window).state.document.experiment, shipped.experiment, "{name}");
+        assert!(!app(&window).state.document.is_changed());
+    }
+    assert_eq!(app(&window).state.document.experiment.budget, Bytes::mib(24));
+    assert_eq!(app(&window).state.why_no_training(), None);
+    assert!(!window.get_by_role_and_label(Role::Button, "Train").accesskit_node().is_disabled());
+}
+
+#[test]
+fn a_lesson_is_offered_the_card_that_was_planned_for_and_gets_its_own_budget_back() {
+    let mut window = on_card();
+    open_shipped(&mut window, "cnn-shapes-checkpoint");
+    for _ in 0..2 {
+        window.get_by_label(&format!("Plan for {CARD}")).click();
+        until(&mut window, |app| planned_on(app, "rtx4060-8g"));
+        assert_eq!(app(&window).state.document.experiment.budget, Bytes::gib(2));
+        window.get_by_label("Plan for CPU").click();
+        until(&mut window, |app| planned_on(app, "cpu"));
+        assert_eq!(app(&window).state.document.experiment.budget, Bytes::mib(24));
+        assert!(!app(&window).state.document.is_changed());
+    }
+    // Who goes on with lessons is offered the card again; who never planned for one is not.
+    open_shipped(&mut window, "cnn-digits");
+    assert!(window.query_by_label(&format!("Plan for {CARD}")).is_some());
+    let mut fresh = self::window(digits());
+    open_shipped(&mut fresh, "cnn-digits");
+    assert!(fresh.query_by_label_contains("Plan for").is_none());
 }
 
 #[cfg(all(target_os = "linux", feature = "cuda"))]

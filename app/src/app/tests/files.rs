@@ -134,7 +134,8 @@ fn a_dropped_preset_opens_and_a_broken_one_loses_nothing() {
         assert_eq!(app(&window).state.document.experiment, experiment);
         assert_eq!(app(&window).state.document.path.as_ref(), Some(&good));
     }
-    let Some(Notice::File(text)) = &app(&window).state.notice else { panic!("nothing was said") };
+    let Some(Notice::Unopened(text)) = &app(&window).state.notice else { panic!("nothing was said") };
+    assert!(window.query_by_label("It cannot be opened.").is_some());
     assert!(text.contains("precison") && text.contains("line 2") && text.contains("precision"), "{text}");
 }
 
@@ -174,6 +175,6 @@ fn a_models_config_opens_as_an_experiment_that_is_not_saved_over_it() {
     window.run_steps(3);
     window.input_mut().dropped_files.push(Arc::new(Dropped(path)));
     window.run_steps(3);
-    let Some(Notice::File(said)) = &app(&window).state.notice else { panic!("nothing was said") };
+    let Some(Notice::Unopened(said)) = &app(&window).state.notice else { panic!("nothing was said") };
     assert!(said.contains("gpt2, llama, mistral, qwen2"), "{said}");
 }

@@ -1,0 +1,124 @@
+//! The gallery: presets are found, opened and kept.
+
+use super::*;
+
+const FIRST: &str = "MLP on hand-written digits";
+const SECOND: &str = "CNN on hand-written digits";
+
+/// A window as it is at the first start.
+fn fresh() -> Window {
+    let mut window = opened(PersistedState::default(), None);
+    until(&mut window, |app| app.state.plan().is_some());
+    window
+}
+
+fn show(window: &mut Window) {
+    window.key_press_modifiers(Modifiers::COMMAND, Key::G);
+    window.run_steps(3);
+    assert_eq!(app(window).state.dialog, Some(Dialog::Presets));
+}
+
+/// Opens the first card of this title.
+fn open(window: &mut Window, title: &str) {
+    show(window);
+    let cards: Vec<_> = window.get_all_by_role_and_label(Role::Button, title).collect();
+    cards[0].click_accesskit();
+    drop(cards);
+    window.run_steps(3);
+    assert_eq!(app(window).state.dialog, None);
+    assert_eq!(app(window).state.document.experiment.title, title);
+}
+
+fn micro(window: &Window) -> usize {
+    app(window).state.document.experiment.batch.micro
+}
+
+fn touch(window: &mut Window) {
+    window.get_by_role_and_label(Role::Slider, "Micro-batch").increment_accesskit();
+    window.run_steps(2);
+}
+
+#[test]
+fn a_touched_lesson_is_left_without_a_question_found_again_and_discarded() {
+    let mut window = fresh();
+    let written = micro(&window);
+    touch(&mut window);
+    let touched = micro(&window);
+    assert_ne!(written, touched);
+    open(&mut window, SECOND);
+    assert_eq!(app(&window).state.drafts.iter().count(), 1);
+    // The draft stands before the shipped preset, and still knows its steps back.
+    open(&mut window, FIRST);
+    assert_eq!((micro(&window), app(&window).state.drafts.iter().count()), (touched, 0));
+    window.key_press_modifiers(Modifiers::COMMAND, Key::Z);
+    window.run_steps(2);
+    assert_eq!(micro(&window), written);
+    open(&mut window, SECOND);
+    assert_eq!(app(&window).state.drafts.iter().count(), 0, "nothing was left of it to keep");
+    open(&mut window, FIRST);
+    touch(&mut window);
+    open(&mut window, SECOND);
+    show(&mut window);
+    window.get_by_label(&format!("Discard the draft {FIRST}")).click();
+    window.run_steps(3);
+    assert_eq!(app(&window).state.drafts.iter().count(), 0);
+    assert_eq!(window.query_all_by_role_and_label(Role::Button, FIRST).count(), 1, "the shipped one stays");
+}
+
+#[test]
+fn drafts_and_the_name_of_the_preset_outlive_the_window() {
+    let mut window = fresh();
+    touch(&mut window);
+    open(&mut window, SECOND);
+    touch(&mut window);
+    let text = serde_json::to_string(&app(&window).persisted()).expect("plain data");
+    let mut again = opened(serde_json::from_str(&text).expect("as written"), None);
+    until(&mut again, |app| app.state.plan().is_some());
+    assert_eq!(app(&again).state.drafts.iter().count(), 1);
+    assert!(app(&again).state.document.is_draft());
+    open(&mut again, FIRST);
+    assert_eq!(app(&again).state.drafts.iter().count(), 1, "one was opened, the other kept");
+}
+
+#[test]
+fn the_gallery_is_searched_and_used_by_keys() {
+    let mut window = fresh();
+    show(&mut window);
+    window.get_by_role_and_label(Role::TextInput, "Search presets").type_text("checkpoint instead");
+    window.run_steps(3);
+    assert_eq!(window.query_all_by_role_and_label(Role::Button, FIRST).count(), 0);
+    window.key_press(Key::Enter);
+    window.run_steps(3);
+    assert_eq!(app(&window).state.document.shipped.as_deref(), Some("cnn-shapes-checkpoint"));
+    show(&mut window);
+    window.key_press(Key::ArrowDown);
+    window.run_steps(3);
+    window.key_press(Key::ArrowRight);
+    window.run_steps(3);
+    window.key_press(Key::Enter);
+    window.run_steps(3);
+    assert_eq!(app(&window).state.document.experiment.title, SECOND);
+    show(&mut window);
+    window.key_press(Key::Escape);
+    window.run_steps(3);
+    assert_eq!(app(&window).state.dialog, None);
+}
+
+#[test]
+fn every_card_gets_the_picture_of_its_prediction() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("mine.toml");
+    preset::write(&path, &digits()).expect("writes");
+    let mut window = opened(PersistedState::default(), Some(path));
+    until(&mut window, |app| app.state.plan().is_some());
+    show(&mut window);
+    until(&mut window, |app| app.state.gallery.entries.iter().all(|entry| entry.picture.is_some()));
+    let (state, plan) = (&app(&window).state, app(&window).state.plan().expect("a plan"));
+    for entry in &state.gallery.entries {
+        let picture = entry.picture.as_ref().expect("made").as_ref();
+        assert!(!picture.unwrap_or_else(|why| panic!("{}: {why}", entry.title())).columns.is_empty());
+    }
+    let mine = state.gallery.entries.iter().find(|entry| entry.title() == "Tiny").expect("a recent file");
+    assert_eq!(mine.picture.as_ref().and_then(|p| p.as_ref().ok()).map(|p| p.load), Some(plan.load()));
+    assert!(window.query_by_role_and_label(Role::Button, "Tiny").is_some());
+}

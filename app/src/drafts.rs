@@ -1,0 +1,101 @@
+//! Drafts: shipped presets that were touched and left for another experiment.
+//!
+//! Owns them with their undo. Always holds: the newest comes first; a draft that is opened is the document and no draft.
+//! Refuses to grow without end: past [`MOST`] the oldest are forgotten.
+
+use plimsoll_engine::{Experiment, experiment::preset};
+use serde::{Deserialize, Serialize};
+
+use crate::history::History;
+
+/// Drafts that are kept.
+const MOST: usize = 24;
+/// Changes that a draft is told by.
+const TOLD: usize = 3;
+
+/// A touched preset.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct Draft {
+    /// The short name of the shipped preset.
+    pub(crate) name: String,
+    /// As it was left.
+    pub(crate) experiment: Experiment,
+    /// Its steps back; they last as long as the window.
+    #[serde(skip)]
+    pub(crate) history: History,
+}
+
+impl Draft {
+    /// What was changed of the preset, in the words of its settings: `batch.micro 32, checkpointing blocks`.
+    pub(crate) fn changes(&self, shipped: &Experiment) -> String {
+        let changes = preset::changes(shipped, &self.experiment);
+        let told: Vec<String> = changes.iter().take(TOLD).map(|change| change.replacen('=', " ", 1)).collect();
+        let left = changes.len().saturating_sub(TOLD);
+        let left = if left > 0 { format!(" and {left} more") } else { String::new() };
+        told.join(", ") + &left
+    }
+}
+
+/// The drafts, newest first.
+#[derive(Debug, Default, Serialize, Deserialize)]
+#[serde(transparent)]
+pub(crate) struct Drafts(Vec<Draft>);
+
+impl Drafts {
+    /// Keeps a draft. One that is the same is not kept twice.
+    pub(crate) fn keep(&mut self, draft: Draft) {
+        self.0.retain(|known| (&known.name, &known.experiment) != (&draft.name, &draft.experiment));
+        self.0.insert(0, draft);
+        self.0.truncate(MOST);
+    }
+
+    /// Takes a draft out, to be opened or to be discarded.
+    pub(crate) fn take(&mut self, index: usize) -> Option<Draft> {
+        (index < self.0.len()).then(|| self.0.remove(index))
+    }
+
+    /// The drafts, newest first.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &Draft> {
+        self.0.iter()
+    }
+
+    /// The drafts as they are kept on disk.
+    pub(crate) fn persisted(&self) -> Self {
+        let copy = |draft: &Draft| Draft {
+            name: draft.name.clone(),
+            experiment: draft.experiment.clone(),
+            history: History::default(),
+        };
+        Self(self.0.iter().map(copy).collect())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn draft(micro: usize) -> Draft {
+        let mut experiment = Experiment::default();
+        experiment.batch.micro = micro;
+        Draft { name: "mlp-digits".to_owned(), experiment, history: History::default() }
+    }
+
+    #[test]
+    fn the_newest_comes_first_and_none_is_kept_twice_or_for_ever() {
+        let mut drafts = Drafts::default();
+        for micro in [1, 2, 1, 3] {
+            drafts.keep(draft(micro));
+        }
+        assert_eq!(drafts.iter().map(|d| d.experiment.batch.micro).collect::<Vec<_>>(), [3, 1, 2]);
+        assert_eq!(drafts.take(1).map(|d| d.experiment.batch.micro), Some(1));
+        assert!(drafts.take(9).is_none());
+        (1..100).for_each(|micro| drafts.keep(draft(micro)));
+        assert_eq!(drafts.iter().count(), MOST);
+        assert_eq!(drafts.persisted().iter().count(), MOST);
+    }
+
+    #[test]
+    fn a_draft_is_told_by_what_was_changed() {
+        assert_eq!(draft(3).changes(&Experiment::default()), "batch.micro 3");
+    }
+}

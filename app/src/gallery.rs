@@ -1,0 +1,295 @@
+//! The gallery's entries and their pictures: every preset that can be opened, each with the timeline of its prediction.
+//!
+//! Owns the thread that reads files and makes predictions, and the pictures that it made. Always holds: a picture comes
+//! from a dry run of its preset; an answer belongs to the gallery that asked for it, or is dropped.
+
+use std::{collections::VecDeque, path::PathBuf, sync::Arc};
+
+use crossbeam_channel::{Receiver, Sender};
+use plimsoll_engine::{Bytes, Experiment, experiment::preset, hardware::Machine, memory::Categories, plan::Plan};
+
+use crate::{
+    drafts::Drafts,
+    presets::{Group, Shipped},
+};
+
+/// Columns of a picture.
+const COLUMNS: usize = 96;
+/// Pictures that are remembered.
+const CACHE: usize = 128;
+
+/// Where an entry comes from.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) enum Source {
+    /// A shipped preset, by its index.
+    Shipped(usize),
+    /// A draft, by its index.
+    Draft(usize),
+    /// A file.
+    File(PathBuf),
+}
+
+/// The timeline of a preset's step, small.
+#[derive(Debug, PartialEq)]
+pub(crate) struct Picture {
+    /// What was alive, column by column, each at its highest.
+    pub(crate) columns: Vec<Categories>,
+    /// The predicted peak of what the budget counts.
+    pub(crate) load: Bytes,
+    /// The line.
+    pub(crate) budget: Bytes,
+    /// Whether the run fits.
+    pub(crate) fits: bool,
+}
+
+impl Picture {
+    fn of(plan: &Plan) -> Self {
+        let points = &plan.timeline(plan.peak_pass).points;
+        let count = COLUMNS.min(points.len());
+        let edge = |i: usize| points.len() * i / count.max(1);
+        let highest = |i: usize| points[edge(i)..edge(i + 1)].iter().max_by_key(|point| point.live);
+        let columns = (0..count).filter_map(highest).map(|point| point.categories).collect();
+        Self { columns, load: plan.load(), budget: plan.budget, fits: plan.fits() }
+    }
+}
+
+/// A picture, or why there is none.
+pub(crate) type Pictured = Result<Arc<Picture>, String>;
+
+/// A preset in the gallery.
+#[derive(Debug)]
+pub(crate) struct Entry {
+    /// Where it comes from.
+    pub(crate) source: Source,
+    /// Under which heading it stands.
+    pub(crate) group: Group,
+    /// What it is besides its title: a short name, the changes of a draft, the path of a file.
+    pub(crate) name: String,
+    /// What it holds; of a file, once it is read.
+    pub(crate) experiment: Option<Experiment>,
+    /// Its picture, once it is made.
+    pub(crate) picture: Option<Pictured>,
+}
+
+impl Entry {
+    /// The title, or the file's name until it is read.
+    pub(crate) fn title(&self) -> String {
+        match &self.experiment {
+            Some(experiment) if !experiment.title.is_empty() => experiment.title.clone(),
+            _ => match &self.source {
+                Source::File(path) => path.file_name().unwrap_or_default().to_string_lossy().into_owned(),
+                _ => self.name.clone(),
+            },
+        }
+    }
+
+    /// Whether every word of `search` is somewhere in it.
+    pub(crate) fn matches(&self, search: &str) -> bool {
+        let mut text = format!("{} {}", self.title(), self.name);
+        if let Some(experiment) = &self.experiment {
+            text = format!("{text} {} {}", experiment.description, experiment.model.kind.key());
+        }
+        has_words(&text, search)
+    }
+
+    /// Whether every word of `search` is in its title.
+    pub(crate) fn is_called(&self, search: &str) -> bool {
+        has_words(&self.title(), search)
+    }
+}
+
+fn has_words(text: &str, search: &str) -> bool {
+    let text = text.to_lowercase();
+    search.to_lowercase().split_whitespace().all(|word| text.contains(word))
+}
+
+/// The open gallery.
+#[derive(Debug, Default)]
+pub(crate) struct Gallery {
+    /// Tells one opening from the next.
+    pub(crate) number: u64,
+    /// Everything that can be opened: own drafts, own files, then what ships.
+    pub(crate) entries: Vec<Entry>,
+}
+
+impl Gallery {
+    /// A gallery of what there is now.
+    pub(crate) fn new(number: u64, shipped: &[Shipped], drafts: &Drafts, recent: &[PathBuf]) -> Self {
+        let entry = |source, group, name: &str, experiment: Option<&Experiment>| Entry {
+            source,
+            group,
+            name: name.to_owned(),
+            experiment: experiment.cloned(),
+            picture: None,
+        };
+        let original = |name: &str| shipped.iter().find(|s| s.name == name).map(|s| &s.experiment);
+        let mut entries = Vec::new();
+        for (at, draft) in drafts.iter().enumerate() {
+            let changes = original(&draft.name).map(|shipped| draft.changes(shipped)).unwrap_or_default();
+            entries.push(entry(Source::Draft(at), Group::Drafts, &changes, Some(&draft.experiment)));
+        }
+        for path in recent {
+            entries.push(entry(Source::File(path.clone()), Group::Files, &path.display().to_string(), None));
+        }
+        for (at, shipped) in shipped.iter().enumerate() {
+            let group = Group::of_shipped(&shipped.name);
+            entries.push(entry(Source::Shipped(at), group, &shipped.name, Some(&shipped.experiment)));
+        }
+        Self { number, entries }
+    }
+
+    /// Takes in what was found of an entry.
+    pub(crate) fn receive(&mut self, found: Found) {
+        if let Some(entry) = self.entries.get_mut(found.entry).filter(|_| found.gallery == self.number) {
+            entry.experiment = found.experiment.or(entry.experiment.take());
+            entry.picture = Some(found.picture);
+        }
+    }
+}
+
+/// What the thread found of an entry.
+#[derive(Debug)]
+pub(crate) struct Found {
+    gallery: u64,
+    entry: usize,
+    experiment: Option<Experiment>,
+    picture: Pictured,
+}
+
+/// What is wanted of an entry.
+#[derive(Debug)]
+struct Wanted {
+    gallery: u64,
+    entry: usize,
+    content: Result<Experiment, PathBuf>,
+    machine: Arc<Machine>,
+}
+
+/// The thread's handle.
+#[derive(Debug)]
+pub(crate) struct Painter {
+    wanted: Sender<Wanted>,
+    found: Receiver<Found>,
+}
+
+impl Painter {
+    /// Starts the thread. `wake` is called after every picture.
+    pub(crate) fn new(wake: impl Fn() + Send + 'static) -> std::io::Result<Self> {
+        let (wanted, inbox) = crossbeam_channel::unbounded::<Wanted>();
+        let (outbox, found) = crossbeam_channel::unbounded();
+        let paint = move || {
+            let (mut cache, mut known) = (Cache::new(), None);
+            for wanted in &inbox {
+                // What was planned for another machine is another picture.
+                if known.replace(Arc::clone(&wanted.machine)).is_some_and(|known| known != wanted.machine) {
+                    cache.clear();
+                }
+                // The window may have closed, or the gallery may have been opened anew.
+                if outbox.send(look(wanted, &mut cache)).is_err() {
+                    return;
+                }
+                wake();
+            }
+        };
+        std::thread::Builder::new().name("gallery".to_owned()).spawn(paint)?;
+        Ok(Self { wanted, found })
+    }
+
+    /// Asks for the picture of every entry, as it is predicted for `machine`.
+    pub(crate) fn paint(&self, gallery: &Gallery, machine: &Machine) {
+        let machine = Arc::new(machine.clone());
+        for (at, entry) in gallery.entries.iter().enumerate() {
+            let content = match (&entry.experiment, &entry.source) {
+                (Some(experiment), _) => Ok(experiment.clone()),
+                (None, Source::File(path)) => Err(path.clone()),
+                (None, _) => continue,
+            };
+            // The thread lives as long as this handle.
+            let wanted = Wanted { gallery: gallery.number, entry: at, content, machine: Arc::clone(&machine) };
+            let _ = self.wanted.send(wanted);
+        }
+    }
+
+    /// The pictures made since the last call.
+    pub(crate) fn found(&self) -> impl Iterator<Item = Found> + '_ {
+        self.found.try_iter()
+    }
+}
+
+type Cache = VecDeque<(Experiment, Pictured)>;
+
+fn look(wanted: Wanted, cache: &mut Cache) -> Found {
+    let Wanted { gallery, entry, content, machine } = wanted;
+    let experiment = content.or_else(|path| preset::open(path).map(|opened| opened.experiment));
+    let (experiment, picture) = match experiment {
+        Ok(experiment) => {
+            let picture = picture(&experiment, &machine, cache);
+            (Some(experiment), picture)
+        }
+        Err(error) => (None, Err(error.to_string())),
+    };
+    Found { gallery, entry, experiment, picture }
+}
+
+fn picture(experiment: &Experiment, machine: &Machine, cache: &mut Cache) -> Pictured {
+    if let Some((_, known)) = cache.iter().rev().find(|(known, _)| known == experiment) {
+        return known.clone();
+    }
+    // A fault in the planning of one preset leaves the others their pictures.
+    let plan = || Plan::of(experiment, machine).map(|plan| Arc::new(Picture::of(&plan)));
+    let plan = std::panic::catch_unwind(std::panic::AssertUnwindSafe(plan));
+    let picture = match plan {
+        Ok(Ok(picture)) => Ok(picture),
+        Ok(Err(error)) => Err(error.to_string()),
+        Err(_) => Err("the planning met a fault in the engine".to_owned()),
+    };
+    if cache.len() >= CACHE {
+        cache.pop_front();
+    }
+    cache.push_back((experiment.clone(), picture.clone()));
+    picture
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::presets;
+
+    #[test]
+    fn every_shipped_preset_has_an_entry_that_is_found_by_its_words() {
+        let shipped = presets::shipped();
+        let gallery = Gallery::new(1, &shipped, &Drafts::default(), &[]);
+        assert_eq!(gallery.entries.len(), shipped.len());
+        let found = |words: &str| gallery.entries.iter().filter(|e| e.matches(words)).count();
+        assert_eq!((found(""), found("no such words")), (shipped.len(), 0));
+        assert!(
+            found("checkpointing instead") == 1 && found("GPT") >= 3,
+            "{} {}",
+            found("checkpointing instead"),
+            found("GPT")
+        );
+    }
+
+    #[test]
+    fn a_picture_is_the_timeline_of_the_prediction() {
+        let experiment = Experiment::default();
+        let machine = Machine::nominal();
+        let plan = Plan::of(&experiment, &machine).expect("a plan");
+        let mut cache = Cache::new();
+        let picture = picture(&experiment, &machine, &mut cache).expect("a picture");
+        let highest = picture.columns.iter().map(Categories::total).max();
+        assert_eq!(highest, Some(plan.timeline(plan.peak_pass).peak()));
+        assert_eq!((picture.load, picture.budget, picture.fits), (plan.load(), plan.budget, plan.fits()));
+        assert_eq!(cache.len(), 1);
+    }
+
+    #[test]
+    fn a_file_that_cannot_be_read_says_why() {
+        let path = PathBuf::from("/nowhere/at/all.toml");
+        let wanted = Wanted { gallery: 1, entry: 0, content: Err(path.clone()), machine: Arc::new(Machine::nominal()) };
+        let mut gallery = Gallery::new(1, &[], &Drafts::default(), &[path]);
+        gallery.receive(look(wanted, &mut Cache::new()));
+        let Some(Err(why)) = &gallery.entries[0].picture else { panic!("it is not there") };
+        assert!(why.contains("/nowhere/at/all.toml"), "{why}");
+    }
+}

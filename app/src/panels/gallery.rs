@@ -1,0 +1,231 @@
+//! The gallery: every preset as a card with its title, the timeline of its prediction, its budget and what it teaches.
+//!
+//! Always holds: a card is one button, found by its title; the search keeps the focus until a card takes it, and Enter opens
+//! the first that is found.
+
+use eframe::egui::{
+    self, Align2, CornerRadius, FontId, Id, Key, Mesh, Modal, Rect, Response, RichText, ScrollArea, Sense, Shape,
+    Stroke, TextStyle, Tooltip, Ui, pos2, text::LayoutJob, vec2,
+};
+use plimsoll_engine::Experiment;
+
+use super::PanelContext;
+use crate::{
+    command::Action,
+    format,
+    gallery::{Entry, Gallery, Picture, Source},
+    presets::Group,
+    theme::{self, Palette},
+    widgets::control::{beside, follow},
+};
+
+/// Draws the gallery over the window.
+pub(crate) fn ui(ui: &mut Ui, context: &PanelContext<'_>) {
+    let room = ui.ctx().content_rect().size() - egui::Vec2::splat(theme::GALLERY_MARGIN);
+    let size = room.min(theme::GALLERY_SIZE);
+    let modal = Modal::new(Id::unique("gallery")).show(ui.ctx(), |ui| {
+        ui.set_width(size.x);
+        ui.set_height(size.y);
+        contents(ui, context, &context.state.gallery);
+    });
+    if modal.should_close() {
+        context.send.send(Action::CloseDialog);
+    }
+}
+
+fn contents(ui: &mut Ui, context: &PanelContext<'_>, gallery: &Gallery) {
+    let id = Id::unique(("gallery search", gallery.number));
+    let known: Option<String> = ui.data(|data| data.get_temp(id));
+    let mut search = known.clone().unwrap_or_default();
+    let field = ui.horizontal(|ui| {
+        ui.heading("Presets");
+        ui.add_space(theme::WIDE_GAP);
+        let close = ui.spacing().interact_size.x + 2.0 * theme::WIDE_GAP;
+        let edit = egui::TextEdit::singleline(&mut search).id(id).hint_text("Search titles, models, lessons");
+        let field = ui.add(edit.desired_width(ui.available_width() - close)).accessible_name("Search presets");
+        if ui.button("Close").clicked() {
+            context.send.send(Action::CloseDialog);
+        }
+        field
+    });
+    let field = field.inner;
+    if known.is_none() {
+        field.request_focus();
+    }
+    ui.data_mut(|data| data.insert_temp(id, search.clone()));
+    ui.add_space(theme::GAP);
+    let found: Vec<&Entry> = gallery.entries.iter().filter(|entry| entry.matches(&search)).collect();
+    // What says it in its title comes before what only speaks of it.
+    let by_title = found.iter().find(|entry| entry.is_called(&search));
+    if let Some(first) = by_title.or(found.first())
+        && field.lost_focus()
+        && ui.input(|input| input.key_pressed(Key::Enter))
+    {
+        open(context, &first.source);
+    }
+    let goes_down = field.has_focus() && ui.input(|input| input.key_pressed(Key::ArrowDown));
+    ScrollArea::vertical().auto_shrink(false).show(ui, |ui| {
+        ui.set_width(ui.available_width() - theme::GAP);
+        if found.is_empty() {
+            ui.label(RichText::new("No preset has all these words.").weak());
+        }
+        let mut first = None;
+        for group in Group::ALL {
+            let entries: Vec<&Entry> = found.iter().copied().filter(|entry| entry.group == *group).collect();
+            if !entries.is_empty() {
+                let card = cards(ui, context, *group, &entries);
+                first = first.or(card);
+            }
+        }
+        if let Some(first) = first.filter(|_| goes_down) {
+            ui.memory_mut(|memory| memory.request_focus(first));
+        }
+    });
+}
+
+fn open(context: &PanelContext<'_>, source: &Source) {
+    context.send.send(Action::CloseDialog);
+    context.send.send(match source {
+        Source::Shipped(index) => Action::OpenShipped(*index),
+        Source::Draft(index) => Action::OpenDraft(*index),
+        Source::File(path) => Action::OpenFile(path.clone()),
+    });
+}
+
+/// The cards under a heading, as many beside each other as there is room for; the id of the first.
+fn cards(ui: &mut Ui, context: &PanelContext<'_>, group: Group, entries: &[&Entry]) -> Option<Id> {
+    ui.label(RichText::new(group.title()).strong());
+    let (room, gap) = (ui.available_width(), theme::CARD_GAP);
+    let columns = (((room + gap) / (theme::CARD_SIZE.x + gap)) as usize).max(1);
+    let size = vec2((room - gap * (columns as f32 - 1.0)) / columns as f32, theme::CARD_SIZE.y);
+    let mut first = None;
+    for row in entries.chunks(columns) {
+        ui.horizontal(|ui| {
+            ui.spacing_mut().item_spacing.x = gap;
+            for entry in row {
+                let card = card(ui, context, entry, size);
+                first.get_or_insert(card);
+            }
+        });
+        ui.add_space(gap - theme::ROW_GAP);
+    }
+    ui.add_space(theme::GAP);
+    first
+}
+
+/// A preset as a button.
+fn card(ui: &mut Ui, context: &PanelContext<'_>, entry: &Entry, size: egui::Vec2) -> Id {
+    let (rect, response) = ui.allocate_exact_size(size, Sense::click());
+    response.widget_info(|| egui::WidgetInfo::labeled(egui::Role::Button, true, entry.title()));
+    follow(&response);
+    if ui.is_rect_visible(rect) {
+        draw(ui, entry, rect, &response);
+    }
+    if let Source::Draft(index) = entry.source {
+        let corner = Rect::from_min_size(
+            rect.right_top() + vec2(-theme::DISCARD_SIZE.x - theme::GAP, theme::GAP),
+            theme::DISCARD_SIZE,
+        );
+        let discard = ui.put(corner, egui::Button::new("Discard").small());
+        let discard = discard.accessible_name(format!("Discard the draft {}", entry.title()));
+        if discard.on_hover_text("Throw the draft away; the shipped preset stays as it is.").clicked() {
+            context.send.send(Action::DiscardDraft(index));
+        }
+    }
+    let id = response.id;
+    if response.clicked() {
+        open(context, &entry.source);
+    }
+    let mut help = Tooltip::for_enabled(&response);
+    help.popup = beside(help.popup);
+    help.show(|ui| {
+        ui.set_max_width(theme::TOOLTIP_WIDTH);
+        ui.strong(entry.title());
+        ui.label(RichText::new(&entry.name).weak());
+        if let Some(Err(why)) = &entry.picture {
+            ui.label(RichText::new(why).color(theme::palette(ui).bad));
+        }
+        if let Some(experiment) = &entry.experiment {
+            ui.label(&experiment.description);
+        }
+    });
+    id
+}
+
+fn draw(ui: &Ui, entry: &Entry, rect: Rect, response: &Response) {
+    let palette = theme::palette(ui);
+    let visuals = ui.style().interact(response);
+    let painter = ui.painter_at(rect);
+    painter.rect_filled(rect, CornerRadius::same(6), visuals.weak_bg_fill);
+    let inside = rect.shrink(theme::GAP);
+    let drawing = Rect::from_min_size(inside.min, vec2(inside.width(), theme::PICTURE_HEIGHT));
+    painter.rect_filled(drawing, CornerRadius::same(3), palette.pane);
+    match &entry.picture {
+        Some(Ok(picture)) => paint(&painter, picture, drawing.shrink(2.0), palette),
+        Some(Err(_)) => words_in(&painter, drawing, "no prediction", palette.bad),
+        None => words_in(&painter, drawing, "Planning…", palette.weak()),
+    }
+    let mut top = drawing.bottom() + theme::GAP;
+    let text = |words: &str, style: TextStyle, color, rows: usize, top: f32| {
+        let font = style.resolve(ui.style());
+        let mut job = LayoutJob::simple(words.to_owned(), font, color, inside.width());
+        job.wrap.max_rows = rows;
+        let galley = ui.painter().layout_job(job);
+        let height = galley.size().y;
+        painter.galley(pos2(inside.left(), top), galley, color);
+        top + height + 2.0
+    };
+    top = text(&entry.title(), TextStyle::Button, palette.strong(), 2, top);
+    let figures = entry.experiment.as_ref().map(|experiment| figures(experiment, entry.picture.as_ref()));
+    top = text(&figures.unwrap_or_else(|| entry.name.clone()), TextStyle::Small, palette.card_text(), 1, top);
+    let about = match (entry.group, &entry.experiment) {
+        (Group::Drafts | Group::Files, _) => entry.name.clone(),
+        (_, Some(experiment)) => experiment.description.clone(),
+        (_, None) => String::new(),
+    };
+    let left = ((inside.bottom() - top) / theme::SMALL_ROW) as usize;
+    text(&about, TextStyle::Small, palette.card_text(), left.max(1), top);
+}
+
+/// `24 MiB, CPU, peak 12.3 MiB`.
+fn figures(experiment: &Experiment, picture: Option<&crate::gallery::Pictured>) -> String {
+    let on = format!("budget {} on {}", format::size(experiment.budget), format::device(&experiment.device));
+    match picture {
+        Some(Ok(picture)) if picture.fits => format!("{on}, takes {}", picture.load),
+        Some(Ok(picture)) => format!("{on}, too small for {}", picture.load),
+        Some(Err(_)) | None => on,
+    }
+}
+
+fn words_in(painter: &egui::Painter, rect: Rect, words: &str, color: egui::Color32) {
+    painter.text(rect.center(), Align2::CENTER_CENTER, words, FontId::proportional(theme::SMALL_TEXT), color);
+}
+
+/// The timeline by category, and the budget as a line where it is in sight.
+fn paint(painter: &egui::Painter, picture: &Picture, rect: Rect, palette: &Palette) {
+    let highest = picture.columns.iter().map(|column| column.total().0).max().unwrap_or_default() as f64;
+    let budget = picture.budget.0 as f64;
+    // A budget that is far away would leave nothing to see of the timeline.
+    let shows_line = budget < 2.5 * highest;
+    let full = if shows_line { highest.max(budget) } else { highest } * 1.08;
+    let height = |bytes: f64| (bytes / full.max(1.0)) as f32 * rect.height();
+    let step = rect.width() / picture.columns.len().max(1) as f32;
+    let mut mesh = Mesh::default();
+    for (at, column) in picture.columns.iter().enumerate() {
+        let (left, mut below) = (rect.left() + step * at as f32, 0.0);
+        for (category, bytes) in column.iter() {
+            let above = below + bytes.0 as f64;
+            let part = Rect::from_min_max(
+                pos2(left, rect.bottom() - height(above)),
+                pos2(left + step, rect.bottom() - height(below)),
+            );
+            mesh.add_colored_rect(part, palette.category(category));
+            below = above;
+        }
+    }
+    painter.add(Shape::mesh(mesh));
+    if shows_line {
+        let line = rect.bottom() - height(budget);
+        painter.hline(rect.x_range(), line, Stroke::new(1.5, palette.budget));
+    }
+}
