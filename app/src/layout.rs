@@ -102,6 +102,7 @@ impl Layout {
         egui::Frame::new().fill(palette.tabs).inner_margin(egui::Margin::symmetric(theme::PANE_MARGIN, 2)).show(
             ui,
             |ui| {
+                ui.set_min_width(ui.available_width());
                 ui.horizontal(|ui| {
                     let list =
                         ComboBox::from_id_salt("pane").width(theme::TOOLTIP_WIDTH * 0.75).selected_text(front.title());

@@ -59,6 +59,8 @@ pub(crate) const VERDICT_TEXT: f32 = 20.0;
 pub(crate) const NAME_TEXT: f32 = 17.0;
 /// How much is left of a control that cannot be used: its words stay readable.
 const DISABLED: f32 = 0.76;
+/// The least size of a plot with a title that takes its room.
+pub(crate) const LEAST_PLOT: egui::Vec2 = vec2(48.0, 36.0);
 /// A plot is not drawn lower than this.
 pub(crate) const LOWEST_PLOT: f32 = 96.0;
 /// Short messages stay clear of the bottom bar.
@@ -108,6 +110,8 @@ pub(crate) struct Palette {
     pub(crate) reserved: Color32,
     /// What the process holds.
     pub(crate) process: Color32,
+    /// The outline of what a timeline is compared with.
+    pub(crate) outline: Color32,
     /// What was predicted, as a curve.
     pub(crate) predicted: Color32,
     /// Training data.
@@ -191,6 +195,7 @@ const DARK: Palette = Palette {
     measured: rgb(0xf4f6f8),
     reserved: rgb(0x87b4ff),
     process: rgb(0x8b95a3),
+    outline: rgb(0xffd166),
     predicted: rgb(0x55b56a),
     train: rgb(0x5a9bff),
     test: rgb(0xf0a04b),
@@ -238,6 +243,7 @@ const LIGHT: Palette = Palette {
     measured: rgb(0x10151b),
     reserved: rgb(0x2f6fd6),
     process: rgb(0x76808d),
+    outline: rgb(0x7a1f00),
     predicted: rgb(0x2c8a44),
     train: rgb(0x1f63cf),
     test: rgb(0x9c4a06),

@@ -6,6 +6,7 @@ mod frames;
 mod gallery;
 mod keys;
 mod models;
+mod pictures;
 mod stillness;
 
 use std::time::Instant;

@@ -7,7 +7,7 @@ use plimsoll_engine::{
     memory::{Alive, Category},
 };
 
-use super::PanelContext;
+use super::{PanelContext, without_plan};
 use crate::{
     format, theme,
     view::{AliveColumn, Sort},
@@ -27,7 +27,7 @@ const COLUMNS: [(AliveColumn, &str, &str); 4] = [
 /// Draws the table.
 pub(crate) fn ui(ui: &mut Ui, context: &mut PanelContext<'_>) {
     let Some(plan) = context.state.newest_plan().filter(|plan| !plan.alive_at_peak.is_empty()) else {
-        chip::empty(ui, "What is alive when memory is at its peak is listed here once there is a prediction.");
+        without_plan(ui, context, "what is alive at the peak");
         return;
     };
     let palette = theme::palette(ui);

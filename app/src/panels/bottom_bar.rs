@@ -19,6 +19,8 @@ use crate::{
 const WORDS_FROM: f32 = 900.0;
 /// In narrower bars the lines stand below the buttons.
 const BESIDE_FROM: f32 = 560.0;
+/// Share of the line that what a run would take keeps beside the reason why none can begin.
+const LENGTH_SHARE: f32 = 0.5;
 /// Share of its line that the name of a run may take.
 const NAME_SHARE: f32 = 0.36;
 
@@ -79,19 +81,31 @@ fn buttons(ui: &mut Ui, context: &PanelContext<'_>, in_words: bool) {
     }
 }
 
-/// What a run would take, and how far one is: two lines of the same height in every state.
+/// What a run would take, and how far one is: two lines of the same height in every state. Why none can begin stands in the
+/// second as long as there is no run, and then in the first.
 fn lines(ui: &mut Ui, context: &PanelContext<'_>) {
     ui.spacing_mut().item_spacing.y = 0.0;
-    line(ui, |ui| planned(ui, context));
-    line(ui, |ui| match shown(context) {
-        _ if context.state.is_starting => {
-            ui.label(RichText::new("Preparing data…").weak());
-        }
-        Some(run) => progress(ui, context, run),
-        None => {
-            ui.label(RichText::new("No run yet").weak());
-        }
+    let (reason, run) = (why_not(context), shown(context));
+    let is_free = run.is_none() && !context.state.is_starting;
+    line(ui, |ui| planned(ui, context, reason.as_deref().filter(|_| !is_free)));
+    line(ui, |ui| match (run, &reason) {
+        _ if context.state.is_starting => drop(ui.label(RichText::new("Preparing data…").weak())),
+        (Some(run), _) => progress(ui, context, run),
+        (None, Some(reason)) => why(ui, reason),
+        (None, None) => drop(ui.label(RichText::new("No run yet: press Train to begin one.").weak())),
     });
+}
+
+/// What keeps a run from beginning, while none is under way.
+fn why_not(context: &PanelContext<'_>) -> Option<String> {
+    let state = context.state;
+    // A prediction that is on its way is no reason to tell: it is there in a moment.
+    let is_known = state.plan().is_some() || state.prediction.obstacle.is_some();
+    state.why_no_training().filter(|_| is_known && state.session.active().is_none())
+}
+
+fn why(ui: &mut Ui, reason: &str) {
+    text::cut(ui, RichText::new(reason).color(theme::palette(ui).warn), reason);
 }
 
 fn line(ui: &mut Ui, contents: impl FnOnce(&mut Ui)) {
@@ -106,19 +120,25 @@ fn shown<'a>(context: &PanelContext<'a>) -> Option<&'a RunRecord> {
 }
 
 /// What the present configuration would take, and what keeps it from training.
-fn planned(ui: &mut Ui, context: &PanelContext<'_>) {
+fn planned(ui: &mut Ui, context: &PanelContext<'_>, reason: Option<&str>) {
     let palette = theme::palette(ui);
     let state = context.state;
+    let room = ui.available_width();
     if let Some(plan) = state.newest_plan().filter(|_| state.prediction.obstacle.is_none()) {
         // Of the experiment before, until the next plan is there: the line does not blink.
         let color = if state.plan().is_some() { ui.visuals().text_color() } else { palette.weak() };
-        text::cut(ui, text::estimate(length(plan)).color(color), &about_length(plan));
+        ui.scope(|ui| {
+            if let Some(reason) = reason {
+                let font = egui::TextStyle::Body.resolve(ui.style());
+                let left = room - text::width(ui, reason, &font) - theme::WIDE_GAP * 2.0;
+                ui.set_max_width(left.max(room * LENGTH_SHARE));
+            }
+            text::cut(ui, text::estimate(length(plan)).color(color), &about_length(plan));
+        });
     }
-    // A prediction that is on its way is no reason to tell: it is there in a moment.
-    let reason = state.why_no_training().filter(|_| state.plan().is_some() || state.prediction.obstacle.is_some());
-    if let Some(reason) = reason.filter(|_| state.session.active().is_none()) {
+    if let Some(reason) = reason {
         ui.add_space(theme::GAP);
-        text::cut(ui, RichText::new(&reason).color(palette.warn), &reason);
+        why(ui, reason);
     }
 }
 

@@ -7,11 +7,11 @@ use plimsoll_engine::{
     plan::{LayerRow, Plan},
 };
 
-use super::PanelContext;
+use super::{PanelContext, without_plan};
 use crate::{
     format, theme,
     view::{LayerColumn, Sort},
-    widgets::{chip, table},
+    widgets::table,
 };
 
 const COLUMNS: [(LayerColumn, &str, &str); 7] = [
@@ -34,7 +34,7 @@ const BETWEEN: f32 = 10.0;
 /// Draws the table.
 pub(crate) fn ui(ui: &mut Ui, context: &mut PanelContext<'_>) {
     let Some(plan) = context.state.newest_plan() else {
-        chip::empty(ui, "What each layer holds is shown here once there is a prediction.");
+        without_plan(ui, context, "what each layer holds");
         return;
     };
     let order = order(&plan.layers, context.view.layers);

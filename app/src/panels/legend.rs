@@ -2,7 +2,7 @@
 //!
 //! Always holds: it keeps to its lines. What has no room there is counted and told on hover.
 
-use eframe::egui::{Color32, Response, RichText, TextStyle, Ui, vec2};
+use eframe::egui::{Color32, Label, Response, RichText, TextStyle, Ui, vec2};
 use plimsoll_engine::{memory::Category, plan::Plan};
 
 use super::budget_bar::meaning;
@@ -32,6 +32,7 @@ pub(super) fn ui(ui: &mut Ui, plan: &Plan, pin: Option<&Plan>, lines: usize) {
     let shown = shown(&widths, more, ui.available_width(), lines);
     ui.horizontal_wrapped(|ui| {
         ui.spacing_mut().item_spacing = vec2(theme::WIDE_GAP, 3.0);
+        ui.spacing_mut().interact_size.y = theme::SMALL_ROW;
         for entry in &entries[..shown] {
             draw(ui, entry).on_hover_text(&entry.hover);
         }
@@ -49,7 +50,7 @@ pub(super) fn ui(ui: &mut Ui, plan: &Plan, pin: Option<&Plan>, lines: usize) {
 fn draw(ui: &mut Ui, entry: &Entry) -> Response {
     match entry.color {
         Some(color) => chip::chip(ui, color, entry.text.clone()),
-        None => ui.label(entry.text.clone()),
+        None => ui.add(Label::new(entry.text.clone()).extend()),
     }
 }
 

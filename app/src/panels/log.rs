@@ -15,7 +15,7 @@ use crate::{
 pub(crate) fn ui(ui: &mut Ui, context: &PanelContext<'_>) {
     let entries = &context.state.log.entries;
     if entries.is_empty() {
-        chip::empty(ui, "Warnings and the results of runs appear here.");
+        chip::empty(ui, "Train a run: its result, and every warning, appears here.");
         return;
     }
     ui.horizontal(|ui| {

@@ -22,12 +22,21 @@ mod tradeoff;
 
 use eframe::egui::{self, Panel, Rect, Ui, UiBuilder};
 
-use crate::{layout::Layout, theme};
+use crate::{layout::Layout, theme, widgets::chip};
 
 #[cfg(test)]
 pub(crate) use bottom_bar::length;
 use pane::Pane;
 pub(crate) use pane::PanelContext;
+
+/// A pane that shows a plan, without one: what to do for it.
+fn without_plan(ui: &mut Ui, context: &PanelContext<'_>, what: &str) {
+    let text = match context.state.prediction.obstacle {
+        Some(_) => format!("Mend what the Experiment pane shows in red, and {what} appears here."),
+        None => "Planning…".to_owned(),
+    };
+    chip::empty(ui, &text);
+}
 
 /// Draws a pane.
 pub(crate) fn draw(ui: &mut Ui, pane: Pane, context: &mut PanelContext<'_>) {

@@ -18,7 +18,7 @@ use self::{
     scale::Scale,
     shape::{Column, bands, columns},
 };
-use super::{PanelContext, budget_bar::category_lines};
+use super::{PanelContext, budget_bar::category_lines, without_plan};
 use crate::{
     format,
     theme::{self, Palette},
@@ -51,7 +51,7 @@ struct Picture<'a> {
 /// Draws the pane.
 pub(crate) fn ui(ui: &mut Ui, context: &mut PanelContext<'_>) {
     let Some(plan) = context.state.newest_plan() else {
-        chip::empty(ui, "The memory of one training step, op by op, is drawn here once there is a prediction.");
+        without_plan(ui, context, "the memory of one training step");
         return;
     };
     let pin = context.state.pin.as_ref();
@@ -159,14 +159,17 @@ fn drawing(plot: &mut PlotUi<'_>, picture: Picture<'_>, scale: Scale, palette: &
     if let Some(other) = outline.map(|plan| plan.timeline(pass)) {
         let columns = visible(plot, other);
         let line = step_line("outline", &columns, |column| other.points[column.highest].live.as_mib());
-        plot.line(line.color(palette.strong()).width(1.4).style(LineStyle::Dashed { length: 4.0 }));
+        plot.line(line.color(palette.outline).width(1.6).style(LineStyle::Dashed { length: 4.0 }));
     }
     if !measured.is_empty() {
         let line = step_line("measured", &shown, |column| measured[column.highest]);
         plot.line(line.color(palette.measured).width(1.4));
     }
+    // A ground of its own, so that the line is seen on any category.
+    let ground = HLine::new("budget", scale.budget).color(palette.pane.gamma_multiply(0.7)).width(4.0);
+    plot.hline(ground.allow_hover(false));
     let style = LineStyle::Dashed { length: 6.0 };
-    plot.hline(HLine::new("budget", scale.budget).color(palette.budget).width(1.5).style(style).allow_hover(false));
+    plot.hline(HLine::new("budget", scale.budget).color(palette.budget).width(2.0).style(style).allow_hover(false));
 }
 
 /// What the budget leaves to tensors.

@@ -29,6 +29,7 @@ pub(crate) enum Round {
 pub(crate) fn plot<'a>(ui: &Ui, name: &str, x: Round, y: Round) -> Plot<'a> {
     Plot::new(ui.scope_id().with(name))
         .allow_scroll(false)
+        .min_size(theme::LEAST_PLOT)
         .show_background(false)
         .grid_color(theme::palette(ui).rule)
         .grid_fade(0.0)

@@ -115,7 +115,8 @@ impl<'a> Form<'a> {
             });
             follow(&combo.response.accessible_name(spec.name));
         });
-        self.help(&hover, spec, || {
+        let title = format!("{}: {}", spec.name, name(present));
+        self.help_of(&hover, spec, &title, || {
             let others = choice.options.iter().filter(|(value, _)| *value != present);
             others
                 .map(|(value, name)| ((*name).to_owned(), changed(self.experiment(), |e| (choice.set)(e, *value))))
@@ -153,15 +154,20 @@ impl<'a> Form<'a> {
 
     /// The help of a control, beside its row, while the pointer rests on the row.
     pub(crate) fn help(&self, row: &Response, spec: Spec, neighbours: impl FnOnce() -> Vec<(String, Experiment)>) {
+        self.help_of(row, spec, spec.name, neighbours);
+    }
+
+    /// The same under a title that tells more than the control's name, such as a value that may be cut in the row.
+    fn help_of(&self, row: &Response, spec: Spec, title: &str, neighbours: impl FnOnce() -> Vec<(String, Experiment)>) {
         let mut help = Tooltip::for_enabled(row);
         help.popup = beside(help.popup);
-        help.show(|ui| self.lesson(ui, spec, neighbours));
+        help.show(|ui| self.lesson(ui, spec, title, neighbours));
     }
 
     /// What a control does to memory and to time, and what its neighbours would change.
-    fn lesson(&self, ui: &mut Ui, spec: Spec, neighbours: impl FnOnce() -> Vec<(String, Experiment)>) {
+    fn lesson(&self, ui: &mut Ui, spec: Spec, title: &str, neighbours: impl FnOnce() -> Vec<(String, Experiment)>) {
         ui.set_max_width(theme::TOOLTIP_WIDTH);
-        ui.strong(spec.name);
+        ui.strong(title);
         ui.label(spec.help);
         let neighbours = neighbours();
         if neighbours.is_empty() {

@@ -29,9 +29,6 @@ pub(super) fn ui(ui: &mut Ui, context: &mut PanelContext<'_>, plan: &Plan) {
             context.view.show_before = before;
         }
     }
-    let color = theme::palette(ui).strong();
-    let other = if context.view.show_before { "after" } else { "before" };
-    chip::stroke(ui, color, true, other).on_hover_text("The outline: the step that does not fill the picture.");
 }
 
 fn menu(ui: &mut Ui, context: &PanelContext<'_>) {
@@ -87,4 +84,5 @@ fn differences(ui: &mut Ui, before: &Plan, after: &Plan) {
     ui.label(peak);
     let [old, new] = [before, after].map(|plan| plan.step_secs / plan.experiment.batch.effective().max(1) as f64);
     ui.label(format!("{} a sample", format::time_ratio(new / old)));
+    ui.label(RichText::new("One of the two fills the picture, the other is the dashed outline.").weak().small());
 }
