@@ -7,6 +7,7 @@ mod gallery;
 mod keys;
 mod models;
 mod pictures;
+mod reach;
 mod stillness;
 
 use std::time::Instant;

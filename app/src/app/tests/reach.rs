@@ -1,0 +1,91 @@
+//! Everything in the window is reached by keys, in the order of the eye, in sight and with a name.
+
+use eframe::egui::{Id, Rect};
+use egui_kittest::kittest::{By, NodeT};
+
+use super::*;
+
+/// What lies between panes, and so has no place in their order.
+const BETWEEN: [&str; 2] = ["Border between panes", "Bar of tabs"];
+/// Frames in which a pane scrolls to what got the focus.
+const SCROLLING: usize = 24;
+
+/// What has the focus: its id, and its name for a screen reader.
+fn focused(window: &Window) -> Option<(Id, String)> {
+    let id = window.ctx.memory(|memory| memory.focused())?;
+    let node = window.query(By::new().predicate(|node| node.is_focused()));
+    let name = node.and_then(|node| node.accesskit_node().label().or(node.accesskit_node().value()));
+    Some((id, name.unwrap_or_default()))
+}
+
+/// Where a widget is, and how much of it is in sight.
+fn place(window: &Window, id: Id) -> (Rect, Rect) {
+    let response = window.ctx.read_response(id).expect("it was drawn");
+    (response.rect, response.interact_rect)
+}
+
+/// The part of the window that a place belongs to: bars and panes, numbered in the order of the eye.
+fn region(window: &Window, rect: Rect) -> usize {
+    let panes = app(window).layout.rects();
+    // The bar of tabs above a pane belongs to it.
+    let holds = |rect: &Rect, at| rect.with_min_y(rect.top() - 30.0).contains(at);
+    let at = rect.center();
+    let top = panes.iter().filter_map(|(_, rect)| *rect).map(|rect| rect.top()).fold(f32::MAX, f32::min);
+    let bottom = panes.iter().filter_map(|(_, rect)| *rect).map(|rect| rect.bottom()).fold(0.0, f32::max);
+    match at.y {
+        y if y < top - 30.0 => 0,
+        y if y > bottom => 1000,
+        _ => 1 + panes.iter().position(|(_, pane)| pane.is_some_and(|pane| holds(&pane, at))).unwrap_or_default(),
+    }
+}
+
+#[test]
+fn the_tab_key_goes_through_the_window_as_the_eye_does_and_what_it_reaches_is_seen_and_named() {
+    let mut window = window(digits());
+    until(&mut window, |app| app.state.prediction.options_generation == app.state.document.generation);
+    unfold(&mut window);
+    let mut seen: Vec<(Id, String)> = Vec::new();
+    loop {
+        window.key_press(Key::Tab);
+        window.run_steps(SCROLLING);
+        let (id, name) = focused(&window).expect("something has the focus");
+        if seen.iter().any(|(known, _)| *known == id) {
+            break;
+        }
+        assert!(!name.is_empty(), "what comes after {:?} has no name", seen.last());
+        let (rect, shown) = place(&window, id);
+        assert!(shown.height() >= rect.height() * 0.9, "{name} is not in sight: {shown:?} of {rect:?}");
+        let is_in_order = |name: &str| !BETWEEN.contains(&name);
+        let last = seen.iter().rev().find(|(_, name)| is_in_order(name)).filter(|_| is_in_order(&name));
+        if let Some((before, before_name)) = last {
+            let (last, _) = place(&window, *before);
+            let is_next_part = region(&window, last) < region(&window, rect);
+            let is_below = rect.center().y > last.center().y - 2.0 && rect.bottom() > last.top();
+            let is_right = rect.left() >= last.left() && rect.top() < last.bottom();
+            assert!(is_next_part || is_below || is_right, "{name} at {rect:?} after {before_name} at {last:?}");
+        }
+        seen.push((id, name));
+        assert!(seen.len() < 400, "it never comes round");
+    }
+    let names: Vec<&str> = seen.iter().map(|(_, name)| name.as_str()).collect();
+    let reached =
+        ["Presets", "Device", "Budget", "Pin", "Micro-batch", "Precision", "Retain graph", "Clip norm", "Train"];
+    for name in reached {
+        assert!(names.contains(&name), "{name} is not reached: {names:?}");
+    }
+    let at = |name: &str| names.iter().position(|known| *known == name);
+    assert!(at("Presets") < at("Budget") && at("Budget") < at("Micro-batch") && at("Micro-batch") < at("Train"));
+}
+
+#[test]
+fn a_list_that_is_open_is_gone_through_by_keys() {
+    let mut window = window(digits());
+    window.get_by_role_and_label(Role::ComboBox, "Precision").focus();
+    window.run_steps(2);
+    window.key_press(Key::Enter);
+    window.run_steps(3);
+    window.key_press(Key::Tab);
+    window.run_steps(3);
+    window.key_press(Key::Enter);
+    until(&mut window, |app| app.state.document.experiment.precision == Precision::Bf16);
+}
