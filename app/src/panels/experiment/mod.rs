@@ -11,6 +11,7 @@ use plimsoll_engine::experiment::{BlockSet, Checkpointing, DepthUnit, Frozen, Mo
 use super::PanelContext;
 use crate::{
     format,
+    naming::listed,
     planner::Obstacle,
     theme,
     widgets::control::{Form, Spec, follow},
@@ -54,17 +55,17 @@ fn group(ui: &mut Ui, name: &str, contents: impl FnOnce(&mut Ui)) {
     follow(&header.header_response);
 }
 
+/// Settings that the heading of what is folded away names.
+const NAMED: usize = 2;
+
 /// Settings that few change, folded away. Closed, the heading names those that are not at their default; one that stands in
 /// the way of a plan opens it.
 fn more(ui: &mut Ui, form: &Form<'_>, name: &str, specs: &[Spec], contents: impl FnOnce(&mut Ui)) {
     let keys: Vec<&str> = specs.iter().map(|spec| spec.key).collect();
     let changes = preset::changes(&Experiment::default(), form.experiment());
-    let is_set = |spec: &&Spec| {
-        let group = spec.key.split('.').next().unwrap_or_default();
-        changes.iter().filter_map(|change| change.split('=').next()).any(|key| key == spec.key || key == group)
-    };
-    let set: Vec<&str> = specs.iter().filter(is_set).map(|spec| spec.name).collect();
-    let title = if set.is_empty() { name.to_owned() } else { format!("{name}: {}", set.join(", ").to_lowercase()) };
+    let is_set = |spec: &&Spec| changes.iter().any(|change| change.split('=').next() == Some(spec.key));
+    let set: Vec<String> = specs.iter().filter(is_set).map(|spec| spec.name.to_lowercase()).collect();
+    let title = if set.is_empty() { name.to_owned() } else { format!("{name}: {}", listed(&set, NAMED)) };
     let open = form.has_problem(&keys).then_some(true);
     let header = CollapsingHeader::new(RichText::new(title).color(theme::palette(ui).weak())).id_salt(name).open(open);
     let header = header.show_unindented(ui, |ui| {
