@@ -3,6 +3,8 @@
 //! Owns the palette: one colour per [`Category`], one per curve. Always holds: nothing else in the program names a
 //! colour. Distances are in points.
 
+mod distances;
+
 use std::sync::Arc;
 
 use eframe::egui::{
@@ -11,84 +13,8 @@ use eframe::egui::{
 };
 use plimsoll_engine::memory::{Category, Phase};
 
-/// Between things that belong together.
-pub(crate) const GAP: f32 = 6.0;
-/// Between groups.
-pub(crate) const WIDE_GAP: f32 = 14.0;
-/// Inside a pane, from its border.
-pub(crate) const PANE_MARGIN: i8 = 10;
-/// Height of the stacked bar of the budget.
-pub(crate) const BAR_HEIGHT: f32 = 26.0;
-/// Height that the bar of the pinned configuration takes of it.
-pub(crate) const PINNED_HEIGHT: f32 = 9.0;
-/// Height of the line of the verdict.
-pub(crate) const VERDICT_HEIGHT: f32 = 27.0;
-/// Height of the legend under the bar: two lines, so that it may wrap without moving what is below.
-pub(crate) const LEGEND_HEIGHT: f32 = 34.0;
-/// Height of the row of offers.
-pub(crate) const OFFERS_HEIGHT: f32 = 24.0;
-/// Height of verdict, bar, legend and offers, with the gaps between them.
-pub(crate) const LINE_HEIGHT: f32 = VERDICT_HEIGHT + BAR_HEIGHT + LEGEND_HEIGHT + OFFERS_HEIGHT + 3.0 * ROW_GAP;
-/// Between two rows.
-pub(crate) const ROW_GAP: f32 = 5.0;
-/// Side of a colour chip in a legend.
-pub(crate) const CHIP: f32 = 10.0;
-/// From a chip to its text.
-pub(crate) const CHIP_GAP: f32 = 4.0;
-/// Width of a control's name in the experiment pane.
-pub(crate) const NAME_WIDTH: f32 = 108.0;
-/// Width of a typed number.
-pub(crate) const NUMBER_WIDTH: f32 = 62.0;
-/// Height of a row in a table.
-pub(crate) const ROW_HEIGHT: f32 = 20.0;
-/// Height of the bar of a run's progress.
-pub(crate) const PROGRESS_HEIGHT: f32 = 10.0;
-/// A text that would have less room is left out.
-pub(crate) const SHORTEST_TEXT: f32 = 60.0;
-/// A bar of progress that would be shorter is left out.
-pub(crate) const SHORTEST_BAR: f32 = 40.0;
-/// Width of a tooltip with help.
-pub(crate) const TOOLTIP_WIDTH: f32 = 320.0;
-/// Width of a curve.
-pub(crate) const CURVE: f32 = 1.6;
-/// Size of text in bars and plots.
-pub(crate) const SMALL_TEXT: f32 = 11.0;
-/// Size of the verdict.
-pub(crate) const VERDICT_TEXT: f32 = 20.0;
-/// Size of the program's name.
-pub(crate) const NAME_TEXT: f32 = 17.0;
-/// How much is left of a control that cannot be used: its words stay readable.
-const DISABLED: f32 = 0.76;
-/// The least size of a plot with a title that takes its room.
-pub(crate) const LEAST_PLOT: egui::Vec2 = vec2(48.0, 36.0);
-/// A plot is not drawn lower than this.
-pub(crate) const LOWEST_PLOT: f32 = 96.0;
-/// Short messages stay clear of the bottom bar.
-pub(crate) const TOAST_MARGIN: egui::Vec2 = vec2(12.0, 48.0);
-/// Share of the window's height that a list may take.
-pub(crate) const LIST_SHARE: f32 = 0.8;
-/// Width of the ring around what has the keyboard's focus.
-pub(crate) const FOCUS_RING: f32 = 2.0;
-/// Height of the bottom bar before it was first drawn.
-pub(crate) const BOTTOM_HEIGHT: f32 = 32.0;
-/// What the gallery leaves of the window around it.
-pub(crate) const GALLERY_MARGIN: f32 = 72.0;
-/// How large the gallery grows.
-pub(crate) const GALLERY_SIZE: egui::Vec2 = vec2(1180.0, 900.0);
-/// The least width of a card of the gallery, and its height.
-pub(crate) const CARD_SIZE: egui::Vec2 = vec2(236.0, 178.0);
-/// Between cards.
-pub(crate) const CARD_GAP: f32 = 10.0;
-/// Height of the timeline on a card.
-pub(crate) const PICTURE_HEIGHT: f32 = 62.0;
-/// Height of a row of small text.
-pub(crate) const SMALL_ROW: f32 = 14.0;
-/// The button that discards a draft.
-pub(crate) const DISCARD_SIZE: egui::Vec2 = vec2(58.0, 18.0);
-/// The notice stays clear of the bottom bar, and of the window's sides.
-pub(crate) const NOTICE_MARGIN: f32 = 64.0;
-/// Radius of a run's point.
-pub(crate) const POINT_RADIUS: f32 = 5.0;
+use self::distances::DISABLED;
+pub(crate) use self::distances::*;
 
 /// The colours of one theme.
 #[derive(Debug)]
