@@ -10,7 +10,10 @@ use plimsoll_engine::{
 };
 use serde::Serialize;
 
-use crate::cli::{choice::Choice, offers, out, table::Table};
+use crate::{
+    cli::{choice::Choice, offers, out, table::Table},
+    format,
+};
 
 /// How long changes that fit are looked for.
 const SEARCH_TIME: Duration = Duration::from_secs(10);
@@ -133,8 +136,10 @@ impl Plan {
 
 fn parameters(plan: &plan::Plan) -> String {
     match plan.trained == plan.parameters {
-        true => format!("{} parameters", plan.parameters),
-        false => format!("{} parameters, {} of them trained", plan.parameters, plan.trained),
+        true => format!("{} parameters", format::count(plan.parameters)),
+        false => {
+            format!("{} parameters, {} of them trained", format::count(plan.parameters), format::count(plan.trained))
+        }
     }
 }
 
@@ -163,7 +168,7 @@ fn describe(plan: &plan::Plan) -> anyhow::Result<String> {
     text.push_str(&answer(plan));
     text.push_str(&card(plan));
     text.push_str(&format!(
-        "Live {}, reserved {}, process {}{}. {}, {} steps of about {:.1} ms.\n\
+        "Live {}, reserved {}, process {}{}. {}, {} steps of about {}, {} in all.\n\
          The data set takes {} of host memory, outside the budget.\n\n",
         peak.live,
         peak.reserved,
@@ -171,7 +176,8 @@ fn describe(plan: &plan::Plan) -> anyhow::Result<String> {
         if plan.target.is_gpu() { "" } else { " (an estimate)" },
         parameters(plan),
         plan.total_steps,
-        plan.step_secs * 1e3,
+        format::secs(plan.step_secs),
+        format::secs(plan.step_secs * plan.total_steps as f64),
         plan.host_data
     ));
     if let Some(without) = plan.peak_without_updates().filter(|without| *without < peak.live) {
