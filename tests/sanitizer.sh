@@ -17,8 +17,8 @@ if [ "$what" = both ] || [ "$what" = address ]; then
     echo "== AddressSanitizer"
     RUSTC_BOOTSTRAP=1 RUSTFLAGS="-Zsanitizer=address" ASAN_OPTIONS="detect_leaks=0" CARGO_TARGET_DIR="$folder/sanitizer" \
         cargo test --locked --package plimsoll-engine --no-default-features --target "$host" \
-        --config 'profile.dev.package.candle-core.opt-level=0' --lib --test kernels -- \
-        --skip memory:: --skip experiment:: --skip data:: --skip train::
+        --config 'profile.dev.package.candle-core.opt-level=0' --config 'profile.dev.package.plimsoll-engine.opt-level=1' \
+        --test kernels --test layers
 fi
 
 if [ "$what" = both ] || [ "$what" = miri ]; then
