@@ -99,7 +99,11 @@ impl Shortfall {
             );
         }
         let tried = if is_whole { "" } else { " of those tried in time" };
-        format!("No micro-batch, precision or checkpointing fits in {budget}: the smallest peak{tried} is {least}.")
+        let effective = plan.experiment.batch.effective();
+        format!(
+            "With an effective batch of {effective}, no micro-batch, precision or checkpointing fits in {budget}: the smallest \
+             peak{tried} is {least}."
+        )
     }
 }
 

@@ -18,6 +18,7 @@ use crate::{
         out,
         table::Table,
     },
+    format,
 };
 
 /// Find the configurations with the same effective batch that fit a budget, fastest first
@@ -122,13 +123,17 @@ impl Fit {
         let limit = Limit::within(Duration::from_secs(self.seconds));
         let found = plan::fit(&plan, plan.budget, limit)?;
         let fill = plan::fill(&plan, limit)?;
+        let (fits, mut found) = (plan.verdict().fits(), found);
+        if fits {
+            add_as_it_is(&plan, &mut found);
+        }
         let further = if found.offers.is_empty() { plan::further(&plan, offers::COUNT, limit)? } else { Vec::new() };
         if self.json {
             let preset = self.choice.preset()?.experiment;
             out::json(&Json {
                 preset: &self.choice.name(),
                 budget_bytes: plan.budget.0,
-                fits: plan.verdict().fits(),
+                fits,
                 peak: plan.peak,
                 step_secs: plan.step_secs,
                 held_bytes: found.held.0,
@@ -152,6 +157,19 @@ impl Fit {
     }
 }
 
+/// Puts the plan itself among the configurations that fit, where its time puts it.
+fn add_as_it_is(plan: &plan::Plan, found: &mut Found) {
+    let itself = Advice {
+        changes: Vec::new(),
+        experiment: (*plan.experiment).clone(),
+        peak: plan.load(),
+        step_secs: plan.step_secs,
+        time_ratio: 1.0,
+    };
+    let place = found.offers.partition_point(|offer| offer.step_secs < plan.step_secs);
+    found.offers.insert(place, itself);
+}
+
 impl Further {
     fn new(preset: &Experiment, offer: &Advice) -> Self {
         let set = set(preset, &offer.experiment);
@@ -163,20 +181,23 @@ fn describe(plan: &plan::Plan, found: &Found, fill: Option<&Advice>, further: &[
     let fits = plan.verdict().fits();
     let verdict = if fits { "which fits" } else { "which does not fit" };
     let text = format!(
-        "As it is, the run takes {} of {}, {verdict}, at about {:.1} ms a step.\n",
+        "As it is, the run takes {} of {}, {verdict}, at about {} a step.\n",
         plan.load(),
         offers::line(plan),
-        plan.step_secs * 1e3
+        format::secs(plan.step_secs)
     );
     let fill = fill.map(|fill| {
         let Batch { micro, accumulation } = &fill.experiment.batch;
         let (peak, time) = (fill.peak, percent(fill.time_ratio));
-        format!("The largest micro-batch that fits is {micro} x {accumulation}: {peak}, {time} time a sample.\n")
+        let effective = fill.experiment.batch.effective();
+        format!(
+            "With another effective batch, {effective}, the largest micro-batch that fits is {micro} x {accumulation}: {peak}, \
+             {time} time a sample.\n"
+        )
     });
     let fill = fill.unwrap_or_default();
     if found.offers.is_empty() {
-        // A plan that fits is the best itself.
-        let why = if fits { String::new() } else { format!("{}\n", Shortfall::of(found).words(plan)) };
+        let why = format!("{}\n", Shortfall::of(found).words(plan));
         return text + &why + &offers::list("What would fit, and changes the training", further) + &fill;
     }
     let mut table = Table::new(["micro-batch", "precision", "checkpointing", "peak", "of the budget", "time"]).words(3);

@@ -19,6 +19,8 @@ use crate::{
 
 /// Offers that are worth making even when one of them is best in everything.
 const OFFERS: usize = 3;
+/// What a change must save of the memory or of the time to be worth making: one part in so many.
+const WORTH: u64 = 100;
 
 /// What a search for configurations came to.
 #[derive(Debug, Clone)]
@@ -74,9 +76,9 @@ pub fn fit(plan: &Plan, budget: Bytes, limit: Limit<'_>) -> Result<Found> {
             offers.extend(search.largest(&asked, &batches(&asked.batch, asked.batch.effective()))?);
         }
     }
-    // A plan that fits gets no offer that saves no memory and costs time.
-    let is_offer = |a: &Advice| line < plan.load() || a.peak < plan.load() || a.step_secs < plan.step_secs;
-    offers.retain(is_offer);
+    // A plan that fits gets no offer that hardly saves anything.
+    let (enough, quick) = (plan.load() - Bytes(plan.load().0 / WORTH), plan.step_secs * (1.0 - 1.0 / WORTH as f64));
+    offers.retain(|offer| line < plan.load() || offer.peak < enough || offer.step_secs < quick);
     let offers = without_dominated(ranked(offers));
     Ok(Found { offers, held: held.min(plan.held()), least: search.least(), is_whole: search.is_whole() })
 }
@@ -136,16 +138,26 @@ pub fn fill(plan: &Plan, limit: Limit<'_>) -> Result<Option<Advice>> {
     }))
 }
 
-/// Of offers fastest first, those that no faster one undercuts in memory; at least [`OFFERS`], as far as there are so many.
+/// Of offers fastest first, those that take clearly less memory than every faster one; at least [`OFFERS`], as far as there
+/// are others that do not only change more than one that is better.
 fn without_dominated(found: Vec<Advice>) -> Vec<Advice> {
     let mut least = Bytes(u64::MAX);
-    let (good, dominated): (Vec<_>, Vec<_>) = found.into_iter().partition(|offer| {
-        let is_good = offer.peak < least;
-        least = least.min(offer.peak);
+    let (mut good, dominated): (Vec<_>, Vec<_>) = found.into_iter().partition(|offer| {
+        let is_good = offer.peak < least - Bytes(least.0 / WORTH);
+        least = if is_good { offer.peak } else { least };
         is_good
     });
-    let missing = OFFERS.saturating_sub(good.len());
-    ranked(good.into_iter().chain(dominated.into_iter().take(missing)).collect())
+    for offer in dominated {
+        let is_less = |better: &Advice| {
+            better.peak.0 <= offer.peak.0 + offer.peak.0 / WORTH
+                && better.step_secs <= offer.step_secs
+                && better.changes.iter().all(|change| offer.changes.contains(change))
+        };
+        if good.len() < OFFERS && !good.iter().any(is_less) {
+            good.push(offer);
+        }
+    }
+    ranked(good)
 }
 
 /// The nearest changes that fit, at most `count`: one choice changed where that is enough, otherwise several as [`fit`]

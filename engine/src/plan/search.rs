@@ -6,7 +6,6 @@ use crate::{
     bytes::Bytes,
     error::{Error, Result},
     experiment::{Batch, Experiment},
-    memory::host::LimitedBy,
     plan::{
         Limit, Plan,
         change::{Change, between},
@@ -54,17 +53,9 @@ impl<'a> Search<'a> {
         self.least.get()
     }
 
-    /// What an offer must fit: `budget`, and the machine as well, unless the plan is past its budget anyway.
+    /// What an offer must fit: `budget`, and what the machine can give where that is less.
     pub(super) fn line(&self, budget: Bytes) -> Bytes {
-        match self.plan.line().limited_by {
-            LimitedBy::Budget => budget,
-            _ => budget.min(self.plan.line().bytes),
-        }
-    }
-
-    /// Whether a candidate's plan fits as an offer must.
-    fn is_fitting(&self, candidate: &Plan) -> bool {
-        candidate.fits() && (self.plan.line().limited_by == LimitedBy::Budget || candidate.verdict().fits())
+        self.plan.machine_line().map_or(budget, |line| budget.min(line.bytes))
     }
 
     /// Whether everything that was asked for was tried.
@@ -96,7 +87,7 @@ impl<'a> Search<'a> {
         if candidate == *self.plan.experiment {
             return Ok(None);
         }
-        let Some(planned) = self.planned(&candidate)?.filter(|plan| self.is_fitting(plan)) else { return Ok(None) };
+        let Some(planned) = self.planned(&candidate)?.filter(|plan| plan.verdict().fits()) else { return Ok(None) };
         Ok(Some(Advice {
             changes: between(&self.plan.experiment, &candidate),
             peak: planned.load(),
@@ -116,7 +107,7 @@ impl<'a> Search<'a> {
             return Ok(Some(advice));
         }
         let Some((last, between)) = smaller.split_last() else { return Ok(None) };
-        if !self.planned(&shortened(last))?.is_some_and(|plan| self.is_fitting(&plan)) {
+        if !self.planned(&shortened(last))?.is_some_and(|plan| plan.verdict().fits()) {
             return Ok(None);
         }
         let (mut found, mut rest) = (None, between);

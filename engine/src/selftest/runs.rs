@@ -25,6 +25,9 @@ const TOLERANCE_OF_LATER: f64 = 3e-3;
 /// The same of the first loss of a deep network with batch norms. Where they normalise few values, a rounding grows from
 /// layer to layer and from step to step, so that later losses tell nothing.
 const TOLERANCE_OF_DEEP: f64 = 1e-3;
+/// Steps of a U-Net whose losses are compared. Its max-pools and ReLUs change sides, and nothing normalises what follows, so a
+/// rounding grows about twofold from step to step.
+const STEPS_OF_UNET: usize = 5;
 /// What is left of the loss at the most.
 const LEFT: f64 = 0.97;
 
@@ -68,7 +71,11 @@ fn of_one<B: Backend>(
     let (wanted, _) = train(cpu, &wide, info, &noise, rate)?;
     let mut worst = Worst::default();
     let is_deep = experiment.model.kind.has_stem();
-    let compared = if is_deep { 1 } else { losses.len() };
+    let compared = match experiment.model.kind {
+        _ if is_deep => 1,
+        ModelKind::Unet => STEPS_OF_UNET,
+        _ => losses.len(),
+    };
     for (step, (loss, wanted)) in losses.iter().zip(&wanted).take(compared).enumerate() {
         let tolerance = match step {
             0 if is_deep => TOLERANCE_OF_DEEP,
