@@ -30,9 +30,10 @@ pub(super) fn ui(ui: &mut Ui, plan: &Plan, pin: Option<&Plan>, lines: usize) {
     let widths: Vec<f32> = entries.iter().map(width).collect();
     let more = text::width(ui, "and 10 more", &font);
     let shown = shown(&widths, more, ui.available_width(), lines);
+    // A row is as high as its text.
+    ui.spacing_mut().interact_size.y = theme::SMALL_ROW;
     ui.horizontal_wrapped(|ui| {
         ui.spacing_mut().item_spacing = vec2(theme::WIDE_GAP, 3.0);
-        ui.spacing_mut().interact_size.y = theme::SMALL_ROW;
         for entry in &entries[..shown] {
             draw(ui, entry).on_hover_text(&entry.hover);
         }

@@ -101,14 +101,15 @@ fn measured(context: &PanelContext<'_>, plan: &Plan, pass: Pass) -> Vec<f64> {
 
 fn legend(ui: &mut Ui, plan: &Plan, pass: Pass, measured: &[f64]) {
     let palette = theme::palette(ui);
+    let small = |text: &str| RichText::new(text).small();
     let timeline = plan.timeline(pass);
     if timeline.points.iter().any(|point| point.phase == Phase::Recompute) {
         let hover = "The forward pass of a checkpointed segment, run again during the backward pass.";
-        chip::chip(ui, palette.phase(Phase::Recompute).to_opaque(), "recompute").on_hover_text(hover);
+        chip::chip(ui, palette.phase(Phase::Recompute).to_opaque(), small("recompute")).on_hover_text(hover);
     }
     if !measured.is_empty() {
         let hover = "Measured by the allocator during each op of a recent step, independent of the prediction.";
-        chip::stroke(ui, palette.measured, false, "measured").on_hover_text(hover);
+        chip::stroke(ui, palette.measured, false, small("measured")).on_hover_text(hover);
     }
 }
 

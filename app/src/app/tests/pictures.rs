@@ -123,6 +123,12 @@ fn judge(pieces: &[Piece], screen: Rect, faults: &mut BTreeSet<String>) {
                 faults.insert(format!("{:?} is over {:?}", words(other), words(text)));
             }
         }
+        let covered = [0.1, 0.5, 0.9].map(|share| {
+            is_covered(pieces, *i, pieces.len(), pos2(seen.left() + seen.width() * share, seen.center().y))
+        });
+        if covered.contains(&true) && covered.contains(&false) {
+            faults.insert(format!("partly covered: {:?}", words(text)));
+        }
         for share in [0.1, 0.5, 0.9] {
             let at = pos2(seen.left() + seen.width() * share, seen.center().y);
             if is_covered(pieces, *i, pieces.len(), at) {

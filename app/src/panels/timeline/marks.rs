@@ -18,12 +18,17 @@ use crate::{
 
 /// The names of the phases lie this far below the top: above them is the budget that is past a break.
 const NAMES: f32 = 20.0;
+/// In a lower picture the words at the peak need their place.
+const LOWEST: f32 = 110.0;
 /// Half the height of the sign of a break.
 const SLASH: f32 = 3.5;
 
 /// The names of the phases, along the top, where they have room.
 pub(super) fn phase_names(ui: &Ui, timeline: &Timeline, transform: &PlotTransform, palette: &Palette) {
     let frame = *transform.frame();
+    if frame.height() < LOWEST {
+        return;
+    }
     let painter = ui.painter_at(frame);
     for band in bands(&timeline.points) {
         let left = transform.position_from_point_x(band.from as f64).max(frame.left());
