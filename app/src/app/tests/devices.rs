@@ -1,7 +1,11 @@
 //! The device: chosen, undone, kept, and planned for where it is not here.
 
 use egui_kittest::kittest::NodeT;
-use plimsoll_engine::{device::profile, memory::Category};
+use plimsoll_engine::{
+    device::profile,
+    error::LimitedBy,
+    memory::{Category, host::FreeMemory},
+};
 
 use super::*;
 
@@ -158,6 +162,23 @@ fn a_lesson_is_offered_the_card_that_was_planned_for_and_gets_its_own_budget_bac
     let mut fresh = self::window(digits());
     open_shipped(&mut fresh, "cnn-digits");
     assert!(fresh.query_by_label_contains("Plan for").is_none());
+}
+
+#[test]
+fn nothing_trains_anyway_where_the_machine_ends_before_the_budget() {
+    let mut window = window(digits());
+    let over = Experiment { budget: Bytes::kib(100), ..digits() };
+    for (free, may) in [(None, true), (Some(Bytes::gib(1)), true), (Some(Bytes::kib(50)), false)] {
+        let base = Machine::nominal();
+        let data = Plan::of(&over, &base).expect("a plan").host_data;
+        let free = free.map(|free| FreeMemory { bytes: data + free, limited_by: LimitedBy::Machine });
+        let plan = Plan::of(&over, &base.with_free_memory(free)).expect("a plan");
+        let state = &mut window.state_mut().as_mut().expect("drawn").state;
+        state.prediction.plan = Some(std::sync::Arc::new(plan));
+        state.prediction.plan_generation = state.document.generation;
+        assert_eq!(state.may_train_anyway(), may, "{free:?}");
+        assert_eq!(state.why_no_training().is_some_and(|why| why.contains("train anyway")), may);
+    }
 }
 
 #[cfg(all(target_os = "linux", feature = "cuda"))]
