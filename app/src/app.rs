@@ -22,11 +22,12 @@ use crate::{
     files::FileDialogs,
     frames::{Frames, Pace},
     gallery::Painter,
+    kept::Keeper,
     layout::{self, Layout},
     panels::{self, PanelContext},
     planner::Planner,
     presets,
-    state::{Dialog, Document, State, Then},
+    state::{Dialog, Document, Level, State, Then},
     theme,
     view::View,
     zoom::Zoom,
@@ -63,6 +64,10 @@ pub(crate) struct App {
     zoom: Zoom,
     pace: Pace,
     title: String,
+    /// `None` in tests, which keep nothing.
+    keeper: Option<Keeper>,
+    /// Whether it was said that nothing is kept.
+    has_told_of_keeper: bool,
 }
 
 impl App {
@@ -110,12 +115,47 @@ impl App {
             zoom: Zoom::default(),
             pace,
             title: String::new(),
+            keeper: None,
+            has_told_of_keeper: false,
         };
         app.dispatcher(ctx).changed();
         if let Some(path) = open {
-            app.dispatcher(ctx).open_named(path);
+            app.dispatcher(ctx).open_at_start(path);
         }
         Ok(app)
+    }
+
+    /// The same window, what it keeps written by `keeper`; `damage` is told of.
+    pub(crate) fn kept_by(mut self, keeper: Keeper, damage: Option<String>) -> Self {
+        self.keeper = Some(keeper);
+        if let Some(damage) = damage {
+            self.toasts.warning(&damage);
+            self.state.log.add(Level::Note, damage);
+        }
+        self
+    }
+
+    /// Writes what is to be kept for the next session.
+    pub(crate) fn keep(&mut self) {
+        let state = self.persisted();
+        if let Some(keeper) = &mut self.keeper {
+            keeper.keep(&state);
+        }
+    }
+
+    /// Writes it soon after something may have changed, and says once where it cannot be.
+    fn keep_soon(&mut self, ctx: &egui::Context, is_touched: bool) {
+        let Some(mut keeper) = self.keeper.take() else { return };
+        if let Some(left) = keeper.look(is_touched, || self.persisted()) {
+            ctx.request_repaint_after(left);
+        }
+        if let Some(failure) = keeper.failure().filter(|_| !self.has_told_of_keeper) {
+            let text = format!("Nothing is kept for the next start: {failure}. Save the experiment as a preset.");
+            self.toasts.warning(&text);
+            self.state.log.add(Level::Note, text);
+            self.has_told_of_keeper = true;
+        }
+        self.keeper = Some(keeper);
     }
 
     /// What to keep for the next session.
@@ -154,6 +194,7 @@ impl App {
             self.sender.ui(command);
         }
         let actions = self.sender.take();
+        let is_touched = !actions.is_empty();
         let runs = self.state.session.runs().len();
         let mut dispatcher = self.dispatcher(ctx);
         for action in actions {
@@ -163,6 +204,7 @@ impl App {
         if self.state.session.runs().len() > runs {
             self.pace.probe();
         }
+        self.keep_soon(ctx, is_touched);
         self.close(ctx);
         self.name_window(ctx);
         let strength = self.view.smoothing;
@@ -185,11 +227,13 @@ impl App {
         if !ctx.input(|input| input.viewport().close_requested()) || self.state.closing {
             return;
         }
-        let unsaved = self.state.document.is_changed() && self.state.document.path.is_some();
+        self.keep();
+        let is_kept = self.keeper.as_ref().is_none_or(|keeper| keeper.failure().is_none());
+        let unsaved = self.state.document.is_changed() && (self.state.document.path.is_some() || !is_kept);
         let question = if self.state.session.active().is_some() {
             Some(Dialog::StopAndQuit)
         } else {
-            // Without a file nothing is lost: the experiment is there again at the next start.
+            // Without a file nothing is lost where it is kept: the experiment is there again at the next start.
             unsaved.then_some(Dialog::Unsaved(Then::Quit))
         };
         if question.is_some() {

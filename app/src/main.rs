@@ -13,6 +13,7 @@ mod format;
 mod frames;
 mod gallery;
 mod history;
+mod kept;
 mod layout;
 mod naming;
 mod panels;

@@ -184,6 +184,8 @@ pub(crate) enum Then {
     OpenPath,
     /// Open this file.
     OpenFile(PathBuf),
+    /// Open what the command line names: a file, or a shipped preset.
+    OpenNamed(PathBuf),
     /// Open this shipped preset.
     OpenShipped(usize),
     /// Open this draft.

@@ -5,30 +5,37 @@ use std::path::PathBuf;
 use eframe::egui;
 
 use crate::{
-    app::{App, PersistedState},
+    app::App,
     files::FileDialogs,
+    kept::{self, Keeper},
 };
 
-const STORAGE_KEY: &str = "plimsoll";
+/// What the toolkit's folder and its file are named after.
+const NAME: &str = "plimsoll";
 
 /// Opens the window, on a preset if one is given, and returns when it is closed.
 pub(crate) fn run(open: Option<PathBuf>) -> anyhow::Result<()> {
     let options = eframe::NativeOptions {
         viewport: egui::ViewportBuilder::default()
             .with_title("Plimsoll")
-            .with_app_id("plimsoll")
+            .with_app_id(NAME)
             .with_inner_size([1280.0, 800.0])
             .with_min_inner_size([960.0, 600.0])
             .with_drag_and_drop(true),
         ..eframe::NativeOptions::default()
     };
+    let folder = eframe::storage_dir(NAME);
+    kept::guard_zoom(folder.as_deref());
     let create: eframe::AppCreator<'_> = Box::new(move |cc| {
-        let persisted = cc.storage.and_then(|s| s.get_string(STORAGE_KEY));
-        let persisted = persisted.and_then(|text| serde_json::from_str(&text).ok()).unwrap_or_default();
+        let (keeper, persisted, damage) = Keeper::open(folder.as_deref());
+        // Earlier versions kept it in the toolkit's file.
+        let before = || serde_json::from_str(&cc.storage?.get_string(NAME)?).ok();
+        let persisted = persisted.or_else(before).unwrap_or_default();
         let files = FileDialogs::desktop(cc.egui_ctx.clone());
-        Ok(Box::new(Window(App::new(&cc.egui_ctx, files, persisted, open.as_deref())?)))
+        let app = App::new(&cc.egui_ctx, files, persisted, open.as_deref())?;
+        Ok(Box::new(Window(app.kept_by(keeper, damage))))
     });
-    eframe::run_native("plimsoll", options, create).map_err(|error| {
+    eframe::run_native(NAME, options, create).map_err(|error| {
         let reason = without_place(&error.to_string());
         let reason = reason.trim_end_matches('.');
         anyhow::anyhow!("no window could be opened: {reason}. The command line works without one: plimsoll --help")
@@ -65,11 +72,8 @@ impl eframe::App for Window {
     }
 
     fn save(&mut self, storage: &mut dyn eframe::Storage) {
-        let persisted: PersistedState = self.0.persisted();
-        // A layout that cannot be written is not worth a message at closing time.
-        if let Ok(text) = serde_json::to_string(&persisted) {
-            storage.set_string(STORAGE_KEY, text);
-        }
+        self.0.keep();
+        storage.remove_string(NAME);
     }
 }
 

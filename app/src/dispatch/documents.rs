@@ -84,6 +84,7 @@ impl Dispatcher<'_> {
             Then::Open => self.services.files.ask(Purpose::Open, self.folder().join("")),
             Then::OpenPath => self.ask_for_path(Purpose::Open, &self.folder().join("")),
             Then::OpenFile(path) => self.open(&path),
+            Then::OpenNamed(path) => self.open_named(&path),
             Then::OpenShipped(index) => {
                 if let Some(shipped) = self.state.shipped.get(index) {
                     self.load(Document::of_shipped(shipped));
@@ -131,8 +132,13 @@ impl Dispatcher<'_> {
         last.and_then(|path| path.parent()).map(Path::to_owned).or_else(std::env::home_dir).unwrap_or_default()
     }
 
+    /// Opens what the command line names, after the question of changes that were left unsaved when the window was closed.
+    pub(crate) fn open_at_start(&mut self, path: &Path) {
+        self.guarded(Then::OpenNamed(path.to_path_buf()));
+    }
+
     /// Opens a preset by its path, or a shipped one by its name.
-    pub(crate) fn open_named(&mut self, path: &Path) {
+    fn open_named(&mut self, path: &Path) {
         let shipped = self.state.shipped.iter().position(|shipped| path.as_os_str() == shipped.name.as_str());
         match shipped {
             Some(index) if !path.is_file() => self.then(Then::OpenShipped(index)),

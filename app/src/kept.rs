@@ -1,0 +1,183 @@
+//! What is kept between sessions: the view, the layout, the experiment in hand and the drafts, in a file of its own.
+//!
+//! Always holds: the file is written whole or not at all, soon after a change, so that a kill or a full disk costs seconds at
+//! the most. A file that cannot be read is put aside and told of; it is never written over.
+
+use std::{
+    fs, io,
+    io::Write,
+    path::{Path, PathBuf},
+    time::{Duration, Instant},
+};
+
+use crate::app::PersistedState;
+
+const FILE: &str = "session.json";
+/// A file that cannot be read is put here, beside its place.
+const DAMAGED: &str = "session.damaged.json";
+/// A change is written this much later at most.
+const DELAY: Duration = Duration::from_secs(2);
+
+/// Writes what is to be kept.
+#[derive(Debug)]
+pub(crate) struct Keeper {
+    /// The file; `None` where this user has no folder for it.
+    place: Option<PathBuf>,
+    /// What the file holds.
+    written: String,
+    /// When the next look is due.
+    due: Option<Instant>,
+    /// Why the last writing failed.
+    failure: Option<String>,
+}
+
+impl Keeper {
+    /// Reads what was kept in `folder`; also what to tell the user where it could not be read.
+    pub(crate) fn open(folder: Option<&Path>) -> (Self, Option<PersistedState>, Option<String>) {
+        let place = folder.map(|folder| folder.join(FILE));
+        let failure = place.is_none().then(|| "this user has no folder for it".to_owned());
+        let mut keeper = Self { place, written: String::new(), due: None, failure };
+        let text = match keeper.place.as_deref().map(fs::read_to_string) {
+            None => return (keeper, None, None),
+            Some(Err(error)) if error.kind() == io::ErrorKind::NotFound => return (keeper, None, None),
+            Some(text) => text.map_err(|error| error.to_string()),
+        };
+        match text.and_then(|text| Ok((serde_json::from_str(&text).map_err(|error| error.to_string())?, text))) {
+            Ok((state, text)) => {
+                keeper.written = text;
+                (keeper, Some(state), None)
+            }
+            Err(why) => {
+                let told = keeper.put_aside(&why);
+                (keeper, None, Some(told))
+            }
+        }
+    }
+
+    /// Puts a file that cannot be read where nothing writes over it.
+    fn put_aside(&mut self, why: &str) -> String {
+        let place = self.place.clone().unwrap_or_default();
+        let aside = place.with_file_name(DAMAGED);
+        match fs::rename(&place, &aside) {
+            Ok(()) => format!("The last session could not be read ({why}). Its file is now {}.", aside.display()),
+            Err(error) => {
+                // Nothing may be written over it.
+                self.place = None;
+                self.failure = Some(error.to_string());
+                format!("The last session could not be read: {}: {why}.", place.display())
+            }
+        }
+    }
+
+    /// Looks whether something is to be written now: `is_touched` says that something may have changed. Gives how long until
+    /// the next look.
+    pub(crate) fn look(&mut self, is_touched: bool, state: impl FnOnce() -> PersistedState) -> Option<Duration> {
+        if is_touched && self.due.is_none() {
+            self.due = Some(Instant::now() + DELAY);
+        }
+        let left = self.due?.saturating_duration_since(Instant::now());
+        if left > Duration::ZERO {
+            return Some(left);
+        }
+        self.keep(&state());
+        None
+    }
+
+    /// Writes the state, if it is another than the file's.
+    pub(crate) fn keep(&mut self, state: &PersistedState) {
+        self.due = None;
+        let (Some(place), Ok(text)) = (&self.place, serde_json::to_string(state)) else { return };
+        if text == self.written {
+            return;
+        }
+        self.failure = write(place, &text).err().map(|error| format!("{}: {error}", place.display()));
+        if self.failure.is_none() {
+            self.written = text;
+        }
+    }
+
+    /// Why nothing is kept, if so.
+    pub(crate) fn failure(&self) -> Option<&str> {
+        self.failure.as_deref()
+    }
+}
+
+/// Writes a file beside its place, then renames it onto it.
+fn write(place: &Path, text: &str) -> io::Result<()> {
+    let folder = place.parent().unwrap_or(Path::new("."));
+    fs::create_dir_all(folder)?;
+    let mut file = tempfile::NamedTempFile::new_in(folder)?;
+    file.write_all(text.as_bytes())?;
+    file.persist(place).map(drop).map_err(|failed| failed.error)
+}
+
+/// Puts the toolkit's own file (the window's place, what is unfolded) aside where its zoom is one that no window can have: the
+/// toolkit would end the program at every start.
+pub(crate) fn guard_zoom(folder: Option<&Path>) {
+    let Some(file) = folder.map(|folder| folder.join("app.ron")) else { return };
+    let Ok(text) = fs::read_to_string(&file) else { return };
+    if !has_sound_zoom(&text) {
+        let _ = fs::rename(&file, file.with_file_name("app.damaged.ron"));
+    }
+}
+
+fn has_sound_zoom(text: &str) -> bool {
+    text.split("zoom_factor:").skip(1).all(|rest| {
+        let value = rest.trim_start().split([',', ')', '\n']).next().unwrap_or_default();
+        value.trim().parse::<f32>().is_ok_and(|zoom| (0.2..=5.0).contains(&zoom))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_kept_is_found_again_and_a_damaged_file_is_put_aside() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let place = folder.path().join(FILE);
+        let (mut keeper, none, told) = Keeper::open(Some(folder.path()));
+        assert!(none.is_none() && told.is_none());
+        keeper.keep(&PersistedState::default());
+        assert!(keeper.failure().is_none() && place.is_file());
+        assert!(Keeper::open(Some(folder.path())).1.is_some());
+        let whole = fs::read_to_string(&place).expect("written");
+        fs::write(&place, &whole[..whole.len() / 2]).expect("cut");
+        let (mut keeper, none, told) = Keeper::open(Some(folder.path()));
+        assert!(none.is_none() && told.is_some_and(|told| told.contains(DAMAGED)));
+        keeper.keep(&PersistedState::default());
+        let aside = fs::read_to_string(folder.path().join(DAMAGED)).expect("put aside");
+        assert_eq!(aside, whole[..whole.len() / 2]);
+    }
+
+    #[test]
+    fn a_change_is_written_once_its_delay_is_over_and_not_before() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let (mut keeper, ..) = Keeper::open(Some(folder.path()));
+        assert!(keeper.look(false, PersistedState::default).is_none());
+        assert!(keeper.look(true, PersistedState::default).is_some_and(|left| left <= DELAY));
+        assert!(!folder.path().join(FILE).exists());
+        keeper.due = Some(Instant::now());
+        assert!(keeper.look(false, PersistedState::default).is_none());
+        assert!(folder.path().join(FILE).exists());
+    }
+
+    #[test]
+    fn without_a_folder_nothing_is_kept_and_there_is_a_reason() {
+        let (mut keeper, ..) = Keeper::open(None);
+        keeper.keep(&PersistedState::default());
+        assert!(keeper.failure().is_some());
+        let file = tempfile::NamedTempFile::new().expect("a file");
+        let (mut keeper, ..) = Keeper::open(Some(&file.path().join("below")));
+        keeper.keep(&PersistedState::default());
+        assert!(keeper.failure().is_some(), "a file is no folder");
+    }
+
+    #[test]
+    fn a_zoom_that_no_window_can_have_is_seen() {
+        assert!(has_sound_zoom("(zoom_factor:1.0,x:2)") && has_sound_zoom("{}") && has_sound_zoom("zoom_factor: 1.5)"));
+        for value in ["0.0", "NaN", "inf", "-1.0", "1000.0", "1e-9", "", "text"] {
+            assert!(!has_sound_zoom(&format!("(options:(zoom_factor:{value},theme:Dark))")), "{value}");
+        }
+    }
+}
