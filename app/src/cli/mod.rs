@@ -28,7 +28,7 @@ use std::{
 };
 
 use clap::{CommandFactory, Parser, Subcommand, error::ErrorKind};
-use plimsoll_engine::experiment::shipped;
+use plimsoll_engine::{experiment::shipped, memory::heap};
 
 /// Tune neural-network training inside a memory budget. Without a command, the window opens.
 #[derive(Debug, Parser)]
@@ -80,6 +80,7 @@ impl std::error::Error for Misuse {}
 
 /// Runs the program.
 pub(crate) fn main() -> ExitCode {
+    heap::share_where_limited();
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,
         Err(error) if error.kind() == ErrorKind::InvalidUtf8 => return not_text(),

@@ -15,6 +15,19 @@ pub fn keep() {
     }
 }
 
+/// Lets all threads share one heap where the address space of the process is limited (`ulimit -v`). To be called before any
+/// thread starts. By default, the GNU C library reserves 64 MiB of address space for each of the first threads, which the
+/// limit counts although nothing uses it, so that what is left would depend on which threads came first.
+pub fn share_where_limited() {
+    #[cfg(all(target_os = "linux", target_env = "gnu"))]
+    if super::host::has_own_limit() {
+        // SAFETY: `mallopt` takes two integers and locks the heap itself; a refused value changes nothing.
+        unsafe {
+            libc::mallopt(libc::M_ARENA_MAX, 1);
+        }
+    }
+}
+
 /// Hands what is free back to the system.
 pub fn give_back() {
     #[cfg(all(target_os = "linux", target_env = "gnu"))]

@@ -76,6 +76,12 @@ fn limits() -> Vec<(Bytes, LimitedBy)> {
     found
 }
 
+/// Whether the process has a limit of its own, such as `ulimit -v` sets.
+#[cfg(all(target_os = "linux", target_env = "gnu"))]
+pub(super) fn has_own_limit() -> bool {
+    linux::has_own_limit()
+}
+
 /// The free memory of the machine, its control group included; `None` where the system does not say.
 pub fn available() -> Option<Bytes> {
     let of_process = |by: &LimitedBy| *by == LimitedBy::Process;
@@ -155,6 +161,12 @@ mod linux {
             Some((Bytes(soft_limit(resource)?.saturating_sub(used)), LimitedBy::Process))
         };
         [left(libc::RLIMIT_AS, 0), left(libc::RLIMIT_DATA, 5)].into_iter().flatten().collect()
+    }
+
+    /// Whether the process has a limit of its own for its address space or its data.
+    #[cfg(target_env = "gnu")]
+    pub(super) fn has_own_limit() -> bool {
+        [libc::RLIMIT_AS, libc::RLIMIT_DATA].into_iter().any(|resource| soft_limit(resource).is_some())
     }
 
     fn page_size() -> u64 {
