@@ -23,7 +23,9 @@ pub(super) fn line(line: impl AsRef<str>) -> anyhow::Result<()> {
 
 fn write(bytes: &[u8]) -> anyhow::Result<()> {
     let mut stdout = io::stdout().lock();
-    stdout.write_all(bytes)?;
-    stdout.flush()?;
-    Ok(())
+    stdout.write_all(bytes).and_then(|()| stdout.flush()).map_err(|error| match error.kind() {
+        // The reader has closed it, which is no error.
+        io::ErrorKind::BrokenPipe => error.into(),
+        _ => anyhow::anyhow!("standard output cannot be written: {error}; send it where there is room for it"),
+    })
 }

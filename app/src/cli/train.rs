@@ -118,7 +118,10 @@ impl Report {
             Event::Evaluated { accuracy, .. } => self.tested = Some(*accuracy),
             _ => {}
         }
-        if self.json { as_json(event).map_or(Ok(()), |object| out::json(&object)) } else { self.show(event) }
+        if !self.json {
+            return self.show(event);
+        }
+        as_json(event, self.plan.as_deref()).map_or(Ok(()), |object| out::json(&object))
     }
 
     fn show(&mut self, event: &Event) -> anyhow::Result<()> {
@@ -216,8 +219,9 @@ fn with_peak(mut object: Value, peak: &Peak) -> Value {
     object
 }
 
-/// The event as one JSON object. Numbers that are not finite become null; what is no event of the run has none.
-fn as_json(event: &Event) -> Option<Value> {
+/// The event as one JSON object. Numbers that are not finite become null; what is no event of the run has none. `plan` is
+/// the one that the run began with: what it predicted stands in the last event as in the first.
+fn as_json(event: &Event, plan: Option<&Plan>) -> Option<Value> {
     Some(match event {
         Event::Machine(_) => return None,
         Event::Started { plan, .. } => json!({
@@ -252,11 +256,13 @@ fn as_json(event: &Event) -> Option<Value> {
         }
         Event::Paused(is_paused) => json!({"event": "paused", "paused": is_paused}),
         Event::Warning(message) => json!({"event": "warning", "message": message}),
-        Event::Ended { outcome, summary, .. } => ended(outcome, summary),
+        Event::Ended { outcome, summary, .. } => {
+            ended(outcome, summary, plan.map_or(summary.predicted, |plan| plan.peak))
+        }
     })
 }
 
-fn ended(outcome: &Outcome, summary: &Summary) -> Value {
+fn ended(outcome: &Outcome, summary: &Summary, predicted: Peak) -> Value {
     let (name, message) = match outcome {
         Outcome::Finished => ("finished", None),
         Outcome::Stopped => ("stopped", None),
@@ -271,7 +277,7 @@ fn ended(outcome: &Outcome, summary: &Summary) -> Value {
         "test_accuracy": summary.test_accuracy,
         "best_test_accuracy": summary.best_test_accuracy,
         "skipped_steps": summary.skipped_steps,
-        "predicted": summary.predicted,
+        "predicted": predicted,
         "measured": summary.measured,
         "process_is_sampled": summary.is_process_sampled,
         "left_over_bytes": summary.left_over.0,

@@ -114,3 +114,16 @@ fn data_that_is_not_there_is_an_error_with_its_folder() {
     let answer = fails(1, &["plan", preset.to_str().expect("text")]);
     assert!(answer.contains(quoted), "{answer}");
 }
+
+#[test]
+#[cfg(target_os = "linux")]
+fn output_that_cannot_be_written_is_said_to_be() {
+    for arguments in [&["presets"][..], &["plan", "mlp-digits"], &["plan", "mlp-digits", "--json"]] {
+        let full = fs::OpenOptions::new().write(true).open("/dev/full").expect("a device that is full");
+        let mut program = Command::new(env!("CARGO_BIN_EXE_plimsoll"));
+        let output = program.args(arguments).stdout(full).output().expect("the program starts");
+        let said = text(&output.stderr);
+        assert_eq!(output.status.code(), Some(1), "{said}");
+        assert!(said.contains("error: standard output cannot be written: ") && said.contains("room for it"), "{said}");
+    }
+}

@@ -39,8 +39,8 @@ const ABOVE: Bytes = Bytes::mib(64);
 /// Train presets, or experiments drawn at random, for a few steps and compare predicted memory with measured memory
 #[derive(Debug, Args)]
 #[command(after_help = "\
-A prediction is right when the live peak is never below the measured one, and at most 1% and 128 KiB above it (for
-experiments drawn at random, which are small, the stated bookkeeping and 1 MiB more). The figure for the process, which
+A prediction is right when the live peak is never below the measured one, and at most 1% of the measurement plus 128 KiB
+above it (for experiments drawn at random, which are small, plus the stated bookkeeping and 1 MiB). The figure for the process, which
 also holds parts of the window and the system, is an estimate.
 On a GPU, live is what the memory pool has handed out. What the pool holds from the device, and the process as the driver
 reports it, may be at most 3% above the measured figure, and never below. Each experiment runs twice there: the prediction
