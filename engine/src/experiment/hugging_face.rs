@@ -4,6 +4,8 @@
 //! says. Always holds: an imported experiment has no problem, and sizes are those of the file. Refuses kinds it does not
 //! know with the list of those it does, and every field that cannot be with its name and what would mend it.
 
+mod fields;
+
 use std::path::Path;
 
 use serde_json::{Map, Value};
@@ -15,6 +17,7 @@ use crate::{
         Batch, Data, DataKind, Experiment, Model, ModelKind, Precision,
         check::check,
         limits::{MAX_VOCABULARY, MIN_VOCABULARY},
+        settings,
     },
 };
 
@@ -61,6 +64,9 @@ const LLAMA_FIELDS: &[(&str, &str)] = &[
 /// The longest sequence that an opened file begins with. Published models take 100,000 tokens and more, and few trainings do.
 const LENGTH: usize = 1024;
 
+/// The largest size that is read at all; what it may be is for the checks.
+const MOST: usize = 1 << 32;
+
 /// What of a file has a place in an experiment.
 struct Imported {
     model: Model,
@@ -91,22 +97,17 @@ pub fn parse(text: &str, path: impl AsRef<Path>) -> Result<Experiment> {
 
 /// The same, with what its user should know.
 pub(super) fn opened(text: &str, path: &Path) -> Result<(Experiment, Vec<String>)> {
-    let value: Value = serde_json::from_str(text.trim_start_matches('\u{feff}')).map_err(|error| {
-        let place = format!("line {}, column {}", error.line(), error.column());
-        let whole = error.to_string();
-        let message = whole.split(" at line ").next().unwrap_or(&whole).to_owned();
-        Error::file_at(path, place, format!("is not JSON: {message}; a model's config.json is one object of fields"))
-    })?;
-    let Value::Object(fields) = value else {
-        return Err(Error::file(path, "is JSON, but no object of fields, as a model's config.json is"));
-    };
-    let config = Config { path, fields };
+    let config = Config { path, fields: fields::read(text.trim_start_matches('\u{feff}'), path)? };
     let kind = config.kind()?;
     let Imported { model, length, omitted } = (kind.import)(&config)?;
     let vocabulary = config.count("vocab_size")?;
     if !(MIN_VOCABULARY..=MAX_VOCABULARY).contains(&vocabulary) {
         let mend = format!("write {MIN_VOCABULARY} to {MAX_VOCABULARY}");
         return Err(config.wrong("vocab_size", format!("{vocabulary} is not a vocabulary; {mend}")));
+    }
+    if length == 0 {
+        let message = "0 leaves no position for a token; write the most tokens that the model takes, such as 1024";
+        return Err(config.wrong(kind.field("data.length"), message));
     }
     let begin = length.min(LENGTH);
     let data = Data { kind: DataKind::Tokens, length: begin, vocabulary, samples: 1000, ..Data::default() };
@@ -126,10 +127,14 @@ pub(super) fn opened(text: &str, path: &Path) -> Result<(Experiment, Vec<String>
     };
     match check(&experiment, None).into_iter().next() {
         None => Ok((experiment, notes)),
-        Some(problem) => {
-            let field = kind.fields.iter().find(|(key, _)| *key == problem.key).map_or(problem.key.as_str(), |of| of.1);
-            Err(config.wrong(field, format!("{}; {}", problem.message, problem.mend)))
-        }
+        Some(problem) => Err(config.wrong(kind.field(&problem.key), format!("{}; {}", problem.message, problem.mend))),
+    }
+}
+
+impl Kind {
+    /// What the file calls the setting of `key`.
+    fn field<'a>(&self, key: &'a str) -> &'a str {
+        self.fields.iter().find(|(of, _)| *of == key).map_or(key, |of| of.1)
     }
 }
 
@@ -169,10 +174,9 @@ fn gpt2(config: &Config<'_>) -> Result<Imported> {
         dropout,
         ..Model::default()
     };
-    let length = match config.maybe_count("n_positions")? {
-        Some(length) => length,
-        None => config.count("n_ctx")?,
-    };
+    // Files of the first years have the other name only.
+    let is_old = config.given("n_positions").is_none() && config.given("n_ctx").is_some();
+    let length = config.count(if is_old { "n_ctx" } else { "n_positions" })?;
     Ok(Imported { model, length, omitted })
 }
 
@@ -250,16 +254,17 @@ impl Config<'_> {
         let of_class = |class: &str| KINDS.iter().find(|kind| class.starts_with(kind.class));
         let classes = self.fields.get("architectures").and_then(Value::as_array);
         let class = classes.and_then(|classes| classes.first()).and_then(Value::as_str);
-        let name = self.fields.get("model_type").and_then(Value::as_str);
+        let name = self.given("model_type").and_then(Value::as_str);
         let found = match (name, class) {
             (Some(name), _) => KINDS.iter().find(|kind| kind.name == name),
             (None, Some(class)) => of_class(class),
             (None, None) => None,
         };
         found.ok_or_else(|| {
-            let said = match name.or(class) {
-                Some(said) => format!("\"{said}\" is no kind of model that can be opened"),
-                None => "is missing, so the file does not say what kind of model it is".to_owned(),
+            let said = match (name.or(class), self.given("model_type")) {
+                (Some(said), _) => format!("\"{said}\" is no kind of model that can be opened"),
+                (None, Some(other)) => format!("{} is no text in double quotes", shortened(other)),
+                (None, None) => "is missing, so the file does not say what kind of model it is".to_owned(),
             };
             let known: Vec<&str> = KINDS.iter().map(|kind| kind.name).collect();
             self.wrong("model_type", format!("{said}; the kinds are {}", known.join(", ")))
@@ -282,10 +287,14 @@ impl Config<'_> {
 
     fn maybe_count(&self, name: &str) -> Result<Option<usize>> {
         let Some(value) = self.given(name) else { return Ok(None) };
-        match value.as_u64().and_then(|n| usize::try_from(n).ok()) {
-            Some(n) if n <= 1 << 32 => Ok(Some(n)),
-            _ => Err(self.wrong(name, format!("{} is no size; write a whole number, such as 1024", shortened(value)))),
-        }
+        let wrong = match value.as_u64().and_then(|n| usize::try_from(n).ok()) {
+            Some(n) if n <= MOST => return Ok(Some(n)),
+            None if value.as_f64().is_none_or(|n| n < MOST as f64 || n.fract() != 0.0) => {
+                "is no size; write a whole number, such as 1024".to_owned()
+            }
+            _ => format!("is too large; write {} or less", most(name)),
+        };
+        Err(self.wrong(name, format!("{} {wrong}", shortened(value))))
     }
 
     fn count(&self, name: &str) -> Result<usize> {
@@ -345,6 +354,15 @@ impl Config<'_> {
                 Err(self.wrong(name, format!("{} is no type to train in; {mend}", shortened(value))))
             }
         }
+    }
+}
+
+/// The most that a field may be, where a setting of the same meaning says so.
+fn most(field: &str) -> String {
+    let keys = GPT2_FIELDS.iter().chain(LLAMA_FIELDS).find(|(_, name)| *name == field).map(|(key, _)| *key);
+    match keys {
+        Some("data.vocabulary") => MAX_VOCABULARY.to_string(),
+        key => key.and_then(settings::find).and_then(settings::Setting::most).unwrap_or_else(|| MOST.to_string()),
     }
 }
 

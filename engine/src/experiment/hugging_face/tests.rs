@@ -88,7 +88,18 @@ fn a_field_that_cannot_be_is_named_with_its_mend() {
         ("\"n_embd\": 768", "\"n_embd\": 770", "n_head", "12 heads do not divide a width of 770; write one of 1, 2, 5"),
         ("\"n_embd\": 768", "\"n_embd\": \"768\"", "n_embd", "\"768\" is no size; write a whole number"),
         ("\"n_embd\": 768", "\"n_embd\": -1", "n_embd", "-1 is no size"),
-        ("\"n_embd\": 768", "\"n_embd\": 18446744073709551615", "n_embd", "is no size"),
+        ("\"n_embd\": 768", "\"n_embd\": 1.5", "n_embd", "1.5 is no size; write a whole number"),
+        ("\"n_embd\": 768", "\"n_embd\": 18446744073709551615", "n_embd", "is too large; write 65536 or less"),
+        ("\"n_embd\": 768", "\"n_embd\": 1e30", "n_embd", "is too large; write 65536 or less"),
+        ("\"n_embd\": 768", "\"n_embd\": 768, \"n_embd\": 384", "n_embd", "is given twice; take one of the two out"),
+        ("\"vocab_size\": 50257", "\"vocab_size\": 1000000000000000", "vocab_size", "write 1048576 or less"),
+        ("\"n_positions\": 1024", "\"n_positions\": 0", "n_positions", "0 leaves no position for a token"),
+        (
+            "\"n_ctx\": 1024, \"n_embd\": 768, \"n_head\": 12, \"n_layer\": 12, \"n_positions\": 1024,",
+            "\"n_embd\": 768, \"n_head\": 12, \"n_layer\": 12,",
+            "n_positions",
+            "is missing",
+        ),
         ("\"n_embd\": 768,", "", "n_embd", "is missing"),
         ("\"n_layer\": 12", "\"n_layer\": 0", "n_layer", "0 is not a depth; write 1 or more"),
         ("\"vocab_size\": 50257", "\"vocab_size\": 1", "vocab_size", "write"),
@@ -106,6 +117,7 @@ fn a_field_that_cannot_be_is_named_with_its_mend() {
         ("\"num_key_value_heads\": 8", "\"num_key_value_heads\": 7", "num_key_value_heads"),
         ("\"attention_bias\": false", "\"attention_bias\": true", "attention_bias"),
         ("\"attention_bias\": false", "\"head_dim\": 63", "head_dim"),
+        ("\"max_position_embeddings\": 131072", "\"max_position_embeddings\": 0", "max_position_embeddings"),
         ("\"rope_theta\": 500000.0", "\"rope_theta\": 0", "rope_theta"),
     ] {
         let error = parse(&LLAMA3.replace(from, to), "config.json").expect_err(to).to_string();
@@ -118,6 +130,7 @@ fn what_is_no_configuration_is_refused_in_words() {
     let said = |text: &str| parse(text, "config.json").expect_err(text).to_string();
     assert!(said("{\"model_type\": \"gpt2\",\n \"n_embd\" 3}").starts_with("config.json (line 2, column"), "a place");
     assert!(said("[1, 2]").contains("no object of fields"));
+    assert!(said("{\"model_type\": 5}").contains("(model_type): 5 is no text in double quotes; the kinds are gpt2"));
     assert!(said("{}").contains("is missing, so the file does not say what kind of model it is; the kinds are gpt2"));
     assert!(said("{\"architectures\": [\"T5ForConditionalGeneration\"]}").contains("T5For"));
     assert!(is_config("\u{feff}\n {") && !is_config("version = 1") && !is_config(""));
