@@ -30,6 +30,9 @@ impl Bytes {
     /// None.
     pub const ZERO: Self = Self(0);
 
+    /// The most that is read from text.
+    pub const MOST: Self = Self(9_000_000_000_000_000_000);
+
     /// `n` KiB.
     pub const fn kib(n: u64) -> Self {
         Self(n << 10)
@@ -53,6 +56,11 @@ impl Bytes {
     /// `value` MiB, to the nearest byte; nothing for what is below zero or not a number.
     pub fn from_mib(value: f64) -> Self {
         Self((value * KIB * KIB).round() as u64)
+    }
+
+    /// Whether `text` is a size, and more than is read.
+    pub(crate) fn is_too_large(text: &str) -> bool {
+        value_of(text.trim()).is_some_and(|value| value > Self::MOST.0 as f64)
     }
 
     /// `self - other`, or zero.
@@ -102,23 +110,28 @@ impl FromStr for Bytes {
     /// are meant.
     fn from_str(text: &str) -> Result<Self, String> {
         let text = text.trim();
-        let wrong = || format!("`{text}` is not a size: write a number and a unit, such as 512 MiB or 8 GiB");
-        let split = text.find(|c: char| c.is_ascii_alphabetic() && !matches!(c, 'e' | 'E')).unwrap_or(text.len());
-        let (number, unit) = text.split_at(split);
-        let scale = match unit.to_ascii_lowercase().as_str() {
-            "" | "b" => 1.0,
-            "k" | "kb" | "kib" => KIB,
-            "m" | "mb" | "mib" => KIB.powi(2),
-            "g" | "gb" | "gib" => KIB.powi(3),
-            "t" | "tb" | "tib" => KIB.powi(4),
-            _ => return Err(wrong()),
-        };
-        let value = number.trim().parse::<f64>().map_err(|_| wrong())? * scale;
-        if !value.is_finite() || !(0.0..=9e18).contains(&value) {
-            return Err(wrong());
+        match value_of(text).filter(|value| *value >= 0.0) {
+            Some(value) if value <= Self::MOST.0 as f64 => Ok(Self(value.round() as u64)),
+            Some(_) => Err(format!("`{text}` is too large for a size: write {} or less", Self::MOST)),
+            None => Err(format!("`{text}` is not a size: write a number and a unit, such as 512 MiB or 8 GiB")),
         }
-        Ok(Self(value.round() as u64))
     }
+}
+
+/// The bytes that a text means, however many; `None` for what is no finite number with a unit.
+fn value_of(text: &str) -> Option<f64> {
+    let split = text.find(|c: char| c.is_ascii_alphabetic() && !matches!(c, 'e' | 'E')).unwrap_or(text.len());
+    let (number, unit) = text.split_at(split);
+    let scale = match unit.to_ascii_lowercase().as_str() {
+        "" | "b" => 1.0,
+        "k" | "kb" | "kib" => KIB,
+        "m" | "mb" | "mib" => KIB.powi(2),
+        "g" | "gb" | "gib" => KIB.powi(3),
+        "t" | "tb" | "tib" => KIB.powi(4),
+        _ => return None,
+    };
+    let value = number.trim().parse::<f64>().ok()? * scale;
+    value.is_finite().then_some(value)
 }
 
 impl Serialize for Bytes {
@@ -191,6 +204,18 @@ mod tests {
         for text in ["", "MiB", "-1 MiB", "1 MiBs", "nan", "inf GiB", "1e40"] {
             assert!(text.parse::<Bytes>().is_err(), "{text}");
         }
+    }
+
+    #[test]
+    fn a_size_past_the_most_is_told_apart_from_what_is_none() {
+        for text in ["999999999TiB", "1e40", "99999999999999999999"] {
+            let said = text.parse::<Bytes>().expect_err(text);
+            assert!(
+                Bytes::is_too_large(text) && said.contains("is too large for a size: write 8381903172 GiB"),
+                "{said}"
+            );
+        }
+        assert!(!Bytes::is_too_large("lots") && !Bytes::is_too_large("inf") && !Bytes::is_too_large("8 GiB"));
     }
 
     proptest! {

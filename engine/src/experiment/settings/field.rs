@@ -7,9 +7,10 @@ use std::{fmt, path::PathBuf};
 
 use toml_edit::Value;
 
+use super::{Wrong, paragraph::paragraph};
 use crate::{
     bytes::Bytes,
-    experiment::{Checkpointing, Frozen, VERSION},
+    experiment::{BlockSet, Checkpointing, Frozen, VERSION, limits::MAX_DEPTH},
     words::Word,
 };
 
@@ -27,6 +28,12 @@ pub(crate) trait Field {
     /// The value as TOML over several lines, where it is text.
     fn paragraph(&self) -> Option<String> {
         self.write()
+    }
+
+    /// Where a value has the right form and a number in it that is too large: what is wrong, and what would be valid.
+    /// `most` is what the setting's limits allow.
+    fn too_large(&self, _value: &Value, _most: Option<&str>) -> Option<Wrong> {
+        None
     }
 
     /// The number it is.
@@ -264,6 +271,12 @@ impl Field for Bytes {
         "write a number and a unit in double quotes, such as \"512 MiB\" or \"8 GiB\"".to_owned()
     }
 
+    fn too_large(&self, value: &Value, most: Option<&str>) -> Option<Wrong> {
+        let text = value.as_str().filter(|text| Self::is_too_large(text))?;
+        let most = most.map_or_else(|| Self::MOST.to_string(), str::to_owned);
+        Some((format!("\"{}\" is too large", shortened(text)), format!("write {most} or less")))
+    }
+
     fn write(&self) -> Option<String> {
         Some(quoted(&self.exact()))
     }
@@ -284,6 +297,18 @@ impl Field for Checkpointing {
             .to_owned()
     }
 
+    fn too_large(&self, value: &Value, _: Option<&str>) -> Option<Wrong> {
+        let (form, numbers) = value.as_str()?.split_once(':')?;
+        let (most, mend) = match form {
+            "every" => (MAX_DEPTH, format!("write every:K with K from 1 to {MAX_DEPTH}")),
+            "percent" => (100, "write percent:P with P from 0 to 100".to_owned()),
+            "pick" => (BlockSet::MOST, format!("pick blocks from 1 to {}", BlockSet::MOST)),
+            _ => return None,
+        };
+        let number = numbers.split(',').map(str::trim).find(|number| is_whole_above(number, most as u64))?;
+        Some((format!("{} is too large", shortened(number)), mend))
+    }
+
     fn write(&self) -> Option<String> {
         Some(quoted(&self.to_string()))
     }
@@ -298,10 +323,23 @@ impl Field for Frozen {
         format!("write {}", Self::FORMS)
     }
 
+    fn too_large(&self, value: &Value, _: Option<&str>) -> Option<Wrong> {
+        let number =
+            value.as_str()?.strip_prefix("blocks:").filter(|number| is_whole_above(number, MAX_DEPTH as u64))?;
+        Some((format!("{} is too large", shortened(number)), format!("write blocks:N with N from 1 to {MAX_DEPTH}")))
+    }
+
     fn write(&self) -> Option<String> {
         Some(quoted(&self.to_string()))
     }
 }
+
+/// Whether a text is a whole number of more than `most`, of however many digits.
+fn is_whole_above(text: &str, most: u64) -> bool {
+    let is_whole = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+    is_whole && text.parse::<u64>().map_or(true, |number| number > most)
+}
+
 /// What a value is, in words.
 pub(super) fn describe(value: &Value) -> String {
     match value {
@@ -328,54 +366,30 @@ pub(crate) fn quoted(text: &str) -> String {
     Value::from(text).to_string()
 }
 
-/// Text over several lines of at most about 100 characters, or `None` for none. A backslash at a line's end takes the
-/// break back when it is read.
-fn paragraph(text: &str) -> Option<String> {
-    const WIDTH: usize = 100;
-    if text.is_empty() {
-        return None;
-    }
-    let mut out = String::from("\"\"\"\\\n");
-    for (index, line) in text.split('\n').enumerate() {
-        if index > 0 {
-            out.push('\n');
-        }
-        let mut column = 0;
-        for (index, word) in line.split(' ').enumerate() {
-            let width = word.chars().count();
-            if index > 0 {
-                out.push(' ');
-                if column + 1 + width > WIDTH && !word.is_empty() && !word.starts_with('\t') {
-                    out.push_str("\\\n");
-                    column = 0;
-                } else {
-                    column += 1;
-                }
-            }
-            escape(word, &mut out);
-            column += width;
-        }
-    }
-    // What the first backslash would swallow.
-    let start = "\"\"\"\\\n".len();
-    match text.as_bytes()[0] {
-        b' ' => out.replace_range(start..=start, "\\u0020"),
-        b'\t' => out.replace_range(start..=start, "\\t"),
-        b'\n' => out.replace_range(start..=start, "\\n"),
-        _ => {}
-    }
-    out.push_str("\\\n\"\"\"");
-    Some(out)
-}
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::experiment::{Experiment, settings::find};
 
-fn escape(word: &str, out: &mut String) {
-    for c in word.chars() {
-        match c {
-            '\\' => out.push_str("\\\\"),
-            '"' if out.ends_with('"') => out.push_str("\\\""),
-            '\t' => out.push(c),
-            c if c.is_ascii_control() => out.push_str(&format!("\\u{:04X}", u32::from(c))),
-            c => out.push(c),
+    #[test]
+    fn a_number_too_large_for_its_form_is_answered_with_the_most() {
+        let nines = "9".repeat(20);
+        for (key, text, message, mend) in [
+            ("budget", "999999999TiB".to_owned(), "\"999999999TiB\" is too large", "write 1048576 GiB or less"),
+            (
+                "checkpointing",
+                format!("pick:1,{nines}"),
+                "99999999999999999999 is too large",
+                "pick blocks from 1 to 128",
+            ),
+            ("checkpointing", format!("every:{nines}"), "99999999999999999999 is too large", "K from 1 to 1000"),
+            ("checkpointing", "percent:101".to_owned(), "101 is too large", "P from 0 to 100"),
+            ("frozen", format!("blocks:{nines}"), "99999999999999999999 is too large", "N from 1 to 1000"),
+            ("checkpointing", "pick:x".to_owned(), "text that does not fit here", "pick:1,3"),
+        ] {
+            let setting = find(key).expect("a key");
+            let said = setting.read(&mut Experiment::default(), key, &Value::from(text.as_str())).expect_err(&text);
+            assert!(said.0.contains(message) && said.1.contains(mend), "{said:?}");
         }
     }
 }

@@ -23,6 +23,17 @@ pub(crate) enum Limits {
 }
 
 impl Limits {
+    /// The most, where there is one.
+    pub(crate) fn high(&self) -> Option<Number> {
+        match *self {
+            Self::Within { high, .. } => Some(high),
+            Self::Positive { high, .. } => Some(Number::Real(high)),
+            Self::Size { high, .. } => Some(Number::Size(high)),
+            Self::OneOf { numbers, .. } => numbers.iter().max().map(|most| Number::Whole(*most as u64)),
+            Self::None | Self::Fraction { .. } | Self::Share { .. } => None,
+        }
+    }
+
     /// What is wrong with `number`, and what would be valid. NaN is outside every range.
     pub(crate) fn judge(&self, number: Number) -> Option<Wrong> {
         let value = number.real();

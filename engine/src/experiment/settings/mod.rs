@@ -7,6 +7,7 @@
 
 mod field;
 mod limits;
+mod paragraph;
 
 use toml_edit::Value;
 
@@ -224,7 +225,7 @@ impl Setting {
         let present = former.map_or_else(|| value.clone(), |(_, now)| from_text(now));
         let field = (self.get_mut)(e);
         if !field.read(&present) {
-            return Err(wrong(&*field, value));
+            return Err(field.too_large(value, self.most().as_deref()).unwrap_or_else(|| wrong(&*field, value)));
         }
         let given = value.to_string();
         let given = given.trim();
@@ -261,6 +262,11 @@ impl Setting {
     /// What would be a value of it.
     pub(crate) fn valid(&self, e: &Experiment) -> String {
         (self.get)(e).valid()
+    }
+
+    /// The most that its limits allow, where they say.
+    pub(crate) fn most(&self) -> Option<String> {
+        self.rule.limits.high().map(|high| high.to_string())
     }
 
     /// What the limits say of its value.
