@@ -106,6 +106,17 @@ impl List {
             let left = if info.test == 0 { "test" } else { "train" };
             let mend = "choose data with more samples, or another data.test_fraction";
             self.add("data.kind", format!("there is no sample to {left} on"), mend);
+        } else if micro > info.train && e.data.kind.is_split() && micro <= info.test {
+            // So much is held out that less than half is left.
+            let (test_fraction, samples) = (e.data.test_fraction, info.train + info.test);
+            self.add(
+                "data.test_fraction",
+                format!(
+                    "{test_fraction} of {samples} samples leaves {} to train on, and batch.micro = {micro} needs {micro}",
+                    info.train
+                ),
+                format!("lower it, such as to 0.2, or write batch.micro = {} or less", info.train),
+            );
         } else if micro > info.train {
             self.add(
                 "batch.micro",

@@ -72,13 +72,17 @@ impl List {
         let Some([height, width, _]) = known else { return };
         let (model, side) = (&e.model, height.min(width));
         self.crop(&e.data, side);
+        let before = self.0.len();
         match model.kind {
             ModelKind::Cnn | ModelKind::Sepcnn => {
                 if model.kernel > side {
                     self.add(
                         "model.kernel",
                         format!("{} is larger than the images, which are {height} x {width}", model.kernel),
-                        format!("write an odd number up to {side}"),
+                        match side {
+                            1 | 2 => "write 1, or choose larger images".to_owned(),
+                            _ => format!("write an odd number up to {}", side - usize::from(side.is_multiple_of(2))),
+                        },
                     );
                 }
                 let most = pools(side) + usize::from(model.kind == ModelKind::Sepcnn);
@@ -89,7 +93,10 @@ impl List {
                             "each pool halves the image, and {height} x {width} allows {most} blocks, not {}",
                             model.depth
                         ),
-                        format!("write {most} or less"),
+                        match most {
+                            0 => "choose larger images".to_owned(),
+                            _ => format!("write {most} or less, or choose larger images"),
+                        },
                     );
                 }
             }
@@ -106,6 +113,15 @@ impl List {
             }
             // Any image will do, or there is none.
             ModelKind::Mlp | ModelKind::Gpt2 | ModelKind::Llama => {}
+        }
+        if e.data.kind == DataKind::Spirals && self.0.len() > before {
+            self.0.truncate(before);
+            let kinds = "digits, shapes, images, idx, cifar10, cifar100";
+            self.add(
+                "data.kind",
+                "spirals are points and not images, and this model takes images",
+                format!("write model.kind = mlp, which takes points; or data.kind = one of {kinds}"),
+            );
         }
     }
 }

@@ -109,6 +109,36 @@ fn the_image_bounds_the_blocks_and_the_kernel() {
         assert_eq!(found.is_empty(), right, "{kind:?} {depth}: {found:?}");
     }
     blames("model.kernel", |e| (e.model.kind, e.model.kernel) = (ModelKind::Cnn, 9));
+    let found = problems(|e| (e.model.kind, e.model.kernel) = (ModelKind::Cnn, 9));
+    assert_eq!(found[0].mend, "write an odd number up to 7");
     blames("model.kernel", |e| (e.model.kind, e.model.kernel) = (ModelKind::Cnn, 4));
     blames("model.depth", |e| (e.model.kind, e.model.width, e.model.depth) = (ModelKind::Cnn, 40_000, 2));
+}
+
+#[test]
+fn points_are_told_apart_from_small_images() {
+    const POINTS: DatasetInfo = DatasetInfo::one_label(Input::Image { height: 1, width: 1, channels: 2 }, 2, 3200, 800);
+    for kind in [ModelKind::Cnn, ModelKind::Sepcnn, ModelKind::Vit] {
+        let mut experiment = Experiment::default();
+        (experiment.model.kind, experiment.data.kind) = (kind, DataKind::Spirals);
+        let found = check(&experiment, Some(&POINTS));
+        assert_eq!(found.len(), 1, "{found:?}");
+        assert!(found[0].to_string().starts_with("data.kind: spirals are points and not images"), "{}", found[0]);
+        assert!(found[0].mend.starts_with("write model.kind = mlp"), "{}", found[0]);
+        experiment.data.kind = DataKind::Idx;
+        experiment.data.path = Some("images".into());
+        let found = check(&experiment, Some(&POINTS));
+        assert!(found.iter().all(|problem| !problem.mend.contains("0 or less")), "{found:?}");
+    }
+}
+
+#[test]
+fn a_test_set_that_leaves_too_little_is_blamed_before_the_batch() {
+    const LEFT: DatasetInfo = DatasetInfo::one_label(Input::Image { height: 8, width: 8, channels: 1 }, 10, 1, 1796);
+    let mut experiment = Experiment::default();
+    experiment.data.test_fraction = 0.99999;
+    let found = check(&experiment, Some(&LEFT));
+    assert_eq!(found.len(), 1, "{found:?}");
+    assert!(found[0].to_string().starts_with("data.test_fraction: 0.99999 of 1797 samples leaves 1 to train on"));
+    assert!(found[0].mend.ends_with("write batch.micro = 1 or less"), "{}", found[0]);
 }

@@ -81,11 +81,13 @@ impl List {
     pub(super) fn levels(&mut self, model: &Model, height: usize, width: usize) {
         let halves = |depth: usize| [height, width].iter().all(|side| side.is_multiple_of(1 << depth));
         let is_narrow = |depth: usize| model.width <= MAX_WIDTH >> depth;
-        let most = (1..16).take_while(|depth| halves(*depth) && is_narrow(*depth)).last();
-        if most.is_some_and(|most| model.depth <= most) {
+        let of_images = (1..16).take_while(|depth| halves(*depth)).last();
+        let of_width = (1..16).take_while(|depth| is_narrow(*depth)).last();
+        let is_deep = |most: Option<usize>| most.is_none_or(|most| model.depth > most);
+        if !is_deep(of_images) && !is_deep(of_width) {
             return;
         }
-        let why = if halves(model.depth.min(16)) {
+        let why = if !is_deep(of_images) {
             format!(
                 "doubles the width, and {} of them on {} filters are more than {MAX_WIDTH}",
                 model.depth, model.width
@@ -93,9 +95,18 @@ impl List {
         } else {
             format!("halves the image, and {height} x {width} cannot be halved {} times", model.depth)
         };
-        let mend = match most {
-            Some(most) => format!("write {most} or less"),
-            None => "choose images with sides that can be halved, or lower model.width".to_owned(),
+        let half = MAX_WIDTH / 2;
+        let mend = match (of_images, of_width) {
+            (Some(images), Some(width)) if width < images => format!("write {width} or less, or lower model.width"),
+            (Some(images), Some(_)) => format!("write {images} or less"),
+            (Some(images), None) if is_deep(of_images) => {
+                format!("write {images} or less, and lower model.width to {} or less", MAX_WIDTH >> images)
+            }
+            (Some(_), None) => format!("lower model.width to {} or less", MAX_WIDTH >> model.depth),
+            (None, Some(_)) => "choose images with sides that can be halved".to_owned(),
+            (None, None) => {
+                format!("choose images with sides that can be halved, and lower model.width to {half} or less")
+            }
         };
         self.add("model.depth", format!("each level {why}"), mend);
     }
@@ -105,7 +116,7 @@ impl List {
 mod tests {
     use crate::{
         data,
-        experiment::{Data, DataKind, Experiment, Model, ModelKind, check::check},
+        experiment::{Data, DataKind, Experiment, Model, ModelKind, check::check, limits::MAX_WIDTH},
     };
 
     fn experiment(kind: ModelKind) -> Experiment {
@@ -164,6 +175,10 @@ mod tests {
         let answer = said(ModelKind::Unet, |e| e.model.depth = 6);
         assert!(answer.starts_with("model.depth: ") && answer.ends_with("write 5 or less"), "{answer}");
         assert!(said(ModelKind::Unet, |e| e.model.depth = 900).ends_with("write 5 or less"));
+        let answer = said(ModelKind::Unet, |e| (e.model.width, e.model.depth) = (MAX_WIDTH, 9));
+        assert!(answer.ends_with("write 5 or less, and lower model.width to 2048 or less"), "{answer}");
+        let answer = said(ModelKind::Unet, |e| (e.model.width, e.model.depth) = (MAX_WIDTH, 2));
+        assert!(answer.contains("doubles the width") && answer.ends_with("lower model.width to 16384 or less"));
         let answer = said(ModelKind::Unet, |e| e.data.side = 33);
         assert!(answer.contains("choose images with sides that can be halved"), "{answer}");
     }
