@@ -113,6 +113,9 @@ impl Version {
             train.extend(find(name)?);
         }
         let missing = |name: &str| {
+            if let Some(error) = file::in_the_place_of(folder, &[name.to_owned()]) {
+                return error;
+            }
             let message =
                 format!("no {name} in it; choose the folder {}, with the binary version of {}", self.folder, self.name);
             Error::file(folder, message)

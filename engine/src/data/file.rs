@@ -229,6 +229,15 @@ pub(super) fn find(folder: &Path, names: &[String]) -> Result<Option<PathBuf>> {
     Ok(None)
 }
 
+/// What is wrong where one of `names` is in `folder` and is not a file.
+pub(super) fn in_the_place_of(folder: &Path, names: &[String]) -> Option<Error> {
+    let paths = names.iter().map(|name| folder.join(name));
+    let mut found = paths.filter_map(|path| fs::metadata(&path).ok().map(|about| (path, about)));
+    let (path, about) = found.find(|(_, about)| !about.is_file())?;
+    let what = if about.is_dir() { "a folder" } else { "a pipe or a device" };
+    Some(Error::file(path, format!("{what} has this name; put the data file itself in its place")))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -245,7 +254,7 @@ mod tests {
     fn a_folder_in_the_place_of_a_file_is_refused() {
         let folder = tempfile::tempdir().expect("a folder");
         let error = Reader::open(folder.path()).err().expect("no file");
-        assert!(error.to_string().contains("no regular file"), "{error}");
+        assert!(error.to_string().contains("this is not a regular file"), "{error}");
         assert!(find(folder.path(), &["none".to_owned()]).expect("a folder").is_none());
     }
 }

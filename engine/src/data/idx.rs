@@ -25,6 +25,9 @@ use crate::{
 
 /// The fewest classes: a set with a single label has nothing to learn.
 const FEWEST_CLASSES: usize = 2;
+/// The magic numbers: 2051 and 2049.
+const IMAGES: [u8; 4] = [0, 0, 8, 3];
+const LABELS: [u8; 4] = [0, 0, 8, 1];
 /// Bytes before the elements: the magic number and the dimensions.
 const IMAGE_HEADER: u64 = 16;
 const LABEL_HEADER: u64 = 8;
@@ -184,6 +187,9 @@ fn find(folder: &Path, part: &str, what: &str, dimensions: u8) -> Result<Reader>
     match prefixed(folder, part, &names)?.as_slice() {
         [path] => Reader::open(path),
         [] => {
+            if let Some(error) = file::in_the_place_of(folder, &names) {
+                return Err(error);
+            }
             let message =
                 format!("no {} (or {}) in it; choose the folder that holds the MNIST files", names[0], names[2]);
             Err(Error::file(folder, message))
@@ -223,10 +229,17 @@ fn dimensions<const N: usize>(input: &mut Reader) -> Result<[u64; N]> {
     let magic: [u8; 4] = input.header()?;
     if magic != [0, 0, 8, N as u8] {
         let [a, b, kind, dimensions] = magic;
-        let found = match (a, b, N) {
-            (0, 0, 3) if (kind, dimensions) == (8, 1) => "these are labels, not images".to_owned(),
-            (0, 0, 1) if (kind, dimensions) == (8, 3) => "these are images, not labels".to_owned(),
-            (0, 0, _) => {
+        let other = match (N, magic) {
+            (3, LABELS) => Some("these are labels, not images: their magic number is 2049, and that of images 2051"),
+            (1, IMAGES) => Some("these are images, not labels: their magic number is 2051, and that of labels 2049"),
+            _ => None,
+        };
+        if let Some(other) = other {
+            let mend = "the two files look swapped, so give each the name of its kind";
+            return Err(Error::file_at(input.path(), "byte 0", format!("{other}; {mend}")));
+        }
+        let found = match (a, b) {
+            (0, 0) => {
                 format!("IDX with {dimensions} dimensions of type {kind:#04x}, not {N} of unsigned bytes (0x08)")
             }
             _ => format!("not an IDX file: it begins with {a:02x} {b:02x} {kind:02x} {dimensions:02x}"),

@@ -163,7 +163,10 @@ fn a_missing_file_or_folder_is_named() {
     let error = super::facts(&folder.0.path().join("none"), &Data::default()).expect_err("no folder").to_string();
     assert!(error.contains("none: not found"), "{error}");
     let error = super::facts(&folder.0.path().join(TRAIN_LABELS), &Data::default()).expect_err("a file").to_string();
-    assert!(error.contains("no folder"), "{error}");
+    assert!(error.contains("this is not a folder"), "{error}");
+    fs::create_dir(folder.0.path().join("t10k-labels-idx1-ubyte")).expect("a folder");
+    let error = folder.open().expect_err("a folder is no file").to_string();
+    assert!(error.contains("t10k-labels-idx1-ubyte: a folder has this name; put the data file"), "{error}");
 }
 
 #[test]
@@ -180,9 +183,9 @@ fn every_damage_names_the_file_the_place_and_the_mend() {
         (TRAIN_IMAGES, labels(30), "byte 0: these are labels, not images"),
         (TRAIN_LABELS, images(30), "byte 0: these are images, not labels"),
         (TRAIN_IMAGES, of_floats, "byte 0: IDX with 3 dimensions of type 0x0d"),
-        (TRAIN_IMAGES, header(&[0, 6, 6]), "byte 4: 0 images cannot be"),
-        (TRAIN_IMAGES, header(&[30, 6, 0]), "byte 12: 0 columns cannot be"),
-        (TRAIN_IMAGES, header(&[u32::MAX, u32::MAX, u32::MAX]), "byte 8: 4294967295 rows cannot be"),
+        (TRAIN_IMAGES, header(&[0, 6, 6]), "byte 4: 0 images is impossible"),
+        (TRAIN_IMAGES, header(&[30, 6, 0]), "byte 12: 0 columns is impossible"),
+        (TRAIN_IMAGES, header(&[u32::MAX, u32::MAX, u32::MAX]), "byte 8: 4294967295 rows is impossible"),
         (TRAIN_IMAGES, header(&[u32::MAX, 4096, 4096]), "byte 16: it ends after 16 of 72057594021150736 bytes"),
         (TRAIN_LABELS, labels(29), "byte 4: 29 labels, but train-images-idx3-ubyte has 30 images"),
     ];
@@ -192,7 +195,7 @@ fn every_damage_names_the_file_the_place_and_the_mend() {
         let (file, message) = folder.error();
         assert_eq!(file, name);
         assert!(message.starts_with(expected), "{message}\nexpected: {expected}");
-        let mends = ["download", "put files of one set"];
+        let mends = ["download", "put files of one set", "look swapped, so give each the name of its kind"];
         assert!(mends.iter().any(|mend| message.contains(mend)), "{message}");
     }
 }
