@@ -96,18 +96,26 @@ pub enum LimitedBy {
     Machine,
     /// The control group of the process, as a container has one.
     ControlGroup,
-    /// The limit on the address space of the process (`ulimit -v`), or on its data (`ulimit -d`).
+    /// The limit on the address space of the process (`ulimit -v`).
     Process,
+    /// The limit on the data of the process (`ulimit -d`).
+    ProcessData,
 }
 
 impl LimitedBy {
-    /// The limit in words, where it leaves `bytes`: `a budget of 64 MiB`, `the 12 GiB that this machine has free`.
+    /// The limit in words, where it leaves a run `bytes`: `a budget of 64 MiB`, `the 12 GiB that a run can use of what this
+    /// machine has free`. Of what is free, a run can use a part: holes between its blocks and code take the rest.
     pub fn of(&self, bytes: Bytes) -> String {
         match self {
             Self::Budget => format!("a budget of {bytes}"),
-            Self::Machine => format!("the {bytes} that this machine has free"),
-            Self::ControlGroup => format!("the {bytes} that the control group of this process has left"),
-            Self::Process => format!("the {bytes} that the limit on this process (ulimit -v) leaves"),
+            Self::Machine => format!("the {bytes} that a run can use of what this machine has free"),
+            Self::ControlGroup => format!("the {bytes} that a run can use of what the control group has left"),
+            Self::Process => {
+                format!("the {bytes} that a run can use of what the limit on this process (ulimit -v) leaves")
+            }
+            Self::ProcessData => {
+                format!("the {bytes} that a run can use of what the limit on its data (ulimit -d) leaves")
+            }
         }
     }
 }
@@ -139,7 +147,7 @@ pub struct BudgetError {
 /// The system's refusal of memory for the CPU, inside the budget.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 #[error(
-    "{}the system refused {asked}{}; close other programs, raise the limit on this process (ulimit -v) or its container, or take less: a smaller micro-batch, or checkpointing",
+    "{}the system refused {asked}{}; close other programs, raise the limits on this process (ulimit -v and -d) or its container, or take less: a smaller micro-batch, or checkpointing",
     if layer.is_empty() { String::new() } else { format!("{layer}, {op}: ") },
     if label.is_empty() { String::new() } else { format!(" for {label}") }
 )]

@@ -28,8 +28,8 @@ Examples:
   plimsoll plan my-preset.toml --json | jq .peak.live_bytes
   plimsoll plan my-preset.toml --check && plimsoll train my-preset.toml
 
-A run fits when its peak is inside the budget and inside the memory that this machine has free. Exit status 0 also when
-the run does not fit; with --check 1.")]
+A run fits when its peak is inside the budget and inside what a run can use of the memory that this machine has free. Exit
+status 0 also when the run does not fit; with --check 1.")]
 pub(super) struct Plan {
     #[command(flatten)]
     choice: Choice,
@@ -213,18 +213,20 @@ fn describe(plan: &plan::Plan) -> anyhow::Result<String> {
 fn answer(plan: &plan::Plan) -> String {
     let (load, budget) = (plan.load(), plan.budget);
     let machine = plan.machine_line().filter(|line| load > line.bytes);
+    let free = plan.machine.free_memory().map(|free| format!(" ({} in all)", free.bytes)).unwrap_or_default();
     match plan.verdict() {
         Verdict::Fits { headroom } => {
             format!("It fits: {load} at the peak, {headroom} below the budget of {budget}.\n")
         }
         Verdict::OverBudget { by } => {
-            let machine = machine.map(|line| format!("A larger budget is not enough: it is past {line} as well.\n"));
+            let machine =
+                machine.map(|line| format!("A larger budget is not enough: it is past {line}{free} as well.\n"));
             let machine = machine.unwrap_or_default();
             format!("It does not fit: {load} at the peak, {by} over the budget of {budget}.\n{machine}")
         }
         Verdict::OverMachine { line } => format!(
-            "It does not fit this machine: {load} at the peak, of {line}. It is inside the budget of {budget}, which is more \
-             than that.\n"
+            "It does not fit this machine: {load} at the peak, of {line}{free}. It is inside the budget of {budget}, which \
+             is more than that.\n"
         ),
         Verdict::NoRoomForData { free } => format!(
             "It does not fit this machine: the data take {} of host memory, and {free} are free; stream them \

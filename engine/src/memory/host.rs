@@ -84,7 +84,7 @@ pub(super) fn has_own_limit() -> bool {
 
 /// The free memory of the machine, its control group included; `None` where the system does not say.
 pub fn available() -> Option<Bytes> {
-    let of_process = |by: &LimitedBy| *by == LimitedBy::Process;
+    let of_process = |by: &LimitedBy| matches!(by, LimitedBy::Process | LimitedBy::ProcessData);
     limits().into_iter().filter(|(_, by)| !of_process(by)).map(|(bytes, _)| bytes).min()
 }
 
@@ -156,11 +156,12 @@ mod linux {
             .map(|text| text.split_whitespace().filter_map(|pages| pages.parse().ok()).collect())
             .unwrap_or_default();
         // Pages of the whole address space come first, those of data and stacks sixth.
-        let left = |resource, place: usize| {
+        let left = |resource, place: usize, limited_by| {
             let used = sizes.get(place)? * page_size();
-            Some((Bytes(soft_limit(resource)?.saturating_sub(used)), LimitedBy::Process))
+            Some((Bytes(soft_limit(resource)?.saturating_sub(used)), limited_by))
         };
-        [left(libc::RLIMIT_AS, 0), left(libc::RLIMIT_DATA, 5)].into_iter().flatten().collect()
+        let all = [left(libc::RLIMIT_AS, 0, LimitedBy::Process), left(libc::RLIMIT_DATA, 5, LimitedBy::ProcessData)];
+        all.into_iter().flatten().collect()
     }
 
     /// Whether the process has a limit of its own for its address space or its data.

@@ -18,7 +18,7 @@ use cudarc::driver::{
 
 use super::{
     convolution::Dnn,
-    fault::{Left, failed, refused, renew},
+    fault::{Left, failed, reason, refused, renew},
     gemm::Blas,
     library,
     memory_pool::Pool,
@@ -68,8 +68,8 @@ fn count() -> Result<usize> {
 /// # Errors
 /// Says what is missing on this machine.
 pub fn describe() -> Result<Vec<Description>, String> {
-    let count = count().map_err(|error| error.to_string())?;
-    (0..count).map(|index| describe_one(index).map_err(|error| failed("asking for a GPU", error).to_string())).collect()
+    let count = count().map_err(reason)?;
+    (0..count).map(|index| describe_one(index).map_err(|error| reason(failed("asking for a GPU", error)))).collect()
 }
 
 fn describe_one(index: usize) -> Result<Description, DriverError> {

@@ -52,6 +52,14 @@ pub(super) fn failed(doing: &str, error: DriverError) -> Error {
     Error::Device(format!("{doing}: {reason}"))
 }
 
+/// What an error of the driver says, without the word before it.
+pub(super) fn reason(error: Error) -> String {
+    match error {
+        Error::Device(reason) | Error::NoDevice(reason) => reason,
+        error => error.to_string(),
+    }
+}
+
 /// [`failed`], where the GPU may have no room for what the driver needs of it: for `label`.
 pub(super) fn refused(label: &'static str, doing: &str, error: DriverError) -> Error {
     if error.0 == CUresult::CUDA_ERROR_OUT_OF_MEMORY { full(label) } else { failed(doing, error) }
