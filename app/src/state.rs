@@ -208,6 +208,8 @@ pub(crate) enum Dialog {
     },
     /// A file of this name exists: replace it?
     Replace(PathBuf),
+    /// Replace the document's own file, which another program changed.
+    ReplaceChanged(PathBuf),
     /// Save first?
     Unsaved(Then),
     /// A run is in progress: stop it and close?

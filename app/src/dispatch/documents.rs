@@ -69,7 +69,7 @@ impl Dispatcher<'_> {
                 self.save();
             }
             Some(Dialog::Unsaved(then)) => self.then(then),
-            Some(Dialog::Replace(path)) if save => self.save_to(&path),
+            Some(Dialog::Replace(path) | Dialog::ReplaceChanged(path)) if save => self.save_to(&path),
             Some(Dialog::StopAndQuit) => {
                 self.services.trainer.send(Command::Stop);
                 self.then(Then::Quit);
@@ -208,9 +208,22 @@ impl Dispatcher<'_> {
 
     pub(super) fn save(&mut self) {
         match self.state.document.path.clone() {
+            Some(path) if self.is_changed_by_another(&path) => self.state.dialog = Some(Dialog::ReplaceChanged(path)),
             Some(path) => self.save_to(&path),
             None => self.ask_where_to_save(),
         }
+    }
+
+    /// Whether the document's file holds another preset than when it was opened or saved. One that cannot be read is
+    /// replaced: nothing could be opened from it.
+    fn is_changed_by_another(&self, path: &Path) -> bool {
+        let Ok(preset::Opened { mut experiment, places, .. }) = preset::open(path) else { return false };
+        let saved = &self.state.document.saved;
+        if places.of("budget").is_none() {
+            // It was opened with the card's.
+            experiment.budget = saved.budget;
+        }
+        experiment != *saved
     }
 
     pub(super) fn ask_where_to_save(&mut self) {

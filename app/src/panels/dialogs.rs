@@ -1,7 +1,5 @@
 //! What lies over the window: questions before something is lost, the path field, the list of keys, the drop hint.
 
-use std::path::Path;
-
 use eframe::egui::{self, Align2, Grid, Id, Key, Modal, RichText, Ui};
 
 use super::{PanelContext, gallery};
@@ -23,7 +21,11 @@ pub(crate) fn ui(ui: &mut Ui, context: &PanelContext<'_>) {
         ui.set_width(460.0);
         match dialog {
             Dialog::Path { purpose, suggestion, number } => path(ui, context, *purpose, suggestion, *number),
-            Dialog::Replace(path) => replace(ui, context, path),
+            Dialog::Replace(path) => replace(ui, context, &format!("{} exists.", path.display())),
+            Dialog::ReplaceChanged(path) => {
+                let what = format!("Another program changed {} since it was opened or saved here.", path.display());
+                replace(ui, context, &what);
+            }
             Dialog::Unsaved(then) => unsaved(ui, context, then),
             Dialog::StopAndQuit => stop_and_quit(ui, context),
             Dialog::Shortcuts => shortcuts(ui, context),
@@ -96,9 +98,9 @@ fn path(ui: &mut Ui, context: &PanelContext<'_>, purpose: Purpose, suggestion: &
     });
 }
 
-fn replace(ui: &mut Ui, context: &PanelContext<'_>, path: &Path) {
+fn replace(ui: &mut Ui, context: &PanelContext<'_>, what: &str) {
     heading(ui, "Replace the file?");
-    ui.add(egui::Label::new(format!("{} exists. Saving writes this preset in its place.", path.display())).wrap());
+    ui.add(egui::Label::new(format!("{what} Saving writes this preset in its place.")).wrap());
     ui.add_space(theme::WIDE_GAP);
     ui.horizontal(|ui| {
         if primary(ui, "Replace", true) {

@@ -45,11 +45,13 @@ fn shortened(text: &str, fits: impl Fn(&str) -> bool) -> String {
     if fits(text) {
         return text.to_owned();
     }
+    const TAIL: usize = 4;
     let letters: Vec<char> = text.chars().collect();
+    let first = letters.iter().position(|letter| *letter == '/').unwrap_or(0);
     let without = |left_out: usize| {
         let kept = letters.len() - left_out;
-        // The end says more than the beginning: two thirds are its.
-        let head = kept / 3;
+        // The end says more than the beginning: two thirds are its, but for the first part, which numbers the block.
+        let head = if first + TAIL <= kept { first.max(kept / 3) } else { kept / 3 };
         letters[..head].iter().chain(['…'].iter()).chain(&letters[letters.len() - (kept - head)..]).collect::<String>()
     };
     let (mut least, mut most) = (1, letters.len().saturating_sub(2).max(1));
@@ -68,7 +70,7 @@ mod tests {
     fn a_path_loses_its_middle_and_no_more_than_it_must() {
         let within = |most: usize| shortened("block12/attention/projection", move |text| text.chars().count() <= most);
         assert_eq!(within(28), "block12/attention/projection");
-        assert_eq!(within(16), "block…projection");
+        assert_eq!(within(16), "block12…ojection");
         assert_eq!(within(10), "blo…ection");
         // Nothing fits: something is shown all the same.
         assert_eq!(within(0), "…on");

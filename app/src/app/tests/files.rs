@@ -92,6 +92,32 @@ fn another_file_is_replaced_only_after_a_question() {
 }
 
 #[test]
+fn a_file_that_another_program_changed_is_replaced_only_after_a_question() {
+    let folder = folder();
+    let file = folder.path().join("mine.toml");
+    preset::write(&file, &digits()).expect("writes");
+    let mut window = opened(PersistedState::default(), Some(file.clone()));
+    window.run_steps(3);
+    window.get_by_role_and_label(Role::Slider, "Micro-batch").increment_accesskit();
+    window.run_steps(2);
+    let mut theirs = digits();
+    theirs.run.seed = 99;
+    preset::write(&file, &theirs).expect("writes");
+    window.key_press_modifiers(Modifiers::COMMAND, Key::S);
+    window.run_steps(3);
+    assert_eq!(preset::read(&file).expect("there"), theirs);
+    window.get_by_role_and_label(Role::Button, "Replace").click();
+    window.run_steps(3);
+    assert_eq!(preset::read(&file).expect("there"), app(&window).state.document.experiment);
+    // What was written here is no change of another's.
+    window.get_by_role_and_label(Role::Slider, "Micro-batch").increment_accesskit();
+    window.run_steps(2);
+    window.key_press_modifiers(Modifiers::COMMAND, Key::S);
+    window.run_steps(3);
+    assert_eq!(preset::read(&file).expect("there"), app(&window).state.document.experiment);
+}
+
+#[test]
 fn what_cannot_be_saved_is_said_until_it_is_read_and_nothing_is_lost() {
     let folder = folder();
     let locked = folder.path().join("locked.toml");
