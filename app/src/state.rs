@@ -257,6 +257,8 @@ pub(crate) struct State {
     pub(crate) devices: Option<Arc<Devices>>,
     /// The open dialog.
     pub(crate) dialog: Option<Dialog>,
+    /// Documents opened so far.
+    pub(crate) opened: u64,
     /// Paths asked for so far.
     pub(crate) paths_asked: u64,
     /// What to do once the changes are saved.
@@ -288,6 +290,7 @@ impl State {
             machine: Machine::nominal(),
             devices: None,
             dialog: None,
+            opened: 0,
             paths_asked: 0,
             after_saving: None,
             closing: false,

@@ -203,6 +203,7 @@ impl Dispatcher<'_> {
         self.leave();
         let (generation, offered) = (self.state.document.generation, self.state.document.planned_for());
         self.state.document = Document { generation, offered, ..document };
+        self.state.opened += 1;
         self.changed();
     }
 

@@ -56,12 +56,6 @@ fn buttons(ui: &mut Ui, context: &PanelContext<'_>, in_words: bool) {
     if train.on_hover_text(hover).on_disabled_hover_text(why).clicked() {
         context.send.ui(UiCommand::Train);
     }
-    if idle && context.state.may_train_anyway() {
-        let anyway = Button::new(RichText::new("Train anyway").color(palette.bad));
-        if ui.add(anyway).on_hover_text(UiCommand::TrainAnyway.tooltip()).clicked() {
-            context.send.ui(UiCommand::TrainAnyway);
-        }
-    }
     let paused = active.is_some_and(|run| matches!(run.status, Status::Paused));
     let (pause, name) = if paused { ("▶", "Resume") } else { ("⏸", "Pause") };
     let may_step = active.is_some() || ready;
@@ -74,11 +68,27 @@ fn buttons(ui: &mut Ui, context: &PanelContext<'_>, in_words: bool) {
         let hover = command.tooltip_with_key(ui.ctx());
         let hover = if in_words { hover } else { format!("{name}: {hover}") };
         let words = if in_words { format!("{sign} {name}") } else { sign.to_owned() };
-        let button = ui.add_enabled(enabled, Button::new(words)).accessible_name(name);
+        // As wide as *Resume* in any case: what follows stays where it is.
+        let least = if command == UiCommand::Pause && in_words { widest_pause(ui) } else { 0.0 };
+        let button = Button::new(words).min_size(vec2(least, 0.0));
+        let button = ui.add_enabled(enabled, button).accessible_name(name);
         if button.on_hover_text(&hover).on_disabled_hover_text(&hover).clicked() {
             context.send.ui(command);
         }
     }
+    // Behind the others: none of them gives its place to a button that does something else.
+    if idle && context.state.may_train_anyway() {
+        let anyway = Button::new(RichText::new("Train anyway").color(palette.bad));
+        if ui.add(anyway).on_hover_text(UiCommand::TrainAnyway.tooltip()).clicked() {
+            context.send.ui(UiCommand::TrainAnyway);
+        }
+    }
+}
+
+fn widest_pause(ui: &Ui) -> f32 {
+    let font = egui::TextStyle::Button.resolve(ui.style());
+    let width = ["▶ Resume", "⏸ Pause"].map(|words| text::width(ui, words, &font)).into_iter().fold(0.0, f32::max);
+    width + 2.0 * ui.spacing().button_padding.x
 }
 
 /// What a run would take, and how far one is: two lines of the same height in every state. Why none can begin stands in the

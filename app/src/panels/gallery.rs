@@ -56,7 +56,11 @@ fn contents(ui: &mut Ui, context: &PanelContext<'_>, gallery: &Gallery) {
     ui.add_space(theme::GAP);
     let found: Vec<&Entry> = gallery.entries.iter().filter(|entry| entry.matches(&search)).collect();
     // What says it in its title comes before what only speaks of it.
-    let by_title = found.iter().find(|entry| entry.is_called(&search));
+    let mut by_title = found.iter().filter(|entry| entry.is_called(&search)).peekable();
+    let by_title = by_title.peek().copied().map(|first| {
+        // A draft has the title of its preset, which is what was searched for.
+        by_title.find(|entry| !matches!(entry.source, Source::Draft(_))).unwrap_or(first)
+    });
     if let Some(first) = by_title.or(found.first())
         && field.lost_focus()
         && ui.input(|input| input.key_pressed(Key::Enter))
@@ -126,7 +130,7 @@ fn card(ui: &mut Ui, context: &PanelContext<'_>, entry: &Entry, size: egui::Vec2
             rect.right_top() + vec2(-theme::DISCARD_SIZE.x - theme::GAP, theme::GAP),
             theme::DISCARD_SIZE,
         );
-        let discard = ui.put(corner, egui::Button::new("Discard").small());
+        let discard = ui.put(corner, egui::Button::new("Discard").small().wrap_mode(egui::TextWrapMode::Extend));
         let discard = discard.accessible_name(format!("Discard the draft {}", entry.title()));
         if discard.on_hover_text("Throw the draft away; the shipped preset stays as it is.").clicked() {
             context.send.send(Action::DiscardDraft(index));

@@ -160,8 +160,8 @@ fn button_texts(offer: &Advice, peak: Bytes) -> [String; 3] {
 /// Fills a budget that has room.
 fn fill_button(ui: &mut Ui, context: &PanelContext<'_>, fill: &Advice, text: &str) {
     let hover = format!(
-        "The largest micro-batch that fits, everything else unchanged: {}, peak {}, {} a sample. A larger batch may need a \
-         higher learning rate. Click to apply it; undo takes it back.",
+        "The largest micro-batch that fits: {}, peak {}, {} a sample. The effective batch changes with it, so an epoch has \
+         fewer updates, which may need a higher learning rate. Click to apply it; undo takes it back.",
         advice::words(fill),
         fill.peak,
         format::time_ratio(fill.time_ratio)

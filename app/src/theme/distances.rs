@@ -75,7 +75,7 @@ pub(crate) const PICTURE_HEIGHT: f32 = 62.0;
 /// Height of a row of small text.
 pub(crate) const SMALL_ROW: f32 = 14.0;
 /// The button that discards a draft.
-pub(crate) const DISCARD_SIZE: Vec2 = vec2(58.0, 18.0);
+pub(crate) const DISCARD_SIZE: Vec2 = vec2(66.0, 18.0);
 /// The notice stays clear of the bottom bar, and of the window's sides.
 pub(crate) const NOTICE_MARGIN: f32 = 64.0;
 /// Radius of a run's point.

@@ -36,8 +36,10 @@ impl Rates {
     pub fn of_card(profile: &Profile, tf32: bool) -> Self {
         let peak = profile.rates;
         let f32 = if tf32 { peak.tf32 } else { peak.f32 };
+        // Before Ampere no unit multiplies bf16: it is converted to f32.
+        let bf16 = if profile.compute_capability >= (8, 0) { peak.half } else { peak.f32 };
         Self {
-            flops: [peak.f64, f32, peak.half, peak.half],
+            flops: [peak.f64, f32, bf16, peak.half],
             depthwise_flops: peak.f32,
             bytes: [peak.bytes; 4],
             launch_secs: peak.launch_secs,

@@ -19,7 +19,7 @@ use crate::{
 
 /// Draws the pane.
 pub(crate) fn ui(ui: &mut Ui, context: &PanelContext<'_>) {
-    ScrollArea::vertical().auto_shrink(false).show(ui, |ui| {
+    from_the_top(ui, context.state.opened).show(ui, |ui| {
         // Room for the scroll bar, which floats.
         ui.set_width(ui.available_width() - theme::GAP);
         let form = Form::new(context.state, context.send);
@@ -254,6 +254,17 @@ fn model(ui: &mut Ui, form: &Form<'_>) {
         };
         form.number(ui, spec, number);
     }
+}
+
+/// The area that scrolls: from its top whenever another document was opened, so that what it says of itself is seen.
+fn from_the_top(ui: &Ui, opened: u64) -> ScrollArea {
+    let area = ScrollArea::vertical().auto_shrink(false);
+    let id = ui.scope_id().with("opened");
+    if ui.data(|data| data.get_temp(id)) == Some(opened) {
+        return area;
+    }
+    ui.data_mut(|data| data.insert_temp(id, opened));
+    area.vertical_scroll_offset(0.0)
 }
 
 /// What was probably not meant by the control `key`, and a button that mends it.
