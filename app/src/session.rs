@@ -114,6 +114,8 @@ pub(crate) struct RunRecord {
     pub(crate) trail: Vec<[f64; 2]>,
     /// The last step.
     pub(crate) last: Option<StepRecord>,
+    /// Seconds of all its steps, without tests.
+    steps_secs: f64,
     /// Most measured bytes so far of what the budget counts.
     pub(crate) peak_load: Bytes,
     /// Best test accuracy so far.
@@ -135,6 +137,7 @@ impl RunRecord {
             test: TestCurves::default(),
             trail: Vec::new(),
             last: None,
+            steps_secs: 0.0,
             peak_load: Bytes::ZERO,
             best_accuracy: None,
             summary: None,
@@ -172,7 +175,14 @@ impl RunRecord {
         Some(last.at_secs / last.step as f64 * left as f64)
     }
 
+    /// Mean seconds of a step so far, without tests.
+    pub(crate) fn step_secs(&self) -> Option<f64> {
+        let last = self.last.filter(|s| s.step > 0)?;
+        Some(self.steps_secs / last.step as f64)
+    }
+
     fn step(&mut self, step: StepRecord) {
+        self.steps_secs += step.secs;
         let curves = &mut self.train;
         curves.steps.push(step.step as f64);
         curves.secs.push(step.at_secs);

@@ -214,9 +214,12 @@ fn progress(ui: &mut Ui, context: &PanelContext<'_>, run: &RunRecord) {
                 ui.label(RichText::new("best test").weak()).on_hover_text(hover);
             }
         }
-        if let Some(last) = run.last.filter(|_| is_wide) {
-            let hover = "Measured: the time of the last step.";
-            ui.label(RichText::new(format!("{} a step", format::secs(last.secs))).weak()).on_hover_text(hover);
+        if let Some((mean, last)) = run.step_secs().zip(run.last).filter(|_| is_wide) {
+            let hover = format!(
+                "Measured: the mean of its steps so far, without tests. The last took {}.",
+                format::secs(last.secs)
+            );
+            ui.label(RichText::new(format!("{} a step", format::secs(mean))).weak()).on_hover_text(hover);
         }
         let (standing, color) = standing(run, palette);
         ui.label(RichText::new(standing).color(color));
