@@ -66,8 +66,6 @@ pub(crate) struct App {
     title: String,
     /// `None` in tests, which keep nothing.
     keeper: Option<Keeper>,
-    /// Whether it was said that nothing is kept.
-    has_told_of_keeper: bool,
 }
 
 impl App {
@@ -116,7 +114,6 @@ impl App {
             pace,
             title: String::new(),
             keeper: None,
-            has_told_of_keeper: false,
         };
         app.dispatcher(ctx).changed();
         if let Some(path) = open {
@@ -135,6 +132,12 @@ impl App {
         self
     }
 
+    /// The same window, drawn by the renderer of this name.
+    pub(crate) fn drawn_by(mut self, renderer: &str) -> Self {
+        self.pace.drawn_by(renderer);
+        self
+    }
+
     /// Writes what is to be kept for the next session.
     pub(crate) fn keep(&mut self) {
         let state = self.persisted();
@@ -149,11 +152,9 @@ impl App {
         if let Some(left) = keeper.look(is_touched, || self.persisted()) {
             ctx.request_repaint_after(left);
         }
-        if let Some(failure) = keeper.failure().filter(|_| !self.has_told_of_keeper) {
-            let text = format!("Nothing is kept for the next start: {failure}. Save the experiment as a preset.");
+        if let Some(text) = keeper.untold() {
             self.toasts.warning(&text);
             self.state.log.add(Level::Note, text);
-            self.has_told_of_keeper = true;
         }
         self.keeper = Some(keeper);
     }
@@ -228,7 +229,7 @@ impl App {
             return;
         }
         self.keep();
-        let is_kept = self.keeper.as_ref().is_none_or(|keeper| keeper.failure().is_none());
+        let is_kept = self.keeper.as_ref().is_none_or(Keeper::is_kept);
         let unsaved = self.state.document.is_changed() && (self.state.document.path.is_some() || !is_kept);
         let question = if self.state.session.active().is_some() {
             Some(Dialog::StopAndQuit)

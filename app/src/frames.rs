@@ -62,8 +62,13 @@ const SHARE: u32 = 6;
 /// Frames drawn at once to see what one takes.
 const PROBED: u32 = 4;
 
+/// Parts of the names of renderers that draw on the processor: Mesa's, ANGLE's, and those of Windows and macOS.
+const SOFTWARE: [&str; 7] =
+    ["llvmpipe", "softpipe", "swrast", "swiftshader", "software", "microsoft basic render", "gdi generic"];
+
 /// How soon news of the trainer are drawn: at once where frames are quick, and where the processor draws them (a window
-/// without a graphics driver) seldom enough to leave the trainer its cores.
+/// without a graphics driver) seldom enough to leave the trainer its cores. A processor that draws quickly takes all of its
+/// cores for it, so the name of the renderer counts as well as the time.
 ///
 /// Owns the time of a whole frame with its painting, which only the next frame can tell: at the start of a run a few are
 /// drawn one after the other.
@@ -73,6 +78,7 @@ pub(crate) struct Pace {
     left: u32,
     least: Option<Duration>,
     begun: Option<Instant>,
+    is_software: bool,
 }
 
 impl Pace {
@@ -80,6 +86,12 @@ impl Pace {
     pub(crate) fn delay(&self) -> impl Fn() -> Duration + Send + use<> {
         let micros = Arc::clone(&self.delay_micros);
         move || Duration::from_micros(micros.load(Ordering::Relaxed)).max(SOONEST)
+    }
+
+    /// The name of what draws, as OpenGL tells it.
+    pub(crate) fn drawn_by(&mut self, renderer: &str) {
+        let renderer = renderer.to_lowercase();
+        self.is_software = SOFTWARE.iter().any(|name| renderer.contains(name));
     }
 
     /// A run begins: look again what a frame takes.
@@ -93,7 +105,7 @@ impl Pace {
         let took = now.saturating_duration_since(begun);
         let least = self.least.map_or(took, |least| least.min(took));
         (self.least, self.left) = (Some(least), self.left - 1);
-        let delay = if least < SLOW { SOONEST } else { (least * SHARE).min(LATEST) };
+        let delay = if least < SLOW && !self.is_software { SOONEST } else { (least * SHARE).min(LATEST) };
         self.delay_micros.store(delay.as_micros() as u64, Ordering::Relaxed);
     }
 
@@ -126,6 +138,29 @@ mod tests {
         assert_eq!(delay_after(&[90, 50, 60]), Duration::from_millis(300));
         assert_eq!(delay_after(&[900, 800, 700, 600]), LATEST);
         assert_eq!(delay_after(&[900, 800, 700, 600, 1]), LATEST, "only the frames of the probe count");
+    }
+
+    #[test]
+    fn a_renderer_on_the_processor_is_known_by_its_name() {
+        for (renderer, soon) in [
+            ("llvmpipe (LLVM 19.1.7, 256 bits)", 120),
+            ("ANGLE (Google, Vulkan 1.3.0 (SwiftShader Device (Subzero) (0x0000C0DE)))", 120),
+            ("Apple Software Renderer", 120),
+            ("NVIDIA GeForce RTX 4060/PCIe/SSE2", 16),
+            ("Mesa Intel(R) UHD Graphics 630 (CFL GT2)", 16),
+            ("", 16),
+        ] {
+            let mut pace = Pace::default();
+            let (delay, mut now) = (pace.delay(), Instant::now());
+            pace.drawn_by(renderer);
+            pace.begin(now);
+            pace.probe();
+            for _ in 0..PROBED {
+                now += Duration::from_millis(20);
+                pace.begin(now);
+            }
+            assert_eq!(delay(), Duration::from_millis(soon), "{renderer}");
+        }
     }
 
     #[test]

@@ -5,10 +5,11 @@
 
 use std::{
     fs, io,
-    io::Write,
     path::{Path, PathBuf},
     time::{Duration, Instant},
 };
+
+use plimsoll_engine::whole_file;
 
 use crate::app::PersistedState;
 
@@ -29,6 +30,8 @@ pub(crate) struct Keeper {
     due: Option<Instant>,
     /// Why the last writing failed.
     failure: Option<String>,
+    /// Whether the user was told of a failure.
+    has_told: bool,
 }
 
 impl Keeper {
@@ -36,7 +39,7 @@ impl Keeper {
     pub(crate) fn open(folder: Option<&Path>) -> (Self, Option<PersistedState>, Option<String>) {
         let place = folder.map(|folder| folder.join(FILE));
         let failure = place.is_none().then(|| "this user has no folder for it".to_owned());
-        let mut keeper = Self { place, written: String::new(), due: None, failure };
+        let mut keeper = Self { place, written: String::new(), due: None, failure, has_told: false };
         let text = match keeper.place.as_deref().map(fs::read_to_string) {
             None => return (keeper, None, None),
             Some(Err(error)) if error.kind() == io::ErrorKind::NotFound => return (keeper, None, None),
@@ -96,23 +99,26 @@ impl Keeper {
         }
     }
 
-    /// Why nothing is kept, if so.
-    pub(crate) fn failure(&self) -> Option<&str> {
-        self.failure.as_deref()
+    /// Whether the next session will find what is here.
+    pub(crate) fn is_kept(&self) -> bool {
+        self.failure.is_none()
+    }
+
+    /// Why nothing is kept, to be told once.
+    pub(crate) fn untold(&mut self) -> Option<String> {
+        let failure = self.failure.as_ref().filter(|_| !self.has_told)?;
+        self.has_told = true;
+        Some(format!("Nothing is kept for the next start: {failure}. Save the experiment as a preset."))
     }
 }
 
-/// Writes a file beside its place, then renames it onto it.
 fn write(place: &Path, text: &str) -> io::Result<()> {
-    let folder = place.parent().unwrap_or(Path::new("."));
-    fs::create_dir_all(folder)?;
-    let mut file = tempfile::NamedTempFile::new_in(folder)?;
-    file.write_all(text.as_bytes())?;
-    file.persist(place).map(drop).map_err(|failed| failed.error)
+    place.parent().map_or(Ok(()), fs::create_dir_all)?;
+    whole_file::write(place, text.as_bytes())
 }
 
-/// Puts the toolkit's own file (the window's place, what is unfolded) aside where its zoom is one that no window can have: the
-/// toolkit would end the program at every start.
+/// Puts the toolkit's own file (the window's place, what is unfolded) aside where its zoom is one that no window can
+/// have: the toolkit would end the program at every start.
 pub(crate) fn guard_zoom(folder: Option<&Path>) {
     let Some(file) = folder.map(|folder| folder.join("app.ron")) else { return };
     let Ok(text) = fs::read_to_string(&file) else { return };
@@ -139,7 +145,7 @@ mod tests {
         let (mut keeper, none, told) = Keeper::open(Some(folder.path()));
         assert!(none.is_none() && told.is_none());
         keeper.keep(&PersistedState::default());
-        assert!(keeper.failure().is_none() && place.is_file());
+        assert!(keeper.is_kept() && keeper.untold().is_none() && place.is_file());
         assert!(Keeper::open(Some(folder.path())).1.is_some());
         let whole = fs::read_to_string(&place).expect("written");
         fs::write(&place, &whole[..whole.len() / 2]).expect("cut");
@@ -166,11 +172,13 @@ mod tests {
     fn without_a_folder_nothing_is_kept_and_there_is_a_reason() {
         let (mut keeper, ..) = Keeper::open(None);
         keeper.keep(&PersistedState::default());
-        assert!(keeper.failure().is_some());
+        assert!(!keeper.is_kept());
+        assert!(keeper.untold().is_some_and(|told| told.contains("no folder")));
+        assert!(keeper.untold().is_none(), "once is enough");
         let file = tempfile::NamedTempFile::new().expect("a file");
         let (mut keeper, ..) = Keeper::open(Some(&file.path().join("below")));
         keeper.keep(&PersistedState::default());
-        assert!(keeper.failure().is_some(), "a file is no folder");
+        assert!(!keeper.is_kept(), "a file is no folder");
     }
 
     #[test]

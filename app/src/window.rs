@@ -33,13 +33,20 @@ pub(crate) fn run(open: Option<PathBuf>) -> anyhow::Result<()> {
         let persisted = persisted.or_else(before).unwrap_or_default();
         let files = FileDialogs::desktop(cc.egui_ctx.clone());
         let app = App::new(&cc.egui_ctx, files, persisted, open.as_deref())?;
-        Ok(Box::new(Window(app.kept_by(keeper, damage))))
+        Ok(Box::new(Window(app.kept_by(keeper, damage).drawn_by(&renderer(cc)))))
     });
     eframe::run_native(NAME, options, create).map_err(|error| {
         let reason = without_place(&error.to_string());
         let reason = reason.trim_end_matches('.');
         anyhow::anyhow!("no window could be opened: {reason}. The command line works without one: plimsoll --help")
     })
+}
+
+/// What OpenGL calls the renderer; nothing where there is none.
+fn renderer(cc: &eframe::CreationContext<'_>) -> String {
+    use eframe::glow::{HasContext, RENDERER};
+    // SAFETY: the context is the window's and current while the window is made.
+    cc.gl.as_ref().map(|gl| unsafe { gl.get_parameter_string(RENDERER) }).unwrap_or_default()
 }
 
 /// A message of winit without the place in winit's source, which is a path of the machine that built the program:

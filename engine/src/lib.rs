@@ -74,7 +74,8 @@ mod sync;
 #[cfg_attr(doc, doc(hidden))]
 pub mod tensor;
 pub mod train;
-mod whole_file;
+#[cfg_attr(doc, doc(hidden))]
+pub mod whole_file;
 mod words;
 
 pub use bytes::Bytes;

@@ -13,7 +13,7 @@ use std::{
 ///
 /// # Errors
 /// Fails when the folder is missing, full or closed to this user; `path` is then as it was.
-pub(crate) fn write(path: &Path, bytes: &[u8]) -> io::Result<()> {
+pub fn write(path: &Path, bytes: &[u8]) -> io::Result<()> {
     put(path, bytes, false)
 }
 
