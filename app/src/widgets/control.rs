@@ -104,15 +104,22 @@ impl<'a> Form<'a> {
             let room = ui.ctx().content_rect().height() * theme::LIST_SHARE;
             let combo = egui::ComboBox::from_id_salt(spec.key).width(ui.available_width()).height(room).truncate();
             let combo = combo.selected_text(name(present));
+            let mut is_chosen_by_key = false;
             let combo = combo.show_ui(ui, |ui| {
                 for (value, name) in choice.options {
                     let entry = ui.selectable_label(*value == present, *name);
                     follow(&entry);
                     if entry.clicked() {
                         self.edit(spec.key, |experiment| (choice.set)(experiment, *value));
+                        // A click of the pointer closes the list by itself, and leaves the focus where it was.
+                        is_chosen_by_key = !ui.input(|input| input.pointer.any_released());
+                        ui.close();
                     }
                 }
             });
+            if is_chosen_by_key {
+                combo.response.request_focus();
+            }
             follow(&combo.response.accessible_name(spec.name));
         });
         let title = format!("{}: {}", spec.name, name(present));

@@ -88,4 +88,8 @@ fn a_list_that_is_open_is_gone_through_by_keys() {
     window.run_steps(3);
     window.key_press(Key::Enter);
     until(&mut window, |app| app.state.document.experiment.precision == Precision::Bf16);
+    window.run_steps(3);
+    // The list is gone, and the keys go on where it was.
+    assert!(window.query_by_role_and_label(Role::Button, "f64").is_none());
+    assert!(window.get_by_role_and_label(Role::ComboBox, "Precision").is_focused());
 }
