@@ -1,7 +1,7 @@
 //! The layers have a direction: no module of the engine uses one that stands above it.
 //!
-//! The order stands once, in the drawing on the architecture page (`engine/ARCHITECTURE.md`). Modules on one line of it do not
-//! use each other. Tests inside a module may look upwards.
+//! The order stands once, in the drawing on the architecture page (`engine/ARCHITECTURE.md`). Modules on one line of it
+//! do not use each other. Tests inside a module may look upwards.
 
 use std::{
     collections::BTreeMap,

@@ -121,9 +121,9 @@ impl Fit {
         let machine = plan::this_machine();
         let plan = plan::predict(&self.choice.resolve(&machine, |_| {})?, &machine)?;
         let limit = Limit::within(Duration::from_secs(self.seconds));
-        let found = plan::fit(&plan, plan.budget, limit)?;
+        let mut found = plan::fit(&plan, plan.budget, limit)?;
         let fill = plan::fill(&plan, limit)?;
-        let (fits, mut found) = (plan.verdict().fits(), found);
+        let fits = plan.verdict().fits();
         if fits {
             add_as_it_is(&plan, &mut found);
         }

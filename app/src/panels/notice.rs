@@ -1,5 +1,5 @@
-//! Lies over the panes, just above the bottom bar: what needs the eye until it is read: a file that could not be used; how the last run ended where it was refused or
-//! failed, and the changes that would mend it.
+//! Lies over the panes, just above the bottom bar: what needs the eye until it is read: a file that could not be used;
+//! how the last run ended where it was refused or failed, and the changes that would mend it.
 
 use eframe::egui::{self, RichText, Ui};
 use plimsoll_engine::train::Outcome;

@@ -1,9 +1,9 @@
 //! What a prediction must know of this machine, as a value.
 //!
-//! Owns [`Machine`]: the processor's threads and rates, what the process holds before a run and what the system can still
-//! give it, and the GPUs that are here with what was measured on them. Always holds: a `Machine` never changes; a measurement makes another one of a higher
-//! version, so plans compare only where they were made for the same version. Refuses a device's name that means nothing
-//! here, with what would do.
+//! Owns [`Machine`]: the processor's threads and rates, what the process holds before a run and what the system can
+//! still give it, and the GPUs that are here with what was measured on them. Always holds: a `Machine` never changes; a
+//! measurement makes another one of a higher version, so plans compare only where they were made for the same version.
+//! Refuses a device's name that means nothing here, with what would do.
 
 #[cfg(feature = "cuda")]
 use std::collections::BTreeMap;
@@ -60,8 +60,8 @@ struct Known {
 }
 
 impl Machine {
-    /// A machine of which nothing is measured: nominal rates, a process of no size, memory without limit, no GPU. Reads nothing but the number of
-    /// threads, so it is the same on every call.
+    /// A machine of which nothing is measured: nominal rates, a process of no size, memory without limit, no GPU. Reads
+    /// nothing but the number of threads, so it is the same on every call.
     pub fn nominal() -> Self {
         let (threads, rates) = (cpu_threads(), Rates::NOMINAL);
         let known = Known {

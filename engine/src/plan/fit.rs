@@ -37,8 +37,8 @@ pub struct Found {
 }
 
 /// Configurations with the plan's effective batch that fit `budget`, fastest first: micro-batch x accumulation x
-/// precision x checkpointing. Where the machine can give less than the budget, they fit that too. Of each precision and checkpointing the largest micro-batch that fits is kept: a smaller
-/// one takes longer for nothing.
+/// precision x checkpointing. Where the machine can give less than the budget, they fit that too. Of each precision and
+/// checkpointing the largest micro-batch that fits is kept: a smaller one takes longer for nothing.
 ///
 /// # Examples
 ///

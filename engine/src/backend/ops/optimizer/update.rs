@@ -60,9 +60,10 @@ pub enum UpdateRule {
     Adam(Moments),
     /// As [`UpdateRule::Adam`], with decoupled weight decay (Loshchilov & Hutter 2019).
     AdamW(Moments),
-    /// As [`UpdateRule::AdamW`], its moments in 8 bits between updates (Dettmers et al. 2022, "8-bit optimizers via block-wise
-    /// quantization"). Keeps, for `m` and then for `v`, a code (u8) an element and the largest magnitude (f32) of every
-    /// [`UpdateRule::BLOCK`] elements: of `m`'s dynamic code with a sign, of `v`'s without. Zeros stand for zero.
+    /// As [`UpdateRule::AdamW`], its moments in 8 bits between updates (Dettmers et al. 2022, "8-bit optimizers via
+    /// block-wise quantization"). Keeps, for `m` and then for `v`, a code (u8) an element and the largest magnitude
+    /// (f32) of every [`UpdateRule::BLOCK`] elements: of `m`'s dynamic code with a sign, of `v`'s without. Zeros stand
+    /// for zero.
     AdamW8(Moments),
     /// `w -= rate * sign(b1 m + (1-b1) g); m = b2 m + (1-b2) g` (Chen et al. 2023). Keeps `m`.
     Lion {
