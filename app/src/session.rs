@@ -309,7 +309,7 @@ impl Session {
                 record.peak_load = record.peak_load.max(load);
                 record.summary = Some(*summary);
             }
-            Event::Machine(_) | Event::Started { .. } | Event::Warning(_) => {}
+            Event::Machine(_) | Event::Started { .. } | Event::Saved { .. } | Event::Warning(_) => {}
         }
     }
 }

@@ -59,7 +59,7 @@ fn each_trains_and_measures_no_more_than_predicted() {
         let mut experiment = small(kind);
         experiment.run.steps = Some(if kind == ModelKind::Resnet { 2 } else { 4 });
         let plan = Plan::of(&experiment, &Machine::nominal()).expect("a plan");
-        trainer.send(Command::Start(Box::new(Start { experiment, anyway: false, paused: false })));
+        trainer.send(Command::Start(Box::new(Start::new(experiment))));
         let (outcome, summary) = trainer
             .events()
             .iter()

@@ -38,7 +38,7 @@ fn limit_growth(bytes: Bytes) {
 }
 
 fn run(trainer: &Trainer, experiment: &Experiment, anyway: bool) -> (Outcome, Summary) {
-    trainer.send(Ask::Start(Box::new(Start { experiment: experiment.clone(), anyway, paused: false })));
+    trainer.send(Ask::Start(Box::new(Start { anyway, ..Start::new(experiment.clone()) })));
     loop {
         let event = trainer.events().recv_timeout(Duration::from_secs(120)).expect("the trainer goes on");
         if let Event::Ended { outcome, summary, .. } = event {

@@ -19,7 +19,7 @@ struct Run {
 }
 
 fn run(trainer: &Trainer, experiment: &Experiment) -> Run {
-    trainer.send(Command::Start(Box::new(Start { experiment: experiment.clone(), anyway: false, paused: false })));
+    trainer.send(Command::Start(Box::new(Start::new(experiment.clone()))));
     let (mut losses, mut tests) = (Vec::new(), Vec::new());
     loop {
         match trainer.events().recv_timeout(std::time::Duration::from_secs(120)).expect("the trainer goes on") {

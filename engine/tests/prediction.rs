@@ -22,7 +22,7 @@ fn seed() -> u64 {
 }
 
 fn run(trainer: &Trainer, experiment: &Experiment, anyway: bool) -> (Outcome, Summary) {
-    let start = Start { experiment: experiment.clone(), anyway, paused: false };
+    let start = Start { anyway, ..Start::new(experiment.clone()) };
     trainer.send(Command::Start(Box::new(start)));
     loop {
         let event = trainer.events().recv_timeout(Duration::from_secs(120)).expect("the trainer goes on");

@@ -18,11 +18,11 @@ fn experiment(steps: u64) -> Experiment {
 }
 
 fn start(experiment: &Experiment) -> Command {
-    Command::Start(Box::new(Start { experiment: experiment.clone(), anyway: false, paused: false }))
+    Command::Start(Box::new(Start::new(experiment.clone())))
 }
 
 fn start_anyway(experiment: &Experiment) -> Command {
-    Command::Start(Box::new(Start { experiment: experiment.clone(), anyway: true, paused: false }))
+    Command::Start(Box::new(Start { anyway: true, ..Start::new(experiment.clone()) }))
 }
 
 /// The next event of the run; what is learnt of the machine is none.
@@ -247,7 +247,7 @@ fn training_anyway_stops_at_the_line_and_gives_everything_back() {
 fn stepping_pausing_and_stopping_do_what_they_say() {
     let trainer = Trainer::new(|| {});
     let wanted = experiment(1_000_000);
-    trainer.send(Command::Start(Box::new(Start { experiment: wanted, anyway: false, paused: true })));
+    trainer.send(Command::Start(Box::new(Start { paused: true, ..Start::new(wanted) })));
     trainer.send(Command::Step);
     trainer.send(Command::Step);
     trainer.send(Command::Evaluate);

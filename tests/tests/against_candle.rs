@@ -73,7 +73,7 @@ fn our_peak(kind: ModelKind) -> Bytes {
     experiment.model.width = if kind == ModelKind::Mlp { 256 } else { 32 };
     experiment.run.steps = Some(STEPS as u64);
     let trainer = Trainer::new(|| {});
-    trainer.send(Command::Start(Box::new(Start { experiment, anyway: false, paused: false })));
+    trainer.send(Command::Start(Box::new(Start::new(experiment))));
     loop {
         if let Event::Ended { outcome, summary, .. } = trainer.events().recv().expect("the trainer goes on") {
             assert!(matches!(outcome, Outcome::Finished), "{outcome:?}");

@@ -23,7 +23,7 @@ fn fits(experiment: &Experiment) -> bool {
 
 /// A run from its start to its end.
 fn train(trainer: &Trainer, experiment: Experiment) -> (Option<Arc<Plan>>, Outcome, Summary) {
-    trainer.send(Command::Start(Box::new(Start { experiment, anyway: false, paused: false })));
+    trainer.send(Command::Start(Box::new(Start::new(experiment))));
     let mut planned = None;
     for event in trainer.events() {
         match event {

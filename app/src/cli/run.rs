@@ -63,7 +63,7 @@ pub(super) fn record(
     interrupt: &Interrupt,
 ) -> anyhow::Result<Record> {
     let (mut plan, mut steps) = (None, Vec::new());
-    let start = Start { experiment, anyway: false, paused: false };
+    let start = Start::new(experiment);
     let (outcome, summary) = run(trainer, start, interrupt, |event| {
         match event {
             Event::Started { plan: started, .. } => plan = Some(Arc::clone(started)),

@@ -12,7 +12,7 @@ use clap::Args;
 use plimsoll_engine::{
     Experiment,
     plan::{Peak, Plan},
-    train::{Event, Outcome, Refusal, Start, StepRecord, Summary, Trainer},
+    train::{Event, Outcome, Refusal, SaveReason, Start, StepRecord, Summary, Trainer},
 };
 use serde_json::{Value, json};
 
@@ -58,7 +58,7 @@ impl Train {
         })?;
         let experiment = Experiment::clone(resolved.experiment());
         let interrupt = Interrupt::listen()?;
-        let start = Start { experiment, anyway: self.anyway, paused: false };
+        let start = Start { anyway: self.anyway, ..Start::new(experiment) };
         let mut report = Report {
             json: self.json,
             shows_progress: io::stderr().is_terminal(),
@@ -151,7 +151,15 @@ impl Report {
                 let _ = writeln!(io::stderr(), "warning: {text}");
                 Ok(())
             }
-            Event::Machine(_) | Event::Evaluating { .. } | Event::Paused(_) | Event::Ended { .. } => Ok(()),
+            Event::Saved { step, path, bytes, why: SaveReason::Best | SaveReason::Stop | SaveReason::End, .. } => {
+                self.clear_progress();
+                out::line(format!("step {step:>6}  saved to {} ({bytes})", path.display()))
+            }
+            Event::Machine(_)
+            | Event::Evaluating { .. }
+            | Event::Saved { why: SaveReason::Interval, .. }
+            | Event::Paused(_)
+            | Event::Ended { .. } => Ok(()),
         }
     }
 
@@ -254,6 +262,14 @@ fn as_json(event: &Event, plan: Option<&Plan>) -> Option<Value> {
         Event::Evaluated { step, at_secs, loss, accuracy } => {
             json!({"event": "evaluated", "step": step, "at_secs": at_secs, "loss": loss, "accuracy": accuracy})
         }
+        Event::Saved { step, path, bytes, live, why } => json!({
+            "event": "saved",
+            "step": step,
+            "path": path,
+            "bytes": bytes.0,
+            "live_bytes": live.0,
+            "why": why,
+        }),
         Event::Paused(is_paused) => json!({"event": "paused", "paused": is_paused}),
         Event::Warning(message) => json!({"event": "warning", "message": message}),
         Event::Ended { outcome, summary, .. } => {

@@ -219,7 +219,7 @@ impl Dispatcher<'_> {
         let experiment = self.state.document.experiment.clone();
         self.state.notice = None;
         self.state.is_starting = true;
-        self.services.trainer.send(Command::Start(Box::new(Start { experiment, anyway, paused })));
+        self.services.trainer.send(Command::Start(Box::new(Start { anyway, paused, ..Start::new(experiment) })));
         if paused {
             self.services.trainer.send(Command::Step);
         }
@@ -343,6 +343,9 @@ impl Dispatcher<'_> {
                     state.notice = Some(Notice::Run(outcome.clone()));
                 }
                 state.log.add(level, text);
+            }
+            Event::Saved { step, path, bytes, .. } => {
+                state.log.add(Level::Note, format!("Saved after {step} steps: {} ({bytes})", path.display()));
             }
             Event::Step(_) | Event::Evaluating { .. } | Event::Evaluated { .. } | Event::Paused(_) => {}
         }

@@ -1,6 +1,9 @@
 //! What the outside may ask of the trainer, and how a run obeys.
 
-use std::time::{Duration, Instant};
+use std::{
+    path::PathBuf,
+    time::{Duration, Instant},
+};
 
 use crossbeam_channel::{Receiver, TryRecvError};
 
@@ -8,7 +11,7 @@ use crate::{
     error::{Error, Result},
     experiment::Experiment,
     memory::probe::uncounted,
-    train::{event::Event, event_sink::EventSink},
+    train::{event::Event, event_sink::EventSink, keep::Keep},
 };
 
 /// What to run.
@@ -20,6 +23,17 @@ pub struct Start {
     pub anyway: bool,
     /// Begin paused, to go step by step.
     pub paused: bool,
+    /// Where its checkpoints go.
+    pub keep: Keep,
+    /// The checkpoint to go on from.
+    pub resume: Option<PathBuf>,
+}
+
+impl Start {
+    /// A run of `experiment` from its first step, of which nothing is kept.
+    pub fn new(experiment: Experiment) -> Self {
+        Self { experiment, anyway: false, paused: false, keep: Keep::default(), resume: None }
+    }
 }
 
 /// A request to the trainer.

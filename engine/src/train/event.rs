@@ -1,12 +1,13 @@
 //! What a run tells the outside: ordered events, and the latest value of what changes too often to queue.
 
-use std::sync::Arc;
+use std::{path::PathBuf, sync::Arc};
 
 use crate::{
     bytes::Bytes,
     error::Error,
     hardware::Machine,
     plan::{Advice, Peak, Plan},
+    train::keep::SaveReason,
 };
 
 /// Numbers a run, from 1, for as long as the trainer lives.
@@ -60,7 +61,7 @@ pub struct Refusal {
 /// let mut experiment = Experiment::default();
 /// experiment.run.steps = Some(2);
 /// let trainer = Trainer::new(|| {});
-/// trainer.send(Command::Start(Box::new(Start { experiment, anyway: false, paused: false })));
+/// trainer.send(Command::Start(Box::new(Start::new(experiment))));
 /// let summary = trainer.events().iter().find_map(|event| match event {
 ///     Event::Ended { summary, .. } => Some(summary),
 ///     _ => None,
@@ -138,6 +139,19 @@ pub enum Event {
         loss: f64,
         /// Share classified right.
         accuracy: f64,
+    },
+    /// A checkpoint was written whole.
+    Saved {
+        /// After this many steps.
+        step: u64,
+        /// The file.
+        path: PathBuf,
+        /// Its size.
+        bytes: Bytes,
+        /// Measured: most bytes alive while it was written.
+        live: Bytes,
+        /// What it was written for.
+        why: SaveReason,
     },
     /// The run waits, or goes on.
     Paused(bool),

@@ -5,6 +5,7 @@ pub mod event;
 mod event_sink;
 #[cfg(feature = "cuda")]
 pub(crate) mod gpu;
+mod keep;
 #[cfg(feature = "cuda")]
 mod process;
 mod run;
@@ -13,4 +14,5 @@ mod worker;
 
 pub use command::{Command, Start};
 pub use event::{Event, Latest, Outcome, Refusal, RunId, StepRecord, Summary};
+pub use keep::{Keep, SaveReason};
 pub use trainer::Trainer;

@@ -49,7 +49,7 @@ const ADVICE_TIME: Duration = Duration::from_secs(5);
 /// experiment.run.steps = Some(3);
 ///
 /// let trainer = Trainer::new(|| {});
-/// trainer.send(Command::Start(Box::new(Start { experiment, anyway: false, paused: false })));
+/// trainer.send(Command::Start(Box::new(Start::new(experiment))));
 /// let mut losses = Vec::new();
 /// for event in trainer.events() {
 ///     match event {
@@ -229,7 +229,7 @@ impl Attempt {
         events: &EventSink,
         inbox: &mut Inbox<'_>,
     ) -> Result<Outcome> {
-        let Self { id, start: Start { experiment, anyway, paused }, summary, .. } = self;
+        let Self { id, start: Start { experiment, anyway, paused, .. }, summary, .. } = self;
         worker.prepare(experiment)?;
         worker.measure_memory(datasets.bytes);
         events.set_machine(worker.machine());

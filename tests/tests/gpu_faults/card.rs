@@ -81,7 +81,7 @@ impl Card {
     }
 
     pub(crate) fn begin(&self, experiment: &Experiment, paused: bool) {
-        self.send(Command::Start(Box::new(Start { experiment: experiment.clone(), anyway: false, paused })));
+        self.send(Command::Start(Box::new(Start { paused, ..Start::new(experiment.clone()) })));
     }
 
     /// What is left of a run.
