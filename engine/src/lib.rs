@@ -14,6 +14,7 @@
 //! - [`experiment`]: what a user chooses, and the preset format.
 //! - [`plan`]: from an experiment to a [`plan::Plan`] by a dry run; which changes would fit; how long a run takes.
 //! - [`train`]: the [`train::Trainer`], a thread that runs the step and reports by events.
+//! - [`report`]: what leaves the program: comparisons, locks, traces, series for other programs.
 //! - [`hardware`]: what is in this machine, and the figures that it gives of itself.
 //! - [`device`]: the cards that can be planned for, and the target of a run.
 //! - [`data`]: the sources, and the loader thread that prepares batches.
@@ -64,6 +65,7 @@ pub mod nn;
 #[cfg_attr(doc, doc(hidden))]
 pub mod optim;
 pub mod plan;
+pub mod report;
 #[cfg_attr(doc, doc(hidden))]
 pub mod rng;
 pub mod selftest;

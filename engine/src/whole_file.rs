@@ -17,6 +17,16 @@ pub fn write(path: &Path, bytes: &[u8]) -> io::Result<()> {
     put(path, bytes, false)
 }
 
+/// Writes `bytes` at `path`, where nothing may stand.
+///
+/// # Errors
+/// Fails where [`write`] does, and with [`io::ErrorKind::AlreadyExists`] where something stands.
+pub fn write_new(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    let mut file = beside(path)?;
+    fill(file.as_file_mut(), bytes, false)?;
+    file.persist_noclobber(path).map(drop).map_err(|failed| failed.error)
+}
+
 /// The same, and what was written is on the disk when this returns: it outlives a loss of power.
 ///
 /// # Errors
@@ -29,14 +39,19 @@ pub(crate) fn write_durably(path: &Path, bytes: &[u8]) -> io::Result<()> {
 }
 
 fn put(path: &Path, bytes: &[u8], is_durable: bool) -> io::Result<()> {
+    let mut file = beside(path)?;
+    fill(file.as_file_mut(), bytes, is_durable)?;
+    file.persist(path).map(drop).map_err(|failed| failed.error)
+}
+
+/// An empty file in the same folder, which is gone when it is dropped.
+fn beside(path: &Path) -> io::Result<tempfile::NamedTempFile> {
     let mut builder = tempfile::Builder::new();
     builder.prefix(".").suffix(".part");
     // A temporary file is for its owner alone; this one becomes a file like any other, as the user's mask has it.
     #[cfg(unix)]
     builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o666));
-    let mut file = builder.tempfile_in(folder_of(path))?;
-    fill(file.as_file_mut(), bytes, is_durable)?;
-    file.persist(path).map(drop).map_err(|failed| failed.error)
+    builder.tempfile_in(folder_of(path))
 }
 
 /// Writes an open file, to the disk where it must be durable.
@@ -67,6 +82,8 @@ mod tests {
         assert_eq!(fs::read(&path).expect("there"), b"second");
         assert_eq!(fs::read_dir(folder.path()).expect("a folder").count(), 1);
         assert!(write(&folder.path().join("none/x"), b"").is_err_and(|error| error.kind() == io::ErrorKind::NotFound));
+        assert!(write_new(&path, b"third").is_err_and(|error| error.kind() == io::ErrorKind::AlreadyExists));
+        assert_eq!(fs::read(&path).expect("there"), b"second");
         // A folder stands where the file should go: it stays, and what was written aside is gone.
         fs::create_dir(folder.path().join("taken")).expect("made");
         assert!(write(&folder.path().join("taken"), b"x").is_err());

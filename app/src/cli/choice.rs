@@ -27,7 +27,7 @@ pub(super) struct Choice {
 }
 
 /// Changes to a preset.
-#[derive(Debug, Args)]
+#[derive(Debug, Default, Args)]
 struct Changes {
     /// Where it runs: cpu, a GPU such as cuda:0, or a card to plan for such as rtx4060-8g (`plimsoll devices` lists them)
     #[arg(long, value_name = "D")]
@@ -41,6 +41,11 @@ struct Changes {
 }
 
 impl Choice {
+    /// A preset as it is, on another device where one is given.
+    pub(super) fn of(preset: impl Into<PathBuf>, device: Option<String>) -> Self {
+        Self { preset: preset.into(), changes: Changes { device, ..Changes::default() } }
+    }
+
     /// The preset's name or path, as it was given.
     pub(super) fn name(&self) -> String {
         self.preset.to_string_lossy().into_owned()

@@ -6,17 +6,21 @@
 
 mod bench;
 mod choice;
+mod compare;
 mod devices;
 mod fit;
 mod interrupt;
+mod lock;
 mod offers;
 mod out;
 mod plan;
 mod presets;
 mod provenance;
 mod run;
+mod save;
 mod seed;
 mod selftest;
+mod subject;
 mod table;
 mod train;
 mod verify;
@@ -59,6 +63,9 @@ enum Command {
     Devices(devices::Devices),
     Selftest(selftest::Selftest),
     Presets(presets::Presets),
+    Compare(compare::Compare),
+    Lock(lock::Lock),
+    Check(lock::Check),
     /// Open the window
     Open {
         /// A preset to open: a file, or the name of a shipped one
@@ -115,6 +122,9 @@ fn dispatch(cli: Cli) -> anyhow::Result<ExitCode> {
         Some(Command::Devices(devices)) => devices.run(),
         Some(Command::Selftest(selftest)) => selftest.run(),
         Some(Command::Presets(presets)) => presets.run(),
+        Some(Command::Compare(compare)) => compare.run(),
+        Some(Command::Lock(lock)) => lock.run(),
+        Some(Command::Check(check)) => check.run(),
         Some(Command::Open { preset }) => window(preset),
         None => window(cli.preset),
     }

@@ -16,6 +16,11 @@ pub(super) fn text(text: &str) -> anyhow::Result<()> {
     write(text.as_bytes())
 }
 
+/// Writes bytes as they are.
+pub(super) fn bytes(bytes: &[u8]) -> anyhow::Result<()> {
+    write(bytes)
+}
+
 /// Writes a line.
 pub(super) fn line(line: impl AsRef<str>) -> anyhow::Result<()> {
     text(&format!("{}\n", line.as_ref()))

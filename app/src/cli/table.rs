@@ -29,22 +29,31 @@ impl<const N: usize> Table<N> {
 
 impl<const N: usize> fmt::Display for Table<N> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let mut widths = [0; N];
-        for row in &self.rows {
-            for (width, cell) in widths.iter_mut().zip(row) {
-                *width = (*width).max(cell.chars().count());
-            }
-        }
         // Two columns are a list: a name and what it is.
         let left = if N == 2 && self.left == 1 { 2 } else { self.left };
-        for row in &self.rows {
-            let cells = row.iter().zip(widths).enumerate().map(|(column, (cell, width))| {
-                if column < left { format!("{cell:<width$}") } else { format!("{cell:>width$}") }
-            });
-            writeln!(f, "{}", cells.collect::<Vec<_>>().join("  ").trim_end())?;
-        }
-        Ok(())
+        let rows: Vec<&[String]> = self.rows.iter().map(<[String; N]>::as_slice).collect();
+        f.write_str(&aligned(&rows, left))
     }
+}
+
+/// Rows of the same number of cells as lines, whose first `left` columns stand to the left.
+pub(super) fn aligned(rows: &[&[String]], left: usize) -> String {
+    let columns = rows.iter().map(|row| row.len()).max().unwrap_or_default();
+    let mut widths = vec![0; columns];
+    for row in rows {
+        for (width, cell) in widths.iter_mut().zip(*row) {
+            *width = (*width).max(cell.chars().count());
+        }
+    }
+    let mut text = String::new();
+    for row in rows {
+        let cells = row.iter().zip(&widths).enumerate().map(|(column, (cell, width))| {
+            if column < left { format!("{cell:<width$}") } else { format!("{cell:>width$}") }
+        });
+        text.push_str(cells.collect::<Vec<_>>().join("  ").trim_end());
+        text.push('\n');
+    }
+    text
 }
 
 #[cfg(test)]

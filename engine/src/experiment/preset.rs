@@ -166,6 +166,18 @@ pub fn changes(from: &Experiment, to: &Experiment) -> Vec<String> {
     differing.collect()
 }
 
+/// A setting's key, with its value in each of some experiments; `None` where their kinds do not use it.
+pub type Row = (&'static str, Vec<Option<String>>);
+
+/// The settings that are not the same in all of `experiments`. Titles and descriptions are no settings.
+pub fn differing(experiments: &[&Experiment]) -> Vec<Row> {
+    const NO_SETTINGS: [&str; 3] = ["version", "title", "description"];
+    let settings = settings::all().filter(|setting| !NO_SETTINGS.contains(&setting.key));
+    let value = |setting: &settings::Setting, e: &Experiment| setting.is_used(e).then(|| setting.write(e)).flatten();
+    let rows = settings.map(|setting| (setting.key, experiments.iter().map(|e| value(setting, e)).collect()));
+    rows.filter(|(_, values): &Row| values.windows(2).any(|pair| pair[0] != pair[1])).collect()
+}
+
 /// Sets one key from `dotted.key=value`. The value is TOML; a bare word is text. Setting `run.steps` takes `run.epochs`
 /// away, and the other way round; a rule brings its usual `optimizer.beta2` where the one before had its own. What is called
 /// otherwise now comes back as a note.

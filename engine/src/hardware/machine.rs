@@ -187,6 +187,12 @@ impl Machine {
         (self.changed(|known| drop(known.before.insert(uuid.to_owned(), before.clone()))), before)
     }
 
+    /// The same with another number of threads of the processor.
+    #[must_use]
+    pub fn with_threads(&self, threads: usize) -> Self {
+        self.changed(|known| known.threads = threads)
+    }
+
     /// The same with measured rates of the processor.
     #[must_use]
     pub fn with_rates(&self, rates: Rates) -> Self {

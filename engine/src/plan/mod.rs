@@ -16,7 +16,7 @@ pub use fit::{Found, advise, fill, fit, largest_batch};
 pub use full_precision::HighPrecisionTensor;
 pub use further::further;
 pub use limit::Limit;
-pub use predict::predict;
+pub use predict::{op_secs, predict};
 pub use resolved::{DEFAULT_EPOCHS, Resolved};
 pub use search::Advice;
 pub use time::{measured_machine, this_machine};
@@ -70,6 +70,20 @@ pub enum Pass {
     Steady,
     /// Evaluation on test data.
     Evaluate,
+}
+
+impl Pass {
+    /// Every pass, in the order of a run.
+    pub const ALL: [Self; 3] = [Self::First, Self::Steady, Self::Evaluate];
+
+    /// The phase of the run that it is.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::First => "first step",
+            Self::Steady => "training",
+            Self::Evaluate => "evaluating",
+        }
+    }
 }
 
 /// One layer's share.
@@ -178,6 +192,16 @@ impl Plan {
         }
     }
 
+    /// What counts against the budget at the peak, by category. The sum is [`Plan::load`]: on the processor, what the heap
+    /// holds beyond what is alive does not count.
+    pub fn counted_at_peak(&self) -> Categories {
+        let mut counted = self.categories_at_peak;
+        if !self.target.is_gpu() {
+            counted.take(Category::Slack, counted.get(Category::Slack).0);
+        }
+        counted
+    }
+
     /// What the run holds from its first update to its end, whatever the micro-batch and the checkpointing: weights,
     /// optimizer state and running statistics; on a GPU the context as well.
     pub fn held(&self) -> Bytes {
@@ -239,6 +263,13 @@ impl Plan {
     pub fn machine_line(&self) -> Option<Line> {
         let free = self.machine.free_memory().filter(|_| !self.target.is_gpu());
         free.map(|free| free.line(self.host_data))
+    }
+
+    /// The passes that the run has, in its order.
+    pub fn passes(&self) -> impl Iterator<Item = Pass> + '_ {
+        // What a second step would be is planned even where there is none.
+        let is_run = |pass: &Pass| *pass != Pass::Steady || self.total_steps > 1;
+        Pass::ALL.into_iter().filter(is_run).filter(|pass| !self.timeline(*pass).points.is_empty())
     }
 
     /// The timeline of a pass.

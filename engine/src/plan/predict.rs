@@ -4,6 +4,8 @@
 //! behind decides where the second finds room, and that where the third does. Holds: what is run dry goes on until the pool
 //! is as it was after some step before, from where on everything comes again.
 
+mod op_times;
+
 use std::{collections::HashMap, sync::Arc, time::Instant};
 
 use crate::{
@@ -21,6 +23,8 @@ use crate::{
     plan::{LayerRow, Pass, Peak, Plan, Resolved, full_precision},
     step::{Blank, Session, bookkeeping},
 };
+
+pub use self::op_times::op_secs;
 
 /// Predicts what a run of `resolved` takes on `machine`. Reads nothing else.
 ///

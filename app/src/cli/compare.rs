@@ -1,0 +1,171 @@
+//! `plimsoll compare`: two to six plans beside each other.
+
+use std::{path::PathBuf, process::ExitCode};
+
+use clap::Args;
+use plimsoll_engine::{
+    Bytes, plan,
+    report::{
+        Comparison, Ran, Subject,
+        comparison::{AliveRow, CategoryRow, FEWEST, MOST, PeakPlace, SettingRow},
+    },
+};
+use serde::Serialize;
+
+use crate::{
+    cli::{Misuse, out, subject, table::aligned},
+    format,
+};
+
+/// Rows of tensors that are listed for people.
+const LISTED: usize = 12;
+
+/// Compare two to six presets: what is chosen otherwise, and what it takes
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  plimsoll compare cnn-shapes cnn-shapes-bf16
+  plimsoll compare before.toml after.toml --device rtx4060-8g
+  plimsoll compare before.toml after.toml --json | jq '.settings'
+
+Told are the settings that differ, the peaks by category, and which tensors are alive at one peak and not, or not as large,
+at another.")]
+pub(super) struct Compare {
+    /// Preset files, or names of shipped presets
+    #[arg(required = true, value_name = "PRESET")]
+    subjects: Vec<PathBuf>,
+    /// Plan all of them for this device
+    #[arg(long, value_name = "D")]
+    device: Option<String>,
+    /// Write one JSON object
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Serialize)]
+struct Json<'a> {
+    subjects: Vec<JsonSubject<'a>>,
+    settings: &'a [SettingRow],
+    categories: &'a [CategoryRow],
+    alive: &'a [AliveRow],
+}
+
+#[derive(Serialize)]
+struct JsonSubject<'a> {
+    name: &'a str,
+    title: &'a str,
+    device: &'a str,
+    budget_bytes: u64,
+    predicted_bytes: Option<u64>,
+    measured_bytes: Option<u64>,
+    /// Where the peak is.
+    peak: Option<PeakPlace>,
+    /// Predicted seconds of a step.
+    step_secs: Option<f64>,
+    /// What came of it, where it ran.
+    ran: Option<&'a Ran>,
+}
+
+impl Compare {
+    pub(super) fn run(&self) -> anyhow::Result<ExitCode> {
+        if !(FEWEST..=MOST).contains(&self.subjects.len()) {
+            let message = format!("compare takes {FEWEST} to {MOST} presets; {} were named", self.subjects.len());
+            return Err(Misuse(message).into());
+        }
+        let machine = plan::this_machine();
+        let named = self.subjects.iter().map(|name| subject::named(name, self.device.as_deref(), &machine));
+        let comparison = Comparison::of(named.collect::<anyhow::Result<Vec<Subject>>>()?)?;
+        if self.json {
+            out::json(&as_json(&comparison))?;
+        } else {
+            out::text(&describe(&comparison))?;
+        }
+        Ok(ExitCode::SUCCESS)
+    }
+}
+
+fn as_json(comparison: &Comparison) -> Json<'_> {
+    Json {
+        subjects: comparison
+            .subjects
+            .iter()
+            .zip(comparison.places())
+            .map(|(one, peak)| of_subject(one, peak))
+            .collect(),
+        settings: &comparison.settings,
+        categories: &comparison.categories,
+        alive: &comparison.alive,
+    }
+}
+
+fn of_subject(subject: &Subject, peak: Option<PeakPlace>) -> JsonSubject<'_> {
+    JsonSubject {
+        name: &subject.name,
+        title: &subject.experiment.title,
+        device: &subject.experiment.device,
+        budget_bytes: subject.experiment.budget.0,
+        predicted_bytes: subject.predicted().map(|bytes| bytes.0),
+        measured_bytes: subject.measured().map(|bytes| bytes.0),
+        peak,
+        step_secs: subject.plan.as_ref().map(|plan| plan.step_secs),
+        ran: subject.ran.as_ref(),
+    }
+}
+
+/// A row of cells: what it is about, then one for each subject.
+fn row(about: impl Into<String>, cells: impl IntoIterator<Item = String>) -> Vec<String> {
+    std::iter::once(about.into()).chain(cells).collect()
+}
+
+fn bytes(bytes: &[Option<u64>]) -> impl Iterator<Item = String> + '_ {
+    bytes.iter().map(|bytes| match bytes {
+        Some(0) => "·".to_owned(),
+        Some(bytes) => Bytes(*bytes).to_string(),
+        None => "–".to_owned(),
+    })
+}
+
+/// The comparison in tables.
+fn describe(comparison: &Comparison) -> String {
+    let subjects = &comparison.subjects;
+    let of = |value: &dyn Fn(&Subject) -> Option<String>| -> Vec<String> {
+        subjects.iter().map(|subject| value(subject).unwrap_or_else(|| "–".to_owned())).collect()
+    };
+    let heading = |about: &str| row(about, subjects.iter().map(|subject| subject.name.clone()));
+    let mut text = String::new();
+    let mut tell = |rows: Vec<Vec<String>>| {
+        let rows: Vec<&[String]> = rows.iter().map(Vec::as_slice).collect();
+        text.push_str(&aligned(&rows, 1));
+        text.push('\n');
+    };
+    let settings = comparison.settings.iter().map(|SettingRow { key, values }| {
+        row(*key, values.iter().map(|value| value.clone().unwrap_or_else(|| "–".to_owned())))
+    });
+    tell(std::iter::once(heading("settings that differ")).chain(settings).collect());
+    let categories = comparison.categories.iter().map(|c| row(c.category.name(), bytes(&c.bytes)));
+    let mut peaks: Vec<Vec<String>> = std::iter::once(heading("at the peak")).chain(categories).collect();
+    peaks.push(row("predicted peak", of(&|s| s.predicted().map(|bytes| bytes.to_string()))));
+    if subjects.iter().any(|subject| subject.ran.is_some()) {
+        peaks.push(row("measured peak", of(&|s| s.measured().map(|bytes| bytes.to_string()))));
+        peaks.push(row("test accuracy", of(&|s| s.ran.as_ref()?.test_accuracy.map(format::share))));
+        peaks.push(row("best test accuracy", of(&|s| s.ran.as_ref()?.best_test_accuracy.map(format::share))));
+        peaks.push(row("measured time of a step", of(&|s| s.ran.as_ref()?.step_secs.map(format::secs))));
+    }
+    peaks.push(row("estimated time of a step", of(&|s| s.plan.as_ref().map(|plan| format::secs(plan.step_secs)))));
+    let places = comparison.places();
+    let place = |place: &Option<PeakPlace>, what: &dyn Fn(&PeakPlace) -> String| {
+        place.as_ref().map_or_else(|| "–".to_owned(), what)
+    };
+    peaks.push(row("in phase", places.iter().map(|p| place(p, &|p| p.pass.name().to_owned()))));
+    peaks.push(row("in layer", places.iter().map(|p| place(p, &|p| p.layer.clone()))));
+    peaks.push(row("in op", places.iter().map(|p| place(p, &|p| p.op.to_owned()))));
+    tell(peaks);
+    let alive = comparison.alive.iter().take(LISTED);
+    let alive = alive.map(|a| row(format!("{} {} ({})", a.layer, a.name, a.category.name()), bytes(&a.bytes)));
+    tell(std::iter::once(heading("alive at one peak and not at another")).chain(alive).collect());
+    let more = comparison.alive.len().saturating_sub(LISTED);
+    if more > 0 {
+        text.push_str(&format!("{more} more; --json lists all\n"));
+    }
+    text
+}

@@ -1,0 +1,227 @@
+//! `plimsoll lock` and `plimsoll check`: predicted peaks written down, and whether one rose since.
+
+use std::{
+    fs::File,
+    io::Read,
+    path::{Component, Path, PathBuf, absolute},
+    process::ExitCode,
+};
+
+use anyhow::Context;
+use clap::Args;
+use plimsoll_engine::{
+    Bytes,
+    plan::Plan,
+    report::lock::{self, Change, Checked, Lock as LockFile, LockedPeak},
+};
+use serde::Serialize;
+
+use crate::cli::{Misuse, choice::Choice, out, save};
+
+/// Write down the predicted peaks of presets, to be checked later
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  plimsoll lock my-preset.toml -o memory.lock
+  plimsoll lock train/*.toml --device cpu --device rtx4060-8g --device t4-16g -o memory.lock
+  plimsoll check memory.lock
+
+What is locked is bytes: the peak and that of each phase, by category. Neither the rates nor the free memory of this
+machine are in them; scratch of the processor depends on its number of threads, which stands in the file. A preset that is
+a file is written by its path from the lock's folder.")]
+pub(super) struct Lock {
+    /// Preset files, or names of shipped presets
+    #[arg(required = true, value_name = "PRESET")]
+    presets: Vec<PathBuf>,
+    /// cpu, or a card to plan for such as rtx4060-8g; may be given more than once; without it, each preset's own
+    #[arg(long = "device", value_name = "D")]
+    devices: Vec<String>,
+    /// The file to write
+    #[arg(short, long, value_name = "FILE")]
+    output: PathBuf,
+    /// Replace a file that is there
+    #[arg(long)]
+    force: bool,
+    /// Write what was locked as one JSON object as well
+    #[arg(long)]
+    json: bool,
+}
+
+impl Lock {
+    pub(super) fn run(&self) -> anyhow::Result<ExitCode> {
+        save::can_be_written(&self.output, self.force)?;
+        let folder = folder_of(&self.output);
+        let mut written = LockFile::new();
+        let machine = written.machine();
+        let devices: Vec<Option<&String>> =
+            if self.devices.is_empty() { vec![None] } else { self.devices.iter().map(Some).collect() };
+        for preset in &self.presets {
+            let name = name_in(&folder, preset)?;
+            for device in &devices {
+                let choice = Choice::of(preset, device.cloned());
+                let resolved = choice.resolve(&machine, |_| {})?;
+                lock::can_be_locked(resolved.experiment())?;
+                let plan = plimsoll_engine::plan::predict(&resolved, &machine)?;
+                written.peaks.push(LockedPeak::of(&name, &plan));
+            }
+        }
+        save::write(&self.output, written.to_text().as_bytes(), self.force)?;
+        if self.json {
+            out::json(&written)?;
+        } else {
+            for LockedPeak { preset, device, bytes, .. } in &written.peaks {
+                out::line(format!("{preset} on {device}: {}", Bytes(*bytes)))?;
+            }
+        }
+        Ok(ExitCode::SUCCESS)
+    }
+}
+
+/// The folder that the paths in a lock begin at.
+fn folder_of(lock: &Path) -> PathBuf {
+    let parent = lock.parent().filter(|parent| !parent.as_os_str().is_empty());
+    parent.unwrap_or(Path::new(".")).to_owned()
+}
+
+/// What a lock in `folder` calls a preset: a shipped one by its name, a file by its path from there, which has a slash.
+fn name_in(folder: &Path, preset: &Path) -> anyhow::Result<String> {
+    let shown = preset.display();
+    let text = preset.to_str().with_context(|| format!("{shown}: a lock is text, and this path is not UTF-8"))?;
+    if text == "-" {
+        return Err(
+            Misuse("a lock names files and shipped presets, which can be read again: `-` cannot".to_owned()).into()
+        );
+    }
+    if !preset.is_file() {
+        return Ok(text.to_owned());
+    }
+    let path = |path: &Path| absolute(path).and_then(|path| path.canonicalize().or(Ok(path)));
+    let (from, to) = (path(folder)?, path(preset)?);
+    Ok(relative(&from, &to).replace('\\', "/"))
+}
+
+/// The way from a folder to a file, both without `..` in them; the file itself where there is none.
+fn relative(from: &Path, to: &Path) -> String {
+    let (from, to_parts): (Vec<Component<'_>>, Vec<Component<'_>>) =
+        (from.components().collect(), to.components().collect());
+    let shared = from.iter().zip(&to_parts).take_while(|(a, b)| a == b).count();
+    if shared == 0 {
+        return to.to_string_lossy().into_owned();
+    }
+    let up = from.len() - shared;
+    let start = if up == 0 { PathBuf::from(".") } else { std::iter::repeat_n("..", up).collect() };
+    start.join(to_parts[shared..].iter().collect::<PathBuf>()).to_string_lossy().into_owned()
+}
+
+/// Check whether a predicted peak rose since it was written down
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  plimsoll check memory.lock
+  plimsoll check memory.lock --allow 1
+  plimsoll check memory.lock --json | jq '.peaks[] | select(.rose)'
+
+Exit status 1 when a peak rose, the peak of a phase included. A peak that fell is told; `plimsoll lock` writes it down.")]
+pub(super) struct Check {
+    /// A file that `plimsoll lock` wrote
+    lock: PathBuf,
+    /// A rise of up to so many percent is none
+    #[arg(long, value_name = "PERCENT", default_value_t = 0.0, value_parser = percent)]
+    allow: f64,
+    /// Write one JSON object
+    #[arg(long)]
+    json: bool,
+}
+
+fn percent(text: &str) -> Result<f64, String> {
+    let value: f64 = text.parse().map_err(|_| format!("`{text}` is not a number"))?;
+    if (0.0..=1e6).contains(&value) { Ok(value) } else { Err("write a number of percent from 0 up".to_owned()) }
+}
+
+#[derive(Serialize)]
+struct Json<'a> {
+    rose: bool,
+    /// The version that wrote the lock.
+    locked_by: &'a str,
+    version: &'static str,
+    peaks: &'a [Checked],
+}
+
+impl Check {
+    pub(super) fn run(&self) -> anyhow::Result<ExitCode> {
+        let lock = self.read()?;
+        let (machine, folder) = (lock.machine(), folder_of(&self.lock));
+        let mut checked = Vec::new();
+        for locked in &lock.peaks {
+            let is_file = locked.preset.contains(['/', '\\']);
+            let preset = if is_file { folder.join(&locked.preset) } else { PathBuf::from(&locked.preset) };
+            let resolved = Choice::of(&preset, Some(locked.device.clone())).resolve(&machine, |_| {})?;
+            let plan: Plan = plimsoll_engine::plan::predict(&resolved, &machine)?;
+            checked.push(lock::check(locked, &LockedPeak::of(&locked.preset, &plan), self.allow));
+        }
+        let rose = checked.iter().any(|checked| checked.rose);
+        if self.json {
+            let version = env!("CARGO_PKG_VERSION");
+            out::json(&Json { rose, locked_by: lock.program(), version, peaks: &checked })?;
+        } else {
+            out::text(&checked.iter().map(words).collect::<String>())?;
+        }
+        Ok(if rose { ExitCode::FAILURE } else { ExitCode::SUCCESS })
+    }
+
+    fn read(&self) -> anyhow::Result<LockFile> {
+        let shown = self.lock.display();
+        let mut text = String::new();
+        let file = File::open(&self.lock).with_context(|| format!("{shown}: cannot be read"))?;
+        file.take(lock::MAX_BYTES + 1).read_to_string(&mut text).with_context(|| format!("{shown}: cannot be read"))?;
+        Ok(LockFile::parse(&text, &self.lock)?)
+    }
+}
+
+/// What became of a peak: a line, and more where it is another.
+fn words(checked: &Checked) -> String {
+    let Checked { preset, device, peak, .. } = checked;
+    let now = Bytes(peak.bytes);
+    let mut text = match (checked.rose, peak.locked_bytes == peak.bytes) {
+        (false, true) => format!("{preset} on {device}: {now}, as it was\n"),
+        (false, false) => format!("{preset} on {device}: {now}, {} since it was locked\n", peak.words()),
+        (true, _) => format!("{preset} on {device}: rose: the peak is {now}, {}\n", risen(peak)),
+    };
+    for (name, change) in &checked.categories {
+        text.push_str(&format!("  {name} {} to {}\n", change.words(), Bytes(change.bytes)));
+    }
+    for phase in checked.phases.iter().filter(|phase| phase.rose) {
+        let (name, peak) = (&phase.name, &phase.peak);
+        text.push_str(&format!(
+            "  {name}: {} alive, {}, in {}, {}\n",
+            Bytes(peak.bytes),
+            risen(peak),
+            phase.layer,
+            phase.op
+        ));
+        let categories = phase.categories.iter().map(|(name, change)| format!("{name} {}", change.words()));
+        text.push_str(&format!("    {}\n", categories.collect::<Vec<_>>().join(", ")));
+    }
+    text
+}
+
+/// By how much: `+12.0 KiB (+3.1%)`.
+fn risen(change: &Change) -> String {
+    let share = (change.bytes as f64 / change.locked_bytes.max(1) as f64 - 1.0) * 100.0;
+    format!("{} ({share:+.1}%)", change.words())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_is_found_from_the_folder_of_its_lock() {
+        let way = |from: &str, to: &str| relative(Path::new(from), Path::new(to));
+        assert_eq!(way("/a/b", "/a/b/c.toml"), "./c.toml");
+        assert_eq!(way("/a/b/ci", "/a/b/presets/c.toml"), "../presets/c.toml");
+        assert_eq!(way("/x/y", "/a/c.toml"), "../../a/c.toml");
+        assert_eq!(name_in(Path::new("."), Path::new("cnn-digits")).expect("a name"), "cnn-digits");
+        assert!(name_in(Path::new("."), Path::new("-")).is_err());
+    }
+}

@@ -1,0 +1,40 @@
+//! Files that commands write: whole or not at all, and never over another without `--force`.
+
+use std::path::Path;
+
+use anyhow::Context;
+use plimsoll_engine::whole_file;
+
+use crate::cli::out;
+
+/// Standard output.
+const STDOUT: &str = "-";
+
+/// Refuses a place where a file stands, before any work is done for it.
+///
+/// # Errors
+/// A file that is there, without `force`; a folder.
+pub(super) fn can_be_written(path: &Path, force: bool) -> anyhow::Result<()> {
+    let shown = path.display();
+    match path.symlink_metadata() {
+        _ if path == Path::new(STDOUT) => Ok(()),
+        Ok(there) if there.is_dir() => anyhow::bail!("{shown}: is a folder; name a file in it"),
+        Ok(_) if !force => {
+            anyhow::bail!("{shown}: is there already; write --force to replace it, or name another file")
+        }
+        Ok(_) | Err(_) => Ok(()),
+    }
+}
+
+/// Writes a file, or to standard output where the path is `-`.
+///
+/// # Errors
+/// Those of [`can_be_written`], and a place that cannot be written.
+pub(super) fn write(path: &Path, bytes: &[u8], force: bool) -> anyhow::Result<()> {
+    if path == Path::new(STDOUT) {
+        return out::bytes(bytes);
+    }
+    can_be_written(path, force)?;
+    let written = if force { whole_file::write(path, bytes) } else { whole_file::write_new(path, bytes) };
+    written.with_context(|| format!("{}: cannot be written", path.display()))
+}

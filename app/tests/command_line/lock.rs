@@ -1,0 +1,88 @@
+//! Peaks that are locked, checked and compared.
+
+use super::*;
+
+/// A preset in `folder`, whose micro-batch is `micro`.
+fn preset(folder: &Path, micro: usize) -> String {
+    let path = folder.join("mine.toml");
+    let text = format!("version = 2\ntitle = \"Mine\"\nbudget = \"64 MiB\"\n[batch]\nmicro = {micro}\n");
+    fs::write(&path, text).expect("written");
+    path.to_string_lossy().into_owned()
+}
+
+#[test]
+fn a_peak_that_rose_fails_the_check_and_is_told_by_category_and_layer() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let (mine, lock) = (preset(folder.path(), 32), folder.path().join("memory.lock"));
+    let lock = lock.to_str().expect("text");
+    let devices = ["--device", "cpu", "--device", "rtx4060-8g"];
+    let written = stdout(&[&["lock", "cnn-digits", &mine, "-o", lock], &devices[..]].concat());
+    assert_eq!(written.lines().count(), 4, "{written}");
+    let said = stdout(&["check", lock]);
+    assert_eq!(said.matches("as it was").count(), 4, "{said}");
+    preset(folder.path(), 96);
+    let output = plimsoll(&["check", lock]);
+    let said = text(&output.stdout);
+    assert_eq!(output.status.code(), Some(1), "{said}");
+    for part in
+        ["./mine.toml on cpu: rose: the peak is", "./mine.toml on rtx4060-8g: rose", "activations +", "training: "]
+    {
+        assert!(said.contains(part), "no {part} in {said}");
+    }
+    assert_eq!(said.matches("as it was").count(), 2, "the other preset is as it was: {said}");
+    let output = plimsoll(&["check", lock, "--json"]);
+    let found: Value = serde_json::from_slice(&output.stdout).expect("one object");
+    assert_eq!((output.status.code(), &found["rose"]), (Some(1), &Value::Bool(true)));
+    let rose = &found["peaks"][2];
+    has_keys(rose, &["preset", "device", "locked_bytes", "bytes", "categories", "phases"]);
+    assert!(rose["bytes"].as_u64() > rose["locked_bytes"].as_u64());
+    has_keys(&rose["phases"][0], &["name", "rose", "layer", "op", "categories"]);
+    // So much is allowed; and what fell is no failure.
+    stdout(&["check", lock, "--allow", "1000"]);
+    preset(folder.path(), 16);
+    assert!(stdout(&["check", lock]).contains("since it was locked"));
+}
+
+#[test]
+fn a_lock_is_not_written_over_and_a_foreign_file_is_none() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let lock = folder.path().join("memory.lock");
+    let lock = lock.to_str().expect("text");
+    stdout(&["lock", "mlp-digits", "-o", lock]);
+    let before = fs::read(lock).expect("there");
+    assert!(fails(1, &["lock", "cnn-digits", "-o", lock]).contains("--force"));
+    assert_eq!(fs::read(lock).expect("there"), before);
+    stdout(&["lock", "cnn-digits", "-o", lock, "--force"]);
+    assert_ne!(fs::read(lock).expect("there"), before);
+    assert!(fails(1, &["lock", "cnn-digits", "-o", "-", "--device", "cuda:0"]).len() > 20);
+    fs::write(lock, "version = 9\n").expect("written");
+    assert!(fails(1, &["check", lock]).contains("version 9"));
+    fs::write(lock, [0xff, 0xfe]).expect("written");
+    assert!(fails(1, &["check", lock]).contains("memory.lock"));
+    assert!(fails(1, &["check", "none.lock"]).contains("none.lock"));
+    fails(2, &["check", lock, "--allow", "lots"]);
+    fails(2, &["lock", "-o", lock]);
+}
+
+#[test]
+fn plans_are_compared_by_what_differs() {
+    let found = json(&["compare", "cnn-shapes", "cnn-shapes-bf16", "--json"]);
+    has_keys(&found, &["subjects", "settings", "categories", "alive"]);
+    let keys: Vec<&str> =
+        found["settings"].as_array().expect("rows").iter().filter_map(|row| row["key"].as_str()).collect();
+    assert!(keys.contains(&"precision") && !keys.contains(&"model.kind"), "{keys:?}");
+    let sum = |i: usize| {
+        let rows = found["categories"].as_array().expect("rows").iter();
+        rows.filter_map(|row| row["bytes"][i].as_u64()).sum::<u64>()
+    };
+    for i in [0, 1] {
+        assert_eq!(Some(sum(i)), found["subjects"][i]["predicted_bytes"].as_u64());
+        has_keys(&found["subjects"][i]["peak"], &["pass", "layer", "op"]);
+    }
+    let said = stdout(&["compare", "cnn-shapes", "cnn-shapes-bf16", "mlp-digits"]);
+    for part in ["settings that differ", "at the peak", "alive at one peak", "predicted peak", "optimizer state"] {
+        assert!(said.contains(part), "no {part} in {said}");
+    }
+    assert!(fails(2, &["compare", "cnn-shapes"]).contains("2 to 6"));
+    fails(1, &["compare", "cnn-shapes", "no-such-preset"]);
+}

@@ -1,0 +1,71 @@
+//! How long each op of a pass takes, by another dry run that reads its clock where a run reads its memory.
+
+use std::rc::Rc;
+
+use super::{Dry, Purpose, shortened};
+use crate::{
+    backend::{DryRun, Executor},
+    bytes::Bytes,
+    error::Result,
+    memory::probe::{Measure, Reading},
+    plan::{Pass, Plan},
+    step::Blank,
+};
+
+/// The predicted time since it was last read, in picoseconds.
+struct Clock(Executor<DryRun>);
+
+impl Clock {
+    const TICKS: f64 = 1e12;
+}
+
+impl Measure for Clock {
+    fn now(&self) -> Reading {
+        Reading::default()
+    }
+
+    fn peak(&self) -> Reading {
+        let ticks = (self.0.backend().take_secs() * Self::TICKS).round();
+        Reading { live: Bytes(ticks as u64), reserved: Bytes::ZERO }
+    }
+
+    fn reset_peak(&self) {}
+
+    fn reset_live_peak(&self) {}
+}
+
+/// Predicted seconds of each op of a pass: one for each point of [`Plan::timeline`].
+///
+/// # Examples
+///
+/// ```
+/// use plimsoll_engine::{Experiment, hardware::Machine, plan::{Pass, Plan, op_secs}};
+///
+/// let plan = Plan::of(&Experiment::default(), &Machine::nominal())?;
+/// let secs = op_secs(&plan, Pass::Steady)?;
+/// assert_eq!(secs.len(), plan.steady.points.len());
+/// assert!((secs.iter().sum::<f64>() - plan.step_secs).abs() < plan.step_secs * 1e-3);
+/// # Ok::<(), plimsoll_engine::Error>(())
+/// ```
+///
+/// # Errors
+/// Fails where [`predict`](super::predict()) does.
+pub fn op_secs(plan: &Plan, pass: Pass) -> Result<Vec<f64>> {
+    let resolved = &plan.resolved;
+    let shortened = shortened(resolved.experiment());
+    let mut dry = Dry::new(resolved, &shortened, &plan.machine, Purpose::Record)?;
+    let (executor, micro) = (dry.session.executor().clone(), shortened.batch.micro);
+    if pass == Pass::Steady {
+        dry.session.step(0.0, || Ok(Blank(micro)))?;
+    }
+    executor.backend().take_secs();
+    executor.sample(Rc::new(Clock(executor.clone())));
+    let ran = match pass {
+        Pass::First | Pass::Steady => dry.session.step(0.0, || Ok(Blank(micro))).map(drop),
+        Pass::Evaluate => dry.evaluate(),
+    };
+    // Taken in any case: the sampler holds the executor that holds it.
+    let ticks = executor.take_samples();
+    ran?;
+    Ok(ticks.into_iter().map(|ticks| ticks.0 as f64 / Clock::TICKS).collect())
+}

@@ -1,0 +1,380 @@
+//! A lock for memory: predicted peaks that were written down, and whether one rose since.
+//!
+//! Owns [`Lock`] and its file. Always holds: what is locked is bytes, of a machine that stands in the file, so that any
+//! other machine finds the same. Rates, free memory and the size of a process are never in it. Refuses files of other
+//! programs, of a newer version and over [`MAX_BYTES`], and GPUs of one machine: a card by its name is the same everywhere.
+
+use std::{collections::BTreeMap, path::Path};
+
+use serde::{Deserialize, Serialize};
+
+use crate::{
+    bytes::Bytes,
+    device::{cpu_threads, target::cuda_index},
+    error::{Error, Problem, Result},
+    experiment::Experiment,
+    hardware::Machine,
+    memory::{Categories, Timeline},
+    plan::{Pass, Plan},
+};
+
+/// The version of the file that this program writes.
+const VERSION: u32 = 1;
+/// A larger file is not read.
+pub const MAX_BYTES: u64 = 16 << 20;
+
+/// Predicted peaks that were written down.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Lock {
+    version: u32,
+    /// The version of the program that wrote it.
+    program: String,
+    /// Threads of the processor that peaks on the processor are for: scratch depends on them.
+    threads: usize,
+    /// The peaks.
+    #[serde(rename = "peak")]
+    pub peaks: Vec<LockedPeak>,
+}
+
+/// The predicted peak of a preset on a device.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct LockedPeak {
+    /// A shipped preset by its name, or a file by its path from the lock's folder.
+    pub preset: String,
+    /// `cpu`, or a card.
+    pub device: String,
+    /// What counts against the budget: the bytes alive, on a GPU the whole process.
+    pub bytes: u64,
+    /// The same by category.
+    pub categories: BTreeMap<String, u64>,
+    /// The highest of each phase.
+    #[serde(rename = "phase")]
+    pub phases: Vec<LockedPhase>,
+}
+
+/// The highest bytes alive in a phase of the run.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct LockedPhase {
+    /// Which: [`Pass::name`].
+    pub name: String,
+    /// Bytes alive.
+    pub bytes: u64,
+    /// Path of the layer that ran then.
+    pub layer: String,
+    /// The op that ran then.
+    pub op: String,
+    /// The bytes by category.
+    pub categories: BTreeMap<String, u64>,
+}
+
+impl Lock {
+    /// A lock without peaks, for this machine's number of threads.
+    pub fn new() -> Self {
+        let program = env!("CARGO_PKG_VERSION").to_owned();
+        Self { version: VERSION, program, threads: cpu_threads(), peaks: Vec::new() }
+    }
+
+    /// The machine that its peaks are of: nothing of the one that it runs on but what the file says.
+    pub fn machine(&self) -> Machine {
+        Machine::nominal().with_threads(self.threads)
+    }
+
+    /// The version of the program that wrote it.
+    pub fn program(&self) -> &str {
+        &self.program
+    }
+
+    /// Reads a lock from its text; `path` is for messages.
+    ///
+    /// # Errors
+    /// [`Error::File`] with the place of what is wrong.
+    pub fn parse(text: &str, path: &Path) -> Result<Self> {
+        if text.len() as u64 > MAX_BYTES {
+            let message = format!("is larger than {}: it is no lock", Bytes(MAX_BYTES));
+            return Err(Error::file(path, message));
+        }
+        let version = toml::from_str::<Head>(text).map_err(|error| broken(&error, text, path))?.version;
+        if version > VERSION {
+            let message = format!("is a lock of version {version}; this program reads {VERSION}: use a newer program");
+            return Err(Error::file(path, message));
+        }
+        let lock: Self = toml::from_str(text).map_err(|error| broken(&error, text, path))?;
+        match lock.threads {
+            1..=MOST_THREADS => Ok(lock),
+            threads => Err(Error::file(path, format!("threads = {threads} cannot be: write 1 to {MOST_THREADS}"))),
+        }
+    }
+
+    /// Its text.
+    pub fn to_text(&self) -> String {
+        // Made of plain tables, numbers and words, which the format has.
+        let body = toml::to_string(self).expect("a lock is plain data");
+        format!("# Predicted peaks, to be checked by `plimsoll check`. Written by `plimsoll lock`.\n{body}")
+    }
+}
+
+impl Default for Lock {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+/// More threads than any machine has.
+const MOST_THREADS: usize = 1 << 16;
+
+#[derive(Deserialize)]
+struct Head {
+    version: u32,
+}
+
+fn broken(error: &toml::de::Error, text: &str, path: &Path) -> Error {
+    let before = error.span().and_then(|span| text.get(..span.start)).unwrap_or_default();
+    let line = before.matches('\n').count() + 1;
+    let message = format!("is no lock: {}; write it again by `plimsoll lock`", error.message());
+    Error::File { path: path.to_owned(), place: Some(format!("line {line}")), message }
+}
+
+/// Refuses what has no peak that holds elsewhere.
+///
+/// # Errors
+/// Fails for a GPU of this machine, whose context is measured here.
+pub fn can_be_locked(experiment: &Experiment) -> Result<()> {
+    match cuda_index(&experiment.device) {
+        None => Ok(()),
+        Some(_) => {
+            let message = format!("{} is a GPU of this machine, and a lock is for every machine", experiment.device);
+            let mend = "name a card to plan for, such as --device rtx4060-8g, or --device cpu";
+            Err(Error::Experiment(Problem::new("device", message, mend)))
+        }
+    }
+}
+
+impl LockedPeak {
+    /// The peak of a plan, which was made on [`Lock::machine`].
+    pub fn of(preset: impl Into<String>, plan: &Plan) -> Self {
+        let phases = plan.passes().filter_map(|pass| LockedPhase::of(pass, plan.timeline(pass))).collect();
+        Self {
+            preset: preset.into(),
+            device: plan.experiment.device.clone(),
+            bytes: plan.load().0,
+            categories: named(&plan.counted_at_peak()),
+            phases,
+        }
+    }
+}
+
+impl LockedPhase {
+    fn of(pass: Pass, timeline: &Timeline) -> Option<Self> {
+        let point = &timeline.points[timeline.peak_index()?];
+        Some(Self {
+            name: pass.name().to_owned(),
+            bytes: point.live.0,
+            layer: timeline.layer(point.layer).to_owned(),
+            op: point.op.to_owned(),
+            categories: named(&point.categories),
+        })
+    }
+}
+
+/// Those that hold something, by the names on screen.
+fn named(categories: &Categories) -> BTreeMap<String, u64> {
+    let held = categories.iter().filter(|(_, bytes)| bytes.0 > 0);
+    held.map(|(category, bytes)| (category.name().to_owned(), bytes.0)).collect()
+}
+
+/// Bytes that were locked, and those of now.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+pub struct Change {
+    /// What was locked.
+    pub locked_bytes: u64,
+    /// What it is now.
+    pub bytes: u64,
+}
+
+impl Change {
+    /// Whether it rose by more than `allowed` percent of what was locked.
+    pub fn rose(&self, allowed: f64) -> bool {
+        let most = self.locked_bytes as f64 * (1.0 + allowed.max(0.0) / 100.0);
+        self.bytes > self.locked_bytes && self.bytes as f64 > most
+    }
+
+    /// In words: `+12.5 KiB`.
+    pub fn words(&self) -> String {
+        Bytes(self.bytes).difference(Bytes(self.locked_bytes))
+    }
+}
+
+/// What became of a locked peak.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Checked {
+    /// The preset, as it is locked.
+    pub preset: String,
+    /// The device.
+    pub device: String,
+    /// Whether the peak, or that of a phase, rose.
+    pub rose: bool,
+    /// What counts against the budget.
+    #[serde(flatten)]
+    pub peak: Change,
+    /// The categories at the peak that are others, by name.
+    pub categories: BTreeMap<String, Change>,
+    /// Each phase that was locked or is there now.
+    pub phases: Vec<CheckedPhase>,
+}
+
+/// What became of a phase's peak.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct CheckedPhase {
+    /// Which.
+    pub name: String,
+    /// Whether it rose. A phase that was not locked has not risen: what it changes stands in the peak.
+    pub rose: bool,
+    /// Bytes alive.
+    #[serde(flatten)]
+    pub peak: Change,
+    /// Path of the layer that runs at its peak now.
+    pub layer: String,
+    /// The op that runs at its peak now.
+    pub op: String,
+    /// The categories that are others, by name.
+    pub categories: BTreeMap<String, Change>,
+}
+
+/// Compares what was locked with what is so now. A rise of up to `allowed` percent is none.
+pub fn check(locked: &LockedPeak, now: &LockedPeak, allowed: f64) -> Checked {
+    let phases: Vec<CheckedPhase> = phases(locked, now, allowed);
+    let peak = Change { locked_bytes: locked.bytes, bytes: now.bytes };
+    Checked {
+        preset: locked.preset.clone(),
+        device: locked.device.clone(),
+        rose: peak.rose(allowed) || phases.iter().any(|phase| phase.rose),
+        peak,
+        categories: changed(&locked.categories, &now.categories),
+        phases,
+    }
+}
+
+fn phases(locked: &LockedPeak, now: &LockedPeak, allowed: f64) -> Vec<CheckedPhase> {
+    let before = |name: &str| locked.phases.iter().find(|phase| phase.name == name);
+    let of = |phase: &LockedPhase| {
+        let was = before(&phase.name);
+        let peak = Change { locked_bytes: was.map_or(0, |was| was.bytes), bytes: phase.bytes };
+        CheckedPhase {
+            name: phase.name.clone(),
+            rose: was.is_some() && peak.rose(allowed),
+            peak,
+            layer: phase.layer.clone(),
+            op: phase.op.clone(),
+            categories: was.map(|was| changed(&was.categories, &phase.categories)).unwrap_or_default(),
+        }
+    };
+    let gone = locked.phases.iter().filter(|was| now.phases.iter().all(|phase| phase.name != was.name));
+    let gone = gone.map(|was| CheckedPhase {
+        name: was.name.clone(),
+        rose: false,
+        peak: Change { locked_bytes: was.bytes, bytes: 0 },
+        layer: String::new(),
+        op: String::new(),
+        categories: BTreeMap::new(),
+    });
+    now.phases.iter().map(of).chain(gone).collect()
+}
+
+fn changed(locked: &BTreeMap<String, u64>, now: &BTreeMap<String, u64>) -> BTreeMap<String, Change> {
+    let names = locked.keys().chain(now.keys());
+    let of = |from: &BTreeMap<String, u64>, name: &str| from.get(name).copied().unwrap_or_default();
+    let change = |name: &String| Change { locked_bytes: of(locked, name), bytes: of(now, name) };
+    let changes = names.map(|name| (name.clone(), change(name)));
+    changes.filter(|(_, change)| change.locked_bytes != change.bytes).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::backend::Rates;
+
+    fn peak(change: impl FnOnce(&mut Experiment), machine: &Machine) -> LockedPeak {
+        let mut experiment = Experiment::default();
+        change(&mut experiment);
+        LockedPeak::of("preset", &Plan::of(&experiment, machine).expect("a plan"))
+    }
+
+    fn of(device: &str) -> LockedPeak {
+        peak(|e| device.clone_into(&mut e.device), &Lock::new().machine())
+    }
+
+    #[test]
+    fn a_lock_reads_back_as_it_was_written() {
+        let lock = Lock { peaks: vec![of("cpu"), of("rtx4060-8g")], ..Lock::new() };
+        let text = lock.to_text();
+        assert_eq!(Lock::parse(&text, Path::new("memory.lock")).expect("as written"), lock);
+        assert_eq!(lock.peaks[0].phases.len(), 3);
+        for peak in &lock.peaks {
+            assert_eq!(peak.categories.values().sum::<u64>(), peak.bytes, "{peak:?}");
+            assert!(peak.phases.iter().all(|phase| phase.categories.values().sum::<u64>() == phase.bytes));
+        }
+        assert!(lock.peaks[1].bytes > lock.peaks[1].phases[0].bytes, "a GPU has a context");
+    }
+
+    #[test]
+    fn the_same_bytes_are_locked_on_every_machine() {
+        let slow = Rates { flops: [1.0; 4], launch_secs: 1.0, ..Rates::NOMINAL };
+        for device in ["cpu", "rtx4060-8g"] {
+            let change = |e: &mut Experiment| device.clone_into(&mut e.device);
+            let lock = Lock { threads: 3, ..Lock::new() };
+            let here = lock.machine().with_rates(slow).with_process_base(Bytes::gib(1)).with_free_memory(None);
+            assert_eq!(peak(change, &lock.machine()), peak(change, &here), "{device}");
+        }
+        let wide = |e: &mut Experiment| (e.model.width, e.batch.micro) = (512, 512);
+        let [few, many] = [1, 64].map(|threads| peak(wide, &Lock { threads, ..Lock::new() }.machine()));
+        assert!(few.bytes < many.bytes, "threads count, so they stand in the file");
+    }
+
+    #[test]
+    fn a_rise_is_told_by_category_and_by_the_layer_of_the_peak() {
+        let machine = Lock::new().machine();
+        let [was, now] = [32, 256].map(|micro| peak(|e| e.batch.micro = micro, &machine));
+        let found = check(&was, &now, 0.0);
+        assert!(found.rose && found.categories.contains_key("activations"), "{found:?}");
+        assert!(!found.categories.contains_key("parameters"), "they are as they were");
+        let sum: i128 = found.categories.values().map(|c| i128::from(c.bytes) - i128::from(c.locked_bytes)).sum();
+        assert_eq!(sum, i128::from(now.bytes) - i128::from(was.bytes));
+        assert!(found.phases.iter().all(|phase| phase.rose && !phase.layer.is_empty()), "{found:?}");
+        assert!(!check(&now, &was, 0.0).rose, "less is no rise");
+        let same = check(&was, &was, 0.0);
+        assert!(!same.rose && same.categories.is_empty());
+        assert!(!check(&was, &now, 1e6).rose, "so much was allowed");
+    }
+
+    #[test]
+    fn a_phase_may_rise_below_the_peak_and_a_new_one_is_no_rise() {
+        let was = of("cpu");
+        let mut now = was.clone();
+        let lowest = now.phases.iter_mut().min_by_key(|phase| phase.bytes).expect("phases");
+        lowest.bytes += 1;
+        let found = check(&was, &now, 0.0);
+        assert!(found.rose && !found.peak.rose(0.0));
+        let mut now = was.clone();
+        now.phases.push(LockedPhase { name: "another".to_owned(), ..was.phases[0].clone() });
+        assert!(!check(&was, &now, 0.0).rose);
+        now.phases.clear();
+        assert!(!check(&was, &now, 0.0).rose);
+    }
+
+    #[test]
+    fn a_foreign_file_is_refused_with_its_line() {
+        let said = |text: &str| Lock::parse(text, Path::new("a.lock")).expect_err("refused").to_string();
+        assert!(said("version = 99\n").contains("version 99"));
+        let wrong = said("version = 1\nprogram = \"1\"\nthreads = 2\npeak = []\nbogus = 1\n");
+        assert!(wrong.starts_with("a.lock (line 5): ") && wrong.contains("bogus"), "{wrong}");
+        assert!(said("\u{0}").contains("line 1"));
+        assert!(said("version = 1\nprogram = \"1\"\nthreads = 0\npeak = []\n").contains("threads = 0"));
+        let mut experiment = Experiment::default();
+        assert!(can_be_locked(&experiment).is_ok());
+        experiment.device = "cuda:0".to_owned();
+        assert!(can_be_locked(&experiment).expect_err("of this machine").to_string().contains("rtx4060-8g"));
+    }
+}

@@ -1,0 +1,14 @@
+//! What leaves the program: comparisons, locks of predicted peaks, traces of a step, series in the formats of other
+//! programs.
+//!
+//! Owns what such a thing is and how it is written. Always holds: every figure comes from a plan or from a kept run, and
+//! nothing here plans by itself or draws. Whoever asks for a file writes it.
+
+pub mod comparison;
+pub mod curves;
+pub mod lock;
+pub mod tensorboard;
+pub mod trace;
+
+pub use comparison::{Comparison, Ran, Subject};
+pub use lock::Lock;
