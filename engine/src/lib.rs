@@ -15,6 +15,7 @@
 //! - [`plan`]: from an experiment to a [`plan::Plan`] by a dry run; which changes would fit; how long a run takes.
 //! - [`train`]: the [`train::Trainer`], a thread that runs the step and reports by events.
 //! - [`report`]: what leaves the program: comparisons, locks, traces, series for other programs.
+//! - [`store`]: runs that last: their settings, predictions, series and events, in a database.
 //! - [`hardware`]: what is in this machine, and the figures that it gives of itself.
 //! - [`device`]: the cards that can be planned for, and the target of a run.
 //! - [`data`]: the sources, and the loader thread that prepares batches.
@@ -71,6 +72,7 @@ pub mod rng;
 pub mod selftest;
 #[cfg_attr(doc, doc(hidden))]
 pub mod step;
+pub mod store;
 mod suggest;
 mod sync;
 #[cfg_attr(doc, doc(hidden))]

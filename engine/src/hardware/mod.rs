@@ -98,6 +98,14 @@ impl Gpu {
     }
 }
 
+/// What the maker calls the processor.
+///
+/// # Errors
+/// Says so where the system does not name it.
+pub fn processor() -> Figure<String> {
+    cpu::look().name
+}
+
 /// Looks once at everything that is there. May take a good part of a second where a driver has to be woken.
 pub fn list() -> Devices {
     Devices { cpu: cpu::look(), gpus: gpu::look(&gpu::Driver::open(), &describe()) }

@@ -1,11 +1,13 @@
 //! What memory is for.
 
-use serde::Serialize;
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
 
 use crate::bytes::Bytes;
 
 /// What a block of memory is for. The order is the order of the stack on screen, from the ground up.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Category {
     /// Driver and library state; on the CPU, the engine's bookkeeping.
@@ -103,5 +105,15 @@ impl Serialize for Categories {
     /// An object `{name: bytes}` of all categories, in stacking order.
     fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.collect_map(self.iter().map(|(category, bytes)| (category, bytes.0)))
+    }
+}
+
+impl<'de> Deserialize<'de> for Categories {
+    /// As it is written; a category that is left out has nothing.
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let written = BTreeMap::<Category, u64>::deserialize(deserializer)?;
+        let mut categories = Self::default();
+        written.into_iter().for_each(|(category, bytes)| categories.0[category as usize] = bytes);
+        Ok(categories)
     }
 }

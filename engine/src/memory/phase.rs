@@ -1,9 +1,9 @@
 //! The parts of a run, in which memory is used for different things.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// The part of a run that memory is used in.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, Default)]
 #[serde(rename_all = "snake_case")]
 pub enum Phase {
     /// The model is built.

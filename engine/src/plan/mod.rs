@@ -24,7 +24,7 @@ pub use verdict::Verdict;
 
 use std::sync::Arc;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::{
     bytes::Bytes,
@@ -60,11 +60,26 @@ impl Serialize for Peak {
     }
 }
 
+impl<'de> Deserialize<'de> for Peak {
+    /// As it is written.
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        #[derive(Deserialize)]
+        struct Written {
+            live_bytes: u64,
+            reserved_bytes: u64,
+            process_bytes: u64,
+        }
+        let Written { live_bytes, reserved_bytes, process_bytes } = Written::deserialize(deserializer)?;
+        Ok(Self { live: Bytes(live_bytes), reserved: Bytes(reserved_bytes), process: Bytes(process_bytes) })
+    }
+}
+
 /// A pass of the run that has a timeline of its own.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Pass {
     /// The first optimizer step, in which optimizer state is born.
+    #[default]
     First,
     /// Every later step.
     Steady,
@@ -87,7 +102,7 @@ impl Pass {
 }
 
 /// One layer's share.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct LayerRow {
     /// Path of the layer, such as `block1/conv`.
     pub path: String,

@@ -1,0 +1,74 @@
+//! The name of a kept run: short, sortable by time, safe as the name of a folder.
+
+use std::{
+    fmt,
+    hash::{BuildHasher, RandomState},
+};
+
+use jiff::{Timestamp, tz::TimeZone};
+
+/// The name of a kept run, such as `20261122-141205-k3f9`: when it began, in UTC, and four letters or digits that set apart
+/// runs of the same second.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct RunKey(String);
+
+const DIGITS: &[u8; 36] = b"0123456789abcdefghijklmnopqrstuvwxyz";
+/// Letters and digits after the time.
+const DRAWN: u32 = 4;
+/// The longest name that is read.
+const LONGEST: usize = 40;
+
+impl RunKey {
+    /// A new name for a run that begins at this moment.
+    pub fn new(began: Timestamp) -> Self {
+        // The standard library draws the key of each hasher anew.
+        let mut drawn = RandomState::new().hash_one(std::process::id());
+        let mut text = began.to_zoned(TimeZone::UTC).strftime("%Y%m%d-%H%M%S-").to_string();
+        for _ in 0..DRAWN {
+            text.push(DIGITS[(drawn % 36) as usize] as char);
+            drawn /= 36;
+        }
+        Self(text)
+    }
+
+    /// A name that was read; `None` for a text that is none.
+    pub(super) fn read(text: &str) -> Option<Self> {
+        let is_name = text.bytes().all(|byte| DIGITS.contains(&byte) || byte == b'-');
+        (is_name && (1..=LONGEST).contains(&text.len())).then(|| Self(text.to_owned()))
+    }
+
+    /// The name as text.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Display for RunKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(&self.0)
+    }
+}
+
+impl serde::Serialize for RunKey {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(&self.0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_tells_when_and_is_safe_as_a_folder() {
+        let began = Timestamp::from_second(1_795_356_725).expect("a time");
+        let (key, other) = (RunKey::new(began), RunKey::new(began));
+        assert!(key.as_str().starts_with("20261122-") && key.as_str().len() == 20, "{key}");
+        assert_ne!(key, other);
+        assert_eq!(RunKey::read(key.as_str()), Some(key.clone()));
+        assert!(RunKey::new(began + jiff::SignedDuration::from_secs(1)) > key);
+        for bad in ["", "..", "a/b", "a.b", "A", "a\\b", &"a".repeat(41)] {
+            assert_eq!(RunKey::read(bad), None, "{bad}");
+        }
+    }
+}

@@ -1,0 +1,439 @@
+//! The store of runs: what every run was, predicted and measured, kept from its first step.
+//!
+//! Owns a folder with a database, `runs.db`, and a folder of files for each run, `runs/NAME`. A [`Recorder`] takes the events
+//! of one run and writes them on a thread of its own; a [`Store`] lists, reads, changes and deletes.
+//!
+//! Always holds: several programs may read and write at once. What was written survives a kill, and a loss of power costs
+//! the last second. A store that cannot be written never ends a run. Refuses a store of a newer version, a foreign or
+//! a damaged file, each with what would mend it, and leaves it as it is.
+
+mod columns;
+mod database;
+mod events;
+mod key;
+mod owner;
+mod prediction;
+mod prune;
+mod recorder;
+mod run;
+mod series;
+mod tail;
+mod writer;
+
+use std::{
+    collections::HashMap,
+    env, fs, io,
+    path::{Path, PathBuf},
+};
+
+use etcetera::{BaseStrategy, base_strategy};
+use jiff::{SignedDuration, Timestamp};
+use rusqlite::{Connection, OptionalExtension, params};
+
+use self::{database::Database, series::Record};
+pub use self::{
+    events::{EventKind, KeptEvent},
+    key::RunKey,
+    prediction::{Block, PassPeak, Prediction, StoredTimeline},
+    prune::Prune,
+    recorder::{Recorder, Recording},
+    run::{Origin, RunState, StoredRun},
+    series::{Column, Evaluation, Evaluations, Series, Steps},
+};
+use crate::{
+    bytes::Bytes,
+    error::{Error, Problem, Result},
+    experiment::{Experiment, preset},
+};
+
+/// The folder of the runs' files, inside the store's.
+const FILES: &str = "runs";
+
+/// Names another folder than the user's own.
+pub const FOLDER_VARIABLE: &str = "PLIMSOLL_STORE";
+
+/// A store of runs.
+///
+/// # Examples
+///
+/// ```
+/// use plimsoll_engine::store::{RunState, Store};
+///
+/// let folder = tempfile::tempdir()?;
+/// let store = Store::open(folder.path())?;
+/// for run in store.list()? {
+///     println!("{} {}: {} steps, {}", run.key, run.label(), run.steps, run.state.key());
+/// }
+/// assert!(store.find("last").is_err(), "nothing is kept yet");
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Debug)]
+pub struct Store {
+    folder: PathBuf,
+    database: Database,
+}
+
+/// Everything that is kept of a run besides its series.
+#[derive(Debug, Clone, PartialEq)]
+pub struct StoredDetails {
+    /// The preset as it was run.
+    pub preset: String,
+    /// What was predicted.
+    pub prediction: Prediction,
+    /// Warnings, pauses and saves, in order.
+    pub events: Vec<KeptEvent>,
+    /// Whether the measured process is the highest of some samples; `None` for a run that has not ended.
+    pub is_process_sampled: Option<bool>,
+    /// Measured bytes still alive after the run; `None` for a run that has not ended.
+    pub left_over: Option<Bytes>,
+    /// Measured, op by op: the highest bytes alive in a step, and which step; empty where no step was measured so.
+    pub measured_step: (u64, Vec<Bytes>),
+}
+
+impl StoredDetails {
+    /// The experiment as it was run.
+    ///
+    /// # Errors
+    /// Fails for a preset that this version cannot read.
+    pub fn experiment(&self, key: &RunKey) -> Result<Experiment> {
+        preset::parse(&self.preset, format!("run {key}"))
+    }
+}
+
+/// The folder that is meant: `chosen`, or that of [`FOLDER_VARIABLE`], or the user's own.
+///
+/// # Errors
+/// Fails where the system has no place for a user's data.
+pub fn folder(chosen: Option<&Path>) -> Result<PathBuf> {
+    let by_variable = || env::var_os(FOLDER_VARIABLE).filter(|folder| !folder.is_empty()).map(PathBuf::from);
+    let own = || Some(base_strategy::choose_native_strategy().ok()?.data_dir().join("plimsoll"));
+    chosen.map(Path::to_owned).or_else(by_variable).or_else(own).ok_or_else(|| {
+        let mend = format!("name one with --store or {FOLDER_VARIABLE}");
+        Problem::new("store", "this user has no folder for data", mend).into()
+    })
+}
+
+impl Store {
+    /// Opens the store in `folder`, and makes it where there is none.
+    ///
+    /// # Errors
+    /// Fails for a folder that cannot be written, a store of a newer version, and a file that is no store or is damaged.
+    pub fn open(folder: &Path) -> Result<Self> {
+        Ok(Self { folder: folder.to_owned(), database: Database::open(folder)? })
+    }
+
+    /// Opens the store in `folder`; `None` where there is none.
+    ///
+    /// # Errors
+    /// Fails where [`Store::open`] does.
+    pub fn open_existing(folder: &Path) -> Result<Option<Self>> {
+        if folder.join(database::FILE).exists() { Self::open(folder).map(Some) } else { Ok(None) }
+    }
+
+    /// Its folder.
+    pub fn folder(&self) -> &Path {
+        &self.folder
+    }
+
+    /// Changes whenever another program or thread has written.
+    ///
+    /// # Errors
+    /// Fails where the database does.
+    pub fn version(&self) -> Result<u64> {
+        self.database
+            .with(|db| db.pragma_query_value(None, "data_version", |row| row.get::<_, i64>(0)))
+            .map(|v| v as u64)
+    }
+
+    /// Every run that was not put away, newest first.
+    ///
+    /// # Errors
+    /// Fails where the database does.
+    pub fn list(&self) -> Result<Vec<StoredRun>> {
+        self.rows("WHERE discarded IS NULL ORDER BY key DESC", &[])
+    }
+
+    /// A run, also one that was put away.
+    ///
+    /// # Errors
+    /// Fails for a run that is not there, and where the database does.
+    pub fn get(&self, key: &RunKey) -> Result<StoredRun> {
+        let rows = self.rows("WHERE key = ?1", &[key.as_str()])?;
+        rows.into_iter().next().ok_or_else(|| self.no_such(key.as_str()))
+    }
+
+    fn rows(&self, which: &str, parameters: &[&str]) -> Result<Vec<StoredRun>> {
+        let sql = format!("SELECT {} FROM runs {which}", run::COLUMNS);
+        let now = Timestamp::now();
+        let mut runs = self.database.with(|db| {
+            let mut statement = db.prepare(&sql)?;
+            let rows = statement.query_map(rusqlite::params_from_iter(parameters), |row| run::read(row, now))?;
+            rows.collect::<rusqlite::Result<Vec<_>>>()
+        })?;
+        let files = self.bytes_of_files();
+        for run in &mut runs {
+            run.on_disk.0 += files.get(run.key.as_str()).copied().unwrap_or_default();
+        }
+        Ok(runs)
+    }
+
+    /// The bytes of each run's files, by the name of the folder. One look at the folder of all finds those that have any.
+    fn bytes_of_files(&self) -> HashMap<String, u64> {
+        let Ok(entries) = fs::read_dir(self.folder.join(FILES)) else { return HashMap::new() };
+        let with_bytes = |entry: fs::DirEntry| {
+            let files = fs::read_dir(entry.path()).ok()?.filter_map(|file| file.ok()?.metadata().ok());
+            Some((entry.file_name().into_string().ok()?, files.map(|file| file.len()).sum()))
+        };
+        entries.filter_map(|entry| with_bytes(entry.ok()?)).collect()
+    }
+
+    /// The run that is meant by its name, by an unambiguous beginning of it, or by `last`.
+    ///
+    /// # Errors
+    /// Fails where none is meant or several are.
+    pub fn find(&self, text: &str) -> Result<RunKey> {
+        let text = text.trim();
+        let mut meant = if text == "last" {
+            self.keys("WHERE discarded IS NULL ORDER BY key DESC LIMIT 1", &[])?
+        } else {
+            let is_name = RunKey::read(text).is_some();
+            let exact = if is_name { self.keys("WHERE key = ?1", &[text])? } else { Vec::new() };
+            match exact.is_empty() && is_name {
+                // What follows every letter, digit and dash: all names with this beginning lie before it.
+                true => self.keys(
+                    "WHERE key >= ?1 AND key < ?2 AND discarded IS NULL ORDER BY key",
+                    &[text, &format!("{text}~")],
+                )?,
+                false => exact,
+            }
+        };
+        match meant.len() {
+            0 => Err(self.no_such(text)),
+            1 => Ok(meant.remove(0)),
+            count => {
+                let some: Vec<&str> = meant.iter().take(4).map(RunKey::as_str).collect();
+                let message = format!("{count} runs begin with `{text}`: {}", some.join(", "));
+                Err(Problem::new("run", message, "write more of the name").into())
+            }
+        }
+    }
+
+    fn keys(&self, which: &str, parameters: &[&str]) -> Result<Vec<RunKey>> {
+        self.database.with(|db| {
+            let mut statement = db.prepare(&format!("SELECT key FROM runs {which}"))?;
+            let rows = statement.query_map(rusqlite::params_from_iter(parameters), |row| run::key(row, 0))?;
+            rows.collect()
+        })
+    }
+
+    fn no_such(&self, text: &str) -> Error {
+        let message = format!("no run of this name is kept in {}", self.folder.display());
+        Problem::new(format!("run {text}"), message, "`plimsoll runs` lists those that are").into()
+    }
+
+    /// What is kept of a run besides its series.
+    ///
+    /// # Errors
+    /// Fails for a run that is not there, for one whose prediction is damaged, and where the database does.
+    pub fn details(&self, key: &RunKey) -> Result<StoredDetails> {
+        let number = self.number(key)?;
+        let (details, prediction) = self.database.with(|db| {
+            let sql = "SELECT preset, prediction, process_is_sampled, left_over, measured_in_step, measured_step \
+                       FROM details WHERE run = ?1";
+            db.query_row(sql, [number], |row| {
+                let measured: Option<Vec<u8>> = row.get(5)?;
+                let measured = measured.as_deref().and_then(writer::read_measured).unwrap_or_default();
+                let details = StoredDetails {
+                    preset: row.get(0)?,
+                    prediction: Prediction::default(),
+                    events: events::read(db, number)?,
+                    is_process_sampled: row.get(2)?,
+                    left_over: row.get::<_, Option<i64>>(3)?.map(|bytes| Bytes(bytes as u64)),
+                    measured_step: (row.get::<_, Option<i64>>(4)?.unwrap_or_default() as u64, measured),
+                };
+                Ok((details, Prediction::from_bytes(row.get_ref(1)?.as_blob()?)))
+            })
+        })?;
+        let damaged =
+            || Error::file_at(&self.database.path, format!("run {key}"), "its prediction is damaged; delete the run");
+        Ok(StoredDetails { prediction: prediction.ok_or_else(damaged)?, ..details })
+    }
+
+    /// The series of a run. What cannot be read of it is left out, and [`Series::damage`] says so.
+    ///
+    /// # Errors
+    /// Fails for a run that is not there, and where the database does.
+    pub fn series(&self, key: &RunKey) -> Result<Series> {
+        let number = self.number(key)?;
+        let mut damaged = Vec::new();
+        let series = self.database.with(|db| {
+            Ok(Series {
+                steps: read_series::<crate::train::StepRecord>(db, number, "steps", &mut damaged)?,
+                evaluations: read_series::<Evaluation>(db, number, "evaluations", &mut damaged)?,
+                damage: None,
+            })
+        })?;
+        let words = || {
+            format!("the store is damaged: of this run, {} cannot be read; the rest is whole", damaged.join(" and "))
+        };
+        let damage = (!damaged.is_empty()).then(words);
+        Ok(Series { damage, ..series })
+    }
+
+    fn number(&self, key: &RunKey) -> Result<i64> {
+        let number = self.database.with(|db| {
+            db.query_row("SELECT number FROM runs WHERE key = ?1", [key.as_str()], |row| row.get(0)).optional()
+        })?;
+        number.ok_or_else(|| self.no_such(key.as_str()))
+    }
+
+    /// Where a run's files lie: its checkpoints.
+    pub fn files(&self, key: &RunKey) -> PathBuf {
+        files(&self.folder, key)
+    }
+
+    /// Gives a run a name; an empty one takes its name away.
+    ///
+    /// # Errors
+    /// Fails for a run that is not there, and where the database does.
+    pub fn rename(&mut self, key: &RunKey, name: &str) -> Result<()> {
+        let name = Some(one_line(name)).filter(|name| !name.is_empty());
+        self.set(key, "name", &name)
+    }
+
+    /// Replaces the note on a run.
+    ///
+    /// # Errors
+    /// Fails for a run that is not there, and where the database does.
+    pub fn annotate(&mut self, key: &RunKey, note: &str) -> Result<()> {
+        self.set(key, "note", &note.trim())
+    }
+
+    /// Replaces the tags of a run; they are put in order, each once.
+    ///
+    /// # Errors
+    /// Fails for a run that is not there, and where the database does.
+    pub fn tag(&mut self, key: &RunKey, tags: &[String]) -> Result<()> {
+        let mut tags: Vec<String> = tags.iter().map(|tag| one_line(tag)).filter(|tag| !tag.is_empty()).collect();
+        tags.sort();
+        tags.dedup();
+        self.set(key, "tags", &tags.join("\n"))
+    }
+
+    /// Stars a run, or takes its star.
+    ///
+    /// # Errors
+    /// Fails for a run that is not there, and where the database does.
+    pub fn star(&mut self, key: &RunKey, is_starred: bool) -> Result<()> {
+        self.set(key, "starred", &is_starred)
+    }
+
+    /// Puts runs away: lists leave them out, and they can be restored until they are deleted.
+    ///
+    /// # Errors
+    /// Fails for a run that is not there or still trains, and where the database does; then all stay.
+    pub fn discard(&mut self, keys: &[RunKey]) -> Result<()> {
+        self.none_trains(keys)?;
+        let now = Timestamp::now().as_millisecond();
+        self.each(keys, "UPDATE runs SET discarded = ?2 WHERE key = ?1", &now)
+    }
+
+    /// Brings back runs that were put away.
+    ///
+    /// # Errors
+    /// Fails for a run that is not there, and where the database does.
+    pub fn restore(&mut self, keys: &[RunKey]) -> Result<()> {
+        self.each(keys, "UPDATE runs SET discarded = ?2 WHERE key = ?1", &None::<i64>)
+    }
+
+    /// Deletes runs for good, with their files.
+    ///
+    /// # Errors
+    /// Fails for a run that is not there or still trains, and where the database does; then all stay. Also fails where a
+    /// run's files cannot be deleted; the runs are then gone from the database, and the message names the folder.
+    pub fn delete(&mut self, keys: &[RunKey]) -> Result<()> {
+        self.none_trains(keys)?;
+        self.each(keys, "DELETE FROM runs WHERE key = ?1 AND ?2", &true)?;
+        for key in keys {
+            let folder = self.files(key);
+            match fs::remove_dir_all(&folder) {
+                Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                    let message = format!("the run was deleted, but not its files: {error}; delete this folder");
+                    return Err(Error::file(folder, message));
+                }
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+
+    /// Deletes for good the runs that were put away at least so long ago. Returns how many those were.
+    ///
+    /// # Errors
+    /// Fails where [`Store::delete`] does.
+    pub fn empty(&mut self, older_than: SignedDuration) -> Result<usize> {
+        let before = (Timestamp::now() - older_than).as_millisecond().to_string();
+        let keys = self.keys("WHERE discarded <= CAST(?1 AS INTEGER)", &[&before])?;
+        self.delete(&keys)?;
+        Ok(keys.len())
+    }
+
+    fn none_trains(&self, keys: &[RunKey]) -> Result<()> {
+        for key in keys {
+            if self.get(key)?.state == RunState::Running {
+                return Err(Problem::new(format!("run {key}"), "still trains", "stop it first").into());
+            }
+        }
+        Ok(())
+    }
+
+    fn set(&mut self, key: &RunKey, column: &str, value: &dyn rusqlite::ToSql) -> Result<()> {
+        self.each(std::slice::from_ref(key), &format!("UPDATE runs SET {column} = ?2 WHERE key = ?1"), value)
+    }
+
+    /// Runs a statement for each of some runs: for all or for none.
+    fn each(&mut self, keys: &[RunKey], sql: &str, value: &dyn rusqlite::ToSql) -> Result<()> {
+        for key in keys {
+            self.number(key)?;
+        }
+        self.database.write(|transaction| {
+            let mut statement = transaction.prepare(sql)?;
+            keys.iter().try_for_each(|key| statement.execute(params![key.as_str(), value]).map(drop))
+        })
+    }
+}
+
+/// Where a run's files lie in the store of `folder`.
+pub fn files(folder: &Path, key: &RunKey) -> PathBuf {
+    folder.join(FILES).join(key.as_str())
+}
+
+/// A text as one line: names and tags stand in tables.
+fn one_line(text: &str) -> String {
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+/// Reads the blocks of a series; adds to `damaged` what of it cannot be read.
+fn read_series<R: Record>(
+    db: &Connection,
+    run: i64,
+    name: &str,
+    damaged: &mut Vec<String>,
+) -> rusqlite::Result<R::Series> {
+    let mut series = R::Series::default();
+    let mut statement =
+        db.prepare("SELECT first, count, data FROM blocks WHERE run = ?1 AND series = ?2 ORDER BY first")?;
+    let mut rows = statement.query(params![run, R::NUMBER])?;
+    while let Some(row) = rows.next()? {
+        let (first, count): (i64, i64) = (row.get(0)?, row.get(1)?);
+        let bytes = row.get_ref(2)?.as_blob()?;
+        let read = usize::try_from(count).ok().and_then(|count| series::add_block::<R>(bytes, count, &mut series));
+        if read.is_none() {
+            damaged.push(format!("{name} {} to {}", first.saturating_add(1), first.saturating_add(count)));
+        }
+    }
+    Ok(series)
+}
+
+#[cfg(test)]
+mod tests;

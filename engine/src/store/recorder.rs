@@ -1,0 +1,362 @@
+//! The recorder of one run: takes its events as they come, and writes them on a thread of its own.
+//!
+//! Always holds: taking an event costs a lock and a copy, and never waits for a disk. A store that cannot be written never ends
+//! a run: what came is held back, up to a limit, and tried again; what is wrong is said once. Memory of the recorder is that
+//! of threads which no meter counts. A run that is refused was never begun, and is not kept.
+
+use std::{
+    path::PathBuf,
+    sync::Arc,
+    thread::JoinHandle,
+    time::{Duration, Instant},
+};
+
+use crossbeam_channel::{Receiver, RecvTimeoutError, Sender};
+use jiff::Timestamp;
+
+use crate::{
+    bytes::Bytes,
+    plan::Plan,
+    store::{Evaluation, EventKind, KeptEvent, Origin, RunKey, RunState, files, writer::Writer},
+    sync::Mutex,
+    train::{Event, Latest, Outcome, StepRecord, Summary},
+};
+
+/// How often what came is written.
+const EVERY: Duration = Duration::from_secs(1);
+/// After a failure, the next attempt comes this much later.
+const AGAIN: Duration = Duration::from_secs(3);
+/// How long the end of a run is tried to be written.
+const LAST_TRIES: Duration = Duration::from_secs(8);
+/// The pause between two attempts once nothing more comes.
+const HASTE: Duration = Duration::from_millis(5);
+/// Steps that are held back at most while the store cannot be written; of evaluations and events, a tenth.
+const MOST_HELD: usize = 1 << 17;
+
+/// What to record, and where.
+#[derive(Debug, Clone)]
+pub struct Recording {
+    /// The store's folder.
+    pub folder: PathBuf,
+    /// What starts the run.
+    pub origin: Origin,
+    /// The run may begin although it does not fit. Where it then meets its budget, it was not refused but ended there.
+    pub is_forced: bool,
+    /// The kept run that is taken up again; `None` for a new one.
+    pub continued: Option<RunKey>,
+}
+
+/// What came of a run since it was last looked.
+#[derive(Debug, Default)]
+pub(super) struct Batch {
+    /// The prediction, until it is written.
+    pub(super) plan: Option<Arc<Plan>>,
+    /// Whether the run has begun to train.
+    pub(super) has_begun: bool,
+    pub(super) steps: Vec<StepRecord>,
+    pub(super) evaluations: Vec<Evaluation>,
+    pub(super) events: Vec<KeptEvent>,
+    /// Measured op by op: the step, and the highest bytes.
+    pub(super) measured: Option<(u64, Arc<[Bytes]>)>,
+    pub(super) end: Option<End>,
+    /// Steps that there was no room for.
+    pub(super) lost: u64,
+}
+
+/// How a run ended.
+#[derive(Debug, Clone)]
+pub(super) struct End {
+    pub(super) at: Timestamp,
+    pub(super) state: RunState,
+    pub(super) message: Option<String>,
+    /// `None` where its program went before it ended.
+    pub(super) summary: Option<Summary>,
+}
+
+impl Batch {
+    /// Adds what came later.
+    pub(super) fn append(&mut self, later: Self) {
+        self.plan = later.plan.or(self.plan.take());
+        self.has_begun |= later.has_begun;
+        self.steps.extend(later.steps);
+        self.evaluations.extend(later.evaluations);
+        self.events.extend(later.events);
+        self.measured = later.measured.or(self.measured.take());
+        self.end = later.end.or(self.end.take());
+        self.lost += later.lost;
+    }
+
+    /// Whether there is nothing to write.
+    pub(super) fn is_empty(&self) -> bool {
+        self.plan.is_none()
+            && self.steps.is_empty()
+            && self.evaluations.is_empty()
+            && self.events.is_empty()
+            && self.measured.is_none()
+            && self.end.is_none()
+    }
+
+    /// Whether no more should be held back.
+    fn is_full(&self) -> bool {
+        self.steps.len() >= MOST_HELD || self.evaluations.len() + self.events.len() >= MOST_HELD / 10
+    }
+}
+
+/// What the recorder and its thread share.
+#[derive(Debug, Default)]
+struct Shared {
+    batch: Batch,
+    has_plan: bool,
+    is_refused: bool,
+    is_kept: bool,
+    /// What is wrong, until it is told.
+    warning: Option<String>,
+    /// The last step that was taken.
+    step: u64,
+}
+
+/// Records one run.
+///
+/// # Examples
+///
+/// ```
+/// use plimsoll_engine::{Experiment, store::{Origin, Recorder, Recording, Store}, train::{Command, Event, Start, Trainer}};
+///
+/// let folder = tempfile::tempdir()?;
+/// let recording =
+///     Recording { folder: folder.path().into(), origin: Origin::CommandLine, is_forced: false, continued: None };
+/// let recorder = Recorder::new(recording);
+///
+/// let mut experiment = Experiment::default();
+/// experiment.run.steps = Some(3);
+/// let trainer = Trainer::new(|| {});
+/// trainer.send(Command::Start(Box::new(Start::new(experiment))));
+/// for event in trainer.events() {
+///     recorder.take(&event);
+///     if matches!(event, Event::Ended { .. }) {
+///         break;
+///     }
+/// }
+/// let key = recorder.key().clone();
+/// assert_eq!(recorder.finish(), None, "nothing went wrong");
+///
+/// let store = Store::open(folder.path())?;
+/// assert_eq!((store.get(&key)?.steps, store.series(&key)?.steps.len()), (3, 3));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Debug)]
+pub struct Recorder {
+    key: RunKey,
+    recording: Recording,
+    shared: Arc<Mutex<Shared>>,
+    wake: Option<Sender<()>>,
+    /// Disconnected once the first writing was tried.
+    tried: Receiver<()>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Recorder {
+    /// A recorder of a run that is about to begin. What is wrong with the store, [`Recorder::warning`] tells.
+    pub fn new(recording: Recording) -> Self {
+        let key = recording.continued.clone().unwrap_or_else(|| RunKey::new(Timestamp::now()));
+        let shared = Arc::<Mutex<Shared>>::default();
+        let (wake, woken) = crossbeam_channel::bounded(1);
+        let (untried, tried) = crossbeam_channel::bounded(0);
+        let writer = Writer::new(recording.clone(), key.clone());
+        let of_thread = Arc::clone(&shared);
+        let write = move || write(writer, &of_thread, &woken, untried);
+        let thread = std::thread::Builder::new().name("recorder".to_owned()).spawn(write);
+        if let Err(error) = &thread {
+            shared.lock().warning = Some(format!("the run is not kept: the system gives no thread for it ({error})"));
+        }
+        Self { key, recording, shared, wake: Some(wake), tried, thread: thread.ok() }
+    }
+
+    /// The run's name in the store.
+    pub fn key(&self) -> &RunKey {
+        &self.key
+    }
+
+    /// Where the run's files are to lie.
+    pub fn files(&self) -> PathBuf {
+        files(&self.recording.folder, &self.key)
+    }
+
+    /// Takes an event of the run.
+    pub fn take(&self, event: &Event) {
+        let mut shared = self.shared.lock();
+        let shared = &mut *shared;
+        let had_begun = shared.batch.has_begun;
+        match event {
+            Event::Machine(_) => return,
+            Event::Started { plan, .. } => {
+                (shared.has_plan, shared.batch.plan) = (true, Some(Arc::clone(plan)));
+            }
+            Event::Step(record) => shared.step(record),
+            Event::Evaluating { .. } => shared.batch.has_begun = true,
+            Event::Evaluated { step, at_secs, loss, accuracy } => {
+                let (step, at_secs, loss, accuracy) = (*step, *at_secs, *loss, *accuracy);
+                shared.batch.evaluations.push(Evaluation { step, at_secs, loss, accuracy });
+            }
+            Event::Saved { path, bytes, why, .. } => {
+                let file = path.file_name().unwrap_or_default().to_string_lossy();
+                shared.note(EventKind::Saved, &format!("{}: {file}, {bytes}", why.key()));
+            }
+            Event::Paused(true) => shared.note(EventKind::Paused, ""),
+            Event::Paused(false) => shared.note(EventKind::Resumed, ""),
+            Event::Warning(text) => shared.note(EventKind::Warning, text),
+            Event::Ended { outcome, summary, .. } => shared.end(outcome, summary, self.recording.is_forced),
+        }
+        if shared.batch.end.is_some() || shared.batch.has_begun != had_begun {
+            self.wake();
+        }
+    }
+
+    /// Takes the newest measurement of a step, op by op.
+    pub fn take_latest(&self, latest: &Latest) {
+        if !latest.measured_step.is_empty() {
+            self.shared.lock().batch.measured = Some((latest.measured_in_step, Arc::clone(&latest.measured_step)));
+        }
+    }
+
+    /// Whether the run trains, and so is to be kept: a run that is refused never does.
+    pub fn has_begun(&self) -> bool {
+        self.shared.lock().batch.has_begun
+    }
+
+    /// Waits until the begun run is in the store, or until that failed. Says whether it is there.
+    pub fn wait_until_kept(&self, patience: Duration) -> bool {
+        // The thread lets go of its end once it has tried: there is nothing to receive.
+        let _ = self.tried.recv_timeout(patience);
+        self.is_kept()
+    }
+
+    /// Whether the run is in the store.
+    pub fn is_kept(&self) -> bool {
+        self.shared.lock().is_kept
+    }
+
+    /// What is wrong with keeping the run, each time it is something new.
+    pub fn warning(&self) -> Option<String> {
+        self.shared.lock().warning.take()
+    }
+
+    /// Whether all is written, or was given up.
+    pub fn is_done(&self) -> bool {
+        self.thread.as_ref().is_none_or(JoinHandle::is_finished)
+    }
+
+    /// Writes what is left, and says what of it could not be kept. A run that has not ended by then is interrupted.
+    pub fn finish(mut self) -> Option<String> {
+        self.close();
+        self.warning()
+    }
+
+    fn wake(&self) {
+        if let Some(wake) = &self.wake {
+            // One that is on its way is enough.
+            let _ = wake.try_send(());
+        }
+    }
+
+    fn close(&mut self) {
+        self.wake = None;
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}
+
+impl Drop for Recorder {
+    fn drop(&mut self) {
+        self.close();
+    }
+}
+
+impl Shared {
+    fn step(&mut self, record: &StepRecord) {
+        self.batch.has_begun = true;
+        self.step = record.step;
+        if self.batch.is_full() {
+            self.batch.lost += 1;
+        } else {
+            self.batch.steps.push(*record);
+        }
+    }
+
+    fn note(&mut self, kind: EventKind, text: &str) {
+        if !self.batch.is_full() {
+            let event = KeptEvent { at: Timestamp::now(), step: self.step, kind, text: text.to_owned() };
+            self.batch.events.push(event);
+        }
+    }
+
+    fn end(&mut self, outcome: &Outcome, summary: &Summary, is_forced: bool) {
+        let (state, message) = match outcome {
+            Outcome::Finished => (RunState::Finished, None),
+            Outcome::Stopped => (RunState::Stopped, None),
+            Outcome::OverBudget(refusal) => (RunState::Failed, Some(refusal.error.to_string())),
+            Outcome::Failed(error) => (RunState::Failed, Some(error.to_string())),
+        };
+        let was_refused = matches!(outcome, Outcome::OverBudget(_)) && !is_forced && !self.batch.has_begun;
+        self.is_refused = was_refused || !self.has_plan;
+        self.batch.has_begun = !self.is_refused;
+        self.batch.end = Some(End { at: Timestamp::now(), state, message, summary: Some(*summary) });
+    }
+}
+
+/// Writes what comes, until the run has ended or its recorder is gone.
+fn write(mut writer: Writer, shared: &Mutex<Shared>, woken: &Receiver<()>, untried: Sender<()>) {
+    let mut untried = Some(untried);
+    // Its memory is then there before the run measures the process.
+    let mut failure = writer.open().err();
+    let (mut told, mut until) = (None, None);
+    loop {
+        let words = failure.as_ref().map(|error| format!("the run goes on, but is not kept for now: {error}"));
+        if told != words {
+            shared.lock().warning.clone_from(&words);
+            told = words;
+        }
+        let is_gone = wait(woken, if failure.is_some() && until.is_none() { AGAIN } else { EVERY });
+        if !receive(&mut writer, shared) || (is_gone && !writer.abandon()) {
+            return;
+        }
+        if !writer.has_begun() {
+            continue;
+        }
+        failure = writer.write().err();
+        shared.lock().is_kept |= failure.is_none();
+        drop(untried.take());
+        if writer.has_ended() {
+            let until = *until.get_or_insert_with(|| Instant::now() + LAST_TRIES);
+            if failure.is_none() || Instant::now() >= until {
+                shared.lock().warning = writer.losses(failure.as_ref());
+                return;
+            }
+        }
+    }
+}
+
+/// Waits for news. Says whether the recorder is gone.
+fn wait(woken: &Receiver<()>, pause: Duration) -> bool {
+    let since = Instant::now();
+    match woken.recv_timeout(pause) {
+        Ok(()) | Err(RecvTimeoutError::Timeout) => false,
+        Err(RecvTimeoutError::Disconnected) => {
+            // Who is gone wakes nobody: an attempt that failed is made again a little later.
+            std::thread::sleep(HASTE.saturating_sub(since.elapsed()));
+            true
+        }
+    }
+}
+
+/// Hands what came to the writer, unless that has its fill. Says whether there is a run to record.
+fn receive(writer: &mut Writer, shared: &Mutex<Shared>) -> bool {
+    let mut shared = shared.lock();
+    if !writer.backlog().is_full() {
+        let has_begun = shared.batch.has_begun;
+        writer.receive(std::mem::take(&mut shared.batch));
+        shared.batch.has_begun = has_begun;
+    }
+    !shared.is_refused
+}

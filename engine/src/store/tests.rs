@@ -1,0 +1,236 @@
+//! The store as programs use it: what is recorded is found again, by whom, and after what.
+
+use std::sync::Arc;
+
+use super::*;
+use crate::{
+    error::BudgetError,
+    hardware::Machine,
+    plan::{Peak, Plan},
+    store::series::some_step,
+    train::{Event, Outcome, Refusal, Summary},
+};
+
+/// A folder for a store, which goes with the test.
+fn folder() -> tempfile::TempDir {
+    tempfile::tempdir().expect("a folder")
+}
+
+fn plan() -> Arc<Plan> {
+    let mut experiment = Experiment { title: "A run".to_owned(), ..Experiment::default() };
+    experiment.batch.micro = 7;
+    Arc::new(Plan::of(&experiment, &Machine::nominal()).expect("a plan"))
+}
+
+fn recording(folder: &Path) -> Recording {
+    Recording { folder: folder.to_owned(), origin: Origin::CommandLine, is_forced: false, continued: None }
+}
+
+fn evaluated(step: u64, accuracy: f64) -> Event {
+    Event::Evaluated { step, at_secs: some_step(step).at_secs + 0.001, loss: 0.5, accuracy }
+}
+
+fn ended(outcome: Outcome, steps: u64) -> Event {
+    let measured = Peak { live: Bytes(1_300_000), reserved: Bytes(2_000_001), process: Bytes::mib(50) };
+    Event::Ended { run: 1, outcome, summary: Summary { steps, measured, secs: 3.5, ..Summary::default() } }
+}
+
+/// Records a run of so many steps from `first` on, which ends with `outcome`; an evaluation every 100 steps.
+fn record(recorder: Recorder, first: u64, last: u64, outcome: Outcome) -> RunKey {
+    recorder.take(&Event::Started { run: 1, plan: plan() });
+    for step in first..=last {
+        recorder.take(&Event::Step(some_step(step)));
+        if step.is_multiple_of(100) {
+            recorder.take(&evaluated(step, step as f64 / last as f64));
+        }
+    }
+    recorder.take(&ended(outcome, last));
+    let key = recorder.key().clone();
+    assert_eq!(recorder.finish(), None);
+    key
+}
+
+fn kept(folder: &Path, steps: u64) -> RunKey {
+    record(Recorder::new(recording(folder)), 1, steps, Outcome::Finished)
+}
+
+fn refusal() -> Outcome {
+    let error = BudgetError {
+        layer: "head".to_owned(),
+        op: "matmul",
+        label: "output",
+        asked: Bytes(2),
+        live: Bytes(1),
+        budget: Bytes(2),
+        limited_by: crate::error::LimitedBy::Budget,
+    };
+    Outcome::OverBudget(Box::new(Refusal { error, advice: Vec::new() }))
+}
+
+#[test]
+fn a_run_is_found_as_it_was_recorded() {
+    let folder = folder();
+    let key = kept(folder.path(), 10_000);
+    let store = Store::open(folder.path()).expect("open");
+    let runs = store.list().expect("a list");
+    let [run] = &runs[..] else { panic!("one run: {runs:?}") };
+    assert_eq!((&run.key, run.state, run.steps, run.label()), (&key, RunState::Finished, 10_000, "A run"));
+    assert_eq!((run.test_accuracy, run.best_test_accuracy, run.test_loss), (Some(1.0), Some(1.0), Some(0.5)));
+    assert_eq!(run.measured, Peak { live: Bytes(1_300_000), reserved: Bytes(2_000_001), process: Bytes::mib(50) });
+    assert_eq!((run.settings.clone(), run.device.as_str()), (vec!["batch.micro=7".to_owned()], "cpu"));
+    let plan = plan();
+    assert_eq!((run.predicted, run.budget, run.seed), (plan.peak, plan.budget, plan.experiment.run.seed));
+    assert_eq!((run.origin, run.version.as_str()), (Origin::CommandLine, env!("CARGO_PKG_VERSION")));
+    assert!(run.on_disk.0 > 100_000 && run.on_disk.0 < 300_000, "{}", run.on_disk);
+
+    let series = store.series(&key).expect("series");
+    assert_eq!(series.steps, (1..=10_000).map(some_step).collect());
+    assert_eq!((series.evaluations.len(), &series.damage), (100, &None));
+    let details = store.details(&key).expect("details");
+    assert_eq!(details.experiment(&key).expect("reads"), *plan.experiment);
+    assert_eq!(details.prediction, Prediction::of(&plan));
+}
+
+#[test]
+fn a_run_can_be_watched_while_it_is_recorded_and_one_that_is_left_is_interrupted() {
+    let folder = folder();
+    let recorder = Recorder::new(recording(folder.path()));
+    recorder.take(&Event::Started { run: 1, plan: plan() });
+    assert!(!recorder.has_begun());
+    recorder.take(&Event::Warning("slow".to_owned()));
+    recorder.take(&Event::Step(some_step(1)));
+    assert!(recorder.has_begun() && recorder.wait_until_kept(std::time::Duration::from_secs(20)));
+    let store = Store::open(folder.path()).expect("open");
+    let run = store.get(recorder.key()).expect("kept");
+    assert_eq!((run.state, run.steps), (RunState::Running, 1));
+    let key = recorder.key().clone();
+    recorder.take(&Event::Step(some_step(2)));
+    assert_eq!(recorder.finish(), None);
+    let run = store.get(&key).expect("kept");
+    assert_eq!((run.state, run.steps, run.ended.is_some()), (RunState::Interrupted, 2, true));
+    let events = store.details(&key).expect("details").events;
+    assert_eq!(
+        events.iter().map(|event| (event.kind, event.text.as_str())).collect::<Vec<_>>(),
+        [(EventKind::Warning, "slow")]
+    );
+}
+
+#[test]
+fn a_run_that_is_refused_was_never_begun() {
+    let folder = folder();
+    let refused = |is_forced| {
+        let recorder = Recorder::new(Recording { is_forced, ..recording(folder.path()) });
+        recorder.take(&Event::Started { run: 1, plan: plan() });
+        recorder.take(&ended(refusal(), 0));
+        assert_eq!(recorder.has_begun(), is_forced);
+        assert_eq!(recorder.finish(), None);
+        Store::open(folder.path()).expect("open").list().expect("a list")
+    };
+    assert_eq!(refused(false), []);
+    let forced = refused(true);
+    assert_eq!((forced.len(), forced[0].state), (1, RunState::Failed));
+    assert!(forced[0].message.as_deref().is_some_and(|message| message.starts_with("head, matmul")), "{forced:?}");
+}
+
+#[test]
+fn a_run_that_goes_on_has_each_step_once() {
+    let folder = folder();
+    let key = record(Recorder::new(recording(folder.path())), 1, 6_000, Outcome::Stopped);
+    let again = Recorder::new(Recording { continued: Some(key.clone()), ..recording(folder.path()) });
+    assert_eq!(record(again, 5_001, 9_000, Outcome::Finished), key);
+    let store = Store::open(folder.path()).expect("open");
+    let series = store.series(&key).expect("series");
+    assert_eq!(series.steps, (1..=9_000).map(some_step).collect());
+    assert_eq!(series.evaluations.step, (100..=9_000).step_by(100).collect::<Vec<_>>());
+    let run = store.get(&key).expect("kept");
+    assert_eq!((run.state, run.steps), (RunState::Finished, 9_000));
+    let steps: f64 = series.steps.secs.iter().sum();
+    assert_eq!(run.step_secs, Some(steps / 9_000.0));
+    let events = store.details(&key).expect("details").events;
+    assert_eq!(
+        events.iter().map(|event| (event.kind, event.step)).collect::<Vec<_>>(),
+        [(EventKind::Continued, 5_000)]
+    );
+}
+
+#[test]
+fn several_write_and_read_at_once() {
+    let folder = folder();
+    let lengths = [300, 4_096, 5_000, 9_000];
+    let keys: Vec<RunKey> = std::thread::scope(|scope| {
+        let writers = lengths.map(|steps| {
+            scope.spawn({
+                let folder = &folder;
+                move || kept(folder.path(), steps)
+            })
+        });
+        let reader = scope.spawn(|| {
+            let store = Store::open(folder.path()).expect("open");
+            while store.list().expect("a list").iter().filter(|run| run.state == RunState::Finished).count() < 4 {
+                std::thread::yield_now();
+            }
+        });
+        reader.join().expect("reads");
+        writers.into_iter().map(|writer| writer.join().expect("writes")).collect()
+    });
+    let store = Store::open(folder.path()).expect("open");
+    for (key, steps) in keys.iter().zip(lengths) {
+        assert_eq!(store.series(key).expect("series").steps, (1..=steps).map(some_step).collect());
+    }
+}
+
+#[test]
+fn a_run_is_meant_by_its_name_its_beginning_or_as_the_last() {
+    let folder = folder();
+    let keys = [kept(folder.path(), 1), kept(folder.path(), 2)];
+    let mut store = Store::open(folder.path()).expect("open");
+    assert_eq!(store.find(keys[0].as_str()).as_ref(), Ok(&keys[0]));
+    assert_eq!(store.find(&keys[1].as_str()[..19]).as_ref(), Ok(&keys[1]));
+    let last = store.list().expect("a list")[0].key.clone();
+    assert_eq!(store.find("last").as_ref(), Ok(&last));
+    let said = |text: &str| store.find(text).expect_err(text).to_string();
+    assert!(said("20").contains("2 runs begin with `20`") && said("20").contains("write more of the name"));
+    for text in ["x", "", "../..", "%"] {
+        assert!(said(text).contains("no run of this name"), "{}", said(text));
+    }
+    store.discard(std::slice::from_ref(&last)).expect("put away");
+    let other = keys.iter().find(|key| **key != last).expect("two runs");
+    assert_eq!(store.find("last").as_ref(), Ok(other));
+    assert_eq!(store.find("20").as_ref(), Ok(other));
+}
+
+#[test]
+fn what_a_user_says_of_a_run_is_kept_and_deleting_takes_its_files() {
+    let folder = folder();
+    let key = kept(folder.path(), 3);
+    let mut store = Store::open(folder.path()).expect("open");
+    let other = Store::open(folder.path()).expect("open");
+    let version = other.version().expect("a number");
+    store.rename(&key, "  best\nof all ").expect("renamed");
+    store.annotate(&key, "two\nlines\n").expect("noted");
+    store.tag(&key, &["b".to_owned(), "a c".to_owned(), "b".to_owned(), " ".to_owned()]).expect("tagged");
+    store.star(&key, true).expect("starred");
+    assert_ne!(other.version().expect("a number"), version, "another program sees that something changed");
+    let run = other.get(&key).expect("kept");
+    assert_eq!((run.label(), run.note.as_str(), run.is_starred), ("best of all", "two\nlines", true));
+    assert_eq!(run.tags, ["a c", "b"]);
+    assert!(run.matches("BEST") && run.matches("a run") && run.matches("two") && !run.matches("three"));
+    store.rename(&key, "").expect("renamed");
+    assert_eq!(other.get(&key).expect("kept").label(), "A run");
+
+    let files = store.files(&key);
+    fs::create_dir_all(&files).expect("made");
+    let before = store.get(&key).expect("kept").on_disk;
+    fs::write(files.join("last.safetensors"), vec![0; 1000]).expect("written");
+    assert_eq!(store.get(&key).expect("kept").on_disk, Bytes(before.0 + 1000));
+    store.discard(std::slice::from_ref(&key)).expect("put away");
+    assert_eq!(store.list().expect("a list"), []);
+    store.restore(std::slice::from_ref(&key)).expect("back");
+    assert_eq!(store.list().expect("a list").len(), 1);
+    store.discard(std::slice::from_ref(&key)).expect("put away");
+    assert_eq!(store.empty(SignedDuration::from_hours(1)), Ok(0), "put away just now");
+    assert!(files.exists());
+    assert_eq!(store.empty(SignedDuration::ZERO), Ok(1));
+    assert!(!files.exists() && store.get(&key).is_err() && store.series(&key).is_err());
+    assert!(store.star(&key, true).expect_err("gone").to_string().contains("no run of this name"));
+}
