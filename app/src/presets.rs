@@ -82,6 +82,22 @@ mod tests {
     use super::*;
 
     #[test]
+    fn a_lesson_speaks_the_words_of_the_screen_and_names_no_key_of_a_file() {
+        for Shipped { name, experiment } in shipped() {
+            let is_key = |word: &&str| {
+                let word = word.trim_matches(|letter: char| !letter.is_alphanumeric());
+                let between = |sign: char| {
+                    let parts = word.split_once(sign);
+                    parts.is_some_and(|(a, b)| [a, b].iter().all(|part| part.starts_with(|c: char| c.is_lowercase())))
+                };
+                between('.') || between('_') || between('=')
+            };
+            let key = experiment.description.split_whitespace().find(is_key);
+            assert_eq!(key, None, "{name}");
+        }
+    }
+
+    #[test]
     fn every_heading_of_shipped_presets_has_some_and_every_family_ships() {
         let shipped = shipped();
         for group in [Group::Lessons, Group::Families, Group::Cards] {
