@@ -197,6 +197,7 @@ impl App {
         let actions = self.sender.take();
         let is_touched = !actions.is_empty();
         let runs = self.state.session.runs().len();
+        let dialog = self.state.dialog.is_some();
         let mut dispatcher = self.dispatcher(ctx);
         for action in actions {
             dispatcher.act(action);
@@ -207,6 +208,11 @@ impl App {
         }
         self.keep_soon(ctx, is_touched);
         self.close(ctx);
+        if !dialog && self.state.dialog.is_some() {
+            // A tooltip stays for as long as the pointer rests, and would lie over the dialog: to what is below, the
+            // pointer is gone until it moves.
+            ctx.input_mut(|input| input.pointer = egui::PointerState::default());
+        }
         self.name_window(ctx);
         let strength = self.view.smoothing;
         for run in self.state.session.runs_mut() {

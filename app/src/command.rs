@@ -95,7 +95,7 @@ impl UiCommand {
             Self::OpenPath => "Type or paste the path of a preset file.",
             Self::Save => "Write the experiment to the file it came from.",
             Self::SaveAs => "Write the experiment to a file you choose.",
-            Self::Undo => "Undo the last change of the experiment.",
+            Self::Undo => "Undo the last change of the experiment, or that it was opened.",
             Self::Redo => "Redo what was undone.",
             Self::Train => "Plan the run, and train inside the budget.",
             Self::TrainAnyway => {

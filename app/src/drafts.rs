@@ -3,10 +3,10 @@
 //! Owns them with their undo. Always holds: the newest comes first; a draft that is opened is the document and no draft.
 //! Refuses to grow without end: past [`MOST`] the oldest are forgotten.
 
-use plimsoll_engine::{Experiment, experiment::preset};
+use plimsoll_engine::Experiment;
 use serde::{Deserialize, Serialize};
 
-use crate::history::History;
+use crate::{history::History, naming};
 
 /// Drafts that are kept.
 const MOST: usize = 24;
@@ -26,13 +26,10 @@ pub(crate) struct Draft {
 }
 
 impl Draft {
-    /// What was changed of the preset, in the words of its settings: `batch.micro 32, checkpointing blocks`.
+    /// What was changed of the preset: `batch 64 → 32, no checkpointing → every block`.
     pub(crate) fn changes(&self, shipped: &Experiment) -> String {
-        let changes = preset::changes(shipped, &self.experiment);
-        let told: Vec<String> = changes.iter().take(TOLD).map(|change| change.replacen('=', " ", 1)).collect();
-        let left = changes.len().saturating_sub(TOLD);
-        let left = if left > 0 { format!(" and {left} more") } else { String::new() };
-        told.join(", ") + &left
+        let changes = naming::changes(shipped, &self.experiment);
+        if changes.is_empty() { "its title or description".to_owned() } else { naming::listed(&changes, TOLD) }
     }
 }
 
@@ -47,6 +44,11 @@ impl Drafts {
         self.0.retain(|known| (&known.name, &known.experiment) != (&draft.name, &draft.experiment));
         self.0.insert(0, draft);
         self.0.truncate(MOST);
+    }
+
+    /// Lets go of a draft that is the document again.
+    pub(crate) fn forget(&mut self, name: &str, experiment: &Experiment) {
+        self.0.retain(|known| (known.name.as_str(), &known.experiment) != (name, experiment));
     }
 
     /// Takes a draft out, to be opened or to be discarded.
@@ -96,6 +98,6 @@ mod tests {
 
     #[test]
     fn a_draft_is_told_by_what_was_changed() {
-        assert_eq!(draft(3).changes(&Experiment::default()), "batch.micro 3");
+        assert_eq!(draft(3).changes(&Experiment::default()), "batch 64 → 3");
     }
 }

@@ -13,14 +13,14 @@ const DEPTH: usize = 200;
 const PAUSE: Duration = Duration::from_millis(700);
 
 /// The past and the undone future of one experiment.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, Clone)]
 pub(crate) struct History {
     past: Vec<Experiment>,
     future: Vec<Experiment>,
     gesture: Option<Gesture>,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 struct Gesture {
     control: &'static str,
     press: Option<u64>,
@@ -69,6 +69,13 @@ impl History {
         let Some(other) = from.pop() else { return false };
         to.push(std::mem::replace(present, other));
         true
+    }
+
+    /// Notes that the experiment is left for another: what comes next is no part of the last gesture, and what was undone
+    /// is forgotten.
+    pub(crate) fn left(&mut self) {
+        self.future.clear();
+        self.gesture = None;
     }
 
     /// The experiment before each step that can be undone, the newest step first.

@@ -113,17 +113,15 @@ impl Dispatcher<'_> {
         self.load(Document { experiment, history, ..Document::of_shipped(shipped) });
     }
 
-    /// What is left of the document that another takes the place of: of a touched shipped preset a draft.
-    fn leave(&mut self) {
-        let document = &mut self.state.document;
-        self.state.budgets.leaving(&document.experiment);
-        if document.is_draft()
-            && let Some(name) = document.shipped.clone()
-        {
-            let (experiment, history) = (document.experiment.clone(), std::mem::take(&mut document.history));
-            self.toasts.info(format!("Kept as a draft among the presets: {}", document.name()));
-            self.state.drafts.keep(Draft { name, experiment, history });
-        }
+    /// What is left of the document that another takes the place of: of a touched shipped preset a draft, whose title it
+    /// answers.
+    fn leave(&mut self) -> Option<String> {
+        let State { document, budgets, drafts, .. } = &mut *self.state;
+        budgets.leaving(&document.experiment);
+        let name = document.shipped.clone().filter(|_| document.is_draft())?;
+        let (experiment, history) = (document.experiment.clone(), document.history.clone());
+        drafts.keep(Draft { name, experiment, history });
+        Some(document.name())
     }
 
     /// Where files were last opened or saved; the user's own folder before the first.
@@ -199,11 +197,35 @@ impl Dispatcher<'_> {
     }
 
     fn load(&mut self, document: Document) {
-        // The history begins anew: a step back into another file's experiment would be saved over this one's.
-        self.leave();
-        let (generation, offered) = (self.state.document.generation, self.state.document.planned_for());
-        self.state.document = Document { generation, offered, ..document };
+        // The history begins anew: a step back into another file's experiment would be saved over this one's. What is
+        // before its first step is the document that was left, with its own file and its own history.
+        if let Some(name) = self.leave() {
+            self.toasts.info(format!("Kept as a draft among the presets: {name}"));
+        }
+        self.state.document.open(document);
         self.state.opened += 1;
+        self.changed();
+    }
+
+    /// One step back from an opened document to the one that it was opened in the place of, or forth again.
+    pub(super) fn travel_between_documents(&mut self, back: bool) {
+        let document = &self.state.document;
+        if !(if back { document.can_undo() } else { document.can_redo() }) {
+            return;
+        }
+        self.leave();
+        let State { document, drafts, opened, .. } = &mut *self.state;
+        if back {
+            document.go_back()
+        } else {
+            document.go_forth()
+        }
+        if let Some(name) = document.shipped.as_ref().filter(|_| document.is_draft()) {
+            drafts.forget(name, &document.experiment);
+        }
+        *opened += 1;
+        let name = document.name();
+        self.toasts.info(if back { format!("Back to {name}") } else { format!("Opened again: {name}") });
         self.changed();
     }
 

@@ -145,7 +145,7 @@ impl Dispatcher<'_> {
         if control == "device" {
             experiment.budget = budgets.moving(&document.experiment, &experiment.device, machine);
         }
-        document.history.changed(&document.experiment, control, press, Instant::now());
+        document.changes(control, press, Instant::now());
         let before = std::mem::replace(&mut document.experiment, experiment);
         self.say_what_followed(control, &before);
         self.changed();
@@ -182,6 +182,8 @@ impl Dispatcher<'_> {
         };
         if moved {
             self.changed();
+        } else {
+            self.travel_between_documents(command == UiCommand::Undo);
         }
     }
 

@@ -21,6 +21,8 @@ const WORDS_FROM: f32 = 900.0;
 const BESIDE_FROM: f32 = 560.0;
 /// Share of the line that what a run would take keeps beside the reason why none can begin.
 const LENGTH_SHARE: f32 = 0.5;
+/// Why a run cannot be paused, stopped or tested.
+const NO_RUN: &str = "No run is in progress: press Train to begin one.";
 /// Share of its line that the name of a run may take.
 const NAME_SHARE: f32 = 0.36;
 
@@ -53,7 +55,7 @@ fn buttons(ui: &mut Ui, context: &PanelContext<'_>, in_words: bool) {
     let hover = UiCommand::Train.tooltip_with_key(ui.ctx());
     let train = ui.add_enabled(ready, if ready { accent } else { plain }).accessible_name("Train");
     let why = reason.unwrap_or_else(|| "A run is in progress.".to_owned());
-    if train.on_hover_text(hover).on_disabled_hover_text(why).clicked() {
+    if train.on_hover_text(hover).on_disabled_hover_text(&why).clicked() {
         context.send.ui(UiCommand::Train);
     }
     let paused = active.is_some_and(|run| matches!(run.status, Status::Paused));
@@ -72,7 +74,8 @@ fn buttons(ui: &mut Ui, context: &PanelContext<'_>, in_words: bool) {
         let least = if command == UiCommand::Pause && in_words { widest_pause(ui) } else { 0.0 };
         let button = Button::new(words).min_size(vec2(least, 0.0));
         let button = ui.add_enabled(enabled, button).accessible_name(name);
-        if button.on_hover_text(&hover).on_disabled_hover_text(&hover).clicked() {
+        let reason = if command == UiCommand::Step { why.as_str() } else { NO_RUN };
+        if button.on_hover_text(&hover).on_disabled_hover_text(format!("{reason}\n\n{hover}")).clicked() {
             context.send.ui(command);
         }
     }
@@ -231,9 +234,9 @@ fn progress(ui: &mut Ui, context: &PanelContext<'_>, run: &RunRecord) {
 fn steps(ui: &mut Ui, run: &RunRecord) {
     let palette = theme::palette(ui);
     let done = run.last.map_or(0, |step| step.step);
-    let text = |step| format!("step {} of {}", format::count(step), format::count(run.plan.total_steps));
+    let text = |step| format!("step {} of {}", format::count(step), format::count(run.total_steps));
     let font = egui::TextStyle::Body.resolve(ui.style());
-    let widest = ui.painter().layout_no_wrap(text(run.plan.total_steps), font, palette.strong()).size().x;
+    let widest = ui.painter().layout_no_wrap(text(run.total_steps), font, palette.strong()).size().x;
     // The bar begins at the same place in every step.
     let (start, room) = (ui.cursor().left(), ui.available_width());
     ui.add(Label::new(text(done)).truncate().sense(Sense::hover()));

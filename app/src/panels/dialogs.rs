@@ -1,6 +1,6 @@
 //! What lies over the window: questions before something is lost, the path field, the list of keys, the drop hint.
 
-use eframe::egui::{self, Align2, Grid, Id, Key, Modal, RichText, Ui};
+use eframe::egui::{self, Align2, Grid, Id, Key, Modal, RichText, ScrollArea, Ui};
 
 use super::{PanelContext, gallery};
 use crate::{
@@ -147,6 +147,16 @@ fn stop_and_quit(ui: &mut Ui, context: &PanelContext<'_>) {
 
 fn shortcuts(ui: &mut Ui, context: &PanelContext<'_>) {
     heading(ui, "Keys");
+    let room = ui.ctx().content_rect().height() - theme::DIALOG_MARGIN;
+    ScrollArea::vertical().max_height(room).min_scrolled_height(room).show(ui, list_of_keys);
+    ui.add_space(theme::GAP);
+    if ui.button("Close").clicked() {
+        context.send.send(Action::CloseDialog);
+    }
+}
+
+fn list_of_keys(ui: &mut Ui) {
+    ui.set_min_width(ui.available_width());
     Grid::new("shortcuts").num_columns(2).spacing([theme::WIDE_GAP * 2.0, theme::GAP]).show(ui, |ui| {
         for command in UiCommand::ALL.iter().copied() {
             let Some(shortcut) = command.shortcut() else { continue };
@@ -161,10 +171,6 @@ fn shortcuts(ui: &mut Ui, context: &PanelContext<'_>) {
         ui.label(RichText::new("drag, Ctrl+wheel, double-click").monospace().strong());
         ui.end_row();
     });
-    ui.add_space(theme::GAP);
-    if ui.button("Close").clicked() {
-        context.send.send(Action::CloseDialog);
-    }
 }
 
 /// A hint while a file hovers over the window.

@@ -63,15 +63,15 @@ pub(crate) fn ui(ui: &mut Ui, context: &mut PanelContext<'_>, layout: &mut Layou
     MenuBar::new().ui(ui, |ui| {
         ui.label(RichText::new("Plimsoll").strong().size(theme::NAME_TEXT));
         ui.add_space(theme::GAP);
+        ui.menu_button("File", |ui| file_menu(ui, context));
+        ui.menu_button("View", |ui| view_menu(ui, context, layout));
         let presets = ui.button("Presets").on_hover_text(UiCommand::Presets.tooltip_with_key(ui.ctx()));
         if presets.clicked() {
             context.send.ui(UiCommand::Presets);
         }
-        ui.menu_button("File", |ui| file_menu(ui, context));
-        ui.menu_button("View", |ui| view_menu(ui, context, layout));
-        let history = &context.state.document.history;
-        small_command(ui, context, UiCommand::Undo, "↶", history.can_undo());
-        small_command(ui, context, UiCommand::Redo, "↷", history.can_redo());
+        let document = &context.state.document;
+        small_command(ui, context, UiCommand::Undo, "↶", document.can_undo());
+        small_command(ui, context, UiCommand::Redo, "↷", document.can_redo());
         ui.add_space(theme::GAP);
         let right = Id::unique("right of the top bar");
         let width: f32 = ui.data(|data| data.get_temp(right)).unwrap_or_default();
@@ -152,10 +152,24 @@ fn file_menu(ui: &mut Ui, context: &PanelContext<'_>) {
             }
         }
     });
+    ui.separator();
+    if UiCommand::Quit.menu_entry(ui, true) {
+        context.send.ui(UiCommand::Quit);
+    }
+}
+
+/// A part of a menu that scrolls where the window ends before it.
+fn within_the_window(ui: &mut Ui, contents: impl FnOnce(&mut Ui)) {
+    let room = ui.ctx().content_rect().bottom() - ui.cursor().top() - theme::WIDE_GAP;
+    egui::ScrollArea::vertical().max_height(room).min_scrolled_height(room).show(ui, contents);
 }
 
 fn view_menu(ui: &mut Ui, context: &mut PanelContext<'_>, layout: &mut Layout) {
     ui.set_min_width(220.0);
+    within_the_window(ui, |ui| view_entries(ui, context, layout));
+}
+
+fn view_entries(ui: &mut Ui, context: &mut PanelContext<'_>, layout: &mut Layout) {
     for pane in Pane::ALL.iter().copied() {
         let mut shown = layout.shows(pane);
         if ui.checkbox(&mut shown, pane.title()).changed() {
@@ -177,7 +191,7 @@ fn view_menu(ui: &mut Ui, context: &mut PanelContext<'_>, layout: &mut Layout) {
     ui.separator();
     egui::gui_zoom::zoom_menu_buttons(ui);
     ui.separator();
-    for command in [UiCommand::Shortcuts, UiCommand::FrameTimes, UiCommand::Quit] {
+    for command in [UiCommand::Shortcuts, UiCommand::FrameTimes] {
         if command.menu_entry(ui, true) {
             context.send.ui(command);
         }
@@ -207,8 +221,7 @@ fn device_list(ui: &mut Ui, context: &PanelContext<'_>) {
     }
     ui.separator();
     ui.label(RichText::new("To plan for, without having it").weak().small());
-    let room = ui.ctx().content_rect().bottom() - ui.cursor().top() - theme::WIDE_GAP;
-    egui::ScrollArea::vertical().max_height(room).min_scrolled_height(room).show(ui, |ui| {
+    within_the_window(ui, |ui| {
         for card in profile::shipped() {
             let memory = format::size(Bytes::gib((card.capacity.as_mib() / 1024.0).round() as u64));
             let hover = format!(
@@ -268,7 +281,7 @@ fn budget(ui: &mut Ui, context: &PanelContext<'_>) {
     let bad = context.state.prediction.problems().iter().find(|p| p.key == "budget");
     let color = if bad.is_some() { theme::palette(ui).bad } else { theme::palette(ui).weak() };
     let label = ui.label(RichText::new("Budget").color(color));
-    let field = budget_field(ui, &form, present);
+    let field = budget_field(ui, &form, present, context.state.dialog.is_none());
     let list = ui.menu_button("⏷", |ui| budget_list(ui, context, &form)).response.accessible_name("Common budgets");
     if let Some(problem) = bad {
         label.on_hover_text(format!("{}; {}", problem.message, problem.mend));
@@ -281,8 +294,8 @@ fn budget(ui: &mut Ui, context: &PanelContext<'_>) {
     });
 }
 
-/// A text field that keeps what is typed until it is a size.
-fn budget_field(ui: &mut Ui, form: &Form<'_>, present: Bytes) -> Response {
+/// A text field that keeps what is typed until it is a size. `is_open`: no dialog lies over it.
+fn budget_field(ui: &mut Ui, form: &Form<'_>, present: Bytes, is_open: bool) -> Response {
     let id = ui.scope_id().with("budget text");
     let typed: Option<String> = ui.data(|data| data.get_temp(id));
     let mut text = typed.clone().unwrap_or_else(|| format::size(present));
@@ -307,6 +320,7 @@ fn budget_field(ui: &mut Ui, form: &Form<'_>, present: Bytes) -> Response {
         }
     }
     if typed.is_some()
+        && is_open
         && let Err(reason) = parsed
     {
         response.show_tooltip_text(reason);
@@ -316,6 +330,10 @@ fn budget_field(ui: &mut Ui, form: &Form<'_>, present: Bytes) -> Response {
 
 fn budget_list(ui: &mut Ui, context: &PanelContext<'_>, form: &Form<'_>) {
     ui.set_min_width(200.0);
+    within_the_window(ui, |ui| budget_entries(ui, context, form));
+}
+
+fn budget_entries(ui: &mut Ui, context: &PanelContext<'_>, form: &Form<'_>) {
     for (heading, budgets) in BUDGETS {
         ui.label(RichText::new(heading).weak().small());
         for (bytes, card) in budgets {

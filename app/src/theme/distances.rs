@@ -28,8 +28,14 @@ pub(crate) const CHIP: f32 = 10.0;
 pub(crate) const CHIP_GAP: f32 = 4.0;
 /// Width of a control's name in the experiment pane.
 pub(crate) const NAME_WIDTH: f32 = 108.0;
-/// Width of a typed number.
+/// What the names leave of a narrow pane to the values: their share of it, and the least that they keep.
+pub(crate) const NAME_SHARE: f32 = 0.42;
+/// The least width of a control's name.
+pub(crate) const NARROWEST_NAME: f32 = 60.0;
+/// Width of a typed number, where its value needs no more.
 pub(crate) const NUMBER_WIDTH: f32 = 62.0;
+/// A slider that would be shorter is left out.
+pub(crate) const SHORTEST_SLIDER: f32 = 22.0;
 /// Height of a row in a table.
 pub(crate) const ROW_HEIGHT: f32 = 20.0;
 /// Height of the bar of a run's progress.
@@ -62,6 +68,8 @@ pub(crate) const LIST_SHARE: f32 = 0.8;
 pub(crate) const FOCUS_RING: f32 = 2.0;
 /// Height of the bottom bar before it was first drawn.
 pub(crate) const BOTTOM_HEIGHT: f32 = 32.0;
+/// What a dialog that scrolls leaves of the window's height: its heading, its button and the space around it.
+pub(crate) const DIALOG_MARGIN: f32 = 140.0;
 /// What the gallery leaves of the window around it.
 pub(crate) const GALLERY_MARGIN: f32 = 72.0;
 /// How large the gallery grows.
