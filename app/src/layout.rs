@@ -1,7 +1,7 @@
 //! The panes and where they are. The user may drag them anywhere; [`Layout::default`] is where they begin. In a window
 //! without room for them beside each other one pane at a time is shown, chosen from a list.
 
-use eframe::egui::{self, Button, ComboBox, Id, Ui, WidgetText};
+use eframe::egui::{self, Button, ComboBox, Id, Key, Ui, WidgetText};
 use egui_tiles::{Container, Linear, LinearDir, SimplificationOptions, Tile, TileId, Tiles, Tree, UiResponse};
 use serde::{Deserialize, Deserializer, Serialize};
 
@@ -65,20 +65,11 @@ fn split(tiles: &mut Tiles<Pane>, dir: LinearDir, parts: &[(TileId, f32)]) -> Ti
     tiles.insert_container(Container::Linear(linear))
 }
 
-/// Names what the library of the panes leaves without a name, for a screen reader, while it has the focus: the borders
-/// between panes and the bars of tabs.
-fn name_focused(ui: &Ui) {
-    let focused = ui.memory(|memory| memory.focused());
-    let Some(response) = focused.and_then(|id| ui.ctx().read_response(id)) else { return };
-    if response.sense.senses_drag() && response.layer_id == ui.layer_id() {
-        let is_thin = response.rect.size().min_elem() <= 2.0 * ui.style().interaction.resize_grab_radius_side;
-        let name = if is_thin { "Border between panes" } else { "Bar of tabs" };
-        ui.ctx().accesskit_node_builder(response.id, |node| {
-            if node.label().is_none() && node.value().is_none() {
-                node.set_label(name);
-            }
-        });
-    }
+/// Whether the borders between panes are there to be dragged: they are the pointer's, and no stop on the way of the keys
+/// that move the focus.
+fn has_pointer(ui: &Ui) -> bool {
+    const MOVE_THE_FOCUS: [Key; 5] = [Key::Tab, Key::ArrowUp, Key::ArrowDown, Key::ArrowLeft, Key::ArrowRight];
+    ui.input(|input| input.pointer.has_pointer() && !MOVE_THE_FOCUS.iter().any(|key| input.key_pressed(*key)))
 }
 
 impl Layout {
@@ -87,8 +78,8 @@ impl Layout {
         if ui.available_width() < ROOM.x || ui.available_height() < ROOM.y {
             self.one_at_a_time(ui, context, draw);
         } else {
-            self.tree.ui(&mut Behavior { context, draw }, ui);
-            name_focused(ui);
+            let has_pointer = has_pointer(ui);
+            self.tree.ui(&mut Behavior { context, draw, has_pointer }, ui);
         }
     }
 
@@ -198,6 +189,7 @@ pub(crate) fn read_saved<'de, D: Deserializer<'de>>(deserializer: D) -> Result<O
 struct Behavior<'a, 'b> {
     context: &'a mut PanelContext<'b>,
     draw: Draw,
+    has_pointer: bool,
 }
 
 impl egui_tiles::Behavior<Pane> for Behavior<'_, '_> {
@@ -221,6 +213,15 @@ impl egui_tiles::Behavior<Pane> for Behavior<'_, '_> {
 
     fn simplification_options(&self) -> SimplificationOptions {
         SimplificationOptions { all_panes_must_have_tabs: true, ..SimplificationOptions::default() }
+    }
+
+    /// A tab is dragged by itself: the bar behind the tabs is no widget, and so no stop of the Tab key.
+    fn is_tile_draggable(&self, tiles: &Tiles<Pane>, tile: TileId) -> bool {
+        matches!(tiles.get(tile), Some(Tile::Pane(_)))
+    }
+
+    fn is_container_resizable(&self, _: &Tiles<Pane>, _: TileId) -> bool {
+        self.has_pointer
     }
 
     fn tab_bar_height(&self, _: &egui::Style) -> f32 {

@@ -5,8 +5,6 @@ use egui_kittest::kittest::{By, NodeT};
 
 use super::*;
 
-/// What lies between panes, and so has no place in their order.
-const BETWEEN: [&str; 2] = ["Border between panes", "Bar of tabs"];
 /// Frames in which a pane scrolls to what got the focus.
 const SCROLLING: usize = 24;
 
@@ -55,9 +53,7 @@ fn the_tab_key_goes_through_the_window_as_the_eye_does_and_what_it_reaches_is_se
         assert!(!name.is_empty(), "what comes after {:?} has no name", seen.last());
         let (rect, shown) = place(&window, id);
         assert!(shown.height() >= rect.height() * 0.9, "{name} is not in sight: {shown:?} of {rect:?}");
-        let is_in_order = |name: &str| !BETWEEN.contains(&name);
-        let last = seen.iter().rev().find(|(_, name)| is_in_order(name)).filter(|_| is_in_order(&name));
-        if let Some((before, before_name)) = last {
+        if let Some((before, before_name)) = seen.last() {
             let (last, _) = place(&window, *before);
             let is_next_part = region(&window, last) < region(&window, rect);
             let is_below = rect.center().y > last.center().y - 2.0 && rect.bottom() > last.top();
