@@ -6,6 +6,7 @@
 use eframe::egui::{self, Align, Button, Label, Layout, RichText, TextStyle, TextWrapMode, Ui, WidgetText, vec2};
 use plimsoll_engine::{
     Bytes,
+    experiment::PoolPolicy,
     plan::{Advice, Change, Plan},
 };
 
@@ -98,7 +99,14 @@ fn fill_words(plan: &Plan, fill: &Advice) -> String {
     let batch = &fill.experiment.batch;
     let micro = format::count(batch.micro as u64);
     let larger = batch.micro > plan.experiment.batch.micro;
-    format!("{} micro-batch {micro}", if larger { "Use the headroom:" } else { "Largest that fits:" })
+    // A pool that takes the whole budget at the start leaves no headroom: what is free lies inside it.
+    let is_reserved = plan.target.is_gpu() && plan.experiment.gpu.pool == PoolPolicy::Reserve;
+    let title = match (larger, is_reserved) {
+        (true, false) => "Use the headroom:",
+        (true, true) => "Use the reserved pool:",
+        (false, _) => "Largest that fits:",
+    };
+    format!("{title} micro-batch {micro}")
 }
 
 fn row(ui: &mut Ui, context: &PanelContext<'_>, plan: &Plan, parts: &[Part<'_>]) {
@@ -129,7 +137,7 @@ fn draw(ui: &mut Ui, context: &PanelContext<'_>, plan: &Plan, part: &Part<'_>) {
             ui.label(RichText::new(title).weak());
         }
         Part::Offer(advice, None) => advice_button(ui, context, advice, plan.load()),
-        Part::Offer(advice, Some(text)) => fill_button(ui, context, advice, text),
+        Part::Offer(advice, Some(text)) => fill_button(ui, context, plan, advice, text),
     }
 }
 
@@ -158,12 +166,16 @@ fn button_texts(offer: &Advice, peak: Bytes) -> [String; 3] {
 }
 
 /// Fills a budget that has room.
-fn fill_button(ui: &mut Ui, context: &PanelContext<'_>, fill: &Advice, text: &str) {
+fn fill_button(ui: &mut Ui, context: &PanelContext<'_>, plan: &Plan, fill: &Advice, text: &str) {
+    let peak = if fill.peak == plan.load() {
+        "the peak stays, for the pool holds the whole budget".to_owned()
+    } else {
+        format!("peak {}", fill.peak)
+    };
     let hover = format!(
-        "The largest micro-batch that fits: {}, peak {}, {} a sample. The effective batch changes with it, so an epoch has \
+        "The largest micro-batch that fits: {}, {peak}, {} a sample. The effective batch changes with it, so an epoch has \
          fewer updates, which may need a higher learning rate. Click to apply it; undo takes it back.",
         advice::words(fill),
-        fill.peak,
         format::time_ratio(fill.time_ratio)
     );
     if ui.add(Button::new(text)).accessible_name("Fill the budget").on_hover_text(hover).clicked() {

@@ -14,6 +14,7 @@ use crate::{
     planner::{Compared, Neighbour, Outcome},
     state::State,
     theme,
+    widgets::text,
 };
 
 /// What a control is: its key in the preset, its name, and two sentences of help.
@@ -83,16 +84,18 @@ impl<'a> Form<'a> {
         let value = (number.get)(self.experiment());
         let hover = self.row(ui, spec, |ui| {
             // From left to right, as the eye and the Tab key go.
-            let slider = slider(ui, spec, number, value);
-            let field = field(ui, spec, number, value);
-            for (response, new) in [&slider, &field] {
+            let width = field_width(ui, &format_number(value, number));
+            let slider = slider(ui, spec, number, value, width);
+            let field = field(ui, spec, number, value, width);
+            for (response, new) in slider.iter().chain([&field]) {
                 follow(response);
                 if response.changed() && *new != value {
                     self.edit(spec.key, |experiment| (number.set)(experiment, *new));
                 }
             }
         });
-        self.help(&hover, spec, || neighbours_of(self.experiment(), number, value));
+        let title = format!("{}: {}", spec.name, format_number(value, number));
+        self.help_of(&hover, spec, &title, || neighbours_of(self.experiment(), number, value));
     }
 
     /// One of a few, in a drop-down list.
@@ -135,11 +138,12 @@ impl<'a> Form<'a> {
     /// of the whole row.
     pub(crate) fn row(&self, ui: &mut Ui, spec: Spec, editor: impl FnOnce(&mut Ui)) -> Response {
         let problem = self.problem(spec.key);
+        let width = name_width(ui);
         let hover = ui.horizontal(|ui| {
-            let size = egui::vec2(theme::NAME_WIDTH, ui.spacing().interact_size.y);
+            let size = egui::vec2(width, ui.spacing().interact_size.y);
             let color = if problem.is_some() { theme::palette(ui).bad } else { ui.visuals().text_color() };
             ui.allocate_ui_with_layout(size, Layout::left_to_right(Align::Center), |ui| {
-                ui.set_min_width(theme::NAME_WIDTH);
+                ui.set_min_width(width);
                 ui.add(egui::Label::new(RichText::new(spec.name).color(color)).truncate());
             });
             editor(ui);
@@ -148,7 +152,7 @@ impl<'a> Form<'a> {
             let text =
                 RichText::new(format!("{}; {}", problem.message, problem.mend)).color(theme::palette(ui).bad).small();
             ui.horizontal(|ui| {
-                ui.add_space(theme::NAME_WIDTH + theme::GAP);
+                ui.add_space(width + theme::GAP);
                 ui.add(egui::Label::new(text).wrap());
             });
         }
@@ -202,6 +206,18 @@ impl<'a> Form<'a> {
     pub(crate) fn has_problem(&self, keys: &[&str]) -> bool {
         keys.iter().any(|key| self.problem(key).is_some())
     }
+}
+
+/// Width of the column of names, which leaves a narrow pane to the values.
+pub(crate) fn name_width(ui: &Ui) -> f32 {
+    (ui.available_width() * theme::NAME_SHARE).clamp(theme::NARROWEST_NAME, theme::NAME_WIDTH)
+}
+
+/// Width of a field that shows the whole of its value.
+fn field_width(ui: &Ui, value: &str) -> f32 {
+    let font = egui::TextStyle::Button.resolve(ui.style());
+    let value = text::width(ui, value, &font) + 2.0 * ui.spacing().button_padding.x;
+    value.ceil().max(theme::NUMBER_WIDTH)
 }
 
 /// Help stands beside what it is about, and covers nothing that comes next.
@@ -278,7 +294,7 @@ fn format_number(value: f64, number: Number) -> String {
     }
 }
 
-fn field(ui: &mut Ui, spec: Spec, number: Number, value: f64) -> (Response, f64) {
+fn field(ui: &mut Ui, spec: Spec, number: Number, value: f64, width: f32) -> (Response, f64) {
     let mut new = value;
     let mut field = DragValue::new(&mut new)
         .custom_formatter(move |v, _| format_number(v, number))
@@ -289,7 +305,7 @@ fn field(ui: &mut Ui, spec: Spec, number: Number, value: f64) -> (Response, f64)
     if number.whole {
         field = field.max_decimals(0);
     }
-    let size = egui::vec2(theme::NUMBER_WIDTH, ui.spacing().interact_size.y);
+    let size = egui::vec2(width, ui.spacing().interact_size.y);
     let response = ui.add_sized(size, field).accessible_name(format!("{} value", spec.name));
     (response, if number.whole { new.round() } else { new })
 }
@@ -299,8 +315,14 @@ fn parse(text: &str, number: Number) -> Option<f64> {
     if number.zero.is_some_and(|word| word.eq_ignore_ascii_case(&text)) { Some(0.0) } else { text.parse().ok() }
 }
 
-/// A slider over the stops.
-fn slider(ui: &mut Ui, spec: Spec, number: Number, value: f64) -> (Response, f64) {
+/// A slider over the stops, in the room that the field leaves; none where that is too little to drag in: the field can be
+/// dragged as well.
+fn slider(ui: &mut Ui, spec: Spec, number: Number, value: f64, field: f32) -> Option<(Response, f64)> {
+    let room = ui.available_width() - field - ui.spacing().item_spacing.x;
+    if room < theme::SHORTEST_SLIDER {
+        return None;
+    }
+
     let start = position(number.stops, value);
     let mut place = start;
     let last = number.stops.len().saturating_sub(1);
@@ -308,13 +330,12 @@ fn slider(ui: &mut Ui, spec: Spec, number: Number, value: f64) -> (Response, f64
         place = set.unwrap_or(place);
         place
     });
-    let field = theme::NUMBER_WIDTH + ui.spacing().item_spacing.x;
-    ui.spacing_mut().slider_width = (ui.available_width() - field).max(40.0);
+    ui.spacing_mut().slider_width = room;
     // Clamping would move a value that lies between two stops, unasked.
     let slider = slider.show_value(false).step_by(1.0).clamping(SliderClamping::Never);
     let response = ui.add(slider).accessible_name(spec.name);
     let moved = (place - start).abs() > 1e-9;
-    (response, if moved { number.stops[(place.round() as usize).min(last)] } else { value })
+    Some((response, if moved { number.stops[(place.round() as usize).min(last)] } else { value }))
 }
 
 /// Where a value lies between the stops, by place.

@@ -4,7 +4,9 @@ mod controls;
 mod data;
 mod optimizer;
 
-use eframe::egui::{self, Button, CollapsingHeader, RichText, ScrollArea, TextEdit, Ui};
+use eframe::egui::{
+    self, Align, Button, CollapsingHeader, Layout, Rect, RichText, ScrollArea, TextEdit, Ui, UiBuilder, vec2,
+};
 use plimsoll_engine::Experiment;
 use plimsoll_engine::experiment::{BlockSet, Checkpointing, DepthUnit, Frozen, ModelSetting, WidthUnit, check, preset};
 
@@ -14,7 +16,7 @@ use crate::{
     naming::listed,
     planner::Obstacle,
     theme,
-    widgets::control::{Form, Spec, follow},
+    widgets::control::{Form, Spec, follow, name_width},
 };
 
 /// Draws the pane.
@@ -24,8 +26,8 @@ pub(crate) fn ui(ui: &mut Ui, context: &PanelContext<'_>) {
         ui.set_width(ui.available_width() - theme::GAP);
         let form = Form::new(context.state, context.send);
         about(ui, context);
-        offered_card(ui, &form, context);
         failure(ui, context);
+        offered_card(ui, &form, context);
         group(ui, "Memory", |ui| memory(ui, &form));
         let rest = [controls::RECOMPUTE.0, controls::RETAIN_GRAPH.0, controls::LOSS_CHUNK.0];
         more(ui, &form, "More about memory", &rest, |ui| memory_rest(ui, &form));
@@ -85,24 +87,24 @@ fn about(ui: &mut Ui, context: &PanelContext<'_>) {
     ui.add_space(theme::GAP);
 }
 
-/// The card that was planned for before, in one click, and the preset's own device in one click back.
+/// The card that was planned for before, in one click, and the preset's own device in one click back: beside the first
+/// heading, where it takes no room of its own, so that no setting moves when a document with an offer is opened.
 fn offered_card(ui: &mut Ui, form: &Form<'_>, context: &PanelContext<'_>) {
     let document = &context.state.document;
     let own = &document.saved.device;
     let Some(card) = document.offered.as_ref().filter(|card| *card != own) else { return };
-    ui.horizontal_wrapped(|ui| {
-        ui.label(RichText::new("Plan for").color(theme::palette(ui).weak()));
-        for device in [own, card] {
-            let name = format::device(device);
-            let button = Button::selectable(form.experiment().device == *device, &name).frame_when_inactive(true);
-            let button = ui.add(button).accessible_name(format!("Plan for {name}"));
-            follow(&button);
-            if button.on_hover_text("The device, with the budget that it last had.").clicked() {
-                form.edit("device", |experiment| device.clone_into(&mut experiment.device));
-            }
-        }
-    });
-    ui.add_space(theme::GAP);
+    let device = if form.experiment().device == *card { own } else { card };
+    let row = vec2(ui.available_width(), ui.spacing().interact_size.y);
+    let beside =
+        Rect::from_min_size(ui.cursor().min + vec2(theme::NAME_WIDTH, 0.0), row - vec2(theme::NAME_WIDTH, 0.0));
+    let builder = UiBuilder::new().max_rect(beside).layout(Layout::right_to_left(Align::Center));
+    let mut ui = ui.new_child(builder.id_salt("plan for"));
+    let name = format!("Plan for {}", format::device(device));
+    let button = ui.add(Button::new(RichText::new(&name).small()).truncate()).accessible_name(&name);
+    follow(&button);
+    if button.on_hover_text(format!("{name}, with the budget that it last had.")).clicked() {
+        form.edit("device", |experiment| device.clone_into(&mut experiment.device));
+    }
 }
 
 /// What stands in the way and belongs to no single control.
@@ -287,7 +289,7 @@ fn hint(ui: &mut Ui, form: &Form<'_>, key: &'static str) {
 
 /// A figure that follows from the controls above it: under their editors where it has room, else in the whole width.
 pub(super) fn fact(ui: &mut Ui, text: &str) {
-    let indent = theme::NAME_WIDTH + theme::GAP;
+    let indent = name_width(ui) + theme::GAP;
     let text = RichText::new(text).weak().small();
     let galley = egui::WidgetText::from(text.clone()).into_galley(
         ui,
