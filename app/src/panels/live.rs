@@ -217,8 +217,8 @@ fn memory_figures(is_gpu: bool) -> [&'static str; 4] {
 
 fn memory(ui: &mut Ui, view: &mut View, run: &RunRecord) {
     let palette = theme::palette(ui);
-    let (predicted, budget) = (run.plan.load(), run.plan.budget);
-    let is_gpu = run.plan.target.is_gpu();
+    let (predicted, budget) = (run.predicted, run.budget);
+    let is_gpu = run.is_gpu;
     let about = memory_figures(is_gpu);
     let last = |series: &Series| figure(series.last(), mib);
     let entries = [

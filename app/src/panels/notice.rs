@@ -52,7 +52,12 @@ fn contents(ui: &mut Ui, context: &PanelContext<'_>) {
             ui.label(RichText::new("What would fit:").weak());
             for advice in &refusal.advice {
                 // What the line compares with, too: the peak of the whole run, not of the op that was refused.
-                let peak = context.state.session.latest().map_or(refusal.error.live, |run| run.plan.load());
+                let peak = context
+                    .state
+                    .session
+                    .latest()
+                    .and_then(|run| run.plan.as_ref())
+                    .map_or(refusal.error.live, |plan| plan.load());
                 advice_button(ui, context, advice, peak);
             }
         });

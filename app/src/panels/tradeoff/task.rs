@@ -18,14 +18,14 @@ pub(super) struct Task {
 
 impl Task {
     fn of(run: &RunRecord) -> Self {
-        let (data, is_gpu) = (plain(&run.experiment().data), run.plan.target.is_gpu());
+        let (data, is_gpu) = (plain(&run.experiment().data), run.is_gpu);
         let name = if is_gpu { format!("{}, on a GPU", name(&data)) } else { name(&data) };
         Self { data, is_gpu, name, runs: Vec::new() }
     }
 
     /// Whether a run is about it.
     pub(super) fn has(&self, run: &RunRecord) -> bool {
-        self.is_gpu == run.plan.target.is_gpu() && self.data == plain(&run.experiment().data)
+        self.is_gpu == run.is_gpu && self.data == plain(&run.experiment().data)
     }
 
     /// Its points.
