@@ -8,8 +8,8 @@ use eframe::egui::{Color32, Pos2, Rect, Shape, epaint::ClippedShape, epaint::Tex
 use super::*;
 
 /// Sizes of the window, in pixels.
-const SIZES: [[f32; 2]; 3] = [[960.0, 600.0], [1280.0, 800.0], [1920.0, 1080.0]];
-const SCALES: [f32; 3] = [1.0, 1.5, 2.0];
+pub(super) const SIZES: [[f32; 2]; 3] = [[960.0, 600.0], [1280.0, 800.0], [1920.0, 1080.0]];
+pub(super) const SCALES: [f32; 3] = [1.0, 1.5, 2.0];
 /// Panes in front at once: together they are all.
 const FRONTS: [&[Pane]; 3] = [
     &[Pane::Step, Pane::Live, Pane::Tradeoff, Pane::Layers],
@@ -26,9 +26,9 @@ const TOUCH: f32 = 1.5;
 const PATIENCE: usize = 45;
 
 /// One shape with what it may be seen through.
-struct Piece {
+pub(super) struct Piece {
     clip: Rect,
-    shape: Shape,
+    pub(super) shape: Shape,
 }
 
 impl Piece {
@@ -79,7 +79,7 @@ fn flatten(shape: &Shape, clip: Rect, pieces: &mut Vec<Piece>) {
     }
 }
 
-fn pieces(window: &Window) -> Vec<Piece> {
+pub(super) fn pieces(window: &Window) -> Vec<Piece> {
     let mut pieces = Vec::new();
     for ClippedShape { clip_rect, shape, .. } in &window.output().shapes {
         flatten(shape, *clip_rect, &mut pieces);
@@ -109,7 +109,7 @@ fn words(text: &TextShape) -> &str {
 }
 
 /// What is wrong with a picture.
-fn judge(pieces: &[Piece], screen: Rect, faults: &mut BTreeSet<String>) {
+pub(super) fn judge(pieces: &[Piece], screen: Rect, faults: &mut BTreeSet<String>) {
     let texts: Vec<_> = pieces.iter().enumerate().filter_map(|(i, piece)| Some((i, piece.text()?))).collect();
     for (n, (i, (text, whole, seen))) in texts.iter().enumerate() {
         let is_cut =
@@ -144,7 +144,7 @@ fn judge(pieces: &[Piece], screen: Rect, faults: &mut BTreeSet<String>) {
 }
 
 /// Texts that are cut, at their end or in their middle, with where they are.
-fn shortened(pieces: &[Piece]) -> Vec<(String, Pos2)> {
+pub(super) fn shortened(pieces: &[Piece]) -> Vec<(String, Pos2)> {
     let texts = pieces.iter().enumerate().filter_map(|(i, piece)| Some((i, piece.text()?)));
     let cut = texts.filter(|(_, (text, ..))| {
         let middle = words(text).split_once('…').is_some_and(|(_, tail)| !tail.is_empty());
@@ -165,7 +165,7 @@ fn is_whole(piece: &Piece, cut: &str) -> bool {
 }
 
 /// Every text that is cut shows the whole of itself to one who points at it.
-fn point_at_what_is_cut(window: &mut Window, known: &mut BTreeSet<String>, faults: &mut BTreeSet<String>) {
+pub(super) fn point_at_what_is_cut(window: &mut Window, known: &mut BTreeSet<String>, faults: &mut BTreeSet<String>) {
     for (cut, at) in shortened(&pieces(window)) {
         if !known.insert(cut.clone()) {
             continue;
@@ -211,7 +211,7 @@ fn every_picture(window: &mut Window, state: &str, all: &mut BTreeSet<String>) {
     }
 }
 
-fn assert_none(faults: &BTreeSet<String>) {
+pub(super) fn assert_none(faults: &BTreeSet<String>) {
     let listed: Vec<&str> = faults.iter().map(String::as_str).collect();
     assert!(faults.is_empty(), "{} faults:\n{}", faults.len(), listed.join("\n"));
 }
