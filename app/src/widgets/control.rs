@@ -3,11 +3,14 @@
 //! Always holds: every control says on hover, in two sentences, what it does to memory and to time, and what one step
 //! less and one more would change now, from dry runs of the changed experiment.
 
+mod value;
+
 use eframe::egui::{
     self, Align, DragValue, Layout, Popup, RectAlign, Response, RichText, Slider, SliderClamping, Tooltip, Ui,
 };
 use plimsoll_engine::{Experiment, error::Problem};
 
+pub(crate) use self::value::{Choice, Number, Place, Spec};
 use crate::{
     command::{Action, Sender},
     format,
@@ -16,42 +19,6 @@ use crate::{
     theme,
     widgets::text,
 };
-
-/// What a control is: its key in the preset, its name, and two sentences of help.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Spec {
-    /// The key in the preset.
-    pub(crate) key: &'static str,
-    /// The name on screen.
-    pub(crate) name: &'static str,
-    /// What it does to memory and to time.
-    pub(crate) help: &'static str,
-}
-
-/// A number, and where its slider stops.
-#[derive(Clone, Copy)]
-pub(crate) struct Number {
-    /// The values that the slider stops at, rising.
-    pub(crate) stops: &'static [f64],
-    /// Whether only whole numbers can be typed.
-    pub(crate) whole: bool,
-    /// The word for zero, where zero means something else than a number.
-    pub(crate) zero: Option<&'static str>,
-    /// Reads it.
-    pub(crate) get: fn(&Experiment) -> f64,
-    /// Writes it.
-    pub(crate) set: fn(&mut Experiment, f64),
-}
-
-/// One of a few.
-pub(crate) struct Choice<T: 'static> {
-    /// The choices with their names, from the least memory to the most where there is such an order.
-    pub(crate) options: &'static [(T, &'static str)],
-    /// Reads it.
-    pub(crate) get: fn(&Experiment) -> T,
-    /// Writes it.
-    pub(crate) set: fn(&mut Experiment, T),
-}
 
 /// The controls of one frame: reads the state, sends the changes.
 pub(crate) struct Form<'a> {
@@ -81,26 +48,26 @@ impl<'a> Form<'a> {
 
     /// A number, with a slider over its stops and a field for any value.
     pub(crate) fn number(&self, ui: &mut Ui, spec: Spec, number: Number) {
-        let value = (number.get)(self.experiment());
+        let (value, is_whole) = (number.get(spec, self.experiment()), number.is_whole(spec, self.experiment()));
         let hover = self.row(ui, spec, |ui| {
             // From left to right, as the eye and the Tab key go.
-            let width = field_width(ui, &format_number(value, number));
+            let width = field_width(ui, &number.text(value, is_whole));
             let slider = slider(ui, spec, number, value, width);
-            let field = field(ui, spec, number, value, width);
+            let field = field(ui, spec, number, is_whole, value, width);
             for (response, new) in slider.iter().chain([&field]) {
                 follow(response);
                 if response.changed() && *new != value {
-                    self.edit(spec.key, |experiment| (number.set)(experiment, *new));
+                    self.edit(spec.key, |experiment| number.set(spec, experiment, *new));
                 }
             }
         });
-        let title = format!("{}: {}", spec.name, format_number(value, number));
-        self.help_of(&hover, spec, &title, || neighbours_of(self.experiment(), number, value));
+        let title = format!("{}: {}", spec.name, number.text(value, is_whole));
+        self.help_of(&hover, spec, &title, || neighbours_of(self.experiment(), spec, number));
     }
 
     /// One of a few, in a drop-down list.
     pub(crate) fn choice<T: Copy + PartialEq>(&self, ui: &mut Ui, spec: Spec, choice: &Choice<T>) {
-        let present = (choice.get)(self.experiment());
+        let present = choice.get(spec, self.experiment());
         let name = |value: T| choice.options.iter().find(|(v, _)| *v == value).map_or("other", |(_, name)| *name);
         let hover = self.row(ui, spec, |ui| {
             // A list is as long as it needs to be; the window bounds it.
@@ -113,7 +80,7 @@ impl<'a> Form<'a> {
                     let entry = ui.selectable_label(*value == present, *name);
                     follow(&entry);
                     if entry.clicked() {
-                        self.edit(spec.key, |experiment| (choice.set)(experiment, *value));
+                        self.edit(spec.key, |experiment| choice.set(spec, experiment, *value));
                         // A click of the pointer closes the list by itself, and leaves the focus where it was.
                         is_chosen_by_key = !ui.input(|input| input.pointer.any_released());
                         ui.close();
@@ -129,7 +96,7 @@ impl<'a> Form<'a> {
         self.help_of(&hover, spec, &title, || {
             let others = choice.options.iter().filter(|(value, _)| *value != present);
             others
-                .map(|(value, name)| ((*name).to_owned(), changed(self.experiment(), |e| (choice.set)(e, *value))))
+                .map(|(value, name)| ((*name).to_owned(), changed(self.experiment(), |e| choice.set(spec, e, *value))))
                 .collect()
         });
     }
@@ -277,42 +244,29 @@ fn changed(experiment: &Experiment, change: impl FnOnce(&mut Experiment)) -> Exp
 }
 
 /// The experiment at the stops next to a value.
-fn neighbours_of(experiment: &Experiment, number: Number, value: f64) -> Vec<(String, Experiment)> {
+fn neighbours_of(experiment: &Experiment, spec: Spec, number: Number) -> Vec<(String, Experiment)> {
+    let (value, is_whole) = (number.get(spec, experiment), number.is_whole(spec, experiment));
     let less = number.stops.iter().rev().find(|n| **n < value - value.abs() * 1e-9);
     let more = number.stops.iter().find(|n| **n > value + value.abs() * 1e-9);
     let both = less.map(|n| ("One step less", *n)).into_iter().chain(more.map(|n| ("One step more", *n)));
-    let name = |which: &str, n: f64| format!("{which}, {}", format_number(n, number));
-    both.map(|(which, n)| (name(which, n), changed(experiment, |e| (number.set)(e, n)))).collect()
+    let name = |which: &str, n: f64| format!("{which}, {}", number.text(n, is_whole));
+    both.map(|(which, n)| (name(which, n), changed(experiment, |e| number.set(spec, e, n)))).collect()
 }
 
-fn format_number(value: f64, number: Number) -> String {
-    match number.zero {
-        Some(word) if value == 0.0 => word.to_owned(),
-        _ if number.whole => format::count(value.round().max(0.0) as u64),
-        _ if value != 0.0 && value.abs() < 1e-3 => format!("{value:e}"),
-        _ => format!("{value}"),
-    }
-}
-
-fn field(ui: &mut Ui, spec: Spec, number: Number, value: f64, width: f32) -> (Response, f64) {
+fn field(ui: &mut Ui, spec: Spec, number: Number, is_whole: bool, value: f64, width: f32) -> (Response, f64) {
     let mut new = value;
     let mut field = DragValue::new(&mut new)
-        .custom_formatter(move |v, _| format_number(v, number))
-        .custom_parser(move |text| parse(text, number))
+        .custom_formatter(move |v, _| number.text(v, is_whole))
+        .custom_parser(move |text| number.parse(text))
         .range(0.0..=1e15)
         .update_while_editing(false)
-        .speed(if number.whole { 0.25 } else { value.abs().max(1e-6) * 0.01 });
-    if number.whole {
+        .speed(if is_whole { 0.25 } else { value.abs().max(1e-6) * 0.01 });
+    if is_whole {
         field = field.max_decimals(0);
     }
     let size = egui::vec2(width, ui.spacing().interact_size.y);
     let response = ui.add_sized(size, field).accessible_name(format!("{} value", spec.name));
-    (response, if number.whole { new.round() } else { new })
-}
-
-fn parse(text: &str, number: Number) -> Option<f64> {
-    let text: String = text.chars().filter(|c| !c.is_whitespace() && *c != '_').collect();
-    if number.zero.is_some_and(|word| word.eq_ignore_ascii_case(&text)) { Some(0.0) } else { text.parse().ok() }
+    (response, if is_whole { new.round() } else { new })
 }
 
 /// A slider over the stops, in the room that the field leaves; none where that is too little to drag in: the field can be
@@ -352,22 +306,21 @@ fn position(stops: &[f64], value: f64) -> f64 {
 mod tests {
     use super::*;
 
-    const WIDTH: Number = Number {
-        stops: &[8.0, 16.0, 32.0, 64.0],
-        whole: true,
-        zero: None,
-        get: |e| e.model.width as f64,
-        set: |e, v| e.model.width = v as usize,
-    };
+    const WIDTH: Number = Number { stops: &[8.0, 16.0, 32.0, 64.0], zero: None, place: Place::Setting };
+    const SPEC: Spec = Spec { key: "model.width", name: "Width", help: "" };
 
     #[test]
     fn a_value_between_stops_has_both_as_neighbours_and_one_at_the_end_has_one() {
-        let names =
-            |value| neighbours_of(&Experiment::default(), WIDTH, value).into_iter().map(|n| n.0).collect::<Vec<_>>();
-        assert_eq!(names(20.0), ["One step less, 16", "One step more, 32"]);
-        assert_eq!(names(16.0), ["One step less, 8", "One step more, 32"]);
-        assert_eq!(names(64.0), ["One step less, 32"]);
-        assert_eq!(neighbours_of(&Experiment::default(), WIDTH, 16.0)[1].1.model.width, 32);
+        let neighbours = |width| {
+            let mut experiment = Experiment::default();
+            experiment.model.width = width;
+            neighbours_of(&experiment, SPEC, WIDTH)
+        };
+        let names = |width| neighbours(width).into_iter().map(|n| n.0).collect::<Vec<_>>();
+        assert_eq!(names(20), ["One step less, 16", "One step more, 32"]);
+        assert_eq!(names(16), ["One step less, 8", "One step more, 32"]);
+        assert_eq!(names(64), ["One step less, 32"]);
+        assert_eq!(neighbours(16)[1].1.model.width, 32);
     }
 
     #[test]
@@ -377,10 +330,10 @@ mod tests {
 
     #[test]
     fn a_typed_number_may_have_gaps_and_a_word_may_stand_for_zero() {
-        let off = Number { zero: Some("off"), whole: false, ..WIDTH };
-        assert_eq!(parse("12 345", WIDTH), Some(12345.0));
-        assert_eq!((parse("off", off), parse("3e-4", off), parse("x", off)), (Some(0.0), Some(3e-4), None));
-        assert_eq!(format_number(0.0, off), "off");
-        assert_eq!(format_number(3e-4, off), "3e-4");
+        assert_eq!(WIDTH.parse("12 345"), Some(12345.0));
+        let off = Number { zero: Some("off"), ..WIDTH };
+        assert_eq!((off.parse("off"), off.parse("3e-4"), off.parse("x")), (Some(0.0), Some(3e-4), None));
+        assert_eq!(off.text(0.0, false), "off");
+        assert_eq!(off.text(3e-4, false), "3e-4");
     }
 }

@@ -29,6 +29,7 @@ pub use model::{
 pub use optimizer::{Hyperparameter, Optimizer, OptimizerKind, Schedule, UpdateTime};
 pub use precision::Precision;
 pub use saving::{Frozen, Lora, Recompute};
+pub use settings::Setting;
 
 pub(crate) use self::settings::{Likeness, step};
 use self::{

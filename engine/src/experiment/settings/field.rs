@@ -3,7 +3,7 @@
 //! Owns types and their text; nothing here knows which values make sense. Always holds: what is written reads back as
 //! the same value. Refuses values of the wrong type.
 
-use std::{fmt, path::PathBuf};
+use std::{any::Any, fmt, path::PathBuf};
 
 use toml_edit::Value;
 
@@ -15,7 +15,7 @@ use crate::{
 };
 
 /// A field of an experiment, whatever its type.
-pub(crate) trait Field {
+pub(crate) trait Field: Any {
     /// Takes a value of the right type; false for another, which leaves the field as it is.
     fn read(&mut self, value: &Value) -> bool;
 
@@ -40,6 +40,9 @@ pub(crate) trait Field {
     fn number(&self) -> Option<Number> {
         None
     }
+
+    /// Takes a number: a type of whole numbers the nearest one that it has. Anything else than a number stays as it is.
+    fn set_number(&mut self, _number: f64) {}
 
     /// The words it may be.
     fn words(&self) -> &'static [&'static str] {
@@ -164,6 +167,10 @@ impl Field for usize {
     fn number(&self) -> Option<Number> {
         Some(Number::Whole(*self as u64))
     }
+
+    fn set_number(&mut self, number: f64) {
+        *self = number.round() as Self;
+    }
 }
 
 impl Field for u64 {
@@ -181,6 +188,10 @@ impl Field for u64 {
 
     fn number(&self) -> Option<Number> {
         Some(Number::Whole(*self))
+    }
+
+    fn set_number(&mut self, number: f64) {
+        *self = number.round() as Self;
     }
 }
 
@@ -200,6 +211,10 @@ impl Field for Option<u64> {
     fn number(&self) -> Option<Number> {
         self.map(Number::Whole)
     }
+
+    fn set_number(&mut self, number: f64) {
+        *self = Some(number.round() as u64);
+    }
 }
 
 impl Field for f64 {
@@ -218,6 +233,10 @@ impl Field for f64 {
 
     fn number(&self) -> Option<Number> {
         Some(Number::Real(*self))
+    }
+
+    fn set_number(&mut self, number: f64) {
+        *self = number;
     }
 }
 
@@ -283,6 +302,10 @@ impl Field for Bytes {
 
     fn number(&self) -> Option<Number> {
         Some(Number::Size(*self))
+    }
+
+    fn set_number(&mut self, number: f64) {
+        *self = Self::from_mib(number);
     }
 }
 

@@ -9,6 +9,8 @@ mod field;
 mod limits;
 mod paragraph;
 
+use std::any::Any;
+
 use toml_edit::Value;
 
 pub(crate) use self::{
@@ -110,8 +112,23 @@ impl Rule {
 }
 
 /// One setting: a key of the preset format, its field and its rule.
+///
+/// # Examples
+///
+/// ```
+/// use plimsoll_engine::{Experiment, experiment::{Precision, Setting}};
+///
+/// let mut experiment = Experiment::default();
+/// let width = Setting::of("model.width").expect("a key");
+/// width.set_number(&mut experiment, 96.0);
+/// assert_eq!(experiment.model.width, 96);
+///
+/// let precision = Setting::of("precision").expect("a key");
+/// *precision.value_mut(&mut experiment).expect("its type") = Precision::Bf16Mixed;
+/// assert_eq!(experiment.precision, Precision::Bf16Mixed);
+/// ```
 #[derive(Debug)]
-pub(crate) struct Setting {
+pub struct Setting {
     /// The key; a dot parts the group from the name in it.
     pub(crate) key: &'static str,
     pub(crate) get: fn(&Experiment) -> &dyn Field,
@@ -196,10 +213,46 @@ pub(crate) fn all() -> impl Iterator<Item = &'static Setting> {
 
 /// The setting of a key, or of one that it had before.
 pub(crate) fn find(key: &str) -> Option<&'static Setting> {
-    all().find(|setting| setting.key == key).or_else(|| all().find(|setting| setting.rule.former_key == Some(key)))
+    Setting::of(key).or_else(|| all().find(|setting| setting.rule.former_key == Some(key)))
 }
 
 impl Setting {
+    /// The setting of a key such as `model.width`.
+    pub fn of(key: &str) -> Option<&'static Self> {
+        all().find(|setting| setting.key == key)
+    }
+
+    /// The number that `e` holds; of a size, the MiB. `None` where it holds none.
+    pub fn number(&self, e: &Experiment) -> Option<f64> {
+        Some(match (self.get)(e).number()? {
+            Number::Size(bytes) => bytes.as_mib(),
+            number => number.real(),
+        })
+    }
+
+    /// Makes `number` its number; of a size, so many MiB. A setting of whole numbers takes the nearest one. What is no number
+    /// stays as it is.
+    pub fn set_number(&self, e: &mut Experiment, number: f64) {
+        (self.get_mut)(e).set_number(number);
+    }
+
+    /// Whether the numbers that `e` may hold are whole.
+    pub fn is_whole(&self, e: &Experiment) -> bool {
+        !matches!((self.get)(e).number(), Some(Number::Real(_) | Number::Size(_)))
+    }
+
+    /// Its value, if `T` is its type.
+    pub fn value<'a, T: 'static>(&self, e: &'a Experiment) -> Option<&'a T> {
+        let field: &dyn Any = (self.get)(e);
+        field.downcast_ref()
+    }
+
+    /// Its value to be changed, if `T` is its type.
+    pub fn value_mut<'a, T: 'static>(&self, e: &'a mut Experiment) -> Option<&'a mut T> {
+        let field: &mut dyn Any = (self.get_mut)(e);
+        field.downcast_mut()
+    }
+
     /// The name within the group.
     pub(crate) fn name(&self) -> &'static str {
         self.key.rsplit_once('.').map_or(self.key, |(_, name)| name)

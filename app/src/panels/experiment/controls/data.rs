@@ -3,7 +3,7 @@
 use plimsoll_engine::experiment::{DataKind, Placement};
 
 use super::Numeric;
-use crate::widgets::control::{Choice, Number, Spec};
+use crate::widgets::control::{Choice, Number, Place, Spec};
 
 pub(in crate::panels::experiment) const DATA: (Spec, Choice<DataKind>) = (
     Spec {
@@ -28,10 +28,12 @@ pub(in crate::panels::experiment) const DATA: (Spec, Choice<DataKind>) = (
             (DataKind::Text, "bytes of a file"),
             (DataKind::Tokens, "a Markov chain"),
         ],
-        get: |e| e.data.kind,
-        set: |e, v| {
-            e.data.kind = v;
-            super::task::suit_model(e);
+        place: Place::Own {
+            get: |e| e.data.kind,
+            set: |e, v| {
+                e.data.kind = v;
+                super::task::suit_model(e);
+            },
         },
     },
 );
@@ -45,10 +47,8 @@ pub(in crate::panels::experiment) const SIDE: Numeric = (
     },
     Number {
         stops: &[16., 24., 32., 48., 64., 96., 128., 160., 192., 224., 256., 384., 512.],
-        whole: true,
         zero: None,
-        get: |e| e.data.side as f64,
-        set: |e, v| e.data.side = v as usize,
+        place: Place::Setting,
     },
 );
 
@@ -59,13 +59,7 @@ pub(in crate::panels::experiment) const CLASSES: Numeric = (
         help: "Kinds of shapes to tell apart; only the last layer grows with them, by very little. More classes are harder: \
                 the same accuracy needs more steps or a larger model.",
     },
-    Number {
-        stops: &[2., 3., 4., 5., 6., 7., 8., 9., 10.],
-        whole: true,
-        zero: None,
-        get: |e| e.data.classes as f64,
-        set: |e, v| e.data.classes = v as usize,
-    },
+    Number { stops: &[2., 3., 4., 5., 6., 7., 8., 9., 10.], zero: None, place: Place::Setting },
 );
 
 pub(in crate::panels::experiment) const SAMPLES: Numeric = (
@@ -77,10 +71,8 @@ pub(in crate::panels::experiment) const SAMPLES: Numeric = (
     },
     Number {
         stops: &[500., 1000., 2000., 4000., 8000., 16000., 32000., 64000., 100_000.],
-        whole: true,
         zero: None,
-        get: |e| e.data.samples as f64,
-        set: |e, v| e.data.samples = v as usize,
+        place: Place::Setting,
     },
 );
 
@@ -93,10 +85,8 @@ pub(in crate::panels::experiment) const SAMPLE_LENGTH: Numeric = (
     },
     Number {
         stops: &[4., 8., 16., 32., 64., 128., 256., 512., 1024., 2048., 4096., 8192.],
-        whole: true,
         zero: None,
-        get: |e| e.data.length as f64,
-        set: |e, v| e.data.length = v as usize,
+        place: Place::Setting,
     },
 );
 
@@ -109,10 +99,8 @@ pub(in crate::panels::experiment) const VOCABULARY: Numeric = (
     },
     Number {
         stops: &[4., 10., 64., 256., 1024., 4096., 16384., 32000., 50257., 128_000.],
-        whole: true,
         zero: None,
-        get: |e| e.data.vocabulary as f64,
-        set: |e, v| e.data.vocabulary = v as usize,
+        place: Place::Setting,
     },
 );
 
@@ -123,13 +111,7 @@ pub(in crate::panels::experiment) const MODULUS: Numeric = (
         help: "Sums are taken modulo this number: there are as many samples as its square, and tokens as the number plus one. \
                 The rule is found late, long after the training sums are known by heart.",
     },
-    Number {
-        stops: &[7., 23., 53., 97., 113., 199., 401., 997.],
-        whole: true,
-        zero: None,
-        get: |e| e.data.modulus as f64,
-        set: |e, v| e.data.modulus = v as usize,
-    },
+    Number { stops: &[7., 23., 53., 97., 113., 199., 401., 997.], zero: None, place: Place::Setting },
 );
 
 pub(in crate::panels::experiment) const TEST_FRACTION: Numeric = (
@@ -139,13 +121,7 @@ pub(in crate::panels::experiment) const TEST_FRACTION: Numeric = (
         help: "Share of the samples held out for testing; it takes no memory of the budget. A larger share makes evaluation \
                 longer and its accuracy more certain, and leaves less to learn from.",
     },
-    Number {
-        stops: &[0.05, 0.1, 0.15, 0.2, 0.25, 0.3, 0.4, 0.5],
-        whole: false,
-        zero: None,
-        get: |e| e.data.test_fraction,
-        set: |e, v| e.data.test_fraction = v,
-    },
+    Number { stops: &[0.05, 0.1, 0.15, 0.2, 0.25, 0.3, 0.4, 0.5], zero: None, place: Place::Setting },
 );
 
 pub(in crate::panels::experiment) const PLACEMENT: (Spec, Choice<Placement>) = (
@@ -162,8 +138,7 @@ pub(in crate::panels::experiment) const PLACEMENT: (Spec, Choice<Placement>) = (
             (Placement::Host, "in host memory"),
             (Placement::Device, "on the device"),
         ],
-        get: |e| e.data.placement,
-        set: |e, v| e.data.placement = v,
+        place: Place::Setting,
     },
 );
 
@@ -174,11 +149,7 @@ pub(in crate::panels::experiment) const FLIP: (Spec, Choice<bool>) = (
         help: "Half of the training images are mirrored, anew in every epoch, by the loader beside the training: no memory of \
                 the budget, next to no time. It helps where left and right mean the same, and harms digits and letters.",
     },
-    Choice {
-        options: &[(false, "off"), (true, "half of the images")],
-        get: |e| e.data.flip,
-        set: |e, v| e.data.flip = v,
-    },
+    Choice { options: &[(false, "off"), (true, "half of the images")], place: Place::Setting },
 );
 
 pub(in crate::panels::experiment) const CROP: Numeric = (
@@ -188,13 +159,7 @@ pub(in crate::panels::experiment) const CROP: Numeric = (
         help: "Pixels of black around a training image, from which one of the old size is cut at random: the image stays as \
                 large, so memory and step time stay too. More variants are harder to learn by heart, so training takes more epochs.",
     },
-    Number {
-        stops: &[0., 1., 2., 3., 4., 6., 8., 12., 16., 28.],
-        whole: true,
-        zero: Some("off"),
-        get: |e| e.data.crop_padding as f64,
-        set: |e, v| e.data.crop_padding = v as usize,
-    },
+    Number { stops: &[0., 1., 2., 3., 4., 6., 8., 12., 16., 28.], zero: Some("off"), place: Place::Setting },
 );
 
 pub(in crate::panels::experiment) const COLOUR: Numeric = (
@@ -204,11 +169,5 @@ pub(in crate::panels::experiment) const COLOUR: Numeric = (
         help: "The most that brightness, contrast and saturation of a training image change, as a share; it takes no memory of \
                 the budget. The loader's thread does it a batch ahead, and only with large images can it hold a step up.",
     },
-    Number {
-        stops: &[0., 0.1, 0.2, 0.3, 0.4, 0.6, 0.8, 1.],
-        whole: false,
-        zero: Some("off"),
-        get: |e| e.data.color_jitter,
-        set: |e, v| e.data.color_jitter = v,
-    },
+    Number { stops: &[0., 0.1, 0.2, 0.3, 0.4, 0.6, 0.8, 1.], zero: Some("off"), place: Place::Setting },
 );

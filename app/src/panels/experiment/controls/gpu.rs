@@ -1,9 +1,9 @@
 //! How a GPU is used.
 
-use plimsoll_engine::{Bytes, experiment::PoolPolicy};
+use plimsoll_engine::experiment::PoolPolicy;
 
 use super::Numeric;
-use crate::widgets::control::{Choice, Number, Spec};
+use crate::widgets::control::{Choice, Number, Place, Spec};
 
 pub(in crate::panels::experiment) const POOL: (Spec, Choice<PoolPolicy>) = (
     Spec {
@@ -20,8 +20,7 @@ pub(in crate::panels::experiment) const POOL: (Spec, Choice<PoolPolicy>) = (
             (PoolPolicy::Grow, "grow and keep"),
             (PoolPolicy::Reserve, "reserve all at the start"),
         ],
-        get: |e| e.gpu.pool,
-        set: |e, v| e.gpu.pool = v,
+        place: Place::Setting,
     },
 );
 
@@ -34,10 +33,8 @@ pub(in crate::panels::experiment) const WORKSPACE: Numeric = (
     },
     Number {
         stops: &[0., 4., 8., 16., 32., 64., 128., 256., 512., 1024., 2048.],
-        whole: false,
         zero: Some("none"),
-        get: |e| e.gpu.workspace.as_mib(),
-        set: |e, v| e.gpu.workspace = Bytes::from_mib(v),
+        place: Place::Setting,
     },
 );
 
@@ -48,7 +45,7 @@ pub(in crate::panels::experiment) const TF32: (Spec, Choice<bool>) = (
         help: "Products of f32 with all their bits, or by tensor cores that first round both sides to 10 bits (TF32). It changes \
                 no memory; the rounded ones are faster on cards that have them, and training seldom notices.",
     },
-    Choice { options: &[(false, "exact"), (true, "TF32")], get: |e| e.gpu.tf32, set: |e, v| e.gpu.tf32 = v },
+    Choice { options: &[(false, "exact"), (true, "TF32")], place: Place::Setting },
 );
 
 pub(in crate::panels::experiment) const DETERMINISTIC: (Spec, Choice<bool>) = (
@@ -58,9 +55,5 @@ pub(in crate::panels::experiment) const DETERMINISTIC: (Spec, Choice<bool>) = (
         help: "The same run gives the same bits: only algorithms that add in a fixed order are used. Some of the others are \
                 faster; memory is the same but for what an algorithm works in.",
     },
-    Choice {
-        options: &[(true, "same bits every time"), (false, "whatever is fastest")],
-        get: |e| e.gpu.deterministic,
-        set: |e, v| e.gpu.deterministic = v,
-    },
+    Choice { options: &[(true, "same bits every time"), (false, "whatever is fastest")], place: Place::Setting },
 );

@@ -3,7 +3,7 @@
 use plimsoll_engine::experiment::{Checkpointing, Precision, Recompute};
 
 use super::Numeric;
-use crate::widgets::control::{Choice, Number, Spec};
+use crate::widgets::control::{Choice, Number, Place, Spec};
 
 pub(in crate::panels::experiment) const MICRO: Numeric = (
     Spec {
@@ -15,10 +15,8 @@ pub(in crate::panels::experiment) const MICRO: Numeric = (
     },
     Number {
         stops: &[1., 2., 4., 8., 16., 32., 48., 64., 96., 128., 192., 256., 384., 512., 768., 1024., 2048., 4096.],
-        whole: true,
         zero: None,
-        get: |e| e.batch.micro as f64,
-        set: |e, v| e.batch.micro = v as usize,
+        place: Place::Setting,
     },
 );
 
@@ -29,13 +27,7 @@ pub(in crate::panels::experiment) const ACCUMULATION: Numeric = (
         help: "Forward and backward passes whose gradients are summed before one update: the update sees a larger batch \
                 while memory stays that of one micro-batch. Each pass costs its full time, and an epoch has fewer updates.",
     },
-    Number {
-        stops: &[1., 2., 4., 8., 16., 32., 64.],
-        whole: true,
-        zero: None,
-        get: |e| e.batch.accumulation as f64,
-        set: |e, v| e.batch.accumulation = v as usize,
-    },
+    Number { stops: &[1., 2., 4., 8., 16., 32., 64.], zero: None, place: Place::Setting },
 );
 
 pub(in crate::panels::experiment) const PRECISION: (Spec, Choice<Precision>) = (
@@ -54,8 +46,7 @@ pub(in crate::panels::experiment) const PRECISION: (Spec, Choice<Precision>) = (
             (Precision::F32, "f32"),
             (Precision::F64, "f64"),
         ],
-        get: |e| e.precision,
-        set: |e, v| e.precision = v,
+        place: Place::Setting,
     },
 );
 
@@ -92,23 +83,25 @@ pub(in crate::panels::experiment) const CHECKPOINTING: (Spec, Choice<CheckpointM
             (CheckpointMode::Pick, "chosen blocks"),
             (CheckpointMode::None, "none"),
         ],
-        get: |e| match e.checkpointing {
-            Checkpointing::None => CheckpointMode::None,
-            Checkpointing::Blocks => CheckpointMode::EveryBlock,
-            Checkpointing::Every(_) => CheckpointMode::EveryK,
-            Checkpointing::Sqrt => CheckpointMode::Sqrt,
-            Checkpointing::Percent(_) => CheckpointMode::Percent,
-            Checkpointing::Pick(_) => CheckpointMode::Pick,
-        },
-        set: |e, v| {
-            e.checkpointing = match v {
-                CheckpointMode::None => Checkpointing::None,
-                CheckpointMode::EveryBlock => Checkpointing::Blocks,
-                CheckpointMode::EveryK => Checkpointing::Every(2),
-                CheckpointMode::Sqrt => Checkpointing::Sqrt,
-                CheckpointMode::Percent => Checkpointing::Percent(50),
-                CheckpointMode::Pick => Checkpointing::Pick([1].into_iter().collect()),
-            }
+        place: Place::Own {
+            get: |e| match e.checkpointing {
+                Checkpointing::None => CheckpointMode::None,
+                Checkpointing::Blocks => CheckpointMode::EveryBlock,
+                Checkpointing::Every(_) => CheckpointMode::EveryK,
+                Checkpointing::Sqrt => CheckpointMode::Sqrt,
+                Checkpointing::Percent(_) => CheckpointMode::Percent,
+                Checkpointing::Pick(_) => CheckpointMode::Pick,
+            },
+            set: |e, v| {
+                e.checkpointing = match v {
+                    CheckpointMode::None => Checkpointing::None,
+                    CheckpointMode::EveryBlock => Checkpointing::Blocks,
+                    CheckpointMode::EveryK => Checkpointing::Every(2),
+                    CheckpointMode::Sqrt => Checkpointing::Sqrt,
+                    CheckpointMode::Percent => Checkpointing::Percent(50),
+                    CheckpointMode::Pick => Checkpointing::Pick([1].into_iter().collect()),
+                }
+            },
         },
     },
 );
@@ -122,10 +115,11 @@ pub(in crate::panels::experiment) const SEGMENT: Numeric = (
     },
     Number {
         stops: &[1., 2., 3., 4., 6., 8.],
-        whole: true,
         zero: None,
-        get: |e| if let Checkpointing::Every(k) = e.checkpointing { k as f64 } else { 1.0 },
-        set: |e, v| e.checkpointing = Checkpointing::Every((v as usize).max(1)),
+        place: Place::Own {
+            get: |e| if let Checkpointing::Every(k) = e.checkpointing { k as f64 } else { 1.0 },
+            set: |e, v| e.checkpointing = Checkpointing::Every((v as usize).max(1)),
+        },
     },
 );
 
@@ -138,10 +132,11 @@ pub(in crate::panels::experiment) const SHARE: Numeric = (
     },
     Number {
         stops: &[0., 10., 20., 30., 40., 50., 60., 70., 80., 90., 100.],
-        whole: true,
         zero: None,
-        get: |e| if let Checkpointing::Percent(percent) = e.checkpointing { f64::from(percent) } else { 100.0 },
-        set: |e, v| e.checkpointing = Checkpointing::Percent(v.clamp(0.0, 100.0) as u8),
+        place: Place::Own {
+            get: |e| if let Checkpointing::Percent(percent) = e.checkpointing { f64::from(percent) } else { 100.0 },
+            set: |e, v| e.checkpointing = Checkpointing::Percent(v.clamp(0.0, 100.0) as u8),
+        },
     },
 );
 
@@ -153,9 +148,5 @@ pub(in crate::panels::experiment) const RECOMPUTE: (Spec, Choice<Recompute>) = (
                 outputs of norms and activation functions, so that they are not stored: a third to a half less. The losses are \
                 the same, and the step takes a little more time.",
     },
-    Choice {
-        options: &[(Recompute::Cheap, "cheap activations"), (Recompute::None, "none")],
-        get: |e| e.recompute,
-        set: |e, v| e.recompute = v,
-    },
+    Choice { options: &[(Recompute::Cheap, "cheap activations"), (Recompute::None, "none")], place: Place::Setting },
 );

@@ -3,7 +3,7 @@
 use plimsoll_engine::experiment::{ActivationKind, ModelKind, Stem};
 
 use super::Numeric;
-use crate::widgets::control::{Choice, Number, Spec};
+use crate::widgets::control::{Choice, Number, Place, Spec};
 
 pub(in crate::panels::experiment) const MODEL: (Spec, Choice<ModelKind>) = (
     Spec {
@@ -27,20 +27,20 @@ pub(in crate::panels::experiment) const MODEL: (Spec, Choice<ModelKind>) = (
             (ModelKind::Gpt2, "decoder, GPT-2 style"),
             (ModelKind::Llama, "decoder, Llama style"),
         ],
-        get: |e| e.model.kind,
-        set: |e, v| {
-            e.model.kind = v;
-            super::task::suit_data(e);
+        place: Place::Own {
+            get: |e| e.model.kind,
+            set: |e, v| {
+                e.model.kind = v;
+                super::task::suit_data(e);
+            },
         },
     },
 );
 
 const WIDTHS: Number = Number {
     stops: &[4., 8., 16., 24., 32., 48., 64., 96., 128., 192., 256., 384., 512., 768., 1024., 2048., 4096.],
-    whole: true,
     zero: None,
-    get: |e| e.model.width as f64,
-    set: |e, v| e.model.width = v as usize,
+    place: Place::Setting,
 };
 
 pub(in crate::panels::experiment) const WIDTH: Numeric = (
@@ -63,13 +63,8 @@ pub(in crate::panels::experiment) const FILTERS: Numeric = (
     WIDTHS,
 );
 
-const DEPTHS: Number = Number {
-    stops: &[1., 2., 3., 4., 5., 6., 8., 10., 12., 16., 24., 32.],
-    whole: true,
-    zero: None,
-    get: |e| e.model.depth as f64,
-    set: |e, v| e.model.depth = v as usize,
-};
+const DEPTHS: Number =
+    Number { stops: &[1., 2., 3., 4., 5., 6., 8., 10., 12., 16., 24., 32.], zero: None, place: Place::Setting };
 
 pub(in crate::panels::experiment) const DEPTH: Numeric = (
     Spec {
@@ -106,8 +101,7 @@ pub(in crate::panels::experiment) const ACTIVATION: (Spec, Choice<ActivationKind
             (ActivationKind::Silu, "SiLU"),
             (ActivationKind::Mish, "Mish"),
         ],
-        get: |e| e.model.activation,
-        set: |e, v| e.model.activation = v,
+        place: Place::Setting,
     },
 );
 
@@ -118,13 +112,7 @@ pub(in crate::panels::experiment) const KERNEL: Numeric = (
         help: "Side of the square a filter looks at: weights grow with its square, kept activations not at all. The time of a \
                 convolution and the scratch for its columns grow with the square too.",
     },
-    Number {
-        stops: &[1., 3., 5., 7., 9.],
-        whole: true,
-        zero: None,
-        get: |e| e.model.kernel as f64,
-        set: |e, v| e.model.kernel = v as usize,
-    },
+    Number { stops: &[1., 3., 5., 7., 9.], zero: None, place: Place::Setting },
 );
 
 pub(in crate::panels::experiment) const DENSE: Numeric = (
@@ -134,7 +122,7 @@ pub(in crate::panels::experiment) const DENSE: Numeric = (
         help: "Units of the dense layer before the classes: it reads every value of the last block, so most weights are often \
                 here. Its time is small beside the convolutions.",
     },
-    Number { get: |e| e.model.dense as f64, set: |e, v| e.model.dense = v as usize, ..WIDTHS },
+    WIDTHS,
 );
 
 pub(in crate::panels::experiment) const LAYERS: (Spec, Choice<usize>) = (
@@ -144,11 +132,7 @@ pub(in crate::panels::experiment) const LAYERS: (Spec, Choice<usize>) = (
         help: "18 and 34 use blocks of two 3 x 3 convolutions, 50 and 101 bottlenecks whose outputs are four times as wide, so \
                 activations grow faster than weights. Time grows with the layers.",
     },
-    Choice {
-        options: &[(18, "18"), (34, "34"), (50, "50"), (101, "101")],
-        get: |e| e.model.layers,
-        set: |e, v| e.model.layers = v,
-    },
+    Choice { options: &[(18, "18"), (34, "34"), (50, "50"), (101, "101")], place: Place::Setting },
 );
 
 pub(in crate::panels::experiment) const MULTIPLIER: Numeric = (
@@ -158,13 +142,7 @@ pub(in crate::panels::experiment) const MULTIPLIER: Numeric = (
         help: "Multiplies the channels of every layer: activations grow in proportion, weights with its square. Time lies \
                 between the two.",
     },
-    Number {
-        stops: &[0.25, 0.35, 0.5, 0.75, 1.0, 1.4, 2.0],
-        whole: false,
-        zero: None,
-        get: |e| e.model.multiplier,
-        set: |e, v| e.model.multiplier = v,
-    },
+    Number { stops: &[0.25, 0.35, 0.5, 0.75, 1.0, 1.4, 2.0], zero: None, place: Place::Setting },
 );
 
 pub(in crate::panels::experiment) const STEM: (Spec, Choice<Stem>) = (
@@ -176,7 +154,6 @@ pub(in crate::panels::experiment) const STEM: (Spec, Choice<Stem>) = (
     },
     Choice {
         options: &[(Stem::Imagenet, "ImageNet, large images"), (Stem::Small, "small images")],
-        get: |e| e.model.stem,
-        set: |e, v| e.model.stem = v,
+        place: Place::Setting,
     },
 );

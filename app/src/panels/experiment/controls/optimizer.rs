@@ -3,7 +3,7 @@
 use plimsoll_engine::experiment::{OptimizerKind, Schedule, UpdateTime};
 
 use super::Numeric;
-use crate::widgets::control::{Choice, Number, Spec};
+use crate::widgets::control::{Choice, Number, Place, Spec};
 
 pub(in crate::panels::experiment) const OPTIMIZER: (Spec, Choice<OptimizerKind>) = (
     Spec {
@@ -25,8 +25,7 @@ pub(in crate::panels::experiment) const OPTIMIZER: (Spec, Choice<OptimizerKind>)
             (OptimizerKind::Adafactor, "Adafactor"),
             (OptimizerKind::Lion, "Lion"),
         ],
-        get: |e| e.optimizer.kind,
-        set: |e, v| e.optimizer.choose(v),
+        place: Place::Own { get: |e| e.optimizer.kind, set: |e, v| e.optimizer.choose(v) },
     },
 );
 
@@ -43,8 +42,7 @@ pub(in crate::panels::experiment) const UPDATE: (Spec, Choice<UpdateTime>) = (
             (UpdateTime::InBackward, "in the backward pass"),
             (UpdateTime::AfterBackward, "after the backward pass"),
         ],
-        get: |e| e.optimizer.update,
-        set: |e, v| e.optimizer.update = v,
+        place: Place::Setting,
     },
 );
 
@@ -57,10 +55,8 @@ pub(in crate::panels::experiment) const LEARNING_RATE: Numeric = (
     },
     Number {
         stops: &[1e-5, 3e-5, 1e-4, 3e-4, 1e-3, 3e-3, 0.01, 0.03, 0.1, 0.3, 1.0],
-        whole: false,
         zero: None,
-        get: |e| e.optimizer.learning_rate,
-        set: |e, v| e.optimizer.learning_rate = v,
+        place: Place::Setting,
     },
 );
 
@@ -71,13 +67,7 @@ pub(in crate::panels::experiment) const WEIGHT_DECAY: Numeric = (
         help: "Pulls weights towards zero at every update, which often helps on unseen data. It takes no memory and next to no \
                 time.",
     },
-    Number {
-        stops: &[0., 1e-4, 5e-4, 1e-3, 5e-3, 0.01, 0.03, 0.1, 0.3],
-        whole: false,
-        zero: Some("off"),
-        get: |e| e.optimizer.weight_decay,
-        set: |e, v| e.optimizer.weight_decay = v,
-    },
+    Number { stops: &[0., 1e-4, 5e-4, 1e-3, 5e-3, 0.01, 0.03, 0.1, 0.3], zero: Some("off"), place: Place::Setting },
 );
 
 pub(in crate::panels::experiment) const MOMENTUM: Numeric = (
@@ -87,13 +77,7 @@ pub(in crate::panels::experiment) const MOMENTUM: Numeric = (
         help: "Share of the last step that goes into the next; its velocity is held whatever the share. It changes no time per \
                 step, and usually saves many steps.",
     },
-    Number {
-        stops: &[0., 0.5, 0.8, 0.9, 0.95, 0.98, 0.99],
-        whole: false,
-        zero: None,
-        get: |e| e.optimizer.momentum,
-        set: |e, v| e.optimizer.momentum = v,
-    },
+    Number { stops: &[0., 0.5, 0.8, 0.9, 0.95, 0.98, 0.99], zero: None, place: Place::Setting },
 );
 
 pub(in crate::panels::experiment) const BETA1: Numeric = (
@@ -103,7 +87,7 @@ pub(in crate::panels::experiment) const BETA1: Numeric = (
         help: "How slowly AdamW's mean of gradients forgets; the mean is held whatever its value. It changes neither memory nor \
                 time per step.",
     },
-    Number { get: |e| e.optimizer.beta1, set: |e, v| e.optimizer.beta1 = v, ..MOMENTUM.1 },
+    MOMENTUM.1,
 );
 
 pub(in crate::panels::experiment) const BETA2: Numeric = (
@@ -113,12 +97,7 @@ pub(in crate::panels::experiment) const BETA2: Numeric = (
         help: "How slowly AdamW's mean of squared gradients forgets; lower values follow sudden changes better. It changes \
                 neither memory nor time per step.",
     },
-    Number {
-        stops: &[0.9, 0.95, 0.98, 0.99, 0.995, 0.999, 0.9999],
-        get: |e| e.optimizer.beta2,
-        set: |e, v| e.optimizer.beta2 = v,
-        ..MOMENTUM.1
-    },
+    Number { stops: &[0.9, 0.95, 0.98, 0.99, 0.995, 0.999, 0.9999], ..MOMENTUM.1 },
 );
 
 pub(in crate::panels::experiment) const EPSILON: Numeric = (
@@ -128,13 +107,7 @@ pub(in crate::panels::experiment) const EPSILON: Numeric = (
         help: "Added below the line when AdamW divides by the root of its second mean; too small a value is lost in 16-bit \
                 types. It changes neither memory nor time per step.",
     },
-    Number {
-        stops: &[1e-10, 1e-9, 1e-8, 1e-7, 1e-6, 1e-5, 1e-4],
-        whole: false,
-        zero: None,
-        get: |e| e.optimizer.epsilon,
-        set: |e, v| e.optimizer.epsilon = v,
-    },
+    Number { stops: &[1e-10, 1e-9, 1e-8, 1e-7, 1e-6, 1e-5, 1e-4], zero: None, place: Place::Setting },
 );
 
 pub(in crate::panels::experiment) const CLIP: Numeric = (
@@ -144,13 +117,7 @@ pub(in crate::panels::experiment) const CLIP: Numeric = (
         help: "Shortens the whole gradient to this norm when it is longer, against sudden jumps. It needs the norm, which takes \
                 one pass over the gradients and no memory worth naming.",
     },
-    Number {
-        stops: &[0., 0.1, 0.25, 0.5, 1., 2., 5., 10.],
-        whole: false,
-        zero: Some("off"),
-        get: |e| e.optimizer.clip_norm,
-        set: |e, v| e.optimizer.clip_norm = v,
-    },
+    Number { stops: &[0., 0.1, 0.25, 0.5, 1., 2., 5., 10.], zero: Some("off"), place: Place::Setting },
 );
 
 pub(in crate::panels::experiment) const WARMUP: Numeric = (
@@ -160,13 +127,7 @@ pub(in crate::panels::experiment) const WARMUP: Numeric = (
         help: "Steps over which the learning rate rises from zero, which keeps the first updates from breaking the weights. It \
                 changes neither memory nor time per step.",
     },
-    Number {
-        stops: &[0., 10., 20., 50., 100., 200., 500., 1000.],
-        whole: true,
-        zero: Some("off"),
-        get: |e| e.optimizer.warmup_steps as f64,
-        set: |e, v| e.optimizer.warmup_steps = v as u64,
-    },
+    Number { stops: &[0., 10., 20., 50., 100., 200., 500., 1000.], zero: Some("off"), place: Place::Setting },
 );
 
 pub(in crate::panels::experiment) const SCHEDULE: (Spec, Choice<Schedule>) = (
@@ -182,7 +143,6 @@ pub(in crate::panels::experiment) const SCHEDULE: (Spec, Choice<Schedule>) = (
             (Schedule::Cosine, "cosine to zero"),
             (Schedule::Linear, "linear to zero"),
         ],
-        get: |e| e.optimizer.schedule,
-        set: |e, v| e.optimizer.schedule = v,
+        place: Place::Setting,
     },
 );

@@ -1,7 +1,7 @@
 //! How long, how often tested, from which seed.
 
 use super::Numeric;
-use crate::widgets::control::{Choice, Number, Spec};
+use crate::widgets::control::{Choice, Number, Place, Spec};
 
 /// In what the length of a run is counted.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -24,10 +24,12 @@ pub(in crate::panels::experiment) const LENGTH: (Spec, Choice<Length>) = (
     },
     Choice {
         options: &[(Length::Steps, "steps"), (Length::Epochs, "epochs")],
-        get: |e| if e.run.steps.is_some() { Length::Steps } else { Length::Epochs },
-        set: |e, v| match v {
-            Length::Steps => (e.run.steps, e.run.epochs) = (Some(500), None),
-            Length::Epochs => (e.run.steps, e.run.epochs) = (None, Some(DEFAULT_EPOCHS)),
+        place: Place::Own {
+            get: |e| if e.run.steps.is_some() { Length::Steps } else { Length::Epochs },
+            set: |e, v| match v {
+                Length::Steps => (e.run.steps, e.run.epochs) = (Some(500), None),
+                Length::Epochs => (e.run.steps, e.run.epochs) = (None, Some(DEFAULT_EPOCHS)),
+            },
         },
     },
 );
@@ -40,10 +42,8 @@ pub(in crate::panels::experiment) const STEPS: Numeric = (
     },
     Number {
         stops: &[10., 50., 100., 200., 500., 1000., 2000., 5000., 10_000., 50_000., 100_000.],
-        whole: true,
         zero: None,
-        get: |e| e.run.steps.unwrap_or(0) as f64,
-        set: |e, v| e.run.steps = Some(v as u64),
+        place: Place::Setting,
     },
 );
 
@@ -55,10 +55,11 @@ pub(in crate::panels::experiment) const EPOCHS: Numeric = (
     },
     Number {
         stops: &[1., 2., 3., 5., 8., 10., 15., 20., 30., 50., 100., 200.],
-        whole: true,
         zero: None,
-        get: |e| e.run.epochs.unwrap_or(DEFAULT_EPOCHS) as f64,
-        set: |e, v| e.run.epochs = Some(v as u64),
+        place: Place::Own {
+            get: |e| e.run.epochs.unwrap_or(DEFAULT_EPOCHS) as f64,
+            set: |e, v| e.run.epochs = Some(v as u64),
+        },
     },
 );
 
@@ -69,13 +70,7 @@ pub(in crate::panels::experiment) const EVALUATE: Numeric = (
         help: "Steps between two tests on held-out data. A test needs one forward pass at a time, less memory than a step, and \
                 takes the time of the test data.",
     },
-    Number {
-        stops: &[0., 10., 20., 50., 100., 200., 500., 1000.],
-        whole: true,
-        zero: Some("epoch"),
-        get: |e| e.run.evaluate_every as f64,
-        set: |e, v| e.run.evaluate_every = v as u64,
-    },
+    Number { stops: &[0., 10., 20., 50., 100., 200., 500., 1000.], zero: Some("epoch"), place: Place::Setting },
 );
 
 pub(in crate::panels::experiment) const SEED: Numeric = (
@@ -85,11 +80,5 @@ pub(in crate::panels::experiment) const SEED: Numeric = (
         help: "Decides the split, the order, the first weights and generated data: the same seed gives the same run. It changes \
                 neither memory nor time.",
     },
-    Number {
-        stops: &[1., 2., 3., 4., 5., 6., 7., 8., 9., 10.],
-        whole: true,
-        zero: None,
-        get: |e| e.run.seed as f64,
-        set: |e, v| e.run.seed = v as u64,
-    },
+    Number { stops: &[1., 2., 3., 4., 5., 6., 7., 8., 9., 10.], zero: None, place: Place::Setting },
 );

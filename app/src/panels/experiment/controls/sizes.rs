@@ -2,7 +2,7 @@
 
 use plimsoll_engine::experiment::{Model, ModelKind};
 
-use crate::widgets::control::{Choice, Spec};
+use crate::widgets::control::{Choice, Place, Spec};
 
 /// What a published size sets.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -96,11 +96,13 @@ const SPEC: Spec = Spec {
 const fn choice(options: &'static [(usize, &'static str)]) -> Choice<usize> {
     Choice {
         options,
-        get: |e| place(&e.model),
-        set: |e, v| {
-            if let Some(size) = sizes(e.model.kind).get(v) {
-                set(&mut e.model, *size);
-            }
+        place: Place::Own {
+            get: |e| place(&e.model),
+            set: |e, v| {
+                if let Some(size) = sizes(e.model.kind).get(v) {
+                    set(&mut e.model, *size);
+                }
+            },
         },
     }
 }
@@ -143,18 +145,18 @@ mod tests {
     #[test]
     fn every_size_has_a_name_is_known_again_and_can_be() {
         for kind in [ModelKind::Vit, ModelKind::Mixer, ModelKind::Gpt2, ModelKind::Llama, ModelKind::Unet] {
-            let (_, choice) = published(kind).expect("a family with sizes");
+            let (spec, choice) = published(kind).expect("a family with sizes");
             assert_eq!(choice.options.len(), sizes(kind).len(), "{kind:?}");
             for (value, name) in choice.options {
                 let mut experiment = Experiment::default();
                 experiment.model.kind = kind;
-                (choice.set)(&mut experiment, *value);
-                assert_eq!((choice.get)(&experiment), *value, "{name}");
+                choice.set(spec, &mut experiment, *value);
+                assert_eq!(choice.get(spec, &experiment), *value, "{name}");
                 let model = &experiment.model;
                 assert!(!kind.has_attention() || model.width.is_multiple_of(model.heads), "{name}");
                 assert!(kind != ModelKind::Llama || model.heads.is_multiple_of(model.kv_heads), "{name}");
                 experiment.model.width += 1;
-                assert_ne!((choice.get)(&experiment), *value, "{name}");
+                assert_ne!(choice.get(spec, &experiment), *value, "{name}");
             }
         }
     }

@@ -3,7 +3,7 @@
 use plimsoll_engine::experiment::Frozen;
 
 use super::Numeric;
-use crate::widgets::control::{Choice, Number, Spec};
+use crate::widgets::control::{Choice, Number, Place, Spec};
 
 pub(in crate::panels::experiment) const RETAIN_GRAPH: (Spec, Choice<bool>) = (
     Spec {
@@ -15,8 +15,7 @@ pub(in crate::panels::experiment) const RETAIN_GRAPH: (Spec, Choice<bool>) = (
     },
     Choice {
         options: &[(false, "no: free as it goes"), (true, "yes: keep to the end of the step")],
-        get: |e| e.retain_graph,
-        set: |e, v| e.retain_graph = v,
+        place: Place::Setting,
     },
 );
 
@@ -47,19 +46,21 @@ pub(in crate::panels::experiment) const FROZEN: (Spec, Choice<FreezeMode>) = (
             (FreezeMode::Blocks, "the first blocks"),
             (FreezeMode::None, "nothing"),
         ],
-        get: |e| match e.frozen {
-            Frozen::None => FreezeMode::None,
-            Frozen::AllButHead => FreezeMode::AllButHead,
-            Frozen::Blocks(_) => FreezeMode::Blocks,
-            Frozen::All => FreezeMode::All,
-        },
-        set: |e, v| {
-            e.frozen = match v {
-                FreezeMode::None => Frozen::None,
-                FreezeMode::AllButHead => Frozen::AllButHead,
-                FreezeMode::Blocks => Frozen::Blocks(1),
-                FreezeMode::All => Frozen::All,
-            }
+        place: Place::Own {
+            get: |e| match e.frozen {
+                Frozen::None => FreezeMode::None,
+                Frozen::AllButHead => FreezeMode::AllButHead,
+                Frozen::Blocks(_) => FreezeMode::Blocks,
+                Frozen::All => FreezeMode::All,
+            },
+            set: |e, v| {
+                e.frozen = match v {
+                    FreezeMode::None => Frozen::None,
+                    FreezeMode::AllButHead => Frozen::AllButHead,
+                    FreezeMode::Blocks => Frozen::Blocks(1),
+                    FreezeMode::All => Frozen::All,
+                }
+            },
         },
     },
 );
@@ -73,10 +74,11 @@ pub(in crate::panels::experiment) const FROZEN_BLOCKS: Numeric = (
     },
     Number {
         stops: &[1., 2., 3., 4., 6., 8., 12., 16., 20., 24., 31., 39., 47.],
-        whole: true,
         zero: None,
-        get: |e| if let Frozen::Blocks(count) = e.frozen { count as f64 } else { 1.0 },
-        set: |e, v| e.frozen = Frozen::Blocks((v as usize).max(1)),
+        place: Place::Own {
+            get: |e| if let Frozen::Blocks(count) = e.frozen { count as f64 } else { 1.0 },
+            set: |e, v| e.frozen = Frozen::Blocks((v as usize).max(1)),
+        },
     },
 );
 
@@ -88,13 +90,7 @@ pub(in crate::panels::experiment) const LORA_RANK: Numeric = (
                 optimizer state are theirs alone, a hundredth of the model's. The forward pass has their products more, the \
                 backward pass lacks the large weight gradients.",
     },
-    Number {
-        stops: &[0., 1., 2., 4., 8., 16., 32., 64., 128., 256.],
-        whole: true,
-        zero: Some("off"),
-        get: |e| e.lora.rank as f64,
-        set: |e, v| e.lora.rank = v as usize,
-    },
+    Number { stops: &[0., 1., 2., 4., 8., 16., 32., 64., 128., 256.], zero: Some("off"), place: Place::Setting },
 );
 
 pub(in crate::panels::experiment) const LORA_ALPHA: Numeric = (
@@ -103,11 +99,5 @@ pub(in crate::panels::experiment) const LORA_ALPHA: Numeric = (
         name: "Adapter scale",
         help: "What the adapters add is multiplied by this over their rank. It changes neither memory nor time.",
     },
-    Number {
-        stops: &[1., 2., 4., 8., 16., 32., 64., 128.],
-        whole: false,
-        zero: None,
-        get: |e| e.lora.alpha,
-        set: |e, v| e.lora.alpha = v,
-    },
+    Number { stops: &[1., 2., 4., 8., 16., 32., 64., 128.], zero: None, place: Place::Setting },
 );

@@ -3,17 +3,15 @@
 use plimsoll_engine::experiment::AttentionKind;
 
 use super::Numeric;
-use crate::widgets::control::{Choice, Number, Spec};
+use crate::widgets::control::{Choice, Number, Place, Spec};
 
 const WIDTHS: Number = Number {
     stops: &[
         16., 32., 64., 96., 128., 192., 256., 288., 384., 512., 768., 1024., 1280., 1600., 2048., 3072., 4096., 5120.,
         8192.,
     ],
-    whole: true,
     zero: None,
-    get: |e| e.model.width as f64,
-    set: |e, v| e.model.width = v as usize,
+    place: Place::Setting,
 };
 
 pub(in crate::panels::experiment) const TOKEN_WIDTH: Numeric = (
@@ -38,10 +36,8 @@ pub(in crate::panels::experiment) const LEVEL_FILTERS: Numeric = (
 
 const DEPTHS: Number = Number {
     stops: &[1., 2., 3., 4., 6., 8., 12., 16., 20., 24., 32., 36., 40., 48., 64., 80.],
-    whole: true,
     zero: None,
-    get: |e| e.model.depth as f64,
-    set: |e, v| e.model.depth = v as usize,
+    place: Place::Setting,
 };
 
 pub(in crate::panels::experiment) const SAME_BLOCKS: Numeric = (
@@ -73,10 +69,8 @@ pub(in crate::panels::experiment) const HEADS: Numeric = (
     },
     Number {
         stops: &[1., 2., 3., 4., 6., 8., 12., 14., 16., 20., 25., 32., 40., 64.],
-        whole: true,
         zero: None,
-        get: |e| e.model.heads as f64,
-        set: |e, v| e.model.heads = v as usize,
+        place: Place::Setting,
     },
 );
 
@@ -87,13 +81,7 @@ pub(in crate::panels::experiment) const KV_HEADS: Numeric = (
         help: "Heads of keys and values, which several heads of queries share: fewer take fewer weights and smaller kept \
                 activations. Products with keys and values get shorter, attention itself does not.",
     },
-    Number {
-        stops: &[1., 2., 4., 8., 16., 32., 40.],
-        whole: true,
-        zero: None,
-        get: |e| e.model.kv_heads as f64,
-        set: |e, v| e.model.kv_heads = v as usize,
-    },
+    Number { stops: &[1., 2., 4., 8., 16., 32., 40.], zero: None, place: Place::Setting },
 );
 
 pub(in crate::panels::experiment) const HIDDEN: Numeric = (
@@ -108,10 +96,8 @@ pub(in crate::panels::experiment) const HIDDEN: Numeric = (
             32., 64., 128., 256., 512., 768., 1024., 1536., 2048., 3072., 4096., 5120., 6400., 8192., 11008., 14336.,
             28672.,
         ],
-        whole: true,
         zero: None,
-        get: |e| e.model.hidden as f64,
-        set: |e, v| e.model.hidden = v as usize,
+        place: Place::Setting,
     },
 );
 
@@ -122,13 +108,7 @@ pub(in crate::panels::experiment) const PATCH: Numeric = (
         help: "Side of the squares an image is cut into: half the side makes four times the tokens, and four times the \
                 activations of every block. Time grows as they do, plain attention's with the square.",
     },
-    Number {
-        stops: &[1., 2., 4., 7., 8., 14., 16., 32.],
-        whole: true,
-        zero: None,
-        get: |e| e.model.patch as f64,
-        set: |e, v| e.model.patch = v as usize,
-    },
+    Number { stops: &[1., 2., 4., 7., 8., 14., 16., 32.], zero: None, place: Place::Setting },
 );
 
 pub(in crate::panels::experiment) const TIED: (Spec, Choice<bool>) = (
@@ -138,11 +118,7 @@ pub(in crate::panels::experiment) const TIED: (Spec, Choice<bool>) = (
         help: "Tied, it uses the embedding's weights: a vocabulary's worth of weights, gradient and optimizer state less. The \
                 products are the same, so the time is.",
     },
-    Choice {
-        options: &[(true, "tied to the embedding"), (false, "its own weights")],
-        get: |e| e.model.tied,
-        set: |e, v| e.model.tied = v,
-    },
+    Choice { options: &[(true, "tied to the embedding"), (false, "its own weights")], place: Place::Setting },
 );
 
 pub(in crate::panels::experiment) const QKV_BIAS: (Spec, Choice<bool>) = (
@@ -151,11 +127,7 @@ pub(in crate::panels::experiment) const QKV_BIAS: (Spec, Choice<bool>) = (
         name: "Query bias",
         help: "A bias for queries, keys and values, as Qwen2 has it: a few numbers a block. It costs next to no time.",
     },
-    Choice {
-        options: &[(false, "none"), (true, "as in Qwen2")],
-        get: |e| e.model.qkv_bias,
-        set: |e, v| e.model.qkv_bias = v,
-    },
+    Choice { options: &[(false, "none"), (true, "as in Qwen2")], place: Place::Setting },
 );
 
 pub(in crate::panels::experiment) const QK_NORM: (Spec, Choice<bool>) = (
@@ -165,11 +137,7 @@ pub(in crate::panels::experiment) const QK_NORM: (Spec, Choice<bool>) = (
         help: "RMS norm of each head's queries and keys before their positions, as Qwen3 has it: two small weights a block, and \
                a second copy of queries and keys among the activations. Two more passes over them take a little time.",
     },
-    Choice {
-        options: &[(false, "none"), (true, "as in Qwen3")],
-        get: |e| e.model.qk_norm,
-        set: |e, v| e.model.qk_norm = v,
-    },
+    Choice { options: &[(false, "none"), (true, "as in Qwen3")], place: Place::Setting },
 );
 
 pub(in crate::panels::experiment) const HEAD_DIM: Numeric = (
@@ -179,13 +147,7 @@ pub(in crate::panels::experiment) const HEAD_DIM: Numeric = (
         help: "Numbers of a head's queries, keys and values: by itself the width is divided by the heads. Larger heads grow the \
                attention's weights and activations in proportion, and its time with them.",
     },
-    Number {
-        stops: &[0., 16., 32., 64., 96., 128., 192., 256.],
-        whole: true,
-        zero: Some("width / heads"),
-        get: |e| e.model.head_dim as f64,
-        set: |e, v| e.model.head_dim = v as usize,
-    },
+    Number { stops: &[0., 16., 32., 64., 96., 128., 192., 256.], zero: Some("width / heads"), place: Place::Setting },
 );
 
 pub(in crate::panels::experiment) const DROPOUT: Numeric = (
@@ -195,13 +157,7 @@ pub(in crate::panels::experiment) const DROPOUT: Numeric = (
         help: "Share of the activations set to zero while training, against learning by heart. The mask is computed again where \
                 it is needed, so it takes no memory and little time.",
     },
-    Number {
-        stops: &[0., 0.05, 0.1, 0.2, 0.3, 0.5],
-        whole: false,
-        zero: Some("off"),
-        get: |e| e.model.dropout,
-        set: |e, v| e.model.dropout = v,
-    },
+    Number { stops: &[0., 0.05, 0.1, 0.2, 0.3, 0.5], zero: Some("off"), place: Place::Setting },
 );
 
 pub(in crate::panels::experiment) const ATTENTION: (Spec, Choice<AttentionKind>) = (
@@ -213,8 +169,7 @@ pub(in crate::panels::experiment) const ATTENTION: (Spec, Choice<AttentionKind>)
     },
     Choice {
         options: &[(AttentionKind::Efficient, "efficient"), (AttentionKind::Plain, "plain")],
-        get: |e| e.model.attention,
-        set: |e, v| e.model.attention = v,
+        place: Place::Setting,
     },
 );
 
@@ -227,10 +182,8 @@ pub(in crate::panels::experiment) const WINDOW: Numeric = (
     },
     Number {
         stops: &[0., 4., 8., 16., 32., 64., 128., 256., 512., 1024., 2048., 4096.],
-        whole: true,
         zero: Some("all"),
-        get: |e| e.model.window as f64,
-        set: |e, v| e.model.window = v as usize,
+        place: Place::Setting,
     },
 );
 
@@ -241,13 +194,7 @@ pub(in crate::panels::experiment) const ROTARY_BASE: Numeric = (
         help: "How slowly the slowest pair of a head turns with the position: long sequences want a larger base. It changes \
                 neither memory nor time.",
     },
-    Number {
-        stops: &[100., 1000., 10_000., 100_000., 500_000., 1_000_000.],
-        whole: false,
-        zero: None,
-        get: |e| e.model.rotary_base,
-        set: |e, v| e.model.rotary_base = v,
-    },
+    Number { stops: &[100., 1000., 10_000., 100_000., 500_000., 1_000_000.], zero: None, place: Place::Setting },
 );
 
 pub(in crate::panels::experiment) const LOSS_CHUNK: Numeric = (
@@ -259,9 +206,7 @@ pub(in crate::panels::experiment) const LOSS_CHUNK: Numeric = (
     },
     Number {
         stops: &[0., 64., 128., 256., 512., 1024., 2048., 4096., 8192.],
-        whole: true,
         zero: Some("all"),
-        get: |e| e.loss_chunk as f64,
-        set: |e, v| e.loss_chunk = v as usize,
+        place: Place::Setting,
     },
 );
