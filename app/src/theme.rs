@@ -222,8 +222,8 @@ impl Palette {
         match phase {
             Phase::Forward | Phase::Evaluate => self.phases[0],
             Phase::Recompute => self.phases[1],
-            Phase::Start | Phase::Batch | Phase::Backward => self.phases[2],
-            Phase::Optimizer => self.phases[3],
+            Phase::Start | Phase::Loading | Phase::Batch | Phase::Backward => self.phases[2],
+            Phase::Optimizer | Phase::Saving => self.phases[3],
         }
     }
 

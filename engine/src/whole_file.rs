@@ -1,13 +1,19 @@
 //! Writing a file whole or not at all: beside its place, then renamed onto it.
 //!
-//! Always holds: whoever reads the place finds what stood there before or what was written, however many programs write at
-//! once, and after a failure what stood there before.
+//! Owns the ways of writing one, from bytes or as it is made, and the words for what the system refuses. Always holds:
+//! whoever reads the place finds what stood there before or what was written, however many programs write at once, and after
+//! a failure what stood there before.
 
 use std::{
-    fs::File,
+    fs::{self, File},
     io::{self, Write},
     path::Path,
 };
+
+use tempfile::NamedTempFile;
+
+/// How the name of a file begins and ends that is not written whole yet.
+const BEGUN: (&str, &str) = (".plimsoll-", ".part");
 
 /// Writes `bytes` at `path`.
 ///
@@ -44,10 +50,59 @@ fn put(path: &Path, bytes: &[u8], is_durable: bool) -> io::Result<()> {
     file.persist(path).map(drop).map_err(|failed| failed.error)
 }
 
+/// Writes at `path` what `fill` puts into the file, and what was written is on the disk when this returns.
+///
+/// # Errors
+/// Fails where [`write`] does, and with the errors of `fill`; `path` is then as it was.
+pub(crate) fn write_with<T, E: From<io::Error>>(
+    path: &Path,
+    fill: impl FnOnce(&mut File) -> Result<T, E>,
+) -> Result<T, E> {
+    let mut file = beside(path)?;
+    let done = fill(file.as_file_mut())?;
+    file.as_file().sync_all()?;
+    file.persist(path).map_err(|failed| failed.error)?;
+    let _ = File::open(folder_of(path)).and_then(|folder| folder.sync_all());
+    Ok(done)
+}
+
+/// Whether a file can be written in `folder`: one is begun and removed.
+///
+/// # Errors
+/// Says why not.
+pub(crate) fn can_be_written_in(folder: &Path) -> io::Result<()> {
+    beside(&folder.join("any")).map(drop)
+}
+
+/// Removes from `folder` what programs that were killed had begun to write there.
+pub(crate) fn remove_begun(folder: &Path) {
+    for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
+        let name = entry.file_name();
+        let name = name.to_string_lossy();
+        if name.starts_with(BEGUN.0) && name.ends_with(BEGUN.1) {
+            // What cannot be removed is in nobody's way.
+            let _ = fs::remove_file(entry.path());
+        }
+    }
+}
+
+/// An input or output error in plain words.
+pub(crate) fn reason(error: &io::Error) -> String {
+    match error.kind() {
+        io::ErrorKind::NotFound => "there is no such file or folder".to_owned(),
+        io::ErrorKind::PermissionDenied => "this user has no rights to it".to_owned(),
+        io::ErrorKind::StorageFull => "the disk is full".to_owned(),
+        io::ErrorKind::FileTooLarge => "the file would be larger than the system allows (ulimit -f)".to_owned(),
+        io::ErrorKind::QuotaExceeded => "this user may not write more to the disk".to_owned(),
+        io::ErrorKind::ReadOnlyFilesystem => "the disk is read-only".to_owned(),
+        _ => error.to_string(),
+    }
+}
+
 /// An empty file in the same folder, which is gone when it is dropped.
-fn beside(path: &Path) -> io::Result<tempfile::NamedTempFile> {
+fn beside(path: &Path) -> io::Result<NamedTempFile> {
     let mut builder = tempfile::Builder::new();
-    builder.prefix(".").suffix(".part");
+    builder.prefix(BEGUN.0).suffix(BEGUN.1);
     // A temporary file is for its owner alone; this one becomes a file like any other, as the user's mask has it.
     #[cfg(unix)]
     builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o666));
@@ -69,8 +124,6 @@ fn folder_of(path: &Path) -> &Path {
 
 #[cfg(test)]
 mod tests {
-    use std::fs;
-
     use super::*;
 
     #[test]

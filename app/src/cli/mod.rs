@@ -16,6 +16,7 @@ mod out;
 mod plan;
 mod presets;
 mod provenance;
+mod resume;
 mod run;
 mod save;
 mod seed;
@@ -57,6 +58,7 @@ A PRESET is a file or the name of a shipped preset; `plimsoll presets` lists tho
 enum Command {
     Plan(plan::Plan),
     Train(train::Train),
+    Resume(resume::Resume),
     Fit(fit::Fit),
     Verify(verify::Verify),
     Bench(bench::Bench),
@@ -116,6 +118,7 @@ fn dispatch(cli: Cli) -> anyhow::Result<ExitCode> {
     match cli.command {
         Some(Command::Plan(plan)) => plan.run(),
         Some(Command::Train(train)) => train.run(),
+        Some(Command::Resume(resume)) => resume.run(),
         Some(Command::Fit(fit)) => fit.run(),
         Some(Command::Verify(verify)) => verify.run(),
         Some(Command::Bench(bench)) => bench.run(),

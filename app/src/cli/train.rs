@@ -3,6 +3,7 @@
 use std::{
     cell::Cell,
     io::{self, IsTerminal, Write},
+    path::PathBuf,
     process::ExitCode,
     sync::Arc,
     time::{Duration, Instant},
@@ -12,7 +13,7 @@ use clap::Args;
 use plimsoll_engine::{
     Experiment,
     plan::{Peak, Plan},
-    train::{Event, Outcome, Refusal, SaveReason, Start, StepRecord, Summary, Trainer},
+    train::{Event, Keep, Outcome, Refusal, SaveReason, Start, StepRecord, Summary, Trainer},
 };
 use serde_json::{Value, json};
 
@@ -33,7 +34,8 @@ Examples:
   plimsoll train cnn-digits --json | jq -c 'select(.event == \"evaluated\")'
 
 A run that would cross its budget is refused before anything is allocated (exit status 1). Ctrl-C, SIGTERM and SIGHUP end
-a run after the current step, with its summary (exit status 130, 143 and 129); a second one ends the program at once.")]
+a run after the current step, saved where it is kept, with its summary (exit status 130, 143 and 129); a second one ends the
+program at once. `plimsoll resume` goes on with a run that was saved.")]
 pub(super) struct Train {
     #[command(flatten)]
     choice: Choice,
@@ -43,6 +45,10 @@ pub(super) struct Train {
     /// Train although the run will not fit: it stops at the budget
     #[arg(long)]
     anyway: bool,
+    /// Write checkpoints to this folder: when the run is stopped, at its end, and as run.save_every, run.save_minutes and
+    /// run.save_best say
+    #[arg(long, value_name = "DIR")]
+    checkpoints: Option<PathBuf>,
     /// Write a JSON object a line, one for each event
     #[arg(long)]
     json: bool,
@@ -57,38 +63,32 @@ impl Train {
             }
         })?;
         let experiment = Experiment::clone(resolved.experiment());
-        let interrupt = Interrupt::listen()?;
-        let start = Start { anyway: self.anyway, ..Start::new(experiment) };
-        let mut report = Report {
-            json: self.json,
-            shows_progress: io::stderr().is_terminal(),
-            plan: None,
-            tested: None,
-            shown: Cell::default(),
-        };
-        let (outcome, summary) = run::run(&trainer, start, &interrupt, |event| report.event(event))?;
-        report.clear_progress();
-        let is_gpu = report.plan.as_ref().is_some_and(|plan| plan.target.is_gpu());
-        self.end(outcome, &summary, is_gpu, &interrupt)
+        let keep = Keep { folder: self.checkpoints.clone() };
+        let start = Start { anyway: self.anyway, keep, ..Start::new(experiment) };
+        follow(&trainer, start, self.json)
     }
+}
 
-    fn end(
-        &self,
-        outcome: Outcome,
-        summary: &Summary,
-        is_gpu: bool,
-        interrupt: &Interrupt,
-    ) -> anyhow::Result<ExitCode> {
-        match outcome {
-            Outcome::Finished | Outcome::Stopped if !self.json => out::text(&result(summary, is_gpu))?,
-            _ => {}
-        }
-        match outcome {
-            Outcome::Finished => Ok(ExitCode::SUCCESS),
-            Outcome::Stopped => Ok(interrupt.exit_code()),
-            Outcome::OverBudget(refusal) => anyhow::bail!(refused(&refusal)),
-            Outcome::Failed(error) => Err(error.into()),
-        }
+/// Runs to the end and reports, for people or as JSON.
+///
+/// # Errors
+/// A run that fails or is refused, and a reader that goes away.
+pub(super) fn follow(trainer: &Trainer, start: Start, json: bool) -> anyhow::Result<ExitCode> {
+    let interrupt = Interrupt::listen()?;
+    let mut report =
+        Report { json, shows_progress: io::stderr().is_terminal(), plan: None, tested: None, shown: Cell::default() };
+    let (outcome, summary) = run::run(trainer, start, &interrupt, |event| report.event(event))?;
+    report.clear_progress();
+    let is_gpu = report.plan.as_ref().is_some_and(|plan| plan.target.is_gpu());
+    match outcome {
+        Outcome::Finished | Outcome::Stopped if !json => out::text(&result(&summary, is_gpu))?,
+        _ => {}
+    }
+    match outcome {
+        Outcome::Finished => Ok(ExitCode::SUCCESS),
+        Outcome::Stopped => Ok(interrupt.exit_code()),
+        Outcome::OverBudget(refusal) => anyhow::bail!(refused(&refusal)),
+        Outcome::Failed(error) => Err(error.into()),
     }
 }
 

@@ -133,6 +133,7 @@ fn where_is_the_peak(plan: &Plan) -> String {
         Pass::First => "first step",
         Pass::Steady => "every step",
         Pass::Evaluate => "evaluation",
+        Pass::Save => "saving",
     };
     let timeline = plan.timeline(plan.peak_pass);
     match timeline.peak_index().and_then(|i| timeline.points.get(i)) {

@@ -30,10 +30,11 @@ use crate::{
 
 /// Height of the horizontal axis with its labels.
 const AXIS: f32 = 18.0;
-const PASSES: [(Pass, &str, &str); 3] = [
+const PASSES: [(Pass, &str, &str); 4] = [
     (Pass::First, "First step", "The first optimizer step, in which optimizer state is born."),
     (Pass::Steady, "Every step", "Any later step."),
     (Pass::Evaluate, "Evaluation", "One batch of the test data."),
+    (Pass::Save, "Saving", "Writing a checkpoint, tensor by tensor: weights, optimizer state and running statistics."),
 ];
 
 /// What is in the picture.
@@ -89,7 +90,7 @@ fn measured(context: &PanelContext<'_>, plan: &Plan, pass: Pass) -> Vec<f64> {
     let same_pass = match pass {
         Pass::First => latest.measured_in_step == 1,
         Pass::Steady => latest.measured_in_step > 1,
-        Pass::Evaluate => false,
+        Pass::Evaluate | Pass::Save => false,
     };
     let same_length = latest.measured_step.len() == plan.timeline(pass).points.len();
     if same_run && same_pass && same_length {

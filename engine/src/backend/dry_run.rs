@@ -58,6 +58,14 @@ impl Backend for DryRun {
         Ok(None)
     }
 
+    fn read_bytes(&self, _: &Tensor<Self>, _: &mut dyn FnMut(&[u8]) -> Result<()>) -> Result<()> {
+        Ok(())
+    }
+
+    fn write_bytes(&self, _: &Tensor<Self>, _: &mut dyn FnMut(&mut [u8]) -> Result<()>) -> Result<()> {
+        Ok(())
+    }
+
     fn target(&self) -> &Target {
         &self.target
     }

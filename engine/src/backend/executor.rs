@@ -153,6 +153,28 @@ impl<B: Backend> Executor<B> {
         self.backend().read(tensor)
     }
 
+    /// Hands the elements of a tensor to `take` as bytes, and closes a point of the timeline.
+    ///
+    /// # Errors
+    /// Those of [`Executor::read`], and of `take`.
+    pub fn save(&self, tensor: &Tensor<B>, take: &mut dyn FnMut(&[u8]) -> Result<()>) -> Result<()> {
+        self.ledger().set_op("save");
+        self.backend().read_bytes(tensor, take).map_err(|error| self.placed(error, "elements"))?;
+        self.ran("save");
+        Ok(())
+    }
+
+    /// Lets `fill` write the elements of a tensor as bytes, and closes a point of the timeline.
+    ///
+    /// # Errors
+    /// The failures of the device, and the errors of `fill`.
+    pub fn load(&self, tensor: &Tensor<B>, fill: &mut dyn FnMut(&mut [u8]) -> Result<()>) -> Result<()> {
+        self.ledger().set_op("load");
+        self.backend().write_bytes(tensor, fill).map_err(|error| self.placed(error, "elements"))?;
+        self.ran("load");
+        Ok(())
+    }
+
     /// A step or an evaluation is over: the pool may give back what is empty.
     ///
     /// # Errors

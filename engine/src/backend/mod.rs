@@ -78,6 +78,20 @@ pub trait Backend: Sized + 'static {
         self.read(tensor).map(Readback::Ready)
     }
 
+    /// Hands the elements to `take` as they are, in bytes and in order: all at once where they lie in host memory, and
+    /// otherwise in parts of a bounded size. Waits for the device. There are none in a dry run.
+    ///
+    /// # Errors
+    /// A failure of the device, also in a kernel that was launched before; the errors of `take`.
+    fn read_bytes(&self, tensor: &Tensor<Self>, take: &mut dyn FnMut(&[u8]) -> Result<()>) -> Result<()>;
+
+    /// Lets `fill` write the elements as they are, in bytes and in order, in parts as [`Backend::read_bytes`] gives them.
+    /// Not called in a dry run.
+    ///
+    /// # Errors
+    /// A failure of the device; the errors of `fill`.
+    fn write_bytes(&self, tensor: &Tensor<Self>, fill: &mut dyn FnMut(&mut [u8]) -> Result<()>) -> Result<()>;
+
     /// What the kernels run on; [`Kernel::scratch_bytes`] depends on it.
     fn target(&self) -> &Target;
 

@@ -96,6 +96,14 @@ impl<B: Backend> Backend for Watched<B> {
         self.inner.backend().read(&inside(tensor))
     }
 
+    fn read_bytes(&self, tensor: &Tensor<Self>, take: &mut dyn FnMut(&[u8]) -> Result<()>) -> Result<()> {
+        self.inner.backend().read_bytes(&inside(tensor), take)
+    }
+
+    fn write_bytes(&self, tensor: &Tensor<Self>, fill: &mut dyn FnMut(&mut [u8]) -> Result<()>) -> Result<()> {
+        self.inner.backend().write_bytes(&inside(tensor), fill)
+    }
+
     fn target(&self) -> &Target {
         self.inner.backend().target()
     }

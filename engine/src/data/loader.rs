@@ -32,6 +32,23 @@ use crate::{
 /// Batches that exist at once: one with the trainer, the others filled or being filled.
 pub(super) const BUFFERS: usize = 3;
 
+/// Where training stands in its data: between two steps, or two micro-batches.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Position {
+    /// Passes over the training data before this one; the order of the samples follows from it.
+    pub epoch: u64,
+    /// Samples of this pass, in its order, that were trained on.
+    pub place: usize,
+}
+
+impl Position {
+    /// After `steps` steps of `effective` samples, of which there are `samples`.
+    pub fn after(steps: u64, effective: usize, samples: usize) -> Self {
+        let per_epoch = (samples / effective.max(1)).max(1) as u64;
+        Self { epoch: steps / per_epoch, place: (steps % per_epoch) as usize * effective }
+    }
+}
+
 /// A filled batch, lent by the loader: dropping it hands the buffers back to be filled again.
 #[derive(Debug)]
 pub struct Batch {
@@ -86,12 +103,31 @@ impl Loader {
     /// # Errors
     /// Fails when `micro` x `accumulation` is zero or more than the training samples, or when the system gives no thread.
     pub fn train(dataset: Arc<Dataset>, seed: u64, micro: usize, accumulation: usize) -> Result<Self> {
+        Self::train_from(Position::default(), dataset, seed, micro, accumulation)
+    }
+
+    /// The same from where a run stood on.
+    ///
+    /// # Errors
+    /// Fails where [`Loader::train`] does, and for a position that is none between two steps.
+    pub fn train_from(
+        from: Position,
+        dataset: Arc<Dataset>,
+        seed: u64,
+        micro: usize,
+        accumulation: usize,
+    ) -> Result<Self> {
         let samples = dataset.count(Split::Train);
         let effective = micro.checked_mul(accumulation).filter(|n| (1..=samples).contains(n)).ok_or_else(|| {
             let message = format!("{accumulation} x {micro} samples make no step: there are {samples} to train on");
             Problem::new("batch.micro", message, format!("make micro-batch x accumulation 1 to {samples}"))
         })?;
-        let (mut epoch, mut place) = (0, 0);
+        let Position { mut epoch, mut place } = from;
+        if place > samples || !place.is_multiple_of(effective) {
+            return Err(Error::Misused(format!(
+                "{place} is no place between two steps of {effective} of {samples} samples"
+            )));
+        }
         let layout = dataset.batch_layout(Split::Train);
         uncounted(|| {
             let mut order: Vec<u32> = Vec::with_capacity(samples);

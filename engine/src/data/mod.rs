@@ -34,7 +34,7 @@ pub use dataset::{Dataset, Split};
 pub use device_layout::{Chunk, DeviceDatasetLayout, Integers};
 pub use images::Skipped;
 pub use inspection::Inspection;
-pub use loader::{Batch, Loader};
+pub use loader::{Batch, Loader, Position};
 
 pub use crate::experiment::{DatasetInfo, Input};
 use crate::{

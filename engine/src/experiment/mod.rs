@@ -128,5 +128,12 @@ settings! {
         pub seed: u64 = 1, NOTHING.counts(0, i64::MAX as u64, "a seed");
         /// Steps between evaluations on the test data; 0 evaluates at the end of each epoch.
         pub evaluate_every: u64 = 0, NOTHING.counts(0, MAX_STEPS, "a number of steps");
+        /// Steps between checkpoints; 0 does not count steps. Without either of the two, a run is saved when it is stopped
+        /// and at its end.
+        pub save_every: u64 = 0, NOTHING.counts(0, MAX_STEPS, "a number of steps").quiet();
+        /// Minutes between checkpoints; 0 does not look at the clock.
+        pub save_minutes: f64 = 10.0, NOTHING.numbers(0.0, 10_000.0, "a number of minutes").quiet();
+        /// Whether the best test result is saved apart.
+        pub save_best: bool = false, NOTHING.quiet();
     }
 }

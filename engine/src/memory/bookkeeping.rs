@@ -14,13 +14,17 @@ pub const ENGINE: Bytes = Bytes::kib(64);
 
 /// The most that the engine's structures hold in each phase, [`ENGINE`] not included.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Bookkeeping([Held; Phase::ALL.len()]);
+pub struct Bookkeeping {
+    live: [u64; Phase::ALL.len()],
+    /// What the heap holds beyond that: a small share of it, so that it needs no wider number.
+    beyond: [u32; Phase::ALL.len()],
+}
 
 impl Bookkeeping {
     /// What is held in `phase`, [`ENGINE`] included.
     pub fn of(&self, phase: Phase) -> Held {
-        let Held { live, reserved } = self.0[phase as usize];
-        Held { live: live + ENGINE.0, reserved: reserved + ENGINE.0 }
+        let (live, beyond) = (self.live[phase as usize], u64::from(self.beyond[phase as usize]));
+        Held { live: live + ENGINE.0, reserved: live + beyond + ENGINE.0 }
     }
 
     /// The most bytes held in any phase, [`ENGINE`] included.
@@ -30,8 +34,10 @@ impl Bookkeeping {
 
     /// Raises the figure of `phase` to what was held in it.
     pub(super) fn raise(&mut self, phase: Phase, held: Held) {
-        let own = &mut self.0[phase as usize];
-        *own = Held { live: own.live.max(held.live), reserved: own.reserved.max(held.reserved) };
+        let (live, beyond) = (&mut self.live[phase as usize], &mut self.beyond[phase as usize]);
+        let reserved = held.reserved.max(*live + u64::from(*beyond));
+        *live = held.live.max(*live);
+        *beyond = u32::try_from(reserved - *live).unwrap_or(u32::MAX);
     }
 }
 

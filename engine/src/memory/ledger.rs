@@ -300,9 +300,14 @@ impl Ledger {
         LayerId(index as u32)
     }
 
+    /// Path of a layer.
+    pub fn path_of(&self, layer: LayerId) -> String {
+        self.0.layers.borrow()[layer.0 as usize].clone()
+    }
+
     /// Path of the present layer.
     pub fn layer_path(&self) -> String {
-        self.0.layers.borrow()[self.0.layer.get().0 as usize].clone()
+        self.path_of(self.0.layer.get())
     }
 
     /// Scope of the present layer.

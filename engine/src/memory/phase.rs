@@ -9,6 +9,8 @@ pub enum Phase {
     /// The model is built.
     #[default]
     Start,
+    /// A checkpoint is read, to go on from.
+    Loading,
     /// A micro-batch is brought to the device.
     Batch,
     /// The forward pass.
@@ -21,23 +23,36 @@ pub enum Phase {
     Optimizer,
     /// A forward pass over test data.
     Evaluate,
+    /// A checkpoint is written.
+    Saving,
 }
 
 impl Phase {
     /// Every phase, in the order of a run.
-    pub const ALL: [Self; 7] =
-        [Self::Start, Self::Batch, Self::Forward, Self::Recompute, Self::Backward, Self::Optimizer, Self::Evaluate];
+    pub const ALL: [Self; 9] = [
+        Self::Start,
+        Self::Loading,
+        Self::Batch,
+        Self::Forward,
+        Self::Recompute,
+        Self::Backward,
+        Self::Optimizer,
+        Self::Evaluate,
+        Self::Saving,
+    ];
 
     /// The name on screen.
     pub fn name(self) -> &'static str {
         match self {
             Self::Start => "start",
+            Self::Loading => "loading",
             Self::Batch => "batch",
             Self::Forward => "forward",
             Self::Recompute => "recompute",
             Self::Backward => "backward",
             Self::Optimizer => "optimizer",
             Self::Evaluate => "evaluate",
+            Self::Saving => "saving",
         }
     }
 }

@@ -13,6 +13,9 @@ use crate::{
 
 /// Added to the variance.
 const EPSILON: f64 = 1e-5;
+/// The names of the running estimates.
+const MEAN: &str = "running mean";
+const VARIANCE: &str = "running variance";
 /// How far the running estimates move towards each batch's.
 const MOMENTUM: f64 = 0.1;
 
@@ -39,8 +42,8 @@ impl<B: Backend> BatchNorm<B> {
         let bias = init.constant(layer, ParamRole::Bias, [channels], 0.0)?;
         let _layer = executor.enter(layer);
         let dtype = init.precision().sums();
-        let running_mean = executor.filled(0.0, [channels], dtype, Category::Buffers, "running mean")?;
-        let running_variance = executor.filled(1.0, [channels], dtype, Category::Buffers, "running variance")?;
+        let running_mean = executor.filled(0.0, [channels], dtype, Category::Buffers, MEAN)?;
+        let running_variance = executor.filled(1.0, [channels], dtype, Category::Buffers, VARIANCE)?;
         Ok(Self { layer, weight, bias, running_mean, running_variance })
     }
 
@@ -94,8 +97,8 @@ impl<B: Backend> Layer<B> for BatchNorm<B> {
         self.layer
     }
 
-    fn buffers(&self) -> Vec<&Tensor<B>> {
-        self.running().into()
+    fn buffers(&self) -> Vec<(&'static str, &Tensor<B>)> {
+        vec![(MEAN, &self.running_mean), (VARIANCE, &self.running_variance)]
     }
 
     fn params(&self) -> Vec<&Param<B>> {

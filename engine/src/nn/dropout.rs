@@ -51,4 +51,8 @@ impl<B: Backend> Layer<B> for Dropout {
     fn layer(&self) -> LayerId {
         self.layer
     }
+
+    fn passes(&self) -> Option<&Cell<u64>> {
+        Some(&self.passes)
+    }
 }

@@ -41,6 +41,8 @@ pub use rotary::Rotary;
 pub use transpose::Transpose;
 pub use up_conv::UpConv2d;
 
+use std::cell::Cell;
+
 use crate::{
     autograd::{Tape, Value},
     backend::{Backend, Tensor},
@@ -65,9 +67,14 @@ pub trait Layer<B: Backend> {
         Vec::new()
     }
 
-    /// What it keeps besides its parameters, such as running statistics.
-    fn buffers(&self) -> Vec<&Tensor<B>> {
+    /// What it keeps besides its parameters, such as running statistics, each with its name.
+    fn buffers(&self) -> Vec<(&'static str, &Tensor<B>)> {
         Vec::new()
+    }
+
+    /// How many training passes it has drawn random numbers for, of a layer that does.
+    fn passes(&self) -> Option<&Cell<u64>> {
+        None
     }
 
     /// Its parameters, in a fixed order.

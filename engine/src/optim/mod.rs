@@ -3,7 +3,7 @@
 use crate::{
     backend::{
         Backend, Executor, Shape, Tensor,
-        ops::{self, Moments, Rows, UpdateRule},
+        ops::{self, Moments, Rows, StateLayout, UpdateRule},
     },
     error::Result,
     experiment::{self, OptimizerKind},
@@ -48,6 +48,12 @@ pub fn update<B: Backend>(
     let outputs: Vec<&Tensor<B>> = [param.master()].into_iter().chain(&state).chain(param.copy()).collect();
     let inputs: Vec<&Tensor<B>> = [&gradient].into_iter().chain(clip).collect();
     executor.launch(kernel, &inputs, &outputs)
+}
+
+/// The tensors of state that the optimizer keeps for a parameter.
+pub fn state_layout<B: Backend>(choice: &experiment::Optimizer, param: &Param<B>) -> StateLayout {
+    let shape = param.weight().shape();
+    rule(choice, shape, 1).state_layout(shape, param.master().dtype())
 }
 
 /// The rule of a weight of `shape` at update `step`.

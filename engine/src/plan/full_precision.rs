@@ -57,7 +57,10 @@ pub(super) fn of<B: Backend>(
     }
     for layer in model.leaves() {
         let Some(param) = layer.params().into_iter().find(|param| param.layer() == layer.layer()) else { continue };
-        layer.buffers().into_iter().for_each(|buffer| note(&path(param), "running statistics", buffer, STATISTICS));
+        layer
+            .buffers()
+            .into_iter()
+            .for_each(|(_, buffer)| note(&path(param), "running statistics", buffer, STATISTICS));
     }
     found
 }

@@ -17,7 +17,7 @@ pub use full_precision::HighPrecisionTensor;
 pub use further::further;
 pub use limit::Limit;
 pub use predict::{op_secs, predict};
-pub use resolved::{DEFAULT_EPOCHS, Resolved};
+pub use resolved::{DEFAULT_EPOCHS, Resolved, Resumed};
 pub use search::Advice;
 pub use time::{measured_machine, this_machine};
 pub use verdict::Verdict;
@@ -78,18 +78,20 @@ impl<'de> Deserialize<'de> for Peak {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Pass {
-    /// The first optimizer step, in which optimizer state is born.
+    /// The first optimizer step, in which optimizer state is born; of a run that goes on, the checkpoint is read before it.
     #[default]
     First,
     /// Every later step.
     Steady,
     /// Evaluation on test data.
     Evaluate,
+    /// The writing of a checkpoint.
+    Save,
 }
 
 impl Pass {
     /// Every pass, in the order of a run.
-    pub const ALL: [Self; 3] = [Self::First, Self::Steady, Self::Evaluate];
+    pub const ALL: [Self; 4] = [Self::First, Self::Steady, Self::Evaluate, Self::Save];
 
     /// The phase of the run that it is.
     pub fn name(self) -> &'static str {
@@ -97,6 +99,7 @@ impl Pass {
             Self::First => "first step",
             Self::Steady => "training",
             Self::Evaluate => "evaluating",
+            Self::Save => "saving",
         }
     }
 }
@@ -169,6 +172,8 @@ pub struct Plan {
     pub steady: Timeline,
     /// Evaluation of one batch.
     pub evaluate: Timeline,
+    /// The writing of a checkpoint.
+    pub save: Timeline,
     /// Host memory of the data set and of its cache, outside the budget.
     pub host_data: Bytes,
     /// Layers in forward order.
@@ -235,8 +240,8 @@ impl Plan {
         }
         let state = |point: &Point| point.categories.get(Category::OptimizerState);
         let trained = self.first.points.iter().filter(|point| state(point) == Bytes::ZERO).map(|point| point.live);
-        let tested = self.evaluate.points.iter().map(|point| point.live - state(point));
-        trained.chain(tested).max()
+        let after = self.evaluate.points.iter().chain(&self.save.points).map(|point| point.live - state(point));
+        trained.chain(after).max()
     }
 
     /// Whether the run stays inside its budget. Whether this machine has the memory as well is for [`Plan::verdict`] to
@@ -293,6 +298,7 @@ impl Plan {
             Pass::First => &self.first,
             Pass::Steady => &self.steady,
             Pass::Evaluate => &self.evaluate,
+            Pass::Save => &self.save,
         }
     }
 }

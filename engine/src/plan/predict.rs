@@ -1,4 +1,5 @@
-//! The prediction: a dry run of the model's making, the first step, later steps and evaluations, until they repeat.
+//! The prediction: a dry run of the model's making, the first step, later steps and evaluations, until they repeat, and of
+//! a checkpoint's writing.
 //!
 //! A later step asks for the same blocks as the one before, but a pool may put them elsewhere: what the first step left
 //! behind decides where the second finds room, and that where the third does. Holds: what is run dry goes on until the pool
@@ -21,7 +22,7 @@ use crate::{
     },
     nn::Param,
     plan::{LayerRow, Pass, Peak, Plan, Resolved, full_precision},
-    step::{Blank, Session, bookkeeping},
+    step::{Blank, Session, bookkeeping, restore::Anything, save::Nowhere},
 };
 
 pub use self::op_times::op_secs;
@@ -101,7 +102,7 @@ fn recorded<'a>(resolved: &'a Resolved, machine: &Machine) -> Result<Done<'a>> {
     let run = || -> Result<Done<'a>> {
         let mut dry = Dry::new(resolved, &shortened, machine, Purpose::Record)?;
         let mut passes = dry.passes()?;
-        if resolved.steps().1 <= 1 {
+        if resolved.steps_left() <= 1 {
             // What a second one would be, to look at.
             passes.step_secs = dry.step()?;
             passes.steady = Some(dry.take_recording());
@@ -141,7 +142,10 @@ impl<'a> Dry<'a> {
         let rates = machine.rates(&target, experiment.gpu.tf32);
         let executor = Executor::new(DryRun::new(target, rates), ledger);
         let left_out = experiment.batch.accumulation - shortened.batch.accumulation;
-        let session = Session::new(executor, shortened, resolved.info())?;
+        let mut session = Session::new(executor, shortened, resolved.info())?;
+        if let Some(resumed) = resolved.resumed() {
+            session.restore(&resumed.counters, &mut Anything)?;
+        }
         Ok(Self { resolved, session, recordings: Vec::new(), left_out })
     }
 
@@ -167,6 +171,11 @@ impl<'a> Dry<'a> {
         self.session.evaluate(|| Ok(batches.next())).map(drop)
     }
 
+    /// What a checkpoint takes to write.
+    fn save(&self) -> Result<()> {
+        self.session.save(&[], &mut Nowhere)
+    }
+
     /// Ends a recording; its number.
     fn take_recording(&mut self) -> usize {
         let ledger = self.session.executor().ledger();
@@ -179,8 +188,10 @@ impl<'a> Dry<'a> {
 struct Passes {
     /// Of the last step; `None` where the first is all.
     steady: Option<usize>,
-    /// Of the last evaluation, which is the last of all.
+    /// Of the last evaluation.
     evaluate: usize,
+    /// Of a checkpoint's writing, which is the last of all.
+    save: usize,
     /// Predicted seconds of the last step.
     step_secs: f64,
 }
@@ -215,7 +226,7 @@ impl Dry<'_> {
         self.take_recording();
         let (mut after_steps, mut after_evaluations) = (Layouts::default(), Layouts::default());
         after_steps.insert(self.layout());
-        let mut left = self.resolved.steps().1.min(PASSES).saturating_sub(1);
+        let mut left = self.resolved.steps_left().min(PASSES).saturating_sub(1);
         let (mut steady, mut step_secs) = (None, 0.0);
         loop {
             while left > 0 {
@@ -230,7 +241,9 @@ impl Dry<'_> {
             let evaluate = self.take_recording();
             let layout = self.layout();
             if left == 0 || after_steps.contains(layout) || !after_evaluations.insert(layout) {
-                return Ok(Passes { steady, evaluate, step_secs });
+                self.save()?;
+                let save = self.take_recording();
+                return Ok(Passes { steady, evaluate, save, step_secs });
             }
         }
     }
@@ -260,12 +273,14 @@ fn dry_run(resolved: &Resolved, machine: &Machine) -> Result<Plan> {
     let (steps_per_epoch, total_steps) = resolved.steps();
     // The most that the pool held in any pass of the run.
     let reserved =
-        dry.recordings[..=of_run.evaluate].iter().map(|recording| recording.reserved_peak).max().unwrap_or_default();
+        dry.recordings[..=of_run.save].iter().map(|recording| recording.reserved_peak).max().unwrap_or_default();
     let mut take = |index: usize| std::mem::take(&mut dry.recordings[index]);
-    let (first, steady, evaluate) = (take(0), of_run.steady.map(&mut take).unwrap_or_default(), take(of_run.evaluate));
+    let (first, steady) = (take(0), of_run.steady.map(&mut take).unwrap_or_default());
+    let (evaluate, save) = (take(of_run.evaluate), take(of_run.save));
     // A tie goes to the steady step, which is most of the run; a run of one step has none.
-    let mut passes = vec![(Pass::Steady, &steady), (Pass::First, &first), (Pass::Evaluate, &evaluate)];
-    passes.retain(|(pass, _)| *pass != Pass::Steady || total_steps > 1);
+    let mut passes =
+        vec![(Pass::Steady, &steady), (Pass::First, &first), (Pass::Evaluate, &evaluate), (Pass::Save, &save)];
+    passes.retain(|(pass, _)| *pass != Pass::Steady || resolved.steps_left() > 1);
     let live = passes.iter().map(|(_, recording)| recording.live_peak).max().unwrap_or_default();
     let (peak_pass, peak) =
         passes.iter().copied().find(|(_, recording)| recording.live_peak == live).unwrap_or((Pass::First, &first));
@@ -299,6 +314,7 @@ fn dry_run(resolved: &Resolved, machine: &Machine) -> Result<Plan> {
         first: first.timeline,
         steady: steady.timeline,
         evaluate: evaluate.timeline,
+        save: save.timeline,
     })
 }
 

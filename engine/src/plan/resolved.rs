@@ -12,6 +12,7 @@ use crate::{
     error::{Error, Problem},
     experiment::{DatasetInfo, Experiment, check::check},
     hardware::Machine,
+    step::Counters,
 };
 
 /// An experiment with what its data are and what it runs on, all of it checked.
@@ -20,6 +21,16 @@ pub struct Resolved {
     experiment: Arc<Experiment>,
     data: Inspection,
     target: Target,
+    resumed: Option<Resumed>,
+}
+
+/// Where a run goes on from: what of it decides what the run takes.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Resumed {
+    /// Steps that were done before.
+    pub step: u64,
+    /// What the session had counted.
+    pub counters: Counters,
 }
 
 impl Resolved {
@@ -93,7 +104,7 @@ impl Resolved {
             return Err(problems);
         }
         match machine.target_of(experiment) {
-            Ok(target) => Ok(Self { experiment: Arc::new(experiment.clone()), data, target }),
+            Ok(target) => Ok(Self { experiment: Arc::new(experiment.clone()), data, target, resumed: None }),
             Err(error) => {
                 problems.push(of_device(error));
                 Err(problems)
@@ -106,6 +117,22 @@ impl Resolved {
     pub fn held_to(&self, budget: Bytes) -> Self {
         let experiment = Experiment { budget, ..Experiment::clone(&self.experiment) };
         Self { experiment: Arc::new(experiment), ..self.clone() }
+    }
+
+    /// The same as a run that goes on from where another one was saved.
+    #[must_use]
+    pub fn resuming(self, resumed: Option<Resumed>) -> Self {
+        Self { resumed, ..self }
+    }
+
+    /// Where the run goes on from, if it does.
+    pub fn resumed(&self) -> Option<&Resumed> {
+        self.resumed.as_ref()
+    }
+
+    /// Optimizer steps that are to be done: of a run that goes on, those that are left.
+    pub fn steps_left(&self) -> u64 {
+        self.steps().1.saturating_sub(self.resumed.as_ref().map_or(0, |resumed| resumed.step))
     }
 
     /// What was chosen.

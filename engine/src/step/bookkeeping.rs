@@ -7,7 +7,7 @@ use crate::{
     error::Result,
     experiment::Experiment,
     memory::{Bookkeeping, Ledger, tally},
-    step::{Blank, Session},
+    step::{Blank, Session, save::Nowhere},
 };
 
 /// What the engine's own structures hold in each phase of a run of `experiment` on the CPU. The first step makes the
@@ -29,6 +29,7 @@ pub fn bookkeeping(experiment: &Experiment, info: &DatasetInfo) -> Result<Bookke
         }
         let mut once = Some(batch);
         session.evaluate(|| Ok(once.take()))?;
+        session.save(&[], &mut Nowhere)?;
         Ok(ledger.gathered())
     })
 }

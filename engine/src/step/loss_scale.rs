@@ -25,6 +25,16 @@ impl LossScale {
         Self { scale: if is_dynamic { START } else { 1.0 }, good: 0, is_dynamic }
     }
 
+    /// The scale of a run that goes on: the scale, and the good steps since it changed.
+    pub(super) fn restored(self, (scale, good): (f64, u64)) -> Self {
+        if self.is_dynamic { Self { scale, good, ..self } } else { self }
+    }
+
+    /// What [`LossScale::restored`] takes.
+    pub(super) fn history(&self) -> (f64, u64) {
+        (self.scale, self.good)
+    }
+
     /// What the loss is multiplied by.
     pub(super) fn scale(&self) -> f64 {
         self.scale

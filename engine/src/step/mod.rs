@@ -10,11 +10,15 @@ mod loss;
 mod loss_scale;
 mod micro_batch;
 mod output;
+pub mod restore;
+pub mod save;
 pub mod schedule;
 mod session;
+mod slots;
 
 pub use bookkeeping::bookkeeping;
 pub use micro_batch::{Blank, MicroBatch};
 pub use output::{PendingStep, StepOutput};
 pub use session::Session;
 pub(crate) use session::workspace;
+pub use slots::Counters;

@@ -21,14 +21,14 @@ use crate::{
 
 /// Everything a run keeps between steps.
 pub struct Session<B: Backend> {
-    executor: Executor<B>,
-    experiment: Experiment,
+    pub(super) executor: Executor<B>,
+    pub(super) experiment: Experiment,
     info: DatasetInfo,
     /// The training set, when it lies on the device.
     device_dataset: Option<DeviceDataset<B>>,
-    model: Model<B>,
-    loss_scale: LossScale,
-    updates: u64,
+    pub(super) model: Model<B>,
+    pub(super) loss_scale: LossScale,
+    pub(super) updates: u64,
     /// Whether the next micro-batch is copied to the device while the present one is worked on.
     looks_ahead: bool,
     /// The next micro-batch.

@@ -23,6 +23,7 @@ use crate::{
     plan::{self, Advice, Limit, Plan, Resolved},
     sync::Mutex,
     train::{
+        checkpoint::{self, Checkpoint},
         command::{Command, Inbox, Start},
         event::{Event, Latest, Outcome, Refusal, RunId, Summary},
         event_sink::EventSink,
@@ -229,14 +230,25 @@ impl Attempt {
         events: &EventSink,
         inbox: &mut Inbox<'_>,
     ) -> Result<Outcome> {
-        let Self { id, start: Start { experiment, anyway, paused, .. }, summary, .. } = self;
+        let Self { id, start: Start { experiment, anyway, paused, keep, resume }, summary, .. } = self;
+        let checkpoint = resume.as_deref().map(Checkpoint::open).transpose()?;
+        if let Some(checkpoint) = &checkpoint {
+            checkpoint.goes_on_as(experiment)?;
+        }
+        if let Some(folder) = &keep.folder {
+            checkpoint::prepare(folder)?;
+        }
         worker.prepare(experiment)?;
         worker.measure_memory(datasets.bytes);
         events.set_machine(worker.machine());
         let resolved =
             Resolved::after(datasets.resolved.as_ref(), experiment, worker.machine()).map_err(plan::first)?;
+        datasets.resolved = Some(resolved.clone());
+        if let Some(checkpoint) = &checkpoint {
+            checkpoint.has_steps_left(resolved.steps().1)?;
+        }
+        let resolved = resolved.resuming(checkpoint.as_ref().map(Checkpoint::resumed));
         let plan = Arc::new(plan::predict(&resolved, worker.machine())?);
-        datasets.resolved = Some(resolved);
         self.plan = Some(Arc::clone(&plan));
         summary.predicted = plan.peak;
         events.set_latest(Latest { run: *id, ..Latest::default() });
@@ -254,12 +266,16 @@ impl Attempt {
             return Err(BudgetError { limited_by: line.limited_by, ..error }.into());
         }
         let dataset = datasets.open(&plan)?;
+        if let Some(checkpoint) = &checkpoint {
+            checkpoint.goes_on_with(&dataset, plan.experiment.batch.effective())?;
+        }
         let line = self::line(&plan, Bytes::ZERO);
         // With the data in place, the size of the process is known better.
         worker.measure_process();
         events.set_machine(worker.machine());
         summary.predicted.process = plan::predict::process(&plan.resolved, worker.machine(), plan.peak.reserved);
-        let spec = run::RunSpec { id: *id, plan: &plan, line, dataset, events };
+        let (folder, checkpoint) = (keep.folder.as_deref(), checkpoint.as_ref());
+        let spec = run::RunSpec { id: *id, plan: &plan, line, dataset, events, folder, checkpoint };
         worker.train(&spec, inbox, summary)?;
         Ok(Outcome::Finished)
     }

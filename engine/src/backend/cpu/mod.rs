@@ -11,6 +11,7 @@
 mod activation;
 pub(in crate::backend) mod attention;
 mod by_type;
+mod bytes;
 mod convert;
 pub(in crate::backend) mod convolution;
 pub(in crate::backend) mod depthwise;
@@ -115,8 +116,16 @@ impl Backend for Cpu {
             CpuStorage::F16(v) => v[place].iter().map(|&x| f64::from(x)).collect(),
             CpuStorage::U32(v) => v[place].iter().map(|&x| f64::from(x)).collect(),
             CpuStorage::U8(v) => v[place].iter().map(|&x| f64::from(x)).collect(),
-            _ => return Err(Error::Misused(format!("{tensor:?} has elements of a type the engine does not use"))),
+            _ => return Err(unused(tensor)),
         }))
+    }
+
+    fn read_bytes(&self, tensor: &Tensor<Self>, take: &mut dyn FnMut(&[u8]) -> Result<()>) -> Result<()> {
+        take(bytes::of(&tensor.storage().borrow(), tensor.place()).ok_or_else(|| unused(tensor))?)
+    }
+
+    fn write_bytes(&self, tensor: &Tensor<Self>, fill: &mut dyn FnMut(&mut [u8]) -> Result<()>) -> Result<()> {
+        fill(bytes::of_mut(&mut tensor.storage().borrow_mut(), tensor.place()).ok_or_else(|| unused(tensor))?)
     }
 
     fn target(&self) -> &Target {
@@ -192,6 +201,10 @@ fn convert<T: Float>(from: &[f32], to: &mut [T]) -> bool {
         *to = from_f64(from);
     }
     true
+}
+
+fn unused(tensor: &Tensor<Cpu>) -> Error {
+    Error::Misused(format!("{tensor:?} has elements of a type the engine does not use"))
 }
 
 fn unwritable(tensor: &Tensor<Cpu>, source: HostSlice<'_>) -> Error {

@@ -215,6 +215,16 @@ impl Backend for Cuda {
         Ok(Readback::Pending(Box::new(Fetched { parcel, dtype })))
     }
 
+    fn read_bytes(&self, tensor: &Tensor<Self>, take: &mut dyn FnMut(&[u8]) -> Result<()>) -> Result<()> {
+        tensor.storage().borrow().settle()?;
+        self.staging.fetch_in_parts(tensor.pointer(), tensor.bytes() as usize, take)
+    }
+
+    fn write_bytes(&self, tensor: &Tensor<Self>, fill: &mut dyn FnMut(&mut [u8]) -> Result<()>) -> Result<()> {
+        let block = tensor.storage().borrow();
+        self.staging.send_in_parts(tensor.bytes() as usize, fill, tensor.pointer(), &block)
+    }
+
     fn target(&self) -> &Target {
         &self.target
     }

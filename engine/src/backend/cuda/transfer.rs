@@ -2,7 +2,7 @@
 //!
 //! Data for the device are written to page-locked memory and copied on a stream of their own, while kernels run; the
 //! stream of kernels waits before the first use. Data for the host go to such memory too, and the host reads them when they
-//! are there. Always holds: a piece of page-locked memory is written again only when the copy out of it is done. The pieces
+//! are there. Large tensors pass part by part. Always holds: a piece of page-locked memory is written again only when the copy out of it is done. The pieces
 //! are host memory, outside the budget.
 
 use std::{cell::RefCell, rc::Rc};
@@ -19,6 +19,9 @@ use crate::error::Result;
 
 /// Pieces that may wait for their copies before the host does.
 const PIECES: usize = 4;
+
+/// Bytes of a tensor that is copied part by part. Two parts are under way at once.
+const PART: usize = 4 << 20;
 
 /// The page-locked memory of one device.
 pub(super) struct Staging {
@@ -68,10 +71,57 @@ impl Staging {
     /// # Errors
     /// Fails when the driver does.
     pub(super) fn fetch(&self, from: Pointer, bytes: usize) -> Result<Parcel> {
-        let at = self.returned.borrow().iter().position(|piece| piece.bytes.len() >= bytes);
+        self.fetch_with_room(from, bytes, bytes.max(1))
+    }
+
+    /// Copies `bytes` from the device, behind the kernels that were queued, and hands them to `take` part by part. The next
+    /// part is copied while one is taken.
+    ///
+    /// # Errors
+    /// Fails when the driver or a kernel does, and with the errors of `take`.
+    pub(super) fn fetch_in_parts(
+        &self,
+        from: Pointer,
+        bytes: usize,
+        take: &mut dyn FnMut(&[u8]) -> Result<()>,
+    ) -> Result<()> {
+        // Every part has the room of the largest, so that two pieces serve all tensors.
+        let parcel = |at: usize| self.fetch_with_room(Pointer(from.0 + at as u64), PART.min(bytes - at), PART);
+        let mut parts = (0..bytes).step_by(PART);
+        let mut ahead = parts.next().map(parcel).transpose()?;
+        while let Some(part) = ahead.take() {
+            ahead = parts.next().map(parcel).transpose()?;
+            part.open(&mut *take)??;
+        }
+        Ok(())
+    }
+
+    /// Copies `bytes` that `fill` writes part by part to `to`, a place in `block`.
+    ///
+    /// # Errors
+    /// Fails when the driver does, and with the errors of `fill`.
+    pub(super) fn send_in_parts(
+        &self,
+        bytes: usize,
+        fill: &mut dyn FnMut(&mut [u8]) -> Result<()>,
+        to: Pointer,
+        block: &Block,
+    ) -> Result<()> {
+        for at in (0..bytes).step_by(PART) {
+            let mut filled = Ok(());
+            let to = Pointer(to.0 + at as u64);
+            self.send(PART.min(bytes - at), |part| filled = fill(part), to, block)?;
+            filled?;
+        }
+        Ok(())
+    }
+
+    /// Starts to copy `bytes` from the device to a piece of at least `room`.
+    fn fetch_with_room(&self, from: Pointer, bytes: usize, room: usize) -> Result<Parcel> {
+        let at = self.returned.borrow().iter().position(|piece| piece.bytes.len() >= room);
         let mut piece = match at {
             Some(at) => self.returned.borrow_mut().swap_remove(at),
-            None => Piece::new(bytes.max(1))?,
+            None => Piece::new(room)?,
         };
         // SAFETY: the piece lives until the copy is done; the place is as long.
         unsafe { result::memcpy_dtoh_async(&mut piece.bytes[..bytes], from.0, self.device.stream()) }

@@ -187,3 +187,20 @@ fn nothing_of_the_loader_is_counted_on_the_consumers_thread() {
     assert!(opened.0 - before.0 < 1024, "only the shared handle itself: {opened} {before}");
     assert_eq!((running, stopped, meter.now().live), (opened, opened, before));
 }
+
+#[test]
+fn a_loader_goes_on_from_where_another_one_stood() {
+    let set = digits();
+    let (micro, accumulation) = (50, 3);
+    let (effective, samples) = (micro * accumulation, set.count(Split::Train));
+    let steps = 2 * set.facts().steps_per_epoch(effective) as usize + 3;
+    let all = take(&mut Loader::train(Arc::clone(&set), 1, micro, accumulation).expect("fits"), steps * accumulation);
+    for done in 0..steps {
+        let from = Position::after(done as u64, effective, samples);
+        let rest = Loader::train_from(from, Arc::clone(&set), 1, micro, accumulation);
+        let rest = take(&mut rest.expect("between two steps"), accumulation);
+        assert_eq!(rest, all[done * accumulation..][..accumulation], "after {done} steps");
+    }
+    let nowhere = Position { epoch: 0, place: micro };
+    assert!(Loader::train_from(nowhere, set, 1, micro, accumulation).is_err());
+}

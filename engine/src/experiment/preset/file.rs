@@ -13,7 +13,7 @@ use crate::{
     bytes::Bytes,
     error::{Error, Result},
     experiment::{Experiment, check::check},
-    whole_file,
+    whole_file::{self, reason},
 };
 
 /// The largest preset that is read.
@@ -101,15 +101,4 @@ pub fn write(path: impl AsRef<Path>, experiment: &Experiment) -> Result<()> {
         return Err(Error::file(path, "is not a file name; choose one that ends in .toml"));
     }
     whole_file::write_durably(&target, to_text(experiment).as_bytes()).map_err(|error| failed(&error))
-}
-
-/// An input or output error in plain words.
-pub(super) fn reason(error: &io::Error) -> String {
-    match error.kind() {
-        io::ErrorKind::NotFound => "there is no such file or folder".to_owned(),
-        io::ErrorKind::PermissionDenied => "this user has no rights to it".to_owned(),
-        io::ErrorKind::StorageFull => "the disk is full".to_owned(),
-        io::ErrorKind::ReadOnlyFilesystem => "the disk is read-only".to_owned(),
-        _ => error.to_string(),
-    }
 }

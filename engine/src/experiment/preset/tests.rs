@@ -218,7 +218,7 @@ fn a_full_disk_is_said_to_be_full() {
     // Every write to this device fails as on a full disk.
     let mut full = fs::OpenOptions::new().write(true).open("/dev/full").expect("there");
     let error = whole_file::fill(&mut full, b"text", true).expect_err("full");
-    assert_eq!(file::reason(&error), "the disk is full");
+    assert_eq!(whole_file::reason(&error), "the disk is full");
 }
 
 prop_compose! {
@@ -279,7 +279,8 @@ prop_compose! {
             (0u8..=100).prop_map(Checkpointing::Percent), Just(Checkpointing::Pick([1].into_iter().collect()))],
         (kept, retain_graph, frozen, rank) in (any::<bool>(), any::<bool>(), 0usize..4, 0usize..9), model in models(), data in sources(), loss_chunk in 0usize..99, micro in 1usize..64, accumulation in 1usize..8,
         optimizer in optimizers(), length in prop::option::of((any::<bool>(), 1u64..1000)),
-        seed in 0u64..=i64::MAX as u64, evaluate_every in 0u64..100) -> Experiment {
+        seed in 0u64..=i64::MAX as u64, evaluate_every in 0u64..100,
+        (save_every, save_minutes, save_best) in (0u64..100, 0.0..100.0, any::<bool>())) -> Experiment {
         let (steps, epochs) = match length {
             None => (None, None),
             Some((true, n)) => (Some(n), None),
@@ -292,7 +293,7 @@ prop_compose! {
             retain_graph,
             frozen: [Frozen::None, Frozen::AllButHead, Frozen::Blocks(1), Frozen::All][frozen],
             lora: Lora { rank, alpha: 8.0 },
-            run: Run { steps, epochs, seed, evaluate_every }, ..Default::default()
+            run: Run { steps, epochs, seed, evaluate_every, save_every, save_minutes, save_best }, ..Default::default()
         }
     }
 }

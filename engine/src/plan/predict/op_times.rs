@@ -55,7 +55,7 @@ pub fn op_secs(plan: &Plan, pass: Pass) -> Result<Vec<f64>> {
     let shortened = shortened(resolved.experiment());
     let mut dry = Dry::new(resolved, &shortened, &plan.machine, Purpose::Record)?;
     let (executor, micro) = (dry.session.executor().clone(), shortened.batch.micro);
-    if pass == Pass::Steady {
+    if matches!(pass, Pass::Steady | Pass::Save) {
         dry.session.step(0.0, || Ok(Blank(micro)))?;
     }
     executor.backend().take_secs();
@@ -63,6 +63,7 @@ pub fn op_secs(plan: &Plan, pass: Pass) -> Result<Vec<f64>> {
     let ran = match pass {
         Pass::First | Pass::Steady => dry.session.step(0.0, || Ok(Blank(micro))).map(drop),
         Pass::Evaluate => dry.evaluate(),
+        Pass::Save => dry.save(),
     };
     // Taken in any case: the sampler holds the executor that holds it.
     let ticks = executor.take_samples();

@@ -1,0 +1,154 @@
+//! Saving: a session as one safetensors file, tensor by tensor.
+//!
+//! The file is the header's length (eight bytes), the header in JSON, and the elements of all tensors without a gap, as
+//! <https://huggingface.co/docs/safetensors> has it, so that other programs read the weights. Always holds: nothing is as
+//! large as a tensor but the tensor; on the processor its elements go to the file from where they lie, on a GPU through a
+//! few parts of page-locked memory of a bounded size. What a file is written through is booked as scratch.
+
+use super::{
+    Session,
+    slots::{Counters, slots},
+};
+use crate::{
+    backend::{Backend, DType},
+    error::{Error, Result},
+    memory::{Category, Phase},
+    nn::Layer,
+};
+
+/// Where a session is written.
+pub trait Sink {
+    /// Takes the next bytes of the length and the header.
+    ///
+    /// # Errors
+    /// Fails when they cannot be written.
+    fn head(&mut self, bytes: &[u8]) -> Result<()>;
+
+    /// Takes the next bytes of the elements.
+    ///
+    /// # Errors
+    /// Fails when they cannot be written.
+    fn elements(&mut self, bytes: &[u8]) -> Result<()>;
+}
+
+/// A sink that keeps nothing: of a dry run.
+#[derive(Debug)]
+pub struct Nowhere;
+
+impl Sink for Nowhere {
+    fn head(&mut self, _: &[u8]) -> Result<()> {
+        Ok(())
+    }
+
+    fn elements(&mut self, _: &[u8]) -> Result<()> {
+        Ok(())
+    }
+}
+
+/// A sink that counts the bytes of a header.
+struct Counted(u64);
+
+impl Sink for Counted {
+    fn head(&mut self, bytes: &[u8]) -> Result<()> {
+        self.0 += bytes.len() as u64;
+        Ok(())
+    }
+
+    fn elements(&mut self, _: &[u8]) -> Result<()> {
+        Ok(())
+    }
+}
+
+/// Bytes of the buffer that small pieces of a file gather in.
+pub const WRITE_BUFFER: usize = 8 << 10;
+
+/// The beginning of every header: the checksum of the elements, in eight digits, is known only when they are written.
+const BEGINNING: &str = "{\"__metadata__\":{\"checksum\":\"";
+/// Where the checksum stands in a file.
+pub const CHECKSUM_AT: u64 = 8 + BEGINNING.len() as u64;
+/// What stands there at first.
+const NO_CHECKSUM: &str = "00000000";
+
+/// The name of a type in a header.
+pub fn dtype_name(dtype: DType) -> &'static str {
+    match dtype {
+        DType::F64 => "F64",
+        DType::F32 => "F32",
+        DType::Bf16 => "BF16",
+        DType::F16 => "F16",
+        DType::U32 => "U32",
+        DType::U8 => "U8",
+    }
+}
+
+impl<B: Backend> Session<B> {
+    /// The numbers beside the tensors.
+    pub fn counters(&self) -> Counters {
+        let passes = self.model.leaves().into_iter().filter_map(Layer::passes).map(std::cell::Cell::get);
+        Counters { updates: self.updates, loss_scale: self.loss_scale.history(), passes: passes.collect() }
+    }
+
+    /// Writes everything that decides how training goes on to `to`. The header has `facts` beside it, which are texts by
+    /// name.
+    ///
+    /// # Errors
+    /// [`Error::Budget`] when what it is written through would cross the budget, the failures of the device, and the errors
+    /// of `to`.
+    pub fn save(&self, facts: &[(&str, String)], to: &mut dyn Sink) -> Result<()> {
+        let (executor, ledger) = (&self.executor, self.executor.ledger());
+        ledger.set_phase(Phase::Saving);
+        ledger.set_op("save");
+        // On a GPU it is memory of the host.
+        let is_gpu = executor.backend().target().is_gpu();
+        let buffer =
+            (!is_gpu).then(|| ledger.take(WRITE_BUFFER as u64, Category::Scratch, "write buffer")).transpose()?;
+        let mut counted = Counted(0);
+        self.header(facts, &mut counted)?;
+        let length = counted.0.next_multiple_of(8);
+        to.head(&length.to_le_bytes())?;
+        self.header(facts, to)?;
+        to.head(&[b' '; 8][..(length - counted.0) as usize])?;
+        for slot in slots(&self.model, &self.experiment.optimizer, self.updates > 0) {
+            let _layer = executor.enter(slot.layer);
+            let tensor = slot.tensor(executor, &self.experiment.optimizer)?;
+            executor.save(&tensor, &mut |bytes| to.elements(bytes))?;
+        }
+        drop(buffer);
+        Ok(())
+    }
+
+    /// Writes the header, entry by entry.
+    fn header(&self, facts: &[(&str, String)], to: &mut dyn Sink) -> Result<()> {
+        to.head(BEGINNING.as_bytes())?;
+        to.head(NO_CHECKSUM.as_bytes())?;
+        to.head(b"\"")?;
+        for (name, text) in facts {
+            to.head(format!(",{}:\"", quoted(name)?).as_bytes())?;
+            // Line by line: a long text is never there twice.
+            for line in text.split_inclusive('\n') {
+                let quoted = quoted(line)?;
+                to.head(&quoted.as_bytes()[1..quoted.len() - 1])?;
+            }
+            to.head(b"\"")?;
+        }
+        to.head(b"}")?;
+        let mut begin = 0;
+        for slot in slots(&self.model, &self.experiment.optimizer, self.updates > 0) {
+            let end = begin + (slot.shape.elements() * slot.dtype.size()) as u64;
+            let (name, dtype) = (slot.name(self.executor.ledger()), dtype_name(slot.dtype));
+            let shape = slot.shape.dims();
+            let entry = format!(
+                ",{}:{{\"dtype\":\"{dtype}\",\"shape\":{shape:?},\"data_offsets\":[{begin},{end}]}}",
+                quoted(&name)?
+            );
+            to.head(entry.as_bytes())?;
+            begin = end;
+        }
+        to.head(b"}")
+    }
+}
+
+/// A text in JSON.
+fn quoted(text: &str) -> Result<String> {
+    serde_json::to_string(text).map_err(|error| Error::Misused(error.to_string()))
+}

@@ -1,0 +1,131 @@
+//! What decides how training goes on: the tensors of a session, each with its name, and its counters.
+//!
+//! Always holds: the order and the names depend on the experiment alone, so that what one session writes another one finds.
+//! Of parameters in mixed precision the master weight counts, from which the narrower one follows.
+
+use crate::{
+    backend::{Backend, DType, Executor, Shape, Tensor},
+    error::Result,
+    experiment::Optimizer,
+    memory::{Ledger, timeline::LayerId},
+    models::Model,
+    nn::Param,
+    optim,
+};
+
+/// What stands before the name of a tensor of the optimizer's state.
+const STATE: &str = "optimizer.";
+
+/// The numbers of a session beside its tensors.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Counters {
+    /// Updates done: fewer than steps where f16 skipped some.
+    pub updates: u64,
+    /// The loss scale, and the good steps since it changed.
+    pub loss_scale: (f64, u64),
+    /// The training passes of each layer that draws random numbers, in forward order.
+    pub passes: Vec<u64>,
+}
+
+impl Counters {
+    /// Whether the optimizer has made its state.
+    pub(super) fn has_state(&self) -> bool {
+        self.updates > 0
+    }
+}
+
+/// A tensor that decides how training goes on.
+pub(super) struct Slot<'a, B: Backend> {
+    pub(super) layer: LayerId,
+    what: &'static str,
+    pub(super) shape: Shape,
+    pub(super) dtype: DType,
+    place: Place<'a, B>,
+}
+
+/// Where its tensor is.
+enum Place<'a, B: Backend> {
+    Weight(&'a Param<B>),
+    State(&'a Param<B>, usize),
+    Buffer(&'a Tensor<B>),
+}
+
+/// The tensors of a model, with those of the optimizer's state where they are made. The widest types come first: in a file
+/// every tensor then begins where its type may.
+pub(super) fn slots<'a, B: Backend>(
+    model: &'a Model<B>,
+    choice: &'a Optimizer,
+    has_state: bool,
+) -> impl Iterator<Item = Slot<'a, B>> {
+    const SIZES: [usize; 4] = [8, 4, 2, 1];
+    SIZES.into_iter().flat_map(move |size| {
+        let weights = model.params().into_iter().flat_map(move |param| of_param(param, choice, has_state));
+        let buffers = model.leaves().into_iter().flat_map(|layer| {
+            let layer_id = layer.layer();
+            layer.buffers().into_iter().map(move |(what, buffer)| Slot {
+                layer: layer_id,
+                what,
+                shape: buffer.shape(),
+                dtype: buffer.dtype(),
+                place: Place::Buffer(buffer),
+            })
+        });
+        weights.chain(buffers).filter(move |slot| slot.dtype.size() == size)
+    })
+}
+
+fn of_param<'a, B: Backend>(
+    param: &'a Param<B>,
+    choice: &Optimizer,
+    has_state: bool,
+) -> impl Iterator<Item = Slot<'a, B>> + use<'a, B> {
+    let layer = param.layer();
+    let weight = Slot {
+        layer,
+        what: param.name(),
+        shape: param.weight().shape(),
+        dtype: param.master().dtype(),
+        place: Place::Weight(param),
+    };
+    let layout = (has_state && param.is_trained()).then(|| optim::state_layout(choice, param));
+    let state = (0..layout.as_ref().map_or(0, |layout| layout.len())).filter_map(move |index| {
+        let spec = layout.as_ref()?.get(index)?;
+        Some(Slot { layer, what: spec.name, shape: spec.shape, dtype: spec.dtype, place: Place::State(param, index) })
+    });
+    std::iter::once(weight).chain(state)
+}
+
+impl<B: Backend> Slot<'_, B> {
+    /// Its name in a file, such as `block1.conv.weight`, or `optimizer.block1.conv.weight.first_moment`.
+    pub(super) fn name(&self, ledger: &Ledger) -> String {
+        let layer = ledger.path_of(self.layer).replace('/', ".");
+        let name = match self.place {
+            Place::Weight(_) | Place::Buffer(_) => format!("{layer}.{}", self.what),
+            Place::State(param, _) => format!("{STATE}{layer}.{}.{}", param.name(), self.what),
+        };
+        name.replace(' ', "_").replace('\'', "")
+    }
+
+    /// The tensor itself. The optimizer's state is made where it is not there yet.
+    ///
+    /// # Errors
+    /// Fails when the state would cross the budget, and when the device fails.
+    pub(super) fn tensor(&self, executor: &Executor<B>, choice: &Optimizer) -> Result<Tensor<B>> {
+        Ok(match self.place {
+            Place::Weight(param) => param.master().clone(),
+            Place::Buffer(buffer) => buffer.clone(),
+            Place::State(param, index) => param.state(executor, &optim::state_layout(choice, param))?[index].clone(),
+        })
+    }
+
+    /// Lets what follows a tensor that was replaced follow it: the narrower copy of a master weight.
+    ///
+    /// # Errors
+    /// Fails when the device does.
+    pub(super) fn was_replaced(&self, executor: &Executor<B>) -> Result<()> {
+        match self.place {
+            Place::Weight(param) => param.copy().map_or(Ok(()), |copy| executor.cast_into(param.master(), copy)),
+            Place::State(..) | Place::Buffer(_) => Ok(()),
+        }
+    }
+}

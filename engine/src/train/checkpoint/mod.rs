@@ -1,0 +1,304 @@
+//! Checkpoints: files that a run goes on from.
+//!
+//! Owns their format: a safetensors file with the weights under their layers' paths, so that other programs read them, the
+//! optimizer's state under `optimizer.`, and texts that say where the run stood and what its experiment is. Always holds:
+//! what is at a checkpoint's path is whole, for it is written aside, brought to the disk and renamed; a run that goes on from
+//! one has the losses of a run that was never stopped, to the last bit. Refuses a file that is damaged, of another program,
+//! of a newer version, or of another architecture, before anything of it is used.
+
+mod header;
+mod progress;
+mod write;
+
+use std::{
+    fs::{self, File},
+    io::{Read, Seek, SeekFrom},
+    path::{Path, PathBuf},
+};
+
+use self::{
+    header::{Header, Place, unreadable},
+    progress::Facts,
+    write::checksum_text,
+};
+pub(super) use self::{progress::Progress, write::write};
+use crate::{
+    backend::{Backend, DType, Shape},
+    data::Dataset,
+    error::{Error, Problem, Result},
+    experiment::{Experiment, preset},
+    plan::Resumed,
+    step::{Counters, Session, restore::Source},
+    whole_file,
+};
+
+/// The version of the format that this program writes.
+const VERSION: u32 = 1;
+/// The name of the last checkpoint of a run in its folder.
+pub(super) const LAST: &str = "last.safetensors";
+/// The name of the best one.
+pub(super) const BEST: &str = "best.safetensors";
+/// Bytes that a file is read by to add it up.
+const READ: usize = 64 << 10;
+
+/// A checkpoint, open and found to be whole.
+#[derive(Debug)]
+pub struct Checkpoint {
+    path: PathBuf,
+    file: File,
+    header: Header,
+    progress: Progress,
+    counters: Counters,
+}
+
+impl Checkpoint {
+    /// The checkpoint at `path`: the file itself, or of a run's folder the last one.
+    ///
+    /// # Errors
+    /// Fails for a folder without a checkpoint.
+    pub fn at(path: impl AsRef<Path>) -> Result<PathBuf> {
+        let path = path.as_ref();
+        if !path.is_dir() {
+            return Ok(path.to_owned());
+        }
+        let found = [LAST, BEST].into_iter().map(|name| path.join(name)).find(|file| file.is_file());
+        found.ok_or_else(|| {
+            let message = format!("has no checkpoint ({LAST}); choose the folder of a run that was saved");
+            Error::file(path, message)
+        })
+    }
+
+    /// Opens the checkpoint at `path` and reads it through once.
+    ///
+    /// # Errors
+    /// Fails for a file that cannot be read, was cut short or damaged, is none of this program, or is of a newer version of
+    /// it.
+    pub fn open(path: impl AsRef<Path>) -> Result<Self> {
+        let path = path.as_ref().to_owned();
+        if path.is_dir() {
+            return Err(Error::file(path, "is a folder; choose a checkpoint (.safetensors) in it"));
+        }
+        let file = File::open(&path).map_err(|error| unreadable(&path, &error))?;
+        let header = header::read(&path, &file)?;
+        let version = header.facts.get("plimsoll").and_then(|version| version.parse::<u32>().ok());
+        match version {
+            Some(VERSION) => {}
+            Some(newer) if newer > VERSION => {
+                let message = format!(
+                    "was written by a newer version of this program (format {newer}, and this one reads {VERSION}); update it"
+                );
+                return Err(Error::file_at(path, "header, plimsoll", message));
+            }
+            _ => {
+                let message = "is a safetensors file of another program: it has weights, and not where a run stood; choose a checkpoint that a run of this program saved";
+                return Err(Error::file_at(path, "header, plimsoll", message));
+            }
+        }
+        let missing = |name: &'static str| {
+            let message = "is missing or no number; the file is damaged: take another checkpoint of the run";
+            Error::file_at(&path, format!("header, {name}"), message)
+        };
+        let progress = Facts(&header.facts).progress().map_err(missing)?;
+        let counters = Facts(&header.facts).counters().map_err(missing)?;
+        let checkpoint = Self { path, file, header, progress, counters };
+        checkpoint.adds_up()?;
+        Ok(checkpoint)
+    }
+
+    /// Refuses elements that are not those that were written.
+    fn adds_up(&self) -> Result<()> {
+        let failed = |error: std::io::Error| unreadable(&self.path, &error);
+        let (mut file, mut hasher, mut bytes) = (&self.file, crc32fast::Hasher::new(), vec![0; READ]);
+        file.seek(SeekFrom::Start(self.header.elements_at)).map_err(failed)?;
+        loop {
+            let read = file.read(&mut bytes).map_err(failed)?;
+            if read == 0 {
+                break;
+            }
+            hasher.update(&bytes[..read]);
+        }
+        let found = checksum_text(hasher.finalize());
+        match self.header.facts.get("checksum") {
+            Some(written) if *written == found => Ok(()),
+            _ => {
+                let message = "does not agree with the elements: the file was damaged after it was written, or changed by another program; take another checkpoint of the run";
+                Err(Error::file_at(&self.path, "header, checksum", message))
+            }
+        }
+    }
+
+    /// Where it lies.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Steps that were done when it was written.
+    pub fn step(&self) -> u64 {
+        self.progress.step
+    }
+
+    /// The experiment of its run.
+    ///
+    /// # Errors
+    /// Fails when its text cannot be read, with the place in it.
+    pub fn experiment(&self) -> Result<Experiment> {
+        let text = self.header.facts.get("experiment").map_or("", String::as_str);
+        preset::parse(text, self.path.join("experiment"))
+    }
+
+    /// What the prediction of a run that goes on from it must know.
+    pub(super) fn resumed(&self) -> Resumed {
+        Resumed { step: self.progress.step, counters: self.counters.clone() }
+    }
+
+    pub(super) fn progress(&self) -> &Progress {
+        &self.progress
+    }
+
+    /// Refuses an experiment that its run cannot go on as: one of another model, other data, another order of them or
+    /// another optimizer. What changes neither tensors nor samples may differ.
+    pub(super) fn goes_on_as(&self, experiment: &Experiment) -> Result<()> {
+        const DECIDES: [&str; 7] = ["model.", "data.", "lora.", "precision", "frozen", "optimizer.kind", "run.seed"];
+        const FREE: [&str; 1] = ["data.placement"];
+        let own = self.experiment()?;
+        let changes = preset::changes(&own, experiment);
+        let decides = |change: &&String| {
+            DECIDES.iter().any(|key| change.starts_with(key)) && !FREE.iter().any(|key| change.starts_with(key))
+        };
+        let mut differs: Vec<&str> = changes.iter().filter(decides).map(String::as_str).collect();
+        let batch = format!("{} samples in a step", experiment.batch.effective());
+        if own.batch.effective() != experiment.batch.effective() {
+            differs.push(&batch);
+        }
+        if differs.is_empty() {
+            return Ok(());
+        }
+        let message = format!(
+            "is a checkpoint of another experiment: this one has {}; give it the settings of the checkpoint, or start a run of \
+             its own",
+            differs.join(", ")
+        );
+        Err(Error::file_at(&self.path, "experiment", message))
+    }
+
+    /// Refuses a run of `total_steps` that has none left.
+    pub(super) fn has_steps_left(&self, total_steps: u64) -> Result<()> {
+        let step = self.progress.step;
+        if step < total_steps {
+            return Ok(());
+        }
+        let message = format!("the run has {total_steps} steps, and the checkpoint was written after {step}");
+        Err(Problem::new("run.steps", message, format!("write more than {step} (--steps)")).into())
+    }
+
+    /// Refuses data that are not as they were.
+    pub(super) fn goes_on_with(&self, dataset: &Dataset, effective: usize) -> Result<()> {
+        let Progress { samples, position, .. } = &self.progress;
+        let found = dataset.facts().train;
+        if found as u64 != *samples {
+            let message = format!(
+                "the checkpoint's run had {samples} training samples, and there are {found} now: the data have changed"
+            );
+            return Err(Problem::new("data.path", message, "bring back the data, or start a run of its own").into());
+        }
+        if position.place > found || !position.place.is_multiple_of(effective) {
+            let message =
+                format!("{} is no place in {found} samples; take another checkpoint of the run", position.place);
+            return Err(Error::file_at(&self.path, "header, place", message));
+        }
+        Ok(())
+    }
+
+    /// Gives a session the state that was saved.
+    pub(super) fn restore<B: Backend>(&self, session: &mut Session<B>) -> Result<()> {
+        session.restore(&self.counters, &mut Reader { checkpoint: self, name: String::new(), left: 0 })
+    }
+
+    fn of_another(&self, place: String, message: String) -> Error {
+        let message = format!(
+            "{message}: it is a checkpoint of another architecture; give the experiment the settings of the checkpoint, or \
+             choose another one"
+        );
+        Error::file_at(&self.path, place, message)
+    }
+}
+
+/// A checkpoint as a session reads it.
+struct Reader<'a> {
+    checkpoint: &'a Checkpoint,
+    name: String,
+    left: u64,
+}
+
+impl Source for Reader<'_> {
+    fn find(&mut self, name: &str, shape: Shape, dtype: DType) -> Result<()> {
+        let Checkpoint { path, file, header, .. } = self.checkpoint;
+        let place = format!("tensor {name}");
+        let Some(Place { dtype: found, shape: extents, begin, bytes }) = header.tensors.get(name) else {
+            return Err(self.checkpoint.of_another(place, "is not there".to_owned()));
+        };
+        let is_same = extents.iter().copied().eq(shape.dims().iter().map(|extent| *extent as u64)) && *found == dtype;
+        if !is_same {
+            let found = format!("{} {extents:?}", found.name());
+            let message = format!("is {found}, and the experiment has {} {:?}", dtype.name(), shape.dims());
+            return Err(self.checkpoint.of_another(place, message));
+        }
+        let mut file = file;
+        file.seek(SeekFrom::Start(*begin)).map_err(|error| unreadable(path, &error))?;
+        name.clone_into(&mut self.name);
+        self.left = *bytes;
+        Ok(())
+    }
+
+    fn read(&mut self, to: &mut [u8]) -> Result<()> {
+        let Checkpoint { path, file, .. } = self.checkpoint;
+        let mut file = file;
+        if to.len() as u64 > self.left {
+            return Err(Error::Misused(format!("more of {} was asked for than there is", self.name)));
+        }
+        self.left -= to.len() as u64;
+        file.read_exact(to).map_err(|error| {
+            let message = format!("cannot be read: {}; take another checkpoint of the run", whole_file::reason(&error));
+            Error::file_at(path, format!("tensor {}", self.name), message)
+        })
+    }
+
+    fn is_all(&self, tensors: usize, passes: usize) -> Result<()> {
+        let Checkpoint { header, counters, .. } = self.checkpoint;
+        if header.tensors.len() != tensors {
+            let message = format!("has {} tensors, and the experiment {tensors}", header.tensors.len());
+            return Err(self.checkpoint.of_another("header".to_owned(), message));
+        }
+        if counters.passes.len() != passes {
+            let message = format!("has {} layers of dropout, and the experiment {passes}", counters.passes.len());
+            return Err(self.checkpoint.of_another("header, dropout_passes".to_owned(), message));
+        }
+        Ok(())
+    }
+}
+
+/// Makes `folder` ready for the checkpoints of a run that begins.
+///
+/// # Errors
+/// Fails when it cannot be made, or takes no file.
+pub(super) fn prepare(folder: &Path) -> Result<()> {
+    let made = fs::create_dir_all(folder).and_then(|()| whole_file::can_be_written_in(folder));
+    made.map_err(|error| {
+        Error::file(folder, format!("takes no checkpoint: {}; choose another folder", whole_file::reason(&error)))
+    })?;
+    whole_file::remove_begun(folder);
+    Ok(())
+}
+
+/// What a checkpoint says beside its tensors. `experiment` is the text of the run's.
+pub(super) fn facts(progress: &Progress, counters: &Counters, experiment: &str) -> Vec<(&'static str, String)> {
+    let mut facts = vec![
+        // What other programs look for.
+        ("format", "pt".to_owned()),
+        ("plimsoll", VERSION.to_string()),
+        ("program", env!("CARGO_PKG_VERSION").to_owned()),
+    ];
+    facts.extend(progress.facts(counters));
+    facts.push(("experiment", experiment.to_owned()));
+    facts
+}

@@ -1,0 +1,129 @@
+//! Where a run stands when it is saved, and the texts that say so in a file.
+//!
+//! Numbers are written so that they read back to the last bit.
+
+use std::{collections::HashMap, str::FromStr};
+
+use crate::{data::Position, step::Counters};
+
+/// Where a run stands between two steps.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub(in crate::train) struct Progress {
+    /// Steps done.
+    pub(in crate::train) step: u64,
+    /// Steps of the whole run, by which the learning rate goes.
+    pub(in crate::train) total_steps: u64,
+    /// What the next step trains on.
+    pub(in crate::train) position: Position,
+    /// Training samples.
+    pub(in crate::train) samples: u64,
+    /// After which step the model was tested last; 0: never.
+    pub(in crate::train) tested: u64,
+    /// With what accuracy.
+    pub(in crate::train) test_accuracy: Option<f64>,
+    /// The best so far.
+    pub(in crate::train) best_test_accuracy: Option<f64>,
+    /// Mean loss of the last step.
+    pub(in crate::train) train_loss: Option<f64>,
+    /// Updates that were skipped.
+    pub(in crate::train) skipped_steps: u64,
+    /// Seconds so far, pauses excluded.
+    pub(in crate::train) secs: f64,
+}
+
+/// What a fact is called that is not in the file, or not as it should be.
+type Missing = &'static str;
+
+/// Texts by name, as a file has them.
+pub(super) struct Facts<'a>(pub(super) &'a HashMap<String, String>);
+
+impl Facts<'_> {
+    fn number<T: FromStr>(&self, name: &'static str) -> Result<T, Missing> {
+        self.0.get(name).and_then(|text| text.parse().ok()).ok_or(name)
+    }
+
+    fn number_if_any<T: FromStr>(&self, name: &'static str) -> Result<Option<T>, Missing> {
+        if self.0.contains_key(name) { self.number(name).map(Some) } else { Ok(None) }
+    }
+
+    /// Where the run stands.
+    pub(super) fn progress(&self) -> Result<Progress, Missing> {
+        Ok(Progress {
+            step: self.number("step")?,
+            total_steps: self.number("total_steps")?,
+            position: Position { epoch: self.number("epoch")?, place: self.number("place")? },
+            samples: self.number("samples")?,
+            tested: self.number("tested")?,
+            test_accuracy: self.number_if_any("test_accuracy")?,
+            best_test_accuracy: self.number_if_any("best_test_accuracy")?,
+            train_loss: self.number_if_any("train_loss")?,
+            skipped_steps: self.number("skipped_steps")?,
+            secs: self.number("secs")?,
+        })
+    }
+
+    /// The counters of the session.
+    pub(super) fn counters(&self) -> Result<Counters, Missing> {
+        let passes = self.0.get("dropout_passes").ok_or("dropout_passes")?.split_whitespace().map(str::parse);
+        Ok(Counters {
+            updates: self.number("updates")?,
+            loss_scale: (self.number("loss_scale")?, self.number("loss_scale_good_steps")?),
+            passes: passes.collect::<Result<_, _>>().map_err(|_| "dropout_passes")?,
+        })
+    }
+}
+
+impl Progress {
+    /// The texts that say it, and those of `counters`.
+    pub(super) fn facts(&self, counters: &Counters) -> Vec<(&'static str, String)> {
+        let passes: Vec<String> = counters.passes.iter().map(u64::to_string).collect();
+        let mut facts = vec![
+            ("step", self.step.to_string()),
+            ("total_steps", self.total_steps.to_string()),
+            ("epoch", self.position.epoch.to_string()),
+            ("place", self.position.place.to_string()),
+            ("samples", self.samples.to_string()),
+            ("tested", self.tested.to_string()),
+            ("skipped_steps", self.skipped_steps.to_string()),
+            ("secs", self.secs.to_string()),
+            ("updates", counters.updates.to_string()),
+            ("loss_scale", counters.loss_scale.0.to_string()),
+            ("loss_scale_good_steps", counters.loss_scale.1.to_string()),
+            ("dropout_passes", passes.join(" ")),
+        ];
+        let results = [
+            ("train_loss", self.train_loss),
+            ("test_accuracy", self.test_accuracy),
+            ("best_test_accuracy", self.best_test_accuracy),
+        ];
+        facts.extend(results.into_iter().filter_map(|(name, value)| Some((name, value?.to_string()))));
+        facts
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_written_reads_back_to_the_last_bit() {
+        let progress = Progress {
+            step: 7,
+            total_steps: 100,
+            position: Position { epoch: 3, place: 128 },
+            samples: 1437,
+            tested: 5,
+            test_accuracy: Some(1.0 / 3.0),
+            best_test_accuracy: Some(0.1 + 0.2),
+            train_loss: Some(f64::MIN_POSITIVE / 3.0),
+            skipped_steps: 2,
+            secs: 1e-7 / 3.0,
+        };
+        let counters = Counters { updates: 5, loss_scale: (65536.0, 199), passes: vec![7, 8] };
+        let facts: HashMap<String, String> =
+            progress.facts(&counters).into_iter().map(|(name, text)| (name.to_owned(), text)).collect();
+        assert_eq!(Facts(&facts).progress(), Ok(progress));
+        assert_eq!(Facts(&facts).counters(), Ok(counters));
+        assert_eq!(Facts(&HashMap::new()).progress(), Err("step"));
+    }
+}

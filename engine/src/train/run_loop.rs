@@ -1,0 +1,352 @@
+//! The loop of a run: steps, evaluations, checkpoints and commands, in order.
+
+use std::{
+    collections::VecDeque,
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use crate::{
+    backend::{Backend, Executor, HostSlice},
+    bytes::Bytes,
+    data::{Batch, Loader, Position},
+    error::{DeviceLost, Error, Result},
+    experiment::Experiment,
+    memory::{Phase, probe::uncounted},
+    plan::Peak,
+    step::{MicroBatch, PendingStep, Session, schedule::learning_rate},
+    train::{
+        checkpoint::Progress,
+        command::{Inbox, Turn},
+        event::{Event, Latest, StepRecord, Summary},
+        keep::SaveReason,
+        memory_sampler::MemorySampler,
+        run::RunSpec,
+        saver::Saver,
+    },
+};
+
+/// Steps that may be queued on a device beyond the last one whose numbers are here.
+const AHEAD: usize = 2;
+
+impl MicroBatch for Batch {
+    fn samples(&self) -> usize {
+        self.len
+    }
+
+    fn inputs(&self) -> HostSlice<'_> {
+        self.inputs.slice()
+    }
+
+    fn labels(&self) -> &[u32] {
+        &self.labels
+    }
+}
+
+/// The next training batch; there is always one.
+fn next(loader: &mut Loader) -> Result<Batch> {
+    loader.recv()?.ok_or_else(|| Error::Misused("the loader ended before the run".to_owned()))
+}
+
+/// A run under way.
+pub(super) struct RunLoop<'a, 'j> {
+    spec: &'a RunSpec<'j>,
+    experiment: &'a Experiment,
+    loader: Loader,
+    sampler: MemorySampler,
+    waited: Duration,
+    began: Instant,
+    summary: &'a mut Summary,
+    /// Steps done.
+    step: u64,
+    /// The step after which the model was tested last; 0: none.
+    tested: u64,
+    /// Seconds before the run went on from a checkpoint.
+    before_secs: f64,
+    saver: Option<Saver<'a>>,
+    /// Images that the user knows are skipped.
+    skipped: usize,
+    /// Steps whose numbers are on their way, in order.
+    pending: VecDeque<Queued>,
+    /// When the numbers of the last step came.
+    came: Instant,
+}
+
+/// A step whose numbers are on their way.
+struct Queued {
+    step: u64,
+    learning_rate: f64,
+    pending: PendingStep,
+    began: Instant,
+    memory: Peak,
+}
+
+impl<'a, 'j> RunLoop<'a, 'j> {
+    pub(super) fn new(spec: &'a RunSpec<'j>, loader: Loader, sampler: MemorySampler, summary: &'a mut Summary) -> Self {
+        let experiment = &*spec.plan.experiment;
+        let (waited, began, pending) = (Duration::ZERO, Instant::now(), VecDeque::with_capacity(AHEAD + 1));
+        let mut run = Self {
+            spec,
+            experiment,
+            loader,
+            sampler,
+            waited,
+            began,
+            summary,
+            step: 0,
+            tested: 0,
+            before_secs: 0.0,
+            saver: None,
+            skipped: 0,
+            pending,
+            came: began,
+        };
+        if let Some(checkpoint) = spec.checkpoint {
+            run.go_on_from(checkpoint.progress());
+        }
+        run.saver = uncounted(|| spec.folder.map(|folder| Saver::new(folder, experiment, run.step)));
+        run
+    }
+
+    /// Takes over what a run had come to.
+    fn go_on_from(&mut self, progress: &Progress) {
+        (self.step, self.tested, self.before_secs) = (progress.step, progress.tested, progress.secs);
+        *self.summary = Summary {
+            steps: progress.step,
+            train_loss: progress.train_loss,
+            test_accuracy: progress.test_accuracy,
+            best_test_accuracy: progress.best_test_accuracy,
+            skipped_steps: progress.skipped_steps,
+            ..*self.summary
+        };
+    }
+
+    /// From the making of the model to the end.
+    pub(super) fn run<B: Backend>(&mut self, executor: Executor<B>, inbox: &mut Inbox<'_>) -> Result<()> {
+        let result = self.steps(executor, inbox);
+        self.summary.measured = self.sampler.finish();
+        self.summary.secs = self.secs();
+        let saver = self.saver.take();
+        uncounted(|| drop(saver));
+        result
+    }
+
+    /// Seconds since the run began, pauses excluded.
+    fn secs(&self) -> f64 {
+        self.before_secs + self.began.elapsed().saturating_sub(self.waited).as_secs_f64()
+    }
+
+    /// The measured memory, which goes last.
+    pub(super) fn into_sampler(self) -> MemorySampler {
+        self.sampler
+    }
+
+    fn steps<B: Backend>(&mut self, executor: Executor<B>, inbox: &mut Inbox<'_>) -> Result<()> {
+        let mut session = Session::new(executor, self.experiment, self.spec.plan.resolved.info())?;
+        session.upload_dataset(&self.spec.dataset)?;
+        if let Some(checkpoint) = self.spec.checkpoint {
+            checkpoint.restore(&mut session)?;
+            self.sampler.read(Bytes::ZERO);
+        }
+        self.report_skipped();
+        match self.train(&mut session, inbox) {
+            Ok(()) => self.save(&mut session, SaveReason::End),
+            Err(Error::Stopped) => {
+                self.save(&mut session, SaveReason::Stop)?;
+                Err(Error::Stopped)
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    fn train<B: Backend>(&mut self, session: &mut Session<B>, inbox: &mut Inbox<'_>) -> Result<()> {
+        let plan = self.spec.plan;
+        let every = match self.experiment.run.evaluate_every {
+            0 => plan.steps_per_epoch,
+            every => every,
+        };
+        while self.step < plan.total_steps {
+            // A run that was stopped in the middle of a test tests again.
+            if self.step > 0 && self.step % every.max(1) == 0 && self.tested < self.step {
+                self.evaluate(session, inbox)?;
+            }
+            if self.saver.as_ref().is_some_and(|saver| saver.is_due(self.step)) {
+                self.save(session, SaveReason::Interval)?;
+            }
+            if inbox.is_paused() {
+                // A user who goes step by step sees each step before the next.
+                self.tell(session, 0)?;
+            }
+            match inbox.turn(self.spec.events, &mut self.waited)? {
+                Turn::Evaluate => self.evaluate(session, inbox)?,
+                Turn::Step => {
+                    self.step += 1;
+                    self.step(session)?;
+                }
+            }
+        }
+        self.evaluate(session, inbox)
+    }
+
+    fn step<B: Backend>(&mut self, session: &mut Session<B>) -> Result<()> {
+        let step = self.step;
+        let learning_rate = learning_rate(&self.experiment.optimizer, step, self.spec.plan.total_steps);
+        // Sampled steps are drawn over the steady step's prediction; the first step has another timeline.
+        let is_sampled = step > 1 && self.sampler.is_sample_due();
+        if is_sampled {
+            session.executor().sample(self.sampler.meter());
+        }
+        let start = Instant::now();
+        let loader = &mut self.loader;
+        let pending = session.begin_step(learning_rate, || next(loader));
+        let sampled = if is_sampled { self.show_sample(session, step) } else { Bytes::ZERO };
+        let memory = self.sampler.read(sampled);
+        self.pending.push_back(Queued { step, learning_rate, pending: pending?, began: start, memory });
+        self.tell(session, AHEAD)
+    }
+
+    /// Reports the steps whose numbers have come, and waits for those before the last `ahead`.
+    fn tell<B: Backend>(&mut self, session: &mut Session<B>, ahead: usize) -> Result<()> {
+        while self.pending.len() > ahead || self.pending.front().is_some_and(|queued| queued.pending.is_ready()) {
+            let Some(queued) = self.pending.pop_front() else { break };
+            self.tell_of(session, queued)?;
+        }
+        Ok(())
+    }
+
+    fn tell_of<B: Backend>(&mut self, session: &mut Session<B>, queued: Queued) -> Result<()> {
+        let Queued { step, learning_rate, pending, began, memory } = queued;
+        let output = pending.wait().map_err(|error| match error {
+            Error::DeviceLost(lost) => DeviceLost { place: format!("step {step}"), ..lost }.into(),
+            error => error,
+        })?;
+        // A step that was queued behind another began when that one was done.
+        let now = Instant::now();
+        let secs = now.duration_since(began.max(self.came)).as_secs_f64();
+        self.came = now;
+        self.summary.steps = step;
+        self.summary.train_loss = Some(output.loss);
+        self.summary.skipped_steps += u64::from(output.skipped);
+        self.spec.events.send(Event::Step(StepRecord {
+            step,
+            loss: output.loss,
+            accuracy: output.accuracy,
+            learning_rate,
+            gradient_norm: output.gradient_norm,
+            loss_scale: output.loss_scale,
+            skipped: output.skipped,
+            at_secs: self.secs(),
+            secs,
+            live: memory.live,
+            reserved: memory.reserved,
+            process: memory.process,
+        }));
+        if output.skipped {
+            let half = output.loss_scale / 2.0;
+            self.warn(|| format!("step {step}: a gradient overflowed f16, so the update was skipped and the loss scale halved to {half}"));
+        }
+        if output.loss.is_finite() && (output.gradient_norm.is_finite() || output.skipped) {
+            return Ok(());
+        }
+        let batch = next(&mut self.loader)?;
+        Err(Error::NotFinite(uncounted(|| session.not_finite(step, batch))))
+    }
+
+    /// Shows the measured memory of the step, op by op; returns its highest value, the idle level included.
+    fn show_sample<B: Backend>(&self, session: &Session<B>, step: u64) -> Bytes {
+        let mut samples = session.executor().take_samples();
+        let highest = samples.iter().copied().max().unwrap_or_default();
+        uncounted(|| {
+            // A long accumulation is predicted by its first micro-batches: the repetitions before the update go.
+            let points = &self.spec.plan.steady.points;
+            let update = points.iter().position(|p| p.phase == Phase::Optimizer).unwrap_or(points.len());
+            let repeated = samples.len().saturating_sub(points.len());
+            samples.drain(update.min(samples.len())..(update + repeated).min(samples.len()));
+            let idle = self.sampler.idle();
+            let measured_step: Arc<[Bytes]> = samples.iter().map(|high| high.saturating_sub(idle)).collect();
+            drop(samples);
+            self.spec.events.set_latest(Latest { run: self.spec.id, measured_step, measured_in_step: step });
+        });
+        highest
+    }
+
+    /// Tests the model. Commands are obeyed between batches: so a long test does not delay the end of the run.
+    fn evaluate<B: Backend>(&mut self, session: &mut Session<B>, inbox: &mut Inbox<'_>) -> Result<()> {
+        let (events, step) = (self.spec.events, self.step);
+        self.tell(session, 0)?;
+        events.send(Event::Evaluating { step });
+        let samples = self.spec.plan.resolved.evaluation_batch();
+        let mut test = Loader::test(Arc::clone(&self.spec.dataset), samples)?;
+        let (loss, accuracy) = session.evaluate(|| {
+            inbox.listen(events)?;
+            test.recv()
+        })?;
+        drop(test);
+        self.report_skipped();
+        self.sampler.read(Bytes::ZERO);
+        let is_best = self.summary.best_test_accuracy.is_none_or(|best| accuracy > best);
+        self.tested = step;
+        self.summary.test_accuracy = Some(accuracy);
+        self.summary.best_test_accuracy = Some(self.summary.best_test_accuracy.unwrap_or(0.0).max(accuracy));
+        self.spec.events.send(Event::Evaluated { step, at_secs: self.secs(), loss, accuracy });
+        if is_best && self.experiment.run.save_best { self.save(session, SaveReason::Best) } else { Ok(()) }
+    }
+
+    /// Writes a checkpoint, if the run is kept and has come further than the one before.
+    fn save<B: Backend>(&mut self, session: &mut Session<B>, why: SaveReason) -> Result<()> {
+        if !self.saver.as_ref().is_some_and(|saver| saver.has_news(why, self.step)) {
+            return Ok(());
+        }
+        // What is saved are numbers that were seen to be finite.
+        self.tell(session, 0)?;
+        self.sampler.read(Bytes::ZERO);
+        let progress = self.progress();
+        let Some(saver) = &mut self.saver else { return Ok(()) };
+        let saved = saver.save(session, &progress, why);
+        let live = self.sampler.read(Bytes::ZERO).live;
+        match saved {
+            Ok((path, bytes)) => {
+                let path = uncounted(|| path.to_owned());
+                self.spec.events.send(Event::Saved { step: self.step, path, bytes, live, why });
+                Ok(())
+            }
+            // The run goes on, and tries again when the next one is due.
+            Err(error @ Error::File { .. }) if matches!(why, SaveReason::Interval | SaveReason::Best) => {
+                self.warn(|| error.to_string());
+                Ok(())
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Where the run stands.
+    fn progress(&self) -> Progress {
+        let samples = self.spec.dataset.facts().train;
+        Progress {
+            step: self.step,
+            total_steps: self.spec.plan.total_steps,
+            position: Position::after(self.step, self.experiment.batch.effective(), samples),
+            samples: samples as u64,
+            tested: self.tested,
+            test_accuracy: self.summary.test_accuracy,
+            best_test_accuracy: self.summary.best_test_accuracy,
+            train_loss: self.summary.train_loss,
+            skipped_steps: self.summary.skipped_steps,
+            secs: self.secs(),
+        }
+    }
+
+    /// Says what of the data could not be read, when it is more than was said before.
+    fn report_skipped(&mut self) {
+        uncounted(|| {
+            if let Some(skipped) = self.spec.dataset.skipped().filter(|skipped| skipped.count > self.skipped) {
+                self.skipped = skipped.count;
+                self.spec.events.send(Event::Warning(skipped.to_string()));
+            }
+        });
+    }
+
+    fn warn(&self, text: impl FnOnce() -> String) {
+        uncounted(|| self.spec.events.send(Event::Warning(text())));
+    }
+}

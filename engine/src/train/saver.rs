@@ -1,0 +1,96 @@
+//! When the checkpoints of a run are written, and under which names.
+//!
+//! Always holds: a run's folder has its last checkpoint, which each later one replaces, and where that is chosen the best
+//! one beside it.
+
+use std::{
+    path::{Path, PathBuf},
+    time::{Duration, Instant},
+};
+
+use crate::{
+    backend::Backend,
+    bytes::Bytes,
+    error::Result,
+    experiment::{Experiment, preset},
+    memory::probe::uncounted,
+    step::Session,
+    train::{
+        checkpoint::{self, BEST, LAST, Progress},
+        keep::SaveReason,
+    },
+};
+
+/// Writes the checkpoints of a run. What it holds is not counted as the run's: make and drop it inside [`uncounted`].
+pub(super) struct Saver<'a> {
+    experiment: &'a Experiment,
+    /// The experiment as text.
+    text: String,
+    last: PathBuf,
+    best: PathBuf,
+    /// The step that the last checkpoint is of.
+    saved: u64,
+    /// When that was tried.
+    tried: Instant,
+    tried_at_step: u64,
+}
+
+impl<'a> Saver<'a> {
+    /// In `folder`, for a run of which `step` steps are done.
+    pub(super) fn new(folder: &Path, experiment: &'a Experiment, step: u64) -> Self {
+        Self {
+            experiment,
+            text: preset::to_text(experiment),
+            last: folder.join(LAST),
+            best: folder.join(BEST),
+            saved: step,
+            tried: Instant::now(),
+            tried_at_step: step,
+        }
+    }
+
+    /// Whether so many steps or minutes have passed that a checkpoint after `step` is due.
+    pub(super) fn is_due(&self, step: u64) -> bool {
+        let run = &self.experiment.run;
+        let by_steps = run.save_every > 0 && step % run.save_every == 0;
+        let by_clock =
+            run.save_minutes > 0.0 && self.tried.elapsed() >= Duration::from_secs_f64(run.save_minutes * 60.0);
+        step > self.tried_at_step && (by_steps || by_clock)
+    }
+
+    /// Whether a checkpoint after `step` says what the one before does not.
+    pub(super) fn has_news(&self, why: SaveReason, step: u64) -> bool {
+        match why {
+            SaveReason::Interval | SaveReason::Stop => step > self.saved,
+            // The model was tested since.
+            SaveReason::Best | SaveReason::End => true,
+        }
+    }
+
+    /// Writes a checkpoint; its path and its size.
+    ///
+    /// # Errors
+    /// Fails when the system takes no more, where the write buffer crosses the budget, and when the device fails.
+    pub(super) fn save<B: Backend>(
+        &mut self,
+        session: &Session<B>,
+        progress: &Progress,
+        why: SaveReason,
+    ) -> Result<(&Path, Bytes)> {
+        let path = match why {
+            SaveReason::Best => &self.best,
+            SaveReason::Interval | SaveReason::Stop | SaveReason::End => {
+                (self.tried, self.tried_at_step) = (Instant::now(), progress.step);
+                &self.last
+            }
+        };
+        let facts = uncounted(|| checkpoint::facts(progress, &session.counters(), &self.text));
+        let written = checkpoint::write(session, &facts, path);
+        uncounted(|| drop(facts));
+        let bytes = written?;
+        if why != SaveReason::Best {
+            self.saved = progress.step;
+        }
+        Ok((path, bytes))
+    }
+}

@@ -1,0 +1,237 @@
+//! Files that no run can go on from: each is refused by its name, with the place and the mend, and nothing is allocated by
+//! what they say of themselves.
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    sync::OnceLock,
+    time::Duration,
+};
+
+use plimsoll_engine::{
+    Experiment,
+    experiment::{OptimizerKind, Precision, preset},
+    train::{Checkpoint, Command, Event, Keep, Outcome, Start, Trainer},
+};
+use proptest::prelude::*;
+
+fn experiment() -> Experiment {
+    let mut experiment = Experiment::default();
+    (experiment.model.width, experiment.batch.micro, experiment.run.steps) = (8, 16, Some(2));
+    experiment
+}
+
+fn outcome(start: Start) -> Outcome {
+    let trainer = Trainer::new(|| {});
+    trainer.send(Command::Start(Box::new(start)));
+    loop {
+        let event = trainer.events().recv_timeout(Duration::from_secs(120)).expect("the trainer goes on");
+        if let Event::Ended { outcome, .. } = event {
+            return outcome;
+        }
+    }
+}
+
+/// The bytes of a checkpoint after two steps.
+fn whole() -> &'static [u8] {
+    static WHOLE: OnceLock<Vec<u8>> = OnceLock::new();
+    WHOLE.get_or_init(|| {
+        let folder = tempfile::tempdir().expect("a folder");
+        let start = Start { keep: Keep::in_folder(folder.path()), ..Start::new(experiment()) };
+        assert!(matches!(outcome(start), Outcome::Finished));
+        fs::read(folder.path().join("last.safetensors")).expect("it was saved")
+    })
+}
+
+fn header_length(bytes: &[u8]) -> usize {
+    u64::from_le_bytes(*bytes.first_chunk().expect("a length")) as usize
+}
+
+/// A file of these bytes, in a folder that lives as long as its place is kept.
+fn file(bytes: &[u8]) -> (tempfile::TempDir, PathBuf) {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("run.safetensors");
+    fs::write(&path, bytes).expect("written");
+    (folder, path)
+}
+
+/// What is said of a file of these bytes.
+#[track_caller]
+fn said(bytes: &[u8]) -> String {
+    let (_folder, path) = file(bytes);
+    let error = Checkpoint::open(&path).expect_err("no checkpoint").to_string();
+    assert!(error.starts_with(path.to_str().expect("text")), "it names the file: {error}");
+    error
+}
+
+/// The checkpoint with `from` replaced in its header by as many bytes.
+fn with(from: &str, to: &str) -> Vec<u8> {
+    assert_eq!(from.len(), to.len());
+    let mut bytes = whole().to_vec();
+    let at = bytes.windows(from.len()).position(|window| window == from.as_bytes()).expect("it is in the header");
+    bytes[at..at + from.len()].copy_from_slice(to.as_bytes());
+    bytes
+}
+
+/// A file with this header, and as many zeros after it.
+fn of_header(header: &str, elements: usize) -> Vec<u8> {
+    let mut bytes = (header.len() as u64).to_le_bytes().to_vec();
+    bytes.extend_from_slice(header.as_bytes());
+    bytes.resize(bytes.len() + elements, 0);
+    bytes
+}
+
+#[test]
+fn a_checkpoint_says_what_its_run_was() {
+    let (_folder, path) = file(whole());
+    let checkpoint = Checkpoint::open(&path).expect("whole");
+    assert_eq!((checkpoint.step(), checkpoint.path()), (2, path.as_path()));
+    assert_eq!(preset::changes(&experiment(), &checkpoint.experiment().expect("an experiment")), Vec::<String>::new());
+    // As other programs read it.
+    let bytes = whole();
+    let header: serde_json::Value =
+        serde_json::from_slice(&bytes[8..8 + header_length(bytes)]).expect("a header in JSON");
+    assert_eq!(header["head.classes.weight"]["shape"], serde_json::json!([10, 8]));
+    assert_eq!(header["__metadata__"]["step"], "2");
+    assert_eq!(header_length(bytes) % 8, 0);
+}
+
+#[test]
+fn a_file_that_was_cut_short_is_refused_wherever_it_was_cut() {
+    let bytes = whole();
+    let header = header_length(bytes);
+    for length in [0, 1, 7, 8, 9, 8 + header / 2, 7 + header, 8 + header, 9 + header, bytes.len() - 1] {
+        let said = said(&bytes[..length]);
+        assert!(said.contains("cut short"), "{length}: {said}");
+    }
+    assert!(said(&[bytes, b"more"].concat()).contains("after its last tensor"));
+}
+
+#[test]
+fn what_a_header_claims_is_held_against_the_file() {
+    // Lengths that no machine could hold.
+    for length in [u64::MAX, 1 << 62, whole().len() as u64, 100 << 20] {
+        let mut bytes = whole().to_vec();
+        bytes[..8].copy_from_slice(&length.to_le_bytes());
+        assert!(said(&bytes).contains("cut short, or is no safetensors file"), "{length}");
+    }
+    let tensor = |dtype: &str, shape: &str, offsets: &str| {
+        let header = format!("{{\"a\":{{\"dtype\":\"{dtype}\",\"shape\":{shape},\"data_offsets\":{offsets}}}}}");
+        said(&of_header(&header, 16))
+    };
+    let huge = "[4611686018427387904,4611686018427387904]";
+    assert!(tensor("F32", huge, "[0,16]").contains("(tensor a): has the shape"));
+    assert!(tensor("F32", "[4]", "[0,18446744073709551615]").contains("(tensor a): lies at"));
+    assert!(tensor("F32", "[4]", "[16,0]").contains("(tensor a): lies at"));
+    assert!(tensor("F32", "[4]", "[4,20]").contains("16 bytes are due at 0"));
+    assert!(tensor("I64", "[2]", "[0,16]").contains("elements of type I64"));
+    assert!(tensor("F32", "[8]", "[0,32]").contains("cut short"));
+    assert!(said(&of_header("{\"a\": 1}", 0)).contains("header"));
+    assert!(said(&of_header(&"[".repeat(100_000), 0)).contains("header"));
+}
+
+#[test]
+fn a_file_of_another_program_or_a_newer_version_is_told_apart_from_damage() {
+    let weights = "{\"a\":{\"dtype\":\"F32\",\"shape\":[4],\"data_offsets\":[0,16]}}";
+    assert!(said(&of_header(weights, 16)).contains("of another program"));
+    assert!(said(b"version = 2\n[model]\nkind = \"cnn\"\n").contains("no safetensors file"));
+    assert!(said(&with("\"plimsoll\":\"1\"", "\"plimsoll\":\"9\"")).contains("newer version"));
+    assert!(said(&with("\"updates\":\"2\"", "\"updates\":\"x\"")).contains("(header, updates)"));
+    let mut bytes = whole().to_vec();
+    *bytes.last_mut().expect("elements") ^= 1;
+    assert!(said(&bytes).contains("(header, checksum)"));
+    let folder = tempfile::tempdir().expect("a folder");
+    assert!(Checkpoint::at(folder.path()).expect_err("empty").to_string().contains("has no checkpoint"));
+    assert!(Checkpoint::open(folder.path()).expect_err("a folder").to_string().contains("is a folder"));
+    assert!(Checkpoint::open(folder.path().join("none")).expect_err("none").to_string().contains("no such file"));
+}
+
+/// How a run that goes on from the checkpoint as `change` has it ends.
+fn going_on(bytes: &[u8], change: impl FnOnce(&mut Experiment)) -> Outcome {
+    let (_folder, path) = file(bytes);
+    let mut experiment = experiment();
+    experiment.run.steps = Some(3);
+    change(&mut experiment);
+    outcome(Start { resume: Some(path), ..Start::new(experiment) })
+}
+
+#[test]
+fn a_checkpoint_of_another_experiment_is_refused_with_what_differs() {
+    assert!(matches!(going_on(whole(), |_| {}), Outcome::Finished));
+    // What neither tensors nor samples hang on.
+    let free = |e: &mut Experiment| (e.optimizer.learning_rate, e.batch.micro, e.batch.accumulation) = (1e-4, 8, 2);
+    assert!(matches!(going_on(whole(), free), Outcome::Finished));
+    let refused = |change: fn(&mut Experiment)| match going_on(whole(), change) {
+        Outcome::Failed(error) => error.to_string(),
+        other => panic!("{other:?}"),
+    };
+    assert!(refused(|e| e.model.width = 9).contains("model.width=9"));
+    assert!(refused(|e| e.optimizer.kind = OptimizerKind::Sgd).contains("optimizer.kind=\"sgd\""));
+    assert!(refused(|e| e.precision = Precision::F64).contains("precision=\"f64\""));
+    assert!(refused(|e| e.run.seed = 2).contains("run.seed=2"));
+    assert!(refused(|e| e.batch.micro = 17).contains("17 samples in a step"));
+    assert!(refused(|e| e.data.test_fraction = 0.5).contains("data.test_fraction=0.5"));
+    assert!(refused(|e| e.run.steps = Some(2)).contains("was written after 2"));
+}
+
+#[test]
+fn a_checkpoint_whose_tensors_are_not_those_of_its_experiment_is_refused() {
+    let refused = |bytes: &[u8]| match going_on(bytes, |_| {}) {
+        Outcome::Failed(error) => error.to_string(),
+        other => panic!("{other:?}"),
+    };
+    let said = refused(&with("\"head.classes.weight\"", "\"head.clazzes.weight\""));
+    assert!(
+        said.contains("(tensor head.classes.weight): is not there") && said.contains("another architecture"),
+        "{said}"
+    );
+    let said = refused(&with("\"shape\":[10, 8]", "\"shape\":[8, 10]"));
+    assert!(said.contains("f32 [8, 10], and the experiment has f32 [10, 8]"), "{said}");
+    assert!(refused(&with("\"samples\":\"1", "\"samples\":\"2")).contains("the data have changed"));
+    assert!(refused(&with("\"place\":\"32\"", "\"place\":\"33\"")).contains("no place"));
+}
+
+#[test]
+fn a_folder_that_takes_no_file_is_said_before_the_first_step() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("file");
+    fs::write(&path, "").expect("written");
+    let keep = Keep::in_folder(path.join("runs"));
+    let Outcome::Failed(error) = outcome(Start { keep, ..Start::new(experiment()) }) else { panic!("it began") };
+    assert!(error.to_string().contains("takes no checkpoint"), "{error}");
+}
+
+/// What was begun by a program that was killed goes when the next run begins there; nothing else does.
+#[test]
+fn leftovers_of_a_killed_run_go() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let [begun, other] = [".plimsoll-abc123.part", "notes.txt"].map(|name| folder.path().join(name));
+    fs::write(&begun, "half").and_then(|()| fs::write(&other, "mine")).expect("written");
+    let start = Start { keep: Keep::in_folder(folder.path()), ..Start::new(experiment()) };
+    assert!(matches!(outcome(start), Outcome::Finished));
+    let list = |path: &Path| fs::read_dir(path).expect("listed").flatten().map(|e| e.file_name()).collect::<Vec<_>>();
+    let mut names = list(folder.path());
+    names.sort();
+    assert_eq!(names, ["last.safetensors", "notes.txt"]);
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 400, ..ProptestConfig::default() })]
+
+    /// Damage anywhere is refused, or leaves a checkpoint as whole as it was.
+    #[test]
+    fn no_damage_makes_it_panic_or_pass_for_whole(at in 0.0..1.0_f64, byte in any::<u8>(), cut in prop::option::of(0.0..1.0_f64)) {
+        let mut bytes = whole().to_vec();
+        let at = (at * bytes.len() as f64) as usize;
+        let is_changed = std::mem::replace(&mut bytes[at], byte) != byte;
+        if let Some(cut) = cut {
+            bytes.truncate((cut * bytes.len() as f64) as usize);
+        }
+        let (_folder, path) = file(&bytes);
+        let is_in_elements = at >= 8 + header_length(whole());
+        match Checkpoint::open(&path) {
+            Ok(_) => prop_assert!(cut.is_none() && !(is_changed && is_in_elements)),
+            Err(error) => prop_assert!(error.to_string().contains(path.to_str().expect("text"))),
+        }
+    }
+}

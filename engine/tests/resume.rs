@@ -1,0 +1,156 @@
+//! The promise: a run that goes on from a checkpoint is, to the last bit, the run that was never stopped, and takes the
+//! memory that was predicted; what a checkpoint takes to write is predicted too.
+//!
+//! `PLIMSOLL_DRAWN=N` draws another number of experiments.
+
+use std::{fs, path::Path, sync::Arc, time::Duration};
+
+use plimsoll_engine::{
+    Bytes, Experiment,
+    experiment::{DataKind, Placement},
+    memory::Category,
+    plan::{Pass, Plan},
+    selftest::experiments::{Drawn, Experiments},
+    train::{Command, Event, Keep, Outcome, SaveReason, Start, Summary, Trainer},
+};
+
+/// Two of each family.
+const DRAWN: usize = 38;
+const STEPS: u64 = 5;
+const LONGEST: Duration = Duration::from_secs(300);
+
+/// What came of a run.
+struct Run {
+    plan: Arc<Plan>,
+    /// Step, loss, norm, scale, rate and whether it was skipped, bit by bit.
+    steps: Vec<(u64, [u64; 4], bool)>,
+    /// Loss and accuracy of each test, bit by bit.
+    tests: Vec<(u64, [u64; 2])>,
+    /// Bytes that were measured while a checkpoint was written.
+    saving: Vec<Bytes>,
+    summary: Summary,
+}
+
+/// Runs to the end, or through `stop_after` steps one by one.
+fn run(start: Start, stop_after: Option<u64>) -> Run {
+    let trainer = Trainer::new(|| {});
+    let start = Start { paused: stop_after.is_some(), ..start };
+    trainer.send(Command::Start(Box::new(start)));
+    if stop_after.is_some() {
+        trainer.send(Command::Step);
+    }
+    let (mut plan, mut steps, mut tests, mut saving) = (None, Vec::new(), Vec::new(), Vec::new());
+    loop {
+        match trainer.events().recv_timeout(LONGEST).expect("the trainer goes on") {
+            Event::Started { plan: started, .. } => plan = Some(started),
+            Event::Step(record) => {
+                let numbers = [record.loss, record.gradient_norm, record.loss_scale, record.learning_rate];
+                steps.push((record.step, numbers.map(f64::to_bits), record.skipped));
+                match stop_after {
+                    Some(last) if steps.len() as u64 == last => trainer.send(Command::Stop),
+                    Some(_) => trainer.send(Command::Step),
+                    None => {}
+                }
+            }
+            Event::Evaluated { step, loss, accuracy, .. } => tests.push((step, [loss.to_bits(), accuracy.to_bits()])),
+            Event::Saved { live, bytes, path, why, .. } => {
+                assert_eq!(fs::metadata(path).expect("it is there").len(), bytes.0);
+                assert!(matches!(why, SaveReason::Stop | SaveReason::End), "{why:?}");
+                saving.push(live);
+            }
+            Event::Ended { outcome, summary, .. } => {
+                match (&outcome, stop_after) {
+                    (Outcome::Finished, None) | (Outcome::Stopped, Some(_)) => {}
+                    _ => panic!("{outcome:?}"),
+                }
+                return Run { plan: plan.expect("it began"), steps, tests, saving, summary };
+            }
+            _ => {}
+        }
+    }
+}
+
+/// The elements of every tensor of a checkpoint.
+fn elements(folder: &Path) -> Vec<u8> {
+    let bytes = fs::read(folder.join("last.safetensors")).expect("a checkpoint");
+    let header = u64::from_le_bytes(*bytes.first_chunk().expect("a header")) as usize;
+    bytes[8 + header..].to_vec()
+}
+
+/// What is predicted is never below, and above by no more than a hundredth and what is stated for bookkeeping.
+fn holds(run: &Run, case: &dyn Fn() -> String) {
+    let measured = run.summary.measured;
+    assert!(measured.live <= run.plan.peak.live, "{}: {measured:?}, {:?}", case(), run.plan.peak);
+    assert!(measured.reserved <= run.plan.peak.reserved, "{}: {measured:?}, {:?}", case(), run.plan.peak);
+    assert_eq!(run.summary.left_over, Bytes::ZERO, "{}", case());
+    let save = run.plan.timeline(Pass::Save);
+    let highest = &save.points[save.peak_index().expect("a checkpoint has tensors")];
+    let context = highest.categories.get(Category::Context);
+    let state = highest.categories.get(Category::OptimizerState);
+    for live in &run.saving {
+        assert!(*live <= highest.live, "{}: {live} while saving, {} predicted", case(), highest.live);
+        // Where f16 skipped every update, there is no state.
+        let without = if run.summary.skipped_steps > 0 { state } else { Bytes::ZERO };
+        let most = live.0 as f64 * 1.01 + context.0 as f64 + without.0 as f64;
+        assert!(highest.live.0 as f64 <= most, "{}: {live} while saving, {} predicted", case(), highest.live);
+    }
+}
+
+fn with_augmentation(drawn: &Drawn) -> Experiment {
+    let mut experiment = drawn.experiment.clone();
+    // Small, for every step of each of them is made twice.
+    experiment.batch.micro = experiment.batch.micro.min(6);
+    experiment.data.test_fraction = 0.02;
+    experiment.data.samples = 300;
+    experiment.run.steps = Some(STEPS);
+    experiment.run.evaluate_every = 1 + drawn.also(5, 3) as u64;
+    experiment.optimizer.warmup_steps = drawn.also(6, 3) as u64;
+    experiment.budget = Bytes::gib(4);
+    let is_drawn_over = matches!(experiment.data.kind, DataKind::Digits | DataKind::Shapes | DataKind::Masks);
+    if is_drawn_over && experiment.data.placement != Placement::Device {
+        (experiment.data.flip, experiment.data.crop_padding) = (drawn.also(7, 2) == 0, drawn.also(8, 3));
+        if experiment.data.kind != DataKind::Masks {
+            experiment.data.color_jitter = [0.0, 0.2][drawn.also(9, 2)];
+        }
+    }
+    experiment
+}
+
+#[test]
+fn a_run_that_goes_on_is_the_run_that_was_never_stopped() {
+    let count = std::env::var("PLIMSOLL_DRAWN").ok().and_then(|n| n.parse().ok()).unwrap_or(DRAWN);
+    let seed = std::env::var("PLIMSOLL_SEED").ok().and_then(|n| n.parse().ok()).unwrap_or_else(|| {
+        std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).map_or(1, |d| d.as_nanos() as u64)
+    });
+    let text = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/src/backend/ops/norm.rs"));
+    for (i, drawn) in Experiments::new(seed, "cpu", Some(text)).take(count).enumerate() {
+        let experiment = with_augmentation(&drawn);
+        let case = || format!("seed {seed}, experiment {i}: {experiment:?}");
+        let folder = tempfile::tempdir().expect("a folder");
+        let (whole, parts) = (folder.path().join("whole"), folder.path().join("parts"));
+        let start = |folder: &Path| Start { keep: Keep::in_folder(folder), ..Start::new(experiment.clone()) };
+        let stop_after = 1 + drawn.also(4, STEPS as usize - 1) as u64;
+        let all = run(start(&whole), None);
+        let begun = run(start(&parts), Some(stop_after));
+        let resume = Some(parts.join("last.safetensors"));
+        let rest = run(Start { resume, ..start(&parts) }, None);
+
+        let steps: Vec<_> = begun.steps.iter().chain(&rest.steps).copied().collect();
+        assert_eq!(steps, all.steps, "{}", case());
+        let tests: Vec<_> = begun.tests.iter().chain(&rest.tests).copied().collect();
+        assert_eq!(tests, all.tests, "{}", case());
+        assert!(elements(&parts) == elements(&whole), "other weights: {}", case());
+        let results = |run: &Run| {
+            let Summary { steps, train_loss, test_accuracy, best_test_accuracy, skipped_steps, .. } = run.summary;
+            (steps, train_loss, test_accuracy, best_test_accuracy, skipped_steps)
+        };
+        assert_eq!(results(&rest), results(&all), "{}", case());
+        assert_eq!(rest.plan.steady.peak(), all.plan.steady.peak(), "{}", case());
+        for run in [&all, &begun, &rest] {
+            holds(run, &case);
+        }
+        if rest.steps.len() > 1 && all.summary.skipped_steps == 0 {
+            assert_eq!(rest.plan.peak.live, all.plan.peak.live, "{}", case());
+        }
+    }
+}
