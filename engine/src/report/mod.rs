@@ -6,9 +6,12 @@
 
 pub mod comparison;
 pub mod curves;
+pub mod kept;
 pub mod lock;
+pub mod tables;
 pub mod tensorboard;
 pub mod trace;
 
 pub use comparison::{Comparison, Ran, Subject};
+pub use kept::Kept;
 pub use lock::Lock;

@@ -34,7 +34,8 @@ impl Measure for Clock {
     fn reset_live_peak(&self) {}
 }
 
-/// Predicted seconds of each op of a pass: one for each point of [`Plan::timeline`].
+/// Predicted seconds of each op of a pass: one for each point of [`Plan::timeline`]. The making of the model, with which the
+/// first step begins, counts nothing.
 ///
 /// # Examples
 ///
@@ -68,5 +69,8 @@ pub fn op_secs(plan: &Plan, pass: Pass) -> Result<Vec<f64>> {
     // Taken in any case: the sampler holds the executor that holds it.
     let ticks = executor.take_samples();
     ran?;
-    Ok(ticks.into_iter().map(|ticks| ticks.0 as f64 / Clock::TICKS).collect())
+    // The first step's timeline begins with the making of the model, which no clock was there for.
+    let unclocked = plan.timeline(pass).points.len().saturating_sub(ticks.len());
+    let secs = ticks.into_iter().map(|ticks| ticks.0 as f64 / Clock::TICKS);
+    Ok(std::iter::repeat_n(0.0, unclocked).chain(secs).collect())
 }

@@ -1,0 +1,180 @@
+//! A kept run as the other formats take it: its curves, what it was, what came of it.
+//!
+//! Owns nothing: everything is read from the store. Always holds: what was recorded is here to the last bit, but for what a
+//! step does not have, which is no number.
+
+use std::sync::Arc;
+
+use crate::{
+    error::Result,
+    experiment::{Experiment, Labelled, preset},
+    plan::{Peak, Plan},
+    report::{
+        Ran, Subject,
+        curves::{Curve, Curves, Group, names},
+        tensorboard::About,
+    },
+    store::{Column, RunKey, Series, Store, StoredDetails, StoredRun},
+};
+
+/// Everything that is kept of a run.
+#[derive(Debug, Clone)]
+pub struct Kept {
+    /// The run.
+    pub run: StoredRun,
+    /// Its preset, its prediction, its events.
+    pub details: StoredDetails,
+    /// What was chosen.
+    pub experiment: Arc<Experiment>,
+    /// Its curves.
+    pub curves: Curves,
+    /// What could not be read of them, in words.
+    pub damage: Option<String>,
+}
+
+impl Kept {
+    /// Reads a run.
+    ///
+    /// # Errors
+    /// Fails for a run that is not there, one whose preset this version cannot read, and where the database does.
+    pub fn read(store: &Store, key: &RunKey) -> Result<Self> {
+        let (run, details, series) = (store.get(key)?, store.details(key)?, store.series(key)?);
+        let experiment = Arc::new(details.experiment(key)?);
+        let began = run.started.as_millisecond() as f64 / 1e3;
+        let curves = curves(&series, &experiment, began);
+        Ok(Self { run, details, experiment, curves, damage: series.damage })
+    }
+
+    /// The run to be compared or told of, with a plan of it where there is one.
+    pub fn subject(&self, plan: Option<Arc<Plan>>) -> Subject {
+        let (name, experiment) = (self.run.label().to_owned(), Arc::clone(&self.experiment));
+        Subject { name, experiment, plan, ran: Some(Ran::of(&self.run)) }
+    }
+
+    /// The measured peak; `None` before the first step.
+    pub fn measured(&self) -> Option<Peak> {
+        (self.run.steps > 0).then_some(self.run.measured)
+    }
+
+    /// What an event file tells of it beside its curves.
+    pub fn about(&self) -> About {
+        let values = preset::differing(&[&*self.experiment, &Experiment::default()]);
+        let used = values.into_iter().filter_map(|(key, mut values)| Some((key.to_owned(), values.swap_remove(0)?)));
+        let mut description = self.experiment.description.trim().to_owned();
+        if !self.run.note.is_empty() {
+            description.push_str(&format!("\n\n{}", self.run.note));
+        }
+        About {
+            name: self.run.label().to_owned(),
+            description: description.trim().to_owned(),
+            preset: self.details.preset.trim().to_owned(),
+            settings: used.collect(),
+        }
+    }
+}
+
+impl Ran {
+    /// What came of a kept run.
+    pub fn of(run: &StoredRun) -> Self {
+        Self {
+            predicted_bytes: Some(run.load(&run.predicted).0),
+            measured_bytes: (run.steps > 0).then(|| run.load(&run.measured).0),
+            steps: run.steps,
+            step_secs: run.step_secs,
+            train_loss: run.train_loss,
+            test_accuracy: run.test_accuracy,
+            best_test_accuracy: run.best_test_accuracy,
+        }
+    }
+}
+
+/// What throughput counts in a step: samples, or the tokens of them.
+fn counted(experiment: &Experiment) -> f64 {
+    let of_sample = match experiment.data.kind.traits().labelled {
+        Labelled::Byte | Labelled::Token => experiment.data.length,
+        Labelled::Sample | Labelled::Pixel | Labelled::Digit => 1,
+    };
+    (experiment.batch.effective() * of_sample) as f64
+}
+
+/// The curves of a series.
+fn curves(series: &Series, experiment: &Experiment, began_secs: f64) -> Curves {
+    let (steps, tests) = (&series.steps, &series.evaluations);
+    // What has none reports zero: an update in the backward pass never holds the whole gradient.
+    let some = |value: &f64| if *value > 0.0 { *value } else { f64::NAN };
+    let counted = counted(experiment);
+    let mut of_steps = vec![
+        Curve::named(names::TRAIN_LOSS, steps.loss.clone()),
+        Curve::named(names::TRAIN_ACCURACY, steps.accuracy.clone()),
+        Curve::named(names::LEARNING_RATE, steps.learning_rate.clone()),
+        Curve::named(names::GRADIENT_NORM, steps.gradient_norm.iter().map(some).collect()),
+        Curve::named(names::LOSS_SCALE, steps.loss_scale.clone()),
+        Curve::named(names::STEP_SECS, steps.secs.clone()),
+        Curve::named(names::THROUGHPUT, steps.secs.iter().map(|secs| counted / some(secs)).collect()),
+        Curve::named(names::LIVE, numbers(Column::Bytes(&steps.live))),
+        Curve::named(names::RESERVED, numbers(Column::Bytes(&steps.reserved))),
+        Curve::named(names::PROCESS, numbers(Column::Bytes(&steps.process))),
+    ];
+    of_steps.retain(|curve| curve.values.iter().any(|value| !value.is_nan()));
+    let of_tests = vec![
+        Curve::named(names::TEST_LOSS, tests.loss.clone()),
+        Curve::named(names::TEST_ACCURACY, tests.accuracy.clone()),
+    ];
+    let groups = vec![
+        Group { steps: steps.step.clone(), secs: steps.at_secs.clone(), curves: of_steps },
+        Group { steps: tests.step.clone(), secs: tests.at_secs.clone(), curves: of_tests },
+    ];
+    Curves { groups, began_secs: Some(began_secs) }
+}
+
+fn numbers(column: Column<'_>) -> Vec<f64> {
+    match column {
+        Column::Counts(counts) => counts.iter().map(|count| *count as f64).collect(),
+        Column::Bytes(bytes) => bytes.iter().map(|bytes| bytes.0 as f64).collect(),
+        Column::Numbers(numbers) => numbers.to_vec(),
+        Column::Flags(flags) => flags.iter().map(|flag| f64::from(u8::from(*flag))).collect(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{
+        bytes::Bytes,
+        store::{Evaluation, Evaluations, Steps},
+        train::StepRecord,
+    };
+
+    #[test]
+    fn what_was_recorded_is_in_the_curves_and_what_a_step_lacks_is_not() {
+        let step = |step: u64| StepRecord {
+            step,
+            loss: 1.0 / step as f64,
+            accuracy: 0.5,
+            learning_rate: 1e-3,
+            gradient_norm: 0.0,
+            loss_scale: 1.0,
+            skipped: false,
+            at_secs: step as f64,
+            secs: 0.5,
+            live: Bytes(step * 1000),
+            reserved: Bytes(7),
+            process: Bytes(8),
+        };
+        let steps: Steps = (1..=3).map(step).collect();
+        let evaluation = Evaluation { step: 2, at_secs: 2.5, loss: 0.25, accuracy: 0.75 };
+        let evaluations: Evaluations = [evaluation].into_iter().collect();
+        let experiment = Experiment::default();
+        let curves = curves(&Series { steps, evaluations, damage: None }, &experiment, 7.0);
+        let values =
+            |name: &str| curves.iter().find(|(_, curve)| curve.name == name).map(|(_, curve)| curve.values.clone());
+        assert_eq!(values(names::TRAIN_LOSS), Some(vec![1.0, 0.5, 1.0 / 3.0]));
+        assert_eq!(values(names::LIVE), Some(vec![1000.0, 2000.0, 3000.0]));
+        assert_eq!(values(names::GRADIENT_NORM), None, "there was none");
+        assert_eq!(values(names::THROUGHPUT), Some(vec![experiment.batch.effective() as f64 * 2.0; 3]));
+        let lines = curves.csv();
+        let second = lines.lines().nth(2).expect("a step");
+        assert!(second.starts_with("2,2.5,0.5,") && second.ends_with(",0.25,0.75"), "{second}");
+        assert!(curves.iter().all(|(_, curve)| !curve.about.is_empty()));
+    }
+}

@@ -1,0 +1,177 @@
+//! What a plan holds, as tables: the ops of a pass, the layers, what is alive at the peak.
+//!
+//! Always holds: bytes are whole numbers, and the first line names the columns.
+
+use std::fmt::Write;
+
+use serde_json::{Map, Value, json};
+
+use super::curves::quoted;
+use crate::{
+    bytes::Bytes,
+    memory::{Categories, Category, Point},
+    plan::{Pass, Plan},
+};
+
+/// A table: what its columns are called, and its rows. A field is text or a number.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Table {
+    /// The names of the columns.
+    pub columns: Vec<String>,
+    /// The rows, each with a field for every column; null where it has none.
+    pub rows: Vec<Vec<Value>>,
+}
+
+impl Table {
+    /// A table without rows.
+    pub fn new<'a>(columns: impl IntoIterator<Item = &'a str>) -> Self {
+        Self { columns: columns.into_iter().map(str::to_owned).collect(), rows: Vec::new() }
+    }
+
+    /// The table as CSV (RFC 4180).
+    pub fn csv(&self) -> String {
+        let mut text = self.columns.iter().map(|name| quoted(name)).collect::<Vec<_>>().join(",");
+        text.push('\n');
+        for row in &self.rows {
+            let field = |value: &Value| match value {
+                Value::Null => String::new(),
+                Value::String(text) => quoted(text),
+                other => other.to_string(),
+            };
+            text.push_str(&row.iter().map(field).collect::<Vec<_>>().join(","));
+            text.push('\n');
+        }
+        text
+    }
+
+    /// One object a line.
+    pub fn json_lines(&self) -> String {
+        let mut text = String::new();
+        for row in &self.rows {
+            let object: Map<String, Value> = self.columns.iter().cloned().zip(row.iter().cloned()).collect();
+            // Writing to text does not fail.
+            let _ = writeln!(text, "{}", Value::from(object));
+        }
+        text
+    }
+}
+
+/// The categories as columns, such as `optimizer_state_bytes`.
+fn category_columns() -> impl Iterator<Item = String> {
+    Category::ALL.into_iter().map(|category| format!("{}_bytes", category.name().replace(' ', "_")))
+}
+
+fn category_bytes(categories: &Categories) -> impl Iterator<Item = Value> + '_ {
+    categories.iter().map(|(_, bytes)| bytes.0.into())
+}
+
+/// The ops of some passes in order, with the memory of each; `measured` is what was measured during each op of a pass, where
+/// it was.
+pub fn ops(plan: &Plan, passes: &[Pass], measured: Option<(Pass, &[Bytes])>) -> Table {
+    let mut table = Table::new(["pass", "op", "name", "layer", "phase", "live_bytes"]);
+    table.columns.extend(category_columns());
+    table.columns.extend(measured.map(|_| "measured_bytes".to_owned()));
+    for pass in passes.iter().copied() {
+        let timeline = plan.timeline(pass);
+        for (i, point) in timeline.points.iter().enumerate() {
+            let Point { op, layer, phase, live, categories } = point;
+            let row =
+                [pass.name().into(), (i + 1).into(), (*op).into(), timeline.layer(*layer).into(), phase.name().into()];
+            let mut row: Vec<Value> =
+                row.into_iter().chain([live.0.into()]).chain(category_bytes(categories)).collect();
+            if let Some((of, measured)) = measured {
+                row.push(measured.get(i).filter(|_| of == pass).map_or(Value::Null, |bytes| bytes.0.into()));
+            }
+            table.rows.push(row);
+        }
+    }
+    table
+}
+
+/// The layers of a plan with what each holds.
+pub fn layers(plan: &Plan) -> Table {
+    let bytes = ["weight_bytes", "saved_bytes", "gradient_bytes", "optimizer_bytes", "peak_bytes"];
+    let mut table = Table::new(["layer", "parameters", "trained"].into_iter().chain(bytes));
+    table.rows.extend(plan.layers.iter().map(|layer| {
+        let figures = [
+            layer.parameters,
+            layer.trained,
+            layer.weight_bytes,
+            layer.saved_bytes,
+            layer.gradient_bytes,
+            layer.optimizer_bytes,
+            layer.peak_bytes,
+        ];
+        std::iter::once(json!(layer.path)).chain(figures.into_iter().map(Value::from)).collect()
+    }));
+    table
+}
+
+/// What is alive at the peak of a plan, the largest first.
+pub fn alive(plan: &Plan) -> Table {
+    let mut table = Table::new(["name", "layer", "category", "bytes"]);
+    let row = |block: &crate::memory::Alive| {
+        vec![json!(block.name), json!(block.layer), json!(block.category.name()), json!(block.bytes)]
+    };
+    table.rows.extend(plan.alive_at_peak.iter().map(row));
+    table
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{experiment::Experiment, hardware::Machine};
+
+    fn plan() -> Plan {
+        Plan::of(&Experiment::default(), &Machine::nominal()).expect("a plan")
+    }
+
+    /// The fields of the rows, by the names of the columns. No field here needs quotes.
+    fn read(csv: &str) -> Vec<Vec<(&str, &str)>> {
+        let mut lines = csv.lines();
+        let names: Vec<&str> = lines.next().expect("names").split(',').collect();
+        lines.map(|line| names.iter().copied().zip(line.split(',')).collect()).collect()
+    }
+
+    fn number(row: &[(&str, &str)], name: &str) -> u64 {
+        row.iter().find(|(column, _)| *column == name).and_then(|(_, field)| field.parse().ok()).expect(name)
+    }
+
+    #[test]
+    fn the_ops_read_back_and_their_categories_add_up() {
+        let plan = plan();
+        let measured: Vec<Bytes> = plan.steady.points.iter().map(|point| Bytes(point.live.0 / 2)).collect();
+        let csv = ops(&plan, &Pass::ALL, Some((Pass::Steady, &measured))).csv();
+        let rows = read(&csv);
+        assert_eq!(rows.len(), Pass::ALL.iter().map(|pass| plan.timeline(*pass).points.len()).sum::<usize>());
+        for row in &rows {
+            let live = number(row, "live_bytes");
+            let bytes = row
+                .iter()
+                .filter(|(name, _)| name.ends_with("_bytes") && !["live_bytes", "measured_bytes"].contains(name));
+            assert_eq!(bytes.map(|(_, field)| field.parse::<u64>().expect("bytes")).sum::<u64>(), live, "{row:?}");
+            let is_measured = row[0] == ("pass", "training");
+            assert_eq!(row[row.len() - 1].1.is_empty(), !is_measured);
+            assert!(!is_measured || number(row, "measured_bytes") == live / 2);
+        }
+        assert_eq!(rows.iter().map(|row| number(row, "live_bytes")).max(), Some(plan.peak.live.0));
+    }
+
+    #[test]
+    fn layers_and_what_is_alive_read_back_whole() {
+        let plan = plan();
+        let (layers, alive) = (layers(&plan).csv(), alive(&plan).csv());
+        let parameters: u64 = read(&layers).iter().map(|row| number(row, "parameters")).sum();
+        assert_eq!(parameters, plan.parameters);
+        assert_eq!(read(&alive).iter().map(|row| number(row, "bytes")).sum::<u64>(), plan.peak.live.0);
+    }
+
+    #[test]
+    fn fields_that_need_quotes_have_them_and_lines_are_objects() {
+        let mut table = Table::new(["a", "b"]);
+        table.rows.push(vec![json!("x,\"y\""), Value::Null]);
+        assert_eq!(table.csv(), "a,b\n\"x,\"\"y\"\"\",\n");
+        let line: Value = serde_json::from_str(table.json_lines().trim()).expect("an object");
+        assert_eq!(line, json!({"a": "x,\"y\"", "b": null}));
+    }
+}
