@@ -4,6 +4,7 @@
 //! colour. Distances are in points.
 
 mod distances;
+pub(crate) mod print;
 
 use std::sync::Arc;
 
@@ -77,6 +78,13 @@ pub(crate) struct Palette {
     /// Alternate bands of phases.
     phases: [Color32; 4],
 }
+
+/// The font of everything that is read.
+pub(crate) const ROBOTO: &[u8] = include_bytes!("../../assets/fonts/Roboto-Regular.ttf");
+/// The same, heavier.
+pub(crate) const ROBOTO_MEDIUM: &[u8] = include_bytes!("../../assets/fonts/Roboto-Medium.ttf");
+/// The font of the signs that it lacks.
+pub(crate) const DEJAVU: &[u8] = include_bytes!("../../assets/fonts/DejaVuSans.ttf");
 
 const fn rgb(hex: u32) -> Color32 {
     Color32::from_rgb((hex >> 16) as u8, (hex >> 8) as u8, hex as u8)
@@ -227,6 +235,11 @@ impl Palette {
         }
     }
 
+    /// What a figure is printed on.
+    pub(crate) fn paper(&self) -> Color32 {
+        self.field
+    }
+
     /// Weak text.
     pub(crate) fn weak(&self) -> Color32 {
         self.text[2]
@@ -321,12 +334,7 @@ fn medium() -> FontFamily {
 /// that they lack.
 fn fonts() -> FontDefinitions {
     let mut fonts = FontDefinitions::default();
-    let files: [(&str, &[u8]); 3] = [
-        ("Roboto", include_bytes!("../../assets/fonts/Roboto-Regular.ttf")),
-        ("Roboto Medium", include_bytes!("../../assets/fonts/Roboto-Medium.ttf")),
-        ("DejaVu Sans", include_bytes!("../../assets/fonts/DejaVuSans.ttf")),
-    ];
-    for (name, bytes) in files {
+    for (name, bytes) in [("Roboto", ROBOTO), ("Roboto Medium", ROBOTO_MEDIUM), ("DejaVu Sans", DEJAVU)] {
         fonts.font_data.insert(name.to_owned(), Arc::new(FontData::from_static(bytes)));
     }
     for family in [FontFamily::Proportional, FontFamily::Monospace] {

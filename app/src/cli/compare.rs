@@ -1,4 +1,4 @@
-//! `plimsoll compare`: two to six plans beside each other.
+//! `plimsoll compare`: two to six runs or plans beside each other.
 
 use std::{path::PathBuf, process::ExitCode};
 
@@ -13,33 +13,36 @@ use plimsoll_engine::{
 use serde::Serialize;
 
 use crate::{
-    cli::{Misuse, out, subject, table::aligned},
+    cli::{Misuse, in_store::InStore, out, subject, table::aligned},
     format,
 };
 
 /// Rows of tensors that are listed for people.
 const LISTED: usize = 12;
 
-/// Compare two to six presets: what is chosen otherwise, and what it takes
+/// Compare two to six runs or presets: what is chosen otherwise, what it takes, what came of it
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
   plimsoll compare cnn-shapes cnn-shapes-bf16
+  plimsoll compare last 20261122-14
   plimsoll compare before.toml after.toml --device rtx4060-8g
   plimsoll compare before.toml after.toml --json | jq '.settings'
 
 Told are the settings that differ, the peaks by category, and which tensors are alive at one peak and not, or not as large,
 at another.")]
 pub(super) struct Compare {
-    /// Preset files, or names of shipped presets
-    #[arg(required = true, value_name = "PRESET")]
+    /// Kept runs, preset files, or names of shipped presets
+    #[arg(required = true, value_name = "RUN|PRESET")]
     subjects: Vec<PathBuf>,
-    /// Plan all of them for this device
+    /// Plan all presets for this device
     #[arg(long, value_name = "D")]
     device: Option<String>,
     /// Write one JSON object
     #[arg(long)]
     json: bool,
+    #[command(flatten)]
+    store: InStore,
 }
 
 #[derive(Serialize)]
@@ -69,12 +72,15 @@ struct JsonSubject<'a> {
 impl Compare {
     pub(super) fn run(&self) -> anyhow::Result<ExitCode> {
         if !(FEWEST..=MOST).contains(&self.subjects.len()) {
-            let message = format!("compare takes {FEWEST} to {MOST} presets; {} were named", self.subjects.len());
+            let message =
+                format!("compare takes {FEWEST} to {MOST} runs or presets; {} were named", self.subjects.len());
             return Err(Misuse(message).into());
         }
         let machine = plan::this_machine();
-        let named = self.subjects.iter().map(|name| subject::named(name, self.device.as_deref(), &machine));
-        let comparison = Comparison::of(named.collect::<anyhow::Result<Vec<Subject>>>()?)?;
+        let device = self.device.as_deref();
+        let named = self.subjects.iter().map(|name| subject::named(name, device, &self.store, &machine));
+        let subjects = named.map(|named| Ok(named?.subject)).collect::<anyhow::Result<Vec<Subject>>>()?;
+        let comparison = Comparison::of(subjects)?;
         if self.json {
             out::json(&as_json(&comparison))?;
         } else {

@@ -8,7 +8,9 @@ mod bench;
 mod choice;
 mod compare;
 mod devices;
+mod export;
 mod fit;
+mod in_store;
 mod interrupt;
 mod lock;
 mod offers;
@@ -66,6 +68,7 @@ enum Command {
     Selftest(selftest::Selftest),
     Presets(presets::Presets),
     Compare(compare::Compare),
+    Export(export::Export),
     Lock(lock::Lock),
     Check(lock::Check),
     /// Open the window
@@ -126,6 +129,7 @@ fn dispatch(cli: Cli) -> anyhow::Result<ExitCode> {
         Some(Command::Selftest(selftest)) => selftest.run(),
         Some(Command::Presets(presets)) => presets.run(),
         Some(Command::Compare(compare)) => compare.run(),
+        Some(Command::Export(export)) => export.run(),
         Some(Command::Lock(lock)) => lock.run(),
         Some(Command::Check(check)) => check.run(),
         Some(Command::Open { preset }) => window(preset),

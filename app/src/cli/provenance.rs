@@ -39,4 +39,18 @@ impl Provenance {
             version: env!("CARGO_PKG_VERSION"),
         }
     }
+
+    /// The same for people: what each is called, and what it is.
+    pub(super) fn rows(&self) -> Vec<(String, String)> {
+        let threads = self.threads.map(|threads| threads.to_string());
+        let rows = [
+            ("device", Some(self.on.clone())),
+            ("name", self.device.clone()),
+            ("driver", self.driver.clone()),
+            ("threads", threads),
+            ("date", Some(self.date.clone())),
+            ("program", Some(format!("plimsoll {}", self.version))),
+        ];
+        rows.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?))).collect()
+    }
 }

@@ -16,7 +16,7 @@ mod log;
 mod notice;
 mod offers;
 pub(crate) mod pane;
-mod timeline;
+pub(crate) mod timeline;
 mod top_bar;
 mod tradeoff;
 

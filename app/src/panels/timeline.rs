@@ -3,8 +3,8 @@
 
 mod compare;
 mod marks;
-mod scale;
-mod shape;
+pub(crate) mod scale;
+pub(crate) mod shape;
 
 use eframe::egui::{self, Button, RichText, Role, ScrollArea, Stroke, Tooltip, Ui, WidgetInfo};
 use egui_plot::{FilledArea, HLine, Line, LineStyle, PlotPoints, PlotTransform, PlotUi, Span};

@@ -64,6 +64,12 @@ fn axis<'a>(ui: &Ui, hints: AxisHints<'a>, words: impl Fn(f64) -> String + 'a) -
         .tick_label_font(FontId::proportional(theme::SMALL_TEXT))
 }
 
+/// Round values between two bounds, at least `least` apart.
+pub(crate) fn round_values(round: Round, least: f64, bounds: (f64, f64)) -> Vec<f64> {
+    let input = GridInput { bounds, base_step_size: least };
+    marks(round, least, &input).into_iter().map(|mark| mark.value).collect()
+}
+
 /// Round values in view, at least `least` apart.
 fn marks(round: Round, least: f64, input: &GridInput) -> Vec<GridMark> {
     if !(least.is_finite() && least > 0.0) {
@@ -105,24 +111,19 @@ fn nice(least: f64) -> f64 {
 mod tests {
     use super::*;
 
-    fn values(round: Round, least: f64, bounds: (f64, f64)) -> Vec<f64> {
-        let input = GridInput { bounds, base_step_size: least };
-        marks(round, least, &input).into_iter().map(|mark| mark.value).collect()
-    }
-
     #[test]
     fn lines_stand_at_round_values_not_too_close() {
-        assert_eq!(values(Round::Decimal, 0.3, (0.2, 1.9)), [0.5, 1.0, 1.5]);
-        assert_eq!(values(Round::Whole, 0.1, (0.0, 3.0)), [0.0, 1.0, 2.0, 3.0]);
-        assert_eq!(values(Round::Binary, 0.2, (0.0, 1.1)), [0.0, 0.25, 0.5, 0.75, 1.0]);
-        assert_eq!(values(Round::Log, 2.0, (-4.0, 2.0)), [-4.0, -2.0, 0.0, 2.0]);
-        assert_eq!(values(Round::Log, 0.1, (-0.1, 1.0)).len(), 4);
+        assert_eq!(round_values(Round::Decimal, 0.3, (0.2, 1.9)), [0.5, 1.0, 1.5]);
+        assert_eq!(round_values(Round::Whole, 0.1, (0.0, 3.0)), [0.0, 1.0, 2.0, 3.0]);
+        assert_eq!(round_values(Round::Binary, 0.2, (0.0, 1.1)), [0.0, 0.25, 0.5, 0.75, 1.0]);
+        assert_eq!(round_values(Round::Log, 2.0, (-4.0, 2.0)), [-4.0, -2.0, 0.0, 2.0]);
+        assert_eq!(round_values(Round::Log, 0.1, (-0.1, 1.0)).len(), 4);
     }
 
     #[test]
     fn bounds_that_are_not_settled_draw_nothing() {
-        assert!(values(Round::Decimal, f64::NAN, (0.0, 1.0)).is_empty());
-        assert!(values(Round::Decimal, 1e-9, (0.0, 1e9)).is_empty());
-        assert!(values(Round::Decimal, 0.0, (0.0, f64::INFINITY)).is_empty());
+        assert!(round_values(Round::Decimal, f64::NAN, (0.0, 1.0)).is_empty());
+        assert!(round_values(Round::Decimal, 1e-9, (0.0, 1e9)).is_empty());
+        assert!(round_values(Round::Decimal, 0.0, (0.0, f64::INFINITY)).is_empty());
     }
 }

@@ -1,5 +1,6 @@
 //! The program as scripts meet it: what it writes where, and how it exits.
 
+mod export;
 mod lock;
 mod misuse;
 mod offers;

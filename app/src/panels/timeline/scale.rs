@@ -14,17 +14,17 @@ const STEPS: f64 = 4.0;
 
 /// A vertical scale, in MiB.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) struct Scale {
+pub(crate) struct Scale {
     /// The value at the top of the picture.
-    pub(super) top: f64,
+    pub(crate) top: f64,
     /// Where the budget's line is drawn.
-    pub(super) budget: f64,
+    pub(crate) budget: f64,
     /// Where the axis is broken; no value above it is to scale.
-    pub(super) broken_at: Option<f64>,
+    pub(crate) broken_at: Option<f64>,
 }
 
 /// The scale of a picture `height` points high whose highest value is `highest`.
-pub(super) fn scale(highest: f64, budget: f64, height: f32) -> Scale {
+pub(crate) fn scale(highest: f64, budget: f64, height: f32) -> Scale {
     let height = f64::from(height.max(HEAD * 2.0));
     let with_head = |value: f64| value * height / (height - f64::from(HEAD));
     if budget <= highest * BUDGET_IN_VIEW {

@@ -4,17 +4,17 @@ use plimsoll_engine::memory::{Phase, Point};
 
 /// Ops of one phase in a row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Band {
+pub(crate) struct Band {
     /// The phase.
-    pub(super) phase: Phase,
+    pub(crate) phase: Phase,
     /// Its first op.
-    pub(super) from: usize,
+    pub(crate) from: usize,
     /// One past its last op.
-    pub(super) to: usize,
+    pub(crate) to: usize,
 }
 
 /// The phases in order. Bringing a batch is too short to see and belongs to the forward pass that follows.
-pub(super) fn bands(points: &[Point]) -> Vec<Band> {
+pub(crate) fn bands(points: &[Point]) -> Vec<Band> {
     let mut bands: Vec<Band> = Vec::new();
     for (i, point) in points.iter().enumerate() {
         match bands.last_mut() {
@@ -28,17 +28,17 @@ pub(super) fn bands(points: &[Point]) -> Vec<Band> {
 
 /// Ops that share a pixel column.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Column {
+pub(crate) struct Column {
     /// The first.
-    pub(super) from: usize,
+    pub(crate) from: usize,
     /// One past the last.
-    pub(super) to: usize,
+    pub(crate) to: usize,
     /// The one with the most memory, which stands for all.
-    pub(super) highest: usize,
+    pub(crate) highest: usize,
 }
 
 /// Ops `from..to` in at most `count` columns of about equal width.
-pub(super) fn columns(points: &[Point], from: usize, to: usize, count: usize) -> Vec<Column> {
+pub(crate) fn columns(points: &[Point], from: usize, to: usize, count: usize) -> Vec<Column> {
     let (from, to) = (from.min(points.len()), to.min(points.len()));
     let length = to.saturating_sub(from);
     let count = count.clamp(1, length.max(1));

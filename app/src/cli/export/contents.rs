@@ -1,0 +1,177 @@
+//! What an exported file holds.
+
+use anyhow::Context;
+use plimsoll_engine::{
+    Bytes,
+    experiment::Experiment,
+    plan::{self, Pass, Plan},
+    report::{
+        Comparison, Kept, Subject,
+        curves::Curves,
+        tables::{self, Table},
+        tensorboard, trace,
+    },
+    store::StoredRun,
+};
+
+use super::{Format, Phase, What};
+use crate::{
+    cli::{Misuse, provenance::Provenance, subject::Named},
+    figure::{
+        Figure,
+        curves::{self, Look},
+        layers,
+        picture::Picture,
+        timeline,
+    },
+    format, page,
+};
+
+/// Names and what each is.
+type Rows = Vec<(String, String)>;
+
+/// What is chosen of a file.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Contents {
+    pub(super) format: Format,
+    pub(super) what: Option<What>,
+    pub(super) phase: Option<Phase>,
+}
+
+impl Contents {
+    /// The bytes of the file.
+    ///
+    /// # Errors
+    /// What is asked of a preset and only a run has, and a plan that cannot be made.
+    pub(super) fn of(self, mut named: Vec<Named>) -> anyhow::Result<Vec<u8>> {
+        if named.len() > 1 {
+            if self.format != Format::Html {
+                return Err(Misuse("only html takes several: name one".to_owned()).into());
+            }
+            let about = machine(&named[0]);
+            let subjects = named.into_iter().map(|named| named.subject).collect();
+            return Ok(page::comparison(&Comparison::of(subjects)?, &about).into_bytes());
+        }
+        let named = named.pop().context("nothing is named")?;
+        let Named { subject, kept } = &named;
+        Ok(match self.format {
+            Format::Csv | Format::Jsonl => self.table(subject, kept.as_ref())?.into_bytes(),
+            Format::Tensorboard => {
+                let kept = kept.as_ref().with_context(|| only_a_run(subject, "an event file"))?;
+                tensorboard::events(&kept.curves, &kept.about())
+            }
+            Format::Perfetto => {
+                let plan = planned(subject)?;
+                let passes = plan.passes().map(|pass| Ok((pass, plan::op_secs(plan, pass)?)));
+                trace::json(plan, &passes.collect::<anyhow::Result<Vec<_>>>()?).into_bytes()
+            }
+            Format::Svg => self.figure(subject, kept.as_ref())?.svg().into_bytes(),
+            Format::Png => Picture::of(&self.figure(subject, kept.as_ref())?)?.png()?,
+            Format::Html => {
+                let figures = kept.as_ref().map(figures).unwrap_or_default();
+                let measured = kept.as_ref().and_then(Kept::measured);
+                page::subject(subject, measured, &machine(&named), &figures).into_bytes()
+            }
+        })
+    }
+
+    fn table(self, subject: &Subject, kept: Option<&Kept>) -> anyhow::Result<String> {
+        let written = |table: Table| if self.format == Format::Csv { table.csv() } else { table.json_lines() };
+        match (self.what, kept) {
+            (Some(What::Curves | What::Gradients) | None, Some(kept)) => {
+                let curves: &Curves = &kept.curves;
+                Ok(if self.format == Format::Csv { curves.csv() } else { curves.json_lines() })
+            }
+            (Some(What::Curves | What::Gradients), None) => anyhow::bail!(only_a_run(subject, "curves")),
+            (Some(What::Step) | None, _) => {
+                let plan = planned(subject)?;
+                let measured = kept.and_then(|kept| measured(kept, plan));
+                let measured = measured.as_ref().map(|(pass, bytes)| (*pass, &bytes[..]));
+                let passes = self.phase.map_or_else(|| plan.passes().collect(), |phase| vec![phase.pass()]);
+                Ok(written(tables::ops(plan, &passes, measured)))
+            }
+            (Some(What::Layers), _) => Ok(written(tables::layers(planned(subject)?))),
+            (Some(What::Alive), _) => Ok(written(tables::alive(planned(subject)?))),
+        }
+    }
+
+    fn figure(self, subject: &Subject, kept: Option<&Kept>) -> anyhow::Result<Figure> {
+        match (self.what, kept) {
+            (Some(What::Curves) | None, Some(kept)) => Ok(curves::live(&drawn(kept))),
+            (Some(What::Gradients), Some(kept)) => Ok(curves::gradients(&drawn(kept))),
+            (Some(What::Curves | What::Gradients), None) => anyhow::bail!(only_a_run(subject, "curves")),
+            (Some(What::Step) | None, _) => {
+                let plan = planned(subject)?;
+                let pass = self.phase.map_or(plan.peak_pass, Phase::pass);
+                let measured = kept.and_then(|kept| measured(kept, plan)).filter(|(of, _)| *of == pass);
+                let mib: Vec<f64> = measured.iter().flat_map(|(_, bytes)| bytes).map(|b| b.as_mib()).collect();
+                Ok(timeline::figure(timeline::Step { plan, pass, outline: None, measured: &mib }))
+            }
+            (Some(What::Layers), _) => Ok(layers::figure(planned(subject)?)),
+            (Some(What::Alive), _) => {
+                Err(Misuse("what is alive is a table: write --format csv, or --what layers".to_owned()).into())
+            }
+        }
+    }
+}
+
+fn only_a_run(subject: &Subject, what: &str) -> String {
+    format!("{}: {what} come of a run; `plimsoll train` keeps runs, and `last` names the newest", subject.name)
+}
+
+fn planned(subject: &Subject) -> anyhow::Result<&Plan> {
+    subject.plan.as_deref().with_context(|| format!("{}: cannot be planned here any more", subject.name))
+}
+
+/// What was measured during each op of a step, where it is the step that is planned.
+fn measured(kept: &Kept, plan: &Plan) -> Option<(Pass, Vec<Bytes>)> {
+    let (step, bytes) = &kept.details.measured_step;
+    let pass = if *step == 1 { Pass::First } else { Pass::Steady };
+    (bytes.len() == plan.timeline(pass).points.len()).then(|| (pass, bytes.clone()))
+}
+
+/// A run as its charts are drawn.
+fn drawn(kept: &Kept) -> curves::Run<'_> {
+    let Kept { run, experiment, curves, .. } = kept;
+    curves::Run {
+        title: run.label().to_owned(),
+        curves,
+        predicted: Some(run.load(&run.predicted)),
+        budget: run.budget,
+        accuracy: format::accuracy(experiment.data.kind),
+        clip_norm: experiment.optimizer.clip_norm,
+        look: Look::default(),
+    }
+}
+
+fn figures(kept: &Kept) -> Vec<Figure> {
+    if kept.curves.is_empty() { Vec::new() } else { vec![curves::live(&drawn(kept)), curves::gradients(&drawn(kept))] }
+}
+
+/// Where a plan was made, or where a run ran.
+fn machine(named: &Named) -> Rows {
+    match &named.kept {
+        Some(kept) => of_run(&kept.run),
+        None => of_plan(&named.subject.experiment, named.subject.plan.as_deref()),
+    }
+}
+
+fn of_run(run: &StoredRun) -> Rows {
+    let rows = [
+        ("run", run.key.to_string()),
+        ("state", run.state.key().to_owned()),
+        ("device", run.device.clone()),
+        ("name", run.device_name.clone()),
+        ("seed", run.seed.to_string()),
+        ("began", run.started.to_string()),
+        ("program", format!("plimsoll {}", run.version)),
+        ("note", run.note.clone()),
+    ];
+    rows.into_iter().filter(|(_, value)| !value.is_empty()).map(|(name, value)| (name.to_owned(), value)).collect()
+}
+
+fn of_plan(experiment: &Experiment, plan: Option<&Plan>) -> Rows {
+    let card = plan.and_then(|plan| plan.target.profile());
+    let card = card.map(|card| ("planned for".to_owned(), format!("{}, {}", card.title, card.capacity)));
+    card.into_iter().chain(Provenance::now(&experiment.device).rows()).collect()
+}

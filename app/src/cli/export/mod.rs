@@ -1,0 +1,182 @@
+//! `plimsoll export`: a run or a plan, its figures and its figures' data, in the formats of other programs.
+
+mod contents;
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    process::ExitCode,
+};
+
+use anyhow::Context;
+use clap::{Args, ValueEnum};
+use plimsoll_engine::{
+    plan::{self, Pass},
+    report::{comparison::MOST, tensorboard},
+};
+use serde::Serialize;
+
+use self::contents::Contents;
+use crate::cli::{Misuse, in_store::InStore, out, save, subject};
+
+/// Write a run or a plan as a picture, a table, a trace, an event file or a page
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  plimsoll export last --format html
+  plimsoll export last --format csv -o - | head
+  plimsoll export 20261122-14 --format tensorboard -o logs/first
+  plimsoll export last --format png --what gradients
+  plimsoll export cnn-digits --format png --what layers -o layers.png
+  plimsoll export gpt2-rtx4060-plan --format perfetto -o step.json
+  plimsoll export cnn-shapes cnn-shapes-bf16 --format html -o comparison.html
+
+A RUN is its name or the beginning of it, as `plimsoll runs` lists them, or `last`; a PRESET is exported as it is planned.
+A trace opens in ui.perfetto.dev and in chrome://tracing: its bytes are predicted, its times are estimates. A page holds its
+figures, and a page of several compares them. TensorBoard reads a folder: one for each run. A file that is there is not written over without --force.")]
+pub(super) struct Export {
+    /// A kept run, a preset file, or the name of a shipped preset; with html up to six
+    #[arg(required = true, value_name = "RUN|PRESET")]
+    subjects: Vec<PathBuf>,
+    /// What to write
+    #[arg(short, long, value_enum)]
+    format: Format,
+    /// What a picture or a table is of
+    #[arg(long, value_enum)]
+    what: Option<What>,
+    /// The phase of the run that a picture is of, in place of the one with the peak
+    #[arg(long, value_enum)]
+    phase: Option<Phase>,
+    /// Plan a preset for this device
+    #[arg(long, value_name = "D")]
+    device: Option<String>,
+    /// The file to write, or `-` for standard output; otherwise the name of the run or preset, here
+    #[arg(short, long, value_name = "PATH")]
+    output: Option<PathBuf>,
+    /// Replace a file that is there
+    #[arg(long)]
+    force: bool,
+    #[command(flatten)]
+    store: InStore,
+    /// Write what was written as one JSON object
+    #[arg(long)]
+    json: bool,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Format {
+    /// A table, for spreadsheets
+    Csv,
+    /// A JSON object a line
+    Jsonl,
+    /// A folder with an event file, for TensorBoard
+    Tensorboard,
+    /// A trace of the step, for Perfetto and Chrome
+    Perfetto,
+    /// A picture of 300 dots an inch
+    Png,
+    /// A drawing
+    Svg,
+    /// A page with the figures in it
+    Html,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum What {
+    /// The memory of a step, op by op
+    Step,
+    /// What each layer holds
+    Layers,
+    /// What is alive at the peak (a table)
+    Alive,
+    /// The curves of a run
+    Curves,
+    /// Gradient norm and learning rate of a run
+    Gradients,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Phase {
+    /// The first step
+    First,
+    /// Any later step
+    Training,
+    /// A batch of the test data
+    Evaluating,
+}
+
+impl Phase {
+    fn pass(self) -> Pass {
+        match self {
+            Self::First => Pass::First,
+            Self::Training => Pass::Steady,
+            Self::Evaluating => Pass::Evaluate,
+        }
+    }
+}
+
+impl Format {
+    /// How its files end.
+    fn ending(self) -> &'static str {
+        match self {
+            Self::Csv => "csv",
+            Self::Jsonl => "jsonl",
+            Self::Tensorboard => "tensorboard",
+            Self::Perfetto => "trace.json",
+            Self::Png => "png",
+            Self::Svg => "svg",
+            Self::Html => "html",
+        }
+    }
+}
+
+/// The word on the command line.
+fn name_of(value: impl ValueEnum) -> String {
+    value.to_possible_value().map(|value| value.get_name().to_owned()).unwrap_or_default()
+}
+
+#[derive(Serialize)]
+struct Json<'a> {
+    path: &'a Path,
+    format: &'a str,
+    bytes: usize,
+}
+
+impl Export {
+    pub(super) fn run(&self) -> anyhow::Result<ExitCode> {
+        let place = self.place()?;
+        let is_folder = self.format == Format::Tensorboard && place != Path::new("-");
+        let path = if is_folder { place.join(tensorboard::FILE_NAME) } else { place.clone() };
+        save::can_be_written(&path, self.force)?;
+        let machine = plan::this_machine();
+        let device = self.device.as_deref();
+        let named = self.subjects.iter().map(|name| subject::named(name, device, &self.store, &machine));
+        let contents = Contents { format: self.format, what: self.what, phase: self.phase };
+        let bytes = contents.of(named.collect::<anyhow::Result<_>>()?)?;
+        if is_folder {
+            fs::create_dir_all(&place).with_context(|| format!("{}: cannot be made", place.display()))?;
+        }
+        save::write(&path, &bytes, self.force)?;
+        if path != Path::new("-") {
+            match self.json {
+                true => out::json(&Json { path: &path, format: &name_of(self.format), bytes: bytes.len() })?,
+                false => out::line(path.display().to_string())?,
+            }
+        }
+        Ok(ExitCode::SUCCESS)
+    }
+
+    /// Where it is written, unless it goes to standard output.
+    fn place(&self) -> anyhow::Result<PathBuf> {
+        if self.subjects.len() > MOST {
+            return Err(Misuse(format!("{} were named; {MOST} fit on a page", self.subjects.len())).into());
+        }
+        if let Some(path) = &self.output {
+            return Ok(path.clone());
+        }
+        let name = |path: &PathBuf| path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
+        let names: Vec<String> = self.subjects.iter().map(name).collect();
+        let what = self.what.map(|what| format!(".{}", name_of(what))).unwrap_or_default();
+        Ok(PathBuf::from(format!("{}{what}.{}", names.join("-"), self.format.ending())))
+    }
+}

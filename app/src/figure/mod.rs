@@ -1,0 +1,16 @@
+//! Figures that leave the program: every chart at print size, light, without the window around it.
+//!
+//! Owns [`Figure`], which is drawn once, as SVG; a picture is made from that text. Always holds: a figure reads nothing but
+//! what it is given, its colours are those of the light theme, and its text stands in it as text. Nothing in it has a name,
+//! so that several can stand on one page.
+
+pub(crate) mod chart;
+pub(crate) mod curves;
+pub(crate) mod layers;
+mod panel;
+pub(crate) mod picture;
+pub(crate) mod svg;
+pub(crate) mod timeline;
+pub(crate) mod tradeoff;
+
+pub(crate) use self::svg::Figure;

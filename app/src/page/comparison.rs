@@ -1,0 +1,107 @@
+//! The page of a comparison.
+
+use plimsoll_engine::{
+    Bytes,
+    report::{Comparison, Subject},
+};
+
+use super::html::{Cell, Page};
+use crate::{
+    figure::{self, timeline::Step, tradeoff::Dot},
+    format,
+};
+
+/// Tensors that are listed.
+const LISTED: usize = 24;
+
+/// The page of a comparison; `machine` is where it was made, each a name and what it is.
+pub(crate) fn comparison(comparison: &Comparison, machine: &[(String, String)]) -> String {
+    let names: Vec<&str> = comparison.subjects.iter().map(|subject| &*subject.name).collect();
+    let mut page = Page::new(&format!("Comparison of {}", names.join(", ")));
+    let heading = |first| std::iter::once(first).chain(names.iter().copied()).collect::<Vec<&str>>();
+    let row = |name: &str, cells: Vec<Cell>| std::iter::once(Cell::words(name)).chain(cells).collect::<Vec<Cell>>();
+    page.heading("Settings that differ");
+    let settings: Vec<Vec<Cell>> = comparison
+        .settings
+        .iter()
+        .map(|of| row(of.key, of.values.iter().map(|value| Cell::words(value.as_deref().unwrap_or("–"))).collect()))
+        .collect();
+    page.table(&heading("setting"), &settings);
+    page.heading("At the peak");
+    let bytes = |bytes: &[Option<u64>]| bytes.iter().map(|bytes| Cell::known(bytes.map(Bytes))).collect();
+    let mut rows: Vec<Vec<Cell>> =
+        comparison.categories.iter().map(|of| row(of.category.name(), bytes(&of.bytes))).collect();
+    let of = |value: &dyn Fn(&Subject) -> Option<String>| {
+        comparison.subjects.iter().map(|s| Cell::known(value(s))).collect()
+    };
+    rows.push(row("predicted peak", of(&|s| s.predicted().map(|bytes| bytes.to_string()))));
+    rows.push(row("measured peak", of(&|s| s.measured().map(|bytes| bytes.to_string()))));
+    rows.push(row("budget", of(&|s| Some(s.experiment.budget.to_string()))));
+    rows.push(row("estimated time of a step", of(&|s| s.plan.as_ref().map(|plan| format::secs(plan.step_secs)))));
+    rows.push(row("measured time of a step", of(&|s| s.ran.as_ref()?.step_secs.map(format::secs))));
+    rows.push(row("best test accuracy", of(&|s| s.ran.as_ref()?.best_test_accuracy.map(format::share))));
+    page.table(&heading("memory"), &rows);
+    figures(&mut page, comparison);
+    page.heading("Alive at one peak and not, or not as large, at another");
+    let alive: Vec<Vec<Cell>> = comparison
+        .alive
+        .iter()
+        .take(LISTED)
+        .map(|of| row(&format!("{} {} ({})", of.layer, of.name, of.category.name()), bytes(&of.bytes)))
+        .collect();
+    page.table(&heading("tensor"), &alive);
+    let left = comparison.alive.len().saturating_sub(LISTED);
+    if left > 0 {
+        page.words(&format!("{left} smaller differences are left out."));
+    }
+    page.heading("Machine");
+    let rows: Vec<Vec<Cell>> =
+        machine.iter().map(|(name, value)| vec![Cell::words(name), Cell::words(value)]).collect();
+    page.table(&["", ""], &rows);
+    page.finish()
+}
+
+/// The step of each with that of the first as its outline, and memory against accuracy where they ran.
+fn figures(page: &mut Page, comparison: &Comparison) {
+    let first = comparison.subjects.first();
+    for (i, subject) in comparison.subjects.iter().enumerate() {
+        let Some(plan) = &subject.plan else { continue };
+        let outline = first.filter(|_| i > 0).and_then(|first| Some((&*first.name, &**first.plan.as_ref()?)));
+        page.figure(&figure::timeline::figure(Step { plan, pass: plan.peak_pass, outline, measured: &[] }));
+    }
+    let dot = |subject: &Subject| {
+        let accuracy = subject.ran.as_ref()?.best_test_accuracy?;
+        Some(Dot { name: subject.name.clone(), at: [subject.measured()?.as_mib(), accuracy] })
+    };
+    let dots: Vec<Dot> = comparison.subjects.iter().filter_map(dot).collect();
+    if !dots.is_empty() {
+        let budget = comparison.subjects.iter().map(|subject| subject.experiment.budget.as_mib()).fold(0.0, f64::max);
+        page.figure(&figure::tradeoff::figure("Memory against accuracy", &dots, budget));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use plimsoll_engine::{Experiment, hardware::Machine, plan::Plan, report::Ran};
+
+    use super::*;
+
+    #[test]
+    fn a_page_of_two_has_their_differences_and_both_steps() {
+        let subject = |name: &str, micro: usize| {
+            let mut experiment = Experiment::default();
+            experiment.batch.micro = micro;
+            Subject::of_plan(name, Arc::new(Plan::of(&experiment, &Machine::nominal()).expect("a plan")))
+        };
+        let mut ran = subject("large", 128);
+        ran.ran = Some(Ran { measured_bytes: Some(5 << 20), best_test_accuracy: Some(0.9), ..Ran::default() });
+        let compared = Comparison::of(vec![subject("small", 8), ran]).expect("two");
+        let text = super::comparison(&compared, &[]);
+        assert_eq!(text.matches("<svg").count(), 3);
+        for said in ["batch.micro", "<td>8</td><td>128</td>", "5.00 MiB", "90.0%", "activations"] {
+            assert!(text.contains(said), "{said} is missing in {text}");
+        }
+    }
+}
