@@ -10,20 +10,21 @@ use egui_notify::{Anchor, Toasts};
 use plimsoll_engine::{
     Experiment,
     hardware::{Machine, Watcher},
-    train::Trainer,
+    train::{Command, Trainer},
 };
 use serde::{Deserialize, Serialize};
 
 use crate::{
     budgets::Budgets,
     command::{Sender, UiCommand},
-    dispatch::{Dispatcher, Services},
+    dispatch::{Dispatcher, Recorders, Services},
     drafts::Drafts,
     files::FileDialogs,
     frames::{Frames, Pace},
     gallery::Painter,
     kept::Keeper,
     layout::{self, Layout},
+    librarian::Librarian,
     panels::{self, PanelContext},
     planner::Planner,
     presets,
@@ -58,6 +59,7 @@ pub(crate) struct App {
     view: View,
     layout: Layout,
     services: Services,
+    recorders: Recorders,
     sender: Sender,
     toasts: Toasts,
     frames: Frames,
@@ -74,6 +76,7 @@ impl App {
         ctx: &egui::Context,
         files: FileDialogs,
         persisted: PersistedState,
+        store: Result<PathBuf, String>,
         open: Option<&Path>,
     ) -> std::io::Result<Self> {
         theme::install(ctx);
@@ -89,6 +92,8 @@ impl App {
             painter: Painter::new(wake())?,
             trainer: Trainer::in_background(wake_paced),
             watcher: Watcher::new(wake()),
+            store: store.as_ref().ok().cloned(),
+            librarian: Librarian::new(store, wake())?,
             files,
         };
         let shipped = presets::shipped();
@@ -107,6 +112,7 @@ impl App {
             view: persisted.view,
             layout: persisted.layout.map(Layout::completed).unwrap_or_default(),
             services,
+            recorders: Recorders::default(),
             sender: Sender::default(),
             toasts: Toasts::default().with_anchor(Anchor::BottomRight).with_margin(theme::TOAST_MARGIN),
             frames: Frames::default(),
@@ -182,6 +188,7 @@ impl App {
             view: &mut self.view,
             layout: &mut self.layout,
             services: &self.services,
+            recorders: &mut self.recorders,
             toasts: &mut self.toasts,
         }
     }
@@ -215,9 +222,23 @@ impl App {
         }
         self.name_window(ctx);
         let strength = self.view.smoothing;
-        for run in self.state.session.runs_mut() {
+        for run in self.state.session.all_mut() {
             run.set_smoothing(strength);
         }
+    }
+
+    /// Ends the run that is under way, and has all written that is to be kept.
+    pub(crate) fn finish(&mut self) {
+        const PATIENCE: Duration = Duration::from_secs(20);
+        if self.recorders.is_recording() {
+            self.services.trainer.send(Command::Stop);
+        }
+        let until = Instant::now() + PATIENCE;
+        while self.recorders.is_recording() {
+            let Ok(event) = self.services.trainer.events().recv_deadline(until) else { break };
+            self.recorders.take(&event, &self.services.trainer);
+        }
+        self.recorders.finish();
     }
 
     /// The document's name on the window.

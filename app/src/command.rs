@@ -4,7 +4,7 @@
 use std::{cell::RefCell, path::PathBuf};
 
 use eframe::egui::{self, Key, KeyboardShortcut, Modifiers};
-use plimsoll_engine::Experiment;
+use plimsoll_engine::{Experiment, store::RunKey as Kept};
 use strum::VariantArray;
 
 use crate::{files::Purpose, state::RunKey};
@@ -227,6 +227,8 @@ pub(crate) enum Action {
     ShowRun(RunKey),
     /// Give a run a name of its own; an empty one takes it away.
     NameRun(RunKey, String),
+    /// Do something with kept runs.
+    Runs(RunsAction),
     /// Close the open dialog.
     CloseDialog,
     /// The answer to "save first?": go on with what was asked.
@@ -240,6 +242,37 @@ pub(crate) enum Action {
     ClearLog,
     /// Put text on the clipboard.
     Copy(String),
+}
+
+/// What is asked for with kept runs.
+#[derive(Debug, Clone)]
+pub(crate) enum RunsAction {
+    /// Pick these, the one to look at last.
+    Pick(Vec<Kept>),
+    /// Show one as it was.
+    Open(Kept),
+    /// Make its settings the present ones.
+    Load(Kept),
+    /// Go on with it from its last checkpoint.
+    Continue(Kept),
+    /// Star some, or take their stars.
+    Star(Vec<Kept>, bool),
+    /// Give one a name.
+    Name(Kept, String),
+    /// Note something of one.
+    Note(Kept, String),
+    /// Give one tags.
+    Tags(Kept, Vec<String>),
+    /// Delete some.
+    Delete(Vec<Kept>),
+    /// Bring back what was deleted last.
+    Restore,
+    /// Put some beside each other.
+    Compare(Vec<Kept>),
+    /// Put one beside the present settings.
+    CompareWithPresent(Kept),
+    /// Put the configuration that is held beside the present settings.
+    ComparePin,
 }
 
 /// What the panels sent in this frame, in order.

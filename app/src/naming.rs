@@ -3,6 +3,8 @@
 //! Owns the words for a setting's value, such as `batch 32` or `every block`. Always holds: the words come from the
 //! settings of the preset format, so that no setting can differ without a word. Titles and descriptions are no settings.
 
+use std::collections::HashMap;
+
 use plimsoll_engine::experiment::{Checkpointing, Experiment, preset};
 
 use crate::format;
@@ -88,6 +90,57 @@ pub(crate) fn merge(known: &mut Vec<Differing>, new: Vec<Differing>) {
     known.sort_by_key(Differing::rank);
 }
 
+/// What sets each of some runs apart from the others, in words: of each the settings that are not the same in all, by the
+/// settings that are not at their defaults (`key=value`).
+pub(crate) fn apart(runs: &[&[String]]) -> Vec<Vec<String>> {
+    let mut values: HashMap<&str, HashMap<&str, usize>> = HashMap::new();
+    for assignment in runs.iter().flat_map(|settings| settings.iter()) {
+        if let Some((key, value)) = assignment.split_once('=') {
+            *values.entry(key).or_default().entry(value).or_default() += 1;
+        }
+    }
+    // A setting that all have, with one value, sets none apart.
+    values.retain(|_, counts| counts.len() > 1 || counts.values().sum::<usize>() < runs.len());
+    let default = |(key, values): (&&str, &HashMap<&str, usize>)| default_of(key, values.keys().next()?);
+    let at_default: HashMap<&str, Option<Differing>> = values.iter().map(|entry| (*entry.0, default(entry))).collect();
+    let words = |settings: &&[String]| {
+        let own: HashMap<&str, &String> = settings.iter().filter_map(|a| Some((a.split_once('=')?.0, a))).collect();
+        let value = |(key, default): (&&str, &Option<Differing>)| match own.get(*key) {
+            Some(assignment) => Differing::read(assignment),
+            None => default.clone(),
+        };
+        let mut differing: Vec<Differing> = at_default.iter().filter_map(value).collect();
+        differing.sort_by(|a, b| a.rank().cmp(&b.rank()).then_with(|| a.key.cmp(&b.key)));
+        differing.iter().map(Differing::words).collect()
+    };
+    runs.iter().map(words).collect()
+}
+
+/// A setting at its default, found by another value of it; `None` for one that the default experiment does not use.
+fn default_of(key: &str, value: &str) -> Option<Differing> {
+    let mut other = Experiment::default();
+    preset::set(&mut other, &format!("{key}={value}")).ok()?;
+    let changes = preset::changes(&other, &Experiment::default());
+    changes.iter().filter_map(|assignment| Differing::read(assignment)).find(|differing| differing.key == key)
+}
+
+/// The value of a setting in words, as [`Differing::words`] has it.
+pub(crate) fn value(key: &str, value: &str) -> String {
+    let words = Differing::read(&format!("{key}={value}")).map(|differing| differing.words());
+    words.unwrap_or_else(|| value.to_owned())
+}
+
+/// The name of a setting in words: `batch.micro` is `micro-batch`.
+pub(crate) fn setting(key: &str) -> String {
+    match key {
+        "batch.micro" => "micro-batch".to_owned(),
+        "model.kind" => "model".to_owned(),
+        "data.kind" => "data".to_owned(),
+        "optimizer.kind" => "optimizer".to_owned(),
+        _ => key.rsplit('.').next().unwrap_or(key).replace('_', " "),
+    }
+}
+
 /// What turns `from` into `to`: `batch 64 → 32`, `no checkpointing → every block`, `seed 1 → 2`.
 pub(crate) fn changes(from: &Experiment, to: &Experiment) -> Vec<String> {
     let before = differing(to, from);
@@ -145,6 +198,22 @@ mod tests {
         let (plain, other) = (Experiment::default(), with(&["batch.micro=32", "precision=bf16", "run.seed=7"]));
         assert_eq!(changes(&plain, &other), ["batch 64 → 32", "f32 → bf16", "seed 1 → 7"]);
         assert_eq!(changes(&other, &plain), ["batch 32 → 64", "bf16 → f32", "seed 7 → 1"]);
+    }
+
+    #[test]
+    fn runs_are_told_apart_by_the_settings_that_are_not_the_same_in_all() {
+        let settings = |changes: &[&str]| preset::changes(&Experiment::default(), &with(changes));
+        let runs = [
+            settings(&["budget=8MiB"]),
+            settings(&["budget=8MiB", "batch.micro=32"]),
+            settings(&["budget=8MiB", "checkpointing=blocks", "batch.micro=32", "run.seed=7"]),
+        ];
+        let runs: Vec<&[String]> = runs.iter().map(Vec::as_slice).collect();
+        let words = apart(&runs);
+        assert_eq!(words[0], ["batch 64", "no checkpointing", "seed 1"]);
+        assert_eq!(words[1], ["batch 32", "no checkpointing", "seed 1"]);
+        assert_eq!(words[2], ["batch 32", "every block", "seed 7"]);
+        assert!(apart(&runs[..1]).iter().all(Vec::is_empty));
     }
 
     #[test]

@@ -1,13 +1,13 @@
-//! The runs of this session: what each was, its curves, its trail and how it ended.
+//! The runs of this sitting, and those of others that are looked at: what each was, its curves and how it ended.
 //!
-//! Owns every [`RunRecord`]. Always holds: figures called measured come from the events of the trainer. Nothing here is
-//! on disk: a session ends with the window.
+//! Owns every [`RunRecord`]. Always holds: figures called measured come from the events of the trainer, now or when the run
+//! was kept. Nothing here is on disk: the recorder keeps the runs of this sitting, the librarian reads those of others.
 
 mod record;
 
-use std::sync::Arc;
+use std::{collections::HashMap, sync::Arc};
 
-use plimsoll_engine::train::Event;
+use plimsoll_engine::{store::RunKey as Kept, train::Event};
 
 pub(crate) use self::record::{RunRecord, Status};
 use crate::naming::{self, Differing};
@@ -17,11 +17,16 @@ pub(crate) type RunKey = u64;
 
 /// Settings that a run's name lists at most.
 const NAMED: usize = 3;
+/// Kept runs of other sittings are numbered from here on.
+const OTHERS: RunKey = 1 << 32;
 
-/// Every run of this session, oldest first.
+/// Every run of this sitting, oldest first, and those of other sittings that are looked at.
 #[derive(Debug, Default)]
 pub(crate) struct Session {
     runs: Vec<RunRecord>,
+    looked: Vec<RunRecord>,
+    /// The numbers that runs of other sittings were given.
+    numbers: HashMap<Kept, RunKey>,
 }
 
 impl Session {
@@ -30,14 +35,42 @@ impl Session {
         &self.runs
     }
 
-    /// Every run, to set how it is drawn.
-    pub(crate) fn runs_mut(&mut self) -> &mut [RunRecord] {
-        &mut self.runs
+    /// Every run of this sitting, and those of others that are looked at.
+    pub(crate) fn all(&self) -> impl DoubleEndedIterator<Item = &RunRecord> {
+        self.looked.iter().chain(&self.runs)
+    }
+
+    /// The same, to set how they are drawn.
+    pub(crate) fn all_mut(&mut self) -> impl Iterator<Item = &mut RunRecord> {
+        self.looked.iter_mut().chain(&mut self.runs)
     }
 
     /// A run by its number.
     pub(crate) fn get(&self, key: RunKey) -> Option<&RunRecord> {
-        self.runs.iter().find(|run| run.key == key)
+        self.all().find(|run| run.key == key)
+    }
+
+    /// The run of this sitting that is kept under this name.
+    pub(crate) fn own(&self, kept: &Kept) -> Option<&RunRecord> {
+        self.runs.iter().find(|run| run.kept.as_ref() == Some(kept))
+    }
+
+    /// Notes under which name a run of this sitting is kept.
+    pub(crate) fn is_kept_as(&mut self, key: RunKey, kept: Kept) {
+        if let Some(run) = self.runs.iter_mut().find(|run| run.key == key) {
+            run.kept = Some(kept);
+        }
+    }
+
+    /// Looks at these runs of other sittings, in the place of those before; answers the number of the last.
+    pub(crate) fn look(&mut self, records: Vec<RunRecord>) -> Option<RunKey> {
+        self.looked = records;
+        for run in &mut self.looked {
+            let Some(kept) = run.kept.clone() else { continue };
+            let next = OTHERS + self.numbers.len() as RunKey;
+            run.key = *self.numbers.entry(kept).or_insert(next);
+        }
+        self.looked.last().map(|run| run.key)
     }
 
     /// The newest run.
@@ -52,12 +85,12 @@ impl Session {
 
     /// What a run is called: its number with the name it was given, else with what sets it apart from the other runs.
     pub(crate) fn name(&self, run: &RunRecord) -> String {
-        format!("Run {}: {}", run.key, self.short_name(run))
+        format!("{}: {}", run.label(), self.short_name(run))
     }
 
     /// The same without its number.
     pub(crate) fn short_name(&self, run: &RunRecord) -> String {
-        if let Some(name) = &run.own_name {
+        if let Some(name) = run.own_name.as_ref().or(run.told.as_ref()) {
             return name.clone();
         }
         let title = &run.experiment().title;
@@ -75,7 +108,7 @@ impl Session {
     /// Gives a run a name; an empty one takes its name away.
     pub(crate) fn rename(&mut self, key: RunKey, name: &str) {
         let name = name.trim();
-        if let Some(run) = self.runs.iter_mut().find(|run| run.key == key) {
+        if let Some(run) = self.all_mut().find(|run| run.key == key) {
             run.own_name = (!name.is_empty()).then(|| name.to_owned());
         }
     }
@@ -106,8 +139,13 @@ impl Session {
                 record.evaluated(*step, *at_secs, *loss, *accuracy);
             }
             Event::Paused(paused) => record.status = if *paused { Status::Paused } else { Status::Running },
-            Event::Ended { outcome, summary, .. } => record.ended(outcome, *summary),
-            Event::Machine(_) | Event::Started { .. } | Event::Saved { .. } | Event::Warning(_) => {}
+            // A start that was refused has no run.
+            Event::Ended { run, outcome, summary } if record.key == *run => record.ended(outcome, *summary),
+            Event::Machine(_)
+            | Event::Started { .. }
+            | Event::Saved { .. }
+            | Event::Warning(_)
+            | Event::Ended { .. } => {}
         }
     }
 }

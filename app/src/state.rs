@@ -8,146 +8,25 @@ use plimsoll_engine::{
     error::Problem,
     hardware::{Devices, Machine},
     plan::{Plan, Verdict},
+    store::RunKey as Kept,
     train::{Latest, Outcome},
 };
 
-pub(crate) use crate::session::RunKey;
 use crate::{
     budgets::Budgets,
     drafts::Drafts,
     files::Purpose,
     gallery::Gallery,
-    history::History,
-    planner::{Compared, Generation, Obstacle, Options},
+    librarian::Compared,
+    planner::{Compared as NeighboursCompared, Generation, Obstacle, Options},
     presets::Shipped,
+    runs::Runs,
     session::{RunRecord, Session},
 };
+pub(crate) use crate::{document::Document, session::RunKey};
 
-/// Documents that were left and can be gone back to.
-const LEFT: usize = 12;
 /// Entries of the log that are kept.
 const LOG_LENGTH: usize = 500;
-
-/// The experiment in hand.
-#[derive(Debug)]
-pub(crate) struct Document {
-    /// What is chosen.
-    pub(crate) experiment: Experiment,
-    /// The file it came from.
-    pub(crate) path: Option<PathBuf>,
-    /// As it was when it was last opened or saved.
-    pub(crate) saved: Experiment,
-    /// Undo and redo.
-    pub(crate) history: History,
-    /// Rises with every change.
-    pub(crate) generation: Generation,
-    /// The short name of the shipped preset that it is or was.
-    pub(crate) shipped: Option<String>,
-    /// The card that was planned for before this was opened, which it is offered to be planned for.
-    pub(crate) offered: Option<String>,
-    /// What this was opened in the place of: opening is a step that can be undone.
-    pub(crate) before: Option<Box<Document>>,
-    /// What was opened in the place of this, and undone.
-    pub(crate) after: Option<Box<Document>>,
-}
-
-impl Document {
-    /// A document that is as saved.
-    pub(crate) fn new(experiment: Experiment, path: Option<PathBuf>) -> Self {
-        Self {
-            saved: experiment.clone(),
-            experiment,
-            path,
-            history: History::default(),
-            generation: 1,
-            shipped: None,
-            offered: None,
-            before: None,
-            after: None,
-        }
-    }
-
-    /// A shipped preset, as it was written.
-    pub(crate) fn of_shipped(shipped: &Shipped) -> Self {
-        Self { shipped: Some(shipped.name.clone()), ..Self::new(shipped.experiment.clone(), None) }
-    }
-
-    /// Whether there is a step to undo: a change, or that this was opened.
-    pub(crate) fn can_undo(&self) -> bool {
-        self.history.can_undo() || self.before.is_some()
-    }
-
-    /// Whether there is an undone step.
-    pub(crate) fn can_redo(&self) -> bool {
-        self.history.can_redo() || self.after.is_some()
-    }
-
-    /// Notes that a control is about to change it: what was undone before is forgotten.
-    pub(crate) fn changes(&mut self, control: &'static str, press: Option<u64>, at: Instant) {
-        self.after = None;
-        self.history.changed(&self.experiment, control, press, at);
-    }
-
-    /// Opens `next` in its place. The last [`LEFT`] that were left are found again by undo.
-    pub(crate) fn open(&mut self, next: Self) {
-        let (generation, offered) = (self.generation, self.planned_for());
-        let mut left = std::mem::replace(self, Self { generation, offered, ..next });
-        left.after = None;
-        left.history.left();
-        self.before = Some(Box::new(left));
-        let mut last = self;
-        for _ in 0..LEFT {
-            let Some(before) = &mut last.before else { return };
-            last = before;
-        }
-        last.before = None;
-    }
-
-    /// Goes back to what this was opened in the place of.
-    pub(crate) fn go_back(&mut self) {
-        if let Some(before) = self.before.take() {
-            self.after = Some(Box::new(self.replaced_by(*before)));
-        }
-    }
-
-    /// Goes to what was opened in the place of this, and undone.
-    pub(crate) fn go_forth(&mut self) {
-        if let Some(after) = self.after.take() {
-            self.before = Some(Box::new(self.replaced_by(*after)));
-        }
-    }
-
-    fn replaced_by(&mut self, other: Self) -> Self {
-        let generation = self.generation;
-        std::mem::replace(self, Self { generation, ..other })
-    }
-
-    /// Whether it is a shipped preset that was touched, which is kept as a draft without a question.
-    pub(crate) fn is_draft(&self) -> bool {
-        self.shipped.is_some() && self.path.is_none() && self.is_changed()
-    }
-
-    /// Whether there is something to save.
-    pub(crate) fn is_changed(&self) -> bool {
-        self.experiment != self.saved
-    }
-
-    /// The card that an experiment opened after this one is offered.
-    pub(crate) fn planned_for(&self) -> Option<String> {
-        let device = &self.experiment.device;
-        if device == "cpu" { self.offered.clone() } else { Some(device.clone()) }
-    }
-
-    /// The name for the title: the preset's own, else the file's.
-    pub(crate) fn name(&self) -> String {
-        let file = || Some(self.path.as_ref()?.file_stem()?.to_string_lossy().into_owned());
-        if self.experiment.title.is_empty() {
-            file().unwrap_or_else(|| "Untitled".to_owned())
-        } else {
-            self.experiment.title.clone()
-        }
-    }
-}
 
 /// What the planner said of the document.
 #[derive(Debug, Default)]
@@ -174,7 +53,7 @@ pub(crate) struct Neighbours {
     /// The generation it was asked in.
     pub(crate) generation: Generation,
     /// The answer, once it is there.
-    pub(crate) answer: Option<Compared>,
+    pub(crate) answer: Option<NeighboursCompared>,
 }
 
 impl Prediction {
@@ -259,6 +138,17 @@ pub(crate) enum Then {
     Quit,
 }
 
+/// What a kept run is read for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Wanted {
+    /// To be shown as it was.
+    Shown,
+    /// To make its settings the present ones.
+    Loaded,
+    /// To go on with it.
+    Continued,
+}
+
 /// A dialog over the window.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Dialog {
@@ -294,6 +184,12 @@ pub(crate) struct State {
     pub(crate) prediction: Prediction,
     /// The runs of this session.
     pub(crate) session: Session,
+    /// The kept runs, of this sitting and of those before it.
+    pub(crate) runs: Runs,
+    /// The kept run that is being read, and what for.
+    pub(crate) wanted: Option<(Kept, Wanted)>,
+    /// Runs and plans beside each other.
+    pub(crate) compared: Option<Compared>,
     /// The trainer's latest values.
     pub(crate) latest: Latest,
     /// The run whose curves are shown, if not the newest.
@@ -341,6 +237,9 @@ impl State {
             document,
             prediction: Prediction::default(),
             session: Session::default(),
+            runs: Runs::default(),
+            wanted: None,
+            compared: None,
             latest: Latest::default(),
             shown: None,
             notice: None,

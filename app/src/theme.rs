@@ -49,6 +49,8 @@ pub(crate) struct Palette {
     pub(crate) throughput: Color32,
     /// The frontier of the best runs.
     pub(crate) frontier: Color32,
+    /// Runs and plans beside each other, in their order.
+    pub(crate) compared: [Color32; 6],
     /// The one button that matters.
     pub(crate) accent: Color32,
     /// Around what has the keyboard's focus.
@@ -135,6 +137,7 @@ const DARK: Palette = Palette {
     test: rgb(0xf0a04b),
     throughput: rgb(0x3cb8ac),
     frontier: rgb(0x5cc979),
+    compared: [rgb(0x5a9bff), rgb(0xf0a04b), rgb(0x5cc979), rgb(0xe172a8), rgb(0xe3c352), rgb(0x3cc8c0)],
     accent: rgb(0x2f74d8),
     focus: rgb(0xffd166),
     on_accent: rgb(0xffffff),
@@ -183,6 +186,7 @@ const LIGHT: Palette = Palette {
     test: rgb(0x9c4a06),
     throughput: rgb(0x147f75),
     frontier: rgb(0x1d7f3c),
+    compared: [rgb(0x1f63cf), rgb(0xb2560a), rgb(0x1d7f3c), rgb(0xb8306f), rgb(0x7d6200), rgb(0x0f7b78)],
     accent: rgb(0x1f63cf),
     focus: rgb(0x8a3ffc),
     on_accent: rgb(0xffffff),

@@ -48,6 +48,46 @@ pub(crate) enum AliveColumn {
     Bytes,
 }
 
+/// A column of the table of kept runs.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) enum RunColumn {
+    /// What it is called.
+    #[default]
+    Name,
+    /// Whether it is starred.
+    Star,
+    /// What sets it apart.
+    Differs,
+    /// When it began.
+    Started,
+    /// How far it came.
+    State,
+    /// What it ran on.
+    Device,
+    /// The measured peak.
+    Measured,
+    /// The predicted peak.
+    Predicted,
+    /// Best accuracy on test data.
+    Accuracy,
+    /// Mean time of a step.
+    Step,
+}
+
+/// A part of the comparison.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub(crate) enum ComparePart {
+    /// Settings that differ, and what came of them.
+    #[default]
+    Settings,
+    /// Loss and accuracy.
+    Curves,
+    /// Memory of one step.
+    Step,
+    /// What is alive at one peak and not at another.
+    Alive,
+}
+
 /// How a table is sorted.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
@@ -86,6 +126,16 @@ pub(crate) struct View {
     pub(crate) layers: Sort<LayerColumn>,
     /// The table of what is alive.
     pub(crate) alive: Sort<AliveColumn>,
+    /// The table of kept runs.
+    pub(crate) runs: Sort<RunColumn>,
+    /// What kept runs are searched for.
+    #[serde(skip)]
+    pub(crate) run_search: String,
+    /// The rows of kept runs that are shown.
+    #[serde(skip)]
+    pub(crate) shown_runs: crate::panels::ShownRuns,
+    /// The part of the comparison that is shown.
+    pub(crate) compare: ComparePart,
     /// Show frame times.
     pub(crate) frame_times: bool,
 }
@@ -105,6 +155,10 @@ impl Default for View {
             show_before: false,
             layers: Sort::default(),
             alive: Sort { column: AliveColumn::Bytes, falling: true },
+            runs: Sort { column: RunColumn::Started, falling: true },
+            run_search: String::new(),
+            shown_runs: crate::panels::ShownRuns::default(),
+            compare: ComparePart::default(),
             frame_times: false,
         }
     }

@@ -32,7 +32,8 @@ pub(crate) fn run(open: Option<PathBuf>) -> anyhow::Result<()> {
         let before = || serde_json::from_str(&cc.storage?.get_string(NAME)?).ok();
         let persisted = persisted.or_else(before).unwrap_or_default();
         let files = FileDialogs::desktop(cc.egui_ctx.clone());
-        let app = App::new(&cc.egui_ctx, files, persisted, open.as_deref())?;
+        let store = plimsoll_engine::store::folder(None).map_err(|error| error.to_string());
+        let app = App::new(&cc.egui_ctx, files, persisted, store, open.as_deref())?;
         Ok(Box::new(Window(app.kept_by(keeper, damage).drawn_by(&renderer(cc)))))
     });
     eframe::run_native(NAME, options, create).map_err(|error| {
@@ -76,6 +77,10 @@ impl eframe::App for Window {
             self.0.frame_took(secs);
         }
         self.0.ui(ui);
+    }
+
+    fn on_exit(&mut self, _: Option<&eframe::glow::Context>) {
+        self.0.finish();
     }
 
     fn save(&mut self, storage: &mut dyn eframe::Storage) {

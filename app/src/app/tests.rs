@@ -9,10 +9,11 @@ mod models;
 mod pictures;
 mod pictures_over;
 mod reach;
+mod runs;
 mod steps_back;
 mod stillness;
 
-use std::time::Instant;
+use std::{rc::Rc, time::Instant};
 
 use eframe::egui::{Key, Modifiers, Role, Theme, vec2};
 use egui_kittest::{Harness, kittest::Queryable};
@@ -37,13 +38,18 @@ fn window(experiment: Experiment) -> Window {
 }
 
 fn opened(persisted: PersistedState, open: Option<PathBuf>) -> Window {
+    opened_on(Rc::new(tempfile::tempdir().expect("a folder")), persisted, open)
+}
+
+/// A window whose runs are kept in `store`, which is there as long as the window.
+fn opened_on(store: Rc<tempfile::TempDir>, persisted: PersistedState, open: Option<PathBuf>) -> Window {
     let mut persisted = Some(persisted);
     let builder = Harness::builder().with_size(vec2(1280.0, 800.0)).with_step_dt(1.0 / 60.0);
     let ui = move |ui: &mut egui::Ui, app: &mut Option<App>| {
         let files = || FileDialogs::none(ui.ctx().clone());
         let new = || {
             let persisted = persisted.take().unwrap_or_default();
-            App::new(ui.ctx(), files(), persisted, open.as_deref()).expect("threads start")
+            App::new(ui.ctx(), files(), persisted, Ok(store.path().to_owned()), open.as_deref()).expect("threads start")
         };
         let app = app.get_or_insert_with(new);
         app.logic(ui.ctx());

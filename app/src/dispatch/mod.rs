@@ -1,8 +1,9 @@
 //! The one place that changes the state: every [`Action`] of the panels, every answer of the threads.
 
 mod documents;
+mod runs;
 
-use std::time::Instant;
+use std::{path::PathBuf, time::Instant};
 
 use eframe::egui;
 use egui_notify::Toasts;
@@ -12,12 +13,15 @@ use plimsoll_engine::{
     train::{Command, Event, Outcome, Start, Trainer},
 };
 
+pub(crate) use self::runs::Recorders;
+
 use crate::{
     command::{Action, UiCommand},
     files::{Chosen, FileDialogs, Purpose},
     format,
     gallery::Painter,
     layout::Layout,
+    librarian::Librarian,
     planner::{Answer, Planner, Question},
     session::Status,
     state::{Dialog, Level, Neighbours, Notice, State, Then},
@@ -37,6 +41,10 @@ pub(crate) struct Services {
     pub(crate) trainer: Trainer,
     /// Looks at the devices.
     pub(crate) watcher: Watcher,
+    /// Reads and changes the kept runs.
+    pub(crate) librarian: Librarian,
+    /// The folder of the kept runs; `None` where none are kept.
+    pub(crate) store: Option<PathBuf>,
     /// Asks for paths.
     pub(crate) files: FileDialogs,
 }
@@ -53,6 +61,8 @@ pub(crate) struct Dispatcher<'a> {
     pub(crate) layout: &'a mut Layout,
     /// Its threads.
     pub(crate) services: &'a Services,
+    /// What records its runs.
+    pub(crate) recorders: &'a mut Recorders,
     /// Short messages.
     pub(crate) toasts: &'a mut Toasts,
 }
@@ -86,8 +96,9 @@ impl Dispatcher<'_> {
                 self.services.files.ask(purpose, data.path.clone().unwrap_or_default());
             }
             Action::AskNeighbours { control, neighbours } => self.ask_neighbours(control, neighbours),
-            Action::ShowRun(key) => self.state.shown = Some(key),
-            Action::NameRun(key, name) => self.state.session.rename(key, &name),
+            Action::ShowRun(key) => self.show_run(key),
+            Action::NameRun(key, name) => self.name_run(key, name),
+            Action::Runs(action) => self.runs(action),
             Action::CloseDialog => (self.state.dialog, self.state.after_saving) = (None, None),
             Action::Proceed { save } => self.proceed(save),
             Action::DismissNotice => self.state.notice = None,
@@ -219,9 +230,7 @@ impl Dispatcher<'_> {
             return;
         }
         let experiment = self.state.document.experiment.clone();
-        self.state.notice = None;
-        self.state.is_starting = true;
-        self.services.trainer.send(Command::Start(Box::new(Start { anyway, paused, ..Start::new(experiment) })));
+        self.start(Start { anyway, paused, ..Start::new(experiment) }, None);
         if paused {
             self.services.trainer.send(Command::Step);
         }
@@ -247,6 +256,9 @@ impl Dispatcher<'_> {
     pub(crate) fn receive(&mut self) {
         for answer in self.services.planner.answers() {
             self.answer(answer);
+        }
+        for reply in self.services.librarian.replies() {
+            self.reply(reply);
         }
         for found in self.services.painter.found() {
             self.state.gallery.receive(found);
@@ -314,8 +326,9 @@ impl Dispatcher<'_> {
     }
 
     fn event(&mut self, event: &Event) {
+        self.state.session.receive(event);
+        self.record(event);
         let state = &mut *self.state;
-        state.session.receive(event);
         match event {
             Event::Machine(machine) => {
                 state.machine = machine.clone();
@@ -323,6 +336,7 @@ impl Dispatcher<'_> {
                 let pinned = state.pin.as_ref().map(|pin| Experiment::clone(&pin.experiment));
                 let pinned = state.pin_asked.clone().or(pinned);
                 self.services.planner.learn(machine.clone(), pinned);
+                self.services.librarian.learn(machine);
             }
             Event::Started { run, .. } => {
                 (state.is_starting, state.shown) = (false, None);

@@ -4,7 +4,7 @@
 //! Always holds: both lines keep their place, whatever there is to say; the line of a run names the run.
 
 use eframe::egui::{self, Align, Button, Color32, Label, Layout, ProgressBar, RichText, Sense, Ui, vec2};
-use plimsoll_engine::{plan::Plan, train::Outcome};
+use plimsoll_engine::{plan::Plan, store::RunState, train::Outcome};
 
 use super::PanelContext;
 use crate::{
@@ -192,10 +192,11 @@ fn standing(run: &RunRecord, palette: &Palette) -> (String, Color32) {
         other => other.name().to_owned(),
     };
     let color = match &run.status {
-        Status::Ended(Outcome::Finished) => palette.good,
-        Status::Ended(Outcome::Stopped) | Status::Running => palette.strong(),
-        Status::Paused => palette.warn,
-        Status::Ended(_) => palette.bad,
+        Status::Ended(Outcome::Finished) | Status::Kept(RunState::Finished) => palette.good,
+        Status::Ended(Outcome::Stopped) | Status::Kept(RunState::Stopped) | Status::Running => palette.strong(),
+        Status::Kept(RunState::Running) => palette.test,
+        Status::Paused | Status::Kept(RunState::Interrupted) => palette.warn,
+        Status::Ended(_) | Status::Kept(RunState::Failed) => palette.bad,
     };
     (text, color)
 }

@@ -133,7 +133,7 @@ fn unsaved(ui: &mut Ui, context: &PanelContext<'_>, then: &Then) {
 
 fn stop_and_quit(ui: &mut Ui, context: &PanelContext<'_>) {
     heading(ui, "A run is in progress");
-    ui.label("Closing the window stops it. The experiment is kept; the trained model is not.");
+    ui.label("Closing the window stops it. Its curves are kept in Runs, with a checkpoint from which it can go on.");
     ui.add_space(theme::WIDE_GAP);
     ui.horizontal(|ui| {
         if primary(ui, "Stop and close", true) {

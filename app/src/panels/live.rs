@@ -95,7 +95,7 @@ pub(super) fn which(ui: &mut Ui, context: &PanelContext<'_>, run: &RunRecord) {
     let width = (ui.available_width() - theme::GAP).clamp(60.0, 280.0);
     let list = ComboBox::from_id_salt("run").width(width).truncate().selected_text(name(run));
     let list = list.show_ui(ui, |ui| {
-        for other in context.state.session.runs().iter().rev() {
+        for other in context.state.session.all().rev() {
             if ui.selectable_label(other.key == run.key, name(other)).clicked() {
                 context.send.send(Action::ShowRun(other.key));
             }

@@ -4,6 +4,7 @@
 mod alive;
 mod bottom_bar;
 mod budget_bar;
+mod compare;
 mod devices;
 mod dialogs;
 mod experiment;
@@ -16,6 +17,7 @@ mod log;
 mod notice;
 mod offers;
 pub(crate) mod pane;
+mod runs;
 pub(crate) mod timeline;
 mod top_bar;
 mod tradeoff;
@@ -28,6 +30,7 @@ use crate::{layout::Layout, theme, widgets::chip};
 pub(crate) use bottom_bar::length;
 use pane::Pane;
 pub(crate) use pane::PanelContext;
+pub(crate) use runs::Shown as ShownRuns;
 
 /// A pane that shows a plan, without one: what to do for it.
 fn without_plan(ui: &mut Ui, context: &PanelContext<'_>, what: &str) {
@@ -46,7 +49,9 @@ pub(crate) fn draw(ui: &mut Ui, pane: Pane, context: &mut PanelContext<'_>) {
         Pane::Live => live::ui(ui, context),
         Pane::Gradients => gradients::ui(ui, context),
         Pane::Tradeoff => tradeoff::ui(ui, context),
+        Pane::Compare => compare::ui(ui, context),
         Pane::Layers => layers::ui(ui, context),
+        Pane::Runs => runs::ui(ui, context),
         Pane::Alive => alive::ui(ui, context),
         Pane::Devices => devices::ui(ui, context),
         Pane::Log => log::ui(ui, context),

@@ -18,8 +18,12 @@ pub(crate) enum Pane {
     Gradients,
     /// Memory against accuracy.
     Tradeoff,
+    /// Runs and plans beside each other.
+    Compare,
     /// The table of layers.
     Layers,
+    /// The kept runs.
+    Runs,
     /// What is alive at the peak.
     Alive,
     /// What the devices say.
@@ -37,8 +41,9 @@ impl Pane {
         match self {
             Self::Experiment | Self::Step | Self::Live | Self::Tradeoff | Self::Layers => self,
             Self::Gradients => Self::Live,
+            Self::Compare => Self::Step,
             Self::Devices => Self::Tradeoff,
-            Self::Alive | Self::Log => Self::Layers,
+            Self::Runs | Self::Alive | Self::Log => Self::Layers,
         }
     }
 
@@ -50,7 +55,9 @@ impl Pane {
             Self::Live => "Live",
             Self::Gradients => "Gradient norm and learning rate",
             Self::Tradeoff => "Memory against accuracy",
+            Self::Compare => "Compare",
             Self::Layers => "Layers",
+            Self::Runs => "Runs",
             Self::Alive => "Alive at the peak",
             Self::Devices => "Devices",
             Self::Log => "Log",

@@ -1,8 +1,9 @@
-//! Memory against accuracy: every run of this session as a point, and for each task the frontier of the runs that nothing
+//! Memory against accuracy: every run of this sitting as a point, with those of others that are picked among the kept runs, and for each task the frontier of the runs that nothing
 //! beats. One task is in focus, the others are dimmed. A click on a point looks at its run; a button loads its settings.
 
 mod chosen;
 mod labels;
+mod seeds;
 mod task;
 
 use eframe::egui::{Color32, Pos2, RichText, Role, ScrollArea, Stroke, Tooltip, Ui, WidgetInfo, vec2};
@@ -138,6 +139,7 @@ fn plot(ui: &mut Ui, context: &PanelContext<'_>, tasks: &[Task], dots: &[Dot<'_>
             plot.vline(VLine::new("budget", budget).color(palette.budget).style(style));
         }
         dots.iter().filter(|dot| dot.in_focus).for_each(|dot| point(plot, dot, shown.key, palette));
+        seeds::groups(dots).iter().for_each(|seeds| seeds.draw(plot, palette));
     });
     dimmed(ui, tasks, dots, &response.transform);
     let about = format!("Memory against accuracy: {} runs", dots.len());

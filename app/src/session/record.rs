@@ -3,11 +3,16 @@
 //! Owns [`RunRecord`]. Always holds: figures called measured come from the events of the trainer, in this sitting or in the
 //! one that the run was kept in.
 
-use std::sync::Arc;
+use std::{
+    hash::{DefaultHasher, Hash, Hasher},
+    sync::Arc,
+};
 
 use plimsoll_engine::{
     Bytes, Experiment,
+    experiment::preset,
     plan::Plan,
+    store::{self, RunKey as Kept, RunState, StoredRun},
     train::{Outcome, StepRecord, Summary},
 };
 
@@ -15,6 +20,7 @@ use super::RunKey;
 use crate::{
     format,
     naming::Differing,
+    runs,
     widgets::series::{Series, Smoothed},
 };
 
@@ -27,12 +33,14 @@ pub(crate) enum Status {
     Paused,
     /// It is over.
     Ended(Outcome),
+    /// It is of another sitting, and came so far.
+    Kept(RunState),
 }
 
 impl Status {
     /// Whether it still holds the device.
     pub(crate) fn is_active(&self) -> bool {
-        !matches!(self, Self::Ended(_))
+        matches!(self, Self::Running | Self::Paused)
     }
 
     /// In a word.
@@ -44,6 +52,7 @@ impl Status {
             Self::Ended(Outcome::Stopped) => "stopped",
             Self::Ended(Outcome::OverBudget(_)) => "over budget",
             Self::Ended(Outcome::Failed(_)) => "failed",
+            Self::Kept(state) => state.key(),
         }
     }
 }
@@ -91,12 +100,20 @@ pub(crate) struct TestCurves {
 pub(crate) struct RunRecord {
     /// Its number.
     pub(crate) key: RunKey,
+    /// Under which name it is kept.
+    pub(crate) kept: Option<Kept>,
+    /// When it began, of a run of another sitting.
+    pub(crate) when: Option<String>,
+    /// What sets it apart from the other kept runs, of a run of another sitting.
+    pub(crate) told: Option<String>,
     /// The name that its user gave it.
     pub(crate) own_name: Option<String>,
     /// Its settings that are others in another run of the same title.
     pub(super) differing: Vec<Differing>,
     /// Its configuration.
     experiment: Arc<Experiment>,
+    /// The same in all runs that differ from it by their seed alone.
+    pub(crate) kin: u64,
     /// The plan that it was started with.
     pub(crate) plan: Option<Arc<Plan>>,
     /// Its steps from the first to the last.
@@ -133,9 +150,13 @@ impl RunRecord {
     pub(super) fn new(key: RunKey, plan: Arc<Plan>) -> Self {
         Self {
             key,
+            kept: None,
+            when: None,
+            told: None,
             own_name: None,
             differing: Vec::new(),
             experiment: Arc::clone(&plan.experiment),
+            kin: kin(&plan.experiment),
             total_steps: plan.total_steps,
             is_gpu: plan.target.is_gpu(),
             predicted: plan.load(),
@@ -152,6 +173,54 @@ impl RunRecord {
             best_accuracy: None,
             summary: None,
         }
+    }
+
+    /// A kept run, without its curves.
+    pub(crate) fn kept(run: &StoredRun, experiment: Experiment) -> Self {
+        Self {
+            key: 0,
+            kept: Some(run.key.clone()),
+            when: Some(runs::when(run.started)),
+            told: None,
+            own_name: run.name.clone(),
+            differing: Vec::new(),
+            kin: kin(&experiment),
+            experiment: Arc::new(experiment),
+            total_steps: run.total_steps,
+            is_gpu: run.is_gpu,
+            predicted: run.load(&run.predicted),
+            budget: run.budget,
+            plan: None,
+            status: Status::Kept(run.state),
+            is_evaluating: false,
+            train: StepCurves::default(),
+            test: TestCurves::default(),
+            trail: Vec::new(),
+            last: None,
+            steps_secs: 0.0,
+            peak_load: run.load(&run.measured),
+            best_accuracy: run.best_test_accuracy,
+            summary: None,
+        }
+    }
+
+    /// Takes the curves of a kept run in, smoothed as strongly as those on screen.
+    pub(crate) fn replay(&mut self, series: &store::Series, smoothing: f32) {
+        self.set_smoothing(smoothing);
+        series.steps.records().for_each(|step| self.step(step));
+        for test in series.evaluations.records() {
+            self.evaluated(test.step, test.at_secs, test.loss, test.accuracy);
+        }
+    }
+
+    /// What it is called first: its number, or when it began.
+    pub(crate) fn label(&self) -> String {
+        self.when.clone().unwrap_or_else(|| format!("Run {}", self.key))
+    }
+
+    /// The same in a letter or two, beside its point.
+    pub(crate) fn short_label(&self) -> String {
+        self.when.clone().unwrap_or_else(|| self.key.to_string())
     }
 
     /// Its configuration.
@@ -229,4 +298,13 @@ impl RunRecord {
         self.peak_load = self.peak_load.max(load);
         self.summary = Some(summary);
     }
+}
+
+/// A number that experiments share which differ by their seed, their title and their description alone.
+fn kin(experiment: &Experiment) -> u64 {
+    let mut plain = experiment.clone();
+    (plain.run.seed, plain.title, plain.description) = (0, String::new(), String::new());
+    let mut hasher = DefaultHasher::new();
+    preset::to_text(&plain).hash(&mut hasher);
+    hasher.finish()
 }

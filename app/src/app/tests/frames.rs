@@ -17,7 +17,8 @@ impl Bare {
     fn new(experiment: Experiment) -> Self {
         let ctx = egui::Context::default();
         let persisted = PersistedState { experiment: Some(experiment), ..PersistedState::default() };
-        let app = App::new(&ctx, FileDialogs::none(ctx.clone()), persisted, None).expect("threads start");
+        let app = App::new(&ctx, FileDialogs::none(ctx.clone()), persisted, Err("no store".to_owned()), None)
+            .expect("threads start");
         Self { ctx, app, time: 0.0 }
     }
 

@@ -11,10 +11,11 @@ use super::*;
 pub(super) const SIZES: [[f32; 2]; 3] = [[960.0, 600.0], [1280.0, 800.0], [1920.0, 1080.0]];
 pub(super) const SCALES: [f32; 3] = [1.0, 1.5, 2.0];
 /// Panes in front at once: together they are all.
-const FRONTS: [&[Pane]; 3] = [
+const FRONTS: [&[Pane]; 4] = [
     &[Pane::Step, Pane::Live, Pane::Tradeoff, Pane::Layers],
     &[Pane::Gradients, Pane::Devices, Pane::Alive],
     &[Pane::Log],
+    &[Pane::Compare, Pane::Runs],
 ];
 /// A window of this height, in points, has room for several panes.
 const ROOMY: f32 = 600.0;

@@ -20,7 +20,7 @@ pub(super) fn ui(ui: &mut Ui, context: &PanelContext<'_>, run: &RunRecord) {
             context.send.send(Action::Adopt(Box::new(run.experiment().clone())));
         }
         ui.with_layout(Layout::left_to_right(Align::Center), |ui| {
-            ui.label(RichText::new(format!("Run {}", run.key)).strong());
+            ui.label(RichText::new(run.label()).strong());
             own_name(ui, context, run);
         });
     });

@@ -35,7 +35,7 @@ pub(super) fn draw(ui: &Ui, session: &Session, dots: &[Dot<'_>], shown: RunKey, 
     order.sort_by_key(|dot| (dot.run.key != shown, !dot.is_best, dot.run.key));
     for dot in order {
         let color = if dot.run.key == shown { palette.strong() } else { palette.weak() };
-        let (number, name) = (dot.run.key.to_string(), shortened(&session.short_name(dot.run)));
+        let (number, name) = (dot.run.short_label(), shortened(&session.short_name(dot.run)));
         for text in [format!("{number}: {name}"), number] {
             let galley = painter.layout_no_wrap(text, FontId::proportional(theme::SMALL_TEXT), color);
             let free = SIDES.iter().find_map(|(align, away)| {

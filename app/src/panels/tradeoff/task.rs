@@ -41,7 +41,7 @@ impl Task {
 /// The tasks of the runs that have a point, in the order of their first runs.
 pub(super) fn tasks(session: &Session) -> Vec<Task> {
     let mut tasks: Vec<Task> = Vec::new();
-    for run in session.runs().iter().filter(|run| run.point().is_some()) {
+    for run in session.all().filter(|run| run.point().is_some()) {
         let known = tasks.iter_mut().find(|task| task.has(run));
         match known {
             Some(task) => task.runs.push(run.key),

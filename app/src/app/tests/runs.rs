@@ -1,0 +1,235 @@
+//! Kept runs: found in the next window, looked at, opened as they were, named, deleted and brought back, compared.
+
+use plimsoll_engine::store::{RunKey, RunState, Store};
+
+use super::*;
+use crate::{
+    command::{Action, RunsAction},
+    view::ComparePart,
+};
+
+type Folder = Rc<tempfile::TempDir>;
+
+fn folder() -> Folder {
+    Rc::new(tempfile::tempdir().expect("a folder"))
+}
+
+fn on(store: &Folder, experiment: Experiment) -> Window {
+    let persisted = PersistedState { experiment: Some(experiment), ..PersistedState::default() };
+    let mut window = opened_on(Rc::clone(store), persisted, None);
+    until(&mut window, |app| app.state.plan().is_some() && app.state.runs.is_read);
+    window
+}
+
+fn train(window: &mut Window) {
+    let before = app(window).state.session.runs().len();
+    window.key_press_modifiers(Modifiers::COMMAND, Key::Enter);
+    until(window, |app| app.state.session.runs().len() > before);
+    until(window, |app| app.state.session.latest().is_some_and(|run| run.summary.is_some()));
+    until(window, |app| {
+        app.state.runs.rows().iter().filter(|row| row.run.state == RunState::Finished).count() > before
+    });
+}
+
+fn close(mut window: Window) {
+    window.state_mut().as_mut().expect("drawn").finish();
+}
+
+fn keys(window: &Window) -> Vec<RunKey> {
+    app(window).state.runs.rows().iter().map(|row| row.run.key.clone()).collect()
+}
+
+fn ask(window: &mut Window, action: RunsAction) {
+    window.state_mut().as_mut().expect("drawn").sender.send(Action::Runs(action));
+    window.run_steps(3);
+}
+
+fn show(window: &mut Window, pane: Pane) {
+    window.state_mut().as_mut().expect("drawn").layout.set_shown(pane, true);
+    window.run_steps(3);
+}
+
+/// Two runs of one title, made in a window that is closed by now.
+fn two_runs() -> (Folder, Vec<f32>) {
+    let store = folder();
+    let mut window = on(&store, digits());
+    train(&mut window);
+    let losses = app(&window).state.session.latest().expect("a run").train.loss.raw().values().to_vec();
+    window.get_by_role_and_label(Role::Slider, "Micro-batch").increment_accesskit();
+    until(&mut window, |app| planned_micro(app) == Some(96));
+    train(&mut window);
+    assert_eq!(keys(&window).len(), 2);
+    close(window);
+    (store, losses)
+}
+
+#[test]
+fn a_run_of_another_sitting_is_looked_at_loaded_and_opened_as_it_was() {
+    let (store, losses) = two_runs();
+    let mut window = on(&store, Experiment::default());
+    assert!(app(&window).state.session.runs().is_empty());
+    let rows = app(&window).state.runs.rows();
+    assert_eq!((rows.len(), rows[0].differs.as_str(), rows[1].differs.as_str()), (2, "batch 96", "batch 64"));
+    show(&mut window, Pane::Runs);
+    // A click looks: its curves and its point are there, and the experiment stays.
+    window.get_by_role_and_label(Role::Button, "Tiny, batch 64").click();
+    until(&mut window, |app| app.state.shown_run().is_some());
+    let app_now = app(&window);
+    let run = app_now.state.shown_run().expect("looked at");
+    assert_eq!(run.train.loss.raw().values(), losses, "the very losses that were measured");
+    assert!(run.point().is_some() && matches!(run.status, Status::Kept(RunState::Finished)));
+    assert_eq!(app_now.state.document.experiment, Experiment::default());
+    window.run_steps(3);
+    assert!(window.query_by_label("Memory against accuracy: 1 runs").is_some());
+    window.get_by_role_and_label(Role::Button, "Load settings").click();
+    until(&mut window, |app| app.state.document.experiment.title == "Tiny");
+    assert_eq!(app(&window).state.document.experiment, digits());
+    window.key_press_modifiers(Modifiers::COMMAND, Key::Z);
+    window.run_steps(3);
+    assert_eq!(app(&window).state.document.experiment, Experiment::default());
+    // Opened, its step fills the picture.
+    let key = keys(&window)[0].clone();
+    ask(&mut window, RunsAction::Open(key));
+    until(&mut window, |app| app.state.pin.as_ref().is_some_and(|pin| pin.experiment.batch.micro == 96));
+    assert!(app(&window).view.show_before);
+    assert_eq!(app(&window).state.shown_run().map(|run| run.experiment().batch.micro), Some(96));
+}
+
+#[test]
+fn runs_are_searched_sorted_starred_named_noted_and_tagged() {
+    let (store, _) = two_runs();
+    let mut window = on(&store, digits());
+    show(&mut window, Pane::Runs);
+    let shown = |window: &Window, name: &str| window.query_by_role_and_label(Role::Button, name).is_some();
+    window.get_by_role_and_label(Role::TextInput, "Search runs").focus();
+    window.run_steps(2);
+    window.get_by_role_and_label(Role::TextInput, "Search runs").type_text("96 tiny");
+    window.run_steps(3);
+    assert!(shown(&window, "Tiny, batch 96") && !shown(&window, "Tiny, batch 64"));
+    window.state_mut().as_mut().expect("drawn").view.run_search.clear();
+    let top = |window: &Window, a: &str, b: &str| {
+        let place = |name| window.get_by_role_and_label(Role::Button, name).rect().top();
+        place(a) < place(b)
+    };
+    window.get_by_label("Sort by peak").click();
+    window.run_steps(3);
+    assert!(top(&window, "Tiny, batch 96", "Tiny, batch 64"), "the largest first");
+    window.get_by_label("Sort by peak").click();
+    window.run_steps(3);
+    assert!(top(&window, "Tiny, batch 64", "Tiny, batch 96"));
+    window.get_by_role_and_label(Role::Button, "Tiny, batch 64").click();
+    window.run_steps(3);
+    for (field, text) in [("Name of the kept run", "small"), ("Note", "the good one"), ("Tags", "b, a, b")] {
+        window.get_by_role_and_label(Role::TextInput, field).focus();
+        window.run_steps(2);
+        window.get_by_role_and_label(Role::TextInput, field).type_text(text);
+        window.run_steps(2);
+        window.key_press(Key::Enter);
+        window.run_steps(3);
+    }
+    window.get_by_role_and_label(Role::Button, "Star").click();
+    until(&mut window, |app| app.state.runs.rows().iter().any(|row| row.run.is_starred));
+    until(&mut window, |app| app.state.runs.rows().iter().any(|row| !row.run.tags.is_empty()));
+    // Kept, and not only shown.
+    let kept = Store::open(store.path()).expect("a store").list().expect("runs");
+    let run = kept.iter().find(|run| run.is_starred).expect("one is starred");
+    assert_eq!((run.name.as_deref(), run.note.as_str()), (Some("small"), "the good one"));
+    assert_eq!(run.tags, ["a", "b"]);
+}
+
+#[test]
+fn a_deleted_run_is_gone_and_undo_brings_it_back() {
+    let (store, _) = two_runs();
+    let mut window = on(&store, digits());
+    show(&mut window, Pane::Runs);
+    window.get_by_role_and_label(Role::Button, "Tiny, batch 64").click();
+    window.run_steps(3);
+    window.key_press(Key::Delete);
+    until(&mut window, |app| app.state.runs.rows().len() == 1);
+    window.run_steps(2);
+    window.get_by_role_and_label(Role::Button, "Bring the deleted runs back").click();
+    until(&mut window, |app| app.state.runs.rows().len() == 2);
+    window.run_steps(2);
+    assert!(window.query_by_label("Bring the deleted runs back").is_none());
+}
+
+#[test]
+fn the_table_is_gone_through_by_keys() {
+    let (store, _) = two_runs();
+    let mut window = on(&store, digits());
+    show(&mut window, Pane::Runs);
+    let picked = |window: &Window| app(window).state.runs.picked().to_vec();
+    let keys = keys(&window);
+    window.get_by_role_and_label(Role::ListBox, "Kept runs: 2").focus();
+    window.run_steps(2);
+    window.key_press(Key::ArrowDown);
+    window.run_steps(3);
+    assert_eq!(picked(&window), keys[..1]);
+    window.key_press(Key::ArrowDown);
+    window.run_steps(3);
+    assert_eq!(picked(&window), keys[1..]);
+    window.key_press_modifiers(Modifiers::SHIFT, Key::ArrowUp);
+    window.run_steps(3);
+    assert_eq!(picked(&window).len(), 2);
+    window.key_press(Key::Enter);
+    until(&mut window, |app| app.state.pin.is_some());
+}
+
+#[test]
+fn runs_and_the_present_settings_stand_beside_each_other() {
+    let (store, _) = two_runs();
+    let mut window = on(&store, Experiment { budget: Bytes::mib(3), ..digits() });
+    show(&mut window, Pane::Compare);
+    assert!(window.query_by_label_contains("press Compare there").is_some());
+    let keys = keys(&window);
+    ask(&mut window, RunsAction::Compare(keys.clone()));
+    until(&mut window, |app| app.state.compared.is_some());
+    let part = |window: &mut Window, part| {
+        window.state_mut().as_mut().expect("drawn").view.compare = part;
+        window.run_steps(3);
+    };
+    part(&mut window, ComparePart::Settings);
+    let compared = app(&window).state.compared.as_ref().expect("there");
+    assert_eq!(compared.comparison.settings.iter().map(|row| row.key).collect::<Vec<_>>(), ["batch.micro"]);
+    assert!(window.query_by_label("micro-batch").is_some() && window.query_by_label("batch 96").is_some());
+    part(&mut window, ComparePart::Step);
+    assert!(window.query_by_label_contains("Memory of one step, peaks: ").is_some());
+    part(&mut window, ComparePart::Curves);
+    assert!(window.query_by_label("Compared loss plot").is_some());
+    part(&mut window, ComparePart::Alive);
+    assert!(app(&window).state.compared.as_ref().is_some_and(|compared| !compared.comparison.alive.is_empty()));
+    ask(&mut window, RunsAction::CompareWithPresent(keys[1].clone()));
+    until(&mut window, |app| {
+        let compared = app.state.compared.as_ref();
+        compared.is_some_and(|c| c.comparison.settings.iter().any(|row| row.key == "budget") && c.runs[1].is_none())
+    });
+}
+
+#[test]
+fn closing_the_window_during_a_run_keeps_what_it_did() {
+    let store = folder();
+    let mut long = digits();
+    long.run.steps = Some(1_000_000);
+    let mut window = on(&store, long);
+    window.key_press_modifiers(Modifiers::COMMAND, Key::Enter);
+    until(&mut window, |app| app.state.session.active().and_then(|run| run.last).is_some_and(|last| last.step > 5));
+    close(window);
+    let kept = Store::open(store.path()).expect("a store");
+    let run = kept.list().expect("runs").remove(0);
+    assert_eq!(run.state, RunState::Stopped);
+    assert!(run.steps > 5 && kept.series(&run.key).expect("its series").steps.len() as u64 == run.steps);
+}
+
+#[test]
+fn a_store_that_cannot_be_opened_is_said_and_the_window_trains_all_the_same() {
+    let store = folder();
+    std::fs::write(store.path().join("runs.db"), "no database at all, but a text that is long enough to be read")
+        .expect("written");
+    let persisted = PersistedState { experiment: Some(digits()), ..PersistedState::default() };
+    let mut window = opened_on(store, persisted, None);
+    until(&mut window, |app| app.state.plan().is_some() && app.state.runs.trouble.is_some());
+    show(&mut window, Pane::Runs);
+    assert!(window.query_by_label_contains("Runs are not kept: ").is_some());
+    window.key_press_modifiers(Modifiers::COMMAND, Key::Enter);
+    until(&mut window, |app| app.state.session.latest().is_some_and(|run| run.summary.is_some()));
+}

@@ -1,0 +1,270 @@
+//! Kept runs: recording the runs of this window, and what is done with those that are kept.
+
+use std::sync::Arc;
+
+use plimsoll_engine::{
+    Experiment,
+    plan::Plan,
+    store::{Origin, Recorder, Recording, RunKey},
+    train::{Command, Event, Keep, Start, Trainer},
+};
+
+use super::Dispatcher;
+use crate::{
+    command::RunsAction,
+    librarian::{Change, Compare, Reply},
+    panels::pane::Pane,
+    session::RunRecord,
+    state::{Level, Wanted},
+};
+
+/// Runs that are drawn as points at most: of a larger selection the last ones.
+const MOST_LOOKED: usize = 200;
+
+impl Dispatcher<'_> {
+    /// Does what is asked for with kept runs.
+    pub(super) fn runs(&mut self, action: RunsAction) {
+        let librarian = &self.services.librarian;
+        match action {
+            RunsAction::Pick(keys) => self.pick(keys),
+            RunsAction::Open(key) => self.want(key, Wanted::Shown),
+            RunsAction::Load(key) => self.want(key, Wanted::Loaded),
+            RunsAction::Continue(key) => self.want(key, Wanted::Continued),
+            RunsAction::Star(keys, is_starred) => librarian.change(Change::Star(keys, is_starred)),
+            RunsAction::Name(key, name) => librarian.change(Change::Name(key, name)),
+            RunsAction::Note(key, note) => librarian.change(Change::Note(key, note)),
+            RunsAction::Tags(key, tags) => librarian.change(Change::Tags(key, tags)),
+            RunsAction::Delete(keys) => self.delete(keys),
+            RunsAction::Restore => {
+                let keys = std::mem::take(&mut self.state.runs.deleted);
+                librarian.change(Change::Restore(keys));
+            }
+            RunsAction::Compare(keys) => self.compare(keys.into_iter().map(Compare::Run).collect()),
+            RunsAction::CompareWithPresent(key) => self.compare(vec![Compare::Run(key), self.present()]),
+            RunsAction::ComparePin => {
+                let pin = self.state.pin.as_ref().map(|pin| Experiment::clone(&pin.experiment));
+                if let Some(pin) = pin {
+                    let pin = Compare::Plan("The settings that are held".to_owned(), Box::new(pin));
+                    self.compare(vec![pin, self.present()]);
+                }
+            }
+        }
+    }
+
+    fn present(&self) -> Compare {
+        Compare::Plan("The present settings".to_owned(), Box::new(self.state.document.experiment.clone()))
+    }
+
+    fn want(&mut self, key: RunKey, wanted: Wanted) {
+        self.state.wanted = Some((key.clone(), wanted));
+        self.services.librarian.open(key, self.view.smoothing);
+    }
+
+    /// Gives a run of this sitting a name, here and where it is kept.
+    pub(super) fn name_run(&mut self, key: crate::state::RunKey, name: String) {
+        self.state.session.rename(key, &name);
+        if let Some(kept) = self.state.session.get(key).and_then(|run| run.kept.clone()) {
+            self.services.librarian.change(Change::Name(kept, name));
+        }
+    }
+
+    fn pick(&mut self, keys: Vec<RunKey>) {
+        let session = &self.state.session;
+        let own = keys.last().and_then(|key| session.own(key)).map(|run| run.key);
+        let first = keys.len().saturating_sub(MOST_LOOKED);
+        // What this window trained is there already.
+        let looked: Vec<RunKey> = keys[first..].iter().filter(|key| session.own(key).is_none()).cloned().collect();
+        self.state.runs.pick(keys);
+        if own.is_some() {
+            self.state.shown = own;
+        }
+        if looked.is_empty() {
+            self.state.session.look(Vec::new());
+        } else {
+            self.services.librarian.look(looked, self.view.smoothing);
+        }
+    }
+
+    /// Shows the curves of a run; of one that is kept they are read, where only its point is there.
+    pub(super) fn show_run(&mut self, key: crate::state::RunKey) {
+        self.state.shown = Some(key);
+        let run = self.state.session.get(key).filter(|run| run.when.is_some() && run.last.is_none());
+        if let Some(kept) = run.and_then(|run| run.kept.clone()) {
+            let others = self.state.runs.picked().iter().filter(|picked| **picked != kept).cloned();
+            let picked = others.chain([kept.clone()]).collect();
+            self.pick(picked);
+        }
+    }
+
+    fn delete(&mut self, keys: Vec<RunKey>) {
+        // A run that trains stays; what was deleted before is no longer brought back with this.
+        let trains = |key: &RunKey| self.state.session.active().is_some_and(|run| run.kept.as_ref() == Some(key));
+        let keys: Vec<RunKey> = keys.into_iter().filter(|key| !trains(key)).collect();
+        if keys.is_empty() {
+            self.toasts.warning("A run that trains cannot be deleted: stop it first.");
+            return;
+        }
+        self.state.runs.hide(&keys);
+        self.state.session.look(Vec::new());
+        self.state.runs.deleted.clone_from(&keys);
+        self.services.librarian.change(Change::Discard(keys));
+    }
+
+    fn compare(&mut self, what: Vec<Compare>) {
+        self.services.librarian.compare(what, self.view.smoothing);
+        self.layout.set_shown(Pane::Compare, true);
+    }
+
+    /// Goes on with a run from its last checkpoint.
+    fn continue_run(&mut self, key: &RunKey, experiment: Experiment) {
+        if self.state.session.active().is_some() || self.state.is_starting {
+            return;
+        }
+        let Some(checkpoint) = self.state.runs.get(key).and_then(|row| row.checkpoint.clone()) else { return };
+        let start = Start { resume: Some(checkpoint), ..Start::new(experiment) };
+        self.start(start, Some(key.clone()));
+    }
+
+    /// Has a run begun and recorded.
+    pub(super) fn start(&mut self, start: Start, continued: Option<RunKey>) {
+        self.state.notice = None;
+        self.state.is_starting = true;
+        let mut start = start;
+        if let Some(folder) = self.services.store.clone() {
+            let recording = Recording { folder, origin: Origin::Window, is_forced: start.anyway, continued };
+            let recorder = Recorder::new(recording);
+            let files = recorder.files();
+            match std::fs::create_dir_all(&files) {
+                Ok(()) => start.keep = Keep::in_folder(files),
+                Err(error) => {
+                    let text = format!("No checkpoints are saved: {}: {error}", files.display());
+                    self.state.log.add(Level::Warning, text);
+                }
+            }
+            self.recorders.begin(recorder);
+        }
+        self.services.trainer.send(Command::Start(Box::new(start)));
+    }
+
+    /// Has an event of the trainer recorded.
+    pub(super) fn record(&mut self, event: &Event) {
+        self.recorders.take(event, &self.services.trainer);
+        if let (Event::Started { run, .. }, Some(key)) = (event, self.recorders.key()) {
+            self.state.session.is_kept_as(*run, key);
+        }
+        for text in self.recorders.warnings() {
+            self.toasts.warning(&text);
+            self.state.log.add(Level::Warning, text);
+        }
+    }
+
+    /// Takes in a reply of the librarian.
+    pub(super) fn reply(&mut self, reply: Reply) {
+        match reply {
+            Reply::Rows(rows) => self.state.runs.read(rows),
+            Reply::Trouble(why) => {
+                self.state.log.add(Level::Warning, format!("Runs are not kept: {why}"));
+                self.state.runs.trouble = Some(why);
+            }
+            Reply::Refused(why) => {
+                self.toasts.warning(&why);
+                self.state.log.add(Level::Warning, why);
+            }
+            Reply::Looked(records) => {
+                let shown = self.look(records);
+                let is_own = self.state.runs.picked().last().is_some_and(|key| self.state.session.own(key).is_some());
+                if !is_own {
+                    self.state.shown = shown.or(self.state.shown);
+                }
+            }
+            Reply::Opened(record, plan) => self.opened(*record, plan),
+            Reply::Compared(compared) => self.state.compared = Some(*compared),
+        }
+    }
+
+    /// Looks at runs of other sittings; answers the number of the last.
+    fn look(&mut self, mut records: Vec<RunRecord>) -> Option<crate::state::RunKey> {
+        for record in &mut records {
+            let row = record.kept.as_ref().and_then(|key| self.state.runs.get(key));
+            record.told = row.map(crate::runs::Row::told);
+        }
+        self.state.session.look(records)
+    }
+
+    fn opened(&mut self, record: RunRecord, plan: Result<Arc<Plan>, String>) {
+        let Some(key) = record.kept.clone() else { return };
+        let Some((_, wanted)) = self.state.wanted.take_if(|(wanted, _)| *wanted == key) else { return };
+        match wanted {
+            Wanted::Loaded => self.adopt(record.experiment().clone()),
+            Wanted::Continued => self.continue_run(&key, record.experiment().clone()),
+            Wanted::Shown => self.show(&key, record, plan),
+        }
+    }
+
+    /// Shows a run as it was: its curves in Live, its step in One step.
+    fn show(&mut self, key: &RunKey, record: RunRecord, plan: Result<Arc<Plan>, String>) {
+        let name = self.state.runs.get(key).map_or_else(|| key.to_string(), |row| row.name().to_owned());
+        let own = self.state.session.own(key).map(|run| run.key);
+        let shown = own.or_else(|| self.look(vec![record]));
+        self.state.runs.pick(vec![key.clone()]);
+        self.state.shown = shown.or(self.state.shown);
+        self.layout.set_shown(Pane::Live, true);
+        match plan {
+            Ok(plan) => {
+                (self.state.pin, self.state.pin_asked, self.view.show_before) = (Some(plan), None, true);
+                self.layout.set_shown(Pane::Step, true);
+            }
+            Err(why) => {
+                let text = format!("{name} cannot be planned here, so its step is not drawn: {why}");
+                self.toasts.warning(&text);
+                self.state.log.add(Level::Warning, text);
+            }
+        }
+    }
+}
+
+/// The recorder of the run under way, and those that still write.
+#[derive(Debug, Default)]
+pub(crate) struct Recorders {
+    present: Option<Recorder>,
+    ending: Vec<Recorder>,
+}
+
+impl Recorders {
+    fn begin(&mut self, recorder: Recorder) {
+        self.ending.extend(self.present.replace(recorder));
+    }
+
+    fn key(&self) -> Option<RunKey> {
+        self.present.as_ref().map(|recorder| recorder.key().clone())
+    }
+
+    /// Records an event of the run under way.
+    pub(crate) fn take(&mut self, event: &Event, trainer: &Trainer) {
+        let Some(recorder) = &self.present else { return };
+        recorder.take(event);
+        if matches!(event, Event::Ended { .. }) {
+            recorder.take_latest(&trainer.latest());
+            self.ending.extend(self.present.take());
+        }
+    }
+
+    /// What is wrong with keeping the runs, since it was last asked.
+    fn warnings(&mut self) -> Vec<String> {
+        let all = self.present.iter().chain(&self.ending);
+        let warnings = all.filter_map(Recorder::warning).collect();
+        self.ending.retain(|recorder| !recorder.is_done());
+        warnings
+    }
+
+    /// Whether a run is being recorded that has not ended.
+    pub(crate) fn is_recording(&self) -> bool {
+        self.present.is_some()
+    }
+
+    /// Writes what is left.
+    pub(crate) fn finish(&mut self) {
+        self.ending.extend(self.present.take());
+        self.ending.drain(..).for_each(|recorder| drop(recorder.finish()));
+    }
+}

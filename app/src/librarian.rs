@@ -1,0 +1,377 @@
+//! The thread that reads and changes the store of runs for the window.
+//!
+//! Owns the store and the one order of what is done with it. Always holds: the window waits for nothing here; a question
+//! that a newer one took the place of is not answered; what another program writes is read soon after. A store that cannot
+//! be opened or written is said in words, and the window goes on without.
+
+use std::{
+    path::PathBuf,
+    sync::Arc,
+    time::{Duration, Instant},
+};
+
+use crossbeam_channel::{Receiver, RecvTimeoutError, Sender};
+use plimsoll_engine::{
+    Experiment,
+    experiment::preset,
+    hardware::Machine,
+    plan::Plan,
+    report::{Comparison, Ran, Subject},
+    store::{RunKey, RunState, Store, StoredRun},
+    train::Checkpoint,
+};
+
+use crate::{
+    runs::{self, Row},
+    session::RunRecord,
+    widgets::series::Series,
+};
+
+/// How often it looks whether another program has written.
+const LOOK: Duration = Duration::from_secs(1);
+/// Between two readings lie at least so many times the length of one: a store of thousands leaves a trainer its cores.
+const REST: u32 = 25;
+
+/// A change of the store.
+#[derive(Debug, Clone)]
+pub(crate) enum Change {
+    /// A star, or none.
+    Star(Vec<RunKey>, bool),
+    /// A name; an empty one takes it away.
+    Name(RunKey, String),
+    /// What was noted.
+    Note(RunKey, String),
+    /// Tags.
+    Tags(RunKey, Vec<String>),
+    /// Puts runs away.
+    Discard(Vec<RunKey>),
+    /// Brings them back.
+    Restore(Vec<RunKey>),
+}
+
+/// What is compared.
+#[derive(Debug, Clone)]
+pub(crate) enum Compare {
+    /// A kept run.
+    Run(RunKey),
+    /// A plan, with what it is called.
+    Plan(String, Box<Experiment>),
+}
+
+#[derive(Debug)]
+enum Wish {
+    Change(Change),
+    /// The runs that are picked, the one that is looked at last, and how strongly curves are smoothed.
+    Look(Vec<RunKey>, f32),
+    /// One run as it was, with its plan.
+    Open(RunKey, f32),
+    /// Several beside each other.
+    Compare(Vec<Compare>, f32),
+    /// What a plan is made for.
+    Machine(Box<Machine>),
+}
+
+/// Runs or plans beside each other.
+#[derive(Debug)]
+pub(crate) struct Compared {
+    /// What differs.
+    pub(crate) comparison: Comparison,
+    /// The curves of each; `None` of a plan.
+    pub(crate) runs: Vec<Option<RunRecord>>,
+    /// Predicted live memory in MiB, op by op, of the step with the peak; `None` of what cannot be planned.
+    pub(crate) steps: Vec<Option<(Vec<f64>, Series)>>,
+    /// Why one could not be planned, in words.
+    pub(crate) notes: Vec<String>,
+}
+
+/// What the thread sends back.
+#[derive(Debug)]
+pub(crate) enum Reply {
+    /// Every run.
+    Rows(Vec<Row>),
+    /// The store cannot be read.
+    Trouble(String),
+    /// Something was not done, and why.
+    Refused(String),
+    /// The runs that are picked; the last has its curves.
+    Looked(Vec<RunRecord>),
+    /// A run as it was, with its plan made again, or why there is none.
+    Opened(Box<RunRecord>, Result<Arc<Plan>, String>),
+    /// A comparison.
+    Compared(Box<Compared>),
+}
+
+/// The thread's handle. Dropping it ends the thread once what was asked for is done.
+#[derive(Debug)]
+pub(crate) struct Librarian {
+    wishes: Option<Sender<Wish>>,
+    replies: Receiver<Reply>,
+    thread: Option<std::thread::JoinHandle<()>>,
+}
+
+impl Librarian {
+    /// Starts the thread on the store in `folder`, or on none, for a reason. `wake` is called after every reply.
+    pub(crate) fn new(folder: Result<PathBuf, String>, wake: impl Fn() + Send + 'static) -> std::io::Result<Self> {
+        let (wishes, inbox) = crossbeam_channel::unbounded();
+        let (replies, answers) = crossbeam_channel::unbounded();
+        let desk = Desk { inbox, replies, wake: Box::new(wake), machine: Machine::nominal(), next: Vec::new() };
+        let thread = std::thread::Builder::new().name("librarian".to_owned()).spawn(move || desk.run(folder))?;
+        Ok(Self { wishes: Some(wishes), replies: answers, thread: Some(thread) })
+    }
+
+    /// Changes the store.
+    pub(crate) fn change(&self, change: Change) {
+        self.wish(Wish::Change(change));
+    }
+
+    /// Asks for the runs that are picked.
+    pub(crate) fn look(&self, keys: Vec<RunKey>, smoothing: f32) {
+        self.wish(Wish::Look(keys, smoothing));
+    }
+
+    /// Asks for a run as it was.
+    pub(crate) fn open(&self, key: RunKey, smoothing: f32) {
+        self.wish(Wish::Open(key, smoothing));
+    }
+
+    /// Asks for a comparison.
+    pub(crate) fn compare(&self, what: Vec<Compare>, smoothing: f32) {
+        self.wish(Wish::Compare(what, smoothing));
+    }
+
+    /// Tells what is known of the machine by now.
+    pub(crate) fn learn(&self, machine: &Machine) {
+        self.wish(Wish::Machine(Box::new(machine.clone())));
+    }
+
+    fn wish(&self, wish: Wish) {
+        // The thread lives as long as this handle.
+        let _ = self.wishes.as_ref().map(|wishes| wishes.send(wish));
+    }
+
+    /// The replies so far.
+    pub(crate) fn replies(&self) -> impl Iterator<Item = Reply> + '_ {
+        self.replies.try_iter()
+    }
+}
+
+impl Drop for Librarian {
+    fn drop(&mut self) {
+        self.wishes = None;
+        if let Some(thread) = self.thread.take() {
+            // A panic of the thread has no one left to be told to.
+            let _ = thread.join();
+        }
+    }
+}
+
+struct Desk {
+    inbox: Receiver<Wish>,
+    replies: Sender<Reply>,
+    wake: Box<dyn Fn() + Send>,
+    machine: Machine,
+    /// What was taken from the inbox and comes next.
+    next: Vec<Wish>,
+}
+
+impl Desk {
+    fn run(mut self, folder: Result<PathBuf, String>) {
+        let opened = folder.and_then(|folder| Store::open(&folder).map_err(|error| error.to_string()));
+        let mut store = match opened {
+            Ok(store) => store,
+            Err(why) => {
+                self.reply(Reply::Trouble(why));
+                // Until the window closes.
+                while let Ok(wish) = self.inbox.recv() {
+                    drop(wish);
+                }
+                return;
+            }
+        };
+        let (mut version, mut due) = (None, Instant::now());
+        loop {
+            if Instant::now() >= due {
+                let start = Instant::now();
+                self.read(&store, &mut version);
+                due = Instant::now() + LOOK.max(start.elapsed() * REST);
+            }
+            let wait = due.saturating_duration_since(Instant::now());
+            match self.next_wish(wait) {
+                Ok(wish) => {
+                    if self.obey(&mut store, wish) {
+                        (version, due) = (None, Instant::now());
+                    }
+                }
+                Err(RecvTimeoutError::Timeout) => {}
+                Err(RecvTimeoutError::Disconnected) => return,
+            }
+        }
+    }
+
+    fn reply(&self, reply: Reply) {
+        // The window may be closing.
+        let _ = self.replies.send(reply);
+        (self.wake)();
+    }
+
+    /// Reads all rows, if someone has written since.
+    fn read(&self, store: &Store, version: &mut Option<u64>) {
+        let mut read = || -> plimsoll_engine::Result<Option<Vec<Row>>> {
+            let now = store.version()?;
+            if version.replace(now) == Some(now) {
+                return Ok(None);
+            }
+            let checkpoint = |run: &StoredRun| {
+                let may_go_on = !matches!(run.state, RunState::Running | RunState::Finished);
+                may_go_on.then(|| Checkpoint::at(store.files(&run.key)).ok()).flatten().filter(|path| path.is_file())
+            };
+            Ok(Some(runs::rows(store.list()?, checkpoint)))
+        };
+        match read() {
+            Ok(Some(rows)) => self.reply(Reply::Rows(rows)),
+            Ok(None) => {}
+            Err(error) => self.reply(Reply::Trouble(error.to_string())),
+        }
+    }
+
+    /// The next wish. Of several looks in a row, the last.
+    fn next_wish(&mut self, wait: Duration) -> Result<Wish, RecvTimeoutError> {
+        let mut wish = match self.next.pop() {
+            Some(wish) => wish,
+            None => self.inbox.recv_timeout(wait)?,
+        };
+        while matches!(wish, Wish::Look(..)) {
+            match self.inbox.try_recv() {
+                Ok(newer @ Wish::Look(..)) => wish = newer,
+                Ok(other) => {
+                    self.next.push(other);
+                    break;
+                }
+                Err(_) => break,
+            }
+        }
+        Ok(wish)
+    }
+
+    /// Does what is wished; whether the rows may be others now.
+    fn obey(&mut self, store: &mut Store, wish: Wish) -> bool {
+        let done = match wish {
+            Wish::Machine(machine) => {
+                self.machine = *machine;
+                return false;
+            }
+            Wish::Change(change) => {
+                if let Err(error) = make(store, change) {
+                    self.reply(Reply::Refused(error.to_string()));
+                }
+                return true;
+            }
+            Wish::Look(keys, smoothing) => self.look(store, &keys, smoothing),
+            Wish::Open(key, smoothing) => self.open(store, &key, smoothing),
+            Wish::Compare(what, smoothing) => self.compare(store, what, smoothing),
+        };
+        if let Err(error) = done {
+            self.reply(Reply::Refused(error.to_string()));
+        }
+        false
+    }
+
+    fn look(&self, store: &Store, keys: &[RunKey], smoothing: f32) -> plimsoll_engine::Result<()> {
+        let mut records = Vec::with_capacity(keys.len());
+        for (i, key) in keys.iter().enumerate() {
+            let run = store.get(key)?;
+            records.push(if i + 1 == keys.len() { whole(store, &run, smoothing)? } else { light(&run) });
+        }
+        self.reply(Reply::Looked(records));
+        Ok(())
+    }
+
+    fn open(&self, store: &Store, key: &RunKey, smoothing: f32) -> plimsoll_engine::Result<()> {
+        let run = store.get(key)?;
+        let mut record = whole(store, &run, smoothing)?;
+        let plan = planned(record.experiment(), &self.machine).map(Arc::new);
+        record.plan = plan.as_ref().ok().cloned();
+        self.reply(Reply::Opened(Box::new(record), plan));
+        Ok(())
+    }
+
+    fn compare(&self, store: &Store, what: Vec<Compare>, smoothing: f32) -> plimsoll_engine::Result<()> {
+        let (mut subjects, mut runs, mut notes) = (Vec::new(), Vec::new(), Vec::new());
+        for one in what {
+            let (name, experiment, record, ran) = match one {
+                Compare::Run(key) => {
+                    let run = store.get(&key)?;
+                    let record = whole(store, &run, smoothing)?;
+                    let name = format!("{} {}", runs::when(run.started), run.label());
+                    (name, record.experiment().clone(), Some(record), Some(ran(&run)))
+                }
+                Compare::Plan(name, experiment) => (name, *experiment, None, None),
+            };
+            let plan = planned(&experiment, &self.machine);
+            if let Err(why) = &plan {
+                notes.push(format!("{name} cannot be planned here: {why}"));
+            }
+            subjects.push(Subject { name, experiment: Arc::new(experiment), plan: plan.ok().map(Arc::new), ran });
+            runs.push(record);
+        }
+        let comparison = Comparison::of(subjects)?;
+        let steps = comparison.subjects.iter().map(|subject| subject.plan.as_deref().map(step)).collect();
+        self.reply(Reply::Compared(Box::new(Compared { comparison, runs, steps, notes })));
+        Ok(())
+    }
+}
+
+fn make(store: &mut Store, change: Change) -> plimsoll_engine::Result<()> {
+    match change {
+        Change::Star(keys, is_starred) => keys.iter().try_for_each(|key| store.star(key, is_starred)),
+        Change::Name(key, name) => store.rename(&key, &name),
+        Change::Note(key, note) => store.annotate(&key, &note),
+        Change::Tags(key, tags) => store.tag(&key, &tags),
+        Change::Discard(keys) => store.discard(&keys),
+        Change::Restore(keys) => store.restore(&keys),
+    }
+}
+
+/// Plans; a fault in the planning is a reason like any other.
+fn planned(experiment: &Experiment, machine: &Machine) -> Result<Plan, String> {
+    let plan = std::panic::AssertUnwindSafe(|| Plan::of(experiment, machine).map_err(|error| error.to_string()));
+    std::panic::catch_unwind(plan).unwrap_or_else(|_| Err("the planning met a fault in the engine".to_owned()))
+}
+
+/// A run with its curves.
+fn whole(store: &Store, run: &StoredRun, smoothing: f32) -> plimsoll_engine::Result<RunRecord> {
+    let experiment = store.details(&run.key)?.experiment(&run.key)?;
+    let mut record = RunRecord::kept(run, experiment);
+    record.replay(&store.series(&run.key)?, smoothing);
+    Ok(record)
+}
+
+/// The memory of a step, as one of the program's series: the highest of each op.
+fn step(plan: &Plan) -> (Vec<f64>, Series) {
+    let points = &plan.timeline(plan.peak_pass).points;
+    let mut series = Series::default();
+    points.iter().for_each(|point| series.push(point.live.as_mib() as f32));
+    ((0..points.len()).map(|op| op as f64).collect(), series)
+}
+
+/// A run without its curves: what a point needs.
+fn light(run: &StoredRun) -> RunRecord {
+    let mut experiment = Experiment { title: run.title.clone(), ..Experiment::default() };
+    for setting in &run.settings {
+        // What this version does not know is left at its default.
+        let _ = preset::set(&mut experiment, setting);
+    }
+    RunRecord::kept(run, experiment)
+}
+
+fn ran(run: &StoredRun) -> Ran {
+    Ran {
+        predicted_bytes: Some(run.load(&run.predicted).0),
+        measured_bytes: (run.steps > 0).then(|| run.load(&run.measured).0),
+        steps: run.steps,
+        step_secs: run.step_secs,
+        train_loss: run.train_loss,
+        test_accuracy: run.test_accuracy,
+        best_test_accuracy: run.best_test_accuracy,
+    }
+}

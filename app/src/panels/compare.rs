@@ -1,0 +1,78 @@
+//! Two to six runs or plans beside each other: the settings that differ and what came of them, their curves, the memory of
+//! one step on one axis, and what is alive at one peak and not at another.
+//!
+//! Always holds: a colour belongs to one of them in every part; what has no plan here says why.
+
+mod plots;
+mod tables;
+
+use eframe::egui::{Button, Color32, RichText, ScrollArea, Ui, vec2};
+
+use super::PanelContext;
+use crate::{
+    command::{Action, RunsAction},
+    librarian::Compared,
+    theme,
+    view::ComparePart,
+    widgets::chip,
+};
+
+const PARTS: [(ComparePart, &str, &str); 4] = [
+    (ComparePart::Settings, "Settings", "The settings that differ, and what came of them."),
+    (ComparePart::Curves, "Curves", "Loss and accuracy of those that ran."),
+    (ComparePart::Step, "One step", "Predicted memory op by op, and the budgets."),
+    (ComparePart::Alive, "Alive at the peak", "What is alive at one peak, and not or not as large at another."),
+];
+
+/// Draws the pane.
+pub(crate) fn ui(ui: &mut Ui, context: &mut PanelContext<'_>) {
+    let Some(compared) = &context.state.compared else {
+        empty(ui, context);
+        return;
+    };
+    ui.horizontal_wrapped(|ui| {
+        for (part, name, about) in PARTS {
+            if ui.add(Button::selectable(context.view.compare == part, name)).on_hover_text(about).clicked() {
+                context.view.compare = part;
+            }
+        }
+    });
+    names(ui, compared);
+    for note in &compared.notes {
+        ui.add(eframe::egui::Label::new(RichText::new(note).small().color(theme::palette(ui).warn)).wrap());
+    }
+    ui.push_id(context.view.compare, |ui| match context.view.compare {
+        ComparePart::Settings => tables::settings(ui, compared),
+        ComparePart::Curves => plots::curves(ui, context.view, compared),
+        ComparePart::Step => plots::step(ui, compared),
+        ComparePart::Alive => tables::alive(ui, compared),
+    });
+}
+
+fn empty(ui: &mut Ui, context: &PanelContext<'_>) {
+    if context.state.pin.is_some() {
+        let hover = "Put the configuration that is held for comparison beside the present one.";
+        if ui.button("Compare the present settings with those that are held").on_hover_text(hover).clicked() {
+            context.send.send(Action::Runs(RunsAction::ComparePin));
+        }
+    }
+    chip::empty(ui, "Pick one run in Runs, or up to six, and press Compare there: they stand beside each other here.");
+}
+
+/// Who is compared, each with its colour.
+fn names(ui: &mut Ui, compared: &Compared) {
+    ScrollArea::horizontal().id_salt("compared").show(ui, |ui| {
+        ui.horizontal(|ui| {
+            ui.spacing_mut().item_spacing = vec2(theme::GAP * 1.5, 2.0);
+            for (i, subject) in compared.comparison.subjects.iter().enumerate() {
+                chip::chip(ui, color(ui, i), RichText::new(&subject.name).small());
+            }
+        });
+    });
+}
+
+/// The colour of one that is compared.
+fn color(ui: &Ui, index: usize) -> Color32 {
+    let colors = &theme::palette(ui).compared;
+    colors[index % colors.len()]
+}

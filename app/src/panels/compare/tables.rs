@@ -1,0 +1,133 @@
+//! The settings that differ with what came of them, and what is alive at one peak and not at another: a column for each that
+//! is compared.
+
+use eframe::egui::{Align, Color32, Layout, RichText, Ui};
+use egui_extras::{Column, TableBuilder};
+use plimsoll_engine::{Bytes, report::Comparison};
+
+use super::color;
+use crate::{
+    format,
+    librarian::Compared,
+    naming, theme,
+    widgets::{chip, table, text},
+};
+
+/// The least width of a column of values.
+const VALUE: f32 = 76.0;
+/// Share of the width that the names of rows may take.
+const NAMES: f32 = 0.36;
+
+/// A row: its name, and a value for each.
+type Row = (String, Vec<Option<String>>);
+
+/// The settings that differ, then what was predicted and what came of it.
+pub(super) fn settings(ui: &mut Ui, compared: &Compared) {
+    let comparison = &compared.comparison;
+    let mut rows: Vec<Row> = comparison
+        .settings
+        .iter()
+        .map(|row| {
+            let words =
+                |value: &Option<String>| value.as_ref().map(|value| naming::value(row.key, value.trim_matches('"')));
+            (naming::setting(row.key), row.values.iter().map(words).collect())
+        })
+        .collect();
+    let differing = rows.len();
+    if rows.is_empty() {
+        rows.push(("settings".to_owned(), comparison.subjects.iter().map(|_| Some("the same".to_owned())).collect()));
+    }
+    rows.extend(results(comparison));
+    grid(ui, comparison, "settings", &rows, differing.max(1));
+}
+
+/// What came of each.
+fn results(comparison: &Comparison) -> Vec<Row> {
+    let subjects = &comparison.subjects;
+    let ran = |value: &dyn Fn(&plimsoll_engine::report::Ran) -> Option<String>| -> Vec<Option<String>> {
+        subjects.iter().map(|subject| subject.ran.as_ref().and_then(value)).collect()
+    };
+    let predicted = subjects.iter().map(|subject| subject.predicted().map(|bytes| bytes.to_string())).collect();
+    let measured = subjects.iter().map(|subject| subject.measured().map(|bytes| bytes.to_string())).collect();
+    let budget = subjects.iter().map(|subject| Some(format::size(subject.experiment.budget))).collect();
+    let places =
+        comparison.places().into_iter().map(|place| place.map(|place| format!("{} in {}", place.op, place.layer)));
+    let time = subjects.iter().map(|subject| subject.plan.as_ref().map(|plan| format::secs(plan.step_secs))).collect();
+    let mut rows = vec![
+        ("budget".to_owned(), budget),
+        ("predicted peak".to_owned(), predicted),
+        ("measured peak".to_owned(), measured),
+        ("the peak is at".to_owned(), places.collect()),
+        ("a step, estimated".to_owned(), time),
+        ("a step, measured".to_owned(), ran(&|ran| ran.step_secs.map(format::secs))),
+        ("steps done".to_owned(), ran(&|ran| Some(format::count(ran.steps)))),
+        ("training loss".to_owned(), ran(&|ran| ran.train_loss.map(format::three))),
+        ("best test accuracy".to_owned(), ran(&|ran| ran.best_test_accuracy.map(format::share))),
+    ];
+    let bytes = |bytes: &Option<u64>| bytes.map(|bytes| Bytes(bytes).to_string());
+    let category = |row: &plimsoll_engine::report::comparison::CategoryRow| {
+        (format!("{} at the peak", row.category.name()), row.bytes.iter().map(bytes).collect())
+    };
+    rows.extend(comparison.categories.iter().map(category));
+    rows.retain(|(_, values)| values.iter().any(Option::is_some));
+    rows
+}
+
+/// What is alive at one peak, and not or not as large at another.
+pub(super) fn alive(ui: &mut Ui, compared: &Compared) {
+    let comparison = &compared.comparison;
+    if comparison.alive.is_empty() {
+        chip::empty(ui, "At every peak the same tensors are alive, each as large.");
+        return;
+    }
+    let bytes = |bytes: &Option<u64>| bytes.filter(|bytes| *bytes > 0).map(|bytes| Bytes(bytes).to_string());
+    let rows: Vec<Row> = comparison
+        .alive
+        .iter()
+        .map(|row| (format!("{} {}", row.layer, row.name), row.bytes.iter().map(bytes).collect()))
+        .collect();
+    grid(ui, comparison, "alive", &rows, 0);
+}
+
+/// A table with a column for each that is compared; the first `strong` rows stand out.
+fn grid(ui: &mut Ui, comparison: &Comparison, id: &str, rows: &[Row], strong: usize) {
+    let count = comparison.subjects.len();
+    let gap = ui.spacing().item_spacing.x;
+    let room = ui.available_width() - theme::GAP;
+    let widest = rows.iter().map(|(name, _)| table::text_width(ui, name)).fold(0.0, f32::max);
+    let names = widest.min(room * NAMES);
+    let value = ((room - names) / count as f32 - gap).max(VALUE);
+    let colors: Vec<Color32> = (0..count).map(|i| color(ui, i)).collect();
+    let mut table = TableBuilder::new(ui)
+        .id_salt((id, count))
+        .striped(true)
+        .auto_shrink(false)
+        .cell_layout(Layout::left_to_right(Align::Center))
+        .column(Column::exact(names).clip(true));
+    for _ in 0..count {
+        table = table.column(Column::exact(value).clip(true));
+    }
+    let table = table.header(theme::ROW_HEIGHT, |mut header| {
+        header.col(|_| {});
+        for (subject, color) in comparison.subjects.iter().zip(&colors) {
+            header.col(|ui| drop(text::cut(ui, RichText::new(&subject.name).small().color(*color), &subject.name)));
+        }
+    });
+    table.body(|body| {
+        body.rows(theme::ROW_HEIGHT, rows.len(), |mut row| {
+            let index = row.index();
+            let (name, values) = &rows[index];
+            row.col(|ui| drop(text::path(ui, name, "")));
+            for value in values {
+                row.col(|ui| match value {
+                    Some(value) => {
+                        let words = RichText::new(value);
+                        let words = if index < strong { words.strong() } else { words };
+                        text::cut(ui, words, value);
+                    }
+                    None => table::nothing(ui),
+                });
+            }
+        });
+    });
+}

@@ -1,0 +1,156 @@
+//! The kept runs: a table of all, of this sitting and of those before it; found by words, sorted by any column, and below it
+//! the run that was picked, with its name, its note and what can be done with it.
+//!
+//! Always holds: only rows in sight are drawn, and nothing is read here. A click looks at a run and changes nothing of the
+//! experiment; a double click, or Enter, opens it as it was.
+
+mod front;
+mod keys;
+mod table;
+
+use std::sync::Arc;
+
+use eframe::egui::{self, Align, Button, Layout, RichText, TextEdit, Ui, vec2};
+use plimsoll_engine::{report::comparison, store::RunKey};
+
+use super::PanelContext;
+use crate::{
+    command::{Action, RunsAction},
+    runs::{self, Row},
+    theme,
+    view::{RunColumn, Sort, View},
+    widgets::chip,
+};
+
+/// The order of the rows, until the rows, the search or the sorting are others.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Shown {
+    version: u64,
+    search: String,
+    sort: Sort<RunColumn>,
+    order: Arc<Vec<usize>>,
+}
+
+impl Shown {
+    /// The rows that are shown, in order: indices.
+    fn order(&mut self, runs: &runs::Runs, search: &str, sort: Sort<RunColumn>) -> Arc<Vec<usize>> {
+        if (self.version, self.search.as_str(), self.sort) != (runs.version, search, sort) {
+            let order = Arc::new(runs::order(runs.rows(), search, sort));
+            *self = Self { version: runs.version, search: search.to_owned(), sort, order };
+        }
+        Arc::clone(&self.order)
+    }
+}
+
+/// Draws the pane.
+pub(crate) fn ui(ui: &mut Ui, context: &mut PanelContext<'_>) {
+    let runs = &context.state.runs;
+    if let Some(why) = &runs.trouble {
+        chip::empty(ui, &format!("Runs are not kept: {why}"));
+        return;
+    }
+    if runs.rows().is_empty() && runs.deleted.is_empty() {
+        let text = if runs.is_read {
+            "Press Train: every run is kept here from its first step, for this sitting and all after it."
+        } else {
+            "Reading the kept runs…"
+        };
+        chip::empty(ui, text);
+        return;
+    }
+    let View { run_search, runs: sort, shown_runs, .. } = &mut *context.view;
+    let order = shown_runs.order(runs, run_search, *sort);
+    head(ui, context, order.len());
+    let height = (ui.available_height() - front::height(ui, runs)).max(theme::LOWEST_PLOT);
+    let size = vec2(ui.available_width(), height);
+    ui.allocate_ui_with_layout(size, Layout::top_down(Align::Min), |ui| {
+        ui.set_min_size(size);
+        if order.is_empty() {
+            chip::empty(ui, "No kept run has all these words.");
+        } else {
+            table::ui(ui, context, &order);
+        }
+    });
+    front::ui(ui, context);
+}
+
+/// The search, how many runs it finds, and what is done with all that are picked.
+fn head(ui: &mut Ui, context: &mut PanelContext<'_>, found: usize) {
+    let runs = &context.state.runs;
+    let (all, picked) = (runs.rows().len(), runs.picked().len());
+    ui.horizontal(|ui| {
+        let may_compare = (1..=comparison::MOST).contains(&picked);
+        let words = if picked > 1 { format!("Compare {picked}") } else { "Compare".to_owned() };
+        let button = Button::new(words);
+        let room = ui.available_width() - theme::COMPARE_WIDTH - ui.spacing().item_spacing.x;
+        let hint = if found == all { format!("Search {all} runs") } else { format!("{found} of {all}") };
+        let field = TextEdit::singleline(&mut context.view.run_search).hint_text(hint).desired_width(room);
+        let field = ui.add(field).accessible_name("Search runs");
+        field.on_hover_text(format!(
+            "Words of a name, a note, a tag, a device or a setting, such as precision=bf16: {found} of {all} runs have them."
+        ));
+        let compare = ui.add_enabled(may_compare, button).accessible_name("Compare the picked runs");
+        let how = format!(
+            "Pick one run, to compare it with the present settings, or up to {}: Ctrl+click picks one more, Shift+click all \
+             between.",
+            comparison::MOST
+        );
+        let hover = if picked == 1 {
+            "Put the run beside the present settings: what differs, and the memory of a step."
+        } else {
+            "Put the picked runs beside each other: settings, curves, the memory of a step."
+        };
+        if compare.on_hover_text(hover).on_disabled_hover_text(how).clicked() {
+            match runs.picked() {
+                [one] => ask(context, RunsAction::CompareWithPresent(one.clone())),
+                several => ask(context, RunsAction::Compare(several.to_vec())),
+            }
+        }
+    });
+}
+
+/// Asks for something to be done with runs.
+fn ask(context: &PanelContext<'_>, action: RunsAction) {
+    context.send.send(Action::Runs(action));
+}
+
+/// Picks runs.
+fn pick(context: &PanelContext<'_>, keys: Vec<RunKey>) {
+    ask(context, RunsAction::Pick(keys));
+}
+
+/// What a row tells on hover: everything.
+fn about(ui: &mut Ui, row: &Row) {
+    let run = &row.run;
+    ui.set_max_width(theme::TOOLTIP_WIDTH);
+    ui.strong(row.name());
+    let line = |ui: &mut Ui, text: String| drop(ui.label(text));
+    if run.name.is_some() && !run.title.is_empty() {
+        line(ui, run.title.clone());
+    }
+    ui.label(RichText::new(format!("{}, {}", runs::when_exactly(run.started), run.state.key())).weak());
+    if let Some(message) = &run.message {
+        ui.add(egui::Label::new(RichText::new(message).color(theme::palette(ui).bad)).wrap());
+    }
+    if !row.differs.is_empty() {
+        line(ui, format!("Apart from others of its title: {}", row.differs));
+    }
+    let measured = row.measured().map_or_else(|| "nothing yet".to_owned(), |bytes| bytes.to_string());
+    line(ui, format!("peak: measured {measured}, predicted {}, budget {}", row.predicted(), run.budget));
+    line(ui, format!("step {} of {}", crate::format::count(run.steps), crate::format::count(run.total_steps)));
+    if let Some(secs) = run.step_secs {
+        line(ui, format!("{} a step", crate::format::secs(secs)));
+    }
+    if let Some(best) = run.best_test_accuracy {
+        line(ui, format!("best test accuracy {}", crate::format::share(best)));
+    }
+    line(ui, format!("on {}, seed {}", row.device(), run.seed));
+    if !run.note.is_empty() {
+        ui.add(egui::Label::new(RichText::new(&run.note).italics()).wrap());
+    }
+    if !run.tags.is_empty() {
+        line(ui, format!("tags: {}", run.tags.join(", ")));
+    }
+    line(ui, format!("{} on the disk, kept as {}", run.on_disk, run.key));
+    ui.label(RichText::new("Click to look at it, double-click to open it as it was.").weak().small());
+}

@@ -1,0 +1,156 @@
+//! Below the table: the run that was picked last, with what its user says of it, and what can be done with all that are
+//! picked.
+//!
+//! Always holds: the lines take the same room for one run, for several and for none. What is typed is sent when the field is
+//! left, so that a letter costs no writing.
+
+use eframe::egui::{Align, Button, Id, Layout, Response, RichText, TextEdit, Ui, UiBuilder, vec2};
+use plimsoll_engine::store::{RunKey, RunState};
+
+use super::{PanelContext, ask};
+use crate::{
+    command::RunsAction,
+    runs::{Row, Runs},
+    theme,
+    widgets::text,
+};
+
+/// Lines of it.
+const LINES: f32 = 3.0;
+/// Share of its line that the note has; the tags have the rest.
+const NOTE_SHARE: f32 = 0.62;
+
+/// The height that it takes.
+pub(super) fn height(ui: &Ui, runs: &Runs) -> f32 {
+    let lines = if runs.deleted.is_empty() { LINES } else { LINES + 1.0 };
+    (ui.spacing().interact_size.y + ui.spacing().item_spacing.y) * lines
+}
+
+/// Draws it.
+pub(super) fn ui(ui: &mut Ui, context: &PanelContext<'_>) {
+    let runs = &context.state.runs;
+    if !runs.deleted.is_empty() {
+        line(ui, |ui| deleted(ui, context, runs.deleted.len()));
+    }
+    let Some(front) = runs.front() else {
+        line(ui, |ui| {
+            ui.label(RichText::new("Click a run to see its curves and its point; double-click it to open it.").weak());
+        });
+        return;
+    };
+    line(ui, |ui| named(ui, context, front));
+    line(ui, |ui| noted(ui, context, front));
+    line(ui, |ui| buttons(ui, context, front));
+}
+
+fn line(ui: &mut Ui, contents: impl FnOnce(&mut Ui)) {
+    let (_, rect) = ui.allocate_space(vec2(ui.available_width(), ui.spacing().interact_size.y));
+    ui.scope_builder(UiBuilder::new().max_rect(rect).layout(Layout::left_to_right(Align::Center)), contents);
+}
+
+fn deleted(ui: &mut Ui, context: &PanelContext<'_>, count: usize) {
+    let words = if count == 1 { "A run was deleted.".to_owned() } else { format!("{count} runs were deleted.") };
+    ui.label(RichText::new(words).color(theme::palette(ui).warn));
+    let undo = ui.button("Undo").accessible_name("Bring the deleted runs back");
+    if undo.on_hover_text("Bring them back. They are deleted for good when the window closes.").clicked() {
+        ask(context, RunsAction::Restore);
+    }
+}
+
+/// The star and the name.
+fn named(ui: &mut Ui, context: &PanelContext<'_>, row: &Row) {
+    let picked = context.state.runs.picked();
+    let palette = theme::palette(ui);
+    let is_starred = row.run.is_starred;
+    let (sign, color) = if is_starred { ("★", palette.warn) } else { ("☆", palette.weak()) };
+    let name = if is_starred { "Take the star" } else { "Star" };
+    let star = ui.add(Button::new(RichText::new(sign).color(color)).frame(false)).accessible_name(name);
+    if star.on_hover_text(format!("{name}: starred runs are found by a click on the heading ★.")).clicked() {
+        ask(context, RunsAction::Star(picked.to_vec(), !is_starred));
+    }
+    let hint = if row.run.title.is_empty() { "Untitled" } else { &row.run.title };
+    let typed = field(ui, &row.run.key, "Name of the kept run", hint, row.run.name.as_deref().unwrap_or_default(), 1.0);
+    if let Some(name) = typed {
+        ask(context, RunsAction::Name(row.run.key.clone(), name));
+    }
+}
+
+/// The note and the tags.
+fn noted(ui: &mut Ui, context: &PanelContext<'_>, row: &Row) {
+    let key = &row.run.key;
+    if let Some(note) = field(ui, key, "Note", "Note", &row.run.note, NOTE_SHARE) {
+        ask(context, RunsAction::Note(key.clone(), note));
+    }
+    if let Some(tags) = field(ui, key, "Tags", "Tags, with commas", &row.run.tags.join(", "), 1.0) {
+        let tags = tags.split(',').map(|tag| tag.trim().to_owned()).filter(|tag| !tag.is_empty()).collect();
+        ask(context, RunsAction::Tags(key.clone(), tags));
+    }
+}
+
+/// A field that answers what was typed once it is left, if that is something else than before.
+fn field(ui: &mut Ui, key: &RunKey, name: &str, hint: &str, known: &str, share: f32) -> Option<String> {
+    let id = Id::unique(("kept run", key.as_str(), name));
+    let mut text: String = ui.data(|data| data.get_temp(id)).unwrap_or_else(|| known.to_owned());
+    let width = ui.available_width() * share - 2.0 * theme::GAP;
+    let edit = TextEdit::singleline(&mut text).id(id).hint_text(hint).desired_width(width.max(theme::SHORTEST_TEXT));
+    let response: Response = ui.add(edit).accessible_name(name);
+    let hover = if text.is_empty() { hint.to_owned() } else { format!("{name}: {text}") };
+    let response = response.on_hover_text(hover);
+    if response.changed() {
+        ui.data_mut(|data| data.insert_temp(id, text.clone()));
+    }
+    if response.lost_focus() {
+        ui.data_mut(|data| data.remove::<String>(id));
+        return (text != known).then_some(text);
+    }
+    None
+}
+
+fn buttons(ui: &mut Ui, context: &PanelContext<'_>, front: &Row) {
+    let runs = &context.state.runs;
+    let (key, picked) = (&front.run.key, runs.picked());
+    let button = |ui: &mut Ui, words: &str, hover: &str, enabled: bool, why: &str| {
+        ui.add_enabled(enabled, Button::new(words)).on_hover_text(hover).on_disabled_hover_text(why).clicked()
+    };
+    let hover = "Show it as it was: its curves in Live, its step in One step. Enter, or a double click, does the same.";
+    if button(ui, "Open", hover, true, "") {
+        ask(context, RunsAction::Open(key.clone()));
+    }
+    let hover = "Make the settings of this run the present ones; undo takes it back.";
+    if button(ui, "Load settings", hover, true, "") {
+        ask(context, RunsAction::Load(key.clone()));
+    }
+    continued(ui, context, front);
+    let is_free = picked.iter().filter_map(|key| runs.get(key)).all(|row| row.run.state != RunState::Running);
+    let delete = if picked.len() > 1 { format!("Delete {}", picked.len()) } else { "Delete".to_owned() };
+    let hover = "Delete what is picked, with its checkpoints; undo brings it back until the window closes.";
+    if button(ui, &delete, hover, is_free, "A run that trains cannot be deleted: stop it first.") {
+        ask(context, RunsAction::Delete(picked.to_vec()));
+    }
+    let size: u64 = picked.iter().filter_map(|key| runs.get(key)).map(|row| row.run.on_disk.0).sum();
+    let words = format!("{} on the disk", plimsoll_engine::Bytes(size));
+    text::cut(ui, RichText::new(&words).weak().small(), &words);
+}
+
+/// Goes on with a run that did not do all its steps.
+fn continued(ui: &mut Ui, context: &PanelContext<'_>, front: &Row) {
+    let run = &front.run;
+    let why = match run.state {
+        RunState::Running => "It trains.",
+        RunState::Finished => "It did all its steps.",
+        RunState::Stopped | RunState::Failed | RunState::Interrupted => {
+            if front.checkpoint.is_none() {
+                "No checkpoint of it was saved: it cannot go on where it ended."
+            } else if context.state.session.active().is_some() || context.state.is_starting {
+                "A run is in progress."
+            } else {
+                ""
+            }
+        }
+    };
+    let button = ui.add_enabled(why.is_empty(), Button::new("Continue"));
+    let hover = "Go on from its last checkpoint: the losses are those that it would have had without a stop.";
+    if button.on_hover_text(hover).on_disabled_hover_text(why).clicked() {
+        ask(context, RunsAction::Continue(run.key.clone()));
+    }
+}

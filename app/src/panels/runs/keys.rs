@@ -1,0 +1,65 @@
+//! The table by keys: it is one stop of the Tab key, and the arrows go from row to row.
+
+use eframe::egui::{EventFilter, Id, Key, Modifiers, Role, Sense, Ui, WidgetInfo};
+
+use super::{PanelContext, ask, pick, table::clicked};
+use crate::command::RunsAction;
+
+/// Rows of a page.
+const PAGE: usize = 10;
+
+/// The table's place among what has the keyboard's focus.
+pub(super) fn id() -> Id {
+    Id::unique("kept runs")
+}
+
+/// Takes the keys, where the table has the focus; answers the row that must come into sight.
+pub(super) fn ui(ui: &mut Ui, context: &PanelContext<'_>, order: &[usize]) -> Option<usize> {
+    let runs = &context.state.runs;
+    let response = ui.interact(ui.available_rect_before_wrap(), id(), Sense::focusable_noninteractive());
+    let front = runs.front();
+    let at = front.and_then(|front| order.iter().position(|i| runs.rows()[*i].run.key == front.run.key));
+    let words = match (front, runs.picked().len()) {
+        (None, _) => format!("Kept runs: {}", order.len()),
+        (Some(front), 1) => format!("Kept runs: {}, {}", front.name(), front.differs),
+        (Some(front), picked) => format!("Kept runs: {picked} picked, last {}", front.name()),
+    };
+    response.widget_info(|| WidgetInfo::labeled(Role::ListBox, true, &words));
+    if !response.has_focus() {
+        return None;
+    }
+    let filter = EventFilter { vertical_arrows: true, ..EventFilter::default() };
+    ui.memory_mut(|memory| memory.set_focus_lock_filter(id(), filter));
+    let last = order.len().saturating_sub(1);
+    let place = at.unwrap_or_default();
+    for (key, to) in [
+        (Key::ArrowDown, if at.is_some() { (place + 1).min(last) } else { 0 }),
+        (Key::ArrowUp, place.saturating_sub(1)),
+        (Key::PageDown, (place + PAGE).min(last)),
+        (Key::PageUp, place.saturating_sub(PAGE)),
+        (Key::Home, 0),
+        (Key::End, last),
+    ] {
+        for modifiers in [Modifiers::SHIFT, Modifiers::NONE] {
+            if ui.input_mut(|input| input.consume_key(modifiers, key)) {
+                clicked(context, order, to, modifiers);
+                return Some(to);
+            }
+        }
+    }
+    if ui.input_mut(|input| input.consume_key(Modifiers::COMMAND, Key::A)) {
+        pick(context, order.iter().map(|i| runs.rows()[*i].run.key.clone()).collect());
+    }
+    if let Some(front) = front {
+        if ui.input(|input| input.key_pressed(Key::Enter)) {
+            ask(context, RunsAction::Open(front.run.key.clone()));
+        }
+        if ui.input(|input| input.key_pressed(Key::Delete)) {
+            ask(context, RunsAction::Delete(runs.picked().to_vec()));
+        }
+        if ui.input(|input| input.key_pressed(Key::S) && input.modifiers.is_none()) {
+            ask(context, RunsAction::Star(runs.picked().to_vec(), !front.run.is_starred));
+        }
+    }
+    None
+}

@@ -1,0 +1,235 @@
+//! The table: as many columns as the pane has room for, and only the rows in sight.
+
+use eframe::egui::{Align, Label, Layout, Modifiers, RichText, Role, Sense, Tooltip, Ui, WidgetInfo};
+use egui_extras::{Column, TableBuilder};
+use plimsoll_engine::store::{RunKey, RunState};
+
+use super::{PanelContext, about, ask, keys, pick};
+use crate::{
+    command::RunsAction,
+    format,
+    runs::{self, Row},
+    theme,
+    view::RunColumn,
+    widgets::{control::beside, table},
+};
+
+/// A column with what it is called and what it holds.
+type Named = (RunColumn, &'static str, &'static str);
+
+const COLUMNS: [Named; 10] = [
+    (RunColumn::Star, "★", "Whether you starred it."),
+    (RunColumn::Name, "run", "Its name, or its title."),
+    (RunColumn::Differs, "what differs", "What sets it apart from the other runs of its title."),
+    (RunColumn::Started, "when", "When it began."),
+    (RunColumn::State, "state", "How far it came."),
+    (RunColumn::Device, "device", "What it ran on."),
+    (RunColumn::Measured, "peak", "The measured peak of what its budget counts."),
+    (RunColumn::Predicted, "predicted", "The predicted peak of what its budget counts."),
+    (RunColumn::Accuracy, "accuracy", "The best accuracy on test data."),
+    (RunColumn::Step, "a step", "The mean time of a step, tests excluded."),
+];
+/// Columns that a pane without room leaves out, in this order: a row tells everything on hover.
+const LEFT_OUT: [RunColumn; 7] = [
+    RunColumn::Device,
+    RunColumn::Predicted,
+    RunColumn::State,
+    RunColumn::Step,
+    RunColumn::Started,
+    RunColumn::Differs,
+    RunColumn::Accuracy,
+];
+/// A name is not narrower.
+const NAME: f32 = 84.0;
+/// What differs is not narrower.
+const DIFFERS: f32 = 96.0;
+/// Share of the room of names and differences that the names have.
+const NAME_SHARE: f32 = 0.5;
+/// The widest name of a device.
+const DEVICE: f32 = 110.0;
+/// Between columns.
+const BETWEEN: f32 = 8.0;
+
+/// Draws it.
+pub(super) fn ui(ui: &mut Ui, context: &mut PanelContext<'_>, order: &[usize]) {
+    let state = context.state;
+    let runs = &state.runs;
+    let at = keys::ui(ui, context, order);
+    let columns = columns(ui);
+    let sort = &mut context.view.runs;
+    ui.spacing_mut().item_spacing.x = BETWEEN;
+    let mut table = TableBuilder::new(ui)
+        .id_salt(("runs", columns.len()))
+        .striped(true)
+        .auto_shrink(false)
+        .sense(Sense::CLICK)
+        .cell_layout(Layout::right_to_left(Align::Center));
+    for (_, width) in &columns {
+        table = table.column(Column::exact(*width).clip(true));
+    }
+    if let Some(at) = at {
+        table = table.scroll_to_row(at, None);
+    }
+    let table = table.header(theme::ROW_HEIGHT, |mut header| {
+        for ((column, name, about), _) in &columns {
+            header.col(|ui| {
+                let is_text = matches!(column, RunColumn::Differs | RunColumn::State | RunColumn::Device);
+                let layout = if is_text { Layout::left_to_right(Align::Center) } else { *ui.layout() };
+                ui.with_layout(layout, |ui| table::heading(ui, sort, *column, name, about));
+            });
+        }
+    });
+    let context = &*context;
+    table.body(|body| {
+        body.rows(theme::ROW_HEIGHT, order.len(), |mut row| {
+            let index = row.index();
+            let shown = &runs.rows()[order[index]];
+            let is_picked = runs.picked().contains(&shown.run.key);
+            row.set_selected(is_picked);
+            for ((column, ..), _) in &columns {
+                let (_, cell) = row.col(|ui| cell(ui, context, shown, *column));
+                if *column == RunColumn::Name {
+                    // For a screen reader the row is the cell with its name.
+                    let words = || format!("{}, {}", shown.name(), shown.differs);
+                    cell.widget_info(|| WidgetInfo::selected(Role::Button, true, is_picked, words()));
+                }
+            }
+            let response = row.response();
+            if response.double_clicked() {
+                ask(context, RunsAction::Open(shown.run.key.clone()));
+            } else if response.clicked() {
+                let modifiers = response.ctx.input(|input| input.modifiers);
+                clicked(context, order, index, modifiers);
+                response.ctx.memory_mut(|memory| memory.request_focus(keys::id()));
+            }
+            let mut help = Tooltip::for_enabled(&response);
+            help.popup = beside(help.popup);
+            help.show(|ui| about(ui, shown));
+        });
+    });
+}
+
+/// A click picks a row; with Ctrl one more or one less, with Shift all from the one picked last.
+pub(super) fn clicked(context: &PanelContext<'_>, order: &[usize], index: usize, modifiers: Modifiers) {
+    let runs = &context.state.runs;
+    let key = |at: usize| runs.rows()[order[at]].run.key.clone();
+    let mut picked = runs.picked().to_vec();
+    if modifiers.shift && !picked.is_empty() {
+        let last = picked.last().and_then(|last| order.iter().position(|i| runs.rows()[*i].run.key == *last));
+        let anchor = last.unwrap_or(index);
+        let between: Vec<RunKey> = if anchor <= index {
+            (anchor..=index).map(key).collect()
+        } else {
+            (index..=anchor).rev().map(key).collect()
+        };
+        picked.retain(|known| !between.contains(known));
+        picked.extend(between);
+    } else if modifiers.command {
+        let key = key(index);
+        let before = picked.len();
+        picked.retain(|known| *known != key);
+        if picked.len() == before {
+            picked.push(key);
+        }
+    } else {
+        picked = vec![key(index)];
+    }
+    pick(context, picked);
+}
+
+/// The columns that have room, each with its width.
+fn columns(ui: &Ui) -> Vec<(Named, f32)> {
+    let width = |(column, name, _): &Named| {
+        let content = match column {
+            RunColumn::Star => table::text_width(ui, "★"),
+            RunColumn::Name => NAME,
+            RunColumn::Differs => DIFFERS,
+            RunColumn::Started => table::text_width(ui, "22 Nov 2026"),
+            RunColumn::State => table::text_width(ui, RunState::Interrupted.key()),
+            RunColumn::Device => DEVICE,
+            RunColumn::Measured | RunColumn::Predicted => table::bytes_width(ui),
+            RunColumn::Accuracy => table::text_width(ui, &format::share(1.0)),
+            RunColumn::Step => table::text_width(ui, "9.99 ms"),
+        };
+        content.max(table::heading_width(ui, name))
+    };
+    let mut columns: Vec<(Named, f32)> = COLUMNS.into_iter().map(|column| (column, width(&column))).collect();
+    // Room for the scroll bar, which floats.
+    let room = ui.available_width() - theme::GAP;
+    let taken = |columns: &[(Named, f32)]| columns.iter().map(|(_, width)| width + BETWEEN).sum::<f32>() - BETWEEN;
+    for least in LEFT_OUT {
+        if taken(&columns) <= room {
+            break;
+        }
+        columns.retain(|((column, ..), _)| *column != least);
+    }
+    let left = (room - taken(&columns)).max(0.0);
+    let has_differs = columns.iter().any(|((column, ..), _)| *column == RunColumn::Differs);
+    for ((column, ..), width) in &mut columns {
+        match column {
+            RunColumn::Name => *width += if has_differs { left * NAME_SHARE } else { left },
+            RunColumn::Differs => *width += left * (1.0 - NAME_SHARE),
+            _ => {}
+        }
+    }
+    columns
+}
+
+fn cell(ui: &mut Ui, context: &PanelContext<'_>, row: &Row, column: RunColumn) {
+    let run = &row.run;
+    match column {
+        RunColumn::Star => star(ui, context, row),
+        RunColumn::Name => left(ui, RichText::new(row.name())),
+        RunColumn::Differs => left(ui, RichText::new(&row.differs).weak()),
+        RunColumn::Started => drop(table::text(ui, &runs::when(run.started))),
+        RunColumn::State => left(ui, RichText::new(run.state.key()).color(color(ui, run.state))),
+        RunColumn::Device => left(ui, RichText::new(row.device())),
+        RunColumn::Measured => match row.measured() {
+            Some(bytes) => table::bytes(ui, bytes),
+            None => table::nothing(ui),
+        },
+        RunColumn::Predicted => table::bytes(ui, row.predicted()),
+        RunColumn::Accuracy => figure(ui, run.best_test_accuracy.map(format::share)),
+        RunColumn::Step => figure(ui, run.step_secs.map(format::secs)),
+    }
+}
+
+/// The colour of a state.
+pub(super) fn color(ui: &Ui, state: RunState) -> eframe::egui::Color32 {
+    let palette = theme::palette(ui);
+    match state {
+        RunState::Running => palette.test,
+        RunState::Finished => palette.good,
+        RunState::Stopped => palette.strong(),
+        RunState::Failed => palette.bad,
+        RunState::Interrupted => palette.warn,
+    }
+}
+
+fn figure(ui: &mut Ui, text: Option<String>) {
+    match text {
+        Some(text) => drop(table::text(ui, &text)),
+        None => table::nothing(ui),
+    }
+}
+
+/// A text from the left, cut where it has no room: the row tells the whole of it on hover.
+fn left(ui: &mut Ui, text: RichText) {
+    ui.with_layout(Layout::left_to_right(Align::Center), |ui| {
+        ui.add(Label::new(text).truncate().show_tooltip_when_elided(false).sense(Sense::hover()));
+    });
+}
+
+/// The star, which a click gives or takes.
+fn star(ui: &mut Ui, context: &PanelContext<'_>, row: &Row) {
+    let palette = theme::palette(ui);
+    let is_starred = row.run.is_starred;
+    let (sign, color) = if is_starred { ("★", palette.warn) } else { ("☆", palette.weak()) };
+    let name = format!("{} {}", if is_starred { "Take the star of" } else { "Star" }, row.name());
+    // Not a stop of the Tab key: the star of the picked run is one, below the table.
+    let star = ui.add(Label::new(RichText::new(sign).color(color)).sense(Sense::CLICK));
+    star.widget_info(|| WidgetInfo::selected(Role::Button, true, is_starred, &name));
+    if star.on_hover_text(name.clone()).clicked() {
+        ask(context, RunsAction::Star(vec![row.run.key.clone()], !is_starred));
+    }
+}

@@ -1,0 +1,206 @@
+//! The kept runs as the window knows them: a row each, which of them are picked, and in what order they are shown.
+//!
+//! Owns the rows of the store, of this sitting and of all before it. Always holds: the rows are as the store was last read;
+//! what is picked is there. Nothing here reads a disk: the [`librarian`](crate::librarian) does.
+
+use std::{cmp::Ordering, collections::HashMap, path::PathBuf};
+
+use jiff::Timestamp;
+use plimsoll_engine::{
+    Bytes,
+    store::{RunKey, StoredRun},
+};
+
+use crate::{
+    format, naming,
+    view::{RunColumn, Sort},
+};
+
+/// Settings by which a row is told from others of its title.
+const NAMED: usize = 4;
+
+/// A kept run.
+#[derive(Debug)]
+pub(crate) struct Row {
+    /// As the store has it.
+    pub(crate) run: StoredRun,
+    /// What sets it apart from the other runs of its title.
+    pub(crate) differs: String,
+    /// The checkpoint that it can go on from.
+    pub(crate) checkpoint: Option<PathBuf>,
+    /// What a search looks through.
+    text: String,
+}
+
+impl Row {
+    /// What sets it apart, with its title where it has one.
+    pub(crate) fn told(&self) -> String {
+        let title = if self.run.title.is_empty() { "Untitled" } else { &self.run.title };
+        if self.differs.is_empty() { title.to_owned() } else { format!("{title}, {}", self.differs) }
+    }
+
+    /// What it is called: the name that it was given, else its title.
+    pub(crate) fn name(&self) -> &str {
+        self.run.label()
+    }
+
+    /// The device, as short as it is known by.
+    pub(crate) fn device(&self) -> String {
+        let name = &self.run.device_name;
+        if self.run.is_gpu && !name.is_empty() { name.clone() } else { format::device(&self.run.device) }
+    }
+
+    /// The predicted peak of what its budget counts.
+    pub(crate) fn predicted(&self) -> Bytes {
+        self.run.load(&self.run.predicted)
+    }
+
+    /// The measured peak of what its budget counts; `None` before its first step.
+    pub(crate) fn measured(&self) -> Option<Bytes> {
+        Some(self.run.load(&self.run.measured)).filter(|bytes| *bytes > Bytes::ZERO)
+    }
+
+    /// Whether every word of `search`, in lower case, is somewhere in it.
+    fn matches(&self, search: &str) -> bool {
+        search.split_whitespace().all(|word| self.text.contains(word))
+    }
+
+    fn compare(&self, other: &Self, column: RunColumn) -> Ordering {
+        let (a, b) = (&self.run, &other.run);
+        match column {
+            RunColumn::Name => self.name().to_lowercase().cmp(&other.name().to_lowercase()),
+            RunColumn::Star => a.is_starred.cmp(&b.is_starred),
+            RunColumn::Started => a.started.cmp(&b.started),
+            RunColumn::State => (a.state as usize).cmp(&(b.state as usize)),
+            RunColumn::Device => self.device().cmp(&other.device()),
+            RunColumn::Measured => self.measured().cmp(&other.measured()),
+            RunColumn::Predicted => self.predicted().cmp(&other.predicted()),
+            RunColumn::Accuracy => known(a.best_test_accuracy).total_cmp(&known(b.best_test_accuracy)),
+            RunColumn::Step => known(a.step_secs).total_cmp(&known(b.step_secs)),
+            RunColumn::Differs => self.differs.cmp(&other.differs),
+        }
+    }
+
+    /// Whether it has a value in a column: what has none comes last in either order.
+    fn has(&self, column: RunColumn) -> bool {
+        match column {
+            RunColumn::Measured => self.measured().is_some(),
+            RunColumn::Accuracy => self.run.best_test_accuracy.is_some(),
+            RunColumn::Step => self.run.step_secs.is_some(),
+            RunColumn::Differs => !self.differs.is_empty(),
+            _ => true,
+        }
+    }
+}
+
+fn known(value: Option<f64>) -> f64 {
+    value.unwrap_or(f64::NEG_INFINITY)
+}
+
+/// The rows of some runs: what sets each apart is found among those of its title.
+pub(crate) fn rows(runs: Vec<StoredRun>, checkpoint: impl Fn(&StoredRun) -> Option<PathBuf>) -> Vec<Row> {
+    let mut titles: HashMap<&str, Vec<usize>> = HashMap::new();
+    for (i, run) in runs.iter().enumerate() {
+        titles.entry(&run.title).or_default().push(i);
+    }
+    let mut differs = vec![String::new(); runs.len()];
+    for group in titles.values().filter(|group| group.len() > 1) {
+        let settings: Vec<&[String]> = group.iter().map(|i| runs[*i].settings.as_slice()).collect();
+        for (i, words) in group.iter().zip(naming::apart(&settings)) {
+            differs[*i] = naming::listed(&words, NAMED);
+        }
+    }
+    let row = |(run, differs): (StoredRun, String)| {
+        let parts =
+            [run.key.as_str(), run.label(), &run.title, &run.note, &run.device, &run.device_name, run.state.key()];
+        let parts = parts.into_iter().chain(run.tags.iter().chain(&run.settings).map(String::as_str));
+        let text = parts.chain([differs.as_str()]).collect::<Vec<_>>().join("\n").to_lowercase();
+        Row { checkpoint: checkpoint(&run), run, differs, text }
+    };
+    runs.into_iter().zip(differs).map(row).collect()
+}
+
+/// The rows that a search finds, sorted: indices into `rows`. What is equal stands newest first.
+pub(crate) fn order(rows: &[Row], search: &str, sort: Sort<RunColumn>) -> Vec<usize> {
+    let search = search.to_lowercase();
+    let mut order: Vec<usize> = (0..rows.len()).filter(|i| rows[*i].matches(&search)).collect();
+    order.sort_by(|a, b| {
+        let (a, b) = (&rows[*a], &rows[*b]);
+        let by_value = a.compare(b, sort.column);
+        let by_value = if sort.falling { by_value.reverse() } else { by_value };
+        b.has(sort.column).cmp(&a.has(sort.column)).then(by_value).then(b.run.started.cmp(&a.run.started))
+    });
+    order
+}
+
+/// What the store holds, as far as the window knows.
+#[derive(Debug, Default)]
+pub(crate) struct Runs {
+    rows: Vec<Row>,
+    places: HashMap<RunKey, usize>,
+    /// Rises with every reading.
+    pub(crate) version: u64,
+    /// Whether the store was read once.
+    pub(crate) is_read: bool,
+    /// Why it cannot be read or written.
+    pub(crate) trouble: Option<String>,
+    picked: Vec<RunKey>,
+    /// What was deleted last, and can be brought back.
+    pub(crate) deleted: Vec<RunKey>,
+}
+
+impl Runs {
+    /// Every row, newest first.
+    pub(crate) fn rows(&self) -> &[Row] {
+        &self.rows
+    }
+
+    /// Takes in what the store holds now.
+    pub(crate) fn read(&mut self, rows: Vec<Row>) {
+        self.places = rows.iter().enumerate().map(|(i, row)| (row.run.key.clone(), i)).collect();
+        self.rows = rows;
+        (self.version, self.is_read, self.trouble) = (self.version + 1, true, None);
+        self.picked.retain(|key| self.places.contains_key(key));
+    }
+
+    /// The row of a run.
+    pub(crate) fn get(&self, key: &RunKey) -> Option<&Row> {
+        self.rows.get(*self.places.get(key)?)
+    }
+
+    /// The runs that are picked, in the order in which they were.
+    pub(crate) fn picked(&self) -> &[RunKey] {
+        &self.picked
+    }
+
+    /// The run that was picked last.
+    pub(crate) fn front(&self) -> Option<&Row> {
+        self.get(self.picked.last()?)
+    }
+
+    /// Picks these runs.
+    pub(crate) fn pick(&mut self, keys: Vec<RunKey>) {
+        self.picked = keys;
+    }
+
+    /// Takes runs out before the store has answered.
+    pub(crate) fn hide(&mut self, keys: &[RunKey]) {
+        self.picked.retain(|key| !keys.contains(key));
+    }
+}
+
+/// When a run began, as short as it is understood today: `14:12`, `22 Nov`, `22 Nov 2025`.
+pub(crate) fn when(started: Timestamp) -> String {
+    let (then, now) = (started.to_zoned(jiff::tz::TimeZone::system()), jiff::Zoned::now());
+    let form = match (then.date() == now.date(), then.year() == now.year()) {
+        (true, _) => "%H:%M",
+        (false, true) => "%-d %b",
+        (false, false) => "%-d %b %Y",
+    };
+    then.strftime(form).to_string()
+}
+
+/// The whole of it: `22 Nov 2026, 14:12:05`.
+pub(crate) fn when_exactly(started: Timestamp) -> String {
+    started.to_zoned(jiff::tz::TimeZone::system()).strftime("%-d %b %Y, %H:%M:%S").to_string()
+}
