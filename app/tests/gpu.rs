@@ -143,16 +143,29 @@ fn a_pool_takes_the_whole_of_a_budget_that_is_no_round_number() {
     told(card.run(&[&run[..], &["614777777B"], &SHORT].concat()));
 }
 
+/// The losses of a short run of a preset.
+fn losses(card: &Card, preset: &str, device: &str) -> Vec<f64> {
+    let run = ["train", preset, "--budget", "1GiB", "--json", "--device", device];
+    let lines = told(card.run(&[&run[..], &SHORT].concat()));
+    let events = lines.lines().map(|line| serde_json::from_str::<serde_json::Value>(line).expect("an object a line"));
+    events.filter(|event| event["event"] == "step").filter_map(|event| event["loss"].as_f64()).collect()
+}
+
+#[test]
+fn where_blocks_lie_changes_no_loss() {
+    // Each block in a mapping of its own that goes with it and that nothing has written to, and all of them in one.
+    let settings = [("PLIMSOLL_GUARD", "1"), ("PLIMSOLL_SIM_GUARD", "1")];
+    for preset in ["mlp-digits", "cnn-digits"] {
+        let [together, apart] = [Card::new(&[]), Card::new(&settings)].map(|card| losses(&card, preset, "cuda:0"));
+        assert_eq!(together.len(), 6);
+        assert_eq!(together, apart, "{preset}");
+    }
+}
+
 #[test]
 fn a_gpu_learns_what_the_processor_learns() {
     let card = Card::new(&[]);
-    let losses = |device: &str| -> Vec<f64> {
-        let run = ["train", "mlp-digits", "--budget", "1GiB", "--json", "--device", device];
-        let lines = told(card.run(&[&run[..], &SHORT].concat()));
-        let events =
-            lines.lines().map(|line| serde_json::from_str::<serde_json::Value>(line).expect("an object a line"));
-        events.filter(|event| event["event"] == "step").filter_map(|event| event["loss"].as_f64()).collect()
-    };
+    let losses = |device: &str| losses(&card, "mlp-digits", device);
     let (here, there) = (losses("cpu"), losses("cuda:0"));
     assert_eq!((here.len(), there.len()), (6, 6));
     for (a, b) in here.iter().zip(&there) {
@@ -171,7 +184,7 @@ fn the_line_holds_on_a_gpu() {
 
 #[test]
 fn an_allocation_that_fails_in_the_middle_of_a_step_ends_the_run_in_words() {
-    let card = Card::new(&[("PLIMSOLL_SIM_FAIL_ALLOC", "60")]);
+    let card = Card::new(&[("PLIMSOLL_SIM_FAIL_ALLOC", "60"), ("PLIMSOLL_GUARD", "1")]);
     let said =
         complaint(card.run(&[&["train", "cnn-shapes", "--device", "cuda:0", "--budget", "2GiB"][..], &SHORT].concat()));
     assert!(said.contains("would take") || said.contains("no room"), "{said}");

@@ -6,6 +6,7 @@ use crate::{
     backend::{Backend, Cpu, DType, HostSlice, Kernel, Rates, Tensor, ops::OperandBytes},
     device::Target,
     error::Result,
+    memory::allocator::Place,
 };
 
 /// Runs no kernel, and adds up how long the kernels would take.
@@ -38,11 +39,17 @@ impl DryRun {
 impl Backend for DryRun {
     type Storage = Placeholder;
 
-    fn allocate(&self, _: usize, _: DType) -> Result<Placeholder> {
+    fn allocate(&self, _: usize, _: DType, _: Option<Place>) -> Result<Placeholder> {
         Ok(Placeholder::default())
     }
 
-    fn launch(&self, kernel: &Kernel, inputs: &[&Tensor<Self>], outputs: &[&Tensor<Self>]) -> Result<()> {
+    fn launch(
+        &self,
+        kernel: &Kernel,
+        inputs: &[&Tensor<Self>],
+        outputs: &[&Tensor<Self>],
+        _: Option<Place>,
+    ) -> Result<()> {
         let dtype = inputs.iter().chain(outputs).next().map_or(DType::F32, |t| t.dtype());
         let bytes = |tensors: &[&Tensor<Self>]| tensors.iter().map(|t| t.bytes()).sum();
         let bytes = kernel.traffic_bytes(&OperandBytes { dtype, read: bytes(inputs), written: bytes(outputs) });

@@ -6,7 +6,7 @@ use crate::{
     backend::{Backend, DType, HostSlice, Kernel, Readback, Shape, Tensor},
     bytes::Bytes,
     error::{BudgetError, DeviceFull, DeviceLost, Error, MemoryRefused, Result},
-    memory::{Category, Ledger, probe::Measure, timeline::LayerId},
+    memory::{Category, Ledger, Ticket, probe::Measure, timeline::LayerId},
 };
 
 /// A device in use. Clones are handles of the same device.
@@ -88,7 +88,7 @@ impl<B: Backend> Executor<B> {
         let too_large = || Error::TooLarge { layer: self.ledger().layer_path(), label, shape };
         let elements = shape.checked_elements().ok_or_else(too_large)?;
         let ticket = self.ledger().take((elements * dtype.size()) as u64, category, label)?;
-        let allocated = self.backend().allocate(elements, dtype);
+        let allocated = self.backend().allocate(elements, dtype, ticket.place());
         let storage = allocated.map_err(|error| self.placed(error, label))?;
         Ok(Tensor::new(shape, dtype, storage, ticket))
     }
@@ -138,7 +138,8 @@ impl<B: Backend> Executor<B> {
             0 => None,
             bytes => Some(ledger.take(bytes, Category::Scratch, "scratch")?),
         };
-        self.backend().launch(&kernel, inputs, outputs).map_err(|error| self.placed(error, "scratch"))?;
+        let place = scratch.as_ref().and_then(Ticket::place);
+        self.backend().launch(&kernel, inputs, outputs, place).map_err(|error| self.placed(error, "scratch"))?;
         // Dropped before the point is closed, so it counts in this op's high-water mark and not in the next one's.
         drop(scratch);
         self.ran(kernel.name());

@@ -38,25 +38,32 @@ pub use tensor::Tensor;
 pub(crate) use watched::{Launched, Watched};
 
 pub use crate::tensor::{DType, HostSlice, Shape};
-use crate::{device::Target, error::Result};
+use crate::{device::Target, error::Result, memory::allocator::Place};
 
 /// What stores elements and runs kernels.
 pub trait Backend: Sized + 'static {
     /// The elements of one buffer.
     type Storage;
 
-    /// Makes room for `elements` of `dtype`, uninitialised. The ledger has already agreed.
+    /// Makes room for `elements` of `dtype`, uninitialised. The ledger has already agreed, and its model has found a `place`
+    /// for them if it has places. A backend that has memory of its own puts them there.
     ///
     /// # Errors
     /// The system or the card gives no memory, or the driver fails. The executor adds the layer, the op and the purpose.
-    fn allocate(&self, elements: usize, dtype: DType) -> Result<Self::Storage>;
+    fn allocate(&self, elements: usize, dtype: DType, place: Option<Place>) -> Result<Self::Storage>;
 
-    /// Runs a kernel.
+    /// Runs a kernel. Its `scratch` has a place as a tensor has.
     ///
     /// # Errors
     /// [`Error::Kernel`](crate::Error::Kernel) for operands that no kernel supports; no memory for scratch; a failure of the
     /// device. A device that runs kernels later reports a kernel's failure in a later call.
-    fn launch(&self, kernel: &Kernel, inputs: &[&Tensor<Self>], outputs: &[&Tensor<Self>]) -> Result<()>;
+    fn launch(
+        &self,
+        kernel: &Kernel,
+        inputs: &[&Tensor<Self>],
+        outputs: &[&Tensor<Self>],
+        scratch: Option<Place>,
+    ) -> Result<()>;
 
     /// Copies numbers of the host into a tensor of as many elements, converting floating-point types.
     ///

@@ -9,7 +9,7 @@ use crate::{
     backend::{Backend, DType, Executor, HostSlice, Kernel, Tensor},
     device::Target,
     error::Result,
-    memory::Category,
+    memory::{Category, allocator::Place},
 };
 
 /// The tensors of a [`Watched`] that are alive.
@@ -74,17 +74,24 @@ fn inside<B: Backend>(tensor: &Tensor<Watched<B>>) -> Tensor<B> {
 impl<B: Backend> Backend for Watched<B> {
     type Storage = Block<B>;
 
-    fn allocate(&self, elements: usize, dtype: DType) -> Result<Block<B>> {
+    // A place is of the account outside: the executor inside has one of its own.
+    fn allocate(&self, elements: usize, dtype: DType, _: Option<Place>) -> Result<Block<B>> {
         let tensor = self.inner.allocate([elements], dtype, Category::Batch, "watched")?;
         self.blocks.set(self.blocks.get() + 1);
         Ok(Block { tensor, blocks: Rc::clone(&self.blocks) })
     }
 
-    fn launch(&self, kernel: &Kernel, inputs: &[&Tensor<Self>], outputs: &[&Tensor<Self>]) -> Result<()> {
+    fn launch(
+        &self,
+        kernel: &Kernel,
+        inputs: &[&Tensor<Self>],
+        outputs: &[&Tensor<Self>],
+        _: Option<Place>,
+    ) -> Result<()> {
         let of = |tensors: &[&Tensor<Self>]| tensors.iter().map(|tensor| inside(tensor)).collect::<Vec<_>>();
         let (inputs, outputs) = (of(inputs), of(outputs));
         let (inputs, outputs) = (inputs.iter().collect::<Vec<_>>(), outputs.iter().collect::<Vec<_>>());
-        self.inner.backend().launch(kernel, &inputs, &outputs)?;
+        self.inner.backend().launch(kernel, &inputs, &outputs, None)?;
         (self.watcher)(&Launched { kernel, inputs: &inputs, outputs: &outputs, alive: self.alive() })
     }
 

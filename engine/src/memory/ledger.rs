@@ -28,7 +28,7 @@ use crate::{
     layer_path::Scope,
     memory::{
         Bookkeeping, Category, Phase,
-        allocator::Allocator,
+        allocator::{Allocator, Place},
         bookkeeping::Books,
         host::{LimitedBy, Line},
         tally::{self, Held},
@@ -342,6 +342,11 @@ impl Ticket {
     /// The bytes it stands for.
     pub fn bytes(&self) -> u64 {
         self.bytes
+    }
+
+    /// Where the allocator's model has put the block; nowhere on the heap.
+    pub fn place(&self) -> Option<Place> {
+        self.ledger.0.allocator.borrow().place(self.place)
     }
 
     /// Gives the block another name from here on.

@@ -72,7 +72,9 @@ impl Bench<crate::backend::Cuda> {
         };
         let open = move |ledger: crate::memory::Ledger| {
             let budget = ledger.budget().unwrap_or(profile.capacity);
-            let backend = gpu.backend(&profile, &experiment::Gpu::default(), budget)?;
+            // Where no line is to be kept, every write behind a block is to be seen.
+            let guarded = ledger.budget().is_none();
+            let backend = gpu.backend(&profile, &experiment::Gpu::default(), budget, guarded)?;
             let pool: Rc<dyn Measure> = Rc::clone(backend.pool()) as Rc<dyn Measure>;
             *last.borrow_mut() = Some(pool);
             Ok(Executor::new(backend, ledger))

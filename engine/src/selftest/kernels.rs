@@ -64,6 +64,8 @@ fn of_one<B: Backend>(bench: &Bench<B>, draw: &mut Draw, cases: Vec<Case>) -> Re
                 case = optimizer::next(draw, &now, &outcome.after);
             }
         }
+        // What was written behind a block is seen here at the latest.
+        executor.step_ended()?;
     }
     let text = if is_reference::<B>() { "each in f64 as well" } else { "each on the CPU in f64" };
     Ok(Found::new(format!("{launches} launches, {text}, and twice"), worst))

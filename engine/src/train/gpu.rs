@@ -5,7 +5,7 @@ use std::{rc::Rc, sync::Arc};
 use crate::{
     backend::{
         Cuda,
-        cuda::{Device, Options},
+        cuda::{Device, Options, is_guarded},
     },
     bytes::Bytes,
     device::{Profile, Target},
@@ -53,11 +53,17 @@ impl Gpu {
     }
 
     /// A backend for one run of what `profile` was planned for: its pool ends where `budget` does, less what the process
-    /// holds besides it.
+    /// holds besides it. `guarded`, or where the environment asks for it, every block has a gap behind it.
     ///
     /// # Errors
     /// Fails when the driver does, and, where the whole budget is taken at the start, when the card has no room for it.
-    pub(crate) fn backend(&self, profile: &Arc<Profile>, choice: &experiment::Gpu, budget: Bytes) -> Result<Cuda> {
+    pub(crate) fn backend(
+        &self,
+        profile: &Arc<Profile>,
+        choice: &experiment::Gpu,
+        budget: Bytes,
+        guarded: bool,
+    ) -> Result<Cuda> {
         let context = profile.context;
         let left = budget.saturating_sub(context);
         if left == Bytes::ZERO {
@@ -69,11 +75,11 @@ impl Gpu {
         // a page, the ledger refuses the first tensor.
         let page = profile.pool.page.0.max(1);
         let limit = if left.0 < page { left } else { Bytes(left.0 - left.0 % page) };
-        let gives_back = choice.pool == PoolPolicy::Release;
-        let options = Options { gives_back, tf32: choice.tf32, deterministic: choice.deterministic };
+        let (gives_back, guarded) = (choice.pool == PoolPolicy::Release, guarded || is_guarded());
+        let options = Options { gives_back, tf32: choice.tf32, deterministic: choice.deterministic, guarded };
         let backend = Cuda::new(&self.device, Arc::clone(profile), Some(limit), options)?;
         // A pool grows by segments: one that has no room for any holds nothing, and the ledger refuses its first tensor.
-        if choice.pool == PoolPolicy::Reserve && limit >= profile.pool.segment {
+        if choice.pool == PoolPolicy::Reserve && limit >= profile.pool.segment && !guarded {
             backend.pool().reserve_all().map_err(|error| match error {
                 Error::DeviceFull(full) => DeviceFull { label: "the whole budget at once", ..full }.into(),
                 error => error,

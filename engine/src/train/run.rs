@@ -100,7 +100,7 @@ pub(super) fn on_gpu(
     if let Some(slower) = gpu::slower(spec.plan) {
         spec.events.send(Event::Warning(slower));
     }
-    let backend = match gpu.backend(profile, &experiment.gpu, spec.plan.budget) {
+    let backend = match gpu.backend(profile, &experiment.gpu, spec.plan.budget, false) {
         Ok(backend) => backend,
         Err(error) => return (Err(error), None),
     };

@@ -133,7 +133,9 @@ fn kernels_that_the_card_has_no_room_for_say_so() {
 
 #[test]
 fn whichever_allocation_fails_the_next_run_is_whole() {
-    on_card("full::whichever_allocation_fails_the_next_run_is_whole", &[], |card| {
+    // Guarded, each block is an allocation of the driver's.
+    let settings = [("PLIMSOLL_GUARD", "1")];
+    on_card("full::whichever_allocation_fails_the_next_run_is_whole", &settings, |card| {
         let experiment = experiment("cnn-digits", &["run.steps=2", "batch.micro=16"]);
         let calm = card.calm(&experiment);
         let idle = card.held();
@@ -150,6 +152,50 @@ fn whichever_allocation_fails_the_next_run_is_whole() {
             failed += 1;
         }
         assert!(failed > 5, "{failed}");
+    });
+}
+
+#[test]
+fn whichever_segment_the_driver_refuses_the_next_run_is_whole() {
+    on_card("full::whichever_segment_the_driver_refuses_the_next_run_is_whole", &[], |card| {
+        let experiment = large("give-back");
+        let calm = card.calm(&experiment);
+        let idle = card.held();
+        let mut failed = 0;
+        for n in 1.. {
+            card.fail("allocation", n);
+            let run = card.run(&experiment);
+            if matches!(run.outcome, Outcome::Finished) {
+                break;
+            }
+            assert!(run.words().contains("the card has no room"), "the {n}th: {}", run.words());
+            assert_eq!(card.held(), idle, "after the {n}th");
+            assert_eq!(card.calm(&experiment), calm, "after the {n}th");
+            failed += 1;
+        }
+        assert!(failed > 3, "{failed}");
+    });
+}
+
+#[test]
+fn a_step_after_the_first_asks_the_driver_for_no_memory() {
+    on_card("full::a_step_after_the_first_asks_the_driver_for_no_memory", &[], |card| {
+        for policy in ["grow", "reserve"] {
+            let pool = format!("gpu.pool={policy}");
+            let experiment = experiment("cnn-digits", &["run.steps=8", "run.evaluate_every=3", &pool]);
+            let calm = card.calm(&experiment);
+            card.begin(&experiment, true);
+            let before = card.steps(1);
+            card.send(Command::Evaluate);
+            card.until(|event| matches!(event, Event::Evaluated { .. }));
+            // Whatever is asked for now is refused.
+            card.fail("allocation", 1);
+            card.send(Command::Resume);
+            let run = card.end();
+            card.fail("allocation", 0);
+            assert!(matches!(run.outcome, Outcome::Finished), "{policy}: {:?}", run.outcome);
+            assert_eq!([before, run.losses].concat(), calm, "{policy}");
+        }
     });
 }
 

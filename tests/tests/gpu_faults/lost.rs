@@ -41,8 +41,9 @@ fn whichever_kernel_fails_the_next_run_is_whole() {
 
 #[test]
 fn a_launch_that_fails_is_named_as_such() {
-    // 719: LAUNCH_FAILED. Every allocation is a mapping of its own: whoever touches one that is gone is seen.
-    let settings = [("PLIMSOLL_SIM_FAULT", "719"), ("PLIMSOLL_SIM_GUARD", "1"), ("PLIMSOLL_SIM_ORDER", "first")];
+    // 719: LAUNCH_FAILED. Every block is a mapping of its own: whoever touches one that is gone is seen.
+    let own = [("PLIMSOLL_GUARD", "1"), ("PLIMSOLL_SIM_GUARD", "1")];
+    let settings = [own[0], own[1], ("PLIMSOLL_SIM_FAULT", "719"), ("PLIMSOLL_SIM_ORDER", "first")];
     on_card("lost::a_launch_that_fails_is_named_as_such", &settings, |card| {
         each_fails(card, 41, "unspecified launch failure");
     });
@@ -70,7 +71,8 @@ fn a_driver_that_waits_for_each_kernel_names_the_one_that_failed() {
 
 #[test]
 fn a_run_that_ended_before_its_fault_was_noticed_does_not_spoil_the_next() {
-    on_card("lost::a_run_that_ended_before_its_fault_was_noticed_does_not_spoil_the_next", &[], |card| {
+    let settings = [("PLIMSOLL_GUARD", "1")];
+    on_card("lost::a_run_that_ended_before_its_fault_was_noticed_does_not_spoil_the_next", &settings, |card| {
         let experiment = experiment("mlp-digits", &[]);
         let calm = card.calm(&experiment);
         // The host meets the allocation before it asks what became of the kernel.

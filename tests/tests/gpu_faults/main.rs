@@ -5,5 +5,6 @@
 mod card;
 mod commands;
 mod full;
+mod guard;
 mod lost;
 mod untold;

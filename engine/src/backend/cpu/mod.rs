@@ -46,6 +46,7 @@ use crate::{
     bytes::Bytes,
     device::Target,
     error::{Error, MemoryRefused, Result},
+    memory::allocator::Place,
 };
 
 /// Kernels on the CPU, parallel over the rayon pool they are called in.
@@ -73,7 +74,7 @@ pub fn warm_up() {
 impl Backend for Cpu {
     type Storage = CpuStorage;
 
-    fn allocate(&self, elements: usize, dtype: DType) -> Result<CpuStorage> {
+    fn allocate(&self, elements: usize, dtype: DType, _: Option<Place>) -> Result<CpuStorage> {
         Ok(match dtype {
             DType::F64 => CpuStorage::F64(unwritten(elements)?),
             DType::F32 => CpuStorage::F32(unwritten(elements)?),
@@ -84,7 +85,13 @@ impl Backend for Cpu {
         })
     }
 
-    fn launch(&self, kernel: &Kernel, inputs: &[&Tensor<Self>], outputs: &[&Tensor<Self>]) -> Result<()> {
+    fn launch(
+        &self,
+        kernel: &Kernel,
+        inputs: &[&Tensor<Self>],
+        outputs: &[&Tensor<Self>],
+        _: Option<Place>,
+    ) -> Result<()> {
         refusable(|| {
             let o = Operands::new(kernel, inputs, outputs)?;
             dispatch(kernel, &o)

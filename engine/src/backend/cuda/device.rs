@@ -175,10 +175,10 @@ impl Device {
         self.blas()?;
         self.dnn()?;
         let pool = Rc::new(Pool::new(self, None)?);
-        let byte = pool.allocate(1)?;
+        let byte = pool.allocate(1, None)?;
         let (granule, segment) = (pool.used()?, pool.reserved()?);
         // A little more than a segment tells what the rest is rounded to.
-        let more = pool.allocate(segment.0 + 1)?;
+        let more = pool.allocate(segment.0 + 1, None)?;
         let page = pool.reserved()?.saturating_sub(segment + segment);
         drop((byte, more));
         // A driver may count bytes that it hands out in larger pieces.

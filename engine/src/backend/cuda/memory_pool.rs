@@ -1,8 +1,10 @@
-//! The memory of a run: a memory pool of the driver that cannot grow past a limit.
+//! The memory of a run: a memory pool of the driver that cannot grow past a limit, and the arena that a run has in it.
 //!
 //! Always holds: every tensor and the scratch of every kernel are in the pool; the driver refuses what crosses the limit.
-//! Its counters are what the screen calls measured. Refuses: an allocation past the limit, or one that the card has no
-//! room for because others hold it; the two are told apart.
+//! What has a place lies there, in the arena's segments; what has none is a block of the driver's own. Measured as reserved
+//! is what the driver says that the pool holds; measured as used, the blocks that the arena counts and those of the
+//! driver's that are no segments. Refuses: an allocation past the limit, or one that the card has no room for because others
+//! hold it; the two are told apart.
 
 use std::{cell::Cell, ffi::c_void, rc::Rc};
 
@@ -12,14 +14,18 @@ use cudarc::driver::{
 };
 
 use super::{
+    arena::Arena,
     device::{Device, Event},
     fault::failed,
+    guard::{Extent, Guard},
+    transfer::Staging,
 };
 use crate::{
     bytes::Bytes,
     device::profile::PoolProfile,
     error::{BudgetError, DeviceFull, Error, Result},
     memory::{
+        allocator::Place,
         host::LimitedBy,
         probe::{Measure, Reading},
     },
@@ -39,7 +45,12 @@ pub struct Pool {
     device: Rc<Device>,
     handle: sys::CUmemoryPool,
     limit: Option<Limit>,
+    arena: Arena,
+    guard: Option<Guard>,
 }
+
+/// What a block is rounded up to where the model does not say.
+const GRANULE: u64 = 512;
 
 impl Pool {
     /// A pool that the driver lets grow to `limit`; without one, to the size of the card.
@@ -47,6 +58,25 @@ impl Pool {
     /// # Errors
     /// Fails when the driver does.
     pub(super) fn new(device: &Rc<Device>, limit: Option<Limit>) -> Result<Self> {
+        let pool = Self::with(device, limit)?;
+        if limit.is_some() {
+            pool.is_device_s()?;
+        }
+        Ok(pool)
+    }
+
+    /// A pool whose blocks are guarded. Gaps are no part of a budget, so the driver has no limit for it.
+    ///
+    /// # Errors
+    /// Fails when the driver does.
+    pub(super) fn guarded(device: &Rc<Device>) -> Result<Self> {
+        let mut pool = Self::with(device, None)?;
+        pool.guard = Some(Guard::new(Staging::new(device)));
+        pool.is_device_s()?;
+        Ok(pool)
+    }
+
+    fn with(device: &Rc<Device>, limit: Option<Limit>) -> Result<Self> {
         let properties = sys::CUmemPoolProps {
             allocType: sys::CUmemAllocationType::CU_MEM_ALLOCATION_TYPE_PINNED,
             handleTypes: sys::CUmemAllocationHandleType::CU_MEM_HANDLE_TYPE_NONE,
@@ -62,16 +92,18 @@ impl Pool {
         // SAFETY: the structure is alive and complete.
         let handle = unsafe { result::mem_pool::create(&properties) }
             .map_err(|error| failed("making the memory pool", error))?;
-        let pool = Self { device: Rc::clone(device), handle, limit };
+        let pool = Self { device: Rc::clone(device), handle, limit, arena: Arena::default(), guard: None };
         // What is free stays in the pool until it is asked back.
         pool.set(Attribute::CU_MEMPOOL_ATTR_RELEASE_THRESHOLD, u64::MAX)?;
-        if limit.is_some() {
-            // What a library takes for itself is within the limit as well. When the pool goes, the device's own follows it.
-            // SAFETY: device and pool are alive.
-            unsafe { result::device::set_mem_pool(device.handle(), handle) }
-                .map_err(|error| failed("choosing the memory pool", error))?;
-        }
         Ok(pool)
+    }
+
+    /// Makes it the device's: what a library takes for itself is within the limit as well. When the pool goes, the device's
+    /// own follows it.
+    fn is_device_s(&self) -> Result<()> {
+        // SAFETY: device and pool are alive.
+        unsafe { result::device::set_mem_pool(self.device.handle(), self.handle) }
+            .map_err(|error| failed("choosing the memory pool", error))
     }
 
     /// The device.
@@ -79,34 +111,56 @@ impl Pool {
         &self.device
     }
 
-    /// Bytes, not yet written.
+    /// Bytes, not yet written: at their place, if they have one.
     ///
     /// # Errors
     /// [`Error::Budget`] past the limit, [`Error::DeviceFull`] where the card has no room; layer, op and purpose are for
-    /// the caller to fill in.
-    pub(super) fn allocate(self: &Rc<Self>, bytes: u64) -> Result<Block> {
+    /// the caller to fill in. [`Error::Device`] in the guarded mode when a kernel has written behind a block.
+    pub(super) fn allocate(self: &Rc<Self>, bytes: u64, place: Option<Place>) -> Result<Block> {
         // The driver has no allocation of nothing.
-        let address = self.take_address(bytes.max(1))?;
-        Ok(Block { pool: Rc::clone(self), address, ready: Cell::default() })
+        let bytes = bytes.max(1);
+        let (address, home) = match (&self.guard, place) {
+            (Some(guard), place) => {
+                guard.look()?;
+                let rounded = place.map_or(bytes.next_multiple_of(GRANULE), |place| place.bytes);
+                let extent = Extent { bytes, rounded };
+                let address = self.take_address(extent.whole(), bytes)?;
+                guard.begin(&self.device, address, extent)?;
+                (address, Home::Guarded(extent))
+            }
+            (None, Some(place)) => {
+                (self.arena.put(place, |segment| self.take_address(segment, bytes))?, Home::Place(place))
+            }
+            (None, None) => (self.take_address(bytes, bytes)?, Home::Driver),
+        };
+        Ok(Block { pool: Rc::clone(self), address, home, ready: Cell::default() })
     }
 
-    /// Grows the pool to its limit at once.
+    /// Grows the pool to its limit at once, for a segment of that size.
     ///
     /// # Errors
     /// Fails when the card has no room for it.
     pub(crate) fn reserve_all(&self) -> Result<()> {
         if let Some(limit) = self.limit {
-            let address = self.take_address(limit.bytes)?;
-            self.give(address);
+            self.arena.spare(self.take_address(limit.bytes, limit.bytes)?, limit.bytes);
         }
         Ok(())
     }
 
-    fn take_address(&self, bytes: u64) -> Result<sys::CUdeviceptr> {
-        let asked = usize::try_from(bytes).unwrap_or(usize::MAX);
+    /// Looks at the gaps behind blocks that were freed, where there are gaps.
+    ///
+    /// # Errors
+    /// Says that a kernel has written to one.
+    pub(super) fn look(&self) -> Result<()> {
+        self.guard.as_ref().map_or(Ok(()), Guard::look_at_all)
+    }
+
+    /// A block of the driver's, for one of `asked` bytes.
+    fn take_address(&self, bytes: u64, asked: u64) -> Result<sys::CUdeviceptr> {
+        let length = usize::try_from(bytes).unwrap_or(usize::MAX);
         // SAFETY: pool and stream are alive.
-        unsafe { result::mem_pool::alloc_async(self.handle, asked, self.device.stream()) }
-            .map_err(|error| self.refusal(bytes, error))
+        unsafe { result::mem_pool::alloc_async(self.handle, length, self.device.stream()) }
+            .map_err(|error| self.refusal(bytes, asked, error))
     }
 
     fn give(&self, address: sys::CUdeviceptr) {
@@ -117,13 +171,13 @@ impl Pool {
         }
     }
 
-    fn refusal(&self, asked: u64, error: DriverError) -> Error {
+    fn refusal(&self, bytes: u64, asked: u64, error: DriverError) -> Error {
         if error.0 != CUresult::CUDA_ERROR_OUT_OF_MEMORY {
             return failed("allocating", error);
         }
         let (used, reserved) = (self.used().unwrap_or_default(), self.reserved().unwrap_or_default());
         // A pool that had room to grow by what was asked was not refused by its limit.
-        let is_past = |limit: &Limit| reserved.0.saturating_add(limit.growth.segment_for(asked)) > limit.bytes;
+        let is_past = |limit: &Limit| reserved.0.saturating_add(limit.growth.segment_for(bytes)) > limit.bytes;
         match self.limit.filter(is_past) {
             Some(limit) => Error::Budget(BudgetError {
                 limited_by: LimitedBy::Budget,
@@ -151,14 +205,22 @@ impl Pool {
         })
     }
 
-    /// Bytes of blocks that are in use, as the driver counts them.
+    /// Bytes of blocks that are in use: those of the arena, and those that the driver counts beside its segments.
     pub(super) fn used(&self) -> Result<Bytes> {
-        self.get(Attribute::CU_MEMPOOL_ATTR_USED_MEM_CURRENT)
+        if let Some(guard) = &self.guard {
+            return Ok(Bytes(guard.used().now));
+        }
+        let driver = self.get(Attribute::CU_MEMPOOL_ATTR_USED_MEM_CURRENT)?;
+        Ok(driver.saturating_sub(Bytes(self.arena.held().now)) + Bytes(self.arena.used().now))
     }
 
     /// The most since the mark was last set back.
     pub(super) fn used_high(&self) -> Result<Bytes> {
-        self.get(Attribute::CU_MEMPOOL_ATTR_USED_MEM_HIGH)
+        if let Some(guard) = &self.guard {
+            return Ok(Bytes(guard.used().high));
+        }
+        let driver = self.get(Attribute::CU_MEMPOOL_ATTR_USED_MEM_HIGH)?;
+        Ok(driver.saturating_sub(Bytes(self.arena.held().high)) + Bytes(self.arena.used().high))
     }
 
     /// Bytes that the pool holds from the device.
@@ -173,6 +235,8 @@ impl Pool {
 
     /// Sets the mark of used bytes back to what is used now.
     pub(super) fn reset_used_high(&self) -> Result<()> {
+        self.arena.reset_high();
+        self.guard.iter().for_each(Guard::reset_high);
         self.set(Attribute::CU_MEMPOOL_ATTR_USED_MEM_HIGH, 0)
     }
 
@@ -186,6 +250,7 @@ impl Pool {
     /// # Errors
     /// Fails when the driver does.
     pub(crate) fn trim(&self) -> Result<()> {
+        self.arena.take_empty().into_iter().for_each(|segment| self.give(segment));
         // What was freed is free when the kernels before it are done.
         self.device.finish()?;
         // SAFETY: the pool is alive.
@@ -234,8 +299,8 @@ impl Measure for Pool {
 
 impl Drop for Pool {
     fn drop(&mut self) {
-        // The blocks have gone: each holds the pool. Their frees are queued. What the pool holds goes back at once, so that
-        // the next measurement does not count it.
+        // The blocks have gone: each holds the pool. Their frees are queued, and trimming frees the segments. What the pool
+        // holds goes back at once, so that the next measurement does not count it.
         let _ = self.trim();
         // SAFETY: nobody else has the pool.
         if unsafe { result::mem_pool::destroy(self.handle) }.is_err() {
@@ -248,13 +313,25 @@ impl Drop for Pool {
 pub struct Block {
     pool: Rc<Pool>,
     address: sys::CUdeviceptr,
+    home: Home,
     /// The copy that fills it, as long as the kernels' stream has not been told to wait for it.
     ready: Cell<Option<Event>>,
 }
 
+/// Whose a block is.
+#[derive(Debug, Clone, Copy)]
+enum Home {
+    /// The arena's, at this place.
+    Place(Place),
+    /// The driver's.
+    Driver,
+    /// The driver's, with a gap.
+    Guarded(Extent),
+}
+
 impl Block {
     /// Where it begins.
-    pub(super) fn address(&self) -> u64 {
+    pub fn address(&self) -> u64 {
         self.address
     }
 
@@ -273,6 +350,13 @@ impl Drop for Block {
     fn drop(&mut self) {
         // A stream that cannot wait has failed; the next call reports it.
         let _ = self.settle();
-        self.pool.give(self.address);
+        match self.home {
+            Home::Place(place) => self.pool.arena.remove(place),
+            Home::Driver => self.pool.give(self.address),
+            Home::Guarded(extent) => {
+                self.pool.guard.iter().for_each(|guard| guard.end(self.address, extent));
+                self.pool.give(self.address);
+            }
+        }
     }
 }

@@ -11,6 +11,7 @@
 //! ([`Error::DeviceFull`]), and operands that no kernel supports ([`Error::Kernel`]).
 
 mod activation;
+mod arena;
 mod attention;
 mod convolution;
 mod depthwise;
@@ -21,6 +22,7 @@ mod embedding;
 mod fault;
 mod gather;
 mod gemm;
+mod guard;
 mod launch;
 mod layout;
 pub mod library;
@@ -42,6 +44,7 @@ use half::{bf16, f16};
 
 pub use self::{
     device::{Device, describe},
+    guard::is_guarded,
     memory_pool::Pool,
 };
 use self::{
@@ -56,6 +59,7 @@ use crate::{
     bytes::Bytes,
     device::{Profile, Target},
     error::{DeviceLost, Error, Result},
+    memory::allocator::Place,
 };
 
 /// Every source of kernels.
@@ -97,6 +101,9 @@ pub struct Options {
     pub tf32: bool,
     /// Only algorithms whose sums have a fixed order.
     pub deterministic: bool,
+    /// Each block is one of the driver's own, with a gap behind it that nothing may write to. It takes more memory than was
+    /// planned, and time.
+    pub guarded: bool,
 }
 
 /// Kernels on a GPU.
@@ -115,8 +122,8 @@ impl Cuda {
     /// # Errors
     /// Fails when the driver does.
     pub fn new(device: &Rc<Device>, profile: Arc<Profile>, limit: Option<Bytes>, options: Options) -> Result<Self> {
-        let pool =
-            Rc::new(Pool::new(device, limit.map(|limit| memory_pool::Limit { bytes: limit.0, growth: profile.pool }))?);
+        let limit = limit.map(|limit| memory_pool::Limit { bytes: limit.0, growth: profile.pool });
+        let pool = Rc::new(if options.guarded { Pool::guarded(device) } else { Pool::new(device, limit) }?);
         // Until memory is lent, the libraries work without it.
         device.blas()?.take_back()?;
         let (staging, target) = (Staging::new(device), Target::Gpu(profile));
@@ -167,16 +174,22 @@ impl Drop for Cuda {
 impl Backend for Cuda {
     type Storage = memory_pool::Block;
 
-    fn allocate(&self, elements: usize, dtype: DType) -> Result<memory_pool::Block> {
-        self.pool.allocate((elements * dtype.size()) as u64)
+    fn allocate(&self, elements: usize, dtype: DType, place: Option<Place>) -> Result<memory_pool::Block> {
+        self.pool.allocate((elements * dtype.size()) as u64, place)
     }
 
-    fn launch(&self, kernel: &Kernel, inputs: &[&Tensor<Self>], outputs: &[&Tensor<Self>]) -> Result<()> {
+    fn launch(
+        &self,
+        kernel: &Kernel,
+        inputs: &[&Tensor<Self>],
+        outputs: &[&Tensor<Self>],
+        scratch: Option<Place>,
+    ) -> Result<()> {
         let dtype = inputs.first().or(outputs.first()).map_or(DType::F32, |t| t.dtype());
         // As many bytes as the executor has booked. They are freed after the kernel.
         let scratch = match kernel.scratch_bytes(dtype, &self.target) {
             0 => None,
-            bytes => Some(self.pool.allocate(bytes)?),
+            bytes => Some(self.pool.allocate(bytes, scratch)?),
         };
         let start = scratch.as_ref().map_or(Pointer::default(), |block| Pointer(block.address()));
         let o = Operands::new(self, kernel, inputs, outputs, start)?;
@@ -205,6 +218,7 @@ impl Backend for Cuda {
     fn read(&self, tensor: &Tensor<Self>) -> Result<Option<Vec<f64>>> {
         tensor.storage().borrow().settle()?;
         let bytes = transfer::receive(self.device(), tensor.pointer(), tensor.elements() * tensor.dtype().size())?;
+        self.pool.look()?;
         Ok(Some(numbers(&bytes, tensor.dtype())))
     }
 
@@ -230,6 +244,7 @@ impl Backend for Cuda {
     }
 
     fn step_ended(&self) -> Result<()> {
+        self.pool.look()?;
         if self.options.gives_back { self.pool.trim() } else { Ok(()) }
     }
 

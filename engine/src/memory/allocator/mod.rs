@@ -13,6 +13,7 @@ use crate::{
     device::{PoolPolicy, Profile, Target},
     memory::allocator::pool::{NOWHERE, Pool},
 };
+pub use pool::Place;
 
 /// A model of an allocator, and what it holds.
 #[derive(Debug)]
@@ -74,6 +75,14 @@ impl Allocator {
                 NOWHERE
             }
             Self::Pool(pool) => pool.take(bytes),
+        }
+    }
+
+    /// The place of this number, if the model has places.
+    pub(super) fn place(&self, number: u32) -> Option<Place> {
+        match self {
+            Self::Heap(_) => None,
+            Self::Pool(pool) => pool.place(number),
         }
     }
 

@@ -1,6 +1,6 @@
-//! A driver's memory pool: segments that the device gives, and blocks in them.
+//! The memory pool of a run on a GPU: segments that the device gives, and blocks in them.
 //!
-//! Owns the places of blocks. A block is rounded up to the granule and put into the smallest hole that holds it (of
+//! Owns the places of blocks, which the run on the GPU puts there: a segment is one block of the driver's pool. A block is rounded up to the granule and put into the smallest hole that holds it (of
 //! holes as large, the one at the lowest place); where there is none, the pool grows by a segment for it: the profile's
 //! least one, or the block rounded up to whole pages where that is more. Adjacent holes become one; segments
 //! never do. Always holds: blocks do not overlap, `used` is the sum of the rounded blocks, `reserved` is the sum of the
@@ -11,8 +11,8 @@
 //! allocations" (CUDA Driver API, `cuMemPoolTrimTo`), that a pool keeps what it has up to its release threshold, and that
 //! the driver may map free memory together to avoid growing ("Using the NVIDIA CUDA Stream-Ordered Memory Allocator",
 //! part 1). How often it does is not documented, and programs have seen pools with tens of percent of holes (RMM issue
-//! 1245, PyTorch issue 110194), so this model never maps free memory together: it is the pool at its worst. The sizes are of
-//! the profile, where a measurement replaces the estimate.
+//! 1245, PyTorch issue 110194). So nothing but segments is left to the driver, in sizes that its own pool takes: those of the
+//! profile, where a measurement replaces the estimate.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -52,13 +52,17 @@ struct Segment {
     holes: BTreeMap<u64, u64>,
 }
 
-/// Where a block lies.
+/// Where a block lies: the model's word, by which a device that follows it puts the block there.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Place {
-    segment: u32,
-    start: u64,
-    /// Rounded.
-    bytes: u64,
+pub struct Place {
+    /// The segment's number. No two segments of a run have the same.
+    pub segment: u32,
+    /// The segment's bytes.
+    pub segment_bytes: u64,
+    /// Where the block begins in it.
+    pub start: u64,
+    /// The block's bytes, rounded.
+    pub bytes: u64,
 }
 
 impl Pool {
@@ -117,7 +121,8 @@ impl Pool {
             self.open(segment, start + bytes, room - bytes);
         }
         self.used += bytes;
-        let place = Place { segment, start, bytes };
+        let segment_bytes = self.segments.get(&segment).map_or(0, |segment| segment.bytes);
+        let place = Place { segment, segment_bytes, start, bytes };
         match self.vacant.pop() {
             Some(number) => {
                 self.places[number as usize] = place;
@@ -128,6 +133,11 @@ impl Pool {
                 (self.places.len() - 1) as u32
             }
         }
+    }
+
+    /// The place of this number.
+    pub fn place(&self, number: u32) -> Option<Place> {
+        self.places.get(number as usize).copied()
     }
 
     /// Removes the block at the place of this number.

@@ -1,0 +1,144 @@
+//! The guarded mode: behind each block a gap that nothing may write to, looked at when the block is freed.
+//!
+//! Always holds: a block and its gap are filled before anything uses them, the block with bytes that are no number in any
+//! floating-point type; a gap is copied to the host behind the kernels that were queued before the block was freed, and
+//! looked at when the copy is there, so that no stream has to wait. Refuses to go on once a gap was written to.
+
+use std::{
+    cell::{Cell, RefCell},
+    collections::VecDeque,
+};
+
+use cudarc::driver::result;
+
+use super::{
+    arena::Count,
+    device::Device,
+    fault::failed,
+    launch::Pointer,
+    transfer::{Parcel, Staging},
+};
+use crate::error::{Error, Result};
+
+/// Set to 1, every run on a GPU is guarded.
+const VARIABLE: &str = "PLIMSOLL_GUARD";
+
+/// Bytes behind a block at the least: what an index that is off by a vector or a row of few elements comes to.
+const GAP: u64 = 512;
+/// What stands in them.
+const MARK: u8 = 0xA5;
+/// What stands in a block that nobody wrote.
+const UNWRITTEN: u8 = 0xFF;
+/// Gaps on their way to the host.
+const PENDING: usize = 64;
+
+/// Whether the environment asks for guarded runs.
+pub fn is_guarded() -> bool {
+    std::env::var_os(VARIABLE).is_some_and(|value| value == "1")
+}
+
+/// A block's bytes, and what they are rounded up to where they count.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Extent {
+    pub(super) bytes: u64,
+    pub(super) rounded: u64,
+}
+
+impl Extent {
+    /// The block's bytes with its gap.
+    pub(super) fn whole(self) -> u64 {
+        self.rounded + GAP
+    }
+
+    fn gap(self) -> usize {
+        (self.whole() - self.bytes) as usize
+    }
+}
+
+/// The gaps of a run.
+pub(super) struct Guard {
+    staging: Staging,
+    pending: RefCell<VecDeque<(Parcel, u64)>>,
+    /// Bytes of a block whose gap was written to.
+    overrun: Cell<Option<u64>>,
+    used: Cell<Count>,
+}
+
+impl Guard {
+    /// None yet.
+    pub(super) fn new(staging: Staging) -> Self {
+        Self { staging, pending: RefCell::default(), overrun: Cell::default(), used: Cell::default() }
+    }
+
+    /// Fills a new block and its gap.
+    ///
+    /// # Errors
+    /// Fails when the driver does.
+    pub(super) fn begin(&self, device: &Device, address: u64, extent: Extent) -> Result<()> {
+        let filling = |error| failed("filling a block", error);
+        // SAFETY: the driver's block at the address holds the bytes and the gap.
+        unsafe {
+            result::memset_d8_async(address, UNWRITTEN, extent.bytes as usize, device.stream()).map_err(filling)?;
+            result::memset_d8_async(address + extent.bytes, MARK, extent.gap(), device.stream()).map_err(filling)?;
+        }
+        let mut used = self.used.get();
+        used.add(extent.rounded);
+        self.used.set(used);
+        Ok(())
+    }
+
+    /// The block goes; its gap is on its way.
+    pub(super) fn end(&self, address: u64, extent: Extent) {
+        let mut used = self.used.get();
+        used.take(extent.rounded);
+        self.used.set(used);
+        // A device that does not answer says so at the next launch.
+        if let Ok(gap) = self.staging.fetch(Pointer(address + extent.bytes), extent.gap()) {
+            self.pending.borrow_mut().push_back((gap, extent.bytes));
+        }
+        self.open(PENDING);
+    }
+
+    /// Looks at the gaps that have come, and waits for those before the last `most`.
+    fn open(&self, most: usize) {
+        let mut pending = self.pending.borrow_mut();
+        while pending.len() > most || pending.front().is_some_and(|(gap, _)| gap.is_ready()) {
+            let Some((gap, bytes)) = pending.pop_front() else { break };
+            if gap.open(|gap| gap.iter().any(|byte| *byte != MARK)).unwrap_or(false) {
+                self.overrun.set(Some(bytes));
+            }
+        }
+    }
+
+    /// Whether all gaps that have come are as they were.
+    ///
+    /// # Errors
+    /// Says that one is not.
+    pub(super) fn look(&self) -> Result<()> {
+        self.open(PENDING);
+        match self.overrun.get() {
+            None => Ok(()),
+            Some(bytes) => Err(Error::Device(format!("a kernel wrote behind the end of a block of {bytes} bytes"))),
+        }
+    }
+
+    /// The same of every gap there is: waits for the device.
+    ///
+    /// # Errors
+    /// Says that one is not.
+    pub(super) fn look_at_all(&self) -> Result<()> {
+        self.open(0);
+        self.look()
+    }
+
+    /// Bytes of blocks.
+    pub(super) fn used(&self) -> Count {
+        self.used.get()
+    }
+
+    /// Sets the mark back to what is used now.
+    pub(super) fn reset_high(&self) {
+        let now = self.used.get().now;
+        self.used.set(Count { now, high: now });
+    }
+}
