@@ -29,6 +29,7 @@ use crate::{
     planner::Planner,
     presets,
     state::{Dialog, Document, Level, State, Then},
+    takeaway::Porter,
     theme,
     view::View,
     zoom::Zoom,
@@ -95,6 +96,7 @@ impl App {
             store: store.as_ref().ok().cloned(),
             librarian: Librarian::new(store, wake())?,
             files,
+            porter: Porter::new(ctx.clone()),
         };
         let shipped = presets::shipped();
         let document = match (persisted.experiment, shipped.first()) {

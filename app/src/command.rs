@@ -7,7 +7,7 @@ use eframe::egui::{self, Key, KeyboardShortcut, Modifiers};
 use plimsoll_engine::{Experiment, store::RunKey as Kept};
 use strum::VariantArray;
 
-use crate::{files::Purpose, state::RunKey};
+use crate::{files::Purpose, panels::pane::Pane, state::RunKey, takeaway::Take};
 
 const CTRL_SHIFT: Modifiers = Modifiers::COMMAND.plus(Modifiers::SHIFT);
 
@@ -242,6 +242,8 @@ pub(crate) enum Action {
     ClearLog,
     /// Put text on the clipboard.
     Copy(String),
+    /// Take what a pane shows to a file or onto the clipboard.
+    Take(Pane, Take),
 }
 
 /// What is asked for with kept runs.

@@ -12,6 +12,8 @@ use std::{
 use crossbeam_channel::{Receiver, Sender};
 use eframe::egui;
 
+use crate::takeaway::Take;
+
 /// A dialog that comes back with nothing sooner than this was never shown: no service answered.
 const TOO_QUICK: Duration = Duration::from_millis(400);
 
@@ -26,6 +28,8 @@ pub(crate) enum Purpose {
     DataFolder,
     /// A file whose bytes are the data.
     DataFile,
+    /// A file for a chart or its data.
+    Take(Take),
 }
 
 /// What came of a dialog.
@@ -117,6 +121,11 @@ fn desktop(purpose: Purpose, suggestion: &Path) -> Option<PathBuf> {
             dialog.set_title("Save the preset").add_filter("Preset", &["toml"]).set_file_name(name).save_file()
         }
         Purpose::DataFile => dialog.set_title("A file to learn").pick_file(),
+        Purpose::Take(take) => {
+            let (name, ending) = (suggestion.file_name().unwrap_or_default(), take.ending().unwrap_or_default());
+            let dialog = dialog.set_title(take.label().trim_end_matches('…')).set_file_name(name.to_string_lossy());
+            dialog.add_filter(ending.to_uppercase(), &[ending]).save_file()
+        }
         Purpose::DataFolder => dialog.set_title("The folder of the data").pick_folder(),
     }
 }

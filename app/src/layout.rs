@@ -2,12 +2,12 @@
 //! without room for them beside each other one pane at a time is shown, chosen from a list.
 
 use eframe::egui::{self, Button, ComboBox, Id, Key, Ui, WidgetText};
-use egui_tiles::{Container, Linear, LinearDir, SimplificationOptions, Tile, TileId, Tiles, Tree, UiResponse};
+use egui_tiles::{Container, Linear, LinearDir, SimplificationOptions, Tabs, Tile, TileId, Tiles, Tree, UiResponse};
 use serde::{Deserialize, Deserializer, Serialize};
 
 use crate::{
     panels::pane::{Pane, PanelContext},
-    theme,
+    takeaway, theme,
 };
 
 /// Draws a pane.
@@ -112,6 +112,7 @@ impl Layout {
                             front = panes[to % panes.len()];
                         }
                     }
+                    takeaway::menu(ui, front, context.send);
                 });
             },
         );
@@ -222,6 +223,12 @@ impl egui_tiles::Behavior<Pane> for Behavior<'_, '_> {
 
     fn is_container_resizable(&self, _: &Tiles<Pane>, _: TileId) -> bool {
         self.has_pointer
+    }
+
+    fn top_bar_right_ui(&mut self, tiles: &Tiles<Pane>, ui: &mut Ui, _: TileId, tabs: &Tabs, _: &mut f32) {
+        if let Some(Tile::Pane(pane)) = tabs.active.and_then(|id| tiles.get(id)) {
+            takeaway::menu(ui, *pane, self.context.send);
+        }
     }
 
     fn tab_bar_height(&self, _: &egui::Style) -> f32 {

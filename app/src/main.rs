@@ -26,6 +26,7 @@ mod presets;
 mod runs;
 mod session;
 mod state;
+mod takeaway;
 mod theme;
 mod view;
 mod widgets;

@@ -22,6 +22,7 @@ use crate::{
     presets::Shipped,
     runs::Runs,
     session::{RunRecord, Session},
+    takeaway::{Content, Take},
 };
 pub(crate) use crate::{document::Document, session::RunKey};
 
@@ -165,6 +166,8 @@ pub(crate) enum Dialog {
     Replace(PathBuf),
     /// Replace the document's own file, which another program changed.
     ReplaceChanged(PathBuf),
+    /// A file stands where a chart or its data were to be written: replace it?
+    ReplaceTaken(PathBuf),
     /// Save first?
     Unsaved(Then),
     /// A run is in progress: stop it and close?
@@ -194,6 +197,8 @@ pub(crate) struct State {
     pub(crate) latest: Latest,
     /// The run whose curves are shown, if not the newest.
     pub(crate) shown: Option<RunKey>,
+    /// What is to be written once its place is chosen.
+    pub(crate) taken: Option<(Content, Take)>,
     /// What needs the eye.
     pub(crate) notice: Option<Notice>,
     /// The plan held for comparison.
@@ -242,6 +247,7 @@ impl State {
             compared: None,
             latest: Latest::default(),
             shown: None,
+            taken: None,
             notice: None,
             pin: None,
             pin_asked: None,

@@ -12,6 +12,7 @@ mod reach;
 mod runs;
 mod steps_back;
 mod stillness;
+mod takeaway;
 
 use std::{rc::Rc, time::Instant};
 

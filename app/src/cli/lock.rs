@@ -185,7 +185,10 @@ fn words(checked: &Checked) -> String {
     let mut text = match (checked.rose, peak.locked_bytes == peak.bytes) {
         (false, true) => format!("{preset} on {device}: {now}, as it was\n"),
         (false, false) => format!("{preset} on {device}: {now}, {} since it was locked\n", peak.words()),
-        (true, _) => format!("{preset} on {device}: rose: the peak is {now}, {}\n", risen(peak)),
+        (true, _) if peak.bytes > peak.locked_bytes => {
+            format!("{preset} on {device}: rose: the peak is {now}, {}\n", risen(peak))
+        }
+        (true, _) => format!("{preset} on {device}: a phase rose, and the peak is {now}, {}\n", peak.words()),
     };
     for (name, change) in &checked.categories {
         text.push_str(&format!("  {name} {} to {}\n", change.words(), Bytes(change.bytes)));

@@ -30,6 +30,8 @@ impl Dispatcher<'_> {
     pub(super) fn path_typed(&mut self, purpose: Purpose, path: PathBuf) {
         if purpose == Purpose::Save && path.exists() && self.state.document.path.as_ref() != Some(&path) {
             self.state.dialog = Some(Dialog::Replace(path));
+        } else if matches!(purpose, Purpose::Take(_)) && path.exists() {
+            self.state.dialog = Some(Dialog::ReplaceTaken(path));
         } else {
             self.path_chosen(purpose, path);
         }
@@ -43,6 +45,7 @@ impl Dispatcher<'_> {
             // The question of unsaved changes was settled before the dialog was shown.
             Purpose::Open => self.open(&path),
             Purpose::Save => self.save_to(&path),
+            Purpose::Take(_) => self.save_taken(path),
             Purpose::DataFolder | Purpose::DataFile => {
                 let mut experiment = self.state.document.experiment.clone();
                 experiment.data.path = Some(path);
@@ -70,6 +73,7 @@ impl Dispatcher<'_> {
             }
             Some(Dialog::Unsaved(then)) => self.then(then),
             Some(Dialog::Replace(path) | Dialog::ReplaceChanged(path)) if save => self.save_to(&path),
+            Some(Dialog::ReplaceTaken(path)) if save => self.save_taken(path),
             Some(Dialog::StopAndQuit) => {
                 self.services.trainer.send(Command::Stop);
                 self.then(Then::Quit);
@@ -125,7 +129,7 @@ impl Dispatcher<'_> {
     }
 
     /// Where files were last opened or saved; the user's own folder before the first.
-    fn folder(&self) -> PathBuf {
+    pub(super) fn folder(&self) -> PathBuf {
         let last = self.state.document.path.as_ref().or(self.state.recent.first());
         last.and_then(|path| path.parent()).map(Path::to_owned).or_else(std::env::home_dir).unwrap_or_default()
     }

@@ -2,6 +2,7 @@
 
 mod documents;
 mod runs;
+mod takeaway;
 
 use std::{path::PathBuf, time::Instant};
 
@@ -25,6 +26,7 @@ use crate::{
     planner::{Answer, Planner, Question},
     session::Status,
     state::{Dialog, Level, Neighbours, Notice, State, Then},
+    takeaway::Porter,
     view::View,
 };
 
@@ -47,6 +49,8 @@ pub(crate) struct Services {
     pub(crate) store: Option<PathBuf>,
     /// Asks for paths.
     pub(crate) files: FileDialogs,
+    /// Draws pictures and writes files.
+    pub(crate) porter: Porter,
 }
 
 /// What an action may touch.
@@ -104,6 +108,7 @@ impl Dispatcher<'_> {
             Action::DismissNotice => self.state.notice = None,
             Action::ClearLog => self.state.log.entries.clear(),
             Action::Copy(text) => self.ctx.copy_text(text),
+            Action::Take(pane, take) => self.take(pane, take),
         }
     }
 
@@ -282,6 +287,7 @@ impl Dispatcher<'_> {
                 Chosen::Nothing => self.state.after_saving = None,
             }
         }
+        self.tell_of_taken();
         let dropped = self.ctx.input(|input| input.raw.dropped_files.iter().map(|f| f.path().to_owned()).next_back());
         if let Some(path) = dropped {
             self.act(Action::OpenFile(path));

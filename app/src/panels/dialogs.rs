@@ -21,10 +21,13 @@ pub(crate) fn ui(ui: &mut Ui, context: &PanelContext<'_>) {
         ui.set_width(460.0);
         match dialog {
             Dialog::Path { purpose, suggestion, number } => path(ui, context, *purpose, suggestion, *number),
-            Dialog::Replace(path) => replace(ui, context, &format!("{} exists.", path.display())),
+            Dialog::Replace(path) => replace(ui, context, &format!("{} exists.", path.display()), "this preset"),
+            Dialog::ReplaceTaken(path) => {
+                replace(ui, context, &format!("{} exists.", path.display()), "what the pane shows");
+            }
             Dialog::ReplaceChanged(path) => {
                 let what = format!("Another program changed {} since it was opened or saved here.", path.display());
-                replace(ui, context, &what);
+                replace(ui, context, &what, "this preset");
             }
             Dialog::Unsaved(then) => unsaved(ui, context, then),
             Dialog::StopAndQuit => stop_and_quit(ui, context),
@@ -63,6 +66,12 @@ fn path(ui: &mut Ui, context: &PanelContext<'_>, purpose: Purpose, suggestion: &
         Purpose::Save => {
             ("Save the preset", "Type or paste the path of the file to write.", "/path/to/preset.toml", "Save")
         }
+        Purpose::Take(take) => (
+            take.label().trim_end_matches('…'),
+            "Type or paste the path of the file to write.",
+            "/path/to/file",
+            "Save",
+        ),
         Purpose::DataFile => ("A file to learn", "Type or paste the path of any file.", "/path/to/file", "Use"),
         Purpose::DataFolder => ("The folder of the data", "Type or paste its path.", "/path/to/folder", "Use"),
     };
@@ -98,9 +107,9 @@ fn path(ui: &mut Ui, context: &PanelContext<'_>, purpose: Purpose, suggestion: &
     });
 }
 
-fn replace(ui: &mut Ui, context: &PanelContext<'_>, what: &str) {
+fn replace(ui: &mut Ui, context: &PanelContext<'_>, what: &str, by: &str) {
     heading(ui, "Replace the file?");
-    ui.add(egui::Label::new(format!("{what} Saving writes this preset in its place.")).wrap());
+    ui.add(egui::Label::new(format!("{what} Saving writes {by} in its place.")).wrap());
     ui.add_space(theme::WIDE_GAP);
     ui.horizontal(|ui| {
         if primary(ui, "Replace", true) {

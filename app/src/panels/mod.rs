@@ -20,7 +20,7 @@ pub(crate) mod pane;
 mod runs;
 pub(crate) mod timeline;
 mod top_bar;
-mod tradeoff;
+pub(crate) mod tradeoff;
 
 use eframe::egui::{self, Panel, Rect, Ui, UiBuilder};
 

@@ -21,7 +21,9 @@ use self::{
 use super::{PanelContext, budget_bar::category_lines, without_plan};
 use crate::{
     format,
+    state::State,
     theme::{self, Palette},
+    view::View,
     widgets::{
         axes::{self, Round},
         chip,
@@ -49,28 +51,46 @@ struct Picture<'a> {
     measured: &'a [f64],
 }
 
+/// What the pane shows.
+pub(crate) struct Shown<'a> {
+    /// The plan that fills the picture.
+    pub(crate) filled: &'a Plan,
+    /// The plan that is its outline.
+    pub(crate) outline: Option<&'a Plan>,
+    /// The pass of both.
+    pub(crate) pass: Pass,
+    /// MiB that were measured during each op; none where none were.
+    pub(crate) measured: Vec<f64>,
+}
+
+impl<'a> Shown<'a> {
+    /// What is shown now; `None` without a plan.
+    pub(crate) fn of(state: &'a State, view: &View) -> Option<Self> {
+        let (plan, pin) = (&**state.newest_plan()?, state.pin.as_deref());
+        let (filled, outline) = match pin {
+            Some(pin) if view.show_before => (pin, Some(plan)),
+            pin => (plan, pin),
+        };
+        let pass = view.pass.unwrap_or(filled.peak_pass);
+        Some(Self { filled, outline, pass, measured: measured(state, filled, pass) })
+    }
+}
+
 /// Draws the pane.
 pub(crate) fn ui(ui: &mut Ui, context: &mut PanelContext<'_>) {
-    let Some(plan) = context.state.newest_plan() else {
+    let Some((plan, shown)) = context.state.newest_plan().zip(Shown::of(context.state, context.view)) else {
         without_plan(ui, context, "the memory of one training step");
         return;
     };
-    let pin = context.state.pin.as_ref();
-    let (filled, outline) = match pin {
-        Some(pin) if context.view.show_before => (pin, Some(plan)),
-        pin => (plan, pin),
-    };
-    let pass = context.view.pass.unwrap_or(filled.peak_pass);
-    let measured = measured(context, filled, pass);
     ScrollArea::vertical().auto_shrink(false).show(ui, |ui| {
-        head(ui, context, plan, filled, &measured);
-        draw(ui, Picture { plan: filled, outline: outline.map(|plan| &**plan), pass, measured: &measured });
+        head(ui, context, plan, &shown);
+        draw(ui, Picture { plan: shown.filled, outline: shown.outline, pass: shown.pass, measured: &shown.measured });
     });
 }
 
 /// Which pass, what it is compared with, what the signs mean.
-fn head(ui: &mut Ui, context: &mut PanelContext<'_>, plan: &Plan, filled: &Plan, measured: &[f64]) {
-    let pass = context.view.pass.unwrap_or(filled.peak_pass);
+fn head(ui: &mut Ui, context: &mut PanelContext<'_>, plan: &Plan, shown: &Shown<'_>) {
+    let pass = shown.pass;
     ui.horizontal_wrapped(|ui| {
         for (choice, name, about) in PASSES {
             if ui.add(Button::selectable(choice == pass, name)).on_hover_text(about).clicked() {
@@ -78,14 +98,14 @@ fn head(ui: &mut Ui, context: &mut PanelContext<'_>, plan: &Plan, filled: &Plan,
             }
         }
         compare::ui(ui, context, plan);
-        legend(ui, filled, pass, measured);
+        legend(ui, shown.filled, pass, &shown.measured);
     });
 }
 
 /// What was measured during each op of a recent step, if that step is the one that is drawn.
-fn measured(context: &PanelContext<'_>, plan: &Plan, pass: Pass) -> Vec<f64> {
-    let latest = &context.state.latest;
-    let run = context.state.session.get(latest.run);
+fn measured(state: &State, plan: &Plan, pass: Pass) -> Vec<f64> {
+    let latest = &state.latest;
+    let run = state.session.get(latest.run);
     let same_run = run.is_some_and(|run| run.experiment().takes_the_steps_of(&plan.experiment));
     let same_pass = match pass {
         Pass::First => latest.measured_in_step == 1,

@@ -16,6 +16,7 @@ use crate::{
     command::Action,
     format,
     session::{RunKey, RunRecord, Session},
+    state::State,
     theme::{self, Palette},
     widgets::{
         axes::{self, Round},
@@ -50,6 +51,16 @@ impl Dot<'_> {
         };
         if self.in_focus { color } else { color.gamma_multiply(DIMMED) }
     }
+}
+
+/// The task in focus by its name, and its runs, each with its point: measured peak in MiB, best accuracy; `None` before the
+/// first point.
+pub(crate) fn in_focus(state: &State) -> Option<(String, Vec<(&RunRecord, [f64; 2])>)> {
+    let tasks = task::tasks(&state.session);
+    let shown = state.shown_run()?;
+    let task = tasks.iter().find(|task| task.has(shown)).or(tasks.last())?;
+    let dots = task.dots(&state.session, true).into_iter().map(|dot| (dot.run, dot.at));
+    Some((task.name.clone(), dots.collect()))
 }
 
 /// Draws the pane.

@@ -62,7 +62,6 @@ impl Series {
     }
 
     /// The values.
-    #[cfg(test)]
     pub(crate) fn values(&self) -> &[f32] {
         &self.values
     }

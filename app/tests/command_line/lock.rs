@@ -2,10 +2,10 @@
 
 use super::*;
 
-/// A preset in `folder`, whose micro-batch is `micro`.
-fn preset(folder: &Path, micro: usize) -> String {
+/// A preset in `folder`, whose model is `width` wide.
+fn preset(folder: &Path, width: usize) -> String {
     let path = folder.join("mine.toml");
-    let text = format!("version = 2\ntitle = \"Mine\"\nbudget = \"64 MiB\"\n[batch]\nmicro = {micro}\n");
+    let text = format!("version = 2\ntitle = \"Mine\"\nbudget = \"64 MiB\"\n[model]\nwidth = {width}\n");
     fs::write(&path, text).expect("written");
     path.to_string_lossy().into_owned()
 }

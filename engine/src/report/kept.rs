@@ -3,7 +3,7 @@
 //! Owns nothing: everything is read from the store. Always holds: what was recorded is here to the last bit, but for what a
 //! step does not have, which is no number.
 
-use std::sync::Arc;
+use std::{path::PathBuf, sync::Arc};
 
 use crate::{
     error::Result,
@@ -28,7 +28,9 @@ pub struct Kept {
     pub experiment: Arc<Experiment>,
     /// Its curves.
     pub curves: Curves,
-    /// What could not be read of them, in words.
+    /// The folder of its checkpoints.
+    pub files: PathBuf,
+    /// What could not be read of the curves, in words.
     pub damage: Option<String>,
 }
 
@@ -42,7 +44,7 @@ impl Kept {
         let experiment = Arc::new(details.experiment(key)?);
         let began = run.started.as_millisecond() as f64 / 1e3;
         let curves = curves(&series, &experiment, began);
-        Ok(Self { run, details, experiment, curves, damage: series.damage })
+        Ok(Self { run, details, experiment, curves, files: store.files(key), damage: series.damage })
     }
 
     /// The run to be compared or told of, with a plan of it where there is one.
@@ -141,13 +143,14 @@ mod tests {
     use super::*;
     use crate::{
         bytes::Bytes,
-        store::{Evaluation, Evaluations, Steps},
-        train::StepRecord,
+        hardware::Machine,
+        report::tensorboard,
+        store::{Evaluation, Evaluations, Origin, Recorder, Recording, Steps},
+        train::{Event, Outcome, StepRecord, Summary},
     };
 
-    #[test]
-    fn what_was_recorded_is_in_the_curves_and_what_a_step_lacks_is_not() {
-        let step = |step: u64| StepRecord {
+    fn step(step: u64) -> StepRecord {
+        StepRecord {
             step,
             loss: 1.0 / step as f64,
             accuracy: 0.5,
@@ -160,7 +163,42 @@ mod tests {
             live: Bytes(step * 1000),
             reserved: Bytes(7),
             process: Bytes(8),
-        };
+        }
+    }
+
+    #[test]
+    fn a_run_of_the_store_is_read_whole_and_told_of() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let (into, origin) = (folder.path().to_owned(), Origin::CommandLine);
+        let recorder = Recorder::new(Recording { folder: into, origin, is_forced: false, continued: None });
+        let mut experiment = Experiment { title: "A run".to_owned(), ..Experiment::default() };
+        (experiment.batch.micro, experiment.description) = (7, "What it is.".to_owned());
+        let plan = Arc::new(Plan::of(&experiment, &Machine::nominal()).expect("a plan"));
+        recorder.take(&Event::Started { run: 1, plan: Arc::clone(&plan) });
+        (1..=3).for_each(|at| recorder.take(&Event::Step(step(at))));
+        recorder.take(&Event::Evaluated { step: 3, at_secs: 3.5, loss: 0.25, accuracy: 0.75 });
+        let measured = Peak { live: Bytes(3000), ..Peak::default() };
+        let summary = Summary { steps: 3, measured, ..Summary::default() };
+        recorder.take(&Event::Ended { run: 1, outcome: Outcome::Finished, summary });
+        let key = recorder.key().clone();
+        assert_eq!(recorder.finish(), None);
+        let store = Store::open(folder.path()).expect("a store");
+        let kept = Kept::read(&store, &key).expect("a run");
+        assert_eq!((*kept.experiment == experiment, kept.damage.as_deref()), (true, None));
+        let subject = kept.subject(Some(plan));
+        let ran = subject.ran.as_ref().expect("it ran");
+        assert_eq!((ran.steps, ran.measured_bytes, ran.best_test_accuracy), (3, Some(3000), Some(0.75)));
+        assert_eq!(ran.predicted_bytes, subject.predicted().map(|bytes| bytes.0));
+        let about = kept.about();
+        assert!(about.settings.contains(&("batch.micro".to_owned(), "7".to_owned())), "{about:?}");
+        assert!(about.description == "What it is." && about.preset.contains("micro = 7"));
+        // Three steps of nine curves, a test of two, and what is told beside them.
+        let records = tensorboard::events(&kept.curves, &about);
+        assert!(records.windows(11).any(|part| part == b"train/loss\x15") && kept.curves.csv().lines().count() == 4);
+    }
+
+    #[test]
+    fn what_was_recorded_is_in_the_curves_and_what_a_step_lacks_is_not() {
         let steps: Steps = (1..=3).map(step).collect();
         let evaluation = Evaluation { step: 2, at_secs: 2.5, loss: 0.25, accuracy: 0.75 };
         let evaluations: Evaluations = [evaluation].into_iter().collect();

@@ -60,6 +60,8 @@ impl Contents {
                 let kept = kept.as_ref().with_context(|| only_a_run(subject, "an event file"))?;
                 tensorboard::events(&kept.curves, &kept.about())
             }
+            // They are copied from file to file, and never as a whole in memory.
+            Format::Safetensors => return Err(Misuse("weights go to a file: name one with -o".to_owned()).into()),
             Format::Perfetto => {
                 let plan = planned(subject)?;
                 let passes = plan.passes().map(|pass| Ok((pass, plan::op_secs(plan, pass)?)));

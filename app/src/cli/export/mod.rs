@@ -13,11 +13,17 @@ use clap::{Args, ValueEnum};
 use plimsoll_engine::{
     plan::{self, Pass},
     report::{comparison::MOST, tensorboard},
+    train::Checkpoint,
 };
 use serde::Serialize;
 
 use self::contents::Contents;
-use crate::cli::{Misuse, in_store::InStore, out, save, subject};
+use crate::cli::{
+    Misuse,
+    in_store::InStore,
+    out, save,
+    subject::{self, Named},
+};
 
 /// Write a run or a plan as a picture, a table, a trace, an event file or a page
 #[derive(Debug, Args)]
@@ -27,6 +33,7 @@ Examples:
   plimsoll export last --format csv -o - | head
   plimsoll export 20261122-14 --format tensorboard -o logs/first
   plimsoll export last --format png --what gradients
+  plimsoll export last --format safetensors --best -o model.safetensors
   plimsoll export cnn-digits --format png --what layers -o layers.png
   plimsoll export gpt2-rtx4060-plan --format perfetto -o step.json
   plimsoll export cnn-shapes cnn-shapes-bf16 --format html -o comparison.html
@@ -47,6 +54,9 @@ pub(super) struct Export {
     /// The phase of the run that a picture is of, in place of the one with the peak
     #[arg(long, value_enum)]
     phase: Option<Phase>,
+    /// Of the weights, those of the best test in place of the last
+    #[arg(long)]
+    best: bool,
     /// Plan a preset for this device
     #[arg(long, value_name = "D")]
     device: Option<String>,
@@ -71,6 +81,8 @@ enum Format {
     Jsonl,
     /// A folder with an event file, for TensorBoard
     Tensorboard,
+    /// The weights of a run's checkpoint
+    Safetensors,
     /// A trace of the step, for Perfetto and Chrome
     Perfetto,
     /// A picture of 300 dots an inch
@@ -103,6 +115,8 @@ enum Phase {
     Training,
     /// A batch of the test data
     Evaluating,
+    /// A checkpoint
+    Saving,
 }
 
 impl Phase {
@@ -111,6 +125,7 @@ impl Phase {
             Self::First => Pass::First,
             Self::Training => Pass::Steady,
             Self::Evaluating => Pass::Evaluate,
+            Self::Saving => Pass::Save,
         }
     }
 }
@@ -122,6 +137,7 @@ impl Format {
             Self::Csv => "csv",
             Self::Jsonl => "jsonl",
             Self::Tensorboard => "tensorboard",
+            Self::Safetensors => "safetensors",
             Self::Perfetto => "trace.json",
             Self::Png => "png",
             Self::Svg => "svg",
@@ -139,7 +155,7 @@ fn name_of(value: impl ValueEnum) -> String {
 struct Json<'a> {
     path: &'a Path,
     format: &'a str,
-    bytes: usize,
+    bytes: u64,
 }
 
 impl Export {
@@ -151,6 +167,9 @@ impl Export {
         let machine = plan::this_machine();
         let device = self.device.as_deref();
         let named = self.subjects.iter().map(|name| subject::named(name, device, &self.store, &machine));
+        if self.format == Format::Safetensors && path != Path::new("-") {
+            return self.weights(&path, named.collect::<anyhow::Result<_>>()?);
+        }
         let contents = Contents { format: self.format, what: self.what, phase: self.phase };
         let bytes = contents.of(named.collect::<anyhow::Result<_>>()?)?;
         if is_folder {
@@ -158,12 +177,28 @@ impl Export {
         }
         save::write(&path, &bytes, self.force)?;
         if path != Path::new("-") {
-            match self.json {
-                true => out::json(&Json { path: &path, format: &name_of(self.format), bytes: bytes.len() })?,
-                false => out::line(path.display().to_string())?,
-            }
+            self.tell(&path, bytes.len() as u64)?;
         }
         Ok(ExitCode::SUCCESS)
+    }
+
+    /// Copies the weights of a run's checkpoint, tensor by tensor.
+    fn weights(&self, path: &Path, named: Vec<Named>) -> anyhow::Result<ExitCode> {
+        let [Named { subject, kept: Some(kept) }] = &named[..] else {
+            anyhow::bail!("weights are those of one run; `plimsoll train` keeps runs, and `last` names the newest");
+        };
+        let at = if self.best { kept.files.join(Checkpoint::BEST) } else { Checkpoint::at(&kept.files)? };
+        let checkpoint = Checkpoint::open(&at).with_context(|| format!("{}: no weights", subject.name))?;
+        self.tell(path, checkpoint.write_weights(path)?.0)?;
+        Ok(ExitCode::SUCCESS)
+    }
+
+    /// Says what was written.
+    fn tell(&self, path: &Path, bytes: u64) -> anyhow::Result<()> {
+        match self.json {
+            true => out::json(&Json { path, format: &name_of(self.format), bytes }),
+            false => out::line(path.display().to_string()),
+        }
     }
 
     /// Where it is written, unless it goes to standard output.

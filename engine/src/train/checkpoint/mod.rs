@@ -8,6 +8,7 @@
 
 mod header;
 mod progress;
+mod weights;
 mod write;
 
 use std::{
@@ -52,6 +53,9 @@ pub struct Checkpoint {
 }
 
 impl Checkpoint {
+    /// The name of the checkpoint of the best test in a run's folder.
+    pub const BEST: &str = BEST;
+
     /// The checkpoint at `path`: the file itself, or of a run's folder the last one.
     ///
     /// # Errors

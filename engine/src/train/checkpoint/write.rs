@@ -87,7 +87,7 @@ pub(in crate::train) fn write<B: Backend>(
 }
 
 /// A file that the system does not take.
-fn unwritable(path: &Path, error: &std::io::Error) -> Error {
+pub(super) fn unwritable(path: &Path, error: &std::io::Error) -> Error {
     let kept = if path.exists() { "the checkpoint that was there before is as it was" } else { "nothing was written" };
     Error::file(path, format!("cannot be saved: {}; {kept}; make room there, or choose another folder", reason(error)))
 }

@@ -1,0 +1,71 @@
+//! What is taken out of a pane: to files, and onto the clipboard.
+
+use std::fs;
+
+use egui::OutputCommand;
+
+use super::*;
+use crate::panels::pane::Pane;
+
+fn open_menu(window: &mut Window, pane: Pane) {
+    window.get_by_label(&format!("Take away: {}", pane.title())).click();
+    window.run_steps(3);
+}
+
+/// Chooses an entry of the menu of a pane.
+fn take(window: &mut Window, pane: Pane, entry: &str) {
+    open_menu(window, pane);
+    window.get_by_label(entry).click();
+    window.run_steps(3);
+}
+
+/// Types a path where one is asked for, and waits until so many files were saved.
+fn save(window: &mut Window, path: &Path, count: usize) {
+    until(window, |app| matches!(app.state.dialog, Some(Dialog::Path { .. })));
+    window.run_steps(2);
+    window.key_press_modifiers(Modifiers::COMMAND, Key::A);
+    window.run_steps(1);
+    window.get_by_label("Path").type_text(&path.display().to_string());
+    window.run_steps(2);
+    window.key_press(Key::Enter);
+    until(window, |app| app.state.log.entries.iter().filter(|e| e.text.contains("Saved ")).count() == count);
+}
+
+#[test]
+fn a_chart_is_saved_as_a_picture_a_drawing_and_a_table() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let mut window = window(digits());
+    let [svg, png, csv] = ["step.svg", "step.png", "step.csv"].map(|name| folder.path().join(name));
+    take(&mut window, Pane::Step, "Save as SVG…");
+    save(&mut window, &svg, 1);
+    take(&mut window, Pane::Step, "Save as PNG…");
+    save(&mut window, &png, 2);
+    take(&mut window, Pane::Step, "Save data as CSV…");
+    save(&mut window, &csv, 3);
+    let plan = app(&window).state.plan().expect("a plan").clone();
+    let (svg, csv) = (fs::read_to_string(svg).expect("written"), fs::read_to_string(csv).expect("written"));
+    assert!(svg.contains(&plan.peak.live.to_string()) && svg.contains("budget"), "{svg}");
+    assert_eq!(fs::read(png).expect("written")[..4], *b"\x89PNG");
+    assert_eq!(csv.lines().count(), plan.timeline(plan.peak_pass).points.len() + 1);
+}
+
+#[test]
+fn a_chart_and_its_data_are_put_on_the_clipboard() {
+    let mut window = window(digits());
+    window.get_by_role_and_label(Role::Button, "Train").click();
+    until(&mut window, |app| app.state.session.latest().is_some_and(|run| !run.status.is_active()));
+    open_menu(&mut window, Pane::Live);
+    window.get_by_label("Copy data as CSV").click();
+    let copied = |window: &Window| {
+        let commands = window.output().platform_output.commands.iter();
+        commands.into_iter().find_map(|c| if let OutputCommand::CopyText(text) = c { Some(text.clone()) } else { None })
+    };
+    let table = (0..10).find_map(|_| {
+        window.step();
+        copied(&window)
+    });
+    let table = table.expect("a table on the clipboard");
+    assert!(table.starts_with("step,secs,train/loss") && table.lines().count() == 13, "{table}");
+    take(&mut window, Pane::Live, "Copy as picture");
+    until(&mut window, |app| app.state.log.entries.iter().any(|entry| entry.text.contains("Copied the chart")));
+}

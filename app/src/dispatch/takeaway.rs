@@ -1,0 +1,52 @@
+//! What is taken out of the window: charts and tables, to files and onto the clipboard.
+
+use std::path::PathBuf;
+
+use super::Dispatcher;
+use crate::{
+    files::Purpose,
+    panels::pane::Pane,
+    state::Level,
+    takeaway::{Take, content},
+};
+
+impl Dispatcher<'_> {
+    /// Takes what a pane shows.
+    pub(super) fn take(&mut self, pane: Pane, take: Take) {
+        let Some((content, name)) = content(pane, take, self.state, self.view) else {
+            self.toasts.info("There is nothing to take yet.");
+            return;
+        };
+        match take.ending() {
+            None => self.services.porter.copy(content),
+            Some(ending) => {
+                let suggestion = self.folder().join(format!("{name}.{ending}"));
+                self.state.taken = Some((content, take));
+                self.services.files.ask(Purpose::Take(take), suggestion);
+            }
+        }
+    }
+
+    /// Writes what was taken to the place that was chosen.
+    pub(super) fn save_taken(&mut self, path: PathBuf) {
+        if let Some((content, take)) = self.state.taken.take() {
+            self.services.porter.save(content, take, path);
+        }
+    }
+
+    /// Tells what came of it.
+    pub(super) fn tell_of_taken(&mut self) {
+        for done in self.services.porter.done() {
+            match done {
+                Ok(text) => {
+                    self.toasts.success(&text);
+                    self.state.log.add(Level::Note, text);
+                }
+                Err(text) => {
+                    self.toasts.error(&text);
+                    self.state.log.add(Level::Error, text);
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,135 @@
+//! What each pane has to give, as it is shown now.
+
+use plimsoll_engine::{
+    Bytes,
+    report::tables::{self, Table},
+};
+use serde_json::json;
+
+use super::Take;
+use crate::{
+    figure::{
+        Figure,
+        curves::{self, Look},
+        layers,
+        timeline::{self, Step},
+        tradeoff::{self, Dot},
+    },
+    format,
+    panels::{self, pane::Pane},
+    session::RunRecord,
+    state::State,
+    view::{Axis, View},
+};
+
+/// Something that is taken.
+#[derive(Debug, Clone)]
+pub(crate) enum Content {
+    /// A chart.
+    Figure(Figure),
+    /// A table.
+    Text(String),
+}
+
+/// What a pane gives in this form, and a name for its file; `None` while there is nothing to see.
+pub(crate) fn content(pane: Pane, take: Take, state: &State, view: &View) -> Option<(Content, String)> {
+    let content = if take.is_picture() {
+        Content::Figure(figure(pane, state, view)?)
+    } else {
+        Content::Text(table(pane, state, view)?)
+    };
+    let of_run = matches!(pane, Pane::Live | Pane::Gradients);
+    let run = state.shown_run().filter(|_| of_run).map(|run| state.session.name(run));
+    let name = run.unwrap_or_else(|| state.document.name());
+    Some((content, format!("{} {}", file_name(&name), file_name(pane.title())).replace(' ', "-")))
+}
+
+/// Words as the name of a file: small letters, digits and dashes.
+fn file_name(words: &str) -> String {
+    let parts = words.split(|letter: char| !letter.is_ascii_alphanumeric()).filter(|part| !part.is_empty());
+    let name = parts.take(8).collect::<Vec<_>>().join("-").to_lowercase();
+    if name.is_empty() { "plimsoll".to_owned() } else { name }
+}
+
+fn figure(pane: Pane, state: &State, view: &View) -> Option<Figure> {
+    match pane {
+        Pane::Step => {
+            let shown = panels::timeline::Shown::of(state, view)?;
+            let outline = shown.outline.map(|plan| (if view.show_before { "after" } else { "before" }, plan));
+            Some(timeline::figure(Step { plan: shown.filled, pass: shown.pass, outline, measured: &shown.measured }))
+        }
+        Pane::Live => with_curves(state, view, curves::live),
+        Pane::Gradients => with_curves(state, view, curves::gradients),
+        Pane::Tradeoff => {
+            let (task, dots) = panels::tradeoff::in_focus(state)?;
+            let dot = |(run, at): (&RunRecord, [f64; 2])| Dot { name: state.session.short_name(run), at };
+            let dots: Vec<Dot> = dots.into_iter().map(dot).collect();
+            let budget = state.document.experiment.budget.as_mib();
+            Some(tradeoff::figure(&format!("Memory against accuracy: {task}"), &dots, budget))
+        }
+        Pane::Layers => state.newest_plan().map(|plan| layers::figure(plan)),
+        Pane::Experiment | Pane::Alive | Pane::Devices | Pane::Log => None,
+    }
+}
+
+fn table(pane: Pane, state: &State, view: &View) -> Option<String> {
+    match pane {
+        Pane::Step => {
+            let shown = panels::timeline::Shown::of(state, view)?;
+            let measured: Vec<Bytes> = shown.measured.iter().map(|mib| Bytes::from_mib(*mib)).collect();
+            let measured = (!measured.is_empty()).then_some((shown.pass, &measured[..]));
+            Some(tables::ops(shown.filled, &[shown.pass], measured).csv())
+        }
+        Pane::Live | Pane::Gradients => Some(state.shown_run()?.curves().csv()),
+        Pane::Tradeoff => {
+            let (_, dots) = panels::tradeoff::in_focus(state)?;
+            let mut table = Table::new(["run", "title", "measured_bytes", "predicted_bytes", "best_test_accuracy"]);
+            table.rows.extend(dots.into_iter().map(|(run, [_, accuracy])| {
+                let title = json!(run.experiment().title);
+                vec![
+                    json!(state.session.name(run)),
+                    title,
+                    run.peak_load.0.into(),
+                    run.predicted.0.into(),
+                    accuracy.into(),
+                ]
+            }));
+            Some(table.csv())
+        }
+        Pane::Layers => state.newest_plan().map(|plan| tables::layers(plan).csv()),
+        Pane::Alive => state.newest_plan().map(|plan| tables::alive(plan).csv()),
+        Pane::Experiment | Pane::Devices | Pane::Log => None,
+    }
+}
+
+/// The curves of the run that is looked at, drawn as its pane draws them.
+fn with_curves(state: &State, view: &View, draw: fn(&curves::Run<'_>) -> Figure) -> Option<Figure> {
+    let run = state.shown_run().filter(|run| run.last.is_some())?;
+    let (curves, experiment) = (run.curves(), run.experiment());
+    let look = Look {
+        smoothing: view.smoothing,
+        in_steps: view.axis == Axis::Step,
+        log_loss: view.log_loss,
+        log_norm: view.log_norm,
+    };
+    Some(draw(&curves::Run {
+        title: state.session.name(run),
+        curves: &curves,
+        predicted: Some(run.predicted),
+        budget: run.budget,
+        accuracy: format::accuracy(experiment.data.kind),
+        clip_norm: experiment.optimizer.clip_norm,
+        look,
+    }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_of_a_file_is_safe_everywhere() {
+        assert_eq!(file_name("Run 3: batch 64/../x, λ"), "run-3-batch-64-x");
+        assert_eq!(file_name("…"), "plimsoll");
+    }
+}

@@ -1,0 +1,96 @@
+//! What can be taken out of a pane: its chart as a picture, its data as a table.
+//!
+//! Owns what a pane has to give, and the thread that draws pictures and writes files. Always holds: what is taken is what the
+//! pane shows; a file is written whole or not at all. Drawing a picture takes longer than a frame, so it is never done in one.
+
+mod content;
+mod porter;
+
+use eframe::egui::{Button, Ui};
+use strum::VariantArray;
+
+pub(crate) use self::{
+    content::{Content, content},
+    porter::Porter,
+};
+use crate::{
+    command::{Action, Sender},
+    panels::pane::Pane,
+};
+
+/// A form in which something is taken.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, VariantArray)]
+pub(crate) enum Take {
+    /// The chart, to be printed.
+    SavePng,
+    /// The chart, to be edited.
+    SaveSvg,
+    /// The chart, onto the clipboard.
+    CopyPicture,
+    /// The data, to a file.
+    SaveCsv,
+    /// The data, onto the clipboard.
+    CopyCsv,
+}
+
+impl Take {
+    /// The name in menus.
+    pub(crate) fn label(self) -> &'static str {
+        match self {
+            Self::SavePng => "Save as PNG…",
+            Self::SaveSvg => "Save as SVG…",
+            Self::CopyPicture => "Copy as picture",
+            Self::SaveCsv => "Save data as CSV…",
+            Self::CopyCsv => "Copy data as CSV",
+        }
+    }
+
+    fn tooltip(self) -> &'static str {
+        match self {
+            Self::SavePng => "Write the chart at print size, light, with 300 dots an inch.",
+            Self::SaveSvg => "Write the chart at print size, light, as lines and text.",
+            Self::CopyPicture => "Put the chart on the clipboard, light, at print size.",
+            Self::SaveCsv => "Write the figures that the pane draws as a table.",
+            Self::CopyCsv => "Put the figures that the pane draws on the clipboard as a table.",
+        }
+    }
+
+    /// How its files end; `None` of what is copied.
+    pub(crate) fn ending(self) -> Option<&'static str> {
+        match self {
+            Self::SavePng => Some("png"),
+            Self::SaveSvg => Some("svg"),
+            Self::SaveCsv => Some("csv"),
+            Self::CopyPicture | Self::CopyCsv => None,
+        }
+    }
+
+    /// Whether it is a chart.
+    pub(crate) fn is_picture(self) -> bool {
+        matches!(self, Self::SavePng | Self::SaveSvg | Self::CopyPicture)
+    }
+}
+
+/// Whether a pane has a chart to give; `None` for one that has nothing.
+fn has_chart(pane: Pane) -> Option<bool> {
+    match pane {
+        Pane::Step | Pane::Live | Pane::Gradients | Pane::Tradeoff | Pane::Layers => Some(true),
+        Pane::Alive => Some(false),
+        Pane::Experiment | Pane::Devices | Pane::Log => None,
+    }
+}
+
+/// The menu of a pane that has something to give.
+pub(crate) fn menu(ui: &mut Ui, pane: Pane, send: &Sender) {
+    let Some(has_chart) = has_chart(pane) else { return };
+    let menu = ui.menu_button("⬇", |ui| {
+        for take in Take::VARIANTS.iter().copied().filter(|take| has_chart || !take.is_picture()) {
+            if ui.add(Button::new(take.label())).on_hover_text(take.tooltip()).clicked() {
+                send.send(Action::Take(pane, take));
+                ui.close();
+            }
+        }
+    });
+    let what = if has_chart { "Save or copy this chart and its data." } else { "Save or copy this table." };
+    menu.response.accessible_name(format!("Take away: {}", pane.title())).on_hover_text(what);
+}
