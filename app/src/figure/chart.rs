@@ -22,14 +22,25 @@ pub(crate) struct Curve {
     pub(crate) is_marked: bool,
 }
 
+/// What a chart is drawn over.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Over {
+    /// Optimizer steps.
+    Steps,
+    /// Seconds.
+    Seconds,
+    /// The ops of one step.
+    Ops,
+}
+
 /// A chart.
 pub(crate) struct Chart {
     pub(crate) title: String,
     pub(crate) curves: Vec<Curve>,
     /// Horizontal lines: what each is called, and where it is.
     pub(crate) rules: Vec<(String, Color32, f64)>,
-    /// Over steps, or over seconds.
-    pub(crate) in_steps: bool,
+    /// Its horizontal axis.
+    pub(crate) over: Over,
     /// A logarithmic vertical axis.
     pub(crate) is_log: bool,
     /// Which of its values are round.
@@ -86,9 +97,16 @@ impl Chart {
         let bottom = top + height - print::BELOW;
         let corner = [left + print::LABELS, below];
         let panel = Panel::new(corner, [width - print::LABELS, bottom - below], x, y);
-        let across = |x: f64| if self.in_steps { format::count(x.max(0.0) as u64) } else { format::tick_secs(x) };
+        let (round_x, name) = match self.over {
+            Over::Steps => (Round::Whole, "step"),
+            Over::Seconds => (Round::Decimal, "time"),
+            Over::Ops => (Round::Whole, "op"),
+        };
+        let across = |x: f64| match self.over {
+            Over::Steps | Over::Ops => format::count(x.max(0.0) as u64),
+            Over::Seconds => format::tick_secs(x),
+        };
         let up = |y: f64| (self.words)(if self.is_log { 10f64.powf(y) } else { y });
-        let (round_x, name) = if self.in_steps { (Round::Whole, "step") } else { (Round::Decimal, "time") };
         let round_y = if self.is_log { Round::Log } else { self.round };
         panel.axes(figure, &Axis::new(round_x, &across, name), &Axis::new(round_y, &up, ""));
         for curve in &self.curves {
@@ -144,7 +162,7 @@ mod tests {
             title: "Loss".to_owned(),
             curves: vec![curve],
             rules: vec![("limit".to_owned(), palette().budget, 1.0)],
-            in_steps: true,
+            over: Over::Steps,
             is_log,
             round: Round::Decimal,
             words: format::plain,

@@ -9,7 +9,7 @@ use plimsoll_engine::{
 
 use super::{
     Figure,
-    chart::{self, Chart, Curve},
+    chart::{self, Chart, Curve, Over},
     svg::palette,
 };
 use crate::{
@@ -120,7 +120,7 @@ impl Run<'_> {
             title: title.to_owned(),
             curves: drawn.collect(),
             rules: Vec::new(),
-            in_steps: self.look.in_steps,
+            over: if self.look.in_steps { Over::Steps } else { Over::Seconds },
             is_log: false,
             round: Round::Decimal,
             words: format::plain,

@@ -5,6 +5,7 @@
 //! so that several can stand on one page.
 
 pub(crate) mod chart;
+pub(crate) mod compared;
 pub(crate) mod curves;
 pub(crate) mod layers;
 mod panel;

@@ -9,7 +9,7 @@ use serde_json::json;
 use super::Take;
 use crate::{
     figure::{
-        Figure,
+        Figure, compared,
         curves::{self, Look},
         layers,
         timeline::{self, Step},
@@ -19,7 +19,7 @@ use crate::{
     panels::{self, pane::Pane},
     session::RunRecord,
     state::State,
-    view::{Axis, View},
+    view::{Axis, ComparePart, View},
 };
 
 /// Something that is taken.
@@ -68,7 +68,8 @@ fn figure(pane: Pane, state: &State, view: &View) -> Option<Figure> {
             Some(tradeoff::figure(&format!("Memory against accuracy: {task}"), &dots, budget))
         }
         Pane::Layers => state.newest_plan().map(|plan| layers::figure(plan)),
-        Pane::Experiment | Pane::Alive | Pane::Devices | Pane::Log => None,
+        Pane::Compare => compared_figure(state, view),
+        Pane::Experiment | Pane::Runs | Pane::Alive | Pane::Devices | Pane::Log => None,
     }
 }
 
@@ -98,7 +99,33 @@ fn table(pane: Pane, state: &State, view: &View) -> Option<String> {
         }
         Pane::Layers => state.newest_plan().map(|plan| tables::layers(plan).csv()),
         Pane::Alive => state.newest_plan().map(|plan| tables::alive(plan).csv()),
+        Pane::Compare => Some(tables::comparison(&state.compared.as_ref()?.comparison).csv()),
+        Pane::Runs => {
+            (!state.runs.rows().is_empty()).then(|| tables::runs(state.runs.rows().iter().map(|row| &row.run)).csv())
+        }
         Pane::Experiment | Pane::Devices | Pane::Log => None,
+    }
+}
+
+/// What is compared: the curves of those that ran where these are shown, and one step of each otherwise.
+fn compared_figure(state: &State, view: &View) -> Option<Figure> {
+    let compared = state.compared.as_ref()?;
+    let subjects = &compared.comparison.subjects;
+    if view.compare != ComparePart::Curves {
+        return Some(compared::steps(subjects));
+    }
+    let curves: Vec<_> = compared.runs.iter().map(|run| run.as_ref().map(RunRecord::curves)).collect();
+    let named = subjects.iter().zip(&curves).map(|(subject, curves)| (&*subject.name, curves.as_ref()));
+    Some(compared::curves(&named.collect::<Vec<_>>(), look(view)))
+}
+
+/// How curves are drawn.
+fn look(view: &View) -> Look {
+    Look {
+        smoothing: view.smoothing,
+        in_steps: view.axis == Axis::Step,
+        log_loss: view.log_loss,
+        log_norm: view.log_norm,
     }
 }
 
@@ -106,12 +133,6 @@ fn table(pane: Pane, state: &State, view: &View) -> Option<String> {
 fn with_curves(state: &State, view: &View, draw: fn(&curves::Run<'_>) -> Figure) -> Option<Figure> {
     let run = state.shown_run().filter(|run| run.last.is_some())?;
     let (curves, experiment) = (run.curves(), run.experiment());
-    let look = Look {
-        smoothing: view.smoothing,
-        in_steps: view.axis == Axis::Step,
-        log_loss: view.log_loss,
-        log_norm: view.log_norm,
-    };
     Some(draw(&curves::Run {
         title: state.session.name(run),
         curves: &curves,
@@ -119,7 +140,7 @@ fn with_curves(state: &State, view: &View, draw: fn(&curves::Run<'_>) -> Figure)
         budget: run.budget,
         accuracy: format::accuracy(experiment.data.kind),
         clip_norm: experiment.optimizer.clip_norm,
-        look,
+        look: look(view),
     }))
 }
 

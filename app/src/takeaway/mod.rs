@@ -74,8 +74,8 @@ impl Take {
 /// Whether a pane has a chart to give; `None` for one that has nothing.
 fn has_chart(pane: Pane) -> Option<bool> {
     match pane {
-        Pane::Step | Pane::Live | Pane::Gradients | Pane::Tradeoff | Pane::Layers => Some(true),
-        Pane::Alive => Some(false),
+        Pane::Step | Pane::Live | Pane::Gradients | Pane::Tradeoff | Pane::Compare | Pane::Layers => Some(true),
+        Pane::Alive | Pane::Runs => Some(false),
         Pane::Experiment | Pane::Devices | Pane::Log => None,
     }
 }

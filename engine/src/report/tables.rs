@@ -6,11 +6,12 @@ use std::fmt::Write;
 
 use serde_json::{Map, Value, json};
 
-use super::curves::quoted;
+use super::{Comparison, Ran, Subject, curves::quoted};
 use crate::{
     bytes::Bytes,
     memory::{Categories, Category, Point},
     plan::{Pass, Plan},
+    store::StoredRun,
 };
 
 /// A table: what its columns are called, and its rows. A field is text or a number.
@@ -117,6 +118,66 @@ pub fn alive(plan: &Plan) -> Table {
     table
 }
 
+/// What differs between those that are compared: settings, categories at the peaks, tensors; a column for each.
+pub fn comparison(comparison: &Comparison) -> Table {
+    let names = comparison.subjects.iter().map(|subject| subject.name.as_str());
+    let mut table = Table::new(["part", "what"].into_iter().chain(names));
+    let row = |part: &str, what: &str, values: Vec<Value>| {
+        [part.into(), what.into()].into_iter().chain(values).collect::<Vec<Value>>()
+    };
+    let bytes = |bytes: &[Option<u64>]| bytes.iter().map(|bytes| json!(bytes)).collect();
+    for setting in &comparison.settings {
+        let value = |value: &Option<String>| value.as_ref().map_or(Value::Null, |value| value.trim_matches('"').into());
+        table.rows.push(row("setting", setting.key, setting.values.iter().map(value).collect()));
+    }
+    for of in &comparison.categories {
+        table.rows.push(row("bytes at the peak", of.category.name(), bytes(&of.bytes)));
+    }
+    let figures = |value: fn(&Subject) -> Value| comparison.subjects.iter().map(value).collect::<Vec<Value>>();
+    table.rows.push(row("predicted bytes", "", figures(|s| json!(s.predicted().map(|bytes| bytes.0)))));
+    table.rows.push(row("measured bytes", "", figures(|s| json!(s.measured().map(|bytes| bytes.0)))));
+    let accuracy = |s: &Subject| json!(s.ran.as_ref().and_then(|ran| ran.best_test_accuracy));
+    table.rows.push(row("best test accuracy", "", figures(accuracy)));
+    table.rows.push(row(
+        "measured seconds of a step",
+        "",
+        figures(|s| json!(s.ran.as_ref().and_then(|r| r.step_secs))),
+    ));
+    for of in &comparison.alive {
+        let what = format!("{} {} ({})", of.layer, of.name, of.category.name());
+        table.rows.push(row("bytes alive at the peak", &what, bytes(&of.bytes)));
+    }
+    table
+}
+
+/// Kept runs, a row each.
+pub fn runs<'a>(runs: impl IntoIterator<Item = &'a StoredRun>) -> Table {
+    let what = ["run", "title", "name", "state", "started", "device", "seed", "steps", "step_secs"];
+    let measured = ["predicted_bytes", "measured_bytes", "train_loss", "test_accuracy", "best_test_accuracy"];
+    let mut table = Table::new(what.into_iter().chain(measured).chain(["settings"]));
+    table.rows.extend(runs.into_iter().map(|run| {
+        let ran = Ran::of(run);
+        vec![
+            json!(run.key),
+            json!(run.title),
+            json!(run.name),
+            json!(run.state.key()),
+            json!(run.started.to_string()),
+            json!(run.device),
+            json!(run.seed),
+            json!(ran.steps),
+            json!(ran.step_secs),
+            json!(ran.predicted_bytes),
+            json!(ran.measured_bytes),
+            json!(ran.train_loss),
+            json!(ran.test_accuracy),
+            json!(ran.best_test_accuracy),
+            json!(run.settings.join(" ")),
+        ]
+    }));
+    table
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -164,6 +225,23 @@ mod tests {
         let parameters: u64 = read(&layers).iter().map(|row| number(row, "parameters")).sum();
         assert_eq!(parameters, plan.parameters);
         assert_eq!(read(&alive).iter().map(|row| number(row, "bytes")).sum::<u64>(), plan.peak.live.0);
+    }
+
+    #[test]
+    fn a_comparison_reads_back_with_a_column_for_each() {
+        let subject = |micro: usize| {
+            let mut experiment = Experiment::default();
+            experiment.batch.micro = micro;
+            let plan = Plan::of(&experiment, &Machine::nominal()).expect("a plan");
+            Subject::of_plan(format!("m{micro}"), std::sync::Arc::new(plan))
+        };
+        let compared = Comparison::of(vec![subject(8), subject(16)]).expect("two");
+        let csv = comparison(&compared).csv();
+        let rows = read(&csv);
+        assert_eq!(rows[0], [("part", "setting"), ("what", "batch.micro"), ("m8", "8"), ("m16", "16")]);
+        let predicted = rows.iter().find(|row| row[0].1 == "predicted bytes").expect("a row");
+        let bytes = |part: &str| rows.iter().filter(|row| row[0].1 == part).map(|row| number(row, "m16")).sum::<u64>();
+        assert_eq!(number(predicted, "m16"), bytes("bytes at the peak"));
     }
 
     #[test]
