@@ -13,8 +13,9 @@ use crate::{
 /// What the toolkit's folder and its file are named after.
 const NAME: &str = "plimsoll";
 
-/// Opens the window, on a preset if one is given, and returns when it is closed.
-pub(crate) fn run(open: Option<PathBuf>) -> anyhow::Result<()> {
+/// Opens the window, on a preset if one is given, its runs kept in the store of `store` or why they are not, and returns when
+/// it is closed.
+pub(crate) fn run(open: Option<PathBuf>, store: Result<PathBuf, String>) -> anyhow::Result<()> {
     let options = eframe::NativeOptions {
         viewport: egui::ViewportBuilder::default()
             .with_title("Plimsoll")
@@ -32,7 +33,6 @@ pub(crate) fn run(open: Option<PathBuf>) -> anyhow::Result<()> {
         let before = || serde_json::from_str(&cc.storage?.get_string(NAME)?).ok();
         let persisted = persisted.or_else(before).unwrap_or_default();
         let files = FileDialogs::desktop(cc.egui_ctx.clone());
-        let store = plimsoll_engine::store::folder(None).map_err(|error| error.to_string());
         let app = App::new(&cc.egui_ctx, files, persisted, store, open.as_deref())?;
         Ok(Box::new(Window(app.kept_by(keeper, damage).drawn_by(&renderer(cc)))))
     });

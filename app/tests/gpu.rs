@@ -23,6 +23,7 @@ impl Card {
             .args(arguments)
             .env("LD_LIBRARY_PATH", simulated_gpu())
             .env("XDG_CACHE_HOME", self.cache.path())
+            .env("PLIMSOLL_STORE", self.cache.path().join("store"))
             .envs(self.settings.iter().map(|(name, value)| (*name, value)))
             .output()
             .expect("the program starts")

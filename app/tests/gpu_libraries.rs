@@ -27,6 +27,7 @@ fn run(arguments: &[&str], missing: &str, settings: &[(&str, &str)]) -> Output {
         .args(arguments)
         .env("LD_LIBRARY_PATH", folder.path())
         .env("XDG_CACHE_HOME", folder.path().join("cache"))
+        .env("PLIMSOLL_STORE", folder.path().join("store"))
         .envs(settings.iter().copied())
         .output()
         .expect("the program starts")

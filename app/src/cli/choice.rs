@@ -1,6 +1,9 @@
 //! The choice that most commands take: a preset, and what is changed in it.
 
-use std::path::PathBuf;
+use std::{
+    io::{self, Write},
+    path::PathBuf,
+};
 
 use clap::Args;
 use plimsoll_engine::{
@@ -17,13 +20,19 @@ use plimsoll_engine::{
 
 use crate::cli::Misuse;
 
+/// Stands for a preset that is written to this program.
+const STANDARD_INPUT: &str = "-";
+
 /// A preset and changes to it.
 #[derive(Debug, Args)]
 pub(super) struct Choice {
-    /// A preset file, or the name of a shipped preset
+    /// A preset file, `-` for standard input, or the name of a shipped preset
     preset: PathBuf,
     #[command(flatten)]
     changes: Changes,
+    /// Write no progress, notes or warnings: only errors, and what --json writes
+    #[arg(short, long)]
+    quiet: bool,
 }
 
 /// Changes to a preset.
@@ -43,12 +52,17 @@ struct Changes {
 impl Choice {
     /// A preset as it is, on another device where one is given.
     pub(super) fn of(preset: impl Into<PathBuf>, device: Option<String>) -> Self {
-        Self { preset: preset.into(), changes: Changes { device, ..Changes::default() } }
+        Self { preset: preset.into(), changes: Changes { device, ..Changes::default() }, quiet: false }
     }
 
     /// The preset's name or path, as it was given.
     pub(super) fn name(&self) -> String {
         self.preset.to_string_lossy().into_owned()
+    }
+
+    /// Whether only errors are to be written.
+    pub(super) fn is_quiet(&self) -> bool {
+        self.quiet
     }
 
     /// The preset without the changes.
@@ -57,6 +71,7 @@ impl Choice {
     /// A preset that cannot be read.
     pub(super) fn preset(&self) -> anyhow::Result<Opened> {
         Ok(match self.preset.to_str() {
+            Some(STANDARD_INPUT) => preset::from_reader(io::stdin().lock(), "standard input")?,
             Some(name) => shipped::open(name)?,
             // No shipped preset has such a name.
             None => preset::open(&self.preset)?,
@@ -70,7 +85,7 @@ impl Choice {
     /// A preset that cannot be read, a change that cannot be made, and every problem of the experiment that results.
     pub(super) fn resolve(&self, machine: &Machine, change: impl FnOnce(&mut Experiment)) -> anyhow::Result<Resolved> {
         let Opened { mut experiment, notes, places, .. } = self.preset()?;
-        notes.iter().for_each(|note| eprintln!("note: {}: {note}", self.name()));
+        self.note(notes.iter().map(|note| format!("{}: {note}", self.name())));
         // Without a budget, the line is drawn where the card ends.
         if let Some(card) = machine.profile(&experiment.device).filter(|_| places.of("budget").is_none()) {
             experiment.budget = card.usable_memory();
@@ -78,9 +93,9 @@ impl Choice {
         let Changes { device, budget, set } = &self.changes;
         let notes = preset::set_all(&mut experiment, set.iter().map(String::as_str))
             .map_err(|(assignment, problem)| Misuse(format!("--set {assignment}: {problem}")))?;
-        notes.iter().for_each(|note| eprintln!("note: --set: {note}"));
+        self.note(notes.iter().map(|note| format!("--set: {note}")));
         if let Some(small) = budget.filter(|budget| *budget < Bytes::mib(1)) {
-            eprintln!("note: --budget {small}: a number without a unit is bytes; write 64MiB or 8GiB for more");
+            self.note([format!("--budget {small}: a number without a unit is bytes; write 64MiB or 8GiB for more")]);
         }
         if let Some(device) = device {
             experiment.device.clone_from(device);
@@ -94,7 +109,7 @@ impl Choice {
             anyhow::anyhow!(lines.join("\n"))
         })?;
         let hints = hints(resolved.experiment(), Some(resolved.info()));
-        hints.iter().for_each(|hint| eprintln!("note: {}", hint.problem));
+        self.note(hints.iter().map(|hint| hint.problem.to_string()));
         match (resolved.target().profile(), budget) {
             (Some(card), Some(budget)) if *budget > card.usable_memory() => Err(Misuse(format!(
                 "--budget: {budget} is more than a process may use of {}: {} of its {}; write {} or less",
@@ -105,6 +120,13 @@ impl Choice {
             ))
             .into()),
             _ => Ok(resolved),
+        }
+    }
+
+    fn note(&self, notes: impl IntoIterator<Item = String>) {
+        if !self.quiet {
+            // A closed stderr takes no note.
+            notes.into_iter().for_each(|note| drop(writeln!(io::stderr(), "note: {note}")));
         }
     }
 

@@ -1,9 +1,9 @@
-//! The store that a command reads or writes.
+//! The store that a command reads or writes, and the runs named in it.
 
 use std::path::PathBuf;
 
 use clap::Args;
-use plimsoll_engine::store::{self, Store};
+use plimsoll_engine::store::{self, RunKey, Store};
 
 /// Where kept runs are.
 #[derive(Debug, Clone, Default, Args)]
@@ -28,5 +28,27 @@ impl InStore {
     /// A store that cannot be opened.
     pub(super) fn existing(&self) -> anyhow::Result<Option<Store>> {
         Ok(Store::open_existing(&self.folder()?)?)
+    }
+
+    /// The store, and the run of this name in it.
+    ///
+    /// # Errors
+    /// A store that cannot be opened, and a name that means no run or several.
+    pub(super) fn run(&self, name: &str) -> anyhow::Result<(Store, RunKey)> {
+        let (store, mut keys) = self.runs(&[name.to_owned()])?;
+        Ok((store, keys.remove(0)))
+    }
+
+    /// The store, and the runs of these names in it, one for each.
+    ///
+    /// # Errors
+    /// Those of [`InStore::run`].
+    pub(super) fn runs(&self, names: &[String]) -> anyhow::Result<(Store, Vec<RunKey>)> {
+        let folder = self.folder()?;
+        let Some(store) = Store::open_existing(&folder)? else {
+            anyhow::bail!("no runs are kept in {}; `plimsoll train` keeps them", folder.display());
+        };
+        let keys = names.iter().map(|name| store.find(name)).collect::<Result<Vec<_>, _>>()?;
+        Ok((store, keys))
     }
 }

@@ -4,14 +4,18 @@
 //! to stderr. Exit status 0 is success, 1 an error, 2 misuse of the command line. A reader that closes stdout ends the
 //! program quietly.
 
+mod age;
+mod ask;
 mod bench;
 mod choice;
 mod compare;
+mod completions;
 mod devices;
 mod export;
 mod fit;
 mod in_store;
 mod interrupt;
+mod keeping;
 mod lock;
 mod offers;
 mod out;
@@ -20,9 +24,11 @@ mod presets;
 mod provenance;
 mod resume;
 mod run;
+mod runs;
 mod save;
 mod seed;
 mod selftest;
+mod show;
 mod subject;
 mod table;
 mod train;
@@ -37,6 +43,8 @@ use std::{
 use clap::{CommandFactory, Parser, Subcommand, error::ErrorKind};
 use plimsoll_engine::{experiment::shipped, memory::heap};
 
+use self::in_store::InStore;
+
 /// Tune neural-network training inside a memory budget. Without a command, the window opens.
 #[derive(Debug, Parser)]
 #[command(version, args_conflicts_with_subcommands = true, max_term_width = 110, after_help = EXAMPLES)]
@@ -45,6 +53,8 @@ struct Cli {
     command: Option<Command>,
     /// A preset to open in the window: a file, or the name of a shipped one
     preset: Option<PathBuf>,
+    #[command(flatten)]
+    store: InStore,
 }
 
 const EXAMPLES: &str = "\
@@ -53,8 +63,9 @@ Examples:
   plimsoll my-preset.toml                   open the window on a preset
   plimsoll plan cnn-digits                  predict what a run takes
   plimsoll train cnn-digits --budget 8MiB   train inside 8 MiB
+  plimsoll runs                             list the runs that were kept
 
-A PRESET is a file or the name of a shipped preset; `plimsoll presets` lists those.";
+A PRESET is a file, `-` for standard input, or the name of a shipped preset; `plimsoll presets` lists those.";
 
 #[derive(Debug, Subcommand)]
 enum Command {
@@ -67,14 +78,19 @@ enum Command {
     Devices(devices::Devices),
     Selftest(selftest::Selftest),
     Presets(presets::Presets),
+    Runs(runs::Runs),
+    Show(show::Show),
     Compare(compare::Compare),
     Export(export::Export),
     Lock(lock::Lock),
     Check(lock::Check),
+    Completions(completions::Completions),
     /// Open the window
     Open {
         /// A preset to open: a file, or the name of a shipped one
         preset: Option<PathBuf>,
+        #[command(flatten)]
+        store: InStore,
     },
 }
 
@@ -132,16 +148,19 @@ fn dispatch(cli: Cli) -> anyhow::Result<ExitCode> {
         Some(Command::Export(export)) => export.run(),
         Some(Command::Lock(lock)) => lock.run(),
         Some(Command::Check(check)) => check.run(),
-        Some(Command::Open { preset }) => window(preset),
-        None => window(cli.preset),
+        Some(Command::Runs(runs)) => runs.run(),
+        Some(Command::Show(show)) => show.run(),
+        Some(Command::Completions(completions)) => completions.run(Cli::command()),
+        Some(Command::Open { preset, store }) => window(preset, &store),
+        None => window(cli.preset, &cli.store),
     }
 }
 
-fn window(preset: Option<PathBuf>) -> anyhow::Result<ExitCode> {
+fn window(preset: Option<PathBuf>, store: &InStore) -> anyhow::Result<ExitCode> {
     if let Some(preset) = &preset {
         can_be_opened(preset)?;
     }
-    crate::window::run(preset)?;
+    crate::window::run(preset, store.folder().map_err(|error| format!("{error:#}")))?;
     Ok(ExitCode::SUCCESS)
 }
 

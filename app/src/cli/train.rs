@@ -19,7 +19,13 @@ use serde_json::{Value, json};
 
 use crate::{
     advice,
-    cli::{choice::Choice, interrupt::Interrupt, offers, out, run, table::Table},
+    cli::{
+        choice::Choice,
+        interrupt::Interrupt,
+        keeping::{KeepChoice, Keeping, Told},
+        offers, out, run,
+        table::Table,
+    },
 };
 
 /// Progress on a terminal is written this often at most.
@@ -35,7 +41,9 @@ Examples:
 
 A run that would cross its budget is refused before anything is allocated (exit status 1). Ctrl-C, SIGTERM and SIGHUP end
 a run after the current step, saved where it is kept, with its summary (exit status 130, 143 and 129); a second one ends the
-program at once. `plimsoll resume` goes on with a run that was saved.")]
+program at once. `plimsoll resume` goes on with a run that was saved.
+
+The run is kept from its first step; `plimsoll runs` lists what is kept. One that was refused is not.")]
 pub(super) struct Train {
     #[command(flatten)]
     choice: Choice,
@@ -45,8 +53,9 @@ pub(super) struct Train {
     /// Train although the run will not fit: it stops at the budget
     #[arg(long)]
     anyway: bool,
-    /// Write checkpoints to this folder: when the run is stopped, at its end, and as run.save_every, run.save_minutes and
-    /// run.save_best say
+    #[command(flatten)]
+    keep: KeepChoice,
+    /// Write checkpoints to this folder, in place of the run's own
     #[arg(long, value_name = "DIR")]
     checkpoints: Option<PathBuf>,
     /// Write a JSON object a line, one for each event
@@ -63,26 +72,52 @@ impl Train {
             }
         })?;
         let experiment = Experiment::clone(resolved.experiment());
-        let keep = Keep { folder: self.checkpoints.clone() };
-        let start = Start { anyway: self.anyway, keep, ..Start::new(experiment) };
-        follow(&trainer, start, self.json)
+        let keeping = self.keep.begin(self.anyway);
+        let folder = self.checkpoints.clone().or_else(|| keeping.checkpoints().folder);
+        let start = Start { anyway: self.anyway, keep: Keep { folder }, ..Start::new(experiment) };
+        follow(&trainer, start, keeping, Manner { json: self.json, is_quiet: self.choice.is_quiet() })
     }
 }
 
-/// Runs to the end and reports, for people or as JSON.
+/// How a run is reported.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Manner {
+    /// As a line of JSON for each event.
+    pub(super) json: bool,
+    /// Nothing but errors, and JSON where that is asked for.
+    pub(super) is_quiet: bool,
+}
+
+/// Runs to the end, keeps the run and reports it.
 ///
 /// # Errors
 /// A run that fails or is refused, and a reader that goes away.
-pub(super) fn follow(trainer: &Trainer, start: Start, json: bool) -> anyhow::Result<ExitCode> {
+pub(super) fn follow(
+    trainer: &Trainer,
+    start: Start,
+    mut keeping: Keeping,
+    manner: Manner,
+) -> anyhow::Result<ExitCode> {
     let interrupt = Interrupt::listen()?;
-    let mut report =
-        Report { json, shows_progress: io::stderr().is_terminal(), plan: None, tested: None, shown: Cell::default() };
-    let (outcome, summary) = run::run(trainer, start, &interrupt, |event| report.event(event))?;
+    let Manner { json, is_quiet } = manner;
+    let shows_progress = io::stderr().is_terminal() && !is_quiet;
+    let mut report = Report { json, is_quiet, shows_progress, plan: None, tested: None, shown: Cell::default() };
+    let (outcome, summary) = run::run(trainer, start, &interrupt, |event| {
+        keeping.take(trainer, event).iter().try_for_each(|told| report.told(told))?;
+        report.event(event)
+    })?;
     report.clear_progress();
-    let is_gpu = report.plan.as_ref().is_some_and(|plan| plan.target.is_gpu());
-    match outcome {
-        Outcome::Finished | Outcome::Stopped if !json => out::text(&result(&summary, is_gpu))?,
-        _ => {}
+    let kept = keeping.key().cloned();
+    if let Some(warning) = keeping.finish() {
+        report.told(&Told::Warning(warning))?;
+    }
+    if let Outcome::Finished | Outcome::Stopped = outcome
+        && !json
+        && !is_quiet
+    {
+        let is_gpu = report.plan.as_ref().is_some_and(|plan| plan.target.is_gpu());
+        let kept = kept.map(|key| format!("\nKept as {key}: `plimsoll show {key}`\n")).unwrap_or_default();
+        out::text(&format!("{}{kept}", result(&summary, is_gpu)))?;
     }
     match outcome {
         Outcome::Finished => Ok(ExitCode::SUCCESS),
@@ -103,6 +138,8 @@ fn refused(refusal: &Refusal) -> String {
 /// Writes the run's events: as lines of JSON, or as lines for people.
 struct Report {
     json: bool,
+    /// Nothing but errors, and JSON where that is asked for.
+    is_quiet: bool,
     shows_progress: bool,
     plan: Option<Arc<Plan>>,
     /// Accuracy of the last evaluation.
@@ -119,9 +156,29 @@ impl Report {
             _ => {}
         }
         if !self.json {
-            return self.show(event);
+            return if self.is_quiet { Ok(()) } else { self.show(event) };
         }
         as_json(event, self.plan.as_deref()).map_or(Ok(()), |object| out::json(&object))
+    }
+
+    /// Tells what there is to tell of keeping the run.
+    fn told(&self, told: &Told) -> anyhow::Result<()> {
+        match told {
+            Told::Kept(key) if self.json => out::json(&json!({"event": "kept", "run": key})),
+            Told::Kept(_) => Ok(()),
+            Told::Warning(message) if self.json => out::json(&json!({"event": "warning", "message": message})),
+            Told::Warning(_) if self.is_quiet => Ok(()),
+            Told::Warning(text) => {
+                self.warn(text);
+                Ok(())
+            }
+        }
+    }
+
+    fn warn(&self, text: &str) {
+        self.clear_progress();
+        // A closed stderr takes no warning.
+        let _ = writeln!(io::stderr(), "warning: {text}");
     }
 
     fn show(&mut self, event: &Event) -> anyhow::Result<()> {
@@ -146,9 +203,7 @@ impl Report {
                 ))
             }
             Event::Warning(text) => {
-                self.clear_progress();
-                // A closed stderr takes no warning.
-                let _ = writeln!(io::stderr(), "warning: {text}");
+                self.warn(text);
                 Ok(())
             }
             Event::Saved { step, path, bytes, why: SaveReason::Best | SaveReason::Stop | SaveReason::End, .. } => {
@@ -173,7 +228,8 @@ impl Report {
         let tested = self.tested.map(|share| format!("  test {:.2}%", share * 100.0)).unwrap_or_default();
         let _ = write!(
             io::stderr(),
-            "\r\x1b[Kstep {}/{}  loss {:.4}{tested}  {} live of {} predicted  {left:.0} s left",
+            "\r\x1b[K{} step {}/{}  loss {:.4}{tested}  {} live of {} predicted  {left:.0} s left",
+            bar(step.step, plan.total_steps),
             step.step,
             plan.total_steps,
             step.loss,
@@ -187,6 +243,14 @@ impl Report {
             let _ = write!(io::stderr(), "\r\x1b[K");
         }
     }
+}
+
+/// A bar of what is done of a whole.
+fn bar(done: u64, whole: u64) -> String {
+    const LENGTH: usize = 20;
+    let filled = (done as f64 / whole.max(1) as f64 * LENGTH as f64) as usize;
+    let filled = filled.min(LENGTH);
+    format!("[{}{}]", "#".repeat(filled), ".".repeat(LENGTH - filled))
 }
 
 /// What the run came to, for people.

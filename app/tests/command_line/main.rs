@@ -1,6 +1,7 @@
 //! The program as scripts meet it: what it writes where, and how it exits.
 
 mod export;
+mod kept;
 mod lock;
 mod misuse;
 mod offers;
@@ -8,14 +9,28 @@ mod signals;
 
 use std::{
     fs,
-    path::Path,
+    path::{Path, PathBuf},
     process::{Command, Output, Stdio},
+    sync::LazyLock,
 };
 
 use serde_json::Value;
 
+/// The program, its runs kept in a store of these tests.
+fn program() -> Command {
+    static STORE: LazyLock<PathBuf> = LazyLock::new(|| {
+        let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("command_line");
+        // What the tests before left.
+        let _ = fs::remove_dir_all(&folder);
+        folder
+    });
+    let mut program = Command::new(env!("CARGO_BIN_EXE_plimsoll"));
+    program.env("PLIMSOLL_STORE", &*STORE);
+    program
+}
+
 fn plimsoll(arguments: &[&str]) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_plimsoll")).args(arguments).output().expect("the program starts")
+    program().args(arguments).output().expect("the program starts")
 }
 
 fn text(bytes: &[u8]) -> String {
@@ -285,7 +300,9 @@ fn the_cpu_passes_its_selftest() {
 #[test]
 fn every_command_explains_itself() {
     assert!(stdout(&["--help"]).contains("plimsoll plan cnn-digits"));
-    for command in ["plan", "train", "fit", "verify", "bench", "devices", "selftest", "presets"] {
+    for command in
+        ["plan", "train", "fit", "verify", "bench", "devices", "selftest", "presets", "runs", "show", "resume"]
+    {
         let help = stdout(&[command, "--help"]);
         assert!(help.contains("Examples:") && help.contains("--json"), "{help}");
     }

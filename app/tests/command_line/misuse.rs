@@ -9,9 +9,7 @@ fn a_path_that_is_not_utf_8_is_opened_or_named() {
 
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join(OsStr::from_bytes(b"caf\xe9.toml"));
-    let run = |arguments: &[&OsStr]| {
-        Command::new(env!("CARGO_BIN_EXE_plimsoll")).args(arguments).output().expect("the program starts")
-    };
+    let run = |arguments: &[&OsStr]| program().args(arguments).output().expect("the program starts");
     let missing = run(&[OsStr::new("plan"), path.as_os_str()]);
     assert_eq!(missing.status.code(), Some(1));
     assert!(text(&missing.stderr).contains("caf\u{fffd}.toml: cannot be read"), "{}", text(&missing.stderr));
@@ -120,7 +118,7 @@ fn data_that_is_not_there_is_an_error_with_its_folder() {
 fn output_that_cannot_be_written_is_said_to_be() {
     for arguments in [&["presets"][..], &["plan", "mlp-digits"], &["plan", "mlp-digits", "--json"]] {
         let full = fs::OpenOptions::new().write(true).open("/dev/full").expect("a device that is full");
-        let mut program = Command::new(env!("CARGO_BIN_EXE_plimsoll"));
+        let mut program = program();
         let output = program.args(arguments).stdout(full).output().expect("the program starts");
         let said = text(&output.stderr);
         assert_eq!(output.status.code(), Some(1), "{said}");

@@ -4,7 +4,7 @@ use super::*;
 
 #[test]
 fn a_reader_that_goes_away_ends_the_program_quietly() {
-    let mut child = Command::new(env!("CARGO_BIN_EXE_plimsoll"))
+    let mut child = program()
         .args(["train", "mlp-digits", "--steps", "400", "--json"])
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
@@ -21,7 +21,7 @@ fn a_signal_ends_the_run_and_tells_what_came_of_it() {
     use std::io::{BufRead, BufReader};
 
     for (signal, status) in [("-INT", 130), ("-TERM", 143), ("-HUP", 129)] {
-        let mut child = Command::new(env!("CARGO_BIN_EXE_plimsoll"))
+        let mut child = program()
             .args(["train", "mlp-digits", "--steps", "1000000", "--json"])
             .stdout(Stdio::piped())
             .spawn()
@@ -40,7 +40,7 @@ fn a_signal_ends_the_run_and_tells_what_came_of_it() {
 #[test]
 #[cfg(unix)]
 fn a_signal_ends_a_verification_after_what_was_measured() {
-    let child = Command::new(env!("CARGO_BIN_EXE_plimsoll"))
+    let child = program()
         .args(["verify", "mlp-digits", "--steps", "100000"])
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())

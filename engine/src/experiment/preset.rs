@@ -10,7 +10,7 @@ mod file;
 mod reader;
 mod remembered;
 
-use std::{collections::HashMap, path::Path};
+use std::{collections::HashMap, io::Read, path::Path};
 
 use toml_edit::{Document, Value};
 
@@ -66,11 +66,23 @@ pub fn read(path: impl AsRef<Path>) -> Result<Experiment> {
 /// Fails for a file that cannot be read, and where [`parse`] or [`hugging_face::parse`] does.
 pub fn open(path: impl AsRef<Path>) -> Result<Opened> {
     let path = path.as_ref();
-    let text = file::text_of(path)?;
-    if !hugging_face::is_config(&text) {
-        return opened(&text, path);
+    opened_either(&file::text_of(path)?, path)
+}
+
+/// Opens what a reader gives, as [`open`] does a file; `path` is for messages.
+///
+/// # Errors
+/// Fails where [`open`] does.
+pub fn from_reader(reader: impl Read, path: impl AsRef<Path>) -> Result<Opened> {
+    let path = path.as_ref();
+    opened_either(&file::text_from(reader, path)?, path)
+}
+
+fn opened_either(text: &str, path: &Path) -> Result<Opened> {
+    if !hugging_face::is_config(text) {
+        return opened(text, path);
     }
-    let (experiment, notes) = hugging_face::opened(&text, path)?;
+    let (experiment, notes) = hugging_face::opened(text, path)?;
     Ok(Opened { experiment, is_preset: false, places: Places::default(), notes })
 }
 

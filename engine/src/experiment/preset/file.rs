@@ -31,8 +31,14 @@ pub(super) fn text_of(path: &Path) -> Result<String> {
     if !about.is_file() {
         return Err(Error::file(path, format!("is a pipe or a device, not a file; {OPENED}")));
     }
+    text_from(File::open(path).map_err(failed)?, path)
+}
+
+/// The text that a reader gives; `path` is for messages.
+pub(super) fn text_from(reader: impl Read, path: &Path) -> Result<String> {
     let mut bytes = Vec::new();
-    File::open(path).map_err(failed)?.take(MAX_BYTES + 1).read_to_end(&mut bytes).map_err(failed)?;
+    let read = reader.take(MAX_BYTES + 1).read_to_end(&mut bytes);
+    read.map_err(|error| Error::file(path, format!("cannot be read: {}", reason(&error))))?;
     if let Some((kind, mend)) = other_program(path, &bytes) {
         return Err(Error::file(path, format!("is {kind}; {mend}; {OPENED}")));
     }

@@ -1,0 +1,139 @@
+//! Keeping a run of the command line: its recorder, the folder of its checkpoints, and what there is to tell of both.
+
+use std::{fs, path::PathBuf, time::Duration};
+
+use clap::{Args, ValueEnum};
+use plimsoll_engine::{
+    store::{Origin, Recorder, Recording, RunKey},
+    train::{Event, Keep, Trainer},
+};
+
+use crate::cli::in_store::InStore;
+
+/// How long the first writing is waited for, so that a script finds the run as soon as it is told of it.
+const PATIENCE: Duration = Duration::from_secs(2);
+
+/// What is kept of a run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum What {
+    /// Nothing: the run is gone when it ends
+    Nothing,
+    /// Settings, prediction, series, events and outcome
+    Series,
+    /// The same, and checkpoints with the weights
+    All,
+}
+
+/// What is kept of a run, and where.
+#[derive(Debug, Args)]
+pub(super) struct KeepChoice {
+    /// What of the run is kept
+    #[arg(long, value_name = "WHAT", value_enum, default_value_t = What::All)]
+    keep: What,
+    #[command(flatten)]
+    store: InStore,
+}
+
+/// What there is to tell of keeping a run.
+#[derive(Debug)]
+pub(super) enum Told {
+    /// The run stands in the store under this name.
+    Kept(RunKey),
+    /// Something is wrong; the run goes on.
+    Warning(String),
+}
+
+/// A run being kept.
+#[derive(Debug)]
+pub(super) struct Keeping {
+    recorder: Option<Recorder>,
+    /// Where its checkpoints go.
+    files: Option<PathBuf>,
+    has_waited: bool,
+    has_told: bool,
+    warning: Option<String>,
+}
+
+impl KeepChoice {
+    /// The store.
+    pub(super) fn store(&self) -> &InStore {
+        &self.store
+    }
+
+    /// Begins to keep a new run, which may begin although it does not fit where `is_forced`.
+    pub(super) fn begin(&self, is_forced: bool) -> Keeping {
+        self.keeping(is_forced, None)
+    }
+
+    /// Keeps a run on that is taken up again.
+    pub(super) fn go_on(&self, is_forced: bool, run: RunKey) -> Keeping {
+        self.keeping(is_forced, Some(run))
+    }
+
+    fn keeping(&self, is_forced: bool, continued: Option<RunKey>) -> Keeping {
+        match self.store.folder() {
+            _ if self.keep == What::Nothing => Keeping::nothing(None),
+            Err(error) => Keeping::nothing(Some(format!("the run is not kept: {error:#}"))),
+            Ok(folder) => {
+                let with_checkpoints = self.keep == What::All;
+                Keeping::of(Recording { folder, origin: Origin::CommandLine, is_forced, continued }, with_checkpoints)
+            }
+        }
+    }
+}
+
+impl Keeping {
+    fn nothing(warning: Option<String>) -> Self {
+        Self { recorder: None, files: None, has_waited: false, has_told: false, warning }
+    }
+
+    fn of(recording: Recording, with_checkpoints: bool) -> Self {
+        let recorder = Recorder::new(recording);
+        let files = with_checkpoints.then(|| recorder.files());
+        let made = files.as_ref().map_or(Ok(()), fs::create_dir_all);
+        let warning = made.as_ref().err().map(|error| {
+            let folder = recorder.files();
+            format!("no checkpoints of the run are kept: {}: {error}; make room or give rights there", folder.display())
+        });
+        let files = files.filter(|_| made.is_ok());
+        Self { recorder: Some(recorder), files, has_waited: false, has_told: false, warning }
+    }
+
+    /// Where the run's checkpoints go.
+    pub(super) fn checkpoints(&self) -> Keep {
+        Keep { folder: self.files.clone() }
+    }
+
+    /// Takes an event of `trainer`. What comes back is to be told before it.
+    pub(super) fn take(&mut self, trainer: &Trainer, event: &Event) -> Vec<Told> {
+        let mut told: Vec<Told> = self.warning.take().map(Told::Warning).into_iter().collect();
+        let Some(recorder) = &self.recorder else { return told };
+        if matches!(event, Event::Ended { .. }) {
+            recorder.take_latest(&trainer.latest());
+        }
+        recorder.take(event);
+        told.extend(recorder.warning().map(Told::Warning));
+        if !self.has_told && recorder.has_begun() {
+            let is_kept = if self.has_waited { recorder.is_kept() } else { recorder.wait_until_kept(PATIENCE) };
+            self.has_waited = true;
+            if is_kept {
+                self.has_told = true;
+                told.push(Told::Kept(recorder.key().clone()));
+            }
+        }
+        told
+    }
+
+    /// The run's name in the store, once it stands there.
+    pub(super) fn key(&self) -> Option<&RunKey> {
+        self.recorder.as_ref().filter(|recorder| recorder.is_kept()).map(Recorder::key)
+    }
+
+    /// Writes what is left of the run; what of it could not be kept comes back in words.
+    pub(super) fn finish(self) -> Option<String> {
+        let warning = self.recorder.and_then(Recorder::finish);
+        // A run that was refused, or saved nothing, leaves an empty folder.
+        let _ = self.files.map(fs::remove_dir);
+        warning
+    }
+}

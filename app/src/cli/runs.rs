@@ -1,0 +1,368 @@
+//! `plimsoll runs`: the kept runs, what is said of them, and deleting them.
+
+use std::process::ExitCode;
+
+use clap::{Args, Subcommand};
+use jiff::Timestamp;
+use plimsoll_engine::{
+    Bytes,
+    plan::Peak,
+    store::{Prune, RunKey, RunState, Store, StoredRun},
+};
+use serde::Serialize;
+
+use crate::{
+    cli::{
+        Misuse,
+        age::{Age, ago},
+        ask,
+        in_store::InStore,
+        out,
+        table::Table,
+    },
+    format,
+};
+
+/// List the kept runs, newest first; name, note, tag, star and delete them
+#[derive(Debug, Args)]
+#[command(
+    args_conflicts_with_subcommands = true,
+    after_help = "\
+Examples:
+  plimsoll runs
+  plimsoll runs --state finished --match cnn
+  plimsoll runs --json | jq -r 'select(.test_accuracy > 0.9) | .run'
+  plimsoll runs rename last \"wider head\"
+  plimsoll runs tag last baseline
+  plimsoll runs prune --keep-best 10 --older-than 30d
+
+Every run of the window and of the command line is kept from its first step. A RUN is its name, the beginning of it, or
+`last`. A run whose program was ended before it is `interrupted`."
+)]
+pub(super) struct Runs {
+    #[command(subcommand)]
+    change: Option<Change>,
+    #[command(flatten)]
+    filter: Filter,
+    /// Write a JSON object a line, one for each run
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    store: InStore,
+}
+
+/// Which runs.
+#[derive(Debug, Args)]
+struct Filter {
+    /// Only runs in this state: running, finished, stopped, failed or interrupted
+    #[arg(long, value_name = "STATE")]
+    state: Option<RunState>,
+    /// Only runs with this text in name, title, note, tags or device
+    #[arg(long = "match", value_name = "TEXT")]
+    text: Option<String>,
+    /// Only runs with this tag; may be given more than once
+    #[arg(long = "tag", value_name = "TAG")]
+    tags: Vec<String>,
+    /// Only starred runs
+    #[arg(long)]
+    starred: bool,
+    /// At most so many
+    #[arg(long, value_name = "N")]
+    limit: Option<usize>,
+}
+
+#[derive(Debug, Subcommand)]
+enum Change {
+    /// Give a run a name; an empty one takes its name away
+    Rename {
+        /// The run
+        run: String,
+        /// Its name
+        name: String,
+        #[command(flatten)]
+        store: InStore,
+    },
+    /// Write a note on a run, in place of the one it has
+    Note {
+        /// The run
+        run: String,
+        /// The note; an empty one takes it away
+        note: String,
+        #[command(flatten)]
+        store: InStore,
+    },
+    /// Add tags to a run
+    Tag {
+        /// The run
+        run: String,
+        /// The tags
+        #[arg(required = true)]
+        tags: Vec<String>,
+        /// Take these tags away instead
+        #[arg(long)]
+        remove: bool,
+        #[command(flatten)]
+        store: InStore,
+    },
+    /// Star runs, which pruning then leaves
+    Star {
+        /// The runs
+        #[arg(required = true, value_name = "RUN")]
+        runs: Vec<String>,
+        /// Take the star away instead
+        #[arg(long)]
+        remove: bool,
+        #[command(flatten)]
+        store: InStore,
+    },
+    /// Delete runs for good, with their checkpoints
+    Delete {
+        /// The runs
+        #[arg(required = true, value_name = "RUN")]
+        runs: Vec<String>,
+        /// Do not ask
+        #[arg(long)]
+        yes: bool,
+        #[command(flatten)]
+        store: InStore,
+    },
+    Prune(PruneChoice),
+}
+
+/// Delete runs that are old or not among the best, with their checkpoints
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Example:
+  plimsoll runs prune --keep-best 10 --older-than 30d
+
+Says what it would delete and asks. A run goes where both options let it go; one that is starred or still trains stays.")]
+struct PruneChoice {
+    /// Keep so many runs of the best test accuracy
+    #[arg(long, value_name = "N")]
+    keep_best: Option<usize>,
+    /// Keep runs that began less than this ago, such as 30d, 2w or 12h
+    #[arg(long, value_name = "D")]
+    older_than: Option<Age>,
+    /// Do not ask
+    #[arg(long)]
+    yes: bool,
+    /// Write a JSON object a line, one for each run that is deleted
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    store: InStore,
+}
+
+impl Runs {
+    pub(super) fn run(&self) -> anyhow::Result<ExitCode> {
+        match &self.change {
+            Some(change) => change.run()?,
+            None => self.list()?,
+        }
+        Ok(ExitCode::SUCCESS)
+    }
+
+    fn list(&self) -> anyhow::Result<()> {
+        let mut runs = self.store.existing()?.map(|store| store.list()).transpose()?.unwrap_or_default();
+        let has_any = !runs.is_empty();
+        runs.retain(|run| self.filter.lets(run));
+        runs.truncate(self.filter.limit.unwrap_or(usize::MAX));
+        if self.json {
+            return runs.iter().try_for_each(|run| out::json(&Row::of(run)));
+        }
+        match (runs.is_empty(), has_any) {
+            (false, _) => out::text(&describe(&runs.iter().collect::<Vec<_>>())),
+            (true, true) => out::line("No kept run is like that."),
+            (true, false) => out::line(format!("No runs are kept in {}.", self.store.folder()?.display())),
+        }
+    }
+}
+
+impl Filter {
+    fn lets(&self, run: &StoredRun) -> bool {
+        self.state.is_none_or(|state| run.state == state)
+            && self.text.as_ref().is_none_or(|text| run.matches(text))
+            && self.tags.iter().all(|tag| run.tags.contains(tag))
+            && (!self.starred || run.is_starred)
+    }
+}
+
+/// A kept run for scripts.
+#[derive(Serialize)]
+pub(super) struct Row<'a> {
+    run: &'a RunKey,
+    title: &'a str,
+    name: Option<&'a str>,
+    note: &'a str,
+    tags: &'a [String],
+    starred: bool,
+    started: String,
+    ended: Option<String>,
+    state: RunState,
+    message: Option<&'a str>,
+    origin: &'static str,
+    version: &'a str,
+    device: &'a str,
+    device_name: &'a str,
+    seed: u64,
+    settings: &'a [String],
+    budget_bytes: u64,
+    total_steps: u64,
+    steps: u64,
+    secs: f64,
+    step_secs: Option<f64>,
+    peak: Peaks,
+    train_loss: Option<f64>,
+    test_loss: Option<f64>,
+    test_accuracy: Option<f64>,
+    best_test_accuracy: Option<f64>,
+    bytes_on_disk: u64,
+}
+
+#[derive(Serialize)]
+struct Peaks {
+    predicted: Peak,
+    measured: Peak,
+}
+
+impl<'a> Row<'a> {
+    pub(super) fn of(run: &'a StoredRun) -> Self {
+        Self {
+            run: &run.key,
+            title: &run.title,
+            name: run.name.as_deref(),
+            note: &run.note,
+            tags: &run.tags,
+            starred: run.is_starred,
+            started: run.started.to_string(),
+            ended: run.ended.map(|ended| ended.to_string()),
+            state: run.state,
+            message: run.message.as_deref(),
+            origin: run.origin.key(),
+            version: &run.version,
+            device: &run.device,
+            device_name: &run.device_name,
+            seed: run.seed,
+            settings: &run.settings,
+            budget_bytes: run.budget.0,
+            total_steps: run.total_steps,
+            steps: run.steps,
+            secs: run.secs,
+            step_secs: run.step_secs,
+            peak: Peaks { predicted: run.predicted, measured: run.measured },
+            train_loss: run.train_loss,
+            test_loss: run.test_loss,
+            test_accuracy: run.test_accuracy,
+            best_test_accuracy: run.best_test_accuracy,
+            bytes_on_disk: run.on_disk.0,
+        }
+    }
+}
+
+/// The runs as a table.
+fn describe(runs: &[&StoredRun]) -> String {
+    let now = Timestamp::now();
+    let mut table =
+        Table::new(["run", "what", "when", "state", "device", "steps", "predicted", "measured", "test", "on disk"])
+            .words(5);
+    for run in runs {
+        let star = if run.is_starred { "* " } else { "" };
+        let tags = run.tags.iter().map(|tag| format!(" #{tag}")).collect::<String>();
+        table.row([
+            run.key.to_string(),
+            format!("{star}{}{tags}", run.label()),
+            ago(run.started, now),
+            run.state.key().to_owned(),
+            run.device.clone(),
+            if run.steps == run.total_steps {
+                run.steps.to_string()
+            } else {
+                format!("{}/{}", run.steps, run.total_steps)
+            },
+            run.load(&run.predicted).to_string(),
+            run.load(&run.measured).to_string(),
+            run.test_accuracy.map_or("-".to_owned(), format::share),
+            run.on_disk.to_string(),
+        ]);
+    }
+    format!("{table}{}\n", in_all(runs))
+}
+
+/// How many runs those are, and what they take.
+fn in_all(runs: &[&StoredRun]) -> String {
+    let bytes = Bytes(runs.iter().map(|run| run.on_disk.0).sum());
+    format!("{} run{}, {bytes} on disk", runs.len(), if runs.len() == 1 { "" } else { "s" })
+}
+
+impl Change {
+    fn run(&self) -> anyhow::Result<()> {
+        match self {
+            Self::Rename { run, name, store } => {
+                let (mut store, key) = store.run(run)?;
+                Ok(store.rename(&key, name)?)
+            }
+            Self::Note { run, note, store } => {
+                let (mut store, key) = store.run(run)?;
+                Ok(store.annotate(&key, note)?)
+            }
+            Self::Tag { run, tags, remove, store } => {
+                let (mut store, key) = store.run(run)?;
+                let mut all = store.get(&key)?.tags;
+                all.retain(|tag| !tags.contains(tag));
+                if !remove {
+                    all.extend(tags.iter().cloned());
+                }
+                Ok(store.tag(&key, &all)?)
+            }
+            Self::Star { runs, remove, store } => {
+                let (mut store, keys) = store.runs(runs)?;
+                keys.iter().try_for_each(|key| store.star(key, !remove))?;
+                Ok(())
+            }
+            Self::Delete { runs, yes, store } => {
+                let (store, mut keys) = store.runs(runs)?;
+                keys.sort();
+                keys.dedup();
+                let runs = keys.iter().map(|key| store.get(key)).collect::<Result<Vec<_>, _>>()?;
+                delete(store, &runs.iter().collect::<Vec<_>>(), *yes, false)
+            }
+            Self::Prune(choice) => choice.run(),
+        }
+    }
+}
+
+impl PruneChoice {
+    fn run(&self) -> anyhow::Result<()> {
+        if self.keep_best.is_none() && self.older_than.is_none() {
+            let message = "prune deletes by a rule: write --keep-best N, --older-than D, or both";
+            return Err(Misuse(message.to_owned()).into());
+        }
+        let prune =
+            Prune { keep_best: self.keep_best.unwrap_or_default(), older_than: self.older_than.map(|age| age.0) };
+        let Some(store) = self.store.existing()? else { return nothing(self.json) };
+        let runs = store.list()?;
+        let chosen = prune.choose(&runs, Timestamp::now());
+        if chosen.is_empty() { nothing(self.json) } else { delete(store, &chosen, self.yes, self.json) }
+    }
+}
+
+fn nothing(json: bool) -> anyhow::Result<()> {
+    if json { Ok(()) } else { out::line("Nothing is to be deleted.") }
+}
+
+/// Says what is to be deleted, asks, and deletes it.
+fn delete(mut store: Store, runs: &[&StoredRun], yes: bool, json: bool) -> anyhow::Result<()> {
+    if !json {
+        out::text(&describe(runs))?;
+    }
+    let all = in_all(runs);
+    if !ask::agrees(&format!("Delete {all}, for good?"), yes)? {
+        return if json { Ok(()) } else { out::line("Nothing was deleted.") };
+    }
+    let keys: Vec<RunKey> = runs.iter().map(|run| run.key.clone()).collect();
+    store.delete(&keys)?;
+    match json {
+        true => runs.iter().try_for_each(|run| out::json(&Row::of(run))),
+        false => out::line(format!("Deleted {all}.")),
+    }
+}

@@ -1,0 +1,200 @@
+//! `plimsoll show`: one kept run.
+
+use std::process::ExitCode;
+
+use clap::Args;
+use plimsoll_engine::{
+    Bytes,
+    plan::Peak,
+    store::{KeptEvent, Prediction, Series, StoredDetails, StoredRun},
+};
+use serde::Serialize;
+
+use crate::{
+    cli::{in_store::InStore, out, runs::Row, table::Table},
+    format,
+};
+
+/// Evaluations and events that are listed for people.
+const LISTED: usize = 12;
+
+/// Show a kept run: what was chosen, predicted and measured
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  plimsoll show last
+  plimsoll show 20261122-1412
+  plimsoll show last --preset > again.toml
+  plimsoll show last --json | jq '.series.steps.loss | last'
+
+A RUN is its name, the beginning of it, or `last`; `plimsoll runs` lists them.")]
+pub(super) struct Show {
+    /// The run
+    run: String,
+    /// Write the preset as it was run, and nothing else
+    #[arg(long, conflicts_with = "json")]
+    preset: bool,
+    /// Write one JSON object, with every value of every series
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    store: InStore,
+}
+
+#[derive(Serialize)]
+struct Json<'a> {
+    #[serde(flatten)]
+    row: Row<'a>,
+    /// As it was run.
+    preset: &'a str,
+    predicted: Predicted<'a>,
+    measured: Measured<'a>,
+    events: &'a [KeptEvent],
+    series: &'a Series,
+}
+
+#[derive(Serialize)]
+struct Predicted<'a> {
+    #[serde(flatten)]
+    peak: Peak,
+    #[serde(flatten)]
+    prediction: &'a Prediction,
+}
+
+#[derive(Serialize)]
+struct Measured<'a> {
+    #[serde(flatten)]
+    peak: Peak,
+    process_is_sampled: Option<bool>,
+    left_over_bytes: Option<u64>,
+    /// The step that was measured op by op.
+    step: Option<u64>,
+    /// The highest bytes alive at each op of it.
+    step_live_bytes: Vec<&'a u64>,
+}
+
+impl Show {
+    pub(super) fn run(&self) -> anyhow::Result<ExitCode> {
+        let (store, key) = self.store.run(&self.run)?;
+        let (run, details) = (store.get(&key)?, store.details(&key)?);
+        if self.preset {
+            out::text(&details.preset)?;
+            return Ok(ExitCode::SUCCESS);
+        }
+        let series = store.series(&key)?;
+        match self.json {
+            true => out::json(&as_json(&run, &details, &series))?,
+            false => out::text(&describe(&run, &details, &series))?,
+        }
+        if let Some(damage) = &series.damage {
+            eprintln!("warning: {damage}");
+        }
+        Ok(ExitCode::SUCCESS)
+    }
+}
+
+fn as_json<'a>(run: &'a StoredRun, details: &'a StoredDetails, series: &'a Series) -> Json<'a> {
+    let (step, measured) = &details.measured_step;
+    Json {
+        row: Row::of(run),
+        preset: &details.preset,
+        predicted: Predicted { peak: run.predicted, prediction: &details.prediction },
+        measured: Measured {
+            peak: run.measured,
+            process_is_sampled: details.is_process_sampled,
+            left_over_bytes: details.left_over.map(|bytes| bytes.0),
+            step: (!measured.is_empty()).then_some(*step),
+            step_live_bytes: measured.iter().map(|bytes| &bytes.0).collect(),
+        },
+        events: &details.events,
+        series,
+    }
+}
+
+/// The run in words and tables.
+fn describe(run: &StoredRun, details: &StoredDetails, series: &Series) -> String {
+    let mut text = format!("{}: {}\n", run.key, run.label());
+    if run.name.is_some() {
+        text.push_str(&format!("Preset: {}\n", run.title));
+    }
+    let state = run.message.as_ref().map_or(run.state.key().to_owned(), |why| format!("{}: {why}", run.state.key()));
+    text.push_str(&format!("State: {state}\n"));
+    let device = if run.device_name.is_empty() { String::new() } else { format!(" ({})", run.device_name) };
+    text.push_str(&format!(
+        "Began {} on {}{device}, by the {} of version {}; seed {}\n",
+        run.started.strftime("%Y-%m-%d %H:%M:%S UTC"),
+        run.device,
+        run.origin.key(),
+        run.version,
+        run.seed
+    ));
+    let secs = run.step_secs.map(|secs| format!(", {} a step", format::secs(secs))).unwrap_or_default();
+    let took = format::secs(run.secs);
+    text.push_str(&format!("{} of {} steps in {took}{secs}; {} on disk\n", run.steps, run.total_steps, run.on_disk));
+    for (what, value) in [("Tags", run.tags.join(", ")), ("Note", run.note.clone())] {
+        if !value.is_empty() {
+            text.push_str(&format!("{what}: {value}\n"));
+        }
+    }
+    text.push_str(&format!("\n{}", peaks(run)));
+    text.push_str(&phases(&details.prediction));
+    text.push_str(&evaluations(series));
+    if !run.settings.is_empty() {
+        text.push_str("\nSettings that are not the defaults:\n");
+        run.settings.iter().for_each(|setting| text.push_str(&format!("  {setting}\n")));
+    }
+    text.push_str(&happened(&details.events));
+    text
+}
+
+fn peaks(run: &StoredRun) -> String {
+    let mut table = Table::new(["peak", "predicted", "measured", "difference"]);
+    let (predicted, measured) = (run.predicted, run.measured);
+    for (name, predicted, measured) in [
+        ("live", predicted.live, measured.live),
+        ("reserved", predicted.reserved, measured.reserved),
+        ("process", predicted.process, measured.process),
+    ] {
+        let difference = if measured == Bytes::ZERO { String::new() } else { predicted.difference(measured) };
+        table.row([name.to_owned(), predicted.to_string(), measured.to_string(), difference]);
+    }
+    format!("{table}Budget {}\n", run.budget)
+}
+
+fn phases(prediction: &Prediction) -> String {
+    let mut table = Table::new(["predicted in", "memory", "layer", "op"]).words(1);
+    for pass in &prediction.passes {
+        let bytes = Bytes(pass.live_bytes).to_string();
+        table.row([pass.pass.name().to_owned(), bytes, pass.layer.clone(), pass.op.clone()]);
+    }
+    format!("\n{table}")
+}
+
+fn evaluations(series: &Series) -> String {
+    let evaluations = &series.evaluations;
+    if evaluations.is_empty() {
+        return String::new();
+    }
+    let mut table = Table::new(["after step", "time", "test loss", "test accuracy"]);
+    for evaluation in evaluations.records().skip(evaluations.len().saturating_sub(LISTED)) {
+        table.row([
+            evaluation.step.to_string(),
+            format::secs(evaluation.at_secs),
+            format!("{:.4}", evaluation.loss),
+            format::share(evaluation.accuracy),
+        ]);
+    }
+    format!("\n{table}")
+}
+
+fn happened(events: &[KeptEvent]) -> String {
+    if events.is_empty() {
+        return String::new();
+    }
+    let mut text = "\nWhat happened:\n".to_owned();
+    for event in events.iter().skip(events.len().saturating_sub(LISTED)) {
+        text.push_str(format!("  step {}: {} {}", event.step, event.kind.key(), event.text).trim_end());
+        text.push('\n');
+    }
+    text
+}
