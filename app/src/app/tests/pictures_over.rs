@@ -16,13 +16,12 @@ const LINE: f32 = 1.0;
 
 /// What a menu or a dialog is drawn on, the last of its kind, and its index.
 fn frame(pieces: &[Piece], radius: u8, fill: Color32) -> Option<(usize, Rect)> {
-    let found = pieces.iter().enumerate().rev().find_map(|(i, piece)| match &piece.shape {
+    pieces.iter().enumerate().rev().find_map(|(i, piece)| match &piece.shape {
         Shape::Rect(rect) if rect.corner_radius == CornerRadius::same(radius) && rect.fill == fill => {
             Some((i, rect.rect))
         }
         _ => None,
-    });
-    found
+    })
 }
 
 /// Judges what was drawn from the frame on.

@@ -19,6 +19,9 @@ use crate::{
     },
 };
 
+/// Draws a plot of runs, each with its place among those that are compared.
+type Draw = fn(&mut Ui, &View, &[(usize, &RunRecord)]);
+
 /// Narrower panes stack their plots in one column.
 const TWO_COLUMNS_FROM: f32 = 430.0;
 
@@ -35,7 +38,7 @@ pub(super) fn curves(ui: &mut Ui, view: &View, compared: &Compared) {
         let columns = if space.x >= TWO_COLUMNS_FROM { 2.0 } else { 1.0 };
         let width = (space.x - theme::GAP * (columns - 1.0)) / columns;
         let height = ((space.y - theme::GAP) / (2.0 / columns) - theme::GAP).max(theme::LOWEST_PLOT);
-        let plots: [fn(&mut Ui, &View, &[(usize, &RunRecord)]); 2] = [loss, accuracy];
+        let plots: [Draw; 2] = [loss, accuracy];
         let start = ui.cursor().min;
         for (i, draw) in plots.into_iter().enumerate() {
             let (column, row) = if columns > 1.0 { (i as f32, 0.0) } else { (0.0, i as f32) };
