@@ -52,8 +52,8 @@ pub(crate) enum Change {
 /// What is compared.
 #[derive(Debug, Clone)]
 pub(crate) enum Compare {
-    /// A kept run.
-    Run(RunKey),
+    /// A kept run, with what it is called.
+    Run(RunKey, String),
     /// A plan, with what it is called.
     Plan(String, Box<Experiment>),
 }
@@ -299,10 +299,9 @@ impl Desk {
         let (mut subjects, mut runs, mut notes) = (Vec::new(), Vec::new(), Vec::new());
         for one in what {
             let (name, experiment, record, ran) = match one {
-                Compare::Run(key) => {
+                Compare::Run(key, name) => {
                     let run = store.get(&key)?;
                     let record = whole(store, &run, smoothing)?;
-                    let name = format!("{} {}", runs::when(run.started), run.label());
                     (name, record.experiment().clone(), Some(record), Some(ran(&run)))
                 }
                 Compare::Plan(name, experiment) => (name, *experiment, None, None),

@@ -39,8 +39,8 @@ impl Dispatcher<'_> {
                 let keys = std::mem::take(&mut self.state.runs.deleted);
                 librarian.change(Change::Restore(keys));
             }
-            RunsAction::Compare(keys) => self.compare(keys.into_iter().map(Compare::Run).collect()),
-            RunsAction::CompareWithPresent(key) => self.compare(vec![Compare::Run(key), self.present()]),
+            RunsAction::Compare(keys) => self.compare(keys.into_iter().map(|key| self.kept(key)).collect()),
+            RunsAction::CompareWithPresent(key) => self.compare(vec![self.kept(key), self.present()]),
             RunsAction::ComparePin => {
                 let pin = self.state.pin.as_ref().map(|pin| Experiment::clone(&pin.experiment));
                 if let Some(pin) = pin {
@@ -49,6 +49,17 @@ impl Dispatcher<'_> {
                 }
             }
         }
+    }
+
+    /// A kept run by its name, or by when it began and what sets it apart.
+    fn kept(&self, key: RunKey) -> Compare {
+        let name = self.state.runs.get(&key).map(|row| match &row.run.name {
+            Some(name) => name.clone(),
+            None if row.differs.is_empty() => format!("{} {}", crate::runs::when(row.run.started), row.name()),
+            None => format!("{} {}", crate::runs::when(row.run.started), row.differs),
+        });
+        let name = name.unwrap_or_else(|| key.to_string());
+        Compare::Run(key, name)
     }
 
     fn present(&self) -> Compare {

@@ -6,7 +6,7 @@
 mod plots;
 mod tables;
 
-use eframe::egui::{Button, Color32, RichText, ScrollArea, Ui, vec2};
+use eframe::egui::{Button, Color32, RichText, Ui, vec2};
 
 use super::PanelContext;
 use crate::{
@@ -24,6 +24,9 @@ const PARTS: [(ComparePart, &str, &str); 4] = [
     (ComparePart::Alive, "Alive at the peak", "What is alive at one peak, and not or not as large at another."),
 ];
 
+/// Letters of a name.
+const LETTERS: usize = 32;
+
 /// Draws the pane.
 pub(crate) fn ui(ui: &mut Ui, context: &mut PanelContext<'_>) {
     let Some(compared) = &context.state.compared else {
@@ -37,7 +40,10 @@ pub(crate) fn ui(ui: &mut Ui, context: &mut PanelContext<'_>) {
             }
         }
     });
-    names(ui, compared);
+    // A table has them at the heads of its columns.
+    if matches!(context.view.compare, ComparePart::Curves | ComparePart::Step) {
+        names(ui, compared);
+    }
     for note in &compared.notes {
         ui.add(eframe::egui::Label::new(RichText::new(note).small().color(theme::palette(ui).warn)).wrap());
     }
@@ -61,13 +67,13 @@ fn empty(ui: &mut Ui, context: &PanelContext<'_>) {
 
 /// Who is compared, each with its colour.
 fn names(ui: &mut Ui, compared: &Compared) {
-    ScrollArea::horizontal().id_salt("compared").show(ui, |ui| {
-        ui.horizontal(|ui| {
-            ui.spacing_mut().item_spacing = vec2(theme::GAP * 1.5, 2.0);
-            for (i, subject) in compared.comparison.subjects.iter().enumerate() {
-                chip::chip(ui, color(ui, i), RichText::new(&subject.name).small());
-            }
-        });
+    ui.horizontal_wrapped(|ui| {
+        ui.spacing_mut().item_spacing = vec2(theme::GAP * 1.5, 2.0);
+        for (i, subject) in compared.comparison.subjects.iter().enumerate() {
+            let short: String = subject.name.chars().take(LETTERS).collect();
+            let short = if short == subject.name { short } else { format!("{}…", short.trim_end()) };
+            chip::chip(ui, color(ui, i), RichText::new(short).small()).on_hover_text(&subject.name);
+        }
     });
 }
 

@@ -83,7 +83,7 @@ fn head(ui: &mut Ui, context: &mut PanelContext<'_>, found: usize) {
         let words = if picked > 1 { format!("Compare {picked}") } else { "Compare".to_owned() };
         let button = Button::new(words);
         let room = ui.available_width() - theme::COMPARE_WIDTH - ui.spacing().item_spacing.x;
-        let hint = if found == all { format!("Search {all} runs") } else { format!("{found} of {all}") };
+        let hint = if all == 1 { "Search 1 run".to_owned() } else { format!("Search {} runs", crate::format::count(all as u64)) };
         let field = TextEdit::singleline(&mut context.view.run_search).hint_text(hint).desired_width(room);
         let field = ui.add(field).accessible_name("Search runs");
         field.on_hover_text(format!(

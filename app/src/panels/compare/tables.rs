@@ -102,6 +102,7 @@ fn grid(ui: &mut Ui, comparison: &Comparison, id: &str, rows: &[Row], strong: us
         .id_salt((id, count))
         .striped(true)
         .auto_shrink(false)
+        .min_scrolled_height(0.0)
         .cell_layout(Layout::left_to_right(Align::Center))
         .column(Column::exact(names).clip(true));
     for _ in 0..count {

@@ -34,7 +34,8 @@ pub(super) fn ui(ui: &mut Ui, context: &PanelContext<'_>) {
     }
     let Some(front) = runs.front() else {
         line(ui, |ui| {
-            ui.label(RichText::new("Click a run to see its curves and its point; double-click it to open it.").weak());
+            let hint = "Click a run to see its curves and its point; double-click it to open it as it was.";
+            text::cut(ui, RichText::new(hint).weak(), hint);
         });
         return;
     };
@@ -117,7 +118,8 @@ fn buttons(ui: &mut Ui, context: &PanelContext<'_>, front: &Row) {
         ask(context, RunsAction::Open(key.clone()));
     }
     let hover = "Make the settings of this run the present ones; undo takes it back.";
-    if button(ui, "Load settings", hover, true, "") {
+    let load = if ui.max_rect().width() < theme::NARROW_BUTTONS { "Load" } else { "Load settings" };
+    if button(ui, load, hover, true, "") {
         ask(context, RunsAction::Load(key.clone()));
     }
     continued(ui, context, front);

@@ -62,6 +62,7 @@ pub(super) fn ui(ui: &mut Ui, context: &mut PanelContext<'_>, order: &[usize]) {
         .id_salt(("runs", columns.len()))
         .striped(true)
         .auto_shrink(false)
+        .min_scrolled_height(0.0)
         .sense(Sense::CLICK)
         .cell_layout(Layout::right_to_left(Align::Center));
     for (_, width) in &columns {
@@ -87,7 +88,13 @@ pub(super) fn ui(ui: &mut Ui, context: &mut PanelContext<'_>, order: &[usize]) {
             let is_picked = runs.picked().contains(&shown.run.key);
             row.set_selected(is_picked);
             for ((column, ..), _) in &columns {
-                let (_, cell) = row.col(|ui| cell(ui, context, shown, *column));
+                let (_, cell) = row.col(|ui| {
+                    if is_picked {
+                        // Every colour of text stands out from the pane, and not from what is selected.
+                        ui.visuals_mut().override_text_color = Some(theme::palette(ui).strong());
+                    }
+                    cell(ui, context, shown, *column, is_picked);
+                });
                 if *column == RunColumn::Name {
                     // For a screen reader the row is the cell with its name.
                     let words = || format!("{}, {}", shown.name(), shown.differs);
@@ -175,14 +182,16 @@ fn columns(ui: &Ui) -> Vec<(Named, f32)> {
     columns
 }
 
-fn cell(ui: &mut Ui, context: &PanelContext<'_>, row: &Row, column: RunColumn) {
+fn cell(ui: &mut Ui, context: &PanelContext<'_>, row: &Row, column: RunColumn, is_picked: bool) {
     let run = &row.run;
+    let palette = theme::palette(ui);
+    let colored = |text: &str, color| RichText::new(text).color(if is_picked { palette.strong() } else { color });
     match column {
         RunColumn::Star => star(ui, context, row),
         RunColumn::Name => left(ui, RichText::new(row.name())),
-        RunColumn::Differs => left(ui, RichText::new(&row.differs).weak()),
+        RunColumn::Differs => left(ui, colored(&row.differs, palette.weak())),
         RunColumn::Started => drop(table::text(ui, &runs::when(run.started))),
-        RunColumn::State => left(ui, RichText::new(run.state.key()).color(color(ui, run.state))),
+        RunColumn::State => left(ui, colored(run.state.key(), color(ui, run.state))),
         RunColumn::Device => left(ui, RichText::new(row.device())),
         RunColumn::Measured => match row.measured() {
             Some(bytes) => table::bytes(ui, bytes),
