@@ -167,7 +167,7 @@ impl<'a, 'j> RunLoop<'a, 'j> {
         };
         while self.step < plan.total_steps {
             // A run that was stopped in the middle of a test tests again.
-            if self.step > 0 && self.step % every.max(1) == 0 && self.tested < self.step {
+            if self.step > 0 && self.step.is_multiple_of(every.max(1)) && self.tested < self.step {
                 self.evaluate(session, inbox)?;
             }
             if self.saver.as_ref().is_some_and(|saver| saver.is_due(self.step)) {

@@ -52,7 +52,7 @@ impl<'a> Saver<'a> {
     /// Whether so many steps or minutes have passed that a checkpoint after `step` is due.
     pub(super) fn is_due(&self, step: u64) -> bool {
         let run = &self.experiment.run;
-        let by_steps = run.save_every > 0 && step % run.save_every == 0;
+        let by_steps = run.save_every > 0 && step.is_multiple_of(run.save_every);
         let by_clock =
             run.save_minutes > 0.0 && self.tried.elapsed() >= Duration::from_secs_f64(run.save_minutes * 60.0);
         step > self.tried_at_step && (by_steps || by_clock)

@@ -47,4 +47,8 @@ pub(super) fn run(ui: &mut Ui, form: &Form<'_>, context: &PanelContext<'_>) {
     }
     form.number(ui, controls::EVALUATE.0, controls::EVALUATE.1);
     form.number(ui, controls::SEED.0, controls::SEED.1);
+    for (spec, number) in [controls::SAVE_EVERY, controls::SAVE_MINUTES] {
+        form.number(ui, spec, number);
+    }
+    form.choice(ui, controls::SAVE_BEST.0, &controls::SAVE_BEST.1);
 }

@@ -73,6 +73,35 @@ pub(in crate::panels::experiment) const EVALUATE: Numeric = (
     Number { stops: &[0., 10., 20., 50., 100., 200., 500., 1000.], zero: Some("epoch"), place: Place::Setting },
 );
 
+pub(in crate::panels::experiment) const SAVE_EVERY: Numeric = (
+    Spec {
+        key: "run.save_every",
+        name: "Save every",
+        help: "Steps between two checkpoints, from which a run goes on to the same bits. A stopped run and one that ends are saved \
+                whatever is chosen. What writing one takes is the pass Saving of the prediction; its time is that of the disk.",
+    },
+    Number { stops: &[0., 10., 50., 100., 500., 1000., 5000., 10_000.], zero: Some("off"), place: Place::Setting },
+);
+
+pub(in crate::panels::experiment) const SAVE_MINUTES: Numeric = (
+    Spec {
+        key: "run.save_minutes",
+        name: "Save each (min)",
+        help: "Minutes between two checkpoints. A run that is killed, or a power cut, costs the steps since the last one.",
+    },
+    Number { stops: &[0., 1., 2., 5., 10., 15., 30., 60., 120.], zero: Some("off"), place: Place::Setting },
+);
+
+pub(in crate::panels::experiment) const SAVE_BEST: (Spec, Choice<bool>) = (
+    Spec {
+        key: "run.save_best",
+        name: "Best checkpoint",
+        help: "Whether the model with the best test accuracy is saved apart, after the test that found it. It stays when later \
+                steps make the model worse.",
+    },
+    Choice { options: &[(false, "off"), (true, "saved")], place: Place::Setting },
+);
+
 pub(in crate::panels::experiment) const SEED: Numeric = (
     Spec {
         key: "run.seed",

@@ -1,7 +1,6 @@
-//! The promise: a run that goes on from a checkpoint is, to the last bit, the run that was never stopped, and takes the
-//! memory that was predicted; what a checkpoint takes to write is predicted too.
+//! A drawn experiment that is trained in one go, and in two with a checkpoint between them: what must be the same.
 //!
-//! `PLIMSOLL_DRAWN=N` draws another number of experiments.
+//! `PLIMSOLL_DRAWN=N` draws another number of experiments, `PLIMSOLL_SEED=N` those of a seed.
 
 use std::{fs, path::Path, sync::Arc, time::Duration};
 
@@ -14,8 +13,6 @@ use plimsoll_engine::{
     train::{Command, Event, Keep, Outcome, SaveReason, Start, Summary, Trainer},
 };
 
-/// Two of each family.
-const DRAWN: usize = 38;
 const STEPS: u64 = 5;
 const LONGEST: Duration = Duration::from_secs(300);
 
@@ -116,14 +113,14 @@ fn with_augmentation(drawn: &Drawn) -> Experiment {
     experiment
 }
 
-#[test]
-fn a_run_that_goes_on_is_the_run_that_was_never_stopped() {
-    let count = std::env::var("PLIMSOLL_DRAWN").ok().and_then(|n| n.parse().ok()).unwrap_or(DRAWN);
+/// Trains `count` drawn experiments on `device`, each in one go, and in two with a checkpoint between them.
+pub(crate) fn is_the_run_that_was_never_stopped(device: &str, count: usize) {
+    let count = std::env::var("PLIMSOLL_DRAWN").ok().and_then(|n| n.parse().ok()).unwrap_or(count);
     let seed = std::env::var("PLIMSOLL_SEED").ok().and_then(|n| n.parse().ok()).unwrap_or_else(|| {
         std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).map_or(1, |d| d.as_nanos() as u64)
     });
-    let text = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/src/backend/ops/norm.rs"));
-    for (i, drawn) in Experiments::new(seed, "cpu", Some(text)).take(count).enumerate() {
+    let text = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../engine/src/backend/ops/norm.rs"));
+    for (i, drawn) in Experiments::new(seed, device, Some(text)).take(count).enumerate() {
         let experiment = with_augmentation(&drawn);
         let case = || format!("seed {seed}, experiment {i}: {experiment:?}");
         let folder = tempfile::tempdir().expect("a folder");

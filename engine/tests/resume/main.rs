@@ -1,0 +1,12 @@
+//! The promise: a run that goes on from a checkpoint is, to the last bit, the run that was never stopped, and takes the
+//! memory that was predicted; what a checkpoint takes to write is predicted too.
+
+mod going_on;
+
+/// Two of each family.
+const DRAWN: usize = 38;
+
+#[test]
+fn a_run_that_goes_on_is_the_run_that_was_never_stopped() {
+    going_on::is_the_run_that_was_never_stopped("cpu", DRAWN);
+}
