@@ -5,11 +5,12 @@
 //! late one is known as late; when more is known of the machine, the last plan is made again. Refuses to queue: a newer
 //! request takes the place of the older.
 
+mod search;
+
 use std::{
     collections::VecDeque,
     sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError},
     thread::JoinHandle,
-    time::Duration,
 };
 
 use crossbeam_channel::{Receiver, Sender};
@@ -17,17 +18,14 @@ use plimsoll_engine::{
     Bytes, Error, Experiment,
     error::Problem,
     hardware::Machine,
-    plan::{self, Advice, Limit, Plan, Resolved},
+    plan::{self, Plan, Resolved},
 };
 
-use crate::advice::Shortfall;
+pub(crate) use self::search::Options;
+use self::search::{Searched, Turns};
 
 /// Configurations whose outcome is remembered.
 const CACHE: usize = 512;
-/// Nearest changes shown when a plan does not fit.
-const NEAREST: usize = 3;
-/// How long what else fits is looked for at most.
-const SEARCH_TIME: Duration = Duration::from_secs(10);
 
 /// Numbers the states of the experiment, from 1.
 pub(crate) type Generation = u64;
@@ -96,41 +94,21 @@ pub(crate) enum Answer {
     Neighbours(Generation, &'static str, Compared),
 }
 
-/// What else fits.
-#[derive(Debug, Clone, Default)]
-pub(crate) struct Options {
-    /// The best configurations for the budget, fastest first.
-    pub(crate) best: Vec<Advice>,
-    /// The nearest changes, when the plan does not fit.
-    pub(crate) nearest: Vec<Advice>,
-    /// The largest micro-batch that fits, when it is another.
-    pub(crate) fill: Option<Advice>,
-    /// Changes of what is trained, when nothing fits without.
-    pub(crate) further: Vec<Advice>,
-    /// Why nothing fits, when nothing does.
-    pub(crate) shortfall: Option<Shortfall>,
-}
-
-impl Options {
-    /// Whether there is nothing to say.
-    pub(crate) fn is_empty(&self) -> bool {
-        self.best.is_empty() && self.nearest.is_empty() && self.further.is_empty() && self.shortfall.is_none()
-    }
-}
-
 #[derive(Debug, Default)]
 struct Inbox {
     plan: Option<(Generation, Experiment)>,
     neighbours: Option<Question>,
     pin: Option<Experiment>,
     machine: Option<Machine>,
+    /// A run takes the processor.
+    is_training: bool,
     closing: bool,
 }
 
 impl Inbox {
     /// Whether what is planned now is already out of date.
     fn supersedes(&self) -> bool {
-        self.plan.is_some() || self.machine.is_some()
+        self.plan.is_some() || self.machine.is_some() || self.closing
     }
 }
 
@@ -165,6 +143,7 @@ impl Planner {
             machine,
             last: None,
             resolved: None,
+            searched: None,
             cache: VecDeque::new(),
         };
         let thread = std::thread::Builder::new().name("planner".to_owned()).spawn(move || worker.run(&wake))?;
@@ -189,6 +168,12 @@ impl Planner {
     pub(crate) fn learn(&self, machine: Machine, pinned: Option<Experiment>) {
         let mut inbox = self.shared.inbox();
         (inbox.machine, inbox.pin) = (Some(machine), pinned);
+        self.shared.bell.notify_one();
+    }
+
+    /// Tells whether a run takes the processor: what else fits is then looked for beside it, in turns.
+    pub(crate) fn trains(&self, is_training: bool) {
+        self.shared.inbox().is_training = is_training;
         self.shared.bell.notify_one();
     }
 
@@ -223,6 +208,8 @@ struct Worker {
     last: Option<(Generation, Experiment)>,
     /// The last one that could be: what comes next mostly has the same data.
     resolved: Option<Resolved>,
+    /// What the last search that came to its end was for.
+    searched: Option<Searched>,
     /// Newest last, each without its title and description.
     cache: VecDeque<(Experiment, Result<Outcome, String>)>,
 }
@@ -293,16 +280,23 @@ impl Worker {
         if !self.answer(Answer::Plan(generation, planned.clone()), wake) {
             return false;
         }
-        // What else fits takes many dry runs: only for a plan that is not yet replaced.
-        let is_superseded = || self.shared.inbox().supersedes();
-        match planned {
-            Ok(plan) if !is_superseded() => {
-                let options = options(&plan, &is_superseded);
-                // A search that was cut short for a newer plan answers nothing.
-                is_superseded() || self.answer(Answer::Options(generation, Box::new(options)), wake)
-            }
-            _ => true,
+        let Ok(plan) = planned else { return true };
+        let searched = Searched::of(generation, &plan);
+        if self.searched == Some(searched) {
+            return true;
         }
+        // What else fits takes many dry runs: only for a plan that is not yet replaced.
+        let turns = Turns::new(&self.shared);
+        if turns.is_over() {
+            return true;
+        }
+        let options = search::options(&plan, &turns);
+        // A search that was cut short for a newer plan answers nothing.
+        if turns.is_over() {
+            return true;
+        }
+        self.searched = Some(searched);
+        self.answer(Answer::Options(generation, Box::new(options)), wake)
     }
 
     fn neighbours(&mut self, question: Question, wake: &dyn Fn()) -> bool {
@@ -363,25 +357,4 @@ fn plain(experiment: &Experiment) -> Experiment {
 
 fn outcome_of(plan: &Plan) -> Outcome {
     Outcome { peak: plan.load(), step_secs: plan.step_secs, samples: plan.experiment.batch.effective() }
-}
-
-/// What else fits. The search ends early when `is_superseded`.
-fn options(plan: &Plan, is_superseded: &dyn Fn() -> bool) -> Options {
-    let limit = Limit::within(SEARCH_TIME).or_when(is_superseded);
-    let search = || -> plimsoll_engine::Result<Options> {
-        let found = plan::fit(plan, plan.experiment.budget, limit)?;
-        let mut options = Options { fill: plan::fill(plan, limit)?, ..Options::default() };
-        let fits = plan.verdict().fits();
-        if !fits {
-            options.nearest = plan::advise(plan, NEAREST, limit)?;
-        }
-        if !fits && options.nearest.is_empty() && found.offers.is_empty() {
-            options.shortfall = Some(Shortfall::of(&found));
-            options.further = plan::further(plan, NEAREST, limit)?;
-        }
-        options.best = found.offers;
-        Ok(options)
-    };
-    let found = std::panic::catch_unwind(std::panic::AssertUnwindSafe(search));
-    found.map(Result::unwrap_or_default).unwrap_or_default()
 }

@@ -352,6 +352,7 @@ impl Dispatcher<'_> {
             Event::Warning(text) => state.log.add(Level::Warning, text.clone()),
             Event::Ended { run, outcome, summary } => {
                 state.is_starting = false;
+                self.services.planner.trains(false);
                 // A start that was refused has no run.
                 let name = state.session.get(*run).map(|run| state.session.name(run));
                 let name = name.unwrap_or_else(|| format!("Run {run}"));
@@ -369,7 +370,8 @@ impl Dispatcher<'_> {
             Event::Saved { step, path, bytes, .. } => {
                 state.log.add(Level::Note, format!("Saved after {step} steps: {} ({bytes})", path.display()));
             }
-            Event::Step(_) | Event::Evaluating { .. } | Event::Evaluated { .. } | Event::Paused(_) => {}
+            Event::Paused(is_paused) => self.services.planner.trains(!is_paused),
+            Event::Step(_) | Event::Evaluating { .. } | Event::Evaluated { .. } => {}
         }
     }
 }

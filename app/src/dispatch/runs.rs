@@ -140,6 +140,7 @@ impl Dispatcher<'_> {
     pub(super) fn start(&mut self, start: Start, continued: Option<RunKey>) {
         self.state.notice = None;
         self.state.is_starting = true;
+        self.services.planner.trains(!start.paused);
         let mut start = start;
         if let Some(folder) = self.services.store.clone() {
             let recording = Recording { folder, origin: Origin::Window, is_forced: start.anyway, continued };
