@@ -11,7 +11,7 @@ use plimsoll_engine::{
 };
 
 use super::PanelContext;
-use crate::{advice, command::Action, format, planner::Options, theme};
+use crate::{advice, command::Action, format, planner::Options, theme, widgets::text};
 
 /// Configurations offered under one title.
 const OFFERED: usize = 3;
@@ -189,11 +189,11 @@ pub(crate) fn advice_button(ui: &mut Ui, context: &PanelContext<'_>, offer: &Adv
     let [name, saves, costs] = button_texts(offer, peak);
     let color = if offer.peak < peak { palette.good } else { palette.weak() };
     let button =
-        Button::new((name.clone(), RichText::new(saves).color(color), RichText::new(costs).color(palette.weak())));
+        Button::new((name.clone(), RichText::new(saves).color(color), text::estimate(costs).color(palette.weak())));
     let kept =
         if offer.changes.iter().any(|change| matches!(change, Change::Batch(_))) { "" } else { " The batch stays." };
     let hover = format!(
-        "Peak {}, {} a step.{kept} Click to apply it; undo takes it back.",
+        "Peak {}, {} a step as an estimate.{kept} Click to apply it; undo takes it back.",
         offer.peak,
         format::secs(offer.step_secs)
     );

@@ -221,7 +221,7 @@ fn neighbour_line(ui: &mut Ui, neighbour: &Neighbour, now: Outcome) {
                     std::cmp::Ordering::Greater => palette.warn,
                 };
                 ui.label(RichText::new(format!("{},", outcome.peak.difference(now.peak))).color(color));
-                ui.label(time_change(*outcome, now));
+                ui.label(text::estimate(time_change(*outcome, now)));
             }
             Err(reason) => {
                 ui.label(RichText::new(format!("not possible: {reason}")).color(palette.bad));

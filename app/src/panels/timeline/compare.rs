@@ -8,7 +8,7 @@ use crate::{
     format, naming,
     panels::PanelContext,
     theme,
-    widgets::chip,
+    widgets::{chip, text},
 };
 
 /// Steps of undo that the menu lists.
@@ -83,6 +83,6 @@ fn differences(ui: &mut Ui, before: &Plan, after: &Plan) {
     let peak = format!("peak {} → {} ({})", before.load(), after.load(), after.load().difference(before.load()));
     ui.label(peak);
     let [old, new] = [before, after].map(|plan| plan.step_secs / plan.experiment.batch.effective().max(1) as f64);
-    ui.label(format!("{} a sample", format::time_ratio(new / old)));
+    ui.label(text::estimate(format!("{} a sample", format::time_ratio(new / old))));
     ui.label(RichText::new("One of the two fills the picture, the other is the dashed outline.").weak().small());
 }
