@@ -32,6 +32,8 @@ use crate::{
 
 /// Height of the horizontal axis with its labels.
 const AXIS: f32 = 18.0;
+/// In a lower picture the words at the peak need the place of all others.
+const LOW: f32 = 110.0;
 const PASSES: [(Pass, &str, &str); 4] = [
     (Pass::First, "First step", "The first optimizer step, in which optimizer state is born."),
     (Pass::Steady, "Every step", "Any later step."),

@@ -14,12 +14,14 @@ pub(crate) const BAR_HEIGHT: f32 = 26.0;
 pub(crate) const PINNED_HEIGHT: f32 = 9.0;
 /// Height of the line of the verdict.
 pub(crate) const VERDICT_HEIGHT: f32 = 27.0;
-/// Height of the legend under the bar: two lines, so that it may wrap without moving what is below.
-pub(crate) const LEGEND_HEIGHT: f32 = 34.0;
+/// Height of a line of the legend under the bar.
+pub(crate) const LEGEND_LINE: f32 = 17.0;
 /// Height of the row of offers.
 pub(crate) const OFFERS_HEIGHT: f32 = 24.0;
-/// Height of verdict, bar, legend and offers, with the gaps between them.
-pub(crate) const LINE_HEIGHT: f32 = VERDICT_HEIGHT + BAR_HEIGHT + LEGEND_HEIGHT + OFFERS_HEIGHT + 3.0 * ROW_GAP;
+/// Height of verdict, bar and offers, with the gaps between them and the legend.
+pub(crate) const LINE_HEIGHT: f32 = VERDICT_HEIGHT + BAR_HEIGHT + OFFERS_HEIGHT + 3.0 * ROW_GAP;
+/// A lower window leaves room to the panes where it can.
+pub(crate) const LOW_WINDOW: f32 = 640.0;
 /// Between two rows.
 pub(crate) const ROW_GAP: f32 = 5.0;
 /// Side of a colour chip in a legend.
@@ -59,7 +61,9 @@ pub(super) const DISABLED: f32 = 0.76;
 /// The least size of a plot with a title that takes its room.
 pub(crate) const LEAST_PLOT: Vec2 = vec2(48.0, 36.0);
 /// A plot is not drawn lower than this.
-pub(crate) const LOWEST_PLOT: f32 = 96.0;
+pub(crate) const LOWEST_PLOT: f32 = 76.0;
+/// A plot with its title and figures is not drawn lower than this.
+pub(crate) const LOWEST_TITLED_PLOT: f32 = 96.0;
 /// Short messages stay clear of the bottom bar.
 pub(crate) const TOAST_MARGIN: Vec2 = vec2(12.0, 48.0);
 /// Share of the window's height that a list may take.

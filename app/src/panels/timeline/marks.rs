@@ -10,7 +10,7 @@ use plimsoll_engine::{
     plan::{Pass, Plan},
 };
 
-use super::{scale::Scale, shape::bands};
+use super::{LOW, scale::Scale, shape::bands};
 use crate::{
     format,
     theme::{self, Palette},
@@ -18,15 +18,13 @@ use crate::{
 
 /// The names of the phases lie this far below the top: above them is the budget that is past a break.
 const NAMES: f32 = 20.0;
-/// In a lower picture the words at the peak need their place.
-const LOWEST: f32 = 110.0;
 /// Half the height of the sign of a break.
 const SLASH: f32 = 3.5;
 
 /// The names of the phases, along the top, where they have room.
 pub(super) fn phase_names(ui: &Ui, timeline: &Timeline, transform: &PlotTransform, palette: &Palette) {
     let frame = *transform.frame();
-    if frame.height() < LOWEST {
+    if frame.height() < LOW {
         return;
     }
     let painter = ui.painter_at(frame);
@@ -58,6 +56,7 @@ pub(super) fn peak(ui: &Ui, plan: &Plan, pass: Pass, transform: &PlotTransform, 
     let own = format!("{} · {} · {}", point.live, timeline.layer(point.layer), point.op);
     let room = if right_half { at.x - transform.frame().left() } else { transform.frame().right() - at.x } - 14.0;
     let text = match counted_besides(plan, pass) {
+        Some(_) if transform.frame().height() < LOW => format!("{own} · {} with context and slack", plan.load()),
         Some(besides) => format!("{own}\n{besides}"),
         None => own,
     };

@@ -5,6 +5,8 @@
 const BUDGET_IN_VIEW: f64 = 1.6;
 /// Room above the highest value, in points: the budget, the names of the phases, the words at the peak.
 const HEAD: f32 = 62.0;
+/// The same in a low picture, which names no phases.
+const LOW_HEAD: f32 = 34.0;
 /// Where a budget past the break is drawn, in points from the top.
 const LINE: f32 = 9.0;
 /// The break, in points from the top.
@@ -25,8 +27,9 @@ pub(crate) struct Scale {
 
 /// The scale of a picture `height` points high whose highest value is `highest`.
 pub(crate) fn scale(highest: f64, budget: f64, height: f32) -> Scale {
-    let height = f64::from(height.max(HEAD * 2.0));
-    let with_head = |value: f64| value * height / (height - f64::from(HEAD));
+    let head = if height < super::LOW { LOW_HEAD } else { HEAD };
+    let height = f64::from(height.max(LOW_HEAD * 1.5));
+    let with_head = |value: f64| value * height / (height - f64::from(head));
     if budget <= highest * BUDGET_IN_VIEW {
         return Scale { top: with_head(highest.max(budget)), budget, broken_at: None };
     }
