@@ -6,7 +6,7 @@ mod labels;
 mod seeds;
 mod task;
 
-use eframe::egui::{Color32, Pos2, RichText, Role, ScrollArea, Stroke, Tooltip, Ui, WidgetInfo, vec2};
+use eframe::egui::{Color32, ComboBox, Pos2, RichText, Role, ScrollArea, Stroke, Tooltip, Ui, WidgetInfo, vec2};
 use egui_plot::{Line, LineStyle, MarkerShape, PlotPoint, PlotPoints, PlotTransform, PlotUi, Points, VLine};
 use plimsoll_engine::experiment::{ActivationKind, Model, ModelKind, ModelSetting};
 
@@ -21,6 +21,7 @@ use crate::{
     widgets::{
         axes::{self, Round},
         chip,
+        legend::{self, Entry},
     },
 };
 
@@ -77,49 +78,55 @@ pub(crate) fn ui(ui: &mut Ui, context: &PanelContext<'_>) {
     let focus = tasks.iter().position(|task| task.has(shown)).unwrap_or(tasks.len() - 1);
     let dots: Vec<Dot<'_>> = tasks.iter().enumerate().flat_map(|(i, task)| task.dots(session, i == focus)).collect();
     ScrollArea::vertical().auto_shrink(false).show(ui, |ui| {
-        legend(ui, context, &tasks, focus, &dots);
+        if tasks.len() > 1 {
+            tasks_list(ui, context, &tasks, focus);
+        }
+        ui.scope(|ui| legend(ui, &dots));
         let height = (ui.available_height() - chosen::height(ui)).max(theme::LOWEST_PLOT);
         plot(ui, context, &tasks, &dots, shown, height);
         chosen::ui(ui, context, shown);
     });
 }
 
-/// The tasks, where there are several; what colours and shapes mean.
-fn legend(ui: &mut Ui, context: &PanelContext<'_>, tasks: &[Task], focus: usize, dots: &[Dot<'_>]) {
-    let palette = theme::palette(ui);
-    ui.horizontal_wrapped(|ui| {
-        ui.spacing_mut().item_spacing = vec2(theme::GAP * 1.5, 2.0);
-        if tasks.len() > 1 {
-            for (i, task) in tasks.iter().enumerate() {
-                let text = RichText::new(&task.name).small();
-                let hover =
-                    "Runs are compared with those on the same data, by the same measure. Click to look at these.";
-                let newest = task.runs.last().copied();
-                if ui.selectable_label(i == focus, text).on_hover_text(hover).clicked()
-                    && let Some(key) = newest
-                {
-                    context.send.send(Action::ShowRun(key));
-                }
+/// The tasks, where there are several: a list of them.
+fn tasks_list(ui: &mut Ui, context: &PanelContext<'_>, tasks: &[Task], focus: usize) {
+    let list = ComboBox::from_id_salt("task").width(ui.available_width()).truncate();
+    let list = list.selected_text(&tasks[focus].name).show_ui(ui, |ui| {
+        for (i, task) in tasks.iter().enumerate() {
+            let newest = task.runs.last().copied();
+            if ui.selectable_label(i == focus, &task.name).clicked()
+                && let Some(key) = newest
+            {
+                context.send.send(Action::ShowRun(key));
             }
         }
-        let small = |text: &str| RichText::new(text).small();
-        let hover = "No other run on these data takes less memory and is more accurate.";
-        chip::chip(ui, palette.frontier, small("best for its memory")).on_hover_text(hover);
-        if dots.iter().any(|dot| dot.in_focus && !dot.is_best) {
-            let hover = "Another run on these data is at least as accurate with less memory.";
-            chip::chip(ui, palette.process, small("beaten")).on_hover_text(hover);
-        }
-        if dots.iter().any(|dot| dot.run.status.is_active()) {
-            chip::chip(ui, palette.test, small("training now")).on_hover_text("Its point moves with every test.");
-        }
-        let mut kinds: Vec<ModelKind> = dots.iter().map(|dot| dot.run.experiment().model.kind).collect();
-        kinds.sort_by_key(|kind| place(*kind));
-        kinds.dedup();
-        for kind in kinds.iter().filter(|_| kinds.len() > 1) {
-            let (_, sign) = MARKERS[place(*kind) % MARKERS.len()];
-            ui.label(RichText::new(format!("{sign} {}", kind.key())).small());
-        }
     });
+    let hover = "Runs are compared with those on the same data, by the same measure. These are compared now:";
+    list.response.accessible_name("Runs compared").on_hover_text(format!("{hover} {}.", tasks[focus].name));
+}
+
+/// What colours and shapes mean, in one line.
+fn legend(ui: &mut Ui, dots: &[Dot<'_>]) {
+    let palette = theme::palette(ui);
+    let entry =
+        |color, text: String, hover: &str| Entry { color, text: RichText::new(text).small(), hover: hover.to_owned() };
+    let hover = "No other run on these data takes less memory and is more accurate.";
+    let mut entries = vec![entry(Some(palette.frontier), "best for its memory".to_owned(), hover)];
+    if dots.iter().any(|dot| dot.in_focus && !dot.is_best) {
+        let hover = "Another run on these data is at least as accurate with less memory.";
+        entries.push(entry(Some(palette.process), "beaten".to_owned(), hover));
+    }
+    if dots.iter().any(|dot| dot.run.status.is_active()) {
+        entries.push(entry(Some(palette.test), "training now".to_owned(), "Its point moves with every test."));
+    }
+    let mut kinds: Vec<ModelKind> = dots.iter().map(|dot| dot.run.experiment().model.kind).collect();
+    kinds.sort_by_key(|kind| place(*kind));
+    kinds.dedup();
+    for kind in kinds.iter().filter(|_| kinds.len() > 1) {
+        let (_, sign) = MARKERS[place(*kind) % MARKERS.len()];
+        entries.push(entry(None, format!("{sign} {}", kind.key()), "The family of the model."));
+    }
+    legend::ui(ui, &entries, 1);
 }
 
 fn plot(ui: &mut Ui, context: &PanelContext<'_>, tasks: &[Task], dots: &[Dot<'_>], shown: &RunRecord, height: f32) {
