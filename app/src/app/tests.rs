@@ -9,6 +9,7 @@ mod models;
 mod pictures;
 mod pictures_over;
 mod reach;
+mod reading;
 mod runs;
 mod steps_back;
 mod stillness;

@@ -257,3 +257,27 @@ fn what_does_not_fit_can_be_read_in_every_pane_size_scale_and_theme() {
     every_picture(&mut window, "over the budget", &mut faults);
     assert_none(&faults);
 }
+
+#[test]
+fn a_plan_for_a_card_can_be_read_in_every_pane_size_scale_and_theme() {
+    let named = |name: &str| presets::shipped().into_iter().find(|s| s.name == name).expect("shipped").experiment;
+    let mut window = window(named("gpt2-rtx4060-plan"));
+    until(&mut window, |app| app.state.prediction.options_generation == app.state.document.generation);
+    until(&mut window, |app| app.state.devices.is_some());
+    let plan = app(&window).state.plan().expect("a plan");
+    assert!(plan.target.profile().is_some_and(|card| card.slug == "rtx4060-8g"));
+    let mut faults = BTreeSet::new();
+    every_picture(&mut window, "for a card", &mut faults);
+    assert_none(&faults);
+}
+
+#[test]
+fn an_experiment_that_cannot_be_can_be_read_in_every_pane_size_scale_and_theme() {
+    let mut experiment = digits();
+    experiment.data.kind = DataKind::Idx;
+    let mut window = window(experiment);
+    assert!(!app(&window).state.prediction.problems().is_empty());
+    let mut faults = BTreeSet::new();
+    every_picture(&mut window, "not valid", &mut faults);
+    assert_none(&faults);
+}

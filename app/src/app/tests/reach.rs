@@ -37,25 +37,24 @@ fn region(window: &Window, rect: Rect) -> usize {
     }
 }
 
-#[test]
-fn the_tab_key_goes_through_the_window_as_the_eye_does_and_what_it_reaches_is_seen_and_named() {
-    let mut window = window(digits());
-    until(&mut window, |app| app.state.prediction.options_generation == app.state.document.generation);
-    unfold(&mut window);
+/// Goes through the window by the Tab key until it comes round. What it reaches has a name, is in sight, and comes in the
+/// order of the eye; the names come back.
+fn tab_through(window: &mut Window) -> Vec<String> {
+    window.ctx.memory_mut(|memory| memory.focused().into_iter().for_each(|id| memory.surrender_focus(id)));
     let mut seen: Vec<(Id, String)> = Vec::new();
     loop {
         window.key_press(Key::Tab);
         window.run_steps(SCROLLING);
-        let (id, name) = focused(&window).expect("something has the focus");
+        let (id, name) = focused(window).expect("something has the focus");
         if seen.iter().any(|(known, _)| *known == id) {
             break;
         }
         assert!(!name.is_empty(), "what comes after {:?} has no name", seen.last());
-        let (rect, shown) = place(&window, id);
+        let (rect, shown) = place(window, id);
         assert!(shown.height() >= rect.height() * 0.9, "{name} is not in sight: {shown:?} of {rect:?}");
         if let Some((before, before_name)) = seen.last() {
-            let (last, _) = place(&window, *before);
-            let is_next_part = region(&window, last) < region(&window, rect);
+            let (last, _) = place(window, *before);
+            let is_next_part = region(window, last) < region(window, rect);
             let is_below = rect.center().y > last.center().y - 2.0 && rect.bottom() > last.top();
             let is_right = rect.left() >= last.left() && rect.top() < last.bottom();
             assert!(is_next_part || is_below || is_right, "{name} at {rect:?} after {before_name} at {last:?}");
@@ -63,13 +62,25 @@ fn the_tab_key_goes_through_the_window_as_the_eye_does_and_what_it_reaches_is_se
         seen.push((id, name));
         assert!(seen.len() < 400, "it never comes round");
     }
-    let names: Vec<&str> = seen.iter().map(|(_, name)| name.as_str()).collect();
+    seen.into_iter().map(|(_, name)| name).collect()
+}
+
+fn assert_reached(names: &[String], wanted: &[&str]) {
+    for name in wanted {
+        assert!(names.iter().any(|known| known == name), "{name} is not reached: {names:?}");
+    }
+}
+
+#[test]
+fn the_tab_key_goes_through_the_window_as_the_eye_does_and_what_it_reaches_is_seen_and_named() {
+    let mut window = window(digits());
+    until(&mut window, |app| app.state.prediction.options_generation == app.state.document.generation);
+    unfold(&mut window);
+    let names = tab_through(&mut window);
     let reached =
         ["Presets", "Device", "Budget", "Pin", "Micro-batch", "Precision", "Retain graph", "Clip norm", "Train"];
-    for name in reached {
-        assert!(names.contains(&name), "{name} is not reached: {names:?}");
-    }
-    let at = |name: &str| names.iter().position(|known| *known == name);
+    assert_reached(&names, &reached);
+    let at = |name: &str| names.iter().position(|known| known == name);
     assert!(at("Presets") < at("Budget") && at("Budget") < at("Micro-batch") && at("Micro-batch") < at("Train"));
 }
 
@@ -88,4 +99,49 @@ fn a_list_that_is_open_is_gone_through_by_keys() {
     // The list is gone, and the keys go on where it was.
     assert!(window.query_by_role_and_label(Role::Button, "f64").is_none());
     assert!(window.get_by_role_and_label(Role::ComboBox, "Precision").is_focused());
+}
+
+/// A window with two runs, a pin and, for a while, a notice: every pane has something to show.
+fn used() -> Window {
+    let mut window = window(digits());
+    for count in 1..=2 {
+        window.key_press_modifiers(Modifiers::COMMAND, Key::Enter);
+        until(&mut window, |app| app.state.session.runs().iter().filter(|run| run.summary.is_some()).count() == count);
+        window.get_by_role_and_label(Role::Slider, "Micro-batch").increment_accesskit();
+        until(&mut window, |app| app.state.plan().is_some());
+    }
+    window.key_press_modifiers(Modifiers::COMMAND, Key::P);
+    until(&mut window, |app| app.state.prediction.options_generation == app.state.document.generation);
+    until(&mut window, |app| app.state.devices.is_some());
+    window
+}
+
+#[test]
+fn what_every_pane_holds_after_runs_is_reached_by_the_tab_key() {
+    let mut window = used();
+    let fronts: [(&[Pane], &[&str]); 3] = [
+        (
+            &[Pane::Step, Pane::Live, Pane::Tradeoff, Pane::Layers],
+            &[
+                "Unpin",
+                "Compare",
+                "Before",
+                "After",
+                "Run shown",
+                "Smoothing",
+                "Log",
+                "Name of the run",
+                "Sort by layer",
+            ],
+        ),
+        (&[Pane::Gradients, Pane::Devices, Pane::Alive], &["Log norm", "Sort by bytes"]),
+        (&[Pane::Log], &["Copy all", "Clear"]),
+    ];
+    for (front, reached) in fronts {
+        let layout = &mut window.state_mut().as_mut().expect("drawn").layout;
+        front.iter().for_each(|pane| layout.set_shown(*pane, true));
+        window.run_steps(4);
+        let names = tab_through(&mut window);
+        assert_reached(&names, reached);
+    }
 }
