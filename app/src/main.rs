@@ -21,6 +21,7 @@ mod librarian;
 mod naming;
 mod page;
 mod panels;
+mod peak;
 mod planner;
 mod presets;
 mod runs;

@@ -18,6 +18,7 @@ use crate::{
     files::Purpose,
     gallery::Gallery,
     librarian::Compared,
+    peak,
     planner::{Compared as NeighboursCompared, Generation, Obstacle, Options},
     presets::Shipped,
     runs::Runs,
@@ -304,7 +305,8 @@ impl State {
                 Verdict::Fits { .. } => None,
                 Verdict::OverBudget { by } => {
                     let or = if self.may_train_anyway() { ", or train anyway" } else { "" };
-                    Some(format!("The run does not fit: {by} over the budget. Change something{or}."))
+                    let at = peak::layer(plan).map(|layer| format!(" at {layer}")).unwrap_or_default();
+                    Some(format!("The run does not fit: {by} over the budget{at}. Change something{or}."))
                 }
                 Verdict::OverMachine { line } => Some(format!(
                     "The run does not fit this machine: it takes {} of {line}. Change something.",

@@ -12,7 +12,10 @@ use crate::{
     format,
     session::{RunRecord, Status},
     theme::{self, Palette},
-    widgets::text,
+    widgets::{
+        ends::{Room, ends},
+        text,
+    },
 };
 
 /// In narrower bars the buttons other than *Train* are signs without words.
@@ -204,31 +207,37 @@ fn standing(run: &RunRecord, palette: &Palette) -> (String, Color32) {
 fn progress(ui: &mut Ui, context: &PanelContext<'_>, run: &RunRecord) {
     let palette = theme::palette(ui);
     let (room, name) = (ui.available_width(), context.state.session.name(run));
-    ui.scope(|ui| {
-        ui.set_max_width(room * NAME_SHARE);
-        text::cut(ui, RichText::new(&name).color(palette.strong()), &name);
-    });
-    ui.with_layout(Layout::right_to_left(Align::Center), |ui| {
-        let is_wide = room >= BESIDE_FROM;
-        if let Some(best) = run.best_accuracy {
-            let hover =
-                format!("Best {} on test data so far.", format::accuracy(run.experiment().data.kind).to_lowercase());
-            ui.label(RichText::new(format::share(best)).strong().color(palette.test)).on_hover_text(&hover);
-            if is_wide {
-                ui.label(RichText::new("best test").weak()).on_hover_text(hover);
-            }
+    let left = |ui: &mut Ui| {
+        ui.scope(|ui| {
+            ui.set_max_width(room * NAME_SHARE);
+            text::cut(ui, RichText::new(&name).color(palette.strong()), &name);
+        });
+        steps(ui, run);
+    };
+    let is_wide = room >= BESIDE_FROM;
+    ends(ui, ("progress", run.key, is_wide), Room::Most, left, |ui| figures(ui, run, is_wide));
+}
+
+/// How a run stands, what a step takes and how good it is; with the words for them where the bar `is_wide`.
+fn figures(ui: &mut Ui, run: &RunRecord, is_wide: bool) {
+    let palette = theme::palette(ui);
+    let (standing, color) = standing(run, palette);
+    ui.label(RichText::new(standing).color(color));
+    if let Some((mean, last)) = run.step_secs().zip(run.last).filter(|_| is_wide) {
+        let hover = format!(
+            "Measured: the mean of its steps so far, without tests. The last took {}.",
+            format::secs(last.secs)
+        );
+        ui.label(RichText::new(format!("{} a step", format::secs(mean))).weak()).on_hover_text(hover);
+    }
+    if let Some(best) = run.best_accuracy {
+        let hover =
+            format!("Best {} on test data so far.", format::accuracy(run.experiment().data.kind).to_lowercase());
+        if is_wide {
+            ui.label(RichText::new("best test").weak()).on_hover_text(&hover);
         }
-        if let Some((mean, last)) = run.step_secs().zip(run.last).filter(|_| is_wide) {
-            let hover = format!(
-                "Measured: the mean of its steps so far, without tests. The last took {}.",
-                format::secs(last.secs)
-            );
-            ui.label(RichText::new(format!("{} a step", format::secs(mean))).weak()).on_hover_text(hover);
-        }
-        let (standing, color) = standing(run, palette);
-        ui.label(RichText::new(standing).color(color));
-        ui.with_layout(Layout::left_to_right(Align::Center), |ui| steps(ui, run));
-    });
+        ui.label(RichText::new(format::share(best)).strong().color(palette.test)).on_hover_text(hover);
+    }
 }
 
 /// The step that a run is at, and a bar where there is room for one.
@@ -251,7 +260,7 @@ fn steps(ui: &mut Ui, run: &RunRecord) {
         .desired_height(theme::PROGRESS_HEIGHT)
         .corner_radius(3.0)
         .fill(if done > 0 { palette.accent } else { palette.trough });
-    ui.add(bar);
+    ui.add(bar).accessible_name("Progress of the run");
 }
 
 #[cfg(test)]

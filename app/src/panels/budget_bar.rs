@@ -4,33 +4,36 @@
 //! Always holds: it has one height, whatever there is to say.
 
 use eframe::egui::{
-    self, Align, Button, CornerRadius, FontId, Layout, Rect, RichText, Sense, Stroke, Ui, UiBuilder, pos2, vec2,
+    self, Button, CornerRadius, FontId, Label, Rect, RichText, Sense, Stroke, Ui, UiBuilder, pos2, vec2,
 };
 use plimsoll_engine::{
     Bytes,
     memory::{Categories, Category},
-    plan::{Pass, Plan, Verdict},
+    plan::{Plan, Verdict},
 };
 
 use super::{PanelContext, legend, offers};
 use crate::{
     command::UiCommand,
-    format,
+    format, peak,
     planner::Obstacle,
     theme::{self, Palette},
     widgets::{
         chip,
+        ends::{Room, ends},
         stack::{self, Segment},
         text,
     },
 };
 
-/// Lines of the legend.
+/// Lines of the legend: it may wrap without moving what is below.
 const LEGEND_LINES: usize = 2;
 
 /// Draws the bar.
 pub(crate) fn ui(ui: &mut Ui, context: &PanelContext<'_>) {
-    ui.set_height(theme::LINE_HEIGHT);
+    let legend_lines = if ui.ctx().content_rect().height() < theme::LOW_WINDOW { 1 } else { LEGEND_LINES };
+    let legend_height = theme::LEGEND_LINE * legend_lines as f32;
+    ui.set_height(theme::LINE_HEIGHT + legend_height);
     let Some(plan) = context.state.newest_plan() else {
         let words = match &context.state.prediction.obstacle {
             Some(Obstacle::Problems(problems)) => problems.first().map(ToString::to_string).unwrap_or_default(),
@@ -43,24 +46,22 @@ pub(crate) fn ui(ui: &mut Ui, context: &PanelContext<'_>) {
     let stale = context.state.prediction.obstacle.is_some();
     ui.horizontal(|ui| {
         ui.set_height(theme::VERDICT_HEIGHT);
-        ui.with_layout(Layout::right_to_left(Align::Center), |ui| {
-            pin_button(ui, context);
-            ui.with_layout(Layout::left_to_right(Align::Center), |ui| {
-                verdict(ui, context, plan, stale);
-                ui.with_layout(Layout::right_to_left(Align::Center), |ui| peak_place(ui, plan));
-            });
-        });
+        let left = |ui: &mut Ui| {
+            verdict(ui, context, plan, stale);
+            peak_place(ui, plan);
+        };
+        ends(ui, "verdict", Room::Now, left, |ui| pin_button(ui, context));
     });
     let pin = context.state.pin.as_ref();
     let length = |plan: &Plan| plan.load().max(plan.peak.reserved);
     let full = [length(plan), plan.budget, pin.map_or(Bytes::ZERO, |pin| length(pin))];
     let full = Bytes((full.into_iter().max().unwrap_or_default().0 as f64 * 1.02) as u64);
     bar(ui, plan, full, pin.map(|pin| &**pin), stale);
-    let lines = vec2(ui.available_width(), theme::LEGEND_HEIGHT);
+    let lines = vec2(ui.available_width(), legend_height);
     let (rect, _) = ui.allocate_exact_size(lines, Sense::hover());
     // A child that takes no room of its own: the lines are there in any case.
     let mut child = ui.new_child(UiBuilder::new().max_rect(rect));
-    legend::ui(&mut child, plan, pin.map(|pin| &**pin), LEGEND_LINES);
+    legend::ui(&mut child, plan, pin.map(|pin| &**pin), legend_lines);
     offers::ui(ui, context, plan);
 }
 
@@ -119,28 +120,21 @@ fn estimated(plan: &Plan) -> String {
     text
 }
 
-/// Where the peak is, where there is room to say it.
+/// Where the peak is, at the end of the line: the whole of it, or the layer alone, as there is room.
 fn peak_place(ui: &mut Ui, plan: &Plan) {
-    if ui.available_width() >= theme::SHORTEST_TEXT {
-        let words = where_is_the_peak(plan);
-        text::cut(ui, RichText::new(&words).weak(), &words);
-    }
-}
-
-/// Where the peak is, in words.
-fn where_is_the_peak(plan: &Plan) -> String {
-    let pass = match plan.peak_pass {
-        Pass::First => "first step",
-        Pass::Steady => "every step",
-        Pass::Evaluate => "evaluation",
-        Pass::Save => "saving",
-    };
-    let timeline = plan.timeline(plan.peak_pass);
-    match timeline.peak_index().and_then(|i| timeline.points.get(i)) {
-        Some(point) => {
-            format!("peak in {pass}: {} of {}, {}", point.phase.name(), timeline.layer(point.layer), point.op)
+    let words = peak::place(plan);
+    let layer = peak::layer(plan).unwrap_or_default();
+    let font = egui::TextStyle::Body.resolve(ui.style());
+    let room = ui.available_width() - theme::GAP;
+    let shorter = [words.clone(), format!("peak at {layer}"), layer.to_owned()];
+    let shown = shorter.iter().map(|words| (words, text::width(ui, words, &font))).find(|(_, width)| *width <= room);
+    match shown {
+        Some((shown, width)) => {
+            ui.add_space(room - width);
+            ui.add(Label::new(RichText::new(shown).weak()).extend().sense(Sense::hover())).on_hover_text(words);
         }
-        None => format!("peak in {pass}"),
+        None if room >= theme::SHORTEST_TEXT => drop(text::path(ui, layer, &words)),
+        None => {}
     }
 }
 
@@ -149,7 +143,11 @@ fn pin_button(ui: &mut Ui, context: &PanelContext<'_>) {
     let text = if pinned.is_some() { "Unpin" } else { "Pin" };
     let enabled = pinned.is_some() || context.state.plan().is_some();
     let hover = UiCommand::Pin.tooltip_with_key(ui.ctx());
-    let button = ui.add_enabled(enabled, Button::selectable(pinned.is_some(), text).frame_when_inactive(true));
+    let button = Button::selectable(pinned.is_some(), text).frame_when_inactive(true);
+    // As wide as *Unpin* in any case: what is beside it stays where it is.
+    let font = egui::TextStyle::Button.resolve(ui.style());
+    let least = text::width(ui, "Unpin", &font) + 2.0 * ui.spacing().button_padding.x;
+    let button = ui.add_enabled(enabled, button.min_size(vec2(least, 0.0)));
     if button.on_hover_text(hover).clicked() {
         context.send.ui(UiCommand::Pin);
     }

@@ -1,7 +1,7 @@
 //! Gradient norm and learning rate of a run, one above the other over the same steps: whether training is stable, and what
 //! the schedule does to it. They move with the live curves.
 
-use eframe::egui::{self, Align, Layout, RichText, Ui, UiBuilder, vec2};
+use eframe::egui::{self, RichText, Ui, UiBuilder, vec2};
 use plimsoll_engine::memory::Category;
 
 use super::{
@@ -16,6 +16,7 @@ use crate::{
     widgets::{
         axes::Round,
         chip,
+        ends::{Room, ends},
         line_plot::{self, Axes, Curve, Rule},
     },
 };
@@ -30,7 +31,7 @@ pub(crate) fn ui(ui: &mut Ui, context: &mut PanelContext<'_>) {
     ui.add_space(2.0);
     egui::ScrollArea::vertical().auto_shrink(false).show(ui, |ui| {
         let space = ui.available_size();
-        let cell = vec2(space.x, ((space.y - theme::GAP) / 2.0).max(theme::LOWEST_PLOT));
+        let cell = vec2(space.x, ((space.y - theme::GAP) / 2.0).max(theme::LOWEST_TITLED_PLOT));
         for draw in [norm, learning_rate] {
             let (_, rect) = ui.allocate_space(cell);
             let builder = UiBuilder::new().id_salt(rect.top() as i32).max_rect(rect);
@@ -40,12 +41,12 @@ pub(crate) fn ui(ui: &mut Ui, context: &mut PanelContext<'_>) {
 }
 
 fn options(ui: &mut Ui, context: &mut PanelContext<'_>, run: &RunRecord) {
-    let row = vec2(ui.available_width(), ui.spacing().interact_size.y);
-    ui.allocate_ui_with_layout(row, Layout::right_to_left(Align::Center), |ui| {
-        let log = ui.toggle_value(&mut context.view.log_norm, "Log norm");
+    let PanelContext { state, view, send } = context;
+    let log = |ui: &mut Ui| {
+        let log = ui.toggle_value(&mut view.log_norm, "Log norm");
         log.on_hover_text("Show the gradient norm on a logarithmic axis.");
-        ui.with_layout(Layout::left_to_right(Align::Center), |ui| which(ui, context, run));
-    });
+    };
+    ui.horizontal(|ui| ends(ui, "options", Room::Now, |ui| which(ui, state, send, run), log));
 }
 
 fn norm(ui: &mut Ui, view: &View, run: &RunRecord) {

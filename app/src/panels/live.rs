@@ -1,18 +1,20 @@
 //! The run as it goes: loss, accuracy, memory and throughput.
 
-use eframe::egui::{self, Align, ComboBox, Layout, Rect, RichText, Slider, Ui, UiBuilder, vec2};
+use eframe::egui::{self, ComboBox, Rect, RichText, Slider, Ui, UiBuilder, vec2};
 use plimsoll_engine::{Bytes, experiment::Labelled};
 
 use super::PanelContext;
 use crate::{
-    command::Action,
+    command::{Action, Sender},
     format,
     session::RunRecord,
+    state::State,
     theme,
     view::{Axis, View},
     widgets::{
         axes::Round,
         chip,
+        ends::{Room, ends},
         line_plot::{self, Axes, Curve, Rule},
         series::{Series, Smoothed},
     },
@@ -44,7 +46,7 @@ pub(crate) fn ui(ui: &mut Ui, context: &mut PanelContext<'_>) {
         let gap = theme::GAP;
         let cell = vec2(
             (space.x - gap * (columns - 1) as f32) / columns as f32,
-            ((space.y - gap * (rows - 1) as f32) / rows as f32).max(theme::LOWEST_PLOT),
+            ((space.y - gap * (rows - 1) as f32) / rows as f32).max(theme::LOWEST_TITLED_PLOT),
         );
         let start = ui.cursor().min;
         ui.allocate_space(vec2(space.x, (cell.y + gap) * rows as f32 - gap));
@@ -59,45 +61,39 @@ pub(crate) fn ui(ui: &mut Ui, context: &mut PanelContext<'_>) {
 
 fn options(ui: &mut Ui, context: &mut PanelContext<'_>, run: &RunRecord) {
     if ui.available_width() < OPTIONS_BESIDE_FROM {
-        which(ui, context, run);
-        ui.horizontal_wrapped(|ui| choices(ui, context.view, false));
+        which(ui, context.state, context.send, run);
+        ui.horizontal_wrapped(|ui| choices(ui, context.view));
         return;
     }
-    let row = vec2(ui.available_width(), ui.spacing().interact_size.y);
-    ui.allocate_ui_with_layout(row, Layout::right_to_left(Align::Center), |ui| {
-        choices(ui, context.view, true);
-        ui.with_layout(Layout::left_to_right(Align::Center), |ui| which(ui, context, run));
-    });
+    let PanelContext { state, view, send } = context;
+    let list = |ui: &mut Ui| which(ui, state, send, run);
+    ui.horizontal(|ui| ends(ui, "options", Room::Now, list, |ui| choices(ui, view)));
 }
 
-/// How the curves are drawn. Where they stand from the right, the last comes first.
-fn choices(ui: &mut Ui, view: &mut View, from_the_right: bool) {
-    let mut axes = [(Axis::Step, "Steps"), (Axis::Time, "Time")];
-    if from_the_right {
-        axes.reverse();
-    }
-    for (axis, name) in axes {
-        ui.selectable_value(&mut view.axis, axis, name).on_hover_text("The horizontal axis.");
-    }
-    let log = ui.toggle_value(&mut view.log_loss, "Log");
-    log.on_hover_text("The loss on a logarithmic axis.");
+/// How the curves are drawn.
+fn choices(ui: &mut Ui, view: &mut View) {
+    ui.label(RichText::new("Smoothing").weak());
     ui.spacing_mut().slider_width = 70.0;
     let slider = Slider::new(&mut view.smoothing, 0.0..=0.99).show_value(false);
     let hover = "Share of the past in the smoothed curves; at the left end the values are as measured.";
     let slider = ui.add(slider).accessible_name("Smoothing");
     slider.on_hover_text(format!("{hover} Now {:.2}.", view.smoothing));
-    ui.label(RichText::new("Smoothing").weak());
+    let log = ui.toggle_value(&mut view.log_loss, "Log");
+    log.on_hover_text("The loss on a logarithmic axis.");
+    for (axis, name) in [(Axis::Step, "Steps"), (Axis::Time, "Time")] {
+        ui.selectable_value(&mut view.axis, axis, name).on_hover_text("The horizontal axis.");
+    }
 }
 
 /// The list of runs, in what room there is.
-pub(super) fn which(ui: &mut Ui, context: &PanelContext<'_>, run: &RunRecord) {
-    let name = |run: &RunRecord| context.state.session.name(run);
+pub(super) fn which(ui: &mut Ui, state: &State, send: &Sender, run: &RunRecord) {
+    let name = |run: &RunRecord| state.session.name(run);
     let width = (ui.available_width() - theme::GAP).clamp(60.0, 280.0);
     let list = ComboBox::from_id_salt("run").width(width).truncate().selected_text(name(run));
     let list = list.show_ui(ui, |ui| {
-        for other in context.state.session.all().rev() {
+        for other in state.session.all().rev() {
             if ui.selectable_label(other.key == run.key, name(other)).clicked() {
-                context.send.send(Action::ShowRun(other.key));
+                send.send(Action::ShowRun(other.key));
             }
         }
     });
@@ -233,7 +229,7 @@ fn memory(ui: &mut Ui, view: &mut View, run: &RunRecord) {
         for (shown, (name, color, dashed, value, about)) in shown.iter_mut().zip(&entries) {
             let text = RichText::new(*name).small();
             let text = if *shown { text } else { text.weak().strikethrough() };
-            let chip = chip::stroke(ui, *color, *dashed, text);
+            let chip = chip::switch(ui, *color, *dashed, text);
             chip.widget_info(|| egui::WidgetInfo::selected(egui::Role::CheckBox, true, *shown, *name));
             if chip.on_hover_text(format!("{value}. {about} Click to show or hide it.")).clicked() {
                 *shown = !*shown;

@@ -1,6 +1,6 @@
 //! The top bar: presets, undo and redo, device and budget, panes and theme.
 
-use eframe::egui::{self, Id, MenuBar, Response, RichText, Ui};
+use eframe::egui::{self, MenuBar, Response, RichText, Ui};
 use plimsoll_engine::{
     Bytes,
     device::{Target, profile},
@@ -14,7 +14,10 @@ use crate::{
     layout::Layout,
     panels::pane::Pane,
     theme,
-    widgets::control::{Form, Spec},
+    widgets::{
+        control::{Form, Spec},
+        ends::{Room, ends},
+    },
 };
 
 /// Budgets worth a click: small ones for teaching, then the memory of common cards.
@@ -73,25 +76,13 @@ pub(crate) fn ui(ui: &mut Ui, context: &mut PanelContext<'_>, layout: &mut Layou
         small_command(ui, context, UiCommand::Undo, "↶", document.can_undo());
         small_command(ui, context, UiCommand::Redo, "↷", document.can_redo());
         ui.add_space(theme::GAP);
-        let right = Id::unique("right of the top bar");
-        let width: f32 = ui.data(|data| data.get_temp(right)).unwrap_or_default();
-        ui.scope(|ui| {
-            ui.set_max_width((ui.available_width() - width - theme::WIDE_GAP).max(0.0));
-            title(ui, context);
-        });
-        // At the right, and yet from left to right, as the eye and the Tab key go.
-        ui.add_space((ui.available_width() - width).max(0.0));
-        let group = ui.horizontal(|ui| {
+        let right = |ui: &mut Ui| {
             device(ui, context);
             budget(ui, context);
             ui.add_space(theme::GAP);
             theme_button(ui, context);
-        });
-        let now = group.response.rect.width();
-        if (now - width).abs() > 0.5 {
-            ui.data_mut(|data| data.insert_temp(right, now));
-            ui.ctx().request_discard("the right of the top bar has another width");
-        }
+        };
+        ends(ui, "top bar", Room::Now, |ui| title(ui, context), right);
     });
 }
 

@@ -18,7 +18,16 @@ pub(crate) fn chip(ui: &mut Ui, color: Color32, text: impl Into<RichText>) -> Re
 
 /// A short stretch of a curve and `text`, in one row; dashed for what is not measured.
 pub(crate) fn stroke(ui: &mut Ui, color: Color32, dashed: bool, text: impl Into<RichText>) -> Response {
-    entry(ui, STRETCH, Sense::click(), text.into(), |painter, at| {
+    stretch(ui, Sense::hover(), color, dashed, text.into())
+}
+
+/// The same to click on.
+pub(crate) fn switch(ui: &mut Ui, color: Color32, dashed: bool, text: impl Into<RichText>) -> Response {
+    stretch(ui, Sense::click(), color, dashed, text.into())
+}
+
+fn stretch(ui: &mut Ui, sense: Sense, color: Color32, dashed: bool, text: RichText) -> Response {
+    entry(ui, STRETCH, sense, text, |painter, at| {
         let ends = [at.left_center(), at.right_center()];
         let stroke = Stroke::new(theme::CURVE, color);
         if dashed {

@@ -3,6 +3,8 @@
 pub(crate) mod axes;
 pub(crate) mod chip;
 pub(crate) mod control;
+pub(crate) mod ends;
+pub(crate) mod legend;
 pub(crate) mod line_plot;
 pub(crate) mod series;
 pub(crate) mod stack;

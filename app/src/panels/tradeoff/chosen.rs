@@ -2,7 +2,17 @@
 
 use eframe::egui::{Align, Button, Layout, RichText, TextEdit, Ui, UiBuilder, vec2};
 
-use crate::{command::Action, naming, panels::PanelContext, session::RunRecord, theme, widgets::text};
+use crate::{
+    command::Action,
+    naming,
+    panels::PanelContext,
+    session::RunRecord,
+    theme,
+    widgets::{
+        ends::{Room, ends},
+        text,
+    },
+};
 
 /// The height of the two lines.
 pub(super) fn height(ui: &Ui) -> f32 {
@@ -13,36 +23,35 @@ pub(super) fn height(ui: &Ui) -> f32 {
 pub(super) fn ui(ui: &mut Ui, context: &PanelContext<'_>, run: &RunRecord) {
     let present = &context.state.document.experiment;
     let is_present = present == run.experiment();
-    row(ui, |ui| {
+    let name = |ui: &mut Ui| {
+        ui.label(RichText::new(run.label()).strong());
+        own_name(ui, context, run);
+    };
+    let load = |ui: &mut Ui| {
         let load = ui.add_enabled(!is_present, Button::new("Load its settings"));
         let hover = "Make the settings of this run the present ones; undo takes it back.";
         if load.on_hover_text(hover).on_disabled_hover_text("Its settings are the present ones.").clicked() {
             context.send.send(Action::Adopt(Box::new(run.experiment().clone())));
         }
-        ui.with_layout(Layout::left_to_right(Align::Center), |ui| {
-            ui.label(RichText::new(run.label()).strong());
-            own_name(ui, context, run);
-        });
-    });
+    };
+    row(ui, |ui| ends(ui, "looked at", Room::Now, name, load));
     row(ui, |ui| {
-        ui.with_layout(Layout::left_to_right(Align::Center), |ui| {
-            let changes = naming::changes(present, run.experiment());
-            let words = if is_present {
-                "Its settings are the present ones.".to_owned()
-            } else if changes.is_empty() {
-                "Only its title and description are others than the present ones.".to_owned()
-            } else {
-                format!("Against the present: {}", changes.join(", "))
-            };
-            text::cut(ui, RichText::new(&words).small().weak(), &words);
-        });
+        let changes = naming::changes(present, run.experiment());
+        let words = if is_present {
+            "Its settings are the present ones.".to_owned()
+        } else if changes.is_empty() {
+            "Only its title and description are others than the present ones.".to_owned()
+        } else {
+            format!("Against the present: {}", changes.join(", "))
+        };
+        text::cut(ui, RichText::new(&words).small().weak(), &words);
     });
 }
 
 fn row(ui: &mut Ui, contents: impl FnOnce(&mut Ui)) {
     let size = vec2(ui.available_width(), ui.spacing().interact_size.y);
     let (_, rect) = ui.allocate_space(size);
-    ui.scope_builder(UiBuilder::new().max_rect(rect).layout(Layout::right_to_left(Align::Center)), contents);
+    ui.scope_builder(UiBuilder::new().max_rect(rect).layout(Layout::left_to_right(Align::Center)), contents);
 }
 
 /// A field with the name that the run was given; while it is empty, it shows what sets the run apart.

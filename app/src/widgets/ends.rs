@@ -1,0 +1,38 @@
+//! A line with two ends: what stands at the right is drawn after what stands at the left, so that the Tab key and a screen
+//! reader come to it as the eye does.
+
+use eframe::egui::{self, Ui};
+
+use crate::theme;
+
+/// What room the right end is given.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Room {
+    /// As much as it takes.
+    Now,
+    /// As much as it ever took: what is beside it does not move with every figure.
+    Most,
+}
+
+/// Draws `left` in what `right` leaves of the line, and `right` at its end. The layout of `ui` goes from left to right.
+pub(crate) fn ends(
+    ui: &mut Ui,
+    name: impl egui::AsIdSalt,
+    room: Room,
+    left: impl FnOnce(&mut Ui),
+    right: impl FnOnce(&mut Ui),
+) {
+    let id = ui.scope_id().with(name);
+    let known: f32 = ui.data(|data| data.get_temp(id)).unwrap_or_default();
+    ui.scope(|ui| {
+        ui.set_max_width((ui.available_width() - known - theme::WIDE_GAP).max(0.0));
+        left(ui);
+    });
+    ui.add_space((ui.available_width() - known).max(0.0));
+    let taken = ui.horizontal(right).response.rect.width();
+    let now = if room == Room::Most { taken.max(known) } else { taken };
+    if (now - known).abs() > 0.5 {
+        ui.data_mut(|data| data.insert_temp(id, now));
+        ui.ctx().request_discard("the right end of a line has another width");
+    }
+}
