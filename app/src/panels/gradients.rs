@@ -7,6 +7,7 @@ use plimsoll_engine::memory::Category;
 use super::{
     PanelContext,
     live::{axes, figure, group, title, which, xs},
+    without_run,
 };
 use crate::{
     format,
@@ -24,7 +25,7 @@ use crate::{
 /// Draws the pane.
 pub(crate) fn ui(ui: &mut Ui, context: &mut PanelContext<'_>) {
     let Some(run) = context.state.shown_run().filter(|run| run.last.is_some()) else {
-        chip::empty(ui, "Press Train to see the gradient norm and the learning rate of every step.");
+        without_run(ui, context, "the gradient norm and the learning rate of every step");
         return;
     };
     options(ui, context, run);

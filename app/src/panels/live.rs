@@ -3,7 +3,7 @@
 use eframe::egui::{self, ComboBox, Rect, RichText, Slider, Ui, UiBuilder, vec2};
 use plimsoll_engine::{Bytes, experiment::Labelled};
 
-use super::PanelContext;
+use super::{PanelContext, without_run};
 use crate::{
     command::{Action, Sender},
     format,
@@ -28,7 +28,7 @@ const OPTIONS_BESIDE_FROM: f32 = 400.0;
 /// Draws the pane.
 pub(crate) fn ui(ui: &mut Ui, context: &mut PanelContext<'_>) {
     let Some(run) = context.state.shown_run() else {
-        chip::empty(ui, "Press Train to see loss, accuracy, measured memory and throughput while the run goes on.");
+        without_run(ui, context, "loss, accuracy, measured memory and throughput while the run goes on");
         return;
     };
     options(ui, context, run);

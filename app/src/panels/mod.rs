@@ -23,6 +23,7 @@ mod top_bar;
 pub(crate) mod tradeoff;
 
 use eframe::egui::{self, Panel, Rect, Ui, UiBuilder};
+use plimsoll_engine::device::target;
 
 use crate::{layout::Layout, theme, widgets::chip};
 
@@ -39,6 +40,20 @@ fn without_plan(ui: &mut Ui, context: &PanelContext<'_>, what: &str) {
         None => "Planning…".to_owned(),
     };
     chip::empty(ui, &text);
+}
+
+/// A pane that shows a run, without one: what to do for it.
+fn without_run(ui: &mut Ui, context: &PanelContext<'_>, what: &str) {
+    let state = context.state;
+    let is_planned_only = target::not_trained_on(&state.document.experiment.device).is_some();
+    let first = if is_planned_only {
+        "Choose the CPU, or a graphics card that is here, under Device, and press Train"
+    } else if state.plan().is_some_and(|plan| !plan.verdict().fits()) {
+        "Choose one of the changes that fit, above, and press Train"
+    } else {
+        "Press Train"
+    };
+    chip::empty(ui, &format!("{first} to see {what}."));
 }
 
 /// Draws a pane.

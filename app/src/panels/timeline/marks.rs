@@ -62,6 +62,8 @@ pub(super) fn peak(ui: &Ui, plan: &Plan, pass: Pass, transform: &PlotTransform, 
     };
     let (galley, color) = (words(ui, &text, room, palette.strong()), palette.strong());
     let place = align.anchor_size(tip + vec2(dx, 0.0), galley.size());
+    // Below the top, however high the peak is.
+    let place = place.translate(vec2(0.0, (transform.frame().top() + 1.0 - place.top()).max(0.0)));
     plate(ui, transform.frame(), place, galley, color);
     Some(place)
 }
@@ -99,10 +101,16 @@ pub(super) fn budget(
         Align2::RIGHT_CENTER.anchor_size(right, galley.size()),
         Align2::LEFT_TOP.anchor_size(left + vec2(0.0, 3.0), galley.size()),
         Align2::RIGHT_TOP.anchor_size(right + vec2(0.0, 3.0), galley.size()),
+        Align2::LEFT_BOTTOM.anchor_size(left - vec2(0.0, 3.0), galley.size()),
+        Align2::RIGHT_BOTTOM.anchor_size(right - vec2(0.0, 3.0), galley.size()),
     ];
-    let free = |place: &&Rect| taken.is_none_or(|taken| !taken.expand(2.0).intersects(**place));
-    let place = places.iter().find(free).unwrap_or(&places[0]);
-    plate(ui, frame, *place, galley, palette.budget);
+    let is_free = |place: &&Rect| {
+        frame.contains_rect(**place) && taken.is_none_or(|taken| !taken.expand(2.0).intersects(**place))
+    };
+    // Where there is no room, the line alone tells it: the bar above has the figure.
+    if let Some(place) = places.iter().find(is_free) {
+        plate(ui, frame, *place, galley, palette.budget);
+    }
     if let Some(broken) = scale.broken_at {
         let y = transform.position_from_point(&PlotPoint::new(0.0, broken)).y;
         if frame.y_range().contains(y) {
