@@ -189,12 +189,19 @@ fn view_entries(ui: &mut Ui, context: &mut PanelContext<'_>, layout: &mut Layout
     }
 }
 
+/// Whether the window has room for the names of the controls at the right of the bar, which each says on hover as well.
+fn has_words(ui: &Ui) -> bool {
+    ui.ctx().content_rect().width() >= theme::WORDS_FROM
+}
+
 /// Where the run computes: what can be chosen, and why the rest cannot.
 fn device(ui: &mut Ui, context: &PanelContext<'_>) {
     let device = format::device(&context.state.document.experiment.device);
     let hover = "Where the run computes: the processor, a graphics card that is here, or one that is only planned for. The \
                  Devices pane tells what each says of itself.";
-    ui.label(RichText::new("Device").weak()).on_hover_text(hover);
+    if has_words(ui) {
+        ui.label(RichText::new("Device").weak()).on_hover_text(hover);
+    }
     let list = ui.menu_button(format!("{device} ⏷"), |ui| device_list(ui, context));
     list.response.accessible_name("Device").on_hover_text(hover);
     ui.add_space(theme::GAP);
@@ -271,27 +278,29 @@ fn budget(ui: &mut Ui, context: &PanelContext<'_>) {
     let present = context.state.document.experiment.budget;
     let bad = context.state.prediction.problems().iter().find(|p| p.key == "budget");
     let color = if bad.is_some() { theme::palette(ui).bad } else { theme::palette(ui).weak() };
-    let label = ui.label(RichText::new("Budget").color(color));
-    let field = budget_field(ui, &form, present, context.state.dialog.is_none());
+    let label = has_words(ui).then(|| ui.label(RichText::new("Budget").color(color)));
+    let field = budget_field(ui, &form, present, bad.is_some(), context.state.dialog.is_none());
     let list = ui.menu_button("⏷", |ui| budget_list(ui, context, &form)).response.accessible_name("Common budgets");
+    let whole = label.into_iter().fold(field | list, |whole, label| whole | label);
     if let Some(problem) = bad {
-        label.on_hover_text(format!("{}; {}", problem.message, problem.mend));
+        whole.on_hover_text(format!("{}; {}", problem.message, problem.mend));
         return;
     }
-    (label | field | list).on_hover_ui(|ui| {
+    whole.on_hover_ui(|ui| {
         ui.set_max_width(theme::TOOLTIP_WIDTH);
         ui.strong(BUDGET.name);
         ui.label(BUDGET.help);
     });
 }
 
-/// A text field that keeps what is typed until it is a size. `is_open`: no dialog lies over it.
-fn budget_field(ui: &mut Ui, form: &Form<'_>, present: Bytes, is_open: bool) -> Response {
+/// A text field that keeps what is typed until it is a size. `is_bad`: the budget cannot be; `is_open`: no dialog lies over
+/// it.
+fn budget_field(ui: &mut Ui, form: &Form<'_>, present: Bytes, is_bad: bool, is_open: bool) -> Response {
     let id = ui.scope_id().with("budget text");
     let typed: Option<String> = ui.data(|data| data.get_temp(id));
     let mut text = typed.clone().unwrap_or_else(|| format::size(present));
     let parsed = text.parse::<Bytes>();
-    let color = parsed.as_ref().err().map(|_| theme::palette(ui).bad);
+    let color = (is_bad || parsed.is_err()).then(|| theme::palette(ui).bad);
     let edit = egui::TextEdit::singleline(&mut text)
         .desired_width(64.0)
         .margin(egui::Margin::symmetric(6, 3))

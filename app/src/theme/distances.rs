@@ -20,6 +20,8 @@ pub(crate) const LEGEND_LINE: f32 = 17.0;
 pub(crate) const OFFERS_HEIGHT: f32 = 24.0;
 /// Height of verdict, bar and offers, with the gaps between them and the legend.
 pub(crate) const LINE_HEIGHT: f32 = VERDICT_HEIGHT + BAR_HEIGHT + OFFERS_HEIGHT + 3.0 * ROW_GAP;
+/// A narrower window shows the controls of its top bar without their names.
+pub(crate) const WORDS_FROM: f32 = 760.0;
 /// A lower window leaves room to the panes where it can.
 pub(crate) const LOW_WINDOW: f32 = 640.0;
 /// Between two rows.
