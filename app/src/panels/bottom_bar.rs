@@ -127,7 +127,9 @@ fn why(ui: &mut Ui, reason: &str) {
 fn line(ui: &mut Ui, contents: impl FnOnce(&mut Ui)) {
     let size = vec2(ui.available_width(), theme::ROW_HEIGHT);
     let (_, rect) = ui.allocate_space(size);
-    ui.scope_builder(egui::UiBuilder::new().max_rect(rect).layout(Layout::left_to_right(Align::Center)), contents);
+    // A child that takes no room of its own: an empty line is as high as one of buttons and bars.
+    let builder = egui::UiBuilder::new().max_rect(rect).layout(Layout::left_to_right(Align::Center));
+    contents(&mut ui.new_child(builder));
 }
 
 /// The run that the bar speaks of: the one under way, else the one whose curves are shown.

@@ -51,7 +51,8 @@ pub(super) fn ui(ui: &mut Ui, context: &PanelContext<'_>, run: &RunRecord) {
 fn row(ui: &mut Ui, contents: impl FnOnce(&mut Ui)) {
     let size = vec2(ui.available_width(), ui.spacing().interact_size.y);
     let (_, rect) = ui.allocate_space(size);
-    ui.scope_builder(UiBuilder::new().max_rect(rect).layout(Layout::left_to_right(Align::Center)), contents);
+    // A child that takes no room of its own: the line is as high as it was promised.
+    contents(&mut ui.new_child(UiBuilder::new().max_rect(rect).layout(Layout::left_to_right(Align::Center))));
 }
 
 /// A field with the name that the run was given; while it is empty, it shows what sets the run apart.
