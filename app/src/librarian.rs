@@ -11,6 +11,7 @@ use std::{
 };
 
 use crossbeam_channel::{Receiver, RecvTimeoutError, Sender};
+use jiff::SignedDuration;
 use plimsoll_engine::{
     Experiment,
     experiment::preset,
@@ -31,6 +32,9 @@ use crate::{
 const LOOK: Duration = Duration::from_secs(1);
 /// Between two readings lie at least so many times the length of one: a store of thousands leaves a trainer its cores.
 const REST: u32 = 25;
+
+/// Runs that were put away can be brought back for so long.
+const AWAY: SignedDuration = SignedDuration::from_hours(24);
 
 /// A change of the store.
 #[derive(Debug, Clone)]
@@ -188,6 +192,8 @@ impl Desk {
                 return;
             }
         };
+        // What was deleted long enough ago is brought back by nobody. Where that fails, the next start tries again.
+        let _ = store.empty(AWAY);
         let (mut version, mut due) = (None, Instant::now());
         loop {
             if Instant::now() >= due {

@@ -1,11 +1,18 @@
 //! Kept runs: found in the next window, looked at, opened as they were, named, deleted and brought back, compared.
 
-use plimsoll_engine::store::{RunKey, RunState, Store};
+use plimsoll_engine::store::{RunKey, RunState, Store, StoredRun};
 
-use super::*;
+use std::collections::BTreeSet;
+
+use eframe::egui::{Pos2, Rect};
+
+use super::{
+    pictures::{SCALES, SIZES, assert_none, judge, pieces, point_at_what_is_cut},
+    *,
+};
 use crate::{
     command::{Action, RunsAction},
-    view::ComparePart,
+    view::{ComparePart, Sort},
 };
 
 type Folder = Rc<tempfile::TempDir>;
@@ -232,4 +239,68 @@ fn a_store_that_cannot_be_opened_is_said_and_the_window_trains_all_the_same() {
     assert!(window.query_by_label_contains("Runs are not kept: ").is_some());
     window.key_press_modifiers(Modifiers::COMMAND, Key::Enter);
     until(&mut window, |app| app.state.session.latest().is_some_and(|run| run.summary.is_some()));
+}
+
+#[test]
+fn kept_runs_and_their_comparison_can_be_read_in_every_size_scale_and_theme() {
+    let (store, _) = two_runs();
+    let mut window = on(&store, Experiment { budget: Bytes::mib(3), ..digits() });
+    let keys = keys(&window);
+    ask(&mut window, RunsAction::Pick(keys.clone()));
+    ask(&mut window, RunsAction::Compare(keys));
+    until(&mut window, |app| app.state.compared.is_some() && app.state.shown_run().is_some());
+    window.ctx.all_styles_mut(|style| style.animation_time = 0.0);
+    let (mut all, mut known) = (BTreeSet::new(), BTreeSet::new());
+    for (size, scale) in SIZES.into_iter().flat_map(|size| SCALES.map(|scale| (size, scale))) {
+        let pixels = vec2(size[0], size[1]);
+        let scale = crate::zoom::allowed(pixels, scale);
+        window.set_pixels_per_point(scale);
+        window.run_steps(2);
+        window.set_size(pixels / scale);
+        let screen = Rect::from_min_size(Pos2::ZERO, pixels / scale);
+        for dark in [true, false] {
+            let theme = if dark { egui::ThemePreference::Dark } else { egui::ThemePreference::Light };
+            window.state_mut().as_mut().expect("drawn").view.theme = theme;
+            let parts = [ComparePart::Settings, ComparePart::Curves, ComparePart::Step, ComparePart::Alive];
+            for (pane, part) in parts.map(|part| (Pane::Compare, part)).into_iter().chain([(Pane::Runs, parts[0])]) {
+                window.state_mut().as_mut().expect("drawn").view.compare = part;
+                show(&mut window, pane);
+                let mut faults = BTreeSet::new();
+                judge(&pieces(&window), screen, &mut faults);
+                point_at_what_is_cut(&mut window, &mut known, &mut faults);
+                let place = format!("{pane:?} {part:?}, {} x {} at {scale}, dark {dark}", size[0], size[1]);
+                all.extend(faults.into_iter().map(|fault| format!("{place}: {fault}")));
+            }
+        }
+    }
+    assert_none(&all);
+}
+
+#[test]
+fn of_ten_thousand_runs_those_in_sight_are_drawn() {
+    let (store, _) = two_runs();
+    let mut window = on(&store, digits());
+    let known = app(&window).state.runs.rows()[0].run.clone();
+    let many = (0..10_000u64).map(|i| {
+        let started = known.started - jiff::SignedDuration::from_secs(i as i64);
+        let settings = vec![format!("batch.micro={}", 8 << (i % 5)), format!("run.seed={}", i % 7)];
+        let best_test_accuracy = Some(i as f64 / 10_000.0);
+        StoredRun { key: RunKey::new(started), started, settings, best_test_accuracy, ..known.clone() }
+    });
+    let many: Vec<StoredRun> = many.collect();
+    show(&mut window, Pane::Runs);
+    let start = Instant::now();
+    let rows = crate::runs::rows(many, |_| None);
+    let made = start.elapsed();
+    window.state_mut().as_mut().expect("drawn").state.runs.read(rows);
+    let start = Instant::now();
+    window.step();
+    let drawn = start.elapsed();
+    let rows = || window.query_all_by_label_contains("Tiny, batch").count();
+    assert!((3..60).contains(&rows()), "{} rows", rows());
+    println!("10,000 rows: made in {made:?}, first frame in {drawn:?}");
+    // The least accurate is the one that began first.
+    let sort = Sort { column: crate::view::RunColumn::Accuracy, falling: true };
+    let order = crate::runs::order(app(&window).state.runs.rows(), "seed 3 tiny", sort);
+    assert!(order.len() > 1000 && order.windows(2).all(|pair| pair[0] > pair[1]));
 }

@@ -53,7 +53,8 @@ fn deleted(ui: &mut Ui, context: &PanelContext<'_>, count: usize) {
     let words = if count == 1 { "A run was deleted.".to_owned() } else { format!("{count} runs were deleted.") };
     ui.label(RichText::new(words).color(theme::palette(ui).warn));
     let undo = ui.button("Undo").accessible_name("Bring the deleted runs back");
-    if undo.on_hover_text("Bring them back. They are deleted for good when the window closes.").clicked() {
+    if undo.on_hover_text("Bring them back. They are deleted for good after a day, at a start of the window.").clicked()
+    {
         ask(context, RunsAction::Restore);
     }
 }
@@ -125,7 +126,7 @@ fn buttons(ui: &mut Ui, context: &PanelContext<'_>, front: &Row) {
     continued(ui, context, front);
     let is_free = picked.iter().filter_map(|key| runs.get(key)).all(|row| row.run.state != RunState::Running);
     let delete = if picked.len() > 1 { format!("Delete {}", picked.len()) } else { "Delete".to_owned() };
-    let hover = "Delete what is picked, with its checkpoints; undo brings it back until the window closes.";
+    let hover = "Delete what is picked, with its checkpoints; undo brings it back.";
     if button(ui, &delete, hover, is_free, "A run that trains cannot be deleted: stop it first.") {
         ask(context, RunsAction::Delete(picked.to_vec()));
     }
