@@ -106,8 +106,16 @@ pub(super) fn step(ui: &mut Ui, compared: &Compared) {
     let mut budgets: Vec<f64> = compared.comparison.subjects.iter().map(|s| s.experiment.budget.as_mib()).collect();
     budgets.sort_by(f64::total_cmp);
     budgets.dedup();
-    // A budget that is far away would leave nothing to see of the steps.
-    budgets.retain(|budget| *budget < 2.5 * highest);
+    // A budget that is far away would leave nothing to see of the steps: it is told in words.
+    let is_in_sight = |budget: &f64| *budget < 2.5 * highest;
+    ui.horizontal_wrapped(|ui| {
+        for budget in &budgets {
+            let place = if is_in_sight(budget) { "" } else { ", above the picture" };
+            let words = format!("budget {}{place}", format::size(Bytes::from_mib(*budget)));
+            chip::stroke(ui, palette.budget, true, RichText::new(words).small());
+        }
+    });
+    budgets.retain(is_in_sight);
     let top = budgets.iter().copied().fold(highest, f64::max) * 1.06;
     let plot = axes::plot(ui, "compared steps", Round::Whole, Round::Binary)
         .height(ui.available_height().max(theme::LOWEST_PLOT))
