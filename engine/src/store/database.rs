@@ -253,3 +253,93 @@ fn no_folder(folder: &Path, error: &io::Error) -> Error {
     };
     Error::file(folder, format!("cannot be the folder of kept runs: {why}; {OTHER}"))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A store of the first form with a run in it.
+    fn old(folder: &Path) -> Connection {
+        let mut connection = Connection::open(folder.join(FILE)).expect("a file");
+        prepare(&mut connection, &MIGRATIONS[..1]).expect("made");
+        let sql = "INSERT INTO runs (key, title, state, origin, started, system, pid, began, pulse, version, device, \
+                   device_name, is_gpu, seed, settings, budget, predicted_live, predicted_reserved, predicted_process, \
+                   total_steps) VALUES ('a', 'old', 'finished', 'window', 1, '', 1, 1, 1, '0', 'cpu', '', 0, 1, '', 1, 1, 1, 1, 1)";
+        connection.execute(sql, []).expect("added");
+        connection
+    }
+
+    fn said(folder: &Path) -> String {
+        Database::open(folder).expect_err("refused").to_string()
+    }
+
+    #[test]
+    fn an_older_store_is_brought_up_to_date_and_keeps_its_runs() {
+        let folder = tempfile::tempdir().expect("a folder");
+        drop(old(folder.path()));
+        let next: Vec<&str> = MIGRATIONS.iter().copied().chain(["ALTER TABLE runs ADD COLUMN mood TEXT"]).collect();
+        let mut connection = Connection::open(folder.path().join(FILE)).expect("a file");
+        prepare(&mut connection, &next).expect("brought up to date");
+        prepare(&mut connection, &next).expect("once is enough");
+        let row = "SELECT title FROM runs WHERE mood IS NULL";
+        assert_eq!(connection.query_row(row, [], |row| row.get(0)), Ok("old".to_owned()));
+        // This program knows one form less.
+        let message = said(folder.path());
+        assert!(message.contains("newer version") && message.contains("PLIMSOLL_STORE"), "{message}");
+        // A migration that fails leaves the store as it was.
+        let folder = tempfile::tempdir().expect("a folder");
+        let mut connection = old(folder.path());
+        let broken: Vec<&str> = MIGRATIONS.iter().copied().chain(["DROP TABLE events; nonsense"]).collect();
+        assert!(prepare(&mut connection, &broken).is_err());
+        drop(connection);
+        let database = Database::open(folder.path()).expect("as it was");
+        let events = |db: &Connection| db.query_row("SELECT count(*) FROM events", [], |row| row.get::<_, i64>(0));
+        assert_eq!(database.with(events), Ok(0));
+    }
+
+    #[test]
+    fn a_foreign_file_is_left_as_it_is() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let place = folder.path().join(FILE);
+        let other = Connection::open(&place).expect("a file");
+        other.execute_batch("CREATE TABLE songs (name TEXT)").expect("made");
+        drop(other);
+        let before = fs::read(&place).expect("there");
+        assert!(said(folder.path()).contains("a database of another program"));
+        assert_eq!(fs::read(&place).expect("there"), before);
+        fs::write(&place, "not a database at all, but long enough to be looked at by one").expect("written");
+        assert!(said(folder.path()).contains("is not a store of runs"));
+        fs::remove_file(&place).expect("removed");
+        fs::create_dir(&place).expect("made");
+        assert!(said(folder.path()).contains("cannot be opened"), "{}", said(folder.path()));
+    }
+
+    #[test]
+    fn a_damaged_page_is_said() {
+        let folder = tempfile::tempdir().expect("a folder");
+        drop(Database::open(folder.path()).expect("made"));
+        let place = folder.path().join(FILE);
+        let mut bytes = fs::read(&place).expect("there");
+        // The first page holds the schema; what follows are the tables.
+        bytes[4096..].fill(0x5a);
+        fs::write(&place, bytes).expect("written");
+        let database = Database::open(folder.path()).expect("the header is whole");
+        let runs = |db: &Connection| db.query_row("SELECT count(*) FROM runs", [], |row| row.get::<_, i64>(0));
+        let message = database.with(runs).expect_err("damaged").to_string();
+        assert!(message.contains("is damaged") && message.contains("recover"), "{message}");
+    }
+
+    #[test]
+    fn a_full_disk_is_said_and_what_was_there_stays() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let connection = old(folder.path());
+        let mut database = Database { path: folder.path().join(FILE), connection };
+        database.with(|db| db.pragma_update(None, "max_page_count", 12)).expect("limited");
+        let fill = |db: &Transaction<'_>| {
+            (0..1000).try_for_each(|_| db.execute("UPDATE runs SET note = note || zeroblob(9000)", []).map(drop))
+        };
+        assert!(database.write(fill).expect_err("full").to_string().contains("the disk is full; make room"));
+        let note = |db: &Connection| db.query_row("SELECT note FROM runs", [], |row| row.get::<_, String>(0));
+        assert_eq!(database.with(note), Ok(String::new()));
+    }
+}

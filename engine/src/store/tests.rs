@@ -231,9 +231,123 @@ fn what_a_user_says_of_a_run_is_kept_and_deleting_takes_its_files() {
     store.restore(std::slice::from_ref(&key)).expect("back");
     assert_eq!(store.list().expect("a list").len(), 1);
     store.discard(std::slice::from_ref(&key)).expect("put away");
-    assert_eq!(store.empty(SignedDuration::from_hours(1)), Ok(0), "put away just now");
+    assert_eq!(store.empty(jiff::SignedDuration::from_hours(1)), Ok(0), "put away just now");
     assert!(files.exists());
-    assert_eq!(store.empty(SignedDuration::ZERO), Ok(1));
+    assert_eq!(store.empty(jiff::SignedDuration::ZERO), Ok(1));
     assert!(!files.exists() && store.get(&key).is_err() && store.series(&key).is_err());
     assert!(store.star(&key, true).expect_err("gone").to_string().contains("no run of this name"));
+}
+
+#[test]
+fn what_cannot_be_written_is_held_back_until_it_can() {
+    let folder = folder();
+    let place = folder.path().join("store");
+    fs::write(&place, "a file in the folder's place").expect("written");
+    let recorder = Recorder::new(recording(&place));
+    recorder.take(&Event::Started { run: 1, plan: plan() });
+    (1..=500).for_each(|step| recorder.take(&Event::Step(some_step(step))));
+    assert!(!recorder.wait_until_kept(std::time::Duration::from_secs(20)));
+    let warning = recorder.warning().expect("something is wrong");
+    assert!(warning.contains("the run goes on") && warning.contains("a file stands in its place"), "{warning}");
+    assert_eq!(recorder.warning(), None, "once is enough");
+    fs::remove_file(&place).expect("removed");
+    recorder.take(&Event::Step(some_step(501)));
+    recorder.take(&ended(Outcome::Finished, 501));
+    let key = recorder.key().clone();
+    assert_eq!(recorder.finish(), None);
+    let store = Store::open(&place).expect("open");
+    assert_eq!(store.series(&key).expect("series").steps, (1..=501).map(some_step).collect());
+}
+
+#[test]
+fn a_damaged_block_costs_itself_alone() {
+    let folder = folder();
+    let key = kept(folder.path(), 9_000);
+    let mut store = Store::open(folder.path()).expect("open");
+    let sql =
+        "UPDATE blocks SET data = substr(data, 1, 50) || x'00' || substr(data, 52) WHERE series = 0 AND first = 4096";
+    assert_eq!(store.database.write(|db| db.execute(sql, [])), Ok(1));
+    let series = store.series(&key).expect("series");
+    assert_eq!(series.steps.len(), 9_000 - 4_096);
+    assert!(series.damage.as_deref().is_some_and(|said| said.contains("steps 4097 to 8192")), "{:?}", series.damage);
+    store.database.write(|db| db.execute("UPDATE details SET prediction = x'00'", [])).expect("written");
+    assert!(store.details(&key).expect_err("damaged").to_string().contains("its prediction is damaged"));
+    // A name that leads out of the store is none.
+    store.database.write(|db| db.execute("UPDATE runs SET key = '../../x'", [])).expect("written");
+    assert!(store.list().is_err());
+}
+
+#[test]
+fn a_clearing_leaves_the_best_the_starred_and_the_young() {
+    let folder = folder();
+    let keys: Vec<RunKey> = (1..=4).map(|run| kept(folder.path(), run * 100)).collect();
+    let mut store = Store::open(folder.path()).expect("open");
+    for (key, accuracy) in keys.iter().zip([0.5, 0.9, 0.7, 0.9]) {
+        let set = format!("UPDATE runs SET best_test_accuracy = {accuracy} WHERE key = '{key}'");
+        store.database.write(|db| db.execute(&set, [])).expect("written");
+    }
+    store.star(&keys[0], true).expect("starred");
+    let runs = store.list().expect("a list");
+    let now = Timestamp::now();
+    let chosen = |prune: Prune, now| {
+        let mut keys: Vec<RunKey> = prune.choose(&runs, now).into_iter().map(|run| run.key.clone()).collect();
+        keys.sort();
+        keys
+    };
+    let sorted = |places: &[usize]| {
+        let mut some: Vec<RunKey> = places.iter().map(|place| keys[*place].clone()).collect();
+        some.sort();
+        some
+    };
+    assert_eq!(chosen(Prune { keep_best: 2, older_than: None }, now), sorted(&[2]));
+    assert_eq!(chosen(Prune { keep_best: 3, older_than: None }, now), []);
+    assert_eq!(chosen(Prune::default(), now), sorted(&[1, 2, 3]));
+    let day = Some(jiff::SignedDuration::from_hours(24));
+    assert_eq!(chosen(Prune { keep_best: 0, older_than: day }, now), []);
+    let later = now + jiff::SignedDuration::from_hours(25);
+    assert_eq!(chosen(Prune { keep_best: 2, older_than: day }, later), sorted(&[2]));
+}
+
+/// How long a list of 10,000 runs takes, and opening one of 1,000,000 steps:
+/// `cargo test --release -p plimsoll-engine --lib store_figures -- --ignored --nocapture`
+#[test]
+#[ignore = "figures, of an optimised build"]
+fn store_figures() {
+    let folder = folder();
+    let key = kept(folder.path(), 1);
+    let mut store = Store::open(folder.path()).expect("open");
+    let number = store.number(&key).expect("kept");
+    let mut tail = store.database.with(|db| tail::Tail::load(db, number)).expect("a series");
+    for first in (1..1_000_000).step_by(5_000) {
+        let records: Vec<_> = (first..first + 5_000).map(|step| some_step(step + 1)).collect();
+        store.database.write(|db| tail.append(db, number, &records)).expect("written");
+    }
+    let columns: Vec<&str> = run::COLUMNS.split(", ").skip(2).collect();
+    let columns = columns.join(", ");
+    store
+        .database
+        .write(|db| {
+            for run in 0..9_999 {
+                let sql = format!("INSERT INTO runs (key, {columns}) SELECT '20200101-000000-{run:04}', {columns} FROM runs WHERE number = ?1");
+                db.execute(&sql, [number])?;
+                let sql = "INSERT INTO details SELECT ?1, preset, prediction, 0, 0, NULL, NULL FROM details WHERE run = ?2";
+                db.execute(sql, [db.last_insert_rowid(), number])?;
+            }
+            Ok(())
+        })
+        .expect("written");
+    drop(store);
+    for _ in 0..5 {
+        let since = std::time::Instant::now();
+        let store = Store::open(folder.path()).expect("open");
+        let runs = store.list().expect("a list").len();
+        let listed = since.elapsed();
+        let since = std::time::Instant::now();
+        let (details, series) = (store.details(&key).expect("details"), store.series(&key).expect("series"));
+        let opened = since.elapsed();
+        let (steps, layers) = (series.steps.len(), details.prediction.layers.len());
+        println!("{runs} runs listed in {listed:.1?}; {steps} steps, {layers} layers opened in {opened:.1?}");
+    }
+    let bytes = fs::metadata(folder.path().join("runs.db")).expect("there").len();
+    println!("{} on disk", Bytes(bytes));
 }

@@ -6,27 +6,21 @@
 use std::{sync::Arc, time::Instant};
 
 use jiff::Timestamp;
-use rusqlite::{Connection, OptionalExtension, Transaction, params};
+use rusqlite::params;
 
 use crate::{
     bytes::Bytes,
     error::{Error, Result},
-    experiment::{Experiment, preset},
-    hardware,
-    plan::{Peak, Plan},
+    plan::Plan,
     store::{
-        Evaluation, EventKind, KeptEvent, Prediction, RunKey, RunState, columns,
+        EventKind, KeptEvent, Prediction, RunKey, RunState, columns,
         database::Database,
         events,
-        owner::{Owner, PULSE},
+        owner::PULSE,
         recorder::{Batch, End, Recording},
-        tail::Tail,
+        row::{New, Reached, Run},
     },
-    train::StepRecord,
 };
-
-/// Settings that say nothing of how a run trains.
-const WORDS: [&str; 3] = ["title", "description", "version"];
 
 /// Writes one run.
 #[derive(Debug)]
@@ -54,67 +48,6 @@ pub(super) struct Writer {
 struct Open {
     database: Database,
     run: Option<Run>,
-}
-
-/// The run in it.
-#[derive(Debug)]
-struct Run {
-    number: i64,
-    steps: Tail<StepRecord>,
-    evaluations: Tail<Evaluation>,
-    events: u64,
-    /// Of the preset and the prediction.
-    bytes: usize,
-}
-
-/// How far a run has come.
-#[derive(Debug, Clone, Copy, Default)]
-struct Reached {
-    steps: u64,
-    secs: f64,
-    steps_secs: f64,
-    skipped: u64,
-    measured: Peak,
-    train_loss: Option<f64>,
-    test_loss: Option<f64>,
-    test_accuracy: Option<f64>,
-    best_test_accuracy: Option<f64>,
-}
-
-impl Reached {
-    fn step(&mut self, record: &StepRecord) {
-        self.steps = record.step;
-        self.secs = record.at_secs;
-        self.steps_secs += record.secs;
-        self.skipped += u64::from(record.skipped);
-        self.train_loss = Some(record.loss);
-        self.measured = Peak {
-            live: self.measured.live.max(record.live),
-            reserved: self.measured.reserved.max(record.reserved),
-            process: self.measured.process.max(record.process),
-        };
-    }
-
-    fn evaluated(&mut self, evaluation: &Evaluation) {
-        let accuracy = evaluation.accuracy;
-        self.secs = self.secs.max(evaluation.at_secs);
-        (self.test_loss, self.test_accuracy) = (Some(evaluation.loss), Some(accuracy));
-        self.best_test_accuracy = Some(self.best_test_accuracy.map_or(accuracy, |best| best.max(accuracy)));
-    }
-
-    fn ended(&mut self, end: &End, is_continued: bool) {
-        let Some(summary) = &end.summary else { return };
-        self.steps = self.steps.max(summary.steps);
-        let Peak { live, reserved, process } = self.measured;
-        let measured = summary.measured;
-        // The summary has what no step shows: the tests, and the mark that the system keeps of the process.
-        self.measured = Peak {
-            live: live.max(measured.live),
-            reserved: reserved.max(measured.reserved),
-            process: if is_continued { process.max(measured.process) } else { measured.process },
-        };
-        self.secs = self.secs.max(summary.secs);
-    }
 }
 
 impl Writer {
@@ -299,160 +232,6 @@ impl Writer {
         self.pulse = Some(Instant::now());
         Ok(())
     }
-}
-
-impl Run {
-    /// The run as it is in the store; `None` where it is not.
-    fn load(db: &Connection, key: &RunKey) -> rusqlite::Result<Option<Self>> {
-        let sql = "SELECT number, length(preset) + length(prediction), (SELECT count(*) FROM events WHERE run = number) \
-                   FROM runs JOIN details ON run = number WHERE key = ?1";
-        let found =
-            db.query_row(sql, [key.as_str()], |row| Ok((row.get(0)?, row.get::<_, i64>(1)?, row.get::<_, i64>(2)?)));
-        let Some((number, bytes, events)) = found.optional()? else { return Ok(None) };
-        let (steps, evaluations) = (Tail::load(db, number)?, Tail::load(db, number)?);
-        Ok(Some(Self { number, steps, evaluations, events: events as u64, bytes: bytes as usize }))
-    }
-
-    fn totals(&self) -> [u64; 3] {
-        [self.steps.total(), self.evaluations.total(), self.events]
-    }
-
-    /// Takes a kept run up again before step `first`: what came later is taken away. Returns how far it had come.
-    fn take_up(
-        &mut self,
-        db: &Transaction<'_>,
-        first: Option<u64>,
-        plan: &Plan,
-        prediction: &[u8],
-    ) -> rusqlite::Result<Reached> {
-        if let Some(first) = first {
-            self.steps = Tail::cut(db, self.number, first)?;
-            self.evaluations = Tail::cut(db, self.number, first)?;
-        }
-        let owner = Owner::this();
-        db.execute(
-            "UPDATE runs SET state = 'running', message = NULL, ended = NULL, discarded = NULL, system = ?2, pid = ?3, \
-             began = ?4, pulse = ?5, version = ?6, total_steps = ?7 WHERE number = ?1",
-            params![
-                self.number,
-                owner.system,
-                i64::from(owner.pid),
-                owner.began as i64,
-                Timestamp::now().as_millisecond(),
-                env!("CARGO_PKG_VERSION"),
-                plan.total_steps as i64,
-            ],
-        )?;
-        let preset = preset::to_text(&plan.experiment);
-        self.bytes = preset.len() + prediction.len();
-        let sql = "UPDATE details SET preset = ?2, prediction = ?3 WHERE run = ?1";
-        db.execute(sql, params![self.number, preset, prediction])?;
-        let mut reached = Reached::default();
-        let mut damaged = Vec::new();
-        let steps: super::Steps = super::read_series::<StepRecord>(db, self.number, "steps", &mut damaged)?;
-        let evaluations: super::Evaluations =
-            super::read_series::<Evaluation>(db, self.number, "evaluations", &mut damaged)?;
-        steps.records().for_each(|record| reached.step(&record));
-        evaluations.records().for_each(|evaluation| reached.evaluated(&evaluation));
-        Ok(reached)
-    }
-
-    fn update(&self, db: &Transaction<'_>, reached: &Reached, end: Option<&End>) -> rusqlite::Result<()> {
-        let bytes = self.bytes + self.steps.bytes() + self.evaluations.bytes();
-        db.execute(
-            "UPDATE runs SET pulse = ?2, steps = ?3, secs = ?4, steps_secs = ?5, skipped = ?6, measured_live = ?7, \
-             measured_reserved = ?8, measured_process = ?9, train_loss = ?10, test_loss = ?11, test_accuracy = ?12, \
-             best_test_accuracy = ?13, kept_bytes = ?14 WHERE number = ?1",
-            params![
-                self.number,
-                Timestamp::now().as_millisecond(),
-                reached.steps as i64,
-                reached.secs,
-                reached.steps_secs,
-                reached.skipped as i64,
-                reached.measured.live.0 as i64,
-                reached.measured.reserved.0 as i64,
-                reached.measured.process.0 as i64,
-                reached.train_loss,
-                reached.test_loss,
-                reached.test_accuracy,
-                reached.best_test_accuracy,
-                bytes as i64,
-            ],
-        )?;
-        if let Some(End { at, state, message, summary }) = end {
-            let sql = "UPDATE runs SET state = ?2, message = ?3, ended = ?4 WHERE number = ?1";
-            db.execute(sql, params![self.number, state.key(), message, at.as_millisecond()])?;
-            if let Some(summary) = summary {
-                let sql = "UPDATE details SET process_is_sampled = ?2, left_over = ?3 WHERE run = ?1";
-                db.execute(sql, params![self.number, summary.is_process_sampled, summary.left_over.0 as i64])?;
-            }
-        }
-        Ok(())
-    }
-}
-
-/// A run that is not in the store yet.
-struct New<'a> {
-    recording: &'a Recording,
-    key: &'a RunKey,
-    started: Timestamp,
-    plan: &'a Plan,
-}
-
-impl New<'_> {
-    /// Adds it.
-    fn insert(&self, db: &Transaction<'_>, prediction: &[u8]) -> rusqlite::Result<Run> {
-        let Self { recording, key, started, plan } = self;
-        let experiment = &*plan.experiment;
-        let owner = Owner::this();
-        let name = match plan.target.profile() {
-            Some(card) => card.title.clone(),
-            None => hardware::processor().unwrap_or_default(),
-        };
-        let peak = plan.peak;
-        db.execute(
-        "INSERT INTO runs (key, title, state, origin, started, system, pid, began, pulse, version, device, device_name, \
-         is_gpu, seed, settings, budget, predicted_live, predicted_reserved, predicted_process, total_steps) \
-         VALUES (?1, ?2, 'running', ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17, ?18, ?19)",
-        params![
-            key.as_str(),
-            experiment.title,
-            recording.origin.key(),
-            started.as_millisecond(),
-            owner.system,
-            i64::from(owner.pid),
-            owner.began as i64,
-            Timestamp::now().as_millisecond(),
-            env!("CARGO_PKG_VERSION"),
-            experiment.device,
-            name,
-            plan.target.is_gpu(),
-            experiment.run.seed as i64,
-            settings(experiment),
-            plan.budget.0 as i64,
-            peak.live.0 as i64,
-            peak.reserved.0 as i64,
-            peak.process.0 as i64,
-            plan.total_steps as i64,
-        ],
-    )?;
-        let number = db.last_insert_rowid();
-        let preset = preset::to_text(experiment);
-        db.execute(
-            "INSERT INTO details (run, preset, prediction) VALUES (?1, ?2, ?3)",
-            params![number, preset, prediction],
-        )?;
-        let bytes = preset.len() + prediction.len();
-        Ok(Run { number, steps: Tail::load(db, number)?, evaluations: Tail::load(db, number)?, events: 0, bytes })
-    }
-}
-
-/// The settings that are not the defaults, a line each.
-fn settings(experiment: &Experiment) -> String {
-    let is_setting = |change: &String| !WORDS.iter().any(|word| change.starts_with(&format!("{word}=")));
-    let changes = preset::changes(&Experiment::default(), experiment).into_iter().filter(is_setting);
-    changes.filter(|change| !change.contains('\n')).collect::<Vec<_>>().join("\n")
 }
 
 /// What was measured op by op, as bytes; `None` where that is more than is kept.
