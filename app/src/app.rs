@@ -199,7 +199,10 @@ impl App {
     pub(crate) fn logic(&mut self, ctx: &egui::Context) {
         ctx.set_theme(self.view.theme);
         self.zoom.limit(ctx);
-        self.pace.begin(Instant::now());
+        // A pass that is drawn again is no frame of its own.
+        if ctx.current_pass_index() == 0 {
+            self.pace.begin(Instant::now());
+        }
         for command in UiCommand::pressed(ctx) {
             self.sender.ui(command);
         }

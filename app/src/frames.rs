@@ -55,6 +55,8 @@ impl Frames {
 const SOONEST: Duration = Duration::from_millis(16);
 /// News of the trainer are drawn this much later at most.
 const LATEST: Duration = Duration::from_millis(500);
+/// What the processor draws is drawn no sooner, however quickly it does: it takes all of its cores for that.
+const SOONEST_BY_SOFTWARE: Duration = Duration::from_millis(250);
 /// A frame that takes longer is drawn by the processor, or nearly so.
 const SLOW: Duration = Duration::from_millis(25);
 /// How many times as long as a slow frame the trainer has the cores for itself.
@@ -105,7 +107,11 @@ impl Pace {
         let took = now.saturating_duration_since(begun);
         let least = self.least.map_or(took, |least| least.min(took));
         (self.least, self.left) = (Some(least), self.left - 1);
-        let delay = if least < SLOW && !self.is_software { SOONEST } else { (least * SHARE).min(LATEST) };
+        let delay = match (self.is_software, least < SLOW) {
+            (true, _) => (least * SHARE).clamp(SOONEST_BY_SOFTWARE, LATEST),
+            (false, true) => SOONEST,
+            (false, false) => (least * SHARE).min(LATEST),
+        };
         self.delay_micros.store(delay.as_micros() as u64, Ordering::Relaxed);
     }
 
@@ -143,9 +149,9 @@ mod tests {
     #[test]
     fn a_renderer_on_the_processor_is_known_by_its_name() {
         for (renderer, soon) in [
-            ("llvmpipe (LLVM 19.1.7, 256 bits)", 120),
-            ("ANGLE (Google, Vulkan 1.3.0 (SwiftShader Device (Subzero) (0x0000C0DE)))", 120),
-            ("Apple Software Renderer", 120),
+            ("llvmpipe (LLVM 19.1.7, 256 bits)", 250),
+            ("ANGLE (Google, Vulkan 1.3.0 (SwiftShader Device (Subzero) (0x0000C0DE)))", 250),
+            ("Apple Software Renderer", 250),
             ("NVIDIA GeForce RTX 4060/PCIe/SSE2", 16),
             ("Mesa Intel(R) UHD Graphics 630 (CFL GT2)", 16),
             ("", 16),
