@@ -6,6 +6,7 @@ use super::*;
 fn within(kib: u64, command: &Command) -> Command {
     let mut shell = Command::new("bash");
     shell.args(["-c", &format!("trap '' XFSZ; ulimit -f {kib}; exec \"$0\" \"$@\"")]);
+    shell.envs(command.get_envs().filter_map(|(name, value)| Some((name, value?))));
     shell.arg(command.get_program()).args(command.get_args()).stdout(Stdio::piped()).stderr(Stdio::piped());
     shell
 }

@@ -73,6 +73,7 @@ impl Case {
             true => command.arg("resume").arg(run).arg("--json"),
             false => command.arg("train").arg(&self.preset).arg("--json").arg("--checkpoints").arg(run),
         };
+        command.env("PLIMSOLL_STORE", self.folder.path().join("store"));
         command.stdout(Stdio::piped()).stderr(Stdio::piped());
         command
     }
