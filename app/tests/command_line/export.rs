@@ -60,6 +60,46 @@ fn a_plan_is_exported_as_pictures_and_pages() {
 }
 
 #[test]
+fn a_kept_run_is_exported_in_every_format_and_compared() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let store = folder.path().join("store");
+    let store = store.to_str().expect("text");
+    let small = ["--set", "model.width=16", "--set", "run.evaluate_every=3"];
+    let trained = [&["train", "mlp-digits", "--steps", "6", "--json", "--store", store], &small[..]].concat();
+    let events = lines(&stdout(&trained));
+    let losses: Vec<f64> = events.iter().filter(|e| e["event"] == "step").filter_map(|e| e["loss"].as_f64()).collect();
+    let taken = |name: &str, arguments: &[&str]| {
+        exported(folder.path(), name, &[&["last", "--store", store, "--format"], arguments].concat())
+    };
+    let rows = lines(&text(&taken("run.jsonl", &["jsonl"])));
+    let read: Vec<f64> = rows.iter().filter_map(|row| row["train/loss"].as_f64()).collect();
+    assert_eq!((read.len(), read), (6, losses), "to the last bit");
+    assert!(rows[2]["test/accuracy"].is_f64() && rows[1].get("test/accuracy").is_none());
+    assert_eq!(text(&taken("run.csv", &["csv"])).lines().count(), 7);
+    let logs = folder.path().join("logs");
+    stdout(&["export", "last", "--store", store, "--format", "tensorboard", "-o", logs.to_str().expect("text")]);
+    let written = fs::read(logs.join("events.out.tfevents.plimsoll")).expect("an event file");
+    for part in [&b"brain.Event:2"[..], b"train/loss", b"_hparams_/session_start_info", b"model.width"] {
+        assert!(written.windows(part.len()).any(|bytes| bytes == part), "{}", text(part));
+    }
+    for (name, what) in [("live.svg", "curves"), ("norm.svg", "gradients"), ("measured.svg", "step")] {
+        let svg = text(&taken(name, &["svg", "--what", what]));
+        assert!(svg.contains("</svg>") && !svg.contains("NaN"), "{svg}");
+    }
+    let page = text(&taken("run.html", &["html"]));
+    assert!(page.contains("<h2>The run</h2>") && page.matches("<svg").count() == 4, "{page}");
+    let weights = taken("weights.safetensors", &["safetensors"]);
+    let length = u64::from_le_bytes(weights[..8].try_into().expect("eight")) as usize;
+    let head: Value = serde_json::from_slice(&weights[8..8 + length]).expect("a header");
+    let names: Vec<&String> = head.as_object().expect("tensors").keys().collect();
+    assert!(names.len() > 2 && names.iter().all(|name| !name.starts_with("optimizer.")), "{names:?}");
+    let compared = json(&["compare", "last", "mlp-digits", "--store", store, "--json"]);
+    let measured = compared["subjects"][0]["measured_bytes"].as_u64().expect("it ran");
+    assert!(Some(measured) <= compared["subjects"][0]["predicted_bytes"].as_u64());
+    assert_eq!(compared["subjects"][1]["ran"], Value::Null);
+}
+
+#[test]
 fn nothing_is_written_over_without_being_told_to() {
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join("step.svg");
