@@ -19,8 +19,11 @@ const DRAWN: usize = 48;
 const NAMES: f32 = 120.0;
 /// Above the legend.
 const HEAD: f32 = print::TITLE + print::EDGE + 4.0;
+/// A part of a bar: whose colour it has, what it is called, and its bytes.
+type Part = (Category, &'static str, fn(&LayerRow) -> u64);
+
 /// What a bar is made of, from the left.
-const PARTS: [(Category, &str, fn(&LayerRow) -> u64); 4] = [
+const PARTS: [Part; 4] = [
     (Category::Parameters, "weights", |layer| layer.weight_bytes),
     (Category::Gradients, "gradients", |layer| layer.gradient_bytes),
     (Category::OptimizerState, "optimizer state", |layer| layer.optimizer_bytes),

@@ -54,9 +54,11 @@ impl Dot<'_> {
     }
 }
 
-/// The task in focus by its name, and its runs, each with its point: measured peak in MiB, best accuracy; `None` before the
-/// first point.
-pub(crate) fn in_focus(state: &State) -> Option<(String, Vec<(&RunRecord, [f64; 2])>)> {
+/// A run with its point: measured peak in MiB, best accuracy.
+pub(crate) type Placed<'a> = (&'a RunRecord, [f64; 2]);
+
+/// The task in focus by its name, and its runs; `None` before the first point.
+pub(crate) fn in_focus(state: &State) -> Option<(String, Vec<Placed<'_>>)> {
     let tasks = task::tasks(&state.session);
     let shown = state.shown_run()?;
     let task = tasks.iter().find(|task| task.has(shown)).or(tasks.last())?;
