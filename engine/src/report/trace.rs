@@ -1,6 +1,6 @@
 //! A run's passes as a trace that Perfetto and Chrome open: a slice for each op, and memory by category under them.
 //!
-//! Owns the JSON of the trace-event format (https://docs.google.com/document/d/1CvAClvFfyA5R-PhYUmn5OOQtYMH4h6I0nSsKchNAySU).
+//! Owns the JSON of the trace-event format (<https://docs.google.com/document/d/1CvAClvFfyA5R-PhYUmn5OOQtYMH4h6I0nSsKchNAySU>).
 //! Always holds: the passes follow each other on one axis of predicted time; slices of one track nest or lie apart; at every
 //! op the counters of the categories add up to what is alive then. Times are estimates, bytes are not.
 
