@@ -41,7 +41,9 @@ static size_t shown() { return devices().size() - size_t(env("PLIMSOLL_SIM_HIDDE
 static int bus(int dev) { return int(devices().size()) - dev; }
 
 std::string card_name(int index) {
-    return index ? "Simulated GPU " + std::string(1, char('A' + index)) : "Simulated GPU";
+    const char *first = getenv("PLIMSOLL_SIM_NAME");
+    if (!index) return first ? first : "Simulated GPU";
+    return "Simulated GPU " + std::string(1, char('A' + index));
 }
 
 static thread_local int at = -1;

@@ -156,7 +156,7 @@ static int rank_algorithms(const Convolution &c, Direction direction, int asked,
         if (p.status) p.memory = 0;
         p.time = p.status ? -1.0f : 1.0f / float(1 + all[size_t(i)].method);
         p.determinism = all[size_t(i)].deterministic;
-        p.math = c.type == F16 || c.type == BF16 ? 1 : c.tf32 ? 0 : 3;
+        p.math = c.type == F16 || c.type == BF16 ? 1 : c.tf32 || env("PLIMSOLL_SIM_DNN_MATH", 0) ? 0 : 3;
         list.push_back(p);
     }
     std::stable_sort(list.begin(), list.end(), [](auto &a, auto &b) { return a.status != b.status ? a.status < b.status : a.time < b.time; });

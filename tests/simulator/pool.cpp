@@ -8,15 +8,19 @@
 // that is larger; best fit; neighbours that are free join; a segment goes back whole; `maxSize` bounds what is reserved,
 // to the byte. (The driver can map scattered pages together; this pool cannot, so it refuses rather more.)
 //
+// Where programs have seen drivers behave otherwise, that is a switch (manners.h).
+//
 // Memory that nobody has written holds bytes 0xFF, which is a NaN in every float type.
+#include "manners.h"
 #include "sim.h"
 #include <algorithm>
 #include <cstring>
+#include <sys/mman.h>
 #include <unordered_set>
 
 namespace sim {
 
-static constexpr size_t GRANULE = 512, SEGMENT = 32 * MIB, LARGE = 2 * MIB;
+static constexpr size_t GRANULE = 512, SEGMENT = 32 * MIB;
 
 struct Free {
     size_t bytes;
@@ -26,13 +30,14 @@ struct Free {
 
 struct Pool {
     int device = 0;
-    size_t max_bytes = 0;                             // 0: the card
+    size_t max_bytes = SIZE_MAX;                      // of what is reserved
     uint64_t threshold = 0;
     bool is_destroyed = false;                        // its handle is no longer one
     int reuse[4] = {0, 1, 1, 1};
     size_t reserved = 0, reserved_high = 0, used = 0, used_high = 0;
     std::map<uintptr_t, size_t> segments;
     std::map<uintptr_t, Free> free;
+    uintptr_t range = 0, top = 0;                     // where segments join: addresses, and those not yet used
 };
 
 static std::unordered_set<Pool *> &pools() { static auto *s = new std::unordered_set<Pool *>; return *s; }
@@ -61,15 +66,49 @@ static uintptr_t best_fit(Pool &p, size_t bytes, Stream *s, bool any) {
     return best;
 }
 
+// Segments that join lie in one range, which is large enough for every growth of a test.
+static constexpr size_t RANGE = size_t(1) << 40;
+
+static size_t free_at_top(Pool &p) {
+    auto last = p.free.empty() ? p.free.end() : std::prev(p.free.end());
+    return last != p.free.end() && last->first + last->second.bytes == p.top ? last->second.bytes : 0;
+}
+
+static void put_back(Pool &p, uintptr_t at, Free f);
+
+static void *map_segment(Pool &p, size_t bytes) {
+    if (!manners().joins) return map_memory(bytes);
+    if (!p.range) {
+        void *range = mmap(nullptr, RANGE, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+        if (range == MAP_FAILED) return nullptr;
+        p.range = p.top = uintptr_t(range);
+    }
+    if (p.top + bytes > p.range + RANGE) return nullptr;
+    void *at = reinterpret_cast<void *>(p.top);
+    if (mprotect(at, bytes, PROT_READ | PROT_WRITE)) return nullptr;
+    p.top += bytes;
+    return at;
+}
+
+static void unmap_segment(Pool &p, uintptr_t at, size_t bytes) {
+    if (!manners().joins) return unmap_memory(reinterpret_cast<void *>(at), bytes);
+    mmap(reinterpret_cast<void *>(at), bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
+    if (at + bytes == p.top) p.top = at;
+}
+
 static bool grow(Pool &p, size_t bytes) {
-    size_t segment = bytes <= SEGMENT ? SEGMENT : round_up(bytes, LARGE);
+    // A segment that joins has to be as large as what the free memory before it lacks.
+    size_t lacks = manners().joins ? bytes - std::min(bytes, free_at_top(p)) : bytes;
+    size_t segment = lacks <= SEGMENT ? SEGMENT : round_up(lacks, manners().step);
     Device &d = devices()[p.device];
-    if (p.max_bytes && p.reserved + segment > p.max_bytes) return false;
+    size_t left = p.max_bytes - std::min(p.max_bytes, p.reserved);
+    if (segment > left && manners().limit == Limit::FITS) segment = left / LARGE * LARGE;
+    if (segment > left || segment < lacks) return false;
     if (!card_has_room(d, segment)) return false;
-    void *at = map_memory(segment);
+    void *at = map_segment(p, segment);
     if (!at) return false;
     p.segments[uintptr_t(at)] = segment;
-    p.free[uintptr_t(at)] = Free{segment, {}, false};
+    put_back(p, uintptr_t(at), Free{segment, {}, false});
     p.reserved += segment;
     p.reserved_high = std::max(p.reserved_high, p.reserved);
     return true;
@@ -104,13 +143,14 @@ static Status allocate(Pool &p, size_t asked, Stream *s, void **out) {
     prune(f);
     for (auto &[on, upto] : f.after) enqueue_wait(s, on, upto);
     if (f.bytes > bytes) p.free[at + bytes] = Free{f.bytes - bytes, f.after, f.filled};
-    p.used += bytes;
+    size_t counted = manners().counts_requests ? asked : bytes;
+    p.used += counted;
     p.used_high = std::max(p.used_high, p.used);
     if (guarded()) {
-        *out = guard_page_after(asked, Block{round_up(asked, 16), &p, p.device, at, bytes});
+        *out = guard_page_after(asked, Block{round_up(asked, 16), &p, p.device, at, bytes, counted});
         return *out ? OK : OUT_OF_MEMORY;
     }
-    live()[at] = Block{bytes, &p, p.device, at, bytes};
+    live()[at] = Block{bytes, &p, p.device, at, bytes, counted};
     // At once where no work queued can know this memory, so that other streams see it too.
     if (!f.filled && f.after.empty()) memset(reinterpret_cast<void *>(at), 0xFF, bytes);
     else if (!f.filled) enqueue_fill(s, "fill new memory", at, bytes);
@@ -119,7 +159,7 @@ static Status allocate(Pool &p, size_t asked, Stream *s, void **out) {
 }
 
 static bool same_segment(Pool &p, uintptr_t a, uintptr_t b) {
-    return p.segments.upper_bound(a) == p.segments.upper_bound(b);
+    return manners().joins || p.segments.upper_bound(a) == p.segments.upper_bound(b);
 }
 
 static void join(Free &into, const Free &other) {
@@ -157,7 +197,7 @@ Status free_to_pool(void *ptr, Stream *s) {
     Pool &p = *it->second.pool;
     Block b = it->second;
     live().erase(it);
-    p.used -= b.home_bytes;
+    p.used -= b.counted;
     if (b.home == uintptr_t(ptr)) {
         enqueue_fill(s, "fill freed memory", b.home, b.bytes);
     } else {
@@ -168,19 +208,21 @@ Status free_to_pool(void *ptr, Stream *s) {
     return OK;
 }
 
-// Gives free segments back, highest address first, until no more than `keep` is reserved.
+// Gives free segments back, highest address first, until no more than `keep` is reserved. A free piece may hold several.
 static void trim(Pool &p, size_t keep) {
-    std::vector<uintptr_t> whole;
-    for (auto &[at, f] : p.free) {
+    std::vector<std::pair<uintptr_t, size_t>> all(p.segments.rbegin(), p.segments.rend());
+    for (auto [at, bytes] : all) {
+        if (p.reserved <= keep) break;
+        auto it = p.free.upper_bound(at);
+        if (it == p.free.begin()) continue;
+        auto [start, f] = *--it;
         prune(f);
-        auto seg = p.segments.find(at);
-        if (f.after.empty() && seg != p.segments.end() && seg->second == f.bytes) whole.push_back(at);
-    }
-    for (auto at = whole.rbegin(); at != whole.rend() && p.reserved > keep; ++at) {
-        size_t bytes = p.segments[*at];
-        unmap_memory(reinterpret_cast<void *>(*at), bytes);
-        p.segments.erase(*at);
-        p.free.erase(*at);
+        if (!f.after.empty() || start + f.bytes < at + bytes) continue;
+        p.free.erase(it);
+        if (start < at) p.free[start] = Free{at - start, {}, f.filled};
+        if (size_t rest = start + f.bytes - at - bytes) p.free[at + bytes] = Free{rest, {}, f.filled};
+        unmap_segment(p, at, bytes);
+        p.segments.erase(at);
         p.reserved -= bytes;
     }
 }
@@ -191,6 +233,7 @@ void trim_after_sync(Device &d) {
         if (p->reserved > p->threshold) trim(*p, p->threshold);
         if (p->is_destroyed && p->used == 0 && p->reserved == 0) {
             d.pools.erase(d.pools.begin() + ptrdiff_t(i--));
+            if (p->range) munmap(reinterpret_cast<void *>(p->range), RANGE);
             delete p;
         }
     }
@@ -205,7 +248,11 @@ void reset_pools(Device &d) {
 static Pool *make_pool(int dev, size_t max_bytes) {
     auto *p = new Pool;
     p->device = dev;
-    p->max_bytes = max_bytes;
+    if (max_bytes) {
+        size_t step = manners().step;
+        bool up = manners().limit == Limit::UP, down = manners().limit == Limit::DOWN;
+        p->max_bytes = up ? round_up(max_bytes, step) : down ? max_bytes / step * step : max_bytes;
+    }
     devices()[dev].pools.push_back(p);
     pools().insert(p);
     return p;

@@ -22,7 +22,13 @@
 //                              it is read once and removed
 //   PLIMSOLL_SIM_FAULT         the error that a kernel fails with (700: illegal address)
 //   PLIMSOLL_SIM_STAYS_LOST    1: a context that is made anew is lost as well
+//   PLIMSOLL_SIM_NAME          what the first card is called (Simulated GPU)
+//   PLIMSOLL_SIM_POOL_STEP_MIB what a pool's growth above 32 MiB is rounded up to (2)
+//   PLIMSOLL_SIM_POOL_JOINS    1: what a pool holds lies in one range of addresses, so what is free joins
+//   PLIMSOLL_SIM_POOL_COUNTS   1: used are the bytes that were asked for; else pieces of 512
+//   PLIMSOLL_SIM_POOL_LIMIT    a pool's limit: exact | up or down (rounded to the step) | fits (the last growth is smaller)
 //   PLIMSOLL_SIM_DNN           the version that cuDNN says it is (92000)
+//   PLIMSOLL_SIM_DNN_MATH      1: cuDNN proposes the default math where only that of f32 was asked for
 //   PLIMSOLL_SIM_UNTOLD        1: NVML does not tell memory by process
 //   PLIMSOLL_SIM_CONTAINER     1: NVML tells 0 bytes for each process
 //   PLIMSOLL_SIM_DEAF_FILE     a file; while it is there, NVML fails where it is asked for processes
@@ -90,6 +96,7 @@ struct Block {
     int device = 0;
     uintptr_t home = 0;              // its place in the pool: elsewhere where PLIMSOLL_SIM_GUARD is set
     size_t home_bytes = 0;
+    size_t counted = 0;              // as used
 };
 
 struct Device {

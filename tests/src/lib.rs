@@ -1,7 +1,11 @@
-//! Whole-program tests, and what they share: the simulated GPU, on Linux.
+//! Whole-program tests, and what they share on Linux: the simulated GPU, and the manners of drivers.
 
+#[cfg(target_os = "linux")]
+mod manners;
 #[cfg(target_os = "linux")]
 mod simulator;
 
+#[cfg(target_os = "linux")]
+pub use manners::{MANNERS, Manner, with_every_manner};
 #[cfg(target_os = "linux")]
 pub use simulator::{on_simulated_gpu, simulated_gpu};

@@ -5,6 +5,8 @@ use plimsoll_engine::{
     train::{Command, Event, Outcome},
 };
 
+use plimsoll_tests::with_every_manner;
+
 use crate::card::{Card, Run, experiment, on_card};
 
 /// Parameters nearly fill a segment of the pool, so that the gradients of every step need another.
@@ -94,6 +96,23 @@ fn a_pool_reserved_at_the_start_meets_others_there_or_never() {
         card.others_hold(0);
         assert_eq!(card.held(), idle);
         assert_eq!(card.calm(&experiment), calm);
+    });
+}
+
+#[test]
+fn a_run_that_the_card_has_no_room_for_is_told_so_before_it_begins() {
+    on_card("full::a_run_that_the_card_has_no_room_for_is_told_so_before_it_begins", &[], |card| {
+        let experiment = large("grow");
+        card.calm(&experiment);
+        card.others_leave(LEFT);
+        card.begin(&experiment, false);
+        let said = card.until(|event| matches!(event, Event::Warning(_)));
+        let free = format!("{LEFT} of the card are free");
+        assert!(
+            matches!(&said, Event::Warning(said) if said.contains(&free) && said.contains("close other")),
+            "{said:?}"
+        );
+        says_who_and_what_helps(&card.end().words(), LEFT);
     });
 }
 
@@ -218,4 +237,13 @@ fn what_others_take_is_not_learnt_as_ours_where_the_driver_does_not_tell_by_proc
             assert_eq!(card.calm(&experiment), calm);
         },
     );
+}
+
+#[test]
+fn others_are_met_alike_with_every_manner_of_a_driver() {
+    with_every_manner(&[
+        "full::a_pool_that_grows_meets_others_only_where_it_grows",
+        "full::a_pool_that_gives_back_meets_others_at_its_next_step",
+        "full::a_pool_reserved_at_the_start_meets_others_there_or_never",
+    ]);
 }

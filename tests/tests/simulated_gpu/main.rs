@@ -4,5 +4,6 @@
 mod gpu;
 mod kernels;
 mod libraries;
+mod manners;
 mod memory;
 mod streams;
