@@ -35,14 +35,15 @@ class Inverted(nn.Module):
         return x + self.main(x) if self.is_residual else self.main(x)
 
 
-def mobilenetv2(multiplier=0.5, classes=10):
+def mobilenetv2(multiplier=0.5, classes=10, is_large=False):
+    """For images of 32 x 32, or with strides as published for large ones."""
     def divisible(v):
         rounded = max(8, int(v + 4) // 8 * 8)
         return rounded + 8 if rounded < 0.9 * v else rounded
 
-    channels = divisible(32 * multiplier)
-    layers = conv_norm(3, channels, 3, 1)
-    stages = [(1, 16, 1, 1), (6, 24, 2, 1), (6, 32, 3, 2), (6, 64, 4, 2), (6, 96, 3, 1), (6, 160, 3, 2), (6, 320, 1, 1)]
+    channels, stride = divisible(32 * multiplier), 2 if is_large else 1
+    layers = conv_norm(3, channels, 3, stride)
+    stages = [(1, 16, 1, 1), (6, 24, 2, stride), (6, 32, 3, 2), (6, 64, 4, 2), (6, 96, 3, 1), (6, 160, 3, 2), (6, 320, 1, 1)]
     for expansion, filters, count, first in stages:
         for i in range(count):
             out = divisible(filters * multiplier)
