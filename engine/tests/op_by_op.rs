@@ -50,7 +50,7 @@ fn measured(pool: &ThreadPool, experiment: &Experiment, facts: &DatasetInfo, noi
         session.executor().take_samples()
     });
     assert_eq!(meter.now().live, idle, "everything is given back");
-    samples.into_iter().map(|high| high.saturating_sub(idle)).collect()
+    samples.into_iter().map(|sample| sample.high.saturating_sub(idle)).collect()
 }
 
 #[test]

@@ -51,6 +51,8 @@ struct Picture<'a> {
     pass: Pass,
     /// MiB that were measured during each op; none where none were.
     measured: &'a [f64],
+    /// How each op of the measured step ran, where there are several ways.
+    ways: &'a [&'static str],
 }
 
 /// What the pane shows.
@@ -84,9 +86,12 @@ pub(crate) fn ui(ui: &mut Ui, context: &mut PanelContext<'_>) {
         without_plan(ui, context, "the memory of one training step");
         return;
     };
+    let is_measured = !shown.measured.is_empty();
+    let ways = if is_measured { context.state.latest.ways.clone() } else { std::sync::Arc::default() };
     ScrollArea::vertical().auto_shrink(false).show(ui, |ui| {
         head(ui, context, plan, &shown);
-        draw(ui, Picture { plan: shown.filled, outline: shown.outline, pass: shown.pass, measured: &shown.measured });
+        let Shown { filled, outline, pass, measured } = &shown;
+        draw(ui, Picture { plan: filled, outline: *outline, pass: *pass, measured, ways: &ways });
     });
 }
 
@@ -137,7 +142,7 @@ fn legend(ui: &mut Ui, plan: &Plan, pass: Pass, measured: &[f64]) {
 }
 
 fn draw(ui: &mut Ui, picture: Picture<'_>) {
-    let Picture { plan, outline, pass, measured } = picture;
+    let Picture { plan, outline, pass, .. } = picture;
     let palette = theme::palette(ui);
     let timeline = plan.timeline(pass);
     let both = || std::iter::once(timeline).chain(outline.map(|plan| plan.timeline(pass)));
@@ -170,12 +175,12 @@ fn draw(ui: &mut Ui, picture: Picture<'_>) {
     let taken = marks::peak(ui, plan, pass, &response.transform, palette);
     marks::budget(ui, plan, taken, scale, &response.transform, palette);
     if let Some(at) = response.response.hover_pos() {
-        hover(ui, &response.response, timeline, &response.transform, at, measured);
+        hover(ui, &response.response, picture, &response.transform, at);
     }
 }
 
 fn drawing(plot: &mut PlotUi<'_>, picture: Picture<'_>, scale: Scale, palette: &Palette) {
-    let Picture { plan, outline, pass, measured } = picture;
+    let Picture { plan, outline, pass, measured, .. } = picture;
     let timeline = plan.timeline(pass);
     phases(plot, timeline, palette);
     let shown = visible(plot, timeline);
@@ -244,14 +249,9 @@ fn step_line<'a>(name: &str, columns: &[Column], y: impl Fn(&Column) -> f64) -> 
     Line::new(name, PlotPoints::from(points)).allow_hover(false).allow_band(false)
 }
 
-fn hover(
-    ui: &Ui,
-    response: &egui::Response,
-    timeline: &Timeline,
-    transform: &PlotTransform,
-    at: egui::Pos2,
-    measured: &[f64],
-) {
+fn hover(ui: &Ui, response: &egui::Response, picture: Picture<'_>, transform: &PlotTransform, at: egui::Pos2) {
+    let Picture { plan, pass, measured, ways, .. } = picture;
+    let timeline = plan.timeline(pass);
     let x = transform.value_from_position(at).x;
     let Some(point) = (x >= 0.0).then(|| timeline.points.get(x as usize)).flatten() else { return };
     let palette = theme::palette(ui);
@@ -266,6 +266,9 @@ fn hover(
         ui.label(format!("predicted {}", point.live));
         if let Some(measured) = measured.get(x as usize) {
             ui.label(format!("measured {}", Bytes::from_mib(*measured)));
+        }
+        if let Some(way) = ways.get(x as usize).filter(|way| !way.is_empty()) {
+            ui.label(format!("ran by {way}"));
         }
         category_lines(ui, &point.categories);
     });

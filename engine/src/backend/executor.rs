@@ -21,7 +21,16 @@ struct Inner<B: Backend> {
 /// Reads the measured memory at every op of a pass, to be drawn over the predicted timeline.
 struct Sampler {
     meter: Rc<dyn Measure>,
-    samples: Vec<Bytes>,
+    samples: Vec<Sample>,
+}
+
+/// What was measured of an op.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Sample {
+    /// The most bytes alive during it.
+    pub high: Bytes,
+    /// How it ran, where ops of its kind run in one of several ways.
+    pub way: &'static str,
 }
 
 /// While it lives, allocations are booked on a layer. Its drop restores the layer before.
@@ -201,9 +210,9 @@ impl<B: Backend> Executor<B> {
         *self.0.sampler.borrow_mut() = Some(Sampler { meter, samples });
     }
 
-    /// Stops reading and hands out the highest bytes measured during each op, in order. The vector belongs to no
-    /// meter: free it inside [`uncounted`](crate::memory::probe::uncounted).
-    pub fn take_samples(&self) -> Vec<Bytes> {
+    /// Stops reading and hands out what was measured of each op, in order. The vector belongs to no meter: free it inside
+    /// [`uncounted`](crate::memory::probe::uncounted).
+    pub fn take_samples(&self) -> Vec<Sample> {
         let Some(Sampler { meter, samples }) = self.0.sampler.borrow_mut().take() else { return Vec::new() };
         crate::memory::probe::uncounted(|| drop(meter));
         samples
@@ -230,7 +239,8 @@ impl<B: Backend> Executor<B> {
         if let Some(sampler) = &mut *self.0.sampler.borrow_mut() {
             let high = sampler.meter.peak().live;
             sampler.meter.reset_live_peak();
-            crate::memory::probe::uncounted(|| sampler.samples.push(high));
+            let way = self.backend().way();
+            crate::memory::probe::uncounted(|| sampler.samples.push(Sample { high, way }));
         }
     }
 }

@@ -29,7 +29,7 @@ pub use cpu::Cpu;
 #[cfg(feature = "cuda")]
 pub use cuda::Cuda;
 pub use dry_run::DryRun;
-pub use executor::{Executor, LayerGuard};
+pub use executor::{Executor, LayerGuard, Sample};
 pub use ops::{AttentionShape, IGNORE_INDEX, Kernel, Window};
 pub use readback::{PendingReadback, Readback};
 pub(crate) use roofline::FLOATS;
@@ -98,6 +98,11 @@ pub trait Backend: Sized + 'static {
     /// # Errors
     /// A failure of the device; the errors of `fill`.
     fn write_bytes(&self, tensor: &Tensor<Self>, fill: &mut dyn FnMut(&mut [u8]) -> Result<()>) -> Result<()>;
+
+    /// How the last kernel ran, where a kernel of its kind runs in one of several ways; empty otherwise.
+    fn way(&self) -> &'static str {
+        ""
+    }
 
     /// What the kernels run on; [`Kernel::scratch_bytes`] depends on it.
     fn target(&self) -> &Target;

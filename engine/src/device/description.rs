@@ -1,11 +1,15 @@
 //! What a driver says of a GPU.
 
+use serde::Serialize;
+
 /// What the driver says of a GPU before it is opened.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Description {
     /// What its maker calls it.
     pub name: String,
     /// The driver's name for this very card or part of one (UUID), without the `GPU-` or `MIG-` of its management library.
+    /// It is not written anywhere: it tells one owner's card from another's.
+    #[serde(skip)]
     pub uuid: String,
     /// Compute capability, major and minor.
     pub capability: (u32, u32),

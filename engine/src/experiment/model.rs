@@ -196,6 +196,21 @@ impl ModelKind {
         self.task() == Task::Next
     }
 
+    /// Whether it has convolutions, which on a GPU have a library of their own.
+    pub fn convolves(self) -> bool {
+        match self {
+            Self::Mlp | Self::Gpt2 | Self::Llama => false,
+            Self::Cnn
+            | Self::Sepcnn
+            | Self::Resnet
+            | Self::Mobilenetv1
+            | Self::Mobilenetv2
+            | Self::Vit
+            | Self::Mixer
+            | Self::Unet => true,
+        }
+    }
+
     /// Whether it has heads of attention.
     pub fn has_attention(self) -> bool {
         self.uses(ModelSetting::Attention)

@@ -45,6 +45,8 @@ struct Measured {
     /// What a process held more after a run, by the [`kernels`] of the run: kernels are loaded when they are first used. Of
     /// several measurements the least, for each counts what other runs had loaded as well.
     loaded: BTreeMap<String, Bytes>,
+    /// Whether attention on tensor cores was right, by the kernels that were checked.
+    tensor_cores: BTreeMap<String, bool>,
 }
 
 /// What this process holds of a GPU that it opened.
@@ -63,6 +65,8 @@ struct OpenGpu {
 const NAMES: [Likeness; 2] = [Likeness::Exact, Likeness::AtAnySize];
 /// What the kernels of a run may take that was never seen: a bound.
 const KERNELS: Bytes = Bytes::mib(96);
+/// The same of a run with convolutions: cuDNN's come on top of ours and cuBLAS's.
+const KERNELS_OF_CONVOLUTIONS: Bytes = Bytes::mib(192);
 /// The same where a run of other sizes has loaded all but those that the libraries choose by sizes.
 const OTHER_SIZES: Bytes = Bytes::mib(32);
 /// What a run of known kernels may take more than it did: a bound.
@@ -137,6 +141,20 @@ impl KnownGpu {
         self.with(measured, Some(open))
     }
 
+    /// Whether attention on tensor cores, by kernels of this name, was right; `None` where nobody checked.
+    #[cfg(feature = "cuda")]
+    pub(super) fn tensor_cores(&self, kernels: &str) -> Option<bool> {
+        self.measured.tensor_cores.get(kernels).copied()
+    }
+
+    /// The same after a check of it.
+    #[cfg(feature = "cuda")]
+    pub(super) fn with_tensor_cores(&self, kernels: String, is_right: bool) -> Self {
+        let mut measured = self.measured.clone();
+        measured.tensor_cores = BTreeMap::from([(kernels, is_right)]);
+        self.with(measured, self.open.clone())
+    }
+
     /// The same once it is closed.
     pub(super) fn closed(&self) -> Self {
         self.with(self.measured.clone(), None)
@@ -149,7 +167,8 @@ impl KnownGpu {
         if is_loaded(&all) {
             return MORE;
         }
-        let most = self.measured.loaded.get(&all).map_or(KERNELS, |bytes| *bytes + MORE);
+        let unseen = if experiment.model.kind.convolves() { KERNELS_OF_CONVOLUTIONS } else { KERNELS };
+        let most = self.measured.loaded.get(&all).map_or(unseen, |bytes| *bytes + MORE);
         if is_loaded(&own) { most.min(OTHER_SIZES) } else { most }
     }
 

@@ -264,6 +264,20 @@ impl Machine {
         self.with_gpu(index, KnownGpu::closed)
     }
 
+    /// Whether attention on the tensor cores of the GPU at an index was right; `None` where nobody checked.
+    #[cfg(feature = "cuda")]
+    pub(crate) fn tensor_cores(&self, index: usize) -> Option<bool> {
+        self.gpu(index)?.tensor_cores(&crate::backend::cuda::attention::tensor_kernels())
+    }
+
+    /// The same after a check of it.
+    #[cfg(feature = "cuda")]
+    #[must_use]
+    pub(crate) fn with_tensor_cores(&self, index: usize, is_right: bool) -> Self {
+        let kernels = crate::backend::cuda::attention::tensor_kernels();
+        self.with_gpu(index, |gpu| gpu.with_tensor_cores(kernels, is_right))
+    }
+
     fn known_gpus(&self) -> Figure<&[KnownGpu]> {
         match &self.0.gpus {
             Some(Ok(gpus)) => Ok(gpus),

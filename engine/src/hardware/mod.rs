@@ -163,6 +163,12 @@ fn in_container() -> bool {
         || host_pid::in_namespace()
 }
 
+/// Whether the driver here moves memory of a full card to the host instead of refusing it (NVIDIA's "sysmem fallback").
+#[cfg(feature = "cuda")]
+pub(crate) fn spills_to_host() -> bool {
+    cfg!(windows) || in_wsl()
+}
+
 /// Whether this is Linux inside Windows.
 fn in_wsl() -> bool {
     std::fs::read_to_string("/proc/sys/kernel/osrelease")

@@ -62,6 +62,9 @@ impl Bench<crate::backend::Cuda> {
 
         let (mut machine, device) = (machine.clone(), format!("cuda:{index}"));
         let gpu = Gpu::open(index, &mut machine)?;
+        // As runs do.
+        gpu.check_attention(&mut machine);
+        machine.keep_gpu(index);
         let target = machine.target_of(&Experiment { device, ..Experiment::default() })?;
         let Target::Gpu(profile) = &target else { return Err(Error::Misused(format!("cuda:{index} is no GPU"))) };
         let profile = Arc::clone(profile);

@@ -14,7 +14,7 @@ use crate::{
 /// Sends events; each wakes the receiver.
 pub(super) struct EventSink {
     pub(super) outbox: Sender<Event>,
-    pub(super) wake: Box<dyn Fn() + Send + Sync>,
+    pub(super) wake: Arc<dyn Fn() + Send + Sync>,
     pub(super) latest: Arc<Mutex<Latest>>,
     pub(super) machine: Arc<Mutex<Option<Machine>>>,
 }
@@ -27,6 +27,19 @@ impl EventSink {
             let _ = self.outbox.send(event);
             (self.wake)();
         });
+    }
+
+    /// Sends warnings, for as long as it is kept.
+    #[cfg(feature = "cuda")]
+    pub(super) fn warner(&self) -> impl Fn(String) + use<> {
+        let (outbox, wake) = (self.outbox.clone(), Arc::clone(&self.wake));
+        move |text| {
+            uncounted(|| {
+                // A receiver that is gone needs no warning.
+                let _ = outbox.send(Event::Warning(text));
+                wake();
+            });
+        }
     }
 
     /// Replaces the latest values.

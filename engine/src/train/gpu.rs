@@ -1,29 +1,38 @@
 //! The GPU of a run: what it holds besides tensors, and what the driver reports of it.
 
-use std::{rc::Rc, sync::Arc};
+use std::{
+    cell::Cell,
+    rc::Rc,
+    sync::Arc,
+    time::{Duration, Instant},
+};
 
 use crate::{
     backend::{
         Cuda,
-        cuda::{Device, Options, is_guarded},
+        cuda::{Device, Options, attention, is_guarded},
     },
     bytes::Bytes,
     device::{Profile, Target},
     error::{DeviceFull, Error, Problem, Result},
-    experiment::{self, PoolPolicy},
+    experiment::{self, PoolPolicy, limits::MAX_BUDGET},
     hardware::{self, Machine, gpu},
-    memory::probe::Measure,
+    memory::{Ledger, probe::Measure},
     plan::Plan,
-    train::process::Process,
+    train::{attention_check, process::Process},
 };
 
 /// The op that cuDNN is for, by its name in timelines.
 const CONVOLUTION: &str = "convolution";
+/// How often it is said that kernels are being compiled.
+const COMPILING_EVERY: Duration = Duration::from_secs(5);
 
 /// A GPU, open and warmed up.
 pub(crate) struct Gpu {
     device: Rc<Device>,
     process: Process,
+    /// Whether attention may go by tensor cores.
+    tensor_cores: Cell<bool>,
 }
 
 impl Gpu {
@@ -44,7 +53,36 @@ impl Gpu {
         let (device, pool) = start().map_err(|error| told_how_full(index, &uuid, machine, error))?;
         let process;
         (process, *machine) = Process::of(&device, &uuid, &before, pool, machine);
-        Ok(Self { device, process })
+        let tensor_cores = attention::asked_for_tensor_cores().or(machine.tensor_cores(index)).unwrap_or(false);
+        Ok(Self { device, process, tensor_cores: Cell::new(tensor_cores) })
+    }
+
+    /// Finds out whether attention on tensor cores is right on this card, unless that is known or the environment decides.
+    /// `machine` keeps it.
+    pub(crate) fn check_attention(&self, machine: &mut Machine) {
+        let index = self.device.index();
+        let has_cores = attention::has_tensor_cores(self.device.capability());
+        let is_decided = attention::asked_for_tensor_cores().is_some() || machine.tensor_cores(index).is_some();
+        let Some(profile) = machine.profile(&format!("cuda:{index}")).filter(|_| has_cores && !is_decided) else {
+            return;
+        };
+        let (choice, target) = (experiment::Gpu::default(), Target::Gpu(Arc::clone(&profile)));
+        let open = |tensor_cores| {
+            self.tensor_cores.set(tensor_cores);
+            self.backend(&profile, &choice, profile.capacity, false)
+        };
+        let account = || Ledger::for_target(&target, choice.pool, MAX_BUDGET, false, false);
+        let found = attention_check::is_right(open, account);
+        self.tensor_cores.set(found.as_ref().is_ok_and(|is_right| *is_right));
+        // A check that could not be made is made again by the next program.
+        if let Ok(is_right) = found {
+            *machine = machine.with_tensor_cores(index, is_right);
+        }
+    }
+
+    /// The GPU itself.
+    pub(super) fn device(&self) -> &Rc<Device> {
+        &self.device
     }
 
     /// The driver's number for it.
@@ -76,7 +114,9 @@ impl Gpu {
         let page = profile.pool.page.0.max(1);
         let limit = if left.0 < page { left } else { Bytes(left.0 - left.0 % page) };
         let (gives_back, guarded) = (choice.pool == PoolPolicy::Release, guarded || is_guarded());
-        let options = Options { gives_back, tf32: choice.tf32, deterministic: choice.deterministic, guarded };
+        let tensor_cores = self.tensor_cores.get();
+        let (tf32, deterministic) = (choice.tf32, choice.deterministic);
+        let options = Options { gives_back, tf32, deterministic, guarded, tensor_cores };
         let backend = Cuda::new(&self.device, Arc::clone(profile), Some(limit), options)?;
         // A pool grows by segments: one that has no room for any holds nothing, and the ledger refuses its first tensor.
         if choice.pool == PoolPolicy::Reserve && limit >= profile.pool.segment && !guarded {
@@ -86,6 +126,38 @@ impl Gpu {
             })?;
         }
         Ok(backend)
+    }
+
+    /// Says to `warn`, until the next call, that kernels are being compiled, when the first of them is and every few seconds.
+    pub(super) fn say_compiling(&self, warn: impl Fn(String) + 'static) {
+        let said = Cell::new(None::<Instant>);
+        let before = Cell::new(None::<usize>);
+        self.device.tell_of_compiling(Some(Box::new(move |count| {
+            if said.get().is_some_and(|at| at.elapsed() < COMPILING_EVERY) {
+                return;
+            }
+            said.set(Some(Instant::now()));
+            let first = before.get().unwrap_or(count);
+            before.set(Some(first));
+            let so_far = if count > first { format!(", {} so far", count - first) } else { String::new() };
+            warn(format!("compiling kernels for this GPU{so_far}; they are kept, so that it is done once"));
+        })));
+    }
+
+    /// Why a run of `plan` may not have the room that it was planned to have, if others hold too much of the card.
+    pub(super) fn crowded(&self, plan: &Plan) -> Option<String> {
+        let free = Bytes(self.device.free_bytes().ok()?);
+        let needed = plan.peak.reserved;
+        let follows = if hardware::spills_to_host() {
+            "Windows puts what does not fit into the computer's memory, where steps take many times as long"
+        } else {
+            "the run ends where the card is full"
+        };
+        (needed > free).then(|| {
+            format!(
+                "{free} of the card are free, and this run comes to {needed}: {follows}; close other programs on it"
+            )
+        })
     }
 
     /// Reads what this process holds of the card.

@@ -1,5 +1,9 @@
 //! Training: the thread that runs steps, and the events it sends.
 
+#[cfg(feature = "cuda")]
+mod attention_check;
+#[cfg(feature = "cuda")]
+mod card_facts;
 mod checkpoint;
 pub mod command;
 pub mod event;
@@ -7,6 +11,8 @@ mod event_sink;
 #[cfg(feature = "cuda")]
 pub(crate) mod gpu;
 mod keep;
+#[cfg(feature = "cuda")]
+mod kernel_rates;
 mod memory_sampler;
 #[cfg(feature = "cuda")]
 mod process;
@@ -16,8 +22,12 @@ mod saver;
 pub mod trainer;
 mod worker;
 
+#[cfg(feature = "cuda")]
+pub use card_facts::{CardFacts, card_facts};
 pub use checkpoint::Checkpoint;
 pub use command::{Command, Start};
 pub use event::{Event, Latest, Outcome, Refusal, RunId, StepRecord, Summary};
 pub use keep::{Keep, SaveReason};
+#[cfg(feature = "cuda")]
+pub use kernel_rates::{KernelRate, kernel_rates};
 pub use trainer::Trainer;

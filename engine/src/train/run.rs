@@ -100,6 +100,10 @@ pub(super) fn on_gpu(
     if let Some(slower) = gpu::slower(spec.plan) {
         spec.events.send(Event::Warning(slower));
     }
+    if let Some(crowded) = gpu.crowded(spec.plan) {
+        spec.events.send(Event::Warning(crowded));
+    }
+    gpu.say_compiling(spec.events.warner());
     let backend = match gpu.backend(profile, &experiment.gpu, spec.plan.budget, false) {
         Ok(backend) => backend,
         Err(error) => return (Err(error), None),

@@ -255,7 +255,7 @@ impl<'a, 'j> RunLoop<'a, 'j> {
     /// Shows the measured memory of the step, op by op; returns its highest value, the idle level included.
     fn show_sample<B: Backend>(&self, session: &Session<B>, step: u64) -> Bytes {
         let mut samples = session.executor().take_samples();
-        let highest = samples.iter().copied().max().unwrap_or_default();
+        let highest = samples.iter().map(|sample| sample.high).max().unwrap_or_default();
         uncounted(|| {
             // A long accumulation is predicted by its first micro-batches: the repetitions before the update go.
             let points = &self.spec.plan.steady.points;
@@ -263,9 +263,10 @@ impl<'a, 'j> RunLoop<'a, 'j> {
             let repeated = samples.len().saturating_sub(points.len());
             samples.drain(update.min(samples.len())..(update + repeated).min(samples.len()));
             let idle = self.sampler.idle();
-            let measured_step: Arc<[Bytes]> = samples.iter().map(|high| high.saturating_sub(idle)).collect();
+            let measured_step: Arc<[Bytes]> = samples.iter().map(|sample| sample.high.saturating_sub(idle)).collect();
+            let ways = samples.iter().map(|sample| sample.way).collect();
             drop(samples);
-            self.spec.events.set_latest(Latest { run: self.spec.id, measured_step, measured_in_step: step });
+            self.spec.events.set_latest(Latest { run: self.spec.id, measured_step, ways, measured_in_step: step });
         });
         highest
     }

@@ -88,7 +88,7 @@ impl Trainer {
         let (outbox, events) = crossbeam_channel::bounded(QUEUE);
         let (latest, machine) = (Arc::<Mutex<Latest>>::default(), Arc::<Mutex<Option<Machine>>>::default());
         let sink =
-            EventSink { outbox, wake: Box::new(wake), latest: Arc::clone(&latest), machine: Arc::clone(&machine) };
+            EventSink { outbox, wake: Arc::new(wake), latest: Arc::clone(&latest), machine: Arc::clone(&machine) };
         let (unmeasured, measured) = crossbeam_channel::bounded(0);
         let serve = move || serve(&inbox, &sink, priority, unmeasured);
         let thread = std::thread::Builder::new().name("trainer".to_owned()).spawn(serve).ok();
@@ -238,7 +238,7 @@ impl Attempt {
         if let Some(folder) = &keep.folder {
             checkpoint::prepare(folder)?;
         }
-        worker.prepare(experiment)?;
+        worker.prepare(experiment, events)?;
         worker.measure_memory(datasets.bytes);
         events.set_machine(worker.machine());
         let resolved =

@@ -14,11 +14,12 @@ use crate::{
     train::{
         command::Inbox,
         event::Summary,
+        event_sink::EventSink,
         run::{self, RunSpec},
     },
 };
 #[cfg(feature = "cuda")]
-use crate::{error::Error, train::gpu::Gpu};
+use crate::{error::Error, tensor::DType, train::gpu::Gpu};
 
 /// What runs train on.
 pub(super) struct Worker {
@@ -68,20 +69,42 @@ impl Worker {
         self.threads.as_ref().map_err(Clone::clone)
     }
 
-    /// Makes what `experiment` runs on ready, and measures it.
+    /// Makes what `experiment` runs on ready, and measures it; `events` is told of what takes long.
     ///
     /// # Errors
     /// Fails when the device is not here, or when nothing trains on it.
-    pub(super) fn prepare(&mut self, experiment: &Experiment) -> Result<()> {
+    pub(super) fn prepare(&mut self, experiment: &Experiment, events: &EventSink) -> Result<()> {
         if let Some(problem) = target::not_trained_on(&experiment.device) {
             return Err(problem.into());
         }
         self.machine.target(&experiment.device)?;
         match target::cuda_index(&experiment.device) {
-            Some(index) => self.open(index as usize),
+            Some(index) => {
+                self.open(index as usize)?;
+                self.check(experiment, events);
+                Ok(())
+            }
             None => Ok(()),
         }
     }
+
+    /// Finds out, once for each card, whether attention may go by its tensor cores.
+    #[cfg(feature = "cuda")]
+    fn check(&mut self, experiment: &Experiment, events: &EventSink) {
+        let is_narrow = matches!(experiment.precision.compute(), DType::Bf16 | DType::F16);
+        if let Some(gpu) = self.gpu.as_ref().filter(|_| is_narrow && experiment.model.kind.has_attention()) {
+            gpu.say_compiling(events.warner());
+            gpu.check_attention(&mut self.machine);
+            // What the check loaded stays.
+            if let Some(held) = gpu.held_idle() {
+                self.machine = self.machine.with_gpu_held(gpu.index(), held, None);
+            }
+            self.machine.keep_gpu(gpu.index());
+        }
+    }
+
+    #[cfg(not(feature = "cuda"))]
+    fn check(&mut self, _: &Experiment, _: &EventSink) {}
 
     #[cfg(feature = "cuda")]
     fn open(&mut self, index: usize) -> Result<()> {
@@ -153,7 +176,7 @@ impl Worker {
 
     #[cfg(not(feature = "cuda"))]
     fn train_on_gpu(&mut self, spec: &RunSpec<'_>, _: &mut Inbox<'_>, _: &mut Summary) -> Result<()> {
-        self.prepare(&spec.plan.experiment)
+        self.prepare(&spec.plan.experiment, spec.events)
     }
 
     /// Drops what a panic may have left in an unknown state.

@@ -14,7 +14,8 @@ use plimsoll_tests::on_simulated_gpu;
 fn a_write_behind_a_block_is_seen_when_it_is_freed() {
     on_simulated_gpu("guard::a_write_behind_a_block_is_seen_when_it_is_freed", &[], || {
         let device = Device::open(0).expect("a card");
-        let options = Options { gives_back: false, tf32: false, deterministic: true, guarded: true };
+        let options =
+            Options { gives_back: false, tf32: false, deterministic: true, guarded: true, tensor_cores: false };
         // Bytes behind the first of a block, and whether they are its own.
         for (at, is_own) in [(0, true), (399, true), (400, false), (401, false), (1000, false)] {
             let backend = Cuda::new(&device, shipped()[0].clone(), None, options).expect("a pool");

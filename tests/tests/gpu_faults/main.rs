@@ -4,6 +4,7 @@
 
 mod card;
 mod commands;
+mod compiling;
 mod full;
 mod guard;
 mod lost;

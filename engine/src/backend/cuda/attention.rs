@@ -4,10 +4,15 @@
 //! Its scratch is one number for each row of each head: the softmax's denominators in the plain forward pass, and the means
 //! of the rows' gradients in either gradient.
 //!
-//! There are kernels for tensor cores as well, for bf16 and f16. They run only when the environment sets
-//! [`TENSOR_CORES`] to 1, because they have not been verified on a card yet.
+//! There are kernels for tensor cores as well, for bf16 and f16. They run where the backend is told so
+//! ([`Options::tensor_cores`](super::Options)), which a check on the very card decides; the environment may force either
+//! ([`TENSOR_CORES`]).
 
-use std::{ffi::CStr, sync::LazyLock};
+use std::{
+    ffi::CStr,
+    hash::{DefaultHasher, Hash, Hasher},
+    sync::LazyLock,
+};
 
 use super::{
     DType, Operands, Source, Types, args,
@@ -39,8 +44,8 @@ pub(super) const TENSOR: Source = Source {
     types: Types::Half,
 };
 
-/// The variable that asks for tensor cores.
-pub(super) const TENSOR_CORES: &str = "PLIMSOLL_TENSOR_CORES";
+/// The variable that asks for tensor cores (1) or against them (0), whatever a check found.
+const TENSOR_CORES: &str = "PLIMSOLL_TENSOR_CORES";
 /// The lowest compute capability that has the products they use.
 const TENSOR_CAPABILITY: (i32, i32) = (8, 0);
 /// Threads of their blocks.
@@ -50,6 +55,28 @@ const TENSOR_THREADS: u32 = 128;
 const TILE: usize = 64;
 /// The most positions, and elements of a row, so that the kernels count in 32 bits.
 const MOST: usize = 1 << 24;
+
+/// What the environment asks for; `None` where it leaves that to a check.
+pub(crate) fn asked_for_tensor_cores() -> Option<bool> {
+    static ASKED: LazyLock<Option<bool>> = LazyLock::new(|| match std::env::var(TENSOR_CORES).as_deref() {
+        Ok("1") => Some(true),
+        Ok("0") => Some(false),
+        _ => None,
+    });
+    *ASKED
+}
+
+/// A name for the kernels for tensor cores as they are in this program: what a check found of others does not count.
+pub(crate) fn tensor_kernels() -> String {
+    let mut hasher = DefaultHasher::new();
+    TENSOR.text.hash(&mut hasher);
+    format!("{:016x}", hasher.finish())
+}
+
+/// Whether a card of this compute capability has what they need.
+pub(crate) fn has_tensor_cores(capability: (i32, i32)) -> bool {
+    capability >= TENSOR_CAPABILITY
+}
 
 /// Launches a kernel of this family.
 pub(super) fn launch(kernel: &Attention, o: &Operands<'_>) -> Result<()> {
@@ -111,12 +138,11 @@ impl Work<'_> {
 
     /// Whether tensor cores are asked for, and take these operands: sixteen bytes at a time, sixteen elements of a head.
     fn is_for_tensor_cores(&self, operands: &[Pointer]) -> bool {
-        static ASKED: LazyLock<bool> = LazyLock::new(|| std::env::var(TENSOR_CORES).is_ok_and(|value| value == "1"));
-        *ASKED
+        self.o.backend().options().tensor_cores
             && matches!(self.dtype, DType::Bf16 | DType::F16)
             && self.s.head_dim.is_multiple_of(16)
             && self.s.head_dim <= 2 * TILE
-            && self.o.backend().device().capability() >= TENSOR_CAPABILITY
+            && has_tensor_cores(self.o.backend().device().capability())
             && operands.iter().all(|pointer| pointer.0.is_multiple_of(16))
     }
 

@@ -35,6 +35,7 @@ pub(super) fn launch(kernel: &Convolution, o: &Operands<'_>) -> Result<()> {
         Convolution::WeightGrad { window, accumulate } => (Which::WeightGradient, window, accumulate),
     };
     if window.size == 1 && window.stride == 1 && window.padding == 0 {
+        o.backend().goes_by("a product of pixels and weights");
         return pointwise(which, &window, accumulate, o);
     }
     let (from, to) = (o.input_type(0), o.output_type(0));
@@ -50,6 +51,7 @@ pub(super) fn launch(kernel: &Convolution, o: &Operands<'_>) -> Result<()> {
     if is_served && let Some(dnn) = o.backend().device().dnn()? {
         let (options, (_, workspace_bytes)) = (o.backend().options(), o.backend().workspace());
         if dnn.run(Question { which, window, dtype: from, options, workspace_bytes }, o, accumulate)? {
+            o.backend().goes_by("cuDNN");
             return Ok(());
         }
     }
@@ -64,7 +66,12 @@ fn is_within_reach(w: &Window) -> bool {
 
 /// By products of patches where the workspace has room for them, otherwise by a kernel that needs no workspace.
 fn without_library(kernel: &Convolution, o: &Operands<'_>) -> Result<()> {
-    if patches::launch(kernel, o)? { Ok(()) } else { direct::launch(kernel, o) }
+    o.backend().goes_by("products of patches");
+    if patches::launch(kernel, o)? {
+        return Ok(());
+    }
+    o.backend().goes_by("a kernel without workspace");
+    direct::launch(kernel, o)
 }
 
 /// A window of one pixel: a product of all pixels with the weights.

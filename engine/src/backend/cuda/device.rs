@@ -225,6 +225,12 @@ impl Device {
         Ok(free as u64)
     }
 
+    /// Tells `listener` of every module of kernels that is to be compiled from now on, with how many were before it;
+    /// without one, nobody.
+    pub fn tell_of_compiling(&self, listener: Option<Box<dyn Fn(usize)>>) {
+        self.modules.tell(listener);
+    }
+
     /// Kernels, compiled.
     pub(super) fn modules(&self) -> &Modules {
         &self.modules

@@ -12,7 +12,7 @@
 
 mod activation;
 mod arena;
-mod attention;
+pub(crate) mod attention;
 mod convolution;
 mod depthwise;
 mod device;
@@ -34,6 +34,7 @@ mod norm;
 mod operands;
 mod optimizer;
 mod pool;
+pub mod pool_manners;
 mod rotary;
 mod threads;
 mod transfer;
@@ -63,7 +64,6 @@ use crate::{
 };
 
 /// Every source of kernels.
-#[cfg(test)]
 const SOURCES: &[&Source] = &[
     &activation::SOURCE,
     &activation::swiglu::SOURCE,
@@ -104,6 +104,8 @@ pub struct Options {
     /// Each block is one of the driver's own, with a gap behind it that nothing may write to. It takes more memory than was
     /// planned, and time.
     pub guarded: bool,
+    /// Attention in bf16 and f16 by tensor cores.
+    pub tensor_cores: bool,
 }
 
 /// Kernels on a GPU.
@@ -113,6 +115,8 @@ pub struct Cuda {
     target: Target,
     options: Options,
     workspace: Cell<(Pointer, usize)>,
+    /// How the last kernel ran.
+    way: Cell<&'static str>,
 }
 
 impl Cuda {
@@ -127,7 +131,7 @@ impl Cuda {
         // Until memory is lent, the libraries work without it.
         device.blas()?.take_back()?;
         let (staging, target) = (Staging::new(device), Target::Gpu(profile));
-        Ok(Self { pool, staging, target, options, workspace: Cell::default() })
+        Ok(Self { pool, staging, target, options, workspace: Cell::default(), way: Cell::default() })
     }
 
     /// The pool that all tensors lie in, whose counters are measurements.
@@ -138,6 +142,11 @@ impl Cuda {
     /// How it is used.
     fn options(&self) -> Options {
         self.options
+    }
+
+    /// The kernel that is launched runs in this way.
+    fn goes_by(&self, way: &'static str) {
+        self.way.set(way);
     }
 
     /// The workspace of cuBLAS and cuDNN: its address and its bytes.
@@ -185,6 +194,7 @@ impl Backend for Cuda {
         outputs: &[&Tensor<Self>],
         scratch: Option<Place>,
     ) -> Result<()> {
+        self.goes_by("");
         let dtype = inputs.first().or(outputs.first()).map_or(DType::F32, |t| t.dtype());
         // As many bytes as the executor has booked. They are freed after the kernel.
         let scratch = match kernel.scratch_bytes(dtype, &self.target) {
@@ -237,6 +247,10 @@ impl Backend for Cuda {
     fn write_bytes(&self, tensor: &Tensor<Self>, fill: &mut dyn FnMut(&mut [u8]) -> Result<()>) -> Result<()> {
         let block = tensor.storage().borrow();
         self.staging.send_in_parts(tensor.bytes() as usize, fill, tensor.pointer(), &block)
+    }
+
+    fn way(&self) -> &'static str {
+        self.way.get()
     }
 
     fn target(&self) -> &Target {

@@ -1,33 +1,35 @@
 //! Modules of kernels: compiled by NVRTC when they are first needed, and kept on disk.
 //!
 //! Always holds: a module from disk was written for the same source, compiler and device; otherwise it is compiled again.
-//! Without a folder to write to, modules are compiled at every start.
+//! Without a folder to write to, modules are compiled at every start. Where compiling takes its time, others that a run of
+//! the same types may need are compiled on other threads meanwhile; who waits is told.
+
+mod ahead;
+mod compiler;
+mod recipe;
 
 use std::{
-    cell::RefCell,
+    cell::{Cell, RefCell},
     collections::HashMap,
-    ffi::{CStr, CString},
-    fs,
-    hash::{DefaultHasher, Hash, Hasher},
-    path::{Path, PathBuf},
+    ffi::CStr,
+    path::PathBuf,
     rc::Rc,
+    time::{Duration, Instant},
 };
 
-use cudarc::{driver, nvrtc};
+use cudarc::driver;
 
+use self::{
+    ahead::{Ahead, Image},
+    recipe::Recipe,
+};
 use super::{
+    SOURCES,
     device::Device,
     fault::refused,
     launch::{Arg, Grid},
-    library::compiler,
 };
-use crate::{
-    backend::DType,
-    cache,
-    error::{Error, Result},
-};
-
-const PRELUDE: &str = include_str!("prelude.cuh");
+use crate::{backend::DType, cache, device::cpu_threads, error::Result};
 
 /// The source of a family's kernels.
 #[derive(Debug)]
@@ -90,16 +92,40 @@ impl Types {
 /// A source compiled for a pair of types.
 type Key = (&'static str, [DType; 2]);
 
+/// A module takes longer than this where it is worth while to compile others at once.
+const SLOW: Duration = Duration::from_millis(200);
+/// Threads that compile, at the most.
+const THREADS: usize = 8;
+
+/// Who is told of every module that is to be compiled, with how many were before it.
+pub(super) type Listener = Box<dyn Fn(usize)>;
+
 /// The modules of one device.
 pub(super) struct Modules {
     folder: Option<PathBuf>,
     loaded: RefCell<HashMap<Key, Rc<Module>>>,
+    ahead: Ahead<Key>,
+    is_ahead: Cell<bool>,
+    compiled: Cell<usize>,
+    listener: RefCell<Option<Listener>>,
 }
 
 impl Modules {
     /// None yet.
     pub(super) fn new() -> Self {
-        Self { folder: cache::folder("kernels"), loaded: RefCell::default() }
+        Self {
+            folder: cache::folder("kernels"),
+            loaded: RefCell::default(),
+            ahead: Ahead::new(),
+            is_ahead: Cell::new(false),
+            compiled: Cell::new(0),
+            listener: RefCell::default(),
+        }
+    }
+
+    /// Tells `listener` from now on; without one, nobody.
+    pub(super) fn tell(&self, listener: Option<Listener>) {
+        *self.listener.borrow_mut() = listener;
     }
 
     /// The module of a source for `types`.
@@ -122,144 +148,40 @@ impl Modules {
         self.loaded.borrow_mut().clear();
     }
 
-    fn image(&self, device: &Device, source: &Source, types: [DType; 2]) -> Result<Vec<u8>> {
-        let text = text(source);
-        let options = options(device.capability(), types)?;
-        let mut hasher = DefaultHasher::new();
-        (&text, &options, device.name(), compiler()).hash(&mut hasher);
-        let [t, w] = types;
-        let name = format!("{}-{}-{}-{:016x}", source.name, t.name(), w.name(), hasher.finish());
-        let place = self.folder.as_ref().map(|folder| folder.join(name));
-        if let Some(image) = place.as_ref().and_then(|place| read(place)) {
-            return Ok(image);
+    fn image(&self, device: &Device, source: &Source, types: [DType; 2]) -> Result<Image> {
+        let recipe = Recipe::new(device, self.folder.as_deref(), source, types)?;
+        if let Some(image) = recipe.kept() {
+            return Ok(image.into());
         }
-        let image = compile(source.name, &text, &options)?;
-        if let Some(place) = place {
-            write(&place, &image);
+        if let Some(listener) = &*self.listener.borrow() {
+            listener(self.compiled.get());
         }
-        Ok(image)
-    }
-}
-
-/// The image after its hash, so that a truncated or damaged file is detected.
-fn read(place: &Path) -> Option<Vec<u8>> {
-    let bytes = fs::read(place).ok()?;
-    let (hash, image) = bytes.split_first_chunk()?;
-    (u64::from_le_bytes(*hash) == hash_of(image)).then(|| image.to_vec())
-}
-
-fn write(place: &Path, image: &[u8]) {
-    cache::write(place, &[&hash_of(image).to_le_bytes(), image].concat());
-}
-
-fn hash_of(image: &[u8]) -> u64 {
-    let mut hasher = DefaultHasher::new();
-    image.hash(&mut hasher);
-    hasher.finish()
-}
-
-/// The whole text of a module.
-pub(super) fn text(source: &Source) -> String {
-    format!("{PRELUDE}\n#line 1 \"{}.cu\"\n{}", source.name, source.text)
-}
-
-/// The compiler's options for a compute capability: machine code where the compiler knows the device, otherwise code for the
-/// nearest earlier one that the driver finishes.
-pub(super) fn options(capability: (i32, i32), [t, w]: [DType; 2]) -> Result<Vec<String>> {
-    let wanted = capability.0 * 10 + capability.1;
-    let known = architectures()?;
-    let arch = match known.iter().copied().filter(|arch| *arch <= wanted).max() {
-        Some(arch) if arch == wanted => format!("sm_{arch}"),
-        Some(arch) => format!("compute_{arch}"),
-        None => {
-            let first = known.iter().min().copied().unwrap_or_default();
-            return Err(Error::Device(format!(
-                "this GPU has compute capability {}.{}, and the CUDA compiler here (NVRTC {}.{}) knows {}.{} and later; \
-                 an earlier CUDA toolkit serves it",
-                capability.0,
-                capability.1,
-                compiler().0,
-                compiler().1,
-                first / 10,
-                first % 10
-            )));
-        }
-    };
-    Ok(vec![
-        format!("--gpu-architecture={arch}"),
-        "--std=c++17".to_owned(),
-        // Functions that are passed to a kernel, such as lambdas, are device functions.
-        "-default-device".to_owned(),
-        format!("-DT={}", t.name()),
-        format!("-DW={}", w.name()),
-    ])
-}
-
-fn architectures() -> Result<Vec<i32>> {
-    let (mut count, mut archs) = (0, Vec::new());
-    // SAFETY: the place is alive, and there is room for as many as the library just said.
-    unsafe {
-        compiled("the list of devices", nvrtc::sys::nvrtcGetNumSupportedArchs(&mut count))?;
-        archs.resize(usize::try_from(count).unwrap_or(0), 0);
-        compiled("the list of devices", nvrtc::sys::nvrtcGetSupportedArchs(archs.as_mut_ptr()))?;
-    }
-    Ok(archs)
-}
-
-fn compiled(what: &str, result: nvrtc::sys::nvrtcResult) -> Result<()> {
-    result.result().map_err(|error| Error::Device(format!("NVRTC, {what}: {error:?}")))
-}
-
-/// Compiles a text.
-///
-/// # Errors
-/// Carries the log of the compiler.
-pub(super) fn compile(name: &str, text: &str, options: &[String]) -> Result<Vec<u8>> {
-    let clean = |text: &str| CString::new(text).map_err(|_| Error::Device(format!("{name}: a zero in the source")));
-    let program = Program(
-        nvrtc::result::create_program(&clean(text)?, Some(&clean(&format!("{name}.cu"))?))
-            .map_err(|error| Error::Device(format!("NVRTC, {name}: {error:?}")))?,
-    );
-    // SAFETY: the program is alive.
-    if unsafe { nvrtc::result::compile_program(program.0, options) }.is_err() {
-        return Err(Error::Device(format!("NVRTC rejects {name}.cu:\n{}", program.log())));
-    }
-    let is_machine_code = options.iter().any(|option| option.contains("=sm_"));
-    program.image(is_machine_code)
-}
-
-/// A program of the compiler.
-struct Program(nvrtc::sys::nvrtcProgram);
-
-impl Program {
-    fn log(&self) -> String {
-        // SAFETY: the program is alive.
-        let log = unsafe { nvrtc::result::get_program_log(self.0) }.unwrap_or_default();
-        log.iter().map(|c| *c as u8 as char).take_while(|c| *c != '\0').collect()
-    }
-
-    fn image(&self, is_machine_code: bool) -> Result<Vec<u8>> {
-        let (mut size, mut image) = (0, Vec::<u8>::new());
-        // SAFETY: the program is compiled, the place is alive, and there is room for as many bytes as the library just said.
-        unsafe {
-            if is_machine_code {
-                compiled("the size of the code", nvrtc::sys::nvrtcGetCUBINSize(self.0, &mut size))?;
-                image.resize(size, 0);
-                compiled("the code", nvrtc::sys::nvrtcGetCUBIN(self.0, image.as_mut_ptr().cast()))?;
-            } else {
-                compiled("the size of the code", nvrtc::sys::nvrtcGetPTXSize(self.0, &mut size))?;
-                image.resize(size, 0);
-                compiled("the code", nvrtc::sys::nvrtcGetPTX(self.0, image.as_mut_ptr().cast()))?;
-            }
+        self.compiled.set(self.compiled.get() + 1);
+        let start = Instant::now();
+        let image = self.ahead.get(&(source.name, types), || recipe.make())?;
+        if start.elapsed() > SLOW && !self.is_ahead.replace(true) {
+            self.go_ahead(device, types);
         }
         Ok(image)
     }
-}
 
-impl Drop for Program {
-    fn drop(&mut self) {
-        // SAFETY: nobody else has the program. A program that cannot be destroyed costs its memory.
-        let _ = unsafe { nvrtc::result::destroy_program(self.0) };
+    /// Compiles what a run with these types may need besides, where there are processors for it.
+    fn go_ahead(&self, device: &Device, [t, w]: [DType; 2]) {
+        let free = cpu_threads() / 2;
+        if free < 2 {
+            return;
+        }
+        let pairs = [[t, t], [t, w], [w, t], [w, w], [DType::F32; 2]];
+        let wanted = SOURCES.iter().flat_map(|source| {
+            let mut all = source.types.all();
+            all.retain(|types| pairs.contains(types));
+            all.into_iter().map(move |types| (*source, types))
+        });
+        let recipes = wanted.filter_map(|(source, types)| {
+            let recipe = Recipe::new(device, self.folder.as_deref(), source, types).ok()?;
+            recipe.kept().is_none().then_some(((source.name, types), move || recipe.make()))
+        });
+        self.ahead.start(recipes.collect(), free.min(THREADS));
     }
 }
 
@@ -313,8 +235,17 @@ impl Drop for Module {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
-    use crate::backend::cuda::{SOURCES, library, optimizer::gradient_norm};
+    use std::fs;
+
+    use super::{
+        compiler::{compile, options, text},
+        recipe::{read, write},
+        *,
+    };
+    use crate::backend::cuda::{
+        library::{self, compiler},
+        optimizer::gradient_norm,
+    };
 
     /// From Turing to Blackwell.
     const CAPABILITIES: [(i32, i32); 5] = [(7, 5), (8, 0), (8, 9), (9, 0), (12, 0)];

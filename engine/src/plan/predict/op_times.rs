@@ -71,6 +71,6 @@ pub fn op_secs(plan: &Plan, pass: Pass) -> Result<Vec<f64>> {
     ran?;
     // The first step's timeline begins with the making of the model, which no clock was there for.
     let unclocked = plan.timeline(pass).points.len().saturating_sub(ticks.len());
-    let secs = ticks.into_iter().map(|ticks| ticks.0 as f64 / Clock::TICKS);
+    let secs = ticks.into_iter().map(|sample| sample.high.0 as f64 / Clock::TICKS);
     Ok(std::iter::repeat_n(0.0, unclocked).chain(secs).collect())
 }

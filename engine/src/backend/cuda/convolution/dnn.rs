@@ -2,7 +2,7 @@
 //!
 //! Always holds: cuDNN is asked once for each convolution, and the first algorithm that it then runs is used from then on,
 //! so that a run repeats. An algorithm whose sums have no fixed order, or whose operands are rounded, is used only when the
-//! experiment allows it.
+//! experiment allows it: with f32 it is told to multiply in f32 whatever it was proposed with, and one that cannot refuses.
 
 use std::{
     cell::RefCell,
@@ -42,6 +42,21 @@ pub(super) struct Question {
     pub(super) dtype: DType,
     pub(super) options: Options,
     pub(super) workspace_bytes: usize,
+}
+
+impl Question {
+    /// The units that multiply in an algorithm that was proposed with `proposed`; `None` where it rounds what it may not.
+    /// cuDNN's manual says of proposals both that they name the units of the convolution's descriptor and that algorithms
+    /// without tensor cores name the default ones, so the default is taken, and told to multiply in f32.
+    fn math_of(&self, proposed: Math) -> Option<Math> {
+        if self.dtype != DType::F32 || self.options.tf32 {
+            return Some(proposed);
+        }
+        match proposed {
+            Math::CUDNN_FMA_MATH | Math::CUDNN_DEFAULT_MATH => Some(Math::CUDNN_FMA_MATH),
+            Math::CUDNN_TENSOR_OP_MATH | Math::CUDNN_TENSOR_OP_MATH_ALLOW_CONVERSION => None,
+        }
+    }
 }
 
 impl Dnn {
@@ -124,11 +139,13 @@ macro_rules! propose {
                 && p.memory <= $question.workspace_bytes
                 && (!$question.options.deterministic
                     || p.determinism == sys::cudnnDeterminism_t::CUDNN_DETERMINISTIC)
-                && ($question.dtype != DType::F32
-                    || $question.options.tf32
-                    || p.mathType == Math::CUDNN_FMA_MATH)
+                && $question.math_of(p.mathType).is_some()
         };
-        let way = |p: &$perf| Way { algorithm: $wrap(p.algo), workspace_bytes: p.memory, math: p.mathType };
+        let way = |p: &$perf| Way {
+            algorithm: $wrap(p.algo),
+            workspace_bytes: p.memory,
+            math: $question.math_of(p.mathType).unwrap_or(p.mathType),
+        };
         proposals[..count].iter().filter(is_allowed).map(way).collect()
     }};
 }
