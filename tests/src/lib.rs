@@ -1,5 +1,6 @@
-//! Whole-program tests, and what they share on Linux: the simulated GPU, and the manners of drivers.
+//! Whole-program tests, and what they share: the table of what cards reported, and on Linux the simulated GPU.
 
+pub mod card_reports;
 #[cfg(target_os = "linux")]
 mod manners;
 #[cfg(target_os = "linux")]

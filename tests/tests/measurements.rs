@@ -3,6 +3,7 @@
 use std::{fs, path::Path};
 
 use plimsoll_engine::Bytes;
+use plimsoll_tests::card_reports;
 use serde_json::Value;
 
 const FOLDER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/measurements");
@@ -25,6 +26,17 @@ fn all() -> Vec<(String, Value)> {
     }
     assert!(!rows.is_empty(), "there are no measurements");
     rows
+}
+
+/// What cards reported: every file that `plimsoll card-report` wrote, as it is.
+fn reports() -> Vec<Value> {
+    let files = fs::read_dir(FOLDER).expect("the folder").map(|entry| entry.expect("a file").path());
+    let files = files.filter(|path| path.extension().is_some_and(|ending| ending == "json"));
+    let read = |path: std::path::PathBuf| {
+        let text = fs::read_to_string(&path).expect("text");
+        serde_json::from_str(&text).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
+    };
+    files.map(read).collect()
 }
 
 fn name(path: &Path) -> String {
@@ -100,9 +112,25 @@ fn the_page_tells_what_random_experiments_came_to() {
 
 #[test]
 fn no_page_claims_a_gpu_that_was_not_measured() {
-    let measured = all().iter().any(|(_, row)| row["on"].as_str().is_some_and(|on| on.starts_with("cuda:")));
+    let rows = all().into_iter().map(|(_, row)| row).chain(reports());
+    let measured = rows.into_iter().any(|row| row["on"].as_str().is_some_and(|on| on.starts_with("cuda:")));
     assert_eq!(README.contains("**No figure here is of a real GPU: none was at hand.**"), !measured);
     assert_eq!(PAGE.contains("**No figure below is of a real GPU: none was at hand.**"), !measured);
     let cells = PAGE.lines().filter(|line| line.starts_with("| ") && line.contains("| not measured |")).count();
     assert!(measured || cells == 7, "{cells} cells say that they were not measured");
+}
+
+#[test]
+fn the_page_tells_what_cards_reported() {
+    let reports = reports();
+    for report in &reports {
+        assert!(
+            !report["device"].as_str().is_some_and(|name| name.contains("Simulated")),
+            "a report of no real device"
+        );
+        assert_eq!(report["quick"], false, "a report of a part of everything");
+    }
+    let (_, rest) = PAGE.split_once("<!-- cards -->\n").expect("the page has a place for them");
+    let (told, _) = rest.split_once("\n<!-- end of cards -->").expect("the place ends");
+    assert_eq!(told, card_reports::table(&reports), "write what is on the right between the marks");
 }

@@ -7,6 +7,8 @@
 mod age;
 mod ask;
 mod bench;
+#[cfg(feature = "cuda")]
+mod card_report;
 mod choice;
 mod compare;
 mod completions;
@@ -75,6 +77,8 @@ enum Command {
     Fit(fit::Fit),
     Verify(verify::Verify),
     Bench(bench::Bench),
+    #[cfg(feature = "cuda")]
+    CardReport(card_report::CardReport),
     Devices(devices::Devices),
     Selftest(selftest::Selftest),
     Presets(presets::Presets),
@@ -141,6 +145,8 @@ fn dispatch(cli: Cli) -> anyhow::Result<ExitCode> {
         Some(Command::Fit(fit)) => fit.run(),
         Some(Command::Verify(verify)) => verify.run(),
         Some(Command::Bench(bench)) => bench.run(),
+        #[cfg(feature = "cuda")]
+        Some(Command::CardReport(report)) => report.run(),
         Some(Command::Devices(devices)) => devices.run(),
         Some(Command::Selftest(selftest)) => selftest.run(),
         Some(Command::Presets(presets)) => presets.run(),

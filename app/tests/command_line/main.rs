@@ -252,6 +252,17 @@ fn bench_times_the_named_workloads() {
 }
 
 #[test]
+#[cfg(feature = "cuda")]
+fn a_report_of_a_card_that_is_not_here_is_refused_in_words() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = folder.path().join("card.json");
+    let said = fails(1, &["card-report", "--device", "cuda:97", "-o", file.to_str().expect("text")]);
+    assert!(said.contains("no card to report on") && said.contains("there is no GPU cuda:97 here"), "{said}");
+    assert!(!file.exists());
+    assert!(fails(2, &["card-report", "--device", "cpu"]).contains("such as cuda:0"));
+}
+
+#[test]
 fn devices_tells_the_processor_and_why_there_is_no_gpu() {
     let devices = json(&["devices", "--json"]);
     assert!(devices["cpu"]["cores"].as_u64() >= Some(1));

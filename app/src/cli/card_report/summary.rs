@@ -1,0 +1,162 @@
+//! What the parts of a report come to, in few figures: what is assumed of a card beside what was measured, and whether the
+//! predictions were right.
+
+use serde::Serialize;
+use serde_json::Value;
+
+use super::report::PartReport;
+
+/// What a kernel of which nothing is known may take, in a plan.
+const KERNELS_ALLOWED: u64 = 96 << 20;
+
+/// The figures.
+#[derive(Debug, Default, Serialize)]
+pub(super) struct Summary {
+    selftest: Option<Checks>,
+    presets: Option<Verified>,
+    drawn: Option<Verified>,
+    /// The tightest lines.
+    lines: Option<Checks>,
+    budget: Option<Checks>,
+    /// Median milliseconds of a step, by workload.
+    steps: Vec<(String, f64)>,
+    assumptions: Vec<Assumption>,
+}
+
+/// Checks, and how many of them failed.
+#[derive(Debug, Serialize)]
+struct Checks {
+    count: usize,
+    failed: usize,
+}
+
+/// Runs whose memory was predicted and measured.
+#[derive(Debug, Serialize)]
+struct Verified {
+    used: Compared,
+    reserved: Compared,
+    process: Compared,
+}
+
+/// Predictions beside measurements.
+#[derive(Debug, Serialize)]
+struct Compared {
+    runs: usize,
+    /// How many were below the measurement.
+    below: usize,
+    /// By how much one was above at the most.
+    above_percent: f64,
+}
+
+/// A figure that is assumed before a card is asked, and what it said.
+#[derive(Debug, Serialize)]
+struct Assumption {
+    figure: &'static str,
+    assumed: f64,
+    measured: Option<f64>,
+    unit: &'static str,
+}
+
+impl Summary {
+    /// Of the parts that were asked so far.
+    pub(super) fn of(parts: &[PartReport]) -> Self {
+        let rows = |name: &str| parts.iter().find(|part| part.name == name).map(|part| part.rows.as_slice());
+        let steps = ["bench", "small steps"].into_iter().filter_map(rows).flatten();
+        Self {
+            selftest: rows("selftest").and_then(checks),
+            presets: rows("presets").and_then(verified),
+            drawn: rows("drawn").and_then(verified),
+            lines: rows("lines").and_then(checks),
+            budget: rows("budget").and_then(checks),
+            steps: steps.filter_map(|row| Some((row["name"].as_str()?.to_owned(), row["ms"].as_f64()?))).collect(),
+            assumptions: assumptions(rows("card").unwrap_or_default(), rows("presets").unwrap_or_default()),
+        }
+    }
+}
+
+fn checks(rows: &[Value]) -> Option<Checks> {
+    let of = |ok: bool| rows.iter().filter(|row| row["ok"] == ok).count();
+    let (held, failed) = (of(true), of(false));
+    (held + failed > 0).then_some(Checks { count: held + failed, failed })
+}
+
+fn verified(rows: &[Value]) -> Option<Verified> {
+    let measured: Vec<&Value> = rows.iter().filter(|row| row["measured"].is_object()).collect();
+    let of = |figure: &str| {
+        let pairs = measured
+            .iter()
+            .filter_map(|row| Some((row["predicted"][figure].as_f64()?, row["measured"][figure].as_f64()?)));
+        let pairs: Vec<(f64, f64)> = pairs.collect();
+        let above = |(predicted, measured): &(f64, f64)| (predicted / measured.max(1.0) - 1.0) * 100.0;
+        Compared {
+            runs: pairs.len(),
+            below: pairs.iter().filter(|(predicted, measured)| predicted < measured).count(),
+            above_percent: pairs.iter().map(above).fold(0.0, f64::max),
+        }
+    };
+    let verified = Verified { used: of("live_bytes"), reserved: of("reserved_bytes"), process: of("process_bytes") };
+    (!measured.is_empty()).then_some(verified)
+}
+
+fn assumptions(card: &[Value], presets: &[Value]) -> Vec<Assumption> {
+    let Some(card) = card.first() else { return Vec::new() };
+    let size = |profile: &Value, figure: &str| size(&profile[figure]);
+    let (assumed, opened) = (&card["assumed"], &card["opened"]);
+    let mut all = Vec::new();
+    let mut bytes = |figure, assumed: Option<f64>, measured: Option<f64>| {
+        if let Some(assumed) = assumed {
+            all.push(Assumption { figure, assumed, measured, unit: "bytes" });
+        }
+    };
+    // A context that is only a bound is no measurement.
+    let is_told = opened["measured"].is_string();
+    bytes("context", size(assumed, "context"), size(opened, "context").filter(|_| is_told));
+    for (figure, key) in [("a pool's granule", "granule"), ("its least growth", "segment"), ("its step", "page")] {
+        bytes(figure, size(&assumed["pool"], key), size(&opened["pool"], key));
+    }
+    let answer = |question: &str| {
+        card["pool"].as_array().and_then(|all| all.iter().find(|answer| answer["question"] == question))
+    };
+    let first = answer("rounding").and_then(|answer| answer["blocks"]["blocks"].get(0));
+    bytes("what a byte counts as", size(&assumed["pool"], "granule"), first.and_then(|b| b["used_bytes"].as_f64()));
+    bytes("kernels of a run never seen", Some(KERNELS_ALLOWED as f64), kernels(opened, presets));
+    all
+}
+
+/// The most that the kernels of a preset's first run took, beside the context that was there before any.
+fn kernels(opened: &Value, presets: &[Value]) -> Option<f64> {
+    let context = size(&opened["context"])?;
+    let took = presets.iter().filter_map(|row| {
+        let measured = &row["measured"];
+        Some(measured["process_bytes"].as_f64()? - measured["reserved_bytes"].as_f64()? - context)
+    });
+    took.reduce(f64::max).map(|most| most.max(0.0))
+}
+
+/// A size in a profile: a number of bytes, or as people write it.
+fn size(of: &Value) -> Option<f64> {
+    let text = || of.as_str()?.parse::<plimsoll_engine::Bytes>().ok().map(|bytes| bytes.0 as f64);
+    of.as_f64().or_else(text)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn figures_are_those_of_the_rows() {
+        let row = |predicted: u64, measured: u64| {
+            let of = |bytes: u64| json!({"live_bytes": bytes, "reserved_bytes": bytes, "process_bytes": bytes});
+            json!({"predicted": of(predicted), "measured": of(measured), "ok": predicted >= measured})
+        };
+        let rows = [row(101, 100), row(99, 100), row(100, 100), json!({"name": "x", "skipped": "too large"})];
+        let found = verified(&rows).expect("three of them ran").used;
+        assert_eq!((found.runs, found.below), (3, 1));
+        assert!((found.above_percent - 1.0).abs() < 1e-9, "{found:?}");
+        let found = checks(&rows).expect("three");
+        assert_eq!((found.count, found.failed), (3, 1));
+        assert!(verified(&rows[3..]).is_none() && checks(&[]).is_none());
+    }
+}
