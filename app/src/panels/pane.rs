@@ -55,7 +55,7 @@ impl Pane {
             Self::Live => "Live",
             Self::Gradients => "Gradient norm and learning rate",
             Self::Tradeoff => "Memory against accuracy",
-            Self::Compare => "Compare",
+            Self::Compare => "Compare runs",
             Self::Layers => "Layers",
             Self::Runs => "Runs",
             Self::Alive => "Alive at the peak",
