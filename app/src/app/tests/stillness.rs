@@ -27,7 +27,7 @@ fn settle(window: &mut Window, what: &str) {
 }
 
 fn names(window: &Window, role: Role) -> Vec<String> {
-    let nodes = window.get_all_by_role(role);
+    let nodes = window.query_all_by_role(role);
     nodes.filter_map(|node| node.accesskit_node().label()).collect()
 }
 
