@@ -1,6 +1,6 @@
 //! The table by keys: it is one stop of the Tab key, and the arrows go from row to row.
 
-use eframe::egui::{EventFilter, Id, Key, Modifiers, Role, Sense, Ui, WidgetInfo};
+use eframe::egui::{Context, EventFilter, Id, Key, Modifiers, Role, Sense, Ui, WidgetInfo};
 
 use super::{PanelContext, ask, pick, table::clicked};
 use crate::command::RunsAction;
@@ -11,6 +11,12 @@ const PAGE: usize = 10;
 /// The table's place among what has the keyboard's focus.
 pub(super) fn id() -> Id {
     Id::unique("kept runs")
+}
+
+/// Gives the table the focus when it is drawn next: at once, the click that asks for it would count as one beside the table.
+pub(super) fn ask_for_focus(ctx: &Context) {
+    ctx.data_mut(|data| data.insert_temp(id(), true));
+    ctx.request_repaint();
 }
 
 /// Takes the keys, where the table has the focus; answers the row that must come into sight.
@@ -25,6 +31,9 @@ pub(super) fn ui(ui: &mut Ui, context: &PanelContext<'_>, order: &[usize]) -> Op
         (Some(front), picked) => format!("Kept runs: {picked} picked, last {}", front.name()),
     };
     response.widget_info(|| WidgetInfo::labeled(Role::ListBox, true, &words));
+    if ui.data_mut(|data| data.remove_temp::<bool>(id())).is_some() {
+        response.request_focus();
+    }
     if !response.has_focus() {
         return None;
     }

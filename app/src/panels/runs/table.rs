@@ -107,7 +107,7 @@ pub(super) fn ui(ui: &mut Ui, context: &mut PanelContext<'_>, order: &[usize]) {
             } else if response.clicked() {
                 let modifiers = response.ctx.input(|input| input.modifiers);
                 clicked(context, order, index, modifiers);
-                response.ctx.memory_mut(|memory| memory.request_focus(keys::id()));
+                keys::ask_for_focus(&response.ctx);
             }
             let mut help = Tooltip::for_enabled(&response);
             help.popup = beside(help.popup);
@@ -187,7 +187,7 @@ fn cell(ui: &mut Ui, context: &PanelContext<'_>, row: &Row, column: RunColumn, i
     let palette = theme::palette(ui);
     let colored = |text: &str, color| RichText::new(text).color(if is_picked { palette.strong() } else { color });
     match column {
-        RunColumn::Star => star(ui, context, row),
+        RunColumn::Star => star(ui, context, row, is_picked),
         RunColumn::Name => left(ui, RichText::new(row.name())),
         RunColumn::Differs => left(ui, colored(&row.differs, palette.weak())),
         RunColumn::Started => drop(table::text(ui, &runs::when(run.started))),
@@ -230,10 +230,11 @@ fn left(ui: &mut Ui, text: RichText) {
 }
 
 /// The star, which a click gives or takes.
-fn star(ui: &mut Ui, context: &PanelContext<'_>, row: &Row) {
+fn star(ui: &mut Ui, context: &PanelContext<'_>, row: &Row, is_picked: bool) {
     let palette = theme::palette(ui);
     let is_starred = row.run.is_starred;
     let (sign, color) = if is_starred { ("★", palette.warn) } else { ("☆", palette.weak()) };
+    let color = if is_picked { palette.strong() } else { color };
     let name = format!("{} {}", if is_starred { "Take the star of" } else { "Star" }, row.name());
     // Not a stop of the Tab key: the star of the picked run is one, below the table.
     let star = ui.add(Label::new(RichText::new(sign).color(color)).sense(Sense::CLICK));
