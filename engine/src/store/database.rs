@@ -200,9 +200,10 @@ fn prepare(connection: &mut Connection, migrations: &[&str]) -> Result<(), Fault
 
 /// The form of a store; 0 of a file in which nothing is yet.
 fn version(connection: &Connection) -> Result<i64, Fault> {
+    // In this order: whoever makes the tables makes the mark with them, so tables that are seen have theirs.
+    let tables: i64 = connection.query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get(0))?;
     let number = |name: &str| connection.pragma_query_value(None, name, |row| row.get::<_, i64>(0));
     let (mark, version) = (number("application_id")?, number("user_version")?);
-    let tables: i64 = connection.query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get(0))?;
     match (mark == i64::from(MARK), tables) {
         (true, _) if version > 0 => Ok(version),
         (_, 0) => Ok(0),
@@ -218,7 +219,8 @@ pub(super) fn reason(error: &rusqlite::Error) -> String {
         Some(ErrorCode::NotADatabase) => {
             format!("is not a store of runs; nothing was changed: move it away, or {OTHER}")
         }
-        Some(ErrorCode::DatabaseCorrupt) => format!(
+        // What is no failure of SQLite's is a value that this program never writes.
+        Some(ErrorCode::DatabaseCorrupt) | None => format!(
             "is damaged, and what it holds cannot be read whole; nothing was changed. The runs' files in {} beside it are \
              whole. Copy it, then try `sqlite3 {FILE} .recover`, or move it away and a new one is made, or {OTHER}",
             super::FILES

@@ -264,9 +264,13 @@ fn a_damaged_block_costs_itself_alone() {
     let folder = folder();
     let key = kept(folder.path(), 9_000);
     let mut store = Store::open(folder.path()).expect("open");
-    let sql =
-        "UPDATE blocks SET data = substr(data, 1, 50) || x'00' || substr(data, 52) WHERE series = 0 AND first = 4096";
-    assert_eq!(store.database.write(|db| db.execute(sql, [])), Ok(1));
+    let damage = |db: &rusqlite::Transaction<'_>| {
+        let sql = "SELECT data FROM blocks WHERE series = 0 AND first = 4096";
+        let mut data: Vec<u8> = db.query_row(sql, [], |row| row.get(0))?;
+        data[50] ^= 1;
+        db.execute("UPDATE blocks SET data = ?1 WHERE series = 0 AND first = 4096", [data])
+    };
+    assert_eq!(store.database.write(damage), Ok(1));
     let series = store.series(&key).expect("series");
     assert_eq!(series.steps.len(), 9_000 - 4_096);
     assert!(series.damage.as_deref().is_some_and(|said| said.contains("steps 4097 to 8192")), "{:?}", series.damage);
