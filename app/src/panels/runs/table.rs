@@ -224,6 +224,9 @@ fn figure(ui: &mut Ui, text: Option<String>) {
 
 /// A text from the left, cut where it has no room: the row tells the whole of it on hover.
 fn left(ui: &mut Ui, text: RichText) {
+    if text.is_empty() {
+        return;
+    }
     ui.with_layout(Layout::left_to_right(Align::Center), |ui| {
         ui.add(Label::new(text).truncate().show_tooltip_when_elided(false).sense(Sense::hover()));
     });
