@@ -31,8 +31,12 @@ const FAMILIES: [(&str, &str, &str); 12] = [
     ("vit", "kind = \"vit\"\nwidth = 8\nheads = 2\ndepth = 1\nhidden = 8\npatch = 4\ndropout = 0.1", IMAGES),
     ("mixer", "kind = \"mixer\"\nwidth = 8\ndepth = 1\nhidden = 8\npatch = 4", IMAGES),
     ("gpt2", "kind = \"gpt2\"\nwidth = 8\nheads = 2\ndepth = 1\nhidden = 8\ndropout = 0.1", SEQUENCES),
-    ("llama", "kind = \"llama\"\nwidth = 8\nheads = 2\ndepth = 1\nhidden = 8", SEQUENCES),
-    ("unet", "kind = \"unet\"\nwidth = 1\ndepth = 1", "kind = \"masks\"\nside = 8\nsamples = 100\ntest_fraction = 0.1"),
+    ("llama", "kind = \"llama\"\nwidth = 8\nheads = 2\nkv_heads = 2\ndepth = 1\nhidden = 8", SEQUENCES),
+    (
+        "unet",
+        "kind = \"unet\"\nwidth = 1\ndepth = 1",
+        "kind = \"masks\"\nside = 16\nsamples = 100\ntest_fraction = 0.1",
+    ),
 ];
 const IMAGES: &str = "kind = \"shapes\"\nside = 16\nsamples = 100\ntest_fraction = 0.1\nflip = true\ncrop_padding = 1";
 const SEQUENCES: &str = "kind = \"sort\"\nlength = 6\nsamples = 200\ntest_fraction = 0.1";

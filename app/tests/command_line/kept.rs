@@ -206,9 +206,8 @@ fn a_bad_store_ends_no_run_and_stays_as_it_is() {
         let whole = fs::read(path).expect("written");
         fs::write(path, &whole[..whole.len() / 2]).expect("written");
     };
-    let stores: [(&dyn Fn(&Path), &str); 3] =
-        [(&newer, "newer version"), (&garbage, "not a store of runs"), (&cut, "damaged")];
-    for (make, said) in stores {
+    type Make<'a> = &'a dyn Fn(&Path);
+    for (make, said) in [(&newer as Make<'_>, "newer version"), (&garbage, "not a store of runs"), (&cut, "damaged")] {
         let kept = Kept::new();
         let path = kept.0.path().join("runs.db");
         make(&path);
