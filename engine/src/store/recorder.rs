@@ -187,6 +187,8 @@ impl Recorder {
         let mut shared = self.shared.lock();
         let shared = &mut *shared;
         let had_begun = shared.batch.has_begun;
+        // Who goes on from a checkpoint needs the steps before it.
+        let is_saved = matches!(event, Event::Saved { .. });
         match event {
             Event::Machine(_) => return,
             Event::Started { plan, .. } => {
@@ -207,7 +209,7 @@ impl Recorder {
             Event::Warning(text) => shared.note(EventKind::Warning, text),
             Event::Ended { outcome, summary, .. } => shared.end(outcome, summary, self.recording.is_forced),
         }
-        if shared.batch.end.is_some() || shared.batch.has_begun != had_begun {
+        if is_saved || shared.batch.end.is_some() || shared.batch.has_begun != had_begun {
             self.wake();
         }
     }
