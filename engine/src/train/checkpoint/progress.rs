@@ -4,7 +4,10 @@
 
 use std::{collections::HashMap, str::FromStr};
 
-use crate::{data::Position, step::Counters};
+use crate::{data::Position, experiment::limits::MAX_STEPS, step::Counters};
+
+/// More seconds than any run takes.
+const LONGEST_SECS: f64 = 1e10;
 
 /// Where a run stands between two steps.
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -46,19 +49,29 @@ impl Facts<'_> {
         if self.0.contains_key(name) { self.number(name).map(Some) } else { Ok(None) }
     }
 
+    /// A number that steps are counted by.
+    fn count(&self, name: &'static str) -> Result<u64, Missing> {
+        self.number(name).and_then(|count| if count <= MAX_STEPS { Ok(count) } else { Err(name) })
+    }
+
+    /// A number from `least` to `most`.
+    fn real(&self, name: &'static str, least: f64, most: f64) -> Result<f64, Missing> {
+        self.number(name).and_then(|number| if (least..=most).contains(&number) { Ok(number) } else { Err(name) })
+    }
+
     /// Where the run stands.
     pub(super) fn progress(&self) -> Result<Progress, Missing> {
         Ok(Progress {
-            step: self.number("step")?,
-            total_steps: self.number("total_steps")?,
-            position: Position { epoch: self.number("epoch")?, place: self.number("place")? },
+            step: self.count("step")?,
+            total_steps: self.count("total_steps")?,
+            position: Position { epoch: self.count("epoch")?, place: self.number("place")? },
             samples: self.number("samples")?,
-            tested: self.number("tested")?,
+            tested: self.count("tested")?,
             test_accuracy: self.number_if_any("test_accuracy")?,
             best_test_accuracy: self.number_if_any("best_test_accuracy")?,
             train_loss: self.number_if_any("train_loss")?,
-            skipped_steps: self.number("skipped_steps")?,
-            secs: self.number("secs")?,
+            skipped_steps: self.count("skipped_steps")?,
+            secs: self.real("secs", 0.0, LONGEST_SECS)?,
         })
     }
 
@@ -66,8 +79,11 @@ impl Facts<'_> {
     pub(super) fn counters(&self) -> Result<Counters, Missing> {
         let passes = self.0.get("dropout_passes").ok_or("dropout_passes")?.split_whitespace().map(str::parse);
         Ok(Counters {
-            updates: self.number("updates")?,
-            loss_scale: (self.number("loss_scale")?, self.number("loss_scale_good_steps")?),
+            updates: self.count("updates")?,
+            loss_scale: (
+                self.real("loss_scale", f64::MIN_POSITIVE, f64::from(f32::MAX))?,
+                self.count("loss_scale_good_steps")?,
+            ),
             passes: passes.collect::<Result<_, _>>().map_err(|_| "dropout_passes")?,
         })
     }
@@ -125,5 +141,16 @@ mod tests {
         assert_eq!(Facts(&facts).progress(), Ok(progress));
         assert_eq!(Facts(&facts).counters(), Ok(counters));
         assert_eq!(Facts(&HashMap::new()).progress(), Err("step"));
+        let with = |name: &str, text: &str| {
+            let mut facts = facts.clone();
+            facts.insert(name.to_owned(), text.to_owned());
+            (Facts(&facts).progress().err(), Facts(&facts).counters().err())
+        };
+        for text in ["NaN", "-1", "inf", "1e300"] {
+            assert_eq!(with("secs", text), (Some("secs"), None), "{text}");
+            assert_eq!(with("loss_scale", text), (None, Some("loss_scale")), "{text}");
+        }
+        let most = u64::MAX.to_string();
+        assert_eq!((with("epoch", &most).0, with("updates", &most).1), (Some("epoch"), Some("updates")));
     }
 }
