@@ -75,7 +75,12 @@ impl Resume {
         anyhow::ensure!(run.state != RunState::Running, "run {key} still trains; stop it first");
         let files = store.files(&key);
         let has_any = fs::read_dir(&files).is_ok_and(|mut files| files.next().is_some());
-        anyhow::ensure!(has_any, "run {key} has no checkpoint to go on from; `plimsoll train --keep all` saves them");
+        anyhow::ensure!(
+            has_any,
+            "run {key} has no checkpoint to go on from: it ended before the first was due; `--set run.save_every=N` saves \
+             after every N steps, `--set run.save_minutes=N` after so many minutes (10 unless chosen), and `--keep all`, the \
+             default, keeps them"
+        );
         Ok((Some(key), files))
     }
 }

@@ -36,13 +36,17 @@ impl<const N: usize> fmt::Display for Table<N> {
     }
 }
 
+/// A column is not wider.
+const WIDEST: usize = 4000;
+
 /// Rows of the same number of cells as lines, whose first `left` columns stand to the left.
 pub(super) fn aligned(rows: &[&[String]], left: usize) -> String {
     let columns = rows.iter().map(|row| row.len()).max().unwrap_or_default();
     let mut widths = vec![0; columns];
     for row in rows {
         for (width, cell) in widths.iter_mut().zip(*row) {
-            *width = (*width).max(cell.chars().count());
+            // A longer cell pushes the rest of its line aside; no text is filled up beyond that.
+            *width = (*width).max(cell.chars().count()).min(WIDEST);
         }
     }
     let mut text = String::new();
