@@ -11,7 +11,7 @@ use plimsoll_engine::{
     memory::{Category, bookkeeping::ENGINE},
     plan::Plan,
     selftest::experiments::{Experiments, families},
-    train::{Command, Event, Outcome, Start, Summary, Trainer},
+    train::{Command, Event, Keep, Outcome, Start, Summary, Trainer},
 };
 
 const EXPERIMENTS: usize = 342;
@@ -21,8 +21,10 @@ fn seed() -> u64 {
     std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).map_or(1, |d| d.as_nanos() as u64)
 }
 
+/// Trains as users do: what is predicted has the checkpoint at the end in it.
 fn run(trainer: &Trainer, experiment: &Experiment, anyway: bool) -> (Outcome, Summary) {
-    let start = Start { anyway, ..Start::new(experiment.clone()) };
+    let folder = tempfile::tempdir().expect("a folder");
+    let start = Start { anyway, keep: Keep::in_folder(folder.path()), ..Start::new(experiment.clone()) };
     trainer.send(Command::Start(Box::new(start)));
     loop {
         let event = trainer.events().recv_timeout(Duration::from_secs(120)).expect("the trainer goes on");
