@@ -141,7 +141,7 @@ fn a_line_that_is_kept_to_is_filled_and_never_crossed() {
 fn a_pool_takes_the_whole_of_a_budget_that_is_no_round_number() {
     let card = Card::new(&[]);
     let run = ["train", "mlp-digits", "--device", "cuda:0", "--set", "gpu.pool=reserve", "--budget"];
-    told(card.run(&[&run[..], &["614777777B"], &SHORT].concat()));
+    told(card.run(&[&run[..], &["655777777B"], &SHORT].concat()));
 }
 
 /// The losses of a short run of a preset.

@@ -150,26 +150,33 @@ fn kernels_that_the_card_has_no_room_for_say_so() {
     });
 }
 
+/// Lets the `places`th allocations fail, each in a run of its own, until a run asks for fewer; how many runs that were.
+/// After each, the card holds what it held before and the experiment trains as it did.
+fn runs_that_fail(card: &Card, experiment: &Experiment, places: impl Iterator<Item = usize>) -> usize {
+    let calm = card.calm(experiment);
+    let idle = card.held();
+    let mut failed = 0;
+    for n in places {
+        card.fail("allocation", n);
+        let run = card.run(experiment);
+        if matches!(run.outcome, Outcome::Finished) {
+            break;
+        }
+        assert!(run.words().contains("the card has no room"), "the {n}th: {}", run.words());
+        assert_eq!(card.held(), idle, "after the {n}th");
+        assert_eq!(card.calm(experiment), calm, "after the {n}th");
+        failed += 1;
+    }
+    failed
+}
+
 #[test]
 fn whichever_allocation_fails_the_next_run_is_whole() {
     // Guarded, each block is an allocation of the driver's.
     let settings = [("PLIMSOLL_GUARD", "1")];
     on_card("full::whichever_allocation_fails_the_next_run_is_whole", &settings, |card| {
         let experiment = experiment("cnn-digits", &["run.steps=2", "batch.micro=16"]);
-        let calm = card.calm(&experiment);
-        let idle = card.held();
-        let mut failed = 0;
-        for n in (1..).step_by(17) {
-            card.fail("allocation", n);
-            let run = card.run(&experiment);
-            if matches!(run.outcome, Outcome::Finished) {
-                break;
-            }
-            assert!(run.words().contains("the card has no room"), "the {n}th: {}", run.words());
-            assert_eq!(card.held(), idle, "after the {n}th");
-            assert_eq!(card.calm(&experiment), calm, "after the {n}th");
-            failed += 1;
-        }
+        let failed = runs_that_fail(card, &experiment, (1..).step_by(17));
         assert!(failed > 5, "{failed}");
     });
 }
@@ -177,21 +184,7 @@ fn whichever_allocation_fails_the_next_run_is_whole() {
 #[test]
 fn whichever_segment_the_driver_refuses_the_next_run_is_whole() {
     on_card("full::whichever_segment_the_driver_refuses_the_next_run_is_whole", &[], |card| {
-        let experiment = large("give-back");
-        let calm = card.calm(&experiment);
-        let idle = card.held();
-        let mut failed = 0;
-        for n in 1.. {
-            card.fail("allocation", n);
-            let run = card.run(&experiment);
-            if matches!(run.outcome, Outcome::Finished) {
-                break;
-            }
-            assert!(run.words().contains("the card has no room"), "the {n}th: {}", run.words());
-            assert_eq!(card.held(), idle, "after the {n}th");
-            assert_eq!(card.calm(&experiment), calm, "after the {n}th");
-            failed += 1;
-        }
+        let failed = runs_that_fail(card, &large("give-back"), 1..);
         assert!(failed > 3, "{failed}");
     });
 }
