@@ -1,16 +1,13 @@
-//! What a user says of kept runs, and deleting them.
+//! What a user says of kept runs.
 //!
-//! Always holds: a change is made to all of the runs that were named, or to none. Refuses to put away or delete a run that
-//! still trains.
+//! Always holds: a change is made to all of the runs that were named, or to none. Refuses to put away a run that still trains.
 
-use std::{fs, io};
-
-use jiff::{SignedDuration, Timestamp};
+use jiff::Timestamp;
 use rusqlite::params;
 
 use crate::{
-    error::{Error, Problem, Result},
-    store::{RunKey, RunState, Store},
+    error::Result,
+    store::{RunKey, Store},
 };
 
 impl Store {
@@ -66,47 +63,6 @@ impl Store {
     /// Fails for a run that is not there, and where the database does.
     pub fn restore(&mut self, keys: &[RunKey]) -> Result<()> {
         self.each(keys, "UPDATE runs SET discarded = ?2 WHERE key = ?1", &None::<i64>)
-    }
-
-    /// Deletes runs for good, with their files.
-    ///
-    /// # Errors
-    /// Fails for a run that is not there or still trains, and where the database does; then all stay. Also fails where a
-    /// run's files cannot be deleted; the runs are then gone from the database, and the message names the folder.
-    pub fn delete(&mut self, keys: &[RunKey]) -> Result<()> {
-        self.none_trains(keys)?;
-        self.each(keys, "DELETE FROM runs WHERE key = ?1 AND ?2", &true)?;
-        for key in keys {
-            let folder = self.files(key);
-            match fs::remove_dir_all(&folder) {
-                Err(error) if error.kind() != io::ErrorKind::NotFound => {
-                    let message = format!("the run was deleted, but not its files: {error}; delete this folder");
-                    return Err(Error::file(folder, message));
-                }
-                _ => {}
-            }
-        }
-        Ok(())
-    }
-
-    /// Deletes for good the runs that were put away at least so long ago. Returns how many those were.
-    ///
-    /// # Errors
-    /// Fails where [`Store::delete`] does.
-    pub fn empty(&mut self, older_than: SignedDuration) -> Result<usize> {
-        let before = (Timestamp::now() - older_than).as_millisecond().to_string();
-        let keys = self.keys("WHERE discarded <= CAST(?1 AS INTEGER)", &[&before])?;
-        self.delete(&keys)?;
-        Ok(keys.len())
-    }
-
-    fn none_trains(&self, keys: &[RunKey]) -> Result<()> {
-        for key in keys {
-            if self.get(key)?.state == RunState::Running {
-                return Err(Problem::new(format!("run {key}"), "still trains", "stop it first").into());
-            }
-        }
-        Ok(())
     }
 
     fn set(&mut self, key: &RunKey, column: &str, value: &dyn rusqlite::ToSql) -> Result<()> {

@@ -1,120 +1,119 @@
-//! The file of the store: how it is opened, its schema, and what its failures mean.
+//! The file of the store: how it is opened, and how it is read and written.
 //!
-//! Always holds: a file of an earlier version is brought up to date in one transaction; a file of a newer version, of another
-//! program, or one that is damaged is left as it is. Every failure is a sentence with the file and what would mend it.
+//! Always holds: it is opened by its path, whatever signs the path has. A file of an earlier version is brought up to date in
+//! one transaction; a file of a newer version, of another program, or one that is damaged is left as it is. Every failure is
+//! a sentence with the file and what would mend it.
 
 use std::{
     fs, io,
-    path::{Path, PathBuf},
+    path::{self, Path, PathBuf},
     time::Duration,
 };
 
-use rusqlite::{Connection, ErrorCode, OpenFlags, Transaction, TransactionBehavior};
+use rusqlite::{Connection, OpenFlags, Transaction, TransactionBehavior};
 
+use super::{
+    fault::{Fault, no_folder, reason},
+    schema::{MARK, MIGRATIONS},
+};
 use crate::error::{Error, Result};
 
 /// The database's name in the store's folder.
 pub(super) const FILE: &str = "runs.db";
+/// What stands beside it: what was written and is not in it yet.
+const LOG: &str = "runs.db-wal";
 
 /// How long another program's writing is waited for.
-const PATIENCE: Duration = Duration::from_secs(5);
-
-/// Marks a database as a store of runs: "Plim".
-const MARK: i32 = 0x506c_696d;
-
-/// What brings a store from each version to the next. A store that was brought through all is of this version. What stands
-/// here is never changed: it is the form of stores that exist.
-const MIGRATIONS: &[&str] = &["
-    CREATE TABLE runs (
-        number INTEGER PRIMARY KEY,
-        key TEXT NOT NULL UNIQUE,
-        title TEXT NOT NULL,
-        name TEXT,
-        note TEXT NOT NULL DEFAULT '',
-        tags TEXT NOT NULL DEFAULT '',
-        starred INTEGER NOT NULL DEFAULT 0,
-        discarded INTEGER,
-        state TEXT NOT NULL,
-        message TEXT,
-        origin TEXT NOT NULL,
-        started INTEGER NOT NULL,
-        ended INTEGER,
-        system TEXT NOT NULL,
-        pid INTEGER NOT NULL,
-        began INTEGER NOT NULL,
-        pulse INTEGER NOT NULL,
-        version TEXT NOT NULL,
-        device TEXT NOT NULL,
-        device_name TEXT NOT NULL,
-        is_gpu INTEGER NOT NULL,
-        seed INTEGER NOT NULL,
-        settings TEXT NOT NULL,
-        budget INTEGER NOT NULL,
-        predicted_live INTEGER NOT NULL,
-        predicted_reserved INTEGER NOT NULL,
-        predicted_process INTEGER NOT NULL,
-        total_steps INTEGER NOT NULL,
-        measured_live INTEGER NOT NULL DEFAULT 0,
-        measured_reserved INTEGER NOT NULL DEFAULT 0,
-        measured_process INTEGER NOT NULL DEFAULT 0,
-        steps INTEGER NOT NULL DEFAULT 0,
-        secs REAL NOT NULL DEFAULT 0,
-        steps_secs REAL NOT NULL DEFAULT 0,
-        skipped INTEGER NOT NULL DEFAULT 0,
-        train_loss REAL,
-        test_loss REAL,
-        test_accuracy REAL,
-        best_test_accuracy REAL,
-        kept_bytes INTEGER NOT NULL DEFAULT 0
-    );
-    CREATE TABLE details (
-        run INTEGER PRIMARY KEY REFERENCES runs ON DELETE CASCADE,
-        preset TEXT NOT NULL,
-        prediction BLOB NOT NULL,
-        process_is_sampled INTEGER,
-        left_over INTEGER,
-        measured_in_step INTEGER,
-        measured_step BLOB
-    );
-    CREATE TABLE blocks (
-        run INTEGER NOT NULL REFERENCES runs ON DELETE CASCADE,
-        series INTEGER NOT NULL,
-        first INTEGER NOT NULL,
-        count INTEGER NOT NULL,
-        data BLOB NOT NULL,
-        PRIMARY KEY (run, series, first)
-    );
-    CREATE TABLE events (
-        run INTEGER NOT NULL REFERENCES runs ON DELETE CASCADE,
-        place INTEGER NOT NULL,
-        at INTEGER NOT NULL,
-        step INTEGER NOT NULL,
-        kind TEXT NOT NULL,
-        text TEXT NOT NULL,
-        PRIMARY KEY (run, place)
-    );
-"];
-
-/// The version of stores that this program writes.
-pub(super) const VERSION: i64 = MIGRATIONS.len() as i64;
+pub(super) const PATIENCE: Duration = Duration::from_secs(5);
+/// A file that another program makes at this moment has its first bytes after so long.
+const MAKING: Duration = Duration::from_millis(200);
 
 /// An open database.
 #[derive(Debug)]
 pub(super) struct Database {
     pub(super) path: PathBuf,
     connection: Connection,
+    /// It can be read alone, because nothing can be written beside it.
+    pub(super) is_frozen: bool,
 }
 
 impl Database {
-    /// Opens the database in `folder`; makes both where they are not there.
+    /// Opens the database in `folder` to be read and written; makes both where they are not there.
     pub(super) fn open(folder: &Path) -> Result<Self> {
         let path = folder.join(FILE);
         fs::create_dir_all(folder).map_err(|error| no_folder(folder, &error))?;
-        let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-        let mut connection =
-            Connection::open_with_flags(&path, flags).map_err(|error| Error::file(&path, reason(&error)))?;
-        prepare(&mut connection, MIGRATIONS).map_err(|fault| Error::file(&path, fault.words()))?;
-        Ok(Self { path, connection })
+        Self::open_at(path.clone(), OpenFlags::SQLITE_OPEN_CREATE).map_err(|fault| Error::file(&path, fault.words()))
+    }
+
+    /// Opens the database that is in `folder`: to be written as well where that can be, else to be read. `None` where there
+    /// is none.
+    pub(super) fn open_existing(folder: &Path) -> Result<Option<Self>> {
+        let path = folder.join(FILE);
+        let file = |fault: Fault| Error::file(&path, fault.words());
+        match is_empty(&path) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            Err(error) if error.kind() == io::ErrorKind::NotADirectory => return Err(no_folder(folder, &error)),
+            Err(error) => return Err(file(Fault::File(error))),
+            Ok(true) => return Err(file(Fault::Empty)),
+            Ok(false) => {}
+        }
+        match Self::open_at(path.clone(), OpenFlags::empty()) {
+            Ok(database) => Ok(Some(database)),
+            Err(fault) if fault.is_of_writing() => match Self::open_frozen(path.clone()) {
+                Ok(database) => Ok(Some(database)),
+                Err(Fault::Sqlite(_)) => Err(file(fault)),
+                Err(other) => Err(file(other)),
+            },
+            Err(fault) => Err(file(fault)),
+        }
+    }
+
+    fn open_at(path: PathBuf, more: OpenFlags) -> Result<Self, Fault> {
+        let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX | more;
+        // What begins like an address would be read as one, had it no folder before it.
+        let mut connection = Connection::open_with_flags(path::absolute(&path).map_err(Fault::File)?, flags)?;
+        prepare(&mut connection, MIGRATIONS)?;
+        Ok(Self { path, connection, is_frozen: false })
+    }
+
+    /// Opens it to be read as it lies there: nothing is written, neither in it nor beside it, and nothing is waited for.
+    pub(super) fn open_frozen(path: PathBuf) -> Result<Self, Fault> {
+        let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX | OpenFlags::SQLITE_OPEN_URI;
+        let absolute = path::absolute(&path).map_err(Fault::File)?;
+        let connection = Connection::open_with_flags(format!("{}?immutable=1", address(&absolute)), flags)?;
+        has_present_form(&connection, MIGRATIONS)?;
+        Ok(Self { path, connection, is_frozen: true })
+    }
+
+    /// Opens the database in `folder` for this program alone, to be changed where it lies, without room for a log beside it.
+    /// A power cut in the middle of a change may damage it: for what makes room on a full disk, and nothing else.
+    pub(super) fn open_in_place(folder: &Path) -> Result<Self> {
+        let path = folder.join(FILE);
+        let open = || -> Result<Connection, Fault> {
+            let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+            let connection = Connection::open_with_flags(path::absolute(&path).map_err(Fault::File)?, flags)?;
+            connection.busy_timeout(PATIENCE)?;
+            connection.pragma_update_and_check(None, "locking_mode", "exclusive", |_| Ok(()))?;
+            has_present_form(&connection, MIGRATIONS)?;
+            connection.pragma_update_and_check(None, "journal_mode", "memory", |_| Ok(()))?;
+            connection.pragma_update(None, "foreign_keys", true)?;
+            Ok(connection)
+        };
+        let connection = open().map_err(|fault| Error::file(&path, fault.words()))?;
+        Ok(Self { path, connection, is_frozen: false })
+    }
+
+    /// What a reader is to know of what is not in it: changes that cannot be read where nothing can be written.
+    pub(super) fn caution(&self) -> Option<String> {
+        let log = self.path.with_file_name(LOG);
+        let has_changes = self.is_frozen && fs::metadata(&log).is_ok_and(|log| log.len() > 0);
+        has_changes.then(|| {
+            format!(
+                "{}: the last changes of the store stand in this file and are not shown, because nothing can be written \
+                 beside it; make room or give rights there, or copy the folder and name the copy with --store",
+                log.display()
+            )
+        })
     }
 
     /// Runs `work`, whose failure becomes one of this file.
@@ -124,13 +123,42 @@ impl Database {
 
     /// Runs `work` in a transaction: all of it is written or nothing.
     pub(super) fn write<T>(&mut self, work: impl FnOnce(&Transaction<'_>) -> rusqlite::Result<T>) -> Result<T> {
-        let begun = self.connection.transaction_with_behavior(TransactionBehavior::Immediate);
-        let written = begun.and_then(|transaction| {
-            let result = work(&transaction)?;
-            transaction.commit()?;
-            Ok(result)
-        });
-        written.map_err(|error| Error::file(&self.path, reason(&error)))
+        self.try_write(work).map_err(|error| Error::file(&self.path, reason(&error)))
+    }
+
+    /// The same, with the failure as it is.
+    pub(super) fn try_write<T>(
+        &mut self,
+        work: impl FnOnce(&Transaction<'_>) -> rusqlite::Result<T>,
+    ) -> rusqlite::Result<T> {
+        let transaction = self.connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+        let result = work(&transaction)?;
+        transaction.commit()?;
+        Ok(result)
+    }
+
+    /// Does `work`, in which other programs are waited for so long.
+    pub(super) fn patiently<T>(
+        &self,
+        patience: Duration,
+        work: impl FnOnce(&Self) -> rusqlite::Result<T>,
+    ) -> rusqlite::Result<T> {
+        self.connection.busy_timeout(patience)?;
+        let done = work(self);
+        self.connection.busy_timeout(PATIENCE)?;
+        done
+    }
+
+    /// Gives room that deleted runs left back to the disk, where that is worth it and nobody is in the way.
+    pub(super) fn shrink(&self) -> rusqlite::Result<()> {
+        const WORTH_BYTES: i64 = 8 << 20;
+        let number = |name: &str| self.connection.pragma_query_value(None, name, |row| row.get::<_, i64>(0));
+        let (free, all, page) = (number("freelist_count")?, number("page_count")?, number("page_size")?);
+        if free.saturating_mul(4) < all || free.saturating_mul(page) < WORTH_BYTES {
+            return Ok(());
+        }
+        self.connection.execute_batch("VACUUM")?;
+        self.connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()))
     }
 
     /// What a failure of the database means.
@@ -139,30 +167,39 @@ impl Database {
     }
 }
 
-/// Why a database cannot be used.
-#[derive(Debug)]
-enum Fault {
-    Sqlite(rusqlite::Error),
-    Newer(i64),
-    Foreign,
-}
-
-impl From<rusqlite::Error> for Fault {
-    fn from(error: rusqlite::Error) -> Self {
-        Self::Sqlite(error)
+/// Whether a file has no byte. One that another program is making has some a moment later.
+fn is_empty(path: &Path) -> io::Result<bool> {
+    let is_empty = || fs::metadata(path).map(|file| file.is_file() && file.len() == 0);
+    if is_empty()? {
+        std::thread::sleep(MAKING);
     }
+    is_empty()
 }
 
-impl Fault {
-    fn words(&self) -> String {
-        match self {
-            Self::Sqlite(error) => reason(error),
-            Self::Newer(version) => format!(
-                "was written by a newer version of this program (form {version} of the store, and this one knows form \
-                 {VERSION}); nothing was changed: use the newer program, or {OTHER}"
-            ),
-            Self::Foreign => format!("is a database of another program; nothing was changed: {OTHER}"),
+/// A path as the address of a file: every sign that means something in one is written by its number.
+fn address(path: &Path) -> String {
+    #[cfg(unix)]
+    let bytes = std::os::unix::ffi::OsStrExt::as_bytes(path.as_os_str()).to_vec();
+    #[cfg(not(unix))]
+    let bytes = format!("/{}", path.to_string_lossy().replace('\\', "/")).into_bytes();
+    let mut text = "file://".to_owned();
+    for byte in bytes {
+        match byte {
+            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'/' | b'.' | b'_' | b'-' => text.push(char::from(byte)),
+            _ => text.push_str(&format!("%{byte:02X}")),
         }
+    }
+    text
+}
+
+/// Refuses a database that is not of the present form.
+fn has_present_form(connection: &Connection, migrations: &[&str]) -> Result<(), Fault> {
+    let latest = migrations.len() as i64;
+    match version(connection)? {
+        0 => Err(Fault::Empty),
+        present if present > latest => Err(Fault::Newer(present)),
+        present if present < latest => Err(Fault::Older(present)),
+        _ => Ok(()),
     }
 }
 
@@ -203,145 +240,14 @@ fn version(connection: &Connection) -> Result<i64, Fault> {
     // In this order: whoever makes the tables makes the mark with them, so tables that are seen have theirs.
     let tables: i64 = connection.query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get(0))?;
     let number = |name: &str| connection.pragma_query_value(None, name, |row| row.get::<_, i64>(0));
-    let (mark, version) = (number("application_id")?, number("user_version")?);
+    let (version, mark) = (number("user_version")?, number("application_id")?);
     match (mark == i64::from(MARK), tables) {
         (true, _) if version > 0 => Ok(version),
-        (_, 0) => Ok(0),
+        // A database without tables that bears another program's mark is that program's.
+        (is_ours, 0) if is_ours || (mark, version) == (0, 0) => Ok(0),
         _ => Err(Fault::Foreign),
     }
 }
 
-const OTHER: &str = "name another folder with --store or PLIMSOLL_STORE";
-
-/// A failure of the database in words: what, and what to do.
-pub(super) fn reason(error: &rusqlite::Error) -> String {
-    match error.sqlite_error_code() {
-        Some(ErrorCode::NotADatabase) => {
-            format!("is not a store of runs; nothing was changed: move it away, or {OTHER}")
-        }
-        // What is no failure of SQLite's is a value that this program never writes.
-        Some(ErrorCode::DatabaseCorrupt) | None => format!(
-            "is damaged, and what it holds cannot be read whole; nothing was changed. The runs' files in {} beside it are \
-             whole. Copy it, then try `sqlite3 {FILE} .recover`, or move it away and a new one is made, or {OTHER}",
-            super::FILES
-        ),
-        Some(ErrorCode::DiskFull) => "cannot be written: the disk is full; make room on it".to_owned(),
-        Some(ErrorCode::ReadOnly | ErrorCode::PermissionDenied) => {
-            format!(
-                "cannot be written: this user has no rights to it, or the disk is read-only; change that, or {OTHER}"
-            )
-        }
-        Some(ErrorCode::CannotOpen) => {
-            format!("cannot be opened: this user has no rights to it or its folder; change that, or {OTHER}")
-        }
-        Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => format!(
-            "is held by another program for more than {} s; end that program, or try again later",
-            PATIENCE.as_secs()
-        ),
-        Some(ErrorCode::SystemIoFailure) => {
-            format!("cannot be read or written: the disk fails ({error}); look after it, or {OTHER}")
-        }
-        _ => format!("cannot be used: {error}; move it away, or {OTHER}"),
-    }
-}
-
-fn no_folder(folder: &Path, error: &io::Error) -> Error {
-    let why = match error.kind() {
-        io::ErrorKind::PermissionDenied => "this user has no rights to it".to_owned(),
-        io::ErrorKind::AlreadyExists | io::ErrorKind::NotADirectory => "a file stands in its place".to_owned(),
-        io::ErrorKind::StorageFull => "the disk is full".to_owned(),
-        io::ErrorKind::ReadOnlyFilesystem => "the disk is read-only".to_owned(),
-        _ => error.to_string(),
-    };
-    Error::file(folder, format!("cannot be the folder of kept runs: {why}; {OTHER}"))
-}
-
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// A store of the first form with a run in it.
-    fn old(folder: &Path) -> Connection {
-        let mut connection = Connection::open(folder.join(FILE)).expect("a file");
-        prepare(&mut connection, &MIGRATIONS[..1]).expect("made");
-        let sql = "INSERT INTO runs (key, title, state, origin, started, system, pid, began, pulse, version, device, \
-                   device_name, is_gpu, seed, settings, budget, predicted_live, predicted_reserved, predicted_process, \
-                   total_steps) VALUES ('a', 'old', 'finished', 'window', 1, '', 1, 1, 1, '0', 'cpu', '', 0, 1, '', 1, 1, 1, 1, 1)";
-        connection.execute(sql, []).expect("added");
-        connection
-    }
-
-    fn said(folder: &Path) -> String {
-        Database::open(folder).expect_err("refused").to_string()
-    }
-
-    #[test]
-    fn an_older_store_is_brought_up_to_date_and_keeps_its_runs() {
-        let folder = tempfile::tempdir().expect("a folder");
-        drop(old(folder.path()));
-        let next: Vec<&str> = MIGRATIONS.iter().copied().chain(["ALTER TABLE runs ADD COLUMN mood TEXT"]).collect();
-        let mut connection = Connection::open(folder.path().join(FILE)).expect("a file");
-        prepare(&mut connection, &next).expect("brought up to date");
-        prepare(&mut connection, &next).expect("once is enough");
-        let row = "SELECT title FROM runs WHERE mood IS NULL";
-        assert_eq!(connection.query_row(row, [], |row| row.get(0)), Ok("old".to_owned()));
-        // This program knows one form less.
-        let message = said(folder.path());
-        assert!(message.contains("newer version") && message.contains("PLIMSOLL_STORE"), "{message}");
-        // A migration that fails leaves the store as it was.
-        let folder = tempfile::tempdir().expect("a folder");
-        let mut connection = old(folder.path());
-        let broken: Vec<&str> = MIGRATIONS.iter().copied().chain(["DROP TABLE events; nonsense"]).collect();
-        assert!(prepare(&mut connection, &broken).is_err());
-        drop(connection);
-        let database = Database::open(folder.path()).expect("as it was");
-        let events = |db: &Connection| db.query_row("SELECT count(*) FROM events", [], |row| row.get::<_, i64>(0));
-        assert_eq!(database.with(events), Ok(0));
-    }
-
-    #[test]
-    fn a_foreign_file_is_left_as_it_is() {
-        let folder = tempfile::tempdir().expect("a folder");
-        let place = folder.path().join(FILE);
-        let other = Connection::open(&place).expect("a file");
-        other.execute_batch("CREATE TABLE songs (name TEXT)").expect("made");
-        drop(other);
-        let before = fs::read(&place).expect("there");
-        assert!(said(folder.path()).contains("a database of another program"));
-        assert_eq!(fs::read(&place).expect("there"), before);
-        fs::write(&place, "not a database at all, but long enough to be looked at by one").expect("written");
-        assert!(said(folder.path()).contains("is not a store of runs"));
-        fs::remove_file(&place).expect("removed");
-        fs::create_dir(&place).expect("made");
-        assert!(said(folder.path()).contains("cannot be opened"), "{}", said(folder.path()));
-    }
-
-    #[test]
-    fn a_damaged_page_is_said() {
-        let folder = tempfile::tempdir().expect("a folder");
-        drop(Database::open(folder.path()).expect("made"));
-        let place = folder.path().join(FILE);
-        let mut bytes = fs::read(&place).expect("there");
-        // The first page holds the schema; what follows are the tables.
-        bytes[4096..].fill(0x5a);
-        fs::write(&place, bytes).expect("written");
-        let database = Database::open(folder.path()).expect("the header is whole");
-        let runs = |db: &Connection| db.query_row("SELECT count(*) FROM runs", [], |row| row.get::<_, i64>(0));
-        let message = database.with(runs).expect_err("damaged").to_string();
-        assert!(message.contains("is damaged") && message.contains("recover"), "{message}");
-    }
-
-    #[test]
-    fn a_full_disk_is_said_and_what_was_there_stays() {
-        let folder = tempfile::tempdir().expect("a folder");
-        let connection = old(folder.path());
-        let mut database = Database { path: folder.path().join(FILE), connection };
-        database.with(|db| db.pragma_update(None, "max_page_count", 12)).expect("limited");
-        let fill = |db: &Transaction<'_>| {
-            (0..1000).try_for_each(|_| db.execute("UPDATE runs SET note = note || zeroblob(9000)", []).map(drop))
-        };
-        assert!(database.write(fill).expect_err("full").to_string().contains("the disk is full; make room"));
-        let note = |db: &Connection| db.query_row("SELECT note FROM runs", [], |row| row.get::<_, String>(0));
-        assert_eq!(database.with(note), Ok(String::new()));
-    }
-}
+mod tests;

@@ -4,27 +4,31 @@
 //! of one run and writes them on a thread of its own; a [`Store`] lists, reads, changes and deletes.
 //!
 //! Always holds: several programs may read and write at once. What was written survives a kill, and a loss of power costs
-//! the last second. A store that cannot be written never ends a run. Refuses a store of a newer version, a foreign or
-//! a damaged file, each with what would mend it, and leaves it as it is.
+//! the last second. A store that cannot be written never ends a run, and is read all the same; of a damaged one, what can be
+//! read is. Refuses a store of a newer version and a foreign file, each with what would mend it, and leaves it as it is.
 
 mod changes;
 mod columns;
 mod database;
+mod delete;
 mod events;
+mod fault;
+mod find;
 mod key;
+mod listing;
 mod owner;
 mod prediction;
 mod prune;
 mod recorder;
 mod row;
 mod run;
+mod schema;
 mod series;
 mod tail;
 mod writer;
 
 use std::{
-    collections::HashMap,
-    env, fs,
+    env,
     path::{Path, PathBuf},
 };
 
@@ -36,6 +40,7 @@ use self::{database::Database, series::Record};
 pub use self::{
     events::{EventKind, KeptEvent},
     key::RunKey,
+    listing::Listed,
     prediction::{Block, PassPeak, Prediction, StoredTimeline},
     prune::Prune,
     recorder::{Recorder, Recording},
@@ -116,20 +121,31 @@ pub fn folder(chosen: Option<&Path>) -> Result<PathBuf> {
 }
 
 impl Store {
-    /// Opens the store in `folder`, and makes it where there is none.
+    /// Opens the store in `folder`, and makes it where there is none. One that cannot be written is opened to be read.
     ///
     /// # Errors
-    /// Fails for a folder that cannot be written, a store of a newer version, and a file that is no store or is damaged.
+    /// Fails for a folder that cannot be made or read, a store of a newer version, and a file that is no store or is
+    /// damaged.
     pub fn open(folder: &Path) -> Result<Self> {
-        Ok(Self { folder: folder.to_owned(), database: Database::open(folder)? })
+        let database = Database::open(folder).or_else(|error| match Database::open_existing(folder) {
+            Ok(Some(database)) => Ok(database),
+            Ok(None) | Err(_) => Err(error),
+        })?;
+        Ok(Self { folder: folder.to_owned(), database })
     }
 
     /// Opens the store in `folder`; `None` where there is none.
     ///
     /// # Errors
-    /// Fails where [`Store::open`] does.
+    /// Fails where [`Store::open`] does, and for an empty file.
     pub fn open_existing(folder: &Path) -> Result<Option<Self>> {
-        if folder.join(database::FILE).exists() { Self::open(folder).map(Some) } else { Ok(None) }
+        let database = Database::open_existing(folder)?;
+        Ok(database.map(|database| Self { folder: folder.to_owned(), database }))
+    }
+
+    /// What is missing of a store that can only be read, in words; `None` where nothing is.
+    pub fn caution(&self) -> Option<String> {
+        self.database.caution()
     }
 
     /// Its folder.
@@ -147,90 +163,23 @@ impl Store {
             .map(|v| v as u64)
     }
 
-    /// Every run that was not put away, newest first.
-    ///
-    /// # Errors
-    /// Fails where the database does.
-    pub fn list(&self) -> Result<Vec<StoredRun>> {
-        self.rows("WHERE discarded IS NULL ORDER BY key DESC", &[])
-    }
-
     /// A run, also one that was put away.
     ///
     /// # Errors
     /// Fails for a run that is not there, and where the database does.
     pub fn get(&self, key: &RunKey) -> Result<StoredRun> {
-        let rows = self.rows("WHERE key = ?1", &[key.as_str()])?;
-        rows.into_iter().next().ok_or_else(|| self.no_such(key.as_str()))
+        let mut run = self.row(key)?;
+        run.on_disk.0 += listing::bytes_in(&self.files(key));
+        Ok(run)
     }
 
-    fn rows(&self, which: &str, parameters: &[&str]) -> Result<Vec<StoredRun>> {
-        let sql = format!("SELECT {} FROM runs {which}", run::COLUMNS);
-        let now = Timestamp::now();
-        let mut runs = self.database.with(|db| {
-            let mut statement = db.prepare(&sql)?;
-            let rows = statement.query_map(rusqlite::params_from_iter(parameters), |row| run::read(row, now))?;
-            rows.collect::<rusqlite::Result<Vec<_>>>()
+    /// The same without the bytes of its files.
+    fn row(&self, key: &RunKey) -> Result<StoredRun> {
+        let run = self.database.with(|db| {
+            let mut statement = db.prepare(&format!("SELECT {} FROM runs WHERE key = ?1", run::COLUMNS))?;
+            statement.query_row([key.as_str()], |row| run::read(row, Timestamp::now())).optional()
         })?;
-        let files = self.bytes_of_files();
-        for run in &mut runs {
-            run.on_disk.0 += files.get(run.key.as_str()).copied().unwrap_or_default();
-        }
-        Ok(runs)
-    }
-
-    /// The bytes of each run's files, by the name of the folder. One look at the folder of all finds those that have any.
-    fn bytes_of_files(&self) -> HashMap<String, u64> {
-        let Ok(entries) = fs::read_dir(self.folder.join(FILES)) else { return HashMap::new() };
-        let with_bytes = |entry: fs::DirEntry| {
-            let files = fs::read_dir(entry.path()).ok()?.filter_map(|file| file.ok()?.metadata().ok());
-            Some((entry.file_name().into_string().ok()?, files.map(|file| file.len()).sum()))
-        };
-        entries.filter_map(|entry| with_bytes(entry.ok()?)).collect()
-    }
-
-    /// The run that is meant by its name, by an unambiguous beginning of it, or by `last`.
-    ///
-    /// # Errors
-    /// Fails where none is meant or several are.
-    pub fn find(&self, text: &str) -> Result<RunKey> {
-        let text = text.trim();
-        let mut meant = if text == "last" {
-            self.keys("WHERE discarded IS NULL ORDER BY key DESC LIMIT 1", &[])?
-        } else {
-            let is_name = RunKey::read(text).is_some();
-            let exact = if is_name { self.keys("WHERE key = ?1", &[text])? } else { Vec::new() };
-            match exact.is_empty() && is_name {
-                // What follows every letter, digit and dash: all names with this beginning lie before it.
-                true => self.keys(
-                    "WHERE key >= ?1 AND key < ?2 AND discarded IS NULL ORDER BY key",
-                    &[text, &format!("{text}~")],
-                )?,
-                false => exact,
-            }
-        };
-        match meant.len() {
-            0 => Err(self.no_such(text)),
-            1 => Ok(meant.remove(0)),
-            count => {
-                let some: Vec<&str> = meant.iter().take(4).map(RunKey::as_str).collect();
-                let message = format!("{count} runs begin with `{text}`: {}", some.join(", "));
-                Err(Problem::new("run", message, "write more of the name").into())
-            }
-        }
-    }
-
-    fn keys(&self, which: &str, parameters: &[&str]) -> Result<Vec<RunKey>> {
-        self.database.with(|db| {
-            let mut statement = db.prepare(&format!("SELECT key FROM runs {which}"))?;
-            let rows = statement.query_map(rusqlite::params_from_iter(parameters), |row| run::key(row, 0))?;
-            rows.collect()
-        })
-    }
-
-    fn no_such(&self, text: &str) -> Error {
-        let message = format!("no run of this name is kept in {}", self.folder.display());
-        Problem::new(format!("run {text}"), message, "`plimsoll runs` lists those that are").into()
+        run.ok_or_else(|| self.no_such(key.as_str()))
     }
 
     /// What is kept of a run besides its series.
@@ -284,7 +233,8 @@ impl Store {
 
     fn number(&self, key: &RunKey) -> Result<i64> {
         let number = self.database.with(|db| {
-            db.query_row("SELECT number FROM runs WHERE key = ?1", [key.as_str()], |row| row.get(0)).optional()
+            let mut statement = db.prepare("SELECT number FROM runs WHERE key = ?1")?;
+            statement.query_row([key.as_str()], |row| row.get(0)).optional()
         })?;
         number.ok_or_else(|| self.no_such(key.as_str()))
     }
@@ -322,5 +272,7 @@ fn read_series<R: Record>(
     Ok(series)
 }
 
+#[cfg(test)]
+mod damaged_tests;
 #[cfg(test)]
 mod tests;

@@ -147,8 +147,10 @@ pub(super) fn read(row: &Row<'_>, now: Timestamp) -> rusqlite::Result<StoredRun>
     };
     let count = |column: usize| row.get::<_, i64>(column).map(|value| value as u64);
     let state = word(row, 8)?;
-    let owner = Owner { system: row.get(13)?, pid: count(14)? as u32, began: count(15)? };
-    let is_gone = state == RunState::Running && !owner.is_alive(time(row, 16)?, now);
+    let is_gone = state == RunState::Running && {
+        let owner = Owner { system: row.get(13)?, pid: count(14)? as u32, began: count(15)? };
+        !owner.is_alive(time(row, 16)?, now)
+    };
     let steps = count(31)?;
     Ok(StoredRun {
         key: key(row, 1)?,

@@ -1,0 +1,160 @@
+//! Stores of every form and in every place, as they are opened.
+
+use super::*;
+
+/// A store of the first form with a run in it.
+fn old(folder: &Path) -> Connection {
+    let mut connection = Connection::open(folder.join(FILE)).expect("a file");
+    prepare(&mut connection, &MIGRATIONS[..1]).expect("made");
+    let sql = "INSERT INTO runs (key, title, state, origin, started, system, pid, began, pulse, version, device, \
+               device_name, is_gpu, seed, settings, budget, predicted_live, predicted_reserved, predicted_process, \
+               total_steps) VALUES ('a', 'old', 'finished', 'window', 1, '', 1, 1, 1, '0', 'cpu', '', 0, 1, '', 1, 1, 1, 1, 1)";
+    connection.execute(sql, []).expect("added");
+    connection
+}
+
+fn said(folder: &Path) -> String {
+    Database::open(folder).expect_err("refused").to_string()
+}
+
+#[test]
+fn an_older_store_is_brought_up_to_date_and_keeps_its_runs() {
+    let folder = tempfile::tempdir().expect("a folder");
+    drop(old(folder.path()));
+    let next: Vec<&str> = MIGRATIONS.iter().copied().chain(["ALTER TABLE runs ADD COLUMN mood TEXT"]).collect();
+    let mut connection = Connection::open(folder.path().join(FILE)).expect("a file");
+    prepare(&mut connection, &next).expect("brought up to date");
+    prepare(&mut connection, &next).expect("once is enough");
+    let row = "SELECT title FROM runs WHERE mood IS NULL";
+    assert_eq!(connection.query_row(row, [], |row| row.get(0)), Ok("old".to_owned()));
+    // This program knows one form less.
+    let message = said(folder.path());
+    assert!(message.contains("newer version") && message.contains("PLIMSOLL_STORE"), "{message}");
+    // A migration that fails leaves the store as it was.
+    let folder = tempfile::tempdir().expect("a folder");
+    let mut connection = old(folder.path());
+    let broken: Vec<&str> = MIGRATIONS.iter().copied().chain(["DROP TABLE events; nonsense"]).collect();
+    assert!(prepare(&mut connection, &broken).is_err());
+    drop(connection);
+    let database = Database::open(folder.path()).expect("as it was");
+    let events = |db: &Connection| db.query_row("SELECT count(*) FROM events", [], |row| row.get::<_, i64>(0));
+    assert_eq!(database.with(events), Ok(0));
+}
+
+#[test]
+fn a_foreign_file_is_left_as_it_is() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let place = folder.path().join(FILE);
+    let other = Connection::open(&place).expect("a file");
+    other.execute_batch("CREATE TABLE songs (name TEXT)").expect("made");
+    drop(other);
+    let before = fs::read(&place).expect("there");
+    assert!(said(folder.path()).contains("a database of another program"));
+    assert_eq!(fs::read(&place).expect("there"), before);
+    fs::write(&place, "not a database at all, but long enough to be looked at by one").expect("written");
+    assert!(said(folder.path()).contains("is not a store of runs"));
+    fs::remove_file(&place).expect("removed");
+    fs::create_dir(&place).expect("made");
+    assert!(said(folder.path()).contains("cannot be opened"), "{}", said(folder.path()));
+}
+
+#[test]
+fn a_damaged_page_is_said() {
+    let folder = tempfile::tempdir().expect("a folder");
+    drop(Database::open(folder.path()).expect("made"));
+    let place = folder.path().join(FILE);
+    let mut bytes = fs::read(&place).expect("there");
+    // The first page holds the schema; what follows are the tables.
+    bytes[4096..].fill(0x5a);
+    fs::write(&place, bytes).expect("written");
+    let database = Database::open(folder.path()).expect("the header is whole");
+    let runs = |db: &Connection| db.query_row("SELECT count(*) FROM runs", [], |row| row.get::<_, i64>(0));
+    let message = database.with(runs).expect_err("damaged").to_string();
+    assert!(message.contains("is damaged") && message.contains("recover"), "{message}");
+}
+
+#[test]
+fn a_full_disk_is_said_and_what_was_there_stays() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let connection = old(folder.path());
+    let mut database = Database { path: folder.path().join(FILE), connection, is_frozen: false };
+    database.with(|db| db.pragma_update(None, "max_page_count", 12)).expect("limited");
+    let fill = |db: &Transaction<'_>| {
+        (0..1000).try_for_each(|_| db.execute("UPDATE runs SET note = note || zeroblob(9000)", []).map(drop))
+    };
+    assert!(database.write(fill).expect_err("full").to_string().contains("the disk is full; make room"));
+    let note = |db: &Connection| db.query_row("SELECT note FROM runs", [], |row| row.get::<_, String>(0));
+    assert_eq!(database.with(note), Ok(String::new()));
+}
+/// The names and contents of all files in a folder.
+fn contents(folder: &Path) -> Vec<(PathBuf, Vec<u8>)> {
+    let paths = fs::read_dir(folder).expect("a folder").map(|entry| entry.expect("an entry").path());
+    let mut contents: Vec<_> = paths.map(|path| (path.clone(), fs::read(path).expect("a file"))).collect();
+    contents.sort();
+    contents
+}
+
+#[test]
+fn a_store_is_read_where_nothing_can_be_written_whatever_its_path() {
+    let outer = tempfile::tempdir().expect("a folder");
+    let folder = outer.path().join("a?mode=memory&b%20c#d \u{e9}");
+    fs::create_dir(&folder).expect("made");
+    drop(old(&folder));
+    let titles =
+        |db: &Database| db.with(|db| db.query_row("SELECT title FROM runs", [], |row| row.get::<_, String>(0)));
+    drop(Database::open(&folder).expect("brought up to date"));
+    let before = contents(&folder);
+    let mut frozen = Database::open_frozen(folder.join(FILE)).expect("read");
+    assert_eq!((titles(&frozen), frozen.caution()), (Ok("old".to_owned()), None));
+    let change = |db: &Transaction<'_>| db.execute("UPDATE runs SET title = 'new'", []);
+    let said = frozen.write(change).expect_err("frozen").to_string();
+    assert!(said.contains("this user has no rights to it, or the disk is read-only"), "{said}");
+    drop(frozen);
+    assert!(contents(&folder) == before, "nothing is made beside it");
+    // What a program that still runs wrote is not in the file yet.
+    let mut writer = Database::open(&folder).expect("open");
+    writer.write(change).expect("written");
+    let frozen = Database::open_frozen(folder.join(FILE)).expect("read");
+    assert!(frozen.caution().is_some_and(|said| said.contains("runs.db-wal: the last changes")));
+    assert_eq!(titles(&frozen), Ok("old".to_owned()));
+}
+
+#[test]
+fn what_is_no_store_to_be_read_is_told_apart_and_left() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let read = || Database::open_existing(folder.path());
+    assert!(matches!(read(), Ok(None)), "nothing is there, and nothing is made");
+    assert_eq!(contents(folder.path()), []);
+    let place = folder.path().join(FILE);
+    fs::write(&place, "").expect("written");
+    assert!(read().expect_err("empty").to_string().contains("is an empty file"));
+    let under = Database::open_existing(&place).expect_err("a file").to_string();
+    assert!(under.contains("a file stands in its place"), "{under}");
+    assert_eq!(contents(folder.path()), [(place.clone(), Vec::new())]);
+    // A database of another program that has no tables yet.
+    let other = Connection::open(&place).expect("a file");
+    other.pragma_update(None, "application_id", 7).expect("marked");
+    drop(other);
+    let before = contents(folder.path());
+    assert!(read().expect_err("foreign").to_string().contains("a database of another program"));
+    assert!(said(folder.path()).contains("a database of another program"));
+    assert!(contents(folder.path()) == before);
+}
+
+#[test]
+fn rows_are_changed_in_place_without_a_log() {
+    let folder = tempfile::tempdir().expect("a folder");
+    drop(old(folder.path()));
+    drop(Database::open(folder.path()).expect("brought up to date"));
+    let mut alone = Database::open_in_place(folder.path()).expect("alone");
+    let mode = |db: &Connection| db.pragma_query_value(None, "journal_mode", |row| row.get::<_, String>(0));
+    assert_eq!(alone.with(mode), Ok("memory".to_owned()));
+    assert_eq!(alone.write(|db| db.execute("DELETE FROM runs", [])), Ok(1));
+    let files: Vec<PathBuf> = contents(folder.path()).into_iter().map(|(path, _)| path).collect();
+    assert_eq!(files, [folder.path().join(FILE)], "nothing stands beside it");
+    drop(alone);
+    let again = Database::open(folder.path()).expect("open");
+    assert_eq!(again.with(mode), Ok("wal".to_owned()));
+    let runs = |db: &Connection| db.query_row("SELECT count(*) FROM runs", [], |row| row.get::<_, i64>(0));
+    assert_eq!(again.with(runs), Ok(0));
+}

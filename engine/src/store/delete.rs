@@ -1,0 +1,166 @@
+//! Deleting runs for good: their rows and their files.
+//!
+//! Always holds: all of the runs that were named are deleted, or all stay, with their files. A full disk does not keep a run
+//! from being deleted: its files go first where their room is needed. Refuses to delete a run that still trains.
+
+use std::{
+    fs,
+    io::{self, ErrorKind},
+    path::{Path, PathBuf},
+    time::Duration,
+};
+
+use jiff::{SignedDuration, Timestamp};
+use rusqlite::{Transaction, params};
+
+use super::{
+    FILES, RunKey, RunState, Store,
+    database::Database,
+    fault::{is_of_writing, reason},
+};
+use crate::{
+    error::{Error, Problem, Result},
+    whole_file,
+};
+
+/// How the name of a folder begins whose run is being deleted. No key has such a beginning.
+const AWAY: char = '~';
+/// Giving room back waits so long for other programs.
+const HASTE: Duration = Duration::from_millis(100);
+
+impl Store {
+    /// Deletes runs for good, with their files.
+    ///
+    /// # Errors
+    /// Fails for a run that is not there or still trains, and where the database or the folder of files does; then all stay.
+    pub fn delete(&mut self, keys: &[RunKey]) -> Result<()> {
+        self.none_trains(keys)?;
+        let mut files = Files::of(&self.folder.join(FILES));
+        files.put_away(keys)?;
+        match self.delete_rows(keys, &mut files) {
+            Ok(()) => files.remove(),
+            Err(error) => {
+                files.put_back();
+                return Err(error);
+            }
+        }
+        // What is not given back now is used by later runs.
+        let _ = self.database.patiently(HASTE, Database::shrink);
+        Ok(())
+    }
+
+    /// Deletes for good the runs that were put away at least so long ago. Returns how many those were.
+    ///
+    /// # Errors
+    /// Fails where [`Store::delete`] does.
+    pub fn empty(&mut self, older_than: SignedDuration) -> Result<usize> {
+        let before = (Timestamp::now() - older_than).as_millisecond().to_string();
+        let keys = self.keys("WHERE discarded <= CAST(?1 AS INTEGER)", &[&before])?;
+        if !keys.is_empty() {
+            self.delete(&keys)?;
+        }
+        Ok(keys.len())
+    }
+
+    /// Refuses runs that still train.
+    pub(super) fn none_trains(&self, keys: &[RunKey]) -> Result<()> {
+        for key in keys {
+            if self.row(key)?.state == RunState::Running {
+                return Err(Problem::new(format!("run {key}"), "still trains", "stop it first").into());
+            }
+        }
+        Ok(())
+    }
+
+    fn delete_rows(&mut self, keys: &[RunKey], files: &mut Files) -> Result<()> {
+        let path = self.database.path.clone();
+        let failed = |error: &rusqlite::Error| Error::file(&path, reason(error));
+        match self.database.try_write(|db| rows(db, keys)) {
+            Ok(()) => return Ok(()),
+            Err(error) if is_of_writing(&error) && self.may_be_written() => {}
+            Err(error) => return Err(failed(&error)),
+        }
+        // The room of the files may be what is missing.
+        files.remove();
+        if let Ok(mut database) = Database::open(&self.folder)
+            && database.try_write(|db| rows(db, keys)).is_ok()
+        {
+            self.database = database;
+            return Ok(());
+        }
+        // What is open as usual keeps everyone from having it alone, this program too.
+        self.database = Database::open_frozen(path.clone()).map_err(|fault| Error::file(&path, fault.words()))?;
+        let mut alone = Database::open_in_place(&self.folder)?;
+        let done = alone.try_write(|db| rows(db, keys)).map_err(|error| failed(&error));
+        drop(alone);
+        if let Some(database) = Database::open_existing(&self.folder)? {
+            self.database = database;
+        }
+        done
+    }
+
+    /// Whether this user has the rights to change the store, be the disk full or not.
+    fn may_be_written(&self) -> bool {
+        let folder = whole_file::can_be_written_in(&self.folder);
+        let is_full = |error: io::Error| matches!(error.kind(), ErrorKind::StorageFull | ErrorKind::QuotaExceeded);
+        let may_be_changed = fs::OpenOptions::new().write(true).open(&self.database.path).is_ok();
+        may_be_changed && folder.map_or_else(is_full, |()| true)
+    }
+}
+
+/// Deletes the rows of some runs; what belongs to them goes with them.
+fn rows(db: &Transaction<'_>, keys: &[RunKey]) -> rusqlite::Result<()> {
+    let mut statement = db.prepare("DELETE FROM runs WHERE key = ?1")?;
+    keys.iter().try_for_each(|key| statement.execute(params![key.as_str()]).map(drop))
+}
+
+/// The files of runs that are being deleted: put away under another name, until the rows are gone.
+#[derive(Debug)]
+struct Files {
+    folder: PathBuf,
+    away: Vec<(PathBuf, PathBuf)>,
+}
+
+impl Files {
+    /// In the folder of all runs' files; what a program that was killed left away there goes.
+    fn of(folder: &Path) -> Self {
+        let entries = fs::read_dir(folder).into_iter().flatten().flatten();
+        for entry in entries.filter(|entry| entry.file_name().to_string_lossy().starts_with(AWAY)) {
+            // What cannot be removed is in nobody's way.
+            let _ = fs::remove_dir_all(entry.path());
+        }
+        Self { folder: folder.to_owned(), away: Vec::new() }
+    }
+
+    /// Puts the files of runs away: all, or none.
+    fn put_away(&mut self, keys: &[RunKey]) -> Result<()> {
+        for key in keys {
+            let (from, to) = (self.folder.join(key.as_str()), self.folder.join(format!("{AWAY}{key}")));
+            match fs::rename(&from, &to) {
+                Ok(()) => self.away.push((from, to)),
+                Err(error) if error.kind() == ErrorKind::NotFound => {}
+                Err(error) => {
+                    self.put_back();
+                    let why = whole_file::reason(&error);
+                    let message = format!("these files of the run cannot be deleted: {why}; every run stays");
+                    return Err(Error::file(from, message));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn put_back(&mut self) {
+        for (from, to) in self.away.drain(..) {
+            // Where even that fails, what is away is no more than what was to be deleted.
+            let _ = fs::rename(to, from);
+        }
+    }
+
+    fn remove(&mut self) {
+        for (_, away) in self.away.drain(..) {
+            // What is left is removed with the next run that is deleted.
+            let _ = fs::remove_dir_all(away);
+        }
+    }
+}

@@ -1,0 +1,146 @@
+//! What failures of the store mean, in words: what is wrong, and what would mend it.
+
+use std::{io, path::Path};
+
+use rusqlite::{ErrorCode, ffi::SQLITE_IOERR_SHMSIZE};
+
+use crate::{
+    error::Error,
+    store::{
+        FILES,
+        database::{FILE, PATIENCE},
+        schema::VERSION,
+    },
+};
+
+/// What to do where a store cannot be mended.
+const OTHER: &str = "name another folder with --store or PLIMSOLL_STORE";
+
+/// Why a database cannot be used.
+#[derive(Debug)]
+pub(super) enum Fault {
+    Sqlite(rusqlite::Error),
+    Newer(i64),
+    /// It is of an earlier form, and cannot be written.
+    Older(i64),
+    Foreign,
+    /// A file without a byte, where something is to be read.
+    Empty,
+    /// What the system says of the file.
+    File(io::Error),
+}
+
+impl From<rusqlite::Error> for Fault {
+    fn from(error: rusqlite::Error) -> Self {
+        Self::Sqlite(error)
+    }
+}
+
+impl Fault {
+    pub(super) fn words(&self) -> String {
+        match self {
+            Self::Sqlite(error) => reason(error),
+            Self::Newer(version) => format!(
+                "was written by a newer version of this program (form {version} of the store, and this one knows form \
+                 {VERSION}); nothing was changed: use the newer program, or {OTHER}"
+            ),
+            Self::Older(version) => format!(
+                "is of an earlier form ({version}) and is brought to the present one ({VERSION}) where it can be written: \
+                 give this user rights to it, or copy its folder and name the copy with --store"
+            ),
+            Self::Foreign => format!("is a database of another program; nothing was changed: {OTHER}"),
+            Self::Empty => format!(
+                "is an empty file, so no run is in it; nothing was changed: put the store back from a copy, or delete this \
+                 file and the next run makes a new store, or {OTHER}"
+            ),
+            Self::File(error) => match error.kind() {
+                io::ErrorKind::PermissionDenied => {
+                    format!("cannot be opened: this user has no rights to its folder; change that, or {OTHER}")
+                }
+                _ => format!("cannot be opened: {error}; {OTHER}"),
+            },
+        }
+    }
+
+    /// Whether a database that cannot be opened for writing may be readable all the same.
+    pub(super) fn is_of_writing(&self) -> bool {
+        matches!(self, Self::Sqlite(error) if is_of_writing(error))
+    }
+}
+
+/// Whether a failure comes of rights or of a full disk, which reading does not need.
+pub(super) fn is_of_writing(error: &rusqlite::Error) -> bool {
+    matches!(
+        error.sqlite_error_code(),
+        Some(
+            ErrorCode::CannotOpen
+                | ErrorCode::ReadOnly
+                | ErrorCode::PermissionDenied
+                | ErrorCode::DiskFull
+                | ErrorCode::SystemIoFailure
+        )
+    )
+}
+
+/// Whether a failure comes of what is written in the database, not of the disk or of other programs.
+pub(super) fn is_damage(error: &rusqlite::Error) -> bool {
+    matches!(error.sqlite_error_code(), Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase) | None)
+}
+
+/// A failure of the database in words: what, and what to do.
+pub(super) fn reason(error: &rusqlite::Error) -> String {
+    let is_full = error.sqlite_extended_error_code() == Some(SQLITE_IOERR_SHMSIZE);
+    match error.sqlite_error_code() {
+        Some(ErrorCode::NotADatabase) => {
+            format!("is not a store of runs; nothing was changed: move it away, or {OTHER}")
+        }
+        // What is no failure of SQLite's is a value that this program never writes.
+        Some(ErrorCode::DatabaseCorrupt) | None => format!(
+            "is damaged, and what it holds cannot be read whole; nothing was changed. The runs' files in {FILES} beside it \
+             are whole. Copy it, then try `sqlite3 {FILE} .recover`, or move it away and a new one is made, or {OTHER}"
+        ),
+        Some(ErrorCode::DiskFull) => "cannot be written: the disk is full; make room on it".to_owned(),
+        Some(ErrorCode::SystemIoFailure) if is_full => {
+            "cannot be written: the disk is full; make room on it".to_owned()
+        }
+        Some(ErrorCode::ReadOnly | ErrorCode::PermissionDenied) => {
+            format!(
+                "cannot be written: this user has no rights to it, or the disk is read-only; change that, or {OTHER}"
+            )
+        }
+        Some(ErrorCode::CannotOpen) => {
+            format!("cannot be opened: this user has no rights to it or its folder; change that, or {OTHER}")
+        }
+        Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => format!(
+            "is held by another program for more than {} s; end that program, or try again later",
+            PATIENCE.as_secs()
+        ),
+        Some(ErrorCode::SystemIoFailure) => {
+            format!("cannot be read or written: the disk fails ({error}); look after it, or {OTHER}")
+        }
+        _ => format!("cannot be used: {error}; move it away, or {OTHER}"),
+    }
+}
+
+/// What is said of a store of which some runs cannot be read; `path` is that of its database.
+pub(super) fn partly_read(path: &Path, lost: usize, read: usize) -> String {
+    let runs = if lost == 1 { "1 run".to_owned() } else { format!("{lost} runs") };
+    let others = if read == 1 { "The other one is shown".to_owned() } else { format!("The other {read} are shown") };
+    let shown = path.display();
+    format!(
+        "{shown}: is damaged: {runs} of it cannot be read. {others}, and nothing was changed. A copy of all that can be read \
+         is made by `sqlite3 '{shown}' .recover | sqlite3 salvaged.db`; put that in its place, and keep the damaged one. The \
+         runs' files in {FILES} beside it are whole"
+    )
+}
+
+pub(super) fn no_folder(folder: &Path, error: &io::Error) -> Error {
+    let why = match error.kind() {
+        io::ErrorKind::PermissionDenied => "this user has no rights to it".to_owned(),
+        io::ErrorKind::AlreadyExists | io::ErrorKind::NotADirectory => "a file stands in its place".to_owned(),
+        io::ErrorKind::StorageFull => "the disk is full".to_owned(),
+        io::ErrorKind::ReadOnlyFilesystem => "the disk is read-only".to_owned(),
+        _ => error.to_string(),
+    };
+    Error::file(folder, format!("cannot be the folder of kept runs: {why}; {OTHER}"))
+}

@@ -1,0 +1,68 @@
+//! Which run a user means by a word.
+//!
+//! Always holds: one run is meant, or none. What a word may mean is looked for in this order: `last`, the whole of a key, the
+//! beginning of one, a name that a user gave, a title. A word that means several runs is refused with those it may mean.
+
+use super::{RunKey, Store, run};
+use crate::error::{Error, Problem, Result};
+
+/// Runs that are listed where several may be meant.
+const LISTED: usize = 6;
+
+/// What follows every letter, digit and dash: all keys with a beginning lie before the beginning and this.
+const BEHIND: char = '~';
+
+impl Store {
+    /// The run that is meant by its key, by an unambiguous beginning of it, by its name or title where no other run is called
+    /// so, or by `last`.
+    ///
+    /// # Errors
+    /// Fails where none is meant or several are.
+    pub fn find(&self, text: &str) -> Result<RunKey> {
+        let text = text.trim();
+        if text == "last" {
+            let last = self.keys("WHERE discarded IS NULL ORDER BY key DESC LIMIT 1", &[])?;
+            return last.into_iter().next().ok_or_else(|| self.no_such(text));
+        }
+        if RunKey::read(text).is_some() {
+            let exact = self.keys("WHERE key = ?1", &[text])?;
+            let begins = "WHERE key >= ?1 AND key < ?2 AND discarded IS NULL ORDER BY key DESC";
+            let keys = if exact.is_empty() { self.keys(begins, &[text, &format!("{text}{BEHIND}")])? } else { exact };
+            if !keys.is_empty() {
+                return the_one(text, keys, "begin with", "write more of the name");
+            }
+        }
+        for column in ["name", "title"] {
+            let keys = self.keys(&format!("WHERE {column} = ?1 AND discarded IS NULL ORDER BY key DESC"), &[text])?;
+            if !keys.is_empty() && !text.is_empty() {
+                return the_one(text, keys, "are called", "name one by its key, or by the beginning of it");
+            }
+        }
+        Err(self.no_such(text))
+    }
+
+    pub(super) fn keys(&self, which: &str, parameters: &[&str]) -> Result<Vec<RunKey>> {
+        self.database.with(|db| {
+            let mut statement = db.prepare(&format!("SELECT key FROM runs {which}"))?;
+            let rows = statement.query_map(rusqlite::params_from_iter(parameters), |row| run::key(row, 0))?;
+            rows.collect()
+        })
+    }
+
+    pub(super) fn no_such(&self, text: &str) -> Error {
+        let message = format!("no run of this name is kept in {}", self.folder.display());
+        Problem::new(format!("run {text}"), message, "`plimsoll runs` lists those that are").into()
+    }
+}
+
+/// The one key, or what is said of several.
+fn the_one(text: &str, mut keys: Vec<RunKey>, are: &str, mend: &str) -> Result<RunKey> {
+    if keys.len() == 1 {
+        return Ok(keys.remove(0));
+    }
+    let some: Vec<&str> = keys.iter().take(LISTED).map(RunKey::as_str).collect();
+    let more = keys.len().saturating_sub(LISTED);
+    let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+    let message = format!("{} runs {are} `{text}`: {}{more}", keys.len(), some.join(", "));
+    Err(Problem::new("run", message, mend).into())
+}
