@@ -87,7 +87,7 @@ pub(crate) fn remove_begun(folder: &Path) {
 }
 
 /// An input or output error in plain words.
-pub(crate) fn reason(error: &io::Error) -> String {
+pub fn reason(error: &io::Error) -> String {
     match error.kind() {
         io::ErrorKind::NotFound => "there is no such file or folder".to_owned(),
         io::ErrorKind::PermissionDenied => "this user has no rights to it".to_owned(),
@@ -106,7 +106,14 @@ fn beside(path: &Path) -> io::Result<NamedTempFile> {
     // A temporary file is for its owner alone; this one becomes a file like any other, as the user's mask has it.
     #[cfg(unix)]
     builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o666));
-    builder.tempfile_in(folder_of(path))
+    builder.tempfile_in(folder_of(path)).map_err(|error| without_path(&error))
+}
+
+/// What the system says, without the name of the file aside: nobody asked for that one.
+fn without_path(error: &io::Error) -> io::Error {
+    let text = error.to_string();
+    let said = text.rsplit_once(" at path ").map_or(text.as_str(), |(said, _)| said);
+    io::Error::new(error.kind(), said)
 }
 
 /// Writes an open file, to the disk where it must be durable.
@@ -135,6 +142,8 @@ mod tests {
         assert_eq!(fs::read(&path).expect("there"), b"second");
         assert_eq!(fs::read_dir(folder.path()).expect("a folder").count(), 1);
         assert!(write(&folder.path().join("none/x"), b"").is_err_and(|error| error.kind() == io::ErrorKind::NotFound));
+        let said = write(&folder.path().join("none/x"), b"").expect_err("no folder").to_string();
+        assert!(!said.contains(BEGUN.1) && !said.contains("none"), "{said}");
         assert!(write_new(&path, b"third").is_err_and(|error| error.kind() == io::ErrorKind::AlreadyExists));
         assert_eq!(fs::read(&path).expect("there"), b"second");
         // A folder stands where the file should go: it stays, and what was written aside is gone.

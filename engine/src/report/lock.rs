@@ -102,10 +102,21 @@ impl Lock {
             return Err(Error::file(path, message));
         }
         let lock: Self = toml::from_str(text).map_err(|error| broken(&error, text, path))?;
-        match lock.threads {
-            1..=MOST_THREADS => Ok(lock),
-            threads => Err(Error::file(path, format!("threads = {threads} cannot be: write 1 to {MOST_THREADS}"))),
+        if !(1..=MOST_THREADS).contains(&lock.threads) {
+            let message = format!("threads = {} cannot be: write 1 to {MOST_THREADS}", lock.threads);
+            return Err(Error::file(path, message));
         }
+        if lock.peaks.is_empty() {
+            return Err(Error::file(path, "locks no peak, so there is nothing to check; write it by `plimsoll lock`"));
+        }
+        for (i, peak) in lock.peaks.iter().enumerate() {
+            peak.check().map_err(|message| Error::File {
+                path: path.to_owned(),
+                place: Some(format!("peak {}, {} on {}", i + 1, peak.preset, peak.device)),
+                message,
+            })?;
+        }
+        Ok(lock)
     }
 
     /// Its text.
@@ -124,6 +135,8 @@ impl Default for Lock {
 
 /// More threads than any machine has.
 const MOST_THREADS: usize = 1 << 16;
+/// More bytes than any device has: an exbibyte.
+const MOST_HELD: u64 = 1 << 60;
 
 #[derive(Deserialize)]
 struct Head {
@@ -153,6 +166,23 @@ pub fn can_be_locked(experiment: &Experiment) -> Result<()> {
 }
 
 impl LockedPeak {
+    /// Refuses, in words, what no peak can be.
+    fn check(&self) -> Result<(), String> {
+        let of_phases = self.phases.iter().flat_map(|phase| phase.categories.values().chain([&phase.bytes]));
+        let bytes = self.categories.values().chain([&self.bytes]).chain(of_phases);
+        if let Some(bytes) = bytes.copied().find(|bytes| *bytes > MOST_HELD) {
+            return Err(format!("{bytes} bytes are more than any device has; write the lock again by `plimsoll lock`"));
+        }
+        match cuda_index(&self.device) {
+            None => Ok(()),
+            Some(_) => Err(format!(
+                "{} is a GPU of one machine, and a lock is for every machine: lock the preset again for a card, such as \
+                 `--device rtx4060-8g`, or for `--device cpu`",
+                self.device
+            )),
+        }
+    }
+
     /// The peak of a plan, which was made on [`Lock::machine`].
     pub fn of(preset: impl Into<String>, plan: &Plan) -> Self {
         let phases = plan.passes().filter_map(|pass| LockedPhase::of(pass, plan.timeline(pass))).collect();
@@ -377,6 +407,25 @@ mod tests {
         assert!(wrong.starts_with("a.lock (line 5): ") && wrong.contains("bogus"), "{wrong}");
         assert!(said("\u{0}").contains("line 1"));
         assert!(said("version = 1\nprogram = \"1\"\nthreads = 0\npeak = []\n").contains("threads = 0"));
+        // A machine that has this GPU would check it by another context than the one that locked it.
+        let lock = |change: &dyn Fn(&mut LockedPeak)| {
+            let mut peak = of("cpu");
+            change(&mut peak);
+            Lock { peaks: vec![peak], ..Lock::new() }.to_text()
+        };
+        assert!(Lock::parse(&lock(&|_| {}), Path::new("a.lock")).is_ok());
+        let gpu = said(&lock(&|peak| "cuda:9".clone_into(&mut peak.device)));
+        assert!(gpu.starts_with("a.lock (peak 1, preset on cuda:9): cuda:9 is a GPU of one machine"), "{gpu}");
+        for change in [
+            &(|peak: &mut LockedPeak| peak.bytes = MOST_HELD + 1) as &dyn Fn(&mut LockedPeak),
+            &|peak| peak.phases[1].bytes = MOST_HELD + 1,
+            &|peak| peak.categories.values_mut().for_each(|bytes| *bytes = MOST_HELD + 1),
+        ] {
+            assert!(said(&lock(change)).contains("more than any device has"));
+        }
+        let huge = lock(&|_| {}).replace("\nbytes = ", "\nbytes = 18446744073709551615 #");
+        assert!(said(&huge).contains("a.lock (") && !said(&huge).contains('-'), "{}", said(&huge));
+        assert!(said(&Lock::new().to_text()).contains("locks no peak"));
         let mut experiment = Experiment::default();
         assert!(can_be_locked(&experiment).is_ok());
         experiment.device = "cuda:0".to_owned();
