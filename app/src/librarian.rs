@@ -91,8 +91,8 @@ pub(crate) struct Compared {
 /// What the thread sends back.
 #[derive(Debug)]
 pub(crate) enum Reply {
-    /// Every run.
-    Rows(Vec<Row>),
+    /// Every run, and what of the store cannot be read.
+    Rows(Vec<Row>, Option<String>),
     /// The store cannot be read.
     Trouble(String),
     /// Something was not done, and why.
@@ -222,7 +222,7 @@ impl Desk {
 
     /// Reads all rows, if someone has written since.
     fn read(&self, store: &Store, version: &mut Option<u64>) {
-        let mut read = || -> plimsoll_engine::Result<Option<Vec<Row>>> {
+        let mut read = || -> plimsoll_engine::Result<Option<(Vec<Row>, Option<String>)>> {
             let now = store.version()?;
             if version.replace(now) == Some(now) {
                 return Ok(None);
@@ -231,10 +231,11 @@ impl Desk {
                 let may_go_on = !matches!(run.state, RunState::Running | RunState::Finished);
                 may_go_on.then(|| Checkpoint::at(store.files(&run.key)).ok()).flatten().filter(|path| path.is_file())
             };
-            Ok(Some(runs::rows(store.list()?, checkpoint)))
+            let listed = store.listed()?;
+            Ok(Some((runs::rows(listed.runs, checkpoint), listed.damage.or_else(|| store.caution()))))
         };
         match read() {
-            Ok(Some(rows)) => self.reply(Reply::Rows(rows)),
+            Ok(Some((rows, missing))) => self.reply(Reply::Rows(rows, missing)),
             Ok(None) => {}
             Err(error) => self.reply(Reply::Trouble(error.to_string())),
         }

@@ -144,6 +144,8 @@ pub(crate) struct Runs {
     pub(crate) is_read: bool,
     /// Why it cannot be read or written.
     pub(crate) trouble: Option<String>,
+    /// What of it cannot be read, and what to do.
+    pub(crate) missing: Option<String>,
     picked: Vec<RunKey>,
     /// What was deleted last, and can be brought back.
     pub(crate) deleted: Vec<RunKey>,

@@ -173,7 +173,13 @@ impl Dispatcher<'_> {
     /// Takes in a reply of the librarian.
     pub(super) fn reply(&mut self, reply: Reply) {
         match reply {
-            Reply::Rows(rows) => self.state.runs.read(rows),
+            Reply::Rows(rows, missing) => {
+                if let Some(missing) = missing.as_ref().filter(|text| self.state.runs.missing.as_ref() != Some(text)) {
+                    self.state.log.add(Level::Warning, missing.clone());
+                }
+                self.state.runs.read(rows);
+                self.state.runs.missing = missing;
+            }
             Reply::Trouble(why) => {
                 self.state.log.add(Level::Warning, format!("Runs are not kept: {why}"));
                 self.state.runs.trouble = Some(why);

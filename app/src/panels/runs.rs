@@ -49,6 +49,9 @@ pub(crate) fn ui(ui: &mut Ui, context: &mut PanelContext<'_>) {
         chip::empty(ui, &format!("Runs are not kept: {why}"));
         return;
     }
+    if let Some(missing) = &runs.missing {
+        ui.add(egui::Label::new(RichText::new(missing).color(theme::palette(ui).bad)).wrap());
+    }
     if runs.rows().is_empty() && runs.deleted.is_empty() {
         let text = if runs.is_read {
             "Press Train: every run is kept here from its first step, for this sitting and all after it."
