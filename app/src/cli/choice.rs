@@ -1,9 +1,6 @@
 //! The choice that most commands take: a preset, and what is changed in it.
 
-use std::{
-    io::{self, Write},
-    path::PathBuf,
-};
+use std::{io, path::PathBuf};
 
 use clap::Args;
 use plimsoll_engine::{
@@ -18,7 +15,7 @@ use plimsoll_engine::{
     plan::Resolved,
 };
 
-use crate::cli::Misuse;
+use crate::cli::{Misuse, complete, out};
 
 /// Stands for a preset that is written to this program.
 const STANDARD_INPUT: &str = "-";
@@ -27,10 +24,11 @@ const STANDARD_INPUT: &str = "-";
 #[derive(Debug, Args)]
 pub(super) struct Choice {
     /// A preset file, `-` for standard input, or the name of a shipped preset
+    #[arg(add = complete::presets())]
     preset: PathBuf,
     #[command(flatten)]
     changes: Changes,
-    /// Write no progress, notes or warnings: only errors, and what --json writes
+    /// Write no progress and no notes: only warnings, errors, and what --json writes
     #[arg(short, long)]
     quiet: bool,
 }
@@ -39,7 +37,7 @@ pub(super) struct Choice {
 #[derive(Debug, Default, Args)]
 struct Changes {
     /// Where it runs: cpu, a GPU such as cuda:0, or a card to plan for such as rtx4060-8g (`plimsoll devices` lists them)
-    #[arg(long, value_name = "D")]
+    #[arg(long, value_name = "D", add = complete::devices())]
     device: Option<String>,
     /// The most memory it may take, such as 512MiB or 8GiB
     #[arg(long, value_name = "SIZE")]
@@ -125,8 +123,7 @@ impl Choice {
 
     fn note(&self, notes: impl IntoIterator<Item = String>) {
         if !self.quiet {
-            // A closed stderr takes no note.
-            notes.into_iter().for_each(|note| drop(writeln!(io::stderr(), "note: {note}")));
+            notes.into_iter().for_each(|note| out::say("note", &note));
         }
     }
 

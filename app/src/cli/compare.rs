@@ -13,7 +13,7 @@ use plimsoll_engine::{
 use serde::Serialize;
 
 use crate::{
-    cli::{Misuse, in_store::InStore, out, subject, table::aligned},
+    cli::{Misuse, complete, in_store::InStore, out, subject, table::aligned},
     format,
 };
 
@@ -33,10 +33,10 @@ Told are the settings that differ, the peaks by category, and which tensors are 
 at another.")]
 pub(super) struct Compare {
     /// Kept runs, preset files, or names of shipped presets
-    #[arg(required = true, value_name = "RUN|PRESET")]
+    #[arg(required = true, value_name = "RUN|PRESET", add = complete::subjects())]
     subjects: Vec<PathBuf>,
     /// Plan all presets for this device
-    #[arg(long, value_name = "D")]
+    #[arg(long, value_name = "D", add = complete::devices())]
     device: Option<String>,
     /// Write one JSON object
     #[arg(long)]
@@ -78,8 +78,8 @@ impl Compare {
         }
         let machine = plan::this_machine();
         let device = self.device.as_deref();
-        let named = self.subjects.iter().map(|name| subject::named(name, device, &self.store, &machine));
-        let subjects = named.map(|named| Ok(named?.subject)).collect::<anyhow::Result<Vec<Subject>>>()?;
+        let named = subject::all(self.subjects.iter().map(PathBuf::as_path), device, &self.store, &machine)?;
+        let subjects = named.into_iter().map(|named| named.subject).collect();
         let comparison = Comparison::of(subjects)?;
         if self.json {
             out::json(&as_json(&comparison))?;

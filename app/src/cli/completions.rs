@@ -1,29 +1,29 @@
-//! `plimsoll completions`: what a shell completes.
+//! `plimsoll completions`: what makes a shell complete.
 
 use std::process::ExitCode;
 
-use clap::{Args, Command};
+use clap::Args;
 use clap_complete::Shell;
 
-use crate::cli::out;
+use crate::cli::{complete, out};
 
-/// Write the completions of a shell
+/// Write what makes a shell complete commands, options, presets and kept runs
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
   plimsoll completions bash > ~/.local/share/bash-completion/completions/plimsoll
   plimsoll completions zsh > ~/.zfunc/_plimsoll
-  plimsoll completions fish > ~/.config/fish/completions/plimsoll.fish")]
+  plimsoll completions fish > ~/.config/fish/completions/plimsoll.fish
+
+The shell then asks this program for presets and runs as they are at that moment. Write it again after an update.")]
 pub(super) struct Completions {
     /// The shell
     shell: Shell,
 }
 
 impl Completions {
-    pub(super) fn run(&self, mut command: Command) -> anyhow::Result<ExitCode> {
-        let mut script = Vec::new();
-        clap_complete::generate(self.shell, &mut command, "plimsoll", &mut script);
-        out::bytes(&script)?;
+    pub(super) fn run(&self) -> anyhow::Result<ExitCode> {
+        out::bytes(&complete::script(self.shell)?)?;
         Ok(ExitCode::SUCCESS)
     }
 }

@@ -3,7 +3,9 @@
 use std::path::PathBuf;
 
 use clap::Args;
-use plimsoll_engine::store::{self, RunKey, Store};
+use plimsoll_engine::store::{self, RunKey, Store, StoredRun};
+
+use crate::cli::out;
 
 /// Where kept runs are.
 #[derive(Debug, Clone, Default, Args)]
@@ -22,12 +24,38 @@ impl InStore {
         Ok(store::folder(self.store.as_deref())?)
     }
 
-    /// The store; `None` where nothing was ever kept.
+    /// The store of this folder, or the user's own.
+    pub(super) fn at(store: Option<PathBuf>) -> Self {
+        Self { store }
+    }
+
+    /// The store; `None` where nothing was ever kept. What of it cannot be read is said.
     ///
     /// # Errors
     /// A store that cannot be opened.
     pub(super) fn existing(&self) -> anyhow::Result<Option<Store>> {
-        Ok(Store::open_existing(&self.folder()?)?)
+        let store = Store::open_existing(&self.folder()?)?;
+        if let Some(caution) = store.as_ref().and_then(Store::caution) {
+            out::say("warning", &caution);
+        }
+        Ok(store)
+    }
+
+    /// The store, where there is one that can be read; nothing is said.
+    pub(super) fn existing_quietly(&self) -> Option<Store> {
+        Store::open_existing(&self.folder().ok()?).ok()?
+    }
+
+    /// The runs of a store, newest first. What of a damaged one cannot be read is said.
+    ///
+    /// # Errors
+    /// A store that cannot be read at all.
+    pub(super) fn list(store: &Store) -> anyhow::Result<Vec<StoredRun>> {
+        let listed = store.listed()?;
+        if let Some(damage) = &listed.damage {
+            out::say("warning", damage);
+        }
+        Ok(listed.runs)
     }
 
     /// The store, and the run of this name in it.
@@ -45,7 +73,7 @@ impl InStore {
     /// Those of [`InStore::run`].
     pub(super) fn runs(&self, names: &[String]) -> anyhow::Result<(Store, Vec<RunKey>)> {
         let folder = self.folder()?;
-        let Some(store) = Store::open_existing(&folder)? else {
+        let Some(store) = self.existing()? else {
             anyhow::bail!("no runs are kept in {}; `plimsoll train` keeps them", folder.display());
         };
         let keys = names.iter().map(|name| store.find(name)).collect::<Result<Vec<_>, _>>()?;

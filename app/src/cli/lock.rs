@@ -16,7 +16,7 @@ use plimsoll_engine::{
 };
 use serde::Serialize;
 
-use crate::cli::{Misuse, choice::Choice, out, save};
+use crate::cli::{Misuse, choice::Choice, complete, out, save};
 
 /// Write down the predicted peaks of presets, to be checked later
 #[derive(Debug, Args)]
@@ -31,10 +31,10 @@ machine are in them; scratch of the processor depends on its number of threads, 
 a file is written by its path from the lock's folder.")]
 pub(super) struct Lock {
     /// Preset files, or names of shipped presets
-    #[arg(required = true, value_name = "PRESET")]
+    #[arg(required = true, value_name = "PRESET", add = complete::presets())]
     presets: Vec<PathBuf>,
     /// cpu, or a card to plan for such as rtx4060-8g; may be given more than once; without it, each preset's own
-    #[arg(long = "device", value_name = "D")]
+    #[arg(long = "device", value_name = "D", add = complete::devices())]
     devices: Vec<String>,
     /// The file to write
     #[arg(short, long, value_name = "FILE")]
@@ -155,8 +155,10 @@ impl Check {
         for locked in &lock.peaks {
             let is_file = locked.preset.contains(['/', '\\']);
             let preset = if is_file { folder.join(&locked.preset) } else { PathBuf::from(&locked.preset) };
-            let resolved = Choice::of(&preset, Some(locked.device.clone())).resolve(&machine, |_| {})?;
-            let plan: Plan = plimsoll_engine::plan::predict(&resolved, &machine)?;
+            let what = || format!("{}: {} on {}", self.lock.display(), locked.preset, locked.device);
+            let resolved = Choice::of(&preset, Some(locked.device.clone())).resolve(&machine, |_| {});
+            let resolved = resolved.with_context(what)?;
+            let plan: Plan = plimsoll_engine::plan::predict(&resolved, &machine).with_context(what)?;
             checked.push(lock::check(locked, &LockedPeak::of(&locked.preset, &plan), self.allow));
         }
         let rose = checked.iter().any(|checked| checked.rose);

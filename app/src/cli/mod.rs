@@ -11,6 +11,7 @@ mod bench;
 mod card_report;
 mod choice;
 mod compare;
+mod complete;
 mod completions;
 mod devices;
 mod export;
@@ -21,6 +22,7 @@ mod keeping;
 mod lock;
 mod offers;
 mod out;
+mod plain;
 mod plan;
 mod presets;
 mod provenance;
@@ -37,7 +39,7 @@ mod train;
 mod verify;
 
 use std::{
-    io::{self, Write},
+    io,
     path::{Path, PathBuf},
     process::ExitCode,
 };
@@ -54,6 +56,7 @@ struct Cli {
     #[command(subcommand)]
     command: Option<Command>,
     /// A preset to open in the window: a file, or the name of a shipped one
+    #[arg(add = complete::presets())]
     preset: Option<PathBuf>,
     #[command(flatten)]
     store: InStore,
@@ -92,6 +95,7 @@ enum Command {
     /// Open the window
     Open {
         /// A preset to open: a file, or the name of a shipped one
+        #[arg(add = complete::presets())]
         preset: Option<PathBuf>,
         #[command(flatten)]
         store: InStore,
@@ -112,6 +116,7 @@ impl std::error::Error for Misuse {}
 
 /// Runs the program.
 pub(crate) fn main() -> ExitCode {
+    complete::answer(Cli::command);
     heap::share_where_limited();
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,
@@ -123,7 +128,7 @@ pub(crate) fn main() -> ExitCode {
         Err(error) if is_closed_pipe(&error) => ExitCode::SUCCESS,
         Err(error) => {
             // When stderr is closed, the exit status still says it.
-            let _ = writeln!(io::stderr(), "error: {error:#}");
+            out::say("error", &format!("{error:#}"));
             if error.is::<Misuse>() { ExitCode::from(2) } else { ExitCode::FAILURE }
         }
     }
@@ -132,8 +137,7 @@ pub(crate) fn main() -> ExitCode {
 /// Names the argument that is not text: clap refuses it without saying which.
 fn not_text() -> ExitCode {
     let argument = std::env::args_os().skip(1).find(|argument| argument.to_str().is_none()).unwrap_or_default();
-    // When stderr is closed, the exit status still says it.
-    let _ = writeln!(io::stderr(), "error: `{}` is not UTF-8; write it in UTF-8", argument.to_string_lossy());
+    out::say("error", &format!("`{}` is not UTF-8; write it in UTF-8", argument.to_string_lossy()));
     ExitCode::from(2)
 }
 
@@ -156,7 +160,7 @@ fn dispatch(cli: Cli) -> anyhow::Result<ExitCode> {
         Some(Command::Check(check)) => check.run(),
         Some(Command::Runs(runs)) => runs.run(),
         Some(Command::Show(show)) => show.run(),
-        Some(Command::Completions(completions)) => completions.run(Cli::command()),
+        Some(Command::Completions(completions)) => completions.run(),
         Some(Command::Open { preset, store }) => window(preset, &store),
         None => window(cli.preset, &cli.store),
     }

@@ -1,8 +1,12 @@
-//! What goes to stdout.
+//! What goes to stdout, and what is said beside it on stderr.
+//!
+//! Always holds: text for people has no control characters that came with a name or a title. JSON and files are as they are.
 
 use std::io::{self, Write};
 
 use serde::Serialize;
+
+use crate::cli::plain;
 
 /// Writes one JSON object on a line of its own, at once.
 pub(super) fn json(value: &impl Serialize) -> anyhow::Result<()> {
@@ -11,9 +15,9 @@ pub(super) fn json(value: &impl Serialize) -> anyhow::Result<()> {
     write(&line)
 }
 
-/// Writes text as it is.
+/// Writes text.
 pub(super) fn text(text: &str) -> anyhow::Result<()> {
-    write(text.as_bytes())
+    write(plain::text(text).as_bytes())
 }
 
 /// Writes bytes as they are.
@@ -24,6 +28,11 @@ pub(super) fn bytes(bytes: &[u8]) -> anyhow::Result<()> {
 /// Writes a line.
 pub(super) fn line(line: impl AsRef<str>) -> anyhow::Result<()> {
     text(&format!("{}\n", line.as_ref()))
+}
+
+/// Says something on stderr, such as `warning: the disk is full`. When stderr is closed, nobody hears it.
+pub(super) fn say(what: &str, text: &str) {
+    let _ = writeln!(io::stderr(), "{what}: {}", plain::text(text));
 }
 
 fn write(bytes: &[u8]) -> anyhow::Result<()> {

@@ -12,7 +12,7 @@ use plimsoll_engine::{
     train::{Checkpoint, Keep, Start, Trainer},
 };
 
-use crate::cli::{keeping::KeepChoice, train};
+use crate::cli::{complete, keeping::KeepChoice, train};
 
 /// Go on with a run that was saved
 #[derive(Debug, Args)]
@@ -23,11 +23,12 @@ Examples:
   plimsoll resume 20261122-1412 --steps 5000
   plimsoll resume best.safetensors
 
-The losses are those of a run that was never stopped, to the last bit. A RUN is its name, the beginning of it, or `last`;
-`plimsoll runs` lists them. It goes on as the same run; steps after its checkpoint are done again. A checkpoint that is a
+The losses are those of a run that was never stopped, to the last bit. A RUN is its key, the beginning of it, its name
+or title where no other run has it, or `last`; `plimsoll runs` lists them. It goes on as the same run; steps after its checkpoint are done again. A checkpoint that is a
 file goes on as a new run, whose checkpoints go to the file's folder.")]
 pub(super) struct Resume {
     /// The run; or a checkpoint (.safetensors), or a folder of checkpoints
+    #[arg(add = complete::runs_and_files())]
     run: PathBuf,
     /// Optimizer steps of the whole run, those done included, in place of what the run was started with
     #[arg(long, value_name = "N")]
@@ -37,7 +38,7 @@ pub(super) struct Resume {
     anyway: bool,
     #[command(flatten)]
     keep: KeepChoice,
-    /// Write no progress and no warnings: only errors, and what --json writes
+    /// Write no progress: only warnings, errors, and what --json writes
     #[arg(short, long)]
     quiet: bool,
     /// Write a JSON object a line, one for each event
@@ -67,10 +68,15 @@ impl Resume {
     /// Where its checkpoints lie, and the kept run whose those are.
     fn place(&self) -> anyhow::Result<(Option<RunKey>, PathBuf)> {
         let name = self.run.to_string_lossy();
-        if self.run.exists() || self.run.components().count() != 1 || name.ends_with(".safetensors") {
+        if self.run.exists() {
             return Ok((None, self.run.clone()));
         }
-        let (store, key) = self.keep.store().run(&name)?;
+        let is_path = self.run.components().count() != 1 || name.ends_with(".safetensors");
+        let (store, key) = match self.keep.store().run(&name) {
+            // A run may be called what looks like a path.
+            Err(_) if is_path => return Ok((None, self.run.clone())),
+            found => found?,
+        };
         let run = store.get(&key)?;
         anyhow::ensure!(run.state != RunState::Running, "run {key} still trains; stop it first");
         let files = store.files(&key);

@@ -15,7 +15,7 @@ use crate::{
     cli::{
         Misuse,
         age::{Age, ago},
-        ask,
+        ask, complete,
         in_store::InStore,
         out,
         table::Table,
@@ -36,8 +36,8 @@ Examples:
   plimsoll runs tag last baseline
   plimsoll runs prune --keep-best 10 --older-than 30d
 
-Every run of the window and of the command line is kept from its first step. A RUN is its name, the beginning of it, or
-`last`. A run whose program was ended before it is `interrupted`."
+Every run of the window and of the command line is kept from its first step. A RUN is its key, the beginning of it, its
+name or title where no other run has it, or `last`. A run whose program was ended before it is `interrupted`."
 )]
 pub(super) struct Runs {
     #[command(subcommand)]
@@ -76,6 +76,7 @@ enum Change {
     /// Give a run a name; an empty one takes its name away
     Rename {
         /// The run
+        #[arg(add = complete::runs())]
         run: String,
         /// Its name
         name: String,
@@ -85,6 +86,7 @@ enum Change {
     /// Write a note on a run, in place of the one it has
     Note {
         /// The run
+        #[arg(add = complete::runs())]
         run: String,
         /// The note; an empty one takes it away
         note: String,
@@ -94,6 +96,7 @@ enum Change {
     /// Add tags to a run
     Tag {
         /// The run
+        #[arg(add = complete::runs())]
         run: String,
         /// The tags
         #[arg(required = true)]
@@ -107,7 +110,7 @@ enum Change {
     /// Star runs, which pruning then leaves
     Star {
         /// The runs
-        #[arg(required = true, value_name = "RUN")]
+        #[arg(required = true, value_name = "RUN", add = complete::runs())]
         runs: Vec<String>,
         /// Take the star away instead
         #[arg(long)]
@@ -118,7 +121,7 @@ enum Change {
     /// Delete runs for good, with their checkpoints
     Delete {
         /// The runs
-        #[arg(required = true, value_name = "RUN")]
+        #[arg(required = true, value_name = "RUN", add = complete::runs())]
         runs: Vec<String>,
         /// Do not ask
         #[arg(long)]
@@ -163,7 +166,8 @@ impl Runs {
     }
 
     fn list(&self) -> anyhow::Result<()> {
-        let mut runs = self.store.existing()?.map(|store| store.list()).transpose()?.unwrap_or_default();
+        let store = self.store.existing()?;
+        let mut runs = store.as_ref().map(InStore::list).transpose()?.unwrap_or_default();
         let has_any = !runs.is_empty();
         runs.retain(|run| self.filter.lets(run));
         runs.truncate(self.filter.limit.unwrap_or(usize::MAX));
@@ -340,7 +344,7 @@ impl PruneChoice {
         let prune =
             Prune { keep_best: self.keep_best.unwrap_or_default(), older_than: self.older_than.map(|age| age.0) };
         let Some(store) = self.store.existing()? else { return nothing(self.json) };
-        let runs = store.list()?;
+        let runs = InStore::list(&store)?;
         let chosen = prune.choose(&runs, Timestamp::now());
         if chosen.is_empty() { nothing(self.json) } else { delete(store, &chosen, self.yes, self.json) }
     }

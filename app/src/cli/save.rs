@@ -2,7 +2,6 @@
 
 use std::path::Path;
 
-use anyhow::Context;
 use plimsoll_engine::whole_file;
 
 use crate::cli::out;
@@ -13,11 +12,14 @@ const STDOUT: &str = "-";
 /// Refuses a place where a file stands, before any work is done for it.
 ///
 /// # Errors
-/// A file that is there, without `force`; a folder.
+/// A file that is there, without `force`; a folder, and a file in none.
 pub(super) fn can_be_written(path: &Path, force: bool) -> anyhow::Result<()> {
     let shown = path.display();
     match path.symlink_metadata() {
         _ if path == Path::new(STDOUT) => Ok(()),
+        Err(_) if !folder_of(path).is_dir() => {
+            anyhow::bail!("{shown}: cannot be written: there is no folder {}; make it first", folder_of(path).display())
+        }
         Ok(there) if there.is_dir() => anyhow::bail!("{shown}: is a folder; name a file in it"),
         Ok(_) if !force => {
             anyhow::bail!("{shown}: is there already; write --force to replace it, or name another file")
@@ -36,5 +38,9 @@ pub(super) fn write(path: &Path, bytes: &[u8], force: bool) -> anyhow::Result<()
     }
     can_be_written(path, force)?;
     let written = if force { whole_file::write(path, bytes) } else { whole_file::write_new(path, bytes) };
-    written.with_context(|| format!("{}: cannot be written", path.display()))
+    written.map_err(|error| anyhow::anyhow!("{}: cannot be written: {}", path.display(), whole_file::reason(&error)))
+}
+
+fn folder_of(path: &Path) -> &Path {
+    path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }

@@ -11,7 +11,7 @@ use plimsoll_engine::{
 use serde::Serialize;
 
 use crate::{
-    cli::{in_store::InStore, out, runs::Row, table::Table},
+    cli::{complete, in_store::InStore, out, plain, runs::Row, table::Table},
     format,
 };
 
@@ -27,9 +27,10 @@ Examples:
   plimsoll show last --preset > again.toml
   plimsoll show last --json | jq '.series.steps.loss | last'
 
-A RUN is its name, the beginning of it, or `last`; `plimsoll runs` lists them.")]
+A RUN is its key, the beginning of it, its name or title where no other run has it, or `last`; `plimsoll runs` lists them.")]
 pub(super) struct Show {
     /// The run
+    #[arg(add = complete::runs())]
     run: String,
     /// Write the preset as it was run, and nothing else
     #[arg(long, conflicts_with = "json")]
@@ -87,7 +88,7 @@ impl Show {
             false => out::text(&describe(&run, &details, &series))?,
         }
         if let Some(damage) = &series.damage {
-            eprintln!("warning: {damage}");
+            out::say("warning", damage);
         }
         Ok(ExitCode::SUCCESS)
     }
@@ -113,9 +114,9 @@ fn as_json<'a>(run: &'a StoredRun, details: &'a StoredDetails, series: &'a Serie
 
 /// The run in words and tables.
 fn describe(run: &StoredRun, details: &StoredDetails, series: &Series) -> String {
-    let mut text = format!("{}: {}\n", run.key, run.label());
+    let mut text = format!("{}: {}\n", run.key, plain::line(run.label()));
     if run.name.is_some() {
-        text.push_str(&format!("Preset: {}\n", run.title));
+        text.push_str(&format!("Preset: {}\n", plain::line(&run.title)));
     }
     let state = run.message.as_ref().map_or(run.state.key().to_owned(), |why| format!("{}: {why}", run.state.key()));
     text.push_str(&format!("State: {state}\n"));

@@ -1,15 +1,24 @@
 //! What a command line names by one word: a preset, planned here, or a kept run.
 
-use std::{path::Path, sync::Arc};
+use std::{collections::HashMap, path::Path, sync::Arc};
 
+use jiff::{Timestamp, tz::TimeZone};
 use plimsoll_engine::{
-    experiment::shipped,
+    Experiment,
+    experiment::{preset, shipped},
     hardware::Machine,
     plan::{self, Plan},
     report::{Kept, Subject},
+    store::{RunKey, Store},
 };
 
-use crate::cli::{Misuse, choice::Choice, in_store::InStore};
+use crate::{
+    cli::{Misuse, choice::Choice, in_store::InStore, out},
+    naming,
+};
+
+/// Settings by which a run is told from others of its name.
+const NAMED: usize = 3;
 
 /// A preset or a run, to be compared or written.
 pub(super) struct Named {
@@ -19,11 +28,40 @@ pub(super) struct Named {
     pub(super) kept: Option<Kept>,
 }
 
-/// Whether a word names a preset: a file, something that looks like one, or the name of a shipped preset.
-fn is_preset(name: &Path) -> bool {
+/// The run that a word names; `None` where it names a preset: a file, the name of a shipped preset, or what looks like a file
+/// and is the name of no run.
+///
+/// # Errors
+/// A word that names neither, a store that cannot be read.
+fn run_of(name: &Path, in_store: &InStore) -> anyhow::Result<Option<(Store, RunKey)>> {
     let text = name.to_string_lossy();
-    let is_path = text.contains(['/', '\\']) || text.ends_with(".toml") || text.ends_with(".json") || text == "-";
-    is_path || name.is_file() || shipped::find(&text).is_some()
+    if text == "-" || name.is_file() || shipped::find(&text).is_some() {
+        return Ok(None);
+    }
+    let is_path = text.contains(['/', '\\']) || text.ends_with(".toml") || text.ends_with(".json");
+    let find = || -> anyhow::Result<(Store, RunKey)> {
+        let Some(store) = in_store.existing()? else {
+            anyhow::bail!(
+                "`{text}` is no preset, and no runs are kept in {}; `plimsoll presets` lists the shipped presets",
+                in_store.folder()?.display()
+            );
+        };
+        let key = store.find(&text)?;
+        Ok((store, key))
+    };
+    if is_path { Ok(find().ok()) } else { find().map(Some) }
+}
+
+/// The name of a file for what a word names: the key of a run, the name of a preset without its folder and ending.
+///
+/// # Errors
+/// Those of [`named`].
+pub(super) fn file_name(name: &Path, in_store: &InStore) -> anyhow::Result<String> {
+    Ok(match run_of(name, in_store)? {
+        Some((_, key)) => key.to_string(),
+        None if name == Path::new("-") => "preset".to_owned(),
+        None => name.file_stem().unwrap_or_default().to_string_lossy().into_owned(),
+    })
 }
 
 /// The preset or run of this name, planned on `machine`; a preset on another device where one is given. A run that cannot be
@@ -31,29 +69,121 @@ fn is_preset(name: &Path) -> bool {
 ///
 /// # Errors
 /// A name that means neither, a preset that cannot be planned, a store that cannot be read.
-pub(super) fn named(name: &Path, device: Option<&str>, in_store: &InStore, machine: &Machine) -> anyhow::Result<Named> {
-    if is_preset(name) {
+fn named(name: &Path, device: Option<&str>, in_store: &InStore, machine: &Machine) -> anyhow::Result<Named> {
+    let Some((store, key)) = run_of(name, in_store)? else {
         let choice = Choice::of(name, device.map(str::to_owned));
         let plan = plan::predict(&choice.resolve(machine, |_| {})?, machine)?;
         return Ok(Named { subject: Subject::of_plan(choice.name(), Arc::new(plan)), kept: None });
-    }
-    let text = name.to_string_lossy();
-    let Some(store) = in_store.existing()? else {
-        anyhow::bail!(
-            "`{text}` is no preset, and no runs are kept in {}; `plimsoll presets` lists the shipped presets",
-            in_store.folder()?.display()
-        );
     };
-    let kept = Kept::read(&store, &store.find(&text)?)?;
+    let kept = Kept::read(&store, &key)?;
     if device.is_some() {
+        let text = name.display();
         return Err(Misuse(format!("--device plans presets, and {text} is a run on {}", kept.run.device)).into());
     }
     if let Some(damage) = &kept.damage {
-        eprintln!("warning: run {}: {damage}", kept.run.key);
+        out::say("warning", &format!("run {}: {damage}", kept.run.key));
     }
     let plan = Plan::of(&kept.experiment, machine);
     if let Err(why) = &plan {
-        eprintln!("note: run {} cannot be planned here any more: {why}", kept.run.key);
+        out::say("note", &format!("run {} cannot be planned here any more: {why}", kept.run.key));
     }
     Ok(Named { subject: kept.subject(plan.ok().map(Arc::new)), kept: Some(kept) })
+}
+
+/// The presets or runs of these names, as [`named`] finds each, called so that each can be told from the others.
+///
+/// # Errors
+/// Those of [`named`].
+pub(super) fn all<'a>(
+    names: impl IntoIterator<Item = &'a Path>,
+    device: Option<&str>,
+    in_store: &InStore,
+    machine: &Machine,
+) -> anyhow::Result<Vec<Named>> {
+    let named = names.into_iter().map(|name| named(name, device, in_store, machine));
+    let mut named = named.collect::<anyhow::Result<Vec<Named>>>()?;
+    let own: Vec<Own<'_>> = named.iter().map(Own::of).collect();
+    let told = told_apart(&own, &TimeZone::system());
+    named.iter_mut().zip(told).for_each(|(named, told)| named.subject.name = told);
+    Ok(named)
+}
+
+/// What a subject can be told by.
+struct Own<'a> {
+    name: &'a str,
+    experiment: &'a Experiment,
+    /// When it began; `None` of a plan.
+    began: Option<Timestamp>,
+}
+
+impl<'a> Own<'a> {
+    fn of(named: &'a Named) -> Self {
+        let Named { subject, kept } = named;
+        Self { name: &subject.name, experiment: &subject.experiment, began: kept.as_ref().map(|kept| kept.run.started) }
+    }
+}
+
+/// What each is called: its name; where others have it, the name with the settings in which they differ, and where those are
+/// the same, with the time at which it began.
+fn told_apart(subjects: &[Own<'_>], zone: &TimeZone) -> Vec<String> {
+    let names: Vec<String> = subjects.iter().map(|subject| subject.name.to_owned()).collect();
+    let by_settings = extended(names, |group| {
+        let settings: Vec<Vec<String>> =
+            group.iter().map(|i| preset::changes(&Experiment::default(), subjects[*i].experiment)).collect();
+        let settings: Vec<&[String]> = settings.iter().map(Vec::as_slice).collect();
+        naming::apart(&settings).iter().map(|words| naming::listed(words, NAMED)).collect()
+    });
+    let by_time = extended(by_settings, |group| {
+        let moments: Vec<_> =
+            group.iter().map(|i| subjects[*i].began.map(|began| began.to_zoned(zone.clone()))).collect();
+        let days: Vec<_> = moments.iter().flatten().map(|moment| moment.date()).collect();
+        let form = if days.windows(2).all(|pair| pair[0] == pair[1]) { "%H:%M:%S" } else { "%-d %b %Y, %H:%M:%S" };
+        moments
+            .iter()
+            .map(|moment| moment.as_ref().map_or_else(String::new, |m| m.strftime(form).to_string()))
+            .collect()
+    });
+    // The same word twice, and runs of one second.
+    extended(by_time, |group| (1..=group.len()).map(|number| format!("no. {number}")).collect())
+}
+
+/// Adds a word to each name that several have; `words` finds those of a group, by their places.
+fn extended(names: Vec<String>, words: impl Fn(&[usize]) -> Vec<String>) -> Vec<String> {
+    let mut groups: HashMap<&str, Vec<usize>> = HashMap::new();
+    for (i, name) in names.iter().enumerate() {
+        groups.entry(name).or_default().push(i);
+    }
+    let mut extended = names.clone();
+    for group in groups.values().filter(|group| group.len() > 1) {
+        for (i, word) in group.iter().zip(words(group)) {
+            if !word.is_empty() {
+                extended[*i] = format!("{}, {word}", names[*i]);
+            }
+        }
+    }
+    extended
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_called_the_same_is_told_apart_by_settings_or_by_time() {
+        let mut wide = Experiment::default();
+        wide.batch.micro = 32;
+        let plain = Experiment::default();
+        let at = |secs: i64| Some(Timestamp::from_second(1_795_356_725 + secs).expect("a time"));
+        let own = |name, experiment, began| Own { name, experiment, began };
+        let told = |subjects: &[Own<'_>]| told_apart(subjects, &TimeZone::UTC);
+        let other = own("other", &plain, None);
+        assert_eq!(told(&[own("a", &plain, at(0)), other]), ["a", "other"]);
+        let both = told(&[own("a", &plain, at(0)), own("a", &wide, at(9))]);
+        assert_eq!(both, ["a, batch 64", "a, batch 32"]);
+        let all = told(&[own("a", &plain, at(0)), own("a", &wide, at(5)), own("a", &plain, at(9))]);
+        assert_eq!(all, ["a, batch 64, 14:12:05", "a, batch 32", "a, batch 64, 14:12:14"]);
+        let days = told(&[own("a", &plain, at(0)), own("a", &plain, at(86_400))]);
+        assert_eq!(days, ["a, 22 Nov 2026, 14:12:05", "a, 23 Nov 2026, 14:12:05"]);
+        assert_eq!(told(&[own("a", &plain, None), own("a", &plain, None)]), ["a, no. 1", "a, no. 2"]);
+    }
 }

@@ -1,6 +1,8 @@
 //! Plain tables: the first column to the left, the others to the right.
 
-use std::fmt;
+use std::{borrow::Cow, fmt};
+
+use crate::cli::plain;
 
 /// Rows under a heading.
 #[derive(Debug)]
@@ -41,16 +43,18 @@ const WIDEST: usize = 4000;
 
 /// Rows of the same number of cells as lines, whose first `left` columns stand to the left.
 pub(super) fn aligned(rows: &[&[String]], left: usize) -> String {
-    let columns = rows.iter().map(|row| row.len()).max().unwrap_or_default();
+    let rows: Vec<Vec<Cow<'_, str>>> =
+        rows.iter().map(|row| row.iter().map(|cell| plain::line(cell)).collect()).collect();
+    let columns = rows.iter().map(Vec::len).max().unwrap_or_default();
     let mut widths = vec![0; columns];
-    for row in rows {
-        for (width, cell) in widths.iter_mut().zip(*row) {
+    for row in &rows {
+        for (width, cell) in widths.iter_mut().zip(row) {
             // A longer cell pushes the rest of its line aside; no text is filled up beyond that.
             *width = (*width).max(cell.chars().count()).min(WIDEST);
         }
     }
     let mut text = String::new();
-    for row in rows {
+    for row in &rows {
         let cells = row.iter().zip(&widths).enumerate().map(|(column, (cell, width))| {
             if column < left { format!("{cell:<width$}") } else { format!("{cell:>width$}") }
         });
@@ -69,5 +73,9 @@ mod tests {
         let mut table = Table::new(["name", "ms", "bytes"]);
         table.row(["a".to_owned(), "10.5".to_owned(), "7".to_owned()]);
         assert_eq!(table.to_string(), "name    ms  bytes\na     10.5      7\n");
+        // A line break of a cell ends no row.
+        let mut table = Table::new(["a", "b"]);
+        table.row(["x\n\u{1b}".to_owned(), "1".to_owned()]);
+        assert_eq!(table.to_string(), "a          b\nx\\n\\u{1b}  1\n");
     }
 }

@@ -84,7 +84,7 @@ impl Train {
 pub(super) struct Manner {
     /// As a line of JSON for each event.
     pub(super) json: bool,
-    /// Nothing but errors, and JSON where that is asked for.
+    /// Nothing but warnings and errors, and JSON where that is asked for.
     pub(super) is_quiet: bool,
 }
 
@@ -116,8 +116,10 @@ pub(super) fn follow(
         && !is_quiet
     {
         let is_gpu = report.plan.as_ref().is_some_and(|plan| plan.target.is_gpu());
+        // As the run began with it: what was learned since is no prediction.
+        let predicted = report.plan.as_ref().map_or(summary.predicted, |plan| plan.peak);
         let kept = kept.map(|key| format!("\nKept as {key}: `plimsoll show {key}`\n")).unwrap_or_default();
-        out::text(&format!("{}{kept}", result(&summary, is_gpu)))?;
+        out::text(&format!("{}{kept}", result(&summary, &predicted, is_gpu)))?;
     }
     match outcome {
         Outcome::Finished => Ok(ExitCode::SUCCESS),
@@ -138,7 +140,7 @@ fn refused(refusal: &Refusal) -> String {
 /// Writes the run's events: as lines of JSON, or as lines for people.
 struct Report {
     json: bool,
-    /// Nothing but errors, and JSON where that is asked for.
+    /// Nothing but warnings and errors, and JSON where that is asked for.
     is_quiet: bool,
     shows_progress: bool,
     plan: Option<Arc<Plan>>,
@@ -156,7 +158,14 @@ impl Report {
             _ => {}
         }
         if !self.json {
-            return if self.is_quiet { Ok(()) } else { self.show(event) };
+            return match event {
+                Event::Warning(text) if self.is_quiet => {
+                    self.warn(text);
+                    Ok(())
+                }
+                _ if self.is_quiet => Ok(()),
+                _ => self.show(event),
+            };
         }
         as_json(event, self.plan.as_deref()).map_or(Ok(()), |object| out::json(&object))
     }
@@ -166,19 +175,17 @@ impl Report {
         match told {
             Told::Kept(key) if self.json => out::json(&json!({"event": "kept", "run": key})),
             Told::Kept(_) => Ok(()),
-            Told::Warning(message) if self.json => out::json(&json!({"event": "warning", "message": message})),
-            Told::Warning(_) if self.is_quiet => Ok(()),
-            Told::Warning(text) => {
-                self.warn(text);
-                Ok(())
+            // What is lost is said on stderr whatever else is written.
+            Told::Warning(message) => {
+                self.warn(message);
+                if self.json { out::json(&json!({"event": "warning", "message": message})) } else { Ok(()) }
             }
         }
     }
 
     fn warn(&self, text: &str) {
         self.clear_progress();
-        // A closed stderr takes no warning.
-        let _ = writeln!(io::stderr(), "warning: {text}");
+        out::say("warning", text);
     }
 
     fn show(&mut self, event: &Event) -> anyhow::Result<()> {
@@ -253,11 +260,11 @@ fn bar(done: u64, whole: u64) -> String {
     format!("[{}{}]", "#".repeat(filled), ".".repeat(LENGTH - filled))
 }
 
-/// What the run came to, for people.
-fn result(summary: &Summary, is_gpu: bool) -> String {
+/// What the run came to, for people, beside what was predicted.
+fn result(summary: &Summary, predicted: &Peak, is_gpu: bool) -> String {
     let percent = |share: Option<f64>| share.map_or("-".to_owned(), |share| format!("{:.2}%", share * 100.0));
     let mut table = Table::new(["peak", "predicted", "measured", "difference"]);
-    let Summary { predicted, measured, is_process_sampled, .. } = summary;
+    let Summary { measured, is_process_sampled, .. } = summary;
     let process = match (is_gpu, is_process_sampled) {
         (true, _) => "process",
         (false, false) => "process (predicted: an estimate)",

@@ -6,6 +6,8 @@ mod lock;
 mod misuse;
 mod offers;
 mod signals;
+#[cfg(unix)]
+mod store;
 
 use std::{
     fs,

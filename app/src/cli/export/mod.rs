@@ -19,7 +19,7 @@ use serde::Serialize;
 
 use self::contents::Contents;
 use crate::cli::{
-    Misuse,
+    Misuse, complete,
     in_store::InStore,
     out, save,
     subject::{self, Named},
@@ -38,12 +38,13 @@ Examples:
   plimsoll export gpt2-rtx4060-plan --format perfetto -o step.json
   plimsoll export cnn-shapes cnn-shapes-bf16 --format html -o comparison.html
 
-A RUN is its name or the beginning of it, as `plimsoll runs` lists them, or `last`; a PRESET is exported as it is planned.
+A RUN is its key, the beginning of it, its name or title where no other run has it, or `last`, as `plimsoll runs` lists them;
+a PRESET is exported as it is planned.
 A trace opens in ui.perfetto.dev and in chrome://tracing: its bytes are predicted, its times are estimates. A page holds its
 figures, and a page of several compares them. TensorBoard reads a folder: one for each run. A file that is there is not written over without --force.")]
 pub(super) struct Export {
     /// A kept run, a preset file, or the name of a shipped preset; with html up to six
-    #[arg(required = true, value_name = "RUN|PRESET")]
+    #[arg(required = true, value_name = "RUN|PRESET", add = complete::subjects())]
     subjects: Vec<PathBuf>,
     /// What to write
     #[arg(short, long, value_enum)]
@@ -58,9 +59,9 @@ pub(super) struct Export {
     #[arg(long)]
     best: bool,
     /// Plan a preset for this device
-    #[arg(long, value_name = "D")]
+    #[arg(long, value_name = "D", add = complete::devices())]
     device: Option<String>,
-    /// The file to write, or `-` for standard output; otherwise the name of the run or preset, here
+    /// The file to write, or `-` for standard output; otherwise the key of the run or the name of the preset, here
     #[arg(short, long, value_name = "PATH")]
     output: Option<PathBuf>,
     /// Replace a file that is there
@@ -166,12 +167,12 @@ impl Export {
         save::can_be_written(&path, self.force)?;
         let machine = plan::this_machine();
         let device = self.device.as_deref();
-        let named = self.subjects.iter().map(|name| subject::named(name, device, &self.store, &machine));
+        let named = subject::all(self.subjects.iter().map(PathBuf::as_path), device, &self.store, &machine);
         if self.format == Format::Safetensors && path != Path::new("-") {
-            return self.weights(&path, named.collect::<anyhow::Result<_>>()?);
+            return self.weights(&path, named?);
         }
         let contents = Contents { format: self.format, what: self.what, phase: self.phase };
-        let bytes = contents.of(named.collect::<anyhow::Result<_>>()?)?;
+        let bytes = contents.of(named?)?;
         if is_folder {
             fs::create_dir_all(&place).with_context(|| format!("{}: cannot be made", place.display()))?;
         }
@@ -209,8 +210,8 @@ impl Export {
         if let Some(path) = &self.output {
             return Ok(path.clone());
         }
-        let name = |path: &PathBuf| path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
-        let names: Vec<String> = self.subjects.iter().map(name).collect();
+        let names = self.subjects.iter().map(|name| subject::file_name(name, &self.store));
+        let names = names.collect::<anyhow::Result<Vec<String>>>()?;
         let what = self.what.map(|what| format!(".{}", name_of(what))).unwrap_or_default();
         Ok(PathBuf::from(format!("{}{what}.{}", names.join("-"), self.format.ending())))
     }
