@@ -3,7 +3,7 @@
 use plimsoll_engine::{
     Bytes,
     error::LimitedBy,
-    experiment::{Batch, Checkpointing, Frozen, OptimizerKind, Recompute, UpdateTime},
+    experiment::{Batch, Checkpointing, EvaluationBatch, Frozen, OptimizerKind, Recompute, UpdateTime},
     plan::{Advice, Change, Found, Plan},
 };
 
@@ -17,8 +17,11 @@ pub(crate) fn words(advice: &Advice) -> String {
 
 fn one(change: &Change) -> String {
     match change {
-        Change::Batch(Batch { micro, accumulation: 1 }) => format!("micro-batch {micro}"),
-        Change::Batch(Batch { micro, accumulation }) => format!("micro-batch {micro} x {accumulation}"),
+        Change::Batch(Batch { micro, accumulation: 1, .. }) => format!("micro-batch {micro}"),
+        Change::Batch(Batch { micro, accumulation, .. }) => format!("micro-batch {micro} x {accumulation}"),
+        Change::EvaluationBatch(EvaluationBatch::Micro) => "evaluation batch as the micro-batch".to_owned(),
+        Change::EvaluationBatch(EvaluationBatch::Whole) => "evaluation on the whole test set at once".to_owned(),
+        Change::EvaluationBatch(EvaluationBatch::Samples(samples)) => format!("evaluation batch {samples}"),
         Change::Precision(precision) => precision.key().to_owned(),
         Change::Checkpointing(choice) => checkpointing(*choice),
         Change::RetainGraph(false) => "free the graph in the backward pass".to_owned(),
@@ -120,17 +123,17 @@ mod tests {
     #[test]
     fn changes_are_listed_and_none_is_as_it_is() {
         assert_eq!(words(&advice(Vec::new())), "as it is");
-        let whole = Change::Batch(Batch { micro: 846, accumulation: 1 });
+        let whole = Change::Batch(Batch { micro: 846, ..Batch::default() });
         assert_eq!(words(&advice(vec![whole])), "micro-batch 846");
         let several = vec![
-            Change::Batch(Batch { micro: 8, accumulation: 4 }),
+            Change::Batch(Batch { micro: 8, accumulation: 4, ..Batch::default() }),
+            Change::EvaluationBatch(EvaluationBatch::Samples(128)),
             Change::Precision(Precision::Bf16Mixed),
             Change::Checkpointing(Checkpointing::Every(2)),
             Change::Device("rtx4060-8g".to_owned()),
             Change::Budget(Bytes::gib(1)),
         ];
-        let said =
-            "micro-batch 8 x 4, bf16-mixed, checkpoint every 2 blocks, on GeForce RTX 4060, 8 GB, budget 1.00 GiB";
+        let said = "micro-batch 8 x 4, evaluation batch 128, bf16-mixed, checkpoint every 2 blocks, on GeForce RTX 4060, 8 GB, budget 1.00 GiB";
         assert_eq!(words(&advice(several)), said);
     }
 }

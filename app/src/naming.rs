@@ -50,6 +50,9 @@ impl Differing {
             ("checkpointing", _) => checkpointing(value),
             ("batch.micro", _) => format!("batch {value}"),
             ("batch.accumulation", "1") => "no accumulation".to_owned(),
+            ("batch.evaluation", "micro") => "evaluation by micro-batch".to_owned(),
+            ("batch.evaluation", "whole") => "evaluation at once".to_owned(),
+            ("batch.evaluation", _) => format!("evaluation by {value}"),
             ("data.samples", _) => format!("{value} samples"),
             ("device", _) => format!("on {}", format::device(value)),
             ("recompute", "none") => "no recompute".to_owned(),
@@ -134,6 +137,7 @@ pub(crate) fn value(key: &str, value: &str) -> String {
 pub(crate) fn setting(key: &str) -> String {
     match key {
         "batch.micro" => "micro-batch".to_owned(),
+        "batch.evaluation" => "evaluation batch".to_owned(),
         "model.kind" => "model".to_owned(),
         "data.kind" => "data".to_owned(),
         "optimizer.kind" => "optimizer".to_owned(),

@@ -73,7 +73,7 @@ fn each_technique_moves_the_memory_it_is_said_to_move() {
     assert!(checkpointed.step_secs > base.step_secs);
     assert!(checkpointed.steady.points.iter().any(|p| p.phase == Phase::Recompute));
     assert!(base.steady.points.iter().all(|p| p.phase != Phase::Recompute));
-    let split = plan(&Experiment { batch: Batch { micro: 16, accumulation: 4 }, ..cnn() });
+    let split = plan(&Experiment { batch: Batch { micro: 16, accumulation: 4, ..Batch::default() }, ..cnn() });
     assert!(at_peak(&split, Category::Activations) < at_peak(&base, Category::Activations) / 3);
     assert!(split.step_secs > base.step_secs);
     let half = plan(&Experiment { precision: Precision::Bf16Mixed, ..cnn() });
@@ -117,7 +117,8 @@ fn lighter_optimizers_are_offered_from_the_nearest_and_each_saves_more() {
 
 #[test]
 fn long_accumulation_takes_the_memory_of_a_short_one_and_its_time() {
-    let with = |accumulation| plan(&Experiment { batch: Batch { micro: 4, accumulation }, ..cnn() });
+    let with =
+        |accumulation| plan(&Experiment { batch: Batch { micro: 4, accumulation, ..Batch::default() }, ..cnn() });
     let (two, many) = (with(2), with(200));
     assert_eq!(two.peak.live, many.peak.live);
     let ratio = many.step_secs / two.step_secs;

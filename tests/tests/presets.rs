@@ -4,9 +4,12 @@ use std::sync::Arc;
 
 use plimsoll_engine::{
     Bytes, Experiment,
-    experiment::{AttentionKind, Checkpointing, Frozen, OptimizerKind, Precision, limits::MAX_BUDGET, shipped},
+    experiment::{
+        AttentionKind, Checkpointing, EvaluationBatch, Frozen, OptimizerKind, Precision, limits::MAX_BUDGET, shipped,
+    },
     hardware::Machine,
-    plan::Plan,
+    memory::Category,
+    plan::{Pass, Plan},
     train::{Command, Event, Outcome, Start, Summary, Trainer},
 };
 
@@ -68,7 +71,11 @@ fn every_prediction_holds_and_leaves_nothing_behind() {
 #[test]
 fn all_fit_but_those_that_say_they_do_not() {
     for (name, _) in shipped::shipped() {
-        assert_eq!(fits(&preset(name)), !["cnn-shapes-over-budget", "gpt2-xl-plan"].contains(name), "{name}");
+        assert_eq!(
+            fits(&preset(name)),
+            !["cnn-shapes-over-budget", "cnn-shapes-evaluate-whole", "gpt2-xl-plan"].contains(name),
+            "{name}"
+        );
     }
 }
 
@@ -83,6 +90,22 @@ fn moments_of_8_bits_make_the_large_plan_fit_where_less_does_not() {
     assert!(with(|e| e.optimizer.choose(OptimizerKind::Adafactor)));
     assert!(!with(|e| e.checkpointing = Checkpointing::Blocks));
     assert!(!with(|e| e.batch.micro = 1));
+}
+
+#[test]
+fn a_smaller_evaluation_batch_alone_makes_the_whole_test_set_fit() {
+    let whole = preset("cnn-shapes-evaluate-whole");
+    let plan = |evaluation| {
+        let mut changed = whole.clone();
+        changed.batch.evaluation = evaluation;
+        Plan::of(&changed, &Machine::nominal()).expect("a plan")
+    };
+    let (over, small) = (plan(EvaluationBatch::Whole), plan(EvaluationBatch::Micro));
+    assert!(over.peak_pass == Pass::Evaluate && over.peak.live > Bytes(3 * over.budget.0), "{}", over.peak.live);
+    assert!(small.fits() && over.steady.peak() == small.steady.peak(), "training is the same");
+    assert!(plan(EvaluationBatch::Samples(64)).fits() && !plan(EvaluationBatch::Samples(512)).fits());
+    // Nothing of it is kept for a backward pass: the outputs of one layer and the next.
+    assert!(over.categories_at_peak.get(Category::Gradients) == Bytes::ZERO);
 }
 
 #[test]

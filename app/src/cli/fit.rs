@@ -187,7 +187,7 @@ fn describe(plan: &plan::Plan, found: &Found, fill: Option<&Advice>, further: &[
         format::secs(plan.step_secs)
     );
     let fill = fill.map(|fill| {
-        let Batch { micro, accumulation } = &fill.experiment.batch;
+        let Batch { micro, accumulation, .. } = &fill.experiment.batch;
         let (peak, time) = (fill.peak, percent(fill.time_ratio));
         let effective = fill.experiment.batch.effective();
         format!(
@@ -212,6 +212,12 @@ fn describe(plan: &plan::Plan, found: &Found, fill: Option<&Advice>, further: &[
             percent(offer.time_ratio),
         ]);
     }
+    let offered = &found.offers[0].experiment.batch.evaluation;
+    let tested = if *offered == plan.experiment.batch.evaluation {
+        String::new()
+    } else {
+        format!("Each with batch.evaluation = {offered}: as it is, the test alone does not fit.\n")
+    };
     let ended = if found.is_whole { "" } else { "The search ended at its time limit; --seconds gives it more.\n" };
-    text + &format!("\n{table}\n{ended}{fill}")
+    text + &format!("\n{table}\n{tested}{ended}{fill}")
 }

@@ -122,7 +122,7 @@ pub(super) fn opened(text: &str, path: &Path) -> Result<(Experiment, Vec<String>
         precision: config.precision()?,
         model,
         data,
-        batch: Batch { micro: 1, accumulation: 1 },
+        batch: Batch { micro: 1, ..Batch::default() },
         ..Experiment::default()
     };
     match check(&experiment, None).into_iter().next() {

@@ -3,6 +3,7 @@
 //! Owns the types, their defaults and their text form ([`preset`]); [`check`] says what cannot be. Every field changes
 //! the run that follows. The structs are flat on purpose: a key such as `model.width` means one thing whatever the kind.
 
+mod batch;
 pub mod check;
 mod checkpointing;
 mod data;
@@ -19,6 +20,7 @@ mod settings;
 pub mod shipped;
 
 pub use crate::device::PoolPolicy;
+pub use batch::{Batch, EvaluationBatch};
 pub use checkpointing::{BlockSet, Checkpointing};
 pub use data::{Data, DataKind, DataSetting, Labelled, PathUse, Placement, SourceTraits, Task};
 pub use dataset_info::{DatasetInfo, Input};
@@ -33,8 +35,8 @@ pub use settings::Setting;
 
 pub(crate) use self::settings::{Likeness, step};
 use self::{
-    limits::{MAX_BATCH, MAX_BUDGET, MAX_STEPS},
-    settings::{KERNELS, Limits, NOTHING, SIZES, settings},
+    limits::{MAX_BUDGET, MAX_STEPS},
+    settings::{KERNELS, Limits, NOTHING, settings},
 };
 use crate::bytes::Bytes;
 
@@ -96,24 +98,6 @@ impl Experiment {
     /// Whether its steps are those of `other`: on the same device, the same kernels on tensors of the same sizes.
     pub fn takes_the_steps_of(&self, other: &Self) -> bool {
         self.device == other.device && step(self, Likeness::Exact) == step(other, Likeness::Exact)
-    }
-}
-
-settings! {
-    /// How many samples at once.
-    #[derive(Eq)]
-    pub struct Batch in batch {
-        /// Samples that one forward pass sees.
-        pub micro: usize = 64, SIZES.counts(1, MAX_BATCH as u64, "a batch");
-        /// Forward and backward passes before one update.
-        pub accumulation: usize = 1, SIZES.counts(1, MAX_BATCH as u64, "a number of micro-batches");
-    }
-}
-
-impl Batch {
-    /// Samples that one update sees.
-    pub fn effective(&self) -> usize {
-        self.micro * self.accumulation
     }
 }
 

@@ -26,6 +26,7 @@ const SHIPPED: &[(&str, &str)] = presets![
     "cnn-shapes-bf16",
     "cnn-shapes-f16",
     "cnn-shapes-over-budget",
+    "cnn-shapes-evaluate-whole",
     "mlp-digits-sgd",
     "mlp-digits-too-fast",
     "mlp-deep-checkpoint",

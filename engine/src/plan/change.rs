@@ -2,7 +2,9 @@
 
 use crate::{
     bytes::Bytes,
-    experiment::{Batch, Checkpointing, Experiment, Frozen, OptimizerKind, Precision, Recompute, UpdateTime},
+    experiment::{
+        Batch, Checkpointing, EvaluationBatch, Experiment, Frozen, OptimizerKind, Precision, Recompute, UpdateTime,
+    },
 };
 
 /// A setting that an offer changes, with its new value.
@@ -10,6 +12,8 @@ use crate::{
 pub enum Change {
     /// Micro-batch and accumulation.
     Batch(Batch),
+    /// Samples that one forward pass sees when the model is tested.
+    EvaluationBatch(EvaluationBatch),
     /// What computes in which type.
     Precision(Precision),
     /// Which blocks are computed again.
@@ -45,7 +49,9 @@ pub fn between(from: &Experiment, to: &Experiment) -> Vec<Change> {
             changes.push(change);
         }
     };
-    add(from.batch != to.batch, Change::Batch(to.batch.clone()));
+    let samples = |batch: &Batch| (batch.micro, batch.accumulation);
+    add(samples(&from.batch) != samples(&to.batch), Change::Batch(to.batch.clone()));
+    add(from.batch.evaluation != to.batch.evaluation, Change::EvaluationBatch(to.batch.evaluation));
     add(from.precision != to.precision, Change::Precision(to.precision));
     add(from.checkpointing != to.checkpointing, Change::Checkpointing(to.checkpointing));
     add(from.retain_graph != to.retain_graph, Change::RetainGraph(to.retain_graph));
@@ -74,5 +80,8 @@ mod tests {
         let named =
             [Change::LoraRank(8), Change::Frozen(Frozen::AllButHead), Change::Length(3), Change::Budget(Bytes::mib(7))];
         assert_eq!(between(&from, &to), named);
+        let mut tested = from.clone();
+        tested.batch.evaluation = EvaluationBatch::Whole;
+        assert_eq!(between(&from, &tested), [Change::EvaluationBatch(EvaluationBatch::Whole)]);
     }
 }

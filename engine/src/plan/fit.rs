@@ -10,7 +10,7 @@ use crate::{
     experiment::{Batch, Checkpointing, Experiment, OptimizerKind, Precision, Recompute, UpdateTime},
     hardware::Machine,
     plan::{
-        Limit, Plan, Resolved,
+        Limit, Pass, Plan, Resolved,
         change::between,
         first, predict,
         search::{Advice, Search, ranked},
@@ -38,7 +38,8 @@ pub struct Found {
 
 /// Configurations with the plan's effective batch that fit `budget`, fastest first: micro-batch x accumulation x
 /// precision x checkpointing. Where the machine can give less than the budget, they fit that too. Of each precision and
-/// checkpointing the largest micro-batch that fits is kept: a smaller one takes longer for nothing.
+/// checkpointing the largest micro-batch that fits is kept: a smaller one takes longer for nothing. Where evaluation alone
+/// crosses the budget, all have the largest evaluation batch that does not.
 ///
 /// # Examples
 ///
@@ -60,9 +61,9 @@ pub struct Found {
 /// # Errors
 /// Fails where [`predict`](predict::predict()) does.
 pub fn fit(plan: &Plan, budget: Bytes, limit: Limit<'_>) -> Result<Found> {
-    let asked = Experiment { budget, ..(*plan.experiment).clone() };
     let search = Search::new(plan, limit);
     let line = search.line(budget);
+    let asked = Experiment { budget, ..search.evaluable(line)? };
     let (mut offers, mut held) = (Vec::new(), Bytes(u64::MAX));
     for precision in precisions(asked.precision) {
         let asked = Experiment { precision, ..asked.clone() };
@@ -175,6 +176,7 @@ pub fn advise(plan: &Plan, count: usize, limit: Limit<'_>) -> Result<Vec<Advice>
     }
     // What only makes activations smaller is of no use where weights and optimizer state alone are too large.
     if plan.held() <= plan.line().bytes {
+        found.extend(smaller_evaluation(&search)?);
         found.extend(search.largest(asked, &batches(&asked.batch, asked.batch.micro - 1))?);
         for checkpointing in checkpointings(asked) {
             found.extend(search.fitting(Experiment { checkpointing, ..asked.clone() })?);
@@ -199,6 +201,20 @@ pub fn advise(plan: &Plan, count: usize, limit: Limit<'_>) -> Result<Vec<Advice>
     found.truncate(count - usize::from(raised.is_some()).min(count));
     found.extend(raised.into_iter().take(count));
     Ok(found)
+}
+
+/// The largest smaller evaluation batch with which the plan fits, where evaluation is what crosses the line.
+fn smaller_evaluation(search: &Search<'_>) -> Result<Option<Advice>> {
+    let plan = search.plan();
+    if plan.verdict().fits() || plan.peak_pass != Pass::Evaluate {
+        return Ok(None);
+    }
+    for candidate in search.smaller_evaluations() {
+        if let Some(advice) = search.fitting(candidate)? {
+            return Ok(Some(advice));
+        }
+    }
+    Ok(None)
 }
 
 /// The plan with the least round budget that it fits, where the card has that.
@@ -237,7 +253,7 @@ pub(super) fn batches(batch: &Batch, largest: usize) -> Vec<Batch> {
     (1..=largest)
         .rev()
         .filter(|micro| effective.is_multiple_of(*micro))
-        .map(|micro| Batch { micro, accumulation: effective / micro })
+        .map(|micro| Batch { micro, accumulation: effective / micro, ..batch.clone() })
         .collect()
 }
 

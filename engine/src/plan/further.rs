@@ -3,11 +3,11 @@
 use crate::{
     device::{Target, profile},
     error::Result,
-    experiment::{Batch, Checkpointing, Experiment, Frozen, OptimizerKind, Recompute},
+    experiment::{Batch, Checkpointing, EvaluationBatch, Experiment, Frozen, OptimizerKind, Recompute},
     plan::{
         Limit, Plan,
         fit::batches,
-        search::{Advice, Search},
+        search::{Advice, Search, evaluation},
     },
 };
 
@@ -55,20 +55,24 @@ fn at_any_batch(search: &Search<'_>, candidate: Experiment) -> Result<Option<Adv
     if let Some(advice) = search.fitting(candidate.clone())? {
         return Ok(Some(advice));
     }
-    let lean = lean(&candidate);
+    let lean = lean(search, &candidate);
     search.largest(&lean, &batches(&lean.batch, lean.batch.effective()))
 }
 
-/// The least activations of the same training.
-fn lean(experiment: &Experiment) -> Experiment {
+/// The least activations of the same training. An evaluation that crosses the line alone takes as many samples as training.
+fn lean(search: &Search<'_>, experiment: &Experiment) -> Experiment {
     let (checkpointing, recompute, retain_graph) = (Checkpointing::Blocks, Recompute::Cheap, false);
-    Experiment { checkpointing, recompute, retain_graph, ..experiment.clone() }
+    let mut lean = Experiment { checkpointing, recompute, retain_graph, ..experiment.clone() };
+    if evaluation(search.plan()) > search.line(search.plan().budget) {
+        lean.batch.evaluation = EvaluationBatch::Micro;
+    }
+    lean
 }
 
 /// Every change at once, with ever shorter sequences.
 fn together(search: &Search<'_>) -> Result<Option<Advice>> {
-    let mut all = lean(&search.plan().experiment);
-    all.batch = Batch { micro: 1, accumulation: all.batch.effective() };
+    let mut all = lean(search, &search.plan().experiment);
+    all.batch = Batch { micro: 1, accumulation: all.batch.effective(), ..all.batch };
     all.optimizer.choose(OptimizerKind::Sgd);
     (all.lora.rank, all.frozen) = (RANK, Frozen::All);
     if all.model.kind.is_decoder() {

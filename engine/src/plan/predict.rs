@@ -15,7 +15,7 @@ use crate::{
     data::{self, Split},
     device::Target,
     error::{BudgetError, Error, Problem, Result},
-    experiment::Experiment,
+    experiment::{EvaluationBatch, Experiment},
     hardware::Machine,
     memory::{
         Alive, Bookkeeping, Categories, Category, Ledger, allocator::heap, ledger::Recording, tally, timeline::LayerId,
@@ -49,15 +49,17 @@ pub use self::op_times::op_secs;
 /// Fails when the model cannot be built, as when a tensor has more elements than any device holds.
 pub fn predict(resolved: &Resolved, machine: &Machine) -> Result<Plan> {
     let start = Instant::now();
-    let mut plan = dry_run(resolved, machine).map_err(of_sizes)?;
+    let mut plan = dry_run(resolved, machine).map_err(|error| of_sizes(error, resolved))?;
     plan.plan_secs = start.elapsed().as_secs_f64();
     Ok(plan)
 }
 
 /// A tensor that cannot be is a problem of the experiment's sizes.
-fn of_sizes(error: Error) -> Error {
+fn of_sizes(error: Error, resolved: &Resolved) -> Error {
     let Error::TooLarge { .. } = &error else { return error };
-    let mend = "lower model.width, other sizes of the model, or batch.micro";
+    let batch = &resolved.experiment().batch;
+    let also = if batch.evaluation == EvaluationBatch::Micro { "" } else { ", or batch.evaluation" };
+    let mend = format!("lower model.width, other sizes of the model, or batch.micro{also}");
     Error::Experiment(Problem::new("model.width", error.to_string(), mend))
 }
 

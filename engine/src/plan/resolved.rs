@@ -173,10 +173,10 @@ impl Resolved {
         (per_epoch, run.steps.unwrap_or_else(|| run.epochs.unwrap_or(DEFAULT_EPOCHS) * per_epoch))
     }
 
-    /// Samples of one evaluation batch: never more than training takes, so that evaluation never sets the peak by its
-    /// size.
+    /// Samples of one evaluation batch. By default never more than training takes, so that evaluation never sets the peak by
+    /// its size.
     pub fn evaluation_batch(&self) -> usize {
-        self.experiment.batch.micro.min(self.info().test)
+        self.experiment.batch.evaluated(self.info().test)
     }
 }
 

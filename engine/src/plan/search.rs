@@ -5,7 +5,7 @@ use std::cell::Cell;
 use crate::{
     bytes::Bytes,
     error::{Error, Result},
-    experiment::{Batch, Experiment},
+    experiment::{Batch, EvaluationBatch, Experiment},
     plan::{
         Limit, Plan,
         change::{Change, between},
@@ -124,16 +124,48 @@ impl<'a> Search<'a> {
         if found.is_some() { Ok(found) } else { self.fitting(last.clone()) }
     }
 
+    /// The plan's experiment; where its evaluation alone crosses `line`, with the largest evaluation batch that does not, or
+    /// else that of training: no other change helps then.
+    pub(super) fn evaluable(&self, line: Bytes) -> Result<Experiment> {
+        let mut asked = (*self.plan.experiment).clone();
+        if asked.batch.evaluation == EvaluationBatch::Micro || evaluation(self.plan) <= line {
+            return Ok(asked);
+        }
+        for candidate in self.smaller_evaluations() {
+            if self.planned(&candidate)?.is_some_and(|plan| evaluation(&plan) <= line) {
+                return Ok(candidate);
+            }
+        }
+        asked.batch.evaluation = EvaluationBatch::Micro;
+        Ok(asked)
+    }
+
+    /// The plan's experiment with each power of two as its evaluation batch that is smaller than its own, the largest first.
+    pub(super) fn smaller_evaluations(&self) -> impl Iterator<Item = Experiment> + use<'a> {
+        let (plan, present) = (self.plan, self.plan.resolved.evaluation_batch());
+        let powers = (0..usize::BITS).rev().map(|power| 1_usize << power);
+        powers.filter(move |samples| *samples < present).map(|samples| {
+            let mut candidate = (*plan.experiment).clone();
+            candidate.batch.evaluation = EvaluationBatch::Samples(samples);
+            candidate
+        })
+    }
+
     /// What the candidate holds for its whole run ([`Plan::held`]), by its smallest micro-batch; `None` when it cannot be,
     /// or when the search must end.
     pub(super) fn held(&self, candidate: &Experiment) -> Result<Option<Bytes>> {
         if candidate.precision == self.plan.experiment.precision {
             return Ok(Some(self.plan.held()));
         }
-        let batch = Batch { micro: 1, accumulation: candidate.batch.effective() };
+        let batch = Batch { micro: 1, accumulation: candidate.batch.effective(), ..candidate.batch.clone() };
         let smallest = shortened(&Experiment { batch, ..candidate.clone() });
         Ok(self.planned(&smallest)?.map(|plan| plan.held()))
     }
+}
+
+/// What evaluation alone takes of the budget, at the least.
+pub(super) fn evaluation(plan: &Plan) -> Bytes {
+    plan.evaluate.peak() + plan.target.profile().map(|profile| profile.context).unwrap_or_default()
 }
 
 /// The same peak by fewer micro-batches: each after the second repeats the second to the byte.

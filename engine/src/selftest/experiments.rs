@@ -7,8 +7,8 @@ use crate::{
     bytes::Bytes,
     device::target,
     experiment::{
-        ActivationKind, AttentionKind, Batch, Checkpointing, DataKind, Experiment, Frozen, Gpu, Model, ModelKind,
-        OptimizerKind, Placement, PoolPolicy, Precision, Recompute, UpdateTime,
+        ActivationKind, AttentionKind, Batch, Checkpointing, DataKind, EvaluationBatch, Experiment, Frozen, Gpu, Model,
+        ModelKind, OptimizerKind, Placement, PoolPolicy, Precision, Recompute, UpdateTime,
     },
     rng::{Rng, Stream},
 };
@@ -144,7 +144,7 @@ fn draw(family: &Family, dice: Dice, text: Option<&Path>) -> Experiment {
                 Checkpointing::Pick([1].into_iter().collect()),
             ],
         ),
-        batch: Batch { micro: 2 + dice.below(7, 70), accumulation: 1 + dice.below(8, 4) },
+        batch: Batch { micro: 2 + dice.below(7, 70), accumulation: 1 + dice.below(8, 4), ..Batch::default() },
         ..Experiment::default()
     };
     experiment.run.steps = Some(1 + dice.below(13, 3) as u64);
@@ -169,6 +169,9 @@ fn draw(family: &Family, dice: Dice, text: Option<&Path>) -> Experiment {
     experiment.frozen = dice.one(63, &[Frozen::None, Frozen::None, Frozen::Blocks(1), Frozen::AllButHead]);
     experiment.lora.rank = dice.one(64, &[0, 0, 0, 4]);
     experiment.optimizer.clip_norm = dice.one(10, &[0.0, 1.0]);
+    let several = EvaluationBatch::Samples(8 + dice.below(66, 200));
+    experiment.batch.evaluation =
+        dice.one(65, &[EvaluationBatch::Micro, EvaluationBatch::Micro, several, EvaluationBatch::Whole]);
     let needs_all = experiment.optimizer.clip_norm > 0.0 || experiment.precision == Precision::F16Mixed;
     if !needs_all && experiment.batch.accumulation == 1 {
         experiment.optimizer.update = UpdateTime::InBackward;
@@ -219,7 +222,7 @@ fn cnn(e: &mut Experiment, dice: Dice) {
 
 fn resnet(e: &mut Experiment, dice: Dice) {
     e.model = Model { kind: e.model.kind, ..Model::default() };
-    e.batch = Batch { micro: 2 + dice.below(7, 6), accumulation: 1 + dice.below(8, 2) };
+    e.batch = Batch { micro: 2 + dice.below(7, 6), accumulation: 1 + dice.below(8, 2), ..Batch::default() };
     e.data.side = 12 + dice.below(1, 9);
 }
 

@@ -34,13 +34,13 @@ const LEFT: f64 = 0.97;
 pub(super) fn run<B: Backend>(bench: &Bench<B>, choice: &Choice, runner: &mut Runner<'_>) {
     for (kind, info) in choice.extent.of(&KINDS).iter().copied() {
         runner.check(format!("train/{}", kind.key()), || {
-            let experiment = Experiment { batch: Batch { micro: 8, accumulation: 1 }, ..small(kind) };
+            let experiment = Experiment { batch: Batch { micro: 8, ..Batch::default() }, ..small(kind) };
             of_one(bench, choice, (&experiment, &info), 3e-3)
         });
     }
     for kind in OptimizerKind::ALL {
         runner.check(format!("optimizer/{}", kind.key()), || {
-            let mut experiment = Experiment { batch: Batch { micro: 16, accumulation: 1 }, ..small(ModelKind::Mlp) };
+            let mut experiment = Experiment { batch: Batch { micro: 16, ..Batch::default() }, ..small(ModelKind::Mlp) };
             experiment.optimizer.choose(kind);
             let rate = match kind {
                 OptimizerKind::Sgd => 0.1,

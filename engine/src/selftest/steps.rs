@@ -89,7 +89,8 @@ pub(super) fn small(kind: ModelKind) -> Experiment {
     (model.kind, model.width, model.multiplier, model.patch) = (kind, 24, 0.25, 4);
     (model.hidden, model.heads, model.kv_heads) = (40, 6, 2);
     // The largest of all has few samples.
-    experiment.batch = Batch { micro: if kind == ModelKind::Resnet { 3 } else { 10 }, accumulation: 2 };
+    let micro = if kind == ModelKind::Resnet { 3 } else { 10 };
+    experiment.batch = Batch { micro, accumulation: 2, ..Batch::default() };
     experiment
 }
 

@@ -1,7 +1,7 @@
 //! The groups of the optimizer and of the run's length.
 
 use eframe::egui::Ui;
-use plimsoll_engine::experiment::Hyperparameter;
+use plimsoll_engine::experiment::{EvaluationBatch, Hyperparameter};
 
 use super::{PanelContext, controls, fact};
 use crate::{
@@ -46,6 +46,10 @@ pub(super) fn run(ui: &mut Ui, form: &Form<'_>, context: &PanelContext<'_>) {
         fact(ui, &text);
     }
     form.number(ui, controls::EVALUATE.0, controls::EVALUATE.1);
+    form.choice(ui, controls::EVALUATION_BATCH.0, &controls::EVALUATION_BATCH.1);
+    if let EvaluationBatch::Samples(_) = form.experiment().batch.evaluation {
+        form.number(ui, controls::EVALUATION_SAMPLES.0, controls::EVALUATION_SAMPLES.1);
+    }
     form.number(ui, controls::SEED.0, controls::SEED.1);
     for (spec, number) in [controls::SAVE_EVERY, controls::SAVE_MINUTES] {
         form.number(ui, spec, number);

@@ -11,8 +11,9 @@ use super::*;
 use crate::{
     bytes::Bytes,
     experiment::{
-        AttentionKind, Batch, Checkpointing, Data, DataKind, Frozen, Gpu, Lora, Model, ModelKind, Optimizer,
-        OptimizerKind, Placement, PoolPolicy, Precision, Recompute, Run, Schedule, Stem, UpdateTime, limits::RESNETS,
+        AttentionKind, Batch, Checkpointing, Data, DataKind, EvaluationBatch, Frozen, Gpu, Lora, Model, ModelKind,
+        Optimizer, OptimizerKind, Placement, PoolPolicy, Precision, Recompute, Run, Schedule, Stem, UpdateTime,
+        limits::RESNETS,
     },
     whole_file,
 };
@@ -46,7 +47,9 @@ fn an_unknown_key_is_answered_with_the_one_that_was_meant() {
     answers(
         "[batch]\nmirco = 3",
         "line 2, column 1",
-        &["batch.mirco: there is no such key; did you mean batch.micro? The keys of [batch] are micro, accumulation"],
+        &[
+            "batch.mirco: there is no such key; did you mean batch.micro? The keys of [batch] are micro, accumulation, evaluation",
+        ],
     );
     answers("micro = 3", "line 1, column 1", &["did you mean batch.micro?"]);
     answers("[modle]\nkind = \"mlp\"", "line 1, column 2", &["did you mean model?"]);
@@ -278,6 +281,7 @@ prop_compose! {
             (1usize..9).prop_map(Checkpointing::Every), Just(Checkpointing::Sqrt),
             (0u8..=100).prop_map(Checkpointing::Percent), Just(Checkpointing::Pick([1].into_iter().collect()))],
         (kept, retain_graph, frozen, rank) in (any::<bool>(), any::<bool>(), 0usize..4, 0usize..9), model in models(), data in sources(), loss_chunk in 0usize..99, micro in 1usize..64, accumulation in 1usize..8,
+        evaluation in prop_oneof![Just(EvaluationBatch::Micro), Just(EvaluationBatch::Whole), (1usize..999).prop_map(EvaluationBatch::Samples)],
         optimizer in optimizers(), length in prop::option::of((any::<bool>(), 1u64..1000)),
         seed in 0u64..=i64::MAX as u64, evaluate_every in 0u64..100,
         (save_every, save_minutes, save_best) in (0u64..100, 0.0..100.0, any::<bool>())) -> Experiment {
@@ -288,7 +292,7 @@ prop_compose! {
         };
         Experiment {
             title, description, budget: Bytes(budget), device, gpu, precision: Precision::ALL[precision], checkpointing, loss_chunk, model,
-            data, batch: Batch { micro, accumulation }, optimizer,
+            data, batch: Batch { micro, accumulation, evaluation }, optimizer,
             recompute: if kept { Recompute::None } else { Recompute::Cheap },
             retain_graph,
             frozen: [Frozen::None, Frozen::AllButHead, Frozen::Blocks(1), Frozen::All][frozen],

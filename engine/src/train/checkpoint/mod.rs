@@ -160,7 +160,8 @@ impl Checkpoint {
     }
 
     /// Refuses an experiment that its run cannot go on as: one of another model, other data, another order of them or
-    /// another optimizer. What changes neither tensors nor samples may differ.
+    /// another optimizer. What changes neither tensors nor samples may differ: with another evaluation batch the losses of the
+    /// steps are the same to the last bit.
     pub(super) fn goes_on_as(&self, experiment: &Experiment) -> Result<()> {
         const DECIDES: [&str; 7] = ["model.", "data.", "lora.", "precision", "frozen", "optimizer.kind", "run.seed"];
         const FREE: [&str; 1] = ["data.placement"];

@@ -1,4 +1,6 @@
-//! How long, how often tested, from which seed.
+//! How long, how often tested and with how many samples at once, from which seed.
+
+use plimsoll_engine::experiment::EvaluationBatch;
 
 use super::Numeric;
 use crate::widgets::control::{Choice, Number, Place, Spec};
@@ -67,10 +69,69 @@ pub(in crate::panels::experiment) const EVALUATE: Numeric = (
     Spec {
         key: "run.evaluate_every",
         name: "Evaluate every",
-        help: "Steps between two tests on held-out data. A test needs one forward pass at a time, less memory than a step, and \
-                takes the time of the test data.",
+        help: "Steps between two tests on held-out data. A test is one forward pass after another, and takes the time of the \
+                test data; what it takes of the memory is set by the evaluation batch.",
     },
     Number { stops: &[0., 10., 20., 50., 100., 200., 500., 1000.], zero: Some("epoch"), place: Place::Setting },
+);
+
+/// The evaluation batch, without its number.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(in crate::panels::experiment) enum EvaluationMode {
+    /// So many samples.
+    Samples,
+    /// As many as in training.
+    Micro,
+    /// All that are held out.
+    Whole,
+}
+
+pub(in crate::panels::experiment) const EVALUATION_BATCH: (Spec, Choice<EvaluationMode>) = (
+    Spec {
+        key: "batch.evaluation",
+        name: "Evaluation batch",
+        help: "Samples that go through the model at once in a test. It keeps nothing for a backward pass, but its batch and its \
+                widest outputs grow with them: \"predict on everything\" is how a run that trains inside its memory dies at its \
+                first test. A test takes about the same time with any of them, and has the same result up to rounding.",
+    },
+    Choice {
+        options: &[
+            (EvaluationMode::Samples, "a number of samples"),
+            (EvaluationMode::Micro, "as the micro-batch"),
+            (EvaluationMode::Whole, "the whole test set"),
+        ],
+        place: Place::Own {
+            get: |e| match e.batch.evaluation {
+                EvaluationBatch::Samples(_) => EvaluationMode::Samples,
+                EvaluationBatch::Micro => EvaluationMode::Micro,
+                EvaluationBatch::Whole => EvaluationMode::Whole,
+            },
+            set: |e, v| {
+                e.batch.evaluation = match v {
+                    EvaluationMode::Samples => EvaluationBatch::Samples(e.batch.micro),
+                    EvaluationMode::Micro => EvaluationBatch::Micro,
+                    EvaluationMode::Whole => EvaluationBatch::Whole,
+                }
+            },
+        },
+    },
+);
+
+pub(in crate::panels::experiment) const EVALUATION_SAMPLES: Numeric = (
+    Spec {
+        key: "batch.evaluation.samples",
+        name: "Samples at once",
+        help: "Samples that go through the model at once in a test; all of them, where there are fewer. The memory of the \
+                evaluation grows with them, and its time hardly changes.",
+    },
+    Number {
+        stops: &[1., 2., 4., 8., 16., 32., 64., 128., 256., 512., 1024., 2048., 4096., 8192., 16_384.],
+        zero: None,
+        place: Place::Own {
+            get: |e| if let EvaluationBatch::Samples(samples) = e.batch.evaluation { samples as f64 } else { 1.0 },
+            set: |e, v| e.batch.evaluation = EvaluationBatch::Samples((v as usize).max(1)),
+        },
+    },
 );
 
 pub(in crate::panels::experiment) const SAVE_EVERY: Numeric = (
