@@ -7,8 +7,10 @@ use plimsoll_engine::{
 use strum::VariantArray;
 
 /// Shipped presets that show a family of models; those of cards end in `-plan`, and the others teach one thing each.
-const FAMILIES: [&str; 8] = [
+const FAMILIES: [&str; 10] = [
     "sepcnn-shapes",
+    "shapes-tensorflow-guide",
+    "cifar10-tensorflow-guide",
     "mobilenetv2-shapes",
     "resnet18-shapes",
     "vit-digits",

@@ -22,8 +22,7 @@ struct Run {
     summary: Summary,
 }
 
-fn run(start: Start) -> Run {
-    let trainer = Trainer::new(|| {});
+fn run(trainer: &Trainer, start: Start) -> Run {
     trainer.send(Command::Start(Box::new(start)));
     let (mut losses, mut tests) = (Vec::new(), Vec::new());
     loop {
@@ -62,9 +61,10 @@ fn with(e: &Experiment, evaluation: EvaluationBatch) -> Experiment {
 
 #[test]
 fn training_is_the_same_to_the_bit_and_a_test_up_to_rounding_whatever_the_evaluation_batch() {
+    let trainer = Trainer::new(|| {});
     for kind in [ModelKind::Mlp, ModelKind::Cnn, ModelKind::Mobilenetv2, ModelKind::Gpt2] {
         let experiment = small(kind);
-        let runs = SIZES.map(|size| run(Start::new(with(&experiment, size))));
+        let runs = SIZES.map(|size| run(&trainer, Start::new(with(&experiment, size))));
         for (size, one) in SIZES.iter().zip(&runs) {
             assert!(matches!(one.outcome, Outcome::Finished), "{kind:?}, {size}: {:?}", one.outcome);
             assert_eq!(one.losses, runs[0].losses, "{kind:?}, {size}");
@@ -82,15 +82,15 @@ fn training_is_the_same_to_the_bit_and_a_test_up_to_rounding_whatever_the_evalua
 
 #[test]
 fn a_run_goes_on_with_another_evaluation_batch_and_the_same_losses() {
-    let experiment = small(ModelKind::Cnn);
+    let (trainer, experiment) = (Trainer::new(|| {}), small(ModelKind::Cnn));
     let folder = tempfile::tempdir().expect("a folder");
     let start = |e: Experiment, folder: &Path| Start { keep: Keep::in_folder(folder), ..Start::new(e) };
-    let all = run(Start::new(experiment.clone()));
+    let all = run(&trainer, Start::new(experiment.clone()));
     let mut short = experiment.clone();
     short.run.steps = Some(2);
-    let begun = run(start(short, folder.path()));
+    let begun = run(&trainer, start(short, folder.path()));
     let resume = Some(folder.path().join("last.safetensors"));
-    let rest = run(Start { resume, ..Start::new(with(&experiment, EvaluationBatch::Whole)) });
+    let rest = run(&trainer, Start { resume, ..Start::new(with(&experiment, EvaluationBatch::Whole)) });
     assert!(matches!(rest.outcome, Outcome::Finished), "{:?}", rest.outcome);
     assert_eq!([begun.losses, rest.losses].concat(), all.losses);
 }
@@ -135,7 +135,7 @@ fn an_evaluation_that_crosses_the_line_keeps_no_search_from_finding_what_fits() 
 fn a_run_that_begins_all_the_same_ends_at_its_first_test() {
     let mut experiment = lesson();
     (experiment.run.steps, experiment.run.epochs) = (Some(3), None);
-    let ended = run(Start { anyway: true, ..Start::new(experiment) });
+    let ended = run(&Trainer::new(|| {}), Start { anyway: true, ..Start::new(experiment) });
     let Outcome::OverBudget(refusal) = &ended.outcome else { panic!("{:?}", ended.outcome) };
     assert_eq!((ended.losses.len(), ended.tests.len()), (3, 0), "the steps fit");
     assert!(ended.summary.measured.live <= refusal.error.budget && ended.summary.left_over == Bytes::ZERO);

@@ -1,11 +1,16 @@
 //! The shipped presets, whole: predicted memory against measured memory, and whether each shows what it says.
 
-use std::sync::Arc;
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    sync::{Arc, LazyLock},
+};
 
 use plimsoll_engine::{
     Bytes, Experiment,
     experiment::{
-        AttentionKind, Checkpointing, EvaluationBatch, Frozen, OptimizerKind, Precision, limits::MAX_BUDGET, shipped,
+        AttentionKind, Checkpointing, DataKind, EvaluationBatch, Frozen, ModelKind, OptimizerKind, Precision,
+        limits::MAX_BUDGET, shipped,
     },
     hardware::Machine,
     memory::Category,
@@ -16,8 +21,26 @@ use plimsoll_engine::{
 /// What a prediction may be above the measurement, beside 1%.
 const ALLOWANCE: Bytes = Bytes::kib(128);
 
+/// A folder in the format of CIFAR-10 with a few records.
+static CIFAR10: LazyLock<PathBuf> = LazyLock::new(|| {
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("cifar-10-batches-bin");
+    fs::create_dir_all(&folder).expect("a folder");
+    let record = |i: usize| std::iter::once((i % 10) as u8).chain((0..3 * 32 * 32).map(move |k| (k * (i + 1)) as u8));
+    for (name, count) in [("data_batch_1.bin", 150), ("data_batch_2.bin", 50), ("test_batch.bin", 40)] {
+        fs::write(folder.join(name), (0..count).flat_map(record).collect::<Vec<u8>>()).expect("a file");
+    }
+    folder
+});
+
+/// A shipped preset; one for a folder of the user's has a small one.
 fn preset(name: &str) -> Experiment {
-    shipped::find(name).expect("a shipped preset").unwrap_or_else(|error| panic!("{error}"))
+    let preset = shipped::find(name).expect("a shipped preset");
+    let mut experiment = preset.unwrap_or_else(|error| panic!("{error}"));
+    if experiment.data.kind.is_on_disk() {
+        assert_eq!(experiment.data.kind, DataKind::Cifar10, "{name}: write a folder for it as well");
+        experiment.data.path = Some(CIFAR10.clone());
+    }
+    experiment
 }
 
 fn fits(experiment: &Experiment) -> bool {
@@ -106,6 +129,24 @@ fn a_smaller_evaluation_batch_alone_makes_the_whole_test_set_fit() {
     assert!(plan(EvaluationBatch::Samples(64)).fits() && !plan(EvaluationBatch::Samples(512)).fits());
     // Nothing of it is kept for a backward pass: the outputs of one layer and the next.
     assert!(over.categories_at_peak.get(Category::Gradients) == Bytes::ZERO);
+}
+
+#[test]
+fn the_guides_network_is_theirs_and_the_pair_says_what_it_shows() {
+    let plan = |name: &str| Plan::of(&preset(name), &Machine::nominal()).expect("a plan");
+    let guides = ["cifar10-tensorflow-guide", "shapes-tensorflow-guide"].map(plan);
+    // Separable convolutions of 32 and 64 filters, a dense layer of 64 over 16 x 16 x 64, and 10 classes.
+    let weights = (9 * 3 + 3 * 32 + 32) + (9 * 32 + 32 * 64 + 64) + (16 * 16 * 64 * 64 + 64) + (64 * 10 + 10);
+    assert_eq!(guides.map(|plan| plan.parameters), [weights; 2]);
+    let [resnet, mobilenet] = ["resnet50-beside-mobilenetv2", "mobilenetv2-beside-resnet50"].map(preset);
+    let same = |e: &Experiment| (e.data.clone(), e.batch.clone(), e.budget, e.optimizer.clone(), e.run.clone());
+    assert_eq!(same(&resnet), same(&mobilenet));
+    assert_eq!([resnet.model.kind, mobilenet.model.kind], [ModelKind::Resnet, ModelKind::Mobilenetv2]);
+    let [resnet, mobilenet] = [resnet, mobilenet].map(|e| Plan::of(&e, &Machine::nominal()).expect("a plan"));
+    assert!(resnet.parameters > 10 * mobilenet.parameters, "{} {}", resnet.parameters, mobilenet.parameters);
+    let saved = |plan: &Plan| plan.layers.iter().map(|row| row.saved_bytes).sum::<u64>();
+    let share = saved(&mobilenet) as f64 / saved(&resnet) as f64;
+    assert!((0.4..0.9).contains(&share), "{share}");
 }
 
 #[test]

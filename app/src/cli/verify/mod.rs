@@ -47,7 +47,7 @@ reports it, may be at most 3% above the measured figure, and never below. Each e
 of the first run allows for the kernels it loads; the second run is judged.
 The budget is lifted for the measurement, so that presets that do not fit are measured as well. With --budget, each runs at
 the largest micro-batch that fits it, and may never cross it. What this machine has no memory for, or would take minutes
-for, is planned and skipped, with the reason.
+for, is planned and skipped, with the reason; so is a shipped preset whose data are a folder that is not here.
 
 Examples:
   plimsoll verify
@@ -88,11 +88,20 @@ struct Case {
     seed: Option<u64>,
 }
 
-/// A run that this machine cannot train, or not in good time.
+impl Case {
+    /// Why a shipped preset for a folder of the user's cannot be planned, where the folder is not here.
+    fn lacks_data(&self) -> Option<String> {
+        let path = self.experiment.data.path.as_ref().filter(|path| !path.exists())?;
+        Some(format!("its data are not here, in {}", path.display()))
+    }
+}
+
+/// A run that this machine cannot train, or not in good time, or whose data are not here.
 #[derive(Serialize)]
 struct Skipped<'a> {
     name: &'a str,
-    predicted: Peak,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    predicted: Option<Peak>,
     skipped: &'a str,
 }
 
@@ -131,9 +140,9 @@ impl Verify {
         let seed = self.seed.unwrap_or_else(seed::fresh);
         // Everything is read before anything runs. What some of those drawn learn lives as long as they do.
         let text = self.drawn.map(|_| a_text()).transpose()?;
-        let cases = match &text {
-            Some(text) => self.draw(seed, text.path()),
-            None => self.open()?,
+        let (cases, lacking) = match &text {
+            Some(text) => (self.draw(seed, text.path()), Vec::new()),
+            None => self.with_data(self.open()?)?,
         };
         let free = match &target {
             Target::Cpu { .. } => hardware::list().cpu.available,
@@ -146,13 +155,13 @@ impl Verify {
         }
         let mut table =
             Table::new(["run", "predicted", "measured", "above by", "percent", "reserved", "process", "verdict"]);
-        let (mut wrong, mut skipped, mut stopped) = (Vec::new(), Vec::new(), None);
+        let (mut wrong, mut skipped, mut stopped) = (Vec::new(), lacking, None);
         for (i, case) in cases.iter().enumerate() {
             let name = case.name.as_str();
             let plan = self.plan(case, &trainer.machine())?;
             if let Some(reason) = self.too_large(&plan, &free) {
                 if self.json {
-                    out::json(&Skipped { name, predicted: plan.peak, skipped: &reason })?;
+                    out::json(&Skipped { name, predicted: Some(plan.peak), skipped: &reason })?;
                 } else {
                     table.row(unmeasured(name, &plan));
                     skipped.push(format!("{name} is planned and not trained: {reason}\n"));
@@ -205,6 +214,24 @@ impl Verify {
             Ok(Case { name: name.to_owned(), experiment, seed: None })
         };
         names.into_iter().map(open).collect()
+    }
+
+    /// The cases whose data are here, and lines about the others: shipped presets, where all are verified, for folders of the
+    /// user's.
+    fn with_data(&self, cases: Vec<Case>) -> anyhow::Result<(Vec<Case>, Vec<String>)> {
+        let (mut here, mut lacking) = (Vec::new(), Vec::new());
+        for case in cases {
+            let Some(reason) = case.lacks_data().filter(|_| self.presets.is_empty()) else {
+                here.push(case);
+                continue;
+            };
+            if self.json {
+                out::json(&Skipped { name: &case.name, predicted: None, skipped: &reason })?;
+            } else {
+                lacking.push(format!("{} is not planned: {reason}\n", case.name));
+            }
+        }
+        Ok((here, lacking))
     }
 
     fn draw(&self, seed: u64, text: &Path) -> Vec<Case> {

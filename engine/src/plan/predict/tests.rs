@@ -6,6 +6,12 @@ use crate::{
     selftest::experiments::Experiments,
 };
 
+/// The shipped presets whose data need no folder of the user's.
+fn shipped_presets() -> impl Iterator<Item = (&'static str, Experiment)> {
+    let all = shipped::shipped().iter().map(|(name, _)| (*name, shipped::open(name).expect("a preset").experiment));
+    all.filter(|(_, experiment)| !experiment.data.kind.is_on_disk())
+}
+
 /// The most that the pool holds in many steps, with an evaluation after every few.
 fn held(resolved: &Resolved) -> Bytes {
     let shortened = shortened(resolved.experiment());
@@ -26,10 +32,9 @@ fn held(resolved: &Resolved) -> Bytes {
 fn no_later_step_takes_more_of_a_pool_than_was_predicted() {
     let since = std::time::SystemTime::UNIX_EPOCH.elapsed().expect("a clock");
     let seed = since.as_nanos() as u64;
-    let shipped = shipped::shipped().iter().map(|(name, _)| (*name, shipped::open(name).expect("a preset").experiment));
     let drawn = Experiments::new(seed, "rtx4060-8g", None).take(60).map(|drawn| (drawn.family, drawn.experiment));
     let mut more_than_needed = 0;
-    for (name, mut experiment) in shipped.chain(drawn) {
+    for (name, mut experiment) in shipped_presets().chain(drawn) {
         experiment.device = "rtx4060-8g".to_owned();
         experiment.budget = Bytes::gib(8);
         (experiment.run.steps, experiment.run.epochs) = (Some(40), None);
@@ -47,7 +52,7 @@ fn no_later_step_takes_more_of_a_pool_than_was_predicted() {
 
 #[test]
 fn the_bookkeeping_is_that_of_a_dry_run_for_nothing_else() {
-    let shipped = shipped::shipped().iter().map(|(name, _)| shipped::open(name).expect("a preset").experiment);
+    let shipped = shipped_presets().map(|(_, experiment)| experiment);
     let shipped = shipped.filter(|experiment| experiment.model.width < 1000);
     let drawn = Experiments::new(5, "cpu", None).take(40).map(|drawn| drawn.experiment);
     for experiment in shipped.chain(drawn) {
