@@ -77,13 +77,16 @@ pub(crate) fn can_be_written_in(folder: &Path) -> io::Result<()> {
 /// Removes from `folder` what programs that were killed had begun to write there.
 pub(crate) fn remove_begun(folder: &Path) {
     for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
-        let name = entry.file_name();
-        let name = name.to_string_lossy();
-        if name.starts_with(BEGUN.0) && name.ends_with(BEGUN.1) {
+        if is_begun(&entry.file_name().to_string_lossy()) {
             // What cannot be removed is in nobody's way.
             let _ = fs::remove_file(entry.path());
         }
     }
+}
+
+/// Whether this is the name of a file that is not written whole yet.
+pub(crate) fn is_begun(name: &str) -> bool {
+    name.starts_with(BEGUN.0) && name.ends_with(BEGUN.1)
 }
 
 /// An input or output error in plain words.

@@ -3,6 +3,7 @@
 
 use std::{
     fs,
+    ops::Range,
     path::{Path, PathBuf},
     sync::OnceLock,
     time::Duration,
@@ -73,6 +74,31 @@ fn with(from: &str, to: &str) -> Vec<u8> {
     bytes
 }
 
+/// The place of the checksum in a file.
+fn checksum_at(bytes: &[u8]) -> Range<usize> {
+    let name = b"\"checksum\":\"";
+    let at = bytes.windows(name.len()).position(|window| window == name).expect("a checksum") + name.len();
+    at..at + 8
+}
+
+/// The same file, with the checksum of what it has now.
+fn sealed(mut bytes: Vec<u8>) -> Vec<u8> {
+    let place = checksum_at(&bytes);
+    bytes[place.clone()].copy_from_slice(b"00000000");
+    let checksum = format!("{:08x}", crc32fast::hash(&bytes));
+    bytes[place].copy_from_slice(checksum.as_bytes());
+    bytes
+}
+
+/// The same file in the first version of the format, whose checksum leaves out the header.
+fn of_first_version() -> Vec<u8> {
+    let mut bytes = with("\"plimsoll\":\"2\"", "\"plimsoll\":\"1\"");
+    let checksum = format!("{:08x}", crc32fast::hash(&bytes[8 + header_length(&bytes)..]));
+    let place = checksum_at(&bytes);
+    bytes[place].copy_from_slice(checksum.as_bytes());
+    bytes
+}
+
 /// A file with this header, and as many zeros after it.
 fn of_header(header: &str, elements: usize) -> Vec<u8> {
     let mut bytes = (header.len() as u64).to_le_bytes().to_vec();
@@ -135,15 +161,46 @@ fn a_file_of_another_program_or_a_newer_version_is_told_apart_from_damage() {
     let weights = "{\"a\":{\"dtype\":\"F32\",\"shape\":[4],\"data_offsets\":[0,16]}}";
     assert!(said(&of_header(weights, 16)).contains("of another program"));
     assert!(said(b"version = 2\n[model]\nkind = \"cnn\"\n").contains("no safetensors file"));
-    assert!(said(&with("\"plimsoll\":\"1\"", "\"plimsoll\":\"9\"")).contains("newer version"));
+    assert!(said(&with("\"plimsoll\":\"2\"", "\"plimsoll\":\"9\"")).contains("newer version"));
     assert!(said(&with("\"updates\":\"2\"", "\"updates\":\"x\"")).contains("(header, updates)"));
     let mut bytes = whole().to_vec();
     *bytes.last_mut().expect("elements") ^= 1;
     assert!(said(&bytes).contains("(header, checksum)"));
+    // One bit of what would change training in silence.
+    let learning_rate = format!("learning_rate = {}", experiment().optimizer.learning_rate);
+    let another = format!(
+        "{}{}",
+        &learning_rate[..learning_rate.len() - 1],
+        (*learning_rate.as_bytes().last().expect("text") ^ 1) as char
+    );
+    for (from, to) in
+        [(learning_rate.as_str(), another.as_str()), ("seed = 1", "seed = 0"), ("\"place\":\"32\"", "\"place\":\"30\"")]
+    {
+        assert!(said(&with(from, to)).contains("(header, checksum)"), "{from}");
+    }
     let folder = tempfile::tempdir().expect("a folder");
     assert!(Checkpoint::at(folder.path()).expect_err("empty").to_string().contains("has no checkpoint"));
     assert!(Checkpoint::open(folder.path()).expect_err("a folder").to_string().contains("is a folder"));
     assert!(Checkpoint::open(folder.path().join("none")).expect_err("none").to_string().contains("no such file"));
+}
+
+#[test]
+fn a_checkpoint_of_the_first_version_is_read() {
+    let (_folder, path) = file(&of_first_version());
+    assert_eq!(Checkpoint::open(&path).expect("whole").step(), 2);
+    assert!(matches!(going_on(&of_first_version(), |_| {}), Outcome::Finished));
+    let mut bytes = of_first_version();
+    *bytes.last_mut().expect("elements") ^= 1;
+    assert!(said(&bytes).contains("(header, checksum)"));
+}
+
+#[test]
+#[cfg(unix)]
+fn a_pipe_is_refused_and_not_waited_for() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let pipe = folder.path().join("last.safetensors");
+    assert!(std::process::Command::new("mkfifo").arg(&pipe).status().expect("mkfifo runs").success());
+    assert!(Checkpoint::open(&pipe).expect_err("a pipe").to_string().contains("is a pipe or a device"));
 }
 
 /// How a run that goes on from the checkpoint as `change` has it ends.
@@ -180,6 +237,7 @@ fn a_checkpoint_whose_tensors_are_not_those_of_its_experiment_is_refused() {
         Outcome::Failed(error) => error.to_string(),
         other => panic!("{other:?}"),
     };
+    let with = |from: &str, to: &str| sealed(with(from, to));
     let said = refused(&with("\"head.classes.weight\"", "\"head.clazzes.weight\""));
     assert!(
         said.contains("(tensor head.classes.weight): is not there") && said.contains("another architecture"),
@@ -189,6 +247,44 @@ fn a_checkpoint_whose_tensors_are_not_those_of_its_experiment_is_refused() {
     assert!(said.contains("f32 [8, 10], and the experiment has f32 [10, 8]"), "{said}");
     assert!(refused(&with("\"samples\":\"1", "\"samples\":\"2")).contains("the data have changed"));
     assert!(refused(&with("\"place\":\"32\"", "\"place\":\"33\"")).contains("no place"));
+}
+
+/// A checkpoint in a run's folder that another run saved: what trains would no longer be the run.
+#[test]
+fn a_run_goes_on_from_no_checkpoint_of_another_run() {
+    let going_on = |change: fn(&mut Experiment)| {
+        let (_folder, path) = file(whole());
+        let mut experiment = experiment();
+        experiment.run.steps = Some(3);
+        change(&mut experiment);
+        outcome(Start { resume: Some(path), is_same_run: true, ..Start::new(experiment) })
+    };
+    assert!(matches!(going_on(|e| e.title = "Renamed".to_owned()), Outcome::Finished));
+    for (change, said) in [
+        ((|e| e.optimizer.learning_rate = 0.25) as fn(&mut Experiment), "optimizer.learning_rate (here"),
+        (|e| (e.batch.micro, e.batch.accumulation) = (8, 2), "batch.micro (here 16, of the run 8)"),
+    ] {
+        let Outcome::Failed(error) = going_on(change) else { panic!("{said}: it began") };
+        let error = error.to_string();
+        assert!(error.contains("is not a checkpoint of this run") && error.contains(said), "{error}");
+    }
+}
+
+#[test]
+fn a_folder_is_of_one_run_at_a_time() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let keep = || Keep::in_folder(folder.path());
+    let trainer = Trainer::new(|| {});
+    let first = Start { keep: keep(), paused: true, ..Start::new(experiment()) };
+    trainer.send(Command::Start(Box::new(first)));
+    while !matches!(trainer.events().recv_timeout(Duration::from_secs(120)), Ok(Event::Paused(true))) {}
+    let Outcome::Failed(error) = outcome(Start { keep: keep(), ..Start::new(experiment()) }) else {
+        panic!("it began")
+    };
+    let said = format!("is being trained by process {}; stop it there first", std::process::id());
+    assert!(error.to_string().contains(&said), "{error}");
+    drop(trainer);
+    assert!(matches!(outcome(Start { keep: keep(), ..Start::new(experiment()) }), Outcome::Finished));
 }
 
 #[test]
@@ -228,9 +324,8 @@ proptest! {
             bytes.truncate((cut * bytes.len() as f64) as usize);
         }
         let (_folder, path) = file(&bytes);
-        let is_in_elements = at >= 8 + header_length(whole());
         match Checkpoint::open(&path) {
-            Ok(_) => prop_assert!(cut.is_none() && !(is_changed && is_in_elements)),
+            Ok(_) => prop_assert!(cut.is_none() && !is_changed),
             Err(error) => prop_assert!(error.to_string().contains(path.to_str().expect("text"))),
         }
     }

@@ -62,12 +62,12 @@ impl Sink for Counted {
 /// Bytes of the buffer that small pieces of a file gather in.
 pub const WRITE_BUFFER: usize = 8 << 10;
 
-/// The beginning of every header: the checksum of the elements, in eight digits, is known only when they are written.
+/// The beginning of every header: the checksum of the file, in eight digits, is known only when all of it is written.
 const BEGINNING: &str = "{\"__metadata__\":{\"checksum\":\"";
 /// Where the checksum stands in a file.
 pub const CHECKSUM_AT: u64 = 8 + BEGINNING.len() as u64;
-/// What stands there at first.
-const NO_CHECKSUM: &str = "00000000";
+/// What stands there at first, and what is added up in its place.
+pub const NO_CHECKSUM: &str = "00000000";
 
 /// The name of a type in a header.
 pub fn dtype_name(dtype: DType) -> &'static str {

@@ -27,12 +27,15 @@ pub struct Start {
     pub keep: Keep,
     /// The checkpoint to go on from.
     pub resume: Option<PathBuf>,
+    /// It goes on as the run that saved the checkpoint, so all its settings must be the checkpoint's, but for its length.
+    pub is_same_run: bool,
 }
 
 impl Start {
     /// A run of `experiment` from its first step, of which nothing is kept.
     pub fn new(experiment: Experiment) -> Self {
-        Self { experiment, anyway: false, paused: false, keep: Keep::default(), resume: None }
+        let keep = Keep::default();
+        Self { experiment, anyway: false, paused: false, keep, resume: None, is_same_run: false }
     }
 }
 

@@ -5,6 +5,7 @@ mod attention_check;
 #[cfg(feature = "cuda")]
 mod card_facts;
 mod checkpoint;
+pub(crate) mod claim;
 pub mod command;
 pub mod event;
 mod event_sink;

@@ -230,13 +230,12 @@ impl Attempt {
         events: &EventSink,
         inbox: &mut Inbox<'_>,
     ) -> Result<Outcome> {
-        let Self { id, start: Start { experiment, anyway, paused, keep, resume }, summary, .. } = self;
+        let Self { id, start: Start { experiment, anyway, paused, keep, resume, is_same_run }, summary, .. } = self;
+        // Before the checkpoint is read: nobody else writes one from here to the end of the run.
+        let _claim = keep.folder.as_deref().map(checkpoint::prepare).transpose()?;
         let checkpoint = resume.as_deref().map(Checkpoint::open).transpose()?;
         if let Some(checkpoint) = &checkpoint {
-            checkpoint.goes_on_as(experiment)?;
-        }
-        if let Some(folder) = &keep.folder {
-            checkpoint::prepare(folder)?;
+            if *is_same_run { checkpoint.is_of_run(experiment) } else { checkpoint.goes_on_as(experiment) }?;
         }
         worker.prepare(experiment, events)?;
         worker.measure_memory(datasets.bytes);

@@ -29,12 +29,19 @@ use crate::{
     error::{Error, Problem, Result},
     experiment::{Experiment, preset},
     plan::Resumed,
-    step::{Counters, Session, restore::Source},
+    step::{
+        Counters, Session,
+        restore::Source,
+        save::{CHECKSUM_AT, NO_CHECKSUM},
+    },
+    train::claim::{Claim, Refused},
     whole_file,
 };
 
 /// The version of the format that this program writes.
-const VERSION: u32 = 1;
+const VERSION: u32 = 2;
+/// The first version, which is read as well. Its checksum leaves out the header.
+const FIRST: u32 = 1;
 /// The name of the last checkpoint of a run in its folder.
 pub(super) const LAST: &str = "last.safetensors";
 /// The name of the best one.
@@ -55,6 +62,8 @@ pub struct Checkpoint {
 impl Checkpoint {
     /// The name of the checkpoint of the best test in a run's folder.
     pub const BEST: &str = BEST;
+    /// The names of the checkpoints in a run's folder.
+    pub const NAMES: [&str; 2] = [LAST, BEST];
 
     /// The checkpoint at `path`: the file itself, or of a run's folder the last one.
     ///
@@ -65,7 +74,7 @@ impl Checkpoint {
         if !path.is_dir() {
             return Ok(path.to_owned());
         }
-        let found = [LAST, BEST].into_iter().map(|name| path.join(name)).find(|file| file.is_file());
+        let found = Self::NAMES.into_iter().map(|name| path.join(name)).find(|file| file.exists() && !file.is_dir());
         found.ok_or_else(|| {
             let message = format!("has no checkpoint ({LAST}); choose the folder of a run that was saved");
             Error::file(path, message)
@@ -82,11 +91,18 @@ impl Checkpoint {
         if path.is_dir() {
             return Err(Error::file(path, "is a folder; choose a checkpoint (.safetensors) in it"));
         }
+        // Opening a pipe would wait for whoever writes to it.
+        if fs::metadata(&path).is_ok_and(|there| !there.is_file()) {
+            return Err(Error::file(
+                path,
+                "is a pipe or a device; choose a checkpoint that lies on a disk (.safetensors)",
+            ));
+        }
         let file = File::open(&path).map_err(|error| unreadable(&path, &error))?;
         let header = header::read(&path, &file)?;
         let version = header.facts.get("plimsoll").and_then(|version| version.parse::<u32>().ok());
         match version {
-            Some(VERSION) => {}
+            Some(FIRST | VERSION) => {}
             Some(newer) if newer > VERSION => {
                 let message = format!(
                     "was written by a newer version of this program (format {newer}, and this one reads {VERSION}); update it"
@@ -105,15 +121,25 @@ impl Checkpoint {
         let progress = Facts(&header.facts).progress().map_err(missing)?;
         let counters = Facts(&header.facts).counters().map_err(missing)?;
         let checkpoint = Self { path, file, header, progress, counters };
-        checkpoint.adds_up()?;
+        checkpoint.adds_up(version == Some(FIRST))?;
         Ok(checkpoint)
     }
 
-    /// Refuses elements that are not those that were written.
-    fn adds_up(&self) -> Result<()> {
+    /// Refuses a file that is not as it was written. Of the first version the checksum is that of the elements alone.
+    fn adds_up(&self, is_of_elements: bool) -> Result<()> {
         let failed = |error: std::io::Error| unreadable(&self.path, &error);
         let (mut file, mut hasher, mut bytes) = (&self.file, crc32fast::Hasher::new(), vec![0; READ]);
-        file.seek(SeekFrom::Start(self.header.elements_at)).map_err(failed)?;
+        let from = if is_of_elements {
+            self.header.elements_at
+        } else {
+            // The checksum itself counts as what stood there before it.
+            let mut before = [0; CHECKSUM_AT as usize];
+            file.seek(SeekFrom::Start(0)).and_then(|_| file.read_exact(&mut before)).map_err(failed)?;
+            hasher.update(&before);
+            hasher.update(NO_CHECKSUM.as_bytes());
+            CHECKSUM_AT + NO_CHECKSUM.len() as u64
+        };
+        file.seek(SeekFrom::Start(from)).map_err(failed)?;
         loop {
             let read = file.read(&mut bytes).map_err(failed)?;
             if read == 0 {
@@ -125,7 +151,7 @@ impl Checkpoint {
         match self.header.facts.get("checksum") {
             Some(written) if *written == found => Ok(()),
             _ => {
-                let message = "does not agree with the elements: the file was damaged after it was written, or changed by another program; take another checkpoint of the run";
+                let message = "does not agree with the file: it was damaged after it was written, or changed by another program; take another checkpoint of the run";
                 Err(Error::file_at(&self.path, "header, checksum", message))
             }
         }
@@ -182,6 +208,26 @@ impl Checkpoint {
             "is a checkpoint of another experiment: this one has {}; give it the settings of the checkpoint, or start a run of \
              its own",
             differs.join(", ")
+        );
+        Err(Error::file_at(&self.path, "experiment", message))
+    }
+
+    /// Refuses a run with other settings than that which saved it. Its length and its titles may differ.
+    pub(super) fn is_of_run(&self, experiment: &Experiment) -> Result<()> {
+        const LENGTH: [&str; 2] = ["run.steps", "run.epochs"];
+        let own = self.experiment()?;
+        let differing = preset::differing(&[&own, experiment]).into_iter().filter(|(key, _)| !LENGTH.contains(key));
+        let told = |value: &Option<String>| value.clone().unwrap_or_else(|| "not used".to_owned());
+        let differing: Vec<String> = differing
+            .map(|(key, values)| format!("{key} (here {}, of the run {})", told(&values[0]), told(&values[1])))
+            .collect();
+        if differing.is_empty() {
+            return Ok(());
+        }
+        let message = format!(
+            "is not a checkpoint of this run: the settings differ in {}; bring back the run's own, or copy this one to a \
+             folder of its own and go on with it there (`plimsoll resume FILE`)",
+            differing.join(", ")
         );
         Err(Error::file_at(&self.path, "experiment", message))
     }
@@ -282,17 +328,34 @@ impl Source for Reader<'_> {
     }
 }
 
-/// Makes `folder` ready for the checkpoints of a run that begins.
+/// Makes `folder` ready for the checkpoints of a run that begins, and claims it until the run has ended.
 ///
 /// # Errors
-/// Fails when it cannot be made, or takes no file.
-pub(super) fn prepare(folder: &Path) -> Result<()> {
-    let made = fs::create_dir_all(folder).and_then(|()| whole_file::can_be_written_in(folder));
-    made.map_err(|error| {
+/// Fails when it cannot be made, takes no file, or another run is saved there at this moment.
+pub(super) fn prepare(folder: &Path) -> Result<Claim> {
+    let made = || fs::create_dir_all(folder).and_then(|()| whole_file::can_be_written_in(folder));
+    let closed = |error: std::io::Error| {
         Error::file(folder, format!("takes no checkpoint: {}; choose another folder", whole_file::reason(&error)))
+    };
+    made().map_err(closed)?;
+    let claim = match Claim::take(folder) {
+        // A folder with nothing in it may be cleared away at any moment.
+        Err(Refused::System(_)) => made().map_err(Refused::System).and_then(|()| Claim::take(folder)),
+        claim => claim,
+    };
+    let claim = claim.map_err(|refused| match refused {
+        Refused::System(error) => closed(error),
+        Refused::Held(pid) => {
+            let process = Refused::process(pid);
+            let message = format!(
+                "the run whose checkpoints go here is being trained by {process}; stop it there first (Ctrl-C saves it), or \
+                 wait until it has ended"
+            );
+            Error::file(folder, message)
+        }
     })?;
     whole_file::remove_begun(folder);
-    Ok(())
+    Ok(claim)
 }
 
 /// What a checkpoint says beside its tensors. `experiment` is the text of the run's.

@@ -1,4 +1,4 @@
-//! Writing a checkpoint: aside, to the disk, then onto its name, with a checksum of its elements.
+//! Writing a checkpoint: aside, to the disk, then onto its name, with a checksum of all of it.
 
 use std::{
     fs::File,
@@ -39,6 +39,7 @@ impl From<std::io::Error> for Failed {
 
 impl Writer<'_> {
     fn put(&mut self, bytes: &[u8]) -> Result<()> {
+        self.checksum.update(bytes);
         self.bytes += bytes.len() as u64;
         self.file.write_all(bytes).map_err(|error| unwritable(self.path, &error))
     }
@@ -50,7 +51,6 @@ impl Sink for Writer<'_> {
     }
 
     fn elements(&mut self, bytes: &[u8]) -> Result<()> {
-        self.checksum.update(bytes);
         self.put(bytes)
     }
 }
