@@ -1,6 +1,7 @@
 //! What a user says of kept runs.
 //!
-//! Always holds: a change is made to all of the runs that were named, or to none. Refuses to put away a run that still trains.
+//! Always holds: a change is made to all of the runs that were named, or to none. Refuses to put away a run that still
+//! trains, or is about to go on.
 
 use jiff::Timestamp;
 use rusqlite::params;

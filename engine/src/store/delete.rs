@@ -1,7 +1,8 @@
 //! Deleting runs for good: their rows and their files.
 //!
 //! Always holds: all of the runs that were named are deleted, or all stay, with their files. A full disk does not keep a run
-//! from being deleted: its files go first where their room is needed. Refuses to delete a run that still trains.
+//! from being deleted: its files go first where their room is needed. Refuses to delete a run that still trains, or is about
+//! to go on.
 
 use std::{
     fs,
@@ -14,17 +15,18 @@ use jiff::{SignedDuration, Timestamp};
 use rusqlite::{Transaction, params};
 
 use super::{
-    FILES, RunKey, RunState, Store,
+    FILES, RunKey, Store,
     database::Database,
     fault::{is_of_writing, reason},
 };
 use crate::{
     error::{Error, Problem, Result},
+    train::claim::{Claim, Refused},
     whole_file,
 };
 
 /// How the name of a folder begins whose run is being deleted. No key has such a beginning.
-const AWAY: char = '~';
+pub(super) const AWAY: char = '~';
 /// Giving room back waits so long for other programs.
 const HASTE: Duration = Duration::from_millis(100);
 
@@ -62,12 +64,13 @@ impl Store {
         Ok(keys.len())
     }
 
-    /// Refuses runs that still train.
+    /// Refuses runs that still train, or whose checkpoints another process has claimed to go on.
     pub(super) fn none_trains(&self, keys: &[RunKey]) -> Result<()> {
         for key in keys {
-            if self.row(key)?.state == RunState::Running {
-                return Err(Problem::new(format!("run {key}"), "still trains", "stop it first").into());
+            if let Some(pid) = self.trained_by(key)? {
+                return Err(trains(key, Some(pid)));
             }
+            drop(claim(&self.files(key), key)?);
         }
         Ok(())
     }
@@ -108,6 +111,25 @@ impl Store {
     }
 }
 
+/// Claims the folder of a run; `None` where there is none, or it takes no file.
+///
+/// # Errors
+/// Names the process that trains the run.
+fn claim(folder: &Path, key: &RunKey) -> Result<Option<Claim>> {
+    match Claim::take(folder) {
+        Ok(claim) => Ok(Some(claim)),
+        Err(Refused::Held(pid)) => Err(trains(key, pid)),
+        Err(Refused::System(_)) => Ok(None),
+    }
+}
+
+/// The error for a run that a process trains.
+fn trains(key: &RunKey, pid: Option<u32>) -> Error {
+    let message = format!("{} still trains it", Refused::process(pid));
+    Problem::new(format!("run {key}"), message, "stop it there first (Ctrl-C saves it), or wait until it has ended")
+        .into()
+}
+
 /// Deletes the rows of some runs; what belongs to them goes with them.
 fn rows(db: &Transaction<'_>, keys: &[RunKey]) -> rusqlite::Result<()> {
     let mut statement = db.prepare("DELETE FROM runs WHERE key = ?1")?;
@@ -116,14 +138,14 @@ fn rows(db: &Transaction<'_>, keys: &[RunKey]) -> rusqlite::Result<()> {
 
 /// The files of runs that are being deleted: put away under another name, until the rows are gone.
 #[derive(Debug)]
-struct Files {
+pub(super) struct Files {
     folder: PathBuf,
     away: Vec<(PathBuf, PathBuf)>,
 }
 
 impl Files {
     /// In the folder of all runs' files; what a program that was killed left away there goes.
-    fn of(folder: &Path) -> Self {
+    pub(super) fn of(folder: &Path) -> Self {
         let entries = fs::read_dir(folder).into_iter().flatten().flatten();
         for entry in entries.filter(|entry| entry.file_name().to_string_lossy().starts_with(AWAY)) {
             // What cannot be removed is in nobody's way.
@@ -132,10 +154,18 @@ impl Files {
         Self { folder: folder.to_owned(), away: Vec::new() }
     }
 
-    /// Puts the files of runs away: all, or none.
-    fn put_away(&mut self, keys: &[RunKey]) -> Result<()> {
+    /// Puts the files of runs away: all, or none. A run whose files are away cannot go on.
+    pub(super) fn put_away(&mut self, keys: &[RunKey]) -> Result<()> {
         for key in keys {
             let (from, to) = (self.folder.join(key.as_str()), self.folder.join(format!("{AWAY}{key}")));
+            let claim = match claim(&from, key) {
+                // Elsewhere a file that is open holds its folder fast.
+                Ok(claim) => claim.filter(|_| cfg!(unix)),
+                Err(error) => {
+                    self.put_back();
+                    return Err(error);
+                }
+            };
             match fs::rename(&from, &to) {
                 Ok(()) => self.away.push((from, to)),
                 Err(error) if error.kind() == ErrorKind::NotFound => {}
@@ -146,6 +176,7 @@ impl Files {
                     return Err(Error::file(from, message));
                 }
             }
+            drop(claim);
         }
         Ok(())
     }
@@ -157,7 +188,7 @@ impl Files {
         }
     }
 
-    fn remove(&mut self) {
+    pub(super) fn remove(&mut self) {
         for (_, away) in self.away.drain(..) {
             // What is left is removed with the next run that is deleted.
             let _ = fs::remove_dir_all(away);

@@ -116,7 +116,10 @@ pub(super) fn reason(error: &rusqlite::Error) -> String {
             PATIENCE.as_secs()
         ),
         Some(ErrorCode::SystemIoFailure) => {
-            format!("cannot be read or written: the disk fails ({error}); look after it, or {OTHER}")
+            format!(
+                "cannot be read or written: the disk fails ({error}), or files may grow no further (`ulimit -f`); look after \
+                 that, or {OTHER}"
+            )
         }
         _ => format!("cannot be used: {error}; move it away, or {OTHER}"),
     }

@@ -37,6 +37,15 @@ impl RunKey {
         (is_name && (1..=LONGEST).contains(&text.len())).then(|| Self(text.to_owned()))
     }
 
+    /// A name of the very form that [`RunKey::new`] gives: what has another is a folder of somebody else's.
+    pub(super) fn given(text: &str) -> Option<Self> {
+        let parts: Vec<&str> = text.split('-').collect();
+        let is_number = |part: &str, length| part.len() == length && part.bytes().all(|byte| byte.is_ascii_digit());
+        let is_given = matches!(parts[..], [day, time, drawn]
+            if is_number(day, 8) && is_number(time, 6) && drawn.len() == DRAWN as usize);
+        Self::read(text).filter(|_| is_given)
+    }
+
     /// The name as text.
     pub fn as_str(&self) -> &str {
         &self.0
@@ -66,6 +75,10 @@ mod tests {
         assert!(key.as_str().starts_with("20261122-") && key.as_str().len() == 20, "{key}");
         assert_ne!(key, other);
         assert_eq!(RunKey::read(key.as_str()), Some(key.clone()));
+        assert_eq!(RunKey::given(key.as_str()), Some(key.clone()));
+        for other in ["mine", "2026-11-22", "20261122-141205", "20261122-141205-k3f9x", "20261122-14120x-k3f9"] {
+            assert_eq!(RunKey::given(other), None, "{other}");
+        }
         assert!(RunKey::new(began + jiff::SignedDuration::from_secs(1)) > key);
         for bad in ["", "..", "a/b", "a.b", "A", "a\\b", &"a".repeat(41)] {
             assert_eq!(RunKey::read(bad), None, "{bad}");

@@ -14,6 +14,7 @@ mod delete;
 mod events;
 mod fault;
 mod find;
+mod folders;
 mod key;
 mod listing;
 mod owner;
@@ -39,6 +40,7 @@ use rusqlite::{Connection, OptionalExtension, params};
 use self::{database::Database, series::Record};
 pub use self::{
     events::{EventKind, KeptEvent},
+    folders::Stray,
     key::RunKey,
     listing::Listed,
     prediction::{Block, PassPeak, Prediction, StoredTimeline},
@@ -180,6 +182,16 @@ impl Store {
             statement.query_row([key.as_str()], |row| run::read(row, Timestamp::now())).optional()
         })?;
         run.ok_or_else(|| self.no_such(key.as_str()))
+    }
+
+    /// The process that trains a run; `None` where none does.
+    ///
+    /// # Errors
+    /// Fails for a run that is not there, and where the database does.
+    pub fn trained_by(&self, key: &RunKey) -> Result<Option<u32>> {
+        let number = self.number(key)?;
+        let standing = self.database.with(|db| row::standing(db, number, key))?;
+        Ok(standing.alive)
     }
 
     /// What is kept of a run besides its series.

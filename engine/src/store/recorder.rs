@@ -327,6 +327,10 @@ fn write(mut writer: Writer, shared: &Mutex<Shared>, woken: &Receiver<()>, untri
             continue;
         }
         failure = writer.write().err();
+        if let Some(words) = writer.taken_over() {
+            shared.lock().warning = Some(words);
+            return;
+        }
         shared.lock().is_kept |= failure.is_none();
         drop(untried.take());
         if writer.has_ended() {

@@ -8,10 +8,11 @@ use crate::{
     hardware,
     plan::{Peak, Plan},
     store::{
-        Evaluation, Evaluations, RunKey, Steps,
+        Evaluation, Evaluations, RunKey, RunState, Steps,
         owner::Owner,
         read_series,
         recorder::{End, Recording},
+        run::{time, word},
         tail::Tail,
     },
     train::StepRecord,
@@ -29,6 +30,27 @@ pub(super) struct Run {
     pub(super) events: u64,
     /// Of the preset and the prediction.
     pub(super) bytes: usize,
+}
+
+/// Whose a run is in the store.
+#[derive(Debug, Default)]
+pub(super) struct Standing {
+    /// The process that recorded it last; `None` where the run is not there.
+    pub(super) owner: Option<Owner>,
+    /// The number of that process, where it is still at it.
+    pub(super) alive: Option<u32>,
+}
+
+/// Whose the run of this number and name is.
+pub(super) fn standing(db: &Connection, number: i64, key: &RunKey) -> rusqlite::Result<Standing> {
+    let sql = "SELECT state, system, pid, began, pulse FROM runs WHERE number = ?1 AND key = ?2";
+    let found = db.query_row(sql, params![number, key.as_str()], |row| {
+        let (pid, began): (i64, i64) = (row.get(2)?, row.get(3)?);
+        let owner = Owner { system: row.get(1)?, pid: pid as u32, began: began as u64 };
+        let trains = word::<RunState>(row, 0)? == RunState::Running && owner.is_alive(time(row, 4)?, Timestamp::now());
+        Ok(Standing { alive: trains.then_some(owner.pid), owner: Some(owner) })
+    });
+    Ok(found.optional()?.unwrap_or_default())
 }
 
 /// How far a run has come.

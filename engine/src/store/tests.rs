@@ -1,5 +1,7 @@
 //! The store as programs use it: what is recorded is found again, by whom, and after what.
 
+mod ownership;
+
 use std::{fs, sync::Arc};
 
 use super::*;

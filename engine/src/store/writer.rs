@@ -16,9 +16,9 @@ use crate::{
         EventKind, KeptEvent, Prediction, RunKey, RunState, columns,
         database::Database,
         events,
-        owner::PULSE,
+        owner::{Owner, PULSE},
         recorder::{Batch, End, Recording},
-        row::{New, Reached, Run},
+        row::{New, Reached, Run, standing},
     },
 };
 
@@ -41,6 +41,8 @@ pub(super) struct Writer {
     /// When the last sign of life was written.
     pulse: Option<Instant>,
     has_ended: bool,
+    /// The process that has taken the run over.
+    other: Option<u32>,
 }
 
 /// An open store.
@@ -64,6 +66,7 @@ impl Writer {
             open: None,
             pulse: None,
             has_ended: false,
+            other: None,
         }
     }
 
@@ -88,6 +91,12 @@ impl Writer {
     /// Whether the run's end has come.
     pub(super) fn has_ended(&self) -> bool {
         self.has_ended || self.backlog.end.is_some()
+    }
+
+    /// Why nothing more is written: another process records the run.
+    pub(super) fn taken_over(&self) -> Option<String> {
+        let pid = self.other?;
+        Some(format!("process {pid} has taken the run over: what this one trains from here on is not kept"))
     }
 
     /// The recorder is gone: a run that has not ended is interrupted. Says whether there is something to write.
@@ -133,12 +142,26 @@ impl Writer {
         if self.backlog.is_empty() && self.pulse.is_some_and(|pulse| pulse.elapsed() < PULSE) {
             return Ok(());
         }
-        let written = self.open().and_then(|()| self.begin()).and_then(|()| self.append());
+        let written = match self.append_to_run() {
+            // Someone took the run out of the store: it begins there anew.
+            Ok(false) if self.other.is_none() => {
+                self.open = None;
+                self.append_to_run()
+            }
+            written => written,
+        };
         if written.is_err() {
             // What the store holds now is looked up before anything else is written.
             self.open = None;
         }
-        written
+        written.map(drop)
+    }
+
+    /// Writes the backlog into the run, which is there afterwards; `false` where it no longer is, or is another's.
+    fn append_to_run(&mut self) -> Result<bool> {
+        self.open()?;
+        self.begin()?;
+        if self.other.is_some() { Ok(false) } else { self.append() }
     }
 
     /// Makes sure that the run stands in the store.
@@ -150,8 +173,20 @@ impl Writer {
         match run {
             Some(run) if is_new => {
                 let first = self.backlog.steps.first().map(|record| record.step);
-                let taken_up = database.write(|db| run.take_up(db, first, &plan, &prediction))?;
-                self.reached = taken_up;
+                let taken_up = database.write(|db| {
+                    let standing = standing(db, run.number, &self.key)?;
+                    match standing.alive.filter(|_| standing.owner != Some(Owner::this())) {
+                        Some(other) => Ok(Err(other)),
+                        None => run.take_up(db, first, &plan, &prediction).map(Ok),
+                    }
+                })?;
+                match taken_up {
+                    Ok(reached) => self.reached = reached,
+                    Err(other) => {
+                        self.other = Some(other);
+                        return Ok(());
+                    }
+                }
                 let step = self.reached.steps;
                 if self.recording.continued.is_some() {
                     let event =
@@ -200,8 +235,8 @@ impl Writer {
         events.drain(..skipped[2]);
     }
 
-    fn append(&mut self) -> Result<()> {
-        let Some(Open { database, run: Some(run) }) = &mut self.open else { return Ok(()) };
+    fn append(&mut self) -> Result<bool> {
+        let Some(Open { database, run: Some(run) }) = &mut self.open else { return Ok(true) };
         let backlog = &self.backlog;
         let mut reached = self.reached;
         backlog.steps.iter().for_each(|record| reached.step(record));
@@ -209,7 +244,11 @@ impl Writer {
         if let Some(end) = &backlog.end {
             reached.ended(end, self.recording.continued.is_some());
         }
-        database.write(|db| {
+        let owner = database.write(|db| {
+            let standing = standing(db, run.number, &self.key)?;
+            if standing.owner != Some(Owner::this()) {
+                return Ok(standing.owner);
+            }
             run.steps.append(db, run.number, &backlog.steps)?;
             run.evaluations.append(db, run.number, &backlog.evaluations)?;
             events::write(db, run.number, run.events, &backlog.events)?;
@@ -219,8 +258,13 @@ impl Writer {
                 let sql = "UPDATE details SET measured_in_step = ?2, measured_step = ?3 WHERE run = ?1";
                 db.execute(sql, params![run.number, *step as i64, bytes])?;
             }
-            run.update(db, &reached, backlog.end.as_ref())
+            run.update(db, &reached, backlog.end.as_ref())?;
+            Ok(standing.owner)
         })?;
+        if owner != Some(Owner::this()) {
+            self.other = owner.map(|owner| owner.pid);
+            return Ok(false);
+        }
         run.events += backlog.events.len() as u64;
         self.reached = reached;
         let lengths = [backlog.steps.len(), backlog.evaluations.len(), backlog.events.len()];
@@ -230,7 +274,7 @@ impl Writer {
         self.has_ended |= backlog.end.is_some();
         self.backlog = Batch { has_begun: true, lost: backlog.lost, ..Batch::default() };
         self.pulse = Some(Instant::now());
-        Ok(())
+        Ok(true)
     }
 }
 

@@ -1,0 +1,125 @@
+//! The folders of the runs' files: what killed programs and deleted runs leave there, and how it goes.
+//!
+//! Always holds: a folder is touched by whoever holds its claim, so never under a run that trains. Without being asked, only
+//! what nobody can want is removed: files that were begun, empty folders, folders of runs that were deleted. A checkpoint of
+//! a run that the store does not know is a [`Stray`], which a user decides on: the store may be another than the run's.
+//! Refuses to touch what has no name that the store gives.
+
+use std::{
+    fs, io,
+    path::{Path, PathBuf},
+};
+
+use jiff::{SignedDuration, Timestamp};
+
+use crate::{
+    bytes::Bytes,
+    error::Result,
+    store::{
+        FILES, RunKey, Store,
+        delete::{AWAY, Files},
+    },
+    train::{Checkpoint, claim::Claim},
+    whole_file,
+};
+
+/// A run may be written into the database so much later than its files.
+const YOUNG: SignedDuration = SignedDuration::from_mins(1);
+
+/// A folder of checkpoints whose run the store does not know.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Stray {
+    /// The folder.
+    pub folder: PathBuf,
+    /// What it takes on the disk.
+    pub on_disk: Bytes,
+    /// When it was last written.
+    pub written: Timestamp,
+}
+
+impl Store {
+    /// Name and place of everything in the folder of all.
+    fn folders(&self) -> impl Iterator<Item = (String, PathBuf)> + use<> {
+        let entries = fs::read_dir(self.folder.join(FILES)).into_iter().flatten().flatten();
+        entries.filter_map(|entry| Some((entry.file_name().into_string().ok()?, entry.path())))
+    }
+
+    /// Removes what killed programs and runs that were deleted have left: files that were begun, empty folders, folders of
+    /// deleted runs. A folder whose run trains stays as it is, and what cannot be removed is in nobody's way.
+    pub fn tidy(&self) {
+        for (name, path) in self.folders() {
+            if RunKey::given(&name).is_some() {
+                tidy(&path);
+            } else if name.strip_prefix(AWAY).and_then(RunKey::given).is_some() {
+                let _ = fs::remove_dir_all(path);
+            }
+        }
+    }
+
+    /// The folders with checkpoints, and nothing else, whose run the store does not know and nobody trains.
+    ///
+    /// # Errors
+    /// Fails where the database does.
+    pub fn strays(&self) -> Result<Vec<Stray>> {
+        let mut strays = Vec::new();
+        let young = Timestamp::now() - YOUNG;
+        for (name, path) in self.folders() {
+            let Some(stray) = RunKey::given(&name).and_then(|_| stray(path)) else { continue };
+            if stray.written < young
+                && self.keys("WHERE key = ?1", &[&name])?.is_empty()
+                && Claim::try_take(&stray.folder).is_ok()
+            {
+                strays.push(stray);
+            }
+        }
+        Ok(strays)
+    }
+
+    /// Removes strays.
+    ///
+    /// # Errors
+    /// Names the folder that cannot be removed, or the run that is saved there by now; then all stay.
+    pub fn remove_strays(&self, strays: &[Stray]) -> Result<()> {
+        let key = |stray: &Stray| RunKey::given(&stray.folder.file_name()?.to_string_lossy());
+        let keys: Vec<RunKey> = strays.iter().filter_map(key).collect();
+        let mut files = Files::of(&self.folder.join(FILES));
+        files.put_away(&keys)?;
+        files.remove();
+        Ok(())
+    }
+}
+
+/// Removes from the folder of a run what was begun there and is not whole, and the folder where nothing is left.
+fn tidy(folder: &Path) {
+    let names = names(folder);
+    let is_litter = |name: &String| whole_file::is_begun(name) || Claim::is_file(name);
+    if !names.is_empty() && !names.iter().any(is_litter) {
+        return;
+    }
+    let Ok(claim) = Claim::try_take(folder) else { return };
+    whole_file::remove_begun(folder);
+    drop(claim);
+    // Only where it is empty: whoever begins to save there makes it anew.
+    let _ = fs::remove_dir(folder);
+}
+
+/// The folder as a stray, if it has checkpoints and nothing else.
+fn stray(folder: PathBuf) -> Option<Stray> {
+    let names = names(&folder);
+    let is_checkpoint = |name: &String| Checkpoint::NAMES.contains(&name.as_str());
+    let is_own = |name: &String| is_checkpoint(name) || whole_file::is_begun(name) || Claim::is_file(name);
+    if !names.iter().any(is_checkpoint) || !names.iter().all(is_own) {
+        return None;
+    }
+    let files: Vec<fs::Metadata> =
+        names.iter().map(|name| fs::metadata(folder.join(name))).collect::<io::Result<_>>().ok()?;
+    let on_disk = Bytes(files.iter().map(fs::Metadata::len).sum());
+    let written = files.iter().filter_map(|file| file.modified().ok()).max()?;
+    Some(Stray { folder, on_disk, written: Timestamp::try_from(written).ok()? })
+}
+
+/// The names of what is in a folder.
+fn names(folder: &Path) -> Vec<String> {
+    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
+    entries.map(|entry| entry.file_name().to_string_lossy().into_owned()).collect()
+}

@@ -1,0 +1,123 @@
+//! Whose a run and its folder are: of one process at a time, and of nobody once the run is deleted.
+
+use super::*;
+use crate::train::claim::Claim;
+
+/// Makes another process the one that records a run.
+fn take_over(store: &mut Store, key: &RunKey, owner: &str) {
+    let sql = format!("UPDATE runs SET {owner}, pulse = {} WHERE key = '{key}'", Timestamp::now().as_millisecond());
+    assert_eq!(store.database.write(|db| db.execute(&sql, [])), Ok(1));
+}
+
+/// A process elsewhere, which has just given a sign of life.
+const ELSEWHERE: &str = "system = 'another', pid = 4711, state = 'running'";
+
+#[test]
+fn a_run_that_another_process_takes_over_gets_no_step_twice() {
+    let folder = folder();
+    let key = record(Recorder::new(recording(folder.path())), 1, 100, Outcome::Stopped);
+    let mut store = Store::open(folder.path()).expect("open");
+    take_over(&mut store, &key, ELSEWHERE);
+    assert_eq!(store.trained_by(&key), Ok(Some(4711)));
+    let again = Recorder::new(Recording { continued: Some(key.clone()), ..recording(folder.path()) });
+    again.take(&Event::Started { run: 1, plan: plan() });
+    (51..=70).for_each(|step| again.take(&Event::Step(some_step(step))));
+    again.take(&ended(Outcome::Finished, 70));
+    let said = again.finish().expect("something is wrong");
+    assert!(said.contains("process 4711 has taken the run over"), "{said}");
+    assert_eq!(store.series(&key).expect("series").steps, (1..=100).map(some_step).collect());
+    assert_eq!(store.get(&key).expect("kept").state, RunState::Running);
+
+    // The same while it is recorded here.
+    let recorder = Recorder::new(recording(folder.path()));
+    recorder.take(&Event::Started { run: 1, plan: plan() });
+    recorder.take(&Event::Step(some_step(1)));
+    assert!(recorder.wait_until_kept(std::time::Duration::from_secs(20)));
+    let key = recorder.key().clone();
+    take_over(&mut store, &key, ELSEWHERE);
+    recorder.take(&Event::Step(some_step(2)));
+    recorder.take(&ended(Outcome::Finished, 2));
+    assert!(recorder.finish().is_some_and(|said| said.contains("taken the run over")));
+    let run = store.get(&key).expect("kept");
+    assert_eq!((run.steps, run.state), (1, RunState::Running));
+}
+
+#[test]
+fn a_run_that_is_deleted_while_it_ends_is_there_with_its_end() {
+    let folder = folder();
+    let recorder = Recorder::new(recording(folder.path()));
+    recorder.take(&Event::Started { run: 1, plan: plan() });
+    recorder.take(&Event::Step(some_step(1)));
+    assert!(recorder.wait_until_kept(std::time::Duration::from_secs(20)));
+    let key = recorder.key().clone();
+    let mut store = Store::open(folder.path()).expect("open");
+    assert!(store.delete(std::slice::from_ref(&key)).expect_err("it trains").to_string().contains("still trains"));
+    assert_eq!(store.database.write(|db| db.execute("DELETE FROM runs", [])), Ok(1));
+    recorder.take(&ended(Outcome::Finished, 1));
+    assert_eq!(recorder.finish(), None);
+    // Its files would otherwise belong to no run.
+    assert_eq!(store.get(&key).expect("kept").state, RunState::Finished);
+}
+
+#[test]
+fn a_run_that_goes_on_is_neither_put_away_nor_deleted() {
+    let folder = folder();
+    let keys = [kept(folder.path(), 1), kept(folder.path(), 2)];
+    let mut store = Store::open(folder.path()).expect("open");
+    let files = store.files(&keys[1]);
+    fs::create_dir_all(&files).expect("made");
+    // It reads its checkpoint, and has not done a step yet.
+    let claim = Claim::take(&files).expect("nobody has it");
+    for refused in [store.delete(&keys), store.discard(&keys)] {
+        let said = refused.expect_err("it goes on").to_string();
+        assert!(said.contains(keys[1].as_str()) && said.contains("still trains it; stop it there first"), "{said}");
+    }
+    assert_eq!(store.list().expect("a list").len(), 2);
+    drop(claim);
+    assert_eq!(store.delete(&keys), Ok(()));
+    assert!(!files.exists() && store.list().expect("a list").is_empty());
+}
+
+#[test]
+fn what_killed_programs_leave_goes_and_what_a_user_could_want_stays() {
+    let folder = folder();
+    let key = kept(folder.path(), 1);
+    let store = Store::open(folder.path()).expect("open");
+    let runs = folder.path().join(FILES);
+    let put = |name: &str, file: &str| {
+        fs::create_dir_all(runs.join(name)).and_then(|()| fs::write(runs.join(name).join(file), "x")).expect("written");
+    };
+    let (part, last) = (".plimsoll-abc123.part", "last.safetensors");
+    let [known, trains, begun, stray, foreign] =
+        [key.as_str(), "20200101-141205-aaaa", "20200101-141205-bbbb", "20200101-141205-cccc", "mine"];
+    for (name, file) in [(known, part), (known, last), (trains, part), (begun, part), (begun, ".plimsoll-run.lock")] {
+        put(name, file);
+    }
+    for name in [stray, foreign, "~20200101-141205-dddd"] {
+        put(name, last);
+    }
+    put("20200101-141205-eeee", "notes.txt");
+    let claim = Claim::take(&runs.join(trains)).expect("nobody has it");
+    store.tidy();
+    let list = |folder: &Path| {
+        let mut names: Vec<_> = fs::read_dir(folder).expect("listed").flatten().map(|e| e.file_name()).collect();
+        names.sort();
+        names
+    };
+    assert_eq!(list(&runs), [trains, stray, "20200101-141205-eeee", known, foreign].map(std::ffi::OsString::from));
+    assert_eq!(list(&runs.join(known)), [last]);
+    assert!(runs.join(trains).join(part).exists(), "it is being written");
+    drop(claim);
+
+    assert_eq!(store.strays(), Ok(Vec::new()), "a run may be on its way into the database");
+    let long_ago = fs::File::open(runs.join(stray).join(last))
+        .and_then(|file| file.set_modified(std::time::SystemTime::now() - std::time::Duration::from_secs(300)));
+    long_ago.expect("set");
+    let strays = store.strays().expect("read");
+    assert_eq!(
+        strays.iter().map(|s| (s.folder.clone(), s.on_disk)).collect::<Vec<_>>(),
+        [(runs.join(stray), Bytes(1))]
+    );
+    assert_eq!(store.remove_strays(&strays), Ok(()));
+    assert!(!runs.join(stray).exists() && runs.join(known).join(last).exists() && runs.join(foreign).exists());
+}
