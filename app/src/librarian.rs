@@ -194,6 +194,7 @@ impl Desk {
         };
         // What was deleted long enough ago is brought back by nobody. Where that fails, the next start tries again.
         let _ = store.empty(AWAY);
+        store.tidy();
         let (mut version, mut due) = (None, Instant::now());
         loop {
             if Instant::now() >= due {

@@ -62,6 +62,17 @@ impl Interrupt {
     }
 }
 
+/// Has a write to a file that the system lets grow no further (`ulimit -f`) fail, in place of ending the program.
+///
+/// # Errors
+/// A system that does not let signals be handled.
+pub(super) fn outlive_large_files() -> io::Result<()> {
+    // The signal is let go by: the write that it is for says the rest.
+    #[cfg(unix)]
+    flag::register(signal_hook::consts::SIGXFSZ, Arc::default())?;
+    Ok(())
+}
+
 /// A run that was stopped by a signal.
 #[derive(Debug)]
 pub(super) struct Stopped(pub(super) String);

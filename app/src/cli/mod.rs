@@ -2,7 +2,7 @@
 //!
 //! Owns the commands and what they promise to scripts: JSON goes to stdout, one object or one object a line; errors go
 //! to stderr. Exit status 0 is success, 1 an error, 2 misuse of the command line. A reader that closes stdout ends the
-//! program quietly.
+//! program quietly; a run that trains is saved first, and the status says that it ended early.
 
 mod age;
 mod ask;
@@ -20,6 +20,7 @@ mod in_store;
 mod interrupt;
 mod keeping;
 mod lock;
+mod lost_reader;
 mod offers;
 mod out;
 mod plain;
@@ -33,6 +34,7 @@ mod save;
 mod seed;
 mod selftest;
 mod show;
+mod strays;
 mod subject;
 mod table;
 mod train;
@@ -118,6 +120,8 @@ impl std::error::Error for Misuse {}
 pub(crate) fn main() -> ExitCode {
     complete::answer(Cli::command);
     heap::share_where_limited();
+    // Without it a write that is too large ends the program, as it does other programs.
+    let _ = interrupt::outlive_large_files();
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,
         Err(error) if error.kind() == ErrorKind::InvalidUtf8 => return not_text(),

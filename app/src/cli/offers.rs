@@ -3,6 +3,7 @@
 use plimsoll_engine::{
     memory::host::{LimitedBy, Line},
     plan::{self, Advice, Found, Limit, Plan},
+    train::Refusal,
 };
 
 use crate::advice::{self, Shortfall};
@@ -48,4 +49,13 @@ pub(super) fn list(title: &str, offers: &[Advice]) -> String {
 /// A ratio as a change: 1.1 is `+10%`.
 pub(super) fn percent(ratio: f64) -> String {
     format!("{:+.0}%", (ratio - 1.0) * 100.0)
+}
+
+/// Why a run was refused, and what would fit.
+pub(super) fn refused(refusal: &Refusal) -> String {
+    let offers = match refusal.advice.is_empty() {
+        true => "No change that is known fits; `plimsoll plan` says why.".to_owned(),
+        false => list("What would fit", &refusal.advice),
+    };
+    format!("{}\n{}", refusal.error, offers.trim_matches('\n'))
 }

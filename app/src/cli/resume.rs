@@ -1,14 +1,14 @@
 //! `plimsoll resume`: a run that was saved goes on from its checkpoint.
 
 use std::{
-    fs,
     path::{Path, PathBuf},
     process::ExitCode,
 };
 
 use clap::Args;
 use plimsoll_engine::{
-    store::{RunKey, RunState},
+    Experiment,
+    store::RunKey,
     train::{Checkpoint, Keep, Start, Trainer},
 };
 
@@ -48,45 +48,51 @@ pub(super) struct Resume {
 
 impl Resume {
     pub(super) fn run(&self) -> anyhow::Result<ExitCode> {
-        let (key, place) = self.place()?;
-        let path = Checkpoint::at(&place)?;
-        let mut experiment = Checkpoint::open(&path)?.experiment()?;
+        let (kept, path) = self.place()?;
+        let (key, mut experiment) = match kept {
+            Some((key, experiment)) => (Some(key), experiment),
+            None => (None, Checkpoint::open(&path)?.experiment()?),
+        };
         if self.steps.is_some() {
             (experiment.run.steps, experiment.run.epochs) = (self.steps, None);
         }
         let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
         let keep = Keep::in_folder(folder);
+        let is_same_run = key.is_some();
         let keeping = match key {
             Some(key) => self.keep.go_on(self.anyway, key),
             None => self.keep.begin(self.anyway),
         };
-        let start = Start { anyway: self.anyway, keep, resume: Some(path), ..Start::new(experiment) };
+        let start = Start { anyway: self.anyway, keep, resume: Some(path), is_same_run, ..Start::new(experiment) };
         let manner = train::Manner { json: self.json, is_quiet: self.quiet };
         train::follow(&Trainer::new(|| {}), start, keeping, manner)
     }
 
-    /// Where its checkpoints lie, and the kept run whose those are.
-    fn place(&self) -> anyhow::Result<(Option<RunKey>, PathBuf)> {
+    /// The checkpoint, and the kept run that goes on from it.
+    fn place(&self) -> anyhow::Result<(Option<(RunKey, Experiment)>, PathBuf)> {
         let name = self.run.to_string_lossy();
         if self.run.exists() {
-            return Ok((None, self.run.clone()));
+            return Ok((None, Checkpoint::at(&self.run)?));
         }
         let is_path = self.run.components().count() != 1 || name.ends_with(".safetensors");
         let (store, key) = match self.keep.store().run(&name) {
             // A run may be called what looks like a path.
-            Err(_) if is_path => return Ok((None, self.run.clone())),
+            Err(_) if is_path => return Ok((None, Checkpoint::at(&self.run)?)),
             found => found?,
         };
-        let run = store.get(&key)?;
-        anyhow::ensure!(run.state != RunState::Running, "run {key} still trains; stop it first");
-        let files = store.files(&key);
-        let has_any = fs::read_dir(&files).is_ok_and(|mut files| files.next().is_some());
-        anyhow::ensure!(
-            has_any,
-            "run {key} has no checkpoint to go on from: it ended before the first was due; `--set run.save_every=N` saves \
+        if let Some(pid) = store.trained_by(&key)? {
+            anyhow::bail!(
+                "run {key} is being trained by process {pid}; stop it there first (Ctrl-C saves it), or wait until it has ended"
+            );
+        }
+        let Ok(path) = Checkpoint::at(store.files(&key)) else {
+            anyhow::bail!(
+                "run {key} has no checkpoint to go on from: it ended before the first was due; `--set run.save_every=N` saves \
              after every N steps, `--set run.save_minutes=N` after so many minutes (10 unless chosen), and `--keep all`, the \
              default, keeps them"
-        );
-        Ok((Some(key), files))
+            );
+        };
+        let experiment = store.details(&key)?.experiment(&key)?;
+        Ok((Some((key, experiment)), path))
     }
 }

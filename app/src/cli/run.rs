@@ -1,6 +1,6 @@
 //! One run through the trainer, watched to its end.
 
-use std::{sync::Arc, time::Duration};
+use std::{ops::ControlFlow, sync::Arc, time::Duration};
 
 use anyhow::Context;
 use crossbeam_channel::RecvTimeoutError;
@@ -15,21 +15,21 @@ use crate::cli::interrupt::{Interrupt, Stopped};
 /// How often a signal is looked for.
 const GLANCE: Duration = Duration::from_millis(100);
 
-/// Starts a run and hands every event to `watch` until the run has ended. A signal stops it, and so does an error of
-/// `watch`, which is then the answer.
+/// Starts a run and hands every event to `watch` until the run has ended. A signal stops it, and so does a `watch` that
+/// breaks off; the events to its end are then handed over as well.
 ///
 /// # Errors
-/// That of `watch`, or a trainer thread that is gone.
+/// A trainer thread that is gone.
 pub(super) fn run(
     trainer: &Trainer,
     start: Start,
     interrupt: &Interrupt,
-    mut watch: impl FnMut(&Event) -> anyhow::Result<()>,
+    mut watch: impl FnMut(&Event) -> ControlFlow<()>,
 ) -> anyhow::Result<(Outcome, Summary)> {
     trainer.send(Command::Start(Box::new(start)));
-    let mut is_stopping = false;
+    let (mut is_stopping, mut has_broken) = (false, false);
     loop {
-        if interrupt.has_come() && !is_stopping {
+        if (has_broken || interrupt.has_come()) && !is_stopping {
             trainer.send(Command::Stop);
             is_stopping = true;
         }
@@ -38,7 +38,7 @@ pub(super) fn run(
             Err(RecvTimeoutError::Timeout) => continue,
             Err(RecvTimeoutError::Disconnected) => anyhow::bail!("the trainer thread is gone"),
         };
-        watch(&event)?;
+        has_broken |= watch(&event).is_break();
         if let Event::Ended { outcome, summary, .. } = event {
             return Ok((outcome, summary));
         }
@@ -70,7 +70,7 @@ pub(super) fn record(
             Event::Step(step) => steps.push(*step),
             _ => {}
         }
-        Ok(())
+        ControlFlow::Continue(())
     })?;
     match outcome {
         Outcome::Finished => {}

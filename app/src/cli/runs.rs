@@ -7,9 +7,10 @@ use jiff::Timestamp;
 use plimsoll_engine::{
     Bytes,
     plan::Peak,
-    store::{Prune, RunKey, RunState, Store, StoredRun},
+    store::{Prune, RunKey, RunState, Store, StoredRun, Stray},
 };
 use serde::Serialize;
+use serde_json::json;
 
 use crate::{
     cli::{
@@ -17,7 +18,7 @@ use crate::{
         age::{Age, ago},
         ask, complete,
         in_store::InStore,
-        out,
+        out, strays,
         table::Table,
     },
     format,
@@ -138,7 +139,8 @@ enum Change {
 Example:
   plimsoll runs prune --keep-best 10 --older-than 30d
 
-Says what it would delete and asks. A run goes where both options let it go; one that is starred or still trains stays.")]
+Says what it would delete and asks. A run goes where both options let it go; one that is starred or still trains stays.
+With --older-than, folders of checkpoints whose run is no longer kept go by the same age.")]
 struct PruneChoice {
     /// Keep so many runs of the best test accuracy
     #[arg(long, value_name = "N")]
@@ -328,7 +330,7 @@ impl Change {
                 keys.sort();
                 keys.dedup();
                 let runs = keys.iter().map(|key| store.get(key)).collect::<Result<Vec<_>, _>>()?;
-                delete(store, &runs.iter().collect::<Vec<_>>(), *yes, false)
+                delete(store, &runs.iter().collect::<Vec<_>>(), &[], *yes, false)
             }
             Self::Prune(choice) => choice.run(),
         }
@@ -344,9 +346,16 @@ impl PruneChoice {
         let prune =
             Prune { keep_best: self.keep_best.unwrap_or_default(), older_than: self.older_than.map(|age| age.0) };
         let Some(store) = self.store.existing()? else { return nothing(self.json) };
-        let runs = InStore::list(&store)?;
-        let chosen = prune.choose(&runs, Timestamp::now());
-        if chosen.is_empty() { nothing(self.json) } else { delete(store, &chosen, self.yes, self.json) }
+        store.tidy();
+        let (runs, now) = (InStore::list(&store)?, Timestamp::now());
+        let chosen = prune.choose(&runs, now);
+        let mut strays = store.strays()?;
+        // Of their accuracy nothing is known.
+        strays.retain(|stray| prune.older_than.is_some_and(|age| now.duration_since(stray.written) >= age));
+        if chosen.is_empty() && strays.is_empty() {
+            return nothing(self.json);
+        }
+        delete(store, &chosen, &strays, self.yes, self.json)
     }
 }
 
@@ -355,18 +364,30 @@ fn nothing(json: bool) -> anyhow::Result<()> {
 }
 
 /// Says what is to be deleted, asks, and deletes it.
-fn delete(mut store: Store, runs: &[&StoredRun], yes: bool, json: bool) -> anyhow::Result<()> {
+fn delete(mut store: Store, runs: &[&StoredRun], of_none: &[Stray], yes: bool, json: bool) -> anyhow::Result<()> {
     if !json {
-        out::text(&describe(runs))?;
+        if !runs.is_empty() {
+            out::text(&describe(runs))?;
+        }
+        out::text(&strays::describe(of_none))?;
     }
-    let all = in_all(runs);
+    let all = match (runs, of_none) {
+        (_, []) => in_all(runs),
+        ([], _) => strays::in_all(of_none),
+        _ => format!("{}, and {}", in_all(runs), strays::in_all(of_none)),
+    };
     if !ask::agrees(&format!("Delete {all}, for good?"), yes)? {
         return if json { Ok(()) } else { out::line("Nothing was deleted.") };
     }
     let keys: Vec<RunKey> = runs.iter().map(|run| run.key.clone()).collect();
     store.delete(&keys)?;
+    store.remove_strays(of_none)?;
     match json {
-        true => runs.iter().try_for_each(|run| out::json(&Row::of(run))),
+        true => {
+            runs.iter().try_for_each(|run| out::json(&Row::of(run)))?;
+            let row = |stray: &Stray| json!({"folder": stray.folder, "bytes_on_disk": stray.on_disk.0});
+            of_none.iter().try_for_each(|stray| out::json(&row(stray)))
+        }
         false => out::line(format!("Deleted {all}.")),
     }
 }

@@ -3,6 +3,7 @@
 use std::{
     cell::Cell,
     io::{self, IsTerminal, Write},
+    ops::ControlFlow,
     path::PathBuf,
     process::ExitCode,
     sync::Arc,
@@ -13,7 +14,7 @@ use clap::Args;
 use plimsoll_engine::{
     Experiment,
     plan::{Peak, Plan},
-    train::{Event, Keep, Outcome, Refusal, SaveReason, Start, StepRecord, Summary, Trainer},
+    train::{Event, Keep, Outcome, SaveReason, Start, StepRecord, Summary, Trainer},
 };
 use serde_json::{Value, json};
 
@@ -23,7 +24,7 @@ use crate::{
         choice::Choice,
         interrupt::Interrupt,
         keeping::{KeepChoice, Keeping, Told},
-        offers, out, run,
+        lost_reader, offers, out, run,
         table::Table,
     },
 };
@@ -41,7 +42,8 @@ Examples:
 
 A run that would cross its budget is refused before anything is allocated (exit status 1). Ctrl-C, SIGTERM and SIGHUP end
 a run after the current step, saved where it is kept, with its summary (exit status 130, 143 and 129); a second one ends the
-program at once. `plimsoll resume` goes on with a run that was saved.
+program at once. A reader of standard output that goes away ends a run in the same way (exit status 141). `plimsoll resume`
+goes on with a run that was saved.
 
 The run is kept from its first step; `plimsoll runs` lists what is kept. One that was refused is not.")]
 pub(super) struct Train {
@@ -91,7 +93,7 @@ pub(super) struct Manner {
 /// Runs to the end, keeps the run and reports it.
 ///
 /// # Errors
-/// A run that fails or is refused, and a reader that goes away.
+/// A run that fails or is refused, and output that cannot be written.
 pub(super) fn follow(
     trainer: &Trainer,
     start: Start,
@@ -102,12 +104,30 @@ pub(super) fn follow(
     let Manner { json, is_quiet } = manner;
     let shows_progress = io::stderr().is_terminal() && !is_quiet;
     let mut report = Report { json, is_quiet, shows_progress, plan: None, tested: None, shown: Cell::default() };
+    let (mut failure, mut is_saved) = (None, false);
     let (outcome, summary) = run::run(trainer, start, &interrupt, |event| {
-        keeping.take(trainer, event).iter().try_for_each(|told| report.told(told))?;
-        report.event(event)
+        // What nobody reads is kept all the same.
+        let told = keeping.take(trainer, event);
+        is_saved |= matches!(event, Event::Saved { .. });
+        if failure.is_none() {
+            failure = told.iter().try_for_each(|told| report.told(told)).and_then(|()| report.event(event)).err();
+        }
+        if failure.is_some() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     })?;
     report.clear_progress();
     let kept = keeping.key().cloned();
+    if let Some(failure) = failure {
+        if let Some(warning) = keeping.finish() {
+            report.warn(&warning);
+        }
+        match outcome {
+            Outcome::Finished | Outcome::Stopped => {}
+            Outcome::OverBudget(refusal) => anyhow::bail!(offers::refused(&refusal)),
+            Outcome::Failed(error) => return Err(error.into()),
+        }
+        let status = lost_reader::tell(failure, summary.steps, kept.filter(|_| is_saved).as_ref(), is_quiet)?;
+        return Ok(if interrupt.has_come() { interrupt.exit_code() } else { status });
+    }
     if let Some(warning) = keeping.finish() {
         report.told(&Told::Warning(warning))?;
     }
@@ -124,17 +144,9 @@ pub(super) fn follow(
     match outcome {
         Outcome::Finished => Ok(ExitCode::SUCCESS),
         Outcome::Stopped => Ok(interrupt.exit_code()),
-        Outcome::OverBudget(refusal) => anyhow::bail!(refused(&refusal)),
+        Outcome::OverBudget(refusal) => anyhow::bail!(offers::refused(&refusal)),
         Outcome::Failed(error) => Err(error.into()),
     }
-}
-
-fn refused(refusal: &Refusal) -> String {
-    let offers = match refusal.advice.is_empty() {
-        true => "No change that is known fits; `plimsoll plan` says why.".to_owned(),
-        false => offers::list("What would fit", &refusal.advice),
-    };
-    format!("{}\n{}", refusal.error, offers.trim_matches('\n'))
 }
 
 /// Writes the run's events: as lines of JSON, or as lines for people.

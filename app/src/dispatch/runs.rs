@@ -132,7 +132,7 @@ impl Dispatcher<'_> {
             return;
         }
         let Some(checkpoint) = self.state.runs.get(key).and_then(|row| row.checkpoint.clone()) else { return };
-        let start = Start { resume: Some(checkpoint), ..Start::new(experiment) };
+        let start = Start { resume: Some(checkpoint), is_same_run: true, ..Start::new(experiment) };
         self.start(start, Some(key.clone()));
     }
 

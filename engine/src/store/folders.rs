@@ -62,6 +62,10 @@ impl Store {
     /// Fails where the database does.
     pub fn strays(&self) -> Result<Vec<Stray>> {
         let mut strays = Vec::new();
+        // A damaged store may not know its own.
+        if self.listed()?.damage.is_some() {
+            return Ok(strays);
+        }
         let young = Timestamp::now() - YOUNG;
         for (name, path) in self.folders() {
             let Some(stray) = RunKey::given(&name).and_then(|_| stray(path)) else { continue };
