@@ -5,26 +5,26 @@ use std::io::{BufRead, BufReader, Write};
 use super::*;
 
 /// A store of its own.
-struct Kept(tempfile::TempDir);
+pub(super) struct Kept(pub(super) tempfile::TempDir);
 
 impl Kept {
-    fn new() -> Self {
+    pub(super) fn new() -> Self {
         Self(tempfile::tempdir().expect("a folder"))
     }
 
-    fn program(&self, arguments: &[&str]) -> Command {
+    pub(super) fn program(&self, arguments: &[&str]) -> Command {
         let mut program = program();
         program.args(arguments).arg("--store").arg(self.0.path());
         program
     }
 
-    fn output(&self, arguments: &[&str]) -> Output {
+    pub(super) fn output(&self, arguments: &[&str]) -> Output {
         self.program(arguments).output().expect("the program starts")
     }
 
     /// What a command that must succeed wrote.
     #[track_caller]
-    fn told(&self, arguments: &[&str]) -> String {
+    pub(super) fn told(&self, arguments: &[&str]) -> String {
         let output = self.output(arguments);
         assert!(output.status.success(), "{arguments:?}: {}{}", text(&output.stdout), text(&output.stderr));
         text(&output.stdout)
@@ -32,7 +32,7 @@ impl Kept {
 
     /// Trains for so many steps, and gives the name that the run was kept under.
     #[track_caller]
-    fn train(&self, steps: &str, more: &[&str]) -> String {
+    pub(super) fn train(&self, steps: &str, more: &[&str]) -> String {
         let events = lines(&self.told(&[&["train", "mlp-digits", "--steps", steps, "--json"], more].concat()));
         let place = events.iter().position(|event| event["event"] == "kept").expect("kept");
         let first = events.iter().position(|event| event["event"] == "step").expect("a step");
@@ -40,11 +40,11 @@ impl Kept {
         events[place]["run"].as_str().expect("a name").to_owned()
     }
 
-    fn runs(&self) -> Vec<Value> {
+    pub(super) fn runs(&self) -> Vec<Value> {
         lines(&self.told(&["runs", "--json"]))
     }
 
-    fn show(&self, run: &str) -> Value {
+    pub(super) fn show(&self, run: &str) -> Value {
         serde_json::from_str(&self.told(&["show", run, "--json"])).expect("one object")
     }
 }

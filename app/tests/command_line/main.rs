@@ -5,6 +5,8 @@ mod kept;
 mod lock;
 mod misuse;
 mod offers;
+#[cfg(unix)]
+mod owned;
 mod signals;
 #[cfg(unix)]
 mod store;

@@ -3,13 +3,20 @@
 use super::*;
 
 #[test]
-fn a_reader_that_goes_away_ends_the_program_quietly() {
+fn a_reader_that_goes_away_ends_the_run_with_a_word_and_its_status() {
     let mut child = program()
         .args(["train", "mlp-digits", "--steps", "400", "--json"])
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
         .spawn()
         .expect("the program starts");
+    drop(child.stdout.take());
+    let output = child.wait_with_output().expect("it ends");
+    let said = text(&output.stderr);
+    assert_eq!(output.status.code(), Some(141), "{said}");
+    assert!(said.starts_with("nobody reads standard output any more, so the run was ended after step "), "{said}");
+    // What does not train has done its work.
+    let mut child = program().args(["presets"]).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("starts");
     drop(child.stdout.take());
     let output = child.wait_with_output().expect("it ends");
     assert_eq!((output.status.code(), text(&output.stderr).as_str()), (Some(0), ""));
