@@ -50,6 +50,7 @@ pub(super) struct Lock {
 impl Lock {
     pub(super) fn run(&self) -> anyhow::Result<ExitCode> {
         save::can_be_written(&self.output, self.force)?;
+        save::has_folder(&self.output)?;
         let folder = folder_of(&self.output);
         let mut written = LockFile::new();
         let machine = written.machine();

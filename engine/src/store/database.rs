@@ -22,6 +22,8 @@ use crate::error::{Error, Result};
 pub(super) const FILE: &str = "runs.db";
 /// What stands beside it: what was written and is not in it yet.
 const LOG: &str = "runs.db-wal";
+/// The index of that, while programs are at work.
+const INDEX: &str = "runs.db-shm";
 
 /// How long another program's writing is waited for.
 pub(super) const PATIENCE: Duration = Duration::from_secs(5);
@@ -97,6 +99,8 @@ impl Database {
             has_present_form(&connection, MIGRATIONS)?;
             connection.pragma_update_and_check(None, "journal_mode", "memory", |_| Ok(()))?;
             connection.pragma_update(None, "foreign_keys", true)?;
+            // Nobody else is here: what an opening that found no room has left beside it is nobody's.
+            let _ = fs::remove_file(path.with_file_name(INDEX));
             Ok(connection)
         };
         let connection = open().map_err(|fault| Error::file(&path, fault.words()))?;

@@ -242,6 +242,21 @@ fn a_store_that_cannot_be_opened_is_said_and_the_window_trains_all_the_same() {
 }
 
 #[test]
+fn what_of_a_damaged_store_is_missing_is_said_beside_what_is_shown() {
+    let (store, _) = two_runs();
+    // One byte of the first run's state: no program writes such a word.
+    let path = store.path().join("runs.db");
+    let mut bytes = std::fs::read(&path).expect("a store");
+    let place = bytes.windows(8).rposition(|part| part == b"finished").expect("a state");
+    bytes[place] = b'x';
+    std::fs::write(&path, bytes).expect("written");
+    let mut window = on(&store, digits());
+    show(&mut window, Pane::Runs);
+    assert_eq!(keys(&window).len(), 1);
+    assert!(window.query_by_label_contains("1 run of it cannot be read. The other one is shown").is_some());
+}
+
+#[test]
 fn kept_runs_and_their_comparison_can_be_read_in_every_size_scale_and_theme() {
     let (store, _) = two_runs();
     let mut window = on(&store, Experiment { budget: Bytes::mib(3), ..digits() });

@@ -165,6 +165,9 @@ impl Export {
         let is_folder = self.format == Format::Tensorboard && place != Path::new("-");
         let path = if is_folder { place.join(tensorboard::FILE_NAME) } else { place.clone() };
         save::can_be_written(&path, self.force)?;
+        if !is_folder {
+            save::has_folder(&path)?;
+        }
         let machine = plan::this_machine();
         let device = self.device.as_deref();
         let named = subject::all(self.subjects.iter().map(PathBuf::as_path), device, &self.store, &machine);
