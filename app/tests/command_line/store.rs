@@ -159,8 +159,7 @@ fn what_is_no_store_is_said_and_stays() {
 fn a_title_cannot_drive_the_terminal() {
     let place = Place::new();
     let file = place.folder.path().join("sly.toml");
-    fs::write(&file, "title = \"a\\u001b[31mred\\u0007\\nb\"\nbudget = \"64MiB\"\n[run]\nsteps = 2\n")
-        .expect("written");
+    fs::write(&file, "title = \"a\\u001b[31mred\\u0007\"\nbudget = \"64MiB\"\n[run]\nsteps = 2\n").expect("written");
     place.told(&["train", "sly.toml", "--quiet"]);
     place.told(&["runs", "note", "last", "n\u{1b}]0;x\u{7}"]);
     place.told(&["runs", "tag", "last", "t\u{9b}1m"]);
@@ -172,7 +171,7 @@ fn a_title_cannot_drive_the_terminal() {
         assert!(all.contains("a\\u{1b}[31mred\\u{7}"), "{arguments:?}: {all}");
     }
     let row = &lines(&place.told(&["runs", "--json"]))[1];
-    assert_eq!(row["title"], "a\u{1b}[31mred\u{7}\nb", "a script gets it as it is");
+    assert_eq!(row["title"], "a\u{1b}[31mred\u{7}", "a script gets it as it is");
 }
 
 #[test]
