@@ -16,6 +16,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     budgets::Budgets,
+    closing::Closing,
     command::{Sender, UiCommand},
     dispatch::{Dispatcher, Recorders, Services},
     drafts::Drafts,
@@ -69,6 +70,8 @@ pub(crate) struct App {
     title: String,
     /// `None` in tests, which keep nothing.
     keeper: Option<Keeper>,
+    /// `None` where no signal closes it.
+    signals: Option<Closing>,
 }
 
 impl App {
@@ -122,6 +125,7 @@ impl App {
             pace,
             title: String::new(),
             keeper: None,
+            signals: None,
         };
         app.dispatcher(ctx).changed();
         if let Some(path) = open {
@@ -143,6 +147,19 @@ impl App {
     /// The same window, drawn by the renderer of this name.
     pub(crate) fn drawn_by(mut self, renderer: &str) -> Self {
         self.pace.drawn_by(renderer);
+        self
+    }
+
+    /// The same window, closed by signals; where none can be listened to, that is noted.
+    pub(crate) fn closed_by(mut self, signals: std::io::Result<Closing>) -> Self {
+        match signals {
+            Ok(signals) => self.signals = Some(signals),
+            Err(error) => {
+                let text =
+                    format!("A signal ends the program without saving: the system lets none be handled ({error})");
+                self.state.log.add(Level::Warning, text);
+            }
+        }
         self
     }
 
@@ -255,8 +272,14 @@ impl App {
         }
     }
 
-    /// A window that is asked to close during a run asks for confirmation.
+    /// A window that is asked to close during a run asks for confirmation. A signal leaves nobody to ask: what would be asked
+    /// about is kept in any case.
     fn close(&mut self, ctx: &egui::Context) {
+        if !self.state.closing && self.signals.as_ref().is_some_and(Closing::has_come) {
+            self.state.closing = true;
+            self.keep();
+            ctx.send_viewport_cmd(egui::ViewportCommand::Close);
+        }
         if !ctx.input(|input| input.viewport().close_requested()) || self.state.closing {
             return;
         }

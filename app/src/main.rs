@@ -5,6 +5,7 @@ mod app;
 mod budgets;
 
 mod cli;
+mod closing;
 mod command;
 mod dispatch;
 mod document;

@@ -6,6 +6,7 @@ use eframe::egui;
 
 use crate::{
     app::App,
+    closing::{self, Closing},
     files::FileDialogs,
     kept::{self, Keeper},
 };
@@ -34,7 +35,9 @@ pub(crate) fn run(open: Option<PathBuf>, store: Result<PathBuf, String>) -> anyh
         let persisted = persisted.or_else(before).unwrap_or_default();
         let files = FileDialogs::desktop(cc.egui_ctx.clone());
         let app = App::new(&cc.egui_ctx, files, persisted, store, open.as_deref())?;
-        Ok(Box::new(Window(app.kept_by(keeper, damage).drawn_by(&renderer(cc)))))
+        let ctx = cc.egui_ctx.clone();
+        let signals = Closing::listen(closing::SIGNALS, move || ctx.request_repaint());
+        Ok(Box::new(Window(app.kept_by(keeper, damage).drawn_by(&renderer(cc)).closed_by(signals))))
     });
     eframe::run_native(NAME, options, create).map_err(|error| {
         let reason = without_place(&error.to_string());
