@@ -127,6 +127,37 @@ fn no_edit_of_a_control_of_a_lesson_moves_a_pane() {
 }
 
 #[test]
+fn a_description_of_several_lines_is_edited_and_nothing_moves() {
+    let lines = "One line that says what to look at.\nAnother that says why.\nAnd a third.";
+    let mut window = window(Experiment { description: lines.to_owned(), ..digits() });
+    window.get_by_label("Title and description").click_accesskit();
+    window.run_steps(30);
+    let field = |window: &Window| window.get_by_role_and_label(Role::MultilineTextInput, "Description").rect();
+    window.get_by_role_and_label(Role::MultilineTextInput, "Description").focus();
+    window.run_steps(5);
+    let (panes, top) = (app(&window).layout.rects(), field(&window).top());
+    let still = |window: &Window, what: &str| {
+        assert_eq!(app(window).layout.rects(), panes, "{what}");
+        assert_eq!(field(window).top(), top, "{what}");
+    };
+    for _ in 0..3 {
+        window.get_by_role_and_label(Role::MultilineTextInput, "Description").type_text("More of it.");
+        window.key_press(Key::Enter);
+        for _ in 0..3 {
+            window.step();
+            still(&window, "while it is typed");
+        }
+    }
+    let description = app(&window).state.document.experiment.description.clone();
+    assert_eq!(description.lines().count(), 6, "{description:?}");
+    window.get_by_role_and_label(Role::Slider, "Smoothing").focus();
+    window.run_steps(5);
+    still(&window, "once the field is left");
+    let shown = window.query_all_by_label(&description).count();
+    assert_eq!(shown, 1, "above the settings it is the new one");
+}
+
+#[test]
 fn no_edit_moves_a_pane_when_what_else_fits_comes_after_it() {
     let mut window = window(Experiment { budget: Bytes::kib(700), ..digits() });
     settle(&mut window, "at first");

@@ -2,11 +2,10 @@
 
 mod controls;
 mod data;
+mod description;
 mod optimizer;
 
-use eframe::egui::{
-    self, Align, Button, CollapsingHeader, Layout, Rect, RichText, ScrollArea, TextEdit, Ui, UiBuilder, vec2,
-};
+use eframe::egui::{self, Align, Button, CollapsingHeader, Layout, Rect, RichText, ScrollArea, Ui, UiBuilder, vec2};
 use plimsoll_engine::Experiment;
 use plimsoll_engine::experiment::{BlockSet, Checkpointing, DepthUnit, Frozen, ModelSetting, WidthUnit, check, preset};
 
@@ -21,11 +20,11 @@ use crate::{
 
 /// Draws the pane.
 pub(crate) fn ui(ui: &mut Ui, context: &PanelContext<'_>) {
-    from_the_top(ui, context.state.opened).show(ui, |ui| {
+    let area = from_the_top(ui, context.state.opened).show(ui, |ui| {
         // Room for the scroll bar, which floats.
         ui.set_width(ui.available_width() - theme::GAP);
         let form = Form::new(context.state, context.send);
-        about(ui, context);
+        let grown = description::shown(ui, context);
         failure(ui, context);
         offered_card(ui, &form, context);
         group(ui, "Memory", |ui| memory(ui, &form));
@@ -43,8 +42,15 @@ pub(crate) fn ui(ui: &mut Ui, context: &PanelContext<'_>) {
         group(ui, "Optimizer", |ui| optimizer::ui(ui, &form));
         more(ui, &form, "More about the optimizer", &optimizer::REST, |ui| optimizer::rest(ui, &form));
         group(ui, "Run", |ui| optimizer::run(ui, &form, context));
-        group(ui, "Title and description", |ui| texts(ui, &form));
+        group(ui, "Title and description", |ui| description::edited(ui, &form));
+        grown
     });
+    let offset = area.state.clamped_offset().y;
+    if area.inner != 0.0 && offset > 0.0 {
+        // What is in sight stays where it is.
+        ui.data_mut(|data| data.insert_temp(ui.scope_id().with("offset"), (offset + area.inner).max(0.0)));
+        ui.ctx().request_discard("the description has another height");
+    }
 }
 
 fn group(ui: &mut Ui, name: &str, contents: impl FnOnce(&mut Ui)) {
@@ -75,16 +81,6 @@ fn more(ui: &mut Ui, form: &Form<'_>, name: &str, specs: &[Spec], contents: impl
         ui.add_space(theme::GAP);
     });
     follow(&header.header_response);
-}
-
-/// What to look at, from the preset.
-fn about(ui: &mut Ui, context: &PanelContext<'_>) {
-    let experiment = &context.state.document.experiment;
-    if experiment.description.is_empty() {
-        return;
-    }
-    ui.add(egui::Label::new(RichText::new(&experiment.description).color(theme::palette(ui).weak())).wrap());
-    ui.add_space(theme::GAP);
 }
 
 /// The card that was planned for before, in one click, and the preset's own device in one click back: beside the first
@@ -258,12 +254,17 @@ fn model(ui: &mut Ui, form: &Form<'_>) {
     }
 }
 
-/// The area that scrolls: from its top whenever another document was opened, so that what it says of itself is seen.
+/// The area that scrolls: from its top whenever another document was opened, so that what it says of itself is seen; and to
+/// where it is to stay.
 fn from_the_top(ui: &Ui, opened: u64) -> ScrollArea {
     let area = ScrollArea::vertical().auto_shrink(false);
     let id = ui.scope_id().with("opened");
     if ui.data(|data| data.get_temp(id)) == Some(opened) {
-        return area;
+        let offset: Option<f32> = ui.data_mut(|data| data.remove_temp(ui.scope_id().with("offset")));
+        return match offset {
+            Some(offset) => area.vertical_scroll_offset(offset),
+            None => area,
+        };
     }
     ui.data_mut(|data| data.insert_temp(id, opened));
     area.vertical_scroll_offset(0.0)
@@ -304,31 +305,4 @@ pub(super) fn fact(ui: &mut Ui, text: &str) {
         }
         ui.add(egui::Label::new(text).wrap());
     });
-}
-
-const TITLE: Spec = Spec {
-    key: "title",
-    name: "Title",
-    help: "One line for menus and for the picture of memory against accuracy. It changes neither memory nor time.",
-};
-const DESCRIPTION: Spec = Spec {
-    key: "description",
-    name: "Description",
-    help: "A paragraph that says what to look at. It changes neither memory nor time.",
-};
-
-fn texts(ui: &mut Ui, form: &Form<'_>) {
-    let mut title = form.experiment().title.clone();
-    let hover = form.row(ui, TITLE, |ui| {
-        let edit = TextEdit::singleline(&mut title).desired_width(f32::INFINITY);
-        follow(&ui.add(edit).accessible_name(TITLE.name));
-    });
-    form.help(&hover, TITLE, Vec::new);
-    form.edit(TITLE.key, |experiment| experiment.title = title);
-    let mut description = form.experiment().description.clone();
-    let edit = TextEdit::multiline(&mut description).desired_rows(4).desired_width(f32::INFINITY);
-    let hover = ui.add(edit.hint_text("What to look at")).accessible_name(DESCRIPTION.name);
-    follow(&hover);
-    form.help(&hover, DESCRIPTION, Vec::new);
-    form.edit(DESCRIPTION.key, |experiment| experiment.description = description);
 }
