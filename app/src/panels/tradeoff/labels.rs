@@ -16,6 +16,8 @@ const AWAY: f32 = 4.0;
 const FARTHER: f32 = 8.0;
 /// From a point to a name with a line.
 const FAR: [f32; 3] = [16.0, 30.0, 48.0];
+/// Names that are sought a place at most: where there are more points, names would hide them.
+const NAMES: usize = 40;
 /// Letters of a name.
 const LETTERS: usize = 26;
 /// Where a name may stand, the best first.
@@ -78,7 +80,7 @@ pub(super) fn draw(ui: &Ui, session: &Session, dots: &[Dot<'_>], shown: RunKey, 
     let mut taken = Taken { points, names: Vec::new(), frame };
     let mut order: Vec<&Dot<'_>> = dots.iter().filter(|dot| dot.in_focus && frame.contains(place(dot))).collect();
     order.sort_by_key(|dot| (dot.run.key != shown, !dot.is_best, dot.run.key));
-    for dot in order {
+    for dot in order.into_iter().take(NAMES) {
         let color = if dot.run.key == shown { palette.strong() } else { palette.weak() };
         let (number, name) = (dot.run.short_label(), shortened(&session.short_name(dot.run)));
         for text in [format!("{number}: {name}"), number] {
