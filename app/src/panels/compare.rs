@@ -25,7 +25,7 @@ const PARTS: [(ComparePart, &str, &str); 4] = [
 ];
 
 /// Letters of a name.
-const LETTERS: usize = 32;
+const LETTERS: usize = 48;
 
 /// Draws the pane.
 pub(crate) fn ui(ui: &mut Ui, context: &mut PanelContext<'_>) {

@@ -20,15 +20,19 @@ use crate::{
 };
 
 /// Draws a plot of runs, each with its place among those that are compared.
-type Draw = fn(&mut Ui, &View, &[(usize, &RunRecord)]);
+type Draw = fn(&mut Ui, &View, &[One<'_>]);
+
+/// A run that is compared: its place among the others, what it is called, and what it was.
+type One<'a> = (usize, &'a str, &'a RunRecord);
 
 /// Narrower panes stack their plots in one column.
 const TWO_COLUMNS_FROM: f32 = 430.0;
 
 /// Loss and accuracy of those that ran.
 pub(super) fn curves(ui: &mut Ui, view: &View, compared: &Compared) {
-    let runs: Vec<(usize, &RunRecord)> =
-        compared.runs.iter().enumerate().filter_map(|(i, run)| Some((i, run.as_ref()?))).collect();
+    let named = compared.runs.iter().zip(&compared.comparison.subjects).enumerate();
+    let runs: Vec<One<'_>> =
+        named.filter_map(|(i, (run, subject))| Some((i, subject.name.as_str(), run.as_ref()?))).collect();
     if runs.is_empty() {
         chip::empty(ui, "None of these ran: plans have no curves.");
         return;
@@ -49,20 +53,19 @@ pub(super) fn curves(ui: &mut Ui, view: &View, compared: &Compared) {
     });
 }
 
-fn loss(ui: &mut Ui, view: &View, runs: &[(usize, &RunRecord)]) {
+fn loss(ui: &mut Ui, view: &View, runs: &[One<'_>]) {
     ui.label(RichText::new("Training loss").strong());
     let include = (!view.log_loss).then_some(0.0);
     let axes = live::axes(view, Round::Decimal, format::plain, format::three, include);
     let axes = line_plot::Axes { log: view.log_loss, ..axes };
-    let curve = |ui: &Ui, (i, run): &(usize, &'_ RunRecord)| {
-        (color(ui, *i), live::xs(view, &run.train.steps, &run.train.secs).to_vec())
-    };
+    let curve =
+        |ui: &Ui, (i, _, run): &One<'_>| (color(ui, *i), live::xs(view, &run.train.steps, &run.train.secs).to_vec());
     let colors: Vec<_> = runs.iter().map(|run| curve(ui, run)).collect();
     let curves: Vec<Curve<'_>> = runs
         .iter()
         .zip(&colors)
-        .map(|((_, run), (color, xs))| Curve {
-            name: run.told.as_deref().unwrap_or("training loss"),
+        .map(|((_, name, run), (color, xs))| Curve {
+            name,
             color: *color,
             xs,
             series: run.train.loss.smooth(),
@@ -73,14 +76,14 @@ fn loss(ui: &mut Ui, view: &View, runs: &[(usize, &RunRecord)]) {
     line_plot::plot(ui, "Compared loss", live::group(view), &axes, &curves, &[]);
 }
 
-fn accuracy(ui: &mut Ui, view: &View, runs: &[(usize, &RunRecord)]) {
+fn accuracy(ui: &mut Ui, view: &View, runs: &[One<'_>]) {
     ui.label(RichText::new("Test accuracy").strong());
     let percent = |y: f64| if y > 1.0 { String::new() } else { format!("{}%", format::plain(y * 100.0)) };
     let axes = live::axes(view, Round::Decimal, percent, format::share, Some(1.0));
     let curves: Vec<Curve<'_>> = runs
         .iter()
-        .map(|(i, run)| Curve {
-            name: run.told.as_deref().unwrap_or("test accuracy"),
+        .map(|(i, name, run)| Curve {
+            name,
             color: color(ui, *i),
             xs: live::xs(view, &run.test.steps, &run.test.secs),
             series: &run.test.accuracy,
