@@ -95,7 +95,7 @@ impl UiCommand {
             Self::OpenPath => "Type or paste the path of a preset file.",
             Self::Save => "Write the experiment to the file it came from.",
             Self::SaveAs => "Write the experiment to a file you choose.",
-            Self::Undo => "Undo the last change of the experiment, or that it was opened.",
+            Self::Undo => "Undo the last change of the experiment, that it was opened, or that runs were deleted.",
             Self::Redo => "Redo what was undone.",
             Self::Train => "Plan the run, and train inside the budget.",
             Self::TrainAnyway => {
@@ -253,7 +253,7 @@ pub(crate) enum RunsAction {
     Pick(Vec<Kept>),
     /// Show one as it was.
     Open(Kept),
-    /// Make its settings the present ones.
+    /// Make its settings the present ones, as an edit that can be undone.
     Load(Kept),
     /// Go on with it from its last checkpoint.
     Continue(Kept),

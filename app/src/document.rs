@@ -61,6 +61,12 @@ impl Document {
         self.history.can_undo() || self.before.is_some()
     }
 
+    /// How many steps can be undone: documents that were left, and changes of this one.
+    pub(crate) fn depth(&self) -> (usize, usize) {
+        let before = std::iter::successors(self.before.as_deref(), |document| document.before.as_deref());
+        (before.count(), self.history.past().count())
+    }
+
     /// Whether there is an undone step.
     pub(crate) fn can_redo(&self) -> bool {
         self.history.can_redo() || self.after.is_some()

@@ -25,6 +25,7 @@ use plimsoll_engine::{
 use crate::{
     runs::{self, Row},
     session::RunRecord,
+    state::Wanted,
     widgets::series::Series,
 };
 
@@ -67,8 +68,8 @@ enum Wish {
     Change(Change),
     /// The runs that are picked, the one that is looked at last, and how strongly curves are smoothed.
     Look(Vec<RunKey>, f32),
-    /// One run as it was, with its plan.
-    Open(RunKey, f32),
+    /// One run: as it was, or its settings alone.
+    Open(RunKey, Wanted, f32),
     /// Several beside each other.
     Compare(Vec<Compare>, f32),
     /// What a plan is made for.
@@ -99,8 +100,8 @@ pub(crate) enum Reply {
     Refused(String),
     /// The runs that are picked; the last has its curves.
     Looked(Vec<RunRecord>),
-    /// A run as it was, with its plan made again, or why there is none.
-    Opened(Box<RunRecord>, Result<Arc<Plan>, String>),
+    /// A run, and what it was asked for.
+    Opened(Box<RunRecord>, Wanted),
     /// A comparison.
     Compared(Box<Compared>),
 }
@@ -133,9 +134,9 @@ impl Librarian {
         self.wish(Wish::Look(keys, smoothing));
     }
 
-    /// Asks for a run as it was.
-    pub(crate) fn open(&self, key: RunKey, smoothing: f32) {
-        self.wish(Wish::Open(key, smoothing));
+    /// Asks for a run as it was, or for its settings alone.
+    pub(crate) fn open(&self, key: RunKey, wanted: Wanted, smoothing: f32) {
+        self.wish(Wish::Open(key, wanted, smoothing));
     }
 
     /// Asks for a comparison.
@@ -275,7 +276,7 @@ impl Desk {
                 return true;
             }
             Wish::Look(keys, smoothing) => self.look(store, &keys, smoothing),
-            Wish::Open(key, smoothing) => self.open(store, &key, smoothing),
+            Wish::Open(key, wanted, smoothing) => self.open(store, &key, wanted, smoothing),
             Wish::Compare(what, smoothing) => self.compare(store, what, smoothing),
         };
         if let Err(error) = done {
@@ -294,12 +295,13 @@ impl Desk {
         Ok(())
     }
 
-    fn open(&self, store: &Store, key: &RunKey, smoothing: f32) -> plimsoll_engine::Result<()> {
+    fn open(&self, store: &Store, key: &RunKey, wanted: Wanted, smoothing: f32) -> plimsoll_engine::Result<()> {
         let run = store.get(key)?;
-        let mut record = whole(store, &run, smoothing)?;
-        let plan = planned(record.experiment(), &self.machine).map(Arc::new);
-        record.plan = plan.as_ref().ok().cloned();
-        self.reply(Reply::Opened(Box::new(record), plan));
+        let record = match wanted {
+            Wanted::Loaded => RunRecord::kept(&run, store.details(key)?.experiment(key)?),
+            Wanted::Shown | Wanted::Continued => whole(store, &run, smoothing)?,
+        };
+        self.reply(Reply::Opened(Box::new(record), wanted));
         Ok(())
     }
 
@@ -347,8 +349,10 @@ fn planned(experiment: &Experiment, machine: &Machine) -> Result<Plan, String> {
 
 /// A run with its curves.
 fn whole(store: &Store, run: &StoredRun, smoothing: f32) -> plimsoll_engine::Result<RunRecord> {
-    let experiment = store.details(&run.key)?.experiment(&run.key)?;
-    let mut record = RunRecord::kept(run, experiment);
+    let details = store.details(&run.key)?;
+    let mut record = RunRecord::kept(run, details.experiment(&run.key)?);
+    let (step, measured) = details.measured_step;
+    record.measured_step = (!measured.is_empty()).then(|| (step, measured.into()));
     record.replay(&store.series(&run.key)?, smoothing);
     Ok(record)
 }

@@ -24,8 +24,12 @@ const NAMED: usize = 4;
 pub(crate) struct Row {
     /// As the store has it.
     pub(crate) run: StoredRun,
-    /// What sets it apart from the other runs of its title.
+    /// What sets it apart from the other runs of its title: settings, and when it began where another has the same.
     pub(crate) differs: String,
+    /// When it began, as exactly as it takes to tell it from runs that have all else in common.
+    pub(crate) when: String,
+    /// The settings alone that set it apart.
+    by_settings: String,
     /// The checkpoint that it can go on from.
     pub(crate) checkpoint: Option<PathBuf>,
     /// What a search looks through.
@@ -33,10 +37,10 @@ pub(crate) struct Row {
 }
 
 impl Row {
-    /// What sets it apart, with its title where it has one.
+    /// What sets it apart, with its title where it has one; beside it stands when it began.
     pub(crate) fn told(&self) -> String {
         let title = if self.run.title.is_empty() { "Untitled" } else { &self.run.title };
-        if self.differs.is_empty() { title.to_owned() } else { format!("{title}, {}", self.differs) }
+        if self.by_settings.is_empty() { title.to_owned() } else { format!("{title}, {}", self.by_settings) }
     }
 
     /// What it is called: the name that it was given, else its title.
@@ -110,14 +114,61 @@ pub(crate) fn rows(runs: Vec<StoredRun>, checkpoint: impl Fn(&StoredRun) -> Opti
             differs[*i] = naming::listed(&words, NAMED);
         }
     }
-    let row = |(run, differs): (StoredRun, String)| {
+    let moments = moments(&runs, &differs);
+    let row = |((run, by_settings), moment): ((StoredRun, String), Option<String>)| {
+        let when = moment.clone().unwrap_or_else(|| when(run.started));
+        let began = moment.map(|moment| format!("began {moment}"));
+        let parts = Some(by_settings.clone()).filter(|words| !words.is_empty()).into_iter().chain(began);
+        let differs = parts.collect::<Vec<_>>().join(", ");
         let parts =
             [run.key.as_str(), run.label(), &run.title, &run.note, &run.device, &run.device_name, run.state.key()];
         let parts = parts.into_iter().chain(run.tags.iter().chain(&run.settings).map(String::as_str));
         let text = parts.chain([differs.as_str()]).collect::<Vec<_>>().join("\n").to_lowercase();
-        Row { checkpoint: checkpoint(&run), run, differs, text }
+        Row { checkpoint: checkpoint(&run), run, differs, when, by_settings, text }
     };
-    runs.into_iter().zip(differs).map(row).collect()
+    runs.into_iter().zip(differs).zip(moments).map(row).collect()
+}
+
+/// When each of some runs began, as exactly as it takes; `None` of one that is called as no other is.
+fn moments(runs: &[StoredRun], differs: &[String]) -> Vec<Option<String>> {
+    let mut alike: HashMap<(&str, &str), usize> = HashMap::new();
+    let called = |i: usize| (runs[i].label(), differs[i].as_str());
+    for i in 0..runs.len() {
+        *alike.entry(called(i)).or_default() += 1;
+    }
+    let mut at: HashMap<(&str, &str, String), usize> = HashMap::new();
+    let is_alike: Vec<bool> = (0..runs.len()).map(|i| alike[&called(i)] > 1).collect();
+    for i in (0..runs.len()).filter(|i| is_alike[*i]) {
+        *at.entry((called(i).0, called(i).1, when(runs[i].started))).or_default() += 1;
+    }
+    let moment = |i: usize| {
+        let short = when(runs[i].started);
+        let is_enough = at.get(&(called(i).0, called(i).1, short.clone())) == Some(&1);
+        is_alike[i].then(|| if is_enough { short } else { at_the_second(runs[i].started) })
+    };
+    (0..runs.len()).map(moment).collect()
+}
+
+/// What each of some runs is called beside the others: its name, or its title where they have several, and what sets it apart;
+/// where that is the same, when it began.
+pub(crate) fn names(runs: &[&StoredRun]) -> Vec<String> {
+    let has_one_title = runs.iter().all(|run| run.title == runs[0].title);
+    let settings: Vec<&[String]> = runs.iter().map(|run| run.settings.as_slice()).collect();
+    let name = |(run, words): (&&StoredRun, Vec<String>)| {
+        let differs = naming::listed(&words, NAMED);
+        match &run.name {
+            Some(name) => name.clone(),
+            None if differs.is_empty() => run.label().to_owned(),
+            None if has_one_title => differs,
+            None => format!("{}, {differs}", run.label()),
+        }
+    };
+    let names: Vec<String> = runs.iter().zip(naming::apart(&settings)).map(name).collect();
+    let is_alone = |name: &String| names.iter().filter(|other| *other == name).count() == 1;
+    let told = |(run, name): (&&StoredRun, &String)| {
+        if is_alone(name) { name.clone() } else { format!("{name}, {}", at_the_second(run.started)) }
+    };
+    runs.iter().zip(&names).map(told).collect()
 }
 
 /// The rows that a search finds, sorted: indices into `rows`. What is equal stands newest first.
@@ -149,6 +200,8 @@ pub(crate) struct Runs {
     picked: Vec<RunKey>,
     /// What was deleted last, and can be brought back.
     pub(crate) deleted: Vec<RunKey>,
+    /// How many steps of the experiment could be undone when it was deleted.
+    pub(crate) deleted_at: (usize, usize),
 }
 
 impl Runs {
@@ -200,6 +253,13 @@ pub(crate) fn when(started: Timestamp) -> String {
         (false, false) => "%-d %b %Y",
     };
     then.strftime(form).to_string()
+}
+
+/// The same to the second: `14:12:05`, `22 Nov, 14:12:05`.
+fn at_the_second(started: Timestamp) -> String {
+    let (then, now) = (started.to_zoned(jiff::tz::TimeZone::system()), jiff::Zoned::now());
+    let clock = then.strftime("%H:%M:%S").to_string();
+    if then.date() == now.date() { clock } else { format!("{}, {clock}", when(started)) }
 }
 
 /// The whole of it: `22 Nov 2026, 14:12:05`.

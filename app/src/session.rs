@@ -7,7 +7,10 @@ mod record;
 
 use std::{collections::HashMap, sync::Arc};
 
-use plimsoll_engine::{store::RunKey as Kept, train::Event};
+use plimsoll_engine::{
+    store::RunKey as Kept,
+    train::{Event, Latest},
+};
 
 pub(crate) use self::record::{RunRecord, Status};
 use crate::naming::{self, Differing};
@@ -25,6 +28,8 @@ const OTHERS: RunKey = 1 << 32;
 pub(crate) struct Session {
     runs: Vec<RunRecord>,
     looked: Vec<RunRecord>,
+    /// The run that the next one goes on with.
+    earlier: Option<RunRecord>,
     /// The numbers that runs of other sittings were given.
     numbers: HashMap<Kept, RunKey>,
 }
@@ -113,9 +118,32 @@ impl Session {
         }
     }
 
+    /// The next run goes on with `earlier`, or with none.
+    pub(crate) fn expect(&mut self, earlier: Option<RunRecord>) {
+        self.earlier = earlier;
+    }
+
+    /// Has what was measured op by op in a step of a run.
+    pub(crate) fn has_measured(&mut self, latest: &Latest) {
+        let run = self.runs.iter_mut().rev().find(|run| run.key == latest.run);
+        if let Some(run) = run.filter(|_| !latest.measured_step.is_empty()) {
+            run.measured_step = Some((latest.measured_in_step, Arc::clone(&latest.measured_step)));
+        }
+    }
+
     /// Adds a run: what sets it apart from those before, and them from it, is noted.
     fn begin(&mut self, mut new: RunRecord) {
         let experiment = new.experiment().clone();
+        if let Some(mut earlier) = self.earlier.take() {
+            // It is the same run: it stands once among the others, under the number that it had.
+            if let Some(own) = earlier.kept.as_ref().and_then(|kept| self.own(kept)) {
+                earlier.is_called_as(own);
+            }
+            let is_other = |run: &RunRecord| run.kept.is_none() || run.kept != earlier.kept;
+            self.runs.retain(is_other);
+            self.looked.retain(is_other);
+            new.goes_on_with(earlier);
+        }
         for old in self.runs.iter_mut().filter(|old| old.experiment().title == experiment.title) {
             naming::merge(&mut new.differing, naming::differing(old.experiment(), &experiment));
             let others = naming::differing(&experiment, old.experiment());

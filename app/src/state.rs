@@ -269,6 +269,16 @@ impl State {
         }
     }
 
+    /// Whether there is a step to undo: of the experiment, or the deletion of runs.
+    pub(crate) fn can_undo(&self) -> bool {
+        self.document.can_undo() || !self.runs.deleted.is_empty()
+    }
+
+    /// Whether the deletion of runs is what was done last, and so is undone first.
+    pub(crate) fn deleted_last(&self) -> bool {
+        !self.runs.deleted.is_empty() && self.document.depth() <= self.runs.deleted_at
+    }
+
     /// The plan of the experiment as it is; `None` while it is on its way or impossible.
     pub(crate) fn plan(&self) -> Option<&Arc<Plan>> {
         self.prediction.plan.as_ref().filter(|_| self.prediction.plan_generation == self.document.generation)

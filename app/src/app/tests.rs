@@ -11,6 +11,7 @@ mod pictures_over;
 mod reach;
 mod reading;
 mod runs;
+mod runs_again;
 mod steps_back;
 mod stillness;
 mod takeaway;

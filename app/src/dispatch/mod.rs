@@ -191,6 +191,9 @@ impl Dispatcher<'_> {
     }
 
     fn travel(&mut self, command: UiCommand) {
+        if command == UiCommand::Undo && self.state.deleted_last() {
+            return self.restore_runs();
+        }
         let document = &mut self.state.document;
         let moved = match command {
             UiCommand::Undo => document.history.undo(&mut document.experiment),
@@ -278,6 +281,7 @@ impl Dispatcher<'_> {
         }
         if taken > 0 {
             self.state.latest = self.services.trainer.latest();
+            self.state.session.has_measured(&self.state.latest);
         }
         self.state.devices = self.services.watcher.latest();
         for chosen in self.services.files.chosen() {

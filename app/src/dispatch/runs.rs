@@ -1,10 +1,10 @@
 //! Kept runs: recording the runs of this window, and what is done with those that are kept.
 
-use std::sync::Arc;
+use std::time::Duration;
 
 use plimsoll_engine::{
     Experiment,
-    plan::Plan,
+    plan::Pass,
     store::{Origin, Recorder, Recording, RunKey},
     train::{Command, Event, Keep, Start, Trainer},
 };
@@ -14,6 +14,7 @@ use crate::{
     command::RunsAction,
     librarian::{Change, Compare, Reply},
     panels::pane::Pane,
+    runs,
     session::RunRecord,
     state::{Level, Wanted},
 };
@@ -35,12 +36,12 @@ impl Dispatcher<'_> {
             RunsAction::Note(key, note) => librarian.change(Change::Note(key, note)),
             RunsAction::Tags(key, tags) => librarian.change(Change::Tags(key, tags)),
             RunsAction::Delete(keys) => self.delete(keys),
-            RunsAction::Restore => {
-                let keys = std::mem::take(&mut self.state.runs.deleted);
-                librarian.change(Change::Restore(keys));
+            RunsAction::Restore => self.restore_runs(),
+            RunsAction::Compare(keys) => self.compare(self.kept(&keys)),
+            RunsAction::CompareWithPresent(key) => {
+                let run = self.kept(&[key]);
+                self.compare(run.into_iter().chain([self.present()]).collect());
             }
-            RunsAction::Compare(keys) => self.compare(keys.into_iter().map(|key| self.kept(key)).collect()),
-            RunsAction::CompareWithPresent(key) => self.compare(vec![self.kept(key), self.present()]),
             RunsAction::ComparePin => {
                 let pin = self.state.pin.as_ref().map(|pin| Experiment::clone(&pin.experiment));
                 if let Some(pin) = pin {
@@ -51,15 +52,11 @@ impl Dispatcher<'_> {
         }
     }
 
-    /// A kept run by its name, or by when it began and what sets it apart.
-    fn kept(&self, key: RunKey) -> Compare {
-        let name = self.state.runs.get(&key).map(|row| match &row.run.name {
-            Some(name) => name.clone(),
-            None if row.differs.is_empty() => format!("{} {}", crate::runs::when(row.run.started), row.name()),
-            None => format!("{} {}", crate::runs::when(row.run.started), row.differs),
-        });
-        let name = name.unwrap_or_else(|| key.to_string());
-        Compare::Run(key, name)
+    /// Kept runs, each by what tells it from the others.
+    fn kept(&self, keys: &[RunKey]) -> Vec<Compare> {
+        let rows: Vec<_> = keys.iter().filter_map(|key| self.state.runs.get(key)).map(|row| &row.run).collect();
+        let names = runs::names(&rows);
+        rows.iter().zip(names).map(|(run, name)| Compare::Run(run.key.clone(), name)).collect()
     }
 
     fn present(&self) -> Compare {
@@ -68,7 +65,7 @@ impl Dispatcher<'_> {
 
     fn want(&mut self, key: RunKey, wanted: Wanted) {
         self.state.wanted = Some((key.clone(), wanted));
-        self.services.librarian.open(key, self.view.smoothing);
+        self.services.librarian.open(key, wanted, self.view.smoothing);
     }
 
     /// Gives a run of this sitting a name, here and where it is kept.
@@ -118,7 +115,17 @@ impl Dispatcher<'_> {
         self.state.runs.hide(&keys);
         self.state.session.look(Vec::new());
         self.state.runs.deleted.clone_from(&keys);
+        self.state.runs.deleted_at = self.state.document.depth();
         self.services.librarian.change(Change::Discard(keys));
+    }
+
+    /// Brings back the runs that were deleted last, and says so.
+    pub(super) fn restore_runs(&mut self) {
+        let keys = std::mem::take(&mut self.state.runs.deleted);
+        let count = keys.len();
+        self.services.librarian.change(Change::Restore(keys));
+        let runs = if count == 1 { "The deleted run is".to_owned() } else { format!("The {count} deleted runs are") };
+        self.toasts.info(format!("{runs} back."));
     }
 
     fn compare(&mut self, what: Vec<Compare>) {
@@ -127,17 +134,19 @@ impl Dispatcher<'_> {
     }
 
     /// Goes on with a run from its last checkpoint.
-    fn continue_run(&mut self, key: &RunKey, experiment: Experiment) {
+    fn continue_run(&mut self, key: &RunKey, record: RunRecord) {
         if self.state.session.active().is_some() || self.state.is_starting {
             return;
         }
         let Some(checkpoint) = self.state.runs.get(key).and_then(|row| row.checkpoint.clone()) else { return };
-        let start = Start { resume: Some(checkpoint), is_same_run: true, ..Start::new(experiment) };
-        self.start(start, Some(key.clone()));
+        let start = Start { resume: Some(checkpoint), is_same_run: true, ..Start::new(record.experiment().clone()) };
+        self.start(start, Some((key.clone(), record)));
     }
 
-    /// Has a run begun and recorded.
-    pub(super) fn start(&mut self, start: Start, continued: Option<RunKey>) {
+    /// Has a run begun and recorded; one that goes on with what is known of it.
+    pub(super) fn start(&mut self, start: Start, continued: Option<(RunKey, RunRecord)>) {
+        let (continued, earlier) = continued.unzip();
+        self.state.session.expect(earlier);
         self.state.notice = None;
         self.state.is_starting = true;
         self.services.planner.trains(!start.paused);
@@ -195,7 +204,7 @@ impl Dispatcher<'_> {
                     self.state.shown = shown.or(self.state.shown);
                 }
             }
-            Reply::Opened(record, plan) => self.opened(*record, plan),
+            Reply::Opened(record, wanted) => self.opened(*record, wanted),
             Reply::Compared(compared) => self.state.compared = Some(*compared),
         }
     }
@@ -204,40 +213,49 @@ impl Dispatcher<'_> {
     fn look(&mut self, mut records: Vec<RunRecord>) -> Option<crate::state::RunKey> {
         for record in &mut records {
             let row = record.kept.as_ref().and_then(|key| self.state.runs.get(key));
-            record.told = row.map(crate::runs::Row::told);
+            record.told = row.map(runs::Row::told);
+            record.when = row.map(|row| row.when.clone()).or(record.when.take());
         }
         self.state.session.look(records)
     }
 
-    fn opened(&mut self, record: RunRecord, plan: Result<Arc<Plan>, String>) {
+    fn opened(&mut self, record: RunRecord, wanted: Wanted) {
         let Some(key) = record.kept.clone() else { return };
-        let Some((_, wanted)) = self.state.wanted.take_if(|(wanted, _)| *wanted == key) else { return };
+        // What a newer wish took the place of is let go.
+        if self.state.wanted.take_if(|known| *known == (key.clone(), wanted)).is_none() {
+            return;
+        }
         match wanted {
-            Wanted::Loaded => self.adopt(record.experiment().clone()),
-            Wanted::Continued => self.continue_run(&key, record.experiment().clone()),
-            Wanted::Shown => self.show(&key, record, plan),
+            Wanted::Loaded => self.load_settings(&key, record.experiment()),
+            Wanted::Continued => self.continue_run(&key, record),
+            Wanted::Shown => self.show(&key, record),
         }
     }
 
-    /// Shows a run as it was: its curves in Live, its step in One step.
-    fn show(&mut self, key: &RunKey, record: RunRecord, plan: Result<Arc<Plan>, String>) {
-        let name = self.state.runs.get(key).map_or_else(|| key.to_string(), |row| row.name().to_owned());
+    /// Makes the settings of a run the present ones, as an edit that can be undone.
+    fn load_settings(&mut self, key: &RunKey, experiment: &Experiment) {
+        if *experiment != self.state.document.experiment {
+            self.adopt(experiment.clone());
+            let name = self.state.runs.get(key).map_or_else(|| key.to_string(), |row| row.told());
+            // Short: who goes from run to run is told of each.
+            self.toasts
+                .info(format!("Settings of {name}. Undo takes them back."))
+                .duration(Some(Duration::from_secs(3)));
+        }
+    }
+
+    /// Opens a run as it was: its settings, its curves in Live, and its step with what was measured over what was predicted.
+    fn show(&mut self, key: &RunKey, record: RunRecord) {
+        self.load_settings(key, record.experiment());
+        let measured_in_step = record.measured_step.as_ref().map(|(step, _)| *step);
         let own = self.state.session.own(key).map(|run| run.key);
         let shown = own.or_else(|| self.look(vec![record]));
         self.state.runs.pick(vec![key.clone()]);
         self.state.shown = shown.or(self.state.shown);
+        self.view.show_before = false;
+        self.view.pass = measured_in_step.map(|step| if step == 1 { Pass::First } else { Pass::Steady });
+        self.layout.set_shown(Pane::Step, true);
         self.layout.set_shown(Pane::Live, true);
-        match plan {
-            Ok(plan) => {
-                (self.state.pin, self.state.pin_asked, self.view.show_before) = (Some(plan), None, true);
-                self.layout.set_shown(Pane::Step, true);
-            }
-            Err(why) => {
-                let text = format!("{name} cannot be planned here, so its step is not drawn: {why}");
-                self.toasts.warning(&text);
-                self.state.log.add(Level::Warning, text);
-            }
-        }
     }
 }
 

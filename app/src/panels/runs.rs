@@ -1,8 +1,9 @@
 //! The kept runs: a table of all, of this sitting and of those before it; found by words, sorted by any column, and below it
 //! the run that was picked, with its name, its note and what can be done with it.
 //!
-//! Always holds: only rows in sight are drawn, and nothing is read here. A click looks at a run and changes nothing of the
-//! experiment; a double click, or Enter, opens it as it was.
+//! Always holds: only rows in sight are drawn, and nothing is read here. A click shows a run and loads its settings, which
+//! undo takes back; a double click, or Enter, opens it as it was. The arrow keys, and a click with Ctrl or Shift, pick runs and
+//! change nothing of the experiment.
 
 mod front;
 mod keys;
@@ -155,5 +156,9 @@ fn about(ui: &mut Ui, row: &Row) {
         line(ui, format!("tags: {}", run.tags.join(", ")));
     }
     line(ui, format!("{} on the disk, kept as {}", run.on_disk, run.key));
-    ui.label(RichText::new("Click to look at it, double-click to open it as it was.").weak().small());
+    ui.label(
+        RichText::new("Click to load its settings, double-click to open it as it was, Ctrl+click to pick it only.")
+            .weak()
+            .small(),
+    );
 }

@@ -6,6 +6,8 @@ mod marks;
 pub(crate) mod scale;
 pub(crate) mod shape;
 
+use std::sync::Arc;
+
 use eframe::egui::{self, Button, RichText, Role, ScrollArea, Stroke, Tooltip, Ui, WidgetInfo};
 use egui_plot::{FilledArea, HLine, Line, LineStyle, PlotPoints, PlotTransform, PlotUi, Span};
 use plimsoll_engine::{
@@ -65,6 +67,8 @@ pub(crate) struct Shown<'a> {
     pub(crate) pass: Pass,
     /// MiB that were measured during each op; none where none were.
     pub(crate) measured: Vec<f64>,
+    /// How each op of the measured step ran, where that is known.
+    ways: Arc<[&'static str]>,
 }
 
 impl<'a> Shown<'a> {
@@ -76,7 +80,8 @@ impl<'a> Shown<'a> {
             pin => (plan, pin),
         };
         let pass = view.pass.unwrap_or(filled.peak_pass);
-        Some(Self { filled, outline, pass, measured: measured(state, filled, pass) })
+        let (measured, ways) = measured(state, filled, pass);
+        Some(Self { filled, outline, pass, measured, ways })
     }
 }
 
@@ -86,12 +91,10 @@ pub(crate) fn ui(ui: &mut Ui, context: &mut PanelContext<'_>) {
         without_plan(ui, context, "the memory of one training step");
         return;
     };
-    let is_measured = !shown.measured.is_empty();
-    let ways = if is_measured { context.state.latest.ways.clone() } else { std::sync::Arc::default() };
     ScrollArea::vertical().auto_shrink(false).show(ui, |ui| {
         head(ui, context, plan, &shown);
-        let Shown { filled, outline, pass, measured } = &shown;
-        draw(ui, Picture { plan: filled, outline: *outline, pass: *pass, measured, ways: &ways });
+        let Shown { filled, outline, pass, measured, ways } = &shown;
+        draw(ui, Picture { plan: filled, outline: *outline, pass: *pass, measured, ways });
     });
 }
 
@@ -109,22 +112,15 @@ fn head(ui: &mut Ui, context: &mut PanelContext<'_>, plan: &Plan, shown: &Shown<
     });
 }
 
-/// What was measured during each op of a recent step, if that step is the one that is drawn.
-fn measured(state: &State, plan: &Plan, pass: Pass) -> Vec<f64> {
-    let latest = &state.latest;
-    let run = state.session.get(latest.run);
-    let same_run = run.is_some_and(|run| run.experiment().takes_the_steps_of(&plan.experiment));
-    let same_pass = match pass {
-        Pass::First => latest.measured_in_step == 1,
-        Pass::Steady => latest.measured_in_step > 1,
-        Pass::Evaluate | Pass::Save => false,
+/// What was measured during each op of a step of the run that is shown, or of the one that trained last, if that step is the
+/// one that is drawn; and how each op of it ran, where that is known.
+fn measured(state: &State, plan: &Plan, pass: Pass) -> (Vec<f64>, Arc<[&'static str]>) {
+    let mut runs = state.shown_run().into_iter().chain(state.session.get(state.latest.run));
+    let Some((run, bytes)) = runs.find_map(|run| Some((run, run.measured_step_of(plan, pass)?))) else {
+        return (Vec::new(), Arc::default());
     };
-    let same_length = latest.measured_step.len() == plan.timeline(pass).points.len();
-    if same_run && same_pass && same_length {
-        latest.measured_step.iter().map(|b| b.as_mib()).collect()
-    } else {
-        Vec::new()
-    }
+    let ways = if run.key == state.latest.run { Arc::clone(&state.latest.ways) } else { Arc::default() };
+    (bytes.iter().map(|bytes| bytes.as_mib()).collect(), ways)
 }
 
 fn legend(ui: &mut Ui, plan: &Plan, pass: Pass, measured: &[f64]) {

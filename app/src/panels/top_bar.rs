@@ -73,7 +73,7 @@ pub(crate) fn ui(ui: &mut Ui, context: &mut PanelContext<'_>, layout: &mut Layou
             context.send.ui(UiCommand::Presets);
         }
         let document = &context.state.document;
-        small_command(ui, context, UiCommand::Undo, "↶", document.can_undo());
+        small_command(ui, context, UiCommand::Undo, "↶", context.state.can_undo());
         small_command(ui, context, UiCommand::Redo, "↷", document.can_redo());
         ui.add_space(theme::GAP);
         let right = |ui: &mut Ui| {

@@ -3,6 +3,8 @@
 //! Owns [`RunRecord`]. Always holds: figures called measured come from the events of the trainer, in this sitting or in the
 //! one that the run was kept in.
 
+mod going_on;
+
 use std::{
     hash::{DefaultHasher, Hash, Hasher},
     sync::Arc,
@@ -11,7 +13,7 @@ use std::{
 use plimsoll_engine::{
     Bytes, Experiment,
     experiment::preset,
-    plan::Plan,
+    plan::{Pass, Plan},
     report::curves::{Curve, Curves, Group, names},
     store::{self, RunKey as Kept, RunState, StoredRun},
     train::{Outcome, StepRecord, Summary},
@@ -103,6 +105,8 @@ pub(crate) struct RunRecord {
     pub(crate) key: RunKey,
     /// Under which name it is kept.
     pub(crate) kept: Option<Kept>,
+    /// Which run of this sitting it is for its user: a run that goes on keeps the number that it had.
+    shown_as: RunKey,
     /// When it began, of a run of another sitting.
     pub(crate) when: Option<String>,
     /// What sets it apart from the other kept runs, of a run of another sitting.
@@ -135,6 +139,10 @@ pub(crate) struct RunRecord {
     pub(crate) test: TestCurves,
     /// Its point after each evaluation: measured peak in MiB, best accuracy.
     pub(crate) trail: Vec<[f64; 2]>,
+    /// It goes on from a checkpoint, and its first step has not come yet: of its curves some may lie after that.
+    is_behind: bool,
+    /// Measured op by op in one of its steps: which step, and the highest bytes.
+    pub(crate) measured_step: Option<(u64, Arc<[Bytes]>)>,
     /// The last step.
     pub(crate) last: Option<StepRecord>,
     /// Seconds of all its steps, without tests.
@@ -156,6 +164,7 @@ impl RunRecord {
     pub(super) fn new(key: RunKey, plan: Arc<Plan>) -> Self {
         Self {
             key,
+            shown_as: key,
             kept: None,
             when: None,
             told: None,
@@ -173,6 +182,8 @@ impl RunRecord {
             train: StepCurves::default(),
             test: TestCurves::default(),
             trail: Vec::new(),
+            is_behind: false,
+            measured_step: None,
             last: None,
             steps_secs: 0.0,
             peak_load: Bytes::ZERO,
@@ -185,6 +196,7 @@ impl RunRecord {
     pub(crate) fn kept(run: &StoredRun, experiment: Experiment) -> Self {
         Self {
             key: 0,
+            shown_as: 0,
             kept: Some(run.key.clone()),
             when: Some(runs::when(run.started)),
             told: None,
@@ -202,6 +214,8 @@ impl RunRecord {
             train: StepCurves::default(),
             test: TestCurves::default(),
             trail: Vec::new(),
+            is_behind: false,
+            measured_step: None,
             last: None,
             steps_secs: 0.0,
             peak_load: run.load(&run.measured),
@@ -221,12 +235,12 @@ impl RunRecord {
 
     /// What it is called first: its number, or when it began.
     pub(crate) fn label(&self) -> String {
-        self.when.clone().unwrap_or_else(|| format!("Run {}", self.key))
+        self.when.clone().unwrap_or_else(|| format!("Run {}", self.shown_as))
     }
 
     /// The same in a letter or two, beside its point.
     pub(crate) fn short_label(&self) -> String {
-        self.when.clone().unwrap_or_else(|| self.key.to_string())
+        self.when.clone().unwrap_or_else(|| self.shown_as.to_string())
     }
 
     /// Its configuration.
@@ -237,6 +251,18 @@ impl RunRecord {
     /// Its point in the picture of memory against accuracy; `None` before the first evaluation.
     pub(crate) fn point(&self) -> Option<[f64; 2]> {
         Some([self.peak_load.as_mib(), self.best_accuracy?])
+    }
+
+    /// What was measured op by op in a step of it, if that is the step of a plan's pass.
+    pub(crate) fn measured_step_of(&self, plan: &Plan, pass: Pass) -> Option<&[Bytes]> {
+        let (step, bytes) = self.measured_step.as_ref()?;
+        let is_same_pass = match pass {
+            Pass::First => *step == 1,
+            Pass::Steady => *step > 1,
+            Pass::Evaluate | Pass::Save => false,
+        };
+        let is_same = is_same_pass && bytes.len() == plan.timeline(pass).points.len();
+        (is_same && self.experiment.takes_the_steps_of(&plan.experiment)).then_some(bytes)
     }
 
     /// Its curves, as tables and figures take them.
@@ -288,11 +314,12 @@ impl RunRecord {
 
     /// Mean seconds of a step so far, without tests.
     pub(crate) fn step_secs(&self) -> Option<f64> {
-        let last = self.last.filter(|s| s.step > 0)?;
-        Some(self.steps_secs / last.step as f64)
+        let steps = self.train.steps.len();
+        (steps > 0).then(|| self.steps_secs / steps as f64)
     }
 
     pub(super) fn step(&mut self, step: StepRecord) {
+        self.has_caught_up(step.step);
         self.steps_secs += step.secs;
         let curves = &mut self.train;
         curves.steps.push(step.step as f64);
@@ -302,8 +329,7 @@ impl RunRecord {
         // An update in the backward pass never has the whole gradient, and reports zero.
         curves.gradient_norm.push(if step.gradient_norm > 0.0 { step.gradient_norm as f32 } else { f32::NAN });
         curves.learning_rate.push(step.learning_rate as f32);
-        let experiment = &self.experiment;
-        let counted = (experiment.batch.effective() * format::throughput(&experiment.data).1) as f64;
+        let counted = counted(&self.experiment);
         curves.throughput.push(if step.secs > 0.0 { (counted / step.secs) as f32 } else { f32::NAN });
         curves.live.push(step.live.as_mib() as f32);
         curves.reserved.push(step.reserved.as_mib() as f32);
@@ -314,6 +340,7 @@ impl RunRecord {
     }
 
     pub(super) fn evaluated(&mut self, step: u64, at_secs: f64, loss: f64, accuracy: f64) {
+        self.has_caught_up(step + 1);
         self.test.steps.push(step as f64);
         self.test.secs.push(at_secs);
         self.test.loss.push(loss as f32);
@@ -330,6 +357,11 @@ impl RunRecord {
         self.peak_load = self.peak_load.max(load);
         self.summary = Some(summary);
     }
+}
+
+/// Samples, or tokens, of a step.
+fn counted(experiment: &Experiment) -> f64 {
+    (experiment.batch.effective() * format::throughput(&experiment.data).1) as f64
 }
 
 /// A number that experiments share which differ by their seed, their title and their description alone.

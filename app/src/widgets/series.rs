@@ -61,6 +61,14 @@ impl Series {
         }
     }
 
+    /// Forgets all values but the first `count`.
+    pub(crate) fn keep(&mut self, count: usize) {
+        if count < self.values.len() {
+            let values = std::mem::take(self).values;
+            values[..count].iter().for_each(|value| self.push(*value));
+        }
+    }
+
     /// The values.
     pub(crate) fn values(&self) -> &[f32] {
         &self.values
@@ -161,6 +169,15 @@ impl Smoothed {
         }
     }
 
+    /// Forgets all values but the first `count`.
+    pub(crate) fn keep(&mut self, count: usize) {
+        if count < self.raw.values.len() {
+            self.raw.keep(count);
+            let strength = std::mem::take(&mut self.strength);
+            self.set_strength(strength);
+        }
+    }
+
     /// As measured.
     pub(crate) fn raw(&self) -> &Series {
         &self.raw
@@ -246,6 +263,20 @@ mod tests {
         let points = series.curve(&xs, 0.0, 1e6, 800);
         assert!(points.len() <= 802, "{}", points.len());
         assert!(points.iter().any(|p| p[1] == 9.0));
+    }
+
+    #[test]
+    fn what_is_kept_of_a_curve_is_as_if_no_more_had_come() {
+        let values: Vec<f32> = (0..1000).map(|i| (i as f32).sin()).collect();
+        for count in [0, 1, 8, 64, 511, 1000] {
+            let (mut cut, mut short) = (Smoothed::default(), Smoothed::default());
+            cut.set_strength(0.9);
+            short.set_strength(0.9);
+            values.iter().for_each(|value| cut.push(*value));
+            values[..count].iter().for_each(|value| short.push(*value));
+            cut.keep(count);
+            assert_eq!(format!("{cut:?}"), format!("{short:?}"), "{count}");
+        }
     }
 
     #[test]

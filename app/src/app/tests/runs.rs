@@ -17,18 +17,18 @@ use crate::{
 
 type Folder = Rc<tempfile::TempDir>;
 
-fn folder() -> Folder {
+pub(super) fn folder() -> Folder {
     Rc::new(tempfile::tempdir().expect("a folder"))
 }
 
-fn on(store: &Folder, experiment: Experiment) -> Window {
+pub(super) fn on(store: &Folder, experiment: Experiment) -> Window {
     let persisted = PersistedState { experiment: Some(experiment), ..PersistedState::default() };
     let mut window = opened_on(Rc::clone(store), persisted, None);
     until(&mut window, |app| app.state.plan().is_some() && app.state.runs.is_read);
     window
 }
 
-fn train(window: &mut Window) {
+pub(super) fn train(window: &mut Window) {
     let before = app(window).state.session.runs().len();
     window.key_press_modifiers(Modifiers::COMMAND, Key::Enter);
     until(window, |app| app.state.session.runs().len() > before);
@@ -38,26 +38,26 @@ fn train(window: &mut Window) {
     });
 }
 
-fn close(mut window: Window) {
+pub(super) fn close(mut window: Window) {
     window.state_mut().as_mut().expect("drawn").finish();
 }
 
-fn keys(window: &Window) -> Vec<RunKey> {
+pub(super) fn keys(window: &Window) -> Vec<RunKey> {
     app(window).state.runs.rows().iter().map(|row| row.run.key.clone()).collect()
 }
 
-fn ask(window: &mut Window, action: RunsAction) {
+pub(super) fn ask(window: &mut Window, action: RunsAction) {
     window.state_mut().as_mut().expect("drawn").sender.send(Action::Runs(action));
     window.run_steps(3);
 }
 
-fn show(window: &mut Window, pane: Pane) {
+pub(super) fn show(window: &mut Window, pane: Pane) {
     window.state_mut().as_mut().expect("drawn").layout.set_shown(pane, true);
     window.run_steps(3);
 }
 
 /// Two runs of one title, made in a window that is closed by now.
-fn two_runs() -> (Folder, Vec<f32>) {
+pub(super) fn two_runs() -> (Folder, Vec<f32>) {
     let store = folder();
     let mut window = on(&store, digits());
     train(&mut window);
@@ -78,8 +78,10 @@ fn a_run_of_another_sitting_is_looked_at_loaded_and_opened_as_it_was() {
     let rows = app(&window).state.runs.rows();
     assert_eq!((rows.len(), rows[0].differs.as_str(), rows[1].differs.as_str()), (2, "batch 96", "batch 64"));
     show(&mut window, Pane::Runs);
-    // A click looks: its curves and its point are there, and the experiment stays.
-    window.get_by_role_and_label(Role::Button, "Tiny, batch 64").click();
+    // Picked by a key, its curves and its point are there, and the experiment stays.
+    window.get_by_role_and_label(Role::ListBox, "Kept runs: 2").focus();
+    window.run_steps(2);
+    window.key_press(Key::End);
     until(&mut window, |app| app.state.shown_run().is_some());
     let app_now = app(&window);
     let run = app_now.state.shown_run().expect("looked at");
@@ -94,12 +96,12 @@ fn a_run_of_another_sitting_is_looked_at_loaded_and_opened_as_it_was() {
     window.key_press_modifiers(Modifiers::COMMAND, Key::Z);
     window.run_steps(3);
     assert_eq!(app(&window).state.document.experiment, Experiment::default());
-    // Opened, its step fills the picture.
-    let key = keys(&window)[0].clone();
-    ask(&mut window, RunsAction::Open(key));
-    until(&mut window, |app| app.state.pin.as_ref().is_some_and(|pin| pin.experiment.batch.micro == 96));
-    assert!(app(&window).view.show_before);
-    assert_eq!(app(&window).state.shown_run().map(|run| run.experiment().batch.micro), Some(96));
+    // A click loads its settings as well, and undo takes that back.
+    window.get_by_role_and_label(Role::Button, "Tiny, batch 96").click();
+    until(&mut window, |app| app.state.document.experiment.batch.micro == 96);
+    window.key_press_modifiers(Modifiers::COMMAND, Key::Z);
+    window.run_steps(3);
+    assert_eq!(app(&window).state.document.experiment, Experiment::default());
 }
 
 #[test]
@@ -179,7 +181,8 @@ fn the_table_is_gone_through_by_keys() {
     window.run_steps(3);
     assert_eq!(picked(&window).len(), 2);
     window.key_press(Key::Enter);
-    until(&mut window, |app| app.state.pin.is_some());
+    until(&mut window, |app| app.state.shown_run().is_some_and(|run| run.last.is_some()) && app.state.wanted.is_none());
+    assert_eq!(picked(&window).len(), 1);
 }
 
 #[test]

@@ -34,7 +34,7 @@ pub(super) fn ui(ui: &mut Ui, context: &PanelContext<'_>) {
     }
     let Some(front) = runs.front() else {
         line(ui, |ui| {
-            let hint = "Click a run to see its curves and its point; double-click it to open it as it was.";
+            let hint = "Click a run to load its settings; double-click it to open it as it was. Ctrl+click picks only.";
             text::cut(ui, RichText::new(hint).weak(), hint);
         });
         return;
@@ -53,7 +53,11 @@ fn deleted(ui: &mut Ui, context: &PanelContext<'_>, count: usize) {
     let words = if count == 1 { "A run was deleted.".to_owned() } else { format!("{count} runs were deleted.") };
     ui.label(RichText::new(words).color(theme::palette(ui).warn));
     let undo = ui.button("Undo").accessible_name("Bring the deleted runs back");
-    if undo.on_hover_text("Bring them back. They are deleted for good after a day, at a start of the window.").clicked()
+    if undo
+        .on_hover_text(
+            "Bring them back; Ctrl+Z does the same. They are deleted for good after a day, at a start of the window.",
+        )
+        .clicked()
     {
         ask(context, RunsAction::Restore);
     }
@@ -114,11 +118,12 @@ fn buttons(ui: &mut Ui, context: &PanelContext<'_>, front: &Row) {
     let button = |ui: &mut Ui, words: &str, hover: &str, enabled: bool, why: &str| {
         ui.add_enabled(enabled, Button::new(words)).on_hover_text(hover).on_disabled_hover_text(why).clicked()
     };
-    let hover = "Show it as it was: its curves in Live, its step in One step. Enter, or a double click, does the same.";
+    let hover = "Open it as it was: its settings, its curves in Live, and in One step what was measured over what was predicted. \
+                 Enter, or a double click, does the same.";
     if button(ui, "Open", hover, true, "") {
         ask(context, RunsAction::Open(key.clone()));
     }
-    let hover = "Make the settings of this run the present ones; undo takes it back.";
+    let hover = "Make the settings of this run the present ones, as a click on it does; undo takes it back.";
     let load = if ui.max_rect().width() < theme::NARROW_BUTTONS { "Load" } else { "Load settings" };
     if button(ui, load, hover, true, "") {
         ask(context, RunsAction::Load(key.clone()));

@@ -106,7 +106,7 @@ pub(super) fn ui(ui: &mut Ui, context: &mut PanelContext<'_>, order: &[usize]) {
                 ask(context, RunsAction::Open(shown.run.key.clone()));
             } else if response.clicked() {
                 let modifiers = response.ctx.input(|input| input.modifiers);
-                clicked(context, order, index, modifiers);
+                pointed(context, order, index, modifiers);
                 keys::ask_for_focus(&response.ctx);
             }
             let mut help = Tooltip::for_enabled(&response);
@@ -116,7 +116,16 @@ pub(super) fn ui(ui: &mut Ui, context: &mut PanelContext<'_>, order: &[usize]) {
     });
 }
 
-/// A click picks a row; with Ctrl one more or one less, with Shift all from the one picked last.
+/// A pointer picks, and a plain click loads the settings of the run as well.
+fn pointed(context: &PanelContext<'_>, order: &[usize], index: usize, modifiers: Modifiers) {
+    clicked(context, order, index, modifiers);
+    if modifiers.is_none() {
+        let row = &context.state.runs.rows()[order[index]];
+        ask(context, RunsAction::Load(row.run.key.clone()));
+    }
+}
+
+/// A click or a key picks a row; with Ctrl one more or one less, with Shift all from the one picked last.
 pub(super) fn clicked(context: &PanelContext<'_>, order: &[usize], index: usize, modifiers: Modifiers) {
     let runs = &context.state.runs;
     let key = |at: usize| runs.rows()[order[at]].run.key.clone();

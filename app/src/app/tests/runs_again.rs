@@ -1,0 +1,182 @@
+//! Kept runs taken up again: opened as they were, gone on with, brought back by undo, told apart, and saved when a signal comes.
+
+use std::collections::BTreeSet;
+
+use plimsoll_engine::store::{RunState, Store};
+
+use super::{
+    runs::{ask, close, folder, keys, on, show, train, two_runs},
+    *,
+};
+use crate::command::RunsAction;
+
+#[test]
+fn a_double_click_opens_a_run_as_it_was() {
+    let (store, losses) = two_runs();
+    let mut window = on(&store, Experiment::default());
+    show(&mut window, Pane::Runs);
+    double_click(&mut window, "Tiny, batch 64");
+    until(&mut window, |app| app.state.plan().is_some_and(|plan| plan.experiment.title == "Tiny"));
+    until(&mut window, |app| app.state.shown_run().is_some_and(|run| run.last.is_some()));
+    let shown = app(&window);
+    assert_eq!(shown.state.document.experiment, digits(), "its settings");
+    let run = shown.state.shown_run().expect("opened");
+    assert_eq!(run.train.loss.raw().values(), losses, "its curves");
+    assert!(shown.state.pin.is_none() && !shown.view.show_before, "the picture is of the run alone");
+    let step = crate::panels::timeline::Shown::of(&shown.state, &shown.view).expect("its step");
+    let predicted = &step.filled.timeline(step.pass).points;
+    assert!(*step.filled.experiment == digits() && step.measured.len() == predicted.len(), "measured over predicted");
+    assert!(step.measured.iter().zip(predicted).all(|(mib, point)| *mib <= point.live.as_mib() + 1e-9));
+    window.run_steps(3);
+    assert!(window.query_by_label("measured").is_some() && window.query_by_label("Loss plot").is_some());
+    // One step back is the experiment before.
+    window.key_press_modifiers(Modifiers::COMMAND, Key::Z);
+    window.run_steps(3);
+    assert_eq!(app(&window).state.document.experiment, Experiment::default());
+}
+
+fn double_click(window: &mut Window, row: &str) {
+    for _ in 0..2 {
+        window.get_by_role_and_label(Role::Button, row).click();
+        window.step();
+    }
+}
+
+#[test]
+fn a_run_that_goes_on_is_shown_from_its_first_step() {
+    let store = folder();
+    let mut window = on(&store, digits());
+    let done = |app: &App| app.state.session.latest().and_then(|run| run.last).map_or(0, |step| step.step);
+    window.get_by_role_and_label(Role::Button, "Step").click();
+    for steps in 1..=5 {
+        until(&mut window, |app| done(app) == steps);
+        window.key_press(Key::F10);
+    }
+    until(&mut window, |app| done(app) == 6);
+    let stop = |window: &mut Window| {
+        window.get_by_role_and_label(Role::Button, "Stop").click();
+        until(window, |app| app.state.runs.rows().iter().all(|row| row.checkpoint.is_some()));
+    };
+    stop(&mut window);
+    let first = app(&window).state.session.latest().expect("a run").train.loss.raw().values().to_vec();
+    let key = keys(&window)[0].clone();
+    let whole = |window: &mut Window, from: usize| {
+        ask(window, RunsAction::Continue(key.clone()));
+        until(window, |app| app.state.session.active().is_none() && done(app) == 12);
+        let session = &app(window).state.session;
+        let run = session.latest().expect("a run");
+        let steps: Vec<f64> = (1..=12).map(f64::from).collect();
+        assert_eq!((&run.train.steps, &run.test.steps), (&steps, &vec![4.0, 8.0, 12.0]), "went on from {from}");
+        assert_eq!(run.train.loss.raw().values()[..first.len()], first);
+        assert!(run.train.secs.windows(2).all(|pair| pair[0] <= pair[1]));
+        assert_eq!(session.all().filter(|run| run.kept.as_ref() == Some(&key)).count(), 1, "it is one run");
+        run.label()
+    };
+    assert_eq!(whole(&mut window, 6), "Run 1");
+    assert!(window.query_by_label_contains("Run 2").is_none());
+}
+
+#[test]
+fn a_run_of_another_sitting_goes_on_with_its_curves() {
+    let store = folder();
+    let mut long = digits();
+    long.run.steps = Some(40);
+    let mut window = on(&store, long.clone());
+    window.key_press_modifiers(Modifiers::COMMAND, Key::Enter);
+    until(&mut window, |app| app.state.session.active().and_then(|run| run.last).is_some_and(|last| last.step > 3));
+    close(window);
+    let mut window = on(&store, digits());
+    until(&mut window, |app| app.state.runs.rows().iter().any(|row| row.checkpoint.is_some()));
+    let key = keys(&window)[0].clone();
+    ask(&mut window, RunsAction::Continue(key));
+    until(&mut window, |app| app.state.session.latest().is_some_and(|run| run.summary.is_some()));
+    let run = app(&window).state.session.latest().expect("a run");
+    assert_eq!(run.train.steps, (1..=40).map(f64::from).collect::<Vec<_>>());
+    assert!(run.when.is_some() && run.step_secs().is_some_and(|secs| secs > 0.0));
+}
+
+#[test]
+fn undo_brings_a_deleted_run_back_once_later_changes_are_undone() {
+    let (store, _) = two_runs();
+    let mut window = on(&store, digits());
+    let undo = |window: &mut Window| {
+        window.key_press_modifiers(Modifiers::COMMAND, Key::Z);
+        window.run_steps(3);
+    };
+    let key = keys(&window)[0].clone();
+    ask(&mut window, RunsAction::Delete(vec![key.clone()]));
+    until(&mut window, |app| app.state.runs.rows().len() == 1);
+    undo(&mut window);
+    until(&mut window, |app| app.state.runs.rows().len() == 2);
+    assert!(app(&window).state.runs.deleted.is_empty());
+    assert!(window.query_by_label_contains("The deleted run is back").is_some());
+    window.get_by_role_and_label(Role::Slider, "Micro-batch").increment_accesskit();
+    window.run_steps(2);
+    ask(&mut window, RunsAction::Delete(vec![key]));
+    until(&mut window, |app| app.state.runs.rows().len() == 1);
+    window.get_by_role_and_label(Role::Slider, "Width").increment_accesskit();
+    window.run_steps(2);
+    undo(&mut window);
+    assert_eq!(app(&window).state.document.experiment.model.width, 32, "what was done last is undone first");
+    assert!(!app(&window).state.runs.deleted.is_empty());
+    undo(&mut window);
+    until(&mut window, |app| app.state.runs.rows().len() == 2);
+    assert_eq!(app(&window).state.document.experiment.batch.micro, 96);
+    undo(&mut window);
+    assert_eq!(app(&window).state.document.experiment, digits());
+}
+
+#[test]
+fn runs_of_the_same_settings_are_told_apart_by_when_they_began() {
+    let store = folder();
+    let mut window = on(&store, digits());
+    train(&mut window);
+    train(&mut window);
+    show(&mut window, Pane::Runs);
+    let told = |app: &App| -> BTreeSet<String> {
+        app.state.runs.rows().iter().map(|row| format!("{}, {}", row.name(), row.differs)).collect()
+    };
+    assert_eq!(told(app(&window)).len(), 2, "{:?}", told(app(&window)));
+    assert!(app(&window).state.runs.rows().iter().all(|row| row.differs.starts_with("began ")));
+    let all = keys(&window);
+    ask(&mut window, RunsAction::Compare(all.clone()));
+    until(&mut window, |app| app.state.compared.is_some());
+    let compared = &app(&window).state.compared.as_ref().expect("there").comparison.subjects;
+    assert_ne!(compared[0].name, compared[1].name);
+    // In another sitting both are points.
+    close(window);
+    let mut window = on(&store, digits());
+    ask(&mut window, RunsAction::Pick(all));
+    until(&mut window, |app| app.state.session.all().count() == 2);
+    let session = &app(&window).state.session;
+    let names: BTreeSet<String> = session.all().map(|run| session.name(run)).collect();
+    assert_eq!(names.len(), 2, "{names:?}");
+}
+
+#[cfg(unix)]
+#[test]
+fn a_signal_closes_the_window_during_a_run_without_a_question() {
+    use signal_hook::{consts::SIGUSR1, low_level::raise};
+
+    let store = folder();
+    let mut long = digits();
+    long.run.steps = Some(1_000_000);
+    let mut window = on(&store, long);
+    let signals = crate::closing::Closing::listen(&[SIGUSR1], || ());
+    let drawn = window.state_mut().take().expect("drawn");
+    *window.state_mut() = Some(drawn.closed_by(signals));
+    window.key_press_modifiers(Modifiers::COMMAND, Key::Enter);
+    until(&mut window, |app| app.state.session.active().and_then(|run| run.last).is_some_and(|last| last.step > 5));
+    assert!(!app(&window).state.closing);
+    raise(SIGUSR1).expect("raised");
+    window.step();
+    let asked = |command: &egui::ViewportCommand| *command == egui::ViewportCommand::Close;
+    let commands = window.output().viewport_output.values().flat_map(|output| &output.commands);
+    assert!(commands.into_iter().any(asked), "the window is asked to close");
+    assert!(app(&window).state.closing && app(&window).state.dialog.is_none());
+    close(window);
+    let kept = Store::open(store.path()).expect("a store");
+    let run = kept.list().expect("runs").remove(0);
+    assert_eq!(run.state, RunState::Stopped);
+    assert!(kept.files(&run.key).join("last.safetensors").is_file(), "its checkpoint is saved");
+}

@@ -1,0 +1,54 @@
+//! A run that goes on: it has all that was measured before, and from its checkpoint on what is measured now.
+//!
+//! Always holds: a step stands in its curves once. What was measured after the checkpoint is shown until the first new step,
+//! which takes its place.
+
+use super::{RunRecord, counted};
+
+impl RunRecord {
+    /// Takes over what is known of the run that this one goes on with: what it is called, and all that was measured.
+    pub(in crate::session) fn goes_on_with(&mut self, earlier: Self) {
+        let Self { shown_as, kept, when, told, own_name, train, test, trail, last, .. } = earlier;
+        (self.shown_as, self.kept, self.when) = (shown_as, kept, when);
+        (self.told, self.own_name) = (told, own_name);
+        (self.train, self.test, self.trail, self.last) = (train, test, trail, last);
+        (self.steps_secs, self.measured_step) = (earlier.steps_secs, earlier.measured_step);
+        (self.peak_load, self.best_accuracy) = (earlier.peak_load, earlier.best_accuracy);
+        self.is_behind = true;
+    }
+
+    /// It is called as that run of this sitting.
+    pub(in crate::session) fn is_called_as(&mut self, own: &Self) {
+        (self.shown_as, self.when, self.told) = (own.shown_as, own.when.clone(), own.told.clone());
+        self.own_name.clone_from(&own.own_name);
+    }
+
+    /// A run that goes on has come to its first new step, which is number `step`, or to a test after `step - 1`: what was
+    /// measured after its checkpoint is measured again.
+    pub(super) fn has_caught_up(&mut self, step: u64) {
+        if !std::mem::take(&mut self.is_behind) {
+            return;
+        }
+        let before = |steps: &[f64]| steps.partition_point(|known| *known < step as f64);
+        let train = &mut self.train;
+        let count = before(&train.steps);
+        let counted = counted(&self.experiment);
+        let again = train.throughput.raw().values()[count..].iter().filter(|rate| rate.is_finite());
+        self.steps_secs -= again.map(|rate| counted / f64::from(*rate)).sum::<f64>();
+        train.steps.truncate(count);
+        train.secs.truncate(count);
+        for curve in [&mut train.loss, &mut train.accuracy, &mut train.throughput, &mut train.gradient_norm] {
+            curve.keep(count);
+        }
+        for curve in [&mut train.learning_rate, &mut train.live, &mut train.reserved, &mut train.process] {
+            curve.keep(count);
+        }
+        let test = &mut self.test;
+        let count = before(&test.steps);
+        test.steps.truncate(count);
+        test.secs.truncate(count);
+        test.loss.keep(count);
+        test.accuracy.keep(count);
+        self.trail.truncate(count);
+    }
+}
