@@ -134,7 +134,7 @@ fn a_description_of_several_lines_is_edited_and_nothing_moves() {
     window.run_steps(30);
     let field = |window: &Window| window.get_by_role_and_label(Role::MultilineTextInput, "Description").rect();
     window.get_by_role_and_label(Role::MultilineTextInput, "Description").focus();
-    window.run_steps(5);
+    window.run_steps(30);
     let (panes, top) = (app(&window).layout.rects(), field(&window).top());
     let still = |window: &Window, what: &str| {
         assert_eq!(app(window).layout.rects(), panes, "{what}");
