@@ -7,26 +7,27 @@ use std::{
 
 use jiff::{Timestamp, tz::TimeZone};
 
-/// The name of a kept run, such as `20261122-141205-k3f9`: when it began, in UTC, and four letters or digits that set apart
-/// runs of the same second.
+/// The name of a kept run, such as `20261122-141205-k3f9`: when it began, in UTC, and four letters or digits. The first two
+/// are the thousandths of that second, so that names are in the order of time; the others set apart runs of one moment.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct RunKey(String);
 
 const DIGITS: &[u8; 36] = b"0123456789abcdefghijklmnopqrstuvwxyz";
-/// Letters and digits after the time.
-const DRAWN: u32 = 4;
+/// Letters and digits after the seconds: for the thousandths, and drawn.
+const THOUSANDTHS: u32 = 2;
+const DRAWN: u32 = 2;
 /// The longest name that is read.
 const LONGEST: usize = 40;
 
 impl RunKey {
     /// A new name for a run that begins at this moment.
     pub fn new(began: Timestamp) -> Self {
+        let began = began.to_zoned(TimeZone::UTC);
         // The standard library draws the key of each hasher anew.
-        let mut drawn = RandomState::new().hash_one(std::process::id());
-        let mut text = began.to_zoned(TimeZone::UTC).strftime("%Y%m%d-%H%M%S-").to_string();
-        for _ in 0..DRAWN {
-            text.push(DIGITS[(drawn % 36) as usize] as char);
-            drawn /= 36;
+        let drawn = RandomState::new().hash_one(std::process::id());
+        let mut text = began.strftime("%Y%m%d-%H%M%S-").to_string();
+        for (number, digits) in [(began.millisecond() as u64, THOUSANDTHS), (drawn, DRAWN)] {
+            text.extend((0..digits).rev().map(|place| DIGITS[(number / 36u64.pow(place) % 36) as usize] as char));
         }
         Self(text)
     }
@@ -42,7 +43,7 @@ impl RunKey {
         let parts: Vec<&str> = text.split('-').collect();
         let is_number = |part: &str, length| part.len() == length && part.bytes().all(|byte| byte.is_ascii_digit());
         let is_given = matches!(parts[..], [day, time, drawn]
-            if is_number(day, 8) && is_number(time, 6) && drawn.len() == DRAWN as usize);
+            if is_number(day, 8) && is_number(time, 6) && drawn.len() == (THOUSANDTHS + DRAWN) as usize);
         Self::read(text).filter(|_| is_given)
     }
 
@@ -71,15 +72,20 @@ mod tests {
     #[test]
     fn a_name_tells_when_and_is_safe_as_a_folder() {
         let began = Timestamp::from_second(1_795_356_725).expect("a time");
-        let (key, other) = (RunKey::new(began), RunKey::new(began));
+        let key = RunKey::new(began);
         assert!(key.as_str().starts_with("20261122-") && key.as_str().len() == 20, "{key}");
-        assert_ne!(key, other);
+        assert!((0..9).any(|_| RunKey::new(began) != key), "runs of one moment are set apart");
         assert_eq!(RunKey::read(key.as_str()), Some(key.clone()));
         assert_eq!(RunKey::given(key.as_str()), Some(key.clone()));
         for other in ["mine", "2026-11-22", "20261122-141205", "20261122-141205-k3f9x", "20261122-14120x-k3f9"] {
             assert_eq!(RunKey::given(other), None, "{other}");
         }
-        assert!(RunKey::new(began + jiff::SignedDuration::from_secs(1)) > key);
+        let mut last = key;
+        for later in (1..3000).step_by(7) {
+            let key = RunKey::new(began + jiff::SignedDuration::from_millis(later));
+            assert!(key > last, "{key} is later than {last}");
+            last = key;
+        }
         for bad in ["", "..", "a/b", "a.b", "A", "a\\b", &"a".repeat(41)] {
             assert_eq!(RunKey::read(bad), None, "{bad}");
         }
