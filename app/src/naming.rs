@@ -5,6 +5,7 @@
 
 use std::collections::HashMap;
 
+use jiff::{Timestamp, Zoned, tz::TimeZone};
 use plimsoll_engine::experiment::{Checkpointing, Experiment, preset};
 
 use crate::format;
@@ -117,6 +118,36 @@ pub(crate) fn apart(runs: &[&[String]]) -> Vec<Vec<String>> {
         differing.iter().map(Differing::words).collect()
     };
     runs.iter().map(words).collect()
+}
+
+/// Adds to each name that several have when it began, and a number where that is the same second as well. Of a plan, which
+/// never began, the moment is `None`.
+pub(crate) fn with_moments(names: Vec<String>, began: &[Option<Timestamp>], zone: &TimeZone) -> Vec<String> {
+    let by_time = extended(names, |group| {
+        let moments: Vec<_> = group.iter().map(|i| began[*i].map(|began| began.to_zoned(zone.clone()))).collect();
+        let days: Vec<_> = moments.iter().flatten().map(|moment| moment.date()).collect();
+        let form = if days.windows(2).all(|pair| pair[0] == pair[1]) { "%H:%M:%S" } else { "%-d %b %Y, %H:%M:%S" };
+        let words = |moment: &Option<Zoned>| moment.as_ref().map_or_else(String::new, |m| m.strftime(form).to_string());
+        moments.iter().map(words).collect()
+    });
+    extended(by_time, |group| (1..=group.len()).map(|number| format!("no. {number}")).collect())
+}
+
+/// Adds a word to each name that several have; `words` finds those of a group, by their places.
+pub(crate) fn extended(names: Vec<String>, words: impl Fn(&[usize]) -> Vec<String>) -> Vec<String> {
+    let mut groups: HashMap<&str, Vec<usize>> = HashMap::new();
+    for (i, name) in names.iter().enumerate() {
+        groups.entry(name).or_default().push(i);
+    }
+    let mut extended = names.clone();
+    for group in groups.values().filter(|group| group.len() > 1) {
+        for (i, word) in group.iter().zip(words(group)) {
+            if !word.is_empty() {
+                extended[*i] = format!("{}, {word}", names[*i]);
+            }
+        }
+    }
+    extended
 }
 
 /// A setting at its default, found by another value of it; `None` for one that the default experiment does not use.

@@ -5,7 +5,7 @@
 
 use std::{cmp::Ordering, collections::HashMap, path::PathBuf};
 
-use jiff::Timestamp;
+use jiff::{Timestamp, tz::TimeZone};
 use plimsoll_engine::{
     Bytes,
     store::{RunKey, StoredRun},
@@ -163,12 +163,9 @@ pub(crate) fn names(runs: &[&StoredRun]) -> Vec<String> {
             None => format!("{}, {differs}", run.label()),
         }
     };
-    let names: Vec<String> = runs.iter().zip(naming::apart(&settings)).map(name).collect();
-    let is_alone = |name: &String| names.iter().filter(|other| *other == name).count() == 1;
-    let told = |(run, name): (&&StoredRun, &String)| {
-        if is_alone(name) { name.clone() } else { format!("{name}, {}", at_the_second(run.started)) }
-    };
-    runs.iter().zip(&names).map(told).collect()
+    let names = runs.iter().zip(naming::apart(&settings)).map(name).collect();
+    let began: Vec<_> = runs.iter().map(|run| Some(run.started)).collect();
+    naming::with_moments(names, &began, &TimeZone::system())
 }
 
 /// The rows that a search finds, sorted: indices into `rows`. What is equal stands newest first.
@@ -246,7 +243,7 @@ impl Runs {
 
 /// When a run began, as short as it is understood today: `14:12`, `22 Nov`, `22 Nov 2025`.
 pub(crate) fn when(started: Timestamp) -> String {
-    let (then, now) = (started.to_zoned(jiff::tz::TimeZone::system()), jiff::Zoned::now());
+    let (then, now) = (started.to_zoned(TimeZone::system()), jiff::Zoned::now());
     let form = match (then.date() == now.date(), then.year() == now.year()) {
         (true, _) => "%H:%M",
         (false, true) => "%-d %b",
@@ -257,12 +254,12 @@ pub(crate) fn when(started: Timestamp) -> String {
 
 /// The same to the second: `14:12:05`, `22 Nov, 14:12:05`.
 fn at_the_second(started: Timestamp) -> String {
-    let (then, now) = (started.to_zoned(jiff::tz::TimeZone::system()), jiff::Zoned::now());
+    let (then, now) = (started.to_zoned(TimeZone::system()), jiff::Zoned::now());
     let clock = then.strftime("%H:%M:%S").to_string();
     if then.date() == now.date() { clock } else { format!("{}, {clock}", when(started)) }
 }
 
 /// The whole of it: `22 Nov 2026, 14:12:05`.
 pub(crate) fn when_exactly(started: Timestamp) -> String {
-    started.to_zoned(jiff::tz::TimeZone::system()).strftime("%-d %b %Y, %H:%M:%S").to_string()
+    started.to_zoned(TimeZone::system()).strftime("%-d %b %Y, %H:%M:%S").to_string()
 }

@@ -1,6 +1,6 @@
 //! What a command line names by one word: a preset, planned here, or a kept run.
 
-use std::{collections::HashMap, path::Path, sync::Arc};
+use std::{path::Path, sync::Arc};
 
 use jiff::{Timestamp, tz::TimeZone};
 use plimsoll_engine::{
@@ -127,41 +127,14 @@ impl<'a> Own<'a> {
 /// the same, with the time at which it began.
 fn told_apart(subjects: &[Own<'_>], zone: &TimeZone) -> Vec<String> {
     let names: Vec<String> = subjects.iter().map(|subject| subject.name.to_owned()).collect();
-    let by_settings = extended(names, |group| {
+    let by_settings = naming::extended(names, |group| {
         let settings: Vec<Vec<String>> =
             group.iter().map(|i| preset::changes(&Experiment::default(), subjects[*i].experiment)).collect();
         let settings: Vec<&[String]> = settings.iter().map(Vec::as_slice).collect();
         naming::apart(&settings).iter().map(|words| naming::listed(words, NAMED)).collect()
     });
-    let by_time = extended(by_settings, |group| {
-        let moments: Vec<_> =
-            group.iter().map(|i| subjects[*i].began.map(|began| began.to_zoned(zone.clone()))).collect();
-        let days: Vec<_> = moments.iter().flatten().map(|moment| moment.date()).collect();
-        let form = if days.windows(2).all(|pair| pair[0] == pair[1]) { "%H:%M:%S" } else { "%-d %b %Y, %H:%M:%S" };
-        moments
-            .iter()
-            .map(|moment| moment.as_ref().map_or_else(String::new, |m| m.strftime(form).to_string()))
-            .collect()
-    });
-    // The same word twice, and runs of one second.
-    extended(by_time, |group| (1..=group.len()).map(|number| format!("no. {number}")).collect())
-}
-
-/// Adds a word to each name that several have; `words` finds those of a group, by their places.
-fn extended(names: Vec<String>, words: impl Fn(&[usize]) -> Vec<String>) -> Vec<String> {
-    let mut groups: HashMap<&str, Vec<usize>> = HashMap::new();
-    for (i, name) in names.iter().enumerate() {
-        groups.entry(name).or_default().push(i);
-    }
-    let mut extended = names.clone();
-    for group in groups.values().filter(|group| group.len() > 1) {
-        for (i, word) in group.iter().zip(words(group)) {
-            if !word.is_empty() {
-                extended[*i] = format!("{}, {word}", names[*i]);
-            }
-        }
-    }
-    extended
+    let began: Vec<_> = subjects.iter().map(|subject| subject.began).collect();
+    naming::with_moments(by_settings, &began, zone)
 }
 
 #[cfg(test)]
