@@ -278,9 +278,12 @@ impl Recorders {
     /// Records an event of the run under way.
     pub(crate) fn take(&mut self, event: &Event, trainer: &Trainer) {
         let Some(recorder) = &self.present else { return };
-        recorder.take(event);
-        if matches!(event, Event::Ended { .. }) {
+        let is_end = matches!(event, Event::Ended { .. });
+        if is_end {
             recorder.take_latest(&trainer.latest());
+        }
+        recorder.take(event);
+        if is_end {
             self.ending.extend(self.present.take());
         }
     }

@@ -214,7 +214,7 @@ impl Recorder {
         }
     }
 
-    /// Takes the newest measurement of a step, op by op.
+    /// Takes the newest measurement of a step, op by op. It comes before the event of the end: that one closes the record.
     pub fn take_latest(&self, latest: &Latest) {
         if !latest.measured_step.is_empty() {
             self.shared.lock().batch.measured = Some((latest.measured_in_step, Arc::clone(&latest.measured_step)));
