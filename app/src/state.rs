@@ -45,6 +45,19 @@ pub(crate) struct Prediction {
     pub(crate) options_generation: Generation,
     /// What neighbours were last asked for, and the answer.
     pub(crate) neighbours: Option<Neighbours>,
+    /// The run that begins once its generation has a plan.
+    pub(crate) awaited: Option<Awaited>,
+}
+
+/// A run that was asked for while its prediction was on its way. A later edit takes it back.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Awaited {
+    /// The generation it was asked in.
+    pub(crate) generation: Generation,
+    /// It begins even if it does not fit.
+    pub(crate) anyway: bool,
+    /// It halts after every step.
+    pub(crate) paused: bool,
 }
 
 /// A question about the neighbours of a control, and its answer.
@@ -294,7 +307,12 @@ impl State {
         self.shown.and_then(|key| self.session.get(key)).or_else(|| self.session.latest())
     }
 
-    /// What keeps a run from beginning, in words; `None` when nothing does.
+    /// Whether the experiment as it is has neither a plan yet nor a reason for having none.
+    pub(crate) fn is_planning(&self) -> bool {
+        self.plan().is_none() && self.prediction.obstacle.is_none()
+    }
+
+    /// What keeps a run from beginning, in words; `None` when nothing does, as far as is known before the plan is there.
     pub(crate) fn why_no_training(&self) -> Option<String> {
         match &self.prediction.obstacle {
             Some(Obstacle::Problems(problems)) => {
@@ -310,7 +328,7 @@ impl State {
             return Some(format!("{}: {}.", problem.message, problem.mend));
         }
         match self.plan() {
-            None => Some("The prediction is on its way.".to_owned()),
+            None => None,
             Some(plan) => match plan.verdict() {
                 Verdict::Fits { .. } => None,
                 Verdict::OverBudget { by } => {

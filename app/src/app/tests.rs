@@ -12,6 +12,7 @@ mod reach;
 mod reading;
 mod runs;
 mod runs_again;
+mod starting;
 mod steps_back;
 mod stillness;
 mod takeaway;

@@ -25,7 +25,7 @@ use crate::{
     librarian::Librarian,
     planner::{Answer, Planner, Question},
     session::Status,
-    state::{Dialog, Level, Neighbours, Notice, State, Then},
+    state::{Awaited, Dialog, Level, Neighbours, Notice, State, Then},
     takeaway::Porter,
     view::View,
 };
@@ -237,10 +237,25 @@ impl Dispatcher<'_> {
             self.toasts.warning(reason);
             return;
         }
+        if self.state.is_planning() {
+            let generation = self.state.document.generation;
+            self.state.prediction.awaited = Some(Awaited { generation, anyway, paused });
+            return;
+        }
         let experiment = self.state.document.experiment.clone();
         self.start(Start { anyway, paused, ..Start::new(experiment) }, None);
         if paused {
             self.services.trainer.send(Command::Step);
+        }
+    }
+
+    /// Begins the run that waited for its plan, or says why it cannot.
+    fn begin_awaited(&mut self) {
+        if let Some(awaited) = self.state.prediction.awaited.filter(|_| !self.state.is_planning()) {
+            self.state.prediction.awaited = None;
+            if awaited.generation == self.state.document.generation {
+                self.train(awaited.anyway, awaited.paused);
+            }
         }
     }
 
@@ -265,6 +280,7 @@ impl Dispatcher<'_> {
         for answer in self.services.planner.answers() {
             self.answer(answer);
         }
+        self.begin_awaited();
         for reply in self.services.librarian.replies() {
             self.reply(reply);
         }

@@ -115,9 +115,7 @@ fn lines(ui: &mut Ui, context: &PanelContext<'_>) {
 /// What keeps a run from beginning, while none is under way.
 fn why_not(context: &PanelContext<'_>) -> Option<String> {
     let state = context.state;
-    // A prediction that is on its way is no reason to tell: it is there in a moment.
-    let is_known = state.plan().is_some() || state.prediction.obstacle.is_some();
-    state.why_no_training().filter(|_| is_known && state.session.active().is_none())
+    state.why_no_training().filter(|_| state.session.active().is_none())
 }
 
 fn why(ui: &mut Ui, reason: &str) {

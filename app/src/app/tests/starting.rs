@@ -1,0 +1,41 @@
+//! Runs that are asked for before their prediction is there.
+
+use super::*;
+use crate::command::{Action, UiCommand};
+
+/// Makes an edit and takes it back: to redo it is a change that no planner has answered yet.
+fn edit_and_undo(window: &mut Window) {
+    window.get_by_role_and_label(Role::Slider, "Micro-batch").increment_accesskit();
+    until(window, |app| planned_micro(app) == Some(96));
+    window.key_press_modifiers(Modifiers::COMMAND, Key::Z);
+    until(window, |app| planned_micro(app) == Some(64));
+}
+
+/// Sends commands that all arrive in one frame, before the planner can answer any.
+fn at_once(window: &mut Window, commands: &[UiCommand]) {
+    let sender = &window.state_mut().as_mut().expect("drawn").sender;
+    commands.iter().for_each(|command| sender.send(Action::Ui(*command)));
+    window.step();
+}
+
+#[test]
+fn a_run_asked_for_with_an_edit_begins_with_it() {
+    let mut window = window(digits());
+    edit_and_undo(&mut window);
+    at_once(&mut window, &[UiCommand::Redo, UiCommand::Train]);
+    until(&mut window, |app| app.state.session.latest().is_some_and(|run| run.summary.is_some()));
+    assert_eq!(app(&window).state.session.latest().expect("a run").experiment().batch.micro, 96);
+    assert_eq!(app(&window).state.session.runs().len(), 1);
+}
+
+#[test]
+fn an_edit_takes_back_a_run_that_waits_for_its_prediction() {
+    let mut window = window(digits());
+    edit_and_undo(&mut window);
+    at_once(&mut window, &[UiCommand::Redo, UiCommand::Train, UiCommand::Undo]);
+    until(&mut window, |app| app.state.plan().is_some() && app.state.prediction.awaited.is_none());
+    window.run_steps(3);
+    let state = &app(&window).state;
+    assert!(state.session.runs().is_empty() && !state.is_starting);
+    assert_eq!(state.document.experiment.batch.micro, 64);
+}
