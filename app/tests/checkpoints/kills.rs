@@ -73,6 +73,10 @@ fn killed(number: usize, kills: u64, before: Kills, dice: &mut Dice) -> Kills {
     let (mut losses, mut met) = (BTreeMap::new(), before);
     for _ in 0..kills {
         let (before, left) = (saved_step(&run), begun(&run));
+        if before == STEPS {
+            // The kill before fell between the last checkpoint and the end: no step is left.
+            break;
+        }
         let mut child = case.command(&run).spawn().expect("the program starts");
         let told = gather(&mut child);
         // The next one makes it half, if it falls there.
