@@ -6,7 +6,6 @@ use std::{
 };
 
 use eframe::egui;
-use egui_notify::{Anchor, Toasts};
 use plimsoll_engine::{
     Experiment,
     hardware::{Machine, Watcher},
@@ -25,7 +24,7 @@ use crate::{
     gallery::Painter,
     kept::Keeper,
     layout::{self, Layout},
-    librarian::Librarian,
+    librarian::{Change, Librarian},
     panels::{self, PanelContext},
     planner::Planner,
     presets,
@@ -33,6 +32,7 @@ use crate::{
     takeaway::Porter,
     theme,
     view::View,
+    widgets::toasts::Toasts,
     zoom::Zoom,
 };
 
@@ -119,7 +119,7 @@ impl App {
             services,
             recorders: Recorders::default(),
             sender: Sender::default(),
-            toasts: Toasts::default().with_anchor(Anchor::BottomRight).with_margin(theme::TOAST_MARGIN),
+            toasts: Toasts::default(),
             frames: Frames::default(),
             zoom: Zoom::default(),
             pace,
@@ -138,7 +138,7 @@ impl App {
     pub(crate) fn kept_by(mut self, keeper: Keeper, damage: Option<String>) -> Self {
         self.keeper = Some(keeper);
         if let Some(damage) = damage {
-            self.toasts.warning(&damage);
+            self.toasts.warning(damage.as_str());
             self.state.log.add(Level::Note, damage);
         }
         self
@@ -178,7 +178,7 @@ impl App {
             ctx.request_repaint_after(left);
         }
         if let Some(text) = keeper.untold() {
-            self.toasts.warning(&text);
+            self.toasts.warning(text.as_str());
             self.state.log.add(Level::Note, text);
         }
         self.keeper = Some(keeper);
@@ -261,6 +261,11 @@ impl App {
             self.recorders.take(&event, &self.services.trainer);
         }
         self.recorders.finish();
+        let put_away = std::mem::take(&mut self.state.runs.put_away);
+        if !put_away.is_empty() {
+            // There is no undo any more that could bring them back.
+            self.services.librarian.change(Change::Delete(put_away));
+        }
     }
 
     /// The document's name on the window.

@@ -52,6 +52,8 @@ pub(crate) enum Change {
     Discard(Vec<RunKey>),
     /// Brings them back.
     Restore(Vec<RunKey>),
+    /// Deletes them for good.
+    Delete(Vec<RunKey>),
 }
 
 /// What is compared.
@@ -338,6 +340,7 @@ fn make(store: &mut Store, change: Change) -> plimsoll_engine::Result<()> {
         Change::Tags(key, tags) => store.tag(&key, &tags),
         Change::Discard(keys) => store.discard(&keys),
         Change::Restore(keys) => store.restore(&keys),
+        Change::Delete(keys) => store.delete(&keys),
     }
 }
 

@@ -197,6 +197,10 @@ pub(crate) struct Runs {
     picked: Vec<RunKey>,
     /// What was deleted last, and can be brought back.
     pub(crate) deleted: Vec<RunKey>,
+    /// What the first of them is called.
+    pub(crate) deleted_name: String,
+    /// All that this window deleted and did not bring back.
+    pub(crate) put_away: Vec<RunKey>,
     /// How many steps of the experiment could be undone when it was deleted.
     pub(crate) deleted_at: (usize, usize),
 }

@@ -5,6 +5,7 @@ mod files;
 mod frames;
 mod gallery;
 mod keys;
+mod messages;
 mod models;
 mod pictures;
 mod pictures_over;
@@ -69,6 +70,8 @@ fn app(window: &Window) -> &App {
 /// Draws frames until `done`.
 fn until(window: &mut Window, done: impl Fn(&App) -> bool) {
     let start = Instant::now();
+    // What was asked for is done at the start of the next frame: before that, all is as it was.
+    window.step();
     loop {
         window.step();
         if done(app(window)) {

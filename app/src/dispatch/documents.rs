@@ -155,7 +155,7 @@ impl Dispatcher<'_> {
                 self.file_trouble_is_over();
                 for note in notes {
                     let text = format!("{}: {note}", path.display());
-                    self.toasts.info(&text);
+                    self.toasts.info(text.as_str());
                     self.state.log.add(Level::Note, text);
                 }
                 // Without a budget, the line is drawn where the card ends.
@@ -184,7 +184,7 @@ impl Dispatcher<'_> {
         let with = if budget == experiment.budget { String::new() } else { format!(", with a budget of {budget}") };
         let text = format!("The model is planned for {}, as before{with}", format::device(&chosen.device));
         let (device, gpu) = (chosen.device.clone(), chosen.gpu.clone());
-        self.toasts.info(&text);
+        self.toasts.info(text.as_str());
         self.state.log.add(Level::Note, text);
         Experiment { device, gpu, budget, ..experiment }
     }
@@ -204,7 +204,7 @@ impl Dispatcher<'_> {
         // The history begins anew: a step back into another file's experiment would be saved over this one's. What is
         // before its first step is the document that was left, with its own file and its own history.
         if let Some(name) = self.leave() {
-            self.toasts.info(format!("Kept as a draft among the presets: {name}"));
+            self.toasts.info(format!("Your changes to {name} are kept as a draft: the gallery has it."));
         }
         self.state.document.open(document);
         self.state.opened += 1;

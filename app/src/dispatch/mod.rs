@@ -7,11 +7,10 @@ mod takeaway;
 use std::{path::PathBuf, time::Instant};
 
 use eframe::egui;
-use egui_notify::Toasts;
 use plimsoll_engine::{
     Experiment,
     hardware::Watcher,
-    train::{Command, Event, Outcome, Start, Trainer},
+    train::{Command, Event, Outcome, Trainer},
 };
 
 pub(crate) use self::runs::Recorders;
@@ -24,10 +23,10 @@ use crate::{
     layout::Layout,
     librarian::Librarian,
     planner::{Answer, Planner, Question},
-    session::Status,
-    state::{Awaited, Dialog, Level, Neighbours, Notice, State, Then},
+    state::{Dialog, Level, Neighbours, Notice, State, Then},
     takeaway::Porter,
     view::View,
+    widgets::toasts::Toasts,
 };
 
 /// Events taken from the trainer in one frame: a frame stays short however fast the steps are.
@@ -130,13 +129,7 @@ impl Dispatcher<'_> {
             },
             UiCommand::Stop => self.to_active(Command::Stop),
             UiCommand::Evaluate => self.to_active(Command::Evaluate),
-            UiCommand::Pin => {
-                (self.state.pin_asked, self.view.show_before) = (None, false);
-                self.state.pin = match self.state.pin.take() {
-                    Some(_) => None,
-                    None => self.state.plan().cloned(),
-                };
-            }
+            UiCommand::Pin => self.pin(),
             UiCommand::Theme => {
                 self.view.theme = if self.ctx.theme() == egui::Theme::Dark {
                     egui::ThemePreference::Light
@@ -179,7 +172,7 @@ impl Dispatcher<'_> {
         if control == "device" && now.budget != before.budget {
             let device = format::device(&now.device);
             let text = format!("The budget changed as well: {} for {device}", now.budget);
-            self.toasts.info(&text);
+            self.toasts.info(text.as_str());
             self.state.log.add(Level::Note, text);
         }
     }
@@ -214,6 +207,21 @@ impl Dispatcher<'_> {
         self.services.planner.plan(document.generation, document.experiment.clone());
     }
 
+    /// Pins the plan, which may be on its way, or takes the pin out.
+    fn pin(&mut self) {
+        self.view.show_before = false;
+        let was_asked = self.state.pin_asked.take().is_some();
+        if self.state.pin.take().is_some() || was_asked {
+            return;
+        }
+        self.state.pin = self.state.plan().cloned();
+        if self.state.is_planning() {
+            let experiment = self.state.document.experiment.clone();
+            self.state.pin_asked = Some(experiment.clone());
+            self.services.planner.pin(experiment);
+        }
+    }
+
     fn ask_neighbours(&mut self, control: &'static str, neighbours: Vec<(String, Experiment)>) {
         let generation = self.state.document.generation;
         let asked = self.state.prediction.neighbours.as_ref();
@@ -223,54 +231,6 @@ impl Dispatcher<'_> {
         self.state.prediction.neighbours = Some(Neighbours { control, generation, answer: None });
         let now = self.state.document.experiment.clone();
         self.services.planner.neighbours(Question { generation, control, now, neighbours });
-    }
-
-    // ---- runs
-
-    fn train(&mut self, anyway: bool, paused: bool) {
-        if self.state.session.active().is_some() || self.state.is_starting {
-            return;
-        }
-        if let Some(reason) = self.state.why_no_training()
-            && !(anyway && self.state.may_train_anyway())
-        {
-            self.toasts.warning(reason);
-            return;
-        }
-        if self.state.is_planning() {
-            let generation = self.state.document.generation;
-            self.state.prediction.awaited = Some(Awaited { generation, anyway, paused });
-            return;
-        }
-        let experiment = self.state.document.experiment.clone();
-        self.start(Start { anyway, paused, ..Start::new(experiment) }, None);
-        if paused {
-            self.services.trainer.send(Command::Step);
-        }
-    }
-
-    /// Begins the run that waited for its plan, or says why it cannot.
-    fn begin_awaited(&mut self) {
-        if let Some(awaited) = self.state.prediction.awaited.filter(|_| !self.state.is_planning()) {
-            self.state.prediction.awaited = None;
-            if awaited.generation == self.state.document.generation {
-                self.train(awaited.anyway, awaited.paused);
-            }
-        }
-    }
-
-    fn pause(&mut self) {
-        match self.state.session.active().map(|run| &run.status) {
-            Some(Status::Paused) => self.services.trainer.send(Command::Resume),
-            Some(_) => self.services.trainer.send(Command::Pause),
-            None => {}
-        }
-    }
-
-    fn to_active(&self, command: Command) {
-        if self.state.session.active().is_some() {
-            self.services.trainer.send(command);
-        }
     }
 
     // ---- answers of the threads

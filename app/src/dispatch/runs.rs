@@ -1,6 +1,4 @@
-//! Kept runs: recording the runs of this window, and what is done with those that are kept.
-
-use std::time::Duration;
+//! Runs: beginning and recording those of this window, and what is done with those that are kept.
 
 use plimsoll_engine::{
     Experiment,
@@ -15,8 +13,8 @@ use crate::{
     librarian::{Change, Compare, Reply},
     panels::pane::Pane,
     runs,
-    session::RunRecord,
-    state::{Level, Wanted},
+    session::{RunRecord, Status},
+    state::{Awaited, Level, Wanted},
 };
 
 /// Runs that are drawn as points at most: of a larger selection the last ones.
@@ -112,6 +110,8 @@ impl Dispatcher<'_> {
             self.toasts.warning("A run that trains cannot be deleted: stop it first.");
             return;
         }
+        self.state.runs.deleted_name = self.state.runs.get(&keys[0]).map(runs::Row::told).unwrap_or_default();
+        self.state.runs.put_away.extend(keys.iter().cloned());
         self.state.runs.hide(&keys);
         self.state.session.look(Vec::new());
         self.state.runs.deleted.clone_from(&keys);
@@ -123,6 +123,7 @@ impl Dispatcher<'_> {
     pub(super) fn restore_runs(&mut self) {
         let keys = std::mem::take(&mut self.state.runs.deleted);
         let count = keys.len();
+        self.state.runs.put_away.retain(|key| !keys.contains(key));
         self.services.librarian.change(Change::Restore(keys));
         let runs = if count == 1 { "The deleted run is".to_owned() } else { format!("The {count} deleted runs are") };
         self.toasts.info(format!("{runs} back."));
@@ -141,6 +142,53 @@ impl Dispatcher<'_> {
         let Some(checkpoint) = self.state.runs.get(key).and_then(|row| row.checkpoint.clone()) else { return };
         let start = Start { resume: Some(checkpoint), is_same_run: true, ..Start::new(record.experiment().clone()) };
         self.start(start, Some((key.clone(), record)));
+    }
+
+    /// Begins a run of the present experiment, once its plan is there; or says why none can.
+    pub(super) fn train(&mut self, anyway: bool, paused: bool) {
+        if self.state.session.active().is_some() || self.state.is_starting {
+            return;
+        }
+        if let Some(reason) = self.state.why_no_training()
+            && !(anyway && self.state.may_train_anyway())
+        {
+            self.toasts.warning(reason);
+            return;
+        }
+        if self.state.is_planning() {
+            let generation = self.state.document.generation;
+            self.state.prediction.awaited = Some(Awaited { generation, anyway, paused });
+            return;
+        }
+        let experiment = self.state.document.experiment.clone();
+        self.start(Start { anyway, paused, ..Start::new(experiment) }, None);
+        if paused {
+            self.services.trainer.send(Command::Step);
+        }
+    }
+
+    /// Begins the run that waited for its plan, or says why it cannot.
+    pub(super) fn begin_awaited(&mut self) {
+        if let Some(awaited) = self.state.prediction.awaited.filter(|_| !self.state.is_planning()) {
+            self.state.prediction.awaited = None;
+            if awaited.generation == self.state.document.generation {
+                self.train(awaited.anyway, awaited.paused);
+            }
+        }
+    }
+
+    pub(super) fn pause(&mut self) {
+        match self.state.session.active().map(|run| &run.status) {
+            Some(Status::Paused) => self.services.trainer.send(Command::Resume),
+            Some(_) => self.services.trainer.send(Command::Pause),
+            None => {}
+        }
+    }
+
+    pub(super) fn to_active(&self, command: Command) {
+        if self.state.session.active().is_some() {
+            self.services.trainer.send(command);
+        }
     }
 
     /// Has a run begun and recorded; one that goes on with what is known of it.
@@ -174,7 +222,7 @@ impl Dispatcher<'_> {
             self.state.session.is_kept_as(*run, key);
         }
         for text in self.recorders.warnings() {
-            self.toasts.warning(&text);
+            self.toasts.warning(text.as_str());
             self.state.log.add(Level::Warning, text);
         }
     }
@@ -194,7 +242,7 @@ impl Dispatcher<'_> {
                 self.state.runs.trouble = Some(why);
             }
             Reply::Refused(why) => {
-                self.toasts.warning(&why);
+                self.toasts.warning(why.as_str());
                 self.state.log.add(Level::Warning, why);
             }
             Reply::Looked(records) => {
@@ -238,9 +286,7 @@ impl Dispatcher<'_> {
             self.adopt(experiment.clone());
             let name = self.state.runs.get(key).map_or_else(|| key.to_string(), |row| row.told());
             // Short: who goes from run to run is told of each.
-            self.toasts
-                .info(format!("Settings of {name}. Undo takes them back."))
-                .duration(Some(Duration::from_secs(3)));
+            self.toasts.info(format!("Settings of {name}. Undo takes them back."));
         }
     }
 

@@ -39,11 +39,11 @@ impl Dispatcher<'_> {
         for done in self.services.porter.done() {
             match done {
                 Ok(text) => {
-                    self.toasts.success(&text);
+                    self.toasts.success(text.as_str());
                     self.state.log.add(Level::Note, text);
                 }
                 Err(text) => {
-                    self.toasts.error(&text);
+                    self.toasts.error(text.as_str());
                     self.state.log.add(Level::Error, text);
                 }
             }

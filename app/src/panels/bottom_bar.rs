@@ -108,7 +108,7 @@ fn lines(ui: &mut Ui, context: &PanelContext<'_>) {
         _ if context.state.is_starting => drop(ui.label(RichText::new("Preparing data…").weak())),
         (Some(run), _) => progress(ui, context, run),
         (None, Some(reason)) => why(ui, reason),
-        (None, None) => drop(ui.label(RichText::new("No run yet: press Train to begin one.").weak())),
+        (None, None) => drop(ui.label(RichText::new("Press Train to begin a run.").weak())),
     });
 }
 

@@ -63,7 +63,16 @@ pub(crate) fn ui(ui: &mut Ui, context: &mut PanelContext<'_>) {
         return;
     }
     let View { run_search, runs: sort, shown_runs, .. } = &mut *context.view;
+    let is_new_search = shown_runs.search != *run_search;
     let order = shown_runs.order(runs, run_search, *sort);
+    if is_new_search {
+        let is_found = |key: &&RunKey| order.iter().any(|i| runs.rows()[*i].run.key == **key);
+        let found: Vec<RunKey> = runs.picked().iter().filter(is_found).cloned().collect();
+        if found.len() < runs.picked().len() {
+            // What is done to the picked runs is done to none that is out of sight.
+            pick(context, found);
+        }
+    }
     head(ui, context, order.len());
     let height = (ui.available_height() - front::height(ui, runs)).max(theme::LOWEST_PLOT);
     let size = vec2(ui.available_width(), height);

@@ -66,8 +66,10 @@ pub(crate) const LEAST_PLOT: Vec2 = vec2(48.0, 36.0);
 pub(crate) const LOWEST_PLOT: f32 = 76.0;
 /// A plot with its title and figures is not drawn lower than this.
 pub(crate) const LOWEST_TITLED_PLOT: f32 = 96.0;
-/// Short messages stay clear of the bottom bar.
-pub(crate) const TOAST_MARGIN: Vec2 = vec2(12.0, 48.0);
+/// Between short messages and the corner of the window: over the words of the bottom bar, where nothing is pressed.
+pub(crate) const TOAST_MARGIN: Vec2 = vec2(8.0, 6.0);
+/// A short message is not wider.
+pub(crate) const TOAST_WIDTH: f32 = 420.0;
 /// Share of the window's height that a list may take.
 pub(crate) const LIST_SHARE: f32 = 0.8;
 /// Width of the ring around what has the keyboard's focus.

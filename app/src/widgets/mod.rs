@@ -10,3 +10,4 @@ pub(crate) mod series;
 pub(crate) mod stack;
 pub(crate) mod table;
 pub(crate) mod text;
+pub(crate) mod toasts;

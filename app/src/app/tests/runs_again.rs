@@ -43,6 +43,36 @@ fn double_click(window: &mut Window, row: &str) {
     }
 }
 
+#[test]
+fn what_was_deleted_is_gone_with_the_window_and_what_was_brought_back_is_not() {
+    let (store, _) = two_runs();
+    let mut window = on(&store, digits());
+    let keys = keys(&window);
+    let kept = |key| store.path().join("runs").join(format!("{key}")).exists();
+    for key in &keys {
+        ask(&mut window, RunsAction::Delete(vec![key.clone()]));
+        until(&mut window, |app| !app.state.runs.rows().iter().any(|row| row.run.key == *key));
+    }
+    window.key_press_modifiers(Modifiers::COMMAND, Key::Z);
+    until(&mut window, |app| app.state.runs.rows().len() == 1);
+    assert!(kept(&keys[0]) && kept(&keys[1]), "both can be brought back");
+    close(window);
+    assert!(!kept(&keys[0]) && kept(&keys[1]));
+}
+
+#[test]
+fn a_search_leaves_no_run_picked_that_it_does_not_find() {
+    let (store, _) = two_runs();
+    let mut window = on(&store, digits());
+    show(&mut window, Pane::Runs);
+    let both = keys(&window);
+    ask(&mut window, RunsAction::Pick(both));
+    assert_eq!(app(&window).state.runs.picked().len(), 2);
+    window.state_mut().as_mut().expect("drawn").view.run_search = "batch.micro=96".to_owned();
+    until(&mut window, |app| app.state.runs.picked().len() == 1);
+    assert_eq!(app(&window).state.runs.front().expect("picked").differs, "batch 96");
+}
+
 /// The steps that the latest run has made.
 fn done(app: &App) -> u64 {
     app.state.session.latest().and_then(|run| run.last).map_or(0, |step| step.step)

@@ -1,4 +1,4 @@
-//! Runs that are asked for before their prediction is there.
+//! Runs and pins that are asked for before the prediction is there.
 
 use super::*;
 use crate::command::{Action, UiCommand};
@@ -38,4 +38,17 @@ fn an_edit_takes_back_a_run_that_waits_for_its_prediction() {
     let state = &app(&window).state;
     assert!(state.session.runs().is_empty() && !state.is_starting);
     assert_eq!(state.document.experiment.batch.micro, 64);
+}
+
+#[test]
+fn a_configuration_pinned_with_an_edit_is_the_edited_one() {
+    let mut window = window(digits());
+    edit_and_undo(&mut window);
+    at_once(&mut window, &[UiCommand::Redo, UiCommand::Pin]);
+    until(&mut window, |app| app.state.pin.is_some());
+    assert_eq!(app(&window).state.pin.as_ref().map(|pin| pin.experiment.batch.micro), Some(96));
+    at_once(&mut window, &[UiCommand::Pin, UiCommand::Undo, UiCommand::Pin, UiCommand::Pin]);
+    until(&mut window, |app| planned_micro(app) == Some(64));
+    window.run_steps(3);
+    assert!(app(&window).state.pin.is_none() && app(&window).state.pin_asked.is_none());
 }

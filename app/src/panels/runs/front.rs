@@ -30,11 +30,11 @@ pub(super) fn height(ui: &Ui, runs: &Runs) -> f32 {
 pub(super) fn ui(ui: &mut Ui, context: &PanelContext<'_>) {
     let runs = &context.state.runs;
     if !runs.deleted.is_empty() {
-        line(ui, |ui| deleted(ui, context, runs.deleted.len()));
+        line(ui, |ui| deleted(ui, context, runs));
     }
     let Some(front) = runs.front() else {
         line(ui, |ui| {
-            let hint = "Click a run to load its settings; double-click it to open it as it was. Ctrl+click picks only.";
+            let hint = "A click loads a run's settings, a double click opens it as it was, Ctrl+click picks several.";
             text::cut(ui, RichText::new(hint).weak(), hint);
         });
         return;
@@ -49,18 +49,21 @@ fn line(ui: &mut Ui, contents: impl FnOnce(&mut Ui)) {
     ui.scope_builder(UiBuilder::new().max_rect(rect).layout(Layout::left_to_right(Align::Center)), contents);
 }
 
-fn deleted(ui: &mut Ui, context: &PanelContext<'_>, count: usize) {
-    let words = if count == 1 { "A run was deleted.".to_owned() } else { format!("{count} runs were deleted.") };
-    ui.label(RichText::new(words).color(theme::palette(ui).warn));
+fn deleted(ui: &mut Ui, context: &PanelContext<'_>, runs: &Runs) {
     let undo = ui.button("Undo").accessible_name("Bring the deleted runs back");
     if undo
         .on_hover_text(
-            "Bring them back; Ctrl+Z does the same. They are deleted for good after a day, at a start of the window.",
+            "Bring back what was deleted last; Ctrl+Z does the same. It is gone for good when the window closes.",
         )
         .clicked()
     {
         ask(context, RunsAction::Restore);
     }
+    let words = match runs.deleted.len() {
+        1 => format!("Deleted: {}", runs.deleted_name),
+        count => format!("{count} runs were deleted."),
+    };
+    text::cut(ui, RichText::new(&words).color(theme::palette(ui).warn), &words);
 }
 
 /// The star and the name.
@@ -84,7 +87,8 @@ fn named(ui: &mut Ui, context: &PanelContext<'_>, row: &Row) {
 /// The note and the tags.
 fn noted(ui: &mut Ui, context: &PanelContext<'_>, row: &Row) {
     let key = &row.run.key;
-    if let Some(note) = field(ui, key, "Note", "Note", &row.run.note, NOTE_SHARE) {
+    // A note of the command line may have lines.
+    if let Some(note) = field(ui, key, "Note", "Note", &row.run.note.replace('\n', " "), NOTE_SHARE) {
         ask(context, RunsAction::Note(key.clone(), note));
     }
     if let Some(tags) = field(ui, key, "Tags", "Tags, with commas", &row.run.tags.join(", "), 1.0) {
