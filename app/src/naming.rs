@@ -158,10 +158,15 @@ fn default_of(key: &str, value: &str) -> Option<Differing> {
     changes.iter().filter_map(|assignment| Differing::read(assignment)).find(|differing| differing.key == key)
 }
 
-/// The value of a setting in words, as [`Differing::words`] has it.
+/// The value of a setting in words, beside which its name stands.
 pub(crate) fn value(key: &str, value: &str) -> String {
-    let words = Differing::read(&format!("{key}={value}")).map(|differing| differing.words());
-    words.unwrap_or_else(|| value.to_owned())
+    let Some(differing) = Differing::read(&format!("{key}={value}")) else { return value.to_owned() };
+    let words = differing.words();
+    match (key, words.strip_prefix(&differing.name())) {
+        ("batch.micro" | "data.samples", _) => value.to_owned(),
+        (_, Some(rest)) if !rest.is_empty() => rest.trim_start().to_owned(),
+        _ => words,
+    }
 }
 
 /// The name of a setting in words: `batch.micro` is `micro-batch`.
@@ -226,6 +231,21 @@ mod tests {
         let narrow = Experiment { precision: Precision::Bf16Mixed, retain_graph: true, ..Experiment::default() };
         assert_eq!(words(&plain, &narrow), ["bf16-mixed", "retain graph"]);
         assert_eq!(words(&narrow, &plain), ["f32", "no retain graph"]);
+    }
+
+    #[test]
+    fn a_value_beside_its_name_does_not_repeat_it() {
+        for (key, given, words) in [
+            ("batch.micro", "8", "8"),
+            ("optimizer.learning_rate", "0.03", "0.03"),
+            ("run.steps", "40", "40"),
+            ("checkpointing", "blocks", "every block"),
+            ("retain_graph", "true", "retain graph"),
+            ("retain_graph", "false", "no retain graph"),
+            ("precision", "bf16", "bf16"),
+        ] {
+            assert_eq!(value(key, given), words, "{key}");
+        }
     }
 
     #[test]

@@ -43,6 +43,12 @@ impl Row {
         if self.by_settings.is_empty() { title.to_owned() } else { format!("{title}, {}", self.by_settings) }
     }
 
+    /// The same, with what sets it apart first: for where not all of it has room.
+    pub(crate) fn apart(&self) -> String {
+        let title = if self.run.title.is_empty() { "Untitled" } else { &self.run.title };
+        if self.by_settings.is_empty() { title.to_owned() } else { format!("{}, {title}", self.by_settings) }
+    }
+
     /// What it is called: the name that it was given, else its title.
     pub(crate) fn name(&self) -> &str {
         self.run.label()
