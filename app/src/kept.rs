@@ -40,7 +40,7 @@ impl Keeper {
         let place = folder.map(|folder| folder.join(FILE));
         let failure = place.is_none().then(|| "this user has no folder for it".to_owned());
         let mut keeper = Self { place, written: String::new(), due: None, failure, has_told: false };
-        let text = match keeper.place.as_deref().map(fs::read_to_string) {
+        let text = match keeper.place.as_deref().map(read) {
             None => return (keeper, None, None),
             Some(Err(error)) if error.kind() == io::ErrorKind::NotFound => return (keeper, None, None),
             Some(text) => text.map_err(|error| error.to_string()),
@@ -112,17 +112,28 @@ impl Keeper {
     }
 }
 
+/// The text of a file. What is none, such as a pipe, might never end.
+fn read(place: &Path) -> io::Result<String> {
+    if !fs::metadata(place)?.is_file() {
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, "it is no regular file"));
+    }
+    fs::read_to_string(place)
+}
+
 fn write(place: &Path, text: &str) -> io::Result<()> {
     place.parent().map_or(Ok(()), fs::create_dir_all)?;
     whole_file::write(place, text.as_bytes())
 }
 
 /// Puts the toolkit's own file (the window's place, what is unfolded) aside where its zoom is one that no window can
-/// have: the toolkit would end the program at every start.
+/// have, or where it is no file: the toolkit would end the program at every start, or wait for ever.
 pub(crate) fn guard_zoom(folder: Option<&Path>) {
     let Some(file) = folder.map(|folder| folder.join("app.ron")) else { return };
-    let Ok(text) = fs::read_to_string(&file) else { return };
-    if !has_sound_zoom(&text) {
+    let is_sound = match read(&file) {
+        Ok(text) => has_sound_zoom(&text),
+        Err(error) => error.kind() != io::ErrorKind::InvalidInput,
+    };
+    if !is_sound {
         let _ = fs::rename(&file, file.with_file_name("app.damaged.ron"));
     }
 }
@@ -154,6 +165,20 @@ mod tests {
         keeper.keep(&PersistedState::default());
         let aside = fs::read_to_string(folder.path().join(DAMAGED)).expect("put aside");
         assert_eq!(aside, whole[..whole.len() / 2]);
+    }
+
+    #[test]
+    fn what_is_no_file_is_put_aside_and_not_waited_for() {
+        let folder = tempfile::tempdir().expect("a folder");
+        for name in [FILE, "app.ron"] {
+            fs::create_dir(folder.path().join(name)).expect("a folder in its place");
+        }
+        guard_zoom(Some(folder.path()));
+        assert!(folder.path().join("app.damaged.ron").is_dir());
+        let (mut keeper, none, told) = Keeper::open(Some(folder.path()));
+        assert!(none.is_none() && told.is_some_and(|told| told.contains("no regular file")));
+        keeper.keep(&PersistedState::default());
+        assert!(keeper.is_kept() && folder.path().join(FILE).is_file());
     }
 
     #[test]
