@@ -132,10 +132,10 @@ fn kernels_that_take_more_than_was_allowed_for_are_told_of_and_known_from_then_o
 #[test]
 fn a_line_that_is_kept_to_is_filled_and_never_crossed() {
     let card = Card::new(&[]);
-    let rows = verified(&card, &["mlp-digits", "--budget", "600MiB", "--steps", "30"]);
+    let rows = verified(&card, &["mlp-digits", "--budget", "600MiB", "--steps", "12"]);
     let process = bytes(&rows[0]["measured"], "process_bytes");
     assert!(process <= bytes(&rows[0], "budget_bytes"), "{rows:?}");
-    assert_eq!(rows[0]["steps"], 30);
+    assert_eq!(rows[0]["steps"], 12);
 }
 
 #[test]
