@@ -1,19 +1,79 @@
 //! Writing a file whole or not at all: beside its place, then renamed onto it.
 //!
-//! Owns the ways of writing one, from bytes or as it is made, and the words for what the system refuses. Always holds:
-//! whoever reads the place finds what stood there before or what was written, however many programs write at once, and after
-//! a failure what stood there before.
+//! Owns the ways of writing one, from bytes or as it is made, where a path that a user wrote leads, and the words for what
+//! the system refuses. Always holds: whoever reads the place finds what stood there before or what was written, however many
+//! programs write at once, and after a failure what stood there before. What is no file, such as a pipe, is never replaced.
 
 use std::{
     fs::{self, File},
     io::{self, Write},
-    path::Path,
+    path::{Path, PathBuf},
 };
 
 use tempfile::NamedTempFile;
 
 /// How the name of a file begins and ends that is not written whole yet.
 const BEGUN: (&str, &str) = (".plimsoll-", ".part");
+
+/// So many links are followed one after the other, as Linux does.
+const MOST_LINKS: usize = 40;
+
+/// Where a path that a user wrote leads.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Place {
+    /// To a file or a folder, or to nothing yet: its own path, behind every link.
+    File(PathBuf),
+    /// To a pipe or a device that takes what is written as it comes.
+    Stream,
+    /// To a disk or a socket, which takes no file.
+    Other,
+}
+
+impl Place {
+    /// Where `path` leads.
+    pub fn of(path: &Path) -> Self {
+        match fs::metadata(path) {
+            Ok(about) if about.is_file() || about.is_dir() => Self::File(behind_links(path)),
+            Ok(about) if is_stream(about.file_type()) => Self::Stream,
+            Ok(_) => Self::Other,
+            Err(_) => Self::File(behind_links(path)),
+        }
+    }
+}
+
+fn behind_links(path: &Path) -> PathBuf {
+    let mut behind = path.to_owned();
+    for _ in 0..MOST_LINKS {
+        let Ok(to) = fs::read_link(&behind) else { break };
+        behind = folder_of(&behind).join(to);
+    }
+    behind
+}
+
+#[cfg(unix)]
+fn is_stream(kind: fs::FileType) -> bool {
+    use std::os::unix::fs::FileTypeExt;
+
+    kind.is_fifo() || kind.is_char_device()
+}
+
+#[cfg(not(unix))]
+fn is_stream(_: fs::FileType) -> bool {
+    true
+}
+
+/// Writes `bytes` where a path that a user wrote leads: into the file behind its links, whole or not at all; into a pipe or
+/// a device as they are.
+///
+/// # Errors
+/// Fails where [`write`] does, and for a disk or a socket.
+pub fn write_where_led(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    match Place::of(path) {
+        Place::File(file) => write(&file, bytes),
+        Place::Stream => File::options().write(true).open(path)?.write_all(bytes),
+        Place::Other => Err(io::Error::other("it is a disk or a socket, not a file")),
+    }
+}
 
 /// Writes `bytes` at `path`.
 ///
@@ -153,6 +213,31 @@ mod tests {
         fs::create_dir(folder.path().join("taken")).expect("made");
         assert!(write(&folder.path().join("taken"), b"x").is_err());
         assert_eq!(fs::read_dir(folder.path()).expect("a folder").count(), 2);
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_link_leads_to_its_file_and_a_pipe_stays_a_pipe() {
+        use std::os::unix::fs::symlink;
+
+        let folder = tempfile::tempdir().expect("a folder");
+        let at = |name: &str| folder.path().join(name);
+        symlink("second", at("first")).expect("made");
+        symlink("file", at("second")).expect("made");
+        assert_eq!(Place::of(&at("first")), Place::File(at("file")));
+        for bytes in [&b"new"[..], b"newer"] {
+            write_where_led(&at("first"), bytes).expect("written");
+            assert_eq!(fs::read(at("file")).expect("there"), bytes);
+        }
+        assert!(fs::symlink_metadata(at("first")).expect("there").is_symlink());
+        symlink("/dev/null", at("null")).expect("made");
+        assert_eq!(Place::of(&at("null")), Place::Stream);
+        write_where_led(&at("null"), b"gone").expect("taken");
+        assert!(fs::symlink_metadata(at("null")).expect("there").is_symlink());
+        let socket = std::os::unix::net::UnixListener::bind(at("socket")).expect("made");
+        assert_eq!(Place::of(&at("socket")), Place::Other);
+        assert!(write_where_led(&at("socket"), b"").is_err() && at("socket").exists());
+        drop(socket);
     }
 
     #[cfg(unix)]

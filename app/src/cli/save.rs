@@ -1,27 +1,38 @@
 //! Files that commands write: whole or not at all, and never over another without `--force`.
+//!
+//! Always holds: through a link the file behind it is written, and a pipe or a device takes what is written and stays what
+//! it is. Refuses folders, disks and sockets.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
-use plimsoll_engine::whole_file;
+use plimsoll_engine::whole_file::{self, Place};
 
 use crate::cli::out;
 
 /// Standard output.
 const STDOUT: &str = "-";
 
+/// Whether a place is standard output.
+pub(super) fn is_stdout(path: &Path) -> bool {
+    path == Path::new(STDOUT)
+}
+
 /// Refuses a place where a file stands, before any work is done for it.
 ///
 /// # Errors
-/// A file that is there, without `force`; a folder.
+/// A file that is there, without `force`; a folder, a disk, a socket.
 pub(super) fn can_be_written(path: &Path, force: bool) -> anyhow::Result<()> {
+    if is_stdout(path) {
+        return Ok(());
+    }
     let shown = path.display();
-    match path.symlink_metadata() {
-        _ if path == Path::new(STDOUT) => Ok(()),
-        Ok(there) if there.is_dir() => anyhow::bail!("{shown}: is a folder; name a file in it"),
-        Ok(_) if !force => {
+    match Place::of(path) {
+        Place::File(file) if file.is_dir() => anyhow::bail!("{shown}: is a folder; name a file in it"),
+        Place::File(file) if !force && file.symlink_metadata().is_ok() => {
             anyhow::bail!("{shown}: is there already; write --force to replace it, or name another file")
         }
-        Ok(_) | Err(_) => Ok(()),
+        Place::File(_) | Place::Stream => Ok(()),
+        Place::Other => anyhow::bail!("{shown}: is a disk or a socket, not a file; name a file"),
     }
 }
 
@@ -30,7 +41,8 @@ pub(super) fn can_be_written(path: &Path, force: bool) -> anyhow::Result<()> {
 /// # Errors
 /// A folder that is not there.
 pub(super) fn has_folder(path: &Path) -> anyhow::Result<()> {
-    let folder = folder_of(path);
+    let Place::File(file) = Place::of(path) else { return Ok(()) };
+    let folder = folder_of(&file);
     anyhow::ensure!(
         folder.is_dir(),
         "{}: cannot be written: there is no folder {}; make it first",
@@ -40,17 +52,33 @@ pub(super) fn has_folder(path: &Path) -> anyhow::Result<()> {
     Ok(())
 }
 
+/// The file behind a place, for what goes to a file alone.
+///
+/// # Errors
+/// A pipe or a device.
+pub(super) fn file(path: &Path) -> anyhow::Result<PathBuf> {
+    match Place::of(path) {
+        Place::File(file) => Ok(file),
+        Place::Stream | Place::Other => {
+            anyhow::bail!("{}: is a pipe or a device; weights go to a file: name one", path.display())
+        }
+    }
+}
+
 /// Writes a file, or to standard output where the path is `-`.
 ///
 /// # Errors
 /// Those of [`can_be_written`] and [`has_folder`], and a place that cannot be written.
 pub(super) fn write(path: &Path, bytes: &[u8], force: bool) -> anyhow::Result<()> {
-    if path == Path::new(STDOUT) {
+    if is_stdout(path) {
         return out::bytes(bytes);
     }
     can_be_written(path, force)?;
     has_folder(path)?;
-    let written = if force { whole_file::write(path, bytes) } else { whole_file::write_new(path, bytes) };
+    let written = match Place::of(path) {
+        Place::File(file) if !force => whole_file::write_new(&file, bytes),
+        Place::File(_) | Place::Stream | Place::Other => whole_file::write_where_led(path, bytes),
+    };
     written.map_err(|error| anyhow::anyhow!("{}: cannot be written: {}", path.display(), whole_file::reason(&error)))
 }
 

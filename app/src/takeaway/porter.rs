@@ -77,7 +77,7 @@ fn written(content: &Content, take: Take, path: &Path) -> anyhow::Result<()> {
         Content::Figure(figure) if take == Take::SavePng => Picture::of(figure)?.png()?,
         Content::Figure(figure) => figure.svg().into_bytes(),
     };
-    Ok(whole_file::write(path, &bytes)?)
+    Ok(whole_file::write_where_led(path, &bytes)?)
 }
 
 fn image(figure: &Figure) -> anyhow::Result<ColorImage> {

@@ -117,9 +117,9 @@ impl CardReport {
     fn write(&self, report: &Report) -> anyhow::Result<()> {
         let json = serde_json::to_vec_pretty(report)?;
         let place = |path: &PathBuf| format!("{} cannot be written; choose another place with -o", path.display());
-        whole_file::write(&self.output, &json).with_context(|| place(&self.output))?;
+        whole_file::write_where_led(&self.output, &json).with_context(|| place(&self.output))?;
         let page = page::page(&serde_json::from_slice(&json)?);
-        whole_file::write(&self.page(), page.as_bytes()).with_context(|| place(&self.page()))
+        whole_file::write_where_led(&self.page(), page.as_bytes()).with_context(|| place(&self.page()))
     }
 
     /// Runs a part until `deadline`.

@@ -162,7 +162,7 @@ struct Json<'a> {
 impl Export {
     pub(super) fn run(&self) -> anyhow::Result<ExitCode> {
         let place = self.place()?;
-        let is_folder = self.format == Format::Tensorboard && place != Path::new("-");
+        let is_folder = self.format == Format::Tensorboard && !save::is_stdout(&place);
         let path = if is_folder { place.join(tensorboard::FILE_NAME) } else { place.clone() };
         save::can_be_written(&path, self.force)?;
         if !is_folder {
@@ -171,7 +171,7 @@ impl Export {
         let machine = plan::this_machine();
         let device = self.device.as_deref();
         let named = subject::all(self.subjects.iter().map(PathBuf::as_path), device, &self.store, &machine);
-        if self.format == Format::Safetensors && path != Path::new("-") {
+        if self.format == Format::Safetensors && !save::is_stdout(&path) {
             return self.weights(&path, named?);
         }
         let contents = Contents { format: self.format, what: self.what, phase: self.phase };
@@ -180,7 +180,7 @@ impl Export {
             fs::create_dir_all(&place).with_context(|| format!("{}: cannot be made", place.display()))?;
         }
         save::write(&path, &bytes, self.force)?;
-        if path != Path::new("-") {
+        if !save::is_stdout(&path) {
             self.tell(&path, bytes.len() as u64)?;
         }
         Ok(ExitCode::SUCCESS)
@@ -193,7 +193,7 @@ impl Export {
         };
         let at = if self.best { kept.files.join(Checkpoint::BEST) } else { Checkpoint::at(&kept.files)? };
         let checkpoint = Checkpoint::open(&at).with_context(|| format!("{}: no weights", subject.name))?;
-        self.tell(path, checkpoint.write_weights(path)?.0)?;
+        self.tell(path, checkpoint.write_weights(save::file(path)?)?.0)?;
         Ok(ExitCode::SUCCESS)
     }
 

@@ -13,7 +13,7 @@ use crate::{
     bytes::Bytes,
     error::{Error, Result},
     experiment::{Experiment, check::check},
-    whole_file::{self, reason},
+    whole_file::{self, Place, reason},
 };
 
 /// The largest preset that is read.
@@ -95,7 +95,9 @@ pub fn write(path: impl AsRef<Path>, experiment: &Experiment) -> Result<()> {
         return Err(problem.into());
     }
     // Through a link, the file it leads to is replaced, not the link.
-    let target = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
+    let Place::File(target) = Place::of(path) else {
+        return Err(Error::file(path, "is a pipe or a device, not a file; choose a name that ends in .toml"));
+    };
     let failed = |error: &io::Error| {
         let kept = if target.exists() { "; the file is as it was before" } else { "; nothing was written" };
         Error::file(path, format!("cannot be saved: {}{kept}", reason(error)))
