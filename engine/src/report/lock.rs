@@ -19,7 +19,9 @@ use crate::{
 };
 
 /// The version of the file that this program writes.
-const VERSION: u32 = 1;
+const VERSION: u32 = 2;
+/// Locks from this version on end with [`End`].
+const WITH_END: u32 = 2;
 /// A larger file is not read.
 pub const MAX_BYTES: u64 = 16 << 20;
 
@@ -35,6 +37,17 @@ pub struct Lock {
     /// The peaks.
     #[serde(rename = "peak")]
     pub peaks: Vec<LockedPeak>,
+    /// The last of the file; taken out when it is read.
+    #[serde(default, skip_serializing)]
+    end: Option<End>,
+}
+
+/// What a file ends with, so that one that was cut short is found to be.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct End {
+    /// How many there are.
+    peaks: usize,
 }
 
 /// The predicted peak of a preset on a device.
@@ -74,7 +87,7 @@ impl Lock {
     /// A lock without peaks, for this machine's number of threads.
     pub fn new() -> Self {
         let program = env!("CARGO_PKG_VERSION").to_owned();
-        Self { version: VERSION, program, threads: cpu_threads(), peaks: Vec::new() }
+        Self { version: VERSION, program, threads: cpu_threads(), peaks: Vec::new(), end: None }
     }
 
     /// The machine that its peaks are of: nothing of the one that it runs on but what the file says.
@@ -101,7 +114,9 @@ impl Lock {
             let message = format!("is a lock of version {version}; this program reads {VERSION}: use a newer program");
             return Err(Error::file(path, message));
         }
-        let lock: Self = toml::from_str(text).map_err(|error| broken(&error, text, path))?;
+        let mut lock: Self = toml::from_str(text).map_err(|error| broken(&error, text, path))?;
+        lock.is_whole().map_err(|message| Error::file(path, message))?;
+        lock.end = None;
         if !(1..=MOST_THREADS).contains(&lock.threads) {
             let message = format!("threads = {} cannot be: write 1 to {MOST_THREADS}", lock.threads);
             return Err(Error::file(path, message));
@@ -123,7 +138,25 @@ impl Lock {
     pub fn to_text(&self) -> String {
         // Made of plain tables, numbers and words, which the format has.
         let body = toml::to_string(self).expect("a lock is plain data");
-        format!("# Predicted peaks, to be checked by `plimsoll check`. Written by `plimsoll lock`.\n{body}")
+        let end = self.peaks.len();
+        format!(
+            "# Predicted peaks, to be checked by `plimsoll check`. Written by `plimsoll lock`.\n{body}\n[end]\npeaks = {end}\n"
+        )
+    }
+
+    /// Refuses, in words, a file that was cut short.
+    fn is_whole(&self) -> Result<(), String> {
+        let there = self.peaks.len();
+        match &self.end {
+            None if self.version >= WITH_END => {
+                Err("was cut short: its end is missing; write it again by `plimsoll lock`".to_owned())
+            }
+            Some(End { peaks }) if *peaks != there => Err(format!(
+                "counts {peaks} peaks at its end, and has {there}; write it again by `plimsoll lock`, or correct the count \
+                 where peaks were taken out by hand"
+            )),
+            None | Some(_) => Ok(()),
+        }
     }
 }
 
@@ -348,6 +381,23 @@ mod tests {
             assert!(peak.phases.iter().all(|phase| phase.categories.values().sum::<u64>() == phase.bytes));
         }
         assert!(lock.peaks[1].bytes > lock.peaks[1].phases[0].bytes, "a GPU has a context");
+    }
+
+    #[test]
+    fn a_lock_that_was_cut_short_is_refused_and_an_old_one_is_read() {
+        let lock = Lock { peaks: vec![of("cpu"), of("rtx4060-8g")], ..Lock::new() };
+        let text = lock.to_text();
+        let read = |text: &str| Lock::parse(text, Path::new("memory.lock"));
+        for (at, _) in text.trim_end().char_indices() {
+            assert!(read(&text[..at]).is_err(), "cut before {:?}", &text[at..]);
+        }
+        assert!(read(text.trim_end()).is_ok(), "a line break is missing, and nothing else");
+        let (peaks, _) = text.split_once("\n[end]").expect("its end");
+        assert!(read(peaks).expect_err("cut").to_string().contains("memory.lock: was cut short"));
+        let third = text.replace("peaks = 2", "peaks = 3");
+        assert!(read(&third).expect_err("one is gone").to_string().contains("counts 3 peaks at its end, and has 2"));
+        let old = peaks.replace("version = 2", "version = 1");
+        assert_eq!(read(&old).expect("it had no end").peaks, lock.peaks);
     }
 
     #[test]
