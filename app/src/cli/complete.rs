@@ -45,6 +45,9 @@ pub(super) fn script(shell: Shell) -> io::Result<Vec<u8>> {
     let shell = shells.completer(&name).ok_or_else(|| io::Error::other(format!("{name} has no completions")))?;
     let mut script = Vec::new();
     shell.write_registration(VARIABLE, "plimsoll", "plimsoll", &this_program(), &mut script)?;
+    if name == "zsh" {
+        script.extend(ZSH_AUTOLOADED.as_bytes());
+    }
     Ok(script)
 }
 
@@ -76,6 +79,14 @@ pub(super) fn subjects() -> ArgValueCompleter {
 /// Kept runs, and checkpoints.
 pub(super) fn runs_and_files() -> ArgValueCompleter {
     ArgValueCompleter::new(|typed: &OsStr| all([runs_like(typed), files(typed, CHECKPOINTS)]))
+}
+
+/// Locks, and the folders on the way to them.
+pub(super) fn locks() -> ArgValueCompleter {
+    ArgValueCompleter::new(|typed: &OsStr| {
+        let is_lock = |path: &Path| path.extension().is_some_and(|end| LOCKS.iter().any(|known| end == *known));
+        PathCompleter::any().filter(is_lock).complete(typed)
+    })
 }
 
 /// The processor, and cards to plan for.
