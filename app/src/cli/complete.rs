@@ -27,8 +27,18 @@ const VARIABLE: &str = "PLIMSOLL_COMPLETE";
 const RUNS: usize = 100;
 /// How checkpoints end.
 const CHECKPOINTS: &[&str] = &["safetensors"];
+/// How locks end.
+const LOCKS: &[&str] = &["lock", "toml"];
 /// How presets end.
 const PRESETS: &[&str] = &["toml", "json"];
+
+/// The end of the script for zsh: as a file of fpath, it is run at the first completion of a shell, which it then has to
+/// answer as well.
+const ZSH_AUTOLOADED: &str = "
+if [[ $funcstack[1] == _plimsoll ]]; then
+    _clap_dynamic_completer_plimsoll \"$@\"
+fi
+";
 
 /// Answers a shell and ends the program, where one asks.
 pub(super) fn answer(command: fn() -> Command) {

@@ -2,7 +2,7 @@
 
 use std::{
     fs::File,
-    io::Read,
+    io::{self, Read},
     path::{Component, Path, PathBuf, absolute},
     process::ExitCode,
 };
@@ -13,6 +13,7 @@ use plimsoll_engine::{
     Bytes,
     plan::Plan,
     report::lock::{self, Change, Checked, Lock as LockFile, LockedPeak},
+    whole_file,
 };
 use serde::Serialize;
 
@@ -36,7 +37,7 @@ pub(super) struct Lock {
     /// cpu, or a card to plan for such as rtx4060-8g; may be given more than once; without it, each preset's own
     #[arg(long = "device", value_name = "D", add = complete::devices())]
     devices: Vec<String>,
-    /// The file to write
+    /// The file to write, or `-` for standard output, which then has nothing else
     #[arg(short, long, value_name = "FILE")]
     output: PathBuf,
     /// Replace a file that is there
@@ -67,6 +68,9 @@ impl Lock {
             }
         }
         save::write(&self.output, written.to_text().as_bytes(), self.force)?;
+        if save::is_stdout(&self.output) {
+            return Ok(ExitCode::SUCCESS);
+        }
         if self.json {
             out::json(&written)?;
         } else {
@@ -121,10 +125,12 @@ Examples:
   plimsoll check memory.lock
   plimsoll check memory.lock --allow 1
   plimsoll check memory.lock --json | jq '.peaks[] | select(.rose)'
+  git show main:memory.lock | plimsoll check -
 
 Exit status 1 when a peak rose, the peak of a phase included. A peak that fell is told; `plimsoll lock` writes it down.")]
 pub(super) struct Check {
-    /// A file that `plimsoll lock` wrote
+    /// A file that `plimsoll lock` wrote, or `-` for standard input, whose paths begin here
+    #[arg(add = complete::locks())]
     lock: PathBuf,
     /// A rise of up to so many percent is none
     #[arg(long, value_name = "PERCENT", default_value_t = 0.0, value_parser = percent)]
@@ -155,7 +161,7 @@ impl Check {
         let mut checked = Vec::new();
         for locked in &lock.peaks {
             let is_file = locked.preset.contains(['/', '\\']);
-            let preset = if is_file { folder.join(&locked.preset) } else { PathBuf::from(&locked.preset) };
+            let preset = if is_file { at(&folder, &locked.preset) } else { PathBuf::from(&locked.preset) };
             let what = || format!("{}: {} on {}", self.lock.display(), locked.preset, locked.device);
             let resolved = Choice::of(&preset, Some(locked.device.clone())).resolve(&machine, |_| {});
             let resolved = resolved.with_context(what)?;
@@ -173,11 +179,37 @@ impl Check {
     }
 
     fn read(&self) -> anyhow::Result<LockFile> {
+        if save::is_stdout(&self.lock) {
+            return parsed(io::stdin().lock(), Path::new("standard input"));
+        }
         let shown = self.lock.display();
-        let mut text = String::new();
-        let file = File::open(&self.lock).with_context(|| format!("{shown}: cannot be read"))?;
-        file.take(lock::MAX_BYTES + 1).read_to_string(&mut text).with_context(|| format!("{shown}: cannot be read"))?;
-        Ok(LockFile::parse(&text, &self.lock)?)
+        let unreadable = |error: io::Error| anyhow::anyhow!("{shown}: cannot be read: {}", whole_file::reason(&error));
+        let about = self.lock.metadata().map_err(unreadable)?;
+        anyhow::ensure!(!about.is_dir(), "{shown}: is a folder; name a lock in it");
+        // Opening a pipe would wait for whoever writes to it.
+        anyhow::ensure!(
+            about.is_file(),
+            "{shown}: is a pipe or a device, not a file; write `-` to read a lock from standard input"
+        );
+        parsed(File::open(&self.lock).map_err(unreadable)?, &self.lock)
+    }
+}
+
+/// Reads a lock; `path` is for messages.
+fn parsed(from: impl Read, path: &Path) -> anyhow::Result<LockFile> {
+    let mut text = String::new();
+    let read = from.take(lock::MAX_BYTES + 1).read_to_string(&mut text);
+    read.map_err(|error| anyhow::anyhow!("{}: cannot be read: {}", path.display(), whole_file::reason(&error)))?;
+    Ok(LockFile::parse(&text, path)?)
+}
+
+/// The file that a lock in `folder` calls by this path.
+fn at(folder: &Path, preset: &str) -> PathBuf {
+    match preset.strip_prefix("./") {
+        Some(rest) if folder != Path::new(".") => folder.join(rest),
+        // A path begins with its folder, so that it is no name of a shipped preset.
+        Some(_) => PathBuf::from(preset),
+        None => folder.join(preset),
     }
 }
 
@@ -227,6 +259,9 @@ mod tests {
         assert_eq!(way("/a/b", "/a/b/c.toml"), "./c.toml");
         assert_eq!(way("/a/b/ci", "/a/b/presets/c.toml"), "../presets/c.toml");
         assert_eq!(way("/x/y", "/a/c.toml"), "../../a/c.toml");
+        let shown = |folder: &str, preset: &str| at(Path::new(folder), preset).display().to_string();
+        assert_eq!([shown(".", "./c.toml"), shown("a", "./c.toml")], ["./c.toml", "a/c.toml"]);
+        assert_eq!([shown(".", "../c.toml"), shown("a", "../c.toml")], ["./../c.toml", "a/../c.toml"]);
         assert_eq!(name_in(Path::new("."), Path::new("cnn-digits")).expect("a name"), "cnn-digits");
         assert!(name_in(Path::new("."), Path::new("-")).is_err());
     }

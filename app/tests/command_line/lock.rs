@@ -68,6 +68,47 @@ fn a_lock_is_not_written_over_and_a_foreign_file_is_none() {
 }
 
 #[test]
+fn a_lock_goes_to_standard_output_alone_and_is_read_from_standard_input() {
+    use std::io::Write;
+
+    for more in [&[][..], &["--json"]] {
+        let lock = stdout(&[&["lock", "mlp-digits", "-o", "-"], more].concat());
+        let mut check = program();
+        check.args(["check", "-"]).stdin(Stdio::piped()).stdout(Stdio::piped());
+        let mut check = check.spawn().expect("the program starts");
+        check.stdin.take().expect("piped").write_all(lock.as_bytes()).expect("read");
+        let output = check.wait_with_output().expect("it ends");
+        assert!(output.status.success() && text(&output.stdout).contains("as it was"), "{lock}");
+    }
+}
+
+#[cfg(unix)]
+#[test]
+fn what_is_no_file_stays_what_it_is() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let at = |name: &str| folder.path().join(name).to_str().expect("text").to_owned();
+    let (pipe, link, null) = (at("pipe"), at("link"), at("null"));
+    assert!(Command::new("mkfifo").arg(&pipe).status().expect("mkfifo runs").success());
+    let mut reader = Command::new("cat").arg(&pipe).stdout(Stdio::piped()).spawn().expect("cat runs");
+    stdout(&["lock", "mlp-digits", "-o", &pipe, "--force"]);
+    let mut read = String::new();
+    std::io::Read::read_to_string(&mut reader.stdout.take().expect("piped"), &mut read).expect("read");
+    reader.wait().expect("it ends");
+    assert!(read.ends_with("[end]\npeaks = 1\n"), "{read}");
+    assert!(fails(1, &["check", &pipe]).contains("is a pipe or a device"), "and nobody is waited for");
+    std::os::unix::fs::symlink("/dev/null", &null).expect("made");
+    stdout(&["export", "mlp-digits", "--format", "csv", "-o", &null]);
+    std::os::unix::fs::symlink("memory.lock", &link).expect("made");
+    stdout(&["lock", "mlp-digits", "-o", &link]);
+    assert!(fails(1, &["lock", "mlp-digits", "-o", &link]).contains("--force"));
+    stdout(&["lock", "mlp-digits", "-o", &link, "--force"]);
+    assert_eq!(fs::read_to_string(at("memory.lock")).expect("there"), read);
+    for name in [&null, &link] {
+        assert!(fs::symlink_metadata(name).expect("there").is_symlink(), "{name}");
+    }
+}
+
+#[test]
 fn plans_are_compared_by_what_differs() {
     let found = json(&["compare", "cnn-shapes", "cnn-shapes-bf16", "--json"]);
     has_keys(&found, &["subjects", "settings", "categories", "alive"]);
