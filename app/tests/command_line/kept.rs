@@ -127,6 +127,8 @@ fn a_kept_run_goes_on_as_itself() {
     assert_eq!(kept.runs().len(), 2);
     let [resumed, whole] = [run, whole].map(|run| kept.show(&run));
     assert_eq!((&resumed["state"], &resumed["steps"]), (&"finished".into(), &40.into()));
+    assert_eq!(resumed["settings"], whole["settings"], "the steps that it has now");
+    assert_eq!(resumed["total_steps"], 40);
     for column in ["step", "loss"] {
         assert_eq!(resumed["series"]["steps"][column], whole["series"]["steps"][column], "{column}");
     }

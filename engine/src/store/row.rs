@@ -134,7 +134,7 @@ impl Run {
         let owner = Owner::this();
         db.execute(
             "UPDATE runs SET state = 'running', message = NULL, ended = NULL, discarded = NULL, system = ?2, pid = ?3, \
-             began = ?4, pulse = ?5, version = ?6, total_steps = ?7 WHERE number = ?1",
+             began = ?4, pulse = ?5, version = ?6, total_steps = ?7, settings = ?8 WHERE number = ?1",
             params![
                 self.number,
                 owner.system,
@@ -143,6 +143,7 @@ impl Run {
                 Timestamp::now().as_millisecond(),
                 env!("CARGO_PKG_VERSION"),
                 plan.total_steps as i64,
+                settings(&plan.experiment),
             ],
         )?;
         let preset = preset::to_text(&plan.experiment);
