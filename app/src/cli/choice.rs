@@ -1,6 +1,6 @@
 //! The choice that most commands take: a preset, and what is changed in it.
 
-use std::{io, path::PathBuf};
+use std::{io, path::PathBuf, str::FromStr};
 
 use clap::Args;
 use plimsoll_engine::{
@@ -41,10 +41,27 @@ struct Changes {
     device: Option<String>,
     /// The most memory it may take, such as 512MiB or 8GiB
     #[arg(long, value_name = "SIZE")]
-    budget: Option<Bytes>,
+    budget: Option<Size>,
     /// Change a key of the preset, such as batch.micro=32; may be given more than once
     #[arg(long = "set", value_name = "KEY=VALUE")]
     set: Vec<String>,
+}
+
+/// A size as it was written.
+#[derive(Debug, Clone, Copy)]
+struct Size {
+    bytes: Bytes,
+    has_unit: bool,
+}
+
+impl FromStr for Size {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        // The letter of a power of ten is none of a unit.
+        let has_unit = text.trim_end().ends_with(|c: char| c.is_alphabetic());
+        Ok(Self { bytes: text.parse()?, has_unit })
+    }
 }
 
 impl Choice {
@@ -92,14 +109,15 @@ impl Choice {
         let notes = preset::set_all(&mut experiment, set.iter().map(String::as_str))
             .map_err(|(assignment, problem)| Misuse(format!("--set {assignment}: {problem}")))?;
         self.note(notes.iter().map(|note| format!("--set: {note}")));
-        if let Some(small) = budget.filter(|budget| *budget < Bytes::mib(1)) {
-            self.note([format!("--budget {small}: a number without a unit is bytes; write 64MiB or 8GiB for more")]);
+        if let Some(Size { bytes, .. }) = budget.filter(|size| !size.has_unit && size.bytes < Bytes::mib(1)) {
+            self.note([format!("--budget {bytes}: a number without a unit is bytes; write 64MiB or 8GiB for more")]);
         }
+        let budget = budget.map(|size| size.bytes);
         if let Some(device) = device {
             experiment.device.clone_from(device);
         }
         if let Some(budget) = budget {
-            experiment.budget = *budget;
+            experiment.budget = budget;
         }
         change(&mut experiment);
         let resolved = Resolved::new(&experiment, machine).map_err(|problems| {
@@ -109,7 +127,7 @@ impl Choice {
         let hints = hints(resolved.experiment(), Some(resolved.info()));
         self.note(hints.iter().map(|hint| hint.problem.to_string()));
         match (resolved.target().profile(), budget) {
-            (Some(card), Some(budget)) if *budget > card.usable_memory() => Err(Misuse(format!(
+            (Some(card), Some(budget)) if budget > card.usable_memory() => Err(Misuse(format!(
                 "--budget: {budget} is more than a process may use of {}: {} of its {}; write {} or less",
                 card.title,
                 card.usable_memory(),
