@@ -8,11 +8,12 @@ use std::{
 use clap::Args;
 use plimsoll_engine::{
     Experiment,
+    experiment::Schedule,
     store::RunKey,
     train::{Checkpoint, Keep, Start, Trainer},
 };
 
-use crate::cli::{complete, keeping::KeepChoice, train};
+use crate::cli::{complete, keeping::KeepChoice, out, train};
 
 /// Go on with a run that was saved
 #[derive(Debug, Args)]
@@ -23,9 +24,13 @@ Examples:
   plimsoll resume 20261122-1412 --steps 5000
   plimsoll resume best.safetensors
 
-The losses are those of a run that was never stopped, to the last bit. A RUN is its key, the beginning of it, its name
-or title where no other run has it, or `last`; `plimsoll runs` lists them. It goes on as the same run; steps after its checkpoint are done again. A checkpoint that is a
-file goes on as a new run, whose checkpoints go to the file's folder.")]
+The losses are those of a run that was never stopped, to the last bit. With --steps they are not where the learning rate
+falls over the whole run (optimizer.schedule is cosine or linear): after the checkpoint it is that of a run of so many steps,
+and may jump there.
+
+A RUN is its key, the beginning of it, its name, title or shipped preset where no other run has it, or `last`; `plimsoll
+runs` lists them. It goes on as the same run; steps after its checkpoint are done again. A checkpoint that is a file goes on
+as a new run, whose checkpoints go to the file's folder.")]
 pub(super) struct Resume {
     /// The run; or a checkpoint (.safetensors), or a folder of checkpoints
     #[arg(add = complete::runs_and_files())]
@@ -53,7 +58,10 @@ impl Resume {
             Some((key, experiment)) => (Some(key), experiment),
             None => (None, Checkpoint::open(&path)?.experiment()?),
         };
-        if self.steps.is_some() {
+        if let Some(steps) = self.steps {
+            if experiment.run.steps != Some(steps) && !self.quiet {
+                other_schedule(&experiment, steps);
+            }
             (experiment.run.steps, experiment.run.epochs) = (self.steps, None);
         }
         let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
@@ -68,11 +76,20 @@ impl Resume {
         train::follow(&Trainer::new(|| {}), start, keeping, manner)
     }
 
+    /// Why the folder of this name cannot be gone on from, and which run is called so as well.
+    fn or_run(&self, name: &str, error: plimsoll_engine::Error) -> anyhow::Error {
+        let run = self.keep.store().existing_quietly().and_then(|store| store.find(name).ok());
+        match run {
+            Some(key) => anyhow::anyhow!("{error}; for the run of this name write its key: `plimsoll resume {key}`"),
+            None => error.into(),
+        }
+    }
+
     /// The checkpoint, and the kept run that goes on from it.
     fn place(&self) -> anyhow::Result<(Option<(RunKey, Experiment)>, PathBuf)> {
         let name = self.run.to_string_lossy();
         if self.run.exists() {
-            return Ok((None, Checkpoint::at(&self.run)?));
+            return Ok((None, Checkpoint::at(&self.run).map_err(|error| self.or_run(&name, error))?));
         }
         let is_path = self.run.components().count() != 1 || name.ends_with(".safetensors");
         let (store, key) = match self.keep.store().run(&name) {

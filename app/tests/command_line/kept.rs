@@ -140,14 +140,36 @@ fn a_kept_run_goes_on_as_itself() {
 }
 
 #[test]
+fn other_steps_are_said_to_change_a_learning_rate_that_falls_over_all_of_them() {
+    let kept = Kept::new();
+    for (schedule, changes) in [("cosine", true), ("constant", false)] {
+        let run = kept.train("2", &["--set", &format!("optimizer.schedule={schedule}")]);
+        for (arguments, is_said) in
+            [(&["--steps", "2"][..], false), (&["--steps", "3"], changes), (&["--steps", "4", "--quiet"], false)]
+        {
+            let said = text(&kept.output(&[&["resume", &run], arguments].concat()).stderr);
+            assert_eq!(
+                said.contains("note: the learning rate falls over"),
+                is_said,
+                "{schedule} {arguments:?}: {said}"
+            );
+        }
+    }
+}
+
+#[test]
 fn runs_are_named_tagged_starred_and_deleted() {
     let kept = Kept::new();
     let runs = ["5", "6", "7"].map(|steps| kept.train(steps, &["--keep", "series"]));
-    kept.told(&["runs", "rename", &runs[0], "the first"]);
-    kept.told(&["runs", "tag", &runs[0], "a", "b"]);
-    kept.told(&["runs", "tag", &runs[0], "a", "--remove"]);
-    kept.told(&["runs", "note", &runs[0], "worth keeping"]);
-    kept.told(&["runs", "star", &runs[0]]);
+    for (change, told) in [
+        (&["rename", &runs[0], "the first"][..], "RUN is called the first now.\n"),
+        (&["tag", &runs[0], "a", "b"], "RUN is tagged a, b now.\n"),
+        (&["tag", &runs[0], "a", "--remove"], "RUN is tagged b now.\n"),
+        (&["note", &runs[0], "worth keeping"], "Noted on RUN.\n"),
+        (&["star", &runs[0]], "Starred RUN.\n"),
+    ] {
+        assert_eq!(kept.told(&[&["runs"], change].concat()), told.replace("RUN", &runs[0]));
+    }
     let named = |arguments: &[&str]| -> Vec<Value> {
         let all = lines(&kept.told(&[&["runs", "--json"], arguments].concat()));
         all.iter().map(|row| row["run"].clone()).collect()
