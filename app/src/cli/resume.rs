@@ -113,3 +113,19 @@ impl Resume {
         Ok((Some((key, experiment)), path))
     }
 }
+
+/// Says that another number of steps is another learning rate, where it is.
+fn other_schedule(experiment: &Experiment, steps: u64) {
+    let schedule = experiment.optimizer.schedule;
+    match schedule {
+        Schedule::Constant => {}
+        Schedule::Cosine | Schedule::Linear => out::say(
+            "note",
+            &format!(
+                "the learning rate falls over the whole run (optimizer.schedule={}), so from the checkpoint on it is that of a \
+                 run of {steps} steps",
+                schedule.key()
+            ),
+        ),
+    }
+}
