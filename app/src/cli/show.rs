@@ -27,7 +27,8 @@ Examples:
   plimsoll show last --preset > again.toml
   plimsoll show last --json | jq '.series.steps.loss | last'
 
-A RUN is its key, the beginning of it, its name or title where no other run has it, or `last`; `plimsoll runs` lists them.")]
+A RUN is its key, the beginning of it, its name, title or shipped preset where no other run has it, or `last`;
+`plimsoll runs` lists them.")]
 pub(super) struct Show {
     /// The run
     #[arg(add = complete::runs())]

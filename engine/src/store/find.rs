@@ -1,10 +1,14 @@
 //! Which run a user means by a word.
 //!
 //! Always holds: one run is meant, or none. What a word may mean is looked for in this order: `last`, the whole of a key, the
-//! beginning of one, a name that a user gave, a title. A word that means several runs is refused with those it may mean.
+//! beginning of one, a name that a user gave, a title, a shipped preset, which means the runs of its title. A word that means
+//! several runs is refused with those it may mean.
 
 use super::{RunKey, Store, run};
-use crate::error::{Error, Problem, Result};
+use crate::{
+    error::{Error, Problem, Result},
+    experiment::shipped,
+};
 
 /// Runs that are listed where several may be meant.
 const LISTED: usize = 6;
@@ -12,15 +16,23 @@ const LISTED: usize = 6;
 /// What follows every letter, digit and dash: all keys with a beginning lie before the beginning and this.
 const BEHIND: char = '~';
 
+/// The newest run.
+const LAST: &str = "last";
+
 impl Store {
-    /// The run that is meant by its key, by an unambiguous beginning of it, by its name or title where no other run is called
-    /// so, or by `last`.
+    /// Whether a word always means something else than the run of this name: `last`, or what a key begins with.
+    pub fn is_reserved(name: &str) -> bool {
+        name.trim() == LAST || RunKey::may_begin(name.trim())
+    }
+
+    /// The run that is meant by its key, by an unambiguous beginning of it, by its name, title or shipped preset where no
+    /// other run is called so, or by `last`.
     ///
     /// # Errors
     /// Fails where none is meant or several are.
     pub fn find(&self, text: &str) -> Result<RunKey> {
         let text = text.trim();
-        if text == "last" {
+        if text == LAST {
             let last = self.keys("WHERE discarded IS NULL ORDER BY key DESC LIMIT 1", &[])?;
             return last.into_iter().next().ok_or_else(|| self.no_such(text));
         }
@@ -36,6 +48,13 @@ impl Store {
             let keys = self.keys(&format!("WHERE {column} = ?1 AND discarded IS NULL ORDER BY key DESC"), &[text])?;
             if !keys.is_empty() && !text.is_empty() {
                 return the_one(text, keys, "are called", "name one by its key, or by the beginning of it");
+            }
+        }
+        if let Some(Ok(preset)) = shipped::find(text) {
+            let of_title = "WHERE title = ?1 AND discarded IS NULL ORDER BY key DESC";
+            let keys = self.keys(of_title, &[&preset.title])?;
+            if !keys.is_empty() {
+                return the_one(text, keys, "are of the preset", "name one by its key, or by the beginning of it");
             }
         }
         Err(self.no_such(text))

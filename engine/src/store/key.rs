@@ -47,6 +47,18 @@ impl RunKey {
         Self::read(text).filter(|_| is_given)
     }
 
+    /// Whether a name that [`RunKey::new`] gives in this century may begin so.
+    pub(super) fn may_begin(text: &str) -> bool {
+        // A digit, or one of [`DIGITS`].
+        const FORM: &[u8] = b"20dddddd-dddddd-xxxx";
+        let is_so = |(byte, form): (u8, &u8)| match form {
+            b'd' => byte.is_ascii_digit(),
+            b'x' => DIGITS.contains(&byte),
+            form => byte == *form,
+        };
+        (1..=FORM.len()).contains(&text.len()) && text.bytes().zip(FORM).all(is_so)
+    }
+
     /// The name as text.
     pub fn as_str(&self) -> &str {
         &self.0
@@ -77,6 +89,10 @@ mod tests {
         assert!((0..9).any(|_| RunKey::new(began) != key), "runs of one moment are set apart");
         assert_eq!(RunKey::read(key.as_str()), Some(key.clone()));
         assert_eq!(RunKey::given(key.as_str()), Some(key.clone()));
+        assert!((1..=20).all(|length| RunKey::may_begin(&key.as_str()[..length])));
+        for other in ["", "mine", "42", "20-layers", "2026-11-22", "20261122-141205-k3f9x"] {
+            assert!(!RunKey::may_begin(other), "{other}");
+        }
         for other in ["mine", "2026-11-22", "20261122-141205", "20261122-141205-k3f9x", "20261122-14120x-k3f9"] {
             assert_eq!(RunKey::given(other), None, "{other}");
         }
