@@ -1,8 +1,10 @@
 //! `plimsoll runs`: the kept runs, what is said of them, and deleting them.
 
+mod change;
+
 use std::process::ExitCode;
 
-use clap::{Args, Subcommand};
+use clap::Args;
 use jiff::Timestamp;
 use plimsoll_engine::{
     Bytes,
@@ -12,11 +14,12 @@ use plimsoll_engine::{
 use serde::Serialize;
 use serde_json::json;
 
+use self::change::Change;
 use crate::{
     cli::{
         Misuse,
         age::{Age, ago},
-        ask, complete,
+        ask,
         in_store::InStore,
         out, strays,
         table::Table,
@@ -38,7 +41,7 @@ Examples:
   plimsoll runs prune --keep-best 10 --older-than 30d
 
 Every run of the window and of the command line is kept from its first step. A RUN is its key, the beginning of it, its
-name or title where no other run has it, or `last`. A run whose program was ended before it is `interrupted`."
+name, its title or its shipped preset where no other run has it, or `last`. A run whose program was ended before it is `interrupted`."
 )]
 pub(super) struct Runs {
     #[command(subcommand)]
@@ -70,67 +73,6 @@ struct Filter {
     /// At most so many
     #[arg(long, value_name = "N")]
     limit: Option<usize>,
-}
-
-#[derive(Debug, Subcommand)]
-enum Change {
-    /// Give a run a name; an empty one takes its name away
-    Rename {
-        /// The run
-        #[arg(add = complete::runs())]
-        run: String,
-        /// Its name
-        name: String,
-        #[command(flatten)]
-        store: InStore,
-    },
-    /// Write a note on a run, in place of the one it has
-    Note {
-        /// The run
-        #[arg(add = complete::runs())]
-        run: String,
-        /// The note; an empty one takes it away
-        note: String,
-        #[command(flatten)]
-        store: InStore,
-    },
-    /// Add tags to a run
-    Tag {
-        /// The run
-        #[arg(add = complete::runs())]
-        run: String,
-        /// The tags
-        #[arg(required = true)]
-        tags: Vec<String>,
-        /// Take these tags away instead
-        #[arg(long)]
-        remove: bool,
-        #[command(flatten)]
-        store: InStore,
-    },
-    /// Star runs, which pruning then leaves
-    Star {
-        /// The runs
-        #[arg(required = true, value_name = "RUN", add = complete::runs())]
-        runs: Vec<String>,
-        /// Take the star away instead
-        #[arg(long)]
-        remove: bool,
-        #[command(flatten)]
-        store: InStore,
-    },
-    /// Delete runs for good, with their checkpoints
-    Delete {
-        /// The runs
-        #[arg(required = true, value_name = "RUN", add = complete::runs())]
-        runs: Vec<String>,
-        /// Do not ask
-        #[arg(long)]
-        yes: bool,
-        #[command(flatten)]
-        store: InStore,
-    },
-    Prune(PruneChoice),
 }
 
 /// Delete runs that are old or not among the best, with their checkpoints
@@ -268,9 +210,19 @@ impl<'a> Row<'a> {
 /// The runs as a table.
 fn describe(runs: &[&StoredRun]) -> String {
     let now = Timestamp::now();
-    let mut table =
-        Table::new(["run", "what", "when", "state", "device", "steps", "predicted", "measured", "test", "on disk"])
-            .words(5);
+    let mut table = Table::new([
+        "run",
+        "what",
+        "when",
+        "state",
+        "device",
+        "steps",
+        "predicted",
+        "measured",
+        "test",
+        "on disk",
+    ])
+    .words(5);
     for run in runs {
         let star = if run.is_starred { "* " } else { "" };
         let tags = run.tags.iter().map(|tag| format!(" #{tag}")).collect::<String>();
@@ -298,43 +250,6 @@ fn describe(runs: &[&StoredRun]) -> String {
 fn in_all(runs: &[&StoredRun]) -> String {
     let bytes = Bytes(runs.iter().map(|run| run.on_disk.0).sum());
     format!("{} run{}, {bytes} on disk", runs.len(), if runs.len() == 1 { "" } else { "s" })
-}
-
-impl Change {
-    fn run(&self) -> anyhow::Result<()> {
-        match self {
-            Self::Rename { run, name, store } => {
-                let (mut store, key) = store.run(run)?;
-                Ok(store.rename(&key, name)?)
-            }
-            Self::Note { run, note, store } => {
-                let (mut store, key) = store.run(run)?;
-                Ok(store.annotate(&key, note)?)
-            }
-            Self::Tag { run, tags, remove, store } => {
-                let (mut store, key) = store.run(run)?;
-                let mut all = store.get(&key)?.tags;
-                all.retain(|tag| !tags.contains(tag));
-                if !remove {
-                    all.extend(tags.iter().cloned());
-                }
-                Ok(store.tag(&key, &all)?)
-            }
-            Self::Star { runs, remove, store } => {
-                let (mut store, keys) = store.runs(runs)?;
-                keys.iter().try_for_each(|key| store.star(key, !remove))?;
-                Ok(())
-            }
-            Self::Delete { runs, yes, store } => {
-                let (store, mut keys) = store.runs(runs)?;
-                keys.sort();
-                keys.dedup();
-                let runs = keys.iter().map(|key| store.get(key)).collect::<Result<Vec<_>, _>>()?;
-                delete(store, &runs.iter().collect::<Vec<_>>(), &[], *yes, false)
-            }
-            Self::Prune(choice) => choice.run(),
-        }
-    }
 }
 
 impl PruneChoice {

@@ -193,6 +193,8 @@ fn a_run_is_meant_by_its_name_and_gives_its_key_to_files() {
         both.contains("2 runs are called `wider head`") && both.contains(&first) && both.contains(&second),
         "{both}"
     );
+    let of_preset = place.refused(&["show", "mlp-digits"]);
+    assert!(of_preset.contains("2 runs are of the preset `mlp-digits`: "), "{of_preset}");
     // Beside each other, they are told apart by when they began.
     let compared: Value = serde_json::from_str(&place.told(&["compare", &first, &second, "--json"])).expect("JSON");
     let names = [0, 1].map(|i| compared["subjects"][i]["name"].as_str().expect("a name").to_owned());
@@ -201,6 +203,31 @@ fn a_run_is_meant_by_its_name_and_gives_its_key_to_files() {
     assert!(names.iter().all(|name| page.contains(name.as_str())));
     let missing = place.refused(&["export", "last", "--format", "csv", "-o", "none/run.csv"]);
     assert!(missing.contains("none/run.csv: cannot be written: there is no folder none"), "{missing}");
+}
+
+#[test]
+fn a_name_by_which_a_run_cannot_be_meant_is_refused_or_warned_of() {
+    let place = Place::new();
+    let run = place.train(&[]);
+    assert!(place.told(&["show", "mlp-digits"]).starts_with(&run), "the run of a shipped preset");
+    for name in ["last", " last ", "2026", &run] {
+        let output = place.command(&["runs", "rename", &run, name]).output().expect("it starts");
+        let said = text(&output.stderr);
+        assert!(output.status.code() == Some(2) && said.contains("always means"), "{name}: {said}");
+    }
+    let other = place.train(&[]);
+    let warned = |run: &str, name: &str| {
+        let output = place.command(&["runs", "rename", run, name]).output().expect("it starts");
+        assert!(output.status.success() && text(&output.stdout).contains("is called"), "{name}");
+        text(&output.stderr)
+    };
+    assert_eq!(warned(&run, "20 layers"), "");
+    assert!(warned(&other, "20 layers").contains("another run is called 20 layers as well"));
+    assert!(warned(&other, "cnn-digits").contains("is a shipped preset"));
+    let twice = place.command(&["compare", &run, "20 layers"]).output().expect("it starts");
+    assert!(text(&twice.stderr).contains(&format!("are one run, {run}")), "{}", text(&twice.stderr));
+    fs::create_dir(place.folder.path().join("last")).expect("made");
+    assert!(place.refused(&["resume", "last"]).contains(&format!("plimsoll resume {other}")));
 }
 
 #[test]
