@@ -41,7 +41,8 @@ Examples:
   plimsoll runs prune --keep-best 10 --older-than 30d
 
 Every run of the window and of the command line is kept from its first step. A RUN is its key, the beginning of it, its
-name, its title or its shipped preset where no other run has it, or `last`. A run whose program was ended before it is `interrupted`."
+name, its title or its shipped preset where no other run has it, or `last`. `last test` is the accuracy of the last test,
+which need not be the best. A run whose program was ended before it is `interrupted`."
 )]
 pub(super) struct Runs {
     #[command(subcommand)]
@@ -219,7 +220,7 @@ fn describe(runs: &[&StoredRun]) -> String {
         "steps",
         "predicted",
         "measured",
-        "test",
+        "last test",
         "on disk",
     ])
     .words(5);
