@@ -118,7 +118,10 @@ fn nothing_is_written_over_without_being_told_to() {
 
 #[test]
 fn what_only_a_run_has_is_not_asked_of_a_preset() {
-    assert!(fails(1, &["export", "mlp-digits", "--format", "tensorboard", "-o", "-"]).contains("come of a run"));
+    assert!(
+        fails(1, &["export", "mlp-digits", "--format", "tensorboard", "-o", "-"])
+            .contains("an event file comes of a run")
+    );
     assert!(
         fails(1, &["export", "mlp-digits", "--format", "svg", "--what", "curves", "-o", "-"]).contains("come of a run")
     );

@@ -57,7 +57,7 @@ impl Contents {
         Ok(match self.format {
             Format::Csv | Format::Jsonl => self.table(subject, kept.as_ref())?.into_bytes(),
             Format::Tensorboard => {
-                let kept = kept.as_ref().with_context(|| only_a_run(subject, "an event file"))?;
+                let kept = kept.as_ref().with_context(|| only_a_run(subject, "an event file comes"))?;
                 tensorboard::events(&kept.curves, &kept.about())
             }
             // They are copied from file to file, and never as a whole in memory.
@@ -84,7 +84,7 @@ impl Contents {
                 let curves: &Curves = &kept.curves;
                 Ok(if self.format == Format::Csv { curves.csv() } else { curves.json_lines() })
             }
-            (Some(What::Curves | What::Gradients), None) => anyhow::bail!(only_a_run(subject, "curves")),
+            (Some(What::Curves | What::Gradients), None) => anyhow::bail!(only_a_run(subject, "curves come")),
             (Some(What::Step) | None, _) => {
                 let plan = planned(subject)?;
                 let measured = kept.and_then(|kept| measured(kept, plan));
@@ -101,7 +101,7 @@ impl Contents {
         match (self.what, kept) {
             (Some(What::Curves) | None, Some(kept)) => Ok(curves::live(&drawn(kept))),
             (Some(What::Gradients), Some(kept)) => Ok(curves::gradients(&drawn(kept))),
-            (Some(What::Curves | What::Gradients), None) => anyhow::bail!(only_a_run(subject, "curves")),
+            (Some(What::Curves | What::Gradients), None) => anyhow::bail!(only_a_run(subject, "curves come")),
             (Some(What::Step) | None, _) => {
                 let plan = planned(subject)?;
                 let pass = self.phase.map_or(plan.peak_pass, Phase::pass);
@@ -118,7 +118,7 @@ impl Contents {
 }
 
 fn only_a_run(subject: &Subject, what: &str) -> String {
-    format!("{}: {what} come of a run; `plimsoll train` keeps runs, and `last` names the newest", subject.name)
+    format!("{}: {what} of a run; `plimsoll train` keeps runs, and `last` names the newest", subject.name)
 }
 
 fn planned(subject: &Subject) -> anyhow::Result<&Plan> {
