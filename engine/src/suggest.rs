@@ -1,11 +1,51 @@
 //! "Did you mean": the known name that is nearest to one that is unknown.
 
+/// Names that are told where several are near.
+const SEVERAL: usize = 3;
+
 /// The name in `known` that `typed` was probably meant to be.
 pub(crate) fn nearest<'a>(typed: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
-    known
-        .into_iter()
-        .map(|name| (strsim::normalized_damerau_levenshtein(&typed.to_lowercase(), name), name))
-        .filter(|(likeness, _)| *likeness >= 0.5)
-        .max_by(|a, b| a.0.total_cmp(&b.0))
-        .map(|(_, name)| name)
+    near(typed, known).into_iter().next()
+}
+
+/// The few names in `known` that `typed` was probably meant to be, in words: `a, b or c`.
+pub(crate) fn some_near<'a>(typed: &str, known: impl IntoIterator<Item = &'a str>) -> Option<String> {
+    let near = near(typed, known);
+    let (last, others) = near.get(..near.len().min(SEVERAL))?.split_last()?;
+    Some(if others.is_empty() { (*last).to_owned() } else { format!("{} or {last}", others.join(", ")) })
+}
+
+/// The names that are like `typed`, the nearest first.
+fn near<'a>(typed: &str, known: impl IntoIterator<Item = &'a str>) -> Vec<&'a str> {
+    let typed = typed.to_lowercase();
+    let likeness = |name: &str| match has_initials(name, &typed) {
+        true => 1.0,
+        false => strsim::normalized_damerau_levenshtein(&typed, name),
+    };
+    let mut near: Vec<(f64, &str)> = known.into_iter().map(|name| (likeness(name), name)).collect();
+    near.retain(|(likeness, _)| *likeness >= 0.5);
+    near.sort_by(|a, b| b.0.total_cmp(&a.0));
+    near.into_iter().map(|(_, name)| name).collect()
+}
+
+/// Whether `typed` is the initials of a name of several words: `lr` of `learning_rate`.
+fn has_initials(name: &str, typed: &str) -> bool {
+    let words = name.rsplit('.').next().unwrap_or(name).split('_');
+    typed.len() > 1 && words.filter_map(|word| word.chars().next()).eq(typed.chars())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_like_a_word_is_found_and_so_is_what_it_abbreviates() {
+        let known = ["momentum", "learning_rate", "weight_decay"];
+        assert_eq!(nearest("LR", known), Some("learning_rate"));
+        assert_eq!(nearest("momentm", known), Some("momentum"));
+        assert_eq!((nearest("m", known), nearest("", known)), (None, None));
+        assert_eq!(some_near("abcd", ["abce", "abcd", "xyz", "abxy", "abcf"]).as_deref(), Some("abcd, abce or abcf"));
+        assert_eq!(some_near("abcd", ["abce"]).as_deref(), Some("abce"));
+        assert_eq!(some_near("abcd", ["xyz"]), None);
+    }
 }

@@ -125,17 +125,32 @@ pub(crate) fn main() -> ExitCode {
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,
         Err(error) if error.kind() == ErrorKind::InvalidUtf8 => return not_text(),
-        Err(error) => error.exit(),
+        Err(error) => match mistyped(&error) {
+            Some(mistyped) => return failed(&mistyped),
+            None => error.exit(),
+        },
     };
     match dispatch(cli) {
         Ok(code) => code,
         Err(error) if is_closed_pipe(&error) => ExitCode::SUCCESS,
-        Err(error) => {
-            // When stderr is closed, the exit status still says it.
-            out::say("error", &format!("{error:#}"));
-            if error.is::<Misuse>() { ExitCode::from(2) } else { ExitCode::FAILURE }
-        }
+        Err(error) => failed(&error),
     }
+}
+
+fn failed(error: &anyhow::Error) -> ExitCode {
+    // When stderr is closed, the exit status still says it.
+    out::say("error", &format!("{error:#}"));
+    if error.is::<Misuse>() { ExitCode::from(2) } else { ExitCode::FAILURE }
+}
+
+/// What is said of a mistyped command, where that is why its arguments were not understood: it was read as a preset, which
+/// takes none of them.
+fn mistyped(error: &clap::Error) -> Option<anyhow::Error> {
+    let first = std::env::args_os().nth(1)?;
+    let is_option = first.to_string_lossy().starts_with('-');
+    let is_command = Cli::command().get_subcommands().any(|command| *command.get_name() == *first);
+    let is_unknown = matches!(error.kind(), ErrorKind::UnknownArgument | ErrorKind::ArgumentConflict);
+    if is_unknown && !is_option && !is_command { can_be_opened(Path::new(&first)).err() } else { None }
 }
 
 /// Names the argument that is not text: clap refuses it without saying which.
@@ -188,8 +203,8 @@ fn can_be_opened(preset: &Path) -> anyhow::Result<()> {
     let known = commands.iter().map(String::as_str).chain(shipped::shipped().iter().map(|(name, _)| *name));
     let meant = nearest(&name, known).map(|meant| format!("did you mean {meant}? ")).unwrap_or_default();
     let message = format!(
-        "`{name}` is not a command, a preset file or a shipped preset; {meant}The commands are {}",
-        commands.join(", ")
+        "`{name}` is not a command, a preset file or a shipped preset; {meant}`plimsoll --help` lists the commands, and \
+         `plimsoll presets` the presets"
     );
     Err(Misuse(message).into())
 }

@@ -68,6 +68,14 @@ fn misuse_is_told_apart_from_errors() {
     }
     assert!(fails(2, &["plan", "cnn-digits", "--set", "batch.mirco=3"]).contains("did you mean batch.micro?"));
     assert!(fails(2, &["trian"]).contains("did you mean train?"));
+    for arguments in [&["tran", "mlp-digits"][..], &["tran", "mlp-digits", "--steps", "3"], &["tran", "--steps", "3"]] {
+        assert!(fails(2, arguments).contains("`tran` is not a command"), "{arguments:?}");
+        assert!(fails(2, arguments).contains("did you mean train?"), "{arguments:?}");
+    }
+    assert!(fails(2, &["mlp-digits", "--steps", "3"]).contains("--steps"));
+    assert!(
+        fails(2, &["plan", "cnn-digits", "--set", "optimiser.lr=1"]).contains("did you mean optimizer.learning_rate?")
+    );
     assert!(fails(2, &["pln"]).contains("did you mean plan?"));
     assert!(fails(2, &["mlp-digit"]).contains("did you mean mlp-digits?"));
 }
@@ -109,7 +117,9 @@ fn a_bad_preset_is_answered_with_file_line_and_mend() {
 
 #[test]
 fn a_missing_preset_is_answered_with_the_shipped_ones() {
-    assert!(fails(1, &["plan", "mlp-digit"]).contains("did you mean mlp-digits?"));
+    let said = fails(1, &["plan", "mlp-digit"]);
+    assert!(said.contains("did you mean mlp-digits") && said.contains("`plimsoll presets` lists"), "{said}");
+    assert!(said.lines().count() == 1 && said.len() < 200, "{said}");
     assert!(fails(1, &["plan", "nowhere/x.toml"]).contains("no such file"));
 }
 

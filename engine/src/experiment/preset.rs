@@ -266,8 +266,16 @@ fn no_such_key(key: &str) -> Problem {
         let mend = format!("name one of its keys: {}", list(&names_in(key)));
         return Problem::new(key, "is a group, not a key", mend);
     }
+    let groups = || settings::all().map(|setting| setting.group()).filter(|group| !group.is_empty());
     match key.rsplit_once('.') {
         Some((group, name)) if is_group(group) => unknown(key, group, name),
+        Some((group, name)) if let Some(group) = nearest(group, groups()) => {
+            let mend = match nearest(name, names_in(group)) {
+                Some(name) => format!("did you mean {group}.{name}?"),
+                None => format!("did you mean one of [{group}]? Its keys are {}", list(&names_in(group))),
+            };
+            Problem::new(key, "there is no such key", mend)
+        }
         _ => {
             let keys = || settings::all().map(|setting| setting.key);
             let of_this_name = settings::all().find(|setting| setting.name() == key).map(|setting| setting.key);

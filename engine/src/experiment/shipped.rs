@@ -6,7 +6,7 @@ use crate::{
         Experiment,
         preset::{self, Opened},
     },
-    suggest::nearest,
+    suggest::some_near,
 };
 
 macro_rules! presets {
@@ -82,11 +82,10 @@ pub fn open(path_or_name: &str) -> Result<Opened> {
     }
     let name = renamed(path_or_name).unwrap_or(path_or_name);
     let Some((name, text)) = SHIPPED.iter().find(|(known, _)| *known == name) else {
-        let names: Vec<&str> = SHIPPED.iter().map(|(name, _)| *name).collect();
-        let meant = nearest(path_or_name, names.iter().copied());
+        let meant = some_near(path_or_name, SHIPPED.iter().map(|(name, _)| *name));
         let meant = meant.map(|near| format!("did you mean {near}? ")).unwrap_or_default();
         let message =
-            format!("is neither a file nor a shipped preset; {meant}The shipped ones are {}", names.join(", "));
+            format!("is neither a file nor a shipped preset; {meant}`plimsoll presets` lists the shipped ones");
         return Err(Error::file(path_or_name, message));
     };
     let mut opened = preset::opened(text, format!("presets/{name}.toml"))?;
@@ -128,7 +127,7 @@ mod tests {
     #[test]
     fn an_unknown_name_is_answered_with_the_nearest() {
         let error = open("mlp-digit").expect_err("unknown").to_string();
-        assert!(error.contains("did you mean mlp-digits?"), "{error}");
+        assert!(error.contains("did you mean mlp-digits, "), "{error}");
         assert!(open("nowhere/x.toml").expect_err("no file").to_string().contains("no such file"));
     }
 }
