@@ -13,12 +13,20 @@ use plimsoll_engine::{
 use serde::Serialize;
 
 use crate::{
-    cli::{Misuse, complete, in_store::InStore, out, subject, table::aligned},
+    cli::{
+        Misuse, complete,
+        in_store::InStore,
+        out, plain,
+        subject::{self, Named},
+        table::aligned,
+    },
     format,
 };
 
 /// Rows of tensors that are listed for people.
 const LISTED: usize = 12;
+/// Letters of a line, where names can be left out of it.
+const LINE: usize = 120;
 
 /// Compare two to six runs or presets: what is chosen otherwise, what it takes, what came of it
 #[derive(Debug, Args)]
@@ -72,13 +80,17 @@ struct JsonSubject<'a> {
 impl Compare {
     pub(super) fn run(&self) -> anyhow::Result<ExitCode> {
         if !(FEWEST..=MOST).contains(&self.subjects.len()) {
-            let message =
-                format!("compare takes {FEWEST} to {MOST} runs or presets; {} were named", self.subjects.len());
+            let named = match self.subjects.len() {
+                1 => "1 was named".to_owned(),
+                named => format!("{named} were named"),
+            };
+            let message = format!("compare takes {FEWEST} to {MOST} runs or presets; {named}");
             return Err(Misuse(message).into());
         }
         let machine = plan::this_machine();
         let device = self.device.as_deref();
         let named = subject::all(self.subjects.iter().map(PathBuf::as_path), device, &self.store, &machine)?;
+        self.are_several(&named)?;
         let subjects = named.into_iter().map(|named| named.subject).collect();
         let comparison = Comparison::of(subjects)?;
         if self.json {
@@ -87,6 +99,24 @@ impl Compare {
             out::text(&describe(&comparison))?;
         }
         Ok(ExitCode::SUCCESS)
+    }
+}
+
+impl Compare {
+    /// Refuses a run or a preset that is named twice: nothing differs in it.
+    fn are_several(&self, named: &[Named]) -> anyhow::Result<()> {
+        for (i, (name, one)) in self.subjects.iter().zip(named).enumerate() {
+            for (before, other) in self.subjects.iter().zip(named).take(i) {
+                let same = match (&one.kept, &other.kept) {
+                    (Some(one), Some(other)) if one.run.key == other.run.key => format!("run, {}", one.run.key),
+                    (None, None) if name == before => "preset".to_owned(),
+                    _ => continue,
+                };
+                let (before, name) = (before.display(), name.display());
+                return Err(Misuse(format!("`{before}` and `{name}` are one {same}: name another")).into());
+            }
+        }
+        Ok(())
     }
 }
 
@@ -131,13 +161,27 @@ fn bytes(bytes: &[Option<u64>]) -> impl Iterator<Item = String> + '_ {
     })
 }
 
-/// The comparison in tables.
+/// The comparison in tables; where names make them wider than a line, they stand above, a letter for each.
 fn describe(comparison: &Comparison) -> String {
+    let names: Vec<String> = comparison.subjects.iter().map(|subject| subject.name.clone()).collect();
+    let letters: Vec<String> = ('A'..).take(names.len()).map(String::from).collect();
+    let whole = tables(comparison, &names);
+    let short = tables(comparison, &letters);
+    let width = |text: &str| text.lines().map(|line| line.chars().count()).max().unwrap_or_default();
+    if width(&whole) <= LINE || width(&whole) <= width(&short) {
+        return whole;
+    }
+    let legend = letters.iter().zip(&names).map(|(letter, name)| format!("{letter}: {}\n", plain::line(name)));
+    format!("{}\n{short}", legend.collect::<String>())
+}
+
+/// The tables, with these names of the subjects.
+fn tables(comparison: &Comparison, names: &[String]) -> String {
     let subjects = &comparison.subjects;
     let of = |value: &dyn Fn(&Subject) -> Option<String>| -> Vec<String> {
         subjects.iter().map(|subject| value(subject).unwrap_or_else(|| "–".to_owned())).collect()
     };
-    let heading = |about: &str| row(about, subjects.iter().map(|subject| subject.name.clone()));
+    let heading = |about: &str| row(about, names.iter().cloned());
     let mut text = String::new();
     let mut tell = |rows: Vec<Vec<String>>| {
         let rows: Vec<&[String]> = rows.iter().map(Vec::as_slice).collect();
