@@ -157,3 +157,16 @@ impl Choice {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_size_is_told_with_and_without_its_unit() {
+        let has_unit = |text: &str| text.parse::<Size>().map(|size| size.has_unit);
+        assert_eq!(["100KiB", "100 b", "2 G "].map(has_unit), [Ok(true), Ok(true), Ok(true)]);
+        assert_eq!(["100", "1e5", " 7 "].map(has_unit), [Ok(false), Ok(false), Ok(false)]);
+        assert!(has_unit("lots").is_err());
+    }
+}

@@ -219,3 +219,26 @@ fn tables(comparison: &Comparison, names: &[String]) -> String {
     }
     text
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use plimsoll_engine::{Experiment, hardware::Machine, plan::Plan};
+
+    use super::*;
+
+    #[test]
+    fn long_names_stand_above_the_tables() {
+        let plan = Arc::new(Plan::of(&Experiment::default(), &Machine::nominal()).expect("a plan"));
+        let described = |names: [&str; 4]| {
+            let subjects = names.map(|name| Subject::of_plan(name.to_owned(), Arc::clone(&plan))).to_vec();
+            describe(&Comparison::of(subjects).expect("four"))
+        };
+        assert!(described(["a", "b", "c", "d"]).starts_with("settings that differ  a  b"));
+        let long = ["a", "b", "c", "d"].map(|name| name.repeat(40));
+        let told = described([&long[0], &long[1], &long[2], &long[3]]);
+        assert!(told.starts_with(&format!("A: {}\nB: ", long[0])), "{told}");
+        assert!(told.lines().all(|line| line.chars().count() <= LINE), "{told}");
+    }
+}

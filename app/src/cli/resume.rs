@@ -59,8 +59,8 @@ impl Resume {
             None => (None, Checkpoint::open(&path)?.experiment()?),
         };
         if let Some(steps) = self.steps {
-            if experiment.run.steps != Some(steps) && !self.quiet {
-                other_schedule(&experiment, steps);
+            if let Some(note) = other_schedule(&experiment, steps).filter(|_| !self.quiet) {
+                out::say("note", &note);
             }
             (experiment.run.steps, experiment.run.epochs) = (self.steps, None);
         }
@@ -114,18 +114,30 @@ impl Resume {
     }
 }
 
-/// Says that another number of steps is another learning rate, where it is.
-fn other_schedule(experiment: &Experiment, steps: u64) {
+/// That another number of steps is another learning rate, where it is.
+fn other_schedule(experiment: &Experiment, steps: u64) -> Option<String> {
     let schedule = experiment.optimizer.schedule;
     match schedule {
-        Schedule::Constant => {}
-        Schedule::Cosine | Schedule::Linear => out::say(
-            "note",
-            &format!(
-                "the learning rate falls over the whole run (optimizer.schedule={}), so from the checkpoint on it is that of a \
-                 run of {steps} steps",
-                schedule.key()
-            ),
-        ),
+        Schedule::Cosine | Schedule::Linear if experiment.run.steps != Some(steps) => Some(format!(
+            "the learning rate falls over the whole run (optimizer.schedule={}), so from the checkpoint on it is that of a run \
+             of {steps} steps",
+            schedule.key()
+        )),
+        Schedule::Constant | Schedule::Cosine | Schedule::Linear => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn other_steps_are_said_to_change_a_learning_rate_that_falls_over_all_of_them() {
+        let mut experiment = Experiment::default();
+        (experiment.run.steps, experiment.optimizer.schedule) = (Some(20), Schedule::Constant);
+        assert_eq!(other_schedule(&experiment, 30), None);
+        experiment.optimizer.schedule = Schedule::Cosine;
+        assert_eq!(other_schedule(&experiment, 20), None);
+        assert!(other_schedule(&experiment, 30).is_some_and(|note| note.contains("schedule=cosine")));
     }
 }

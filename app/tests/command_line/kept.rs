@@ -140,24 +140,6 @@ fn a_kept_run_goes_on_as_itself() {
 }
 
 #[test]
-fn other_steps_are_said_to_change_a_learning_rate_that_falls_over_all_of_them() {
-    let kept = Kept::new();
-    for (schedule, changes) in [("cosine", true), ("constant", false)] {
-        let run = kept.train("2", &["--set", &format!("optimizer.schedule={schedule}")]);
-        for (arguments, is_said) in
-            [(&["--steps", "2"][..], false), (&["--steps", "3"], changes), (&["--steps", "4", "--quiet"], false)]
-        {
-            let said = text(&kept.output(&[&["resume", &run], arguments].concat()).stderr);
-            assert_eq!(
-                said.contains("note: the learning rate falls over"),
-                is_said,
-                "{schedule} {arguments:?}: {said}"
-            );
-        }
-    }
-}
-
-#[test]
 fn runs_are_named_tagged_starred_and_deleted() {
     let kept = Kept::new();
     let runs = ["5", "6", "7"].map(|steps| kept.train(steps, &["--keep", "series"]));

@@ -35,17 +35,6 @@ fn a_device_that_cannot_be_is_answered_by_its_flag() {
 }
 
 #[test]
-fn a_budget_without_a_unit_is_said_to_be_bytes_and_one_with_a_unit_is_not() {
-    let said = |budget: &str| text(&plimsoll(&["plan", "mlp-digits", "--budget", budget]).stderr);
-    for budget in ["100KiB", "100000 B"] {
-        assert_eq!(said(budget), "");
-    }
-    for budget in ["100", "1e5"] {
-        assert!(said(budget).contains("a number without a unit is bytes"), "{budget}");
-    }
-}
-
-#[test]
 fn a_selftest_of_nothing_is_refused() {
     assert!(fails(1, &["selftest", "--device", "toaster"]).contains("toaster"));
     assert!(fails(1, &["selftest", "--device", "cuda:99"]).len() > 20);
