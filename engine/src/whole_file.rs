@@ -110,17 +110,20 @@ fn put(path: &Path, bytes: &[u8], is_durable: bool) -> io::Result<()> {
     file.persist(path).map(drop).map_err(|failed| failed.error)
 }
 
-/// Writes at `path` what `fill` puts into the file, and what was written is on the disk when this returns.
+/// Writes at `path` what `fill` puts into the file, and what was written is on the disk when this returns. `before` is called
+/// when the file is whole and not yet in its place.
 ///
 /// # Errors
 /// Fails where [`write`] does, and with the errors of `fill`; `path` is then as it was.
 pub(crate) fn write_with<T, E: From<io::Error>>(
     path: &Path,
     fill: impl FnOnce(&mut File) -> Result<T, E>,
+    before: impl FnOnce(),
 ) -> Result<T, E> {
     let mut file = beside(path)?;
     let done = fill(file.as_file_mut())?;
     file.as_file().sync_all()?;
+    before();
     file.persist(path).map_err(|failed| failed.error)?;
     let _ = File::open(folder_of(path)).and_then(|folder| folder.sync_all());
     Ok(done)

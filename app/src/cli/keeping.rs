@@ -5,7 +5,7 @@ use std::{fs, path::PathBuf, time::Duration};
 use clap::{Args, ValueEnum};
 use plimsoll_engine::{
     store::{Origin, Recorder, Recording, RunKey},
-    train::{Event, Keep, Trainer},
+    train::{Event, Keep, RecordFirst, Trainer},
 };
 
 use crate::cli::in_store::InStore;
@@ -101,7 +101,12 @@ impl Keeping {
 
     /// Where the run's checkpoints go.
     pub(super) fn checkpoints(&self) -> Keep {
-        Keep { folder: self.files.clone() }
+        Keep { folder: self.files.clone(), record: self.record() }
+    }
+
+    /// What checkpoints in another folder wait for.
+    pub(super) fn record(&self) -> Option<RecordFirst> {
+        self.recorder.as_ref().map(Recorder::first)
     }
 
     /// Takes an event of `trainer`. What comes back is to be told before it.

@@ -204,7 +204,7 @@ impl Dispatcher<'_> {
             let recorder = Recorder::new(recording);
             let files = recorder.files();
             match std::fs::create_dir_all(&files) {
-                Ok(()) => start.keep = Keep::in_folder(files),
+                Ok(()) => start.keep = Keep { folder: Some(files), record: Some(recorder.first()) },
                 Err(error) => {
                     let text = format!("No checkpoints are saved: {}: {error}", files.display());
                     self.state.log.add(Level::Warning, text);

@@ -7,6 +7,7 @@
 //! the last second. A store that cannot be written never ends a run, and is read all the same; of a damaged one, what can be
 //! read is. Refuses a store of a newer version and a foreign file, each with what would mend it, and leaves it as it is.
 
+mod batch;
 mod changes;
 mod columns;
 mod database;

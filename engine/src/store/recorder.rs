@@ -2,7 +2,8 @@
 //!
 //! Always holds: taking an event costs a lock and a copy, and never waits for a disk. A store that cannot be written never ends
 //! a run: what came is held back, up to a limit, and tried again; what is wrong is said once. Memory of the recorder is that
-//! of threads which no meter counts. A run that is refused was never begun, and is not kept.
+//! of threads which no meter counts. A run that is refused was never begun, and is not kept. A checkpoint is put in its place
+//! after the steps before it are in the store, where that takes them.
 
 use std::{
     path::PathBuf,
@@ -15,11 +16,14 @@ use crossbeam_channel::{Receiver, RecvTimeoutError, Sender};
 use jiff::Timestamp;
 
 use crate::{
-    bytes::Bytes,
-    plan::Plan,
-    store::{Evaluation, EventKind, KeptEvent, Origin, RunKey, RunState, files, writer::Writer},
+    store::{
+        Evaluation, EventKind, KeptEvent, Origin, RunKey, RunState,
+        batch::{Batch, End},
+        files,
+        writer::Writer,
+    },
     sync::Mutex,
-    train::{Event, Latest, Outcome, StepRecord, Summary},
+    train::{Event, Latest, Outcome, RecordFirst, StepRecord, Summary},
 };
 
 /// How often what came is written.
@@ -30,8 +34,6 @@ const AGAIN: Duration = Duration::from_secs(3);
 const LAST_TRIES: Duration = Duration::from_secs(8);
 /// The pause between two attempts once nothing more comes.
 const HASTE: Duration = Duration::from_millis(5);
-/// Steps that are held back at most while the store cannot be written; of evaluations and events, a tenth.
-const MOST_HELD: usize = 1 << 17;
 
 /// What to record, and where.
 #[derive(Debug, Clone)]
@@ -46,62 +48,6 @@ pub struct Recording {
     pub continued: Option<RunKey>,
 }
 
-/// What came of a run since it was last looked.
-#[derive(Debug, Default)]
-pub(super) struct Batch {
-    /// The prediction, until it is written.
-    pub(super) plan: Option<Arc<Plan>>,
-    /// Whether the run has begun to train.
-    pub(super) has_begun: bool,
-    pub(super) steps: Vec<StepRecord>,
-    pub(super) evaluations: Vec<Evaluation>,
-    pub(super) events: Vec<KeptEvent>,
-    /// Measured op by op: the step, and the highest bytes.
-    pub(super) measured: Option<(u64, Arc<[Bytes]>)>,
-    pub(super) end: Option<End>,
-    /// Steps that there was no room for.
-    pub(super) lost: u64,
-}
-
-/// How a run ended.
-#[derive(Debug, Clone)]
-pub(super) struct End {
-    pub(super) at: Timestamp,
-    pub(super) state: RunState,
-    pub(super) message: Option<String>,
-    /// `None` where its program went before it ended.
-    pub(super) summary: Option<Summary>,
-}
-
-impl Batch {
-    /// Adds what came later.
-    pub(super) fn append(&mut self, later: Self) {
-        self.plan = later.plan.or(self.plan.take());
-        self.has_begun |= later.has_begun;
-        self.steps.extend(later.steps);
-        self.evaluations.extend(later.evaluations);
-        self.events.extend(later.events);
-        self.measured = later.measured.or(self.measured.take());
-        self.end = later.end.or(self.end.take());
-        self.lost += later.lost;
-    }
-
-    /// Whether there is nothing to write.
-    pub(super) fn is_empty(&self) -> bool {
-        self.plan.is_none()
-            && self.steps.is_empty()
-            && self.evaluations.is_empty()
-            && self.events.is_empty()
-            && self.measured.is_none()
-            && self.end.is_none()
-    }
-
-    /// Whether no more should be held back.
-    fn is_full(&self) -> bool {
-        self.steps.len() >= MOST_HELD || self.evaluations.len() + self.events.len() >= MOST_HELD / 10
-    }
-}
-
 /// What the recorder and its thread share.
 #[derive(Debug, Default)]
 struct Shared {
@@ -111,8 +57,24 @@ struct Shared {
     is_kept: bool,
     /// What is wrong, until it is told.
     warning: Option<String>,
-    /// The last step that was taken.
+    /// The last step that was taken; before the first, the one that the run goes on after.
     step: u64,
+    /// Evaluations that were taken.
+    evaluations: u64,
+    /// Wakes the thread; `None` once nothing more comes.
+    wake: Option<Sender<()>>,
+    /// What a checkpoint waits for.
+    wanted: Option<Wanted>,
+    /// The thread writes nothing more.
+    is_over: bool,
+}
+
+/// A record up to a step, with so many evaluations. Who waits for it goes on when this is dropped.
+#[derive(Debug)]
+struct Wanted {
+    step: u64,
+    evaluations: u64,
+    _awaited: Sender<()>,
 }
 
 /// Records one run.
@@ -149,7 +111,6 @@ pub struct Recorder {
     key: RunKey,
     recording: Recording,
     shared: Arc<Mutex<Shared>>,
-    wake: Option<Sender<()>>,
     /// Disconnected once the first writing was tried.
     tried: Receiver<()>,
     thread: Option<JoinHandle<()>>,
@@ -161,15 +122,21 @@ impl Recorder {
         let key = recording.continued.clone().unwrap_or_else(|| RunKey::new(Timestamp::now()));
         let shared = Arc::<Mutex<Shared>>::default();
         let (wake, woken) = crossbeam_channel::bounded(1);
+        shared.lock().wake = Some(wake);
         let (untried, tried) = crossbeam_channel::bounded(0);
         let writer = Writer::new(recording.clone(), key.clone());
         let of_thread = Arc::clone(&shared);
-        let write = move || write(writer, &of_thread, &woken, untried);
+        let write = move || {
+            write(writer, &of_thread, &woken, untried);
+            of_thread.lock().close();
+        };
         let thread = std::thread::Builder::new().name("recorder".to_owned()).spawn(write);
         if let Err(error) = &thread {
-            shared.lock().warning = Some(format!("the run is not kept: the system gives no thread for it ({error})"));
+            let mut shared = shared.lock();
+            shared.warning = Some(format!("the run is not kept: the system gives no thread for it ({error})"));
+            shared.close();
         }
-        Self { key, recording, shared, wake: Some(wake), tried, thread: thread.ok() }
+        Self { key, recording, shared, tried, thread: thread.ok() }
     }
 
     /// The run's name in the store.
@@ -182,23 +149,35 @@ impl Recorder {
         files(&self.recording.folder, &self.key)
     }
 
+    /// What the run's checkpoints wait for: that what came before is in the store.
+    pub fn first(&self) -> RecordFirst {
+        let shared = Arc::clone(&self.shared);
+        RecordFirst::new(move |step, evaluations| shared.lock().want(step, evaluations))
+    }
+
+    /// Asks as a checkpoint does.
+    #[cfg(test)]
+    pub(super) fn want(&self, step: u64, evaluations: u64) -> Receiver<()> {
+        self.shared.lock().want(step, evaluations)
+    }
+
     /// Takes an event of the run.
     pub fn take(&self, event: &Event) {
         let mut shared = self.shared.lock();
         let shared = &mut *shared;
         let had_begun = shared.batch.has_begun;
-        // Who goes on from a checkpoint needs the steps before it.
-        let is_saved = matches!(event, Event::Saved { .. });
         match event {
             Event::Machine(_) => return,
             Event::Started { plan, .. } => {
                 (shared.has_plan, shared.batch.plan) = (true, Some(Arc::clone(plan)));
+                shared.step = plan.resolved.resumed().map_or(0, |resumed| resumed.step);
             }
             Event::Step(record) => shared.step(record),
             Event::Evaluating { .. } => shared.batch.has_begun = true,
             Event::Evaluated { step, at_secs, loss, accuracy } => {
                 let (step, at_secs, loss, accuracy) = (*step, *at_secs, *loss, *accuracy);
                 shared.batch.evaluations.push(Evaluation { step, at_secs, loss, accuracy });
+                shared.evaluations += 1;
             }
             Event::Saved { path, bytes, why, .. } => {
                 let file = path.file_name().unwrap_or_default().to_string_lossy();
@@ -209,8 +188,8 @@ impl Recorder {
             Event::Warning(text) => shared.note(EventKind::Warning, text),
             Event::Ended { outcome, summary, .. } => shared.end(outcome, summary, self.recording.is_forced),
         }
-        if is_saved || shared.batch.end.is_some() || shared.batch.has_begun != had_begun {
-            self.wake();
+        if shared.batch.end.is_some() || shared.batch.has_begun != had_begun || shared.has_what_is_wanted() {
+            shared.wake();
         }
     }
 
@@ -254,15 +233,8 @@ impl Recorder {
         self.warning()
     }
 
-    fn wake(&self) {
-        if let Some(wake) = &self.wake {
-            // One that is on its way is enough.
-            let _ = wake.try_send(());
-        }
-    }
-
     fn close(&mut self) {
-        self.wake = None;
+        self.shared.lock().wake = None;
         if let Some(thread) = self.thread.take() {
             let _ = thread.join();
         }
@@ -276,6 +248,36 @@ impl Drop for Recorder {
 }
 
 impl Shared {
+    fn wake(&self) {
+        if let Some(wake) = &self.wake {
+            // One that is on its way is enough.
+            let _ = wake.try_send(());
+        }
+    }
+
+    /// Has the run written up to a step. What comes back is disconnected once that was done, or cannot be.
+    fn want(&mut self, step: u64, evaluations: u64) -> Receiver<()> {
+        let (sender, awaited) = crossbeam_channel::bounded(0);
+        if !self.is_over && self.wake.is_some() {
+            self.wanted = Some(Wanted { step, evaluations, _awaited: sender });
+            if self.has_what_is_wanted() {
+                self.wake();
+            }
+        }
+        awaited
+    }
+
+    /// Whether something is wanted that came, and is yet to be written.
+    fn has_what_is_wanted(&self) -> bool {
+        let has = |wanted: &Wanted| self.step >= wanted.step && self.evaluations >= wanted.evaluations;
+        self.wanted.as_ref().is_some_and(has)
+    }
+
+    /// Nothing more is written: nobody is to wait for it.
+    fn close(&mut self) {
+        (self.is_over, self.wanted) = (true, None);
+    }
+
     fn step(&mut self, record: &StepRecord) {
         self.batch.has_begun = true;
         self.step = record.step;
@@ -316,7 +318,11 @@ fn write(mut writer: Writer, shared: &Mutex<Shared>, woken: &Receiver<()>, untri
     loop {
         let words = failure.as_ref().map(|error| format!("the run goes on, but is not kept for now: {error}"));
         if told != words {
-            shared.lock().warning.clone_from(&words);
+            let mut state = shared.lock();
+            // What else is yet to be told stays.
+            if words.is_some() || state.warning == told {
+                state.warning.clone_from(&words);
+            }
             told = words;
         }
         let is_gone = wait(woken, if failure.is_some() && until.is_none() { AGAIN } else { EVERY });
@@ -331,12 +337,18 @@ fn write(mut writer: Writer, shared: &Mutex<Shared>, woken: &Receiver<()>, untri
             shared.lock().warning = Some(words);
             return;
         }
-        shared.lock().is_kept |= failure.is_none();
+        let mut state = shared.lock();
+        state.warning = writer.remark().or(state.warning.take());
+        state.is_kept |= failure.is_none();
+        state.wanted.take_if(|wanted| failure.is_some() || writer.holds(wanted.step, wanted.evaluations));
+        drop(state);
         drop(untried.take());
         if writer.has_ended() {
             let until = *until.get_or_insert_with(|| Instant::now() + LAST_TRIES);
             if failure.is_none() || Instant::now() >= until {
-                shared.lock().warning = writer.losses(failure.as_ref());
+                let losses = writer.losses(failure.as_ref());
+                let mut state = shared.lock();
+                state.warning = losses.or(state.warning.take());
                 return;
             }
         }

@@ -9,9 +9,10 @@ use crate::{
     plan::{Peak, Plan},
     store::{
         Evaluation, Evaluations, RunKey, RunState, Steps,
+        batch::End,
         owner::Owner,
         read_series,
-        recorder::{End, Recording},
+        recorder::Recording,
         run::{time, word},
         tail::Tail,
     },

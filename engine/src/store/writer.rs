@@ -13,11 +13,13 @@ use crate::{
     error::{Error, Result},
     plan::Plan,
     store::{
-        EventKind, KeptEvent, Prediction, RunKey, RunState, columns,
+        EventKind, KeptEvent, Prediction, RunKey, RunState,
+        batch::{Batch, End},
+        columns,
         database::Database,
         events,
         owner::{Owner, PULSE},
-        recorder::{Batch, End, Recording},
+        recorder::Recording,
         row::{New, Reached, Run, standing},
     },
 };
@@ -43,6 +45,8 @@ pub(super) struct Writer {
     has_ended: bool,
     /// The process that has taken the run over.
     other: Option<u32>,
+    /// What the user is to know of what was written.
+    remark: Option<String>,
 }
 
 /// An open store.
@@ -67,12 +71,18 @@ impl Writer {
             pulse: None,
             has_ended: false,
             other: None,
+            remark: None,
         }
     }
 
     /// What is yet to be written.
     pub(super) fn backlog(&self) -> &Batch {
         &self.backlog
+    }
+
+    /// Whether the run is in the store up to a step, with so many evaluations of this recorder.
+    pub(super) fn holds(&self, step: u64, evaluations: u64) -> bool {
+        self.reached.steps >= step && self.written[1] >= evaluations
     }
 
     /// Takes what came.
@@ -106,6 +116,11 @@ impl Writer {
             self.backlog.end = Some(End { at: Timestamp::now(), state: RunState::Interrupted, message, summary: None });
         }
         self.has_begun()
+    }
+
+    /// What the user is to know of what was written, once.
+    pub(super) fn remark(&mut self) -> Option<String> {
+        self.remark.take()
     }
 
     /// What was lost, in words, once all is over.
@@ -172,7 +187,8 @@ impl Writer {
         let prediction = if is_new || run.is_none() { Prediction::of(&plan).to_bytes() } else { Vec::new() };
         match run {
             Some(run) if is_new => {
-                let first = self.backlog.steps.first().map(|record| record.step);
+                let resumed = plan.resolved.resumed().map(|resumed| resumed.step + 1);
+                let first = resumed.or(self.backlog.steps.first().map(|record| record.step));
                 let taken_up = database.write(|db| {
                     let standing = standing(db, run.number, &self.key)?;
                     match standing.alive.filter(|_| standing.owner != Some(Owner::this())) {
@@ -192,6 +208,11 @@ impl Writer {
                     let event =
                         KeptEvent { at: Timestamp::now(), step, kind: EventKind::Continued, text: String::new() };
                     self.backlog.events.insert(0, event);
+                    if let Some(first) = first.filter(|first| *first > step + 1) {
+                        let lacks = lacks(step + 1, first - 1);
+                        self.remark = Some(lacks.text.clone());
+                        self.backlog.events.insert(1, lacks);
+                    }
                 }
             }
             Some(_) => {}
@@ -276,6 +297,17 @@ impl Writer {
         self.pulse = Some(Instant::now());
         Ok(true)
     }
+}
+
+/// Says which steps of a run are not in the store.
+fn lacks(first: u64, last: u64) -> KeptEvent {
+    let which = if first == last {
+        format!("step {first} of the run is")
+    } else {
+        format!("steps {first} to {last} of the run are")
+    };
+    let text = format!("{which} not in the store: its program ended before it had written that");
+    KeptEvent { at: Timestamp::now(), step: last, kind: EventKind::Warning, text }
 }
 
 /// What was measured op by op, as bytes; `None` where that is more than is kept.

@@ -3,21 +3,68 @@
 //! When they are written is the experiment's choice: the settings `run.save_*`. On a stop and at the end one is written
 //! whatever is chosen.
 
-use std::path::PathBuf;
+use std::{
+    fmt::{self, Debug, Formatter},
+    path::PathBuf,
+    sync::Arc,
+    time::Duration,
+};
+
+use crossbeam_channel::Receiver;
 
 use crate::words::words;
 
+/// A checkpoint that is written waits so long at most for the record of the steps before it.
+const PATIENCE: Duration = Duration::from_secs(1);
+
 /// Where the checkpoints of a run go.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default)]
 pub struct Keep {
     /// The folder, which is there when the run begins; without one, no checkpoint is written.
     pub folder: Option<PathBuf>,
+    /// The record of the run: each checkpoint is put in its place once the steps before it stand there.
+    pub record: Option<RecordFirst>,
 }
 
 impl Keep {
     /// Checkpoints in `folder`.
     pub fn in_folder(folder: impl Into<PathBuf>) -> Self {
-        Self { folder: Some(folder.into()) }
+        Self { folder: Some(folder.into()), record: None }
+    }
+}
+
+/// Asks whoever records a run to write what came before a checkpoint.
+#[derive(Clone)]
+pub struct RecordFirst(Arc<Ask>);
+
+/// Asks for the record up to a step, with so many evaluations; what comes back is disconnected once it stands.
+type Ask = dyn Fn(u64, u64) -> Receiver<()> + Send + Sync;
+
+impl RecordFirst {
+    pub(crate) fn new(ask: impl Fn(u64, u64) -> Receiver<()> + Send + Sync + 'static) -> Self {
+        Self(Arc::new(ask))
+    }
+
+    /// Asks for the record up to `step`, with the first `evaluations` that this run made; returns at once.
+    pub(super) fn ask(&self, step: u64, evaluations: u64) -> Awaited {
+        Awaited((self.0)(step, evaluations))
+    }
+}
+
+impl Debug for RecordFirst {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        f.debug_struct("RecordFirst").finish_non_exhaustive()
+    }
+}
+
+/// A record that was asked for.
+pub(super) struct Awaited(Receiver<()>);
+
+impl Awaited {
+    /// Waits until the record stands, or was tried in vain, but not for long: a run does not end with its record.
+    pub(super) fn wait(self) {
+        // The other end is let go of: there is nothing to receive.
+        let _ = self.0.recv_timeout(PATIENCE);
     }
 }
 

@@ -1,6 +1,6 @@
 //! A run on what it was planned for: what it is made of, and its memory before, during and after it.
 
-use std::{path::Path, rc::Rc, sync::Arc};
+use std::{rc::Rc, sync::Arc};
 
 #[cfg(feature = "cuda")]
 use crate::{
@@ -31,6 +31,7 @@ use crate::{
         command::Inbox,
         event::{RunId, Summary},
         event_sink::EventSink,
+        keep::Keep,
         memory_sampler::MemorySampler,
         run_loop::RunLoop,
     },
@@ -44,8 +45,8 @@ pub(super) struct RunSpec<'a> {
     pub(super) line: Line,
     pub(super) dataset: Arc<Dataset>,
     pub(super) events: &'a EventSink,
-    /// The folder of its checkpoints.
-    pub(super) folder: Option<&'a Path>,
+    /// Where its checkpoints go.
+    pub(super) keep: &'a Keep,
     /// What it goes on from.
     pub(super) checkpoint: Option<&'a Checkpoint>,
 }

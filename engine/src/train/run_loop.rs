@@ -61,6 +61,8 @@ pub(super) struct RunLoop<'a, 'j> {
     step: u64,
     /// The step after which the model was tested last; 0: none.
     tested: u64,
+    /// Evaluations since it began or went on.
+    evaluations: u64,
     /// Seconds before the run went on from a checkpoint.
     before_secs: f64,
     saver: Option<Saver<'a>>,
@@ -95,6 +97,7 @@ impl<'a, 'j> RunLoop<'a, 'j> {
             summary,
             step: 0,
             tested: 0,
+            evaluations: 0,
             before_secs: 0.0,
             saver: None,
             skipped: 0,
@@ -104,7 +107,7 @@ impl<'a, 'j> RunLoop<'a, 'j> {
         if let Some(checkpoint) = spec.checkpoint {
             run.go_on_from(checkpoint.progress());
         }
-        run.saver = uncounted(|| spec.folder.map(|folder| Saver::new(folder, experiment, run.step)));
+        run.saver = uncounted(|| Saver::new(spec.keep, experiment, run.step));
         run
     }
 
@@ -287,6 +290,7 @@ impl<'a, 'j> RunLoop<'a, 'j> {
         self.sampler.read(Bytes::ZERO);
         let is_best = self.summary.best_test_accuracy.is_none_or(|best| accuracy > best);
         self.tested = step;
+        self.evaluations += 1;
         self.summary.test_accuracy = Some(accuracy);
         self.summary.best_test_accuracy = Some(self.summary.best_test_accuracy.unwrap_or(0.0).max(accuracy));
         self.spec.events.send(Event::Evaluated { step, at_secs: self.secs(), loss, accuracy });
@@ -303,7 +307,7 @@ impl<'a, 'j> RunLoop<'a, 'j> {
         self.sampler.read(Bytes::ZERO);
         let progress = self.progress();
         let Some(saver) = &mut self.saver else { return Ok(()) };
-        let saved = saver.save(session, &progress, why);
+        let saved = saver.save(session, &progress, self.evaluations, why);
         let live = self.sampler.read(Bytes::ZERO).live;
         match saved {
             Ok((path, bytes)) => {

@@ -1,7 +1,8 @@
 //! When the checkpoints of a run are written, and under which names.
 //!
 //! Always holds: a run's folder has its last checkpoint, which each later one replaces, and where that is chosen the best
-//! one beside it.
+//! one beside it. The steps before a checkpoint are in the record of the run before the checkpoint stands, so whoever goes
+//! on from it after a kill leaves no hole.
 
 use std::{
     path::{Path, PathBuf},
@@ -17,7 +18,7 @@ use crate::{
     step::Session,
     train::{
         checkpoint::{self, BEST, LAST, Progress},
-        keep::SaveReason,
+        keep::{Awaited, Keep, RecordFirst, SaveReason},
     },
 };
 
@@ -28,25 +29,32 @@ pub(super) struct Saver<'a> {
     text: String,
     last: PathBuf,
     best: PathBuf,
+    /// What records the run.
+    record: Option<&'a RecordFirst>,
     /// The step that the last checkpoint is of.
     saved: u64,
+    /// The step that the run began or went on after.
+    began: u64,
     /// When that was tried.
     tried: Instant,
     tried_at_step: u64,
 }
 
 impl<'a> Saver<'a> {
-    /// In `folder`, for a run of which `step` steps are done.
-    pub(super) fn new(folder: &Path, experiment: &'a Experiment, step: u64) -> Self {
-        Self {
+    /// For a run of which `step` steps are done; `None` where it writes no checkpoints.
+    pub(super) fn new(keep: &'a Keep, experiment: &'a Experiment, step: u64) -> Option<Self> {
+        let folder = keep.folder.as_deref()?;
+        Some(Self {
             experiment,
             text: preset::to_text(experiment),
             last: folder.join(LAST),
             best: folder.join(BEST),
+            record: keep.record.as_ref(),
             saved: step,
+            began: step,
             tried: Instant::now(),
             tried_at_step: step,
-        }
+        })
     }
 
     /// Whether so many steps or minutes have passed that a checkpoint after `step` is due.
@@ -67,7 +75,8 @@ impl<'a> Saver<'a> {
         }
     }
 
-    /// Writes a checkpoint; its path and its size.
+    /// Writes a checkpoint; its path and its size. The run has made so many evaluations here, which are recorded before it
+    /// stands.
     ///
     /// # Errors
     /// Fails when the system takes no more, where the write buffer crosses the budget, and when the device fails.
@@ -75,6 +84,7 @@ impl<'a> Saver<'a> {
         &mut self,
         session: &Session<B>,
         progress: &Progress,
+        evaluations: u64,
         why: SaveReason,
     ) -> Result<(&Path, Bytes)> {
         let path = match why {
@@ -84,8 +94,14 @@ impl<'a> Saver<'a> {
                 &self.last
             }
         };
+        // The record is written while the checkpoint is.
+        let awaited = uncounted(|| {
+            let is_new = progress.step > self.began || evaluations > 0;
+            self.record.filter(|_| is_new).map(|record| record.ask(progress.step, evaluations))
+        });
+        let before = || uncounted(|| awaited.into_iter().for_each(Awaited::wait));
         let facts = uncounted(|| checkpoint::facts(progress, &session.counters(), &self.text));
-        let written = checkpoint::write(session, &facts, path);
+        let written = checkpoint::write(session, &facts, path, before);
         uncounted(|| drop(facts));
         let bytes = written?;
         if why != SaveReason::Best {

@@ -273,8 +273,8 @@ impl Attempt {
         worker.measure_process();
         events.set_machine(worker.machine());
         summary.predicted.process = plan::predict::process(&plan.resolved, worker.machine(), plan.peak.reserved);
-        let (folder, checkpoint) = (keep.folder.as_deref(), checkpoint.as_ref());
-        let spec = run::RunSpec { id: *id, plan: &plan, line, dataset, events, folder, checkpoint };
+        let checkpoint = checkpoint.as_ref();
+        let spec = run::RunSpec { id: *id, plan: &plan, line, dataset, events, keep, checkpoint };
         worker.train(&spec, inbox, summary)?;
         Ok(Outcome::Finished)
     }

@@ -42,6 +42,51 @@ fn a_run_that_another_process_takes_over_gets_no_step_twice() {
     assert_eq!((run.steps, run.state), (1, RunState::Running));
 }
 
+/// Who goes on from a checkpoint finds the steps before it, however soon after it the program is killed.
+#[test]
+fn a_checkpoint_waits_for_the_steps_before_it_and_for_nothing_else() {
+    use std::time::Duration;
+
+    let is_awaited = |awaited: &crossbeam_channel::Receiver<()>, millis| {
+        let answer = awaited.recv_timeout(Duration::from_millis(millis));
+        answer == Err(crossbeam_channel::RecvTimeoutError::Timeout)
+    };
+    let folder = folder();
+    let recorder = Recorder::new(recording(folder.path()));
+    recorder.take(&Event::Started { run: 1, plan: plan() });
+    recorder.take(&Event::Step(some_step(1)));
+    assert!(recorder.wait_until_kept(Duration::from_secs(20)));
+    let awaited = recorder.want(40, 1);
+    (2..=40).for_each(|step| recorder.take(&Event::Step(some_step(step))));
+    assert!(is_awaited(&awaited, 20), "the test is missing");
+    recorder.take(&evaluated(40, 0.5));
+    assert!(!is_awaited(&awaited, 900), "it does not wait for the next look, a second later");
+    let store = Store::open(folder.path()).expect("open");
+    let series = store.series(recorder.key()).expect("kept");
+    assert_eq!((series.steps.len(), series.evaluations.len()), (40, 1));
+    // One that nobody can fulfil any more is let go.
+    let awaited = recorder.want(41, 1);
+    assert!(is_awaited(&awaited, 0));
+    recorder.take(&ended(Outcome::Stopped, 40));
+    assert_eq!(recorder.finish(), None);
+    assert!(!is_awaited(&awaited, 0));
+}
+
+/// What an earlier version, or a store that could not be written, has left out is said and not passed over.
+#[test]
+fn a_run_that_goes_on_behind_a_hole_says_so() {
+    let folder = folder();
+    let key = record(Recorder::new(recording(folder.path())), 1, 3, Outcome::Stopped);
+    let again = Recorder::new(Recording { continued: Some(key.clone()), ..recording(folder.path()) });
+    again.take(&Event::Started { run: 1, plan: plan() });
+    (41..=50).for_each(|step| again.take(&Event::Step(some_step(step))));
+    again.take(&ended(Outcome::Finished, 50));
+    let said = again.finish().expect("something is missing");
+    assert!(said.contains("steps 4 to 40 of the run are not in the store"), "{said}");
+    let events = Store::open(folder.path()).expect("open").details(&key).expect("details").events;
+    assert!(events.iter().any(|event| event.kind == EventKind::Warning && event.text == said), "{events:?}");
+}
+
 #[test]
 fn a_run_that_is_deleted_while_it_ends_is_there_with_its_end() {
     let folder = folder();

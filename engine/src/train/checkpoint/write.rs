@@ -61,7 +61,7 @@ pub(super) fn checksum_text(checksum: u32) -> String {
 }
 
 /// Writes `session` with `facts` at `path`; the size of the file. What stood there stands there until the new one is whole
-/// and on the disk.
+/// and on the disk, and `before` was called.
 ///
 /// # Errors
 /// Fails when the system takes no more, and where [`Session::save`] does.
@@ -69,6 +69,7 @@ pub(in crate::train) fn write<B: Backend>(
     session: &Session<B>,
     facts: &[(&str, String)],
     path: &Path,
+    before: impl FnOnce(),
 ) -> Result<Bytes> {
     let fill = |file: &mut File| -> Result<Bytes, Failed> {
         let file = BufWriter::with_capacity(WRITE_BUFFER, file);
@@ -80,7 +81,7 @@ pub(in crate::train) fn write<B: Backend>(
         file.flush()?;
         Ok(Bytes(bytes))
     };
-    whole_file::write_with(path, fill).map_err(|failed| match failed {
+    whole_file::write_with(path, fill, before).map_err(|failed| match failed {
         Failed::System(error) => unwritable(path, &error),
         Failed::Run(error) => error,
     })

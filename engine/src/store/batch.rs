@@ -1,0 +1,73 @@
+//! What came of a run and is yet to be written.
+//!
+//! Holds: what there is no room for is counted, and nothing else is lost.
+
+use std::sync::Arc;
+
+use jiff::Timestamp;
+
+use crate::{
+    bytes::Bytes,
+    plan::Plan,
+    store::{Evaluation, KeptEvent, RunState},
+    train::{StepRecord, Summary},
+};
+
+/// Steps that are held back at most while the store cannot be written; of evaluations and events, a tenth.
+const MOST_HELD: usize = 1 << 17;
+
+/// What came of a run since it was last looked.
+#[derive(Debug, Default)]
+pub(super) struct Batch {
+    /// The prediction, until it is written.
+    pub(super) plan: Option<Arc<Plan>>,
+    /// Whether the run has begun to train.
+    pub(super) has_begun: bool,
+    pub(super) steps: Vec<StepRecord>,
+    pub(super) evaluations: Vec<Evaluation>,
+    pub(super) events: Vec<KeptEvent>,
+    /// Measured op by op: the step, and the highest bytes.
+    pub(super) measured: Option<(u64, Arc<[Bytes]>)>,
+    pub(super) end: Option<End>,
+    /// Steps that there was no room for.
+    pub(super) lost: u64,
+}
+
+/// How a run ended.
+#[derive(Debug, Clone)]
+pub(super) struct End {
+    pub(super) at: Timestamp,
+    pub(super) state: RunState,
+    pub(super) message: Option<String>,
+    /// `None` where its program went before it ended.
+    pub(super) summary: Option<Summary>,
+}
+
+impl Batch {
+    /// Adds what came later.
+    pub(super) fn append(&mut self, later: Self) {
+        self.plan = later.plan.or(self.plan.take());
+        self.has_begun |= later.has_begun;
+        self.steps.extend(later.steps);
+        self.evaluations.extend(later.evaluations);
+        self.events.extend(later.events);
+        self.measured = later.measured.or(self.measured.take());
+        self.end = later.end.or(self.end.take());
+        self.lost += later.lost;
+    }
+
+    /// Whether there is nothing to write.
+    pub(super) fn is_empty(&self) -> bool {
+        self.plan.is_none()
+            && self.steps.is_empty()
+            && self.evaluations.is_empty()
+            && self.events.is_empty()
+            && self.measured.is_none()
+            && self.end.is_none()
+    }
+
+    /// Whether no more should be held back.
+    pub(super) fn is_full(&self) -> bool {
+        self.steps.len() >= MOST_HELD || self.evaluations.len() + self.events.len() >= MOST_HELD / 10
+    }
+}
