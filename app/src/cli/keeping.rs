@@ -60,6 +60,11 @@ impl KeepChoice {
         &self.store
     }
 
+    /// Whether checkpoints are kept.
+    pub(super) fn has_checkpoints(&self) -> bool {
+        self.keep == What::All
+    }
+
     /// Begins to keep a new run, which may begin although it does not fit where `is_forced`.
     pub(super) fn begin(&self, is_forced: bool) -> Keeping {
         self.keeping(is_forced, None)

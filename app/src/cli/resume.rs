@@ -9,11 +9,15 @@ use clap::Args;
 use plimsoll_engine::{
     Experiment,
     experiment::Schedule,
-    store::RunKey,
+    store::{self, RunKey},
     train::{Checkpoint, Keep, Start, Trainer},
 };
 
-use crate::cli::{complete, keeping::KeepChoice, out, train};
+use crate::cli::{
+    complete,
+    keeping::{KeepChoice, Keeping},
+    out, train,
+};
 
 /// Go on with a run that was saved
 #[derive(Debug, Args)]
@@ -30,7 +34,8 @@ and may jump there.
 
 A RUN is its key, the beginning of it, its name, title or shipped preset where no other run has it, or `last`; `plimsoll
 runs` lists them. It goes on as the same run; steps after its checkpoint are done again. A checkpoint that is a file goes on
-as a new run, whose checkpoints go to the file's folder.")]
+as a new run, whose checkpoints go to the file's folder, or to its own where that is the folder of a kept run. With
+`--keep nothing` and `--keep series` no checkpoint is written.")]
 pub(super) struct Resume {
     /// The run; or a checkpoint (.safetensors), or a folder of checkpoints
     #[arg(add = complete::runs_and_files())]
@@ -64,13 +69,12 @@ impl Resume {
             }
             (experiment.run.steps, experiment.run.epochs) = (self.steps, None);
         }
-        let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
-        let keep = Keep::in_folder(folder);
         let is_same_run = key.is_some();
         let keeping = match key {
             Some(key) => self.keep.go_on(self.anyway, key),
             None => self.keep.begin(self.anyway),
         };
+        let keep = self.checkpoints(&path, is_same_run, &keeping)?;
         let start = Start { anyway: self.anyway, keep, resume: Some(path), is_same_run, ..Start::new(experiment) };
         let manner = train::Manner { json: self.json, is_quiet: self.quiet };
         train::follow(&Trainer::new(|| {}), start, keeping, manner)
@@ -83,6 +87,26 @@ impl Resume {
             Some(key) => anyhow::anyhow!("{error}; for the run of this name write its key: `plimsoll resume {key}`"),
             None => error.into(),
         }
+    }
+
+    /// Where the checkpoints go: beside the one at `path`, but never into the folder of another run that is kept.
+    fn checkpoints(&self, path: &Path, is_same_run: bool, keeping: &Keeping) -> anyhow::Result<Keep> {
+        let own = keeping.checkpoints();
+        if !self.keep.has_checkpoints() {
+            return Ok(Keep { folder: None, ..own });
+        }
+        let beside = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+        if is_same_run || !store::is_of_run(beside) {
+            return Ok(Keep { folder: Some(beside.to_owned()), ..own });
+        }
+        if own.folder.is_none() {
+            anyhow::bail!(
+                "{}: lies in the folder of a kept run, which a new run leaves as it is, and the new one has no folder of its \
+                 own; name another place for it with --store, or copy the checkpoint to a folder of its own",
+                path.display()
+            );
+        }
+        Ok(own)
     }
 
     /// The checkpoint, and the kept run that goes on from it.
@@ -102,7 +126,8 @@ impl Resume {
                 "run {key} is being trained by process {pid}; stop it there first (Ctrl-C saves it), or wait until it has ended"
             );
         }
-        let Ok(path) = Checkpoint::at(store.files(&key)) else {
+        // A folder that is not there is no checkpoint either.
+        let Some(path) = Some(store.files(&key)).filter(|f| f.is_dir()).and_then(|f| Checkpoint::at(f).ok()) else {
             anyhow::bail!(
                 "run {key} has no checkpoint to go on from: it ended before the first was due; `--set run.save_every=N` saves \
              after every N steps, `--set run.save_minutes=N` after so many minutes (10 unless chosen), and `--keep all`, the \

@@ -74,6 +74,37 @@ fn a_checkpoint_of_another_experiment_in_the_folder_of_a_run_is_refused() {
     assert_eq!(kept.show(&run)["steps"], 8);
 }
 
+/// What is not to be kept leaves what is kept as it is, and a new run that begins from a kept one's checkpoint has its own.
+#[test]
+fn a_kept_run_s_checkpoint_is_replaced_by_no_other_run() {
+    let kept = Kept::new();
+    let run = kept.train("2", &CONSTANT);
+    let last = kept.0.path().join("runs").join(&run).join("last.safetensors");
+    let before = fs::read(&last).expect("saved");
+    kept.told(&["resume", &run, "--steps", "3", "--keep", "nothing", "-q"]);
+    assert_eq!((fs::read(&last).expect("there") == before, kept.show(&run)["steps"].as_u64()), (true, Some(2)));
+    kept.told(&["resume", last.to_str().expect("text"), "--steps", "4", "-q"]);
+    assert!(fs::read(&last).expect("there") == before && kept.runs().len() == 2);
+    kept.told(&["resume", "last", "--steps", "5", "-q"]);
+    assert_eq!((kept.show("last")["steps"].as_u64(), kept.show(&run)["steps"].as_u64()), (Some(5), Some(2)));
+    kept.told(&["resume", &run, "--steps", "4", "--keep", "series", "-q"]);
+    assert_eq!((fs::read(&last).expect("there") == before, kept.show(&run)["steps"].as_u64()), (true, Some(4)));
+}
+
+#[test]
+fn a_run_without_checkpoints_says_so_whether_its_folder_is_there_or_not() {
+    let kept = Kept::new();
+    let run = kept.train("2", &["--keep", "series"]);
+    for is_there in [false, true] {
+        if is_there {
+            fs::create_dir_all(kept.0.path().join("runs").join(&run)).expect("made");
+        }
+        let output = kept.output(&["resume", &run, "--steps", "4", "--json"]);
+        let said = text(&output.stderr);
+        assert!(said.contains("has no checkpoint to go on from") && output.stdout.is_empty(), "{is_there}: {said}");
+    }
+}
+
 #[test]
 fn training_that_loses_its_reader_is_stopped_and_saved() {
     for (how, wanted) in [(&["--json"][..], "\"step\""), (&["--set", "run.evaluate_every=1"], "test loss")] {

@@ -7,7 +7,7 @@
 
 use std::{
     fs, io,
-    path::{Path, PathBuf},
+    path::{self, Path, PathBuf},
 };
 
 use jiff::{SignedDuration, Timestamp};
@@ -17,6 +17,7 @@ use crate::{
     error::Result,
     store::{
         FILES, RunKey, Store,
+        database::FILE,
         delete::{AWAY, Files},
     },
     train::{Checkpoint, claim::Claim},
@@ -91,6 +92,17 @@ impl Store {
         files.remove();
         Ok(())
     }
+}
+
+/// Whether `folder` is that of a run's files, in whatever store.
+pub fn is_of_run(folder: &Path) -> bool {
+    let is_named = |folder: &Path| {
+        let is_key = folder.file_name().is_some_and(|name| RunKey::given(&name.to_string_lossy()).is_some());
+        let runs = folder.parent().filter(|runs| runs.file_name().is_some_and(|name| name == FILES));
+        is_key && runs.and_then(Path::parent).is_some_and(|store| store.join(FILE).exists())
+    };
+    // A link may lead into a store as well as out of one.
+    [path::absolute(folder), folder.canonicalize()].into_iter().flatten().any(|folder| is_named(&folder))
 }
 
 /// Removes from the folder of a run what was begun there and is not whole, and the folder where nothing is left.

@@ -41,7 +41,7 @@ use rusqlite::{Connection, OptionalExtension, params};
 use self::{database::Database, series::Record};
 pub use self::{
     events::{EventKind, KeptEvent},
-    folders::Stray,
+    folders::{Stray, is_of_run},
     key::RunKey,
     listing::Listed,
     prediction::{Block, PassPeak, Prediction, StoredTimeline},
