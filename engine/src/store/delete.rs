@@ -119,7 +119,7 @@ fn claim(folder: &Path, key: &RunKey) -> Result<Option<Claim>> {
     match Claim::take(folder) {
         Ok(claim) => Ok(Some(claim)),
         Err(Refused::Held(pid)) => Err(trains(key, pid)),
-        Err(Refused::System(_)) => Ok(None),
+        Err(Refused::System(_) | Refused::NoFile(_)) => Ok(None),
     }
 }
 

@@ -2,7 +2,7 @@
 //!
 //! Owns the lock file in the folder. Always holds: the lock is the operating system's, so it goes with its process, however
 //! that ends; the file goes with the claim. Where a file system knows no locks, nothing can be claimed and nothing is
-//! refused.
+//! refused. Refuses a lock file that is a link: what lies at its other end is somebody else's.
 
 use std::{
     fs::{self, File, OpenOptions, TryLockError},
@@ -17,6 +17,8 @@ const FILE: &str = ".plimsoll-run.lock";
 const TRIES: u32 = 10;
 /// with this pause.
 const PAUSE: Duration = Duration::from_millis(20);
+/// Who finds that the file was removed under its lock begins anew, so often at most.
+const ANEW: u32 = 1000;
 
 /// A claimed folder. Dropping it lets the folder go.
 #[derive(Debug)]
@@ -31,6 +33,8 @@ pub(crate) struct Claim {
 pub(crate) enum Refused {
     /// A process has it: which one, where that can be read.
     Held(Option<u32>),
+    /// What stands in the lock file's place is no file: where.
+    NoFile(PathBuf),
     /// The folder takes no file.
     System(io::Error),
 }
@@ -56,7 +60,10 @@ impl Claim {
     /// Fails where [`Claim::take`] does.
     pub(crate) fn try_take(folder: &Path) -> Result<Self, Refused> {
         let path = folder.join(FILE);
-        loop {
+        for _ in 0..ANEW {
+            if fs::symlink_metadata(&path).is_ok_and(|there| !there.is_file()) {
+                return Err(Refused::NoFile(path));
+            }
             let mut file = open(&path).map_err(Refused::System)?;
             match file.try_lock() {
                 Err(TryLockError::WouldBlock) => return Err(Refused::Held(holder(&path))),
@@ -69,6 +76,7 @@ impl Claim {
                 }
             }
         }
+        Err(Refused::Held(None))
     }
 
     /// Whether a file of this name is the one that is locked.
@@ -144,6 +152,23 @@ mod tests {
         fs::write(folder.path().join(FILE), "4711").expect("written");
         drop(Claim::try_take(folder.path()).expect("nobody has it"));
         assert!(matches!(Claim::take(&folder.path().join("none")), Err(Refused::System(_))));
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_link_in_the_lock_s_place_is_refused_and_not_followed() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let (lock, other) = (folder.path().join(FILE), folder.path().join("other"));
+        for is_there in [false, true] {
+            if is_there {
+                fs::write(&other, "mine").expect("written");
+            }
+            std::os::unix::fs::symlink(&other, &lock).expect("linked");
+            assert!(matches!(Claim::take(folder.path()), Err(Refused::NoFile(path)) if path == lock), "{is_there}");
+            assert_eq!(fs::read_to_string(&other).ok(), is_there.then(|| "mine".to_owned()));
+            fs::remove_file(&lock).expect("removed");
+        }
+        drop(Claim::take(folder.path()).expect("nobody has it"));
     }
 
     /// However many want a folder, and however soon it comes free, one at a time has it.

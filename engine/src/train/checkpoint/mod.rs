@@ -345,6 +345,10 @@ pub(super) fn prepare(folder: &Path) -> Result<Claim> {
     };
     let claim = claim.map_err(|refused| match refused {
         Refused::System(error) => closed(error),
+        Refused::NoFile(lock) => {
+            let message = "is a link or a folder, where the file is to stand that says which process trains the run; remove it";
+            Error::file(lock, message)
+        }
         Refused::Held(pid) => {
             let process = Refused::process(pid);
             let message = format!(
