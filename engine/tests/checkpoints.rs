@@ -231,6 +231,33 @@ fn a_checkpoint_of_another_experiment_is_refused_with_what_differs() {
     assert!(refused(|e| e.run.steps = Some(2)).contains("was written after 2"));
 }
 
+/// A run that was stopped in its last test, or killed behind it, has all its steps; what is missing of it is its end.
+#[test]
+fn a_run_with_all_its_steps_and_no_end_comes_to_its_end() {
+    let untested = sealed(with("\"tested\":\"2\"", "\"tested\":\"0\""));
+    for (bytes, lacks_end, tests) in [(&untested[..], false, 1), (whole(), true, 0)] {
+        let (folder, path) = file(bytes);
+        let keep = Keep::in_folder(folder.path());
+        let trainer = Trainer::new(|| {});
+        let start = Start { keep, resume: Some(path), lacks_end, ..Start::new(experiment()) };
+        trainer.send(Command::Start(Box::new(start)));
+        let (mut steps, mut tested) = (0, 0);
+        let (outcome, summary) = loop {
+            match trainer.events().recv_timeout(Duration::from_secs(120)).expect("the trainer goes on") {
+                Event::Step(_) => steps += 1,
+                Event::Evaluated { .. } => tested += 1,
+                Event::Ended { outcome, summary, .. } => break (outcome, summary),
+                _ => {}
+            }
+        };
+        assert!(matches!(outcome, Outcome::Finished) && summary.test_accuracy.is_some(), "{outcome:?}");
+        assert_eq!((steps, tested, summary.steps), (0, tests, 2));
+        let last = fs::read(folder.path().join("last.safetensors")).expect("saved at its end");
+        let elements = |bytes: &[u8]| bytes[8 + header_length(bytes)..].to_vec();
+        assert!(elements(&last) == elements(whole()), "other weights");
+    }
+}
+
 #[test]
 fn a_checkpoint_whose_tensors_are_not_those_of_its_experiment_is_refused() {
     let refused = |bytes: &[u8]| match going_on(bytes, |_| {}) {

@@ -9,7 +9,7 @@ use clap::Args;
 use plimsoll_engine::{
     Experiment,
     experiment::Schedule,
-    store::{self, RunKey},
+    store::{self, RunState, StoredRun},
     train::{Checkpoint, Keep, Start, Trainer},
 };
 
@@ -59,8 +59,8 @@ pub(super) struct Resume {
 impl Resume {
     pub(super) fn run(&self) -> anyhow::Result<ExitCode> {
         let (kept, path) = self.place()?;
-        let (key, mut experiment) = match kept {
-            Some((key, experiment)) => (Some(key), experiment),
+        let (run, mut experiment) = match kept {
+            Some((run, experiment)) => (Some(run), experiment),
             None => (None, Checkpoint::open(&path)?.experiment()?),
         };
         if let Some(steps) = self.steps {
@@ -69,13 +69,15 @@ impl Resume {
             }
             (experiment.run.steps, experiment.run.epochs) = (self.steps, None);
         }
-        let is_same_run = key.is_some();
-        let keeping = match key {
-            Some(key) => self.keep.go_on(self.anyway, key),
+        let is_same_run = run.is_some();
+        let lacks_end = run.as_ref().is_some_and(|run| run.state != RunState::Finished);
+        let keeping = match run {
+            Some(run) => self.keep.go_on(self.anyway, run.key),
             None => self.keep.begin(self.anyway),
         };
         let keep = self.checkpoints(&path, is_same_run, &keeping)?;
-        let start = Start { anyway: self.anyway, keep, resume: Some(path), is_same_run, ..Start::new(experiment) };
+        let start = Start::new(experiment);
+        let start = Start { anyway: self.anyway, keep, resume: Some(path), is_same_run, lacks_end, ..start };
         let manner = train::Manner { json: self.json, is_quiet: self.quiet };
         train::follow(&Trainer::new(|| {}), start, keeping, manner)
     }
@@ -110,7 +112,7 @@ impl Resume {
     }
 
     /// The checkpoint, and the kept run that goes on from it.
-    fn place(&self) -> anyhow::Result<(Option<(RunKey, Experiment)>, PathBuf)> {
+    fn place(&self) -> anyhow::Result<(Option<(StoredRun, Experiment)>, PathBuf)> {
         let name = self.run.to_string_lossy();
         if self.run.exists() {
             return Ok((None, Checkpoint::at(&self.run).map_err(|error| self.or_run(&name, error))?));
@@ -135,7 +137,7 @@ impl Resume {
             );
         };
         let experiment = store.details(&key)?.experiment(&key)?;
-        Ok((Some((key, experiment)), path))
+        Ok((Some((store.get(&key)?, experiment)), path))
     }
 }
 

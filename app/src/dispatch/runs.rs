@@ -140,7 +140,9 @@ impl Dispatcher<'_> {
             return;
         }
         let Some(checkpoint) = self.state.runs.get(key).and_then(|row| row.checkpoint.clone()) else { return };
-        let start = Start { resume: Some(checkpoint), is_same_run: true, ..Start::new(record.experiment().clone()) };
+        let start = Start::new(record.experiment().clone());
+        // One that came to its end is not offered.
+        let start = Start { resume: Some(checkpoint), is_same_run: true, lacks_end: true, ..start };
         self.start(start, Some((key.clone(), record)));
     }
 

@@ -29,13 +29,15 @@ pub struct Start {
     pub resume: Option<PathBuf>,
     /// It goes on as the run that saved the checkpoint, so all its settings must be the checkpoint's, but for its length.
     pub is_same_run: bool,
+    /// The run never came to its end: where its checkpoint has all its steps, what is missing of the end is done.
+    pub lacks_end: bool,
 }
 
 impl Start {
     /// A run of `experiment` from its first step, of which nothing is kept.
     pub fn new(experiment: Experiment) -> Self {
         let keep = Keep::default();
-        Self { experiment, anyway: false, paused: false, keep, resume: None, is_same_run: false }
+        Self { experiment, anyway: false, paused: false, keep, resume: None, is_same_run: false, lacks_end: false }
     }
 }
 

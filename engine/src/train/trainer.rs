@@ -230,7 +230,9 @@ impl Attempt {
         events: &EventSink,
         inbox: &mut Inbox<'_>,
     ) -> Result<Outcome> {
-        let Self { id, start: Start { experiment, anyway, paused, keep, resume, is_same_run }, summary, .. } = self;
+        let Self {
+            id, start: Start { experiment, anyway, paused, keep, resume, is_same_run, lacks_end }, summary, ..
+        } = self;
         // Before the checkpoint is read: nobody else writes one from here to the end of the run.
         let _claim = keep.folder.as_deref().map(checkpoint::prepare).transpose()?;
         let checkpoint = resume.as_deref().map(Checkpoint::open).transpose()?;
@@ -244,7 +246,7 @@ impl Attempt {
             Resolved::after(datasets.resolved.as_ref(), experiment, worker.machine()).map_err(plan::first)?;
         datasets.resolved = Some(resolved.clone());
         if let Some(checkpoint) = &checkpoint {
-            checkpoint.has_steps_left(resolved.steps().1)?;
+            checkpoint.has_work_left(resolved.steps().1, *lacks_end)?;
         }
         let resolved = resolved.resuming(checkpoint.as_ref().map(Checkpoint::resumed));
         let plan = Arc::new(plan::predict(&resolved, worker.machine())?);

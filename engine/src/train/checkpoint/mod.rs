@@ -232,10 +232,10 @@ impl Checkpoint {
         Err(Error::file_at(&self.path, "experiment", message))
     }
 
-    /// Refuses a run of `total_steps` that has none left.
-    pub(super) fn has_steps_left(&self, total_steps: u64) -> Result<()> {
-        let step = self.progress.step;
-        if step < total_steps {
+    /// Refuses a run of `total_steps` that has none left, unless its last test or its end is missing.
+    pub(super) fn has_work_left(&self, total_steps: u64, lacks_end: bool) -> Result<()> {
+        let Progress { step, tested, .. } = self.progress;
+        if step < total_steps || (step == total_steps && (lacks_end || tested < step)) {
             return Ok(());
         }
         let message = format!("the run has {total_steps} steps, and the checkpoint was written after {step}");
