@@ -94,13 +94,9 @@ impl Keeping {
 
     fn of(recording: Recording, with_checkpoints: bool) -> Self {
         let recorder = Recorder::new(recording);
-        let files = with_checkpoints.then(|| recorder.files());
-        let made = files.as_ref().map_or(Ok(()), fs::create_dir_all);
-        let warning = made.as_ref().err().map(|error| {
-            let folder = recorder.files();
-            format!("no checkpoints of the run are kept: {}: {error}; make room or give rights there", folder.display())
-        });
-        let files = files.filter(|_| made.is_ok());
+        let made = with_checkpoints.then(|| recorder.make_files()).transpose();
+        let warning = made.as_ref().err().map(|error| format!("no checkpoints of the run are kept: {error}"));
+        let files = made.unwrap_or_default();
         Self { recorder: Some(recorder), files, has_waited: false, has_told: false, warning }
     }
 

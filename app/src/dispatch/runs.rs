@@ -204,13 +204,9 @@ impl Dispatcher<'_> {
         if let Some(folder) = self.services.store.clone() {
             let recording = Recording { folder, origin: Origin::Window, is_forced: start.anyway, continued };
             let recorder = Recorder::new(recording);
-            let files = recorder.files();
-            match std::fs::create_dir_all(&files) {
-                Ok(()) => start.keep = Keep { folder: Some(files), record: Some(recorder.first()) },
-                Err(error) => {
-                    let text = format!("No checkpoints are saved: {}: {error}", files.display());
-                    self.state.log.add(Level::Warning, text);
-                }
+            match recorder.make_files() {
+                Ok(files) => start.keep = Keep { folder: Some(files), record: Some(recorder.first()) },
+                Err(error) => self.state.log.add(Level::Warning, format!("No checkpoints are saved: {error}")),
             }
             self.recorders.begin(recorder);
         }

@@ -37,14 +37,23 @@ pub(super) struct Database {
     connection: Connection,
     /// It can be read alone, because nothing can be written beside it.
     pub(super) is_frozen: bool,
+    /// The file that is open, as its system numbers it; `None` where that is not known.
+    place: Option<Place>,
 }
+
+/// A file by the numbers of its disk and of itself.
+type Place = (u64, u64);
 
 impl Database {
     /// Opens the database in `folder` to be read and written; makes both where they are not there.
     pub(super) fn open(folder: &Path) -> Result<Self> {
-        let path = folder.join(FILE);
-        fs::create_dir_all(folder).map_err(|error| no_folder(folder, &error))?;
-        Self::open_at(path.clone(), OpenFlags::SQLITE_OPEN_CREATE).map_err(|fault| Error::file(&path, fault.words()))
+        Self::try_open(folder).map_err(|fault| fault.of(folder))
+    }
+
+    /// The same, with the failure as it is.
+    pub(super) fn try_open(folder: &Path) -> Result<Self, Fault> {
+        fs::create_dir_all(folder).map_err(Fault::Folder)?;
+        Self::open_at(folder.join(FILE), OpenFlags::SQLITE_OPEN_CREATE)
     }
 
     /// Opens the database that is in `folder`: to be written as well where that can be, else to be read. `None` where there
@@ -71,20 +80,23 @@ impl Database {
     }
 
     fn open_at(path: PathBuf, more: OpenFlags) -> Result<Self, Fault> {
+        is_plain(&path)?;
         let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX | more;
         // What begins like an address would be read as one, had it no folder before it.
         let mut connection = Connection::open_with_flags(path::absolute(&path).map_err(Fault::File)?, flags)?;
+        let place = place(&path);
         prepare(&mut connection, MIGRATIONS)?;
-        Ok(Self { path, connection, is_frozen: false })
+        Ok(Self { path, connection, is_frozen: false, place })
     }
 
     /// Opens it to be read as it lies there: nothing is written, neither in it nor beside it, and nothing is waited for.
     pub(super) fn open_frozen(path: PathBuf) -> Result<Self, Fault> {
+        is_plain(&path)?;
         let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX | OpenFlags::SQLITE_OPEN_URI;
         let absolute = path::absolute(&path).map_err(Fault::File)?;
         let connection = Connection::open_with_flags(format!("{}?immutable=1", address(&absolute)), flags)?;
         has_present_form(&connection, MIGRATIONS)?;
-        Ok(Self { path, connection, is_frozen: true })
+        Ok(Self { path, connection, is_frozen: true, place: None })
     }
 
     /// Opens the database in `folder` for this program alone, to be changed where it lies, without room for a log beside it.
@@ -104,7 +116,7 @@ impl Database {
             Ok(connection)
         };
         let connection = open().map_err(|fault| Error::file(&path, fault.words()))?;
-        Ok(Self { path, connection, is_frozen: false })
+        Ok(Self { path, connection, is_frozen: false, place: None })
     }
 
     /// What a reader is to know of what is not in it: changes that cannot be read where nothing can be written.
@@ -118,6 +130,16 @@ impl Database {
                 log.display()
             )
         })
+    }
+
+    /// Whether the file that is open still stands at its path: what is written into one that was removed is lost.
+    pub(super) fn is_in_place(&self) -> bool {
+        self.place.is_none() || self.place == place(&self.path)
+    }
+
+    /// Runs `work`, with the failure as it is.
+    pub(super) fn look<T>(&self, work: impl FnOnce(&Connection) -> rusqlite::Result<T>) -> rusqlite::Result<T> {
+        work(&self.connection)
     }
 
     /// Runs `work`, whose failure becomes one of this file.
@@ -169,6 +191,25 @@ impl Database {
     pub(super) fn fault(&self, error: &rusqlite::Error) -> Error {
         Error::file(&self.path, reason(error))
     }
+}
+
+/// Refuses what is no file: opening a pipe would wait for whoever writes to it.
+fn is_plain(path: &Path) -> Result<(), Fault> {
+    if fs::metadata(path).is_ok_and(|there| !there.is_file()) { Err(Fault::NoFile) } else { Ok(()) }
+}
+
+/// The file that stands at `path`.
+#[cfg(unix)]
+fn place(path: &Path) -> Option<Place> {
+    use std::os::unix::fs::MetadataExt;
+
+    fs::metadata(path).ok().map(|file| (file.dev(), file.ino()))
+}
+
+/// Elsewhere a file that is open cannot be removed.
+#[cfg(not(unix))]
+fn place(_: &Path) -> Option<Place> {
+    None
 }
 
 /// Whether a file has no byte. One that another program is making has some a moment later.

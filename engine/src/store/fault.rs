@@ -26,6 +26,10 @@ pub(super) enum Fault {
     Foreign,
     /// A file without a byte, where something is to be read.
     Empty,
+    /// A pipe, a folder or a device, where a file is to be.
+    NoFile,
+    /// The folder of the store cannot be made.
+    Folder(io::Error),
     /// What the system says of the file.
     File(io::Error),
 }
@@ -53,12 +57,47 @@ impl Fault {
                 "is an empty file, so no run is in it; nothing was changed: put the store back from a copy, or delete this \
                  file and the next run makes a new store, or {OTHER}"
             ),
+            Self::NoFile => {
+                format!(
+                    "cannot be opened: it is a pipe, a folder or a device, and no store of runs; move it away, or {OTHER}"
+                )
+            }
+            Self::Folder(error) => folder_words(error),
             Self::File(error) => match error.kind() {
                 io::ErrorKind::PermissionDenied => {
                     format!("cannot be opened: this user has no rights to its folder; change that, or {OTHER}")
                 }
                 _ => format!("cannot be opened: {error}; {OTHER}"),
             },
+        }
+    }
+
+    /// The failure as one of the store in `folder`.
+    pub(super) fn of(&self, folder: &Path) -> Error {
+        match self {
+            Self::Folder(error) => no_folder(folder, error),
+            _ => Error::file(folder.join(FILE), self.words()),
+        }
+    }
+
+    /// Whether it may be gone in a moment, without anything being done about the store itself: another program holds it, or
+    /// the disk is full.
+    pub(super) fn may_pass(&self) -> bool {
+        match self {
+            Self::Sqlite(error) => !is_damage(error) && (!is_of_writing(error) || is_of_room(error)),
+            Self::Folder(error) | Self::File(error) => {
+                matches!(error.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded)
+            }
+            Self::Newer(_) | Self::Older(_) | Self::Foreign | Self::Empty | Self::NoFile => false,
+        }
+    }
+
+    /// Whether the store is another program's, or a newer version's of this one, which alone knows what lies in its folder.
+    pub(super) fn is_of_another(&self) -> bool {
+        match self {
+            Self::Sqlite(error) => error.sqlite_error_code() == Some(ErrorCode::NotADatabase),
+            Self::Newer(_) | Self::Foreign | Self::NoFile => true,
+            Self::Older(_) | Self::Empty | Self::Folder(_) | Self::File(_) => false,
         }
     }
 
@@ -80,6 +119,11 @@ pub(super) fn is_of_writing(error: &rusqlite::Error) -> bool {
                 | ErrorCode::SystemIoFailure
         )
     )
+}
+
+/// Whether a failure comes of a disk that is full, or that failed once.
+fn is_of_room(error: &rusqlite::Error) -> bool {
+    matches!(error.sqlite_error_code(), Some(ErrorCode::DiskFull | ErrorCode::SystemIoFailure))
 }
 
 /// Whether a failure comes of what is written in the database, not of the disk or of other programs.
@@ -137,7 +181,12 @@ pub(super) fn partly_read(path: &Path, lost: usize, read: usize) -> String {
     )
 }
 
+/// The error for a store whose folder cannot be made.
 pub(super) fn no_folder(folder: &Path, error: &io::Error) -> Error {
+    Error::file(folder, folder_words(error))
+}
+
+fn folder_words(error: &io::Error) -> String {
     let why = match error.kind() {
         io::ErrorKind::PermissionDenied => "this user has no rights to it".to_owned(),
         io::ErrorKind::AlreadyExists | io::ErrorKind::NotADirectory => "a file stands in its place".to_owned(),
@@ -145,5 +194,5 @@ pub(super) fn no_folder(folder: &Path, error: &io::Error) -> Error {
         io::ErrorKind::ReadOnlyFilesystem => "the disk is read-only".to_owned(),
         _ => error.to_string(),
     };
-    Error::file(folder, format!("cannot be the folder of kept runs: {why}; {OTHER}"))
+    format!("cannot be the folder of kept runs: {why}; {OTHER}")
 }

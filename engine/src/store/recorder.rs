@@ -6,6 +6,7 @@
 //! after the steps before it are in the store, where that takes them.
 
 use std::{
+    fs,
     path::PathBuf,
     sync::Arc,
     thread::JoinHandle,
@@ -16,9 +17,12 @@ use crossbeam_channel::{Receiver, RecvTimeoutError, Sender};
 use jiff::Timestamp;
 
 use crate::{
+    error::{Error, Result},
     store::{
         Evaluation, EventKind, KeptEvent, Origin, RunKey, RunState,
         batch::{Batch, End},
+        database::{Database, FILE},
+        fault::Fault,
         files,
         writer::Writer,
     },
@@ -149,13 +153,25 @@ impl Recorder {
         files(&self.recording.folder, &self.key)
     }
 
+    /// Makes the folder of the run's files.
+    ///
+    /// # Errors
+    /// Fails where the folder cannot be made, and in the folder of a store that is another program's or a newer version's.
+    pub fn make_files(&self) -> Result<PathBuf> {
+        let (folder, files) = (&self.recording.folder, self.files());
+        if let Some(fault) = Database::open_frozen(folder.join(FILE)).err().filter(Fault::is_of_another) {
+            return Err(fault.of(folder));
+        }
+        let failed = |error| Error::file(&files, format!("{error}; make room or give rights there"));
+        fs::create_dir_all(&files).map_err(failed).map(|()| files)
+    }
+
     /// What the run's checkpoints wait for: that what came before is in the store.
     pub fn first(&self) -> RecordFirst {
         let shared = Arc::clone(&self.shared);
         RecordFirst::new(move |step, evaluations| shared.lock().want(step, evaluations))
     }
 
-    /// Asks as a checkpoint does.
     #[cfg(test)]
     pub(super) fn want(&self, step: u64, evaluations: u64) -> Receiver<()> {
         self.shared.lock().want(step, evaluations)
@@ -316,7 +332,8 @@ fn write(mut writer: Writer, shared: &Mutex<Shared>, woken: &Receiver<()>, untri
     let mut failure = writer.open().err();
     let (mut told, mut until) = (None, None);
     loop {
-        let words = failure.as_ref().map(|error| format!("the run goes on, but is not kept for now: {error}"));
+        let failed = failure.as_ref().map(|fault| writer.error(fault));
+        let words = failed.map(|error| format!("the run goes on, but is not kept for now: {error}"));
         if told != words {
             let mut state = shared.lock();
             // What else is yet to be told stays.
@@ -345,7 +362,7 @@ fn write(mut writer: Writer, shared: &Mutex<Shared>, woken: &Receiver<()>, untri
         drop(untried.take());
         if writer.has_ended() {
             let until = *until.get_or_insert_with(|| Instant::now() + LAST_TRIES);
-            if failure.is_none() || Instant::now() >= until {
+            if Instant::now() >= until || failure.as_ref().is_none_or(|fault| !fault.may_pass()) {
                 let losses = writer.losses(failure.as_ref());
                 let mut state = shared.lock();
                 state.warning = losses.or(state.warning.take());

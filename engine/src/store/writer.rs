@@ -10,7 +10,7 @@ use rusqlite::params;
 
 use crate::{
     bytes::Bytes,
-    error::{Error, Result},
+    error::Error,
     plan::Plan,
     store::{
         EventKind, KeptEvent, Prediction, RunKey, RunState,
@@ -18,6 +18,7 @@ use crate::{
         columns,
         database::Database,
         events,
+        fault::Fault,
         owner::{Owner, PULSE},
         recorder::Recording,
         row::{New, Reached, Run, standing},
@@ -45,6 +46,8 @@ pub(super) struct Writer {
     has_ended: bool,
     /// The process that has taken the run over.
     other: Option<u32>,
+    /// The store was taken away, and the run is to begin there anew.
+    is_anew: bool,
     /// What the user is to know of what was written.
     remark: Option<String>,
 }
@@ -71,6 +74,7 @@ impl Writer {
             pulse: None,
             has_ended: false,
             other: None,
+            is_anew: false,
             remark: None,
         }
     }
@@ -124,8 +128,9 @@ impl Writer {
     }
 
     /// What was lost, in words, once all is over.
-    pub(super) fn losses(&self, failure: Option<&Error>) -> Option<String> {
+    pub(super) fn losses(&self, failure: Option<&Fault>) -> Option<String> {
         let lost = self.backlog.lost;
+        let failure = failure.map(|fault| self.error(fault));
         match failure {
             Some(error) if self.pulse.is_none() => Some(format!("the run was not kept: {error}")),
             Some(error) => Some(format!("the end of the run was not kept: {error}")),
@@ -136,14 +141,19 @@ impl Writer {
         }
     }
 
+    /// A failure as the error of this store.
+    pub(super) fn error(&self, fault: &Fault) -> Error {
+        fault.of(&self.recording.folder)
+    }
+
     /// Opens the store.
     ///
     /// # Errors
     /// Says what is wrong with the store.
-    pub(super) fn open(&mut self) -> Result<()> {
+    pub(super) fn open(&mut self) -> Result<(), Fault> {
         if self.open.is_none() {
-            let database = Database::open(&self.recording.folder)?;
-            let run = database.with(|db| Run::load(db, &self.key))?;
+            let database = Database::try_open(&self.recording.folder)?;
+            let run = database.look(|db| Run::load(db, &self.key))?;
             self.open = Some(Open { database, run });
         }
         Ok(())
@@ -153,8 +163,14 @@ impl Writer {
     ///
     /// # Errors
     /// Says what is wrong with the store; what is yet to be written is then kept.
-    pub(super) fn write(&mut self) -> Result<()> {
-        if self.backlog.is_empty() && self.pulse.is_some_and(|pulse| pulse.elapsed() < PULSE) {
+    pub(super) fn write(&mut self) -> Result<(), Fault> {
+        // SQLite writes on into a file that was removed.
+        let is_gone = self.open.as_ref().is_some_and(|open| !open.database.is_in_place());
+        if is_gone {
+            self.open = None;
+            self.is_anew |= self.pulse.is_some();
+        }
+        if !is_gone && self.backlog.is_empty() && self.pulse.is_some_and(|pulse| pulse.elapsed() < PULSE) {
             return Ok(());
         }
         let written = match self.append_to_run() {
@@ -173,14 +189,14 @@ impl Writer {
     }
 
     /// Writes the backlog into the run, which is there afterwards; `false` where it no longer is, or is another's.
-    fn append_to_run(&mut self) -> Result<bool> {
+    fn append_to_run(&mut self) -> Result<bool, Fault> {
         self.open()?;
         self.begin()?;
         if self.other.is_some() { Ok(false) } else { self.append() }
     }
 
     /// Makes sure that the run stands in the store.
-    fn begin(&mut self) -> Result<()> {
+    fn begin(&mut self) -> Result<(), Fault> {
         let Some(plan) = self.plan.clone() else { return Ok(()) };
         let Some(Open { database, run }) = &mut self.open else { return Ok(()) };
         let is_new = self.pulse.is_none();
@@ -189,7 +205,7 @@ impl Writer {
             Some(run) if is_new => {
                 let resumed = plan.resolved.resumed().map(|resumed| resumed.step + 1);
                 let first = resumed.or(self.backlog.steps.first().map(|record| record.step));
-                let taken_up = database.write(|db| {
+                let taken_up = database.try_write(|db| {
                     let standing = standing(db, run.number, &self.key)?;
                     match standing.alive.filter(|_| standing.owner != Some(Owner::this())) {
                         Some(other) => Ok(Err(other)),
@@ -218,7 +234,12 @@ impl Writer {
             Some(_) => {}
             None => {
                 let new = New { recording: &self.recording, key: &self.key, started: self.started, plan: &plan };
-                *run = Some(database.write(|db| new.insert(db, &prediction))?);
+                *run = Some(database.try_write(|db| new.insert(db, &prediction))?);
+                if std::mem::take(&mut self.is_anew) {
+                    let begins = begins_anew(self.reached.steps + 1);
+                    self.remark = Some(begins.text.clone());
+                    self.backlog.events.push(begins);
+                }
             }
         }
         if let Some(run) = run {
@@ -256,7 +277,7 @@ impl Writer {
         events.drain(..skipped[2]);
     }
 
-    fn append(&mut self) -> Result<bool> {
+    fn append(&mut self) -> Result<bool, Fault> {
         let Some(Open { database, run: Some(run) }) = &mut self.open else { return Ok(true) };
         let backlog = &self.backlog;
         let mut reached = self.reached;
@@ -265,7 +286,7 @@ impl Writer {
         if let Some(end) = &backlog.end {
             reached.ended(end, self.recording.continued.is_some());
         }
-        let owner = database.write(|db| {
+        let owner = database.try_write(|db| {
             let standing = standing(db, run.number, &self.key)?;
             if standing.owner != Some(Owner::this()) {
                 return Ok(standing.owner);
@@ -308,6 +329,15 @@ fn lacks(first: u64, last: u64) -> KeptEvent {
     };
     let text = format!("{which} not in the store: its program ended before it had written that");
     KeptEvent { at: Timestamp::now(), step: last, kind: EventKind::Warning, text }
+}
+
+/// Says that a store was taken away while the run trained.
+fn begins_anew(step: u64) -> KeptEvent {
+    let text = format!(
+        "the store was removed while the run trained, and what was kept of it is gone with it: the run is kept anew from \
+         step {step} on"
+    );
+    KeptEvent { at: Timestamp::now(), step: step - 1, kind: EventKind::Warning, text }
 }
 
 /// What was measured op by op, as bytes; `None` where that is more than is kept.

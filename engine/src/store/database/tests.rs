@@ -58,6 +58,18 @@ fn a_foreign_file_is_left_as_it_is() {
     assert!(said(folder.path()).contains("cannot be opened"), "{}", said(folder.path()));
 }
 
+#[cfg(unix)]
+#[test]
+fn a_pipe_is_refused_and_not_waited_for() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let place = folder.path().join(FILE);
+    assert!(std::process::Command::new("mkfifo").arg(&place).status().expect("mkfifo runs").success());
+    let refused = [Database::open(folder.path()).err(), Database::open_existing(folder.path()).err()];
+    for said in refused.map(|error| error.expect("refused").to_string()) {
+        assert!(said.contains("a pipe, a folder or a device"), "{said}");
+    }
+}
+
 #[test]
 fn a_damaged_page_is_said() {
     let folder = tempfile::tempdir().expect("a folder");
@@ -77,7 +89,7 @@ fn a_damaged_page_is_said() {
 fn a_full_disk_is_said_and_what_was_there_stays() {
     let folder = tempfile::tempdir().expect("a folder");
     let connection = old(folder.path());
-    let mut database = Database { path: folder.path().join(FILE), connection, is_frozen: false };
+    let mut database = Database { path: folder.path().join(FILE), connection, is_frozen: false, place: None };
     database.with(|db| db.pragma_update(None, "max_page_count", 12)).expect("limited");
     let fill = |db: &Transaction<'_>| {
         (0..1000).try_for_each(|_| db.execute("UPDATE runs SET note = note || zeroblob(9000)", []).map(drop))

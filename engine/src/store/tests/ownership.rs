@@ -60,7 +60,7 @@ fn a_checkpoint_waits_for_the_steps_before_it_and_for_nothing_else() {
     (2..=40).for_each(|step| recorder.take(&Event::Step(some_step(step))));
     assert!(is_awaited(&awaited, 20), "the test is missing");
     recorder.take(&evaluated(40, 0.5));
-    assert!(!is_awaited(&awaited, 900), "it does not wait for the next look, a second later");
+    assert!(!is_awaited(&awaited, 20_000), "it is written");
     let store = Store::open(folder.path()).expect("open");
     let series = store.series(recorder.key()).expect("kept");
     assert_eq!((series.steps.len(), series.evaluations.len()), (40, 1));
@@ -102,6 +102,43 @@ fn a_run_that_is_deleted_while_it_ends_is_there_with_its_end() {
     assert_eq!(recorder.finish(), None);
     // Its files would otherwise belong to no run.
     assert_eq!(store.get(&key).expect("kept").state, RunState::Finished);
+}
+
+/// SQLite writes on into a file that was removed, and says nothing.
+#[cfg(unix)]
+#[test]
+fn a_store_that_is_removed_while_a_run_trains_is_begun_anew_and_that_is_said() {
+    let folder = folder();
+    let place = folder.path().join("store");
+    let recorder = Recorder::new(recording(&place));
+    recorder.take(&Event::Started { run: 1, plan: plan() });
+    recorder.take(&Event::Step(some_step(1)));
+    assert!(recorder.wait_until_kept(std::time::Duration::from_secs(20)));
+    fs::remove_dir_all(&place).expect("removed");
+    (2..=9).for_each(|step| recorder.take(&Event::Step(some_step(step))));
+    recorder.take(&ended(Outcome::Finished, 9));
+    let key = recorder.key().clone();
+    let said = recorder.finish().expect("something is wrong");
+    assert!(said.contains("the run is kept anew from step 2 on"), "{said}");
+    let store = Store::open(&place).expect("open");
+    assert_eq!(store.series(&key).expect("series").steps, (2..=9).map(some_step).collect());
+    assert_eq!((store.get(&key).expect("kept").steps, store.details(&key).expect("details").events.len()), (9, 1));
+}
+
+/// What nobody mends by waiting is not waited for, and nothing is put into another program's folder.
+#[test]
+fn a_run_ends_at_once_where_its_store_is_none() {
+    let folder = folder();
+    fs::write(folder.path().join(database::FILE), "not a database at all, but long enough to be one").expect("written");
+    let recorder = Recorder::new(recording(folder.path()));
+    let said = recorder.make_files().expect_err("another's").to_string();
+    assert!(said.contains("is not a store of runs") && !recorder.files().exists(), "{said}");
+    recorder.take(&Event::Started { run: 1, plan: plan() });
+    recorder.take(&Event::Step(some_step(1)));
+    recorder.take(&ended(Outcome::Finished, 1));
+    assert!(recorder.finish().is_some_and(|said| said.starts_with("the run was not kept")));
+    let fault = Database::try_open(folder.path()).expect_err("refused");
+    assert!(!fault.may_pass(), "it is tried again and again");
 }
 
 #[test]
