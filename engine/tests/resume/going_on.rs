@@ -93,6 +93,12 @@ fn holds(run: &Run, case: &dyn Fn() -> String) {
     }
 }
 
+/// The highest bytes of tensors in some passes. The bookkeeping differs by some kilobytes in a run that has read a checkpoint.
+fn tensors(plan: &Plan, passes: &[Pass]) -> Option<Bytes> {
+    let points = passes.iter().flat_map(|pass| &plan.timeline(*pass).points);
+    points.map(|point| point.live - point.categories.get(Category::Context)).max()
+}
+
 fn with_augmentation(drawn: &Drawn) -> Experiment {
     let mut experiment = drawn.experiment.clone();
     // Small, for every step of each of them is made twice.
@@ -145,12 +151,13 @@ pub(crate) fn is_the_run_that_was_never_stopped(device: &str, count: usize) {
             (steps, train_loss, test_accuracy, best_test_accuracy, skipped_steps)
         };
         assert_eq!(results(&rest), results(&all), "{}", case());
-        assert_eq!(rest.plan.steady.peak(), all.plan.steady.peak(), "{}", case());
+        assert_eq!(tensors(&rest.plan, &[Pass::Steady]), tensors(&all.plan, &[Pass::Steady]), "{}", case());
         for run in [&all, &begun, &rest] {
             holds(run, &case);
         }
         if rest.steps.len() > 1 && all.summary.skipped_steps == 0 {
-            assert_eq!(rest.plan.peak.live, all.plan.peak.live, "{}", case());
+            let passes = [Pass::First, Pass::Steady, Pass::Evaluate, Pass::Save];
+            assert_eq!(tensors(&rest.plan, &passes), tensors(&all.plan, &passes), "{}", case());
         }
     }
 }
