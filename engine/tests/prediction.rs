@@ -58,16 +58,14 @@ impl Tally {
     }
 }
 
-/// Trains the drawn experiments of every second family, from the first or from the second on.
-fn drawn(seed: u64, half: usize) -> Vec<Tally> {
+#[test]
+fn no_random_experiment_is_under_predicted_crosses_its_budget_or_leaves_memory_behind() {
+    let seed = seed();
     let trainer = Trainer::new(|| {});
     let mut tallies = vec![Tally::default(); families().count()];
     let text = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/src/backend/ops/norm.rs"));
     for (i, drawn) in Experiments::new(seed, "cpu", Some(text)).take(EXPERIMENTS).enumerate() {
         let family = i % tallies.len();
-        if family % 2 != half {
-            continue;
-        }
         let mut experiment = drawn.experiment.clone();
         let plan = Plan::of(&experiment, &Machine::nominal())
             .unwrap_or_else(|e| panic!("seed {seed}, {i}: {e}: {experiment:?}"));
@@ -110,23 +108,11 @@ fn drawn(seed: u64, half: usize) -> Vec<Tally> {
             other => panic!("{}: {other:?}", case()),
         }
     }
-    tallies
-}
-
-#[test]
-fn no_random_experiment_is_under_predicted_crosses_its_budget_or_leaves_memory_behind() {
-    let seed = seed();
-    // Most of their time is that of one thread.
-    let halves = std::thread::scope(|scope| {
-        let threads = [0, 1].map(|half| scope.spawn(move || drawn(seed, half)));
-        threads.map(|thread| thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
-    });
     println!(
         "{:<24} {:>7} {:>7} {:>7} {:>12} {:>8}",
         "family", "trained", "skipped", "refused", "above by", "of large"
     );
-    for (number, family) in families().enumerate() {
-        let t = &halves[number % 2][number];
+    for (family, t) in families().zip(&tallies) {
         println!(
             "{:<24} {:>7} {:>7} {:>7} {:>12} {:>7.2}%",
             family,
