@@ -37,14 +37,8 @@ pub(crate) struct Row {
 }
 
 impl Row {
-    /// What sets it apart, with its title where it has one; beside it stands when it began.
+    /// What sets it apart, then its title: the difference is seen where not all of it has room.
     pub(crate) fn told(&self) -> String {
-        let title = if self.run.title.is_empty() { "Untitled" } else { &self.run.title };
-        if self.by_settings.is_empty() { title.to_owned() } else { format!("{title}, {}", self.by_settings) }
-    }
-
-    /// The same, with what sets it apart first: for where not all of it has room.
-    pub(crate) fn apart(&self) -> String {
         let title = if self.run.title.is_empty() { "Untitled" } else { &self.run.title };
         if self.by_settings.is_empty() { title.to_owned() } else { format!("{}, {title}", self.by_settings) }
     }

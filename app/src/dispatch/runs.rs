@@ -259,7 +259,7 @@ impl Dispatcher<'_> {
     fn look(&mut self, mut records: Vec<RunRecord>) -> Option<crate::state::RunKey> {
         for record in &mut records {
             let row = record.kept.as_ref().and_then(|key| self.state.runs.get(key));
-            record.told = row.map(runs::Row::apart);
+            record.told = row.map(runs::Row::told);
             record.when = row.map(|row| row.when.clone()).or(record.when.take());
         }
         self.state.session.look(records)

@@ -34,7 +34,7 @@ pub(super) fn ui(ui: &mut Ui, context: &PanelContext<'_>) {
     }
     let Some(front) = runs.front() else {
         line(ui, |ui| {
-            let hint = "A click loads a run's settings, a double click opens it as it was, Ctrl+click picks several.";
+            let hint = "Click: load its settings. Double click: open it. Ctrl+click: pick several.";
             text::cut(ui, RichText::new(hint).weak(), hint);
         });
         return;
