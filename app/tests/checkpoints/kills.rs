@@ -134,7 +134,7 @@ fn a_killed_run_goes_on_from_its_last_checkpoint_to_the_same_bits() {
 }
 
 #[test]
-#[ignore = "takes half an hour"]
+#[ignore = "takes ten minutes"]
 fn three_hundred_kills_lose_nothing() {
     kill(300, 12, 5);
 }

@@ -1,8 +1,8 @@
 //! When the checkpoints of a run are written, and under which names.
 //!
 //! Always holds: a run's folder has its last checkpoint, which each later one replaces, and where that is chosen the best
-//! one beside it. The steps before a checkpoint are in the record of the run before the checkpoint stands, so whoever goes
-//! on from it after a kill leaves no hole.
+//! one beside it. The steps before a checkpoint are in the record of the run before the checkpoint stands, where a second
+//! is enough to write them: whoever goes on from it after a kill then leaves no hole.
 
 use std::{
     path::{Path, PathBuf},
