@@ -3,7 +3,7 @@
 use plimsoll_engine::{
     Experiment,
     plan::Pass,
-    store::{Origin, Recorder, Recording, RunKey},
+    store::{Origin, Recorder, Recording, RunKey, Store},
     train::{Command, Event, Keep, Start, Trainer},
 };
 
@@ -68,6 +68,11 @@ impl Dispatcher<'_> {
 
     /// Gives a run of this sitting a name, here and where it is kept.
     pub(super) fn name_run(&mut self, key: crate::state::RunKey, name: String) {
+        if let Err(error) = Store::check_name(&name) {
+            let text = error.to_string();
+            self.toasts.error(text.as_str());
+            return self.state.log.add(Level::Error, text);
+        }
         self.state.session.rename(key, &name);
         if let Some(kept) = self.state.session.get(key).and_then(|run| run.kept.clone()) {
             self.services.librarian.change(Change::Name(kept, name));

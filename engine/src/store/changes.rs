@@ -15,8 +15,10 @@ impl Store {
     /// Gives a run a name; an empty one takes its name away.
     ///
     /// # Errors
-    /// Fails for a run that is not there, and where the database does.
+    /// Fails for a name that always means something else ([`Store::check_name`]), for a run that is not there, and where
+    /// the database does.
     pub fn rename(&mut self, key: &RunKey, name: &str) -> Result<()> {
+        Self::check_name(name)?;
         let name = Some(one_line(name)).filter(|name| !name.is_empty());
         self.set(key, "name", &name)
     }

@@ -20,9 +20,18 @@ const BEHIND: char = '~';
 const LAST: &str = "last";
 
 impl Store {
-    /// Whether a word always means something else than the run of this name: `last`, or what a key begins with.
-    pub fn is_reserved(name: &str) -> bool {
-        name.trim() == LAST || RunKey::may_begin(name.trim())
+    /// Whether a run may be called so.
+    ///
+    /// # Errors
+    /// Fails for a word that always means something else: `last`, or what a key begins with.
+    pub fn check_name(name: &str) -> Result<()> {
+        let name = name.trim();
+        let means = match name {
+            LAST => "the newest run",
+            _ if RunKey::may_begin(name) => "the run whose key begins so",
+            _ => return Ok(()),
+        };
+        Err(Problem::new("name", format!("`{name}` always means {means}"), "choose another name").into())
     }
 
     /// The run that is meant by its key, by an unambiguous beginning of it, by its name, title or shipped preset where no

@@ -216,8 +216,12 @@ fn a_run_is_meant_by_what_it_is_called_where_no_other_is_called_so() {
     assert!(store.find("wider").is_err(), "the whole of a name");
     store.rename(&keys[1], "A run").expect("renamed");
     assert_eq!(store.find("A run").as_ref(), Ok(&keys[1]), "a name goes before titles");
-    // What is a key, or begins one, means that.
-    store.rename(&keys[1], keys[0].as_str()).expect("renamed");
+    // What is a key, or begins one, means that, and `last` the newest.
+    for name in [keys[0].as_str(), " last", "2026"] {
+        let refused = store.rename(&keys[1], name).expect_err("another meaning").to_string();
+        assert!(refused.contains("always means"), "{refused}");
+        assert_eq!(store.get(&keys[1]).expect("kept").label(), "A run", "{name}");
+    }
     assert_eq!(store.find(keys[0].as_str()).as_ref(), Ok(&keys[0]));
 }
 

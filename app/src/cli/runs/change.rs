@@ -118,11 +118,7 @@ impl Change {
 
 /// Gives a run a name by which it can be meant; what else the name means is said.
 fn rename(mut store: Store, key: &RunKey, name: &str) -> anyhow::Result<()> {
-    if Store::is_reserved(name) {
-        let name = name.trim();
-        let means = if name == "last" { "the newest run" } else { "the run whose key begins so" };
-        return Err(Misuse(format!("`{name}` always means {means}; choose another name")).into());
-    }
+    Store::check_name(name).map_err(|error| Misuse(error.to_string()))?;
     store.rename(key, name)?;
     let Some(name) = store.get(key)?.name else { return out::line(format!("{key} has no name now.")) };
     out::line(format!("{key} is called {name} now."))?;
