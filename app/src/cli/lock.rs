@@ -238,7 +238,13 @@ fn words(checked: &Checked) -> String {
             phase.op
         ));
         let categories = phase.categories.iter().map(|(name, change)| format!("{name} {}", change.words()));
-        text.push_str(&format!("    {}\n", categories.collect::<Vec<_>>().join(", ")));
+        let categories = categories.collect::<Vec<_>>().join(", ");
+        if !categories.is_empty() {
+            text.push_str(&format!("    {categories}\n"));
+        }
+    }
+    for phase in checked.phases.iter().filter(|phase| phase.peak.locked_bytes == 0) {
+        text.push_str(&format!("  {}: {} alive; was not locked\n", phase.name, Bytes(phase.peak.bytes)));
     }
     text
 }

@@ -14,7 +14,7 @@ use crate::{
     error::{Error, Problem, Result},
     experiment::Experiment,
     hardware::Machine,
-    memory::{Categories, Timeline},
+    memory::{Categories, Category, Timeline},
     plan::{Pass, Plan},
 };
 
@@ -110,8 +110,9 @@ impl Lock {
             return Err(Error::file(path, message));
         }
         let version = toml::from_str::<Head>(text).map_err(|error| broken(&error, text, path))?.version;
-        if version > VERSION {
-            let message = format!("is a lock of version {version}; this program reads {VERSION}: use a newer program");
+        if version == 0 || version > VERSION {
+            let mend = if version == 0 { "there is none such" } else { "use a newer program" };
+            let message = format!("is a lock of version {version}; this program reads 1 to {VERSION}: {mend}");
             return Err(Error::file(path, message));
         }
         let mut lock: Self = toml::from_str(text).map_err(|error| broken(&error, text, path))?;
@@ -125,7 +126,12 @@ impl Lock {
             return Err(Error::file(path, "locks no peak, so there is nothing to check; write it by `plimsoll lock`"));
         }
         for (i, peak) in lock.peaks.iter().enumerate() {
-            peak.check().map_err(|message| Error::File {
+            let is_same = |other: &LockedPeak| (&other.preset, &other.device) == (&peak.preset, &peak.device);
+            let checked = match lock.peaks[..i].iter().any(is_same) {
+                true => Err("stands there twice; take one out, and correct the count at the end".to_owned()),
+                false => peak.check(),
+            };
+            checked.map_err(|message| Error::File {
                 path: path.to_owned(),
                 place: Some(format!("peak {}, {} on {}", i + 1, peak.preset, peak.device)),
                 message,
@@ -206,6 +212,7 @@ impl LockedPeak {
         if let Some(bytes) = bytes.copied().find(|bytes| *bytes > MOST_HELD) {
             return Err(format!("{bytes} bytes are more than any device has; write the lock again by `plimsoll lock`"));
         }
+        self.adds_up().map_err(|wrong| format!("{wrong}; write the lock again by `plimsoll lock`"))?;
         match cuda_index(&self.device) {
             None => Ok(()),
             Some(_) => Err(format!(
@@ -214,6 +221,26 @@ impl LockedPeak {
                 self.device
             )),
         }
+    }
+
+    /// Refuses, in words, phases and categories that no plan has, and bytes that are not the sum of their categories.
+    fn adds_up(&self) -> Result<(), String> {
+        are_of("the peak", self.bytes, &self.categories)?;
+        for (i, phase) in self.phases.iter().enumerate() {
+            let LockedPhase { name, bytes, categories, .. } = phase;
+            if !Pass::ALL.iter().any(|pass| pass.name() == name) {
+                let names: Vec<&str> = Pass::ALL.iter().map(|pass| pass.name()).collect();
+                return Err(format!("`{name}` is no phase; the phases are {}", names.join(", ")));
+            }
+            if self.phases[..i].iter().any(|other| other.name == *name) {
+                return Err(format!("the phase {name} stands there twice"));
+            }
+            are_of(name, *bytes, categories)?;
+            if *bytes > self.bytes {
+                return Err(format!("{name} has {bytes} bytes, and the peak of all phases {}", self.bytes));
+            }
+        }
+        Ok(())
     }
 
     /// The peak of a plan, which was made on [`Lock::machine`].
@@ -240,6 +267,17 @@ impl LockedPhase {
             categories: named(&point.categories),
         })
     }
+}
+
+/// Refuses categories that there are not, and those whose sum is not `bytes`.
+fn are_of(what: &str, bytes: u64, categories: &BTreeMap<String, u64>) -> Result<(), String> {
+    let is_known = |name: &String| Category::ALL.iter().any(|category| category.name() == name);
+    if let Some(name) = categories.keys().find(|name| !is_known(name)) {
+        return Err(format!("{what} has `{name}`, which is no category"));
+    }
+    // Each is at most an exbibyte, and there are few.
+    let sum: u64 = categories.values().sum();
+    if sum == bytes { Ok(()) } else { Err(format!("{what} has {bytes} bytes, and its categories add up to {sum}")) }
 }
 
 /// Those that hold something, by the names on screen.

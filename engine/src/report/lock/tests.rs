@@ -125,3 +125,28 @@ fn a_foreign_file_is_refused_with_its_line() {
     experiment.device = "cuda:0".to_owned();
     assert!(can_be_locked(&experiment).expect_err("of this machine").to_string().contains("rtx4060-8g"));
 }
+
+#[test]
+fn what_does_not_add_up_is_refused_by_its_name() {
+    let said = |change: &dyn Fn(&mut Vec<LockedPeak>)| {
+        let mut peaks = vec![of("cpu"), of("rtx4060-8g")];
+        change(&mut peaks);
+        let text = Lock { peaks, ..Lock::new() }.to_text();
+        Lock::parse(&text, Path::new("a.lock")).map_or_else(|error| error.to_string(), |_| String::new())
+    };
+    assert_eq!(said(&|_| {}), "");
+    assert!(said(&|peaks| peaks[0].phases[0].name = "nirst step".to_owned()).contains("`nirst step` is no phase"));
+    assert!(said(&|peaks| peaks[0].phases[0].bytes -= 1).contains("add up to"));
+    assert!(said(&|peaks| peaks[1].bytes += 1).contains("peak 2"));
+    assert!(said(&|peaks| peaks[1] = peaks[0].clone()).contains("stands there twice"));
+    let misspelt = |peaks: &mut Vec<LockedPeak>| {
+        let bytes = peaks[0].categories.remove("activations").expect("some");
+        peaks[0].categories.insert("activavions".to_owned(), bytes);
+    };
+    assert!(said(&misspelt).contains("`activavions`, which is no category"));
+    let twice = |peaks: &mut Vec<LockedPeak>| {
+        let phase = peaks[0].phases[0].clone();
+        peaks[0].phases.push(phase);
+    };
+    assert!(said(&twice).contains("twice"));
+}
