@@ -30,7 +30,7 @@ pub struct Kept {
     pub curves: Curves,
     /// The folder of its checkpoints.
     pub files: PathBuf,
-    /// What could not be read of the curves, in words.
+    /// What could not be read, in words.
     pub damage: Option<String>,
 }
 
@@ -44,7 +44,9 @@ impl Kept {
         let experiment = Arc::new(details.experiment(key)?);
         let began = run.started.as_millisecond() as f64 / 1e3;
         let curves = curves(&series, &experiment, began);
-        Ok(Self { run, details, experiment, curves, files: store.files(key), damage: series.damage })
+        let damage =
+            [&details.damage, &series.damage].into_iter().flatten().cloned().reduce(|a, b| format!("{a}; {b}"));
+        Ok(Self { run, details, experiment, curves, files: store.files(key), damage })
     }
 
     /// The run to be compared or told of, with a plan of it where there is one.

@@ -52,7 +52,7 @@ pub use self::{
 };
 use crate::{
     bytes::Bytes,
-    error::{Error, Problem, Result},
+    error::{Problem, Result},
     experiment::{Experiment, preset},
 };
 
@@ -88,8 +88,10 @@ pub struct Store {
 pub struct StoredDetails {
     /// The preset as it was run.
     pub preset: String,
-    /// What was predicted.
+    /// What was predicted; empty where that is damaged.
     pub prediction: Prediction,
+    /// What could not be read, in words.
+    pub damage: Option<String>,
     /// Warnings, pauses and saves, in order.
     pub events: Vec<KeptEvent>,
     /// Whether the measured process is the highest of some samples; `None` for a run that has not ended.
@@ -198,7 +200,7 @@ impl Store {
     /// What is kept of a run besides its series.
     ///
     /// # Errors
-    /// Fails for a run that is not there, for one whose prediction is damaged, and where the database does.
+    /// Fails for a run that is not there, and where the database does.
     pub fn details(&self, key: &RunKey) -> Result<StoredDetails> {
         let number = self.number(key)?;
         let (details, prediction) = self.database.with(|db| {
@@ -210,6 +212,7 @@ impl Store {
                 let details = StoredDetails {
                     preset: row.get(0)?,
                     prediction: Prediction::default(),
+                    damage: None,
                     events: events::read(db, number)?,
                     is_process_sampled: row.get(2)?,
                     left_over: row.get::<_, Option<i64>>(3)?.map(|bytes| Bytes(bytes as u64)),
@@ -218,9 +221,10 @@ impl Store {
                 Ok((details, Prediction::from_bytes(row.get_ref(1)?.as_blob()?)))
             })
         })?;
-        let damaged =
-            || Error::file_at(&self.database.path, format!("run {key}"), "its prediction is damaged; delete the run");
-        Ok(StoredDetails { prediction: prediction.ok_or_else(damaged)?, ..details })
+        let damage = prediction.is_none().then(|| {
+            "the store is damaged: the prediction that this run began with cannot be read; the rest is whole".to_owned()
+        });
+        Ok(StoredDetails { prediction: prediction.unwrap_or_default(), damage, ..details })
     }
 
     /// The series of a run. What cannot be read of it is left out, and [`Series::damage`] says so.
