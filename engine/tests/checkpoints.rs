@@ -324,6 +324,31 @@ fn a_folder_that_takes_no_file_is_said_before_the_first_step() {
     assert!(error.to_string().contains("takes no checkpoint"), "{error}");
 }
 
+/// A store that is moved away while a run trains there takes its folder with it.
+#[test]
+fn a_folder_that_goes_while_a_run_trains_is_made_anew() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let files = folder.path().join("runs").join("one");
+    let mut experiment = experiment();
+    (experiment.run.steps, experiment.run.save_every) = (Some(3), 1);
+    let trainer = Trainer::new(|| {});
+    let keep = Keep::in_folder(&files);
+    trainer.send(Command::Start(Box::new(Start { keep, paused: true, ..Start::new(experiment) })));
+    loop {
+        match trainer.events().recv_timeout(Duration::from_secs(120)).expect("the trainer goes on") {
+            Event::Paused(true) => {
+                fs::rename(folder.path().join("runs"), folder.path().join("moved")).expect("moved");
+                trainer.send(Command::Resume);
+            }
+            Event::Warning(text) => panic!("{text}"),
+            Event::Ended { outcome, .. } => break assert!(matches!(outcome, Outcome::Finished), "{outcome:?}"),
+            _ => {}
+        }
+    }
+    assert_eq!(Checkpoint::open(files.join("last.safetensors")).expect("saved").step(), 3);
+    assert_eq!(fs::read_dir(&files).expect("there").count(), 1, "the claim of it went");
+}
+
 /// What was begun by a program that was killed goes when the next run begins there; nothing else does.
 #[test]
 fn leftovers_of_a_killed_run_go() {

@@ -132,6 +132,9 @@ impl Writer {
         let lost = self.backlog.lost;
         let failure = failure.map(|fault| self.error(fault));
         match failure {
+            Some(error) if self.pulse.is_none() && self.recording.continued.is_some() => {
+                Some(format!("what the run did after its checkpoint was not kept: {error}"))
+            }
             Some(error) if self.pulse.is_none() => Some(format!("the run was not kept: {error}")),
             Some(error) => Some(format!("the end of the run was not kept: {error}")),
             None if lost > 0 => {
@@ -334,8 +337,8 @@ fn lacks(first: u64, last: u64) -> KeptEvent {
 /// Says that a store was taken away while the run trained.
 fn begins_anew(step: u64) -> KeptEvent {
     let text = format!(
-        "the store was removed while the run trained, and what was kept of it is gone with it: the run is kept anew from \
-         step {step} on"
+        "the store was moved or removed while the run trained, and what was kept of the run went with it: the run is kept \
+         anew from step {step} on"
     );
     KeptEvent { at: Timestamp::now(), step: step - 1, kind: EventKind::Warning, text }
 }

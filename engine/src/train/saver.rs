@@ -2,7 +2,8 @@
 //!
 //! Always holds: a run's folder has its last checkpoint, which each later one replaces, and where that is chosen the best
 //! one beside it. The steps before a checkpoint are in the record of the run before the checkpoint stands, where a second
-//! is enough to write them: whoever goes on from it after a kill then leaves no hole.
+//! is enough to write them: whoever goes on from it after a kill then leaves no hole. A folder that was removed or moved while
+//! the run trains is made anew.
 
 use std::{
     path::{Path, PathBuf},
@@ -18,6 +19,7 @@ use crate::{
     step::Session,
     train::{
         checkpoint::{self, BEST, LAST, Progress},
+        claim::Claim,
         keep::{Awaited, Keep, RecordFirst, SaveReason},
     },
 };
@@ -29,6 +31,8 @@ pub(super) struct Saver<'a> {
     text: String,
     last: PathBuf,
     best: PathBuf,
+    /// Of a folder that was made anew.
+    claim: Option<Claim>,
     /// What records the run.
     record: Option<&'a RecordFirst>,
     /// The step that the last checkpoint is of.
@@ -49,6 +53,7 @@ impl<'a> Saver<'a> {
             text: preset::to_text(experiment),
             last: folder.join(LAST),
             best: folder.join(BEST),
+            claim: None,
             record: keep.record.as_ref(),
             saved: step,
             began: step,
@@ -79,7 +84,8 @@ impl<'a> Saver<'a> {
     /// stands.
     ///
     /// # Errors
-    /// Fails when the system takes no more, where the write buffer crosses the budget, and when the device fails.
+    /// Fails when the system takes no more, where the write buffer crosses the budget, when the device fails, and where the
+    /// folder is gone and cannot be made.
     pub(super) fn save<B: Backend>(
         &mut self,
         session: &Session<B>,
@@ -87,6 +93,9 @@ impl<'a> Saver<'a> {
         evaluations: u64,
         why: SaveReason,
     ) -> Result<(&Path, Bytes)> {
+        if let Some(folder) = self.last.parent().filter(|folder| !folder.exists()) {
+            self.claim = Some(uncounted(|| checkpoint::prepare(folder))?);
+        }
         let path = match why {
             SaveReason::Best => &self.best,
             SaveReason::Interval | SaveReason::Stop | SaveReason::End => {
