@@ -88,7 +88,7 @@ impl Show {
             true => out::json(&as_json(&run, &details, &series))?,
             false => out::text(&describe(&run, &details, &series))?,
         }
-        if let Some(damage) = &series.damage {
+        for damage in [&details.damage, &series.damage].into_iter().flatten() {
             out::say("warning", damage);
         }
         Ok(ExitCode::SUCCESS)
@@ -155,7 +155,7 @@ fn peaks(run: &StoredRun) -> String {
     for (name, predicted, measured) in [
         ("live", predicted.live, measured.live),
         ("reserved", predicted.reserved, measured.reserved),
-        ("process", predicted.process, measured.process),
+        ("process (predicted: an estimate)", predicted.process, measured.process),
     ] {
         let difference = if measured == Bytes::ZERO { String::new() } else { predicted.difference(measured) };
         table.row([name.to_owned(), predicted.to_string(), measured.to_string(), difference]);
@@ -164,6 +164,9 @@ fn peaks(run: &StoredRun) -> String {
 }
 
 fn phases(prediction: &Prediction) -> String {
+    if prediction.passes.is_empty() {
+        return String::new();
+    }
     let mut table = Table::new(["predicted in", "memory", "layer", "op"]).words(1);
     for pass in &prediction.passes {
         let bytes = Bytes(pass.live_bytes).to_string();
