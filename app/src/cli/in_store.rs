@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use clap::Args;
-use plimsoll_engine::store::{self, RunKey, Store, StoredRun};
+use plimsoll_engine::store::{self, EventKind, RunKey, Store, StoredDetails, StoredRun};
 
 use crate::cli::out;
 
@@ -78,5 +78,20 @@ impl InStore {
         };
         let keys = names.iter().map(|name| store.find(name)).collect::<Result<Vec<_>, _>>()?;
         Ok((store, keys))
+    }
+}
+
+/// Why no checkpoint of a run is where the store keeps them, and what to do, in words.
+pub(super) fn without_checkpoint(details: &StoredDetails) -> String {
+    match details.events.iter().rev().find(|event| event.kind == EventKind::Saved) {
+        Some(saved) => format!(
+            "none is in the store; the last that it wrote was, after step {}, {}. `plimsoll resume FILE` goes on from a \
+             checkpoint that lies elsewhere",
+            saved.step, saved.text
+        ),
+        None => "it wrote none. `--set run.save_every=N` saves after every N steps, `--set run.save_minutes=N` after so many \
+                 minutes (10 unless chosen), and `--keep all`, the default, keeps them; `plimsoll show` lists what a run could \
+                 not write"
+            .to_owned(),
     }
 }

@@ -1,14 +1,18 @@
 //! Keeping a run of the command line: its recorder, the folder of its checkpoints, and what there is to tell of both.
 
-use std::{fs, path::PathBuf, time::Duration};
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    time::Duration,
+};
 
 use clap::{Args, ValueEnum};
 use plimsoll_engine::{
-    store::{Origin, Recorder, Recording, RunKey},
+    store::{self, Origin, Recorder, Recording, RunKey},
     train::{Event, Keep, RecordFirst, Trainer},
 };
 
-use crate::cli::in_store::InStore;
+use crate::cli::{Misuse, in_store::InStore};
 
 /// How long the first writing is waited for, so that a script finds the run as soon as it is told of it.
 const PATIENCE: Duration = Duration::from_secs(2);
@@ -52,6 +56,18 @@ pub(super) struct Keeping {
     has_waited: bool,
     has_told: bool,
     warning: Option<String>,
+}
+
+/// Refuses the folder of a kept run for the checkpoints of a new one.
+///
+/// # Errors
+/// Such a folder.
+pub(super) fn can_be_saved_in(folder: &Path) -> anyhow::Result<()> {
+    if store::is_of_run(folder) {
+        let message = "is the folder of a kept run, whose checkpoints a new run leaves as they are; name another one";
+        return Err(Misuse(format!("--checkpoints {}: {message}", folder.display())).into());
+    }
+    Ok(())
 }
 
 impl KeepChoice {

@@ -14,7 +14,7 @@ use plimsoll_engine::{
 };
 
 use crate::cli::{
-    complete,
+    complete, in_store,
     keeping::{KeepChoice, Keeping},
     out, train,
 };
@@ -131,9 +131,8 @@ impl Resume {
         // A folder that is not there is no checkpoint either.
         let Some(path) = Some(store.files(&key)).filter(|f| f.is_dir()).and_then(|f| Checkpoint::at(f).ok()) else {
             anyhow::bail!(
-                "run {key} has no checkpoint to go on from: it ended before the first was due; `--set run.save_every=N` saves \
-             after every N steps, `--set run.save_minutes=N` after so many minutes (10 unless chosen), and `--keep all`, the \
-             default, keeps them"
+                "run {key} has no checkpoint to go on from: {}",
+                in_store::without_checkpoint(&store.details(&key)?)
             );
         };
         let experiment = store.details(&key)?.experiment(&key)?;

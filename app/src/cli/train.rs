@@ -23,7 +23,7 @@ use crate::{
     cli::{
         choice::Choice,
         interrupt::Interrupt,
-        keeping::{KeepChoice, Keeping, Told},
+        keeping::{self, KeepChoice, Keeping, Told},
         lost_reader, offers, out, run,
         table::Table,
     },
@@ -67,6 +67,7 @@ pub(super) struct Train {
 
 impl Train {
     pub(super) fn run(&self) -> anyhow::Result<ExitCode> {
+        self.checkpoints.as_deref().map(keeping::can_be_saved_in).transpose()?;
         let trainer = Trainer::new(|| {});
         let resolved = self.choice.resolve(&trainer.machine(), |e| {
             if self.steps.is_some() {

@@ -140,6 +140,28 @@ fn a_kept_run_goes_on_as_itself() {
 }
 
 #[test]
+fn a_run_that_saves_elsewhere_is_found_and_saves_into_no_other_runs_folder() {
+    let kept = Kept::new();
+    let run = kept.train("5", &[]);
+    let files = kept.0.path().join("runs").join(&run);
+    let before = std::fs::read(files.join("last.safetensors")).expect("saved");
+    let output = kept.output(&["train", "mlp-digits", "--steps", "6", "--checkpoints", &files.display().to_string()]);
+    let said = text(&output.stderr);
+    assert!(output.status.code() == Some(2) && said.contains("the folder of a kept run"), "{said}");
+    assert_eq!(std::fs::read(files.join("last.safetensors")).expect("as it was"), before);
+    // Where it did save is told where its checkpoint is looked for.
+    let elsewhere = kept.0.path().join("elsewhere");
+    let place = elsewhere.display().to_string();
+    let run = kept.train("6", &["--checkpoints", &place]);
+    let file = elsewhere.join("last.safetensors").display().to_string();
+    for arguments in [&["resume", &run][..], &["export", &run, "--format", "safetensors", "-o", "w.safetensors"]] {
+        let said = text(&kept.output(arguments).stderr);
+        assert!(said.contains(&file) && said.contains("plimsoll resume FILE"), "{said}");
+    }
+    kept.told(&["resume", &file, "--steps", "8"]);
+}
+
+#[test]
 fn runs_are_named_tagged_starred_and_deleted() {
     let kept = Kept::new();
     let runs = ["5", "6", "7"].map(|steps| kept.train(steps, &["--keep", "series"]));

@@ -7,7 +7,7 @@
 
 use std::{
     fs,
-    path::PathBuf,
+    path::{self, Path, PathBuf},
     sync::Arc,
     thread::JoinHandle,
     time::{Duration, Instant},
@@ -196,7 +196,10 @@ impl Recorder {
                 shared.evaluations += 1;
             }
             Event::Saved { path, bytes, why, .. } => {
-                let file = path.file_name().unwrap_or_default().to_string_lossy();
+                // One that lies elsewhere is found by its whole path.
+                let file = path.strip_prefix(self.files()).map(Path::to_owned);
+                let file = file.or_else(|_| path::absolute(path)).unwrap_or_else(|_| path.clone());
+                let file = file.display();
                 shared.note(EventKind::Saved, &format!("{}: {file}, {bytes}", why.key()));
             }
             Event::Paused(true) => shared.note(EventKind::Paused, ""),

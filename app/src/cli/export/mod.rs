@@ -20,7 +20,7 @@ use serde::Serialize;
 use self::contents::Contents;
 use crate::cli::{
     Misuse, complete,
-    in_store::InStore,
+    in_store::{self, InStore},
     out, save,
     subject::{self, Named},
 };
@@ -191,6 +191,10 @@ impl Export {
         let [Named { subject, kept: Some(kept) }] = &named[..] else {
             anyhow::bail!("weights are those of one run; `plimsoll train` keeps runs, and `last` names the newest");
         };
+        // A folder that is not there is no checkpoint either.
+        if !kept.files.is_dir() {
+            anyhow::bail!("{}: no weights: {}", subject.name, in_store::without_checkpoint(&kept.details));
+        }
         let at = if self.best { kept.files.join(Checkpoint::BEST) } else { Checkpoint::at(&kept.files)? };
         let checkpoint = Checkpoint::open(&at).with_context(|| format!("{}: no weights", subject.name))?;
         self.tell(path, checkpoint.write_weights(save::file(path)?)?.0)?;
