@@ -4,6 +4,7 @@ use plimsoll_engine::{
     Bytes,
     device::{profile, target},
     experiment::{Data, DataKind, Labelled},
+    report::Subject,
 };
 
 /// An amount as people write it: `64 MiB` where it is whole, three figures where it is not.
@@ -131,6 +132,13 @@ pub(crate) fn time_ratio(ratio: f64) -> String {
     } else {
         format!("{percent:+.0}% time")
     }
+}
+
+/// The predicted time of a step: of a kept run what was kept with it, otherwise a new estimate, called so.
+pub(crate) fn estimate(subject: &Subject) -> Option<String> {
+    let is_kept = subject.kept_estimate().is_some();
+    let secs_of_step = secs(subject.estimated_step_secs()?);
+    Some(if is_kept { secs_of_step } else { format!("{secs_of_step}, estimated now") })
 }
 
 #[cfg(test)]

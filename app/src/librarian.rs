@@ -310,11 +310,11 @@ impl Desk {
     fn compare(&self, store: &Store, what: Vec<Compare>, smoothing: f32) -> plimsoll_engine::Result<()> {
         let (mut subjects, mut runs, mut notes) = (Vec::new(), Vec::new(), Vec::new());
         for one in what {
-            let (name, experiment, record, ran) = match one {
+            let (name, experiment, record, kept) = match one {
                 Compare::Run(key, name) => {
-                    let run = store.get(&key)?;
+                    let (run, prediction) = (store.get(&key)?, store.details(&key)?.prediction);
                     let record = whole(store, &run, smoothing)?;
-                    (name, record.experiment().clone(), Some(record), Some(ran(&run)))
+                    (name, record.experiment().clone(), Some(record), Some((run, prediction)))
                 }
                 Compare::Plan(name, experiment) => (name, *experiment, None, None),
             };
@@ -322,7 +322,12 @@ impl Desk {
             if let Err(why) = &plan {
                 notes.push(format!("{name} cannot be planned here: {why}"));
             }
-            subjects.push(Subject { name, experiment: Arc::new(experiment), plan: plan.ok().map(Arc::new), ran });
+            let plan = plan.ok().map(|plan| match &kept {
+                Some((_, prediction)) => prediction.recalled(plan),
+                None => plan,
+            });
+            let ran = kept.map(|(run, prediction)| Ran::with(&run, &prediction));
+            subjects.push(Subject { name, experiment: Arc::new(experiment), plan: plan.map(Arc::new), ran });
             runs.push(record);
         }
         let comparison = Comparison::of(subjects)?;
@@ -376,16 +381,4 @@ fn light(run: &StoredRun) -> RunRecord {
         let _ = preset::set(&mut experiment, setting);
     }
     RunRecord::kept(run, experiment)
-}
-
-fn ran(run: &StoredRun) -> Ran {
-    Ran {
-        predicted_bytes: Some(run.load(&run.predicted).0),
-        measured_bytes: (run.steps > 0).then(|| run.load(&run.measured).0),
-        steps: run.steps,
-        step_secs: run.step_secs,
-        train_loss: run.train_loss,
-        test_accuracy: run.test_accuracy,
-        best_test_accuracy: run.best_test_accuracy,
-    }
 }

@@ -143,7 +143,7 @@ fn of_subject(subject: &Subject, peak: Option<PeakPlace>) -> JsonSubject<'_> {
         predicted_bytes: subject.predicted().map(|bytes| bytes.0),
         measured_bytes: subject.measured().map(|bytes| bytes.0),
         peak,
-        step_secs: subject.plan.as_ref().map(|plan| plan.step_secs),
+        step_secs: subject.estimated_step_secs(),
         ran: subject.ran.as_ref(),
     }
 }
@@ -201,7 +201,7 @@ fn tables(comparison: &Comparison, names: &[String]) -> String {
         peaks.push(row("best test accuracy", of(&|s| s.ran.as_ref()?.best_test_accuracy.map(format::share))));
         peaks.push(row("measured time of a step", of(&|s| s.ran.as_ref()?.step_secs.map(format::secs))));
     }
-    peaks.push(row("estimated time of a step", of(&|s| s.plan.as_ref().map(|plan| format::secs(plan.step_secs)))));
+    peaks.push(row("estimated time of a step", of(&format::estimate)));
     let places = comparison.places();
     let place = |place: &Option<PeakPlace>, what: &dyn Fn(&PeakPlace) -> String| {
         place.as_ref().map_or_else(|| "–".to_owned(), what)

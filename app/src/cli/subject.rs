@@ -87,7 +87,7 @@ fn named(name: &Path, device: Option<&str>, in_store: &InStore, machine: &Machin
     if let Err(why) = &plan {
         out::say("note", &format!("run {} cannot be planned here any more: {why}", kept.run.key));
     }
-    Ok(Named { subject: kept.subject(plan.ok().map(Arc::new)), kept: Some(kept) })
+    Ok(Named { subject: kept.subject(plan.ok()), kept: Some(kept) })
 }
 
 /// The presets or runs of these names, as [`named`] finds each, called so that each can be told from the others.

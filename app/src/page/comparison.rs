@@ -37,7 +37,7 @@ pub(crate) fn comparison(comparison: &Comparison, machine: &[(String, String)]) 
     rows.push(row("predicted peak", of(&|s| s.predicted().map(|bytes| bytes.to_string()))));
     rows.push(row("measured peak", of(&|s| s.measured().map(|bytes| bytes.to_string()))));
     rows.push(row("budget", of(&|s| Some(s.experiment.budget.to_string()))));
-    rows.push(row("estimated time of a step", of(&|s| s.plan.as_ref().map(|plan| format::secs(plan.step_secs)))));
+    rows.push(row("estimated time of a step", of(&format::estimate)));
     rows.push(row("measured time of a step", of(&|s| s.ran.as_ref()?.step_secs.map(format::secs))));
     rows.push(row("best test accuracy", of(&|s| s.ran.as_ref()?.best_test_accuracy.map(format::share))));
     page.table(&heading("memory"), &rows);

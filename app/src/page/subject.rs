@@ -109,6 +109,7 @@ fn came_of_it(page: &mut Page, subject: &Subject) {
     page.heading("The run");
     let rows = [
         ("steps", Cell::figure(format::count(ran.steps))),
+        ("estimated time of a step", Cell::known(format::estimate(subject))),
         ("mean time of a step", Cell::known(ran.step_secs.map(format::secs))),
         ("training loss, last step", Cell::known(ran.train_loss.map(format::three))),
         ("test accuracy", Cell::known(ran.test_accuracy.map(format::share))),

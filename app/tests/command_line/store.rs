@@ -206,6 +206,23 @@ fn a_run_is_meant_by_its_name_and_gives_its_key_to_files() {
 }
 
 #[test]
+fn a_kept_run_is_told_with_the_prediction_that_was_kept_with_it() {
+    let place = Place::new();
+    let run = place.train(&[]);
+    let shown: Value = serde_json::from_str(&place.told(&["show", &run, "--json"])).expect("JSON");
+    let process = shown["predicted"]["process_bytes"].as_u64().expect("bytes");
+    let page = place.told(&["export", &run, "--format", "html", "-o", "-"]);
+    let told = format!("<td>process (predicted: an estimate)</td><td class=\"n\">{}</td>", plimsoll_engine::Bytes(process));
+    assert!(page.contains(&told), "{told} in {page}");
+    let compared = || place.told(&["compare", &run, "cnn-digits"]);
+    let row = |text: String| text.lines().find(|line| line.contains("estimated time")).map(str::to_owned);
+    let both = row(compared()).expect("a row");
+    assert_eq!(both.matches("estimated now").count(), 1, "{both}");
+    let compared: Value = serde_json::from_str(&place.told(&["compare", &run, "cnn-digits", "--json"])).expect("JSON");
+    assert_eq!(compared["subjects"][0]["step_secs"], shown["predicted"]["step_secs"]);
+}
+
+#[test]
 fn a_name_by_which_a_run_cannot_be_meant_is_refused_or_warned_of() {
     let place = Place::new();
     let run = place.train(&[]);

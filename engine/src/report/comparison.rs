@@ -27,7 +27,7 @@ pub struct Subject {
     pub name: String,
     /// What was chosen.
     pub experiment: Arc<Experiment>,
-    /// Its prediction by this program; `None` where it cannot be planned any more, as when its data are gone.
+    /// Its prediction; of a kept run with the peaks and the time that were kept with it; `None` where it cannot be planned any more, as when its data are gone.
     pub plan: Option<Arc<Plan>>,
     /// What came of it, where it ran.
     pub ran: Option<Ran>,
@@ -42,6 +42,8 @@ pub struct Ran {
     pub measured_bytes: Option<u64>,
     /// Optimizer steps done.
     pub steps: u64,
+    /// Predicted seconds of a step, when it began; `None` where that is not kept.
+    pub estimated_step_secs: Option<f64>,
     /// Measured mean seconds of a step, without tests.
     pub step_secs: Option<f64>,
     /// Loss of the last step.
@@ -62,6 +64,16 @@ impl Subject {
     pub fn predicted(&self) -> Option<Bytes> {
         let before = || self.ran.as_ref()?.predicted_bytes.map(Bytes);
         self.plan.as_ref().map(|plan| plan.load()).or_else(before)
+    }
+
+    /// Predicted seconds of a step: as they were kept with the run, or else by the plan.
+    pub fn estimated_step_secs(&self) -> Option<f64> {
+        self.kept_estimate().or_else(|| self.plan.as_ref().map(|plan| plan.step_secs))
+    }
+
+    /// Predicted seconds of a step as they were kept with the run.
+    pub fn kept_estimate(&self) -> Option<f64> {
+        self.ran.as_ref()?.estimated_step_secs
     }
 
     /// What was measured of what the budget counts.

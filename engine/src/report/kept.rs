@@ -14,7 +14,7 @@ use crate::{
         curves::{Curve, Curves, Group, names},
         tensorboard::About,
     },
-    store::{Column, RunKey, Series, Store, StoredDetails, StoredRun},
+    store::{Column, Prediction, RunKey, Series, Store, StoredDetails, StoredRun},
 };
 
 /// Everything that is kept of a run.
@@ -49,10 +49,12 @@ impl Kept {
         Ok(Self { run, details, experiment, curves, files: store.files(key), damage })
     }
 
-    /// The run to be compared or told of, with a plan of it where there is one.
-    pub fn subject(&self, plan: Option<Arc<Plan>>) -> Subject {
+    /// The run to be compared or told of, with a plan of it where there is one. What was predicted when it began takes the
+    /// place of what the plan says of it now.
+    pub fn subject(&self, plan: Option<Plan>) -> Subject {
         let (name, experiment) = (self.run.label().to_owned(), Arc::clone(&self.experiment));
-        Subject { name, experiment, plan, ran: Some(Ran::of(&self.run)) }
+        let plan = plan.map(|plan| Arc::new(self.details.prediction.recalled(plan)));
+        Subject { name, experiment, plan, ran: Some(Ran::with(&self.run, &self.details.prediction)) }
     }
 
     /// The measured peak; `None` before the first step.
@@ -78,12 +80,18 @@ impl Kept {
 }
 
 impl Ran {
+    /// What came of a kept run, with the time that was predicted of it.
+    pub fn with(run: &StoredRun, prediction: &Prediction) -> Self {
+        Self { estimated_step_secs: prediction.kept_step_secs(), ..Self::of(run) }
+    }
+
     /// What came of a kept run.
     pub fn of(run: &StoredRun) -> Self {
         Self {
             predicted_bytes: Some(run.load(&run.predicted).0),
             measured_bytes: (run.steps > 0).then(|| run.load(&run.measured).0),
             steps: run.steps,
+            estimated_step_secs: None,
             step_secs: run.step_secs,
             train_loss: run.train_loss,
             test_accuracy: run.test_accuracy,
@@ -187,7 +195,13 @@ mod tests {
         let store = Store::open(folder.path()).expect("a store");
         let kept = Kept::read(&store, &key).expect("a run");
         assert_eq!((*kept.experiment == experiment, kept.damage.as_deref()), (true, None));
-        let subject = kept.subject(Some(plan));
+        // The process and the rates of another moment: what was predicted when the run began is what is told.
+        let mut later = (*plan).clone();
+        (later.step_secs, later.peak.process) = (plan.step_secs * 3.0, Bytes(1));
+        let subject = kept.subject(Some(later));
+        let told = subject.plan.as_ref().expect("a plan");
+        assert_eq!((told.peak, told.step_secs), (plan.peak, plan.step_secs));
+        assert_eq!(subject.kept_estimate(), Some(plan.step_secs));
         let ran = subject.ran.as_ref().expect("it ran");
         assert_eq!((ran.steps, ran.measured_bytes, ran.best_test_accuracy), (3, Some(3000), Some(0.75)));
         assert_eq!(ran.predicted_bytes, subject.predicted().map(|bytes| bytes.0));

@@ -52,7 +52,7 @@ fn results(comparison: &Comparison) -> Vec<Row> {
     let budget = subjects.iter().map(|subject| Some(format::size(subject.experiment.budget))).collect();
     let places =
         comparison.places().into_iter().map(|place| place.map(|place| format!("{} in {}", place.op, place.layer)));
-    let time = subjects.iter().map(|subject| subject.plan.as_ref().map(|plan| format::secs(plan.step_secs))).collect();
+    let time = subjects.iter().map(format::estimate).collect();
     let mut rows = vec![
         ("budget".to_owned(), budget),
         ("predicted peak".to_owned(), predicted),
