@@ -14,8 +14,8 @@ use crate::{
 /// Tensors that are listed.
 const LISTED: usize = 24;
 
-/// The page of a comparison; `machine` is where it was made, each a name and what it is.
-pub(crate) fn comparison(comparison: &Comparison, machine: &[(String, String)]) -> String {
+/// The page of a comparison; `machines` is where each was planned or ran, each part a name and what it is.
+pub(crate) fn comparison(comparison: &Comparison, machines: &[Vec<(String, String)>]) -> String {
     let names: Vec<&str> = comparison.subjects.iter().map(|subject| &*subject.name).collect();
     let mut page = Page::new(&format!("Comparison of {}", names.join(", ")));
     let heading = |first| std::iter::once(first).chain(names.iter().copied()).collect::<Vec<&str>>();
@@ -55,10 +55,27 @@ pub(crate) fn comparison(comparison: &Comparison, machine: &[(String, String)]) 
         page.words(&format!("{left} smaller differences are left out."));
     }
     page.heading("Machine");
-    let rows: Vec<Vec<Cell>> =
-        machine.iter().map(|(name, value)| vec![Cell::words(name), Cell::words(value)]).collect();
-    page.table(&["", ""], &rows);
+    page.table(&heading(""), &where_each(machines));
     page.finish()
+}
+
+/// Where each was planned or ran: a row for each name that one of them has, and a cell for each.
+fn where_each(machines: &[Vec<(String, String)>]) -> Vec<Vec<Cell>> {
+    let mut names: Vec<&str> = Vec::new();
+    for (name, _) in machines.iter().flatten() {
+        if !names.contains(&name.as_str()) {
+            names.push(name);
+        }
+    }
+    let value = |machine: &[(String, String)], name: &str| {
+        let found = machine.iter().find(|(of, _)| of == name);
+        Cell::words(found.map_or("–", |(_, value)| value.as_str()))
+    };
+    let row = |name: &str| {
+        let cells = machines.iter().map(|machine| value(machine, name));
+        std::iter::once(Cell::words(name)).chain(cells).collect()
+    };
+    names.into_iter().map(row).collect()
 }
 
 /// The step of each with that of the first as its outline, and memory against accuracy where they ran.
@@ -98,7 +115,15 @@ mod tests {
         let mut ran = subject("large", 128);
         ran.ran = Some(Ran { measured_bytes: Some(5 << 20), best_test_accuracy: Some(0.9), ..Ran::default() });
         let compared = Comparison::of(vec![subject("small", 8), ran]).expect("two");
-        let text = super::comparison(&compared, &[]);
+        let machine = |rows: &[(&str, &str)]| {
+            rows.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect::<Vec<_>>()
+        };
+        let text = super::comparison(&compared, &[
+            machine(&[("device", "cpu")]),
+            machine(&[("run", "20261122-1412"), ("device", "cuda:0")]),
+        ]);
+        assert!(text.contains("<td>device</td><td>cpu</td><td>cuda:0</td>"), "{text}");
+        assert!(text.contains("<td>run</td><td>–</td><td>20261122-1412</td>"), "{text}");
         assert_eq!(text.matches("<svg").count(), 3);
         for said in ["batch.micro", "<td>8</td><td>128</td>", "5.00 MiB", "90.0%", "activations"] {
             assert!(text.contains(said), "{said} is missing in {text}");

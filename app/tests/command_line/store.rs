@@ -201,6 +201,7 @@ fn a_run_is_meant_by_its_name_and_gives_its_key_to_files() {
     assert!(names[0] != names[1] && names.iter().all(|name| name.starts_with("wider head, ")), "{names:?}");
     let page = place.told(&["export", &first, &second, "--format", "html", "-o", "-"]);
     assert!(names.iter().all(|name| page.contains(name.as_str())));
+    assert!([&first, &second].iter().all(|key| page.contains(&format!("<td>{key}</td>"))), "{page}");
     let missing = place.refused(&["export", "last", "--format", "csv", "-o", "none/run.csv"]);
     assert!(missing.contains("none/run.csv: cannot be written: there is no folder none"), "{missing}");
 }

@@ -48,9 +48,9 @@ impl Contents {
             if self.format != Format::Html {
                 return Err(Misuse("only html takes several: name one".to_owned()).into());
             }
-            let about = machine(&named[0]);
+            let machines: Vec<Rows> = named.iter().map(machine).collect();
             let subjects = named.into_iter().map(|named| named.subject).collect();
-            return Ok(page::comparison(&Comparison::of(subjects)?, &about).into_bytes());
+            return Ok(page::comparison(&Comparison::of(subjects)?, &machines).into_bytes());
         }
         let named = named.pop().context("nothing is named")?;
         let Named { subject, kept } = &named;
