@@ -3,7 +3,10 @@
 
 use eframe::egui::{Align, Color32, Layout, RichText, Ui};
 use egui_extras::{Column, TableBuilder};
-use plimsoll_engine::{Bytes, report::Comparison};
+use plimsoll_engine::{
+    Bytes,
+    report::{Comparison, comparison::AliveRow},
+};
 
 use super::color;
 use crate::{
@@ -84,9 +87,14 @@ pub(super) fn alive(ui: &mut Ui, compared: &Compared) {
     let rows: Vec<Row> = comparison
         .alive
         .iter()
-        .map(|row| (format!("{} {}", row.layer, row.name), row.bytes.iter().map(bytes).collect()))
+        .map(|row| (tensor(row), row.bytes.iter().map(bytes).collect()))
         .collect();
     grid(ui, comparison, "alive", &rows, 0);
+}
+
+/// What a tensor is called: a weight and its master weight differ by their category alone.
+fn tensor(row: &AliveRow) -> String {
+    format!("{} {} ({})", row.layer, row.name, row.category.name())
 }
 
 /// A table with a column for each that is compared; the first `strong` rows stand out.
@@ -131,4 +139,29 @@ fn grid(ui: &mut Ui, comparison: &Comparison, id: &str, rows: &[Row], strong: us
             }
         });
     });
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use plimsoll_engine::{Experiment, experiment::Precision, hardware::Machine, plan::Plan, report::Subject};
+
+    use super::*;
+
+    #[test]
+    fn a_weight_and_its_master_weight_are_told_apart() {
+        let subject = |precision| {
+            let experiment = Experiment { precision, ..Experiment::default() };
+            let plan = Plan::of(&experiment, &Machine::nominal()).expect("a plan");
+            Subject::of_plan(precision.key(), Arc::new(plan))
+        };
+        let compared = Comparison::of(vec![subject(Precision::F32), subject(Precision::Bf16Mixed)]).expect("two");
+        let names: Vec<String> = compared.alive.iter().map(tensor).collect();
+        let mut apart = names.clone();
+        apart.sort();
+        apart.dedup();
+        assert_eq!(apart.len(), names.len(), "{names:?}");
+        assert!(names.iter().any(|name| name.ends_with("weight (master weights)")), "{names:?}");
+    }
 }
