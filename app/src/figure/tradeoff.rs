@@ -1,32 +1,45 @@
 //! Memory against accuracy: each run a point, and the frontier of those that nothing beats.
 
+use eframe::egui::{Pos2, Rect, Vec2, pos2, vec2};
+
 use super::{
     Figure,
     panel::{Axis, Panel},
-    svg::{Anchor, Pen, Words, fitted, legend, palette, width_of},
+    svg::{Pen, Words, fitted, legend, palette, width_of},
 };
-use crate::{format, session::frontier, theme::print, widgets::axes::Round};
+use crate::{
+    format,
+    session::frontier,
+    theme::print,
+    widgets::{axes::Round, places::Places},
+};
 
 /// A run that is drawn.
 #[derive(Debug, Clone)]
 pub(crate) struct Dot {
+    /// Its number among the runs, which the window shows as well; empty where it has none.
+    pub(crate) number: String,
     pub(crate) name: String,
     /// Measured peak in MiB, best accuracy.
     pub(crate) at: [f64; 2],
 }
 
+impl Dot {
+    /// What stands at its point where there is room.
+    fn label(&self) -> String {
+        if self.number.is_empty() { self.name.clone() } else { format!("{}: {}", self.number, self.name) }
+    }
+}
+
 /// Above the legend.
 const HEAD: f32 = print::TITLE + print::EDGE + 4.0;
-/// The longest name at a point.
+/// The longest name at a point, where a whole one has no room.
 const NAME: f32 = 120.0;
-
-/// A box in the figure: left, top, right, bottom.
-type Place = [f32; 4];
 
 /// Draws runs that compare under a title; the budget's line where it is near.
 pub(crate) fn figure(title: &str, dots: &[Dot], budget: f64) -> Figure {
     let palette = palette();
-    let mut figure = Figure::new(title, print::PAGE, HEAD + print::LINE + print::CHART + print::BELOW);
+    let mut figure = Figure::new(title, print::PAGE, HEAD + print::LINE * 2.0 + print::CHART + print::BELOW);
     let heading = Words::new(print::TITLE, palette.strong()).heavy();
     let right = print::PAGE - print::EDGE;
     figure.words([print::EDGE, HEAD - 6.0], &fitted(title, right - print::EDGE, heading), heading);
@@ -40,7 +53,8 @@ pub(crate) fn figure(title: &str, dots: &[Dot], budget: f64) -> Figure {
     if is_near {
         entries.push((palette.budget, true, "budget".to_owned()));
     }
-    let top = legend(&mut figure, &entries, [print::EDGE, HEAD + print::WORDS], right);
+    // The name of the vertical axis has a line of its own below the legend.
+    let top = legend(&mut figure, &entries, [print::EDGE, HEAD + print::WORDS], right) + print::LINE;
     let bottom = figure.size()[1] - print::BELOW;
     let left = print::EDGE + print::LABELS;
     let low = dots.iter().fold(1.0f64, |low, dot| low.min(dot.at[1]));
@@ -51,21 +65,24 @@ pub(crate) fn figure(title: &str, dots: &[Dot], budget: f64) -> Figure {
     let percent = |y: f64| if y <= 1.0 { format!("{}%", format::plain(y * 100.0)) } else { String::new() };
     let across = Axis::new(Round::Binary, &format::mib, "measured peak");
     panel.axes(&mut figure, &across, &Axis::new(Round::Decimal, &percent, "best test accuracy"));
+    let mut lines: Vec<[[f32; 2]; 2]> = Vec::new();
     if is_near {
         let at = panel.x(budget);
+        lines.push([[at, panel.top], [at, panel.bottom]]);
         figure.line([at, panel.top], [at, panel.bottom], Pen::dashed(palette.budget, print::BUDGET));
     }
     let stairs: Vec<[f32; 2]> = stairs(&best.iter().map(|i| dots[*i].at).collect::<Vec<_>>())
         .into_iter()
         .map(|point| panel.at(point))
         .collect();
+    lines.extend(stairs.windows(2).map(|pair| [pair[0], pair[1]]));
     figure.lines(&stairs, Pen::solid(palette.frontier, print::CURVE));
     for (i, dot) in dots.iter().enumerate() {
         let color = if best.contains(&i) { palette.frontier } else { palette.process };
         figure.circle(panel.at(dot.at), print::DOT, color);
     }
     panel.frame(&mut figure);
-    names(&mut figure, dots, &best, &panel);
+    names(&mut figure, dots, &best, &panel, &lines);
     figure
 }
 
@@ -75,36 +92,31 @@ fn stairs(frontier: &[[f64; 2]]) -> Vec<[f64; 2]> {
     frontier.first().copied().into_iter().chain(frontier.windows(2).flat_map(corner)).collect()
 }
 
-/// The names at the points, those that nothing beats first, each where it covers neither another name nor a point.
-fn names(figure: &mut Figure, dots: &[Dot], best: &[usize], panel: &Panel) {
+/// The names at the points, those that nothing beats first: whole, or short, or the number alone, where one has room.
+fn names(figure: &mut Figure, dots: &[Dot], best: &[usize], panel: &Panel, lines: &[[[f32; 2]; 2]]) {
     let words = Words::new(print::SMALL, palette().strong());
-    let around = |[x, y]: [f32; 2]| [x - print::DOT, y - print::DOT, x + print::DOT, y + print::DOT];
-    let mut taken: Vec<Place> = dots.iter().map(|dot| around(panel.at(dot.at))).collect();
+    let at = |point: [f64; 2]| Pos2::from(panel.at(point));
+    let frame = Rect::from_min_max(pos2(panel.left, panel.top), pos2(panel.right, panel.bottom));
+    let around = |dot: &Dot| Rect::from_center_size(at(dot.at), Vec2::splat(print::DOT * 2.0));
+    let mut places = Places::new(frame, dots.iter().map(around).collect());
+    lines.iter().for_each(|[from, to]| places.line(Pos2::from(*from), Pos2::from(*to)));
     let beaten = (0..dots.len()).filter(|i| !best.contains(i));
     for i in best.iter().copied().chain(beaten) {
-        let name = fitted(&dots[i].name, NAME, words);
-        let (width, [x, y], away) = (width_of(&name, words), panel.at(dots[i].at), print::DOT + 2.0);
-        let sides = [
-            ([x + away, y + words.size * 0.35], Anchor::Start, x + away),
-            ([x - away, y + words.size * 0.35], Anchor::End, x - away - width),
-            ([x, y - away], Anchor::Middle, x - width / 2.0),
-            ([x, y + away + words.size * 0.8], Anchor::Middle, x - width / 2.0),
-        ];
-        let free = sides.into_iter().find_map(|(at, anchor, left)| {
-            let place = [left, at[1] - words.size * 0.8, left + width, at[1] + words.size * 0.2];
-            let is_inside = place[0] >= panel.left && place[2] <= panel.right;
-            let is_free = is_inside && taken.iter().all(|other| apart(&place, other));
-            is_free.then_some((at, anchor, place))
+        let texts = [dots[i].label(), fitted(&dots[i].label(), NAME, words), dots[i].number.clone()];
+        let size = |text: &str| vec2(width_of(text, words), words.size);
+        let found = texts.iter().filter(|text| !text.is_empty()).find_map(|text| {
+            let (rect, has_line) = places.place(i, size(text))?;
+            Some((text, rect, has_line))
         });
-        if let Some((at, anchor, place)) = free {
-            figure.words(at, &name, words.at(anchor));
-            taken.push(place);
+        let Some((text, rect, has_line)) = found else { continue };
+        if has_line {
+            let (point, end) = (at(dots[i].at), rect.clamp(at(dots[i].at)));
+            let start = point + (end - point).normalized() * print::DOT;
+            figure.line([start.x, start.y], [end.x, end.y], Pen::solid(palette().weak(), print::HAIR));
         }
+        figure.words([rect.left(), rect.bottom() - words.size * 0.2], text, words);
+        places.take(rect);
     }
-}
-
-fn apart(a: &Place, b: &Place) -> bool {
-    a[2] < b[0] || b[2] < a[0] || a[3] < b[1] || b[3] < a[1]
 }
 
 #[cfg(test)]
@@ -112,7 +124,7 @@ mod tests {
     use super::*;
 
     fn dot(name: &str, at: [f64; 2]) -> Dot {
-        Dot { name: name.to_owned(), at }
+        Dot { number: String::new(), name: name.to_owned(), at }
     }
 
     #[test]
@@ -123,10 +135,12 @@ mod tests {
         for said in ["small", "large", "worse", "budget", "beaten"] {
             assert!(svg.contains(&format!(">{said}<")), "{said} in {svg}");
         }
-        // Two runs at one point cannot both have a name beside it on the same side.
+        let long = Dot { number: "3".to_owned(), name: "a name with no end ".repeat(20), at: [10.0, 0.8] };
+        assert!(figure("Long", &[long], 32.0).svg().contains(">3: a name with"));
+        // Runs at one point have their names around it.
         let same: Vec<Dot> = (0..9).map(|i| dot(&format!("run {i}"), [10.0, 0.5])).collect();
         let named = figure("Same", &same, 1e6).svg().matches(">run ").count();
-        assert!((1..=4).contains(&named), "{named}");
+        assert_eq!(named, 9);
         assert_eq!(stairs(&[[1.0, 0.5], [3.0, 0.9]]), [[1.0, 0.5], [3.0, 0.5], [3.0, 0.9]]);
         assert!(!figure("Nothing", &[], 1.0).svg().contains("NaN"));
     }

@@ -88,7 +88,7 @@ fn figures(page: &mut Page, comparison: &Comparison) {
     }
     let dot = |subject: &Subject| {
         let accuracy = subject.ran.as_ref()?.best_test_accuracy?;
-        Some(Dot { name: subject.name.clone(), at: [subject.measured()?.as_mib(), accuracy] })
+        Some(Dot { number: String::new(), name: subject.name.clone(), at: [subject.measured()?.as_mib(), accuracy] })
     };
     let dots: Vec<Dot> = comparison.subjects.iter().filter_map(dot).collect();
     if !dots.is_empty() {

@@ -6,7 +6,7 @@ mod labels;
 mod seeds;
 mod task;
 
-use eframe::egui::{Color32, ComboBox, Pos2, RichText, Role, ScrollArea, Stroke, Tooltip, Ui, WidgetInfo, vec2};
+use eframe::egui::{Color32, ComboBox, Pos2, RichText, Role, ScrollArea, Stroke, TextStyle, Tooltip, Ui, WidgetInfo, vec2};
 use egui_plot::{Line, LineStyle, MarkerShape, PlotPoint, PlotPoints, PlotTransform, PlotUi, Points, VLine};
 use plimsoll_engine::experiment::{ActivationKind, Model, ModelKind, ModelSetting};
 
@@ -22,6 +22,7 @@ use crate::{
         axes::{self, Round},
         chip,
         legend::{self, Entry},
+        text,
     },
 };
 
@@ -29,6 +30,8 @@ use crate::{
 const REACH: f32 = 14.0;
 /// How much is left of the colours of a task that is not in focus.
 const DIMMED: f32 = 0.35;
+/// The height of a plot that its horizontal axis takes.
+const BELOW_PLOT: f32 = 40.0;
 /// The ring around the point of the run that is looked at.
 const RING: f32 = 4.0;
 
@@ -147,7 +150,7 @@ fn plot(ui: &mut Ui, context: &PanelContext<'_>, tasks: &[Task], dots: &[Dot<'_>
         .include_y(low)
         .include_y(high)
         .custom_x_axes(vec![axes::x_axis(ui, format::mib).label(RichText::new("measured peak").small().weak())])
-        .custom_y_axes(vec![axes::y_axis(ui, percent).label(RichText::new("best test accuracy").small().weak())])
+        .custom_y_axes(vec![axes::y_axis(ui, percent).label(RichText::new(measure(ui, height)).small().weak())])
         .show_crosshair(false)
         .label_formatter(|_| None);
     let response = plot.show(ui, |plot| {
@@ -164,7 +167,8 @@ fn plot(ui: &mut Ui, context: &PanelContext<'_>, tasks: &[Task], dots: &[Dot<'_>
     dimmed(ui, tasks, dots, &response.transform);
     let about = format!("Memory against accuracy: {} runs", dots.len());
     response.response.widget_info(|| WidgetInfo::labeled(Role::Figure, true, &about));
-    labels::draw(ui, &context.state.session, dots, shown.key, &response.transform);
+    let lines = drawn_lines(dots, (budget <= widest * 2.0).then_some(budget), &response.transform);
+    labels::draw(ui, &context.state.session, dots, shown.key, &response.transform, &lines);
     let near = response.response.hover_pos().and_then(|at| nearest(dots, &response.transform, at));
     if let Some(dot) = near {
         let gap = theme::WIDE_GAP;
@@ -174,6 +178,27 @@ fn plot(ui: &mut Ui, context: &PanelContext<'_>, tasks: &[Task], dots: &[Dot<'_>
             context.send.send(Action::ShowRun(dot.run.key));
         }
     }
+}
+
+/// What the vertical axis shows, in words that are no longer than a plot of this height: they stand upright beside it.
+fn measure(ui: &Ui, height: f32) -> &'static str {
+    let font = TextStyle::Small.resolve(ui.style());
+    let room = height - BELOW_PLOT;
+    let words = ["best test accuracy", "accuracy", ""];
+    words.into_iter().find(|words| text::width(ui, words, &font) <= room).unwrap_or_default()
+}
+
+/// Where the frontier and the budget's line lie on the screen.
+fn drawn_lines(dots: &[Dot<'_>], budget: Option<f64>, transform: &PlotTransform) -> Vec<[Pos2; 2]> {
+    let place = |[x, y]: [f64; 2]| transform.position_from_point(&PlotPoint::new(x, y));
+    let stairs = steps(&stairs_of(dots, |dot| dot.in_focus));
+    let frontier = stairs.windows(2).map(|pair| [place(pair[0]), place(pair[1])]);
+    let frame = *transform.frame();
+    let upright = |at: f64| {
+        let x = place([at, 0.0]).x;
+        [Pos2::new(x, frame.top()), Pos2::new(x, frame.bottom())]
+    };
+    frontier.chain(budget.map(upright)).collect()
 }
 
 /// The points that nothing beats, of those that `are_meant`, by rising memory.

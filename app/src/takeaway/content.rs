@@ -62,7 +62,11 @@ fn figure(pane: Pane, state: &State, view: &View) -> Option<Figure> {
         Pane::Gradients => with_curves(state, view, curves::gradients),
         Pane::Tradeoff => {
             let (task, dots) = panels::tradeoff::in_focus(state)?;
-            let dot = |(run, at): panels::tradeoff::Placed<'_>| Dot { name: state.session.short_name(run), at };
+            let dot = |(run, at): panels::tradeoff::Placed<'_>| Dot {
+                number: run.short_label(),
+                name: state.session.short_name(run),
+                at,
+            };
             let dots: Vec<Dot> = dots.into_iter().map(dot).collect();
             let budget = state.document.experiment.budget.as_mib();
             Some(tradeoff::figure(&format!("Memory against accuracy: {task}"), &dots, budget))

@@ -6,6 +6,7 @@ pub(crate) mod control;
 pub(crate) mod ends;
 pub(crate) mod legend;
 pub(crate) mod line_plot;
+pub(crate) mod places;
 pub(crate) mod series;
 pub(crate) mod stack;
 pub(crate) mod table;
