@@ -32,6 +32,8 @@ const REACH: f32 = 14.0;
 const DIMMED: f32 = 0.35;
 /// The height of a plot that its horizontal axis takes.
 const BELOW_PLOT: f32 = 40.0;
+/// A budget is drawn up to so many times the most memory in view.
+const NEAR: f64 = 1.75;
 /// The ring around the point of the run that is looked at.
 const RING: f32 = 4.0;
 
@@ -81,7 +83,8 @@ pub(crate) fn ui(ui: &mut Ui, context: &PanelContext<'_>) {
         return;
     };
     let focus = tasks.iter().position(|task| task.has(shown)).unwrap_or(tasks.len() - 1);
-    let dots: Vec<Dot<'_>> = tasks.iter().enumerate().flat_map(|(i, task)| task.dots(session, i == focus)).collect();
+    let dots = tasks.iter().enumerate().flat_map(|(i, task)| task.dots(session, i == focus));
+    let dots = in_axes(dots.collect());
     ScrollArea::vertical().auto_shrink(false).show(ui, |ui| {
         if tasks.len() > 1 {
             tasks_list(ui, context, &tasks, focus);
@@ -91,6 +94,14 @@ pub(crate) fn ui(ui: &mut Ui, context: &PanelContext<'_>) {
         plot(ui, context, &tasks, &dots, shown, height);
         chosen::ui(ui, context, shown);
     });
+}
+
+/// Those in focus, and of other tasks those that lie inside the axes, which the ones in focus decide.
+fn in_axes(mut dots: Vec<Dot<'_>>) -> Vec<Dot<'_>> {
+    let points: Vec<[f64; 2]> = dots.iter().filter(|dot| dot.in_focus).map(|dot| dot.at).collect();
+    let (widest, (low, high)) = (widest(&points), accuracies(&points));
+    dots.retain(|dot| dot.in_focus || (dot.at[0] <= widest && (low..=high).contains(&dot.at[1])));
+    dots
 }
 
 /// The tasks, where there are several: a list of them.
@@ -124,7 +135,11 @@ fn legend(ui: &mut Ui, dots: &[Dot<'_>]) {
     if dots.iter().any(|dot| dot.run.status.is_active()) {
         entries.push(entry(Some(palette.test), "training now".to_owned(), "Its point moves with every test."));
     }
-    let mut kinds: Vec<ModelKind> = dots.iter().map(|dot| dot.run.experiment().model.kind).collect();
+    if dots.iter().any(|dot| !dot.in_focus) {
+        let hover = "Runs on other data or another kind of device, as far as they lie in these axes. They do not compare.";
+        entries.push(entry(Some(palette.process.gamma_multiply(DIMMED)), "other data".to_owned(), hover));
+    }
+    let mut kinds: Vec<ModelKind> = dots.iter().filter(|dot| dot.in_focus).map(|dot| dot.run.experiment().model.kind).collect();
     kinds.sort_by_key(|kind| place(*kind));
     kinds.dedup();
     for kind in kinds.iter().filter(|_| kinds.len() > 1) {
@@ -138,7 +153,7 @@ fn plot(ui: &mut Ui, context: &PanelContext<'_>, tasks: &[Task], dots: &[Dot<'_>
     let palette = theme::palette(ui);
     let budget = context.state.document.experiment.budget.as_mib();
     let points: Vec<[f64; 2]> = dots.iter().filter(|dot| dot.in_focus).map(|dot| dot.at).collect();
-    let widest = points.iter().fold(0.0f64, |widest, [x, _]| widest.max(*x));
+    let widest = widest(&points);
     let (low, high) = accuracies(&points);
     let percent =
         |y: f64| if (0.0..=1.0).contains(&y) { format!("{}%", format::plain(y * 100.0)) } else { String::new() };
@@ -146,7 +161,7 @@ fn plot(ui: &mut Ui, context: &PanelContext<'_>, tasks: &[Task], dots: &[Dot<'_>
         .height(height)
         .set_margin_fraction(vec2(0.06, 0.06))
         .include_x(0.0)
-        .include_x(widest * 1.15)
+        .include_x(widest)
         .include_y(low)
         .include_y(high)
         .custom_x_axes(vec![axes::x_axis(ui, format::mib).label(RichText::new("measured peak").small().weak())])
@@ -157,7 +172,7 @@ fn plot(ui: &mut Ui, context: &PanelContext<'_>, tasks: &[Task], dots: &[Dot<'_>
         let stairs = steps(&stairs_of(dots, |dot| dot.in_focus));
         let line = Line::new("frontier", PlotPoints::from(stairs)).color(palette.frontier.gamma_multiply(0.7));
         plot.line(line.width(1.4).allow_band(false));
-        if budget <= widest * 2.0 {
+        if budget <= widest * NEAR {
             let style = LineStyle::Dashed { length: 6.0 };
             plot.vline(VLine::new("budget", budget).color(palette.budget).style(style));
         }
@@ -167,7 +182,7 @@ fn plot(ui: &mut Ui, context: &PanelContext<'_>, tasks: &[Task], dots: &[Dot<'_>
     dimmed(ui, tasks, dots, &response.transform);
     let about = format!("Memory against accuracy: {} runs", dots.len());
     response.response.widget_info(|| WidgetInfo::labeled(Role::Figure, true, &about));
-    let lines = drawn_lines(dots, (budget <= widest * 2.0).then_some(budget), &response.transform);
+    let lines = drawn_lines(dots, (budget <= widest * NEAR).then_some(budget), &response.transform);
     labels::draw(ui, &context.state.session, dots, shown.key, &response.transform, &lines);
     let near = response.response.hover_pos().and_then(|at| nearest(dots, &response.transform, at));
     if let Some(dot) = near {
@@ -237,6 +252,11 @@ fn point(plot: &mut PlotUi<'_>, dot: &Dot<'_>, shown: RunKey, palette: &Palette)
     }
     let (shape, _) = MARKERS[place(run.experiment().model.kind) % MARKERS.len()];
     plot.points(marker(radius).shape(shape).color(color));
+}
+
+/// The most memory in view.
+fn widest(points: &[[f64; 2]]) -> f64 {
+    points.iter().fold(0.0f64, |widest, [x, _]| widest.max(*x)) * 1.15
 }
 
 /// The accuracies in view: a single run is not drawn as if a thousandth were the world.
@@ -340,7 +360,23 @@ fn about_run(ui: &mut Ui, session: &Session, run: &RunRecord) {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
+    use plimsoll_engine::{Experiment, hardware::Machine, plan::Plan, train::Event};
+
     use super::*;
+
+    #[test]
+    fn runs_of_other_tasks_stay_inside_the_axes() {
+        let mut session = Session::default();
+        let plan = Arc::new(Plan::of(&Experiment::default(), &Machine::nominal()).expect("a plan"));
+        (1..=4).for_each(|run| session.receive(&Event::Started { run, plan: Arc::clone(&plan) }));
+        let runs = session.runs();
+        let places = [([10.0, 0.5], true), ([5.0, 0.5], false), ([40.0, 0.5], false), ([5.0, 0.9], false)];
+        let dot = |(run, (at, in_focus))| Dot { run, at, is_best: false, in_focus };
+        let seen = in_axes(runs.iter().zip(places).map(dot).collect());
+        assert_eq!(seen.iter().map(|dot| dot.at).collect::<Vec<_>>(), [[10.0, 0.5], [5.0, 0.5]]);
+    }
 
     #[test]
     fn the_frontier_rises_in_stairs() {
