@@ -135,6 +135,9 @@ fn legend(ui: &mut Ui, dots: &[Dot<'_>]) {
     if dots.iter().any(|dot| dot.run.status.is_active()) {
         entries.push(entry(Some(palette.test), "training now".to_owned(), "Its point moves with every test."));
     }
+    if !seeds::groups(dots).is_empty() {
+        entries.push(entry(Some(palette.strong()), "mean of seeds".to_owned(), seeds::MEANING));
+    }
     if dots.iter().any(|dot| !dot.in_focus) {
         let hover = "Runs on other data or another kind of device, as far as they lie in these axes. They do not compare.";
         entries.push(entry(Some(palette.process.gamma_multiply(DIMMED)), "other data".to_owned(), hover));
@@ -192,7 +195,18 @@ fn plot(ui: &mut Ui, context: &PanelContext<'_>, tasks: &[Task], dots: &[Dot<'_>
         if response.response.clicked() {
             context.send.send(Action::ShowRun(dot.run.key));
         }
+    } else if let Some(seeds) = response.response.hover_pos().and_then(|at| mean_near(dots, &response.transform, at)) {
+        Tooltip::for_widget(&response.response).at_pointer().gap(theme::WIDE_GAP).show(|ui| {
+            ui.strong(seeds.words());
+            ui.label(seeds::MEANING);
+        });
     }
+}
+
+/// The mean of seeds that the pointer means, if it is near one.
+fn mean_near(dots: &[Dot<'_>], transform: &PlotTransform, at: Pos2) -> Option<seeds::Seeds> {
+    let distance = |[x, y]: [f64; 2]| transform.position_from_point(&PlotPoint::new(x, y)).distance(at);
+    seeds::groups(dots).into_iter().find(|seeds| distance(seeds.mean) <= REACH)
 }
 
 /// What the vertical axis shows, in words that are no longer than a plot of this height: they stand upright beside it.

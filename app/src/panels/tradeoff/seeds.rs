@@ -4,9 +4,10 @@ use std::collections::BTreeMap;
 
 use eframe::egui::Color32;
 use egui_plot::{Line, MarkerShape, PlotPoints, PlotUi, Points};
+use plimsoll_engine::{store::RunState, train::Outcome};
 
 use super::Dot;
-use crate::{format, theme::Palette};
+use crate::{format, session::Status, theme::Palette};
 
 /// Runs of several seeds.
 #[derive(Debug, Clone, PartialEq)]
@@ -14,7 +15,7 @@ pub(super) struct Seeds {
     /// How many.
     count: usize,
     /// Mean peak in MiB, mean accuracy.
-    mean: [f64; 2],
+    pub(super) mean: [f64; 2],
     /// Standard deviation of both, of a sample.
     spread: [f64; 2],
 }
@@ -46,18 +47,55 @@ impl Seeds {
     }
 }
 
-/// The groups of dots that differ only by their seed, where there are several in one.
+/// What the mark means.
+pub(super) const MEANING: &str = "The mean of finished runs that differ only by their seed; the arms are one standard \
+                                  deviation of their memory and of their accuracy.";
+
+/// The groups of finished runs that differ only by their seed, where there are several in one.
 pub(super) fn groups(dots: &[Dot<'_>]) -> Vec<Seeds> {
     let mut groups: BTreeMap<u64, Vec<[f64; 2]>> = BTreeMap::new();
-    for dot in dots.iter().filter(|dot| dot.in_focus) {
+    // What a run came to that was stopped is not what its seed does.
+    for dot in dots.iter().filter(|dot| dot.in_focus && is_finished(&dot.run.status)) {
         groups.entry(dot.run.kin).or_default().push(dot.at);
     }
     groups.into_values().filter(|points| points.len() > 1).map(|points| Seeds::of(&points)).collect()
 }
 
+fn is_finished(status: &Status) -> bool {
+    matches!(status, Status::Ended(Outcome::Finished) | Status::Kept(RunState::Finished))
+}
+
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
+    use plimsoll_engine::{
+        Experiment,
+        hardware::Machine,
+        plan::Plan,
+        train::{Event, Summary},
+    };
+
     use super::*;
+    use crate::session::Session;
+
+    #[test]
+    fn only_finished_runs_count() {
+        let mut session = Session::default();
+        let outcomes = [Outcome::Finished, Outcome::Stopped, Outcome::Finished];
+        for (run, outcome) in (1..).zip(outcomes) {
+            let mut experiment = Experiment::default();
+            experiment.run.seed = run as u64;
+            let plan = Plan::of(&experiment, &Machine::nominal()).expect("a plan");
+            session.receive(&Event::Started { run, plan: Arc::new(plan) });
+            session.receive(&Event::Ended { run, outcome, summary: Summary::default() });
+        }
+        let dot = |run| Dot { run, at: [1.0, 0.5], is_best: false, in_focus: true };
+        let dots: Vec<Dot<'_>> = session.runs().iter().map(dot).collect();
+        let counts = |dots: &[Dot<'_>]| groups(dots).iter().map(|seeds| seeds.count).collect::<Vec<_>>();
+        assert_eq!(counts(&dots), [2]);
+        assert_eq!(counts(&dots[..2]), [], "one alone has no spread");
+    }
 
     #[test]
     fn seeds_have_a_mean_and_the_deviation_of_a_sample() {
