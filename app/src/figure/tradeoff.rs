@@ -36,8 +36,8 @@ const HEAD: f32 = print::TITLE + print::EDGE + 4.0;
 /// The longest name at a point, where a whole one has no room.
 const NAME: f32 = 120.0;
 
-/// Draws runs that compare under a title; the budget's line where it is near.
-pub(crate) fn figure(title: &str, dots: &[Dot], budget: f64) -> Figure {
+/// Draws runs that compare under a title; the line of a budget in MiB, with whose it is, where it is near.
+pub(crate) fn figure(title: &str, dots: &[Dot], (whose, budget): (&str, f64)) -> Figure {
     let palette = palette();
     let mut figure = Figure::new(title, print::PAGE, HEAD + print::LINE * 2.0 + print::CHART + print::BELOW);
     let heading = Words::new(print::TITLE, palette.strong()).heavy();
@@ -51,7 +51,7 @@ pub(crate) fn figure(title: &str, dots: &[Dot], budget: f64) -> Figure {
     let widest = dots.iter().fold(0.0f64, |widest, dot| widest.max(dot.at[0]));
     let is_near = budget <= widest * 2.0;
     if is_near {
-        entries.push((palette.budget, true, "budget".to_owned()));
+        entries.push((palette.budget, true, format!("{whose}, {}", format::mib(budget))));
     }
     // The name of the vertical axis has a line of its own below the legend.
     let top = legend(&mut figure, &entries, [print::EDGE, HEAD + print::WORDS], right) + print::LINE;
@@ -130,18 +130,18 @@ mod tests {
     #[test]
     fn every_run_is_a_point_and_names_do_not_cover_each_other() {
         let dots = [dot("small", [10.0, 0.8]), dot("large", [30.0, 0.9]), dot("worse", [30.0, 0.85])];
-        let svg = figure("Digits", &dots, 32.0).svg();
+        let svg = figure("Digits", &dots, ("budget of these settings", 32.0)).svg();
         assert_eq!(svg.matches("<circle").count(), 3);
-        for said in ["small", "large", "worse", "budget", "beaten"] {
+        for said in ["small", "large", "worse", "budget of these settings, 32 MiB", "beaten"] {
             assert!(svg.contains(&format!(">{said}<")), "{said} in {svg}");
         }
         let long = Dot { number: "3".to_owned(), name: "a name with no end ".repeat(20), at: [10.0, 0.8] };
-        assert!(figure("Long", &[long], 32.0).svg().contains(">3: a name with"));
+        assert!(figure("Long", &[long], ("budget", 32.0)).svg().contains(">3: a name with"));
         // Runs at one point have their names around it.
         let same: Vec<Dot> = (0..9).map(|i| dot(&format!("run {i}"), [10.0, 0.5])).collect();
-        let named = figure("Same", &same, 1e6).svg().matches(">run ").count();
+        let named = figure("Same", &same, ("budget", 1e6)).svg().matches(">run ").count();
         assert_eq!(named, 9);
         assert_eq!(stairs(&[[1.0, 0.5], [3.0, 0.9]]), [[1.0, 0.5], [3.0, 0.5], [3.0, 0.9]]);
-        assert!(!figure("Nothing", &[], 1.0).svg().contains("NaN"));
+        assert!(!figure("Nothing", &[], ("budget", 1.0)).svg().contains("NaN"));
     }
 }

@@ -92,9 +92,15 @@ fn figures(page: &mut Page, comparison: &Comparison) {
     };
     let dots: Vec<Dot> = comparison.subjects.iter().filter_map(dot).collect();
     if !dots.is_empty() {
-        let budget = comparison.subjects.iter().map(|subject| subject.experiment.budget.as_mib()).fold(0.0, f64::max);
-        page.figure(&figure::tradeoff::figure("Memory against accuracy", &dots, budget));
+        page.figure(&figure::tradeoff::figure("Memory against accuracy", &dots, budget(comparison)));
     }
+}
+
+/// Whose budget is drawn, and how large it is in MiB.
+fn budget(comparison: &Comparison) -> (&'static str, f64) {
+    let mib = || comparison.subjects.iter().map(|subject| subject.experiment.budget.as_mib());
+    let (least, most) = (mib().fold(f64::INFINITY, f64::min), mib().fold(0.0, f64::max));
+    (if least < most { "largest budget" } else { "budget" }, most)
 }
 
 #[cfg(test)]

@@ -32,6 +32,8 @@ const REACH: f32 = 14.0;
 const DIMMED: f32 = 0.35;
 /// The height of a plot that its horizontal axis takes.
 const BELOW_PLOT: f32 = 40.0;
+/// Whose budget the line is: the runs may have had others.
+pub(crate) const BUDGET_OF: &str = "budget of these settings";
 /// A budget is drawn up to so many times the most memory in view.
 const NEAR: f64 = 1.75;
 /// The ring around the point of the run that is looked at.
@@ -89,7 +91,8 @@ pub(crate) fn ui(ui: &mut Ui, context: &PanelContext<'_>) {
         if tasks.len() > 1 {
             tasks_list(ui, context, &tasks, focus);
         }
-        ui.scope(|ui| legend(ui, &dots));
+        let budget = near_budget(context, &dots);
+        ui.scope(|ui| legend(ui, &dots, budget));
         let height = (ui.available_height() - chosen::height(ui)).max(theme::LOWEST_PLOT);
         plot(ui, context, &tasks, &dots, shown, height);
         chosen::ui(ui, context, shown);
@@ -122,7 +125,7 @@ fn tasks_list(ui: &mut Ui, context: &PanelContext<'_>, tasks: &[Task], focus: us
 }
 
 /// What colours and shapes mean, in one line.
-fn legend(ui: &mut Ui, dots: &[Dot<'_>]) {
+fn legend(ui: &mut Ui, dots: &[Dot<'_>], budget: Option<f64>) {
     let palette = theme::palette(ui);
     let entry =
         |color, text: String, hover: &str| Entry { color, text: RichText::new(text).small(), hover: hover.to_owned() };
@@ -134,6 +137,10 @@ fn legend(ui: &mut Ui, dots: &[Dot<'_>]) {
     }
     if dots.iter().any(|dot| dot.run.status.is_active()) {
         entries.push(entry(Some(palette.test), "training now".to_owned(), "Its point moves with every test."));
+    }
+    if let Some(mib) = budget {
+        let hover = "The budget of the settings in hand. Runs that are shown here may have had others.";
+        entries.push(entry(Some(palette.budget), format!("{BUDGET_OF}, {}", format::mib(mib)), hover));
     }
     if !seeds::groups(dots).is_empty() {
         entries.push(entry(Some(palette.strong()), "mean of seeds".to_owned(), seeds::MEANING));
@@ -154,7 +161,7 @@ fn legend(ui: &mut Ui, dots: &[Dot<'_>]) {
 
 fn plot(ui: &mut Ui, context: &PanelContext<'_>, tasks: &[Task], dots: &[Dot<'_>], shown: &RunRecord, height: f32) {
     let palette = theme::palette(ui);
-    let budget = context.state.document.experiment.budget.as_mib();
+    let budget = near_budget(context, dots);
     let points: Vec<[f64; 2]> = dots.iter().filter(|dot| dot.in_focus).map(|dot| dot.at).collect();
     let widest = widest(&points);
     let (low, high) = accuracies(&points);
@@ -175,9 +182,9 @@ fn plot(ui: &mut Ui, context: &PanelContext<'_>, tasks: &[Task], dots: &[Dot<'_>
         let stairs = steps(&stairs_of(dots, |dot| dot.in_focus));
         let line = Line::new("frontier", PlotPoints::from(stairs)).color(palette.frontier.gamma_multiply(0.7));
         plot.line(line.width(1.4).allow_band(false));
-        if budget <= widest * NEAR {
+        if let Some(budget) = budget {
             let style = LineStyle::Dashed { length: 6.0 };
-            plot.vline(VLine::new("budget", budget).color(palette.budget).style(style));
+            plot.vline(VLine::new(BUDGET_OF, budget).color(palette.budget).style(style));
         }
         dots.iter().filter(|dot| dot.in_focus).for_each(|dot| point(plot, dot, shown.key, palette));
         seeds::groups(dots).iter().for_each(|seeds| seeds.draw(plot, palette));
@@ -185,7 +192,7 @@ fn plot(ui: &mut Ui, context: &PanelContext<'_>, tasks: &[Task], dots: &[Dot<'_>
     dimmed(ui, tasks, dots, &response.transform);
     let about = format!("Memory against accuracy: {} runs", dots.len());
     response.response.widget_info(|| WidgetInfo::labeled(Role::Figure, true, &about));
-    let lines = drawn_lines(dots, (budget <= widest * NEAR).then_some(budget), &response.transform);
+    let lines = drawn_lines(dots, budget, &response.transform);
     labels::draw(ui, &context.state.session, dots, shown.key, &response.transform, &lines);
     let near = response.response.hover_pos().and_then(|at| nearest(dots, &response.transform, at));
     if let Some(dot) = near {
@@ -266,6 +273,13 @@ fn point(plot: &mut PlotUi<'_>, dot: &Dot<'_>, shown: RunKey, palette: &Palette)
     }
     let (shape, _) = MARKERS[place(run.experiment().model.kind) % MARKERS.len()];
     plot.points(marker(radius).shape(shape).color(color));
+}
+
+/// The budget of the settings in hand in MiB, where it lies near the points.
+fn near_budget(context: &PanelContext<'_>, dots: &[Dot<'_>]) -> Option<f64> {
+    let points: Vec<[f64; 2]> = dots.iter().filter(|dot| dot.in_focus).map(|dot| dot.at).collect();
+    let budget = context.state.document.experiment.budget.as_mib();
+    (budget <= widest(&points) * NEAR).then_some(budget)
 }
 
 /// The most memory in view.

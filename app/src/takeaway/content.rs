@@ -69,6 +69,7 @@ fn figure(pane: Pane, state: &State, view: &View) -> Option<Figure> {
             };
             let dots: Vec<Dot> = dots.into_iter().map(dot).collect();
             let budget = state.document.experiment.budget.as_mib();
+            let budget = (panels::tradeoff::BUDGET_OF, budget);
             Some(tradeoff::figure(&format!("Memory against accuracy: {task}"), &dots, budget))
         }
         Pane::Layers => state.newest_plan().map(|plan| layers::figure(plan)),
