@@ -2,6 +2,7 @@
 //! beats. One task is in focus, the others are dimmed. A click on a point looks at its run; a button loads its settings.
 
 mod chosen;
+mod key;
 mod labels;
 mod seeds;
 mod task;
@@ -20,9 +21,7 @@ use crate::{
     theme::{self, Palette},
     widgets::{
         axes::{self, Round},
-        chip,
-        legend::{self, Entry},
-        text,
+        chip, text,
     },
 };
 
@@ -92,7 +91,7 @@ pub(crate) fn ui(ui: &mut Ui, context: &PanelContext<'_>) {
             tasks_list(ui, context, &tasks, focus);
         }
         let budget = near_budget(context, &dots);
-        ui.scope(|ui| legend(ui, &dots, budget));
+        ui.scope(|ui| key::ui(ui, &dots, budget));
         let height = (ui.available_height() - chosen::height(ui)).max(theme::LOWEST_PLOT);
         plot(ui, context, &tasks, &dots, shown, height);
         chosen::ui(ui, context, shown);
@@ -122,41 +121,6 @@ fn tasks_list(ui: &mut Ui, context: &PanelContext<'_>, tasks: &[Task], focus: us
     });
     let hover = "Runs are compared with those on the same data, by the same measure. These are compared now:";
     list.response.accessible_name("Runs compared").on_hover_text(format!("{hover} {}.", tasks[focus].name));
-}
-
-/// What colours and shapes mean, in one line.
-fn legend(ui: &mut Ui, dots: &[Dot<'_>], budget: Option<f64>) {
-    let palette = theme::palette(ui);
-    let entry =
-        |color, text: String, hover: &str| Entry { color, text: RichText::new(text).small(), hover: hover.to_owned() };
-    let hover = "No other run on these data takes less memory and is more accurate.";
-    let mut entries = vec![entry(Some(palette.frontier), "best for its memory".to_owned(), hover)];
-    if dots.iter().any(|dot| dot.in_focus && !dot.is_best) {
-        let hover = "Another run on these data is at least as accurate with less memory.";
-        entries.push(entry(Some(palette.process), "beaten".to_owned(), hover));
-    }
-    if dots.iter().any(|dot| dot.run.status.is_active()) {
-        entries.push(entry(Some(palette.test), "training now".to_owned(), "Its point moves with every test."));
-    }
-    if let Some(mib) = budget {
-        let hover = "The budget of the settings in hand. Runs that are shown here may have had others.";
-        entries.push(entry(Some(palette.budget), format!("{BUDGET_OF}, {}", format::mib(mib)), hover));
-    }
-    if !seeds::groups(dots).is_empty() {
-        entries.push(entry(Some(palette.strong()), "mean of seeds".to_owned(), seeds::MEANING));
-    }
-    if dots.iter().any(|dot| !dot.in_focus) {
-        let hover = "Runs on other data or another kind of device, as far as they lie in these axes. They do not compare.";
-        entries.push(entry(Some(palette.process.gamma_multiply(DIMMED)), "other data".to_owned(), hover));
-    }
-    let mut kinds: Vec<ModelKind> = dots.iter().filter(|dot| dot.in_focus).map(|dot| dot.run.experiment().model.kind).collect();
-    kinds.sort_by_key(|kind| place(*kind));
-    kinds.dedup();
-    for kind in kinds.iter().filter(|_| kinds.len() > 1) {
-        let (_, sign) = MARKERS[place(*kind) % MARKERS.len()];
-        entries.push(entry(None, format!("{sign} {}", kind.key()), "The family of the model."));
-    }
-    legend::ui(ui, &entries, 1);
 }
 
 fn plot(ui: &mut Ui, context: &PanelContext<'_>, tasks: &[Task], dots: &[Dot<'_>], shown: &RunRecord, height: f32) {

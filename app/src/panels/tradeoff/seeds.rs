@@ -94,7 +94,7 @@ mod tests {
         let dots: Vec<Dot<'_>> = session.runs().iter().map(dot).collect();
         let counts = |dots: &[Dot<'_>]| groups(dots).iter().map(|seeds| seeds.count).collect::<Vec<_>>();
         assert_eq!(counts(&dots), [2]);
-        assert_eq!(counts(&dots[..2]), [], "one alone has no spread");
+        assert!(counts(&dots[..2]).is_empty(), "one alone has no spread");
     }
 
     #[test]
