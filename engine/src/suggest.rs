@@ -3,6 +3,24 @@
 /// Names that are told where several are near.
 const SEVERAL: usize = 3;
 
+/// Formats of numbers as other programs call them, each with its name here. By its letters alone `fp16` is nearest to `bf16`,
+/// another format.
+const FORMATS: [(&str, &[&str]); 4] = [
+    ("f16-mixed", &["f16", "fp16", "float16", "half", "fp16-mixed"]),
+    ("bf16", &["bfloat16", "bfp16"]),
+    ("f32", &["fp32", "float32", "float", "single"]),
+    ("f64", &["fp64", "float64", "double"]),
+];
+
+/// The word in `known` that `typed` was probably meant to be: the same format of numbers by its name here, or else the
+/// [`nearest`].
+pub(crate) fn meant<'a>(typed: &str, known: &[&'a str]) -> Option<&'a str> {
+    let lower = typed.to_lowercase();
+    let format = FORMATS.iter().find(|(_, others)| others.contains(&lower.as_str())).map(|(name, _)| name);
+    let same = known.iter().copied().find(|word| Some(word) == format);
+    same.or_else(|| nearest(typed, known.iter().copied()))
+}
+
 /// The name in `known` that `typed` was probably meant to be.
 pub(crate) fn nearest<'a>(typed: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     near(typed, known).into_iter().next()
@@ -37,6 +55,27 @@ fn has_initials(name: &str, typed: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_format_of_numbers_is_known_by_the_names_of_other_programs() {
+        let known = ["f32", "bf16-mixed", "f16-mixed", "bf16", "f64"];
+        for (typed, name) in [
+            ("fp16", "f16-mixed"),
+            ("float16", "f16-mixed"),
+            ("Half", "f16-mixed"),
+            ("f16", "f16-mixed"),
+            ("fp32", "f32"),
+            ("float32", "f32"),
+            ("bfloat16", "bf16"),
+            ("double", "f64"),
+            ("fp64", "f64"),
+            ("f31", "f32"),
+            ("bf16mixed", "bf16-mixed"),
+        ] {
+            assert_eq!(meant(typed, &known), Some(name), "{typed}");
+        }
+        assert_eq!(meant("half", &["halves"]), Some("halves"), "no format is meant");
+    }
 
     #[test]
     fn what_is_like_a_word_is_found_and_so_is_what_it_abbreviates() {

@@ -145,6 +145,7 @@ fn set_takes_toml_and_bare_words() {
         ("batch.mirco=3", "did you mean batch.micro?"),
         ("batch=3", "name one of its keys: micro, accumulation"),
         ("batch.micro=many", "write a whole number"),
+        ("precision=fp16", "did you mean \"f16-mixed\"?"),
         ("precision=f31", "did you mean \"f32\"?"),
     ] {
         let problem = set(&mut e, wrong).expect_err(wrong).to_string();

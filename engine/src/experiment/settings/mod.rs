@@ -17,7 +17,7 @@ pub(crate) use self::{
     field::{Field, Number},
     limits::Limits,
 };
-use crate::{error::Problem, experiment::Experiment, suggest::nearest};
+use crate::{error::Problem, experiment::Experiment, suggest::meant};
 
 /// What is wrong with a value, and what would be valid.
 pub(crate) type Wrong = (String, String);
@@ -337,7 +337,7 @@ pub(crate) fn from_text(text: &str) -> Value {
 fn wrong(field: &dyn Field, value: &Value) -> Wrong {
     match value.as_str() {
         Some(text) if !field.words().is_empty() => {
-            let near = nearest(text, field.words().iter().copied());
+            let near = meant(text, field.words());
             let near = near.map(|near| format!("did you mean \"{near}\"? ")).unwrap_or_default();
             (format!("\"{text}\" is not one of its values"), near + &field.valid())
         }
@@ -400,6 +400,7 @@ mod tests {
     use std::collections::HashSet;
 
     use super::*;
+    use crate::suggest::nearest;
 
     #[test]
     fn no_key_has_two_meanings() {
