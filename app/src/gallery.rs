@@ -262,12 +262,11 @@ mod tests {
         assert_eq!(gallery.entries.len(), shipped.len());
         let found = |words: &str| gallery.entries.iter().filter(|e| e.matches(words)).count();
         assert_eq!((found(""), found("no such words")), (shipped.len(), 0));
-        assert!(
-            found("checkpointing instead") == 1 && found("GPT") >= 3,
-            "{} {}",
-            found("checkpointing instead"),
-            found("GPT")
-        );
+        // Lessons are found by their titles, which others name as what to open next.
+        let called = |words: &str| gallery.entries.iter().filter(|e| e.is_called(words)).count();
+        assert_eq!(called("checkpointing instead"), 1);
+        assert!((1..shipped.len() / 2).contains(&found("checkpointing instead")));
+        assert!(found("GPT") >= 3, "{}", found("GPT"));
     }
 
     #[test]

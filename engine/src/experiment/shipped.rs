@@ -104,6 +104,9 @@ mod tests {
             assert!(experiment.title.len() > 5, "{name}");
             assert!(experiment.description.len() > 200, "{name}: say what to look at");
             assert!(!experiment.description.contains('\n'), "{name}: one paragraph");
+            let words = |word: &str| experiment.description.split([' ', ',', '.', ':', ';']).any(|said| said == word);
+            let named = SHIPPED.iter().find(|(other, _)| words(other));
+            assert_eq!(named.map(|(other, _)| *other), None, "{name}: name it by its title");
         }
     }
 
