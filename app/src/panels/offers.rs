@@ -83,7 +83,7 @@ fn parts<'a>(plan: &Plan, options: &'a Options) -> Vec<Part<'a>> {
     let is_best = plan.verdict().fits() && options.best.first().is_none_or(|advice| advice.time_ratio >= 1.0);
     let title = match (is_best, options.nearest.is_empty()) {
         (true, _) => "Less memory:".to_owned(),
-        (false, true) => format!("Fastest within {}:", format::size(plan.budget)),
+        (false, true) => format!("Within {}, the fastest first:", format::size(plan.budget)),
         (false, false) => "Others:".to_owned(),
     };
     group(title, options.best.iter().filter(is_new).collect());
@@ -199,5 +199,34 @@ pub(crate) fn advice_button(ui: &mut Ui, context: &PanelContext<'_>, offer: &Adv
     );
     if ui.add(button).accessible_name(name).on_hover_text(hover).clicked() {
         context.send.send(Action::Adopt(Box::new(offer.experiment.clone())));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use plimsoll_engine::{Experiment, hardware::Machine};
+
+    use super::*;
+
+    #[test]
+    fn a_title_is_true_of_all_that_stands_under_it() {
+        let experiment = Experiment { budget: Bytes::mib(1), ..Experiment::default() };
+        let plan = Plan::of(&experiment, &Machine::nominal()).expect("a plan");
+        let offer = |time_ratio| Advice {
+            changes: Vec::new(),
+            experiment: experiment.clone(),
+            peak: Bytes::mib(1),
+            step_secs: 1.0,
+            time_ratio,
+        };
+        let options = Options { best: vec![offer(0.9), offer(1.06), offer(1.29)], ..Options::default() };
+        let titles: Vec<String> = parts(&plan, &options)
+            .into_iter()
+            .filter_map(|part| match part {
+                Part::Title(title) => Some(title),
+                Part::Offer(..) => None,
+            })
+            .collect();
+        assert_eq!(titles, ["Within 1 MiB, the fastest first:"]);
     }
 }
