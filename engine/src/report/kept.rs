@@ -154,7 +154,7 @@ mod tests {
     use crate::{
         bytes::Bytes,
         hardware::Machine,
-        report::tensorboard,
+        report::{tables, tensorboard},
         store::{Evaluation, Evaluations, Origin, Recorder, Recording, Steps},
         train::{Event, Outcome, StepRecord, Summary},
     };
@@ -205,6 +205,15 @@ mod tests {
         let ran = subject.ran.as_ref().expect("it ran");
         assert_eq!((ran.steps, ran.measured_bytes, ran.best_test_accuracy), (3, Some(3000), Some(0.75)));
         assert_eq!(ran.predicted_bytes, subject.predicted().map(|bytes| bytes.0));
+        let told = StoredRun {
+            note: "best, so far".to_owned(),
+            tags: vec!["wide".to_owned(), "slow".to_owned()],
+            is_starred: true,
+            ..kept.run.clone()
+        };
+        let csv = tables::runs([&told]).csv();
+        assert!(csv.starts_with("run,title,name,note,tags,starred,state,"), "{csv}");
+        assert!(csv.contains(",\"best, so far\",\"wide, slow\",true,finished,"), "{csv}");
         let about = kept.about();
         assert!(about.settings.contains(&("batch.micro".to_owned(), "7".to_owned())), "{about:?}");
         assert!(about.description == "What it is." && about.preset.contains("micro = 7"));

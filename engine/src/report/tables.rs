@@ -152,7 +152,7 @@ pub fn comparison(comparison: &Comparison) -> Table {
 
 /// Kept runs, a row each.
 pub fn runs<'a>(runs: impl IntoIterator<Item = &'a StoredRun>) -> Table {
-    let what = ["run", "title", "name", "state", "started", "device", "seed", "steps", "step_secs"];
+    let what = ["run", "title", "name", "note", "tags", "starred", "state", "started", "device", "seed", "steps", "step_secs"];
     let measured = ["predicted_bytes", "measured_bytes", "train_loss", "test_accuracy", "best_test_accuracy"];
     let mut table = Table::new(what.into_iter().chain(measured).chain(["settings"]));
     table.rows.extend(runs.into_iter().map(|run| {
@@ -161,6 +161,9 @@ pub fn runs<'a>(runs: impl IntoIterator<Item = &'a StoredRun>) -> Table {
             json!(run.key),
             json!(run.title),
             json!(run.name),
+            json!(run.note),
+            json!(run.tags.join(", ")),
+            json!(run.is_starred),
             json!(run.state.key()),
             json!(run.started.to_string()),
             json!(run.device),
