@@ -27,6 +27,7 @@ pub(crate) fn ui(ui: &mut Ui, context: &PanelContext<'_>) {
             context.send.send(Action::ClearLog);
         }
     });
+    ui.label(RichText::new("Times are since the start of the program.").weak().small());
     ui.add_space(theme::GAP);
     ScrollArea::vertical().auto_shrink(false).stick_to_bottom(true).show(ui, |ui| {
         entries.iter().for_each(|entry| row(ui, entry));
@@ -41,7 +42,8 @@ fn row(ui: &mut Ui, entry: &LogEntry) {
         Level::Error => palette.bad,
     };
     ui.horizontal_top(|ui| {
-        ui.label(RichText::new(format::secs(entry.at_secs.round())).weak().small().monospace());
+        let time = RichText::new(format::secs(entry.at_secs.round())).weak().small().monospace();
+        ui.label(time).on_hover_text(format!("{} after the start of the program", format::secs(entry.at_secs)));
         ui.add(egui::Label::new(RichText::new(&entry.text).color(color)).wrap().selectable(true));
     });
 }
@@ -52,5 +54,16 @@ fn line(entry: &LogEntry) -> String {
         Level::Warning => "warning",
         Level::Error => "error",
     };
-    format!("{:.1} s {level}: {}", entry.at_secs, entry.text)
+    format!("{:.1} s after the start, {level}: {}", entry.at_secs, entry.text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_copied_line_says_what_its_time_counts_from() {
+        let entry = LogEntry { at_secs: 155.02, level: Level::Warning, text: "slow".to_owned() };
+        assert_eq!(line(&entry), "155.0 s after the start, warning: slow");
+    }
 }
