@@ -5,7 +5,7 @@ use eframe::egui::Color32;
 use super::{
     Figure,
     panel::{Axis, Panel},
-    svg::{Pen, Words, legend, palette},
+    svg::{Mark, Pen, Words, legend, palette},
 };
 use crate::{format, theme::print, widgets::axes::Round};
 
@@ -88,8 +88,8 @@ impl Chart {
         let heading = Words::new(print::TITLE, palette().strong()).heavy();
         figure.words([left, top + print::TITLE], &self.title, heading);
         let named = self.curves.iter().filter(|curve| !curve.is_faint);
-        let entries = named.map(|curve| (curve.color, true, curve.name.clone()));
-        let rules = self.rules.iter().map(|(name, color, _)| (*color, true, name.clone()));
+        let entries = named.map(|curve| (curve.color, Mark::Line, curve.name.clone()));
+        let rules = self.rules.iter().map(|(name, color, _)| (*color, Mark::Dashed, name.clone()));
         let entries: Vec<_> = entries.chain(rules).collect();
         let place = [left, top + HEAD + print::WORDS];
         let below = legend(figure, &entries, place, left + width) - print::WORDS + 2.0;

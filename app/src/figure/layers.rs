@@ -9,7 +9,7 @@ use plimsoll_engine::{
 use super::{
     Figure,
     panel::{Axis, Panel},
-    svg::{Anchor, Words, fitted, legend, palette},
+    svg::{Anchor, Mark, Words, fitted, legend, palette},
 };
 use crate::{format, theme::print, widgets::axes::Round};
 
@@ -56,9 +56,9 @@ pub(crate) fn figure(plan: &Plan) -> Figure {
     let (heading, right) = (Words::new(print::TITLE, palette.strong()).heavy(), print::PAGE - print::EDGE);
     figure.words([print::EDGE, HEAD - 6.0], &fitted(&title, right - print::EDGE, heading), heading);
     let mut entries: Vec<_> =
-        PARTS.iter().map(|(category, name, _)| (palette.category(*category), false, (*name).to_owned())).collect();
+        PARTS.iter().map(|(category, name, _)| (palette.category(*category), Mark::Area, (*name).to_owned())).collect();
     if left_out > 0 {
-        entries.push((palette.paper(), false, format!("{left_out} smaller layers are left out")));
+        entries.push((palette.paper(), Mark::Area, format!("{left_out} smaller layers are left out")));
     }
     let top = legend(&mut figure, &entries, [print::EDGE, HEAD + print::WORDS], right) - print::WORDS + 4.0;
     let widest = rows.iter().map(|layer| total(layer)).max().unwrap_or_default();

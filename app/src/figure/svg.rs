@@ -76,6 +76,27 @@ impl Words {
     }
 }
 
+/// The sign of an entry of a legend: as what it names is drawn.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Mark {
+    /// A filled square.
+    Area,
+    /// A whole line.
+    Line,
+    /// A dashed line.
+    Dashed,
+}
+
+impl Mark {
+    /// A dashed line needs room for two dashes.
+    fn width(self) -> f32 {
+        match self {
+            Self::Area => print::SWATCH,
+            Self::Line | Self::Dashed => print::STRETCH,
+        }
+    }
+}
+
 /// The colours of every figure.
 pub(crate) fn palette() -> &'static Palette {
     theme::of(false)
@@ -198,24 +219,25 @@ pub(crate) fn fitted(text: &str, room: f32, words: Words) -> String {
 /// A colour as the legend has it, then words, one entry after the other; where the next line begins.
 pub(crate) fn legend(
     figure: &mut Figure,
-    entries: &[(Color32, bool, String)],
+    entries: &[(Color32, Mark, String)],
     [left, top]: [f32; 2],
     right: f32,
 ) -> f32 {
     let words = Words::new(print::WORDS, palette().strong());
     let (mut x, mut y) = (left, top);
-    for (color, is_line, text) in entries {
-        let width = print::SWATCH + 3.0 + width_of(text, words);
+    for (color, mark, text) in entries {
+        let width = mark.width() + 3.0 + width_of(text, words);
         if x > left && x + width > right {
             (x, y) = (left, y + print::LINE);
         }
         let middle = y - print::SWATCH / 2.0 + 0.5;
-        if *is_line {
-            figure.line([x, middle], [x + print::SWATCH, middle], Pen::solid(*color, print::CURVE * 1.5));
-        } else {
-            figure.rect([x, y - print::SWATCH + 0.5], [print::SWATCH; 2], *color);
+        let ends = [[x, middle], [x + mark.width(), middle]];
+        match mark {
+            Mark::Area => figure.rect([x, y - print::SWATCH + 0.5], [print::SWATCH; 2], *color),
+            Mark::Line => figure.lines(&ends, Pen::solid(*color, print::CURVE * 1.5)),
+            Mark::Dashed => figure.lines(&ends, Pen::dashed(*color, print::CURVE * 1.5)),
         }
-        figure.words([x + print::SWATCH + 3.0, y], text, words);
+        figure.words([x + mark.width() + 3.0, y], text, words);
         x += width + print::BESIDE * 1.5;
     }
     y + print::LINE
@@ -300,6 +322,16 @@ mod tests {
         let text = |name: &str| read.descendants().find(|node| node.has_tag_name(name)).and_then(|node| node.text());
         assert_eq!((text("title"), text("text")), (Some("a < b & \"c\""), Some("</text><script>")));
         assert!(svg.contains(r##"x="0" y="0" width="10""##) && svg.contains("fill-opacity"), "{svg}");
+    }
+
+    #[test]
+    fn a_legend_draws_a_line_as_it_is_in_the_picture() {
+        let dashed = |mark| {
+            let mut figure = Figure::new("Legend", 100.0, 50.0);
+            legend(&mut figure, &[(palette().budget, mark, "budget".to_owned())], [0.0, 10.0], 100.0);
+            figure.svg().contains("stroke-dasharray")
+        };
+        assert_eq!([Mark::Area, Mark::Line, Mark::Dashed].map(dashed), [false, false, true]);
     }
 
     #[test]

@@ -9,7 +9,7 @@ use plimsoll_engine::{
 use super::{
     Figure,
     panel::{Axis, Panel},
-    svg::{Anchor, Pen, Words, fitted, legend, palette, width_of},
+    svg::{Anchor, Mark, Pen, Words, fitted, legend, palette, width_of},
 };
 use crate::{
     format,
@@ -43,15 +43,15 @@ pub(crate) fn figure(step: Step<'_>) -> Figure {
     let Step { plan, pass, outline, measured } = step;
     let (timeline, palette) = (plan.timeline(pass), palette());
     let title = format!("{}: memory of one step, {}", plan.experiment.title, pass.name());
-    let mut entries: Vec<(Color32, bool, String)> = Category::ALL
+    let mut entries: Vec<(Color32, Mark, String)> = Category::ALL
         .into_iter()
         .filter(|category| timeline.points.iter().any(|point| point.categories.get(*category).0 > 0))
-        .map(|category| (palette.category(category), false, category.name().to_owned()))
+        .map(|category| (palette.category(category), Mark::Area, category.name().to_owned()))
         .collect();
     if !measured.is_empty() {
-        entries.push((palette.measured, true, "measured".to_owned()));
+        entries.push((palette.measured, Mark::Line, "measured".to_owned()));
     }
-    entries.extend(outline.map(|(name, _)| (palette.outline, true, name.to_owned())));
+    entries.extend(outline.map(|(name, _)| (palette.outline, Mark::Dashed, name.to_owned())));
     let mut figure = Figure::new(&title, print::PAGE, HEAD + print::LINE * 2.0 + print::CHART + print::BELOW);
     let heading = Words::new(print::TITLE, palette.strong()).heavy();
     let right = print::PAGE - print::EDGE;

@@ -5,7 +5,7 @@ use eframe::egui::{Pos2, Rect, Vec2, pos2, vec2};
 use super::{
     Figure,
     panel::{Axis, Panel},
-    svg::{Pen, Words, fitted, legend, palette, width_of},
+    svg::{Mark, Pen, Words, fitted, legend, palette, width_of},
 };
 use crate::{
     format,
@@ -44,14 +44,14 @@ pub(crate) fn figure(title: &str, dots: &[Dot], (whose, budget): (&str, f64)) ->
     let right = print::PAGE - print::EDGE;
     figure.words([print::EDGE, HEAD - 6.0], &fitted(title, right - print::EDGE, heading), heading);
     let best = frontier(&dots.iter().map(|dot| dot.at).collect::<Vec<_>>());
-    let mut entries = vec![(palette.frontier, false, "best for its memory".to_owned())];
+    let mut entries = vec![(palette.frontier, Mark::Area, "best for its memory".to_owned())];
     if best.len() < dots.len() {
-        entries.push((palette.process, false, "beaten".to_owned()));
+        entries.push((palette.process, Mark::Area, "beaten".to_owned()));
     }
     let widest = dots.iter().fold(0.0f64, |widest, dot| widest.max(dot.at[0]));
     let is_near = budget <= widest * 2.0;
     if is_near {
-        entries.push((palette.budget, true, format!("{whose}, {}", format::mib(budget))));
+        entries.push((palette.budget, Mark::Dashed, format!("{whose}, {}", format::mib(budget))));
     }
     // The name of the vertical axis has a line of its own below the legend.
     let top = legend(&mut figure, &entries, [print::EDGE, HEAD + print::WORDS], right) + print::LINE;
