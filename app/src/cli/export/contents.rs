@@ -25,6 +25,7 @@ use crate::{
         timeline,
     },
     format, page,
+    view::View,
 };
 
 /// Names and what each is.
@@ -132,7 +133,7 @@ fn measured(kept: &Kept, plan: &Plan) -> Option<(Pass, Vec<Bytes>)> {
     (bytes.len() == plan.timeline(pass).points.len()).then(|| (pass, bytes.clone()))
 }
 
-/// A run as its charts are drawn.
+/// A run as its charts are drawn: smoothed as the window does it before anyone changes that.
 fn drawn(kept: &Kept) -> curves::Run<'_> {
     let Kept { run, experiment, curves, .. } = kept;
     curves::Run {
@@ -142,7 +143,7 @@ fn drawn(kept: &Kept) -> curves::Run<'_> {
         budget: run.budget,
         accuracy: format::accuracy(experiment.data.kind),
         clip_norm: experiment.optimizer.clip_norm,
-        look: Look::default(),
+        look: Look { smoothing: View::default().smoothing, ..Look::default() },
     }
 }
 
