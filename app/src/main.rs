@@ -26,6 +26,7 @@ mod peak;
 mod planner;
 mod presets;
 mod runs;
+mod saves;
 mod session;
 mod state;
 mod takeaway;

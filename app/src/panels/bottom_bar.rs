@@ -10,6 +10,7 @@ use super::PanelContext;
 use crate::{
     command::UiCommand,
     format,
+    saves::Saves,
     session::{RunRecord, Status},
     theme::{self, Palette},
     widgets::{
@@ -158,16 +159,20 @@ fn planned(ui: &mut Ui, context: &PanelContext<'_>, reason: Option<&str>) {
     }
 }
 
-/// `1 438 steps in about 12.4 s: 8.6 ms a step, 7 400 samples/s`.
+/// `1 438 steps and 3 checkpoints in about 12.4 s: 8.6 ms a step, 7 400 samples/s`; the checkpoint of the end goes without
+/// saying.
 pub(crate) fn length(plan: &Plan) -> String {
     let experiment = &plan.experiment;
     let (unit, each) = format::throughput(&experiment.data);
     let rate = (experiment.batch.effective() * each) as f64 / plan.step_secs;
     let about = if plan.target.is_gpu() { "at least" } else { "about" };
+    let saves = Saves::of(plan);
+    let and_saves =
+        if saves.count > 1 { format!(" and {} checkpoints", format::count(saves.count)) } else { String::new() };
     format!(
-        "{} steps in {about} {}: {} a step, {} {unit}",
+        "{} steps{and_saves} in {about} {}: {} a step, {} {unit}",
         format::count(plan.total_steps),
-        format::secs(plan.step_secs * plan.total_steps as f64),
+        format::secs(plan.step_secs * plan.total_steps as f64 + saves.secs),
         format::secs(plan.step_secs),
         if rate.is_finite() { format::count(rate.round() as u64) } else { "…".to_owned() }
     )
@@ -181,7 +186,12 @@ fn about_length(plan: &Plan) -> String {
         "An estimate: the arithmetic and the memory traffic of the step at the rates of this processor, as far as they \
          were measured."
     };
-    format!("What the present configuration takes: {}. {source} Tests on held-out data come on top.", length(plan))
+    let saves = Saves::of(plan).words();
+    format!(
+        "What the present configuration takes: {}. {source} It counts {saves}. Tests on held-out data come on top, and \
+         checkpoints of the best of them.",
+        length(plan)
+    )
 }
 
 /// How a run stands, in a word or two, with its colour.
@@ -274,6 +284,10 @@ mod tests {
         let plan = Plan::of(&Experiment::default(), &Machine::nominal()).expect("the default experiment");
         let plan = Plan { total_steps: 1438, step_secs: 0.0086, ..plan };
         assert_eq!(length(&plan), "1\u{a0}438 steps in about 12.4 s: 8.60 ms a step, 7\u{a0}442 samples/s");
-        assert!(about_length(&plan).contains("An estimate"));
+        assert!(about_length(&plan).contains("An estimate") && about_length(&plan).contains("1 checkpoint of about"));
+        let mut often = (*plan.experiment).clone();
+        often.run.save_every = 10;
+        let told = length(&Plan { experiment: often.into(), ..plan });
+        assert!(told.starts_with("1\u{a0}438 steps and 144 checkpoints in about "), "{told}");
     }
 }

@@ -1,0 +1,82 @@
+//! The checkpoints of a run that is planned: how many it will write, and about how long that takes.
+
+use plimsoll_engine::{Bytes, memory::Category, plan::Plan};
+
+/// Bytes that a disk takes in a second until they are safe on it: those of a plain solid-state disk. How fast this one is
+/// nobody knows before something is written.
+const DISK: f64 = 200e6;
+
+/// The checkpoints that a run will write, apart from those of the best tests, which nobody knows before.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct Saves {
+    /// How many: one every so many steps or minutes, and one at the end.
+    pub(crate) count: u64,
+    /// About the size of one.
+    pub(crate) each: Bytes,
+    /// About how long all of them take.
+    pub(crate) secs: f64,
+}
+
+impl Saves {
+    /// Those of a plan.
+    pub(crate) fn of(plan: &Plan) -> Self {
+        let (count, each) = (count(plan), size(plan));
+        Self { count, each, secs: count as f64 * each.0 as f64 / DISK }
+    }
+
+    /// `44 checkpoints of 480 MiB, as if the disk took 200 MB a second`.
+    pub(crate) fn words(&self) -> String {
+        let one = if self.count == 1 { "1 checkpoint" } else { &format!("{} checkpoints", self.count) };
+        format!("{one} of about {}, as if the disk took {:.0} MB a second", self.each, DISK / 1e6)
+    }
+}
+
+fn count(plan: &Plan) -> u64 {
+    let run = &plan.experiment.run;
+    let by_steps = match run.save_every {
+        0 => 0,
+        // The last step is saved as the end.
+        every => plan.total_steps.saturating_sub(1) / every,
+    };
+    let period = run.save_minutes * 60.0;
+    // The clock begins anew with every checkpoint: more frequent steps leave it none.
+    let is_by_clock = period > 0.0 && (by_steps == 0 || run.save_every as f64 * plan.step_secs > period);
+    let by_clock = if is_by_clock { (plan.step_secs * plan.total_steps as f64 / period) as u64 } else { 0 };
+    by_steps + by_clock + 1
+}
+
+/// Weights as they are updated, the optimizer's state, running statistics.
+fn size(plan: &Plan) -> Bytes {
+    let alive = plan.steady.points.last().map(|point| point.categories).unwrap_or_default();
+    let master = alive.get(Category::MasterWeights);
+    let weights = if master.0 > 0 { master } else { alive.get(Category::Parameters) };
+    weights + alive.get(Category::OptimizerState) + alive.get(Category::Buffers)
+}
+
+#[cfg(test)]
+mod tests {
+    use plimsoll_engine::{Experiment, hardware::Machine};
+
+    use super::*;
+
+    fn plan(save_every: u64, save_minutes: f64) -> Plan {
+        let mut experiment = Experiment::default();
+        (experiment.run.save_every, experiment.run.save_minutes) = (save_every, save_minutes);
+        let plan = Plan::of(&experiment, &Machine::nominal()).expect("a plan");
+        Plan { total_steps: 440, step_secs: 1.0, ..plan }
+    }
+
+    #[test]
+    fn checkpoints_are_counted_as_a_run_writes_them() {
+        let count = |every, minutes| Saves::of(&plan(every, minutes)).count;
+        assert_eq!(count(0, 0.0), 1, "that of the end");
+        // After the steps 1 to 439, and at the end.
+        assert_eq!(count(1, 0.0), 440);
+        assert_eq!(count(10, 0.0), 44);
+        assert_eq!(count(10, 1.0), 44, "a minute never passes");
+        assert_eq!(count(0, 1.0), 8);
+        let saves = Saves::of(&plan(10, 0.0));
+        assert!(saves.each > Bytes::ZERO && saves.secs > 0.0, "{saves:?}");
+        assert!(saves.words().starts_with("44 checkpoints of about "), "{}", saves.words());
+    }
+}
