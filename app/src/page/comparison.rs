@@ -124,10 +124,10 @@ mod tests {
         let machine = |rows: &[(&str, &str)]| {
             rows.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect::<Vec<_>>()
         };
-        let text = super::comparison(&compared, &[
-            machine(&[("device", "cpu")]),
-            machine(&[("run", "20261122-1412"), ("device", "cuda:0")]),
-        ]);
+        let text = super::comparison(
+            &compared,
+            &[machine(&[("device", "cpu")]), machine(&[("run", "20261122-1412"), ("device", "cuda:0")])],
+        );
         assert!(text.contains("<td>device</td><td>cpu</td><td>cuda:0</td>"), "{text}");
         assert!(text.contains("<td>run</td><td>–</td><td>20261122-1412</td>"), "{text}");
         assert_eq!(text.matches("<svg").count(), 3);

@@ -7,7 +7,9 @@ mod labels;
 mod seeds;
 mod task;
 
-use eframe::egui::{Color32, ComboBox, Pos2, RichText, Role, ScrollArea, Stroke, TextStyle, Tooltip, Ui, WidgetInfo, vec2};
+use eframe::egui::{
+    Color32, ComboBox, Pos2, RichText, Role, ScrollArea, Stroke, TextStyle, Tooltip, Ui, WidgetInfo, vec2,
+};
 use egui_plot::{Line, LineStyle, MarkerShape, PlotPoint, PlotPoints, PlotTransform, PlotUi, Points, VLine};
 use plimsoll_engine::experiment::{ActivationKind, Model, ModelKind, ModelSetting};
 

@@ -213,7 +213,8 @@ fn a_kept_run_is_told_with_the_prediction_that_was_kept_with_it() {
     let shown: Value = serde_json::from_str(&place.told(&["show", &run, "--json"])).expect("JSON");
     let process = shown["predicted"]["process_bytes"].as_u64().expect("bytes");
     let page = place.told(&["export", &run, "--format", "html", "-o", "-"]);
-    let told = format!("<td>process (predicted: an estimate)</td><td class=\"n\">{}</td>", plimsoll_engine::Bytes(process));
+    let told =
+        format!("<td>process (predicted: an estimate)</td><td class=\"n\">{}</td>", plimsoll_engine::Bytes(process));
     assert!(page.contains(&told), "{told} in {page}");
     let compared = || place.told(&["compare", &run, "cnn-digits"]);
     let row = |text: String| text.lines().find(|line| line.contains("estimated time")).map(str::to_owned);

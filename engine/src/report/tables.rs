@@ -152,7 +152,8 @@ pub fn comparison(comparison: &Comparison) -> Table {
 
 /// Kept runs, a row each.
 pub fn runs<'a>(runs: impl IntoIterator<Item = &'a StoredRun>) -> Table {
-    let what = ["run", "title", "name", "note", "tags", "starred", "state", "started", "device", "seed", "steps", "step_secs"];
+    let what =
+        ["run", "title", "name", "note", "tags", "starred", "state", "started", "device", "seed", "steps", "step_secs"];
     let measured = ["predicted_bytes", "measured_bytes", "train_loss", "test_accuracy", "best_test_accuracy"];
     let mut table = Table::new(what.into_iter().chain(measured).chain(["settings"]));
     table.rows.extend(runs.into_iter().map(|run| {

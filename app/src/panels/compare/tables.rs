@@ -84,11 +84,8 @@ pub(super) fn alive(ui: &mut Ui, compared: &Compared) {
         return;
     }
     let bytes = |bytes: &Option<u64>| bytes.filter(|bytes| *bytes > 0).map(|bytes| Bytes(bytes).to_string());
-    let rows: Vec<Row> = comparison
-        .alive
-        .iter()
-        .map(|row| (tensor(row), row.bytes.iter().map(bytes).collect()))
-        .collect();
+    let rows: Vec<Row> =
+        comparison.alive.iter().map(|row| (tensor(row), row.bytes.iter().map(bytes).collect())).collect();
     grid(ui, comparison, "alive", &rows, 0);
 }
 

@@ -31,10 +31,12 @@ pub(super) fn ui(ui: &mut Ui, dots: &[Dot<'_>], budget: Option<f64>) {
         entries.push(entry(Some(palette.strong()), "mean of seeds".to_owned(), seeds::MEANING));
     }
     if dots.iter().any(|dot| !dot.in_focus) {
-        let hover = "Runs on other data or another kind of device, as far as they lie in these axes. They do not compare.";
+        let hover =
+            "Runs on other data or another kind of device, as far as they lie in these axes. They do not compare.";
         entries.push(entry(Some(palette.process.gamma_multiply(DIMMED)), "other data".to_owned(), hover));
     }
-    let mut kinds: Vec<ModelKind> = dots.iter().filter(|dot| dot.in_focus).map(|dot| dot.run.experiment().model.kind).collect();
+    let mut kinds: Vec<ModelKind> =
+        dots.iter().filter(|dot| dot.in_focus).map(|dot| dot.run.experiment().model.kind).collect();
     kinds.sort_by_key(|kind| place(*kind));
     kinds.dedup();
     for kind in kinds.iter().filter(|_| kinds.len() > 1) {
