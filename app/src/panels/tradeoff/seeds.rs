@@ -85,7 +85,7 @@ mod tests {
         let outcomes = [Outcome::Finished, Outcome::Stopped, Outcome::Finished];
         for (run, outcome) in (1..).zip(outcomes) {
             let mut experiment = Experiment::default();
-            experiment.run.seed = run as u64;
+            experiment.run.seed = run;
             let plan = Plan::of(&experiment, &Machine::nominal()).expect("a plan");
             session.receive(&Event::Started { run, plan: Arc::new(plan) });
             session.receive(&Event::Ended { run, outcome, summary: Summary::default() });
