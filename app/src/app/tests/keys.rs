@@ -118,14 +118,35 @@ fn a_click_on_a_run_looks_at_it_and_a_button_loads_its_configuration() {
     assert_eq!(app(&window).state.document.experiment.model.width, 48, "it is an edit like any other");
 }
 
+/// Types into a field as a hand does, a letter a frame, and leaves it.
+fn write(window: &mut Window, field: &str, text: &str) {
+    window.get_by_role_and_label(Role::TextInput, field).focus();
+    window.run_steps(2);
+    for letter in text.chars() {
+        window.get_by_role_and_label(Role::TextInput, field).type_text(&letter.to_string());
+        window.run_steps(2);
+    }
+    press(window, Modifiers::NONE, Key::Enter);
+}
+
 #[test]
-fn a_run_has_a_name_of_its_own() {
+fn a_run_has_a_name_of_its_own_with_all_that_was_typed() {
     let mut window = window(digits());
     press(&mut window, Modifiers::COMMAND, Key::Enter);
     until(&mut window, |app| app.state.session.latest().is_some_and(|run| run.summary.is_some()));
-    window.get_by_role_and_label(Role::TextInput, "Name of the run").focus();
-    window.run_steps(2);
-    window.get_by_role_and_label(Role::TextInput, "Name of the run").type_text("thin");
-    window.run_steps(3);
-    assert!(window.query_by_label("Run 1: thin").is_some());
+    write(&mut window, "Name of the run", "a b c d ");
+    assert!(window.query_by_label("Run 1: a b c d").is_some());
+}
+
+#[test]
+fn a_name_that_is_refused_stays_in_its_field_to_be_mended() {
+    let mut window = window(digits());
+    press(&mut window, Modifiers::COMMAND, Key::Enter);
+    until(&mut window, |app| app.state.session.latest().is_some_and(|run| run.summary.is_some()));
+    write(&mut window, "Name of the run", "last");
+    assert!(app(&window).state.session.latest().is_some_and(|run| run.own_name.is_none()), "it means another run");
+    let field = |window: &Window| window.get_by_role_and_label(Role::TextInput, "Name of the run").value();
+    assert_eq!(field(&window).as_deref(), Some("last"));
+    write(&mut window, "Name of the run", " one");
+    assert!(window.query_by_label("Run 1: last one").is_some());
 }

@@ -4,7 +4,7 @@
 //! Always holds: the lines take the same room for one run, for several and for none. What is typed is sent when the field is
 //! left, so that a letter costs no writing.
 
-use eframe::egui::{Align, Button, Id, Layout, Response, RichText, TextEdit, Ui, UiBuilder, vec2};
+use eframe::egui::{Align, Button, Id, Layout, RichText, Ui, UiBuilder, vec2};
 use plimsoll_engine::store::{RunKey, RunState};
 
 use super::{PanelContext, ask};
@@ -12,7 +12,7 @@ use crate::{
     command::RunsAction,
     runs::{Row, Runs},
     theme,
-    widgets::text,
+    widgets::{draft, text},
 };
 
 /// Lines of it.
@@ -100,20 +100,9 @@ fn noted(ui: &mut Ui, context: &PanelContext<'_>, row: &Row) {
 /// A field that answers what was typed once it is left, if that is something else than before.
 fn field(ui: &mut Ui, key: &RunKey, name: &str, hint: &str, known: &str, share: f32) -> Option<String> {
     let id = Id::unique(("kept run", key.as_str(), name));
-    let mut text: String = ui.data(|data| data.get_temp(id)).unwrap_or_else(|| known.to_owned());
-    let width = ui.available_width() * share - 2.0 * theme::GAP;
-    let edit = TextEdit::singleline(&mut text).id(id).hint_text(hint).desired_width(width.max(theme::SHORTEST_TEXT));
-    let response: Response = ui.add(edit).accessible_name(name);
-    let hover = if text.is_empty() { hint.to_owned() } else { format!("{name}: {text}") };
-    let response = response.on_hover_text(hover);
-    if response.changed() {
-        ui.data_mut(|data| data.insert_temp(id, text.clone()));
-    }
-    if response.lost_focus() {
-        ui.data_mut(|data| data.remove::<String>(id));
-        return (text != known).then_some(text);
-    }
-    None
+    let width = (ui.available_width() * share - 2.0 * theme::GAP).max(theme::SHORTEST_TEXT);
+    let about = |text: &str| if text.is_empty() { hint.to_owned() } else { format!("{name}: {text}") };
+    draft::field(ui, id, (name, hint), known, width, about)
 }
 
 fn buttons(ui: &mut Ui, context: &PanelContext<'_>, front: &Row) {

@@ -1,6 +1,6 @@
 //! The run that is looked at: its name, how its settings differ from the present ones, and the button that loads them.
 
-use eframe::egui::{Align, Button, Layout, RichText, TextEdit, Ui, UiBuilder, vec2};
+use eframe::egui::{Align, Button, Id, Layout, RichText, Ui, UiBuilder, vec2};
 
 use crate::{
     command::Action,
@@ -9,6 +9,7 @@ use crate::{
     session::RunRecord,
     theme,
     widgets::{
+        draft,
         ends::{Room, ends},
         text,
     },
@@ -57,12 +58,15 @@ fn row(ui: &mut Ui, contents: impl FnOnce(&mut Ui)) {
 
 /// A field with the name that the run was given; while it is empty, it shows what sets the run apart.
 fn own_name(ui: &mut Ui, context: &PanelContext<'_>, run: &RunRecord) {
-    let mut name = run.own_name.clone().unwrap_or_default();
+    let known = run.own_name.as_deref().unwrap_or_default();
     let hint = context.state.session.short_name(run);
     let width = (ui.available_width() - theme::GAP).max(1.0);
-    let field = TextEdit::singleline(&mut name).hint_text(hint.clone()).desired_width(width);
-    let field = ui.add(field).accessible_name("Name of the run");
-    if field.on_hover_text(format!("{hint}. Type a name of its own for this run.")).changed() {
+    let about = |text: &str| {
+        let text = if text.is_empty() { &hint } else { text };
+        format!("{text}. Type a name of its own for this run.")
+    };
+    let id = Id::unique(("name of the run", run.key));
+    if let Some(name) = draft::field(ui, id, ("Name of the run", &hint), known, width, about) {
         context.send.send(Action::NameRun(run.key, name));
     }
 }

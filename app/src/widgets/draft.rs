@@ -1,0 +1,43 @@
+//! A field whose text is taken once the field is left.
+//!
+//! Owns what is typed until it is taken. Always holds: nothing is taken from the text or put to it while one types, whatever
+//! is known of it elsewhere; a text that is not taken stays in the field.
+
+use eframe::egui::{Id, Response, TextEdit, Ui};
+
+/// What is typed over what was known.
+#[derive(Debug, Clone, Default)]
+struct Draft {
+    known: String,
+    text: String,
+}
+
+/// Draws a field of one line over `known`. Once it is left it answers what was typed, if that is another text: where the text
+/// is taken, `known` is another from then on. `about` says on hover what the text is, or what the field is for while it is empty.
+pub(crate) fn field(
+    ui: &mut Ui,
+    id: Id,
+    (name, hint): (&str, &str),
+    known: &str,
+    width: f32,
+    about: impl FnOnce(&str) -> String,
+) -> Option<String> {
+    let has_focus = ui.memory(|memory| memory.has_focus(id));
+    let draft = ui.data(|data| data.get_temp::<Draft>(id)).filter(|draft| has_focus || draft.known == known);
+    let mut draft = draft.unwrap_or_else(|| Draft { known: known.to_owned(), text: known.to_owned() });
+    let edit = TextEdit::singleline(&mut draft.text).id(id).hint_text(hint).desired_width(width);
+    let response: Response = ui.add(edit).accessible_name(name);
+    let response = response.on_hover_text(about(&draft.text));
+    if has_focus || response.changed() {
+        known.clone_into(&mut draft.known);
+        ui.data_mut(|data| data.insert_temp(id, draft.clone()));
+    }
+    if !response.lost_focus() {
+        return None;
+    }
+    if draft.text.trim() == known.trim() {
+        ui.data_mut(|data| data.remove::<Draft>(id));
+        return None;
+    }
+    Some(draft.text)
+}
