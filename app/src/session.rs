@@ -60,6 +60,11 @@ impl Session {
         self.runs.iter().find(|run| run.kept.as_ref() == Some(kept))
     }
 
+    /// The number of the run that is kept under this name.
+    pub(crate) fn number(&self, kept: &Kept) -> Option<RunKey> {
+        self.all().find(|run| run.kept.as_ref() == Some(kept)).map(|run| run.key)
+    }
+
     /// Notes under which name a run of this sitting is kept.
     pub(crate) fn is_kept_as(&mut self, key: RunKey, kept: Kept) {
         if let Some(run) = self.runs.iter_mut().find(|run| run.key == key) {
@@ -110,11 +115,11 @@ impl Session {
         }
     }
 
-    /// Gives a run a name; an empty one takes its name away.
+    /// Gives a run a name, as the store keeps it: in one line; an empty one takes its name away.
     pub(crate) fn rename(&mut self, key: RunKey, name: &str) {
-        let name = name.trim();
+        let name = name.split_whitespace().collect::<Vec<_>>().join(" ");
         if let Some(run) = self.all_mut().find(|run| run.key == key) {
-            run.own_name = (!name.is_empty()).then(|| name.to_owned());
+            run.own_name = Some(name).filter(|name| !name.is_empty());
         }
     }
 

@@ -100,7 +100,10 @@ impl Dispatcher<'_> {
             }
             Action::AskNeighbours { control, neighbours } => self.ask_neighbours(control, neighbours),
             Action::ShowRun(key) => self.show_run(key),
-            Action::NameRun(key, name) => self.name_run(key, name),
+            Action::NameRun(key, name) => {
+                let kept = self.state.session.get(key).and_then(|run| run.kept.clone());
+                self.name_run(Some(key), kept, name);
+            }
             Action::Runs(action) => self.runs(action),
             Action::CloseDialog => (self.state.dialog, self.state.after_saving) = (None, None),
             Action::Proceed { save } => self.proceed(save),

@@ -30,7 +30,7 @@ impl Dispatcher<'_> {
             RunsAction::Load(key) => self.want(key, Wanted::Loaded),
             RunsAction::Continue(key) => self.want(key, Wanted::Continued),
             RunsAction::Star(keys, is_starred) => librarian.change(Change::Star(keys, is_starred)),
-            RunsAction::Name(key, name) => librarian.change(Change::Name(key, name)),
+            RunsAction::Name(key, name) => self.name_run(self.state.session.number(&key), Some(key), name),
             RunsAction::Note(key, note) => librarian.change(Change::Note(key, note)),
             RunsAction::Tags(key, tags) => librarian.change(Change::Tags(key, tags)),
             RunsAction::Delete(keys) => self.delete(keys),
@@ -66,15 +66,17 @@ impl Dispatcher<'_> {
         self.services.librarian.open(key, wanted, self.view.smoothing);
     }
 
-    /// Gives a run of this sitting a name, here and where it is kept.
-    pub(super) fn name_run(&mut self, key: crate::state::RunKey, name: String) {
+    /// Gives a run a name, wherever it is: in this window under its number, and where it is kept.
+    pub(super) fn name_run(&mut self, number: Option<crate::state::RunKey>, kept: Option<RunKey>, name: String) {
         if let Err(error) = Store::check_name(&name) {
             let text = error.to_string();
             self.toasts.error(text.as_str());
             return self.state.log.add(Level::Error, text);
         }
-        self.state.session.rename(key, &name);
-        if let Some(kept) = self.state.session.get(key).and_then(|run| run.kept.clone()) {
+        if let Some(number) = number {
+            self.state.session.rename(number, &name);
+        }
+        if let Some(kept) = kept {
             self.services.librarian.change(Change::Name(kept, name));
         }
     }

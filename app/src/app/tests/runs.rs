@@ -147,6 +147,29 @@ fn runs_are_searched_sorted_starred_named_noted_and_tagged() {
 }
 
 #[test]
+fn a_name_given_in_either_pane_is_the_name_in_all() {
+    let store = folder();
+    let mut window = on(&store, digits());
+    train(&mut window);
+    let key = keys(&window)[0].clone();
+    ask(&mut window, RunsAction::Name(key, "thin".to_owned()));
+    assert!(window.query_by_label("Run 1: thin").is_some(), "in the bottom bar");
+    let session = &app(&window).state.session;
+    assert_eq!(session.name(session.latest().expect("a run")), "Run 1: thin");
+    window.state_mut().as_mut().expect("drawn").sender.send(Action::NameRun(1, "thinner".to_owned()));
+    until(&mut window, |app| app.state.runs.rows()[0].run.name.as_deref() == Some("thinner"));
+    // A run of another sitting follows as well.
+    close(window);
+    let mut window = on(&store, digits());
+    let key = keys(&window)[0].clone();
+    ask(&mut window, RunsAction::Pick(vec![key.clone()]));
+    until(&mut window, |app| app.state.shown_run().is_some());
+    ask(&mut window, RunsAction::Name(key, "thin again".to_owned()));
+    let shown = app(&window).state.shown_run().expect("looked at");
+    assert_eq!(shown.own_name.as_deref(), Some("thin again"));
+}
+
+#[test]
 fn a_deleted_run_is_gone_and_undo_brings_it_back() {
     let (store, _) = two_runs();
     let mut window = on(&store, digits());
