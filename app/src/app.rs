@@ -220,8 +220,11 @@ impl App {
         if ctx.current_pass_index() == 0 {
             self.pace.begin(Instant::now());
         }
+        let is_covered = self.state.dialog.is_some();
         for command in UiCommand::pressed(ctx) {
-            self.sender.ui(command);
+            if !is_covered || command.works_beside_a_dialog() {
+                self.sender.ui(command);
+            }
         }
         let actions = self.sender.take();
         let is_touched = !actions.is_empty();

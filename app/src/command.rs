@@ -168,6 +168,11 @@ impl UiCommand {
         clicked
     }
 
+    /// Whether its key works while a dialog is open: it changes nothing of what the dialog lies over.
+    pub(crate) fn works_beside_a_dialog(self) -> bool {
+        matches!(self, Self::Theme | Self::FrameTimes | Self::Quit)
+    }
+
     /// The commands whose keys were pressed. A key without modifiers belongs to the widget that has the focus.
     pub(crate) fn pressed(ctx: &egui::Context) -> Vec<Self> {
         let typing = ctx.memory(|memory| memory.focused().is_some());

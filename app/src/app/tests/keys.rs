@@ -60,6 +60,27 @@ fn keys_change_what_is_seen() {
 }
 
 #[test]
+fn no_key_acts_on_what_an_open_dialog_hides() {
+    let mut window = window(digits());
+    window.get_by_role_and_label(Role::Slider, "Micro-batch").increment_accesskit();
+    until(&mut window, |app| planned_micro(app) == Some(96));
+    for (modifiers, key) in [(Modifiers::NONE, Key::F1), (Modifiers::COMMAND, Key::G)] {
+        press(&mut window, modifiers, key);
+        let dialog = app(&window).state.dialog.clone();
+        assert!(dialog.is_some(), "{key:?}");
+        for key in [Key::Enter, Key::Z, Key::P, Key::N] {
+            press(&mut window, Modifiers::COMMAND, key);
+        }
+        press(&mut window, Modifiers::NONE, Key::F10);
+        let state = &app(&window).state;
+        assert!(state.session.runs().is_empty() && !state.is_starting && state.prediction.awaited.is_none());
+        assert!(state.pin.is_none() && state.document.experiment.batch.micro == 96 && state.dialog == dialog);
+        press(&mut window, Modifiers::NONE, Key::Escape);
+        assert_eq!(app(&window).state.dialog, None);
+    }
+}
+
+#[test]
 fn a_plain_key_belongs_to_the_field_in_which_one_types() {
     let mut window = window(digits());
     press(&mut window, Modifiers::COMMAND, Key::Enter);
