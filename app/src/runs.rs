@@ -43,6 +43,11 @@ impl Row {
         if self.by_settings.is_empty() { title.to_owned() } else { format!("{}, {title}", self.by_settings) }
     }
 
+    /// What it is called where it stands alone: the name that it was given, else what sets it apart.
+    pub(crate) fn called(&self) -> String {
+        self.run.name.clone().unwrap_or_else(|| self.told())
+    }
+
     /// What it is called: the name that it was given, else its title.
     pub(crate) fn name(&self) -> &str {
         self.run.label()

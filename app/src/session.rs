@@ -28,6 +28,8 @@ const OTHERS: RunKey = 1 << 32;
 pub(crate) struct Session {
     runs: Vec<RunRecord>,
     looked: Vec<RunRecord>,
+    /// Runs of this sitting that were deleted, and can be brought back.
+    put_away: Vec<RunRecord>,
     /// The run that the next one goes on with.
     earlier: Option<RunRecord>,
     /// The numbers that runs of other sittings were given.
@@ -81,6 +83,20 @@ impl Session {
             run.key = *self.numbers.entry(kept).or_insert(next);
         }
         self.looked.last().map(|run| run.key)
+    }
+
+    /// Takes runs that were deleted out of the window, of this sitting and of others.
+    pub(crate) fn put_away(&mut self, deleted: &[Kept]) {
+        let is_deleted = |run: &mut RunRecord| run.kept.as_ref().is_some_and(|kept| deleted.contains(kept));
+        self.put_away.extend(self.runs.extract_if(.., is_deleted));
+        self.looked.clear();
+    }
+
+    /// Has runs of this sitting back at their places.
+    pub(crate) fn bring_back(&mut self, restored: &[Kept]) {
+        let is_restored = |run: &mut RunRecord| run.kept.as_ref().is_some_and(|kept| restored.contains(kept));
+        self.runs.extend(self.put_away.extract_if(.., is_restored));
+        self.runs.sort_by_key(|run| run.key);
     }
 
     /// The newest run.

@@ -117,10 +117,10 @@ impl Dispatcher<'_> {
             self.toasts.warning("A run that trains cannot be deleted: stop it first.");
             return;
         }
-        self.state.runs.deleted_name = self.state.runs.get(&keys[0]).map(runs::Row::told).unwrap_or_default();
+        self.state.runs.deleted_name = self.state.runs.get(&keys[0]).map(runs::Row::called).unwrap_or_default();
         self.state.runs.put_away.extend(keys.iter().cloned());
         self.state.runs.hide(&keys);
-        self.state.session.look(Vec::new());
+        self.state.session.put_away(&keys);
         self.state.runs.deleted.clone_from(&keys);
         self.state.runs.deleted_at = self.state.document.depth();
         self.services.librarian.change(Change::Discard(keys));
@@ -131,6 +131,7 @@ impl Dispatcher<'_> {
         let keys = std::mem::take(&mut self.state.runs.deleted);
         let count = keys.len();
         self.state.runs.put_away.retain(|key| !keys.contains(key));
+        self.state.session.bring_back(&keys);
         self.services.librarian.change(Change::Restore(keys));
         let runs = if count == 1 { "The deleted run is".to_owned() } else { format!("The {count} deleted runs are") };
         self.toasts.info(format!("{runs} back."));

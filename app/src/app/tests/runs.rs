@@ -186,6 +186,26 @@ fn a_deleted_run_is_gone_and_undo_brings_it_back() {
 }
 
 #[test]
+fn a_deleted_run_leaves_the_screen_under_its_name_and_comes_back_to_it() {
+    let store = folder();
+    let mut window = on(&store, digits());
+    train(&mut window);
+    let key = keys(&window)[0].clone();
+    ask(&mut window, RunsAction::Name(key.clone(), "thin".to_owned()));
+    until(&mut window, |app| app.state.runs.rows()[0].run.name.is_some());
+    show(&mut window, Pane::Runs);
+    ask(&mut window, RunsAction::Delete(vec![key]));
+    until(&mut window, |app| app.state.runs.rows().is_empty());
+    window.run_steps(3);
+    assert!(window.query_by_label("Deleted: thin").is_some());
+    assert!(app(&window).state.shown_run().is_none() && app(&window).state.session.all().next().is_none());
+    assert!(window.query_by_label("Press Train to begin a run.").is_some());
+    ask(&mut window, RunsAction::Restore);
+    assert!(app(&window).state.shown_run().is_some_and(|run| run.point().is_some()));
+    assert!(window.query_by_label("Run 1: thin").is_some());
+}
+
+#[test]
 fn the_table_is_gone_through_by_keys() {
     let (store, _) = two_runs();
     let mut window = on(&store, digits());
