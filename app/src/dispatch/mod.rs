@@ -180,6 +180,7 @@ impl Dispatcher<'_> {
         }
     }
 
+    /// Makes a whole configuration the present one, as an edit that can be undone.
     fn adopt(&mut self, experiment: Experiment) {
         if experiment != self.state.document.experiment {
             self.edit("whole", experiment);

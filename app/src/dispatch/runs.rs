@@ -280,25 +280,16 @@ impl Dispatcher<'_> {
             return;
         }
         match wanted {
-            Wanted::Loaded => self.load_settings(&key, record.experiment()),
+            // An edit like any other: undo takes it back.
+            Wanted::Loaded => self.adopt(record.experiment().clone()),
             Wanted::Continued => self.continue_run(&key, record),
             Wanted::Shown => self.show(&key, record),
         }
     }
 
-    /// Makes the settings of a run the present ones, as an edit that can be undone.
-    fn load_settings(&mut self, key: &RunKey, experiment: &Experiment) {
-        if *experiment != self.state.document.experiment {
-            self.adopt(experiment.clone());
-            let name = self.state.runs.get(key).map_or_else(|| key.to_string(), |row| row.told());
-            // Short: who goes from run to run is told of each.
-            self.toasts.info(format!("Settings of {name}. Undo takes them back."));
-        }
-    }
-
     /// Opens a run as it was: its settings, its curves in Live, and its step with what was measured over what was predicted.
     fn show(&mut self, key: &RunKey, record: RunRecord) {
-        self.load_settings(key, record.experiment());
+        self.adopt(record.experiment().clone());
         let measured_in_step = record.measured_step.as_ref().map(|(step, _)| *step);
         let own = self.state.session.own(key).map(|run| run.key);
         let shown = own.or_else(|| self.look(vec![record]));

@@ -70,6 +70,10 @@ pub(crate) const LOWEST_TITLED_PLOT: f32 = 96.0;
 pub(crate) const TOAST_MARGIN: Vec2 = vec2(8.0, 6.0);
 /// A short message is not wider.
 pub(crate) const TOAST_WIDTH: f32 = 420.0;
+/// A title with less room has no message over it.
+pub(crate) const NARROWEST_TOAST: f32 = 240.0;
+/// Beside a message that stands below the title.
+pub(crate) const TOAST_ASIDE: f32 = 72.0;
 /// Share of the window's height that a list may take.
 pub(crate) const LIST_SHARE: f32 = 0.8;
 /// Width of the ring around what has the keyboard's focus.
