@@ -98,6 +98,21 @@ pub(crate) struct Sort<C> {
     pub(crate) falling: bool,
 }
 
+impl<C: Copy + PartialEq> Sort<C> {
+    /// What a click on the heading of `column` makes of it: the column from A to Z where it holds words, else the largest
+    /// first; at the second click the other way round; at the third as the table was at first.
+    pub(crate) fn clicked(self, column: C, has_words: bool, at_first: Self) -> Self {
+        let first = Self { column, falling: !has_words };
+        let second = Self { column, falling: has_words };
+        match self {
+            now if now == first => second,
+            now if now == second && at_first.column == column => first,
+            now if now == second => at_first,
+            _ => first,
+        }
+    }
+}
+
 /// How the window looks.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(default)]
@@ -140,6 +155,13 @@ pub(crate) struct View {
     pub(crate) frame_times: bool,
 }
 
+/// How the table of layers is sorted at first.
+pub(crate) const LAYERS: Sort<LayerColumn> = Sort { column: LayerColumn::Layer, falling: false };
+/// How the table of what is alive is sorted at first.
+pub(crate) const ALIVE: Sort<AliveColumn> = Sort { column: AliveColumn::Bytes, falling: true };
+/// How the table of kept runs is sorted at first: the newest first.
+pub(crate) const RUNS: Sort<RunColumn> = Sort { column: RunColumn::Started, falling: true };
+
 impl Default for View {
     fn default() -> Self {
         Self {
@@ -153,13 +175,31 @@ impl Default for View {
             memory_on_gpu: [true; 5],
             pass: None,
             show_before: false,
-            layers: Sort::default(),
-            alive: Sort { column: AliveColumn::Bytes, falling: true },
-            runs: Sort { column: RunColumn::Started, falling: true },
+            layers: LAYERS,
+            alive: ALIVE,
+            runs: RUNS,
             run_search: String::new(),
             shown_runs: crate::panels::ShownRuns::default(),
             compare: ComparePart::default(),
             frame_times: false,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_third_click_on_a_heading_sorts_as_at_first() {
+        let clicks = |column, has_words, count| (0..count).fold(RUNS, |sort, _| sort.clicked(column, has_words, RUNS));
+        let by = |column, falling| Sort { column, falling };
+        assert_eq!(clicks(RunColumn::Name, true, 1), by(RunColumn::Name, false), "words begin at A");
+        assert_eq!(clicks(RunColumn::Name, true, 2), by(RunColumn::Name, true));
+        assert_eq!(clicks(RunColumn::Name, true, 3), RUNS);
+        assert_eq!(clicks(RunColumn::Measured, false, 1), by(RunColumn::Measured, true), "the largest first");
+        assert_eq!(clicks(RunColumn::Measured, false, 3), RUNS);
+        assert_eq!(clicks(RunColumn::Started, false, 1), by(RunColumn::Started, false));
+        assert_eq!(clicks(RunColumn::Started, false, 2), RUNS);
     }
 }

@@ -10,7 +10,7 @@ use plimsoll_engine::{
 use super::{PanelContext, without_plan};
 use crate::{
     format, theme,
-    view::{AliveColumn, Sort},
+    view::{ALIVE, AliveColumn, Sort},
     widgets::{chip, table},
 };
 
@@ -49,7 +49,8 @@ pub(crate) fn ui(ui: &mut Ui, context: &mut PanelContext<'_>) {
     let table = if has_purpose { table.column(Column::exact(purpose)) } else { table };
     let table = table.header(theme::ROW_HEIGHT, |mut header| {
         for (column, name, about) in COLUMNS.into_iter().filter(|(c, ..)| has_purpose || *c != AliveColumn::Category) {
-            header.col(|ui| table::heading(ui, sort, column, name, about));
+            let has_words = column != AliveColumn::Bytes;
+            header.col(|ui| table::heading(ui, (sort, ALIVE), column, (name, about), has_words));
         }
     });
     table.body(|body| {

@@ -10,7 +10,7 @@ use plimsoll_engine::{
 use super::{PanelContext, without_plan};
 use crate::{
     format, theme,
-    view::{LayerColumn, Sort},
+    view::{LAYERS, LayerColumn, Sort},
     widgets::table,
 };
 
@@ -52,7 +52,8 @@ pub(crate) fn ui(ui: &mut Ui, context: &mut PanelContext<'_>) {
     });
     let table = table.header(theme::ROW_HEIGHT, |mut header| {
         for ((column, name, about), _) in &columns {
-            header.col(|ui| table::heading(ui, sort, *column, name, about));
+            let has_words = *column == LayerColumn::Layer;
+            header.col(|ui| table::heading(ui, (sort, LAYERS), *column, (name, about), has_words));
         }
     });
     table.body(|body| {

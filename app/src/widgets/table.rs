@@ -28,13 +28,13 @@ pub(crate) fn heading_width(ui: &Ui, name: &str) -> f32 {
     words::width(ui, &text, &TextStyle::Small.resolve(ui.style())).ceil() + BESIDE * 2.0 + 1.0
 }
 
-/// A heading that sorts: a click sorts by it, largest first, and the next turns the order round.
+/// A heading that sorts as [`Sort::clicked`] says; `at_first` is how the table is sorted without a click.
 pub(crate) fn heading<C: Copy + PartialEq + Default>(
     ui: &mut Ui,
-    sort: &mut Sort<C>,
+    (sort, at_first): (&mut Sort<C>, Sort<C>),
     column: C,
-    name: &str,
-    about: &str,
+    (name, about): (&str, &str),
+    has_words: bool,
 ) {
     let sorted = sort.column == column;
     let arrow = match (sorted, sort.falling) {
@@ -50,7 +50,7 @@ pub(crate) fn heading<C: Copy + PartialEq + Default>(
         let button = Button::new(RichText::new(format!("{name}{arrow}")).small().color(color)).frame(false);
         let response = ui.add(button).accessible_name(format!("Sort by {name}"));
         if response.on_hover_text(about).clicked() {
-            *sort = Sort { column, falling: !sorted || !sort.falling };
+            *sort = sort.clicked(column, has_words, at_first);
         }
     });
 }

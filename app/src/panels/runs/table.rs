@@ -10,7 +10,7 @@ use crate::{
     format,
     runs::{self, Row},
     theme,
-    view::RunColumn,
+    view::{self, RunColumn},
     widgets::{control::beside, table},
 };
 
@@ -74,9 +74,14 @@ pub(super) fn ui(ui: &mut Ui, context: &mut PanelContext<'_>, order: &[usize]) {
     let table = table.header(theme::ROW_HEIGHT, |mut header| {
         for ((column, name, about), _) in &columns {
             header.col(|ui| {
-                let is_text = matches!(column, RunColumn::Differs | RunColumn::State | RunColumn::Device);
-                let layout = if is_text { Layout::left_to_right(Align::Center) } else { *ui.layout() };
-                ui.with_layout(layout, |ui| table::heading(ui, sort, *column, name, about));
+                let has_words = matches!(
+                    column,
+                    RunColumn::Name | RunColumn::Differs | RunColumn::State | RunColumn::Device
+                );
+                let layout = if has_words { Layout::left_to_right(Align::Center) } else { *ui.layout() };
+                ui.with_layout(layout, |ui| {
+                    table::heading(ui, (sort, view::RUNS), *column, (name, about), has_words);
+                });
             });
         }
     });
