@@ -13,6 +13,7 @@ mod reach;
 mod reading;
 mod runs;
 mod runs_again;
+mod runs_pane;
 mod starting;
 mod steps_back;
 mod stillness;

@@ -11,7 +11,7 @@ mod table;
 
 use std::sync::Arc;
 
-use eframe::egui::{self, Align, Button, Layout, RichText, TextEdit, Ui, vec2};
+use eframe::egui::{self, Align, Button, Id, Layout, RichText, TextEdit, Ui, vec2};
 use plimsoll_engine::{report::comparison, store::RunKey};
 
 use super::PanelContext;
@@ -74,17 +74,40 @@ pub(crate) fn ui(ui: &mut Ui, context: &mut PanelContext<'_>) {
         }
     }
     head(ui, context, order.len());
-    let height = (ui.available_height() - front::height(ui, runs)).max(theme::LOWEST_PLOT);
-    let size = vec2(ui.available_width(), height);
-    ui.allocate_ui_with_layout(size, Layout::top_down(Align::Min), |ui| {
-        ui.set_min_size(size);
-        if order.is_empty() {
-            chip::empty(ui, "No kept run has all these words.");
-        } else {
-            table::ui(ui, context, &order);
-        }
+    // A pane without room for rows above the lines of a run is scrolled through.
+    egui::ScrollArea::vertical().id_salt("kept runs").auto_shrink(false).show(ui, |ui| {
+        let height = (ui.available_height() - front::height(ui, runs)).floor().max(theme::LOWEST_TABLE);
+        let size = vec2(ui.available_width(), height);
+        ui.allocate_ui_with_layout(size, Layout::top_down(Align::Min), |ui| {
+            ui.set_min_size(size);
+            if order.is_empty() {
+                chip::empty(ui, "No kept run has all these words.");
+            } else {
+                table::ui(ui, context, &order);
+            }
+        });
+        front::ui(ui, context);
+        follow_focus(ui);
     });
-    front::ui(ui, context);
+}
+
+/// Brings what the Tab key went to into sight. A click moves nothing: the pointer is there.
+fn follow_focus(ui: &Ui) {
+    let (known, now) = (Id::unique("focus among the kept runs"), ui.memory(|memory| memory.focused()));
+    let before: Option<Option<Id>> = ui.data(|data| data.get_temp(known));
+    ui.data_mut(|data| data.insert_temp(known, now));
+    let is_pointed = ui.input(|input| input.pointer.any_down() || input.pointer.any_released());
+    let is_table = now == Some(keys::id());
+    if before == Some(now) || is_pointed || is_table {
+        return;
+    }
+    let Some(response) = now.and_then(|id| ui.ctx().read_response(id)) else { return };
+    // What is in sight elsewhere belongs to another part of the window.
+    let seen = response.interact_rect;
+    let is_elsewhere = seen.is_positive() && !ui.clip_rect().intersects(seen);
+    if !is_elsewhere && ui.min_rect().contains(response.rect.center()) {
+        ui.scroll_to_rect(response.rect, None);
+    }
 }
 
 /// The search, how many runs it finds, and what is done with all that are picked.

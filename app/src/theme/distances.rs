@@ -64,6 +64,8 @@ pub(super) const DISABLED: f32 = 0.76;
 pub(crate) const LEAST_PLOT: Vec2 = vec2(48.0, 36.0);
 /// A plot is not drawn lower than this.
 pub(crate) const LOWEST_PLOT: f32 = 76.0;
+/// A table of kept runs is not lower: its heading and a few rows.
+pub(crate) const LOWEST_TABLE: f32 = 100.0;
 /// A plot with its title and figures is not drawn lower than this.
 pub(crate) const LOWEST_TITLED_PLOT: f32 = 96.0;
 /// Between short messages and the corner of the window: over the words of the bottom bar, where nothing is pressed.

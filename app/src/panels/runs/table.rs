@@ -1,6 +1,6 @@
 //! The table: as many columns as the pane has room for, and only the rows in sight.
 
-use eframe::egui::{Align, Label, Layout, Modifiers, RichText, Role, Sense, Tooltip, Ui, WidgetInfo};
+use eframe::egui::{Align, Id, Label, Layout, Modifiers, RichText, Role, Sense, Tooltip, Ui, WidgetInfo};
 use egui_extras::{Column, TableBuilder};
 use plimsoll_engine::store::{RunKey, RunState};
 
@@ -8,7 +8,7 @@ use super::{PanelContext, about, ask, keys, pick};
 use crate::{
     command::RunsAction,
     format,
-    runs::{self, Row},
+    runs::{self, Row, Runs},
     theme,
     view::{self, RunColumn},
     widgets::{control::beside, table},
@@ -54,7 +54,7 @@ const BETWEEN: f32 = 8.0;
 pub(super) fn ui(ui: &mut Ui, context: &mut PanelContext<'_>, order: &[usize]) {
     let state = context.state;
     let runs = &state.runs;
-    let at = keys::ui(ui, context, order);
+    let at = keys::ui(ui, context, order).or_else(|| lost(ui, runs, order));
     let columns = columns(ui);
     let sort = &mut context.view.runs;
     ui.spacing_mut().item_spacing.x = BETWEEN;
@@ -120,6 +120,15 @@ pub(super) fn ui(ui: &mut Ui, context: &mut PanelContext<'_>, order: &[usize]) {
         });
     });
 }
+/// The row of the run that was picked last, where the table has another height than before: it may be out of sight.
+fn lost(ui: &Ui, runs: &Runs, order: &[usize]) -> Option<usize> {
+    let (id, height) = (Id::unique("height of the kept runs"), ui.available_height().round());
+    let before: Option<f32> = ui.data(|data| data.get_temp(id));
+    ui.data_mut(|data| data.insert_temp(id, height));
+    let front = runs.front().filter(|_| before != Some(height))?;
+    order.iter().position(|i| runs.rows()[*i].run.key == front.run.key)
+}
+
 
 /// A pointer picks, and a plain click loads the settings of the run as well.
 fn pointed(context: &PanelContext<'_>, order: &[usize], index: usize, modifiers: Modifiers) {

@@ -1,0 +1,81 @@
+//! The pane of kept runs where it is short, and what it says of the state of a run and of the one that is picked.
+
+use plimsoll_engine::store::RunState;
+
+use super::{
+    runs::{ask, folder, keys, on, show, train, two_runs},
+    *,
+};
+use crate::command::RunsAction;
+
+/// Whether what has the focus is in sight.
+fn is_in_sight(window: &Window) -> bool {
+    let focused = window.ctx.memory(|memory| memory.focused()).and_then(|id| window.ctx.read_response(id));
+    focused.is_some_and(|response| response.interact_rect.height() >= response.rect.height() * 0.9)
+}
+
+#[test]
+fn in_a_short_pane_every_control_of_a_run_is_reached_by_the_tab_key_and_seen() {
+    let (store, _) = two_runs();
+    let mut window = on(&store, digits());
+    show(&mut window, Pane::Runs);
+    for (size, scale) in [([960.0, 600.0], 1.0), ([1280.0, 800.0], 1.5)] {
+        window.set_pixels_per_point(scale);
+        window.set_size(vec2(size[0], size[1]) / scale);
+        let both = keys(&window);
+        ask(&mut window, RunsAction::Pick(vec![both[0].clone()]));
+        window.run_steps(5);
+        window.get_by_role_and_label(Role::ListBox, "Kept runs: Tiny, batch 96").focus();
+        window.run_steps(3);
+        for (role, name) in [
+            (Role::Button, "Star"),
+            (Role::TextInput, "Name of the kept run"),
+            (Role::TextInput, "Note"),
+            (Role::TextInput, "Tags"),
+            (Role::Button, "Open"),
+            (Role::Button, "Load"),
+            (Role::Button, "Delete"),
+        ] {
+            let has_it =
+                |window: &Window| window.query_by_role_and_label(role, name).is_some_and(|node| node.is_focused());
+            let mut tabs = 0;
+            while !has_it(&window) {
+                window.key_press(Key::Tab);
+                window.run_steps(24);
+                tabs += 1;
+                assert!(tabs < 10, "{name} is not reached at {size:?}, {scale}");
+            }
+            assert!(is_in_sight(&window), "{name} is not in sight at {size:?}, {scale}");
+        }
+    }
+}
+
+#[test]
+fn a_run_that_did_not_finish_shows_it() {
+    let store = folder();
+    let mut window = on(&store, digits());
+    train(&mut window);
+    show(&mut window, Pane::Runs);
+    window.get_by_role_and_label(Role::Button, "Step").click();
+    until(&mut window, |app| app.state.session.latest().and_then(|run| run.last).is_some_and(|step| step.step == 1));
+    window.get_by_role_and_label(Role::Button, "Stop").click();
+    until(&mut window, |app| app.state.runs.rows().iter().any(|row| row.run.state == RunState::Stopped));
+    window.run_steps(3);
+    assert_eq!(window.query_all_by_label("stopped").filter(|node| node.rect().width() < 30.0).count(), 1, "its mark");
+    let rows = || window.query_all_by_label_contains(", stopped").count();
+    assert_eq!(rows(), 1, "and the name of its row");
+}
+
+#[test]
+fn with_several_picked_the_lines_below_say_whose_they_are() {
+    let (store, _) = two_runs();
+    let mut window = on(&store, digits());
+    show(&mut window, Pane::Runs);
+    let both = keys(&window);
+    ask(&mut window, RunsAction::Pick(both.clone()));
+    assert!(window.query_by_label("The last of 2 picked: batch 64, Tiny").is_some());
+    ask(&mut window, RunsAction::Name(both[1].clone(), "small".to_owned()));
+    until(&mut window, |app| app.state.runs.front().is_some_and(|row| row.run.name.is_some()));
+    window.run_steps(2);
+    assert!(window.query_by_label("The last of 2 picked: small").is_some());
+}
