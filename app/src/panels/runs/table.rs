@@ -102,8 +102,7 @@ pub(super) fn ui(ui: &mut Ui, context: &mut PanelContext<'_>, order: &[usize]) {
                 });
                 if *column == RunColumn::Name {
                     // For a screen reader the row is the cell with its name.
-                    let words = || format!("{}, {}", shown.name(), shown.differs);
-                    cell.widget_info(|| WidgetInfo::selected(Role::Button, true, is_picked, words()));
+                    cell.widget_info(|| WidgetInfo::selected(Role::Button, true, is_picked, spoken(shown)));
                 }
             }
             let response = row.response();
@@ -120,6 +119,7 @@ pub(super) fn ui(ui: &mut Ui, context: &mut PanelContext<'_>, order: &[usize]) {
         });
     });
 }
+
 /// The row of the run that was picked last, where the table has another height than before: it may be out of sight.
 fn lost(ui: &Ui, runs: &Runs, order: &[usize]) -> Option<usize> {
     let (id, height) = (Id::unique("height of the kept runs"), ui.available_height().round());
@@ -128,7 +128,6 @@ fn lost(ui: &Ui, runs: &Runs, order: &[usize]) -> Option<usize> {
     let front = runs.front().filter(|_| before != Some(height))?;
     order.iter().position(|i| runs.rows()[*i].run.key == front.run.key)
 }
-
 
 /// A pointer picks, and a plain click loads the settings of the run as well.
 fn pointed(context: &PanelContext<'_>, order: &[usize], index: usize, modifiers: Modifiers) {
@@ -211,7 +210,7 @@ fn cell(ui: &mut Ui, context: &PanelContext<'_>, row: &Row, column: RunColumn, i
     let colored = |text: &str, color| RichText::new(text).color(if is_picked { palette.strong() } else { color });
     match column {
         RunColumn::Star => star(ui, context, row, is_picked),
-        RunColumn::Name => left(ui, RichText::new(row.name())),
+        RunColumn::Name => named(ui, row, is_picked),
         RunColumn::Differs => left(ui, colored(&row.differs, palette.weak())),
         RunColumn::Started => drop(table::text(ui, &runs::when(run.started))),
         RunColumn::State => left(ui, colored(run.state.key(), color(ui, run.state))),
@@ -236,6 +235,37 @@ pub(super) fn color(ui: &Ui, state: RunState) -> eframe::egui::Color32 {
         RunState::Failed => palette.bad,
         RunState::Interrupted => palette.warn,
     }
+}
+
+/// What a screen reader says of a row: its name, what sets it apart, and its state where that is another than finished.
+fn spoken(row: &Row) -> String {
+    let state = Some(row.run.state).filter(|state| *state != RunState::Finished).map(RunState::key);
+    let parts = [Some(row.name()), Some(row.differs.as_str()).filter(|words| !words.is_empty()), state];
+    parts.into_iter().flatten().collect::<Vec<_>>().join(", ")
+}
+
+/// The sign of a state other than finished.
+fn mark(state: RunState) -> Option<&'static str> {
+    match state {
+        RunState::Finished => None,
+        RunState::Running => Some("▶"),
+        RunState::Stopped => Some("⏹"),
+        RunState::Failed => Some("✖"),
+        RunState::Interrupted => Some("⚠"),
+    }
+}
+
+/// The name, after the sign of its state: the row says on hover what that is.
+fn named(ui: &mut Ui, row: &Row, is_picked: bool) {
+    ui.with_layout(Layout::left_to_right(Align::Center), |ui| {
+        ui.spacing_mut().item_spacing.x = BETWEEN / 2.0;
+        if let Some(sign) = mark(row.run.state) {
+            let color = if is_picked { theme::palette(ui).strong() } else { color(ui, row.run.state) };
+            let sign = ui.add(Label::new(RichText::new(sign).color(color)).sense(Sense::hover()));
+            sign.widget_info(|| WidgetInfo::labeled(Role::Label, true, row.run.state.key()));
+        }
+        ui.add(Label::new(row.name()).truncate().show_tooltip_when_elided(false).sense(Sense::hover()));
+    });
 }
 
 fn figure(ui: &mut Ui, text: Option<String>) {
