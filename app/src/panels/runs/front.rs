@@ -1,4 +1,4 @@
-//! Below the table: the run that was picked last, with what its user says of it, and what can be done with all that are
+//! Below the table: the run that was picked last by its name, with what its user says of it, and what can be done with all that are
 //! picked.
 //!
 //! Always holds: the lines take the same room for one run, for several and for none. What is typed is sent when the field is
@@ -16,7 +16,7 @@ use crate::{
 };
 
 /// Lines of it.
-const LINES: f32 = 3.0;
+const LINES: f32 = 4.0;
 /// Share of its line that the note has; the tags have the rest.
 const NOTE_SHARE: f32 = 0.62;
 
@@ -39,6 +39,7 @@ pub(super) fn ui(ui: &mut Ui, context: &PanelContext<'_>) {
         });
         return;
     };
+    line(ui, |ui| heading(ui, runs, front));
     line(ui, |ui| named(ui, context, front));
     line(ui, |ui| noted(ui, context, front));
     line(ui, |ui| buttons(ui, context, front));
@@ -64,6 +65,16 @@ fn deleted(ui: &mut Ui, context: &PanelContext<'_>, runs: &Runs) {
         count => format!("{count} runs were deleted."),
     };
     text::cut(ui, RichText::new(&words).color(theme::palette(ui).warn), &words);
+}
+
+/// Which run the lines below belong to.
+fn heading(ui: &mut Ui, runs: &Runs, front: &Row) {
+    let name = front.called();
+    let words = match runs.picked().len() {
+        1 => name,
+        count => format!("The last of {count} picked: {name}"),
+    };
+    text::cut(ui, RichText::new(&words).color(theme::palette(ui).strong()), &words);
 }
 
 /// The star and the name.
