@@ -8,8 +8,9 @@ use plimsoll_engine::{plan::Plan, store::RunState, train::Outcome};
 
 use super::PanelContext;
 use crate::{
-    command::UiCommand,
+    command::{Action, RunsAction, UiCommand},
     format,
+    runs::{Row, Runs},
     saves::Saves,
     session::{RunRecord, Status},
     theme::{self, Palette},
@@ -109,8 +110,31 @@ fn lines(ui: &mut Ui, context: &PanelContext<'_>) {
         _ if context.state.is_starting => drop(ui.label(RichText::new("Preparing data…").weak())),
         (Some(run), _) => progress(ui, context, run),
         (None, Some(reason)) => why(ui, reason),
-        (None, None) => drop(ui.label(RichText::new("Press Train to begin a run.").weak())),
+        (None, None) => match broken_off(&context.state.runs) {
+            Some(row) => may_go_on(ui, context, row),
+            None => drop(ui.label(RichText::new("Press Train to begin a run.").weak())),
+        },
     });
+}
+
+/// The newest kept run, if it ended before its last step and can go on.
+fn broken_off(runs: &Runs) -> Option<&Row> {
+    let is_broken_off = |row: &&Row| matches!(row.run.state, RunState::Stopped | RunState::Interrupted);
+    let newest = runs.rows().iter().max_by_key(|row| row.run.started);
+    newest.filter(is_broken_off).filter(|row| row.checkpoint.is_some())
+}
+
+/// Where the newest run was broken off, and the button that goes on with it.
+fn may_go_on(ui: &mut Ui, context: &PanelContext<'_>, row: &Row) {
+    let run = &row.run;
+    let button = ui.small_button("Continue").accessible_name("Continue the run that was broken off");
+    let hover = "Go on from its last checkpoint: the losses are those that it would have had without a stop.";
+    if button.on_hover_text(hover).clicked() {
+        context.send.send(Action::Runs(RunsAction::Continue(run.key.clone())));
+    }
+    let [done, all] = [run.steps, run.total_steps].map(format::count);
+    let words = format!("{} was {} at step {done} of {all}.", row.called(), run.state.key());
+    text::cut(ui, RichText::new(&words).weak(), &words);
 }
 
 /// What keeps a run from beginning, while none is under way.

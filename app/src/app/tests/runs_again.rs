@@ -136,6 +136,24 @@ fn a_run_of_another_sitting_goes_on_with_its_curves() {
 }
 
 #[test]
+fn a_run_that_the_end_of_the_window_stopped_is_offered_at_the_next_start() {
+    let store = folder();
+    let mut long = digits();
+    long.run.steps = Some(40);
+    let mut window = on(&store, long);
+    step_to(&mut window, 4);
+    close(window);
+    let mut window = on(&store, digits());
+    until(&mut window, |app| app.state.runs.rows().iter().any(|row| row.checkpoint.is_some()));
+    window.run_steps(2);
+    assert!(window.query_by_label("Tiny was stopped at step 4 of 40.").is_some());
+    window.get_by_role_and_label(Role::Button, "Continue the run that was broken off").click();
+    until(&mut window, |app| app.state.session.latest().is_some_and(|run| run.summary.is_some()));
+    let run = app(&window).state.session.latest().expect("a run");
+    assert_eq!(run.train.steps, (1..=40).map(f64::from).collect::<Vec<_>>());
+}
+
+#[test]
 fn undo_brings_a_deleted_run_back_once_later_changes_are_undone() {
     let (store, _) = two_runs();
     let mut window = on(&store, digits());
