@@ -24,7 +24,7 @@ use crate::{
         out, strays,
         table::Table,
     },
-    format,
+    format, runs,
 };
 
 /// List the kept runs, newest first; name, note, tag, star and delete them
@@ -214,6 +214,7 @@ fn describe(runs: &[&StoredRun]) -> String {
     let mut table = Table::new([
         "run",
         "what",
+        "what differs",
         "when",
         "state",
         "device",
@@ -223,13 +224,15 @@ fn describe(runs: &[&StoredRun]) -> String {
         "last test",
         "on disk",
     ])
-    .words(5);
-    for run in runs {
+    .words(6);
+    let apart = runs::rows(runs.iter().copied().cloned().collect(), |_| None);
+    for (run, row) in runs.iter().zip(&apart) {
         let star = if run.is_starred { "* " } else { "" };
         let tags = run.tags.iter().map(|tag| format!(" #{tag}")).collect::<String>();
         table.row([
             run.key.to_string(),
             format!("{star}{}{tags}", run.label()),
+            row.differs.clone(),
             ago(run.started, now),
             run.state.key().to_owned(),
             run.device.clone(),

@@ -165,6 +165,8 @@ fn a_run_that_saves_elsewhere_is_found_and_saves_into_no_other_runs_folder() {
 fn runs_are_named_tagged_starred_and_deleted() {
     let kept = Kept::new();
     let runs = ["5", "6", "7"].map(|steps| kept.train(steps, &["--keep", "series"]));
+    let listed = kept.told(&["runs"]);
+    assert!(["steps 5", "steps 6", "steps 7"].iter().all(|differs| listed.contains(differs)), "{listed}");
     for (change, told) in [
         (&["rename", &runs[0], "the first"][..], "RUN is called the first now.\n"),
         (&["tag", &runs[0], "a", "b"], "RUN is tagged a, b now.\n"),
