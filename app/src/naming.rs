@@ -26,7 +26,7 @@ const FIRST: [&str; 9] = [
 const UNNAMED: [&str; 3] = ["version", "title", "description"];
 
 /// A setting that differs, and its value.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(crate) struct Differing {
     key: String,
     value: String,
@@ -115,9 +115,23 @@ pub(crate) fn apart(runs: &[&[String]]) -> Vec<Vec<String>> {
         };
         let mut differing: Vec<Differing> = at_default.iter().filter_map(value).collect();
         differing.sort_by(|a, b| a.rank().cmp(&b.rank()).then_with(|| a.key.cmp(&b.key)));
-        differing.iter().map(Differing::words).collect()
+        differing
     };
-    runs.iter().map(words).collect()
+    let mut differing: Vec<Vec<Differing>> = runs.iter().map(words).collect();
+    rare_first(&mut differing.iter_mut().collect::<Vec<_>>());
+    differing.iter().map(|words| words.iter().map(Differing::words).collect()).collect()
+}
+
+/// Puts what most of some runs share behind what tells each of them: where not all has room, the end is what is cut.
+pub(crate) fn rare_first(runs: &mut [&mut Vec<Differing>]) {
+    let mut counts: HashMap<Differing, usize> = HashMap::new();
+    for differing in runs.iter().flat_map(|differing| differing.iter()) {
+        *counts.entry(differing.clone()).or_default() += 1;
+    }
+    let all = runs.len();
+    for differing in runs {
+        differing.sort_by_key(|differing| counts[differing] * 2 > all);
+    }
 }
 
 /// Adds to each name that several have when it began, and a number where that is the same second as well. Of a plan, which
@@ -267,8 +281,18 @@ mod tests {
         let words = apart(&runs);
         assert_eq!(words[0], ["batch 64", "no checkpointing", "seed 1"]);
         assert_eq!(words[1], ["batch 32", "no checkpointing", "seed 1"]);
-        assert_eq!(words[2], ["batch 32", "every block", "seed 7"]);
+        assert_eq!(words[2], ["every block", "seed 7", "batch 32"], "what two of three share comes last");
         assert!(apart(&runs[..1]).iter().all(Vec::is_empty));
+    }
+
+    #[test]
+    fn what_nearly_all_runs_share_comes_behind_what_differs() {
+        let settings = |changes: &[&str]| preset::changes(&Experiment::default(), &with(changes));
+        let mut runs: Vec<Vec<String>> = [32, 48, 96, 128].map(|w| settings(&[&format!("model.width={w}")])).to_vec();
+        runs.push(settings(&["batch.micro=32", "precision=bf16"]));
+        let words = apart(&runs.iter().map(Vec::as_slice).collect::<Vec<_>>());
+        assert_eq!(words[0], ["width 32", "batch 64", "f32"]);
+        assert_eq!(words[4][..2], ["batch 32", "bf16"]);
     }
 
     #[test]

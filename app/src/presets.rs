@@ -1,5 +1,7 @@
 //! Presets as the window uses them: the ones that ship with the program, and the headings under which they stand.
 
+use std::sync::LazyLock;
+
 use plimsoll_engine::{
     Experiment,
     experiment::{preset, shipped},
@@ -67,6 +69,12 @@ pub(crate) struct Shipped {
     pub(crate) name: String,
     /// What it holds.
     pub(crate) experiment: Experiment,
+}
+
+/// The shipped preset of a title.
+pub(crate) fn titled(title: &str) -> Option<&'static Experiment> {
+    static SHIPPED: LazyLock<Vec<Shipped>> = LazyLock::new(shipped);
+    SHIPPED.iter().map(|shipped| &shipped.experiment).find(|experiment| experiment.title == title)
 }
 
 /// The presets that ship with the program, in the order of its list.

@@ -7,12 +7,13 @@ use std::{cmp::Ordering, collections::HashMap, path::PathBuf};
 
 use jiff::{Timestamp, tz::TimeZone};
 use plimsoll_engine::{
-    Bytes,
+    Bytes, Experiment,
+    experiment::preset,
     store::{RunKey, StoredRun},
 };
 
 use crate::{
-    format, naming,
+    format, naming, presets,
     view::{RunColumn, Sort},
 };
 
@@ -24,7 +25,7 @@ const NAMED: usize = 4;
 pub(crate) struct Row {
     /// As the store has it.
     pub(crate) run: StoredRun,
-    /// What sets it apart from the other runs of its title: settings, and when it began where another has the same.
+    /// What sets it apart from the other runs of its title, or from its preset: settings, and when it began where another has the same.
     pub(crate) differs: String,
     /// When it began, as exactly as it takes to tell it from runs that have all else in common.
     pub(crate) when: String,
@@ -106,16 +107,17 @@ fn known(value: Option<f64>) -> f64 {
     value.unwrap_or(f64::NEG_INFINITY)
 }
 
-/// The rows of some runs: what sets each apart is found among those of its title.
+/// The rows of some runs: what sets each apart is found among those of its title, or from its preset where it is the only one.
 pub(crate) fn rows(runs: Vec<StoredRun>, checkpoint: impl Fn(&StoredRun) -> Option<PathBuf>) -> Vec<Row> {
     let mut titles: HashMap<&str, Vec<usize>> = HashMap::new();
     for (i, run) in runs.iter().enumerate() {
         titles.entry(&run.title).or_default().push(i);
     }
     let mut differs = vec![String::new(); runs.len()];
-    for group in titles.values().filter(|group| group.len() > 1) {
-        let settings: Vec<&[String]> = group.iter().map(|i| runs[*i].settings.as_slice()).collect();
-        for (i, words) in group.iter().zip(naming::apart(&settings)) {
+    for (title, group) in titles {
+        let preset = presets::titled(title).filter(|_| group.len() == 1).map(settings);
+        let settings = group.iter().map(|i| runs[*i].settings.as_slice()).chain(preset.as_deref());
+        for (i, words) in group.iter().zip(naming::apart(&settings.collect::<Vec<_>>())) {
             differs[*i] = naming::listed(&words, NAMED);
         }
     }
@@ -132,6 +134,11 @@ pub(crate) fn rows(runs: Vec<StoredRun>, checkpoint: impl Fn(&StoredRun) -> Opti
         Row { checkpoint: checkpoint(&run), run, differs, when, by_settings, text }
     };
     runs.into_iter().zip(differs).zip(moments).map(row).collect()
+}
+
+/// The settings of an experiment that are not at their defaults, as the store has those of a run.
+fn settings(experiment: &Experiment) -> Vec<String> {
+    preset::changes(&Experiment::default(), experiment)
 }
 
 /// When each of some runs began, as exactly as it takes; `None` of one that is called as no other is.
@@ -165,7 +172,7 @@ pub(crate) fn names(runs: &[&StoredRun]) -> Vec<String> {
             Some(name) => name.clone(),
             None if differs.is_empty() => run.label().to_owned(),
             None if has_one_title => differs,
-            None => format!("{}, {differs}", run.label()),
+            None => format!("{differs}, {}", run.label()),
         }
     };
     let names = runs.iter().zip(naming::apart(&settings)).map(name).collect();

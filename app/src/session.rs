@@ -13,7 +13,10 @@ use plimsoll_engine::{
 };
 
 pub(crate) use self::record::{RunRecord, Status};
-use crate::naming::{self, Differing};
+use crate::{
+    naming::{self, Differing},
+    presets,
+};
 
 /// Numbers the runs of this session.
 pub(crate) type RunKey = u64;
@@ -109,7 +112,8 @@ impl Session {
         self.latest().filter(|run| run.status.is_active())
     }
 
-    /// What a run is called: its number with the name it was given, else with what sets it apart from the other runs.
+    /// What a run is called: its number with the name it was given, else with what sets it apart from the other runs and from
+    /// the shipped preset of its title.
     pub(crate) fn name(&self, run: &RunRecord) -> String {
         format!("{}: {}", run.label(), self.short_name(run))
     }
@@ -127,7 +131,7 @@ impl Session {
         match (words.is_empty(), is_only_title) {
             (true, _) => title.to_owned(),
             (false, true) => words,
-            (false, false) => format!("{title}, {words}"),
+            (false, false) => format!("{words}, {title}"),
         }
     }
 
@@ -165,12 +169,17 @@ impl Session {
             self.looked.retain(is_other);
             new.goes_on_with(earlier);
         }
+        if let Some(preset) = presets::titled(&experiment.title) {
+            naming::merge(&mut new.differing, naming::differing(preset, &experiment));
+        }
         for old in self.runs.iter_mut().filter(|old| old.experiment().title == experiment.title) {
             naming::merge(&mut new.differing, naming::differing(old.experiment(), &experiment));
             let others = naming::differing(&experiment, old.experiment());
             naming::merge(&mut old.differing, others);
         }
         self.runs.push(new);
+        let alike = self.runs.iter_mut().filter(|run| run.experiment().title == experiment.title);
+        naming::rare_first(&mut alike.map(|run| &mut run.differing).collect::<Vec<_>>());
     }
 
     /// Takes one event in.

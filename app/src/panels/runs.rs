@@ -169,7 +169,7 @@ fn about(ui: &mut Ui, row: &Row) {
         ui.add(egui::Label::new(RichText::new(message).color(theme::palette(ui).bad)).wrap());
     }
     if !row.differs.is_empty() {
-        line(ui, format!("Apart from others of its title: {}", row.differs));
+        line(ui, format!("What sets it apart: {}", row.differs));
     }
     let measured = row.measured().map_or_else(|| "nothing yet".to_owned(), |bytes| bytes.to_string());
     line(ui, format!("peak: measured {measured}, predicted {}, budget {}", row.predicted(), run.budget));

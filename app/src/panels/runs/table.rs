@@ -20,7 +20,7 @@ type Named = (RunColumn, &'static str, &'static str);
 const COLUMNS: [Named; 10] = [
     (RunColumn::Star, "★", "Whether you starred it."),
     (RunColumn::Name, "run", "Its name, or its title."),
-    (RunColumn::Differs, "what differs", "What sets it apart from the other runs of its title."),
+    (RunColumn::Differs, "what differs", "What sets it apart from the other runs of its title, or from its preset."),
     (RunColumn::Started, "when", "When it began."),
     (RunColumn::State, "state", "How far it came."),
     (RunColumn::Device, "device", "What it ran on."),
@@ -44,7 +44,7 @@ const NAME: f32 = 84.0;
 /// What differs is not narrower.
 const DIFFERS: f32 = 96.0;
 /// Share of the room of names and differences that the names have.
-const NAME_SHARE: f32 = 0.5;
+const NAME_SHARE: f32 = 0.35;
 /// The widest name of a device.
 const DEVICE: f32 = 110.0;
 /// Between columns.
@@ -74,10 +74,8 @@ pub(super) fn ui(ui: &mut Ui, context: &mut PanelContext<'_>, order: &[usize]) {
     let table = table.header(theme::ROW_HEIGHT, |mut header| {
         for ((column, name, about), _) in &columns {
             header.col(|ui| {
-                let has_words = matches!(
-                    column,
-                    RunColumn::Name | RunColumn::Differs | RunColumn::State | RunColumn::Device
-                );
+                let has_words =
+                    matches!(column, RunColumn::Name | RunColumn::Differs | RunColumn::State | RunColumn::Device);
                 let layout = if has_words { Layout::left_to_right(Align::Center) } else { *ui.layout() };
                 ui.with_layout(layout, |ui| {
                     table::heading(ui, (sort, view::RUNS), *column, (name, about), has_words);

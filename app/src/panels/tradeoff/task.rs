@@ -112,10 +112,10 @@ mod tests {
         run(&mut session, 2, |e| (e.title, e.batch.micro) = ("Digits".to_owned(), 32));
         assert_eq!(names(&session), ["Run 1: batch 64", "Run 2: batch 32"]);
         run(&mut session, 3, |e| (e.title, e.run.seed) = ("Other".to_owned(), 2));
-        assert_eq!(names(&session), ["Run 1: Digits, batch 64", "Run 2: Digits, batch 32", "Run 3: Other"]);
+        assert_eq!(names(&session), ["Run 1: batch 64, Digits", "Run 2: batch 32, Digits", "Run 3: Other"]);
         session.rename(2, " small ");
         assert_eq!(names(&session)[1], "Run 2: small");
         session.rename(2, "");
-        assert_eq!(names(&session)[1], "Run 2: Digits, batch 32");
+        assert_eq!(names(&session)[1], "Run 2: batch 32, Digits");
     }
 }
