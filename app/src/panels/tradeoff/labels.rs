@@ -1,5 +1,5 @@
-//! The names at the points: whole where there is room, then short, then the number alone; none where nothing has room. The
-//! tooltip of a point has the whole name.
+//! The names at the points: whole where there is room, then short, then the number alone, or the day where no other run is of
+//! it; none where nothing has room. The tooltip of a point has the whole name.
 
 use eframe::egui::{FontId, Pos2, Rect, Stroke, Ui, Vec2, pos2};
 use egui_plot::{PlotPoint, PlotTransform};
@@ -39,7 +39,9 @@ pub(super) fn draw(
     order.sort_by_key(|(_, dot)| (dot.run.key != shown, !dot.is_best, dot.run.key));
     for (index, dot) in order.into_iter().take(NAMES) {
         let color = if dot.run.key == shown { palette.strong() } else { palette.weak() };
-        for text in texts(&dot.run.short_label(), &session.short_name(dot.run)) {
+        let number = dot.run.short_label();
+        let is_one = dots.iter().filter(|other| other.run.short_label() == number).count() == 1;
+        for text in texts(&number, &session.short_name(dot.run), is_one) {
             let galley = painter.layout_no_wrap(text, FontId::proportional(theme::SMALL_TEXT), color);
             let Some((rect, has_line)) = places.place(index, galley.size()) else { continue };
             if has_line {
@@ -54,10 +56,10 @@ pub(super) fn draw(
     }
 }
 
-/// What may stand at a point, the best first.
-fn texts(number: &str, name: &str) -> Vec<String> {
+/// What may stand at a point, the best first; its number alone where no other has it.
+fn texts(number: &str, name: &str, is_one: bool) -> Vec<String> {
     let named = LETTERS.map(|letters| format!("{number}: {}", shortened(name, letters)));
-    named.into_iter().chain([number.to_owned()]).collect()
+    named.into_iter().chain(is_one.then(|| number.to_owned())).collect()
 }
 
 fn shortened(name: &str, letters: usize) -> String {
@@ -72,6 +74,7 @@ mod tests {
     #[test]
     fn a_name_is_whole_where_it_can_be() {
         let name = "Digits, batch 64, checkpoint every block";
-        assert_eq!(texts("3", name), [&format!("3: {name}"), "3: Digits, batch 64, checkpoi…", "3"]);
+        assert_eq!(texts("3", name, true), [&format!("3: {name}"), "3: Digits, batch 64, checkpoi…", "3"]);
+        assert_eq!(texts("22 Nov", name, false).len(), 2, "a day of several tells none of them");
     }
 }
