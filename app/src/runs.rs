@@ -25,7 +25,8 @@ const NAMED: usize = 4;
 pub(crate) struct Row {
     /// As the store has it.
     pub(crate) run: StoredRun,
-    /// What sets it apart from the other runs of its title, or from its preset: settings, and when it began where another has the same.
+    /// What sets it apart from the other runs of its title, or from its preset: settings, and when it began where another has
+    /// the same.
     pub(crate) differs: String,
     /// When it began, as exactly as it takes to tell it from runs that have all else in common.
     pub(crate) when: String,
@@ -107,7 +108,8 @@ fn known(value: Option<f64>) -> f64 {
     value.unwrap_or(f64::NEG_INFINITY)
 }
 
-/// The rows of some runs: what sets each apart is found among those of its title, or from its preset where it is the only one.
+/// The rows of some runs: what sets each apart is found among those of its title, or from its preset where it is the only
+/// one.
 pub(crate) fn rows(runs: Vec<StoredRun>, checkpoint: impl Fn(&StoredRun) -> Option<PathBuf>) -> Vec<Row> {
     let mut titles: HashMap<&str, Vec<usize>> = HashMap::new();
     for (i, run) in runs.iter().enumerate() {

@@ -1,10 +1,7 @@
-//! The checkpoints of a run that is planned: how many it will write, and about how long that takes.
+//! The checkpoints of a run that is planned: how many it will write, and how large each is. How long that takes nobody knows
+//! before something is written: it is the disk's.
 
 use plimsoll_engine::{Bytes, memory::Category, plan::Plan};
-
-/// Bytes that a disk takes in a second until they are safe on it: those of a plain solid-state disk. How fast this one is
-/// nobody knows before something is written.
-const DISK: f64 = 200e6;
 
 /// The checkpoints that a run will write, apart from those of the best tests, which nobody knows before.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -13,21 +10,18 @@ pub(crate) struct Saves {
     pub(crate) count: u64,
     /// About the size of one.
     pub(crate) each: Bytes,
-    /// About how long all of them take.
-    pub(crate) secs: f64,
 }
 
 impl Saves {
     /// Those of a plan.
     pub(crate) fn of(plan: &Plan) -> Self {
-        let (count, each) = (count(plan), size(plan));
-        Self { count, each, secs: count as f64 * each.0 as f64 / DISK }
+        Self { count: count(plan), each: size(plan) }
     }
 
-    /// `44 checkpoints of 480 MiB, as if the disk took 200 MB a second`.
+    /// `44 checkpoints of about 480 MiB`.
     pub(crate) fn words(&self) -> String {
         let one = if self.count == 1 { "1 checkpoint" } else { &format!("{} checkpoints", self.count) };
-        format!("{one} of about {}, as if the disk took {:.0} MB a second", self.each, DISK / 1e6)
+        format!("{one} of about {}", self.each)
     }
 }
 
@@ -76,7 +70,7 @@ mod tests {
         assert_eq!(count(10, 1.0), 44, "a minute never passes");
         assert_eq!(count(0, 1.0), 8);
         let saves = Saves::of(&plan(10, 0.0));
-        assert!(saves.each > Bytes::ZERO && saves.secs > 0.0, "{saves:?}");
+        assert!(saves.each > Bytes::ZERO, "{saves:?}");
         assert!(saves.words().starts_with("44 checkpoints of about "), "{}", saves.words());
     }
 }

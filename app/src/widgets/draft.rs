@@ -13,7 +13,8 @@ struct Draft {
 }
 
 /// Draws a field of one line over `known`. Once it is left it answers what was typed, if that is another text: where the text
-/// is taken, `known` is another from then on. `about` says on hover what the text is, or what the field is for while it is empty.
+/// is taken, `known` is another from then on. `about` says on hover what the text is, or what the field is for while it is
+/// empty.
 pub(crate) fn field(
     ui: &mut Ui,
     id: Id,

@@ -1,7 +1,7 @@
 //! Short messages that go by themselves, over the title of the document, where nothing is to be pressed.
 //!
-//! Always holds: of each kind there is one message at most, the newest; a message stays while the pointer is on it; a click takes it away and reaches nothing below it; a screen
-//! reader tells it as it comes.
+//! Always holds: of each kind there is one message at most, the newest; a message stays while the pointer is on it; a click
+//! takes it away and reaches nothing below it; a screen reader tells it as it comes.
 
 use std::time::{Duration, Instant};
 

@@ -27,7 +27,8 @@ pub struct Subject {
     pub name: String,
     /// What was chosen.
     pub experiment: Arc<Experiment>,
-    /// Its prediction; of a kept run with the peaks and the time that were kept with it; `None` where it cannot be planned any more, as when its data are gone.
+    /// Its prediction, of a kept run with the peaks and the time that were kept with it. `None` where it cannot be planned
+    /// any more, as when its data are gone.
     pub plan: Option<Arc<Plan>>,
     /// What came of it, where it ran.
     pub ran: Option<Ran>,
