@@ -237,6 +237,8 @@ impl App {
         dispatcher.receive();
         if self.state.session.runs().len() > runs {
             self.pace.probe();
+            // The figure is that of the run from here on.
+            self.frames = Frames::default();
         }
         self.keep_soon(ctx, is_touched);
         self.close(ctx);

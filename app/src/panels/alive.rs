@@ -43,10 +43,10 @@ pub(crate) fn ui(ui: &mut Ui, context: &mut PanelContext<'_>) {
         .striped(true)
         .auto_shrink(false)
         .cell_layout(Layout::left_to_right(Align::Center))
-        .column(Column::exact(size))
-        .column(Column::exact(name))
+        .column(table::fitting(size))
+        .column(table::fitting(name))
         .column(Column::remainder().clip(true));
-    let table = if has_purpose { table.column(Column::exact(purpose)) } else { table };
+    let table = if has_purpose { table.column(table::fitting(purpose)) } else { table };
     let table = table.header(theme::ROW_HEIGHT, |mut header| {
         for (column, name, about) in COLUMNS.into_iter().filter(|(c, ..)| has_purpose || *c != AliveColumn::Category) {
             let has_words = column != AliveColumn::Bytes;

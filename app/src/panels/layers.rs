@@ -47,7 +47,7 @@ pub(crate) fn ui(ui: &mut Ui, context: &mut PanelContext<'_>) {
         .auto_shrink(false)
         .cell_layout(Layout::right_to_left(Align::Center));
     let table = columns.iter().fold(table, |table, (_, width)| match width {
-        Some(width) => table.column(Column::exact(*width)),
+        Some(width) => table.column(table::fitting(*width)),
         None => table.column(Column::remainder().clip(true)),
     });
     let table = table.header(theme::ROW_HEIGHT, |mut header| {

@@ -7,6 +7,7 @@ use crate::{
     format, theme,
     widgets::{
         axes::{self, Round},
+        dense_line::DenseLine,
         series::Series,
     },
 };
@@ -119,11 +120,8 @@ fn draw(plot: &mut PlotUi<'_>, curve: &Curve<'_>, axes: &Axes) {
         plot.points(marks);
     }
     let (color, wide) = if curve.faint { (curve.color.gamma_multiply(0.28), 1.0) } else { (curve.color, theme::CURVE) };
-    plot.line(
-        Line::new(curve.name, PlotPoints::from(points))
-            .color(color)
-            .width(wide)
-            .allow_hover(!curve.faint)
-            .allow_band(false),
-    );
+    if !points.is_empty() {
+        let line = Line::new(curve.name, PlotPoints::from(points)).allow_hover(!curve.faint);
+        plot.add(DenseLine::new(line, color, wide));
+    }
 }

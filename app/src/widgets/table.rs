@@ -3,6 +3,7 @@
 use eframe::egui::{
     Align, Button, Color32, CornerRadius, Label, Layout, Rect, Response, RichText, Sense, TextStyle, Ui, vec2,
 };
+use egui_extras::Column;
 use plimsoll_engine::Bytes;
 
 use crate::{format, theme, view::Sort, widgets::text as words};
@@ -11,6 +12,12 @@ use crate::{format, theme, view::Sort, widgets::text as words};
 pub(crate) const SHARE: f32 = 26.0;
 /// Beside a heading.
 const BESIDE: f32 = 2.0;
+
+/// A column that is as wide as what it holds. Its cells are not cut off at its sides, and cells that are cut off nowhere are
+/// painted at once.
+pub(crate) fn fitting(width: f32) -> Column {
+    Column::exact(width).clip(false)
+}
 
 /// How wide a text is in a cell.
 pub(crate) fn text_width(ui: &Ui, text: &str) -> f32 {

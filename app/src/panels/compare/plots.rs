@@ -15,6 +15,7 @@ use crate::{
     widgets::{
         axes::{self, Round},
         chip,
+        dense_line::DenseLine,
         line_plot::{self, Curve},
     },
 };
@@ -144,7 +145,7 @@ pub(super) fn step(ui: &mut Ui, compared: &Compared) {
             let Some((xs, series)) = step else { continue };
             let points = series.curve(xs, f64::NEG_INFINITY, f64::INFINITY, width);
             let line = Line::new(compared.comparison.subjects[i].name.as_str(), PlotPoints::from(points));
-            plot.line(line.color(colors[i]).width(theme::CURVE).allow_band(false));
+            plot.add(DenseLine::new(line, colors[i], theme::CURVE));
         }
         for budget in &budgets {
             let style = LineStyle::Dashed { length: 6.0 };
