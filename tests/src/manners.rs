@@ -2,7 +2,7 @@
 //!
 //! Owns the list. A test that is told of by name in [`with_every_manner`] has to hold with each of them, as it does without.
 
-use std::{env, process::Command};
+use std::{env, path::Path, process::Command, sync::Mutex, thread};
 
 /// A way: its name, and the variables that switch it on (`tests/simulator/sim.h`, `tests/simulator/manners.h`).
 pub type Manner = (&'static str, &'static [(&'static str, &'static str)]);
@@ -28,16 +28,29 @@ pub const MANNERS: &[Manner] = &[
 /// One of them fails, or there is no test of one of the names.
 pub fn with_every_manner(tests: &[&str]) {
     let program = env::current_exe().expect("a test knows its program");
-    for (name, settings) in MANNERS {
-        let output = Command::new(&program)
-            .args(["--exact", "--test-threads=2"])
-            .args(tests)
-            .envs(settings.iter().copied())
-            .output()
-            .expect("a test can start its program");
-        let said = [output.stdout, output.stderr].map(|bytes| String::from_utf8_lossy(&bytes).into_owned());
-        assert!(output.status.success(), "with {name}, {}:\n{}{}", output.status, said[0], said[1]);
-        let passed = format!("{} passed", tests.len());
-        assert!(said[0].contains(&passed), "of {tests:?}, not all are tests:\n{}", said[0]);
-    }
+    let left = Mutex::new(MANNERS.iter());
+    let next = || left.lock().expect("no holder panics").next();
+    let workers = thread::available_parallelism().map_or(1, usize::from);
+    thread::scope(|scope| {
+        for _ in 0..workers {
+            scope.spawn(|| {
+                while let Some(manner) = next() {
+                    with_manner(&program, *manner, tests);
+                }
+            });
+        }
+    });
+}
+
+fn with_manner(program: &Path, (name, settings): Manner, tests: &[&str]) {
+    let output = Command::new(program)
+        .args(["--exact", "--test-threads=1"])
+        .args(tests)
+        .envs(settings.iter().copied())
+        .output()
+        .expect("a test can start its program");
+    let said = [output.stdout, output.stderr].map(|bytes| String::from_utf8_lossy(&bytes).into_owned());
+    assert!(output.status.success(), "with {name}, {}:\n{}{}", output.status, said[0], said[1]);
+    let passed = format!("{} passed", tests.len());
+    assert!(said[0].contains(&passed), "of {tests:?}, not all are tests:\n{}", said[0]);
 }
