@@ -47,7 +47,7 @@ fn complaint(output: Output) -> String {
 }
 
 #[test]
-fn the_gpu_passes_its_selftest() {
+fn a_gpu_passes_its_selftest() {
     // Every kernel, gradient, step, small run, refusal and leak.
     told(Card::new(&[]).run(&["selftest", "--device", "cuda:0", "--quick"]));
 }

@@ -23,11 +23,17 @@ template <class S> struct Part { // one image and one group
         auto *s = v.y_strides;
         return ptrdiff_t(image) * s[0] + ptrdiff_t(group * this->k() + k) * s[1] + ptrdiff_t(pixel / v.q) * s[2] + ptrdiff_t(pixel % v.q) * s[3];
     }
-    ptrdiff_t w_at(size_t k, size_t row) const {
+    // Each weight of the group in the order of the product, with its place among all.
+    template <class Visit> void weights(Visit visit) const {
         auto *s = v.w_strides;
-        size_t c = row / taps(), r = row % taps() / v.s, t = row % v.s;
-        if (v.flipped) r = v.r - 1 - r, t = v.s - 1 - t;
-        return ptrdiff_t(group * this->k() + k) * s[0] + ptrdiff_t(c) * s[1] + ptrdiff_t(r) * s[2] + ptrdiff_t(t) * s[3];
+        size_t i = 0;
+        for (size_t k = 0; k < this->k(); k++)
+            for (size_t c = 0; c < this->c(); c++)
+                for (size_t r = 0; r < v.r; r++)
+                    for (size_t t = 0; t < v.s; t++) {
+                        size_t down = v.flipped ? v.r - 1 - r : r, along = v.flipped ? v.s - 1 - t : t;
+                        visit(i++, ptrdiff_t(group * this->k() + k) * s[0] + ptrdiff_t(c) * s[1] + ptrdiff_t(down) * s[2] + ptrdiff_t(along) * s[3]);
+                    }
     }
 
     std::vector<S> read_x() const {
@@ -46,8 +52,7 @@ template <class S> struct Part { // one image and one group
     }
     std::vector<S> read_w() const {
         std::vector<S> w(k() * rows());
-        for (size_t ch = 0; ch < k(); ch++)
-            for (size_t i = 0; i < rows(); i++) w[ch * rows() + i] = S(load(v.weights, w_at(ch, i), v.type));
+        weights([&](size_t i, ptrdiff_t at) { w[i] = S(load(v.weights, at, v.type)); });
         return w;
     }
 
@@ -84,16 +89,16 @@ template <class S> static void mix(const Convolution &v, void *to, ptrdiff_t at,
     store(to, at, v.type, out);
 }
 
-template <class S> static void forward(const Convolution &v, Part<S> part) {
-    std::vector<S> w = part.read_w(), x = part.unrolled(), y(part.k() * part.pixels());
+template <class S> static void forward(const Convolution &v, Part<S> part, std::vector<S> &w) {
+    std::vector<S> x = part.unrolled(), y(part.k() * part.pixels());
     multiply({part.k(), part.pixels(), part.rows(), plain(w, part.rows()), plain(x, part.pixels()), plain(y, part.pixels()),
               1, 0, sizeof(S) == 8, v.tf32, false});
     for (size_t k = 0; k < part.k(); k++)
         for (size_t i = 0; i < part.pixels(); i++) mix(v, v.y, part.y_at(k, i), y[k * part.pixels() + i]);
 }
 
-template <class S> static void to_data(const Convolution &v, Part<S> part) {
-    std::vector<S> w = part.read_w(), y = part.read_y(), spread(part.rows() * part.pixels()), x(part.c() * v.h * v.w);
+template <class S> static void to_data(const Convolution &v, Part<S> part, std::vector<S> &w) {
+    std::vector<S> y = part.read_y(), spread(part.rows() * part.pixels()), x(part.c() * v.h * v.w);
     multiply({part.rows(), part.pixels(), part.k(), turned(w, part.rows()), plain(y, part.pixels()),
               plain(spread, part.pixels()), 1, 0, sizeof(S) == 8, v.tf32, false});
     part.unroll(v.start, [&](size_t from, size_t into) { x[into] += spread[from]; });
@@ -112,8 +117,7 @@ template <class S> static void to_filter(const Convolution &v, size_t group, boo
         multiply({part.k(), part.rows(), part.pixels(), plain(y, part.pixels()), turned(x, part.pixels()),
                   plain(w, part.rows()), 1, turn ? 1.0 : 0.0, sizeof(S) == 8, v.tf32, team});
     }
-    for (size_t k = 0; k < part.k(); k++)
-        for (size_t i = 0; i < part.rows(); i++) mix(v, v.weights, part.w_at(k, i), w[k * part.rows() + i]);
+    part.weights([&](size_t i, ptrdiff_t at) { mix(v, v.weights, at, w[i]); });
 }
 
 template <class S> static void run(const Convolution &v) {
@@ -121,9 +125,12 @@ template <class S> static void run(const Convolution &v) {
         if (v.groups == 1) return to_filter<S>(v, 0, true);
         return in_parallel(v.groups, [&](size_t g) { to_filter<S>(v, g, false); });
     }
+    // All images share the weights of a group.
+    std::vector<std::vector<S>> w(v.groups);
+    in_parallel(v.groups, [&](size_t g) { w[g] = Part<S>{v, 0, g}.read_w(); });
     in_parallel(v.n * v.groups, [&](size_t i) {
         Part<S> part{v, i / v.groups, i % v.groups};
-        v.direction == FORWARD ? forward<S>(v, part) : to_data<S>(v, part);
+        v.direction == FORWARD ? forward<S>(v, part, w[part.group]) : to_data<S>(v, part, w[part.group]);
     });
 }
 
