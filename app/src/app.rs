@@ -27,7 +27,7 @@ use crate::{
     librarian::{Change, Librarian},
     panels::{self, PanelContext},
     planner::Planner,
-    presets,
+    presets, regions,
     state::{Dialog, Document, Level, State, Then},
     takeaway::Porter,
     theme,
@@ -310,12 +310,14 @@ impl App {
 
     /// Draws.
     pub(crate) fn ui(&mut self, ui: &mut egui::Ui) {
+        regions::begin(ui.ctx());
         let mut context = PanelContext { state: &self.state, view: &mut self.view, send: &self.sender };
         let room = panels::above(ui, &mut context, &mut self.layout);
         let ground = egui::Frame::new().fill(theme::palette(ui).ground);
         egui::CentralPanel::default().frame(ground).show(ui, |ui| self.layout.ui(ui, &mut context, panels::draw));
         panels::below(ui, &context, room);
         panels::over(ui, &mut context);
+        regions::end(ui.ctx());
         panels::focus_ring(ui);
         if self.view.frame_times {
             self.frames.ui(ui);

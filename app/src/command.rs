@@ -46,6 +46,10 @@ pub(crate) enum UiCommand {
     Pin,
     /// Dark or light.
     Theme,
+    /// The focus to the region after the one that has it.
+    NextRegion,
+    /// The focus to the region before it.
+    PreviousRegion,
     /// The panes as they were at first.
     ResetLayout,
     /// The list of keys.
@@ -79,6 +83,8 @@ impl UiCommand {
             Self::Evaluate => "Evaluate",
             Self::Pin => "Pin for comparison",
             Self::Theme => "Dark or light",
+            Self::NextRegion => "Next region",
+            Self::PreviousRegion => "Previous region",
             Self::ResetLayout => "Reset layout",
             Self::Shortcuts => "Keyboard shortcuts",
             Self::FrameTimes => "Frame times",
@@ -113,6 +119,12 @@ impl UiCommand {
                  Again to let it go."
             }
             Self::Theme => "Change between dark and light.",
+            Self::NextRegion => {
+                "Move the keyboard's focus to the next region: the bars at the top, each pane, the bar with Train."
+            }
+            Self::PreviousRegion => {
+                "Move the keyboard's focus to the region before. Without a focus, to the bar with Train."
+            }
             Self::ResetLayout => "Put every pane back to its default place.",
             Self::Shortcuts => "List the keyboard shortcuts.",
             Self::FrameTimes => "Show how long the window takes to draw.",
@@ -139,6 +151,8 @@ impl UiCommand {
             Self::Evaluate => (Modifiers::COMMAND, Key::E),
             Self::Pin => (Modifiers::COMMAND, Key::P),
             Self::Theme => (Modifiers::COMMAND, Key::D),
+            Self::NextRegion => (Modifiers::NONE, Key::F6),
+            Self::PreviousRegion => (Modifiers::SHIFT, Key::F6),
             Self::ResetLayout => (CTRL_SHIFT, Key::L),
             Self::Shortcuts => (Modifiers::NONE, Key::F1),
             Self::FrameTimes => (Modifiers::NONE, Key::F12),

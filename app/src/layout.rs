@@ -1,13 +1,13 @@
 //! The panes and where they are. The user may drag them anywhere; [`Layout::default`] is where they begin. In a window
 //! without room for them beside each other one pane at a time is shown, chosen from a list.
 
-use eframe::egui::{self, Button, ComboBox, Id, Key, Ui, WidgetText};
+use eframe::egui::{self, Button, ComboBox, Id, Key, Rect, Response, Ui, UiBuilder, WidgetText};
 use egui_tiles::{Container, Linear, LinearDir, SimplificationOptions, Tabs, Tile, TileId, Tiles, Tree, UiResponse};
 use serde::{Deserialize, Deserializer, Serialize};
 
 use crate::{
     panels::pane::{Pane, PanelContext},
-    takeaway, theme,
+    regions, takeaway, theme,
 };
 
 /// Draws a pane.
@@ -76,10 +76,10 @@ impl Layout {
     /// Draws the panes, each by `draw`.
     pub(crate) fn ui(&mut self, ui: &mut Ui, context: &mut PanelContext<'_>, draw: Draw) {
         if ui.available_width() < ROOM.x || ui.available_height() < ROOM.y {
-            self.one_at_a_time(ui, context, draw);
+            regions::region(ui, "pane", |ui| self.one_at_a_time(ui, context, draw));
         } else {
             let has_pointer = has_pointer(ui);
-            self.tree.ui(&mut Behavior { context, draw, has_pointer }, ui);
+            self.tree.ui(&mut Behavior { context, draw, has_pointer, wanted: None, take: None }, ui);
         }
     }
 
@@ -191,10 +191,26 @@ struct Behavior<'a, 'b> {
     context: &'a mut PanelContext<'b>,
     draw: Draw,
     has_pointer: bool,
+    /// The tab that is to have the focus.
+    wanted: Option<TileId>,
+    /// The room, at the right end of the tabs, of what can be taken out of the pane below.
+    take: Option<(Pane, Rect)>,
+}
+
+impl Behavior<'_, '_> {
+    /// The button at the end of the tabs. It comes after them, as it does for the eye, and not when the room for it is taken,
+    /// which is before.
+    fn take(&mut self, ui: &mut Ui, pane: Pane) {
+        let Some((_, rect)) = self.take.take_if(|(of, _)| *of == pane) else { return };
+        let mut ui = ui.new_child(UiBuilder::new().id_salt("take").max_rect(rect));
+        ui.set_clip_rect(rect.expand(theme::FOCUS_RING));
+        takeaway::menu(&mut ui, pane, self.context.send);
+    }
 }
 
 impl egui_tiles::Behavior<Pane> for Behavior<'_, '_> {
     fn pane_ui(&mut self, ui: &mut Ui, _: TileId, pane: &mut Pane) -> UiResponse {
+        self.take(ui, *pane);
         let frame = egui::Frame::new().fill(theme::palette(ui).pane).inner_margin(theme::PANE_MARGIN);
         frame.show(ui, |ui| {
             // The pane fills its tile, whatever it holds.
@@ -225,10 +241,24 @@ impl egui_tiles::Behavior<Pane> for Behavior<'_, '_> {
         self.has_pointer
     }
 
-    fn top_bar_right_ui(&mut self, tiles: &Tiles<Pane>, ui: &mut Ui, _: TileId, tabs: &Tabs, _: &mut f32) {
-        if let Some(Tile::Pane(pane)) = tabs.active.and_then(|id| tiles.get(id)) {
-            takeaway::menu(ui, *pane, self.context.send);
+    /// Comes before the tabs are drawn: what they are the region of is noted, and the room at their end is taken.
+    fn top_bar_right_ui(&mut self, tiles: &Tiles<Pane>, ui: &mut Ui, id: TileId, tabs: &Tabs, _: &mut f32) {
+        let rect = tiles.rect(id).unwrap_or(Rect::NOTHING);
+        if regions::enter(ui.ctx(), Id::unique(("region", id)), rect) {
+            self.wanted = tabs.active;
         }
+        if let Some(Tile::Pane(pane)) = tabs.active.and_then(|id| tiles.get(id))
+            && let Some(size) = takeaway::size(ui, *pane)
+        {
+            self.take = Some((*pane, ui.allocate_space(size).1));
+        }
+    }
+
+    fn on_tab_button(&mut self, _: &mut Tiles<Pane>, id: TileId, tab: Response) -> Response {
+        if self.wanted.take_if(|wanted| *wanted == id).is_some() {
+            tab.request_focus();
+        }
+        tab
     }
 
     fn tab_bar_height(&self, _: &egui::Style) -> f32 {

@@ -25,6 +25,7 @@ mod panels;
 mod peak;
 mod planner;
 mod presets;
+mod regions;
 mod runs;
 mod saves;
 mod session;

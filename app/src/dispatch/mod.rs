@@ -23,6 +23,7 @@ use crate::{
     layout::Layout,
     librarian::Librarian,
     planner::{Answer, Planner, Question},
+    regions,
     state::{Dialog, Level, Neighbours, Notice, State, Then},
     takeaway::Porter,
     view::View,
@@ -140,6 +141,8 @@ impl Dispatcher<'_> {
                     egui::ThemePreference::Dark
                 };
             }
+            UiCommand::NextRegion => regions::go(self.ctx, true),
+            UiCommand::PreviousRegion => regions::go(self.ctx, false),
             UiCommand::ResetLayout => *self.layout = Layout::default(),
             UiCommand::Shortcuts => self.state.dialog = Some(Dialog::Shortcuts),
             UiCommand::FrameTimes => self.view.frame_times = !self.view.frame_times,

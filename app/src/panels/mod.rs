@@ -25,7 +25,7 @@ pub(crate) mod tradeoff;
 use eframe::egui::{self, Panel, Rect, Ui, UiBuilder};
 use plimsoll_engine::device::target;
 
-use crate::{layout::Layout, theme, widgets::chip};
+use crate::{layout::Layout, regions, theme, widgets::chip};
 
 #[cfg(test)]
 pub(crate) use bottom_bar::length;
@@ -78,12 +78,12 @@ pub(crate) fn above(ui: &mut Ui, context: &mut PanelContext<'_>, layout: &mut La
     let palette = theme::palette(ui);
     let frame = |fill, y| egui::Frame::new().fill(fill).inner_margin(egui::Margin::symmetric(12, y));
     Panel::top("top bar").frame(frame(palette.tabs, 5)).show_separator_line(false).show(ui, |ui| {
-        top_bar::ui(ui, context, layout);
+        regions::region(ui, "top bar", |ui| top_bar::ui(ui, context, layout));
     });
     Panel::top("line")
         .frame(frame(palette.pane, 8))
         .show_separator_line(false)
-        .show(ui, |ui| budget_bar::ui(ui, context));
+        .show(ui, |ui| regions::region(ui, "line", |ui| budget_bar::ui(ui, context)));
     let height = ui.data(|data| data.get_temp(bottom_height())).unwrap_or(theme::BOTTOM_HEIGHT);
     let bottom = Panel::bottom("bottom bar").frame(frame(palette.tabs, 6)).show_separator_line(false).resizable(false);
     bottom.exact_size(height + 12.0).show(ui, |ui| ui.max_rect()).inner
@@ -93,7 +93,7 @@ pub(crate) fn above(ui: &mut Ui, context: &mut PanelContext<'_>, layout: &mut La
 /// key and a screen reader come to it last.
 pub(crate) fn below(ui: &mut Ui, context: &PanelContext<'_>, room: Rect) {
     let bar = ui.scope_builder(UiBuilder::new().max_rect(room), |ui| {
-        bottom_bar::ui(ui, context);
+        regions::region(ui, "bottom bar", |ui| bottom_bar::ui(ui, context));
         ui.min_rect().height()
     });
     if (bar.inner - room.height()).abs() > 0.5 {

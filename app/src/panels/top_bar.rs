@@ -170,8 +170,10 @@ fn view_entries(ui: &mut Ui, context: &mut PanelContext<'_>, layout: &mut Layout
         }
     }
     ui.separator();
-    if UiCommand::ResetLayout.menu_entry(ui, true) {
-        context.send.ui(UiCommand::ResetLayout);
+    for command in [UiCommand::NextRegion, UiCommand::PreviousRegion, UiCommand::ResetLayout] {
+        if command.menu_entry(ui, true) {
+            context.send.ui(command);
+        }
     }
     ui.separator();
     for (preference, name) in [

@@ -6,7 +6,7 @@
 mod content;
 mod porter;
 
-use eframe::egui::{Button, Ui};
+use eframe::egui::{Button, TextStyle, Ui, Vec2, vec2};
 use strum::VariantArray;
 
 pub(crate) use self::{
@@ -16,6 +16,7 @@ pub(crate) use self::{
 use crate::{
     command::{Action, Sender},
     panels::pane::Pane,
+    widgets::text,
 };
 
 /// A form in which something is taken.
@@ -80,10 +81,20 @@ fn has_chart(pane: Pane) -> Option<bool> {
     }
 }
 
+/// The sign of the menu.
+const SIGN: &str = "⬇";
+
+/// The size of the button of the menu; `None` of a pane that has nothing to give.
+pub(crate) fn size(ui: &Ui, pane: Pane) -> Option<Vec2> {
+    has_chart(pane)?;
+    let width = text::width(ui, SIGN, &TextStyle::Button.resolve(ui.style())) + 2.0 * ui.spacing().button_padding.x;
+    Some(vec2(width, ui.spacing().interact_size.y))
+}
+
 /// The menu of a pane that has something to give.
 pub(crate) fn menu(ui: &mut Ui, pane: Pane, send: &Sender) {
     let Some(has_chart) = has_chart(pane) else { return };
-    let menu = ui.menu_button("⬇", |ui| {
+    let menu = ui.menu_button(SIGN, |ui| {
         for take in Take::VARIANTS.iter().copied().filter(|take| has_chart || !take.is_picture()) {
             if ui.add(Button::new(take.label())).on_hover_text(take.tooltip()).clicked() {
                 send.send(Action::Take(pane, take));

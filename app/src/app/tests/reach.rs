@@ -82,6 +82,30 @@ fn the_tab_key_goes_through_the_window_as_the_eye_does_and_what_it_reaches_is_se
     assert_reached(&names, &reached);
     let at = |name: &str| names.iter().position(|known| known == name);
     assert!(at("Presets") < at("Budget") && at("Budget") < at("Micro-batch") && at("Micro-batch") < at("Train"));
+    assert!(at("Layers") < at("Take away: Layers"), "what stands at the end of the tabs comes after them");
+}
+
+#[test]
+fn a_key_goes_from_region_to_region_and_round() {
+    let mut window = window(digits());
+    let mut press = |modifiers| {
+        window.key_press_modifiers(modifiers, Key::F6);
+        window.run_steps(3);
+        focused(&window).expect("something has the focus").1
+    };
+    assert_eq!(press(Modifiers::SHIFT), "Train", "without a focus, back is the bottom bar");
+    let names: Vec<String> = (0..8).map(|_| press(Modifiers::NONE)).collect();
+    let panes = ["Experiment", "One step", "Live", "Memory against accuracy", "Layers"];
+    assert_eq!((names[0].as_str(), &names[2..7]), ("File", &panes.map(str::to_owned)[..]), "{names:?}");
+    assert_eq!(names[7], "Train");
+    assert_eq!(press(Modifiers::SHIFT), "Layers");
+    // The front tab of a pane, and from there what the pane holds.
+    window.state_mut().as_mut().expect("drawn").layout.set_shown(Pane::Gradients, true);
+    for _ in 0..2 {
+        window.key_press_modifiers(Modifiers::SHIFT, Key::F6);
+        window.run_steps(3);
+    }
+    assert_eq!(focused(&window).expect("a tab").1, Pane::Gradients.title());
 }
 
 #[test]
