@@ -4,6 +4,7 @@
 //! colour. Distances are in points.
 
 mod distances;
+mod field;
 pub(crate) mod print;
 
 use std::sync::Arc;
@@ -15,7 +16,7 @@ use eframe::egui::{
 use plimsoll_engine::memory::{Category, Phase};
 
 use self::distances::DISABLED;
-pub(crate) use self::distances::*;
+pub(crate) use self::{distances::*, field::bordered};
 
 /// The colours of one theme.
 #[derive(Debug)]
@@ -71,6 +72,8 @@ pub(crate) struct Palette {
     pub(crate) rule: Color32,
     /// A field that takes text.
     field: Color32,
+    /// Around it.
+    border: Color32,
     /// Widgets at rest, under the pointer, pressed.
     widget: [Color32; 3],
     /// Text, strong text and weak text.
@@ -148,6 +151,7 @@ const DARK: Palette = Palette {
     stripe: rgb(0x14181d),
     rule: rgb(0x2b313a),
     field: rgb(0x101318),
+    border: rgb(0x66707e),
     widget: [rgb(0x262c35), rgb(0x323a46), rgb(0x3b4554)],
     text: [rgb(0xc6ccd5), rgb(0xf2f4f7), rgb(0x919aa7)],
     selection: rgb(0x24508f),
@@ -197,6 +201,7 @@ const LIGHT: Palette = Palette {
     stripe: rgb(0xf0f2f5),
     rule: rgb(0xd0d6dd),
     field: rgb(0xffffff),
+    border: rgb(0x7a848f),
     widget: [rgb(0xd9dfe6), rgb(0xcbd3dc), rgb(0xbac5d1)],
     text: [rgb(0x2b323b), rgb(0x0c1015), rgb(0x505a65)],
     selection: rgb(0xbcd6ff),
@@ -368,6 +373,9 @@ mod tests {
             assert!(contrast(palette.on_accent, palette.accent) >= 4.5);
             for ground in [palette.pane, palette.tabs, palette.ground] {
                 assert!(contrast(palette.focus, ground) >= 3.0, "the ring is seen on {ground:?}");
+            }
+            for ground in [palette.pane, palette.tabs, palette.field] {
+                assert!(contrast(palette.border, ground) >= 3.0, "a field is seen on {ground:?}");
             }
         }
     }

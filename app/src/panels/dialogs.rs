@@ -80,7 +80,8 @@ fn path(ui: &mut Ui, context: &PanelContext<'_>, purpose: Purpose, suggestion: &
     let id = Id::unique(("typed path", number));
     let known: Option<String> = ui.data(|data| data.get_temp(id));
     let mut text = known.clone().unwrap_or_else(|| suggestion.to_owned());
-    let field = egui::TextEdit::singleline(&mut text).hint_text(hint).desired_width(f32::INFINITY).id(id).show(ui);
+    let edit = egui::TextEdit::singleline(&mut text).hint_text(hint).desired_width(f32::INFINITY).id(id);
+    let field = theme::bordered(ui, |ui| edit.show(ui));
     let response = field.response.response.accessible_name("Path");
     if known.is_none() {
         response.request_focus();

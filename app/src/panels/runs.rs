@@ -121,7 +121,7 @@ fn head(ui: &mut Ui, context: &mut PanelContext<'_>, found: usize) {
         let room = ui.available_width() - theme::COMPARE_WIDTH - ui.spacing().item_spacing.x;
         let hint = if all == 1 { "Search 1 run".to_owned() } else { format!("Search {} runs", crate::format::count(all as u64)) };
         let field = TextEdit::singleline(&mut context.view.run_search).hint_text(hint).desired_width(room);
-        let field = ui.add(field).accessible_name("Search runs");
+        let field = theme::bordered(ui, |ui| ui.add(field)).accessible_name("Search runs");
         field.on_hover_text(format!(
             "Words of a name, a note, a tag, a device or a setting, such as precision=bf16: {found} of {all} runs have them."
         ));

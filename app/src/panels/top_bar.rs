@@ -311,7 +311,8 @@ fn budget_field(ui: &mut Ui, form: &Form<'_>, present: Bytes, is_bad: bool, is_o
         .background_color(ui.visuals().widgets.inactive.bg_fill)
         .align(egui::Align2::LEFT_CENTER)
         .text_color_opt(color);
-    let response = ui.add_sized(egui::vec2(76.0, ui.spacing().interact_size.y), edit).accessible_name("Budget");
+    let size = egui::vec2(76.0, ui.spacing().interact_size.y);
+    let response = theme::bordered(ui, |ui| ui.add_sized(size, edit)).accessible_name("Budget");
     if response.changed() {
         ui.data_mut(|data| data.insert_temp(id, text.clone()));
     }

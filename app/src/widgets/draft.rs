@@ -5,6 +5,8 @@
 
 use eframe::egui::{Id, Response, TextEdit, Ui};
 
+use crate::theme;
+
 /// What is typed over what was known.
 #[derive(Debug, Clone, Default)]
 struct Draft {
@@ -27,7 +29,7 @@ pub(crate) fn field(
     let draft = ui.data(|data| data.get_temp::<Draft>(id)).filter(|draft| has_focus || draft.known == known);
     let mut draft = draft.unwrap_or_else(|| Draft { known: known.to_owned(), text: known.to_owned() });
     let edit = TextEdit::singleline(&mut draft.text).id(id).hint_text(hint).desired_width(width);
-    let response: Response = ui.add(edit).accessible_name(name);
+    let response: Response = theme::bordered(ui, |ui| ui.add(edit)).accessible_name(name);
     let response = response.on_hover_text(about(&draft.text));
     if has_focus || response.changed() {
         known.clone_into(&mut draft.known);

@@ -9,6 +9,7 @@ use plimsoll_engine::{
 use super::{PanelContext, controls, fact};
 use crate::{
     command::Action,
+    theme,
     widgets::control::{Form, Spec, follow},
 };
 
@@ -74,7 +75,7 @@ fn path(ui: &mut Ui, form: &Form<'_>, context: &PanelContext<'_>, spec: Spec, hi
             context.send.send(Action::BrowseData);
         }
         let edit = TextEdit::singleline(&mut text).hint_text(hint).desired_width(f32::INFINITY);
-        follow(&ui.add(edit).accessible_name(spec.name));
+        follow(&theme::bordered(ui, |ui| ui.add(edit)).accessible_name(spec.name));
     });
     form.help(&hover, spec, Vec::new);
     if text != path.to_string_lossy() {

@@ -62,13 +62,14 @@ pub(super) fn edited(ui: &mut Ui, form: &Form<'_>) {
     let mut title = form.experiment().title.clone();
     let hover = form.row(ui, TITLE, |ui| {
         let edit = TextEdit::singleline(&mut title).desired_width(f32::INFINITY);
-        follow(&ui.add(edit).accessible_name(TITLE.name));
+        follow(&theme::bordered(ui, |ui| ui.add(edit)).accessible_name(TITLE.name));
     });
     form.help(&hover, TITLE, Vec::new);
     form.edit(TITLE.key, |experiment| experiment.title = title);
     let mut description = form.experiment().description.clone();
     let edit = TextEdit::multiline(&mut description).id(field()).desired_rows(4).desired_width(f32::INFINITY);
-    let hover = ui.add(edit.hint_text("What to look at")).accessible_name(DESCRIPTION.name);
+    let edit = edit.hint_text("What to look at");
+    let hover = theme::bordered(ui, |ui| ui.add(edit)).accessible_name(DESCRIPTION.name);
     follow(&hover);
     form.help(&hover, DESCRIPTION, Vec::new);
     form.edit(DESCRIPTION.key, |experiment| experiment.description = description);
