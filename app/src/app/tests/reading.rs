@@ -1,6 +1,6 @@
 //! What a screen reader meets: everything has a name, and is read in the order of the eye.
 
-use eframe::egui::Rect;
+use eframe::egui::{Color32, Rect, TextStyle, epaint::text::FontsView};
 use egui_kittest::{Node, kittest::NodeT};
 
 use super::*;
@@ -99,6 +99,19 @@ fn everything_is_named_and_read_as_the_eye_goes_in_every_pane() {
     window.key_press_modifiers(Modifiers::COMMAND, Key::P);
     until(&mut window, |app| app.state.prediction.options_generation == app.state.document.generation);
     every_pane(&mut window, "after two runs");
+}
+
+#[test]
+fn steps_and_minutes_between_checkpoints_are_told_apart_in_names_that_are_not_cut() {
+    let mut window = window(digits());
+    window.run_steps(2);
+    let font = window.ctx.style_of(Theme::Dark).text_styles[&TextStyle::Body].clone();
+    for name in ["Save every (steps)", "Save every (min)"] {
+        assert!(window.query_by_role_and_label(Role::Slider, name).is_some(), "{name}");
+        let text = |fonts: &mut FontsView<'_>| fonts.layout_no_wrap(name.to_owned(), font.clone(), Color32::WHITE);
+        let width = window.ctx.fonts_mut(text).size().x;
+        assert!(width <= crate::theme::NAME_WIDTH, "{name} is {width} wide");
+    }
 }
 
 #[test]
