@@ -3,20 +3,24 @@
 //! Always holds: a card is one button, found by its title; the search keeps the focus until a card takes it, and Enter opens
 //! the first that is found.
 
+mod arrows;
+mod figures;
+
 use eframe::egui::{
     self, Align2, CornerRadius, FontId, Id, Key, Mesh, Modal, Rect, Response, RichText, ScrollArea, Sense, Shape,
     Stroke, TextStyle, Tooltip, Ui, pos2, text::LayoutJob, vec2,
 };
-use plimsoll_engine::Experiment;
 
 use super::PanelContext;
 use crate::{
     command::Action,
-    format,
     gallery::{Entry, Gallery, Picture, Source},
     presets::Group,
     theme::{self, Palette},
-    widgets::control::{beside, follow},
+    widgets::{
+        control::{beside, follow},
+        text,
+    },
 };
 
 /// Draws the gallery over the window.
@@ -42,7 +46,8 @@ fn contents(ui: &mut Ui, context: &PanelContext<'_>, gallery: &Gallery) {
         ui.add_space(theme::WIDE_GAP);
         let close = ui.spacing().interact_size.x + 2.0 * theme::WIDE_GAP;
         let edit = egui::TextEdit::singleline(&mut search).id(id).hint_text("Search titles, models, lessons");
-        let field = ui.add(edit.desired_width(ui.available_width() - close)).accessible_name("Search presets");
+        let edit = edit.desired_width(ui.available_width() - close);
+        let field = theme::bordered(ui, |ui| ui.add(edit)).accessible_name("Search presets");
         if ui.button("Close").clicked() {
             context.send.send(Action::CloseDialog);
         }
@@ -73,16 +78,17 @@ fn contents(ui: &mut Ui, context: &PanelContext<'_>, gallery: &Gallery) {
         if found.is_empty() {
             ui.label(RichText::new("No preset has all these words.").weak());
         }
-        let mut first = None;
+        let mut rows = Vec::new();
         for group in Group::ALL {
             let entries: Vec<&Entry> = found.iter().copied().filter(|entry| entry.group == *group).collect();
             if !entries.is_empty() {
-                let card = cards(ui, context, *group, &entries);
-                first = first.or(card);
+                cards(ui, context, *group, &entries, &mut rows);
             }
         }
-        if let Some(first) = first.filter(|_| goes_down) {
-            ui.memory_mut(|memory| memory.request_focus(first));
+        if let Some(first) = rows.first().and_then(|row| row.first()).filter(|_| goes_down) {
+            first.request_focus();
+        } else {
+            arrows::ui(ui, &rows, &field);
         }
     });
 }
@@ -96,29 +102,25 @@ fn open(context: &PanelContext<'_>, source: &Source) {
     });
 }
 
-/// The cards under a heading, as many beside each other as there is room for; the id of the first.
-fn cards(ui: &mut Ui, context: &PanelContext<'_>, group: Group, entries: &[&Entry]) -> Option<Id> {
+/// The cards under a heading, as many beside each other as there is room for: row by row.
+fn cards(ui: &mut Ui, context: &PanelContext<'_>, group: Group, entries: &[&Entry], rows: &mut Vec<Vec<Response>>) {
     ui.label(RichText::new(group.title()).strong());
     let (room, gap) = (ui.available_width(), theme::CARD_GAP);
     let columns = (((room + gap) / (theme::CARD_SIZE.x + gap)) as usize).max(1);
     let size = vec2((room - gap * (columns as f32 - 1.0)) / columns as f32, theme::CARD_SIZE.y);
-    let mut first = None;
     for row in entries.chunks(columns) {
-        ui.horizontal(|ui| {
+        let row = ui.horizontal(|ui| {
             ui.spacing_mut().item_spacing.x = gap;
-            for entry in row {
-                let card = card(ui, context, entry, size);
-                first.get_or_insert(card);
-            }
+            row.iter().map(|entry| card(ui, context, entry, size)).collect()
         });
+        rows.push(row.inner);
         ui.add_space(gap - theme::ROW_GAP);
     }
     ui.add_space(theme::GAP);
-    first
 }
 
 /// A preset as a button.
-fn card(ui: &mut Ui, context: &PanelContext<'_>, entry: &Entry, size: egui::Vec2) -> Id {
+fn card(ui: &mut Ui, context: &PanelContext<'_>, entry: &Entry, size: egui::Vec2) -> Response {
     let (rect, response) = ui.allocate_exact_size(size, Sense::click());
     response.widget_info(|| egui::WidgetInfo::labeled(egui::Role::Button, true, entry.title()));
     follow(&response);
@@ -136,7 +138,6 @@ fn card(ui: &mut Ui, context: &PanelContext<'_>, entry: &Entry, size: egui::Vec2
             context.send.send(Action::DiscardDraft(index));
         }
     }
-    let id = response.id;
     if response.clicked() {
         open(context, &entry.source);
     }
@@ -150,10 +151,11 @@ fn card(ui: &mut Ui, context: &PanelContext<'_>, entry: &Entry, size: egui::Vec2
             ui.label(RichText::new(why).color(theme::palette(ui).bad));
         }
         if let Some(experiment) = &entry.experiment {
+            ui.label(figures::whole(experiment, entry.picture.as_ref()));
             ui.label(&experiment.description);
         }
     });
-    id
+    response
 }
 
 fn draw(ui: &Ui, entry: &Entry, rect: Rect, response: &Response) {
@@ -170,7 +172,7 @@ fn draw(ui: &Ui, entry: &Entry, rect: Rect, response: &Response) {
         None => words_in(&painter, drawing, "Planning…", palette.weak()),
     }
     let mut top = drawing.bottom() + theme::GAP;
-    let text = |words: &str, style: TextStyle, color, rows: usize, top: f32| {
+    let write = |words: &str, style: TextStyle, color, rows: usize, top: f32| {
         let font = style.resolve(ui.style());
         let mut job = LayoutJob::simple(words.to_owned(), font, color, inside.width());
         job.wrap.max_rows = rows;
@@ -179,26 +181,18 @@ fn draw(ui: &Ui, entry: &Entry, rect: Rect, response: &Response) {
         painter.galley(pos2(inside.left(), top), galley, color);
         top + height + 2.0
     };
-    top = text(&entry.title(), TextStyle::Button, palette.strong(), 2, top);
-    let figures = entry.experiment.as_ref().map(|experiment| figures(experiment, entry.picture.as_ref()));
-    top = text(&figures.unwrap_or_else(|| entry.name.clone()), TextStyle::Small, palette.card_text(), 1, top);
+    top = write(&entry.title(), TextStyle::Button, palette.strong(), 2, top);
+    let small = TextStyle::Small.resolve(ui.style());
+    let has_room = |words: &str| text::width(ui, words, &small) <= inside.width();
+    let figures = entry.experiment.as_ref().map(|of| figures::short(of, entry.picture.as_ref(), has_room));
+    top = write(&figures.unwrap_or_else(|| entry.name.clone()), TextStyle::Small, palette.card_text(), 1, top);
     let about = match (entry.group, &entry.experiment) {
         (Group::Drafts | Group::Files, _) => entry.name.clone(),
         (_, Some(experiment)) => experiment.description.clone(),
         (_, None) => String::new(),
     };
     let left = ((inside.bottom() - top) / theme::SMALL_ROW) as usize;
-    text(&about, TextStyle::Small, palette.card_text(), left.max(1), top);
-}
-
-/// `24 MiB, CPU, peak 12.3 MiB`.
-fn figures(experiment: &Experiment, picture: Option<&crate::gallery::Pictured>) -> String {
-    let on = format!("budget {} on {}", format::size(experiment.budget), format::device(&experiment.device));
-    match picture {
-        Some(Ok(picture)) if picture.fits => format!("{on}, takes {}", picture.load),
-        Some(Ok(picture)) => format!("{on}, too small for {}", picture.load),
-        Some(Err(_)) | None => on,
-    }
+    write(&about, TextStyle::Small, palette.card_text(), left.max(1), top);
 }
 
 fn words_in(painter: &egui::Painter, rect: Rect, words: &str, color: egui::Color32) {

@@ -105,6 +105,36 @@ fn the_gallery_is_searched_and_used_by_keys() {
 }
 
 #[test]
+fn the_arrows_go_to_the_card_beside_and_below_and_it_is_in_sight() {
+    let mut window = fresh();
+    show(&mut window);
+    let mut press = |key| {
+        window.key_press(key);
+        window.run_steps(24);
+        let id = window.ctx.memory(|memory| memory.focused()).expect("a card");
+        let card = window.ctx.read_response(id).expect("it was drawn");
+        assert!(card.interact_rect.height() >= card.rect.height() * 0.9, "{:?} is in sight", card.rect);
+        card.rect
+    };
+    let mut at = press(Key::ArrowDown);
+    for _ in 0..3 {
+        let next = press(Key::ArrowRight);
+        assert!(next.left() > at.right() && next.top() == at.top(), "{next:?} beside {at:?}");
+        at = next;
+    }
+    let next = press(Key::ArrowRight);
+    assert!(next.left() < at.left() && next.top() > at.bottom(), "on to the next row");
+    assert_eq!(press(Key::ArrowLeft).right(), at.right(), "and back");
+    for _ in 0..6 {
+        assert_eq!(press(Key::ArrowDown).right(), at.right());
+    }
+    for _ in 0..7 {
+        press(Key::ArrowUp);
+    }
+    assert!(window.get_by_role_and_label(Role::TextInput, "Search presets").is_focused());
+}
+
+#[test]
 fn every_card_gets_the_picture_of_its_prediction() {
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join("mine.toml");

@@ -1,0 +1,65 @@
+//! The cards by the arrow keys: to the card beside, above or below, and from the end of a row to the next.
+//!
+//! Always holds: the card that gets the focus is in sight.
+
+use eframe::egui::{FocusDirection, Key, Modifiers, Response, Ui};
+
+/// Moves the focus as an arrow says, where a card of `rows` has it; from the top of them back to `above`.
+pub(super) fn ui(ui: &mut Ui, rows: &[Vec<Response>], above: &Response) {
+    let Some(focused) = ui.memory(|memory| memory.focused()) else { return };
+    let place = |row: &Vec<Response>| row.iter().position(|card| card.id == focused);
+    let Some((row, column)) = rows.iter().enumerate().find_map(|(i, row)| Some((i, place(row)?))) else { return };
+    let lengths: Vec<usize> = rows.iter().map(Vec::len).collect();
+    for key in [Key::ArrowLeft, Key::ArrowRight, Key::ArrowUp, Key::ArrowDown] {
+        if !ui.input_mut(|input| input.consume_key(Modifiers::NONE, key)) {
+            continue;
+        }
+        // The arrow is done with: what lies nearest by its own measure is not gone to.
+        ui.memory_mut(|memory| memory.move_focus(FocusDirection::None));
+        match next(&lengths, (row, column), key) {
+            Some((row, column)) => {
+                let card = &rows[row][column];
+                card.request_focus();
+                ui.scroll_to_rect(card.rect, None);
+            }
+            None if key == Key::ArrowUp => above.request_focus(),
+            None => {}
+        }
+        return;
+    }
+}
+
+/// The card that an arrow leads to, by its row and its place there.
+fn next(lengths: &[usize], (row, column): (usize, usize), arrow: Key) -> Option<(usize, usize)> {
+    let in_row = |row: usize, column: usize| {
+        let last = lengths.get(row)?.checked_sub(1)?;
+        Some((row, column.min(last)))
+    };
+    match arrow {
+        Key::ArrowRight if column + 1 < lengths[row] => Some((row, column + 1)),
+        Key::ArrowRight => in_row(row + 1, 0),
+        Key::ArrowLeft if column > 0 => Some((row, column - 1)),
+        Key::ArrowLeft => in_row(row.checked_sub(1)?, usize::MAX),
+        Key::ArrowDown => in_row(row + 1, column),
+        _ => in_row(row.checked_sub(1)?, column),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn arrows_lead_to_the_card_beside_above_and_below() {
+        let lengths = [4, 2, 3];
+        let to = |from, key| next(&lengths, from, key);
+        assert_eq!(to((0, 1), Key::ArrowRight), Some((0, 2)));
+        assert_eq!(to((0, 3), Key::ArrowRight), Some((1, 0)), "on to the next row");
+        assert_eq!(to((2, 2), Key::ArrowRight), None);
+        assert_eq!(to((1, 0), Key::ArrowLeft), Some((0, 3)), "back to the end of the row before");
+        assert_eq!(to((0, 0), Key::ArrowLeft), None);
+        assert_eq!(to((0, 3), Key::ArrowDown), Some((1, 1)), "a short row has its last below");
+        assert_eq!(to((2, 2), Key::ArrowUp), Some((1, 1)));
+        assert_eq!(to((0, 2), Key::ArrowUp), None, "above is the search");
+    }
+}
