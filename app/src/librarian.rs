@@ -5,6 +5,7 @@
 //! be opened or written is said in words, and the window goes on without.
 
 use std::{
+    cell::Cell,
     path::PathBuf,
     sync::Arc,
     time::{Duration, Instant},
@@ -94,8 +95,8 @@ pub(crate) struct Compared {
 /// What the thread sends back.
 #[derive(Debug)]
 pub(crate) enum Reply {
-    /// Every run, and what of the store cannot be read.
-    Rows(Vec<Row>, Option<String>),
+    /// Every run, what of the store cannot be read, and how many changes were made before it was.
+    Rows(Vec<Row>, Option<String>, u64),
     /// The store cannot be read.
     Trouble(String),
     /// Something was not done, and why.
@@ -112,6 +113,8 @@ pub(crate) enum Reply {
 #[derive(Debug)]
 pub(crate) struct Librarian {
     wishes: Option<Sender<Wish>>,
+    /// How many changes were asked for.
+    changes: Cell<u64>,
     replies: Receiver<Reply>,
     thread: Option<std::thread::JoinHandle<()>>,
 }
@@ -121,14 +124,21 @@ impl Librarian {
     pub(crate) fn new(folder: Result<PathBuf, String>, wake: impl Fn() + Send + 'static) -> std::io::Result<Self> {
         let (wishes, inbox) = crossbeam_channel::unbounded();
         let (replies, answers) = crossbeam_channel::unbounded();
-        let desk = Desk { inbox, replies, wake: Box::new(wake), machine: Machine::nominal(), next: Vec::new() };
+        let wake = Box::new(wake);
+        let desk = Desk { inbox, replies, wake, machine: Machine::nominal(), next: Vec::new(), changes: 0 };
         let thread = std::thread::Builder::new().name("librarian".to_owned()).spawn(move || desk.run(folder))?;
-        Ok(Self { wishes: Some(wishes), replies: answers, thread: Some(thread) })
+        Ok(Self { wishes: Some(wishes), changes: Cell::new(0), replies: answers, thread: Some(thread) })
     }
 
     /// Changes the store.
     pub(crate) fn change(&self, change: Change) {
+        self.changes.update(|changes| changes + 1);
         self.wish(Wish::Change(change));
+    }
+
+    /// Whether all changes that were asked for are among the first `changes`.
+    pub(crate) fn has_made(&self, changes: u64) -> bool {
+        changes == self.changes.get()
     }
 
     /// Asks for the runs that are picked.
@@ -179,6 +189,8 @@ struct Desk {
     machine: Machine,
     /// What was taken from the inbox and comes next.
     next: Vec<Wish>,
+    /// How many changes were made, or refused.
+    changes: u64,
 }
 
 impl Desk {
@@ -239,7 +251,7 @@ impl Desk {
             Ok(Some((runs::rows(listed.runs, checkpoint), listed.damage.or_else(|| store.caution()))))
         };
         match read() {
-            Ok(Some((rows, missing))) => self.reply(Reply::Rows(rows, missing)),
+            Ok(Some((rows, missing))) => self.reply(Reply::Rows(rows, missing, self.changes)),
             Ok(None) => {}
             Err(error) => self.reply(Reply::Trouble(error.to_string())),
         }
@@ -272,6 +284,7 @@ impl Desk {
                 return false;
             }
             Wish::Change(change) => {
+                self.changes += 1;
                 if let Err(error) = make(store, change) {
                     self.reply(Reply::Refused(error.to_string()));
                 }

@@ -16,6 +16,7 @@ pub(crate) use self::record::{RunRecord, Status};
 use crate::{
     naming::{self, Differing},
     presets,
+    runs::Runs,
 };
 
 /// Numbers the runs of this session.
@@ -140,6 +141,17 @@ impl Session {
         let name = name.split_whitespace().collect::<Vec<_>>().join(" ");
         if let Some(run) = self.all_mut().find(|run| run.key == key) {
             run.own_name = Some(name).filter(|name| !name.is_empty());
+        }
+    }
+
+    /// Has the names that runs have where they are kept: another program may have given them.
+    pub(crate) fn follow(&mut self, kept: &Runs) {
+        for run in self.all_mut() {
+            let Some(row) = run.kept.as_ref().and_then(|key| kept.get(key)) else { continue };
+            run.own_name.clone_from(&row.run.name);
+            if run.when.is_some() {
+                (run.told, run.when) = (Some(row.told()), Some(row.when.clone()));
+            }
         }
     }
 

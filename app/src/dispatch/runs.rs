@@ -14,7 +14,7 @@ use crate::{
     panels::pane::Pane,
     runs,
     session::{RunRecord, Status},
-    state::{Awaited, Level, Wanted},
+    state::{Awaited, Level, State, Wanted},
 };
 
 /// Runs that are drawn as points at most: of a larger selection the last ones.
@@ -236,12 +236,17 @@ impl Dispatcher<'_> {
     /// Takes in a reply of the librarian.
     pub(super) fn reply(&mut self, reply: Reply) {
         match reply {
-            Reply::Rows(rows, missing) => {
+            Reply::Rows(rows, missing, changes) => {
                 if let Some(missing) = missing.as_ref().filter(|text| self.state.runs.missing.as_ref() != Some(text)) {
                     self.state.log.add(Level::Warning, missing.clone());
                 }
-                self.state.runs.read(rows);
-                self.state.runs.missing = missing;
+                let State { runs, session, .. } = &mut *self.state;
+                runs.read(rows);
+                runs.missing = missing;
+                // A name that was given here a moment ago is not taken back by what was read before.
+                if self.services.librarian.has_made(changes) {
+                    session.follow(runs);
+                }
             }
             Reply::Trouble(why) => {
                 self.state.log.add(Level::Warning, format!("Runs are not kept: {why}"));

@@ -238,3 +238,33 @@ fn a_signal_closes_the_window_during_a_run_without_a_question() {
     assert_eq!(run.state, RunState::Stopped);
     assert!(kept.files(&run.key).join("last.safetensors").is_file(), "its checkpoint is saved");
 }
+
+#[test]
+fn a_name_that_another_program_gives_is_followed_everywhere() {
+    let (store, _) = two_runs();
+    let mut window = on(&store, digits());
+    train(&mut window);
+    until(&mut window, |app| app.state.runs.rows().len() == 3);
+    let [own, _, other] = keys(&window).try_into().expect("three runs");
+    ask(&mut window, RunsAction::Pick(vec![other.clone(), own.clone()]));
+    until(&mut window, |app| app.state.session.all().count() == 2);
+    let mut another = Store::open(store.path()).expect("a store");
+    another.rename(&own, "mine").expect("named");
+    another.rename(&other, "theirs").expect("named");
+    let name = |app: &App, key| {
+        let run = app.state.session.all().find(|run| run.kept.as_ref() == Some(key));
+        run.and_then(|run| run.own_name.clone())
+    };
+    until(&mut window, |app| name(app, &own).is_some() && name(app, &other).is_some());
+    assert_eq!(name(app(&window), &own).as_deref(), Some("mine"));
+    window.run_steps(2);
+    assert!(window.query_by_label("Run 1: mine").is_some(), "the bottom bar says it");
+    another.rename(&own, "").expect("taken away");
+    until(&mut window, |app| name(app, &own).is_none());
+    // A name that is given here stays, whatever was read before.
+    ask(&mut window, RunsAction::Name(own.clone(), "here".to_owned()));
+    for _ in 0..20 {
+        window.step();
+        assert_eq!(name(app(&window), &own).as_deref(), Some("here"));
+    }
+}
