@@ -50,6 +50,7 @@ pub(crate) struct PersistedState {
     budgets: Budgets,
     experiment: Option<Experiment>,
     saved: Option<Experiment>,
+    loaded: Option<Box<Experiment>>,
     path: Option<PathBuf>,
     shipped: Option<String>,
     drafts: Drafts,
@@ -108,7 +109,8 @@ impl App {
                 let experiment = experiment.unwrap_or_default();
                 let saved = persisted.saved.unwrap_or_else(|| experiment.clone());
                 let name = persisted.shipped.filter(|name| shipped.iter().any(|shipped| shipped.name == *name));
-                Document { saved, shipped: name, ..Document::new(experiment, persisted.path) }
+                let loaded = persisted.loaded;
+                Document { saved, loaded, shipped: name, ..Document::new(experiment, persisted.path) }
             }
         };
         let (budgets, drafts) = (persisted.budgets, persisted.drafts);
@@ -187,6 +189,13 @@ impl App {
     /// What to keep for the next session.
     pub(crate) fn persisted(&self) -> PersistedState {
         let document = &self.state.document;
+        let mut drafts = self.state.drafts.persisted();
+        if document.loaded.as_deref() == Some(&document.experiment)
+            && let Some(draft) = document.draft()
+        {
+            // Its steps back, among which it is, end with the window.
+            drafts.keep(draft);
+        }
         PersistedState {
             view: self.view.clone(),
             layout: Some(self.layout.clone()),
@@ -196,7 +205,8 @@ impl App {
             saved: Some(document.saved.clone()),
             path: document.path.clone(),
             shipped: document.shipped.clone(),
-            drafts: self.state.drafts.persisted(),
+            loaded: document.loaded.clone(),
+            drafts,
         }
     }
 

@@ -7,7 +7,7 @@ use std::{path::PathBuf, time::Instant};
 
 use plimsoll_engine::Experiment;
 
-use crate::{history::History, planner::Generation, presets::Shipped};
+use crate::{drafts::Draft, history::History, planner::Generation, presets::Shipped};
 
 /// Documents that were left and can be gone back to.
 const LEFT: usize = 12;
@@ -21,6 +21,10 @@ pub(crate) struct Document {
     pub(crate) path: Option<PathBuf>,
     /// As it was when it was last opened or saved.
     pub(crate) saved: Experiment,
+    /// The settings of a kept run that were last loaded into it.
+    pub(crate) loaded: Option<Box<Experiment>>,
+    /// What its user had made of it when those were loaded over it.
+    pub(crate) own: Option<Box<Experiment>>,
     /// Undo and redo.
     pub(crate) history: History,
     /// Rises with every change.
@@ -42,6 +46,8 @@ impl Document {
             saved: experiment.clone(),
             experiment,
             path,
+            loaded: None,
+            own: None,
             history: History::default(),
             generation: 1,
             shipped: None,
@@ -112,9 +118,36 @@ impl Document {
         std::mem::replace(self, Self { generation, ..other })
     }
 
-    /// Whether it is a shipped preset that was touched, which is kept as a draft without a question.
-    pub(crate) fn is_draft(&self) -> bool {
-        self.shipped.is_some() && self.path.is_none() && self.is_changed()
+    /// Notes that the settings of a kept run take the place of those in hand. They are in the store: what is its user's own
+    /// is what they take the place of, as long as nothing is changed of them.
+    pub(crate) fn loads(&mut self, settings: &Experiment) {
+        self.own = self.own().cloned().map(Box::new);
+        self.loaded = Some(Box::new(settings.clone()));
+    }
+
+    /// What its user made of it, and is in no file and no kept run.
+    pub(crate) fn own(&self) -> Option<&Experiment> {
+        if self.loaded.as_deref() == Some(&self.experiment) {
+            self.own.as_deref()
+        } else {
+            Some(&self.experiment).filter(|_| self.is_changed())
+        }
+    }
+
+    /// What is to be kept as a draft where it is left: of a shipped preset, what its user made of it.
+    pub(crate) fn draft(&self) -> Option<Draft> {
+        let name = self.shipped.clone().filter(|_| self.path.is_none())?;
+        let experiment = self.own()?.clone();
+        let mut history = self.history.clone();
+        if experiment != self.experiment {
+            history.back_to(&experiment);
+        }
+        Some(Draft { name, experiment, history })
+    }
+
+    /// Whether it is or was a shipped preset: what is changed of it is kept without a question.
+    pub(crate) fn is_of_shipped(&self) -> bool {
+        self.shipped.is_some() && self.path.is_none()
     }
 
     /// Whether there is something to save.

@@ -78,6 +78,13 @@ impl History {
         self.gesture = None;
     }
 
+    /// Forgets the steps since `experiment` was in hand.
+    pub(crate) fn back_to(&mut self, experiment: &Experiment) {
+        let at = self.past.iter().rposition(|before| before == experiment).unwrap_or_default();
+        self.past.truncate(at);
+        self.left();
+    }
+
     /// The experiment before each step that can be undone, the newest step first.
     pub(crate) fn past(&self) -> impl Iterator<Item = &Experiment> {
         self.past.iter().rev()

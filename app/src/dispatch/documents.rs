@@ -57,7 +57,7 @@ impl Dispatcher<'_> {
     /// Does `then`, after asking what to do with unsaved changes, if there are any that would be lost.
     pub(super) fn guarded(&mut self, then: Then) {
         let document = &self.state.document;
-        if document.is_changed() && !document.is_draft() {
+        if document.own().is_some() && !document.is_of_shipped() {
             self.state.dialog = Some(Dialog::Unsaved(then));
         } else {
             self.then(then);
@@ -122,9 +122,7 @@ impl Dispatcher<'_> {
     fn leave(&mut self) -> Option<String> {
         let State { document, budgets, drafts, .. } = &mut *self.state;
         budgets.leaving(&document.experiment);
-        let name = document.shipped.clone().filter(|_| document.is_draft())?;
-        let (experiment, history) = (document.experiment.clone(), document.history.clone());
-        drafts.keep(Draft { name, experiment, history });
+        drafts.keep(document.draft()?);
         Some(document.name())
     }
 
@@ -224,8 +222,8 @@ impl Dispatcher<'_> {
         } else {
             document.go_forth()
         }
-        if let Some(name) = document.shipped.as_ref().filter(|_| document.is_draft()) {
-            drafts.forget(name, &document.experiment);
+        if let Some(draft) = document.draft() {
+            drafts.forget(&draft.name, &draft.experiment);
         }
         *opened += 1;
         let name = document.name();

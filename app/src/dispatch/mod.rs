@@ -24,6 +24,7 @@ use crate::{
     librarian::Librarian,
     planner::{Answer, Planner, Question},
     regions,
+    session::RunRecord,
     state::{Dialog, Level, Neighbours, Notice, State, Then},
     takeaway::Porter,
     view::View,
@@ -77,7 +78,14 @@ impl Dispatcher<'_> {
         match action {
             Action::Ui(command) => self.command(command),
             Action::Edit { control, experiment } => self.edit(control, *experiment),
-            Action::Adopt(experiment) => self.adopt(*experiment),
+            Action::Adopt(experiment) => {
+                let is_kept = |run: &RunRecord| run.kept.is_some() && *run.experiment() == *experiment;
+                if self.state.session.all().any(is_kept) {
+                    self.adopt_kept(*experiment);
+                } else {
+                    self.adopt(*experiment);
+                }
+            }
             Action::PinExperiment(experiment) => {
                 self.state.pin_asked = Some(Experiment::clone(&experiment));
                 self.services.planner.pin(*experiment);
@@ -188,6 +196,12 @@ impl Dispatcher<'_> {
         if experiment != self.state.document.experiment {
             self.edit("whole", experiment);
         }
+    }
+
+    /// The same with the settings of a kept run, which are there as long as the run is.
+    fn adopt_kept(&mut self, experiment: Experiment) {
+        self.state.document.loads(&experiment);
+        self.adopt(experiment);
     }
 
     fn travel(&mut self, command: UiCommand) {

@@ -286,7 +286,7 @@ impl Dispatcher<'_> {
         }
         match wanted {
             // An edit like any other: undo takes it back.
-            Wanted::Loaded => self.adopt(record.experiment().clone()),
+            Wanted::Loaded => self.adopt_kept(record.experiment().clone()),
             Wanted::Continued => self.continue_run(&key, record),
             Wanted::Shown => self.show(&key, record),
         }
@@ -294,7 +294,7 @@ impl Dispatcher<'_> {
 
     /// Opens a run as it was: its settings, its curves in Live, and its step with what was measured over what was predicted.
     fn show(&mut self, key: &RunKey, record: RunRecord) {
-        self.adopt(record.experiment().clone());
+        self.adopt_kept(record.experiment().clone());
         let measured_in_step = record.measured_step.as_ref().map(|(step, _)| *step);
         let own = self.state.session.own(key).map(|run| run.key);
         let shown = own.or_else(|| self.look(vec![record]));

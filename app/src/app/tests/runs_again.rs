@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use plimsoll_engine::store::{RunState, Store};
+use plimsoll_engine::store::{RunKey, RunState, Store};
 
 use super::{
     runs::{ask, close, folder, keys, on, show, train, two_runs},
@@ -267,4 +267,47 @@ fn a_name_that_another_program_gives_is_followed_everywhere() {
         window.step();
         assert_eq!(name(app(&window), &own).as_deref(), Some("here"));
     }
+}
+
+#[test]
+fn looking_through_runs_leaves_no_drafts_and_loses_no_edits() {
+    let (store, _) = two_runs();
+    let mut window = opened_on(Rc::clone(&store), PersistedState::default(), None);
+    until(&mut window, |app| app.state.plan().is_some() && app.state.runs.is_read);
+    let both = keys(&window);
+    let open = |window: &mut Window, index| {
+        window.state_mut().as_mut().expect("drawn").sender.send(crate::command::Action::OpenShipped(index));
+        window.run_steps(3);
+        assert_eq!(app(window).state.dialog, None);
+    };
+    let load = |window: &mut Window, key: &RunKey, micro| {
+        ask(window, RunsAction::Load(key.clone()));
+        until(window, |app| app.state.document.experiment.batch.micro == micro && app.state.wanted.is_none());
+    };
+    let drafts = |window: &Window| app(window).state.drafts.iter().map(|d| d.experiment.clone()).collect::<Vec<_>>();
+    load(&mut window, &both[0], 96);
+    load(&mut window, &both[1], 64);
+    open(&mut window, 1);
+    assert!(drafts(&window).is_empty(), "the runs have their settings");
+    // What was changed by hand is kept, though runs were looked at since; with its steps back.
+    let written = app(&window).state.document.experiment.clone();
+    window.get_by_role_and_label(Role::Slider, "Micro-batch").increment_accesskit();
+    window.run_steps(2);
+    let edited = app(&window).state.document.experiment.clone();
+    load(&mut window, &both[0], 96);
+    load(&mut window, &both[1], 64);
+    open(&mut window, 2);
+    assert_eq!(drafts(&window), std::slice::from_ref(&edited));
+    window.state_mut().as_mut().expect("drawn").sender.send(crate::command::Action::OpenDraft(0));
+    window.run_steps(3);
+    assert_eq!(app(&window).state.document.experiment, edited);
+    window.key_press_modifiers(Modifiers::COMMAND, Key::Z);
+    window.run_steps(2);
+    assert_eq!(app(&window).state.document.experiment, written);
+    // And what is made of a run's settings is a draft as well.
+    load(&mut window, &both[0], 96);
+    window.get_by_role_and_label(Role::Slider, "Micro-batch").increment_accesskit();
+    window.run_steps(2);
+    open(&mut window, 2);
+    assert_eq!(drafts(&window).len(), 1);
 }
