@@ -198,13 +198,22 @@ impl UiCommand {
                 .into_iter()
                 .filter(|command| {
                     command.shortcut().is_some_and(|shortcut| {
-                        let plain_key = shortcut.modifiers.is_none() && shortcut.logical_key == Key::Space;
-                        !(plain_key && typing) && input.consume_shortcut(&shortcut)
+                        let is_plain = shortcut.modifiers.is_none();
+                        let is_typed = is_plain && shortcut.logical_key == Key::Space && typing;
+                        let is_other = is_plain && has_shift(input, shortcut.logical_key);
+                        !(is_typed || is_other) && input.consume_shortcut(&shortcut)
                     })
                 })
                 .collect()
         })
     }
+}
+
+/// Whether a key was pressed with Shift, which makes another key of it: Shift+F10 opens a menu, F10 begins a run. By the time
+/// of the frame Shift may be up again.
+fn has_shift(input: &egui::InputState, asked: Key) -> bool {
+    let with_shift = |event: &egui::Event| matches!(event, egui::Event::Key { key, pressed: true, modifiers, .. } if *key == asked && modifiers.shift);
+    input.events.iter().any(with_shift)
 }
 
 /// What a panel asks for.

@@ -11,6 +11,7 @@ mod pictures;
 mod pictures_over;
 mod reach;
 mod reading;
+mod run_menus;
 mod runs;
 mod runs_again;
 mod runs_pane;

@@ -5,8 +5,10 @@
 //! undo takes back; a double click, or Enter, opens it as it was. The arrow keys, and a click with Ctrl or Shift, pick runs and
 //! change nothing of the experiment.
 
+mod deeds;
 mod front;
 mod keys;
+pub(super) mod menu;
 mod table;
 
 use std::sync::Arc;

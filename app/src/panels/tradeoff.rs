@@ -1,6 +1,8 @@
-//! Memory against accuracy: every run of this sitting as a point, with those of others that are picked among the kept runs, and for each task the frontier of the runs that nothing
-//! beats. One task is in focus, the others are dimmed. A click on a point looks at its run; a button loads its settings.
+//! Memory against accuracy: every run of this sitting as a point, with those of others that are picked among the kept runs,
+//! and for each task the frontier of the runs that nothing beats. One task is in focus, the others are dimmed. A click on a
+//! point looks at its run; a button loads its settings, and the right button has a menu.
 
+mod at_point;
 mod chosen;
 mod key;
 mod labels;
@@ -160,6 +162,7 @@ fn plot(ui: &mut Ui, context: &PanelContext<'_>, tasks: &[Task], dots: &[Dot<'_>
     response.response.widget_info(|| WidgetInfo::labeled(Role::Figure, true, &about));
     let lines = drawn_lines(dots, budget, &response.transform);
     labels::draw(ui, &context.state.session, dots, shown.key, &response.transform, &lines);
+    at_point::ui(ui, context);
     let near = response.response.hover_pos().and_then(|at| nearest(dots, &response.transform, at));
     if let Some(dot) = near {
         let gap = theme::WIDE_GAP;
@@ -167,6 +170,10 @@ fn plot(ui: &mut Ui, context: &PanelContext<'_>, tasks: &[Task], dots: &[Dot<'_>
         Tooltip::for_widget(&response.response).at_pointer().gap(gap).show(|ui| about_run(ui, session, dot.run));
         if response.response.clicked() {
             context.send.send(Action::ShowRun(dot.run.key));
+        }
+        if response.response.secondary_clicked() {
+            context.send.send(Action::ShowRun(dot.run.key));
+            at_point::open(ui.ctx(), dot.run.key);
         }
     } else if let Some(seeds) = response.response.hover_pos().and_then(|at| mean_near(dots, &response.transform, at)) {
         Tooltip::for_widget(&response.response).at_pointer().gap(theme::WIDE_GAP).show(|ui| {

@@ -3,7 +3,7 @@
 //! Owns what is typed until it is taken. Always holds: nothing is taken from the text or put to it while one types, whatever
 //! is known of it elsewhere; a text that is not taken stays in the field.
 
-use eframe::egui::{Id, Response, TextEdit, Ui};
+use eframe::egui::{Context, Id, Response, TextEdit, Ui};
 
 use crate::theme;
 
@@ -12,6 +12,12 @@ use crate::theme;
 struct Draft {
     known: String,
     text: String,
+}
+
+/// Gives a field the focus in the next frame: at once, the click that asks for it would count as one beside the field.
+pub(crate) fn ask_for_focus(ctx: &Context, field: Id) {
+    ctx.data_mut(|data| data.insert_temp(field.with("asked"), true));
+    ctx.request_repaint();
 }
 
 /// Draws a field of one line over `known`. Once it is left it answers what was typed, if that is another text: where the text
@@ -31,6 +37,11 @@ pub(crate) fn field(
     let edit = TextEdit::singleline(&mut draft.text).id(id).hint_text(hint).desired_width(width);
     let response: Response = theme::bordered(ui, |ui| ui.add(edit)).accessible_name(name);
     let response = response.on_hover_text(about(&draft.text));
+    if !ui.input(|input| input.pointer.any_released())
+        && ui.data_mut(|data| data.remove_temp::<bool>(id.with("asked"))).is_some()
+    {
+        response.request_focus();
+    }
     if has_focus || response.changed() {
         known.clone_into(&mut draft.known);
         ui.data_mut(|data| data.insert_temp(id, draft.clone()));

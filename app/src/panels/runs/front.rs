@@ -5,9 +5,9 @@
 //! left, so that a letter costs no writing.
 
 use eframe::egui::{Align, Button, Id, Layout, RichText, Ui, UiBuilder, vec2};
-use plimsoll_engine::store::{RunKey, RunState};
+use plimsoll_engine::store::RunKey;
 
-use super::{PanelContext, ask};
+use super::{PanelContext, ask, deeds};
 use crate::{
     command::RunsAction,
     runs::{Row, Runs},
@@ -15,6 +15,8 @@ use crate::{
     widgets::{draft, text},
 };
 
+/// The field for a name, for a screen reader.
+const NAME: &str = "Name of the kept run";
 /// Lines of it.
 const LINES: f32 = 4.0;
 /// Share of its line that the note has; the tags have the rest.
@@ -89,7 +91,8 @@ fn named(ui: &mut Ui, context: &PanelContext<'_>, row: &Row) {
         ask(context, RunsAction::Star(picked.to_vec(), !is_starred));
     }
     let hint = if row.run.title.is_empty() { "Untitled" } else { &row.run.title };
-    let typed = field(ui, &row.run.key, "Name of the kept run", hint, row.run.name.as_deref().unwrap_or_default(), 1.0);
+    let known = row.run.name.as_deref().unwrap_or_default();
+    let typed = field(ui, &row.run.key, NAME, hint, known, 1.0);
     if let Some(name) = typed {
         ask(context, RunsAction::Name(row.run.key.clone(), name));
     }
@@ -108,61 +111,43 @@ fn noted(ui: &mut Ui, context: &PanelContext<'_>, row: &Row) {
     }
 }
 
+/// The field for the name of a run.
+pub(super) fn name_field(key: &RunKey) -> Id {
+    field_id(key, NAME)
+}
+
+fn field_id(key: &RunKey, name: &str) -> Id {
+    Id::unique(("kept run", key.as_str(), name))
+}
+
 /// A field that answers what was typed once it is left, if that is something else than before.
 fn field(ui: &mut Ui, key: &RunKey, name: &str, hint: &str, known: &str, share: f32) -> Option<String> {
-    let id = Id::unique(("kept run", key.as_str(), name));
-    let width = (ui.available_width() * share - 2.0 * theme::GAP).max(theme::SHORTEST_TEXT);
-    let about = |text: &str| if text.is_empty() { hint.to_owned() } else { format!("{name}: {text}") };
-    draft::field(ui, id, (name, hint), known, width, about)
+    let id = field_id(key, name);
+    draft::field(ui, id, (name, hint), known, width(ui, share), |text| about(name, hint, text))
+}
+
+/// The width of a field that has a share of its line.
+fn width(ui: &Ui, share: f32) -> f32 {
+    (ui.available_width() * share - 2.0 * theme::GAP).max(theme::SHORTEST_TEXT)
+}
+
+/// What a field says on hover.
+fn about(name: &str, hint: &str, text: &str) -> String {
+    if text.is_empty() { hint.to_owned() } else { format!("{name}: {text}") }
 }
 
 fn buttons(ui: &mut Ui, context: &PanelContext<'_>, front: &Row) {
     let runs = &context.state.runs;
-    let (key, picked) = (&front.run.key, runs.picked());
-    let button = |ui: &mut Ui, words: &str, hover: &str, enabled: bool, why: &str| {
-        ui.add_enabled(enabled, Button::new(words)).on_hover_text(hover).on_disabled_hover_text(why).clicked()
-    };
-    let hover = "Open it as it was: its settings, its curves in Live, and in One step what was measured over what was predicted. \
-                 Enter, or a double click, does the same.";
-    if button(ui, "Open", hover, true, "") {
-        ask(context, RunsAction::Open(key.clone()));
+    let picked = runs.picked();
+    deeds::open(front).button(ui, context);
+    let mut load = deeds::load(front);
+    if ui.max_rect().width() < theme::NARROW_BUTTONS {
+        load.words = "Load".to_owned();
     }
-    let hover = "Make the settings of this run the present ones, as a click on it does; undo takes it back.";
-    let load = if ui.max_rect().width() < theme::NARROW_BUTTONS { "Load" } else { "Load settings" };
-    if button(ui, load, hover, true, "") {
-        ask(context, RunsAction::Load(key.clone()));
-    }
-    continued(ui, context, front);
-    let is_free = picked.iter().filter_map(|key| runs.get(key)).all(|row| row.run.state != RunState::Running);
-    let delete = if picked.len() > 1 { format!("Delete {}", picked.len()) } else { "Delete".to_owned() };
-    let hover = "Delete what is picked, with its checkpoints; undo brings it back.";
-    if button(ui, &delete, hover, is_free, "A run that trains cannot be deleted: stop it first.") {
-        ask(context, RunsAction::Delete(picked.to_vec()));
-    }
+    load.button(ui, context);
+    deeds::go_on(context, front).button(ui, context);
+    deeds::delete(context, picked).button(ui, context);
     let size: u64 = picked.iter().filter_map(|key| runs.get(key)).map(|row| row.run.on_disk.0).sum();
     let words = format!("{} on the disk", plimsoll_engine::Bytes(size));
     text::cut(ui, RichText::new(&words).weak().small(), &words);
-}
-
-/// Goes on with a run that did not do all its steps.
-fn continued(ui: &mut Ui, context: &PanelContext<'_>, front: &Row) {
-    let run = &front.run;
-    let why = match run.state {
-        RunState::Running => "It trains.",
-        RunState::Finished => "It did all its steps.",
-        RunState::Stopped | RunState::Failed | RunState::Interrupted => {
-            if front.checkpoint.is_none() {
-                "No checkpoint of it was saved: it cannot go on where it ended."
-            } else if context.state.session.active().is_some() || context.state.is_starting {
-                "A run is in progress."
-            } else {
-                ""
-            }
-        }
-    };
-    let button = ui.add_enabled(why.is_empty(), Button::new("Continue"));
-    let hover = "Go on from its last checkpoint: the losses are those that it would have had without a stop.";
-    if button.on_hover_text(hover).on_disabled_hover_text(why).clicked() {
-        ask(context, RunsAction::Continue(run.key.clone()));
-    }
 }

@@ -1,9 +1,9 @@
 //! The table by keys: it is one stop of the Tab key, and the arrows go from row to row.
 
-use eframe::egui::{Context, EventFilter, Id, Key, Modifiers, Role, Sense, Ui, WidgetInfo};
+use eframe::egui::{Context, EventFilter, Id, InputState, Key, Modifiers, Rect, Role, Sense, Ui, WidgetInfo, pos2};
 
-use super::{PanelContext, ask, pick, table::clicked};
-use crate::command::RunsAction;
+use super::{PanelContext, ask, menu, pick, table::clicked};
+use crate::{command::RunsAction, theme};
 
 /// Rows of a page.
 const PAGE: usize = 10;
@@ -11,6 +11,20 @@ const PAGE: usize = 10;
 /// The table's place among what has the keyboard's focus.
 pub(super) fn id() -> Id {
     Id::unique("kept runs")
+}
+
+/// The menu of a row.
+pub(super) fn menu() -> Id {
+    Id::unique("menu of kept runs")
+}
+
+/// Notes where the row of the run that was picked last was drawn: a key opens its menu there.
+pub(super) fn front_is_at(ctx: &Context, rect: Rect) {
+    ctx.data_mut(|data| data.insert_temp(row(), rect));
+}
+
+fn row() -> Id {
+    Id::unique("row of the run picked last")
 }
 
 /// Gives the table the focus when it is drawn next: at once, the click that asks for it would count as one beside the table.
@@ -60,6 +74,21 @@ pub(super) fn ui(ui: &mut Ui, context: &PanelContext<'_>, order: &[usize]) -> Op
         pick(context, order.iter().map(|i| runs.rows()[*i].run.key.clone()).collect());
     }
     if let Some(front) = front {
+        // Of a row that is not drawn, the place of the table.
+        let drawn = ui.data_mut(|data| {
+            let drawn: Option<Rect> = data.get_temp(row());
+            data.remove::<Rect>(row());
+            drawn
+        });
+        let row = drawn.unwrap_or(response.rect);
+        let is_asked = |input: &mut InputState| {
+            input.consume_key(Modifiers::SHIFT, Key::F10) || input.consume_key(Modifiers::NONE, Key::Menu)
+        };
+        if ui.input_mut(is_asked) {
+            let at = pos2(response.rect.left() + theme::WIDE_GAP, (row.top() + theme::ROW_HEIGHT).min(row.bottom()));
+            let of = (front.run.key.clone(), runs.picked().to_vec());
+            menu::open_by_key(ui.ctx(), menu(), of, at, id());
+        }
         if ui.input(|input| input.key_pressed(Key::Enter)) {
             ask(context, RunsAction::Open(front.run.key.clone()));
         }

@@ -4,7 +4,7 @@ use eframe::egui::{Align, Id, Label, Layout, Modifiers, RichText, Role, Sense, T
 use egui_extras::{Column, TableBuilder};
 use plimsoll_engine::store::{RunKey, RunState};
 
-use super::{PanelContext, about, ask, keys, pick};
+use super::{PanelContext, about, ask, front, keys, menu, pick};
 use crate::{
     command::RunsAction,
     format,
@@ -111,10 +111,25 @@ pub(super) fn ui(ui: &mut Ui, context: &mut PanelContext<'_>, order: &[usize]) {
                 pointed(context, order, index, modifiers);
                 keys::ask_for_focus(&response.ctx);
             }
+            if response.container_secondary_clicked() {
+                let key = &shown.run.key;
+                let picked = if is_picked { runs.picked().to_vec() } else { vec![key.clone()] };
+                pick(context, picked.iter().filter(|one| *one != key).chain([key]).cloned().collect());
+                keys::ask_for_focus(&response.ctx);
+                menu::open(&response.ctx, keys::menu(), (key.clone(), picked));
+            }
+            if runs.front().is_some_and(|front| front.run.key == shown.run.key) {
+                keys::front_is_at(&response.ctx, response.rect);
+            }
             let mut help = Tooltip::for_enabled(&response);
             help.popup = beside(help.popup);
             help.show(|ui| about(ui, shown));
         });
+    });
+    menu::ui(ui, keys::menu(), |ui, (key, picked): &(RunKey, Vec<RunKey>)| match runs.get(key) {
+        Some(row) => menu::entries(ui, context, row, picked, front::name_field(key)),
+        // Another program deleted it.
+        None => ui.close(),
     });
 }
 

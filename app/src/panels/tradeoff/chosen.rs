@@ -6,7 +6,7 @@ use crate::{
     command::Action,
     naming,
     panels::PanelContext,
-    session::RunRecord,
+    session::{RunKey, RunRecord},
     theme,
     widgets::{
         draft,
@@ -28,13 +28,7 @@ pub(super) fn ui(ui: &mut Ui, context: &PanelContext<'_>, run: &RunRecord) {
         ui.label(RichText::new(run.label()).strong());
         own_name(ui, context, run);
     };
-    let load = |ui: &mut Ui| {
-        let load = ui.add_enabled(!is_present, Button::new("Load its settings"));
-        let hover = "Make the settings of this run the present ones; undo takes it back.";
-        if load.on_hover_text(hover).on_disabled_hover_text("Its settings are the present ones.").clicked() {
-            context.send.send(Action::Adopt(Box::new(run.experiment().clone())));
-        }
-    };
+    let load = |ui: &mut Ui| _ = load(ui, context, run);
     row(ui, |ui| ends(ui, "looked at", Room::Now, name, load));
     row(ui, |ui| {
         let changes = naming::changes(present, run.experiment());
@@ -49,11 +43,28 @@ pub(super) fn ui(ui: &mut Ui, context: &PanelContext<'_>, run: &RunRecord) {
     });
 }
 
+/// The button that makes its settings the present ones; whether it was clicked.
+pub(super) fn load(ui: &mut Ui, context: &PanelContext<'_>, run: &RunRecord) -> bool {
+    let is_present = context.state.document.experiment == *run.experiment();
+    let load = ui.add_enabled(!is_present, Button::new("Load its settings"));
+    let hover = "Make the settings of this run the present ones; undo takes it back.";
+    let load = load.on_hover_text(hover).on_disabled_hover_text("Its settings are the present ones.");
+    if load.clicked() {
+        context.send.send(Action::Adopt(Box::new(run.experiment().clone())));
+    }
+    load.clicked()
+}
+
 fn row(ui: &mut Ui, contents: impl FnOnce(&mut Ui)) {
     let size = vec2(ui.available_width(), ui.spacing().interact_size.y);
     let (_, rect) = ui.allocate_space(size);
     // A child that takes no room of its own: the line is as high as it was promised.
     contents(&mut ui.new_child(UiBuilder::new().max_rect(rect).layout(Layout::left_to_right(Align::Center))));
+}
+
+/// The field for the name of a run.
+pub(super) fn name_field(run: RunKey) -> Id {
+    Id::unique(("name of the run", run))
 }
 
 /// A field with the name that the run was given; while it is empty, it shows what sets the run apart.
@@ -65,8 +76,8 @@ fn own_name(ui: &mut Ui, context: &PanelContext<'_>, run: &RunRecord) {
         let text = if text.is_empty() { &hint } else { text };
         format!("{text}. Type a name of its own for this run.")
     };
-    let id = Id::unique(("name of the run", run.key));
-    if let Some(name) = draft::field(ui, id, ("Name of the run", &hint), known, width, about) {
+    let field = ("Name of the run", hint.as_str());
+    if let Some(name) = draft::field(ui, name_field(run.key), field, known, width, about) {
         context.send.send(Action::NameRun(run.key, name));
     }
 }

@@ -1,0 +1,101 @@
+//! What can be done with kept runs, once for the buttons below the table and for the menus.
+//!
+//! Owns the words of each deed, and why it cannot be done at the moment.
+
+use eframe::egui::{Button, Ui};
+use plimsoll_engine::{
+    report::comparison,
+    store::{RunKey, RunState},
+};
+
+use super::{PanelContext, ask};
+use crate::{command::RunsAction, runs::Row};
+
+/// Something that can be done.
+pub(super) struct Deed {
+    /// Its name.
+    pub(super) words: String,
+    hover: &'static str,
+    /// Why it cannot be done; empty where it can.
+    why_not: &'static str,
+    action: RunsAction,
+}
+
+impl Deed {
+    fn new(words: impl Into<String>, hover: &'static str, why_not: &'static str, action: RunsAction) -> Self {
+        Self { words: words.into(), hover, why_not, action }
+    }
+
+    /// Draws it as a button, on which a click asks for it; whether it was clicked.
+    pub(super) fn button(self, ui: &mut Ui, context: &PanelContext<'_>) -> bool {
+        let button = ui.add_enabled(self.why_not.is_empty(), Button::new(self.words));
+        let is_clicked = button.on_hover_text(self.hover).on_disabled_hover_text(self.why_not).clicked();
+        if is_clicked {
+            ask(context, self.action);
+        }
+        is_clicked
+    }
+}
+
+/// Shows a run as it was.
+pub(super) fn open(row: &Row) -> Deed {
+    let hover = "Open it as it was: its settings, its curves in Live, and in One step what was measured over what was predicted. \
+                 Enter, or a double click, does the same.";
+    Deed::new("Open", hover, "", RunsAction::Open(row.run.key.clone()))
+}
+
+/// Makes its settings the present ones.
+pub(super) fn load(row: &Row) -> Deed {
+    let hover = "Make the settings of this run the present ones, as a click on it does; undo takes it back.";
+    Deed::new("Load settings", hover, "", RunsAction::Load(row.run.key.clone()))
+}
+
+/// Goes on with a run that did not do all its steps.
+pub(super) fn go_on(context: &PanelContext<'_>, row: &Row) -> Deed {
+    let why_not = match row.run.state {
+        RunState::Running => "It trains.",
+        RunState::Finished => "It did all its steps.",
+        RunState::Stopped | RunState::Failed | RunState::Interrupted => {
+            if row.checkpoint.is_none() {
+                "No checkpoint of it was saved: it cannot go on where it ended."
+            } else if context.state.session.active().is_some() || context.state.is_starting {
+                "A run is in progress."
+            } else {
+                ""
+            }
+        }
+    };
+    let hover = "Go on from its last checkpoint: the losses are those that it would have had without a stop.";
+    Deed::new("Continue", hover, why_not, RunsAction::Continue(row.run.key.clone()))
+}
+
+/// Puts several beside each other, or one beside the present settings.
+pub(super) fn compare(picked: &[RunKey]) -> Deed {
+    let hover = "Put what differs, the curves and the memory of a step beside each other.";
+    match picked {
+        [one] => Deed::new("Compare with present settings", hover, "", RunsAction::CompareWithPresent(one.clone())),
+        several => {
+            let why_not =
+                if several.len() > comparison::MOST { "So many runs are not seen beside each other." } else { "" };
+            Deed::new(format!("Compare {}", several.len()), hover, why_not, RunsAction::Compare(several.to_vec()))
+        }
+    }
+}
+
+/// Gives or takes stars.
+pub(super) fn star(row: &Row, picked: &[RunKey]) -> Deed {
+    let is_starred = row.run.is_starred;
+    let words = if is_starred { "Take the star" } else { "Star" };
+    let hover = "Starred runs are found by a click on the heading ★.";
+    Deed::new(words, hover, "", RunsAction::Star(picked.to_vec(), !is_starred))
+}
+
+/// Deletes runs.
+pub(super) fn delete(context: &PanelContext<'_>, picked: &[RunKey]) -> Deed {
+    let mut rows = picked.iter().filter_map(|key| context.state.runs.get(key));
+    let is_free = rows.all(|row| row.run.state != RunState::Running);
+    let why_not = if is_free { "" } else { "A run that trains cannot be deleted: stop it first." };
+    let words = if picked.len() > 1 { format!("Delete {}", picked.len()) } else { "Delete".to_owned() };
+    let hover = "Delete what is picked, with its checkpoints; undo brings it back.";
+    Deed::new(words, hover, why_not, RunsAction::Delete(picked.to_vec()))
+}
