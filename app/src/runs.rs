@@ -238,6 +238,15 @@ impl Runs {
         self.rows.get(*self.places.get(key)?)
     }
 
+    /// Whether a run other than `of` was given this name.
+    pub(crate) fn has_another(&self, name: &str, of: Option<&RunKey>) -> bool {
+        let words = || name.split_whitespace();
+        let is_so = |row: &Row| {
+            row.run.name.as_ref().is_some_and(|known| known.split_whitespace().eq(words())) && Some(&row.run.key) != of
+        };
+        words().next().is_some() && self.rows.iter().any(is_so)
+    }
+
     /// The runs that are picked, in the order in which they were.
     pub(crate) fn picked(&self) -> &[RunKey] {
         &self.picked

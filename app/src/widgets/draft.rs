@@ -14,6 +14,11 @@ struct Draft {
     text: String,
 }
 
+/// What is typed in a field and not taken yet.
+pub(crate) fn typed(ui: &Ui, id: Id) -> Option<String> {
+    ui.data(|data| data.get_temp::<Draft>(id)).map(|draft| draft.text)
+}
+
 /// Gives a field the focus in the next frame: at once, the click that asks for it would count as one beside the field.
 pub(crate) fn ask_for_focus(ctx: &Context, field: Id) {
     ctx.data_mut(|data| data.insert_temp(field.with("asked"), true));

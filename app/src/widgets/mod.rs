@@ -9,6 +9,7 @@ pub(crate) mod ends;
 pub(crate) mod legend;
 pub(crate) mod line_plot;
 pub(crate) mod places;
+pub(crate) mod run_name;
 pub(crate) mod series;
 pub(crate) mod stack;
 pub(crate) mod table;

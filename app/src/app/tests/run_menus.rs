@@ -3,10 +3,10 @@
 use eframe::egui::{Event, PointerButton, Pos2};
 
 use super::{
-    runs::{ask, close, keys, on, show, two_runs},
+    runs::{ask, close, keys, on, show, train, two_runs},
     *,
 };
-use crate::command::RunsAction;
+use crate::command::{Action, RunsAction};
 
 const ENTRIES: [&str; 6] = ["Open", "Load settings", "Compare with present settings", "Star", "Rename", "Delete"];
 
@@ -119,4 +119,39 @@ fn the_right_button_on_a_point_has_the_menu_of_its_run() {
     until(&mut window, |app| app.state.runs.rows().len() == 1);
     assert!(keys(&window).iter().all(|key| *key != shown));
     close(window);
+}
+
+#[test]
+fn a_name_that_another_run_has_is_taken_and_said_beside_the_field() {
+    let (store, _) = two_runs();
+    let mut window = on(&store, digits());
+    show(&mut window, Pane::Runs);
+    let both = keys(&window);
+    ask(&mut window, RunsAction::Name(both[1].clone(), "base".to_owned()));
+    until(&mut window, |app| app.state.runs.get(&both[1]).is_some_and(|row| row.run.name.is_some()));
+    ask(&mut window, RunsAction::Pick(vec![both[0].clone()]));
+    let said = |window: &Window| window.query_all_by_label_contains("another run").next().is_some();
+    assert!(!said(&window));
+    // While one types.
+    window.get_by_role_and_label(Role::TextInput, "Name of the kept run").focus();
+    window.run_steps(2);
+    window.get_by_role_and_label(Role::TextInput, "Name of the kept run").type_text("base");
+    window.run_steps(3);
+    assert!(said(&window));
+    // It is taken, and said for as long as it is so.
+    window.key_press(Key::Enter);
+    until(&mut window, |app| app.state.runs.front().is_some_and(|row| row.run.name.as_deref() == Some("base")));
+    window.run_steps(2);
+    assert!(said(&window));
+    ask(&mut window, RunsAction::Name(both[1].clone(), String::new()));
+    until(&mut window, |app| app.state.runs.get(&both[1]).is_some_and(|row| row.run.name.is_none()));
+    window.run_steps(2);
+    assert!(!said(&window));
+    // The same beside the field below the points.
+    train(&mut window);
+    let own = app(&window).state.session.latest().expect("a run").key;
+    window.state_mut().as_mut().expect("drawn").sender.send(Action::NameRun(own, " base ".to_owned()));
+    until(&mut window, |app| app.state.runs.rows().iter().filter(|row| row.run.name.is_some()).count() == 2);
+    show(&mut window, Pane::Layers);
+    assert!(said(&window));
 }

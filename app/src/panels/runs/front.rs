@@ -12,7 +12,7 @@ use crate::{
     command::RunsAction,
     runs::{Row, Runs},
     theme,
-    widgets::{draft, text},
+    widgets::{draft, run_name, text},
 };
 
 /// The field for a name, for a screen reader.
@@ -92,7 +92,10 @@ fn named(ui: &mut Ui, context: &PanelContext<'_>, row: &Row) {
     }
     let hint = if row.run.title.is_empty() { "Untitled" } else { &row.run.title };
     let known = row.run.name.as_deref().unwrap_or_default();
-    let typed = field(ui, &row.run.key, NAME, hint, known, 1.0);
+    let of = (&context.state.runs, Some(&row.run.key));
+    let width = width(ui, 1.0);
+    let about = |text: &str| about(NAME, hint, text);
+    let typed = run_name::field(ui, of, (name_field(&row.run.key), NAME, hint), known, width, about);
     if let Some(name) = typed {
         ask(context, RunsAction::Name(row.run.key.clone(), name));
     }

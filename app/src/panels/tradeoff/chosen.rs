@@ -9,9 +9,8 @@ use crate::{
     session::{RunKey, RunRecord},
     theme,
     widgets::{
-        draft,
         ends::{Room, ends},
-        text,
+        run_name, text,
     },
 };
 
@@ -76,8 +75,9 @@ fn own_name(ui: &mut Ui, context: &PanelContext<'_>, run: &RunRecord) {
         let text = if text.is_empty() { &hint } else { text };
         format!("{text}. Type a name of its own for this run.")
     };
-    let field = ("Name of the run", hint.as_str());
-    if let Some(name) = draft::field(ui, name_field(run.key), field, known, width, about) {
+    let of = (&context.state.runs, run.kept.as_ref());
+    let field = (name_field(run.key), "Name of the run", hint.as_str());
+    if let Some(name) = run_name::field(ui, of, field, known, width, about) {
         context.send.send(Action::NameRun(run.key, name));
     }
 }

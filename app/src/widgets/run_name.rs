@@ -1,0 +1,37 @@
+//! The field for the name of a run. A name that another kept run has is taken, as the command line takes it, and said beside
+//! the field, where it is mended.
+
+use eframe::egui::{Id, RichText, Role, TextStyle, Ui, WidgetInfo};
+use plimsoll_engine::store::RunKey;
+
+use super::{draft, text};
+use crate::{runs::Runs, theme};
+
+/// What is said, and what of it where there is less room.
+const TAKEN: [&str; 2] = ["⚠ another run has this name", "⚠"];
+/// The words take no more of the line than this.
+const SHARE: f32 = 0.5;
+
+/// Draws it over the name that is `known` of the run kept as `of`; answers what was typed, as [`draft::field`] does.
+pub(crate) fn field(
+    ui: &mut Ui,
+    (runs, of): (&Runs, Option<&RunKey>),
+    (id, name, hint): (Id, &str, &str),
+    known: &str,
+    width: f32,
+    about: impl FnOnce(&str) -> String,
+) -> Option<String> {
+    let typed = draft::typed(ui, id);
+    if !runs.has_another(typed.as_deref().unwrap_or(known), of) {
+        return draft::field(ui, id, (name, hint), known, width, about);
+    }
+    let font = TextStyle::Small.resolve(ui.style());
+    let room = |words: &str| text::width(ui, words, &font) + 2.0 * ui.spacing().item_spacing.x;
+    let words = if room(TAKEN[0]) <= width * SHARE { TAKEN[0] } else { TAKEN[1] };
+    let answer = draft::field(ui, id, (name, hint), known, width - room(words), about);
+    let color = theme::palette(ui).warn;
+    let said = ui.label(RichText::new(words).small().color(color));
+    said.widget_info(|| WidgetInfo::labeled(Role::Label, true, TAKEN[0]));
+    said.on_hover_text("Another kept run is called so as well: on the command line each of them is named by its key.");
+    answer
+}
