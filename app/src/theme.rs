@@ -15,7 +15,6 @@ use eframe::egui::{
 };
 use plimsoll_engine::memory::{Category, Phase};
 
-use self::distances::DISABLED;
 pub(crate) use self::{distances::*, field::bordered};
 
 /// The colours of one theme.
@@ -299,7 +298,7 @@ impl Palette {
         visuals.window_corner_radius = CornerRadius::same(8);
         visuals.menu_corner_radius = CornerRadius::same(6);
         visuals.popup_shadow = Shadow { offset: [0, 4], blur: 14, spread: 0, color: Color32::from_black_alpha(70) };
-        visuals.disabled_alpha = DISABLED;
+        visuals.disabled_alpha = distances::DISABLED;
         visuals.slider_trailing_fill = true;
         visuals.indent_has_left_vline = false;
         visuals

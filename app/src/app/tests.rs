@@ -152,8 +152,7 @@ fn a_run_goes_from_the_button_to_its_point_and_its_memory_stays_below_what_was_p
     let run = app(&window).state.session.latest().expect("a run");
     assert!(matches!(run.status, Status::Ended(Outcome::Finished)), "{:?}", run.status);
     assert_eq!((run.train.steps.len(), run.test.steps.len()), (12, 3));
-    assert!(run.peak_load > Bytes::ZERO && run.peak_load <= run.predicted);
-    assert!(run.point().is_some());
+    assert!(run.peak_load > Bytes::ZERO && run.peak_load <= run.predicted && run.point().is_some());
     assert!(window.query_by_label("finished").is_some());
 }
 
