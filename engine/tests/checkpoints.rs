@@ -11,7 +11,7 @@ use std::{
 
 use plimsoll_engine::{
     Experiment,
-    experiment::{OptimizerKind, Precision, preset},
+    experiment::{OptimizerKind, Precision, Run, preset},
     train::{Checkpoint, Command, Event, Keep, Outcome, Start, Trainer},
 };
 use proptest::prelude::*;
@@ -295,6 +295,33 @@ fn a_run_goes_on_from_no_checkpoint_of_another_run() {
         let error = error.to_string();
         assert!(error.contains("is not a checkpoint of this run") && error.contains(said), "{error}");
     }
+}
+
+/// What a header says was measured of the bytes alive, as it stands there.
+fn measured_live(bytes: &[u8]) -> String {
+    let header = String::from_utf8_lossy(&bytes[8..8 + header_length(bytes)]).into_owned();
+    let (_, after) = header.split_once("\"measured_live\":\"").expect("it is written");
+    after.split('"').next().expect("a number").to_owned()
+}
+
+/// A peak may be measured once, and its program be killed before anyone else knows of it.
+#[test]
+fn a_checkpoint_has_the_highest_memory_that_was_measured_before_it_in_the_same_run() {
+    let own = measured_live(whole());
+    assert!(own.parse::<u64>().is_ok_and(|bytes| bytes > 1000), "{own}");
+    let higher = "9".repeat(own.len());
+    let before = sealed(with(&format!("\"measured_live\":\"{own}\""), &format!("\"measured_live\":\"{higher}\"")));
+    let after = |is_same_run| {
+        let (folder, path) = file(&before);
+        let experiment = Experiment { run: Run { steps: Some(3), ..experiment().run }, ..experiment() };
+        let keep = Keep::in_folder(folder.path());
+        let start = Start { resume: Some(path), is_same_run, keep, ..Start::new(experiment) };
+        assert!(matches!(outcome(start), Outcome::Finished));
+        measured_live(&fs::read(folder.path().join("last.safetensors")).expect("saved at its end"))
+    };
+    assert_eq!(after(true), higher);
+    let other = after(false);
+    assert!(other != higher && other.parse::<u64>().is_ok_and(|bytes| bytes > 1000), "of a run of its own: {other}");
 }
 
 #[test]

@@ -49,6 +49,17 @@ pub struct Peak {
     pub process: Bytes,
 }
 
+impl Peak {
+    /// The higher of both, each kind of memory for itself.
+    pub fn max(self, other: Self) -> Self {
+        Self {
+            live: self.live.max(other.live),
+            reserved: self.reserved.max(other.reserved),
+            process: self.process.max(other.process),
+        }
+    }
+}
+
 impl Serialize for Peak {
     /// `{live_bytes, reserved_bytes, process_bytes}`.
     fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {

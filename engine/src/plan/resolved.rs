@@ -12,6 +12,7 @@ use crate::{
     error::{Error, Problem},
     experiment::{DatasetInfo, Experiment, check::check},
     hardware::Machine,
+    plan::Peak,
     step::Counters,
 };
 
@@ -24,13 +25,15 @@ pub struct Resolved {
     resumed: Option<Resumed>,
 }
 
-/// Where a run goes on from: what of it decides what the run takes.
+/// Where a run goes on from: what of it decides what the run takes, and what was measured of it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Resumed {
     /// Steps that were done before.
     pub step: u64,
     /// What the session had counted.
     pub counters: Counters,
+    /// The highest memory as measured so far of the same run; zero where another run goes on from its checkpoint.
+    pub measured: Peak,
 }
 
 impl Resolved {

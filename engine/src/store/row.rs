@@ -4,6 +4,7 @@ use jiff::Timestamp;
 use rusqlite::{Connection, OptionalExtension, Transaction, params};
 
 use crate::{
+    bytes::Bytes,
     experiment::{Experiment, preset},
     hardware,
     plan::{Peak, Plan},
@@ -75,11 +76,8 @@ impl Reached {
         self.steps_secs += record.secs;
         self.skipped += u64::from(record.skipped);
         self.train_loss = Some(record.loss);
-        self.measured = Peak {
-            live: self.measured.live.max(record.live),
-            reserved: self.measured.reserved.max(record.reserved),
-            process: self.measured.process.max(record.process),
-        };
+        self.measured =
+            self.measured.max(Peak { live: record.live, reserved: record.reserved, process: record.process });
     }
 
     pub(super) fn evaluated(&mut self, evaluation: &Evaluation) {
@@ -92,14 +90,11 @@ impl Reached {
     pub(super) fn ended(&mut self, end: &End, is_continued: bool) {
         let Some(summary) = &end.summary else { return };
         self.steps = self.steps.max(summary.steps);
-        let Peak { live, reserved, process } = self.measured;
-        let measured = summary.measured;
         // The summary has what no step shows: the tests, and the mark that the system keeps of the process.
-        self.measured = Peak {
-            live: live.max(measured.live),
-            reserved: reserved.max(measured.reserved),
-            process: if is_continued { process.max(measured.process) } else { measured.process },
-        };
+        self.measured = self.measured.max(summary.measured);
+        if !is_continued {
+            self.measured.process = summary.measured.process;
+        }
         self.secs = self.secs.max(summary.secs);
     }
 }
@@ -151,7 +146,13 @@ impl Run {
         self.bytes = preset.len() + prediction.len();
         let sql = "UPDATE details SET preset = ?2, prediction = ?3 WHERE run = ?1";
         db.execute(sql, params![self.number, preset, prediction])?;
-        let mut reached = Reached::default();
+        // What was measured in the tests, the saves and the steps that are done again was measured in this run.
+        let sql = "SELECT measured_live, measured_reserved, measured_process FROM runs WHERE number = ?1";
+        let measured = db.query_row(sql, [self.number], |row| {
+            let bytes = |column| row.get::<_, i64>(column).map(|bytes| Bytes(bytes as u64));
+            Ok(Peak { live: bytes(0)?, reserved: bytes(1)?, process: bytes(2)? })
+        })?;
+        let mut reached = Reached { measured, ..Reached::default() };
         let mut damaged = Vec::new();
         let steps: Steps = read_series::<StepRecord>(db, self.number, "steps", &mut damaged)?;
         let evaluations: Evaluations = read_series::<Evaluation>(db, self.number, "evaluations", &mut damaged)?;

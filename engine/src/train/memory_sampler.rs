@@ -63,13 +63,15 @@ impl MemorySampler {
             reserved: reading.reserved.saturating_sub(self.idle.reserved),
             process: self.process,
         };
-        self.peak = Peak {
-            live: self.peak.live.max(now.live),
-            reserved: self.peak.reserved.max(now.reserved),
-            process: self.peak.process.max(now.process),
-        };
+        self.peak = self.peak.max(now);
         now
     }
+
+    /// The highest memory so far.
+    pub(super) fn peak(&self) -> Peak {
+        self.peak
+    }
+
     /// The highest memory of the run; the last reading of the process is a fresh one.
     pub(super) fn finish(&mut self) -> Peak {
         self.process_read = None;

@@ -65,6 +65,8 @@ pub(super) struct RunLoop<'a, 'j> {
     evaluations: u64,
     /// Seconds before the run went on from a checkpoint.
     before_secs: f64,
+    /// The highest memory as measured before that.
+    measured_before: Peak,
     saver: Option<Saver<'a>>,
     /// Images that the user knows are skipped.
     skipped: usize,
@@ -99,6 +101,7 @@ impl<'a, 'j> RunLoop<'a, 'j> {
             tested: 0,
             evaluations: 0,
             before_secs: 0.0,
+            measured_before: spec.plan.resolved.resumed().map(|resumed| resumed.measured).unwrap_or_default(),
             saver: None,
             skipped: 0,
             pending,
@@ -339,6 +342,7 @@ impl<'a, 'j> RunLoop<'a, 'j> {
             train_loss: self.summary.train_loss,
             skipped_steps: self.summary.skipped_steps,
             secs: self.secs(),
+            measured: self.sampler.peak().max(self.measured_before),
         }
     }
 

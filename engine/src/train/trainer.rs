@@ -248,7 +248,7 @@ impl Attempt {
         if let Some(checkpoint) = &checkpoint {
             checkpoint.has_work_left(resolved.steps().1, *lacks_end)?;
         }
-        let resolved = resolved.resuming(checkpoint.as_ref().map(Checkpoint::resumed));
+        let resolved = resolved.resuming(checkpoint.as_ref().map(|checkpoint| checkpoint.resumed(*is_same_run)));
         let plan = Arc::new(plan::predict(&resolved, worker.machine())?);
         self.plan = Some(Arc::clone(&plan));
         summary.predicted = plan.peak;

@@ -87,6 +87,30 @@ fn a_run_that_goes_on_behind_a_hole_says_so() {
     assert!(events.iter().any(|event| event.kind == EventKind::Warning && event.text == said), "{events:?}");
 }
 
+/// A peak is measured once; what knows of it may be the checkpoint alone, or the end of an earlier sitting.
+#[test]
+fn a_run_that_goes_on_forgets_no_peak() {
+    let folder = folder();
+    let key = record(Recorder::new(recording(folder.path())), 1, 3, Outcome::Stopped);
+    let store = Store::open(folder.path()).expect("open");
+    let before = store.get(&key).expect("kept").measured;
+    let killed_after = |measured: Peak| {
+        let recorder = Recorder::new(Recording { continued: Some(key.clone()), ..recording(folder.path()) });
+        let counters = crate::step::Counters { updates: 3, loss_scale: (1.0, 0), passes: Vec::new() };
+        let plan = plan();
+        let resolved = plan.resolved.clone().resuming(Some(crate::plan::Resumed { step: 3, counters, measured }));
+        let plan = Plan { resolved, ..(*plan).clone() };
+        recorder.take(&Event::Started { run: 1, plan: Arc::new(plan) });
+        recorder.take(&Event::Step(some_step(4)));
+        assert_eq!(recorder.finish(), None);
+        store.get(&key).expect("kept").measured
+    };
+    assert_eq!(killed_after(Peak::default()), before, "the highest was in what the end told");
+    let higher = Peak { live: Bytes(before.live.0 + 10_240), ..Peak::default() };
+    assert_eq!(killed_after(higher), Peak { live: higher.live, ..before });
+    assert_eq!(killed_after(Peak::default()).live, higher.live);
+}
+
 #[test]
 fn a_run_that_is_deleted_while_it_ends_is_there_with_its_end() {
     let folder = folder();

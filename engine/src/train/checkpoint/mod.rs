@@ -28,7 +28,7 @@ use crate::{
     data::Dataset,
     error::{Error, Problem, Result},
     experiment::{Experiment, preset},
-    plan::Resumed,
+    plan::{Peak, Resumed},
     step::{
         Counters, Session,
         restore::Source,
@@ -176,9 +176,12 @@ impl Checkpoint {
         preset::parse(text, self.path.join("experiment"))
     }
 
-    /// What the prediction of a run that goes on from it must know.
-    pub(super) fn resumed(&self) -> Resumed {
-        Resumed { step: self.progress.step, counters: self.counters.clone() }
+    /// What the prediction and the record of a run that goes on from it must know.
+    pub(super) fn resumed(&self, is_same_run: bool) -> Resumed {
+        let Progress { step, measured, .. } = self.progress;
+        // What was measured in another run is not this one's.
+        let measured = if is_same_run { measured } else { Peak::default() };
+        Resumed { step, counters: self.counters.clone(), measured }
     }
 
     pub(super) fn progress(&self) -> &Progress {

@@ -4,7 +4,7 @@
 
 use std::{collections::HashMap, str::FromStr};
 
-use crate::{data::Position, experiment::limits::MAX_STEPS, step::Counters};
+use crate::{bytes::Bytes, data::Position, experiment::limits::MAX_STEPS, plan::Peak, step::Counters};
 
 /// More seconds than any run takes.
 const LONGEST_SECS: f64 = 1e10;
@@ -32,6 +32,8 @@ pub(in crate::train) struct Progress {
     pub(in crate::train) skipped_steps: u64,
     /// Seconds so far, pauses excluded.
     pub(in crate::train) secs: f64,
+    /// The highest memory as measured so far; zero in the checkpoints of earlier versions.
+    pub(in crate::train) measured: Peak,
 }
 
 /// What a fact is called that is not in the file, or not as it should be.
@@ -47,6 +49,13 @@ impl Facts<'_> {
 
     fn number_if_any<T: FromStr>(&self, name: &'static str) -> Result<Option<T>, Missing> {
         if self.0.contains_key(name) { self.number(name).map(Some) } else { Ok(None) }
+    }
+
+    /// Bytes that were measured.
+    fn bytes(&self, name: &'static str) -> Result<Bytes, Missing> {
+        let bytes = self.number_if_any::<u64>(name)?.unwrap_or_default();
+        // The store counts bytes below that.
+        if i64::try_from(bytes).is_ok() { Ok(Bytes(bytes)) } else { Err(name) }
     }
 
     /// A number that steps are counted by.
@@ -72,6 +81,11 @@ impl Facts<'_> {
             train_loss: self.number_if_any("train_loss")?,
             skipped_steps: self.count("skipped_steps")?,
             secs: self.real("secs", 0.0, LONGEST_SECS)?,
+            measured: Peak {
+                live: self.bytes("measured_live")?,
+                reserved: self.bytes("measured_reserved")?,
+                process: self.bytes("measured_process")?,
+            },
         })
     }
 
@@ -102,6 +116,9 @@ impl Progress {
             ("tested", self.tested.to_string()),
             ("skipped_steps", self.skipped_steps.to_string()),
             ("secs", self.secs.to_string()),
+            ("measured_live", self.measured.live.0.to_string()),
+            ("measured_reserved", self.measured.reserved.0.to_string()),
+            ("measured_process", self.measured.process.0.to_string()),
             ("updates", counters.updates.to_string()),
             ("loss_scale", counters.loss_scale.0.to_string()),
             ("loss_scale_good_steps", counters.loss_scale.1.to_string()),
@@ -134,6 +151,7 @@ mod tests {
             train_loss: Some(f64::MIN_POSITIVE / 3.0),
             skipped_steps: 2,
             secs: 1e-7 / 3.0,
+            measured: Peak { live: Bytes(1_234_567), reserved: Bytes(0), process: Bytes(98_765_432) },
         };
         let counters = Counters { updates: 5, loss_scale: (65536.0, 199), passes: vec![7, 8] };
         let facts: HashMap<String, String> =
@@ -141,6 +159,10 @@ mod tests {
         assert_eq!(Facts(&facts).progress(), Ok(progress));
         assert_eq!(Facts(&facts).counters(), Ok(counters));
         assert_eq!(Facts(&HashMap::new()).progress(), Err("step"));
+        // Earlier versions wrote none.
+        let mut earlier = facts.clone();
+        earlier.retain(|name, _| !name.starts_with("measured_"));
+        assert_eq!(Facts(&earlier).progress().map(|progress| progress.measured), Ok(Peak::default()));
         let with = |name: &str, text: &str| {
             let mut facts = facts.clone();
             facts.insert(name.to_owned(), text.to_owned());
@@ -151,6 +173,7 @@ mod tests {
             assert_eq!(with("loss_scale", text), (None, Some("loss_scale")), "{text}");
         }
         let most = u64::MAX.to_string();
+        assert_eq!(with("measured_live", &most), (Some("measured_live"), None));
         assert_eq!((with("epoch", &most).0, with("updates", &most).1), (Some("epoch"), Some("updates")));
     }
 }
