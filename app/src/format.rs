@@ -4,6 +4,7 @@ use plimsoll_engine::{
     Bytes,
     device::{profile, target},
     experiment::{Data, DataKind, Labelled},
+    plan::Plan,
     report::Subject,
 };
 
@@ -141,6 +142,20 @@ pub(crate) fn estimate(subject: &Subject) -> Option<String> {
     Some(if is_kept { secs_of_step } else { format!("{secs_of_step}, estimated now") })
 }
 
+/// Says that timelines of a kept run are of this program, which predicts something else than was predicted when the run
+/// began; `None` where all that is drawn was predicted then.
+pub(crate) fn planned_anew(plan: &Plan) -> Option<String> {
+    let phases: Vec<&str> = plan.planned_anew.iter().map(|pass| pass.name()).collect();
+    (!phases.is_empty())
+        .then(|| format!("Planned anew by this program, and otherwise than when the run began: {}.", phases.join(", ")))
+}
+
+/// The same where only the peak of the run is known.
+pub(crate) fn planned_otherwise(plan: &Plan, predicted: Bytes) -> Option<String> {
+    let load = plan.load();
+    (load != predicted).then(|| format!("Planned anew: {load} at the peak; {predicted} when the run began."))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -151,6 +166,18 @@ mod tests {
             ["cpu", "cuda:1", "rtx4060-8g", "toaster"].map(device),
             ["CPU", "GPU 1", "GeForce RTX 4060, 8 GB", "TOASTER"]
         );
+    }
+
+    #[test]
+    fn what_is_planned_otherwise_than_it_was_is_said() {
+        let machine = plimsoll_engine::hardware::Machine::nominal();
+        let plan = Plan::of(&plimsoll_engine::Experiment::default(), &machine).expect("a plan");
+        assert_eq!((planned_anew(&plan), planned_otherwise(&plan, plan.load())), (None, None));
+        let before = plan.load() - Bytes(1024);
+        let said = planned_otherwise(&plan, before).expect("another peak");
+        assert!(said.contains(&before.to_string()) && said.contains(&plan.load().to_string()), "{said}");
+        let anew = Plan { planned_anew: vec![plimsoll_engine::plan::Pass::Evaluate], ..plan };
+        assert!(planned_anew(&anew).is_some_and(|said| said.contains("Planned anew") && said.ends_with("evaluating.")));
     }
 
     #[test]

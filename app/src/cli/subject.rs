@@ -14,7 +14,7 @@ use plimsoll_engine::{
 
 use crate::{
     cli::{Misuse, choice::Choice, in_store::InStore, out},
-    naming,
+    format, naming,
 };
 
 /// Settings by which a run is told from others of its name.
@@ -87,7 +87,11 @@ fn named(name: &Path, device: Option<&str>, in_store: &InStore, machine: &Machin
     if let Err(why) = &plan {
         out::say("note", &format!("run {} cannot be planned here any more: {why}", kept.run.key));
     }
-    Ok(Named { subject: kept.subject(plan.ok()), kept: Some(kept) })
+    let subject = kept.subject(plan.ok());
+    if let Some(anew) = subject.plan.as_deref().and_then(format::planned_anew) {
+        out::say("note", &format!("run {}: {anew}", kept.run.key));
+    }
+    Ok(Named { subject, kept: Some(kept) })
 }
 
 /// The presets or runs of these names, as [`named`] finds each, called so that each can be told from the others.

@@ -85,6 +85,7 @@ fn figures(page: &mut Page, comparison: &Comparison) {
         let Some(plan) = &subject.plan else { continue };
         let outline = first.filter(|_| i > 0).and_then(|first| Some((&*first.name, &**first.plan.as_ref()?)));
         page.figure(&figure::timeline::figure(Step { plan, pass: plan.peak_pass, outline, measured: &[] }));
+        page.words(&format::planned_anew(plan).unwrap_or_default());
     }
     let dot = |subject: &Subject| {
         let accuracy = subject.ran.as_ref()?.best_test_accuracy?;

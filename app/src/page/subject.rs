@@ -69,6 +69,7 @@ fn prediction(page: &mut Page, plan: &Plan, measured: Option<Peak>) {
     page.heading("Memory");
     let step = figure::timeline::Step { plan, pass: plan.peak_pass, outline: None, measured: &[] };
     page.figure(&figure::timeline::figure(step));
+    page.words(&format::planned_anew(plan).unwrap_or_default());
     let of = |name: &str, predicted: Bytes, measured: Option<Bytes>| {
         let difference = measured.map(|measured| predicted.difference(measured));
         vec![Cell::words(name), Cell::figure(predicted), Cell::known(measured), Cell::known(difference)]

@@ -23,6 +23,7 @@ use self::{
 use super::{PanelContext, budget_bar::category_lines, without_plan};
 use crate::{
     format,
+    session::RunRecord,
     state::State,
     theme::{self, Palette},
     view::View,
@@ -109,7 +110,17 @@ fn head(ui: &mut Ui, context: &mut PanelContext<'_>, plan: &Plan, shown: &Shown<
         }
         compare::ui(ui, context, plan);
         legend(ui, shown.filled, pass, &shown.measured);
+        if let Some(anew) = anew(context.state, shown.filled) {
+            ui.label(RichText::new(anew).small());
+        }
     });
+}
+
+/// Says of a run of another sitting, whose step is shown, that it is planned otherwise now.
+fn anew(state: &State, plan: &Plan) -> Option<String> {
+    let is_of_plan = |run: &&RunRecord| run.plan.is_none() && *run.experiment() == *plan.experiment;
+    let run = state.shown_run().filter(is_of_plan)?;
+    format::planned_otherwise(plan, run.predicted)
 }
 
 /// What was measured during each op of a step of the run that is shown, or of the one that trained last, if that step is the

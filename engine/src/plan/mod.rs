@@ -201,6 +201,9 @@ pub struct Plan {
     pub steps_per_epoch: u64,
     /// Predicted seconds of one optimizer step.
     pub step_secs: f64,
+    /// Of a kept run, the passes that this program predicts otherwise than was predicted when the run began, and whose
+    /// timeline then is not kept; none of any other plan.
+    pub planned_anew: Vec<Pass>,
     /// Seconds the planning took.
     pub plan_secs: f64,
 }
@@ -310,6 +313,15 @@ impl Plan {
             Pass::Steady => &self.steady,
             Pass::Evaluate => &self.evaluate,
             Pass::Save => &self.save,
+        }
+    }
+
+    pub(crate) fn timeline_mut(&mut self, pass: Pass) -> &mut Timeline {
+        match pass {
+            Pass::First => &mut self.first,
+            Pass::Steady => &mut self.steady,
+            Pass::Evaluate => &mut self.evaluate,
+            Pass::Save => &mut self.save,
         }
     }
 }

@@ -312,6 +312,7 @@ fn dry_run(resolved: &Resolved, machine: &Machine) -> Result<Plan> {
         total_steps,
         steps_per_epoch,
         step_secs: of_run.step_secs,
+        planned_anew: Vec::new(),
         plan_secs: 0.0,
         first: first.timeline,
         steady: steady.timeline,

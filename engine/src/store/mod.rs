@@ -21,6 +21,7 @@ mod listing;
 mod owner;
 mod prediction;
 mod prune;
+mod recall;
 mod recorder;
 mod row;
 mod run;

@@ -131,13 +131,6 @@ impl Prediction {
         }
     }
 
-    /// A plan of the same run, with the peaks and the time that were predicted when the run began: the process and the rates
-    /// of another moment give others. Where nothing is kept the plan stays as it is.
-    pub fn recalled(&self, plan: Plan) -> Plan {
-        let Some(step_secs) = self.kept_step_secs() else { return plan };
-        Plan { peak: self.peak, categories_at_peak: self.categories_at_peak, step_secs, ..plan }
-    }
-
     /// Predicted seconds of one optimizer step; `None` where nothing is kept.
     pub fn kept_step_secs(&self) -> Option<f64> {
         (self.step_secs > 0.0).then_some(self.step_secs)

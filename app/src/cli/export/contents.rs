@@ -16,7 +16,7 @@ use plimsoll_engine::{
 
 use super::{Format, Phase, What};
 use crate::{
-    cli::{Misuse, provenance::Provenance, subject::Named},
+    cli::{Misuse, out, provenance::Provenance, subject::Named},
     figure::{
         Figure,
         curves::{self, Look},
@@ -65,7 +65,7 @@ impl Contents {
             Format::Safetensors => return Err(Misuse("weights go to a file: name one with -o".to_owned()).into()),
             Format::Perfetto => {
                 let plan = planned(subject)?;
-                let passes = plan.passes().map(|pass| Ok((pass, plan::op_secs(plan, pass)?)));
+                let passes = plan.passes().map(|pass| Ok((pass, secs(plan, pass)?)));
                 trace::json(plan, &passes.collect::<anyhow::Result<Vec<_>>>()?).into_bytes()
             }
             Format::Svg => self.figure(subject, kept.as_ref())?.svg().into_bytes(),
@@ -120,6 +120,16 @@ impl Contents {
 
 fn only_a_run(subject: &Subject, what: &str) -> String {
     format!("{}: {what} of a run; `plimsoll train` keeps runs, and `last` names the newest", subject.name)
+}
+
+/// Estimated seconds of each op of a pass. Of a kept timeline with other ops than this program plans, each is given as much.
+fn secs(plan: &Plan, pass: Pass) -> anyhow::Result<Vec<f64>> {
+    let (secs, ops) = (plan::op_secs(plan, pass)?, plan.timeline(pass).points.len());
+    if secs.len() == ops {
+        return Ok(secs);
+    }
+    out::say("note", &format!("{}: this program plans other ops, so each is drawn as long as the others", pass.name()));
+    Ok(vec![secs.iter().sum::<f64>() / ops.max(1) as f64; ops])
 }
 
 fn planned(subject: &Subject) -> anyhow::Result<&Plan> {

@@ -1,0 +1,133 @@
+//! A plan of a kept run with what was predicted when it began in place of what this program, on this machine, says of it now.
+//!
+//! Always holds: what is taken over is taken over whole; a timeline that is not kept, or that names an op which this program
+//! does not have, stays that of the new plan, and where its peak is another, the plan says so.
+
+use std::collections::HashSet;
+
+use super::{Prediction, StoredTimeline};
+use crate::{
+    bytes::Bytes,
+    memory::{Alive, Categories, Point, Timeline, timeline::LayerId},
+    plan::{Pass, Plan},
+};
+
+/// What this program calls ops and blocks.
+struct Names(HashSet<&'static str>);
+
+impl Names {
+    fn of(plan: &Plan) -> Self {
+        let ops = Pass::ALL.into_iter().flat_map(|pass| &plan.timeline(pass).points).map(|point| point.op);
+        Self(ops.chain(plan.alive_at_peak.iter().map(|alive| alive.name)).collect())
+    }
+
+    fn find(&self, name: &str) -> Option<&'static str> {
+        self.0.get(name).copied()
+    }
+}
+
+impl Prediction {
+    /// A plan of the same run, with what was predicted when the run began: another program, process or moment may predict
+    /// something else. [`Plan::planned_anew`] says of which passes it could not be taken over. Where nothing is kept the plan
+    /// stays as it is.
+    pub fn recalled(&self, plan: Plan) -> Plan {
+        let Some(step_secs) = self.kept_step_secs() else { return plan };
+        let names = Names::of(&plan);
+        let (peak, peak_pass, categories_at_peak) = (self.peak, self.peak_pass, self.categories_at_peak);
+        let mut plan = Plan { peak, peak_pass, categories_at_peak, step_secs, ..plan };
+        let mut anew: Vec<Pass> = Vec::new();
+        for pass in Pass::ALL {
+            match self.timeline(pass).and_then(|kept| timeline(kept, &names)) {
+                Some(kept) => *plan.timeline_mut(pass) = kept,
+                None if self.peak_of(pass) != plan.timeline(pass).peak() => anew.push(pass),
+                None => {}
+            }
+        }
+        match self.alive(&names) {
+            Some(alive) => plan.alive_at_peak = alive,
+            None if !anew.contains(&self.peak_pass) => anew.push(self.peak_pass),
+            None => {}
+        }
+        if !self.layers.is_empty() {
+            plan.layers.clone_from(&self.layers);
+        }
+        Plan { planned_anew: anew, ..plan }
+    }
+
+    fn peak_of(&self, pass: Pass) -> Bytes {
+        self.passes.iter().find(|kept| kept.pass == pass).map(|kept| Bytes(kept.live_bytes)).unwrap_or_default()
+    }
+
+    fn alive(&self, names: &Names) -> Option<Vec<Alive>> {
+        let block = |block: &super::Block| {
+            let name = names.find(&block.name)?;
+            Some(Alive { name, layer: block.layer.clone(), category: block.category, bytes: block.bytes })
+        };
+        self.alive_at_peak.iter().map(block).collect()
+    }
+}
+
+/// A kept timeline as plans have them; `None` where it is none, or names what this program does not know.
+fn timeline(kept: &StoredTimeline, names: &Names) -> Option<Timeline> {
+    let categories = |at: usize| {
+        let mut categories = Categories::default();
+        for (category, bytes) in &kept.categories {
+            categories.add(*category, *bytes.get(at)?);
+        }
+        Some(categories)
+    };
+    let point = |(at, live): (usize, &u64)| {
+        let layer = LayerId(*kept.layer.get(at)?);
+        kept.layers.get(layer.0 as usize)?;
+        let (op, phase) = (names.find(kept.op_name(at))?, *kept.phase.get(at)?);
+        Some(Point { op, layer, phase, live: Bytes(*live), categories: categories(at)? })
+    };
+    let points: Option<Vec<Point>> = kept.live_bytes.iter().enumerate().map(point).collect();
+    Some(Timeline { points: points?, layers: kept.layers.clone().into() })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{experiment::Experiment, hardware::Machine};
+
+    fn plan() -> Plan {
+        Plan::of(&Experiment::default(), &Machine::nominal()).expect("a plan")
+    }
+
+    #[test]
+    fn what_was_predicted_is_drawn_and_what_is_not_kept_is_told() {
+        let now = plan();
+        assert_eq!(Prediction::default().recalled(plan()).steady, now.steady, "nothing is kept");
+        let kept = Prediction::of(&now);
+        let same = kept.recalled(plan());
+        assert_eq!(
+            (&same.steady, &same.alive_at_peak, &same.planned_anew[..]),
+            (&now.steady, &now.alive_at_peak, &[][..])
+        );
+
+        // Another version of the program predicted a little more.
+        let mut earlier = kept.clone();
+        earlier.timelines.iter_mut().for_each(|timeline| timeline.live_bytes.iter_mut().for_each(|bytes| *bytes += 10));
+        earlier.passes.iter_mut().for_each(|pass| pass.live_bytes += 10);
+        earlier.alive_at_peak[0].bytes += 10;
+        earlier.layers[0].weight_bytes += 10;
+        let recalled = earlier.recalled(plan());
+        assert_eq!(recalled.steady.peak(), now.steady.peak() + Bytes(10));
+        assert_eq!(recalled.timeline(earlier.peak_pass).peak(), now.timeline(earlier.peak_pass).peak() + Bytes(10));
+        assert_eq!(recalled.alive_at_peak[0].bytes, now.alive_at_peak[0].bytes + 10);
+        assert_eq!(recalled.layers, earlier.layers);
+        let is_kept = |pass: &Pass| earlier.timeline(*pass).is_some();
+        let anew: Vec<Pass> = Pass::ALL.into_iter().filter(|pass| !is_kept(pass)).collect();
+        assert_eq!(recalled.planned_anew, anew);
+
+        // It had an op that this one does not have, or its columns are damaged.
+        earlier.timelines[0].ops[0] = "an op of old".to_owned();
+        let recalled = earlier.recalled(plan());
+        assert!(recalled.steady == now.steady && recalled.planned_anew.contains(&Pass::Steady));
+        let mut damaged = kept;
+        damaged.timelines[0].phase.pop();
+        damaged.timelines[0].layer[0] = u32::MAX;
+        assert_eq!(damaged.recalled(plan()).steady, now.steady);
+    }
+}
