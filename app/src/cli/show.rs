@@ -1,12 +1,12 @@
 //! `plimsoll show`: one kept run.
 
-use std::process::ExitCode;
+use std::{ops::Range, process::ExitCode};
 
 use clap::Args;
 use plimsoll_engine::{
     Bytes,
     plan::Peak,
-    store::{KeptEvent, Prediction, Series, StoredDetails, StoredRun},
+    store::{EventKind, KeptEvent, Prediction, Series, StoredDetails, StoredRun},
 };
 use serde::Serialize;
 
@@ -15,8 +15,8 @@ use crate::{
     format,
 };
 
-/// Evaluations and events that are listed for people.
-const LISTED: usize = 12;
+/// Evaluations and events that are listed for people: so many of the first, and of the last.
+const LISTED: [usize; 2] = [3, 9];
 
 /// Show a kept run: what was chosen, predicted and measured
 #[derive(Debug, Args)]
@@ -181,25 +181,96 @@ fn evaluations(series: &Series) -> String {
         return String::new();
     }
     let mut table = Table::new(["after step", "time", "test loss", "test accuracy"]);
-    for evaluation in evaluations.records().skip(evaluations.len().saturating_sub(LISTED)) {
-        table.row([
-            evaluation.step.to_string(),
-            format::secs(evaluation.at_secs),
-            format!("{:.4}", evaluation.loss),
-            format::share(evaluation.accuracy),
-        ]);
+    let left_out = left_out(evaluations.len());
+    for (at, evaluation) in evaluations.records().enumerate() {
+        if at == left_out.start && !left_out.is_empty() {
+            table.row([format!("… {} more", left_out.len()), String::new(), String::new(), String::new()]);
+        }
+        if !left_out.contains(&at) {
+            table.row([
+                evaluation.step.to_string(),
+                format::secs(evaluation.at_secs),
+                format!("{:.4}", evaluation.loss),
+                format::share(evaluation.accuracy),
+            ]);
+        }
     }
     format!("\n{table}")
 }
 
+/// What happened, a line each. Of saves that follow each other the first and the last are told, so that a run that saves at
+/// every step does not hide what else happened.
 fn happened(events: &[KeptEvent]) -> String {
     if events.is_empty() {
         return String::new();
     }
-    let mut text = "\nWhat happened:\n".to_owned();
-    for event in events.iter().skip(events.len().saturating_sub(LISTED)) {
-        text.push_str(format!("  step {}: {} {}", event.step, event.kind.key(), event.text).trim_end());
-        text.push('\n');
+    let line =
+        |event: &KeptEvent| format!("  step {}: {} {}", event.step, event.kind.key(), event.text).trim_end().to_owned();
+    let mut lines = Vec::new();
+    for group in events.chunk_by(|a, b| a.kind == EventKind::Saved && b.kind == EventKind::Saved) {
+        match group {
+            [first, between @ .., last] if between.len() > 1 => {
+                lines.extend([line(first), format!("  … {} more saves", between.len()), line(last)]);
+            }
+            _ => lines.extend(group.iter().map(line)),
+        }
+    }
+    let (count, left_out) = (lines.len(), left_out(lines.len()));
+    let mut text = "\nWhat happened (all of it with --json):\n".to_owned();
+    if count == events.len() && left_out.is_empty() {
+        text = "\nWhat happened:\n".to_owned();
+    }
+    for (at, line) in lines.iter().enumerate() {
+        if at == left_out.start && !left_out.is_empty() {
+            text.push_str(&format!("  … {} more\n", left_out.len()));
+        }
+        if !left_out.contains(&at) {
+            text.push_str(&format!("{line}\n"));
+        }
     }
     text
+}
+
+/// Which of so many lines are left out.
+fn left_out(count: usize) -> Range<usize> {
+    let [first, last] = LISTED;
+    if count > first + last + 1 { first..count - last } else { 0..0 }
+}
+
+#[cfg(test)]
+mod tests {
+    use jiff::Timestamp;
+
+    use super::*;
+
+    fn event(step: u64, kind: EventKind) -> KeptEvent {
+        KeptEvent { at: Timestamp::UNIX_EPOCH, step, kind, text: String::new() }
+    }
+
+    #[test]
+    fn many_saves_are_counted_and_hide_nothing() {
+        let saves = |from: u64, to: u64| (from..=to).map(|step| event(step, EventKind::Saved));
+        let warning = event(1500, EventKind::Warning);
+        let all: Vec<_> = saves(1, 1500).chain([warning]).chain(saves(1501, 3000)).collect();
+        let told = happened(&all);
+        let lines: Vec<&str> = told.trim().lines().collect();
+        assert_eq!(
+            lines,
+            [
+                "What happened (all of it with --json):",
+                "  step 1: saved",
+                "  … 1498 more saves",
+                "  step 1500: saved",
+                "  step 1500: warning",
+                "  step 1501: saved",
+                "  … 1498 more saves",
+                "  step 3000: saved",
+            ]
+        );
+        assert_eq!(happened(&all[..3]).lines().count(), 5, "few are told each");
+        let warnings: Vec<_> = (1..=3000).map(|step| event(step, EventKind::Warning)).collect();
+        let told = happened(&warnings);
+        assert!(told.contains("step 3: warning\n  … 2988 more\n  step 2992: warning"), "{told}");
+        assert_eq!((left_out(13), left_out(14)), (0..0, 3..5));
+    }
 }
