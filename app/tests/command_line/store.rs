@@ -151,8 +151,13 @@ fn what_is_no_store_is_said_and_stays() {
     fs::create_dir(&place.store).expect("made");
     let database = place.store.join("runs.db");
     fs::write(&database, "").expect("written");
-    assert!(place.refused(&["runs"]).contains("is an empty file, so no run is in it"));
+    let said = place.refused(&["runs"]);
+    assert!(said.contains("is an empty file, so no run is in it"), "{said}");
     assert_eq!(fs::read(&database).expect("there"), b"");
+    // As it is said there.
+    assert!(said.contains("the next run is kept in this file"), "{said}");
+    place.told(&["train", "mlp-digits", "--steps", "1", "--quiet"]);
+    assert_eq!(place.told(&["runs", "--json"]).lines().count(), 1);
 }
 
 #[test]

@@ -54,8 +54,9 @@ impl Fault {
             ),
             Self::Foreign => format!("is a database of another program; nothing was changed: {OTHER}"),
             Self::Empty => format!(
-                "is an empty file, so no run is in it; nothing was changed: put the store back from a copy, or delete this \
-                 file and the next run makes a new store, or {OTHER}"
+                "is an empty file, so no run is in it: a full disk or a copy that was cut short leaves one so. Put the store \
+                 back from a copy if there is one; if there is none, nothing is to be done, for the next run is kept in this \
+                 file; or {OTHER}"
             ),
             Self::NoFile => {
                 format!(
