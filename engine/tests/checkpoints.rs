@@ -12,6 +12,8 @@ use std::{
 use plimsoll_engine::{
     Experiment,
     experiment::{OptimizerKind, Precision, Run, preset},
+    hardware::Machine,
+    plan::Resolved,
     train::{Checkpoint, Command, Event, Keep, Outcome, Start, Trainer},
 };
 use proptest::prelude::*;
@@ -274,6 +276,31 @@ fn a_checkpoint_whose_tensors_are_not_those_of_its_experiment_is_refused() {
     assert!(said.contains("f32 [8, 10], and the experiment has f32 [10, 8]"), "{said}");
     assert!(refused(&with("\"samples\":\"1", "\"samples\":\"2")).contains("the data have changed"));
     assert!(refused(&with("\"place\":\"32\"", "\"place\":\"33\"")).contains("no place"));
+}
+
+/// What stands in a run's folder is held against the run before its weights are handed out.
+#[test]
+fn weights_are_those_of_the_run() {
+    let holds = |bytes: &[u8], change: fn(&mut Experiment)| {
+        let (_folder, path) = file(bytes);
+        let mut experiment = experiment();
+        change(&mut experiment);
+        let resolved = Resolved::new(&experiment, &Machine::nominal()).expect("an experiment");
+        let held = Checkpoint::open(path).expect("whole").holds_the_run(&experiment, Some(&resolved));
+        held.map_err(|error| error.to_string())
+    };
+    assert_eq!(holds(whole(), |_| {}), Ok(()));
+    assert_eq!(holds(whole(), |e| e.run.steps = Some(9)), Ok(()));
+    let said = holds(whole(), |e| e.model.width = 32).expect_err("another width");
+    assert!(
+        said.contains("is not a checkpoint of this run") && said.contains("model.width (here 8, of the run 32)"),
+        "{said}"
+    );
+    let other = sealed(with("\"head.classes.weight\"", "\"head.clazzes.weight\""));
+    let said = holds(&other, |_| {}).expect_err("another tensor");
+    assert!(said.contains("head.classes.weight") && said.contains("another architecture"), "{said}");
+    let said = holds(&sealed(with("\"shape\":[10, 8]", "\"shape\":[8, 10]")), |_| {}).expect_err("another shape");
+    assert!(said.contains("f32 [8, 10], and the experiment has f32 [10, 8]"), "{said}");
 }
 
 /// A checkpoint in a run's folder that another run saved: what trains would no longer be the run.

@@ -196,7 +196,11 @@ impl Export {
             anyhow::bail!("{}: no weights: {}", subject.name, in_store::without_checkpoint(&kept.details));
         }
         let at = if self.best { kept.files.join(Checkpoint::BEST) } else { Checkpoint::at(&kept.files)? };
-        let checkpoint = Checkpoint::open(&at).with_context(|| format!("{}: no weights", subject.name))?;
+        let no_weights = || format!("{}: no weights", subject.name);
+        let checkpoint = Checkpoint::open(&at).with_context(no_weights)?;
+        // Of a run that cannot be planned any more its settings are known, and not what its tensors were.
+        let resolved = subject.plan.as_ref().map(|plan| &plan.resolved);
+        checkpoint.holds_the_run(&kept.experiment, resolved).with_context(no_weights)?;
         self.tell(path, checkpoint.write_weights(save::file(path)?)?.0)?;
         Ok(ExitCode::SUCCESS)
     }

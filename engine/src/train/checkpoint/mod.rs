@@ -24,11 +24,13 @@ use self::{
 };
 pub(super) use self::{progress::Progress, write::write};
 use crate::{
-    backend::{Backend, DType, Shape},
+    backend::{Backend, DType, DryRun, Executor, Rates, Shape},
+    bytes::Bytes,
     data::Dataset,
     error::{Error, Problem, Result},
     experiment::{Experiment, preset},
-    plan::{Peak, Resumed},
+    memory::Ledger,
+    plan::{Peak, Resolved, Resumed},
     step::{
         Counters, Session,
         restore::Source,
@@ -233,6 +235,20 @@ impl Checkpoint {
             differing.join(", ")
         );
         Err(Error::file_at(&self.path, "experiment", message))
+    }
+
+    /// Refuses to be taken for a checkpoint of the run of `experiment`: with other settings, or, where `resolved` is known,
+    /// with tensors that are not those of its model and optimizer. What no file can say is made dry, so nothing is held.
+    ///
+    /// # Errors
+    /// Says what differs.
+    pub fn holds_the_run(&self, experiment: &Experiment, resolved: Option<&Resolved>) -> Result<()> {
+        self.is_of_run(experiment)?;
+        let Some(resolved) = resolved else { return Ok(()) };
+        let (target, gpu) = (resolved.target().clone(), &experiment.gpu);
+        let ledger = Ledger::for_target(&target, gpu.pool, Bytes(u64::MAX), false, false);
+        let executor = Executor::new(DryRun::new(target, Rates::NOMINAL), ledger);
+        self.restore(&mut Session::new(executor, experiment, resolved.info())?)
     }
 
     /// Refuses a run of `total_steps` that has none left, unless its last test or its end is missing.
