@@ -18,8 +18,13 @@ impl FromStr for Age {
         let text = text.trim();
         let found =
             UNITS.iter().find_map(|(unit, secs)| Some((text.strip_suffix(unit)?.trim().parse::<u32>().ok()?, secs)));
+        let is_number = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+        let is_huge = || UNITS.iter().any(|(unit, _)| text.strip_suffix(unit).is_some_and(|n| is_number(n.trim())));
         match found {
             Some((count, secs)) => Ok(Self(SignedDuration::from_secs(i64::from(count) * secs))),
+            None if is_huge() => {
+                Err(format!("`{text}` is longer than can be counted: write up to {} of a unit, such as 30d", u32::MAX))
+            }
             None => Err(format!("`{text}` is no span of time: write a whole number and w, d, h, m or s, such as 30d")),
         }
     }
@@ -47,6 +52,10 @@ mod tests {
         for bad in ["", "d", "-1d", "1.5d", "3", "3y", "99999999999d"] {
             assert!(secs(bad).expect_err(bad).contains("30d"));
         }
+        let huge = secs("99999999999d").expect_err("huge");
+        assert!(huge.contains("longer than can be counted") && huge.contains("4294967295"), "{huge}");
+        assert_eq!(secs("4294967295w"), Ok(4_294_967_295 * 7 * 86_400));
+        assert!(secs("3y").expect_err("a year").contains("whole number"));
         let now = Timestamp::from_second(10_000_000).expect("a time");
         let told = |secs| ago(now - SignedDuration::from_secs(secs), now);
         assert_eq!([told(-5), told(59), told(60)], ["just now", "just now", "1 min ago"]);
