@@ -192,7 +192,9 @@ fn a_run_is_meant_by_its_name_and_gives_its_key_to_files() {
     for file in [format!("{first}.csv"), format!("{second}.svg")] {
         assert!(place.folder.path().join(&file).is_file(), "{file}");
     }
-    place.told(&["runs", "rename", &second, "wider head"]);
+    let renamed = place.command(&["runs", "rename", &second, "wider head"]).output().expect("it starts");
+    let said = text(&renamed.stderr);
+    assert!(renamed.status.success() && said.contains(&format!("{first} is called wider head as well")), "{said}");
     let both = place.refused(&["show", "wider head"]);
     assert!(
         both.contains("2 runs are called `wider head`") && both.contains(&first) && both.contains(&second),

@@ -85,6 +85,6 @@ impl Store {
 }
 
 /// A text as one line: names and tags stand in tables.
-fn one_line(text: &str) -> String {
+pub(super) fn one_line(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }

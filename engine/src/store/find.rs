@@ -4,7 +4,7 @@
 //! beginning of one, a name that a user gave, a title, a shipped preset, which means the runs of its title. A word that means
 //! several runs is refused with those it may mean.
 
-use super::{RunKey, Store, run};
+use super::{RunKey, Store, changes::one_line, run};
 use crate::{
     error::{Error, Problem, Result},
     experiment::shipped,
@@ -69,6 +69,15 @@ impl Store {
         Err(self.no_such(text))
     }
 
+    /// The other runs that are called so, newest first: where there are any, the name finds no run.
+    ///
+    /// # Errors
+    /// Fails where the database does.
+    pub fn others_called(&self, name: &str, than: &RunKey) -> Result<Vec<RunKey>> {
+        let which = "WHERE name = ?1 AND key <> ?2 AND discarded IS NULL ORDER BY key DESC";
+        self.keys(which, &[&one_line(name), than.as_str()])
+    }
+
     pub(super) fn keys(&self, which: &str, parameters: &[&str]) -> Result<Vec<RunKey>> {
         self.database.with(|db| {
             let mut statement = db.prepare(&format!("SELECT key FROM runs {which}"))?;
@@ -88,9 +97,14 @@ fn the_one(text: &str, mut keys: Vec<RunKey>, are: &str, mend: &str) -> Result<R
     if keys.len() == 1 {
         return Ok(keys.remove(0));
     }
+    let message = format!("{} runs {are} `{text}`: {}", keys.len(), listed(&keys));
+    Err(Problem::new("run", message, mend).into())
+}
+
+/// The keys of runs in a row, so many as can be taken in, and how many more there are.
+pub fn listed(keys: &[RunKey]) -> String {
     let some: Vec<&str> = keys.iter().take(LISTED).map(RunKey::as_str).collect();
     let more = keys.len().saturating_sub(LISTED);
     let more = if more > 0 { format!(" and {more} more") } else { String::new() };
-    let message = format!("{} runs {are} `{text}`: {}{more}", keys.len(), some.join(", "));
-    Err(Problem::new("run", message, mend).into())
+    format!("{}{more}", some.join(", "))
 }

@@ -42,6 +42,7 @@ use rusqlite::{Connection, OptionalExtension, params};
 use self::{database::Database, series::Record};
 pub use self::{
     events::{EventKind, KeptEvent},
+    find::listed,
     folders::{Stray, is_of_run},
     key::RunKey,
     listing::Listed,

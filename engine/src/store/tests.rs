@@ -216,6 +216,16 @@ fn a_run_is_meant_by_what_it_is_called_where_no_other_is_called_so() {
     assert!(store.find("wider").is_err(), "the whole of a name");
     store.rename(&keys[1], "A run").expect("renamed");
     assert_eq!(store.find("A run").as_ref(), Ok(&keys[1]), "a name goes before titles");
+    // One name of two runs finds neither, and whoever gives it can be told.
+    assert_eq!(store.others_called(" A  run", &keys[1]), Ok(Vec::new()));
+    assert_eq!(store.others_called(" A  run", &keys[0]), Ok(vec![keys[1].clone()]));
+    store.rename(&keys[0], "A run").expect("renamed");
+    let both = store.find("A run").expect_err("two").to_string();
+    assert!(both.contains("2 runs are called `A run`") && keys.iter().all(|key| both.contains(key.as_str())), "{both}");
+    store.discard(std::slice::from_ref(&keys[1])).expect("put away");
+    assert_eq!(store.others_called("A run", &keys[0]), Ok(Vec::new()));
+    store.restore(std::slice::from_ref(&keys[1])).expect("back");
+    store.rename(&keys[0], "wider head").expect("renamed");
     // What is a key, or begins one, means that, and `last` the newest.
     for name in [keys[0].as_str(), " last", "2026"] {
         let refused = store.rename(&keys[1], name).expect_err("another meaning").to_string();

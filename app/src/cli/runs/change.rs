@@ -3,7 +3,7 @@
 use clap::Subcommand;
 use plimsoll_engine::{
     experiment::shipped,
-    store::{RunKey, Store},
+    store::{self, RunKey, Store},
 };
 
 use super::{PruneChoice, delete};
@@ -122,8 +122,11 @@ fn rename(mut store: Store, key: &RunKey, name: &str) -> anyhow::Result<()> {
     store.rename(key, name)?;
     let Some(name) = store.get(key)?.name else { return out::line(format!("{key} has no name now.")) };
     out::line(format!("{key} is called {name} now."))?;
-    if store.find(&name).is_err() {
-        out::say("warning", &format!("another run is called {name} as well; name each by its key"));
+    let others = store.others_called(&name, key)?;
+    if !others.is_empty() {
+        let (others, are) = (store::listed(&others), if others.len() == 1 { "is" } else { "are" });
+        let warning = format!("{others} {are} called {name} as well, so the name finds no run; name each by its key");
+        out::say("warning", &warning);
     }
     if shipped::find(&name).is_some() {
         let warning =
