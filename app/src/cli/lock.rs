@@ -118,6 +118,9 @@ fn relative(from: &Path, to: &Path) -> String {
     start.join(to_parts[shared..].iter().collect::<PathBuf>()).to_string_lossy().into_owned()
 }
 
+/// The exit status where nothing could be checked, so that it is not taken for a peak that rose.
+const UNCHECKED: u8 = 3;
+
 /// Check whether a predicted peak rose since it was written down
 #[derive(Debug, Args)]
 #[command(after_help = "\
@@ -127,7 +130,9 @@ Examples:
   plimsoll check memory.lock --json | jq '.peaks[] | select(.rose)'
   git show main:memory.lock | plimsoll check -
 
-Exit status 1 when a peak rose, the peak of a phase included. A peak that fell is told; `plimsoll lock` writes it down.")]
+Exit status 0 when no peak rose, 1 when one did, the peak of a phase included, 2 for misuse of the command line, and 3 when
+it could not be checked: a lock or a preset that cannot be read or planned. A peak that fell is told; `plimsoll lock` writes
+it down.")]
 pub(super) struct Check {
     /// A file that `plimsoll lock` wrote, or `-` for standard input, whose paths begin here
     #[arg(add = complete::locks())]
@@ -156,6 +161,16 @@ struct Json<'a> {
 
 impl Check {
     pub(super) fn run(&self) -> anyhow::Result<ExitCode> {
+        self.check().or_else(|error| {
+            if super::is_closed_pipe(&error) {
+                return Err(error);
+            }
+            out::say("error", &format!("{error:#}"));
+            Ok(ExitCode::from(UNCHECKED))
+        })
+    }
+
+    fn check(&self) -> anyhow::Result<ExitCode> {
         let lock = self.read()?;
         let (machine, folder) = (lock.machine(), folder_of(&self.lock));
         let mut checked = Vec::new();

@@ -44,6 +44,9 @@ fn a_peak_that_rose_fails_the_check_and_is_told_by_category_and_layer() {
     stdout(&["check", lock, "--allow", "1000"]);
     preset(folder.path(), 16);
     assert!(stdout(&["check", lock]).contains("since it was locked"));
+    // What cannot be checked is no peak that rose.
+    fs::remove_file(&mine).expect("removed");
+    assert!(fails(3, &["check", lock]).contains("mine.toml"));
 }
 
 #[test]
@@ -59,10 +62,11 @@ fn a_lock_is_not_written_over_and_a_foreign_file_is_none() {
     assert_ne!(fs::read(lock).expect("there"), before);
     assert!(fails(1, &["lock", "cnn-digits", "-o", "-", "--device", "cuda:0"]).len() > 20);
     fs::write(lock, "version = 9\n").expect("written");
-    assert!(fails(1, &["check", lock]).contains("version 9"));
+    assert!(fails(3, &["check", lock]).contains("version 9"));
     fs::write(lock, [0xff, 0xfe]).expect("written");
-    assert!(fails(1, &["check", lock]).contains("memory.lock"));
-    assert!(fails(1, &["check", "none.lock"]).contains("none.lock"));
+    let said = fails(3, &["check", lock]);
+    assert!(said.contains("memory.lock: is not UTF-8 text") && said.contains("name a file"), "{said}");
+    assert!(fails(3, &["check", "none.lock"]).contains("none.lock"));
     fails(2, &["check", lock, "--allow", "lots"]);
     fails(2, &["lock", "-o", lock]);
 }
@@ -95,7 +99,7 @@ fn what_is_no_file_stays_what_it_is() {
     std::io::Read::read_to_string(&mut reader.stdout.take().expect("piped"), &mut read).expect("read");
     reader.wait().expect("it ends");
     assert!(read.ends_with("[end]\npeaks = 1\n"), "{read}");
-    assert!(fails(1, &["check", &pipe]).contains("is a pipe or a device"), "and nobody is waited for");
+    assert!(fails(3, &["check", &pipe]).contains("is a pipe or a device"), "and nobody is waited for");
     std::os::unix::fs::symlink("/dev/null", &null).expect("made");
     stdout(&["export", "mlp-digits", "--format", "csv", "-o", &null]);
     std::os::unix::fs::symlink("memory.lock", &link).expect("made");
