@@ -160,6 +160,11 @@ pub fn reason(error: &io::Error) -> String {
         io::ErrorKind::StorageFull => "the disk is full".to_owned(),
         io::ErrorKind::FileTooLarge => "the file would be larger than the system allows (ulimit -f)".to_owned(),
         io::ErrorKind::QuotaExceeded => "this user may not write more to the disk".to_owned(),
+        io::ErrorKind::InvalidFilename => {
+            "the system allows no such name: it is too long, or has a sign that may not be in one; choose another"
+                .to_owned()
+        }
+        io::ErrorKind::NotADirectory => "a file stands where a folder is to be".to_owned(),
         io::ErrorKind::ReadOnlyFilesystem => "the disk is read-only".to_owned(),
         _ => error.to_string(),
     }

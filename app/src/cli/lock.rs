@@ -214,7 +214,15 @@ impl Check {
 fn parsed(from: impl Read, path: &Path) -> anyhow::Result<LockFile> {
     let mut text = String::new();
     let read = from.take(lock::MAX_BYTES + 1).read_to_string(&mut text);
-    read.map_err(|error| anyhow::anyhow!("{}: cannot be read: {}", path.display(), whole_file::reason(&error)))?;
+    read.map_err(|error| match error.kind() {
+        io::ErrorKind::InvalidData => {
+            anyhow::anyhow!(
+                "{}: is not UTF-8 text, so it is no lock; name a file that `plimsoll lock` wrote",
+                path.display()
+            )
+        }
+        _ => anyhow::anyhow!("{}: cannot be read: {}", path.display(), whole_file::reason(&error)),
+    })?;
     Ok(LockFile::parse(&text, path)?)
 }
 

@@ -3,7 +3,10 @@
 //! Always holds: through a link the file behind it is written, and a pipe or a device takes what is written and stays what
 //! it is. Refuses folders, disks and sockets.
 
-use std::path::{Path, PathBuf};
+use std::{
+    fs, io,
+    path::{Path, PathBuf},
+};
 
 use plimsoll_engine::whole_file::{self, Place};
 
@@ -26,6 +29,11 @@ pub(super) fn can_be_written(path: &Path, force: bool) -> anyhow::Result<()> {
         return Ok(());
     }
     let shown = path.display();
+    if let Err(error) = path.symlink_metadata()
+        && error.kind() == io::ErrorKind::InvalidFilename
+    {
+        anyhow::bail!("{shown}: cannot be written: {}", whole_file::reason(&error));
+    }
     match Place::of(path) {
         Place::File(file) if file.is_dir() => anyhow::bail!("{shown}: is a folder; name a file in it"),
         Place::File(file) if !force && file.symlink_metadata().is_ok() => {
@@ -50,6 +58,30 @@ pub(super) fn has_folder(path: &Path) -> anyhow::Result<()> {
         folder.display()
     );
     Ok(())
+}
+
+/// Refuses a place for a folder where something else stands, before any work is done for it.
+///
+/// # Errors
+/// A file, a pipe or a device.
+pub(super) fn can_be_folder(path: &Path) -> anyhow::Result<()> {
+    anyhow::ensure!(
+        path.is_dir() || path.metadata().is_err(),
+        "{}: is a file, a pipe or a device, and a folder is written; name another place",
+        path.display()
+    );
+    Ok(())
+}
+
+/// Makes a folder, where there is none.
+///
+/// # Errors
+/// A folder that cannot be made.
+pub(super) fn make_folder(path: &Path) -> anyhow::Result<()> {
+    let failed = |error: io::Error| {
+        anyhow::anyhow!("{}: cannot be made: {}; name another place", path.display(), whole_file::reason(&error))
+    };
+    fs::create_dir_all(path).map_err(failed)
 }
 
 /// The file behind a place, for what goes to a file alone.

@@ -101,6 +101,22 @@ fn a_kept_run_is_exported_in_every_format_and_compared() {
     assert_eq!(compared["subjects"][1]["ran"], Value::Null);
 }
 
+/// What the system refuses is said before any work is done, with the place and what to do.
+#[cfg(unix)]
+#[test]
+fn odd_places_are_refused_by_name() {
+    let long = format!("{}.svg", "x".repeat(300));
+    let said = fails(1, &["export", "mlp-digits", "--format", "svg", "-o", &long]);
+    assert!(said.contains("xxx.svg: cannot be written: the system allows no such name: it is too long"), "{said}");
+    assert!(fails(1, &["lock", "mlp-digits", "-o", &long]).contains("choose another"));
+    for place in ["/dev/null", "/dev/null/logs"] {
+        let said = fails(1, &["export", "mlp-digits", "--format", "tensorboard", "-o", place]);
+        assert!(!said.contains("os error"), "{said}");
+    }
+    let said = fails(1, &["export", "mlp-digits", "--format", "tensorboard", "-o", "/dev/null"]);
+    assert!(said.contains("/dev/null: is a file, a pipe or a device, and a folder is written; name another"), "{said}");
+}
+
 #[test]
 fn nothing_is_written_over_without_being_told_to() {
     let folder = tempfile::tempdir().expect("a folder");

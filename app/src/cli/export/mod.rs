@@ -3,7 +3,6 @@
 mod contents;
 
 use std::{
-    fs,
     path::{Path, PathBuf},
     process::ExitCode,
 };
@@ -164,6 +163,9 @@ impl Export {
         let place = self.place()?;
         let is_folder = self.format == Format::Tensorboard && !save::is_stdout(&place);
         let path = if is_folder { place.join(tensorboard::FILE_NAME) } else { place.clone() };
+        if is_folder {
+            save::can_be_folder(&place)?;
+        }
         save::can_be_written(&path, self.force)?;
         if !is_folder {
             save::has_folder(&path)?;
@@ -177,7 +179,7 @@ impl Export {
         let contents = Contents { format: self.format, what: self.what, phase: self.phase };
         let bytes = contents.of(named?)?;
         if is_folder {
-            fs::create_dir_all(&place).with_context(|| format!("{}: cannot be made", place.display()))?;
+            save::make_folder(&place)?;
         }
         save::write(&path, &bytes, self.force)?;
         if !save::is_stdout(&path) {
