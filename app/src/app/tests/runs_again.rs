@@ -1,8 +1,14 @@
 //! Kept runs taken up again: opened as they were, gone on with, brought back by undo, told apart, and saved when a signal comes.
 
-use std::collections::BTreeSet;
+use std::{collections::BTreeSet, sync::Arc};
 
-use plimsoll_engine::store::{RunKey, RunState, Store};
+use plimsoll_engine::{
+    Bytes,
+    hardware::Machine,
+    plan::Plan,
+    store::{Origin, Recorder, Recording, RunKey, RunState, Store},
+    train::{Event, Outcome, Summary},
+};
 
 use super::{
     runs::{ask, close, folder, keys, on, show, train, two_runs},
@@ -34,6 +40,35 @@ fn a_double_click_opens_a_run_as_it_was() {
     window.key_press_modifiers(Modifiers::COMMAND, Key::Z);
     window.run_steps(3);
     assert_eq!(app(&window).state.document.experiment, Experiment::default());
+}
+
+/// A run that another program planned: what is drawn of it is of this one.
+#[test]
+fn a_run_that_is_planned_otherwise_now_says_so() {
+    let store = folder();
+    let record = |more: u64| {
+        let mut plan = Plan::of(&digits(), &Machine::nominal()).expect("a plan");
+        plan.peak.live = plan.peak.live + Bytes(more);
+        let recording =
+            Recording { folder: store.path().to_owned(), origin: Origin::Window, is_forced: false, continued: None };
+        let recorder = Recorder::new(recording);
+        recorder.take(&Event::Started { run: 1, plan: Arc::new(plan) });
+        recorder.take(&Event::Evaluating { step: 0 });
+        let (outcome, summary) = (Outcome::Stopped, Summary::default());
+        recorder.take(&Event::Ended { run: 1, outcome, summary });
+        let key = recorder.key().clone();
+        assert_eq!(recorder.finish(), None);
+        key
+    };
+    let [same, other] = [0, 1 << 20].map(record);
+    let mut window = on(&store, Experiment::default());
+    for (key, is_said) in [(same, false), (other, true)] {
+        ask(&mut window, RunsAction::Open(key));
+        until(&mut window, |app| app.state.plan().is_some_and(|plan| plan.experiment.title == "Tiny"));
+        until(&mut window, |app| app.state.shown_run().is_some() && app.state.wanted.is_none());
+        window.run_steps(3);
+        assert_eq!(window.query_by_label_contains("Planned anew: ").is_some(), is_said);
+    }
 }
 
 fn double_click(window: &mut Window, row: &str) {
