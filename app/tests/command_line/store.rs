@@ -194,7 +194,10 @@ fn a_run_is_meant_by_its_name_and_gives_its_key_to_files() {
     }
     let renamed = place.command(&["runs", "rename", &second, "wider head"]).output().expect("it starts");
     let said = text(&renamed.stderr);
-    assert!(renamed.status.success() && said.contains(&format!("{first} is called wider head as well")), "{said}");
+    assert!(
+        renamed.status.success() && said.contains(&format!("another run is called wider head as well: {first};")),
+        "{said}"
+    );
     let both = place.refused(&["show", "wider head"]);
     assert!(
         both.contains("2 runs are called `wider head`") && both.contains(&first) && both.contains(&second),

@@ -124,8 +124,9 @@ fn rename(mut store: Store, key: &RunKey, name: &str) -> anyhow::Result<()> {
     out::line(format!("{key} is called {name} now."))?;
     let others = store.others_called(&name, key)?;
     if !others.is_empty() {
-        let (others, are) = (store::listed(&others), if others.len() == 1 { "is" } else { "are" });
-        let warning = format!("{others} {are} called {name} as well, so the name finds no run; name each by its key");
+        let are =
+            if others.len() == 1 { "another run is".to_owned() } else { format!("{} other runs are", others.len()) };
+        let warning = format!("{are} called {name} as well: {}; name each by its key", store::listed(&others));
         out::say("warning", &warning);
     }
     if shipped::find(&name).is_some() {
