@@ -48,7 +48,7 @@ fn a_run_that_is_planned_otherwise_now_says_so() {
     let store = folder();
     let record = |more: u64| {
         let mut plan = Plan::of(&digits(), &Machine::nominal()).expect("a plan");
-        plan.peak.live = plan.peak.live + Bytes(more);
+        plan.peak.live += Bytes(more);
         let recording =
             Recording { folder: store.path().to_owned(), origin: Origin::Window, is_forced: false, continued: None };
         let recorder = Recorder::new(recording);
