@@ -38,7 +38,8 @@ impl PlotItem for DenseLine<'_> {
         if points.len() as f32 * SPARSE < clip.width() {
             return self.line.shapes(ui, transform, shapes);
         }
-        let places: Vec<Pos2> = points.iter().map(|point| transform.position_from_point(point)).collect();
+        let places = points.iter().map(|point| transform.position_from_point(point));
+        let places: Vec<Pos2> = places.filter(|place| place.is_finite()).collect();
         let width = if self.highlighted() { self.width * 2.0 } else { self.width };
         let band = columns(&places, clip.x_range(), width / 2.0);
         shapes.push(BandShape::filled(straightened(&band), self.color).into());
@@ -77,7 +78,7 @@ impl PlotItem for DenseLine<'_> {
 fn columns(places: &[Pos2], seen: Rangef, half: f32) -> Vec<BandPoint> {
     let (Some(first), Some(last)) = (places.first(), places.last()) else { return Vec::new() };
     let (left, right) = (first.x.max(seen.min - 1.0).floor(), last.x.min(seen.max + 1.0).floor());
-    if !(left <= right) {
+    if left > right {
         return Vec::new();
     }
     let mut covered = vec![Rangef::NOTHING; (right - left) as usize + 1];
@@ -85,14 +86,15 @@ fn columns(places: &[Pos2], seen: Rangef, half: f32) -> Vec<BandPoint> {
         let (a, b) = (ends[0], ends[1]);
         let height = |x: f32| if b.x > a.x { a.y + (b.y - a.y) * (x - a.x) / (b.x - a.x) } else { b.y };
         let (from, to) = (a.x.floor().max(left), b.x.floor().min(right));
-        if !(from <= to) {
+        if from > to {
             continue;
         }
-        for column in (from - left) as usize..=(to - left) as usize {
+        let crossed = (from - left) as usize..=(to - left) as usize;
+        for (column, range) in crossed.clone().zip(&mut covered[crossed]) {
             let (enters, leaves) = (left + column as f32, left + column as f32 + 1.0);
             let start = if a.x >= enters { a.y } else { height(enters) };
             let end = if b.x <= leaves { b.y } else { height(leaves) };
-            covered[column] = covered[column].union(Rangef::new(start.min(end), start.max(end)));
+            *range = range.union(Rangef::new(start.min(end), start.max(end)));
         }
     }
     let point = |(column, range): (usize, &Rangef)| {
