@@ -17,7 +17,7 @@ pub use full_precision::HighPrecisionTensor;
 pub use further::further;
 pub use limit::Limit;
 pub use predict::{op_secs, predict};
-pub use resolved::{DEFAULT_EPOCHS, Resolved, Resumed};
+pub use resolved::{DEFAULT_EPOCHS, Resolved, Resumed, SoFar};
 pub use search::Advice;
 pub use time::{measured_machine, this_machine};
 pub use verdict::Verdict;

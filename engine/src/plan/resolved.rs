@@ -32,8 +32,25 @@ pub struct Resumed {
     pub step: u64,
     /// What the session had counted.
     pub counters: Counters,
-    /// The highest memory as measured so far of the same run; zero where another run goes on from its checkpoint.
+    /// What was seen of the same run so far; nothing where another run goes on from its checkpoint.
+    pub so_far: SoFar,
+}
+
+/// What was seen of a run by the time of a checkpoint.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct SoFar {
+    /// The highest memory as measured; zero in the checkpoints of earlier versions.
     pub measured: Peak,
+    /// Mean loss of the last step.
+    pub train_loss: Option<f64>,
+    /// After which step the model was tested last; 0: never.
+    pub tested: u64,
+    /// With what mean loss; none in the checkpoints of earlier versions.
+    pub test_loss: Option<f64>,
+    /// With what accuracy.
+    pub test_accuracy: Option<f64>,
+    /// The best so far.
+    pub best_test_accuracy: Option<f64>,
 }
 
 impl Resolved {

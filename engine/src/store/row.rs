@@ -7,7 +7,7 @@ use crate::{
     bytes::Bytes,
     experiment::{Experiment, preset},
     hardware,
-    plan::{Peak, Plan},
+    plan::{Peak, Plan, Resumed, SoFar},
     store::{
         Evaluation, Evaluations, RunKey, RunState, Steps,
         batch::End,
@@ -67,9 +67,24 @@ pub(super) struct Reached {
     pub(super) test_loss: Option<f64>,
     pub(super) test_accuracy: Option<f64>,
     pub(super) best_test_accuracy: Option<f64>,
+    /// After which step the last test in the store was made.
+    tested: u64,
 }
 
 impl Reached {
+    /// Takes over what a checkpoint knows: it may never have come into the store.
+    pub(super) fn known(&mut self, resumed: &Resumed) {
+        let SoFar { measured, train_loss, tested, test_loss, test_accuracy, best_test_accuracy } = resumed.so_far;
+        self.measured = self.measured.max(measured);
+        if self.steps < resumed.step {
+            self.train_loss = train_loss.or(self.train_loss);
+        }
+        if self.tested < tested {
+            (self.test_loss, self.test_accuracy) = (test_loss, test_accuracy);
+        }
+        self.best_test_accuracy = self.best_test_accuracy.into_iter().chain(best_test_accuracy).reduce(f64::max);
+    }
+
     pub(super) fn step(&mut self, record: &StepRecord) {
         self.steps = record.step;
         self.secs = record.at_secs;
@@ -83,7 +98,7 @@ impl Reached {
     pub(super) fn evaluated(&mut self, evaluation: &Evaluation) {
         let accuracy = evaluation.accuracy;
         self.secs = self.secs.max(evaluation.at_secs);
-        (self.test_loss, self.test_accuracy) = (Some(evaluation.loss), Some(accuracy));
+        (self.tested, self.test_loss, self.test_accuracy) = (evaluation.step, Some(evaluation.loss), Some(accuracy));
         self.best_test_accuracy = Some(self.best_test_accuracy.map_or(accuracy, |best| best.max(accuracy)));
     }
 

@@ -249,9 +249,9 @@ impl Writer {
             let totals = run.totals();
             if is_new {
                 self.before = totals.map(|total| total as i64);
-                // What the checkpoint knows may never have come into the store.
-                let resumed = plan.resolved.resumed().map(|resumed| resumed.measured);
-                self.reached.measured = self.reached.measured.max(resumed.unwrap_or_default());
+                if let Some(resumed) = plan.resolved.resumed() {
+                    self.reached.known(resumed);
+                }
             }
             self.skip(totals);
         }

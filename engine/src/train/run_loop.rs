@@ -13,7 +13,7 @@ use crate::{
     error::{DeviceLost, Error, Result},
     experiment::Experiment,
     memory::{Phase, probe::uncounted},
-    plan::Peak,
+    plan::{Peak, SoFar},
     step::{MicroBatch, PendingStep, Session, schedule::learning_rate},
     train::{
         checkpoint::Progress,
@@ -61,6 +61,8 @@ pub(super) struct RunLoop<'a, 'j> {
     step: u64,
     /// The step after which the model was tested last; 0: none.
     tested: u64,
+    /// With what mean loss.
+    test_loss: Option<f64>,
     /// Evaluations since it began or went on.
     evaluations: u64,
     /// Seconds before the run went on from a checkpoint.
@@ -99,9 +101,10 @@ impl<'a, 'j> RunLoop<'a, 'j> {
             summary,
             step: 0,
             tested: 0,
+            test_loss: None,
             evaluations: 0,
             before_secs: 0.0,
-            measured_before: spec.plan.resolved.resumed().map(|resumed| resumed.measured).unwrap_or_default(),
+            measured_before: spec.plan.resolved.resumed().map(|resumed| resumed.so_far.measured).unwrap_or_default(),
             saver: None,
             skipped: 0,
             pending,
@@ -116,12 +119,14 @@ impl<'a, 'j> RunLoop<'a, 'j> {
 
     /// Takes over what a run had come to.
     fn go_on_from(&mut self, progress: &Progress) {
-        (self.step, self.tested, self.before_secs) = (progress.step, progress.tested, progress.secs);
+        let SoFar { train_loss, tested, test_loss, test_accuracy, best_test_accuracy, .. } = progress.so_far;
+        (self.step, self.tested, self.before_secs) = (progress.step, tested, progress.secs);
+        self.test_loss = test_loss;
         *self.summary = Summary {
             steps: progress.step,
-            train_loss: progress.train_loss,
-            test_accuracy: progress.test_accuracy,
-            best_test_accuracy: progress.best_test_accuracy,
+            train_loss,
+            test_accuracy,
+            best_test_accuracy,
             skipped_steps: progress.skipped_steps,
             ..*self.summary
         };
@@ -293,7 +298,7 @@ impl<'a, 'j> RunLoop<'a, 'j> {
         self.report_skipped();
         self.sampler.read(Bytes::ZERO);
         let is_best = self.summary.best_test_accuracy.is_none_or(|best| accuracy > best);
-        self.tested = step;
+        (self.tested, self.test_loss) = (step, Some(loss));
         self.evaluations += 1;
         self.summary.test_accuracy = Some(accuracy);
         self.summary.best_test_accuracy = Some(self.summary.best_test_accuracy.unwrap_or(0.0).max(accuracy));
@@ -336,13 +341,16 @@ impl<'a, 'j> RunLoop<'a, 'j> {
             total_steps: self.spec.plan.total_steps,
             position: Position::after(self.step, self.experiment.batch.effective(), samples),
             samples: samples as u64,
-            tested: self.tested,
-            test_accuracy: self.summary.test_accuracy,
-            best_test_accuracy: self.summary.best_test_accuracy,
-            train_loss: self.summary.train_loss,
             skipped_steps: self.summary.skipped_steps,
             secs: self.secs(),
-            measured: self.sampler.peak().max(self.measured_before),
+            so_far: SoFar {
+                measured: self.sampler.peak().max(self.measured_before),
+                train_loss: self.summary.train_loss,
+                tested: self.tested,
+                test_loss: self.test_loss,
+                test_accuracy: self.summary.test_accuracy,
+                best_test_accuracy: self.summary.best_test_accuracy,
+            },
         }
     }
 

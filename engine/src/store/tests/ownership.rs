@@ -1,7 +1,10 @@
 //! Whose a run and its folder are: of one process at a time, and of nobody once the run is deleted.
 
 use super::*;
-use crate::train::claim::Claim;
+use crate::{
+    plan::{Resumed, SoFar},
+    train::claim::Claim,
+};
 
 /// Makes another process the one that records a run.
 fn take_over(store: &mut Store, key: &RunKey, owner: &str) {
@@ -98,7 +101,11 @@ fn a_run_that_goes_on_forgets_no_peak() {
         let recorder = Recorder::new(Recording { continued: Some(key.clone()), ..recording(folder.path()) });
         let counters = crate::step::Counters { updates: 3, loss_scale: (1.0, 0), passes: Vec::new() };
         let plan = plan();
-        let resolved = plan.resolved.clone().resuming(Some(crate::plan::Resumed { step: 3, counters, measured }));
+        let resolved = plan.resolved.clone().resuming(Some(Resumed {
+            step: 3,
+            counters,
+            so_far: SoFar { measured, ..SoFar::default() },
+        }));
         let plan = Plan { resolved, ..(*plan).clone() };
         recorder.take(&Event::Started { run: 1, plan: Arc::new(plan) });
         recorder.take(&Event::Step(some_step(4)));
@@ -109,6 +116,39 @@ fn a_run_that_goes_on_forgets_no_peak() {
     let higher = Peak { live: Bytes(before.live.0 + 10_240), ..Peak::default() };
     assert_eq!(killed_after(higher), Peak { live: higher.live, ..before });
     assert_eq!(killed_after(Peak::default()).live, higher.live);
+}
+
+/// The store may be behind the checkpoint: a database that another program held has none of what the checkpoint knows.
+#[test]
+fn a_run_that_goes_on_takes_results_from_the_checkpoint_where_the_store_has_older_ones() {
+    let folder = folder();
+    let key = record(Recorder::new(recording(folder.path())), 1, 100, Outcome::Stopped);
+    let store = Store::open(folder.path()).expect("open");
+    let before = store.get(&key).expect("kept");
+    let taken_up = |step: u64, so_far: SoFar| {
+        let recorder = Recorder::new(Recording { continued: Some(key.clone()), ..recording(folder.path()) });
+        let counters = crate::step::Counters { updates: step, loss_scale: (1.0, 0), passes: Vec::new() };
+        let plan = plan();
+        let resolved = plan.resolved.clone().resuming(Some(Resumed { step, counters, so_far }));
+        recorder.take(&Event::Started { run: 1, plan: Arc::new(Plan { resolved, ..(*plan).clone() }) });
+        recorder.take(&ended(Outcome::Stopped, step));
+        assert!(recorder.finish().is_none_or(|said| said.contains("are not in the store")));
+        let run = store.get(&key).expect("kept");
+        (run.train_loss, run.test_loss, run.test_accuracy, run.best_test_accuracy)
+    };
+    let of_store = (before.train_loss, before.test_loss, before.test_accuracy, before.best_test_accuracy);
+    let same = SoFar { train_loss: Some(7.0), tested: 90, test_accuracy: Some(0.01), ..SoFar::default() };
+    assert_eq!(taken_up(100, same), of_store, "the store has what came later");
+    let best = before.best_test_accuracy.unwrap_or_default() + 0.001;
+    let later = SoFar {
+        train_loss: Some(0.25),
+        tested: 140,
+        test_loss: Some(0.5),
+        test_accuracy: Some(0.02),
+        best_test_accuracy: Some(best),
+        ..SoFar::default()
+    };
+    assert_eq!(taken_up(140, later), (Some(0.25), Some(0.5), Some(0.02), Some(best)));
 }
 
 #[test]

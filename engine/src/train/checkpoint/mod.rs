@@ -30,7 +30,7 @@ use crate::{
     error::{Error, Problem, Result},
     experiment::{Experiment, preset},
     memory::Ledger,
-    plan::{Peak, Resolved, Resumed},
+    plan::{Resolved, Resumed, SoFar},
     step::{
         Counters, Session,
         restore::Source,
@@ -180,10 +180,10 @@ impl Checkpoint {
 
     /// What the prediction and the record of a run that goes on from it must know.
     pub(super) fn resumed(&self, is_same_run: bool) -> Resumed {
-        let Progress { step, measured, .. } = self.progress;
-        // What was measured in another run is not this one's.
-        let measured = if is_same_run { measured } else { Peak::default() };
-        Resumed { step, counters: self.counters.clone(), measured }
+        let Progress { step, so_far, .. } = self.progress;
+        // What was seen of another run is not this one's.
+        let so_far = if is_same_run { so_far } else { SoFar::default() };
+        Resumed { step, counters: self.counters.clone(), so_far }
     }
 
     pub(super) fn progress(&self) -> &Progress {
@@ -253,7 +253,7 @@ impl Checkpoint {
 
     /// Refuses a run of `total_steps` that has none left, unless its last test or its end is missing.
     pub(super) fn has_work_left(&self, total_steps: u64, lacks_end: bool) -> Result<()> {
-        let Progress { step, tested, .. } = self.progress;
+        let Progress { step, so_far: SoFar { tested, .. }, .. } = self.progress;
         if step < total_steps || (step == total_steps && (lacks_end || tested < step)) {
             return Ok(());
         }

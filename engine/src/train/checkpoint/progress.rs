@@ -4,7 +4,13 @@
 
 use std::{collections::HashMap, str::FromStr};
 
-use crate::{bytes::Bytes, data::Position, experiment::limits::MAX_STEPS, plan::Peak, step::Counters};
+use crate::{
+    bytes::Bytes,
+    data::Position,
+    experiment::limits::MAX_STEPS,
+    plan::{Peak, SoFar},
+    step::Counters,
+};
 
 /// More seconds than any run takes.
 const LONGEST_SECS: f64 = 1e10;
@@ -20,20 +26,12 @@ pub(in crate::train) struct Progress {
     pub(in crate::train) position: Position,
     /// Training samples.
     pub(in crate::train) samples: u64,
-    /// After which step the model was tested last; 0: never.
-    pub(in crate::train) tested: u64,
-    /// With what accuracy.
-    pub(in crate::train) test_accuracy: Option<f64>,
-    /// The best so far.
-    pub(in crate::train) best_test_accuracy: Option<f64>,
-    /// Mean loss of the last step.
-    pub(in crate::train) train_loss: Option<f64>,
     /// Updates that were skipped.
     pub(in crate::train) skipped_steps: u64,
     /// Seconds so far, pauses excluded.
     pub(in crate::train) secs: f64,
-    /// The highest memory as measured so far; zero in the checkpoints of earlier versions.
-    pub(in crate::train) measured: Peak,
+    /// What was seen of it.
+    pub(in crate::train) so_far: SoFar,
 }
 
 /// What a fact is called that is not in the file, or not as it should be.
@@ -75,17 +73,24 @@ impl Facts<'_> {
             total_steps: self.count("total_steps")?,
             position: Position { epoch: self.count("epoch")?, place: self.number("place")? },
             samples: self.number("samples")?,
-            tested: self.count("tested")?,
-            test_accuracy: self.number_if_any("test_accuracy")?,
-            best_test_accuracy: self.number_if_any("best_test_accuracy")?,
-            train_loss: self.number_if_any("train_loss")?,
             skipped_steps: self.count("skipped_steps")?,
             secs: self.real("secs", 0.0, LONGEST_SECS)?,
+            so_far: self.so_far()?,
+        })
+    }
+
+    fn so_far(&self) -> Result<SoFar, Missing> {
+        Ok(SoFar {
             measured: Peak {
                 live: self.bytes("measured_live")?,
                 reserved: self.bytes("measured_reserved")?,
                 process: self.bytes("measured_process")?,
             },
+            train_loss: self.number_if_any("train_loss")?,
+            tested: self.count("tested")?,
+            test_loss: self.number_if_any("test_loss")?,
+            test_accuracy: self.number_if_any("test_accuracy")?,
+            best_test_accuracy: self.number_if_any("best_test_accuracy")?,
         })
     }
 
@@ -107,27 +112,29 @@ impl Progress {
     /// The texts that say it, and those of `counters`.
     pub(super) fn facts(&self, counters: &Counters) -> Vec<(&'static str, String)> {
         let passes: Vec<String> = counters.passes.iter().map(u64::to_string).collect();
+        let SoFar { measured, train_loss, tested, test_loss, test_accuracy, best_test_accuracy } = self.so_far;
         let mut facts = vec![
             ("step", self.step.to_string()),
             ("total_steps", self.total_steps.to_string()),
             ("epoch", self.position.epoch.to_string()),
             ("place", self.position.place.to_string()),
             ("samples", self.samples.to_string()),
-            ("tested", self.tested.to_string()),
+            ("tested", tested.to_string()),
             ("skipped_steps", self.skipped_steps.to_string()),
             ("secs", self.secs.to_string()),
-            ("measured_live", self.measured.live.0.to_string()),
-            ("measured_reserved", self.measured.reserved.0.to_string()),
-            ("measured_process", self.measured.process.0.to_string()),
+            ("measured_live", measured.live.0.to_string()),
+            ("measured_reserved", measured.reserved.0.to_string()),
+            ("measured_process", measured.process.0.to_string()),
             ("updates", counters.updates.to_string()),
             ("loss_scale", counters.loss_scale.0.to_string()),
             ("loss_scale_good_steps", counters.loss_scale.1.to_string()),
             ("dropout_passes", passes.join(" ")),
         ];
         let results = [
-            ("train_loss", self.train_loss),
-            ("test_accuracy", self.test_accuracy),
-            ("best_test_accuracy", self.best_test_accuracy),
+            ("train_loss", train_loss),
+            ("test_loss", test_loss),
+            ("test_accuracy", test_accuracy),
+            ("best_test_accuracy", best_test_accuracy),
         ];
         facts.extend(results.into_iter().filter_map(|(name, value)| Some((name, value?.to_string()))));
         facts
@@ -145,24 +152,28 @@ mod tests {
             total_steps: 100,
             position: Position { epoch: 3, place: 128 },
             samples: 1437,
-            tested: 5,
-            test_accuracy: Some(1.0 / 3.0),
-            best_test_accuracy: Some(0.1 + 0.2),
-            train_loss: Some(f64::MIN_POSITIVE / 3.0),
             skipped_steps: 2,
             secs: 1e-7 / 3.0,
-            measured: Peak { live: Bytes(1_234_567), reserved: Bytes(0), process: Bytes(98_765_432) },
+            so_far: SoFar {
+                measured: Peak { live: Bytes(1_234_567), reserved: Bytes(0), process: Bytes(98_765_432) },
+                train_loss: Some(f64::MIN_POSITIVE / 3.0),
+                tested: 5,
+                test_loss: Some(2.0 / 3.0),
+                test_accuracy: Some(1.0 / 3.0),
+                best_test_accuracy: Some(0.1 + 0.2),
+            },
         };
         let counters = Counters { updates: 5, loss_scale: (65536.0, 199), passes: vec![7, 8] };
         let facts: HashMap<String, String> =
             progress.facts(&counters).into_iter().map(|(name, text)| (name.to_owned(), text)).collect();
-        assert_eq!(Facts(&facts).progress(), Ok(progress));
+        assert_eq!(Facts(&facts).progress().as_ref(), Ok(&progress));
         assert_eq!(Facts(&facts).counters(), Ok(counters));
         assert_eq!(Facts(&HashMap::new()).progress(), Err("step"));
         // Earlier versions wrote none.
         let mut earlier = facts.clone();
-        earlier.retain(|name, _| !name.starts_with("measured_"));
-        assert_eq!(Facts(&earlier).progress().map(|progress| progress.measured), Ok(Peak::default()));
+        earlier.retain(|name, _| !name.starts_with("measured_") && name != "test_loss");
+        let so_far = Facts(&earlier).so_far();
+        assert_eq!(so_far, Ok(SoFar { measured: Peak::default(), test_loss: None, ..progress.so_far }));
         let with = |name: &str, text: &str| {
             let mut facts = facts.clone();
             facts.insert(name.to_owned(), text.to_owned());
