@@ -45,10 +45,45 @@ impl RunRecord {
         }
         let test = &mut self.test;
         let count = before(&test.steps);
+        if count < test.steps.len() {
+            // A best of a test that is done again is no best any more.
+            self.best_accuracy = test.accuracy.values()[..count].iter().copied().reduce(f32::max).map(f64::from);
+        }
         test.steps.truncate(count);
         test.secs.truncate(count);
         test.loss.keep(count);
         test.accuracy.keep(count);
         self.trail.truncate(count);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use plimsoll_engine::{
+        experiment::shipped,
+        hardware::Machine,
+        plan::{Resolved, predict},
+    };
+
+    use super::*;
+
+    #[test]
+    fn the_best_of_tests_that_are_done_again_is_forgotten() {
+        let experiment = shipped::find("mlp-digits").expect("a shipped preset").expect("it can be read");
+        let machine = Machine::nominal();
+        let resolved = Resolved::new(&experiment, &machine).expect("it can be trained");
+        let plan = Arc::new(predict(&resolved, &machine).expect("a plan"));
+        let gone_on = |step| {
+            let [mut earlier, mut run] = [1, 2].map(|run| RunRecord::new(run, Arc::clone(&plan)));
+            earlier.evaluated(5, 1.0, 2.0, 0.25);
+            earlier.evaluated(10, 2.0, 1.0, 0.75);
+            run.goes_on_with(earlier);
+            run.evaluated(step, 3.0, 1.5, 0.125);
+            (run.best_accuracy, run.test.steps)
+        };
+        assert_eq!(gone_on(7), (Some(0.25), vec![5.0, 7.0]));
+        assert_eq!(gone_on(20), (Some(0.75), vec![5.0, 10.0, 20.0]), "nothing was done again");
     }
 }
