@@ -1,6 +1,7 @@
-//! Nothing moves under the pointer: whatever is edited, every pane stays where it is.
+//! Nothing moves under the pointer: whatever is edited, every pane stays where it is, and the rows around a number that is
+//! edited do.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use egui_kittest::kittest::NodeT;
 
@@ -41,6 +42,26 @@ fn choose_second(window: &mut Window, list: &str) {
     }
 }
 
+/// How high each row with a number or a list stands.
+type Rows = BTreeMap<String, f32>;
+
+fn rows(window: &Window) -> Rows {
+    let of = |role| {
+        let nodes = window.query_all_by_role(role);
+        nodes.filter_map(move |node| Some((format!("{role:?} {}", node.accesskit_node().label()?), node.rect().top())))
+    };
+    [Role::Slider, Role::SpinButton, Role::ComboBox].into_iter().flat_map(of).collect()
+}
+
+/// Holds every row to its place, where the same ones are there and none has a problem to tell below it.
+fn rows_stay(window: &Window, before: &Rows, what: &str) {
+    let now = rows(window);
+    if app(window).state.prediction.obstacle.is_none() && now.keys().eq(before.keys()) {
+        let moved: Vec<_> = now.iter().filter(|(name, top)| before[*name] != **top).collect();
+        assert!(moved.is_empty(), "{what}: {moved:?}");
+    }
+}
+
 /// Edits every control there is, by `edited`, and undoes it: the next edit is one of the same experiment.
 fn edit_each(window: &mut Window, role: Role, edited: fn(&mut Window, &str)) -> usize {
     let names: BTreeSet<String> = names(window, role).into_iter().collect();
@@ -50,23 +71,27 @@ fn edit_each(window: &mut Window, role: Role, edited: fn(&mut Window, &str)) -> 
             continue;
         }
         let before = app(window).state.document.experiment.clone();
+        // A list that is chosen from by keys comes into sight first, and settings come and go with its choice.
+        let is_number = [Role::Slider, Role::SpinButton].contains(&role);
+        let places = is_number.then(|| rows(window));
         edited(window, &name);
-        planned(window, &name);
+        planned(window, places.as_ref(), &name);
         count += usize::from(app(window).state.document.experiment != before);
         let sender = &window.state_mut().as_mut().expect("drawn").sender;
         sender.send(crate::command::Action::Adopt(Box::new(before)));
-        planned(window, &format!("{name}, taken back"));
+        planned(window, places.as_ref(), &format!("{name}, taken back"));
     }
     count
 }
 
 /// The same as [`settle`], without waiting for what else fits: the row for it has its place in any case.
-fn planned(window: &mut Window, what: &str) {
+fn planned(window: &mut Window, places: Option<&Rows>, what: &str) {
     let rects = app(window).layout.rects();
     let start = Instant::now();
     loop {
         window.step();
         assert_eq!(app(window).layout.rects(), rects, "{what}");
+        places.into_iter().for_each(|places| rows_stay(window, places, what));
         let state = &app(window).state;
         if state.plan().is_some() || state.prediction.obstacle.is_some() {
             break;
@@ -76,6 +101,7 @@ fn planned(window: &mut Window, what: &str) {
     }
     window.run_steps(3);
     assert_eq!(app(window).layout.rects(), rects, "{what}");
+    places.into_iter().for_each(|places| rows_stay(window, places, what));
 }
 
 /// Edits every slider, typed number, list, box and text of an experiment.
@@ -83,7 +109,7 @@ fn edit_all(experiment: Experiment) {
     let what = experiment.title.clone();
     let mut window = window(experiment);
     unfold(&mut window);
-    planned(&mut window, &what);
+    planned(&mut window, None, &what);
     let sliders = edit_each(&mut window, Role::Slider, |window, name| {
         let slider = window.get_by_role_and_label(Role::Slider, name);
         let at_its_end = slider.accesskit_node().numeric_value() == slider.accesskit_node().max_numeric_value();

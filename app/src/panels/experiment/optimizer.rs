@@ -40,11 +40,12 @@ pub(super) fn run(ui: &mut Ui, form: &Form<'_>, context: &PanelContext<'_>) {
     form.choice(ui, controls::LENGTH.0, &controls::LENGTH.1);
     let (spec, number) = if form.experiment().run.steps.is_some() { controls::STEPS } else { controls::EPOCHS };
     form.number(ui, spec, number);
-    if let Some(plan) = context.state.plan() {
-        let text =
-            format!("{} steps, {} an epoch", format::count(plan.total_steps), format::count(plan.steps_per_epoch));
-        fact(ui, &text);
-    }
+    // Always there, of the experiment before until the next plan is made: no row below moves while a number is edited.
+    let plan = context.state.newest_plan().filter(|_| context.state.prediction.obstacle.is_none());
+    let [steps, an_epoch] = plan.map_or(["–".to_owned(), "–".to_owned()], |plan| {
+        [plan.total_steps, plan.steps_per_epoch].map(format::count)
+    });
+    fact(ui, &format!("{steps} steps, {an_epoch} an epoch"));
     form.number(ui, controls::EVALUATE.0, controls::EVALUATE.1);
     form.choice(ui, controls::EVALUATION_BATCH.0, &controls::EVALUATION_BATCH.1);
     if let EvaluationBatch::Samples(_) = form.experiment().batch.evaluation {
