@@ -164,10 +164,13 @@ fn plot(ui: &mut Ui, context: &PanelContext<'_>, tasks: &[Task], dots: &[Dot<'_>
     labels::draw(ui, &context.state.session, dots, shown.key, &response.transform, &lines);
     at_point::ui(ui, context);
     let near = response.response.hover_pos().and_then(|at| nearest(dots, &response.transform, at));
+    let tip = (!at_point::is_open(ui.ctx()))
+        .then(|| Tooltip::for_widget(&response.response).at_pointer().gap(theme::WIDE_GAP));
     if let Some(dot) = near {
-        let gap = theme::WIDE_GAP;
         let session = &context.state.session;
-        Tooltip::for_widget(&response.response).at_pointer().gap(gap).show(|ui| about_run(ui, session, dot.run));
+        if let Some(tip) = tip {
+            tip.show(|ui| about_run(ui, session, dot.run));
+        }
         if response.response.clicked() {
             context.send.send(Action::ShowRun(dot.run.key));
         }
@@ -175,8 +178,10 @@ fn plot(ui: &mut Ui, context: &PanelContext<'_>, tasks: &[Task], dots: &[Dot<'_>
             context.send.send(Action::ShowRun(dot.run.key));
             at_point::open(ui.ctx(), dot.run.key);
         }
-    } else if let Some(seeds) = response.response.hover_pos().and_then(|at| mean_near(dots, &response.transform, at)) {
-        Tooltip::for_widget(&response.response).at_pointer().gap(theme::WIDE_GAP).show(|ui| {
+    } else if let Some(seeds) = response.response.hover_pos().and_then(|at| mean_near(dots, &response.transform, at))
+        && let Some(tip) = tip
+    {
+        tip.show(|ui| {
             ui.strong(seeds.words());
             ui.label(seeds::MEANING);
         });

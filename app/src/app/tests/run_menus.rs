@@ -100,7 +100,8 @@ fn the_right_button_on_a_point_has_the_menu_of_its_run() {
     until(&mut window, |app| app.state.session.all().count() == 2);
     window.run_steps(3);
     let plot = window.get_by_label("Memory against accuracy: 2 runs").rect();
-    let mut places = (0..80).flat_map(|i| (0..30).map(move |j| (i, j)));
+    // From the far corner, so that the point lies beside its menu, not below it.
+    let mut places = (0..80).rev().flat_map(|i| (0..30).rev().map(move |j| (i, j)));
     let found = places.find_map(|(i, j)| {
         let at = plot.min + vec2(i as f32 + 0.5, j as f32 + 0.5) * 10.0;
         plot.contains(at).then_some(())?;
@@ -111,6 +112,11 @@ fn the_right_button_on_a_point_has_the_menu_of_its_run() {
     let at = found.expect("a point");
     right_click_at(&mut window, at);
     assert!(has_menu(&window));
+    // Beside the menu, and nearer to the point.
+    window.hover_at(at - vec2(4.0, 4.0));
+    window.run_steps(3);
+    assert!(has_menu(&window));
+    assert!(window.query_by_label_contains("Click to look").is_none(), "nothing lies over the menu");
     let shown = app(&window).state.shown_run().and_then(|run| run.kept.clone()).expect("it is looked at");
     choose(&mut window, "Rename");
     assert_eq!(focused_name(&window).as_deref(), Some("Name of the run"));

@@ -1,6 +1,6 @@
 //! The menu of the run at a point, on the right button: that of a kept run, where it is one.
 
-use eframe::egui::{Context, Id, Ui};
+use eframe::egui::{Context, Id, Popup, Ui};
 
 use super::chosen;
 use crate::{
@@ -15,6 +15,11 @@ fn id() -> Id {
 /// Opens it.
 pub(super) fn open(ctx: &Context, run: RunKey) {
     menu::open(ctx, id(), run);
+}
+
+/// Whether it is open: a point then tells nothing of itself over it.
+pub(super) fn is_open(ctx: &Context) -> bool {
+    Popup::is_id_open(ctx, id())
 }
 
 /// Draws it where it is open.
