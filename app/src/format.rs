@@ -64,6 +64,11 @@ pub(crate) fn count(n: u64) -> String {
     text
 }
 
+/// A count on an axis: there are none below zero, wherever the picture is moved.
+pub(crate) fn tick_count(value: f64) -> String {
+    if value < 0.0 { String::new() } else { count(value.round() as u64) }
+}
+
 /// `870 µs`, `1.84 ms`, `12.4 s`, `3:07`, `1:02:09`.
 pub(crate) fn secs(secs: f64) -> String {
     match secs {
@@ -159,6 +164,11 @@ pub(crate) fn planned_otherwise(plan: &Plan, predicted: Bytes) -> Option<String>
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_axis_of_counts_has_no_words_below_zero() {
+        assert_eq!([-500.0, -0.0, 0.0, 1500.0].map(tick_count), ["", "0", "0", "1\u{a0}500"]);
+    }
 
     #[test]
     fn devices_are_called_as_people_call_them() {

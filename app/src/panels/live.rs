@@ -280,7 +280,7 @@ fn throughput(ui: &mut Ui, view: &mut View, run: &RunRecord) {
         ui,
         "Throughput",
         group(view),
-        &axes(view, Round::Decimal, samples, samples, Some(0.0)),
+        &axes(view, Round::Decimal, format::tick_count, samples, Some(0.0)),
         &drawn,
         &[],
     );

@@ -166,7 +166,7 @@ fn draw(ui: &mut Ui, picture: Picture<'_>) {
         .include_y(scale.top)
         .include_x(0.0)
         .include_x(ops as f64)
-        .custom_x_axes(vec![axes::x_axis(ui, |x| format::count(x.max(0.0) as u64))])
+        .custom_x_axes(vec![axes::x_axis(ui, format::tick_count)])
         .custom_y_axes(vec![axes::y_axis(ui, format::mib)])
         .show_crosshair(false)
         .label_formatter(|_| None);

@@ -71,7 +71,7 @@ impl Axes {
 /// Draws curves and rules in what space there is. Plots with the same `group` move together.
 pub(crate) fn plot(ui: &mut Ui, name: &str, group: Id, axes: &Axes, curves: &[Curve<'_>], rules: &[Rule<'_>]) {
     let in_steps = axes.in_steps;
-    let x = move |x: f64| if in_steps { format::count(x.max(0.0) as u64) } else { format::tick_secs(x) };
+    let x = move |x: f64| if in_steps { format::tick_count(x) } else { format::tick_secs(x) };
     let rounds = (if in_steps { Round::Whole } else { Round::Decimal }, if axes.log { Round::Log } else { axes.round });
     let plot = axes::plot(ui, name, rounds.0, rounds.1)
         .link_axis(group, Vec2b::new(true, false))

@@ -128,7 +128,7 @@ pub(super) fn step(ui: &mut Ui, compared: &Compared) {
         .include_x(ops as f64)
         .include_y(0.0)
         .include_y(top)
-        .custom_x_axes(vec![axes::x_axis(ui, |x| format::count(x.max(0.0) as u64))])
+        .custom_x_axes(vec![axes::x_axis(ui, format::tick_count)])
         .custom_y_axes(vec![axes::y_axis(ui, format::mib)])
         .show_crosshair(false)
         .label_formatter(|at| match at {
