@@ -209,6 +209,8 @@ pub(crate) struct Runs {
     /// What of it cannot be read, and what to do.
     pub(crate) missing: Option<String>,
     picked: Vec<RunKey>,
+    /// How many of them are not drawn as points: they are too many, and these the oldest.
+    pub(crate) left_out: usize,
     /// What was deleted last, and can be brought back.
     pub(crate) deleted: Vec<RunKey>,
     /// What the first of them is called.
@@ -259,12 +261,13 @@ impl Runs {
 
     /// Picks these runs.
     pub(crate) fn pick(&mut self, keys: Vec<RunKey>) {
-        self.picked = keys;
+        (self.picked, self.left_out) = (keys, 0);
     }
 
     /// Takes runs out before the store has answered.
     pub(crate) fn hide(&mut self, keys: &[RunKey]) {
         self.picked.retain(|key| !keys.contains(key));
+        self.left_out = 0;
     }
 }
 

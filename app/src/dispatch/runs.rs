@@ -17,7 +17,7 @@ use crate::{
     state::{Awaited, Level, State, Wanted},
 };
 
-/// Runs that are drawn as points at most: of a larger selection the last ones.
+/// Runs that are drawn as points at most, besides those of this window: of a larger selection the newest ones.
 const MOST_LOOKED: usize = 200;
 
 impl Dispatcher<'_> {
@@ -84,10 +84,11 @@ impl Dispatcher<'_> {
     fn pick(&mut self, keys: Vec<RunKey>) {
         let session = &self.state.session;
         let own = keys.last().and_then(|key| session.own(key)).map(|run| run.key);
-        let first = keys.len().saturating_sub(MOST_LOOKED);
         // What this window trained is there already.
-        let looked: Vec<RunKey> = keys[first..].iter().filter(|key| session.own(key).is_none()).cloned().collect();
+        let looked = keys.iter().filter(|key| session.own(key).is_none()).cloned().collect();
+        let (looked, left_out) = newest(looked, MOST_LOOKED, |key| self.state.runs.get(key).map(|row| row.run.started));
         self.state.runs.pick(keys);
+        self.state.runs.left_out = left_out;
         if own.is_some() {
             self.state.shown = own;
         }
@@ -353,5 +354,28 @@ impl Recorders {
     pub(crate) fn finish(&mut self) {
         self.ending.extend(self.present.take());
         self.ending.drain(..).for_each(|recorder| drop(recorder.finish()));
+    }
+}
+
+/// As many as `most`, and how many are left out: the last one, which is looked at, and of the others the newest.
+fn newest<T, W: Ord>(mut runs: Vec<T>, most: usize, when: impl Fn(&T) -> W) -> (Vec<T>, usize) {
+    let left_out = runs.len().saturating_sub(most);
+    if left_out > 0 {
+        let last = runs.pop();
+        runs.sort_by_key(when);
+        runs.drain(..left_out);
+        runs.extend(last);
+    }
+    (runs, left_out)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn of_more_runs_than_are_drawn_the_newest_are_and_the_last_stays_last() {
+        assert_eq!(newest(vec![9, 1, 5, 7, 2], 3, |when| *when), (vec![7, 9, 2], 2));
+        assert_eq!(newest(vec![9, 1, 5], 3, |when| *when), (vec![9, 1, 5], 0));
     }
 }

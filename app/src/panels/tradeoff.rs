@@ -94,6 +94,7 @@ pub(crate) fn ui(ui: &mut Ui, context: &PanelContext<'_>) {
         if tasks.len() > 1 {
             tasks_list(ui, context, &tasks, focus);
         }
+        key::left_out(ui, &context.state.runs);
         let budget = near_budget(context, &dots);
         ui.scope(|ui| key::ui(ui, &dots, budget));
         let height = (ui.available_height() - chosen::height(ui)).max(theme::LOWEST_PLOT);

@@ -5,9 +5,27 @@ use plimsoll_engine::experiment::ModelKind;
 
 use super::{BUDGET_OF, DIMMED, Dot, MARKERS, place, seeds};
 use crate::{
-    format, theme,
-    widgets::legend::{self, Entry},
+    format,
+    runs::Runs,
+    theme,
+    widgets::{
+        legend::{self, Entry},
+        text,
+    },
 };
+
+/// Says so where runs are picked that are not drawn.
+pub(super) fn left_out(ui: &mut Ui, runs: &Runs) {
+    if runs.left_out > 0 {
+        let words = words(runs.picked().len(), runs.left_out);
+        text::cut(ui, RichText::new(&words).weak().small(), &words);
+    }
+}
+
+fn words(picked: usize, left_out: usize) -> String {
+    let [shown, picked] = [picked.saturating_sub(left_out), picked].map(|runs| format::count(runs as u64));
+    format!("{shown} of {picked} picked runs are shown: the newest.")
+}
 
 /// What colours and shapes mean, in one line.
 pub(super) fn ui(ui: &mut Ui, dots: &[Dot<'_>], budget: Option<f64>) {
@@ -44,4 +62,14 @@ pub(super) fn ui(ui: &mut Ui, dots: &[Dot<'_>], budget: Option<f64>) {
         entries.push(entry(None, format!("{sign} {}", kind.key()), "The family of the model."));
     }
     legend::ui(ui, &entries, 1);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn runs_that_are_left_out_are_counted() {
+        assert_eq!(words(1312, 1112), "200 of 1\u{a0}312 picked runs are shown: the newest.");
+    }
 }
