@@ -133,7 +133,7 @@ pub(super) fn title(ui: &mut Ui, name: &str, figures: impl FnOnce(&mut Ui)) {
 
 /// The present value of a curve.
 pub(super) fn figure(value: Option<f32>, words: fn(f64) -> String) -> String {
-    value.filter(|v| v.is_finite()).map_or_else(|| "–".to_owned(), |v| words(f64::from(v)))
+    value.filter(|v| v.is_finite()).map_or_else(|| "–".to_owned(), |v| words(format::exact(v)))
 }
 
 /// Train and test as curves of one plot; `aside` is said after their present values.
@@ -174,7 +174,7 @@ fn loss(ui: &mut Ui, view: &mut View, run: &RunRecord) {
         ..axes(view, Round::Decimal, format::plain, format::three, (!view.log_loss).then_some(0.0))
     };
     let is_text = run.experiment().data.kind.traits().labelled == Labelled::Byte;
-    let aside = run.test.loss.last().filter(|_| is_text).map(|loss| format::bits_per_byte(f64::from(loss)));
+    let aside = run.test.loss.last().filter(|_| is_text).map(|loss| format::bits_per_byte(format::exact(loss)));
     pair(ui, view, run, "Loss", (&run.train.loss, &run.test.loss), &axes, aside);
 }
 

@@ -81,7 +81,9 @@ pub(crate) fn plot(ui: &mut Ui, name: &str, group: Id, axes: &Axes, curves: &[Cu
         .custom_y_axes(vec![axes::y_axis(ui, |y| (axes.tick)(axes.down(y)))])
         .label_formatter(|at| match at {
             HoverPosition::NearDataPoint { plot_name, position, .. } => {
-                Some(format!("{plot_name}\n{}\n{}", axes.x(position.x), (axes.value)(axes.down(position.y))))
+                // A curve holds values of 32 bits.
+                let value = format::exact(axes.down(position.y) as f32);
+                Some(format!("{plot_name}\n{}\n{}", axes.x(position.x), (axes.value)(value)))
             }
             HoverPosition::Elsewhere { .. } => None,
         });
