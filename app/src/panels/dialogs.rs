@@ -1,6 +1,6 @@
 //! What lies over the window: questions before something is lost, the path field, the list of keys, the drop hint.
 
-use eframe::egui::{self, Align2, Grid, Id, Key, Modal, RichText, ScrollArea, Ui};
+use eframe::egui::{self, Align2, Grid, Id, Key, KeyboardShortcut, Modal, Modifiers, RichText, ScrollArea, Ui};
 
 use super::{PanelContext, gallery};
 use crate::{
@@ -174,12 +174,21 @@ fn list_of_keys(ui: &mut Ui) {
             ui.label(RichText::new(ui.ctx().format_shortcut(&shortcut)).monospace().strong());
             ui.end_row();
         }
-        ui.label("Next or previous tab of a pane");
-        ui.label(RichText::new("Ctrl+Tab, Ctrl+Shift+Tab").monospace().strong());
-        ui.end_row();
-        ui.label("Move a plot, zoom, show all again");
-        ui.label(RichText::new("drag, Ctrl+wheel, double-click").monospace().strong());
-        ui.end_row();
+        let key = |modifiers, key| ui.ctx().format_shortcut(&KeyboardShortcut::new(modifiers, key));
+        let [all, menu] = [key(Modifiers::COMMAND, Key::A), key(Modifiers::SHIFT, Key::F10)];
+        let zoom = [Key::Plus, Key::Minus, Key::Num0].map(|sign| key(Modifiers::COMMAND, sign)).join(", ");
+        for (what, keys) in [
+            ("Next or previous tab of a pane", "Ctrl+Tab, Ctrl+Shift+Tab"),
+            ("Table of runs: pick one, several, all", &format!("arrows, Shift+arrows, {all}")),
+            ("Table of runs: open, star, delete", "Enter, S, Delete"),
+            ("Table of runs: menu of what is picked", &menu),
+            ("Move a plot, zoom, show all again", "drag, Ctrl+wheel, double-click"),
+            ("Zoom the window in, out, back", &zoom),
+        ] {
+            ui.label(what);
+            ui.label(RichText::new(keys).monospace().strong());
+            ui.end_row();
+        }
     });
 }
 

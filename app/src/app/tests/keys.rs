@@ -171,3 +171,19 @@ fn a_name_that_is_refused_stays_in_its_field_to_be_mended() {
     write(&mut window, "Name of the run", " one");
     assert!(window.query_by_label("Run 1: last one").is_some());
 }
+
+#[test]
+fn the_list_of_keys_has_those_of_the_table_of_runs_and_of_the_zoom() {
+    let mut window = window(digits());
+    press(&mut window, Modifiers::NONE, Key::F1);
+    window.run_steps(3);
+    let key = |modifiers, key| window.ctx.format_shortcut(&egui::KeyboardShortcut::new(modifiers, key));
+    for keys in [
+        "Enter, S, Delete",
+        &key(Modifiers::SHIFT, Key::F10),
+        &key(Modifiers::COMMAND, Key::A),
+        &key(Modifiers::COMMAND, Key::Minus),
+    ] {
+        assert!(window.query_all_by_label_contains(keys).next().is_some(), "{keys}");
+    }
+}
