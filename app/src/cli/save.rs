@@ -1,14 +1,17 @@
 //! Files that commands write: whole or not at all, and never over another without `--force`.
 //!
 //! Always holds: through a link the file behind it is written, and a pipe or a device takes what is written and stays what
-//! it is. Refuses folders, disks and sockets.
+//! it is. Refuses folders, disks and sockets, and what a store of runs owns.
 
 use std::{
     fs, io,
     path::{Path, PathBuf},
 };
 
-use plimsoll_engine::whole_file::{self, Place};
+use plimsoll_engine::{
+    store,
+    whole_file::{self, Place},
+};
 
 use crate::cli::out;
 
@@ -23,11 +26,12 @@ pub(super) fn is_stdout(path: &Path) -> bool {
 /// Refuses a place where a file stands, before any work is done for it.
 ///
 /// # Errors
-/// A file that is there, without `force`; a folder, a disk, a socket.
+/// A file that is there, without `force`; a folder, a disk, a socket; a place in a store of runs.
 pub(super) fn can_be_written(path: &Path, force: bool) -> anyhow::Result<()> {
     if is_stdout(path) {
         return Ok(());
     }
+    is_outside_stores(path)?;
     let shown = path.display();
     if let Err(error) = path.symlink_metadata()
         && error.kind() == io::ErrorKind::InvalidFilename
@@ -42,6 +46,19 @@ pub(super) fn can_be_written(path: &Path, force: bool) -> anyhow::Result<()> {
         Place::File(_) | Place::Stream => Ok(()),
         Place::Other => anyhow::bail!("{shown}: is a disk or a socket, not a file; name a file"),
     }
+}
+
+/// Refuses a place that a store of runs owns, with `--force` as well: kept runs would be gone.
+///
+/// # Errors
+/// A store's database and what SQLite writes beside it, and the folder of its runs' files.
+pub(super) fn is_outside_stores(path: &Path) -> anyhow::Result<()> {
+    anyhow::ensure!(
+        !store::would_take(path),
+        "{}: is a place of the store of kept runs, over which nothing is written; name another file",
+        path.display()
+    );
+    Ok(())
 }
 
 /// Refuses a place in a folder that is not there, before any work is done for it.
@@ -63,8 +80,9 @@ pub(super) fn has_folder(path: &Path) -> anyhow::Result<()> {
 /// Refuses a place for a folder where something else stands, before any work is done for it.
 ///
 /// # Errors
-/// A file, a pipe or a device.
+/// A file, a pipe or a device; a place in a store of runs.
 pub(super) fn can_be_folder(path: &Path) -> anyhow::Result<()> {
+    is_outside_stores(path)?;
     anyhow::ensure!(
         path.is_dir() || path.metadata().is_err(),
         "{}: is a file, a pipe or a device, and a folder is written; name another place",

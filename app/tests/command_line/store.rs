@@ -114,6 +114,37 @@ fn a_store_without_rights_is_read_and_what_cannot_be_is_said() {
     assert_eq!(fs::read_dir(place.store.join("runs").join(&run)).expect("files").count(), 1, "nothing was deleted");
 }
 
+#[cfg(unix)]
+#[test]
+fn nothing_is_written_over_the_store_itself() {
+    let place = Place::new();
+    let run = place.train(&["--set", "run.save_every=1"]);
+    let at = |name: &str| place.store.join(name);
+    let weights = format!("runs/{run}/last.safetensors");
+    let before = (fs::read(at("runs.db")).expect("there"), fs::read(at(&weights)).expect("saved"));
+    std::os::unix::fs::symlink(&place.store, place.folder.path().join("link")).expect("made");
+    std::os::unix::fs::symlink(at("runs.db"), place.folder.path().join("file.lock")).expect("made");
+    let by_link = place.folder.path().join("link/runs/../runs.db-shm");
+    let places =
+        [at("runs.db"), at("runs.db-wal"), at("runs/../runs.db-journal"), at(&weights), at("runs/any"), by_link];
+    let linked = [place.folder.path().join("file.lock")];
+    for output in places.iter().chain(&linked).map(|path| path.to_str().expect("text")) {
+        for format in ["safetensors", "csv"] {
+            let said = place.refused(&["export", "last", "-f", format, "-o", output, "--force"]);
+            assert!(said.contains("a place of the store of kept runs"), "{said}");
+        }
+        // Of what plans alone no store is named.
+        assert!(fails(1, &["lock", "mlp-digits", "-o", output, "--force"]).contains("a place of the store"));
+    }
+    let said = place.refused(&["export", "last", "-f", "tensorboard", "-o", at("runs").to_str().expect("text")]);
+    assert!(said.contains("a place of the store"), "{said}");
+    assert!(before == (fs::read(at("runs.db")).expect("there"), fs::read(at(&weights)).expect("saved")));
+    // Beside those it may lie, by whatever way.
+    for name in ["out.csv", "runs/../other.csv"] {
+        place.told(&["export", "last", "-f", "csv", "-o", at(name).to_str().expect("text")]);
+    }
+}
+
 #[cfg(target_os = "linux")]
 #[test]
 fn a_full_disk_keeps_nobody_from_reading() {

@@ -24,6 +24,8 @@ pub(super) const FILE: &str = "runs.db";
 const LOG: &str = "runs.db-wal";
 /// The index of that, while programs are at work.
 const INDEX: &str = "runs.db-shm";
+/// The database and everything that SQLite may write beside it.
+pub(super) const BESIDE: [&str; 4] = [FILE, LOG, INDEX, "runs.db-journal"];
 
 /// How long another program's writing is waited for.
 pub(super) const PATIENCE: Duration = Duration::from_secs(5);

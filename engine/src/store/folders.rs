@@ -7,7 +7,7 @@
 
 use std::{
     fs, io,
-    path::{self, Path, PathBuf},
+    path::{self, Component, Path, PathBuf},
 };
 
 use jiff::{SignedDuration, Timestamp};
@@ -17,11 +17,11 @@ use crate::{
     error::Result,
     store::{
         FILES, RunKey, Store,
-        database::FILE,
+        database::{BESIDE, FILE},
         delete::{AWAY, Files},
     },
     train::{Checkpoint, claim::Claim},
-    whole_file,
+    whole_file::{self, Place},
 };
 
 /// A run may be written into the database so much later than its files.
@@ -103,6 +103,42 @@ pub fn is_of_run(folder: &Path) -> bool {
     };
     // A link may lead into a store as well as out of one.
     [path::absolute(folder), folder.canonicalize()].into_iter().flatten().any(|folder| is_named(&folder))
+}
+
+/// Whether a file at `path` would take the place of a store's database, or of what stands beside that, or lie among the files
+/// of its runs, whatever links and `..` lead there.
+pub fn would_take(path: &Path) -> bool {
+    let is_called = |path: &Path, name: &str| path.file_name().is_some_and(|own| own.eq_ignore_ascii_case(name));
+    let is_of_runs = |folder: &Path| is_called(folder, FILES) && folder.with_file_name(FILE).exists();
+    // A store whose database is gone still has its runs' checkpoints.
+    let is_of_run = |folder: &Path| {
+        let is_key = folder.file_name().is_some_and(|name| RunKey::given(&name.to_string_lossy()).is_some());
+        let has_any = || Checkpoint::NAMES.iter().any(|name| folder.join(name).exists());
+        is_key && folder.parent().is_some_and(|runs| is_called(runs, FILES)) && has_any()
+    };
+    // The folder of the files may itself be a link out of the store, which the path as it is written leads into.
+    let is_plain = |path: &PathBuf| !path.components().any(|part| part == Component::ParentDir);
+    [path::absolute(path).ok().filter(is_plain), resolved(path)].into_iter().flatten().any(|path| {
+        let is_beside = || path.with_file_name(FILE).exists() && BESIDE.iter().any(|name| is_called(&path, name));
+        is_beside() || path.ancestors().any(|folder| is_of_runs(folder) || is_of_run(folder))
+    })
+}
+
+/// The path without links and `..`; what of it is not there yet stays as it is written.
+fn resolved(path: &Path) -> Option<PathBuf> {
+    let Place::File(file) = Place::of(path) else { return None };
+    let file = path::absolute(file).ok()?;
+    let there = file.ancestors().find_map(|there| Some((there, there.canonicalize().ok()?)));
+    let (there, mut resolved) = there?;
+    for part in file.strip_prefix(there).ok()?.components() {
+        match part {
+            Component::ParentDir => {
+                resolved.pop();
+            }
+            part => resolved.push(part),
+        }
+    }
+    Some(resolved)
 }
 
 /// Removes from the folder of a run what was begun there and is not whole, and the folder where nothing is left.

@@ -43,7 +43,7 @@ use self::{database::Database, series::Record};
 pub use self::{
     events::{EventKind, KeptEvent},
     find::listed,
-    folders::{Stray, is_of_run},
+    folders::{Stray, is_of_run, would_take},
     key::RunKey,
     listing::Listed,
     prediction::{Block, PassPeak, Prediction, StoredTimeline},

@@ -22,7 +22,7 @@ use anyhow::Context;
 use clap::Args;
 use plimsoll_engine::{device::target::cuda_index, hardware::Machine, whole_file};
 
-use crate::cli::{Misuse, interrupt::Interrupt, out, provenance::Provenance};
+use crate::cli::{Misuse, interrupt::Interrupt, out, provenance::Provenance, save};
 use child::{Child, Next};
 use part::{Part, Task};
 use report::{Ended, PartReport, Report};
@@ -67,6 +67,8 @@ impl CardReport {
         if let Some(task) = self.part {
             return task.run(&self.device, self.quick);
         }
+        save::is_outside_stores(&self.output)?;
+        save::is_outside_stores(&self.page())?;
         self.has_card()?;
         let mut report = Report::new(Provenance::now(&self.device), self.minutes, self.quick);
         self.write(&report)?;
