@@ -325,9 +325,9 @@ impl Desk {
         for one in what {
             let (name, experiment, record, kept) = match one {
                 Compare::Run(key, name) => {
-                    let (run, prediction) = (store.get(&key)?, store.details(&key)?.prediction);
+                    let (run, details) = (store.get(&key)?, store.details(&key)?);
                     let record = whole(store, &run, smoothing)?;
-                    (name, record.experiment().clone(), Some(record), Some((run, prediction)))
+                    (name, record.experiment().clone(), Some(record), Some((run, details)))
                 }
                 Compare::Plan(name, experiment) => (name, *experiment, None, None),
             };
@@ -336,10 +336,10 @@ impl Desk {
                 notes.push(format!("{name} cannot be planned here: {why}"));
             }
             let plan = plan.ok().map(|plan| match &kept {
-                Some((_, prediction)) => prediction.recalled(plan),
+                Some((_, details)) => details.recalled(plan),
                 None => plan,
             });
-            let ran = kept.map(|(run, prediction)| Ran::with(&run, &prediction));
+            let ran = kept.map(|(run, details)| Ran::with(&run, &details.prediction));
             subjects.push(Subject { name, experiment: Arc::new(experiment), plan: plan.map(Arc::new), ran });
             runs.push(record);
         }

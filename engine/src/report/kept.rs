@@ -53,7 +53,7 @@ impl Kept {
     /// place of what the plan says of it now.
     pub fn subject(&self, plan: Option<Plan>) -> Subject {
         let (name, experiment) = (self.run.label().to_owned(), Arc::clone(&self.experiment));
-        let plan = plan.map(|plan| Arc::new(self.details.prediction.recalled(plan)));
+        let plan = plan.map(|plan| Arc::new(self.details.recalled(plan)));
         Subject { name, experiment, plan, ran: Some(Ran::with(&self.run, &self.details.prediction)) }
     }
 

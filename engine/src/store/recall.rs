@@ -5,7 +5,7 @@
 
 use std::collections::HashSet;
 
-use super::{Prediction, StoredTimeline};
+use super::{EventKind, Prediction, StoredDetails, StoredTimeline};
 use crate::{
     bytes::Bytes,
     memory::{Alive, Categories, Point, Timeline, timeline::LayerId},
@@ -67,6 +67,19 @@ impl Prediction {
     }
 }
 
+impl StoredDetails {
+    /// A plan of the run, which begins at its first step, with what was predicted in its place, as [`Prediction::recalled`]
+    /// has it. What is kept of a run that was taken up again is of the step at which it went on: that its first step was
+    /// another is no change of the program, and is not told.
+    pub fn recalled(&self, plan: Plan) -> Plan {
+        let mut plan = self.prediction.recalled(plan);
+        if self.events.iter().any(|event| event.kind == EventKind::Continued) {
+            plan.planned_anew.retain(|pass| *pass != Pass::First);
+        }
+        plan
+    }
+}
+
 /// A kept timeline as plans have them; `None` where it is none, or names what this program does not know.
 fn timeline(kept: &StoredTimeline, names: &Names) -> Option<Timeline> {
     let categories = |at: usize| {
@@ -89,7 +102,7 @@ fn timeline(kept: &StoredTimeline, names: &Names) -> Option<Timeline> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{experiment::Experiment, hardware::Machine};
+    use crate::{experiment::Experiment, hardware::Machine, store::KeptEvent};
 
     fn plan() -> Plan {
         Plan::of(&Experiment::default(), &Machine::nominal()).expect("a plan")
@@ -129,5 +142,25 @@ mod tests {
         damaged.timelines[0].phase.pop();
         damaged.timelines[0].layer[0] = u32::MAX;
         assert_eq!(damaged.recalled(plan()).steady, now.steady);
+    }
+
+    #[test]
+    fn another_first_step_is_told_unless_the_run_was_taken_up_again() {
+        let mut prediction = Prediction::of(&plan());
+        assert_ne!(prediction.peak_pass, Pass::First);
+        prediction.passes.iter_mut().filter(|kept| kept.pass == Pass::First).for_each(|kept| kept.live_bytes += 10);
+        let of_events = |events| StoredDetails {
+            preset: String::new(),
+            prediction: prediction.clone(),
+            damage: None,
+            events,
+            is_process_sampled: None,
+            left_over: None,
+            measured_step: (0, Vec::new()),
+        };
+        assert_eq!(of_events(Vec::new()).recalled(plan()).planned_anew, [Pass::First]);
+        let event =
+            KeptEvent { at: jiff::Timestamp::UNIX_EPOCH, step: 2, kind: EventKind::Continued, text: String::new() };
+        assert_eq!(of_events(vec![event]).recalled(plan()).planned_anew, []);
     }
 }
