@@ -10,13 +10,16 @@ use std::{
     time::Duration,
 };
 
-use rusqlite::{Connection, OpenFlags, Transaction, TransactionBehavior};
+use rusqlite::{Connection, ErrorCode, OpenFlags, Transaction, TransactionBehavior};
 
 use super::{
-    fault::{Fault, no_folder, reason},
+    fault::{FULL, Fault, no_folder, reason},
     schema::{MARK, MIGRATIONS},
 };
-use crate::error::{Error, Result};
+use crate::{
+    error::{Error, Result},
+    whole_file,
+};
 
 /// The database's name in the store's folder.
 pub(super) const FILE: &str = "runs.db";
@@ -39,6 +42,8 @@ pub(super) struct Database {
     connection: Connection,
     /// It can be read alone, because nothing can be written beside it.
     pub(super) is_frozen: bool,
+    /// It can be read alone because the disk has no room for what is written beside it.
+    pub(super) lacks_room: bool,
     /// The file that is open, as its system numbers it; `None` where that is not known.
     place: Option<Place>,
 }
@@ -73,7 +78,7 @@ impl Database {
         match Self::open_at(path.clone(), OpenFlags::empty()) {
             Ok(database) => Ok(Some(database)),
             Err(fault) if fault.is_of_writing() => match Self::open_frozen(path.clone()) {
-                Ok(database) => Ok(Some(database)),
+                Ok(database) => Ok(Some(Self { lacks_room: fault.is_full() || has_no_room(folder), ..database })),
                 Err(Fault::Sqlite(_)) => Err(file(fault)),
                 Err(other) => Err(file(other)),
             },
@@ -88,7 +93,7 @@ impl Database {
         let mut connection = Connection::open_with_flags(path::absolute(&path).map_err(Fault::File)?, flags)?;
         let place = place(&path);
         prepare(&mut connection, MIGRATIONS)?;
-        Ok(Self { path, connection, is_frozen: false, place })
+        Ok(Self { path, connection, is_frozen: false, lacks_room: false, place })
     }
 
     /// Opens it to be read as it lies there: nothing is written, neither in it nor beside it, and nothing is waited for.
@@ -98,7 +103,7 @@ impl Database {
         let absolute = path::absolute(&path).map_err(Fault::File)?;
         let connection = Connection::open_with_flags(format!("{}?immutable=1", address(&absolute)), flags)?;
         has_present_form(&connection, MIGRATIONS)?;
-        Ok(Self { path, connection, is_frozen: true, place: None })
+        Ok(Self { path, connection, is_frozen: true, lacks_room: false, place: None })
     }
 
     /// Opens the database in `folder` for this program alone, to be changed where it lies, without room for a log beside it.
@@ -118,7 +123,7 @@ impl Database {
             Ok(connection)
         };
         let connection = open().map_err(|fault| Error::file(&path, fault.words()))?;
-        Ok(Self { path, connection, is_frozen: false, place: None })
+        Ok(Self { path, connection, is_frozen: false, lacks_room: false, place: None })
     }
 
     /// What a reader is to know of what is not in it: changes that cannot be read where nothing can be written.
@@ -151,7 +156,7 @@ impl Database {
 
     /// Runs `work` in a transaction: all of it is written or nothing.
     pub(super) fn write<T>(&mut self, work: impl FnOnce(&Transaction<'_>) -> rusqlite::Result<T>) -> Result<T> {
-        self.try_write(work).map_err(|error| Error::file(&self.path, reason(&error)))
+        self.try_write(work).map_err(|error| self.fault(&error))
     }
 
     /// The same, with the failure as it is.
@@ -191,8 +196,15 @@ impl Database {
 
     /// What a failure of the database means.
     pub(super) fn fault(&self, error: &rusqlite::Error) -> Error {
-        Error::file(&self.path, reason(error))
+        let is_full = self.lacks_room && error.sqlite_error_code() == Some(ErrorCode::ReadOnly);
+        Error::file(&self.path, if is_full { FULL.to_owned() } else { reason(error) })
     }
+}
+
+/// Whether no file can be made in `folder` because the disk is full.
+fn has_no_room(folder: &Path) -> bool {
+    let is_full = |error: io::Error| matches!(error.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded);
+    whole_file::can_be_written_in(folder).is_err_and(is_full)
 }
 
 /// Refuses what is no file: opening a pipe would wait for whoever writes to it.

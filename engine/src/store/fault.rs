@@ -15,6 +15,8 @@ use crate::{
 
 /// What to do where a store cannot be mended.
 const OTHER: &str = "name another folder with --store or PLIMSOLL_STORE";
+/// What is said where there is no room.
+pub(super) const FULL: &str = "cannot be written: the disk is full; make room on it";
 
 /// Why a database cannot be used.
 #[derive(Debug)]
@@ -102,6 +104,11 @@ impl Fault {
         }
     }
 
+    /// Whether the disk is full.
+    pub(super) fn is_full(&self) -> bool {
+        matches!(self, Self::Sqlite(error) if is_full(error))
+    }
+
     /// Whether a database that cannot be opened for writing may be readable all the same.
     pub(super) fn is_of_writing(&self) -> bool {
         matches!(self, Self::Sqlite(error) if is_of_writing(error))
@@ -122,6 +129,12 @@ pub(super) fn is_of_writing(error: &rusqlite::Error) -> bool {
     )
 }
 
+/// Whether a failure comes of a disk that is full: for what is written, or for the index beside the database.
+fn is_full(error: &rusqlite::Error) -> bool {
+    error.sqlite_error_code() == Some(ErrorCode::DiskFull)
+        || error.sqlite_extended_error_code() == Some(SQLITE_IOERR_SHMSIZE)
+}
+
 /// Whether a failure comes of a disk that is full, or that failed once.
 fn is_of_room(error: &rusqlite::Error) -> bool {
     matches!(error.sqlite_error_code(), Some(ErrorCode::DiskFull | ErrorCode::SystemIoFailure))
@@ -134,7 +147,9 @@ pub(super) fn is_damage(error: &rusqlite::Error) -> bool {
 
 /// A failure of the database in words: what, and what to do.
 pub(super) fn reason(error: &rusqlite::Error) -> String {
-    let is_full = error.sqlite_extended_error_code() == Some(SQLITE_IOERR_SHMSIZE);
+    if is_full(error) {
+        return FULL.to_owned();
+    }
     match error.sqlite_error_code() {
         Some(ErrorCode::NotADatabase) => {
             format!("is not a store of runs; nothing was changed: move it away, or {OTHER}")
@@ -144,10 +159,6 @@ pub(super) fn reason(error: &rusqlite::Error) -> String {
             "is damaged, and what it holds cannot be read whole; nothing was changed. The runs' files in {FILES} beside it \
              are whole. Copy it, then try `sqlite3 {FILE} .recover`, or move it away and a new one is made, or {OTHER}"
         ),
-        Some(ErrorCode::DiskFull) => "cannot be written: the disk is full; make room on it".to_owned(),
-        Some(ErrorCode::SystemIoFailure) if is_full => {
-            "cannot be written: the disk is full; make room on it".to_owned()
-        }
         Some(ErrorCode::ReadOnly | ErrorCode::PermissionDenied) => {
             format!(
                 "cannot be written: this user has no rights to it, or the disk is read-only; change that, or {OTHER}"

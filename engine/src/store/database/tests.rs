@@ -89,7 +89,8 @@ fn a_damaged_page_is_said() {
 fn a_full_disk_is_said_and_what_was_there_stays() {
     let folder = tempfile::tempdir().expect("a folder");
     let connection = old(folder.path());
-    let mut database = Database { path: folder.path().join(FILE), connection, is_frozen: false, place: None };
+    let mut database =
+        Database { path: folder.path().join(FILE), connection, is_frozen: false, lacks_room: false, place: None };
     database.with(|db| db.pragma_update(None, "max_page_count", 12)).expect("limited");
     let fill = |db: &Transaction<'_>| {
         (0..1000).try_for_each(|_| db.execute("UPDATE runs SET note = note || zeroblob(9000)", []).map(drop))
@@ -121,7 +122,9 @@ fn a_store_is_read_where_nothing_can_be_written_whatever_its_path() {
     let change = |db: &Transaction<'_>| db.execute("UPDATE runs SET title = 'new'", []);
     let said = frozen.write(change).expect_err("frozen").to_string();
     assert!(said.contains("this user has no rights to it, or the disk is read-only"), "{said}");
-    drop(frozen);
+    let mut full = Database { lacks_room: true, ..frozen };
+    assert_eq!(full.write(change).expect_err("full").to_string(), format!("{}: {FULL}", folder.join(FILE).display()));
+    drop(full);
     assert!(contents(&folder) == before, "nothing is made beside it");
     // What a program that still runs wrote is not in the file yet.
     let mut writer = Database::open(&folder).expect("open");
