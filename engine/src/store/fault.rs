@@ -157,7 +157,8 @@ pub(super) fn reason(error: &rusqlite::Error) -> String {
         // What is no failure of SQLite's is a value that this program never writes.
         Some(ErrorCode::DatabaseCorrupt) | None => format!(
             "is damaged, and what it holds cannot be read whole; nothing was changed. The runs' files in {FILES} beside it \
-             are whole. Copy it, then try `sqlite3 {FILE} .recover`, or move it away and a new one is made, or {OTHER}"
+             are not touched by this. Copy it, then try `sqlite3 {FILE} .recover`, or move it away and a new one is made, \
+             or {OTHER}"
         ),
         Some(ErrorCode::ReadOnly | ErrorCode::PermissionDenied) => {
             format!(
@@ -189,7 +190,7 @@ pub(super) fn partly_read(path: &Path, lost: usize, read: usize) -> String {
     format!(
         "{shown}: is damaged: {runs} of it cannot be read. {others}, and nothing was changed. A copy of all that can be read \
          is made by `sqlite3 '{shown}' .recover | sqlite3 salvaged.db`; put that in its place, and keep the damaged one. The \
-         runs' files in {FILES} beside it are whole"
+         runs' files in {FILES} beside it are not touched by this"
     )
 }
 

@@ -83,6 +83,8 @@ fn a_damaged_page_is_said() {
     let runs = |db: &Connection| db.query_row("SELECT count(*) FROM runs", [], |row| row.get::<_, i64>(0));
     let message = database.with(runs).expect_err("damaged").to_string();
     assert!(message.contains("is damaged") && message.contains("recover"), "{message}");
+    // Nobody has looked at them.
+    assert!(message.contains("files in runs beside it are not touched by this"), "{message}");
 }
 
 #[test]
