@@ -67,7 +67,7 @@ impl Database {
     /// is none.
     pub(super) fn open_existing(folder: &Path) -> Result<Option<Self>> {
         let path = folder.join(FILE);
-        let file = |fault: Fault| Error::file(&path, fault.words());
+        let file = |fault: Fault| fault.of(folder);
         match is_empty(&path) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
             Err(error) if error.kind() == io::ErrorKind::NotADirectory => return Err(no_folder(folder, &error)),
@@ -122,7 +122,7 @@ impl Database {
             let _ = fs::remove_file(path.with_file_name(INDEX));
             Ok(connection)
         };
-        let connection = open().map_err(|fault| Error::file(&path, fault.words()))?;
+        let connection = open().map_err(|fault| fault.of(folder))?;
         Ok(Self { path, connection, is_frozen: false, lacks_room: false, place: None })
     }
 

@@ -92,7 +92,7 @@ impl Store {
             return Ok(());
         }
         // What is open as usual keeps everyone from having it alone, this program too.
-        self.database = Database::open_frozen(path.clone()).map_err(|fault| Error::file(&path, fault.words()))?;
+        self.database = Database::open_frozen(path.clone()).map_err(|fault| fault.of(&self.folder))?;
         let mut alone = Database::open_in_place(&self.folder)?;
         let done = alone.try_write(|db| rows(db, keys)).map_err(|error| failed(&error));
         drop(alone);

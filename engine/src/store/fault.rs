@@ -1,13 +1,13 @@
 //! What failures of the store mean, in words: what is wrong, and what would mend it.
 
-use std::{io, path::Path};
+use std::{fs, io, path::Path};
 
 use rusqlite::{ErrorCode, ffi::SQLITE_IOERR_SHMSIZE};
 
 use crate::{
     error::Error,
     store::{
-        FILES,
+        FILES, RunKey,
         database::{FILE, PATIENCE},
         schema::VERSION,
     },
@@ -43,7 +43,7 @@ impl From<rusqlite::Error> for Fault {
 }
 
 impl Fault {
-    pub(super) fn words(&self) -> String {
+    fn words(&self, folder: &Path) -> String {
         match self {
             Self::Sqlite(error) => reason(error),
             Self::Newer(version) => format!(
@@ -55,11 +55,7 @@ impl Fault {
                  give this user rights to it, or copy its folder and name the copy with --store"
             ),
             Self::Foreign => format!("is a database of another program; nothing was changed: {OTHER}"),
-            Self::Empty => format!(
-                "is an empty file, so no run is in it: a full disk or a copy that was cut short leaves one so. Put the store \
-                 back from a copy if there is one; if there is none, nothing is to be done, for the next run is kept in this \
-                 file; or {OTHER}"
-            ),
+            Self::Empty => empty(files_of(folder)),
             Self::NoFile => {
                 format!(
                     "cannot be opened: it is a pipe, a folder or a device, and no store of runs; move it away, or {OTHER}"
@@ -79,7 +75,7 @@ impl Fault {
     pub(super) fn of(&self, folder: &Path) -> Error {
         match self {
             Self::Folder(error) => no_folder(folder, error),
-            _ => Error::file(folder.join(FILE), self.words()),
+            _ => Error::file(folder.join(FILE), self.words(folder)),
         }
     }
 
@@ -180,6 +176,28 @@ pub(super) fn reason(error: &rusqlite::Error) -> String {
         }
         _ => format!("cannot be used: {error}; move it away, or {OTHER}"),
     }
+}
+
+/// What is said of an empty file, with so many folders of runs' files beside it.
+fn empty(folders: usize) -> String {
+    let lie = if folders == 1 { "1 folder lies".to_owned() } else { format!("{folders} folders lie") };
+    let then = match folders {
+        0 => "nothing is to be done, for the next run is kept in this file".to_owned(),
+        _ => format!(
+            "the runs' checkpoints are not lost with it: {lie} in {FILES} beside it, and `plimsoll resume FILE` goes on from \
+             a checkpoint there; the next run is kept in this file"
+        ),
+    };
+    format!(
+        "is an empty file, so no run is in it: a full disk or a copy that was cut short leaves one so. Put the store back from \
+         a copy if there is one; if there is none, {then}; or {OTHER}"
+    )
+}
+
+/// How many folders of runs' files are in a store.
+fn files_of(store: &Path) -> usize {
+    let entries = fs::read_dir(store.join(FILES)).into_iter().flatten().flatten();
+    entries.filter(|entry| RunKey::given(&entry.file_name().to_string_lossy()).is_some()).count()
 }
 
 /// What is said of a store of which some runs cannot be read; `path` is that of its database.

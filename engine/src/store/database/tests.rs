@@ -144,7 +144,17 @@ fn what_is_no_store_to_be_read_is_told_apart_and_left() {
     assert_eq!(contents(folder.path()), []);
     let place = folder.path().join(FILE);
     fs::write(&place, "").expect("written");
-    assert!(read().expect_err("empty").to_string().contains("is an empty file"));
+    let empty = || read().expect_err("empty").to_string();
+    assert!(empty().contains("is an empty file") && empty().contains("nothing is to be done"));
+    // What runs have left beside it is not hidden.
+    let files = folder.path().join(crate::store::FILES);
+    for name in ["20261122-141205-k3f9", "20261122-141205-k3fa", "of somebody else"] {
+        fs::create_dir_all(files.join(name)).expect("made");
+    }
+    let text = empty();
+    assert!(text.contains("2 folders lie in runs beside it, and `plimsoll resume FILE` goes on"), "{text}");
+    assert!(!text.contains("nothing is to be done") && text.contains("is kept in this file"), "{text}");
+    fs::remove_dir_all(files).expect("removed");
     let under = Database::open_existing(&place).expect_err("a file").to_string();
     assert!(under.contains("a file stands in its place"), "{under}");
     assert_eq!(contents(folder.path()), [(place.clone(), Vec::new())]);
