@@ -2,7 +2,7 @@
 
 mod change;
 
-use std::process::ExitCode;
+use std::{borrow::Cow, process::ExitCode};
 
 use clap::Args;
 use jiff::Timestamp;
@@ -228,10 +228,10 @@ fn describe(runs: &[&StoredRun]) -> String {
     let apart = runs::rows(runs.iter().copied().cloned().collect(), |_| None);
     for (run, row) in runs.iter().zip(&apart) {
         let star = if run.is_starred { "* " } else { "" };
-        let tags = run.tags.iter().map(|tag| format!(" #{tag}")).collect::<String>();
+        let tags = run.tags.iter().map(|tag| format!(" #{}", short(tag))).collect::<String>();
         table.row([
             run.key.to_string(),
-            format!("{star}{}{tags}", run.label()),
+            format!("{star}{}{tags}", short(run.label())),
             row.differs.clone(),
             ago(run.started, now),
             run.state.key().to_owned(),
@@ -248,6 +248,14 @@ fn describe(runs: &[&StoredRun]) -> String {
         ]);
     }
     format!("{table}{}\n", in_all(runs))
+}
+
+/// A name or a tag as a table shows it: one that is longer than a name may be would pad every row.
+fn short(text: &str) -> Cow<'_, str> {
+    match text.char_indices().nth(Store::LONGEST_NAME) {
+        Some((end, _)) => format!("{}…", &text[..end]).into(),
+        None => text.into(),
+    }
 }
 
 /// How many runs those are, and what they take.
@@ -308,5 +316,17 @@ fn delete(mut store: Store, runs: &[&StoredRun], of_none: &[Stray], yes: bool, j
             of_none.iter().try_for_each(|stray| out::json(&row(stray)))
         }
         false => out::line(format!("Deleted {all}.")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_long_name_of_old_is_cut_where_it_is_shown() {
+        let most = "\u{e9}".repeat(Store::LONGEST_NAME);
+        assert_eq!(short(&most), most);
+        assert_eq!(short(&format!("{most}and more")), format!("{most}…"));
     }
 }

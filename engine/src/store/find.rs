@@ -20,12 +20,21 @@ const BEHIND: char = '~';
 const LAST: &str = "last";
 
 impl Store {
+    /// So many characters a name has at most: it stands in tables.
+    pub const LONGEST_NAME: usize = 200;
+
     /// Whether a run may be called so.
     ///
     /// # Errors
-    /// Fails for a word that always means something else: `last`, or what a key begins with.
+    /// Fails for a word that always means something else: `last`, or what a key begins with; and for a text of more than
+    /// [`Store::LONGEST_NAME`] characters.
     pub fn check_name(name: &str) -> Result<()> {
-        let name = name.trim();
+        let (name, most) = (name.trim(), Self::LONGEST_NAME);
+        let length = one_line(name).chars().count();
+        if length > most {
+            let message = format!("has {length} characters, and a name has {most} at most");
+            return Err(Problem::new("name", message, "choose a shorter one, and write the rest as a note").into());
+        }
         let means = match name {
             LAST => "the newest run",
             _ if RunKey::may_begin(name) => "the run whose key begins so",

@@ -233,6 +233,9 @@ fn a_run_is_meant_by_what_it_is_called_where_no_other_is_called_so() {
         assert_eq!(store.get(&keys[1]).expect("kept").label(), "A run", "{name}");
     }
     assert_eq!(store.find(keys[0].as_str()).as_ref(), Ok(&keys[0]));
+    let refused = store.rename(&keys[1], &"x".repeat(Store::LONGEST_NAME + 1)).expect_err("long").to_string();
+    assert!(refused.contains("has 201 characters, and a name has 200 at most"), "{refused}");
+    store.rename(&keys[1], &format!(" {} ", "\u{e9}".repeat(Store::LONGEST_NAME))).expect("as long as may be");
 }
 
 #[test]
