@@ -243,6 +243,12 @@ impl Writer {
                     self.remark = Some(begins.text.clone());
                     self.backlog.events.push(begins);
                 }
+                // A new run may go on from a checkpoint of another store, or of none.
+                if let Some(step) = plan.resolved.resumed().map(|resumed| resumed.step).filter(|_| is_new) {
+                    let event =
+                        KeptEvent { at: Timestamp::now(), step, kind: EventKind::Continued, text: String::new() };
+                    self.backlog.events.insert(0, event);
+                }
             }
         }
         if let Some(run) = run {
