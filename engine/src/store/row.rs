@@ -59,57 +59,50 @@ pub(super) fn standing(db: &Connection, number: i64, key: &RunKey) -> rusqlite::
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Reached {
     pub(super) steps: u64,
-    pub(super) secs: f64,
-    pub(super) steps_secs: f64,
-    pub(super) skipped: u64,
-    pub(super) measured: Peak,
-    pub(super) train_loss: Option<f64>,
-    pub(super) test_loss: Option<f64>,
-    pub(super) test_accuracy: Option<f64>,
-    pub(super) best_test_accuracy: Option<f64>,
-    /// After which step the last test in the store was made.
-    tested: u64,
+    secs: f64,
+    steps_secs: f64,
+    skipped: u64,
+    so_far: SoFar,
 }
 
 impl Reached {
     /// Takes over what a checkpoint knows: it may never have come into the store.
     pub(super) fn known(&mut self, resumed: &Resumed) {
-        let SoFar { measured, train_loss, tested, test_loss, test_accuracy, best_test_accuracy } = resumed.so_far;
-        self.measured = self.measured.max(measured);
+        let (own, known) = (&mut self.so_far, resumed.so_far);
+        own.measured = own.measured.max(known.measured);
         if self.steps < resumed.step {
-            self.train_loss = train_loss.or(self.train_loss);
+            own.train_loss = known.train_loss.or(own.train_loss);
         }
-        if self.tested < tested {
-            (self.test_loss, self.test_accuracy) = (test_loss, test_accuracy);
+        if own.tested < known.tested {
+            (own.tested, own.test_loss, own.test_accuracy) = (known.tested, known.test_loss, known.test_accuracy);
         }
-        self.best_test_accuracy = self.best_test_accuracy.into_iter().chain(best_test_accuracy).reduce(f64::max);
+        own.best_test_accuracy = own.best_test_accuracy.into_iter().chain(known.best_test_accuracy).reduce(f64::max);
     }
 
     pub(super) fn step(&mut self, record: &StepRecord) {
+        let StepRecord { live, reserved, process, .. } = *record;
         self.steps = record.step;
         self.secs = record.at_secs;
         self.steps_secs += record.secs;
         self.skipped += u64::from(record.skipped);
-        self.train_loss = Some(record.loss);
-        self.measured =
-            self.measured.max(Peak { live: record.live, reserved: record.reserved, process: record.process });
+        self.so_far.train_loss = Some(record.loss);
+        self.so_far.measured = self.so_far.measured.max(Peak { live, reserved, process });
     }
 
     pub(super) fn evaluated(&mut self, evaluation: &Evaluation) {
-        let accuracy = evaluation.accuracy;
+        let (own, accuracy) = (&mut self.so_far, evaluation.accuracy);
         self.secs = self.secs.max(evaluation.at_secs);
-        (self.tested, self.test_loss, self.test_accuracy) = (evaluation.step, Some(evaluation.loss), Some(accuracy));
-        self.best_test_accuracy = Some(self.best_test_accuracy.map_or(accuracy, |best| best.max(accuracy)));
+        (own.tested, own.test_loss, own.test_accuracy) = (evaluation.step, Some(evaluation.loss), Some(accuracy));
+        own.best_test_accuracy = Some(own.best_test_accuracy.map_or(accuracy, |best| best.max(accuracy)));
     }
 
     pub(super) fn ended(&mut self, end: &End, is_continued: bool) {
         let Some(summary) = &end.summary else { return };
         self.steps = self.steps.max(summary.steps);
         // The summary has what no step shows: the tests, and the mark that the system keeps of the process.
-        self.measured = self.measured.max(summary.measured);
-        if !is_continued {
-            self.measured.process = summary.measured.process;
-        }
+        let measured = self.so_far.measured.max(summary.measured);
+        let process = if is_continued { measured.process } else { summary.measured.process };
+        self.so_far.measured = Peak { process, ..measured };
         self.secs = self.secs.max(summary.secs);
     }
 }
@@ -167,7 +160,7 @@ impl Run {
             let bytes = |column| row.get::<_, i64>(column).map(|bytes| Bytes(bytes as u64));
             Ok(Peak { live: bytes(0)?, reserved: bytes(1)?, process: bytes(2)? })
         })?;
-        let mut reached = Reached { measured, ..Reached::default() };
+        let mut reached = Reached { so_far: SoFar { measured, ..SoFar::default() }, ..Reached::default() };
         let mut damaged = Vec::new();
         let steps: Steps = read_series::<StepRecord>(db, self.number, "steps", &mut damaged)?;
         let evaluations: Evaluations = read_series::<Evaluation>(db, self.number, "evaluations", &mut damaged)?;
@@ -189,13 +182,13 @@ impl Run {
                 reached.secs,
                 reached.steps_secs,
                 reached.skipped as i64,
-                reached.measured.live.0 as i64,
-                reached.measured.reserved.0 as i64,
-                reached.measured.process.0 as i64,
-                reached.train_loss,
-                reached.test_loss,
-                reached.test_accuracy,
-                reached.best_test_accuracy,
+                reached.so_far.measured.live.0 as i64,
+                reached.so_far.measured.reserved.0 as i64,
+                reached.so_far.measured.process.0 as i64,
+                reached.so_far.train_loss,
+                reached.so_far.test_loss,
+                reached.so_far.test_accuracy,
+                reached.so_far.best_test_accuracy,
                 bytes as i64,
             ],
         )?;
