@@ -1,15 +1,16 @@
-// Adafactor. Sums over a whole parameter have 256 parts, one a block, which every later block of 256 threads adds up again;
-// sums are carried in f64.
+// Adafactor. Sums over a whole parameter have at most 256 parts, one a block, which every later block of 256 threads adds up
+// again; sums are carried in f64.
 
 #define PARTS 256
 
-// The sum of PARTS parts; of a block of as many threads, in one row or in several.
-__device__ __forceinline__ f64 sum_parts(const f64 *parts, int thread) {
+// The sum of `count` parts, at most PARTS; of a block of PARTS threads, in one row or in several.
+__device__ __forceinline__ f64 sum_parts(const f64 *parts, i64 count, int thread) {
     __shared__ f64 sums[PARTS];
     __syncthreads();
-    sums[thread] = parts[thread];
+    sums[thread] = thread < count ? parts[thread] : 0.0;
     __syncthreads();
     for (int half = PARTS / 2; half > 0; half /= 2) {
+        if (half >= count) continue; // Nothing is that far behind.
         if (thread < half) sums[thread] += sums[thread + half];
         __syncthreads();
     }
@@ -47,9 +48,9 @@ extern "C" __global__ void adafactor_moments(const T *grad, A *second, i64 n, f6
     sum = block_sum(sum);
     if (threadIdx.x == 0) parts[blockIdx.x] = sum;
 }
-extern "C" __global__ void adafactor_vector(const T *grad, W *weight, bf16 *low, f16 *half, i64 n, const A *second, const f64 *parts, double rate, double decay, double grad_scale, const f64 *clip) {
+extern "C" __global__ void adafactor_vector(const T *grad, W *weight, bf16 *low, f16 *half, i64 n, const A *second, const f64 *parts, i64 count, double rate, double decay, double grad_scale, const f64 *clip) {
     if (clip) grad_scale *= *clip;
-    const A factor = (A)factor_of(sum_parts(parts, threadIdx.x), (f64)n, rate, grad_scale);
+    const A factor = (A)factor_of(sum_parts(parts, count, threadIdx.x), (f64)n, rate, grad_scale);
     EACH(i, n) store(weight, low, half, i, (A)decay * widen(weight[i]) - factor * widen(grad[i]) / sqrt_of(second[i]));
 }
 
@@ -110,9 +111,9 @@ extern "C" __global__ void adafactor_columns(const f64 *sums, i64 parts, A *mean
 }
 
 // A warp a row: the squares of grad / sqrt(v).
-extern "C" __global__ void adafactor_squares(const T *grad, i64 rows, i64 columns, const A *row_means, const A *column_means, const f64 *row_sums, f64 *parts) {
+extern "C" __global__ void adafactor_squares(const T *grad, i64 rows, i64 columns, const A *row_means, const A *column_means, const f64 *row_sums, i64 count, f64 *parts) {
     const int lane = threadIdx.x % 32, warps = blockDim.x / 32;
-    const f64 mean = sum_parts(row_sums, threadIdx.x) / (f64)rows;
+    const f64 mean = sum_parts(row_sums, count, threadIdx.x) / (f64)rows;
     f64 total = 0;
     for (i64 r = (i64)blockIdx.x * warps + threadIdx.x / 32; r < rows; r += (i64)gridDim.x * warps) {
         const T *row = grad + r * columns;
@@ -128,11 +129,11 @@ extern "C" __global__ void adafactor_squares(const T *grad, i64 rows, i64 column
     if (threadIdx.x == 0) parts[blockIdx.x] = total;
 }
 // A block 32 columns of 8 rows at a time.
-extern "C" __global__ void adafactor_matrix(const T *grad, W *weight, bf16 *low, f16 *half, i64 rows, i64 columns, const A *row_means, const A *column_means, const f64 *row_sums, const f64 *squares, double rate, double decay, double grad_scale, const f64 *clip) {
+extern "C" __global__ void adafactor_matrix(const T *grad, W *weight, bf16 *low, f16 *half, i64 rows, i64 columns, const A *row_means, const A *column_means, const f64 *row_sums, const f64 *squares, i64 count, double rate, double decay, double grad_scale, const f64 *clip) {
     if (clip) grad_scale *= *clip;
     const int thread = threadIdx.y * 32 + threadIdx.x;
-    const f64 mean = sum_parts(row_sums, thread) / (f64)rows;
-    const f64 factor = factor_of(sum_parts(squares, thread), (f64)rows * (f64)columns, rate, grad_scale) * sqrt(mean);
+    const f64 mean = sum_parts(row_sums, count, thread) / (f64)rows;
+    const f64 factor = factor_of(sum_parts(squares, count, thread), (f64)rows * (f64)columns, rate, grad_scale) * sqrt(mean);
     const i64 c = (i64)blockIdx.x * 32 + threadIdx.x;
     if (c >= columns) return;
     const A scale = (A)1 / sqrt_of(column_means[c]);

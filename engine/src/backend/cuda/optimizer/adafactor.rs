@@ -31,13 +31,18 @@ pub(super) fn launch(update: &Update, e: &Rows, step: u64, copies: [Pointer; 2],
     let Update { rate, grad_scale, weight_decay, .. } = *update;
     let decay = 1.0 - rate * weight_decay;
     let squares = o.scratch();
-    let parts = Grid::blocks(UPDATE_SPLITS, THREADS);
     if e.rows == 1 {
+        let blocks = n.div_ceil(THREADS as usize).clamp(1, UPDATE_SPLITS);
+        let parts = Grid::blocks(blocks, THREADS);
         let args = args![g, o.output(1), n, squares, take, grad_scale, o.input(1), UpdateRule::ADAFACTOR_EPSILON];
         run(c"adafactor_moments", parts, args)?;
-        let args = args![g, w, copies[0], copies[1], n, o.output(1), squares, rate, decay, grad_scale, o.input(1)];
+        let args =
+            args![g, w, copies[0], copies[1], n, o.output(1), squares, blocks, rate, decay, grad_scale, o.input(1)];
         return run(c"adafactor_vector", Grid::elements(n), args);
     }
+    // A warp has a row.
+    let blocks = e.rows.div_ceil(THREADS as usize / 32).min(UPDATE_SPLITS);
+    let parts = Grid::blocks(blocks, THREADS);
     let at = |elements: usize| Pointer(o.scratch().0 + (elements * size_of::<f64>()) as u64);
     let (row_sums, column_sums) = (at(UPDATE_SPLITS), at(2 * UPDATE_SPLITS));
     let (row_means, column_means) = (o.output(1), o.output(2));
@@ -60,10 +65,10 @@ pub(super) fn launch(update: &Update, e: &Rows, step: u64, copies: [Pointer; 2],
         epsilon
     ];
     run(c"adafactor_columns", Grid::elements(e.columns), args)?;
-    let args = args![g, e.rows, e.columns, row_means, column_means, row_sums, squares];
+    let args = args![g, e.rows, e.columns, row_means, column_means, row_sums, blocks, squares];
     run(c"adafactor_squares", parts, args)?;
     let operands: &[Arg] = args![g, w, copies[0], copies[1], e.rows, e.columns];
-    let sums = args![row_means, column_means, row_sums, squares, rate, decay, grad_scale, o.input(1)];
+    let sums = args![row_means, column_means, row_sums, squares, blocks, rate, decay, grad_scale, o.input(1)];
     let args = [operands, sums].concat();
     let down = e.rows.div_ceil(4 * UPDATE_TILE[1]).min(1 << 15);
     run(c"adafactor_matrix", Grid::plane([strips, down], threads), &args)
