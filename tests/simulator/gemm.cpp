@@ -116,26 +116,38 @@ template <class S> static void small_kernel(size_t k, const S *a, const S *b, S 
 template <class S> static void small_kernel(size_t k, const S *a, const S *b, S *acc) { any_cpu(k, a, b, acc); }
 #endif
 
-template <class S, class Read>
-static void pack_as(S *to, size_t lanes, size_t count, size_t k, ptrdiff_t across, ptrdiff_t along, Read read) {
-    for (size_t first = 0; first < count; first += lanes)
-        for (size_t p = 0; p < k; p++)
-            for (size_t l = 0; l < lanes; l++)
-                *to++ = first + l < count ? S(read(ptrdiff_t(first + l) * across + ptrdiff_t(p) * along)) : S(0);
+// By rows where the lanes lie side by side, else lane by lane: each reads its numbers one after another where it can.
+template <size_t LANES, class S, class Read>
+static void pack_as(S *to, size_t count, size_t k, ptrdiff_t across, ptrdiff_t along, Read read) {
+    for (size_t first = 0; first < count; first += LANES, to += LANES * k) {
+        size_t here = std::min(LANES, count - first);
+        ptrdiff_t from = ptrdiff_t(first) * across;
+        if (here < LANES) std::fill_n(to, LANES * k, S(0));
+        if (across != 1)
+            for (size_t l = 0; l < here; l++)
+                for (size_t p = 0; p < k; p++) to[p * LANES + l] = S(read(from + ptrdiff_t(l) * across + ptrdiff_t(p) * along));
+        else if (here < LANES)
+            for (size_t p = 0; p < k; p++)
+                for (size_t l = 0; l < here; l++) to[p * LANES + l] = S(read(from + ptrdiff_t(l) + ptrdiff_t(p) * along));
+        else
+            for (size_t p = 0; p < k; p++)
+#pragma GCC unroll 16
+                for (size_t l = 0; l < LANES; l++) to[p * LANES + l] = S(read(from + ptrdiff_t(l) + ptrdiff_t(p) * along));
+    }
 }
 
-// Panels of `lanes` rows, k long, zeros below the last row.
-template <class S>
-static void pack(S *to, size_t lanes, size_t count, size_t k, const Matrix &m, ptrdiff_t at, ptrdiff_t across, ptrdiff_t along, bool tf32) {
+// Panels of `LANES` rows, k long, zeros below the last row.
+template <size_t LANES, class S>
+static void pack(S *to, size_t count, size_t k, const Matrix &m, ptrdiff_t at, ptrdiff_t across, ptrdiff_t along, bool tf32) {
     auto *d = m.data;
+    auto as = [&](auto read) { pack_as<LANES>(to, count, k, across, along, read); };
     switch (m.type) {
-    case F64: pack_as(to, lanes, count, k, across, along, [=](ptrdiff_t i) { return static_cast<double *>(d)[at + i]; }); break;
+    case F64: return as([=](ptrdiff_t i) { return static_cast<double *>(d)[at + i]; });
     case F32:
-        if (tf32) pack_as(to, lanes, count, k, across, along, [=](ptrdiff_t i) { return to_tf32(static_cast<float *>(d)[at + i]); });
-        else pack_as(to, lanes, count, k, across, along, [=](ptrdiff_t i) { return static_cast<float *>(d)[at + i]; });
-        break;
-    case F16: pack_as(to, lanes, count, k, across, along, [=](ptrdiff_t i) { return half_to_float(static_cast<uint16_t *>(d)[at + i]); }); break;
-    case BF16: pack_as(to, lanes, count, k, across, along, [=](ptrdiff_t i) { return bf16_to_float(static_cast<uint16_t *>(d)[at + i]); }); break;
+        if (tf32) return as([=](ptrdiff_t i) { return to_tf32(static_cast<float *>(d)[at + i]); });
+        return as([=](ptrdiff_t i) { return static_cast<float *>(d)[at + i]; });
+    case F16: return as([=](ptrdiff_t i) { return half_to_float(static_cast<uint16_t *>(d)[at + i]); });
+    case BF16: return as([=](ptrdiff_t i) { return bf16_to_float(static_cast<uint16_t *>(d)[at + i]); });
     }
 }
 
@@ -151,8 +163,8 @@ template <class S> static void tile(const Product &p, size_t m0, size_t n0) {
     std::fill_n(room->acc, mp * np * MR<S> * NR, S(0));
     for (size_t k0 = 0; k0 < p.k; k0 += TILE_K) {
         size_t k = std::min(TILE_K, p.k - k0);
-        pack<S>(room->a, MR<S>, m, k, p.a, ptrdiff_t(m0) * p.a.rows + ptrdiff_t(k0) * p.a.columns, p.a.rows, p.a.columns, p.tf32);
-        pack<S>(room->b, NR, n, k, p.b, ptrdiff_t(n0) * p.b.columns + ptrdiff_t(k0) * p.b.rows, p.b.columns, p.b.rows, p.tf32);
+        pack<MR<S>>(room->a, m, k, p.a, ptrdiff_t(m0) * p.a.rows + ptrdiff_t(k0) * p.a.columns, p.a.rows, p.a.columns, p.tf32);
+        pack<NR>(room->b, n, k, p.b, ptrdiff_t(n0) * p.b.columns + ptrdiff_t(k0) * p.b.rows, p.b.columns, p.b.rows, p.tf32);
         for (size_t j = 0; j < np; j++)
             for (size_t i = 0; i < mp; i++)
                 small_kernel(k, room->a + i * MR<S> * k, room->b + j * NR * k, room->acc + (j * mp + i) * MR<S> * NR);
