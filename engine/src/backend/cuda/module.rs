@@ -50,8 +50,12 @@ impl Source {
         let (list, _) = rest.split_once(')')?;
         let count = |list: &str| list.split(',').filter(|parameter| !parameter.trim().is_empty()).count();
         // A name in capitals stands for the parameters that its definition lists.
-        let defined = |name: &str| {
-            let (_, rest) = self.text.split_once(&format!("#define {} ", name.trim()))?;
+        let defined = |parameter: &str| {
+            let name = parameter.trim();
+            if name.contains(' ') {
+                return None;
+            }
+            let (_, rest) = self.text.split_once(&format!("#define {name} "))?;
             Some(count(rest.lines().next()?))
         };
         Some(list.split(',').map(|parameter| defined(parameter).unwrap_or_else(|| count(parameter))).sum())
