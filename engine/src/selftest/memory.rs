@@ -36,7 +36,7 @@ pub(super) fn run<B: Backend>(bench: &Bench<B>, choice: &Choice, runner: &mut Ru
 /// More samples, so that activations weigh.
 fn large(kind: ModelKind) -> Experiment {
     let mut experiment = small(kind);
-    experiment.batch.micro = 64;
+    experiment.batch.micro = 32;
     experiment.gpu.workspace = Bytes::ZERO;
     experiment
 }

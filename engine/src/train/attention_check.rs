@@ -15,7 +15,7 @@ use crate::{
 
 /// Shapes of which each takes other paths: narrow and wide heads, shared keys, a window, a length that fills no tile.
 const SHAPES: [AttentionShape; 3] = [
-    AttentionShape { batch: 2, length: 193, heads: 4, kv_heads: 2, head_dim: 64, is_causal: true, window: 0 },
+    AttentionShape { batch: 2, length: 129, heads: 2, kv_heads: 1, head_dim: 64, is_causal: true, window: 0 },
     AttentionShape { batch: 1, length: 130, heads: 2, kv_heads: 2, head_dim: 128, is_causal: false, window: 0 },
     AttentionShape { batch: 1, length: 257, heads: 2, kv_heads: 1, head_dim: 32, is_causal: true, window: 70 },
 ];
