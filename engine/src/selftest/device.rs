@@ -1,6 +1,6 @@
 //! The devices that can be checked, by the names that `device` gives them.
 
-use super::{Bench, Check, Choice, run};
+use super::{Bench, Choice, Report, run};
 use crate::{
     backend::thread_pool::{ThreadPool, ThreadPriority},
     device::target::{cuda_index, not_trained_on},
@@ -12,7 +12,7 @@ use crate::{
 ///
 /// # Errors
 /// Fails when the device is not here, or when it is a card that can only be planned for.
-pub fn run_on(device: &str, choice: &Choice, report: &mut (dyn FnMut(Check) + Send)) -> Result<()> {
+pub fn run_on(device: &str, choice: &Choice, report: &mut Report<'_>) -> Result<()> {
     if let Some(problem) = not_trained_on(device) {
         return Err(problem.into());
     }
@@ -31,13 +31,13 @@ pub fn run_on(device: &str, choice: &Choice, report: &mut (dyn FnMut(Check) + Se
 }
 
 #[cfg(feature = "cuda")]
-fn on_gpu(index: usize, machine: &Machine, choice: &Choice, report: &mut (dyn FnMut(Check) + Send)) -> Result<()> {
+fn on_gpu(index: usize, machine: &Machine, choice: &Choice, report: &mut Report<'_>) -> Result<()> {
     run(&Bench::gpu(index, machine)?, choice, report);
     Ok(())
 }
 
 #[cfg(not(feature = "cuda"))]
-fn on_gpu(_: usize, _: &Machine, _: &Choice, _: &mut (dyn FnMut(Check) + Send)) -> Result<()> {
+fn on_gpu(_: usize, _: &Machine, _: &Choice, _: &mut Report<'_>) -> Result<()> {
     let (message, mend) = ("this program was built without CUDA", "build it with the feature `cuda`, or choose cpu");
     Err(crate::error::Problem::new("device", message, mend).into())
 }

@@ -19,6 +19,7 @@ pub use device::run_on;
 pub use kernels::{Outcome, launch};
 
 use std::{
+    ops::ControlFlow,
     panic::{AssertUnwindSafe, catch_unwind},
     rc::Rc,
     time::Instant,
@@ -150,9 +151,12 @@ impl From<Error> for Fault {
     }
 }
 
+/// Takes a check as soon as it is done, and says whether the next is to be made.
+pub type Report<'a> = dyn FnMut(Check) -> ControlFlow<()> + Send + 'a;
+
 /// Checks a device. Every check is reported as soon as it is done.
-pub fn run<B: Backend>(bench: &Bench<B>, choice: &Choice, report: &mut dyn FnMut(Check)) {
-    let mut runner = Runner { only: &choice.only, report };
+pub fn run<B: Backend>(bench: &Bench<B>, choice: &Choice, report: &mut Report<'_>) {
+    let mut runner = Runner { only: &choice.only, is_ended: false, report };
     kernels::run(bench, choice, &mut runner);
     gradients::run(bench, choice, &mut runner);
     steps::run(bench, choice, &mut runner);
@@ -163,13 +167,15 @@ pub fn run<B: Backend>(bench: &Bench<B>, choice: &Choice, report: &mut dyn FnMut
 /// Runs checks one by one.
 struct Runner<'a> {
     only: &'a [String],
-    report: &'a mut dyn FnMut(Check),
+    /// No further check is to be made.
+    is_ended: bool,
+    report: &'a mut Report<'a>,
 }
 
 impl Runner<'_> {
     /// Whether a check of this name is asked for.
     fn wants(&self, name: &str) -> bool {
-        self.only.is_empty() || self.only.iter().any(|part| name.contains(part.as_str()))
+        !self.is_ended && (self.only.is_empty() || self.only.iter().any(|part| name.contains(part.as_str())))
     }
 
     /// Runs a check, if it is asked for.
@@ -187,7 +193,8 @@ impl Runner<'_> {
             Err(fault) => (String::new(), fault.worst, Some(fault.message)),
         };
         let Worst { error: worst_error, tolerance } = worst;
-        (self.report)(Check { name, ok: fault.is_none(), compared, worst_error, tolerance, secs, fault });
+        let check = Check { name, ok: fault.is_none(), compared, worst_error, tolerance, secs, fault };
+        self.is_ended = (self.report)(check).is_break();
     }
 }
 

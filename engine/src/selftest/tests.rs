@@ -38,6 +38,7 @@ fn failed<B: Backend>(bench: &Bench<B>, only: &[&str]) -> (Vec<Check>, usize) {
         if !check.ok {
             failed.push(check);
         }
+        ControlFlow::Continue(())
     });
     (failed, count)
 }
@@ -115,4 +116,16 @@ fn every_family_is_trained() {
     for kind in ModelKind::ALL {
         assert!(steps::KINDS.iter().any(|(tried, _)| *tried == kind), "{}", kind.key());
     }
+}
+
+#[test]
+fn nothing_is_checked_for_somebody_who_has_gone() {
+    let mut count = 0;
+    let choice = Choice { seed: 3, extent: Extent::Quick, only: vec!["kernel/f32/".to_owned()] };
+    let bench = faulty("add", 5, 0.0);
+    run(&bench, &choice, &mut |_| {
+        count += 1;
+        ControlFlow::Break(())
+    });
+    assert_eq!(count, 1);
 }
