@@ -244,6 +244,8 @@ pub(crate) enum Action {
     UsePath(Purpose, PathBuf),
     /// Choose the folder or the file of the data with a dialog.
     BrowseData,
+    /// Choose the folder of the weights with a dialog.
+    BrowseWeights,
     /// The user points at a control: tell what what its neighbours would change.
     AskNeighbours {
         /// The key of the control.

@@ -28,6 +28,8 @@ pub(crate) enum Purpose {
     DataFolder,
     /// A file whose bytes are the data.
     DataFile,
+    /// The folder of weights to begin with.
+    Weights,
     /// A file for a chart or its data.
     Take(Take),
 }
@@ -127,6 +129,7 @@ fn desktop(purpose: Purpose, suggestion: &Path) -> Option<PathBuf> {
             dialog.add_filter(ending.to_uppercase(), &[ending]).save_file()
         }
         Purpose::DataFolder => dialog.set_title("The folder of the data").pick_folder(),
+        Purpose::Weights => dialog.set_title("The folder of the weights").pick_folder(),
     }
 }
 

@@ -18,6 +18,7 @@ use plimsoll_engine::{
     Bytes, Error, Experiment,
     error::Problem,
     hardware::Machine,
+    interop,
     plan::{self, Plan, Resolved},
 };
 
@@ -335,7 +336,9 @@ impl Worker {
     /// Looks at the data, checks and plans.
     fn plan_one(&self, experiment: &Experiment) -> Result<Arc<Plan>, Obstacle> {
         let resolved = Resolved::after(self.resolved.as_ref(), experiment, &self.machine);
-        self.predict(&resolved.map_err(Obstacle::Problems)?)
+        let resolved = resolved.map_err(Obstacle::Problems)?;
+        fits_weights(&resolved)?;
+        self.predict(&resolved)
     }
 
     /// Plans; a fault in the planning is an obstacle like any other, not the end of the thread.
@@ -348,6 +351,16 @@ impl Worker {
             Err(_) => Err(Obstacle::Failure("the planning met a fault in the engine".to_owned())),
         }
     }
+}
+
+/// Holds the weights that the experiment begins with against its model.
+fn fits_weights(resolved: &Resolved) -> Result<(), Obstacle> {
+    let problem = |error| match error {
+        Error::Experiment(problem) => problem,
+        error => Problem::new("weights.path", error.to_string(), "choose other weights, or none"),
+    };
+    let fitted = interop::chosen(resolved.experiment(), resolved.info());
+    fitted.map(drop).map_err(|error| Obstacle::Problems(vec![problem(error)]))
 }
 
 /// What of an experiment decides a plan: all but its title and description.

@@ -15,6 +15,7 @@
 //! - [`plan`]: from an experiment to a [`plan::Plan`] by a dry run; which changes would fit; how long a run takes.
 //! - [`train`]: the [`train::Trainer`], a thread that runs the step and reports by events.
 //! - [`report`]: what leaves the program: comparisons, locks, traces, series for other programs.
+//! - [`interop`]: models of other programs: weights in, weights out.
 //! - [`store`]: runs that last: their settings, predictions, series and events, in a database.
 //! - [`hardware`]: what is in this machine, and the figures that it gives of itself.
 //! - [`device`]: the cards that can be planned for, and the target of a run.
@@ -56,6 +57,7 @@ pub mod device;
 pub mod error;
 pub mod experiment;
 pub mod hardware;
+pub mod interop;
 #[cfg_attr(doc, doc(hidden))]
 pub mod layer_path;
 pub mod memory;

@@ -12,6 +12,7 @@ use plimsoll_engine::{
         shipped,
     },
     hardware::Machine,
+    interop,
     plan::Resolved,
 };
 
@@ -137,6 +138,19 @@ impl Choice {
             .into()),
             _ => Ok(resolved),
         }
+    }
+
+    /// Holds the weights that the experiment begins with against its model, and says what their user should know.
+    ///
+    /// # Errors
+    /// Weights that cannot be read, or are of another model.
+    pub(super) fn look_at_weights(&self, resolved: &Resolved) -> anyhow::Result<()> {
+        let weights = interop::chosen(resolved.experiment(), resolved.info())?;
+        if let Some(weights) = &weights {
+            self.note([format!("weights: {} tensors by {} names", weights.tensors(), weights.naming())]);
+            self.note(weights.notes().iter().map(|note| format!("weights: {note}")));
+        }
+        Ok(())
     }
 
     fn note(&self, notes: impl IntoIterator<Item = String>) {

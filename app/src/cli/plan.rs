@@ -98,7 +98,9 @@ fn moments(timeline: &Timeline) -> Vec<Moment<'_>> {
 impl Plan {
     pub(super) fn run(&self) -> anyhow::Result<ExitCode> {
         let machine = plan::this_machine();
-        let plan = plan::predict(&self.choice.resolve(&machine, |_| {})?, &machine)?;
+        let resolved = self.choice.resolve(&machine, |_| {})?;
+        self.choice.look_at_weights(&resolved)?;
+        let plan = plan::predict(&resolved, &machine)?;
         let verdict = plan.verdict();
         if self.json {
             out::json(&Json {

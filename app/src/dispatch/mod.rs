@@ -107,6 +107,10 @@ impl Dispatcher<'_> {
                 };
                 self.services.files.ask(purpose, data.path.clone().unwrap_or_default());
             }
+            Action::BrowseWeights => {
+                let path = self.state.document.experiment.weights.path.clone();
+                self.services.files.ask(Purpose::Weights, path.unwrap_or_default());
+            }
             Action::AskNeighbours { control, neighbours } => self.ask_neighbours(control, neighbours),
             Action::ShowRun(key) => self.show_run(key),
             Action::NameRun(key, name) => {

@@ -74,6 +74,12 @@ fn path(ui: &mut Ui, context: &PanelContext<'_>, purpose: Purpose, suggestion: &
         ),
         Purpose::DataFile => ("A file to learn", "Type or paste the path of any file.", "/path/to/file", "Use"),
         Purpose::DataFolder => ("The folder of the data", "Type or paste its path.", "/path/to/folder", "Use"),
+        Purpose::Weights => (
+            "Weights to begin with",
+            "Type or paste the path of a folder with model.safetensors, or of a .safetensors file.",
+            "/path/to/folder",
+            "Use",
+        ),
     };
     heading(ui, title);
     ui.label(RichText::new(about).weak());

@@ -317,6 +317,7 @@ fn about_model(model: &Model) -> String {
         | ModelSetting::Dropout
         | ModelSetting::Attention
         | ModelSetting::Window
+        | ModelSetting::NormEpsilon
         | ModelSetting::RotaryBase => None,
     };
     let sizes = model.kind.traits().settings.iter().filter_map(size);

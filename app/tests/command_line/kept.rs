@@ -275,3 +275,31 @@ fn quiet_is_quiet() {
     assert_eq!((output.status.code(), output.stdout.len(), output.stderr.len()), (Some(0), 0, 0));
     assert_eq!(kept.runs().len(), 1);
 }
+
+#[test]
+fn a_model_of_others_is_trained_and_goes_out_as_it_came() {
+    let store = Kept::new();
+    let folder = tempfile::tempdir().expect("a folder");
+    let at = |name: &str| folder.path().join(name).to_str().expect("text").to_owned();
+    fs::create_dir(at("tiny")).expect("a folder");
+    let config = r#"{"model_type": "gpt2", "n_embd": 8, "n_head": 2, "n_layer": 1, "n_positions": 6, "vocab_size": 12,
+        "resid_pdrop": 0.0, "embd_pdrop": 0.0, "attn_pdrop": 0.0}"#;
+    fs::write(folder.path().join("tiny/config.json"), config).expect("written");
+    let shorter = ["--set", "data.samples=20", "--set", "run.steps=1", "--quiet"];
+    store.told(&[&["train", &at("tiny")], &shorter[..]].concat());
+    let said = store.told(&["export", "last", "--format", "huggingface", "-o", &at("out")]);
+    assert_eq!(said.lines().collect::<Vec<_>>(), [at("out/model.safetensors"), at("out/config.json")]);
+    let planned = plimsoll(&["plan", &at("out")]);
+    assert!(planned.status.success(), "{planned:?}");
+    assert!(text(&planned.stderr).contains("weights: 14 tensors by transformers' GPT-2 names"), "{planned:?}");
+    store.told(&[&["train", &at("out")], &shorter[..]].concat());
+    let wider = plimsoll(&["plan", &at("out"), "--set", "model.width=16"]);
+    assert!(!wider.status.success() && text(&wider.stderr).contains("tensors have other extents"), "{wider:?}");
+    let again = store.output(&["export", "last", "--format", "huggingface", "-o", &at("out")]);
+    assert!(text(&again.stderr).contains("has files already; write --force"), "{again:?}");
+    let mlp = store.output(&["train", "mlp-digits", "--steps", "1", "--quiet"]);
+    assert!(mlp.status.success());
+    let refused = store.output(&["export", "last", "--format", "huggingface", "-o", &at("mlp")]);
+    assert!(text(&refused.stderr).contains("a mlp has no place in the layouts of transformers"), "{refused:?}");
+    assert!(!folder.path().join("mlp").exists(), "nothing was written");
+}

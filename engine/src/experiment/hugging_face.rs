@@ -1,20 +1,23 @@
-//! Hugging Face `config.json` files of language models, opened as experiments.
+//! `config.json` files of Hugging Face, of language models and of networks for images, opened as experiments.
 //!
 //! Owns the words of those files: what each field means here, and what has no meaning here, which the description then
 //! says. Always holds: an imported experiment has no problem, and sizes are those of the file. Refuses kinds it does not
 //! know with the list of those it does, and every field that cannot be with its name and what would mend it.
 
+mod decoders;
 mod fields;
+mod images;
 
 use std::path::Path;
 
 use serde_json::{Map, Value};
 
+use self::decoders::{gpt2, llama, mistral, qwen2, qwen3};
 use crate::{
     bytes::Bytes,
     error::{Error, Result},
     experiment::{
-        Batch, Data, DataKind, Experiment, Model, ModelKind, Precision,
+        Batch, Data, DataKind, Experiment, Model, Precision,
         check::check,
         limits::{MAX_VOCABULARY, MIN_VOCABULARY},
         settings,
@@ -31,13 +34,17 @@ struct Kind {
     fields: &'static [(&'static str, &'static str)],
 }
 
-const KINDS: [Kind; 5] = [
+const KINDS: [Kind; 6] = [
     Kind { name: "gpt2", class: "GPT2", title: "GPT-2", import: gpt2, fields: GPT2_FIELDS },
     Kind { name: "llama", class: "Llama", title: "Llama", import: llama, fields: LLAMA_FIELDS },
     Kind { name: "mistral", class: "Mistral", title: "Mistral", import: mistral, fields: LLAMA_FIELDS },
     Kind { name: "qwen2", class: "Qwen2", title: "Qwen2", import: qwen2, fields: LLAMA_FIELDS },
     Kind { name: "qwen3", class: "Qwen3For", title: "Qwen3", import: qwen3, fields: LLAMA_FIELDS },
+    Kind { name: "vit", class: "ViTFor", title: "ViT", import: images::vit, fields: images::VIT_FIELDS },
 ];
+
+/// Files of timm, which name an architecture in the place of a kind.
+const TIMM: Kind = Kind { name: "timm", class: "", title: "timm", import: images::timm, fields: &[] };
 
 const GPT2_FIELDS: &[(&str, &str)] = &[
     ("model.width", "n_embd"),
@@ -70,9 +77,37 @@ const MOST: usize = 1 << 32;
 /// What of a file has a place in an experiment.
 struct Imported {
     model: Model,
-    length: usize,
+    samples: Samples,
     /// What has none, in words.
     omitted: Vec<String>,
+    /// What of that changes what the model computes: published weights make another model here.
+    unlike: Vec<String>,
+}
+
+/// What a model reads.
+enum Samples {
+    /// Sequences of so many tokens at most.
+    Tokens(usize),
+    /// Images of this side, each of one of so many classes.
+    Images { side: usize, classes: usize },
+}
+
+/// What a file says of the model whose weights lie beside it.
+pub(crate) struct Published {
+    /// The architecture.
+    pub(crate) model: Model,
+    /// What of it has no place here, and changes what the model computes.
+    pub(crate) unlike: Vec<String>,
+}
+
+/// Reads a configuration for the weights beside it.
+///
+/// # Errors
+/// Fails where [`parse`] does, but for what decides no weight.
+pub(crate) fn published(text: &str, path: &Path) -> Result<Published> {
+    let config = Config { path, fields: fields::read(text.trim_start_matches('\u{feff}'), path)? };
+    let Imported { model, unlike, .. } = (config.kind()?.import)(&config)?;
+    Ok(Published { model, unlike })
 }
 
 /// A file's fields.
@@ -99,25 +134,11 @@ pub fn parse(text: &str, path: impl AsRef<Path>) -> Result<Experiment> {
 pub(super) fn opened(text: &str, path: &Path) -> Result<(Experiment, Vec<String>)> {
     let config = Config { path, fields: fields::read(text.trim_start_matches('\u{feff}'), path)? };
     let kind = config.kind()?;
-    let Imported { model, length, omitted } = (kind.import)(&config)?;
-    let vocabulary = config.count("vocab_size")?;
-    if !(MIN_VOCABULARY..=MAX_VOCABULARY).contains(&vocabulary) {
-        let mend = format!("write {MIN_VOCABULARY} to {MAX_VOCABULARY}");
-        return Err(config.wrong("vocab_size", format!("{vocabulary} is not a vocabulary; {mend}")));
-    }
-    if length == 0 {
-        let message = "0 leaves no position for a token; write the most tokens that the model takes, such as 1024";
-        return Err(config.wrong(kind.field("data.length"), message));
-    }
-    let begin = length.min(LENGTH);
-    let data = Data { kind: DataKind::Tokens, length: begin, vocabulary, samples: 1000, ..Data::default() };
-    let mut notes = Vec::new();
-    if length > LENGTH {
-        notes.push(format!("allows {length} tokens; data.length begins at {LENGTH}, which can be raised"));
-    }
+    let Imported { model, samples, omitted, .. } = (kind.import)(&config)?;
+    let (data, notes) = config.data(kind, &samples)?;
     let experiment = Experiment {
         title: format!("{} of {}", kind.title, config.name()),
-        description: described(kind.title, &omitted),
+        description: described(kind.title, &samples, &omitted),
         budget: Bytes::gib(24),
         precision: config.precision()?,
         model,
@@ -138,110 +159,19 @@ impl Kind {
     }
 }
 
-fn described(title: &str, omitted: &[String]) -> String {
+fn described(title: &str, samples: &Samples, omitted: &[String]) -> String {
+    let data = match samples {
+        Samples::Tokens(_) => "over generated tokens of the same vocabulary",
+        Samples::Images { .. } => "over generated images of the same size",
+    };
     let mut text = format!(
-        "The architecture of a {title} config.json, over generated tokens of the same vocabulary. Look \
-         at what its parameters, their gradients and the optimizer's state take before the first activation, and at what \
-         checkpointing and loss_chunk leave of the rest."
+        "The architecture of a {title} config.json, {data}. Look at what its parameters, their gradients and the optimizer's \
+         state take before the first activation, and at what checkpointing and loss_chunk leave of the rest."
     );
     if !omitted.is_empty() {
         text.push_str(&format!(" Left out of the file: {}.", omitted.join("; ")));
     }
     text
-}
-
-/// Decoders with learned positions.
-fn gpt2(config: &Config<'_>) -> Result<Imported> {
-    let width = config.count("n_embd")?;
-    config.activation("activation_function", &["gelu_new", "gelu_pytorch_tanh", "gelu_fast"])?;
-    let mut omitted = config.omitted(&["layer_norm_epsilon"]);
-    let dropout = config.share("resid_pdrop")?;
-    for name in ["embd_pdrop", "attn_pdrop"] {
-        let share = config.share(name)?;
-        if share != dropout || (name == "attn_pdrop" && share > 0.0) {
-            omitted.push(format!("{name} {share}"));
-        }
-    }
-    let heads = config.count("n_head")?;
-    let model = Model {
-        kind: ModelKind::Gpt2,
-        width,
-        depth: config.count("n_layer")?,
-        heads,
-        kv_heads: heads,
-        hidden: config.maybe_count("n_inner")?.unwrap_or(4 * width),
-        tied: config.flag("tie_word_embeddings", true)?,
-        dropout,
-        ..Model::default()
-    };
-    // Files of the first years have the other name only.
-    let is_old = config.given("n_positions").is_none() && config.given("n_ctx").is_some();
-    let length = config.count(if is_old { "n_ctx" } else { "n_positions" })?;
-    Ok(Imported { model, length, omitted })
-}
-
-/// Decoders with rotary positions and gated units, without biases.
-fn llama(config: &Config<'_>) -> Result<Imported> {
-    config.activation("hidden_act", &["silu", "swish"])?;
-    for name in ["attention_bias", "mlp_bias"] {
-        if config.flag(name, false)? {
-            return Err(config.wrong(name, "true has no place here; write false"));
-        }
-    }
-    let (width, heads) = (config.count("hidden_size")?, config.count("num_attention_heads")?);
-    let head_dim = config.maybe_count("head_dim")?.filter(|numbers| numbers.checked_mul(heads) != Some(width));
-    let model = Model {
-        kind: ModelKind::Llama,
-        width,
-        depth: config.count("num_hidden_layers")?,
-        heads,
-        kv_heads: config.maybe_count("num_key_value_heads")?.unwrap_or(heads),
-        head_dim: head_dim.unwrap_or(0),
-        hidden: config.count("intermediate_size")?,
-        tied: config.flag("tie_word_embeddings", false)?,
-        rotary_base: config.number("rope_theta", 10_000.0)?,
-        ..Model::default()
-    };
-    let omitted = config.omitted(&["rms_norm_eps", "attention_dropout", "rope_scaling"]);
-    Ok(Imported { model, length: config.count("max_position_embeddings")?, omitted })
-}
-
-/// Llama with a window.
-fn mistral(config: &Config<'_>) -> Result<Imported> {
-    let mut imported = llama(config)?;
-    imported.model.window = config.maybe_count("sliding_window")?.unwrap_or(0);
-    Ok(imported)
-}
-
-/// Llama with a bias of queries, keys and values.
-fn qwen2(config: &Config<'_>) -> Result<Imported> {
-    let mut imported = llama(config)?;
-    imported.model.qkv_bias = true;
-    sliding_window(config, imported)
-}
-
-/// Llama with heads of a size of their own, whose queries and keys are normalised.
-fn qwen3(config: &Config<'_>) -> Result<Imported> {
-    let mut imported = llama(config)?;
-    imported.model.qk_norm = true;
-    sliding_window(config, imported)
-}
-
-/// The window of Qwen's files, which some of their layers may have.
-fn sliding_window(config: &Config<'_>, mut imported: Imported) -> Result<Imported> {
-    if config.flag("use_sliding_window", false)? {
-        let (layers, depth) = (config.maybe_count("max_window_layers")?, imported.model.depth);
-        // Layers up to this one see everything.
-        match layers {
-            Some(full) if full >= depth => {}
-            Some(full) if full > 0 => {
-                let message = format!("{full} has a window in some layers and not in others, and here all are alike");
-                return Err(config.wrong("max_window_layers", format!("{message}; write 0 or {depth}")));
-            }
-            _ => imported.model.window = config.count("sliding_window")?,
-        }
-    }
-    Ok(imported)
 }
 
 impl Config<'_> {
@@ -255,6 +185,9 @@ impl Config<'_> {
         let classes = self.fields.get("architectures").and_then(Value::as_array);
         let class = classes.and_then(|classes| classes.first()).and_then(Value::as_str);
         let name = self.given("model_type").and_then(Value::as_str);
+        if name.is_none() && self.given("architecture").is_some_and(Value::is_string) {
+            return Ok(&TIMM);
+        }
         let found = match (name, class) {
             (Some(name), _) => KINDS.iter().find(|kind| kind.name == name),
             (None, Some(class)) => of_class(class),
@@ -278,6 +211,37 @@ impl Config<'_> {
         let file = || self.path.file_name().map_or("config.json".into(), |name| name.to_string_lossy());
         let name = own.map(str::to_owned).or_else(folder).unwrap_or_else(|| file().into_owned());
         name.chars().filter(|c| !c.is_control()).take(60).collect()
+    }
+
+    /// Generated data that the model reads, and what its user should know of them.
+    fn data(&self, kind: &Kind, samples: &Samples) -> Result<(Data, Vec<String>)> {
+        let length = match *samples {
+            Samples::Images { side, classes } => {
+                let notes = match classes {
+                    2..=10 => Vec::new(),
+                    _ => vec![format!("has {classes} classes; data.kind begins at generated shapes of 10")],
+                };
+                let classes = if (2..=10).contains(&classes) { classes } else { 10 };
+                return Ok((Data { kind: DataKind::Shapes, side, classes, ..Data::default() }, notes));
+            }
+            Samples::Tokens(length) => length,
+        };
+        let vocabulary = self.count("vocab_size")?;
+        if !(MIN_VOCABULARY..=MAX_VOCABULARY).contains(&vocabulary) {
+            let mend = format!("write {MIN_VOCABULARY} to {MAX_VOCABULARY}");
+            return Err(self.wrong("vocab_size", format!("{vocabulary} is not a vocabulary; {mend}")));
+        }
+        if length == 0 {
+            let message = "0 leaves no position for a token; write the most tokens that the model takes, such as 1024";
+            return Err(self.wrong(kind.field("data.length"), message));
+        }
+        let begin = length.min(LENGTH);
+        let data = Data { kind: DataKind::Tokens, length: begin, vocabulary, samples: 1000, ..Data::default() };
+        let mut notes = Vec::new();
+        if length > LENGTH {
+            notes.push(format!("allows {length} tokens; data.length begins at {LENGTH}, which can be raised"));
+        }
+        Ok((data, notes))
     }
 
     /// A field that is there and is not null.
@@ -306,6 +270,12 @@ impl Config<'_> {
         let Some(value) = self.given(name) else { return Ok(default) };
         let wrong = || self.wrong(name, format!("{} is no number; write one, such as {default}", shortened(value)));
         value.as_f64().ok_or_else(wrong)
+    }
+
+    /// What a norm adds to the variance: zero where that is what the family here adds. A file without it means `default`.
+    fn epsilon(&self, name: &str, default: f64, family: f64) -> Result<f64> {
+        let epsilon = self.number(name, default)?;
+        Ok(if epsilon == family { 0.0 } else { epsilon })
     }
 
     fn share(&self, name: &str) -> Result<f64> {
@@ -359,7 +329,12 @@ impl Config<'_> {
 
 /// The most that a field may be, where a setting of the same meaning says so.
 fn most(field: &str) -> String {
-    let keys = GPT2_FIELDS.iter().chain(LLAMA_FIELDS).find(|(_, name)| *name == field).map(|(key, _)| *key);
+    let keys = GPT2_FIELDS
+        .iter()
+        .chain(LLAMA_FIELDS)
+        .chain(images::VIT_FIELDS)
+        .find(|(_, name)| *name == field)
+        .map(|(key, _)| *key);
     match keys {
         Some("data.vocabulary") => MAX_VOCABULARY.to_string(),
         key => key.and_then(settings::find).and_then(settings::Setting::most).unwrap_or_else(|| MOST.to_string()),

@@ -18,6 +18,7 @@ pub mod preset;
 mod saving;
 mod settings;
 pub mod shipped;
+pub mod weights;
 
 pub use crate::device::PoolPolicy;
 pub use batch::{Batch, EvaluationBatch};
@@ -32,6 +33,7 @@ pub use optimizer::{Hyperparameter, Optimizer, OptimizerKind, Schedule, UpdateTi
 pub use precision::Precision;
 pub use saving::{Frozen, Lora, Recompute};
 pub use settings::Setting;
+pub use weights::Weights;
 
 pub(crate) use self::settings::{Likeness, step};
 use self::{
@@ -89,6 +91,8 @@ settings! {
         pub optimizer: Optimizer,
         /// Adapters beside frozen dense layers.
         pub lora: Lora,
+        /// What the model begins with.
+        pub weights: Weights,
         /// How long, from which seed.
         pub run: Run,
     }

@@ -89,6 +89,7 @@ pub enum ModelSetting {
     Attention,
     Window,
     RotaryBase,
+    NormEpsilon,
 }
 
 /// What can be said of a family without building a model.
@@ -108,7 +109,7 @@ impl ModelKind {
         use DepthUnit::{Blocks, HiddenLayers, Levels, SameBlocks};
         use ModelSetting::{
             Activation, Attention, Dense, Depth, Dropout, HeadDim, Heads, Hidden, Kernel, KvHeads, Layers, Multiplier,
-            Patch, QkNorm, QkvBias, RotaryBase, Stem, Tied, Width, Window,
+            NormEpsilon, Patch, QkNorm, QkvBias, RotaryBase, Stem, Tied, Width, Window,
         };
         use Task::{Class, Mask, Next};
         use WidthUnit::{Embedding, Filters, LevelFilters, Units};
@@ -127,7 +128,7 @@ impl ModelKind {
                 const {
                     &of(
                         Class,
-                        &[Patch, Width(Embedding), Depth(SameBlocks), Heads, Hidden, Attention, Dropout],
+                        &[Patch, Width(Embedding), Depth(SameBlocks), Heads, Hidden, Attention, NormEpsilon, Dropout],
                         |model| model.depth,
                     )
                 }
@@ -139,7 +140,17 @@ impl ModelKind {
                 const {
                     &of(
                         Next,
-                        &[Width(Embedding), Depth(SameBlocks), Heads, Hidden, Attention, Window, Tied, Dropout],
+                        &[
+                            Width(Embedding),
+                            Depth(SameBlocks),
+                            Heads,
+                            Hidden,
+                            Attention,
+                            Window,
+                            Tied,
+                            NormEpsilon,
+                            Dropout,
+                        ],
                         |model| model.depth,
                     )
                 }
@@ -161,6 +172,7 @@ impl ModelKind {
                             QkvBias,
                             QkNorm,
                             RotaryBase,
+                            NormEpsilon,
                             Dropout,
                         ],
                         |model| model.depth,
@@ -329,6 +341,12 @@ settings! {
         pub attention: AttentionKind = AttentionKind::Efficient, KERNELS.when(|e| uses(e, ModelSetting::Attention));
         /// Positions that one sees, itself and those before it; 0: all (gpt2, llama).
         pub window: usize = 0, SIZES.switch().quiet().when(|e| uses(e, ModelSetting::Window));
+        /// What norms over rows add to the variance; 0: as published, 1e-5 (gpt2, llama) or 1e-6 (vit, and normalised queries
+        /// and keys).
+        pub norm_epsilon: f64 = 0.0, SIZES
+            .quiet()
+            .numbers(0.0, 0.1, "what a norm adds to the variance")
+            .when(|e| uses(e, ModelSetting::NormEpsilon));
         /// Base of the rotary positions' angles (llama).
         pub rotary_base: f64 = 10_000.0, SIZES.when(|e| uses(e, ModelSetting::RotaryBase)).limits(Limits::Positive {
             high: 1e12, what: "a base", example: "10000",
@@ -348,6 +366,20 @@ impl Model {
             19..=50 => [3, 4, 6, 3],
             _ => [3, 4, 23, 3],
         }
+    }
+
+    /// What the norms of rows add to the variance.
+    pub fn epsilon(&self) -> f64 {
+        match self.kind {
+            kind if self.norm_epsilon > 0.0 && kind.uses(ModelSetting::NormEpsilon) => self.norm_epsilon,
+            ModelKind::Llama | ModelKind::Gpt2 => 1e-5,
+            _ => 1e-6,
+        }
+    }
+
+    /// What the norms of queries and keys add to the variance.
+    pub fn query_key_epsilon(&self) -> f64 {
+        if self.norm_epsilon > 0.0 { self.norm_epsilon } else { 1e-6 }
     }
 
     /// Numbers of a head of attention.

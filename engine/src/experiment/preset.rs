@@ -24,6 +24,7 @@ use crate::{
         check::check,
         hugging_face,
         settings::{self, find, from_text, is_group, names_in},
+        weights,
     },
     suggest::nearest,
 };
@@ -60,13 +61,23 @@ pub fn read(path: impl AsRef<Path>) -> Result<Experiment> {
     open(path).map(|opened| opened.experiment)
 }
 
-/// Opens a preset, or a model's `config.json`, which begins with a brace.
+/// Opens a preset, or a model's `config.json`, which begins with a brace. A folder with such a file is opened by it; where
+/// weights lie beside it, the experiment begins with them.
 ///
 /// # Errors
 /// Fails for a file that cannot be read, and where [`parse`] or [`hugging_face::parse`] does.
 pub fn open(path: impl AsRef<Path>) -> Result<Opened> {
     let path = path.as_ref();
-    opened_either(&file::text_of(path)?, path)
+    let config = path.join(weights::CONFIG);
+    if !path.is_dir() || !config.is_file() {
+        return opened_either(&file::text_of(path)?, path);
+    }
+    let (mut experiment, notes) = hugging_face::opened(&file::text_of(&config)?, &config)?;
+    if weights::are_in(path) {
+        experiment.weights.path = Some(path.to_owned());
+        experiment.description.push_str(" The model begins with the weights of the folder.");
+    }
+    Ok(Opened { experiment, is_preset: false, places: Places::default(), notes })
 }
 
 /// Opens what a reader gives, as [`open`] does a file; `path` is for messages.

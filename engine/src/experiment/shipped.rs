@@ -5,6 +5,7 @@ use crate::{
     experiment::{
         Experiment,
         preset::{self, Opened},
+        weights,
     },
     suggest::some_near,
 };
@@ -77,7 +78,8 @@ pub fn open(path_or_name: &str) -> Result<Opened> {
     let looks_like_path =
         path_or_name.contains(['/', '\\']) || path_or_name.ends_with(".toml") || path_or_name.ends_with(".json");
     let path = std::path::Path::new(path_or_name);
-    if looks_like_path || (path.exists() && !path.is_dir()) {
+    let is_model = || path.join(weights::CONFIG).is_file();
+    if looks_like_path || (path.exists() && !path.is_dir()) || is_model() {
         return preset::open(path_or_name);
     }
     let name = renamed(path_or_name).unwrap_or(path_or_name);

@@ -9,7 +9,7 @@ pub enum Phase {
     /// The model is built.
     #[default]
     Start,
-    /// A checkpoint is read, to go on from.
+    /// Weights are read, or a checkpoint to go on from.
     Loading,
     /// A micro-batch is brought to the device.
     Batch,

@@ -54,11 +54,10 @@ impl Style<'_> {
 
     /// The norm of this family over `width`.
     pub(super) fn norm<B: Backend>(&self, init: &mut Init<'_, B>, path: &str) -> Result<Layers<B>> {
-        let width = self.model.width;
+        let (width, epsilon) = (self.model.width, self.model.epsilon());
         Ok(match self.model.kind {
-            ModelKind::Llama => vec![Box::new(RmsNorm::new(init, path, width, 1e-5)?)],
-            ModelKind::Gpt2 => vec![Box::new(LayerNorm::new(init, path, width, 1e-5)?)],
-            _ => vec![Box::new(LayerNorm::new(init, path, width, 1e-6)?)],
+            ModelKind::Llama => vec![Box::new(RmsNorm::new(init, path, width, epsilon)?)],
+            _ => vec![Box::new(LayerNorm::new(init, path, width, epsilon)?)],
         })
     }
 
@@ -89,7 +88,12 @@ impl Style<'_> {
         layers.push(Box::new(qkv));
         if self.is_llama() {
             if model.qk_norm {
-                layers.push(Box::new(QueryKeyNorm::new(init, &path.join("qk-norm"), shape, 1e-6)?));
+                layers.push(Box::new(QueryKeyNorm::new(
+                    init,
+                    &path.join("qk-norm"),
+                    shape,
+                    model.query_key_epsilon(),
+                )?));
             }
             layers.push(Box::new(Rotary::new(executor, &path.join("rotary"), shape, model.rotary_base)));
         }

@@ -22,7 +22,7 @@ use crate::{
     },
     nn::Param,
     plan::{LayerRow, Pass, Peak, Plan, Resolved, full_precision},
-    step::{Blank, Session, bookkeeping, restore::Anything, save::Nowhere},
+    step::{Blank, Session, bookkeeping, load, restore, save::Nowhere},
 };
 
 pub use self::op_times::op_secs;
@@ -145,8 +145,10 @@ impl<'a> Dry<'a> {
         let executor = Executor::new(DryRun::new(target, rates), ledger);
         let left_out = experiment.batch.accumulation - shortened.batch.accumulation;
         let mut session = Session::new(executor, shortened, resolved.info())?;
-        if let Some(resumed) = resolved.resumed() {
-            session.restore(&resumed.counters, &mut Anything)?;
+        match resolved.resumed() {
+            Some(resumed) => session.restore(&resumed.counters, &mut restore::Anything)?,
+            None if experiment.weights.chosen().is_some() => session.load(&mut load::Anything)?,
+            None => {}
         }
         Ok(Self { resolved, session, recordings: Vec::new(), left_out })
     }

@@ -7,7 +7,7 @@ use crate::{
     error::Result,
     experiment::Experiment,
     memory::{Bookkeeping, Ledger, tally},
-    step::{Blank, Session, save::Nowhere},
+    step::{Blank, Session, load::Anything, save::Nowhere},
 };
 
 /// What the engine's own structures hold in each phase of a run of `experiment` on the CPU. The first step makes the
@@ -23,6 +23,9 @@ pub fn bookkeeping(experiment: &Experiment, info: &DatasetInfo) -> Result<Bookke
         let ledger = Ledger::gathering();
         let executor = Executor::new(DryRun::new(Target::Cpu { threads: 1 }, Rates::NOMINAL), ledger.clone());
         let mut session = Session::new(executor, &shortened, info)?;
+        if experiment.weights.chosen().is_some() {
+            session.load(&mut Anything)?;
+        }
         let batch = Blank(experiment.batch.micro);
         for _ in 0..2 {
             session.step(0.0, || Ok(batch))?;

@@ -6,6 +6,7 @@
 
 mod bookkeeping;
 mod device_dataset;
+pub mod load;
 mod loss;
 mod loss_scale;
 mod micro_batch;

@@ -10,7 +10,7 @@ use super::{
     slots::{Counters, slots},
 };
 use crate::{
-    backend::{Backend, DType},
+    backend::Backend,
     error::{Error, Result},
     memory::{Category, Phase},
     nn::Layer,
@@ -69,18 +69,6 @@ pub const CHECKSUM_AT: u64 = 8 + BEGINNING.len() as u64;
 /// What stands there at first, and what is added up in its place.
 pub const NO_CHECKSUM: &str = "00000000";
 
-/// The name of a type in a header.
-pub fn dtype_name(dtype: DType) -> &'static str {
-    match dtype {
-        DType::F64 => "F64",
-        DType::F32 => "F32",
-        DType::Bf16 => "BF16",
-        DType::F16 => "F16",
-        DType::U32 => "U32",
-        DType::U8 => "U8",
-    }
-}
-
 impl<B: Backend> Session<B> {
     /// The numbers beside the tensors.
     pub fn counters(&self) -> Counters {
@@ -135,7 +123,7 @@ impl<B: Backend> Session<B> {
         let mut begin = 0;
         for slot in slots(&self.model, &self.experiment.optimizer, self.updates > 0) {
             let end = begin + (slot.shape.elements() * slot.dtype.size()) as u64;
-            let (name, dtype) = (slot.name(self.executor.ledger()), dtype_name(slot.dtype));
+            let (name, dtype) = (slot.name(self.executor.ledger()), slot.dtype.safetensors_name());
             let shape = slot.shape.dims();
             let entry = format!(
                 ",{}:{{\"dtype\":\"{dtype}\",\"shape\":{shape:?},\"data_offsets\":[{begin},{end}]}}",

@@ -55,4 +55,16 @@ impl DType {
             Self::U8 => "u8",
         }
     }
+
+    /// The name in the header of a safetensors file.
+    pub const fn safetensors_name(self) -> &'static str {
+        match self {
+            Self::F64 => "F64",
+            Self::F32 => "F32",
+            Self::Bf16 => "BF16",
+            Self::F16 => "F16",
+            Self::U32 => "U32",
+            Self::U8 => "U8",
+        }
+    }
 }

@@ -20,12 +20,14 @@ use crate::{
     device::cpu_threads,
     error::Result,
     experiment::Experiment,
+    interop::Fitted,
     memory::{
         Ledger,
         host::Line,
         probe::{self, uncounted},
     },
     plan::Plan,
+    sync::Mutex,
     train::{
         checkpoint::Checkpoint,
         command::Inbox,
@@ -49,6 +51,8 @@ pub(super) struct RunSpec<'a> {
     pub(super) keep: &'a Keep,
     /// What it goes on from.
     pub(super) checkpoint: Option<&'a Checkpoint>,
+    /// What its model begins with, until it is loaded.
+    pub(super) weights: Mutex<Option<Fitted>>,
 }
 
 /// Trains on the processor to the end of the run. `summary` holds what was reached, however it ends.

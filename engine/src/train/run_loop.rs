@@ -159,6 +159,12 @@ impl<'a, 'j> RunLoop<'a, 'j> {
             checkpoint.restore(&mut session)?;
             self.sampler.read(Bytes::ZERO);
         }
+        if let Some(mut weights) = self.spec.weights.lock().take() {
+            let loaded = session.load(&mut weights);
+            uncounted(|| drop(weights));
+            self.sampler.read(Bytes::ZERO);
+            loaded?;
+        }
         self.report_skipped();
         match self.train(&mut session, inbox) {
             Ok(()) => self.save(&mut session, SaveReason::End),

@@ -16,6 +16,7 @@ use crate::{
     error::{BudgetError, Error, Problem, Result, panic_text},
     experiment::Experiment,
     hardware::Machine,
+    interop::{self, Fitted},
     memory::{
         ballast, heap,
         host::{FreeMemory, LimitedBy, Line},
@@ -266,6 +267,12 @@ impl Attempt {
         {
             return Err(BudgetError { limited_by: line.limited_by, ..error }.into());
         }
+        let weights = match &checkpoint {
+            // It has weights of its own.
+            Some(_) => None,
+            None => interop::chosen(experiment, plan.resolved.info())?,
+        };
+        weights.iter().flat_map(Fitted::notes).for_each(|note| events.send(Event::Warning(format!("weights: {note}"))));
         let dataset = datasets.open(&plan)?;
         if let Some(checkpoint) = &checkpoint {
             checkpoint.goes_on_with(&dataset, plan.experiment.batch.effective())?;
@@ -276,7 +283,16 @@ impl Attempt {
         events.set_machine(worker.machine());
         summary.predicted.process = plan::predict::process(&plan.resolved, worker.machine(), plan.peak.reserved);
         let checkpoint = checkpoint.as_ref();
-        let spec = run::RunSpec { id: *id, plan: &plan, line, dataset, events, keep, checkpoint };
+        let spec = run::RunSpec {
+            id: *id,
+            plan: &plan,
+            line,
+            dataset,
+            events,
+            keep,
+            checkpoint,
+            weights: Mutex::new(weights),
+        };
         worker.train(&spec, inbox, summary)?;
         Ok(Outcome::Finished)
     }

@@ -81,3 +81,20 @@ fn a_run_over_tokens_says_what_its_accuracy_is() {
     // Predicted in the bottom bar, measured over the curve.
     assert_eq!(window.query_all_by_label_contains("tokens/s").count(), 2);
 }
+
+#[test]
+fn weights_to_begin_with_are_typed_and_what_is_wrong_with_them_is_said_there() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("pytorch_model.bin");
+    std::fs::write(&path, "pickled").expect("writes");
+    let mut experiment = digits();
+    experiment.weights.path = Some(path);
+    let mut window = window(experiment);
+    until(&mut window, |app| !app.state.prediction.problems().is_empty());
+    assert_eq!(app(&window).state.prediction.problems()[0].key, "weights.path");
+    assert!(window.query_by_label_contains("is pickled, and to read a pickled file is to run").is_some());
+    assert!(window.query_by_role_and_label(Role::Button, "Browse for the weights").is_some());
+    window.key_press_modifiers(Modifiers::COMMAND, Key::Enter);
+    window.run_steps(3);
+    assert!(app(&window).state.session.runs().is_empty() && !app(&window).state.is_starting);
+}

@@ -62,7 +62,9 @@ impl Contents {
                 tensorboard::events(&kept.curves, &kept.about())
             }
             // They are copied from file to file, and never as a whole in memory.
-            Format::Safetensors => return Err(Misuse("weights go to a file: name one with -o".to_owned()).into()),
+            Format::Safetensors | Format::Huggingface => {
+                return Err(Misuse("weights go to a file: name one with -o".to_owned()).into());
+            }
             Format::Perfetto => {
                 let plan = planned(subject)?;
                 let passes = plan.passes().map(|pass| Ok((pass, secs(plan, pass)?)));

@@ -10,8 +10,9 @@ use std::{
 use anyhow::Context;
 use clap::{Args, ValueEnum};
 use plimsoll_engine::{
+    interop,
     plan::{self, Pass},
-    report::{comparison::MOST, tensorboard},
+    report::{Subject, comparison::MOST, tensorboard},
     train::Checkpoint,
 };
 use serde::Serialize;
@@ -33,6 +34,7 @@ Examples:
   plimsoll export 20261122-14 --format tensorboard -o logs/first
   plimsoll export last --format png --what gradients
   plimsoll export last --format safetensors --best -o model.safetensors
+  plimsoll export last --format huggingface -o my-model
   plimsoll export cnn-digits --format png --what layers -o layers.png
   plimsoll export gpt2-rtx4060-plan --format perfetto -o step.json
   plimsoll export cnn-shapes cnn-shapes-bf16 --format html -o comparison.html
@@ -57,6 +59,9 @@ pub(super) struct Export {
     /// Of the weights, those of the best test in place of the last
     #[arg(long)]
     best: bool,
+    /// With huggingface, the whole model with its adapters merged into it, in place of the adapters alone
+    #[arg(long)]
+    merge: bool,
     /// Plan a preset for this device
     #[arg(long, value_name = "D", add = complete::devices())]
     device: Option<String>,
@@ -83,6 +88,8 @@ enum Format {
     Tensorboard,
     /// The weights of a run's checkpoint
     Safetensors,
+    /// A folder with model.safetensors and config.json as transformers and timm load them; of adapters, as peft does
+    Huggingface,
     /// A trace of the step, for Perfetto and Chrome
     Perfetto,
     /// A picture of 300 dots an inch
@@ -138,6 +145,7 @@ impl Format {
             Self::Jsonl => "jsonl",
             Self::Tensorboard => "tensorboard",
             Self::Safetensors => "safetensors",
+            Self::Huggingface => "huggingface",
             Self::Perfetto => "trace.json",
             Self::Png => "png",
             Self::Svg => "svg",
@@ -152,6 +160,14 @@ fn name_of(value: impl ValueEnum) -> String {
 }
 
 #[derive(Serialize)]
+struct Folder<'a> {
+    path: &'a Path,
+    format: &'a str,
+    bytes: u64,
+    files: &'a [PathBuf],
+}
+
+#[derive(Serialize)]
 struct Json<'a> {
     path: &'a Path,
     format: &'a str,
@@ -161,6 +177,9 @@ struct Json<'a> {
 impl Export {
     pub(super) fn run(&self) -> anyhow::Result<ExitCode> {
         let place = self.place()?;
+        if self.format == Format::Huggingface {
+            return self.huggingface(&place);
+        }
         let is_folder = self.format == Format::Tensorboard && !save::is_stdout(&place);
         let path = if is_folder { place.join(tensorboard::FILE_NAME) } else { place.clone() };
         if is_folder {
@@ -188,9 +207,45 @@ impl Export {
         Ok(ExitCode::SUCCESS)
     }
 
+    /// Writes a run's model as a folder that other programs load.
+    fn huggingface(&self, folder: &Path) -> anyhow::Result<ExitCode> {
+        anyhow::ensure!(!save::is_stdout(folder), Misuse("a folder is written: name one with -o".to_owned()));
+        save::can_be_folder(folder)?;
+        let there = folder.read_dir().is_ok_and(|mut entries| entries.next().is_some());
+        anyhow::ensure!(
+            self.force || !there,
+            "{}: has files already; write --force to write over those of the same names, or name another folder",
+            folder.display()
+        );
+        let machine = plan::this_machine();
+        let named = subject::all(self.subjects.iter().map(PathBuf::as_path), None, &self.store, &machine)?;
+        let (named, checkpoint) = self.checkpoint(&named)?;
+        let Subject { name, plan, experiment, .. } = &named.subject;
+        let plan = plan.as_ref().with_context(|| format!("{name}: cannot be planned here any more"))?;
+        let exported = interop::export(checkpoint.path(), folder, experiment, plan.resolved.info(), self.merge)?;
+        exported.notes.iter().for_each(|note| out::say("note", note));
+        match self.json {
+            true => out::json(&Folder {
+                path: folder,
+                format: "huggingface",
+                bytes: exported.bytes.0,
+                files: &exported.files,
+            }),
+            false => exported.files.iter().try_for_each(|file| out::line(file.display().to_string())),
+        }?;
+        Ok(ExitCode::SUCCESS)
+    }
+
     /// Copies the weights of a run's checkpoint, tensor by tensor.
     fn weights(&self, path: &Path, named: Vec<Named>) -> anyhow::Result<ExitCode> {
-        let [Named { subject, kept: Some(kept) }] = &named[..] else {
+        let (_, checkpoint) = self.checkpoint(&named)?;
+        self.tell(path, checkpoint.write_weights(save::file(path)?)?.0)?;
+        Ok(ExitCode::SUCCESS)
+    }
+
+    /// The one run that is named, and its checkpoint, which is of its model.
+    fn checkpoint<'a>(&self, named: &'a [Named]) -> anyhow::Result<(&'a Named, Checkpoint)> {
+        let [run @ Named { subject, kept: Some(kept) }] = named else {
             anyhow::bail!("weights are those of one run; `plimsoll train` keeps runs, and `last` names the newest");
         };
         // A folder that is not there is no checkpoint either.
@@ -203,8 +258,7 @@ impl Export {
         // Of a run that cannot be planned any more its settings are known, and not what its tensors were.
         let resolved = subject.plan.as_ref().map(|plan| &plan.resolved);
         checkpoint.holds_the_run(&kept.experiment, resolved).with_context(no_weights)?;
-        self.tell(path, checkpoint.write_weights(save::file(path)?)?.0)?;
-        Ok(ExitCode::SUCCESS)
+        Ok((run, checkpoint))
     }
 
     /// Says what was written.

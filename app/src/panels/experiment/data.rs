@@ -1,16 +1,15 @@
 //! The group of the data: the source, and what that source needs.
 
-use eframe::egui::{Button, TextEdit, Ui};
+use eframe::egui::Ui;
 use plimsoll_engine::{
     Bytes,
     experiment::{DataSetting, PathUse},
 };
 
-use super::{PanelContext, controls, fact};
+use super::{PanelContext, controls, fact, path};
 use crate::{
     command::Action,
-    theme,
-    widgets::control::{Form, Spec, follow},
+    widgets::control::{Form, Spec},
 };
 
 const FOLDER: Spec = Spec {
@@ -33,7 +32,7 @@ pub(super) fn ui(ui: &mut Ui, form: &Form<'_>, context: &PanelContext<'_>) {
     let source = form.experiment().data.kind.traits();
     if let Some(PathUse { is_file, holds, .. }) = source.path {
         let (spec, hint) = if is_file { (FILE, "/path/to/file") } else { (FOLDER, "/path/to/folder") };
-        path(ui, form, context, spec, hint);
+        path::ui(ui, form, context, (spec, hint, Action::BrowseData), |experiment| &mut experiment.data.path);
         fact(ui, holds);
     }
     for setting in source.settings {
@@ -62,25 +61,4 @@ pub(super) fn rest(ui: &mut Ui, form: &Form<'_>) {
     form.choice(ui, controls::FLIP.0, &controls::FLIP.1);
     form.number(ui, controls::CROP.0, controls::CROP.1);
     form.number(ui, controls::COLOUR.0, controls::COLOUR.1);
-}
-
-/// A typed path, and a button for the desktop's dialog.
-fn path(ui: &mut Ui, form: &Form<'_>, context: &PanelContext<'_>, spec: Spec, hint: &str) {
-    let path = form.experiment().data.path.clone().unwrap_or_default();
-    let mut text = path.to_string_lossy().into_owned();
-    let hover = form.row(ui, spec, |ui| {
-        let browse = ui.add(Button::new("…")).accessible_name(format!("Browse for the {}", spec.name.to_lowercase()));
-        follow(&browse);
-        if browse.clicked() {
-            context.send.send(Action::BrowseData);
-        }
-        let edit = TextEdit::singleline(&mut text).hint_text(hint).desired_width(f32::INFINITY);
-        follow(&theme::bordered(ui, |ui| ui.add(edit)).accessible_name(spec.name));
-    });
-    form.help(&hover, spec, Vec::new);
-    if text != path.to_string_lossy() {
-        form.edit(spec.key, |experiment| {
-            experiment.data.path = Some(text.clone().into()).filter(|_| !text.is_empty());
-        });
-    }
 }

@@ -4,6 +4,7 @@ mod controls;
 mod data;
 mod description;
 mod optimizer;
+mod path;
 
 use eframe::egui::{self, Align, Button, CollapsingHeader, Layout, Rect, RichText, ScrollArea, Ui, UiBuilder, vec2};
 use plimsoll_engine::Experiment;
@@ -11,6 +12,7 @@ use plimsoll_engine::experiment::{BlockSet, Checkpointing, DepthUnit, Frozen, Mo
 
 use super::PanelContext;
 use crate::{
+    command::Action,
     format,
     naming::listed,
     planner::Obstacle,
@@ -33,7 +35,11 @@ pub(crate) fn ui(ui: &mut Ui, context: &PanelContext<'_>) {
         if form.experiment().device != "cpu" {
             group(ui, "GPU", |ui| gpu(ui, &form));
         }
-        group(ui, "Model", |ui| model(ui, &form));
+        group(ui, "Model", |ui| {
+            model(ui, &form);
+            let row = (WEIGHTS, "drawn at random", Action::BrowseWeights);
+            path::ui(ui, &form, context, row, |experiment| &mut experiment.weights.path);
+        });
         let parts = [controls::FROZEN.0, controls::FROZEN_BLOCKS.0, controls::LORA_RANK.0, controls::LORA_ALPHA.0];
         more(ui, &form, "Trained parameters", &parts, |ui| learning(ui, &form));
         group(ui, "Data", |ui| data::ui(ui, &form, context));
@@ -152,6 +158,14 @@ fn gpu(ui: &mut Ui, form: &Form<'_>) {
     form.choice(ui, controls::DETERMINISTIC.0, &controls::DETERMINISTIC.1);
 }
 
+const WEIGHTS: Spec = Spec {
+    key: "weights.path",
+    name: "Weights",
+    help: "What the model begins with: a folder with model.safetensors, or a .safetensors file, by the names of transformers, \
+            timm or torchvision, or of a run of this program. Nothing is downloaded. Empty, the weights are drawn at random. \
+            Loading takes no memory beside the weights, and a run that goes on from a checkpoint does not need them any more.",
+};
+
 const PICKED: Spec = Spec {
     key: "checkpointing",
     name: "Blocks",
@@ -219,6 +233,7 @@ fn model(ui: &mut Ui, form: &Form<'_>) {
             ModelSetting::Patch => controls::PATCH,
             ModelSetting::Window => controls::WINDOW,
             ModelSetting::RotaryBase => controls::ROTARY_BASE,
+            ModelSetting::NormEpsilon => controls::NORM_EPSILON,
             ModelSetting::Dropout => controls::DROPOUT,
             ModelSetting::Activation => {
                 form.choice(ui, controls::ACTIVATION.0, &controls::ACTIVATION.1);

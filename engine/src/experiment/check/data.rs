@@ -26,6 +26,9 @@ impl List {
         if let Some(path) = data.kind.traits().path {
             self.path(data, path.mend);
         }
+        if e.weights.chosen().is_some_and(|path| path.to_str().is_none()) {
+            self.add("weights.path", "is not text", "give it a name in UTF-8");
+        }
         if data.kind.is_split() {
             self.test_fraction(data);
         }

@@ -1,7 +1,7 @@
 //! Published configurations, and files that are none.
 
 use super::*;
-use crate::experiment::{AttentionKind, preset};
+use crate::experiment::{AttentionKind, ModelKind, preset};
 
 /// The fields that decide the sizes, as the published files have them.
 const GPT2: &str = r#"{"activation_function": "gelu_new", "architectures": ["GPT2LMHeadModel"], "attn_pdrop": 0.1,

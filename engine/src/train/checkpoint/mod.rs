@@ -6,7 +6,6 @@
 //! one has the losses of a run that was never stopped, to the last bit. Refuses a file that is damaged, of another program,
 //! of a newer version, or of another architecture, before anything of it is used.
 
-mod header;
 mod progress;
 mod weights;
 mod write;
@@ -17,11 +16,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use self::{
-    header::{Header, Place, unreadable},
-    progress::Facts,
-    write::checksum_text,
-};
+use self::{progress::Facts, write::checksum_text};
 pub(super) use self::{progress::Progress, write::write};
 use crate::{
     backend::{Backend, DType, DryRun, Executor, Rates, Shape},
@@ -29,6 +24,7 @@ use crate::{
     data::Dataset,
     error::{Error, Problem, Result},
     experiment::{Experiment, preset},
+    interop::header::{self, Element, Header, Place, Words, unreadable},
     memory::Ledger,
     plan::{Resolved, Resumed, SoFar},
     step::{
@@ -48,6 +44,12 @@ const FIRST: u32 = 1;
 pub(super) const LAST: &str = "last.safetensors";
 /// The name of the best one.
 pub(super) const BEST: &str = "best.safetensors";
+/// What a file is taken for, in messages.
+const WORDS: Words = Words {
+    what: "a checkpoint",
+    choose: "choose a checkpoint (.safetensors) of a run",
+    mend: "take another checkpoint of the run",
+};
 /// Bytes that a file is read by to add it up.
 const READ: usize = 64 << 10;
 
@@ -101,7 +103,7 @@ impl Checkpoint {
             ));
         }
         let file = File::open(&path).map_err(|error| unreadable(&path, &error))?;
-        let header = header::read(&path, &file)?;
+        let header = header::read(&path, &file, WORDS)?;
         let version = header.facts.get("plimsoll").and_then(|version| version.parse::<u32>().ok());
         match version {
             Some(FIRST | VERSION) => {}
@@ -304,12 +306,17 @@ impl Source for Reader<'_> {
     fn find(&mut self, name: &str, shape: Shape, dtype: DType) -> Result<()> {
         let Checkpoint { path, file, header, .. } = self.checkpoint;
         let place = format!("tensor {name}");
-        let Some(Place { dtype: found, shape: extents, begin, bytes }) = header.tensors.get(name) else {
+        let Some(Place { element: found, shape: extents, begin, bytes }) = header.tensors.get(name) else {
             return Err(self.checkpoint.of_another(place, "is not there".to_owned()));
         };
-        let is_same = extents.iter().copied().eq(shape.dims().iter().map(|extent| *extent as u64)) && *found == dtype;
+        let is_same = extents.iter().copied().eq(shape.dims().iter().map(|extent| *extent as u64))
+            && *found == Element::Of(dtype);
         if !is_same {
-            let found = format!("{} {extents:?}", found.name());
+            let found = match found {
+                Element::Of(dtype) => dtype.name(),
+                Element::Other(name, _) => name,
+            };
+            let found = format!("{found} {extents:?}");
             let message = format!("is {found}, and the experiment has {} {:?}", dtype.name(), shape.dims());
             return Err(self.checkpoint.of_another(place, message));
         }

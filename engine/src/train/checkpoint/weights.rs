@@ -8,8 +8,8 @@ use std::{
 
 use serde_json::{Map, Value, json};
 
-use super::{Checkpoint, READ, header::Place, write::unwritable};
-use crate::{bytes::Bytes, error::Result, step::save::dtype_name, whole_file};
+use super::{Checkpoint, READ, write::unwritable};
+use crate::{bytes::Bytes, error::Result, interop::header::Place, whole_file};
 
 /// What the names of the optimizer's state begin with.
 const STATE: &str = "optimizer.";
@@ -71,7 +71,7 @@ impl Checkpoint {
         let mut at = 0;
         for (name, place) in weights {
             let offsets = [at, at + place.bytes];
-            let entry = json!({ "dtype": dtype_name(place.dtype), "shape": place.shape, "data_offsets": offsets });
+            let entry = json!({ "dtype": place.element.name(), "shape": place.shape, "data_offsets": offsets });
             head.insert((*name).to_owned(), entry);
             at += place.bytes;
         }

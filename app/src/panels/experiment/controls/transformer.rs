@@ -197,6 +197,16 @@ pub(in crate::panels::experiment) const ROTARY_BASE: Numeric = (
     Number { stops: &[100., 1000., 10_000., 100_000., 500_000., 1_000_000.], zero: None, place: Place::Setting },
 );
 
+pub(in crate::panels::experiment) const NORM_EPSILON: Numeric = (
+    Spec {
+        key: "model.norm_epsilon",
+        name: "Norm epsilon",
+        help: "What a norm adds to the variance before it divides by its root. Published weights want the one that they were \
+                trained with. It changes neither memory nor time.",
+    },
+    Number { stops: &[0., 1e-12, 1e-6, 1e-5, 1e-3], zero: Some("as published"), place: Place::Setting },
+);
+
 pub(in crate::panels::experiment) const LOSS_CHUNK: Numeric = (
     Spec {
         key: "loss_chunk",

@@ -1,0 +1,147 @@
+//! Low-rank adapters: merged into the weights they stand beside, or as PEFT has them, in a file of their own.
+//!
+//! Always holds: what one adapter adds to the rows of a layer here is what those of the layers there add, for they share the
+//! first matrix, and each has its rows of the second.
+
+use std::path::Path;
+
+use serde_json::json;
+
+use super::{
+    export::{Exported, Run, as_it_is},
+    fit::Slot,
+    layout::Layout,
+    written::{self, Elements, Entry},
+};
+use crate::{
+    error::{Problem, Result},
+    experiment::{Experiment, Frozen},
+    tensor::DType,
+};
+
+const WEIGHTS: &str = "adapter_model.safetensors";
+const CONFIG: &str = "adapter_config.json";
+const DOWN: &str = ".adapter_down";
+const UP: &str = ".adapter_up";
+
+/// What an adapter adds to one weight.
+#[derive(Clone, Copy)]
+pub(super) struct Adapter<'a> {
+    down: (&'a [u8], DType), // [rank, in]
+    up: (&'a [u8], DType),   // [out, rank]
+    rank: usize,
+    scale: f64,
+    /// Rows and columns of the weight.
+    sizes: [usize; 2],
+    /// The type of the sum.
+    dtype: DType,
+}
+
+/// The adapter of the tensor of `slot`, if it has one.
+pub(super) fn of<'a>(run: &Run<'a>, slot: &Slot) -> Result<Option<Adapter<'a>>> {
+    let (Some(layer), [out, inner]) = (slot.name.strip_suffix(".weight"), &slot.shape[..]) else { return Ok(None) };
+    let name = |what: &str| format!("{layer}{what}");
+    if !run.slots.iter().any(|slot| slot.name == name(DOWN)) {
+        return Ok(None);
+    }
+    let lora = &run.experiment.lora;
+    Ok(Some(Adapter {
+        down: run.elements(&name(DOWN))?,
+        up: run.elements(&name(UP))?,
+        rank: lora.rank,
+        scale: lora.alpha / lora.rank as f64,
+        sizes: [*out, *inner],
+        dtype: run.experiment.precision.master(),
+    }))
+}
+
+fn numbers((bytes, dtype): (&[u8], DType), count: usize) -> Vec<f64> {
+    let mut wide = vec![0; 8 * count];
+    as_it_is(&[count], 0).convert(bytes, dtype, 0, &mut wide, DType::F64);
+    wide.chunks_exact(8).map(|e| e.try_into().map_or(0.0, f64::from_le_bytes)).collect()
+}
+
+impl Adapter<'_> {
+    /// The weight with what the adapter adds to it: summed in f64, rounded once.
+    pub(super) fn merged(&self, weight: &[u8], dtype: DType) -> Vec<u8> {
+        let [out, inner] = self.sizes;
+        let (down, up) = (numbers(self.down, self.rank * inner), numbers(self.up, out * self.rank));
+        let mut merged = vec![0; out * inner * self.dtype.size()];
+        for (row, to) in merged.chunks_exact_mut(inner * self.dtype.size()).enumerate() {
+            let mut sums = numbers((&weight[row * inner * dtype.size()..], dtype), inner);
+            for (factor, down) in up[row * self.rank..][..self.rank].iter().zip(down.chunks_exact(inner)) {
+                sums.iter_mut().zip(down).for_each(|(sum, down)| *sum += self.scale * factor * down);
+            }
+            let sums: Vec<u8> = sums.into_iter().flat_map(f64::to_le_bytes).collect();
+            as_it_is(&[inner], 0).convert(&sums, DType::F64, 0, to, self.dtype);
+        }
+        merged
+    }
+}
+
+/// Refuses a run whose adapters alone do not make its model.
+pub(super) fn can_stand_alone(experiment: &Experiment) -> Result<()> {
+    let refuse = |key: &str, message: &str| {
+        Err(Problem::new(key, message, "write --merge for the whole model, its adapters merged into it").into())
+    };
+    if !experiment.model.kind.is_decoder() {
+        return refuse("model.kind", "peft's adapters are written for decoders alone");
+    }
+    if experiment.frozen != Frozen::All {
+        return refuse("frozen", "the run trained more than its adapters, and an adapter's file has no place for that");
+    }
+    if experiment.weights.chosen().is_none() {
+        return refuse("weights.path", "the run began from nothing, so no file has what its adapters stand beside");
+    }
+    Ok(())
+}
+
+/// Writes the adapters as PEFT loads them.
+pub(super) fn write(run: &Run<'_>, folder: &Path, exported: &mut Exported) -> Result<()> {
+    let experiment = run.experiment;
+    let (mut entries, mut targets, mut is_transposed) = (Vec::new(), Vec::new(), false);
+    for slot in &run.slots {
+        let Some(layer) = slot.name.strip_suffix(UP) else { continue };
+        let weight = format!("{layer}.weight");
+        let Some(weight) = run.slots.iter().find(|slot| slot.name == weight) else { continue };
+        let Some(parts) = run.naming.parts(&experiment.model, &weight.name, &weight.shape) else { continue };
+        let (down, down_type) = run.elements(&format!("{layer}{DOWN}"))?;
+        let (up, up_type) = run.elements(&slot.name)?;
+        let (rank, inner) = (experiment.lora.rank, weight.shape[1]);
+        for part in parts {
+            let module = part.name.strip_suffix(".weight").unwrap_or(&part.name);
+            let target = module.rsplit('.').next().unwrap_or(module).to_owned();
+            if !targets.contains(&target) {
+                targets.push(target);
+            }
+            is_transposed |= part.layout == Layout::Transposed;
+            let name = |matrix: &str| format!("base_model.model.{module}.lora_{matrix}.weight");
+            let entry = |matrix, shape: [usize; 2], begin, from, dtype| Entry {
+                name: name(matrix),
+                shape: shape.to_vec(),
+                dtype,
+                view: as_it_is(&shape, begin),
+                from: Elements::There(from, dtype),
+            };
+            entries.push(entry("A", [rank, inner], 0, down, down_type));
+            entries.push(entry("B", [part.here[0], rank], part.begin / inner * rank, up, up_type));
+        }
+    }
+    let path = folder.join(WEIGHTS);
+    exported.bytes = written::write(&path, &entries)?;
+    exported.files.push(path);
+    let base = experiment.weights.chosen().and_then(|path| if path.is_dir() { Some(path) } else { path.parent() });
+    let fields = json!({
+        "peft_type": "LORA",
+        "task_type": "CAUSAL_LM",
+        "base_model_name_or_path": base.map(|base| base.to_string_lossy()),
+        "r": experiment.lora.rank,
+        "lora_alpha": experiment.lora.alpha,
+        "lora_dropout": 0.0,
+        "bias": "none",
+        "target_modules": targets,
+        "fan_in_fan_out": is_transposed,
+        "inference_mode": true,
+    });
+    exported.put_json(folder, CONFIG, fields.as_object().cloned().unwrap_or_default())
+}

@@ -1,0 +1,179 @@
+//! A trained model in the layout of others: `model.safetensors` and `config.json`, or an adapter beside its base.
+//!
+//! Owns [`export`]. Always holds: what is written loads in `transformers`, `peft`, `timm` or `torchvision`, and here again to
+//! the same logits. Refuses, in words, what the layout has no place for.
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+};
+
+use serde_json::{Map, Value};
+
+use super::{
+    adapter, config,
+    fit::{Slot, slots},
+    header::Element,
+    layout::Layout,
+    mapped::Mapped,
+    names::{self, Naming},
+    written::{self, Elements, Entry},
+};
+use crate::{
+    bytes::Bytes,
+    error::{Error, Problem, Result},
+    experiment::{
+        DatasetInfo, Experiment,
+        weights::{CONFIG, WHOLE},
+    },
+    tensor::DType,
+    whole_file::{self, reason},
+};
+
+/// Files of a tokenizer, and what generation begins with.
+const COMPANIONS: [&str; 9] = [
+    "tokenizer.json",
+    "tokenizer_config.json",
+    "tokenizer.model",
+    "special_tokens_map.json",
+    "added_tokens.json",
+    "chat_template.jinja",
+    "vocab.json",
+    "merges.txt",
+    "generation_config.json",
+];
+
+/// What was written.
+#[derive(Debug, Default, PartialEq)]
+pub struct Exported {
+    /// The files, those with weights first.
+    pub files: Vec<PathBuf>,
+    /// What the weights take.
+    pub bytes: Bytes,
+    /// What its user should know.
+    pub notes: Vec<String>,
+}
+
+/// Writes the weights of `checkpoint`, which is one of the experiment's run, to `folder`, in the layout that others load. It is made where it is not there.
+/// Adapters go to a file of their own, unless they are to be merged into the weights they stand beside.
+///
+/// # Errors
+/// Fails for a model that has no place in such a layout, for a checkpoint that cannot be read, and when the system takes no
+/// more.
+pub fn export(
+    checkpoint: &Path,
+    folder: &Path,
+    experiment: &Experiment,
+    info: &DatasetInfo,
+    merge: bool,
+) -> Result<Exported> {
+    let Some(naming) = names::of(&experiment.model).next() else {
+        return Err(config::no_place(&experiment.model));
+    };
+    let fields = config::of(experiment, info)?;
+    let own = Mapped::open(checkpoint)?;
+    let run = Run { own: &own, naming, experiment, slots: slots(experiment, info)? };
+    let mut exported = Exported::default();
+    let made = || {
+        let failed = |error: std::io::Error| Error::file(folder, format!("cannot be made: {}", reason(&error)));
+        fs::create_dir_all(folder).map_err(failed)
+    };
+    if experiment.lora.rank > 0 && !merge {
+        adapter::can_stand_alone(experiment)?;
+        made()?;
+        adapter::write(&run, folder, &mut exported)?;
+    } else {
+        let (path, entries) = (folder.join(WHOLE), run.whole()?);
+        made()?;
+        exported.bytes = written::write(&path, &entries)?;
+        exported.files.push(path);
+        exported.put_json(folder, CONFIG, fields)?;
+    }
+    exported.put_companions(folder, experiment)?;
+    Ok(exported)
+}
+
+/// A run whose weights are written.
+pub(super) struct Run<'a> {
+    pub(super) own: &'a Mapped,
+    pub(super) naming: &'static Naming,
+    pub(super) experiment: &'a Experiment,
+    pub(super) slots: Vec<Slot>,
+}
+
+impl Exported {
+    /// Writes fields as a file in `folder`.
+    pub(super) fn put_json(&mut self, folder: &Path, name: &str, fields: Map<String, Value>) -> Result<()> {
+        let path = folder.join(name);
+        let text = format!("{:#}\n", Value::from(fields));
+        let failed = |error: std::io::Error| Error::file(&path, format!("cannot be written: {}", reason(&error)));
+        whole_file::write(&path, text.as_bytes()).map_err(failed)?;
+        self.files.push(path);
+        Ok(())
+    }
+
+    /// Copies what lies beside the weights that the run began with, and belongs to them.
+    fn put_companions(&mut self, folder: &Path, experiment: &Experiment) -> Result<()> {
+        let chosen = experiment.weights.chosen();
+        let Some(from) = chosen.and_then(|path| if path.is_dir() { Some(path) } else { path.parent() }) else {
+            return Ok(());
+        };
+        if !experiment.model.kind.is_decoder() || from == folder {
+            return Ok(());
+        }
+        for name in COMPANIONS {
+            let (own, copy) = (from.join(name), folder.join(name));
+            if own.is_file() {
+                let failed = |error: std::io::Error| Error::file(&own, format!("cannot be copied: {}", reason(&error)));
+                fs::copy(&own, &copy).map_err(failed)?;
+                self.files.push(copy);
+            }
+        }
+        Ok(())
+    }
+}
+
+impl<'a> Run<'a> {
+    /// Every tensor under its published name, adapters merged into theirs.
+    fn whole(&self) -> Result<Vec<Entry<'_>>> {
+        let mut entries = Vec::new();
+        let is_adapter = |name: &str| name.ends_with(".adapter_down") || name.ends_with(".adapter_up");
+        for slot in self.slots.iter().filter(|slot| !is_adapter(&slot.name)) {
+            let (elements, dtype) = self.elements(&slot.name)?;
+            let Some(parts) = self.naming.parts(&self.experiment.model, &slot.name, &slot.shape) else {
+                let message = format!("{} has no place in the layout of {}", slot.name, self.naming.title);
+                return Err(Problem::new("model.kind", message, "write --format safetensors").into());
+            };
+            let merged = adapter::of(self, slot)?;
+            for part in parts {
+                let from = match merged {
+                    Some(merged) => Elements::Made(Box::new(move || merged.merged(elements, dtype))),
+                    None => Elements::There(elements, dtype),
+                };
+                let dtype = merged.as_ref().map_or(dtype, |_| self.experiment.precision.master());
+                let view = part.layout.writing(&part.here, part.begin);
+                entries.push(Entry { name: part.name, shape: part.shape, dtype, view, from });
+            }
+        }
+        Ok(entries)
+    }
+
+    /// The elements of a tensor of the checkpoint, and their type.
+    pub(super) fn elements(&self, name: &str) -> Result<(&'a [u8], DType)> {
+        let wrong = |message: &str| Error::file_at(&self.own.path, format!("tensor {name}"), message);
+        let place =
+            self.own.tensors.get(name).ok_or_else(|| wrong("is not there: the checkpoint is of another run"))?;
+        let slot = self.slots.iter().find(|slot| slot.name == name);
+        let is_same =
+            slot.is_some_and(|slot| slot.shape.iter().map(|extent| *extent as u64).eq(place.shape.iter().copied()));
+        match place.element {
+            Element::Of(dtype) if is_same => Ok((self.own.elements(name)?, dtype)),
+            _ => Err(wrong("has other extents than the run's model")),
+        }
+    }
+}
+
+/// A tensor as it lies here, from the element `begin` on.
+pub(super) fn as_it_is(shape: &[usize], begin: usize) -> super::layout::View {
+    Layout::Same.writing(shape, begin)
+}

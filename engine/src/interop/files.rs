@@ -1,0 +1,148 @@
+//! Files of weights: which ones a path stands for.
+//!
+//! Owns [`found`]. Always holds: every file of the result is a safetensors file in the folder that was chosen. Refuses
+//! pickled files, for to read one is to run whatever program lies in it; and an index that names files elsewhere.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fs::{self, File},
+    io::Read,
+    path::{Path, PathBuf},
+};
+
+use serde::Deserialize;
+
+use super::header::unreadable;
+use crate::{
+    bytes::Bytes,
+    error::{Error, Result},
+    experiment::weights::{CONFIG, INDEX, WHOLE},
+};
+
+/// The last checkpoint of a run.
+const LAST: &str = "last.safetensors";
+/// The longest index that is read.
+const MOST: u64 = 64 << 20;
+
+const CHOOSE: &str = "choose a .safetensors file, or a folder with model.safetensors";
+
+/// The files of a model.
+#[derive(Debug, PartialEq)]
+pub(super) struct Files {
+    pub(super) paths: Vec<PathBuf>,
+    /// The tensors that an index promises, each with the number of its file.
+    pub(super) promised: BTreeMap<String, usize>,
+    /// The index itself.
+    pub(super) index: Option<PathBuf>,
+    /// The configuration beside them.
+    pub(super) config: Option<PathBuf>,
+}
+
+/// The files that `path` stands for: itself, or what a folder has.
+pub(super) fn found(path: &Path) -> Result<Files> {
+    let about = fs::metadata(path).map_err(|error| unreadable(path, &error))?;
+    let (file, folder) = if about.is_dir() { (in_folder(path)?, Some(path)) } else { (path.to_owned(), path.parent()) };
+    let config = folder.map(|folder| folder.join(CONFIG)).filter(|config| config.is_file());
+    if file.to_string_lossy().ends_with(".json") {
+        return indexed(file, config);
+    }
+    refuse_others(&file)?;
+    Ok(Files { paths: vec![file], promised: BTreeMap::new(), index: None, config })
+}
+
+fn in_folder(folder: &Path) -> Result<PathBuf> {
+    for name in [WHOLE, INDEX, LAST] {
+        let file = folder.join(name);
+        if file.is_file() {
+            return Ok(file);
+        }
+    }
+    let entries = fs::read_dir(folder).map_err(|error| unreadable(folder, &error))?;
+    let (mut all, mut pickled) = (Vec::new(), None);
+    for path in entries.filter_map(|entry| Some(entry.ok()?.path())) {
+        match path.extension().and_then(|extension| extension.to_str()) {
+            Some("safetensors") => all.push(path),
+            Some(_) if is_pickled(&path) => pickled = Some(path),
+            _ => {}
+        }
+    }
+    match (all.len(), pickled) {
+        (1, _) => Ok(all.remove(0)),
+        (0, Some(pickled)) => Err(refused_pickle(&pickled)),
+        (0, None) => Err(Error::file(folder, format!("has no weights ({WHOLE} or {INDEX}); {CHOOSE}"))),
+        (count, _) => {
+            let message = format!("has {count} safetensors files and none is called {WHOLE}; choose one of them");
+            Err(Error::file(folder, message))
+        }
+    }
+}
+
+fn is_pickled(path: &Path) -> bool {
+    let extension = path.extension().map(|extension| extension.to_string_lossy().to_lowercase());
+    matches!(extension.as_deref(), Some("bin" | "pt" | "pth" | "ckpt" | "pkl" | "pickle"))
+}
+
+fn refused_pickle(path: &Path) -> Error {
+    let message = "is pickled, and to read a pickled file is to run whatever program is in it; save the weights as \
+                   safetensors where the file comes from (save_pretrained, or safetensors.torch.save_model)";
+    Error::file(path, message)
+}
+
+fn refuse_others(path: &Path) -> Result<()> {
+    if !fs::metadata(path).is_ok_and(|there| there.is_file()) {
+        return Err(Error::file(path, format!("is a pipe or a device; {CHOOSE}")));
+    }
+    if is_pickled(path) {
+        return Err(refused_pickle(path));
+    }
+    if path.extension().is_none_or(|extension| extension != "safetensors") {
+        return Err(Error::file(path, format!("is no safetensors file by its name; {CHOOSE}")));
+    }
+    Ok(())
+}
+
+/// An index as it is written.
+#[derive(Deserialize)]
+struct Index {
+    weight_map: BTreeMap<String, String>,
+}
+
+/// The files that an index names, all beside it.
+fn indexed(path: PathBuf, config: Option<PathBuf>) -> Result<Files> {
+    let failed = |error: std::io::Error| unreadable(&path, &error);
+    let file = File::open(&path).map_err(failed)?;
+    let size = file.metadata().map_err(failed)?.len();
+    if size > MOST {
+        return Err(Error::file(&path, format!("has {}, and an index is shorter; {CHOOSE}", Bytes(size))));
+    }
+    let mut text = String::new();
+    file.take(MOST).read_to_string(&mut text).map_err(failed)?;
+    let Index { weight_map } = serde_json::from_str(&text).map_err(|error| {
+        let place = format!("line {}, column {}", error.line(), error.column());
+        let message = format!("is no index of weights ({error}); fetch it again, or {CHOOSE}");
+        Error::file_at(&path, place, message)
+    })?;
+    let folder = path.parent().unwrap_or(Path::new(""));
+    let names: BTreeSet<&String> = weight_map.values().collect();
+    let mut paths = Vec::with_capacity(names.len());
+    for name in &names {
+        let is_plain = Path::new(name.as_str()).file_name().is_some_and(|own| own == name.as_str());
+        if !is_plain {
+            let message = format!("names the file {name:?}, which does not lie beside it; write names without folders");
+            return Err(Error::file_at(&path, "weight_map", message));
+        }
+        let file = folder.join(name);
+        if !file.exists() {
+            let message = format!("names the file {name}, which is not there; fetch the missing part of the model");
+            return Err(Error::file_at(&path, "weight_map", message));
+        }
+        refuse_others(&file)?;
+        paths.push(file);
+    }
+    if paths.is_empty() {
+        return Err(Error::file_at(&path, "weight_map", format!("is empty: it names no file; {CHOOSE}")));
+    }
+    let number: BTreeMap<&String, usize> = names.iter().enumerate().map(|(i, name)| (*name, i)).collect();
+    let promised = weight_map.iter().map(|(tensor, file)| (tensor.clone(), number[file])).collect();
+    Ok(Files { paths, promised, index: Some(path), config })
+}

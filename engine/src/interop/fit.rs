@@ -1,0 +1,383 @@
+//! Weights that fit a model: each tensor of it with where its elements come from.
+//!
+//! Owns [`Fitted`], which a session is loaded from. Always holds: every tensor of the model was found with its extents, or
+//! begins afresh and that is said; every tensor of the files was used, or is a constant. Refuses weights of which a tensor is
+//! missing, misshapen or left over, and those of a model that computes something else: it would train, and be another model.
+
+use std::{
+    collections::{HashMap, HashSet},
+    path::Path,
+};
+
+use super::{
+    agrees,
+    header::{Element, Place},
+    layout::{Layout, View},
+    mapped::Mapped,
+    names::{self, Naming, Part},
+};
+use crate::{
+    backend::{DryRun, Executor, Rates, Shape},
+    device::Target,
+    error::{Error, Result},
+    experiment::{DatasetInfo, Experiment},
+    memory::{Ledger, probe::uncounted},
+    step::{Session, load::Source},
+    tensor::DType,
+};
+
+/// How many tensors a message names.
+const NAMED: usize = 3;
+
+/// A tensor of a model, as a file of it would have it.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Slot {
+    pub(super) name: String,
+    pub(super) shape: Vec<usize>,
+    pub(super) dtype: DType,
+}
+
+/// The tensors of the experiment's model, made dry.
+pub(super) fn slots(experiment: &Experiment, info: &DatasetInfo) -> Result<Vec<Slot>> {
+    struct Listed(Vec<Slot>);
+    impl Source for Listed {
+        fn find(&mut self, name: &str, shape: Shape, dtype: DType) -> Result<bool> {
+            self.0.push(Slot { name: name.to_owned(), shape: shape.dims().to_vec(), dtype });
+            Ok(false)
+        }
+
+        fn read(&mut self, _: &mut [u8]) -> Result<()> {
+            Ok(())
+        }
+    }
+    let mut listed = Listed(Vec::new());
+    let executor = Executor::new(DryRun::new(Target::Cpu { threads: 1 }, Rates::NOMINAL), Ledger::new(None, false));
+    Session::new(executor, experiment, info)?.load(&mut listed)?;
+    Ok(listed.0)
+}
+
+/// Where some elements of a tensor come from.
+struct Piece {
+    /// The tensor of the file.
+    name: String,
+    dtype: DType,
+    view: View,
+}
+
+/// Weights that a session of one experiment can be loaded from.
+pub struct Fitted {
+    mapped: Mapped,
+    naming: &'static str,
+    tensors: HashMap<String, Vec<Piece>>,
+    notes: Vec<String>,
+    now: Now,
+}
+
+/// The tensor that is being read.
+#[derive(Default)]
+struct Now {
+    name: String,
+    dtype: Option<DType>,
+    /// Elements that were read.
+    at: usize,
+}
+
+/// What became of a model's tensors by one naming.
+#[derive(Default)]
+struct Match {
+    found: Vec<(String, Vec<Piece>)>,
+    used: HashSet<String>,
+    missing: Vec<String>,
+    misshapen: Vec<String>,
+    notes: Vec<String>,
+}
+
+impl Match {
+    /// Tensors that have their names, whatever their extents.
+    fn named(&self) -> usize {
+        self.found.len() + self.misshapen.len()
+    }
+}
+
+/// What names the tensors of this program's own files.
+const OWN: &str = "this program's";
+
+/// The weights that `experiment` chooses, fitted to its model; `None` where it begins from nothing.
+///
+/// # Errors
+/// Fails for weights that cannot be read, and where [`Fitted::new`] does.
+pub fn chosen(experiment: &Experiment, info: &DatasetInfo) -> Result<Option<Fitted>> {
+    experiment.weights.chosen().map(|path| Fitted::open(path, experiment, info)).transpose()
+}
+
+impl Fitted {
+    /// Opens the weights at `path` for the model of `experiment`.
+    ///
+    /// # Errors
+    /// Fails for weights that cannot be read, and where [`Fitted::new`] does.
+    pub fn open(path: &Path, experiment: &Experiment, info: &DatasetInfo) -> Result<Self> {
+        Self::new(Mapped::open(path)?, experiment, info)
+    }
+
+    /// Fits weights to the model of `experiment`.
+    ///
+    /// # Errors
+    /// Fails where a tensor is missing, misshapen or left over, with the names; where the configuration beside the weights
+    /// is that of a model that computes something else; and where the model cannot be built.
+    pub fn new(mapped: Mapped, experiment: &Experiment, info: &DatasetInfo) -> Result<Self> {
+        let slots = slots(experiment, info)?;
+        let namings = std::iter::once(None).chain(names::of(&experiment.model).map(Some));
+        let matches = namings.map(|naming| (naming, mapped.matched(&slots, naming, experiment)));
+        // The first of the best.
+        let best = matches.reduce(|best, next| if next.1.named() > best.1.named() { next } else { best });
+        let Some((naming, found)) = best.filter(|(_, found)| found.named() > 0) else {
+            return Err(mapped.foreign());
+        };
+        let mut notes = mapped.refuse_others(&found, naming, experiment)?;
+        notes.extend(agrees::with(&mapped, naming.is_none(), experiment)?);
+        notes.extend(found.notes);
+        let naming = naming.map_or(OWN, |naming| naming.title);
+        Ok(Self { mapped, naming, tensors: found.found.into_iter().collect(), notes, now: Now::default() })
+    }
+
+    /// What its user should know: what begins afresh, what was left out.
+    pub fn notes(&self) -> &[String] {
+        &self.notes
+    }
+
+    /// Whose names its tensors have.
+    pub fn naming(&self) -> &'static str {
+        self.naming
+    }
+
+    /// How many tensors of the model it has.
+    pub fn tensors(&self) -> usize {
+        self.tensors.len()
+    }
+}
+
+impl Mapped {
+    /// Looks for the model's tensors by a naming; by their own names where there is none.
+    fn matched(&self, slots: &[Slot], naming: Option<&'static Naming>, experiment: &Experiment) -> Match {
+        let mut found = Match::default();
+        for slot in slots {
+            let Slot { name, shape, .. } = slot;
+            let parts = match naming {
+                None => Some(vec![Part {
+                    name: name.clone(),
+                    shape: shape.clone(),
+                    here: shape.clone(),
+                    layout: Layout::Same,
+                    begin: 0,
+                }]),
+                Some(naming) => naming.parts(&experiment.model, name, shape),
+            };
+            let is_adapter = name.ends_with(".adapter_down") || name.ends_with(".adapter_up");
+            match parts {
+                Some(parts) => self.matched_parts(&mut found, slot, &parts, naming, is_adapter),
+                // Adapters are made for this run.
+                None if is_adapter => {}
+                None => found.missing.push(name.clone()),
+            }
+        }
+        found
+    }
+
+    /// Looks for the parts of one tensor.
+    fn matched_parts(
+        &self,
+        found: &mut Match,
+        slot: &Slot,
+        parts: &[Part],
+        naming: Option<&'static Naming>,
+        is_adapter: bool,
+    ) {
+        let there: Vec<Option<(&String, &Place)>> = parts.iter().map(|part| self.named(&part.name, naming)).collect();
+        let is_head = match naming {
+            Some(naming) => naming.is_head(&slot.name),
+            None => slot.name.starts_with("head.classes.") || slot.name.starts_with("embedding."),
+        };
+        let mut pieces = Vec::with_capacity(parts.len());
+        for (part, place) in parts.iter().zip(&there) {
+            let Some((name, place)) = place else {
+                if !is_adapter {
+                    found.missing.push(part.name.clone());
+                }
+                return;
+            };
+            found.used.insert((*name).clone());
+            let extents: Vec<u64> = part.shape.iter().map(|extent| *extent as u64).collect();
+            let is_longer = slot.name == "positions.weight" && is_longer(&place.shape, &extents);
+            if is_longer && part.layout == Layout::Same {
+                let message = format!("of {} learned positions the first {} are taken", place.shape[0], extents[0]);
+                found.notes.push(message);
+            } else if place.shape != extents {
+                let differs = format!("{name} is {:?}, and the model has {extents:?}", place.shape);
+                match is_head && place.shape.get(1..) == extents.get(1..) {
+                    true => found.notes.push(format!("{} begins afresh: {differs}", slot.name)),
+                    false => found.misshapen.push(differs),
+                }
+                return;
+            }
+            let Element::Of(dtype) = place.element else {
+                let other = place.element.name();
+                found.misshapen.push(format!("{name} has elements of {other}, which are no weights here"));
+                return;
+            };
+            pieces.push(Piece { name: (*name).clone(), dtype, view: part.layout.reading(&part.here) });
+        }
+        found.found.push((slot.name.clone(), pieces));
+    }
+
+    /// The tensor of this name, with or without what stands before names in files with a head.
+    fn named(&self, name: &str, naming: Option<&Naming>) -> Option<(&String, &Place)> {
+        let bare = || name.strip_prefix(naming?.prefix);
+        self.tensors.get_key_value(name).or_else(|| self.tensors.get_key_value(bare()?))
+    }
+
+    /// Refuses what is missing, misshapen or left over; what begins afresh because it is not there comes back.
+    fn refuse_others(&self, found: &Match, naming: Option<&Naming>, experiment: &Experiment) -> Result<Vec<String>> {
+        let mut notes = Vec::new();
+        // A model without its head, as what others built one on.
+        let is_bare = !experiment.model.kind.is_decoder();
+        let (heads, missing): (Vec<&String>, Vec<&String>) = found.missing.iter().partition(|name| {
+            let head = naming.and_then(|naming| naming.rows.iter().find(|row| row.ours == "head.classes"));
+            let layer = name.rsplit_once('.').map_or("", |(layer, _)| layer);
+            is_bare && head.map_or(layer == "head.classes", |row| row.theirs == [layer])
+        });
+        if !heads.is_empty() {
+            notes.push("the head begins afresh: the file has none".to_owned());
+        }
+        let left = self.left_over(&found.used, naming, experiment)?;
+        let mut wrong = Vec::new();
+        let list = |names: &[&String]| {
+            let some: Vec<&str> = names.iter().take(NAMED).map(|name| name.as_str()).collect();
+            let more = names.len().saturating_sub(NAMED);
+            if more > 0 { format!("{} and {more} more", some.join(", ")) } else { some.join(", ") }
+        };
+        if !missing.is_empty() {
+            wrong.push(format!("tensors are missing: {}", list(&missing)));
+        }
+        let misshapen: Vec<&String> = found.misshapen.iter().collect();
+        if !misshapen.is_empty() {
+            wrong.push(format!("tensors have other extents: {}", list(&misshapen)));
+        }
+        let left: Vec<&String> = left.iter().collect();
+        if !left.is_empty() {
+            wrong.push(format!("tensors have no place in the model: {}", list(&left)));
+        }
+        if wrong.is_empty() {
+            return Ok(notes);
+        }
+        let tied =
+            missing.iter().any(|name| name.as_str() == "lm_head.weight" || name.as_str() == "head.classes.weight");
+        let mend = match tied && missing.len() == 1 {
+            true => "write model.tied = true, for the file has no head of its own",
+            false => {
+                "give the experiment the sizes of the weights (a folder with config.json opens with them), or choose others"
+            }
+        };
+        Err(Error::file(&self.path, format!("does not fit this model: {}; {mend}", wrong.join("; "))))
+    }
+
+    /// The tensors that nothing was made of, and which are no constants.
+    fn left_over(
+        &self,
+        used: &HashSet<String>,
+        naming: Option<&Naming>,
+        experiment: &Experiment,
+    ) -> Result<Vec<String>> {
+        let mut left = Vec::new();
+        for name in self.tensors.keys().filter(|name| !used.contains(*name)) {
+            let is_constant = match naming {
+                Some(naming) => naming.constants.iter().any(|end| name.ends_with(end)),
+                None => name.starts_with("optimizer."),
+            };
+            let is_copy = || experiment.model.tied && name == "lm_head.weight" && naming.is_some();
+            if is_constant {
+                continue;
+            }
+            if is_copy() {
+                let tokens = naming.and_then(|naming| {
+                    let row = naming.rows.iter().find(|row| row.ours == "embedding")?;
+                    self.named(&format!("{}.weight", row.theirs[0]), Some(naming))
+                });
+                if let Some((tokens, _)) = tokens
+                    && self.elements(tokens)? == self.elements(name)?
+                {
+                    continue;
+                }
+                let message =
+                    "is not the table of the tokens, and the model's head is tied to it; write model.tied = false";
+                return Err(Error::file_at(&self.path, format!("tensor {name}"), message));
+            }
+            left.push(name.clone());
+        }
+        left.sort();
+        Ok(left)
+    }
+
+    fn foreign(&self) -> Error {
+        let mut names: Vec<&String> = self.tensors.keys().collect();
+        names.sort();
+        let some: Vec<&str> = names.iter().take(NAMED).map(|name| name.as_str()).collect();
+        let message = format!(
+            "has none of the tensors of this model: it has {} others ({}); choose weights of the same architecture",
+            names.len(),
+            some.join(", ")
+        );
+        Error::file(&self.path, message)
+    }
+}
+
+/// Whether a table has the rows that are asked for and more.
+fn is_longer(found: &[u64], asked: &[u64]) -> bool {
+    found.len() == 2 && asked.len() == 2 && found[1] == asked[1] && found[0] > asked[0]
+}
+
+impl Source for Fitted {
+    fn find(&mut self, name: &str, _: Shape, dtype: DType) -> Result<bool> {
+        // What is looked up is memory of this program and not of the run.
+        uncounted(|| {
+            self.let_go();
+            let is_there = self.tensors.contains_key(name);
+            self.now = Now { name: name.to_owned(), dtype: Some(dtype), at: 0 };
+            Ok(is_there)
+        })
+    }
+
+    fn read(&mut self, to: &mut [u8]) -> Result<()> {
+        uncounted(|| {
+            let Self { mapped, tensors, now, .. } = self;
+            let (Some(pieces), Some(dtype)) = (tensors.get(&now.name), now.dtype) else {
+                return Err(Error::Misused(format!("{} was asked for before it was found", now.name)));
+            };
+            let mut to = to;
+            let mut begin = 0;
+            for Piece { name, dtype: own, view } in pieces {
+                let end = begin + view.elements();
+                if now.at < end && !to.is_empty() {
+                    let count = (end - now.at).min(to.len() / dtype.size());
+                    let (part, rest) = to.split_at_mut(count * dtype.size());
+                    view.convert(mapped.elements(name)?, *own, now.at - begin, part, dtype);
+                    now.at += count;
+                    to = rest;
+                }
+                begin = end;
+            }
+            match to.is_empty() {
+                true => Ok(()),
+                false => Err(Error::Misused(format!("more of {} was asked for than there is", now.name))),
+            }
+        })
+    }
+}
+
+impl Fitted {
+    /// Gives back what was read of the last tensor.
+    fn let_go(&self) {
+        for piece in self.tensors.get(&self.now.name).into_iter().flatten() {
+            self.mapped.release(&piece.name);
+        }
+    }
+}

@@ -1,0 +1,211 @@
+//! The header of a safetensors file: which tensors it has, where, and the texts beside them.
+//!
+//! Always holds: every tensor of a header lies inside the file, and none over another. Refuses, with the place, whatever does
+//! not follow from the size of the file: nothing is allocated by a length that was not held against that size, and no more
+//! than [`MOST`] bytes.
+
+use std::{
+    collections::HashMap,
+    fs::File,
+    io::{Read, Seek, SeekFrom},
+    path::Path,
+};
+
+use serde::Deserialize;
+
+use crate::{
+    bytes::Bytes,
+    error::{Error, Result},
+    tensor::DType,
+    whole_file::reason,
+};
+
+/// The longest header that is read.
+const MOST: u64 = 32 << 20;
+
+/// What a reader of headers takes a file for, in its messages.
+#[derive(Debug, Clone, Copy)]
+pub struct Words {
+    /// What the file should be, such as `a checkpoint`.
+    pub what: &'static str,
+    /// What to do where it is something else.
+    pub choose: &'static str,
+    /// What to do where it is damaged.
+    pub mend: &'static str,
+}
+
+/// The type of a tensor's elements in a file: the engine's, and those that only other programs have.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Element {
+    /// A type that tensors here have.
+    Of(DType),
+    /// Another one, such as the whole numbers that count batches: its name, and its bits.
+    Other(&'static str, u64),
+}
+
+/// The types that only other programs have.
+const OTHERS: [(&str, u64); 15] = [
+    ("BOOL", 8),
+    ("I8", 8),
+    ("I16", 16),
+    ("U16", 16),
+    ("I32", 32),
+    ("I64", 64),
+    ("U64", 64),
+    ("C64", 64),
+    ("F8_E4M3", 8),
+    ("F8_E5M2", 8),
+    ("F8_E8M0", 8),
+    ("F8_E4M3FNUZ", 8),
+    ("F8_E5M2FNUZ", 8),
+    ("F4", 4),
+    ("F6_E2M3", 6),
+];
+
+impl Element {
+    /// The type of this name in a header.
+    fn of_name(name: &str) -> Option<Self> {
+        let own = [DType::F64, DType::F32, DType::Bf16, DType::F16, DType::U32, DType::U8];
+        let own = own.into_iter().find(|dtype| dtype.safetensors_name() == name).map(Self::Of);
+        own.or_else(|| OTHERS.into_iter().find(|(other, _)| *other == name).map(|(name, bits)| Self::Other(name, bits)))
+    }
+
+    /// The name in a header.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Of(dtype) => dtype.safetensors_name(),
+            Self::Other(name, _) => name,
+        }
+    }
+
+    fn bits(self) -> u64 {
+        match self {
+            Self::Of(dtype) => 8 * dtype.size() as u64,
+            Self::Other(_, bits) => bits,
+        }
+    }
+}
+
+/// A tensor of a file.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Place {
+    /// The type of its elements.
+    pub element: Element,
+    /// Its extents.
+    pub shape: Vec<u64>,
+    /// Where its elements begin in the file.
+    pub begin: u64,
+    /// Their bytes.
+    pub bytes: u64,
+}
+
+/// What a file says of itself, held against its size.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Header {
+    /// The texts beside the tensors.
+    pub facts: HashMap<String, String>,
+    /// The tensors by name.
+    pub tensors: HashMap<String, Place>,
+    /// Where the elements of the first tensor begin.
+    pub elements_at: u64,
+}
+
+/// The header as it is written.
+#[derive(Deserialize)]
+struct Written {
+    #[serde(rename = "__metadata__", default)]
+    facts: HashMap<String, String>,
+    #[serde(flatten)]
+    tensors: HashMap<String, Entry>,
+}
+
+#[derive(Deserialize)]
+struct Entry {
+    dtype: String,
+    shape: Vec<u64>,
+    data_offsets: [u64; 2],
+}
+
+/// Reads the header of the file at `path`, which is open.
+///
+/// # Errors
+/// A file that is no safetensors file, that was cut short, or whose tensors overlap or leave gaps.
+pub fn read(path: &Path, file: &File, words: Words) -> Result<Header> {
+    let size = file.metadata().map_err(|error| unreadable(path, &error))?.len();
+    let foreign = |message: String| Error::file(path, format!("{message}; {}", words.choose));
+    if size < 8 {
+        let what = words.what;
+        return Err(foreign(format!("is {size} bytes long, and {what} is longer: it was cut short or is none")));
+    }
+    let mut file = file;
+    let mut length = [0; 8];
+    file.seek(SeekFrom::Start(0)).map_err(|error| unreadable(path, &error))?;
+    file.read_exact(&mut length).map_err(|error| unreadable(path, &error))?;
+    let length = u64::from_le_bytes(length);
+    if length > size - 8 || length > MOST {
+        let message = format!(
+            "has {size} bytes and says that its header has {length}: it was cut short, or is no safetensors file"
+        );
+        return Err(foreign(message));
+    }
+    let mut text = vec![0; length as usize];
+    file.read_exact(&mut text).map_err(|error| unreadable(path, &error))?;
+    let written: Written = serde_json::from_slice(&text).map_err(|error| {
+        let place = format!("header, column {}", error.column());
+        Error::file_at(path, place, format!("is no safetensors file, or was damaged: {error}; {}", words.mend))
+    })?;
+    let elements_at = 8 + length;
+    let tensors = places(path, written.tensors, elements_at, size, words)?;
+    Ok(Header { facts: written.facts, tensors, elements_at })
+}
+
+/// Where the tensors are, each held against the size of the file: they follow each other without a gap to its end.
+fn places(
+    path: &Path,
+    entries: HashMap<String, Entry>,
+    elements_at: u64,
+    size: u64,
+    words: Words,
+) -> Result<HashMap<String, Place>> {
+    let Words { what, mend, .. } = words;
+    let mut all: Vec<(String, Entry)> = entries.into_iter().collect();
+    all.sort_by_key(|(_, entry)| entry.data_offsets);
+    let (mut end, mut places) = (0, HashMap::new());
+    for (name, Entry { dtype, shape, data_offsets: [begin, after] }) in all {
+        let wrong = |message: String| {
+            Err(Error::file_at(path, format!("tensor {name}"), format!("{message}; the file is damaged: {mend}")))
+        };
+        let Some(element) = Element::of_name(&dtype) else {
+            return wrong(format!("has elements of type {dtype}, which {what} never has"));
+        };
+        let elements = shape.iter().try_fold(1_u64, |product, extent| product.checked_mul(*extent));
+        let Some(bytes) = elements.and_then(|elements| elements.checked_mul(element.bits())).map(|bits| bits / 8)
+        else {
+            return wrong(format!("has the shape {shape:?}, which is larger than any file"));
+        };
+        if begin != end || after.checked_sub(begin) != Some(bytes) {
+            return wrong(format!("lies at {begin} to {after}, and {bytes} bytes are due at {end}"));
+        }
+        end = after;
+        places.insert(name, Place { element, shape, begin: elements_at.saturating_add(begin), bytes });
+    }
+    match size.checked_sub(elements_at) {
+        Some(there) if there == end => Ok(places),
+        Some(there) if there > end => {
+            let message = format!("has {} after its last tensor; the file is damaged: {mend}", Bytes(there - end));
+            Err(Error::file_at(path, format!("byte {}", elements_at + end), message))
+        }
+        _ => {
+            let message = format!(
+                "ends here, and its tensors need {} more: it was cut short; {mend}",
+                Bytes(end.saturating_sub(size - elements_at))
+            );
+            Err(Error::file_at(path, format!("byte {size}"), message))
+        }
+    }
+}
+
+/// A file that the system does not give.
+pub fn unreadable(path: &Path, error: &std::io::Error) -> Error {
+    Error::file(path, format!("cannot be read: {}", reason(error)))
+}

@@ -1,0 +1,104 @@
+//! Published weights, mapped into memory by candle after their headers were held against the files.
+//!
+//! Always holds: what lies in memory of a file is what the system keeps there of it anyway; pages that were read are given
+//! back tensor by tensor, so that a process never looks larger by more than one tensor.
+
+use std::{
+    collections::HashMap,
+    fs::File,
+    path::{Path, PathBuf},
+};
+
+use candle_core::safetensors::MmapedSafetensors;
+
+use super::{
+    files::{self, Files},
+    header::{self, Place, Words, unreadable},
+};
+use crate::error::{Error, Result};
+
+const WORDS: Words = Words {
+    what: "a file of weights",
+    choose: "choose a .safetensors file of weights",
+    mend: "fetch or save it again",
+};
+
+/// Weights that lie in one or several files.
+pub struct Mapped {
+    /// The file or folder that was chosen.
+    pub(super) path: PathBuf,
+    pub(super) tensors: HashMap<String, Place>,
+    /// The texts beside the tensors of the first file.
+    pub(super) facts: HashMap<String, String>,
+    /// The configuration that lies beside them.
+    pub(super) config: Option<PathBuf>,
+    map: MmapedSafetensors,
+}
+
+impl Mapped {
+    /// Opens the weights at `path`: a safetensors file, or a folder in the layout of Hugging Face.
+    ///
+    /// # Errors
+    /// Fails for a path without weights, for pickled ones, and for files that cannot be read, were cut short or damaged.
+    pub fn open(path: &Path) -> Result<Self> {
+        let Files { paths, promised, index, config } = files::found(path)?;
+        let (mut tensors, mut facts, mut file_of) = (HashMap::new(), HashMap::new(), HashMap::new());
+        for (number, path) in paths.iter().enumerate() {
+            let file = File::open(path).map_err(|error| unreadable(path, &error))?;
+            let header = header::read(path, &file, WORDS)?;
+            for (name, place) in header.tensors {
+                if file_of.insert(name.clone(), number).is_some() {
+                    let message = "is in two files of the model; fetch or save them again";
+                    return Err(Error::file_at(path, format!("tensor {name}"), message));
+                }
+                tensors.insert(name, place);
+            }
+            if number == 0 {
+                facts = header.facts;
+            }
+        }
+        let missing = promised.iter().find(|(name, number)| file_of.get(*name) != Some(number));
+        if let (Some((name, number)), Some(index)) = (missing, index) {
+            let message = format!("is not in {}, where it should be; fetch the files again", paths[*number].display());
+            return Err(Error::file_at(index, format!("tensor {name}"), message));
+        }
+        // SAFETY: the mapping is only read. As with every mapped file, another program that cuts the file short while it is
+        // being read ends this one; a file of weights is written once.
+        let map = unsafe { MmapedSafetensors::multi(&paths) };
+        let map = map.map_err(|error| Error::file(path, format!("cannot be mapped into memory: {error}")))?;
+        Ok(Self { path: path.to_owned(), tensors, facts, config, map })
+    }
+
+    /// The elements of a tensor, as the file has them.
+    ///
+    /// # Errors
+    /// Fails for a tensor that is not there.
+    pub(super) fn elements(&self, name: &str) -> Result<&[u8]> {
+        let gone = |error: candle_core::Error| Error::file_at(&self.path, format!("tensor {name}"), error.to_string());
+        self.map.get(name).map(|view| view.data()).map_err(gone)
+    }
+
+    /// Gives the pages of a tensor back to the system, which has them in its cache.
+    pub(super) fn release(&self, name: &str) {
+        if let Ok(elements) = self.elements(name) {
+            give_back(elements);
+        }
+    }
+}
+
+/// Lets the system forget that this process has read the pages that lie wholly in `bytes`.
+#[cfg(unix)]
+fn give_back(bytes: &[u8]) {
+    // SAFETY: asks for a constant of the system.
+    let page = usize::try_from(unsafe { libc::sysconf(libc::_SC_PAGESIZE) }).unwrap_or(4096).max(1);
+    let (begin, end) = (bytes.as_ptr().addr().next_multiple_of(page), bytes.as_ptr().addr() + bytes.len());
+    let length = (end / page * page).saturating_sub(begin);
+    if length > 0 {
+        // SAFETY: the pages lie wholly inside a mapping of a file that lives as long as `bytes`, and nothing writes to it:
+        // the next read brings the same bytes again. Where the system refuses, nothing changes.
+        let _ = unsafe { libc::madvise(begin as *mut libc::c_void, length, libc::MADV_DONTNEED) };
+    }
+}
+
+#[cfg(not(unix))]
+fn give_back(_: &[u8]) {}

@@ -1,0 +1,24 @@
+//! Models of other programs: the layout of Hugging Face, torchvision and timm on a disk.
+//!
+//! Owns the names and layouts of published tensors (one table a family), reading them ([`Fitted`]) and writing
+//! them. Always holds: weights that are loaded make the model compute what it computes where they come from. Refuses weights
+//! of another model, tensor by tensor and by the configuration beside them.
+
+mod adapter;
+mod agrees;
+mod config;
+mod export;
+mod files;
+mod fit;
+pub mod header;
+mod layout;
+mod mapped;
+mod names;
+mod vision;
+mod written;
+
+pub use self::{
+    export::{Exported, export},
+    fit::{Fitted, chosen},
+    mapped::Mapped,
+};

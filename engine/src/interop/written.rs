@@ -1,0 +1,96 @@
+//! A safetensors file that is written tensor by tensor from what lies elsewhere.
+//!
+//! Always holds: the file stands under its name only when it is whole; nothing larger than one tensor is held.
+
+use std::{
+    fs::File,
+    io::{self, BufWriter, Write},
+    path::Path,
+};
+
+use serde_json::{Map, Value, json};
+
+use super::layout::View;
+use crate::{
+    bytes::Bytes,
+    error::{Error, Result},
+    tensor::DType,
+    whole_file::{self, reason},
+};
+
+/// The elements of a file begin at a multiple of this.
+const ALIGNED: usize = 8;
+/// Elements that are converted at a time.
+const PART: usize = 16 << 10;
+
+/// A tensor to write.
+pub(super) struct Entry<'a> {
+    pub(super) name: String,
+    pub(super) shape: Vec<usize>,
+    pub(super) dtype: DType,
+    pub(super) view: View,
+    pub(super) from: Elements<'a>,
+}
+
+/// Where the elements of a tensor come from.
+pub(super) enum Elements<'a> {
+    /// They lie somewhere, in this type.
+    There(&'a [u8], DType),
+    /// They are made, in the type of the entry.
+    Made(Box<dyn Fn() -> Vec<u8> + 'a>),
+}
+
+/// Writes `entries` at `path`; the size of the file.
+///
+/// # Errors
+/// Fails when the system takes no more.
+pub(super) fn write(path: &Path, entries: &[Entry<'_>]) -> Result<Bytes> {
+    let failed = |error: io::Error| Error::file(path, format!("cannot be written: {}", reason(&error)));
+    whole_file::write_with(path, |file| put(file, entries), || {}).map_err(failed)
+}
+
+fn put(file: &mut File, entries: &[Entry<'_>]) -> io::Result<Bytes> {
+    let head = head_of(entries);
+    let mut file = BufWriter::new(file);
+    file.write_all(&(head.len() as u64).to_le_bytes())?;
+    file.write_all(head.as_bytes())?;
+    let mut size = 8 + head.len() as u64;
+    for Entry { dtype, view, from, .. } in entries {
+        let made;
+        let (bytes, own) = match from {
+            Elements::There(bytes, own) => (*bytes, *own),
+            Elements::Made(make) => {
+                made = make();
+                (&made[..], *dtype)
+            }
+        };
+        let mut part = vec![0; PART * dtype.size()];
+        let mut at = 0;
+        while at < view.elements() {
+            let count = (view.elements() - at).min(PART);
+            let part = &mut part[..count * dtype.size()];
+            view.convert(bytes, own, at, part, *dtype);
+            file.write_all(part)?;
+            at += count;
+            size += part.len() as u64;
+        }
+    }
+    file.flush()?;
+    Ok(Bytes(size))
+}
+
+fn head_of(entries: &[Entry<'_>]) -> String {
+    let mut head = Map::new();
+    // Loaders ask for the name of the framework whose order of elements it is.
+    head.insert("__metadata__".to_owned(), json!({ "format": "pt" }));
+    let mut at = 0;
+    for Entry { name, shape, dtype, view, .. } in entries {
+        let end = at + view.elements() * dtype.size();
+        let entry = json!({ "dtype": dtype.safetensors_name(), "shape": shape, "data_offsets": [at, end] });
+        head.insert(name.clone(), entry);
+        at = end;
+    }
+    let text = Value::from(head).to_string();
+    let room = text.len().next_multiple_of(ALIGNED);
+    format!("{text:<room$}")
+}

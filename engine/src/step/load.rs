@@ -1,0 +1,61 @@
+//! Loading weights: a model that begins with what others trained.
+//!
+//! Always holds: a tensor is written where it will stay, part by part, so that nothing as large as a tensor stands beside it;
+//! of parameters in mixed precision the master weight is written, from which the narrower one follows. What a source does
+//! not have begins as it would without it.
+
+use super::{Session, slots::slots};
+use crate::{
+    backend::{Backend, DType, Shape},
+    error::Result,
+    memory::Phase,
+};
+
+/// Where weights come from.
+pub trait Source {
+    /// Goes to the beginning of the tensor `name`; false where it begins as it would without a source.
+    ///
+    /// # Errors
+    /// Fails when it should be there and cannot be read.
+    fn find(&mut self, name: &str, shape: Shape, dtype: DType) -> Result<bool>;
+
+    /// Reads the next bytes of the tensor, as its type has them.
+    ///
+    /// # Errors
+    /// Fails when they cannot be read.
+    fn read(&mut self, to: &mut [u8]) -> Result<()>;
+}
+
+/// A source of a dry run: it has every tensor, and no elements.
+#[derive(Debug)]
+pub struct Anything;
+
+impl Source for Anything {
+    fn find(&mut self, _: &str, _: Shape, _: DType) -> Result<bool> {
+        Ok(true)
+    }
+
+    fn read(&mut self, _: &mut [u8]) -> Result<()> {
+        Ok(())
+    }
+}
+
+impl<B: Backend> Session<B> {
+    /// Takes the weights and the running statistics that `from` has.
+    ///
+    /// # Errors
+    /// The failures of the device, and the errors of `from`.
+    pub fn load(&mut self, from: &mut dyn Source) -> Result<()> {
+        let (executor, choice) = (self.executor.clone(), &self.experiment.optimizer);
+        let ledger = executor.ledger();
+        ledger.set_phase(Phase::Loading);
+        for slot in slots(&self.model, choice, false) {
+            let _layer = executor.enter(slot.layer);
+            if from.find(&slot.name(ledger), slot.shape, slot.dtype)? {
+                executor.load(&slot.tensor(&executor, choice)?, &mut |to| from.read(to))?;
+                slot.was_replaced(&executor)?;
+            }
+        }
+        Ok(())
+    }
+}
