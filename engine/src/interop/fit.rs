@@ -21,7 +21,7 @@ use crate::{
     device::Target,
     error::{Error, Result},
     experiment::{DatasetInfo, Experiment},
-    memory::{Ledger, probe::uncounted},
+    memory::{Bookkeeping, Ledger, probe::uncounted},
     step::{Session, load::Source},
     tensor::DType,
 };
@@ -51,7 +51,10 @@ pub(super) fn slots(experiment: &Experiment, info: &DatasetInfo) -> Result<Vec<S
         }
     }
     let mut listed = Listed(Vec::new());
-    let executor = Executor::new(DryRun::new(Target::Cpu { threads: 1 }, Rates::NOMINAL), Ledger::new(None, false));
+    let ledger = Ledger::new(None, false);
+    // What a run of it would hold besides is not asked for.
+    ledger.keep_books(Bookkeeping::default());
+    let executor = Executor::new(DryRun::new(Target::Cpu { threads: 1 }, Rates::NOMINAL), ledger);
     Session::new(executor, experiment, info)?.load(&mut listed)?;
     Ok(listed.0)
 }

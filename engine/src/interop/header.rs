@@ -32,6 +32,8 @@ pub struct Words {
     pub choose: &'static str,
     /// What to do where it is damaged.
     pub mend: &'static str,
+    /// Whether it may have elements of types that only other programs have.
+    pub takes_others: bool,
 }
 
 /// The type of a tensor's elements in a file: the engine's, and those that only other programs have.
@@ -74,6 +76,14 @@ impl Element {
     pub fn name(self) -> &'static str {
         match self {
             Self::Of(dtype) => dtype.safetensors_name(),
+            Self::Other(name, _) => name,
+        }
+    }
+
+    /// The name on screen.
+    pub fn shown(self) -> &'static str {
+        match self {
+            Self::Of(dtype) => dtype.name(),
             Self::Other(name, _) => name,
         }
     }
@@ -167,7 +177,7 @@ fn places(
     size: u64,
     words: Words,
 ) -> Result<HashMap<String, Place>> {
-    let Words { what, mend, .. } = words;
+    let Words { what, mend, takes_others, .. } = words;
     let mut all: Vec<(String, Entry)> = entries.into_iter().collect();
     all.sort_by_key(|(_, entry)| entry.data_offsets);
     let (mut end, mut places) = (0, HashMap::new());
@@ -175,7 +185,8 @@ fn places(
         let wrong = |message: String| {
             Err(Error::file_at(path, format!("tensor {name}"), format!("{message}; the file is damaged: {mend}")))
         };
-        let Some(element) = Element::of_name(&dtype) else {
+        let is_taken = |element: &Element| takes_others || matches!(element, Element::Of(_));
+        let Some(element) = Element::of_name(&dtype).filter(is_taken) else {
             return wrong(format!("has elements of type {dtype}, which {what} never has"));
         };
         let elements = shape.iter().try_fold(1_u64, |product, extent| product.checked_mul(*extent));

@@ -21,6 +21,7 @@ const WORDS: Words = Words {
     what: "a file of weights",
     choose: "choose a .safetensors file of weights",
     mend: "fetch or save it again",
+    takes_others: true,
 };
 
 /// Weights that lie in one or several files.

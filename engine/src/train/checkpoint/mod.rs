@@ -49,6 +49,7 @@ const WORDS: Words = Words {
     what: "a checkpoint",
     choose: "choose a checkpoint (.safetensors) of a run",
     mend: "take another checkpoint of the run",
+    takes_others: false,
 };
 /// Bytes that a file is read by to add it up.
 const READ: usize = 64 << 10;
@@ -312,11 +313,7 @@ impl Source for Reader<'_> {
         let is_same = extents.iter().copied().eq(shape.dims().iter().map(|extent| *extent as u64))
             && *found == Element::Of(dtype);
         if !is_same {
-            let found = match found {
-                Element::Of(dtype) => dtype.name(),
-                Element::Other(name, _) => name,
-            };
-            let found = format!("{found} {extents:?}");
+            let found = format!("{} {extents:?}", found.shown());
             let message = format!("is {found}, and the experiment has {} {:?}", dtype.name(), shape.dims());
             return Err(self.checkpoint.of_another(place, message));
         }

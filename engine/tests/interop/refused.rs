@@ -1,0 +1,181 @@
+//! Weights that are refused, each in a sentence with the file, the place and the mend.
+
+use std::{collections::HashMap, fs, path::Path};
+
+use candle_core::{DType, Device, Tensor, safetensors};
+use plimsoll_engine::{
+    Experiment,
+    experiment::{Model, ModelKind, preset},
+    interop::{Fitted, Mapped},
+};
+use proptest::prelude::*;
+
+use crate::{exported, info, published, tiny, trained};
+
+fn refused(experiment: &Experiment, path: &Path) -> String {
+    match Fitted::open(path, experiment, &info(experiment)) {
+        Ok(_) => panic!("{} was taken", path.display()),
+        Err(error) => error.to_string(),
+    }
+}
+
+#[test]
+fn what_is_missing_misshapen_or_left_over_is_named() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let (experiment, whole) = published(folder.path());
+    let path = folder.path().join("changed.safetensors");
+    let changed = |change: &dyn Fn(&mut HashMap<String, Tensor>)| {
+        let mut tensors = whole.clone();
+        change(&mut tensors);
+        safetensors::save(&tensors, &path).expect("written");
+    };
+    changed(&|tensors| {
+        tensors.remove("transformer.h.1.ln_1.bias");
+        tensors.insert("transformer.h.0.extra.weight".to_owned(), tensors["transformer.wpe.weight"].clone());
+        let wide = Tensor::zeros((16, 99), DType::F32, &Device::Cpu).expect("zeros");
+        tensors.insert("transformer.h.0.mlp.c_fc.weight".to_owned(), wide);
+    });
+    let said = refused(&experiment, &path);
+    for part in [
+        "tensors are missing: transformer.h.1.ln_1.bias;",
+        "transformer.h.0.mlp.c_fc.weight is [16, 99], and the model has [16, 24];",
+        "tensors have no place in the model: transformer.h.0.extra.weight;",
+    ] {
+        assert!(said.contains(part), "{said}");
+    }
+    changed(&|tensors| tensors.retain(|name, _| !name.contains("ln_")));
+    assert!(refused(&experiment, &path).contains("transformer.h.0.ln_1.weight, transformer.h.0.ln_1.bias"), "some");
+    assert!(refused(&experiment, &path).contains(" more;"), "{}", refused(&experiment, &path));
+    assert!(refused(&tiny(ModelKind::Llama), &path).contains("has none of the tensors of this model"));
+    // A tied head is there twice in some files; another head is another model.
+    changed(&|tensors| drop(tensors.insert("lm_head.weight".to_owned(), tensors["transformer.wte.weight"].clone())));
+    assert!(Fitted::open(&path, &experiment, &info(&experiment)).is_ok());
+    changed(&|tensors| {
+        let other = Tensor::ones((20, 16), DType::F32, &Device::Cpu).expect("ones");
+        tensors.insert("lm_head.weight".to_owned(), other);
+    });
+    assert!(refused(&experiment, &path).contains("write model.tied = false"));
+    let mut untied = experiment.clone();
+    untied.model.tied = false;
+    changed(&|_| {});
+    assert!(refused(&untied, &path).contains("write model.tied = true"), "{}", refused(&untied, &path));
+    // Without what stands before names, as files of the model without its head have it, and in 16 bits.
+    changed(&|tensors| {
+        let short = |(name, tensor): (String, Tensor)| {
+            (name.trim_start_matches("transformer.").to_owned(), tensor.to_dtype(DType::BF16).expect("bf16"))
+        };
+        *tensors = std::mem::take(tensors).into_iter().map(short).collect();
+    });
+    let fitted = Fitted::open(&path, &experiment, &info(&experiment)).unwrap_or_else(|error| panic!("{error}"));
+    assert_eq!(fitted.naming(), "transformers' GPT-2");
+    assert!(fitted.notes().iter().all(|note| note.contains("no config.json")), "{:?}", fitted.notes());
+}
+
+#[test]
+fn a_model_that_computes_something_else_is_refused_with_the_settings() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let at = |name: &str| folder.path().join(name);
+    let mut experiment = tiny(ModelKind::Llama);
+    experiment.model.kv_heads = 1;
+    trained(&experiment, &at("first"));
+    exported(&experiment, &at("first"), &at("out"));
+    for (change, mend) in [
+        ((|model| model.rotary_base = 5e5) as fn(&mut Model), "model.rotary_base=10000.0"),
+        (|model| model.norm_epsilon = 1e-3, "model.norm_epsilon=1e-5"),
+        (|model| model.window = 4, "model.window=0"),
+    ] {
+        let mut other = experiment.clone();
+        change(&mut other.model);
+        let said = refused(&other, &at("out"));
+        assert!(said.contains("would compute something else") && said.contains(mend), "{said}");
+        // The run's own file says it too.
+        assert!(refused(&other, &at("first")).contains(mend));
+    }
+    let config = fs::read_to_string(at("out/config.json")).expect("written");
+    let stretched = config.replace("\"rope_type\": \"default\"", "\"rope_type\": \"llama3\", \"factor\": 8.0");
+    assert_ne!(config, stretched);
+    fs::write(at("out/config.json"), stretched).expect("written");
+    assert!(refused(&experiment, &at("out")).contains("rope_parameters (a group), which has no place here"));
+    fs::write(at("out/config.json"), config).expect("written");
+    // The folder opens as the experiment that its weights fit.
+    let opened = preset::open(at("out")).unwrap_or_else(|error| panic!("{error}"));
+    assert_eq!(opened.experiment.weights.path, Some(at("out")));
+    assert_eq!(opened.experiment.model.kv_heads, 1);
+    assert!(Fitted::open(&at("out"), &opened.experiment, &info(&opened.experiment)).is_ok());
+    fs::remove_file(at("out/model.safetensors")).expect("it was there");
+    assert_eq!(preset::open(at("out")).expect("a configuration").experiment.weights.path, None);
+}
+
+#[test]
+fn weights_in_several_files_are_found_by_their_index_and_pickled_ones_are_refused() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let (experiment, whole) = published(folder.path());
+    let parts = folder.path().join("parts");
+    fs::create_dir(&parts).expect("a folder");
+    let index = |map: &HashMap<&str, &str>| {
+        let text = serde_json::json!({ "metadata": {}, "weight_map": map }).to_string();
+        fs::write(parts.join("model.safetensors.index.json"), text).expect("written");
+    };
+    let (a, b): (HashMap<&str, &Tensor>, HashMap<&str, &Tensor>) =
+        whole.iter().map(|(name, tensor)| (name.as_str(), tensor)).partition(|(name, _)| name.contains("h.0."));
+    let owned = |part: &HashMap<&str, &Tensor>| -> HashMap<String, Tensor> {
+        part.iter().map(|(name, tensor)| ((*name).to_owned(), (*tensor).clone())).collect()
+    };
+    safetensors::save(&owned(&a), parts.join("a.safetensors")).expect("written");
+    safetensors::save(&owned(&b), parts.join("b.safetensors")).expect("written");
+    let mut map: HashMap<&str, &str> = a.keys().map(|name| (*name, "a.safetensors")).collect();
+    map.extend(b.keys().map(|name| (*name, "b.safetensors")));
+    index(&map);
+    let fitted = Fitted::open(&parts, &experiment, &info(&experiment)).unwrap_or_else(|error| panic!("{error}"));
+    assert!(fitted.tensors() > a.len());
+    map.insert("transformer.wte.weight", "a.safetensors");
+    index(&map);
+    assert!(refused(&experiment, &parts).contains("(tensor transformer.wte.weight): is not in"));
+    map.insert("transformer.wte.weight", "../out/model.safetensors");
+    index(&map);
+    assert!(refused(&experiment, &parts).contains("which does not lie beside it"));
+    map.insert("transformer.wte.weight", "c.safetensors");
+    index(&map);
+    assert!(refused(&experiment, &parts).contains("names the file c.safetensors, which is not there"));
+    let pickled = folder.path().join("pickled");
+    fs::create_dir(&pickled).expect("a folder");
+    fs::write(pickled.join("pytorch_model.bin"), "no").expect("written");
+    assert!(refused(&experiment, &pickled).contains("is pickled, and to read a pickled file is to run"));
+    assert!(refused(&experiment, &pickled.join("pytorch_model.bin")).contains("save the weights as safetensors"));
+    assert!(refused(&experiment, &folder.path().join("nowhere")).contains("no such file"));
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 200, ..ProptestConfig::default() })]
+
+    /// Whatever a header says: it is refused in a sentence, or every tensor of it lies in the file.
+    #[test]
+    fn no_header_is_taken_at_its_word(
+        length in prop_oneof![any::<u64>(), 0..400_u64],
+        begin in any::<u64>(),
+        end in prop_oneof![any::<u64>(), 0..64_u64],
+        extents in prop::collection::vec(prop_oneof![any::<u64>(), 0..9_u64], 0..5),
+        dtype in prop_oneof![Just("F32"), Just("BF16"), Just("I64"), Just("F4"), Just("Q9")],
+        truth in any::<bool>(),
+        cut in 0..200_usize,
+    ) {
+        let begin = if truth { 0 } else { begin };
+        let entry = serde_json::json!({ "dtype": dtype, "shape": extents, "data_offsets": [begin, end] });
+        let header = serde_json::json!({ "a": entry }).to_string();
+        let length = if truth { header.len() as u64 } else { length };
+        let mut bytes = length.to_le_bytes().to_vec();
+        bytes.extend_from_slice(header.as_bytes());
+        bytes.extend(std::iter::repeat_n(0, 32));
+        bytes.truncate(bytes.len().saturating_sub(if truth { 0 } else { cut }));
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("x.safetensors");
+        fs::write(&path, &bytes).expect("written");
+        match Mapped::open(&path) {
+            Ok(_) => {
+                let elements: u64 = extents.iter().product();
+                prop_assert!(begin == 0 && elements <= 64, "{header}");
+            }
+            Err(error) => prop_assert!(error.to_string().starts_with(&path.display().to_string()), "{error}"),
+        }
+    }
+}
