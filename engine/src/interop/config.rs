@@ -16,6 +16,7 @@ pub(super) fn of(experiment: &Experiment, info: &DatasetInfo) -> Result<Map<Stri
     let own = match model.kind {
         ModelKind::Gpt2 => gpt2(model, info)?,
         ModelKind::Llama => llama(experiment, info)?,
+        ModelKind::Vit if began_in_timm(experiment) => return Ok(as_it_began(experiment, info)),
         ModelKind::Vit => vit(model, info)?,
         ModelKind::Resnet | ModelKind::Mobilenetv2 => return of_timm(model, info),
         _ => return Err(no_place(model)),
@@ -55,6 +56,18 @@ fn before(experiment: &Experiment) -> Option<Map<String, Value>> {
     let folder = if path.is_dir() { path } else { path.parent()? };
     let text = std::fs::read_to_string(folder.join(CONFIG)).ok()?;
     serde_json::from_str(&text).ok()
+}
+
+/// Whether the run began with weights whose configuration is timm's.
+pub(super) fn began_in_timm(experiment: &Experiment) -> bool {
+    before(experiment).is_some_and(|fields| fields.get("architecture").is_some_and(Value::is_string))
+}
+
+/// The configuration that the run began with, for as many classes as it has now.
+fn as_it_began(experiment: &Experiment, info: &DatasetInfo) -> Map<String, Value> {
+    let mut fields = before(experiment).unwrap_or_default();
+    fields.insert("num_classes".to_owned(), info.classes.into());
+    fields
 }
 
 fn gpt2(model: &Model, info: &DatasetInfo) -> Result<Value> {

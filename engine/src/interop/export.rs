@@ -67,7 +67,11 @@ pub fn export(
     info: &DatasetInfo,
     merge: bool,
 ) -> Result<Exported> {
-    let Some(naming) = names::of(&experiment.model).next() else {
+    // What came by the names of timm goes out by them.
+    let is_timm = config::began_in_timm(experiment);
+    let named = || names::of(&experiment.model);
+    let Some(naming) = named().find(|naming| is_timm && naming.title.starts_with("timm")).or_else(|| named().next())
+    else {
         return Err(config::no_place(&experiment.model));
     };
     let fields = config::of(experiment, info)?;
