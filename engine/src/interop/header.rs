@@ -2,7 +2,7 @@
 //!
 //! Always holds: every tensor of a header lies inside the file, and none over another. Refuses, with the place, whatever does
 //! not follow from the size of the file: nothing is allocated by a length that was not held against that size, and no more
-//! than [`MOST`] bytes.
+//! than 32 MiB.
 
 use std::{
     collections::HashMap,
