@@ -7,8 +7,8 @@
 Needs torch, transformers, peft, timm, torchvision and safetensors. For each architecture:
 
   in      theirs is saved by its own library and opened here: logits and the loss of one batch within 1e-5 of the largest,
-          the gradient of every parameter within 1e-4 of its largest from torch's in f64 (or no farther than twice torch's own
-          in f32), the losses of 20 steps of plain gradient descent within 1e-3
+          the gradient of every parameter within 1e-4 of its largest from torch's in f64, the losses of 20 steps of plain
+          gradient descent within 1e-3; ours in f32, and in f64 where there are batch norms
   out     what `plimsoll train` made of those weights in 2 steps is exported and loaded by their library: the same
   lora    adapters of a short run are exported and loaded by peft, and merged and loaded by transformers: the same logits
 """
@@ -88,9 +88,11 @@ def batch_for(name):
     if name in DECODERS:
         return torch.randint(0, VOCABULARY, (SAMPLES, LENGTH)), torch.randint(0, VOCABULARY, (SAMPLES * LENGTH,)), VOCABULARY
     side = 16 if name == "vit" else 32 if "vit" in name else 64
-    # Statistics of few numbers magnify what rounding leaves.
-    samples = SAMPLES if "vit" in name else 4 * SAMPLES
-    return torch.randn(samples, 3, side, side), torch.randint(0, CLASSES, (samples,)), CLASSES
+    return torch.randn(SAMPLES, 3, side, side), torch.randint(0, CLASSES, (SAMPLES,)), CLASSES
+
+
+def is_normed(name):
+    return "resnet" in name or "mobilenet" in name
 
 
 class Failed(Exception):
@@ -118,13 +120,19 @@ def compare(name, model, folder, scratch, one_batch, steps=STEPS):
     path, out = scratch / "batch.safetensors", scratch / "out"
     save_file({"inputs": ours_in.contiguous().to(torch.uint32 if inputs.dim() == 2 else torch.float32),
                "labels": labels.to(torch.uint32)}, path)
-    run(one_batch, folder, path, classes, steps, RATE, out)
+    run(one_batch, folder, path, classes, "f32", steps, RATE, out)
     ours, gradients = load_file(out / "results.safetensors"), load_file(out / "gradients/model.safetensors")
+    losses = ours["losses"] if steps else None
     found = {"logits": near("logits", ours["logits"], logits_of(model.eval(), inputs).detach(), 1e-5)}
     model.train()
     loss = F.cross_entropy(logits_of(model, inputs), labels)
     found["loss"] = near("loss", ours["loss"][0], loss.detach(), 1e-5)
     loss.backward()
+    if is_normed(name):
+        # What rounding leaves grows from batch norm to batch norm, in either library: there the two are compared in f64.
+        run(one_batch, folder, path, classes, "f64", steps, RATE, out)
+        gradients = load_file(out / "gradients/model.safetensors")
+        losses = load_file(out / "results.safetensors")["losses"] if steps else None
     exact = copy.deepcopy(model).double()
     exact.zero_grad()
     wide = inputs if inputs.dim() == 2 else inputs.double()
@@ -139,16 +147,18 @@ def compare(name, model, folder, scratch, one_batch, steps=STEPS):
         largest = max(exact[parameter].abs().max().item(), 1e-3)
         apart = lambda gradient: (gradient.double() - exact[parameter]).abs().max().item() / largest
         share, own = apart(gradients[theirs]), apart(tensor.grad)
-        if not share <= max(1e-4, 2 * own):
+        if not share <= 1e-4:
             raise Failed(f"gradient of {theirs}: {share:.2e} of its largest apart from f64's, torch's in f32 {own:.2e}")
         worst, theirs_worst = max(worst, share), max(theirs_worst, own)
     found["gradients"], found["torch's"], found["of"] = worst, theirs_worst, count
     if steps:
+        if is_normed(name):
+            model, inputs = model.double(), inputs.double()
         model.zero_grad()
         optimizer, worst = torch.optim.SGD(model.parameters(), lr=RATE), 0.0
         for step in range(steps):
             loss = F.cross_entropy(logits_of(model, inputs), labels)
-            worst = max(worst, abs(loss.item() - ours["losses"][step].item()))
+            worst = max(worst, abs(loss.item() - losses[step].item()))
             optimizer.zero_grad(); loss.backward(); optimizer.step()
         if not worst <= 1e-3:
             raise Failed(f"losses of {steps} steps: {worst:.2e} apart")

@@ -1,6 +1,6 @@
 //! One batch through weights from a folder, for a program that compares: logits, loss, gradients and the losses of steps.
 //!
-//! `one_batch FOLDER BATCH CLASSES STEPS RATE OUT`: FOLDER has `config.json` and weights, BATCH is a safetensors file with
+//! `one_batch FOLDER BATCH CLASSES PRECISION STEPS RATE OUT`: FOLDER has `config.json` and weights, BATCH is a safetensors file with
 //! `inputs` and `labels`. OUT is a folder that is made: `results.safetensors` has `logits`, `loss` and `losses`, and the
 //! gradients lie in `gradients/model.safetensors`, under the names and in the layout of the weights.
 //!
@@ -12,18 +12,22 @@ use std::{collections::HashMap, error::Error, fs, path::Path};
 
 use batch::{Fed, batch_of};
 use candle_core::{Device, Tensor, safetensors};
-use plimsoll_engine::{experiment::OptimizerKind, interop};
+use plimsoll_engine::{
+    experiment::{OptimizerKind, preset},
+    interop,
+};
 
 fn main() -> Result<(), Box<dyn Error>> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
-    let [folder, batch, classes, steps, rate, out] = &arguments[..] else {
-        return Err("usage: one_batch FOLDER BATCH CLASSES STEPS RATE OUT".into());
+    let [folder, batch, classes, precision, steps, rate, out] = &arguments[..] else {
+        return Err("usage: one_batch FOLDER BATCH CLASSES PRECISION STEPS RATE OUT".into());
     };
     let (folder, out, classes) = (Path::new(folder), Path::new(out), classes.parse()?);
     let (batch, input) = batch_of(Path::new(batch), classes)?;
     let mut fed = Fed::from_folder(folder, input, classes, batch.samples)?;
     // The peer's: plain, whatever a preset has.
     fed.experiment.model.dropout = 0.0;
+    preset::set(&mut fed.experiment, &format!("precision={precision}")).map_err(|problem| problem.to_string())?;
     fed.experiment.optimizer.choose(OptimizerKind::Sgd);
     fed.experiment.optimizer.weight_decay = 0.0;
     fed = Fed::new(fed.experiment, input, classes)?;
