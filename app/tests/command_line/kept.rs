@@ -292,14 +292,8 @@ fn a_model_of_others_is_trained_and_goes_out_as_it_came() {
     let planned = plimsoll(&["plan", &at("out")]);
     assert!(planned.status.success(), "{planned:?}");
     assert!(text(&planned.stderr).contains("weights: 16 tensors by transformers' GPT-2 names"), "{planned:?}");
-    store.told(&[&["train", &at("out")], &shorter[..]].concat());
     let wider = plimsoll(&["plan", &at("out"), "--set", "model.width=16"]);
     assert!(!wider.status.success() && text(&wider.stderr).contains("tensors have other extents"), "{wider:?}");
     let again = store.output(&["export", "last", "--format", "huggingface", "-o", &at("out")]);
     assert!(text(&again.stderr).contains("has files already; write --force"), "{again:?}");
-    let mlp = store.output(&["train", "mlp-digits", "--steps", "1", "--quiet"]);
-    assert!(mlp.status.success());
-    let refused = store.output(&["export", "last", "--format", "huggingface", "-o", &at("mlp")]);
-    assert!(text(&refused.stderr).contains("a mlp has no place in the layouts of transformers"), "{refused:?}");
-    assert!(!folder.path().join("mlp").exists(), "nothing was written");
 }
