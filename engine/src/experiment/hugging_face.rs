@@ -68,6 +68,9 @@ const LLAMA_FIELDS: &[(&str, &str)] = &[
     ("data.vocabulary", "vocab_size"),
 ];
 
+/// What to do where a model cannot be made here: another value in its file would make another model of its weights.
+const OTHER: &str = "choose another model";
+
 /// The longest sequence that an opened file begins with. Published models take 100,000 tokens and more, and few trainings do.
 const LENGTH: usize = 1024;
 
@@ -106,7 +109,11 @@ pub(crate) struct Published {
 /// Fails where [`parse`] does, but for what decides no weight.
 pub(crate) fn published(text: &str, path: &Path) -> Result<Published> {
     let config = Config { path, fields: fields::read(text.trim_start_matches('\u{feff}'), path)? };
-    let Imported { model, unlike, .. } = (config.kind()?.import)(&config)?;
+    let kind = config.kind()?;
+    let Imported { model, mut unlike, .. } = (kind.import)(&config)?;
+    unlike.extend(config.given("quantization_config").map(|_| "quantization_config".to_owned()));
+    let class = config.class().filter(|class| !class.starts_with(kind.class.trim_end_matches("For")));
+    unlike.extend(class.map(|class| format!("architectures {}", shortened(&class.into()))));
     Ok(Published { model, unlike })
 }
 
@@ -179,11 +186,15 @@ impl Config<'_> {
         Error::file_at(self.path, field, message)
     }
 
+    /// The class that the file was made with.
+    fn class(&self) -> Option<&str> {
+        self.fields.get("architectures")?.as_array()?.first()?.as_str()
+    }
+
     /// The kind that the file says it is.
     fn kind(&self) -> Result<&'static Kind> {
         let of_class = |class: &str| KINDS.iter().find(|kind| class.starts_with(kind.class));
-        let classes = self.fields.get("architectures").and_then(Value::as_array);
-        let class = classes.and_then(|classes| classes.first()).and_then(Value::as_str);
+        let class = self.class();
         let name = self.given("model_type").and_then(Value::as_str);
         if name.is_none() && self.given("architecture").is_some_and(Value::is_string) {
             return Ok(&TIMM);
@@ -297,7 +308,9 @@ impl Config<'_> {
         if value.as_str().is_some_and(|word| known.contains(&word)) {
             return Ok(());
         }
-        let message = format!("{} is not the activation of this kind; write \"{}\"", shortened(value), known[0]);
+        let own = known[0];
+        let message =
+            format!("{} is not the activation of this kind; {OTHER}; to plan alone, write \"{own}\"", shortened(value));
         Err(self.wrong(name, message))
     }
 

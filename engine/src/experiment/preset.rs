@@ -72,10 +72,16 @@ pub fn open(path: impl AsRef<Path>) -> Result<Opened> {
     if !path.is_dir() || !config.is_file() {
         return opened_either(&file::text_of(path)?, path);
     }
-    let (mut experiment, notes) = hugging_face::opened(&file::text_of(&config)?, &config)?;
+    let (mut experiment, mut notes) = hugging_face::opened(&file::text_of(&config)?, &config)?;
     if weights::are_in(path) {
         experiment.weights.path = Some(path.to_owned());
         experiment.description.push_str(" The model begins with the weights of the folder.");
+    } else if let Some(pickled) = weights::pickled_in(path) {
+        let name = pickled.file_name().unwrap_or_default().to_string_lossy();
+        notes.push(format!(
+            "has its weights in {name}, which is pickled and not read: the model begins with random ones; save it as {}",
+            weights::WHOLE
+        ));
     }
     Ok(Opened { experiment, is_preset: false, places: Places::default(), notes })
 }

@@ -20,9 +20,22 @@ pub const INDEX: &str = "model.safetensors.index.json";
 /// The configuration beside weights.
 pub const CONFIG: &str = "config.json";
 
-/// Whether `folder` has weights in the layout of Hugging Face.
+/// Endings of pickled files, which are not read: to read one is to run whatever program lies in it.
+const PICKLED: [&str; 6] = ["bin", "pt", "pth", "ckpt", "pkl", "pickle"];
+
+/// Whether `folder` has weights in the layout of Hugging Face, or something by their name.
 pub fn are_in(folder: &Path) -> bool {
-    [WHOLE, INDEX].iter().any(|name| folder.join(name).is_file())
+    [WHOLE, INDEX].iter().any(|name| folder.join(name).symlink_metadata().is_ok())
+}
+
+/// Whether a file is a pickled one, by its name.
+pub fn is_pickled(path: &Path) -> bool {
+    path.extension().is_some_and(|ending| PICKLED.iter().any(|pickled| ending.eq_ignore_ascii_case(pickled)))
+}
+
+/// A pickled file in `folder`.
+pub fn pickled_in(folder: &Path) -> Option<PathBuf> {
+    folder.read_dir().ok()?.filter_map(|entry| Some(entry.ok()?.path())).find(|path| is_pickled(path))
 }
 
 impl Weights {

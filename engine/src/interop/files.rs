@@ -16,7 +16,7 @@ use super::header::unreadable;
 use crate::{
     bytes::Bytes,
     error::{Error, Result},
-    experiment::weights::{CONFIG, INDEX, WHOLE},
+    experiment::weights::{CONFIG, INDEX, WHOLE, is_pickled},
 };
 
 /// The last checkpoint of a run.
@@ -53,7 +53,8 @@ pub(super) fn found(path: &Path) -> Result<Files> {
 fn in_folder(folder: &Path) -> Result<PathBuf> {
     for name in [WHOLE, INDEX, LAST] {
         let file = folder.join(name);
-        if file.is_file() {
+        // What is there and is no file is refused by its name.
+        if file.symlink_metadata().is_ok() {
             return Ok(file);
         }
     }
@@ -75,11 +76,6 @@ fn in_folder(folder: &Path) -> Result<PathBuf> {
             Err(Error::file(folder, message))
         }
     }
-}
-
-fn is_pickled(path: &Path) -> bool {
-    let extension = path.extension().map(|extension| extension.to_string_lossy().to_lowercase());
-    matches!(extension.as_deref(), Some("bin" | "pt" | "pth" | "ckpt" | "pkl" | "pickle"))
 }
 
 fn refused_pickle(path: &Path) -> Error {

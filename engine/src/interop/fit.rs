@@ -241,8 +241,10 @@ impl Mapped {
     /// Refuses what is missing, misshapen or left over; what begins afresh because it is not there comes back.
     fn refuse_others(&self, found: &Match, naming: Option<&Naming>, experiment: &Experiment) -> Result<Vec<String>> {
         let mut notes = Vec::new();
-        // A model without its head, as what others built one on.
-        let is_bare = !experiment.model.kind.is_decoder();
+        // A model without its head, as what others built one on. A decoder's may be tied to its tokens, which the file beside
+        // the weights says.
+        let is_decoder = experiment.model.kind.is_decoder();
+        let is_bare = !is_decoder || (self.config.is_some() && !experiment.model.tied);
         let (heads, missing): (Vec<&String>, Vec<&String>) = found.missing.iter().partition(|name| {
             let head = naming.and_then(|naming| naming.rows.iter().find(|row| row.ours == "head.classes"));
             let layer = name.rsplit_once('.').map_or("", |(layer, _)| layer);

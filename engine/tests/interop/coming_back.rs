@@ -194,3 +194,20 @@ fn weights_of_any_precision_go_into_any_other() {
         assert_eq!(own, theirs, "{dtype:?}");
     }
 }
+
+#[test]
+fn a_decoder_without_its_head_gets_one_and_it_is_said() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let at = |name: &str| folder.path().join(name);
+    let mut experiment = tiny(ModelKind::Llama);
+    experiment.model.tied = false;
+    trained(&experiment, &at("first"));
+    exported(&experiment, &at("first"), &at("out"));
+    let file = at("out/model.safetensors");
+    let mut whole = safetensors::load(&file, &Device::Cpu).expect("tensors");
+    whole.remove("lm_head.weight").expect("a head");
+    safetensors::save(&whole, &file).expect("written");
+    let next = trained(&beginning_with(&experiment, at("out")), &at("next"));
+    let said = next.warnings.join("\n");
+    assert!(said.contains("the head begins afresh: the file has none"), "{said}");
+}

@@ -142,6 +142,17 @@ fn weights_in_several_files_are_found_by_their_index_and_pickled_ones_are_refuse
     fs::write(pickled.join("pytorch_model.bin"), "no").expect("written");
     assert!(refused(&experiment, &pickled).contains("is pickled, and to read a pickled file is to run"));
     assert!(refused(&experiment, &pickled.join("pytorch_model.bin")).contains("save the weights as safetensors"));
+    // A folder that has only those says so when it is opened; what has the name of weights and is none is refused.
+    let config =
+        r#"{"model_type": "gpt2", "n_embd": 16, "n_layer": 2, "n_head": 2, "n_positions": 8, "vocab_size": 20}"#;
+    fs::write(pickled.join("config.json"), config).expect("written");
+    let opened = preset::open(&pickled).expect("a configuration");
+    assert_eq!(opened.experiment.weights.path, None);
+    assert!(opened.notes.iter().any(|note| note.contains("pytorch_model.bin, which is pickled")), "{:?}", opened.notes);
+    fs::create_dir(pickled.join("model.safetensors")).expect("a folder");
+    let opened = preset::open(&pickled).expect("a configuration").experiment;
+    let said = refused(&opened, opened.weights.path.as_ref().expect("the folder"));
+    assert!(said.contains("model.safetensors") && said.contains("folder"), "{said}");
     assert!(refused(&experiment, &folder.path().join("nowhere")).contains("no such file"));
 }
 

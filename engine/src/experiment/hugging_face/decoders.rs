@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::{Config, Imported, Samples, plain};
+use super::{Config, Imported, OTHER, Samples, plain};
 use crate::{
     error::Result,
     experiment::{Model, ModelKind},
@@ -51,7 +51,7 @@ pub(super) fn llama(config: &Config<'_>) -> Result<Imported> {
     config.activation("hidden_act", &["silu", "swish"])?;
     for name in ["attention_bias", "mlp_bias"] {
         if config.flag(name, false)? {
-            return Err(config.wrong(name, "true has no place here; write false"));
+            return Err(config.wrong(name, format!("true has no place here; {OTHER}; to plan alone, write false")));
         }
     }
     let (width, heads) = (config.count("hidden_size")?, config.count("num_attention_heads")?);
@@ -80,7 +80,8 @@ pub(super) fn mistral(config: &Config<'_>) -> Result<Imported> {
     let mut imported = llama(config)?;
     // Without a word of it, a file means the window of the first of them.
     let is_named = config.fields.contains_key("sliding_window");
-    imported.model.window = if is_named { config.maybe_count("sliding_window")?.unwrap_or(0) } else { 4096 };
+    let window = if is_named { config.maybe_count("sliding_window")?.unwrap_or(0) } else { 4096 };
+    imported.model.window = if config.layers_slide(imported.model.depth)?.unwrap_or(true) { window } else { 0 };
     Ok(imported)
 }
 
@@ -102,14 +103,22 @@ pub(super) fn qwen3(config: &Config<'_>) -> Result<Imported> {
 
 /// The window of Qwen's files, which some of their layers may have.
 fn sliding_window(config: &Config<'_>, mut imported: Imported) -> Result<Imported> {
-    if config.flag("use_sliding_window", false)? {
+    let layers = config.layers_slide(imported.model.depth)?;
+    if layers == Some(false) || !config.flag("use_sliding_window", false)? {
+        return Ok(imported);
+    }
+    if layers == Some(true) {
+        imported.model.window = config.count("sliding_window")?;
+    } else {
         let (layers, depth) = (config.maybe_count("max_window_layers")?, imported.model.depth);
         // Layers up to this one see everything.
         match layers {
             Some(full) if full >= depth => {}
             Some(full) if full > 0 => {
                 let message = format!("{full} has a window in some layers and not in others, and here all are alike");
-                return Err(config.wrong("max_window_layers", format!("{message}; write 0 or {depth}")));
+                return Err(
+                    config.wrong("max_window_layers", format!("{message}; {OTHER}; to plan alone, write 0 or {depth}"))
+                );
             }
             _ => imported.model.window = config.count("sliding_window")?,
         }
@@ -118,15 +127,35 @@ fn sliding_window(config: &Config<'_>, mut imported: Imported) -> Result<Importe
 }
 
 impl Config<'_> {
-    /// The base of the angles: newer files have it in a group with all that is said of positions.
-    fn rotary_base(&self) -> Result<f64> {
-        match self.given("rope_parameters").and_then(|group| group.get("rope_theta")) {
-            Some(base) if self.given("rope_theta").is_none() => {
-                let wrong = || self.wrong("rope_parameters", "rope_theta is no number; write one, such as 10000.0");
-                base.as_f64().ok_or_else(wrong)
-            }
-            _ => self.number("rope_theta", 10_000.0),
+    /// Whether its layers have a window, where the file says it layer by layer, as newer ones do.
+    fn layers_slide(&self, depth: usize) -> Result<Option<bool>> {
+        const FIELD: &str = "layer_types";
+        let Some(given) = self.given(FIELD) else { return Ok(None) };
+        let types: Vec<&str> = given.as_array().into_iter().flatten().filter_map(Value::as_str).collect();
+        if types.len() != depth {
+            return Err(self.wrong(FIELD, format!("does not have a word for each of {depth} layers")));
         }
+        match types.iter().find(|word| !["full_attention", "sliding_attention"].contains(word)) {
+            Some(other) => Err(self.wrong(FIELD, format!("{} has no place here; {OTHER}", plain(&(*other).into())))),
+            None if types.iter().all(|word| word == &types[0]) => {
+                Ok(types.first().map(|word| *word == "sliding_attention"))
+            }
+            None => {
+                let message = "some layers have a window and others have none, and here all are alike";
+                Err(self.wrong(FIELD, format!("{message}; {OTHER}")))
+            }
+        }
+    }
+
+    /// The base of the angles: newer files have it in a group with all that is said of positions, which goes before the
+    /// field of older ones.
+    fn rotary_base(&self) -> Result<f64> {
+        let group = self.given("rope_parameters");
+        let Some(base) = group.and_then(|group| group.get("rope_theta")).filter(|base| !base.is_null()) else {
+            return self.number("rope_theta", 10_000.0);
+        };
+        let wrong = || self.wrong("rope_parameters", "rope_theta is no number; write one, such as 10000.0");
+        base.as_f64().ok_or_else(wrong)
     }
 
     /// Ways to stretch the positions, of which none is here.

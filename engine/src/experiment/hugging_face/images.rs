@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::{Config, Imported, Samples, shortened};
+use super::{Config, Imported, OTHER, Samples, plain, shortened};
 use crate::{
     error::Result,
     experiment::{Model, ModelKind, Stem},
@@ -25,7 +25,7 @@ const CLASSES: usize = 1000;
 pub(super) fn vit(config: &Config<'_>) -> Result<Imported> {
     config.activation("hidden_act", &["gelu"])?;
     if !config.flag("qkv_bias", true)? {
-        return Err(config.wrong("qkv_bias", "false has no place here; write true"));
+        return Err(config.wrong("qkv_bias", format!("false has no place here; {OTHER}; to plan alone, write true")));
     }
     let heads = config.maybe_count("num_attention_heads")?.unwrap_or(12);
     let dropout =
@@ -63,8 +63,24 @@ pub(super) fn timm(config: &Config<'_>) -> Result<Imported> {
         return Err(config.wrong("architecture", message));
     };
     let side = argument("img_size").map_or(side, |side| side as usize);
-    let classes = config.maybe_count("num_classes")?.unwrap_or(CLASSES);
-    Ok(Imported { model, samples: Samples::Images { side, classes }, omitted: Vec::new(), unlike: Vec::new() })
+    let classes = argument("num_classes").map(|classes| classes as usize);
+    let classes = classes.or(config.maybe_count("num_classes")?).unwrap_or(CLASSES);
+    let unlike = config.other_arguments(if model.kind == ModelKind::Vit { "token" } else { "avg" });
+    Ok(Imported { model, samples: Samples::Images { side, classes }, omitted: unlike.clone(), unlike })
+}
+
+impl Config<'_> {
+    /// What timm is asked to build otherwise than by the architecture's name alone, whose images are pooled by `pooling`.
+    fn other_arguments(&self, pooling: &str) -> Vec<String> {
+        const SIZES: [&str; 3] = ["img_size", "in_chans", "num_classes"];
+        let is_own = |name: &str, value: &Value| SIZES.contains(&name) || (name == "global_pool" && *value == *pooling);
+        let of_group = self.given("model_args").and_then(Value::as_object).into_iter().flatten();
+        let of_file = self.given("global_pool").map(|value| ("global_pool", value));
+        let all = of_group.map(|(name, value)| (name.as_str(), value)).chain(of_file);
+        all.filter(|(name, value)| !is_own(name, value))
+            .map(|(name, value)| format!("{name} {}", plain(value)))
+            .collect()
+    }
 }
 
 /// The model of a name of timm, and the side of its images.

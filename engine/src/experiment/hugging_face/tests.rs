@@ -137,3 +137,60 @@ fn what_is_no_configuration_is_refused_in_words() {
     // Deeper than any reader follows.
     assert!(said(&"{\"a\":".repeat(100_000)).contains("is not JSON"));
 }
+
+/// `text` with a further field in front.
+fn with(text: &str, field: &str) -> String {
+    text.replacen('{', &format!("{{{field}, "), 1)
+}
+
+#[test]
+fn a_window_is_what_the_file_says_of_its_layers() {
+    let layers =
+        |word: &str, count: usize| format!(r#""layer_types": [{}]"#, vec![format!("\"{word}\""); count].join(","));
+    let qwen = QWEN2.replace("\"use_sliding_window\": false", "\"use_sliding_window\": true");
+    let window = |text: &str, field: &str| open(&with(text, field)).model.window;
+    // Up to the layer of `max_window_layers`, which is the last one, layers see everything, but the list goes before it.
+    assert_eq!(open(&qwen).model.window, 0);
+    assert_eq!(window(&qwen, &layers("sliding_attention", 24)), 32_768);
+    let none = qwen.replace("\"max_window_layers\": 24", "\"max_window_layers\": 0");
+    assert_eq!((open(&none).model.window, window(&none, &layers("full_attention", 24))), (32_768, 0));
+    assert_eq!(window(QWEN2, &layers("sliding_attention", 24)), 0, "no layer uses it");
+    assert_eq!(window(MISTRAL, &layers("full_attention", 32)), 0);
+    assert_eq!(window(MISTRAL, &layers("sliding_attention", 32)), 4096);
+    let mixed = layers("full_attention", 24).replacen("full_attention", "sliding_attention", 1);
+    for (field, part) in [
+        (mixed, "some layers have a window and others have none"),
+        (layers("chunked_attention", 24), "chunked_attention"),
+        (layers("full_attention", 3), "for each of 24 layers"),
+        (r#""layer_types": 7"#.to_owned(), "for each of 24 layers"),
+    ] {
+        let said = parse(&with(&qwen, &field), "config.json").expect_err(&field).to_string();
+        assert!(said.contains("(layer_types)") && said.contains(part), "{said}");
+    }
+}
+
+#[test]
+fn the_group_of_positions_goes_before_the_older_field() {
+    let group = r#""rope_parameters": {"rope_type": "default", "rope_theta": 500.0}"#;
+    assert_eq!(open(&with(MISTRAL, group)).model.rotary_base, 500.0);
+    let without = r#""rope_parameters": {"rope_type": "default"}"#;
+    assert_eq!(open(&with(MISTRAL, without)).model.rotary_base, 10_000.0);
+}
+
+#[test]
+fn what_makes_another_model_of_the_same_weights_is_named() {
+    let unlike = |text: &str| {
+        let Published { unlike, .. } =
+            published(text, Path::new("config.json")).unwrap_or_else(|error| panic!("{error}"));
+        unlike.join("; ")
+    };
+    let timm =
+        r#"{"architecture": "resnet18", "num_classes": 10, "model_args": {"num_classes": 10}, "global_pool": "avg"}"#;
+    assert_eq!(unlike(timm), "");
+    let other =
+        timm.replace("{\"num_classes\": 10}", r#"{"act_layer": "silu", "output_stride": 8}"#).replace("avg", "max");
+    assert_eq!(unlike(&other), "act_layer \"silu\"; output_stride 8; global_pool \"max\"");
+    assert_eq!(unlike(&QWEN2.replace("Qwen2ForCausalLM", "GemmaForCausalLM")), "architectures \"GemmaForCausalLM\"");
+    assert_eq!(unlike(&QWEN3.replace("Qwen3ForCausalLM", "Qwen3Model")), "");
+    assert_eq!(unlike(&with(MISTRAL, r#""quantization_config": {"bits": 4}"#)), "quantization_config");
+}
