@@ -70,6 +70,13 @@ fn as_it_began(experiment: &Experiment, info: &DatasetInfo) -> Map<String, Value
     fields
 }
 
+/// The learned positions of the weights that a run began with, and those that it has, where it has fewer.
+pub(super) fn fewer_positions(experiment: &Experiment, info: &DatasetInfo) -> Option<[usize; 2]> {
+    let whole = before(experiment)?.get("n_positions")?.as_u64()? as usize;
+    let [own, _] = info.tokens().ok()?;
+    (experiment.model.kind == ModelKind::Gpt2 && own < whole).then_some([whole, own])
+}
+
 fn gpt2(model: &Model, info: &DatasetInfo) -> Result<Value> {
     let [length, vocabulary] = info.tokens()?;
     if model.window > 0 && model.window < length {

@@ -24,7 +24,7 @@ use crate::{
     error::{Error, Problem, Result},
     experiment::{
         DatasetInfo, Experiment,
-        weights::{CONFIG, WHOLE},
+        weights::{CONFIG, INDEX, WHOLE},
     },
     tensor::DType,
     whole_file::{self, reason},
@@ -54,7 +54,8 @@ pub struct Exported {
     pub notes: Vec<String>,
 }
 
-/// Writes the weights of `checkpoint`, which is one of the experiment's run, to `folder`, in the layout that others load. It is made where it is not there.
+/// Writes the weights of `checkpoint`, which is one of the experiment's run, to `folder`, in the layout that others load. The
+/// folder is made where it is not there.
 /// Adapters go to a file of their own, unless they are to be merged into the weights they stand beside.
 ///
 /// # Errors
@@ -77,7 +78,7 @@ pub fn export(
     let fields = config::of(experiment, info)?;
     let own = Mapped::open(checkpoint)?;
     let run = Run { own: &own, naming, experiment, slots: slots(experiment, info)? };
-    let mut exported = Exported::default();
+    let mut exported = Exported { notes: notes(folder, experiment, info, merge), ..Exported::default() };
     let made = || {
         let failed = |error: std::io::Error| Error::file(folder, format!("cannot be made: {}", reason(&error)));
         fs::create_dir_all(folder).map_err(failed)
@@ -95,6 +96,24 @@ pub fn export(
     }
     exported.put_companions(folder, experiment)?;
     Ok(exported)
+}
+
+/// What the user of an export should know of it.
+fn notes(folder: &Path, experiment: &Experiment, info: &DatasetInfo, merge: bool) -> Vec<String> {
+    let mut notes = Vec::new();
+    if let Some([whole, own]) = config::fewer_positions(experiment, info) {
+        notes.push(format!(
+            "of the {whole} learned positions of the weights it began with, the run has the first {own}"
+        ));
+    }
+    if merge && experiment.lora.rank == 0 {
+        notes.push("the run has no adapters to merge".to_owned());
+    }
+    let index = folder.join(INDEX);
+    if index.exists() {
+        notes.push(format!("{} is of the weights that were there before; take it out", index.display()));
+    }
+    notes
 }
 
 /// A run whose weights are written.

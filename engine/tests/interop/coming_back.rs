@@ -211,3 +211,23 @@ fn a_decoder_without_its_head_gets_one_and_it_is_said() {
     let said = next.warnings.join("\n");
     assert!(said.contains("the head begins afresh: the file has none"), "{said}");
 }
+
+#[test]
+fn what_an_export_leaves_out_or_leaves_there_is_said() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let at = |name: &str| folder.path().join(name);
+    let (whole, _) = published(folder.path());
+    let mut shorter = beginning_with(&whole, at("out"));
+    shorter.data.length = 5;
+    let run = trained(&shorter, &at("shorter"));
+    assert!(run.warnings.iter().any(|said| said.contains("of 8 learned positions the first 5")), "{:?}", run.warnings);
+    fs::create_dir(at("again")).expect("a folder");
+    fs::write(at("again/model.safetensors.index.json"), "{}").expect("written");
+    let checkpoint = Checkpoint::at(at("shorter")).expect("saved");
+    let exported = export(&checkpoint, &at("again"), &shorter, &info(&shorter), true).expect("written");
+    let parts = ["of the 8 learned positions", "no adapters to merge", "index.json is of the weights that were there"];
+    assert_eq!(exported.notes.len(), parts.len(), "{:?}", exported.notes);
+    for (note, part) in exported.notes.iter().zip(parts) {
+        assert!(note.contains(part), "{note}");
+    }
+}
