@@ -159,17 +159,17 @@ fn a_deep_and_narrow_llama_stays_inside_its_prediction() {
         (e.batch.accumulation, e.model.dropout) = (3, 0.1);
     };
     for experiment in [
-        sort(200, |_| {}),
-        sort(600, tiny),
+        sort(100, |_| {}),
+        sort(300, tiny),
         sort(24, mixed),
-        sort(60, mixed),
-        sort(100, |e| e.checkpointing = Checkpointing::Sqrt),
-        sort(100, |e| e.checkpointing = Checkpointing::Percent(40)),
-        sort(100, |e| e.recompute = Recompute::Cheap),
-        sort(100, |e| e.retain_graph = true),
-        sort(100, |e| e.lora.rank = 2),
+        sort(40, mixed),
+        sort(50, |e| e.checkpointing = Checkpointing::Sqrt),
+        sort(50, |e| e.checkpointing = Checkpointing::Percent(40)),
+        sort(50, |e| e.recompute = Recompute::Cheap),
+        sort(50, |e| e.retain_graph = true),
+        sort(50, |e| e.lora.rank = 2),
         // Clipping needs the norm of all gradients together.
-        sort(100, |e| (e.optimizer.update, e.optimizer.clip_norm) = (UpdateTime::InBackward, 0.0)),
+        sort(50, |e| (e.optimizer.update, e.optimizer.clip_norm) = (UpdateTime::InBackward, 0.0)),
     ] {
         let Summary { predicted, measured, skipped_steps, .. } = at_its_prediction(&trainer, experiment.clone());
         // Bounded from above as well: the stated constant, and what a phase's figure is above a moment of it.
