@@ -9,7 +9,7 @@ use std::{
 use clap::{Args, ValueEnum};
 use plimsoll_engine::{
     store::{self, Origin, Recorder, Recording, RunKey},
-    train::{Event, Keep, RecordFirst, Trainer},
+    train::{Event, Folder, Keep, RecordFirst, Trainer},
 };
 
 use crate::cli::{Misuse, in_store::InStore};
@@ -118,7 +118,7 @@ impl Keeping {
 
     /// Where the run's checkpoints go.
     pub(super) fn checkpoints(&self) -> Keep {
-        Keep { folder: self.files.clone(), record: self.record() }
+        Keep { folder: self.files.clone().map(Folder::from), record: self.record() }
     }
 
     /// What checkpoints in another folder wait for.

@@ -99,7 +99,7 @@ impl Resume {
         }
         let beside = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
         if is_same_run || !store::is_of_run(beside) {
-            return Ok(Keep { folder: Some(beside.to_owned()), ..own });
+            return Ok(Keep { folder: Some(beside.to_owned().into()), ..own });
         }
         if own.folder.is_none() {
             anyhow::bail!(

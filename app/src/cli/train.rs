@@ -14,7 +14,7 @@ use clap::Args;
 use plimsoll_engine::{
     Experiment,
     plan::{Peak, Plan},
-    train::{Event, Outcome, SaveReason, Start, StepRecord, Summary, Trainer},
+    train::{Event, Folder, Outcome, SaveReason, Start, StepRecord, Summary, Trainer},
 };
 use serde_json::{Value, json};
 
@@ -77,7 +77,7 @@ impl Train {
         let experiment = Experiment::clone(resolved.experiment());
         let keeping = self.keep.begin(self.anyway);
         let mut keep = keeping.checkpoints();
-        keep.folder = self.checkpoints.clone().or(keep.folder);
+        keep.folder = self.checkpoints.clone().map(Folder::from).or(keep.folder);
         let start = Start { anyway: self.anyway, keep, ..Start::new(experiment) };
         follow(&trainer, start, keeping, Manner { json: self.json, is_quiet: self.choice.is_quiet() })
     }

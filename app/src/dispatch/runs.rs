@@ -4,7 +4,7 @@ use plimsoll_engine::{
     Experiment,
     plan::Pass,
     store::{Origin, Recorder, Recording, RunKey, Store},
-    train::{Command, Event, Keep, Start, Trainer},
+    train::{Command, Event, Start, Trainer},
 };
 
 use super::Dispatcher;
@@ -213,10 +213,7 @@ impl Dispatcher<'_> {
         if let Some(folder) = self.services.store.clone() {
             let recording = Recording { folder, origin: Origin::Window, is_forced: start.anyway, continued };
             let recorder = Recorder::new(recording);
-            match recorder.make_files() {
-                Ok(files) => start.keep = Keep { folder: Some(files), record: Some(recorder.first()) },
-                Err(error) => self.state.log.add(Level::Warning, format!("No checkpoints are saved: {error}")),
-            }
+            start.keep = recorder.keep();
             self.recorders.begin(recorder);
         }
         self.services.trainer.send(Command::Start(Box::new(start)));

@@ -27,7 +27,7 @@ use crate::{
         writer::Writer,
     },
     sync::Mutex,
-    train::{Event, Latest, Outcome, RecordFirst, StepRecord, Summary},
+    train::{Event, Folder, Keep, Latest, Outcome, RecordFirst, StepRecord, Summary},
 };
 
 /// How often what came is written.
@@ -153,17 +153,21 @@ impl Recorder {
         files(&self.recording.folder, &self.key)
     }
 
-    /// Makes the folder of the run's files.
+    /// Makes the folder of the run's files at once.
     ///
     /// # Errors
     /// Fails where the folder cannot be made, and in the folder of a store that is another program's or a newer version's.
     pub fn make_files(&self) -> Result<PathBuf> {
-        let (folder, files) = (&self.recording.folder, self.files());
-        if let Some(fault) = Database::open_frozen(folder.join(FILE)).err().filter(Fault::is_of_another) {
-            return Err(fault.of(folder));
-        }
-        let failed = |error| Error::file(&files, format!("{error}; make room or give rights there"));
-        fs::create_dir_all(&files).map_err(failed).map(|()| files)
+        let files = self.files();
+        make_files(&self.recording.folder, &files).map(|()| files)
+    }
+
+    /// Checkpoints in the folder of the run's files, which is made when the run begins, and after what came before them is in
+    /// the store.
+    pub fn keep(&self) -> Keep {
+        let (folder, files) = (self.recording.folder.clone(), self.files());
+        let made = Folder::made_by(files.clone(), move || make_files(&folder, &files));
+        Keep { folder: Some(made), record: Some(self.first()) }
     }
 
     /// What the run's checkpoints wait for: that what came before is in the store.
@@ -326,6 +330,14 @@ impl Shared {
         self.batch.has_begun = !self.is_refused;
         self.batch.end = Some(End { at: Timestamp::now(), state, message, summary: Some(*summary) });
     }
+}
+
+/// Makes the folder `files` of a run in the store at `folder`.
+fn make_files(folder: &Path, files: &Path) -> Result<()> {
+    if let Some(fault) = Database::open_frozen(folder.join(FILE)).err().filter(Fault::is_of_another) {
+        return Err(fault.of(folder));
+    }
+    fs::create_dir_all(files).map_err(|error| Error::file(files, format!("{error}; make room or give rights there")))
 }
 
 /// Writes what comes, until the run has ended or its recorder is gone.

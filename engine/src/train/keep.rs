@@ -5,14 +5,14 @@
 
 use std::{
     fmt::{self, Debug, Formatter},
-    path::PathBuf,
+    path::{Path, PathBuf},
     sync::Arc,
     time::Duration,
 };
 
 use crossbeam_channel::Receiver;
 
-use crate::words::words;
+use crate::{error::Result, words::words};
 
 /// A checkpoint that is written waits so long at most for the record of the steps before it.
 const PATIENCE: Duration = Duration::from_secs(1);
@@ -20,8 +20,8 @@ const PATIENCE: Duration = Duration::from_secs(1);
 /// Where the checkpoints of a run go.
 #[derive(Debug, Clone, Default)]
 pub struct Keep {
-    /// The folder, which is there when the run begins; without one, no checkpoint is written.
-    pub folder: Option<PathBuf>,
+    /// The folder; without one, no checkpoint is written.
+    pub folder: Option<Folder>,
     /// The record of the run: each checkpoint is put in its place once the steps before it stand there.
     pub record: Option<RecordFirst>,
 }
@@ -29,7 +29,49 @@ pub struct Keep {
 impl Keep {
     /// Checkpoints in `folder`.
     pub fn in_folder(folder: impl Into<PathBuf>) -> Self {
-        Self { folder: Some(folder.into()), record: None }
+        Self { folder: Some(Folder::from(folder.into())), record: None }
+    }
+
+    /// Has the folder made. Where it cannot be, the run saves nothing: what is wrong comes back.
+    pub(super) fn make_folder(&mut self) -> Option<String> {
+        let error = self.folder.as_ref()?.make.as_ref()?().err()?;
+        self.folder = None;
+        Some(format!("no checkpoints of the run are kept: {error}"))
+    }
+}
+
+/// A folder for the checkpoints of a run.
+#[derive(Clone)]
+pub struct Folder {
+    path: PathBuf,
+    make: Option<Arc<Make>>,
+}
+
+/// Makes a folder, or says why it cannot be made.
+type Make = dyn Fn() -> Result<()> + Send + Sync;
+
+impl Folder {
+    /// A folder that `make` makes when the run begins, in the trainer's thread.
+    pub(crate) fn made_by(path: PathBuf, make: impl Fn() -> Result<()> + Send + Sync + 'static) -> Self {
+        Self { path, make: Some(Arc::new(make)) }
+    }
+
+    /// Where it lies.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+}
+
+/// A run that cannot save in this folder does not begin.
+impl From<PathBuf> for Folder {
+    fn from(path: PathBuf) -> Self {
+        Self { path, make: None }
+    }
+}
+
+impl Debug for Folder {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        self.path.fmt(f)
     }
 }
 

@@ -28,7 +28,7 @@ pub use card_facts::{CardFacts, card_facts};
 pub use checkpoint::Checkpoint;
 pub use command::{Command, Start};
 pub use event::{Event, Latest, Outcome, Refusal, RunId, StepRecord, Summary};
-pub use keep::{Keep, RecordFirst, SaveReason};
+pub use keep::{Folder, Keep, RecordFirst, SaveReason};
 #[cfg(feature = "cuda")]
 pub use kernel_rates::{KernelRate, kernel_rates};
 pub use trainer::Trainer;

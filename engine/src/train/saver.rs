@@ -47,7 +47,7 @@ pub(super) struct Saver<'a> {
 impl<'a> Saver<'a> {
     /// For a run of which `step` steps are done; `None` where it writes no checkpoints.
     pub(super) fn new(keep: &'a Keep, experiment: &'a Experiment, step: u64) -> Option<Self> {
-        let folder = keep.folder.as_deref()?;
+        let folder = keep.folder.as_ref()?.path();
         Some(Self {
             experiment,
             text: preset::to_text(experiment),

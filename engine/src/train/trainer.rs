@@ -234,8 +234,9 @@ impl Attempt {
         let Self {
             id, start: Start { experiment, anyway, paused, keep, resume, is_same_run, lacks_end }, summary, ..
         } = self;
+        keep.make_folder().into_iter().for_each(|words| events.send(Event::Warning(words)));
         // Before the checkpoint is read: nobody else writes one from here to the end of the run.
-        let _claim = keep.folder.as_deref().map(checkpoint::prepare).transpose()?;
+        let _claim = keep.folder.as_ref().map(|folder| checkpoint::prepare(folder.path())).transpose()?;
         let checkpoint = resume.as_deref().map(Checkpoint::open).transpose()?;
         if let Some(checkpoint) = &checkpoint {
             if *is_same_run { checkpoint.is_of_run(experiment) } else { checkpoint.goes_on_as(experiment) }?;
