@@ -215,6 +215,10 @@ pub(crate) struct Runs {
     pub(crate) deleted: Vec<RunKey>,
     /// What the first of them is called.
     pub(crate) deleted_name: String,
+    /// What is brought back, until the store has it again.
+    pub(crate) coming_back: Vec<RunKey>,
+    /// What the store has again, until it is picked.
+    pub(crate) returned: Vec<RunKey>,
     /// All that this window deleted and did not bring back.
     pub(crate) put_away: Vec<RunKey>,
     /// How many steps of the experiment could be undone when it was deleted.
@@ -233,6 +237,9 @@ impl Runs {
         self.rows = rows;
         (self.version, self.is_read, self.trouble) = (self.version + 1, true, None);
         self.picked.retain(|key| self.places.contains_key(key));
+        if self.coming_back.iter().all(|key| self.places.contains_key(key)) {
+            self.returned = std::mem::take(&mut self.coming_back);
+        }
     }
 
     /// The row of a run.

@@ -133,6 +133,7 @@ impl Dispatcher<'_> {
         let count = keys.len();
         self.state.runs.put_away.retain(|key| !keys.contains(key));
         self.state.session.bring_back(&keys);
+        self.state.runs.coming_back.clone_from(&keys);
         self.services.librarian.change(Change::Restore(keys));
         let runs = if count == 1 { "The deleted run is".to_owned() } else { format!("The {count} deleted runs are") };
         self.toasts.info(format!("{runs} back."));
@@ -244,6 +245,10 @@ impl Dispatcher<'_> {
                 // A name that was given here a moment ago is not taken back by what was read before.
                 if self.services.librarian.has_made(changes) {
                     session.follow(runs);
+                }
+                let returned = std::mem::take(&mut self.state.runs.returned);
+                if !returned.is_empty() {
+                    self.pick(returned);
                 }
             }
             Reply::Trouble(why) => {
