@@ -167,6 +167,12 @@ pub(crate) fn planned_otherwise(plan: &Plan, predicted: Bytes) -> Option<String>
     (load != predicted).then(|| format!("Planned anew: {load} at the peak; {predicted} when the run began."))
 }
 
+/// The same text with a capital at its beginning.
+pub(crate) fn capital(text: &str) -> String {
+    let mut letters = text.chars();
+    letters.next().map(|first| first.to_uppercase().chain(letters).collect()).unwrap_or_default()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -117,23 +117,32 @@ fn lines(ui: &mut Ui, context: &PanelContext<'_>) {
     });
 }
 
-/// The newest kept run, if it ended before its last step and can go on.
+/// The newest kept run, if it ended before its last step and can go on, or was interrupted before it saved anything.
 fn broken_off(runs: &Runs) -> Option<&Row> {
-    let is_broken_off = |row: &&Row| matches!(row.run.state, RunState::Stopped | RunState::Interrupted);
     let newest = runs.rows().iter().max_by_key(|row| row.run.started);
-    newest.filter(is_broken_off).filter(|row| row.checkpoint.is_some())
+    newest.filter(|row| match row.run.state {
+        RunState::Stopped => row.checkpoint.is_some(),
+        RunState::Interrupted => true,
+        _ => false,
+    })
 }
 
-/// Where the newest run was broken off, and the button that goes on with it.
+/// Where the newest run was broken off, and the button that goes on with it where it saved a checkpoint. What run it was
+/// stands last: it is what is cut where there is no room.
 fn may_go_on(ui: &mut Ui, context: &PanelContext<'_>, row: &Row) {
     let run = &row.run;
-    let button = ui.small_button("Continue").accessible_name("Continue the run that was broken off");
-    let hover = "Go on from its last checkpoint: the losses are those that it would have had without a stop.";
-    if button.on_hover_text(hover).clicked() {
-        context.send.send(Action::Runs(RunsAction::Continue(run.key.clone())));
+    let can_go_on = row.checkpoint.is_some();
+    if can_go_on {
+        let button = ui.small_button("Continue").accessible_name("Continue the run that was broken off");
+        let hover = "Go on from its last checkpoint: the losses are those that it would have had without a stop.";
+        if button.on_hover_text(hover).clicked() {
+            context.send.send(Action::Runs(RunsAction::Continue(run.key.clone())));
+        }
     }
     let [done, all] = [run.steps, run.total_steps].map(format::count);
-    let words = format!("{} was {} at step {done} of {all}.", row.called(), run.state.key());
+    let state = format::capital(run.state.key());
+    let unsaved = if can_go_on { "" } else { ", before its first checkpoint" };
+    let words = format!("{state} at step {done} of {all}{unsaved}: {}", row.called());
     text::cut(ui, RichText::new(&words).weak(), &words);
 }
 

@@ -181,11 +181,30 @@ fn a_run_that_the_end_of_the_window_stopped_is_offered_at_the_next_start() {
     let mut window = on(&store, digits());
     until(&mut window, |app| app.state.runs.rows().iter().any(|row| row.checkpoint.is_some()));
     window.run_steps(2);
-    assert!(window.query_by_label("Tiny was stopped at step 4 of 40.").is_some());
+    assert!(window.query_by_label("Stopped at step 4 of 40: Tiny").is_some());
     window.get_by_role_and_label(Role::Button, "Continue the run that was broken off").click();
     until(&mut window, |app| app.state.session.latest().is_some_and(|run| run.summary.is_some()));
     let run = app(&window).state.session.latest().expect("a run");
     assert_eq!(run.train.steps, (1..=40).map(f64::from).collect::<Vec<_>>());
+}
+
+#[test]
+fn a_run_that_was_interrupted_before_it_saved_anything_is_named_at_the_next_start() {
+    let store = folder();
+    let recording =
+        Recording { folder: store.path().to_owned(), origin: Origin::Window, is_forced: false, continued: None };
+    let recorder = Recorder::new(recording);
+    let plan = Plan::of(&digits(), &Machine::nominal()).expect("a plan");
+    recorder.take(&Event::Started { run: 1, plan: Arc::new(plan) });
+    recorder.take(&Event::Evaluating { step: 0 });
+    assert_eq!(recorder.finish(), None);
+    let mut window = on(&store, digits());
+    until(&mut window, |app| !app.state.runs.rows().is_empty());
+    window.run_steps(2);
+    let steps = app(&window).state.runs.rows()[0].run.total_steps;
+    let words = format!("Interrupted at step 0 of {steps}, before its first checkpoint: Tiny");
+    assert!(window.query_by_label(&words).is_some());
+    assert!(window.query_by_label("Continue the run that was broken off").is_none(), "there is nothing to go on from");
 }
 
 #[test]
@@ -200,8 +219,8 @@ fn undo_brings_a_deleted_run_back_once_later_changes_are_undone() {
     ask(&mut window, RunsAction::Delete(vec![key.clone()]));
     until(&mut window, |app| app.state.runs.rows().len() == 1);
     undo(&mut window);
-    until(&mut window, |app| app.state.runs.rows().len() == 2);
-    assert!(app(&window).state.runs.deleted.is_empty());
+    until(&mut window, |app| app.state.runs.picked() == std::slice::from_ref(&key));
+    assert!(app(&window).state.runs.deleted.is_empty() && app(&window).state.runs.rows().len() == 2);
     window.get_by_role_and_label(Role::Slider, "Micro-batch").increment_accesskit();
     window.run_steps(2);
     ask(&mut window, RunsAction::Delete(vec![key]));

@@ -5,6 +5,8 @@ use std::fmt::Write;
 use plimsoll_engine::Bytes;
 use serde_json::Value;
 
+use crate::format;
+
 /// The page of a report.
 pub(super) fn page(report: &Value) -> String {
     let mut page = String::new();
@@ -18,7 +20,7 @@ pub(super) fn page(report: &Value) -> String {
     page += &predictions(&report["summary"]);
     for part in report["parts"].as_array().into_iter().flatten() {
         let text = |key: &str| part[key].as_str().unwrap_or_default();
-        let _ = writeln!(page, "## {}\n\n{}\n", capital(text("name")), text("asks"));
+        let _ = writeln!(page, "## {}\n\n{}\n", format::capital(text("name")), text("asks"));
         let rows = part["rows"].as_array().map(Vec::as_slice).unwrap_or_default();
         page += &match text("name") {
             "card" => card(rows),
@@ -46,11 +48,6 @@ fn made(report: &Value) -> String {
         text("version"),
         text("date")
     )
-}
-
-fn capital(text: &str) -> String {
-    let mut letters = text.chars();
-    letters.next().map(|first| first.to_uppercase().chain(letters).collect()).unwrap_or_default()
 }
 
 /// A table; nothing without rows.
