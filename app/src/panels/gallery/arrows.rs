@@ -2,7 +2,7 @@
 //!
 //! Always holds: the card that gets the focus is in sight.
 
-use eframe::egui::{FocusDirection, Key, Modifiers, Response, Ui};
+use eframe::egui::{FocusDirection, Id, Key, Modifiers, Response, Ui};
 
 /// Moves the focus as an arrow says, where a card of `rows` has it; from the top of them back to `above`.
 pub(super) fn ui(ui: &mut Ui, rows: &[Vec<Response>], above: &Response) {
@@ -10,15 +10,22 @@ pub(super) fn ui(ui: &mut Ui, rows: &[Vec<Response>], above: &Response) {
     let place = |row: &Vec<Response>| row.iter().position(|card| card.id == focused);
     let Some((row, column)) = rows.iter().enumerate().find_map(|(i, row)| Some((i, place(row)?))) else { return };
     let lengths: Vec<usize> = rows.iter().map(Vec::len).collect();
+    // A short row on the way down or up is passed through: the column that the way began in is kept with the card it led to.
+    let kept = Id::unique("column in the gallery");
+    let began: Option<(Id, usize)> = ui.data(|data| data.get_temp(kept));
+    let column_of_way = began.filter(|(card, _)| *card == focused).map_or(column, |(_, column)| column);
     for key in [Key::ArrowLeft, Key::ArrowRight, Key::ArrowUp, Key::ArrowDown] {
         if !ui.input_mut(|input| input.consume_key(Modifiers::NONE, key)) {
             continue;
         }
         // The arrow is done with: what lies nearest by its own measure is not gone to.
         ui.memory_mut(|memory| memory.move_focus(FocusDirection::None));
-        match next(&lengths, (row, column), key) {
+        let is_across = matches!(key, Key::ArrowLeft | Key::ArrowRight);
+        match next(&lengths, (row, if is_across { column } else { column_of_way }), key) {
             Some((row, column)) => {
                 let card = &rows[row][column];
+                let way = (card.id, if is_across { column } else { column_of_way });
+                ui.data_mut(|data| data.insert_temp(kept, way));
                 card.request_focus();
                 ui.scroll_to_rect(card.rect, None);
             }
@@ -60,6 +67,7 @@ mod tests {
         assert_eq!(to((0, 0), Key::ArrowLeft), None);
         assert_eq!(to((0, 3), Key::ArrowDown), Some((1, 1)), "a short row has its last below");
         assert_eq!(to((2, 2), Key::ArrowUp), Some((1, 1)));
+        assert_eq!(to((1, 3), Key::ArrowDown), Some((2, 2)), "the column of the way, which the row passed lacks");
         assert_eq!(to((0, 2), Key::ArrowUp), None, "above is the search");
     }
 }
