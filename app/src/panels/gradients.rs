@@ -77,7 +77,7 @@ fn norm(ui: &mut Ui, view: &View, run: &RunRecord) {
     if view.smoothing > 0.0 {
         drawn.insert(0, curve(series.raw(), true));
     }
-    let rule = Rule { name: "clipped at", color: theme::palette(ui).budget, y: clip };
+    let rule = Rule { name: "clipped at", color: theme::palette(ui).budget, y: clip, is_far: false };
     let rules = if clip > 0.0 { vec![rule] } else { Vec::new() };
     line_plot::plot(ui, "Gradient norm", group(view), &axes, &drawn, &rules);
 }

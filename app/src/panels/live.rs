@@ -7,6 +7,7 @@ use super::{PanelContext, without_run};
 use crate::{
     command::{Action, Sender},
     format,
+    panels::timeline::scale::is_in_view,
     session::RunRecord,
     state::State,
     theme,
@@ -136,6 +137,13 @@ pub(super) fn figure(value: Option<f32>, words: fn(f64) -> String) -> String {
     value.filter(|v| v.is_finite()).map_or_else(|| "–".to_owned(), |v| words(format::exact(v)))
 }
 
+/// Says on hover that a figure is smoothed, and what was measured last.
+fn smoothed(chip: egui::Response, view: &View, raw: &Series, words: fn(f64) -> String) {
+    if view.smoothing > 0.0 {
+        chip.on_hover_text(format!("Smoothed, as the curve is. Measured last: {}.", figure(raw.last(), words)));
+    }
+}
+
 /// Train and test as curves of one plot; `aside` is said after their present values.
 fn pair(
     ui: &mut Ui,
@@ -150,7 +158,8 @@ fn pair(
     title(ui, name, |ui| {
         let small = |value: Option<f32>| figure(value, axes.value);
         let text = format!("train {}", small(train.smooth().last()));
-        chip::stroke(ui, palette.train, false, RichText::new(text).small());
+        let chip = chip::stroke(ui, palette.train, false, RichText::new(text).small());
+        smoothed(chip, view, train.raw(), axes.value);
         chip::stroke(ui, palette.test, false, RichText::new(format!("test {}", small(test.last()))).small());
         if let Some(aside) = aside {
             ui.label(RichText::new(aside).small().weak());
@@ -251,10 +260,16 @@ fn memory(ui: &mut Ui, view: &mut View, run: &RunRecord) {
             marks: false,
         })
         .collect();
+    let highest = (0..3).filter(|i| shown[*i]).filter_map(|i| series[i].highest()).fold(0.0f32, f32::max);
+    let highest = if shown[3] { predicted.as_mib().max(highest.into()) } else { highest.into() };
     let rules: Vec<Rule<'_>> = [(3, predicted), (4, budget)]
         .into_iter()
         .filter(|(i, _)| shown[*i])
-        .map(|(i, bytes)| Rule { name: entries[i].0, color: entries[i].1, y: bytes.as_mib() })
+        .map(|(i, bytes)| {
+            // A line far above the curves would press them flat.
+            let is_far = i == 4 && highest > 0.0 && !is_in_view(highest, bytes.as_mib());
+            Rule { name: entries[i].0, color: entries[i].1, y: bytes.as_mib(), is_far }
+        })
         .collect();
     line_plot::plot(ui, "Memory", group(view), &axes(view, Round::Binary, format::mib, mib, Some(0.0)), &drawn, &rules);
 }
@@ -266,7 +281,8 @@ fn throughput(ui: &mut Ui, view: &mut View, run: &RunRecord) {
     let (unit, _) = format::throughput(&run.experiment().data);
     title(ui, "Throughput", |ui| {
         let text = format!("{} {unit}", figure(series.smooth().last(), samples));
-        chip::stroke(ui, palette.throughput, false, RichText::new(text).small());
+        let chip = chip::stroke(ui, palette.throughput, false, RichText::new(text).small());
+        smoothed(chip, view, series.raw(), samples);
     });
     let train_xs = xs(view, &run.train.steps, &run.train.secs);
     let curve =

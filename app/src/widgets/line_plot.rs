@@ -1,6 +1,6 @@
 //! A plot of growing curves over steps or seconds. Draws at the cost of its pixels; see [`series`](super::series).
 
-use eframe::egui::{self, Color32, Id, Ui, Vec2b};
+use eframe::egui::{self, Align2, Color32, FontId, Id, Ui, Vec2b};
 use egui_plot::{HLine, HoverPosition, Line, LineStyle, PlotPoints, PlotUi, Points};
 
 use crate::{
@@ -36,6 +36,8 @@ pub(crate) struct Rule<'a> {
     pub(crate) color: Color32,
     /// Its height.
     pub(crate) y: f64,
+    /// It lies so far above all else that its height is said at the top of the picture and not drawn.
+    pub(crate) is_far: bool,
 }
 
 /// How a plot is labelled.
@@ -95,13 +97,21 @@ pub(crate) fn plot(ui: &mut Ui, name: &str, group: Id, axes: &Axes, curves: &[Cu
         for curve in curves {
             draw(plot, curve, axes);
         }
-        for rule in rules {
+        for rule in rules.iter().filter(|rule| !rule.is_far) {
             if let Some(y) = axes.up(rule.y) {
                 let style = LineStyle::Dashed { length: 6.0 };
                 plot.hline(HLine::new(rule.name, y).color(rule.color).width(1.2).style(style));
             }
         }
     });
+    let frame = response.transform.frame();
+    let mut corner = frame.right_top() + egui::vec2(-theme::GAP, 1.0);
+    for rule in rules.iter().filter(|rule| rule.is_far) {
+        let words = format!("{} {} ⬆", rule.name, (axes.value)(rule.y));
+        let font = FontId::proportional(theme::SMALL_TEXT);
+        let painter = ui.painter_at(*frame);
+        corner.y = painter.text(corner, Align2::RIGHT_TOP, words, font, rule.color).bottom();
+    }
     let about = format!("{name} plot");
     response.response.widget_info(|| egui::WidgetInfo::labeled(egui::Role::Figure, true, &about));
 }

@@ -79,6 +79,11 @@ impl Series {
         self.values.last().copied()
     }
 
+    /// The greatest finite value.
+    pub(crate) fn highest(&self) -> Option<f32> {
+        self.range(0, self.values.len()).map(|range| range.max)
+    }
+
     /// Least and greatest of `from..to`; `None` where there is no finite value.
     pub(crate) fn range(&self, from: usize, to: usize) -> Option<Range> {
         let (mut from, mut to) = (from, to.min(self.values.len()));

@@ -25,12 +25,17 @@ pub(crate) struct Scale {
     pub(crate) broken_at: Option<f64>,
 }
 
+/// Whether a budget is near enough to the `highest` value of a picture to be drawn to scale with it.
+pub(crate) fn is_in_view(highest: f64, budget: f64) -> bool {
+    budget <= highest * BUDGET_IN_VIEW
+}
+
 /// The scale of a picture `height` points high whose highest value is `highest`.
 pub(crate) fn scale(highest: f64, budget: f64, height: f32) -> Scale {
     let head = if height < super::LOW { LOW_HEAD } else { HEAD };
     let height = f64::from(height.max(LOW_HEAD * 1.5));
     let with_head = |value: f64| value * height / (height - f64::from(head));
-    if budget <= highest * BUDGET_IN_VIEW {
+    if is_in_view(highest, budget) {
         return Scale { top: with_head(highest.max(budget)), budget, broken_at: None };
     }
     let stepped = if highest > 0.0 { ((highest.log2() * STEPS).ceil() / STEPS).exp2() } else { 1.0 };
