@@ -24,6 +24,8 @@ pub enum Stream {
     Augment,
     /// What dropout drops.
     Dropout,
+    /// Which of the likely tokens a model writes.
+    Sampling,
 }
 
 const fn mix(mut z: u64) -> u64 {

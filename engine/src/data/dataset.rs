@@ -214,6 +214,19 @@ impl Dataset {
         Ok(())
     }
 
+    /// What was chosen.
+    pub(super) fn chosen(&self) -> &Data {
+        &self.chosen
+    }
+
+    /// The images, where that is what the samples are.
+    pub(super) fn image_set(&self) -> Option<&ImageSet> {
+        match &self.content {
+            Some(Content::Images(set)) => Some(set),
+            Some(Content::Rows(_)) | None => None,
+        }
+    }
+
     /// The images, for the tests of their sources.
     #[cfg(test)]
     pub(super) fn images(&self) -> &ImageSet {

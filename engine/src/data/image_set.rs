@@ -121,8 +121,25 @@ impl ImageSet {
         }
     }
 
-    /// Pixels and first label of a sample, for the tests of sources.
-    #[cfg(test)]
+    /// The name of a class, where its source has one.
+    pub(super) fn class_name(&self, class: usize) -> Option<String> {
+        match &self.source {
+            ImageStore::Files(images) => images.class_name(class),
+            ImageStore::Held { .. } | ImageStore::Streamed(_) => None,
+        }
+    }
+
+    /// An image of the set's extents as a batch has it, `[height, width, channel]`.
+    pub(super) fn as_input(&self, pixels: &[u8]) -> Vec<f32> {
+        let mut image = vec![0.0; pixels.len()];
+        self.scaled(pixels, &mut image);
+        image
+    }
+
+    /// Pixels of a sample before it is varied and scaled.
+    ///
+    /// # Errors
+    /// Fails for files that cannot be read.
     pub(super) fn pixels(&self, split: Split, index: usize) -> Result<Vec<u8>> {
         self.source.sample(split, index, self.extents, self.targets).map(|sample| sample.pixels.into_owned())
     }

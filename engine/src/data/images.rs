@@ -5,7 +5,7 @@
 //! and part stands in for it, so that no batch is short and no class changes. With a cache, an image is decoded
 //! once. Refuses: a class in which nothing can be read.
 
-mod decode;
+pub(super) mod decode;
 mod listing;
 
 use std::{
@@ -153,6 +153,12 @@ impl Images {
     /// The class of a sample.
     pub(super) fn label(&self, split: Split, index: usize) -> u32 {
         u32::from(self.listing.class(self.part(split)[index]))
+    }
+
+    /// The name of a class's folder.
+    pub(super) fn class_name(&self, class: usize) -> Option<String> {
+        let class = u16::try_from(class).ok().filter(|class| usize::from(*class) < self.listing.classes())?;
+        Some(self.listing.class_path(class).file_name()?.to_string_lossy().into_owned())
     }
 
     /// The images that could not be read so far.

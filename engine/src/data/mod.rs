@@ -5,6 +5,7 @@
 //! is never a test sample. Refuses: files that do not match their format, before it allocates anything for
 //! them.
 
+mod alphabet;
 mod augment;
 mod batch;
 mod brackets;
@@ -20,6 +21,7 @@ mod inspection;
 mod loader;
 mod masks;
 mod modular;
+mod picture;
 mod scaling;
 mod sequences;
 mod shapes;
@@ -29,12 +31,14 @@ mod spirals;
 mod text;
 mod tokens;
 
+pub use alphabet::Alphabet;
 pub use batch::{HostBatch, Inputs};
 pub use dataset::{Dataset, Split};
 pub use device_layout::{Chunk, DeviceDatasetLayout, Integers};
 pub use images::Skipped;
 pub use inspection::Inspection;
 pub use loader::{Batch, Loader, Position};
+pub use picture::Picture;
 
 pub use crate::experiment::{DatasetInfo, Input};
 use crate::{

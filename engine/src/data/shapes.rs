@@ -77,6 +77,11 @@ pub(super) fn check(data: &Data, pixel_bytes: usize) -> Result<()> {
     Ok(())
 }
 
+/// What the shape of a class is called.
+pub(super) fn class_name(class: usize) -> Option<&'static str> {
+    Outline::ALL.get(class).map(|outline| outline.name())
+}
+
 /// The samples of one choice and seed, which are made when they are asked for.
 #[derive(Debug)]
 pub(super) struct Shapes {

@@ -2,6 +2,7 @@
 
 pub mod change;
 pub mod fit;
+mod forward;
 mod full_precision;
 mod further;
 mod limit;
@@ -13,6 +14,8 @@ mod verdict;
 
 pub use change::Change;
 pub use fit::{Found, advise, fill, fit, largest_batch};
+pub use forward::Forward;
+pub(crate) use forward::answering;
 pub use full_precision::HighPrecisionTensor;
 pub use further::further;
 pub use limit::Limit;

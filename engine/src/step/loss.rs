@@ -14,6 +14,9 @@ use crate::{
     nn::{Layer, Linear},
 };
 
+/// Takes logits as bytes of their type, in parts that may end inside a row. Not called in a dry run.
+pub type See<'a> = dyn FnMut(DType, &[u8]) -> Result<()> + 'a;
+
 /// Sums over batches that are not yet means.
 pub(super) struct Stats<B: Backend>(Tensor<B>);
 
@@ -49,19 +52,34 @@ pub(super) struct Loss<'a, B: Backend> {
 }
 
 impl<B: Backend> Loss<'_, B> {
-    /// Adds the losses of a batch, without a gradient.
-    pub(super) fn measure(&self, inputs: Tensor<B>, labels: &Tensor<B>, stats: &Stats<B>) -> Result<()> {
+    /// Adds the losses of a batch, without a gradient, and shows its logits where they are asked for.
+    pub(super) fn measure(
+        &self,
+        inputs: Tensor<B>,
+        labels: &Tensor<B>,
+        stats: &Stats<B>,
+        see: &mut Option<&mut See<'_>>,
+    ) -> Result<()> {
         let tape = &mut Tape::no_grad(self.executor);
         if self.chunk == 0 {
             let logits = self.model.forward(tape, inputs)?;
-            return stats.add(self.executor, &logits.tensor, labels);
+            stats.add(self.executor, &logits.tensor, labels)?;
+            return self.show(&logits.tensor, see);
         }
         let features = rows(self.model.features(tape, inputs)?.tensor);
         for range in self.chunks(&features) {
             let logits = self.logits(&features.rows_view(range.clone()))?;
             stats.add(self.executor, &logits, &labels.rows_view(range))?;
+            self.show(&logits, see)?;
         }
         Ok(())
+    }
+
+    /// Hands over logits, part by part.
+    fn show(&self, logits: &Tensor<B>, see: &mut Option<&mut See<'_>>) -> Result<()> {
+        let Some(see) = see else { return Ok(()) };
+        let _layer = self.executor.enter(self.executor.ledger().layer_id("loss"));
+        self.executor.save(logits, &mut |bytes| see(logits.dtype(), bytes))
     }
 
     /// Adds the losses of a batch's features and gives the gradient by them, `scale` times that of the summed loss.

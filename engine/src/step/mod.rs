@@ -18,6 +18,7 @@ mod session;
 mod slots;
 
 pub use bookkeeping::bookkeeping;
+pub use loss::See;
 pub use micro_batch::{Blank, MicroBatch};
 pub use output::{PendingStep, StepOutput};
 pub use session::Session;

@@ -14,7 +14,7 @@ use crate::{
     step::{
         MicroBatch, PendingStep, StepOutput, bookkeeping,
         device_dataset::DeviceDataset,
-        loss::{Loss, Stats, means},
+        loss::{Loss, See, Stats, means},
         loss_scale::LossScale,
     },
 };
@@ -298,7 +298,19 @@ impl<B: Backend> Session<B> {
     ///
     /// # Errors
     /// Fails where [`Session::step`] does.
-    pub fn evaluate<M: MicroBatch>(&self, mut next: impl FnMut() -> Result<Option<M>>) -> Result<(f64, f64)> {
+    pub fn evaluate<M: MicroBatch>(&self, next: impl FnMut() -> Result<Option<M>>) -> Result<(f64, f64)> {
+        self.answer(next, None)
+    }
+
+    /// The same; `see` gets the logits, `[labels, classes]` in the order of the labels.
+    ///
+    /// # Errors
+    /// Fails where [`Session::step`] does; the errors of `see`.
+    pub fn answer<M: MicroBatch>(
+        &self,
+        mut next: impl FnMut() -> Result<Option<M>>,
+        mut see: Option<&mut See<'_>>,
+    ) -> Result<(f64, f64)> {
         let (executor, ledger) = (&self.executor, self.executor.ledger());
         ledger.set_phase(Phase::Evaluate);
         let stats = Stats::new(executor)?;
@@ -307,7 +319,7 @@ impl<B: Backend> Session<B> {
             samples += batch.samples();
             let OnDevice { inputs, labels, .. } =
                 self.upload(batch, Split::Test, [self.info.input.label(), "labels"])?;
-            self.loss().measure(inputs, &labels, &stats)?;
+            self.loss().measure(inputs, &labels, &stats, &mut see)?;
         }
         let means = means(executor.read(stats.sums())?, samples * self.info.scored_labels);
         executor.step_ended()?;

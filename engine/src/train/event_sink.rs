@@ -20,6 +20,12 @@ pub(super) struct EventSink {
 }
 
 impl EventSink {
+    /// One that nobody listens to.
+    pub(super) fn unheard() -> Self {
+        let (outbox, _) = crossbeam_channel::bounded(1);
+        Self { outbox, wake: Arc::new(|| {}), latest: Arc::default(), machine: Arc::default() }
+    }
+
     /// Sends an event; waits while the queue is full.
     pub(super) fn send(&self, event: Event) {
         uncounted(|| {

@@ -20,6 +20,7 @@ mod process;
 mod run;
 mod run_loop;
 mod saver;
+mod tester;
 pub mod trainer;
 mod worker;
 
@@ -31,4 +32,7 @@ pub use event::{Event, Latest, Outcome, Refusal, RunId, StepRecord, Summary};
 pub use keep::{Folder, Keep, RecordFirst, SaveReason};
 #[cfg(feature = "cuda")]
 pub use kernel_rates::{KernelRate, kernel_rates};
+pub use tester::{
+    Answer, Answers, Evaluation, Likely, OfClass, Reply, Sampling, Shown, Tester, Took, Tried, WeightsFrom, Written,
+};
 pub use trainer::Trainer;

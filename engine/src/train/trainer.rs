@@ -13,6 +13,7 @@ use crate::{
     backend::thread_pool::ThreadPriority,
     bytes::Bytes,
     data::Dataset,
+    device::Target,
     error::{BudgetError, Error, Problem, Result, panic_text},
     experiment::Experiment,
     hardware::Machine,
@@ -261,7 +262,7 @@ impl Attempt {
         }
         let to_read = if datasets.holds(experiment) { Bytes::ZERO } else { plan.host_data };
         has_room_for_data(to_read)?;
-        let line = line(&plan, to_read);
+        let line = line(plan.budget, &plan.target, to_read);
         if !*anyway
             && plan.load() > line.bytes
             && let Some(error) = plan::predict::refusal(&plan.resolved.held_to(line.bytes), &plan.machine)?
@@ -278,7 +279,7 @@ impl Attempt {
         if let Some(checkpoint) = &checkpoint {
             checkpoint.goes_on_with(&dataset, plan.experiment.batch.effective())?;
         }
-        let line = self::line(&plan, Bytes::ZERO);
+        let line = self::line(plan.budget, &plan.target, Bytes::ZERO);
         // With the data in place, the size of the process is known better.
         worker.measure_process();
         events.set_machine(worker.machine());
@@ -310,7 +311,7 @@ fn advice(plan: &Plan, error: &BudgetError) -> Result<Vec<Advice>> {
 }
 
 /// Refuses data of which this process cannot hold `to_read` bytes.
-fn has_room_for_data(to_read: Bytes) -> Result<()> {
+pub(super) fn has_room_for_data(to_read: Bytes) -> Result<()> {
     match FreeMemory::now().map(|free| free.bytes).filter(|free| to_read > *free) {
         None => Ok(()),
         Some(free) => {
@@ -322,7 +323,7 @@ fn has_room_for_data(to_read: Bytes) -> Result<()> {
 
 /// The line of a run that begins now, when data of `to_read` bytes are read: on a GPU the budget, on the CPU the budget or
 /// what the system can give.
-fn line(plan: &Plan, to_read: Bytes) -> Line {
-    let chosen = Line { bytes: plan.budget, limited_by: LimitedBy::Budget };
-    if plan.target.is_gpu() { chosen } else { Line::now(plan.budget, to_read) }
+pub(super) fn line(budget: Bytes, target: &Target, to_read: Bytes) -> Line {
+    let chosen = Line { bytes: budget, limited_by: LimitedBy::Budget };
+    if target.is_gpu() { chosen } else { Line::now(budget, to_read) }
 }

@@ -3,14 +3,21 @@
 //! Holds: a GPU stays open from run to run, as starting its libraries takes a second; one that failed is closed, whatever
 //! its run ended with, and the next run opens it again. Everything here belongs to the trainer's thread.
 
+#[cfg(feature = "cuda")]
+use std::rc::Rc;
+
 use crate::{
-    backend::thread_pool::{ThreadPool, ThreadPriority},
+    backend::{
+        Backend, Cpu, Executor,
+        thread_pool::{ThreadPool, ThreadPriority},
+    },
     bytes::Bytes,
-    device::target,
-    error::Result,
+    device::{cpu_threads, target},
+    error::{Error, Result},
     experiment::Experiment,
     hardware::Machine,
-    plan::time,
+    memory::{Ledger, heap, host::Line, probe::uncounted},
+    plan::{Forward, Resolved, time},
     train::{
         command::Inbox,
         event::Summary,
@@ -19,7 +26,26 @@ use crate::{
     },
 };
 #[cfg(feature = "cuda")]
-use crate::{error::Error, tensor::DType, train::gpu::Gpu};
+use crate::{device::Target, memory::probe::Measure, tensor::DType, train::gpu::Gpu};
+
+/// Work on a device that is no training.
+pub(super) trait Use {
+    /// What comes of it, made where no meter counts.
+    type Output;
+
+    /// Does it.
+    ///
+    /// # Errors
+    /// [`crate::Error::Budget`] where it would cross the line, and the failures of the device.
+    fn run<B: Backend>(self, executor: Executor<B>) -> Result<Self::Output>;
+}
+
+/// What such work took.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Measured {
+    /// Most bytes alive.
+    pub(super) live: Bytes,
+}
 
 /// What runs train on.
 pub(super) struct Worker {
@@ -46,9 +72,26 @@ impl Worker {
         }
     }
 
+    /// The processor, of a machine that was measured before.
+    pub(super) fn knowing(machine: Machine, priority: ThreadPriority) -> Self {
+        Self {
+            threads: ThreadPool::new(priority),
+            machine,
+            #[cfg(feature = "cuda")]
+            gpu: None,
+            #[cfg(feature = "cuda")]
+            failed: None,
+        }
+    }
+
     /// The machine as far as it is known now.
     pub(super) fn machine(&self) -> &Machine {
         &self.machine
+    }
+
+    /// Takes over what became known of the machine elsewhere.
+    pub(super) fn learn(&mut self, machine: Machine) {
+        self.machine = machine;
     }
 
     /// Measures the size of the process before a run, when only its data are loaded.
@@ -177,6 +220,61 @@ impl Worker {
     #[cfg(not(feature = "cuda"))]
     fn train_on_gpu(&mut self, spec: &RunSpec<'_>, _: &mut Inbox<'_>, _: &mut Summary) -> Result<()> {
         self.prepare(&spec.plan.experiment, spec.events)
+    }
+
+    /// Uses the device that was prepared for forward passes alone, inside `line`; what came of it, and the most that was
+    /// alive meanwhile.
+    ///
+    /// # Errors
+    /// Those of `work`.
+    pub(super) fn answer<U: Use + Send>(
+        &self,
+        work: U,
+        resolved: &Resolved,
+        forward: &Forward,
+        line: Line,
+    ) -> Result<(U::Output, Measured)>
+    where
+        U::Output: Send,
+    {
+        if resolved.target().is_gpu() {
+            return self.answer_on_gpu(work, resolved, forward);
+        }
+        let pool = self.threads()?;
+        let meter = pool.meter();
+        let idle = meter.now();
+        meter.reset_peak();
+        let result = pool.run(|| {
+            let ledger = Ledger::within(line);
+            ledger.keep_books(forward.bookkeeping);
+            // The error leaves this thread: what goes is a copy that its meter does not count.
+            let executor = Executor::new(Cpu::new(cpu_threads()), ledger);
+            work.run(executor).map_err(|error| uncounted(|| error.clone()))
+        });
+        let live = meter.peak().live.saturating_sub(idle.live);
+        heap::give_back();
+        result.map(|output| (output, Measured { live }))
+    }
+
+    #[cfg(feature = "cuda")]
+    fn answer_on_gpu<U: Use>(&self, work: U, resolved: &Resolved, forward: &Forward) -> Result<(U::Output, Measured)> {
+        let (gpu, experiment) = (self.gpu.as_ref(), resolved.experiment());
+        let (Some(gpu), Target::Gpu(profile)) = (gpu, resolved.target()) else {
+            return Err(Error::Misused("the GPU was not opened".to_owned()));
+        };
+        let backend = gpu.backend(profile, &experiment.gpu, forward.budget, false)?;
+        let pool = Rc::clone(backend.pool());
+        let ledger = Ledger::for_target(backend.target(), experiment.gpu.pool, forward.budget, true, false);
+        let result = work.run(Executor::new(backend, ledger));
+        let live = pool.peak().live;
+        gpu.finish()?;
+        result.map(|output| (output, Measured { live }))
+    }
+
+    #[cfg(not(feature = "cuda"))]
+    fn answer_on_gpu<U: Use>(&self, _: U, resolved: &Resolved, _: &Forward) -> Result<(U::Output, Measured)> {
+        self.machine.target(&resolved.experiment().device)?;
+        Err(Error::Misused("this program was built without CUDA".to_owned()))
     }
 
     /// Drops what a panic may have left in an unknown state.

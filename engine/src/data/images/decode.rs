@@ -24,7 +24,7 @@ const MOST_PIXEL_BYTES: u64 = 192 << 20;
 const LONGEST: u32 = 20_000;
 
 /// Pixels of a file, `[side, side, 3]`, or the reason why there are none. Transparency is dropped.
-pub(super) fn decode(path: &Path, side: usize) -> Result<Vec<u8>, String> {
+pub(in crate::data) fn decode(path: &Path, side: usize) -> Result<Vec<u8>, String> {
     let bytes = read(path)?;
     let side = side as u32;
     catch_unwind(|| Ok(fit(unpack(&bytes)?, side).into_raw())).unwrap_or_else(|_| Err("its decoder failed".to_owned()))

@@ -36,6 +36,22 @@ impl Outline {
         Self::Rhombus,
     ];
 
+    /// What it is called.
+    pub(super) const fn name(self) -> &'static str {
+        match self {
+            Self::Disc => "disc",
+            Self::Square => "square",
+            Self::Triangle => "triangle",
+            Self::Ring => "ring",
+            Self::Cross => "cross",
+            Self::Star => "star",
+            Self::Bar => "bar",
+            Self::Ell => "ell",
+            Self::HalfDisc => "half disc",
+            Self::Rhombus => "rhombus",
+        }
+    }
+
     /// Distance of `point` to the edge.
     pub(super) fn distance(self, point: Point) -> f32 {
         let (x, y) = point;

@@ -1,11 +1,11 @@
 //! Checkpoints: files that a run goes on from.
 //!
-//! Owns their format: a safetensors file with the weights under their layers' paths, so that other programs read them, the
-//! optimizer's state under `optimizer.`, and texts that say where the run stood and what its experiment is. Always holds:
-//! what is at a checkpoint's path is whole, for it is written aside, brought to the disk and renamed; a run that goes on from
-//! one has the losses of a run that was never stopped, to the last bit. Refuses a file that is damaged, of another program,
-//! of a newer version, or of another architecture, before anything of it is used.
+//! Owns their format: safetensors with the weights under their layers' paths, so that other programs read them, the
+//! optimizer's state under `optimizer.`, and texts that say where the run stood and what its experiment is. Always holds: a
+//! checkpoint is whole, for it is written aside, brought to the disk and renamed; a run that goes on from one has the losses of
+//! one never stopped. Refuses a file that is damaged, of another program, newer, or of another architecture, before it is used.
 
+mod answers;
 mod progress;
 mod weights;
 mod write;

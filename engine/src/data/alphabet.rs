@@ -1,0 +1,192 @@
+//! What people write and read of sequences: a prompt as tokens, and tokens as text.
+//!
+//! Always holds: what a prompt is written in are the tokens of its data, so that a model sees it as it saw its samples.
+//! Refuses a sign that the data have no token for, and a question that is none of theirs.
+
+use crate::{
+    error::{Problem, Result},
+    experiment::{Data, DataKind},
+};
+
+/// The brackets by token, with the question and its answers behind them.
+const BRACKETS: [&str; 7] = ["(", ")", "[", "]", "?", " no", " yes"];
+/// The token of the question.
+const QUESTION: u32 = 4;
+
+/// The alphabet of a choice of data.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Alphabet {
+    kind: DataKind,
+    /// Numbers there are, where the tokens are numbers.
+    numbers: usize,
+    /// Tokens of a question, where the data ask one.
+    question: usize,
+}
+
+impl Alphabet {
+    /// That of `data`.
+    ///
+    /// # Errors
+    /// Fails for data of images.
+    pub fn of(data: &Data) -> Result<Self> {
+        let (numbers, question) = match data.kind {
+            DataKind::Text => (0, 0),
+            DataKind::Brackets => (0, data.length),
+            DataKind::Modular => (data.modulus, 2),
+            DataKind::Sort => (data.vocabulary, data.length),
+            DataKind::Tokens => (data.vocabulary, 0),
+            DataKind::Digits
+            | DataKind::Shapes
+            | DataKind::Spirals
+            | DataKind::Idx
+            | DataKind::Cifar10
+            | DataKind::Cifar100
+            | DataKind::Images
+            | DataKind::Masks => {
+                let mend = "show it an image (--image FILE), or a sample of its test set (--sample N)";
+                return Err(Problem::new("data.kind", "a model of images takes no prompt", mend).into());
+            }
+        };
+        Ok(Self { kind: data.kind, numbers, question })
+    }
+
+    /// What a prompt is written in, with an example.
+    pub fn hint(&self) -> String {
+        match self.kind {
+            DataKind::Text => "any text".to_owned(),
+            DataKind::Brackets => format!("{} brackets of ( ) [ ], such as {}", self.question, self.example()),
+            DataKind::Modular => format!("two numbers below {}, such as {}", self.numbers, self.example()),
+            DataKind::Sort => {
+                format!("{} numbers below {}, such as {}", self.question, self.numbers, self.example())
+            }
+            _ => format!("numbers below {}, such as {}", self.numbers, self.example()),
+        }
+    }
+
+    /// A prompt that these data can be asked.
+    pub fn example(&self) -> String {
+        let numbers = |count: usize| {
+            let all = (0..count).map(|i| ((7 * i + 3) % self.numbers.max(1)).to_string());
+            all.collect::<Vec<_>>().join(" ")
+        };
+        match self.kind {
+            DataKind::Text => "The ".to_owned(),
+            DataKind::Brackets => "()".repeat(self.question / 2),
+            DataKind::Modular | DataKind::Sort => numbers(self.question),
+            _ => numbers(4),
+        }
+    }
+
+    /// Tokens that answer a prompt, where nobody says how many.
+    pub fn usual_tokens(&self) -> usize {
+        match self.kind {
+            DataKind::Text => 200,
+            DataKind::Brackets | DataKind::Modular => 1,
+            DataKind::Sort => self.question,
+            _ => 32,
+        }
+    }
+
+    /// The tokens of a prompt, the question after it where the data ask one.
+    ///
+    /// # Errors
+    /// Fails for a prompt that the data could not have written, with what they could.
+    pub fn tokens(&self, prompt: &str) -> Result<Vec<u32>> {
+        let refused = |what: String| Problem::new("prompt", what, format!("write {}", self.hint()));
+        let mut tokens = match self.kind {
+            DataKind::Text => prompt.bytes().map(u32::from).collect::<Vec<_>>(),
+            DataKind::Brackets => {
+                let signs = prompt.trim_end_matches('?').chars().filter(|sign| !sign.is_whitespace());
+                let token = |sign: char| match BRACKETS[..4].iter().position(|known| known.starts_with(sign)) {
+                    Some(token) => Ok(token as u32),
+                    None => Err(refused(format!("`{sign}` is no bracket"))),
+                };
+                signs.map(token).collect::<Result<_, _>>()?
+            }
+            _ => {
+                let words = prompt.split(|sign: char| sign.is_whitespace() || matches!(sign, ',' | '+' | '='));
+                let token = |word: &str| match word.parse::<u32>() {
+                    Ok(number) if (number as usize) < self.numbers => Ok(number),
+                    _ => Err(refused(format!("`{word}` is no number below {}", self.numbers))),
+                };
+                words.filter(|word| !word.is_empty()).map(token).collect::<Result<_, _>>()?
+            }
+        };
+        if tokens.is_empty() {
+            return Err(refused("the prompt is empty".to_owned()).into());
+        }
+        if self.question > 0 && tokens.len() != self.question {
+            let what = format!("{} are written, and these data have {} before the answer", tokens.len(), self.question);
+            return Err(refused(what).into());
+        }
+        match self.kind {
+            DataKind::Brackets => tokens.push(QUESTION),
+            DataKind::Modular => tokens.push(self.numbers as u32),
+            _ => {}
+        }
+        Ok(tokens)
+    }
+
+    /// The bytes by which a token is written after others.
+    pub fn text(&self, token: u32) -> Vec<u8> {
+        match self.kind {
+            DataKind::Text => vec![token as u8],
+            DataKind::Brackets => BRACKETS.get(token as usize).copied().unwrap_or_default().as_bytes().to_vec(),
+            DataKind::Modular if token as usize == self.numbers => b" =".to_vec(),
+            _ => format!(" {token}").into_bytes(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn of(kind: DataKind, length: usize) -> Alphabet {
+        Alphabet::of(&Data { kind, length, vocabulary: 10, modulus: 97, ..Data::default() }).expect("sequences")
+    }
+
+    #[test]
+    fn a_prompt_is_what_the_data_write_and_a_question_is_asked_whole() {
+        let tokens = |kind, prompt| of(kind, 4).tokens(prompt).map_err(|error| error.to_string());
+        assert_eq!(tokens(DataKind::Text, "ä"), Ok(vec![0xc3, 0xa4]));
+        assert_eq!(tokens(DataKind::Brackets, "([ ])?"), Ok(vec![0, 2, 3, 1, 4]));
+        assert_eq!(tokens(DataKind::Modular, "3 + 96 ="), Ok(vec![3, 96, 97]));
+        assert_eq!(tokens(DataKind::Sort, "9,1 2 0"), Ok(vec![9, 1, 2, 0]));
+        let refused = |kind, prompt| tokens(kind, prompt).expect_err("not theirs");
+        assert_eq!(
+            refused(DataKind::Sort, "1 2 3"),
+            "prompt: 3 are written, and these data have 4 before the answer; write 4 numbers below 10, such as 3 0 7 4"
+        );
+        assert!(refused(DataKind::Modular, "97 1").contains("`97` is no number below 97"));
+        assert!(refused(DataKind::Brackets, "(x").contains("`x` is no bracket"));
+        assert!(refused(DataKind::Text, "").contains("empty"));
+        let image = Alphabet::of(&Data::default()).expect_err("digits").to_string();
+        assert!(image.contains("takes no prompt"), "{image}");
+        for kind in [DataKind::Text, DataKind::Brackets, DataKind::Modular, DataKind::Sort, DataKind::Tokens] {
+            let own = of(kind, 4);
+            assert!(own.tokens(&own.example()).is_ok(), "{kind:?}: {}", own.hint());
+        }
+        assert_eq!(of(DataKind::Brackets, 4).text(6), b" yes");
+        assert_eq!(
+            (of(DataKind::Modular, 4).text(97), of(DataKind::Sort, 4).text(7)),
+            (b" =".to_vec(), b" 7".to_vec())
+        );
+    }
+
+    proptest! {
+        #[test]
+        fn every_prompt_is_tokens_of_the_data_or_a_sentence(prompt in ".{0,40}", numbers in 1usize..300) {
+            for kind in [DataKind::Text, DataKind::Brackets, DataKind::Modular, DataKind::Sort, DataKind::Tokens] {
+                let data = Data { kind, length: 4, vocabulary: numbers, modulus: numbers, ..Data::default() };
+                let most = match kind { DataKind::Text => 256, DataKind::Brackets => 7, _ => numbers + 1 };
+                match Alphabet::of(&data).expect("sequences").tokens(&prompt) {
+                    Ok(tokens) => prop_assert!(tokens.iter().all(|token| (*token as usize) < most)),
+                    Err(error) => prop_assert!(error.to_string().starts_with("prompt: ")),
+                }
+            }
+        }
+    }
+}

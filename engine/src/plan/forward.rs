@@ -1,0 +1,147 @@
+//! What forward passes take of a model that is tried and not trained: its weights, and one batch after another.
+//!
+//! Always holds: it is a dry run of the session that answers, with weights that are loaded into it where there are some; no
+//! optimizer state, no gradient and no training set on the device is part of it.
+
+use std::borrow::Cow;
+
+use crate::{
+    backend::{DryRun, Executor},
+    bytes::Bytes,
+    device::Target,
+    error::{BudgetError, Error, Result},
+    experiment::{Experiment, Placement},
+    hardware::Machine,
+    memory::{Bookkeeping, Categories, Ledger, Timeline, tally},
+    plan::Resolved,
+    step::{Blank, Session, load},
+};
+
+/// What the forward passes of one model take, apart from any training.
+#[derive(Debug, Clone)]
+pub struct Forward {
+    /// What it was planned for.
+    pub target: Target,
+    /// The line: the experiment's budget, or the whole card where that is less.
+    pub budget: Bytes,
+    /// What the engine's own structures hold in each phase; nothing on a GPU.
+    pub bookkeeping: Bookkeeping,
+    /// The most bytes alive.
+    pub live: Bytes,
+    /// The most that the allocator holds for them.
+    pub reserved: Bytes,
+    /// What is alive then, by category.
+    pub categories_at_peak: Categories,
+    /// From the making of the model to the last batch.
+    pub timeline: Timeline,
+    /// Parameters of the model.
+    pub parameters: u64,
+}
+
+impl Forward {
+    /// The dry run of `batches` of so many samples each, on weights that are `loaded` or drawn.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use plimsoll_engine::{Experiment, hardware::Machine, plan::{Forward, Plan}};
+    ///
+    /// let plan = Plan::of(&Experiment::default(), &Machine::nominal())?;
+    /// let forward = Forward::of(&plan.resolved, &plan.machine, &[64], true)?;
+    /// // To answer takes less than to learn.
+    /// assert!(forward.live < plan.peak.live);
+    /// # Ok::<(), plimsoll_engine::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// Fails when the model cannot be built.
+    pub fn of(resolved: &Resolved, machine: &Machine, batches: &[usize], loaded: bool) -> Result<Self> {
+        let (target, experiment) = (resolved.target(), answering(resolved.experiment()));
+        let is_gpu = target.is_gpu();
+        let run = || -> Result<_> {
+            let ledger = match target {
+                Target::Cpu { .. } => Ledger::logging(),
+                Target::Gpu(_) => Ledger::for_target(target, experiment.gpu.pool, resolved.line(), false, true),
+            };
+            let session = passes(resolved, &experiment, machine, ledger, batches, loaded)?;
+            let ledger = session.executor().ledger();
+            let recording = tally::suspended(|| ledger.take_recording());
+            let bookkeeping = ledger.gathered();
+            Ok((session, recording, bookkeeping))
+        };
+        let (session, recording, bookkeeping) = if is_gpu { run() } else { tally::counted(run) }?;
+        let replayed = session.executor().ledger().replayed().into_iter().next();
+        let recording = if is_gpu { recording } else { replayed.unwrap_or(recording) };
+        Ok(Self {
+            target: target.clone(),
+            budget: resolved.line(),
+            bookkeeping,
+            live: recording.live_peak,
+            reserved: recording.reserved_peak,
+            categories_at_peak: recording.categories_at_peak,
+            timeline: recording.timeline,
+            parameters: session.model().parameters(),
+        })
+    }
+
+    /// The refusal that the same passes would meet; `None` when they stay inside the budget.
+    ///
+    /// # Errors
+    /// Fails for every other reason than the refusal, which is the value.
+    pub fn refusal(
+        resolved: &Resolved,
+        machine: &Machine,
+        batches: &[usize],
+        loaded: bool,
+    ) -> Result<Option<BudgetError>> {
+        let (target, experiment) = (resolved.target(), answering(resolved.experiment()));
+        let books = Self::of(resolved, machine, batches, loaded)?.bookkeeping;
+        let ledger = Ledger::for_target(target, experiment.gpu.pool, resolved.line(), true, false);
+        if !target.is_gpu() {
+            ledger.keep_books(books);
+        }
+        match passes(resolved, &experiment, machine, ledger, batches, loaded) {
+            Ok(_) => Ok(None),
+            Err(Error::Budget(refusal)) => Ok(Some(refusal)),
+            Err(other) => Err(other),
+        }
+    }
+
+    /// What counts against the budget at the peak: the bytes alive, or on a GPU the whole process.
+    pub fn load(&self) -> Bytes {
+        match &self.target {
+            Target::Cpu { .. } => self.live,
+            Target::Gpu(profile) => profile.context + self.reserved,
+        }
+    }
+}
+
+/// The experiment as a session that only answers has it: a training set on the device is none of it.
+pub(crate) fn answering(experiment: &Experiment) -> Cow<'_, Experiment> {
+    if experiment.data.placement != Placement::Device {
+        return Cow::Borrowed(experiment);
+    }
+    let mut own = experiment.clone();
+    own.data.placement = Placement::Streamed;
+    Cow::Owned(own)
+}
+
+fn passes(
+    resolved: &Resolved,
+    experiment: &Experiment,
+    machine: &Machine,
+    ledger: Ledger,
+    batches: &[usize],
+    loaded: bool,
+) -> Result<Session<DryRun>> {
+    let target = resolved.target();
+    let rates = machine.rates(target, experiment.gpu.tf32);
+    let executor = Executor::new(DryRun::new(target.clone(), rates), ledger);
+    let mut session = Session::new(executor, experiment, resolved.info())?;
+    if loaded {
+        session.load(&mut load::Anything)?;
+    }
+    let mut batches = batches.iter().copied().filter(|samples| *samples > 0).map(Blank);
+    session.answer(|| Ok(batches.next()), Some(&mut |_, _| Ok(())))?;
+    Ok(session)
+}

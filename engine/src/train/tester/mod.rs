@@ -1,0 +1,384 @@
+//! Trying a model: its test set evaluated, a picture answered, a prompt written on.
+//!
+//! Owns [`Tester`], which has threads and a budget of its own beside those of a run. Always holds: the forward pass is the
+//! one that a run tests with, so the figures of a checkpoint are those that its run reported, to the last bit; what it takes
+//! is known by a dry run beforehand, measured by the allocator that counts, and refused where it would cross the line; nothing
+//! stays alive between two calls but the data. Refuses weights of another model, files that are no image, and prompts that
+//! the data have no tokens for.
+
+mod answers;
+mod rows;
+mod tried;
+mod writing;
+
+use std::{path::Path, sync::Arc};
+
+pub use self::{
+    answers::{Answer, Answers, Likely, OfClass},
+    tried::{Tried, WeightsFrom},
+    writing::{Sampling, Written},
+};
+use self::{
+    answers::{Counting, probabilities},
+    rows::Rows,
+    tried::Weights,
+};
+use crate::{
+    backend::{Backend, Executor, HostSlice, thread_pool::ThreadPriority},
+    bytes::Bytes,
+    data::{Dataset, DatasetInfo, HostBatch, Loader, Picture},
+    error::{BudgetError, Result},
+    experiment::{Experiment, Task},
+    hardware::Machine,
+    memory::{host::Line, probe::uncounted},
+    plan::{self, Forward, Resolved, answering},
+    step::{MicroBatch, Session},
+    sync::Mutex,
+    tensor::DType,
+    train::{
+        event_sink::EventSink,
+        trainer,
+        worker::{Measured, Use, Worker},
+    },
+};
+
+/// What trying a model took.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Took {
+    /// The line.
+    pub budget: Bytes,
+    /// Predicted: most bytes alive, by the dry run of the same passes.
+    pub predicted: Bytes,
+    /// Measured: most bytes alive.
+    pub measured: Bytes,
+}
+
+/// What came of a test set.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Evaluation {
+    /// Where the weights came from.
+    pub weights: WeightsFrom,
+    /// What was learned.
+    pub task: Task,
+    /// Mean loss of the labels that count.
+    pub loss: f64,
+    /// Share of them that was answered right.
+    pub accuracy: f64,
+    /// Samples of the test set.
+    pub samples: usize,
+    /// What was answered, class by class and sample by sample; `None` for sequences.
+    pub answers: Option<Answers>,
+    /// What the classes are called; none for sequences.
+    pub class_names: Vec<String>,
+    /// What it took.
+    pub took: Took,
+}
+
+impl Evaluation {
+    /// The exponential of the mean loss, which is what models of sequences are judged by; `None` for other tasks.
+    pub fn perplexity(&self) -> Option<f64> {
+        (self.task == Task::Next).then(|| self.loss.exp())
+    }
+}
+
+/// What is shown to a model of images.
+#[derive(Debug, Clone)]
+pub enum Shown<'a> {
+    /// A sample of the test set.
+    Sample(usize),
+    /// A JPEG or PNG.
+    File(&'a Path),
+    /// Ink from 0 to 255, `[height, width]` of the data.
+    Drawing(&'a [u8]),
+}
+
+/// What a model answered to a picture.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Reply {
+    /// Where the weights came from.
+    pub weights: WeightsFrom,
+    /// The picture as the model saw it.
+    pub picture: Picture,
+    /// The probability of each class; of a mask, the share of the pixels that were answered so.
+    pub shares: Vec<f32>,
+    /// The class of each pixel, `[height * width]`; empty for a class.
+    pub mask: Vec<u32>,
+    /// What the classes are called.
+    pub class_names: Vec<String>,
+    /// What it took.
+    pub took: Took,
+}
+
+impl Reply {
+    /// The classes with their shares, largest first.
+    pub fn ranked(&self) -> Vec<Likely> {
+        let all = self.shares.iter().enumerate();
+        let mut ranked: Vec<Likely> =
+            all.map(|(class, share)| Likely { class: class as u32, probability: *share }).collect();
+        ranked.sort_by(|a, b| b.probability.total_cmp(&a.probability));
+        ranked
+    }
+}
+
+/// Tries models, one after another.
+///
+/// # Examples
+///
+/// ```
+/// use plimsoll_engine::{Experiment, train::{Shown, Tester, Tried}};
+///
+/// let mut tester = Tester::new();
+/// let tried = Tried::begun(Experiment::default());
+/// let evaluation = tester.evaluate(&tried)?;
+/// assert_eq!(evaluation.samples, 359);
+/// assert!(evaluation.took.measured <= evaluation.took.predicted);
+///
+/// let reply = tester.show(&tried, Shown::Sample(0))?;
+/// assert_eq!(reply.shares.len(), 10);
+/// # Ok::<(), plimsoll_engine::Error>(())
+/// ```
+pub struct Tester {
+    worker: Worker,
+    events: EventSink,
+    dataset: Option<Arc<Dataset>>,
+}
+
+impl Default for Tester {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Tester {
+    /// Threads of its own, and the machine as it is measured now.
+    pub fn new() -> Self {
+        Self::of(Worker::new(ThreadPriority::Normal))
+    }
+
+    /// For a window, beside a run: the machine is known, and the threads have a low priority.
+    pub fn in_background(machine: Machine) -> Self {
+        Self::of(Worker::knowing(machine, ThreadPriority::Background))
+    }
+
+    fn of(worker: Worker) -> Self {
+        Self { worker, events: EventSink::unheard(), dataset: None }
+    }
+
+    /// The machine as far as it is known now.
+    pub fn machine(&self) -> &Machine {
+        self.worker.machine()
+    }
+
+    /// Takes over what became known of the machine since.
+    pub fn learn(&mut self, machine: Machine) {
+        self.worker.learn(machine);
+    }
+
+    /// Tests a model on its test set.
+    ///
+    /// # Errors
+    /// [`crate::Error::Budget`] where it would cross the budget or what the machine has free; weights of another model; data that
+    /// cannot be read.
+    pub fn evaluate(&mut self, tried: &Tried) -> Result<Evaluation> {
+        let ready = self.ready(tried, |resolved| {
+            let (samples, test) = (resolved.evaluation_batch(), resolved.info().test);
+            vec![samples, test % samples.max(1)]
+        })?;
+        let (dataset, samples) = (self.dataset(&ready.resolved)?, ready.resolved.evaluation_batch());
+        let (info, task) = (*dataset.facts(), tried.task());
+        let counts = (task != Task::Next).then(|| Counting::new(task, info.classes, info.labels_per_sample, info.test));
+        let (weights, counts) = (ready.weights.source(tried), Mutex::new(counts));
+        let mut test = Loader::test(Arc::clone(&dataset), samples)?;
+        let next = || {
+            let batch = test.recv()?;
+            if let (Some(batch), Some(counting)) = (&batch, &mut *counts.lock()) {
+                uncounted(|| counting.begin(&batch.labels));
+            }
+            Ok(batch)
+        };
+        let see = |dtype, bytes: &[u8]| {
+            uncounted(|| counts.lock().iter_mut().for_each(|counting| counting.take(dtype, bytes)));
+            Ok(())
+        };
+        let (means, took) = self.run(ready, &info, Answering { next, see })?;
+        let answers = counts.into_inner().map(Counting::into_answers);
+        let class_names = if answers.is_some() { class_names(&dataset) } else { Vec::new() };
+        let (loss, accuracy) = means;
+        Ok(Evaluation { weights, task, loss, accuracy, samples: info.test, answers, class_names, took })
+    }
+
+    /// Shows a picture to a model.
+    ///
+    /// # Errors
+    /// Those of [`Tester::evaluate`]; a picture that cannot be read, or that these data have none of.
+    pub fn show(&mut self, tried: &Tried, shown: Shown<'_>) -> Result<Reply> {
+        let ready = self.ready(tried, |_| vec![1])?;
+        let dataset = self.dataset(&ready.resolved)?;
+        let picture = match shown {
+            Shown::Sample(index) => dataset.test_picture(index),
+            Shown::File(path) => dataset.picture_of(path),
+            Shown::Drawing(ink) => dataset.drawing(ink),
+        }?;
+        let (info, weights) = (*dataset.facts(), ready.weights.source(tried));
+        let mut batch = Some(OneSample(dataset.batch_of(&picture)?));
+        let is_mask = tried.task() == Task::Mask;
+        let mut rows = Rows::new(info.classes);
+        let (mut shares, mut mask) = (vec![0.0; info.classes], Vec::new());
+        let see = |dtype, bytes: &[u8]| {
+            uncounted(|| {
+                rows.take(dtype, bytes, |row| {
+                    if is_mask {
+                        let class = answers::answered(row);
+                        shares[class as usize] += 1.0 / info.labels_per_sample as f32;
+                        mask.push(class);
+                    } else {
+                        shares = probabilities(row);
+                    }
+                });
+            });
+            Ok(())
+        };
+        let (_, took) = self.run(ready, &info, Answering { next: || Ok(batch.take()), see })?;
+        Ok(Reply { weights, picture, shares, mask, class_names: class_names(&dataset), took })
+    }
+
+    /// The data of a model, open.
+    ///
+    /// # Errors
+    /// Data that cannot be read.
+    pub fn data(&mut self, tried: &Tried) -> Result<Arc<Dataset>> {
+        let resolved = Resolved::new(&tried.experiment, self.worker.machine()).map_err(plan::first)?;
+        self.dataset(&resolved)
+    }
+
+    /// What trying takes, refused where that is past the line.
+    fn ready(&mut self, tried: &Tried, batches: impl FnOnce(&Resolved) -> Vec<usize>) -> Result<Ready> {
+        // Before the data: they may be large, and the checkpoint of another model.
+        let checkpoint = Weights::checkpoint(tried)?;
+        self.worker.prepare(&tried.experiment, &self.events)?;
+        let machine = self.worker.machine();
+        let resolved = Resolved::new(&tried.experiment, machine).map_err(plan::first)?;
+        let batches = batches(&resolved);
+        let weights = Weights::of(checkpoint, &resolved)?;
+        let loaded = !matches!(weights, Weights::Initialised);
+        let forward = Forward::of(&resolved, machine, &batches, loaded)?;
+        let is_open = self.dataset.as_ref().is_some_and(|own| is_of(own, &tried.experiment));
+        let to_read = if is_open { Bytes::ZERO } else { resolved.host_data() };
+        trainer::has_room_for_data(to_read)?;
+        let line = trainer::line(forward.budget, &forward.target, to_read);
+        if forward.load() > line.bytes
+            && let Some(error) = Forward::refusal(&resolved.held_to(line.bytes), machine, &batches, loaded)?
+        {
+            return Err(BudgetError { limited_by: line.limited_by, ..error }.into());
+        }
+        Ok(Ready { resolved, forward, weights, line })
+    }
+
+    /// The data of an experiment, kept for the next call.
+    fn dataset(&mut self, resolved: &Resolved) -> Result<Arc<Dataset>> {
+        let experiment = &**resolved.experiment();
+        if let Some(own) = self.dataset.as_ref().filter(|own| is_of(own, experiment)) {
+            return Ok(Arc::clone(own));
+        }
+        // The old data are freed before the new ones are read.
+        self.dataset = None;
+        let dataset = Dataset::open_inspected(&experiment.data, &experiment.run, resolved.data())?;
+        Ok(Arc::clone(self.dataset.insert(Arc::new(dataset))))
+    }
+
+    /// Makes the model, gives it its weights and hands it to `with`.
+    fn run<W: With + Send>(&self, ready: Ready, info: &DatasetInfo, with: W) -> Result<(W::Output, Took)>
+    where
+        W::Output: Send,
+    {
+        let Ready { resolved, forward, weights, line } = ready;
+        let experiment = answering(resolved.experiment());
+        let made = Made { experiment: &experiment, info, weights, with };
+        let (output, Measured { live }) = self.worker.answer(made, &resolved, &forward, line)?;
+        Ok((output, Took { budget: line.bytes.min(forward.budget), predicted: forward.live, measured: live }))
+    }
+}
+
+/// A model that is to be tried, with everything that was found out about it.
+struct Ready {
+    resolved: Resolved,
+    forward: Forward,
+    weights: Weights,
+    line: Line,
+}
+
+/// What is done with a session.
+trait With {
+    type Output;
+
+    fn with<B: Backend>(self, session: &Session<B>) -> Result<Self::Output>;
+}
+
+/// The session that it is done with, made on a device.
+struct Made<'a, W> {
+    experiment: &'a Experiment,
+    info: &'a DatasetInfo,
+    weights: Weights,
+    with: W,
+}
+
+impl<W: With> Use for Made<'_, W> {
+    type Output = W::Output;
+
+    fn run<B: Backend>(self, executor: Executor<B>) -> Result<Self::Output> {
+        let mut session = Session::new(executor, self.experiment, self.info)?;
+        self.weights.load(&mut session)?;
+        self.with.with(&session)
+    }
+}
+
+/// Batches are answered.
+struct Answering<N, S> {
+    next: N,
+    see: S,
+}
+
+impl<M, N, S> With for Answering<N, S>
+where
+    M: MicroBatch,
+    N: FnMut() -> Result<Option<M>>,
+    S: FnMut(DType, &[u8]) -> Result<()>,
+{
+    type Output = (f64, f64);
+
+    fn with<B: Backend>(mut self, session: &Session<B>) -> Result<(f64, f64)> {
+        session.answer(self.next, Some(&mut self.see))
+    }
+}
+
+/// A batch that is no loader's.
+struct OneSample(HostBatch);
+
+impl MicroBatch for OneSample {
+    fn samples(&self) -> usize {
+        self.0.len
+    }
+
+    fn inputs(&self) -> HostSlice<'_> {
+        self.0.inputs.slice()
+    }
+
+    fn labels(&self) -> &[u32] {
+        &self.0.labels
+    }
+}
+
+impl Drop for OneSample {
+    /// As it was made: uncounted.
+    fn drop(&mut self) {
+        uncounted(|| drop(std::mem::take(&mut self.0)));
+    }
+}
+
+fn is_of(dataset: &Dataset, experiment: &Experiment) -> bool {
+    dataset.is_for(&experiment.data, &experiment.run)
+}
+
+fn class_names(dataset: &Dataset) -> Vec<String> {
+    (0..dataset.facts().classes).map(|class| dataset.class_name(class)).collect()
+}

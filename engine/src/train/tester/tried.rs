@@ -1,0 +1,105 @@
+//! A model that is tried, and where its weights come from.
+
+use std::path::PathBuf;
+
+use crate::{
+    backend::Backend,
+    error::Result,
+    experiment::{Experiment, Task},
+    interop::{self, Fitted},
+    memory::probe::uncounted,
+    plan::Resolved,
+    step::Session,
+    train::Checkpoint,
+};
+
+/// A model that is tried: an experiment, with the weights of one of its checkpoints or those that it begins with.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Tried {
+    /// What decides the model, its data, the device and the budget.
+    pub experiment: Experiment,
+    /// The checkpoint whose weights it has; without one it has those of `weights.path`, or as it is initialised.
+    pub checkpoint: Option<PathBuf>,
+}
+
+impl Tried {
+    /// The model of `experiment` as a run of it would begin.
+    pub fn begun(experiment: Experiment) -> Self {
+        Self { experiment, checkpoint: None }
+    }
+
+    /// What its model learned.
+    pub fn task(&self) -> Task {
+        self.experiment.data.kind.task()
+    }
+}
+
+/// Where the weights of a model that was tried came from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum WeightsFrom {
+    /// A checkpoint, after so many steps.
+    Checkpoint {
+        /// The file.
+        path: PathBuf,
+        /// Steps that were done.
+        step: u64,
+    },
+    /// Files of weights.
+    Files(PathBuf),
+    /// They are as they are initialised, and nothing was learned.
+    Initialised,
+}
+
+/// Weights, open and found to be of the model.
+pub(super) enum Weights {
+    Checkpoint(Box<Checkpoint>),
+    Files(Box<Fitted>),
+    Initialised,
+}
+
+impl Weights {
+    /// Opens the checkpoint of `tried`, if it has one, and refuses one of another model.
+    pub(super) fn checkpoint(tried: &Tried) -> Result<Option<Checkpoint>> {
+        let checkpoint = tried.checkpoint.as_ref().map(|path| Checkpoint::open(Checkpoint::at(path)?)).transpose()?;
+        if let Some(checkpoint) = &checkpoint {
+            checkpoint.answers_as(&tried.experiment)?;
+        }
+        Ok(checkpoint)
+    }
+
+    pub(super) fn of(checkpoint: Option<Checkpoint>, resolved: &Resolved) -> Result<Self> {
+        if let Some(checkpoint) = checkpoint {
+            return Ok(Self::Checkpoint(Box::new(checkpoint)));
+        }
+        let chosen = interop::chosen(resolved.experiment(), resolved.info())?;
+        Ok(chosen.map_or(Self::Initialised, |fitted| Self::Files(Box::new(fitted))))
+    }
+
+    /// What is said of where they come from.
+    pub(super) fn source(&self, tried: &Tried) -> WeightsFrom {
+        match self {
+            Self::Checkpoint(checkpoint) => {
+                WeightsFrom::Checkpoint { path: checkpoint.path().to_owned(), step: checkpoint.step() }
+            }
+            Self::Files(_) => WeightsFrom::Files(tried.experiment.weights.chosen().map(Into::into).unwrap_or_default()),
+            Self::Initialised => WeightsFrom::Initialised,
+        }
+    }
+
+    /// Gives them to a session of the model.
+    pub(super) fn load<B: Backend>(self, session: &mut Session<B>) -> Result<()> {
+        match self {
+            Self::Checkpoint(checkpoint) => {
+                let loaded = checkpoint.load(session);
+                uncounted(|| drop(checkpoint));
+                loaded
+            }
+            Self::Files(mut fitted) => {
+                let loaded = session.load(&mut *fitted);
+                uncounted(|| drop(fitted));
+                loaded
+            }
+            Self::Initialised => Ok(()),
+        }
+    }
+}

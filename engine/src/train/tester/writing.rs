@@ -1,0 +1,287 @@
+//! A prompt written on: token after token, each drawn from what a model of sequences finds likely.
+//!
+//! Owns how a token is drawn, by temperature and nucleus (Holtzman et al. 2020, "The curious case of neural text
+//! degeneration"). Always holds: the same prompt, settings and seed give the same tokens; each token comes from one whole forward
+//! pass over the last tokens, at most as many as the model was trained on.
+
+use std::{cell::RefCell, ops::ControlFlow};
+
+use super::{OneSample, Tester, Took, Tried, WeightsFrom, With, answers, rows::Rows};
+use crate::{
+    backend::Backend,
+    data::{Alphabet, DatasetInfo, HostBatch, Inputs},
+    error::{Problem, Result},
+    memory::probe::uncounted,
+    rng::{Rng, Stream},
+    step::Session,
+};
+
+/// The most tokens that are written at once.
+const MOST_TOKENS: usize = 1 << 20;
+
+/// How tokens are drawn.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Sampling {
+    /// How many; without a number as many as answer a prompt of the data.
+    pub tokens: Option<usize>,
+    /// What logits are divided by: 1 leaves them, less prefers the likely, 0 takes the likeliest alone.
+    pub temperature: f64,
+    /// The likeliest tokens that together have this share of the probability are drawn from.
+    pub top_p: f64,
+    /// The seed of what is drawn.
+    pub seed: u64,
+}
+
+impl Default for Sampling {
+    fn default() -> Self {
+        Self { tokens: None, temperature: 1.0, top_p: 1.0, seed: 1 }
+    }
+}
+
+impl Sampling {
+    /// Refuses what cannot be drawn by.
+    ///
+    /// # Errors
+    /// Says which of the numbers, and what it may be.
+    pub fn check(&self) -> Result<()> {
+        let wrong = |key: &str, message: String, mend: &str| Err(Problem::new(key, message, mend).into());
+        match *self {
+            Self { temperature, .. } if !(0.0..=100.0).contains(&temperature) => {
+                wrong("temperature", format!("{temperature} is no temperature"), "write 0 to 100, such as 0.8")
+            }
+            Self { top_p, .. } if !(top_p > 0.0 && top_p <= 1.0) => {
+                wrong("top-p", format!("{top_p} is no share"), "write more than 0 and at most 1, such as 0.9")
+            }
+            Self { tokens: Some(tokens), .. } if !(1..=MOST_TOKENS).contains(&tokens) => {
+                wrong("tokens", format!("{tokens} tokens cannot be written"), "write 1 to 1048576")
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// The token after `row`, the logits at the place before it; `at` counts the tokens that are drawn.
+    fn draw(&self, row: &[f32], at: u64) -> u32 {
+        if self.temperature == 0.0 {
+            return answers::answered(row);
+        }
+        let divided: Vec<f32> = row.iter().map(|logit| (f64::from(*logit) / self.temperature) as f32).collect();
+        let mut likely: Vec<(u32, f64)> = answers::probabilities(&divided)
+            .into_iter()
+            .map(f64::from)
+            .enumerate()
+            .map(|(t, p)| (t as u32, p))
+            .collect();
+        // Of equal ones the first: a sort that keeps their order.
+        likely.sort_by(|a, b| b.1.total_cmp(&a.1));
+        let mut sum = 0.0;
+        let within = likely.iter().position(|(_, probability)| {
+            sum += probability;
+            sum >= self.top_p
+        });
+        likely.truncate(within.map_or(likely.len(), |last| last + 1));
+        let total: f64 = likely.iter().map(|(_, probability)| probability).sum();
+        let mut left = Rng::new(self.seed, Stream::Sampling, 0).uniform(at) * total;
+        let drawn = likely.iter().find(|(_, probability)| {
+            left -= probability;
+            left < 0.0
+        });
+        drawn.or(likely.first()).map_or(0, |(token, _)| *token)
+    }
+}
+
+/// What was written.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Written {
+    /// Where the weights came from.
+    pub weights: WeightsFrom,
+    /// Tokens of the prompt, the question included.
+    pub prompt_tokens: usize,
+    /// The tokens after it.
+    pub tokens: Vec<u32>,
+    /// The same as text.
+    pub text: String,
+    /// What it took.
+    pub took: Took,
+}
+
+impl Tester {
+    /// Writes on after `prompt`. `say` gets the text as it comes, and may break off.
+    ///
+    /// # Errors
+    /// Those of [`Tester::evaluate`]; a prompt that the data have no tokens for, and settings that cannot be drawn by.
+    pub fn write(
+        &mut self,
+        tried: &Tried,
+        prompt: &str,
+        sampling: Sampling,
+        say: impl FnMut(&str) -> ControlFlow<()> + Send,
+    ) -> Result<Written> {
+        sampling.check()?;
+        let alphabet = Alphabet::of(&tried.experiment.data)?;
+        let tokens = alphabet.tokens(prompt)?;
+        let ready = self.ready(tried, |_| vec![1])?;
+        let (info, weights, prompt_tokens) = (*ready.resolved.info(), ready.weights.source(tried), tokens.len());
+        let count = sampling.tokens.unwrap_or_else(|| alphabet.usual_tokens());
+        let spoken = Spoken { alphabet, whole: String::new(), begun: Vec::new(), say };
+        let (written, took) = self.run(ready, &info, Writing { info, sampling, count, tokens, spoken })?;
+        let (tokens, text) = written;
+        Ok(Written { weights, prompt_tokens, tokens: tokens[prompt_tokens..].to_vec(), text, took })
+    }
+}
+
+/// Text as it is said, sign by sign: of a sign of several bytes nothing is said before it is whole.
+struct Spoken<F> {
+    alphabet: Alphabet,
+    whole: String,
+    begun: Vec<u8>,
+    say: F,
+}
+
+impl<F: FnMut(&str) -> ControlFlow<()>> Spoken<F> {
+    fn token(&mut self, token: u32) -> ControlFlow<()> {
+        self.begun.extend(self.alphabet.text(token));
+        let mut text = String::new();
+        loop {
+            match std::str::from_utf8(&self.begun) {
+                Ok(whole) => {
+                    text.push_str(whole);
+                    self.begun.clear();
+                    break;
+                }
+                Err(error) => {
+                    let (valid, rest) = self.begun.split_at(error.valid_up_to());
+                    text.push_str(&String::from_utf8_lossy(valid));
+                    let Some(wrong) = error.error_len() else {
+                        self.begun = rest.to_vec();
+                        break;
+                    };
+                    text.push(char::REPLACEMENT_CHARACTER);
+                    self.begun = rest[wrong..].to_vec();
+                }
+            }
+        }
+        self.said(&text)
+    }
+
+    /// Says what was begun and never ended.
+    fn end(&mut self) {
+        if !std::mem::take(&mut self.begun).is_empty() {
+            // Nothing comes after it that could be broken off.
+            let _ = self.said("\u{fffd}");
+        }
+    }
+
+    fn said(&mut self, text: &str) -> ControlFlow<()> {
+        self.whole.push_str(text);
+        if text.is_empty() { ControlFlow::Continue(()) } else { (self.say)(text) }
+    }
+}
+
+/// Tokens are written.
+struct Writing<F> {
+    info: DatasetInfo,
+    sampling: Sampling,
+    count: usize,
+    tokens: Vec<u32>,
+    spoken: Spoken<F>,
+}
+
+impl<F: FnMut(&str) -> ControlFlow<()>> With for Writing<F> {
+    type Output = (Vec<u32>, String);
+
+    fn with<B: Backend>(self, session: &Session<B>) -> Result<Self::Output> {
+        let Self { info, sampling, count, mut tokens, mut spoken } = self;
+        for at in 0..count as u64 {
+            let row = last_row(session, &info, &tokens)?;
+            let flow = uncounted(|| {
+                let token = sampling.draw(&row, at);
+                drop(row);
+                tokens.push(token);
+                spoken.token(token)
+            });
+            if flow.is_break() {
+                break;
+            }
+        }
+        Ok(uncounted(|| {
+            spoken.end();
+            (tokens, spoken.whole)
+        }))
+    }
+}
+
+/// The logits at the last of `tokens`, of which the last ones are seen that the model has places for. What stands after them
+/// in the batch is never looked at from there.
+fn last_row<B: Backend>(session: &Session<B>, info: &DatasetInfo, tokens: &[u32]) -> Result<Vec<f32>> {
+    let length = info.labels_per_sample;
+    let seen = &tokens[tokens.len().saturating_sub(length)..];
+    let mut batch = uncounted(|| {
+        let mut inputs = seen.to_vec();
+        inputs.resize(length, 0);
+        Some(OneSample(HostBatch { inputs: Inputs::Tokens(inputs), labels: vec![0; length], len: 1, epoch: 0 }))
+    });
+    let found = RefCell::new(uncounted(|| (Rows::new(info.classes), 0, Vec::new())));
+    let mut see = |dtype, bytes: &[u8]| {
+        uncounted(|| {
+            let (rows, at, last) = &mut *found.borrow_mut();
+            rows.take(dtype, bytes, |row| {
+                *at += 1;
+                if *at == seen.len() {
+                    last.extend(row);
+                }
+            });
+        });
+        Ok(())
+    };
+    let answered = session.answer(|| Ok(batch.take()), Some(&mut see));
+    uncounted(|| {
+        let (rows, _, last) = found.into_inner();
+        drop(rows);
+        answered.map(|_| last)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::experiment::{Data, DataKind};
+
+    #[test]
+    fn the_likeliest_are_drawn_as_often_as_they_are_likely_and_others_never() {
+        let row = [1.0f32, 3.0, 2.0, -5.0].map(|x| x * 0.7);
+        let greedy = Sampling { temperature: 0.0, ..Sampling::default() };
+        assert!((0..20).all(|at| greedy.draw(&row, at) == 1));
+        let of = |sampling: Sampling| {
+            let mut counts = [0; 4];
+            (0..20_000).for_each(|at| counts[sampling.draw(&row, at) as usize] += 1);
+            counts
+        };
+        let all = of(Sampling::default());
+        for (count, probability) in all.into_iter().zip(answers::probabilities(&row)) {
+            assert!((f64::from(count) / 20_000.0 - f64::from(probability)).abs() < 0.015, "{all:?}");
+        }
+        let nucleus = of(Sampling { top_p: 0.7, ..Sampling::default() });
+        assert!(nucleus[0] == 0 && nucleus[3] == 0 && nucleus[1] > nucleus[2] && nucleus[2] > 0, "{nucleus:?}");
+        let cold = of(Sampling { temperature: 0.1, ..Sampling::default() });
+        assert!(cold[1] > 19_900, "{cold:?}");
+        assert!(Sampling { top_p: 0.0, ..Sampling::default() }.check().is_err());
+        assert!(Sampling { temperature: f64::NAN, ..Sampling::default() }.check().is_err());
+        assert!(Sampling { tokens: Some(0), ..Sampling::default() }.check().is_err());
+    }
+
+    #[test]
+    fn a_sign_of_several_bytes_is_said_whole() {
+        let alphabet = Alphabet::of(&Data { kind: DataKind::Text, ..Data::default() }).expect("a text");
+        let mut said = Vec::new();
+        let say = |text: &str| {
+            said.push(text.to_owned());
+            ControlFlow::Continue(())
+        };
+        let mut spoken = Spoken { alphabet, whole: String::new(), begun: Vec::new(), say };
+        let bytes = [b'a', 0xc3, 0xa4, 0xff, b'b', 0xe2];
+        assert!(bytes.into_iter().all(|byte| spoken.token(u32::from(byte)).is_continue()));
+        spoken.end();
+        assert_eq!(spoken.whole, "aä\u{fffd}b\u{fffd}");
+        assert_eq!(said, ["a", "ä", "\u{fffd}", "b", "\u{fffd}"]);
+    }
+}

@@ -1,0 +1,194 @@
+//! A model that is tried: its figures are those of the run, its memory is known beforehand, and what cannot be is refused.
+
+use std::{ops::ControlFlow, path::Path, time::Duration};
+
+use plimsoll_engine::{
+    Bytes, Experiment,
+    experiment::{DataKind, ModelKind, Placement, Precision},
+    train::{
+        Checkpoint, Command, Evaluation, Event, Keep, Outcome, Sampling, Shown, Start, Tester, Trainer, Tried,
+        WeightsFrom,
+    },
+};
+
+/// Small, of each way to evaluate: classes, masks, next tokens whose loss comes in chunks.
+fn small(kind: ModelKind) -> Experiment {
+    let mut e = Experiment { budget: Bytes::mib(512), ..Experiment::default() };
+    e.model.kind = kind;
+    (e.model.width, e.model.depth, e.model.dense, e.model.heads, e.model.hidden) = (8, 2, 8, 2, 16);
+    (e.data.kind, e.data.side, e.data.samples, e.data.length, e.data.classes) = (DataKind::Shapes, 16, 60, 6, 4);
+    match kind {
+        ModelKind::Unet => e.data.kind = DataKind::Masks,
+        kind if kind.is_decoder() => {
+            (e.data.kind, e.loss_chunk, e.model.dropout, e.data.vocabulary) = (DataKind::Sort, 5, 0.1, 10);
+        }
+        _ => {}
+    }
+    e.model.kv_heads = 2;
+    (e.batch.micro, e.run.steps, e.run.evaluate_every, e.run.save_best) = (8, Some(3), 3, false);
+    e
+}
+
+/// Trains in `folder`; loss and accuracy of the last test.
+fn trained(trainer: &Trainer, experiment: &Experiment, folder: &Path) -> (f64, f64) {
+    let start = Start { keep: Keep::in_folder(folder), ..Start::new(experiment.clone()) };
+    trainer.send(Command::Start(Box::new(start)));
+    let mut test = None;
+    loop {
+        match trainer.events().recv_timeout(Duration::from_secs(120)).expect("the trainer goes on") {
+            Event::Evaluated { loss, accuracy, .. } => test = Some((loss, accuracy)),
+            Event::Ended { outcome: Outcome::Finished, .. } => return test.expect("it was tested"),
+            Event::Ended { outcome, .. } => panic!("{outcome:?}"),
+            _ => {}
+        }
+    }
+}
+
+fn of(experiment: &Experiment, folder: &Path) -> Tried {
+    let checkpoint = Some(Checkpoint::at(folder).expect("it was saved"));
+    Tried { experiment: experiment.clone(), checkpoint }
+}
+
+/// The prediction bounds the measurement, and by no more than a hundredth and the stated bookkeeping.
+#[track_caller]
+fn is_predicted(took: plimsoll_engine::train::Took) {
+    let [predicted, measured] = [took.predicted.0, took.measured.0];
+    assert!(measured <= predicted, "{measured} measured, {predicted} predicted");
+    // The constant for what a dry run does not show, and what structures of another moment hold.
+    let most = measured + measured / 100 + 2 * Bytes::kib(64).0;
+    assert!(predicted <= most, "{predicted} predicted, {measured} measured");
+}
+
+#[test]
+fn a_checkpoint_has_the_figures_that_its_run_reported_to_the_last_bit() {
+    let (trainer, mut tester) = (Trainer::new(|| {}), Tester::new());
+    for kind in [ModelKind::Cnn, ModelKind::Resnet, ModelKind::Unet, ModelKind::Gpt2, ModelKind::Llama] {
+        for (precision, placement) in [(Precision::F32, Placement::Host), (Precision::Bf16Mixed, Placement::Device)] {
+            let mut experiment = small(kind);
+            (experiment.precision, experiment.data.placement) = (precision, placement);
+            let folder = tempfile::tempdir().expect("a folder");
+            let reported = trained(&trainer, &experiment, folder.path());
+            let found = tester.evaluate(&of(&experiment, folder.path())).expect("it can be tried");
+            let bits = |(loss, accuracy): (f64, f64)| (loss.to_bits(), accuracy.to_bits());
+            assert_eq!(bits((found.loss, found.accuracy)), bits(reported), "{kind:?}, {precision:?}");
+            assert!(matches!(found.weights, WeightsFrom::Checkpoint { step: 3, .. }), "{:?}", found.weights);
+            is_counted(&found);
+            is_predicted(found.took);
+        }
+    }
+}
+
+/// What is counted by class and by sample is what the loss has counted.
+#[track_caller]
+fn is_counted(evaluation: &Evaluation) {
+    let Some(answers) = &evaluation.answers else {
+        assert_eq!(evaluation.perplexity(), Some(evaluation.loss.exp()));
+        return;
+    };
+    assert_eq!(answers.samples.len(), evaluation.samples);
+    let sum = |of: fn(&plimsoll_engine::train::OfClass) -> u64| answers.classes.iter().map(of).sum::<u64>();
+    let (labels, right) = (sum(|class| class.labels), sum(|class| class.right));
+    assert_eq!((right as f64 / labels as f64).to_bits(), evaluation.accuracy.to_bits());
+    let table = answers.confusion.as_ref().expect("few classes");
+    let classes = answers.classes.len();
+    assert_eq!(table.iter().sum::<u64>(), labels);
+    for (class, of_class) in answers.classes.iter().enumerate() {
+        assert_eq!(table[class * classes..][..classes].iter().sum::<u64>(), of_class.labels);
+        assert_eq!((answers.confused(class, class), evaluation.class_names.len()), (of_class.right, classes));
+    }
+}
+
+#[test]
+fn a_sample_is_answered_alone_as_among_others() {
+    let (trainer, mut tester) = (Trainer::new(|| {}), Tester::new());
+    for kind in [ModelKind::Cnn, ModelKind::Unet] {
+        let experiment = small(kind);
+        let folder = tempfile::tempdir().expect("a folder");
+        trained(&trainer, &experiment, folder.path());
+        let tried = of(&experiment, folder.path());
+        let all = tester.evaluate(&tried).expect("tried").answers.expect("images");
+        for (index, answer) in all.samples.iter().enumerate().take(4) {
+            let reply = tester.show(&tried, Shown::Sample(index)).expect("tried");
+            is_predicted(reply.took);
+            assert!((reply.shares.iter().sum::<f32>() - 1.0).abs() < 1e-3, "{:?}", reply.shares);
+            if kind == ModelKind::Unet {
+                assert_eq!(reply.mask.len(), 16 * 16);
+            } else {
+                let first = reply.ranked()[0];
+                assert_eq!(first.class, answer.class());
+                assert!((first.probability - answer.confidence).abs() < 1e-4);
+            }
+        }
+        let far = tester.show(&tried, Shown::Sample(1000)).expect_err("there are 12").to_string();
+        assert!(far.contains("no sample 1000"), "{far}");
+    }
+}
+
+#[test]
+fn a_prompt_is_written_on_by_the_seed_and_by_none_but_the_tokens_of_the_data() {
+    let mut tester = Tester::new();
+    let mut experiment = small(ModelKind::Gpt2);
+    experiment.loss_chunk = 0;
+    let tried = Tried::begun(experiment);
+    let mut write = |seed, prompt: &str| {
+        let mut said = String::new();
+        let sampling = Sampling { seed, tokens: Some(12), ..Sampling::default() };
+        let written = tester.write(&tried, prompt, sampling, |text| {
+            said.push_str(text);
+            ControlFlow::Continue(())
+        });
+        written.map(|written| {
+            assert_eq!((written.tokens.len(), &said), (12, &written.text));
+            is_predicted(written.took);
+            written.text
+        })
+    };
+    let first = write(1, "3 1 2 0 9 9").expect("written");
+    assert_eq!(write(1, "3 1 2 0 9 9").expect("written"), first);
+    assert_ne!(write(2, "3 1 2 0 9 9").expect("written"), first);
+    assert!(write(1, "3 x").expect_err("no digit").to_string().contains("`x` is no number below 10"));
+    let images =
+        tester.write(&Tried::begun(small(ModelKind::Cnn)), "1", Sampling::default(), |_| ControlFlow::Break(()));
+    assert!(images.expect_err("images").to_string().contains("--image"));
+}
+
+#[test]
+fn what_would_cross_the_line_and_what_is_of_another_model_is_refused_in_words() {
+    let (trainer, mut tester) = (Trainer::new(|| {}), Tester::new());
+    let experiment = small(ModelKind::Cnn);
+    let folder = tempfile::tempdir().expect("a folder");
+    trained(&trainer, &experiment, folder.path());
+    let whole = tester.evaluate(&of(&experiment, folder.path())).expect("it fits");
+    let held_to =
+        |budget| Tried { experiment: Experiment { budget, ..experiment.clone() }, ..of(&experiment, folder.path()) };
+    let refused = tester.evaluate(&held_to(whole.took.predicted - Bytes(1))).expect_err("a byte too few").to_string();
+    assert!(refused.contains("of a budget of"), "{refused}");
+    assert_eq!(tester.evaluate(&held_to(whole.took.predicted)).expect("it just fits").loss, whole.loss);
+    let mut other = of(&experiment, folder.path());
+    other.experiment.model.width = 16;
+    let error = tester.evaluate(&other).expect_err("another width").to_string();
+    assert!(
+        error.contains("differs in model.width (here 8, chosen 16)") && error.contains("another architecture"),
+        "{error}"
+    );
+    let mut fewer = of(&experiment, folder.path());
+    fewer.experiment.data.classes = 3;
+    let error = tester.evaluate(&fewer).expect_err("fewer classes").to_string();
+    assert!(error.contains("another architecture") && error.contains("tensor "), "{error}");
+    let cut = folder.path().join("cut.safetensors");
+    let bytes = std::fs::read(folder.path().join("last.safetensors")).expect("there");
+    std::fs::write(&cut, &bytes[..bytes.len() - 7]).expect("written");
+    let error = tester.evaluate(&Tried { checkpoint: Some(cut), ..of(&experiment, folder.path()) }).expect_err("cut");
+    assert!(error.to_string().contains("cut.safetensors"), "{error}");
+    let none = tester.show(&of(&experiment, folder.path()), Shown::File(Path::new("nowhere.png"))).expect_err("none");
+    assert!(none.to_string().contains("nowhere.png: is no image"), "{none}");
+}
+
+#[test]
+fn a_model_without_weights_is_tried_as_it_is_initialised() {
+    let mut tester = Tester::new();
+    let found = tester.evaluate(&Tried::begun(Experiment::default())).expect("it fits");
+    assert_eq!((found.samples, &found.weights), (359, &WeightsFrom::Initialised));
+    is_counted(&found);
+    is_predicted(found.took);
+}
