@@ -35,8 +35,8 @@ pub(super) struct Choice {
 }
 
 /// Changes to a preset.
-#[derive(Debug, Default, Args)]
-struct Changes {
+#[derive(Debug, Clone, Default, Args)]
+pub(super) struct Changes {
     /// Where it runs: cpu, a GPU such as cuda:0, or a card to plan for such as rtx4060-8g (`plimsoll devices` lists them)
     #[arg(long, value_name = "D", add = complete::devices())]
     device: Option<String>,
@@ -65,7 +65,35 @@ impl FromStr for Size {
     }
 }
 
+impl Changes {
+    /// Makes the changes: `--set` in order, then `--device` and `--budget`. What is to be said of them.
+    ///
+    /// # Errors
+    /// A change that cannot be made.
+    pub(super) fn make(&self, experiment: &mut Experiment) -> anyhow::Result<Vec<String>> {
+        let Self { device, budget, set } = self;
+        let notes = preset::set_all(experiment, set.iter().map(String::as_str))
+            .map_err(|(assignment, problem)| Misuse(format!("--set {assignment}: {problem}")))?;
+        let mut notes: Vec<String> = notes.iter().map(|note| format!("--set: {note}")).collect();
+        if let Some(Size { bytes, .. }) = budget.filter(|size| !size.has_unit && size.bytes < Bytes::mib(1)) {
+            notes.push(format!("--budget {bytes}: a number without a unit is bytes; write 64MiB or 8GiB for more"));
+        }
+        if let Some(device) = device {
+            experiment.device.clone_from(device);
+        }
+        if let Some(Size { bytes, .. }) = budget {
+            experiment.budget = *bytes;
+        }
+        Ok(notes)
+    }
+}
+
 impl Choice {
+    /// A preset with changes that were written for it.
+    pub(super) fn changed(preset: impl Into<PathBuf>, changes: Changes, quiet: bool) -> Self {
+        Self { preset: preset.into(), changes, quiet }
+    }
+
     /// A preset as it is, on another device where one is given.
     pub(super) fn of(preset: impl Into<PathBuf>, device: Option<String>) -> Self {
         Self { preset: preset.into(), changes: Changes { device, ..Changes::default() }, quiet: false }
@@ -106,20 +134,8 @@ impl Choice {
         if let Some(card) = machine.profile(&experiment.device).filter(|_| places.of("budget").is_none()) {
             experiment.budget = card.usable_memory();
         }
-        let Changes { device, budget, set } = &self.changes;
-        let notes = preset::set_all(&mut experiment, set.iter().map(String::as_str))
-            .map_err(|(assignment, problem)| Misuse(format!("--set {assignment}: {problem}")))?;
-        self.note(notes.iter().map(|note| format!("--set: {note}")));
-        if let Some(Size { bytes, .. }) = budget.filter(|size| !size.has_unit && size.bytes < Bytes::mib(1)) {
-            self.note([format!("--budget {bytes}: a number without a unit is bytes; write 64MiB or 8GiB for more")]);
-        }
-        let budget = budget.map(|size| size.bytes);
-        if let Some(device) = device {
-            experiment.device.clone_from(device);
-        }
-        if let Some(budget) = budget {
-            experiment.budget = budget;
-        }
+        self.note(self.changes.make(&mut experiment)?);
+        let budget = self.changes.budget.map(|size| size.bytes);
         change(&mut experiment);
         let resolved = Resolved::new(&experiment, machine).map_err(|problems| {
             let lines: Vec<String> = problems.iter().map(|p| format!("{}: {p}", self.source(p, &places))).collect();

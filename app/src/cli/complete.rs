@@ -27,6 +27,8 @@ const VARIABLE: &str = "PLIMSOLL_COMPLETE";
 const RUNS: usize = 100;
 /// How checkpoints end.
 const CHECKPOINTS: &[&str] = &["safetensors"];
+/// How images end.
+const PICTURES: &[&str] = &["png", "jpg", "jpeg"];
 /// How locks end.
 const LOCKS: &[&str] = &["lock", "toml"];
 /// How presets end.
@@ -84,6 +86,18 @@ pub(super) fn runs() -> ArgValueCompleter {
 pub(super) fn subjects() -> ArgValueCompleter {
     let like = |typed: &OsStr| all([runs_like(typed), presets_like(typed), files(typed, PRESETS)]);
     ArgValueCompleter::new(like)
+}
+
+/// Kept runs, checkpoints and presets.
+pub(super) fn models() -> ArgValueCompleter {
+    let like =
+        |typed: &OsStr| all([runs_like(typed), files(typed, CHECKPOINTS), presets_like(typed), files(typed, PRESETS)]);
+    ArgValueCompleter::new(like)
+}
+
+/// JPEG and PNG files.
+pub(super) fn pictures() -> ArgValueCompleter {
+    ArgValueCompleter::new(|typed: &OsStr| files(typed, PICTURES))
 }
 
 /// Kept runs, and checkpoints.

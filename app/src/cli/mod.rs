@@ -15,6 +15,7 @@ mod compare;
 mod complete;
 mod completions;
 mod devices;
+mod evaluate;
 mod export;
 mod fit;
 mod in_store;
@@ -39,6 +40,8 @@ mod strays;
 mod subject;
 mod table;
 mod train;
+mod tried;
+mod try_out;
 mod verify;
 
 use std::{
@@ -80,6 +83,8 @@ enum Command {
     Plan(plan::Plan),
     Train(train::Train),
     Resume(resume::Resume),
+    Evaluate(evaluate::Evaluate),
+    Try(try_out::Try),
     Fit(fit::Fit),
     Verify(verify::Verify),
     Bench(bench::Bench),
@@ -166,6 +171,8 @@ fn dispatch(cli: Cli) -> anyhow::Result<ExitCode> {
         Some(Command::Plan(plan)) => plan.run(),
         Some(Command::Train(train)) => train.run(),
         Some(Command::Resume(resume)) => resume.run(),
+        Some(Command::Evaluate(evaluate)) => evaluate.run(),
+        Some(Command::Try(tried)) => tried.run(),
         Some(Command::Fit(fit)) => fit.run(),
         Some(Command::Verify(verify)) => verify.run(),
         Some(Command::Bench(bench)) => bench.run(),

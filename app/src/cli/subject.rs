@@ -33,7 +33,7 @@ pub(super) struct Named {
 ///
 /// # Errors
 /// A word that names neither, a store that cannot be read.
-fn run_of(name: &Path, in_store: &InStore) -> anyhow::Result<Option<(Store, RunKey)>> {
+pub(super) fn run_of(name: &Path, in_store: &InStore) -> anyhow::Result<Option<(Store, RunKey)>> {
     let text = name.to_string_lossy();
     if text == "-" || name.is_file() || shipped::find(&text).is_some() {
         return Ok(None);

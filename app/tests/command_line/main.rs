@@ -10,6 +10,7 @@ mod owned;
 mod signals;
 #[cfg(unix)]
 mod store;
+mod tried;
 
 use std::{
     fs,

@@ -1,0 +1,157 @@
+//! `plimsoll try`: a picture or a prompt for a trained model.
+
+use std::{ops::ControlFlow, path::PathBuf, process::ExitCode};
+
+use clap::Args;
+use plimsoll_engine::{
+    experiment::Task,
+    train::{Likely, Reply, Sampling, Shown, Tester, Tried, Written},
+};
+use serde_json::{Value, json};
+
+use crate::{
+    cli::{
+        Misuse, complete, out,
+        table::Table,
+        tried::{ModelChoice, took_as_json, took_in_words, weights_as_json, weights_in_words},
+    },
+    format,
+};
+
+/// Classes that are named, likeliest first.
+const NAMED: usize = 5;
+
+/// Try a model: show it an image, or let it write on from a prompt
+#[derive(Debug, Args)]
+#[command(after_help = "\
+Examples:
+  plimsoll try last --image seven.png
+  plimsoll try last --sample 12                 the sample 12 of the test set, counted from 0
+  plimsoll try last --prompt \"To be\" --tokens 100 --temperature 0.8 --top-p 0.9
+  plimsoll try sort-llama --prompt \"3 1 2\"      as it is initialised, when nothing is trained yet
+  plimsoll try last --image seven.png --json | jq '.classes[0]'
+
+An image is a JPEG or a PNG; it is cropped to its middle and brought to the size and the channels of the model, as the images
+of a folder are. A prompt is written in what the data have tokens for: any text where they are a file, brackets, or numbers.
+The same seed writes the same text.")]
+pub(super) struct Try {
+    #[command(flatten)]
+    model: ModelChoice,
+    #[command(flatten)]
+    what: What,
+    /// Tokens to write, in place of as many as answer a prompt of the data
+    #[arg(long, value_name = "N", requires = "prompt")]
+    tokens: Option<usize>,
+    /// What logits are divided by: less than 1 prefers what is likely, 0 takes the likeliest alone
+    #[arg(long, value_name = "T", default_value_t = 1.0, requires = "prompt")]
+    temperature: f64,
+    /// Draw from the likeliest tokens that together have this share of the probability
+    #[arg(long, value_name = "P", default_value_t = 1.0, requires = "prompt")]
+    top_p: f64,
+    /// The seed of what is drawn
+    #[arg(long, value_name = "S", default_value_t = 1, requires = "prompt")]
+    seed: u64,
+    /// Write one JSON object
+    #[arg(long)]
+    json: bool,
+}
+
+/// What a model is tried with.
+#[derive(Debug, Args)]
+#[group(required = true, multiple = false)]
+struct What {
+    /// An image to show
+    #[arg(long, value_name = "FILE", add = complete::pictures())]
+    image: Option<PathBuf>,
+    /// A sample of the test set to show, by its number from 0
+    #[arg(long, value_name = "N")]
+    sample: Option<usize>,
+    /// Text to write on from
+    #[arg(long, value_name = "TEXT")]
+    prompt: Option<String>,
+}
+
+impl Try {
+    pub(super) fn run(&self) -> anyhow::Result<ExitCode> {
+        let mut tester = Tester::new();
+        let tried = self.model.tried(tester.machine())?;
+        let What { image, sample, prompt } = &self.what;
+        match (image, sample, prompt) {
+            (Some(path), ..) => self.show(&mut tester, &tried, Shown::File(path)),
+            (_, Some(index), _) => self.show(&mut tester, &tried, Shown::Sample(*index)),
+            (.., Some(prompt)) => self.write(&mut tester, &tried, prompt),
+            _ => Err(Misuse("nothing to try the model with; write --image, --sample or --prompt".to_owned()).into()),
+        }
+    }
+
+    fn show(&self, tester: &mut Tester, tried: &Tried, shown: Shown<'_>) -> anyhow::Result<ExitCode> {
+        let reply = tester.show(tried, shown)?;
+        match self.json {
+            true => out::json(&reply_as_json(&reply, tried.task()))?,
+            false => out::text(&format!("{} {}", self.model.name(), describe(&reply, tried.task())))?,
+        }
+        Ok(ExitCode::SUCCESS)
+    }
+
+    fn write(&self, tester: &mut Tester, tried: &Tried, prompt: &str) -> anyhow::Result<ExitCode> {
+        let Self { tokens, temperature, top_p, seed, .. } = *self;
+        let sampling = Sampling { tokens, temperature, top_p, seed };
+        // Nothing is written before it is known that the model can write on.
+        let (mut failure, mut before) = (None, prompt.to_owned());
+        let written = tester.write(tried, prompt, sampling, |text| {
+            if self.json {
+                return ControlFlow::Continue(());
+            }
+            before.push_str(text);
+            failure = out::text(&std::mem::take(&mut before)).err();
+            if failure.is_some() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+        })?;
+        if let Some(failure) = failure {
+            return Err(failure);
+        }
+        match self.json {
+            true => out::json(&written_as_json(&written, prompt))?,
+            false => {
+                out::text("\n")?;
+                let (weights, took) = (weights_in_words(&written.weights), took_in_words(&written.took));
+                out::say("note", format!("{} {weights}; {took}", self.model.name()).trim_end());
+            }
+        }
+        Ok(ExitCode::SUCCESS)
+    }
+}
+
+fn reply_as_json(reply: &Reply, task: Task) -> Value {
+    let share = if task == Task::Mask { "share" } else { "probability" };
+    let class =
+        |likely: &Likely| json!({"class": reply.class_names.get(likely.class as usize), share: likely.probability});
+    let count = if task == Task::Mask { reply.shares.len() } else { NAMED };
+    json!({
+        "classes": reply.ranked().iter().take(count).map(class).collect::<Vec<_>>(),
+        "weights": weights_as_json(&reply.weights),
+        "memory": took_as_json(&reply.took),
+    })
+}
+
+fn describe(reply: &Reply, task: Task) -> String {
+    let heading = if task == Task::Mask { "share of pixels" } else { "probability" };
+    let mut table = Table::new(["class", heading]);
+    let ranked = reply.ranked();
+    let shown = ranked.iter().filter(|likely| task != Task::Mask || likely.probability > 0.0).take(NAMED);
+    for likely in shown {
+        let name = reply.class_names.get(likely.class as usize).cloned().unwrap_or_default();
+        table.row([name, format::share(f64::from(likely.probability))]);
+    }
+    format!("{}\n\n{table}\n{}", weights_in_words(&reply.weights), took_in_words(&reply.took))
+}
+
+fn written_as_json(written: &Written, prompt: &str) -> Value {
+    json!({
+        "prompt": prompt,
+        "text": written.text,
+        "prompt_tokens": written.prompt_tokens,
+        "tokens": written.tokens,
+        "weights": weights_as_json(&written.weights),
+        "memory": took_as_json(&written.took),
+    })
+}

@@ -1,0 +1,65 @@
+//! `plimsoll evaluate` and `plimsoll try`: what a script gets of a trained model.
+
+use super::{kept::Kept, *};
+
+#[track_caller]
+fn object(text: &str) -> Value {
+    serde_json::from_str(text).expect("one JSON object")
+}
+
+#[test]
+fn a_run_is_tried_by_its_checkpoint_and_has_the_figures_that_it_reported() {
+    let kept = Kept::new();
+    let events = lines(&kept.told(&["train", "mlp-digits", "--steps", "12", "--json"]));
+    let tested = events.iter().rfind(|event| event["event"] == "evaluated").expect("it was tested");
+    let found = object(&kept.told(&["evaluate", "last", "--last", "--json"]));
+    assert_eq!((&found["loss"], &found["accuracy"]), (&tested["loss"], &tested["accuracy"]));
+    assert_eq!((&found["samples"], &found["weights"]["step"]), (&359.into(), &12.into()));
+    let classes = found["classes"].as_array().expect("ten");
+    assert_eq!(classes.len(), 10);
+    has_keys(&classes[3], &["class", "count", "correct", "answered", "recall", "precision"]);
+    assert_eq!(found["confusion"].as_array().map(Vec::len), Some(10));
+    let memory = |name: &str| found["memory"][name].as_u64().expect("bytes");
+    assert!(memory("measured_live_bytes") <= memory("predicted_live_bytes"));
+    let words = kept.told(&["evaluate", "last"]);
+    assert!(words.contains("after step 12") && words.contains("of 359 samples"), "{words}");
+
+    let reply = object(&kept.told(&["try", "last", "--sample", "0", "--json"]));
+    assert_eq!(reply["classes"].as_array().map(Vec::len), Some(5));
+    has_keys(&reply["classes"][0], &["class", "probability"]);
+    // Any picture will do.
+    let picture = concat!(env!("CARGO_MANIFEST_DIR"), "/../assets/screenshot.png");
+    let shown = kept.told(&["try", "last", "--image", picture]);
+    assert!(shown.contains("probability") && shown.contains('%'), "{shown}");
+    for (arguments, why) in [
+        (vec!["try", "last", "--prompt", "3"], "takes no prompt"),
+        (vec!["try", "last", "--sample", "359"], "name one from 0 to 358"),
+        (vec!["try", "last", "--image", "nowhere.png"], "nowhere.png: is no image"),
+        (vec!["evaluate", "last", "--budget", "70KiB"], "of a budget of 70.0 KiB"),
+        (vec!["evaluate", "last", "--set", "model.width=9"], "another architecture"),
+        (vec!["evaluate", "no-such-run"], "no-such-run"),
+    ] {
+        let output = kept.output(&arguments);
+        assert_eq!(output.status.code(), Some(1), "{arguments:?}");
+        assert!(text(&output.stderr).contains(why), "{arguments:?}: {}", text(&output.stderr));
+    }
+}
+
+#[test]
+fn a_preset_is_tried_as_it_is_initialised_and_says_so() {
+    let kept = Kept::new();
+    let words = kept.told(&["evaluate", "mlp-digits", "--quiet"]);
+    assert!(words.contains("as it is initialised: nothing is trained yet"), "{words}");
+    let found = object(&kept.told(&["evaluate", "sort-llama", "--json", "--quiet"]));
+    let perplexity = found["perplexity"].as_f64().expect("a number");
+    assert!((perplexity - found["loss"].as_f64().expect("a number").exp()).abs() < 1e-9);
+    let written = |seed: &str| {
+        let prompt = "3 1 4 1 5 9 2 6";
+        object(&kept.told(&["try", "sort-llama", "--prompt", prompt, "--seed", seed, "--json", "--quiet"]))
+    };
+    let first = written("1");
+    assert_eq!(first["tokens"], written("1")["tokens"], "the same seed writes the same");
+    assert_eq!(first["tokens"].as_array().map(Vec::len), Some(8));
+    let both = kept.output(&["try", "mlp-digits", "--sample", "1", "--prompt", "3"]);
+    assert_eq!(both.status.code(), Some(2), "{}", text(&both.stderr));
+}
