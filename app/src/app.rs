@@ -31,6 +31,7 @@ use crate::{
     state::{Dialog, Document, Level, State, Then},
     takeaway::Porter,
     theme,
+    trials::Trials,
     view::View,
     widgets::toasts::Toasts,
     zoom::Zoom,
@@ -101,6 +102,7 @@ impl App {
             librarian: Librarian::new(store, wake())?,
             files,
             porter: Porter::new(ctx.clone()),
+            trials: Trials::new(wake())?,
         };
         let shipped = presets::shipped();
         let document = match (persisted.experiment, shipped.first()) {

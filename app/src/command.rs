@@ -7,7 +7,7 @@ use eframe::egui::{self, Key, KeyboardShortcut, Modifiers};
 use plimsoll_engine::{Experiment, store::RunKey as Kept};
 use strum::VariantArray;
 
-use crate::{files::Purpose, panels::pane::Pane, state::RunKey, takeaway::Take};
+use crate::{files::Purpose, panels::pane::Pane, state::RunKey, takeaway::Take, trials::TryWith};
 
 const CTRL_SHIFT: Modifiers = Modifiers::COMMAND.plus(Modifiers::SHIFT);
 
@@ -259,6 +259,10 @@ pub(crate) enum Action {
     NameRun(RunKey, String),
     /// Do something with kept runs.
     Runs(RunsAction),
+    /// Try the model of the run that is shown.
+    Try(TryWith),
+    /// End the text that the model writes.
+    EndText,
     /// Close the open dialog.
     CloseDialog,
     /// The answer to "save first?": go on with what was asked.

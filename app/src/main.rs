@@ -32,6 +32,7 @@ mod session;
 mod state;
 mod takeaway;
 mod theme;
+mod trials;
 mod view;
 mod widgets;
 mod window;

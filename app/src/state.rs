@@ -24,6 +24,7 @@ use crate::{
     runs::Runs,
     session::{RunRecord, Session},
     takeaway::{Content, Take},
+    trials::Trial,
 };
 pub(crate) use crate::{document::Document, session::RunKey};
 
@@ -207,6 +208,8 @@ pub(crate) struct State {
     pub(crate) wanted: Option<(Kept, Wanted)>,
     /// Runs and plans beside each other.
     pub(crate) compared: Option<Compared>,
+    /// The model that is tried, and what was found of it.
+    pub(crate) trial: Trial,
     /// The trainer's latest values.
     pub(crate) latest: Latest,
     /// The run whose curves are shown, if not the newest.
@@ -259,6 +262,7 @@ impl State {
             runs: Runs::default(),
             wanted: None,
             compared: None,
+            trial: Trial::default(),
             latest: Latest::default(),
             shown: None,
             taken: None,

@@ -1,10 +1,10 @@
 //! Every colour and distance on screen, dark and light, and the fonts.
 //!
-//! Owns the palette: one colour per [`Category`], one per curve. Always holds: nothing else in the program names a
-//! colour. Distances are in points.
+//! Owns the palette: a colour per [`Category`] and per curve. Nothing else names a colour. Distances are in points.
 
 mod distances;
 mod field;
+mod mask;
 pub(crate) mod print;
 
 use std::sync::Arc;
@@ -15,7 +15,7 @@ use eframe::egui::{
 };
 use plimsoll_engine::memory::{Category, Phase};
 
-pub(crate) use self::{distances::*, field::bordered};
+pub(crate) use self::{distances::*, field::bordered, mask::mask};
 
 /// The colours of one theme.
 #[derive(Debug)]

@@ -1,8 +1,10 @@
 //! How the window looks: what is remembered between sessions, besides the experiment.
 
 use eframe::egui;
-use plimsoll_engine::plan::Pass;
+use plimsoll_engine::{plan::Pass, train::Sampling};
 use serde::{Deserialize, Serialize};
+
+use crate::trials::strokes::Stroke;
 
 /// The horizontal axis of the live curves.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -88,6 +90,69 @@ pub(crate) enum ComparePart {
     Alive,
 }
 
+/// A part of the pane that tries a model of images.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
+pub(crate) enum TryPart {
+    /// Which class was taken for which.
+    #[default]
+    Classes,
+    /// The test set, leafed through.
+    Samples,
+    /// What is drawn, or dropped on the window.
+    Picture,
+}
+
+/// Which samples are leafed through.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
+pub(crate) enum Leaf {
+    /// All of them, in their order.
+    All,
+    /// Those that were answered right, the surest first.
+    Right,
+    /// Those that were not, the surest first; of masks the worst.
+    #[default]
+    Wrong,
+    /// Those that the model was least sure of, the least sure first.
+    Unsure,
+}
+
+/// What is shown of the model that is tried.
+#[derive(Debug, Clone)]
+pub(crate) struct TryOut {
+    /// The part.
+    pub(crate) part: TryPart,
+    /// Which samples.
+    pub(crate) leaf: Leaf,
+    /// Only those of the first class that were answered as the second.
+    pub(crate) taken_for: Option<[usize; 2]>,
+    /// The page of them.
+    pub(crate) page: usize,
+    /// What is drawn.
+    pub(crate) strokes: Vec<Stroke>,
+    /// The path of an image, as it is typed.
+    pub(crate) path: String,
+    /// The prompt, as it is typed.
+    pub(crate) prompt: String,
+    /// How its tokens are drawn.
+    pub(crate) sampling: Sampling,
+}
+
+impl Default for TryOut {
+    fn default() -> Self {
+        let sampling = Sampling { temperature: 0.8, top_p: 0.95, ..Sampling::default() };
+        Self {
+            part: TryPart::default(),
+            leaf: Leaf::default(),
+            taken_for: None,
+            page: 0,
+            strokes: Vec::new(),
+            path: String::new(),
+            prompt: String::new(),
+            sampling,
+        }
+    }
+}
+
 /// How a table is sorted.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
@@ -151,6 +216,9 @@ pub(crate) struct View {
     pub(crate) shown_runs: crate::panels::ShownRuns,
     /// The part of the comparison that is shown.
     pub(crate) compare: ComparePart,
+    /// What is shown of the model that is tried.
+    #[serde(skip)]
+    pub(crate) try_out: TryOut,
     /// Show frame times.
     pub(crate) frame_times: bool,
 }
@@ -181,6 +249,7 @@ impl Default for View {
             run_search: String::new(),
             shown_runs: crate::panels::ShownRuns::default(),
             compare: ComparePart::default(),
+            try_out: TryOut::default(),
             frame_times: false,
         }
     }

@@ -19,6 +19,7 @@ mod starting;
 mod steps_back;
 mod stillness;
 mod takeaway;
+mod try_out;
 
 use std::{rc::Rc, time::Instant};
 

@@ -3,6 +3,7 @@
 mod documents;
 mod runs;
 mod takeaway;
+mod try_out;
 
 use std::{path::PathBuf, time::Instant};
 
@@ -27,6 +28,7 @@ use crate::{
     session::RunRecord,
     state::{Dialog, Level, Neighbours, Notice, State, Then},
     takeaway::Porter,
+    trials::Trials,
     view::View,
     widgets::toasts::Toasts,
 };
@@ -52,6 +54,8 @@ pub(crate) struct Services {
     pub(crate) files: FileDialogs,
     /// Draws pictures and writes files.
     pub(crate) porter: Porter,
+    /// Tries models.
+    pub(crate) trials: Trials,
 }
 
 /// What an action may touch.
@@ -118,6 +122,8 @@ impl Dispatcher<'_> {
                 self.name_run(Some(key), kept, name);
             }
             Action::Runs(action) => self.runs(action),
+            Action::Try(with) => self.try_with(with),
+            Action::EndText => self.services.trials.stop(),
             Action::CloseDialog => (self.state.dialog, self.state.after_saving) = (None, None),
             Action::Proceed { save } => self.proceed(save),
             Action::DismissNotice => self.state.notice = None,
@@ -293,9 +299,10 @@ impl Dispatcher<'_> {
             }
         }
         self.tell_of_taken();
+        self.follow_the_shown_run();
         let dropped = self.ctx.input(|input| input.raw.dropped_files.iter().map(|f| f.path().to_owned()).next_back());
         if let Some(path) = dropped {
-            self.act(Action::OpenFile(path));
+            self.dropped(path);
         }
     }
 
@@ -348,6 +355,7 @@ impl Dispatcher<'_> {
                 let pinned = state.pin_asked.clone().or(pinned);
                 self.services.planner.learn(machine.clone(), pinned);
                 self.services.librarian.learn(machine);
+                self.services.trials.learn(machine);
             }
             Event::Started { run, .. } => {
                 (state.is_starting, state.shown) = (false, None);

@@ -21,6 +21,7 @@ mod runs;
 pub(crate) mod timeline;
 mod top_bar;
 pub(crate) mod tradeoff;
+pub(crate) mod try_out;
 
 use eframe::egui::{self, Panel, Rect, Ui, UiBuilder};
 use plimsoll_engine::device::target;
@@ -65,6 +66,7 @@ pub(crate) fn draw(ui: &mut Ui, pane: Pane, context: &mut PanelContext<'_>) {
         Pane::Gradients => gradients::ui(ui, context),
         Pane::Tradeoff => tradeoff::ui(ui, context),
         Pane::Compare => compare::ui(ui, context),
+        Pane::TryOut => try_out::ui(ui, context),
         Pane::Layers => layers::ui(ui, context),
         Pane::Runs => runs::ui(ui, context),
         Pane::Alive => alive::ui(ui, context),

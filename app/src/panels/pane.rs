@@ -20,6 +20,8 @@ pub(crate) enum Pane {
     Tradeoff,
     /// Runs and plans beside each other.
     Compare,
+    /// The model of a run, tried.
+    TryOut,
     /// The table of layers.
     Layers,
     /// The kept runs.
@@ -42,6 +44,7 @@ impl Pane {
             Self::Experiment | Self::Step | Self::Live | Self::Tradeoff | Self::Layers => self,
             Self::Gradients => Self::Live,
             Self::Compare => Self::Step,
+            Self::TryOut => Self::Live,
             Self::Devices => Self::Tradeoff,
             Self::Runs | Self::Alive | Self::Log => Self::Layers,
         }
@@ -56,6 +59,7 @@ impl Pane {
             Self::Gradients => "Gradient norm and learning rate",
             Self::Tradeoff => "Memory against accuracy",
             Self::Compare => "Compare runs",
+            Self::TryOut => "Try it",
             Self::Layers => "Layers",
             Self::Runs => "Runs",
             Self::Alive => "Alive at the peak",

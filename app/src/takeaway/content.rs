@@ -74,7 +74,7 @@ fn figure(pane: Pane, state: &State, view: &View) -> Option<Figure> {
         }
         Pane::Layers => state.newest_plan().map(|plan| layers::figure(plan)),
         Pane::Compare => compared_figure(state, view),
-        Pane::Experiment | Pane::Runs | Pane::Alive | Pane::Devices | Pane::Log => None,
+        Pane::Experiment | Pane::Runs | Pane::Alive | Pane::Devices | Pane::Log | Pane::TryOut => None,
     }
 }
 
@@ -108,7 +108,7 @@ fn table(pane: Pane, state: &State, view: &View) -> Option<String> {
         Pane::Runs => {
             (!state.runs.rows().is_empty()).then(|| tables::runs(state.runs.rows().iter().map(|row| &row.run)).csv())
         }
-        Pane::Experiment | Pane::Devices | Pane::Log => None,
+        Pane::Experiment | Pane::Devices | Pane::Log | Pane::TryOut => None,
     }
 }
 

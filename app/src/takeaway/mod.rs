@@ -77,7 +77,7 @@ fn has_chart(pane: Pane) -> Option<bool> {
     match pane {
         Pane::Step | Pane::Live | Pane::Gradients | Pane::Tradeoff | Pane::Compare | Pane::Layers => Some(true),
         Pane::Alive | Pane::Runs => Some(false),
-        Pane::Experiment | Pane::Devices | Pane::Log => None,
+        Pane::Experiment | Pane::Devices | Pane::Log | Pane::TryOut => None,
     }
 }
 

@@ -108,3 +108,9 @@ pub(crate) const DISCARD_SIZE: Vec2 = vec2(66.0, 18.0);
 pub(crate) const NOTICE_MARGIN: f32 = 64.0;
 /// Radius of a run's point.
 pub(crate) const POINT_RADIUS: f32 = 5.0;
+/// Side of a cell of the table of which class was taken for which, at most.
+pub(crate) const CONFUSION_CELL: f32 = 34.0;
+/// Side of a picture of a sample.
+pub(crate) const SAMPLE_SIDE: f32 = 56.0;
+/// Side of the square that is drawn in, at most.
+pub(crate) const DRAWING_SIDE: f32 = 170.0;

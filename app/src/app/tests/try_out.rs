@@ -1,0 +1,128 @@
+//! The pane that tries a model: it tests, leafs through, answers a drawing and writes on, beside a run as well.
+
+use eframe::egui::{Event, PointerButton, pos2};
+use plimsoll_engine::experiment::ModelKind;
+
+use super::{
+    runs::{folder, on, show, train},
+    *,
+};
+
+fn press(window: &mut Window, name: &str) {
+    window.get_by_role_and_label(Role::Button, name).click();
+    window.run_steps(2);
+}
+
+fn tested(window: &mut Window) {
+    press(window, "Test");
+    until(window, |app| app.state.trial.evaluation.is_some());
+}
+
+#[test]
+fn the_test_set_is_leafed_through_by_what_was_answered() {
+    let store = folder();
+    let mut window = on(&store, digits());
+    show(&mut window, Pane::TryOut);
+    assert!(window.query_by_label_contains("Press Train to see how its model answers").is_some());
+    train(&mut window);
+    until(&mut window, |app| app.state.shown_run().is_some_and(|run| run.kept.is_some()));
+    tested(&mut window);
+    let trial = &app(&window).state.trial;
+    let evaluation = trial.evaluation.as_ref().expect("tested");
+    let last = app(&window).state.session.latest().and_then(|run| run.summary).expect("it ended");
+    assert_eq!(Some(evaluation.accuracy), last.test_accuracy, "the figures are the run's");
+    assert!(evaluation.took.measured <= evaluation.took.predicted);
+    let answers = evaluation.answers.as_ref().expect("classes");
+    let wrong = answers.samples.iter().filter(|answer| !answer.is_right()).count();
+    // A cell of the table leafs through its samples.
+    let often = |at: &usize| answers.confused(*at, *at) > 1;
+    let label = (0..10).find(often).expect("some class is learned");
+    let (answer, times) = (label, answers.confused(label, label));
+    press(&mut window, &format!("{label} answered as {answer}: {times} times"));
+    until(&mut window, |app| !app.state.trial.samples.is_empty());
+    assert!(window.query_by_label(&format!("All {times}")).is_some());
+    press(&mut window, "Show all pairs of classes");
+    press(&mut window, &format!("Wrong {wrong}"));
+    until(&mut window, |app| app.state.trial.samples.len() > 8);
+    window.run_steps(2);
+    assert!(window.query_all_by_label_contains("Sample ").count() >= wrong.min(12));
+    press(&mut window, "Next page");
+    assert_eq!(app(&window).view.try_out.page, 1);
+}
+
+#[test]
+fn a_drawing_is_answered_and_cleared() {
+    let store = folder();
+    let mut window = on(&store, digits());
+    show(&mut window, Pane::TryOut);
+    train(&mut window);
+    until(&mut window, |app| app.state.shown_run().is_some_and(|run| run.kept.is_some()));
+    press(&mut window, "Your own");
+    let square = window.get_by_label("Draw here with the pointer").rect();
+    let (from, to) = (square.center_top() + vec2(0.0, 20.0), square.center_bottom() - vec2(0.0, 20.0));
+    let button = |pos, pressed| Event::PointerButton {
+        pos,
+        button: PointerButton::Primary,
+        pressed,
+        modifiers: Modifiers::NONE,
+    };
+    for event in [Event::PointerMoved(from), button(from, true), Event::PointerMoved(to), button(to, false)] {
+        window.event(event);
+        window.step();
+    }
+    until(&mut window, |app| app.state.trial.reply.is_some());
+    let (reply, _) = app(&window).state.trial.reply.as_ref().expect("answered");
+    assert_eq!((reply.shares.len(), reply.picture.width), (10, 8));
+    assert!(reply.picture.pixels.iter().any(|ink| *ink > 9) && !app(&window).view.try_out.strokes.is_empty());
+    press(&mut window, "Clear");
+    assert!(app(&window).view.try_out.strokes.is_empty());
+    window.event(Event::PointerMoved(pos2(0.0, 0.0)));
+    window.get_by_role_and_label(Role::TextInput, "Path of an image").focus();
+    window.run_steps(2);
+    window.get_by_role_and_label(Role::TextInput, "Path of an image").type_text("nowhere.png");
+    window.run_steps(2);
+    window.key_press(Key::Enter);
+    until(&mut window, |app| app.state.trial.trouble.as_ref().is_some_and(|why| why.contains("nowhere.png")));
+}
+
+#[test]
+fn a_run_without_a_checkpoint_says_what_to_do_and_keeps_its_line() {
+    let store = folder();
+    let mut experiment = digits();
+    experiment.run.steps = Some(100_000);
+    let mut window = on(&store, experiment);
+    show(&mut window, Pane::TryOut);
+    press(&mut window, "Train");
+    until(&mut window, |app| app.state.shown_run().is_some_and(|run| run.kept.is_some() && run.last.is_some()));
+    press(&mut window, "Test");
+    until(&mut window, |app| app.state.trial.trouble.is_some() || app.state.trial.evaluation.is_some());
+    let why = app(&window).state.trial.trouble.clone().unwrap_or_default();
+    assert!(why.contains("has no checkpoint yet"), "{why}");
+    press(&mut window, "Stop");
+    until(&mut window, |app| app.state.session.active().is_none());
+    tested(&mut window);
+    let run = app(&window).state.session.latest().and_then(|run| run.summary).expect("it ended");
+    assert!(run.measured.live <= run.predicted.live);
+}
+
+#[test]
+fn a_prompt_is_written_on_in_the_window() {
+    let store = folder();
+    let mut experiment = digits();
+    experiment.model.kind = ModelKind::Gpt2;
+    (experiment.model.width, experiment.model.depth, experiment.model.heads) = (16, 1, 2);
+    (experiment.data.kind, experiment.data.length, experiment.data.vocabulary) = (DataKind::Sort, 4, 10);
+    (experiment.data.samples, experiment.run.steps) = (400, Some(3));
+    let mut window = on(&store, experiment);
+    show(&mut window, Pane::TryOut);
+    train(&mut window);
+    until(&mut window, |app| app.state.shown_run().is_some_and(|run| run.kept.is_some()));
+    window.get_by_role_and_label(Role::MultilineTextInput, "Prompt").focus();
+    window.run_steps(2);
+    window.get_by_role_and_label(Role::MultilineTextInput, "Prompt").type_text("3 1 2 0");
+    window.run_steps(2);
+    press(&mut window, "Write on");
+    until(&mut window, |app| app.state.trial.wrote.is_some());
+    let written = &app(&window).state.trial.written;
+    assert_eq!((written.starts_with("3 1 2 0 "), written.split_whitespace().count()), (true, 8), "{written}");
+}

@@ -1,0 +1,145 @@
+//! The model of the run that is shown, tried: its test set class by class and leafed through, a drawing or an image, a prompt.
+//!
+//! Always holds: what is on screen is of one checkpoint of that run, which is named; whatever takes long happens elsewhere.
+
+mod classes;
+mod picture;
+mod prompt;
+mod samples;
+
+use eframe::egui::{self, Button, RichText, ScrollArea, Ui, WidgetInfo};
+use plimsoll_engine::{
+    experiment::Task,
+    train::{Evaluation, Took, WeightsFrom},
+};
+
+use super::PanelContext;
+use crate::{command::Action, format, session::RunRecord, theme, trials::TryWith, view::TryPart, widgets::chip};
+
+const PARTS: [(TryPart, &str, &str); 3] = [
+    (TryPart::Classes, "Classes", "Which class was taken for which."),
+    (TryPart::Samples, "Samples", "The test set, leafed through: right, wrong, unsure."),
+    (TryPart::Picture, "Your own", "Draw, or drop an image on the window."),
+];
+
+/// Draws the pane.
+pub(crate) fn ui(ui: &mut Ui, context: &mut PanelContext<'_>) {
+    let Some(run) = context.state.shown_run() else {
+        super::without_run(ui, context, "how its model answers, here");
+        return;
+    };
+    if run.kept.is_none() {
+        chip::empty(ui, "This run is not kept, so its model is nowhere: train one that is kept to try it.");
+        return;
+    }
+    let task = run.experiment().data.kind.task();
+    head(ui, context, run, task);
+    trouble(ui, context);
+    if task == Task::Next {
+        return prompt::ui(ui, context, run);
+    }
+    ui.horizontal_wrapped(|ui| {
+        for (part, name, about) in PARTS {
+            // A point of a plane is no picture that anyone could draw.
+            let is_there = part != TryPart::Picture || run.experiment().data.kind.traits().has_pictures;
+            let button = Button::selectable(context.view.try_out.part == part, name);
+            if is_there && ui.add(button).on_hover_text(about).clicked() {
+                context.view.try_out.part = part;
+            }
+        }
+        if let Some(evaluation) = &context.state.trial.evaluation {
+            took(ui, &evaluation.took);
+        }
+    });
+    let part = context.view.try_out.part;
+    ui.push_id(part, |ui| match (part, &context.state.trial.evaluation) {
+        (TryPart::Picture, _) => {
+            ScrollArea::vertical().auto_shrink(false).show(ui, |ui| picture::ui(ui, context, run));
+        }
+        (_, None) => chip::empty(ui, "Press Test to see what the model answers to its test set."),
+        (TryPart::Classes, Some(evaluation)) => {
+            let height = ui.available_height();
+            ScrollArea::both().auto_shrink(false).show(ui, |ui| classes::ui(ui, context.view, evaluation, height));
+        }
+        (TryPart::Samples, Some(evaluation)) => {
+            ScrollArea::vertical().auto_shrink(false).show(ui, |ui| samples::ui(ui, context, evaluation));
+        }
+    });
+}
+
+/// Whose model it is, its figures, and the button that asks for them.
+fn head(ui: &mut Ui, context: &PanelContext<'_>, run: &RunRecord, task: Task) {
+    let trial = &context.state.trial;
+    ui.horizontal_wrapped(|ui| {
+        ui.strong(context.state.session.name(run));
+        let word = if trial.evaluation.is_some() { "Test again" } else { "Test" };
+        let button = Button::new(if trial.is_testing { "Testing…" } else { word });
+        let what = if run.status.is_active() {
+            "Evaluate the last checkpoint on the test set, on the processor and beside the run."
+        } else {
+            "Evaluate the run's best checkpoint, or its last where it has no best, on the test set."
+        };
+        if ui.add_enabled(!trial.is_testing, button).on_hover_text(what).clicked() {
+            context.send.send(Action::Try(TryWith::TestSet));
+        }
+    });
+    if let Some(evaluation) = &trial.evaluation {
+        figures(ui, evaluation, task, run);
+    }
+    if run.experiment().device != "cpu" {
+        let text = "It is tried on the processor: the graphics card stays with runs. Its figures may differ in their last digits.";
+        ui.add(egui::Label::new(RichText::new(text).small().weak()).wrap());
+    }
+}
+
+fn figures(ui: &mut Ui, evaluation: &Evaluation, task: Task, run: &RunRecord) {
+    let kind = run.experiment().data.kind;
+    let mut words = vec![
+        format!("loss {:.4}", evaluation.loss),
+        format!("{} {}", format::accuracy(kind).to_lowercase(), format::share(evaluation.accuracy)),
+    ];
+    words.extend(evaluation.perplexity().map(|perplexity| format!("perplexity {}", format::three(perplexity))));
+    let iou = evaluation.answers.as_ref().filter(|_| task == Task::Mask).and_then(|answers| answers.mean_iou());
+    words.extend(iou.map(|iou| format!("mean IoU {iou:.3}")));
+    let step = match &evaluation.weights {
+        WeightsFrom::Checkpoint { step, .. } => format!("After step {}: ", format::count(*step)),
+        WeightsFrom::Files(_) | WeightsFrom::Initialised => String::new(),
+    };
+    let text = format!("{step}{}, of {} samples", words.join(", "), format::count(evaluation.samples as u64));
+    ui.add(egui::Label::new(text).wrap());
+    if task == Task::Next {
+        took(ui, &evaluation.took);
+    }
+}
+
+/// What something took, beside what was predicted.
+fn took(ui: &mut Ui, took: &Took) {
+    let Took { predicted, measured, .. } = took;
+    let text = format!("Memory of its own: {measured} measured of {predicted} predicted.");
+    ui.add(egui::Label::new(RichText::new(text).small().weak()).wrap())
+        .on_hover_text("It is no part of what the run takes, which keeps its line.");
+}
+
+fn trouble(ui: &mut Ui, context: &PanelContext<'_>) {
+    if let Some(why) = &context.state.trial.trouble {
+        ui.add(egui::Label::new(RichText::new(why).color(theme::palette(ui).warn)).wrap());
+    }
+}
+
+/// A share as a bar with its class before it.
+fn bar(ui: &mut Ui, name: &str, share: f32, color: egui::Color32, width: f32) {
+    let palette = theme::palette(ui);
+    let size = egui::vec2(width, theme::SMALL_TEXT + 3.0);
+    let (rect, response) = ui.allocate_exact_size(size, egui::Sense::hover());
+    let percent = format::share(f64::from(share));
+    response.widget_info(|| WidgetInfo::labeled(egui::Role::Label, true, format!("{name}: {percent}")));
+    let painter = ui.painter_at(rect);
+    painter.rect_filled(rect, egui::CornerRadius::same(2), palette.trough);
+    let filled = egui::Rect::from_min_size(rect.min, egui::vec2(size.x * share.clamp(0.0, 1.0), size.y));
+    painter.rect_filled(filled, egui::CornerRadius::same(2), color.gamma_multiply(0.55));
+    let font = egui::FontId::proportional(theme::SMALL_TEXT);
+    let at = |x: f32| egui::pos2(x, rect.center().y);
+    let strong = palette.strong();
+    painter.text(at(rect.left() + 3.0), egui::Align2::LEFT_CENTER, name, font.clone(), strong);
+    painter.text(at(rect.right() - 3.0), egui::Align2::RIGHT_CENTER, percent, font, strong);
+}

@@ -1,0 +1,173 @@
+//! Which class was taken for which: a table of few classes, the most frequent mistakes of many.
+//!
+//! Always holds: a row is a class of the labels, a column one of the answers; a cell is a button that leafs through its
+//! samples.
+
+use eframe::egui::{
+    Align2, Button, Color32, CornerRadius, FontId, Pos2, Rect, RichText, Role, Sense, Ui, WidgetInfo, lerp, pos2, vec2,
+};
+use plimsoll_engine::{
+    experiment::Task,
+    train::{Answers, Evaluation},
+};
+
+use crate::{
+    format, theme,
+    view::{Leaf, TryPart, View},
+    widgets::text,
+};
+
+/// Classes of which the whole table is shown.
+const MOST_SHOWN: usize = 20;
+/// Mistakes that are listed of more classes.
+const LISTED: usize = 40;
+/// The least side of a cell.
+const LEAST_CELL: f32 = 18.0;
+
+/// Draws the part, of which so much is in sight.
+pub(super) fn ui(ui: &mut Ui, view: &mut View, evaluation: &Evaluation, height: f32) {
+    let Some(answers) = &evaluation.answers else { return };
+    let classes = answers.classes.len();
+    if classes <= MOST_SHOWN {
+        table(ui, view, evaluation, answers, height);
+        return;
+    }
+    ui.label(RichText::new("The most frequent mistakes").strong());
+    for (count, label, answer) in mistakes(answers).into_iter().take(LISTED) {
+        let names = &evaluation.class_names;
+        let words = format!("{} taken for {}: {}", names[label], names[answer], times(count));
+        if ui.add(Button::new(words).frame(false)).clicked() {
+            leaf_through(view, [label, answer]);
+        }
+    }
+}
+
+/// Pairs of classes that were taken for each other, the most frequent first.
+fn mistakes(answers: &Answers) -> Vec<(u64, usize, usize)> {
+    let classes = answers.classes.len();
+    let pairs = (0..classes * classes).map(|at| (at / classes, at % classes)).filter(|(a, b)| a != b);
+    let mut mistakes: Vec<_> = pairs.map(|(a, b)| (answers.confused(a, b), a, b)).filter(|pair| pair.0 > 0).collect();
+    mistakes.sort_by_key(|(count, a, b)| (std::cmp::Reverse(*count), *a, *b));
+    mistakes
+}
+
+fn leaf_through(view: &mut View, pair: [usize; 2]) {
+    let tried = &mut view.try_out;
+    (tried.part, tried.taken_for, tried.page) = (TryPart::Samples, Some(pair), 0);
+    tried.leaf = Leaf::All;
+}
+
+fn times(count: u64) -> String {
+    if count == 1 { "once".to_owned() } else { format!("{} times", format::count(count)) }
+}
+
+/// Where the table is, and what it is written with.
+struct Grid {
+    /// The left and upper corner of the cells.
+    corner: Pos2,
+    side: f32,
+    /// Where the column of the shares ends.
+    right: f32,
+    font: FontId,
+}
+
+impl Grid {
+    /// Takes the room of a table of `names`: what is in sight, unless a cell would hold no figure then.
+    fn new(ui: &mut Ui, names: &[String], height: f32) -> Self {
+        let font = FontId::proportional(theme::SMALL_TEXT);
+        let widest = names.iter().map(|name| text::width(ui, name, &font)).fold(0.0, f32::max);
+        let figure = text::width(ui, "100.0%", &font) + theme::GAP;
+        let (beside, classes) = (widest + theme::GAP, names.len() as f32);
+        let room = (ui.available_width() - beside - figure - theme::WIDE_GAP) / classes;
+        let side = room.min(height / (classes + 1.0)).clamp(LEAST_CELL, theme::CONFUSION_CELL);
+        let size = vec2(beside + side * classes + figure, side * (classes + 1.0));
+        let (rect, _) = ui.allocate_exact_size(size, Sense::hover());
+        Self { corner: rect.min + vec2(beside, side), side, right: rect.right(), font }
+    }
+
+    fn write(&self, ui: &Ui, at: Pos2, align: Align2, words: &str, color: Color32) {
+        ui.painter().text(at, align, words, self.font.clone(), color);
+    }
+
+    /// The names of the classes, and the share of each that is right.
+    fn names(&self, ui: &Ui, names: &[String], answers: &Answers) {
+        let (palette, corner) = (theme::palette(ui), self.corner);
+        for (at, name) in names.iter().enumerate() {
+            let middle = (at as f32 + 0.5) * self.side;
+            let left = pos2(corner.x - theme::GAP, corner.y + middle);
+            self.write(ui, left, Align2::RIGHT_CENTER, name, palette.strong());
+            let short = shortened(ui, name, &self.font, self.side);
+            let above = pos2(corner.x + middle, corner.y - theme::GAP / 2.0);
+            self.write(ui, above, Align2::CENTER_BOTTOM, &short, palette.strong());
+            let recall = answers.classes[at].recall().map_or("-".to_owned(), format::share);
+            let right = pos2(self.right, corner.y + middle);
+            self.write(ui, right, Align2::RIGHT_CENTER, &recall, palette.strong());
+        }
+    }
+}
+
+fn table(ui: &mut Ui, view: &mut View, evaluation: &Evaluation, answers: &Answers, height: f32) {
+    let (names, classes) = (&evaluation.class_names, answers.classes.len());
+    let is_mask = evaluation.task == Task::Mask;
+    let about = "Rows: the class. Columns: the answer. Last column: share that is right.";
+    let grid = Grid::new(ui, names, height - theme::WIDE_GAP);
+    grid.names(ui, names, answers);
+    for label in 0..classes {
+        for answer in 0..classes {
+            let count = answers.confused(label, answer);
+            let words = format!("{} answered as {}: {}", names[label], names[answer], times(count));
+            let share = count as f32 / answers.classes[label].labels.max(1) as f32;
+            // Pixels of a mask are not leafed through.
+            let leads = count > 0 && !is_mask;
+            let shown = if is_mask { format::share(f64::from(share)) } else { count.to_string() };
+            let shown = if count == 0 { String::new() } else { shown };
+            if cell(ui, &grid, [label, answer], leads, (&shown, share), &words) {
+                leaf_through(view, [label, answer]);
+            }
+        }
+    }
+    ui.label(RichText::new(about).small().weak());
+}
+
+/// A cell of the table; whether it was clicked. What leads nowhere is no stop for the keyboard.
+fn cell(
+    ui: &Ui,
+    grid: &Grid,
+    [label, answer]: [usize; 2],
+    leads: bool,
+    (shown, share): (&str, f32),
+    words: &str,
+) -> bool {
+    let min = grid.corner + vec2(answer as f32, label as f32) * grid.side;
+    let rect = Rect::from_min_size(min, vec2(grid.side, grid.side)).shrink(0.5);
+    let sense = if leads { Sense::click() } else { Sense::hover() };
+    let response = ui.interact(rect, ui.scope_id().with((label, answer)), sense);
+    let role = if leads { Role::Button } else { Role::Label };
+    response.widget_info(|| WidgetInfo::labeled(role, true, words));
+    let (fill, ink) = colors(ui, share, label == answer);
+    ui.painter().rect_filled(rect, CornerRadius::same(2), fill);
+    let fits = text::width(ui, shown, &grid.font) <= grid.side;
+    let percent = format!("{:.0}", share * 100.0);
+    grid.write(ui, rect.center(), Align2::CENTER_CENTER, if fits { shown } else { &percent }, ink);
+    response.on_hover_text(words).clicked()
+}
+
+/// The fill of a cell and the colour of its figure: right answers and mistakes, the fuller the more there are.
+fn colors(ui: &Ui, share: f32, is_right: bool) -> (Color32, Color32) {
+    let palette = theme::palette(ui);
+    if share == 0.0 {
+        return (palette.trough.gamma_multiply(0.6), palette.weak());
+    }
+    let full = if is_right { palette.good } else { palette.bad };
+    let strength = lerp(0.22..=0.62, share.sqrt());
+    (palette.pane.lerp_to_gamma(full, strength), palette.strong())
+}
+
+/// As much of a name as has room.
+fn shortened(ui: &Ui, name: &str, font: &FontId, room: f32) -> String {
+    let mut short = name.to_owned();
+    while short.chars().count() > 1 && text::width(ui, &short, font) > room {
+        short.pop();
+    }
+    short
+}

@@ -1,0 +1,68 @@
+//! A prompt for a model of sequences, and the text as it comes.
+
+use eframe::egui::{self, Label, RichText, ScrollArea, TextEdit, Ui};
+use plimsoll_engine::{data::Alphabet, train::Sampling};
+
+use super::{PanelContext, took};
+use crate::{command::Action, session::RunRecord, theme, trials::TryWith};
+
+/// The most tokens that are asked for here.
+const MOST: usize = 2000;
+
+/// Draws the part.
+pub(super) fn ui(ui: &mut Ui, context: &mut PanelContext<'_>, run: &RunRecord) {
+    let Ok(alphabet) = Alphabet::of(&run.experiment().data) else { return };
+    let trial = &context.state.trial;
+    let tried = &mut context.view.try_out;
+    let hint = alphabet.hint();
+    let field = TextEdit::multiline(&mut tried.prompt).hint_text(format!("A prompt: {hint}")).desired_rows(2);
+    let field = theme::bordered(ui, |ui| ui.add(field.desired_width(ui.available_width() - theme::GAP)));
+    field.accessible_name("Prompt").on_hover_text(format!("What the data have tokens for: {hint}."));
+    ui.horizontal_wrapped(|ui| how(ui, &mut tried.sampling, alphabet.usual_tokens()));
+    ui.horizontal(|ui| {
+        if trial.is_writing {
+            if ui.button("Stop writing").clicked() {
+                context.send.send(Action::EndText);
+            }
+            return;
+        }
+        let prompt = if tried.prompt.trim().is_empty() { alphabet.example() } else { tried.prompt.clone() };
+        let about = format!("Let the model write on from: {}", prompt.chars().take(60).collect::<String>());
+        if ui.button("Write on").on_hover_text(about).clicked() {
+            context.send.send(Action::Try(TryWith::Prompt(prompt, tried.sampling)));
+        }
+    });
+    if trial.written.is_empty() {
+        ui.label(RichText::new("Press Write on: the text comes here, token by token.").weak());
+        return;
+    }
+    ScrollArea::vertical().auto_shrink(false).stick_to_bottom(true).show(ui, |ui| {
+        ui.add(Label::new(trial.written.as_str()).wrap().selectable(true));
+        if let Some(figures) = &trial.wrote {
+            took(ui, figures);
+        }
+    });
+}
+
+/// How tokens are drawn.
+fn how(ui: &mut Ui, sampling: &mut Sampling, usual: usize) {
+    let named = |ui: &mut Ui, name: &str, about: &str, control: egui::DragValue<'_>| {
+        // A name stays beside its value where the row is broken.
+        let row = ui.horizontal(|ui| {
+            ui.label(name);
+            ui.add(control)
+        });
+        row.inner.accessible_name(name).on_hover_text(about).changed()
+    };
+    let share = |value| egui::DragValue::new(value).speed(0.01).fixed_decimals(2);
+    let about = "What logits are divided by: less prefers what is likely; 0 takes the likeliest alone.";
+    named(ui, "Temperature", about, share(&mut sampling.temperature).range(0.0..=2.0));
+    let about = "Tokens are drawn from the likeliest that together have this share of the probability.";
+    named(ui, "Top-p", about, share(&mut sampling.top_p).range(0.05..=1.0));
+    let mut tokens = sampling.tokens.unwrap_or(usual);
+    let count = egui::DragValue::new(&mut tokens).range(1..=MOST);
+    if named(ui, "Tokens", "How many are written.", count) {
+        sampling.tokens = Some(tokens);
+    }
+    named(ui, "Seed", "The same seed writes the same text.", egui::DragValue::new(&mut sampling.seed));
+}

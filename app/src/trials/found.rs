@@ -1,0 +1,115 @@
+//! What was found of the model that is tried, as the pane shows it.
+
+use std::{
+    collections::{HashMap, HashSet},
+    fmt,
+};
+
+use eframe::egui::{ColorImage, Context, TextureHandle, TextureOptions};
+use plimsoll_engine::{
+    data::Picture,
+    store::RunKey as Kept,
+    train::{Evaluation, Reply, Took},
+};
+
+use super::{Found, What};
+use crate::theme;
+
+/// Samples that are held as pictures.
+const HELD: usize = 512;
+
+/// A picture on the graphics card.
+#[derive(Clone)]
+pub(crate) struct Drawn(pub(crate) TextureHandle);
+
+impl fmt::Debug for Drawn {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Drawn").field(&self.0.size()).finish()
+    }
+}
+
+impl Drawn {
+    /// A picture, with the classes of its pixels over it where they were answered.
+    fn of(ctx: &Context, picture: &Picture, mask: &[u32]) -> Self {
+        let mut pixels: Vec<_> = picture.colours();
+        for (pixel, class) in pixels.iter_mut().zip(mask) {
+            if let Some(colour) = theme::mask(*class) {
+                *pixel = std::array::from_fn(|i| (u16::from(pixel[i]) / 2 + u16::from(colour[i]) / 2) as u8);
+            }
+        }
+        let bytes: Vec<u8> = pixels.into_iter().flatten().collect();
+        let image = ColorImage::from_rgb([picture.width, picture.height], &bytes);
+        Self(ctx.load_texture("picture", image, TextureOptions::NEAREST))
+    }
+}
+
+/// What is known of the model that is tried.
+#[derive(Debug, Default)]
+pub(crate) struct Trial {
+    /// The run whose model it is.
+    pub(crate) of: Option<Kept>,
+    /// Tells it from those before.
+    pub(crate) number: u64,
+    /// Evaluated, where that was asked for and is not there yet.
+    pub(crate) is_testing: bool,
+    /// Text is being written.
+    pub(crate) is_writing: bool,
+    /// Why the last thing was not done.
+    pub(crate) trouble: Option<String>,
+    /// The test set, evaluated.
+    pub(crate) evaluation: Option<Box<Evaluation>>,
+    /// Samples of it by number.
+    pub(crate) samples: HashMap<usize, Drawn>,
+    /// Those that were asked for.
+    pub(crate) asked: HashSet<usize>,
+    /// What was answered to a picture, and the picture.
+    pub(crate) reply: Option<(Box<Reply>, Drawn)>,
+    /// What was written on.
+    pub(crate) written: String,
+    /// What the writing took.
+    pub(crate) wrote: Option<Took>,
+}
+
+impl Trial {
+    /// Turns to the model of another run: nothing is known of it.
+    pub(crate) fn turn_to(&mut self, of: Option<Kept>) {
+        *self = Self { of, number: self.number + 1, ..Self::default() };
+    }
+
+    /// Takes in what was found of the present model.
+    pub(crate) fn take(&mut self, ctx: &Context, found: Found) {
+        if found.number != self.number {
+            return;
+        }
+        match found.what {
+            What::Evaluated(evaluation) => {
+                (self.is_testing, self.trouble) = (false, None);
+                // The masks of another checkpoint are others.
+                self.samples.clear();
+                self.asked.clear();
+                self.evaluation = Some(evaluation);
+            }
+            What::Sample(index, picture, mask) => {
+                if self.samples.len() >= HELD {
+                    self.samples.clear();
+                    self.asked.clear();
+                }
+                self.samples.insert(index, Drawn::of(ctx, &picture, &mask));
+            }
+            What::Replied(reply) => {
+                self.trouble = None;
+                let drawn = Drawn::of(ctx, &reply.picture, &reply.mask);
+                self.reply = Some((reply, drawn));
+            }
+            What::Text(text) => self.written.push_str(&text),
+            What::Wrote(took) => {
+                (self.is_writing, self.trouble) = (false, None);
+                self.wrote = Some(took);
+            }
+            What::Failed(why) => {
+                (self.is_testing, self.is_writing) = (false, false);
+                self.trouble = Some(why);
+            }
+        }
+    }
+}

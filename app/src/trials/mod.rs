@@ -1,0 +1,279 @@
+//! Models that are tried in the window: a thread that evaluates, answers pictures and writes on, and what it found.
+//!
+//! Owns the thread and its [`Tester`], which has an account and a meter of its own: a run that trains beside it keeps its
+//! line. Always holds: the window waits for nothing here; of several drawings in a row the last is answered; what was found of
+//! one model is never shown of another. What cannot be done is said in words.
+
+mod found;
+pub(crate) mod strokes;
+
+use std::{
+    ops::ControlFlow,
+    panic::{AssertUnwindSafe, catch_unwind},
+    path::PathBuf,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering::Relaxed},
+    },
+};
+
+use crossbeam_channel::{Receiver, Sender};
+use plimsoll_engine::{
+    Experiment,
+    data::Picture,
+    experiment::Task,
+    hardware::Machine,
+    store::RunKey as Kept,
+    train::{Checkpoint, Evaluation, Reply, Sampling, Shown, Tester, Took, Tried},
+};
+
+pub(crate) use self::found::{Drawn, Trial};
+use self::strokes::{Stroke, ink};
+
+/// The device that everything is tried on: a run may hold the other.
+const DEVICE: &str = "cpu";
+
+/// A kept run whose model is tried.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Model {
+    /// Under which name it is kept.
+    pub(crate) kept: Kept,
+    /// Its experiment.
+    pub(crate) experiment: Experiment,
+    /// The folder of its checkpoints.
+    pub(crate) folder: PathBuf,
+    /// It trains now: its last checkpoint counts, and not the best one.
+    pub(crate) trains: bool,
+}
+
+impl Model {
+    /// The model as it is tried: on the processor, by its best checkpoint, or while it trains by its last.
+    ///
+    /// # Errors
+    /// Says what to do where no checkpoint is there yet.
+    fn tried(&self) -> Result<Tried, String> {
+        let best = self.folder.join(Checkpoint::BEST);
+        let checkpoint = if !self.trains && best.is_file() {
+            best
+        } else {
+            self.folder.is_dir().then(|| Checkpoint::at(&self.folder).ok()).flatten().ok_or_else(|| {
+                if self.trains {
+                    "The run has no checkpoint yet: its model can be tried once it is saved. \"Save after every N steps\" \
+                     under Run saves it sooner, and Stop does at once."
+                        .to_owned()
+                } else {
+                    "The run left no checkpoint to try: train it again, and it is saved at its end.".to_owned()
+                }
+            })?
+        };
+        let experiment = Experiment { device: DEVICE.to_owned(), ..self.experiment.clone() };
+        Ok(Tried { experiment, checkpoint: Some(checkpoint) })
+    }
+}
+
+/// What a model is tried with.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) enum TryWith {
+    /// Its test set.
+    TestSet,
+    /// Pictures of its test set, to be looked at.
+    Samples(Vec<usize>),
+    /// A JPEG or PNG.
+    File(PathBuf),
+    /// What was drawn.
+    Drawing(Vec<Stroke>),
+    /// A prompt.
+    Prompt(String, Sampling),
+}
+
+#[derive(Debug)]
+enum Wish {
+    Try(u64, Box<Model>, TryWith),
+    Machine(Box<Machine>),
+}
+
+/// What the thread found, of the model of this number.
+#[derive(Debug)]
+pub(crate) struct Found {
+    /// The number.
+    pub(crate) number: u64,
+    /// What.
+    pub(crate) what: What,
+}
+
+/// What was found.
+#[derive(Debug)]
+pub(crate) enum What {
+    /// The test set was evaluated.
+    Evaluated(Box<Evaluation>),
+    /// A picture of it, and the mask that was answered where that is the task.
+    Sample(usize, Box<Picture>, Vec<u32>),
+    /// A picture was answered.
+    Replied(Box<Reply>),
+    /// Text came.
+    Text(String),
+    /// The text is at its end.
+    Wrote(Took),
+    /// It was not done, and why.
+    Failed(String),
+}
+
+/// The thread's handle. Dropping it ends the thread once what is under way is done.
+#[derive(Debug)]
+pub(crate) struct Trials {
+    wishes: Sender<Wish>,
+    found: Receiver<Found>,
+    is_over: Arc<AtomicBool>,
+}
+
+impl Trials {
+    /// Starts the thread. `wake` is called whenever something was found.
+    pub(crate) fn new(wake: impl Fn() + Send + Sync + 'static) -> std::io::Result<Self> {
+        let (wishes, inbox) = crossbeam_channel::unbounded();
+        let (outbox, found) = crossbeam_channel::unbounded();
+        let is_over = Arc::<AtomicBool>::default();
+        let (outbox, over) = (Outbox { found: outbox, wake: Box::new(wake) }, Arc::clone(&is_over));
+        // A tester stays on the thread that made it.
+        let serve = move || Bench { outbox, is_over: over, machine: Machine::nominal(), tester: None }.serve(&inbox);
+        std::thread::Builder::new().name("trials".to_owned()).spawn(serve)?;
+        Ok(Self { wishes, found, is_over })
+    }
+
+    /// Asks for something to be tried with a model.
+    pub(crate) fn ask(&self, number: u64, model: Model, with: TryWith) {
+        self.is_over.store(false, Relaxed);
+        // The thread lives as long as this handle.
+        let _ = self.wishes.send(Wish::Try(number, Box::new(model), with));
+    }
+
+    /// Ends the text that is being written.
+    pub(crate) fn stop(&self) {
+        self.is_over.store(true, Relaxed);
+    }
+
+    /// Tells what is known of the machine by now.
+    pub(crate) fn learn(&self, machine: &Machine) {
+        let _ = self.wishes.send(Wish::Machine(Box::new(machine.clone())));
+    }
+
+    /// What was found so far.
+    pub(crate) fn found(&self) -> impl Iterator<Item = Found> + '_ {
+        self.found.try_iter()
+    }
+}
+
+impl Drop for Trials {
+    fn drop(&mut self) {
+        self.stop();
+    }
+}
+
+/// Where what was found goes.
+struct Outbox {
+    found: Sender<Found>,
+    wake: Box<dyn Fn() + Send + Sync>,
+}
+
+impl Outbox {
+    fn tell(&self, number: u64, what: What) {
+        // The window may be closing.
+        let _ = self.found.send(Found { number, what });
+        (self.wake)();
+    }
+}
+
+struct Bench {
+    outbox: Outbox,
+    is_over: Arc<AtomicBool>,
+    machine: Machine,
+    /// Made when the first model is tried.
+    tester: Option<Tester>,
+}
+
+impl Bench {
+    fn serve(mut self, inbox: &Receiver<Wish>) {
+        while let Ok(first) = inbox.recv() {
+            let mut wishes: Vec<Wish> = std::iter::once(first).chain(inbox.try_iter()).collect();
+            let is_drawing = |wish: &Wish| matches!(wish, Wish::Try(.., TryWith::Drawing(_)));
+            let last = wishes.iter().rposition(is_drawing);
+            let mut at = 0;
+            wishes.retain(|wish| {
+                at += 1;
+                !is_drawing(wish) || last == Some(at - 1)
+            });
+            for wish in wishes {
+                match wish {
+                    Wish::Machine(machine) => {
+                        self.tester.iter_mut().for_each(|tester| tester.learn(Machine::clone(&machine)));
+                        self.machine = *machine;
+                    }
+                    Wish::Try(number, model, with) => self.attempt(number, &model, with),
+                }
+            }
+        }
+    }
+
+    fn attempt(&mut self, number: u64, model: &Model, with: TryWith) {
+        let attempt = catch_unwind(AssertUnwindSafe(|| self.done(number, model, with)));
+        let failure = match attempt {
+            Ok(Ok(())) => return,
+            Ok(Err(why)) => why,
+            Err(_) => {
+                // Its threads may be in the middle of something.
+                self.tester = None;
+                "The model met a fault in the engine.".to_owned()
+            }
+        };
+        self.outbox.tell(number, What::Failed(failure));
+    }
+
+    fn done(&mut self, number: u64, model: &Model, with: TryWith) -> Result<(), String> {
+        let tried = model.tried()?;
+        let machine = &self.machine;
+        let mut tester = self.tester.take().unwrap_or_else(|| Tester::in_background(machine.clone()));
+        let done = self.tried_with(number, &tried, with, &mut tester).map_err(|error| error.to_string());
+        self.tester = Some(tester);
+        done
+    }
+
+    fn tried_with(
+        &self,
+        number: u64,
+        tried: &Tried,
+        with: TryWith,
+        tester: &mut Tester,
+    ) -> plimsoll_engine::Result<()> {
+        let (outbox, is_over) = (&self.outbox, &self.is_over);
+        match with {
+            TryWith::TestSet => outbox.tell(number, What::Evaluated(Box::new(tester.evaluate(tried)?))),
+            TryWith::Samples(indices) => {
+                for index in indices {
+                    let (picture, mask) = match tried.task() {
+                        Task::Mask => {
+                            let reply = tester.show(tried, Shown::Sample(index))?;
+                            (reply.picture, reply.mask)
+                        }
+                        Task::Class | Task::Next => (tester.data(tried)?.test_picture(index)?, Vec::new()),
+                    };
+                    outbox.tell(number, What::Sample(index, Box::new(picture), mask));
+                }
+            }
+            TryWith::File(path) => {
+                outbox.tell(number, What::Replied(Box::new(tester.show(tried, Shown::File(&path))?)))
+            }
+            TryWith::Drawing(strokes) => {
+                let [height, width, _] = tester.data(tried)?.facts().image()?;
+                let reply = tester.show(tried, Shown::Drawing(&ink(&strokes, height, width)))?;
+                outbox.tell(number, What::Replied(Box::new(reply)));
+            }
+            TryWith::Prompt(prompt, sampling) => {
+                let written = tester.write(tried, &prompt, sampling, |text| {
+                    outbox.tell(number, What::Text(text.to_owned()));
+                    if is_over.load(Relaxed) { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+                })?;
+                outbox.tell(number, What::Wrote(written.took));
+            }
+        }
+        Ok(())
+    }
+}
