@@ -205,6 +205,21 @@ fn a_gpu_learns_what_the_processor_learns() {
 }
 
 #[test]
+fn a_run_on_a_gpu_is_tried_there_with_its_own_figures() {
+    let card = Card::new(&[]);
+    let run =
+        told(card.run(&["train", "mlp-digits", "--device", "cuda:0", "--budget", "2GiB", "--steps", "3", "--json"]));
+    let events = run.lines().map(|event| serde_json::from_str::<serde_json::Value>(event).expect("an object a line"));
+    let tested = events.rev().find(|event| event["event"] == "evaluated").expect("it was tested");
+    let found = told(card.run(&["evaluate", "last", "--json"]));
+    let found: serde_json::Value = serde_json::from_str(&found).expect("an object");
+    assert_eq!((&found["loss"], &found["accuracy"]), (&tested["loss"], &tested["accuracy"]));
+    assert_eq!(found["device"], "cuda:0");
+    let memory = &found["memory"];
+    assert_eq!(memory["predicted_live_bytes"], memory["measured_live_bytes"], "{memory}");
+}
+
+#[test]
 fn the_line_holds_on_a_gpu() {
     let card = Card::new(&[]);
     let said = complaint(

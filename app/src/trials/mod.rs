@@ -58,8 +58,8 @@ impl Model {
         } else {
             self.folder.is_dir().then(|| Checkpoint::at(&self.folder).ok()).flatten().ok_or_else(|| {
                 if self.trains {
-                    "The run has no checkpoint yet: its model can be tried once it is saved. \"Save after every N steps\" \
-                     under Run saves it sooner, and Stop does at once."
+                    "The run has no checkpoint yet: its model can be tried once it is saved. \"Save every (steps)\" of the \
+                     experiment saves it sooner, and Stop does at once."
                         .to_owned()
                 } else {
                     "The run left no checkpoint to try: train it again, and it is saved at its end.".to_owned()

@@ -7,6 +7,7 @@ use super::{
     runs::{folder, on, show, train},
     *,
 };
+use crate::command::Action;
 
 fn press(window: &mut Window, name: &str) {
     window.get_by_role_and_label(Role::Button, name).click();
@@ -86,7 +87,7 @@ fn a_drawing_is_answered_and_cleared() {
 }
 
 #[test]
-fn a_run_without_a_checkpoint_says_what_to_do_and_keeps_its_line() {
+fn beside_a_run_its_last_checkpoint_is_tried_and_the_run_keeps_its_line() {
     let store = folder();
     let mut experiment = digits();
     experiment.run.steps = Some(100_000);
@@ -95,12 +96,28 @@ fn a_run_without_a_checkpoint_says_what_to_do_and_keeps_its_line() {
     press(&mut window, "Train");
     until(&mut window, |app| app.state.shown_run().is_some_and(|run| run.kept.is_some() && run.last.is_some()));
     press(&mut window, "Test");
-    until(&mut window, |app| app.state.trial.trouble.is_some() || app.state.trial.evaluation.is_some());
+    until(&mut window, |app| app.state.trial.trouble.is_some());
     let why = app(&window).state.trial.trouble.clone().unwrap_or_default();
     assert!(why.contains("has no checkpoint yet"), "{why}");
     press(&mut window, "Stop");
     until(&mut window, |app| app.state.session.active().is_none());
     tested(&mut window);
+    // The next run saves as it goes.
+    let mut edited = app(&window).state.document.experiment.clone();
+    edited.run.save_every = 2;
+    app(&window).sender.send(Action::Adopt(Box::new(edited)));
+    until(&mut window, |app| app.state.plan().is_some_and(|plan| plan.experiment.run.save_every == 2));
+    press(&mut window, "Train");
+    until(&mut window, |app| {
+        app.state.session.active().and_then(|run| run.last).is_some_and(|last| last.step > 4)
+            && app.state.shown_run().is_some_and(|run| run.kept.is_some())
+    });
+    tested(&mut window);
+    assert!(app(&window).state.session.active().is_some(), "it trains on");
+    let took = app(&window).state.trial.evaluation.as_ref().map(|evaluation| evaluation.took).expect("tested");
+    assert!(took.measured <= took.predicted);
+    press(&mut window, "Stop");
+    until(&mut window, |app| app.state.session.active().is_none());
     let run = app(&window).state.session.latest().and_then(|run| run.summary).expect("it ended");
     assert!(run.measured.live <= run.predicted.live);
 }
