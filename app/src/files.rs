@@ -26,10 +26,12 @@ pub(crate) enum Purpose {
     Save,
     /// The folder of a data set.
     DataFolder,
-    /// A file whose bytes are the data.
+    /// A file of data.
     DataFile,
     /// The folder of weights to begin with.
     Weights,
+    /// The folder of a tokenizer.
+    Tokenizer,
     /// A file for a chart or its data.
     Take(Take),
 }
@@ -129,6 +131,7 @@ fn desktop(purpose: Purpose, suggestion: &Path) -> Option<PathBuf> {
             dialog.add_filter(ending.to_uppercase(), &[ending]).save_file()
         }
         Purpose::DataFolder => dialog.set_title("The folder of the data").pick_folder(),
+        Purpose::Tokenizer => dialog.set_title("The folder of the tokenizer").pick_folder(),
         Purpose::Weights => dialog.set_title("The folder of the weights").pick_folder(),
     }
 }

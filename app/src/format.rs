@@ -3,7 +3,7 @@
 use plimsoll_engine::{
     Bytes,
     device::{profile, target},
-    experiment::{Data, DataKind, Labelled},
+    experiment::{Data, Labelled},
     plan::Plan,
     report::Subject,
 };
@@ -109,8 +109,8 @@ pub(crate) fn share(share: f64) -> String {
 }
 
 /// What an accuracy is a share of.
-pub(crate) fn accuracy(kind: DataKind) -> &'static str {
-    match kind.traits().labelled {
+pub(crate) fn accuracy(data: &Data) -> &'static str {
+    match data.labelled() {
         Labelled::Sample => "Accuracy",
         Labelled::Pixel => "Per-pixel accuracy",
         Labelled::Digit => "Per-digit accuracy",
@@ -121,7 +121,7 @@ pub(crate) fn accuracy(kind: DataKind) -> &'static str {
 
 /// In what throughput is counted: its name, and how many of them a sample is.
 pub(crate) fn throughput(data: &Data) -> (&'static str, usize) {
-    match data.kind.traits().labelled {
+    match data.labelled() {
         Labelled::Byte | Labelled::Token => ("tokens/s", data.length),
         Labelled::Sample | Labelled::Pixel | Labelled::Digit => ("samples/s", 1),
     }

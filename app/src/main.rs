@@ -27,6 +27,7 @@ mod planner;
 mod presets;
 mod regions;
 mod runs;
+mod samples;
 mod saves;
 mod session;
 mod state;

@@ -12,7 +12,7 @@ use serde::Serialize;
 
 use crate::{
     cli::{choice::Choice, offers, out, table::Table},
-    format,
+    format, samples,
 };
 
 /// How long changes that fit are looked for.
@@ -67,6 +67,8 @@ struct Json<'a> {
     timeline: Vec<Moment<'a>>,
     /// Of the data set and its cache, outside the budget.
     host_data_bytes: u64,
+    /// Of texts that become tokens.
+    text: Option<samples::Json<'a>>,
     layers: &'a [LayerRow],
     parameters: u64,
     trained: u64,
@@ -120,6 +122,7 @@ impl Plan {
                 alive_at_peak: &plan.alive_at_peak,
                 timeline: moments(plan.timeline(plan.peak_pass)),
                 host_data_bytes: plan.host_data.0,
+                text: plan.resolved.data().text_facts().map(samples::Json::of),
                 layers: &plan.layers,
                 parameters: plan.parameters,
                 trained: plan.trained,
@@ -171,7 +174,7 @@ fn describe(plan: &plan::Plan) -> anyhow::Result<String> {
     text.push_str(&card(plan));
     text.push_str(&format!(
         "Live {}, reserved {}, process {}{}. {}, {} steps of about {}, {} in all.\n\
-         The data set takes {} of host memory, outside the budget.\n\n",
+         The data set takes {} of host memory, outside the budget.\n",
         peak.live,
         peak.reserved,
         peak.process,
@@ -182,6 +185,10 @@ fn describe(plan: &plan::Plan) -> anyhow::Result<String> {
         format::secs(plan.step_secs * plan.total_steps as f64),
         plan.host_data
     ));
+    for line in plan.resolved.data().text_facts().into_iter().flat_map(samples::lines) {
+        text.push_str(&format!("Text: {line}.\n"));
+    }
+    text.push('\n');
     if let Some(without) = plan.peak_without_updates().filter(|without| *without < peak.live) {
         text.push_str(&format!(
             "While f16 overflows, updates are skipped and the optimizer's state is not allocated: the peak is {without} until \

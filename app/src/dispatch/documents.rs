@@ -51,6 +51,11 @@ impl Dispatcher<'_> {
                 experiment.data.path = Some(path);
                 self.edit("data.path", experiment);
             }
+            Purpose::Tokenizer => {
+                let mut experiment = self.state.document.experiment.clone();
+                experiment.data.tokenizer = Some(path);
+                self.edit("data.tokenizer", experiment);
+            }
             Purpose::Weights => {
                 let mut experiment = self.state.document.experiment.clone();
                 experiment.weights.path = Some(path);

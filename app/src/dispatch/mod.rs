@@ -115,6 +115,10 @@ impl Dispatcher<'_> {
                 let path = self.state.document.experiment.weights.path.clone();
                 self.services.files.ask(Purpose::Weights, path.unwrap_or_default());
             }
+            Action::BrowseTokenizer => {
+                let path = self.state.document.experiment.data.tokenizer.clone();
+                self.services.files.ask(Purpose::Tokenizer, path.unwrap_or_default());
+            }
             Action::AskNeighbours { control, neighbours } => self.ask_neighbours(control, neighbours),
             Action::ShowRun(key) => self.show_run(key),
             Action::NameRun(key, name) => {

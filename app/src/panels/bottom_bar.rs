@@ -275,8 +275,7 @@ fn figures(ui: &mut Ui, run: &RunRecord, is_wide: bool) {
         ui.label(RichText::new(format!("{} a step", format::secs(mean))).weak()).on_hover_text(hover);
     }
     if let Some(best) = run.best_accuracy {
-        let hover =
-            format!("Best {} on test data so far.", format::accuracy(run.experiment().data.kind).to_lowercase());
+        let hover = format!("Best {} on test data so far.", format::accuracy(&run.experiment().data).to_lowercase());
         if is_wide {
             ui.label(RichText::new("best test").weak()).on_hover_text(&hover);
         }

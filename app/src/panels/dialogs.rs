@@ -72,8 +72,16 @@ fn path(ui: &mut Ui, context: &PanelContext<'_>, purpose: Purpose, suggestion: &
             "/path/to/file",
             "Save",
         ),
-        Purpose::DataFile => ("A file to learn", "Type or paste the path of any file.", "/path/to/file", "Use"),
+        Purpose::DataFile => {
+            ("A file to learn", "Type or paste its path; for JSON lines it may be a folder.", "/path/to/file", "Use")
+        }
         Purpose::DataFolder => ("The folder of the data", "Type or paste its path.", "/path/to/folder", "Use"),
+        Purpose::Tokenizer => (
+            "The tokenizer",
+            "Type or paste the path of a folder with tokenizer.json, or of that file.",
+            "/path/to/folder",
+            "Use",
+        ),
         Purpose::Weights => (
             "Weights to begin with",
             "Type or paste the path of a folder with model.safetensors, or of a .safetensors file.",

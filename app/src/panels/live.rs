@@ -182,7 +182,7 @@ fn loss(ui: &mut Ui, view: &mut View, run: &RunRecord) {
         log: view.log_loss,
         ..axes(view, Round::Decimal, format::plain, format::three, (!view.log_loss).then_some(0.0))
     };
-    let is_text = run.experiment().data.kind.traits().labelled == Labelled::Byte;
+    let is_text = run.experiment().data.labelled() == Labelled::Byte;
     let aside = run.test.loss.last().filter(|_| is_text).map(|loss| format::bits_per_byte(format::exact(loss)));
     pair(ui, view, run, "Loss", (&run.train.loss, &run.test.loss), &axes, aside);
 }
@@ -192,7 +192,7 @@ fn percent(share: f64) -> String {
 }
 
 fn accuracy(ui: &mut Ui, view: &mut View, run: &RunRecord) {
-    let name = format::accuracy(run.experiment().data.kind);
+    let name = format::accuracy(&run.experiment().data);
     let axes = axes(view, Round::Decimal, percent, format::share, Some(1.0));
     pair(ui, view, run, name, (&run.train.accuracy, &run.test.accuracy), &axes, None);
 }

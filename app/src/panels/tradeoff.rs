@@ -352,7 +352,7 @@ fn about_run(ui: &mut Ui, session: &Session, run: &RunRecord) {
     }
     ui.label(RichText::new(run.status.name()).weak());
     let accuracy = run.best_accuracy.map_or_else(|| "–".to_owned(), format::share);
-    ui.label(format!("best {} {accuracy}, on test data", format::accuracy(experiment.data.kind).to_lowercase()));
+    ui.label(format!("best {} {accuracy}, on test data", format::accuracy(&experiment.data).to_lowercase()));
     ui.label(format!("measured peak {}, predicted {}", run.peak_load, run.predicted));
     let batch = &experiment.batch;
     let accumulated = if batch.accumulation > 1 { format!(" x {}", batch.accumulation) } else { String::new() };

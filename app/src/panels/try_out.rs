@@ -93,10 +93,9 @@ fn head(ui: &mut Ui, context: &PanelContext<'_>, run: &RunRecord, task: Task) {
 }
 
 fn figures(ui: &mut Ui, evaluation: &Evaluation, task: Task, run: &RunRecord) {
-    let kind = run.experiment().data.kind;
     let mut words = vec![
         format!("loss {:.4}", evaluation.loss),
-        format!("{} {}", format::accuracy(kind).to_lowercase(), format::share(evaluation.accuracy)),
+        format!("{} {}", format::accuracy(&run.experiment().data).to_lowercase(), format::share(evaluation.accuracy)),
     ];
     words.extend(evaluation.perplexity().map(|perplexity| format!("perplexity {}", format::three(perplexity))));
     let iou = evaluation.answers.as_ref().filter(|_| task == Task::Mask).and_then(|answers| answers.mean_iou());

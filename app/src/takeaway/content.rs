@@ -143,7 +143,7 @@ fn with_curves(state: &State, view: &View, draw: fn(&curves::Run<'_>) -> Figure)
         curves: &curves,
         predicted: Some(run.predicted),
         budget: run.budget,
-        accuracy: format::accuracy(experiment.data.kind),
+        accuracy: format::accuracy(&experiment.data),
         clip_norm: experiment.optimizer.clip_norm,
         look: look(view),
     }))

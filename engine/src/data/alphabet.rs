@@ -3,7 +3,10 @@
 //! Always holds: what a prompt is written in are the tokens of its data, so that a model sees it as it saw its samples.
 //! Refuses a sign that the data have no token for, and a question that is none of theirs.
 
+use std::sync::Arc;
+
 use crate::{
+    data::corpus::Tokenizer,
     error::{Problem, Result},
     experiment::{Data, DataKind},
 };
@@ -14,23 +17,35 @@ const BRACKETS: [&str; 7] = ["(", ")", "[", "]", "?", " no", " yes"];
 const QUESTION: u32 = 4;
 
 /// The alphabet of a choice of data.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone)]
 pub struct Alphabet {
     kind: DataKind,
     /// Numbers there are, where the tokens are numbers.
     numbers: usize,
     /// Tokens of a question, where the data ask one.
     question: usize,
+    /// Of text that goes through one, once it is open.
+    tokenizer: Option<Arc<Tokenizer>>,
 }
 
 impl Alphabet {
-    /// That of `data`.
+    /// That of `data`, its tokenizer opened: tokens and text are asked of this one.
+    ///
+    /// # Errors
+    /// Fails for data of images, and where the tokenizer cannot be read.
+    pub fn open(data: &Data) -> Result<Self> {
+        let alphabet = Self::of(data)?;
+        let tokenizer = data.is_tokenized().then(|| Tokenizer::open(data.chosen_tokenizer())).transpose()?;
+        Ok(Self { tokenizer: tokenizer.map(Arc::new), ..alphabet })
+    }
+
+    /// That of `data`, for what is said of it: a tokenizer is not opened.
     ///
     /// # Errors
     /// Fails for data of images.
     pub fn of(data: &Data) -> Result<Self> {
         let (numbers, question) = match data.kind {
-            DataKind::Text => (0, 0),
+            DataKind::Text | DataKind::Jsonl => (0, 0),
             DataKind::Brackets => (0, data.length),
             DataKind::Modular => (data.modulus, 2),
             DataKind::Sort => (data.vocabulary, data.length),
@@ -47,13 +62,13 @@ impl Alphabet {
                 return Err(Problem::new("data.kind", "a model of images takes no prompt", mend).into());
             }
         };
-        Ok(Self { kind: data.kind, numbers, question })
+        Ok(Self { kind: data.kind, numbers, question, tokenizer: None })
     }
 
     /// What a prompt is written in, with an example.
     pub fn hint(&self) -> String {
         match self.kind {
-            DataKind::Text => "any text".to_owned(),
+            DataKind::Text | DataKind::Jsonl => "any text".to_owned(),
             DataKind::Brackets => format!("{} brackets of ( ) [ ], such as {}", self.question, self.example()),
             DataKind::Modular => format!("two numbers below {}, such as {}", self.numbers, self.example()),
             DataKind::Sort => {
@@ -70,7 +85,7 @@ impl Alphabet {
             all.collect::<Vec<_>>().join(" ")
         };
         match self.kind {
-            DataKind::Text => "The ".to_owned(),
+            DataKind::Text | DataKind::Jsonl => "The ".to_owned(),
             DataKind::Brackets => "()".repeat(self.question / 2),
             DataKind::Modular | DataKind::Sort => numbers(self.question),
             _ => numbers(4),
@@ -80,7 +95,7 @@ impl Alphabet {
     /// Tokens that answer a prompt, where nobody says how many.
     pub fn usual_tokens(&self) -> usize {
         match self.kind {
-            DataKind::Text => 200,
+            DataKind::Text | DataKind::Jsonl => 200,
             DataKind::Brackets | DataKind::Modular => 1,
             DataKind::Sort => self.question,
             _ => 32,
@@ -93,8 +108,11 @@ impl Alphabet {
     /// Fails for a prompt that the data could not have written, with what they could.
     pub fn tokens(&self, prompt: &str) -> Result<Vec<u32>> {
         let refused = |what: String| Problem::new("prompt", what, format!("write {}", self.hint()));
+        if let Some(tokenizer) = &self.tokenizer {
+            return tokenizer.prompt(prompt).map_err(|why| refused(why).into());
+        }
         let mut tokens = match self.kind {
-            DataKind::Text => prompt.bytes().map(u32::from).collect::<Vec<_>>(),
+            DataKind::Text | DataKind::Jsonl => prompt.bytes().map(u32::from).collect::<Vec<_>>(),
             DataKind::Brackets => {
                 let signs = prompt.trim_end_matches('?').chars().filter(|sign| !sign.is_whitespace());
                 let token = |sign: char| match BRACKETS[..4].iter().position(|known| known.starts_with(sign)) {
@@ -127,10 +145,20 @@ impl Alphabet {
         Ok(tokens)
     }
 
-    /// The bytes by which a token is written after others.
+    /// The token that ends a text, where there is one.
+    pub(crate) fn end(&self) -> Option<u32> {
+        self.tokenizer.as_ref()?.end()
+    }
+
+    /// Tokens as text, where they are those of a tokenizer: a token is then written by what stands before it.
+    pub(crate) fn decode(&self, tokens: &[u32]) -> Option<String> {
+        self.tokenizer.as_ref().map(|tokenizer| tokenizer.decode(tokens))
+    }
+
+    /// The bytes by which a token that is not a tokenizer's is written after others.
     pub fn text(&self, token: u32) -> Vec<u8> {
         match self.kind {
-            DataKind::Text => vec![token as u8],
+            DataKind::Text | DataKind::Jsonl => vec![token as u8],
             DataKind::Brackets => BRACKETS.get(token as usize).copied().unwrap_or_default().as_bytes().to_vec(),
             DataKind::Modular if token as usize == self.numbers => b" =".to_vec(),
             _ => format!(" {token}").into_bytes(),

@@ -14,7 +14,7 @@ use crate::{
         batch::{BatchLayout, HostBatch, Inputs},
         device_layout::{Chunk, DeviceDatasetLayout, Integers},
         image_set::ImageSet,
-        sequences::{self, TokenRows},
+        sequences::TokenRows,
         source::{self, Store},
     },
     error::{Error, Result},
@@ -67,7 +67,7 @@ impl Dataset {
     }
 
     fn read(data: &Data, seed: u64, known: Option<&Inspection>) -> Result<Self> {
-        let source = source::of(data.kind);
+        let source = source::of(data);
         let found = source.inspect(data, known)?;
         let facts = *found.info();
         // Files may have changed since they were looked at: the opened files count.
@@ -147,8 +147,9 @@ impl Dataset {
                 set.fill(split, epoch, indices, (images, &mut batch.labels), over)?;
             }
             (Inputs::Tokens(tokens), Content::Rows(rows)) => {
-                let row = |index, row: &mut [u32]| rows.row(split, index, epoch, row);
-                self.fill_rows(row, indices, (tokens, &mut batch.labels), over)?;
+                let scored = self.facts.scored_labels;
+                let sample = |index, places: (&mut [u32], &mut [u32])| rows.sample(split, index, epoch, places, scored);
+                self.fill_rows(sample, indices, (tokens, &mut batch.labels), over)?;
             }
             (Inputs::Images(_), Content::Rows(_)) | (Inputs::Tokens(_), Content::Images(_)) => {
                 unreachable!("a batch is prepared for the set that fills it")
@@ -190,10 +191,15 @@ impl Dataset {
         }
     }
 
-    /// Writes rows as the inputs and labels of a batch; `read` gives the tokens of a sample.
+    /// Whether its training samples are those of an endless stream, numbered through all epochs.
+    pub(super) fn is_stream(&self) -> bool {
+        matches!(&self.content, Some(Content::Rows(rows)) if rows.is_stream())
+    }
+
+    /// Writes rows as the inputs and labels of a batch; `sample` gives those of one.
     fn fill_rows(
         &self,
-        read: impl Fn(usize, &mut [u32]) -> Result<()>,
+        sample: impl Fn(usize, (&mut [u32], &mut [u32])) -> Result<()>,
         indices: impl ExactSizeIterator<Item = usize>,
         (tokens, labels): (&mut Vec<u32>, &mut Vec<u32>),
         over: &AtomicBool,
@@ -201,15 +207,12 @@ impl Dataset {
         let (count, length) = (indices.len(), self.facts.labels_per_sample);
         tokens.resize(count * length, 0);
         labels.resize(count * length, 0);
-        let mut row = vec![0; length + 1];
         let places = tokens.chunks_exact_mut(length).zip(labels.chunks_exact_mut(length));
         for ((tokens, labels), index) in places.zip(indices) {
             if over.load(Relaxed) {
                 return Err(Error::Stopped);
             }
-            read(index, &mut row)?;
-            tokens.copy_from_slice(&row[..length]);
-            sequences::labels(&row, self.facts.scored_labels, labels);
+            sample(index, (tokens, labels))?;
         }
         Ok(())
     }
@@ -240,7 +243,7 @@ impl Dataset {
 impl Drop for Dataset {
     /// As it was allocated: without counting, on whatever thread the last owner is.
     fn drop(&mut self) {
-        uncounted(|| drop((self.content.take(), self.chosen.path.take())));
+        uncounted(|| drop((self.content.take(), self.chosen.path.take(), self.chosen.tokenizer.take())));
     }
 }
 

@@ -28,7 +28,7 @@ impl DeviceDatasetLayout {
     pub fn new(data: &Data, facts: &DatasetInfo) -> Self {
         // The narrowest type that has `values` different values.
         let compact = |values: usize| if values <= 256 { DType::U8 } else { DType::U32 };
-        let shape = source::of(data.kind).device_shape(facts);
+        let shape = source::of(data).device_shape(facts);
         match facts.input {
             Input::Image { width, channels, .. } => Self {
                 inputs: (shape, DType::U8),

@@ -7,7 +7,11 @@ use std::sync::Arc;
 
 use crate::{
     bytes::Bytes,
-    data::{images::Listing, source},
+    data::{
+        corpus::{Found, TextFacts},
+        images::Listing,
+        source,
+    },
     error::Result,
     experiment::{Data, DatasetInfo, Input},
 };
@@ -19,6 +23,8 @@ pub struct Inspection {
     host_bytes: Bytes,
     /// The files, where a folder of files is what the data are.
     listing: Option<Arc<Listing>>,
+    /// What was found in text files, and what that means.
+    texts: Option<(Arc<Found>, Arc<TextFacts>)>,
 }
 
 impl Inspection {
@@ -28,7 +34,7 @@ impl Inspection {
     /// # Errors
     /// Files that are missing, unreadable or not what their format says; a choice that cannot be.
     pub fn of(data: &Data, known: Option<&Self>) -> Result<Self> {
-        source::of(data.kind).inspect(data, known)
+        source::of(data).inspect(data, known)
     }
 
     /// That of data whose samples, and what is kept to find them, take `held` bytes once they are open.
@@ -38,12 +44,27 @@ impl Inspection {
             Input::Tokens { .. } => 0,
         };
         let chosen = data.path.as_ref().map_or(0, |path| path.as_os_str().len());
-        Self { info, host_bytes: Bytes((held + scaling + chosen) as u64), listing: None }
+        Self { info, host_bytes: Bytes((held + scaling + chosen) as u64), listing: None, texts: None }
     }
 
     /// The same, of the files of `listing`.
     pub(super) fn with_listing(self, listing: Arc<Listing>) -> Self {
         Self { listing: Some(listing), ..self }
+    }
+
+    /// The same, of text files.
+    pub(super) fn with_texts(self, found: Arc<Found>, facts: TextFacts) -> Self {
+        Self { texts: Some((found, Arc::new(facts))), ..self }
+    }
+
+    /// What was found in text files.
+    pub(super) fn texts(&self) -> Option<&Arc<Found>> {
+        self.texts.as_ref().map(|(found, _)| found)
+    }
+
+    /// What is known of text files that become tokens; `None` of other data.
+    pub fn text_facts(&self) -> Option<&TextFacts> {
+        self.texts.as_ref().map(|(_, facts)| &**facts)
     }
 
     /// The files, where a folder of files is what the data are.

@@ -128,19 +128,26 @@ impl Loader {
                 "{place} is no place between two steps of {effective} of {samples} samples"
             )));
         }
-        let layout = dataset.batch_layout(Split::Train);
+        let (layout, is_stream) = (dataset.batch_layout(Split::Train), dataset.is_stream());
         uncounted(|| {
-            let mut order: Vec<u32> = Vec::with_capacity(samples);
+            let mut order: Vec<u32> = Vec::with_capacity(if is_stream { 0 } else { samples });
+            let per_epoch = samples / effective * effective;
             Self::start(move |batch, over| {
                 if place + effective > samples && place.is_multiple_of(effective) {
                     (epoch, place) = (epoch + 1, 0);
                     order.clear();
                 }
+                reserve(batch, micro, &layout)?;
+                if is_stream {
+                    let first = epoch as usize * per_epoch + place;
+                    dataset.fill(Split::Train, epoch, first..first + micro, batch, over)?;
+                    place += micro;
+                    return Ok(true);
+                }
                 if order.is_empty() {
                     order.extend(0..samples as u32);
                     Rng::new(seed, Stream::Shuffle, epoch).shuffle(&mut order);
                 }
-                reserve(batch, micro, &layout)?;
                 let indices = order[place..place + micro].iter().map(|index| *index as usize);
                 dataset.fill(Split::Train, epoch, indices, batch, over)?;
                 place += micro;

@@ -10,6 +10,7 @@ mod augment;
 mod batch;
 mod brackets;
 mod cifar;
+mod corpus;
 mod dataset;
 mod device_layout;
 mod digits;
@@ -33,6 +34,7 @@ mod tokens;
 
 pub use alphabet::Alphabet;
 pub use batch::{HostBatch, Inputs};
+pub use corpus::TextFacts;
 pub use dataset::{Dataset, Split};
 pub use device_layout::{Chunk, DeviceDatasetLayout, Integers};
 pub use images::Skipped;
@@ -57,7 +59,7 @@ pub fn facts(data: &Data) -> Result<DatasetInfo> {
 
 /// The problem of a choice of data that no file can solve, if it has one.
 pub(crate) fn impossible(data: &Data) -> Option<Problem> {
-    let judged = source::of(data.kind).limits(data);
+    let judged = source::of(data).limits(data);
     judged.err().and_then(|error| if let Error::Experiment(problem) = error { Some(problem) } else { None })
 }
 

@@ -30,6 +30,31 @@ pub(super) trait TokenRows: fmt::Debug + Send + Sync {
     /// Fails when a file can no longer be read as it was.
     fn row(&self, split: Split, index: usize, epoch: u64, row: &mut [u32]) -> Result<()>;
 
+    /// Writes the inputs and the labels of sample `index` of a part, as it is in `epoch`; of the labels the last `scored` may
+    /// count.
+    ///
+    /// # Errors
+    /// Fails when a file can no longer be read as it was.
+    fn sample(
+        &self,
+        split: Split,
+        index: usize,
+        epoch: u64,
+        (inputs, own): (&mut [u32], &mut [u32]),
+        scored: usize,
+    ) -> Result<()> {
+        let mut row = vec![0; inputs.len() + 1];
+        self.row(split, index, epoch, &mut row)?;
+        inputs.copy_from_slice(&row[..inputs.len()]);
+        labels(&row, scored, own);
+        Ok(())
+    }
+
+    /// Whether its training samples are those of an endless stream, numbered through all epochs.
+    fn is_stream(&self) -> bool {
+        false
+    }
+
     /// Training and test samples, where they are not those that were found before it was opened.
     fn counts(&self) -> Option<(usize, usize)> {
         None

@@ -8,8 +8,8 @@ use std::path::Path;
 
 use crate::{
     data::{
-        DatasetInfo, Input, Inspection, brackets, cifar, digits, idx, image_set::ImageStore, images, masks, modular,
-        sequences::TokenRows, shapes, sort, spirals, text, tokens,
+        DatasetInfo, Input, Inspection, brackets, cifar, corpus, digits, idx, image_set::ImageStore, images, masks,
+        modular, sequences::TokenRows, shapes, sort, spirals, text, tokens,
     },
     error::{Problem, Result},
     experiment::{Data, DataKind},
@@ -82,9 +82,9 @@ pub(super) enum Store {
     Rows(Box<dyn TokenRows>),
 }
 
-/// The source of a kind.
-pub(super) fn of(kind: DataKind) -> &'static dyn Source {
-    match kind {
+/// The source of a choice.
+pub(super) fn of(data: &Data) -> &'static dyn Source {
+    match data.kind {
         DataKind::Digits => &digits::Digits,
         DataKind::Shapes => &shapes::ColouredShapes,
         DataKind::Spirals => &spirals::SpiralArms,
@@ -96,7 +96,9 @@ pub(super) fn of(kind: DataKind) -> &'static dyn Source {
         DataKind::Modular => &modular::ModularSums,
         DataKind::Sort => &sort::SortedDigits,
         DataKind::Brackets => &brackets::BalancedBrackets,
+        DataKind::Text if data.is_tokenized() => &corpus::Corpus,
         DataKind::Text => &text::FileBytes,
+        DataKind::Jsonl => &corpus::Corpus,
         DataKind::Tokens => &tokens::MarkovChain,
     }
 }

@@ -1,6 +1,6 @@
 //! The data: where samples come from, and what is learned from them.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use crate::{
     experiment::{
@@ -9,6 +9,9 @@ use crate::{
     },
     words::words,
 };
+
+/// The vocabulary where none is chosen. No tokenizer has so few tokens.
+const UNCHOSEN: usize = 10;
 
 words! {
     /// Where samples come from.
@@ -35,8 +38,10 @@ words! {
         Sort = "sort",
         /// Brackets of two kinds; scored is the last answer, whether they are balanced.
         Brackets = "brackets",
-        /// The bytes of any file, in windows; every next byte is scored.
+        /// A file of text; every next token is scored, or the next byte where there is no tokenizer.
         Text = "text",
+        /// JSON lines, each a text, a prompt with its completion, or messages; a file or a folder of them.
+        Jsonl = "jsonl",
         /// A generated Markov chain over `vocabulary` tokens; every next token is scored.
         Tokens = "tokens",
     }
@@ -94,6 +99,14 @@ pub enum DataSetting {
     Vocabulary,
     /// [`Data::modulus`].
     Modulus,
+    /// [`Data::tokenizer`].
+    Tokenizer,
+    /// [`Data::packing`].
+    Packing,
+    /// [`Data::completion_only`].
+    CompletionOnly,
+    /// [`Data::skip_broken`].
+    SkipBroken,
     /// [`Data::test_fraction`].
     TestFraction,
 }
@@ -143,7 +156,10 @@ impl SourceTraits {
 impl DataKind {
     /// Its row in the table of all kinds: the one place that tells them apart without opening anything.
     pub const fn traits(self) -> &'static SourceTraits {
-        use DataSetting::{Classes, Length, Modulus, Samples, Side, TestFraction, Vocabulary};
+        use DataSetting::{
+            Classes, CompletionOnly, Length, Modulus, Packing, Samples, Side, SkipBroken, TestFraction, Tokenizer,
+            Vocabulary,
+        };
         use Labelled::{Byte, Digit, Pixel, Sample, Token};
         use SourceTraits as Of;
         use Task::{Class, Mask, Next};
@@ -198,9 +214,21 @@ impl DataKind {
                     let path = PathUse {
                         is_file: true,
                         mend: "write the file to learn from, a file and not a folder",
-                        holds: "any file: its bytes are the tokens",
+                        holds: "text in UTF-8; without a tokenizer any file, whose bytes are the tokens",
                     };
-                    &Of { path: Some(path), ..Of::made(Next, Byte, &[Length, TestFraction]) }
+                    &Of { path: Some(path), ..Of::made(Next, Byte, &[Tokenizer, Length, Vocabulary, TestFraction]) }
+                }
+            }
+            Self::Jsonl => {
+                const {
+                    let path = PathUse {
+                        is_file: true,
+                        mend: "write a file of JSON lines, or a folder of .jsonl and .txt files",
+                        holds: "a line a sample: \"text\", \"prompt\" and \"completion\", or \"messages\"; or a folder of \
+                                .jsonl and .txt files",
+                    };
+                    let settings = &[Tokenizer, Length, Packing, CompletionOnly, SkipBroken, Vocabulary, TestFraction];
+                    &Of { path: Some(path), ..Of::made(Next, Token, settings) }
                 }
             }
             Self::Tokens => const { &Of::made(Next, Token, &[Length, Vocabulary, Samples, TestFraction]) },
@@ -260,13 +288,48 @@ words! {
     }
 }
 
+impl Data {
+    /// The tokenizer's file or folder, where one is chosen.
+    pub fn chosen_tokenizer(&self) -> Option<&Path> {
+        self.tokenizer.as_deref().filter(|path| !path.as_os_str().is_empty())
+    }
+
+    /// Whether samples are texts that become tokens: not windows of a file's bytes.
+    pub fn is_tokenized(&self) -> bool {
+        match self.kind {
+            DataKind::Jsonl => true,
+            DataKind::Text => self.chosen_tokenizer().is_some(),
+            _ => false,
+        }
+    }
+
+    /// What a label is given to.
+    pub fn labelled(&self) -> Labelled {
+        if self.is_tokenized() { Labelled::Token } else { self.kind.traits().labelled }
+    }
+
+    /// The rows that the model's embedding is to have; `None` where the tokenizer's number decides.
+    pub fn chosen_vocabulary(&self) -> Option<usize> {
+        Some(self.vocabulary).filter(|count| *count > UNCHOSEN)
+    }
+
+    /// Windows of bytes have 256 tokens whatever is chosen.
+    fn uses_vocabulary(&self) -> bool {
+        let is_open = self.kind != DataKind::Text || self.is_tokenized() || self.chosen_vocabulary().is_some();
+        self.kind.uses(DataSetting::Vocabulary) && is_open
+    }
+}
+
 settings! {
     /// The data.
     pub struct Data in data {
         /// Where samples come from.
         pub kind: DataKind = DataKind::Digits, KERNELS;
-        /// The folder (idx, cifar10, cifar100, images), or the file (text).
+        /// The folder (idx, cifar10, cifar100, images), the file (text), or either of the two (jsonl).
         pub path: Option<PathBuf> = None, SIZES.when(|e| e.data.kind.is_on_disk());
+        /// A `tokenizer.json`, or a folder that holds one (text, jsonl). Without one it is that of the folder of
+        /// `weights.path`, and where that has none, bytes are the tokens.
+        pub tokenizer: Option<PathBuf> = None, SIZES.quiet().when(|e| e.data.kind.uses(DataSetting::Tokenizer));
         /// Height and width of an image (shapes, images, masks).
         pub side: usize = 32, SIZES
             .counts(MIN_SIDE as u64, MAX_SIDE as u64, "the side of an image")
@@ -279,10 +342,17 @@ settings! {
         pub samples: usize = 4000, SIZES
             .counts(10, MAX_SAMPLES as u64, "a number of samples")
             .when(|e| e.data.kind.uses(DataSetting::Samples));
-        /// Digits to sort (sort), brackets (brackets), bytes of a window (text), tokens of a sequence (tokens).
+        /// Digits to sort (sort), brackets (brackets), tokens of a sequence (text, jsonl, tokens).
         pub length: usize = 64, SIZES.when(|e| e.data.kind.uses(DataSetting::Length));
-        /// Different digits (sort), different tokens (tokens).
-        pub vocabulary: usize = 10, SIZES.when(|e| e.data.kind.uses(DataSetting::Vocabulary));
+        /// Different digits (sort), different tokens (tokens). Of a model that reads text (text, jsonl) the rows of its
+        /// embedding: as many as the tokenizer has tokens or more. There 0 to 10 stand for the tokenizer's number.
+        pub vocabulary: usize = UNCHOSEN, SIZES.when(|e| e.data.uses_vocabulary());
+        /// Whether samples are joined and cut to `length` (jsonl). Otherwise each is a sequence of its own, cut or padded.
+        pub packing: bool = false, NOTHING.quiet().when(|e| e.data.kind.uses(DataSetting::Packing));
+        /// Whether only completions, and what an assistant says, are scored (jsonl). Otherwise every token is.
+        pub completion_only: bool = true, NOTHING.quiet().when(|e| e.data.kind.uses(DataSetting::CompletionOnly));
+        /// Whether lines that cannot be read are left out and counted (jsonl). Otherwise the first one is an error.
+        pub skip_broken: bool = false, NOTHING.quiet().when(|e| e.data.kind.uses(DataSetting::SkipBroken));
         /// What sums are taken modulo (modular).
         pub modulus: usize = 97, SIZES.when(|e| e.data.kind.uses(DataSetting::Modulus));
         /// Share of the samples held out for testing, of a text its last part (all but idx, cifar10 and cifar100).

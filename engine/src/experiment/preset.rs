@@ -73,6 +73,9 @@ pub fn open(path: impl AsRef<Path>) -> Result<Opened> {
         return opened_either(&file::text_of(path)?, path);
     }
     let (mut experiment, mut notes) = hugging_face::opened(&file::text_of(&config)?, &config)?;
+    if path.join(weights::TOKENIZER).is_file() {
+        experiment.data.tokenizer = Some(path.to_owned());
+    }
     if weights::are_in(path) {
         experiment.weights.path = Some(path.to_owned());
         experiment.description.push_str(" The model begins with the weights of the folder.");

@@ -1,8 +1,14 @@
 //! What a model begins with: nothing, or weights that lie in files.
 
-use std::path::{Path, PathBuf};
+use std::{
+    borrow::Cow,
+    path::{Path, PathBuf},
+};
 
-use crate::experiment::settings::{NOTHING, settings};
+use crate::experiment::{
+    Data, DataKind, DataSetting, Experiment,
+    settings::{NOTHING, settings},
+};
 
 settings! {
     /// What the model begins with.
@@ -19,6 +25,8 @@ pub const WHOLE: &str = "model.safetensors";
 pub const INDEX: &str = "model.safetensors.index.json";
 /// The configuration beside weights.
 pub const CONFIG: &str = "config.json";
+/// The tokenizer beside weights.
+pub const TOKENIZER: &str = "tokenizer.json";
 
 /// Endings of pickled files, which are not read: to read one is to run whatever program lies in it.
 const PICKLED: [&str; 6] = ["bin", "pt", "pth", "ckpt", "pkl", "pickle"];
@@ -42,5 +50,23 @@ impl Weights {
     /// The file or folder, where one is chosen.
     pub fn chosen(&self) -> Option<&Path> {
         self.path.as_deref().filter(|path| !path.as_os_str().is_empty())
+    }
+}
+
+impl Experiment {
+    /// The data with what the experiment says of them elsewhere: without a tokenizer of their own, texts have that of the
+    /// folder of the weights.
+    pub fn whole_data(&self) -> Cow<'_, Data> {
+        let is_open = self.data.kind.uses(DataSetting::Tokenizer) && self.data.chosen_tokenizer().is_none();
+        let weights = self.weights.chosen().filter(|_| is_open);
+        if let Some(gone) = weights.filter(|path| self.data.kind == DataKind::Jsonl && !path.exists()) {
+            // Whoever looks for the tokenizer there says so: without it the same text would be other tokens.
+            return Cow::Owned(Data { tokenizer: Some(gone.to_owned()), ..self.data.clone() });
+        }
+        let folder = weights.and_then(|path| if path.is_dir() { Some(path) } else { path.parent() });
+        match folder.filter(|folder| folder.join(TOKENIZER).is_file()) {
+            Some(folder) => Cow::Owned(Data { tokenizer: Some(folder.to_owned()), ..self.data.clone() }),
+            None => Cow::Borrowed(&self.data),
+        }
     }
 }

@@ -84,10 +84,11 @@ impl Resolved {
     /// # Errors
     /// As [`new`](Self::new).
     pub fn after(known: Option<&Self>, experiment: &Experiment, machine: &Machine) -> Result<Self, Vec<Problem>> {
-        let found = Inspection::of(&experiment.data, known.map(|known| &known.data));
+        let chosen = experiment.whole_data();
+        let found = Inspection::of(&chosen, known.map(|known| &known.data));
         let mut problems = check(experiment, found.as_ref().ok().map(Inspection::info));
         // What is generated has its own limits, which together are fewer than the values apart.
-        let own = data::impossible(&experiment.data).filter(|own| problems.iter().all(|known| known.key != own.key));
+        let own = data::impossible(&chosen).filter(|own| problems.iter().all(|known| known.key != own.key));
         problems.extend(own);
         let data = match found {
             Ok(found) => found,
@@ -107,7 +108,7 @@ impl Resolved {
     /// # Errors
     /// Fails where [`new`](Self::new) does.
     pub fn revised(&self, experiment: &Experiment, machine: &Machine) -> Result<Self, Vec<Problem>> {
-        if experiment.data != self.experiment.data {
+        if experiment.whole_data() != self.experiment.whole_data() {
             return Self::after(Some(self), experiment, machine);
         }
         let problems = check(experiment, Some(self.info()));

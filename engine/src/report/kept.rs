@@ -102,7 +102,7 @@ impl Ran {
 
 /// What throughput counts in a step: samples, or the tokens of them.
 fn counted(experiment: &Experiment) -> f64 {
-    let of_sample = match experiment.data.kind.traits().labelled {
+    let of_sample = match experiment.data.labelled() {
         Labelled::Byte | Labelled::Token => experiment.data.length,
         Labelled::Sample | Labelled::Pixel | Labelled::Digit => 1,
     };

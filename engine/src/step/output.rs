@@ -9,6 +9,8 @@ pub struct PendingStep {
     /// Labels that count.
     pub(super) labels: usize,
     pub(super) loss_scale: f64,
+    /// By what the gradients are too large.
+    pub(super) grad_scale: f64,
     pub(super) skipped: bool,
 }
 
@@ -23,9 +25,9 @@ impl PendingStep {
     /// # Errors
     /// The failure of a kernel.
     pub fn wait(self) -> Result<StepOutput> {
-        let Self { sums, squares, labels, loss_scale, skipped } = self;
+        let Self { sums, squares, labels, loss_scale, grad_scale, skipped } = self;
         let (loss, accuracy) = means(sums.wait()?, labels);
-        let gradient_norm = squares.wait()?.map_or(0.0, |sum| sum[0].sqrt()) / loss_scale;
+        let gradient_norm = squares.wait()?.map_or(0.0, |sum| sum[0].sqrt()) / grad_scale;
         Ok(StepOutput { loss, accuracy, gradient_norm, loss_scale, skipped })
     }
 }

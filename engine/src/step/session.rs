@@ -2,7 +2,7 @@
 
 use crate::{
     autograd::{Listener, RetainedTensors, Tape},
-    backend::{Backend, DType, Executor, HostSlice, Readback, Tensor},
+    backend::{Backend, DType, Executor, HostSlice, IGNORE_INDEX, Readback, Tensor},
     bytes::Bytes,
     data::{Dataset, DatasetInfo, Split},
     error::{NotFinite, Result},
@@ -38,10 +38,11 @@ pub struct Session<B: Backend> {
 
 /// One micro-batch on the device.
 struct OnDevice<B: Backend> {
-    samples: usize,
     inputs: Tensor<B>,
     /// `[samples * labels of a sample]`.
     labels: Tensor<B>,
+    /// How many of them count.
+    scored: usize,
 }
 
 /// What a micro-batch's tensors are called before its turn.
@@ -152,12 +153,12 @@ impl<B: Backend> Session<B> {
         squares: Tensor<B>,
     ) -> Result<PendingStep> {
         let loss_scale = self.loss_scale.scale();
-        let (mut samples, mut retained) = (0, None);
+        let (mut labels, mut retained) = (0, None);
         for _ in 0..self.experiment.batch.accumulation {
             // Retained tensors are freed when the next forward pass begins.
             drop(retained.take());
             let batch = self.feed(&mut next)?;
-            samples += batch.samples;
+            labels += batch.scored;
             retained = self.accumulate(batch, &stats, loss_scale, &mut |_| Ok(()))?;
         }
         self.executor.ledger().set_phase(Phase::Optimizer);
@@ -175,11 +176,11 @@ impl<B: Backend> Session<B> {
         if skipped {
             self.model.params().into_iter().for_each(|param| drop(param.take_gradient()));
         } else {
-            self.update(rate, &squares, loss_scale)?;
+            self.update(rate, &squares, loss_scale / self.per_label(labels))?;
         }
         drop(retained);
-        let (sums, labels) = (self.executor.fetch(stats.sums())?, samples * self.info.scored_labels);
-        Ok(PendingStep { sums, squares: squares_readback, labels, loss_scale, skipped })
+        let (sums, grad_scale) = (self.executor.fetch(stats.sums())?, loss_scale / self.per_label(labels));
+        Ok(PendingStep { sums, squares: squares_readback, labels, loss_scale, grad_scale, skipped })
     }
 
     /// Each layer's update as soon as its gradients are complete. The norm is known only afterwards, and clips nothing.
@@ -193,11 +194,20 @@ impl<B: Backend> Session<B> {
         self.updates += 1;
         let update = optim::Update { rate, grad_scale: 1.0, step: self.updates };
         let batch = self.feed(&mut next)?;
-        let samples = batch.samples;
-        let retained = self.accumulate(batch, &stats, 1.0, &mut |layer| self.update_layer(layer, &squares, update))?;
+        let labels = batch.scored;
+        // The labels that count are known before the first gradient.
+        let scale = self.per_label(labels);
+        let retained =
+            self.accumulate(batch, &stats, scale, &mut |layer| self.update_layer(layer, &squares, update))?;
         drop(retained);
         let (sums, squares) = (self.executor.fetch(stats.sums())?, self.executor.fetch(&squares)?);
-        Ok(PendingStep { sums, squares, labels: samples * self.info.scored_labels, loss_scale: 1.0, skipped: false })
+        Ok(PendingStep { sums, squares, labels, loss_scale: 1.0, grad_scale: 1.0, skipped: false })
+    }
+
+    /// By what gradients are too small where only `labels` of a step count: they are made for as many as may count. Exactly
+    /// one where all of those do.
+    fn per_label(&self, labels: usize) -> f64 {
+        (self.experiment.batch.effective() * self.info.scored_labels) as f64 / labels.max(1) as f64
     }
 
     /// Forward and backward of one micro-batch; gradients add up in the parameters' buffers. Returns the tensors
@@ -213,7 +223,8 @@ impl<B: Backend> Session<B> {
         let (executor, ledger) = (&self.executor, self.executor.ledger());
         let OnDevice { inputs, labels, .. } = batch;
         ledger.set_phase(Phase::Forward);
-        // The loss is the mean over the effective batch, so that accumulation changes memory and not the gradient.
+        // The loss is the mean over the effective batch, so that accumulation changes memory and not the gradient. How many
+        // labels count is known once all micro-batches are seen: the update makes up for it.
         let scale = loss_scale / (self.experiment.batch.effective() * self.info.scored_labels) as f64;
         let mut tape = Tape::recording(executor).with_recompute(self.experiment.recompute).retaining(retained.clone());
         let (output, gradient) = if self.experiment.loss_chunk > 0 {
@@ -250,16 +261,20 @@ impl<B: Backend> Session<B> {
     fn upload(&self, batch: impl MicroBatch, split: Split, names: [&'static str; 2]) -> Result<OnDevice<B>> {
         let executor = &self.executor;
         let _layer = executor.enter(executor.ledger().layer_id("batch"));
-        let (DatasetInfo { input, labels_per_sample, .. }, samples) = (self.info, batch.samples());
+        let (DatasetInfo { input, labels_per_sample, scored_labels, .. }, samples) = (self.info, batch.samples());
         let precision = self.experiment.precision;
         if let Some(device_dataset) = self.device_dataset.as_ref().filter(|_| split == Split::Train) {
             let (inputs, labels) = device_dataset.gather(executor, batch.inputs(), samples, &self.info, precision)?;
-            return Ok(OnDevice { samples, inputs, labels });
+            return Ok(OnDevice { inputs, labels, scored: samples * scored_labels });
         }
         let inputs = executor.upload(batch.inputs(), input.shape(samples), input.dtype(precision), names[0])?;
-        let labels = HostSlice::U32(batch.labels());
-        let labels = executor.upload(labels, [samples * labels_per_sample], DType::U32, names[1])?;
-        Ok(OnDevice { samples, inputs, labels })
+        let labels = batch.labels();
+        let scored = match labels {
+            [] => samples * scored_labels,
+            labels => labels.iter().filter(|label| **label != IGNORE_INDEX).count(),
+        };
+        let labels = executor.upload(HostSlice::U32(labels), [samples * labels_per_sample], DType::U32, names[1])?;
+        Ok(OnDevice { inputs, labels, scored })
     }
 
     /// Adds the square of a parameter's gradient to the sum: infinite or NaN when any element is.
@@ -282,14 +297,15 @@ impl<B: Backend> Session<B> {
     }
 
     /// Updates every parameter, its gradient clipped by the norm of all of them, which never leaves the device for that.
-    fn update(&mut self, rate: f64, squares: &Tensor<B>, loss_scale: f64) -> Result<()> {
+    /// Gradients are `grad_scale` times too large.
+    fn update(&mut self, rate: f64, squares: &Tensor<B>, grad_scale: f64) -> Result<()> {
         let (choice, executor) = (&self.experiment.optimizer, &self.executor);
         let mut clip = None;
         if choice.clip_norm > 0.0 {
-            clip = Some(executor.clip_scale(squares, choice.clip_norm * loss_scale)?);
+            clip = Some(executor.clip_scale(squares, choice.clip_norm * grad_scale)?);
         }
         self.updates += 1;
-        let update = optim::Update { rate, grad_scale: 1.0 / loss_scale, step: self.updates };
+        let update = optim::Update { rate, grad_scale: 1.0 / grad_scale, step: self.updates };
         let update = |param: &Param<B>| optim::update(executor, choice, param, update, clip.as_ref());
         self.model.params().into_iter().try_for_each(update)
     }
@@ -314,14 +330,14 @@ impl<B: Backend> Session<B> {
         let (executor, ledger) = (&self.executor, self.executor.ledger());
         ledger.set_phase(Phase::Evaluate);
         let stats = Stats::new(executor)?;
-        let mut samples = 0;
+        let mut count = 0;
         while let Some(batch) = next()? {
-            samples += batch.samples();
-            let OnDevice { inputs, labels, .. } =
+            let OnDevice { inputs, labels, scored } =
                 self.upload(batch, Split::Test, [self.info.input.label(), "labels"])?;
+            count += scored;
             self.loss().measure(inputs, &labels, &stats, &mut see)?;
         }
-        let means = means(executor.read(stats.sums())?, samples * self.info.scored_labels);
+        let means = means(executor.read(stats.sums())?, count);
         executor.step_ended()?;
         Ok(means)
     }

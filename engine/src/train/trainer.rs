@@ -12,7 +12,7 @@ use crossbeam_channel::{Receiver, Sender};
 use crate::{
     backend::thread_pool::ThreadPriority,
     bytes::Bytes,
-    data::Dataset,
+    data::{Dataset, TextFacts},
     device::Target,
     error::{BudgetError, Error, Problem, Result, panic_text},
     experiment::Experiment,
@@ -148,11 +148,11 @@ struct DatasetCache {
 impl DatasetCache {
     /// Whether the data of `experiment` are here already.
     fn holds(&self, experiment: &Experiment) -> bool {
-        self.dataset.as_ref().is_some_and(|dataset| dataset.is_for(&experiment.data, &experiment.run))
+        self.dataset.as_ref().is_some_and(|dataset| dataset.is_for(&experiment.whole_data(), &experiment.run))
     }
 
     fn open(&mut self, plan: &Plan) -> Result<Arc<Dataset>> {
-        let (data, run) = (&plan.experiment.data, &plan.experiment.run);
+        let (data, run) = (&plan.experiment.whole_data(), &plan.experiment.run);
         if let Some(dataset) = self.dataset.as_ref().filter(|dataset| dataset.is_for(data, run)) {
             return Ok(Arc::clone(dataset));
         }
@@ -275,6 +275,9 @@ impl Attempt {
             None => interop::chosen(experiment, plan.resolved.info())?,
         };
         weights.iter().flat_map(Fitted::notes).for_each(|note| events.send(Event::Warning(format!("weights: {note}"))));
+        if let Some(note) = plan.resolved.data().text_facts().and_then(TextFacts::left_out) {
+            events.send(Event::Warning(note));
+        }
         let dataset = datasets.open(&plan)?;
         if let Some(checkpoint) = &checkpoint {
             checkpoint.goes_on_with(&dataset, plan.experiment.batch.effective())?;

@@ -17,15 +17,15 @@ const STEPS: u64 = 5;
 const LONGEST: Duration = Duration::from_secs(300);
 
 /// What came of a run.
-struct Run {
-    plan: Arc<Plan>,
+pub(crate) struct Run {
+    pub(crate) plan: Arc<Plan>,
     /// Step, loss, norm, scale, rate and whether it was skipped, bit by bit.
     steps: Vec<(u64, [u64; 4], bool)>,
     /// Loss and accuracy of each test, bit by bit.
     tests: Vec<(u64, [u64; 2])>,
     /// Bytes that were measured while a checkpoint was written.
     saving: Vec<Bytes>,
-    summary: Summary,
+    pub(crate) summary: Summary,
 }
 
 /// Runs to the end, or through `stop_after` steps one by one.
@@ -132,32 +132,37 @@ pub(crate) fn is_the_run_that_was_never_stopped(device: &str, count: usize) {
     for (i, drawn) in Experiments::new(seed, device, Some(text)).take(count).enumerate() {
         let experiment = with_augmentation(&drawn);
         let case = || format!("seed {seed}, experiment {i}: {experiment:?}");
-        let folder = tempfile::tempdir().expect("a folder");
-        let (whole, parts) = (folder.path().join("whole"), folder.path().join("parts"));
-        let start = |folder: &Path| Start { keep: Keep::in_folder(folder), ..Start::new(experiment.clone()) };
-        let stop_after = 1 + drawn.also(4, STEPS as usize - 1) as u64;
-        let all = run(start(&whole), None);
-        let begun = run(start(&parts), Some(stop_after));
-        let resume = Some(parts.join("last.safetensors"));
-        let rest = run(Start { resume, ..start(&parts) }, None);
-
-        let steps: Vec<_> = begun.steps.iter().chain(&rest.steps).copied().collect();
-        assert_eq!(steps, all.steps, "{}", case());
-        let tests: Vec<_> = begun.tests.iter().chain(&rest.tests).copied().collect();
-        assert_eq!(tests, all.tests, "{}", case());
-        assert!(elements(&parts) == elements(&whole), "other weights: {}", case());
-        let results = |run: &Run| {
-            let Summary { steps, train_loss, test_accuracy, best_test_accuracy, skipped_steps, .. } = run.summary;
-            (steps, train_loss, test_accuracy, best_test_accuracy, skipped_steps)
-        };
-        assert_eq!(results(&rest), results(&all), "{}", case());
-        assert_eq!(tensors(&rest.plan, &[Pass::Steady]), tensors(&all.plan, &[Pass::Steady]), "{}", case());
-        for run in [&all, &begun, &rest] {
-            holds(run, &case);
-        }
-        if rest.steps.len() > 1 && all.summary.skipped_steps == 0 {
-            let passes = [Pass::First, Pass::Steady, Pass::Evaluate, Pass::Save];
-            assert_eq!(tensors(&rest.plan, &passes), tensors(&all.plan, &passes), "{}", case());
-        }
+        goes_on(&experiment, 1 + drawn.also(4, STEPS as usize - 1) as u64, &case);
     }
+}
+
+/// Trains `experiment` in one go, and in two with a checkpoint after `stop_after` steps; gives the run in one go.
+pub(crate) fn goes_on(experiment: &Experiment, stop_after: u64, case: &dyn Fn() -> String) -> Run {
+    let folder = tempfile::tempdir().expect("a folder");
+    let (whole, parts) = (folder.path().join("whole"), folder.path().join("parts"));
+    let start = |folder: &Path| Start { keep: Keep::in_folder(folder), ..Start::new(experiment.clone()) };
+    let all = run(start(&whole), None);
+    let begun = run(start(&parts), Some(stop_after));
+    let resume = Some(parts.join("last.safetensors"));
+    let rest = run(Start { resume, ..start(&parts) }, None);
+
+    let steps: Vec<_> = begun.steps.iter().chain(&rest.steps).copied().collect();
+    assert_eq!(steps, all.steps, "{}", case());
+    let tests: Vec<_> = begun.tests.iter().chain(&rest.tests).copied().collect();
+    assert_eq!(tests, all.tests, "{}", case());
+    assert!(elements(&parts) == elements(&whole), "other weights: {}", case());
+    let results = |run: &Run| {
+        let Summary { steps, train_loss, test_accuracy, best_test_accuracy, skipped_steps, .. } = run.summary;
+        (steps, train_loss, test_accuracy, best_test_accuracy, skipped_steps)
+    };
+    assert_eq!(results(&rest), results(&all), "{}", case());
+    assert_eq!(tensors(&rest.plan, &[Pass::Steady]), tensors(&all.plan, &[Pass::Steady]), "{}", case());
+    for run in [&all, &begun, &rest] {
+        holds(run, case);
+    }
+    if rest.steps.len() > 1 && all.summary.skipped_steps == 0 {
+        let passes = [Pass::First, Pass::Steady, Pass::Evaluate, Pass::Save];
+        assert_eq!(tensors(&rest.plan, &passes), tensors(&all.plan, &passes), "{}", case());
+    }
+    all
 }

@@ -52,3 +52,31 @@ fn a_configuration_pinned_with_an_edit_is_the_edited_one() {
     window.run_steps(3);
     assert!(app(&window).state.pin.is_none() && app(&window).state.pin_asked.is_none());
 }
+
+#[test]
+fn what_the_present_configuration_takes_is_said_before_during_and_after_a_run() {
+    let mut window = window(digits());
+    let said = |window: &Window| {
+        let plan = app(window).state.plan().expect("a plan").clone();
+        window.query_by_label(&crate::panels::length(&plan)).is_some()
+    };
+    assert!(said(&window));
+    window.get_by_role_and_label(Role::Button, "Step").click();
+    until(&mut window, |app| app.state.session.active().is_some_and(|run| run.last.is_some()));
+    assert!(said(&window));
+    window.get_by_role_and_label(Role::Button, "Stop").click();
+    until(&mut window, |app| app.state.session.active().is_none());
+    window.get_by_role_and_label(Role::Slider, "Width").increment_accesskit();
+    until(&mut window, |app| app.state.plan().is_some_and(|plan| plan.experiment.model.width == 48));
+    assert!(said(&window));
+    window
+        .state_mut()
+        .as_mut()
+        .expect("drawn")
+        .sender
+        .send(crate::command::Action::Adopt(Box::new(Experiment { budget: Bytes::kib(64), ..digits() })));
+    until(&mut window, |app| app.state.plan().is_some_and(|plan| !plan.fits()));
+    assert!(said(&window));
+    let why = app(&window).state.why_no_training().expect("it does not fit");
+    assert!(window.query_by_label(&why).is_some());
+}

@@ -153,7 +153,7 @@ fn drawn(kept: &Kept) -> curves::Run<'_> {
         curves,
         predicted: Some(run.load(&run.predicted)),
         budget: run.budget,
-        accuracy: format::accuracy(experiment.data.kind),
+        accuracy: format::accuracy(&experiment.data),
         clip_norm: experiment.optimizer.clip_norm,
         look: Look { smoothing: View::default().smoothing, ..Look::default() },
     }

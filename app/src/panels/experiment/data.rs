@@ -3,12 +3,13 @@
 use eframe::egui::Ui;
 use plimsoll_engine::{
     Bytes,
-    experiment::{DataSetting, PathUse},
+    experiment::{DataKind, DataSetting, PathUse},
 };
 
 use super::{PanelContext, controls, fact, path};
 use crate::{
     command::Action,
+    samples,
     widgets::control::{Form, Spec},
 };
 
@@ -22,8 +23,23 @@ const FOLDER: Spec = Spec {
 const FILE: Spec = Spec {
     key: "data.path",
     name: "File",
-    help: "Any file: its bytes are the tokens, 256 of them, and nothing is downloaded. It is held in host memory, outside the \
-            budget, and takes time only at the start of a run.",
+    help: "The text to learn; nothing is downloaded. With a tokenizer it is text in UTF-8; without one any file will do, whose \
+            bytes are the tokens. It waits in host memory, outside the budget, or is streamed, however large it is.",
+};
+
+const LINES: Spec = Spec {
+    key: "data.path",
+    name: "File",
+    help: "A file of JSON lines, or a folder of them and of .txt files; nothing is downloaded. Each line is looked at once before \
+            a run, and read again when it is its turn. It waits in host memory, outside the budget, or is streamed.",
+};
+
+const TOKENIZER: Spec = Spec {
+    key: "data.tokenizer",
+    name: "Tokenizer",
+    help: "A tokenizer.json, or a folder that holds one, as a published model has it: text then becomes the model's own tokens. \
+            Empty, it is that of the folder of the weights; where that has none, bytes are the tokens. The more tokens it has, \
+            the larger are the embedding and the logits. The loader's thread does it beside the training.",
 };
 
 /// Draws the group.
@@ -31,25 +47,47 @@ pub(super) fn ui(ui: &mut Ui, form: &Form<'_>, context: &PanelContext<'_>) {
     form.choice(ui, controls::DATA.0, &controls::DATA.1);
     let source = form.experiment().data.kind.traits();
     if let Some(PathUse { is_file, holds, .. }) = source.path {
-        let (spec, hint) = if is_file { (FILE, "/path/to/file") } else { (FOLDER, "/path/to/folder") };
+        let (spec, hint) = match (is_file, form.experiment().data.kind) {
+            (true, DataKind::Jsonl) => (LINES, "/path/to/lines.jsonl"),
+            (true, _) => (FILE, "/path/to/file"),
+            (false, _) => (FOLDER, "/path/to/folder"),
+        };
         path::ui(ui, form, context, (spec, hint, Action::BrowseData), |experiment| &mut experiment.data.path);
         fact(ui, holds);
     }
-    for setting in source.settings {
-        let (spec, number) = match setting {
-            DataSetting::Side => controls::SIDE,
-            DataSetting::Classes => controls::CLASSES,
-            DataSetting::Samples => controls::SAMPLES,
-            DataSetting::Length => controls::SAMPLE_LENGTH,
-            DataSetting::Vocabulary => controls::VOCABULARY,
-            DataSetting::Modulus => controls::MODULUS,
-            DataSetting::TestFraction => controls::TEST_FRACTION,
-        };
-        form.number(ui, spec, number);
-    }
+    source.settings.iter().for_each(|one| setting(ui, form, context, *one));
+    let facts = context.state.newest_plan().and_then(|plan| plan.resolved.data().text_facts());
+    facts.into_iter().flat_map(samples::lines).for_each(|line| fact(ui, &line));
     if let Some(plan) = context.state.newest_plan().filter(|plan| plan.host_data > Bytes::ZERO) {
         fact(ui, &format!("the data take {} of host memory, outside the budget", plan.host_data));
     }
+}
+
+/// Draws one setting of the source.
+fn setting(ui: &mut Ui, form: &Form<'_>, context: &PanelContext<'_>, setting: DataSetting) {
+    let data = &form.experiment().data;
+    let (spec, number) = match setting {
+        DataSetting::Tokenizer => {
+            let row = (TOKENIZER, "that of the weights", Action::BrowseTokenizer);
+            return path::ui(ui, form, context, row, |experiment| &mut experiment.data.tokenizer);
+        }
+        DataSetting::Packing => return form.choice(ui, controls::PACKING.0, &controls::PACKING.1),
+        DataSetting::CompletionOnly => {
+            return form.choice(ui, controls::COMPLETION_ONLY.0, &controls::COMPLETION_ONLY.1);
+        }
+        DataSetting::SkipBroken => return form.choice(ui, controls::SKIP_BROKEN.0, &controls::SKIP_BROKEN.1),
+        // Bytes have a number of their own.
+        DataSetting::Vocabulary if data.kind == DataKind::Text && !data.is_tokenized() => return,
+        DataSetting::Vocabulary if data.kind.is_on_disk() => controls::EMBEDDING_ROWS,
+        DataSetting::Vocabulary => controls::VOCABULARY,
+        DataSetting::Side => controls::SIDE,
+        DataSetting::Classes => controls::CLASSES,
+        DataSetting::Samples => controls::SAMPLES,
+        DataSetting::Length => controls::SAMPLE_LENGTH,
+        DataSetting::Modulus => controls::MODULUS,
+        DataSetting::TestFraction => controls::TEST_FRACTION,
+    };
+    form.number(ui, spec, number);
 }
 
 /// Draws what few change: where the data lie, and what is done to training images of any source.

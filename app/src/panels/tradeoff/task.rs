@@ -62,9 +62,15 @@ fn name(data: &Data) -> String {
         DataSetting::Classes => Some(format!("{} classes", data.classes)),
         DataSetting::Samples => Some(format!("{} samples", data.samples)),
         DataSetting::Length => Some(format!("length {}", data.length)),
+        DataSetting::Vocabulary if data.kind.is_on_disk() => {
+            data.chosen_vocabulary().map(|count| format!("{count} tokens"))
+        }
         DataSetting::Vocabulary => Some(format!("{} tokens", data.vocabulary)),
         DataSetting::Modulus => Some(format!("modulo {}", data.modulus)),
-        DataSetting::TestFraction => None,
+        DataSetting::Tokenizer => data.chosen_tokenizer().map(|path| format!("tokenizer {}", path.display())),
+        DataSetting::Packing => data.packing.then(|| "packed".to_owned()),
+        DataSetting::CompletionOnly => (!data.completion_only).then(|| "all scored".to_owned()),
+        DataSetting::SkipBroken | DataSetting::TestFraction => None,
     };
     let file = data.path.as_ref().filter(|_| data.kind.is_on_disk()).and_then(|path| path.file_name());
     let file = file.map(|name| name.to_string_lossy().into_owned());

@@ -250,7 +250,7 @@ prop_compose! {
         test_fraction in 0.01..0.5f64, placement in 0usize..3, flip: bool, crop_padding in 0usize..=4, color_jitter in 0.0..1.0f64) -> Data {
         let path = kind.is_on_disk().then(|| PathBuf::from(path));
         let placement = [Placement::Streamed, Placement::Host, Placement::Device][placement];
-        Data { kind, path, side, classes, samples, length, vocabulary, modulus, test_fraction, placement, flip, crop_padding, color_jitter }
+        Data { kind, path, side, classes, samples, length, vocabulary, modulus, test_fraction, placement, flip, crop_padding, color_jitter, ..Data::default() }
     }
 }
 

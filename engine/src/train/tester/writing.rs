@@ -16,6 +16,8 @@ use crate::{
     step::Session,
 };
 
+/// The most tokens that one sign is written in.
+const SIGN: usize = 8;
 /// The most tokens that are written at once.
 const MOST_TOKENS: usize = 1 << 20;
 
@@ -117,28 +119,60 @@ impl Tester {
         say: impl FnMut(&str) -> ControlFlow<()> + Send,
     ) -> Result<Written> {
         sampling.check()?;
-        let alphabet = Alphabet::of(&tried.experiment.data)?;
+        let alphabet = Alphabet::open(&tried.experiment.data)?;
         let tokens = alphabet.tokens(prompt)?;
         let ready = self.ready(tried, |_| vec![1])?;
         let (info, weights, prompt_tokens) = (*ready.resolved.info(), ready.weights.source(tried), tokens.len());
         let count = sampling.tokens.unwrap_or_else(|| alphabet.usual_tokens());
-        let spoken = Spoken { alphabet, whole: String::new(), begun: Vec::new(), say };
+        let spoken = Spoken::after(&tokens, alphabet, say);
         let (written, took) = self.run(ready, &info, Writing { info, sampling, count, tokens, spoken })?;
         let (tokens, text) = written;
         Ok(Written { weights, prompt_tokens, tokens: tokens[prompt_tokens..].to_vec(), text, took })
     }
 }
 
-/// Text as it is said, sign by sign: of a sign of several bytes nothing is said before it is whole.
+/// Text as it is said, sign by sign: of a sign of several bytes, or of several tokens, nothing is said before it is whole.
 struct Spoken<F> {
     alphabet: Alphabet,
     whole: String,
     begun: Vec<u8>,
+    /// Tokens of a tokenizer: the first `told` are said, and decide how those after them are written.
+    last: Vec<u32>,
+    told: usize,
     say: F,
 }
 
 impl<F: FnMut(&str) -> ControlFlow<()>> Spoken<F> {
+    /// Nothing is said yet after the tokens of a `prompt`.
+    fn after(prompt: &[u32], alphabet: Alphabet, say: F) -> Self {
+        let last = prompt[prompt.len().saturating_sub(SIGN)..].to_vec();
+        Self { alphabet, whole: String::new(), begun: Vec::new(), told: last.len(), last, say }
+    }
+
+    /// Whether a token ends the text; it is not said.
+    fn ends_with(&self, token: u32) -> bool {
+        self.alphabet.end() == Some(token)
+    }
+
+    /// Says what a token of a tokenizer adds, as its library streams text: by the difference to what stood there without it.
+    fn decoded(&mut self, is_end: bool) -> ControlFlow<()> {
+        let of = |tokens: &[u32]| self.alphabet.decode(tokens).unwrap_or_default();
+        let (before, all) = (of(&self.last[..self.told]), of(&self.last));
+        let is_whole = !all.ends_with(char::REPLACEMENT_CHARACTER) || self.last.len() - self.told >= SIGN || is_end;
+        let Some(text) = all.get(before.len()..).filter(|text| is_whole && !text.is_empty()) else {
+            return ControlFlow::Continue(());
+        };
+        let text = text.to_owned();
+        self.last.drain(..self.told);
+        self.told = self.last.len();
+        self.said(&text)
+    }
+
     fn token(&mut self, token: u32) -> ControlFlow<()> {
+        if self.alphabet.decode(&[]).is_some() {
+            self.last.push(token);
+            return self.decoded(false);
+        }
         self.begun.extend(self.alphabet.text(token));
         let mut text = String::new();
         loop {
@@ -165,8 +199,9 @@ impl<F: FnMut(&str) -> ControlFlow<()>> Spoken<F> {
 
     /// Says what was begun and never ended.
     fn end(&mut self) {
+        // Nothing comes after it that could be broken off.
+        let _ = self.decoded(true);
         if !std::mem::take(&mut self.begun).is_empty() {
-            // Nothing comes after it that could be broken off.
             let _ = self.said("\u{fffd}");
         }
     }
@@ -196,6 +231,9 @@ impl<F: FnMut(&str) -> ControlFlow<()>> With for Writing<F> {
             let flow = uncounted(|| {
                 let token = sampling.draw(&row, at);
                 drop(row);
+                if spoken.ends_with(token) {
+                    return ControlFlow::Break(());
+                }
                 tokens.push(token);
                 spoken.token(token)
             });
@@ -277,11 +315,28 @@ mod tests {
             said.push(text.to_owned());
             ControlFlow::Continue(())
         };
-        let mut spoken = Spoken { alphabet, whole: String::new(), begun: Vec::new(), say };
+        let mut spoken = Spoken::after(&[], alphabet, say);
         let bytes = [b'a', 0xc3, 0xa4, 0xff, b'b', 0xe2];
         assert!(bytes.into_iter().all(|byte| spoken.token(u32::from(byte)).is_continue()));
         spoken.end();
         assert_eq!(spoken.whole, "aä\u{fffd}b\u{fffd}");
         assert_eq!(said, ["a", "ä", "\u{fffd}", "b", "\u{fffd}"]);
+    }
+
+    #[test]
+    fn tokens_of_a_tokenizer_are_said_sign_by_sign_and_their_end_is_not() {
+        let alphabet = Alphabet::open(&Data { kind: DataKind::Jsonl, ..Data::default() }).expect("bytes");
+        let mut said = Vec::new();
+        let say = |text: &str| {
+            said.push(text.to_owned());
+            ControlFlow::Continue(())
+        };
+        let mut spoken = Spoken::after(&alphabet.tokens("x").expect("a prompt"), alphabet, say);
+        for byte in "aä€".bytes().chain([0xe2]) {
+            assert!(!spoken.ends_with(u32::from(byte)) && spoken.token(u32::from(byte)).is_continue());
+        }
+        assert!(spoken.ends_with(256));
+        spoken.end();
+        assert_eq!(said, ["a", "ä", "€", "\u{fffd}"]);
     }
 }

@@ -25,7 +25,8 @@ pub(in crate::panels::experiment) const DATA: (Spec, Choice<DataKind>) = (
             (DataKind::Modular, "sums modulo a number"),
             (DataKind::Sort, "digits to sort"),
             (DataKind::Brackets, "balanced brackets"),
-            (DataKind::Text, "bytes of a file"),
+            (DataKind::Text, "a text file"),
+            (DataKind::Jsonl, "JSON lines"),
             (DataKind::Tokens, "a Markov chain"),
         ],
         place: Place::Own {
@@ -33,6 +34,7 @@ pub(in crate::panels::experiment) const DATA: (Spec, Choice<DataKind>) = (
             set: |e, v| {
                 e.data.kind = v;
                 super::task::suit_model(e);
+                super::task::suit_vocabulary(e);
             },
         },
     },
@@ -122,6 +124,53 @@ pub(in crate::panels::experiment) const TEST_FRACTION: Numeric = (
                 longer and its accuracy more certain, and leaves less to learn from.",
     },
     Number { stops: &[0.05, 0.1, 0.15, 0.2, 0.25, 0.3, 0.4, 0.5], zero: None, place: Place::Setting },
+);
+
+pub(in crate::panels::experiment) const EMBEDDING_ROWS: Numeric = (
+    Spec {
+        key: "data.vocabulary",
+        name: "Vocabulary",
+        help: "Rows of the model's embedding, and columns of the logits, which with a large vocabulary are the largest tensor of \
+                a step. A published model has as many as its config.json says, often a few more than its tokenizer has tokens. \
+                Time grows with the columns.",
+    },
+    Number {
+        stops: &[0., 257., 8192., 32_000., 50_257., 128_256., 151_936.],
+        zero: Some("the tokenizer's"),
+        place: Place::Setting,
+    },
+);
+
+pub(in crate::panels::experiment) const PACKING: (Spec, Choice<bool>) = (
+    Spec {
+        key: "data.packing",
+        name: "Sequences",
+        help: "Padded, each sample is a sequence of its own: cut where it is longer, and filled up where it is shorter, and the \
+                padding takes as much memory and time as text. Packed, samples are joined, with the token that ends a text \
+                between them, and cut to the length: nothing is wasted, a step takes the same memory, and an epoch has fewer \
+                steps. Attention then sees the samples before in the same sequence.",
+    },
+    Choice { options: &[(false, "padded"), (true, "packed")], place: Place::Setting },
+);
+
+pub(in crate::panels::experiment) const COMPLETION_ONLY: (Spec, Choice<bool>) = (
+    Spec {
+        key: "data.completion_only",
+        name: "Scored",
+        help: "What the loss is the mean of: completions and what an assistant says, as in instruction tuning, or every token. \
+                A text without a prompt is scored whole. Memory and time stay the same: the model reads all of it either way.",
+    },
+    Choice { options: &[(true, "completions only"), (false, "every token")], place: Place::Setting },
+);
+
+pub(in crate::panels::experiment) const SKIP_BROKEN: (Spec, Choice<bool>) = (
+    Spec {
+        key: "data.skip_broken",
+        name: "Broken lines",
+        help: "What a line does that is no JSON, or has none of the fields: stop the run before it begins, with the line's \
+                number, or be left out and counted. Memory and time of a step stay the same.",
+    },
+    Choice { options: &[(false, "stop"), (true, "left out")], place: Place::Setting },
 );
 
 pub(in crate::panels::experiment) const PLACEMENT: (Spec, Choice<Placement>) = (

@@ -2,7 +2,7 @@
 
 use plimsoll_engine::{
     Experiment,
-    experiment::{DataKind, ModelKind, Task},
+    experiment::{Data, DataKind, DataSetting, ModelKind, Task},
 };
 
 /// Gives the model data that teach what it learns, if the present ones do not.
@@ -31,6 +31,16 @@ pub(super) fn suit_model(experiment: &mut Experiment) {
         };
     }
     suit_images(experiment);
+}
+
+/// Lets the tokenizer decide the vocabulary of a text, and gives generated tokens one.
+pub(super) fn suit_vocabulary(experiment: &mut Experiment) {
+    let data = &mut experiment.data;
+    if data.kind.uses(DataSetting::Tokenizer) && data.chosen_vocabulary().is_none() {
+        data.vocabulary = 0;
+    } else if !data.kind.uses(DataSetting::Tokenizer) && data.vocabulary == 0 {
+        data.vocabulary = Data::default().vocabulary;
+    }
 }
 
 /// What is done to images is not done to sequences.

@@ -1,0 +1,222 @@
+//! Texts as sequences of tokens: files of plain text and of JSON lines, through the tokenizer of a published model.
+//!
+//! Owns [`Corpus`], the source. A file is looked through once: every line is checked and its place kept, eight bytes a sample;
+//! some samples are cut into tokens, which says what padding wastes and how many sequences an epoch has. Samples are read and
+//! cut into tokens on the loader's thread, in each epoch again. Always holds: sequences have one length, so what a step takes
+//! follows from `data.length`, and not from the text. Refuses: broken lines, tokenizers with more tokens than the model's
+//! embedding has rows.
+
+mod encoder;
+mod index;
+mod line;
+mod lines;
+mod rows;
+mod samples;
+mod special;
+mod survey;
+mod template;
+mod tokenizer;
+
+use std::{path::PathBuf, sync::Arc, time::SystemTime};
+
+pub use self::survey::TextFacts;
+pub(in crate::data) use self::tokenizer::Tokenizer;
+use self::{
+    encoder::Encoder,
+    index::Index,
+    rows::{Packed, Padded},
+    samples::Samples,
+    survey::Survey,
+};
+use crate::{
+    bytes::Bytes,
+    data::{
+        DatasetInfo, Inspection, divide,
+        sequences::{self, within},
+        source::{Source, Store, chosen_path},
+    },
+    error::{Error, Problem, Result},
+    experiment::{
+        Data, DataKind, Placement,
+        limits::{MAX_LENGTH, MAX_VOCABULARY},
+    },
+    memory::probe::uncounted,
+};
+
+/// The most bytes that are held.
+const MOST_HELD: u64 = 1 << 30;
+/// What a sample takes while it becomes tokens, for each of its bytes.
+const WORK: usize = 64;
+
+/// Text files through a tokenizer.
+pub(super) struct Corpus;
+
+/// What was found out about the files of a choice.
+#[derive(Debug)]
+pub(super) struct Found {
+    index: Arc<Index>,
+    encoder: Encoder,
+    survey: Arc<Survey>,
+    /// The tokenizer that was chosen, and its file as it was.
+    tokenizer: (Option<PathBuf>, Option<Stamp>),
+}
+
+/// Length and time of a file.
+type Stamp = (u64, Option<SystemTime>);
+
+impl Source for Corpus {
+    /// The files are looked through once for all that is asked of them.
+    fn inspect(&self, data: &Data, known: Option<&Inspection>) -> Result<Inspection> {
+        check(data)?;
+        let found = uncounted(|| Found::new(data, known.and_then(Inspection::texts)).map(Arc::new))?;
+        let (info, held) = (found.info(data)?, found.held_bytes(data));
+        let facts = found.survey.facts(&found.index, &found.encoder, data.length, is_packed(data));
+        Ok(Inspection::new(data, info, held).with_texts(found, facts))
+    }
+
+    fn open_inspected(&self, data: &Data, found: &Inspection, seed: u64) -> Result<Store> {
+        let texts = Found::new(data, found.texts())?;
+        let samples = Samples::open(texts.index, texts.encoder, data, seed)?;
+        Ok(Store::Rows(if is_packed(data) { Box::new(Packed::new(samples, seed)) } else { Box::new(Padded(samples)) }))
+    }
+
+    fn info(&self, data: &Data) -> Result<DatasetInfo> {
+        Ok(*self.inspect(data, None)?.info())
+    }
+
+    fn limits(&self, data: &Data) -> Result<()> {
+        check(data)
+    }
+
+    fn open(&self, data: &Data, _: &DatasetInfo, seed: u64) -> Result<Store> {
+        self.open_inspected(data, &self.inspect(data, None)?, seed)
+    }
+
+    fn held_bytes(&self, data: &Data, _: &DatasetInfo) -> Result<usize> {
+        Ok(Found::new(data, None)?.held_bytes(data))
+    }
+}
+
+/// Plain text has no samples of its own: its pieces are always joined.
+fn is_packed(data: &Data) -> bool {
+    data.packing || data.kind == DataKind::Text
+}
+
+/// The part of a choice that can be checked without its files.
+fn check(data: &Data) -> Result<()> {
+    within("data.length", data.length, 1, MAX_LENGTH, "a length")?;
+    if data.placement == Placement::Device {
+        let message = "samples of text have labels of their own, which the training set on a device has not";
+        return Err(Problem::new("data.placement", message, "write \"streamed\" or \"host\"").into());
+    }
+    Ok(())
+}
+
+impl Found {
+    /// Looks at the files of a choice, at those that are `known` only where they changed.
+    fn new(data: &Data, known: Option<&Arc<Self>>) -> Result<Self> {
+        let path = chosen_path(data)?;
+        let (is_json, skips) = (data.kind == DataKind::Jsonl, data.skip_broken);
+        // The tokenizer first: a wrong one is found at once.
+        let chosen = data.chosen_tokenizer().map(ToOwned::to_owned);
+        let same_tokenizer = known.filter(|known| known.tokenizer.0 == chosen && known.has_same_tokenizer());
+        let (tokenizer, tokenizer_file) = match same_tokenizer {
+            Some(known) => (Arc::clone(&known.encoder.tokenizer), known.tokenizer.1),
+            None => {
+                let tokenizer = Tokenizer::open(chosen.as_deref())?;
+                let stamp = tokenizer.path().and_then(stamp);
+                (Arc::new(tokenizer), stamp)
+            }
+        };
+        vocabulary(data, &tokenizer)?;
+        let same_files = known.filter(|known| known.index.is_of(path, is_json, skips));
+        let index = match same_files {
+            Some(known) => Arc::clone(&known.index),
+            None => Arc::new(Index::new(path, is_json, skips)?),
+        };
+        let encoder = Encoder { tokenizer, completion_only: data.completion_only };
+        let same = same_files
+            .filter(|known| same_tokenizer.is_some() && known.encoder.completion_only == data.completion_only);
+        let survey = match same {
+            Some(known) => Arc::clone(&known.survey),
+            None => Arc::new(Survey::new(&index, &encoder)?),
+        };
+        Ok(Self { index, encoder, survey, tokenizer: (chosen, tokenizer_file) })
+    }
+
+    fn has_same_tokenizer(&self) -> bool {
+        self.encoder.tokenizer.path().and_then(stamp) == self.tokenizer.1
+    }
+
+    fn info(&self, data: &Data) -> Result<DatasetInfo> {
+        let (path, count) = (chosen_path(data)?, self.index.len());
+        if count < 2 {
+            let message = "it has one sample, and one is needed to train on and one to test on; add some";
+            return Err(Error::file(path, message));
+        }
+        if data.placement == Placement::Host && self.index.file_bytes() > MOST_HELD {
+            let (bytes, most) = (Bytes(self.index.file_bytes()), Bytes(MOST_HELD));
+            let message = format!("the files have {bytes}, more than the {most} that are held");
+            return Err(Problem::new("data.placement", message, "write \"streamed\"").into());
+        }
+        let (mut train, mut test) = divide(count, data.test_fraction)?;
+        if is_packed(data) {
+            let tokens = self.survey.all_tokens(&self.index) / count as f64;
+            // A label follows each token but the first.
+            let rows = |samples: usize| ((tokens * samples as f64 - 1.0) / data.length as f64).max(0.0) as usize;
+            (train, test) = (rows(train), rows(test));
+            for (rows, part) in [(train, "train"), (test, "test")] {
+                if rows == 0 {
+                    let message = format!(
+                        "{count} samples of {tokens:.0} tokens are too few to {part} on in sequences of {} with {} held \
+                         out; lower data.length, or choose more text",
+                        data.length, data.test_fraction
+                    );
+                    return Err(Error::file(path, message));
+                }
+            }
+            if train > u32::MAX as usize || test > u32::MAX as usize {
+                return Err(Error::file(path, "more sequences than can be numbered; raise data.length"));
+            }
+        }
+        Ok(sequences::facts(data.length, vocabulary(data, &self.encoder.tokenizer)?, data.length, (train, test)))
+    }
+
+    /// Places of samples, their order, the tokenizer, the text where it is held, and what a sample takes on its way.
+    fn held_bytes(&self, data: &Data) -> usize {
+        let orders = self.index.len() * 2 * size_of::<u32>();
+        let held = if data.placement == Placement::Host { self.index.file_bytes() as usize } else { 0 };
+        let longest = self.index.longest.first().map_or(0, |(bytes, _)| *bytes as usize);
+        let own = self.index.held_bytes() + self.encoder.tokenizer.held_bytes() + self.survey.held_bytes();
+        own + orders + held + longest * WORK
+    }
+}
+
+/// The rows of the model's embedding.
+fn vocabulary(data: &Data, tokenizer: &Tokenizer) -> Result<usize> {
+    let own = tokenizer.vocabulary();
+    let rows = data.chosen_vocabulary().unwrap_or(own);
+    if own > MAX_VOCABULARY {
+        let message = format!("the tokenizer numbers its tokens up to {}, more than {MAX_VOCABULARY}", own - 1);
+        return Err(Problem::new("data.tokenizer", message, "choose another tokenizer").into());
+    }
+    if rows < own {
+        let file = tokenizer.path().map_or("the bytes".to_owned(), |path| path.display().to_string());
+        let message = format!(
+            "{file} has tokens up to number {}, and the model's embedding has {rows} rows (data.vocabulary)",
+            own - 1
+        );
+        let mend = format!("choose the tokenizer that was published with the model, or write data.vocabulary = {own}");
+        return Err(Problem::new("data.tokenizer", message, mend).into());
+    }
+    within("data.vocabulary", rows, 2, MAX_VOCABULARY, "a vocabulary")?;
+    Ok(rows)
+}
+
+fn stamp(path: &std::path::Path) -> Option<Stamp> {
+    let about = std::fs::metadata(path).ok()?;
+    Some((about.len(), about.modified().ok()))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,182 @@
+//! What a bounded look at the samples of text files shows: how long they are in tokens, and what padding or cutting costs.
+//!
+//! Owns [`Survey`], and [`TextFacts`] for whoever shows it. Always holds: a look cuts about [`LOOK`] bytes into tokens,
+//! however large the files are; which samples it takes follows from the files alone, so that every machine finds the
+//! same. Where it has seen all samples, what it says is exact.
+
+use std::sync::Arc;
+
+use super::{
+    encoder::{Encoded, Encoder},
+    index::{Index, LONGEST},
+    rows::pad,
+    samples::Samples,
+};
+use crate::{backend::IGNORE_INDEX, bytes::Bytes, error::Result};
+
+/// About how many bytes are cut into tokens.
+const LOOK: u64 = 512 << 10;
+/// The most of the longest samples that are looked at besides.
+const LONG: u64 = 256 << 10;
+
+/// What was found out about text files before a run.
+#[derive(Debug, Clone, PartialEq)]
+pub struct TextFacts {
+    /// The tokenizer's file; `None` where bytes are the tokens.
+    pub tokenizer: Option<std::path::PathBuf>,
+    /// Different tokens that it has.
+    pub vocabulary: usize,
+    /// Files.
+    pub files: usize,
+    /// Bytes of all of them.
+    pub bytes: Bytes,
+    /// Samples: lines of JSON, pieces of plain text.
+    pub samples: usize,
+    /// How many of them were cut into tokens for these figures. Where it is all of them, the figures are exact.
+    pub looked_at: usize,
+    /// Tokens of a sample on average.
+    pub mean_tokens: f64,
+    /// Whether samples are joined and cut, and not padded.
+    pub is_packed: bool,
+    /// The share of positions that are padding; 0 where samples are joined.
+    pub padding_share: f64,
+    /// The share of positions that are scored.
+    pub scored_share: f64,
+    /// How many of the samples looked at are longer than a sequence and cut; 0 where samples are joined.
+    pub truncated: usize,
+    /// How many of the samples looked at have nothing in their sequence that is scored; 0 where samples are joined.
+    pub unscored: usize,
+    /// The tokens of the longest sample that was looked at, those that are longest by their bytes among them.
+    pub longest_tokens: usize,
+    /// Where it is: a file, and a line or byte of it.
+    pub longest: String,
+    /// Lines that were left out because they cannot be read.
+    pub left_out_count: usize,
+    /// The first of them, with what is wrong with it.
+    pub first_left_out: Option<String>,
+}
+
+impl TextFacts {
+    /// That lines were left out, where some were.
+    pub fn left_out(&self) -> Option<String> {
+        let first = self.first_left_out.as_ref()?;
+        let lines = if self.left_out_count == 1 { "line is" } else { "lines are" };
+        Some(format!("{} broken {lines} left out; the first: {first}", self.left_out_count))
+    }
+}
+
+/// Some samples as tokens.
+#[derive(Debug)]
+pub(super) struct Survey {
+    /// Samples from all over the files, by their numbers.
+    spread: Vec<(usize, Encoded)>,
+    /// Of the longest ones by their bytes, number and tokens.
+    long: Vec<(usize, usize)>,
+    /// Bytes of `spread`.
+    bytes: u64,
+}
+
+impl Survey {
+    pub(super) fn new(index: &Arc<Index>, encoder: &Encoder) -> Result<Self> {
+        let samples = Samples::to_look_at(Arc::clone(index), encoder.clone());
+        let spread = spread(index);
+        let size = |sample: usize| {
+            let range = index.place(sample).1;
+            range.end - range.start
+        };
+        let bytes = spread.iter().map(|sample| size(*sample as usize)).sum();
+        let encoded = samples.all_encoded(&spread)?;
+        let mut room = LONG;
+        let long = index.longest.iter().map(|(_, sample)| *sample as u32);
+        let long: Vec<u32> = long
+            .take(LONGEST)
+            .take_while(|sample| {
+                let fits = size(*sample as usize) <= room;
+                room = room.saturating_sub(size(*sample as usize));
+                fits
+            })
+            .collect();
+        let tokens = samples.all_encoded(&long)?.into_iter().map(|encoded| encoded.tokens.len());
+        let long = long.iter().map(|sample| *sample as usize).zip(tokens).collect();
+        Ok(Self { spread: spread.into_iter().map(|sample| sample as usize).zip(encoded).collect(), long, bytes })
+    }
+
+    /// Tokens of all samples, as far as those that were looked at say it.
+    pub(super) fn all_tokens(&self, index: &Index) -> f64 {
+        let seen: usize = self.spread.iter().map(|(_, encoded)| encoded.tokens.len()).sum();
+        if self.spread.len() == index.len() {
+            return seen as f64;
+        }
+        seen as f64 * index.sample_bytes as f64 / self.bytes.max(1) as f64
+    }
+
+    /// Host bytes that it takes.
+    pub(super) fn held_bytes(&self) -> usize {
+        let of = |encoded: &Encoded| encoded.tokens.capacity() * size_of::<u32>() + encoded.scored.capacity();
+        let spread: usize = self.spread.iter().map(|(_, encoded)| of(encoded)).sum();
+        spread + self.spread.capacity() * size_of::<(usize, Encoded)>() + LONGEST * size_of::<(usize, usize)>()
+    }
+
+    /// What it says of sequences of `length` tokens.
+    pub(super) fn facts(&self, index: &Index, encoder: &Encoder, length: usize, is_packed: bool) -> TextFacts {
+        let (mut filled, mut scored, mut truncated, mut unscored, mut tokens) = (0, 0, 0, 0, 0);
+        let (mut inputs, mut labels) = (vec![0; length], vec![0; length]);
+        for (_, encoded) in &self.spread {
+            tokens += encoded.tokens.len();
+            if is_packed {
+                scored += encoded.scored.iter().filter(|scored| **scored).count();
+                continue;
+            }
+            pad(encoded, 0, &mut inputs, &mut labels);
+            let own = labels.iter().filter(|label| **label != IGNORE_INDEX).count();
+            (scored, filled) = (scored + own, filled + encoded.tokens.len().min(length));
+            truncated += usize::from(encoded.tokens.len() > length + 1);
+            unscored += usize::from(own == 0);
+        }
+        let positions = if is_packed { tokens } else { self.spread.len() * length };
+        let share = |part: usize| part as f64 / positions.max(1) as f64;
+        let spread = self.spread.iter().map(|(sample, encoded)| (*sample, encoded.tokens.len()));
+        let longest =
+            spread.chain(self.long.iter().copied()).max_by_key(|(sample, tokens)| (*tokens, usize::MAX - sample));
+        let (at, longest_tokens) = longest.unwrap_or_default();
+        let (path, place) = index.name(at);
+        TextFacts {
+            tokenizer: encoder.tokenizer.path().map(ToOwned::to_owned),
+            vocabulary: encoder.tokenizer.vocabulary(),
+            files: index.files.len(),
+            bytes: Bytes(index.file_bytes()),
+            samples: index.len(),
+            looked_at: self.spread.len(),
+            mean_tokens: tokens as f64 / self.spread.len().max(1) as f64,
+            is_packed,
+            padding_share: if is_packed { 0.0 } else { 1.0 - share(filled) },
+            scored_share: share(scored),
+            truncated,
+            unscored,
+            longest_tokens,
+            longest: format!("{}, {place}", path.display()),
+            left_out_count: index.left_out.as_ref().map_or(0, |left_out| left_out.count),
+            first_left_out: index.left_out.as_ref().map(|left_out| left_out.first.clone()),
+        }
+    }
+}
+
+/// Samples from all over the files, of about [`LOOK`] bytes; all of them where they have no more.
+fn spread(index: &Index) -> Vec<u32> {
+    let count = index.len();
+    let apart = index.sample_bytes.div_ceil(LOOK).max(1) as usize;
+    if apart == 1 {
+        return (0..count as u32).collect();
+    }
+    let (mut found, mut bytes) = (Vec::new(), 0);
+    // Where samples are few and long, fewer are enough.
+    for sample in (0..count).step_by(apart.min(count.div_ceil(8)).max(1)) {
+        let range = index.place(sample).1;
+        bytes += range.end - range.start;
+        if bytes > 2 * LOOK && !found.is_empty() {
+            break;
+        }
+        found.push(sample as u32);
+    }
+    found
+}

@@ -1,0 +1,189 @@
+//! Tokenizers: text to tokens, as the model's publisher does it, or byte by byte.
+//!
+//! Owns [`Tokenizer`]. Always holds: the same file gives the same tokens as the `tokenizers` library does elsewhere; what the
+//! file says of padding and truncation is left aside, for the experiment decides that. Refuses: files that are not a
+//! tokenizer, or one of an unknown kind.
+
+use std::{
+    fs::{self, File},
+    io::Read,
+    panic::{AssertUnwindSafe, catch_unwind},
+    path::{Path, PathBuf},
+};
+
+use serde::de::IgnoredAny;
+
+use super::{special::Special, template::Template};
+use crate::{
+    bytes::Bytes,
+    data::file::unreadable,
+    error::{Error, Result},
+    experiment::weights::TOKENIZER,
+};
+
+/// The largest tokenizer that is read.
+const MOST: u64 = 256 << 20;
+/// What a tokenizer takes of host memory beside its file's bytes: words that it has cut up before.
+const CACHE: usize = 8 << 20;
+/// What a tokenizer takes for each byte of its file: a vocabulary both ways, merges by their parts.
+const GROWTH: usize = 8;
+
+/// What ends a text that is cut into bytes.
+const END_OF_BYTES: u32 = 256;
+
+/// Text to tokens.
+#[derive(Debug)]
+pub(in crate::data) struct Tokenizer {
+    kind: Kind,
+    special: Special,
+    vocabulary: usize,
+    file_bytes: usize,
+}
+
+#[derive(Debug)]
+enum Kind {
+    Bytes,
+    Published { inner: Box<tokenizers::Tokenizer>, path: PathBuf },
+}
+
+/// A token with where it ends in the text; at 0 where it stands for no part of it.
+pub(super) type Placed = (u32, usize);
+
+impl Tokenizer {
+    /// The tokenizer of a file or folder; the bytes themselves without one.
+    ///
+    /// # Errors
+    /// Fails for what is missing, unreadable or no tokenizer.
+    pub(in crate::data) fn open(chosen: Option<&Path>) -> Result<Self> {
+        let Some(chosen) = chosen else {
+            let special = Special { end: Some(END_OF_BYTES), ..Special::default() };
+            return Ok(Self { kind: Kind::Bytes, special, vocabulary: END_OF_BYTES as usize + 1, file_bytes: 0 });
+        };
+        let path = if chosen.is_dir() { chosen.join(TOKENIZER) } else { chosen.to_owned() };
+        let bytes = read(&path, chosen)?;
+        let inner = parse(&path, &bytes)?;
+        let vocabulary = inner.get_vocab(true).into_values().max().map_or(0, |id| id as usize + 1);
+        if vocabulary == 0 {
+            return Err(Error::file(path, "the tokenizer has no token; choose another"));
+        }
+        let folder = path.parent().unwrap_or(Path::new(""));
+        let special = Special::read(folder, |token| inner.token_to_id(token))?;
+        let kind = Kind::Published { inner: Box::new(inner), path };
+        Ok(Self { kind, special, vocabulary, file_bytes: bytes.len() })
+    }
+
+    /// Its file; `None` where bytes are the tokens.
+    pub(super) fn path(&self) -> Option<&Path> {
+        match &self.kind {
+            Kind::Bytes => None,
+            Kind::Published { path, .. } => Some(path),
+        }
+    }
+
+    /// Different tokens: its largest number, and one.
+    pub(super) fn vocabulary(&self) -> usize {
+        self.vocabulary
+    }
+
+    /// The token that ends a text, where it has one.
+    pub(in crate::data) fn end(&self) -> Option<u32> {
+        self.special.end
+    }
+
+    /// The template of conversations, where it has one.
+    pub(super) fn template(&self) -> Option<&Template> {
+        self.special.template.as_ref()
+    }
+
+    /// Host bytes that it takes at most.
+    pub(super) fn held_bytes(&self) -> usize {
+        if self.file_bytes == 0 { 0 } else { self.file_bytes * GROWTH + CACHE }
+    }
+
+    /// The tokens of a text that is to be written on: a token that ends it is left out.
+    ///
+    /// # Errors
+    /// Fails for a text without tokens, and where the tokenizer does.
+    pub(in crate::data) fn prompt(&self, text: &str) -> Result<Vec<u32>, String> {
+        let mut tokens: Vec<u32> = self.encode(text, true)?.into_iter().map(|(token, _)| token).collect();
+        tokens.pop_if(|last| Some(*last) == self.end());
+        if tokens.is_empty() { Err("the prompt is empty".to_owned()) } else { Ok(tokens) }
+    }
+
+    /// The text of tokens, those that stand for no text left out; what is not whole is the sign of that.
+    pub(in crate::data) fn decode(&self, tokens: &[u32]) -> String {
+        match &self.kind {
+            Kind::Bytes => {
+                let bytes: Vec<u8> = tokens.iter().filter_map(|token| u8::try_from(*token).ok()).collect();
+                String::from_utf8_lossy(&bytes).into_owned()
+            }
+            Kind::Published { inner, .. } => {
+                let decoded = catch_unwind(AssertUnwindSafe(|| inner.decode(tokens, true)));
+                decoded.ok().and_then(Result::ok).unwrap_or_default()
+            }
+        }
+    }
+
+    /// The tokens of a text. With `is_whole`, also those that the tokenizer puts around a whole text.
+    ///
+    /// # Errors
+    /// Fails where the tokenizer does, with what it says.
+    pub(super) fn encode(&self, text: &str, is_whole: bool) -> Result<Vec<Placed>, String> {
+        match &self.kind {
+            Kind::Bytes => Ok(text.bytes().enumerate().map(|(at, byte)| (u32::from(byte), at + 1)).collect()),
+            Kind::Published { inner, .. } => {
+                let encoded = catch_unwind(AssertUnwindSafe(|| inner.encode(text, is_whole)));
+                let encoding = match encoded {
+                    Ok(Ok(encoding)) => encoding,
+                    Ok(Err(error)) => return Err(error.to_string()),
+                    Err(_) => return Err("the tokenizer has a fault in it".to_owned()),
+                };
+                Ok(encoding.get_ids().iter().zip(encoding.get_offsets()).map(|(id, span)| (*id, span.1)).collect())
+            }
+        }
+    }
+}
+
+fn read(path: &Path, chosen: &Path) -> Result<Vec<u8>> {
+    let failed = |error: std::io::Error| unreadable(path, &error);
+    let about = match fs::metadata(path) {
+        Err(_) if chosen.is_dir() => {
+            let message = format!("has no {TOKENIZER}; choose the folder of a published model, or the file itself");
+            return Err(Error::file(chosen, message));
+        }
+        about => about.map_err(failed)?,
+    };
+    if !about.is_file() {
+        return Err(Error::file(path, format!("this is not a regular file; choose a {TOKENIZER}")));
+    }
+    if about.len() > MOST {
+        let message = format!("has {}, and a tokenizer is smaller than {}", Bytes(about.len()), Bytes(MOST));
+        return Err(Error::file(path, format!("{message}; choose a {TOKENIZER}")));
+    }
+    let mut bytes = Vec::new();
+    File::open(path).map_err(failed)?.take(MOST).read_to_end(&mut bytes).map_err(failed)?;
+    Ok(bytes)
+}
+
+fn parse(path: &Path, bytes: &[u8]) -> Result<tokenizers::Tokenizer> {
+    if let Err(error) = serde_json::from_slice::<IgnoredAny>(bytes) {
+        let place = format!("line {}, column {}", error.line(), error.column());
+        let message = format!("is not JSON ({error}); choose a {TOKENIZER}, as `save_pretrained` writes it");
+        return Err(Error::file_at(path, place, message));
+    }
+    let parsed = catch_unwind(AssertUnwindSafe(|| tokenizers::Tokenizer::from_bytes(bytes)));
+    let refused = |why: String| {
+        let message = format!(
+            "is no tokenizer that can be read ({why}); choose a {TOKENIZER} of the `tokenizers` library, as \
+             `save_pretrained` writes it"
+        );
+        Error::file(path, message)
+    };
+    let mut inner = match parsed {
+        Ok(parsed) => parsed.map_err(|error| refused(error.to_string()))?,
+        Err(_) => return Err(refused("its parts contradict each other".to_owned())),
+    };
+    inner.with_padding(None);
+    inner.with_truncation(None).map_err(|error| refused(error.to_string()))?;
+    Ok(inner)
+}
