@@ -3,14 +3,14 @@
 //! Owns [`Resolved`], the only thing that can be predicted and trained. Always holds: everything about it was checked, and
 //! its data were looked at once. Refuses what cannot be, with every problem at once.
 
-use std::sync::Arc;
+use std::{path::Path, sync::Arc};
 
 use crate::{
     bytes::Bytes,
     data::{self, Inspection},
     device::Target,
     error::{Error, Problem},
-    experiment::{DatasetInfo, Experiment, check::check},
+    experiment::{Data, DatasetInfo, Experiment, check::check},
     hardware::Machine,
     plan::Peak,
     step::Counters,
@@ -93,7 +93,7 @@ impl Resolved {
         let data = match found {
             Ok(found) => found,
             Err(error) => {
-                let problem = of_data(error);
+                let problem = of_data(error, &chosen);
                 if problems.iter().all(|known| known.key != problem.key) {
                     problems.push(problem);
                 }
@@ -204,9 +204,17 @@ impl Resolved {
 /// Passes over the data when a preset names neither steps nor epochs.
 pub const DEFAULT_EPOCHS: u64 = 10;
 
-fn of_data(error: Error) -> Problem {
+fn of_data(error: Error, data: &Data) -> Problem {
+    let is_tokenizers = |path: &Path| {
+        let own = data.chosen_tokenizer().filter(|_| data.path.as_deref() != Some(path));
+        own.is_some_and(|own| path.starts_with(own) || !own.is_dir() && path.parent() == own.parent())
+    };
     match error {
         Error::Experiment(problem) => problem,
+        Error::File { ref path, .. } if data.is_tokenized() && is_tokenizers(path) => {
+            Problem::new("data.tokenizer", error.to_string(), "or choose another tokenizer")
+        }
+        error if data.is_tokenized() => Problem::new("data.path", error.to_string(), "or choose another file"),
         error => {
             Problem::new("data.path", error.to_string(), "choose a folder that holds the files, or another source")
         }
@@ -223,7 +231,7 @@ fn of_device(error: Error) -> Problem {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::experiment::{Data, DataKind};
+    use crate::experiment::DataKind;
 
     #[test]
     fn sequences_are_judged_by_their_own_keys() {
@@ -241,6 +249,11 @@ mod tests {
         assert_eq!(found(|d| (d.kind, d.samples) = (DataKind::Tokens, 3)), ["data.samples", "batch.micro"]);
         assert_eq!(found(|d| (d.kind, d.test_fraction) = (DataKind::Modular, 1.0)), ["data.test_fraction"]);
         assert_eq!(found(|d| (d.kind, d.length) = (DataKind::Text, 0)), ["data.path", "data.length"]);
+        assert_eq!(found(|d| (d.kind, d.length) = (DataKind::Jsonl, 0)), ["data.path", "data.length"]);
+        let none = |d: &mut Data| {
+            (d.kind, d.path, d.tokenizer) = (DataKind::Jsonl, Some("none.jsonl".into()), Some("none/here".into()));
+        };
+        assert_eq!(found(none), ["data.tokenizer"]);
         assert_eq!(
             found(|d| (d.kind, d.flip, d.crop_padding) = (DataKind::Sort, true, 2)),
             ["data.flip", "data.crop_padding"]
