@@ -76,7 +76,8 @@ impl eframe::App for Window {
     }
 
     fn ui(&mut self, ui: &mut egui::Ui, frame: &mut eframe::Frame) {
-        if let Some(secs) = frame.info().cpu_usage {
+        // A frame that is laid out again counts once.
+        if let Some(secs) = frame.info().cpu_usage.filter(|_| ui.ctx().current_pass_index() == 0) {
             self.0.frame_took(secs);
         }
         self.0.ui(ui);

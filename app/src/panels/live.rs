@@ -26,6 +26,9 @@ const TWO_COLUMNS_FROM: f32 = 430.0;
 /// In narrower panes the list of runs stands above the other options.
 const OPTIONS_BESIDE_FROM: f32 = 400.0;
 
+/// Room for the words of a budget that is far above the curves: how many times as high as they the picture is.
+const FAR_HEAD: f64 = 1.4;
+
 /// Draws the pane.
 pub(crate) fn ui(ui: &mut Ui, context: &mut PanelContext<'_>) {
     let Some(run) = context.state.shown_run() else {
@@ -110,7 +113,7 @@ pub(super) fn axes(
     value: fn(f64) -> String,
     include: Option<f64>,
 ) -> Axes {
-    Axes { log: false, in_steps: view.axis == Axis::Step, round, tick, value, include }
+    Axes { log: false, in_steps: view.axis == Axis::Step, round, tick, value, include: include.into_iter().collect() }
 }
 
 /// Where the values lie on the shown horizontal axis.
@@ -271,7 +274,11 @@ fn memory(ui: &mut Ui, view: &mut View, run: &RunRecord) {
             Rule { name: entries[i].0, color: entries[i].1, y: bytes.as_mib(), is_far }
         })
         .collect();
-    line_plot::plot(ui, "Memory", group(view), &axes(view, Round::Binary, format::mib, mib, Some(0.0)), &drawn, &rules);
+    let mut axes = axes(view, Round::Binary, format::mib, mib, Some(0.0));
+    if rules.iter().any(|rule| rule.is_far) {
+        axes.include.push(highest * FAR_HEAD);
+    }
+    line_plot::plot(ui, "Memory", group(view), &axes, &drawn, &rules);
 }
 
 fn throughput(ui: &mut Ui, view: &mut View, run: &RunRecord) {

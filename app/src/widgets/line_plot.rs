@@ -52,8 +52,8 @@ pub(crate) struct Axes {
     pub(crate) tick: fn(f64) -> String,
     /// The words for a value.
     pub(crate) value: fn(f64) -> String,
-    /// A value that is always in view.
-    pub(crate) include: Option<f64>,
+    /// Values that are always in view.
+    pub(crate) include: Vec<f64>,
 }
 
 impl Axes {
@@ -89,10 +89,7 @@ pub(crate) fn plot(ui: &mut Ui, name: &str, group: Id, axes: &Axes, curves: &[Cu
             }
             HoverPosition::Elsewhere { .. } => None,
         });
-    let plot = match axes.include.and_then(|y| axes.up(y)) {
-        Some(y) => plot.include_y(y),
-        None => plot,
-    };
+    let plot = axes.include.iter().filter_map(|y| axes.up(*y)).fold(plot, |plot, y| plot.include_y(y));
     let response = plot.show(ui, |plot| {
         for curve in curves {
             draw(plot, curve, axes);

@@ -1,4 +1,4 @@
-//! Runs and pins that are asked for before the prediction is there.
+//! Runs and pins that are asked for before the prediction is there, and what is said of a run beforehand.
 
 use super::*;
 use crate::command::{Action, UiCommand};
