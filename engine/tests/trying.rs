@@ -54,8 +54,9 @@ fn of(experiment: &Experiment, folder: &Path) -> Tried {
 fn is_predicted(took: plimsoll_engine::train::Took) {
     let [predicted, measured] = [took.predicted.0, took.measured.0];
     assert!(measured <= predicted, "{measured} measured, {predicted} predicted");
-    // The constant for what a dry run does not show, and what structures of another moment hold.
-    let most = measured + measured / 100 + 2 * Bytes::kib(64).0;
+    // The constant for what a dry run does not show, what structures of another moment hold, and the scratch of threads that
+    // came too late for a piece of a kernel.
+    let most = measured + measured / 100 + Bytes::kib(384).0;
     assert!(predicted <= most, "{predicted} predicted, {measured} measured");
 }
 
