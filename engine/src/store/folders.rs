@@ -14,11 +14,12 @@ use jiff::{SignedDuration, Timestamp};
 
 use crate::{
     bytes::Bytes,
-    error::Result,
+    error::{Error, Result},
     store::{
         FILES, RunKey, Store,
-        database::{BESIDE, FILE},
+        database::{BESIDE, Database, FILE},
         delete::{AWAY, Files},
+        fault::Fault,
     },
     train::{Checkpoint, claim::Claim},
     whole_file::{self, Place},
@@ -174,4 +175,15 @@ fn stray(folder: PathBuf) -> Option<Stray> {
 fn names(folder: &Path) -> Vec<String> {
     let entries = fs::read_dir(folder).into_iter().flatten().flatten();
     entries.map(|entry| entry.file_name().to_string_lossy().into_owned()).collect()
+}
+
+/// Makes the folder `files` of a run in the store at `folder`.
+///
+/// # Errors
+/// Fails where the folder cannot be made, and in the folder of a store that is another program's or a newer version's.
+pub(super) fn make(folder: &Path, files: &Path) -> Result<()> {
+    if let Some(fault) = Database::open_frozen(folder.join(FILE)).err().filter(Fault::is_of_another) {
+        return Err(fault.of(folder));
+    }
+    fs::create_dir_all(files).map_err(|error| Error::file(files, format!("{error}; make room or give rights there")))
 }

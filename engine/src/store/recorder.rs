@@ -6,7 +6,6 @@
 //! after the steps before it are in the store, where that takes them.
 
 use std::{
-    fs,
     path::{self, Path, PathBuf},
     sync::Arc,
     thread::JoinHandle,
@@ -17,13 +16,11 @@ use crossbeam_channel::{Receiver, RecvTimeoutError, Sender};
 use jiff::Timestamp;
 
 use crate::{
-    error::{Error, Result},
+    error::Result,
     store::{
         Evaluation, EventKind, KeptEvent, Origin, RunKey, RunState,
         batch::{Batch, End},
-        database::{Database, FILE},
-        fault::Fault,
-        files,
+        files, folders,
         writer::Writer,
     },
     sync::Mutex,
@@ -159,14 +156,14 @@ impl Recorder {
     /// Fails where the folder cannot be made, and in the folder of a store that is another program's or a newer version's.
     pub fn make_files(&self) -> Result<PathBuf> {
         let files = self.files();
-        make_files(&self.recording.folder, &files).map(|()| files)
+        folders::make(&self.recording.folder, &files).map(|()| files)
     }
 
     /// Checkpoints in the folder of the run's files, which is made when the run begins, and after what came before them is in
     /// the store.
     pub fn keep(&self) -> Keep {
         let (folder, files) = (self.recording.folder.clone(), self.files());
-        let made = Folder::made_by(files.clone(), move || make_files(&folder, &files));
+        let made = Folder::made_by(files.clone(), move || folders::make(&folder, &files));
         Keep { folder: Some(made), record: Some(self.first()) }
     }
 
@@ -330,14 +327,6 @@ impl Shared {
         self.batch.has_begun = !self.is_refused;
         self.batch.end = Some(End { at: Timestamp::now(), state, message, summary: Some(*summary) });
     }
-}
-
-/// Makes the folder `files` of a run in the store at `folder`.
-fn make_files(folder: &Path, files: &Path) -> Result<()> {
-    if let Some(fault) = Database::open_frozen(folder.join(FILE)).err().filter(Fault::is_of_another) {
-        return Err(fault.of(folder));
-    }
-    fs::create_dir_all(files).map_err(|error| Error::file(files, format!("{error}; make room or give rights there")))
 }
 
 /// Writes what comes, until the run has ended or its recorder is gone.
