@@ -66,13 +66,14 @@ fn square(ui: &mut Ui, context: &mut PanelContext<'_>) {
             }
         }
         let pen = Stroke::new(side * 0.075, Color32::WHITE);
+        let painter = ui.painter_at(rect);
         let place = |point: &[f32; 2]| pos2(rect.left() + point[0] * side, rect.top() + point[1] * side);
         for line in strokes.iter() {
             let points: Vec<_> = line.iter().map(place).collect();
             for point in &points {
-                ui.painter().circle_filled(*point, pen.width / 2.0, Color32::WHITE);
+                painter.circle_filled(*point, pen.width / 2.0, Color32::WHITE);
             }
-            ui.painter().add(egui::Shape::line(points, pen));
+            painter.add(egui::Shape::line(points, pen));
         }
         if response.drag_stopped() && !strokes.is_empty() {
             context.send.send(Action::Try(TryWith::Drawing(strokes.clone())));

@@ -265,8 +265,12 @@ fn beginning(path: &Path, file: &mut File) -> Result<u64> {
 fn files_of(chosen: &Path, is_json: bool) -> Result<Vec<PathBuf>> {
     let failed = |error: std::io::Error| unreadable(chosen, &error);
     let about = fs::metadata(chosen).map_err(failed)?;
-    if !about.is_dir() {
+    if about.is_file() {
         return Ok(vec![chosen.to_owned()]);
+    }
+    // Opening a pipe would wait for whoever writes to it.
+    if !about.is_dir() {
+        return Err(Error::file(chosen, "this is a pipe or a device; choose a file or a folder that lies on a disk"));
     }
     if !is_json {
         return Err(Error::file(

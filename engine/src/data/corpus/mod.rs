@@ -71,6 +71,14 @@ impl Source for Corpus {
         let found = uncounted(|| Found::new(data, known.and_then(Inspection::texts)).map(Arc::new))?;
         let (info, held) = (found.info(data)?, found.held_bytes(data));
         let facts = found.survey.facts(&found.index, &found.encoder, data.length, is_packed(data));
+        if facts.scored_share == 0.0 {
+            let message = format!(
+                "nothing in its samples counts in the loss: of {} looked at, no completion and no answer begins within {} \
+                 tokens; raise data.length, or write data.completion_only = false",
+                facts.looked_at, data.length
+            );
+            return Err(Error::file(chosen_path(data)?, message));
+        }
         Ok(Inspection::new(data, info, held).with_texts(found, facts))
     }
 

@@ -162,6 +162,17 @@ fn a_tokenizer_decides_the_vocabulary_and_must_fit_the_model() {
 }
 
 #[test]
+fn samples_of_which_nothing_counts_are_refused() {
+    let line = "{\"prompt\": \"a long prompt\", \"completion\": \"yes\"}\n";
+    let (_folder, path) = file("a.jsonl", line.repeat(20));
+    let short = chosen(&path, 4);
+    let message = said(&short);
+    assert!(message.contains("no completion and no answer begins within 4 tokens; raise data.length"), "{message}");
+    assert!(facts(&Data { completion_only: false, ..short.clone() }).scored_share > 0.9);
+    assert!(facts(&Data { length: 16, ..short }).scored_share > 0.0);
+}
+
+#[test]
 fn joined_samples_lose_no_token_and_go_on_anywhere() {
     let tokenizer = tokenizer();
     let texts: Vec<String> = (0..97).map(|i| "the line ".repeat(i % 7) + &format!("ship {i}")).collect();

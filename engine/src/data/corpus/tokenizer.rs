@@ -62,7 +62,10 @@ impl Tokenizer {
         let path = if chosen.is_dir() { chosen.join(TOKENIZER) } else { chosen.to_owned() };
         let bytes = read(&path, chosen)?;
         let inner = parse(&path, &bytes)?;
-        let vocabulary = inner.get_vocab(true).into_values().max().map_or(0, |id| id as usize + 1);
+        // What is put around a text may have numbers of its own.
+        let around = catch_unwind(AssertUnwindSafe(|| inner.encode("a", true))).ok().and_then(Result::ok);
+        let around = around.into_iter().flat_map(|encoding| encoding.get_ids().to_vec());
+        let vocabulary = inner.get_vocab(true).into_values().chain(around).max().map_or(0, |id| id as usize + 1);
         if vocabulary == 0 {
             return Err(Error::file(path, "the tokenizer has no token; choose another"));
         }

@@ -16,6 +16,8 @@ use crate::{
     step::Session,
 };
 
+/// Below it the likeliest token is taken: it is all that such a temperature leaves, and the quotients have no room in 32 bits.
+const COLDEST: f64 = 1e-6;
 /// The most tokens that one sign is written in.
 const SIGN: usize = 8;
 /// The most tokens that are written at once.
@@ -63,7 +65,7 @@ impl Sampling {
 
     /// The token after `row`, the logits at the place before it; `at` counts the tokens that are drawn.
     fn draw(&self, row: &[f32], at: u64) -> u32 {
-        if self.temperature == 0.0 {
+        if self.temperature < COLDEST {
             return answers::answered(row);
         }
         let divided: Vec<f32> = row.iter().map(|logit| (f64::from(*logit) / self.temperature) as f32).collect();
@@ -302,6 +304,8 @@ mod tests {
         assert!(nucleus[0] == 0 && nucleus[3] == 0 && nucleus[1] > nucleus[2] && nucleus[2] > 0, "{nucleus:?}");
         let cold = of(Sampling { temperature: 0.1, ..Sampling::default() });
         assert!(cold[1] > 19_900, "{cold:?}");
+        let coldest = of(Sampling { temperature: 1e-300, ..Sampling::default() });
+        assert_eq!(coldest[1], 20_000);
         assert!(Sampling { top_p: 0.0, ..Sampling::default() }.check().is_err());
         assert!(Sampling { temperature: f64::NAN, ..Sampling::default() }.check().is_err());
         assert!(Sampling { tokens: Some(0), ..Sampling::default() }.check().is_err());
