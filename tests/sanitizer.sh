@@ -18,7 +18,7 @@ if [ "$what" = both ] || [ "$what" = address ]; then
     RUSTC_BOOTSTRAP=1 RUSTFLAGS="-Zsanitizer=address" ASAN_OPTIONS="detect_leaks=0" CARGO_TARGET_DIR="$folder/sanitizer" \
         cargo test --locked --package plimsoll-engine --no-default-features --target "$host" \
         --config 'profile.dev.package.candle-core.opt-level=0' --config 'profile.dev.package.plimsoll-engine.opt-level=1' \
-        --test kernels --test layers
+        --test numerics -- kernels:: layers::
 fi
 
 if [ "$what" = both ] || [ "$what" = miri ]; then

@@ -1,7 +1,7 @@
 //! Going on from a checkpoint on a GPU: as on the processor, and with what lies on the card copied down part by part.
 #![cfg(all(target_os = "linux", feature = "cuda"))]
 
-#[path = "../../engine/tests/resume/going_on.rs"]
+#[path = "../../engine/tests/runs/resume/going_on.rs"]
 mod going_on;
 
 use plimsoll_tests::on_simulated_gpu;

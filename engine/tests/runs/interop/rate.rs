@@ -18,7 +18,7 @@ use plimsoll_engine::{
     step::{Session, save::Sink},
 };
 
-use crate::{info, tiny};
+use super::{info, tiny};
 
 struct To(File);
 
@@ -34,7 +34,7 @@ impl Sink for To {
 }
 
 /// What a file of half a gigabyte takes to load, beside what it takes to read. Run it with
-/// `cargo test --release -p plimsoll-engine --test interop loading_rate -- --ignored --nocapture`.
+/// `cargo test --release -p plimsoll-engine --test runs loading_rate -- --ignored --nocapture`.
 #[test]
 #[ignore = "writes a gigabyte; its figures are read by eye"]
 fn loading_rate() {

@@ -14,7 +14,7 @@ use plimsoll_engine::{
 };
 use std::collections::HashMap;
 
-use crate::{Run, beginning_with, exported, info, published, run, tensors, tiny, trained};
+use super::{Run, beginning_with, exported, info, published, run, tensors, tiny, trained};
 
 /// Every kind of decoder, with what its layout turns on.
 fn decoders() -> Vec<Experiment> {

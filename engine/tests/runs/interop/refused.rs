@@ -10,7 +10,7 @@ use plimsoll_engine::{
 };
 use proptest::prelude::*;
 
-use crate::{exported, info, published, tiny, trained};
+use super::{exported, info, published, tiny, trained};
 
 fn refused(experiment: &Experiment, path: &Path) -> String {
     match Fitted::open(path, experiment, &info(experiment)) {

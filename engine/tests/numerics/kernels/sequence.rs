@@ -8,7 +8,7 @@ use plimsoll_engine::{
     selftest::draw::Draw,
 };
 
-use crate::{bench::fresh_seed, trials};
+use super::{bench::fresh_seed, trials};
 
 type T = Tensor<Cpu>;
 

@@ -14,7 +14,7 @@ use plimsoll_engine::{
     rng::Rng,
 };
 
-use crate::gathers;
+use super::gathers;
 
 /// What the outputs of `kernel` become; `outs` holds them before.
 pub(crate) fn run(kernel: &Kernel, ins: &[Vec<f64>], outs: &[Vec<f64>]) -> Vec<Vec<f64>> {

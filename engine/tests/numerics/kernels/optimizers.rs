@@ -8,7 +8,7 @@ use plimsoll_engine::backend::{
 use plimsoll_engine::memory::{Category, Ledger};
 use plimsoll_engine::selftest::draw::Draw;
 
-use crate::bench::fresh_seed;
+use super::bench::fresh_seed;
 
 /// The values of the dynamic code, rising, as the paper describes them: an exponent of zero bits, a bit that ends them,
 /// and the rest a fraction between 0.1 and 1; with a sign, or with one bit more for the fraction.

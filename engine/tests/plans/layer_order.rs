@@ -102,7 +102,7 @@ fn upward(root: &Path, layers: &BTreeMap<String, usize>) -> Vec<String> {
 #[test]
 fn no_module_uses_one_above_it() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
-    let layers = layers(include_str!("../ARCHITECTURE.md"));
+    let layers = layers(include_str!("../../ARCHITECTURE.md"));
     let mut arrows = upward(&root, &layers);
     arrows.sort();
     arrows.dedup();

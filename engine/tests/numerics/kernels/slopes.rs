@@ -6,7 +6,7 @@ use plimsoll_engine::{
     selftest::{cases::Operand, draw::Draw},
 };
 
-use crate::bench::{Shapes, Threads, fresh_seed};
+use super::bench::{Shapes, Threads, fresh_seed};
 
 /// A forward kernel with one operand moved, and the gradient that should tell how its output follows.
 struct Slope {

@@ -12,7 +12,7 @@ use plimsoll_engine::{
     },
 };
 
-use crate::bench::Shapes;
+use super::bench::Shapes;
 
 pub(crate) fn trials(draw: &mut Draw, dtype: DType, largest: usize) -> Vec<Case> {
     let mut trials = slides(draw, dtype, largest);

@@ -1,0 +1,10 @@
+//! Runs, as the program starts them: events, checkpoints, weights in and out, and what is tried afterwards.
+
+mod checkpoints;
+mod evaluation;
+mod interop;
+mod placement;
+mod resume;
+mod training;
+mod trying;
+mod weights;
