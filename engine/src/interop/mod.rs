@@ -12,6 +12,7 @@ mod files;
 mod fit;
 pub mod header;
 mod layout;
+mod lent;
 mod mapped;
 mod names;
 mod vision;
@@ -20,5 +21,6 @@ mod written;
 pub use self::{
     export::{Exported, export},
     fit::{Fitted, chosen},
+    lent::{CandleTensors, lend, take_in},
     mapped::Mapped,
 };

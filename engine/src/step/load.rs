@@ -4,9 +4,12 @@
 //! of parameters in mixed precision the master weight is written, from which the narrower one follows. What a source does
 //! not have begins as it would without it.
 
-use super::{Session, slots::slots};
+use super::{
+    Session,
+    slots::{Slot, slots},
+};
 use crate::{
-    backend::{Backend, DType, Shape},
+    backend::{Backend, DType, Shape, Tensor},
     error::Result,
     memory::Phase,
 };
@@ -41,6 +44,16 @@ impl Source for Anything {
 }
 
 impl<B: Backend> Session<B> {
+    /// The weights and the running statistics, by their names in a file.
+    ///
+    /// # Errors
+    /// None of a tensor that is there, as these all are.
+    pub(crate) fn weights(&self) -> Result<Vec<(String, Tensor<B>)>> {
+        let (executor, choice) = (&self.executor, &self.experiment.optimizer);
+        let named = |slot: Slot<'_, B>| Ok((slot.name(executor.ledger()), slot.tensor(executor, choice)?));
+        slots(&self.model, choice, false).map(named).collect()
+    }
+
     /// Takes the weights and the running statistics that `from` has.
     ///
     /// # Errors

@@ -11,7 +11,7 @@
 mod activation;
 pub(in crate::backend) mod attention;
 mod by_type;
-mod bytes;
+pub(crate) mod bytes;
 mod convert;
 pub(in crate::backend) mod convolution;
 pub(in crate::backend) mod depthwise;
@@ -69,6 +69,13 @@ pub fn warm_up() {
         gemm::warm_up::<f32>();
         gemm::warm_up::<f64>();
     });
+}
+
+impl Tensor<Cpu> {
+    /// Puts other elements in the place of the tensor's, which it answers.
+    pub(crate) fn replace_storage(&self, with: CpuStorage) -> CpuStorage {
+        self.storage().replace(with)
+    }
 }
 
 impl Backend for Cpu {

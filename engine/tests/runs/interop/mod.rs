@@ -2,6 +2,7 @@
 //! what is measured, and what does not fit is refused in words.
 
 mod coming_back;
+mod lent;
 mod rate;
 mod refused;
 
