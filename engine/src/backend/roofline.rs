@@ -3,13 +3,15 @@
 //! A kernel takes the longer of its arithmetic and its memory traffic, plus a constant for the launch. Owns [`Rates`] and
 //! the rule. [`plan::time`](crate::plan::time) measures the rates of a processor.
 
+use serde::{Deserialize, Serialize};
+
 use crate::{
     backend::{DType, Kernel},
     device::Profile,
 };
 
 /// Rates of a device.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Rates {
     /// Arithmetic of GEMM-like kernels, in flops a second, by dtype.
     pub flops: [f64; 4],
@@ -31,6 +33,13 @@ impl Rates {
         bytes: [1e10, 1e10, 5e9, 3e9],
         launch_secs: 3e-6,
     };
+
+    /// Whether each is a rate: a figure above zero.
+    pub(crate) fn is_sane(&self) -> bool {
+        let Self { flops, depthwise_flops, bytes, launch_secs } = self;
+        let rates = flops.iter().chain(bytes).chain([depthwise_flops, launch_secs]);
+        rates.into_iter().all(|rate| rate.is_finite() && *rate > 0.0)
+    }
 
     /// A card's at its peak; with `tf32`, products of f32 at that rate.
     pub fn of_card(profile: &Profile, tf32: bool) -> Self {

@@ -24,6 +24,13 @@ pub(super) fn look() -> Cpu {
     Cpu { name: name(&system), cores, total, available }
 }
 
+/// What the maker calls the processor, where the system says it.
+pub(super) fn look_for_name() -> Option<String> {
+    let mut system = System::new().ok()?;
+    system.refresh_cpu_list(CpuRefreshKind::nothing());
+    name(&system).ok()
+}
+
 /// All memory, and what is available of it; where a control group allows less, that.
 fn memory(system: &System, limits: Option<&CGroupLimits>) -> [Figure<Bytes>; 2] {
     if system.total_memory() == 0 {

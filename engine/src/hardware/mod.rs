@@ -7,6 +7,7 @@
 mod cpu;
 pub(crate) mod gpu;
 mod host_pid;
+pub(crate) mod kept_rates;
 mod kernel_set;
 mod known_gpu;
 mod machine;

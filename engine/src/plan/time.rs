@@ -15,7 +15,7 @@ use crate::{
     },
     device::cpu_threads,
     error::Result,
-    hardware::Machine,
+    hardware::{Machine, kept_rates::KeptRates},
     memory::{Category, Ledger},
 };
 
@@ -25,13 +25,27 @@ use crate::{
 pub fn measured_machine(pool: &ThreadPool) -> Machine {
     let machine = Machine::detect();
     // Where a kernel fails, nominal rates still rank: no reason not to plan.
-    let machine = pool.run(measure).map(|rates| machine.with_rates(rates)).unwrap_or(machine);
+    let machine = pool.run(rates).map(|rates| machine.with_rates(rates)).unwrap_or(machine);
     machine.with_process_measured()
 }
 
 /// This machine, measured once by threads of its own that are gone afterwards.
 pub fn this_machine() -> Machine {
     ThreadPool::new(ThreadPriority::Normal).map_or_else(|_| Machine::detect(), |pool| measured_machine(&pool))
+}
+
+/// The rates of the processor: the fastest that was measured, by this program or by one before it. What else a machine does
+/// only makes a kernel slower, so that each start comes nearer to what the processor can do, and all of them say the same.
+fn rates() -> Result<Rates> {
+    let kept = KeptRates::read();
+    let known = kept.as_ref().map(|kept| kept.rates);
+    let measured = measure(known.is_some())?;
+    let rates = known.map_or(measured, |known| fastest_of(known, measured));
+    if known.is_none_or(|known| is_faster(&rates, &known)) {
+        KeptRates::write(rates, kept);
+        return Ok(rates);
+    }
+    Ok(known.unwrap_or(rates))
 }
 
 /// Rounds of the measurement at most. The machine may be busy for the length of one, so there are several, and what is
@@ -42,10 +56,12 @@ const LEAST_ROUNDS: usize = 4;
 /// A round in which no rate rises by more is the last.
 const SETTLED: f64 = 1.03;
 
-fn measure() -> Result<Rates> {
+/// Measures until nothing gets faster; of a processor that was measured before, once.
+fn measure(is_known: bool) -> Result<Rates> {
     let executor = Executor::new(Cpu::new(cpu_threads()), Ledger::new(None, false));
     let mut rates = round(&executor)?;
-    for count in 1..ROUNDS {
+    let rounds = if is_known { 1 } else { ROUNDS };
+    for count in 1..rounds {
         let (known, new) = (rates, round(&executor)?);
         rates = fastest_of(known, new);
         if count + 1 >= LEAST_ROUNDS && !is_faster(&rates, &known) {
