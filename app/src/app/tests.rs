@@ -71,6 +71,9 @@ fn app(window: &Window) -> &App {
     window.state().as_ref().expect("the window was drawn")
 }
 
+/// Between two frames while something is waited for: a window draws no sooner, and the trainer needs its cores.
+const FRAME: Duration = Duration::from_millis(10);
+
 /// Draws frames until `done`.
 fn until(window: &mut Window, done: impl Fn(&App) -> bool) {
     let start = Instant::now();
@@ -83,7 +86,7 @@ fn until(window: &mut Window, done: impl Fn(&App) -> bool) {
             return;
         }
         assert!(start.elapsed() < Duration::from_secs(60), "waited in vain");
-        std::thread::sleep(Duration::from_millis(2));
+        std::thread::sleep(FRAME);
     }
 }
 

@@ -5,8 +5,10 @@ use egui_kittest::kittest::{By, NodeT};
 
 use super::*;
 
-/// Frames in which a pane scrolls to what got the focus.
+/// Frames in which a pane scrolls to what got the focus, at most.
 const SCROLLING: usize = 24;
+/// Frames after which what moves has begun to.
+const BEGUN: usize = 3;
 
 /// What has the focus: its id, and its name for a screen reader.
 fn focused(window: &Window) -> Option<(Id, String)> {
@@ -37,6 +39,19 @@ fn region(window: &Window, rect: Rect) -> usize {
     }
 }
 
+/// Draws frames until what has the focus stays where it is.
+fn scrolled(window: &mut Window) {
+    let focus = |window: &Window| window.ctx.memory(|memory| memory.focused()).map(|id| (id, place(window, id)));
+    window.run_steps(BEGUN);
+    for _ in BEGUN..SCROLLING {
+        let before = focus(window);
+        window.step();
+        if focus(window) == before {
+            break;
+        }
+    }
+}
+
 /// Goes through the window by the Tab key until it comes round. What it reaches has a name, is in sight, and comes in the
 /// order of the eye; the names come back.
 fn tab_through(window: &mut Window) -> Vec<String> {
@@ -44,7 +59,7 @@ fn tab_through(window: &mut Window) -> Vec<String> {
     let mut seen: Vec<(Id, String)> = Vec::new();
     loop {
         window.key_press(Key::Tab);
-        window.run_steps(SCROLLING);
+        scrolled(window);
         let (id, name) = focused(window).expect("something has the focus");
         if seen.iter().any(|(known, _)| *known == id) {
             break;

@@ -21,7 +21,7 @@ fn settle(window: &mut Window, what: &str) {
             break;
         }
         assert!(start.elapsed() < Duration::from_secs(60), "{what}: waited in vain");
-        std::thread::sleep(Duration::from_millis(1));
+        std::thread::sleep(FRAME);
     }
     window.run_steps(2);
     assert_eq!(app(window).layout.rects(), rects, "{what}");
@@ -97,7 +97,7 @@ fn planned(window: &mut Window, places: Option<&Rows>, what: &str) {
             break;
         }
         assert!(start.elapsed() < Duration::from_secs(60), "{what}: waited in vain");
-        std::thread::sleep(Duration::from_millis(1));
+        std::thread::sleep(FRAME);
     }
     window.run_steps(3);
     assert_eq!(app(window).layout.rects(), rects, "{what}");
