@@ -11,6 +11,7 @@ use std::{
 
 use crossbeam_channel::{Receiver, Sender};
 use eframe::egui;
+use plimsoll_engine::store;
 
 use crate::takeaway::Take;
 
@@ -49,6 +50,19 @@ pub(crate) enum Chosen {
 
 /// Shows a dialog for a purpose, beginning at a path, and waits for its answer.
 type Show = fn(Purpose, &Path) -> Option<PathBuf>;
+
+/// Refuses a place that a store of runs owns: kept runs would be gone.
+///
+/// # Errors
+/// A store's database and what SQLite writes beside it, and the folder of its runs' files.
+pub(crate) fn is_outside_stores(path: &Path) -> anyhow::Result<()> {
+    anyhow::ensure!(
+        !store::would_take(path),
+        "{}: is a place of the store of kept runs, over which nothing is written; name another file",
+        path.display()
+    );
+    Ok(())
+}
 
 /// Asks for paths, one at a time.
 #[derive(Debug)]

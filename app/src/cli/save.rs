@@ -8,12 +8,9 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use plimsoll_engine::{
-    store,
-    whole_file::{self, Place},
-};
+use plimsoll_engine::whole_file::{self, Place};
 
-use crate::cli::out;
+use crate::{cli::out, files::is_outside_stores};
 
 /// Standard output.
 const STDOUT: &str = "-";
@@ -46,19 +43,6 @@ pub(super) fn can_be_written(path: &Path, force: bool) -> anyhow::Result<()> {
         Place::File(_) | Place::Stream => Ok(()),
         Place::Other => anyhow::bail!("{shown}: is a disk or a socket, not a file; name a file"),
     }
-}
-
-/// Refuses a place that a store of runs owns, with `--force` as well: kept runs would be gone.
-///
-/// # Errors
-/// A store's database and what SQLite writes beside it, and the folder of its runs' files.
-pub(super) fn is_outside_stores(path: &Path) -> anyhow::Result<()> {
-    anyhow::ensure!(
-        !store::would_take(path),
-        "{}: is a place of the store of kept runs, over which nothing is written; name another file",
-        path.display()
-    );
-    Ok(())
 }
 
 /// Refuses a place in a folder that is not there, before any work is done for it.

@@ -9,7 +9,7 @@ use super::Dispatcher;
 use crate::{
     budgets,
     drafts::Draft,
-    files::Purpose,
+    files::{self, Purpose},
     format,
     gallery::Gallery,
     state::{Dialog, Document, Level, Notice, State, Then},
@@ -269,7 +269,11 @@ impl Dispatcher<'_> {
 
     fn save_to(&mut self, path: &Path) {
         let then = self.state.after_saving.take();
-        match preset::write(path, &self.state.document.experiment) {
+        let written = files::is_outside_stores(path).and_then(|()| {
+            let experiment = &self.state.document.experiment;
+            Ok(preset::write(path, experiment)?)
+        });
+        match written {
             Ok(()) => {
                 self.state.document.saved = self.state.document.experiment.clone();
                 self.state.document.path = Some(path.to_owned());

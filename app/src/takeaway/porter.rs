@@ -7,7 +7,10 @@ use eframe::egui::{self, ColorImage};
 use plimsoll_engine::whole_file;
 
 use super::{Content, Take};
-use crate::figure::{Figure, picture::Picture};
+use crate::{
+    figure::{Figure, picture::Picture},
+    files,
+};
 
 /// What came of something that was taken, in words.
 pub(crate) type Done = Result<String, String>;
@@ -72,6 +75,7 @@ impl Porter {
 }
 
 fn written(content: &Content, take: Take, path: &Path) -> anyhow::Result<()> {
+    files::is_outside_stores(path)?;
     let bytes = match content {
         Content::Text(text) => text.clone().into_bytes(),
         Content::Figure(figure) if take == Take::SavePng => Picture::of(figure)?.png()?,

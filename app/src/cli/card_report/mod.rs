@@ -22,7 +22,10 @@ use anyhow::Context;
 use clap::Args;
 use plimsoll_engine::{device::target::cuda_index, hardware::Machine, whole_file};
 
-use crate::cli::{Misuse, interrupt::Interrupt, out, provenance::Provenance, save};
+use crate::{
+    cli::{Misuse, interrupt::Interrupt, out, provenance::Provenance},
+    files,
+};
 use child::{Child, Next};
 use part::{Part, Task};
 use report::{Ended, PartReport, Report};
@@ -67,8 +70,8 @@ impl CardReport {
         if let Some(task) = self.part {
             return task.run(&self.device, self.quick);
         }
-        save::is_outside_stores(&self.output)?;
-        save::is_outside_stores(&self.page())?;
+        files::is_outside_stores(&self.output)?;
+        files::is_outside_stores(&self.page())?;
         self.has_card()?;
         let mut report = Report::new(Provenance::now(&self.device), self.minutes, self.quick);
         self.write(&report)?;
