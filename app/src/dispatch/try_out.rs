@@ -26,6 +26,7 @@ impl Dispatcher<'_> {
             TryWith::Prompt(prompt, _) => {
                 (trial.is_writing, trial.trouble, trial.wrote) = (true, None, None);
                 trial.written.clone_from(prompt);
+                trial.prompt_bytes = prompt.len();
             }
             TryWith::File(_) | TryWith::Drawing(_) => {}
         }

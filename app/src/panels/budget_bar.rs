@@ -162,7 +162,7 @@ fn bar(ui: &mut Ui, plan: &Plan, full: Bytes, pin: Option<&Plan>, stale: bool) {
     let main = Rect::from_min_size(rect.min, vec2(rect.width(), theme::BAR_HEIGHT - pin_height));
     let painter = ui.painter_at(rect.expand(2.0));
     painter.rect_filled(main, CornerRadius::same(4), palette.trough);
-    let fade = if stale { 0.35 } else { 1.0 };
+    let fade = if stale { theme::STALE / 2.0 } else { 1.0 };
     let segments = stack::segments(&plan.categories_at_peak, full);
     for segment in &segments {
         fill(&painter, main, segment, palette, fade);

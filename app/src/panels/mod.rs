@@ -59,6 +59,11 @@ fn without_run(ui: &mut Ui, context: &PanelContext<'_>, what: &str) {
 
 /// Draws a pane.
 pub(crate) fn draw(ui: &mut Ui, pane: Pane, context: &mut PanelContext<'_>) {
+    let is_of_a_plan = matches!(pane, Pane::Step | Pane::Layers | Pane::Alive);
+    if is_of_a_plan && context.state.prediction.obstacle.is_some() {
+        // The experiment cannot be: what is shown is of the one before.
+        ui.multiply_opacity(theme::STALE);
+    }
     match pane {
         Pane::Experiment => experiment::ui(ui, context),
         Pane::Step => timeline::ui(ui, context),

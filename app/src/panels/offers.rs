@@ -11,7 +11,14 @@ use plimsoll_engine::{
 };
 
 use super::PanelContext;
-use crate::{advice, command::Action, format, planner::Options, theme, widgets::text};
+use crate::{
+    advice,
+    command::{Action, UiCommand},
+    format,
+    planner::Options,
+    theme,
+    widgets::text,
+};
 
 /// Configurations offered under one title.
 const OFFERED: usize = 3;
@@ -33,11 +40,13 @@ pub(crate) fn ui(ui: &mut Ui, context: &PanelContext<'_>, plan: &Plan) {
     let builder = egui::UiBuilder::new().max_rect(rect).layout(Layout::left_to_right(Align::Center));
     // A child that takes no room of its own: the line is there in any case.
     let ui = &mut ui.new_child(builder);
+    if context.state.prediction.obstacle.is_some() {
+        return way_back(ui, context);
+    }
     match options(context) {
-        None if context.state.prediction.obstacle.is_none() => {
+        None => {
             ui.label(RichText::new("Looking for what else fits…").weak());
         }
-        None => {}
         Some(options) if options.is_empty() && options.fill.is_none() => {
             ui.label(RichText::new("No other configuration of this batch is faster or takes less.").weak());
         }
@@ -47,6 +56,17 @@ pub(crate) fn ui(ui: &mut Ui, context: &PanelContext<'_>, plan: &Plan) {
             }
             row(ui, context, plan, &parts(plan, options));
         }
+    }
+}
+
+/// An experiment that cannot be has no offers: those of the one before would be taken for its own.
+fn way_back(ui: &mut Ui, context: &PanelContext<'_>) {
+    ui.label(RichText::new("What is shown is of the last experiment that could be planned.").weak());
+    let undo = Button::new("Undo the change");
+    if context.state.document.can_undo()
+        && ui.add(undo).on_hover_text(UiCommand::Undo.tooltip_with_key(ui.ctx())).clicked()
+    {
+        context.send.ui(UiCommand::Undo);
     }
 }
 

@@ -14,7 +14,15 @@ use plimsoll_engine::{
 };
 
 use super::PanelContext;
-use crate::{command::Action, format, session::RunRecord, theme, trials::TryWith, view::TryPart, widgets::chip};
+use crate::{
+    command::Action,
+    format,
+    session::RunRecord,
+    theme,
+    trials::TryWith,
+    view::TryPart,
+    widgets::{chip, text},
+};
 
 const PARTS: [(TryPart, &str, &str); 3] = [
     (TryPart::Classes, "Classes", "Which class was taken for which."),
@@ -34,7 +42,6 @@ pub(crate) fn ui(ui: &mut Ui, context: &mut PanelContext<'_>) {
     }
     let task = run.experiment().data.kind.task();
     head(ui, context, run, task);
-    trouble(ui, context);
     if task == Task::Next {
         return prompt::ui(ui, context, run);
     }
@@ -54,7 +61,8 @@ pub(crate) fn ui(ui: &mut Ui, context: &mut PanelContext<'_>) {
     let part = context.view.try_out.part;
     ui.push_id(part, |ui| match (part, &context.state.trial.evaluation) {
         (TryPart::Picture, _) => {
-            ScrollArea::vertical().auto_shrink(false).show(ui, |ui| picture::ui(ui, context, run));
+            let height = ui.available_height();
+            ScrollArea::vertical().auto_shrink(false).show(ui, |ui| picture::ui(ui, context, run, height));
         }
         (_, None) => chip::empty(ui, "Press Test to see what the model answers to its test set."),
         (TryPart::Classes, Some(evaluation)) => {
@@ -67,32 +75,45 @@ pub(crate) fn ui(ui: &mut Ui, context: &mut PanelContext<'_>) {
     });
 }
 
-/// Whose model it is, its figures, and the button that asks for them.
+/// The button that asks for figures, whose model it is, and a line of figures, or of why there are none: what is below stays
+/// where it is.
 fn head(ui: &mut Ui, context: &PanelContext<'_>, run: &RunRecord, task: Task) {
+    const WORDS: [&str; 3] = ["Test", "Test again", "Testing…"];
     let trial = &context.state.trial;
-    ui.horizontal_wrapped(|ui| {
-        ui.strong(context.state.session.name(run));
-        let word = if trial.evaluation.is_some() { "Test again" } else { "Test" };
-        let button = Button::new(if trial.is_testing { "Testing…" } else { word });
+    ui.horizontal(|ui| {
+        let word = if trial.is_testing { WORDS[2] } else { WORDS[usize::from(trial.evaluation.is_some())] };
+        let font = egui::TextStyle::Button.resolve(ui.style());
+        let widest = WORDS.map(|word| text::width(ui, word, &font)).into_iter().fold(0.0, f32::max);
+        let least = egui::vec2(widest + 2.0 * ui.spacing().button_padding.x, 0.0);
         let what = if run.status.is_active() {
             "Evaluate the last checkpoint on the test set, on the processor and beside the run."
         } else {
             "Evaluate the run's best checkpoint, or its last where it has no best, on the test set."
         };
+        let button = Button::new(word).min_size(least);
         if ui.add_enabled(!trial.is_testing, button).on_hover_text(what).clicked() {
             context.send.send(Action::Try(TryWith::TestSet));
         }
+        let name = context.state.session.name(run);
+        text::cut(ui, RichText::new(&name).strong(), &name);
     });
-    if let Some(evaluation) = &trial.evaluation {
-        figures(ui, evaluation, task, run);
-    }
+    let palette = theme::palette(ui);
+    let (words, color) = match (&trial.trouble, &trial.evaluation) {
+        (Some(why), _) => (why.clone(), palette.warn),
+        (None, Some(evaluation)) => (figures(evaluation, task, run), palette.strong()),
+        (None, None) => ("Not tested in this sitting.".to_owned(), palette.weak()),
+    };
+    let took = trial.evaluation.as_ref().map(|evaluation| format!(" {}", own_memory(&evaluation.took)));
+    let about = format!("{words}.{}", took.unwrap_or_default());
+    text::cut(ui, RichText::new(&words).color(color), &about);
     if run.experiment().device != "cpu" {
         let text = "It is tried on the processor: the graphics card stays with runs. Its figures may differ in their last digits.";
         ui.add(egui::Label::new(RichText::new(text).small().weak()).wrap());
     }
 }
 
-fn figures(ui: &mut Ui, evaluation: &Evaluation, task: Task, run: &RunRecord) {
+/// Loss and measures of an evaluation in a line.
+fn figures(evaluation: &Evaluation, task: Task, run: &RunRecord) -> String {
     let mut words = vec![
         format!("loss {:.4}", evaluation.loss),
         format!("{} {}", format::accuracy(&run.experiment().data).to_lowercase(), format::share(evaluation.accuracy)),
@@ -104,25 +125,17 @@ fn figures(ui: &mut Ui, evaluation: &Evaluation, task: Task, run: &RunRecord) {
         WeightsFrom::Checkpoint { step, .. } => format!("After step {}: ", format::count(*step)),
         WeightsFrom::Files(_) | WeightsFrom::Initialised => String::new(),
     };
-    let text = format!("{step}{}, of {} samples", words.join(", "), format::count(evaluation.samples as u64));
-    ui.add(egui::Label::new(text).wrap());
-    if task == Task::Next {
-        took(ui, &evaluation.took);
-    }
+    format!("{step}{}, of {} samples", words.join(", "), format::count(evaluation.samples as u64))
 }
 
 /// What something took, beside what was predicted.
 fn took(ui: &mut Ui, took: &Took) {
-    let Took { predicted, measured, .. } = took;
-    let text = format!("Memory of its own: {measured} measured of {predicted} predicted.");
-    ui.add(egui::Label::new(RichText::new(text).small().weak()).wrap())
+    ui.add(egui::Label::new(RichText::new(own_memory(took)).small().weak()).wrap())
         .on_hover_text("It is no part of what the run takes, which keeps its line.");
 }
 
-fn trouble(ui: &mut Ui, context: &PanelContext<'_>) {
-    if let Some(why) = &context.state.trial.trouble {
-        ui.add(egui::Label::new(RichText::new(why).color(theme::palette(ui).warn)).wrap());
-    }
+fn own_memory(Took { predicted, measured, .. }: &Took) -> String {
+    format!("Memory of its own: {measured} measured of {predicted} predicted.")
 }
 
 /// A share as a bar with its class before it.

@@ -60,6 +60,8 @@ pub(crate) const VERDICT_TEXT: f32 = 20.0;
 pub(crate) const NAME_TEXT: f32 = 17.0;
 /// How much is left of a control that cannot be used: its words stay readable.
 pub(super) const DISABLED: f32 = 0.76;
+/// How much is left of a pane whose figures are of an experiment before: its words stay readable.
+pub(crate) const STALE: f32 = 0.7;
 /// The least size of a plot with a title that takes its room.
 pub(crate) const LEAST_PLOT: Vec2 = vec2(48.0, 36.0);
 /// A plot is not drawn lower than this.
@@ -114,3 +116,5 @@ pub(crate) const CONFUSION_CELL: f32 = 34.0;
 pub(crate) const SAMPLE_SIDE: f32 = 56.0;
 /// Side of the square that is drawn in, at most.
 pub(crate) const DRAWING_SIDE: f32 = 170.0;
+/// The same in a low pane, at least.
+pub(crate) const LEAST_DRAWING_SIDE: f32 = 64.0;

@@ -64,8 +64,10 @@ pub(crate) struct Trial {
     pub(crate) asked: HashSet<usize>,
     /// What was answered to a picture, and the picture.
     pub(crate) reply: Option<(Box<Reply>, Drawn)>,
-    /// What was written on.
+    /// The prompt, and what was written on.
     pub(crate) written: String,
+    /// How many bytes of that are the prompt.
+    pub(crate) prompt_bytes: usize,
     /// What the writing took.
     pub(crate) wrote: Option<Took>,
 }

@@ -136,7 +136,13 @@ impl<'a> Form<'a> {
     }
 
     /// The same under a title that tells more than the control's name, such as a value that may be cut in the row.
-    fn help_of(&self, row: &Response, spec: Spec, title: &str, neighbours: impl FnOnce() -> Vec<(String, Experiment)>) {
+    pub(crate) fn help_of(
+        &self,
+        row: &Response,
+        spec: Spec,
+        title: &str,
+        neighbours: impl FnOnce() -> Vec<(String, Experiment)>,
+    ) {
         let mut help = Tooltip::for_enabled(row);
         help.popup = beside(help.popup);
         help.show(|ui| self.lesson(ui, spec, title, neighbours));

@@ -36,12 +36,45 @@ pub(crate) fn field(
     width: f32,
     about: impl FnOnce(&str) -> String,
 ) -> Option<String> {
+    let edited = edit(ui, id, (name, hint), (known, known), width);
+    edited.response.on_hover_text(about(&edited.text));
+    edited.taken
+}
+
+/// What became of a field in this frame.
+pub(crate) struct Edited {
+    /// The field.
+    pub(crate) response: Response,
+    /// What it holds.
+    pub(crate) text: String,
+    /// What was typed, once the field was left and if that is another text than was known.
+    pub(crate) taken: Option<String>,
+}
+
+/// The same without a word on hover. `shown` stands for `known` while nobody types: as much of it as has room.
+pub(crate) fn edit(
+    ui: &mut Ui,
+    id: Id,
+    (name, hint): (&str, &str),
+    (known, shown): (&str, &str),
+    width: f32,
+) -> Edited {
     let has_focus = ui.memory(|memory| memory.has_focus(id));
-    let draft = ui.data(|data| data.get_temp::<Draft>(id)).filter(|draft| has_focus || draft.known == known);
+    let draft = ui.data(|data| data.get_temp::<Draft>(id));
+    let is_over = draft.as_ref().is_some_and(|draft| !has_focus && draft.known != known);
+    if is_over {
+        // It was taken, or something else was: undo is not to bring it back.
+        ui.data_mut(|data| data.remove::<Draft>(id));
+    }
+    let draft = draft.filter(|_| !is_over);
+    let is_shown = draft.is_none() && !has_focus;
     let mut draft = draft.unwrap_or_else(|| Draft { known: known.to_owned(), text: known.to_owned() });
-    let edit = TextEdit::singleline(&mut draft.text).id(id).hint_text(hint).desired_width(width);
+    let mut text = if is_shown { shown.to_owned() } else { draft.text.clone() };
+    let edit = TextEdit::singleline(&mut text).id(id).hint_text(hint).desired_width(width);
     let response: Response = theme::bordered(ui, |ui| ui.add(edit)).accessible_name(name);
-    let response = response.on_hover_text(about(&draft.text));
+    if !is_shown || shown == known {
+        draft.text = text;
+    }
     if !ui.input(|input| input.pointer.any_released())
         && ui.data_mut(|data| data.remove_temp::<bool>(id.with("asked"))).is_some()
     {
@@ -51,12 +84,10 @@ pub(crate) fn field(
         known.clone_into(&mut draft.known);
         ui.data_mut(|data| data.insert_temp(id, draft.clone()));
     }
-    if !response.lost_focus() {
-        return None;
-    }
-    if draft.text.trim() == known.trim() {
+    let is_another = draft.text.trim() != known.trim();
+    if response.lost_focus() && !is_another {
         ui.data_mut(|data| data.remove::<Draft>(id));
-        return None;
     }
-    Some(draft.text)
+    let taken = (response.lost_focus() && is_another).then(|| draft.text.clone());
+    Edited { response, text: draft.text, taken }
 }

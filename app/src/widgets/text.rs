@@ -41,7 +41,7 @@ pub(crate) fn width(ui: &Ui, text: &str, font: &FontId) -> f32 {
 }
 
 /// The longest of `text`, its first and last parts around `…`, and its end, that fits.
-fn shortened(text: &str, fits: impl Fn(&str) -> bool) -> String {
+pub(crate) fn shortened(text: &str, fits: impl Fn(&str) -> bool) -> String {
     if fits(text) {
         return text.to_owned();
     }

@@ -55,3 +55,42 @@ fn a_broken_line_is_named_beside_the_file() {
     assert_eq!(app(&window).state.prediction.problems()[0].key, "data.path");
     assert!(window.query_all_by_label_contains("(line 51, column 10)").next().is_some());
 }
+
+#[test]
+fn a_path_is_taken_once_its_field_is_left() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let experiment = lines(&folder);
+    let path = experiment.data.path.clone().expect("a file");
+    let mut window = window(experiment);
+    until(&mut window, |app| app.state.plan().is_some());
+    let (field, other) = ((Role::TextInput, "File"), folder.path().join("other.jsonl"));
+    std::fs::copy(&path, &other).expect("copies");
+    window.get_by_role_and_label(field.0, field.1).focus();
+    window.run_steps(2);
+    window.key_press_modifiers(Modifiers::COMMAND, Key::A);
+    window.run_steps(2);
+    for letter in other.to_str().expect("text").chars() {
+        window.get_by_role_and_label(field.0, field.1).type_text(&letter.to_string());
+        window.run_steps(1);
+        assert_eq!(app(&window).state.document.experiment.data.path.as_ref(), Some(&path), "on the way");
+    }
+    window.key_press(Key::Enter);
+    window.run_steps(2);
+    assert_eq!(app(&window).state.document.experiment.data.path, Some(other));
+}
+
+#[test]
+fn an_experiment_that_cannot_be_has_a_way_back_in_the_place_of_offers() {
+    let mut window = window(digits());
+    until(&mut window, |app| app.state.plan().is_some());
+    let mut broken = app(&window).state.document.experiment.clone();
+    broken.model.width = 0;
+    let before = app(&window).state.document.experiment.clone();
+    app(&window).sender.send(crate::command::Action::Edit { control: "model.width", experiment: Box::new(broken) });
+    until(&mut window, |app| !app.state.prediction.problems().is_empty());
+    window.run_steps(2);
+    assert!(window.query_by_label("Fill the budget").is_none());
+    window.get_by_role_and_label(Role::Button, "Undo the change").click_accesskit();
+    until(&mut window, |app| app.state.prediction.obstacle.is_none());
+    assert_eq!(app(&window).state.document.experiment, before);
+}

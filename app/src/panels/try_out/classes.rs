@@ -4,7 +4,8 @@
 //! samples.
 
 use eframe::egui::{
-    Align2, Button, Color32, CornerRadius, FontId, Pos2, Rect, RichText, Role, Sense, Ui, WidgetInfo, lerp, pos2, vec2,
+    Align2, Button, Color32, CornerRadius, FontId, Label, Pos2, Rect, RichText, Role, Sense, Ui, WidgetInfo, lerp,
+    pos2, vec2,
 };
 use plimsoll_engine::{
     experiment::Task,
@@ -21,6 +22,8 @@ use crate::{
 const MOST_SHOWN: usize = 20;
 /// Mistakes that are listed of more classes.
 const LISTED: usize = 40;
+/// What stands where in the table.
+const ABOUT: &str = "Rows: the class. Columns: the answer. At the end: how much of the class is right.";
 /// The least side of a cell.
 const LEAST_CELL: f32 = 18.0;
 
@@ -99,6 +102,10 @@ impl Grid {
             let short = shortened(ui, name, &self.font, self.side);
             let above = pos2(corner.x + middle, corner.y - theme::GAP / 2.0);
             self.write(ui, above, Align2::CENTER_BOTTOM, &short, palette.strong());
+            if short != *name {
+                let head = Rect::from_center_size(above - vec2(0.0, self.side / 2.0), vec2(self.side, self.side));
+                ui.interact(head, ui.scope_id().with(("head", at)), Sense::hover()).on_hover_text(name);
+            }
             let recall = answers.classes[at].recall().map_or("-".to_owned(), format::share);
             let right = pos2(self.right, corner.y + middle);
             self.write(ui, right, Align2::RIGHT_CENTER, &recall, palette.strong());
@@ -109,8 +116,8 @@ impl Grid {
 fn table(ui: &mut Ui, view: &mut View, evaluation: &Evaluation, answers: &Answers, height: f32) {
     let (names, classes) = (&evaluation.class_names, answers.classes.len());
     let is_mask = evaluation.task == Task::Mask;
-    let about = "Rows: the class. Columns: the answer. Last column: share that is right.";
-    let grid = Grid::new(ui, names, height - theme::WIDE_GAP);
+    ui.add(Label::new(RichText::new(ABOUT).small().weak()).wrap());
+    let grid = Grid::new(ui, names, height - theme::ROW_HEIGHT);
     grid.names(ui, names, answers);
     for label in 0..classes {
         for answer in 0..classes {
@@ -126,7 +133,6 @@ fn table(ui: &mut Ui, view: &mut View, evaluation: &Evaluation, answers: &Answer
             }
         }
     }
-    ui.label(RichText::new(about).small().weak());
 }
 
 /// A cell of the table; whether it was clicked. What leads nowhere is no stop for the keyboard.
@@ -146,9 +152,11 @@ fn cell(
     response.widget_info(|| WidgetInfo::labeled(role, true, words));
     let (fill, ink) = colors(ui, share, label == answer);
     ui.painter().rect_filled(rect, CornerRadius::same(2), fill);
-    let fits = text::width(ui, shown, &grid.font) <= grid.side;
-    let percent = format!("{:.0}", share * 100.0);
-    grid.write(ui, rect.center(), Align2::CENTER_CENTER, if fits { shown } else { &percent }, ink);
+    let percent = if shown.is_empty() { String::new() } else { format!("{:.0}%", share * 100.0) };
+    let fits = |words: &&str| text::width(ui, words, &grid.font) <= grid.side;
+    // Without room for either, the fill says it, and the words on hover.
+    let shown = [shown, &percent].into_iter().find(fits).unwrap_or_default();
+    grid.write(ui, rect.center(), Align2::CENTER_CENTER, shown, ink);
     response.on_hover_text(words).clicked()
 }
 
@@ -163,11 +171,15 @@ fn colors(ui: &Ui, share: f32, is_right: bool) -> (Color32, Color32) {
     (palette.pane.lerp_to_gamma(full, strength), palette.strong())
 }
 
-/// As much of a name as has room.
+/// A name, or as much of its beginning as has room before a mark that it goes on.
 fn shortened(ui: &Ui, name: &str, font: &FontId, room: f32) -> String {
-    let mut short = name.to_owned();
-    while short.chars().count() > 1 && text::width(ui, &short, font) > room {
-        short.pop();
+    let fits = |text: &str| text::width(ui, text, font) <= room;
+    if fits(name) {
+        return name.to_owned();
     }
-    short
+    let mut start = name.to_owned();
+    while start.chars().count() > 1 && !fits(&format!("{start}…")) {
+        start.pop();
+    }
+    format!("{start}…")
 }

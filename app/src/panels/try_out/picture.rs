@@ -20,13 +20,16 @@ const ANSWERS: f32 = 190.0;
 /// Points of a line that are nearer to each other are one.
 const NEAR: f32 = 0.012;
 
-/// Draws the part.
-pub(super) fn ui(ui: &mut Ui, context: &mut PanelContext<'_>, run: &RunRecord) {
+/// Draws the part, of which so much is in sight.
+pub(super) fn ui(ui: &mut Ui, context: &mut PanelContext<'_>, run: &RunRecord, height: f32) {
     let is_class = run.experiment().data.kind.task() == Task::Class;
+    // In a low pane the square leaves the buttons below it in sight.
+    let below = 2.0 * ui.spacing().interact_size.y + 4.0 * theme::GAP;
+    let side = (height - below).clamp(theme::LEAST_DRAWING_SIDE, theme::DRAWING_SIDE);
     ui.horizontal_wrapped(|ui| {
         ui.spacing_mut().item_spacing.x = theme::WIDE_GAP;
         if is_class {
-            square(ui, context);
+            square(ui, context, side);
         }
         match &context.state.trial.reply {
             Some((reply, drawn)) => answered(ui, reply, drawn, !is_class),
@@ -44,10 +47,10 @@ pub(super) fn ui(ui: &mut Ui, context: &mut PanelContext<'_>, run: &RunRecord) {
 }
 
 /// The square that is drawn in.
-fn square(ui: &mut Ui, context: &mut PanelContext<'_>) {
+fn square(ui: &mut Ui, context: &mut PanelContext<'_>, side: f32) {
     let palette = theme::palette(ui);
     ui.vertical(|ui| {
-        let side = theme::DRAWING_SIDE.min(ui.available_width());
+        let side = side.min(ui.available_width());
         let (rect, response) = ui.allocate_exact_size(Vec2::splat(side), Sense::drag());
         response.widget_info(|| WidgetInfo::labeled(egui::Role::Canvas, true, "Draw here with the pointer"));
         let strokes = &mut context.view.try_out.strokes;

@@ -1,6 +1,9 @@
 //! A prompt for a model of sequences, and the text as it comes.
 
-use eframe::egui::{self, Label, RichText, ScrollArea, TextEdit, Ui};
+use eframe::egui::{
+    self, Label, RichText, ScrollArea, TextEdit, Ui,
+    text::{LayoutJob, TextFormat},
+};
 use plimsoll_engine::{data::Alphabet, train::Sampling};
 
 use super::{PanelContext, took};
@@ -37,11 +40,21 @@ pub(super) fn ui(ui: &mut Ui, context: &mut PanelContext<'_>, run: &RunRecord) {
         return;
     }
     ScrollArea::vertical().auto_shrink(false).stick_to_bottom(true).show(ui, |ui| {
-        ui.add(Label::new(trial.written.as_str()).wrap().selectable(true));
+        ui.add(Label::new(told(ui, &trial.written, trial.prompt_bytes)).wrap().selectable(true));
         if let Some(figures) = &trial.wrote {
             took(ui, figures);
         }
     });
+}
+
+/// The prompt, pale, and what the model wrote on.
+fn told(ui: &Ui, written: &str, prompt_bytes: usize) -> LayoutJob {
+    let (prompt, answer) = written.split_at(prompt_bytes.min(written.len()));
+    let (palette, font) = (theme::palette(ui), egui::TextStyle::Body.resolve(ui.style()));
+    let mut job = LayoutJob::default();
+    job.append(prompt, 0.0, TextFormat::simple(font.clone(), palette.weak()));
+    job.append(answer, 0.0, TextFormat::simple(font, palette.strong()));
+    job
 }
 
 /// How tokens are drawn.

@@ -45,7 +45,7 @@ pub(super) fn ui(ui: &mut Ui, context: &mut PanelContext<'_>, evaluation: &Evalu
         context.send.send(Action::Try(TryWith::Samples(missing)));
     }
     if shown.is_empty() {
-        ui.label(RichText::new("There is none of these.").weak());
+        ui.label(RichText::new("There are none of these.").weak());
     }
     let (side, width) = card_size(is_mask);
     let columns = ((ui.available_width() + theme::WIDE_GAP) / (width + theme::WIDE_GAP)) as usize;

@@ -136,8 +136,11 @@ pub(in crate::panels::experiment) const EMBEDDING_ROWS: Numeric = (
     },
     Number {
         stops: &[0., 257., 8192., 32_000., 50_257., 128_256., 151_936.],
-        zero: Some("the tokenizer's"),
-        place: Place::Setting,
+        zero: Some("as the tokens"),
+        place: Place::Own {
+            get: |experiment| experiment.data.chosen_vocabulary().unwrap_or_default() as f64,
+            set: |experiment, rows| experiment.data.vocabulary = rows as usize,
+        },
     },
 );
 
