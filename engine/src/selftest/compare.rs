@@ -10,7 +10,7 @@
 use super::cases::{Case, FLOATS};
 use crate::backend::{
     DType, Kernel,
-    ops::{Convolution, Linear, Norm, Optimizer, StateValues},
+    ops::{Coded, Convolution, Linear, Norm, Optimizer, StateValues},
 };
 
 /// Half the distance between neighbours near 1.
@@ -40,15 +40,19 @@ pub fn allowed(case: &Case, output: usize, wanted: f64) -> f64 {
     let is_product = matches!(
         case.kernel,
         Kernel::Linear(Linear::MatMul(_))
+            | Kernel::Coded(Coded::Product(_))
             | Kernel::Convolution(Convolution::Forward(_))
             | Kernel::Convolution(Convolution::InputGrad(_))
             | Kernel::Convolution(Convolution::WeightGrad { .. })
     );
     let is_narrow = matches!(operand, Some(DType::Bf16 | DType::F16));
     let cut = if is_product && is_narrow { cut_off(case.terms as f64) } else { 0.0 };
+    // What codes stand for is rounded to the type of the other operand before it is multiplied.
+    let is_decoded = matches!(case.kernel, Kernel::Coded(Coded::Product(_)));
+    let decoded = if is_decoded && is_narrow { 4.0 * rounding(dtype) * (1.0 + case.terms as f64).sqrt() } else { 0.0 };
     // Below the smallest normal number.
     let least = if dtype == DType::F16 { 1e-7 } else { 0.0 };
-    twice + sums * (1.0 + wanted.abs()) + once * wanted.abs() + cut + least
+    twice + sums * (1.0 + wanted.abs()) + once * wanted.abs() + cut + decoded + least
 }
 
 /// What a sum of `k` products of numbers between -1 and 1 loses where each partial sum of eight is cut off: a sum so far is

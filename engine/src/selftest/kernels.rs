@@ -3,7 +3,7 @@
 //!
 //! What both sides read is rounded to the device's type first, so that they read the same numbers.
 
-use crate::backend::ops::{Convolution, Gather, Linear, Loss, Optimizer};
+use crate::backend::ops::{Coded, Convolution, Gather, Linear, Loss, Optimizer};
 use std::any::TypeId;
 
 use super::{
@@ -77,6 +77,7 @@ fn rooms(target: &Target, kernel: &Kernel) -> Vec<Bytes> {
     let uses_one = matches!(
         kernel,
         Kernel::Linear(Linear::MatMul(_))
+            | Kernel::Coded(Coded::Product(_))
             | Kernel::Convolution(Convolution::Forward(_))
             | Kernel::Convolution(Convolution::InputGrad(_))
             | Kernel::Convolution(Convolution::WeightGrad { .. })
@@ -227,6 +228,11 @@ fn reference(case: &Case, outcome: &Outcome) -> Result<Vec<Vec<f64>>, Fault> {
 fn reference_type(kernel: &Kernel, is_output: bool, i: usize, dtype: DType) -> DType {
     let is_f32 = match kernel {
         Kernel::Gather(Gather::Images) => !is_output,
+        // Scales, and scales of scales.
+        Kernel::Coded(Coded::Encode(_)) => is_output,
+        Kernel::Coded(Coded::EncodeScales) => true,
+        Kernel::Coded(Coded::Decode(_)) => !is_output,
+        Kernel::Coded(Coded::Product(_)) => !is_output && i > 0,
         // The number of elements decides nothing here.
         Kernel::Optimizer(Optimizer::Update(update)) if is_output && i > 0 => {
             let layout = update.rule.state_layout([1].into(), dtype);

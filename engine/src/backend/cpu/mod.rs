@@ -12,6 +12,7 @@ mod activation;
 pub(in crate::backend) mod attention;
 mod by_type;
 pub(crate) mod bytes;
+pub(crate) mod coded;
 mod convert;
 pub(in crate::backend) mod convolution;
 pub(in crate::backend) mod depthwise;
@@ -152,6 +153,7 @@ fn dispatch(kernel: &Kernel, o: &Operands<'_>) -> Result<()> {
     match kernel {
         Kernel::Activation(kernel) => activation::launch(kernel, o),
         Kernel::Attention(kernel) => attention::launch(kernel, o),
+        Kernel::Coded(kernel) => coded::launch(kernel, o),
         Kernel::Convolution(kernel) => convolution::launch(kernel, o),
         Kernel::Depthwise(kernel) => depthwise::launch(kernel, o),
         Kernel::Dropout(kernel) => dropout::launch(kernel, o),

@@ -6,7 +6,7 @@
 
 pub(in crate::backend) mod adafactor;
 mod clip;
-mod quantised;
+pub(in crate::backend::cpu) mod quantised;
 
 use half::{bf16, f16};
 

@@ -113,17 +113,30 @@ pub(super) fn launch(p: &MatMul, o: &Operands<'_>) -> Result<()> {
 pub(super) fn product(
     p: &MatMul,
     o: &Operands<'_>,
+    operands: [Pointer; 2],
+    from: DType,
+    c: Pointer,
+    to: DType,
+) -> Result<()> {
+    product_in(p, o, operands, from, c, to, p.n)
+}
+
+/// The same into columns of a matrix whose rows have `stride` elements.
+pub(super) fn product_in(
+    p: &MatMul,
+    o: &Operands<'_>,
     [a, b]: [Pointer; 2],
     from: DType,
     c: Pointer,
     to: DType,
+    stride: usize,
 ) -> Result<()> {
     let (Some(from_type), Some(to_type)) = (data_type(from), data_type(to)) else { return o.unsupported() };
     if to != from && (to != DType::F32 || from == DType::F64) {
         return o.unsupported();
     }
-    let [m, n, k] = match [p.m, p.n, p.k].map(c_int::try_from) {
-        [Ok(m), Ok(n), Ok(k)] => [m, n, k],
+    let [m, n, k, stride] = match [p.m, p.n, p.k, stride].map(c_int::try_from) {
+        [Ok(m), Ok(n), Ok(k), Ok(stride)] => [m, n, k, stride],
         _ => return Err(o.error("an extent beyond 2^31")),
     };
     let op = |transposed| if transposed { Operation::CUBLAS_OP_T } else { Operation::CUBLAS_OP_N };
@@ -159,7 +172,7 @@ pub(super) fn product(
             factor(1),
             c.0 as *mut c_void,
             to_type,
-            n,
+            stride,
             compute,
             sys::cublasGemmAlgo_t::CUBLAS_GEMM_DEFAULT,
         )

@@ -13,6 +13,7 @@
 mod activation;
 mod arena;
 pub(crate) mod attention;
+mod coded;
 mod convolution;
 mod depthwise;
 mod device;
@@ -70,6 +71,7 @@ const SOURCES: &[&Source] = &[
     &attention::FORWARD,
     &attention::GRADIENT,
     &attention::TENSOR,
+    &coded::SOURCE,
     &convolution::direct::SOURCE,
     &convolution::patches::SOURCE,
     &depthwise::SOURCE,
@@ -320,6 +322,7 @@ fn dispatch(kernel: &Kernel, o: &Operands<'_>) -> Result<()> {
     match kernel {
         Kernel::Activation(kernel) => activation::launch(kernel, o),
         Kernel::Attention(kernel) => attention::launch(kernel, o),
+        Kernel::Coded(kernel) => coded::launch(kernel, o),
         Kernel::Convolution(kernel) => convolution::launch(kernel, o),
         Kernel::Depthwise(kernel) => depthwise::launch(kernel, o),
         Kernel::Dropout(kernel) => dropout::launch(kernel, o),

@@ -1,8 +1,8 @@
 //! A kernel of any family, and what every family states about its kernels.
 
 use super::{
-    Activation, Attention, Convolution, Depthwise, Dropout, Elementwise, Embedding, Gather, Layout, Linear, Loss, Norm,
-    Optimizer, Pool, Rotary,
+    Activation, Attention, Coded, Convolution, Depthwise, Dropout, Elementwise, Embedding, Gather, Layout, Linear,
+    Loss, Norm, Optimizer, Pool, Rotary,
 };
 use crate::{
     backend::{DType, Shape},
@@ -102,6 +102,7 @@ macro_rules! kernel {
 kernel! {
     Activation,
     Attention,
+    Coded,
     Convolution,
     Depthwise,
     Dropout,

@@ -11,6 +11,7 @@
 
 mod activation;
 mod attention;
+mod coded;
 mod convolution;
 mod depthwise;
 mod dropout;
@@ -34,6 +35,7 @@ pub(in crate::backend) use self::optimizer::AdamConstants;
 pub use self::{
     activation::{Activation, ActivationFunction},
     attention::{Attention, AttentionShape},
+    coded::{Code, Coded, CodedProduct, CodedWeight, SCALE_BLOCK},
     convolution::Convolution,
     depthwise::Depthwise,
     dropout::Dropout,

@@ -9,10 +9,10 @@ use crate::backend::{
     DType,
     cpu::{
         attention::AttentionTiling,
-        convolution,
+        coded, convolution,
         gemm::{self, tiling::GemmTiling},
     },
-    ops::{AttentionShape, MatMul, Window},
+    ops::{AttentionShape, CodedProduct, MatMul, Window},
 };
 
 /// Bytes of a number of arithmetic, and whether operands are narrower.
@@ -24,6 +24,12 @@ fn arithmetic(dtype: DType) -> (usize, bool) {
 pub(in crate::backend) fn matmul(p: &MatMul, dtype: DType, threads: usize) -> usize {
     let (width, narrow) = arithmetic(dtype);
     product(&gemm::matmul_plan(p, width, narrow, narrow), threads)
+}
+
+/// Of a product with a coded weight.
+pub(in crate::backend) fn coded(p: &CodedProduct, dtype: DType, threads: usize) -> usize {
+    let (width, narrow) = arithmetic(dtype);
+    product(&coded::plan(p, width, narrow), threads)
 }
 
 /// Of a convolution.

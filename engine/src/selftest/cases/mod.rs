@@ -6,6 +6,7 @@
 
 pub mod activation;
 pub mod attention;
+pub mod coded;
 pub mod convolution;
 pub mod depthwise;
 pub mod dropout;
@@ -120,9 +121,10 @@ fn sliding(
 /// Makes some launches of a family.
 type Family = fn(&mut Draw, DType, Extent) -> Vec<Case>;
 
-const FAMILIES: [Family; 15] = [
+const FAMILIES: [Family; 16] = [
     activation::cases,
     attention::cases,
+    coded::cases,
     convolution::cases,
     depthwise::cases,
     dropout::cases,
@@ -165,6 +167,7 @@ pub fn names() -> Vec<&'static str> {
     [
         activation::NAMES,
         attention::NAMES,
+        coded::NAMES,
         convolution::NAMES,
         depthwise::NAMES,
         dropout::NAMES,
@@ -187,6 +190,7 @@ pub fn name(kernel: &Kernel) -> &'static str {
     match kernel {
         Kernel::Activation(kernel) => activation::name(kernel),
         Kernel::Attention(kernel) => attention::name(kernel),
+        Kernel::Coded(kernel) => coded::name(kernel),
         Kernel::Convolution(kernel) => convolution::name(kernel),
         Kernel::Depthwise(kernel) => depthwise::name(kernel),
         Kernel::Dropout(kernel) => dropout::name(kernel),

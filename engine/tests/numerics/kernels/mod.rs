@@ -2,6 +2,7 @@
 //! against itself on another number of threads. Shapes and numbers are fresh in every run; a failure prints the seed.
 
 mod bench;
+mod coded;
 mod gathers;
 mod optimizers;
 mod reference;
@@ -11,7 +12,8 @@ mod trials;
 
 use bench::{Shapes, Threads, dry, fresh_seed};
 use plimsoll_engine::backend::ops::{
-    Activation, Attention, Convolution, Depthwise, Elementwise, Gather, Linear, Loss, Norm, Optimizer, Pool, Rotary,
+    Activation, Attention, Coded, Convolution, Depthwise, Elementwise, Gather, Linear, Loss, Norm, Optimizer, Pool,
+    Rotary,
 };
 use plimsoll_engine::{
     backend::{
@@ -29,8 +31,10 @@ use plimsoll_engine::{
 use trials::trials;
 
 fn compare(case: &Case, outcome: &Outcome, context: &str) {
-    if matches!(case.kernel, Kernel::Optimizer(Optimizer::Update(Update { rule: UpdateRule::AdamW8(_), .. }))) {
-        // Its codes have a test of their own.
+    let is_update =
+        matches!(case.kernel, Kernel::Optimizer(Optimizer::Update(Update { rule: UpdateRule::AdamW8(_), .. })));
+    if is_update || matches!(case.kernel, Kernel::Coded(Coded::Encode(_) | Coded::EncodeScales)) {
+        // Their codes have tests of their own.
         return;
     }
     let want = reference::run(&case.kernel, &outcome.inputs, &outcome.before);

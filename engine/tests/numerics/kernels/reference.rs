@@ -14,7 +14,7 @@ use plimsoll_engine::{
     rng::Rng,
 };
 
-use super::gathers;
+use super::{coded, gathers};
 
 /// What the outputs of `kernel` become; `outs` holds them before.
 pub(crate) fn run(kernel: &Kernel, ins: &[Vec<f64>], outs: &[Vec<f64>]) -> Vec<Vec<f64>> {
@@ -29,6 +29,7 @@ pub(crate) fn run(kernel: &Kernel, ins: &[Vec<f64>], outs: &[Vec<f64>]) -> Vec<V
             (0..).zip(&mut outs[0]).for_each(|(i, y)| *y = rng.range(i, -bound, *bound));
         }
         Kernel::Layout(Layout::Cast) => outs[0].clone_from(&ins[0]),
+        Kernel::Coded(kernel) => coded::run(kernel, ins, &mut outs),
         Kernel::Linear(Linear::MatMul(p)) => matmul(p, &ins[0], &ins[1], &mut outs[0]),
         Kernel::Linear(Linear::AddBias) => {
             let columns = ins[0].len();

@@ -5,8 +5,8 @@ use plimsoll_engine::{
     backend::{AttentionShape, DType, ops::Rows},
     selftest::{
         cases::{
-            Case, FLOATS, activation, attention, convolution, depthwise, dropout, elementwise, embedding, gather,
-            layout, linear, loss, norm, optimizer, pool, rotary, sum_types,
+            Case, FLOATS, activation, attention, coded, convolution, depthwise, dropout, elementwise, embedding,
+            gather, layout, linear, loss, norm, optimizer, pool, rotary, sum_types,
         },
         draw::Draw,
     },
@@ -25,6 +25,10 @@ pub(crate) fn trials(draw: &mut Draw, dtype: DType, largest: usize) -> Vec<Case>
 fn slides(draw: &mut Draw, dtype: DType, largest: usize) -> Vec<Case> {
     let (product, sum) = (draw.matmul(largest * 16), draw.pick(sum_types(dtype)));
     let mut trials = vec![linear::matmul(draw, dtype, product, sum)];
+    let [rows, out, inner] = [4, 8, 8].map(|most| draw.between(1, largest * most));
+    trials.extend(coded::products(draw, dtype, [rows, out, inner]));
+    let elements = draw.between(1, largest * largest * 16);
+    trials.extend(coded::codes(draw, dtype, elements));
     let (window, accumulate) = (draw.window(largest, false), draw.coin());
     trials.extend(convolution::convolution(draw, dtype, window, accumulate, sum));
     let window = draw.window(largest, true);

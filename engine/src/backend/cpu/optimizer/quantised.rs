@@ -29,7 +29,7 @@ const FIRST_BUCKET: usize = 104 << 7;
 const BUCKETS: usize = (127 << 7) - FIRST_BUCKET + 1;
 
 /// Values from 0 to 1, rising, and how to find the nearest.
-struct Code {
+pub(in crate::backend::cpu) struct Code {
     /// The values; those past the last are 1.
     values: [f32; 256],
     /// The middle between a value and the next; infinite after the last.
@@ -39,11 +39,11 @@ struct Code {
 }
 
 /// Of first moments: the magnitudes; 127 stands for zero, negative ones are below it.
-static SIGNED: Code = Code::new(1);
+pub(in crate::backend::cpu) static SIGNED: Code = Code::new(1);
 /// Of second moments.
 static UNSIGNED: Code = Code::new(2);
 /// The code of zero with a sign.
-const ZERO: u8 = 127;
+pub(in crate::backend::cpu) const ZERO: u8 = 127;
 
 impl Code {
     /// With `first` values in the lowest decade.
@@ -79,7 +79,7 @@ impl Code {
 
     /// The value nearest to `share`, in [0, 1]. A bucket holds at most one middle.
     #[inline(always)]
-    fn find(&self, share: f32) -> u8 {
+    pub(in crate::backend::cpu) fn find(&self, share: f32) -> u8 {
         let bucket = (share.to_bits() >> BUCKET_SHIFT) as usize;
         let near = self.nearest[bucket.saturating_sub(FIRST_BUCKET).min(BUCKETS - 1)];
         near + u8::from(share > self.middles[near as usize])
@@ -88,7 +88,7 @@ impl Code {
 
 /// The first moment that a code stands for, as a share of the block's largest.
 #[inline(always)]
-fn signed(code: u8) -> f32 {
+pub(in crate::backend::cpu) fn signed(code: u8) -> f32 {
     let magnitude = SIGNED.values[code.abs_diff(ZERO) as usize];
     if code < ZERO { -magnitude } else { magnitude }
 }

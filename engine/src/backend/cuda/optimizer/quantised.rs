@@ -11,8 +11,11 @@ use crate::{
 };
 
 /// The kernels.
-pub(in crate::backend::cuda) const SOURCE: Source =
-    Source { name: "quantised", text: include_str!("quantised.cu"), types: Types::ElementAndWeight };
+pub(in crate::backend::cuda) const SOURCE: Source = Source {
+    name: "quantised",
+    text: concat!(include_str!("../dynamic_code.cuh"), "#line 1 \"quantised.cu\"\n", include_str!("quantised.cu")),
+    types: Types::ElementAndWeight,
+};
 
 /// Blocks of codes that a block of threads takes at once: a warp one.
 const WARPS: usize = THREADS as usize / 32;

@@ -1,0 +1,400 @@
+//! Coded weights: their codes, and products that decode a block of the weight at a time.
+
+use std::{marker::PhantomData, ops::Range};
+
+use super::{
+    by_type::by_float,
+    float::Float,
+    gemm::{
+        self, Matrix, Operand, Target,
+        tiling::{GemmTiling, Layout, Product, TileLimits},
+    },
+    matrix::MatRef,
+    operands::Operands,
+    optimizer::quantised::{SIGNED, ZERO, signed},
+    parallel,
+    simd::simd,
+};
+use crate::{
+    backend::ops::{Code, Coded, CodedProduct, SCALE_BLOCK},
+    error::Result,
+};
+
+/// The values of the 4-bit NormalFloat, as bitsandbytes has them: quantiles of the normal distribution, with a zero.
+pub(crate) const NF4: [f32; 16] = [
+    -1.0,
+    -0.696_192_8,
+    -0.525_073_05,
+    -0.394_917_5,
+    -0.284_441_38,
+    -0.184_773_43,
+    -0.091_050_036,
+    0.0,
+    0.079_580_3,
+    0.160_930_2,
+    0.246_112_3,
+    0.337_915_24,
+    0.440_709_83,
+    0.562_617,
+    0.722_956_84,
+    1.0,
+];
+/// The middle between each value and the next.
+const MIDDLES: [f32; 15] = {
+    let (mut middles, mut i) = ([0.0; 15], 0);
+    while i < 15 {
+        middles[i] = ((NF4[i] as f64 + NF4[i + 1] as f64) / 2.0) as f32;
+        i += 1;
+    }
+    middles
+};
+/// The two values of a byte, that of its higher half first.
+static PAIRS: [[f32; 2]; 256] = {
+    let (mut pairs, mut byte) = ([[0.0; 2]; 256], 0);
+    while byte < 256 {
+        pairs[byte] = [NF4[byte >> 4], NF4[byte & 15]];
+        byte += 1;
+    }
+    pairs
+};
+/// The value of each code of 8 bits.
+static STEPS: [f32; 256] = {
+    let (mut steps, mut byte) = ([0.0; 256], 0);
+    while byte < 256 {
+        steps[byte] = byte as u8 as i8 as f32 / 127.0;
+        byte += 1;
+    }
+    steps
+};
+
+/// A coded weight, to read.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Codes<'a> {
+    pub(crate) code: Code,
+    pub(crate) bytes: &'a [u8],
+    pub(crate) scales: Scales<'a>,
+}
+
+/// The scale of each block.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Scales<'a> {
+    /// As they are.
+    Plain(&'a [f32]),
+    /// By codes.
+    Coded { codes: &'a [u8], tops: &'a [f32], mean: f32 },
+}
+
+impl Scales<'_> {
+    /// Of one block.
+    fn of(&self, block: usize) -> f32 {
+        match self {
+            Self::Plain(scales) => scales[block],
+            // In f64, so that every device rounds alike.
+            Self::Coded { codes, tops, mean } => {
+                let distance = f64::from(signed(codes[block])) * f64::from(tops[block / SCALE_BLOCK]);
+                (f64::from(*mean) + distance) as f32
+            }
+        }
+    }
+}
+
+/// Runs a kernel of this family.
+pub(super) fn launch(kernel: &Coded, o: &Operands<'_>) -> Result<()> {
+    match kernel {
+        Coded::Encode(code) => by_float!(o.input_type(0), T => {
+            encode::<T>(*code, &o.input(0)?, &mut o.bytes(0)?, &mut o.output(1)?);
+            Ok(())
+        }, else o.unsupported()),
+        Coded::EncodeScales => {
+            encode_scales(&o.input(0)?, &mut o.bytes(0)?, &mut o.output(1)?, &mut o.output(2)?);
+            Ok(())
+        }
+        Coded::Decode(code) => by_float!(o.output_type(0), T => {
+            let mut to = o.output::<T>(0)?;
+            with_codes(o, 0, *code, |codes| parallel::each(&mut to, |start, to| decode_all::<T>(codes, start, to)))
+        }, else o.unsupported()),
+        Coded::Product(product) => by_float!(o.input_type(0), T => {
+            let (x, mut y) = (o.input::<T>(0)?, o.output::<T>(0)?);
+            with_codes(o, 1, product.code, |codes| multiply::<T>(product, &x, codes, &mut y))
+        }, else o.unsupported()),
+    }
+}
+
+/// Reads the codes and scales that begin with the input `first`.
+fn with_codes(o: &Operands<'_>, first: usize, code: Code, read: impl FnOnce(Codes<'_>)) -> Result<()> {
+    let bytes = o.input_bytes(first)?;
+    if o.inputs() == first + 2 {
+        let scales = o.input::<f32>(first + 1)?;
+        read(Codes { code, bytes: &bytes, scales: Scales::Plain(&scales) });
+    } else {
+        let (codes, tops, mean) = (o.input_bytes(first + 1)?, o.input::<f32>(first + 2)?, o.input::<f32>(first + 3)?);
+        read(Codes { code, bytes: &bytes, scales: Scales::Coded { codes: &codes, tops: &tops, mean: mean[0] } });
+    }
+    Ok(())
+}
+
+/// The tiles of a product with a coded weight: as many rows as have room, for each tile decodes its part of the weight.
+pub(in crate::backend) fn plan(p: &CodedProduct, width: usize, narrow: bool) -> GemmTiling {
+    let [k, n] = p.columns();
+    let b = if p.by_input { Layout::CopiedRows } else { Layout::CopiedColumns };
+    let product = Product { m: p.rows, n, k, width, a: Layout::of(!narrow, false), b, staged: narrow };
+    let depth = if width == 8 { 128 } else { 256 };
+    GemmTiling::new(product, TileLimits { rows: if narrow { 192 } else { 480 }, columns: 64, depth })
+}
+
+/// [`Coded::Product`].
+fn multiply<T: Float>(p: &CodedProduct, x: &[T], weight: Codes<'_>, y: &mut [T]) {
+    let plan = plan(p, size_of::<T::Acc>(), !T::DIRECT);
+    let [depth, columns] = p.columns();
+    let weight = Decoded::<T> { weight, stride: p.inner, is_transposed: !p.by_input, rounds: PhantomData };
+    gemm::run(&plan, &Matrix::new(x, depth, false), &weight, Target::new(y, [p.rows, columns], false));
+}
+
+/// A coded weight or its transpose as one side of a product, rounded to `T`.
+struct Decoded<'a, T> {
+    weight: Codes<'a>,
+    stride: usize,
+    is_transposed: bool,
+    rounds: PhantomData<T>,
+}
+
+impl<T: Float> Operand<T::Acc> for Decoded<'_, T> {
+    fn layout(&self) -> Layout {
+        if self.is_transposed { Layout::CopiedColumns } else { Layout::CopiedRows }
+    }
+
+    fn block<'s>(&'s self, rows: Range<usize>, columns: Range<usize>, room: &'s mut [T::Acc]) -> MatRef<'s, T::Acc> {
+        let (outer, inner) = if self.is_transposed { (columns, rows) } else { (rows, columns) };
+        let extents = [outer.len(), inner.len()];
+        for (to, i) in room.chunks_exact_mut(inner.len()).zip(outer) {
+            decode(self.weight, i * self.stride + inner.start, to, self.rounds);
+        }
+        let stored = MatRef::new(room, extents, extents[1]);
+        if self.is_transposed { stored.transposed() } else { stored }
+    }
+}
+
+/// [`Coded::Encode`].
+fn encode<T: Float>(code: Code, from: &[T], codes: &mut [u8], scales: &mut [f32]) {
+    let block = code.block();
+    let begin = |i: usize| (i * block).min(from.len());
+    let of = (parallel::parts(codes, |i| code.bytes(begin(i))), parallel::rows(scales, 1));
+    parallel::ranges(code.blocks(from.len()), block, of, |blocks, (codes, scales)| {
+        let from = from[begin(blocks.start)..begin(blocks.end)].chunks(block);
+        for ((from, codes), scale) in from.zip(codes.chunks_mut(code.bytes(block))).zip(scales) {
+            *scale = largest(from);
+            // In a block of zeros, every share is zero.
+            let unit = if *scale == 0.0 { 1.0 } else { *scale };
+            match code {
+                Code::Int8 => steps(from, unit, codes),
+                Code::Nf4 => halves(from, unit, codes),
+            }
+        }
+    });
+}
+
+/// [`Coded::EncodeScales`].
+fn encode_scales(scales: &[f32], codes: &mut [u8], tops: &mut [f32], mean: &mut [f32]) {
+    let sum: f64 = scales.iter().map(|scale| f64::from(*scale)).sum();
+    let middle = (sum / scales.len().max(1) as f64) as f32;
+    mean[0] = middle;
+    for ((scales, codes), top) in scales.chunks(SCALE_BLOCK).zip(codes.chunks_mut(SCALE_BLOCK)).zip(tops) {
+        *top = scales.iter().fold(0.0, |top, scale| larger(top, (scale - middle).abs()));
+        let unit = if *top == 0.0 { 1.0 } else { *top };
+        for (code, scale) in codes.iter_mut().zip(scales) {
+            let distance = scale - middle;
+            let near = SIGNED.find(distance.abs() / unit);
+            // There is no -1.
+            *code = if distance < 0.0 { ZERO - near.min(ZERO) } else { ZERO + near };
+        }
+    }
+}
+
+/// The larger of two; NaN wins.
+#[inline(always)]
+fn larger(a: f32, b: f32) -> f32 {
+    if a.is_nan() || a > b { a } else { b }
+}
+
+#[inline(always)]
+fn narrow<T: Float>(x: T) -> f32 {
+    x.to_f64() as f32
+}
+
+#[inline(always)]
+fn rounded<T: Float>(x: f32) -> T {
+    T::from_f64(f64::from(x))
+}
+
+/// The number of the nearest value. Of what is no number, that of any.
+#[inline(always)]
+fn nearest(share: f32) -> u8 {
+    let mut at = if share > MIDDLES[7] { 8 } else { 0 };
+    at += if share > MIDDLES[at + 3] { 4 } else { 0 };
+    at += if share > MIDDLES[at + 1] { 2 } else { 0 };
+    at += usize::from(share > MIDDLES[at]);
+    at as u8
+}
+
+simd! {
+    fn largest [T: Float] (from: &[T]) -> f32 {
+        from.iter().fold(0.0, |top, x| larger(top, narrow(*x).abs()))
+    }
+
+    fn steps [T: Float] (from: &[T], unit: f32, codes: &mut [u8]) {
+        for (code, x) in codes.iter_mut().zip(from) {
+            *code = (narrow(*x) / unit * 127.0).round_ties_even().clamp(-127.0, 127.0) as i8 as u8;
+        }
+    }
+
+    fn halves [T: Float] (from: &[T], unit: f32, codes: &mut [u8]) {
+        for (code, pair) in codes.iter_mut().zip(from.chunks(2)) {
+            let low = pair.get(1).map_or(0, |x| nearest(narrow(*x) / unit));
+            *code = nearest(narrow(pair[0]) / unit) << 4 | low;
+        }
+    }
+
+    /// Decodes the elements from number `start` on, rounded to `T`.
+    fn decode [T: Float] (weight: Codes<'_>, start: usize, to: &mut [T::Acc], _rounds: PhantomData<T>) {
+        each_block(weight, start, to, |x| rounded::<T>(x).up());
+    }
+
+    /// The same as they are stored.
+    fn decode_all [T: Float] (weight: Codes<'_>, start: usize, to: &mut [T]) {
+        each_block(weight, start, to, rounded::<T>);
+    }
+}
+
+/// Decodes the elements from number `start` on to `to`.
+pub(crate) fn decode_f32(weight: Codes<'_>, start: usize, to: &mut [f32]) {
+    decode_all::<f32>(weight, start, to);
+}
+
+#[inline(always)]
+fn each_block<A>(weight: Codes<'_>, start: usize, to: &mut [A], made: impl Fn(f32) -> A + Copy) {
+    let (block, mut at, mut rest) = (weight.code.block(), start, to);
+    while !rest.is_empty() {
+        let count = (block - at % block).min(rest.len());
+        let (part, after) = rest.split_at_mut(count);
+        let scale = weight.scales.of(at / block);
+        match weight.code {
+            Code::Int8 => {
+                for (to, code) in part.iter_mut().zip(&weight.bytes[at..at + count]) {
+                    *to = made(STEPS[*code as usize] * scale);
+                }
+            }
+            Code::Nf4 => pairs(weight.bytes, at, scale, part, made),
+        }
+        (at, rest) = (at + count, after);
+    }
+}
+
+#[inline(always)]
+fn pairs<A>(bytes: &[u8], start: usize, scale: f32, to: &mut [A], made: impl Fn(f32) -> A + Copy) {
+    let (before, rest) = to.split_at_mut((start % 2).min(to.len()));
+    if let [to] = before {
+        *to = made(PAIRS[bytes[start / 2] as usize][1] * scale);
+    }
+    let bytes = &bytes[start.div_ceil(2)..];
+    let (pairs, last) = rest.as_chunks_mut::<2>();
+    if let [to] = last {
+        *to = made(PAIRS[bytes[pairs.len()] as usize][0] * scale);
+    }
+    for (to, byte) in pairs.iter_mut().zip(bytes) {
+        let [first, second] = PAIRS[*byte as usize];
+        *to = [made(first * scale), made(second * scale)];
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::rng::{Rng, Stream};
+
+    fn normal(count: usize) -> Vec<f32> {
+        let rng = Rng::new(7, Stream::Data, 0);
+        (0..count as u64).map(|i| rng.normal(i) as f32 * 0.02).collect()
+    }
+
+    fn coded(code: Code, from: &[f32]) -> (Vec<u8>, Vec<f32>) {
+        let (mut codes, mut scales) = (vec![0; code.bytes(from.len())], vec![0.0; code.blocks(from.len())]);
+        encode(code, from, &mut codes, &mut scales);
+        (codes, scales)
+    }
+
+    fn decoded(code: Code, bytes: &[u8], scales: &[f32], count: usize) -> Vec<f32> {
+        let mut to = vec![0.0; count];
+        decode_f32(Codes { code, bytes, scales: Scales::Plain(scales) }, 0, &mut to);
+        to
+    }
+
+    #[test]
+    fn the_normal_float_has_the_values_of_the_paper_and_the_bytes_of_bitsandbytes() {
+        // Appendix E of the paper, and thresholds of `dQuantizeNF4`.
+        assert_eq!(NF4[1], -0.696_192_800_998_687_7_f64 as f32);
+        assert_eq!(NF4[14], 0.722_956_836_223_602_3_f64 as f32);
+        assert!(NF4.windows(2).all(|pair| pair[0] < pair[1]));
+        let known: [f64; 4] =
+            [-0.848_096_400_499_343_9, 0.039_790_149_778_127_67, 0.203_521_251_678_466_8, 0.861_478_418_111_801_1];
+        for (at, threshold) in [0, 7, 9, 14].into_iter().zip(known) {
+            assert!((f64::from(MIDDLES[at]) - threshold).abs() < 1e-7, "{at}");
+        }
+        // The first element of a pair in the higher half.
+        let (codes, scales) = coded(Code::Nf4, &[2.0, -2.0, 0.0, 0.9, 0.1]);
+        assert_eq!((codes, scales), (vec![0xf0, 0x7c, 0x80], vec![2.0]));
+    }
+
+    #[test]
+    fn each_element_has_the_nearest_value_and_what_was_decoded_has_the_same_codes() {
+        for (code, count) in [(Code::Nf4, 64 * 5 + 7), (Code::Int8, 256 * 3 + 1), (Code::Nf4, 40_000)] {
+            let from = normal(count);
+            let (codes, scales) = coded(code, &from);
+            let back = decoded(code, &codes, &scales, count);
+            let values: Vec<f32> = if code == Code::Nf4 { NF4.to_vec() } else { STEPS.to_vec() };
+            for (i, (x, y)) in from.iter().zip(&back).enumerate() {
+                let scale = scales[i / code.block()];
+                let least = values.iter().map(|value| (value * scale - x).abs()).fold(f32::INFINITY, f32::min);
+                assert!((y - x).abs() <= least * (1.0 + 1e-5) + 1e-9, "{code:?} {i}: {x} became {y}");
+            }
+            assert_eq!(coded(code, &back), (codes, scales), "{code:?}");
+        }
+    }
+
+    #[test]
+    fn any_run_of_elements_is_decoded_alike() {
+        for code in [Code::Nf4, Code::Int8] {
+            let from = normal(700);
+            let (codes, scales) = coded(code, &from);
+            let whole = decoded(code, &codes, &scales, 700);
+            for (start, end) in [(0, 1), (1, 2), (63, 65), (1, 700), (129, 513), (699, 700), (5, 5)] {
+                let mut to = vec![0.0; end - start];
+                decode_f32(Codes { code, bytes: &codes, scales: Scales::Plain(&scales) }, start, &mut to);
+                assert_eq!(to, whole[start..end], "{code:?} {start}..{end}");
+            }
+        }
+    }
+
+    #[test]
+    fn scales_by_codes_are_near_to_what_they_stand_for() {
+        let (_, scales) = coded(Code::Nf4, &normal(64 * 600));
+        let (mut codes, mut tops, mut mean) = (vec![0; 600], vec![0.0; 3], [0.0]);
+        encode_scales(&scales, &mut codes, &mut tops, &mut mean);
+        let by_codes = Scales::Coded { codes: &codes, tops: &tops, mean: mean[0] };
+        for (i, scale) in scales.iter().enumerate() {
+            let error = (by_codes.of(i) - scale).abs();
+            assert!(error <= 0.02 * tops[i / SCALE_BLOCK], "{i}: {scale} became {}", by_codes.of(i));
+        }
+    }
+
+    #[test]
+    fn a_block_of_zeros_is_zeros_and_a_nan_is_not_lost() {
+        for code in [Code::Nf4, Code::Int8] {
+            let (codes, scales) = coded(code, &[0.0; 64]);
+            assert_eq!(decoded(code, &codes, &scales, 64), [0.0; 64]);
+            let mut from = [0.5; 64];
+            from[9] = f32::NAN;
+            let (codes, scales) = coded(code, &from);
+            assert!(decoded(code, &codes, &scales, 64)[0].is_nan());
+        }
+    }
+}
