@@ -6,7 +6,7 @@ use std::{path::Path, time::Duration};
 
 use plimsoll_engine::{
     Bytes, Experiment,
-    experiment::{Checkpointing, Precision, Recompute, UpdateTime, shipped},
+    experiment::{BaseWeights, Checkpointing, Frozen, Precision, Recompute, UpdateTime, shipped},
     hardware::Machine,
     memory::{Category, bookkeeping::ENGINE},
     plan::Plan,
@@ -168,6 +168,7 @@ fn a_deep_and_narrow_llama_stays_inside_its_prediction() {
         sort(50, |e| e.recompute = Recompute::Cheap),
         sort(50, |e| e.retain_graph = true),
         sort(50, |e| e.lora.rank = 2),
+        sort(50, |e| (e.lora.rank, e.frozen, e.quantise.base) = (2, Frozen::All, BaseWeights::Nf4Double)),
         // Clipping needs the norm of all gradients together.
         sort(50, |e| (e.optimizer.update, e.optimizer.clip_norm) = (UpdateTime::InBackward, 0.0)),
     ] {

@@ -97,6 +97,53 @@ impl List {
             }
             _ => {}
         }
+        self.adapted(e);
+        self.quantised(e);
+    }
+
+    /// What cannot be held as codes.
+    fn quantised(&mut self, e: &Experiment) {
+        let base = e.quantise.base;
+        if base.is_none() {
+            return;
+        }
+        let key = "quantise.base";
+        if !e.model.kind.is_decoder() {
+            let message = format!("{} has no blocks that are held as codes: gpt2 and llama have", e.model.kind.key());
+            self.add(key, message, "write none, or choose model.kind = gpt2 or llama");
+        } else if e.lora.rank == 0 {
+            let message = format!("weights held as {} cannot learn, and there are no adapters that could", base.key());
+            self.add(key, message, "write none, or lora.rank = 16 and frozen = all");
+        } else if !matches!(e.frozen, Frozen::All | Frozen::AllButHead) {
+            let message =
+                format!("weights held as {} cannot learn, and frozen = {} leaves some to", base.key(), e.frozen);
+            self.add(key, message, "write frozen = all (or all-but-head), or none");
+        }
+    }
+
+    /// What cannot have adapters.
+    fn adapted(&mut self, e: &Experiment) {
+        let (targets, there) = (e.lora.targets, e.model.kind.projections());
+        if e.lora.rank == 0 || targets.is_all() {
+            return;
+        }
+        if targets.iter().next().is_none() {
+            return self.add(
+                "lora.targets",
+                "no dense layer would have an adapter",
+                "write all, or name some, such as q,v",
+            );
+        }
+        let Some(missing) = targets.iter().find(|projection| !there.contains(projection)) else { return };
+        let mend = match there {
+            [] => "write all, which is every dense layer".to_owned(),
+            _ => {
+                let words: Vec<&str> = there.iter().map(|projection| projection.key()).collect();
+                format!("choose from {}", words.join(", "))
+            }
+        };
+        let message = format!("{} has no projection {}", e.model.kind.key(), missing.key());
+        self.add("lora.targets", message, mend);
     }
 
     fn batch(&mut self, e: &Experiment, info: Option<&DatasetInfo>) {

@@ -3,6 +3,7 @@
 //! Owns the types, their defaults and their text form ([`preset`]); [`check`] says what cannot be. Every field changes
 //! the run that follows. The structs are flat on purpose: a key such as `model.width` means one thing whatever the kind.
 
+mod adapters;
 mod batch;
 pub mod check;
 mod checkpointing;
@@ -15,12 +16,14 @@ mod model;
 mod optimizer;
 mod precision;
 pub mod preset;
+mod quantise;
 mod saving;
 mod settings;
 pub mod shipped;
 pub mod weights;
 
 pub use crate::device::PoolPolicy;
+pub use adapters::{Lora, Projection, Targets};
 pub use batch::{Batch, EvaluationBatch};
 pub use checkpointing::{BlockSet, Checkpointing};
 pub use data::{Data, DataKind, DataSetting, Labelled, PathUse, Placement, SourceTraits, Task};
@@ -31,7 +34,8 @@ pub use model::{
 };
 pub use optimizer::{Hyperparameter, Optimizer, OptimizerKind, Schedule, UpdateTime};
 pub use precision::Precision;
-pub use saving::{Frozen, Lora, Recompute};
+pub use quantise::{BaseWeights, Quantise};
+pub use saving::{Frozen, Recompute};
 pub use settings::Setting;
 pub use weights::Weights;
 
@@ -91,6 +95,8 @@ settings! {
         pub optimizer: Optimizer,
         /// Adapters beside frozen dense layers.
         pub lora: Lora,
+        /// What frozen weights are held in.
+        pub quantise: Quantise,
         /// What the model begins with.
         pub weights: Weights,
         /// How long, from which seed.

@@ -2,14 +2,7 @@
 
 use std::{fmt, str::FromStr};
 
-use crate::{
-    experiment::{
-        limits::MAX_WIDTH,
-        settings::{KERNELS, Limits, settings},
-    },
-    layer_path::Scope,
-    words::words,
-};
+use crate::{layer_path::Scope, words::words};
 
 words! {
     /// Which activations the backward pass recomputes instead of reading them from memory (Korthikanti et al. 2022,
@@ -78,20 +71,6 @@ impl FromStr for Frozen {
 impl Frozen {
     /// The forms of its text, in words.
     pub(crate) const FORMS: &str = "\"none\", \"all-but-head\", \"all\", or \"blocks:N\" with N at least 1";
-}
-
-settings! {
-    /// Low-rank adapters (Hu et al. 2021, "LoRA"): a dense layer's weight is frozen, and `alpha / rank` times the product of
-    /// two small matrices, which learn, is added to it. The head's dense layers learn whole, unless everything is frozen.
-    #[derive(Copy)]
-    pub struct Lora in lora {
-        /// Rows of the first matrix, columns of the second; 0 is no adapter.
-        pub rank: usize = 0, KERNELS.counts(0, MAX_WIDTH as u64, "a rank").quiet();
-        /// Scales what the adapters add.
-        pub alpha: f64 = 16.0, KERNELS.when(|e| e.lora.rank > 0).limits(Limits::Positive {
-            high: 1e6, what: "a scale", example: "16",
-        });
-    }
 }
 
 #[cfg(test)]

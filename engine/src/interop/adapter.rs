@@ -3,14 +3,14 @@
 //! Always holds: what one adapter adds to the rows of a layer here is what those of the layers there add, for they share the
 //! first matrix, and each has its rows of the second.
 
-use std::path::Path;
+use std::{ops::Range, path::Path};
 
 use serde_json::json;
 
 use super::{
     export::{Exported, Run, as_it_is},
-    fit::Slot,
     layout::Layout,
+    slots::Slot,
     written::{self, Elements, Entry},
 };
 use crate::{
@@ -25,14 +25,16 @@ const DOWN: &str = ".adapter_down";
 const UP: &str = ".adapter_up";
 
 /// What an adapter adds to one weight.
-#[derive(Clone, Copy)]
+#[derive(Clone)]
 pub(super) struct Adapter<'a> {
     down: (&'a [u8], DType), // [rank, in]
-    up: (&'a [u8], DType),   // [out, rank]
+    up: (&'a [u8], DType),   // [adapted rows, rank]
     rank: usize,
     scale: f64,
     /// Rows and columns of the weight.
     sizes: [usize; 2],
+    /// The rows that are adapted.
+    rows: Vec<Range<usize>>,
     /// The type of the sum.
     dtype: DType,
 }
@@ -49,10 +51,28 @@ pub(super) fn of<'a>(run: &Run<'a>, slot: &Slot) -> Result<Option<Adapter<'a>>> 
         down: run.elements(&name(DOWN))?,
         up: run.elements(&name(UP))?,
         rank: lora.rank,
-        scale: lora.alpha / lora.rank as f64,
+        scale: lora.scale(),
         sizes: [*out, *inner],
+        rows: rows(run.experiment, layer, *out),
         dtype: run.experiment.precision.master(),
     }))
+}
+
+/// Which of a layer's `out` rows are adapted.
+fn rows(experiment: &Experiment, layer: &str, out: usize) -> Vec<Range<usize>> {
+    experiment.lora.targets.rows(&experiment.model.projections(layer), out)
+}
+
+/// The place of a layer's row among the adapted ones.
+fn place(rows: &[Range<usize>], row: usize) -> Option<usize> {
+    let mut before = 0;
+    for run in rows {
+        if run.contains(&row) {
+            return Some(before + row - run.start);
+        }
+        before += run.len();
+    }
+    None
 }
 
 fn numbers((bytes, dtype): (&[u8], DType), count: usize) -> Vec<f64> {
@@ -65,11 +85,13 @@ impl Adapter<'_> {
     /// The weight with what the adapter adds to it: summed in f64, rounded once.
     pub(super) fn merged(&self, weight: &[u8], dtype: DType) -> Vec<u8> {
         let [out, inner] = self.sizes;
-        let (down, up) = (numbers(self.down, self.rank * inner), numbers(self.up, out * self.rank));
+        let adapted: usize = self.rows.iter().map(Range::len).sum();
+        let (down, up) = (numbers(self.down, self.rank * inner), numbers(self.up, adapted * self.rank));
         let mut merged = vec![0; out * inner * self.dtype.size()];
         for (row, to) in merged.chunks_exact_mut(inner * self.dtype.size()).enumerate() {
             let mut sums = numbers((&weight[row * inner * dtype.size()..], dtype), inner);
-            for (factor, down) in up[row * self.rank..][..self.rank].iter().zip(down.chunks_exact(inner)) {
+            let place = place(&self.rows, row).map_or(0..0, |place| place * self.rank..(place + 1) * self.rank);
+            for (factor, down) in up[place].iter().zip(down.chunks_exact(inner)) {
                 sums.iter_mut().zip(down).for_each(|(sum, down)| *sum += self.scale * factor * down);
             }
             let sums: Vec<u8> = sums.into_iter().flat_map(f64::to_le_bytes).collect();
@@ -96,6 +118,17 @@ pub(super) fn can_stand_alone(experiment: &Experiment) -> Result<()> {
     Ok(())
 }
 
+/// The rows of a matrix that has `rows`, of so many bytes each, zeros where there are none.
+fn filled(rows: &[Option<usize>], from: &[u8], bytes: usize) -> Vec<u8> {
+    let mut whole = vec![0; rows.len() * bytes];
+    for (to, row) in whole.chunks_exact_mut(bytes).zip(rows) {
+        if let Some(row) = row {
+            to.copy_from_slice(&from[row * bytes..][..bytes]);
+        }
+    }
+    whole
+}
+
 /// Writes the adapters as PEFT loads them.
 pub(super) fn write(run: &Run<'_>, folder: &Path, exported: &mut Exported) -> Result<()> {
     let experiment = run.experiment;
@@ -108,7 +141,10 @@ pub(super) fn write(run: &Run<'_>, folder: &Path, exported: &mut Exported) -> Re
         let (down, down_type) = run.elements(&format!("{layer}{DOWN}"))?;
         let (up, up_type) = run.elements(&slot.name)?;
         let (rank, inner) = (experiment.lora.rank, weight.shape[1]);
+        let rows = rows(experiment, layer, weight.shape[0]);
         for part in parts {
+            let own: Vec<Option<usize>> = (0..part.here[0]).map(|row| place(&rows, part.begin / inner + row)).collect();
+            let Some(first) = own.iter().flatten().next() else { continue };
             let module = part.name.strip_suffix(".weight").unwrap_or(&part.name);
             let target = module.rsplit('.').next().unwrap_or(module).to_owned();
             if !targets.contains(&target) {
@@ -121,10 +157,16 @@ pub(super) fn write(run: &Run<'_>, folder: &Path, exported: &mut Exported) -> Re
                 shape: shape.to_vec(),
                 dtype,
                 view: as_it_is(&shape, begin),
-                from: Elements::There(from, dtype),
+                from,
             };
-            entries.push(entry("A", [rank, inner], 0, down, down_type));
-            entries.push(entry("B", [part.here[0], rank], part.begin / inner * rank, up, up_type));
+            entries.push(entry("A", [rank, inner], 0, Elements::There(down, down_type), down_type));
+            // A module there that is adapted in part has zeros in its other rows.
+            let is_whole = own.iter().all(Option::is_some);
+            let (begin, from) = match is_whole {
+                true => (first * rank, Elements::There(up, up_type)),
+                false => (0, Elements::Made(Box::new(move || filled(&own, up, rank * up_type.size())))),
+            };
+            entries.push(entry("B", [part.here[0], rank], begin, from, up_type));
         }
     }
     let path = folder.join(WEIGHTS);
@@ -137,7 +179,8 @@ pub(super) fn write(run: &Run<'_>, folder: &Path, exported: &mut Exported) -> Re
         "base_model_name_or_path": base.map(|base| base.to_string_lossy()),
         "r": experiment.lora.rank,
         "lora_alpha": experiment.lora.alpha,
-        "lora_dropout": 0.0,
+        "lora_dropout": experiment.lora.dropout,
+        "use_rslora": experiment.lora.rslora,
         "bias": "none",
         "target_modules": targets,
         "fan_in_fan_out": is_transposed,

@@ -11,12 +11,14 @@ use std::{
 use serde_json::{Map, Value};
 
 use super::{
-    adapter, config,
-    fit::{Slot, slots},
+    adapter,
+    coded::CodedTensor,
+    config,
     header::Element,
     layout::Layout,
     mapped::Mapped,
     names::{self, Naming},
+    slots::{Slot, slots},
     written::{self, Elements, Entry},
 };
 use crate::{
@@ -116,6 +118,15 @@ fn notes(folder: &Path, experiment: &Experiment, info: &DatasetInfo, merge: bool
     notes
 }
 
+/// A tensor of a checkpoint.
+#[derive(Clone, Copy)]
+enum Weight<'a> {
+    /// Its elements, in this type.
+    There(&'a [u8], DType),
+    /// Codes of them.
+    Coded(CodedTensor<'a>),
+}
+
 /// A run whose weights are written.
 pub(super) struct Run<'a> {
     pub(super) own: &'a Mapped,
@@ -162,23 +173,37 @@ impl<'a> Run<'a> {
         let mut entries = Vec::new();
         let is_adapter = |name: &str| name.ends_with(".adapter_down") || name.ends_with(".adapter_up");
         for slot in self.slots.iter().filter(|slot| !is_adapter(&slot.name)) {
-            let (elements, dtype) = self.elements(&slot.name)?;
+            let weight = self.weight(slot)?;
             let Some(parts) = self.naming.parts(&self.experiment.model, &slot.name, &slot.shape) else {
                 let message = format!("{} has no place in the layout of {}", slot.name, self.naming.title);
                 return Err(Problem::new("model.kind", message, "write --format safetensors").into());
             };
-            let merged = adapter::of(self, slot)?;
+            let (merged, made) = (adapter::of(self, slot)?, self.experiment.precision.master());
             for part in parts {
-                let from = match merged {
-                    Some(merged) => Elements::Made(Box::new(move || merged.merged(elements, dtype))),
-                    None => Elements::There(elements, dtype),
+                let (dtype, from) = match (merged.clone(), weight) {
+                    (None, Weight::There(elements, dtype)) => (dtype, Elements::There(elements, dtype)),
+                    (None, Weight::Coded(coded)) => (made, Elements::Made(Box::new(move || coded.all(made)))),
+                    (Some(merged), Weight::There(elements, dtype)) => {
+                        (made, Elements::Made(Box::new(move || merged.merged(elements, dtype))))
+                    }
+                    (Some(merged), Weight::Coded(coded)) => {
+                        let whole = move || merged.merged(&coded.all(DType::F32), DType::F32);
+                        (made, Elements::Made(Box::new(whole)))
+                    }
                 };
-                let dtype = merged.as_ref().map_or(dtype, |_| self.experiment.precision.master());
                 let view = part.layout.writing(&part.here, part.begin);
                 entries.push(Entry { name: part.name, shape: part.shape, dtype, view, from });
             }
         }
         Ok(entries)
+    }
+
+    /// The tensor of a slot, which may lie in the checkpoint as codes.
+    fn weight(&self, slot: &Slot) -> Result<Weight<'a>> {
+        match self.own.coded(&slot.name, &slot.shape)? {
+            Some(coded) => Ok(Weight::Coded(coded)),
+            None => self.elements(&slot.name).map(|(elements, dtype)| Weight::There(elements, dtype)),
+        }
     }
 
     /// The elements of a tensor of the checkpoint, and their type.

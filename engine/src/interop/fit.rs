@@ -10,61 +10,33 @@ use std::{
 };
 
 use super::{
-    agrees,
+    agrees, coded,
     header::{Element, Place},
     layout::{Layout, View},
     mapped::Mapped,
     names::{self, Naming, Part},
+    slots::{Slot, slots},
 };
 use crate::{
-    backend::{DryRun, Executor, Rates, Shape},
-    device::Target,
+    backend::Shape,
     error::{Error, Result},
     experiment::{DatasetInfo, Experiment},
-    memory::{Bookkeeping, Ledger, probe::uncounted},
-    step::{Session, load::Source},
+    memory::probe::uncounted,
+    step::load::Source,
     tensor::DType,
 };
 
 /// How many tensors a message names.
 const NAMED: usize = 3;
 
-/// A tensor of a model, as a file of it would have it.
-#[derive(Debug, Clone, PartialEq)]
-pub(super) struct Slot {
-    pub(super) name: String,
-    pub(super) shape: Vec<usize>,
-    pub(super) dtype: DType,
-}
-
-/// The tensors of the experiment's model, made dry.
-pub(super) fn slots(experiment: &Experiment, info: &DatasetInfo) -> Result<Vec<Slot>> {
-    struct Listed(Vec<Slot>);
-    impl Source for Listed {
-        fn find(&mut self, name: &str, shape: Shape, dtype: DType) -> Result<bool> {
-            self.0.push(Slot { name: name.to_owned(), shape: shape.dims().to_vec(), dtype });
-            Ok(false)
-        }
-
-        fn read(&mut self, _: &mut [u8]) -> Result<()> {
-            Ok(())
-        }
-    }
-    let mut listed = Listed(Vec::new());
-    let ledger = Ledger::new(None, false);
-    // What a run of it would hold besides is not asked for.
-    ledger.keep_books(Bookkeeping::default());
-    let executor = Executor::new(DryRun::new(Target::Cpu { threads: 1 }, Rates::NOMINAL), ledger);
-    Session::new(executor, experiment, info)?.load(&mut listed)?;
-    Ok(listed.0)
-}
-
 /// Where some elements of a tensor come from.
 struct Piece {
-    /// The tensor of the file.
+    /// The tensor of the file; of one that lies there as codes, the weight that they stand for.
     name: String,
-    dtype: DType,
+    /// `None` of codes.
+    dtype: Option<DType>,
     view: View,
+    shape: Vec<usize>,
 }
 
 /// Weights that a session of one experiment can be loaded from.
@@ -130,9 +102,12 @@ impl Fitted {
     pub fn new(mapped: Mapped, experiment: &Experiment, info: &DatasetInfo) -> Result<Self> {
         let slots = slots(experiment, info)?;
         let namings = std::iter::once(None).chain(names::of(&experiment.model).map(Some));
-        let matches = namings.map(|naming| (naming, mapped.matched(&slots, naming, experiment)));
+        let matches = namings.map(|naming| Ok((naming, mapped.matched(&slots, naming, experiment)?)));
         // The first of the best.
-        let best = matches.reduce(|best, next| if next.1.named() > best.1.named() { next } else { best });
+        let best = matches
+            .collect::<Result<Vec<_>>>()?
+            .into_iter()
+            .reduce(|best, next| if next.1.named() > best.1.named() { next } else { best });
         let Some((naming, found)) = best.filter(|(_, found)| found.named() > 0) else {
             return Err(mapped.foreign());
         };
@@ -161,10 +136,13 @@ impl Fitted {
 
 impl Mapped {
     /// Looks for the model's tensors by a naming; by their own names where there is none.
-    fn matched(&self, slots: &[Slot], naming: Option<&'static Naming>, experiment: &Experiment) -> Match {
+    fn matched(&self, slots: &[Slot], naming: Option<&'static Naming>, experiment: &Experiment) -> Result<Match> {
         let mut found = Match::default();
         for slot in slots {
             let Slot { name, shape, .. } = slot;
+            if naming.is_none() && self.matched_codes(&mut found, slot)? {
+                continue;
+            }
             let parts = match naming {
                 None => Some(vec![Part {
                     name: name.clone(),
@@ -183,7 +161,19 @@ impl Mapped {
                 None => found.missing.push(name.clone()),
             }
         }
-        found
+        Ok(found)
+    }
+
+    /// Whether a tensor of a run lies here as codes.
+    fn matched_codes(&self, found: &mut Match, slot: &Slot) -> Result<bool> {
+        let Slot { name, shape, .. } = slot;
+        if self.coded(name, shape)?.is_none() {
+            return Ok(false);
+        }
+        found.used.extend(coded::names(name));
+        let view = Layout::Same.reading(shape);
+        found.found.push((name.clone(), vec![Piece { name: name.clone(), dtype: None, view, shape: shape.clone() }]));
+        Ok(true)
     }
 
     /// Looks for the parts of one tensor.
@@ -227,7 +217,8 @@ impl Mapped {
                 found.misshapen.push(format!("{name} has elements of {other}, which are no weights here"));
                 return;
             };
-            pieces.push(Piece { name: (*name).clone(), dtype, view: part.layout.reading(&part.here) });
+            let view = part.layout.reading(&part.here);
+            pieces.push(Piece { name: (*name).clone(), dtype: Some(dtype), view, shape: Vec::new() });
         }
         found.found.push((slot.name.clone(), pieces));
     }
@@ -359,12 +350,17 @@ impl Source for Fitted {
             };
             let mut to = to;
             let mut begin = 0;
-            for Piece { name, dtype: own, view } in pieces {
+            for Piece { name, dtype: own, view, shape } in pieces {
                 let end = begin + view.elements();
                 if now.at < end && !to.is_empty() {
                     let count = (end - now.at).min(to.len() / dtype.size());
                     let (part, rest) = to.split_at_mut(count * dtype.size());
-                    view.convert(mapped.elements(name)?, *own, now.at - begin, part, dtype);
+                    match own {
+                        Some(own) => view.convert(mapped.elements(name)?, *own, now.at - begin, part, dtype),
+                        None => {
+                            mapped.coded(name, shape)?.into_iter().for_each(|coded| coded.convert(now.at, part, dtype))
+                        }
+                    }
                     now.at += count;
                     to = rest;
                 }

@@ -6,6 +6,7 @@
 
 mod adapter;
 mod agrees;
+mod coded;
 mod config;
 mod export;
 mod files;
@@ -15,6 +16,7 @@ mod layout;
 mod lent;
 mod mapped;
 mod names;
+mod slots;
 mod vision;
 mod written;
 

@@ -183,7 +183,7 @@ mod tests {
     use super::*;
     use crate::{
         experiment::{DatasetInfo, Experiment, Input, Stem},
-        interop::fit::slots,
+        interop::slots::slots,
     };
 
     /// The published tensors of a model, by each of its namings.

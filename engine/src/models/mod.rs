@@ -62,7 +62,7 @@ impl<B: Backend> Model<B> {
     /// parameters find no room; those of a launch.
     pub fn build(executor: &Executor<B>, experiment: &Experiment, info: &DatasetInfo) -> Result<Self> {
         let init = Init::new(executor, experiment.precision, experiment.run.seed);
-        let init = &mut init.training(experiment.frozen, experiment.lora);
+        let init = &mut init.training(experiment.frozen, experiment.lora).holding(experiment.quantise.base);
         let parts = match experiment.model.kind {
             ModelKind::Mlp => mlp::build(init, &experiment.model, info),
             ModelKind::Cnn => cnn::build(init, &experiment.model, info),
@@ -157,11 +157,11 @@ impl<B: Backend> Model<B> {
 
     /// How many numbers the model has, adapters included.
     pub fn parameters(&self) -> u64 {
-        self.params().iter().map(|p| p.weight().elements() as u64).sum()
+        self.params().iter().map(|p| p.numbers()).sum()
     }
 
     /// How many of them it learns.
     pub fn trained(&self) -> u64 {
-        self.params().iter().filter(|p| p.is_trained()).map(|p| p.weight().elements() as u64).sum()
+        self.params().iter().filter(|p| p.is_trained()).map(|p| p.numbers()).sum()
     }
 }

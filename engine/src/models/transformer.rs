@@ -52,6 +52,18 @@ impl Style<'_> {
         }
     }
 
+    /// A dense layer of a block, whose rows are the projections of that name.
+    fn dense<B: Backend>(
+        &self,
+        init: &mut Init<'_, B>,
+        path: &LayerPath,
+        sizes: [usize; 2],
+        start: Start,
+        has_bias: bool,
+    ) -> Result<Linear<B>> {
+        Linear::of_projections(init, path, sizes, start, has_bias, &self.model.projections(path))
+    }
+
     /// The norm of this family over `width`.
     pub(super) fn norm<B: Backend>(&self, init: &mut Init<'_, B>, path: &str) -> Result<Layers<B>> {
         let (width, epsilon) = (self.model.width, self.model.epsilon());
@@ -84,7 +96,7 @@ impl Style<'_> {
         let mut layers = self.norm(init, &path.join("norm"))?;
         let sizes = [model.width, shape.packed()];
         // [rows, (heads + 2 kv_heads) * head_dim]
-        let qkv = Linear::with(init, &path.join("qkv"), sizes, NORMAL, has_bias || model.qkv_bias)?;
+        let qkv = self.dense(init, &path.join("qkv"), sizes, NORMAL, has_bias || model.qkv_bias)?;
         layers.push(Box::new(qkv));
         if self.is_llama() {
             if model.qk_norm {
@@ -100,7 +112,7 @@ impl Style<'_> {
         // [rows, heads * head_dim]
         layers.push(Box::new(Attention::new(executor, &path.join("heads"), model.attention, shape)));
         let sizes = [shape.width(), model.width];
-        let out = Linear::with(init, &path.join("out"), sizes, self.onto_stream(), has_bias)?;
+        let out = self.dense(init, &path.join("out"), sizes, self.onto_stream(), has_bias)?;
         layers.push(Box::new(out));
         layers.extend(self.dropout(init, &path.join("dropout")));
         Ok(layers)
@@ -112,14 +124,14 @@ impl Style<'_> {
         let mut layers = self.norm(init, &path.join("norm"))?;
         // Gates beside values, or values alone: [rows, 2 hidden] or [rows, hidden].
         let sizes = [width, if is_llama { 2 * hidden } else { hidden }];
-        layers.push(Box::new(Linear::with(init, &path.join("up"), sizes, NORMAL, !is_llama)?));
+        layers.push(Box::new(self.dense(init, &path.join("up"), sizes, NORMAL, !is_llama)?));
         let activation = path.join("activation");
         layers.push(match model.kind {
             ModelKind::Llama => Box::new(SwiGlu::new(executor, &activation)),
             ModelKind::Gpt2 => Box::new(Smooth::new(executor, &activation, ActivationFunction::GeluTanh)),
             _ => Box::new(Smooth::new(executor, &activation, ActivationFunction::Gelu)),
         });
-        let down = Linear::with(init, &path.join("down"), [hidden, width], self.onto_stream(), !is_llama)?;
+        let down = self.dense(init, &path.join("down"), [hidden, width], self.onto_stream(), !is_llama)?;
         layers.push(Box::new(down));
         layers.extend(self.dropout(init, &path.join("dropout")));
         Ok(layers)

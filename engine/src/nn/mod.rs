@@ -1,9 +1,11 @@
 //! Layers: each file holds a layer's parameters, its forward pass and, beside it, its gradient rule.
 
 mod activation;
+mod adapter;
 mod attention;
 mod batch_norm;
 mod class_token;
+mod coded;
 mod concat;
 mod convolution;
 mod dropout;
@@ -17,7 +19,9 @@ mod positions;
 mod query_key_norm;
 mod reshape;
 mod residual;
+mod role;
 mod rotary;
+mod start;
 mod transpose;
 mod up_conv;
 
@@ -25,19 +29,22 @@ pub use activation::{Rectifier, Relu, Relu6, Smooth, SwiGlu};
 pub use attention::Attention;
 pub use batch_norm::BatchNorm;
 pub use class_token::{ClassToken, TakeFirst};
+pub use coded::CodedParam;
 pub use concat::Concat;
 pub use convolution::{Conv2d, ConvShape, Convolution, Depthwise};
 pub use dropout::Dropout;
 pub use embedding::Embedding;
 pub use layer_norm::{LayerNorm, RmsNorm};
 pub use linear::Linear;
-pub use param::{Init, Param, ParamRole, Start};
+pub use param::{Init, Param};
 pub use pool::{AvgPool, GlobalPool, MaxPool};
 pub use positions::Positions;
 pub use query_key_norm::QueryKeyNorm;
 pub use reshape::{Flatten, Sequences};
 pub use residual::{Residual, Visit, chain, visited_chain};
+pub use role::ParamRole;
 pub use rotary::Rotary;
+pub use start::Start;
 pub use transpose::Transpose;
 pub use up_conv::UpConv2d;
 
@@ -74,6 +81,11 @@ pub trait Layer<B: Backend> {
 
     /// How many training passes it has drawn random numbers for, of a layer that does.
     fn passes(&self) -> Option<&Cell<u64>> {
+        None
+    }
+
+    /// Its weight, where that is held as codes.
+    fn coded(&self) -> Option<&CodedParam<B>> {
         None
     }
 

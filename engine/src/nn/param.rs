@@ -5,47 +5,15 @@ use std::cell::RefCell;
 use crate::{
     backend::{
         Backend, Executor, Shape, Tensor,
-        ops::{Elementwise, GradInto, StateSpec},
+        ops::{GradInto, StateSpec},
     },
     error::Result,
-    experiment::{Frozen, Lora, Precision},
+    experiment::{BaseWeights, Frozen, Lora, Precision, Projection},
     layer_path::Scope,
     memory::{Category, timeline::LayerId},
+    nn::{CodedParam, ParamRole, Start, adapter::AdapterPlan},
     rng::{Rng, Stream},
 };
-
-/// What a parameter is in its layer.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum ParamRole {
-    /// A factor: the weight of a layer or a norm, or the table of an embedding.
-    Weight,
-    /// A summand.
-    Bias,
-    /// The first matrix of an adapter.
-    AdapterDown,
-    /// The second matrix of an adapter.
-    AdapterUp,
-}
-
-impl ParamRole {
-    /// The name in timelines.
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Weight => "weight",
-            Self::Bias => "bias",
-            Self::AdapterDown => "adapter down",
-            Self::AdapterUp => "adapter up",
-        }
-    }
-
-    /// The name of its gradient in timelines.
-    const fn gradient_name(self) -> &'static str {
-        match self {
-            Self::Weight | Self::AdapterDown | Self::AdapterUp => "weight gradient",
-            Self::Bias => "bias gradient",
-        }
-    }
-}
 
 /// One parameter.
 pub struct Param<B: Backend> {
@@ -53,6 +21,8 @@ pub struct Param<B: Backend> {
     layer: LayerId,
     precision: Precision,
     is_trained: bool,
+    /// How many numbers of the model it stands for.
+    numbers: usize,
     weight: Tensor<B>,
     master: Option<Tensor<B>>,
     gradient: RefCell<Option<Tensor<B>>>,
@@ -78,6 +48,11 @@ impl<B: Backend> Param<B> {
     /// Whether it is trained. A frozen parameter has no gradient, no state and no master copy.
     pub fn is_trained(&self) -> bool {
         self.is_trained
+    }
+
+    /// How many numbers of the model it stands for: its elements; of codes, those that they stand for, and of scales none.
+    pub fn numbers(&self) -> u64 {
+        self.numbers as u64
     }
 
     /// The weight that the forward pass reads.
@@ -177,24 +152,6 @@ pub(super) fn accumulate_all<B: Backend, T>(
     Ok(written)
 }
 
-/// What a parameter is before training.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub enum Start {
-    /// Uniform in ±1/sqrt(fan_in): PyTorch's default for dense and convolution layers (He et al. 2015 with a gain for
-    /// slope sqrt(5)).
-    Uniform {
-        /// Inputs that one output reads.
-        fan_in: usize,
-    },
-    /// Normal around zero.
-    Normal {
-        /// Standard deviation.
-        std: f64,
-    },
-    /// Zero everywhere.
-    Zero,
-}
-
 /// Makes parameters in order, each from a random stream of its own, so a seed gives the same model on every device.
 pub struct Init<'a, B: Backend> {
     executor: &'a Executor<B>,
@@ -203,12 +160,14 @@ pub struct Init<'a, B: Backend> {
     count: u64,
     frozen: Frozen,
     lora: Lora,
+    base: BaseWeights,
 }
 
 impl<'a, B: Backend> Init<'a, B> {
     /// A maker for one model.
     pub fn new(executor: &'a Executor<B>, precision: Precision, seed: u64) -> Self {
-        Self { executor, precision, seed, count: 0, frozen: Frozen::None, lora: Lora::default() }
+        let (frozen, lora, base) = (Frozen::None, Lora::default(), BaseWeights::None);
+        Self { executor, precision, seed, count: 0, frozen, lora, base }
     }
 
     /// The same, with frozen parameters and adapters of dense layers.
@@ -217,12 +176,24 @@ impl<'a, B: Backend> Init<'a, B> {
         Self { frozen, lora, ..self }
     }
 
-    /// The rank and the scale of the adapters of the dense layer at `layer`. `None` without adapters, and for a head that
-    /// is trained itself.
-    pub fn adapter(&self, layer: LayerId) -> Option<(usize, f64)> {
-        let Lora { rank, alpha } = self.lora;
+    /// The same, with the frozen weights of blocks held as `base` says.
+    #[must_use]
+    pub fn holding(self, base: BaseWeights) -> Self {
+        Self { base, ..self }
+    }
+
+    /// The adapter that the dense layer at `layer` is to have, of whose `out` rows `parts` are. `None` without adapters, for
+    /// a layer that is no target, and for a head that is trained itself. Those of the head drop no inputs, for the loss may
+    /// work on it in chunks.
+    pub fn adapter(&self, layer: LayerId, parts: &[(Projection, usize)], out: usize) -> Option<AdapterPlan> {
+        let Lora { rank, targets, dropout, .. } = self.lora;
         let is_head = self.scope(layer) == Scope::Head;
-        (rank > 0 && (!is_head || self.frozen == Frozen::All)).then(|| (rank, alpha / rank as f64))
+        if rank == 0 || (is_head && self.frozen != Frozen::All) {
+            return None;
+        }
+        let rows = targets.rows(parts, out);
+        let dropout = if is_head { 0.0 } else { dropout };
+        (!rows.is_empty()).then(|| AdapterPlan { rank, scale: self.lora.scale(), rows, dropout })
     }
 
     /// The device.
@@ -307,11 +278,7 @@ impl<'a, B: Backend> Init<'a, B> {
         let _layer = executor.enter(layer);
         let key = Rng::new(self.seed, Stream::Weights, self.count).key();
         self.count += 1;
-        let fill = match start {
-            Start::Uniform { fan_in } => Elementwise::Uniform { bound: 1.0 / (fan_in as f64).sqrt(), key },
-            Start::Normal { std } => Elementwise::Normal { std, key },
-            Start::Zero => Elementwise::Fill(0.0),
-        };
+        let fill = start.fill(key);
         let weight = executor.allocate(shape, self.precision.compute(), Category::Parameters, role.name())?;
         let master = if self.precision.has_master_weights() && is_trained {
             let master = executor.allocate(shape, self.precision.master(), Category::MasterWeights, role.name())?;
@@ -325,6 +292,34 @@ impl<'a, B: Backend> Init<'a, B> {
         Ok(self.made(layer, role, is_trained, weight, master))
     }
 
+    /// The weight `[out, inner]` of the dense layer `layer` as codes, with the initial values `start`. `None` where it is not
+    /// to be held so: where it learns, or is not one of a block's.
+    ///
+    /// # Errors
+    /// Fails when it would cross the budget ([`Error::Budget`](crate::error::Error::Budget)) or when the device fails.
+    pub fn coded(
+        &mut self,
+        layer: LayerId,
+        sizes: [usize; 2],
+        start: Start,
+        is_adapted: bool,
+    ) -> Result<Option<CodedParam<B>>> {
+        let is_in_block = matches!(self.scope(layer), Scope::Block(_));
+        if !is_in_block || (self.is_trained(layer) && !is_adapted) {
+            return Ok(None);
+        }
+        let executor = self.executor;
+        let _layer = executor.enter(layer);
+        let made = |role, tensor, numbers| Param { numbers, ..self.made(layer, role, false, tensor, None) };
+        let Some(coded) = CodedParam::new(executor, self.base, sizes, made)? else { return Ok(None) };
+        // The first part has the source that the weight would have.
+        let first = Rng::new(self.seed, Stream::Weights, self.count).key();
+        self.count += 1;
+        let key = |part: usize| if part == 0 { first } else { Rng::new(first, Stream::Weights, part as u64).key() };
+        coded.write(executor, |room, part| executor.launch(start.fill(key(part)), &[], &[room]))?;
+        Ok(Some(coded))
+    }
+
     /// A parameter of existing tensors, without a gradient and without state.
     fn made(
         &self,
@@ -334,8 +329,8 @@ impl<'a, B: Backend> Init<'a, B> {
         weight: Tensor<B>,
         master: Option<Tensor<B>>,
     ) -> Param<B> {
-        let (gradient, state) = (RefCell::default(), RefCell::default());
-        Param { role, layer, precision: self.precision, is_trained, weight, master, gradient, state }
+        let (gradient, state, numbers) = (RefCell::default(), RefCell::default(), weight.elements());
+        Param { role, layer, precision: self.precision, is_trained, numbers, weight, master, gradient, state }
     }
 
     /// The part of the model that `layer` belongs to.

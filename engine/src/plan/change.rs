@@ -3,7 +3,8 @@
 use crate::{
     bytes::Bytes,
     experiment::{
-        Batch, Checkpointing, EvaluationBatch, Experiment, Frozen, OptimizerKind, Precision, Recompute, UpdateTime,
+        BaseWeights, Batch, Checkpointing, EvaluationBatch, Experiment, Frozen, OptimizerKind, Precision, Recompute,
+        UpdateTime,
     },
 };
 
@@ -32,6 +33,8 @@ pub enum Change {
     LoraRank(usize),
     /// Parameters that are not trained.
     Frozen(Frozen),
+    /// What frozen weights are held in.
+    Base(BaseWeights),
     /// Length of a sequence.
     Length(usize),
     /// Where it runs.
@@ -61,6 +64,7 @@ pub fn between(from: &Experiment, to: &Experiment) -> Vec<Change> {
     add(from.optimizer.update != to.optimizer.update, Change::Update(to.optimizer.update));
     add(from.lora.rank != to.lora.rank, Change::LoraRank(to.lora.rank));
     add(from.frozen != to.frozen, Change::Frozen(to.frozen));
+    add(from.quantise.base != to.quantise.base, Change::Base(to.quantise.base));
     add(from.data.length != to.data.length, Change::Length(to.data.length));
     add(from.device != to.device, Change::Device(to.device.clone()));
     add(from.budget != to.budget, Change::Budget(to.budget));

@@ -3,7 +3,7 @@
 use crate::{
     device::{Target, profile},
     error::Result,
-    experiment::{Batch, Checkpointing, EvaluationBatch, Experiment, Frozen, OptimizerKind, Recompute},
+    experiment::{BaseWeights, Batch, Checkpointing, EvaluationBatch, Experiment, Frozen, OptimizerKind, Recompute},
     plan::{
         Limit, Plan,
         fit::batches,
@@ -76,7 +76,7 @@ fn together(search: &Search<'_>) -> Result<Option<Advice>> {
     all.optimizer.choose(OptimizerKind::Sgd);
     (all.lora.rank, all.frozen) = (RANK, Frozen::All);
     if all.model.kind.is_decoder() {
-        all.loss_chunk = CHUNKS[1];
+        (all.loss_chunk, all.quantise.base) = (CHUNKS[1], BaseWeights::Nf4Double);
     }
     if let Some(advice) = search.fitting(all.clone())? {
         return Ok(Some(advice));
@@ -110,13 +110,19 @@ fn optimizers(plan: &Plan) -> Vec<Experiment> {
 }
 
 fn adapters(plan: &Plan) -> Vec<Experiment> {
-    if plan.experiment.lora.rank > 0 {
-        return Vec::new();
-    }
     let mut experiment = (*plan.experiment).clone();
+    if experiment.lora.rank > 0 {
+        let is_frozen = matches!(experiment.frozen, Frozen::All | Frozen::AllButHead);
+        let can_be_coded = is_frozen && experiment.model.kind.is_decoder() && experiment.quantise.base.is_none();
+        experiment.quantise.base = BaseWeights::Nf4Double;
+        return can_be_coded.then_some(experiment).into_iter().collect();
+    }
     experiment.lora.rank = RANK;
     let alone = Experiment { frozen: Frozen::All, ..experiment.clone() };
-    vec![experiment, alone]
+    let mut coded = alone.clone();
+    coded.quantise.base = BaseWeights::Nf4Double;
+    let is_decoder = coded.model.kind.is_decoder();
+    [experiment, alone].into_iter().chain(is_decoder.then_some(coded)).collect()
 }
 
 /// The first half of the blocks, then all but the head.

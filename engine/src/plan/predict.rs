@@ -361,7 +361,7 @@ fn layer_rows(dry: &Dry, steady: &Recording, at_peak: &[Alive]) -> Vec<LayerRow>
     let model = dry.session.model().leaves().into_iter().map(|layer| {
         let own = layer.params().into_iter().filter(|param| param.layer() == layer.layer());
         let count = |[all, trained]: [u64; 2], param: &Param<DryRun>| {
-            let elements = param.weight().elements() as u64;
+            let elements = param.numbers();
             [all + elements, trained + if param.is_trained() { elements } else { 0 }]
         };
         row(layer.layer(), own.fold([0; 2], count))

@@ -7,8 +7,9 @@ use crate::{
     bytes::Bytes,
     device::target,
     experiment::{
-        ActivationKind, AttentionKind, Batch, Checkpointing, DataKind, EvaluationBatch, Experiment, Frozen, Gpu, Model,
-        ModelKind, OptimizerKind, Placement, PoolPolicy, Precision, Recompute, UpdateTime,
+        ActivationKind, AttentionKind, BaseWeights, Batch, Checkpointing, DataKind, EvaluationBatch, Experiment,
+        Frozen, Gpu, Model, ModelKind, OptimizerKind, Placement, PoolPolicy, Precision, Projection, Recompute, Targets,
+        UpdateTime,
     },
     rng::{Rng, Stream},
 };
@@ -168,6 +169,9 @@ fn draw(family: &Family, dice: Dice, text: Option<&Path>) -> Experiment {
     experiment.retain_graph = dice.one(62, &[false, false, true]);
     experiment.frozen = dice.one(63, &[Frozen::None, Frozen::None, Frozen::Blocks(1), Frozen::AllButHead]);
     experiment.lora.rank = dice.one(64, &[0, 0, 0, 4]);
+    if experiment.lora.rank > 0 && experiment.model.kind.is_decoder() {
+        adapted(&mut experiment, dice);
+    }
     experiment.optimizer.clip_norm = dice.one(10, &[0.0, 1.0]);
     let several = EvaluationBatch::Samples(8 + dice.below(66, 200));
     experiment.batch.evaluation =
@@ -177,6 +181,18 @@ fn draw(family: &Family, dice: Dice, text: Option<&Path>) -> Experiment {
         experiment.optimizer.update = UpdateTime::InBackward;
     }
     experiment
+}
+
+/// Adapters of a decoder, and what they stand beside.
+fn adapted(e: &mut Experiment, dice: Dice) {
+    let some = Targets::of(&[Projection::Q, Projection::V, Projection::Down]);
+    e.lora.targets = dice.one(74, &[Targets::ALL, some]);
+    e.lora.dropout = dice.one(75, &[0.0, 0.1]);
+    e.lora.rslora = dice.rarely(76, 2);
+    e.quantise.base = dice.one(77, &BaseWeights::ALL);
+    if !e.quantise.base.is_none() {
+        e.frozen = dice.one(78, &[Frozen::All, Frozen::AllButHead]);
+    }
 }
 
 /// What is chosen of a GPU's memory and arithmetic.

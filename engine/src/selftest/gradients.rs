@@ -13,7 +13,10 @@ use crate::{
     },
     data::{DatasetInfo, Input},
     error::Result,
-    experiment::{AttentionKind, Checkpointing, Experiment, Frozen, Lora, Model as ModelChoice, ModelKind, Precision},
+    experiment::{
+        AttentionKind, BaseWeights, Checkpointing, Experiment, Frozen, Lora, Model as ModelChoice, ModelKind,
+        Precision, Projection, Quantise, Targets,
+    },
     memory::{Category, Phase},
     models::Model,
     nn::Param,
@@ -95,7 +98,8 @@ impl<B: Backend> Probe<B> {
     /// Moves every parameter a little. A batch norm's bias starts at zero, where a channel that is constant, as a dead one
     /// is, meets the edge of the next ReLU exactly.
     fn leave_the_start(&self, seed: u64) -> Result<()> {
-        let params = self.model.params();
+        // What is held as codes stays.
+        let params: Vec<_> = self.model.params().into_iter().filter(|param| !param.role().is_of_codes()).collect();
         params.iter().enumerate().try_for_each(|(i, param)| self.walk(param, &self.direction(param, !seed, i)?, 0.1))
     }
 
@@ -194,15 +198,15 @@ pub const CHECKPOINTINGS: [Checkpointing; 5] = [
 ];
 
 /// A model with its data, and what of it is trained.
-type Case = (ModelChoice, DatasetInfo, Frozen, Lora);
+type Case = (ModelChoice, DatasetInfo, Frozen, Lora, BaseWeights);
 
 /// Models of a family: whole, frozen in part, with adapters, with other choices. Every family is named, so that a new one
 /// cannot be forgotten.
 fn of_kind(kind: ModelKind) -> Vec<Case> {
-    let adapters = Lora { rank: 2, alpha: 3.0 };
+    let adapters = Lora { rank: 2, alpha: 3.0, ..Lora::default() };
     let network = || ModelChoice { kind, width: 5, depth: 3, dense: 6, multiplier: 0.1, ..ModelChoice::default() };
-    let case = |info, frozen, lora| (network(), info, frozen, lora);
-    let whole = |model, info| (model, info, Frozen::None, Lora::default());
+    let case = |info, frozen, lora| (network(), info, frozen, lora, BaseWeights::None);
+    let whole = |model, info| (model, info, Frozen::None, Lora::default(), BaseWeights::None);
     let with = |attention| attending(kind, attention);
     let (plain, efficient) = (AttentionKind::Plain, AttentionKind::Efficient);
     let patches = image(4, 6, 2);
@@ -231,6 +235,13 @@ fn of_kind(kind: ModelKind) -> Vec<Case> {
             whole(ModelChoice { window: 2, tied: true, ..with(efficient) }, tokens()),
             whole(ModelChoice { qkv_bias: true, ..with(plain) }, tokens()),
             whole(ModelChoice { qk_norm: true, head_dim: 6, ..with(efficient) }, tokens()),
+            (
+                with(efficient),
+                tokens(),
+                Frozen::All,
+                Lora { targets: Targets::of(&[Projection::Q, Projection::V, Projection::Up]), ..adapters },
+                BaseWeights::Nf4Double,
+            ),
         ],
         ModelKind::Unet => {
             let masks = DatasetInfo { labels_per_sample: 32, scored_labels: 32, classes: 3, ..image(4, 8, 2) };
@@ -270,11 +281,13 @@ fn attending(kind: ModelKind, attention: AttentionKind) -> ModelChoice {
 /// Every model with every way to checkpoint: as many experiments, one after another, as there are ways.
 pub fn cases() -> Vec<(Experiment, DatasetInfo)> {
     let mut cases = Vec::new();
-    for (model, info, frozen, lora) in ModelKind::ALL.into_iter().flat_map(of_kind) {
+    for (model, info, frozen, lora, base) in ModelKind::ALL.into_iter().flat_map(of_kind) {
         for checkpointing in CHECKPOINTINGS {
             let model = model.clone();
             let precision = Precision::F64;
-            let experiment = Experiment { precision, checkpointing, model, frozen, lora, ..Experiment::default() };
+            let quantise = Quantise { base };
+            let experiment =
+                Experiment { precision, checkpointing, model, frozen, lora, quantise, ..Experiment::default() };
             cases.push((experiment, info));
         }
     }

@@ -13,7 +13,8 @@ use crate::{
     data::{DatasetInfo, Input},
     error::Result,
     experiment::{
-        AttentionKind, Batch, Checkpointing, Experiment, Frozen, ModelKind, OptimizerKind, Precision, Recompute,
+        AttentionKind, BaseWeights, Batch, Checkpointing, Experiment, Frozen, ModelKind, OptimizerKind, Precision,
+        Projection, Recompute, Targets,
     },
     memory::{Ledger, ledger::Recording, probe::uncounted},
     rng::{Rng, Stream},
@@ -109,6 +110,10 @@ pub fn cases() -> Vec<(Experiment, DatasetInfo)> {
             experiment.recompute = [Recompute::None, Recompute::Cheap][turn / 2 % 2];
             experiment.lora.rank = [0, 3, 0][turn % 3];
             experiment.frozen = [Frozen::None, Frozen::Blocks(1), Frozen::None, Frozen::AllButHead][turn % 4];
+            if experiment.lora.rank > 0 && kind.is_decoder() {
+                (experiment.quantise.base, experiment.frozen) = (BaseWeights::ALL[turn % 4], Frozen::All);
+                experiment.lora.targets = [Targets::ALL, Targets::of(&[Projection::Q, Projection::V])][turn % 2];
+            }
             let model = &mut experiment.model;
             (model.tied, model.attention) = (j % 2 == 0, [AttentionKind::Plain, AttentionKind::Efficient][(i + j) % 2]);
             model.dropout = if j == 1 { 0.1 } else { 0.0 };

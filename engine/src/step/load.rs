@@ -1,17 +1,19 @@
 //! Loading weights: a model that begins with what others trained.
 //!
 //! Always holds: a tensor is written where it will stay, part by part, so that nothing as large as a tensor stands beside it;
-//! of parameters in mixed precision the master weight is written, from which the narrower one follows. What a source does
+//! of parameters in mixed precision the master weight is written, from which the narrower one follows; of a weight that is held
+//! as codes a part at a time is read, and coded. What a source does
 //! not have begins as it would without it.
 
 use super::{
     Session,
-    slots::{Slot, slots},
+    slots::{Slot, named, slots},
 };
 use crate::{
     backend::{Backend, DType, Shape, Tensor},
     error::Result,
     memory::Phase,
+    nn::{Layer, ParamRole},
 };
 
 /// Where weights come from.
@@ -27,6 +29,11 @@ pub trait Source {
     /// # Errors
     /// Fails when they cannot be read.
     fn read(&mut self, to: &mut [u8]) -> Result<()>;
+
+    /// Whether it has the codes of weights that are held as such, rather than numbers.
+    fn has_codes(&self) -> bool {
+        false
+    }
 }
 
 /// A source of a dry run: it has every tensor, and no elements.
@@ -50,8 +57,8 @@ impl<B: Backend> Session<B> {
     /// None of a tensor that is there, as these all are.
     pub(crate) fn weights(&self) -> Result<Vec<(String, Tensor<B>)>> {
         let (executor, choice) = (&self.executor, &self.experiment.optimizer);
-        let named = |slot: Slot<'_, B>| Ok((slot.name(executor.ledger()), slot.tensor(executor, choice)?));
-        slots(&self.model, choice, false).map(named).collect()
+        let with_name = |slot: Slot<'_, B>| Ok((slot.name(executor.ledger()), slot.tensor(executor, choice)?));
+        slots(&self.model, choice, false).map(with_name).collect()
     }
 
     /// Takes the weights and the running statistics that `from` has.
@@ -62,11 +69,19 @@ impl<B: Backend> Session<B> {
         let (executor, choice) = (self.executor.clone(), &self.experiment.optimizer);
         let ledger = executor.ledger();
         ledger.set_phase(Phase::Loading);
-        for slot in slots(&self.model, choice, false) {
+        let has_codes = from.has_codes();
+        for slot in slots(&self.model, choice, false).filter(|slot| has_codes || !slot.is_of_codes()) {
             let _layer = executor.enter(slot.layer);
             if from.find(&slot.name(ledger), slot.shape, slot.dtype)? {
                 executor.load(&slot.tensor(&executor, choice)?, &mut |to| from.read(to))?;
                 slot.was_replaced(&executor)?;
+            }
+        }
+        // What is held as codes comes as numbers, a part at a time.
+        for coded in self.model.leaves().into_iter().filter_map(Layer::coded).filter(|_| !has_codes) {
+            let name = named(ledger, coded.layer(), ParamRole::Weight.name());
+            if from.find(&name, coded.sizes().into(), DType::F32)? {
+                coded.write(&executor, |room, _| executor.load(room, &mut |to| from.read(to)))?;
             }
         }
         Ok(())

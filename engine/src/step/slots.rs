@@ -95,15 +95,20 @@ fn of_param<'a, B: Backend>(
     std::iter::once(weight).chain(state)
 }
 
+/// The name in a file of what a layer has.
+pub(super) fn named(ledger: &Ledger, layer: LayerId, what: &str) -> String {
+    let layer = ledger.path_of(layer).replace('/', ".");
+    format!("{layer}.{what}").replace(' ', "_").replace('\'', "")
+}
+
 impl<B: Backend> Slot<'_, B> {
     /// Its name in a file, such as `block1.conv.weight`, or `optimizer.block1.conv.weight.first_moment`.
     pub(super) fn name(&self, ledger: &Ledger) -> String {
-        let layer = ledger.path_of(self.layer).replace('/', ".");
         let name = match self.place {
-            Place::Weight(_) | Place::Buffer(_) => format!("{layer}.{}", self.what),
-            Place::State(param, _) => format!("{STATE}{layer}.{}.{}", param.name(), self.what),
+            Place::Weight(_) | Place::Buffer(_) => return named(ledger, self.layer, self.what),
+            Place::State(param, _) => format!("{}.{}", param.name(), self.what),
         };
-        name.replace(' ', "_").replace('\'', "")
+        format!("{STATE}{}", named(ledger, self.layer, &name))
     }
 
     /// The tensor itself. The optimizer's state is made where it is not there yet.
@@ -116,6 +121,11 @@ impl<B: Backend> Slot<'_, B> {
             Place::Buffer(buffer) => buffer.clone(),
             Place::State(param, index) => param.state(executor, &optim::state_layout(choice, param))?[index].clone(),
         })
+    }
+
+    /// Whether it is of a weight that is held as codes.
+    pub(super) fn is_of_codes(&self) -> bool {
+        matches!(self.place, Place::Weight(param) if param.role().is_of_codes())
     }
 
     /// Lets what follows a tensor that was replaced follow it: the narrower copy of a master weight.

@@ -6,7 +6,7 @@ use plimsoll_engine::{
     backend::{Cpu, Executor},
     data::{DatasetInfo, Input},
     device::cpu_threads,
-    experiment::{Checkpointing, DataKind, Frozen, Lora, ModelKind, Precision, Recompute},
+    experiment::{BaseWeights, Checkpointing, DataKind, Frozen, Lora, ModelKind, Precision, Recompute},
     hardware::Machine,
     layer_path::Scope,
     memory::{Category, Ledger, Phase},
@@ -155,7 +155,7 @@ fn what_is_frozen_has_no_gradient_no_state_and_nothing_saved() {
 
 #[test]
 fn frozen_weights_stay_to_the_bit_and_the_others_learn() {
-    let (none, adapters) = (Lora::default(), Lora { rank: 4, alpha: 8.0 });
+    let (none, adapters) = (Lora::default(), Lora { rank: 4, alpha: 8.0, ..Lora::default() });
     for (kind, frozen, lora) in [
         (ModelKind::Mlp, Frozen::Blocks(1), none),
         (ModelKind::Cnn, Frozen::AllButHead, none),
@@ -187,10 +187,42 @@ fn frozen_weights_stay_to_the_bit_and_the_others_learn() {
 }
 
 #[test]
+fn codes_take_their_bytes_and_no_more() {
+    let mut plain = Experiment { precision: Precision::Bf16, frozen: Frozen::All, ..experiment(ModelKind::Llama) };
+    (plain.data.kind, plain.data.length, plain.data.vocabulary) = (DataKind::Tokens, 8, 20);
+    (plain.lora.rank, plain.model.width, plain.model.hidden, plain.model.tied) = (2, 128, 256, true);
+    let plan = |base| {
+        let mut experiment = plain.clone();
+        experiment.quantise.base = base;
+        predict(&experiment).expect("a plan")
+    };
+    let before = plan(BaseWeights::None);
+    for (base, bits) in [
+        (BaseWeights::Int8, 8.0 + 32.0 / 256.0),
+        (BaseWeights::Nf4, 4.0 + 32.0 / 64.0),
+        // 0.127 bits an element for the scales, as the paper has it, and the mean.
+        (BaseWeights::Nf4Double, 4.0 + 8.0 / 64.0 + 32.0 / (64.0 * 256.0)),
+    ] {
+        let after = plan(base);
+        assert_eq!((after.parameters, after.trained), (before.parameters, before.trained));
+        let bytes = |plan: &Plan| plan.categories_at_peak.get(Category::Parameters).0 as f64;
+        let in_blocks: u64 =
+            before.layers.iter().filter(|row| is_dense(&row.path)).map(|row| row.parameters - row.trained).sum();
+        let expected = in_blocks as f64 * (16.0 - bits) / 8.0;
+        let saved = bytes(&before) - bytes(&after);
+        assert!((saved - expected).abs() < 1e-3 * expected + 64.0, "{}: {saved}, not {expected}", base.key());
+    }
+}
+
+fn is_dense(path: &str) -> bool {
+    ["qkv", "out", "up", "down"].iter().any(|name| path.starts_with("block") && path.ends_with(name))
+}
+
+#[test]
 fn adapters_change_nothing_at_first_and_have_the_bytes_of_their_rank() {
     let mut whole = experiment(ModelKind::Mlp);
     (whole.model.width, whole.model.depth) = (128, 3);
-    let adapted = Experiment { lora: Lora { rank: 4, alpha: 8.0 }, ..whole.clone() };
+    let adapted = Experiment { lora: Lora { rank: 4, alpha: 8.0, ..Lora::default() }, ..whole.clone() };
     let (plan, before) = (predict(&adapted).expect("a plan"), predict(&whole).expect("a plan"));
     // 64 to 128, twice 128 to 128; the head of 10 learns whole.
     let adapters = 4 * (64 + 128) + 2 * 4 * (128 + 128);

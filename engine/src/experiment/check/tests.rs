@@ -3,7 +3,7 @@
 use super::*;
 use crate::{
     bytes::Bytes,
-    experiment::{DataKind, Input, ModelKind},
+    experiment::{BaseWeights, DataKind, Input, ModelKind, Projection, Targets},
 };
 
 const DIGITS: DatasetInfo = DatasetInfo::one_label(Input::Image { height: 8, width: 8, channels: 1 }, 10, 1438, 359);
@@ -65,6 +65,35 @@ fn each_impossible_value_is_blamed_on_its_key() {
     blames("run.steps", |e| e.run.steps = Some(0));
     blames("run.epochs", |e| (e.run.steps, e.run.epochs) = (Some(1), Some(1)));
     blames("run.seed", |e| e.run.seed = u64::MAX);
+}
+
+#[test]
+fn what_is_held_as_codes_cannot_learn_and_needs_what_can() {
+    let coded = |change: fn(&mut Experiment)| {
+        let mut e = Experiment::default();
+        (e.model.kind, e.data.kind, e.quantise.base) = (ModelKind::Llama, DataKind::Tokens, BaseWeights::Nf4);
+        (e.lora.rank, e.frozen) = (4, Frozen::All);
+        change(&mut e);
+        check(&e, None)
+    };
+    assert_eq!(coded(|_| {}), []);
+    assert_eq!(coded(|e| e.frozen = Frozen::AllButHead), []);
+    let said =
+        |change: fn(&mut Experiment)| coded(change).iter().map(ToString::to_string).collect::<Vec<_>>().join("\n");
+    let alone = said(|e| (e.lora.rank, e.frozen) = (0, Frozen::AllButHead));
+    assert!(alone.contains("there are no adapters") && alone.contains("lora.rank = 16"), "{alone}");
+    let learning = said(|e| e.frozen = Frozen::None);
+    assert!(learning.contains("frozen = none leaves some to") && learning.contains("write frozen = all"), "{learning}");
+    let other = said(|e| (e.model.kind, e.data.kind) = (ModelKind::Cnn, DataKind::Shapes));
+    assert!(other.contains("gpt2 and llama have"), "{other}");
+    let gate = said(|e| {
+        e.model.kind = ModelKind::Gpt2;
+        e.lora.targets = Targets::of(&[Projection::Q, Projection::Gate]);
+    });
+    assert!(
+        gate.contains("lora.targets: gpt2 has no projection gate") && gate.contains("q, k, v, o, up, down"),
+        "{gate}"
+    );
 }
 
 #[test]

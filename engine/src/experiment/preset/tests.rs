@@ -297,7 +297,7 @@ prop_compose! {
             recompute: if kept { Recompute::None } else { Recompute::Cheap },
             retain_graph,
             frozen: [Frozen::None, Frozen::AllButHead, Frozen::Blocks(1), Frozen::All][frozen],
-            lora: Lora { rank, alpha: 8.0 },
+            lora: Lora { rank, alpha: 8.0, ..Lora::default() },
             run: Run { steps, epochs, seed, evaluate_every, save_every, save_minutes, save_best }, ..Default::default()
         }
     }

@@ -9,9 +9,9 @@ use crate::{
 };
 
 /// Settings that decide what a model computes of a sample.
-const DECIDES: [&str; 2] = ["model.", "lora."];
+const DECIDES: [&str; 3] = ["model.", "lora.", "quantise."];
 /// Those of them that only training knows.
-const FREE: [&str; 1] = ["model.dropout"];
+const FREE: [&str; 2] = ["model.dropout", "lora.dropout"];
 
 impl Checkpoint {
     /// Refuses an experiment whose model computes something else than the one that was saved.
@@ -43,6 +43,10 @@ struct Weights<'a>(Reader<'a>);
 impl load::Source for Weights<'_> {
     fn find(&mut self, name: &str, shape: Shape, dtype: DType) -> Result<bool> {
         self.0.find(name, shape, dtype).map(|()| true)
+    }
+
+    fn has_codes(&self) -> bool {
+        true
     }
 
     fn read(&mut self, to: &mut [u8]) -> Result<()> {

@@ -197,7 +197,8 @@ impl Checkpoint {
     /// another optimizer. What changes neither tensors nor samples may differ: with another evaluation batch the losses of the
     /// steps are the same to the last bit.
     pub(super) fn goes_on_as(&self, experiment: &Experiment) -> Result<()> {
-        const DECIDES: [&str; 7] = ["model.", "data.", "lora.", "precision", "frozen", "optimizer.kind", "run.seed"];
+        const DECIDES: [&str; 8] =
+            ["model.", "data.", "lora.", "quantise.", "precision", "frozen", "optimizer.kind", "run.seed"];
         const FREE: [&str; 1] = ["data.placement"];
         let own = self.experiment()?;
         let changes = preset::changes(&own, experiment);

@@ -137,7 +137,7 @@ fn adapters_are_exported_alone_or_merged_and_refused_where_they_have_no_place() 
     trained(&base, &at("first"));
     exported(&base, &at("first"), &at("out"));
     let mut lora = base.clone();
-    (lora.lora, lora.frozen) = (Lora { rank: 2, alpha: 8.0 }, Frozen::All);
+    (lora.lora, lora.frozen) = (Lora { rank: 2, alpha: 8.0, ..Lora::default() }, Frozen::All);
     trained(&lora, &at("from-nothing"));
     let to = |name: &str, experiment: &Experiment, run: &str, merge| {
         fs::create_dir_all(at(name)).expect("a folder");

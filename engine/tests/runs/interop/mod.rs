@@ -1,6 +1,7 @@
 //! Weights in and weights out: what is exported loads again to the same bits, what is predicted of loading is never below
 //! what is measured, and what does not fit is refused in words.
 
+mod codes;
 mod coming_back;
 mod lent;
 mod rate;
@@ -92,7 +93,9 @@ fn exported(experiment: &Experiment, run: &Path, folder: &Path) {
 fn tensors(path: &Path) -> HashMap<String, Vec<u8>> {
     let loaded = safetensors::load(path, &Device::Cpu).expect("safetensors");
     let bits = |tensor: &Tensor| {
-        let flat = tensor.flatten_all().and_then(|flat| flat.to_vec1::<f32>()).expect("f32");
+        // Codes are bytes.
+        let wide = tensor.to_dtype(candle_core::DType::F32).and_then(|wide| wide.flatten_all());
+        let flat = wide.and_then(|flat| flat.to_vec1::<f32>()).expect("f32");
         flat.into_iter().flat_map(f32::to_le_bytes).collect()
     };
     loaded.iter().filter(|(name, _)| !name.starts_with("optimizer.")).map(|(name, t)| (name.clone(), bits(t))).collect()

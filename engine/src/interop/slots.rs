@@ -1,0 +1,41 @@
+//! The tensors of an experiment's model, as a file of it would have them.
+
+use crate::{
+    backend::{DryRun, Executor, Rates, Shape},
+    device::Target,
+    error::Result,
+    experiment::{DatasetInfo, Experiment},
+    memory::{Bookkeeping, Ledger},
+    step::{Session, load::Source},
+    tensor::DType,
+};
+
+/// A tensor of a model, as a file of it would have it.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Slot {
+    pub(super) name: String,
+    pub(super) shape: Vec<usize>,
+    pub(super) dtype: DType,
+}
+
+/// The tensors of the experiment's model, made dry.
+pub(super) fn slots(experiment: &Experiment, info: &DatasetInfo) -> Result<Vec<Slot>> {
+    struct Listed(Vec<Slot>);
+    impl Source for Listed {
+        fn find(&mut self, name: &str, shape: Shape, dtype: DType) -> Result<bool> {
+            self.0.push(Slot { name: name.to_owned(), shape: shape.dims().to_vec(), dtype });
+            Ok(false)
+        }
+
+        fn read(&mut self, _: &mut [u8]) -> Result<()> {
+            Ok(())
+        }
+    }
+    let mut listed = Listed(Vec::new());
+    let ledger = Ledger::new(None, false);
+    // What a run of it would hold besides is not asked for.
+    ledger.keep_books(Bookkeeping::default());
+    let executor = Executor::new(DryRun::new(Target::Cpu { threads: 1 }, Rates::NOMINAL), ledger);
+    Session::new(executor, experiment, info)?.load(&mut listed)?;
+    Ok(listed.0)
+}
