@@ -3,7 +3,7 @@
 use plimsoll_engine::{
     Bytes,
     error::LimitedBy,
-    experiment::{Batch, Checkpointing, EvaluationBatch, Frozen, OptimizerKind, Recompute, UpdateTime},
+    experiment::{BaseWeights, Batch, Checkpointing, EvaluationBatch, Frozen, OptimizerKind, Recompute, UpdateTime},
     plan::{Advice, Change, Found, Plan},
 };
 
@@ -36,6 +36,8 @@ fn one(change: &Change) -> String {
         Change::LoraRank(0) => "no adapters".to_owned(),
         Change::LoraRank(rank) => format!("LoRA adapters of rank {rank}"),
         Change::Frozen(choice) => frozen(*choice),
+        Change::Base(BaseWeights::None) => "frozen weights as they are computed with".to_owned(),
+        Change::Base(base) => format!("frozen weights as {}", base.key()),
         Change::Length(length) => format!("sequences of {length}"),
         Change::Device(name) => format!("on {}", format::device(name)),
         Change::Budget(budget) => format!("budget {budget}"),

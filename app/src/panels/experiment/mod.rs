@@ -1,5 +1,6 @@
 //! The experiment: every choice, in groups. Only what matters for the chosen kinds is shown.
 
+mod adapters;
 mod controls;
 mod data;
 mod description;
@@ -8,7 +9,7 @@ mod path;
 
 use eframe::egui::{self, Align, Button, CollapsingHeader, Layout, Rect, RichText, ScrollArea, Ui, UiBuilder, vec2};
 use plimsoll_engine::Experiment;
-use plimsoll_engine::experiment::{BlockSet, Checkpointing, DepthUnit, Frozen, ModelSetting, WidthUnit, check, preset};
+use plimsoll_engine::experiment::{BlockSet, Checkpointing, DepthUnit, ModelSetting, WidthUnit, check, preset};
 
 use super::PanelContext;
 use crate::{
@@ -40,8 +41,7 @@ pub(crate) fn ui(ui: &mut Ui, context: &PanelContext<'_>) {
             let row = (WEIGHTS, "drawn at random", Action::BrowseWeights);
             path::ui(ui, &form, context, row, |experiment| &mut experiment.weights.path);
         });
-        let parts = [controls::FROZEN.0, controls::FROZEN_BLOCKS.0, controls::LORA_RANK.0, controls::LORA_ALPHA.0];
-        more(ui, &form, "Trained parameters", &parts, |ui| learning(ui, &form));
+        more(ui, &form, "Trained parameters", &adapters::PARTS, |ui| adapters::ui(ui, &form));
         group(ui, "Data", |ui| data::ui(ui, &form, context));
         let rest = [controls::PLACEMENT.0, controls::FLIP.0, controls::CROP.0, controls::COLOUR.0];
         more(ui, &form, "More about the data", &rest, |ui| data::rest(ui, &form));
@@ -194,17 +194,6 @@ fn picked(ui: &mut Ui, form: &Form<'_>, set: BlockSet) {
         });
     });
     form.help(&hover, PICKED, Vec::new);
-}
-
-fn learning(ui: &mut Ui, form: &Form<'_>) {
-    form.choice(ui, controls::FROZEN.0, &controls::FROZEN.1);
-    if matches!(form.experiment().frozen, Frozen::Blocks(_)) {
-        form.number(ui, controls::FROZEN_BLOCKS.0, controls::FROZEN_BLOCKS.1);
-    }
-    form.number(ui, controls::LORA_RANK.0, controls::LORA_RANK.1);
-    if form.experiment().lora.rank > 0 {
-        form.number(ui, controls::LORA_ALPHA.0, controls::LORA_ALPHA.1);
-    }
 }
 
 fn model(ui: &mut Ui, form: &Form<'_>) {

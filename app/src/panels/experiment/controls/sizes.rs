@@ -33,14 +33,19 @@ const GPT2: [Size; 4] = [
     Size { tied: true, ..size(1280, 36, 20, 5120) },
     Size { tied: true, ..size(1600, 48, 25, 6400) },
 ];
-const LLAMA: [Size; 9] = [
+const LLAMA: [Size; 14] = [
     Size { tied: true, ..size(288, 6, 6, 768) },
     Size { tied: true, ..size(768, 12, 12, 2048) },
     Size { kv_heads: 2, tied: true, qkv_bias: true, rotary_base: 1e6, ..size(896, 24, 14, 4864) },
     Size { kv_heads: 8, tied: true, qk_norm: 128, rotary_base: 1e6, ..size(1024, 28, 16, 3072) },
     Size { kv_heads: 4, ..size(2048, 22, 32, 5632) },
+    Size { kv_heads: 8, tied: true, rotary_base: 5e5, ..size(2048, 16, 32, 8192) },
+    Size { kv_heads: 2, tied: true, qkv_bias: true, rotary_base: 1e6, ..size(1536, 28, 12, 8960) },
+    Size { kv_heads: 8, tied: true, rotary_base: 5e5, ..size(3072, 28, 24, 8192) },
+    Size { kv_heads: 2, tied: true, qkv_bias: true, rotary_base: 1e6, ..size(2048, 36, 16, 11008) },
     size(4096, 32, 32, 11008),
     Size { kv_heads: 8, ..size(4096, 32, 32, 14336) },
+    Size { kv_heads: 4, qkv_bias: true, rotary_base: 1e6, ..size(3584, 28, 28, 18944) },
     Size { kv_heads: 8, rotary_base: 5e5, ..size(4096, 32, 32, 14336) },
     size(5120, 40, 40, 13824),
 ];
@@ -116,10 +121,15 @@ const LLAMA_SIZES: Choice<usize> = choice(&[
     (2, "Qwen2 0.5B"),
     (3, "Qwen3 0.6B"),
     (4, "TinyLlama 1.1B"),
-    (5, "Llama 7B"),
-    (6, "Mistral 7B"),
-    (7, "Llama 3 8B"),
-    (8, "Llama 13B"),
+    (5, "Llama 3.2 1B"),
+    (6, "Qwen2.5 1.5B"),
+    (7, "Llama 3.2 3B"),
+    (8, "Qwen2.5 3B"),
+    (9, "Llama 7B"),
+    (10, "Mistral 7B"),
+    (11, "Qwen2.5 7B"),
+    (12, "Llama 3 8B"),
+    (13, "Llama 13B"),
 ]);
 const UNET_SIZES: Choice<usize> = choice(&[(0, "small"), (1, "half as wide"), (2, "as published")]);
 

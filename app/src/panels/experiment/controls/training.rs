@@ -1,6 +1,6 @@
 //! What is trained, and whether the graph is retained.
 
-use plimsoll_engine::experiment::Frozen;
+use plimsoll_engine::experiment::{BaseWeights, Frozen};
 
 use super::Numeric;
 use crate::widgets::control::{Choice, Number, Place, Spec};
@@ -100,4 +100,42 @@ pub(in crate::panels::experiment) const LORA_ALPHA: Numeric = (
         help: "What the adapters add is multiplied by this over their rank. It changes neither memory nor time.",
     },
     Number { stops: &[1., 2., 4., 8., 16., 32., 64., 128.], zero: None, place: Place::Setting },
+);
+
+pub(in crate::panels::experiment) const LORA_DROPOUT: Numeric = (
+    Spec {
+        key: "lora.dropout",
+        name: "Adapter dropout",
+        help: "Share of an adapter's inputs set to zero while training, against learning by heart. The adapter works on a copy of                 its input then: one activation more while it runs.",
+    },
+    Number { stops: &[0., 0.05, 0.1, 0.2, 0.3], zero: Some("off"), place: Place::Setting },
+);
+
+pub(in crate::panels::experiment) const LORA_RSLORA: (Spec, Choice<bool>) = (
+    Spec {
+        key: "lora.rslora",
+        name: "Scale by rank",
+        help: "What the adapters add is the scale over the rank, or over the root of the rank (rsLoRA), with which a high rank                 learns as fast as a low one. It changes neither memory nor time.",
+    },
+    Choice { options: &[(false, "over the rank"), (true, "over its root (rsLoRA)")], place: Place::Setting },
+);
+
+pub(in crate::panels::experiment) const BASE: (Spec, Choice<BaseWeights>) = (
+    Spec {
+        key: "quantise.base",
+        name: "Base weights",
+        help: "QLoRA: the frozen dense layers of the blocks are held as codes of 8 or 4 bits, with a scale for each block of them, \
+                and decoded a part at a time when they are multiplied. NF4 takes a quarter of bf16, and double quantisation codes \
+                its scales too. It needs adapters and frozen layers, for codes do not learn. Decoding makes a step slower, most \
+                of all with few tokens.",
+    },
+    Choice {
+        options: &[
+            (BaseWeights::None, "as they are computed with"),
+            (BaseWeights::Int8, "8 bits"),
+            (BaseWeights::Nf4, "4 bits (NF4)"),
+            (BaseWeights::Nf4Double, "4 bits, scales coded (NF4 double)"),
+        ],
+        place: Place::Setting,
+    },
 );
