@@ -9,8 +9,8 @@ use std::{
 use plimsoll_engine::{
     Bytes, Experiment,
     experiment::{
-        AttentionKind, Checkpointing, DataKind, EvaluationBatch, Frozen, ModelKind, OptimizerKind, Precision,
-        limits::MAX_BUDGET, shipped,
+        AttentionKind, BaseWeights, Checkpointing, DataKind, EvaluationBatch, Frozen, ModelKind, OptimizerKind,
+        Precision, limits::MAX_BUDGET, shipped,
     },
     hardware::Machine,
     memory::Category,
@@ -175,6 +175,8 @@ fn the_lessons_do_not_fit_without_what_they_teach() {
     without("cnn-shapes-bf16", |e| e.precision = Precision::F32);
     without("cnn-shapes-f16", |e| e.precision = Precision::F32);
     without("llama-7b-lora-plan", |e| (e.lora.rank, e.frozen) = (0, Frozen::None));
+    without("llama-2-7b-qlora-plan", |e| e.quantise.base = BaseWeights::None);
+    without("mistral-7b-qlora-plan", |e| e.quantise.base = BaseWeights::None);
     without("gpt-long", |e| e.model.attention = AttentionKind::Plain);
     without("gpt-vocabulary", |e| e.loss_chunk = 0);
 }

@@ -48,6 +48,12 @@ const SHIPPED: &[(&str, &str)] = presets![
     "gpt2-rtx4060-plan",
     "gpt2-xl-plan",
     "llama-7b-lora-plan",
+    "qwen2.5-0.5b-qlora-plan",
+    "llama-3.2-1b-qlora-plan",
+    "llama-3.2-3b-qlora-plan",
+    "llama-2-7b-qlora-plan",
+    "mistral-7b-qlora-plan",
+    "qwen2.5-7b-qlora-plan",
 ];
 
 /// Names that presets had before, each with the name it has now.
