@@ -14,7 +14,7 @@ kernel_names! {
     Coded::Encode(_) => "encode-weight",
     Coded::EncodeScales => "encode-scales",
     Coded::Decode(_) => "decode-weight",
-    Coded::Product(_) => "matmul-of-codes",
+    Coded::Product(_) => "coded-matmul",
 }
 
 const CODES: [Code; 2] = [Code::Nf4, Code::Int8];
