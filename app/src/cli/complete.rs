@@ -28,7 +28,7 @@ const RUNS: usize = 100;
 /// How checkpoints end.
 const CHECKPOINTS: &[&str] = &["safetensors"];
 /// How images end.
-const PICTURES: &[&str] = &["png", "jpg", "jpeg"];
+const PICTURES: &[&str] = &["png", "jpg", "jpeg", "webp"];
 /// How locks end.
 const LOCKS: &[&str] = &["lock", "toml"];
 /// How presets end.

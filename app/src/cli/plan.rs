@@ -67,6 +67,8 @@ struct Json<'a> {
     timeline: Vec<Moment<'a>>,
     /// Of the data set and its cache, outside the budget.
     host_data_bytes: u64,
+    /// What was recognised of the data that their settings do not say.
+    data_notes: Vec<String>,
     /// Of texts that become tokens.
     text: Option<samples::Json<'a>>,
     layers: &'a [LayerRow],
@@ -122,6 +124,7 @@ impl Plan {
                 alive_at_peak: &plan.alive_at_peak,
                 timeline: moments(plan.timeline(plan.peak_pass)),
                 host_data_bytes: plan.host_data.0,
+                data_notes: plan.resolved.notes(),
                 text: plan.resolved.data().text_facts().map(samples::Json::of),
                 layers: &plan.layers,
                 parameters: plan.parameters,
@@ -185,6 +188,9 @@ fn describe(plan: &plan::Plan) -> anyhow::Result<String> {
         format::secs(plan.step_secs * plan.total_steps as f64),
         plan.host_data
     ));
+    for note in plan.resolved.notes() {
+        text.push_str(&format!("Data: {note}.\n"));
+    }
     for line in plan.resolved.data().text_facts().into_iter().flat_map(samples::lines) {
         text.push_str(&format!("Text: {line}.\n"));
     }

@@ -204,14 +204,17 @@ impl Report {
 
     fn show(&mut self, event: &Event) -> anyhow::Result<()> {
         match event {
-            Event::Started { plan, .. } => out::line(format!(
-                "{}: {} parameters, {} steps, {} predicted at the peak, a budget of {}",
-                plan.experiment.title,
-                plan.parameters,
-                plan.total_steps,
-                plan.load(),
-                plan.budget
-            )),
+            Event::Started { plan, .. } => {
+                out::line(format!(
+                    "{}: {} parameters, {} steps, {} predicted at the peak, a budget of {}",
+                    plan.experiment.title,
+                    plan.parameters,
+                    plan.total_steps,
+                    plan.load(),
+                    plan.budget
+                ))?;
+                plan.resolved.notes().into_iter().try_for_each(|note| out::line(format!("data: {note}")))
+            }
             Event::Step(step) => {
                 self.progress(step);
                 Ok(())

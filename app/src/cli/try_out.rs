@@ -31,7 +31,7 @@ Examples:
   plimsoll try sort-llama --prompt \"3 1 2\"      as it is initialised, when nothing is trained yet
   plimsoll try last --image seven.png --json | jq '.classes[0]'
 
-An image is a JPEG or a PNG; it is cropped to its middle and brought to the size and the channels of the model, as the images
+An image is a JPEG, PNG or WebP; it is cropped to its middle and brought to the size and the channels of the model, as the images
 of a folder are. A prompt is written in what the data have tokens for: any text where they are a file, brackets, or numbers.
 The same seed writes the same text.")]
 pub(super) struct Try {

@@ -78,7 +78,7 @@ pub(crate) enum TryWith {
     TestSet,
     /// Pictures of its test set, to be looked at.
     Samples(Vec<usize>),
-    /// A JPEG or PNG.
+    /// A JPEG, PNG or WebP.
     File(PathBuf),
     /// What was drawn.
     Drawing(Vec<Stroke>),

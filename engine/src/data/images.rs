@@ -1,4 +1,4 @@
-//! A folder of images by class: one sub-folder a class, JPEG and PNG, decoded when they are asked for.
+//! A folder of images by class: one sub-folder a class, JPEG, PNG and WebP, decoded when they are asked for.
 //!
 //! Owns [`Images`]. Always holds: the listing and the seed alone decide which file is which sample, so a
 //! plan reads no file; a sample that cannot be read is counted once, and the next readable one of its class
@@ -44,7 +44,8 @@ impl Source for ImageFolder {
     fn inspect(&self, data: &Data, known: Option<&Inspection>) -> Result<Inspection> {
         let listing = listing::list(chosen_path(data)?, known.and_then(Inspection::listing))?;
         let (info, held) = (info(&listing, data)?, held_bytes(&listing, data));
-        Ok(Inspection::new(data, info, held).with_listing(listing))
+        let note = listing.note();
+        Ok(Inspection::new(data, info, held).with_listing(listing).with_notes(note))
     }
 
     fn open_inspected(&self, data: &Data, found: &Inspection, seed: u64) -> Result<Store> {
@@ -72,9 +73,17 @@ fn held_bytes(listing: &Listing, data: &Data) -> usize {
 }
 
 fn info(listing: &Listing, data: &Data) -> Result<DatasetInfo> {
-    let (train, test) = divide(listing.len(), data.test_fraction)?;
+    let (train, test) = divided(listing, data)?;
     let input = Input::Image { height: data.side, width: data.side, channels: CHANNELS };
     Ok(DatasetInfo::one_label(input, listing.classes(), train, test))
+}
+
+/// Samples for training and for testing: as the folder is divided, or by the share that is held out.
+fn divided(listing: &Listing, data: &Data) -> Result<(usize, usize)> {
+    match listing.trained() {
+        Some(train) => Ok((train, listing.len() - train)),
+        None => divide(listing.len(), data.test_fraction),
+    }
 }
 
 /// Without the listing. An image that cannot be read leaves its place in the cache empty.
@@ -125,9 +134,12 @@ pub(super) fn threads() -> usize {
 
 impl Images {
     pub(super) fn open(listing: Arc<Listing>, data: &Data, seed: u64) -> Result<Self> {
-        let (_, test) = divide(listing.len(), data.test_fraction)?;
-        let (train, test) = split(seed, &listing.labels(), test);
+        let (count, test) = divided(&listing, data)?;
         let files = listing.len();
+        let (train, test) = match listing.trained() {
+            Some(_) => ((0..count as u32).collect(), (count as u32..files as u32).collect()),
+            None => split(seed, &listing.labels(), test),
+        };
         Ok(Self {
             side: data.side,
             train,

@@ -25,6 +25,8 @@ pub struct Inspection {
     listing: Option<Arc<Listing>>,
     /// What was found in text files, and what that means.
     texts: Option<(Arc<Found>, Arc<TextFacts>)>,
+    /// What else was recognised, in words.
+    notes: Vec<String>,
 }
 
 impl Inspection {
@@ -44,12 +46,29 @@ impl Inspection {
             Input::Tokens { .. } => 0,
         };
         let chosen = data.path.as_ref().map_or(0, |path| path.as_os_str().len());
-        Self { info, host_bytes: Bytes((held + scaling + chosen) as u64), listing: None, texts: None }
+        Self {
+            info,
+            host_bytes: Bytes((held + scaling + chosen) as u64),
+            listing: None,
+            texts: None,
+            notes: Vec::new(),
+        }
     }
 
     /// The same, of the files of `listing`.
     pub(super) fn with_listing(self, listing: Arc<Listing>) -> Self {
         Self { listing: Some(listing), ..self }
+    }
+
+    /// The same, with more that was recognised.
+    pub(super) fn with_notes(mut self, notes: impl IntoIterator<Item = String>) -> Self {
+        self.notes.extend(notes);
+        self
+    }
+
+    /// What was recognised in the files that is not seen otherwise, a line each.
+    pub fn notes(&self) -> &[String] {
+        &self.notes
     }
 
     /// The same, of text files.

@@ -60,12 +60,12 @@ impl Dataset {
     /// where its edge is brighter than its middle, as ink on paper is, the other way round.
     ///
     /// # Errors
-    /// Fails for data that are no pictures, and for a file that is no whole JPEG or PNG.
+    /// Fails for data that are no pictures, and for a file that is no whole JPEG, PNG or WebP.
     pub fn picture_of(&self, path: &Path) -> Result<Picture> {
         let [height, width, channels] = self.picture_extents()?;
         let side = height.max(width);
         let decoded = decode(path, side).map_err(|reason| {
-            Error::file(path, format!("is no image that can be read: {reason}; choose a JPEG or a PNG"))
+            Error::file(path, format!("is no image that can be read: {reason}; choose a JPEG, a PNG or a WebP"))
         })?;
         // The middle of the square.
         let (top, left) = ((side - height) / 2, (side - width) / 2);

@@ -28,7 +28,8 @@ words! {
         Cifar10 = "cifar10",
         /// A folder with CIFAR-100 in its binary version, by fine label.
         Cifar100 = "cifar100",
-        /// A folder of JPEG and PNG images, one sub-folder a class, three channels, any size.
+        /// A folder of JPEG, PNG and WebP images, one sub-folder a class, three channels, any size; or one with such folders
+        /// `train` and `val`.
         Images = "images",
         /// Generated coloured shapes, several an image, with a class for each pixel; the background is class 0.
         Masks = "masks",
@@ -199,8 +200,8 @@ impl DataKind {
             Self::Images => {
                 const {
                     &Of::folder(
-                        "write the folder that holds a sub-folder of JPEG and PNG files for each class",
-                        "a sub-folder of JPEG and PNG files for each class",
+                        "write the folder that holds a sub-folder of JPEG, PNG and WebP files for each class",
+                        "a sub-folder of JPEG, PNG and WebP files for each class, or such folders train and val",
                         &[Side, TestFraction],
                     )
                 }

@@ -171,6 +171,11 @@ impl Resolved {
         &self.data
     }
 
+    /// What was recognised of its data that its settings do not say, a line each.
+    pub fn notes(&self) -> Vec<String> {
+        self.data.notes().to_vec()
+    }
+
     /// Host memory of the data set and of its cache, outside the budget.
     pub fn host_data(&self) -> Bytes {
         self.data.host_bytes()

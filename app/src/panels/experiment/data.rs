@@ -56,6 +56,8 @@ pub(super) fn ui(ui: &mut Ui, form: &Form<'_>, context: &PanelContext<'_>) {
         fact(ui, holds);
     }
     source.settings.iter().for_each(|one| setting(ui, form, context, *one));
+    let notes = context.state.newest_plan().map(|plan| plan.resolved.notes());
+    notes.into_iter().flatten().for_each(|line| fact(ui, &line));
     let facts = context.state.newest_plan().and_then(|plan| plan.resolved.data().text_facts());
     facts.into_iter().flat_map(samples::lines).for_each(|line| fact(ui, &line));
     if let Some(plan) = context.state.newest_plan().filter(|plan| plan.host_data > Bytes::ZERO) {

@@ -118,7 +118,7 @@ fn answered(ui: &mut Ui, reply: &Reply, drawn: &Drawn, is_mask: bool) {
 fn path(ui: &mut Ui, context: &mut PanelContext<'_>) {
     ui.add_space(theme::GAP);
     ui.horizontal_wrapped(|ui| {
-        let field = TextEdit::singleline(&mut context.view.try_out.path).hint_text("Path of a JPEG or PNG");
+        let field = TextEdit::singleline(&mut context.view.try_out.path).hint_text("Path of a JPEG, PNG or WebP");
         let room = (ui.available_width() - theme::DRAWING_SIDE / 2.0).max(theme::SHORTEST_TEXT);
         let field = theme::bordered(ui, |ui| ui.add(field.desired_width(room.min(theme::TOOLTIP_WIDTH))));
         let field = field.accessible_name("Path of an image");

@@ -2,7 +2,8 @@
 //!
 //! Refuses, each with a reason in words: files over [`MOST_FILE_BYTES`], images that would unpack to more than
 //! [`MOST_PIXEL_BYTES`] or are longer than [`LONGEST`] (decompression bombs), truncated files, and whatever the decoder
-//! refuses.
+//! refuses. The size stands in an image's first bytes and is looked at before anything is allocated for its pixels. Grey
+//! becomes three equal channels, and of 16 bits a channel the upper eight count.
 
 use std::{
     fs::{self, File},
@@ -48,17 +49,21 @@ fn unpack(bytes: &[u8]) -> Result<RgbImage, String> {
     let mut reader = ImageReader::new(Cursor::new(bytes)).with_guessed_format().map_err(|error| error.to_string())?;
     match reader.format() {
         Some(ImageFormat::Jpeg) if !is_whole_jpeg(bytes) => return Err("it is cut short".to_owned()),
-        Some(ImageFormat::Jpeg | ImageFormat::Png) => {}
-        _ => return Err("it is neither a JPEG nor a PNG inside".to_owned()),
+        Some(ImageFormat::Jpeg | ImageFormat::Png | ImageFormat::WebP) => {}
+        _ => return Err("it is no JPEG, PNG or WebP inside".to_owned()),
     }
     let mut limits = Limits::default();
-    (limits.max_image_width, limits.max_image_height) = (Some(LONGEST), Some(LONGEST));
     limits.max_alloc = Some(MOST_PIXEL_BYTES);
     reader.limits(limits);
+    // Only the header is read here.
     let mut decoder = reader.into_decoder().map_err(|error| error.to_string())?;
-    if decoder.total_bytes() > MOST_PIXEL_BYTES {
-        let (width, height) = decoder.dimensions();
-        return Err(format!("{width} x {height} is too large an image"));
+    let (width, height) = decoder.dimensions();
+    if width.max(height) > LONGEST || decoder.total_bytes() > MOST_PIXEL_BYTES {
+        return Err(format!(
+            "{width} x {height} is too large an image, of which at most {LONGEST} a side and {} of pixels are read; make \
+             it smaller",
+            Bytes(MOST_PIXEL_BYTES)
+        ));
     }
     let orientation = decoder.orientation().unwrap_or(Orientation::NoTransforms);
     let mut image = DynamicImage::from_decoder(decoder).map_err(|error| error.to_string())?;

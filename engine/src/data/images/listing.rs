@@ -1,9 +1,10 @@
-//! A folder of images, known by its listing alone: a sub-folder is a class, and a JPEG or PNG in it is a sample.
+//! A folder of images, known by its listing alone: a sub-folder is a class, and a JPEG, PNG or WebP in it is a sample.
 //!
 //! Owns [`Listing`]. It is valid as long as neither the folder nor a class's folder has changed, so its holder need not
-//! list two million files again. Always holds: classes and files are in the order of their names. Refuses: folders without
-//! two classes, classes without images, more than [`MOST_FILES`] entries. Names that begin with a dot are skipped, as are
-//! files of another kind.
+//! list two million files again. A folder with `train` and one of [`TESTED`], each with sub-folders, is divided already.
+//! Always holds: classes and files are in the order of their names, those for training first. Refuses: folders without
+//! two classes, classes without images to train on, classes that are only tested, more than [`MOST_FILES`] entries. Names
+//! that begin with a dot are skipped, as are files of another kind.
 
 use std::{
     ffi::{OsStr, OsString},
@@ -23,6 +24,12 @@ use crate::{
 const MOST_FILES: usize = 2_000_000;
 /// The most classes.
 const MOST_CLASSES: usize = 10_000;
+/// What holds the images to train on, in a folder that is divided already.
+const TRAINED: &str = "train";
+/// What may hold those to test on, the first that is there.
+const TESTED: [&str; 4] = ["val", "valid", "validation", "test"];
+/// Endings of images.
+const ENDINGS: [&str; 4] = ["jpg", "jpeg", "png", "webp"];
 /// A change this recent may be followed by another with the same time stamp.
 const SETTLED: Duration = Duration::from_secs(2);
 
@@ -30,9 +37,14 @@ const SETTLED: Duration = Duration::from_secs(2);
 #[derive(Debug)]
 pub(in crate::data) struct Listing {
     folder: PathBuf,
+    /// What holds the classes: the folder itself, or what trains and what tests in it.
+    parts: Vec<PathBuf>,
     classes: Vec<OsString>,
     files: Vec<Entry>,
-    stamps: Vec<Option<SystemTime>>,
+    /// How many of the files are for training, where the folder is divided already.
+    train: Option<usize>,
+    /// Every folder that was looked at, with its time.
+    stamps: Vec<(PathBuf, Option<SystemTime>)>,
     at: SystemTime,
 }
 
@@ -40,7 +52,14 @@ pub(in crate::data) struct Listing {
 #[derive(Debug, PartialEq, Eq)]
 struct Entry {
     class: u16,
+    part: u8,
     name: Box<OsStr>,
+}
+
+/// What is read while folders are listed.
+struct Reading {
+    room: usize,
+    stamps: Vec<(PathBuf, Option<SystemTime>)>,
 }
 
 /// The listing of `folder`: the one that is `known`, unless it is of another folder or something in it changed.
@@ -51,55 +70,122 @@ pub(super) fn list(folder: &Path, known: Option<&Arc<Listing>>) -> Result<Arc<Li
     })
 }
 
+impl Reading {
+    /// The names in a folder that `wanted` takes. The stamp before the names: a change in between shows as one too old.
+    fn names(&mut self, folder: &Path, wanted: impl Fn(&OsStr, bool) -> bool) -> Result<Vec<OsString>> {
+        self.stamps.push((folder.to_owned(), stamp(folder)));
+        names(folder, &mut self.room, wanted)
+    }
+}
+
 impl Listing {
     pub(super) fn read(folder: &Path) -> Result<Self> {
         let about = fs::metadata(folder).map_err(|error| unreadable(folder, &error))?;
         if !about.is_dir() {
             return Err(Error::file(folder, "this is not a folder; choose the folder that holds a sub-folder a class"));
         }
-        let mut room = MOST_FILES;
         let at = SystemTime::now();
-        // The stamps before the names: a change in between shows as a stamp that is too old.
-        let mut stamps = vec![stamp(folder)];
-        let classes = names(folder, &mut room, |_, is_folder| is_folder)?;
+        let mut reading = Reading { room: MOST_FILES, stamps: Vec::new() };
+        let inside = reading.names(folder, |_, is_folder| is_folder)?;
+        let parts = parts(folder, &inside);
+        let classes = match &parts[..] {
+            [own] if own == folder => inside,
+            parts => reading.names(&parts[0], |_, is_folder| is_folder)?,
+        };
         if !(2..=MOST_CLASSES).contains(&classes.len()) {
             let message = format!(
                 "{} sub-folders in it, and each is a class; choose a folder with 2 to {MOST_CLASSES}",
                 classes.len()
             );
-            return Err(Error::file(folder, message));
+            return Err(Error::file(&parts[0], message));
         }
-        let mut files = Vec::new();
-        for (class, name) in classes.iter().enumerate() {
-            let path = folder.join(name);
-            stamps.push(stamp(&path));
-            let names = names(&path, &mut room, |name, is_folder| !is_folder && is_image(name))?;
-            if names.is_empty() {
-                let message = "no JPEG or PNG in it, though a sub-folder is a class; put images in it, take it away, or \
-                               choose the folder whose sub-folders hold the images";
-                return Err(Error::file(path, message));
+        if let Some(test) = parts.get(1) {
+            let other =
+                reading.names(test, |name, is_folder| is_folder && !classes.iter().any(|class| class == name))?;
+            if let Some(other) = other.first() {
+                let message = format!(
+                    "a class that {} has not, so nothing of it would be learned; take it away, or put images of it there",
+                    parts[0].display()
+                );
+                return Err(Error::file(test.join(other), message));
             }
-            let class = class as u16;
-            files.extend(names.into_iter().map(|name| Entry { class, name: name.into_boxed_os_str() }));
         }
-        files.shrink_to_fit();
-        stamps.shrink_to_fit();
-        Ok(Self { folder: folder.to_owned(), classes, files, stamps, at })
+        let mut listing =
+            Self { folder: folder.to_owned(), parts, classes, files: Vec::new(), train: None, stamps: Vec::new(), at };
+        listing.fill(&mut reading)?;
+        listing.stamps = reading.stamps;
+        listing.files.shrink_to_fit();
+        listing.stamps.shrink_to_fit();
+        Ok(listing)
+    }
+
+    /// Lists the files of every class.
+    fn fill(&mut self, reading: &mut Reading) -> Result<()> {
+        for (part, folder) in self.parts.iter().enumerate() {
+            let begin = self.files.len();
+            for (class, name) in self.classes.iter().enumerate() {
+                let path = folder.join(name);
+                // What is not tested may be missing there.
+                if part > 0 && !path.is_dir() {
+                    continue;
+                }
+                let names = reading.names(&path, |name, is_folder| !is_folder && is_image(name))?;
+                if names.is_empty() && part == 0 {
+                    let message = "no JPEG, PNG or WebP in it, though a sub-folder is a class; put images in it, take it \
+                                   away, or choose the folder whose sub-folders hold the images";
+                    return Err(Error::file(path, message));
+                }
+                let entry =
+                    |name: OsString| Entry { class: class as u16, part: part as u8, name: name.into_boxed_os_str() };
+                self.files.extend(names.into_iter().map(entry));
+            }
+            if part > 0 {
+                self.train = Some(begin);
+                if self.files.len() == begin {
+                    let message =
+                        "no image of any class in it, and one is needed to test on; put some there, or take it away";
+                    return Err(Error::file(folder, message));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// How many files are for training, where the folder is divided already.
+    pub(super) fn trained(&self) -> Option<usize> {
+        self.train
+    }
+
+    /// What is said of it: where its parts are.
+    pub(super) fn note(&self) -> Option<String> {
+        let name =
+            |path: &PathBuf| path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+        match (&self.parts[..], self.train) {
+            ([train, test], Some(count)) => Some(format!(
+                "{count} images of {} are trained on, and {} of {} tested; data.test_fraction is not used",
+                name(train),
+                self.files.len() - count,
+                name(test)
+            )),
+            ([own], _) if *own != self.folder => Some(format!(
+                "the images of {} are divided by data.test_fraction: there is no val beside it",
+                name(own)
+            )),
+            _ => None,
+        }
     }
 
     /// Whether the folder has not changed since it was listed.
     pub(super) fn is_current(&self) -> bool {
-        let folders = self.classes.iter().map(|class| self.folder.join(class));
-        let mut now = std::iter::once(self.folder.clone()).chain(folders).map(|path| stamp(&path));
-        self.stamps.iter().all(|then| {
+        self.stamps.iter().all(|(path, then)| {
             let is_settled = then.is_some_and(|then| then.checked_add(SETTLED).is_some_and(|end| end < self.at));
-            now.next() == Some(*then) && is_settled
+            is_settled && stamp(path) == *then
         })
     }
 
     /// Whether both hold the same classes and files.
     pub(super) fn is_same(&self, other: &Self) -> bool {
-        self.folder == other.folder && self.classes == other.classes && self.files == other.files
+        self.parts == other.parts && self.classes == other.classes && self.files == other.files
     }
 
     /// The folder.
@@ -122,7 +208,11 @@ impl Listing {
         let names = OsStr::len;
         let classes: usize = self.classes.iter().map(|name| size_of::<OsString>() + names(name)).sum();
         let files: usize = self.files.iter().map(|file| size_of::<Entry>() + names(&file.name)).sum();
-        let folder = names(self.folder.as_os_str()) + self.stamps.len() * size_of::<Option<SystemTime>>();
+        let stamped = |(path, time): &(PathBuf, Option<SystemTime>)| {
+            names(path.as_os_str()) + size_of_val(path) + size_of_val(time)
+        };
+        let parts: usize = self.parts.iter().map(|path| names(path.as_os_str()) + size_of::<PathBuf>()).sum();
+        let folder = names(self.folder.as_os_str()) + parts + self.stamps.iter().map(stamped).sum::<usize>();
         size_of::<Self>() + folder + classes + files
     }
 
@@ -138,13 +228,13 @@ impl Listing {
 
     /// The path of a file.
     pub(super) fn path(&self, file: u32) -> PathBuf {
-        let Entry { class, name } = &self.files[file as usize];
-        self.class_path(*class).join(&**name)
+        let Entry { class, part, name } = &self.files[file as usize];
+        self.parts[usize::from(*part)].join(&self.classes[usize::from(*class)]).join(&**name)
     }
 
-    /// The folder of a class.
+    /// The folder of a class, of a folder that is divided already the one for training.
     pub(super) fn class_path(&self, class: u16) -> PathBuf {
-        self.folder.join(&self.classes[usize::from(class)])
+        self.parts[0].join(&self.classes[usize::from(class)])
     }
 }
 
@@ -178,8 +268,26 @@ fn names(folder: &Path, room: &mut usize, wanted: impl Fn(&OsStr, bool) -> bool)
     Ok(names)
 }
 
-/// Whether a file's name is that of a JPEG or PNG.
+/// What holds the classes among the folders `inside` one: `train` and what is tested beside it, where both hold folders.
+fn parts(folder: &Path, inside: &[OsString]) -> Vec<PathBuf> {
+    let holds_folders =
+        |path: &Path| fs::read_dir(path).is_ok_and(|entries| entries.flatten().any(|entry| entry.path().is_dir()));
+    let named = |name: &str| {
+        let found = inside.iter().find(|inside| inside.eq_ignore_ascii_case(name))?;
+        let mut path = folder.join(found);
+        path.shrink_to_fit();
+        Some(path).filter(|path| holds_folders(path))
+    };
+    match (named(TRAINED), TESTED.into_iter().find_map(named)) {
+        (Some(train), Some(test)) => vec![train, test],
+        // Nothing but what trains: it is divided as any folder is.
+        (Some(train), None) if inside.len() == 1 => vec![train],
+        _ => vec![folder.to_owned()],
+    }
+}
+
+/// Whether a file's name is that of an image that can be decoded.
 fn is_image(name: &OsStr) -> bool {
     let ending = Path::new(name).extension();
-    ending.is_some_and(|ending| ["jpg", "jpeg", "png"].iter().any(|known| ending.eq_ignore_ascii_case(known)))
+    ending.is_some_and(|ending| ENDINGS.iter().any(|known| ending.eq_ignore_ascii_case(known)))
 }

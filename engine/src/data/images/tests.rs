@@ -177,11 +177,113 @@ fn each_way_to_be_unreadable_has_its_reason() {
     fs::write(at("ash/001.jpg"), [&jpeg[..], b"what some cameras add"].concat()).expect("writable");
     assert!(decode::decode(&at("ash/001.jpg"), SIDE).is_ok());
     fs::write(at("ash/000.png"), "text").expect("writable");
-    assert_eq!(reason("ash/000.png"), "it is neither a JPEG nor a PNG inside");
+    assert_eq!(reason("ash/000.png"), "it is no JPEG, PNG or WebP inside");
     let long = fs::File::create(at("birch/000.png")).expect("writable");
     long.set_len(65 << 20).expect("sparse files");
     assert_eq!(reason("birch/000.png"), "65.0 MiB is too large a file");
     assert_eq!(reason("birch"), "this is not a regular file");
+}
+
+/// The first bytes of a PNG that promises `width` by `height`, with the checksum that goes with it.
+fn png_header(width: u32, height: u32) -> Vec<u8> {
+    let mut chunk = b"IHDR".to_vec();
+    chunk.extend([width.to_be_bytes(), height.to_be_bytes()].concat());
+    chunk.extend([8, 2, 0, 0, 0]);
+    let checksum = crc32fast::hash(&chunk).to_be_bytes();
+    [&b"\x89PNG\r\n\x1a\n"[..], &13u32.to_be_bytes(), &chunk, &checksum, &0u32.to_be_bytes(), b"IDAT"].concat()
+}
+
+#[test]
+fn a_header_that_promises_too_much_is_refused_before_anything_is_allocated() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("bomb.png");
+    for (width, height) in [(100_000, 100_000), (20_001, 2), (u32::MAX >> 1, 1), (16_000, 16_000)] {
+        fs::write(&path, png_header(width, height)).expect("writable");
+        let (bytes, refused) = measured(|| decode::decode(&path, SIDE).expect_err("too large"));
+        assert!(refused.starts_with(&format!("{width} x {height} is too large an image")), "{refused}");
+        assert!(bytes < 4096, "{bytes}");
+    }
+}
+
+#[test]
+fn grey_images_images_of_16_bits_and_webp_are_images_as_others() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let decoded = |name: &str, image: image::DynamicImage| {
+        let path = folder.path().join(name);
+        image.save(&path).expect("writable");
+        decode::decode(&path, SIDE).expect("good")
+    };
+    let side = SIDE as u32;
+    let colour = RgbImage::from_fn(side, side, |x, y| Rgb([x as u8 * 9, y as u8 * 9, 77]));
+    let pixels = colour.clone().into_raw();
+    assert_eq!(decoded("lossless.webp", colour.clone().into()), pixels);
+    let deep: image::ImageBuffer<Rgb<u16>, Vec<u16>> = image::ImageBuffer::from_fn(side, side, |x, y| {
+        Rgb(colour.get_pixel(x, y).0.map(|value| u16::from(value) * 257))
+    });
+    assert_eq!(decoded("deep.png", deep.into()), pixels);
+    let grey = image::GrayImage::from_fn(side, side, |x, _| image::Luma([x as u8 * 16]));
+    let expected: Vec<u8> = grey.as_raw().iter().flat_map(|value| [*value; 3]).collect();
+    assert_eq!(decoded("grey.png", grey.clone().into()), expected);
+    let deep =
+        image::ImageBuffer::from_fn(side, side, |x, y| image::Luma([u16::from(grey.get_pixel(x, y).0[0]) * 257]));
+    assert_eq!(decoded("deep_grey.png", image::DynamicImage::ImageLuma16(deep)), expected);
+    let path = folder.path().join("lossless.webp");
+    let whole = fs::read(&path).expect("just written");
+    for keep in 0..whole.len() {
+        fs::write(&path, &whole[..keep]).expect("writable");
+        // A reason and no panic, wherever it is cut.
+        assert!(decode::decode(&path, SIDE).is_err() || keep + 8 > whole.len(), "{keep} of {}", whole.len());
+    }
+}
+
+/// `folder` with its classes in `parts` of it.
+fn divided(parts: &[&str]) -> TempDir {
+    let whole = folder(6);
+    for (index, part) in parts.iter().enumerate() {
+        for class in ["ash", "birch", "cedar"] {
+            let to = whole.path().join(part).join(class);
+            fs::create_dir_all(&to).expect("writable");
+            for image in index..6 {
+                let from =
+                    fs::read_dir(whole.path().join(class)).expect("there").flatten().nth(image).expect("six").path();
+                fs::copy(&from, to.join(from.file_name().expect("a file"))).expect("writable");
+            }
+        }
+    }
+    for class in ["ash", "birch", "cedar"] {
+        fs::remove_dir_all(whole.path().join(class)).expect("ours");
+    }
+    whole
+}
+
+#[test]
+fn a_folder_with_train_and_val_is_divided_as_it_stands() {
+    for (parts, counts) in [
+        (&["train", "val"][..], (18, 15)),
+        (&["Train", "valid"], (18, 15)),
+        (&["train", "validation", "test"], (18, 15)),
+        (&["train", "test"], (18, 15)),
+        (&["train"], (13, 5)),
+    ] {
+        let whole = divided(parts);
+        let set = open(&data(&whole)).expect("good");
+        assert_eq!((set.count(Split::Train), set.count(Split::Test)), counts, "{parts:?}");
+        assert_eq!((set.facts().classes, set.class_name(1)), (3, "birch".to_owned()));
+        let notes = Inspection::of(&data(&whole), None).expect("good").notes().concat();
+        assert!(notes.contains(parts[0]) && parts.get(1).is_none_or(|test| notes.contains(test)), "{notes}");
+        for index in 0..counts.1 {
+            let (label, pixels) =
+                (set.images().label(Split::Test, index), set.images().pixels(Split::Test, index).expect("readable"));
+            assert!(pixels[0].abs_diff(80 * label as u8) < 6, "{parts:?}, {index}");
+        }
+    }
+    let whole = divided(&["train", "val"]);
+    fs::create_dir(whole.path().join("val/oak")).expect("writable");
+    let error = facts(whole.path(), &data(&whole)).expect_err("a class of its own").to_string();
+    assert!(error.contains("oak: a class that") && error.contains("train has not"), "{error}");
+    fs::remove_dir(whole.path().join("val/oak")).expect("ours");
+    fs::remove_dir_all(whole.path().join("val/birch")).expect("ours");
+    assert_eq!(facts(whole.path(), &data(&whole)).map(|facts| (facts.train, facts.test)), Ok((18, 10)));
 }
 
 #[test]
@@ -203,7 +305,7 @@ fn folders_that_are_no_set_are_refused_by_name() {
     assert!(refused(&folder.path().join("ash")).contains("0 sub-folders in it"));
     fs::create_dir(folder.path().join("oak")).expect("writable");
     let text = refused(folder.path());
-    assert!(text.contains("oak: no JPEG or PNG in it"), "{text}");
+    assert!(text.contains("oak: no JPEG, PNG or WebP in it"), "{text}");
 }
 
 #[test]

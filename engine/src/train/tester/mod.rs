@@ -86,7 +86,7 @@ impl Evaluation {
 pub enum Shown<'a> {
     /// A sample of the test set.
     Sample(usize),
-    /// A JPEG or PNG.
+    /// A JPEG, PNG or WebP.
     File(&'a Path),
     /// Ink from 0 to 255, `[height, width]` of the data.
     Drawing(&'a [u8]),
