@@ -1,7 +1,8 @@
 //! A set of images, in memory, or read, decoded or generated when they are needed: compact pixels and labels.
 //!
 //! Owns [`ImageSet`]. Pixels stay bytes; a batch is augmented and scaled as it is filled, so that each channel has mean 0 and
-//! standard deviation 1 over the training samples before augmentation. A mask is augmented with its image.
+//! standard deviation 1 over the training samples before augmentation, or as published weights expect it. A mask is augmented
+//! with its image.
 
 use std::{
     borrow::Cow,
@@ -16,7 +17,7 @@ use crate::{
         augment::Augment,
         device_layout::{Chunk, Integers},
         images::{self, Images},
-        scaling::{Histograms, scaling},
+        scaling::{self, Histograms, scaling},
         source::Store,
     },
     error::{Error, Result},
@@ -91,7 +92,11 @@ pub(super) struct ImageSet {
 impl ImageSet {
     pub(super) fn new(source: ImageStore, facts: &DatasetInfo, data: &Data, seed: u64) -> Result<Self> {
         let extents = facts.image()?;
-        let scaling = scaling(&source.histograms(extents, facts.labels_per_sample)?, extents);
+        let constants = data.normalise.constants().filter(|_| data.kind.has_colours() && extents[2] == 3);
+        let scaling = match constants {
+            Some(constants) => scaling::constant(constants, extents[1]),
+            None => scaling(&source.histograms(extents, facts.labels_per_sample)?, extents),
+        };
         let augment = Augment::new(data);
         Ok(Self { source, extents, targets: facts.labels_per_sample, augment, scaling, seed })
     }

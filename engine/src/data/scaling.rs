@@ -1,4 +1,5 @@
-//! The scaling of pixels, with which each channel of the training images has mean 0 and standard deviation 1.
+//! The scaling of pixels, with which each channel of the training images has mean 0 and standard deviation 1, or which
+//! published weights expect.
 //!
 //! Owns [`Histograms`], which some of the training images decide, and [`scaling`]. Always holds: a channel that never
 //! varies becomes 0 everywhere; nothing is divided by zero.
@@ -29,8 +30,23 @@ impl Histograms {
     }
 }
 
+/// Factor and summand by place in a row, by mean and deviation of each channel from 0 to 1.
+pub(super) fn constant([mean, deviation]: [[f64; 3]; 2], width: usize) -> Vec<f32> {
+    let largest = f64::from(u8::MAX);
+    let by_channel =
+        mean.iter().zip(deviation).map(|(mean, deviation)| (1.0 / (largest * deviation), -mean / deviation));
+    let by_channel: Vec<(f32, f32)> = by_channel.map(|(scale, offset)| (scale as f32, offset as f32)).collect();
+    rows(&by_channel, width)
+}
+
+/// Factors of a row of pixels, then summands.
+fn rows(by_channel: &[(f32, f32)], width: usize) -> Vec<f32> {
+    let row = || by_channel.iter().cycle().take(width * by_channel.len());
+    row().map(|(scale, _)| *scale).chain(row().map(|(_, offset)| *offset)).collect()
+}
+
 /// Factor and summand by place in a row, that give each channel of the training samples mean 0 and deviation 1.
-pub(super) fn scaling(histograms: &Histograms, [_, width, channels]: [usize; 3]) -> Vec<f32> {
+pub(super) fn scaling(histograms: &Histograms, [_, width, _]: [usize; 3]) -> Vec<f32> {
     let by_channel: Vec<(f32, f32)> = histograms
         .0
         .iter()
@@ -44,6 +60,23 @@ pub(super) fn scaling(histograms: &Histograms, [_, width, channels]: [usize; 3])
             ((1.0 / deviation) as f32, (-mean / deviation) as f32)
         })
         .collect();
-    let row = || by_channel.iter().cycle().take(width * channels);
-    row().map(|(scale, _)| *scale).chain(row().map(|(_, offset)| *offset)).collect()
+    rows(&by_channel, width)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::experiment::Normalise;
+
+    #[test]
+    fn constants_scale_as_torchvision_does() {
+        let row = constant(Normalise::Imagenet.constants().expect("constants"), 2);
+        assert_eq!(row.len(), 12);
+        for (channel, expected) in
+            [(0.6 - 0.485) / 0.229, (0.6 - 0.456) / 0.224, (0.6 - 0.406) / 0.225].iter().enumerate()
+        {
+            let own = f64::from(153.0 * row[3 + channel] + row[9 + channel]);
+            assert!((own - expected).abs() < 1e-5, "{channel}: {own}, not {expected}");
+        }
+    }
 }

@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 use crate::{
     experiment::{
+        Normalise,
         limits::{MAX_SAMPLES, MAX_SIDE, MIN_SIDE},
         settings::{KERNELS, Limits, NOTHING, SIZES, settings},
     },
@@ -271,6 +272,11 @@ impl DataKind {
         self.uses(DataSetting::Vocabulary)
     }
 
+    /// Whether its samples have red, green and blue, which can be scaled as published weights expect it.
+    pub fn has_colours(self) -> bool {
+        matches!(self, Self::Shapes | Self::Cifar10 | Self::Cifar100 | Self::Images | Self::Masks)
+    }
+
     /// Whether `data.test_fraction` decides what is held out.
     pub fn is_split(self) -> bool {
         self.uses(DataSetting::TestFraction)
@@ -360,6 +366,8 @@ settings! {
         pub test_fraction: f64 = 0.2, SIZES
             .limits(Limits::Share { example: "0.2" })
             .when(|e| e.data.kind.uses(DataSetting::TestFraction));
+        /// By which mean and deviation pixels are scaled (images of three channels).
+        pub normalise: Normalise = Normalise::Auto, NOTHING.quiet().when(|e| e.data.kind.has_colours());
         /// Where the samples wait.
         pub placement: Placement = Placement::Host, KERNELS.quiet();
         /// Half of the training images are mirrored, left for right.

@@ -13,6 +13,7 @@ mod gpu;
 pub mod hugging_face;
 pub mod limits;
 mod model;
+mod normalise;
 mod optimizer;
 mod precision;
 pub mod preset;
@@ -32,6 +33,7 @@ pub use gpu::Gpu;
 pub use model::{
     ActivationKind, AttentionKind, DepthUnit, FamilyTraits, Model, ModelKind, ModelSetting, Stem, WidthUnit,
 };
+pub use normalise::Normalise;
 pub use optimizer::{Hyperparameter, Optimizer, OptimizerKind, Schedule, UpdateTime};
 pub use precision::Precision;
 pub use quantise::{BaseWeights, Quantise};

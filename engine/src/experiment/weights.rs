@@ -6,7 +6,7 @@ use std::{
 };
 
 use crate::experiment::{
-    Data, DataKind, DataSetting, Experiment,
+    Data, DataKind, DataSetting, Experiment, Normalise,
     settings::{NOTHING, settings},
 };
 
@@ -55,8 +55,15 @@ impl Weights {
 
 impl Experiment {
     /// The data with what the experiment says of them elsewhere: without a tokenizer of their own, texts have that of the
-    /// folder of the weights.
+    /// folder of the weights, and images are scaled as the weights were trained.
     pub fn whole_data(&self) -> Cow<'_, Data> {
+        if self.data.kind.has_colours() && self.data.normalise == Normalise::Auto {
+            let expected = self.weights.chosen().and_then(|path| Normalise::of_weights(path, self.model.kind));
+            return match expected {
+                Some(normalise) => Cow::Owned(Data { normalise, ..self.data.clone() }),
+                None => Cow::Borrowed(&self.data),
+            };
+        }
         let is_open = self.data.kind.uses(DataSetting::Tokenizer) && self.data.chosen_tokenizer().is_none();
         let weights = self.weights.chosen().filter(|_| is_open);
         if let Some(gone) = weights.filter(|path| self.data.kind == DataKind::Jsonl && !path.exists()) {

@@ -10,7 +10,7 @@ use crate::{
     data::{self, Inspection},
     device::Target,
     error::{Error, Problem},
-    experiment::{Data, DatasetInfo, Experiment, check::check},
+    experiment::{Data, DatasetInfo, Experiment, Normalise, check::check},
     hardware::Machine,
     plan::Peak,
     step::Counters,
@@ -173,7 +173,11 @@ impl Resolved {
 
     /// What was recognised of its data that its settings do not say, a line each.
     pub fn notes(&self) -> Vec<String> {
-        self.data.notes().to_vec()
+        let (chosen, whole) = (self.experiment.data.normalise, self.experiment.whole_data());
+        let is_said = whole.kind.has_colours() && whole.normalise != Normalise::Auto;
+        let why = if chosen == Normalise::Auto { ", as the weights were trained" } else { "" };
+        let scaled = is_said.then(|| format!("pixels have {}{why}", whole.normalise.words()));
+        self.data.notes().iter().cloned().chain(scaled).collect()
     }
 
     /// Host memory of the data set and of its cache, outside the budget.

@@ -95,6 +95,9 @@ fn setting(ui: &mut Ui, form: &Form<'_>, context: &PanelContext<'_>, setting: Da
 /// Draws what few change: where the data lie, and what is done to training images of any source.
 pub(super) fn rest(ui: &mut Ui, form: &Form<'_>) {
     form.choice(ui, controls::PLACEMENT.0, &controls::PLACEMENT.1);
+    if form.experiment().data.kind.has_colours() {
+        form.choice(ui, controls::NORMALISE.0, &controls::NORMALISE.1);
+    }
     if !form.experiment().data.kind.traits().has_pictures {
         return;
     }

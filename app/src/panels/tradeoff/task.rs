@@ -1,6 +1,6 @@
 //! Tasks: runs compare where they saw the same data and their memory was measured the same way.
 
-use plimsoll_engine::experiment::{Data, DataSetting, Placement};
+use plimsoll_engine::experiment::{Data, DataSetting, Normalise, Placement};
 
 use super::Dot;
 use crate::session::{self, RunKey, RunRecord, Session};
@@ -53,7 +53,8 @@ pub(super) fn tasks(session: &Session) -> Vec<Task> {
 
 /// What of the data decides the test: neither where the samples lie nor how those for training are changed.
 fn plain(data: &Data) -> Data {
-    Data { placement: Placement::Host, flip: false, crop_padding: 0, color_jitter: 0.0, ..data.clone() }
+    let normalise = Normalise::Auto;
+    Data { placement: Placement::Host, normalise, flip: false, crop_padding: 0, color_jitter: 0.0, ..data.clone() }
 }
 
 fn name(data: &Data) -> String {

@@ -282,7 +282,7 @@ impl Tester {
         }
         // The old data are freed before the new ones are read.
         self.dataset = None;
-        let dataset = Dataset::open_inspected(&experiment.data, &experiment.run, resolved.data())?;
+        let dataset = Dataset::open_inspected(&experiment.whole_data(), &experiment.run, resolved.data())?;
         Ok(Arc::clone(self.dataset.insert(Arc::new(dataset))))
     }
 
@@ -376,7 +376,7 @@ impl Drop for OneSample {
 }
 
 fn is_of(dataset: &Dataset, experiment: &Experiment) -> bool {
-    dataset.is_for(&experiment.data, &experiment.run)
+    dataset.is_for(&experiment.whole_data(), &experiment.run)
 }
 
 fn class_names(dataset: &Dataset) -> Vec<String> {

@@ -121,7 +121,7 @@ impl Tester {
         say: impl FnMut(&str) -> ControlFlow<()> + Send,
     ) -> Result<Written> {
         sampling.check()?;
-        let alphabet = Alphabet::open(&tried.experiment.data)?;
+        let alphabet = Alphabet::open(&tried.experiment.whole_data())?;
         let tokens = alphabet.tokens(prompt)?;
         let ready = self.ready(tried, |_| vec![1])?;
         let (info, weights, prompt_tokens) = (*ready.resolved.info(), ready.weights.source(tried), tokens.len());

@@ -1,6 +1,6 @@
 //! The data.
 
-use plimsoll_engine::experiment::{DataKind, Placement};
+use plimsoll_engine::experiment::{DataKind, Normalise, Placement};
 
 use super::Numeric;
 use crate::widgets::control::{Choice, Number, Place, Spec};
@@ -189,6 +189,26 @@ pub(in crate::panels::experiment) const PLACEMENT: (Spec, Choice<Placement>) = (
             (Placement::Streamed, "streamed"),
             (Placement::Host, "in host memory"),
             (Placement::Device, "on the device"),
+        ],
+        place: Place::Setting,
+    },
+);
+
+pub(in crate::panels::experiment) const NORMALISE: (Spec, Choice<Normalise>) = (
+    Spec {
+        key: "data.normalise",
+        name: "Pixel scale",
+        help: "By which mean and deviation pixels become numbers. Published weights work well only with those they were trained \
+                with: by default they decide where there are some, and the data set itself where there are none. Memory and \
+                time stay the same.",
+    },
+    Choice {
+        options: &[
+            (Normalise::Auto, "as the weights"),
+            (Normalise::Dataset, "of the data set"),
+            (Normalise::Imagenet, "ImageNet"),
+            (Normalise::Half, "-1 to 1"),
+            (Normalise::None, "0 to 1"),
         ],
         place: Place::Setting,
     },
