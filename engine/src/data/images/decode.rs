@@ -13,7 +13,7 @@ use std::{
 };
 
 use image::{
-    DynamicImage, ImageDecoder, ImageFormat, ImageReader, Limits, RgbImage,
+    DynamicImage, ImageDecoder, ImageError, ImageFormat, ImageReader, Limits, RgbImage,
     imageops::{self, FilterType},
     metadata::Orientation,
 };
@@ -46,29 +46,45 @@ fn read(path: &Path) -> Result<Vec<u8>, String> {
 }
 
 fn unpack(bytes: &[u8]) -> Result<RgbImage, String> {
-    let mut reader = ImageReader::new(Cursor::new(bytes)).with_guessed_format().map_err(|error| error.to_string())?;
+    let guessed = || {
+        let mut reader =
+            ImageReader::new(Cursor::new(bytes)).with_guessed_format().map_err(|error| error.to_string())?;
+        let mut limits = Limits::default();
+        limits.max_alloc = Some(MOST_PIXEL_BYTES);
+        reader.limits(limits);
+        Ok::<_, String>(reader)
+    };
+    let reader = guessed()?;
     match reader.format() {
         Some(ImageFormat::Jpeg) if !is_whole_jpeg(bytes) => return Err("it is cut short".to_owned()),
         Some(ImageFormat::Jpeg | ImageFormat::Png | ImageFormat::WebP) => {}
         _ => return Err("it is no JPEG, PNG or WebP inside".to_owned()),
     }
-    let mut limits = Limits::default();
-    limits.max_alloc = Some(MOST_PIXEL_BYTES);
-    reader.limits(limits);
-    // Only the header is read here.
-    let mut decoder = reader.into_decoder().map_err(|error| error.to_string())?;
-    let (width, height) = decoder.dimensions();
-    if width.max(height) > LONGEST || decoder.total_bytes() > MOST_PIXEL_BYTES {
-        return Err(format!(
-            "{width} x {height} is too large an image, of which at most {LONGEST} a side and {} of pixels are read; make \
-             it smaller",
-            Bytes(MOST_PIXEL_BYTES)
-        ));
+    // Only the header is read for it.
+    let (width, height) = reader.into_dimensions().map_err(|error| error.to_string())?;
+    // A pixel has a byte at the least.
+    let least = u64::from(width) * u64::from(height);
+    if width.max(height) > LONGEST || least > MOST_PIXEL_BYTES {
+        return Err(too_large(width, height));
+    }
+    let mut decoder = guessed()?.into_decoder().map_err(|error| match error {
+        ImageError::Limits(_) => too_large(width, height),
+        error => error.to_string(),
+    })?;
+    if decoder.total_bytes() > MOST_PIXEL_BYTES {
+        return Err(too_large(width, height));
     }
     let orientation = decoder.orientation().unwrap_or(Orientation::NoTransforms);
     let mut image = DynamicImage::from_decoder(decoder).map_err(|error| error.to_string())?;
     image.apply_orientation(orientation);
     Ok(image.into_rgb8())
+}
+
+fn too_large(width: u32, height: u32) -> String {
+    format!(
+        "{width} x {height} is too large an image, of which at most {LONGEST} a side and {} of pixels are read; make it smaller",
+        Bytes(MOST_PIXEL_BYTES)
+    )
 }
 
 /// Whether the last scan has an end. The decoder makes grey of what is missing; inside a scan, the bytes of a marker
