@@ -6,6 +6,7 @@ use plimsoll_engine::{
     experiment::{Data, Labelled},
     plan::Plan,
     report::Subject,
+    store::StoredRun,
 };
 
 /// An amount as people write it: `64 MiB` where it is whole, three figures where it is not.
@@ -97,6 +98,18 @@ pub(crate) fn three(value: f64) -> String {
     }
 }
 
+/// A number of any size with four figures: `0.01234`, `12.34`, `12340`.
+pub(crate) fn figures(value: f64) -> String {
+    if value == 0.0 || !value.is_finite() {
+        return format!("{value}");
+    }
+    let before = value.abs().log10().floor() as i32 + 1;
+    match before {
+        -3..=9 => format!("{value:.*}", (4 - before).clamp(0, 7) as usize),
+        _ => format!("{value:.3e}"),
+    }
+}
+
 /// The number that a measured one stands for, by its shortest decimal: 0.5675 lies above its nearest value of 32 bits, and
 /// would be 56.7% beside 56.8% of the same figure elsewhere.
 pub(crate) fn exact(value: f32) -> f64 {
@@ -116,6 +129,59 @@ pub(crate) fn accuracy(data: &Data) -> &'static str {
         Labelled::Digit => "Per-digit accuracy",
         Labelled::Byte => "Next-byte accuracy",
         Labelled::Token => "Next-token accuracy",
+        Labelled::Value => R2,
+    }
+}
+
+/// What models of values are judged by: the share of the labels' variance that they explain.
+pub(crate) const R2: &str = "R²";
+
+/// The same inside a sentence.
+pub(crate) fn measure(data: &Data) -> String {
+    let name = accuracy(data);
+    if name == R2 { name.to_owned() } else { name.to_lowercase() }
+}
+
+/// What a model reached on its data: a share, or of values a plain number.
+pub(crate) fn score(data: &Data, score: f64) -> String {
+    if data.labelled() == Labelled::Value { plain_score(score) } else { share(score) }
+}
+
+/// The same in a table of accuracies, where it says that it is none.
+pub(crate) fn score_among(data: &Data, score: f64) -> String {
+    if data.labelled() == Labelled::Value { r2(score) } else { share(score) }
+}
+
+/// The same of a kept run.
+pub(crate) fn kept_score(run: &StoredRun, score: f64) -> String {
+    if run.learns_values() { r2(score) } else { share(score) }
+}
+
+/// A share of the variance as people write it.
+pub(crate) fn plain_score(score: f64) -> String {
+    format!("{score:.3}")
+}
+
+/// What a run that is compared reached at its last test.
+pub(crate) fn last_score(subject: &Subject) -> Option<String> {
+    subject.ran.as_ref()?.test_accuracy.map(|score| score_among(&subject.experiment.data, score))
+}
+
+/// The best that it reached.
+pub(crate) fn best_score(subject: &Subject) -> Option<String> {
+    subject.ran.as_ref()?.best_test_accuracy.map(|score| score_among(&subject.experiment.data, score))
+}
+
+fn r2(score: f64) -> String {
+    format!("{R2} {}", plain_score(score))
+}
+
+/// The score on an axis.
+pub(crate) fn tick_score(is_value: bool) -> fn(f64) -> String {
+    if is_value {
+        plain
+    } else {
+        |y| if (0.0..=1.0).contains(&y) { format!("{}%", plain(y * 100.0)) } else { String::new() }
     }
 }
 
@@ -123,7 +189,7 @@ pub(crate) fn accuracy(data: &Data) -> &'static str {
 pub(crate) fn throughput(data: &Data) -> (&'static str, usize) {
     match data.labelled() {
         Labelled::Byte | Labelled::Token => ("tokens/s", data.length),
-        Labelled::Sample | Labelled::Pixel | Labelled::Digit => ("samples/s", 1),
+        Labelled::Sample | Labelled::Pixel | Labelled::Digit | Labelled::Value => ("samples/s", 1),
     }
 }
 

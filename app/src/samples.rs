@@ -1,6 +1,9 @@
-//! What is known of texts before a run, in lines and as JSON: one place, so that window and command line say the same.
+//! What is known of texts and tables before a run, in lines and as JSON: one place, so that window and command line say the same.
 
-use plimsoll_engine::data::TextFacts;
+use plimsoll_engine::{
+    data::{ColumnFacts, ColumnUse, TableFacts, TextFacts},
+    experiment::TableTask,
+};
 use serde::Serialize;
 
 use crate::format;
@@ -42,6 +45,120 @@ pub(crate) fn lines(facts: &TextFacts) -> Vec<String> {
     }
     lines.extend(facts.left_out());
     lines
+}
+
+/// Classes and columns that a line names.
+const NAMED: usize = 8;
+
+/// Some names of a list.
+fn some<'a>(names: impl Iterator<Item = &'a str> + Clone) -> String {
+    let count = names.clone().count();
+    let shown: Vec<&str> = names.take(NAMED).collect();
+    let more = if count > NAMED { format!(" and {} more", count - NAMED) } else { String::new() };
+    format!("{}{more}", shown.join(", "))
+}
+
+/// What was recognised in a table, a line each.
+pub(crate) fn table_lines(facts: &TableFacts) -> Vec<String> {
+    let TableFacts { rows, columns, label, classes, features, .. } = facts;
+    let commas = if facts.has_decimal_commas { ", with decimal commas" } else { "" };
+    let mut lines = vec![format!(
+        "{} rows of {} columns, separated by {}{commas}",
+        format::count(*rows as u64),
+        columns.len(),
+        facts.separator
+    )];
+    lines.push(match facts.task {
+        TableTask::Regression => {
+            format!("learned: the value of {label}, scaled to mean 0 and deviation 1; errors are in its units")
+        }
+        _ => format!(
+            "learned: the class of {label}, one of {}: {}",
+            classes.len(),
+            some(classes.iter().map(String::as_str))
+        ),
+    });
+    let used = |used: ColumnUse| columns.iter().filter(move |column| column.used == used).map(|column| &*column.name);
+    let numbers = used(ColumnUse::Numbers);
+    if numbers.clone().next().is_some() {
+        lines.push(format!("numbers, scaled to mean 0 and deviation 1 of the training rows: {}", some(numbers)));
+    }
+    for ColumnFacts { name, used, .. } in columns {
+        match used {
+            ColumnUse::Categories { count, shared: 0 } => lines.push(format!("{name}: {count} categories")),
+            ColumnUse::Categories { count, shared } => lines.push(format!(
+                "{name}: {count} categories; the {} commonest have an input each, the other {shared} share one",
+                TableFacts::MOST_CATEGORIES - 1
+            )),
+            _ => {}
+        }
+    }
+    let left_out = used(ColumnUse::LeftOut);
+    if left_out.clone().next().is_some() {
+        lines.push(format!("left out: {}", some(left_out)));
+    }
+    let missing = |column: &ColumnFacts| {
+        let instead =
+            if column.used == ColumnUse::Numbers { "the mean of the column" } else { "a category of their own" };
+        let rows = if column.missing == 1 { "row" } else { "rows" };
+        format!("{} is missing in {} {rows}, which have {instead}", column.name, format::count(column.missing as u64))
+    };
+    lines.extend(columns.iter().filter(|column| column.missing > 0).take(NAMED).map(missing));
+    lines.push(format!("the model sees {} inputs a row", format::count(*features as u64)));
+    if let Some(first) = &facts.first_left_out {
+        let rows = if facts.left_out_count == 1 { "row is" } else { "rows are" };
+        lines.push(format!("{} broken {rows} left out; the first: {first}", facts.left_out_count));
+    }
+    lines
+}
+
+/// The facts of a table for programs.
+#[derive(Serialize)]
+pub(crate) struct TableJson<'a> {
+    rows: usize,
+    features: usize,
+    label: &'a str,
+    task: TableTask,
+    classes: &'a [String],
+    separator: &'a str,
+    decimal_commas: bool,
+    columns: Vec<ColumnJson<'a>>,
+    left_out: usize,
+    first_left_out: Option<&'a str>,
+}
+
+#[derive(Serialize)]
+struct ColumnJson<'a> {
+    name: &'a str,
+    used: &'static str,
+    categories: Option<usize>,
+    missing: usize,
+}
+
+impl<'a> TableJson<'a> {
+    pub(crate) fn of(facts: &'a TableFacts) -> Self {
+        let column = |ColumnFacts { name, used, missing }: &'a ColumnFacts| {
+            let (used, categories) = match used {
+                ColumnUse::Numbers => ("numbers", None),
+                ColumnUse::Categories { count, .. } => ("categories", Some(*count)),
+                ColumnUse::Label => ("label", None),
+                ColumnUse::LeftOut => ("left out", None),
+            };
+            ColumnJson { name, used, categories, missing: *missing }
+        };
+        Self {
+            rows: facts.rows,
+            features: facts.features,
+            label: &facts.label,
+            task: facts.task,
+            classes: &facts.classes,
+            separator: facts.separator,
+            decimal_commas: facts.has_decimal_commas,
+            columns: facts.columns.iter().map(column).collect(),
+            left_out: facts.left_out_count,
+            first_left_out: facts.first_left_out.as_deref(),
+        }
+    }
 }
 
 /// The facts for programs.

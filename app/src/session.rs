@@ -204,7 +204,7 @@ impl Session {
         match event {
             Event::Step(step) => record.step(*step),
             Event::Evaluating { .. } => record.is_evaluating = true,
-            Event::Evaluated { step, at_secs, loss, accuracy } => {
+            Event::Evaluated { step, at_secs, loss, accuracy, .. } => {
                 record.is_evaluating = false;
                 record.evaluated(*step, *at_secs, *loss, *accuracy);
             }

@@ -18,6 +18,7 @@ mod runs_pane;
 mod starting;
 mod steps_back;
 mod stillness;
+mod tables;
 mod takeaway;
 mod texts;
 mod try_out;

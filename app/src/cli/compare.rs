@@ -197,8 +197,8 @@ fn tables(comparison: &Comparison, names: &[String]) -> String {
     peaks.push(row("predicted peak", of(&|s| s.predicted().map(|bytes| bytes.to_string()))));
     if subjects.iter().any(|subject| subject.ran.is_some()) {
         peaks.push(row("measured peak", of(&|s| s.measured().map(|bytes| bytes.to_string()))));
-        peaks.push(row("test accuracy", of(&|s| s.ran.as_ref()?.test_accuracy.map(format::share))));
-        peaks.push(row("best test accuracy", of(&|s| s.ran.as_ref()?.best_test_accuracy.map(format::share))));
+        peaks.push(row("test accuracy", of(&format::last_score)));
+        peaks.push(row("best test accuracy", of(&format::best_score)));
         peaks.push(row("measured time of a step", of(&|s| s.ran.as_ref()?.step_secs.map(format::secs))));
     }
     peaks.push(row("estimated time of a step", of(&format::estimate)));

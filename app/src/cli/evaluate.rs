@@ -4,6 +4,7 @@ use std::process::ExitCode;
 
 use clap::Args;
 use plimsoll_engine::{
+    data::ValueErrors,
     experiment::Task,
     train::{Answers, Evaluation, OfClass, Tester},
 };
@@ -13,7 +14,7 @@ use crate::{
     cli::{
         out,
         table::{Table, aligned},
-        tried::{ModelChoice, took_as_json, took_in_words, weights_as_json, weights_in_words},
+        tried::{ModelChoice, errors_in_words, took_as_json, took_in_words, weights_as_json, weights_in_words},
     },
     format,
 };
@@ -23,7 +24,7 @@ const MOST_SHOWN: usize = 16;
 /// Mistakes that are named where there are more classes.
 const MISTAKES: usize = 8;
 
-/// Test a model on its test set: loss, accuracy, and what became of each class
+/// Test a model on its test set: loss, accuracy, and what became of each class; of values RMSE, MAE and R²
 #[derive(Debug, Args)]
 #[command(after_help = "\
 Examples:
@@ -61,12 +62,17 @@ fn as_json(evaluation: &Evaluation, device: &str) -> Value {
     let Evaluation { loss, accuracy, samples, weights, took, .. } = evaluation;
     let mut object = json!({
         "loss": loss,
-        "accuracy": accuracy,
         "samples": samples,
         "device": device,
         "weights": weights_as_json(weights),
         "memory": took_as_json(took),
     });
+    match &evaluation.errors {
+        Some(ValueErrors { rmse, mae, r2 }) => {
+            (object["rmse"], object["mae"], object["r2"]) = ((*rmse).into(), (*mae).into(), (*r2).into());
+        }
+        None => object["accuracy"] = (*accuracy).into(),
+    }
     if let Some(perplexity) = evaluation.perplexity() {
         object["perplexity"] = perplexity.into();
     }
@@ -95,7 +101,11 @@ fn as_json(evaluation: &Evaluation, device: &str) -> Value {
 fn describe(evaluation: &Evaluation) -> String {
     let Evaluation { loss, accuracy, samples, .. } = evaluation;
     let mut text = format!("{}\n", weights_in_words(&evaluation.weights));
-    let mut measures = format!("Loss {loss:.4}, accuracy {}", format::share(*accuracy));
+    let reached = match &evaluation.errors {
+        Some(errors) => errors_in_words(errors),
+        None => format!("accuracy {}", format::share(*accuracy)),
+    };
+    let mut measures = format!("Loss {loss:.4}, {reached}");
     if let Some(perplexity) = evaluation.perplexity() {
         measures.push_str(&format!(", perplexity {}", format::three(perplexity)));
     }

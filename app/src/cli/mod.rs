@@ -16,6 +16,7 @@ mod complete;
 mod completions;
 mod devices;
 mod evaluate;
+mod events;
 mod export;
 mod fit;
 mod in_store;

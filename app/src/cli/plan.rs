@@ -69,6 +69,8 @@ struct Json<'a> {
     host_data_bytes: u64,
     /// What was recognised of the data that their settings do not say.
     data_notes: Vec<String>,
+    /// Of a table.
+    table: Option<samples::TableJson<'a>>,
     /// Of texts that become tokens.
     text: Option<samples::Json<'a>>,
     layers: &'a [LayerRow],
@@ -125,6 +127,7 @@ impl Plan {
                 timeline: moments(plan.timeline(plan.peak_pass)),
                 host_data_bytes: plan.host_data.0,
                 data_notes: plan.resolved.notes(),
+                table: plan.resolved.data().table_facts().map(samples::TableJson::of),
                 text: plan.resolved.data().text_facts().map(samples::Json::of),
                 layers: &plan.layers,
                 parameters: plan.parameters,
@@ -190,6 +193,9 @@ fn describe(plan: &plan::Plan) -> anyhow::Result<String> {
     ));
     for note in plan.resolved.notes() {
         text.push_str(&format!("Data: {note}.\n"));
+    }
+    for line in plan.resolved.data().table_facts().into_iter().flat_map(samples::table_lines) {
+        text.push_str(&format!("Table: {line}.\n"));
     }
     for line in plan.resolved.data().text_facts().into_iter().flat_map(samples::lines) {
         text.push_str(&format!("Text: {line}.\n"));

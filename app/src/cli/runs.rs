@@ -243,7 +243,7 @@ fn describe(runs: &[&StoredRun]) -> String {
             },
             run.load(&run.predicted).to_string(),
             run.load(&run.measured).to_string(),
-            run.test_accuracy.map_or("-".to_owned(), format::share),
+            run.test_accuracy.map_or("-".to_owned(), |score| format::kept_score(run, score)),
             run.on_disk.to_string(),
         ]);
     }

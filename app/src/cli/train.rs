@@ -16,17 +16,19 @@ use plimsoll_engine::{
     plan::{Peak, Plan},
     train::{Event, Folder, Outcome, SaveReason, Start, StepRecord, Summary, Trainer},
 };
-use serde_json::{Value, json};
+use serde_json::json;
 
 use crate::{
-    advice,
     cli::{
         choice::Choice,
+        events,
         interrupt::Interrupt,
         keeping::{self, KeepChoice, Keeping, Told},
         lost_reader, offers, out, run,
         table::Table,
+        tried,
     },
+    samples,
 };
 
 /// Progress on a terminal is written this often at most.
@@ -105,7 +107,15 @@ pub(super) fn follow(
     let interrupt = Interrupt::listen()?;
     let Manner { json, is_quiet } = manner;
     let shows_progress = io::stderr().is_terminal() && !is_quiet;
-    let mut report = Report { json, is_quiet, shows_progress, plan: None, tested: None, shown: Cell::default() };
+    let mut report = Report {
+        json,
+        is_quiet,
+        shows_progress,
+        plan: None,
+        tested: None,
+        is_of_values: false,
+        shown: Cell::default(),
+    };
     let (mut failure, mut is_saved) = (None, false);
     let (outcome, summary) = run::run(trainer, start, &interrupt, |event| {
         // What nobody reads is kept all the same.
@@ -158,8 +168,10 @@ struct Report {
     is_quiet: bool,
     shows_progress: bool,
     plan: Option<Arc<Plan>>,
-    /// Accuracy of the last evaluation.
+    /// Accuracy of the last evaluation, of values R².
     tested: Option<f64>,
+    /// Whether values are learned.
+    is_of_values: bool,
     /// When progress was last written.
     shown: Cell<Option<Instant>>,
 }
@@ -168,7 +180,9 @@ impl Report {
     fn event(&mut self, event: &Event) -> anyhow::Result<()> {
         match event {
             Event::Started { plan, .. } => self.plan = Some(Arc::clone(plan)),
-            Event::Evaluated { accuracy, .. } => self.tested = Some(*accuracy),
+            Event::Evaluated { accuracy, errors, .. } => {
+                (self.tested, self.is_of_values) = (Some(*accuracy), errors.is_some());
+            }
             _ => {}
         }
         if !self.json {
@@ -181,7 +195,7 @@ impl Report {
                 _ => self.show(event),
             };
         }
-        as_json(event, self.plan.as_deref()).map_or(Ok(()), |object| out::json(&object))
+        events::as_json(event, self.plan.as_deref()).map_or(Ok(()), |object| out::json(&object))
     }
 
     /// Tells what there is to tell of keeping the run.
@@ -213,18 +227,21 @@ impl Report {
                     plan.load(),
                     plan.budget
                 ))?;
-                plan.resolved.notes().into_iter().try_for_each(|note| out::line(format!("data: {note}")))
+                let table = plan.resolved.data().table_facts().into_iter().flat_map(samples::table_lines);
+                let notes = plan.resolved.notes().into_iter().chain(table);
+                notes.into_iter().try_for_each(|note| out::line(format!("data: {note}")))
             }
             Event::Step(step) => {
                 self.progress(step);
                 Ok(())
             }
-            Event::Evaluated { step, at_secs, loss, accuracy } => {
+            Event::Evaluated { step, at_secs, loss, accuracy, errors } => {
                 self.clear_progress();
-                out::line(format!(
-                    "step {step:>6}  {at_secs:>7.1} s  test loss {loss:.4}  test accuracy {:.2}%",
-                    accuracy * 100.0
-                ))
+                let reached = match errors {
+                    Some(errors) => format!("test {}", tried::errors_in_words(errors)),
+                    None => format!("test accuracy {:.2}%", accuracy * 100.0),
+                };
+                out::line(format!("step {step:>6}  {at_secs:>7.1} s  test loss {loss:.4}  {reached}"))
             }
             Event::Warning(text) => {
                 self.warn(text);
@@ -249,7 +266,11 @@ impl Report {
         }
         self.shown.set(Some(Instant::now()));
         let left = plan.total_steps.saturating_sub(step.step) as f64 * step.at_secs / step.step.max(1) as f64;
-        let tested = self.tested.map(|share| format!("  test {:.2}%", share * 100.0)).unwrap_or_default();
+        let tested = match self.tested {
+            Some(score) if self.is_of_values => format!("  test R² {score:.3}"),
+            Some(share) => format!("  test {:.2}%", share * 100.0),
+            None => String::new(),
+        };
         let _ = write!(
             io::stderr(),
             "\r\x1b[K{} step {}/{}  loss {:.4}{tested}  {} live of {} predicted  {left:.0} s left",
@@ -298,104 +319,14 @@ fn result(summary: &Summary, predicted: &Peak, is_gpu: bool) -> String {
         0 => String::new(),
         n => format!(", {n} skipped by loss scaling"),
     };
-    format!(
-        "{} steps in {:.1} s{skipped}; test accuracy {} (best {})\n\n{table}",
-        summary.steps,
-        summary.secs,
-        percent(summary.test_accuracy),
-        percent(summary.best_test_accuracy)
-    )
-}
-
-fn with_peak(mut object: Value, peak: &Peak) -> Value {
-    for (key, bytes) in [("live_bytes", peak.live), ("reserved_bytes", peak.reserved), ("process_bytes", peak.process)]
-    {
-        object[key] = bytes.0.into();
-    }
-    object
-}
-
-/// The event as one JSON object. Numbers that are not finite become null; what is no event of the run has none. `plan` is
-/// the one that the run began with: what it predicted stands in the last event as in the first.
-fn as_json(event: &Event, plan: Option<&Plan>) -> Option<Value> {
-    Some(match event {
-        Event::Machine(_) => return None,
-        Event::Started { plan, .. } => json!({
-            "event": "started",
-            "title": plan.experiment.title,
-            "budget_bytes": plan.budget.0,
-            "fits": plan.verdict().fits(),
-            "parameters": plan.parameters,
-            "total_steps": plan.total_steps,
-            "steps_per_epoch": plan.steps_per_epoch,
-            "predicted": plan.peak,
-        }),
-        Event::Step(step) => {
-            let memory = Peak { live: step.live, reserved: step.reserved, process: step.process };
-            let object = json!({
-                "event": "step",
-                "step": step.step,
-                "loss": step.loss,
-                "accuracy": step.accuracy,
-                "learning_rate": step.learning_rate,
-                "gradient_norm": step.gradient_norm,
-                "loss_scale": step.loss_scale,
-                "skipped": step.skipped,
-                "at_secs": step.at_secs,
-                "secs": step.secs,
-            });
-            with_peak(object, &memory)
+    let reached = match &summary.test_errors {
+        Some(errors) => {
+            let best = summary.best_test_accuracy.map_or("-".to_owned(), |best| format!("{best:.4}"));
+            format!("test {} (best R² {best})", tried::errors_in_words(errors))
         }
-        Event::Evaluating { step } => json!({"event": "evaluating", "step": step}),
-        Event::Evaluated { step, at_secs, loss, accuracy } => {
-            json!({"event": "evaluated", "step": step, "at_secs": at_secs, "loss": loss, "accuracy": accuracy})
+        None => {
+            format!("test accuracy {} (best {})", percent(summary.test_accuracy), percent(summary.best_test_accuracy))
         }
-        Event::Saved { step, path, bytes, live, why } => json!({
-            "event": "saved",
-            "step": step,
-            "path": path,
-            "bytes": bytes.0,
-            "live_bytes": live.0,
-            "why": why,
-        }),
-        Event::Paused(is_paused) => json!({"event": "paused", "paused": is_paused}),
-        Event::Warning(message) => json!({"event": "warning", "message": message}),
-        Event::Ended { outcome, summary, .. } => {
-            ended(outcome, summary, plan.map_or(summary.predicted, |plan| plan.peak))
-        }
-    })
-}
-
-fn ended(outcome: &Outcome, summary: &Summary, predicted: Peak) -> Value {
-    let (name, message) = match outcome {
-        Outcome::Finished => ("finished", None),
-        Outcome::Stopped => ("stopped", None),
-        Outcome::OverBudget(refusal) => ("over_budget", Some(refusal.error.to_string())),
-        Outcome::Failed(error) => ("failed", Some(error.to_string())),
     };
-    let mut object = json!({
-        "event": name,
-        "steps": summary.steps,
-        "secs": summary.secs,
-        "train_loss": summary.train_loss,
-        "test_accuracy": summary.test_accuracy,
-        "best_test_accuracy": summary.best_test_accuracy,
-        "skipped_steps": summary.skipped_steps,
-        "predicted": predicted,
-        "measured": summary.measured,
-        "process_is_sampled": summary.is_process_sampled,
-        "left_over_bytes": summary.left_over.0,
-    });
-    if let Some(message) = message {
-        object["message"] = message.into();
-    }
-    if let Outcome::OverBudget(refusal) = outcome {
-        let error = &refusal.error;
-        object["layer"] = error.layer.as_str().into();
-        object["asked_bytes"] = error.asked.0.into();
-        object["live_bytes"] = error.live.0.into();
-        object["budget_bytes"] = error.budget.0.into();
-        object["would_fit"] = refusal.advice.iter().map(advice::words).collect();
-    }
-    object
+    format!("{} steps in {:.1} s{skipped}; {reached}\n\n{table}", summary.steps, summary.secs)
 }

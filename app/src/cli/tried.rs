@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 use plimsoll_engine::{
     Bytes, Experiment,
+    data::ValueErrors,
     hardware::Machine,
     store::{RunKey, Store},
     train::{Checkpoint, Took, Tried, WeightsFrom},
@@ -17,6 +18,7 @@ use crate::cli::{
     in_store::{self, InStore},
     out, subject,
 };
+use crate::format;
 
 /// A model and changes to its experiment.
 #[derive(Debug, Args)]
@@ -126,4 +128,10 @@ pub(super) fn took_as_json(took: &Took) -> Value {
         "predicted_live_bytes": bytes(took.predicted),
         "measured_live_bytes": bytes(took.measured),
     })
+}
+
+/// How far values are from the labels, in words.
+pub(super) fn errors_in_words(errors: &ValueErrors) -> String {
+    let ValueErrors { rmse, mae, r2 } = errors;
+    format!("RMSE {}, MAE {}, R² {r2:.4}", format::figures(*rmse), format::figures(*mae))
 }

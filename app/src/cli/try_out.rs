@@ -63,7 +63,7 @@ struct What {
     /// An image to show
     #[arg(long, value_name = "FILE", add = complete::pictures())]
     image: Option<PathBuf>,
-    /// A sample of the test set to show, by its number from 0
+    /// A sample of the test set to show, a picture or a row, by its number from 0
     #[arg(long, value_name = "N")]
     sample: Option<usize>,
     /// Text to write on from
@@ -126,7 +126,23 @@ fn reply_as_json(reply: &Reply, task: Task) -> Value {
     let class =
         |likely: &Likely| json!({"class": reply.class_names.get(likely.class as usize), share: likely.probability});
     let count = if task == Task::Mask { reply.shares.len() } else { NAMED };
+    let row = reply.row.as_ref();
+    let columns = row.map(|row| {
+        row.columns.iter().map(|(name, text)| (name.clone(), text.clone().into())).collect::<serde_json::Map<_, _>>()
+    });
+    if let Some((value, row)) = reply.value.zip(row) {
+        return json!({
+            "row": columns,
+            "label": row.label.0,
+            "predicted": value,
+            "true": row.value,
+            "weights": weights_as_json(&reply.weights),
+            "memory": took_as_json(&reply.took),
+        });
+    }
     json!({
+        "row": columns,
+        "true": row.map(|row| &row.label.1),
         "classes": reply.ranked().iter().take(count).map(class).collect::<Vec<_>>(),
         "weights": weights_as_json(&reply.weights),
         "memory": took_as_json(&reply.took),
@@ -134,6 +150,21 @@ fn reply_as_json(reply: &Reply, task: Task) -> Value {
 }
 
 fn describe(reply: &Reply, task: Task) -> String {
+    let mut about = String::new();
+    if let Some(row) = &reply.row {
+        let mut columns = Table::new(["column", "value"]).words(2);
+        for (name, text) in &row.columns {
+            columns.row([name.clone(), if text.is_empty() { "(missing)".to_owned() } else { text.clone() }]);
+        }
+        let (label, own) = &row.label;
+        about = match reply.value {
+            Some(value) => format!("{columns}\n{label}: {} predicted, {own} true\n", format::figures(value)),
+            None => format!("{columns}\n{label}: {own} true\n\n"),
+        };
+    }
+    if reply.value.is_some() {
+        return format!("{}\n\n{about}{}", weights_in_words(&reply.weights), took_in_words(&reply.took));
+    }
     let heading = if task == Task::Mask { "share of pixels" } else { "probability" };
     let mut table = Table::new(["class", heading]);
     let ranked = reply.ranked();
@@ -142,7 +173,7 @@ fn describe(reply: &Reply, task: Task) -> String {
         let name = reply.class_names.get(likely.class as usize).cloned().unwrap_or_default();
         table.row([name, format::share(f64::from(likely.probability))]);
     }
-    format!("{}\n\n{table}\n{}", weights_in_words(&reply.weights), took_in_words(&reply.took))
+    format!("{}\n\n{about}{table}\n{}", weights_in_words(&reply.weights), took_in_words(&reply.took))
 }
 
 fn written_as_json(written: &Written, prompt: &str) -> Value {

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use plimsoll_engine::{experiment::Task, store};
+use plimsoll_engine::store;
 
 use super::Dispatcher;
 use crate::{
@@ -62,7 +62,7 @@ impl Dispatcher<'_> {
         let is_image = ending.is_some_and(|ending| IMAGES.contains(&ending.as_str()));
         let looks = |dispatcher: &Self| {
             let run = dispatcher.state.shown_run().filter(|run| run.kept.is_some());
-            run.is_some_and(|run| run.experiment().data.kind.task() != Task::Next)
+            run.is_some_and(|run| run.experiment().data.kind.traits().has_pictures)
         };
         if is_image && looks(self) {
             self.view.try_out.part = TryPart::Picture;

@@ -87,8 +87,7 @@ fn accuracy(run: &Run<'_>) -> Chart {
     let palette = palette();
     let curves =
         [("train", names::TRAIN_ACCURACY, palette.train, true), ("test", names::TEST_ACCURACY, palette.test, false)];
-    let percent = |y: f64| if y > 1.0 { String::new() } else { format!("{}%", format::plain(y * 100.0)) };
-    Chart { words: percent, ..run.chart(run.accuracy, &curves) }
+    Chart { words: format::tick_score(run.accuracy == format::R2), ..run.chart(run.accuracy, &curves) }
 }
 
 fn memory(run: &Run<'_>) -> Chart {

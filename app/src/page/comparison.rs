@@ -39,7 +39,7 @@ pub(crate) fn comparison(comparison: &Comparison, machines: &[Vec<(String, Strin
     rows.push(row("budget", of(&|s| Some(s.experiment.budget.to_string()))));
     rows.push(row("estimated time of a step", of(&format::estimate)));
     rows.push(row("measured time of a step", of(&|s| s.ran.as_ref()?.step_secs.map(format::secs))));
-    rows.push(row("best test accuracy", of(&|s| s.ran.as_ref()?.best_test_accuracy.map(format::share))));
+    rows.push(row("best test accuracy", of(&format::best_score)));
     page.table(&heading("memory"), &rows);
     figures(&mut page, comparison);
     page.heading("Alive at one peak and not, or not as large, at another");

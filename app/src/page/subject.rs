@@ -108,13 +108,14 @@ fn prediction(page: &mut Page, plan: &Plan, measured: Option<Peak>) {
 fn came_of_it(page: &mut Page, subject: &Subject) {
     let Some(ran) = &subject.ran else { return };
     page.heading("The run");
+    let score = |score| format::score_among(&subject.experiment.data, score);
     let rows = [
         ("steps", Cell::figure(format::count(ran.steps))),
         ("estimated time of a step", Cell::known(format::estimate(subject))),
         ("mean time of a step", Cell::known(ran.step_secs.map(format::secs))),
         ("training loss, last step", Cell::known(ran.train_loss.map(format::three))),
-        ("test accuracy", Cell::known(ran.test_accuracy.map(format::share))),
-        ("best test accuracy", Cell::known(ran.best_test_accuracy.map(format::share))),
+        ("test accuracy", Cell::known(ran.test_accuracy.map(score))),
+        ("best test accuracy", Cell::known(ran.best_test_accuracy.map(score))),
     ];
     page.table(&["", ""], &rows.map(|(name, cell)| vec![Cell::words(name), cell]));
 }

@@ -275,11 +275,12 @@ fn figures(ui: &mut Ui, run: &RunRecord, is_wide: bool) {
         ui.label(RichText::new(format!("{} a step", format::secs(mean))).weak()).on_hover_text(hover);
     }
     if let Some(best) = run.best_accuracy {
-        let hover = format!("Best {} on test data so far.", format::accuracy(&run.experiment().data).to_lowercase());
+        let hover = format!("Best {} on test data so far.", format::measure(&run.experiment().data));
         if is_wide {
             ui.label(RichText::new("best test").weak()).on_hover_text(&hover);
         }
-        ui.label(RichText::new(format::share(best)).strong().color(palette.test)).on_hover_text(hover);
+        let best = format::score_among(&run.experiment().data, best);
+        ui.label(RichText::new(best).strong().color(palette.test)).on_hover_text(hover);
     }
 }
 

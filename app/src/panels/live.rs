@@ -190,13 +190,11 @@ fn loss(ui: &mut Ui, view: &mut View, run: &RunRecord) {
     pair(ui, view, run, "Loss", (&run.train.loss, &run.test.loss), &axes, aside);
 }
 
-fn percent(share: f64) -> String {
-    if share > 1.0 { String::new() } else { format!("{}%", format::plain(share * 100.0)) }
-}
-
 fn accuracy(ui: &mut Ui, view: &mut View, run: &RunRecord) {
     let name = format::accuracy(&run.experiment().data);
-    let axes = axes(view, Round::Decimal, percent, format::share, Some(1.0));
+    let is_of_values = run.experiment().data.labelled() == Labelled::Value;
+    let exact = if is_of_values { format::plain_score } else { format::share };
+    let axes = axes(view, Round::Decimal, format::tick_score(is_of_values), exact, Some(1.0));
     pair(ui, view, run, name, (&run.train.accuracy, &run.test.accuracy), &axes, None);
 }
 

@@ -180,7 +180,13 @@ fn about(ui: &mut Ui, row: &Row) {
         line(ui, format!("{} a step", crate::format::secs(secs)));
     }
     if let Some(best) = run.best_test_accuracy {
-        line(ui, format!("best test accuracy {}", crate::format::share(best)));
+        line(
+            ui,
+            match run.learns_values() {
+                true => format!("best test {}", crate::format::kept_score(run, best)),
+                false => format!("best test accuracy {}", crate::format::share(best)),
+            },
+        );
     }
     line(ui, format!("on {}, seed {}", row.device(), run.seed));
     if !run.note.is_empty() {

@@ -134,8 +134,9 @@ fn plot(ui: &mut Ui, context: &PanelContext<'_>, tasks: &[Task], dots: &[Dot<'_>
     let points: Vec<[f64; 2]> = dots.iter().filter(|dot| dot.in_focus).map(|dot| dot.at).collect();
     let widest = widest(&points);
     let (low, high) = accuracies(&points);
-    let percent =
-        |y: f64| if (0.0..=1.0).contains(&y) { format!("{}%", format::plain(y * 100.0)) } else { String::new() };
+    let is_of_values = tasks.iter().any(|task| task.is_of_values() && task.has(shown));
+    let ticks = format::tick_score(is_of_values);
+    let axis = RichText::new(measure(ui, height, is_of_values)).small().weak();
     let plot = axes::plot(ui, "tradeoff", Round::Binary, Round::Decimal)
         .height(height)
         .set_margin_fraction(vec2(0.06, 0.06))
@@ -144,7 +145,7 @@ fn plot(ui: &mut Ui, context: &PanelContext<'_>, tasks: &[Task], dots: &[Dot<'_>
         .include_y(low)
         .include_y(high)
         .custom_x_axes(vec![axes::x_axis(ui, format::mib).label(RichText::new("measured peak").small().weak())])
-        .custom_y_axes(vec![axes::y_axis(ui, percent).label(RichText::new(measure(ui, height)).small().weak())])
+        .custom_y_axes(vec![axes::y_axis(ui, ticks).label(axis)])
         .show_crosshair(false)
         .label_formatter(|_| None);
     let response = plot.show(ui, |plot| {
@@ -196,10 +197,10 @@ fn mean_near(dots: &[Dot<'_>], transform: &PlotTransform, at: Pos2) -> Option<se
 }
 
 /// What the vertical axis shows, in words that are no longer than a plot of this height: they stand upright beside it.
-fn measure(ui: &Ui, height: f32) -> &'static str {
+fn measure(ui: &Ui, height: f32, is_of_values: bool) -> &'static str {
     let font = TextStyle::Small.resolve(ui.style());
     let room = height - BELOW_PLOT;
-    let words = ["best test accuracy", "accuracy", ""];
+    let words = if is_of_values { ["best test R²", format::R2, ""] } else { ["best test accuracy", "accuracy", ""] };
     words.into_iter().find(|words| text::width(ui, words, &font) <= room).unwrap_or_default()
 }
 
@@ -351,8 +352,8 @@ fn about_run(ui: &mut Ui, session: &Session, run: &RunRecord) {
         ui.label(&experiment.title);
     }
     ui.label(RichText::new(run.status.name()).weak());
-    let accuracy = run.best_accuracy.map_or_else(|| "–".to_owned(), format::share);
-    ui.label(format!("best {} {accuracy}, on test data", format::accuracy(&experiment.data).to_lowercase()));
+    let accuracy = run.best_accuracy.map_or_else(|| "–".to_owned(), |best| format::score(&experiment.data, best));
+    ui.label(format!("best {} {accuracy}, on test data", format::measure(&experiment.data)));
     ui.label(format!("measured peak {}, predicted {}", run.peak_load, run.predicted));
     let batch = &experiment.batch;
     let accumulated = if batch.accumulation > 1 { format!(" x {}", batch.accumulation) } else { String::new() };

@@ -40,7 +40,7 @@ pub(crate) fn ui(ui: &mut Ui, context: &mut PanelContext<'_>) {
         chip::empty(ui, "This run is not kept, so its model is nowhere: train one that is kept to try it.");
         return;
     }
-    let task = run.experiment().data.kind.task();
+    let task = run.experiment().data.task();
     head(ui, context, run, task);
     if task == Task::Next {
         return prompt::ui(ui, context, run);
@@ -58,13 +58,23 @@ pub(crate) fn ui(ui: &mut Ui, context: &mut PanelContext<'_>) {
             took(ui, &evaluation.took);
         }
     });
-    let part = context.view.try_out.part;
+    let has_pictures = run.experiment().data.kind.traits().has_pictures;
+    let part = match context.view.try_out.part {
+        TryPart::Picture if !has_pictures => TryPart::Samples,
+        part => part,
+    };
     ui.push_id(part, |ui| match (part, &context.state.trial.evaluation) {
         (TryPart::Picture, _) => {
             let height = ui.available_height();
             ScrollArea::vertical().auto_shrink(false).show(ui, |ui| picture::ui(ui, context, run, height));
         }
         (_, None) => chip::empty(ui, "Press Test to see what the model answers to its test set."),
+        (_, Some(evaluation)) if evaluation.errors.is_some() => {
+            chip::empty(
+                ui,
+                "Values have no classes: plimsoll try RUN --sample N shows a row, its value and the answer.",
+            );
+        }
         (TryPart::Classes, Some(evaluation)) => {
             let height = ui.available_height();
             ScrollArea::both().auto_shrink(false).show(ui, |ui| classes::ui(ui, context.view, evaluation, height));
@@ -116,8 +126,17 @@ fn head(ui: &mut Ui, context: &PanelContext<'_>, run: &RunRecord, task: Task) {
 fn figures(evaluation: &Evaluation, task: Task, run: &RunRecord) -> String {
     let mut words = vec![
         format!("loss {:.4}", evaluation.loss),
-        format!("{} {}", format::accuracy(&run.experiment().data).to_lowercase(), format::share(evaluation.accuracy)),
+        format!(
+            "{} {}",
+            format::measure(&run.experiment().data),
+            format::score(&run.experiment().data, evaluation.accuracy)
+        ),
     ];
+    words.extend(
+        evaluation
+            .errors
+            .map(|errors| format!("RMSE {}, MAE {}", format::figures(errors.rmse), format::figures(errors.mae))),
+    );
     words.extend(evaluation.perplexity().map(|perplexity| format!("perplexity {}", format::three(perplexity))));
     let iou = evaluation.answers.as_ref().filter(|_| task == Task::Mask).and_then(|answers| answers.mean_iou());
     words.extend(iou.map(|iou| format!("mean IoU {iou:.3}")));

@@ -100,8 +100,11 @@ impl Trial {
             }
             What::Replied(reply) => {
                 self.trouble = None;
-                let drawn = Drawn::of(ctx, &reply.picture, &reply.mask);
-                self.reply = Some((reply, drawn));
+                self.reply = reply
+                    .picture
+                    .as_ref()
+                    .map(|picture| Drawn::of(ctx, picture, &reply.mask))
+                    .map(|drawn| (reply, drawn));
             }
             What::Text(text) => self.written.push_str(&text),
             What::Wrote(took) => {

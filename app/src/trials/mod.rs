@@ -253,9 +253,13 @@ impl Bench {
                             let reply = tester.show(tried, Shown::Sample(index))?;
                             (reply.picture, reply.mask)
                         }
-                        Task::Class | Task::Next => (tester.data(tried)?.test_picture(index)?, Vec::new()),
+                        Task::Class | Task::Next | Task::Value => {
+                            (Some(tester.data(tried)?.test_picture(index)?), Vec::new())
+                        }
                     };
-                    outbox.tell(number, What::Sample(index, Box::new(picture), mask));
+                    if let Some(picture) = picture {
+                        outbox.tell(number, What::Sample(index, Box::new(picture), mask));
+                    }
                 }
             }
             TryWith::File(path) => {

@@ -61,6 +61,10 @@ impl Alphabet {
                 let mend = "show it an image (--image FILE), or a sample of its test set (--sample N)";
                 return Err(Problem::new("data.kind", "a model of images takes no prompt", mend).into());
             }
+            DataKind::Table => {
+                let mend = "show it a row of its test set (--sample N)";
+                return Err(Problem::new("data.kind", "a model of a table takes no prompt", mend).into());
+            }
         };
         Ok(Self { kind: data.kind, numbers, question, tokenizer: None })
     }

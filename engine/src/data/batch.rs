@@ -14,7 +14,7 @@ use crate::{
 /// The inputs of a batch.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Inputs {
-    /// `[len, height, width, channel]`, scaled to mean 0 and deviation 1.
+    /// `[len, height, width, channel]`, scaled to mean 0 and deviation 1; or the features of rows of a table.
     Images(Vec<f32>),
     /// `[len, length]`.
     Tokens(Vec<u32>),
@@ -54,7 +54,7 @@ impl Default for Inputs {
 pub struct HostBatch {
     /// The samples, or where they are.
     pub inputs: Inputs,
-    /// `[len * labels of a sample]`; empty for a training set on the device.
+    /// `[len * labels of a sample]`, values by the bits of their f32; empty for a training set on the device.
     pub labels: Vec<u32>,
     /// Samples.
     pub len: usize,

@@ -10,12 +10,13 @@ use std::{
 
 use crate::{
     data::{
-        DatasetInfo, Inspection, Skipped,
+        DatasetInfo, Inspection, Skipped, TableRow,
         batch::{BatchLayout, HostBatch, Inputs},
         device_layout::{Chunk, DeviceDatasetLayout, Integers},
         image_set::ImageSet,
         sequences::TokenRows,
         source::{self, Store},
+        table::TableRows,
     },
     error::{Error, Result},
     experiment::{Data, Run},
@@ -33,10 +34,10 @@ pub enum Split {
 
 /// The samples, open.
 #[derive(Debug)]
-#[expect(clippy::large_enum_variant, reason = "there is one of them in a set, never a list")]
 enum Content {
     Images(ImageSet),
     Rows(Box<dyn TokenRows>),
+    Table(TableRows),
 }
 
 /// Training and test samples of one choice of data and one seed.
@@ -81,6 +82,10 @@ impl Dataset {
                 let counts = rows.counts().unwrap_or((facts.train, facts.test));
                 (Content::Rows(rows), counts)
             }
+            Store::Table(table) => {
+                let counts = (table.count(Split::Train), table.count(Split::Test));
+                (Content::Table(table), counts)
+            }
         };
         let facts = DatasetInfo { train, test, ..facts };
         Ok(Self { facts, content: Some(content), chosen: data.clone(), seed })
@@ -96,6 +101,7 @@ impl Dataset {
         let is_current = || match &self.content {
             Some(Content::Images(set)) => set.is_current(),
             Some(Content::Rows(rows)) => rows.is_current(),
+            Some(Content::Table(table)) => table.is_current(),
             None => false,
         };
         self.chosen == *data && self.seed == run.seed && is_current()
@@ -113,8 +119,22 @@ impl Dataset {
     pub fn skipped(&self) -> Option<Skipped> {
         self.content.as_ref().and_then(|content| match content {
             Content::Images(set) => set.skipped(),
-            Content::Rows(_) => None,
+            Content::Rows(_) | Content::Table(_) => None,
         })
+    }
+
+    /// What of the division into training and test samples is worth saying, a line each.
+    pub fn notes(&self) -> &[String] {
+        self.table().map_or(&[], TableRows::notes)
+    }
+
+    /// A checksum of the files, where they are read whole before a run; `None` of others, and of what is generated.
+    pub fn checksum(&self) -> Option<u32> {
+        match self.content.as_ref()? {
+            Content::Table(table) => Some(table.checksum()),
+            Content::Rows(rows) => rows.checksum(),
+            Content::Images(_) => None,
+        }
     }
 
     /// What a sample takes in the batches of a part.
@@ -151,7 +171,17 @@ impl Dataset {
                 let sample = |index, places: (&mut [u32], &mut [u32])| rows.sample(split, index, epoch, places, scored);
                 self.fill_rows(sample, indices, (tokens, &mut batch.labels), over)?;
             }
-            (Inputs::Images(_), Content::Rows(_)) | (Inputs::Tokens(_), Content::Images(_)) => {
+            (Inputs::Images(features), Content::Table(table)) => {
+                let width = self.facts.input.elements();
+                features.resize(batch.len * width, 0.0);
+                batch.labels.resize(batch.len, 0);
+                for ((features, label), index) in features.chunks_exact_mut(width).zip(&mut batch.labels).zip(indices) {
+                    table.sample(split, index, features, label);
+                }
+            }
+            (Inputs::Images(_), Content::Rows(_))
+            | (Inputs::Tokens(_), Content::Images(_))
+            | (Inputs::Tokens(_) | Inputs::Places(_), Content::Table(_)) => {
                 unreachable!("a batch is prepared for the set that fills it")
             }
         }
@@ -188,6 +218,7 @@ impl Dataset {
                 own.part(rows, shape.last(), &mut chunk.inputs)?;
                 Ok(chunk)
             }
+            Content::Table(_) => Err(Error::Misused("a table does not lie on a device".to_owned())),
         }
     }
 
@@ -226,8 +257,40 @@ impl Dataset {
     pub(super) fn image_set(&self) -> Option<&ImageSet> {
         match &self.content {
             Some(Content::Images(set)) => Some(set),
-            Some(Content::Rows(_)) | None => None,
+            Some(Content::Rows(_) | Content::Table(_)) | None => None,
         }
+    }
+
+    /// The rows of a table, where that is what the samples are.
+    pub(super) fn table(&self) -> Option<&TableRows> {
+        match &self.content {
+            Some(Content::Table(table)) => Some(table),
+            _ => None,
+        }
+    }
+
+    /// A row of the test set as it stands in its file; `None` where the samples are no rows of a table.
+    ///
+    /// # Errors
+    /// Fails for a number past the end.
+    pub fn test_row(&self, index: usize) -> Result<Option<TableRow>> {
+        let Some(table) = self.table() else { return Ok(None) };
+        self.has_test_sample(index)?;
+        Ok(table.test_row(index))
+    }
+
+    /// One test sample as a model sees it.
+    ///
+    /// # Errors
+    /// Fails for a number past the end, and for files that cannot be read.
+    pub fn test_sample(&self, index: usize) -> Result<HostBatch> {
+        self.has_test_sample(index)?;
+        let mut batch = HostBatch::default();
+        self.batch_layout(Split::Test)
+            .prepare(&mut batch, 1)
+            .map_err(|_| Error::Misused("no room for a sample".to_owned()))?;
+        self.fill(Split::Test, 0, index..index + 1, &mut batch, &AtomicBool::new(false))?;
+        Ok(batch)
     }
 
     /// The images, for the tests of their sources.
@@ -243,7 +306,7 @@ impl Dataset {
 impl Drop for Dataset {
     /// As it was allocated: without counting, on whatever thread the last owner is.
     fn drop(&mut self) {
-        uncounted(|| drop((self.content.take(), self.chosen.path.take(), self.chosen.tokenizer.take())));
+        uncounted(|| drop((self.content.take(), std::mem::take(&mut self.chosen))));
     }
 }
 

@@ -11,6 +11,7 @@ use crate::{
         corpus::{Found, TextFacts},
         images::Listing,
         source,
+        table::{self, TableFacts},
     },
     error::Result,
     experiment::{Data, DatasetInfo, Input},
@@ -25,6 +26,8 @@ pub struct Inspection {
     listing: Option<Arc<Listing>>,
     /// What was found in text files, and what that means.
     texts: Option<(Arc<Found>, Arc<TextFacts>)>,
+    /// What was found in a table, and what that means.
+    table: Option<(Arc<table::Found>, Arc<TableFacts>)>,
     /// What else was recognised, in words.
     notes: Vec<String>,
 }
@@ -51,6 +54,7 @@ impl Inspection {
             host_bytes: Bytes((held + scaling + chosen) as u64),
             listing: None,
             texts: None,
+            table: None,
             notes: Vec::new(),
         }
     }
@@ -84,6 +88,21 @@ impl Inspection {
     /// What is known of text files that become tokens; `None` of other data.
     pub fn text_facts(&self) -> Option<&TextFacts> {
         self.texts.as_ref().map(|(_, facts)| &**facts)
+    }
+
+    /// The same, of a table.
+    pub(super) fn with_table(self, found: Arc<table::Found>, facts: TableFacts) -> Self {
+        Self { table: Some((found, Arc::new(facts))), ..self }
+    }
+
+    /// What was found in a table.
+    pub(super) fn table(&self) -> Option<&Arc<table::Found>> {
+        self.table.as_ref().map(|(found, _)| found)
+    }
+
+    /// What is known of a table; `None` of other data.
+    pub fn table_facts(&self) -> Option<&TableFacts> {
+        self.table.as_ref().map(|(_, facts)| &**facts)
     }
 
     /// The files, where a folder of files is what the data are.

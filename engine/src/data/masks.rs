@@ -12,7 +12,7 @@ use crate::{
         source::{Source, Store},
     },
     error::Result,
-    experiment::Data,
+    experiment::{Data, LabelKind},
 };
 
 /// Images with several shapes each, and a class for every pixel.
@@ -25,7 +25,15 @@ impl Source for MaskedShapes {
         let (train, test) = divide(data.samples, data.test_fraction)?;
         let (side, classes) = (data.side, data.classes + 1);
         let input = Input::Image { height: side, width: side, channels: shapes::CHANNELS };
-        Ok(DatasetInfo { input, labels_per_sample: side * side, scored_labels: side * side, classes, train, test })
+        Ok(DatasetInfo {
+            input,
+            labels_per_sample: side * side,
+            scored_labels: side * side,
+            label: LabelKind::Class,
+            classes,
+            train,
+            test,
+        })
     }
 
     fn open(&self, data: &Data, info: &DatasetInfo, seed: u64) -> Result<Store> {

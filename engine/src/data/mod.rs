@@ -29,8 +29,10 @@ mod shapes;
 mod sort;
 mod source;
 mod spirals;
+mod table;
 mod text;
 mod tokens;
+mod values;
 
 pub use alphabet::Alphabet;
 pub use batch::{HostBatch, Inputs};
@@ -41,6 +43,8 @@ pub use images::Skipped;
 pub use inspection::Inspection;
 pub use loader::{Batch, Loader, Position};
 pub use picture::Picture;
+pub use table::{ColumnFacts, ColumnUse, TableFacts, TableRow};
+pub use values::{ValueErrors, ValueScale};
 
 pub use crate::experiment::{DatasetInfo, Input};
 use crate::{

@@ -111,7 +111,8 @@ impl Dataset {
     pub fn class_name(&self, class: usize) -> String {
         const CIFAR10: [&str; 10] =
             ["airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck"];
-        let own = self.image_set().and_then(|set| set.class_name(class));
+        let of_table = || self.table().and_then(|table| table.class_name(class));
+        let own = self.image_set().and_then(|set| set.class_name(class)).or_else(of_table);
         let known = || match self.chosen().kind {
             DataKind::Cifar10 => CIFAR10.get(class).map(|name| (*name).to_owned()),
             DataKind::Shapes => shapes::class_name(class).map(str::to_owned),
@@ -175,7 +176,8 @@ fn has_bright_edge(grey: &[u8], width: usize) -> bool {
 }
 
 fn no_pictures() -> Error {
-    let mend = "choose a model of images, or write a prompt for a model of sequences";
+    let mend =
+        "choose a model of images, write a prompt for a model of sequences, or name a row of a table (--sample N)";
     Problem::new("data.kind", "the samples of this model are no pictures", mend).into()
 }
 

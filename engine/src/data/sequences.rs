@@ -12,7 +12,7 @@ use crate::{
     bytes::Bytes,
     data::{DatasetInfo, Input, Split, device_layout::Integers, divide, source::Store},
     error::{Error, Problem, Result},
-    experiment::{Data, Placement},
+    experiment::{Data, LabelKind, Placement},
     rng::{Rng, Stream},
 };
 
@@ -63,6 +63,11 @@ pub(super) trait TokenRows: fmt::Debug + Send + Sync {
     /// Whether its files are unchanged.
     fn is_current(&self) -> bool {
         true
+    }
+
+    /// A checksum of its files, where they were read whole.
+    fn checksum(&self) -> Option<u32> {
+        None
     }
 
     /// Where training sample `index` of `epoch` begins in what [`TokenRows::part`] gives of all rows of `tokens` each.
@@ -184,6 +189,7 @@ pub(super) fn facts(length: usize, vocabulary: usize, scored: usize, (train, tes
         input: Input::Tokens { length, vocabulary },
         labels_per_sample: length,
         scored_labels: scored,
+        label: LabelKind::Class,
         classes: vocabulary,
         train,
         test,

@@ -8,8 +8,13 @@ use std::path::Path;
 
 use crate::{
     data::{
-        DatasetInfo, Input, Inspection, brackets, cifar, corpus, digits, idx, image_set::ImageStore, images, masks,
-        modular, sequences::TokenRows, shapes, sort, spirals, text, tokens,
+        DatasetInfo, Input, Inspection, brackets, cifar, corpus, digits, idx,
+        image_set::ImageStore,
+        images, masks, modular,
+        sequences::TokenRows,
+        shapes, sort, spirals,
+        table::{self, TableRows},
+        text, tokens,
     },
     error::{Problem, Result},
     experiment::{Data, DataKind},
@@ -80,6 +85,8 @@ pub(super) enum Store {
     Images(ImageStore),
     /// Sequences.
     Rows(Box<dyn TokenRows>),
+    /// Rows of a table.
+    Table(TableRows),
 }
 
 /// The source of a choice.
@@ -100,6 +107,7 @@ pub(super) fn of(data: &Data) -> &'static dyn Source {
         DataKind::Text => &text::FileBytes,
         DataKind::Jsonl => &corpus::Corpus,
         DataKind::Tokens => &tokens::MarkovChain,
+        DataKind::Table => &table::TableFile,
     }
 }
 

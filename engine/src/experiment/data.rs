@@ -46,6 +46,20 @@ words! {
         Jsonl = "jsonl",
         /// A generated Markov chain over `vocabulary` tokens; every next token is scored.
         Tokens = "tokens",
+        /// A file of comma-separated values, a row a sample; one column is the label, a class or a value.
+        Table = "table",
+    }
+}
+
+words! {
+    /// What is learned from a table.
+    pub enum TableTask {
+        /// A class where the label is text or few whole numbers, and a value otherwise.
+        Auto = "auto",
+        /// A class for each different label.
+        Classification = "classification",
+        /// A value.
+        Regression = "regression",
     }
 }
 
@@ -58,6 +72,8 @@ pub enum Task {
     Mask,
     /// The next token at each place of a sequence.
     Next,
+    /// A value of a row. A model that learns classes learns it with one output.
+    Value,
 }
 
 impl Task {
@@ -67,6 +83,7 @@ impl Task {
             Self::Class => "one class for an image",
             Self::Mask => "a class for each pixel of an image",
             Self::Next => "the next token of a sequence",
+            Self::Value => "a value of a row",
         }
     }
 }
@@ -84,6 +101,8 @@ pub enum Labelled {
     Byte,
     /// The next token of a language.
     Token,
+    /// A whole sample, whose label is a value: there is no accuracy, but the share of the labels' variance that is explained.
+    Value,
 }
 
 /// A setting that only some kinds of data use.
@@ -109,178 +128,16 @@ pub enum DataSetting {
     CompletionOnly,
     /// [`Data::skip_broken`].
     SkipBroken,
+    /// [`Data::label`].
+    Label,
+    /// [`Data::task`].
+    TableTask,
+    /// [`Data::categorical`].
+    Categorical,
+    /// [`Data::leave_out`].
+    LeaveOut,
     /// [`Data::test_fraction`].
     TestFraction,
-}
-
-/// What [`Data::path`] is for a kind of data.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct PathUse {
-    /// Whether it is a file, and not a folder.
-    pub is_file: bool,
-    /// What to write where it is missing.
-    pub mend: &'static str,
-    /// What has to be there.
-    pub holds: &'static str,
-}
-
-/// What can be said of a kind of data before anything is opened.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct SourceTraits {
-    /// What can be learned from it.
-    pub task: Task,
-    /// What a label is given to.
-    pub labelled: Labelled,
-    /// The file or folder that the user chooses; `None` for data that ship or are generated.
-    pub path: Option<PathUse>,
-    /// The settings that it uses, in the order in which they are shown.
-    pub settings: &'static [DataSetting],
-    /// Whether its samples can be read or made one by one. The others are held whatever is chosen.
-    pub is_streamable: bool,
-    /// Whether its samples are pictures, which can be mirrored, shifted and recoloured.
-    pub has_pictures: bool,
-}
-
-impl SourceTraits {
-    /// Samples that ship or are generated.
-    const fn made(task: Task, labelled: Labelled, settings: &'static [DataSetting]) -> Self {
-        let has_pictures = !matches!(task, Task::Next);
-        Self { task, labelled, path: None, settings, is_streamable: true, has_pictures }
-    }
-
-    /// A class for each image, from a folder.
-    const fn folder(mend: &'static str, holds: &'static str, settings: &'static [DataSetting]) -> Self {
-        let path = Some(PathUse { is_file: false, mend, holds });
-        Self { path, ..Self::made(Task::Class, Labelled::Sample, settings) }
-    }
-}
-
-impl DataKind {
-    /// Its row in the table of all kinds: the one place that tells them apart without opening anything.
-    pub const fn traits(self) -> &'static SourceTraits {
-        use DataSetting::{
-            Classes, CompletionOnly, Length, Modulus, Packing, Samples, Side, SkipBroken, TestFraction, Tokenizer,
-            Vocabulary,
-        };
-        use Labelled::{Byte, Digit, Pixel, Sample, Token};
-        use SourceTraits as Of;
-        use Task::{Class, Mask, Next};
-        match self {
-            Self::Digits => const { &Of { is_streamable: false, ..Of::made(Class, Sample, &[TestFraction]) } },
-            Self::Shapes => const { &Of::made(Class, Sample, &[Side, Classes, Samples, TestFraction]) },
-            Self::Spirals => {
-                const { &Of { has_pictures: false, ..Of::made(Class, Sample, &[Classes, Samples, TestFraction]) } }
-            }
-            Self::Idx => {
-                const {
-                    &Of::folder(
-                        "write the folder that holds the IDX files",
-                        "train-images-idx3-ubyte and the other three, plain or .gz",
-                        &[],
-                    )
-                }
-            }
-            Self::Cifar10 => {
-                const {
-                    &Of::folder(
-                        "write the folder that holds the CIFAR-10 batches",
-                        "data_batch_1.bin to data_batch_5.bin and test_batch.bin",
-                        &[],
-                    )
-                }
-            }
-            Self::Cifar100 => {
-                const {
-                    &Of::folder(
-                        "write the folder that holds train.bin and test.bin of CIFAR-100",
-                        "train.bin and test.bin; the class is the fine label",
-                        &[],
-                    )
-                }
-            }
-            Self::Images => {
-                const {
-                    &Of::folder(
-                        "write the folder that holds a sub-folder of JPEG, PNG and WebP files for each class",
-                        "a sub-folder of JPEG, PNG and WebP files for each class, or such folders train and val",
-                        &[Side, TestFraction],
-                    )
-                }
-            }
-            Self::Masks => const { &Of::made(Mask, Pixel, &[Side, Classes, Samples, TestFraction]) },
-            Self::Modular => const { &Of::made(Next, Sample, &[Modulus, TestFraction]) },
-            Self::Sort => const { &Of::made(Next, Digit, &[Length, Vocabulary, Samples, TestFraction]) },
-            Self::Brackets => const { &Of::made(Next, Sample, &[Length, Samples, TestFraction]) },
-            Self::Text => {
-                const {
-                    let path = PathUse {
-                        is_file: true,
-                        mend: "write the file to learn from, a file and not a folder",
-                        holds: "text in UTF-8; without a tokenizer any file, whose bytes are the tokens",
-                    };
-                    &Of { path: Some(path), ..Of::made(Next, Byte, &[Tokenizer, Length, Vocabulary, TestFraction]) }
-                }
-            }
-            Self::Jsonl => {
-                const {
-                    let path = PathUse {
-                        is_file: true,
-                        mend: "write a file of JSON lines, or a folder of .jsonl and .txt files",
-                        holds: "a line a sample: \"text\", \"prompt\" and \"completion\", or \"messages\"; or a folder of \
-                                .jsonl and .txt files",
-                    };
-                    let settings = &[Tokenizer, Length, Packing, CompletionOnly, SkipBroken, Vocabulary, TestFraction];
-                    &Of { path: Some(path), ..Of::made(Next, Token, settings) }
-                }
-            }
-            Self::Tokens => const { &Of::made(Next, Token, &[Length, Vocabulary, Samples, TestFraction]) },
-        }
-    }
-
-    /// Whether it uses a setting.
-    pub fn uses(self, setting: DataSetting) -> bool {
-        self.traits().settings.contains(&setting)
-    }
-
-    /// Whether the samples come from a file or folder that the user chooses.
-    pub fn is_on_disk(self) -> bool {
-        self.traits().path.is_some()
-    }
-
-    /// What can be learned from it.
-    pub fn task(self) -> Task {
-        self.traits().task
-    }
-
-    /// Whether `data.side` is the side of its images.
-    pub fn has_side(self) -> bool {
-        self.uses(DataSetting::Side)
-    }
-
-    /// Whether `data.samples` are generated.
-    pub fn has_samples(self) -> bool {
-        self.uses(DataSetting::Samples)
-    }
-
-    /// Whether `data.length` is the length of its sequences.
-    pub fn has_length(self) -> bool {
-        self.uses(DataSetting::Length)
-    }
-
-    /// Whether `data.vocabulary` is the number of its tokens.
-    pub fn has_vocabulary(self) -> bool {
-        self.uses(DataSetting::Vocabulary)
-    }
-
-    /// Whether its samples have red, green and blue, which can be scaled as published weights expect it.
-    pub fn has_colours(self) -> bool {
-        matches!(self, Self::Shapes | Self::Cifar10 | Self::Cifar100 | Self::Images | Self::Masks)
-    }
-
-    /// Whether `data.test_fraction` decides what is held out.
-    pub fn is_split(self) -> bool {
-        self.uses(DataSetting::TestFraction)
-    }
 }
 
 words! {
@@ -312,7 +169,17 @@ impl Data {
 
     /// What a label is given to.
     pub fn labelled(&self) -> Labelled {
-        if self.is_tokenized() { Labelled::Token } else { self.kind.traits().labelled }
+        match self.task() {
+            Task::Value => Labelled::Value,
+            _ if self.is_tokenized() => Labelled::Token,
+            _ => self.kind.traits().labelled,
+        }
+    }
+
+    /// What is learned. Of a table whose task is not decided yet, a class.
+    pub fn task(&self) -> Task {
+        let is_value = self.kind == DataKind::Table && self.task == TableTask::Regression;
+        if is_value { Task::Value } else { self.kind.task() }
     }
 
     /// The rows that the model's embedding is to have; `None` where the tokenizer's number decides.
@@ -332,7 +199,7 @@ settings! {
     pub struct Data in data {
         /// Where samples come from.
         pub kind: DataKind = DataKind::Digits, KERNELS;
-        /// The folder (idx, cifar10, cifar100, images), the file (text), or either of the two (jsonl).
+        /// The folder (idx, cifar10, cifar100, images), the file (text, table), or either of the two (jsonl).
         pub path: Option<PathBuf> = None, SIZES.when(|e| e.data.kind.is_on_disk());
         /// A `tokenizer.json`, or a folder that holds one (text, jsonl). Without one it is that of the folder of
         /// `weights.path`, and where that has none, bytes are the tokens.
@@ -354,11 +221,19 @@ settings! {
         /// Different digits (sort), different tokens (tokens). Of a model that reads text (text, jsonl) the rows of its
         /// embedding: as many as the tokenizer has tokens or more. There 0 to 10 stand for the tokenizer's number.
         pub vocabulary: usize = UNCHOSEN, SIZES.when(|e| e.data.uses_vocabulary());
+        /// The column of the label (table); without a name the last one.
+        pub label: String = String::new(), SIZES.quiet().when(|e| e.data.kind.uses(DataSetting::Label));
+        /// What is learned of it (table).
+        pub task: TableTask = TableTask::Auto, KERNELS.quiet().when(|e| e.data.kind.uses(DataSetting::TableTask));
+        /// Columns of numbers that are categories, by their names with commas between them (table).
+        pub categorical: String = String::new(), SIZES.quiet().when(|e| e.data.kind.uses(DataSetting::Categorical));
+        /// Columns that nothing is learned from, such as numbers of rows, by their names with commas between them (table).
+        pub leave_out: String = String::new(), SIZES.quiet().when(|e| e.data.kind.uses(DataSetting::LeaveOut));
         /// Whether samples are joined and cut to `length` (jsonl). Otherwise each is a sequence of its own, cut or padded.
         pub packing: bool = false, NOTHING.quiet().when(|e| e.data.kind.uses(DataSetting::Packing));
         /// Whether only completions, and what an assistant says, are scored (jsonl). Otherwise every token is.
         pub completion_only: bool = true, NOTHING.quiet().when(|e| e.data.kind.uses(DataSetting::CompletionOnly));
-        /// Whether lines that cannot be read are left out and counted (jsonl). Otherwise the first one is an error.
+        /// Whether lines that cannot be read are left out and counted (jsonl, table). Otherwise the first one is an error.
         pub skip_broken: bool = false, NOTHING.quiet().when(|e| e.data.kind.uses(DataSetting::SkipBroken));
         /// What sums are taken modulo (modular).
         pub modulus: usize = 97, SIZES.when(|e| e.data.kind.uses(DataSetting::Modulus));

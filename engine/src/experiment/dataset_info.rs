@@ -63,6 +63,15 @@ impl Input {
     }
 }
 
+/// What a label is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum LabelKind {
+    /// One of some classes, judged by the cross entropy.
+    Class,
+    /// A value, which the model's one output should be, judged by its squared error.
+    Value,
+}
+
 /// What a model must know of its data.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct DatasetInfo {
@@ -72,7 +81,9 @@ pub struct DatasetInfo {
     pub labels_per_sample: usize,
     /// How many of them may count: the others are the ignore index. Of texts, fewer count in some samples than in others.
     pub scored_labels: usize,
-    /// Classes a label is one of: the width of the logits. The vocabulary, for sequences.
+    /// What a label is.
+    pub label: LabelKind,
+    /// Classes a label is one of: the width of the logits. The vocabulary, for sequences; 1 for a value.
     pub classes: usize,
     /// Samples to train on.
     pub train: usize,
@@ -83,7 +94,7 @@ pub struct DatasetInfo {
 impl DatasetInfo {
     /// Samples of one label, their class.
     pub const fn one_label(input: Input, classes: usize, train: usize, test: usize) -> Self {
-        Self { input, labels_per_sample: 1, scored_labels: 1, classes, train, test }
+        Self { input, labels_per_sample: 1, scored_labels: 1, label: LabelKind::Class, classes, train, test }
     }
 
     /// Height, width and channels of an image.

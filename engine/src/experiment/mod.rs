@@ -21,14 +21,15 @@ mod quantise;
 mod saving;
 mod settings;
 pub mod shipped;
+mod source_traits;
 pub mod weights;
 
 pub use crate::device::PoolPolicy;
 pub use adapters::{Lora, Projection, Targets};
 pub use batch::{Batch, EvaluationBatch};
 pub use checkpointing::{BlockSet, Checkpointing};
-pub use data::{Data, DataKind, DataSetting, Labelled, PathUse, Placement, SourceTraits, Task};
-pub use dataset_info::{DatasetInfo, Input};
+pub use data::{Data, DataKind, DataSetting, Labelled, Placement, TableTask, Task};
+pub use dataset_info::{DatasetInfo, Input, LabelKind};
 pub use gpu::Gpu;
 pub use model::{
     ActivationKind, AttentionKind, DepthUnit, FamilyTraits, Model, ModelKind, ModelSetting, Stem, WidthUnit,
@@ -39,6 +40,7 @@ pub use precision::Precision;
 pub use quantise::{BaseWeights, Quantise};
 pub use saving::{Frozen, Recompute};
 pub use settings::Setting;
+pub use source_traits::{PathUse, SourceTraits};
 pub use weights::Weights;
 
 pub(crate) use self::settings::{Likeness, step};

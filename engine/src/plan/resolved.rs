@@ -7,10 +7,10 @@ use std::{path::Path, sync::Arc};
 
 use crate::{
     bytes::Bytes,
-    data::{self, Inspection},
+    data::{self, Inspection, TableFacts},
     device::Target,
     error::{Error, Problem},
-    experiment::{Data, DatasetInfo, Experiment, Normalise, check::check},
+    experiment::{Data, DataKind, DatasetInfo, Experiment, Normalise, check::check},
     hardware::Machine,
     plan::Peak,
     step::Counters,
@@ -125,7 +125,7 @@ impl Resolved {
             return Err(problems);
         }
         match machine.target_of(experiment) {
-            Ok(target) => Ok(Self { experiment: Arc::new(experiment.clone()), data, target, resumed: None }),
+            Ok(target) => Ok(Self { experiment: Arc::new(decided(experiment, &data)), data, target, resumed: None }),
             Err(error) => {
                 problems.push(of_device(error));
                 Err(problems)
@@ -213,6 +213,15 @@ impl Resolved {
 /// Passes over the data when a preset names neither steps nor epochs.
 pub const DEFAULT_EPOCHS: u64 = 10;
 
+/// The experiment with what the data decide where it leaves that to them: the label of a table, and whether it is a class.
+fn decided(experiment: &Experiment, data: &Inspection) -> Experiment {
+    let mut decided = experiment.clone();
+    if let Some(TableFacts { label, task, .. }) = data.table_facts() {
+        (decided.data.label, decided.data.task) = (label.clone(), *task);
+    }
+    decided
+}
+
 fn of_data(error: Error, data: &Data) -> Problem {
     let is_tokenizers = |path: &Path| {
         let own = data.chosen_tokenizer().filter(|_| data.path.as_deref() != Some(path));
@@ -223,6 +232,7 @@ fn of_data(error: Error, data: &Data) -> Problem {
         Error::File { ref path, .. } if data.is_tokenized() && is_tokenizers(path) => {
             Problem::new("data.tokenizer", error.to_string(), "or choose another tokenizer")
         }
+        error if data.kind == DataKind::Table => Problem::new("data.path", error.to_string(), "or choose another file"),
         error if data.is_tokenized() => Problem::new("data.path", error.to_string(), "or choose another file"),
         error => {
             Problem::new("data.path", error.to_string(), "choose a folder that holds the files, or another source")

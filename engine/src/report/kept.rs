@@ -104,7 +104,7 @@ impl Ran {
 fn counted(experiment: &Experiment) -> f64 {
     let of_sample = match experiment.data.labelled() {
         Labelled::Byte | Labelled::Token => experiment.data.length,
-        Labelled::Sample | Labelled::Pixel | Labelled::Digit => 1,
+        Labelled::Sample | Labelled::Pixel | Labelled::Digit | Labelled::Value => 1,
     };
     (experiment.batch.effective() * of_sample) as f64
 }
@@ -186,7 +186,7 @@ mod tests {
         let plan = Arc::new(Plan::of(&experiment, &Machine::nominal()).expect("a plan"));
         recorder.take(&Event::Started { run: 1, plan: Arc::clone(&plan) });
         (1..=3).for_each(|at| recorder.take(&Event::Step(step(at))));
-        recorder.take(&Event::Evaluated { step: 3, at_secs: 3.5, loss: 0.25, accuracy: 0.75 });
+        recorder.take(&Event::Evaluated { step: 3, at_secs: 3.5, loss: 0.25, accuracy: 0.75, errors: None });
         let measured = Peak { live: Bytes(3000), ..Peak::default() };
         let summary = Summary { steps: 3, measured, ..Summary::default() };
         recorder.take(&Event::Ended { run: 1, outcome: Outcome::Finished, summary });

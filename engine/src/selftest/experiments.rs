@@ -162,6 +162,7 @@ fn draw(family: &Family, dice: Dice, text: Option<&Path>) -> Experiment {
     experiment.data.placement = match experiment.data.kind {
         // They are part of the program: there is nothing to stream them from.
         DataKind::Digits => dice.one(31, &[Placement::Host, Placement::Device]),
+        DataKind::Table => Placement::Host,
         _ => dice.one(31, &[Placement::Streamed, Placement::Host, Placement::Device]),
     };
     experiment.optimizer.kind = dice.one(9, &OptimizerKind::ALL);
@@ -217,6 +218,11 @@ fn mlp(e: &mut Experiment, dice: Dice) {
         activation: activation(dice),
         ..Model::default()
     };
+    if dice.rarely(92, 3) {
+        // Classes and values.
+        (e.data.kind, e.data.path) = (DataKind::Table, Some(PathBuf::from("shipped:ships.csv")));
+        dice.one(93, &["type", "port", "built", "deadweight_t"]).clone_into(&mut e.data.label);
+    }
 }
 
 /// Mostly bookkeeping.

@@ -14,7 +14,7 @@ use crate::{
     data::{DatasetInfo, Input},
     error::Result,
     experiment::{
-        AttentionKind, BaseWeights, Checkpointing, Experiment, Frozen, Lora, Model as ModelChoice, ModelKind,
+        AttentionKind, BaseWeights, Checkpointing, Experiment, Frozen, LabelKind, Lora, Model as ModelChoice, ModelKind,
         Precision, Projection, Quantise, Targets,
     },
     memory::{Category, Phase},
@@ -110,8 +110,12 @@ impl<B: Backend> Probe<B> {
             Input::Tokens { .. } => HostSlice::U32(&self.tokens),
         };
         let inputs = self.executor.upload(numbers, input.shape(SAMPLES), input.dtype(self.precision), input.label())?;
-        let labels = HostSlice::U32(&self.labels);
-        Ok((inputs, self.executor.upload(labels, [self.labels.len()], DType::U32, "labels")?))
+        let values: Vec<f32> = self.labels.iter().map(|label| *label as f32 - 1.5).collect();
+        let (labels, dtype) = match self.info.label {
+            LabelKind::Class => (HostSlice::U32(&self.labels), DType::U32),
+            LabelKind::Value => (HostSlice::F32(&values), DType::F32),
+        };
+        Ok((inputs, self.executor.upload(labels, [self.labels.len()], dtype, "labels")?))
     }
 
     /// Summed loss; with `backward`, the gradients are left in the parameters.
@@ -125,10 +129,17 @@ impl<B: Backend> Probe<B> {
         // Recorded either way: evaluation is another function where a layer normalises by its batch.
         let mut tape = Tape::recording(executor);
         let logits = self.model.forward(&mut tape, images)?;
-        executor.cross_entropy(&logits.tensor, &labels, &stats)?;
+        let is_value = self.info.label == LabelKind::Value;
+        match is_value {
+            true => executor.squared_error(&logits.tensor, &labels, &stats)?,
+            false => executor.cross_entropy(&logits.tensor, &labels, &stats)?,
+        }
         if backward && let Some(id) = logits.id() {
             executor.ledger().set_phase(Phase::Backward);
-            let gradient = executor.cross_entropy_grad(logits.tensor, &labels, 1.0)?;
+            let gradient = match is_value {
+                true => executor.squared_error_grad(logits.tensor, &labels, 1.0)?,
+                false => executor.cross_entropy_grad(logits.tensor, &labels, 1.0)?,
+            };
             tape.backward(id, gradient, None, &mut |_| Ok(()))?;
         }
         Ok(self.read(&stats)?[0])
@@ -215,6 +226,7 @@ fn of_kind(kind: ModelKind) -> Vec<Case> {
             whole(network(), image(3, 3, 2)),
             case(image(3, 3, 2), Frozen::None, adapters),
             case(image(3, 3, 2), Frozen::All, adapters),
+            whole(network(), DatasetInfo { label: LabelKind::Value, classes: 1, ..image(1, 1, 7) }),
         ],
         ModelKind::Cnn => {
             vec![whole(network(), image(9, 9, 2)), case(image(9, 9, 2), Frozen::AllButHead, adapters)]
@@ -259,7 +271,15 @@ fn image(height: usize, width: usize, channels: usize) -> DatasetInfo {
 fn tokens() -> DatasetInfo {
     let (length, vocabulary) = (5, 7);
     let input = Input::Tokens { length, vocabulary };
-    DatasetInfo { input, labels_per_sample: length, scored_labels: length, classes: vocabulary, train: 8, test: 4 }
+    DatasetInfo {
+        input,
+        labels_per_sample: length,
+        scored_labels: length,
+        label: LabelKind::Class,
+        classes: vocabulary,
+        train: 8,
+        test: 4,
+    }
 }
 
 /// A transformer or a mixer.

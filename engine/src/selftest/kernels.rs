@@ -128,6 +128,8 @@ fn is_of_rows(kernel: &Kernel) -> bool {
             | Kernel::Linear(Linear::BiasGrad { .. })
             | Kernel::Loss(Loss::CrossEntropy)
             | Kernel::Loss(Loss::CrossEntropyGrad { .. })
+            | Kernel::Loss(Loss::SquaredError)
+            | Kernel::Loss(Loss::SquaredErrorGrad { .. })
     )
 }
 

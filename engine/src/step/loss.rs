@@ -1,4 +1,5 @@
-//! The loss: the classes layer and the cross entropy, over all rows at once or over some at a time.
+//! The loss: the classes layer and the cross entropy, or the squared error of values; over all rows at once or over some at a
+//! time.
 //!
 //! In chunks, the logits of the whole batch never exist: those of a chunk become their gradient, add to the gradient of
 //! the classes layer and to that of its input, and are gone. The sums are the same, in another order.
@@ -9,6 +10,7 @@ use crate::{
     autograd::{Tape, Value},
     backend::{Backend, DType, Executor, Tensor},
     error::Result,
+    experiment::LabelKind,
     memory::Category,
     models::Model,
     nn::{Layer, Linear},
@@ -18,27 +20,54 @@ use crate::{
 pub type See<'a> = dyn FnMut(DType, &[u8]) -> Result<()> + 'a;
 
 /// Sums over batches that are not yet means.
-pub(super) struct Stats<B: Backend>(Tensor<B>);
+pub(super) struct Stats<B: Backend> {
+    sums: Tensor<B>,
+    label: LabelKind,
+}
 
 impl<B: Backend> Stats<B> {
-    pub(super) fn new(executor: &Executor<B>) -> Result<Self> {
+    /// Of labels of this kind.
+    pub(super) fn new(executor: &Executor<B>, label: LabelKind) -> Result<Self> {
         let _layer = executor.enter(executor.ledger().layer_id("loss"));
-        executor.filled(0.0, [2], DType::F64, Category::Scratch, "loss and right answers").map(Self)
+        let name = match label {
+            LabelKind::Class => "loss and right answers",
+            LabelKind::Value => "squared and absolute errors",
+        };
+        let sums = executor.filled(0.0, [2], DType::F64, Category::Scratch, name)?;
+        Ok(Self { sums, label })
     }
 
-    /// Adds the losses and right answers of some rows.
+    /// Adds the losses and right answers, or absolute errors, of some rows.
     pub(super) fn add(&self, executor: &Executor<B>, logits: &Tensor<B>, labels: &Tensor<B>) -> Result<()> {
         let _layer = executor.enter(executor.ledger().layer_id("loss"));
-        executor.cross_entropy(logits, labels, &self.0)
+        match self.label {
+            LabelKind::Class => executor.cross_entropy(logits, labels, &self.sums),
+            LabelKind::Value => executor.squared_error(logits, labels, &self.sums),
+        }
+    }
+
+    /// The gradient of `scale` times the summed loss by the logits.
+    pub(super) fn gradient(
+        &self,
+        executor: &Executor<B>,
+        logits: Tensor<B>,
+        labels: &Tensor<B>,
+        scale: f64,
+    ) -> Result<Tensor<B>> {
+        let _layer = executor.enter(executor.ledger().layer_id("loss"));
+        match self.label {
+            LabelKind::Class => executor.cross_entropy_grad(logits, labels, scale),
+            LabelKind::Value => executor.squared_error_grad(logits, labels, scale),
+        }
     }
 
     /// The sums, which [`means`] takes.
     pub(super) fn sums(&self) -> &Tensor<B> {
-        &self.0
+        &self.sums
     }
 }
 
-/// Mean loss and accuracy over `labels` that count; zeros in a dry run.
+/// Mean loss and accuracy, of values mean squared and absolute error, over `labels` that count; zeros in a dry run.
 pub(super) fn means(sums: Option<Vec<f64>>, labels: usize) -> (f64, f64) {
     let n = labels.max(1) as f64;
     sums.map_or((0.0, 0.0), |sums| (sums[0] / n, sums[1] / n))
@@ -105,10 +134,7 @@ impl<B: Backend> Loss<'_, B> {
             let logits = self.logits(&x)?; // [chunk, classes]
             let labels = labels.rows_view(range.clone());
             stats.add(executor, &logits, &labels)?;
-            let dy = {
-                let _layer = executor.enter(executor.ledger().layer_id("loss"));
-                executor.cross_entropy_grad(logits, &labels, scale)?
-            };
+            let dy = stats.gradient(executor, logits, &labels, scale)?;
             let _layer = executor.enter(classes.layer());
             classes.accumulate(executor, &x, &dy)?;
             classes.input_gradient_into(executor, &dy, &gradient.rows_view(range))?;

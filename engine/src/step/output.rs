@@ -37,7 +37,7 @@ impl PendingStep {
 pub struct StepOutput {
     /// Mean loss over the effective batch's scored labels.
     pub loss: f64,
-    /// Share of them that was answered right.
+    /// Share of them that was answered right; of values the mean absolute error.
     pub accuracy: f64,
     /// Norm of the whole gradient, unscaled, before clipping.
     pub gradient_norm: f64,

@@ -6,7 +6,7 @@ use crate::{
     bytes::Bytes,
     data::{Dataset, DatasetInfo, Split},
     error::{NotFinite, Result},
-    experiment::{Experiment, Placement, UpdateTime},
+    experiment::{Experiment, LabelKind, Placement, UpdateTime},
     memory::{Category, Phase, timeline::LayerId},
     models::Model,
     nn::{Layer, Param},
@@ -118,7 +118,7 @@ impl<B: Backend> Session<B> {
     /// Fails where [`Session::step`] does. A failure that the device reports later is an error of [`PendingStep::wait`].
     pub fn begin_step<M: MicroBatch>(&mut self, rate: f64, next: impl FnMut() -> Result<M>) -> Result<PendingStep> {
         self.executor.ledger().set_phase(Phase::Batch);
-        let stats = Stats::new(&self.executor)?;
+        let stats = Stats::new(&self.executor, self.info.label)?;
         let squares = self.executor.filled(0.0, [1], DType::F64, Category::Scratch, "gradient norm")?;
         let pending = match self.experiment.optimizer.update {
             UpdateTime::AfterBackward => self.step_then_update(rate, next, stats, squares),
@@ -239,8 +239,7 @@ impl<B: Backend> Session<B> {
             let output = logits.id();
             stats.add(executor, &logits.tensor, &labels)?;
             ledger.set_phase(Phase::Backward);
-            let _layer = executor.enter(ledger.layer_id("loss"));
-            (output, executor.cross_entropy_grad(logits.tensor, &labels, scale)?)
+            (output, stats.gradient(executor, logits.tensor, &labels, scale)?)
         };
         match &retained {
             Some(retained) => retained.keep(labels),
@@ -273,7 +272,12 @@ impl<B: Backend> Session<B> {
             [] => samples * scored_labels,
             labels => labels.iter().filter(|label| **label != IGNORE_INDEX).count(),
         };
-        let labels = executor.upload(HostSlice::U32(labels), [samples * labels_per_sample], DType::U32, names[1])?;
+        let (labels, dtype) = match self.info.label {
+            LabelKind::Class => (HostSlice::U32(labels), DType::U32),
+            // Values travel by their bits.
+            LabelKind::Value => (HostSlice::F32(bytemuck::cast_slice(labels)), DType::F32),
+        };
+        let labels = executor.upload(labels, [samples * labels_per_sample], dtype, names[1])?;
         Ok(OnDevice { inputs, labels, scored })
     }
 
@@ -310,7 +314,7 @@ impl<B: Backend> Session<B> {
         self.model.params().into_iter().try_for_each(update)
     }
 
-    /// Mean loss and accuracy over all batches that `next` gives.
+    /// Mean loss and accuracy over all batches that `next` gives; of values the mean squared and the mean absolute error.
     ///
     /// # Errors
     /// Fails where [`Session::step`] does.
@@ -329,7 +333,7 @@ impl<B: Backend> Session<B> {
     ) -> Result<(f64, f64)> {
         let (executor, ledger) = (&self.executor, self.executor.ledger());
         ledger.set_phase(Phase::Evaluate);
-        let stats = Stats::new(executor)?;
+        let stats = Stats::new(executor, self.info.label)?;
         let mut count = 0;
         while let Some(batch) = next()? {
             let OnDevice { inputs, labels, scored } =

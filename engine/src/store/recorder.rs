@@ -191,7 +191,7 @@ impl Recorder {
             }
             Event::Step(record) => shared.step(record),
             Event::Evaluating { .. } => shared.batch.has_begun = true,
-            Event::Evaluated { step, at_secs, loss, accuracy } => {
+            Event::Evaluated { step, at_secs, loss, accuracy, .. } => {
                 let (step, at_secs, loss, accuracy) = (*step, *at_secs, *loss, *accuracy);
                 shared.batch.evaluations.push(Evaluation { step, at_secs, loss, accuracy });
                 shared.evaluations += 1;

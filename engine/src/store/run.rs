@@ -106,7 +106,7 @@ pub struct StoredRun {
     pub train_loss: Option<f64>,
     /// Mean loss of the last evaluation.
     pub test_loss: Option<f64>,
-    /// Accuracy of the last evaluation.
+    /// Accuracy of the last evaluation; of values R².
     pub test_accuracy: Option<f64>,
     /// Best accuracy of all evaluations.
     pub best_test_accuracy: Option<f64>,
@@ -118,6 +118,11 @@ impl StoredRun {
     /// What to call it: the name that its user gave it, or its title.
     pub fn label(&self) -> &str {
         self.name.as_deref().unwrap_or(if self.title.is_empty() { "Untitled" } else { &self.title })
+    }
+
+    /// Whether it learned values: its accuracies are then the share of the labels' variance that is explained (R²).
+    pub fn learns_values(&self) -> bool {
+        self.settings.iter().any(|setting| setting.starts_with("data.task=") && setting.contains("regression"))
     }
 
     /// Of a peak, what counts against the budget: the bytes alive, on a GPU the process.

@@ -29,7 +29,7 @@ fn recording(folder: &Path) -> Recording {
 }
 
 fn evaluated(step: u64, accuracy: f64) -> Event {
-    Event::Evaluated { step, at_secs: some_step(step).at_secs + 0.001, loss: 0.5, accuracy }
+    Event::Evaluated { step, at_secs: some_step(step).at_secs + 0.001, loss: 0.5, accuracy, errors: None }
 }
 
 fn ended(outcome: Outcome, steps: u64) -> Event {

@@ -4,6 +4,7 @@ use std::{path::PathBuf, sync::Arc};
 
 use crate::{
     bytes::Bytes,
+    data::ValueErrors,
     error::Error,
     hardware::Machine,
     plan::{Advice, Peak, Plan},
@@ -20,7 +21,7 @@ pub struct StepRecord {
     pub step: u64,
     /// Mean loss over the effective batch.
     pub loss: f64,
-    /// Share of the effective batch that was classified right.
+    /// Share of the effective batch that was classified right; of values the share of the labels' variance that is explained.
     pub accuracy: f64,
     /// Learning rate of this step.
     pub learning_rate: f64,
@@ -80,10 +81,12 @@ pub struct Summary {
     pub secs: f64,
     /// Mean loss of the last step.
     pub train_loss: Option<f64>,
-    /// Accuracy of the last evaluation.
+    /// Accuracy of the last evaluation; of values the share of the labels' variance that is explained (R²).
     pub test_accuracy: Option<f64>,
-    /// Best accuracy of all evaluations.
+    /// Best accuracy, or R², of all evaluations.
     pub best_test_accuracy: Option<f64>,
+    /// The errors of values at the last evaluation since the run began or went on.
+    pub test_errors: Option<ValueErrors>,
     /// Skipped steps (f16 loss scaling).
     pub skipped_steps: u64,
     /// From the dry run.
@@ -137,8 +140,10 @@ pub enum Event {
         at_secs: f64,
         /// Mean loss.
         loss: f64,
-        /// Share classified right.
+        /// Share classified right; of values the share of the labels' variance that is explained (R²).
         accuracy: f64,
+        /// Of values, how far they are from the labels.
+        errors: Option<ValueErrors>,
     },
     /// A checkpoint was written whole.
     Saved {

@@ -9,7 +9,7 @@ use std::{
 use crate::{
     backend::{Backend, Executor, HostSlice},
     bytes::Bytes,
-    data::{Batch, Loader, Position},
+    data::{Batch, Loader, Position, Split},
     error::{DeviceLost, Error, Result},
     experiment::Experiment,
     memory::{Phase, probe::uncounted},
@@ -166,6 +166,7 @@ impl<'a, 'j> RunLoop<'a, 'j> {
             loaded?;
         }
         self.report_skipped();
+        self.spec.dataset.notes().iter().for_each(|note| self.warn(|| note.clone()));
         match self.train(&mut session, inbox) {
             Ok(()) => self.save(&mut session, SaveReason::End),
             Err(Error::Stopped) => {
@@ -245,10 +246,11 @@ impl<'a, 'j> RunLoop<'a, 'j> {
         self.summary.steps = step;
         self.summary.train_loss = Some(output.loss);
         self.summary.skipped_steps += u64::from(output.skipped);
+        let (accuracy, _) = self.spec.dataset.score(Split::Train, (output.loss, output.accuracy));
         self.spec.events.send(Event::Step(StepRecord {
             step,
             loss: output.loss,
-            accuracy: output.accuracy,
+            accuracy,
             learning_rate,
             gradient_norm: output.gradient_norm,
             loss_scale: output.loss_scale,
@@ -296,19 +298,22 @@ impl<'a, 'j> RunLoop<'a, 'j> {
         events.send(Event::Evaluating { step });
         let samples = self.spec.plan.resolved.evaluation_batch();
         let mut test = Loader::test(Arc::clone(&self.spec.dataset), samples)?;
-        let (loss, accuracy) = session.evaluate(|| {
+        let means = session.evaluate(|| {
             inbox.listen(events)?;
             test.recv()
         })?;
         drop(test);
         self.report_skipped();
         self.sampler.read(Bytes::ZERO);
+        let (loss, (accuracy, errors)) = (means.0, self.spec.dataset.score(Split::Test, means));
         let is_best = self.summary.best_test_accuracy.is_none_or(|best| accuracy > best);
         (self.tested, self.test_loss) = (step, Some(loss));
         self.evaluations += 1;
         self.summary.test_accuracy = Some(accuracy);
-        self.summary.best_test_accuracy = Some(self.summary.best_test_accuracy.unwrap_or(0.0).max(accuracy));
-        self.spec.events.send(Event::Evaluated { step, at_secs: self.secs(), loss, accuracy });
+        self.summary.test_errors = errors;
+        let best = self.summary.best_test_accuracy;
+        self.summary.best_test_accuracy = Some(best.map_or(accuracy, |best| best.max(accuracy)));
+        self.spec.events.send(Event::Evaluated { step, at_secs: self.secs(), loss, accuracy, errors });
         if is_best && self.experiment.run.save_best { self.save(session, SaveReason::Best) } else { Ok(()) }
     }
 
@@ -347,6 +352,7 @@ impl<'a, 'j> RunLoop<'a, 'j> {
             total_steps: self.spec.plan.total_steps,
             position: Position::after(self.step, self.experiment.batch.effective(), samples),
             samples: samples as u64,
+            data_checksum: self.spec.dataset.checksum(),
             skipped_steps: self.summary.skipped_steps,
             secs: self.secs(),
             so_far: SoFar {

@@ -5,7 +5,7 @@ use plimsoll_engine::{
     backend::{DryRun, Executor, Rates},
     data::{DatasetInfo, Input},
     device::Target,
-    experiment::{Data, DataKind, Model, ModelKind, Precision},
+    experiment::{Data, DataKind, LabelKind, Model, ModelKind, Precision},
     hardware::Machine,
     memory::{Category, Ledger, Phase, Point},
     models,
@@ -14,7 +14,15 @@ use plimsoll_engine::{
 
 fn tokens(length: usize, vocabulary: usize) -> DatasetInfo {
     let input = Input::Tokens { length, vocabulary };
-    DatasetInfo { input, labels_per_sample: length, scored_labels: length, classes: vocabulary, train: 1000, test: 100 }
+    DatasetInfo {
+        input,
+        labels_per_sample: length,
+        scored_labels: length,
+        label: LabelKind::Class,
+        classes: vocabulary,
+        train: 1000,
+        test: 100,
+    }
 }
 
 fn parameters(model: Model, facts: &DatasetInfo) -> u64 {
@@ -89,6 +97,7 @@ fn a_u_net_has_the_parameters_of_its_levels() {
         input: Input::Image { height: side, width: side, channels },
         labels_per_sample: side * side,
         scored_labels: side * side,
+        label: LabelKind::Class,
         classes,
         train: 100,
         test: 10,

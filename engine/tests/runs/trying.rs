@@ -79,6 +79,38 @@ fn a_checkpoint_has_the_figures_that_its_run_reported_to_the_last_bit() {
     }
 }
 
+#[test]
+fn rows_of_a_table_are_tried_as_they_stand_in_it() {
+    let (trainer, mut tester) = (Trainer::new(|| {}), Tester::new());
+    for label in ["type", "deadweight_t"] {
+        let mut experiment = small(ModelKind::Mlp);
+        experiment.data.kind = DataKind::Table;
+        (experiment.data.path, experiment.data.label) = (Some("shipped:ships.csv".into()), label.to_owned());
+        let folder = tempfile::tempdir().expect("a folder");
+        let reported = trained(&trainer, &experiment, folder.path());
+        let tried = of(&experiment, folder.path());
+        let found = tester.evaluate(&tried).expect("it can be tried");
+        assert_eq!((found.loss, found.accuracy), reported, "{label}");
+        is_predicted(found.took);
+        let reply = tester.show(&tried, Shown::Sample(0)).expect("a row");
+        let row = reply.row.expect("a row");
+        assert_eq!((row.columns.len(), &*row.label.0, reply.picture), (9, label, None));
+        is_predicted(reply.took);
+        if label == "type" {
+            is_counted(&found);
+            let sample = &found.answers.expect("classes").samples[0];
+            assert_eq!(reply.class_names[sample.label as usize], row.label.1);
+            assert_eq!((reply.shares.len(), reply.value), (5, None));
+            assert!((reply.shares[sample.class() as usize] - sample.confidence).abs() < 1e-5);
+        } else {
+            let errors = found.errors.expect("errors of values");
+            assert!(errors.rmse >= errors.mae && errors.r2 == found.accuracy && found.answers.is_none(), "{errors:?}");
+            assert!(reply.value.is_some_and(f64::is_finite) && row.value.is_some() && reply.shares.is_empty());
+        }
+        assert!(tester.show(&tried, Shown::Sample(180)).is_err());
+    }
+}
+
 /// What is counted by class and by sample is what the loss has counted.
 #[track_caller]
 fn is_counted(evaluation: &Evaluation) {

@@ -10,7 +10,7 @@ use plimsoll_engine::{
     data::{DatasetInfo, Input},
     device::cpu_threads,
     error::Result,
-    experiment::preset,
+    experiment::{LabelKind, preset},
     interop,
     memory::{Category, Ledger},
     step::{MicroBatch, Session},
@@ -84,8 +84,15 @@ impl Fed {
     /// Those of reading, fitting and loading the weights.
     pub(crate) fn new(experiment: Experiment, input: Input, classes: usize) -> Result<Self> {
         let labels = if let Input::Tokens { length, .. } = input { length } else { 1 };
-        let info =
-            DatasetInfo { input, labels_per_sample: labels, scored_labels: labels, classes, train: 1000, test: 100 };
+        let info = DatasetInfo {
+            input,
+            labels_per_sample: labels,
+            scored_labels: labels,
+            label: LabelKind::Class,
+            classes,
+            train: 1000,
+            test: 100,
+        };
         let executor = Executor::new(Cpu::new(cpu_threads()), Ledger::new(None, false));
         let mut session = Session::new(executor, &experiment, &info)?;
         let mut notes = Vec::new();

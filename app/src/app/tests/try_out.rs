@@ -73,8 +73,9 @@ fn a_drawing_is_answered_and_cleared() {
     }
     until(&mut window, |app| app.state.trial.reply.is_some());
     let (reply, _) = app(&window).state.trial.reply.as_ref().expect("answered");
-    assert_eq!((reply.shares.len(), reply.picture.width), (10, 8));
-    assert!(reply.picture.pixels.iter().any(|ink| *ink > 9) && !app(&window).view.try_out.strokes.is_empty());
+    let picture = reply.picture.as_ref().expect("a picture");
+    assert_eq!((reply.shares.len(), picture.width), (10, 8));
+    assert!(picture.pixels.iter().any(|ink| *ink > 9) && !app(&window).view.try_out.strokes.is_empty());
     press(&mut window, "Clear");
     assert!(app(&window).view.try_out.strokes.is_empty());
     window.event(Event::PointerMoved(pos2(0.0, 0.0)));

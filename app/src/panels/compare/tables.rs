@@ -65,7 +65,7 @@ fn results(comparison: &Comparison) -> Vec<Row> {
         ("a step, measured".to_owned(), ran(&|ran| ran.step_secs.map(format::secs))),
         ("steps done".to_owned(), ran(&|ran| Some(format::count(ran.steps)))),
         ("training loss".to_owned(), ran(&|ran| ran.train_loss.map(format::three))),
-        ("best test accuracy".to_owned(), ran(&|ran| ran.best_test_accuracy.map(format::share))),
+        ("best test accuracy".to_owned(), subjects.iter().map(format::best_score).collect()),
     ];
     let bytes = |bytes: &Option<u64>| bytes.map(|bytes| Bytes(bytes).to_string());
     let category = |row: &plimsoll_engine::report::comparison::CategoryRow| {

@@ -6,7 +6,7 @@ use plimsoll_engine::{
     experiment::{DataKind, DataSetting, PathUse},
 };
 
-use super::{PanelContext, controls, fact, path};
+use super::{PanelContext, controls, fact, path, table};
 use crate::{
     command::Action,
     samples,
@@ -34,6 +34,14 @@ const LINES: Spec = Spec {
             a run, and read again when it is its turn. It waits in host memory, outside the budget, or is streamed.",
 };
 
+const TABLE: Spec = Spec {
+    key: "data.path",
+    name: "File",
+    help: "A file of comma-separated values with a line of names; nothing is downloaded. It is read once, and its columns wait as \
+            numbers in host memory, outside the budget: four bytes for each number, so a step takes the same memory however \
+            many rows there are.",
+};
+
 const TOKENIZER: Spec = Spec {
     key: "data.tokenizer",
     name: "Tokenizer",
@@ -49,6 +57,7 @@ pub(super) fn ui(ui: &mut Ui, form: &Form<'_>, context: &PanelContext<'_>) {
     if let Some(PathUse { is_file, holds, .. }) = source.path {
         let (spec, hint) = match (is_file, form.experiment().data.kind) {
             (true, DataKind::Jsonl) => (LINES, "/path/to/lines.jsonl"),
+            (true, DataKind::Table) => (TABLE, "/path/to/table.csv"),
             (true, _) => (FILE, "/path/to/file"),
             (false, _) => (FOLDER, "/path/to/folder"),
         };
@@ -58,6 +67,8 @@ pub(super) fn ui(ui: &mut Ui, form: &Form<'_>, context: &PanelContext<'_>) {
     source.settings.iter().for_each(|one| setting(ui, form, context, *one));
     let notes = context.state.newest_plan().map(|plan| plan.resolved.notes());
     notes.into_iter().flatten().for_each(|line| fact(ui, &line));
+    let table = context.state.newest_plan().and_then(|plan| plan.resolved.data().table_facts());
+    table.into_iter().flat_map(samples::table_lines).for_each(|line| fact(ui, &line));
     let facts = context.state.newest_plan().and_then(|plan| plan.resolved.data().text_facts());
     facts.into_iter().flat_map(samples::lines).for_each(|line| fact(ui, &line));
     if let Some(plan) = context.state.newest_plan().filter(|plan| plan.host_data > Bytes::ZERO) {
@@ -73,6 +84,10 @@ fn setting(ui: &mut Ui, form: &Form<'_>, context: &PanelContext<'_>, setting: Da
             let row = (TOKENIZER, "that of the weights", Action::BrowseTokenizer);
             return path::ui(ui, form, context, row, |experiment| &mut experiment.data.tokenizer);
         }
+        DataSetting::Label => return table::label(ui, form, context),
+        DataSetting::TableTask => return form.choice(ui, controls::TABLE_TASK.0, &controls::TABLE_TASK.1),
+        DataSetting::Categorical => return table::names(ui, form, table::CATEGORICAL, |data| &mut data.categorical),
+        DataSetting::LeaveOut => return table::names(ui, form, table::LEAVE_OUT, |data| &mut data.leave_out),
         DataSetting::Packing => return form.choice(ui, controls::PACKING.0, &controls::PACKING.1),
         DataSetting::CompletionOnly => {
             return form.choice(ui, controls::COMPLETION_ONLY.0, &controls::COMPLETION_ONLY.1);

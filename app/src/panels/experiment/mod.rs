@@ -6,6 +6,7 @@ mod data;
 mod description;
 mod optimizer;
 mod path;
+mod table;
 
 use eframe::egui::{self, Align, Button, CollapsingHeader, Layout, Rect, RichText, ScrollArea, Ui, UiBuilder, vec2};
 use plimsoll_engine::Experiment;

@@ -233,7 +233,7 @@ fn cell(ui: &mut Ui, context: &PanelContext<'_>, row: &Row, column: RunColumn, i
             None => table::nothing(ui),
         },
         RunColumn::Predicted => table::bytes(ui, row.predicted()),
-        RunColumn::Accuracy => figure(ui, run.best_test_accuracy.map(format::share)),
+        RunColumn::Accuracy => figure(ui, run.best_test_accuracy.map(|best| format::kept_score(run, best))),
         RunColumn::Step => figure(ui, run.step_secs.map(format::secs)),
     }
 }

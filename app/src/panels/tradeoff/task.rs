@@ -1,6 +1,6 @@
 //! Tasks: runs compare where they saw the same data and their memory was measured the same way.
 
-use plimsoll_engine::experiment::{Data, DataSetting, Normalise, Placement};
+use plimsoll_engine::experiment::{Data, DataSetting, Labelled, Normalise, Placement, TableTask};
 
 use super::Dot;
 use crate::session::{self, RunKey, RunRecord, Session};
@@ -26,6 +26,11 @@ impl Task {
     /// Whether a run is about it.
     pub(super) fn has(&self, run: &RunRecord) -> bool {
         self.is_gpu == run.is_gpu && self.data == plain(&run.experiment().data)
+    }
+
+    /// Whether values are learned: its runs are judged by R².
+    pub(super) fn is_of_values(&self) -> bool {
+        self.data.labelled() == Labelled::Value
     }
 
     /// Its points.
@@ -71,7 +76,10 @@ fn name(data: &Data) -> String {
         DataSetting::Tokenizer => data.chosen_tokenizer().map(|path| format!("tokenizer {}", path.display())),
         DataSetting::Packing => data.packing.then(|| "packed".to_owned()),
         DataSetting::CompletionOnly => (!data.completion_only).then(|| "all scored".to_owned()),
-        DataSetting::SkipBroken | DataSetting::TestFraction => None,
+        DataSetting::Label => Some(format!("label {}", data.label)).filter(|_| !data.label.is_empty()),
+        DataSetting::TableTask => Some(data.task.key().to_owned()).filter(|_| data.task != TableTask::Auto),
+        DataSetting::LeaveOut => Some(format!("without {}", data.leave_out)).filter(|_| !data.leave_out.is_empty()),
+        DataSetting::Categorical | DataSetting::SkipBroken | DataSetting::TestFraction => None,
     };
     let file = data.path.as_ref().filter(|_| data.kind.is_on_disk()).and_then(|path| path.file_name());
     let file = file.map(|name| name.to_string_lossy().into_owned());
@@ -92,7 +100,7 @@ mod tests {
         change(&mut experiment);
         let plan = Plan::of(&experiment, &Machine::nominal()).expect("a plan");
         session.receive(&Event::Started { run: key, plan: Arc::new(plan) });
-        session.receive(&Event::Evaluated { step: 1, at_secs: 1.0, loss: 1.0, accuracy: 0.5 });
+        session.receive(&Event::Evaluated { step: 1, at_secs: 1.0, loss: 1.0, accuracy: 0.5, errors: None });
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use eframe::egui::{self, Button, Image, RichText, Sense, Ui, Vec2, WidgetInfo, vec2};
 use plimsoll_engine::{
-    experiment::Task,
+    experiment::{DataKind, Task},
     train::{Answer, Evaluation},
 };
 
@@ -39,15 +39,17 @@ pub(super) fn ui(ui: &mut Ui, context: &mut PanelContext<'_>, evaluation: &Evalu
     let page = context.view.try_out.page.min(pages - 1);
     context.view.try_out.page = pages_ui(ui, page, pages, found.len());
     let shown: Vec<usize> = found.iter().skip(page * PAGE).take(PAGE).copied().collect();
-    let missing: Vec<usize> =
-        shown.iter().copied().filter(|index| !context.state.trial.asked.contains(index)).collect();
+    // A row of a table is no picture.
+    let is_table = context.state.shown_run().is_some_and(|run| run.experiment().data.kind == DataKind::Table);
+    let is_missing = |index: &usize| !is_table && !context.state.trial.asked.contains(index);
+    let missing: Vec<usize> = shown.iter().copied().filter(is_missing).collect();
     if !missing.is_empty() {
         context.send.send(Action::Try(TryWith::Samples(missing)));
     }
     if shown.is_empty() {
         ui.label(RichText::new("There are none of these.").weak());
     }
-    let (side, width) = card_size(is_mask);
+    let (side, width) = card_size(is_mask, is_table);
     let columns = ((ui.available_width() + theme::WIDE_GAP) / (width + theme::WIDE_GAP)) as usize;
     for row in shown.chunks(columns.max(1)) {
         ui.horizontal(|ui| {
@@ -60,9 +62,12 @@ pub(super) fn ui(ui: &mut Ui, context: &mut PanelContext<'_>, evaluation: &Evalu
     }
 }
 
-/// Side of the picture, and width of the card with what was answered; a mask is answered in its picture.
-fn card_size(is_mask: bool) -> (f32, f32) {
+/// Side of the picture, none of a row, and width of the card with what was answered; a mask is answered in its picture.
+fn card_size(is_mask: bool, is_table: bool) -> (f32, f32) {
     let side = theme::SAMPLE_SIDE;
+    if is_table {
+        return (0.0, side * 2.4);
+    }
     if is_mask { (side * 1.6, side * 1.6) } else { (side, side * 2.4) }
 }
 
@@ -152,7 +157,9 @@ fn card(
         ui.set_width(width);
         ui.spacing_mut().item_spacing = vec2(theme::GAP, 2.0);
         ui.horizontal(|ui| {
-            picture(ui, context, index, &words, side);
+            if side > 0.0 {
+                picture(ui, context, index, &words, side);
+            }
             if !is_mask {
                 ui.vertical(|ui| {
                     for likely in answer.likeliest().iter().take(BARS) {

@@ -1,4 +1,4 @@
-//! Softmax cross entropy and its gradient, row by row.
+//! Softmax cross entropy and its gradient, row by row; squared errors and theirs.
 //!
 //! Refuses a label outside the classes before it writes anything. A row with the label [`IGNORE_INDEX`] counts in neither
 //! loss nor accuracy.
@@ -26,6 +26,31 @@ pub(super) fn launch(kernel: &Loss, o: &Operands<'_>) -> Result<()> {
             cross_entropy_gradient::<T>(*scale, &o.labels(0, o.output_elements(0))?, &mut o.output(0)?);
             Ok(())
         }, else o.unsupported()),
+        Loss::SquaredError => by_float!(o.input_type(0), T => {
+            squared_error::<T>(&o.input(0)?, &o.input(1)?, &mut o.output(0)?);
+            Ok(())
+        }, else o.unsupported()),
+        Loss::SquaredErrorGrad { scale } => by_float!(o.output_type(0), T => {
+            squared_error_gradient::<T>(*scale, &o.input(0)?, &mut o.output(0)?);
+            Ok(())
+        }, else o.unsupported()),
+    }
+}
+
+/// [`Loss::SquaredError`](crate::backend::ops::Loss::SquaredError). A value a row is little work: one thread does it.
+fn squared_error<T: Float>(values: &[T], labels: &[f32], stats: &mut [f64]) {
+    for (value, label) in values.iter().zip(labels) {
+        let error = value.up().to_f64() - f64::from(*label);
+        stats[0] += error * error;
+        stats[1] += error.abs();
+    }
+}
+
+/// [`Loss::SquaredErrorGrad`](crate::backend::ops::Loss::SquaredErrorGrad).
+fn squared_error_gradient<T: Float>(scale: f64, labels: &[f32], values: &mut [T]) {
+    for (value, label) in values.iter_mut().zip(labels) {
+        let error = value.up().to_f64() - f64::from(*label);
+        *value = T::down(T::Acc::from_f64(2.0 * scale * error));
     }
 }
 

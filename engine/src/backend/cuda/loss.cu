@@ -123,3 +123,26 @@ extern "C" __global__ void cross_entropy_gradient(const u32 *labels, T *logits, 
 extern "C" __global__ void cross_entropy_gradient_wide(const u32 *labels, T *logits, i64 rows, i64 classes, double scale) {
     slopes<true>(labels, logits, rows, (int)classes, (A)scale);
 }
+
+// Squared errors. One block: a value a row is little work.
+extern "C" __global__ void squared_error(const T *values, const f32 *labels, i64 rows, f64 *stats) {
+    f64 squares = 0, sizes = 0;
+    for (i64 r = threadIdx.x; r < rows; r += blockDim.x) {
+        f64 error = (f64)widen(values[r]) - (f64)labels[r];
+        squares += error * error;
+        sizes += error < 0 ? -error : error;
+    }
+    squares = block_sum(squares);
+    sizes = block_sum(sizes);
+    if (threadIdx.x == 0) {
+        stats[0] += squares;
+        stats[1] += sizes;
+    }
+}
+
+extern "C" __global__ void squared_error_gradient(const f32 *labels, T *values, i64 rows, double scale) {
+    for (i64 r = (i64)blockIdx.x * blockDim.x + threadIdx.x; r < rows; r += (i64)gridDim.x * blockDim.x) {
+        f64 error = (f64)widen(values[r]) - (f64)labels[r];
+        values[r] = narrow<T>((A)(2.0 * scale * error));
+    }
+}

@@ -1,4 +1,4 @@
-//! Softmax cross entropy and its gradient.
+//! Softmax cross entropy and its gradient; squared errors and theirs.
 //!
 //! A label outside the classes cannot be refused here, because only the kernel reads it. It makes the loss NaN, and the
 //! gradient of its row zero.
@@ -25,6 +25,7 @@ const WARP: usize = 32;
 /// Launches a kernel of this family.
 pub(super) fn launch(kernel: &Loss, o: &Operands<'_>) -> Result<()> {
     let (logits, labels) = match kernel {
+        Loss::SquaredError | Loss::SquaredErrorGrad { .. } => return values(kernel, o),
         Loss::CrossEntropy => (o.input_elements(0), o.input_elements(1)),
         Loss::CrossEntropyGrad { .. } => (o.output_elements(0), o.input_elements(0)),
     };
@@ -50,5 +51,30 @@ pub(super) fn launch(kernel: &Loss, o: &Operands<'_>) -> Result<()> {
             let args = args![o.input(0), o.output(0), rows, classes, scale];
             o.launch_for(&SOURCE, o.output_type(0), name, Grid::blocks(blocks, THREADS), args)
         }
+        Loss::SquaredError | Loss::SquaredErrorGrad { .. } => o.unsupported(),
+    }
+}
+
+/// The most blocks of an elementwise kernel here: their threads take several values each where there are more.
+const BLOCKS: usize = 1024;
+
+/// Launches a kernel of squared errors.
+fn values(kernel: &Loss, o: &Operands<'_>) -> Result<()> {
+    let labels = o.inputs() - 1;
+    let rows = o.input_elements(labels);
+    if o.input_type(labels) != DType::F32 {
+        return o.unsupported();
+    }
+    match *kernel {
+        Loss::SquaredError if o.output_type(0) == DType::F64 => {
+            let args = args![o.input(0), o.input(1), rows, o.output(0)];
+            o.launch_for(&SOURCE, o.input_type(0), c"squared_error", Grid::blocks(1, THREADS), args)
+        }
+        Loss::SquaredErrorGrad { scale } => {
+            let blocks = rows.div_ceil(THREADS as usize).min(BLOCKS);
+            let args = args![o.input(0), o.output(0), rows, scale];
+            o.launch_for(&SOURCE, o.output_type(0), c"squared_error_gradient", Grid::blocks(blocks, THREADS), args)
+        }
+        _ => o.unsupported(),
     }
 }

@@ -1,4 +1,4 @@
-//! The loss: cross entropy, and the counts for the accuracy.
+//! The loss: cross entropy with the counts for the accuracy, and the squared error of values.
 
 use super::{Contract, OperandBytes};
 use crate::{
@@ -25,6 +25,14 @@ pub enum Loss {
         /// The loss's weight, loss scaling included.
         scale: f64,
     },
+    /// in: `values [rows]`, `labels [rows]` (f32); out: `stats [2]` (f64), updated: adds the sum over rows of
+    /// `(value - label)^2` to the first and that of `|value - label|` to the second.
+    SquaredError,
+    /// in: `labels [rows]` (f32); out: `values [rows]`, updated: becomes `2 * scale * (value - label)`.
+    SquaredErrorGrad {
+        /// The loss's weight, loss scaling included.
+        scale: f64,
+    },
 }
 
 impl Contract for Loss {
@@ -32,6 +40,8 @@ impl Contract for Loss {
         match self {
             Self::CrossEntropy => "cross entropy",
             Self::CrossEntropyGrad { .. } => "cross entropy gradient",
+            Self::SquaredError => "squared error",
+            Self::SquaredErrorGrad { .. } => "squared error gradient",
         }
     }
 
@@ -43,6 +53,12 @@ impl Contract for Loss {
             }
             Self::CrossEntropyGrad { .. } => {
                 matches!((inputs, outputs), ([labels], [logits]) if fits(*logits, *labels))
+            }
+            Self::SquaredError => {
+                matches!((inputs, outputs), ([values, labels], [2]) if *labels > 0 && values == labels)
+            }
+            Self::SquaredErrorGrad { .. } => {
+                matches!((inputs, outputs), ([labels], [values]) if *labels > 0 && values == labels)
             }
         }
     }
@@ -63,7 +79,8 @@ impl Contract for Loss {
         match self {
             // A loss and a count a part.
             Self::CrossEntropy => 2 * CUDA_LOSS_PARTS * size_of::<f64>(),
-            Self::CrossEntropyGrad { .. } => 0,
+            // One block sums them.
+            Self::CrossEntropyGrad { .. } | Self::SquaredError | Self::SquaredErrorGrad { .. } => 0,
         }
     }
 }
@@ -88,6 +105,28 @@ impl<B: Backend> Executor<B> {
     pub fn cross_entropy_grad(&self, logits: Tensor<B>, labels: &Tensor<B>, scale: f64) -> Result<Tensor<B>> {
         let gradient = self.own(logits, "cross entropy gradient")?;
         self.launch(Loss::CrossEntropyGrad { scale }, &[labels], &[&gradient])?;
+        Ok(gradient)
+    }
+
+    /// Adds the batch's squared and absolute errors to `stats [2]`.
+    ///
+    /// # Errors
+    /// Fails when the numbers of labels and values differ, when memory would cross the budget
+    /// ([`Error::Budget`](crate::Error::Budget)) or when the device fails.
+    pub fn squared_error(&self, values: &Tensor<B>, labels: &Tensor<B>, stats: &Tensor<B>) -> Result<()> {
+        self.expect("squared error", values.elements() == labels.elements(), || {
+            format!("{values:?} against {labels:?}")
+        })?;
+        self.launch(Loss::SquaredError, &[values, labels], &[stats])
+    }
+
+    /// The gradient of `scale` times the summed squared error by the values, in place when nothing else holds them.
+    ///
+    /// # Errors
+    /// Fails when memory would cross the budget ([`Error::Budget`](crate::Error::Budget)) or when the device fails.
+    pub fn squared_error_grad(&self, values: Tensor<B>, labels: &Tensor<B>, scale: f64) -> Result<Tensor<B>> {
+        let gradient = self.own(values, "squared error gradient")?;
+        self.launch(Loss::SquaredErrorGrad { scale }, &[labels], &[&gradient])?;
         Ok(gradient)
     }
 }

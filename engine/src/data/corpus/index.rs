@@ -70,6 +70,8 @@ pub(super) struct Index {
     /// The longest samples, the longest first.
     pub(super) longest: Vec<(u64, usize)>,
     pub(super) left_out: Option<LeftOut>,
+    /// Of the lines of all files; of plain text, which is not read whole, the lengths count.
+    pub(super) checksum: u32,
 }
 
 impl Index {
@@ -82,8 +84,17 @@ impl Index {
         let paths = files_of(chosen, is_json)?;
         let (files, starts) = (Vec::with_capacity(paths.len()), Vec::new());
         let (chosen_path, longest) = (chosen.to_owned(), Vec::new());
-        let mut index =
-            Self { chosen: chosen_path, skips, is_json, files, starts, sample_bytes: 0, longest, left_out: None };
+        let mut index = Self {
+            chosen: chosen_path,
+            skips,
+            is_json,
+            files,
+            starts,
+            sample_bytes: 0,
+            longest,
+            left_out: None,
+            checksum: 0,
+        };
         for path in paths {
             index.add(path)?;
         }
@@ -186,7 +197,15 @@ impl Index {
                 }
             }
         }
+        self.sum(&lines.checksum().to_le_bytes());
         Ok(())
+    }
+
+    /// Adds what a file is known by to the checksum.
+    fn sum(&mut self, of_file: &[u8]) {
+        let mut hasher = crc32fast::Hasher::new_with_initial(self.checksum);
+        hasher.update(of_file);
+        self.checksum = hasher.finalize();
     }
 
     fn push(&mut self, start: u64, bytes: u64) {
@@ -216,6 +235,7 @@ impl Index {
 
     /// Cuts plain text at ends of lines, else at blanks, else between characters.
     fn add_pieces(&mut self, path: &Path, mut file: File, begin: u64, len: u64) -> Result<()> {
+        self.sum(&len.to_le_bytes());
         let piece = (len / PIECES).clamp(1 << 10, PIECE);
         let failed = |error: std::io::Error| unreadable(path, &error);
         let mut start = begin;

@@ -34,6 +34,8 @@ pub(super) struct Lines {
     /// Whether that line was too long, and its end has not come.
     is_over: bool,
     is_done: bool,
+    /// Of what was read.
+    hasher: crc32fast::Hasher,
 }
 
 impl Lines {
@@ -41,7 +43,13 @@ impl Lines {
     pub(super) fn new(path: &std::path::Path, mut file: File, begin: u64) -> Self {
         use std::io::Seek;
         let is_done = file.seek(std::io::SeekFrom::Start(begin)).is_err();
-        Self { path: path.to_owned(), file, rest: Vec::new(), at: begin, number: 1, is_over: false, is_done }
+        let hasher = crc32fast::Hasher::new();
+        Self { path: path.to_owned(), file, rest: Vec::new(), at: begin, number: 1, is_over: false, is_done, hasher }
+    }
+
+    /// The checksum of what was read.
+    pub(super) fn checksum(self) -> u32 {
+        self.hasher.finalize()
     }
 
     /// The lines of the next block; `None` after the last.
@@ -55,6 +63,7 @@ impl Lines {
         let before = self.rest.len();
         let read = Read::by_ref(&mut self.file).take(BLOCK as u64).read_to_end(&mut self.rest);
         read.map_err(|error| unreadable(&self.path, &error))?;
+        self.hasher.update(&self.rest[before..]);
         self.is_done = self.rest.len() < before + BLOCK;
         let whole =
             if self.is_done { self.rest.len() } else { memchr::memrchr(b'\n', &self.rest).map_or(0, |at| at + 1) };

@@ -63,6 +63,10 @@ impl TokenRows for Padded {
         self.0.index.is_current()
     }
 
+    fn checksum(&self) -> Option<u32> {
+        Some(self.0.index.checksum)
+    }
+
     fn part(&self, rows: Range<usize>, tokens: usize, to: &mut Integers) -> Result<()> {
         generate(self, Split::Train, rows, tokens, to)
     }
@@ -211,6 +215,10 @@ impl TokenRows for Packed {
 
     fn is_current(&self) -> bool {
         self.samples.index.is_current()
+    }
+
+    fn checksum(&self) -> Option<u32> {
+        Some(self.samples.index.checksum)
     }
 
     fn part(&self, rows: Range<usize>, tokens: usize, to: &mut Integers) -> Result<()> {

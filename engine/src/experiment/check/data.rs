@@ -42,6 +42,10 @@ impl List {
     fn placement(&mut self, data: &Data) {
         let is_varied = data.flip || data.crop_padding > 0 || data.color_jitter != 0.0;
         match data.placement {
+            Placement::Streamed | Placement::Device if data.kind == DataKind::Table => {
+                let message = "a table is read once and held as columns of numbers in host memory";
+                self.add("data.placement", message, "write \"host\"");
+            }
             Placement::Streamed if !data.kind.traits().is_streamable => {
                 let message = "these samples are part of the program: there is nothing to stream them from";
                 self.add("data.placement", message, "write \"host\" or \"device\"");

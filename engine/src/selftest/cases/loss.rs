@@ -1,4 +1,4 @@
-//! The cross entropy and its gradient.
+//! The cross entropy, the squared error, and their gradients.
 
 use super::{Case, Extent, Operand, kernel_names};
 use crate::backend::ops::Loss;
@@ -11,6 +11,8 @@ kernel_names! {
     Loss;
     Loss::CrossEntropy => "cross-entropy",
     Loss::CrossEntropyGrad { .. } => "cross-entropy-gradient",
+    Loss::SquaredError => "squared-error",
+    Loss::SquaredErrorGrad { .. } => "squared-error-gradient",
 }
 
 /// A batch in which a label of five, or so, does not count.
@@ -22,6 +24,17 @@ pub fn loss(draw: &mut Draw, dtype: DType, Rows { rows, columns }: Rows, scale: 
     vec![
         Case::new(Loss::CrossEntropy, vec![logits.clone(), labels.clone()], stats, 16 * rows * columns),
         Case::new(Loss::CrossEntropyGrad { scale }, vec![labels], vec![logits], 16 * columns),
+    ]
+}
+
+/// A batch of values.
+pub fn squared_error(draw: &mut Draw, dtype: DType, rows: usize, scale: f64) -> Vec<Case> {
+    let labels: Operand = (draw.numbers(rows), DType::F32);
+    let values: Operand = (draw.numbers(rows), dtype);
+    let stats = vec![(vec![0.5, 2.0], DType::F64)];
+    vec![
+        Case::new(Loss::SquaredError, vec![values.clone(), labels.clone()], stats, 8 * rows),
+        Case::new(Loss::SquaredErrorGrad { scale }, vec![labels], vec![values], 8),
     ]
 }
 
@@ -44,6 +57,7 @@ pub(super) fn cases(draw: &mut Draw, dtype: DType, extent: Extent) -> Vec<Case> 
     let mut cases = edges(dtype);
     for [rows, columns] in extent.of(&EXTENTS).iter().copied() {
         cases.extend(loss(draw, dtype, Rows { rows, columns }, 0.5));
+        cases.extend(squared_error(draw, dtype, rows, 0.25));
     }
     cases
 }

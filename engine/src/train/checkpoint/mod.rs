@@ -267,13 +267,17 @@ impl Checkpoint {
 
     /// Refuses data that are not as they were.
     pub(super) fn goes_on_with(&self, dataset: &Dataset, effective: usize) -> Result<()> {
-        let Progress { samples, position, .. } = &self.progress;
+        let Progress { samples, position, data_checksum, .. } = &self.progress;
         let found = dataset.facts().train;
         if found as u64 != *samples {
             let message = format!(
                 "the checkpoint's run had {samples} training samples, and there are {found} now: the data have changed"
             );
             return Err(Problem::new("data.path", message, "bring back the data, or start a run of its own").into());
+        }
+        if data_checksum.zip(dataset.checksum()).is_some_and(|(was, now)| was != now) {
+            let message = "what is in its file is not what the checkpoint's run learned from: the data have changed";
+            return Err(Problem::new("data.path", message, "bring back the file, or start a run of its own").into());
         }
         if position.place > found || !position.place.is_multiple_of(effective) {
             let message =

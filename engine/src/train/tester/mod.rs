@@ -7,6 +7,7 @@
 //! the data have no tokens for.
 
 mod answers;
+mod one_sample;
 mod rows;
 mod tried;
 mod writing;
@@ -20,13 +21,14 @@ pub use self::{
 };
 use self::{
     answers::{Counting, probabilities},
+    one_sample::OneSample,
     rows::Rows,
     tried::Weights,
 };
 use crate::{
-    backend::{Backend, Executor, HostSlice, thread_pool::ThreadPriority},
+    backend::{Backend, Executor, thread_pool::ThreadPriority},
     bytes::Bytes,
-    data::{Dataset, DatasetInfo, HostBatch, Loader, Picture},
+    data::{Dataset, DatasetInfo, Loader, Picture, Split, TableRow, ValueErrors},
     error::{BudgetError, Result},
     experiment::{Experiment, Task},
     hardware::Machine,
@@ -62,13 +64,15 @@ pub struct Evaluation {
     pub task: Task,
     /// Mean loss of the labels that count.
     pub loss: f64,
-    /// Share of them that was answered right.
+    /// Share of them that was answered right; of values the share of the labels' variance that is explained (R²).
     pub accuracy: f64,
+    /// Of values, how far they are from the labels.
+    pub errors: Option<ValueErrors>,
     /// Samples of the test set.
     pub samples: usize,
-    /// What was answered, class by class and sample by sample; `None` for sequences.
+    /// What was answered, class by class and sample by sample; `None` for sequences and values.
     pub answers: Option<Answers>,
-    /// What the classes are called; none for sequences.
+    /// What the classes are called; none for sequences and values.
     pub class_names: Vec<String>,
     /// What it took.
     pub took: Took,
@@ -84,7 +88,7 @@ impl Evaluation {
 /// What is shown to a model of images.
 #[derive(Debug, Clone)]
 pub enum Shown<'a> {
-    /// A sample of the test set.
+    /// A sample of the test set: a picture or a row.
     Sample(usize),
     /// A JPEG, PNG or WebP.
     File(&'a Path),
@@ -97,9 +101,13 @@ pub enum Shown<'a> {
 pub struct Reply {
     /// Where the weights came from.
     pub weights: WeightsFrom,
-    /// The picture as the model saw it.
-    pub picture: Picture,
-    /// The probability of each class; of a mask, the share of the pixels that were answered so.
+    /// The picture as the model saw it; `None` for a row of a table.
+    pub picture: Option<Picture>,
+    /// The row of the table, where it is one.
+    pub row: Option<TableRow>,
+    /// The value that was answered, in the label's units; `None` for classes.
+    pub value: Option<f64>,
+    /// The probability of each class; none of a value; of a mask, the share of the pixels that were answered so.
     pub shares: Vec<f32>,
     /// The class of each pixel, `[height * width]`; empty for a class.
     pub mask: Vec<u32>,
@@ -185,8 +193,9 @@ impl Tester {
             vec![samples, test % samples.max(1)]
         })?;
         let (dataset, samples) = (self.dataset(&ready.resolved)?, ready.resolved.evaluation_batch());
-        let (info, task) = (*dataset.facts(), tried.task());
-        let counts = (task != Task::Next).then(|| Counting::new(task, info.classes, info.labels_per_sample, info.test));
+        let (info, task) = (*dataset.facts(), ready.resolved.experiment().data.task());
+        let has_classes = matches!(task, Task::Class | Task::Mask);
+        let counts = has_classes.then(|| Counting::new(task, info.classes, info.labels_per_sample, info.test));
         let (weights, counts) = (ready.weights.source(tried), Mutex::new(counts));
         let mut test = Loader::test(Arc::clone(&dataset), samples)?;
         let next = || {
@@ -203,31 +212,46 @@ impl Tester {
         let (means, took) = self.run(ready, &info, Answering { next, see })?;
         let answers = counts.into_inner().map(Counting::into_answers);
         let class_names = if answers.is_some() { class_names(&dataset) } else { Vec::new() };
-        let (loss, accuracy) = means;
-        Ok(Evaluation { weights, task, loss, accuracy, samples: info.test, answers, class_names, took })
+        let (loss, (accuracy, errors)) = (means.0, dataset.score(Split::Test, means));
+        Ok(Evaluation { weights, task, loss, accuracy, errors, samples: info.test, answers, class_names, took })
     }
 
-    /// Shows a picture to a model.
+    /// Shows a picture, or a row of a table, to a model.
     ///
     /// # Errors
     /// Those of [`Tester::evaluate`]; a picture that cannot be read, or that these data have none of.
     pub fn show(&mut self, tried: &Tried, shown: Shown<'_>) -> Result<Reply> {
         let ready = self.ready(tried, |_| vec![1])?;
         let dataset = self.dataset(&ready.resolved)?;
-        let picture = match shown {
-            Shown::Sample(index) => dataset.test_picture(index),
-            Shown::File(path) => dataset.picture_of(path),
-            Shown::Drawing(ink) => dataset.drawing(ink),
-        }?;
+        let row = match shown {
+            Shown::Sample(index) => dataset.test_row(index)?,
+            Shown::File(_) | Shown::Drawing(_) => None,
+        };
+        let (picture, batch) = match shown {
+            Shown::Sample(index) if row.is_some() => (None, dataset.test_sample(index)?),
+            shown => {
+                let picture = match shown {
+                    Shown::Sample(index) => dataset.test_picture(index),
+                    Shown::File(path) => dataset.picture_of(path),
+                    Shown::Drawing(ink) => dataset.drawing(ink),
+                }?;
+                let batch = dataset.batch_of(&picture)?;
+                (Some(picture), batch)
+            }
+        };
         let (info, weights) = (*dataset.facts(), ready.weights.source(tried));
-        let mut batch = Some(OneSample(dataset.batch_of(&picture)?));
-        let is_mask = tried.task() == Task::Mask;
+        let mut batch = Some(OneSample(batch));
+        let (is_mask, scale) = (tried.task() == Task::Mask, dataset.value_scale());
+        let mut value = None;
         let mut rows = Rows::new(info.classes);
         let (mut shares, mut mask) = (vec![0.0; info.classes], Vec::new());
         let see = |dtype, bytes: &[u8]| {
             uncounted(|| {
                 rows.take(dtype, bytes, |row| {
-                    if is_mask {
+                    if let Some(scale) = scale {
+                        value = row.first().map(|output| scale.value(f64::from(*output)));
+                        shares.clear();
+                    } else if is_mask {
                         let class = answers::answered(row);
                         shares[class as usize] += 1.0 / info.labels_per_sample as f32;
                         mask.push(class);
@@ -239,7 +263,7 @@ impl Tester {
             Ok(())
         };
         let (_, took) = self.run(ready, &info, Answering { next: || Ok(batch.take()), see })?;
-        Ok(Reply { weights, picture, shares, mask, class_names: class_names(&dataset), took })
+        Ok(Reply { weights, picture, row, value, shares, mask, class_names: class_names(&dataset), took })
     }
 
     /// The data of a model, open.
@@ -348,30 +372,6 @@ where
 
     fn with<B: Backend>(mut self, session: &Session<B>) -> Result<(f64, f64)> {
         session.answer(self.next, Some(&mut self.see))
-    }
-}
-
-/// A batch that is no loader's.
-struct OneSample(HostBatch);
-
-impl MicroBatch for OneSample {
-    fn samples(&self) -> usize {
-        self.0.len
-    }
-
-    fn inputs(&self) -> HostSlice<'_> {
-        self.0.inputs.slice()
-    }
-
-    fn labels(&self) -> &[u32] {
-        &self.0.labels
-    }
-}
-
-impl Drop for OneSample {
-    /// As it was made: uncounted.
-    fn drop(&mut self) {
-        uncounted(|| drop(std::mem::take(&mut self.0)));
     }
 }
 

@@ -30,7 +30,7 @@ impl Tried {
 
     /// What its model learned.
     pub fn task(&self) -> Task {
-        self.experiment.data.kind.task()
+        self.experiment.data.task()
     }
 }
 

@@ -194,6 +194,8 @@ fn operands_that_do_not_fit_are_an_error_and_not_a_panic() {
         (Kernel::from(Activation::Relu), vec![], vec![&labels]),
         (Kernel::from(Activation::Relu), vec![], vec![]),
         (Kernel::from(Loss::CrossEntropy), vec![&long, &labels], vec![&stats]),
+        (Kernel::from(Loss::SquaredError), vec![&long, &short], vec![&stats]),
+        (Kernel::from(Loss::SquaredError), vec![&short, &labels], vec![&stats]),
         // The place is 4, and there are four rows.
         (Kernel::from(Gather::Labels), vec![&bytes, &labels], vec![&one]),
         (Kernel::from(Gather::Tokens { scored: 1 }), vec![&bytes, &labels], vec![&one, &one]),

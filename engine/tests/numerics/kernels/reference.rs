@@ -155,6 +155,15 @@ pub(crate) fn run(kernel: &Kernel, ins: &[Vec<f64>], outs: &[Vec<f64>]) -> Vec<V
                 }
             }
         }
+        Kernel::Loss(Loss::SquaredError) => {
+            for (value, label) in ins[0].iter().zip(&ins[1]) {
+                outs[0][0] += (value - label).powi(2);
+                outs[0][1] += (value - label).abs();
+            }
+        }
+        Kernel::Loss(Loss::SquaredErrorGrad { scale }) => {
+            outs[0].iter_mut().zip(&ins[0]).for_each(|(value, label)| *value = 2.0 * scale * (*value - label));
+        }
         Kernel::Elementwise(Elementwise::Normal { .. })
         | Kernel::Layout(Layout::CopyColumns(_))
         | Kernel::Layout(Layout::Transpose { .. })

@@ -172,6 +172,21 @@ fn the_gradient_of_the_loss_and_of_pooling_agree_with_finite_differences() {
         let slope = outcome.after[0][place];
         assert!((slope - difference).abs() < 1e-7, "seed {seed}: {slope}, not {difference}");
 
+        let labels: Operand = (draw.numbers(rows), DType::F32);
+        let values = draw.numbers(rows);
+        let place = draw.between(0, rows - 1);
+        let loss = |step: f64| {
+            let mut values = values.clone();
+            values[place] += step;
+            let inputs = [(values, DType::F64), labels.clone()];
+            threads.launch(Loss::SquaredError, &inputs, &[(vec![0.0; 2], DType::F64)]).0.after[0][0]
+        };
+        let difference = (loss(STEP) - loss(-STEP)) / (2.0 * STEP);
+        let kernel = Kernel::from(Loss::SquaredErrorGrad { scale: 1.0 });
+        let (outcome, _) = threads.launch(kernel, std::slice::from_ref(&labels), &[(values.clone(), DType::F64)]);
+        let slope = outcome.after[0][place];
+        assert!((slope - difference).abs() < 1e-9, "seed {seed}: {slope}, not {difference}");
+
         // Distinct values further apart than the step: the winners stay.
         let w = draw.window(5, true);
         let count = w.batch * w.height * w.width * w.channels;

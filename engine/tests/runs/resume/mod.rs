@@ -2,6 +2,7 @@
 //! memory that was predicted; what a checkpoint takes to write is predicted too.
 
 mod going_on;
+mod tables;
 mod texts;
 
 use plimsoll_engine::selftest::experiments::families;

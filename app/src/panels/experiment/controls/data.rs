@@ -1,6 +1,6 @@
 //! The data.
 
-use plimsoll_engine::experiment::{DataKind, Normalise, Placement};
+use plimsoll_engine::experiment::{DataKind, Normalise, Placement, TableTask};
 
 use super::Numeric;
 use crate::widgets::control::{Choice, Number, Place, Spec};
@@ -28,6 +28,7 @@ pub(in crate::panels::experiment) const DATA: (Spec, Choice<DataKind>) = (
             (DataKind::Text, "a text file"),
             (DataKind::Jsonl, "JSON lines"),
             (DataKind::Tokens, "a Markov chain"),
+            (DataKind::Table, "table (CSV)"),
         ],
         place: Place::Own {
             get: |e| e.data.kind,
@@ -154,6 +155,24 @@ pub(in crate::panels::experiment) const PACKING: (Spec, Choice<bool>) = (
                 steps. Attention then sees the samples before in the same sequence.",
     },
     Choice { options: &[(false, "padded"), (true, "packed")], place: Place::Setting },
+);
+
+pub(in crate::panels::experiment) const TABLE_TASK: (Spec, Choice<TableTask>) = (
+    Spec {
+        key: "data.task",
+        name: "Learned",
+        help: "A class, judged by the share that is answered right, or a value, judged by its squared error. By default texts and \
+                few whole numbers are classes, and other numbers values. Classes have an output each, a value has one: memory and \
+                time of the last layer follow.",
+    },
+    Choice {
+        options: &[
+            (TableTask::Auto, "by the label"),
+            (TableTask::Classification, "a class"),
+            (TableTask::Regression, "a value"),
+        ],
+        place: Place::Setting,
+    },
 );
 
 pub(in crate::panels::experiment) const COMPLETION_ONLY: (Spec, Choice<bool>) = (

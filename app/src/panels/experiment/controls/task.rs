@@ -2,7 +2,7 @@
 
 use plimsoll_engine::{
     Experiment,
-    experiment::{Data, DataKind, DataSetting, ModelKind, Task},
+    experiment::{Data, DataKind, DataSetting, ModelKind, Placement, Task},
 };
 
 /// Gives the model data that teach what it learns, if the present ones do not.
@@ -13,7 +13,7 @@ pub(super) fn suit_data(experiment: &mut Experiment) {
     }
     let data = &mut experiment.data;
     data.kind = match task {
-        Task::Class => DataKind::Shapes,
+        Task::Class | Task::Value => DataKind::Shapes,
         Task::Mask => DataKind::Masks,
         Task::Next => DataKind::Sort,
     };
@@ -25,10 +25,15 @@ pub(super) fn suit_model(experiment: &mut Experiment) {
     let task = experiment.data.kind.task();
     if experiment.model.kind.task() != task {
         experiment.model.kind = match task {
-            Task::Class => ModelKind::Cnn,
+            Task::Class | Task::Value => ModelKind::Cnn,
             Task::Mask => ModelKind::Unet,
             Task::Next => ModelKind::Gpt2,
         };
+    }
+    if experiment.data.kind == DataKind::Table {
+        // A row has nothing beside each other that a convolution could see, and waits in host memory.
+        experiment.model.kind = ModelKind::Mlp;
+        experiment.data.placement = Placement::Host;
     }
     suit_images(experiment);
 }
@@ -43,9 +48,9 @@ pub(super) fn suit_vocabulary(experiment: &mut Experiment) {
     }
 }
 
-/// What is done to images is not done to sequences.
+/// What is done to images is not done to sequences and rows.
 fn suit_images(experiment: &mut Experiment) {
-    if experiment.data.kind.task() == Task::Next {
+    if !experiment.data.kind.traits().has_pictures {
         let data = &mut experiment.data;
         (data.flip, data.crop_padding, data.color_jitter) = (false, 0, 0.0);
     }

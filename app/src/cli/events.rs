@@ -1,0 +1,122 @@
+//! The events of a run as lines of JSON.
+
+use plimsoll_engine::{
+    data::ValueErrors,
+    experiment::LabelKind,
+    plan::{Peak, Plan},
+    train::{Event, Outcome, Summary},
+};
+use serde_json::{Value, json};
+
+use crate::advice;
+
+fn with_peak(mut object: Value, peak: &Peak) -> Value {
+    for (key, bytes) in [("live_bytes", peak.live), ("reserved_bytes", peak.reserved), ("process_bytes", peak.process)]
+    {
+        object[key] = bytes.0.into();
+    }
+    object
+}
+
+/// The event as one JSON object. Numbers that are not finite become null; what is no event of the run has none. `plan` is
+/// the one that the run began with: what it predicted stands in the last event as in the first.
+pub(super) fn as_json(event: &Event, plan: Option<&Plan>) -> Option<Value> {
+    Some(match event {
+        Event::Machine(_) => return None,
+        Event::Started { plan, .. } => json!({
+            "event": "started",
+            "title": plan.experiment.title,
+            "budget_bytes": plan.budget.0,
+            "fits": plan.verdict().fits(),
+            "parameters": plan.parameters,
+            "total_steps": plan.total_steps,
+            "steps_per_epoch": plan.steps_per_epoch,
+            "predicted": plan.peak,
+        }),
+        Event::Step(step) => {
+            let memory = Peak { live: step.live, reserved: step.reserved, process: step.process };
+            let object = json!({
+                "event": "step",
+                "step": step.step,
+                "loss": step.loss,
+                score_key(plan): step.accuracy,
+                "learning_rate": step.learning_rate,
+                "gradient_norm": step.gradient_norm,
+                "loss_scale": step.loss_scale,
+                "skipped": step.skipped,
+                "at_secs": step.at_secs,
+                "secs": step.secs,
+            });
+            with_peak(object, &memory)
+        }
+        Event::Evaluating { step } => json!({"event": "evaluating", "step": step}),
+        Event::Evaluated { step, at_secs, loss, accuracy, errors } => {
+            let mut object = json!({"event": "evaluated", "step": step, "at_secs": at_secs, "loss": loss});
+            object[if errors.is_some() { "r2" } else { "accuracy" }] = (*accuracy).into();
+            if let Some(ValueErrors { rmse, mae, .. }) = errors {
+                (object["rmse"], object["mae"]) = ((*rmse).into(), (*mae).into());
+            }
+            object
+        }
+        Event::Saved { step, path, bytes, live, why } => json!({
+            "event": "saved",
+            "step": step,
+            "path": path,
+            "bytes": bytes.0,
+            "live_bytes": live.0,
+            "why": why,
+        }),
+        Event::Paused(is_paused) => json!({"event": "paused", "paused": is_paused}),
+        Event::Warning(message) => json!({"event": "warning", "message": message}),
+        Event::Ended { outcome, summary, .. } => {
+            ended(outcome, summary, plan.map_or(summary.predicted, |plan| plan.peak), is_of_values(plan))
+        }
+    })
+}
+
+/// Whether values are learned, which have no accuracy.
+fn is_of_values(plan: Option<&Plan>) -> bool {
+    plan.is_some_and(|plan| plan.resolved.info().label == LabelKind::Value)
+}
+
+fn score_key(plan: Option<&Plan>) -> &'static str {
+    if is_of_values(plan) { "r2" } else { "accuracy" }
+}
+
+fn ended(outcome: &Outcome, summary: &Summary, predicted: Peak, is_of_values: bool) -> Value {
+    let (name, message) = match outcome {
+        Outcome::Finished => ("finished", None),
+        Outcome::Stopped => ("stopped", None),
+        Outcome::OverBudget(refusal) => ("over_budget", Some(refusal.error.to_string())),
+        Outcome::Failed(error) => ("failed", Some(error.to_string())),
+    };
+    let mut object = json!({
+        "event": name,
+        "steps": summary.steps,
+        "secs": summary.secs,
+        "train_loss": summary.train_loss,
+        "skipped_steps": summary.skipped_steps,
+        "predicted": predicted,
+        "measured": summary.measured,
+        "process_is_sampled": summary.is_process_sampled,
+        "left_over_bytes": summary.left_over.0,
+    });
+    let scores = if is_of_values { ["test_r2", "best_test_r2"] } else { ["test_accuracy", "best_test_accuracy"] };
+    object[scores[0]] = summary.test_accuracy.into();
+    object[scores[1]] = summary.best_test_accuracy.into();
+    if let Some(ValueErrors { rmse, mae, .. }) = summary.test_errors {
+        (object["test_rmse"], object["test_mae"]) = (rmse.into(), mae.into());
+    }
+    if let Some(message) = message {
+        object["message"] = message.into();
+    }
+    if let Outcome::OverBudget(refusal) = outcome {
+        let error = &refusal.error;
+        object["layer"] = error.layer.as_str().into();
+        object["asked_bytes"] = error.asked.0.into();
+        object["live_bytes"] = error.live.0.into();
+        object["budget_bytes"] = error.budget.0.into();
+        object["would_fit"] = refusal.advice.iter().map(advice::words).collect();
+    }
+    object
+}

@@ -1,0 +1,108 @@
+//! What was recognised in a table, for whoever shows it.
+
+use std::path::PathBuf;
+
+use super::{
+    Found, Table,
+    column::{ColumnKind, MOST_SLOTS},
+    decided,
+    label::Goal,
+};
+use crate::{bytes::Bytes, experiment::TableTask};
+
+/// What a column of a table is used as.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ColumnUse {
+    /// Numbers, scaled to mean 0 and deviation 1 over the training rows.
+    Numbers,
+    /// Categories: how many, and how many of them share a feature because they are rare.
+    Categories {
+        /// Different ones.
+        count: usize,
+        /// Those that share one feature.
+        shared: usize,
+    },
+    /// What is learned.
+    Label,
+    /// Nothing: it was left out.
+    LeftOut,
+}
+
+/// A column of a table.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ColumnFacts {
+    /// Its name.
+    pub name: String,
+    /// What it is used as.
+    pub used: ColumnUse,
+    /// Rows in which it has no value.
+    pub missing: usize,
+}
+
+/// What was found out about a table before a run.
+#[derive(Debug, Clone, PartialEq)]
+pub struct TableFacts {
+    /// Its file.
+    pub path: PathBuf,
+    /// Bytes of it, unpacked.
+    pub bytes: Bytes,
+    /// How its fields are separated, in words: `commas`.
+    pub separator: &'static str,
+    /// Whether a comma stands before decimals.
+    pub has_decimal_commas: bool,
+    /// Rows that are samples.
+    pub rows: usize,
+    /// All columns, in the order of the file.
+    pub columns: Vec<ColumnFacts>,
+    /// Numbers of a row as a model sees it.
+    pub features: usize,
+    /// The column of the label.
+    pub label: String,
+    /// What is learned of it.
+    pub task: TableTask,
+    /// What its classes are called; none of a regression.
+    pub classes: Vec<String>,
+    /// Rows that were left out because they cannot be read.
+    pub left_out_count: usize,
+    /// The first of them, with what is wrong with it.
+    pub first_left_out: Option<String>,
+}
+
+impl TableFacts {
+    /// The most features of a column of categories.
+    pub const MOST_CATEGORIES: usize = MOST_SLOTS;
+
+    pub(super) fn of(found: &Found) -> Self {
+        let Table { path, bytes, dialect, names, columns, label_at, rows, left_out, .. } = &*found.table;
+        let column = |(at, name): (usize, &String)| {
+            let own = columns.iter().find(|column| column.at == at);
+            let used = match own.map(|column| &column.kind) {
+                _ if at == *label_at => ColumnUse::Label,
+                None => ColumnUse::LeftOut,
+                Some(ColumnKind::Number { .. }) => ColumnUse::Numbers,
+                Some(ColumnKind::Category(categories)) => {
+                    ColumnUse::Categories { count: categories.len(), shared: categories.shared() }
+                }
+            };
+            ColumnFacts { name: name.clone(), used, missing: own.map_or(0, |column| column.missing) }
+        };
+        let (label, task) = decided(found);
+        Self {
+            path: path.clone(),
+            bytes: Bytes(*bytes),
+            separator: dialect.words(),
+            has_decimal_commas: dialect.decimal_comma,
+            rows: *rows,
+            columns: names.iter().enumerate().map(column).collect(),
+            features: found.features(),
+            label: label.to_owned(),
+            task,
+            classes: match &found.goal {
+                Goal::Classes(classes) => classes.iter().map(|class| class.name.clone()).collect(),
+                Goal::Value => Vec::new(),
+            },
+            left_out_count: left_out.as_ref().map_or(0, |(count, _)| *count),
+            first_left_out: left_out.as_ref().map(|(_, first)| first.clone()),
+        }
+    }
+}

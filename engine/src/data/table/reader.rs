@@ -1,0 +1,396 @@
+//! A file of comma-separated values, read row by row into columns.
+//!
+//! Its first [`HEAD`] rows say which columns are numbers; then all of it is read once. Refuses what does not go on as it began,
+//! by line and column.
+
+use std::path::Path;
+
+use csv::ByteRecord;
+
+use super::{
+    Choice, Table,
+    column::{self, Categories, Column, ColumnKind, Field, MOST_CATEGORIES},
+    dialect::{self, Dialect},
+    label::Label,
+    records::{BOM, LOOK, Rows, head},
+    stamp,
+};
+use crate::{
+    bytes::Bytes,
+    error::{Error, MemoryRefused, Problem, Result},
+    suggest::nearest,
+};
+
+/// Rows that decide which columns are numbers.
+const HEAD: usize = 1000;
+/// Of so many values one text is a slip, and makes no column of categories.
+const SLIP: usize = 10;
+/// The most bytes of cells.
+const MOST_CELLS: usize = 16 << 30;
+/// The longest part of a field that is quoted in a message.
+const QUOTED: usize = 40;
+/// Columns that a message lists.
+const LISTED: usize = 30;
+
+/// Reads the table at `path`.
+pub(super) fn read(path: &Path, choice: Choice) -> Result<Table> {
+    let stamp = stamp(path);
+    let head = head(path)?;
+    if let Some(reason) = dialect::foreign(&head) {
+        return Err(Error::file(path, reason));
+    }
+    let mut dialect = Dialect::of(head.strip_prefix(BOM).unwrap_or(&head), head.len() < LOOK);
+    let plan = Columns::plan(path, &choice, &mut dialect)?;
+    let mut filling = Filling::new(path, plan, dialect, choice.skip_broken);
+    let mut rows = Rows::open(path, dialect)?;
+    rows.next()?;
+    while rows.next()? {
+        filling.row(&rows)?;
+        if filling.rows == HEAD {
+            filling.expect(rows.at(), rows.bytes)?;
+        }
+    }
+    let (bytes, checksum) = rows.ended();
+    filling.into_table(stamp, choice, bytes, checksum)
+}
+
+/// What becomes of the columns.
+struct Columns {
+    names: Vec<String>,
+    columns: Vec<Column>,
+    label_at: usize,
+    label: Label,
+}
+
+/// What the first rows have in a column.
+#[derive(Clone, Copy, Default)]
+struct Head {
+    numbers: usize,
+    texts: usize,
+}
+
+impl Columns {
+    /// Looks at the first rows.
+    fn plan(path: &Path, choice: &Choice, dialect: &mut Dialect) -> Result<Self> {
+        let mut rows = Rows::open(path, *dialect)?;
+        if !rows.next()? {
+            return Err(Error::file(path, "it is empty; choose a file with a line of names and rows below it"));
+        }
+        let names = names(&rows)?;
+        let [categorical, leave_out] =
+            [("data.categorical", &choice.categorical), ("data.leave_out", &choice.leave_out)]
+                .map(|(key, list)| listed(key, list, &names));
+        let (categorical, leave_out) = (categorical?, leave_out?);
+        let label_at = label_at(&choice.label, &names)?;
+        if leave_out.contains(&label_at) {
+            let message = format!("`{}` is the label, which cannot be left out", names[label_at]);
+            return Err(Problem::new(
+                "data.leave_out",
+                message,
+                "take it out of the list, or choose another data.label",
+            )
+            .into());
+        }
+        let mut heads = vec![Head::default(); names.len()];
+        let mut count = 0;
+        while count < HEAD && rows.next()? {
+            count += 1;
+            for (head, bytes) in heads.iter_mut().zip(rows.record.iter()) {
+                match column::field(bytes, dialect.separator != b',', &mut dialect.decimal_comma) {
+                    Field::Missing => {}
+                    Field::Number(_) | Field::Endless => head.numbers += 1,
+                    Field::Text => head.texts += 1,
+                }
+            }
+        }
+        if count == 0 {
+            return Err(Error::file(path, "it has a line of names and no row below it; add rows"));
+        }
+        let is_text = |at: usize| {
+            let Head { numbers, texts } = heads[at];
+            categorical.contains(&at) || texts > 0 && texts * SLIP > numbers
+        };
+        let own = (0..names.len()).filter(|at| *at != label_at && !leave_out.contains(at));
+        let columns: Vec<Column> = own
+            .map(|at| {
+                let kind = match is_text(at) {
+                    true => ColumnKind::Category(Categories::default()),
+                    false => ColumnKind::Number { first: None },
+                };
+                Column { name: names[at].clone(), at, kind, missing: 0 }
+            })
+            .collect();
+        if columns.is_empty() {
+            let message = format!(
+                "the label `{}` is its only column, and something has to tell it; add a column",
+                names[label_at]
+            );
+            return Err(Error::file(path, message));
+        }
+        let label = match is_text(label_at) {
+            true => Label::Texts { numbers: Vec::new(), categories: Categories::default() },
+            false => Label::Numbers { values: Vec::new() },
+        };
+        Ok(Self { names, columns, label_at, label })
+    }
+}
+
+/// The names in the first row.
+fn names(rows: &Rows<'_>) -> Result<Vec<String>> {
+    let refused = |message: String| Err(Error::file_at(rows.path, format!("line {}", rows.line()), message));
+    let is_number = |field: &[u8]| matches!(column::field(field, false, &mut false), Field::Number(_));
+    if rows.record.iter().all(is_number) {
+        return refused(
+            "the first line has numbers in the place of names; put a line with a name for each column before it"
+                .to_owned(),
+        );
+    }
+    let mut names: Vec<String> = Vec::with_capacity(rows.record.len());
+    for (at, field) in rows.record.iter().enumerate() {
+        let mut name = String::from_utf8_lossy(field.trim_ascii()).into_owned();
+        if name.is_empty() {
+            // As other programs write a column of numbers of rows.
+            name = format!("column {}", at + 1);
+        }
+        if let Some(first) = names.iter().position(|known| *known == name) {
+            return refused(format!("columns {} and {} are both called `{name}`; rename one", first + 1, at + 1));
+        }
+        names.push(name);
+    }
+    Ok(names)
+}
+
+/// The columns of a list by their names, as `key` has it.
+fn listed(key: &str, list: &str, names: &[String]) -> Result<Vec<usize>> {
+    let wanted = list.split(',').map(str::trim).filter(|name| !name.is_empty());
+    wanted.map(|name| place(key, name, names)).collect()
+}
+
+fn label_at(label: &str, names: &[String]) -> Result<usize> {
+    if label.is_empty() { Ok(names.len().saturating_sub(1)) } else { place("data.label", label, names) }
+}
+
+/// The column of a name.
+fn place(key: &str, name: &str, names: &[String]) -> Result<usize> {
+    if let Some(at) = names.iter().position(|known| known == name) {
+        return Ok(at);
+    }
+    let near = nearest(name, names.iter().map(String::as_str)).map(|near| format!("did you mean \"{near}\"? "));
+    let all: Vec<&str> = names.iter().take(LISTED).map(String::as_str).collect();
+    let more = if names.len() > LISTED { format!(" and {} more", names.len() - LISTED) } else { String::new() };
+    let mend = format!("{}the columns are {}{more}", near.unwrap_or_default(), all.join(", "));
+    Err(Problem::new(key, format!("there is no column `{name}`"), mend).into())
+}
+
+/// Columns that are being filled.
+struct Filling<'a> {
+    path: &'a Path,
+    dialect: Dialect,
+    skips: bool,
+    plan: Columns,
+    cells: Vec<f32>,
+    rows: usize,
+    left_out: Option<(usize, String)>,
+}
+
+/// What is wrong with a row: in which column, and what would mend it.
+struct Wrong {
+    column: Option<String>,
+    message: String,
+}
+
+impl Wrong {
+    fn of(column: &str, message: String) -> Self {
+        Self { column: Some(column.to_owned()), message }
+    }
+}
+
+impl<'a> Filling<'a> {
+    fn new(path: &'a Path, plan: Columns, dialect: Dialect, skips: bool) -> Self {
+        Self { path, dialect, skips, plan, cells: Vec::new(), rows: 0, left_out: None }
+    }
+
+    /// Makes room for about as many rows as the `bytes` of the file have, of which `at` were read.
+    fn expect(&mut self, at: u64, bytes: u64) -> Result<()> {
+        let rows = (self.rows as f64 * bytes as f64 / at.max(1) as f64 * 1.02) as usize;
+        let more = rows.saturating_sub(self.rows).saturating_mul(self.plan.columns.len());
+        let asked = more.saturating_mul(size_of::<f32>());
+        if asked > MOST_CELLS {
+            let message = format!(
+                "its columns take about {} as numbers, and at most {} are held; leave columns out (data.leave_out)",
+                Bytes(asked as u64),
+                Bytes(MOST_CELLS as u64)
+            );
+            return Err(Error::file(self.path, message));
+        }
+        let refused = |_| MemoryRefused { label: "a table", ..MemoryRefused::of(Bytes(asked as u64)) };
+        Ok(self.cells.try_reserve_exact(more).map_err(refused)?)
+    }
+
+    /// Takes a row.
+    fn row(&mut self, rows: &Rows<'_>) -> Result<()> {
+        let begin = self.cells.len();
+        let Err(Wrong { column, message }) = self.fields(&rows.record) else {
+            self.rows += 1;
+            return if self.rows > u32::MAX as usize {
+                Err(Error::file(self.path, "more rows than can be numbered; take fewer"))
+            } else {
+                Ok(())
+            };
+        };
+        self.forget(begin);
+        let place = match column {
+            Some(name) => format!("line {}, column `{name}`", rows.line()),
+            None => format!("line {}", rows.line()),
+        };
+        if !self.skips {
+            let message = format!("{message}, or write data.skip_broken = true to leave such rows out");
+            return Err(Error::file_at(self.path, place, message));
+        }
+        let first = || Error::file_at(self.path, place, message).to_string();
+        self.left_out.get_or_insert_with(|| (0, first())).0 += 1;
+        Ok(())
+    }
+
+    /// Takes back the cells of a row from `begin` on.
+    fn forget(&mut self, begin: usize) {
+        for (cell, column) in self.cells.drain(begin..).zip(&mut self.plan.columns) {
+            if let ColumnKind::Category(categories) = &mut column.kind {
+                categories.forget(cell as usize);
+            }
+        }
+    }
+
+    fn fields(&mut self, record: &ByteRecord) -> Result<(), Wrong> {
+        let Columns { names, columns, label_at, label } = &mut self.plan;
+        if record.len() != names.len() {
+            let (count, fields) = (record.len(), if record.len() == 1 { "field" } else { "fields" });
+            let message = format!("{count} {fields}, and the first line names {} columns; mend the row", names.len());
+            return Err(Wrong { column: None, message });
+        }
+        let comma_free = self.dialect.separator != b',';
+        let is_comma = &mut self.dialect.decimal_comma;
+        let of_label = &record[*label_at];
+        let labelled = column::field(of_label, comma_free, is_comma);
+        check_label(&names[*label_at], of_label, labelled, label, self.rows)?;
+        for column in columns.iter_mut() {
+            let bytes = &record[column.at];
+            let cell = match &mut column.kind {
+                ColumnKind::Number { first } => match column::field(bytes, comma_free, is_comma) {
+                    Field::Number(number) => (number - *first.get_or_insert(number)) as f32,
+                    Field::Missing => f32::NAN,
+                    Field::Endless => return Err(Wrong::of(&column.name, endless(bytes))),
+                    Field::Text => return Err(Wrong::of(&column.name, no_number(&column.name, bytes, self.rows))),
+                },
+                ColumnKind::Category(categories) => {
+                    let number = categories.number(if column::is_missing(bytes) { b"" } else { bytes });
+                    number.ok_or_else(|| Wrong::of(&column.name, too_many(&column.name)))? as f32
+                }
+            };
+            self.cells.push(cell);
+        }
+        match (label, labelled) {
+            (Label::Numbers { values }, Field::Number(value)) => values.push(value),
+            (Label::Texts { numbers, categories }, _) => {
+                let number = categories.number(of_label);
+                numbers.push(number.ok_or_else(|| Wrong::of(&names[*label_at], too_many(&names[*label_at])))?);
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    fn into_table(mut self, stamp: Option<super::Stamp>, choice: Choice, bytes: u64, checksum: u32) -> Result<Table> {
+        if self.rows == 0 {
+            let message = match &self.left_out {
+                Some((count, first)) => format!("all of its {count} rows are broken; the first: {first}"),
+                None => "it has a line of names and no row below it; add rows".to_owned(),
+            };
+            return Err(Error::file(self.path, message));
+        }
+        let width = self.plan.columns.len();
+        for (at, column) in self.plan.columns.iter_mut().enumerate() {
+            column.missing = match &column.kind {
+                ColumnKind::Number { .. } => {
+                    self.cells[at..].iter().step_by(width).filter(|cell| cell.is_nan()).count()
+                }
+                ColumnKind::Category(categories) => categories.missing(),
+            };
+            if column.missing == self.rows {
+                let message = format!(
+                    "is empty in all {} rows; remove it, or write data.leave_out = \"{}\"",
+                    self.rows, column.name
+                );
+                return Err(Error::file_at(self.path, format!("column `{}`", column.name), message));
+            }
+            if let ColumnKind::Category(categories) = &mut column.kind {
+                categories.finish();
+            }
+        }
+        match &mut self.plan.label {
+            Label::Texts { numbers, categories } => {
+                numbers.shrink_to_fit();
+                categories.finish();
+            }
+            Label::Numbers { values } => values.shrink_to_fit(),
+        }
+        let Columns { names, columns, label_at, label } = self.plan;
+        self.cells.shrink_to_fit();
+        Ok(Table {
+            path: self.path.to_owned(),
+            stamp,
+            choice,
+            bytes,
+            checksum,
+            dialect: self.dialect,
+            names,
+            columns,
+            label_at,
+            label,
+            cells: self.cells,
+            rows: self.rows,
+            left_out: self.left_out,
+        })
+    }
+}
+
+fn check_label(name: &str, bytes: &[u8], field: Field, label: &Label, rows: usize) -> Result<(), Wrong> {
+    match (label, field) {
+        (_, Field::Missing) => {
+            Err(Wrong::of(name, "the row has no label; give it one, or take the row out".to_owned()))
+        }
+        (Label::Numbers { .. }, Field::Endless) => Err(Wrong::of(name, endless(bytes))),
+        (Label::Numbers { .. }, Field::Text) => Err(Wrong::of(name, no_number(name, bytes, rows))),
+        _ => Ok(()),
+    }
+}
+
+fn endless(bytes: &[u8]) -> String {
+    format!("{} is not finite; write a finite number, or leave the field empty where it is not known", quoted(bytes))
+}
+
+fn no_number(name: &str, bytes: &[u8], rows: usize) -> String {
+    let before = match rows {
+        0 => "the rows after it have numbers".to_owned(),
+        1 => "the row before it has a number".to_owned(),
+        rows => format!("the {rows} rows before it have numbers"),
+    };
+    format!(
+        "{} is no number, and {before}; mend the field, leave it empty where it is not known, write data.categorical = \
+         \"{name}\" where the column holds categories",
+        quoted(bytes)
+    )
+}
+
+fn too_many(name: &str) -> String {
+    format!(
+        "more than {MOST_CATEGORIES} different texts are no categories; leave the column out (data.leave_out = \"{name}\")"
+    )
+}
+
+/// A field in a message, shortened.
+fn quoted(bytes: &[u8]) -> String {
+    let text = String::from_utf8_lossy(bytes.trim_ascii());
+    let short: String = text.chars().take(QUOTED).flat_map(char::escape_debug).collect();
+    if text.chars().count() > QUOTED { format!("\"{short}…\"") } else { format!("\"{short}\"") }
+}
