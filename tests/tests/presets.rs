@@ -36,7 +36,7 @@ static CIFAR10: LazyLock<PathBuf> = LazyLock::new(|| {
 fn preset(name: &str) -> Experiment {
     let preset = shipped::find(name).expect("a shipped preset");
     let mut experiment = preset.unwrap_or_else(|error| panic!("{error}"));
-    if experiment.data.kind.is_on_disk() {
+    if experiment.data.kind.is_on_disk() && experiment.data.kind != DataKind::Table {
         assert_eq!(experiment.data.kind, DataKind::Cifar10, "{name}: write a folder for it as well");
         experiment.data.path = Some(CIFAR10.clone());
     }
@@ -186,6 +186,16 @@ fn the_digits_are_learnt() {
     let (mlp, cnn) = (test_accuracy("mlp-digits"), test_accuracy("cnn-digits"));
     assert!(mlp >= 0.95, "mlp-digits: {mlp}");
     assert!(cnn >= 0.97, "cnn-digits: {cnn}");
+}
+
+#[test]
+fn tables_are_learnt() {
+    let classes = test_accuracy("mlp-table");
+    assert!(classes >= 0.88, "mlp-table: {classes}");
+    let (_, _, summary) = train(&Trainer::new(|| {}), preset("mlp-table-value"));
+    let errors = summary.test_errors.expect("values have errors");
+    assert!(errors.r2 >= 0.85 && Some(errors.r2) == summary.test_accuracy, "mlp-table-value: {errors:?}");
+    assert!(errors.mae < errors.rmse && (100.0..1000.0).contains(&errors.mae), "mlp-table-value: {errors:?}");
 }
 
 #[test]

@@ -30,6 +30,8 @@ const SHIPPED: &[(&str, &str)] = presets![
     "cnn-shapes-evaluate-whole",
     "mlp-digits-sgd",
     "mlp-digits-too-fast",
+    "mlp-table",
+    "mlp-table-value",
     "mlp-deep-checkpoint",
     "shapes-tensorflow-guide",
     "cifar10-tensorflow-guide",
