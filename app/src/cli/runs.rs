@@ -165,6 +165,9 @@ pub(super) struct Row<'a> {
     test_loss: Option<f64>,
     test_accuracy: Option<f64>,
     best_test_accuracy: Option<f64>,
+    /// Of values, in the place of accuracies.
+    test_r2: Option<f64>,
+    best_test_r2: Option<f64>,
     bytes_on_disk: u64,
 }
 
@@ -201,8 +204,10 @@ impl<'a> Row<'a> {
             peak: Peaks { predicted: run.predicted, measured: run.measured },
             train_loss: run.train_loss,
             test_loss: run.test_loss,
-            test_accuracy: run.test_accuracy,
-            best_test_accuracy: run.best_test_accuracy,
+            test_accuracy: run.test_accuracy.filter(|_| !run.learns_values()),
+            best_test_accuracy: run.best_test_accuracy.filter(|_| !run.learns_values()),
+            test_r2: run.test_accuracy.filter(|_| run.learns_values()),
+            best_test_r2: run.best_test_accuracy.filter(|_| run.learns_values()),
             bytes_on_disk: run.on_disk.0,
         }
     }

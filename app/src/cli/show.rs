@@ -140,7 +140,7 @@ fn describe(run: &StoredRun, details: &StoredDetails, series: &Series) -> String
     }
     text.push_str(&format!("\n{}", peaks(run)));
     text.push_str(&phases(&details.prediction));
-    text.push_str(&evaluations(series));
+    text.push_str(&evaluations(series, run));
     if !run.settings.is_empty() {
         text.push_str("\nSettings that are not the defaults:\n");
         run.settings.iter().for_each(|setting| text.push_str(&format!("  {setting}\n")));
@@ -175,12 +175,13 @@ fn phases(prediction: &Prediction) -> String {
     format!("\n{table}")
 }
 
-fn evaluations(series: &Series) -> String {
+fn evaluations(series: &Series, run: &StoredRun) -> String {
     let evaluations = &series.evaluations;
     if evaluations.is_empty() {
         return String::new();
     }
-    let mut table = Table::new(["after step", "time", "test loss", "test accuracy"]);
+    let mut table =
+        Table::new(["after step", "time", "test loss", if run.learns_values() { "test R²" } else { "test accuracy" }]);
     let left_out = left_out(evaluations.len());
     for (at, evaluation) in evaluations.records().enumerate() {
         if at == left_out.start && !left_out.is_empty() {
@@ -191,7 +192,10 @@ fn evaluations(series: &Series) -> String {
                 evaluation.step.to_string(),
                 format::secs(evaluation.at_secs),
                 format!("{:.4}", evaluation.loss),
-                format::share(evaluation.accuracy),
+                match run.learns_values() {
+                    true => format::plain_score(evaluation.accuracy),
+                    false => format::share(evaluation.accuracy),
+                },
             ]);
         }
     }

@@ -37,7 +37,7 @@ const HEAD: f32 = print::TITLE + print::EDGE + 4.0;
 const NAME: f32 = 120.0;
 
 /// Draws runs that compare under a title; the line of a budget in MiB, with whose it is, where it is near.
-pub(crate) fn figure(title: &str, dots: &[Dot], (whose, budget): (&str, f64)) -> Figure {
+pub(crate) fn figure(title: &str, dots: &[Dot], (whose, budget): (&str, f64), is_of_values: bool) -> Figure {
     let palette = palette();
     let mut figure = Figure::new(title, print::PAGE, HEAD + print::LINE * 2.0 + print::CHART + print::BELOW);
     let heading = Words::new(print::TITLE, palette.strong()).heavy();
@@ -61,10 +61,12 @@ pub(crate) fn figure(title: &str, dots: &[Dot], (whose, budget): (&str, f64)) ->
     let high = dots.iter().fold(0.0f64, |high, dot| high.max(dot.at[1]));
     let around = ((high - low) * 0.15).max(0.02);
     let x = (0.0, if is_near { widest.max(budget) } else { widest } * 1.1);
-    let panel = Panel::new([left, top], [right - left, bottom - top], x, ((low - around).max(0.0), high + around));
-    let percent = |y: f64| if y <= 1.0 { format!("{}%", format::plain(y * 100.0)) } else { String::new() };
+    let floor = if low < 0.0 { low - around } else { (low - around).max(0.0) };
+    let panel = Panel::new([left, top], [right - left, bottom - top], x, (floor, high + around));
+    let (ticks, measure) =
+        (format::tick_score(is_of_values), ["best test accuracy", "best test R²"][usize::from(is_of_values)]);
     let across = Axis::new(Round::Binary, &format::mib, "measured peak");
-    panel.axes(&mut figure, &across, &Axis::new(Round::Decimal, &percent, "best test accuracy"));
+    panel.axes(&mut figure, &across, &Axis::new(Round::Decimal, &ticks, measure));
     let mut lines: Vec<[[f32; 2]; 2]> = Vec::new();
     if is_near {
         let at = panel.x(budget);
@@ -130,18 +132,18 @@ mod tests {
     #[test]
     fn every_run_is_a_point_and_names_do_not_cover_each_other() {
         let dots = [dot("small", [10.0, 0.8]), dot("large", [30.0, 0.9]), dot("worse", [30.0, 0.85])];
-        let svg = figure("Digits", &dots, ("budget of these settings", 32.0)).svg();
+        let svg = figure("Digits", &dots, ("budget of these settings", 32.0), false).svg();
         assert_eq!(svg.matches("<circle").count(), 3);
         for said in ["small", "large", "worse", "budget of these settings, 32 MiB", "beaten"] {
             assert!(svg.contains(&format!(">{said}<")), "{said} in {svg}");
         }
         let long = Dot { number: "3".to_owned(), name: "a name with no end ".repeat(20), at: [10.0, 0.8] };
-        assert!(figure("Long", &[long], ("budget", 32.0)).svg().contains(">3: a name with"));
+        assert!(figure("Long", &[long], ("budget", 32.0), false).svg().contains(">3: a name with"));
         // Runs at one point have their names around it.
         let same: Vec<Dot> = (0..9).map(|i| dot(&format!("run {i}"), [10.0, 0.5])).collect();
-        let named = figure("Same", &same, ("budget", 1e6)).svg().matches(">run ").count();
+        let named = figure("Same", &same, ("budget", 1e6), false).svg().matches(">run ").count();
         assert_eq!(named, 9);
         assert_eq!(stairs(&[[1.0, 0.5], [3.0, 0.9]]), [[1.0, 0.5], [3.0, 0.5], [3.0, 0.9]]);
-        assert!(!figure("Nothing", &[], ("budget", 1.0)).svg().contains("NaN"));
+        assert!(!figure("Nothing", &[], ("budget", 1.0), false).svg().contains("NaN"));
     }
 }

@@ -2,6 +2,7 @@
 
 use plimsoll_engine::{
     Bytes,
+    experiment::Labelled,
     report::{Comparison, Subject},
 };
 
@@ -93,7 +94,9 @@ fn figures(page: &mut Page, comparison: &Comparison) {
     };
     let dots: Vec<Dot> = comparison.subjects.iter().filter_map(dot).collect();
     if !dots.is_empty() {
-        page.figure(&figure::tradeoff::figure("Memory against accuracy", &dots, budget(comparison)));
+        let is_of_values = comparison.subjects.iter().all(|s| s.experiment.data.labelled() == Labelled::Value);
+        let title = if is_of_values { "Memory against R²" } else { "Memory against accuracy" };
+        page.figure(&figure::tradeoff::figure(title, &dots, budget(comparison), is_of_values));
     }
 }
 

@@ -272,7 +272,7 @@ fn accuracies(points: &[[f64; 2]]) -> (f64, f64) {
     let low = points.iter().fold(1.0f64, |low, [_, y]| low.min(*y));
     let high = points.iter().fold(0.0f64, |high, [_, y]| high.max(*y));
     let around = ((high - low) * 0.15).max(0.02);
-    ((low - around).max(0.0), high + around)
+    (if low < 0.0 { low - around } else { (low - around).max(0.0) }, high + around)
 }
 
 /// The markers of the families, in their order, each with its sign in the legend. There are no more shapes: the families

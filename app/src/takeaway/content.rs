@@ -2,6 +2,7 @@
 
 use plimsoll_engine::{
     Bytes,
+    experiment::Labelled,
     report::tables::{self, Table},
 };
 use serde_json::json;
@@ -70,7 +71,9 @@ fn figure(pane: Pane, state: &State, view: &View) -> Option<Figure> {
             let dots: Vec<Dot> = dots.into_iter().map(dot).collect();
             let budget = state.document.experiment.budget.as_mib();
             let budget = (panels::tradeoff::BUDGET_OF, budget);
-            Some(tradeoff::figure(&format!("Memory against accuracy: {task}"), &dots, budget))
+            let is_of_values = state.shown_run()?.experiment().data.labelled() == Labelled::Value;
+            let measure = if is_of_values { format::R2 } else { "accuracy" };
+            Some(tradeoff::figure(&format!("Memory against {measure}: {task}"), &dots, budget, is_of_values))
         }
         Pane::Layers => state.newest_plan().map(|plan| layers::figure(plan)),
         Pane::Compare => compared_figure(state, view),

@@ -6,7 +6,7 @@ use std::{
 };
 
 use crate::experiment::{
-    Data, DataKind, DataSetting, Experiment, Normalise,
+    Data, DataKind, DataSetting, Experiment, Normalise, TableTask,
     settings::{NOTHING, settings},
 };
 
@@ -54,6 +54,23 @@ impl Weights {
 }
 
 impl Experiment {
+    /// The same with what the data decided of `other` where this one leaves that to them: the label and the task of a table.
+    pub(crate) fn decided_as(&self, other: &Self) -> Cow<'_, Self> {
+        let (own, known) = (&self.data, &other.data);
+        let is_open = own.label.is_empty() || own.task == TableTask::Auto;
+        if own.kind != DataKind::Table || known.kind != DataKind::Table || !is_open {
+            return Cow::Borrowed(self);
+        }
+        let mut decided = self.clone();
+        if own.label.is_empty() {
+            decided.data.label.clone_from(&known.label);
+        }
+        if own.task == TableTask::Auto {
+            decided.data.task = known.task;
+        }
+        Cow::Owned(decided)
+    }
+
     /// The data with what the experiment says of them elsewhere: without a tokenizer of their own, texts have that of the
     /// folder of the weights, and images are scaled as the weights were trained.
     pub fn whole_data(&self) -> Cow<'_, Data> {

@@ -41,7 +41,9 @@ pub mod names {
     pub fn about(name: &str) -> &'static str {
         match name {
             TRAIN_LOSS => "Mean loss over the effective batch.",
-            TRAIN_ACCURACY => "Share of the effective batch that was answered right.",
+            TRAIN_ACCURACY => {
+                "Share of the effective batch that was right; of values, of their variance that is explained."
+            }
             GRADIENT_NORM => "Norm of the whole gradient before clipping.",
             LEARNING_RATE => "Learning rate of the step.",
             LOSS_SCALE => "Scale of the loss; 1 without loss scaling.",
@@ -51,7 +53,7 @@ pub mod names {
             RESERVED => "Measured: the most bytes that the allocator held during the step.",
             PROCESS => "Measured: bytes of the process.",
             TEST_LOSS => "Mean loss over the test data.",
-            TEST_ACCURACY => "Share of the test data that was answered right.",
+            TEST_ACCURACY => "Share of the test data that was right; of values, of their variance that is explained.",
             _ => "",
         }
     }

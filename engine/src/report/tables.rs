@@ -9,6 +9,7 @@ use serde_json::{Map, Value, json};
 use super::{Comparison, Ran, Subject, curves::quoted};
 use crate::{
     bytes::Bytes,
+    experiment::Labelled,
     memory::{Categories, Category, Point},
     plan::{Pass, Plan},
     store::StoredRun,
@@ -136,8 +137,16 @@ pub fn comparison(comparison: &Comparison) -> Table {
     let figures = |value: fn(&Subject) -> Value| comparison.subjects.iter().map(value).collect::<Vec<Value>>();
     table.rows.push(row("predicted bytes", "", figures(|s| json!(s.predicted().map(|bytes| bytes.0)))));
     table.rows.push(row("measured bytes", "", figures(|s| json!(s.measured().map(|bytes| bytes.0)))));
-    let accuracy = |s: &Subject| json!(s.ran.as_ref().and_then(|ran| ran.best_test_accuracy));
-    table.rows.push(row("best test accuracy", "", figures(accuracy)));
+    let is_of_values = |s: &Subject| s.experiment.data.labelled() == Labelled::Value;
+    let best = |s: &Subject| s.ran.as_ref().and_then(|ran| ran.best_test_accuracy);
+    let scores = |values: bool| {
+        let own = |s: &Subject| json!(best(s).filter(|_| is_of_values(s) == values));
+        comparison.subjects.iter().map(own).collect::<Vec<Value>>()
+    };
+    table.rows.push(row("best test accuracy", "", scores(false)));
+    if comparison.subjects.iter().any(is_of_values) {
+        table.rows.push(row("best test r2", "", scores(true)));
+    }
     table.rows.push(row(
         "measured seconds of a step",
         "",
@@ -155,7 +164,9 @@ pub fn runs<'a>(runs: impl IntoIterator<Item = &'a StoredRun>) -> Table {
     let what =
         ["run", "title", "name", "note", "tags", "starred", "state", "started", "device", "seed", "steps", "step_secs"];
     let measured = ["predicted_bytes", "measured_bytes", "train_loss", "test_accuracy", "best_test_accuracy"];
-    let mut table = Table::new(what.into_iter().chain(measured).chain(["settings"]));
+    // Of values, in the place of accuracies.
+    let of_values = ["test_r2", "best_test_r2"];
+    let mut table = Table::new(what.into_iter().chain(measured).chain(of_values).chain(["settings"]));
     table.rows.extend(runs.into_iter().map(|run| {
         let ran = Ran::of(run);
         vec![
@@ -174,8 +185,10 @@ pub fn runs<'a>(runs: impl IntoIterator<Item = &'a StoredRun>) -> Table {
             json!(ran.predicted_bytes),
             json!(ran.measured_bytes),
             json!(ran.train_loss),
-            json!(ran.test_accuracy),
-            json!(ran.best_test_accuracy),
+            json!(ran.test_accuracy.filter(|_| !run.learns_values())),
+            json!(ran.best_test_accuracy.filter(|_| !run.learns_values())),
+            json!(ran.test_accuracy.filter(|_| run.learns_values())),
+            json!(ran.best_test_accuracy.filter(|_| run.learns_values())),
             json!(run.settings.join(" ")),
         ]
     }));

@@ -150,7 +150,8 @@ fn every_card_gets_the_picture_of_its_prediction() {
     let (state, plan) = (&app(&window).state, app(&window).state.plan().expect("a plan"));
     for entry in &state.gallery.entries {
         let picture = entry.picture.as_ref().expect("made").as_ref();
-        if let Some(path) = entry.experiment.as_ref().and_then(|experiment| experiment.data.path.as_ref()) {
+        let path = entry.experiment.as_ref().and_then(|experiment| experiment.data.path.as_ref());
+        if let Some(path) = path.filter(|path| !path.starts_with("shipped:ships.csv")) {
             // Its data are a folder of the user's, which is not here.
             assert!(picture.expect_err("no data").contains(&path.display().to_string()), "{}", entry.title());
             continue;

@@ -2,7 +2,7 @@
 
 use eframe::egui::{Align, Layout, Rect, RichText, Role, ScrollArea, Ui, UiBuilder, WidgetInfo, vec2};
 use egui_plot::{HLine, Line, LineStyle, PlotPoints};
-use plimsoll_engine::Bytes;
+use plimsoll_engine::{Bytes, experiment::Labelled};
 
 use super::color;
 use crate::{
@@ -78,9 +78,10 @@ fn loss(ui: &mut Ui, view: &View, runs: &[One<'_>]) {
 }
 
 fn accuracy(ui: &mut Ui, view: &View, runs: &[One<'_>]) {
-    ui.label(RichText::new("Test accuracy").strong());
-    let percent = |y: f64| if y > 1.0 { String::new() } else { format!("{}%", format::plain(y * 100.0)) };
-    let axes = live::axes(view, Round::Decimal, percent, format::share, Some(1.0));
+    let is_of_values = runs.iter().all(|(_, _, run)| run.experiment().data.labelled() == Labelled::Value);
+    ui.label(RichText::new(if is_of_values { "Test R²" } else { "Test accuracy" }).strong());
+    let exact = if is_of_values { format::plain_score } else { format::share };
+    let axes = live::axes(view, Round::Decimal, format::tick_score(is_of_values), exact, Some(1.0));
     let curves: Vec<Curve<'_>> = runs
         .iter()
         .map(|(i, name, run)| Curve {

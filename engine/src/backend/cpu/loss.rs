@@ -11,8 +11,8 @@ use super::{
     parallel,
     simd::simd,
 };
-use crate::backend::IGNORE_INDEX;
 use crate::backend::ops::Loss;
+use crate::backend::{DType, IGNORE_INDEX};
 use crate::error::Result;
 
 /// Runs a kernel of this family.
@@ -27,29 +27,35 @@ pub(super) fn launch(kernel: &Loss, o: &Operands<'_>) -> Result<()> {
             Ok(())
         }, else o.unsupported()),
         Loss::SquaredError => by_float!(o.input_type(0), T => {
-            squared_error::<T>(&o.input(0)?, &o.input(1)?, &mut o.output(0)?);
+            match o.input_type(1) {
+                DType::F64 => squared_error::<T, f64>(&o.input(0)?, &o.input(1)?, &mut o.output(0)?),
+                _ => squared_error::<T, f32>(&o.input(0)?, &o.input(1)?, &mut o.output(0)?),
+            }
             Ok(())
         }, else o.unsupported()),
         Loss::SquaredErrorGrad { scale } => by_float!(o.output_type(0), T => {
-            squared_error_gradient::<T>(*scale, &o.input(0)?, &mut o.output(0)?);
+            match o.input_type(0) {
+                DType::F64 => squared_error_gradient::<T, f64>(*scale, &o.input(0)?, &mut o.output(0)?),
+                _ => squared_error_gradient::<T, f32>(*scale, &o.input(0)?, &mut o.output(0)?),
+            }
             Ok(())
         }, else o.unsupported()),
     }
 }
 
 /// [`Loss::SquaredError`](crate::backend::ops::Loss::SquaredError). A value a row is little work: one thread does it.
-fn squared_error<T: Float>(values: &[T], labels: &[f32], stats: &mut [f64]) {
+fn squared_error<T: Float, L: Copy + Into<f64>>(values: &[T], labels: &[L], stats: &mut [f64]) {
     for (value, label) in values.iter().zip(labels) {
-        let error = value.up().to_f64() - f64::from(*label);
+        let error = value.up().to_f64() - (*label).into();
         stats[0] += error * error;
         stats[1] += error.abs();
     }
 }
 
 /// [`Loss::SquaredErrorGrad`](crate::backend::ops::Loss::SquaredErrorGrad).
-fn squared_error_gradient<T: Float>(scale: f64, labels: &[f32], values: &mut [T]) {
+fn squared_error_gradient<T: Float, L: Copy + Into<f64>>(scale: f64, labels: &[L], values: &mut [T]) {
     for (value, label) in values.iter_mut().zip(labels) {
-        let error = value.up().to_f64() - f64::from(*label);
+        let error = value.up().to_f64() - (*label).into();
         *value = T::down(T::Acc::from_f64(2.0 * scale * error));
     }
 }

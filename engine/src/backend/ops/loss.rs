@@ -25,10 +25,10 @@ pub enum Loss {
         /// The loss's weight, loss scaling included.
         scale: f64,
     },
-    /// in: `values [rows]`, `labels [rows]` (f32); out: `stats [2]` (f64), updated: adds the sum over rows of
+    /// in: `values [rows]`, `labels [rows]` (f32, on the CPU f64 too); out: `stats [2]` (f64), updated: adds the sum over rows of
     /// `(value - label)^2` to the first and that of `|value - label|` to the second.
     SquaredError,
-    /// in: `labels [rows]` (f32); out: `values [rows]`, updated: becomes `2 * scale * (value - label)`.
+    /// in: `labels [rows]` (f32, on the CPU f64 too); out: `values [rows]`, updated: becomes `2 * scale * (value - label)`.
     SquaredErrorGrad {
         /// The loss's weight, loss scaling included.
         scale: f64,

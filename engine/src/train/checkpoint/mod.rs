@@ -201,7 +201,7 @@ impl Checkpoint {
             ["model.", "data.", "lora.", "quantise.", "precision", "frozen", "optimizer.kind", "run.seed"];
         const FREE: [&str; 1] = ["data.placement"];
         let own = self.experiment()?;
-        let changes = preset::changes(&own, experiment);
+        let changes = preset::changes(&own, &experiment.decided_as(&own));
         let decides = |change: &&String| {
             DECIDES.iter().any(|key| change.starts_with(key)) && !FREE.iter().any(|key| change.starts_with(key))
         };
@@ -225,7 +225,9 @@ impl Checkpoint {
     pub(super) fn is_of_run(&self, experiment: &Experiment) -> Result<()> {
         const LENGTH: [&str; 2] = ["run.steps", "run.epochs"];
         let own = self.experiment()?;
-        let differing = preset::differing(&[&own, experiment]).into_iter().filter(|(key, _)| !LENGTH.contains(key));
+        let differing = preset::differing(&[&own, &experiment.decided_as(&own)])
+            .into_iter()
+            .filter(|(key, _)| !LENGTH.contains(key));
         let told = |value: &Option<String>| value.clone().unwrap_or_else(|| "not used".to_owned());
         let differing: Vec<String> = differing
             .map(|(key, values)| format!("{key} (here {}, of the run {})", told(&values[0]), told(&values[1])))
@@ -269,15 +271,19 @@ impl Checkpoint {
     pub(super) fn goes_on_with(&self, dataset: &Dataset, effective: usize) -> Result<()> {
         let Progress { samples, position, data_checksum, .. } = &self.progress;
         let found = dataset.facts().train;
+        let changed = |what: &str| {
+            Problem::new(
+                "data.path",
+                format!("{what}: the data have changed"),
+                "bring back the data, or start a run of its own",
+            )
+        };
         if found as u64 != *samples {
-            let message = format!(
-                "the checkpoint's run had {samples} training samples, and there are {found} now: the data have changed"
-            );
-            return Err(Problem::new("data.path", message, "bring back the data, or start a run of its own").into());
+            let what = format!("the checkpoint's run had {samples} training samples, and there are {found} now");
+            return Err(changed(&what).into());
         }
         if data_checksum.zip(dataset.checksum()).is_some_and(|(was, now)| was != now) {
-            let message = "what is in its file is not what the checkpoint's run learned from: the data have changed";
-            return Err(Problem::new("data.path", message, "bring back the file, or start a run of its own").into());
+            return Err(changed("what is in its file is not what the checkpoint's run learned from").into());
         }
         if position.place > found || !position.place.is_multiple_of(effective) {
             let message =
