@@ -6,6 +6,7 @@
 //! one never stopped. Refuses a file that is damaged, of another program, newer, or of another architecture, before it is used.
 
 mod answers;
+mod data;
 mod progress;
 mod weights;
 mod write;
@@ -21,7 +22,6 @@ pub(super) use self::{progress::Progress, write::write};
 use crate::{
     backend::{Backend, DType, DryRun, Executor, Rates, Shape},
     bytes::Bytes,
-    data::Dataset,
     error::{Error, Problem, Result},
     experiment::{Experiment, preset},
     interop::header::{self, Element, Header, Place, Words, unreadable},
@@ -265,32 +265,6 @@ impl Checkpoint {
         }
         let message = format!("the run has {total_steps} steps, and the checkpoint was written after {step}");
         Err(Problem::new("run.steps", message, format!("write more than {step} (--steps)")).into())
-    }
-
-    /// Refuses data that are not as they were.
-    pub(super) fn goes_on_with(&self, dataset: &Dataset, effective: usize) -> Result<()> {
-        let Progress { samples, position, data_checksum, .. } = &self.progress;
-        let found = dataset.facts().train;
-        let changed = |what: &str| {
-            Problem::new(
-                "data.path",
-                format!("{what}: the data have changed"),
-                "bring back the data, or start a run of its own",
-            )
-        };
-        if found as u64 != *samples {
-            let what = format!("the checkpoint's run had {samples} training samples, and there are {found} now");
-            return Err(changed(&what).into());
-        }
-        if data_checksum.zip(dataset.checksum()).is_some_and(|(was, now)| was != now) {
-            return Err(changed("what is in its file is not what the checkpoint's run learned from").into());
-        }
-        if position.place > found || !position.place.is_multiple_of(effective) {
-            let message =
-                format!("{} is no place in {found} samples; take another checkpoint of the run", position.place);
-            return Err(Error::file_at(&self.path, "header, place", message));
-        }
-        Ok(())
     }
 
     /// Gives a session the state that was saved.

@@ -1,0 +1,35 @@
+//! Whether the data of a run that goes on are those that it learned from.
+
+use super::{Checkpoint, Progress};
+use crate::{
+    data::Dataset,
+    error::{Error, Problem, Result},
+};
+
+impl Checkpoint {
+    /// Refuses data that are not as they were.
+    pub(in crate::train) fn goes_on_with(&self, dataset: &Dataset, effective: usize) -> Result<()> {
+        let Progress { samples, position, data_checksum, .. } = &self.progress;
+        let found = dataset.facts().train;
+        let changed = |what: &str| {
+            Problem::new(
+                "data.path",
+                format!("{what}: the data have changed"),
+                "bring back the data, or start a run of its own",
+            )
+        };
+        if found as u64 != *samples {
+            let what = format!("the checkpoint's run had {samples} training samples, and there are {found} now");
+            return Err(changed(&what).into());
+        }
+        if data_checksum.zip(dataset.checksum()).is_some_and(|(was, now)| was != now) {
+            return Err(changed("what is in its file is not what the checkpoint's run learned from").into());
+        }
+        if position.place > found || !position.place.is_multiple_of(effective) {
+            let message =
+                format!("{} is no place in {found} samples; take another checkpoint of the run", position.place);
+            return Err(Error::file_at(&self.path, "header, place", message));
+        }
+        Ok(())
+    }
+}
