@@ -14,8 +14,8 @@ use crate::{
     data::{DatasetInfo, Input},
     error::Result,
     experiment::{
-        AttentionKind, BaseWeights, Checkpointing, Experiment, Frozen, LabelKind, Lora, Model as ModelChoice, ModelKind,
-        Precision, Projection, Quantise, Targets,
+        AttentionKind, BaseWeights, Checkpointing, Experiment, Frozen, LabelKind, Lora, Model as ModelChoice,
+        ModelKind, Precision, Projection, Quantise, Targets,
     },
     memory::{Category, Phase},
     models::Model,
