@@ -45,7 +45,7 @@ fn codes_are_made_of_published_weights_and_go_out_again_as_numbers() {
         assert_eq!(codes["block1.attention.qkv.weight_codes"].len() / 4, bytes);
         assert!(!codes.contains_key("block1.attention.qkv.weight"), "it is held as codes alone");
         // Merged, the model computes the same up to rounding, without codes and adapters.
-        let checkpoint = Checkpoint::at(&name("run")).expect("saved");
+        let checkpoint = Checkpoint::at(name("run")).expect("saved");
         export(&checkpoint, &name("merged"), &experiment, &info(&experiment), true).unwrap_or_else(|e| panic!("{e}"));
         let next = |experiment: &Experiment, from: &str, to: &str| {
             f64::from_bits(trained(&beginning_with(experiment, name(from)), &name(to)).losses[0])
@@ -98,7 +98,7 @@ fn adapters_of_some_projections_go_out_as_those_and_merged_compute_the_same() {
         (experiment.lora, experiment.frozen) = (Lora { rank: 2, targets, ..Lora::default() }, Frozen::All);
         (experiment.weights.path, experiment.optimizer.learning_rate) = (Some(name("out")), 0.5);
         trained(&experiment, &name("run"));
-        let checkpoint = Checkpoint::at(&name("run")).expect("saved");
+        let checkpoint = Checkpoint::at(name("run")).expect("saved");
         let to = |what: &str, merge| {
             export(&checkpoint, &name(what), &experiment, &info(&experiment), merge).unwrap_or_else(|e| panic!("{e}"))
         };
