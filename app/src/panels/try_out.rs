@@ -42,8 +42,14 @@ pub(crate) fn ui(ui: &mut Ui, context: &mut PanelContext<'_>) {
     }
     let task = run.experiment().data.task();
     head(ui, context, run, task);
-    if task == Task::Next {
-        return prompt::ui(ui, context, run);
+    match task {
+        Task::Next => return prompt::ui(ui, context, run),
+        Task::Value => {
+            let text =
+                "Test tells how far off its answers are. A row, its value and the answer: plimsoll try RUN --sample N.";
+            return chip::empty(ui, text);
+        }
+        Task::Class | Task::Mask => {}
     }
     ui.horizontal_wrapped(|ui| {
         for (part, name, about) in PARTS {
@@ -69,12 +75,6 @@ pub(crate) fn ui(ui: &mut Ui, context: &mut PanelContext<'_>) {
             ScrollArea::vertical().auto_shrink(false).show(ui, |ui| picture::ui(ui, context, run, height));
         }
         (_, None) => chip::empty(ui, "Press Test to see what the model answers to its test set."),
-        (_, Some(evaluation)) if evaluation.errors.is_some() => {
-            chip::empty(
-                ui,
-                "Values have no classes: plimsoll try RUN --sample N shows a row, its value and the answer.",
-            );
-        }
         (TryPart::Classes, Some(evaluation)) => {
             let height = ui.available_height();
             ScrollArea::both().auto_shrink(false).show(ui, |ui| classes::ui(ui, context.view, evaluation, height));

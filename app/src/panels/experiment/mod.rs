@@ -19,7 +19,10 @@ use crate::{
     naming::listed,
     planner::Obstacle,
     theme,
-    widgets::control::{Form, Spec, follow, name_width},
+    widgets::{
+        control::{Form, Spec, follow, name_width},
+        text,
+    },
 };
 
 /// Draws the pane.
@@ -80,7 +83,7 @@ fn more(ui: &mut Ui, form: &Form<'_>, name: &str, specs: &[Spec], contents: impl
     let changes = preset::changes(&Experiment::default(), form.experiment());
     let is_set = |spec: &&Spec| changes.iter().any(|change| change.split('=').next() == Some(spec.key));
     let set: Vec<String> = specs.iter().filter(is_set).map(|spec| spec.name.to_lowercase()).collect();
-    let title = if set.is_empty() { name.to_owned() } else { format!("{name}: {}", listed(&set, NAMED)) };
+    let title = heading(ui, name, &set);
     let open = form.has_problem(&keys).then_some(true);
     let header = CollapsingHeader::new(RichText::new(title).color(theme::palette(ui).weak())).id_salt(name).open(open);
     let header = header.show_unindented(ui, |ui| {
@@ -88,6 +91,20 @@ fn more(ui: &mut Ui, form: &Form<'_>, name: &str, specs: &[Spec], contents: impl
         ui.add_space(theme::GAP);
     });
     follow(&header.header_response);
+}
+
+/// A heading with as many of `set` as have room: a longer one would widen the pane's rows beyond what is in sight.
+fn heading(ui: &Ui, name: &str, set: &[String]) -> String {
+    let font = egui::TextStyle::Button.resolve(ui.style());
+    // The sign before it, and the space around both.
+    let room = ui.available_width() - ui.spacing().indent - 2.0 * ui.spacing().button_padding.x;
+    let naming = |most: usize| match (set.len(), most) {
+        (0, _) => name.to_owned(),
+        (count, 0) => format!("{name}: {count}"),
+        _ => format!("{name}: {}", listed(set, most)),
+    };
+    let fits = |title: &String| text::width(ui, title, &font) <= room;
+    (1..=NAMED).rev().map(naming).find(fits).unwrap_or_else(|| naming(0))
 }
 
 /// The card that was planned for before, in one click, and the preset's own device in one click back: beside the first
