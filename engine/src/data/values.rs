@@ -5,6 +5,9 @@
 
 use crate::data::{Dataset, Split};
 
+/// Less than this, in squared deviations of the training labels, is rounding.
+const LEAST_VARIANCE: f64 = 1e-12;
+
 /// How the values of a data set become labels of mean 0 and deviation 1.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct ValueScale {
@@ -40,8 +43,12 @@ impl ValueScale {
             Split::Train => 1.0,
             Split::Test => self.test_variance,
         };
-        let unexplained = if variance > 0.0 { squared / variance } else { squared };
-        ValueErrors { rmse: squared.sqrt() * self.deviation, mae: absolute * self.deviation, r2: 1.0 - unexplained }
+        // Of labels that do not vary there is nothing to explain: right is 1 and wrong is 0, as scikit-learn has it.
+        let r2 = match variance > LEAST_VARIANCE {
+            true => 1.0 - squared / variance,
+            false => f64::from(u8::from(squared <= LEAST_VARIANCE)),
+        };
+        ValueErrors { rmse: squared.sqrt() * self.deviation, mae: absolute * self.deviation, r2 }
     }
 }
 

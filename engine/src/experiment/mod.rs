@@ -35,6 +35,7 @@ pub use model::{
     ActivationKind, AttentionKind, DepthUnit, FamilyTraits, Model, ModelKind, ModelSetting, Stem, WidthUnit,
 };
 pub use normalise::Normalise;
+pub(crate) use normalise::PROCESSOR;
 pub use optimizer::{Hyperparameter, Optimizer, OptimizerKind, Schedule, UpdateTime};
 pub use precision::Precision;
 pub use quantise::{BaseWeights, Quantise};

@@ -35,7 +35,7 @@ words! {
 }
 
 /// What processors of images say beside a model of Hugging Face.
-const PROCESSOR: &str = "preprocessor_config.json";
+pub(crate) const PROCESSOR: &str = "preprocessor_config.json";
 /// The longest of the files that are read here.
 const LONGEST: u64 = 1 << 20;
 /// What a file of weights says that this program wrote.

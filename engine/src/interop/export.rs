@@ -8,7 +8,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 
 use super::{
     adapter,
@@ -25,7 +25,7 @@ use crate::{
     bytes::Bytes,
     error::{Error, Problem, Result},
     experiment::{
-        DatasetInfo, Experiment,
+        DatasetInfo, Experiment, PROCESSOR,
         weights::{CONFIG, INDEX, WHOLE},
     },
     tensor::DType,
@@ -95,6 +95,7 @@ pub fn export(
         exported.bytes = written::write(&path, &entries)?;
         exported.files.push(path);
         exported.put_json(folder, CONFIG, fields)?;
+        exported.put_scaling(folder, experiment)?;
     }
     exported.put_companions(folder, experiment)?;
     Ok(exported)
@@ -144,6 +145,17 @@ impl Exported {
         whole_file::write(&path, text.as_bytes()).map_err(failed)?;
         self.files.push(path);
         Ok(())
+    }
+
+    /// Says by which mean and deviation the pixels of an image are scaled, where they do not follow from the data: who opens
+    /// the weights scales them alike.
+    fn put_scaling(&mut self, folder: &Path, experiment: &Experiment) -> Result<()> {
+        let data = experiment.whole_data();
+        let Some([mean, deviation]) = data.normalise.constants().filter(|_| data.kind.has_colours()) else {
+            return Ok(());
+        };
+        let fields = [("do_normalize", json!(true)), ("image_mean", json!(mean)), ("image_std", json!(deviation))];
+        self.put_json(folder, PROCESSOR, fields.map(|(name, value)| (name.to_owned(), value)).into_iter().collect())
     }
 
     /// Copies what lies beside the weights that the run began with, and belongs to them.

@@ -82,7 +82,7 @@ fn put(file: &mut File, entries: &[Entry<'_>]) -> io::Result<Bytes> {
 fn head_of(entries: &[Entry<'_>]) -> String {
     let mut head = Map::new();
     // Loaders ask for the name of the framework whose order of elements it is.
-    head.insert("__metadata__".to_owned(), json!({ "format": "pt" }));
+    head.insert("__metadata__".to_owned(), json!({ "format": "pt", "producer": "plimsoll" }));
     let mut at = 0;
     for Entry { name, shape, dtype, view, .. } in entries {
         let end = at + view.elements() * dtype.size();

@@ -63,7 +63,7 @@ impl Label {
                 classes.sort_by(|a, b| a.name.cmp(&b.name));
                 classes_of(classes, "write data.task = \"classification\" with another data.label")
             }
-            (Self::Numbers { .. }, TableTask::Regression) => Ok(Goal::Value),
+            (Self::Numbers { values }, TableTask::Regression) => value_of(values),
             (Self::Numbers { values }, task) => {
                 let distinct = distinct(values);
                 let is_few = |distinct: &[f64]| {
@@ -79,7 +79,7 @@ impl Label {
                         "has more than {MOST_CLASSES} different numbers, too many for classes; write data.task = \
                          \"regression\", or choose another data.label"
                     )),
-                    _ => Ok(Goal::Value),
+                    _ => value_of(values),
                 }
             }
         }
@@ -113,6 +113,24 @@ impl Label {
             }
         }
     }
+}
+
+/// Values that can be told apart once they are scaled: from their mean they are off by something, and by a number whose square
+/// is one.
+fn value_of(values: &[f64]) -> Result<Goal, String> {
+    let (least, most) = values.iter().fold((f64::MAX, f64::MIN), |(least, most), v| (least.min(*v), most.max(*v)));
+    if least >= most {
+        return Err(format!(
+            "has the same value in every row ({least}), so there is nothing to learn; choose another data.label"
+        ));
+    }
+    if !((most - least) * (most - least)).is_normal() {
+        return Err(format!(
+            "has values from {least:e} to {most:e}, too near or too far from each other to be told apart; bring them to another unit, or choose \
+             another data.label"
+        ));
+    }
+    Ok(Goal::Value)
 }
 
 fn classes_of(classes: Vec<Class>, mend: &str) -> Result<Goal, String> {

@@ -129,6 +129,10 @@ fn the_task_follows_from_the_label_and_can_be_chosen() {
     assert!(error.contains("(column `y`): holds texts, and a regression needs numbers"), "{error}");
     let error = task(text(|_| "same".to_owned()), Auto).expect_err("one class").to_string();
     assert!(error.contains("the same value in every row (same)"), "{error}");
+    let error = task(text(|_| "5.5".to_owned()), Regression).expect_err("one value").to_string();
+    assert!(error.contains("the same value in every row (5.5)"), "{error}");
+    let error = task(text(|i| format!("{i}e-200")), Regression).expect_err("tiny").to_string();
+    assert!(error.contains("bring them to another unit"), "{error}");
 }
 
 #[test]

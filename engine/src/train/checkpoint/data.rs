@@ -4,6 +4,7 @@ use super::{Checkpoint, Progress};
 use crate::{
     data::Dataset,
     error::{Error, Problem, Result},
+    experiment::{Data, DataKind},
 };
 
 impl Checkpoint {
@@ -31,5 +32,17 @@ impl Checkpoint {
             return Err(Error::file_at(&self.path, "header, place", message));
         }
         Ok(())
+    }
+
+    /// Refuses a table that is another than the model learned from: what a number, a category or a class means to the model
+    /// follows from the rows of that one.
+    pub(in crate::train) fn answers_for(&self, dataset: &Dataset, data: &Data) -> Result<()> {
+        let is_other = || self.progress.data_checksum.zip(dataset.checksum()).is_some_and(|(was, now)| was != now);
+        if data.kind != DataKind::Table || !is_other() {
+            return Ok(());
+        }
+        let message = "the table is not the one that the model learned from, and columns, categories and values would mean \
+                       other numbers";
+        Err(Problem::new("data.path", message, "bring back that table, or train on this one").into())
     }
 }

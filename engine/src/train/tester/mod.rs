@@ -193,6 +193,7 @@ impl Tester {
             vec![samples, test % samples.max(1)]
         })?;
         let (dataset, samples) = (self.dataset(&ready.resolved)?, ready.resolved.evaluation_batch());
+        ready.weights.answer_for(&dataset, &ready.resolved)?;
         let (info, task) = (*dataset.facts(), ready.resolved.experiment().data.task());
         let has_classes = matches!(task, Task::Class | Task::Mask);
         let counts = has_classes.then(|| Counting::new(task, info.classes, info.labels_per_sample, info.test));
@@ -223,6 +224,7 @@ impl Tester {
     pub fn show(&mut self, tried: &Tried, shown: Shown<'_>) -> Result<Reply> {
         let ready = self.ready(tried, |_| vec![1])?;
         let dataset = self.dataset(&ready.resolved)?;
+        ready.weights.answer_for(&dataset, &ready.resolved)?;
         let row = match shown {
             Shown::Sample(index) => dataset.test_row(index)?,
             Shown::File(_) | Shown::Drawing(_) => None,

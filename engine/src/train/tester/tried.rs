@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use crate::{
     backend::Backend,
+    data::Dataset,
     error::Result,
     experiment::{Experiment, Task},
     interop::{self, Fitted},
@@ -73,6 +74,14 @@ impl Weights {
         }
         let chosen = interop::chosen(resolved.experiment(), resolved.info())?;
         Ok(chosen.map_or(Self::Initialised, |fitted| Self::Files(Box::new(fitted))))
+    }
+
+    /// Refuses data for which they answer something else than they learned.
+    pub(super) fn answer_for(&self, dataset: &Dataset, resolved: &Resolved) -> Result<()> {
+        match self {
+            Self::Checkpoint(checkpoint) => checkpoint.answers_for(dataset, &resolved.experiment().data),
+            Self::Files(_) | Self::Initialised => Ok(()),
+        }
     }
 
     /// What is said of where they come from.
