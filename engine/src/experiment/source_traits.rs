@@ -2,7 +2,7 @@
 
 use crate::experiment::{DataKind, DataSetting, Labelled, Task};
 
-/// What [`Data::path`] is for a kind of data.
+/// What [`Data::path`](super::Data::path) is for a kind of data.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PathUse {
     /// Whether it is a file, and not a folder.
