@@ -79,6 +79,7 @@ mod tests {
         assert_eq!((errors.rmse, errors.mae, errors.r2), (10.0, 8.0, 0.5));
         assert_eq!(scale.errors(Split::Train, 0.25, 0.4).r2, 0.75);
         let same = ValueScale { test_variance: 0.0, ..scale };
-        assert_eq!(same.errors(Split::Test, 0.25, 0.4).r2, 0.75, "test labels that are all the same");
+        assert_eq!(same.errors(Split::Test, 0.25, 0.4).r2, 0.0, "wrong about labels that are all the same");
+        assert_eq!(same.errors(Split::Test, 0.0, 0.0).r2, 1.0, "right about them");
     }
 }

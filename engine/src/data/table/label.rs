@@ -119,6 +119,10 @@ impl Label {
 /// is one.
 fn value_of(values: &[f64]) -> Result<Goal, String> {
     let (least, most) = values.iter().fold((f64::MAX, f64::MIN), |(least, most), v| (least.min(*v), most.max(*v)));
+    // Of fewer than two rows others say what is wrong.
+    if values.len() < 2 {
+        return Ok(Goal::Value);
+    }
     if least >= most {
         return Err(format!(
             "has the same value in every row ({least}), so there is nothing to learn; choose another data.label"
