@@ -13,7 +13,7 @@ use crate::{
 };
 
 /// What images end with.
-const IMAGES: [&str; 3] = ["png", "jpg", "jpeg"];
+const IMAGES: [&str; 4] = ["png", "jpg", "jpeg", "webp"];
 
 impl Dispatcher<'_> {
     /// Tries the model of the run that is shown.

@@ -106,7 +106,8 @@ pub(in crate::panels::experiment) const LORA_DROPOUT: Numeric = (
     Spec {
         key: "lora.dropout",
         name: "Adapter dropout",
-        help: "Share of an adapter's inputs set to zero while training, against learning by heart. The adapter works on a copy of                 its input then: one activation more while it runs.",
+        help: "Share of an adapter's inputs set to zero while training, against learning by heart. The adapter works on a copy of \
+                its input then: one activation more while it runs.",
     },
     Number { stops: &[0., 0.05, 0.1, 0.2, 0.3], zero: Some("off"), place: Place::Setting },
 );
@@ -115,7 +116,8 @@ pub(in crate::panels::experiment) const LORA_RSLORA: (Spec, Choice<bool>) = (
     Spec {
         key: "lora.rslora",
         name: "Scale by rank",
-        help: "What the adapters add is the scale over the rank, or over the root of the rank (rsLoRA), with which a high rank                 learns as fast as a low one. It changes neither memory nor time.",
+        help: "What the adapters add is the scale over the rank, or over the root of the rank (rsLoRA), with which a high rank \
+                learns as fast as a low one. It changes neither memory nor time.",
     },
     Choice { options: &[(false, "over the rank"), (true, "over its root (rsLoRA)")], place: Place::Setting },
 );
