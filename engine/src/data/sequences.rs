@@ -10,9 +10,9 @@ use std::{fmt, ops::Range};
 use crate::{
     backend::IGNORE_INDEX,
     bytes::Bytes,
-    data::{DatasetInfo, Input, Split, device_layout::Integers, divide, source::Store},
+    data::{DatasetInfo, Split, device_layout::Integers, divide, source::Store},
     error::{Error, Problem, Result},
-    experiment::{Data, LabelKind, Placement},
+    experiment::{Data, Placement},
     rng::{Rng, Stream},
 };
 
@@ -185,15 +185,7 @@ pub(super) fn labels(row: &[u32], scored: usize, labels: &mut [u32]) {
 
 /// The [`DatasetInfo`] of sequences of `length` inputs.
 pub(super) fn facts(length: usize, vocabulary: usize, scored: usize, (train, test): (usize, usize)) -> DatasetInfo {
-    DatasetInfo {
-        input: Input::Tokens { length, vocabulary },
-        labels_per_sample: length,
-        scored_labels: scored,
-        label: LabelKind::Class,
-        classes: vocabulary,
-        train,
-        test,
-    }
+    DatasetInfo { scored_labels: scored, ..DatasetInfo::label_each_token(length, vocabulary, train, test) }
 }
 
 /// The facts of generated sequences, if they fit where `data` places them.

@@ -97,6 +97,12 @@ impl DatasetInfo {
         Self { input, labels_per_sample: 1, scored_labels: 1, label: LabelKind::Class, classes, train, test }
     }
 
+    /// Sequences with a label a token, the token that follows it.
+    pub const fn label_each_token(length: usize, vocabulary: usize, train: usize, test: usize) -> Self {
+        let one = Self::one_label(Input::Tokens { length, vocabulary }, vocabulary, train, test);
+        Self { labels_per_sample: length, scored_labels: length, ..one }
+    }
+
     /// Height, width and channels of an image.
     ///
     /// # Errors

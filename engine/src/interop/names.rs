@@ -182,22 +182,15 @@ mod tests {
 
     use super::*;
     use crate::{
-        experiment::{DatasetInfo, Experiment, Input, LabelKind, Stem},
+        experiment::{DatasetInfo, Experiment, Input, Stem},
         interop::slots::slots,
     };
 
     /// The published tensors of a model, by each of its namings.
     fn published(model: Model, input: Input) -> Vec<(&'static str, HashSet<String>)> {
         let labels = if let Input::Tokens { length, .. } = input { length } else { 1 };
-        let info = DatasetInfo {
-            input,
-            labels_per_sample: labels,
-            scored_labels: labels,
-            label: LabelKind::Class,
-            classes: 1000,
-            train: 9,
-            test: 9,
-        };
+        let one = DatasetInfo::one_label(input, 1000, 9, 9);
+        let info = DatasetInfo { labels_per_sample: labels, scored_labels: labels, ..one };
         let experiment = Experiment { model, ..Experiment::default() };
         let slots = slots(&experiment, &info).expect("a model");
         let by = |naming: &'static Naming| {

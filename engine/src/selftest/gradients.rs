@@ -269,17 +269,7 @@ fn image(height: usize, width: usize, channels: usize) -> DatasetInfo {
 
 /// Sequences with a label a token.
 fn tokens() -> DatasetInfo {
-    let (length, vocabulary) = (5, 7);
-    let input = Input::Tokens { length, vocabulary };
-    DatasetInfo {
-        input,
-        labels_per_sample: length,
-        scored_labels: length,
-        label: LabelKind::Class,
-        classes: vocabulary,
-        train: 8,
-        test: 4,
-    }
+    DatasetInfo::label_each_token(5, 7, 8, 4)
 }
 
 /// A transformer or a mixer.

@@ -22,13 +22,7 @@ use crate::{
 };
 
 const IMAGES: DatasetInfo = DatasetInfo::one_label(Input::Image { height: 12, width: 12, channels: 3 }, 5, 100, 20);
-const TOKENS: DatasetInfo = DatasetInfo {
-    input: Input::Tokens { length: 20, vocabulary: 50 },
-    labels_per_sample: 20,
-    scored_labels: 20,
-    classes: 50,
-    ..IMAGES
-};
+const TOKENS: DatasetInfo = DatasetInfo::label_each_token(20, 50, 100, 20);
 const MASKS: DatasetInfo = DatasetInfo { labels_per_sample: 144, scored_labels: 144, ..IMAGES };
 
 /// Every family with small data.

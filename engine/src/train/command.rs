@@ -89,7 +89,7 @@ impl<'a> Inbox<'a> {
     /// [`Error::Stopped`] when the run is to end.
     pub(super) fn turn(&mut self, events: &EventSink, waited: &mut Duration) -> Result<Turn> {
         loop {
-            match self.commands.try_recv() {
+            match self.next_command() {
                 Ok(command) => self.obey(command, events)?,
                 Err(TryRecvError::Disconnected) => return Err(Error::Stopped),
                 Err(TryRecvError::Empty) if self.wants_evaluation => {
@@ -111,6 +111,11 @@ impl<'a> Inbox<'a> {
         }
     }
 
+    /// A command that has come. The sender made what it came in.
+    fn next_command(&self) -> Result<Command, TryRecvError> {
+        uncounted(|| self.commands.try_recv())
+    }
+
     /// Whether the run waits, except for steps that are allowed one by one.
     pub(super) fn is_paused(&self) -> bool {
         self.is_paused
@@ -122,7 +127,7 @@ impl<'a> Inbox<'a> {
     /// [`Error::Stopped`] when the run is to end.
     pub(super) fn listen(&mut self, events: &EventSink) -> Result<()> {
         loop {
-            match self.commands.try_recv() {
+            match self.next_command() {
                 Ok(command) => self.obey(command, events)?,
                 Err(TryRecvError::Disconnected) => return Err(Error::Stopped),
                 Err(TryRecvError::Empty) => return Ok(()),

@@ -3,23 +3,16 @@
 use plimsoll_engine::{
     Experiment,
     backend::{Cpu, Executor, HostSlice, IGNORE_INDEX},
-    data::{DatasetInfo, Input},
-    experiment::{Checkpointing, LabelKind, ModelKind, OptimizerKind, Precision, UpdateTime},
+    data::DatasetInfo,
+    experiment::{Checkpointing, ModelKind, OptimizerKind, Precision, UpdateTime},
     memory::Ledger,
     rng::{Rng, Stream},
     step::{MicroBatch, Session, StepOutput},
 };
 
 const LENGTH: usize = 6;
-const FACTS: DatasetInfo = DatasetInfo {
-    input: Input::Tokens { length: LENGTH, vocabulary: 11 },
-    labels_per_sample: LENGTH,
-    scored_labels: LENGTH - 1,
-    label: LabelKind::Class,
-    classes: 11,
-    train: 100,
-    test: 20,
-};
+const FACTS: DatasetInfo =
+    DatasetInfo { scored_labels: LENGTH - 1, ..DatasetInfo::label_each_token(LENGTH, 11, 100, 20) };
 
 struct Sequences {
     tokens: Vec<u32>,

@@ -5,7 +5,7 @@ use plimsoll_engine::{
     backend::{DryRun, Executor, Rates},
     data::{DatasetInfo, Input},
     device::Target,
-    experiment::{Data, DataKind, LabelKind, Model, ModelKind, Precision},
+    experiment::{Data, DataKind, Model, ModelKind, Precision},
     hardware::Machine,
     memory::{Category, Ledger, Phase, Point},
     models,
@@ -13,16 +13,7 @@ use plimsoll_engine::{
 };
 
 fn tokens(length: usize, vocabulary: usize) -> DatasetInfo {
-    let input = Input::Tokens { length, vocabulary };
-    DatasetInfo {
-        input,
-        labels_per_sample: length,
-        scored_labels: length,
-        label: LabelKind::Class,
-        classes: vocabulary,
-        train: 1000,
-        test: 100,
-    }
+    DatasetInfo::label_each_token(length, vocabulary, 1000, 100)
 }
 
 fn parameters(model: Model, facts: &DatasetInfo) -> u64 {
@@ -94,13 +85,9 @@ fn vision_transformers_and_mixers_have_as_many_parameters_as_published() {
 #[test]
 fn a_u_net_has_the_parameters_of_its_levels() {
     let facts = |side, channels, classes| DatasetInfo {
-        input: Input::Image { height: side, width: side, channels },
         labels_per_sample: side * side,
         scored_labels: side * side,
-        label: LabelKind::Class,
-        classes,
-        train: 100,
-        test: 10,
+        ..DatasetInfo::one_label(Input::Image { height: side, width: side, channels }, classes, 100, 10)
     };
     let unet = |width, depth| Model { kind: ModelKind::Unet, width, depth, ..Model::default() };
     // Ronneberger et al. 2015, figure 1: 64 to 1024 filters, one channel, two classes.

@@ -10,7 +10,7 @@ use crate::{
 impl Checkpoint {
     /// Refuses data that are not as they were.
     pub(in crate::train) fn goes_on_with(&self, dataset: &Dataset, effective: usize) -> Result<()> {
-        let Progress { samples, position, data_checksum, .. } = &self.progress;
+        let Progress { samples, position, .. } = &self.progress;
         let found = dataset.facts().train;
         let changed = |what: &str| {
             Problem::new(
@@ -23,7 +23,7 @@ impl Checkpoint {
             let what = format!("the checkpoint's run had {samples} training samples, and there are {found} now");
             return Err(changed(&what).into());
         }
-        if data_checksum.zip(dataset.checksum()).is_some_and(|(was, now)| was != now) {
+        if self.is_of_other(dataset) {
             return Err(changed("what is in its file is not what the checkpoint's run learned from").into());
         }
         if position.place > found || !position.place.is_multiple_of(effective) {
@@ -37,12 +37,16 @@ impl Checkpoint {
     /// Refuses a table that is another than the model learned from: what a number, a category or a class means to the model
     /// follows from the rows of that one.
     pub(in crate::train) fn answers_for(&self, dataset: &Dataset, data: &Data) -> Result<()> {
-        let is_other = || self.progress.data_checksum.zip(dataset.checksum()).is_some_and(|(was, now)| was != now);
-        if data.kind != DataKind::Table || !is_other() {
+        if data.kind != DataKind::Table || !self.is_of_other(dataset) {
             return Ok(());
         }
         let message = "the table is not the one that the model learned from, and columns, categories and values would mean \
                        other numbers";
         Err(Problem::new("data.path", message, "bring back that table, or train on this one").into())
+    }
+
+    /// Whether the model learned from files that hold something else, as far as that is known.
+    fn is_of_other(&self, dataset: &Dataset) -> bool {
+        self.progress.data_checksum.zip(dataset.checksum()).is_some_and(|(was, now)| was != now)
     }
 }

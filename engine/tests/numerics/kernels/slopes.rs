@@ -157,35 +157,26 @@ fn the_gradient_of_the_loss_and_of_pooling_agree_with_finite_differences() {
     const STEP: f64 = 1.0 / 4096.0;
     for _ in 0..10 {
         let (rows, classes) = (draw.between(1, 20), draw.between(2, 20));
-        let labels: Operand = ((0..rows).map(|_| draw.between(0, classes - 1) as f64).collect(), DType::U32);
-        let logits = draw.numbers(rows * classes);
-        let place = draw.between(0, rows * classes - 1);
-        let loss = |step: f64| {
-            let mut logits = logits.clone();
-            logits[place] += step;
-            let inputs = [(logits, DType::F64), labels.clone()];
-            threads.launch(Loss::CrossEntropy, &inputs, &[(vec![0.0; 2], DType::F64)]).0.after[0][0]
-        };
-        let difference = (loss(STEP) - loss(-STEP)) / (2.0 * STEP);
-        let kernel = Kernel::from(Loss::CrossEntropyGrad { scale: 1.0 });
-        let (outcome, _) = threads.launch(kernel, std::slice::from_ref(&labels), &[(logits.clone(), DType::F64)]);
-        let slope = outcome.after[0][place];
-        assert!((slope - difference).abs() < 1e-7, "seed {seed}: {slope}, not {difference}");
-
-        let labels: Operand = (draw.numbers(rows), DType::F32);
-        let values = draw.numbers(rows);
-        let place = draw.between(0, rows - 1);
-        let loss = |step: f64| {
-            let mut values = values.clone();
-            values[place] += step;
-            let inputs = [(values, DType::F64), labels.clone()];
-            threads.launch(Loss::SquaredError, &inputs, &[(vec![0.0; 2], DType::F64)]).0.after[0][0]
-        };
-        let difference = (loss(STEP) - loss(-STEP)) / (2.0 * STEP);
-        let kernel = Kernel::from(Loss::SquaredErrorGrad { scale: 1.0 });
-        let (outcome, _) = threads.launch(kernel, std::slice::from_ref(&labels), &[(values.clone(), DType::F64)]);
-        let slope = outcome.after[0][place];
-        assert!((slope - difference).abs() < 1e-9, "seed {seed}: {slope}, not {difference}");
+        let classed: Operand = ((0..rows).map(|_| draw.between(0, classes - 1) as f64).collect(), DType::U32);
+        let valued: Operand = (draw.numbers(rows), DType::F32);
+        let losses = [
+            (Loss::CrossEntropy, Loss::CrossEntropyGrad { scale: 1.0 }, classed, rows * classes, 1e-7),
+            (Loss::SquaredError, Loss::SquaredErrorGrad { scale: 1.0 }, valued, rows, 1e-9),
+        ];
+        for (forward, backward, labels, count, allowed) in losses {
+            let (outputs, place) = (draw.numbers(count), draw.between(0, count - 1));
+            let loss = |step: f64| {
+                let mut outputs = outputs.clone();
+                outputs[place] += step;
+                let inputs = [(outputs, DType::F64), labels.clone()];
+                threads.launch(forward, &inputs, &[(vec![0.0; 2], DType::F64)]).0.after[0][0]
+            };
+            let difference = (loss(STEP) - loss(-STEP)) / (2.0 * STEP);
+            let gradient = &[(outputs.clone(), DType::F64)];
+            let (outcome, _) = threads.launch(Kernel::from(backward), std::slice::from_ref(&labels), gradient);
+            let slope = outcome.after[0][place];
+            assert!((slope - difference).abs() < allowed, "seed {seed}: {slope}, not {difference}");
+        }
 
         // Distinct values further apart than the step: the winners stay.
         let w = draw.window(5, true);

@@ -5,7 +5,7 @@ use std::{fs, path::PathBuf};
 use candle_core::{DType, Device, Tensor, safetensors};
 use plimsoll_engine::{
     Bytes, Experiment,
-    experiment::{Frozen, Lora, Model, ModelKind, Precision},
+    experiment::{Frozen, Lora, Model, ModelKind, Normalise, Precision},
     hardware::Machine,
     interop::export,
     memory::{Category, Phase},
@@ -46,6 +46,25 @@ fn an_exported_transformer_for_images_does_so_too() {
 #[test]
 fn an_exported_mobilenet_does_so_too() {
     go_out_and_come_back(vec![tiny(ModelKind::Mobilenetv2)]);
+}
+
+#[test]
+fn an_export_says_how_its_pixels_were_scaled() {
+    for (scaled, found) in [
+        (Normalise::Half, Normalise::Half),
+        (Normalise::Imagenet, Normalise::Imagenet),
+        (Normalise::Dataset, Normalise::Auto),
+    ] {
+        let folder = tempfile::tempdir().expect("a folder");
+        let at = |name: &str| folder.path().join(name);
+        let mut experiment = tiny(ModelKind::Vit);
+        experiment.data.normalise = scaled;
+        trained(&experiment, &at("first"));
+        exported(&experiment, &at("first"), &at("out"));
+        let mut next = beginning_with(&experiment, at("out"));
+        next.data.normalise = Normalise::Auto;
+        assert_eq!(next.whole_data().normalise, found, "after {scaled:?}");
+    }
 }
 
 fn go_out_and_come_back(experiments: Vec<Experiment>) {
