@@ -243,12 +243,12 @@ impl Desk {
             if version.replace(now) == Some(now) {
                 return Ok(None);
             }
-            let checkpoint = |run: &StoredRun| {
-                let may_go_on = !matches!(run.state, RunState::Running | RunState::Finished);
-                may_go_on.then(|| Checkpoint::at(store.files(&run.key)).ok()).flatten().filter(|path| path.is_file())
+            let saved = |run: &StoredRun| {
+                let is_over = run.state != RunState::Running;
+                is_over.then(|| Checkpoint::at(store.files(&run.key)).ok()).flatten().filter(|path| path.is_file())
             };
             let listed = store.listed()?;
-            Ok(Some((runs::rows(listed.runs, checkpoint), listed.damage.or_else(|| store.caution()))))
+            Ok(Some((runs::rows(listed.runs, saved), listed.damage.or_else(|| store.caution()))))
         };
         match read() {
             Ok(Some((rows, missing))) => self.reply(Reply::Rows(rows, missing, self.changes)),

@@ -8,8 +8,8 @@ use std::{cmp::Ordering, collections::HashMap, path::PathBuf};
 use jiff::{Timestamp, tz::TimeZone};
 use plimsoll_engine::{
     Bytes, Experiment,
-    experiment::preset,
-    store::{RunKey, StoredRun},
+    experiment::{Model, ModelKind, preset},
+    store::{RunKey, RunState, StoredRun},
 };
 
 use crate::{
@@ -32,8 +32,8 @@ pub(crate) struct Row {
     pub(crate) when: String,
     /// The settings alone that set it apart.
     by_settings: String,
-    /// The checkpoint that it can go on from.
-    pub(crate) checkpoint: Option<PathBuf>,
+    /// The checkpoint that it left.
+    pub(crate) saved: Option<PathBuf>,
     /// What a search looks through.
     text: String,
 }
@@ -53,6 +53,17 @@ impl Row {
     /// What it is called: the name that it was given, else its title.
     pub(crate) fn name(&self) -> &str {
         self.run.label()
+    }
+
+    /// The checkpoint that it can go on from.
+    pub(crate) fn checkpoint(&self) -> Option<&PathBuf> {
+        self.saved.as_ref().filter(|_| !matches!(self.run.state, RunState::Running | RunState::Finished))
+    }
+
+    /// Whether its model is of a kind.
+    pub(crate) fn is_of(&self, kind: ModelKind) -> bool {
+        let own = self.run.settings.iter().find_map(|setting| setting.strip_prefix("model.kind="));
+        own.map_or(kind == Model::default().kind, |word| word.trim_matches('"') == kind.key())
     }
 
     /// The device, as short as it is known by.
@@ -110,7 +121,7 @@ fn known(value: Option<f64>) -> f64 {
 
 /// The rows of some runs: what sets each apart is found among those of its title, or from its preset where it is the only
 /// one.
-pub(crate) fn rows(runs: Vec<StoredRun>, checkpoint: impl Fn(&StoredRun) -> Option<PathBuf>) -> Vec<Row> {
+pub(crate) fn rows(runs: Vec<StoredRun>, saved: impl Fn(&StoredRun) -> Option<PathBuf>) -> Vec<Row> {
     let mut titles: HashMap<&str, Vec<usize>> = HashMap::new();
     for (i, run) in runs.iter().enumerate() {
         titles.entry(&run.title).or_default().push(i);
@@ -133,7 +144,7 @@ pub(crate) fn rows(runs: Vec<StoredRun>, checkpoint: impl Fn(&StoredRun) -> Opti
             [run.key.as_str(), run.label(), &run.title, &run.note, &run.device, &run.device_name, run.state.key()];
         let parts = parts.into_iter().chain(run.tags.iter().chain(&run.settings).map(String::as_str));
         let text = parts.chain([differs.as_str()]).collect::<Vec<_>>().join("\n").to_lowercase();
-        Row { checkpoint: checkpoint(&run), run, differs, when, by_settings, text }
+        Row { saved: saved(&run), run, differs, when, by_settings, text }
     };
     runs.into_iter().zip(differs).zip(moments).map(row).collect()
 }

@@ -142,7 +142,7 @@ fn reply_as_json(reply: &Reply, task: Task) -> Value {
     }
     json!({
         "row": columns,
-        "true": row.map(|row| &row.label.1),
+        "true": reply.label.and_then(|label| reply.class_names.get(label as usize)),
         "classes": reply.ranked().iter().take(count).map(class).collect::<Vec<_>>(),
         "weights": weights_as_json(&reply.weights),
         "memory": took_as_json(&reply.took),
@@ -164,6 +164,10 @@ fn describe(reply: &Reply, task: Task) -> String {
     }
     if reply.value.is_some() {
         return format!("{}\n\n{about}{}", weights_in_words(&reply.weights), took_in_words(&reply.took));
+    }
+    let own = reply.label.and_then(|label| reply.class_names.get(label as usize));
+    if let Some(own) = own.filter(|_| reply.row.is_none()) {
+        about = format!("true: {own}\n\n");
     }
     let heading = if task == Task::Mask { "share of pixels" } else { "probability" };
     let mut table = Table::new(["class", heading]);

@@ -149,7 +149,7 @@ impl Dispatcher<'_> {
         if self.state.session.active().is_some() || self.state.is_starting {
             return;
         }
-        let Some(checkpoint) = self.state.runs.get(key).and_then(|row| row.checkpoint.clone()) else { return };
+        let Some(checkpoint) = self.state.runs.get(key).and_then(|row| row.checkpoint().cloned()) else { return };
         let start = Start::new(record.experiment().clone());
         // One that came to its end is not offered.
         let start = Start { resume: Some(checkpoint), is_same_run: true, lacks_end: true, ..start };

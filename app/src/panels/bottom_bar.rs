@@ -121,7 +121,7 @@ fn lines(ui: &mut Ui, context: &PanelContext<'_>) {
 fn broken_off(runs: &Runs) -> Option<&Row> {
     let newest = runs.rows().iter().max_by_key(|row| row.run.started);
     newest.filter(|row| match row.run.state {
-        RunState::Stopped => row.checkpoint.is_some(),
+        RunState::Stopped => row.checkpoint().is_some(),
         RunState::Interrupted => true,
         _ => false,
     })
@@ -131,7 +131,7 @@ fn broken_off(runs: &Runs) -> Option<&Row> {
 /// stands last: it is what is cut where there is no room.
 fn may_go_on(ui: &mut Ui, context: &PanelContext<'_>, row: &Row) {
     let run = &row.run;
-    let can_go_on = row.checkpoint.is_some();
+    let can_go_on = row.checkpoint().is_some();
     if can_go_on {
         let button = ui.small_button("Continue").accessible_name("Continue the run that was broken off");
         let hover = "Go on from its last checkpoint: the losses are those that it would have had without a stop.";

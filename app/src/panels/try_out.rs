@@ -5,6 +5,7 @@
 mod classes;
 mod picture;
 mod prompt;
+mod rows;
 mod samples;
 
 use eframe::egui::{self, Button, RichText, ScrollArea, Ui, WidgetInfo};
@@ -45,9 +46,13 @@ pub(crate) fn ui(ui: &mut Ui, context: &mut PanelContext<'_>) {
     match task {
         Task::Next => return prompt::ui(ui, context, run),
         Task::Value => {
-            let text =
-                "Test tells how far off its answers are. A row, its value and the answer: plimsoll try RUN --sample N.";
-            return chip::empty(ui, text);
+            let trial = &context.state.trial;
+            let Some(evaluation) = &trial.evaluation else {
+                return chip::empty(ui, "Press Test to see how far off its answers to the test set are, row by row.");
+            };
+            took(ui, &evaluation.took);
+            ScrollArea::both().auto_shrink(false).show(ui, |ui| rows::ui(ui, context, evaluation));
+            return;
         }
         Task::Class | Task::Mask => {}
     }

@@ -15,7 +15,7 @@ use plimsoll_engine::{
 use super::{Found, What};
 use crate::theme;
 
-/// Samples that are held as pictures.
+/// Samples that are held as pictures or rows.
 const HELD: usize = 512;
 
 /// A picture on the graphics card.
@@ -60,6 +60,8 @@ pub(crate) struct Trial {
     pub(crate) evaluation: Option<Box<Evaluation>>,
     /// Samples of it by number.
     pub(crate) samples: HashMap<usize, Drawn>,
+    /// Rows of it by number, with what was answered.
+    pub(crate) rows: HashMap<usize, Box<Reply>>,
     /// Those that were asked for.
     pub(crate) asked: HashSet<usize>,
     /// What was answered to a picture, and the picture.
@@ -78,6 +80,18 @@ impl Trial {
         *self = Self { of, number: self.number + 1, ..Self::default() };
     }
 
+    fn forget_samples(&mut self) {
+        self.samples.clear();
+        self.rows.clear();
+        self.asked.clear();
+    }
+
+    fn make_room(&mut self) {
+        if self.samples.len().max(self.rows.len()) >= HELD {
+            self.forget_samples();
+        }
+    }
+
     /// Takes in what was found of the present model.
     pub(crate) fn take(&mut self, ctx: &Context, found: Found) {
         if found.number != self.number {
@@ -87,16 +101,16 @@ impl Trial {
             What::Evaluated(evaluation) => {
                 (self.is_testing, self.trouble) = (false, None);
                 // The masks of another checkpoint are others.
-                self.samples.clear();
-                self.asked.clear();
+                self.forget_samples();
                 self.evaluation = Some(evaluation);
             }
             What::Sample(index, picture, mask) => {
-                if self.samples.len() >= HELD {
-                    self.samples.clear();
-                    self.asked.clear();
-                }
+                self.make_room();
                 self.samples.insert(index, Drawn::of(ctx, &picture, &mask));
+            }
+            What::Row(index, reply) => {
+                self.make_room();
+                self.rows.insert(index, reply);
             }
             What::Replied(reply) => {
                 self.trouble = None;

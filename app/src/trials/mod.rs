@@ -21,7 +21,7 @@ use crossbeam_channel::{Receiver, Sender};
 use plimsoll_engine::{
     Experiment,
     data::Picture,
-    experiment::Task,
+    experiment::{DataKind, Task},
     hardware::Machine,
     store::RunKey as Kept,
     train::{Checkpoint, Evaluation, Reply, Sampling, Shown, Tester, Took, Tried},
@@ -76,7 +76,7 @@ impl Model {
 pub(crate) enum TryWith {
     /// Its test set.
     TestSet,
-    /// Pictures of its test set, to be looked at.
+    /// Pictures or rows of its test set, to be looked at.
     Samples(Vec<usize>),
     /// A JPEG, PNG or WebP.
     File(PathBuf),
@@ -108,6 +108,8 @@ pub(crate) enum What {
     Evaluated(Box<Evaluation>),
     /// A picture of it, and the mask that was answered where that is the task.
     Sample(usize, Box<Picture>, Vec<u32>),
+    /// A row of it, and what was answered.
+    Row(usize, Box<Reply>),
     /// A picture was answered.
     Replied(Box<Reply>),
     /// Text came.
@@ -248,6 +250,11 @@ impl Bench {
             TryWith::TestSet => outbox.tell(number, What::Evaluated(Box::new(tester.evaluate(tried)?))),
             TryWith::Samples(indices) => {
                 for index in indices {
+                    if tried.experiment.data.kind == DataKind::Table {
+                        let reply = tester.show(tried, Shown::Sample(index))?;
+                        outbox.tell(number, What::Row(index, Box::new(reply)));
+                        continue;
+                    }
                     let (picture, mask) = match tried.task() {
                         Task::Mask => {
                             let reply = tester.show(tried, Shown::Sample(index))?;

@@ -128,12 +128,13 @@ impl Dataset {
         self.table().map_or(&[], TableRows::notes)
     }
 
-    /// A checksum of the files, where they are read whole before a run; `None` of others, and of what is generated.
+    /// A checksum of the files, where they are read whole before a run, or of their names, where they are a folder of images;
+    /// `None` of others, and of what is generated.
     pub fn checksum(&self) -> Option<u32> {
         match self.content.as_ref()? {
             Content::Table(table) => Some(table.checksum()),
             Content::Rows(rows) => rows.checksum(),
-            Content::Images(_) => None,
+            Content::Images(images) => images.checksum(),
         }
     }
 

@@ -110,28 +110,32 @@ impl ImageSet {
         }
     }
 
+    /// Its images, where they are files.
+    fn files(&self) -> Option<&Images> {
+        match &self.source {
+            ImageStore::Held { .. } | ImageStore::Streamed(_) => None,
+            ImageStore::Files(images) => Some(images),
+        }
+    }
+
     /// Whether its files are unchanged.
     pub(super) fn is_current(&self) -> bool {
-        match &self.source {
-            ImageStore::Held { .. } | ImageStore::Streamed(_) => true,
-            ImageStore::Files(images) => images.is_current(),
-        }
+        self.files().is_none_or(Images::is_current)
+    }
+
+    /// A checksum of the names of its files.
+    pub(super) fn checksum(&self) -> Option<u32> {
+        self.files().map(Images::checksum)
     }
 
     /// The images that could not be read so far.
     pub(super) fn skipped(&self) -> Option<Skipped> {
-        match &self.source {
-            ImageStore::Held { .. } | ImageStore::Streamed(_) => None,
-            ImageStore::Files(images) => images.skipped(),
-        }
+        self.files().and_then(Images::skipped)
     }
 
     /// The name of a class, where its source has one.
     pub(super) fn class_name(&self, class: usize) -> Option<String> {
-        match &self.source {
-            ImageStore::Files(images) => images.class_name(class),
-            ImageStore::Held { .. } | ImageStore::Streamed(_) => None,
-        }
+        self.files().and_then(|images| images.class_name(class))
     }
 
     /// An image of the set's extents as a batch has it, `[height, width, channel]`.

@@ -152,6 +152,10 @@ impl Images {
     }
 
     /// Whether the folder still lists the same files.
+    pub(super) fn checksum(&self) -> u32 {
+        self.listing.checksum()
+    }
+
     pub(super) fn is_current(&self) -> bool {
         let now = || listing::list(self.listing.folder(), None);
         self.listing.is_current() || now().is_ok_and(|now| now.is_same(&self.listing))

@@ -332,8 +332,9 @@ impl Config<'_> {
             Some("float32") => Ok(Precision::F32),
             Some("bfloat16") => Ok(Precision::Bf16Mixed),
             Some("float16") => Ok(Precision::F16Mixed),
+            Some("float64") => Ok(Precision::F64),
             _ => {
-                let mend = "write \"float32\", \"bfloat16\" or \"float16\"";
+                let mend = "write \"float32\", \"bfloat16\", \"float16\" or \"float64\"";
                 Err(self.wrong(name, format!("{} is no type to train in; {mend}", shortened(value))))
             }
         }

@@ -130,7 +130,7 @@ fn a_run_that_goes_on_is_shown_from_its_first_step() {
     step_to(&mut window, 6);
     let stop = |window: &mut Window| {
         window.get_by_role_and_label(Role::Button, "Stop").click();
-        until(window, |app| app.state.runs.rows().first().is_some_and(|row| row.checkpoint.is_some()));
+        until(window, |app| app.state.runs.rows().first().is_some_and(|row| row.checkpoint().is_some()));
     };
     stop(&mut window);
     let first = app(&window).state.session.latest().expect("a run").train.loss.raw().values().to_vec();
@@ -161,7 +161,7 @@ fn a_run_of_another_sitting_goes_on_with_its_curves() {
     step_to(&mut window, 4);
     close(window);
     let mut window = on(&store, digits());
-    until(&mut window, |app| app.state.runs.rows().iter().any(|row| row.checkpoint.is_some()));
+    until(&mut window, |app| app.state.runs.rows().iter().any(|row| row.checkpoint().is_some()));
     let key = keys(&window)[0].clone();
     ask(&mut window, RunsAction::Continue(key));
     until(&mut window, |app| app.state.session.latest().is_some_and(|run| run.summary.is_some()));
@@ -179,7 +179,7 @@ fn a_run_that_the_end_of_the_window_stopped_is_offered_at_the_next_start() {
     step_to(&mut window, 4);
     close(window);
     let mut window = on(&store, digits());
-    until(&mut window, |app| app.state.runs.rows().iter().any(|row| row.checkpoint.is_some()));
+    until(&mut window, |app| app.state.runs.rows().iter().any(|row| row.checkpoint().is_some()));
     window.run_steps(2);
     assert!(window.query_by_label("Stopped at step 4 of 40: Tiny").is_some());
     window.get_by_role_and_label(Role::Button, "Continue the run that was broken off").click();

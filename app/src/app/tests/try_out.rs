@@ -1,7 +1,7 @@
 //! The pane that tries a model: it tests, leafs through, answers a drawing and writes on, beside a run as well.
 
 use eframe::egui::{Event, PointerButton, pos2};
-use plimsoll_engine::experiment::ModelKind;
+use plimsoll_engine::experiment::{DataKind, ModelKind};
 
 use super::{
     runs::{folder, on, show, train},
@@ -143,4 +143,53 @@ fn a_prompt_is_written_on_in_the_window() {
     until(&mut window, |app| app.state.trial.wrote.is_some());
     let written = &app(&window).state.trial.written;
     assert_eq!((written.starts_with("3 1 2 0 "), written.split_whitespace().count()), (true, 8), "{written}");
+}
+
+#[test]
+fn rows_of_a_table_are_leafed_through_with_what_was_answered() {
+    let store = folder();
+    for (label, words) in [("deadweight_t", "Off by"), ("type", "Unsure")] {
+        let mut experiment = digits();
+        experiment.data.kind = DataKind::Table;
+        experiment.data.path = Some("shipped:ships.csv".into());
+        (experiment.data.label, experiment.data.leave_out) = (label.to_owned(), "ship".to_owned());
+        (experiment.batch.micro, experiment.run.steps) = (50, Some(3));
+        let mut window = on(&store, experiment);
+        show(&mut window, Pane::TryOut);
+        train(&mut window);
+        until(&mut window, |app| app.state.shown_run().is_some_and(|run| run.kept.is_some()));
+        tested(&mut window);
+        if label == "type" {
+            press(&mut window, "Samples");
+        }
+        until(&mut window, |app| app.state.trial.rows.len() >= 12);
+        window.run_steps(2);
+        assert!(window.query_by_label_contains(words).is_some());
+        let trial = &app(&window).state.trial;
+        let (index, reply) = trial.rows.iter().next().expect("a row");
+        let row = reply.row.as_ref().expect("of a table");
+        assert_eq!(reply.value.is_some(), label == "deadweight_t");
+        assert!(trial.asked.contains(index) && row.columns.iter().all(|(name, _)| name != "ship"));
+        let line = format!("built {}", row.columns.iter().find(|(name, _)| name == "built").expect("a column").1);
+        assert!(window.query_all_by_label_contains(&line).next().is_some(), "{line}");
+    }
+}
+
+#[test]
+fn the_weights_of_a_kept_run_are_one_choice_away() {
+    let store = folder();
+    let mut window = on(&store, digits());
+    assert!(window.query_by_label("Runs to take the weights of").is_none(), "there is none yet");
+    train(&mut window);
+    until(&mut window, |app| app.state.runs.rows().iter().any(|row| row.saved.is_some()));
+    window.run_steps(3);
+    window.get_by_label("Runs to take the weights of").click_accesskit();
+    window.run_steps(3);
+    let name = app(&window).state.runs.rows()[0].called();
+    let entries = window.query_all_by_role_and_label(Role::Button, &name);
+    entries.last().expect("an entry of the menu").click_accesskit();
+    window.run_steps(3);
+    let chosen = app(&window).state.document.experiment.weights.path.clone().expect("chosen");
+    assert!(chosen.ends_with("last.safetensors"), "{}", chosen.display());
+    until(&mut window, |app| app.state.plan().is_some_and(|plan| plan.experiment.weights.path == Some(chosen.clone())));
 }

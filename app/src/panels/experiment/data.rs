@@ -6,7 +6,7 @@ use plimsoll_engine::{
     experiment::{DataKind, DataSetting, PathUse},
 };
 
-use super::{PanelContext, controls, fact, path, table};
+use super::{PanelContext, controls, fact, path, path::PathRow, table};
 use crate::{
     command::Action,
     samples,
@@ -61,7 +61,8 @@ pub(super) fn ui(ui: &mut Ui, form: &Form<'_>, context: &PanelContext<'_>) {
             (true, _) => (FILE, "/path/to/file"),
             (false, _) => (FOLDER, "/path/to/folder"),
         };
-        path::ui(ui, form, context, (spec, hint, Action::BrowseData), |experiment| &mut experiment.data.path);
+        let row = PathRow { spec, hint, browse: Action::BrowseData, offered: Vec::new() };
+        path::ui(ui, form, context, row, |experiment| &mut experiment.data.path);
         fact(ui, holds);
     }
     source.settings.iter().for_each(|one| setting(ui, form, context, *one));
@@ -81,7 +82,12 @@ fn setting(ui: &mut Ui, form: &Form<'_>, context: &PanelContext<'_>, setting: Da
     let data = &form.experiment().data;
     let (spec, number) = match setting {
         DataSetting::Tokenizer => {
-            let row = (TOKENIZER, "that of the weights", Action::BrowseTokenizer);
+            let row = PathRow {
+                spec: TOKENIZER,
+                hint: "that of the weights",
+                browse: Action::BrowseTokenizer,
+                offered: Vec::new(),
+            };
             return path::ui(ui, form, context, row, |experiment| &mut experiment.data.tokenizer);
         }
         DataSetting::Label => return table::label(ui, form, context),

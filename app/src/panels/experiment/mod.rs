@@ -8,16 +8,22 @@ mod optimizer;
 mod path;
 mod table;
 
+use std::path::PathBuf;
+
 use eframe::egui::{self, Align, Button, CollapsingHeader, Layout, Rect, RichText, ScrollArea, Ui, UiBuilder, vec2};
 use plimsoll_engine::Experiment;
-use plimsoll_engine::experiment::{BlockSet, Checkpointing, DepthUnit, ModelSetting, WidthUnit, check, preset};
+use plimsoll_engine::experiment::{
+    BlockSet, Checkpointing, DepthUnit, ModelKind, ModelSetting, WidthUnit, check, preset,
+};
 
+use self::path::PathRow;
 use super::PanelContext;
 use crate::{
     command::Action,
     format,
     naming::listed,
     planner::Obstacle,
+    runs::Row,
     theme,
     widgets::{
         control::{Form, Spec, follow, name_width},
@@ -42,7 +48,8 @@ pub(crate) fn ui(ui: &mut Ui, context: &PanelContext<'_>) {
         }
         group(ui, "Model", |ui| {
             model(ui, &form);
-            let row = (WEIGHTS, "drawn at random", Action::BrowseWeights);
+            let offered = runs_of(context, form.experiment().model.kind);
+            let row = PathRow { spec: WEIGHTS, hint: "drawn at random", browse: Action::BrowseWeights, offered };
             path::ui(ui, &form, context, row, |experiment| &mut experiment.weights.path);
         });
         more(ui, &form, "Trained parameters", &adapters::PARTS, |ui| adapters::ui(ui, &form));
@@ -61,6 +68,16 @@ pub(crate) fn ui(ui: &mut Ui, context: &PanelContext<'_>) {
         ui.data_mut(|data| data.insert_temp(ui.scope_id().with("offset"), (offset + area.inner).max(0.0)));
         ui.ctx().request_discard("the description has another height");
     }
+}
+
+/// The latest kept runs of a model's kind whose weights are there, by what they are called.
+fn runs_of(context: &PanelContext<'_>, kind: ModelKind) -> Vec<(String, PathBuf)> {
+    const OFFERED: usize = 12;
+    let is_one = |row: &&Row| row.saved.is_some() && row.is_of(kind);
+    let mut found: Vec<&Row> = context.state.runs.rows().iter().filter(is_one).collect();
+    found.sort_by_key(|row| std::cmp::Reverse(row.run.started));
+    found.truncate(OFFERED);
+    found.into_iter().filter_map(|row| Some((row.called(), row.saved.clone()?))).collect()
 }
 
 fn group(ui: &mut Ui, name: &str, contents: impl FnOnce(&mut Ui)) {

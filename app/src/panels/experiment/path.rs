@@ -15,15 +15,28 @@ use crate::{
     },
 };
 
-/// Draws the row of the path that `field` finds; the button asks for `browse`, and an empty field shows `hint`. What is typed
-/// is taken once the field is left: folders on the way are not what is meant.
+/// A row for a path.
+pub(super) struct PathRow<'a> {
+    /// The setting.
+    pub(super) spec: Spec,
+    /// What an empty field shows.
+    pub(super) hint: &'a str,
+    /// What the button asks for.
+    pub(super) browse: Action,
+    /// Paths to choose from, by what they are called.
+    pub(super) offered: Vec<(String, PathBuf)>,
+}
+
+/// Draws the row of the path that `field` finds. What is typed is taken once the field is left: folders on the way are not what
+/// is meant.
 pub(super) fn ui(
     ui: &mut Ui,
     form: &Form<'_>,
     context: &PanelContext<'_>,
-    (spec, hint, browse): (Spec, &str, Action),
+    row: PathRow<'_>,
     field: fn(&mut Experiment) -> &mut Option<PathBuf>,
 ) {
+    let PathRow { spec, hint, browse, offered } = row;
     let path = field(&mut form.experiment().clone()).clone().unwrap_or_default();
     let known = path.to_string_lossy().into_owned();
     let mut taken = None;
@@ -33,13 +46,17 @@ pub(super) fn ui(
         if button.clicked() {
             context.send.send(browse.clone());
         }
+        if !offered.is_empty() {
+            let menu = ui.menu_button("⏷", |ui| offers(ui, &offered, &mut taken));
+            follow(&menu.response.accessible_name(format!("Runs to take the {} of", spec.name.to_lowercase())));
+        }
         let room = ui.available_width() - 2.0 * theme::GAP;
         let font = TextStyle::Body.resolve(ui.style());
         let shown = text::shortened(&known, |part| text::width(ui, part, &font) <= room);
         let id = Id::unique((spec.key, "path"));
         let edited = draft::edit(ui, id, (spec.name, hint), (&known, &shown), f32::INFINITY);
         follow(&edited.response);
-        taken = edited.taken;
+        taken = taken.take().or(edited.taken);
     });
     let title = if known.is_empty() { spec.name.to_owned() } else { format!("{}: {known}", spec.name) };
     form.help_of(&hover, spec, &title, Vec::new);
@@ -47,5 +64,17 @@ pub(super) fn ui(
         form.edit(spec.key, |experiment| {
             *field(experiment) = Some(text.trim().into()).filter(|_| !text.trim().is_empty())
         });
+    }
+}
+
+/// The paths to choose from; what is chosen is `taken`.
+fn offers(ui: &mut Ui, offered: &[(String, PathBuf)], taken: &mut Option<String>) {
+    ui.set_max_width(theme::TOOLTIP_WIDTH);
+    for (name, path) in offered {
+        let path = path.to_string_lossy();
+        if ui.add(Button::new(name).truncate()).on_hover_text(format!("{name}\n{path}")).clicked() {
+            *taken = Some(path.into_owned());
+            ui.close();
+        }
     }
 }

@@ -56,7 +56,7 @@ pub(super) fn go_on(context: &PanelContext<'_>, row: &Row) -> Deed {
         RunState::Running => "It trains.",
         RunState::Finished => "It did all its steps.",
         RunState::Stopped | RunState::Failed | RunState::Interrupted => {
-            if row.checkpoint.is_none() {
+            if row.checkpoint().is_none() {
                 "No checkpoint of it was saved: it cannot go on where it ended."
             } else if context.state.session.active().is_some() || context.state.is_starting {
                 "A run is in progress."

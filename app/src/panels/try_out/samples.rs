@@ -6,7 +6,7 @@ use plimsoll_engine::{
     train::{Answer, Evaluation},
 };
 
-use super::{PanelContext, bar};
+use super::{PanelContext, bar, rows};
 use crate::{
     command::Action,
     format, theme,
@@ -41,11 +41,7 @@ pub(super) fn ui(ui: &mut Ui, context: &mut PanelContext<'_>, evaluation: &Evalu
     let shown: Vec<usize> = found.iter().skip(page * PAGE).take(PAGE).copied().collect();
     // A row of a table is no picture.
     let is_table = context.state.shown_run().is_some_and(|run| run.experiment().data.kind == DataKind::Table);
-    let is_missing = |index: &usize| !is_table && !context.state.trial.asked.contains(index);
-    let missing: Vec<usize> = shown.iter().copied().filter(is_missing).collect();
-    if !missing.is_empty() {
-        context.send.send(Action::Try(TryWith::Samples(missing)));
-    }
+    ask(context, &shown);
     if shown.is_empty() {
         ui.label(RichText::new("There are none of these.").weak());
     }
@@ -59,6 +55,15 @@ pub(super) fn ui(ui: &mut Ui, context: &mut PanelContext<'_>, evaluation: &Evalu
             }
         });
         ui.add_space(theme::GAP);
+    }
+}
+
+/// Asks for those samples that were not asked for.
+pub(super) fn ask(context: &PanelContext<'_>, shown: &[usize]) {
+    let missing: Vec<usize> =
+        shown.iter().copied().filter(|index| !context.state.trial.asked.contains(index)).collect();
+    if !missing.is_empty() {
+        context.send.send(Action::Try(TryWith::Samples(missing)));
     }
 }
 
@@ -120,7 +125,7 @@ fn filters(ui: &mut Ui, view: &mut View, evaluation: &Evaluation, samples: &[Ans
 }
 
 /// The page that is shown from here on.
-fn pages_ui(ui: &mut Ui, page: usize, pages: usize, found: usize) -> usize {
+pub(super) fn pages_ui(ui: &mut Ui, page: usize, pages: usize, found: usize) -> usize {
     let mut now = page;
     ui.horizontal(|ui| {
         for (sign, name, to, is_there) in
@@ -172,6 +177,9 @@ fn card(
         });
         ui.add(egui::Label::new(RichText::new(words.as_str()).small().color(color)).truncate())
             .on_hover_text(format!("Sample {index} of the test set (plimsoll try RUN --sample {index})"));
+        if side == 0.0 {
+            rows::fields(ui, context.state.trial.rows.get(&index).and_then(|reply| reply.row.as_ref()));
+        }
     });
 }
 

@@ -79,6 +79,22 @@ impl Reading {
 }
 
 impl Listing {
+    /// A checksum of the names of classes and files, which decide what is which sample.
+    pub(super) fn checksum(&self) -> u32 {
+        let mut hasher = crc32fast::Hasher::new();
+        for class in &self.classes {
+            hasher.update(class.as_encoded_bytes());
+            hasher.update(b"/");
+        }
+        for Entry { class, part, name } in &self.files {
+            hasher.update(&class.to_le_bytes());
+            hasher.update(&[*part]);
+            hasher.update(name.as_encoded_bytes());
+            hasher.update(b"/");
+        }
+        hasher.finalize()
+    }
+
     pub(super) fn read(folder: &Path) -> Result<Self> {
         let about = fs::metadata(folder).map_err(|error| unreadable(folder, &error))?;
         if !about.is_dir() {

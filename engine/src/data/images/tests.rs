@@ -90,6 +90,17 @@ fn a_listing_is_made_again_when_a_file_comes() {
     assert!(!set.is_for(&data(&growing), &Run::default()));
 }
 
+#[test]
+fn a_checksum_tells_other_names_apart() {
+    let named = folder(4);
+    let checksum = || open(&data(&named)).expect("good").checksum();
+    let before = checksum();
+    assert!(before.is_some() && before == checksum());
+    // As many images of as many classes.
+    fs::rename(named.path().join("ash/000.png"), named.path().join("ash/z.png")).expect("writable");
+    assert_ne!(before, checksum());
+}
+
 /// A folder that changed a moment ago may change again with the same time stamp, so it is listed again at once.
 #[cfg(unix)]
 #[test]

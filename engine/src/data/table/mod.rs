@@ -10,6 +10,7 @@ mod column;
 mod dialect;
 mod facts;
 mod label;
+mod names;
 mod reader;
 mod records;
 mod rows;
@@ -107,8 +108,8 @@ impl Source for TableFile {
         self.limits(data)?;
         let found = uncounted(|| Found::new(data, known.and_then(Inspection::table)).map(Arc::new))?;
         let (info, held) = (found.info(data)?, found.held_bytes());
-        let facts = found.facts();
-        Ok(Inspection::new(data, info, held).with_table(found, facts))
+        let (facts, note) = (found.facts(), names::note(&found.table.names));
+        Ok(Inspection::new(data, info, held).with_table(found, facts).with_notes(note))
     }
 
     fn open_inspected(&self, data: &Data, found: &Inspection, seed: u64) -> Result<Store> {

@@ -12,13 +12,13 @@ use super::{
     column::{self, Categories, Column, ColumnKind, Field, MOST_CATEGORIES},
     dialect::{self, Dialect},
     label::Label,
+    names::{label_at, listed, names},
     records::{BOM, LOOK, Rows, head},
     stamp,
 };
 use crate::{
     bytes::Bytes,
     error::{Error, MemoryRefused, Problem, Result},
-    suggest::nearest,
 };
 
 /// Rows that decide which columns are numbers.
@@ -29,8 +29,6 @@ const SLIP: usize = 10;
 const MOST_CELLS: usize = 16 << 30;
 /// The longest part of a field that is quoted in a message.
 const QUOTED: usize = 40;
-/// Columns that a message lists.
-const LISTED: usize = 30;
 
 /// Reads the table at `path`.
 pub(super) fn read(path: &Path, choice: Choice) -> Result<Table> {
@@ -91,6 +89,10 @@ impl Columns {
             )
             .into());
         }
+        if let Some(twice) = leave_out.iter().find(|at| categorical.contains(at)) {
+            let message = format!("`{}` is left out, and a column of categories in data.categorical", names[*twice]);
+            return Err(Problem::new("data.leave_out", message, "take it out of one of the lists").into());
+        }
         let mut heads = vec![Head::default(); names.len()];
         let mut count = 0;
         while count < HEAD && rows.next()? {
@@ -133,53 +135,6 @@ impl Columns {
         };
         Ok(Self { names, columns, label_at, label })
     }
-}
-
-/// The names in the first row.
-fn names(rows: &Rows<'_>) -> Result<Vec<String>> {
-    let refused = |message: String| Err(Error::file_at(rows.path, format!("line {}", rows.line()), message));
-    let is_number = |field: &[u8]| matches!(column::field(field, false, &mut false), Field::Number(_));
-    if rows.record.iter().all(is_number) {
-        return refused(
-            "the first line has numbers in the place of names; put a line with a name for each column before it"
-                .to_owned(),
-        );
-    }
-    let mut names: Vec<String> = Vec::with_capacity(rows.record.len());
-    for (at, field) in rows.record.iter().enumerate() {
-        let mut name = String::from_utf8_lossy(field.trim_ascii()).into_owned();
-        if name.is_empty() {
-            // As other programs write a column of numbers of rows.
-            name = format!("column {}", at + 1);
-        }
-        if let Some(first) = names.iter().position(|known| *known == name) {
-            return refused(format!("columns {} and {} are both called `{name}`; rename one", first + 1, at + 1));
-        }
-        names.push(name);
-    }
-    Ok(names)
-}
-
-/// The columns of a list by their names, as `key` has it.
-fn listed(key: &str, list: &str, names: &[String]) -> Result<Vec<usize>> {
-    let wanted = list.split(',').map(str::trim).filter(|name| !name.is_empty());
-    wanted.map(|name| place(key, name, names)).collect()
-}
-
-fn label_at(label: &str, names: &[String]) -> Result<usize> {
-    if label.is_empty() { Ok(names.len().saturating_sub(1)) } else { place("data.label", label, names) }
-}
-
-/// The column of a name.
-fn place(key: &str, name: &str, names: &[String]) -> Result<usize> {
-    if let Some(at) = names.iter().position(|known| known == name) {
-        return Ok(at);
-    }
-    let near = nearest(name, names.iter().map(String::as_str)).map(|near| format!("did you mean \"{near}\"? "));
-    let all: Vec<&str> = names.iter().take(LISTED).map(String::as_str).collect();
-    let more = if names.len() > LISTED { format!(" and {} more", names.len() - LISTED) } else { String::new() };
-    let mend = format!("{}the columns are {}{more}", near.unwrap_or_default(), all.join(", "));
-    Err(Problem::new(key, format!("there is no column `{name}`"), mend).into())
 }
 
 /// Columns that are being filled.
@@ -239,6 +194,11 @@ impl<'a> Filling<'a> {
             };
         };
         self.forget(begin);
+        if rows.swallows_the_rest() {
+            let message = "a quotation mark is probably not closed, and all rows after it are in its text; close it, or double \
+                           it inside a text";
+            return Err(Error::file_at(self.path, format!("line {}", rows.line()), message));
+        }
         let place = match column {
             Some(name) => format!("line {}, column `{name}`", rows.line()),
             None => format!("line {}", rows.line()),

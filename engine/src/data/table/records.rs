@@ -138,6 +138,12 @@ impl<'a> Rows<'a> {
         self.record.position().map_or(0, csv::Position::line)
     }
 
+    /// Whether the row goes over several lines, to the last that was read, which it does when a quotation mark is not closed.
+    pub(super) fn swallows_the_rest(&self) -> bool {
+        let is_last = self.reader.position().byte() == self.seen.bytes.get();
+        is_last && self.record.iter().next_back().is_some_and(|field| field.contains(&b'\n'))
+    }
+
     /// The byte after the row.
     pub(super) fn at(&self) -> u64 {
         self.reader.position().byte()

@@ -322,3 +322,42 @@ proptest! {
         prop_assert!(seen.drain(..).all(|value| rows.iter().any(|(x, _)| *x == value)));
     }
 }
+
+#[test]
+fn a_name_with_a_comma_stands_in_quotation_marks() {
+    let text = plain().replacen("size,colour", "\"size, in m\",colour", 1);
+    let (_folder, mut data) = table(&text);
+    data.leave_out = "\"size, in m\"".to_owned();
+    assert_eq!(look(&data).expect("good").columns[0].used, ColumnUse::LeftOut);
+    data.leave_out = "colour, \"size, in m\"".to_owned();
+    assert!(look(&data).expect_err("nothing is left").to_string().contains("its only column"));
+}
+
+#[test]
+fn a_column_is_not_in_both_lists() {
+    let both =
+        refused(plain(), |data| (data.leave_out, data.categorical) = ("size".to_owned(), "colour,size".to_owned()));
+    assert!(both.starts_with("data.leave_out: `size` is left out, and"), "{both}");
+}
+
+#[test]
+fn a_quotation_mark_that_is_not_closed_does_not_swallow_the_rest_in_silence() {
+    let text = plain().replacen("2.5,green", "2.5,\"green", 1);
+    for skip_broken in [false, true] {
+        let said = refused(&text, |data| data.skip_broken = skip_broken);
+        assert!(said.contains("(line 7): a quotation mark is probably not closed"), "{said}");
+    }
+    // A broken row in the middle is skipped all the same, over several lines too.
+    let (_folder, mut data) =
+        table(plain().replacen("2.5,green,", "2.5,\"gre\nen\",", 1).replacen("no\n", "no,more\n", 1));
+    data.skip_broken = true;
+    assert_eq!(look(&data).expect("good").left_out_count, 1);
+}
+
+#[test]
+fn numbers_in_the_place_of_names_are_told_of() {
+    let notes = |text: String| Inspection::of(&table(text).1, None).expect("good").notes().to_vec();
+    assert!(notes(plain()).is_empty());
+    let said = notes(plain().replacen("size,colour", "5.1,3", 1));
+    assert!(said.len() == 1 && said[0].contains("2 of 3 are numbers, `5.1` first"), "{said:?}");
+}

@@ -105,6 +105,8 @@ pub struct Reply {
     pub picture: Option<Picture>,
     /// The row of the table, where it is one.
     pub row: Option<TableRow>,
+    /// The class that a test sample has; `None` for others, and where the task is another.
+    pub label: Option<u32>,
     /// The value that was answered, in the label's units; `None` for classes.
     pub value: Option<f64>,
     /// The probability of each class; none of a value; of a mask, the share of the pixels that were answered so.
@@ -229,6 +231,10 @@ impl Tester {
             Shown::Sample(index) => dataset.test_row(index)?,
             Shown::File(_) | Shown::Drawing(_) => None,
         };
+        let label = match shown {
+            Shown::Sample(index) if tried.task() == Task::Class => dataset.test_sample(index)?.labels.first().copied(),
+            _ => None,
+        };
         let (picture, batch) = match shown {
             Shown::Sample(index) if row.is_some() => (None, dataset.test_sample(index)?),
             shown => {
@@ -265,7 +271,7 @@ impl Tester {
             Ok(())
         };
         let (_, took) = self.run(ready, &info, Answering { next: || Ok(batch.take()), see })?;
-        Ok(Reply { weights, picture, row, value, shares, mask, class_names: class_names(&dataset), took })
+        Ok(Reply { weights, picture, row, label, value, shares, mask, class_names: class_names(&dataset), took })
     }
 
     /// The data of a model, open.
