@@ -3,10 +3,13 @@
 //! The crate packs operands into buffers that it allocates for each call, as large as the call. A call is one tile, so the
 //! buffers are small. Narrow operands are converted a block at a time, and sums are rounded once, on store.
 
+mod row;
 pub(in crate::backend) mod tiling;
 
 use std::ops::Range;
 
+pub(in crate::backend) use self::row::is_row;
+use self::row::row_product;
 use self::tiling::{GemmTiling, Layout, Product, TileLimits};
 use super::{
     convert::{add_down, down, turn, up},
@@ -146,6 +149,9 @@ pub(in crate::backend) fn matmul_plan(p: &MatMul, width: usize, narrow: bool, st
 
 /// [`Linear::MatMul`](crate::backend::ops::Linear::MatMul).
 pub(super) fn matmul<T: Float, W: Float<Acc = T::Acc>>(p: &MatMul, a: &[T], b: &[T], c: &mut [W]) {
+    if is_row(p) {
+        return row_product(p, a, b, c);
+    }
     let plan = matmul_plan(p, size_of::<T::Acc>(), !T::DIRECT, !W::DIRECT);
     let a = Matrix::new(a, if p.transpose_a { p.m } else { p.k }, p.transpose_a);
     let b = Matrix::new(b, if p.transpose_b { p.k } else { p.n }, p.transpose_b);

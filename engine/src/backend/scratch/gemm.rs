@@ -22,6 +22,9 @@ fn arithmetic(dtype: DType) -> (usize, bool) {
 
 /// Of a product.
 pub(in crate::backend) fn matmul(p: &MatMul, dtype: DType, threads: usize) -> usize {
+    if gemm::is_row(p) {
+        return 0;
+    }
     let (width, narrow) = arithmetic(dtype);
     product(&gemm::matmul_plan(p, width, narrow, narrow), threads)
 }
