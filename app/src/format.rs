@@ -7,6 +7,7 @@ use plimsoll_engine::{
     plan::Plan,
     report::Subject,
     store::StoredRun,
+    train::{Cached, Took},
 };
 
 /// An amount as people write it: `64 MiB` where it is whole, three figures where it is not.
@@ -23,6 +24,15 @@ pub(crate) fn size(bytes: Bytes) -> String {
 /// An amount on an axis in MiB.
 pub(crate) fn mib(value: f64) -> String {
     if value < 0.0 { String::new() } else { size(Bytes::from_mib(value)) }
+}
+
+/// The key-value cache of a text that was written on, in a sentence; none where there was none.
+pub(crate) fn cache(took: &Took) -> Option<String> {
+    let of = |cached: Cached| {
+        let positions = count(cached.positions as u64);
+        format!("The key-value cache of {positions} positions takes {} of it.", cached.bytes)
+    };
+    took.cached.map(of)
 }
 
 /// A device as people call it: `CPU`, `GPU 0`, `GeForce RTX 4060, 8 GB`.

@@ -220,6 +220,23 @@ fn a_run_on_a_gpu_is_tried_there_with_its_own_figures() {
 }
 
 #[test]
+fn a_prompt_is_written_on_with_a_cache_on_a_gpu() {
+    let card = Card::new(&[]);
+    let written = |device: &str| {
+        // The text outgrows the places of the model.
+        let prompt = ["try", "sort-llama", "--prompt", "3 1 4 1 5 9 2 6", "--tokens", "12"];
+        let told = told(card.run(&[&prompt[..], &["--device", device, "--budget", "2GiB", "--json", "-q"]].concat()));
+        serde_json::from_str::<serde_json::Value>(&told).expect("an object")
+    };
+    let (here, there) = (written("cpu"), written("cuda:0"));
+    assert_eq!(here["tokens"], there["tokens"]);
+    assert!(here["cache"]["predicted_bytes"].as_u64() > Some(0), "{here}");
+    assert_eq!(here["cache"], there["cache"]);
+    let memory = &there["memory"];
+    assert_eq!(memory["predicted_live_bytes"], memory["measured_live_bytes"], "{memory}");
+}
+
+#[test]
 fn the_line_holds_on_a_gpu() {
     let card = Card::new(&[]);
     let said = complaint(

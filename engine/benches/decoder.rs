@@ -86,7 +86,13 @@ fn launches(t: DType) -> Vec<Launch> {
         ("attention", LAYERS, Kernel::from(Attention::EfficientGrad(s)), vec![qkv, y, lse, y], vec![qkv]),
         ("not counted", 0, Kernel::from(Attention::Plain(s)), vec![qkv], vec![y, p]),
         ("not counted", 0, Kernel::from(Attention::PlainGrad(s)), vec![qkv, p, y], vec![qkv]),
-        ("not counted", 0, Kernel::from(Rotary { shape: s, base: 1e4, is_inverse: false }), vec![], vec![qkv]),
+        (
+            "not counted",
+            0,
+            Kernel::from(Rotary { shape: s, first: 0, base: 1e4, is_inverse: false }),
+            vec![],
+            vec![qkv],
+        ),
         ("not counted", 0, Kernel::from(Activation::SwiGlu { extents }), vec![(2 * y.0, t)], vec![y]),
         (
             "norms",

@@ -31,7 +31,8 @@
 //!
 //! - `step`: the training step: forward, backward, update, evaluation.
 //! - `models`: chains of `nn` layers. A layer holds its forward pass and, beside it, its gradient rule.
-//! - `autograd`: the tape, which frees what it saved as it walks back, and checkpointed segments.
+//! - `autograd`: the tape, which frees what it saved as it walks back, checkpointed segments, and the key-value cache of a text
+//!   that is written on.
 //! - `optim`: one kernel for each parameter, in place.
 //! - `backend`: the ops. Its `Executor` allocates, books scratch and launches kernels.
 //! - `layer_path`, `rng`, `tensor`: the names of layers, counter-based randomness, shapes and types.

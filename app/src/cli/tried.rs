@@ -116,8 +116,9 @@ pub(super) fn weights_as_json(weights: &WeightsFrom) -> Value {
 
 /// What it took, in a line.
 pub(super) fn took_in_words(took: &Took) -> String {
-    let Took { budget, predicted, measured } = took;
-    format!("{measured} measured of {predicted} predicted, inside a budget of {budget}.\n")
+    let Took { budget, predicted, measured, .. } = took;
+    let cache = format::cache(took).map(|cache| format!(" {cache}")).unwrap_or_default();
+    format!("{measured} measured of {predicted} predicted, inside a budget of {budget}.{cache}\n")
 }
 
 /// The same for scripts.

@@ -33,7 +33,11 @@ Examples:
 
 An image is a JPEG, PNG or WebP; it is cropped to its middle and brought to the size and the channels of the model, as the images
 of a folder are. A prompt is written in what the data have tokens for: any text where they are a file, brackets, or numbers.
-The same seed writes the same text.")]
+The same seed writes the same text.
+
+The prompt is seen in whole; then each token is one row through the model, with the keys and values of those before it in a cache.
+What that takes is a part of the memory that is predicted and measured. A text longer than the model was trained on moves on
+with each token, and each token takes a whole pass then.")]
 pub(super) struct Try {
     #[command(flatten)]
     model: ModelChoice,
@@ -188,5 +192,8 @@ fn written_as_json(written: &Written, prompt: &str) -> Value {
         "tokens": written.tokens,
         "weights": weights_as_json(&written.weights),
         "memory": took_as_json(&written.took),
+        "cache": written.took.cached.map(|cached| {
+            json!({"positions": cached.positions, "predicted_bytes": cached.bytes.0})
+        }),
     })
 }

@@ -267,7 +267,10 @@ pub(crate) fn meaning(category: Category) -> &'static str {
         Category::Parameters => "The weights that the forward pass reads.",
         Category::MasterWeights => "The f32 copy of narrower weights, which the optimizer updates.",
         Category::OptimizerState => "Momentum and moments: allocated in the first step, kept for the whole run.",
-        Category::Buffers => "Running statistics of batch normalisation: the mean and the variance of each channel.",
+        Category::Buffers => {
+            "Running statistics of batch normalisation: the mean and the variance of each channel. Where a model writes on, \
+             the keys and values of the text so far."
+        }
         Category::Batch => "The inputs and labels of one micro-batch; on a graphics card, those of the next as well.",
         Category::Gradients => "Gradients of the parameters, summed over the accumulated micro-batches.",
         Category::Activations => {

@@ -154,12 +154,25 @@ fn figures(evaluation: &Evaluation, task: Task, run: &RunRecord) -> String {
 
 /// What something took, beside what was predicted.
 fn took(ui: &mut Ui, took: &Took) {
-    ui.add(egui::Label::new(RichText::new(own_memory(took)).small().weak()).wrap())
-        .on_hover_text("It is no part of what the run takes, which keeps its line.");
+    let mut about = "It is no part of what the run takes, which keeps its line.".to_owned();
+    if took.cached.is_some() {
+        about.push_str(CACHE);
+    }
+    ui.add(egui::Label::new(RichText::new(own_memory(took)).small().weak()).wrap()).on_hover_text(about);
 }
 
-fn own_memory(Took { predicted, measured, .. }: &Took) -> String {
-    format!("Memory of its own: {measured} measured of {predicted} predicted.")
+/// What a key-value cache is for.
+const CACHE: &str = "\n\nThe key-value cache has what attention needs of the tokens so far, so that each new token is one row \
+    through the model and not the whole text. It grows with the layers, the key heads and the length; grouped heads make it \
+    smaller. Past the length that the model was trained on, the text moves and each token takes a whole pass.";
+
+fn own_memory(took: &Took) -> String {
+    let Took { predicted, measured, .. } = took;
+    let mut words = format!("Memory of its own: {measured} measured of {predicted} predicted.");
+    if let Some(cache) = format::cache(took) {
+        words.push_str(&format!(" {cache}"));
+    }
+    words
 }
 
 /// A share as a bar with its class before it.

@@ -60,6 +60,9 @@ fn a_preset_is_tried_as_it_is_initialised_and_says_so() {
     let first = written("1");
     assert_eq!(first["tokens"], written("1")["tokens"], "the same seed writes the same");
     assert_eq!(first["tokens"].as_array().map(Vec::len), Some(8));
+    // Of the prompt and of all that is written but the last, which nothing sees.
+    assert_eq!(first["cache"]["positions"], 15);
+    assert!(first["cache"]["predicted_bytes"].as_u64() > Some(0), "{first}");
     let both = kept.output(&["try", "mlp-digits", "--sample", "1", "--prompt", "3"]);
     assert_eq!(both.status.code(), Some(2), "{}", text(&both.stderr));
 }

@@ -6,9 +6,11 @@
 //! value are added in place, and gradients of parameters go straight into the parameter's buffer. Refuses nothing itself;
 //! an error of a rule ends the backward pass.
 
+mod cache;
 mod checkpoint;
 mod saved;
 
+pub use cache::{Cache, Cached};
 pub use saved::{RetainedTensors, Saved, Source};
 
 use std::fmt;
@@ -105,6 +107,7 @@ pub struct Tape<'m, B: Backend> {
     retained: Option<RetainedTensors<B>>,
     /// Whether any layer of an unrecorded pass required a gradient.
     any_requires_grad: bool,
+    cache: Option<&'m Cache<B>>,
 }
 
 /// Called for every layer whose gradient rule has run: its parameters' gradients of this pass are complete.
@@ -194,12 +197,24 @@ impl<'m, B: Backend> Tape<'m, B> {
             recompute: Recompute::None,
             retained: None,
             any_requires_grad: false,
+            cache: None,
         }
     }
 
     /// A tape that records nothing, for evaluation.
     pub fn no_grad(executor: &Executor<B>) -> Self {
         Self { is_recording: false, pass: Pass::Evaluation, ..Self::recording(executor) }
+    }
+
+    /// A tape that records nothing, for a pass over the positions of one sequence that follow those that `cache` has.
+    /// Layers read and extend it; who runs the pass advances it.
+    pub fn continuing(executor: &Executor<B>, cache: &'m Cache<B>) -> Self {
+        Self { cache: Some(cache), ..Self::no_grad(executor) }
+    }
+
+    /// The keys and values of the positions before those of this pass, where it continues a sequence.
+    pub fn cache(&self) -> Option<&'m Cache<B>> {
+        self.cache
     }
 
     /// The same tape, whose rules save outputs or recompute them.

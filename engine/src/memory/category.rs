@@ -18,7 +18,7 @@ pub enum Category {
     MasterWeights,
     /// Moments and momentum.
     OptimizerState,
-    /// Running statistics.
+    /// Running statistics; the keys and values of a text that is written on.
     Buffers,
     /// The inputs and labels of one micro-batch; on a GPU, of the next one as well.
     Batch,

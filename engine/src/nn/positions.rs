@@ -8,7 +8,8 @@ use crate::{
     nn::{Init, Layer, Param, ParamRole, Start},
 };
 
-/// Adds a learned row to each position of a sequence. Writes over its input when nothing else holds it. Saves nothing.
+/// Adds a learned row to each position of a sequence. Writes over its input when nothing else holds it. Saves nothing. In a
+/// pass that continues a sequence, positions go on from those of the cache.
 pub struct Positions<B: Backend> {
     layer: LayerId,
     weight: Param<B>, // [length, width]
@@ -28,6 +29,11 @@ impl<B: Backend> Positions<B> {
 impl<B: Backend> Layer<B> for Positions<B> {
     fn forward<'m>(&'m self, tape: &mut Tape<'m, B>, x: Value<B>) -> Result<Value<B>> {
         let x_id = x.id();
+        if let Some(cache) = tape.cache() {
+            let rows = cache.seen()..cache.seen() + x.tensor.shape().rows();
+            let weight = self.weight.weight().rows_view(rows);
+            return tape.executor().add_positions(x.tensor, &weight).map(Value::constant);
+        }
         let y = tape.executor().add_positions(x.tensor, self.weight.weight())?; // [batch * length, width]
         Ok(tape.record(self.layer, x_id.is_some() || self.weight.is_trained(), y, move |back, dy| {
             let executor = back.executor();

@@ -9,7 +9,7 @@ use crate::{
 };
 
 /// Rotates packed queries and keys by their positions. Writes over its input when nothing else holds it. Saves nothing:
-/// the backward pass rotates the gradient back.
+/// the backward pass rotates the gradient back. In a pass that continues a sequence, positions go on from those of the cache.
 #[derive(Debug)]
 pub struct Rotary {
     layer: LayerId,
@@ -27,6 +27,10 @@ impl Rotary {
 impl<B: Backend> Layer<B> for Rotary {
     fn forward<'m>(&'m self, tape: &mut Tape<'m, B>, x: Value<B>) -> Result<Value<B>> {
         let (x_id, base) = (x.id(), self.base);
+        if let Some(cache) = tape.cache() {
+            let shape = AttentionShape { batch: 1, length: x.tensor.shape().rows(), ..self.shape };
+            return tape.executor().rotary_from(x.tensor, shape, base, cache.seen()).map(Value::constant);
+        }
         let shape = self.shape.over(x.tensor.shape().rows());
         let y = tape.executor().rotary(x.tensor, shape, base, false)?;
         Ok(tape.record(self.layer, x_id.is_some(), y, move |back, dy| {

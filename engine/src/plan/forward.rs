@@ -1,4 +1,5 @@
-//! What forward passes take of a model that is tried and not trained: its weights, and one batch after another.
+//! What forward passes take of a model that is tried and not trained: its weights, and one batch after another, or the
+//! tokens of a text.
 //!
 //! Always holds: it is a dry run of the session that answers, with weights that are loaded into it where there are some; no
 //! optimizer state, no gradient and no training set on the device is part of it.
@@ -6,6 +7,7 @@
 use std::borrow::Cow;
 
 use crate::{
+    autograd::Cached,
     backend::{DryRun, Executor},
     bytes::Bytes,
     device::Target,
@@ -16,6 +18,20 @@ use crate::{
     plan::Resolved,
     step::{Blank, Session, load},
 };
+
+/// The forward passes of a model that is tried.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Passes<'a> {
+    /// Batches of so many samples each.
+    Batches(&'a [usize]),
+    /// Up to `count` tokens written after `prompt` of them.
+    Writing {
+        /// Tokens of the prompt.
+        prompt: usize,
+        /// Tokens that are written.
+        count: usize,
+    },
+}
 
 /// What the forward passes of one model take, apart from any training.
 #[derive(Debug, Clone)]
@@ -36,18 +52,20 @@ pub struct Forward {
     pub timeline: Timeline,
     /// Parameters of the model.
     pub parameters: u64,
+    /// The key-value cache of a text that is written on; none otherwise, and none where the prompt fills all places.
+    pub cached: Option<Cached>,
 }
 
 impl Forward {
-    /// The dry run of `batches` of so many samples each, on weights that are `loaded` or drawn.
+    /// The dry run of `passes`, on weights that are `loaded` or drawn.
     ///
     /// # Examples
     ///
     /// ```
-    /// use plimsoll_engine::{Experiment, hardware::Machine, plan::{Forward, Plan}};
+    /// use plimsoll_engine::{Experiment, hardware::Machine, plan::{Forward, Passes, Plan}};
     ///
     /// let plan = Plan::of(&Experiment::default(), &Machine::nominal())?;
-    /// let forward = Forward::of(&plan.resolved, &plan.machine, &[64], true)?;
+    /// let forward = Forward::of(&plan.resolved, &plan.machine, Passes::Batches(&[64]), true)?;
     /// // To answer takes less than to learn.
     /// assert!(forward.live < plan.peak.live);
     /// # Ok::<(), plimsoll_engine::Error>(())
@@ -55,21 +73,21 @@ impl Forward {
     ///
     /// # Errors
     /// Fails when the model cannot be built.
-    pub fn of(resolved: &Resolved, machine: &Machine, batches: &[usize], loaded: bool) -> Result<Self> {
+    pub fn of(resolved: &Resolved, machine: &Machine, passes: Passes<'_>, loaded: bool) -> Result<Self> {
         let (target, experiment) = (resolved.target(), answering(resolved.experiment()));
         let is_gpu = target.is_gpu();
-        let run = || -> Result<_> {
+        let of_target = || -> Result<_> {
             let ledger = match target {
                 Target::Cpu { .. } => Ledger::logging(),
                 Target::Gpu(_) => Ledger::for_target(target, experiment.gpu.pool, resolved.line(), false, true),
             };
-            let session = passes(resolved, &experiment, machine, ledger, batches, loaded)?;
+            let (session, cached) = run(resolved, &experiment, machine, ledger, passes, loaded)?;
             let ledger = session.executor().ledger();
             let recording = tally::suspended(|| ledger.take_recording());
             let bookkeeping = ledger.gathered();
-            Ok((session, recording, bookkeeping))
+            Ok((session, recording, bookkeeping, cached))
         };
-        let (session, recording, bookkeeping) = if is_gpu { run() } else { tally::counted(run) }?;
+        let (session, recording, bookkeeping, cached) = if is_gpu { of_target() } else { tally::counted(of_target) }?;
         let replayed = session.executor().ledger().replayed().into_iter().next();
         let recording = if is_gpu { recording } else { replayed.unwrap_or(recording) };
         Ok(Self {
@@ -81,6 +99,7 @@ impl Forward {
             categories_at_peak: recording.categories_at_peak,
             timeline: recording.timeline,
             parameters: session.model().parameters(),
+            cached,
         })
     }
 
@@ -91,16 +110,16 @@ impl Forward {
     pub fn refusal(
         resolved: &Resolved,
         machine: &Machine,
-        batches: &[usize],
+        passes: Passes<'_>,
         loaded: bool,
     ) -> Result<Option<BudgetError>> {
         let (target, experiment) = (resolved.target(), answering(resolved.experiment()));
-        let books = Self::of(resolved, machine, batches, loaded)?.bookkeeping;
+        let books = Self::of(resolved, machine, passes, loaded)?.bookkeeping;
         let ledger = Ledger::for_target(target, experiment.gpu.pool, resolved.line(), true, false);
         if !target.is_gpu() {
             ledger.keep_books(books);
         }
-        match passes(resolved, &experiment, machine, ledger, batches, loaded) {
+        match run(resolved, &experiment, machine, ledger, passes, loaded) {
             Ok(_) => Ok(None),
             Err(Error::Budget(refusal)) => Ok(Some(refusal)),
             Err(other) => Err(other),
@@ -126,14 +145,14 @@ pub(crate) fn answering(experiment: &Experiment) -> Cow<'_, Experiment> {
     Cow::Owned(own)
 }
 
-fn passes(
+fn run(
     resolved: &Resolved,
     experiment: &Experiment,
     machine: &Machine,
     ledger: Ledger,
-    batches: &[usize],
+    passes: Passes<'_>,
     loaded: bool,
-) -> Result<Session<DryRun>> {
+) -> Result<(Session<DryRun>, Option<Cached>)> {
     let target = resolved.target();
     let rates = machine.rates(target, experiment.gpu.tf32);
     let executor = Executor::new(DryRun::new(target.clone(), rates), ledger);
@@ -141,7 +160,24 @@ fn passes(
     if loaded {
         session.load(&mut load::Anything)?;
     }
-    let mut batches = batches.iter().copied().filter(|samples| *samples > 0).map(Blank);
-    session.answer(|| Ok(batches.next()), Some(&mut |_, _| Ok(())))?;
-    Ok(session)
+    let cached = match passes {
+        Passes::Batches(batches) => {
+            let mut batches = batches.iter().copied().filter(|samples| *samples > 0).map(Blank);
+            session.answer(|| Ok(batches.next()), Some(&mut |_, _| Ok(())))?;
+            None
+        }
+        Passes::Writing { prompt, count } => written(&session, prompt, count)?,
+    };
+    Ok((session, cached))
+}
+
+/// Writes on after a prompt: every later pass of a kind repeats the second.
+fn written(session: &Session<DryRun>, prompt: usize, count: usize) -> Result<Option<Cached>> {
+    let mut writing = session.writing(prompt, count)?;
+    for length in writing.lengths(prompt, count) {
+        let tokens = tally::suspended(|| vec![0; length]);
+        writing.next(&tokens, &mut |_, _| Ok(()))?;
+        tally::suspended(|| drop(tokens));
+    }
+    Ok(Some(writing.cached()).filter(|cached| cached.positions > 0))
 }

@@ -14,8 +14,8 @@ mod verdict;
 
 pub use change::Change;
 pub use fit::{Found, advise, fill, fit, largest_batch};
-pub use forward::Forward;
 pub(crate) use forward::answering;
+pub use forward::{Forward, Passes};
 pub use full_precision::HighPrecisionTensor;
 pub use further::further;
 pub use limit::Limit;

@@ -16,6 +16,7 @@ pub mod save;
 pub mod schedule;
 mod session;
 mod slots;
+mod writing;
 
 pub use bookkeeping::bookkeeping;
 pub use loss::See;
@@ -24,3 +25,4 @@ pub use output::{PendingStep, StepOutput};
 pub use session::Session;
 pub(crate) use session::workspace;
 pub use slots::Counters;
+pub use writing::Writing;

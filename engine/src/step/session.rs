@@ -23,7 +23,7 @@ use crate::{
 pub struct Session<B: Backend> {
     pub(super) executor: Executor<B>,
     pub(super) experiment: Experiment,
-    info: DatasetInfo,
+    pub(super) info: DatasetInfo,
     /// The training set, when it lies on the device.
     device_dataset: Option<DeviceDataset<B>>,
     pub(super) model: Model<B>,

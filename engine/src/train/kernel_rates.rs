@@ -215,7 +215,7 @@ fn attentions(dtype: DType, small: bool) -> Vec<Launch> {
     let sizes = format!("{batch} x {length}, {heads} heads of 64, causal");
     let (qkv, y) = ((s.rows() * s.packed(), dtype), (s.rows() * s.width(), dtype));
     let sums = (batch * heads * length, dtype.accumulator());
-    let rotary = Rotary { shape: s, base: 10_000.0, is_inverse: false };
+    let rotary = Rotary { shape: s, first: 0, base: 10_000.0, is_inverse: false };
     vec![
         launch(Attention::Efficient(s), sizes.clone(), vec![qkv], vec![y, sums]),
         launch(Attention::EfficientGrad(s), sizes.clone(), vec![qkv, y, sums, y], vec![qkv]),

@@ -8,3 +8,4 @@ mod resume;
 mod training;
 mod trying;
 mod weights;
+mod writing;

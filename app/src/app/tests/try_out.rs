@@ -141,6 +141,11 @@ fn a_prompt_is_written_on_in_the_window() {
     window.run_steps(2);
     press(&mut window, "Write on");
     until(&mut window, |app| app.state.trial.wrote.is_some());
+    let took = app(&window).state.trial.wrote.expect("it took memory");
+    assert!(took.cached.is_some_and(|cached| cached.positions == 7), "{took:?}");
+    window.run_steps(2);
+    let shown = window.query_all_by_label_contains("key-value cache of 7 positions").count();
+    assert!(shown > 0, "what the cache takes is shown");
     let written = &app(&window).state.trial.written;
     assert_eq!((written.starts_with("3 1 2 0 "), written.split_whitespace().count()), (true, 8), "{written}");
 }

@@ -4,6 +4,7 @@
 //! and each sum has one order, so a result is the same on any number of threads. Beside the blocks, scratch
 //! holds one number for each row of each head.
 
+mod cached;
 mod forward;
 mod gradient;
 
@@ -13,7 +14,9 @@ use crate::backend::ops::Attention;
 use crate::error::Result;
 use std::ops::Range;
 
+pub(in crate::backend) use self::cached::cached_elements;
 use self::{
+    cached::cached,
     forward::{forward, forward_plain},
     gradient::{Weights, gradient},
 };
@@ -45,6 +48,7 @@ fn typed<T: Float>(kernel: &Attention, o: &Operands<'_>) -> Result<()> {
             let weights = o.input::<T>(1)?;
             gradient(s, &qkv, Weights::Kept(&weights), &o.input::<T>(2)?, &mut y);
         }
+        Attention::Cached(s) => cached(s, &qkv, &o.input::<T>(1)?, &mut y),
     }
     Ok(())
 }

@@ -9,7 +9,7 @@ use crate::error::Result;
 /// Runs the kernel.
 pub(super) fn launch(kernel: &Rotary, o: &Operands<'_>) -> Result<()> {
     by_float!(o.output_type(0), T => {
-        rotate::<T>(&kernel.shape, kernel.base, kernel.is_inverse, &mut o.output(0)?);
+        rotate::<T>(kernel, &mut o.output(0)?);
         Ok(())
     }, else o.unsupported())
 }
@@ -67,18 +67,19 @@ pub(in crate::backend) fn scratch_elements(s: &AttentionShape) -> usize {
 }
 
 /// [`Rotary`](crate::backend::ops::Rotary).
-fn rotate<T: Float>(s: &AttentionShape, base: f64, is_inverse: bool, qkv: &mut [T]) {
+fn rotate<T: Float>(kernel: &Rotary, qkv: &mut [T]) {
+    let Rotary { shape: s, first: offset, base, is_inverse } = kernel;
     let (packed, turned) = (s.packed(), (s.heads + s.kv_heads) * s.head_dim);
     // A row of this is a sequence, a part of it some positions of every sequence.
     let qkv = MatMut::new(qkv, [s.batch, s.length * packed], s.length * packed);
     parallel::ranges(s.length, s.batch * turned, qkv.by_columns(packed), |positions, mut qkv| {
-        let mut angles = Angles::new(s, base, is_inverse);
+        let mut angles = Angles::new(s, *base, *is_inverse);
         // From the last exact angle on, so that an angle does not depend on the division of the work.
-        let first = positions.start / EXACT * EXACT;
-        for position in first..positions.end {
+        let [start, end] = [positions.start, positions.end].map(|row| offset + row);
+        for position in start / EXACT * EXACT..end {
             angles.advance(position);
-            for sequence in 0..if position < positions.start { 0 } else { s.batch } {
-                let row = &mut qkv.row(sequence)[(position - positions.start) * packed..][..turned];
+            for sequence in 0..if position < start { 0 } else { s.batch } {
+                let row = &mut qkv.row(sequence)[(position - start) * packed..][..turned];
                 turn_row(&angles.room.elements()[..2 * angles.half], row);
             }
         }

@@ -4,6 +4,8 @@
 //! Its scratch is one number for each row of each head: the softmax's denominators in the plain forward pass, and the means
 //! of the rows' gradients in either gradient.
 //!
+//! Over kept keys and values it is one number for each place and each row of each head: the logits.
+//!
 //! There are kernels for tensor cores as well, for bf16 and f16. They run where the backend is told so
 //! ([`Options::tensor_cores`](super::Options)), which a check on the very card decides; the environment may force either
 //! ([`TENSOR_CORES`]).
@@ -19,7 +21,7 @@ use super::{
     launch::{Arg, Grid, Pointer, THREADS},
 };
 use crate::{
-    backend::ops::{Attention, AttentionShape},
+    backend::ops::{Attention, AttentionShape, CachedAttention},
     error::Result,
 };
 
@@ -43,6 +45,10 @@ pub(super) const TENSOR: Source = Source {
     text: concat!(include_str!("attention/tile.cuh"), include_str!("attention/tensor.cu")),
     types: Types::Half,
 };
+
+/// The kernel of new positions over kept keys and values.
+pub(super) const CACHED: Source =
+    Source { name: "attention_cached", text: include_str!("attention/cached.cu"), types: Types::Element };
 
 /// The variable that asks for tensor cores (1) or against them (0), whatever a check found.
 const TENSOR_CORES: &str = "PLIMSOLL_TENSOR_CORES";
@@ -90,6 +96,7 @@ pub(super) fn launch(kernel: &Attention, o: &Operands<'_>) -> Result<()> {
             [o.input_type(1), o.input_type(2), o.input_type(3), o.output_type(0)] == [dtype, sums, dtype, dtype]
         }
         Attention::PlainGrad(_) => [o.input_type(1), o.input_type(2), o.output_type(0)] == [dtype; 3],
+        Attention::Cached(_) => [o.input_type(1), o.output_type(0)] == [dtype; 2],
     };
     let is_small = s.length <= MOST && s.packed() <= MOST && s.batch * s.heads <= MOST;
     if !is_typed || !is_small {
@@ -101,6 +108,7 @@ pub(super) fn launch(kernel: &Attention, o: &Operands<'_>) -> Result<()> {
         Attention::Plain(_) => work.plain(),
         Attention::EfficientGrad(_) => work.gradient(o.input(2), o.input(3)),
         Attention::PlainGrad(_) => work.plain_gradient(),
+        Attention::Cached(cached) => work.cached(cached),
     }
 }
 
@@ -180,6 +188,17 @@ impl Work<'_> {
         let args = args![self.o.input(0), lse, self.o.output(1)];
         let grid = self.grid(self.heads(), self.tiles().min(1 << 10));
         self.run(&FORWARD, c"attention_probabilities", grid, args)
+    }
+
+    /// A block a query of a head.
+    fn cached(&self, cached: &CachedAttention) -> Result<()> {
+        let (o, s) = (self.o, self.s);
+        let reach = if s.window == 0 { cached.places } else { s.window };
+        let scale = Arg::real(1.0 / (s.head_dim as f64).sqrt(), self.dtype.accumulator());
+        let operands: &[Arg] = args![o.input(0), o.input(1), o.output(0), o.scratch()];
+        let shape: &[Arg] = args![s.heads, s.kv_heads, s.head_dim, cached.seen, cached.places, reach, scale];
+        let grid = Grid::blocks(s.rows() * s.heads, THREADS);
+        o.launch_for(&CACHED, self.dtype, c"attention_cached", grid, &[operands, shape].concat())
     }
 
     fn gradient(&self, lse: Pointer, dy: Pointer) -> Result<()> {

@@ -68,6 +68,7 @@ use crate::{
 const SOURCES: &[&Source] = &[
     &activation::SOURCE,
     &activation::swiglu::SOURCE,
+    &attention::CACHED,
     &attention::FORWARD,
     &attention::GRADIENT,
     &attention::TENSOR,

@@ -4,7 +4,7 @@
 
 // A block a position, of some sequences: a row of threads a head, neighbours along its pairs. Angles are made in
 // f64: those of a pair are 2^rate times those of the pair before.
-extern "C" __global__ void rotary(T *qkv, i64 batch, i64 length, i64 packed, i64 heads, i64 half, double rate, int is_inverse) {
+extern "C" __global__ void rotary(T *qkv, i64 batch, i64 length, i64 packed, i64 heads, i64 half, i64 origin, double rate, int is_inverse) {
     __shared__ A sines[PAIRS], cosines[PAIRS];
     const int thread = threadIdx.y * blockDim.x + threadIdx.x, threads = blockDim.x * blockDim.y;
     const i64 position = blockIdx.x;
@@ -13,7 +13,7 @@ extern "C" __global__ void rotary(T *qkv, i64 batch, i64 length, i64 packed, i64
         __syncthreads();
         for (int i = thread; i < pairs; i += threads) {
             f64 sine, cosine;
-            sine_and_cosine((f64)position * exp2((f64)(first + i) * rate), sine, cosine);
+            sine_and_cosine((f64)(origin + position) * exp2((f64)(first + i) * rate), sine, cosine);
             sines[i] = (A)(is_inverse ? -sine : sine);
             cosines[i] = (A)cosine;
         }

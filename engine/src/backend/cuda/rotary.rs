@@ -15,7 +15,7 @@ const THREADS: usize = 256;
 
 /// Launches the kernel.
 pub(super) fn launch(kernel: &Rotary, o: &Operands<'_>) -> Result<()> {
-    let Rotary { shape: s, base, is_inverse } = *kernel;
+    let Rotary { shape: s, first, base, is_inverse } = *kernel;
     let half = s.head_dim / 2;
     let across = half.next_power_of_two().min(PAIRS);
     // A position's angles are made once a block: sequences are only split where positions are few.
@@ -24,6 +24,6 @@ pub(super) fn launch(kernel: &Rotary, o: &Operands<'_>) -> Result<()> {
     let heads = s.heads + s.kv_heads;
     // The base to the power -pair / half is 2 to the power pair times this.
     let rate = -base.log2() / half as f64;
-    let args = args![o.output(0), s.batch, s.length, s.packed(), heads, half, rate, is_inverse];
+    let args = args![o.output(0), s.batch, s.length, s.packed(), heads, half, first, rate, is_inverse];
     o.launch_for(&SOURCE, o.output_type(0), c"rotary", grid, args)
 }

@@ -1,16 +1,17 @@
 //! Attention over packed queries, keys and values.
 
+mod cached;
 mod shape;
 
-pub use self::shape::AttentionShape;
+pub use self::{cached::CachedAttention, shape::AttentionShape};
 use super::{Contract, OperandBytes, products};
 use crate::{
-    backend::{Backend, DType, Executor, Tensor, scratch::gemm},
+    backend::{Backend, DType, Executor, Tensor, cpu, scratch::gemm},
     error::Result,
     memory::Category,
 };
 
-/// Attention in its two forms, and their gradients.
+/// Attention in its two forms, their gradients, and over keys and values that were kept.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Attention {
     /// in: `qkv [batch * length, (heads + 2 kv_heads) * head_dim]`; out: `y [batch * length, heads * head_dim]`, of each
@@ -25,6 +26,10 @@ pub enum Attention {
     Plain(AttentionShape),
     /// in: `qkv`, `p`, as of [`Attention::Plain`], `dy`; out: `dqkv`, overwritten.
     PlainGrad(AttentionShape),
+    /// in: `qkv [length, (heads + 2 kv_heads) * head_dim]` of the new positions, `kept [places, 2 kv_heads * head_dim]`, a
+    /// row the keys of a position and then its values, of the new positions too; out: `y [length, heads * head_dim]`, as of
+    /// [`Attention::Efficient`] over all positions. What stands in later rows of `kept` is not read.
+    Cached(CachedAttention),
 }
 
 impl Attention {
@@ -32,6 +37,7 @@ impl Attention {
     pub fn shape(&self) -> &AttentionShape {
         match self {
             Self::Efficient(s) | Self::EfficientGrad(s) | Self::Plain(s) | Self::PlainGrad(s) => s,
+            Self::Cached(cached) => &cached.shape,
         }
     }
 }
@@ -43,6 +49,7 @@ impl Contract for Attention {
             Self::EfficientGrad(_) => "attention gradient",
             Self::Plain(_) => "plain attention",
             Self::PlainGrad(_) => "plain attention gradient",
+            Self::Cached(_) => "attention over kept keys",
         }
     }
 
@@ -55,6 +62,9 @@ impl Contract for Attention {
                 Self::EfficientGrad(_) => inputs == [qkv, y, scores, y] && outputs == [qkv],
                 Self::Plain(_) => inputs == [qkv] && outputs == [y, scores * s.length],
                 Self::PlainGrad(_) => inputs == [qkv, scores * s.length, y] && outputs == [qkv],
+                Self::Cached(cached) => {
+                    cached.is_valid() && inputs == [qkv, cached.places * cached.row()] && outputs == [y]
+                }
             }
     }
 
@@ -65,6 +75,7 @@ impl Contract for Attention {
         match self {
             Self::Efficient(_) | Self::Plain(_) => 2 * product,
             Self::EfficientGrad(_) | Self::PlainGrad(_) => 5 * product,
+            Self::Cached(cached) => cached.flops(),
         }
     }
 
@@ -80,6 +91,7 @@ impl Contract for Attention {
             Self::EfficientGrad(s) | Self::PlainGrad(s) => {
                 s.batch * s.heads * s.length * dtype.accumulator().size() + gemm::attention_grad(s, dtype, threads)
             }
+            Self::Cached(cached) => cpu::attention::cached_elements(cached, threads) * dtype.accumulator().size(),
         }
     }
 
@@ -89,6 +101,10 @@ impl Contract for Attention {
             // A number of each row of each head: the softmax's denominators, or the means of gradients.
             Self::Plain(s) | Self::EfficientGrad(s) | Self::PlainGrad(s) => {
                 s.rows() * s.heads * dtype.accumulator().size()
+            }
+            // The logits of each row of each head.
+            Self::Cached(cached) => {
+                cached.shape.rows() * cached.shape.heads * cached.places * dtype.accumulator().size()
             }
         }
     }

@@ -34,7 +34,7 @@ pub(in crate::backend) use self::loss::CUDA_LOSS_PARTS;
 pub(in crate::backend) use self::optimizer::AdamConstants;
 pub use self::{
     activation::{Activation, ActivationFunction},
-    attention::{Attention, AttentionShape},
+    attention::{Attention, AttentionShape, CachedAttention},
     coded::{Code, Coded, CodedProduct, CodedWeight, SCALE_BLOCK},
     convolution::Convolution,
     depthwise::Depthwise,

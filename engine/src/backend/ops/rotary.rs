@@ -12,6 +12,8 @@ use crate::{
 pub struct Rotary {
     /// The attention that follows.
     pub shape: AttentionShape,
+    /// The position of the first row of a sequence.
+    pub first: usize,
     /// Pair i rotates by `position * base^(-2 i / head_dim)`.
     pub base: f64,
     /// Rotate back.
@@ -52,7 +54,19 @@ impl<B: Backend> Executor<B> {
     /// # Errors
     /// Fails on shapes that do not fit, past the budget ([`Error::Budget`](crate::Error::Budget)) and when the device fails.
     pub fn rotary(&self, qkv: Tensor<B>, shape: AttentionShape, base: f64, is_inverse: bool) -> Result<Tensor<B>> {
-        let kernel = Rotary { shape, base, is_inverse };
+        self.rotated(qkv, Rotary { shape, first: 0, base, is_inverse })
+    }
+
+    /// [`Executor::rotary`] of sequences that begin at the position `first`.
+    ///
+    /// # Errors
+    /// Fails where [`Executor::rotary`] does.
+    pub fn rotary_from(&self, qkv: Tensor<B>, shape: AttentionShape, base: f64, first: usize) -> Result<Tensor<B>> {
+        self.rotated(qkv, Rotary { shape, first, base, is_inverse: false })
+    }
+
+    fn rotated(&self, qkv: Tensor<B>, kernel: Rotary) -> Result<Tensor<B>> {
+        let shape = kernel.shape;
         self.expect_packed(kernel.name(), &qkv, &shape)?;
         let even = shape.head_dim.is_multiple_of(2);
         self.expect(kernel.name(), even, || format!("a head of {} elements has no pairs", shape.head_dim))?;

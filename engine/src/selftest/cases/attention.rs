@@ -1,7 +1,7 @@
-//! Attention in its two forms.
+//! Attention in its two forms, and over kept keys and values.
 
 use super::{Case, Extent, Operand, kernel_names, statistics};
-use crate::backend::ops::Attention;
+use crate::backend::ops::{Attention, CachedAttention};
 use crate::{
     backend::{AttentionShape, DType},
     selftest::draw::Draw,
@@ -13,6 +13,7 @@ kernel_names! {
     Attention::EfficientGrad(_) => "attention-gradient",
     Attention::Plain(_) => "plain-attention",
     Attention::PlainGrad(_) => "plain-attention-gradient",
+    Attention::Cached(_) => "cached-attention",
 }
 
 /// Both forms and their gradients.
@@ -30,6 +31,17 @@ pub fn attention(draw: &mut Draw, dtype: DType, s: AttentionShape) -> Vec<Case> 
         Case::new(Attention::EfficientGrad(s), vec![qkv.clone(), y, lse, dy.clone()], vec![qkv.clone()], 16 * terms),
         Case::new(Attention::PlainGrad(s), vec![qkv.clone(), p, dy], vec![qkv], 16 * terms),
     ]
+}
+
+/// The new positions `s` of one sequence, after others that were seen, with room for more.
+pub fn cached(draw: &mut Draw, dtype: DType, s: AttentionShape, seen: usize, more: usize) -> Case {
+    let s = AttentionShape { batch: 1, is_causal: true, ..s };
+    let kernel = CachedAttention { shape: s, seen, places: seen + s.length + more };
+    let qkv = (draw.numbers(s.rows() * s.packed()), dtype);
+    let kept = (draw.numbers(kernel.places * kernel.row()), dtype);
+    let y = (draw.numbers(s.rows() * s.width()), dtype);
+    let terms = 64 * (seen + s.length + s.head_dim);
+    Case::new(Attention::Cached(kernel), vec![qkv, kept], vec![y], terms)
 }
 
 /// `[batch, length], [heads, kv_heads, head_dim], is_causal, window`.
@@ -52,6 +64,8 @@ pub(super) fn cases(draw: &mut Draw, dtype: DType, extent: Extent) -> Vec<Case> 
     for ([batch, length], [heads, kv_heads, head_dim], is_causal, window) in extent.of(&SHAPES).iter().copied() {
         let s = AttentionShape { batch, length, heads, kv_heads, head_dim, is_causal, window };
         cases.extend(attention(draw, dtype, s));
+        cases.push(cached(draw, dtype, AttentionShape { length: 1, ..s }, length, 3));
+        cases.push(cached(draw, dtype, AttentionShape { length: 1 + length / 8, ..s }, 7 * length, 0));
     }
     cases
 }

@@ -11,12 +11,18 @@ kernel_names! {
     _ => "rotary",
 }
 
-/// Rotary positions there or back, of heads with an even number of elements.
-pub fn rotary(draw: &mut Draw, dtype: DType, shape: AttentionShape, base: f64, is_inverse: bool) -> Case {
+/// Rotary positions there or back, from the position `first` on, of heads with an even number of elements.
+pub fn rotary(
+    draw: &mut Draw,
+    dtype: DType,
+    shape: AttentionShape,
+    base: f64,
+    (first, is_inverse): (usize, bool),
+) -> Case {
     let qkv = (draw.numbers(shape.rows() * shape.packed()), dtype);
     // In f64, what is rounded is the angle: up to as many radians as there are positions.
     let terms = if dtype == DType::F64 { 4096 } else { 4 };
-    Case::new(Rotary { shape, base, is_inverse }, vec![], vec![qkv], terms)
+    Case::new(Rotary { shape, first, base, is_inverse }, vec![], vec![qkv], terms)
 }
 
 pub(super) fn cases(draw: &mut Draw, dtype: DType, extent: Extent) -> Vec<Case> {
@@ -24,8 +30,8 @@ pub(super) fn cases(draw: &mut Draw, dtype: DType, extent: Extent) -> Vec<Case> 
     for ([batch, length], [heads, kv_heads, head_dim], is_causal, window) in extent.of(&SHAPES).iter().copied() {
         let head_dim = head_dim.next_multiple_of(2);
         let shape = AttentionShape { batch, length, heads, kv_heads, head_dim, is_causal, window };
-        for is_inverse in [false, true] {
-            cases.push(rotary(draw, dtype, shape, 10_000.0, is_inverse));
+        for from in [(0, false), (0, true), (37, false)] {
+            cases.push(rotary(draw, dtype, shape, 10_000.0, from));
         }
     }
     cases

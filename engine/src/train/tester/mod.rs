@@ -16,7 +16,7 @@ use std::{path::Path, sync::Arc};
 
 pub use self::{
     answers::{Answer, Answers, Likely, OfClass},
-    tried::{Tried, WeightsFrom},
+    tried::{Took, Tried, WeightsFrom},
     writing::{Sampling, Written},
 };
 use self::{
@@ -25,6 +25,7 @@ use self::{
     rows::Rows,
     tried::Weights,
 };
+pub use crate::autograd::Cached;
 use crate::{
     backend::{Backend, Executor, thread_pool::ThreadPriority},
     bytes::Bytes,
@@ -33,7 +34,7 @@ use crate::{
     experiment::{Experiment, Task},
     hardware::Machine,
     memory::{host::Line, probe::uncounted},
-    plan::{self, Forward, Resolved, answering},
+    plan::{self, Forward, Passes, Resolved, answering},
     step::{MicroBatch, Session},
     sync::Mutex,
     tensor::DType,
@@ -43,17 +44,6 @@ use crate::{
         worker::{Measured, Use, Worker},
     },
 };
-
-/// What trying a model took.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Took {
-    /// The line.
-    pub budget: Bytes,
-    /// Predicted: most bytes alive, by the dry run of the same passes.
-    pub predicted: Bytes,
-    /// Measured: most bytes alive.
-    pub measured: Bytes,
-}
 
 /// What came of a test set.
 #[derive(Debug, Clone, PartialEq)]
@@ -190,10 +180,7 @@ impl Tester {
     /// [`crate::Error::Budget`] where it would cross the budget or what the machine has free; weights of another model; data that
     /// cannot be read.
     pub fn evaluate(&mut self, tried: &Tried) -> Result<Evaluation> {
-        let ready = self.ready(tried, |resolved| {
-            let (samples, test) = (resolved.evaluation_batch(), resolved.info().test);
-            vec![samples, test % samples.max(1)]
-        })?;
+        let ready = self.ready(tried, Trying::TestSet)?;
         let (dataset, samples) = (self.dataset(&ready.resolved)?, ready.resolved.evaluation_batch());
         ready.weights.answer_for(&dataset, &ready.resolved)?;
         let (info, task) = (*dataset.facts(), ready.resolved.experiment().data.task());
@@ -224,7 +211,7 @@ impl Tester {
     /// # Errors
     /// Those of [`Tester::evaluate`]; a picture that cannot be read, or that these data have none of.
     pub fn show(&mut self, tried: &Tried, shown: Shown<'_>) -> Result<Reply> {
-        let ready = self.ready(tried, |_| vec![1])?;
+        let ready = self.ready(tried, Trying::Sample)?;
         let dataset = self.dataset(&ready.resolved)?;
         ready.weights.answer_for(&dataset, &ready.resolved)?;
         let row = match shown {
@@ -284,22 +271,28 @@ impl Tester {
     }
 
     /// What trying takes, refused where that is past the line.
-    fn ready(&mut self, tried: &Tried, batches: impl FnOnce(&Resolved) -> Vec<usize>) -> Result<Ready> {
+    fn ready(&mut self, tried: &Tried, trying: Trying) -> Result<Ready> {
         // Before the data: they may be large, and the checkpoint of another model.
         let checkpoint = Weights::checkpoint(tried)?;
         self.worker.prepare(&tried.experiment, &self.events)?;
         let machine = self.worker.machine();
         let resolved = Resolved::new(&tried.experiment, machine).map_err(plan::first)?;
-        let batches = batches(&resolved);
+        let (samples, test) = (resolved.evaluation_batch(), resolved.info().test);
+        let of_test_set = [samples, test % samples.max(1)];
+        let passes = match trying {
+            Trying::TestSet => Passes::Batches(&of_test_set),
+            Trying::Sample => Passes::Batches(&[1]),
+            Trying::Prompt { prompt, count } => Passes::Writing { prompt, count },
+        };
         let weights = Weights::of(checkpoint, &resolved)?;
         let loaded = !matches!(weights, Weights::Initialised);
-        let forward = Forward::of(&resolved, machine, &batches, loaded)?;
+        let forward = Forward::of(&resolved, machine, passes, loaded)?;
         let is_open = self.dataset.as_ref().is_some_and(|own| is_of(own, &tried.experiment));
         let to_read = if is_open { Bytes::ZERO } else { resolved.host_data() };
         trainer::has_room_for_data(to_read)?;
         let line = trainer::line(forward.budget, &forward.target, to_read);
         if forward.load() > line.bytes
-            && let Some(error) = Forward::refusal(&resolved.held_to(line.bytes), machine, &batches, loaded)?
+            && let Some(error) = Forward::refusal(&resolved.held_to(line.bytes), machine, passes, loaded)?
         {
             return Err(BudgetError { limited_by: line.limited_by, ..error }.into());
         }
@@ -327,8 +320,21 @@ impl Tester {
         let experiment = answering(resolved.experiment());
         let made = Made { experiment: &experiment, info, weights, with };
         let (output, Measured { live }) = self.worker.answer(made, &resolved, &forward, line)?;
-        Ok((output, Took { budget: line.bytes.min(forward.budget), predicted: forward.live, measured: live }))
+        let Forward { budget, live: predicted, cached, .. } = forward;
+        Ok((output, Took { budget: line.bytes.min(budget), predicted, measured: live, cached }))
     }
+}
+
+/// What a model is tried with.
+#[derive(Debug, Clone, Copy)]
+enum Trying {
+    TestSet,
+    Sample,
+    /// Up to `count` tokens are written after `prompt` of them.
+    Prompt {
+        prompt: usize,
+        count: usize,
+    },
 }
 
 /// A model that is to be tried, with everything that was found out about it.

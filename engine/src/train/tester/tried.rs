@@ -1,9 +1,11 @@
-//! A model that is tried, and where its weights come from.
+//! A model that is tried, where its weights come from, and what that took.
 
 use std::path::PathBuf;
 
 use crate::{
+    autograd::Cached,
     backend::Backend,
+    bytes::Bytes,
     data::Dataset,
     error::Result,
     experiment::{Experiment, Task},
@@ -33,6 +35,20 @@ impl Tried {
     pub fn task(&self) -> Task {
         self.experiment.data.task()
     }
+}
+
+/// What trying a model took.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Took {
+    /// The line.
+    pub budget: Bytes,
+    /// Predicted: most bytes alive, by the dry run of the same passes.
+    pub predicted: Bytes,
+    /// Measured: most bytes alive.
+    pub measured: Bytes,
+    /// Predicted: the key-value cache of a text that was written on, a part of the whole; none otherwise, and none where the
+    /// prompt fills all places.
+    pub cached: Option<Cached>,
 }
 
 /// Where the weights of a model that was tried came from.

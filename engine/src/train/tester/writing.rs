@@ -1,19 +1,19 @@
 //! A prompt written on: token after token, each drawn from what a model of sequences finds likely.
 //!
 //! Owns how a token is drawn, by temperature and nucleus (Holtzman et al. 2020, "The curious case of neural text
-//! degeneration"). Always holds: the same prompt, settings and seed give the same tokens; each token comes from one whole forward
-//! pass over the last tokens, at most as many as the model was trained on.
+//! degeneration"). Always holds: the same prompt, settings and seed give the same tokens; each is drawn from a forward pass that
+//! sees the last tokens, at most as many as the model was trained on.
 
 use std::{cell::RefCell, ops::ControlFlow};
 
-use super::{OneSample, Tester, Took, Tried, WeightsFrom, With, answers, rows::Rows};
+use super::{Tester, Took, Tried, Trying, WeightsFrom, With, answers, rows::Rows};
 use crate::{
     backend::Backend,
-    data::{Alphabet, DatasetInfo, HostBatch, Inputs},
+    data::Alphabet,
     error::{Problem, Result},
     memory::probe::uncounted,
     rng::{Rng, Stream},
-    step::Session,
+    step::{self, Session},
 };
 
 /// Below it the likeliest token is taken: it is all that such a temperature leaves, and the quotients have no room in 32 bits.
@@ -123,11 +123,13 @@ impl Tester {
         sampling.check()?;
         let alphabet = Alphabet::open(&tried.experiment.whole_data())?;
         let tokens = alphabet.tokens(prompt)?;
-        let ready = self.ready(tried, |_| vec![1])?;
-        let (info, weights, prompt_tokens) = (*ready.resolved.info(), ready.weights.source(tried), tokens.len());
+        let prompt_tokens = tokens.len();
         let count = sampling.tokens.unwrap_or_else(|| alphabet.usual_tokens());
+        let ready = self.ready(tried, Trying::Prompt { prompt: prompt_tokens, count })?;
+        let (info, weights) = (*ready.resolved.info(), ready.weights.source(tried));
         let spoken = Spoken::after(&tokens, alphabet, say);
-        let (written, took) = self.run(ready, &info, Writing { info, sampling, count, tokens, spoken })?;
+        let writing = Writing { classes: info.classes, sampling, count, tokens, spoken };
+        let (written, took) = self.run(ready, &info, writing)?;
         let (tokens, text) = written;
         Ok(Written { weights, prompt_tokens, tokens: tokens[prompt_tokens..].to_vec(), text, took })
     }
@@ -216,7 +218,7 @@ impl<F: FnMut(&str) -> ControlFlow<()>> Spoken<F> {
 
 /// Tokens are written.
 struct Writing<F> {
-    info: DatasetInfo,
+    classes: usize,
     sampling: Sampling,
     count: usize,
     tokens: Vec<u32>,
@@ -227,9 +229,10 @@ impl<F: FnMut(&str) -> ControlFlow<()>> With for Writing<F> {
     type Output = (Vec<u32>, String);
 
     fn with<B: Backend>(self, session: &Session<B>) -> Result<Self::Output> {
-        let Self { info, sampling, count, mut tokens, mut spoken } = self;
+        let Self { classes, sampling, count, mut tokens, mut spoken } = self;
+        let mut writing = session.writing(tokens.len(), count)?;
         for at in 0..count as u64 {
-            let row = last_row(session, &info, &tokens)?;
+            let row = row_after(&mut writing, classes, &tokens)?;
             let flow = uncounted(|| {
                 let token = sampling.draw(&row, at);
                 drop(row);
@@ -243,6 +246,7 @@ impl<F: FnMut(&str) -> ControlFlow<()>> With for Writing<F> {
                 break;
             }
         }
+        drop(writing);
         Ok(uncounted(|| {
             spoken.end();
             (tokens, spoken.whole)
@@ -250,34 +254,21 @@ impl<F: FnMut(&str) -> ControlFlow<()>> With for Writing<F> {
     }
 }
 
-/// The logits at the last of `tokens`, of which the last ones are seen that the model has places for. What stands after them
-/// in the batch is never looked at from there.
-fn last_row<B: Backend>(session: &Session<B>, info: &DatasetInfo, tokens: &[u32]) -> Result<Vec<f32>> {
-    let length = info.labels_per_sample;
-    let seen = &tokens[tokens.len().saturating_sub(length)..];
-    let mut batch = uncounted(|| {
-        let mut inputs = seen.to_vec();
-        inputs.resize(length, 0);
-        Some(OneSample(HostBatch { inputs: Inputs::Tokens(inputs), labels: vec![0; length], len: 1, epoch: 0 }))
-    });
-    let found = RefCell::new(uncounted(|| (Rows::new(info.classes), 0, Vec::new())));
+/// The logits of the token after `tokens`.
+fn row_after<B: Backend>(writing: &mut step::Writing<'_, B>, classes: usize, tokens: &[u32]) -> Result<Vec<f32>> {
+    let found = RefCell::new(uncounted(|| (Rows::new(classes), Vec::new())));
     let mut see = |dtype, bytes: &[u8]| {
         uncounted(|| {
-            let (rows, at, last) = &mut *found.borrow_mut();
-            rows.take(dtype, bytes, |row| {
-                *at += 1;
-                if *at == seen.len() {
-                    last.extend(row);
-                }
-            });
+            let (rows, last) = &mut *found.borrow_mut();
+            rows.take(dtype, bytes, |row| last.extend(row));
         });
         Ok(())
     };
-    let answered = session.answer(|| Ok(batch.take()), Some(&mut see));
+    let answered = writing.next(tokens, &mut see);
     uncounted(|| {
-        let (rows, _, last) = found.into_inner();
+        let (rows, last) = found.into_inner();
         drop(rows);
-        answered.map(|_| last)
+        answered.map(|()| last)
     })
 }
 

@@ -175,7 +175,8 @@ pub(crate) fn run(kernel: &Kernel, ins: &[Vec<f64>], outs: &[Vec<f64>]) -> Vec<V
         | Kernel::Attention(Attention::Efficient(_))
         | Kernel::Attention(Attention::EfficientGrad(_))
         | Kernel::Attention(Attention::Plain(_))
-        | Kernel::Attention(Attention::PlainGrad(_)) => sequence::run(kernel, ins, &mut outs),
+        | Kernel::Attention(Attention::PlainGrad(_))
+        | Kernel::Attention(Attention::Cached(_)) => sequence::run(kernel, ins, &mut outs),
         Kernel::Optimizer(Optimizer::SumSquares) => outs[0][0] += ins[0].iter().map(|x| x * x).sum::<f64>(),
         Kernel::Optimizer(Optimizer::Clip { limit }) => outs[0][0] = (limit / ins[0][0].sqrt()).min(1.0),
         Kernel::Optimizer(Optimizer::Update(of)) => {

@@ -79,9 +79,12 @@ fn sequences(draw: &mut Draw, dtype: DType, largest: usize) -> Vec<Case> {
     trials.extend(activation::gated(draw, dtype, Rows { rows, columns }));
     let s = shape(draw, largest);
     trials.extend(attention::attention(draw, dtype, s));
+    let (seen, more) = (draw.between(0, largest * 12), draw.between(0, 5));
+    trials.push(attention::cached(draw, dtype, s, seen, more));
     let turned = AttentionShape { head_dim: 2 * s.head_dim, ..s };
     let (base, is_inverse) = (draw.between(2, 10_000) as f64, draw.coin());
-    trials.push(rotary::rotary(draw, dtype, turned, base, is_inverse));
+    let first = if draw.coin() { 0 } else { draw.between(0, largest * 40) };
+    trials.push(rotary::rotary(draw, dtype, turned, base, (first, is_inverse)));
     let length = draw.between(1, largest * 4);
     let set = gather::Set {
         samples: draw.between(1, largest * 4),

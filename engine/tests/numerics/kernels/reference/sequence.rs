@@ -1,6 +1,8 @@
 //! The kernels of sequence models.
 
-use plimsoll_engine::backend::ops::{Activation, Attention, CopyColumns, Elementwise, Embedding, Layout, Rotary};
+use plimsoll_engine::backend::ops::{
+    Activation, Attention, CachedAttention, CopyColumns, Elementwise, Embedding, Layout, Rotary,
+};
 use plimsoll_engine::{
     backend::{AttentionShape, Kernel},
     rng::Rng,
@@ -45,7 +47,7 @@ pub(super) fn run(kernel: &Kernel, ins: &[Vec<f64>], outs: &mut [Vec<f64>]) {
                 outs[0][ins[0][i / width] as usize * width + i % width] += dy;
             }
         }
-        Kernel::Rotary(Rotary { shape, base, is_inverse }) => rotary(&shape, base, is_inverse, &mut outs[0]),
+        Kernel::Rotary(rotary) => turn(&rotary, &mut outs[0]),
         Kernel::Activation(Activation::SwiGlu { extents }) => {
             for (i, y) in outs[0].iter_mut().enumerate() {
                 let (gate, value) = gated(&ins[0], extents.columns, i);
@@ -83,6 +85,7 @@ pub(super) fn run(kernel: &Kernel, ins: &[Vec<f64>], outs: &mut [Vec<f64>]) {
             };
             gradient(&s, &ins[0], &ins[2], probability, mean, &mut outs[0]);
         }
+        Kernel::Attention(Attention::Cached(cached)) => attention_cached(&cached, ins, &mut outs[0]),
         _ => unreachable!("a sequence model's kernel"),
     }
 }
@@ -92,13 +95,13 @@ fn gated(gu: &[f64], columns: usize, i: usize) -> (f64, f64) {
     (gu[at], gu[at + columns])
 }
 
-fn rotary(s: &AttentionShape, base: f64, is_inverse: bool, qkv: &mut [f64]) {
+fn turn(Rotary { shape: s, first, base, is_inverse }: &Rotary, qkv: &mut [f64]) {
     let half = s.head_dim / 2;
     for (row, qkv) in qkv.chunks_mut(s.packed()).enumerate() {
         for head in qkv[..(s.heads + s.kv_heads) * s.head_dim].chunks_mut(s.head_dim) {
             for i in 0..half {
-                let angle = (row % s.length) as f64 * base.powf(-((2 * i) as f64) / s.head_dim as f64);
-                let (sin, cos) = if is_inverse { (-angle).sin_cos() } else { angle.sin_cos() };
+                let angle = (first + row % s.length) as f64 * base.powf(-((2 * i) as f64) / s.head_dim as f64);
+                let (sin, cos) = if *is_inverse { (-angle).sin_cos() } else { angle.sin_cos() };
                 let (a, b) = (head[i], head[i + half]);
                 (head[i], head[i + half]) = (a * cos - b * sin, a * sin + b * cos);
             }
@@ -165,6 +168,21 @@ fn attention(s: &AttentionShape, qkv: &[f64], outs: &mut [Vec<f64>], keeps: bool
             }
         }
     }
+}
+
+/// The last rows of attention over packed rows, of which those before have no queries.
+fn attention_cached(cached: &CachedAttention, ins: &[Vec<f64>], y: &mut [f64]) {
+    let (s, queries, row) = (cached.whole(), cached.shape.width(), cached.row());
+    let mut qkv = vec![0.0; s.rows() * s.packed()];
+    for (position, packed) in qkv.chunks_mut(s.packed()).enumerate() {
+        packed[queries..].copy_from_slice(&ins[1][position * row..][..row]);
+        if let Some(new) = position.checked_sub(cached.seen) {
+            packed[..queries].copy_from_slice(&ins[0][new * s.packed()..][..queries]);
+        }
+    }
+    let mut outs = [vec![0.0; s.rows() * s.width()], vec![0.0; s.heads * s.length]];
+    attention(&s, &qkv, &mut outs, false);
+    y.copy_from_slice(&outs[0][cached.seen * s.width()..]);
 }
 
 fn gradient(
