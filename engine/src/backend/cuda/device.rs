@@ -11,8 +11,7 @@ use std::{
 };
 
 use cudarc::driver::{
-    DriverError,
-    result::{self, stream::StreamKind},
+    DriverError, result,
     sys::{self, CUdevice_attribute},
 };
 
@@ -23,6 +22,7 @@ use super::{
     library,
     memory_pool::Pool,
     module::Modules,
+    opened::Opened,
 };
 use crate::{
     bytes::Bytes,
@@ -138,7 +138,7 @@ impl Device {
         let multiprocessors = attribute(CUdevice_attribute::CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT)?;
         let name = result::device::get_name(handle).map_err(opening)?;
         let total_bytes = total_bytes(handle).map_err(opening)?;
-        let opened = Some(start(handle).map_err(opening)?);
+        let opened = Some(Opened::start(index, handle)?);
         OPEN.fetch_add(1, Ordering::Relaxed);
         Ok(Rc::new(Self {
             modules: Modules::new(),
@@ -275,12 +275,12 @@ impl Device {
 
     /// The stream of kernels.
     pub(super) fn stream(&self) -> sys::CUstream {
-        self.opened().compute.0
+        self.opened().compute()
     }
 
     /// The stream that copies batches while kernels run.
     pub(super) fn copy_stream(&self) -> sys::CUstream {
-        self.opened().copy.0
+        self.opened().copy()
     }
 
     fn opened(&self) -> &Opened {
@@ -292,8 +292,7 @@ impl Device {
     /// # Errors
     /// The failure of a kernel or a copy that was queued before.
     pub fn finish(&self) -> Result<()> {
-        let Opened { compute, copy, .. } = self.opened();
-        copy.finish().and_then(|()| compute.finish()).map_err(|error| failed("waiting for the GPU", error))
+        self.opened().finish().map_err(|error| failed("waiting for the GPU", error))
     }
 }
 
@@ -308,58 +307,6 @@ impl Drop for Device {
         if is_lost && is_last {
             renew(self.handle, self.left.take());
         }
-    }
-}
-
-/// What an open GPU holds, dropped in this order.
-pub(super) struct Opened {
-    compute: Stream,
-    copy: Stream,
-    _context: Context,
-}
-
-/// Retains a GPU's context, makes it current on this thread, and makes two streams.
-pub(super) fn start(handle: sys::CUdevice) -> Result<Opened, DriverError> {
-    // SAFETY: the handle is the driver's own; the context is retained until the device is dropped, and made current on the
-    // one thread that uses it.
-    let context = unsafe {
-        let raw = result::primary_ctx::retain(handle)?;
-        let context = Context(handle);
-        result::ctx::set_current(raw)?;
-        context
-    };
-    Ok(Opened { compute: Stream::new()?, copy: Stream::new()?, _context: context })
-}
-
-/// A GPU's context, retained once.
-struct Context(sys::CUdevice);
-
-impl Drop for Context {
-    fn drop(&mut self) {
-        // SAFETY: the context was retained once.
-        let _ = unsafe { result::primary_ctx::release(self.0) };
-    }
-}
-
-/// A stream of the current context.
-struct Stream(sys::CUstream);
-
-impl Stream {
-    fn new() -> Result<Self, DriverError> {
-        result::stream::create(StreamKind::NonBlocking).map(Self)
-    }
-
-    /// Waits until everything that was queued on it is done.
-    fn finish(&self) -> Result<(), DriverError> {
-        // SAFETY: the stream is alive.
-        unsafe { result::stream::synchronize(self.0) }
-    }
-}
-
-impl Drop for Stream {
-    fn drop(&mut self) {
-        // SAFETY: nobody else has the stream.
-        let _ = unsafe { result::stream::destroy(self.0) };
     }
 }
 

@@ -11,7 +11,7 @@ use cudarc::driver::{
     sys::{self, CUresult},
 };
 
-use super::device::start;
+use super::opened::Context;
 use crate::{
     bytes::Bytes,
     error::{DeviceFull, DeviceLost, Error},
@@ -110,8 +110,8 @@ pub(super) fn renew(handle: sys::CUdevice, left: Left) {
     if left.blocks.is_empty() && left.pools.is_empty() {
         return;
     }
-    if let Ok(opened) = start(handle) {
+    if let Ok(context) = Context::enter(handle) {
         left.clear();
-        drop(opened);
+        drop(context);
     }
 }

@@ -32,6 +32,7 @@ mod loss;
 mod memory_pool;
 mod module;
 mod norm;
+mod opened;
 mod operands;
 mod optimizer;
 mod pool;

@@ -1,0 +1,107 @@
+//! What an open GPU holds of the driver: its context, a stream for kernels and a stream for copies.
+//!
+//! Always holds: the context is current on the thread that opened the GPU, and ends after both streams. Refuses what the
+//! driver refuses.
+
+use cudarc::driver::{
+    DriverError,
+    result::{self, stream::StreamKind},
+    sys,
+};
+
+use super::fault::refused;
+use crate::error::Result;
+
+/// What an open GPU holds, dropped in this order.
+pub(super) struct Opened {
+    kernels: Stream,
+    copies: Stream,
+    _context: Context,
+}
+
+impl Opened {
+    /// Enters the context of the GPU at `index`, whose handle it is, and makes two streams.
+    ///
+    /// # Errors
+    /// The card has no room for it, or the driver fails.
+    pub(super) fn start(index: usize, handle: sys::CUdevice) -> Result<Self> {
+        let opening = |error| refused("the driver's own part", &format!("opening cuda:{index}"), error);
+        let context = Context::enter(handle).map_err(opening)?;
+        Ok(Self {
+            kernels: Stream::new().map_err(opening)?,
+            copies: Stream::new().map_err(opening)?,
+            _context: context,
+        })
+    }
+
+    /// The stream of kernels.
+    pub(super) fn compute(&self) -> sys::CUstream {
+        self.kernels.handle()
+    }
+
+    /// The stream of copies.
+    pub(super) fn copy(&self) -> sys::CUstream {
+        self.copies.handle()
+    }
+
+    /// Waits until everything that was queued on both is done.
+    ///
+    /// # Errors
+    /// The failure of what was queued.
+    pub(super) fn finish(&self) -> Result<(), DriverError> {
+        self.copies.finish().and_then(|()| self.kernels.finish())
+    }
+}
+
+/// A GPU's context, retained once.
+pub(super) struct Context(sys::CUdevice);
+
+impl Context {
+    /// Retains it and makes it current on this thread.
+    ///
+    /// # Errors
+    /// Fails when the driver does.
+    pub(super) fn enter(handle: sys::CUdevice) -> Result<Self, DriverError> {
+        // SAFETY: the handle is the driver's own; the context is retained until this is dropped, and made current on the one
+        // thread that uses it.
+        unsafe {
+            let raw = result::primary_ctx::retain(handle)?;
+            let context = Self(handle);
+            result::ctx::set_current(raw)?;
+            Ok(context)
+        }
+    }
+}
+
+impl Drop for Context {
+    fn drop(&mut self) {
+        // SAFETY: the context was retained once.
+        let _ = unsafe { result::primary_ctx::release(self.0) };
+    }
+}
+
+/// A stream of the current context.
+struct Stream(sys::CUstream);
+
+impl Stream {
+    fn new() -> Result<Self, DriverError> {
+        result::stream::create(StreamKind::NonBlocking).map(Self)
+    }
+
+    fn handle(&self) -> sys::CUstream {
+        self.0
+    }
+
+    /// Waits until everything that was queued on it is done.
+    fn finish(&self) -> Result<(), DriverError> {
+        // SAFETY: the stream is alive.
+        unsafe { result::stream::synchronize(self.0) }
+    }
+}
+
+impl Drop for Stream {
+    fn drop(&mut self) {
+        // SAFETY: nobody else has the stream.
+        let _ = unsafe { result::stream::destroy(self.0) };
+    }
+}
