@@ -4,7 +4,9 @@
 //! name. Refuses to go on without g++.
 
 use std::{
-    env, fs,
+    env,
+    ffi::OsString,
+    fs,
     hash::{DefaultHasher, Hash, Hasher},
     io,
     os::unix::fs::symlink,
@@ -56,7 +58,7 @@ pub fn on_simulated_gpu(name: &str, settings: &[(&str, &str)], body: impl FnOnce
     let program = env::current_exe().expect("a test knows its program");
     let output = Command::new(program)
         .args([name, "--exact", "--nocapture", "--test-threads=1"])
-        .env("LD_LIBRARY_PATH", simulated_gpu())
+        .env("LD_LIBRARY_PATH", search_path())
         .env(INSIDE, name)
         .envs(settings.iter().copied())
         .output()
@@ -64,6 +66,14 @@ pub fn on_simulated_gpu(name: &str, settings: &[(&str, &str)], body: impl FnOnce
     let said = [output.stdout, output.stderr].map(|bytes| String::from_utf8_lossy(&bytes).into_owned());
     assert!(output.status.success(), "on the simulated GPU, {}:\n{}{}", output.status, said[0], said[1]);
     assert!(said[0].contains("1 passed"), "there is no test {name}:\n{}", said[0]);
+}
+
+/// The simulated GPU's folder, and behind it the folders that this process was started with.
+fn search_path() -> OsString {
+    let before = env::var_os("LD_LIBRARY_PATH").unwrap_or_default();
+    let folders =
+        std::iter::once(simulated_gpu()).chain(env::split_paths(&before).filter(|path| !path.as_os_str().is_empty()));
+    env::join_paths(folders).expect("folders of a search path")
 }
 
 /// By the contents of its sources, so that another state of them is another folder.

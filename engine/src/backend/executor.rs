@@ -185,6 +185,19 @@ impl<B: Backend> Executor<B> {
         Ok(())
     }
 
+    /// [`Executor::load`] from a tensor of candle's that lies where `tensor` does; false where it does not.
+    ///
+    /// # Errors
+    /// The failures of the device.
+    pub fn load_on_device(&self, tensor: &Tensor<B>, from: &candle_core::Tensor) -> Result<bool> {
+        self.ledger().set_op("load");
+        let is_done = self.backend().copy_of(tensor, from).map_err(|error| self.placed(error, "elements"))?;
+        if is_done {
+            self.ran("load");
+        }
+        Ok(is_done)
+    }
+
     /// A step or an evaluation is over: the pool may give back what is empty.
     ///
     /// # Errors

@@ -99,6 +99,15 @@ pub trait Backend: Sized + 'static {
     /// A failure of the device; the errors of `fill`.
     fn write_bytes(&self, tensor: &Tensor<Self>, fill: &mut dyn FnMut(&mut [u8]) -> Result<()>) -> Result<()>;
 
+    /// Copies a tensor of candle's that lies on the device, in the order and the type of `tensor`, without the host; false where
+    /// it does not.
+    ///
+    /// # Errors
+    /// A failure of the device.
+    fn copy_of(&self, _tensor: &Tensor<Self>, _from: &candle_core::Tensor) -> Result<bool> {
+        Ok(false)
+    }
+
     /// How the last kernel ran, where a kernel of its kind runs in one of several ways; empty otherwise.
     fn way(&self) -> &'static str {
         ""

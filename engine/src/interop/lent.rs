@@ -1,14 +1,17 @@
 //! A session's weights as candle tensors, and candle tensors as a session's weights.
 //!
 //! Always holds: nothing is copied to lend: while they are looked at, the elements lie in candle's tensors, where they lay
-//! before, and then they are the session's again. Refuses tensors that a model has no place for.
+//! before, and then they are the session's again. On a GPU that takes a build with candle's CUDA device. Refuses tensors that a
+//! model has no place for.
 
 use std::{cell::Cell, collections::HashMap};
 
-use candle_core::{CpuStorage, Device, InplaceOp1, Layout, Storage, op::BackpropOp};
+use candle_core::{CpuStorage, CudaStorage, Device, InplaceOp1, Layout, Storage, op::BackpropOp};
 
+#[cfg(feature = "candle-cuda")]
+use crate::backend::Cuda;
 use crate::{
-    backend::{Cpu, DType, Shape, Tensor, cpu::bytes},
+    backend::{Backend, Cpu, DType, Shape, Tensor, cpu::bytes},
     error::{Problem, Result},
     memory::probe::uncounted,
     step::{Session, load::Source},
@@ -17,8 +20,72 @@ use crate::{
 /// Candle tensors by the names that a checkpoint has for them, such as `block1.conv.weight`.
 pub type CandleTensors = HashMap<String, candle_core::Tensor>;
 
+/// A backend whose tensors candle can have without a copy.
+pub trait Lends: Backend {
+    /// The device as candle has it.
+    fn candle(&self) -> Device;
+
+    /// The elements of a tensor as candle's, and what candle has in their place once they are back.
+    ///
+    /// # Errors
+    /// A failure of the device, or no room on it for that.
+    fn lend(&self, tensor: &Tensor<Self>) -> Result<[Storage; 2]>;
+
+    /// The elements are back.
+    fn take_back(&self, tensor: &Tensor<Self>, elements: Storage);
+
+    /// Candle begins or ends to work on the device.
+    ///
+    /// # Errors
+    /// A failure of the device, also in a kernel that was launched before.
+    fn changes_hands(&self) -> Result<()> {
+        Ok(())
+    }
+}
+
+impl Lends for Cpu {
+    fn candle(&self) -> Device {
+        Device::Cpu
+    }
+
+    fn lend(&self, tensor: &Tensor<Self>) -> Result<[Storage; 2]> {
+        Ok([Storage::Cpu(tensor.replace_storage(nothing())), Storage::Cpu(nothing())])
+    }
+
+    fn take_back(&self, tensor: &Tensor<Self>, elements: Storage) {
+        if let Storage::Cpu(elements) = elements {
+            drop(tensor.replace_storage(elements));
+        }
+    }
+}
+
+#[cfg(feature = "candle-cuda")]
+impl Lends for Cuda {
+    fn candle(&self) -> Device {
+        Device::Cuda(self.candle_device())
+    }
+
+    fn lend(&self, tensor: &Tensor<Self>) -> Result<[Storage; 2]> {
+        self.lend(tensor).map(|both| both.map(Storage::Cuda))
+    }
+
+    fn take_back(&self, _: &Tensor<Self>, elements: Storage) {
+        if let Storage::Cuda(elements) = elements {
+            Self::take_back(elements);
+        }
+    }
+
+    fn changes_hands(&self) -> Result<()> {
+        // What candle made and let go of is the device's again, so that the pool holds what was planned.
+        self.pool().release()
+    }
+}
+
 /// Lends the weights and the running statistics of `session` to `look` as candle tensors, without a copy. Of parameters in
-/// mixed precision it is the master weight. A tensor that outlives the call is empty.
+/// mixed precision it is the master weight. A tensor that outlives the call is empty. What is written to a tensor in place is
+/// written to the session; a narrower copy of a master weight follows with [`take_in`] or the next update.
+///
+/// On a GPU, what candle makes comes from the run's memory pool: its limit holds, and what is measured has it.
 ///
 /// # Examples
 ///
@@ -53,43 +120,52 @@ pub type CandleTensors = HashMap<String, candle_core::Tensor>;
 /// ```
 ///
 /// # Errors
-/// Those of making the optimizer's choice of a tensor, which for weights are none but a failure of the device.
-pub fn lend<R>(session: &Session<Cpu>, look: impl FnOnce(&CandleTensors) -> R) -> Result<R> {
-    let weights = session.weights()?;
+/// A failure of the device. On a GPU, too, that it has no room for candle's part of a tensor.
+pub fn lend<B: Lends, R>(session: &Session<B>, look: impl FnOnce(&CandleTensors) -> R) -> Result<R> {
+    let (weights, backend) = (session.weights()?, session.executor().backend());
+    backend.changes_hands()?;
     // What candle keeps beside the elements is none of the run's.
-    let lent = uncounted(|| Lent::new(weights));
-    Ok(uncounted(|| look(&lent.tensors)))
+    let lent = uncounted(|| Lent::new(backend, weights))?;
+    let seen = uncounted(|| look(&lent.tensors));
+    drop(lent);
+    backend.changes_hands()?;
+    Ok(seen)
 }
 
 /// Tensors on loan; their elements go back when it is dropped, also when the borrower panics.
-struct Lent {
+struct Lent<'a, B: Lends> {
+    backend: &'a B,
     tensors: CandleTensors,
-    owners: Vec<(String, Tensor<Cpu>)>,
+    owners: Vec<(String, Tensor<B>)>,
+    /// What goes into the tensors of the first owners in the place of their elements.
+    returns: Vec<Exchange>,
 }
 
-impl Lent {
-    fn new(owners: Vec<(String, Tensor<Cpu>)>) -> Self {
-        let lend = |(name, tensor): &(String, Tensor<Cpu>)| {
-            let elements = Storage::Cpu(tensor.replace_storage(nothing()));
+impl<'a, B: Lends> Lent<'a, B> {
+    fn new(backend: &'a B, owners: Vec<(String, Tensor<B>)>) -> Result<Self> {
+        let mut lent = Self { backend, tensors: CandleTensors::new(), owners, returns: Vec::new() };
+        for (name, tensor) in &lent.owners {
+            let [elements, after] = backend.lend(tensor)?;
             let shape = tensor.shape().dims().to_vec();
-            (name.clone(), candle_core::Tensor::from_storage(elements, shape, BackpropOp::none(), false))
-        };
-        Self { tensors: owners.iter().map(lend).collect(), owners }
+            let tensor = candle_core::Tensor::from_storage(elements, shape, BackpropOp::none(), false);
+            lent.tensors.insert(name.clone(), tensor);
+            lent.returns.push(Exchange(Cell::new(Some(after))));
+        }
+        Ok(lent)
     }
 }
 
-impl Drop for Lent {
+impl<B: Lends> Drop for Lent<'_, B> {
     fn drop(&mut self) {
-        for (name, owner) in &self.owners {
-            let back = Exchange(Cell::new(Some(nothing())));
-            // An exchange in place fails for no tensor of the processor.
-            if self.tensors.get(name).is_some_and(|tensor| tensor.inplace_op1(&back).is_ok())
+        for ((name, owner), back) in self.owners.iter().zip(&self.returns) {
+            // An exchange in place fails for no tensor of the processor or a GPU.
+            if self.tensors.get(name).is_some_and(|tensor| tensor.inplace_op1(back).is_ok())
                 && let Some(elements) = back.0.take()
             {
-                drop(owner.replace_storage(elements));
+                self.backend.take_back(owner, elements);
             }
         }
-        uncounted(|| drop(std::mem::take(&mut self.tensors)));
+        uncounted(|| drop((std::mem::take(&mut self.tensors), std::mem::take(&mut self.returns))));
     }
 }
 
@@ -99,7 +175,7 @@ fn nothing() -> CpuStorage {
 }
 
 /// Puts other elements into a candle tensor, and keeps those that were in it.
-struct Exchange(Cell<Option<CpuStorage>>);
+struct Exchange(Cell<Option<Storage>>);
 
 impl InplaceOp1 for Exchange {
     fn name(&self) -> &'static str {
@@ -107,19 +183,27 @@ impl InplaceOp1 for Exchange {
     }
 
     fn cpu_fwd(&self, storage: &mut CpuStorage, _: &Layout) -> candle_core::Result<()> {
-        let other = self.0.take().unwrap_or_else(nothing);
-        self.0.set(Some(std::mem::replace(storage, other)));
+        if let Some(Storage::Cpu(other)) = self.0.take() {
+            self.0.set(Some(Storage::Cpu(std::mem::replace(storage, other))));
+        }
+        Ok(())
+    }
+
+    fn cuda_fwd(&self, storage: &mut CudaStorage, _: &Layout) -> candle_core::Result<()> {
+        if let Some(Storage::Cuda(other)) = self.0.take() {
+            self.0.set(Some(Storage::Cuda(std::mem::replace(storage, other))));
+        }
         Ok(())
     }
 }
 
 /// Takes candle tensors in as weights and running statistics of `session`, converted to its types. What `tensors` has no
-/// tensor for stays as it is.
+/// tensor for stays as it is. What lies on the session's GPU is copied there.
 ///
 /// # Errors
 /// [`Error::Experiment`](crate::Error::Experiment) for a name that the model has no place for, and for other extents: nothing is taken in then. Candle's
 /// errors where a tensor cannot be read, and the failures of the device.
-pub fn take_in(session: &mut Session<Cpu>, tensors: &CandleTensors) -> Result<()> {
+pub fn take_in<B: Lends>(session: &mut Session<B>, tensors: &CandleTensors) -> Result<()> {
     let weights = session.weights()?;
     for (name, tensor) in tensors {
         let Some((_, own)) = weights.iter().find(|(own, _)| own == name) else {
@@ -134,12 +218,16 @@ pub fn take_in(session: &mut Session<Cpu>, tensors: &CandleTensors) -> Result<()
         }
     }
     drop(weights);
-    session.load(&mut Given { tensors, present: None, read: 0 })
+    let home = session.executor().backend().candle();
+    session.load(&mut Given { tensors, home, present: None, read: 0 })?;
+    session.executor().backend().changes_hands()
 }
 
 /// Candle tensors as what a session is loaded from, one after another.
 struct Given<'a> {
     tensors: &'a CandleTensors,
+    /// The session's device.
+    home: Device,
     /// The present one, in the type and the order that are asked for.
     present: Option<candle_core::Tensor>,
     /// How many of its bytes were read.
@@ -160,13 +248,22 @@ fn candle_type(dtype: DType) -> candle_core::DType {
 impl Source for Given<'_> {
     fn find(&mut self, name: &str, _: Shape, dtype: DType) -> Result<bool> {
         let Some(tensor) = self.tensors.get(name) else { return Ok(false) };
-        let as_asked = || tensor.to_device(&Device::Cpu)?.to_dtype(candle_type(dtype))?.contiguous();
+        let place = if tensor.device().is_cuda() { &self.home } else { &Device::Cpu };
+        let as_asked = || tensor.to_device(place)?.to_dtype(candle_type(dtype))?.contiguous();
         uncounted(|| as_asked().map(|tensor| self.present = Some(tensor)))?;
         self.read = 0;
         Ok(true)
     }
 
+    fn on_device(&self) -> Option<&candle_core::Tensor> {
+        self.present.as_ref().filter(|tensor| tensor.device().is_cuda())
+    }
+
     fn read(&mut self, to: &mut [u8]) -> Result<()> {
+        // What is read after all comes to the host, once.
+        if let Some(tensor) = self.on_device() {
+            self.present = Some(uncounted(|| tensor.to_device(&Device::Cpu))?);
+        }
         let Some(tensor) = &self.present else { return Ok(()) };
         let (storage, layout) = tensor.storage_and_layout();
         let place = layout.start_offset()..layout.start_offset() + layout.shape().elem_count();

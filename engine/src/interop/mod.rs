@@ -23,6 +23,6 @@ mod written;
 pub use self::{
     export::{Exported, export},
     fit::{Fitted, chosen},
-    lent::{CandleTensors, lend, take_in},
+    lent::{CandleTensors, Lends, lend, take_in},
     mapped::Mapped,
 };

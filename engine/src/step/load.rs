@@ -30,6 +30,11 @@ pub trait Source {
     /// Fails when they cannot be read.
     fn read(&mut self, to: &mut [u8]) -> Result<()>;
 
+    /// The tensor itself, where candle has it on a device: what is on the same one copies it from there, and does not read.
+    fn on_device(&self) -> Option<&candle_core::Tensor> {
+        None
+    }
+
     /// Whether it has the codes of weights that are held as such, rather than numbers.
     fn has_codes(&self) -> bool {
         false
@@ -73,7 +78,11 @@ impl<B: Backend> Session<B> {
         for slot in slots(&self.model, choice, false).filter(|slot| has_codes || !slot.is_of_codes()) {
             let _layer = executor.enter(slot.layer);
             if from.find(&slot.name(ledger), slot.shape, slot.dtype)? {
-                executor.load(&slot.tensor(&executor, choice)?, &mut |to| from.read(to))?;
+                let tensor = slot.tensor(&executor, choice)?;
+                let is_copied = from.on_device().map(|source| executor.load_on_device(&tensor, source)).transpose()?;
+                if is_copied != Some(true) {
+                    executor.load(&tensor, &mut |to| from.read(to))?;
+                }
                 slot.was_replaced(&executor)?;
             }
         }

@@ -283,7 +283,8 @@ impl Device {
         self.opened().copy()
     }
 
-    fn opened(&self) -> &Opened {
+    /// What it holds.
+    pub(super) fn opened(&self) -> &Opened {
         self.opened.as_ref().expect("only a drop closes it")
     }
 

@@ -1,9 +1,9 @@
 //! NVIDIA's libraries: which are installed, and how to get those that are missing.
 //!
 //! Each is opened when it is first needed, by its usual name; the system's search path comes first, then the folders of
-//! toolkits and Python packages. Always holds: once [`look`] has succeeded, every function that the engine calls is
-//! there. Refuses, with a mend: a machine without the driver, without the libraries, with a driver that is too old, or
-//! with libraries that are too new for it.
+//! toolkits and Python packages. A build with candle's CUDA device is linked to them instead. Always holds: once [`look`] has
+//! succeeded, every function that the engine calls is there. Refuses, with a mend: a machine without the driver, without the
+//! libraries, with a driver that is too old, or with libraries that are too new for it.
 
 use std::{
     path::{Path, PathBuf},
@@ -17,7 +17,15 @@ use cudarc::{
     driver::{self, DriverError, sys::CUresult},
     nvrtc,
 };
+#[cfg(not(feature = "candle-cuda"))]
+use cudarc::{
+    cublas::sys::is_culib_present as has_cublas, cudnn::sys::is_culib_present as has_cudnn,
+    driver::sys::is_culib_present as has_driver, nvrtc::sys::is_culib_present as has_nvrtc,
+};
 use libloading::Library;
+
+#[cfg(feature = "candle-cuda")]
+use self::{is_linked as has_cublas, is_linked as has_cudnn, is_linked as has_driver, is_linked as has_nvrtc};
 
 /// The earliest CUDA version of the driver: memory pools have a maximum size from 12.2 on.
 const DRIVER: i32 = 12_020;
@@ -56,7 +64,7 @@ fn unfit_dnn() -> MutexGuard<'static, Option<String>> {
 const DNN_PARTS: [&str; 3] = ["cudnn_graph", "cudnn_ops", "cudnn_cnn"];
 
 fn search_dnn() -> Result<String, String> {
-    if !bring("cudnn", cudnn::sys::is_culib_present) {
+    if !bring("cudnn", has_cudnn) {
         return Err("it was not found".to_owned());
     }
     for part in DNN_PARTS {
@@ -77,12 +85,12 @@ fn search_dnn() -> Result<String, String> {
 /// Whether the compiler of kernels is here. It needs neither a driver nor a GPU.
 pub fn has_compiler() -> bool {
     static FOUND: OnceLock<bool> = OnceLock::new();
-    *FOUND.get_or_init(|| bring("nvrtc", nvrtc::sys::is_culib_present))
+    *FOUND.get_or_init(|| bring("nvrtc", has_nvrtc))
 }
 
 fn search() -> Result<(), String> {
     // The driver's library belongs to the system and is only looked for there.
-    if !is_present(driver::sys::is_culib_present) {
+    if !is_present(has_driver) {
         let from = if cfg!(windows) { "" } else { "your distribution or " };
         return Err(format!(
             "no NVIDIA driver ({} was not found); install the driver of your GPU from {from}nvidia.com/drivers",
@@ -109,7 +117,7 @@ fn search() -> Result<(), String> {
     if !has_compiler() {
         return Err(lacks("CUDA's compiler", "nvrtc"));
     }
-    if !bring("cublas", cublas::sys::is_culib_present) {
+    if !bring("cublas", has_cublas) {
         return Err(lacks("cuBLAS", "cublas"));
     }
     let (major, minor) = compiler();
@@ -225,6 +233,12 @@ fn bring(name: &str, is_culib_present: unsafe fn() -> bool) -> bool {
 fn is_present(is_culib_present: unsafe fn() -> bool) -> bool {
     // SAFETY: opening NVIDIA's library runs its initialisers, which have no demands.
     unsafe { is_culib_present() }
+}
+
+/// A build with candle's CUDA device is linked to NVIDIA's libraries, as candle is: a program that runs has them.
+#[cfg(feature = "candle-cuda")]
+unsafe fn is_linked() -> bool {
+    true
 }
 
 /// Opens a library for as long as the program runs.

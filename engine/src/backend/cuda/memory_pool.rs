@@ -251,6 +251,14 @@ impl Pool {
     /// Fails when the driver does.
     pub(crate) fn trim(&self) -> Result<()> {
         self.arena.take_empty().into_iter().for_each(|segment| self.give(segment));
+        self.release()
+    }
+
+    /// Gives the device back what is neither a segment's nor another block's.
+    ///
+    /// # Errors
+    /// Fails when the driver does.
+    pub(crate) fn release(&self) -> Result<()> {
         // What was freed is free when the kernels before it are done.
         self.device.finish()?;
         // SAFETY: the pool is alive.

@@ -13,6 +13,8 @@
 mod activation;
 mod arena;
 pub(crate) mod attention;
+#[cfg(feature = "candle-cuda")]
+mod candle;
 mod coded;
 mod convolution;
 mod depthwise;
@@ -251,6 +253,11 @@ impl Backend for Cuda {
     fn write_bytes(&self, tensor: &Tensor<Self>, fill: &mut dyn FnMut(&mut [u8]) -> Result<()>) -> Result<()> {
         let block = tensor.storage().borrow();
         self.staging.send_in_parts(tensor.bytes() as usize, fill, tensor.pointer(), &block)
+    }
+
+    #[cfg(feature = "candle-cuda")]
+    fn copy_of(&self, tensor: &Tensor<Self>, from: &candle_core::Tensor) -> Result<bool> {
+        self.copy_of_candle(tensor, from)
     }
 
     fn way(&self) -> &'static str {

@@ -1,7 +1,8 @@
 //! What an open GPU holds of the driver: its context, a stream for kernels and a stream for copies.
 //!
-//! Always holds: the context is current on the thread that opened the GPU, and ends after both streams. Refuses what the
-//! driver refuses.
+//! In a build with candle's CUDA device the stream of kernels is candle's (`candle.rs`); in any other it is our own. Always
+//! holds: the context is current on the thread that opened the GPU, and ends after both streams. Refuses what the driver
+//! refuses.
 
 use cudarc::driver::{
     DriverError,
@@ -9,12 +10,17 @@ use cudarc::driver::{
     sys,
 };
 
+#[cfg(feature = "candle-cuda")]
+use super::candle::Candle as Kernels;
 use super::fault::refused;
 use crate::error::Result;
 
+#[cfg(not(feature = "candle-cuda"))]
+type Kernels = Stream;
+
 /// What an open GPU holds, dropped in this order.
 pub(super) struct Opened {
-    kernels: Stream,
+    kernels: Kernels,
     copies: Stream,
     _context: Context,
 }
@@ -27,11 +33,17 @@ impl Opened {
     pub(super) fn start(index: usize, handle: sys::CUdevice) -> Result<Self> {
         let opening = |error| refused("the driver's own part", &format!("opening cuda:{index}"), error);
         let context = Context::enter(handle).map_err(opening)?;
-        Ok(Self {
-            kernels: Stream::new().map_err(opening)?,
-            copies: Stream::new().map_err(opening)?,
-            _context: context,
-        })
+        #[cfg(feature = "candle-cuda")]
+        let kernels = Kernels::open(index)?;
+        #[cfg(not(feature = "candle-cuda"))]
+        let kernels = Kernels::new().map_err(opening)?;
+        Ok(Self { kernels, copies: Stream::new().map_err(opening)?, _context: context })
+    }
+
+    /// What the stream of kernels belongs to.
+    #[cfg(feature = "candle-cuda")]
+    pub(super) fn candle(&self) -> &Kernels {
+        &self.kernels
     }
 
     /// The stream of kernels.
