@@ -1,8 +1,7 @@
 //! A set of images, in memory, or read, decoded or generated when they are needed: compact pixels and labels.
 //!
-//! Owns [`ImageSet`]. Pixels stay bytes; a batch is augmented and scaled as it is filled, so that each channel has mean 0 and
-//! standard deviation 1 over the training samples before augmentation, or as published weights expect it. A mask is augmented
-//! with its image.
+//! Owns [`ImageSet`]. Pixels stay bytes; a batch is augmented and scaled as it is filled: each channel has mean 0 and deviation 1
+//! over the training samples before augmentation, or as published weights expect it. A mask is augmented with its image.
 
 use std::{
     borrow::Cow,

@@ -267,8 +267,14 @@ impl Mapped {
         }
         let tied =
             missing.iter().any(|name| name.as_str() == "lm_head.weight" || name.as_str() == "head.classes.weight");
+        // Of a run that trained adapters, which this experiment has none of, or others.
+        let of_adapters = missing.is_empty() && misshapen.iter().chain(&left).all(|name| name.contains(".adapter_"));
         let mend = match tied && missing.len() == 1 {
             true => "write model.tied = true, for the file has no head of its own",
+            false if of_adapters => {
+                "write lora.rank and lora.targets as the run of these weights has them, or export that run with --merge and \
+                 begin from what comes of it"
+            }
             false => {
                 "give the experiment the sizes of the weights (a folder with config.json opens with them), or choose others"
             }

@@ -49,7 +49,9 @@ fn measured(pool: &ThreadPool, experiment: &Experiment, facts: &DatasetInfo, noi
         session.step(1e-3, || Ok(noise)).expect("a second step");
         session.executor().take_samples()
     });
-    assert_eq!(meter.now().live, idle, "everything is given back");
+    // Threads that ended in other tests leave structures that any thread frees later, these too (crossbeam-epoch).
+    let live = meter.now().live;
+    assert!(live <= idle && idle - live <= Bytes::kib(16), "everything is given back: {live} alive, {idle} before");
     samples.into_iter().map(|sample| sample.high.saturating_sub(idle)).collect()
 }
 

@@ -21,7 +21,7 @@ pub fn rotary(
 ) -> Case {
     let qkv = (draw.numbers(shape.rows() * shape.packed()), dtype);
     // In f64, what is rounded is the angle: up to as many radians as there are positions.
-    let terms = if dtype == DType::F64 { 4096 } else { 4 };
+    let terms = if dtype == DType::F64 { (first + shape.length).pow(2).max(4096) } else { 4 };
     Case::new(Rotary { shape, first, base, is_inverse }, vec![], vec![qkv], terms)
 }
 

@@ -5,7 +5,7 @@ use std::{collections::HashMap, fs, path::Path};
 use candle_core::{DType, Device, Tensor, safetensors};
 use plimsoll_engine::{
     Experiment,
-    experiment::{Model, ModelKind, preset},
+    experiment::{Frozen, Model, ModelKind, preset},
     interop::{Fitted, Mapped},
 };
 use proptest::prelude::*;
@@ -16,6 +16,23 @@ fn refused(experiment: &Experiment, path: &Path) -> String {
     match Fitted::open(path, experiment, &info(experiment)) {
         Ok(_) => panic!("{} was taken", path.display()),
         Err(error) => error.to_string(),
+    }
+}
+
+#[test]
+fn a_run_with_adapters_is_no_beginning_for_one_without_and_says_what_would_be() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let mut adapted = tiny(ModelKind::Gpt2);
+    (adapted.lora.rank, adapted.frozen) = (2, Frozen::All);
+    trained(&adapted, folder.path());
+    for rank in [0, 3] {
+        let mut other = adapted.clone();
+        other.lora.rank = rank;
+        if rank == 0 {
+            other.frozen = Frozen::None;
+        }
+        let said = refused(&other, folder.path());
+        assert!(said.contains("write lora.rank and lora.targets as the run of these weights has them"), "{said}");
     }
 }
 
