@@ -3,10 +3,13 @@
 //! Owns the words for a setting's value, such as `batch 32` or `every block`. Always holds: the words come from the
 //! settings of the preset format, so that no setting can differ without a word. Titles and descriptions are no settings.
 
-use std::collections::HashMap;
+use std::{collections::HashMap, path::Path};
 
 use jiff::{Timestamp, Zoned, tz::TimeZone};
-use plimsoll_engine::experiment::{Checkpointing, Experiment, preset};
+use plimsoll_engine::{
+    experiment::{Checkpointing, Experiment, preset},
+    train::Checkpoint,
+};
 
 use crate::format;
 
@@ -56,6 +59,7 @@ impl Differing {
             ("batch.evaluation", _) => format!("evaluation by {value}"),
             ("data.samples", _) => format!("{value} samples"),
             ("device", _) => format!("on {}", format::device(value)),
+            ("weights.path", _) => format!("weights of {}", place(value)),
             ("recompute", "none") => "no recompute".to_owned(),
             (_, "true") => self.name(),
             (_, "false") => format!("no {}", self.name()),
@@ -67,6 +71,14 @@ impl Differing {
     fn name(&self) -> String {
         self.key.rsplit('.').next().unwrap_or_default().replace('_', " ")
     }
+}
+
+/// What a path to weights is known by: the folder of a run, else the name of the file or folder.
+fn place(path: &str) -> String {
+    let path = Path::new(path);
+    let is_checkpoint = path.file_name().is_some_and(|name| Checkpoint::NAMES.iter().any(|own| name == *own));
+    let known = if is_checkpoint { path.parent().unwrap_or(path) } else { path };
+    known.file_name().unwrap_or(known.as_os_str()).to_string_lossy().into_owned()
 }
 
 fn checkpointing(value: &str) -> String {

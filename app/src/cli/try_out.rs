@@ -28,7 +28,7 @@ Examples:
   plimsoll try last --image seven.png
   plimsoll try last --sample 12                 the sample 12 of the test set, counted from 0
   plimsoll try last --prompt \"To be\" --tokens 100 --temperature 0.8 --top-p 0.9
-  plimsoll try sort-llama --prompt \"3 1 2\"      as it is initialised, when nothing is trained yet
+  plimsoll try sort-llama --prompt \"3 0 7 4 1 8 5 2\"   as it is initialised, when nothing is trained yet
   plimsoll try last --image seven.png --json | jq '.classes[0]'
 
 An image is a JPEG, PNG or WebP; it is cropped to its middle and brought to the size and the channels of the model, as the images
@@ -118,7 +118,12 @@ impl Try {
             false => {
                 out::text("\n")?;
                 let (weights, took) = (weights_in_words(&written.weights), took_in_words(&written.took));
-                out::say("note", format!("{} {weights}; {took}", self.model.name()).trim_end());
+                let seen = (written.prompt_tokens + written.tokens.len()).saturating_sub(1);
+                let moved = match written.took.cached {
+                    Some(cached) if seen > cached.positions => " Past them, each token took a whole pass.",
+                    _ => "",
+                };
+                out::say("note", format!("{} {weights}; {}{moved}", self.model.name(), took.trim_end()).trim_end());
             }
         }
         Ok(ExitCode::SUCCESS)

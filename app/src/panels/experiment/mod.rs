@@ -23,7 +23,7 @@ use crate::{
     format,
     naming::listed,
     planner::Obstacle,
-    runs::Row,
+    runs::{self, Row},
     theme,
     widgets::{
         control::{Form, Spec, follow, name_width},
@@ -77,7 +77,8 @@ fn runs_of(context: &PanelContext<'_>, kind: ModelKind) -> Vec<(String, PathBuf)
     let mut found: Vec<&Row> = context.state.runs.rows().iter().filter(is_one).collect();
     found.sort_by_key(|row| std::cmp::Reverse(row.run.started));
     found.truncate(OFFERED);
-    found.into_iter().filter_map(|row| Some((row.called(), row.saved.clone()?))).collect()
+    let named = |row: &Row| format!("{}, {}", row.called(), runs::when(row.run.started));
+    found.into_iter().filter_map(|row| Some((named(row), row.saved.clone()?))).collect()
 }
 
 fn group(ui: &mut Ui, name: &str, contents: impl FnOnce(&mut Ui)) {

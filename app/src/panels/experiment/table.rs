@@ -19,16 +19,15 @@ const LABEL: Spec = Spec {
 pub(super) const CATEGORICAL: Spec = Spec {
     key: "data.categorical",
     name: "Categories",
-    help: "Columns of numbers that stand for categories, such as codes, by their names with commas between them; a name \
-            with a comma in quotation marks. Each of up to 64 \
+    help: "Columns of numbers that stand for categories, such as codes, by their names with commas between them. Each of up to 64 \
             categories becomes an input of its own, so the first layer grows in memory and time.",
 };
 
 pub(super) const LEAVE_OUT: Spec = Spec {
     key: "data.leave_out",
     name: "Left out",
-    help: "Columns that nothing is learned from, such as numbers of rows, by their names with commas between them; a name \
-            with a comma in quotation marks. Fewer inputs make the first layer smaller, in memory and in time.",
+    help: "Columns that nothing is learned from, such as numbers of rows, by their names with commas between them. Fewer inputs make \
+            the first layer smaller, in memory and in time.",
 };
 
 /// Draws the label as a list of the file's columns; a field for its name where the file is not read.

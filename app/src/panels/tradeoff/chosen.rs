@@ -31,8 +31,12 @@ pub(super) fn ui(ui: &mut Ui, context: &PanelContext<'_>, run: &RunRecord) {
     row(ui, |ui| ends(ui, "looked at", Room::Now, name, load));
     row(ui, |ui| {
         let changes = naming::changes(present, run.experiment());
+        // What is set now and was not then is a change in the other direction alone.
+        let added = if changes.is_empty() { naming::changes(run.experiment(), present) } else { Vec::new() };
         let words = if is_present {
             "Its settings are the present ones.".to_owned()
+        } else if !added.is_empty() {
+            format!("Against the present, without: {}", added.join(", "))
         } else if changes.is_empty() {
             "Only its title and description are others than the present ones.".to_owned()
         } else {

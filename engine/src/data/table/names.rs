@@ -36,15 +36,25 @@ pub(super) fn names(rows: &Rows<'_>) -> Result<Vec<String>> {
     Ok(names)
 }
 
-/// The columns of a list by their names, as `key` has it. A name with a comma stands in quotation marks.
+/// The columns of a list by their names, as `key` has it. A name may have commas: of the names that begin at a place of the
+/// list, the longest is meant.
 pub(super) fn listed(key: &str, list: &str, names: &[String]) -> Result<Vec<usize>> {
-    let mut is_quoted = false;
-    let parts = list.split(|sign| {
-        is_quoted ^= sign == '"';
-        sign == ',' && !is_quoted
-    });
-    let wanted = parts.map(|name| name.trim().trim_matches('"').trim()).filter(|name| !name.is_empty());
-    wanted.map(|name| place(key, name, names)).collect()
+    let mut found = Vec::new();
+    let mut rest = list.trim_start_matches([',', ' ']);
+    while !rest.is_empty() {
+        let ends = rest.match_indices(',').map(|(at, _)| at).chain([rest.len()]);
+        let known = |end: &usize| names.iter().any(|name| name == unquoted(&rest[..*end]));
+        let end = ends.clone().rfind(known).or_else(|| ends.clone().next()).unwrap_or(rest.len());
+        found.push(place(key, unquoted(&rest[..end]), names)?);
+        rest = rest[end..].trim_start_matches([',', ' ']);
+    }
+    Ok(found)
+}
+
+/// A name without the quotation marks that it may stand in.
+fn unquoted(name: &str) -> &str {
+    let name = name.trim();
+    name.strip_prefix('"').and_then(|name| name.strip_suffix('"')).unwrap_or(name).trim()
 }
 
 /// The column of the label: the last, where none is named.
@@ -58,7 +68,8 @@ fn place(key: &str, name: &str, names: &[String]) -> Result<usize> {
         return Ok(at);
     }
     let near = nearest(name, names.iter().map(String::as_str)).map(|near| format!("did you mean \"{near}\"? "));
-    let all: Vec<&str> = names.iter().take(LISTED).map(String::as_str).collect();
+    let shown = |name: &String| if name.contains(',') { format!("\"{name}\"") } else { name.clone() };
+    let all: Vec<String> = names.iter().take(LISTED).map(shown).collect();
     let more = if names.len() > LISTED { format!(" and {} more", names.len() - LISTED) } else { String::new() };
     let mend = format!("{}the columns are {}{more}", near.unwrap_or_default(), all.join(", "));
     Err(Problem::new(key, format!("there is no column `{name}`"), mend).into())
@@ -70,8 +81,8 @@ pub(super) fn note(names: &[String]) -> Option<String> {
     let first = numbers.next()?;
     let (count, all) = (1 + numbers.count(), names.len());
     Some(format!(
-        "The first line has the names of the columns, and {count} of {all} are numbers, `{first}` first. If it is a sample, put \
-         a line of names before it."
+        "The first line has the names of the columns, and {count} of {all} are numbers, `{first}` first; if it is a \
+         sample, put a line of names before it"
     ))
 }
 

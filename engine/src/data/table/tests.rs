@@ -324,13 +324,18 @@ proptest! {
 }
 
 #[test]
-fn a_name_with_a_comma_stands_in_quotation_marks() {
+fn a_name_with_a_comma_is_one_of_a_list() {
     let text = plain().replacen("size,colour", "\"size, in m\",colour", 1);
     let (_folder, mut data) = table(&text);
     data.leave_out = "\"size, in m\"".to_owned();
     assert_eq!(look(&data).expect("good").columns[0].used, ColumnUse::LeftOut);
-    data.leave_out = "colour, \"size, in m\"".to_owned();
-    assert!(look(&data).expect_err("nothing is left").to_string().contains("its only column"));
+    for list in ["colour, \"size, in m\"", "size, in m,colour", ", size, in m , colour,"] {
+        data.leave_out = list.to_owned();
+        assert!(look(&data).expect_err("nothing is left").to_string().contains("its only column"), "{list}");
+    }
+    data.leave_out = "size".to_owned();
+    let said = look(&data).expect_err("another name").to_string();
+    assert!(said.contains("no column `size`") && said.contains("are \"size, in m\", colour, answer"), "{said}");
 }
 
 #[test]
