@@ -66,7 +66,8 @@ pub(crate) fn ui(ui: &mut Ui, context: &mut PanelContext<'_>) {
             }
         }
         if let Some(evaluation) = &context.state.trial.evaluation {
-            took(ui, &evaluation.took);
+            let words = own_memory(&evaluation.took);
+            text::cut(ui, RichText::new(&words).small().weak(), &format!("{words} {BESIDE}"));
         }
     });
     let has_pictures = run.experiment().data.kind.traits().has_pictures;
@@ -154,12 +155,15 @@ fn figures(evaluation: &Evaluation, task: Task, run: &RunRecord) -> String {
 
 /// What something took, beside what was predicted.
 fn took(ui: &mut Ui, took: &Took) {
-    let mut about = "It is no part of what the run takes, which keeps its line.".to_owned();
+    let mut about = BESIDE.to_owned();
     if took.cached.is_some() {
         about.push_str(CACHE);
     }
     ui.add(egui::Label::new(RichText::new(own_memory(took)).small().weak()).wrap()).on_hover_text(about);
 }
+
+/// Whose the memory of a try is.
+const BESIDE: &str = "It is no part of what the run takes, which keeps its line.";
 
 /// What a key-value cache is for.
 const CACHE: &str = "\n\nThe key-value cache has what attention needs of the tokens so far, so that each new token is one row \

@@ -184,6 +184,10 @@ impl<'a> Filling<'a> {
 
     /// Takes a row.
     fn row(&mut self, rows: &Rows<'_>) -> Result<()> {
+        if rows.swallows_the_rest() {
+            let message = "a quotation mark is not closed, and all rows after it are in its text; close it, or double it inside a text";
+            return Err(Error::file_at(self.path, format!("line {}", rows.line()), message));
+        }
         let begin = self.cells.len();
         let Err(Wrong { column, message }) = self.fields(&rows.record) else {
             self.rows += 1;
@@ -194,11 +198,6 @@ impl<'a> Filling<'a> {
             };
         };
         self.forget(begin);
-        if rows.swallows_the_rest() {
-            let message = "a quotation mark is probably not closed, and all rows after it are in its text; close it, or double \
-                           it inside a text";
-            return Err(Error::file_at(self.path, format!("line {}", rows.line()), message));
-        }
         let place = match column {
             Some(name) => format!("line {}, column `{name}`", rows.line()),
             None => format!("line {}", rows.line()),

@@ -60,6 +60,8 @@ pub(super) fn head(path: &Path) -> Result<Vec<u8>> {
 struct Seen {
     bytes: Cell<u64>,
     checksum: Cell<u32>,
+    /// The last byte that ends no line.
+    last: Cell<u8>,
     /// Where the present row began, as far as its reader has come.
     row: Cell<u64>,
 }
@@ -80,6 +82,8 @@ impl Read for Counted {
         let mut checksum = crc32fast::Hasher::new_with_initial(seen.checksum.get());
         checksum.update(&to[..count]);
         seen.checksum.set(checksum.finalize());
+        let is_text = |byte: &&u8| !matches!(byte, b'\r' | b'\n');
+        seen.last.set(to[..count].iter().rfind(is_text).copied().unwrap_or(seen.last.get()));
         if seen.bytes.get() > seen.row.get() + MOST_ROW + 2 * BLOCK as u64 {
             return Err(io::Error::other("endless"));
         }
@@ -138,10 +142,10 @@ impl<'a> Rows<'a> {
         self.record.position().map_or(0, csv::Position::line)
     }
 
-    /// Whether the row goes over several lines, to the last that was read, which it does when a quotation mark is not closed.
+    /// Whether the row's last field goes over several lines, to the last that was read, and no quotation mark ends it.
     pub(super) fn swallows_the_rest(&self) -> bool {
-        let is_last = self.reader.position().byte() == self.seen.bytes.get();
-        is_last && self.record.iter().next_back().is_some_and(|field| field.contains(&b'\n'))
+        let is_open = self.reader.position().byte() == self.seen.bytes.get() && self.seen.last.get() != b'"';
+        is_open && self.record.iter().next_back().is_some_and(|field| field.contains(&b'\n'))
     }
 
     /// The byte after the row.

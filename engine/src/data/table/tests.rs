@@ -347,14 +347,19 @@ fn a_column_is_not_in_both_lists() {
 
 #[test]
 fn a_quotation_mark_that_is_not_closed_does_not_swallow_the_rest_in_silence() {
-    let text = plain().replacen("2.5,green", "2.5,\"green", 1);
-    for skip_broken in [false, true] {
-        let said = refused(&text, |data| data.skip_broken = skip_broken);
-        assert!(said.contains("(line 7): a quotation mark is probably not closed"), "{said}");
+    for (good, open, line) in [("2.5,green", "2.5,\"green", 7), ("4,red,no", "4,red,\"no", 10)] {
+        let text = plain().replacen(good, open, 1);
+        assert_ne!(text, plain());
+        for skip_broken in [false, true] {
+            let said = refused(&text, |data| data.skip_broken = skip_broken);
+            assert!(said.contains(&format!("(line {line}): a quotation mark is not closed")), "{said}");
+        }
     }
-    // A broken row in the middle is skipped all the same, over several lines too.
-    let (_folder, mut data) =
-        table(plain().replacen("2.5,green,", "2.5,\"gre\nen\",", 1).replacen("no\n", "no,more\n", 1));
+    // Texts over several lines are texts, at the end too; a broken row in the middle is skipped all the same.
+    let (_folder, data) = table(plain() + "9,\"red\ngreen\",\"y\nes\"\n");
+    assert_eq!(look(&data).expect("good").rows, 21);
+    let several = plain().replacen("2.5,green,", "2.5,\"gre\nen\",", 1);
+    let (_folder, mut data) = table(several.replacen("no\n", "no,more\n", 1));
     data.skip_broken = true;
     assert_eq!(look(&data).expect("good").left_out_count, 1);
 }

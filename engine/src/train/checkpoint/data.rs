@@ -24,7 +24,7 @@ impl Checkpoint {
             return Err(changed(&what).into());
         }
         if self.is_of_other(dataset) {
-            return Err(changed("what is in its file is not what the checkpoint's run learned from").into());
+            return Err(changed("what is at its path is not what the checkpoint's run learned from").into());
         }
         if position.place > found || !position.place.is_multiple_of(effective) {
             let message =

@@ -61,9 +61,10 @@ pub(crate) struct Cost {
     pub(crate) booked: u64,
 }
 
-/// A pool whose threads are metered and warm.
+/// A pool whose threads are metered and warm. They never end: what ended threads leave is freed by any other, a metered one too
+/// (crossbeam-epoch).
 pub(crate) struct Threads {
-    pool: rayon::ThreadPool,
+    pool: &'static rayon::ThreadPool,
     meter: &'static Meter,
     count: usize,
 }
@@ -79,7 +80,7 @@ impl Threads {
             .build()
             .expect("two threads");
         pool.install(cpu::warm_up);
-        Self { pool, meter, count }
+        Self { pool: Box::leak(Box::new(pool)), meter, count }
     }
 
     /// Launches once.
