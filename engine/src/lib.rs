@@ -35,6 +35,7 @@
 //!   that is written on.
 //! - `optim`: one kernel for each parameter, in place.
 //! - `backend`: the ops. Its `Executor` allocates, books scratch and launches kernels.
+//! - `header`: the header of a safetensors file.
 //! - `layer_path`, `rng`, `tensor`: the names of layers, counter-based randomness, shapes and types.
 //!
 //! # What always holds
@@ -58,6 +59,8 @@ pub mod device;
 pub mod error;
 pub mod experiment;
 pub mod hardware;
+#[cfg_attr(doc, doc(hidden))]
+pub mod header;
 pub mod interop;
 #[cfg_attr(doc, doc(hidden))]
 pub mod layer_path;

@@ -148,7 +148,7 @@ pub(crate) fn remove_begun(folder: &Path) {
 }
 
 /// Whether this is the name of a file that is not written whole yet.
-pub(crate) fn is_begun(name: &str) -> bool {
+pub fn is_begun(name: &str) -> bool {
     name.starts_with(BEGUN.0) && name.ends_with(BEGUN.1)
 }
 

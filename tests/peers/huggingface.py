@@ -8,7 +8,8 @@ Needs torch, transformers, peft, timm, torchvision and safetensors. For each arc
 
   in      theirs is saved by its own library and opened here: logits and the loss of one batch within 1e-5 of the largest,
           the gradient of every parameter within 1e-4 of its largest from torch's in f64, the losses of 20 steps of plain
-          gradient descent within 1e-3; ours in f32, and in f64 where there are batch norms
+          gradient descent within 1e-3; ours in f32. Where there are batch norms, all but the logits in f64: three samples
+          a batch leave them little, and torch's own loss in f32 is about as far from that in f64 as ours (both are printed)
   out     what `plimsoll train` made of those weights in 2 steps is exported and loaded by their library: the same
   lora    adapters of a short run are exported and loaded by peft, and merged and loaded by transformers: the same logits
 """
@@ -60,7 +61,7 @@ def timm_model(name):
 DECODERS = ["gpt2", "llama", "llama-eps", "mistral", "qwen2", "qwen3"]
 VISION = ["vit"]
 TORCHVISION = ["resnet18", "resnet34", "resnet50", "resnet101", "mobilenet_v2"]
-TIMM = ["timm:resnet18", "timm:resnet50", "timm:mobilenetv2_100", "timm:vit_tiny_patch16_224"]
+TIMM = ["timm:resnet18", "timm:resnet34", "timm:resnet50", "timm:resnet101", "timm:mobilenetv2_100", "timm:vit_tiny_patch16_224"]
 
 
 def shuffled(model):
@@ -126,17 +127,22 @@ def compare(name, model, folder, scratch, one_batch, steps=STEPS):
     found = {"logits": near("logits", ours["logits"], logits_of(model.eval(), inputs).detach(), 1e-5)}
     model.train()
     loss = F.cross_entropy(logits_of(model, inputs), labels)
-    found["loss"] = near("loss", ours["loss"][0], loss.detach(), 1e-5)
     loss.backward()
-    if is_normed(name):
-        # What rounding leaves grows from batch norm to batch norm, in either library: there the two are compared in f64.
-        run(one_batch, folder, path, classes, "f64", steps, RATE, out)
-        gradients = load_file(out / "gradients/model.safetensors")
-        losses = load_file(out / "results.safetensors")["losses"] if steps else None
     exact = copy.deepcopy(model).double()
     exact.zero_grad()
     wide = inputs if inputs.dim() == 2 else inputs.double()
-    F.cross_entropy(logits_of(exact, wide), labels).backward()
+    exact_loss = F.cross_entropy(logits_of(exact, wide), labels)
+    exact_loss.backward()
+    if is_normed(name):
+        # What rounding leaves grows from batch norm to batch norm, in either library: there the two are compared in f64.
+        found["loss in f32"] = abs(ours["loss"][0].item() - exact_loss.item())
+        found["torch's loss"] = abs(loss.item() - exact_loss.item())
+        run(one_batch, folder, path, classes, "f64", steps, RATE, out)
+        gradients, results = load_file(out / "gradients/model.safetensors"), load_file(out / "results.safetensors")
+        losses = results["losses"] if steps else None
+        found["loss"] = near("loss in f64", results["loss"][0], exact_loss.detach(), 1e-5)
+    else:
+        found["loss"] = near("loss", ours["loss"][0], loss.detach(), 1e-5)
     exact = {name: tensor.grad for name, tensor in exact.named_parameters()}
     worst, theirs_worst, count = 0.0, 0.0, 0
     for parameter, tensor in model.named_parameters():

@@ -7,7 +7,7 @@ use crate::bytes::Bytes;
 /// The most units of a layer, or filters of a block.
 pub const MAX_WIDTH: usize = 1 << 16;
 /// The most layers or blocks.
-pub const MAX_DEPTH: usize = 1000;
+pub const MAX_DEPTH: usize = 10_000;
 /// Layers a residual network may have.
 pub const RESNETS: [usize; 4] = [18, 34, 50, 101];
 /// The least width multiplier.
@@ -30,6 +30,10 @@ pub const MAX_BUDGET: Bytes = Bytes::gib(1 << 20);
 pub const MAX_WORKSPACE: Bytes = Bytes::gib(64);
 /// The most samples that are generated (600 MB of pixels of 32 x 32).
 pub const MAX_SAMPLES: usize = 200_000;
+/// The most threads that make samples.
+pub(crate) const MAX_WORKERS: u64 = 256;
+/// The most batches that are made ahead.
+pub(crate) const MAX_PREFETCH: u64 = 1024;
 /// The longest sequence.
 pub const MAX_LENGTH: usize = 1 << 16;
 /// The fewest tokens that a generated chain has: as many can follow one.

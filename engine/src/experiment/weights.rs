@@ -1,5 +1,7 @@
 //! What a model begins with: nothing, or weights that lie in files.
 
+pub(crate) mod files;
+
 use std::{
     borrow::Cow,
     path::{Path, PathBuf},
@@ -25,6 +27,8 @@ pub const WHOLE: &str = "model.safetensors";
 pub const INDEX: &str = "model.safetensors.index.json";
 /// The configuration beside weights.
 pub const CONFIG: &str = "config.json";
+/// The configuration beside adapters.
+pub const ADAPTERS: &str = "adapter_config.json";
 /// The tokenizer beside weights.
 pub const TOKENIZER: &str = "tokenizer.json";
 

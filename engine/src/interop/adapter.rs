@@ -15,12 +15,11 @@ use super::{
 };
 use crate::{
     error::{Problem, Result},
-    experiment::{Experiment, Frozen},
+    experiment::{Experiment, Frozen, weights::ADAPTERS},
     tensor::DType,
 };
 
 const WEIGHTS: &str = "adapter_model.safetensors";
-const CONFIG: &str = "adapter_config.json";
 const DOWN: &str = ".adapter_down";
 const UP: &str = ".adapter_up";
 
@@ -186,5 +185,5 @@ pub(super) fn write(run: &Run<'_>, folder: &Path, exported: &mut Exported) -> Re
         "fan_in_fan_out": is_transposed,
         "inference_mode": true,
     });
-    exported.put_json(folder, CONFIG, fields.as_object().cloned().unwrap_or_default())
+    exported.put_json(folder, ADAPTERS, fields.as_object().cloned().unwrap_or_default())
 }

@@ -5,7 +5,7 @@
 
 use std::{fs::File, io::Read, path::Path};
 
-use super::{header::unreadable, mapped::Mapped};
+use super::mapped::Mapped;
 use crate::{
     error::{Error, Result},
     experiment::{
@@ -13,6 +13,7 @@ use crate::{
         hugging_face::{self, Published},
         preset,
     },
+    header::unreadable,
 };
 
 /// The longest configuration that is read.

@@ -1,12 +1,13 @@
 //! Weights that a run of this program held as codes, read as numbers.
 
-use super::{export::as_it_is, header::Element, mapped::Mapped};
+use super::{export::as_it_is, mapped::Mapped};
 use crate::{
     backend::{
         cpu::coded::{Codes, Scales, decode_f32},
         ops::{Code, SCALE_BLOCK},
     },
     error::{Error, Result},
+    header::Element,
     tensor::DType,
 };
 

@@ -14,7 +14,6 @@ use super::{
     adapter,
     coded::CodedTensor,
     config,
-    header::Element,
     layout::Layout,
     mapped::Mapped,
     names::{self, Naming},
@@ -28,6 +27,7 @@ use crate::{
         DatasetInfo, Experiment, PROCESSOR,
         weights::{CONFIG, INDEX, WHOLE},
     },
+    header::Element,
     tensor::DType,
     whole_file::{self, reason},
 };

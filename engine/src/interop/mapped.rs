@@ -11,17 +11,10 @@ use std::{
 
 use candle_core::safetensors::MmapedSafetensors;
 
-use super::{
-    files::{self, Files},
-    header::{self, Place, Words, unreadable},
-};
-use crate::error::{Error, Result};
-
-const WORDS: Words = Words {
-    what: "a file of weights",
-    choose: "choose a .safetensors file of weights",
-    mend: "fetch or save it again",
-    takes_others: true,
+use crate::{
+    error::{Error, Result},
+    experiment::weights::files::{self, Files},
+    header::{self, Place, WEIGHTS, unreadable},
 };
 
 /// Weights that lie in one or several files.
@@ -46,7 +39,7 @@ impl Mapped {
         let (mut tensors, mut facts, mut file_of) = (HashMap::new(), HashMap::new(), HashMap::new());
         for (number, path) in paths.iter().enumerate() {
             let file = File::open(path).map_err(|error| unreadable(path, &error))?;
-            let header = header::read(path, &file, WORDS)?;
+            let header = header::read(path, &file, WEIGHTS)?;
             for (name, place) in header.tensors {
                 if file_of.insert(name.clone(), number).is_some() {
                     let message = "is in two files of the model; fetch or save them again";

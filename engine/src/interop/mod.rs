@@ -9,9 +9,8 @@ mod agrees;
 mod coded;
 mod config;
 mod export;
-mod files;
+mod finite;
 mod fit;
-pub mod header;
 mod layout;
 mod lent;
 mod mapped;
@@ -22,7 +21,7 @@ mod written;
 
 pub use self::{
     export::{Exported, export},
-    fit::{Fitted, chosen},
+    fit::{Fitted, chosen, teaching},
     lent::{CandleTensors, Lends, lend, take_in},
     mapped::Mapped,
 };

@@ -12,11 +12,11 @@ use std::{
 
 use serde::Deserialize;
 
-use super::header::unreadable;
+use super::{CONFIG, INDEX, WHOLE, is_pickled};
 use crate::{
     bytes::Bytes,
     error::{Error, Result},
-    experiment::weights::{CONFIG, INDEX, WHOLE, is_pickled},
+    header::unreadable,
 };
 
 /// The last checkpoint of a run.
@@ -28,18 +28,18 @@ const CHOOSE: &str = "choose a .safetensors file, or a folder with model.safeten
 
 /// The files of a model.
 #[derive(Debug, PartialEq)]
-pub(super) struct Files {
-    pub(super) paths: Vec<PathBuf>,
+pub(crate) struct Files {
+    pub(crate) paths: Vec<PathBuf>,
     /// The tensors that an index promises, each with the number of its file.
-    pub(super) promised: BTreeMap<String, usize>,
+    pub(crate) promised: BTreeMap<String, usize>,
     /// The index itself.
-    pub(super) index: Option<PathBuf>,
+    pub(crate) index: Option<PathBuf>,
     /// The configuration beside them.
-    pub(super) config: Option<PathBuf>,
+    pub(crate) config: Option<PathBuf>,
 }
 
 /// The files that `path` stands for: itself, or what a folder has.
-pub(super) fn found(path: &Path) -> Result<Files> {
+pub(crate) fn found(path: &Path) -> Result<Files> {
     let about = fs::metadata(path).map_err(|error| unreadable(path, &error))?;
     let (file, folder) = if about.is_dir() { (in_folder(path)?, Some(path)) } else { (path.to_owned(), path.parent()) };
     let config = folder.map(|folder| folder.join(CONFIG)).filter(|config| config.is_file());

@@ -36,6 +36,14 @@ pub struct Words {
     pub takes_others: bool,
 }
 
+/// A file of weights, whoever wrote it.
+pub const WEIGHTS: Words = Words {
+    what: "a file of weights",
+    choose: "choose a .safetensors file of weights",
+    mend: "fetch or save it again",
+    takes_others: true,
+};
+
 /// The type of a tensor's elements in a file: the engine's, and those that only other programs have.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Element {
