@@ -111,7 +111,12 @@ impl Alphabet {
     /// # Errors
     /// Fails for a prompt that the data could not have written, with what they could.
     pub fn tokens(&self, prompt: &str) -> Result<Vec<u32>> {
-        let refused = |what: String| Problem::new("prompt", what, format!("write {}", self.hint()));
+        // A published model opens on generated tokens, whatever it was trained to write.
+        let of_text = match self.kind {
+            DataKind::Tokens => "; for text, give the model data of text (--set data.kind=text --set data.path=FILE)",
+            _ => "",
+        };
+        let refused = |what: String| Problem::new("prompt", what, format!("write {}{of_text}", self.hint()));
         if let Some(tokenizer) = &self.tokenizer {
             return tokenizer.prompt(prompt).map_err(|why| refused(why).into());
         }
@@ -193,6 +198,11 @@ mod tests {
             "prompt: 3 are written, and these data have 4 before the answer; write 4 numbers below 10, such as 3 0 7 4"
         );
         assert!(refused(DataKind::Modular, "97 1").contains("`97` is no number below 97"));
+        let said = refused(DataKind::Tokens, "To be");
+        assert!(
+            said.contains("such as 3 0 7 4; for text, give the model data of text (--set data.kind=text"),
+            "{said}"
+        );
         assert!(refused(DataKind::Brackets, "(x").contains("`x` is no bracket"));
         assert!(refused(DataKind::Text, "").contains("empty"));
         let image = Alphabet::of(&Data::default()).expect_err("digits").to_string();

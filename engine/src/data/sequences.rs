@@ -13,6 +13,7 @@ use crate::{
     data::{DatasetInfo, Split, device_layout::Integers, divide, source::Store},
     error::{Error, Problem, Result},
     experiment::{Data, Placement},
+    memory::probe::{meter_of_this_thread, meter_this_thread},
     rng::{Rng, Stream},
 };
 
@@ -107,9 +108,13 @@ pub(super) fn generate(
     };
     std::thread::scope(|scope| {
         let starts = range.clone().step_by(share);
-        let make = &make;
+        let (make, meter) = (&make, meter_of_this_thread());
+        let made = move |range| {
+            meter_this_thread(meter);
+            make(range)
+        };
         let workers: Vec<_> =
-            starts.map(|start| scope.spawn(move || make(start..(start + share).min(range.end)))).collect();
+            starts.map(|start| scope.spawn(move || made(start..(start + share).min(range.end)))).collect();
         workers.into_iter().try_for_each(|worker| {
             to.append(worker.join().map_err(|_| Error::Panic("a thread that makes sequences".to_owned()))??);
             Ok(())

@@ -18,7 +18,7 @@ use std::{
 use crate::{
     bytes::Bytes,
     data::{
-        DatasetInfo, Split,
+        DatasetInfo, Inspection, Split,
         device_layout::Integers,
         file::{Opened, unreadable},
         sequences::{self, TokenRows, within},
@@ -45,6 +45,19 @@ const VOCABULARY: usize = 256;
 pub(super) struct FileBytes;
 
 impl Source for FileBytes {
+    /// Bytes are what they are: another number of tokens is not taken up, and that is said.
+    fn inspect(&self, data: &Data, _: Option<&Inspection>) -> Result<Inspection> {
+        let info = self.info(data)?;
+        let chosen = data.chosen_vocabulary().filter(|count| *count != VOCABULARY);
+        let note = chosen.map(|count| {
+            format!(
+                "without a tokenizer bytes are the tokens, {VOCABULARY} of them, and data.vocabulary = {count} is not used; \
+                 write 0, or choose a tokenizer (data.tokenizer)"
+            )
+        });
+        Ok(Inspection::new(data, info, self.held_bytes(data, &info)?).with_notes(note))
+    }
+
     fn info(&self, data: &Data) -> Result<DatasetInfo> {
         facts(chosen_path(data)?, data)
     }

@@ -102,7 +102,10 @@ impl<'a, M> Fields<'a, M> {
             Self { completion: Some(_), .. } => {
                 Err(Wrong::whole("\"completion\" has no \"prompt\"; add one, or call it \"text\""))
             }
-            Self { .. } => Err(Wrong::whole(format!("has none of {FIELDS}, but {}; rename its fields", keys(bytes)))),
+            Self { .. } => Err(Wrong::whole(format!(
+                "has no text in {FIELDS}, but {}; rename its fields, or give them a text",
+                keys(bytes)
+            ))),
         }
     }
 }

@@ -74,7 +74,8 @@ impl Source for Corpus {
         if facts.scored_share == 0.0 {
             let message = format!(
                 "nothing in its samples counts in the loss: of {} looked at, no completion and no answer begins within {} \
-                 tokens; raise data.length, or write data.completion_only = false",
+                 tokens; raise data.length where they begin later, give the lines a completion or a message of the role \
+                 assistant, or write data.completion_only = false",
                 facts.looked_at, data.length
             );
             return Err(Error::file(chosen_path(data)?, message));

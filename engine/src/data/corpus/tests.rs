@@ -16,7 +16,7 @@ use tokenizers::models::{
 use super::*;
 use crate::{
     backend::IGNORE_INDEX,
-    data::{Dataset, Inputs, Loader, Position, Split},
+    data::{Dataset, Feed, Inputs, Loader, Position, Split},
     experiment::Run,
 };
 
@@ -184,7 +184,9 @@ fn joined_samples_lose_no_token_and_go_on_anywhere() {
     assert!(set.is_stream() && facts(&data).padding_share == 0.0);
     let (micro, accumulation) = (3, 2);
     let batches = |from, count: usize| {
-        let mut loader = Loader::train_from(from, Arc::clone(&set), 5, micro, accumulation).expect("samples");
+        let mut loader =
+            Loader::train_from(from, Arc::clone(&set), 5, [micro, accumulation], Feed { workers: 1, batches: 3 })
+                .expect("samples");
         let next = |_| {
             let batch = loader.recv().expect("no fault").expect("no end");
             let Inputs::Tokens(tokens) = &batch.inputs else { panic!("no tokens") };

@@ -32,6 +32,8 @@ pub(super) enum ColumnKind {
     /// Numbers, of which the first is taken off: what differs then stands in 32 bits.
     Number {
         first: Option<f64>,
+        /// The line of the first.
+        line: u64,
     },
     Category(Categories),
 }

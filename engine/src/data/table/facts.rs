@@ -37,6 +37,8 @@ pub struct ColumnFacts {
     pub used: ColumnUse,
     /// Rows in which it has no value.
     pub missing: usize,
+    /// One of its texts, and the number that it may be, where texts that look like numbers made it categories or classes.
+    pub number_like: Option<[String; 2]>,
 }
 
 /// What was found out about a table before a run.
@@ -73,7 +75,7 @@ impl TableFacts {
     pub const MOST_CATEGORIES: usize = MOST_SLOTS;
 
     pub(super) fn of(found: &Found) -> Self {
-        let Table { path, bytes, dialect, names, columns, label_at, rows, left_out, .. } = &*found.table;
+        let Table { path, bytes, dialect, names, columns, number_like, label_at, rows, left_out, .. } = &*found.table;
         let column = |(at, name): (usize, &String)| {
             let own = columns.iter().find(|column| column.at == at);
             let used = match own.map(|column| &column.kind) {
@@ -84,7 +86,9 @@ impl TableFacts {
                     ColumnUse::Categories { count: categories.len(), shared: categories.shared() }
                 }
             };
-            ColumnFacts { name: name.clone(), used, missing: own.map_or(0, |column| column.missing) }
+            let like = number_like.iter().find(|(own, _)| *own == at).map(|(_, like)| like.clone());
+            let number_like = like.filter(|_| used != ColumnUse::LeftOut);
+            ColumnFacts { name: name.clone(), used, missing: own.map_or(0, |column| column.missing), number_like }
         };
         let (label, task) = decided(found);
         Self {

@@ -13,8 +13,33 @@ const MOST_CLASSES: usize = 1000;
 /// The labels of all rows.
 #[derive(Debug)]
 pub(super) enum Label {
-    Numbers { values: Vec<f64> },
+    Numbers { values: Vec<f64>, ends: Ends },
     Texts { numbers: Vec<u32>, categories: Categories },
+}
+
+/// The least and the greatest of some numbers, each with its line.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Ends {
+    least: (f64, u64),
+    most: (f64, u64),
+}
+
+impl Default for Ends {
+    fn default() -> Self {
+        Self { least: (f64::MAX, 0), most: (f64::MIN, 0) }
+    }
+}
+
+impl Ends {
+    /// Takes the number of a line.
+    pub(super) fn take(&mut self, number: f64, line: u64) {
+        if number < self.least.0 {
+            self.least = (number, line);
+        }
+        if number > self.most.0 {
+            self.most = (number, line);
+        }
+    }
 }
 
 /// What is learned.
@@ -43,7 +68,7 @@ impl Label {
     /// Host bytes that it takes.
     pub(super) fn held_bytes(&self) -> usize {
         match self {
-            Self::Numbers { values } => values.capacity() * size_of::<f64>(),
+            Self::Numbers { values, .. } => values.capacity() * size_of::<f64>(),
             Self::Texts { numbers, categories } => numbers.capacity() * size_of::<u32>() + categories.held_bytes(),
         }
     }
@@ -63,8 +88,8 @@ impl Label {
                 classes.sort_by(|a, b| a.name.cmp(&b.name));
                 classes_of(classes, "write data.task = \"classification\" with another data.label")
             }
-            (Self::Numbers { values }, TableTask::Regression) => value_of(values),
-            (Self::Numbers { values }, task) => {
+            (Self::Numbers { values, ends }, TableTask::Regression) => value_of(values, ends),
+            (Self::Numbers { values, ends }, task) => {
                 let distinct = distinct(values);
                 let is_few = |distinct: &[f64]| {
                     let is_whole = distinct.iter().all(|value| value.fract() == 0.0);
@@ -79,7 +104,7 @@ impl Label {
                         "has more than {MOST_CLASSES} different numbers, too many for classes; write data.task = \
                          \"regression\", or choose another data.label"
                     )),
-                    _ => value_of(values),
+                    _ => value_of(values, ends),
                 }
             }
         }
@@ -88,7 +113,7 @@ impl Label {
     /// The value of a row; `None` for texts.
     pub(super) fn value(&self, row: usize) -> Option<f64> {
         match self {
-            Self::Numbers { values } => values.get(row).copied(),
+            Self::Numbers { values, .. } => values.get(row).copied(),
             Self::Texts { .. } => None,
         }
     }
@@ -96,7 +121,7 @@ impl Label {
     /// The class of every row.
     pub(super) fn classes(&self, classes: &[Class]) -> Vec<u32> {
         match self {
-            Self::Numbers { values } => {
+            Self::Numbers { values, .. } => {
                 let place = |value: &f64| {
                     classes.partition_point(|class| matches!(class.is, Is::Number(own) if own < *value)) as u32
                 };
@@ -117,8 +142,8 @@ impl Label {
 
 /// Values that can be told apart once they are scaled: from their mean they are off by something, and by a number whose square
 /// is one.
-fn value_of(values: &[f64]) -> Result<Goal, String> {
-    let (least, most) = values.iter().fold((f64::MAX, f64::MIN), |(least, most), v| (least.min(*v), most.max(*v)));
+fn value_of(values: &[f64], ends: &Ends) -> Result<Goal, String> {
+    let Ends { least: (least, of_least), most: (most, of_most) } = *ends;
     // Of fewer than two rows others say what is wrong.
     if values.len() < 2 {
         return Ok(Goal::Value);
@@ -128,10 +153,12 @@ fn value_of(values: &[f64]) -> Result<Goal, String> {
             "has the same value in every row ({least}), so there is nothing to learn; choose another data.label"
         ));
     }
-    if !((most - least) * (most - least)).is_normal() {
+    let square = (most - least) * (most - least);
+    if !square.is_normal() {
+        let how = if square.is_finite() { "near to" } else { "far from" };
         return Err(format!(
-            "has values from {least:e} to {most:e}, too near or too far from each other to be told apart; bring them to another unit, or choose \
-             another data.label"
+            "has values from {least:e} (line {of_least}) to {most:e} (line {of_most}), too {how} each other to be told apart; mend \
+             them, write the column in another unit, or choose another data.label"
         ));
     }
     Ok(Goal::Value)

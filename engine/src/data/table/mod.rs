@@ -10,6 +10,7 @@ mod column;
 mod dialect;
 mod facts;
 mod label;
+mod meant;
 mod names;
 mod reader;
 mod records;
@@ -42,8 +43,6 @@ use crate::{
     memory::probe::uncounted,
 };
 
-/// What stands before the name of a table that ships with the program.
-const SHIPPED: &str = "shipped:";
 /// The tables that ship with the program.
 const TABLES: [(&str, &[u8]); 1] = [("ships.csv", include_bytes!("../../../../assets/data/ships.csv"))];
 /// The most features of a row.
@@ -73,6 +72,8 @@ struct Table {
     names: Vec<String>,
     /// Those that are features.
     columns: Vec<Column>,
+    /// Columns of texts that look like numbers, by their places in the file: each with one of them, and the number it may be.
+    number_like: Vec<(usize, [String; 2])>,
     /// The label's column, by its place in the file.
     label_at: usize,
     label: Label,
@@ -222,6 +223,8 @@ impl Table {
     fn held_bytes(&self) -> usize {
         let columns: usize = self.columns.iter().map(Column::held_bytes).sum();
         let names: usize = self.names.iter().map(|name| name.capacity() + size_of::<String>()).sum();
+        let like: usize = self.number_like.iter().map(|(_, [text, number])| text.capacity() + number.capacity()).sum();
+        let like = like + self.number_like.capacity() * size_of::<(usize, [String; 2])>();
         // Paths, choices, and room that is not filled.
         const BESIDE: usize = 1024;
         size_of::<Self>()
@@ -230,6 +233,7 @@ impl Table {
             + self.label.held_bytes()
             + columns
             + names
+            + like
     }
 }
 
@@ -240,11 +244,12 @@ fn stamp(path: &Path) -> Option<Stamp> {
 
 /// The table that ships under this path, or the names of those that do.
 fn shipped(path: &Path) -> Option<Result<&'static [u8]>> {
-    let name = path.to_str()?.strip_prefix(SHIPPED)?;
+    let name = path.to_str()?.strip_prefix(Data::SHIPPED)?;
     let found = TABLES.iter().find(|(known, _)| *known == name).map(|(_, bytes)| *bytes);
     Some(found.ok_or_else(|| {
         let names: Vec<&str> = TABLES.iter().map(|(name, _)| *name).collect();
-        let mend = format!("write {SHIPPED}{}, or the path of a file", names.join(&format!(", {SHIPPED}")));
+        let mend =
+            format!("write {0}{1}, or the path of a file", Data::SHIPPED, names.join(&format!(", {}", Data::SHIPPED)));
         Problem::new("data.path", format!("no table `{name}` ships with the program"), mend).into()
     }))
 }

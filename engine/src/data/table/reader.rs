@@ -11,7 +11,8 @@ use super::{
     Choice, Table,
     column::{self, Categories, Column, ColumnKind, Field, MOST_CATEGORIES},
     dialect::{self, Dialect},
-    label::Label,
+    label::{Ends, Label},
+    meant,
     names::{label_at, listed, names},
     records::{BOM, LOOK, Rows, head},
     stamp,
@@ -56,15 +57,35 @@ pub(super) fn read(path: &Path, choice: Choice) -> Result<Table> {
 struct Columns {
     names: Vec<String>,
     columns: Vec<Column>,
+    number_like: Vec<(usize, [String; 2])>,
     label_at: usize,
     label: Label,
 }
 
 /// What the first rows have in a column.
-#[derive(Clone, Copy, Default)]
+#[derive(Clone, Default)]
 struct Head {
     numbers: usize,
     texts: usize,
+    /// Texts that look like numbers, and the first of them with the number it may be.
+    number_like: usize,
+    first_like: Option<[String; 2]>,
+}
+
+impl Head {
+    /// A text stands in a row.
+    fn text(&mut self, bytes: &[u8]) {
+        self.texts += 1;
+        if let Some(number) = meant::number(bytes) {
+            self.number_like += 1;
+            self.first_like.get_or_insert_with(|| [String::from_utf8_lossy(bytes.trim_ascii()).into_owned(), number]);
+        }
+    }
+
+    /// One of its texts, where most of them look like numbers.
+    fn looks_like_numbers(&self) -> Option<[String; 2]> {
+        self.first_like.clone().filter(|_| self.number_like * 2 > self.texts)
+    }
 }
 
 impl Columns {
@@ -101,7 +122,7 @@ impl Columns {
                 match column::field(bytes, dialect.separator != b',', &mut dialect.decimal_comma) {
                     Field::Missing => {}
                     Field::Number(_) | Field::Endless => head.numbers += 1,
-                    Field::Text => head.texts += 1,
+                    Field::Text => head.text(bytes),
                 }
             }
         }
@@ -109,15 +130,18 @@ impl Columns {
             return Err(Error::file(path, "it has a line of names and no row below it; add rows"));
         }
         let is_text = |at: usize| {
-            let Head { numbers, texts } = heads[at];
+            let Head { numbers, texts, .. } = heads[at];
             categorical.contains(&at) || texts > 0 && texts * SLIP > numbers
         };
+        let is_taken_for_text = |at: &usize| !categorical.contains(at) && is_text(*at);
+        let number_like = (0..names.len()).filter(is_taken_for_text);
+        let number_like = number_like.filter_map(|at| Some((at, heads[at].looks_like_numbers()?))).collect();
         let own = (0..names.len()).filter(|at| *at != label_at && !leave_out.contains(at));
         let columns: Vec<Column> = own
             .map(|at| {
                 let kind = match is_text(at) {
                     true => ColumnKind::Category(Categories::default()),
-                    false => ColumnKind::Number { first: None },
+                    false => ColumnKind::Number { first: None, line: 0 },
                 };
                 Column { name: names[at].clone(), at, kind, missing: 0 }
             })
@@ -131,9 +155,9 @@ impl Columns {
         }
         let label = match is_text(label_at) {
             true => Label::Texts { numbers: Vec::new(), categories: Categories::default() },
-            false => Label::Numbers { values: Vec::new() },
+            false => Label::Numbers { values: Vec::new(), ends: Ends::default() },
         };
-        Ok(Self { names, columns, label_at, label })
+        Ok(Self { names, columns, number_like, label_at, label })
     }
 }
 
@@ -151,12 +175,26 @@ struct Filling<'a> {
 /// What is wrong with a row: in which column, and what would mend it.
 struct Wrong {
     column: Option<String>,
+    /// The line, where it is another than the row's.
+    line: Option<u64>,
     message: String,
 }
 
 impl Wrong {
     fn of(column: &str, message: String) -> Self {
-        Self { column: Some(column.to_owned()), message }
+        Self { column: Some(column.to_owned()), line: None, message }
+    }
+
+    /// A number that is farther from the first of its column than 32 bits hold: whichever of the two is the larger one.
+    fn too_far(column: &str, number: f64, (first, line): (f64, u64)) -> Self {
+        let is_first = first.abs() > number.abs();
+        let largest = if is_first { first } else { number };
+        let message = format!(
+            "{largest:e} is too far from the other numbers of its column, which is held in 32 bits: its numbers differ by {:.1e} at \
+             most; mend the field, leave it empty where it is not known, or write the column in another unit",
+            f32::MAX
+        );
+        Self { line: is_first.then_some(line), ..Self::of(column, message) }
     }
 }
 
@@ -189,7 +227,7 @@ impl<'a> Filling<'a> {
             return Err(Error::file_at(self.path, format!("line {}", rows.line()), message));
         }
         let begin = self.cells.len();
-        let Err(Wrong { column, message }) = self.fields(&rows.record) else {
+        let Err(Wrong { column, line, message }) = self.fields(&rows.record, rows.line()) else {
             self.rows += 1;
             return if self.rows > u32::MAX as usize {
                 Err(Error::file(self.path, "more rows than can be numbered; take fewer"))
@@ -198,9 +236,10 @@ impl<'a> Filling<'a> {
             };
         };
         self.forget(begin);
+        let line = line.unwrap_or_else(|| rows.line());
         let place = match column {
-            Some(name) => format!("line {}, column `{name}`", rows.line()),
-            None => format!("line {}", rows.line()),
+            Some(name) => format!("line {line}, column `{name}`"),
+            None => format!("line {line}"),
         };
         if !self.skips {
             let message = format!("{message}, or write data.skip_broken = true to leave such rows out");
@@ -220,12 +259,12 @@ impl<'a> Filling<'a> {
         }
     }
 
-    fn fields(&mut self, record: &ByteRecord) -> Result<(), Wrong> {
-        let Columns { names, columns, label_at, label } = &mut self.plan;
+    fn fields(&mut self, record: &ByteRecord, line: u64) -> Result<(), Wrong> {
+        let Columns { names, columns, label_at, label, .. } = &mut self.plan;
         if record.len() != names.len() {
             let (count, fields) = (record.len(), if record.len() == 1 { "field" } else { "fields" });
             let message = format!("{count} {fields}, and the first line names {} columns; mend the row", names.len());
-            return Err(Wrong { column: None, message });
+            return Err(Wrong { column: None, line: None, message });
         }
         let comma_free = self.dialect.separator != b',';
         let is_comma = &mut self.dialect.decimal_comma;
@@ -235,8 +274,17 @@ impl<'a> Filling<'a> {
         for column in columns.iter_mut() {
             let bytes = &record[column.at];
             let cell = match &mut column.kind {
-                ColumnKind::Number { first } => match column::field(bytes, comma_free, is_comma) {
-                    Field::Number(number) => (number - *first.get_or_insert(number)) as f32,
+                ColumnKind::Number { first, line: of_first } => match column::field(bytes, comma_free, is_comma) {
+                    Field::Number(number) => {
+                        if first.is_none() {
+                            (*first, *of_first) = (Some(number), line);
+                        }
+                        let first = first.unwrap_or_default();
+                        match (number - first) as f32 {
+                            cell if cell.is_finite() => cell,
+                            _ => return Err(Wrong::too_far(&column.name, number, (first, *of_first))),
+                        }
+                    }
                     Field::Missing => f32::NAN,
                     Field::Endless => return Err(Wrong::of(&column.name, endless(bytes))),
                     Field::Text => return Err(Wrong::of(&column.name, no_number(&column.name, bytes, self.rows))),
@@ -249,7 +297,10 @@ impl<'a> Filling<'a> {
             self.cells.push(cell);
         }
         match (label, labelled) {
-            (Label::Numbers { values }, Field::Number(value)) => values.push(value),
+            (Label::Numbers { values, ends }, Field::Number(value)) => {
+                values.push(value);
+                ends.take(value, line);
+            }
             (Label::Texts { numbers, categories }, _) => {
                 let number = categories.number(of_label);
                 numbers.push(number.ok_or_else(|| Wrong::of(&names[*label_at], too_many(&names[*label_at])))?);
@@ -291,9 +342,9 @@ impl<'a> Filling<'a> {
                 numbers.shrink_to_fit();
                 categories.finish();
             }
-            Label::Numbers { values } => values.shrink_to_fit(),
+            Label::Numbers { values, .. } => values.shrink_to_fit(),
         }
-        let Columns { names, columns, label_at, label } = self.plan;
+        let Columns { names, columns, number_like, label_at, label } = self.plan;
         self.cells.shrink_to_fit();
         Ok(Table {
             path: self.path.to_owned(),
@@ -304,6 +355,7 @@ impl<'a> Filling<'a> {
             dialect: self.dialect,
             names,
             columns,
+            number_like,
             label_at,
             label,
             cells: self.cells,

@@ -161,7 +161,7 @@ impl TableRows {
         let row = *self.test.get(index)? as usize;
         let text = |(cell, column): (&f32, &Column)| match &column.kind {
             ColumnKind::Number { .. } if cell.is_nan() => String::new(),
-            ColumnKind::Number { first } => shown(f64::from(*cell) + first.unwrap_or_default(), f64::from(*cell)),
+            ColumnKind::Number { first, .. } => shown(f64::from(*cell) + first.unwrap_or_default(), f64::from(*cell)),
             ColumnKind::Category(categories) => {
                 let name = categories.name(*cell as u32);
                 let is_shared = categories.shared() > 0 && categories.slot(*cell as usize) + 1 == categories.slots();

@@ -1,5 +1,7 @@
 //! Tables good and bad: what is recognised, what is refused and where, and what a model gets of a row.
 
+mod read_as;
+
 use std::{fs, path::PathBuf};
 
 use proptest::prelude::*;
@@ -132,7 +134,10 @@ fn the_task_follows_from_the_label_and_can_be_chosen() {
     let error = task(text(|_| "5.5".to_owned()), Regression).expect_err("one value").to_string();
     assert!(error.contains("the same value in every row (5.5)"), "{error}");
     let error = task(text(|i| format!("{i}e-200")), Regression).expect_err("tiny").to_string();
-    assert!(error.contains("bring them to another unit"), "{error}");
+    assert!(error.contains("from 0e0 (line 2) to 9.9e-199 (line 101), too near to each other"), "{error}");
+    let far = text(|i| if i == 40 { "-1e200".to_owned() } else { format!("{i}.5") });
+    let error = task(far, Regression).expect_err("far").to_string();
+    assert!(error.contains("(column `y`): has values from -1e200 (line 42) to 9.95e1 (line 101), too far"), "{error}");
 }
 
 #[test]
