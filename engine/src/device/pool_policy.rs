@@ -12,5 +12,8 @@ words! {
         Release = "release",
         /// The whole budget is taken at the start ("pre-allocation"): nobody else can take it, and nothing has to grow.
         Reserve = "reserve",
+        /// It takes at the start what the run comes to, and every block has its place in it: the dry run tells when each
+        /// comes and goes, so places are found before the first step ("static memory planning"). Never more than `Grow`.
+        Planned = "planned",
     }
 }

@@ -7,6 +7,8 @@
 //! screen calls *measured* never comes from here.
 
 mod event_log;
+mod layers;
+mod places;
 mod record;
 mod recorder;
 
@@ -18,6 +20,7 @@ use std::{
 pub use self::recorder::{LayerUse, Recording};
 use self::{
     event_log::EventLog,
+    layers::Layers,
     record::{Record, UNRECORDED},
     recorder::{Block, Recorder},
 };
@@ -25,7 +28,7 @@ use crate::{
     bytes::Bytes,
     device::{PoolPolicy, Target},
     error::BudgetError,
-    layer_path::Scope,
+    layer_path::{self, Scope},
     memory::{
         Bookkeeping, Category, Phase,
         allocator::{Allocator, Place},
@@ -52,7 +55,7 @@ struct Account {
     phase: Cell<Phase>,
     layer: Cell<LayerId>,
     op: Cell<&'static str>,
-    layers: RefCell<Vec<String>>,
+    layers: RefCell<Layers>,
     record: RefCell<Record>,
     books: Cell<Books>,
     /// Index of the bookkeeping's block in the recording, or [`UNRECORDED`].
@@ -102,7 +105,7 @@ impl Ledger {
             phase: Cell::default(),
             layer: Cell::default(),
             op: Cell::new("allocate"),
-            layers: RefCell::new(vec!["run".to_owned()]),
+            layers: RefCell::new(Layers::new(vec!["run".to_owned()])),
             record: RefCell::new(if recording { Record::Recorder(Recorder::new(reserved)) } else { Record::None }),
             books: Cell::default(),
             books_block: Cell::new(UNRECORDED),
@@ -292,12 +295,12 @@ impl Ledger {
 
     /// The id of the layer with this path, made at first use.
     pub fn layer_id(&self, path: &str) -> LayerId {
-        let mut layers = self.0.layers.borrow_mut();
-        let index = layers.iter().position(|known| known == path).unwrap_or_else(|| {
-            layers.push(path.to_owned());
-            layers.len() - 1
-        });
-        LayerId(index as u32)
+        self.0.layers.borrow_mut().id(path)
+    }
+
+    /// From here on layers are those of the teacher, or no longer: their paths begin with its word.
+    pub fn name_teachers(&self, is_teachers: bool) {
+        self.0.layers.borrow_mut().are_teachers = is_teachers;
     }
 
     /// Path of a layer.
@@ -312,7 +315,9 @@ impl Ledger {
 
     /// Scope of the present layer.
     pub fn layer_scope(&self) -> Scope {
-        Scope::of(&self.0.layers.borrow()[self.0.layer.get().0 as usize])
+        let layers = self.0.layers.borrow();
+        let path = &layers[self.0.layer.get().0 as usize];
+        Scope::of(layer_path::in_teacher(path).unwrap_or(path))
     }
 
     /// Closes a point of the timeline: `op` ran.
@@ -329,7 +334,7 @@ impl Ledger {
     pub fn take_recording(&self) -> Recording {
         match &mut *self.0.record.borrow_mut() {
             Record::None => Recording::default(),
-            Record::Recorder(recorder) => recorder.take(self.0.layers.borrow().as_slice().into(), self.reserved()),
+            Record::Recorder(recorder) => recorder.take((&**self.0.layers.borrow()).into(), self.reserved()),
             Record::Log(log) => {
                 log.taken();
                 Recording::default()

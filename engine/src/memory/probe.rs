@@ -116,15 +116,25 @@ pub fn meter_this_thread(meter: Option<&'static Meter>) -> Option<&'static Meter
     METER.with(|cell| cell.replace(meter))
 }
 
+/// What this thread is counted on.
+pub fn meter_of_this_thread() -> Option<&'static Meter> {
+    METER.with(Cell::get)
+}
+
 /// Runs `f` without counting: for what another thread will free, and for what another thread made.
 pub fn uncounted<T>(f: impl FnOnce() -> T) -> T {
+    counted_on(None, f)
+}
+
+/// Runs `f`, whose memory is counted on `meter` and not where this thread's is.
+pub fn counted_on<T>(meter: Option<&'static Meter>, f: impl FnOnce() -> T) -> T {
     struct Restore(Option<&'static Meter>);
     impl Drop for Restore {
         fn drop(&mut self) {
             meter_this_thread(self.0);
         }
     }
-    let _restore = Restore(meter_this_thread(None));
+    let _restore = Restore(meter_this_thread(meter));
     f()
 }
 

@@ -53,6 +53,14 @@ pub fn counted<T>(f: impl FnOnce() -> T) -> T {
     f()
 }
 
+/// The most that this thread holds of what it allocates during `f`.
+pub fn peak_of(f: impl FnOnce()) -> Held {
+    counted(|| {
+        f();
+        take_peak()
+    })
+}
+
 /// Runs `f` without counting what this thread allocates and frees meanwhile.
 pub fn suspended<T>(f: impl FnOnce() -> T) -> T {
     let tally = TALLY.replace(None);

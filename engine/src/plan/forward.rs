@@ -4,17 +4,17 @@
 //! Always holds: it is a dry run of the session that answers, with weights that are loaded into it where there are some; no
 //! optimizer state, no gradient and no training set on the device is part of it.
 
-use std::borrow::Cow;
+use std::{borrow::Cow, sync::Arc};
 
 use crate::{
     autograd::Cached,
     backend::{DryRun, Executor},
     bytes::Bytes,
-    device::Target,
+    device::{PoolPolicy, Target},
     error::{BudgetError, Error, Result},
     experiment::{Experiment, Placement},
     hardware::Machine,
-    memory::{Bookkeeping, Categories, Ledger, Timeline, tally},
+    memory::{Bookkeeping, Categories, Ledger, Timeline, allocator::Places, tally},
     plan::Resolved,
     step::{Blank, Session, load},
 };
@@ -54,6 +54,8 @@ pub struct Forward {
     pub parameters: u64,
     /// The key-value cache of a text that is written on; none otherwise, and none where the prompt fills all places.
     pub cached: Option<Cached>,
+    /// Where blocks are to lie on a GPU, where that is found beforehand and takes no more than growing.
+    pub places: Option<Arc<Places>>,
 }
 
 impl Forward {
@@ -74,6 +76,21 @@ impl Forward {
     /// # Errors
     /// Fails when the model cannot be built.
     pub fn of(resolved: &Resolved, machine: &Machine, passes: Passes<'_>, loaded: bool) -> Result<Self> {
+        let Some((places, grown)) = found(resolved, machine, passes, loaded)? else {
+            return Self::at(None, resolved, machine, passes, loaded);
+        };
+        let forward = Self::at(Some(places), resolved, machine, passes, loaded)?;
+        if forward.reserved > grown { Self::at(None, resolved, machine, passes, loaded) } else { Ok(forward) }
+    }
+
+    /// The same, with blocks at `places` if there are any.
+    fn at(
+        places: Option<Arc<Places>>,
+        resolved: &Resolved,
+        machine: &Machine,
+        passes: Passes<'_>,
+        loaded: bool,
+    ) -> Result<Self> {
         let (target, experiment) = (resolved.target(), answering(resolved.experiment()));
         let is_gpu = target.is_gpu();
         let of_target = || -> Result<_> {
@@ -81,6 +98,7 @@ impl Forward {
                 Target::Cpu { .. } => Ledger::logging(),
                 Target::Gpu(_) => Ledger::for_target(target, experiment.gpu.pool, resolved.line(), false, true),
             };
+            ledger.follow(places.as_ref());
             let (session, cached) = run(resolved, &experiment, machine, ledger, passes, loaded)?;
             let ledger = session.executor().ledger();
             let recording = tally::suspended(|| ledger.take_recording());
@@ -100,6 +118,7 @@ impl Forward {
             timeline: recording.timeline,
             parameters: session.model().parameters(),
             cached,
+            places,
         })
     }
 
@@ -114,10 +133,11 @@ impl Forward {
         loaded: bool,
     ) -> Result<Option<BudgetError>> {
         let (target, experiment) = (resolved.target(), answering(resolved.experiment()));
-        let books = Self::of(resolved, machine, passes, loaded)?.bookkeeping;
+        let Self { bookkeeping, places, .. } = Self::of(resolved, machine, passes, loaded)?;
         let ledger = Ledger::for_target(target, experiment.gpu.pool, resolved.line(), true, false);
+        ledger.follow(places.as_ref());
         if !target.is_gpu() {
-            ledger.keep_books(books);
+            ledger.keep_books(bookkeeping);
         }
         match run(resolved, &experiment, machine, ledger, passes, loaded) {
             Ok(_) => Ok(None),
@@ -143,6 +163,27 @@ pub(crate) fn answering(experiment: &Experiment) -> Cow<'_, Experiment> {
     let mut own = experiment.clone();
     own.data.placement = Placement::Streamed;
     Cow::Owned(own)
+}
+
+/// Places for the blocks of `passes`, and what growing would come to; `None` where blocks are placed as they come, or are
+/// better so.
+fn found(
+    resolved: &Resolved,
+    machine: &Machine,
+    passes: Passes<'_>,
+    loaded: bool,
+) -> Result<Option<(Arc<Places>, Bytes)>> {
+    let (target, experiment) = (resolved.target(), answering(resolved.experiment()));
+    let Target::Gpu(profile) = target else { return Ok(None) };
+    if experiment.gpu.pool != PoolPolicy::Planned {
+        return Ok(None);
+    }
+    let ledger = Ledger::for_target(target, experiment.gpu.pool, resolved.line(), false, false);
+    ledger.keep_requests();
+    let (session, _) = run(resolved, &experiment, machine, ledger, passes, loaded)?;
+    let ledger = session.executor().ledger();
+    let (places, grown) = (Places::of(&ledger.take_requests(), &profile.pool), ledger.reserved());
+    Ok((places.segment() <= grown).then(|| (Arc::new(places), grown)))
 }
 
 fn run(

@@ -20,7 +20,7 @@ pub use full_precision::HighPrecisionTensor;
 pub use further::further;
 pub use limit::Limit;
 pub use predict::{op_secs, predict};
-pub use resolved::{DEFAULT_EPOCHS, Resolved, Resumed, SoFar};
+pub use resolved::{Resolved, Resumed, SoFar};
 pub use search::Advice;
 pub use time::{measured_machine, this_machine};
 pub use verdict::Verdict;
@@ -31,12 +31,14 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     bytes::Bytes,
+    data::HostMemory,
     device::Target,
     error::{Error, Problem, Result},
     experiment::{Experiment, Precision},
     hardware::Machine,
     memory::{
         Alive, Bookkeeping, Categories, Category, Point, Timeline,
+        allocator::Places,
         host::{LimitedBy, Line},
     },
 };
@@ -188,8 +190,8 @@ pub struct Plan {
     pub evaluate: Timeline,
     /// The writing of a checkpoint.
     pub save: Timeline,
-    /// Host memory of the data set and of its cache, outside the budget.
-    pub host_data: Bytes,
+    /// What the data and the making of batches take of host memory, outside the budget.
+    pub host: HostMemory,
     /// Layers in forward order.
     pub layers: Vec<LayerRow>,
     /// Parameters of the model.
@@ -204,6 +206,9 @@ pub struct Plan {
     pub steps_per_epoch: u64,
     /// Predicted seconds of one optimizer step.
     pub step_secs: f64,
+    /// Where the blocks of a run on a GPU are to lie, where that is found beforehand
+    /// ([`PoolPolicy::Planned`](crate::device::PoolPolicy::Planned)) and takes no more than growing.
+    pub places: Option<Arc<Places>>,
     /// Of a kept run, the passes that this program predicts otherwise than was predicted when the run began, and whose
     /// timeline then is not kept; none of any other plan.
     pub planned_anew: Vec<Pass>,
@@ -280,7 +285,7 @@ impl Plan {
     /// Whether the run fits its budget and this machine.
     pub fn verdict(&self) -> Verdict {
         let (line, free) = (self.line(), self.machine.free_memory());
-        match free.filter(|free| self.host_data > free.bytes) {
+        match free.filter(|free| self.host.total() > free.bytes) {
             _ if !self.fits() => Verdict::OverBudget { by: self.load() - self.budget },
             Some(free) => Verdict::NoRoomForData { free: free.bytes },
             None if self.load() > line.bytes => Verdict::OverMachine { line },
@@ -299,7 +304,7 @@ impl Plan {
     /// where the system does not tell.
     pub fn machine_line(&self) -> Option<Line> {
         let free = self.machine.free_memory().filter(|_| !self.target.is_gpu());
-        free.map(|free| free.line(self.host_data))
+        free.map(|free| free.line(self.host.total()))
     }
 
     /// The passes that the run has, in its order.

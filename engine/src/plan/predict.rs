@@ -5,27 +5,31 @@
 //! behind decides where the second finds room, and that where the third does. Holds: what is run dry goes on until the pool
 //! is as it was after some step before, from where on everything comes again.
 
+mod layer_rows;
 mod op_times;
+mod places;
 
-use std::{collections::HashMap, sync::Arc, time::Instant};
+use std::{sync::Arc, time::Instant};
 
 use crate::{
     backend::{DryRun, Executor},
     bytes::Bytes,
-    data::{self, Split},
     device::Target,
     error::{BudgetError, Error, Problem, Result},
     experiment::{EvaluationBatch, Experiment},
     hardware::Machine,
     memory::{
-        Alive, Bookkeeping, Categories, Category, Ledger, allocator::heap, ledger::Recording, tally, timeline::LayerId,
+        Bookkeeping, Category, Ledger,
+        allocator::{Places, heap},
+        ledger::Recording,
+        tally,
     },
-    nn::Param,
-    plan::{LayerRow, Pass, Peak, Plan, Resolved, full_precision},
+    plan::{Pass, Peak, Plan, Resolved, full_precision},
     step::{Blank, Session, bookkeeping, load, restore, save::Nowhere},
 };
 
-pub use self::op_times::op_secs;
+use self::layer_rows::layer_rows;
+pub use self::{op_times::op_secs, places::requests};
 
 /// Predicts what a run of `resolved` takes on `machine`. Reads nothing else.
 ///
@@ -49,9 +53,17 @@ pub use self::op_times::op_secs;
 /// Fails when the model cannot be built, as when a tensor has more elements than any device holds.
 pub fn predict(resolved: &Resolved, machine: &Machine) -> Result<Plan> {
     let start = Instant::now();
-    let mut plan = dry_run(resolved, machine).map_err(|error| of_sizes(error, resolved))?;
+    let mut plan = placed(resolved, machine).map_err(|error| of_sizes(error, resolved))?;
     plan.plan_secs = start.elapsed().as_secs_f64();
     Ok(plan)
+}
+
+/// The plan, with the places of blocks where they are to be found beforehand and take no more than growing.
+fn placed(resolved: &Resolved, machine: &Machine) -> Result<Plan> {
+    let Some((places, grown)) = places::found(resolved, machine)? else { return dry_run(resolved, machine, None) };
+    let plan = dry_run(resolved, machine, Some(places))?;
+    // Places are advice: a run that could not keep to them has grown, and may have grown too far.
+    if plan.peak.reserved > grown { dry_run(resolved, machine, None) } else { Ok(plan) }
 }
 
 /// A tensor that cannot be is a problem of the experiment's sizes.
@@ -77,6 +89,8 @@ enum Purpose {
     Record,
     /// To be refused where they cross the line.
     Refuse,
+    /// To see what they ask a pool for that grows.
+    Ask,
 }
 
 /// Runs the steps dry against a ledger.
@@ -98,11 +112,11 @@ struct Done<'a> {
 
 /// Runs the passes dry and records them. On the processor the same run counts the bookkeeping, which is known at its end;
 /// the recordings are made from its log then.
-fn recorded<'a>(resolved: &'a Resolved, machine: &Machine) -> Result<Done<'a>> {
+fn recorded<'a>(resolved: &'a Resolved, machine: &Machine, places: Option<&Arc<Places>>) -> Result<Done<'a>> {
     // Made here, for it is none of the bookkeeping; the session's own copy is.
     let shortened = shortened(resolved.experiment());
     let run = || -> Result<Done<'a>> {
-        let mut dry = Dry::new(resolved, &shortened, machine, Purpose::Record)?;
+        let mut dry = Dry::new(resolved, &shortened, machine, Purpose::Record, places)?;
         let mut passes = dry.passes()?;
         if resolved.steps_left() <= 1 {
             // What a second one would be, to look at.
@@ -128,18 +142,30 @@ fn shortened(experiment: &Experiment) -> Experiment {
 }
 
 impl<'a> Dry<'a> {
-    /// Of the resolved experiment, run as [`shortened`].
-    fn new(resolved: &'a Resolved, shortened: &Experiment, machine: &Machine, purpose: Purpose) -> Result<Self> {
+    /// Of the resolved experiment, run as [`shortened`], its blocks at `places` if they were found.
+    fn new(
+        resolved: &'a Resolved,
+        shortened: &Experiment,
+        machine: &Machine,
+        purpose: Purpose,
+        places: Option<&Arc<Places>>,
+    ) -> Result<Self> {
         let (experiment, target) = (resolved.experiment(), resolved.target().clone());
+        let of_target = |is_strict, recording| {
+            Ledger::for_target(&target, experiment.gpu.pool, resolved.line(), is_strict, recording)
+        };
         let ledger = match (purpose, &target) {
             (Purpose::Record, Target::Cpu { .. }) => Ledger::logging(),
-            (Purpose::Record, Target::Gpu(_)) => {
-                Ledger::for_target(&target, experiment.gpu.pool, resolved.line(), false, true)
-            }
-            (Purpose::Refuse, _) => Ledger::for_target(&target, experiment.gpu.pool, resolved.line(), true, false),
+            (Purpose::Record, Target::Gpu(_)) => of_target(false, true),
+            (Purpose::Refuse, _) => of_target(true, false),
+            (Purpose::Ask, _) => of_target(false, false),
         };
+        ledger.follow(places);
+        if purpose == Purpose::Ask {
+            ledger.keep_requests();
+        }
         if purpose == Purpose::Refuse && !target.is_gpu() {
-            ledger.keep_books(bookkeeping(experiment, resolved.info())?);
+            ledger.keep_books(bookkeeping(experiment, resolved.teacher(), resolved.info())?);
         }
         let rates = machine.rates(&target, experiment.gpu.tf32);
         let executor = Executor::new(DryRun::new(target, rates), ledger);
@@ -149,6 +175,9 @@ impl<'a> Dry<'a> {
             Some(resumed) => session.restore(&resumed.counters, &mut restore::Anything)?,
             None if experiment.weights.chosen().is_some() => session.load(&mut load::Anything)?,
             None => {}
+        }
+        if let Some(teacher) = resolved.teacher() {
+            session.teach(teacher, &mut load::Anything)?;
         }
         Ok(Self { resolved, session, recordings: Vec::new(), left_out })
     }
@@ -264,7 +293,8 @@ impl Dry<'_> {
 /// Fails for every other reason than the refusal, which is the value.
 pub fn refusal(resolved: &Resolved, machine: &Machine) -> Result<Option<BudgetError>> {
     let shortened = shortened(resolved.experiment());
-    let run = || Dry::new(resolved, &shortened, machine, Purpose::Refuse)?.passes();
+    let places = places::of_plan(resolved, machine)?;
+    let run = || Dry::new(resolved, &shortened, machine, Purpose::Refuse, places.as_ref())?.passes();
     match run() {
         Ok(_) => Ok(None),
         Err(Error::Budget(refusal)) => Ok(Some(refusal)),
@@ -272,8 +302,8 @@ pub fn refusal(resolved: &Resolved, machine: &Machine) -> Result<Option<BudgetEr
     }
 }
 
-fn dry_run(resolved: &Resolved, machine: &Machine) -> Result<Plan> {
-    let Done { mut dry, bookkeeping, passes: of_run } = recorded(resolved, machine)?;
+fn dry_run(resolved: &Resolved, machine: &Machine, places: Option<Arc<Places>>) -> Result<Plan> {
+    let Done { mut dry, bookkeeping, passes: of_run } = recorded(resolved, machine, places.as_ref())?;
     let (steps_per_epoch, total_steps) = resolved.steps();
     // The most that the pool held in any pass of the run.
     let reserved =
@@ -304,7 +334,7 @@ fn dry_run(resolved: &Resolved, machine: &Machine) -> Result<Plan> {
         peak_pass,
         categories_at_peak,
         alive_at_peak: peak.alive_at_peak.clone(),
-        host_data: resolved.host_data(),
+        host: resolved.host(),
         layers: layer_rows(&dry, &steady, &peak.alive_at_peak),
         parameters: dry.session.model().parameters(),
         trained: dry.session.model().trained(),
@@ -314,6 +344,7 @@ fn dry_run(resolved: &Resolved, machine: &Machine) -> Result<Plan> {
         total_steps,
         steps_per_epoch,
         step_secs: of_run.step_secs,
+        places,
         planned_anew: Vec::new(),
         plan_secs: 0.0,
         first: first.timeline,
@@ -325,55 +356,11 @@ fn dry_run(resolved: &Resolved, machine: &Machine) -> Result<Plan> {
 
 /// What the operating system, or the driver of a GPU, will see of the process when the allocator holds `reserved`.
 pub fn process(resolved: &Resolved, machine: &Machine, reserved: Bytes) -> Bytes {
-    let data = &resolved.experiment().data;
-    let host_bytes = |split, samples| data::host_bytes(data, resolved.info(), split, samples);
     match resolved.target() {
-        Target::Cpu { .. } => {
-            // The batches that wait in the loader's queue.
-            let queue = host_bytes(Split::Train, resolved.experiment().batch.micro)
-                + host_bytes(Split::Test, resolved.evaluation_batch());
-            machine.process_base() + queue + Bytes(heap::grows(reserved.0))
-        }
+        // The data themselves are part of the base, once they are open.
+        Target::Cpu { .. } => machine.process_base() + resolved.host().fed() + Bytes(heap::grows(reserved.0)),
         Target::Gpu(profile) => profile.context + reserved,
     }
-}
-
-fn layer_rows(dry: &Dry, steady: &Recording, at_peak: &[Alive]) -> Vec<LayerRow> {
-    let mut peak_bytes: HashMap<&str, u64> = HashMap::new();
-    for block in at_peak {
-        *peak_bytes.entry(&block.layer).or_default() += block.bytes;
-    }
-    let of = |id: LayerId| steady.layers.get(id.0 as usize).copied().unwrap_or_default();
-    let bytes = |high: &Categories, categories: &[Category]| categories.iter().map(|c| high.get(*c).0).sum();
-    let row = |id: LayerId, [parameters, trained]: [u64; 2]| {
-        let (usage, path) = (of(id), steady.timeline.layer(id).to_owned());
-        LayerRow {
-            parameters,
-            trained,
-            weight_bytes: bytes(&usage.high, &[Category::Parameters, Category::MasterWeights]),
-            saved_bytes: usage.saved.0,
-            gradient_bytes: bytes(&usage.high, &[Category::Gradients]),
-            optimizer_bytes: bytes(&usage.high, &[Category::OptimizerState]),
-            peak_bytes: peak_bytes.get(path.as_str()).copied().unwrap_or(0),
-            path,
-        }
-    };
-    let model = dry.session.model().leaves().into_iter().map(|layer| {
-        let own = layer.params().into_iter().filter(|param| param.layer() == layer.layer());
-        let count = |[all, trained]: [u64; 2], param: &Param<DryRun>| {
-            let elements = param.numbers();
-            [all + elements, trained + if param.is_trained() { elements } else { 0 }]
-        };
-        row(layer.layer(), own.fold([0; 2], count))
-    });
-    // The batch and the loss are no layers of the model, but they have their share.
-    let ledger = dry.session.executor().ledger();
-    [ledger.layer_id("batch")]
-        .into_iter()
-        .map(|id| row(id, [0; 2]))
-        .chain(model)
-        .chain([row(ledger.layer_id("loss"), [0; 2])])
-        .collect()
 }
 
 #[cfg(test)]

@@ -7,10 +7,10 @@ use std::{path::Path, sync::Arc};
 
 use crate::{
     bytes::Bytes,
-    data::{self, Inspection, TableFacts},
+    data::{self, HostMemory, Inspection, TableFacts},
     device::Target,
     error::{Error, Problem},
-    experiment::{Data, DataKind, DatasetInfo, Experiment, Normalise, check::check},
+    experiment::{Data, DataKind, DatasetInfo, Experiment, Normalise, Teacher, check::check},
     hardware::Machine,
     plan::Peak,
     step::Counters,
@@ -22,6 +22,9 @@ pub struct Resolved {
     experiment: Arc<Experiment>,
     data: Inspection,
     target: Target,
+    teacher: Option<Arc<Teacher>>,
+    /// The experiment whose model teaches, as it stands beside this one.
+    beside: Option<Arc<Experiment>>,
     resumed: Option<Resumed>,
 }
 
@@ -100,7 +103,8 @@ impl Resolved {
                 return Err(problems);
             }
         };
-        Self::checked(experiment, problems, data, machine)
+        let teacher = teacher_of(experiment, None, data.info(), &mut problems);
+        Self::checked(experiment, problems, data, teacher, machine)
     }
 
     /// Another experiment, for which the data are looked at again only where it chooses others.
@@ -111,21 +115,27 @@ impl Resolved {
         if experiment.whole_data() != self.experiment.whole_data() {
             return Self::after(Some(self), experiment, machine);
         }
-        let problems = check(experiment, Some(self.info()));
-        Self::checked(experiment, problems, self.data.clone(), machine)
+        let mut problems = check(experiment, Some(self.info()));
+        let teacher = teacher_of(experiment, self.teacher.as_ref(), self.info(), &mut problems);
+        Self::checked(experiment, problems, self.data.clone(), teacher, machine)
     }
 
     fn checked(
         experiment: &Experiment,
         mut problems: Vec<Problem>,
         data: Inspection,
+        teacher: Option<Arc<Teacher>>,
         machine: &Machine,
     ) -> Result<Self, Vec<Problem>> {
         if !problems.is_empty() {
             return Err(problems);
         }
         match machine.target_of(experiment) {
-            Ok(target) => Ok(Self { experiment: Arc::new(decided(experiment, &data)), data, target, resumed: None }),
+            Ok(target) => {
+                let experiment = Arc::new(decided(experiment, &data));
+                let beside = teacher.as_ref().map(|teacher| Arc::new(teacher.beside(&experiment)));
+                Ok(Self { experiment, data, target, teacher, beside, resumed: None })
+            }
             Err(error) => {
                 problems.push(of_device(error));
                 Err(problems)
@@ -166,6 +176,11 @@ impl Resolved {
         self.data.info()
     }
 
+    /// The experiment whose model teaches this one's, frozen beside it, if one does.
+    pub fn teacher(&self) -> Option<&Experiment> {
+        self.beside.as_deref()
+    }
+
     /// What was found out about its data.
     pub fn data(&self) -> &Inspection {
         &self.data
@@ -177,12 +192,13 @@ impl Resolved {
         let is_said = whole.kind.has_colours() && whole.normalise != Normalise::Auto;
         let why = if chosen == Normalise::Auto { ", as the weights were trained" } else { "" };
         let scaled = is_said.then(|| format!("pixels have {}{why}", whole.normalise.words()));
-        self.data.notes().iter().cloned().chain(scaled).collect()
+        let of_teacher = self.teacher.as_ref().and_then(|teacher| teacher.note(&self.experiment));
+        self.data.notes().iter().cloned().chain(scaled).chain(of_teacher).collect()
     }
 
-    /// Host memory of the data set and of its cache, outside the budget.
-    pub fn host_data(&self) -> Bytes {
-        self.data.host_bytes()
+    /// What its data and the threads that make its batches take of host memory.
+    pub fn host(&self) -> HostMemory {
+        HostMemory::new(&self.experiment.data, &self.data, [self.experiment.batch.micro, self.evaluation_batch()])
     }
 
     /// What it runs on.
@@ -198,9 +214,7 @@ impl Resolved {
 
     /// Optimizer steps of one epoch and of the whole run.
     pub fn steps(&self) -> (u64, u64) {
-        let run = &self.experiment.run;
-        let per_epoch = self.info().steps_per_epoch(self.experiment.batch.effective());
-        (per_epoch, run.steps.unwrap_or_else(|| run.epochs.unwrap_or(DEFAULT_EPOCHS) * per_epoch))
+        self.experiment.steps(self.info())
     }
 
     /// Samples of one evaluation batch. By default never more than training takes, so that evaluation never sets the peak by
@@ -210,9 +224,6 @@ impl Resolved {
     }
 }
 
-/// Passes over the data when a preset names neither steps nor epochs.
-pub const DEFAULT_EPOCHS: u64 = 10;
-
 /// The experiment with what the data decide where it leaves that to them: the label of a table, and whether it is a class.
 fn decided(experiment: &Experiment, data: &Inspection) -> Experiment {
     let mut decided = experiment.clone();
@@ -220,6 +231,28 @@ fn decided(experiment: &Experiment, data: &Inspection) -> Experiment {
         (decided.data.label, decided.data.task) = (label.clone(), *task);
     }
     decided
+}
+
+/// What is to teach `experiment`, read again unless it is `known`; what is wrong with it joins the problems.
+fn teacher_of(
+    experiment: &Experiment,
+    known: Option<&Arc<Teacher>>,
+    info: &DatasetInfo,
+    problems: &mut Vec<Problem>,
+) -> Option<Arc<Teacher>> {
+    let path = experiment.distil.chosen()?;
+    let read = || Teacher::read(path).map(Arc::new).map_err(|error| Teacher::problem_of(&error));
+    let found = known.filter(|known| known.is_at(path)).map_or_else(read, |known| Ok(Arc::clone(known)));
+    match found {
+        Ok(teacher) => {
+            problems.extend(teacher.problem(experiment, info));
+            Some(teacher)
+        }
+        Err(problem) => {
+            problems.push(problem);
+            None
+        }
+    }
 }
 
 fn of_data(error: Error, data: &Data) -> Problem {

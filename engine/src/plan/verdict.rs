@@ -70,12 +70,12 @@ mod tests {
         let (plan, without_limit) = verdict(Bytes::gib(64), None);
         assert_eq!(without_limit, Verdict::Fits { headroom: Bytes::gib(64) - plan.load() });
         assert!(verdict(Bytes::gib(64), Some(Bytes::gib(1))).1.fits());
-        let (plan, none_left) = verdict(Bytes::gib(64), Some(plan.host_data + Bytes::mib(1)));
+        let (plan, none_left) = verdict(Bytes::gib(64), Some(plan.host.total() + Bytes::mib(1)));
         let line = plan.machine_line().expect("it is known");
         assert_eq!(none_left, Verdict::OverMachine { line });
         assert!(plan.fits() && line.bytes < plan.load() && line.limited_by == LimitedBy::Machine);
-        let (_, no_data) = verdict(Bytes::gib(64), Some(plan.host_data - Bytes(1)));
-        assert_eq!(no_data, Verdict::NoRoomForData { free: plan.host_data - Bytes(1) });
+        let (_, no_data) = verdict(Bytes::gib(64), Some(plan.host.total() - Bytes(1)));
+        assert_eq!(no_data, Verdict::NoRoomForData { free: plan.host.total() - Bytes(1) });
         let (plan, over) = verdict(Bytes::kib(100), Some(Bytes::mib(1)));
         assert_eq!(over, Verdict::OverBudget { by: plan.load() - Bytes::kib(100) });
         assert_eq!(plan.line().limited_by, LimitedBy::Budget, "the budget is what is crossed first");
@@ -84,7 +84,7 @@ mod tests {
     #[test]
     fn what_is_offered_fits_the_machine_as_well() {
         let (plan, _) = verdict(Bytes::gib(64), None);
-        let (plan, over) = verdict(Bytes::gib(64), Some(plan.host_data + Bytes::mib(12) + Bytes(plan.load().0)));
+        let (plan, over) = verdict(Bytes::gib(64), Some(plan.host.total() + Bytes::mib(12) + Bytes(plan.load().0)));
         assert!(matches!(over, Verdict::OverMachine { .. }), "{over:?}");
         let offers = plan::advise(&plan, 3, Limit::NONE).expect("offers");
         let line = plan.machine_line().expect("it is known").bytes;

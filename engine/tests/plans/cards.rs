@@ -120,9 +120,10 @@ fn a_training_set_on_the_card_needs_no_look_ahead() {
 #[test]
 fn the_pool_that_reserves_takes_the_budget_and_the_one_that_gives_back_no_more_than_the_one_that_grows() {
     let with = |pool| plan(&Experiment { gpu: Gpu { pool, ..Gpu::default() }, ..cnn() });
-    let [grow, give_back, reserve] = PoolPolicy::ALL.map(with);
-    assert!(grow.peak.live == give_back.peak.live && grow.peak.live == reserve.peak.live);
+    let [grow, give_back, reserve, planned] = PoolPolicy::ALL.map(with);
+    assert!([&give_back, &reserve, &planned].iter().all(|plan| plan.peak.live == grow.peak.live));
     assert!(give_back.peak.reserved <= grow.peak.reserved && grow.peak.reserved < reserve.peak.reserved);
+    assert!(planned.peak.reserved <= grow.peak.reserved && planned.places.is_some() && grow.places.is_none());
     assert!(reserve.fits());
     let least = reserve.budget.saturating_sub(card().pool.segment);
     assert!(reserve.peak.process > least, "{} of {}", reserve.peak.process, reserve.budget);
@@ -130,8 +131,12 @@ fn the_pool_that_reserves_takes_the_budget_and_the_one_that_gives_back_no_more_t
 
 #[test]
 fn a_run_is_refused_exactly_where_its_plan_does_not_fit() {
-    for precision in [Precision::F32, Precision::Bf16Mixed] {
-        let asked = Experiment { precision, ..cnn() };
+    for (precision, pool) in [
+        (Precision::F32, PoolPolicy::Grow),
+        (Precision::Bf16Mixed, PoolPolicy::Grow),
+        (Precision::F32, PoolPolicy::Planned),
+    ] {
+        let asked = Experiment { precision, gpu: Gpu { pool, ..Gpu::default() }, ..cnn() };
         let process = plan(&asked).peak.process;
         for (budget, fits) in [(process, true), (Bytes(process.0 - 1), false), (card().context, false)] {
             let experiment = Experiment { budget, ..asked.clone() };

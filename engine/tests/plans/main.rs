@@ -3,4 +3,5 @@
 mod cards;
 mod layer_order;
 mod machines;
+mod places;
 mod planning;

@@ -85,7 +85,7 @@ fn each_technique_moves_the_memory_it_is_said_to_move() {
 }
 
 #[test]
-fn factored_and_8_bit_state_has_the_bytes_of_its_papers() {
+fn factored_and_coded_state_has_the_bytes_of_its_papers() {
     let state = |kind| {
         let mut experiment = cnn();
         experiment.optimizer.kind = kind;
@@ -98,6 +98,15 @@ fn factored_and_8_bit_state_has_the_bytes_of_its_papers() {
     let coded = |elements: u64| 2 * elements + 8 * elements.div_ceil(256);
     let small = 27 * 16 + 640 + (16 + 32 + 64 + 10);
     assert_eq!(state(OptimizerKind::Adamw8bit), Some(coded(4608) + coded(131_072) + 8 * small));
+    // One byte each, a scale a block of 128, and one a row and a column of 32 x 144 and 64 x 2048.
+    let scales = (4608 / 128 + 32 + 144) + (131_072 / 128 + 64 + 2048);
+    assert_eq!(state(OptimizerKind::Adamw4bit), Some(4608 + 131_072 + 4 * scales + 8 * small));
+    // One number of each hidden matrix, two of the classes (10 x 64) and the biases.
+    let hidden = 16 * 27 + 4608 + 131_072;
+    let others = 640 + (16 + 32 + 64 + 10);
+    assert_eq!(state(OptimizerKind::Muon), Some(4 * hidden + 8 * others));
+    // Two numbers of the longer side, and a norm.
+    assert_eq!(state(OptimizerKind::ApolloMini), Some(4 * (2 * (27 + 144 + 2048) + 3) + 8 * others));
     assert_eq!(state(OptimizerKind::Lion).map(|b| 2 * b), state(OptimizerKind::Adamw));
 }
 
@@ -112,7 +121,17 @@ fn lighter_optimizers_are_offered_from_the_nearest_and_each_saves_more() {
     let offers = advise(&plan(&asked), 20, Limit::NONE).expect("advice");
     let kinds: Vec<OptimizerKind> = offers.iter().map(|o| o.experiment.optimizer.kind).collect();
     let changed: Vec<OptimizerKind> = kinds.into_iter().filter(|kind| *kind != OptimizerKind::Adamw).collect();
-    assert_eq!(changed, [OptimizerKind::Adamw8bit, OptimizerKind::Adafactor, OptimizerKind::Sgd], "{offers:?}");
+    assert_eq!(
+        changed,
+        [
+            OptimizerKind::Adamw8bit,
+            OptimizerKind::Adamw4bit,
+            OptimizerKind::ApolloMini,
+            OptimizerKind::Adafactor,
+            OptimizerKind::Sgd,
+        ],
+        "{offers:?}"
+    );
 }
 
 #[test]

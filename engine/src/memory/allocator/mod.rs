@@ -6,6 +6,7 @@
 //! there is a GPU. Refuses nothing: the ledger decides whether a pool may grow.
 
 pub mod heap;
+pub mod places;
 pub mod pool;
 
 use crate::{
@@ -13,6 +14,7 @@ use crate::{
     device::{PoolPolicy, Profile, Target},
     memory::allocator::pool::{NOWHERE, Pool},
 };
+pub use places::{Places, Requests};
 pub use pool::Place;
 
 /// A model of an allocator, and what it holds.
@@ -106,6 +108,14 @@ impl Allocator {
         match self {
             Self::Heap(_) => 0,
             Self::Pool(pool) => pool.fingerprint(),
+        }
+    }
+
+    /// The pool, if it is one.
+    pub(super) fn pool_mut(&mut self) -> Option<&mut Pool> {
+        match self {
+            Self::Heap(_) => None,
+            Self::Pool(pool) => Some(pool),
         }
     }
 

@@ -1,11 +1,12 @@
 //! The memory pool of a run on a GPU: segments that the device gives, and blocks in them.
 //!
-//! Owns the places of blocks, which the run on the GPU puts there: a segment is one block of the driver's pool. A block is rounded up to the granule and put into the smallest hole that holds it (of
-//! holes as large, the one at the lowest place); where there is none, the pool grows by a segment for it: the profile's
-//! least one, or the block rounded up to whole pages where that is more. Adjacent holes become one; segments
-//! never do. Always holds: blocks do not overlap, `used` is the sum of the rounded blocks, `reserved` is the sum of the
-//! segments and at least `used`, and the same requests are put at the same places. Refuses nothing: [`Pool::growth`]
-//! tells beforehand what a block would cost.
+//! Owns the places of blocks, which the run on the GPU puts there: a segment is one block of the driver's pool. A block is
+//! rounded up to the granule and put into the smallest hole that holds it (of holes as large, the one at the lowest place);
+//! where there is none, the pool grows by a segment for it: the profile's least one, or the block rounded up to whole pages
+//! where that is more. Adjacent holes become one; segments never do. A pool whose places were found beforehand takes one
+//! segment for all of them, and puts a block where its [`Guide`] says while that is a hole. Always holds: blocks do not
+//! overlap, `used` is the sum of the rounded blocks, `reserved` is the sum of the segments and at least `used`, and the same
+//! requests are put at the same places. Refuses nothing: [`Pool::growth`] tells beforehand what a block would cost.
 //!
 //! NVIDIA documents that a pool's allocations from the system "may happen at different granularity from the user
 //! allocations" (CUDA Driver API, `cuMemPoolTrimTo`), that a pool keeps what it has up to its release threshold, and that
@@ -17,11 +18,16 @@
 use std::{
     collections::{BTreeMap, BTreeSet},
     hash::{DefaultHasher, Hash, Hasher},
+    sync::Arc,
 };
 
 use crate::{
     bytes::Bytes,
     device::{PoolPolicy, profile::PoolProfile},
+    memory::{
+        Part,
+        allocator::places::{Guide, Places, Requests},
+    },
 };
 
 /// A pool.
@@ -39,6 +45,10 @@ pub struct Pool {
     vacant: Vec<u32>,
     used: u64,
     reserved: u64,
+    /// Where blocks are to lie, if that was found beforehand.
+    guide: Option<Guide>,
+    /// What is asked for, if that is to be kept.
+    requests: Option<Requests>,
 }
 
 /// The number of no place: of all blocks of a heap.
@@ -78,12 +88,35 @@ impl Pool {
             vacant: Vec::new(),
             used: 0,
             reserved: 0,
+            guide: None,
+            requests: None,
         };
         let whole = limit.0 - limit.0 % profile.page.0.max(1);
         if policy == PoolPolicy::Reserve && whole > 0 && whole >= profile.segment.0 {
             pool.grow(whole);
         }
         pool
+    }
+
+    /// Puts blocks at these places, where they are free, from the next part on. The first block takes a segment for all.
+    pub fn follow(&mut self, places: &Arc<Places>) {
+        self.guide = Some(Guide::new(Arc::clone(places)));
+    }
+
+    /// Keeps what is asked for from here on.
+    pub fn keep_requests(&mut self) {
+        self.requests = Some(Requests::default());
+    }
+
+    /// What was asked for since [`Pool::keep_requests`].
+    pub fn take_requests(&mut self) -> Requests {
+        self.requests.take().unwrap_or_default()
+    }
+
+    /// A part of the run begins.
+    pub fn enter(&mut self, part: Part) {
+        self.guide.iter_mut().for_each(|guide| guide.enter(part));
+        self.requests.iter_mut().for_each(|requests| requests.enter(part));
     }
 
     /// Bytes of blocks.
@@ -104,25 +137,60 @@ impl Pool {
     /// What the pool would grow by for a block of `bytes`.
     pub fn growth(&self, bytes: u64) -> Bytes {
         let bytes = self.rounded(bytes);
-        let is_held = self.holes.range((bytes, 0, 0)..).next().is_some();
-        Bytes(if is_held { 0 } else { self.profile.segment_for(bytes) })
+        let planned = self.not_yet_taken();
+        let is_held = bytes <= planned || self.holes.range((bytes, 0, 0)..).next().is_some();
+        Bytes(planned + if is_held { 0 } else { self.profile.segment_for(bytes) })
+    }
+
+    /// The segment of planned places, until it is there.
+    fn not_yet_taken(&self) -> u64 {
+        self.guide.as_ref().filter(|_| self.next == 0).map_or(0, |guide| guide.places().segment().0)
+    }
+
+    /// The hole that a block of `bytes` goes into by the guide, and where in it.
+    fn advised(&mut self, bytes: u64) -> Option<((u64, u32, u64), u64)> {
+        let starts = self.guide.as_mut()?.next(bytes)?;
+        // The planned segment is the first.
+        let segment = self.segments.get(&0)?;
+        starts.into_iter().find_map(|start| {
+            let (at, room) = segment.holes.range(..=start).next_back().map(|(at, room)| (*at, *room))?;
+            (start + bytes <= at + room).then_some(((room, 0, at), start))
+        })
+    }
+
+    /// The smallest hole that holds a block of `bytes`, of a new segment if there is none.
+    fn smallest(&mut self, bytes: u64) -> (u64, u32, u64) {
+        let found = self.holes.range((bytes, 0, 0)..).next().copied();
+        found.unwrap_or_else(|| self.grow(self.profile.segment_for(bytes)))
     }
 
     /// Places a block, and returns the number of its place.
     pub fn take(&mut self, bytes: u64) -> u32 {
         let bytes = self.rounded(bytes);
-        let found = self.holes.range((bytes, 0, 0)..).next().copied();
-        let (room, segment, start) = match found {
-            Some(hole) => hole,
-            None => self.grow(self.profile.segment_for(bytes)),
-        };
-        self.close(segment, start, room);
-        if room > bytes {
-            self.open(segment, start + bytes, room - bytes);
+        let planned = self.not_yet_taken();
+        if planned > 0 {
+            self.grow(planned);
+        }
+        let ((room, segment, hole), start) = self.advised(bytes).unwrap_or_else(|| {
+            let hole = self.smallest(bytes);
+            (hole, hole.2)
+        });
+        self.close(segment, hole, room);
+        if start > hole {
+            self.open(segment, hole, start - hole);
+        }
+        if hole + room > start + bytes {
+            self.open(segment, start + bytes, hole + room - start - bytes);
         }
         self.used += bytes;
         let segment_bytes = self.segments.get(&segment).map_or(0, |segment| segment.bytes);
-        let place = Place { segment, segment_bytes, start, bytes };
+        let number = self.numbered(Place { segment, segment_bytes, start, bytes });
+        self.requests.iter_mut().for_each(|requests| requests.born(number, bytes));
+        number
+    }
+
+    /// The number of a place that is one from now on.
+    fn numbered(&mut self, place: Place) -> u32 {
         match self.vacant.pop() {
             Some(number) => {
                 self.places[number as usize] = place;
@@ -144,6 +212,7 @@ impl Pool {
     pub fn give(&mut self, number: u32) {
         let Some(place) = self.places.get(number as usize).copied() else { return };
         let Some(segment) = self.segments.get(&place.segment) else { return };
+        self.requests.iter_mut().for_each(|requests| requests.died(number));
         self.vacant.push(number);
         self.used -= place.bytes;
         let (mut start, mut end) = (place.start, place.start + place.bytes);
@@ -213,142 +282,4 @@ impl Pool {
 }
 
 #[cfg(test)]
-mod tests {
-    use proptest::prelude::*;
-
-    use super::*;
-
-    const PROFILE: PoolProfile = PoolProfile { granule: Bytes(512), segment: Bytes::mib(32), page: Bytes::mib(2) };
-    const MIB: u64 = 1 << 20;
-
-    fn pool(policy: PoolPolicy) -> Pool {
-        Pool::new(PROFILE, policy, Bytes::mib(100))
-    }
-
-    #[test]
-    fn a_block_takes_whole_granules_of_whole_segments() {
-        let mut pool = pool(PoolPolicy::Grow);
-        assert_eq!((pool.reserved(), pool.growth(1)), (Bytes(0), Bytes::mib(32)));
-        let small = pool.take(1);
-        assert_eq!((pool.used(), pool.reserved()), (Bytes(512), Bytes::mib(32)));
-        assert_eq!(pool.growth(31 * MIB), Bytes(0));
-        let large = pool.take(33 * MIB);
-        assert_eq!(pool.reserved(), Bytes::mib(32 + 34));
-        pool.give(large);
-        pool.give(small);
-        assert_eq!((pool.used(), pool.reserved()), (Bytes(0), Bytes::mib(66)));
-    }
-
-    #[test]
-    fn the_smallest_hole_that_holds_a_block_is_taken() {
-        let mut pool = pool(PoolPolicy::Grow);
-        let [wide, _kept, narrow, _end] = [4, 1, 2, 25].map(|mib| pool.take(mib * MIB));
-        let places = [wide, narrow].map(|number| pool.places[number as usize].start);
-        pool.give(wide);
-        pool.give(narrow);
-        let again = [2, 3].map(|mib| pool.take(mib * MIB)).map(|number| pool.places[number as usize].start);
-        assert_eq!(again, [places[1], places[0]]);
-    }
-
-    #[test]
-    fn what_is_empty_goes_back_after_a_step_and_stays_where_the_pool_keeps() {
-        for (policy, left) in [(PoolPolicy::Grow, 64), (PoolPolicy::Release, 32), (PoolPolicy::Reserve, 100)] {
-            let mut pool = pool(policy);
-            let large = pool.take(30 * MIB);
-            let _stays = pool.take(10 * MIB);
-            pool.give(large);
-            pool.step_ended();
-            assert_eq!(pool.reserved(), Bytes::mib(left), "{policy:?}");
-        }
-    }
-
-    #[test]
-    fn a_pool_that_reserves_takes_its_limit_in_whole_pages_at_once() {
-        let mut pool = Pool::new(PROFILE, PoolPolicy::Reserve, Bytes::mib(101));
-        assert_eq!(pool.reserved(), Bytes::mib(100));
-        let block = pool.take(99 * MIB);
-        assert_eq!(pool.reserved(), Bytes::mib(100));
-        pool.give(block);
-        let small = Pool::new(PROFILE, PoolPolicy::Reserve, Bytes::mib(31));
-        assert_eq!((small.reserved(), small.growth(1)), (Bytes(0), Bytes::mib(32)), "no room for a segment");
-    }
-
-    /// What a test does to a pool.
-    #[derive(Debug, Clone)]
-    enum Deed {
-        Take(u64),
-        Give(prop::sample::Index),
-        EndStep,
-    }
-
-    fn deeds() -> impl Strategy<Value = Vec<Deed>> {
-        let sizes = prop_oneof![0..4096u64, 0..8 * MIB, 0..80 * MIB];
-        let deed = prop_oneof![
-            4 => sizes.prop_map(Deed::Take),
-            3 => any::<prop::sample::Index>().prop_map(Deed::Give),
-            1 => Just(Deed::EndStep),
-        ];
-        prop::collection::vec(deed, 0..120)
-    }
-
-    /// Does them all, with a look at every stage; the places in order, and the pool with what is still in it.
-    fn follow(policy: PoolPolicy, deeds: &[Deed]) -> (Pool, Vec<(u32, Place)>, Vec<Place>) {
-        let mut pool = Pool::new(PROFILE, policy, Bytes::mib(300));
-        let (mut alive, mut all) = (Vec::<(u32, Place)>::new(), Vec::new());
-        for deed in deeds {
-            match deed {
-                Deed::Take(bytes) => {
-                    let would_be = pool.reserved() + pool.growth(*bytes);
-                    let number = pool.take(*bytes);
-                    assert_eq!(pool.reserved(), would_be);
-                    let place = pool.places[number as usize];
-                    assert!(place.bytes >= *bytes && place.bytes <= bytes + 512);
-                    alive.push((number, place));
-                    all.push(place);
-                }
-                Deed::Give(at) if !alive.is_empty() => pool.give(alive.swap_remove(at.index(alive.len())).0),
-                Deed::Give(_) => {}
-                Deed::EndStep => pool.step_ended(),
-            }
-            assert_eq!(pool.used().0, alive.iter().map(|(_, place)| place.bytes).sum::<u64>());
-            assert_eq!(pool.reserved().0, pool.segments.values().map(|segment| segment.bytes).sum::<u64>());
-            assert!(pool.reserved() >= pool.used());
-        }
-        (pool, alive, all)
-    }
-
-    fn policies() -> impl Strategy<Value = PoolPolicy> {
-        prop::sample::select(PoolPolicy::ALL.to_vec())
-    }
-
-    proptest! {
-        #[test]
-        fn no_two_blocks_overlap_and_all_lie_in_their_segments(policy in policies(), deeds in deeds()) {
-            let (pool, alive, _) = follow(policy, &deeds);
-            let mut places: Vec<Place> = alive.into_iter().map(|(_, place)| place).collect();
-            places.sort_by_key(|place| (place.segment, place.start));
-            for pair in places.windows(2) {
-                prop_assert!(pair[0].segment != pair[1].segment || pair[0].start + pair[0].bytes <= pair[1].start);
-            }
-            for place in &places {
-                prop_assert!(place.start + place.bytes <= pool.segments[&place.segment].bytes);
-            }
-        }
-
-        #[test]
-        fn freeing_all_leaves_one_hole_a_segment(policy in policies(), deeds in deeds()) {
-            let (mut pool, alive, _) = follow(policy, &deeds);
-            alive.into_iter().for_each(|(number, _)| pool.give(number));
-            prop_assert_eq!(pool.used(), Bytes(0));
-            prop_assert_eq!(pool.holes.len(), pool.segments.len());
-            prop_assert!(pool.segments.values().all(|segment| segment.holes.get(&0) == Some(&segment.bytes)));
-            pool.step_ended();
-            prop_assert!(policy != PoolPolicy::Release || pool.reserved() == Bytes(0));
-        }
-
-        #[test]
-        fn the_same_requests_are_put_at_the_same_places(policy in policies(), deeds in deeds()) {
-            prop_assert_eq!(follow(policy, &deeds).2, follow(policy, &deeds).2);
-        }
-    }
-}
+mod tests;

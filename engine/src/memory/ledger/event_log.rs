@@ -7,7 +7,7 @@
 
 use std::ptr;
 
-use super::{Ledger, Recording, recorder::Block};
+use super::{Ledger, Recording, layers::Layers, recorder::Block};
 use crate::memory::{Bookkeeping, Category, Phase, tally, timeline::LayerId};
 
 /// Everything that changes what a recording tells, in order. Blocks have a number while they are alive.
@@ -130,7 +130,7 @@ impl EventLog {
     /// The recordings that were taken, of a run whose bookkeeping was `books`; `layers` are the paths of all layers.
     pub(super) fn replayed(&self, layers: &[String], books: Bookkeeping) -> Vec<Recording> {
         let ledger = Ledger::new(None, true);
-        *ledger.0.layers.borrow_mut() = layers.to_vec();
+        *ledger.0.layers.borrow_mut() = Layers::new(layers.to_vec());
         ledger.keep_books(books);
         let name = |name: Name| self.names[usize::from(name.0)];
         let (mut numbers, mut tickets, mut recordings) = (Numbers::default(), Vec::new(), Vec::new());

@@ -54,7 +54,7 @@ impl Measure for Clock {
 pub fn op_secs(plan: &Plan, pass: Pass) -> Result<Vec<f64>> {
     let resolved = &plan.resolved;
     let shortened = shortened(resolved.experiment());
-    let mut dry = Dry::new(resolved, &shortened, &plan.machine, Purpose::Record)?;
+    let mut dry = Dry::new(resolved, &shortened, &plan.machine, Purpose::Record, plan.places.as_ref())?;
     let (executor, micro) = (dry.session.executor().clone(), shortened.batch.micro);
     if matches!(pass, Pass::Steady | Pass::Save) {
         dry.session.step(0.0, || Ok(Blank(micro)))?;

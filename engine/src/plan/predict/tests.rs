@@ -13,9 +13,9 @@ fn shipped_presets() -> impl Iterator<Item = (&'static str, Experiment)> {
 }
 
 /// The most that the pool holds in many steps, with an evaluation after every few.
-fn held(resolved: &Resolved) -> Bytes {
+fn held(resolved: &Resolved, places: Option<&Arc<Places>>) -> Bytes {
     let shortened = shortened(resolved.experiment());
-    let mut dry = Dry::new(resolved, &shortened, &Machine::nominal(), Purpose::Record).expect("a session");
+    let mut dry = Dry::new(resolved, &shortened, &Machine::nominal(), Purpose::Record, places).expect("a session");
     let mut most = Bytes::ZERO;
     for step in 1..=23 {
         dry.step().expect("a step");
@@ -38,16 +38,40 @@ fn no_later_step_takes_more_of_a_pool_than_was_predicted() {
         experiment.device = "rtx4060-8g".to_owned();
         experiment.budget = Bytes::gib(8);
         (experiment.run.steps, experiment.run.epochs) = (Some(40), None);
-        for policy in [PoolPolicy::Grow, PoolPolicy::Release] {
+        for policy in [PoolPolicy::Grow, PoolPolicy::Release, PoolPolicy::Planned] {
             experiment.gpu.pool = policy;
             let resolved = Resolved::new(&experiment, &Machine::nominal()).expect("possible");
-            let predicted = predict(&resolved, &Machine::nominal()).expect("a plan").peak.reserved;
-            let held = held(&resolved);
+            let plan = predict(&resolved, &Machine::nominal()).expect("a plan");
+            let (predicted, held) = (plan.peak.reserved, held(&resolved, plan.places.as_ref()));
             assert!(predicted >= held, "{name}, seed {seed}, {policy:?}: {predicted} predicted, {held} held");
             more_than_needed += usize::from(predicted > held);
         }
     }
     assert!(more_than_needed <= 4, "{more_than_needed} predictions were more than is held, seed {seed}");
+}
+
+#[test]
+fn a_step_of_many_micro_batches_keeps_to_the_places_of_two() {
+    for (retain_graph, accumulation) in [(false, 3), (false, 3 * MICRO_BATCHES), (true, 5)] {
+        let mut experiment = shipped::open("cnn-shapes-accumulate").expect("a preset").experiment;
+        (experiment.device, experiment.gpu.pool) = ("rtx4060-8g".to_owned(), PoolPolicy::Planned);
+        (experiment.batch.accumulation, experiment.retain_graph) = (accumulation, retain_graph);
+        (experiment.run.steps, experiment.run.epochs) = (Some(40), None);
+        // So large that the pool's least segment hides nothing.
+        (experiment.model.width, experiment.batch.micro) = (128, 32);
+        let resolved = Resolved::new(&experiment, &Machine::nominal()).expect("possible");
+        let plan = predict(&resolved, &Machine::nominal()).expect("a plan");
+        let places = plan.places.as_ref().expect("no worse than growing");
+        let purpose = Purpose::Record;
+        let mut dry = Dry::new(&resolved, &experiment, &Machine::nominal(), purpose, Some(places)).expect("a session");
+        for _ in 0..5 {
+            dry.step().expect("a step");
+            dry.evaluate().expect("an evaluation");
+            let taken = dry.take_recording();
+            assert_eq!(dry.recordings[taken].reserved_peak, plan.peak.reserved, "{accumulation}");
+        }
+        assert_eq!(plan.peak.reserved, places.segment());
+    }
 }
 
 #[test]
@@ -61,7 +85,7 @@ fn the_bookkeeping_is_that_of_a_dry_run_for_nothing_else() {
             continue;
         }
         let counted = predict(&resolved, &Machine::nominal()).expect("a plan").bookkeeping;
-        let alone = bookkeeping(&experiment, resolved.info()).expect("it can be built");
+        let alone = bookkeeping(&experiment, resolved.teacher(), resolved.info()).expect("it can be built");
         assert_eq!(counted, alone, "{experiment:?}");
     }
 }

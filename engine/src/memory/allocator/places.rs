@@ -1,0 +1,213 @@
+//! Where the blocks of a run are to lie, found before its first step: a place for every request, in order.
+//!
+//! A dry run tells every birth and death ([`Requests`]), so no block's place has to be chosen without knowing what follows.
+//! What outlives its pass (weights, the optimizer's state, the micro-batch that waits) lies at the bottom, in the order in
+//! which it comes; what is born and gone in a pass is [packed](packing) above, each pass for itself. Always holds: places are
+//! advice. A [`Guide`] goes through them as the run asks; a pool puts a block there if that is free, and otherwise where it
+//! would without advice. So a run that asks for other blocks than were planned is never wrong, only larger. Refuses nothing.
+
+pub mod packing;
+mod requests;
+
+use std::{collections::HashMap, sync::Arc};
+
+pub use self::requests::Requests;
+use self::{
+    packing::{Life, most_alive, pack},
+    requests::{Block, End, Pass},
+};
+use crate::{bytes::Bytes, device::profile::PoolProfile, memory::Part};
+
+/// The places of a run's blocks.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Places {
+    /// Where the last block ends.
+    extent: u64,
+    /// The segment that holds them all.
+    segment: u64,
+    /// By pass and part, what is asked for and where it goes.
+    parts: Vec<((Part, Part), Vec<Advised>)>,
+}
+
+/// A request that is expected, and where its block goes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Advised {
+    /// Rounded.
+    bytes: u64,
+    /// What lives on into the next step has two places, for it takes turns with what it follows; all else has one, twice.
+    starts: [u64; 2],
+}
+
+/// What takes turns: its bytes, and which of as many bytes it is in its part.
+type Turn = (u64, usize);
+
+/// What the extent may be above the most bytes alive without another attempt: one in so many.
+const CLOSE: u64 = 500;
+
+impl Places {
+    /// The best that were found for these requests, in a segment of a pool as `profile` has it.
+    pub fn of(requests: &Requests, profile: &PoolProfile) -> Self {
+        let mut bottom = 0;
+        let turns = taking_turns(requests, &mut bottom);
+        let mut advised: Vec<Vec<Advised>> = Vec::new();
+        let mut others = Vec::new();
+        for pass in requests.passes() {
+            let (of_pass, above) = placed_below(pass, &turns, &mut bottom);
+            advised.push(of_pass);
+            others.push(above);
+        }
+        // Only the pass that comes to most decides, and what is a little above it costs little.
+        let most = others.iter().map(|(_, lives)| most_alive(lives)).max().unwrap_or(0);
+        let enough = most + (bottom + most) / CLOSE;
+        let mut extent = bottom;
+        for ((indices, lives), advised) in others.iter().zip(&mut advised) {
+            let packed = pack(lives, enough);
+            extent = extent.max(bottom + packed.extent);
+            for (index, start) in indices.iter().zip(&packed.starts) {
+                advised[*index].starts = [bottom + start; 2];
+            }
+        }
+        let mut parts = Vec::new();
+        for (pass, advised) in requests.passes().iter().zip(&advised) {
+            for (index, stretch) in pass.parts.iter().enumerate() {
+                parts.push(((pass.part, stretch.part), advised[pass.range(index)].to_vec()));
+            }
+        }
+        Self { extent, segment: profile.segment_for(extent.max(1)), parts }
+    }
+
+    /// Where the last block ends.
+    pub fn extent(&self) -> Bytes {
+        Bytes(self.extent)
+    }
+
+    /// The segment that holds them all: the extent, rounded up as the pool grows.
+    pub fn segment(&self) -> Bytes {
+        Bytes(self.segment)
+    }
+
+    /// The places of a part; where this pass is not planned, those of such a part in the last one that has it.
+    fn find(&self, pass: Part, part: Part) -> Option<usize> {
+        let is_same = |(known, _): &((Part, Part), Vec<Advised>)| *known == (pass, part);
+        let is_alike = |(known, _): &((Part, Part), Vec<Advised>)| known.1 == part;
+        self.parts.iter().position(is_same).or_else(|| self.parts.iter().rposition(is_alike))
+    }
+}
+
+/// The blocks of a part of a pass that outlive it, each with its turn.
+fn outliving(pass: &Pass, index: usize) -> impl Iterator<Item = (usize, Turn)> + '_ {
+    let mut counts: HashMap<u64, usize> = HashMap::new();
+    let outlives = move |at: &usize| pass.outlives(index, &pass.blocks[*at]);
+    pass.range(index).filter(outlives).map(move |at| {
+        let bytes = pass.blocks[at].bytes;
+        let count = counts.entry(bytes).or_default();
+        *count += 1;
+        (at, (bytes, *count - 1))
+    })
+}
+
+/// The two places of each block of a micro-batch that is gone only in a later pass: there, its like comes while it is alive.
+fn taking_turns(requests: &Requests, bottom: &mut u64) -> HashMap<Turn, [u64; 2]> {
+    let mut turns = HashMap::new();
+    for pass in requests.passes() {
+        for index in micro_batches(pass) {
+            for (at, turn) in outliving(pass, index) {
+                if pass.blocks[at].end == End::Carried && !turns.contains_key(&turn) {
+                    turns.insert(turn, [*bottom, *bottom + turn.0]);
+                    *bottom += 2 * turn.0;
+                }
+            }
+        }
+    }
+    turns
+}
+
+/// The micro-batches among the parts of a pass.
+fn micro_batches(pass: &Pass) -> impl Iterator<Item = usize> + '_ {
+    (0..pass.parts.len()).filter(|index| matches!(pass.parts[*index].part, Part::MicroBatch { .. }))
+}
+
+/// Places what outlives a pass below its other blocks: all its requests, and the others' indices and lives.
+fn placed_below(
+    pass: &Pass,
+    turns: &HashMap<Turn, [u64; 2]>,
+    bottom: &mut u64,
+) -> (Vec<Advised>, (Vec<usize>, Vec<Life>)) {
+    let mut starts: Vec<Option<[u64; 2]>> = vec![None; pass.blocks.len()];
+    for index in micro_batches(pass) {
+        for (at, turn) in outliving(pass, index) {
+            let Some(both) = turns.get(&turn) else { continue };
+            starts[at] = Some(*both);
+            // Of the first step of all, the present micro-batch is no earlier one's next, and has the other place.
+            let is_like = |before: &usize| pass.blocks[*before].bytes == turn.0 && starts[*before].is_none();
+            if let Some(before) = (pass.parts[index].first..at).find(is_like) {
+                starts[before] = Some(*both);
+            }
+        }
+    }
+    let (mut indices, mut lives) = (Vec::new(), Vec::new());
+    for (at, block) in pass.blocks.iter().enumerate() {
+        match block.end {
+            _ if starts[at].is_some() => {}
+            End::Carried | End::Stays => {
+                starts[at] = Some([*bottom; 2]);
+                *bottom += block.bytes;
+            }
+            End::Died(died) => {
+                indices.push(at);
+                lives.push(Life { bytes: block.bytes, born: block.born, died });
+            }
+        }
+    }
+    let advised = |(block, starts): (&Block, Option<[u64; 2]>)| Advised {
+        bytes: block.bytes,
+        starts: starts.unwrap_or_default(),
+    };
+    (pass.blocks.iter().zip(starts).map(advised).collect(), (indices, lives))
+}
+
+/// Goes through the places of a run as it asks.
+#[derive(Debug)]
+pub struct Guide {
+    places: Arc<Places>,
+    pass: Part,
+    /// The part under way, among those of the places.
+    part: Option<usize>,
+    /// Its next request.
+    next: usize,
+}
+
+/// Requests that are looked through for one of the right size, where the run has left some out.
+const AHEAD: usize = 16;
+
+impl Guide {
+    /// At the beginning.
+    pub fn new(places: Arc<Places>) -> Self {
+        Self { places, pass: Part::Start, part: None, next: 0 }
+    }
+
+    /// What it goes through.
+    pub fn places(&self) -> &Places {
+        &self.places
+    }
+
+    /// A part begins.
+    pub fn enter(&mut self, part: Part) {
+        if part.begins_pass() {
+            self.pass = part;
+        }
+        (self.part, self.next) = (self.places.find(self.pass, part), 0);
+    }
+
+    /// Where a block of `bytes`, rounded, is to begin; `None` where none is expected.
+    pub fn next(&mut self, bytes: u64) -> Option<[u64; 2]> {
+        let (_, expected) = self.places.parts.get(self.part?)?;
+        let ahead = expected.get(self.next..)?.iter().take(AHEAD);
+        let at = ahead.enumerate().find_map(|(i, advised)| (advised.bytes == bytes).then_some(self.next + i))?;
+        self.next = at + 1;
+        Some(expected[at].starts)
+    }
+}
+
+#[cfg(test)]
+mod tests;

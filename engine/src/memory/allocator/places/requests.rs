@@ -1,0 +1,142 @@
+//! What a run asks of a pool and when it gives it back, pass by pass, as one dry run has seen it.
+//!
+//! Owns the lives of blocks. Always holds: a pass that comes again is kept as it was the first time, and of a part that
+//! comes again inside its pass the last time counts, so that what outlives it does so in what follows the pass's last one.
+//! Refuses nothing.
+
+use crate::memory::Part;
+
+/// What was asked for.
+#[derive(Debug, Clone, Default)]
+pub struct Requests {
+    passes: Vec<Pass>,
+    /// Whether the last of the passes is under way, and the run in a part of it that is kept.
+    is_open: bool,
+    /// Whether the part under way came before others of its pass already.
+    is_muted: bool,
+    /// By the number of its place: the pass and the index of a block that is kept.
+    alive: Vec<Option<(usize, usize)>>,
+}
+
+/// The requests of one pass, in order.
+#[derive(Debug, Clone)]
+pub(super) struct Pass {
+    pub(super) part: Part,
+    pub(super) parts: Vec<Stretch>,
+    pub(super) blocks: Vec<Block>,
+    /// Births and deaths so far.
+    clock: u32,
+}
+
+/// A part in its pass.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Stretch {
+    pub(super) part: Part,
+    /// Index of its first block.
+    pub(super) first: usize,
+    /// When it began.
+    pub(super) began: u32,
+}
+
+/// The life of a block.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Block {
+    /// Rounded.
+    pub(super) bytes: u64,
+    /// When in its pass it came.
+    pub(super) born: u32,
+    /// When in its pass it went.
+    pub(super) end: End,
+}
+
+/// The end of a block.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum End {
+    /// In its own pass, then.
+    Died(u32),
+    /// In a later pass.
+    Carried,
+    /// Not before the run did.
+    Stays,
+}
+
+impl Requests {
+    /// A part begins.
+    pub fn enter(&mut self, part: Part) {
+        if part.begins_pass() {
+            self.is_open = self.passes.iter().all(|pass| pass.part != part);
+            self.is_muted = false;
+            if self.is_open {
+                self.passes.push(Pass { part, parts: Vec::new(), blocks: Vec::new(), clock: 0 });
+            }
+        }
+        let Some(pass) = self.passes.last_mut().filter(|_| self.is_open) else { return };
+        match pass.parts.iter().position(|known| known.part == part) {
+            None => {
+                pass.parts.push(Stretch { part, first: pass.blocks.len(), began: pass.clock });
+                self.is_muted = false;
+            }
+            // The last time counts.
+            Some(at) if at + 1 == pass.parts.len() => {
+                let Stretch { first, began, .. } = pass.parts[at];
+                pass.blocks.truncate(first);
+                pass.clock = began;
+                let index = self.passes.len() - 1;
+                for of in &mut self.alive {
+                    *of = of.filter(|(pass, block)| *pass != index || *block < first);
+                }
+                self.is_muted = false;
+            }
+            Some(_) => self.is_muted = true,
+        }
+    }
+
+    /// A block of `bytes`, rounded, came to the place of this number.
+    pub fn born(&mut self, number: u32, bytes: u64) {
+        let number = number as usize;
+        if number >= self.alive.len() {
+            self.alive.resize(number + 1, None);
+        }
+        let index = self.passes.len().saturating_sub(1);
+        let is_kept = self.is_open && !self.is_muted;
+        self.alive[number] = self.passes.last_mut().filter(|_| is_kept).map(|pass| {
+            pass.clock += 1;
+            pass.blocks.push(Block { bytes, born: pass.clock, end: End::Stays });
+            (index, pass.blocks.len() - 1)
+        });
+    }
+
+    /// The block at the place of this number went.
+    pub fn died(&mut self, number: u32) {
+        let Some((index, block)) = self.alive.get_mut(number as usize).and_then(Option::take) else { return };
+        let is_own = self.is_open && index + 1 == self.passes.len();
+        let pass = &mut self.passes[index];
+        pass.clock += u32::from(is_own);
+        pass.blocks[block].end = if is_own { End::Died(pass.clock) } else { End::Carried };
+    }
+
+    /// All passes, in the order of the run.
+    pub(super) fn passes(&self) -> &[Pass] {
+        &self.passes
+    }
+
+    /// Blocks of all passes.
+    pub fn count(&self) -> usize {
+        self.passes.iter().map(|pass| pass.blocks.len()).sum()
+    }
+}
+
+impl Pass {
+    /// The blocks of its part of this index.
+    pub(super) fn range(&self, index: usize) -> std::ops::Range<usize> {
+        self.parts[index].first..self.parts.get(index + 1).map_or(self.blocks.len(), |next| next.first)
+    }
+
+    /// Whether a block of the part of this index is alive when the next part begins.
+    pub(super) fn outlives(&self, index: usize, block: &Block) -> bool {
+        match block.end {
+            End::Died(at) => self.parts.get(index + 1).is_some_and(|next| at > next.began),
+            End::Carried | End::Stays => true,
+        }
+    }
+}

@@ -1,0 +1,200 @@
+//! A run that asks as was planned lies in its segment; one that does not is as right as without a plan.
+
+use proptest::prelude::*;
+
+use super::*;
+use crate::{
+    device::PoolPolicy,
+    memory::allocator::pool::{Place, Pool},
+};
+
+const PROFILE: PoolProfile = PoolProfile { granule: Bytes(512), segment: Bytes::kib(64), page: Bytes::kib(4) };
+
+/// What a step asks for, in granules.
+#[derive(Debug, Clone)]
+struct Run {
+    weights: Vec<u64>,
+    activations: Vec<u64>,
+    batch: u64,
+    micro_batches: usize,
+}
+
+/// What a run does otherwise than was planned.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Change {
+    Nothing,
+    /// A block more in every backward pass.
+    More,
+    /// The first activation is not there.
+    Less,
+    /// Activations are larger.
+    Larger,
+    /// A test comes after every step, which was not planned.
+    Test,
+}
+
+/// A pool, and the blocks that lie in it.
+struct Room {
+    pool: Pool,
+    alive: Vec<(u32, Place)>,
+}
+
+impl Room {
+    fn new() -> Self {
+        Self { pool: Pool::new(PROFILE, PoolPolicy::Planned, Bytes::gib(1)), alive: Vec::new() }
+    }
+
+    /// Takes a block, which must lie apart from all others and inside its segment.
+    fn take(&mut self, granules: u64) -> u32 {
+        let foretold = self.pool.reserved() + self.pool.growth(granules * 512);
+        let number = self.pool.take(granules * 512);
+        assert_eq!(self.pool.reserved(), foretold);
+        let place = self.pool.place(number).expect("a block has a place");
+        assert!(place.start + place.bytes <= place.segment_bytes);
+        for (_, other) in self.alive.iter().filter(|(_, other)| other.segment == place.segment) {
+            assert!(place.start + place.bytes <= other.start || other.start + other.bytes <= place.start);
+        }
+        self.alive.push((number, place));
+        number
+    }
+
+    fn give(&mut self, number: u32) {
+        let at = self.alive.iter().position(|(known, _)| *known == number).expect("alive");
+        self.alive.swap_remove(at);
+        self.pool.give(number);
+        assert_eq!(self.pool.used().0, self.alive.iter().map(|(_, place)| place.bytes).sum::<u64>());
+    }
+}
+
+impl Run {
+    /// Makes the model and does some steps; the most bytes of blocks.
+    fn go(&self, room: &mut Room, steps: usize, change: Change) -> Bytes {
+        room.pool.enter(Part::Start);
+        let _weights: Vec<u32> = self.weights.iter().map(|granules| room.take(*granules)).collect();
+        let (mut ahead, mut has_state, mut most) = (None, false, Bytes::ZERO);
+        for _ in 0..steps {
+            room.pool.enter(Part::Step { is_fed: ahead.is_some(), has_state });
+            let sums = room.take(1);
+            let mut gradients = Vec::new();
+            for index in 0..self.micro_batches {
+                room.pool.enter(Part::MicroBatch { is_first: index == 0 });
+                let batch = ahead.take().unwrap_or_else(|| room.take(self.batch));
+                ahead = Some(room.take(self.batch));
+                self.pass(room, &mut gradients, change);
+                most = most.max(room.pool.used());
+                room.give(batch);
+            }
+            room.pool.enter(Part::Update { has_state });
+            if !has_state {
+                for granules in &self.weights {
+                    room.take(2 * granules);
+                }
+            }
+            most = most.max(room.pool.used());
+            gradients.into_iter().for_each(|gradient| room.give(gradient));
+            room.give(sums);
+            has_state = true;
+            if change == Change::Test {
+                room.pool.enter(Part::Evaluation);
+                let answer = room.take(3 * self.batch);
+                room.give(answer);
+            }
+            room.pool.step_ended();
+        }
+        most
+    }
+
+    /// Forward and backward; the first micro-batch makes the gradients.
+    fn pass(&self, room: &mut Room, gradients: &mut Vec<u32>, change: Change) {
+        let skipped = usize::from(change == Change::Less);
+        let factor = if change == Change::Larger { 2 } else { 1 };
+        let kept: Vec<u32> = self.activations[skipped..].iter().map(|granules| room.take(factor * granules)).collect();
+        let is_first = gradients.is_empty();
+        for (i, activation) in kept.into_iter().enumerate().rev() {
+            let dy = room.take(self.activations[i]);
+            if change == Change::More {
+                let more = room.take(5);
+                room.give(more);
+            }
+            if is_first && let Some(granules) = self.weights.get(i) {
+                gradients.push(room.take(*granules));
+            }
+            room.give(activation);
+            room.give(dy);
+        }
+    }
+
+    /// Its places, as a run of a few steps shows them.
+    fn places(&self) -> Arc<Places> {
+        let mut room = Room::new();
+        room.pool.keep_requests();
+        self.go(&mut room, 3, Change::Nothing);
+        Arc::new(Places::of(&room.pool.take_requests(), &PROFILE))
+    }
+}
+
+fn runs() -> impl Strategy<Value = Run> {
+    let sizes = |count| prop::collection::vec(1..200u64, 1..count);
+    (sizes(12), sizes(20), 1..100u64, 1..5usize).prop_map(|(weights, activations, batch, micro_batches)| Run {
+        weights,
+        activations,
+        batch,
+        micro_batches,
+    })
+}
+
+fn changes() -> impl Strategy<Value = Change> {
+    prop::sample::select(vec![Change::More, Change::Less, Change::Larger, Change::Test])
+}
+
+proptest! {
+    #[test]
+    fn a_run_as_it_was_planned_lies_in_its_segment(run in runs(), steps in 1..8usize) {
+        let places = run.places();
+        let mut room = Room::new();
+        room.pool.follow(&places);
+        let most = run.go(&mut room, steps, Change::Nothing);
+        prop_assert_eq!(room.pool.reserved(), places.segment());
+        prop_assert!(places.extent() >= most || steps < 2);
+        let end = room.alive.iter().map(|(_, place)| place.start + place.bytes).max();
+        prop_assert!(end <= Some(places.extent().0));
+    }
+
+    #[test]
+    fn a_run_that_asks_for_other_blocks_lies_apart_all_the_same(run in runs(), steps in 1..5usize, change in changes()) {
+        let mut room = Room::new();
+        room.pool.follow(&run.places());
+        // Every block is looked at as it comes.
+        run.go(&mut room, steps, change);
+        for (number, _) in std::mem::take(&mut room.alive) {
+            room.pool.give(number);
+        }
+        prop_assert_eq!(room.pool.used(), Bytes(0));
+    }
+
+    #[test]
+    fn the_same_requests_have_the_same_places(run in runs()) {
+        prop_assert_eq!(run.places(), run.places());
+    }
+}
+
+#[test]
+fn what_waits_for_the_next_step_takes_turns() {
+    let run = Run { weights: vec![10], activations: vec![7], batch: 4, micro_batches: 1 };
+    let places = run.places();
+    // Two batches, a weight with its two moments, and a step: sums, the activation, its gradient and the weight's.
+    assert_eq!(places.extent(), Bytes(512 * (2 * 4 + 3 * 10 + 1 + 7 + 7 + 10)));
+}
+
+#[test]
+fn a_guide_finds_its_way_past_what_is_left_out_and_what_is_added() {
+    let expected = [1, 2, 3, 4].map(|granules| Advised { bytes: 512 * granules, starts: [4096 * granules; 2] });
+    let parts = vec![((Part::Start, Part::Start), expected.to_vec())];
+    let mut guide = Guide::new(Arc::new(Places { extent: 1 << 20, segment: 1 << 20, parts }));
+    assert_eq!(guide.next(512), None, "no part has begun");
+    guide.enter(Part::Start);
+    let found = [1, 9, 3, 2, 4].map(|granules| guide.next(512 * granules).map(|starts| starts[0] / 4096));
+    assert_eq!(found, [Some(1), None, Some(3), None, Some(4)]);
+    guide.enter(Part::Saving);
+    assert_eq!(guide.next(512), None);
+}

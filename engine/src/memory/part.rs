@@ -1,0 +1,62 @@
+//! The parts of a run by which blocks are placed: whenever a part comes again, it asks for the same blocks.
+//!
+//! Owns the words in which a session says where it stands. Always holds: a pass is one part that begins it and the parts
+//! that follow up to the next one that begins a pass. A part says all that decides what is asked for, so that two parts
+//! which ask for other blocks are not equal.
+
+/// A part of a run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Part {
+    /// The making of the model, and the loading of its weights or of a checkpoint.
+    Start,
+    /// A step, up to its first micro-batch.
+    Step {
+        /// Whether its first micro-batch is on the device already.
+        is_fed: bool,
+        /// Whether an update was made before, so that the optimizer's state is there.
+        has_state: bool,
+    },
+    /// A micro-batch of a step.
+    MicroBatch {
+        /// Whether it is the step's first, in which gradients are born.
+        is_first: bool,
+    },
+    /// What follows the last micro-batch of a step.
+    Update {
+        /// Whether the optimizer's state is there.
+        has_state: bool,
+    },
+    /// A test, up to its first batch.
+    Evaluation,
+    /// A batch of a test.
+    Batch {
+        /// What it has; the last one has what is left.
+        samples: usize,
+    },
+    /// One pass over tokens of a text that is written on.
+    Writing {
+        /// How many it sees.
+        tokens: usize,
+        /// Whether it has the keys and values of those before.
+        is_continued: bool,
+    },
+    /// The writing of a checkpoint.
+    Saving,
+    /// A look for numbers that are not finite, which is in no plan: the run ends with it.
+    Diagnosis,
+}
+
+impl Part {
+    /// Whether a pass begins with it.
+    pub fn begins_pass(self) -> bool {
+        match self {
+            Self::Start
+            | Self::Step { .. }
+            | Self::Evaluation
+            | Self::Writing { .. }
+            | Self::Saving
+            | Self::Diagnosis => true,
+            Self::MicroBatch { .. } | Self::Update { .. } | Self::Batch { .. } => false,
+        }
+    }
+}

@@ -1,0 +1,45 @@
+//! Places for the blocks of a run on a GPU, by a dry run that asks a pool which grows.
+//!
+//! Always holds: what is found is a function of the resolved experiment and the machine, so that a run is placed as its plan
+//! was; and it is never more than what the pool would come to by growing.
+
+use std::sync::Arc;
+
+use super::{Dry, Purpose, predict, shortened};
+use crate::{
+    bytes::Bytes,
+    device::{PoolPolicy, Target},
+    error::Result,
+    hardware::Machine,
+    memory::allocator::{Places, Requests},
+    plan::Resolved,
+};
+
+/// What a run of `resolved` asks a pool for that grows, and what that comes to.
+///
+/// # Errors
+/// Fails when the model cannot be built.
+pub fn requests(resolved: &Resolved, machine: &Machine) -> Result<(Requests, Bytes)> {
+    let shortened = shortened(resolved.experiment());
+    let mut dry = Dry::new(resolved, &shortened, machine, Purpose::Ask, None)?;
+    dry.passes()?;
+    let ledger = dry.session.executor().ledger();
+    Ok((ledger.take_requests(), ledger.reserved()))
+}
+
+/// The places, and what growing would come to; `None` where blocks are placed as they come, or are better so.
+pub(super) fn found(resolved: &Resolved, machine: &Machine) -> Result<Option<(Arc<Places>, Bytes)>> {
+    let Target::Gpu(profile) = resolved.target() else { return Ok(None) };
+    if resolved.experiment().gpu.pool != PoolPolicy::Planned {
+        return Ok(None);
+    }
+    let (requests, grown) = requests(resolved, machine)?;
+    let places = Places::of(&requests, &profile.pool);
+    Ok((places.segment() <= grown).then(|| (Arc::new(places), grown)))
+}
+
+/// The places that the plan of a run has.
+pub(super) fn of_plan(resolved: &Resolved, machine: &Machine) -> Result<Option<Arc<Places>>> {
+    let is_planned = resolved.target().is_gpu() && resolved.experiment().gpu.pool == PoolPolicy::Planned;
+    if is_planned { Ok(predict(resolved, machine)?.places) } else { Ok(None) }
+}
