@@ -26,6 +26,8 @@ pub enum Stream {
     Dropout,
     /// Which of the likely tokens a model writes.
     Sampling,
+    /// The direction that an optimizer sees gradients in.
+    Projection,
 }
 
 const fn mix(mut z: u64) -> u64 {

@@ -26,6 +26,17 @@ words! {
         /// The two moments in 8 bits each, block by block (Dettmers et al. 2022). Tensors under 4096 elements keep theirs as
         /// [`OptimizerKind::Adamw`] does.
         Adamw8bit = "adamw8bit",
+        /// The two moments in 4 bits each, by block and by row and column (Li, Chen & Zhu 2023). Tensors under 4096 elements
+        /// keep theirs as [`OptimizerKind::Adamw`] does.
+        Adamw4bit = "adamw4bit",
+        /// One momentum an element of the matrices of hidden layers, of which a step follows the nearest semi-orthogonal matrix
+        /// (Jordan et al. 2024, with the scale of Liu et al. 2025, so that rates are those of AdamW). Of the convolution it
+        /// takes a filter's taps as a row. Everything else, embeddings and classes included, as [`OptimizerKind::Adamw`].
+        Muon = "muon",
+        /// Of the matrices of hidden layers two moments an element of the longer side, of the gradient's part in a random
+        /// direction of the shorter one; a step follows the gradient (Zhu et al. 2024). Everything else, embeddings and classes
+        /// included, as [`OptimizerKind::Adamw`].
+        ApolloMini = "apollo-mini",
         /// Of a matrix a second moment a row and one a column, of a vector one an element; no first moment (Shazeer & Stern
         /// 2018, with a given learning rate).
         Adafactor = "adafactor",
@@ -55,8 +66,9 @@ impl OptimizerKind {
             Self::Sgd | Self::Adafactor => &[],
             Self::Momentum | Self::Nesterov => &[Momentum],
             Self::Lion => &[Beta1, Beta2],
+            Self::Muon => &[Momentum, Beta1, Beta2, Epsilon],
             Self::Rmsprop => &[Beta2, Epsilon],
-            Self::Adam | Self::Adamw | Self::Adamw8bit => &[Beta1, Beta2, Epsilon],
+            Self::Adam | Self::Adamw | Self::Adamw8bit | Self::Adamw4bit | Self::ApolloMini => &[Beta1, Beta2, Epsilon],
         }
     }
 
@@ -71,10 +83,13 @@ impl OptimizerKind {
         match self {
             Self::Adam | Self::Adamw => 0,
             Self::Adamw8bit => 1,
-            Self::Adafactor => 2,
-            Self::Lion => 3,
-            Self::Momentum | Self::Nesterov | Self::Rmsprop => 4,
-            Self::Sgd => 5,
+            Self::Adamw4bit => 2,
+            Self::ApolloMini => 3,
+            Self::Adafactor => 4,
+            Self::Lion => 5,
+            Self::Muon => 6,
+            Self::Momentum | Self::Nesterov | Self::Rmsprop => 7,
+            Self::Sgd => 8,
         }
     }
 
@@ -90,12 +105,20 @@ impl OptimizerKind {
     pub fn usual_beta2(self) -> f64 {
         if matches!(self, Self::Lion | Self::Rmsprop) { 0.99 } else { 0.999 }
     }
+
+    /// The same of `momentum`: 0.95 for muon, 0.9 otherwise.
+    pub fn usual_momentum(self) -> f64 {
+        if self == Self::Muon { 0.95 } else { 0.9 }
+    }
 }
 
 impl Optimizer {
-    /// Chooses a rule. Where `beta2` is the usual one of the rule before, it becomes the usual one of the new rule: what
-    /// stands there was not chosen.
+    /// Chooses a rule. Where `beta2` or `momentum` is the usual one of the rule before, it becomes the usual one of the new
+    /// rule: what stands there was not chosen.
     pub fn choose(&mut self, kind: OptimizerKind) {
+        if self.momentum == self.kind.usual_momentum() {
+            self.momentum = kind.usual_momentum();
+        }
         if self.beta2 == self.kind.usual_beta2() {
             self.beta2 = kind.usual_beta2();
         }
@@ -139,13 +162,13 @@ settings! {
         });
         /// Weight decay: L2 for sgd, momentum, nesterov, rmsprop and adam, decoupled otherwise.
         pub weight_decay: f64 = 0.01, NOTHING.numbers(0.0, 1e3, "a weight decay");
-        /// Decay of the velocity (momentum, nesterov).
+        /// Decay of the velocity (momentum, nesterov, and muon, whose program has 0.95).
         pub momentum: f64 = 0.9, NOTHING.limits(decay("0.9")).when(|e| e.optimizer.kind.has(Hyperparameter::Momentum));
-        /// Decay of the first moment (adam, adamw, adamw8bit); share of the momentum in a step (lion).
+        /// Decay of the first moment (adam, the forms of adamw, muon, apollo-mini); share of the momentum in a step (lion).
         pub beta1: f64 = 0.9, NOTHING.limits(decay("0.9")).when(|e| e.optimizer.kind.has(Hyperparameter::Beta1));
-        /// Decay of the second moment (adam, adamw, adamw8bit), of the momentum (lion, whose paper has 0.99).
+        /// Decay of the second moment (adam, the forms of adamw, muon, apollo-mini), of the momentum (lion, whose paper has 0.99).
         pub beta2: f64 = 0.999, NOTHING.limits(decay("0.999")).when(|e| e.optimizer.kind.has(Hyperparameter::Beta2));
-        /// Added to the denominator (adam, adamw, adamw8bit).
+        /// Added to the denominator (rmsprop, adam, the forms of adamw, muon, apollo-mini).
         pub epsilon: f64 = 1e-8, NOTHING.when(|e| e.optimizer.kind.has(Hyperparameter::Epsilon)).limits(Limits::Positive {
             high: 1.0, what: "an epsilon", example: "1e-8",
         });

@@ -20,7 +20,7 @@ use crate::{
     error::Result,
     experiment::{ActivationKind, Experiment, ModelKind},
     layer_path::Scope,
-    nn::{Init, Layer, Linear, Param, Relu, Smooth, Visit, chain, visited_chain},
+    nn::{Init, Layer, Linear, Param, Relu, Replaced, Smooth, Visit, chain, visited_chain},
 };
 use block::{Block, run_blocks, skips_taken};
 use segments::Segment;
@@ -61,7 +61,20 @@ impl<B: Backend> Model<B> {
     /// Data of another kind than the family learns from; [`Error::Budget`](crate::error::Error::Budget) where the
     /// parameters find no room; those of a launch.
     pub fn build(executor: &Executor<B>, experiment: &Experiment, info: &DatasetInfo) -> Result<Self> {
-        let init = Init::new(executor, experiment.precision, experiment.run.seed);
+        Self::replaced(executor, experiment, info, None)
+    }
+
+    /// The same, of which some parameters take other values before anything reads them: no numbers are drawn for these.
+    ///
+    /// # Errors
+    /// Those of [`Model::build`].
+    pub fn replaced(
+        executor: &Executor<B>,
+        experiment: &Experiment,
+        info: &DatasetInfo,
+        replaced: Option<&Replaced<'_>>,
+    ) -> Result<Self> {
+        let init = Init::new(executor, experiment.precision, experiment.run.seed).replacing(replaced);
         let init = &mut init.training(experiment.frozen, experiment.lora).holding(experiment.quantise.base);
         let parts = match experiment.model.kind {
             ModelKind::Mlp => mlp::build(init, &experiment.model, info),
@@ -78,6 +91,7 @@ impl<B: Backend> Model<B> {
         // Checks and menus ask for the blocks of a model that is not built.
         debug_assert_eq!(parts.blocks.len(), experiment.model.blocks(), "blocks of {:?}", experiment.model);
         let segments = segments::of(experiment, info, parts.blocks.len())?;
+        let parts = Parts { classes: parts.classes.giving_classes(), ..parts };
         Ok(Self { parts, segments })
     }
 
@@ -153,6 +167,12 @@ impl<B: Backend> Model<B> {
     /// Every parameter in forward order.
     pub fn params(&self) -> Vec<&Param<B>> {
         self.layers().into_iter().flat_map(Layer::params).collect()
+    }
+
+    /// The weights that pruning may set to zero, in forward order: of products, and trained.
+    pub fn prunable(&self) -> Vec<&Param<B>> {
+        let is_trained = |param: &&Param<B>| param.is_trained();
+        self.leaves().into_iter().filter_map(Layer::prunable).filter(is_trained).collect()
     }
 
     /// How many numbers the model has, adapters included.

@@ -13,7 +13,7 @@ use crate::{
     },
     error::Result,
     memory::{Category, timeline::LayerId},
-    nn::{Init, Param, ParamRole, Start},
+    nn::{Init, Param, ParamRole, ParamUse, Start},
     rng::{Rng, Stream},
 };
 
@@ -82,6 +82,7 @@ impl<B: Backend> Adapter<B> {
         let start = Start::Uniform { fan_in: inner };
         let down = init.param_that(layer, ParamRole::AdapterDown, [rank, inner], start, true)?;
         let up = init.param_that(layer, ParamRole::AdapterUp, [adapted, rank], Start::Zero, true)?;
+        let [down, up] = [down, up].map(|matrix| matrix.used(ParamUse::HiddenMatrix));
         let part = (adapted != out).then_some(Part { rows, out });
         let dropout = (dropout > 0.0).then(|| Dropped {
             share: dropout,

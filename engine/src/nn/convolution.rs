@@ -5,7 +5,7 @@ use crate::{
     backend::{Backend, Executor, Shape, Tensor, Window},
     error::Result,
     memory::timeline::LayerId,
-    nn::{Init, Layer, Param, ParamRole},
+    nn::{Init, Layer, Param, ParamRole, ParamUse},
 };
 
 /// The settings of a convolution.
@@ -94,7 +94,8 @@ impl<B: Backend, const DEPTHWISE: bool> Convolution<B, DEPTHWISE> {
             true => Shape::from([size, size, channels]),
             false => Shape::from([filters, size, size, channels]),
         };
-        let weight = init.uniform(layer, ParamRole::Weight, extents, fan_in)?;
+        let used_as = if DEPTHWISE { ParamUse::Other } else { ParamUse::HiddenMatrix };
+        let weight = init.uniform(layer, ParamRole::Weight, extents, fan_in)?.used(used_as);
         let bias = shape.bias.then(|| init.uniform(layer, ParamRole::Bias, [filters], fan_in)).transpose()?;
         Ok(Self { layer, shape, weight, bias })
     }
@@ -155,6 +156,10 @@ impl<B: Backend, const DEPTHWISE: bool> Layer<B> for Convolution<B, DEPTHWISE> {
 
     fn layer(&self) -> LayerId {
         self.layer
+    }
+
+    fn prunable(&self) -> Option<&Param<B>> {
+        (!DEPTHWISE).then_some(&self.weight)
     }
 
     fn params(&self) -> Vec<&Param<B>> {

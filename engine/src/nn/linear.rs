@@ -9,7 +9,7 @@ use crate::{
     experiment::Projection,
     memory::timeline::LayerId,
     nn::{
-        CodedParam, Init, Layer, Param, ParamRole, Start,
+        CodedParam, Init, Layer, Param, ParamRole, ParamUse, Start,
         adapter::{Adapter, Key},
     },
 };
@@ -111,11 +111,28 @@ impl<B: Backend> Linear<B> {
         };
         let weight = match coded {
             Some(coded) => Weight::Coded(Box::new(coded)),
-            None => Weight::Plain(Rc::new(make(ParamRole::Weight, [out, inner].into(), weight)?)),
+            None => {
+                let weight = make(ParamRole::Weight, [out, inner].into(), weight)?;
+                Weight::Plain(Rc::new(weight.used(ParamUse::HiddenMatrix)))
+            }
         };
         let bias = bias.map(|start| make(ParamRole::Bias, [out].into(), start)).transpose()?;
         let adapter = plan.map(|plan| Adapter::new(init, layer, [inner, out], plan).map(Box::new)).transpose()?;
         Ok(Self { layer, weight, bias, adapter, is_tied: false })
+    }
+
+    /// The same layer as the one that gives the classes, which is no hidden one.
+    #[must_use]
+    pub fn giving_classes(self) -> Self {
+        let weight = match self.weight {
+            Weight::Plain(weight) => Weight::Plain(match Rc::try_unwrap(weight) {
+                Ok(own) => Rc::new(own.used(ParamUse::Other)),
+                // Another layer's, which knows what it is.
+                Err(shared) => shared,
+            }),
+            coded @ Weight::Coded(_) => coded,
+        };
+        Self { weight, ..self }
     }
 
     /// A layer at `path` without bias that reads another layer's parameter `[out, in]` and adds to its gradient.
@@ -203,6 +220,13 @@ impl<B: Backend> Layer<B> for Linear<B> {
 
     fn layer(&self) -> LayerId {
         self.layer
+    }
+
+    fn prunable(&self) -> Option<&Param<B>> {
+        match &self.weight {
+            Weight::Plain(weight) if !self.is_tied => Some(weight),
+            Weight::Plain(_) | Weight::Coded(_) => None,
+        }
     }
 
     fn params(&self) -> Vec<&Param<B>> {

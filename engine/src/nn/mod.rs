@@ -36,13 +36,13 @@ pub use dropout::Dropout;
 pub use embedding::Embedding;
 pub use layer_norm::{LayerNorm, RmsNorm};
 pub use linear::Linear;
-pub use param::{Init, Param};
+pub use param::{Init, Param, Replaced};
 pub use pool::{AvgPool, GlobalPool, MaxPool};
 pub use positions::Positions;
 pub use query_key_norm::QueryKeyNorm;
 pub use reshape::{Flatten, Sequences};
 pub use residual::{Residual, Visit, chain, visited_chain};
-pub use role::ParamRole;
+pub use role::{ParamRole, ParamUse};
 pub use rotary::Rotary;
 pub use start::Start;
 pub use transpose::Transpose;
@@ -86,6 +86,11 @@ pub trait Layer<B: Backend> {
 
     /// Its weight, where that is held as codes.
     fn coded(&self) -> Option<&CodedParam<B>> {
+        None
+    }
+
+    /// Its weight, where that is a matrix or the filters of products and no other layer's: what pruning may set to zero.
+    fn prunable(&self) -> Option<&Param<B>> {
         None
     }
 

@@ -5,19 +5,22 @@ use std::cell::RefCell;
 use crate::{
     backend::{
         Backend, Executor, Shape, Tensor,
-        ops::{GradInto, StateSpec},
+        ops::{Elementwise, GradInto, StateSpec},
     },
     error::Result,
     experiment::{BaseWeights, Frozen, Lora, Precision, Projection},
     layer_path::Scope,
     memory::{Category, timeline::LayerId},
-    nn::{CodedParam, ParamRole, Start, adapter::AdapterPlan},
+    nn::{CodedParam, ParamRole, ParamUse, Start, adapter::AdapterPlan},
     rng::{Rng, Stream},
 };
 
 /// One parameter.
 pub struct Param<B: Backend> {
     role: ParamRole,
+    used_as: ParamUse,
+    /// What an optimizer that draws numbers for this parameter draws them from.
+    key: u64,
     layer: LayerId,
     precision: Precision,
     is_trained: bool,
@@ -38,6 +41,21 @@ impl<B: Backend> Param<B> {
     /// The name of its role.
     pub fn name(&self) -> &'static str {
         self.role.name()
+    }
+
+    /// What it is to a rule that treats the matrices of hidden layers apart.
+    pub fn used_as(&self) -> ParamUse {
+        self.used_as
+    }
+
+    /// The same, as the matrix that a hidden layer multiplies by, or no longer as one.
+    pub(super) fn used(self, used_as: ParamUse) -> Self {
+        Self { used_as, ..self }
+    }
+
+    /// What an optimizer that draws numbers for this parameter draws them from: a seed for [`Rng::new`].
+    pub fn key(&self) -> u64 {
+        self.key
     }
 
     /// The layer it belongs to.
@@ -152,6 +170,9 @@ pub(super) fn accumulate_all<B: Backend, T>(
     Ok(written)
 }
 
+/// Whether a parameter takes other values before anything reads those that it begins with.
+pub type Replaced<'a> = dyn Fn(LayerId, ParamRole) -> bool + 'a;
+
 /// Makes parameters in order, each from a random stream of its own, so a seed gives the same model on every device.
 pub struct Init<'a, B: Backend> {
     executor: &'a Executor<B>,
@@ -161,13 +182,14 @@ pub struct Init<'a, B: Backend> {
     frozen: Frozen,
     lora: Lora,
     base: BaseWeights,
+    replaced: Option<&'a Replaced<'a>>,
 }
 
 impl<'a, B: Backend> Init<'a, B> {
     /// A maker for one model.
     pub fn new(executor: &'a Executor<B>, precision: Precision, seed: u64) -> Self {
         let (frozen, lora, base) = (Frozen::None, Lora::default(), BaseWeights::None);
-        Self { executor, precision, seed, count: 0, frozen, lora, base }
+        Self { executor, precision, seed, count: 0, frozen, lora, base, replaced: None }
     }
 
     /// The same, with frozen parameters and adapters of dense layers.
@@ -180,6 +202,18 @@ impl<'a, B: Backend> Init<'a, B> {
     #[must_use]
     pub fn holding(self, base: BaseWeights) -> Self {
         Self { base, ..self }
+    }
+
+    /// The same, of a model some of whose parameters take other values before anything reads them: these are not drawn.
+    #[must_use]
+    pub fn replacing(self, replaced: Option<&'a Replaced<'a>>) -> Self {
+        Self { replaced, ..self }
+    }
+
+    /// What writes the first values of a parameter, from a random source of this key.
+    fn fill(&self, layer: LayerId, role: ParamRole, start: Start, key: u64) -> Elementwise {
+        let is_replaced = self.replaced.is_some_and(|replaced| replaced(layer, role));
+        if is_replaced { Elementwise::Fill(0.0) } else { start.fill(key) }
     }
 
     /// The adapter that the dense layer at `layer` is to have, of whose `out` rows `parts` are. `None` without adapters, for
@@ -278,7 +312,7 @@ impl<'a, B: Backend> Init<'a, B> {
         let _layer = executor.enter(layer);
         let key = Rng::new(self.seed, Stream::Weights, self.count).key();
         self.count += 1;
-        let fill = start.fill(key);
+        let fill = self.fill(layer, role, start, key);
         let weight = executor.allocate(shape, self.precision.compute(), Category::Parameters, role.name())?;
         let master = if self.precision.has_master_weights() && is_trained {
             let master = executor.allocate(shape, self.precision.master(), Category::MasterWeights, role.name())?;
@@ -316,7 +350,8 @@ impl<'a, B: Backend> Init<'a, B> {
         let first = Rng::new(self.seed, Stream::Weights, self.count).key();
         self.count += 1;
         let key = |part: usize| if part == 0 { first } else { Rng::new(first, Stream::Weights, part as u64).key() };
-        coded.write(executor, |room, part| executor.launch(start.fill(key(part)), &[], &[room]))?;
+        let fill = |part: usize| self.fill(layer, ParamRole::Weight, start, key(part));
+        coded.write(executor, |room, part| executor.launch(fill(part), &[], &[room]))?;
         Ok(Some(coded))
     }
 
@@ -330,7 +365,9 @@ impl<'a, B: Backend> Init<'a, B> {
         master: Option<Tensor<B>>,
     ) -> Param<B> {
         let (gradient, state, numbers) = (RefCell::default(), RefCell::default(), weight.elements());
-        Param { role, layer, precision: self.precision, is_trained, numbers, weight, master, gradient, state }
+        let (used_as, precision) = (ParamUse::Other, self.precision);
+        let key = Rng::new(self.seed, Stream::Projection, self.count).key();
+        Param { role, used_as, key, layer, precision, is_trained, numbers, weight, master, gradient, state }
     }
 
     /// The part of the model that `layer` belongs to.

@@ -1,4 +1,4 @@
-//! What a parameter is in its layer.
+//! What a parameter is in its layer, and to a rule that treats the matrices of hidden layers apart.
 
 /// What a parameter is in its layer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -48,4 +48,13 @@ impl ParamRole {
     pub const fn is_of_codes(self) -> bool {
         matches!(self, Self::WeightCodes | Self::WeightScales | Self::ScaleCodes | Self::ScaleTops | Self::ScaleMean)
     }
+}
+
+/// What a parameter is to a rule that treats the matrices of hidden layers apart.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum ParamUse {
+    /// A matrix that a hidden layer multiplies by: of a dense layer, of a convolution as `[filters, taps]`, of an adapter.
+    HiddenMatrix,
+    /// Anything else: what is looked up, added, or scaled by; a filter for each channel; the layer that gives the classes.
+    Other,
 }

@@ -5,7 +5,7 @@ use crate::{
     backend::{Backend, Tensor, Window},
     error::Result,
     memory::timeline::LayerId,
-    nn::{Init, Layer, Param, ParamRole, convolution::image},
+    nn::{Init, Layer, Param, ParamRole, ParamUse, convolution::image},
 };
 
 /// A transposed convolution, 2 x 2 with stride 2, that doubles height and width. It computes the input gradient of a
@@ -26,6 +26,7 @@ impl<B: Backend> UpConv2d<B> {
         let layer = init.executor().ledger().layer_id(path);
         // Windows do not overlap: each output reads one pixel.
         let weight = init.uniform(layer, ParamRole::Weight, [channels, 2, 2, filters], channels)?;
+        let weight = weight.used(ParamUse::HiddenMatrix);
         let bias = init.uniform(layer, ParamRole::Bias, [filters], channels)?;
         Ok(Self { layer, filters, weight, bias })
     }
@@ -63,6 +64,10 @@ impl<B: Backend> Layer<B> for UpConv2d<B> {
 
     fn layer(&self) -> LayerId {
         self.layer
+    }
+
+    fn prunable(&self) -> Option<&Param<B>> {
+        Some(&self.weight)
     }
 
     fn params(&self) -> Vec<&Param<B>> {

@@ -1,4 +1,10 @@
-//! Optimizers: in place, one kernel a parameter, no temporaries of a parameter's size.
+//! Optimizers: in place, one kernel a parameter, no temporaries of a parameter's size; but for Muon, whose products need some.
+
+mod muon;
+
+mod prune;
+
+pub use prune::{Pruning, Stripped};
 
 use crate::{
     backend::{
@@ -7,12 +13,16 @@ use crate::{
     },
     error::Result,
     experiment::{self, OptimizerKind},
-    nn::Param,
+    nn::{Param, ParamUse},
+    rng::{Rng, Stream},
 };
 
-/// Elements below which 8-bit AdamW keeps a parameter's moments as AdamW does: small tensors save little, and a few wrong
-/// values weigh more in them (the paper's library has the same number).
+/// Elements below which AdamW with codes keeps a parameter's moments as AdamW does: small tensors save little, and a few wrong
+/// values weigh more in them (the programs of both papers have the same number).
 const QUANTISED_FROM: usize = 4096;
+
+/// Updates after which APOLLO-Mini sees gradients in another direction (the paper has the same number).
+const DIRECTION_UPDATES: u64 = 200;
 
 /// What one update needs beside the experiment's choice.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -40,9 +50,12 @@ pub fn update<B: Backend>(
 ) -> Result<()> {
     let Some(gradient) = param.take_gradient() else { return Ok(()) };
     let _layer = executor.enter(param.layer());
-    let rule = rule(choice, param.weight().shape(), update.step);
+    let rule = rule(choice, param, update.step);
     let layout = rule.state_layout(param.weight().shape(), param.master().dtype());
     let state = param.state(executor, &layout)?;
+    if is_orthogonal(choice, param) {
+        return muon::update(executor, choice, param, update, (gradient, clip));
+    }
     let Update { rate, grad_scale, .. } = update;
     let kernel = ops::Optimizer::Update(ops::Update { rule, rate, weight_decay: choice.weight_decay, grad_scale });
     let outputs: Vec<&Tensor<B>> = [param.master()].into_iter().chain(&state).chain(param.copy()).collect();
@@ -52,33 +65,60 @@ pub fn update<B: Backend>(
 
 /// The tensors of state that the optimizer keeps for a parameter.
 pub fn state_layout<B: Backend>(choice: &experiment::Optimizer, param: &Param<B>) -> StateLayout {
-    let shape = param.weight().shape();
-    rule(choice, shape, 1).state_layout(shape, param.master().dtype())
+    rule(choice, param, 1).state_layout(param.weight().shape(), param.master().dtype())
 }
 
-/// The rule of a weight of `shape` at update `step`.
-fn rule(choice: &experiment::Optimizer, shape: Shape, step: u64) -> UpdateRule {
-    match choice.kind {
-        OptimizerKind::Adamw8bit if shape.elements() < QUANTISED_FROM => {
-            of_kind(OptimizerKind::Adamw, choice, shape, step)
-        }
-        kind => of_kind(kind, choice, shape, step),
-    }
+/// The rule of a parameter at update `step`.
+fn rule<B: Backend>(choice: &experiment::Optimizer, param: &Param<B>, step: u64) -> UpdateRule {
+    let (kind, shape) = (choice.kind, param.weight().shape());
+    let is_small = shape.elements() < QUANTISED_FROM;
+    let is_as_adamw = match kind {
+        OptimizerKind::Adamw8bit | OptimizerKind::Adamw4bit => is_small,
+        OptimizerKind::Muon | OptimizerKind::ApolloMini => !is_hidden_matrix(param),
+        OptimizerKind::Sgd
+        | OptimizerKind::Momentum
+        | OptimizerKind::Nesterov
+        | OptimizerKind::Rmsprop
+        | OptimizerKind::Adam
+        | OptimizerKind::Adamw
+        | OptimizerKind::Adafactor
+        | OptimizerKind::Lion => false,
+    };
+    let key = Rng::new(param.key(), Stream::Projection, step.saturating_sub(1) / DIRECTION_UPDATES).key();
+    of_kind(if is_as_adamw { OptimizerKind::Adamw } else { kind }, choice, (shape, key), step)
 }
 
-/// The rule of one kind, with the constants of `choice`, whatever the size of the weight.
-pub(crate) fn of_kind(kind: OptimizerKind, choice: &experiment::Optimizer, shape: Shape, step: u64) -> UpdateRule {
+/// Whether Muon makes a parameter's steps orthogonal.
+fn is_orthogonal<B: Backend>(choice: &experiment::Optimizer, param: &Param<B>) -> bool {
+    choice.kind == OptimizerKind::Muon && is_hidden_matrix(param)
+}
+
+/// Whether a parameter is the matrix of a hidden layer. One of a single row or column is a vector.
+fn is_hidden_matrix<B: Backend>(param: &Param<B>) -> bool {
+    param.used_as() == ParamUse::HiddenMatrix && matrix(param.weight().shape()).rows > 1
+}
+
+/// The rule of one kind, with the constants of `choice`, whatever the parameter: of Muon, that of its momentum. What it draws
+/// comes from `key`.
+pub(crate) fn of_kind(
+    kind: OptimizerKind,
+    choice: &experiment::Optimizer,
+    (shape, key): (Shape, u64),
+    step: u64,
+) -> UpdateRule {
     let (momentum, beta1, beta2) = (choice.momentum, choice.beta1, choice.beta2);
     let moments = Moments { beta1, beta2, epsilon: choice.epsilon, step };
     match kind {
         OptimizerKind::Sgd => UpdateRule::Sgd,
         OptimizerKind::Momentum => UpdateRule::Momentum { momentum },
-        OptimizerKind::Nesterov => UpdateRule::Nesterov { momentum },
+        OptimizerKind::Nesterov | OptimizerKind::Muon => UpdateRule::Nesterov { momentum },
         OptimizerKind::Lion => UpdateRule::Lion { beta1, beta2 },
         OptimizerKind::Rmsprop => UpdateRule::RmsProp { alpha: beta2, epsilon: choice.epsilon },
         OptimizerKind::Adam => UpdateRule::Adam(moments),
         OptimizerKind::Adamw => UpdateRule::AdamW(moments),
         OptimizerKind::Adamw8bit => UpdateRule::AdamW8(moments),
+        OptimizerKind::Adamw4bit => UpdateRule::AdamW4 { moments, extents: matrix(shape) },
+        OptimizerKind::ApolloMini => UpdateRule::ApolloMini { moments, extents: matrix(shape), key },
         OptimizerKind::Adafactor => UpdateRule::Adafactor { extents: matrix(shape), step },
     }
 }
@@ -113,7 +153,7 @@ mod tests {
         let (weight, squares) = (tensor(0.5, Category::Parameters), tensor(0.0, Category::OptimizerState));
         let mut wanted = 0.5;
         for step in 1..=20 {
-            let rule = of_kind(OptimizerKind::Rmsprop, &choice, weight.shape(), step);
+            let rule = of_kind(OptimizerKind::Rmsprop, &choice, (weight.shape(), 0), step);
             assert_eq!(rule.state_layout(weight.shape(), DType::F64).len(), 1);
             let update = ops::Update { rule, rate: 0.01, weight_decay: 0.0, grad_scale: 0.5 };
             let gradient = tensor(-4.0, Category::Gradients);
@@ -134,5 +174,24 @@ mod tests {
         assert_eq!(extents([10, 64].into()), (10, 64));
         assert_eq!(extents([64].into()), (1, 64));
         assert_eq!(extents([64, 1].into()), (1, 64));
+    }
+
+    #[test]
+    fn the_page_of_choices_tells_the_bytes_of_state_of_every_rule() {
+        let shape = Shape::from([4096, 4096]);
+        let page = include_str!("../../CHOICES.md");
+        let bytes = |kind: OptimizerKind| -> usize {
+            let layout =
+                of_kind(kind, &experiment::Optimizer::default(), (shape, 0), 1).state_layout(shape, DType::F32);
+            layout.iter().map(|spec| spec.shape.elements() * spec.dtype.size()).sum()
+        };
+        for kind in OptimizerKind::ALL {
+            let told = format!("| {:.3} |", bytes(kind) as f64 / shape.elements() as f64);
+            let rule = format!("`{}`", kind.key());
+            let is_told = page
+                .lines()
+                .any(|line| line.strip_prefix("| ").is_some_and(|line| line.contains(&rule) && line.ends_with(&told)));
+            assert!(is_told, "the page lacks {rule} {told}");
+        }
     }
 }

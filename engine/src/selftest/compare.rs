@@ -7,6 +7,8 @@
 //! Tensor cores, which products of 16-bit operands go by, cut sums off instead of rounding them (Fasi et al. 2021, "Numerical
 //! behavior of NVIDIA tensor cores"): what they lose has one sign and adds up with the number of partial sums.
 
+use std::borrow::Cow;
+
 use super::cases::{Case, FLOATS};
 use crate::backend::{
     DType, Kernel,
@@ -61,11 +63,24 @@ fn cut_off(k: f64) -> f64 {
     4.0 * rounding(DType::F32) * k / 8.0 * k.sqrt() / 3.0
 }
 
-/// Integers are exact; the codes of 8-bit moments may be neighbours, where a moment is in the middle between two.
+/// Integers are exact; the codes of moments may be neighbours, where a moment is in the middle between two.
 fn integer(case: &Case) -> f64 {
     let Kernel::Optimizer(Optimizer::Update(update)) = &case.kernel else { return 0.0 };
     let layout = update.rule.state_layout([1].into(), DType::F32);
-    if layout.iter().any(|spec| spec.values == StateValues::Codes) { 1.0 } else { 0.0 }
+    let is_coded = |values| matches!(values, StateValues::Codes | StateValues::Pairs);
+    if layout.iter().any(|spec| is_coded(spec.values)) { 1.0 } else { 0.0 }
+}
+
+/// The numbers of output `output` that are to be compared: of bytes that are a moment's pairs of codes, the codes.
+pub fn compared<'a>(case: &Case, output: usize, numbers: &'a [f64]) -> Cow<'a, [f64]> {
+    let Kernel::Optimizer(Optimizer::Update(update)) = &case.kernel else { return numbers.into() };
+    let layout = update.rule.state_layout([1].into(), DType::F32);
+    match output.checked_sub(1).and_then(|i| layout.get(i)) {
+        Some(spec) if spec.values == StateValues::Pairs => {
+            numbers.iter().flat_map(|pair| [(pair / 16.0).floor(), pair % 16.0]).collect()
+        }
+        _ => numbers.into(),
+    }
 }
 
 /// The difference that was largest beside what was allowed.

@@ -8,8 +8,8 @@ use crate::{
     device::target,
     experiment::{
         ActivationKind, AttentionKind, BaseWeights, Batch, Checkpointing, DataKind, EvaluationBatch, Experiment,
-        Frozen, Gpu, Model, ModelKind, OptimizerKind, Placement, PoolPolicy, Precision, Projection, Recompute, Targets,
-        UpdateTime,
+        Frozen, Gpu, Model, ModelKind, OptimizerKind, Placement, PoolPolicy, Precision, Projection, Prune, PruneKind,
+        PruneSchedule, PruneScope, Recompute, Targets, UpdateTime,
     },
     rng::{Rng, Stream},
 };
@@ -173,6 +173,9 @@ fn draw(family: &Family, dice: Dice, text: Option<&Path>) -> Experiment {
     if experiment.lora.rank > 0 && experiment.model.kind.is_decoder() {
         adapted(&mut experiment, dice);
     }
+    if experiment.frozen != Frozen::All && dice.rarely(80, 4) {
+        experiment.prune = pruned(dice);
+    }
     experiment.optimizer.clip_norm = dice.one(10, &[0.0, 1.0]);
     let several = EvaluationBatch::Samples(8 + dice.below(66, 200));
     experiment.batch.evaluation =
@@ -196,10 +199,24 @@ fn adapted(e: &mut Experiment, dice: Dice) {
     }
 }
 
+/// Weights that become zero, from the first update on or from a later one.
+fn pruned(dice: Dice) -> Prune {
+    Prune {
+        kind: dice.one(81, &[PruneKind::Magnitude, PruneKind::Magnitude, PruneKind::Groups]),
+        scope: dice.one(82, &PruneScope::ALL),
+        schedule: dice.one(83, &PruneSchedule::ALL),
+        initial_sparsity: dice.one(84, &[0.0, 0.2]),
+        n: 1 + dice.below(85, 2),
+        begin_step: dice.below(86, 2) as u64,
+        every: 1,
+        ..Prune::default()
+    }
+}
+
 /// What is chosen of a GPU's memory and arithmetic.
 fn gpu(dice: Dice) -> Gpu {
     Gpu {
-        pool: dice.one(70, &[PoolPolicy::Grow, PoolPolicy::Release, PoolPolicy::Reserve]),
+        pool: dice.one(70, &PoolPolicy::ALL),
         workspace: dice.one(71, &[Bytes::ZERO, Bytes::mib(1), Bytes::mib(32)]),
         tf32: dice.rarely(72, 3),
         deterministic: !dice.rarely(73, 4),

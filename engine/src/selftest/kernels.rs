@@ -9,7 +9,7 @@ use std::any::TypeId;
 use super::{
     Bench, Choice, Fault, Found, Runner,
     cases::{self, Case, FLOATS, Operand, optimizer},
-    compare::{Worst, allowed},
+    compare::{Worst, allowed, compared},
     draw::Draw,
 };
 use crate::{
@@ -128,6 +128,8 @@ fn is_of_rows(kernel: &Kernel) -> bool {
             | Kernel::Linear(Linear::BiasGrad { .. })
             | Kernel::Loss(Loss::CrossEntropy)
             | Kernel::Loss(Loss::CrossEntropyGrad { .. })
+            | Kernel::Loss(Loss::Distil(_))
+            | Kernel::Loss(Loss::DistilGrad { .. })
             | Kernel::Loss(Loss::SquaredError)
             | Kernel::Loss(Loss::SquaredErrorGrad { .. })
     )
@@ -259,7 +261,8 @@ fn has_copy(case: &Case) -> bool {
 fn judge(case: &Case, got: &[Vec<f64>], wanted: &[Vec<f64>], worst: &mut Worst) -> Result<(), Fault> {
     for (i, (got, wanted)) in got.iter().zip(wanted).enumerate() {
         let mut neighbours = 0;
-        for (place, (got, wanted)) in got.iter().zip(wanted).enumerate() {
+        let [got, wanted] = [got, wanted].map(|numbers| compared(case, i, numbers));
+        for (place, (got, wanted)) in got.iter().zip(wanted.iter()).enumerate() {
             let here = Worst::between(*got, *wanted, allowed(case, i, *wanted));
             neighbours += usize::from(here.error != 0.0 && !FLOATS.contains(&case.outputs[i].1));
             if !here.holds() {

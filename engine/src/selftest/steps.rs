@@ -230,7 +230,7 @@ fn compare<B: Backend>(
         let [real, dry] = [real.seen.get(i), dry.seen.get(i)];
         return Err(Fault::new(format!("op {i} is {real:?}, and {dry:?} in the dry run")));
     }
-    let host = if bench.target.is_gpu() { 0 } else { bookkeeping(experiment, info)?.most().0 };
+    let host = if bench.target.is_gpu() { 0 } else { bookkeeping(experiment, None, info)?.most().0 };
     for (seen, measured) in real.seen.iter().zip(&real.measured) {
         let ([bytes, blocks], measured) = (seen.alive, measured.saturating_sub(idle).0);
         let most = host + bench.beside.0 * blocks;

@@ -32,6 +32,7 @@ mod operands;
 pub(in crate::backend) mod optimizer;
 mod parallel;
 mod pool;
+mod prune;
 pub(in crate::backend) mod rotary;
 mod scratch;
 mod simd;
@@ -166,6 +167,7 @@ fn dispatch(kernel: &Kernel, o: &Operands<'_>) -> Result<()> {
         Kernel::Norm(kernel) => norm::launch(kernel, o),
         Kernel::Optimizer(kernel) => optimizer::launch(kernel, o),
         Kernel::Pool(kernel) => pool::launch(kernel, o),
+        Kernel::Prune(kernel) => prune::launch(kernel, o),
         Kernel::Rotary(kernel) => rotary::launch(kernel, o),
     }
 }

@@ -5,7 +5,9 @@
 //! and columns before it can step; see its file.
 
 pub(in crate::backend) mod adafactor;
+pub(in crate::backend) mod apollo;
 mod clip;
+pub(in crate::backend) mod four_bit;
 pub(in crate::backend::cpu) mod quantised;
 
 use half::{bf16, f16};
@@ -35,6 +37,13 @@ pub(super) fn launch(kernel: &Optimizer, o: &Operands<'_>) -> Result<()> {
         Optimizer::Clip { limit } => {
             o.output::<f64>(0)?[0] = clip::factor(*limit, o.input::<f64>(0)?[0]);
             Ok(())
+        }
+        Optimizer::Normalise { epsilon } => {
+            let factor = 1.0 / (o.input::<f64>(0)?[0].sqrt() + epsilon);
+            by_float!(o.output_type(0), T => {
+                clip::scale::<T>(factor, &mut o.output(0)?);
+                Ok(())
+            }, else o.unsupported())
         }
         Optimizer::Update(update) => by_types(update, o),
     }
@@ -88,6 +97,23 @@ fn typed<W: Float, G: Float<Acc = W::Acc>, C: Float<Acc = W::Acc>>(
             let states = [(&mut *first.0, &mut *first.1), (&mut *second.0, &mut *second.1)];
             quantised::adamw(update, &moments, &grad, &mut weight, states, copy);
         }
+        Pass::FourBit(moments, extents) => {
+            let (mut first, mut first_scales) = (o.bytes(1)?, o.output::<f32>(2)?);
+            let (mut second, mut scales) = (o.bytes(3)?, o.output::<f32>(4)?);
+            let mut by_column = (extents.rows > 1).then(|| o.output::<f32>(5)).transpose()?;
+            let states = four_bit::States {
+                first: (&mut first, &mut first_scales),
+                second: &mut second,
+                scales: (&mut scales, by_column.as_deref_mut()),
+            };
+            four_bit::adamw(update, (&moments, &extents), &grad, &mut weight, states, copy);
+        }
+        Pass::Projected { moments, extents, key } => {
+            let (mut first, mut second) = (o.output::<W::Acc>(1)?, o.output::<W::Acc>(2)?);
+            let mut norm = o.output::<W::Acc>(3)?;
+            let projected = apollo::ApolloMini { extents, moments, key, update };
+            projected.step(&grad, &mut weight, [&mut first, &mut second, &mut norm], copy);
+        }
         Pass::Factored { extents, step } => {
             let factored = adafactor::Adafactor { extents, step, update };
             if extents.rows == 1 {
@@ -107,6 +133,14 @@ enum Pass<A> {
     ByElement(Elementwise<A>),
     /// By blocks of codes.
     Quantised(Moments),
+    /// By blocks of pairs of codes.
+    FourBit(Moments, Rows),
+    /// By the gradient's part in one direction.
+    Projected {
+        moments: Moments,
+        extents: Rows,
+        key: u64,
+    },
     /// By rows and columns.
     Factored {
         extents: Rows,
@@ -183,6 +217,8 @@ impl<A: Accumulator> Pass<A> {
             UpdateRule::Adam(moments) => Elementwise::Adam(Adam::new(update, &moments, false)),
             UpdateRule::AdamW(moments) => Elementwise::Adam(Adam::new(update, &moments, true)),
             UpdateRule::AdamW8(moments) => return Self::Quantised(moments),
+            UpdateRule::AdamW4 { moments, extents } => return Self::FourBit(moments, extents),
+            UpdateRule::ApolloMini { moments, extents, key } => return Self::Projected { moments, extents, key },
             UpdateRule::Adafactor { extents, step } => return Self::Factored { extents, step },
         })
     }

@@ -39,6 +39,7 @@ mod operands;
 mod optimizer;
 mod pool;
 pub mod pool_manners;
+mod prune;
 mod rotary;
 mod threads;
 mod transfer;
@@ -92,9 +93,12 @@ const SOURCES: &[&Source] = &[
     &norm::row::SOURCE,
     &optimizer::SOURCE,
     &optimizer::adafactor::SOURCE,
+    &optimizer::apollo::SOURCE,
+    &optimizer::four_bit::SOURCE,
     &optimizer::quantised::SOURCE,
     &optimizer::gradient_norm::SOURCE,
     &pool::SOURCE,
+    &prune::SOURCE,
     &rotary::SOURCE,
 ];
 
@@ -344,6 +348,7 @@ fn dispatch(kernel: &Kernel, o: &Operands<'_>) -> Result<()> {
         Kernel::Norm(kernel) => norm::launch(kernel, o),
         Kernel::Optimizer(kernel) => optimizer::launch(kernel, o),
         Kernel::Pool(kernel) => pool::launch(kernel, o),
+        Kernel::Prune(kernel) => prune::launch(kernel, o),
         Kernel::Rotary(kernel) => rotary::launch(kernel, o),
     }
 }

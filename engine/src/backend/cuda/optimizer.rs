@@ -3,6 +3,8 @@
 //! The gradient, `T`, may be narrower than the weight, `W`. The weight's narrower copy is written in the same pass.
 
 pub(super) mod adafactor;
+pub(super) mod apollo;
+pub(super) mod four_bit;
 pub(super) mod gradient_norm;
 pub(super) mod quantised;
 
@@ -27,6 +29,7 @@ pub(super) fn launch(kernel: &Optimizer, o: &Operands<'_>) -> Result<()> {
     match kernel {
         Optimizer::SumSquares => gradient_norm::sum_squares(o),
         Optimizer::Clip { limit } => gradient_norm::clip(*limit, o),
+        Optimizer::Normalise { epsilon } => gradient_norm::normalise(*epsilon, o),
         Optimizer::Update(update) => by_rule(update, o),
     }
 }
@@ -42,6 +45,10 @@ fn by_rule(update: &Update, o: &Operands<'_>) -> Result<()> {
     }
     match update.rule {
         UpdateRule::AdamW8(moments) => quantised::launch(update, &moments, copies, o),
+        UpdateRule::AdamW4 { moments, extents } => four_bit::launch(update, (&moments, &extents), copies, o),
+        UpdateRule::ApolloMini { moments, extents, key } => {
+            apollo::launch(update, (&moments, &extents, key), copies, o)
+        }
         UpdateRule::Adafactor { extents, step } => adafactor::launch(update, &extents, step, copies, o),
         UpdateRule::Sgd
         | UpdateRule::Momentum { .. }
@@ -84,7 +91,10 @@ fn by_element(update: &Update, copies: [Pointer; 2], o: &Operands<'_>) -> Result
                 args![state, o.output(2), c.rate, c.decay, c.l2, beta1, beta2, c.epsilon, grad_scale, o.input(1)],
             )
         }
-        UpdateRule::AdamW8(_) | UpdateRule::Adafactor { .. } => o.unsupported(),
+        UpdateRule::AdamW8(_)
+        | UpdateRule::AdamW4 { .. }
+        | UpdateRule::ApolloMini { .. }
+        | UpdateRule::Adafactor { .. } => o.unsupported(),
     }
 }
 

@@ -2,7 +2,7 @@
 
 use super::{
     Activation, Attention, Coded, Convolution, Depthwise, Dropout, Elementwise, Embedding, Gather, Layout, Linear,
-    Loss, Norm, Optimizer, Pool, Rotary,
+    Loss, Norm, Optimizer, Pool, Prune, Rotary,
 };
 use crate::{
     backend::{DType, Shape},
@@ -115,6 +115,7 @@ kernel! {
     Norm,
     Optimizer,
     Pool,
+    Prune,
     Rotary,
 }
 

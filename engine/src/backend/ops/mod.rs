@@ -25,6 +25,7 @@ mod loss;
 mod norm;
 mod optimizer;
 mod pool;
+mod prune;
 mod rotary;
 mod window;
 
@@ -45,10 +46,11 @@ pub use self::{
     kernel::{Kernel, OperandBytes, Rows},
     layout::{CopyColumns, Layout},
     linear::{Linear, MatMul},
-    loss::{IGNORE_INDEX, Loss},
+    loss::{IGNORE_INDEX, Lesson, Loss},
     norm::{Affine, Norm, Running, Statistics},
     optimizer::{Moments, Optimizer, StateLayout, StateSpec, StateValues, Update, UpdateRule},
     pool::Pool,
+    prune::{KeyBits, Prune},
     rotary::Rotary,
     window::Window,
 };

@@ -23,6 +23,11 @@ pub enum Optimizer {
         /// The largest norm.
         limit: f64,
     },
+    /// in: `squares [1]` (f64), the sum of the squares of `x`; out: `x`, updated: `x /= sqrt(squares) + epsilon`.
+    Normalise {
+        /// Added to the norm.
+        epsilon: f64,
+    },
     /// in: `grad` and, when given, `scale [1]` (f64), which multiplies the update's `grad_scale`; out: `weight`, updated,
     /// the rule's state, updated, and, when given, the weight's narrower `copy`.
     Update(Update),
@@ -33,6 +38,7 @@ impl Contract for Optimizer {
         match self {
             Self::SumSquares => "sum of squares",
             Self::Clip { .. } => "clip",
+            Self::Normalise { .. } => "normalise",
             Self::Update(update) => update.rule.name(),
         }
     }
@@ -41,6 +47,7 @@ impl Contract for Optimizer {
         match self {
             Self::SumSquares => matches!((inputs, outputs), ([_], [1])),
             Self::Clip { .. } => matches!((inputs, outputs), ([1], [1])),
+            Self::Normalise { .. } => matches!((inputs, outputs), ([1], [_])),
             Self::Update(update) => match (inputs, outputs) {
                 ([g] | [g, 1], [w, rest @ ..]) => {
                     let state = update.rule.state_layout([*w].into(), DType::F32);
@@ -63,21 +70,56 @@ impl Contract for Optimizer {
 
     fn cpu_scratch_bytes(&self, dtype: DType, _threads: usize) -> usize {
         match self {
-            Self::SumSquares | Self::Clip { .. } => 0,
-            Self::Update(update) => update
-                .rule
-                .factored()
-                .map_or(0, |extents| cpu::optimizer::adafactor::scratch_bytes(&extents, dtype.accumulator().size())),
+            Self::SumSquares | Self::Clip { .. } | Self::Normalise { .. } => 0,
+            Self::Update(update) => match update.rule {
+                UpdateRule::ApolloMini { extents, .. } => cpu::optimizer::apollo::scratch_bytes(&extents),
+                UpdateRule::AdamW4 { extents, .. } => cpu::optimizer::four_bit::scratch_bytes(&extents),
+                UpdateRule::Adafactor { extents, .. } => {
+                    cpu::optimizer::adafactor::scratch_bytes(&extents, dtype.accumulator().size())
+                }
+                UpdateRule::Sgd
+                | UpdateRule::Momentum { .. }
+                | UpdateRule::Nesterov { .. }
+                | UpdateRule::RmsProp { .. }
+                | UpdateRule::Adam(_)
+                | UpdateRule::AdamW(_)
+                | UpdateRule::AdamW8(_)
+                | UpdateRule::Lion { .. } => 0,
+            },
         }
     }
 
     fn cuda_scratch_bytes(&self, _dtype: DType) -> usize {
         match self {
             Self::SumSquares => split_reduction::ELEMENT_SUMS * size_of::<f64>(),
-            Self::Clip { .. } => 0,
-            Self::Update(update) => update.rule.factored().map_or(0, |extents| adafactor_on_cuda(&extents)),
+            Self::Clip { .. } | Self::Normalise { .. } => 0,
+            Self::Update(update) => match update.rule {
+                UpdateRule::ApolloMini { extents, .. } => apollo_on_cuda(&extents),
+                UpdateRule::AdamW4 { extents, .. } => four_bit_on_cuda(&extents),
+                UpdateRule::Adafactor { extents, .. } => adafactor_on_cuda(&extents),
+                UpdateRule::Sgd
+                | UpdateRule::Momentum { .. }
+                | UpdateRule::Nesterov { .. }
+                | UpdateRule::RmsProp { .. }
+                | UpdateRule::Adam(_)
+                | UpdateRule::AdamW(_)
+                | UpdateRule::AdamW8(_)
+                | UpdateRule::Lion { .. } => 0,
+            },
         }
     }
+}
+
+/// Of the update with 4-bit moments on a GPU: of a matrix the new largest of each row and of each column.
+fn four_bit_on_cuda(extents: &Rows) -> usize {
+    if extents.rows == 1 { 0 } else { (extents.rows + extents.columns) * size_of::<f32>() }
+}
+
+/// Of APOLLO-Mini's update on a GPU: a factor, the direction, the parts of a sum, and those of the sums over the shorter side.
+fn apollo_on_cuda(extents: &Rows) -> usize {
+    let Rows { rows, columns } = *extents;
+    let sums = if rows > columns { rows } else { split_reduction::update_row_splits(extents) * columns };
+    (1 + rows.min(columns) + split_reduction::apollo_squares(extents) + sums) * size_of::<f64>()
 }
 
 /// Of the factored update on a GPU: the parts of two sums, then of a matrix those of the sums over its columns.

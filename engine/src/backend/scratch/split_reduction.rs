@@ -56,3 +56,13 @@ pub(in crate::backend) fn update_row_splits(e: &Rows) -> usize {
     let strips = e.columns.div_ceil(columns).max(1);
     (UPDATE_BLOCKS / strips).clamp(1, 64).min(e.rows.div_ceil(rows).max(1))
 }
+
+/// Of APOLLO-Mini's update on a GPU: parts of the sum of squares, one a block that reads the gradient.
+pub(in crate::backend) fn apollo_squares(e: &Rows) -> usize {
+    let [columns, rows] = UPDATE_TILE;
+    if e.rows > e.columns {
+        e.rows.div_ceil(rows).clamp(1, UPDATE_SPLITS)
+    } else {
+        e.columns.div_ceil(columns) * update_row_splits(e)
+    }
+}

@@ -19,6 +19,7 @@ pub mod loss;
 pub mod norm;
 pub mod optimizer;
 pub mod pool;
+pub mod prune;
 pub mod rotary;
 
 use crate::{
@@ -121,7 +122,7 @@ fn sliding(
 /// Makes some launches of a family.
 type Family = fn(&mut Draw, DType, Extent) -> Vec<Case>;
 
-const FAMILIES: [Family; 16] = [
+const FAMILIES: [Family; 17] = [
     activation::cases,
     attention::cases,
     coded::cases,
@@ -137,6 +138,7 @@ const FAMILIES: [Family; 16] = [
     norm::cases,
     optimizer::cases,
     pool::cases,
+    prune::cases,
     rotary::cases,
 ];
 
@@ -180,6 +182,7 @@ pub fn names() -> Vec<&'static str> {
         norm::NAMES,
         optimizer::NAMES,
         pool::NAMES,
+        prune::NAMES,
         rotary::NAMES,
     ]
     .concat()
@@ -203,6 +206,7 @@ pub fn name(kernel: &Kernel) -> &'static str {
         Kernel::Norm(kernel) => norm::name(kernel),
         Kernel::Optimizer(kernel) => optimizer::name(kernel),
         Kernel::Pool(kernel) => pool::name(kernel),
+        Kernel::Prune(kernel) => prune::name(kernel),
         Kernel::Rotary(kernel) => rotary::name(kernel),
     }
 }

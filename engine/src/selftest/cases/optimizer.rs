@@ -13,13 +13,14 @@ use crate::{
 
 /// The names of the kernels, and of every rule of an update.
 pub(super) const NAMES: &[&str] = &joined::<{ NORMS.len() + UpdateRule::NAMES.len() }>(NORMS, UpdateRule::NAMES);
-const NORMS: &[&str] = &["sum-of-squares", "clip"];
+const NORMS: &[&str] = &["sum-of-squares", "clip", "normalise"];
 
 /// The kernel's name in [`NAMES`].
 pub(super) fn name(kernel: &ops::Optimizer) -> &'static str {
     match kernel {
         ops::Optimizer::SumSquares => "sum-of-squares",
         ops::Optimizer::Clip { .. } => "clip",
+        ops::Optimizer::Normalise { .. } => "normalise",
         ops::Optimizer::Update(update) => update.rule.name(),
     }
 }
@@ -51,16 +52,28 @@ pub fn types(dtype: DType) -> Vec<Types> {
     }
 }
 
-/// Every rule's update of `count` elements, or of a matrix of `extents`, the `step`th. An 8-bit rule takes a weight of any
-/// size here.
+/// Every rule's update of `count` elements, or of a matrix of `extents`, the `step`th. A rule with codes takes a weight of
+/// any size here.
 pub fn rules(draw: &mut Draw, types: Types, count: usize, extents: Rows, step: u64) -> Vec<Case> {
     let (momentum, beta1, beta2, epsilon) = (0.875, 0.875, 0.9375, 1e-3);
     let choice = Optimizer { momentum, beta1, beta2, epsilon, ..Optimizer::default() };
     let (vector, matrix) = ([count].into(), [extents.rows, extents.columns].into());
-    let shapes = |kind| if kind == OptimizerKind::Adafactor { vec![vector, matrix] } else { vec![vector] };
+    let shapes = |kind| match kind {
+        OptimizerKind::Adamw4bit | OptimizerKind::Adafactor => vec![vector, matrix],
+        OptimizerKind::ApolloMini => vec![matrix],
+        OptimizerKind::Sgd
+        | OptimizerKind::Momentum
+        | OptimizerKind::Nesterov
+        | OptimizerKind::Rmsprop
+        | OptimizerKind::Adam
+        | OptimizerKind::Adamw
+        | OptimizerKind::Adamw8bit
+        | OptimizerKind::Muon
+        | OptimizerKind::Lion => vec![vector],
+    };
     let rules =
         OptimizerKind::ALL.into_iter().flat_map(|kind| shapes(kind).into_iter().map(move |shape| (kind, shape)));
-    rules.map(|(kind, shape)| case(draw, types, optim::of_kind(kind, &choice, shape, step), shape)).collect()
+    rules.map(|(kind, shape)| case(draw, types, optim::of_kind(kind, &choice, (shape, 7), step), shape)).collect()
 }
 
 fn case(draw: &mut Draw, (weight, grad, copy): Types, rule: UpdateRule, shape: Shape) -> Case {
@@ -69,7 +82,8 @@ fn case(draw: &mut Draw, (weight, grad, copy): Types, rule: UpdateRule, shape: S
     let state: Vec<Operand> = layout.iter().map(|spec| (values(draw, spec), spec.dtype)).collect();
     let mut outputs: Vec<Operand> = [(draw.numbers(count), weight)].into_iter().chain(state).collect();
     outputs.extend(copy.map(|copy| (vec![7.0; count], copy)));
-    let terms = if matches!(rule, UpdateRule::Adafactor { .. }) { count } else { 4 };
+    let has_sums = matches!(rule, UpdateRule::ApolloMini { .. } | UpdateRule::Adafactor { .. });
+    let terms = if has_sums { count } else { 4 };
     let update = Update { rule, rate: 0.0625, weight_decay: 0.125, grad_scale: 0.5 };
     // Every other one with a scale from the device.
     let scale = count.is_multiple_of(2).then(|| (vec![0.75], DType::F64));
@@ -85,7 +99,7 @@ fn values(draw: &mut Draw, spec: &StateSpec) -> Vec<f64> {
         StateValues::Signed => draw.numbers(count),
         StateValues::NonNegative => above(0.0),
         StateValues::Positive => above(0.125),
-        StateValues::Codes => draw.integers(count, 255),
+        StateValues::Codes | StateValues::Pairs => draw.integers(count, 255),
         StateValues::Scales => vec![0.5; count],
     }
 }
@@ -113,11 +127,12 @@ const SIZES: [(usize, [usize; 2], u64); 6] = [
     (5000, [129, 70], 900),
 ];
 
-/// The norm that gradients are clipped by.
+/// The norm that gradients are clipped by, and a tensor divided by its own.
 pub fn clipping(draw: &mut Draw, dtype: DType, count: usize) -> Vec<Case> {
     let x = (draw.numbers(count), dtype);
     let number = |x: f64| vec![(vec![x], DType::F64)];
     vec![
+        Case::new(ops::Optimizer::Normalise { epsilon: 0.25 }, number(9.0), vec![x.clone()], count.max(64)),
         Case::new(ops::Optimizer::SumSquares, vec![x], number(0.5), count),
         Case::new(ops::Optimizer::Clip { limit: 0.5 }, number(9.0), number(0.0), 2),
         Case::new(ops::Optimizer::Clip { limit: 4.0 }, number(9.0), number(0.0), 2),

@@ -1,4 +1,4 @@
-//! Clipping the norm of all gradients: the sum of their squares, and the factor that follows from it.
+//! Norms: the sum of squares, the factor that clips all gradients by it, and a tensor brought to a norm of one.
 
 use crate::backend::cpu::{float::Float, parallel, simd::simd};
 
@@ -19,7 +19,18 @@ pub(super) fn factor(limit: f64, squares: f64) -> f64 {
     if norm > limit { limit / norm } else { 1.0 }
 }
 
+/// `x *= factor`: [`Optimizer::Normalise`](crate::backend::ops::Optimizer::Normalise).
+pub(super) fn scale<T: Float>(factor: f64, x: &mut [T]) {
+    parallel::each(x, |_, x| scale_part(T::Acc::from_f64(factor), x));
+}
+
 simd! {
+    fn scale_part [T: Float] (factor: T::Acc, x: &mut [T]) {
+        for x in x {
+            *x = T::down(x.up() * factor);
+        }
+    }
+
     fn sum_squares_part [T: Float] (x: &[T]) -> f64 {
         // Sixteen sums side by side, in f64: the square of any f32 is finite there, so only what is not finite makes
         // the sum so.

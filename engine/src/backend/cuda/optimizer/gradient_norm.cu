@@ -32,3 +32,14 @@ extern "C" __global__ void clip(const f64 *squares, f64 *scale, double limit) {
         *scale = norm > limit ? limit / norm : 1.0;
     }
 }
+
+// Brings a tensor of this sum of squares to a norm of one.
+extern "C" __global__ void normalise(const f64 *squares, T *x, i64 n, double epsilon, int wide) {
+    const A factor = (A)(1.0 / (sqrt(*squares) + epsilon));
+    each_run(n, wide, [&](i64 i, auto run) {
+        A values[LENGTH(run)];
+        load(x + i, values);
+        multiply_by(values, factor);
+        store(x + i, values);
+    });
+}

@@ -1,9 +1,9 @@
-//! The sum of squares of all elements, and the factor that clips gradients.
+//! The sum of squares of all elements, the factor that clips gradients, and a tensor brought to a norm of one.
 
 use crate::backend::cuda::{
     DType, Operands, Source, Types, args,
     launch::{Grid, THREADS},
-    threads::is_wide,
+    threads::{is_wide, runs},
 };
 use crate::{backend::scratch::split_reduction::element_splits, error::Result};
 
@@ -36,4 +36,14 @@ pub(super) fn clip(limit: f64, o: &Operands<'_>) -> Result<()> {
     }
     let args = args![o.input(0), o.output(0), limit];
     o.launch_for(&SOURCE, DType::F64, c"clip", Grid::blocks(1, 32), args)
+}
+
+/// Launches [`Optimizer::Normalise`](crate::backend::ops::Optimizer::Normalise).
+pub(super) fn normalise(epsilon: f64, o: &Operands<'_>) -> Result<()> {
+    if o.input_type(0) != DType::F64 {
+        return o.unsupported();
+    }
+    let (dtype, x, n) = (o.output_type(0), o.output(0), o.output_elements(0));
+    let wide = is_wide(&[(x, dtype)], &[]);
+    o.launch_for(&SOURCE, dtype, c"normalise", runs(n, wide), args![o.input(0), x, n, epsilon, wide])
 }

@@ -1,6 +1,6 @@
 //! The rules by which an optimizer updates a parameter, as kernels know them.
 
-use std::ops::Deref;
+use std::{f64::consts::SQRT_2, ops::Deref};
 
 use super::super::Rows;
 use crate::tensor::{DType, Shape};
@@ -65,6 +65,31 @@ pub enum UpdateRule {
     /// (f32) of every [`UpdateRule::BLOCK`] elements: of `m`'s dynamic code with a sign, of `v`'s without. Zeros stand
     /// for zero.
     AdamW8(Moments),
+    /// As [`UpdateRule::AdamW`], its moments in 4 bits between updates (Li, Chen & Zhu 2023, "Memory efficient optimizers with
+    /// 4-bit states", B128/DE and Rank-1/Linear). Keeps two codes a byte, the first of a pair in the higher half. Of `m`: a
+    /// dynamic code with a sign, of the largest magnitude (f32) of every [`UpdateRule::BLOCK_OF_4_BITS`] elements. Of `v`: the
+    /// code `i` for `(i + 1) / 16`, which is never zero; of a matrix the largest of each row and of each column (f32), of
+    /// which the smaller one scales an element; of a matrix of one row, a vector, the largest of every block. Zeros stand
+    /// for zero.
+    AdamW4 {
+        /// The constants.
+        moments: Moments,
+        /// The weight as a matrix.
+        extents: Rows,
+    },
+    /// APOLLO-Mini of a matrix (Zhu et al. 2024, "APOLLO: SGD-like memory, AdamW-level performance", with tensor-wise scaling and
+    /// rank 1). With `p` normal, of the shorter side, `r = p^T g`, or `g p` of a matrix with more rows than columns: AdamW's
+    /// moments of `r` make `u` of it; `s = |u| / (|r| + 1e-8)`; the norm `s |g|` is at most 1.01 times that of the update
+    /// before, where that was not zero; and `w -= rate * sqrt(128) * s g`. One departure: the norm that is limited is that of
+    /// moments whose bias is corrected. Keeps `m`, `v` of the longer side and that norm, in f32 (f64 for f64).
+    ApolloMini {
+        /// The constants.
+        moments: Moments,
+        /// The weight as a matrix.
+        extents: Rows,
+        /// What `p` is drawn from, by [`Rng::from_key`](crate::rng::Rng::from_key).
+        key: u64,
+    },
     /// `w -= rate * sign(b1 m + (1-b1) g); m = b2 m + (1-b2) g` (Chen et al. 2023). Keeps `m`.
     Lion {
         /// Share of the momentum in the step's direction.
@@ -98,7 +123,7 @@ pub(crate) struct AdamConstants {
 }
 
 impl Update {
-    /// Of [`UpdateRule::Adam`], or with decoupled decay of [`UpdateRule::AdamW`] and [`UpdateRule::AdamW8`]:
+    /// Of [`UpdateRule::Adam`], or with decoupled decay of [`UpdateRule::AdamW`] and its narrower forms:
     /// `rate * (m / c1) / (sqrt(v / c2) + e) = (rate * sqrt(c2) / c1) * m / (sqrt(v) + e * sqrt(c2))`.
     pub(crate) fn adam(&self, moments: &Moments, is_decoupled: bool) -> AdamConstants {
         let Moments { beta1, beta2, epsilon, step } = *moments;
@@ -116,6 +141,22 @@ impl Update {
 impl UpdateRule {
     /// Elements that share a scale in [`UpdateRule::AdamW8`].
     pub const BLOCK: usize = 256;
+    /// Elements that share a scale in [`UpdateRule::AdamW4`].
+    pub const BLOCK_OF_4_BITS: usize = 128;
+
+    /// Added to the norm of the part of a gradient in [`UpdateRule::ApolloMini`].
+    pub(crate) const APOLLO_EPSILON: f64 = 1e-8;
+    /// By how much the norm of its steps grows at the most.
+    pub(crate) const APOLLO_GROWTH: f64 = 1.01;
+
+    /// What makes up for the rank of one: the root of 128.
+    pub(crate) const APOLLO_SCALE: f64 = 8.0 * SQRT_2;
+
+    /// The norm of a step of [`UpdateRule::ApolloMini`] that would have the norm `size`, after one of norm `before`.
+    pub(crate) fn limited_norm(size: f64, before: f64) -> f64 {
+        let most = Self::APOLLO_GROWTH * before;
+        if before > 0.0 && size > most { most } else { size }
+    }
 
     /// Added to every square in [`UpdateRule::Adafactor`].
     pub(crate) const ADAFACTOR_EPSILON: f64 = 1e-30;
@@ -129,7 +170,11 @@ impl UpdateRule {
     #[must_use]
     pub fn next(mut self) -> Self {
         match &mut self {
-            Self::Adam(moments) | Self::AdamW(moments) | Self::AdamW8(moments) => moments.step += 1,
+            Self::Adam(moments)
+            | Self::AdamW(moments)
+            | Self::AdamW8(moments)
+            | Self::AdamW4 { moments, .. }
+            | Self::ApolloMini { moments, .. } => moments.step += 1,
             Self::Adafactor { step, .. } => *step += 1,
             Self::Sgd | Self::Momentum { .. } | Self::Nesterov { .. } | Self::RmsProp { .. } | Self::Lion { .. } => {}
         }
@@ -141,9 +186,9 @@ impl UpdateRule {
         matches!(self, Self::Lion { .. })
     }
 
-    /// The weight as a matrix, for a rule with sums over its rows and columns, for which it has scratch. The others go
+    /// The weight as a matrix, for a rule that looks at its rows and columns, for which it has scratch. The others go
     /// element by element, or block by block, and have none.
-    pub(super) fn factored(&self) -> Option<Rows> {
+    pub(super) fn extents(&self) -> Option<Rows> {
         match *self {
             Self::Sgd
             | Self::Momentum { .. }
@@ -153,19 +198,21 @@ impl UpdateRule {
             | Self::AdamW8(_)
             | Self::RmsProp { .. }
             | Self::Lion { .. } => None,
-            Self::Adafactor { extents, .. } => Some(extents),
+            Self::AdamW4 { extents, .. } | Self::ApolloMini { extents, .. } | Self::Adafactor { extents, .. } => {
+                Some(extents)
+            }
         }
     }
 
     /// Whether it may update a weight of `elements`.
     pub(super) fn is_of(&self, elements: usize) -> bool {
-        self.factored().is_none_or(|extents| extents.elements() == elements)
+        self.extents().is_none_or(|extents| extents.elements() == elements)
     }
 
     /// The state of a `weight` that is updated in `dtype`, in the order in which kernels take it, after the weight. Every
     /// tensor starts as zeros.
     pub fn state_layout(&self, weight: Shape, dtype: DType) -> StateLayout {
-        use StateValues::{Codes, NonNegative, Positive, Scales, Signed};
+        use StateValues::{Codes, NonNegative, Pairs, Positive, Scales, Signed};
         let like_weight = |name, values| StateSpec { name, shape: weight, dtype, values };
         let vector = |name, elements: usize, dtype, values| StateSpec { name, shape: [elements].into(), dtype, values };
         let elements = weight.elements();
@@ -184,6 +231,29 @@ impl UpdateRule {
                     vector("first moment's scales", blocks, DType::F32, Scales),
                     vector("second moment", elements, DType::U8, Codes),
                     vector("second moment's scales", blocks, DType::F32, Scales),
+                ])
+            }
+            Self::AdamW4 { extents: Rows { rows, columns }, .. } => {
+                let (bytes, blocks) = (elements.div_ceil(2), elements.div_ceil(Self::BLOCK_OF_4_BITS));
+                let first = vector("first moment", bytes, DType::U8, Pairs);
+                let first_scales = vector("first moment's scales", blocks, DType::F32, Scales);
+                let second = vector("second moment", bytes, DType::U8, Pairs);
+                let scales = |name, count| vector(name, count, DType::F32, Scales);
+                if rows == 1 {
+                    StateLayout::new(&[first, first_scales, second, scales("second moment's scales", blocks)])
+                } else {
+                    let by_row = scales("second moment's scales by row", rows);
+                    let by_column = scales("second moment's scales by column", columns);
+                    StateLayout::new(&[first, first_scales, second, by_row, by_column])
+                }
+            }
+            Self::ApolloMini { extents: Rows { rows, columns }, .. } => {
+                let real = |name, count, values| vector(name, count, dtype.accumulator(), values);
+                let side = rows.max(columns);
+                StateLayout::new(&[
+                    real("first moment", side, Signed),
+                    real("second moment", side, Positive),
+                    real("norm", 1, NonNegative),
                 ])
             }
             Self::Adafactor { extents: Rows { rows: 1, columns }, .. } => {
@@ -221,6 +291,8 @@ names! {
     Self::Adam(_) => "adam",
     Self::AdamW(_) => "adamw",
     Self::AdamW8(_) => "adamw8bit",
+    Self::AdamW4 { .. } => "adamw4bit",
+    Self::ApolloMini { .. } => "apollo-mini",
     Self::Lion { .. } => "lion",
     Self::Adafactor { .. } => "adafactor",
 }
@@ -249,7 +321,9 @@ pub enum StateValues {
     Positive,
     /// An 8-bit code.
     Codes,
-    /// The largest magnitude of a block of codes; always f32.
+    /// Two 4-bit codes a byte; the last byte of an odd number of elements has zeros in its lower half.
+    Pairs,
+    /// The largest magnitude of a block, a row or a column of codes; always f32.
     Scales,
 }
 
@@ -262,7 +336,7 @@ pub struct StateLayout {
 
 impl StateLayout {
     /// The most tensors of state that a rule has.
-    const MOST: usize = 4;
+    const MOST: usize = 5;
 
     fn new(specs: &[StateSpec]) -> Self {
         let blank = StateSpec { name: "", shape: [0].into(), dtype: DType::F32, values: StateValues::Signed };
