@@ -1,0 +1,155 @@
+//! Pruning: which weights become zero, how many and when.
+
+use crate::{
+    experiment::{
+        Experiment,
+        limits::MAX_STEPS,
+        settings::{KERNELS, NOTHING, settings},
+    },
+    words::words,
+};
+
+words! {
+    /// Which weights of dense layers and convolutions are set to zero.
+    pub enum PruneKind {
+        /// None.
+        None = "none",
+        /// Those of the least magnitude.
+        Magnitude = "magnitude",
+        /// All but the largest `prune.n` of every `prune.m` neighbours, as sparse tensor cores want them with 2 of 4 (Mishra et
+        /// al. 2021, "Accelerating sparse deep neural networks").
+        Groups = "n:m",
+    }
+}
+
+words! {
+    /// Among which weights the least are looked for.
+    pub enum PruneScope {
+        /// Each layer's own: every layer is as sparse as the others.
+        Layer = "layer",
+        /// Those of all layers together: a layer with larger weights keeps more of them.
+        Global = "global",
+    }
+}
+
+words! {
+    /// How many weights are zero over the steps.
+    pub enum PruneSchedule {
+        /// As many from the first pruning on.
+        Constant = "constant",
+        /// More and more, quickly at first (Zhu & Gupta 2017, "To prune, or not to prune").
+        Polynomial = "polynomial",
+    }
+}
+
+impl PruneKind {
+    /// Whether nothing is pruned.
+    pub fn is_none(self) -> bool {
+        self == Self::None
+    }
+}
+
+settings! {
+    /// Weights that become zero while a run trains. A mask of one bit an element says which; it is applied after each update.
+    /// Training gets no smaller by it.
+    #[derive(Copy)]
+    pub struct Prune in prune {
+        /// Which weights.
+        pub kind: PruneKind = PruneKind::None, KERNELS.quiet();
+        /// Among which the least are looked for.
+        pub scope: PruneScope = PruneScope::Layer, NOTHING.when(is_by_magnitude).quiet();
+        /// The share of zeros from the last pruning on.
+        pub final_sparsity: f64 = 0.5, NOTHING.when(is_by_magnitude).numbers(0.0, 0.999, "a share of weights").quiet();
+        /// How the share grows.
+        pub schedule: PruneSchedule = PruneSchedule::Polynomial, NOTHING.when(is_by_magnitude).quiet();
+        /// The share of zeros at the first pruning.
+        pub initial_sparsity: f64 = 0.0, NOTHING.when(grows).numbers(0.0, 0.999, "a share of weights").quiet();
+        /// Of every `prune.m` neighbours so many stay.
+        pub n: usize = 2, NOTHING.when(is_in_groups).counts(1, 31, "a number of weights").quiet();
+        /// Neighbours of a group.
+        pub m: usize = 4, NOTHING.when(is_in_groups).counts(2, 32, "a number of weights").quiet();
+        /// The update after which the first are pruned.
+        pub begin_step: u64 = 0, NOTHING.when(prunes).counts(0, MAX_STEPS, "a number of steps").quiet();
+        /// The update after which the last are; 0: three quarters of the run.
+        pub end_step: u64 = 0, NOTHING.when(prunes).counts(0, MAX_STEPS, "a number of steps").quiet();
+        /// Updates from one pruning to the next.
+        pub every: u64 = 10, NOTHING.when(prunes).counts(1, MAX_STEPS, "a number of steps").quiet();
+    }
+}
+
+fn prunes(e: &Experiment) -> bool {
+    !e.prune.kind.is_none()
+}
+
+fn is_by_magnitude(e: &Experiment) -> bool {
+    e.prune.kind == PruneKind::Magnitude
+}
+
+fn grows(e: &Experiment) -> bool {
+    is_by_magnitude(e) && e.prune.schedule == PruneSchedule::Polynomial
+}
+
+fn is_in_groups(e: &Experiment) -> bool {
+    e.prune.kind == PruneKind::Groups
+}
+
+impl Prune {
+    /// The first and the last update after which weights are pruned, in a run of `steps`.
+    pub fn span(&self, steps: u64) -> (u64, u64) {
+        let end = if self.end_step == 0 { steps - steps / 4 } else { self.end_step };
+        (self.begin_step.max(1), end.max(1))
+    }
+
+    /// The share of zeros that the pruning after update `step` of a run of `steps` makes; `None` where none follows that update.
+    pub fn sparsity_at(&self, step: u64, steps: u64) -> Option<f64> {
+        let (begin, end) = self.span(steps);
+        let is_due = step == end || (step - begin.min(step)).is_multiple_of(self.every.max(1));
+        if self.kind.is_none() || step < begin || step > end || !is_due {
+            return None;
+        }
+        Some(match (self.kind, self.schedule) {
+            (PruneKind::None, _) => 0.0,
+            (PruneKind::Groups, _) => 1.0 - self.n as f64 / self.m as f64,
+            (PruneKind::Magnitude, PruneSchedule::Constant) => self.final_sparsity,
+            (PruneKind::Magnitude, PruneSchedule::Polynomial) => {
+                let left = 1.0 - (step - begin) as f64 / (end - begin).max(1) as f64;
+                let left = if begin == end { 0.0 } else { left };
+                self.final_sparsity + (self.initial_sparsity - self.final_sparsity) * left.powi(3)
+            }
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_share_grows_along_the_cubic_and_ends_at_the_final_one() {
+        let prune = Prune {
+            kind: PruneKind::Magnitude,
+            final_sparsity: 0.8,
+            begin_step: 10,
+            end_step: 50,
+            every: 20,
+            ..Prune::default()
+        };
+        let at = |step| prune.sparsity_at(step, 100);
+        assert_eq!((at(9), at(10), at(11), at(50), at(51), at(70)), (None, Some(0.0), None, Some(0.8), None, None));
+        // Zhu & Gupta: s = s_f + (s_i - s_f) (1 - (t - t_0) / (n dt))^3.
+        assert!((at(30).expect("due") - 0.8 * (1.0 - 0.125)).abs() < 1e-12);
+        let constant = Prune { schedule: PruneSchedule::Constant, ..prune };
+        assert_eq!([10, 30, 50].map(|step| constant.sparsity_at(step, 100)), [Some(0.8); 3]);
+        let groups = Prune { kind: PruneKind::Groups, ..prune };
+        assert_eq!(groups.sparsity_at(30, 100), Some(0.5));
+        assert_eq!(Prune::default().sparsity_at(10, 100), None);
+    }
+
+    #[test]
+    fn without_an_end_pruning_ends_at_three_quarters_and_a_last_one_is_always_made() {
+        let prune = Prune { kind: PruneKind::Magnitude, final_sparsity: 0.6, every: 7, ..Prune::default() };
+        assert_eq!(prune.span(100), (1, 75));
+        assert_eq!((prune.sparsity_at(1, 100), prune.sparsity_at(75, 100)), (Some(0.0), Some(0.6)));
+        assert_eq!(prune.sparsity_at(1, 1), Some(0.6), "a run of one step");
+    }
+}

@@ -1,0 +1,176 @@
+//! Pruning: the masks of a run's weights, and when they change.
+//!
+//! Always holds: everything that pruning needs is allocated when the run begins and stays, so that a step in which masks change
+//! takes no more memory than any other. The masks have every bit until the first pruning.
+
+use std::fmt;
+
+use crate::{
+    backend::{
+        Backend, DType, Executor, Tensor,
+        ops::{KeyBits, Prune as Kernels},
+    },
+    bytes::Bytes,
+    error::{Problem, Result},
+    experiment::{Prune, PruneKind, PruneScope},
+    memory::Category,
+    nn::Param,
+};
+
+/// The masks of a run, in the order of its weights that are pruned.
+pub struct Pruning<B: Backend> {
+    choice: Prune,
+    /// Updates of the whole run.
+    steps: u64,
+    masks: Vec<Tensor<B>>,
+    counts: Tensor<B>, // [2048]
+    bound: Tensor<B>,  // [2]
+}
+
+/// What would be left of the weights if those that are zero were not stored.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Stripped {
+    /// Weights that can be pruned.
+    pub weights: u64,
+    /// Those of them that are zero.
+    pub zeros: u64,
+    /// All parameters with their zeros left out: the weights that are not zero, and a bit for every one that can be.
+    pub bytes: Bytes,
+    /// All parameters as they are.
+    pub dense_bytes: Bytes,
+}
+
+impl Stripped {
+    /// The share of the weights that can be pruned that is zero.
+    pub fn sparsity(&self) -> f64 {
+        self.zeros as f64 / self.weights.max(1) as f64
+    }
+}
+
+impl fmt::Display for Stripped {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { weights, bytes, dense_bytes, .. } = self;
+        let percent = self.sparsity() * 100.0;
+        write!(f, "{percent:.1}% of {weights} weights are zero: {bytes} stored without them, {dense_bytes} with them")
+    }
+}
+
+impl<B: Backend> Pruning<B> {
+    /// Masks for `params`; none where nothing is pruned.
+    ///
+    /// # Errors
+    /// Fails when they would cross the budget ([`Error::Budget`](crate::error::Error::Budget)) or when the device fails.
+    pub fn new(executor: &Executor<B>, choice: Prune, steps: u64, params: &[&Param<B>]) -> Result<Option<Self>> {
+        if choice.kind.is_none() {
+            return Ok(None);
+        }
+        let weights: usize = params.iter().map(|param| param.master().elements()).sum();
+        if choice.scope == PruneScope::Global && u32::try_from(weights).is_err() {
+            let message = format!("{weights} weights are more than can be compared at once, which are {}", u32::MAX);
+            return Err(Problem::new("prune.scope", message, "write layer").into());
+        }
+        let buffer =
+            |value, shape: [usize; 1], dtype, label| executor.filled(value, shape, dtype, Category::Buffers, label);
+        let mask = |param: &&Param<B>| {
+            let _layer = executor.enter(param.layer());
+            buffer(255.0, [Kernels::mask_bytes(param.master().elements())], DType::U8, "pruning mask")
+        };
+        let masks = params.iter().map(mask).collect::<Result<Vec<_>>>()?;
+        let counts = buffer(0.0, [Kernels::BUCKETS], DType::U32, "magnitudes")?;
+        let bound = buffer(0.0, [2], DType::U32, "threshold")?;
+        Ok(Some(Self { choice, steps, masks, counts, bound }))
+    }
+
+    /// The masks, in the order of the weights.
+    pub fn masks(&self) -> &[Tensor<B>] {
+        &self.masks
+    }
+
+    /// Sets what is masked to zero after update `step` of `params`, with new masks where they are due.
+    ///
+    /// # Errors
+    /// Fails when the device does.
+    pub fn after_update(&self, executor: &Executor<B>, params: &[&Param<B>], step: u64) -> Result<()> {
+        if let Some(sparsity) = self.choice.sparsity_at(step, self.steps) {
+            self.renew(executor, params, sparsity)?;
+        }
+        for (param, mask) in params.iter().zip(&self.masks) {
+            let _layer = executor.enter(param.layer());
+            executor.apply_mask(mask, param.master(), param.copy())?;
+        }
+        Ok(())
+    }
+
+    /// Makes new masks with a share of zeros of `sparsity`.
+    fn renew(&self, executor: &Executor<B>, params: &[&Param<B>], sparsity: f64) -> Result<()> {
+        let each = || params.iter().copied().zip(&self.masks);
+        match (self.choice.kind, self.choice.scope) {
+            (PruneKind::None, _) => Ok(()),
+            (PruneKind::Groups, _) => each().try_for_each(|(param, mask)| {
+                let _layer = executor.enter(param.layer());
+                executor.mask_in_groups(param.master(), [self.choice.n, self.choice.m], mask)
+            }),
+            (PruneKind::Magnitude, PruneScope::Layer) => {
+                each().try_for_each(|(param, mask)| self.mask_least(executor, &[(param, mask)], sparsity))
+            }
+            (PruneKind::Magnitude, PruneScope::Global) => {
+                self.mask_least(executor, &each().collect::<Vec<_>>(), sparsity)
+            }
+        }
+    }
+
+    /// Masks the least magnitudes of some weights together.
+    fn mask_least(&self, executor: &Executor<B>, of: &[(&Param<B>, &Tensor<B>)], sparsity: f64) -> Result<()> {
+        let weights: usize = of.iter().map(|(param, _)| param.master().elements()).sum();
+        // What is more is refused when the masks are made.
+        let rank = (weights as f64 * sparsity).round() as u32;
+        if rank == 0 {
+            return Ok(());
+        }
+        for bits in KeyBits::ALL {
+            for (param, _) in of {
+                let _layer = executor.enter(param.layer());
+                executor.count_magnitudes(param.master(), bits, &self.bound, &self.counts)?;
+            }
+            executor.pick_threshold(bits, rank, &self.counts, &self.bound)?;
+        }
+        of.iter().try_for_each(|(param, mask)| {
+            let _layer = executor.enter(param.layer());
+            executor.mask_by_magnitude(param.master(), &self.bound, mask)
+        })
+    }
+
+    /// Weights that the masks let go.
+    fn zeros(&self, executor: &Executor<B>, params: &[&Param<B>]) -> Result<u64> {
+        let mut zeros = 0;
+        for (param, mask) in params.iter().zip(&self.masks) {
+            // Bits beyond the last weight are zeros of no weight.
+            let (mut left, mut kept) = (param.master().elements(), 0);
+            executor.save(mask, &mut |bytes| {
+                for byte in bytes {
+                    let own = left.min(8);
+                    kept += (u32::from(*byte) & ((1 << own) - 1)).count_ones() as u64;
+                    left -= own;
+                }
+                Ok(())
+            })?;
+            zeros += param.master().elements() as u64 - kept;
+        }
+        Ok(zeros)
+    }
+
+    /// What `all` parameters take with the zeros of `params` left out.
+    ///
+    /// # Errors
+    /// Fails when the device does.
+    pub fn stripped(&self, executor: &Executor<B>, params: &[&Param<B>], all: &[&Param<B>]) -> Result<Stripped> {
+        let bytes = |of: &[&Param<B>]| of.iter().map(|param| param.weight().bytes()).sum::<u64>();
+        let weights = params.iter().map(|param| param.master().elements() as u64).sum();
+        let zeros = self.zeros(executor, params)?;
+        // In layers of one type, as all products of a run are.
+        let size = params.first().map_or(0, |param| param.weight().dtype().size() as u64);
+        let masks: u64 = self.masks.iter().map(|mask| mask.elements() as u64).sum();
+        let dense = bytes(all);
+        Ok(Stripped { weights, zeros, bytes: Bytes(dense - zeros * size + masks), dense_bytes: Bytes(dense) })
+    }
+}
