@@ -45,6 +45,14 @@ impl Scope {
     }
 }
 
+/// What the paths of a teacher's layers begin with.
+pub const TEACHER: &str = "teacher/";
+
+/// What a path is inside the teacher; `None` of a layer of the model that learns.
+pub fn in_teacher(path: &str) -> Option<&str> {
+    path.strip_prefix(TEACHER)
+}
+
 /// The path of a layer, or of a part of a model with layers in it.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct LayerPath(String);

@@ -4,6 +4,11 @@
 #[path = "../../engine/tests/runs/resume/going_on.rs"]
 mod going_on;
 
+use plimsoll_engine::{
+    Bytes, Experiment,
+    experiment::{ModelKind, Precision},
+    train::{Keep, Start},
+};
 use plimsoll_tests::on_simulated_gpu;
 
 /// The first family only, for the simulated GPU is slow: `PLIMSOLL_DRAWN=19` draws one of each.
@@ -16,4 +21,28 @@ fn a_run_that_goes_on_is_the_run_that_was_never_stopped() {
     on_simulated_gpu("a_run_that_goes_on_is_the_run_that_was_never_stopped", &[("XDG_CACHE_HOME", &cache)], || {
         going_on::is_the_run_that_was_never_stopped("cuda:0", DRAWN);
     });
+}
+
+#[test]
+fn a_taught_run_that_goes_on_is_the_run_that_was_never_stopped() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let cache = folder.path().display().to_string();
+    on_simulated_gpu(
+        "a_taught_run_that_goes_on_is_the_run_that_was_never_stopped",
+        &[("XDG_CACHE_HOME", &cache)],
+        || {
+            let folder = tempfile::tempdir().expect("a folder");
+            let mut teacher = Experiment { budget: Bytes::gib(4), ..Experiment::default() };
+            (teacher.model.kind, teacher.model.width, teacher.model.depth, teacher.model.dense) =
+                (ModelKind::Cnn, 8, 1, 16);
+            (teacher.batch.micro, teacher.run.steps) = (6, Some(2));
+            going_on::run(Start { keep: Keep::in_folder(folder.path()), ..Start::new(teacher.clone()) }, None);
+            for precision in [Precision::F32, Precision::Bf16Mixed] {
+                let mut student = Experiment { device: "cuda:0".to_owned(), precision, ..teacher.clone() };
+                (student.model.kind, student.run.steps) = (ModelKind::Mlp, Some(4));
+                student.distil.teacher = Some(folder.path().to_owned());
+                going_on::goes_on(&student, 2, &|| format!("{student:?}"));
+            }
+        },
+    );
 }

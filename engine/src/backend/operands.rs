@@ -28,7 +28,7 @@ impl<'a, B: Backend> Operands<'a, B> {
     /// Whether the kernel takes tensors of these sizes.
     fn fit(&self) -> bool {
         /// The most tensors that any kernel reads, or writes.
-        const MOST: usize = 6;
+        const MOST: usize = 7;
         let elements = |tensors: &[&Tensor<B>]| {
             let mut elements = [0; MOST];
             for (elements, tensor) in elements.iter_mut().zip(tensors) {

@@ -4,6 +4,8 @@
 //! begins afresh and that is said; every tensor of the files was used, or is a constant. Refuses weights of which a tensor is
 //! missing, misshapen or left over, and those of a model that computes something else: it would train, and be another model.
 
+mod teaching;
+
 use std::{
     collections::{HashMap, HashSet},
     path::Path,
@@ -11,7 +13,7 @@ use std::{
 
 use super::{
     agrees, coded,
-    header::{Element, Place},
+    finite::first_not_finite,
     layout::{Layout, View},
     mapped::Mapped,
     names::{self, Naming, Part},
@@ -21,10 +23,13 @@ use crate::{
     backend::Shape,
     error::{Error, Result},
     experiment::{DatasetInfo, Experiment},
+    header::{Element, Place},
     memory::probe::uncounted,
     step::load::Source,
     tensor::DType,
 };
+
+pub use teaching::teaching;
 
 /// How many tensors a message names.
 const NAMED: usize = 3;
@@ -126,6 +131,11 @@ impl Fitted {
     /// Whose names its tensors have.
     pub fn naming(&self) -> &'static str {
         self.naming
+    }
+
+    /// Whether it has the tensor of the model with this name.
+    pub fn has(&self, name: &str) -> bool {
+        self.tensors.contains_key(name)
     }
 
     /// How many tensors of the model it has.
@@ -366,6 +376,15 @@ impl Source for Fitted {
                         None => {
                             mapped.coded(name, shape)?.into_iter().for_each(|coded| coded.convert(now.at, part, dtype))
                         }
+                    }
+                    if let Some(index) = first_not_finite(part, dtype) {
+                        let message = format!(
+                            "element {} is not finite as {}; the file is damaged, or was saved by a run that had diverged: \
+                             choose other weights",
+                            now.at - begin + index,
+                            dtype.name()
+                        );
+                        return Err(Error::file_at(&mapped.path, format!("tensor {name}"), message));
                     }
                     now.at += count;
                     to = rest;

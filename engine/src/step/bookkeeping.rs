@@ -10,12 +10,13 @@ use crate::{
     step::{Blank, Session, load::Anything, save::Nowhere},
 };
 
-/// What the engine's own structures hold in each phase of a run of `experiment` on the CPU. The first step makes the
-/// optimizer's state, the second has it from the start, and every later one repeats the second.
+/// What the engine's own structures hold in each phase of a run of `experiment` on the CPU, which `teacher` teaches if there
+/// is one. The first step makes the optimizer's state, the second has it from the start, and every later one repeats the
+/// second.
 ///
 /// # Errors
 /// Fails when the model cannot be built.
-pub fn bookkeeping(experiment: &Experiment, info: &DatasetInfo) -> Result<Bookkeeping> {
+pub fn bookkeeping(experiment: &Experiment, teacher: Option<&Experiment>, info: &DatasetInfo) -> Result<Bookkeeping> {
     let mut shortened = experiment.clone();
     // Every micro-batch after the second repeats the second.
     shortened.batch.accumulation = experiment.batch.accumulation.min(2);
@@ -25,6 +26,9 @@ pub fn bookkeeping(experiment: &Experiment, info: &DatasetInfo) -> Result<Bookke
         let mut session = Session::new(executor, &shortened, info)?;
         if experiment.weights.chosen().is_some() {
             session.load(&mut Anything)?;
+        }
+        if let Some(teacher) = teacher {
+            session.teach(teacher, &mut Anything)?;
         }
         let batch = Blank(experiment.batch.micro);
         for _ in 0..2 {

@@ -10,9 +10,11 @@ use super::{
     slots::{Slot, named, slots},
 };
 use crate::{
-    backend::{Backend, DType, Shape, Tensor},
+    backend::{Backend, DType, Executor, Shape, Tensor},
     error::Result,
+    experiment::Optimizer,
     memory::Phase,
+    models::Model,
     nn::{Layer, ParamRole},
 };
 
@@ -63,7 +65,7 @@ impl<B: Backend> Session<B> {
     pub(crate) fn weights(&self) -> Result<Vec<(String, Tensor<B>)>> {
         let (executor, choice) = (&self.executor, &self.experiment.optimizer);
         let with_name = |slot: Slot<'_, B>| Ok((slot.name(executor.ledger()), slot.tensor(executor, choice)?));
-        slots(&self.model, choice, false).map(with_name).collect()
+        slots(&self.model, choice, None, false).map(with_name).collect()
     }
 
     /// Takes the weights and the running statistics that `from` has.
@@ -71,28 +73,36 @@ impl<B: Backend> Session<B> {
     /// # Errors
     /// The failures of the device, and the errors of `from`.
     pub fn load(&mut self, from: &mut dyn Source) -> Result<()> {
-        let (executor, choice) = (self.executor.clone(), &self.experiment.optimizer);
-        let ledger = executor.ledger();
-        ledger.set_phase(Phase::Loading);
-        let has_codes = from.has_codes();
-        for slot in slots(&self.model, choice, false).filter(|slot| has_codes || !slot.is_of_codes()) {
-            let _layer = executor.enter(slot.layer);
-            if from.find(&slot.name(ledger), slot.shape, slot.dtype)? {
-                let tensor = slot.tensor(&executor, choice)?;
-                let is_copied = from.on_device().map(|source| executor.load_on_device(&tensor, source)).transpose()?;
-                if is_copied != Some(true) {
-                    executor.load(&tensor, &mut |to| from.read(to))?;
-                }
-                slot.was_replaced(&executor)?;
-            }
-        }
-        // What is held as codes comes as numbers, a part at a time.
-        for coded in self.model.leaves().into_iter().filter_map(Layer::coded).filter(|_| !has_codes) {
-            let name = named(ledger, coded.layer(), ParamRole::Weight.name());
-            if from.find(&name, coded.sizes().into(), DType::F32)? {
-                coded.write(&executor, |room, _| executor.load(room, &mut |to| from.read(to)))?;
-            }
-        }
-        Ok(())
+        self.executor.ledger().set_phase(Phase::Loading);
+        taken(&self.executor, &self.model, &self.experiment.optimizer, from)
     }
+}
+
+/// Gives a model the weights and the running statistics that `from` has.
+pub(super) fn taken<B: Backend>(
+    executor: &Executor<B>,
+    model: &Model<B>,
+    choice: &Optimizer,
+    from: &mut dyn Source,
+) -> Result<()> {
+    let (ledger, has_codes) = (executor.ledger(), from.has_codes());
+    for slot in slots(model, choice, None, false).filter(|slot| has_codes || !slot.is_of_codes()) {
+        let _layer = executor.enter(slot.layer);
+        if from.find(&slot.name(ledger), slot.shape, slot.dtype)? {
+            let tensor = slot.tensor(executor, choice)?;
+            let is_copied = from.on_device().map(|source| executor.load_on_device(&tensor, source)).transpose()?;
+            if is_copied != Some(true) {
+                executor.load(&tensor, &mut |to| from.read(to))?;
+            }
+            slot.was_replaced(executor)?;
+        }
+    }
+    // What is held as codes comes as numbers, a part at a time.
+    for coded in model.leaves().into_iter().filter_map(Layer::coded).filter(|_| !has_codes) {
+        let name = named(ledger, coded.layer(), ParamRole::Weight.name());
+        if from.find(&name, coded.sizes().into(), DType::F32)? {
+            coded.write(executor, |room, _| executor.load(room, &mut |to| from.read(to)))?;
+        }
+    }
+    Ok(())
 }

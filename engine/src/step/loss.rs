@@ -1,5 +1,5 @@
-//! The loss: the classes layer and the cross entropy, or the squared error of values; over all rows at once or over some at a
-//! time.
+//! The loss: the classes layer and the cross entropy, a teacher's beside it, or the squared error of values; over all rows at
+//! once or over some at a time.
 //!
 //! In chunks, the logits of the whole batch never exist: those of a chunk become their gradient, add to the gradient of
 //! the classes layer and to that of its input, and are gone. The sums are the same, in another order.
@@ -14,6 +14,7 @@ use crate::{
     memory::Category,
     models::Model,
     nn::{Layer, Linear},
+    step::teacher::{Lesson, Taught},
 };
 
 /// Takes logits as bytes of their type, in parts that may end inside a row. Not called in a dry run.
@@ -38,11 +39,20 @@ impl<B: Backend> Stats<B> {
     }
 
     /// Adds the losses and right answers, or absolute errors, of some rows.
-    pub(super) fn add(&self, executor: &Executor<B>, logits: &Tensor<B>, labels: &Tensor<B>) -> Result<()> {
+    pub(super) fn add(
+        &self,
+        executor: &Executor<B>,
+        logits: &Tensor<B>,
+        labels: &Tensor<B>,
+        taught: Option<&Taught<B>>,
+    ) -> Result<()> {
         let _layer = executor.enter(executor.ledger().layer_id("loss"));
-        match self.label {
-            LabelKind::Class => executor.cross_entropy(logits, labels, &self.sums),
-            LabelKind::Value => executor.squared_error(logits, labels, &self.sums),
+        match (self.label, taught) {
+            (LabelKind::Class, Some(taught)) => {
+                executor.distil(logits, &taught.logits, labels, taught.lesson, &self.sums)
+            }
+            (LabelKind::Class, None) => executor.cross_entropy(logits, labels, &self.sums),
+            (LabelKind::Value, _) => executor.squared_error(logits, labels, &self.sums),
         }
     }
 
@@ -52,12 +62,16 @@ impl<B: Backend> Stats<B> {
         executor: &Executor<B>,
         logits: Tensor<B>,
         labels: &Tensor<B>,
+        taught: Option<&Taught<B>>,
         scale: f64,
     ) -> Result<Tensor<B>> {
         let _layer = executor.enter(executor.ledger().layer_id("loss"));
-        match self.label {
-            LabelKind::Class => executor.cross_entropy_grad(logits, labels, scale),
-            LabelKind::Value => executor.squared_error_grad(logits, labels, scale),
+        match (self.label, taught) {
+            (LabelKind::Class, Some(taught)) => {
+                executor.distil_grad(logits, &taught.logits, labels, taught.lesson, scale)
+            }
+            (LabelKind::Class, None) => executor.cross_entropy_grad(logits, labels, scale),
+            (LabelKind::Value, _) => executor.squared_error_grad(logits, labels, scale),
         }
     }
 
@@ -92,13 +106,13 @@ impl<B: Backend> Loss<'_, B> {
         let tape = &mut Tape::no_grad(self.executor);
         if self.chunk == 0 {
             let logits = self.model.forward(tape, inputs)?;
-            stats.add(self.executor, &logits.tensor, labels)?;
+            stats.add(self.executor, &logits.tensor, labels, None)?;
             return self.show(&logits.tensor, see);
         }
         let features = rows(self.model.features(tape, inputs)?.tensor);
         for range in self.chunks(&features) {
             let logits = self.logits(&features.rows_view(range.clone()))?;
-            stats.add(self.executor, &logits, &labels.rows_view(range))?;
+            stats.add(self.executor, &logits, &labels.rows_view(range), None)?;
             self.show(&logits, see)?;
         }
         Ok(())
@@ -116,6 +130,7 @@ impl<B: Backend> Loss<'_, B> {
         &self,
         features: Value<B>,
         labels: &Tensor<B>,
+        lesson: Option<&Lesson<'_, B>>,
         stats: &Stats<B>,
         scale: f64,
     ) -> Result<Tensor<B>> {
@@ -133,8 +148,10 @@ impl<B: Backend> Loss<'_, B> {
             let x = features.rows_view(range.clone());
             let logits = self.logits(&x)?; // [chunk, classes]
             let labels = labels.rows_view(range.clone());
-            stats.add(executor, &logits, &labels)?;
-            let dy = stats.gradient(executor, logits, &labels, scale)?;
+            let taught = lesson.map(|lesson| lesson.of(executor, range.clone())).transpose()?;
+            stats.add(executor, &logits, &labels, taught.as_ref())?;
+            let dy = stats.gradient(executor, logits, &labels, taught.as_ref(), scale)?;
+            drop(taught);
             let _layer = executor.enter(classes.layer());
             classes.accumulate(executor, &x, &dy)?;
             classes.input_gradient_into(executor, &dy, &gradient.rows_view(range))?;
@@ -155,6 +172,6 @@ impl<B: Backend> Loss<'_, B> {
 }
 
 /// All extents but the innermost as one.
-fn rows<B: Backend>(x: Tensor<B>) -> Tensor<B> {
+pub(super) fn rows<B: Backend>(x: Tensor<B>) -> Tensor<B> {
     x.reshape([x.shape().rows(), x.shape().last()])
 }

@@ -6,6 +6,7 @@
 
 mod bookkeeping;
 mod device_dataset;
+mod diagnosis;
 pub mod load;
 mod loss;
 mod loss_scale;
@@ -16,6 +17,8 @@ pub mod save;
 pub mod schedule;
 mod session;
 mod slots;
+mod teacher;
+mod update;
 mod writing;
 
 pub use bookkeeping::bookkeeping;

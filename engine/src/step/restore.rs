@@ -64,13 +64,13 @@ impl<B: Backend> Session<B> {
         let ledger = executor.ledger();
         ledger.set_phase(Phase::Loading);
         let mut tensors = 0;
-        for slot in slots(&self.model, choice, counters.has_state()) {
+        for slot in slots(&self.model, choice, self.pruning.as_ref(), counters.has_state()) {
             from.find(&slot.name(ledger), slot.shape, slot.dtype)?;
             tensors += 1;
         }
         let layers = self.model.leaves();
         from.is_all(tensors, layers.iter().filter(|layer| layer.passes().is_some()).count())?;
-        for slot in slots(&self.model, choice, counters.has_state()) {
+        for slot in slots(&self.model, choice, self.pruning.as_ref(), counters.has_state()) {
             let _layer = executor.enter(slot.layer);
             from.find(&slot.name(ledger), slot.shape, slot.dtype)?;
             executor.load(&slot.tensor(&executor, choice)?, &mut |to| from.read(to))?;

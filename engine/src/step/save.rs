@@ -12,7 +12,7 @@ use super::{
 use crate::{
     backend::Backend,
     error::{Error, Result},
-    memory::{Category, Phase},
+    memory::{Category, Part, Phase},
     nn::Layer,
 };
 
@@ -85,6 +85,7 @@ impl<B: Backend> Session<B> {
     pub fn save(&self, facts: &[(&str, String)], to: &mut dyn Sink) -> Result<()> {
         let (executor, ledger) = (&self.executor, self.executor.ledger());
         ledger.set_phase(Phase::Saving);
+        ledger.enter(Part::Saving);
         ledger.set_op("save");
         // On a GPU it is memory of the host.
         let is_gpu = executor.backend().target().is_gpu();
@@ -96,7 +97,7 @@ impl<B: Backend> Session<B> {
         to.head(&length.to_le_bytes())?;
         self.header(facts, to)?;
         to.head(&[b' '; 8][..(length - counted.0) as usize])?;
-        for slot in slots(&self.model, &self.experiment.optimizer, self.updates > 0) {
+        for slot in slots(&self.model, &self.experiment.optimizer, self.pruning.as_ref(), self.updates > 0) {
             let _layer = executor.enter(slot.layer);
             let tensor = slot.tensor(executor, &self.experiment.optimizer)?;
             executor.save(&tensor, &mut |bytes| to.elements(bytes))?;
@@ -121,7 +122,7 @@ impl<B: Backend> Session<B> {
         }
         to.head(b"}")?;
         let mut begin = 0;
-        for slot in slots(&self.model, &self.experiment.optimizer, self.updates > 0) {
+        for slot in slots(&self.model, &self.experiment.optimizer, self.pruning.as_ref(), self.updates > 0) {
             let end = begin + (slot.shape.elements() * slot.dtype.size()) as u64;
             let (name, dtype) = (slot.name(self.executor.ledger()), slot.dtype.safetensors_name());
             let shape = slot.shape.dims();

@@ -5,17 +5,19 @@ use crate::{
     backend::{Backend, DType, Executor, HostSlice, IGNORE_INDEX, Readback, Tensor},
     bytes::Bytes,
     data::{Dataset, DatasetInfo, Split},
-    error::{NotFinite, Result},
+    error::Result,
     experiment::{Experiment, LabelKind, Placement, UpdateTime},
-    memory::{Category, Phase, timeline::LayerId},
+    memory::{Category, Part, Phase, probe::uncounted},
     models::Model,
-    nn::{Layer, Param},
-    optim,
+    nn::{Layer, ParamRole, Replaced},
+    optim::{self, Pruning},
     step::{
         MicroBatch, PendingStep, StepOutput, bookkeeping,
         device_dataset::DeviceDataset,
         loss::{Loss, See, Stats, means},
         loss_scale::LossScale,
+        slots::named,
+        teacher::Teacher,
     },
 };
 
@@ -28,6 +30,10 @@ pub struct Session<B: Backend> {
     device_dataset: Option<DeviceDataset<B>>,
     pub(super) model: Model<B>,
     pub(super) loss_scale: LossScale,
+    /// What of the weights becomes zero, when they are pruned.
+    pub(super) pruning: Option<Pruning<B>>,
+    /// What teaches beside the labels.
+    pub(super) teacher: Option<Teacher<B>>,
     pub(super) updates: u64,
     /// Whether the next micro-batch is copied to the device while the present one is worked on.
     looks_ahead: bool,
@@ -37,8 +43,8 @@ pub struct Session<B: Backend> {
 }
 
 /// One micro-batch on the device.
-struct OnDevice<B: Backend> {
-    inputs: Tensor<B>,
+pub(super) struct OnDevice<B: Backend> {
+    pub(super) inputs: Tensor<B>,
     /// `[samples * labels of a sample]`.
     labels: Tensor<B>,
     /// How many of them count.
@@ -54,19 +60,40 @@ impl<B: Backend> Session<B> {
     /// # Errors
     /// [`crate::Error::Budget`] when the parameters alone would cross the budget; the errors of [`Model::build`].
     pub fn new(executor: Executor<B>, experiment: &Experiment, info: &DatasetInfo) -> Result<Self> {
+        Self::replaced(executor, experiment, info, None)
+    }
+
+    /// The same, of which the weights `is_replaced` by their names in a file: whoever loads them saves the time to draw them.
+    ///
+    /// # Errors
+    /// Those of [`Session::new`].
+    pub fn replaced(
+        executor: Executor<B>,
+        experiment: &Experiment,
+        info: &DatasetInfo,
+        is_replaced: Option<&dyn Fn(&str) -> bool>,
+    ) -> Result<Self> {
         let ledger = executor.ledger();
         ledger.set_phase(Phase::Start);
+        ledger.enter(Part::Start);
         let is_gpu = executor.backend().target().is_gpu();
         // Bookkeeping is memory of the host, and no part of what a GPU holds.
         if !is_gpu && !ledger.keeps_books() {
-            ledger.keep_books(bookkeeping(experiment, info)?);
+            ledger.keep_books(bookkeeping(experiment, None, info)?);
         }
         let workspace = if is_gpu { workspace(&executor, experiment.gpu.workspace)? } else { None };
-        let model = Model::build(&executor, experiment, info)?;
+        // What is looked up is memory of this program and not of the run.
+        let replaced = is_replaced.map(|is_replaced| {
+            let ledger = executor.ledger();
+            move |layer, role: ParamRole| uncounted(|| is_replaced(&named(ledger, layer, role.name())))
+        });
+        let replaced = replaced.as_ref().map(|replaced| replaced as &Replaced<'_>);
+        let model = Model::replaced(&executor, experiment, info, replaced)?;
         let device_dataset = match experiment.data.placement {
             Placement::Device => Some(DeviceDataset::new(&executor, &experiment.data, info)?),
             Placement::Host | Placement::Streamed => None,
         };
+        let pruning = Pruning::new(&executor, experiment.prune, experiment.steps(info).1, &model.prunable())?;
         let (experiment, loss_scale) = (experiment.clone(), LossScale::new(experiment.precision));
         Ok(Self {
             executor,
@@ -76,6 +103,8 @@ impl<B: Backend> Session<B> {
             device_dataset,
             model,
             loss_scale,
+            pruning,
+            teacher: None,
             updates: 0,
             ahead: None,
             _workspace: workspace,
@@ -118,6 +147,7 @@ impl<B: Backend> Session<B> {
     /// Fails where [`Session::step`] does. A failure that the device reports later is an error of [`PendingStep::wait`].
     pub fn begin_step<M: MicroBatch>(&mut self, rate: f64, next: impl FnMut() -> Result<M>) -> Result<PendingStep> {
         self.executor.ledger().set_phase(Phase::Batch);
+        self.executor.ledger().enter(Part::Step { is_fed: self.ahead.is_some(), has_state: self.updates > 0 });
         let stats = Stats::new(&self.executor, self.info.label)?;
         let squares = self.executor.filled(0.0, [1], DType::F64, Category::Scratch, "gradient norm")?;
         let pending = match self.experiment.optimizer.update {
@@ -129,8 +159,9 @@ impl<B: Backend> Session<B> {
     }
 
     /// The micro-batch whose turn it is, on the device; the one after it is then on its way there.
-    fn feed<M: MicroBatch>(&mut self, next: &mut impl FnMut() -> Result<M>) -> Result<OnDevice<B>> {
+    fn feed<M: MicroBatch>(&mut self, is_first: bool, next: &mut impl FnMut() -> Result<M>) -> Result<OnDevice<B>> {
         self.executor.ledger().set_phase(Phase::Batch);
+        self.executor.ledger().enter(Part::MicroBatch { is_first });
         let own = [self.info.input.label(), "labels"];
         let present = match self.ahead.take() {
             Some(ahead) => ahead,
@@ -154,14 +185,15 @@ impl<B: Backend> Session<B> {
     ) -> Result<PendingStep> {
         let loss_scale = self.loss_scale.scale();
         let (mut labels, mut retained) = (0, None);
-        for _ in 0..self.experiment.batch.accumulation {
+        for index in 0..self.experiment.batch.accumulation {
             // Retained tensors are freed when the next forward pass begins.
             drop(retained.take());
-            let batch = self.feed(&mut next)?;
+            let batch = self.feed(index == 0, &mut next)?;
             labels += batch.scored;
             retained = self.accumulate(batch, &stats, loss_scale, &mut |_| Ok(()))?;
         }
         self.executor.ledger().set_phase(Phase::Optimizer);
+        self.executor.ledger().enter(Part::Update { has_state: self.updates > 0 });
         for param in self.model.params() {
             self.add_square(param, &squares)?;
         }
@@ -193,13 +225,16 @@ impl<B: Backend> Session<B> {
     ) -> Result<PendingStep> {
         self.updates += 1;
         let update = optim::Update { rate, grad_scale: 1.0, step: self.updates };
-        let batch = self.feed(&mut next)?;
+        let batch = self.feed(true, &mut next)?;
         let labels = batch.scored;
         // The labels that count are known before the first gradient.
         let scale = self.per_label(labels);
-        let retained =
-            self.accumulate(batch, &stats, scale, &mut |layer| self.update_layer(layer, &squares, update))?;
-        drop(retained);
+        let mut params = self.model.params();
+        params.sort_by_key(|param| param.layer());
+        let mut listener = |layer| self.update_layer(&params, layer, &squares, update);
+        let retained = self.accumulate(batch, &stats, scale, &mut listener)?;
+        drop((retained, params));
+        self.prune()?;
         let (sums, squares) = (self.executor.fetch(stats.sums())?, self.executor.fetch(&squares)?);
         Ok(PendingStep { sums, squares, labels, loss_scale: 1.0, grad_scale: 1.0, skipped: false })
     }
@@ -226,21 +261,28 @@ impl<B: Backend> Session<B> {
         // The loss is the mean over the effective batch, so that accumulation changes memory and not the gradient. How many
         // labels count is known once all micro-batches are seen: the update makes up for it.
         let scale = loss_scale / (self.experiment.batch.effective() * self.info.scored_labels) as f64;
+        let chunked = self.experiment.loss_chunk > 0;
+        let lesson = match &self.teacher {
+            Some(teacher) => Some(teacher.asked(executor, inputs.clone(), chunked)?),
+            None => None,
+        };
         let mut tape = Tape::recording(executor).with_recompute(self.experiment.recompute).retaining(retained.clone());
-        let (output, gradient) = if self.experiment.loss_chunk > 0 {
+        let (output, gradient) = if chunked {
             let features = self.model.features(&mut tape, inputs)?; // [batch * labels, features]
             let output = features.id();
             ledger.set_phase(Phase::Backward);
-            let gradient = self.loss().in_chunks(features, &labels, stats, scale)?;
+            let gradient = self.loss().in_chunks(features, &labels, lesson.as_ref(), stats, scale)?;
             listener(self.model.classes().layer())?;
             (output, gradient)
         } else {
             let logits = self.model.forward(&mut tape, inputs)?; // [batch * labels, classes]
             let output = logits.id();
-            stats.add(executor, &logits.tensor, &labels)?;
+            let taught = lesson.as_ref().map(|lesson| lesson.whole(executor)).transpose()?;
+            stats.add(executor, &logits.tensor, &labels, taught.as_ref())?;
             ledger.set_phase(Phase::Backward);
-            (output, stats.gradient(executor, logits.tensor, &labels, scale)?)
+            (output, stats.gradient(executor, logits.tensor, &labels, taught.as_ref(), scale)?)
         };
+        drop(lesson);
         match &retained {
             Some(retained) => retained.keep(labels),
             None => drop(labels),
@@ -257,7 +299,7 @@ impl<B: Backend> Session<B> {
     }
 
     /// Brings a micro-batch to the device, its inputs and labels under these names.
-    fn upload(&self, batch: impl MicroBatch, split: Split, names: [&'static str; 2]) -> Result<OnDevice<B>> {
+    pub(super) fn upload(&self, batch: impl MicroBatch, split: Split, names: [&'static str; 2]) -> Result<OnDevice<B>> {
         let executor = &self.executor;
         let _layer = executor.enter(executor.ledger().layer_id("batch"));
         let (DatasetInfo { input, labels_per_sample, scored_labels, .. }, samples) = (self.info, batch.samples());
@@ -281,39 +323,6 @@ impl<B: Backend> Session<B> {
         Ok(OnDevice { inputs, labels, scored })
     }
 
-    /// Adds the square of a parameter's gradient to the sum: infinite or NaN when any element is.
-    fn add_square(&self, param: &Param<B>, squares: &Tensor<B>) -> Result<()> {
-        let Some(gradient) = param.gradient() else { return Ok(()) };
-        let _layer = self.executor.enter(param.layer());
-        self.executor.add_sum_of_squares(&gradient, squares)
-    }
-
-    /// Updates a layer whose gradients are complete, and frees them.
-    fn update_layer(&self, layer: LayerId, squares: &Tensor<B>, update: optim::Update) -> Result<()> {
-        let ledger = self.executor.ledger();
-        let phase = ledger.set_phase(Phase::Optimizer);
-        for param in self.model.params().into_iter().filter(|param| param.layer() == layer) {
-            self.add_square(param, squares)?;
-            optim::update(&self.executor, &self.experiment.optimizer, param, update, None)?;
-        }
-        ledger.set_phase(phase);
-        Ok(())
-    }
-
-    /// Updates every parameter, its gradient clipped by the norm of all of them, which never leaves the device for that.
-    /// Gradients are `grad_scale` times too large.
-    fn update(&mut self, rate: f64, squares: &Tensor<B>, grad_scale: f64) -> Result<()> {
-        let (choice, executor) = (&self.experiment.optimizer, &self.executor);
-        let mut clip = None;
-        if choice.clip_norm > 0.0 {
-            clip = Some(executor.clip_scale(squares, choice.clip_norm * grad_scale)?);
-        }
-        self.updates += 1;
-        let update = optim::Update { rate, grad_scale: 1.0 / grad_scale, step: self.updates };
-        let update = |param: &Param<B>| optim::update(executor, choice, param, update, clip.as_ref());
-        self.model.params().into_iter().try_for_each(update)
-    }
-
     /// Mean loss and accuracy over all batches that `next` gives; of values the mean squared and the mean absolute error.
     ///
     /// # Errors
@@ -333,9 +342,11 @@ impl<B: Backend> Session<B> {
     ) -> Result<(f64, f64)> {
         let (executor, ledger) = (&self.executor, self.executor.ledger());
         ledger.set_phase(Phase::Evaluate);
+        ledger.enter(Part::Evaluation);
         let stats = Stats::new(executor, self.info.label)?;
         let mut count = 0;
         while let Some(batch) = next()? {
+            ledger.enter(Part::Batch { samples: batch.samples() });
             let OnDevice { inputs, labels, scored } =
                 self.upload(batch, Split::Test, [self.info.input.label(), "labels"])?;
             count += scored;
@@ -344,46 +355,6 @@ impl<B: Backend> Session<B> {
         let means = means(executor.read(stats.sums())?, count);
         executor.step_ended()?;
         Ok(means)
-    }
-
-    /// Finds where numbers stopped being finite: the first layer, in forward order, whose parameters or whose output
-    /// for `batch` are not. `None` when all are finite.
-    ///
-    /// # Errors
-    /// Fails where [`Session::step`] does.
-    pub fn diagnose(&self, batch: impl MicroBatch) -> Result<Option<String>> {
-        let executor = &self.executor;
-        executor.ledger().set_phase(Phase::Evaluate);
-        let OnDevice { inputs, .. } = self.upload(batch, Split::Train, [self.info.input.label(), "labels"])?;
-        let mut found = None;
-        self.model.trace(&mut Tape::no_grad(executor), inputs, &mut |layer, output| {
-            if found.is_some() {
-                return Ok(());
-            }
-            let _layer = executor.enter(layer.layer());
-            // Codes are numbers whatever they are; their scales say what became of the weight.
-            for param in layer.params().into_iter().filter(|param| param.weight().dtype() != DType::U8) {
-                if found.is_none() && !self.is_finite(param.weight())? {
-                    found = Some(format!("the {} of {}", param.name(), executor.ledger().layer_path()));
-                }
-            }
-            if found.is_none() && !self.is_finite(output)? {
-                found = Some(format!("the output of {}", executor.ledger().layer_path()));
-            }
-            Ok(())
-        })?;
-        Ok(found)
-    }
-
-    fn is_finite(&self, tensor: &Tensor<B>) -> Result<bool> {
-        let sum = self.executor.filled(0.0, [1], DType::F64, Category::Scratch, "finiteness")?;
-        self.executor.add_sum_of_squares(tensor, &sum)?;
-        Ok(self.executor.read(&sum)?.is_none_or(|values| values[0].is_finite()))
-    }
-
-    /// What the step is short of: the error a run that lost its numbers ends with.
-    pub fn not_finite(&self, step: u64, batch: impl MicroBatch) -> NotFinite {
-        NotFinite { step, layer: self.diagnose(batch).ok().flatten() }
     }
 }
 

@@ -7,10 +7,11 @@ use crate::{
     backend::{Backend, DType, Executor, Shape, Tensor},
     error::Result,
     experiment::Optimizer,
+    layer_path,
     memory::{Ledger, timeline::LayerId},
     models::Model,
     nn::Param,
-    optim,
+    optim::{self, Pruning},
 };
 
 /// What stands before the name of a tensor of the optimizer's state.
@@ -48,13 +49,15 @@ enum Place<'a, B: Backend> {
     Weight(&'a Param<B>),
     State(&'a Param<B>, usize),
     Buffer(&'a Tensor<B>),
+    Mask(&'a Param<B>, &'a Tensor<B>),
 }
 
-/// The tensors of a model, with those of the optimizer's state where they are made. The widest types come first: in a file
+/// The tensors of a model, with those of the optimizer's state where they are made, and the masks of its pruning. The widest types come first: in a file
 /// every tensor then begins where its type may.
 pub(super) fn slots<'a, B: Backend>(
     model: &'a Model<B>,
     choice: &'a Optimizer,
+    pruning: Option<&'a Pruning<B>>,
     has_state: bool,
 ) -> impl Iterator<Item = Slot<'a, B>> {
     const SIZES: [usize; 4] = [8, 4, 2, 1];
@@ -70,7 +73,15 @@ pub(super) fn slots<'a, B: Backend>(
                 place: Place::Buffer(buffer),
             })
         });
-        weights.chain(buffers).filter(move |slot| slot.dtype.size() == size)
+        let masks = pruning.into_iter().flat_map(|pruning| model.prunable().into_iter().zip(pruning.masks()));
+        let masks = masks.map(|(param, mask)| Slot {
+            layer: param.layer(),
+            what: "mask",
+            shape: mask.shape(),
+            dtype: mask.dtype(),
+            place: Place::Mask(param, mask),
+        });
+        weights.chain(buffers).chain(masks).filter(move |slot| slot.dtype.size() == size)
     })
 }
 
@@ -97,7 +108,9 @@ fn of_param<'a, B: Backend>(
 
 /// The name in a file of what a layer has.
 pub(super) fn named(ledger: &Ledger, layer: LayerId, what: &str) -> String {
-    let layer = ledger.path_of(layer).replace('/', ".");
+    let path = ledger.path_of(layer);
+    // A teacher's file has no teacher in it.
+    let layer = layer_path::in_teacher(&path).unwrap_or(&path).replace('/', ".");
     format!("{layer}.{what}").replace(' ', "_").replace('\'', "")
 }
 
@@ -106,7 +119,7 @@ impl<B: Backend> Slot<'_, B> {
     pub(super) fn name(&self, ledger: &Ledger) -> String {
         let name = match self.place {
             Place::Weight(_) | Place::Buffer(_) => return named(ledger, self.layer, self.what),
-            Place::State(param, _) => format!("{}.{}", param.name(), self.what),
+            Place::State(param, _) | Place::Mask(param, _) => format!("{}.{}", param.name(), self.what),
         };
         format!("{STATE}{}", named(ledger, self.layer, &name))
     }
@@ -118,7 +131,7 @@ impl<B: Backend> Slot<'_, B> {
     pub(super) fn tensor(&self, executor: &Executor<B>, choice: &Optimizer) -> Result<Tensor<B>> {
         Ok(match self.place {
             Place::Weight(param) => param.master().clone(),
-            Place::Buffer(buffer) => buffer.clone(),
+            Place::Buffer(buffer) | Place::Mask(_, buffer) => buffer.clone(),
             Place::State(param, index) => param.state(executor, &optim::state_layout(choice, param))?[index].clone(),
         })
     }
@@ -135,7 +148,7 @@ impl<B: Backend> Slot<'_, B> {
     pub(super) fn was_replaced(&self, executor: &Executor<B>) -> Result<()> {
         match self.place {
             Place::Weight(param) => param.copy().map_or(Ok(()), |copy| executor.cast_into(param.master(), copy)),
-            Place::State(..) | Place::Buffer(_) => Ok(()),
+            Place::State(..) | Place::Buffer(_) | Place::Mask(..) => Ok(()),
         }
     }
 }

@@ -8,7 +8,7 @@ use crate::{
     autograd::{Cache, Cached, Tape},
     backend::{Backend, HostSlice},
     error::Result,
-    memory::Phase,
+    memory::{Part, Phase},
     nn::Layer,
     step::{See, Session},
 };
@@ -78,6 +78,10 @@ impl<B: Backend> Writing<'_, B> {
         let Session { executor, model, experiment, info, .. } = self.session;
         let ledger = executor.ledger();
         ledger.set_phase(Phase::Evaluate);
+        ledger.enter(Part::Writing {
+            tokens: tokens.len(),
+            is_continued: self.cache.as_ref().is_some_and(|cache| cache.seen() > 0),
+        });
         let inputs = {
             let _layer = executor.enter(ledger.layer_id("batch"));
             let dtype = info.input.dtype(experiment.precision);

@@ -3,6 +3,8 @@
 //! Refuses a label outside the classes before it writes anything. A row with the label [`IGNORE_INDEX`] counts in neither
 //! loss nor accuracy.
 
+mod distil;
+
 use super::by_type::by_float;
 use super::operands::Operands;
 use super::{
@@ -24,6 +26,16 @@ pub(super) fn launch(kernel: &Loss, o: &Operands<'_>) -> Result<()> {
         }, else o.unsupported()),
         Loss::CrossEntropyGrad { scale } => by_float!(o.output_type(0), T => {
             cross_entropy_gradient::<T>(*scale, &o.labels(0, o.output_elements(0))?, &mut o.output(0)?);
+            Ok(())
+        }, else o.unsupported()),
+        Loss::Distil(lesson) => by_float!(o.input_type(0), T => {
+            let labels = o.labels(2, o.input_elements(0))?;
+            distil::loss::<T>(*lesson, &o.input(0)?, &o.input(1)?, &labels, &mut o.output(0)?);
+            Ok(())
+        }, else o.unsupported()),
+        Loss::DistilGrad { lesson, scale } => by_float!(o.output_type(0), T => {
+            let labels = o.labels(1, o.output_elements(0))?;
+            distil::gradient::<T>(*lesson, *scale, &o.input(0)?, &labels, &mut o.output(0)?);
             Ok(())
         }, else o.unsupported()),
         Loss::SquaredError => by_float!(o.input_type(0), T => {

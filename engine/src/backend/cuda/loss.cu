@@ -124,6 +124,98 @@ extern "C" __global__ void cross_entropy_gradient_wide(const u32 *labels, T *log
     slopes<true>(labels, logits, rows, (int)classes, (A)scale);
 }
 
+// Distillation: the labels' loss and a teacher's, both softened by a temperature (Hinton et al. 2015).
+
+// The largest of a row, and the sum of exponentials relative to it, divided by a temperature.
+struct Soft {
+    A max, total;
+};
+
+template <bool WIDE> __device__ __forceinline__ Soft soften(const T *row, int classes, A cooler) {
+    const A lowest = -(A)__uint_as_float(0x7f800000u);
+    A max = lowest, total = 0;
+    for (int c = place<WIDE>(); c < classes; c += width<WIDE>()) {
+        A x = widen(row[c]);
+        if (x > max) max = x;
+    }
+    Soft all;
+    all.max = max_of<WIDE>(max);
+    for (int c = place<WIDE>(); c < classes; c += width<WIDE>()) total += exp_of((widen(row[c]) - all.max) * cooler);
+    all.total = sum_of<WIDE>(total) + (all.max - all.max);
+    return all;
+}
+
+template <bool WIDE> __device__ __forceinline__ void distilled(const T *logits, const T *taught, const u32 *labels, i64 rows, int classes, f64 temperature, f64 weight, f64 *parts) {
+    const A cooler = (A)(1.0 / temperature);
+    f64 loss = 0;
+    u32 right = 0;
+    for (i64 r = first_row<WIDE>(); r < rows; r += row_step<WIDE>()) {
+        u32 label = labels[r];
+        if (label == IGNORE_INDEX) continue;
+        if (label >= (u32)classes) {
+            loss = (f64)__uint_as_float(0x7fc00000u);
+            continue;
+        }
+        const T *row = logits + r * classes, *told = taught + r * classes;
+        Softmax all = read_row<WIDE>(row, classes, (int)label);
+        Soft soft = soften<WIDE>(row, classes, cooler), told_soft = soften<WIDE>(told, classes, cooler);
+        A expected = 0;
+        for (int c = place<WIDE>(); c < classes; c += width<WIDE>()) {
+            A x = (widen(row[c]) - soft.max) * cooler, t = (widen(told[c]) - told_soft.max) * cooler;
+            expected += exp_of(t) * (t - x);
+        }
+        expected = sum_of<WIDE>(expected);
+        A of_label = widen(row[label]);
+        f64 divergence = (f64)expected / (f64)told_soft.total + (f64)log_of(soft.total) - (f64)log_of(told_soft.total);
+        f64 by_label = (f64)(log_of(all.total) - (of_label - all.max));
+        loss += (1.0 - weight) * by_label + weight * temperature * temperature * divergence;
+        if (of_label == all.max && !all.is_beaten && all.total == all.total) right++;
+    }
+    bool speaks = place<WIDE>() == 0;
+    loss = block_sum(speaks ? loss : 0.0);
+    right = block_sum(speaks ? right : 0u);
+    if (threadIdx.x == 0) {
+        parts[2 * (i64)blockIdx.x] = loss;
+        parts[2 * (i64)blockIdx.x + 1] = (f64)right;
+    }
+}
+
+extern "C" __global__ void distil(const T *logits, const T *taught, const u32 *labels, i64 rows, i64 classes, double temperature, double weight, f64 *parts) {
+    distilled<false>(logits, taught, labels, rows, (int)classes, temperature, weight, parts);
+}
+extern "C" __global__ void distil_wide(const T *logits, const T *taught, const u32 *labels, i64 rows, i64 classes, double temperature, double weight, f64 *parts) {
+    distilled<true>(logits, taught, labels, rows, (int)classes, temperature, weight, parts);
+}
+
+template <bool WIDE> __device__ __forceinline__ void taught_slopes(const T *taught, const u32 *labels, T *logits, i64 rows, int classes, f64 temperature, f64 weight, f64 scale) {
+    const A cooler = (A)(1.0 / temperature);
+    const A by_label = (A)(scale * (1.0 - weight)), by_teacher = (A)(scale * weight * temperature);
+    for (i64 r = first_row<WIDE>(); r < rows; r += row_step<WIDE>()) {
+        u32 label = labels[r];
+        T *row = logits + r * classes;
+        const T *told = taught + r * classes;
+        if (label >= (u32)classes) {
+            for (int c = place<WIDE>(); c < classes; c += width<WIDE>()) row[c] = narrow<T>((A)0);
+            continue;
+        }
+        Soft all = soften<WIDE>(row, classes, (A)1), soft = soften<WIDE>(row, classes, cooler), told_soft = soften<WIDE>(told, classes, cooler);
+        A hard_factor = by_label / all.total, soft_factor = by_teacher / soft.total, told_factor = by_teacher / told_soft.total;
+        for (int c = place<WIDE>(); c < classes; c += width<WIDE>()) {
+            A own = widen(row[c]) - all.max, t = (widen(told[c]) - told_soft.max) * cooler;
+            A slope = hard_factor * exp_of(own);
+            if ((u32)c == label) slope -= by_label;
+            row[c] = narrow<T>(slope + soft_factor * exp_of(own * cooler) - told_factor * exp_of(t));
+        }
+    }
+}
+
+extern "C" __global__ void distil_gradient(const T *taught, const u32 *labels, T *logits, i64 rows, i64 classes, double temperature, double weight, double scale) {
+    taught_slopes<false>(taught, labels, logits, rows, (int)classes, temperature, weight, scale);
+}
+extern "C" __global__ void distil_gradient_wide(const T *taught, const u32 *labels, T *logits, i64 rows, i64 classes, double temperature, double weight, double scale) {
+    taught_slopes<true>(taught, labels, logits, rows, (int)classes, temperature, weight, scale);
+}
+
 // Squared errors. One block: a value a row is little work.
 extern "C" __global__ void squared_error(const T *values, const f32 *labels, i64 rows, f64 *stats) {
     f64 squares = 0, sizes = 0;

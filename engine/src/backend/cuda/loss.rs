@@ -8,7 +8,7 @@ use super::{
     launch::{Grid, THREADS},
 };
 use crate::{
-    backend::ops::{CUDA_LOSS_PARTS, Loss},
+    backend::ops::{CUDA_LOSS_PARTS, Lesson, Loss},
     error::Result,
 };
 
@@ -26,12 +26,21 @@ const WARP: usize = 32;
 pub(super) fn launch(kernel: &Loss, o: &Operands<'_>) -> Result<()> {
     let (logits, labels) = match kernel {
         Loss::SquaredError | Loss::SquaredErrorGrad { .. } => return values(kernel, o),
-        Loss::CrossEntropy => (o.input_elements(0), o.input_elements(1)),
-        Loss::CrossEntropyGrad { .. } => (o.output_elements(0), o.input_elements(0)),
+        Loss::CrossEntropy | Loss::Distil(_) => (o.input_elements(0), o.input_elements(o.inputs() - 1)),
+        Loss::CrossEntropyGrad { .. } | Loss::DistilGrad { .. } => {
+            (o.output_elements(0), o.input_elements(o.inputs() - 1))
+        }
     };
     let (rows, classes) = (labels, logits / labels);
-    let has_sums = o.outputs() == 1 && o.output_type(0) == DType::F64;
-    let is_typed = o.input_type(o.inputs() - 1) == DType::U32 && (has_sums || o.inputs() == 1);
+    let (is_of_sums, is_taught) = match kernel {
+        Loss::CrossEntropy => (true, true),
+        Loss::Distil(_) => (true, o.input_type(0) == o.input_type(1)),
+        // A gradient may be of f64 as well.
+        Loss::DistilGrad { .. } => (false, o.input_type(0) == o.output_type(0)),
+        Loss::CrossEntropyGrad { .. } | Loss::SquaredError | Loss::SquaredErrorGrad { .. } => (false, true),
+    };
+    let is_typed =
+        o.input_type(o.inputs() - 1) == DType::U32 && (!is_of_sums || o.output_type(0) == DType::F64) && is_taught;
     if classes > MOST || !is_typed {
         return o.unsupported();
     }
@@ -49,6 +58,19 @@ pub(super) fn launch(kernel: &Loss, o: &Operands<'_>) -> Result<()> {
         Loss::CrossEntropyGrad { scale } => {
             let name = if is_wide { c"cross_entropy_gradient_wide" } else { c"cross_entropy_gradient" };
             let args = args![o.input(0), o.output(0), rows, classes, scale];
+            o.launch_for(&SOURCE, o.output_type(0), name, Grid::blocks(blocks, THREADS), args)
+        }
+        Loss::Distil(Lesson { temperature, weight }) => {
+            let parts = blocks.min(CUDA_LOSS_PARTS);
+            let (dtype, name) = (o.input_type(0), if is_wide { c"distil_wide" } else { c"distil" });
+            let args = args![o.input(0), o.input(1), o.input(2), rows, classes, temperature, weight, o.scratch()];
+            o.launch_for(&SOURCE, dtype, name, Grid::blocks(parts, THREADS), args)?;
+            let args = args![o.scratch(), parts, o.output(0)];
+            o.launch_for(&SOURCE, dtype, c"cross_entropy_sum", Grid::blocks(1, THREADS), args)
+        }
+        Loss::DistilGrad { lesson: Lesson { temperature, weight }, scale } => {
+            let name = if is_wide { c"distil_gradient_wide" } else { c"distil_gradient" };
+            let args = args![o.input(0), o.input(1), o.output(0), rows, classes, temperature, weight, scale];
             o.launch_for(&SOURCE, o.output_type(0), name, Grid::blocks(blocks, THREADS), args)
         }
         Loss::SquaredError | Loss::SquaredErrorGrad { .. } => o.unsupported(),

@@ -12,6 +12,15 @@ pub const IGNORE_INDEX: u32 = u32::MAX;
 /// The most parts whose losses a GPU sums apart.
 pub(in crate::backend) const CUDA_LOSS_PARTS: usize = 512;
 
+/// What a teacher counts beside the labels.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Lesson {
+    /// By what both models' logits are divided.
+    pub temperature: f64,
+    /// The teacher's share of the loss.
+    pub weight: f64,
+}
+
 /// Kernels of the loss.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Loss {
@@ -22,6 +31,20 @@ pub enum Loss {
     /// in: `labels [rows]`; out: `logits [rows, classes]`, updated: becomes `scale * (softmax(logits) - onehot(label))`,
     /// or zero where the label is [`IGNORE_INDEX`].
     CrossEntropyGrad {
+        /// The loss's weight, loss scaling included.
+        scale: f64,
+    },
+    /// in: `logits [rows, classes]`, `taught [rows, classes]`, the teacher's logits, `labels [rows]` (u32); out: `stats [2]`
+    /// (f64), updated: adds the sum over rows of `(1 - weight) * -log softmax(logits)[label] + weight * T² * KL(softmax(taught /
+    /// T) || softmax(logits / T))` to the first, T the temperature, and to the second what [`Loss::CrossEntropy`] does. Rows
+    /// whose label is [`IGNORE_INDEX`] count in neither (Hinton et al. 2015).
+    Distil(Lesson),
+    /// in: `taught [rows, classes]`, `labels [rows]`; out: `logits [rows, classes]`, updated: becomes `scale * ((1 - weight) *
+    /// (softmax(logits) - onehot(label)) + weight * T * (softmax(logits / T) - softmax(taught / T)))`, or zero where the label is
+    /// [`IGNORE_INDEX`].
+    DistilGrad {
+        /// How much the teacher counts, and how soft its answers are.
+        lesson: Lesson,
         /// The loss's weight, loss scaling included.
         scale: f64,
     },
@@ -40,6 +63,8 @@ impl Contract for Loss {
         match self {
             Self::CrossEntropy => "cross entropy",
             Self::CrossEntropyGrad { .. } => "cross entropy gradient",
+            Self::Distil(_) => "distillation",
+            Self::DistilGrad { .. } => "distillation gradient",
             Self::SquaredError => "squared error",
             Self::SquaredErrorGrad { .. } => "squared error gradient",
         }
@@ -53,6 +78,12 @@ impl Contract for Loss {
             }
             Self::CrossEntropyGrad { .. } => {
                 matches!((inputs, outputs), ([labels], [logits]) if fits(*logits, *labels))
+            }
+            Self::Distil(_) => {
+                matches!((inputs, outputs), ([logits, taught, labels], [2]) if logits == taught && fits(*logits, *labels))
+            }
+            Self::DistilGrad { .. } => {
+                matches!((inputs, outputs), ([taught, labels], [logits]) if logits == taught && fits(*logits, *labels))
             }
             Self::SquaredError => {
                 matches!((inputs, outputs), ([values, labels], [2]) if *labels > 0 && values == labels)
@@ -78,9 +109,12 @@ impl Contract for Loss {
     fn cuda_scratch_bytes(&self, _dtype: DType) -> usize {
         match self {
             // A loss and a count a part.
-            Self::CrossEntropy => 2 * CUDA_LOSS_PARTS * size_of::<f64>(),
+            Self::CrossEntropy | Self::Distil(_) => 2 * CUDA_LOSS_PARTS * size_of::<f64>(),
             // One block sums them.
-            Self::CrossEntropyGrad { .. } | Self::SquaredError | Self::SquaredErrorGrad { .. } => 0,
+            Self::CrossEntropyGrad { .. }
+            | Self::DistilGrad { .. }
+            | Self::SquaredError
+            | Self::SquaredErrorGrad { .. } => 0,
         }
     }
 }
@@ -105,6 +139,42 @@ impl<B: Backend> Executor<B> {
     pub fn cross_entropy_grad(&self, logits: Tensor<B>, labels: &Tensor<B>, scale: f64) -> Result<Tensor<B>> {
         let gradient = self.own(logits, "cross entropy gradient")?;
         self.launch(Loss::CrossEntropyGrad { scale }, &[labels], &[&gradient])?;
+        Ok(gradient)
+    }
+
+    /// Adds the batch's loss by the labels and by the teacher's logits, and its count of right answers, to `stats [2]`.
+    ///
+    /// # Errors
+    /// Fails when logits, the teacher's and labels do not have the same rows, when memory would cross the budget
+    /// ([`Error::Budget`](crate::Error::Budget)) or when the device fails.
+    pub fn distil(
+        &self,
+        logits: &Tensor<B>,
+        taught: &Tensor<B>,
+        labels: &Tensor<B>,
+        lesson: Lesson,
+        stats: &Tensor<B>,
+    ) -> Result<()> {
+        let agree = logits.elements() == taught.elements() && logits.shape().rows() == labels.elements();
+        self.expect("distillation", agree, || format!("{logits:?} against {taught:?} and {labels:?}"))?;
+        self.launch(Loss::Distil(lesson), &[logits, taught, labels], &[stats])
+    }
+
+    /// The gradient of `scale` times the summed loss of [`Executor::distil`] by the logits, in place when nothing else holds
+    /// them.
+    ///
+    /// # Errors
+    /// Fails when memory would cross the budget ([`Error::Budget`](crate::Error::Budget)) or when the device fails.
+    pub fn distil_grad(
+        &self,
+        logits: Tensor<B>,
+        taught: &Tensor<B>,
+        labels: &Tensor<B>,
+        lesson: Lesson,
+        scale: f64,
+    ) -> Result<Tensor<B>> {
+        let gradient = self.own(logits, "distillation gradient")?;
+        self.launch(Loss::DistilGrad { lesson, scale }, &[taught, labels], &[&gradient])?;
         Ok(gradient)
     }
 

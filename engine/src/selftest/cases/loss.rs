@@ -1,7 +1,7 @@
 //! The cross entropy, the squared error, and their gradients.
 
 use super::{Case, Extent, Operand, kernel_names};
-use crate::backend::ops::Loss;
+use crate::backend::ops::{Lesson, Loss};
 use crate::{
     backend::{DType, IGNORE_INDEX, ops::Rows},
     selftest::draw::Draw,
@@ -11,6 +11,8 @@ kernel_names! {
     Loss;
     Loss::CrossEntropy => "cross-entropy",
     Loss::CrossEntropyGrad { .. } => "cross-entropy-gradient",
+    Loss::Distil(_) => "distillation",
+    Loss::DistilGrad { .. } => "distillation-gradient",
     Loss::SquaredError => "squared-error",
     Loss::SquaredErrorGrad { .. } => "squared-error-gradient",
 }
@@ -24,6 +26,28 @@ pub fn loss(draw: &mut Draw, dtype: DType, Rows { rows, columns }: Rows, scale: 
     vec![
         Case::new(Loss::CrossEntropy, vec![logits.clone(), labels.clone()], stats, 16 * rows * columns),
         Case::new(Loss::CrossEntropyGrad { scale }, vec![labels], vec![logits], 16 * columns),
+    ]
+}
+
+/// A batch with what a teacher answers to it, in which a label of five, or so, does not count.
+pub fn distillation(
+    draw: &mut Draw,
+    dtype: DType,
+    Rows { rows, columns }: Rows,
+    lesson: Lesson,
+    scale: f64,
+) -> Vec<Case> {
+    let mut label = || if draw.between(0, 4) == 0 { IGNORE_INDEX } else { draw.between(0, columns - 1) as u32 };
+    let labels: Operand = ((0..rows).map(|_| f64::from(label())).collect(), DType::U32);
+    let mut logits = || -> Operand { (draw.numbers(rows * columns).iter().map(|x| 4.0 * x).collect(), dtype) };
+    let (own, taught) = (logits(), logits());
+    let stats = vec![(vec![0.5, 2.0], DType::F64)];
+    // What is rounded is multiplied by the temperature's square, and that adds up like the root of the terms.
+    let square = lesson.temperature.powi(2).max(1.0).ceil() as usize;
+    let (sums, slope) = (16 * square * square * rows * columns, 16 * square * columns);
+    vec![
+        Case::new(Loss::Distil(lesson), vec![own.clone(), taught.clone(), labels.clone()], stats, sums),
+        Case::new(Loss::DistilGrad { lesson, scale }, vec![taught, labels], vec![own], slope),
     ]
 }
 
@@ -57,6 +81,10 @@ pub(super) fn cases(draw: &mut Draw, dtype: DType, extent: Extent) -> Vec<Case> 
     let mut cases = edges(dtype);
     for [rows, columns] in extent.of(&EXTENTS).iter().copied() {
         cases.extend(loss(draw, dtype, Rows { rows, columns }, 0.5));
+        for (temperature, weight) in [(4.0, 0.7), (1.0, 1.0), (2.5, 0.0)] {
+            let lesson = Lesson { temperature, weight };
+            cases.extend(distillation(draw, dtype, Rows { rows, columns }, lesson, 0.5));
+        }
         cases.extend(squared_error(draw, dtype, rows, 0.25));
     }
     cases

@@ -4,7 +4,7 @@ use super::{Checkpoint, Progress};
 use crate::{
     data::Dataset,
     error::{Error, Problem, Result},
-    experiment::{Data, DataKind},
+    experiment::{Data, DataKind, Distil, Experiment, preset},
 };
 
 impl Checkpoint {
@@ -34,6 +34,20 @@ impl Checkpoint {
         Ok(())
     }
 
+    /// Refuses a teacher that lies where it did and whose weights are not those that taught the run so far.
+    pub(in crate::train) fn goes_on_under(&self, chosen: &Distil, teacher_checksum: Option<u32>) -> Result<()> {
+        let is_same_place = || self.experiment().is_ok_and(|own| own.distil.teacher == chosen.teacher);
+        match self.progress.teacher_checksum.zip(teacher_checksum) {
+            Some((was, now)) if was != now && is_same_place() => {
+                let message =
+                    "what is at the teacher's path is not what taught the checkpoint's run: the teacher has changed";
+                let mend = "bring back the teacher, or start a run of its own";
+                Err(Problem::new("distil.teacher", message, mend).into())
+            }
+            _ => Ok(()),
+        }
+    }
+
     /// Refuses a table that is another than the model learned from: what a number, a category or a class means to the model
     /// follows from the rows of that one.
     pub(in crate::train) fn answers_for(&self, dataset: &Dataset, data: &Data) -> Result<()> {
@@ -45,8 +59,36 @@ impl Checkpoint {
         Err(Problem::new("data.path", message, "bring back that table, or train on this one").into())
     }
 
+    /// What is to be said where the data are not those that the model learned from, with which a run would not go on. Of data
+    /// that were chosen otherwise, their number says nothing.
+    pub(in crate::train) fn caution(&self, dataset: &Dataset, experiment: &Experiment) -> Option<String> {
+        let Progress { samples, .. } = &self.progress;
+        let found = dataset.facts().train;
+        let is_same_choice = || self.experiment().is_ok_and(|own| is_same_choice(&own, experiment));
+        let what = if found as u64 != *samples && is_same_choice() {
+            format!("the run learned from {samples} training samples, and there are {found} now")
+        } else if self.is_of_other(dataset) {
+            "what is at data.path is not what the run learned from".to_owned()
+        } else {
+            return None;
+        };
+        Some(format!(
+            "{what}: the data have changed, and the test set may hold samples that the model learned from; bring back the data \
+             for the figures that the run reported"
+        ))
+    }
+
     /// Whether the model learned from files that hold something else, as far as that is known.
     fn is_of_other(&self, dataset: &Dataset) -> bool {
         self.progress.data_checksum.zip(dataset.checksum()).is_some_and(|(was, now)| was != now)
     }
+}
+
+/// Whether two experiments chose the same samples, by the settings that their data use: where samples wait, and how those for
+/// training are varied, decides nothing.
+fn is_same_choice(own: &Experiment, other: &Experiment) -> bool {
+    const VARIED: [&str; 4] = ["data.normalise", "data.flip", "data.crop_padding", "data.color_jitter"];
+    let is_free = |key: &str| VARIED.contains(&key) || Data::HOW_FED.contains(&key);
+    let differing = preset::differing(&[own, other]);
+    differing.iter().all(|(key, _)| !key.starts_with("data.") || is_free(key))
 }

@@ -5,6 +5,7 @@ mod bench;
 mod coded;
 mod gathers;
 mod optimizers;
+mod pruning;
 mod reference;
 mod sequence;
 mod slopes;
@@ -12,8 +13,8 @@ mod trials;
 
 use bench::{Shapes, Threads, dry, fresh_seed};
 use plimsoll_engine::backend::ops::{
-    Activation, Attention, Coded, Convolution, Depthwise, Elementwise, Gather, Linear, Loss, Norm, Optimizer, Pool,
-    Rotary,
+    Activation, Attention, Coded, Convolution, Depthwise, Elementwise, Gather, Lesson, Linear, Loss, Norm, Optimizer,
+    Pool, Rotary,
 };
 use plimsoll_engine::{
     backend::{
@@ -31,9 +32,11 @@ use plimsoll_engine::{
 use trials::trials;
 
 fn compare(case: &Case, outcome: &Outcome, context: &str) {
-    let is_update =
-        matches!(case.kernel, Kernel::Optimizer(Optimizer::Update(Update { rule: UpdateRule::AdamW8(_), .. })));
-    if is_update || matches!(case.kernel, Kernel::Coded(Coded::Encode(_) | Coded::EncodeScales)) {
+    let has_codes = matches!(
+        case.kernel,
+        Kernel::Optimizer(Optimizer::Update(Update { rule: UpdateRule::AdamW8(_) | UpdateRule::AdamW4 { .. }, .. }))
+    );
+    if has_codes || matches!(case.kernel, Kernel::Coded(Coded::Encode(_) | Coded::EncodeScales)) {
         // Their codes have tests of their own.
         return;
     }
@@ -187,6 +190,7 @@ fn operands_that_do_not_fit_are_an_error_and_not_a_panic() {
     let (bytes, one) =
         (executor.filled(0.0, [4], DType::U8, Category::Batch, "operand").expect("no budget"), make(1, DType::U32));
     executor.backend().write(&labels, HostSlice::U32(&[4])).expect("labels");
+    let lesson = Lesson { temperature: 4.0, weight: 0.5 };
     for (kernel, inputs, outputs) in [
         (Kernel::from(Elementwise::Add), vec![&short], vec![&long]),
         (Kernel::from(Elementwise::Add), vec![&narrow], vec![&long]),
@@ -194,6 +198,9 @@ fn operands_that_do_not_fit_are_an_error_and_not_a_panic() {
         (Kernel::from(Activation::Relu), vec![], vec![&labels]),
         (Kernel::from(Activation::Relu), vec![], vec![]),
         (Kernel::from(Loss::CrossEntropy), vec![&long, &labels], vec![&stats]),
+        (Kernel::from(Loss::Distil(lesson)), vec![&long, &long, &labels], vec![&stats]),
+        (Kernel::from(Loss::Distil(lesson)), vec![&long, &short, &labels], vec![&stats]),
+        (Kernel::from(Loss::DistilGrad { lesson, scale: 1.0 }), vec![&narrow, &labels], vec![&long]),
         (Kernel::from(Loss::SquaredError), vec![&long, &short], vec![&stats]),
         (Kernel::from(Loss::SquaredError), vec![&short, &labels], vec![&stats]),
         // The place is 4, and there are four rows.

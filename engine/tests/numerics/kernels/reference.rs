@@ -14,7 +14,7 @@ use plimsoll_engine::{
     rng::Rng,
 };
 
-use super::{coded, gathers};
+use super::{coded, gathers, pruning};
 
 /// What the outputs of `kernel` become; `outs` holds them before.
 pub(crate) fn run(kernel: &Kernel, ins: &[Vec<f64>], outs: &[Vec<f64>]) -> Vec<Vec<f64>> {
@@ -30,6 +30,7 @@ pub(crate) fn run(kernel: &Kernel, ins: &[Vec<f64>], outs: &[Vec<f64>]) -> Vec<V
         }
         Kernel::Layout(Layout::Cast) => outs[0].clone_from(&ins[0]),
         Kernel::Coded(kernel) => coded::run(kernel, ins, &mut outs),
+        Kernel::Prune(kernel) => pruning::run(kernel, ins, &mut outs),
         Kernel::Linear(Linear::MatMul(p)) => matmul(p, &ins[0], &ins[1], &mut outs[0]),
         Kernel::Linear(Linear::AddBias) => {
             let columns = ins[0].len();
@@ -155,6 +156,31 @@ pub(crate) fn run(kernel: &Kernel, ins: &[Vec<f64>], outs: &[Vec<f64>]) -> Vec<V
                 }
             }
         }
+        Kernel::Loss(Loss::Distil(lesson)) => {
+            let (classes, square) = (ins[0].len() / ins[2].len(), lesson.temperature.powi(2));
+            let rows = ins[0].chunks(classes).zip(ins[1].chunks(classes)).zip(&ins[2]);
+            for ((row, told), label) in rows.filter(|(_, label)| is_scored(**label)) {
+                let (place, probabilities) = softmax(row);
+                let [own, told] = [row, told].map(|row| softened(row, lesson.temperature));
+                let divergence: f64 = told.iter().zip(&own).map(|(p, q)| p * (p / q).ln()).sum();
+                outs[0][0] -= (1.0 - lesson.weight) * probabilities[*label as usize].ln();
+                outs[0][0] += lesson.weight * square * divergence;
+                outs[0][1] += f64::from(u8::from(place == *label as usize));
+            }
+        }
+        Kernel::Loss(Loss::DistilGrad { lesson, scale }) => {
+            let classes = outs[0].len() / ins[1].len();
+            for ((row, told), label) in outs[0].chunks_mut(classes).zip(ins[0].chunks(classes)).zip(&ins[1]) {
+                let (_, probabilities) = softmax(row);
+                let (own, told) = (softened(row, lesson.temperature), softened(told, lesson.temperature));
+                let scale = if is_scored(*label) { *scale } else { 0.0 };
+                for (class, x) in row.iter_mut().enumerate() {
+                    let by_label = probabilities[class] - if class == *label as usize { 1.0 } else { 0.0 };
+                    let by_teacher = lesson.temperature * (own[class] - told[class]);
+                    *x = scale * ((1.0 - lesson.weight) * by_label + lesson.weight * by_teacher);
+                }
+            }
+        }
         Kernel::Loss(Loss::SquaredError) => {
             for (value, label) in ins[0].iter().zip(&ins[1]) {
                 outs[0][0] += (value - label).powi(2);
@@ -179,6 +205,9 @@ pub(crate) fn run(kernel: &Kernel, ins: &[Vec<f64>], outs: &[Vec<f64>]) -> Vec<V
         | Kernel::Attention(Attention::Cached(_)) => sequence::run(kernel, ins, &mut outs),
         Kernel::Optimizer(Optimizer::SumSquares) => outs[0][0] += ins[0].iter().map(|x| x * x).sum::<f64>(),
         Kernel::Optimizer(Optimizer::Clip { limit }) => outs[0][0] = (limit / ins[0][0].sqrt()).min(1.0),
+        Kernel::Optimizer(Optimizer::Normalise { epsilon }) => {
+            outs[0].iter_mut().for_each(|x| *x /= ins[0][0].sqrt() + epsilon);
+        }
         Kernel::Optimizer(Optimizer::Update(of)) => {
             let scale = ins.get(1).map_or(1.0, |scale| scale[0]);
             update(&Update { grad_scale: scale * of.grad_scale, ..*of }, &ins[0], &mut outs);
@@ -396,6 +425,11 @@ fn softmax(row: &[f64]) -> (usize, Vec<f64>) {
     (place, row.iter().map(|x| (x - row[place]).exp() / total).collect())
 }
 
+/// The probabilities of a row at a temperature.
+fn softened(row: &[f64], temperature: f64) -> Vec<f64> {
+    softmax(&row.iter().map(|x| x / temperature).collect::<Vec<_>>()).1
+}
+
 /// A step by `g` of the rules that treat every element alike: the weight after, the state updated.
 fn step(update: &Update, g: f64, w: f64, [first, second]: [&mut f64; 2]) -> f64 {
     let Update { rate, weight_decay, .. } = *update;
@@ -428,7 +462,10 @@ fn step(update: &Update, g: f64, w: f64, [first, second]: [&mut f64; 2]) -> f64 
             *first = beta2 * *first + (1.0 - beta2) * g;
             decayed - if direction == 0.0 { 0.0 } else { rate * direction.signum() }
         }
-        UpdateRule::AdamW8(_) | UpdateRule::Adafactor { .. } => unreachable!("not by element"),
+        UpdateRule::AdamW8(_)
+        | UpdateRule::AdamW4 { .. }
+        | UpdateRule::ApolloMini { .. }
+        | UpdateRule::Adafactor { .. } => unreachable!("not by element"),
     }
 }
 
@@ -463,10 +500,46 @@ fn adafactor(update: &Update, extents: Rows, t: u64, grad: &[f64], outs: &mut [V
     states
 }
 
+/// Zhu et al. 2024: algorithm 1 with rank 1, scaled as a whole, and the norm that grows by one part in a hundred at the most.
+fn apollo(
+    update: &Update,
+    moments: &Moments,
+    (extents, key): (Rows, u64),
+    grad: &[f64],
+    outs: &mut [Vec<f64>],
+) -> usize {
+    let (Rows { rows, columns }, Moments { beta1, beta2, epsilon, step }) = (extents, *moments);
+    let (rng, g) = (Rng::from_key(key), |i: usize| update.grad_scale * grad[i]);
+    let seen: Vec<f64> = if rows > columns {
+        (0..rows).map(|r| (0..columns).map(|c| g(r * columns + c) * rng.normal(c as u64)).sum()).collect()
+    } else {
+        (0..columns).map(|c| (0..rows).map(|r| g(r * columns + c) * rng.normal(r as u64)).sum()).collect()
+    };
+    let mut steps = Vec::new();
+    for (i, r) in seen.iter().enumerate() {
+        outs[1][i] = beta1 * outs[1][i] + (1.0 - beta1) * r;
+        outs[2][i] = beta2 * outs[2][i] + (1.0 - beta2) * r * r;
+        let mean = outs[1][i] / (1.0 - beta1.powf(step as f64));
+        steps.push(mean / ((outs[2][i] / (1.0 - beta2.powf(step as f64))).sqrt() + epsilon));
+    }
+    let norm = |of: &[f64]| of.iter().map(|x| x * x).sum::<f64>().sqrt();
+    let scale = norm(&steps) / (norm(&seen) + 1e-8);
+    let scaled: Vec<f64> = (0..grad.len()).map(|i| scale * g(i)).collect();
+    let (size, before) = (norm(&scaled), outs[3][0]);
+    let limiter = if before > 0.0 { (size / before).max(1.01) / 1.01 } else { 1.0 };
+    outs[3][0] = size / limiter;
+    let rate = update.rate * 128f64.sqrt();
+    for (w, g) in outs[0].iter_mut().zip(scaled) {
+        *w = *w * (1.0 - update.rate * update.weight_decay) - rate * g / limiter;
+    }
+    3
+}
+
 fn update(update: &Update, grad: &[f64], outs: &mut [Vec<f64>]) {
     let states = match update.rule {
         UpdateRule::Adafactor { extents, step } => adafactor(update, extents, step, grad, outs),
-        UpdateRule::AdamW8(_) => return,
+        UpdateRule::ApolloMini { moments, extents, key } => apollo(update, &moments, (extents, key), grad, outs),
+        UpdateRule::AdamW8(_) | UpdateRule::AdamW4 { .. } => return,
         rule => {
             let states = rule.state_layout([grad.len()].into(), DType::F64).len();
             for i in 0..grad.len() {

@@ -1,6 +1,6 @@
 //! Gradients of layers' kernels against finite differences.
 
-use plimsoll_engine::backend::ops::{Activation, Convolution, Depthwise, Linear, Loss, Pool};
+use plimsoll_engine::backend::ops::{Activation, Convolution, Depthwise, Lesson, Linear, Loss, Pool};
 use plimsoll_engine::{
     backend::{DType, Kernel, Window},
     selftest::{cases::Operand, draw::Draw},
@@ -159,21 +159,30 @@ fn the_gradient_of_the_loss_and_of_pooling_agree_with_finite_differences() {
         let (rows, classes) = (draw.between(1, 20), draw.between(2, 20));
         let classed: Operand = ((0..rows).map(|_| draw.between(0, classes - 1) as f64).collect(), DType::U32);
         let valued: Operand = (draw.numbers(rows), DType::F32);
+        let taught: Operand = (draw.numbers(rows * classes).iter().map(|x| 4.0 * x).collect(), DType::F64);
+        let lesson = Lesson { temperature: draw.between(1, 32) as f64 / 4.0, weight: draw.between(0, 8) as f64 / 8.0 };
         let losses = [
-            (Loss::CrossEntropy, Loss::CrossEntropyGrad { scale: 1.0 }, classed, rows * classes, 1e-7),
-            (Loss::SquaredError, Loss::SquaredErrorGrad { scale: 1.0 }, valued, rows, 1e-9),
+            (Loss::CrossEntropy, Loss::CrossEntropyGrad { scale: 1.0 }, vec![classed.clone()], rows * classes, 1e-7),
+            (
+                Loss::Distil(lesson),
+                Loss::DistilGrad { lesson, scale: 1.0 },
+                vec![taught, classed],
+                rows * classes,
+                1e-6,
+            ),
+            (Loss::SquaredError, Loss::SquaredErrorGrad { scale: 1.0 }, vec![valued], rows, 1e-9),
         ];
-        for (forward, backward, labels, count, allowed) in losses {
+        for (forward, backward, told, count, allowed) in losses {
             let (outputs, place) = (draw.numbers(count), draw.between(0, count - 1));
             let loss = |step: f64| {
                 let mut outputs = outputs.clone();
                 outputs[place] += step;
-                let inputs = [(outputs, DType::F64), labels.clone()];
+                let inputs = [vec![(outputs, DType::F64)], told.clone()].concat();
                 threads.launch(forward, &inputs, &[(vec![0.0; 2], DType::F64)]).0.after[0][0]
             };
             let difference = (loss(STEP) - loss(-STEP)) / (2.0 * STEP);
             let gradient = &[(outputs.clone(), DType::F64)];
-            let (outcome, _) = threads.launch(Kernel::from(backward), std::slice::from_ref(&labels), gradient);
+            let (outcome, _) = threads.launch(Kernel::from(backward), &told, gradient);
             let slope = outcome.after[0][place];
             assert!((slope - difference).abs() < allowed, "seed {seed}: {slope}, not {difference}");
         }

@@ -2,11 +2,14 @@
 
 use plimsoll_engine::backend::ops::CopyColumns;
 use plimsoll_engine::{
-    backend::{AttentionShape, DType, ops::Rows},
+    backend::{
+        AttentionShape, DType,
+        ops::{Lesson, Rows},
+    },
     selftest::{
         cases::{
             Case, FLOATS, activation, attention, coded, convolution, depthwise, dropout, elementwise, embedding,
-            gather, layout, linear, loss, norm, optimizer, pool, rotary, sum_types,
+            gather, layout, linear, loss, norm, optimizer, pool, prune, rotary, sum_types,
         },
         draw::Draw,
     },
@@ -54,8 +57,13 @@ fn matrices(draw: &mut Draw, dtype: DType, largest: usize) -> Vec<Case> {
     trials.extend(activation::functions(draw, dtype, count));
     trials.extend(layout::casts(draw, dtype, count));
     trials.extend(optimizer::clipping(draw, dtype, count));
+    let (of, groups) = (draw.between(2, 32), [few.rows, few.columns]);
+    let kept = draw.between(1, of - 1);
+    trials.extend(prune::pruning(draw, dtype, groups, [kept, of]));
     trials.extend(linear::biases(draw, dtype, few));
     trials.extend(loss::loss(draw, dtype, few, 0.5));
+    let lesson = Lesson { temperature: draw.between(2, 32) as f64 / 4.0, weight: draw.between(0, 8) as f64 / 8.0 };
+    trials.extend(loss::distillation(draw, dtype, few, lesson, 0.5));
     let (parameters, accumulate) = (draw.pick(sum_types(dtype)), draw.coin());
     trials.extend(norm::columns(draw, dtype, many, parameters, accumulate));
     trials.extend(norm::rows(draw, dtype, many, parameters, accumulate));

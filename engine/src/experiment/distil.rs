@@ -1,0 +1,41 @@
+//! Distillation: a trained model teaches the one that learns (Hinton et al. 2015, "Distilling the knowledge in a neural
+//! network").
+
+use std::path::{Path, PathBuf};
+
+use crate::experiment::{
+    Experiment,
+    settings::{KERNELS, NOTHING, settings},
+};
+
+settings! {
+    /// A trained model whose answers teach beside the labels. It is frozen: it takes its weights and a forward pass.
+    pub struct Distil in distil {
+        /// The folder of a kept run, a file of weights (.safetensors), or a folder with a `config.json` and
+        /// `model.safetensors`; without one the labels teach alone.
+        pub teacher: Option<PathBuf> = None, KERNELS.quiet();
+        /// By what the logits of both are divided before they are compared.
+        pub temperature: f64 = 4.0, NOTHING.when(distils).numbers(0.1, 100.0, "a temperature");
+        /// The share of the teacher in the loss; the labels have the rest.
+        pub weight: f64 = 0.7, NOTHING.when(distils).numbers(0.0, 1.0, "a share of the loss");
+    }
+}
+
+fn distils(e: &Experiment) -> bool {
+    e.distil.chosen().is_some()
+}
+
+impl Distil {
+    /// The teacher's file or folder, where one is chosen.
+    pub fn chosen(&self) -> Option<&Path> {
+        self.teacher.as_deref().filter(|path| !path.as_os_str().is_empty())
+    }
+}
+
+impl Experiment {
+    /// The same for a model that answers and does not learn: no teacher has to be there.
+    #[must_use]
+    pub fn untaught(&self) -> Self {
+        Self { distil: Distil::default(), ..self.clone() }
+    }
+}

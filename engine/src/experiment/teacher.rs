@@ -1,0 +1,153 @@
+//! The model that teaches: what its file says it is, and how it stands beside the one that learns.
+//!
+//! Always holds: only headers and configurations are read here, no weights. Refuses a file that does not say of what model
+//! it is, adapters, and a teacher that answers something else than the data ask.
+
+use std::{
+    fs::File,
+    io::Read,
+    path::{Path, PathBuf},
+};
+
+use crate::{
+    error::{Error, Problem, Result},
+    experiment::{
+        Checkpointing, DatasetInfo, Distil, Experiment, Frozen, LabelKind, Lora, Prune, Quantise, Recompute, Weights,
+        check::check,
+        hugging_face::{self, Published},
+        preset,
+        weights::files::{self, Files},
+    },
+    header::{self, Header, WEIGHTS, unreadable},
+};
+
+const KEY: &str = "distil.teacher";
+/// The longest configuration that is read.
+const MOST: u64 = 1 << 20;
+
+/// A model that teaches, by what lies at its path.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Teacher {
+    path: PathBuf,
+    /// The experiment that it was trained as; of a published model only the model is known.
+    own: Experiment,
+    is_run: bool,
+    /// How many classes or tokens it answers with, where the file says.
+    classes: Option<usize>,
+}
+
+impl Teacher {
+    /// What lies at `path`.
+    ///
+    /// # Errors
+    /// Fails for a path without weights, for files that cannot be read, and where nothing says of what model they are.
+    pub fn read(path: &Path) -> Result<Self> {
+        let Files { paths, config, .. } = files::found(path)?;
+        let Some(first) = paths.first() else { return Err(Error::file(path, "has no weights; choose a kept run")) };
+        let file = File::open(first).map_err(|error| unreadable(first, &error))?;
+        let header = header::read(first, &file, WEIGHTS)?;
+        let text = ["experiment", "plimsoll_experiment"].into_iter().find_map(|name| header.facts.get(name));
+        if let Some(text) = text {
+            let own = preset::parse(text, first.join("experiment"))?;
+            let classes = classes(&header, &own);
+            return Ok(Self { path: path.to_owned(), own, is_run: true, classes });
+        }
+        let Some(config) = config else {
+            let message =
+                "says nothing of the model whose weights it has; choose a kept run, or a folder with a config.json";
+            return Err(Error::file(path, message));
+        };
+        let mut text = String::new();
+        let failed = |error: std::io::Error| unreadable(&config, &error);
+        File::open(&config).map_err(failed)?.take(MOST).read_to_string(&mut text).map_err(failed)?;
+        let Published { model, unlike } = hugging_face::published(&text, &config)?;
+        if !unlike.is_empty() {
+            let message = format!(
+                "is of a model with {}, which has no place here: it would answer something else; choose another teacher",
+                unlike.join(", ")
+            );
+            return Err(Error::file(config, message));
+        }
+        let own = Experiment { model, ..Experiment::default() };
+        Ok(Self { path: path.to_owned(), own, is_run: false, classes: None })
+    }
+
+    /// The problem of a path where no teacher is.
+    pub fn problem_of(error: &Error) -> Problem {
+        Problem::new(KEY, error.to_string(), "or choose another teacher, or none")
+    }
+
+    /// Whether it lies at this path.
+    pub fn is_at(&self, path: &Path) -> bool {
+        self.path == path
+    }
+
+    /// Why it cannot teach what `student` learns from data of these facts, if it cannot.
+    pub fn problem(&self, student: &Experiment, info: &DatasetInfo) -> Option<Problem> {
+        const OTHER: &str = "choose another teacher, or none";
+        if info.label == LabelKind::Value {
+            let message = "a teacher is asked how likely it finds each class, and the labels are values";
+            return Some(Problem::new(KEY, message, "leave it out, or learn classes"));
+        }
+        if self.own.lora.rank > 0 {
+            let message = "the run trained adapters beside a model that lies elsewhere";
+            let mend = "export it whole (`plimsoll export RUN --format huggingface --merge`) and choose that folder";
+            return Some(Problem::new(KEY, message, mend));
+        }
+        if let Some(classes) = self.classes.filter(|classes| *classes != info.classes) {
+            let message = format!("the teacher answers with {classes} classes, and the data have {}", info.classes);
+            return Some(Problem::new(KEY, message, "choose a teacher that learned the same classes"));
+        }
+        let beside = self.beside(student);
+        let wrong = check(&beside, Some(info)).into_iter().find(|problem| problem.key.starts_with("model."))?;
+        Some(Problem::new(KEY, format!("the teacher's model cannot answer here: {}", wrong.message), OTHER))
+    }
+
+    /// What its user should know: that it learned from other data, or from samples that test this run.
+    pub fn note(&self, student: &Experiment) -> Option<String> {
+        if !self.is_run {
+            return None;
+        }
+        let (own, other) = (&self.own.data, &student.data);
+        if own.kind != other.kind || own.path != other.path {
+            return Some(format!("the teacher learned from other data ({}): it may answer worse here", own.kind.key()));
+        }
+        let is_divided_alike = self.own.run.seed == student.run.seed
+            && own.test_fraction == other.test_fraction
+            && own.samples == other.samples;
+        (own.kind.is_split() && !is_divided_alike).then(|| {
+            let seed = self.own.run.seed;
+            format!(
+                "the teacher's run (run.seed = {seed}) held out other samples: it learned from some that test this one, and \
+                 the accuracy of the test would look better than it is"
+            )
+        })
+    }
+
+    /// The experiment whose model it is beside `student`: frozen, in the types that the student computes in.
+    pub fn beside(&self, student: &Experiment) -> Experiment {
+        let mut beside = Experiment {
+            model: self.own.model.clone(),
+            frozen: Frozen::All,
+            lora: Lora::default(),
+            quantise: Quantise::default(),
+            prune: Prune::default(),
+            weights: Weights::default(),
+            distil: Distil::default(),
+            checkpointing: Checkpointing::None,
+            recompute: Recompute::None,
+            retain_graph: false,
+            loss_chunk: 0,
+            ..student.clone()
+        };
+        // It answers, and drops nothing.
+        beside.model.dropout = 0.0;
+        beside
+    }
+}
+
+/// How many classes or tokens a run's model answers with.
+fn classes(header: &Header, own: &Experiment) -> Option<usize> {
+    let name = if own.model.kind.is_decoder() && own.model.tied { "embedding.weight" } else { "head.classes.weight" };
+    header.tensors.get(name)?.shape.first().and_then(|rows| usize::try_from(*rows).ok())
+}

@@ -1,0 +1,45 @@
+//! The weights of a model that teaches.
+//!
+//! Refuses those that lack a part of it: what begins afresh has learned nothing that could be taught.
+
+use super::{Fitted, slots};
+use crate::{
+    error::{Error, Result},
+    experiment::{DatasetInfo, Experiment},
+};
+
+/// The weights of the model that teaches `experiment`, fitted to it; `None` where none does. `beside` is its experiment.
+///
+/// # Errors
+/// Fails for weights that cannot be read, where [`Fitted::new`] does, and for those that lack a part of the model.
+pub fn teaching(experiment: &Experiment, beside: Option<&Experiment>, info: &DatasetInfo) -> Result<Option<Fitted>> {
+    let Some((path, beside)) = experiment.distil.chosen().zip(beside) else { return Ok(None) };
+    let fitted = Fitted::open(path, beside, info)?;
+    if fitted.tensors() < slots(beside, info)?.len() {
+        let afresh = fitted.notes().iter().find(|note| note.contains("afresh"));
+        let why = afresh.cloned().unwrap_or_else(|| "a part of the model is not there".to_owned());
+        let message = format!("cannot teach: {why}; choose a teacher that learned the same classes or tokens");
+        return Err(Error::file(path, message));
+    }
+    Ok(Some(fitted))
+}
+
+impl Fitted {
+    /// A checksum of all its tensors as the files have them; of codes there is none.
+    ///
+    /// # Errors
+    /// Fails for a tensor that is not there by its name.
+    pub fn checksum(&self) -> Result<u32> {
+        let mut names: Vec<&String> = self.tensors.keys().collect();
+        names.sort();
+        let mut hasher = crc32fast::Hasher::new();
+        for name in names {
+            hasher.update(name.as_bytes());
+            for piece in &self.tensors[name] {
+                hasher.update(self.mapped.elements(&piece.name)?);
+                self.mapped.release(&piece.name);
+            }
+        }
+        Ok(hasher.finalize())
+    }
+}

@@ -1,0 +1,65 @@
+//! What each layer has of a step.
+
+use std::collections::HashMap;
+
+use super::Dry;
+use crate::{
+    backend::DryRun,
+    layer_path,
+    memory::{Alive, Categories, Category, ledger::Recording, timeline::LayerId},
+    nn::Param,
+    plan::LayerRow,
+};
+
+/// The layers in forward order, between the batch and the loss, by a steady step and what is alive at the run's peak.
+pub(super) fn layer_rows(dry: &Dry, steady: &Recording, at_peak: &[Alive]) -> Vec<LayerRow> {
+    let mut peak_bytes: HashMap<&str, u64> = HashMap::new();
+    for block in at_peak {
+        *peak_bytes.entry(&block.layer).or_default() += block.bytes;
+    }
+    let of = |id: LayerId| steady.layers.get(id.0 as usize).copied().unwrap_or_default();
+    let bytes = |high: &Categories, categories: &[Category]| categories.iter().map(|c| high.get(*c).0).sum();
+    let row = |id: LayerId, [parameters, trained]: [u64; 2]| {
+        let (usage, path) = (of(id), steady.timeline.layer(id).to_owned());
+        LayerRow {
+            parameters,
+            trained,
+            weight_bytes: bytes(&usage.high, &[Category::Parameters, Category::MasterWeights]),
+            saved_bytes: usage.saved.0,
+            gradient_bytes: bytes(&usage.high, &[Category::Gradients]),
+            optimizer_bytes: bytes(&usage.high, &[Category::OptimizerState]),
+            peak_bytes: peak_bytes.get(path.as_str()).copied().unwrap_or(0),
+            path,
+        }
+    };
+    let model = dry.session.model().leaves().into_iter().map(|layer| {
+        let own = layer.params().into_iter().filter(|param| param.layer() == layer.layer());
+        let count = |[all, trained]: [u64; 2], param: &Param<DryRun>| {
+            let elements = param.numbers();
+            [all + elements, trained + if param.is_trained() { elements } else { 0 }]
+        };
+        row(layer.layer(), own.fold([0; 2], count))
+    });
+    // The batch and the loss are no layers of the model, but they have their share; so has a teacher, in one row.
+    let ledger = dry.session.executor().ledger();
+    let teacher = dry.session.teacher().map(|teacher| {
+        let rows: Vec<LayerRow> = teacher.leaves().into_iter().map(|layer| row(layer.layer(), [0; 2])).collect();
+        LayerRow {
+            path: layer_path::TEACHER.trim_end_matches('/').to_owned(),
+            parameters: teacher.parameters(),
+            trained: 0,
+            weight_bytes: rows.iter().map(|row| row.weight_bytes).sum(),
+            saved_bytes: rows.iter().map(|row| row.saved_bytes).sum(),
+            gradient_bytes: 0,
+            optimizer_bytes: 0,
+            peak_bytes: rows.iter().map(|row| row.peak_bytes).sum(),
+        }
+    });
+    [ledger.layer_id("batch")]
+        .into_iter()
+        .map(|id| row(id, [0; 2]))
+        .chain(teacher)
+        .chain(model)
+        .chain([row(ledger.layer_id("loss"), [0; 2])])
+        .collect()
+}

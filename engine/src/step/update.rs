@@ -1,0 +1,71 @@
+//! The update of the parameters, at once or layer by layer, and what pruning does after it.
+
+use super::Session;
+use crate::{
+    backend::{Backend, Tensor},
+    error::Result,
+    memory::{Phase, timeline::LayerId},
+    nn::Param,
+    optim::{self, Pruning, Stripped},
+};
+
+impl<B: Backend> Session<B> {
+    /// Adds the square of a parameter's gradient to the sum: infinite or NaN when any element is.
+    pub(super) fn add_square(&self, param: &Param<B>, squares: &Tensor<B>) -> Result<()> {
+        let Some(gradient) = param.gradient() else { return Ok(()) };
+        let _layer = self.executor.enter(param.layer());
+        self.executor.add_sum_of_squares(&gradient, squares)
+    }
+
+    /// Updates a layer whose gradients are complete, and frees them. `params` are all, in the order of their layers' numbers.
+    pub(super) fn update_layer(
+        &self,
+        params: &[&Param<B>],
+        layer: LayerId,
+        squares: &Tensor<B>,
+        update: optim::Update,
+    ) -> Result<()> {
+        let ledger = self.executor.ledger();
+        let phase = ledger.set_phase(Phase::Optimizer);
+        let first = params.partition_point(|param| param.layer() < layer);
+        for param in params[first..].iter().take_while(|param| param.layer() == layer) {
+            self.add_square(param, squares)?;
+            optim::update(&self.executor, &self.experiment.optimizer, param, update, None)?;
+        }
+        ledger.set_phase(phase);
+        Ok(())
+    }
+
+    /// Updates every parameter, its gradient clipped by the norm of all of them, which never leaves the device for that.
+    /// Gradients are `grad_scale` times too large.
+    pub(super) fn update(&mut self, rate: f64, squares: &Tensor<B>, grad_scale: f64) -> Result<()> {
+        let (choice, executor) = (&self.experiment.optimizer, &self.executor);
+        let mut clip = None;
+        if choice.clip_norm > 0.0 {
+            clip = Some(executor.clip_scale(squares, choice.clip_norm * grad_scale)?);
+        }
+        self.updates += 1;
+        let update = optim::Update { rate, grad_scale: 1.0 / grad_scale, step: self.updates };
+        let update = |param: &Param<B>| optim::update(executor, choice, param, update, clip.as_ref());
+        self.model.params().into_iter().try_for_each(update)?;
+        self.prune()
+    }
+
+    /// Sets to zero what the masks let go, after an update.
+    pub(super) fn prune(&self) -> Result<()> {
+        let Some(pruning) = &self.pruning else { return Ok(()) };
+        let phase = self.executor.ledger().set_phase(Phase::Optimizer);
+        pruning.after_update(&self.executor, &self.model.prunable(), self.updates)?;
+        self.executor.ledger().set_phase(phase);
+        Ok(())
+    }
+
+    /// What the weights would take if their zeros were not stored; `None` where nothing is pruned.
+    ///
+    /// # Errors
+    /// Fails when the device does.
+    pub fn stripped(&self) -> Result<Option<Stripped>> {
+        let of = |pruning: &Pruning<B>| pruning.stripped(&self.executor, &self.model.prunable(), &self.model.params());
+        self.pruning.as_ref().map(of).transpose()
+    }
+}
