@@ -20,8 +20,17 @@ use crate::{
     },
     error::{Error, Result},
     experiment::{Data, Run},
-    memory::probe::uncounted,
+    memory::probe::{Meter, counted_on, uncounted},
 };
+
+/// How a batch is filled.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Filling<'a> {
+    /// Threads that make its samples together.
+    pub(super) workers: usize,
+    /// Set once nobody wants it any more.
+    pub(super) over: &'a AtomicBool,
+}
 
 /// Which part of a set.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -48,6 +57,8 @@ pub struct Dataset {
     content: Option<Content>,
     chosen: Data,
     seed: u64,
+    /// Counts what it takes of host memory, and its loaders with it.
+    meter: &'static Meter,
 }
 
 impl Dataset {
@@ -56,7 +67,7 @@ impl Dataset {
     /// # Errors
     /// Fails where [`facts`](crate::data::facts) does, and for damage deeper in the files.
     pub fn open(data: &Data, run: &Run) -> Result<Self> {
-        uncounted(|| Self::read(data, run.seed, None))
+        Self::read(data, run.seed, None)
     }
 
     /// The same, after a look at the data; what has changed since is looked at again.
@@ -64,10 +75,15 @@ impl Dataset {
     /// # Errors
     /// Those of [`Dataset::open`].
     pub fn open_inspected(data: &Data, run: &Run, known: &Inspection) -> Result<Self> {
-        uncounted(|| Self::read(data, run.seed, Some(known)))
+        Self::read(data, run.seed, Some(known))
     }
 
     fn read(data: &Data, seed: u64, known: Option<&Inspection>) -> Result<Self> {
+        let meter = uncounted(Meter::new);
+        counted_on(Some(meter), || Self::read_on(meter, data, seed, known))
+    }
+
+    fn read_on(meter: &'static Meter, data: &Data, seed: u64, known: Option<&Inspection>) -> Result<Self> {
         let source = source::of(data);
         let found = source.inspect(data, known)?;
         let facts = *found.info();
@@ -88,7 +104,7 @@ impl Dataset {
             }
         };
         let facts = DatasetInfo { train, test, ..facts };
-        Ok(Self { facts, content: Some(content), chosen: data.clone(), seed })
+        Ok(Self { facts, content: Some(content), chosen: data.clone(), seed, meter })
     }
 
     /// What a model must know about the data.
@@ -104,7 +120,7 @@ impl Dataset {
             Some(Content::Table(table)) => table.is_current(),
             None => false,
         };
-        self.chosen == *data && self.seed == run.seed && is_current()
+        self.chosen.has_samples_of(data) && self.seed == run.seed && is_current()
     }
 
     /// Samples in a part.
@@ -147,14 +163,14 @@ impl Dataset {
     /// `epoch`; allocates only what its buffers lack.
     ///
     /// # Errors
-    /// Fails for files that cannot be read, and with [`Error::Stopped`] once `over` is set.
+    /// Fails for files that cannot be read, and with [`Error::Stopped`] once that is asked for.
     pub(super) fn fill(
         &self,
         split: Split,
         epoch: u64,
         indices: impl ExactSizeIterator<Item = usize> + Send,
         batch: &mut HostBatch,
-        over: &AtomicBool,
+        filling: Filling<'_>,
     ) -> Result<()> {
         (batch.len, batch.epoch) = (indices.len(), epoch);
         let content = self.content.as_ref().ok_or(Error::Stopped)?;
@@ -165,12 +181,12 @@ impl Dataset {
                 places.extend(indices.map(|index| rows.place(index, epoch, tokens)));
             }
             (Inputs::Images(images), Content::Images(set)) => {
-                set.fill(split, epoch, indices, (images, &mut batch.labels), over)?;
+                set.fill(split, epoch, indices, (images, &mut batch.labels), filling)?;
             }
             (Inputs::Tokens(tokens), Content::Rows(rows)) => {
                 let scored = self.facts.scored_labels;
                 let sample = |index, places: (&mut [u32], &mut [u32])| rows.sample(split, index, epoch, places, scored);
-                self.fill_rows(sample, indices, (tokens, &mut batch.labels), over)?;
+                self.fill_rows(sample, indices, (tokens, &mut batch.labels), filling.over)?;
             }
             (Inputs::Images(features), Content::Table(table)) => {
                 let width = self.facts.input.elements();
@@ -249,6 +265,11 @@ impl Dataset {
         Ok(())
     }
 
+    /// What counts its host memory and that of its loaders, whatever thread takes it.
+    pub fn meter(&self) -> &'static Meter {
+        self.meter
+    }
+
     /// What was chosen.
     pub(super) fn chosen(&self) -> &Data {
         &self.chosen
@@ -290,7 +311,7 @@ impl Dataset {
         self.batch_layout(Split::Test)
             .prepare(&mut batch, 1)
             .map_err(|_| Error::Misused("no room for a sample".to_owned()))?;
-        self.fill(Split::Test, 0, index..index + 1, &mut batch, &AtomicBool::new(false))?;
+        self.fill(Split::Test, 0, index..index + 1, &mut batch, Filling { workers: 1, over: &AtomicBool::new(false) })?;
         Ok(batch)
     }
 
@@ -305,9 +326,9 @@ impl Dataset {
 }
 
 impl Drop for Dataset {
-    /// As it was allocated: without counting, on whatever thread the last owner is.
+    /// As it was allocated: counted by its own meter, on whatever thread the last owner is.
     fn drop(&mut self) {
-        uncounted(|| drop((self.content.take(), std::mem::take(&mut self.chosen))));
+        counted_on(Some(self.meter), || drop((self.content.take(), std::mem::take(&mut self.chosen))));
     }
 }
 

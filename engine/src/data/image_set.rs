@@ -3,17 +3,13 @@
 //! Owns [`ImageSet`]. Pixels stay bytes; a batch is augmented and scaled as it is filled: each channel has mean 0 and deviation 1
 //! over the training samples before augmentation, or as published weights expect it. A mask is augmented with its image.
 
-use std::{
-    borrow::Cow,
-    fmt,
-    ops::Range,
-    sync::atomic::{AtomicBool, Ordering::Relaxed},
-};
+use std::{borrow::Cow, fmt, ops::Range, sync::atomic::Ordering::Relaxed};
 
 use crate::{
     data::{
         DatasetInfo, Skipped, Split,
         augment::Augment,
+        dataset::Filling,
         device_layout::{Chunk, Integers},
         images::{self, Images},
         scaling::{self, Histograms, scaling},
@@ -21,6 +17,7 @@ use crate::{
     },
     error::{Error, Result},
     experiment::{Data, Placement},
+    memory::probe::{meter_of_this_thread, meter_this_thread},
     rng::{Rng, Stream},
     sync::Mutex,
 };
@@ -166,17 +163,17 @@ impl ImageSet {
     }
 
     /// Fills `images` and `labels` with the samples at `indices`, those for training in their variants of `epoch`. Several
-    /// threads share the work where images have to be decoded; what a batch holds does not depend on their number.
+    /// threads share the work where images have to be made; what a batch holds does not depend on their number.
     ///
     /// # Errors
-    /// Fails for files that cannot be read, and with [`Error::Stopped`] once `over` is set.
+    /// Fails for files that cannot be read, and with [`Error::Stopped`] once that is asked for.
     pub(super) fn fill(
         &self,
         split: Split,
         epoch: u64,
         indices: impl ExactSizeIterator<Item = usize> + Send,
         (images, labels): (&mut Vec<f32>, &mut Vec<u32>),
-        over: &AtomicBool,
+        Filling { workers, over }: Filling<'_>,
     ) -> Result<()> {
         let (size, count) = (self.extents.into_iter().product(), indices.len());
         images.resize(count * size, 0.0);
@@ -194,7 +191,7 @@ impl ImageSet {
                 self.sample(split, index, epoch, &mut variant, image, labels)?;
             }
         };
-        self.source.together(count, share)
+        self.source.together(workers.min(count), share)
     }
 
     /// Training samples of `rows`, as a device holds them.
@@ -205,7 +202,7 @@ impl ImageSet {
         let places = pixels.chunks_exact_mut(size).zip(labels.chunks_exact_mut(self.targets));
         let count = rows.len();
         let work = Mutex::new(places.zip(rows));
-        self.source.together(count, || {
+        self.source.together(images::threads().min(count), || {
             loop {
                 let next = work.lock().next();
                 let Some(((pixels, labels), index)) = next else { return Ok(()) };
@@ -329,19 +326,23 @@ impl ImageStore {
         })
     }
 
-    /// Runs `share` on as many threads as help with `count` samples.
-    fn together(&self, count: usize, share: impl Fn() -> Result<()> + Sync) -> Result<()> {
+    /// Runs `share` on `threads` threads, this one among them, where that is quicker than one.
+    fn together(&self, threads: usize, share: impl Fn() -> Result<()> + Sync) -> Result<()> {
         let is_work = match self {
             Self::Held { .. } => false,
             Self::Files(_) => true,
             Self::Streamed(stream) => stream.is_work(),
         };
-        if !is_work || count < 2 {
+        if !is_work || threads < 2 {
             return share();
         }
-        let share = &share;
+        let (share, counting) = (&share, meter_of_this_thread());
+        let help = || {
+            meter_this_thread(counting);
+            share()
+        };
         std::thread::scope(|scope| {
-            let helpers: Vec<_> = (1..images::threads().min(count)).map(|_| scope.spawn(share)).collect();
+            let helpers: Vec<_> = (1..threads).map(|_| scope.spawn(help)).collect();
             let own = share();
             let ended = |_| Err(Error::Panic("a thread that makes images".to_owned()));
             helpers.into_iter().fold(own, |result, helper| result.and(helper.join().unwrap_or_else(ended)))
@@ -353,7 +354,7 @@ impl ImageStore {
             Self::Streamed(stream) => {
                 let sum = Mutex::new(Histograms::new(extents[2]));
                 let work = Mutex::new(0..stream.count(Split::Train).min(SCALED_BY));
-                self.together(SCALED_BY, || {
+                self.together(images::threads(), || {
                     let mut own = Histograms::new(extents[2]);
                     loop {
                         let next = work.lock().next();

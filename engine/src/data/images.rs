@@ -28,6 +28,7 @@ use crate::{
     },
     error::{Error, Result},
     experiment::{Data, Placement},
+    memory::tally,
     sync::Mutex,
 };
 
@@ -126,7 +127,20 @@ pub(super) struct Images {
     skipped: Mutex<Option<Skipped>>,
 }
 
-/// Threads that decode for one loader.
+/// Files of which the largest shows what decoding takes: few, because the beginning of each is read for it.
+const LOOKED_AT: usize = 64;
+
+/// Bytes that a thread takes to decode the largest of some files of `listing`: seen by decoding it. The listing remembers it.
+pub(super) fn decoding_bytes(listing: &Listing, side: usize) -> usize {
+    listing.decoding(side, || {
+        let every = listing.len().div_ceil(LOOKED_AT).max(1);
+        let paths = (0..listing.len()).step_by(every).map(|file| listing.path(file as u32));
+        let largest = paths.filter_map(|path| Some((decode::pixels(&path)?, path))).max_by_key(|(pixels, _)| *pixels);
+        largest.map_or(0, |(_, path)| tally::peak_of(|| drop(decode::decode(&path, side))).live as usize)
+    })
+}
+
+/// Threads that decode for one loader, where their number is not chosen.
 pub(super) fn threads() -> usize {
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     (cores / 2).clamp(2, 8)

@@ -1,8 +1,8 @@
 //! The loader: a thread that fills batches ahead of the trainer, in a few buffers that are reused.
 //!
-//! Owns the thread, its queue and the buffers. Always holds: batches arrive in order; at most [`BUFFERS`] of them exist,
-//! so the thread runs at most that far ahead; nothing it allocates is counted as the trainer's memory, on any
-//! thread. A fault in it reaches the trainer as an error; dropping the [`Loader`] ends the thread and waits
+//! Owns the thread, its queue and the buffers. Always holds: batches arrive in order; no more of them exist than
+//! [`Feed::batches`], so the thread runs at most that far ahead; what it allocates is counted by the meter of its data and not
+//! as the trainer's memory, on any thread. A fault in it reaches the trainer as an error; dropping the [`Loader`] ends the thread and waits
 //! for it. Refuses: batches larger than the data.
 
 use std::{
@@ -21,16 +21,14 @@ use crossbeam_channel::{Receiver, Sender, bounded, select_biased};
 use crate::{
     bytes::Bytes,
     data::{
-        Dataset, Split,
+        Dataset, Feed, Split,
         batch::{BatchLayout, HostBatch},
+        dataset::Filling,
     },
     error::{Error, MemoryRefused, Problem, Result, panic_text},
-    memory::probe::uncounted,
+    memory::probe::{Meter, counted_on, meter_this_thread, uncounted},
     rng::{Rng, Stream},
 };
-
-/// Batches that exist at once: one with the trainer, the others filled or being filled.
-pub(super) const BUFFERS: usize = 3;
 
 /// Where training stands in its data: between two steps, or two micro-batches.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -55,6 +53,7 @@ pub struct Batch {
     batch: HostBatch,
     /// `None` only while it is dropped. Its owners are the loader and the batches that are lent.
     home: Option<Arc<Sender<HostBatch>>>,
+    meter: &'static Meter,
 }
 
 impl Deref for Batch {
@@ -68,7 +67,7 @@ impl Deref for Batch {
 impl Drop for Batch {
     fn drop(&mut self) {
         let batch = std::mem::take(&mut self.batch);
-        uncounted(|| {
+        counted_on(Some(self.meter), || {
             if let Some(home) = self.home.take() {
                 // When the thread has ended, nobody takes the buffers and they go with the channel.
                 drop(home.send(batch));
@@ -87,6 +86,8 @@ pub struct Loader {
 
 #[derive(Debug)]
 struct Queue {
+    batches: usize,
+    meter: &'static Meter,
     /// Its disconnection is the signal to stop. Nothing is ever sent.
     stop: Option<Sender<Infallible>>,
     /// The same for a batch that is being filled.
@@ -103,10 +104,11 @@ impl Loader {
     /// # Errors
     /// Fails when `micro` x `accumulation` is zero or more than the training samples, or when the system gives no thread.
     pub fn train(dataset: Arc<Dataset>, seed: u64, micro: usize, accumulation: usize) -> Result<Self> {
-        Self::train_from(Position::default(), dataset, seed, micro, accumulation)
+        let feed = Feed::of(dataset.chosen());
+        Self::train_from(Position::default(), dataset, seed, [micro, accumulation], feed)
     }
 
-    /// The same from where a run stood on.
+    /// The same from where a run stood on, `micro` x `accumulation` samples a step, made as `feed` says.
     ///
     /// # Errors
     /// Fails where [`Loader::train`] does, and for a position that is none between two steps.
@@ -114,8 +116,8 @@ impl Loader {
         from: Position,
         dataset: Arc<Dataset>,
         seed: u64,
-        micro: usize,
-        accumulation: usize,
+        [micro, accumulation]: [usize; 2],
+        feed: Feed,
     ) -> Result<Self> {
         let samples = dataset.count(Split::Train);
         let effective = micro.checked_mul(accumulation).filter(|n| (1..=samples).contains(n)).ok_or_else(|| {
@@ -129,10 +131,12 @@ impl Loader {
             )));
         }
         let (layout, is_stream) = (dataset.batch_layout(Split::Train), dataset.is_stream());
-        uncounted(|| {
+        let meter = dataset.meter();
+        counted_on(Some(meter), || {
             let mut order: Vec<u32> = Vec::with_capacity(if is_stream { 0 } else { samples });
             let per_epoch = samples / effective * effective;
-            Self::start(move |batch, over| {
+            Self::start(feed.batches, meter, move |batch, over| {
+                let filling = Filling { workers: feed.workers, over };
                 if place + effective > samples && place.is_multiple_of(effective) {
                     (epoch, place) = (epoch + 1, 0);
                     order.clear();
@@ -140,7 +144,7 @@ impl Loader {
                 reserve(batch, micro, &layout)?;
                 if is_stream {
                     let first = epoch as usize * per_epoch + place;
-                    dataset.fill(Split::Train, epoch, first..first + micro, batch, over)?;
+                    dataset.fill(Split::Train, epoch, first..first + micro, batch, filling)?;
                     place += micro;
                     return Ok(true);
                 }
@@ -149,7 +153,7 @@ impl Loader {
                     Rng::new(seed, Stream::Shuffle, epoch).shuffle(&mut order);
                 }
                 let indices = order[place..place + micro].iter().map(|index| *index as usize);
-                dataset.fill(Split::Train, epoch, indices, batch, over)?;
+                dataset.fill(Split::Train, epoch, indices, batch, filling)?;
                 place += micro;
                 Ok(true)
             })
@@ -161,21 +165,30 @@ impl Loader {
     /// # Errors
     /// Fails when `micro` is zero, or when the system gives no thread.
     pub fn test(dataset: Arc<Dataset>, micro: usize) -> Result<Self> {
+        let feed = Feed::of(dataset.chosen());
+        Self::test_fed(dataset, micro, feed)
+    }
+
+    /// The same, made as `feed` says.
+    ///
+    /// # Errors
+    /// Those of [`Loader::test`].
+    pub fn test_fed(dataset: Arc<Dataset>, micro: usize, feed: Feed) -> Result<Self> {
         if micro == 0 {
             return Err(Problem::new("batch.micro", "a batch of no samples", "use at least 1").into());
         }
         let samples = dataset.count(Split::Test);
         let micro = micro.min(samples);
         let mut place = 0;
-        let layout = dataset.batch_layout(Split::Test);
-        uncounted(|| {
-            Self::start(move |batch, over| {
+        let (layout, meter) = (dataset.batch_layout(Split::Test), dataset.meter());
+        counted_on(Some(meter), || {
+            Self::start(feed.batches, meter, move |batch, over| {
                 if place == samples {
                     return Ok(false);
                 }
                 let end = (place + micro).min(samples);
                 reserve(batch, micro, &layout)?;
-                dataset.fill(Split::Test, 0, place..end, batch, over)?;
+                dataset.fill(Split::Test, 0, place..end, batch, Filling { workers: feed.workers, over })?;
                 place = end;
                 Ok(true)
             })
@@ -192,11 +205,12 @@ impl Loader {
             return Err(error.clone());
         }
         let Some(queue) = &self.queue else { return Ok(None) };
-        if Arc::strong_count(&queue.spare) > BUFFERS {
-            return Err(Error::Misused(format!("the loader lends {BUFFERS} batches at most: hand one back first")));
+        let Queue { batches, meter, .. } = *queue;
+        if Arc::strong_count(&queue.spare) > batches {
+            return Err(Error::Misused(format!("the loader lends {batches} batches at most: hand one back first")));
         }
         match uncounted(|| queue.ready.recv()) {
-            Ok(Ok(batch)) => Ok(Some(Batch { batch, home: Some(Arc::clone(&queue.spare)) })),
+            Ok(Ok(batch)) => Ok(Some(Batch { batch, home: Some(Arc::clone(&queue.spare)), meter })),
             Ok(Err(error)) => {
                 self.failed = Some(error.clone());
                 Err(error)
@@ -205,23 +219,38 @@ impl Loader {
         }
     }
 
-    /// Starts the thread. `fill` fills a batch, or says `false` after the last; it gives up when the flag is set.
-    fn start(fill: impl FnMut(&mut HostBatch, &AtomicBool) -> Result<bool> + Send + 'static) -> Result<Self> {
+    /// Starts the thread, with so many batches and what they are counted by. `fill` fills a batch, or says `false` after the last; it gives up when the flag is set.
+    fn start(
+        batches: usize,
+        meter: &'static Meter,
+        fill: impl FnMut(&mut HostBatch, &AtomicBool) -> Result<bool> + Send + 'static,
+    ) -> Result<Self> {
         let over = Arc::new(AtomicBool::new(false));
         let is_over = Arc::clone(&over);
         let (stop, stopped) = bounded(0);
         // One place more than there are buffers, so that a last error never waits.
-        let (fills, ready) = bounded(BUFFERS + 1);
-        let (spare, spares) = bounded(BUFFERS + 1);
-        for _ in 0..BUFFERS {
+        let (fills, ready) = bounded(batches + 1);
+        let (spare, spares) = bounded(batches + 1);
+        for _ in 0..batches {
             let _ = spare.send(HostBatch::default());
         }
         let thread = std::thread::Builder::new()
             .name("loader".to_owned())
-            .spawn(move || work(fill, &is_over, &stopped, &spares, &fills))
+            .spawn(move || {
+                meter_this_thread(Some(meter));
+                work(fill, &is_over, &stopped, &spares, &fills);
+            })
             .map_err(|error| Error::NoThread { purpose: "loading data", reason: error.to_string() })?;
         Ok(Self {
-            queue: Some(Queue { stop: Some(stop), over, ready, spare: Arc::new(spare), thread: Some(thread) }),
+            queue: Some(Queue {
+                batches,
+                meter,
+                stop: Some(stop),
+                over,
+                ready,
+                spare: Arc::new(spare),
+                thread: Some(thread),
+            }),
             failed: None,
         })
     }
@@ -229,7 +258,7 @@ impl Loader {
 
 impl Drop for Loader {
     fn drop(&mut self) {
-        uncounted(|| {
+        counted_on(self.queue.as_ref().map(|queue| queue.meter), || {
             if let Some(mut queue) = self.queue.take() {
                 queue.over.store(true, Relaxed);
                 drop(queue.stop.take());

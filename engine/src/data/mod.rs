@@ -14,6 +14,7 @@ mod corpus;
 mod dataset;
 mod device_layout;
 mod digits;
+mod feed;
 mod file;
 mod idx;
 mod image_set;
@@ -39,6 +40,7 @@ pub use batch::{HostBatch, Inputs};
 pub use corpus::TextFacts;
 pub use dataset::{Dataset, Split};
 pub use device_layout::{Chunk, DeviceDatasetLayout, Integers};
+pub use feed::{Feed, HostMemory};
 pub use images::Skipped;
 pub use inspection::Inspection;
 pub use loader::{Batch, Loader, Position};
@@ -48,7 +50,6 @@ pub use values::{ValueErrors, ValueScale};
 
 pub use crate::experiment::{DatasetInfo, Input};
 use crate::{
-    bytes::Bytes,
     error::{Error, Problem, Result},
     experiment::Data,
 };
@@ -65,11 +66,6 @@ pub fn facts(data: &Data) -> Result<DatasetInfo> {
 pub(crate) fn impossible(data: &Data) -> Option<Problem> {
     let judged = source::of(data).limits(data);
     judged.err().and_then(|error| if let Error::Experiment(problem) = error { Some(problem) } else { None })
-}
-
-/// Host bytes of the batches of `samples` of a part that a loader keeps filled or being filled.
-pub(crate) fn host_bytes(data: &Data, facts: &DatasetInfo, split: Split, samples: usize) -> Bytes {
-    Bytes((loader::BUFFERS * samples * batch::BatchLayout::new(data, facts, split).sample_bytes()) as u64)
 }
 
 /// How many of `total` samples are for training and how many for testing: at least one each.

@@ -9,7 +9,7 @@ use std::path::Path;
 use crate::{
     data::{Dataset, HostBatch, Inputs, Split, images::decode::decode, shapes},
     error::{Error, Problem, Result},
-    experiment::DataKind,
+    experiment::{DataKind, Task},
 };
 
 /// The brightest value of the digits that ship with the program; of other images it is the largest byte.
@@ -51,7 +51,7 @@ impl Dataset {
     /// # Errors
     /// Fails for sequences, for a number past the end, and for files that cannot be read.
     pub fn test_picture(&self, index: usize) -> Result<Picture> {
-        let set = self.image_set().ok_or_else(no_pictures)?;
+        let set = self.image_set().ok_or_else(|| self.no_pictures())?;
         self.has_test_sample(index)?;
         self.picture(set.pixels(Split::Test, index)?)
     }
@@ -102,7 +102,7 @@ impl Dataset {
     /// # Errors
     /// Fails for sequences.
     pub fn batch_of(&self, picture: &Picture) -> Result<HostBatch> {
-        let set = self.image_set().ok_or_else(no_pictures)?;
+        let set = self.image_set().ok_or_else(|| self.no_pictures())?;
         let inputs = Inputs::Images(set.as_input(&picture.pixels));
         Ok(HostBatch { inputs, labels: vec![0; self.facts().labels_per_sample], len: 1, epoch: 0 })
     }
@@ -145,8 +145,26 @@ impl Dataset {
     fn picture_extents(&self) -> Result<[usize; 3]> {
         match self.facts().image() {
             Ok(extents) if self.chosen().kind.traits().has_pictures && matches!(extents[2], 1 | 3) => Ok(extents),
-            _ => Err(no_pictures()),
+            _ => Err(self.no_pictures()),
         }
+    }
+
+    /// What the samples are in place of pictures, and how such a model is tried.
+    fn no_pictures(&self) -> Error {
+        let kind = self.chosen().kind;
+        let (what, mend) = match (kind.task(), kind) {
+            (Task::Next, _) => (
+                "the samples of this model are sequences, not pictures",
+                "give it a prompt to write on from (--prompt TEXT)",
+            ),
+            (Task::Class | Task::Value, DataKind::Table) => {
+                ("the samples of this model are rows, not pictures", "name a row of its test set (--sample N)")
+            }
+            (Task::Class | Task::Mask | Task::Value, _) => {
+                ("the samples of this model are no pictures", "name a sample of its test set (--sample N)")
+            }
+        };
+        Problem::new("data.kind", what, mend).into()
     }
 
     fn brightest(&self) -> u8 {
@@ -175,16 +193,13 @@ fn has_bright_edge(grey: &[u8], width: usize) -> bool {
     mean(true) > mean(false) && mean(true) > 127.0
 }
 
-fn no_pictures() -> Error {
-    let mend =
-        "choose a model of images, write a prompt for a model of sequences, or name a row of a table (--sample N)";
-    Problem::new("data.kind", "the samples of this model are no pictures", mend).into()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::experiment::{Data, Run};
+    use crate::{
+        data::dataset::Filling,
+        experiment::{Data, Run},
+    };
 
     fn digits() -> Dataset {
         Dataset::open(&Data::default(), &Run::default()).expect("they ship")
@@ -198,7 +213,7 @@ mod tests {
         assert_eq!(picture.colours().len(), 64);
         let mut whole = HostBatch { inputs: Inputs::Images(Vec::new()), ..HostBatch::default() };
         let over = std::sync::atomic::AtomicBool::new(false);
-        dataset.fill(Split::Test, 0, 3..4, &mut whole, &over).expect("in memory");
+        dataset.fill(Split::Test, 0, 3..4, &mut whole, Filling { workers: 1, over: &over }).expect("in memory");
         assert_eq!(dataset.batch_of(&picture).expect("images").inputs, whole.inputs);
         let error = dataset.test_picture(359).expect_err("the test set has 359").to_string();
         assert!(error.contains("no sample 359 in a test set of 359; name one from 0 to 358"), "{error}");
@@ -229,8 +244,13 @@ mod tests {
     fn sequences_and_points_are_no_pictures() {
         for kind in [DataKind::Spirals, DataKind::Sort] {
             let dataset = Dataset::open(&Data { kind, ..Data::default() }, &Run::default()).expect("generated");
-            assert!(dataset.picture_of(Path::new("x.png")).expect_err("none").to_string().contains("no pictures"));
+            let said = dataset.picture_of(Path::new("x.png")).expect_err("none").to_string();
+            assert!(said.contains("pictures") && said.contains("--sample N") == (kind == DataKind::Spirals), "{said}");
         }
+        let sorted =
+            Dataset::open(&Data { kind: DataKind::Sort, ..Data::default() }, &Run::default()).expect("generated");
+        let said = sorted.test_picture(0).expect_err("a sequence").to_string();
+        assert!(said.ends_with("sequences, not pictures; give it a prompt to write on from (--prompt TEXT)"), "{said}");
         assert_eq!((digits().class_name(3), digits().drawing(&[0; 63]).is_err()), ("3".to_owned(), true));
     }
 }

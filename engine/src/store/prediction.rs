@@ -38,7 +38,7 @@ pub struct Prediction {
     pub parameters: u64,
     /// How many of them are trained.
     pub trained: u64,
-    /// Host memory of the data set and of its cache, outside the budget.
+    /// Host memory of the data set and of what makes batches of it, outside the budget; of the data set alone in older runs.
     pub host_data_bytes: u64,
     /// Optimizer steps of the whole run.
     pub total_steps: u64,
@@ -123,7 +123,7 @@ impl Prediction {
             layers: plan.layers.clone(),
             parameters: plan.parameters,
             trained: plan.trained,
-            host_data_bytes: plan.host_data.0,
+            host_data_bytes: plan.host.total().0,
             total_steps: plan.total_steps,
             steps_per_epoch: plan.steps_per_epoch,
             step_secs: plan.step_secs,

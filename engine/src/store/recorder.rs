@@ -120,6 +120,11 @@ pub struct Recorder {
 impl Recorder {
     /// A recorder of a run that is about to begin. What is wrong with the store, [`Recorder::warning`] tells.
     pub fn new(recording: Recording) -> Self {
+        Self::writing_every(recording, EVERY)
+    }
+
+    /// One that writes what nothing waits for every so often.
+    pub(super) fn writing_every(recording: Recording, every: Duration) -> Self {
         let key = recording.continued.clone().unwrap_or_else(|| RunKey::new(Timestamp::now()));
         let shared = Arc::<Mutex<Shared>>::default();
         let (wake, woken) = crossbeam_channel::bounded(1);
@@ -128,7 +133,7 @@ impl Recorder {
         let writer = Writer::new(recording.clone(), key.clone());
         let of_thread = Arc::clone(&shared);
         let write = move || {
-            write(writer, &of_thread, &woken, untried);
+            write(writer, &of_thread, &woken, untried, every);
             of_thread.lock().close();
         };
         let thread = std::thread::Builder::new().name("recorder".to_owned()).spawn(write);
@@ -183,6 +188,8 @@ impl Recorder {
         let mut shared = self.shared.lock();
         let shared = &mut *shared;
         let had_begun = shared.batch.has_begun;
+        // A checkpoint stands whatever becomes of the program: its line in the record is not to wait for the next turn.
+        let is_saved = matches!(event, Event::Saved { .. });
         match event {
             Event::Machine(_) => return,
             Event::Started { plan, .. } => {
@@ -208,7 +215,8 @@ impl Recorder {
             Event::Warning(text) => shared.note(EventKind::Warning, text),
             Event::Ended { outcome, summary, .. } => shared.end(outcome, summary, self.recording.is_forced),
         }
-        if shared.batch.end.is_some() || shared.batch.has_begun != had_begun || shared.has_what_is_wanted() {
+        let is_news = shared.batch.end.is_some() || shared.batch.has_begun != had_begun || is_saved;
+        if is_news || shared.has_what_is_wanted() {
             shared.wake();
         }
     }
@@ -330,7 +338,7 @@ impl Shared {
 }
 
 /// Writes what comes, until the run has ended or its recorder is gone.
-fn write(mut writer: Writer, shared: &Mutex<Shared>, woken: &Receiver<()>, untried: Sender<()>) {
+fn write(mut writer: Writer, shared: &Mutex<Shared>, woken: &Receiver<()>, untried: Sender<()>, every: Duration) {
     let mut untried = Some(untried);
     // Its memory is then there before the run measures the process.
     let mut failure = writer.open().err();
@@ -346,7 +354,7 @@ fn write(mut writer: Writer, shared: &Mutex<Shared>, woken: &Receiver<()>, untri
             }
             told = words;
         }
-        let is_gone = wait(woken, if failure.is_some() && until.is_none() { AGAIN } else { EVERY });
+        let is_gone = wait(woken, if failure.is_some() && until.is_none() { AGAIN } else { every });
         if !receive(&mut writer, shared) || (is_gone && !writer.abandon()) {
             return;
         }

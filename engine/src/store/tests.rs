@@ -1,6 +1,7 @@
 //! The store as programs use it: what is recorded is found again, by whom, and after what.
 
 mod ownership;
+mod saved;
 
 use std::{fs, sync::Arc};
 

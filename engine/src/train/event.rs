@@ -7,6 +7,7 @@ use crate::{
     data::ValueErrors,
     error::Error,
     hardware::Machine,
+    optim::Stripped,
     plan::{Advice, Peak, Plan},
     train::keep::SaveReason,
 };
@@ -87,8 +88,14 @@ pub struct Summary {
     pub best_test_accuracy: Option<f64>,
     /// The errors of values at the last evaluation since the run began or went on.
     pub test_errors: Option<ValueErrors>,
+    /// What pruning left of the weights at the last evaluation.
+    pub stripped: Option<Stripped>,
     /// Skipped steps (f16 loss scaling).
     pub skipped_steps: u64,
+    /// Seconds in which the model waited for batches, since the run began or went on.
+    pub data_secs: f64,
+    /// What data and loaders took of host memory.
+    pub host: HostUse,
     /// From the dry run.
     pub predicted: Peak,
     /// From the probe.
@@ -98,6 +105,15 @@ pub struct Summary {
     pub is_process_sampled: bool,
     /// Measured bytes still alive after the run let everything go, less those before it began.
     pub left_over: Bytes,
+}
+
+/// Host memory of the data of a run and of what makes batches of them, outside the budget.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct HostUse {
+    /// At the most, by the sizes of what is held and made.
+    pub predicted: Bytes,
+    /// At the most while it trained, by what counts their allocations.
+    pub measured: Bytes,
 }
 
 /// How a run ended.
@@ -115,6 +131,7 @@ pub enum Outcome {
 
 /// What happens in a run, in order.
 #[derive(Debug, Clone)]
+#[expect(clippy::large_enum_variant, reason = "few events wait at a time, and one of a run is its end")]
 pub enum Event {
     /// More is known about the machine than before: rates, the size of the process, the memory of a GPU.
     Machine(Machine),
@@ -184,4 +201,6 @@ pub struct Latest {
     pub ways: Arc<[&'static str]>,
     /// The optimizer step it was measured in.
     pub measured_in_step: u64,
+    /// The share of the time of the steps so far in which the model waited for batches.
+    pub waiting: f64,
 }

@@ -9,6 +9,7 @@ pub(crate) mod claim;
 pub mod command;
 pub mod event;
 mod event_sink;
+mod fed;
 #[cfg(feature = "cuda")]
 pub(crate) mod gpu;
 mod keep;
@@ -24,11 +25,12 @@ mod tester;
 pub mod trainer;
 mod worker;
 
+pub use crate::optim::Stripped;
 #[cfg(feature = "cuda")]
 pub use card_facts::{CardFacts, card_facts};
 pub use checkpoint::Checkpoint;
 pub use command::{Command, Start};
-pub use event::{Event, Latest, Outcome, Refusal, RunId, StepRecord, Summary};
+pub use event::{Event, HostUse, Latest, Outcome, Refusal, RunId, StepRecord, Summary};
 pub use keep::{Folder, Keep, RecordFirst, SaveReason};
 #[cfg(feature = "cuda")]
 pub use kernel_rates::{KernelRate, kernel_rates};

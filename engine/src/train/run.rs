@@ -16,7 +16,7 @@ use crate::{
 };
 use crate::{
     backend::{Cpu, Executor, thread_pool::ThreadPool},
-    data::{Dataset, Loader, Position},
+    data::{Dataset, Feed, Loader, Position},
     device::cpu_threads,
     error::Result,
     experiment::Experiment,
@@ -53,6 +53,10 @@ pub(super) struct RunSpec<'a> {
     pub(super) checkpoint: Option<&'a Checkpoint>,
     /// What its model begins with, until it is loaded.
     pub(super) weights: Mutex<Option<Fitted>>,
+    /// What teaches it, until it is loaded.
+    pub(super) teacher: Mutex<Option<Fitted>>,
+    /// The checksum of that.
+    pub(super) teacher_checksum: Option<u32>,
 }
 
 /// Trains on the processor to the end of the run. `summary` holds what was reached, however it ends.
@@ -118,6 +122,7 @@ pub(super) fn on_gpu(
         let sampler = MemorySampler::new(Rc::clone(&pool) as Rc<dyn Measure>, Reading::default(), gpu.process());
         let mut run = RunLoop::new(spec, loader, sampler, summary);
         let ledger = Ledger::for_target(backend.target(), experiment.gpu.pool, spec.plan.budget, true, false);
+        ledger.follow(spec.plan.places.as_ref());
         run.run(Executor::new(backend, ledger), inbox)
     });
     summary.left_over = pool.now().live;
@@ -138,8 +143,9 @@ pub(super) fn on_gpu(
 
 impl RunSpec<'_> {
     fn loader(&self) -> Result<Loader> {
-        let Experiment { batch, run, .. } = &*self.plan.experiment;
+        let Experiment { batch, run, data, .. } = &*self.plan.experiment;
         let from = self.checkpoint.map_or(Position::default(), |checkpoint| checkpoint.progress().position);
-        Loader::train_from(from, Arc::clone(&self.dataset), run.seed, batch.micro, batch.accumulation)
+        let feed = Feed::of(data);
+        Loader::train_from(from, Arc::clone(&self.dataset), run.seed, [batch.micro, batch.accumulation], feed)
     }
 }

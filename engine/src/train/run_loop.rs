@@ -7,18 +7,19 @@ use std::{
 };
 
 use crate::{
-    backend::{Backend, Executor, HostSlice},
+    backend::{Backend, Executor},
     bytes::Bytes,
-    data::{Batch, Loader, Position, Split},
+    data::{Feed, Loader, Position, Split},
     error::{DeviceLost, Error, Result},
     experiment::Experiment,
     memory::{Phase, probe::uncounted},
     plan::{Peak, SoFar},
-    step::{MicroBatch, PendingStep, Session, schedule::learning_rate},
+    step::{PendingStep, Session, schedule::learning_rate},
     train::{
         checkpoint::Progress,
         command::{Inbox, Turn},
         event::{Event, Latest, StepRecord, Summary},
+        fed::next,
         keep::SaveReason,
         memory_sampler::MemorySampler,
         run::RunSpec,
@@ -28,25 +29,6 @@ use crate::{
 
 /// Steps that may be queued on a device beyond the last one whose numbers are here.
 const AHEAD: usize = 2;
-
-impl MicroBatch for Batch {
-    fn samples(&self) -> usize {
-        self.len
-    }
-
-    fn inputs(&self) -> HostSlice<'_> {
-        self.inputs.slice()
-    }
-
-    fn labels(&self) -> &[u32] {
-        &self.labels
-    }
-}
-
-/// The next training batch; there is always one.
-fn next(loader: &mut Loader) -> Result<Batch> {
-    loader.recv()?.ok_or_else(|| Error::Misused("the loader ended before the run".to_owned()))
-}
 
 /// A run under way.
 pub(super) struct RunLoop<'a, 'j> {
@@ -63,6 +45,8 @@ pub(super) struct RunLoop<'a, 'j> {
     tested: u64,
     /// With what mean loss.
     test_loss: Option<f64>,
+    /// Seconds of its steps since it began or went on.
+    trained_secs: f64,
     /// Evaluations since it began or went on.
     evaluations: u64,
     /// Seconds before the run went on from a checkpoint.
@@ -102,6 +86,7 @@ impl<'a, 'j> RunLoop<'a, 'j> {
             step: 0,
             tested: 0,
             test_loss: None,
+            trained_secs: 0.0,
             evaluations: 0,
             before_secs: 0.0,
             measured_before: spec.plan.resolved.resumed().map(|resumed| resumed.so_far.measured).unwrap_or_default(),
@@ -134,8 +119,11 @@ impl<'a, 'j> RunLoop<'a, 'j> {
 
     /// From the making of the model to the end.
     pub(super) fn run<B: Backend>(&mut self, executor: Executor<B>, inbox: &mut Inbox<'_>) -> Result<()> {
+        let host = self.spec.dataset.meter();
+        host.reset_peak();
         let result = self.steps(executor, inbox);
         self.summary.measured = self.sampler.finish();
+        self.summary.host.measured = host.peak().live;
         self.summary.secs = self.secs();
         let saver = self.saver.take();
         uncounted(|| drop(saver));
@@ -153,7 +141,14 @@ impl<'a, 'j> RunLoop<'a, 'j> {
     }
 
     fn steps<B: Backend>(&mut self, executor: Executor<B>, inbox: &mut Inbox<'_>) -> Result<()> {
-        let mut session = Session::new(executor, self.experiment, self.spec.plan.resolved.info())?;
+        let mut session = {
+            let weights = self.spec.weights.lock();
+            let is_replaced = |name: &str| match &*weights {
+                Some(weights) => weights.has(name),
+                None => self.spec.checkpoint.is_some(),
+            };
+            Session::replaced(executor, self.experiment, self.spec.plan.resolved.info(), Some(&is_replaced))?
+        };
         session.upload_dataset(&self.spec.dataset)?;
         if let Some(checkpoint) = self.spec.checkpoint {
             checkpoint.restore(&mut session)?;
@@ -164,6 +159,12 @@ impl<'a, 'j> RunLoop<'a, 'j> {
             uncounted(|| drop(weights));
             self.sampler.read(Bytes::ZERO);
             loaded?;
+        }
+        if let Some((mut weights, teacher)) = self.spec.teacher.lock().take().zip(self.spec.plan.resolved.teacher()) {
+            let taught = session.teach(teacher, &mut weights);
+            uncounted(|| drop(weights));
+            self.sampler.read(Bytes::ZERO);
+            taught?;
         }
         self.report_skipped();
         self.spec.dataset.notes().iter().for_each(|note| self.warn(|| note.clone()));
@@ -216,8 +217,9 @@ impl<'a, 'j> RunLoop<'a, 'j> {
             session.executor().sample(self.sampler.meter());
         }
         let start = Instant::now();
-        let loader = &mut self.loader;
-        let pending = session.begin_step(learning_rate, || next(loader));
+        let (loader, mut for_data) = (&mut self.loader, Duration::ZERO);
+        let pending = session.begin_step(learning_rate, || next(loader, &mut for_data));
+        self.summary.data_secs += for_data.as_secs_f64();
         let sampled = if is_sampled { self.show_sample(session, step) } else { Bytes::ZERO };
         let memory = self.sampler.read(sampled);
         self.pending.push_back(Queued { step, learning_rate, pending: pending?, began: start, memory });
@@ -243,6 +245,7 @@ impl<'a, 'j> RunLoop<'a, 'j> {
         let now = Instant::now();
         let secs = now.duration_since(began.max(self.came)).as_secs_f64();
         self.came = now;
+        self.trained_secs += secs;
         self.summary.steps = step;
         self.summary.train_loss = Some(output.loss);
         self.summary.skipped_steps += u64::from(output.skipped);
@@ -268,7 +271,7 @@ impl<'a, 'j> RunLoop<'a, 'j> {
         if output.loss.is_finite() && (output.gradient_norm.is_finite() || output.skipped) {
             return Ok(());
         }
-        let batch = next(&mut self.loader)?;
+        let batch = next(&mut self.loader, &mut Duration::default())?;
         Err(Error::NotFinite(uncounted(|| session.not_finite(step, batch))))
     }
 
@@ -286,7 +289,14 @@ impl<'a, 'j> RunLoop<'a, 'j> {
             let measured_step: Arc<[Bytes]> = samples.iter().map(|sample| sample.high.saturating_sub(idle)).collect();
             let ways = samples.iter().map(|sample| sample.way).collect();
             drop(samples);
-            self.spec.events.set_latest(Latest { run: self.spec.id, measured_step, ways, measured_in_step: step });
+            let waiting = self.summary.data_secs / self.trained_secs.max(f64::MIN_POSITIVE);
+            self.spec.events.set_latest(Latest {
+                run: self.spec.id,
+                measured_step,
+                ways,
+                measured_in_step: step,
+                waiting,
+            });
         });
         highest
     }
@@ -297,12 +307,14 @@ impl<'a, 'j> RunLoop<'a, 'j> {
         self.tell(session, 0)?;
         events.send(Event::Evaluating { step });
         let samples = self.spec.plan.resolved.evaluation_batch();
-        let mut test = Loader::test(Arc::clone(&self.spec.dataset), samples)?;
+        let feed = Feed::of(&self.experiment.data);
+        let mut test = Loader::test_fed(Arc::clone(&self.spec.dataset), samples, feed)?;
         let means = session.evaluate(|| {
             inbox.listen(events)?;
             test.recv()
         })?;
         drop(test);
+        self.summary.stripped = session.stripped()?;
         self.report_skipped();
         self.sampler.read(Bytes::ZERO);
         let (loss, (accuracy, errors)) = (means.0, self.spec.dataset.score(Split::Test, means));
@@ -353,6 +365,7 @@ impl<'a, 'j> RunLoop<'a, 'j> {
             position: Position::after(self.step, self.experiment.batch.effective(), samples),
             samples: samples as u64,
             data_checksum: self.spec.dataset.checksum(),
+            teacher_checksum: self.spec.teacher_checksum,
             skipped_steps: self.summary.skipped_steps,
             secs: self.secs(),
             so_far: SoFar {

@@ -159,7 +159,7 @@ impl DatasetCache {
         // The old data are freed before the new ones are read.
         (self.dataset, self.bytes) = (None, Bytes::ZERO);
         let dataset = Arc::new(Dataset::open_inspected(data, run, plan.resolved.data())?);
-        (self.dataset, self.bytes) = (Some(Arc::clone(&dataset)), plan.host_data);
+        (self.dataset, self.bytes) = (Some(Arc::clone(&dataset)), plan.host.data);
         Ok(dataset)
     }
 }
@@ -255,12 +255,13 @@ impl Attempt {
         let plan = Arc::new(plan::predict(&resolved, worker.machine())?);
         self.plan = Some(Arc::clone(&plan));
         summary.predicted = plan.peak;
+        summary.host.predicted = plan.host.total();
         events.set_latest(Latest { run: *id, ..Latest::default() });
         events.send(Event::Started { run: *id, plan: Arc::clone(&plan) });
         if *paused {
             events.send(Event::Paused(true));
         }
-        let to_read = if datasets.holds(experiment) { Bytes::ZERO } else { plan.host_data };
+        let to_read = if datasets.holds(experiment) { plan.host.fed() } else { plan.host.total() };
         has_room_for_data(to_read)?;
         let line = line(plan.budget, &plan.target, to_read);
         if !*anyway
@@ -275,6 +276,12 @@ impl Attempt {
             None => interop::chosen(experiment, plan.resolved.info())?,
         };
         weights.iter().flat_map(Fitted::notes).for_each(|note| events.send(Event::Warning(format!("weights: {note}"))));
+        let teacher = interop::teaching(experiment, plan.resolved.teacher(), plan.resolved.info())?;
+        let teacher_checksum = teacher.as_ref().map(Fitted::checksum).transpose()?;
+        teacher.iter().flat_map(Fitted::notes).for_each(|note| events.send(Event::Warning(format!("teacher: {note}"))));
+        if let Some(checkpoint) = &checkpoint {
+            checkpoint.goes_on_under(&experiment.distil, teacher_checksum)?;
+        }
         if let Some(note) = plan.resolved.data().text_facts().and_then(TextFacts::left_out) {
             events.send(Event::Warning(note));
         }
@@ -282,7 +289,7 @@ impl Attempt {
         if let Some(checkpoint) = &checkpoint {
             checkpoint.goes_on_with(&dataset, plan.experiment.batch.effective())?;
         }
-        let line = self::line(plan.budget, &plan.target, Bytes::ZERO);
+        let line = self::line(plan.budget, &plan.target, plan.host.fed());
         // With the data in place, the size of the process is known better.
         worker.measure_process();
         events.set_machine(worker.machine());
@@ -297,6 +304,8 @@ impl Attempt {
             keep,
             checkpoint,
             weights: Mutex::new(weights),
+            teacher: Mutex::new(teacher),
+            teacher_checksum,
         };
         worker.train(&spec, inbox, summary)?;
         Ok(Outcome::Finished)

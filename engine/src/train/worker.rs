@@ -265,6 +265,7 @@ impl Worker {
         let backend = gpu.backend(profile, &experiment.gpu, forward.budget, false)?;
         let pool = Rc::clone(backend.pool());
         let ledger = Ledger::for_target(backend.target(), experiment.gpu.pool, forward.budget, true, false);
+        ledger.follow(forward.places.as_ref());
         let result = work.run(Executor::new(backend, ledger));
         let live = pool.peak().live;
         gpu.finish()?;

@@ -9,7 +9,6 @@ use crate::{
         scaling::{Histograms, scaling},
     },
     experiment::DataKind,
-    memory::probe::{Meter, meter_this_thread},
 };
 
 fn open(kind: DataKind, seed: u64) -> Dataset {
@@ -57,11 +56,8 @@ fn every_class_is_in_both_parts_in_about_equal_numbers() {
 fn the_bytes_of_a_set_are_those_predicted() {
     for kind in [DataKind::Digits, DataKind::Shapes, DataKind::Masks] {
         let data = Data { kind, ..Data::default() };
-        let meter = Meter::new();
-        meter_this_thread(Some(meter));
-        let _set = Dataset::read(&data, Run::default().seed, None).expect("ships with the program");
-        let measured = meter.now().live;
-        meter_this_thread(None);
+        let set = Dataset::open(&data, &Run::default()).expect("ships with the program");
+        let measured = set.meter().now().live;
         let predicted = Inspection::of(&data, None).expect("it ships").host_bytes();
         // Threads that generate shapes free what this one made for them, and the other way round.
         let tolerated = if kind == DataKind::Digits { 0 } else { predicted.0 / 100 };
@@ -75,7 +71,8 @@ fn training_images_have_mean_zero_and_deviation_one() {
         let set = open(kind, 1);
         let (mut batch, count) = (HostBatch::default(), set.count(Split::Train));
         set.batch_layout(Split::Train).prepare(&mut batch, count).expect("small");
-        set.fill(Split::Train, 0, 0..count, &mut batch, &AtomicBool::new(false)).expect("in memory");
+        set.fill(Split::Train, 0, 0..count, &mut batch, Filling { workers: 2, over: &AtomicBool::new(false) })
+            .expect("in memory");
         let images = batch.images();
         let n = images.len() as f64;
         let mean = images.iter().map(|x| f64::from(*x)).sum::<f64>() / n;

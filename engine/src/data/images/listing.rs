@@ -18,6 +18,7 @@ use crate::{
     data::file::unreadable,
     error::{Error, Result},
     memory::probe::uncounted,
+    sync::Mutex,
 };
 
 /// The most entries of a folder and its classes together.
@@ -46,6 +47,8 @@ pub(in crate::data) struct Listing {
     /// Every folder that was looked at, with its time.
     stamps: Vec<(PathBuf, Option<SystemTime>)>,
     at: SystemTime,
+    /// Bytes that decoding takes, and for images of which side; none before that was asked for.
+    decoding: Mutex<Option<(usize, usize)>>,
 }
 
 /// A file and its class.
@@ -126,8 +129,16 @@ impl Listing {
                 return Err(Error::file(test.join(other), message));
             }
         }
-        let mut listing =
-            Self { folder: folder.to_owned(), parts, classes, files: Vec::new(), train: None, stamps: Vec::new(), at };
+        let mut listing = Self {
+            folder: folder.to_owned(),
+            parts,
+            classes,
+            files: Vec::new(),
+            train: None,
+            stamps: Vec::new(),
+            at,
+            decoding: Mutex::default(),
+        };
         listing.fill(&mut reading)?;
         listing.stamps = reading.stamps;
         listing.files.shrink_to_fit();
@@ -230,6 +241,15 @@ impl Listing {
         let parts: usize = self.parts.iter().map(|path| names(path.as_os_str()) + size_of::<PathBuf>()).sum();
         let folder = names(self.folder.as_os_str()) + parts + self.stamps.iter().map(stamped).sum::<usize>();
         size_of::<Self>() + folder + classes + files
+    }
+
+    /// Bytes that a thread decodes an image in, to one of `side`: as `look` finds when that is asked for the first time.
+    pub(super) fn decoding(&self, side: usize, look: impl FnOnce() -> usize) -> usize {
+        let mut known = self.decoding.lock();
+        match *known {
+            Some((of_side, bytes)) if of_side == side => bytes,
+            _ => known.insert((side, look())).1,
+        }
     }
 
     /// The class of a file.

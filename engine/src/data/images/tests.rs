@@ -11,7 +11,7 @@ use tempfile::TempDir;
 
 use super::*;
 use crate::{
-    data::{Dataset, HostBatch, Loader},
+    data::{Dataset, HostBatch, HostMemory, Inspection, Loader},
     experiment::{DataKind, Run},
     memory::probe::{Meter, meter_this_thread},
 };
@@ -391,5 +391,40 @@ fn the_bytes_of_listing_and_cache_are_those_predicted() {
         drop(read_all());
         let (measured, _images) = measured(read_all);
         assert_eq!(own_bytes(60, &data), measured, "{placement:?}");
+    }
+}
+
+#[test]
+fn host_memory_of_files_is_what_was_predicted_and_not_far_less() {
+    let some = tempfile::tempdir().expect("a folder");
+    for class in ["ash", "birch"] {
+        fs::create_dir(some.path().join(class)).expect("a writable folder");
+        for i in 0..12u32 {
+            let image = RgbImage::from_fn(220, 180, |x, y| Rgb([(x * 7 + i) as u8, (y * 5) as u8, (x ^ y) as u8]));
+            image.save(some.path().join(class).join(format!("{i:03}.jpg"))).expect("a writable folder");
+        }
+    }
+    for (placement, workers, prefetch) in
+        [(Placement::Streamed, 1, 1), (Placement::Streamed, 2, 3), (Placement::Host, 2, 0)]
+    {
+        let data = Data { placement, workers, prefetch, flip: true, ..data(&some) };
+        let found = Inspection::of(&data, None).expect("good");
+        let predicted = HostMemory::new(&data, &found, [4, 6]);
+        let set = Arc::new(open(&data).expect("good"));
+        let meter = set.meter();
+        meter.reset_peak();
+        let mut train = Loader::train(Arc::clone(&set), 1, 4, 1).expect("fits");
+        for _ in 0..12 {
+            drop(train.recv().expect("no fault").expect("no end"));
+        }
+        let mut test = Loader::test(Arc::clone(&set), 6).expect("fits");
+        while test.recv().expect("no fault").is_some() {}
+        drop((train, test));
+        let (measured, total) = (meter.peak().live, predicted.total());
+        // Threads may never be at their peaks at once, and the listing is none of the set's own.
+        assert!(
+            measured <= total && total.0 <= measured.0 + predicted.workers.0 + (64 << 10),
+            "{measured} of {predicted:?}"
+        );
     }
 }

@@ -8,9 +8,13 @@ use std::{
 
 use super::*;
 use crate::{
-    experiment::{Data, DataKind, Run},
+    data::{HostMemory, Inspection},
+    experiment::{Data, DataKind, Placement, Run},
     memory::probe::{Meter, meter_this_thread},
 };
+
+/// As many as there are where nothing else is chosen.
+const BUFFERS: usize = 3;
 
 fn digits() -> Arc<Dataset> {
     Arc::new(Dataset::open(&Data::default(), &Run::default()).expect("the digits ship"))
@@ -98,7 +102,7 @@ fn a_step_larger_than_the_data_is_an_error() {
 fn the_thread_runs_no_further_ahead_than_its_buffers() {
     let filled = Arc::new(AtomicUsize::new(0));
     let count = Arc::clone(&filled);
-    let mut loader = Loader::start(move |_, _| {
+    let mut loader = Loader::start(BUFFERS, Meter::new(), move |_, _| {
         count.fetch_add(1, SeqCst);
         Ok(true)
     })
@@ -137,7 +141,7 @@ fn dropping_a_loader_ends_its_thread_at_every_moment() {
 #[test]
 fn a_fault_in_the_thread_reaches_the_consumer_after_what_was_ready() {
     let mut made = 0;
-    let mut loader = Loader::start(move |batch, _| {
+    let mut loader = Loader::start(BUFFERS, Meter::new(), move |batch, _| {
         assert!(made < 2, "out of samples");
         made += 1;
         batch.len = made;
@@ -150,7 +154,7 @@ fn a_fault_in_the_thread_reaches_the_consumer_after_what_was_ready() {
         assert!(matches!(&error, Error::Panic(text) if text.starts_with("the loader thread")), "{error}");
     }
 
-    let mut loader = Loader::start(|_, _| Err(Error::file("gone", "vanished"))).expect("a thread");
+    let mut loader = Loader::start(1, Meter::new(), |_, _| Err(Error::file("gone", "vanished"))).expect("a thread");
     assert_eq!(loader.recv().expect_err("an error"), Error::file("gone", "vanished"));
 }
 
@@ -191,16 +195,63 @@ fn nothing_of_the_loader_is_counted_on_the_consumers_thread() {
 #[test]
 fn a_loader_goes_on_from_where_another_one_stood() {
     let set = digits();
-    let (micro, accumulation) = (50, 3);
+    let (micro, accumulation, feed) = (50, 3, Feed { workers: 1, batches: BUFFERS });
     let (effective, samples) = (micro * accumulation, set.count(Split::Train));
     let steps = 2 * set.facts().steps_per_epoch(effective) as usize + 3;
     let all = take(&mut Loader::train(Arc::clone(&set), 1, micro, accumulation).expect("fits"), steps * accumulation);
     for done in 0..steps {
         let from = Position::after(done as u64, effective, samples);
-        let rest = Loader::train_from(from, Arc::clone(&set), 1, micro, accumulation);
+        let rest = Loader::train_from(from, Arc::clone(&set), 1, [micro, accumulation], feed);
         let rest = take(&mut rest.expect("between two steps"), accumulation);
         assert_eq!(rest, all[done * accumulation..][..accumulation], "after {done} steps");
     }
     let nowhere = Position { epoch: 0, place: micro };
-    assert!(Loader::train_from(nowhere, set, 1, micro, accumulation).is_err());
+    assert!(Loader::train_from(nowhere, set, 1, [micro, accumulation], feed).is_err());
+}
+
+#[test]
+fn how_a_model_is_fed_changes_no_sample() {
+    let data = Data { kind: DataKind::Masks, samples: 60, placement: Placement::Streamed, ..Data::default() };
+    let open = || Arc::new(Dataset::open(&data, &Run::default()).expect("generated"));
+    let batches = |feed: Feed| {
+        let mut train = Loader::train_from(Position::default(), open(), 7, [6, 2], feed).expect("fits");
+        let mut test = Loader::test_fed(open(), 5, feed).expect("fits");
+        (take(&mut train, 20), take(&mut test, 2))
+    };
+    let one = batches(Feed { workers: 1, batches: 1 });
+    for feed in [Feed { workers: 2, batches: 1 }, Feed { workers: 5, batches: 4 }, Feed { workers: 16, batches: 9 }] {
+        assert_eq!(batches(feed), one, "{feed:?}");
+    }
+}
+
+#[test]
+fn host_memory_is_what_was_predicted_and_not_much_less() {
+    let placed = [Placement::Host, Placement::Streamed];
+    for (kind, placement) in
+        [DataKind::Shapes, DataKind::Masks, DataKind::Sort].into_iter().flat_map(|k| placed.map(|p| (k, p)))
+    {
+        for (prefetch, workers, flip) in [(0, 1, false), (2, 2, true), (7, 3, false)] {
+            let flip = flip && kind != DataKind::Sort;
+            let data = Data { kind, placement, prefetch, workers, flip, side: 48, samples: 400, ..Data::default() };
+            let found = Inspection::of(&data, None).expect("it ships");
+            let predicted = HostMemory::new(&data, &found, [32, 50]);
+            let set = Arc::new(Dataset::open(&data, &Run::default()).expect("generated"));
+            let meter = set.meter();
+            meter.reset_peak();
+            let mut train = Loader::train(Arc::clone(&set), 1, 32, 2).expect("fits");
+            for _ in 0..3 {
+                take(&mut train, 8);
+                let mut test = Loader::test(Arc::clone(&set), 50).expect("fits");
+                while test.recv().expect("no fault").is_some() {}
+            }
+            drop(train);
+            let (measured, total) = (meter.peak().live.0, predicted.total().0);
+            let slack = predicted.workers.0 + total / 100;
+            assert!(measured <= total, "{kind:?} {placement:?}: {measured} of {predicted:?}");
+            assert!(total <= measured + slack, "{kind:?} {placement:?}: {measured} of {predicted:?}");
+            drop(set);
+            let left = meter.now().live.0;
+            assert!(left < 16 << 10, "{kind:?} {placement:?}: {left} bytes are left");
+        }
+    }
 }

@@ -23,8 +23,8 @@ use crate::{
     backend::{Backend, DType, DryRun, Executor, Rates, Shape},
     bytes::Bytes,
     error::{Error, Problem, Result},
-    experiment::{Experiment, preset},
-    interop::header::{self, Element, Header, Place, Words, unreadable},
+    experiment::{Data, Experiment, preset},
+    header::{self, Element, Header, Place, Words, unreadable},
     memory::Ledger,
     plan::{Resolved, Resumed, SoFar},
     step::{
@@ -199,11 +199,11 @@ impl Checkpoint {
     pub(super) fn goes_on_as(&self, experiment: &Experiment) -> Result<()> {
         const DECIDES: [&str; 8] =
             ["model.", "data.", "lora.", "quantise.", "precision", "frozen", "optimizer.kind", "run.seed"];
-        const FREE: [&str; 1] = ["data.placement"];
         let own = self.experiment()?;
         let changes = preset::changes(&own, &experiment.decided_as(&own));
         let decides = |change: &&String| {
-            DECIDES.iter().any(|key| change.starts_with(key)) && !FREE.iter().any(|key| change.starts_with(key))
+            DECIDES.iter().any(|key| change.starts_with(key))
+                && !Data::HOW_FED.iter().any(|key| change.starts_with(key))
         };
         let mut differs: Vec<&str> = changes.iter().filter(decides).map(String::as_str).collect();
         let batch = format!("{} samples in a step", experiment.batch.effective());

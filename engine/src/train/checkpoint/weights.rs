@@ -9,7 +9,7 @@ use std::{
 use serde_json::{Map, Value, json};
 
 use super::{Checkpoint, READ, write::unwritable};
-use crate::{bytes::Bytes, error::Result, interop::header::Place, whole_file};
+use crate::{bytes::Bytes, error::Result, header::Place, whole_file};
 
 /// What the names of the optimizer's state begin with.
 const STATE: &str = "optimizer.";

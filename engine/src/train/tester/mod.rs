@@ -64,6 +64,8 @@ pub struct Evaluation {
     pub answers: Option<Answers>,
     /// What the classes are called; none for sequences and values.
     pub class_names: Vec<String>,
+    /// What is to be said where the data are no longer those that the model learned from.
+    pub caution: Option<String>,
     /// What it took.
     pub took: Took,
 }
@@ -105,6 +107,8 @@ pub struct Reply {
     pub mask: Vec<u32>,
     /// What the classes are called.
     pub class_names: Vec<String>,
+    /// What is to be said where the data are no longer those that the model learned from.
+    pub caution: Option<String>,
     /// What it took.
     pub took: Took,
 }
@@ -183,6 +187,7 @@ impl Tester {
         let ready = self.ready(tried, Trying::TestSet)?;
         let (dataset, samples) = (self.dataset(&ready.resolved)?, ready.resolved.evaluation_batch());
         ready.weights.answer_for(&dataset, &ready.resolved)?;
+        let caution = ready.weights.caution(&dataset, &ready.resolved);
         let (info, task) = (*dataset.facts(), ready.resolved.experiment().data.task());
         let has_classes = matches!(task, Task::Class | Task::Mask);
         let counts = has_classes.then(|| Counting::new(task, info.classes, info.labels_per_sample, info.test));
@@ -203,7 +208,18 @@ impl Tester {
         let answers = counts.into_inner().map(Counting::into_answers);
         let class_names = if answers.is_some() { class_names(&dataset) } else { Vec::new() };
         let (loss, (accuracy, errors)) = (means.0, dataset.score(Split::Test, means));
-        Ok(Evaluation { weights, task, loss, accuracy, errors, samples: info.test, answers, class_names, took })
+        Ok(Evaluation {
+            weights,
+            task,
+            loss,
+            accuracy,
+            errors,
+            samples: info.test,
+            answers,
+            class_names,
+            caution,
+            took,
+        })
     }
 
     /// Shows a picture, or a row of a table, to a model.
@@ -214,6 +230,7 @@ impl Tester {
         let ready = self.ready(tried, Trying::Sample)?;
         let dataset = self.dataset(&ready.resolved)?;
         ready.weights.answer_for(&dataset, &ready.resolved)?;
+        let caution = ready.weights.caution(&dataset, &ready.resolved);
         let row = match shown {
             Shown::Sample(index) => dataset.test_row(index)?,
             Shown::File(_) | Shown::Drawing(_) => None,
@@ -258,7 +275,8 @@ impl Tester {
             Ok(())
         };
         let (_, took) = self.run(ready, &info, Answering { next: || Ok(batch.take()), see })?;
-        Ok(Reply { weights, picture, row, label, value, shares, mask, class_names: class_names(&dataset), took })
+        let class_names = class_names(&dataset);
+        Ok(Reply { weights, picture, row, label, value, shares, mask, class_names, caution, took })
     }
 
     /// The data of a model, open.
@@ -266,7 +284,7 @@ impl Tester {
     /// # Errors
     /// Data that cannot be read.
     pub fn data(&mut self, tried: &Tried) -> Result<Arc<Dataset>> {
-        let resolved = Resolved::new(&tried.experiment, self.worker.machine()).map_err(plan::first)?;
+        let resolved = Resolved::new(&tried.experiment.untaught(), self.worker.machine()).map_err(plan::first)?;
         self.dataset(&resolved)
     }
 
@@ -276,7 +294,7 @@ impl Tester {
         let checkpoint = Weights::checkpoint(tried)?;
         self.worker.prepare(&tried.experiment, &self.events)?;
         let machine = self.worker.machine();
-        let resolved = Resolved::new(&tried.experiment, machine).map_err(plan::first)?;
+        let resolved = Resolved::new(&tried.experiment.untaught(), machine).map_err(plan::first)?;
         let (samples, test) = (resolved.evaluation_batch(), resolved.info().test);
         let of_test_set = [samples, test % samples.max(1)];
         let passes = match trying {
@@ -288,7 +306,7 @@ impl Tester {
         let loaded = !matches!(weights, Weights::Initialised);
         let forward = Forward::of(&resolved, machine, passes, loaded)?;
         let is_open = self.dataset.as_ref().is_some_and(|own| is_of(own, &tried.experiment));
-        let to_read = if is_open { Bytes::ZERO } else { resolved.host_data() };
+        let to_read = if is_open { Bytes::ZERO } else { resolved.host().data };
         trainer::has_room_for_data(to_read)?;
         let line = trainer::line(forward.budget, &forward.target, to_read);
         if forward.load() > line.bytes
@@ -364,7 +382,8 @@ impl<W: With> Use for Made<'_, W> {
     type Output = W::Output;
 
     fn run<B: Backend>(self, executor: Executor<B>) -> Result<Self::Output> {
-        let mut session = Session::new(executor, self.experiment, self.info)?;
+        let is_replaced = |name: &str| self.weights.has(name);
+        let mut session = Session::replaced(executor, self.experiment, self.info, Some(&is_replaced))?;
         self.weights.load(&mut session)?;
         self.with.with(&session)
     }

@@ -100,6 +100,14 @@ impl Weights {
         }
     }
 
+    /// What is to be said where they did not learn from these data.
+    pub(super) fn caution(&self, dataset: &Dataset, resolved: &Resolved) -> Option<String> {
+        match self {
+            Self::Checkpoint(checkpoint) => checkpoint.caution(dataset, resolved.experiment()),
+            Self::Files(_) | Self::Initialised => None,
+        }
+    }
+
     /// What is said of where they come from.
     pub(super) fn source(&self, tried: &Tried) -> WeightsFrom {
         match self {
@@ -112,6 +120,15 @@ impl Weights {
     }
 
     /// Gives them to a session of the model.
+    /// Whether they have the tensor `name`.
+    pub(super) fn has(&self, name: &str) -> bool {
+        match self {
+            Self::Checkpoint(_) => true,
+            Self::Files(fitted) => fitted.has(name),
+            Self::Initialised => false,
+        }
+    }
+
     pub(super) fn load<B: Backend>(self, session: &mut Session<B>) -> Result<()> {
         match self {
             Self::Checkpoint(checkpoint) => {

@@ -1,0 +1,99 @@
+//! What it takes to feed a model: threads, batches made ahead, and their host memory.
+//!
+//! Owns [`Feed`], how a loader works, and [`HostMemory`], what loaders and their data take of host memory. Always holds: how a
+//! model is fed changes memory and time, and never a sample.
+
+use crate::{
+    bytes::Bytes,
+    data::{Split, batch::BatchLayout, images, inspection::Inspection},
+    experiment::{Data, DataKind, Placement},
+};
+
+/// How batches are made for a model.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Feed {
+    /// Threads that make the samples of a batch together; 1 where samples are not worth more.
+    pub workers: usize,
+    /// Batches that exist at once: one with the model, the others ready or being filled.
+    pub batches: usize,
+}
+
+impl Feed {
+    /// As `data` chooses.
+    pub fn of(data: &Data) -> Self {
+        let workers = match data.workers {
+            _ if !data.is_work() => 1,
+            0 => images::threads(),
+            chosen => chosen,
+        };
+        Self { workers, batches: data.prefetch + 1 }
+    }
+}
+
+/// What data and loaders take of host memory while a model is trained: outside the budget of a run on a GPU, and outside what
+/// is counted as a run's own on the processor.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct HostMemory {
+    /// The data set, and the cache of what was decoded when it is full.
+    pub data: Bytes,
+    /// Batches for training, those for a test, and the order of the samples.
+    pub batches: Bytes,
+    /// What the threads work in. Of images in files, as the largest of a few took.
+    pub workers: Bytes,
+}
+
+/// What a loader's thread has beside its batches: its queues and its names.
+const LOADER_BOOKKEEPING: usize = 16 << 10;
+/// What each thread that helps it has.
+const WORKER_BOOKKEEPING: usize = 2 << 10;
+
+impl HostMemory {
+    /// Of batches of `micro` samples for training and of `test` for a test.
+    pub(crate) fn new(data: &Data, found: &Inspection, [micro, test]: [usize; 2]) -> Self {
+        let (feed, info) = (Feed::of(data), found.info());
+        let batch = |split, samples| samples * BatchLayout::new(data, info, split).sample_bytes();
+        let order = if is_shuffled(data) { info.train * size_of::<u32>() } else { 0 };
+        // A test may be over before every batch was filled once.
+        let tested = feed.batches.min(info.test.div_ceil(test.max(1)));
+        let batches = feed.batches * batch(Split::Train, micro) + tested * batch(Split::Test, test) + order;
+        // When a test begins, the last batches for training are still being made.
+        let own = 2 * feed.workers * (scratch(data, found) + WORKER_BOOKKEEPING);
+        Self {
+            data: found.host_bytes(),
+            batches: Bytes(batches as u64),
+            workers: Bytes((own + 2 * LOADER_BOOKKEEPING) as u64),
+        }
+    }
+
+    /// All of it.
+    pub fn total(&self) -> Bytes {
+        self.data + self.fed()
+    }
+
+    /// What it takes beside the data set.
+    pub fn fed(&self) -> Bytes {
+        self.batches + self.workers
+    }
+}
+
+/// Whether the samples have an order that is shuffled as a whole: not those of a stream of texts.
+fn is_shuffled(data: &Data) -> bool {
+    !(data.is_tokenized() && data.placement == Placement::Streamed)
+}
+
+/// What one thread works in at the most.
+fn scratch(data: &Data, found: &Inspection) -> usize {
+    let info = found.info();
+    let (size, targets) = (info.input.elements(), info.labels_per_sample);
+    if !data.kind.traits().has_pictures {
+        return 0;
+    }
+    // The image as it is varied, and as it was read where nothing holds it.
+    let varied = if data.flip || data.crop_padding > 0 || data.color_jitter > 0.0 { 2 * size } else { 0 };
+    let read = match data.kind {
+        DataKind::Images => found.listing().map_or(0, |listing| images::decoding_bytes(listing, data.side)),
+        _ if data.placement == Placement::Host => 0,
+        _ => size + targets + 4 * size,
+    };
+    varied + read
+}

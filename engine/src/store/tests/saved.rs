@@ -1,0 +1,36 @@
+//! A checkpoint's line in the record.
+
+use std::time::{Duration, Instant};
+
+use super::*;
+use crate::{bytes::Bytes, train::SaveReason};
+
+/// So long a test waits for what comes within milliseconds.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+#[test]
+fn a_save_is_in_the_store_before_the_recorders_next_turn() {
+    let folder = folder();
+    // Its next turn comes after the test: what is found was written because it was news.
+    let recorder = Recorder::writing_every(recording(folder.path()), PATIENCE * 10);
+    recorder.take(&Event::Started { run: 1, plan: plan() });
+    recorder.take(&Event::Step(some_step(1)));
+    assert!(recorder.wait_until_kept(PATIENCE));
+    recorder.take(&Event::Step(some_step(2)));
+    let path = recorder.files().join("last.safetensors");
+    recorder.take(&Event::Saved { path, step: 2, bytes: Bytes(7000), live: Bytes(900), why: SaveReason::Interval });
+    let (store, began) = (Store::open(folder.path()).expect("open"), Instant::now());
+    let saved = || {
+        let events = store.details(recorder.key()).expect("details").events;
+        events.into_iter().find(|event| event.kind == EventKind::Saved)
+    };
+    let found = loop {
+        match saved() {
+            Some(found) => break found,
+            None => assert!(began.elapsed() < PATIENCE, "the save waits for the recorder's turn"),
+        }
+        std::thread::sleep(Duration::from_millis(5));
+    };
+    assert_eq!((found.step, found.text.contains("last.safetensors")), (2, true), "{found:?}");
+    assert_eq!(store.get(recorder.key()).expect("kept").steps, 2, "with the steps before it");
+}
