@@ -15,7 +15,8 @@ use crate::{
     device::target,
     error::Problem,
     experiment::{
-        Checkpointing, DatasetInfo, Experiment, Frozen, Precision, UpdateTime, VERSION, limits::MAX_DEPTH, settings,
+        Checkpointing, DatasetInfo, Experiment, Frozen, Precision, PruneKind, PruneSchedule, UpdateTime, VERSION,
+        limits::MAX_DEPTH, settings,
     },
 };
 
@@ -31,6 +32,7 @@ pub fn check(experiment: &Experiment, info: Option<&DatasetInfo>) -> Vec<Problem
     list.data(experiment);
     list.batch(experiment, info);
     list.update(experiment);
+    list.pruned(experiment);
     list.run(experiment);
     if list.0.is_empty() {
         list.extents(experiment, info);
@@ -211,6 +213,32 @@ impl List {
                 format!("in-backward cannot be: {reason}"),
                 format!("write after-backward, or {mend}"),
             );
+        }
+    }
+
+    /// What cannot be pruned, and when.
+    fn pruned(&mut self, e: &Experiment) {
+        let prune = &e.prune;
+        if prune.kind.is_none() {
+            return;
+        }
+        if e.frozen == Frozen::All {
+            let message = "the weights are frozen, and pruning changes those that learn";
+            self.add("prune.kind", message, "write none, or frozen = none");
+        }
+        if prune.kind == PruneKind::Groups && prune.n >= prune.m {
+            let message = format!("{} of every {} weights would stay, which are all of them", prune.n, prune.m);
+            self.add("prune.n", message, format!("write less than prune.m, such as {}", (prune.m / 2).max(1)));
+        }
+        let grows = prune.kind == PruneKind::Magnitude && prune.schedule == PruneSchedule::Polynomial;
+        if grows && prune.initial_sparsity > prune.final_sparsity {
+            let message =
+                format!("{} is more than prune.final_sparsity = {}", prune.initial_sparsity, prune.final_sparsity);
+            self.add("prune.initial_sparsity", message, "weights that are zero stay so: write less, such as 0");
+        }
+        if prune.end_step != 0 && prune.begin_step > prune.end_step {
+            let message = format!("{} is after prune.end_step = {}", prune.begin_step, prune.end_step);
+            self.add("prune.begin_step", message, "write a step before it");
         }
     }
 

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use crate::{
     experiment::{
         Normalise,
-        limits::{MAX_SAMPLES, MAX_SIDE, MIN_SIDE},
+        limits::{MAX_PREFETCH, MAX_SAMPLES, MAX_SIDE, MAX_WORKERS, MIN_SIDE},
         settings::{KERNELS, Limits, NOTHING, SIZES, settings},
     },
     words::words,
@@ -152,7 +152,56 @@ words! {
     }
 }
 
+/// What the length of a sequence counts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum LengthUnit {
+    Digits,
+    Brackets,
+    Tokens,
+}
+
+impl DataKind {
+    /// What its sequences are counted in, and how many of those one usually has; `None` where their length is not chosen.
+    fn usual_length(self) -> Option<(LengthUnit, usize)> {
+        match self {
+            Self::Sort => Some((LengthUnit::Digits, 8)),
+            Self::Brackets => Some((LengthUnit::Brackets, 10)),
+            Self::Text | Self::Jsonl | Self::Tokens => Some((LengthUnit::Tokens, Data::default().length)),
+            Self::Digits
+            | Self::Shapes
+            | Self::Spirals
+            | Self::Idx
+            | Self::Cifar10
+            | Self::Cifar100
+            | Self::Images
+            | Self::Masks
+            | Self::Modular
+            | Self::Table => None,
+        }
+    }
+}
+
 impl Data {
+    /// Chooses a source. A length that counts something else than the new source's was not chosen for it, and becomes the
+    /// usual one there.
+    pub fn choose(&mut self, kind: DataKind) {
+        let before = std::mem::replace(&mut self.kind, kind);
+        if let Some((unit, usual)) = kind.usual_length()
+            && before.usual_length().is_none_or(|(own, _)| own != unit)
+        {
+            self.length = usual;
+        }
+    }
+
+    /// What stands in a path before the name of data that ship with the program.
+    pub(crate) const SHIPPED: &str = "shipped:";
+
+    /// The file or folder of the data, where it is not there.
+    pub fn missing_path(&self) -> Option<&Path> {
+        let is_shipped = |path: &&Path| path.to_str().is_some_and(|path| path.starts_with(Self::SHIPPED));
+        self.path.as_deref().filter(|path| !is_shipped(path) && !path.exists())
+    }
+
     /// The tokenizer's file or folder, where one is chosen.
     pub fn chosen_tokenizer(&self) -> Option<&Path> {
         self.tokenizer.as_deref().filter(|path| !path.as_os_str().is_empty())
@@ -165,6 +214,21 @@ impl Data {
             DataKind::Text => self.chosen_tokenizer().is_some(),
             _ => false,
         }
+    }
+
+    /// Settings that decide how samples come to the model, and nothing about them.
+    pub(crate) const HOW_FED: [&str; 3] = ["data.placement", "data.workers", "data.prefetch"];
+
+    /// Whether samples are decoded or generated as they are needed, which several threads do in less time.
+    pub fn is_work(&self) -> bool {
+        let is_generated = matches!(self.kind, DataKind::Shapes | DataKind::Masks);
+        self.kind == DataKind::Images || is_generated && self.placement != Placement::Host
+    }
+
+    /// Whether both choices have the same samples: how they are fed to the model may differ.
+    pub(crate) fn has_samples_of(&self, other: &Self) -> bool {
+        let Self { workers, prefetch, .. } = *self;
+        *self == Self { workers, prefetch, ..other.clone() }
     }
 
     /// What a label is given to.
@@ -245,11 +309,38 @@ settings! {
         pub normalise: Normalise = Normalise::Auto, NOTHING.quiet().when(|e| e.data.kind.has_colours());
         /// Where the samples wait.
         pub placement: Placement = Placement::Host, KERNELS.quiet();
+        /// Threads that decode or generate the samples of a batch together; 0: half of the processor's, 2 to 8. A batch holds the
+        /// same samples whatever their number.
+        pub workers: usize = 0, NOTHING.quiet().counts(0, MAX_WORKERS, "a number of threads").when(|e| e.data.is_work());
+        /// Batches that are ready or being filled while the model learns from another one.
+        pub prefetch: usize = 2, NOTHING.quiet().counts(0, MAX_PREFETCH, "a number of batches");
         /// Half of the training images are mirrored, left for right.
         pub flip: bool = false, NOTHING.quiet();
         /// Pixels of black around a training image, from which one of its size is cut at random; 0 cuts nothing.
         pub crop_padding: usize = 0, NOTHING.quiet().formerly("data.crop");
         /// The most that brightness, contrast and saturation of a training image change, as a share; 0 changes nothing.
         pub color_jitter: f64 = 0.0, NOTHING.numbers(0.0, 1.0, "a strength").quiet().formerly("data.colour");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_length_of_another_unit_becomes_the_usual_one_and_one_of_tokens_stays_with_tokens() {
+        let chosen = |from, length, to| {
+            let mut data = Data { kind: from, length, ..Data::default() };
+            data.choose(to);
+            assert_eq!(data.kind, to);
+            data.length
+        };
+        assert_eq!(chosen(DataKind::Tokens, 1024, DataKind::Sort), 8);
+        assert_eq!(chosen(DataKind::Sort, 12, DataKind::Brackets), 10);
+        assert_eq!(chosen(DataKind::Brackets, 20, DataKind::Text), 64);
+        assert_eq!(chosen(DataKind::Tokens, 1024, DataKind::Jsonl), 1024);
+        assert_eq!(chosen(DataKind::Digits, 64, DataKind::Sort), 8, "nobody chose a length for images");
+        assert_eq!(chosen(DataKind::Sort, 12, DataKind::Sort), 12, "the same source is no change");
+        assert_eq!(chosen(DataKind::Sort, 12, DataKind::Digits), 12, "where nothing reads it, it waits");
     }
 }

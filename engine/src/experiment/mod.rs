@@ -9,6 +9,7 @@ pub mod check;
 mod checkpointing;
 mod data;
 mod dataset_info;
+mod distil;
 mod gpu;
 pub mod hugging_face;
 pub mod limits;
@@ -17,11 +18,13 @@ mod normalise;
 mod optimizer;
 mod precision;
 pub mod preset;
+mod prune;
 mod quantise;
 mod saving;
 mod settings;
 pub mod shipped;
 mod source_traits;
+mod teacher;
 pub mod weights;
 
 pub use crate::device::PoolPolicy;
@@ -30,6 +33,7 @@ pub use batch::{Batch, EvaluationBatch};
 pub use checkpointing::{BlockSet, Checkpointing};
 pub use data::{Data, DataKind, DataSetting, Labelled, Placement, TableTask, Task};
 pub use dataset_info::{DatasetInfo, Input, LabelKind};
+pub use distil::Distil;
 pub use gpu::Gpu;
 pub use model::{
     ActivationKind, AttentionKind, DepthUnit, FamilyTraits, Model, ModelKind, ModelSetting, Stem, WidthUnit,
@@ -38,10 +42,12 @@ pub use normalise::Normalise;
 pub(crate) use normalise::PROCESSOR;
 pub use optimizer::{Hyperparameter, Optimizer, OptimizerKind, Schedule, UpdateTime};
 pub use precision::Precision;
+pub use prune::{Prune, PruneKind, PruneSchedule, PruneScope};
 pub use quantise::{BaseWeights, Quantise};
 pub use saving::{Frozen, Recompute};
 pub use settings::Setting;
 pub use source_traits::{PathUse, SourceTraits};
+pub use teacher::Teacher;
 pub use weights::Weights;
 
 pub(crate) use self::settings::{Likeness, step};
@@ -102,6 +108,10 @@ settings! {
         pub lora: Lora,
         /// What frozen weights are held in.
         pub quantise: Quantise,
+        /// Which weights become zero.
+        pub prune: Prune,
+        /// Which trained model teaches this one.
+        pub distil: Distil,
         /// What the model begins with.
         pub weights: Weights,
         /// How long, from which seed.
@@ -109,7 +119,16 @@ settings! {
     }
 }
 
+/// Passes over the data when a preset names neither steps nor epochs.
+pub const DEFAULT_EPOCHS: u64 = 10;
+
 impl Experiment {
+    /// Optimizer steps of one epoch and of the whole run, over data of these facts.
+    pub fn steps(&self, info: &DatasetInfo) -> (u64, u64) {
+        let per_epoch = info.steps_per_epoch(self.batch.effective());
+        (per_epoch, self.run.steps.unwrap_or_else(|| self.run.epochs.unwrap_or(DEFAULT_EPOCHS) * per_epoch))
+    }
+
     /// Whether its steps are those of `other`: on the same device, the same kernels on tensors of the same sizes.
     pub fn takes_the_steps_of(&self, other: &Self) -> bool {
         self.device == other.device && step(self, Likeness::Exact) == step(other, Likeness::Exact)

@@ -9,13 +9,16 @@
 mod file;
 mod reader;
 mod remembered;
+mod unused;
 
 use std::{collections::HashMap, io::Read, path::Path};
 
 use toml_edit::{Document, Value};
 
+pub(crate) use self::file::folder;
 pub use self::file::{MAX_BYTES, write};
 use self::reader::{Reader, list, newer, unknown};
+pub use self::unused::{Unused, unused};
 use crate::{
     device::profile::named,
     error::{Error, Problem, Result},
@@ -148,6 +151,9 @@ pub fn opened(text: &str, path: impl AsRef<Path>) -> Result<Opened> {
     reader.read(document.as_table());
     if !reader.has("optimizer.beta2") {
         reader.experiment.optimizer.beta2 = reader.experiment.optimizer.kind.usual_beta2();
+    }
+    if !reader.has("optimizer.momentum") {
+        reader.experiment.optimizer.momentum = reader.experiment.optimizer.kind.usual_momentum();
     }
     // Without a budget, the line is drawn where the card ends.
     if let Some(profile) = named(&reader.experiment.device)

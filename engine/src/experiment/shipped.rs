@@ -28,6 +28,10 @@ const SHIPPED: &[(&str, &str)] = presets![
     "cnn-shapes-f16",
     "cnn-shapes-over-budget",
     "cnn-shapes-evaluate-whole",
+    "cnn-digits-pruned",
+    "shapes-input-pipeline",
+    "cnn-digits-teacher",
+    "mlp-digits-student",
     "mlp-digits-sgd",
     "mlp-digits-too-fast",
     "mlp-table",
@@ -92,6 +96,9 @@ pub fn open(path_or_name: &str) -> Result<Opened> {
     }
     let name = renamed(path_or_name).unwrap_or(path_or_name);
     let Some((name, text)) = SHIPPED.iter().find(|(known, _)| *known == name) else {
+        if path.is_dir() {
+            return Err(preset::folder(path));
+        }
         let meant = some_near(path_or_name, SHIPPED.iter().map(|(name, _)| *name));
         let meant = meant.map(|near| format!("did you mean {near}? ")).unwrap_or_default();
         let message =

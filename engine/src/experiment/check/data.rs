@@ -29,6 +29,9 @@ impl List {
         if e.weights.chosen().is_some_and(|path| path.to_str().is_none()) {
             self.add("weights.path", "is not text", "give it a name in UTF-8");
         }
+        if e.distil.chosen().is_some_and(|path| path.to_str().is_none()) {
+            self.add("distil.teacher", "is not text", "give it a name in UTF-8");
+        }
         if data.kind.is_split() {
             self.test_fraction(data);
         }

@@ -18,27 +18,45 @@ pub struct Hint {
 }
 
 /// What about `experiment` can be and was probably not meant. Without `info`, only where the settings alone tell the size of
-/// an image.
+/// an image and the length of the run.
 pub fn hints(experiment: &Experiment, info: Option<&DatasetInfo>) -> Vec<Hint> {
+    [of_stem(experiment, info), of_pruning(experiment, info)].into_iter().flatten().collect()
+}
+
+fn of_stem(experiment: &Experiment, info: Option<&DatasetInfo>) -> Option<Hint> {
     let Experiment { model, data, .. } = experiment;
     let chosen = || data.kind.uses(DataSetting::Side).then_some(data.side);
     let found = info.and_then(|info| info.image().ok()).map(|[height, width, _]| height.min(width));
     let side = found.or_else(chosen).unwrap_or(0);
     if !model.kind.uses(ModelSetting::Stem) || model.stem != Stem::Small || side < LARGE_SIDE {
-        return Vec::new();
+        return None;
     }
     let message = format!(
         "the stem for small images keeps images of {side} x {side} at their size: the activations take about 16 times what \
          published models take"
     );
     let problem = Problem::new("model.stem", message, "write \"imagenet\" for images this large");
-    vec![Hint { problem, change: "model.stem=imagenet" }]
+    Some(Hint { problem, change: "model.stem=imagenet" })
+}
+
+/// A run that ends before its weights are pruned.
+fn of_pruning(experiment: &Experiment, info: Option<&DatasetInfo>) -> Option<Hint> {
+    let prune = &experiment.prune;
+    let steps = info.map(|info| experiment.steps(info).1).or(experiment.run.steps)?;
+    let (begin, end) = prune.span(steps);
+    if prune.kind.is_none() || begin <= end.min(steps) {
+        return None;
+    }
+    let message =
+        format!("{begin} is after step {}, by which pruning of this run ends: nothing is pruned", end.min(steps));
+    let problem = Problem::new("prune.begin_step", message, "write 0, or lengthen the run");
+    Some(Hint { problem, change: "prune.begin_step=0" })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::experiment::{Data, DataKind, Input, Model, ModelKind, preset};
+    use crate::experiment::{Data, DataKind, Input, Model, ModelKind, PruneKind, preset};
 
     #[test]
     fn a_small_stem_under_large_images_is_hinted_at_and_its_mend_ends_the_hint() {
@@ -61,5 +79,19 @@ mod tests {
         let input = Input::Image { height: 160, width: 200, channels: 1 };
         let info = DatasetInfo::one_label(input, 10, 100, 10);
         assert_eq!(hints(&of(ModelKind::Resnet, 32), Some(&info)).len(), 1);
+    }
+
+    #[test]
+    fn pruning_that_begins_after_the_run_is_hinted_at_and_its_mend_ends_the_hint() {
+        let mut experiment = Experiment::default();
+        (experiment.prune.kind, experiment.prune.begin_step) = (PruneKind::Magnitude, 50);
+        assert_eq!(hints(&experiment, None), [], "the length is not known");
+        experiment.run.steps = Some(80);
+        assert_eq!(hints(&experiment, None), []);
+        experiment.run.steps = Some(40);
+        let found = hints(&experiment, None);
+        assert_eq!(found[0].problem.key, "prune.begin_step");
+        preset::set(&mut experiment, found[0].change).expect("a change");
+        assert_eq!(hints(&experiment, None), []);
     }
 }

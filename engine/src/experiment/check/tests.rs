@@ -42,7 +42,7 @@ fn each_impossible_value_is_blamed_on_its_key() {
     blames("checkpointing", |e| e.checkpointing = Checkpointing::Pick([1, 99].into_iter().collect()));
     blames("model.width", |e| e.model.width = 0);
     blames("model.width", |e| e.model.width = usize::MAX);
-    blames("model.depth", |e| e.model.depth = 1001);
+    blames("model.depth", |e| e.model.depth = 10_001);
     blames("model.layers", |e| (e.model.kind, e.model.layers) = (ModelKind::Resnet, 19));
     blames("model.multiplier", |e| (e.model.kind, e.model.multiplier) = (ModelKind::Mobilenetv2, f64::NAN));
     blames("batch.micro", |e| (e.model.kind, e.batch.micro) = (ModelKind::Resnet, 1));

@@ -12,7 +12,7 @@ use super::to_text;
 use crate::{
     bytes::Bytes,
     error::{Error, Result},
-    experiment::{Experiment, check::check},
+    experiment::{Experiment, check::check, weights},
     whole_file::{self, Place, reason},
 };
 
@@ -26,12 +26,35 @@ pub(super) fn text_of(path: &Path) -> Result<String> {
     let failed = |error: io::Error| Error::file(path, format!("cannot be read: {}", reason(&error)));
     let about = fs::metadata(path).map_err(failed)?;
     if about.is_dir() {
-        return Err(Error::file(path, "is a folder; choose a preset (.toml) or a model's config.json in it"));
+        return Err(folder(path));
     }
     if !about.is_file() {
         return Err(Error::file(path, format!("is a pipe or a device, not a file; {OPENED}")));
     }
     text_from(File::open(path).map_err(failed)?, path)
+}
+
+/// What to do with a folder that has no `config.json`.
+pub(crate) fn folder(path: &Path) -> Error {
+    let has_weights = || {
+        let names = fs::read_dir(path).into_iter().flatten().flatten().map(|entry| entry.path());
+        names.into_iter().any(|name| name.extension().is_some_and(|ending| ending == "safetensors"))
+    };
+    let message = if path.join(weights::ADAPTERS).is_file() {
+        "is a folder of adapters, which say nothing of the model that they stand beside; open the folder of that model, or export \
+         the run whole (`plimsoll export RUN --format huggingface --merge`) and open that"
+            .to_owned()
+    } else if has_weights() {
+        format!(
+            "is a folder of weights without a {}, which says of what model they are; put the model's beside them, or choose a \
+             preset of the same sizes and begin with them (--set weights.path={})",
+            weights::CONFIG,
+            path.display()
+        )
+    } else {
+        "is a folder; choose a preset (.toml) or a model's config.json in it".to_owned()
+    };
+    Error::file(path, message)
 }
 
 /// The text that a reader gives; `path` is for messages.

@@ -12,8 +12,8 @@ use crate::{
     bytes::Bytes,
     experiment::{
         AttentionKind, Batch, Checkpointing, Data, DataKind, EvaluationBatch, Frozen, Gpu, Lora, Model, ModelKind,
-        Optimizer, OptimizerKind, Placement, PoolPolicy, Precision, Recompute, Run, Schedule, Stem, UpdateTime,
-        limits::RESNETS,
+        Optimizer, OptimizerKind, Placement, PoolPolicy, Precision, PruneKind, PruneSchedule, Recompute, Run, Schedule,
+        Stem, UpdateTime, limits::RESNETS,
     },
     whole_file,
 };
@@ -315,7 +315,10 @@ fn used(e: &Experiment) -> Experiment {
 }
 
 #[test]
-fn a_rule_brings_its_own_usual_beta2_unless_another_was_chosen() {
+fn a_rule_brings_its_own_usual_decays_unless_others_were_chosen() {
+    let momentum = |text: &str| parse(text, "x.toml").expect("a preset").optimizer.momentum;
+    assert_eq!(momentum("[optimizer]\nkind = \"muon\"\n"), 0.95);
+    assert_eq!(momentum("[optimizer]\nkind = \"muon\"\nmomentum = 0.9\n"), 0.9);
     let beta2 = |text: &str| parse(text, "x.toml").expect("a preset").optimizer.beta2;
     assert_eq!(beta2("[optimizer]\nkind = \"lion\"\n"), 0.99);
     assert_eq!(beta2("[optimizer]\nkind = \"lion\"\nbeta2 = 0.999\n"), 0.999);
@@ -323,9 +326,11 @@ fn a_rule_brings_its_own_usual_beta2_unless_another_was_chosen() {
     let mut experiment = Experiment::default();
     set(&mut experiment, "optimizer.kind=lion").expect("a rule");
     assert_eq!(experiment.optimizer.beta2, 0.99);
+    set(&mut experiment, "optimizer.kind=muon").expect("a rule");
+    assert_eq!((experiment.optimizer.beta2, experiment.optimizer.momentum), (0.999, 0.95));
     set(&mut experiment, "optimizer.beta2=0.98").expect("a decay");
     set(&mut experiment, "optimizer.kind=adamw").expect("a rule");
-    assert_eq!(experiment.optimizer.beta2, 0.98);
+    assert_eq!((experiment.optimizer.beta2, experiment.optimizer.momentum), (0.98, 0.9));
 }
 
 proptest! {
@@ -515,4 +520,70 @@ fn what_an_earlier_version_remembered_is_read() {
     assert_eq!((e.gpu.pool, e.gpu.tf32), (PoolPolicy::Release, true));
     assert_eq!((e.model.kind, e.model.dropout, e.run.steps, e.run.seed), (ModelKind::Gpt2, 0.25, Some(7), 3));
     assert_eq!(e.data.crop_padding, 4);
+}
+
+#[test]
+fn what_is_set_and_not_used_is_told_with_the_kinds_that_use_it() {
+    let mut e = Experiment::default();
+    let said = |e: &Experiment, assignments: &[&str]| unused(e, assignments.iter().copied());
+    e.model.kind = ModelKind::Gpt2;
+    let set = ["model.kv_heads=2", "model.heads=4", "model.head_dim=7", "model.qk_norm=true"];
+    assert_eq!(
+        said(&e, &set),
+        ["model.head_dim", "model.kv_heads", "model.qk_norm"]
+            .map(|key| format!("{key} is not used by gpt2, only by llama"))
+    );
+    e.model.kind = ModelKind::Llama;
+    assert!(said(&e, &set).is_empty());
+    assert_eq!(
+        said(&e, &["data.modulus = 7", "data.modulus=9"]),
+        ["data.modulus is not used by digits, only by modular"]
+    );
+    let momentum = said(&e, &["optimizer.momentum=0.8"]);
+    assert_eq!(momentum, ["optimizer.momentum is not used by adamw, only by momentum, nesterov, muon"]);
+    assert_eq!(said(&e, &["lora.alpha=3"]), ["lora.alpha is not used with lora.rank = 0"]);
+    assert_eq!(said(&e, &["gpu.tf32=true"]), ["gpu.tf32 is not used on the CPU"]);
+    assert_eq!(said(&e, &["distil.weight=1"]), ["distil.weight is not used without distil.teacher"]);
+    assert!(said(&e, &["run.steps=3", "no.such=1", "tape=held"]).is_empty());
+    assert_eq!(said(&e, &["prune.n=1"]), ["prune.n is not used with prune.kind = none"]);
+    e.prune.kind = PruneKind::Magnitude;
+    assert_eq!(said(&e, &["prune.n=1"]), ["prune.n is not used by magnitude, only by n:m"]);
+    e.prune.schedule = PruneSchedule::Constant;
+    let without = "prune.initial_sparsity is not used with prune.schedule = constant";
+    assert_eq!(said(&e, &["prune.initial_sparsity=0.1"]), [without]);
+}
+
+#[test]
+fn a_key_of_a_file_that_is_not_used_is_told_with_its_place_and_stops_nothing() {
+    let text = "version = 2\n[optimizer]\nkind = \"adamw\"\nmomentum = 0.8\n[data]\nmodulus = 7\n[gpu]\ntf32 = true\n";
+    let Opened { experiment, places, .. } = opened(text, "mine.toml").expect("nothing is wrong");
+    let said = |chosen: &Experiment| -> Vec<(String, String)> {
+        let unused = places.unused(&experiment, chosen);
+        unused.into_iter().map(|unused| (unused.place.to_owned(), unused.words)).collect()
+    };
+    let told = [
+        ("line 8, column 1", "gpu.tf32 is not used on the CPU"),
+        ("line 6, column 1", "data.modulus is not used by digits, only by modular"),
+        ("line 4, column 1", "optimizer.momentum is not used by adamw, only by momentum, nesterov, muon"),
+    ]
+    .map(|(place, words)| (place.to_owned(), words.to_owned()));
+    let mut found = said(&experiment);
+    found.sort();
+    found.reverse();
+    assert_eq!(found, told);
+    // What a change of the file puts to use is used, and what it leaves without use was used by the file.
+    let mut chosen = experiment.clone();
+    (chosen.device, chosen.optimizer.kind) = ("cuda:0".to_owned(), OptimizerKind::Momentum);
+    assert_eq!(said(&chosen), [told[1].clone()]);
+}
+
+#[test]
+fn a_folder_without_a_model_is_answered_by_what_is_in_it() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let said = || open(folder.path()).expect_err("no model").to_string();
+    assert!(said().contains("is a folder; choose a preset (.toml) or a model's config.json in it"), "{}", said());
+    std::fs::write(folder.path().join("model.safetensors"), "").expect("written");
+    assert!(said().contains("weights without a config.json") && said().contains("--set weights.path="), "{}", said());
+    std::fs::write(folder.path().join("adapter_config.json"), "{}").expect("written");
+    assert!(said().contains("a folder of adapters") && said().contains("--merge"), "{}", said());
 }
