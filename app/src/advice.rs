@@ -60,6 +60,7 @@ fn optimizer(kind: OptimizerKind) -> &'static str {
         OptimizerKind::Momentum => "sgd with momentum",
         OptimizerKind::Nesterov => "sgd with nesterov momentum",
         OptimizerKind::Adamw8bit => "adamw with 8-bit moments",
+        OptimizerKind::Adamw4bit => "adamw with 4-bit moments",
         kind => kind.key(),
     }
 }

@@ -246,6 +246,8 @@ pub(crate) enum Action {
     BrowseData,
     /// Choose the folder of the weights with a dialog.
     BrowseWeights,
+    /// Choose the folder of the teacher with a dialog.
+    BrowseTeacher,
     /// Ask for the folder of a tokenizer.
     BrowseTokenizer,
     /// The user points at a control: tell what what its neighbours would change.

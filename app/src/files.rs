@@ -31,6 +31,8 @@ pub(crate) enum Purpose {
     DataFile,
     /// The folder of weights to begin with.
     Weights,
+    /// The folder of a model that teaches.
+    Teacher,
     /// The folder of a tokenizer.
     Tokenizer,
     /// A file for a chart or its data.
@@ -147,6 +149,7 @@ fn desktop(purpose: Purpose, suggestion: &Path) -> Option<PathBuf> {
         Purpose::DataFolder => dialog.set_title("The folder of the data").pick_folder(),
         Purpose::Tokenizer => dialog.set_title("The folder of the tokenizer").pick_folder(),
         Purpose::Weights => dialog.set_title("The folder of the weights").pick_folder(),
+        Purpose::Teacher => dialog.set_title("The folder of the teacher").pick_folder(),
     }
 }
 

@@ -59,11 +59,35 @@ impl Differing {
             ("batch.evaluation", _) => format!("evaluation by {value}"),
             ("data.samples", _) => format!("{value} samples"),
             ("device", _) => format!("on {}", format::device(value)),
+            ("distil.teacher", _) => format!("taught by {}", place(value)),
             ("weights.path", _) => format!("weights of {}", place(value)),
             ("recompute", "none") => "no recompute".to_owned(),
+            ("quantise.base", _) => format!("{value} base"),
+            ("lora.dropout", _) => format!("adapter dropout {value}"),
+            (key, _) if key.starts_with("prune.") => self.pruning(),
             (_, "true") => self.name(),
             (_, "false") => format!("no {}", self.name()),
             _ => format!("{} {value}", self.name()),
+        }
+    }
+
+    /// The same of a setting of pruning.
+    fn pruning(&self) -> String {
+        let value = self.value.as_str();
+        match (self.name().as_str(), value) {
+            ("kind", "none") => "no pruning".to_owned(),
+            ("kind", "magnitude") => "pruning".to_owned(),
+            ("kind", _) => format!("{value} pruning"),
+            ("n", _) => format!("{value} kept"),
+            ("m", _) => format!("of {value}"),
+            ("scope", "layer") => "pruned by layer".to_owned(),
+            ("scope", _) => "pruned over all layers".to_owned(),
+            ("schedule", _) => format!("{value} pruning schedule"),
+            ("begin step", _) => format!("pruned from step {value}"),
+            ("end step", "0") => "pruned to 3/4 of the run".to_owned(),
+            ("end step", _) => format!("pruned to step {value}"),
+            ("every", _) => format!("pruned every {value} steps"),
+            (name, _) => format!("{name} {value}"),
         }
     }
 
@@ -203,6 +227,8 @@ pub(crate) fn setting(key: &str) -> String {
         "model.kind" => "model".to_owned(),
         "data.kind" => "data".to_owned(),
         "optimizer.kind" => "optimizer".to_owned(),
+        "prune.kind" => "pruning".to_owned(),
+        "lora.dropout" => "adapter dropout".to_owned(),
         _ => key.rsplit('.').next().unwrap_or(key).replace('_', " "),
     }
 }
@@ -257,6 +283,11 @@ mod tests {
         let narrow = Experiment { precision: Precision::Bf16Mixed, retain_graph: true, ..Experiment::default() };
         assert_eq!(words(&plain, &narrow), ["bf16-mixed", "retain graph"]);
         assert_eq!(words(&narrow, &plain), ["f32", "no retain graph"]);
+        let pruned = with(&["prune.kind=magnitude", "prune.final_sparsity=0.9", "prune.every=20"]);
+        assert_eq!(words(&plain, &pruned), ["pruning", "final sparsity 0.9", "pruned every 20 steps"]);
+        assert_eq!(words(&pruned, &plain), ["no pruning"]);
+        let grouped = with(&["prune.kind=n:m", "prune.n=1"]);
+        assert_eq!(words(&plain, &grouped), ["n:m pruning", "1 kept"]);
     }
 
     #[test]

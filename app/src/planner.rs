@@ -338,6 +338,7 @@ impl Worker {
         let resolved = Resolved::after(self.resolved.as_ref(), experiment, &self.machine);
         let resolved = resolved.map_err(Obstacle::Problems)?;
         fits_weights(&resolved)?;
+        fits_teacher(&resolved)?;
         self.predict(&resolved)
     }
 
@@ -360,6 +361,14 @@ fn fits_weights(resolved: &Resolved) -> Result<(), Obstacle> {
         error => Problem::new("weights.path", error.to_string(), "choose other weights, or none"),
     };
     let fitted = interop::chosen(resolved.experiment(), resolved.info());
+    fitted.map(drop).map_err(|error| Obstacle::Problems(vec![problem(error)]))
+}
+
+/// Holds the weights of the model that teaches against it.
+fn fits_teacher(resolved: &Resolved) -> Result<(), Obstacle> {
+    let fitted = interop::teaching(resolved.experiment(), resolved.teacher(), resolved.info());
+    let problem =
+        |error: Error| Problem::new("distil.teacher", error.to_string(), "or choose another teacher, or none");
     fitted.map(drop).map_err(|error| Obstacle::Problems(vec![problem(error)]))
 }
 

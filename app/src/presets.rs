@@ -71,20 +71,24 @@ pub(crate) struct Shipped {
     pub(crate) experiment: Experiment,
 }
 
-/// The shipped preset of a title.
-pub(crate) fn titled(title: &str) -> Option<&'static Experiment> {
-    static SHIPPED: LazyLock<Vec<Shipped>> = LazyLock::new(shipped);
-    SHIPPED.iter().map(|shipped| &shipped.experiment).find(|experiment| experiment.title == title)
-}
-
-/// The presets that ship with the program, in the order of its list.
-pub(crate) fn shipped() -> Vec<Shipped> {
+/// They are read once, when the window opens: reading them all takes as long as a frame.
+static SHIPPED: LazyLock<Vec<Shipped>> = LazyLock::new(|| {
     let parsed = shipped::shipped().iter().filter_map(|(name, text)| {
         // The engine's tests hold every shipped preset to be readable.
         let experiment = preset::parse(text, format!("{name}.toml")).ok()?;
         Some(Shipped { name: (*name).to_owned(), experiment })
     });
     parsed.collect()
+});
+
+/// The shipped preset of a title.
+pub(crate) fn titled(title: &str) -> Option<&'static Experiment> {
+    SHIPPED.iter().map(|shipped| &shipped.experiment).find(|experiment| experiment.title == title)
+}
+
+/// The presets that ship with the program, in the order of its list.
+pub(crate) fn shipped() -> Vec<Shipped> {
+    SHIPPED.clone()
 }
 
 #[cfg(test)]

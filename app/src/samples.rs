@@ -93,6 +93,11 @@ pub(crate) fn table_lines(facts: &TableFacts) -> Vec<String> {
             _ => {}
         }
     }
+    for ColumnFacts { name, used, number_like, .. } in columns {
+        let Some([text, number]) = number_like else { continue };
+        let read = if *used == ColumnUse::Label { "classes" } else { "categories" };
+        lines.push(format!("read as {read}: '{name}' (for example \"{text}\"); write {number} for a number"));
+    }
     let left_out = used(ColumnUse::LeftOut);
     if left_out.clone().next().is_some() {
         lines.push(format!("left out: {}", some(left_out)));
@@ -133,18 +138,21 @@ struct ColumnJson<'a> {
     used: &'static str,
     categories: Option<usize>,
     missing: usize,
+    /// One of its texts that look like numbers.
+    number_like: Option<&'a str>,
 }
 
 impl<'a> TableJson<'a> {
     pub(crate) fn of(facts: &'a TableFacts) -> Self {
-        let column = |ColumnFacts { name, used, missing }: &'a ColumnFacts| {
+        let column = |ColumnFacts { name, used, missing, number_like }: &'a ColumnFacts| {
             let (used, categories) = match used {
                 ColumnUse::Numbers => ("numbers", None),
                 ColumnUse::Categories { count, .. } => ("categories", Some(*count)),
                 ColumnUse::Label => ("label", None),
                 ColumnUse::LeftOut => ("left out", None),
             };
-            ColumnJson { name, used, categories, missing: *missing }
+            let number_like = number_like.as_ref().map(|[text, _]| text.as_str());
+            ColumnJson { name, used, categories, missing: *missing, number_like }
         };
         Self {
             rows: facts.rows,

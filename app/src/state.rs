@@ -346,7 +346,7 @@ impl State {
                 )),
                 Verdict::NoRoomForData { free } => Some(format!(
                     "The data take {} of memory, and this machine has {free} free. Stream them, or take fewer samples.",
-                    plan.host_data
+                    plan.host.total()
                 )),
             },
         }

@@ -6,6 +6,9 @@ use std::process::{Command, Output};
 use plimsoll_tests::{simulated_gpu, with_every_manner};
 use tempfile::TempDir;
 
+/// The presets that ship.
+const PRESETS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../presets");
+
 /// A card, and the program beside it with a cache of its own.
 struct Card {
     cache: TempDir,
@@ -16,6 +19,14 @@ impl Card {
     fn new(settings: &[(&'static str, &str)]) -> Self {
         let settings = settings.iter().map(|(name, value)| (*name, (*value).to_owned())).collect();
         Self { cache: tempfile::tempdir().expect("a folder"), settings }
+    }
+
+    /// A file with a shipped preset whose blocks have planned places.
+    fn planned(&self, preset: &str) -> String {
+        let text = std::fs::read_to_string(format!("{PRESETS}/{preset}.toml")).expect("a preset");
+        let file = self.cache.path().join(format!("{preset}.toml"));
+        std::fs::write(&file, text + "\n[gpu]\npool = \"planned\"\n").expect("a file");
+        file.to_str().expect("text").to_owned()
     }
 
     fn run(&self, arguments: &[&str]) -> Output {
@@ -66,6 +77,27 @@ fn the_driver_measures_what_was_predicted() {
             assert_eq!(row["predicted"][figure], row["measured"][figure], "{row}");
         }
     }
+}
+
+#[test]
+fn a_pool_whose_places_are_planned_takes_what_was_predicted() {
+    let card = Card::new(&[]);
+    let presets = ["cnn-shapes-f16", "mlp-deep-checkpoint", "cnn-shapes-accumulate"].map(|preset| card.planned(preset));
+    let presets: Vec<&str> = presets.iter().map(String::as_str).collect();
+    let rows = verified(&card, &[&presets[..], &["--steps", "3"]].concat());
+    assert_eq!(rows.len(), presets.len());
+    for row in rows {
+        for figure in ["live_bytes", "reserved_bytes"] {
+            assert_eq!(row["predicted"][figure], row["measured"][figure], "{row}");
+        }
+    }
+    // What was trained is tried by places of its own.
+    let run = ["train", &card.planned("mlp-digits"), "--device", "cuda:0", "--budget", "1GiB"];
+    told(card.run(&[&run[..], &SHORT].concat()));
+    let found: serde_json::Value =
+        serde_json::from_str(&told(card.run(&["evaluate", "last", "--json"]))).expect("an object");
+    let memory = &found["memory"];
+    assert_eq!(memory["predicted_live_bytes"], memory["measured_live_bytes"], "{memory}");
 }
 
 /// The rows of `verify`, all of them right.
@@ -162,6 +194,8 @@ fn where_blocks_lie_changes_no_loss() {
         let [together, apart] = [Card::new(&[]), Card::new(&settings)].map(|card| losses(&card, preset, "cuda:0"));
         assert_eq!(together.len(), 6);
         assert_eq!(together, apart, "{preset}");
+        let card = Card::new(&[]);
+        assert_eq!(together, losses(&card, &card.planned(preset), "cuda:0"), "{preset}, planned");
     }
 }
 

@@ -9,6 +9,7 @@ mod messages;
 mod models;
 mod pictures;
 mod pictures_over;
+mod points;
 mod reach;
 mod reading;
 mod run_menus;
@@ -21,6 +22,7 @@ mod stillness;
 mod tables;
 mod takeaway;
 mod texts;
+mod timeline_words;
 mod try_out;
 
 use std::{rc::Rc, time::Instant};

@@ -84,6 +84,8 @@ impl Changes {
         if let Some(Size { bytes, .. }) = budget {
             experiment.budget = *bytes;
         }
+        let unused = preset::unused(experiment, set.iter().map(String::as_str));
+        notes.extend(unused.iter().map(|note| format!("--set: {note}")));
         Ok(notes)
     }
 }
@@ -134,7 +136,11 @@ impl Choice {
         if let Some(card) = machine.profile(&experiment.device).filter(|_| places.of("budget").is_none()) {
             experiment.budget = card.usable_memory();
         }
-        self.note(self.changes.make(&mut experiment)?);
+        let own = experiment.clone();
+        let of_changes = self.changes.make(&mut experiment)?;
+        let unused = places.unused(&own, &experiment);
+        self.note(unused.iter().map(|unused| format!("{} ({}): {}", self.name(), unused.place, unused.words)));
+        self.note(of_changes);
         let budget = self.changes.budget.map(|size| size.bytes);
         change(&mut experiment);
         let resolved = Resolved::new(&experiment, machine).map_err(|problems| {
@@ -156,7 +162,7 @@ impl Choice {
         }
     }
 
-    /// Holds the weights that the experiment begins with against its model, and says what their user should know.
+    /// Holds the weights that the experiment begins with against its model, and those of a teacher against its own, and says what their user should know.
     ///
     /// # Errors
     /// Weights that cannot be read, or are of another model.
@@ -165,6 +171,11 @@ impl Choice {
         if let Some(weights) = &weights {
             self.note([format!("weights: {} tensors by {} names", weights.tensors(), weights.naming())]);
             self.note(weights.notes().iter().map(|note| format!("weights: {note}")));
+        }
+        let teacher = interop::teaching(resolved.experiment(), resolved.teacher(), resolved.info())?;
+        if let Some(teacher) = &teacher {
+            self.note([format!("teacher: {} tensors by {} names", teacher.tensors(), teacher.naming())]);
+            self.note(teacher.notes().iter().map(|note| format!("teacher: {note}")));
         }
         Ok(())
     }

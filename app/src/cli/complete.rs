@@ -195,8 +195,8 @@ mod tests {
         let names = |candidates: Vec<CompletionCandidate>| -> Vec<String> {
             candidates.iter().map(|candidate| candidate.get_value().to_string_lossy().into_owned()).collect()
         };
-        let presets = names(presets_like(OsStr::new("cnn-d")));
-        assert_eq!(presets, ["cnn-digits"]);
+        let presets = names(presets_like(OsStr::new("cnn-digits-p")));
+        assert_eq!(presets, ["cnn-digits-pruned"]);
         assert_eq!(names(presets_like(OsStr::new(""))).len(), shipped::shipped().len());
         assert_eq!(names(devices().complete(OsStr::new("cp"))), ["cpu"]);
         assert!(names(devices().complete(OsStr::new("rtx"))).contains(&"rtx4060-8g".to_owned()));

@@ -50,6 +50,7 @@ impl Evaluate {
         let mut tester = Tester::new();
         let tried = self.model.tried(tester.machine())?;
         let evaluation = tester.evaluate(&tried)?;
+        evaluation.caution.iter().for_each(|caution| out::say("warning", caution));
         match self.json {
             true => out::json(&as_json(&evaluation, &tried.experiment.device))?,
             false => out::text(&format!("{} {}", self.model.name(), describe(&evaluation)))?,
@@ -66,6 +67,7 @@ fn as_json(evaluation: &Evaluation, device: &str) -> Value {
         "device": device,
         "weights": weights_as_json(weights),
         "memory": took_as_json(took),
+        "caution": evaluation.caution,
     });
     match &evaluation.errors {
         Some(ValueErrors { rmse, mae, r2 }) => {

@@ -100,12 +100,22 @@ fn ended(outcome: &Outcome, summary: &Summary, predicted: Peak, is_of_values: bo
         "measured": summary.measured,
         "process_is_sampled": summary.is_process_sampled,
         "left_over_bytes": summary.left_over.0,
+        "data_secs": summary.data_secs,
+        "host": {"predicted_bytes": summary.host.predicted.0, "measured_bytes": summary.host.measured.0},
     });
     let scores = if is_of_values { ["test_r2", "best_test_r2"] } else { ["test_accuracy", "best_test_accuracy"] };
     object[scores[0]] = summary.test_accuracy.into();
     object[scores[1]] = summary.best_test_accuracy.into();
     if let Some(ValueErrors { rmse, mae, .. }) = summary.test_errors {
         (object["test_rmse"], object["test_mae"]) = (rmse.into(), mae.into());
+    }
+    if let Some(stripped) = summary.stripped {
+        object["compressed"] = json!({
+            "bytes": stripped.bytes.0,
+            "dense_bytes": stripped.dense_bytes.0,
+            "sparsity": stripped.sparsity(),
+            "test_accuracy": summary.test_accuracy,
+        });
     }
     if let Some(message) = message {
         object["message"] = message.into();

@@ -81,12 +81,12 @@ impl InStore {
     }
 }
 
-/// Why no checkpoint of a run is where the store keeps them, and what to do, in words.
-pub(super) fn without_checkpoint(details: &StoredDetails) -> String {
+/// Why no checkpoint of a run is where the store keeps them, and what to do, in words. `elsewhere` says what a checkpoint that
+/// lies elsewhere is good for: `` `plimsoll resume FILE` goes on from ``.
+pub(super) fn without_checkpoint(details: &StoredDetails, elsewhere: &str) -> String {
     match details.events.iter().rev().find(|event| event.kind == EventKind::Saved) {
         Some(saved) => format!(
-            "none is in the store; the last that it wrote was, after step {}, {}. `plimsoll resume FILE` goes on from a \
-             checkpoint that lies elsewhere",
+            "none is in the store; the last that it wrote was, after step {}, {}. {elsewhere} a checkpoint that lies elsewhere",
             saved.step, saved.text
         ),
         None => "it wrote none. `--set run.save_every=N` saves after every N steps, `--set run.save_minutes=N` after so many \

@@ -4,6 +4,7 @@ use std::{process::ExitCode, time::Duration};
 
 use clap::Args;
 use plimsoll_engine::{
+    data::HostMemory,
     device::profile::Card,
     memory::{Alive, Categories, Category, Phase, Timeline},
     plan::{self, HighPrecisionTensor, LayerRow, Limit, Pass, Peak, Verdict},
@@ -41,6 +42,26 @@ pub(super) struct Plan {
     json: bool,
 }
 
+/// Host memory outside the budget.
+#[derive(Serialize)]
+struct Host {
+    data_bytes: u64,
+    batches_bytes: u64,
+    workers_bytes: u64,
+    total_bytes: u64,
+}
+
+impl Host {
+    fn of(host: &HostMemory) -> Self {
+        Self {
+            data_bytes: host.data.0,
+            batches_bytes: host.batches.0,
+            workers_bytes: host.workers.0,
+            total_bytes: host.total().0,
+        }
+    }
+}
+
 #[derive(Serialize)]
 struct Json<'a> {
     preset: &'a str,
@@ -67,6 +88,7 @@ struct Json<'a> {
     timeline: Vec<Moment<'a>>,
     /// Of the data set and its cache, outside the budget.
     host_data_bytes: u64,
+    host: Host,
     /// What was recognised of the data that their settings do not say.
     data_notes: Vec<String>,
     /// Of a table.
@@ -125,7 +147,8 @@ impl Plan {
                 categories_at_peak: plan.categories_at_peak,
                 alive_at_peak: &plan.alive_at_peak,
                 timeline: moments(plan.timeline(plan.peak_pass)),
-                host_data_bytes: plan.host_data.0,
+                host_data_bytes: plan.host.data.0,
+                host: Host::of(&plan.host),
                 data_notes: plan.resolved.notes(),
                 table: plan.resolved.data().table_facts().map(samples::TableJson::of),
                 text: plan.resolved.data().text_facts().map(samples::Json::of),
@@ -180,7 +203,7 @@ fn describe(plan: &plan::Plan) -> anyhow::Result<String> {
     text.push_str(&card(plan));
     text.push_str(&format!(
         "Live {}, reserved {}, process {}{}. {}, {} steps of about {}, {} in all.\n\
-         The data set takes {} of host memory, outside the budget.\n",
+         {}",
         peak.live,
         peak.reserved,
         peak.process,
@@ -189,7 +212,7 @@ fn describe(plan: &plan::Plan) -> anyhow::Result<String> {
         plan.total_steps,
         format::secs(plan.step_secs),
         format::secs(plan.step_secs * plan.total_steps as f64),
-        plan.host_data
+        host(&plan.host)
     ));
     for note in plan.resolved.notes() {
         text.push_str(&format!("Data: {note}.\n"));
@@ -230,6 +253,17 @@ fn describe(plan: &plan::Plan) -> anyhow::Result<String> {
     Ok(text)
 }
 
+/// What is taken of host memory beside the budget.
+fn host(host: &HostMemory) -> String {
+    format!(
+        "Host memory outside the budget: {}, of which the data set takes {}, batches {}, and the threads that make them {}.\n",
+        host.total(),
+        host.data,
+        host.batches,
+        host.workers
+    )
+}
+
 /// Whether the run fits, and where not, what is in its way.
 fn answer(plan: &plan::Plan) -> String {
     let (load, budget) = (plan.load(), plan.budget);
@@ -252,7 +286,7 @@ fn answer(plan: &plan::Plan) -> String {
         Verdict::NoRoomForData { free } => format!(
             "It does not fit this machine: the data take {} of host memory, and {free} are free; stream them \
              (data.placement=streamed), or take fewer or smaller samples.\n",
-            plan.host_data
+            plan.host.total()
         ),
     }
 }

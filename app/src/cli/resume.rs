@@ -132,7 +132,7 @@ impl Resume {
         let Some(path) = Some(store.files(&key)).filter(|f| f.is_dir()).and_then(|f| Checkpoint::at(f).ok()) else {
             anyhow::bail!(
                 "run {key} has no checkpoint to go on from: {}",
-                in_store::without_checkpoint(&store.details(&key)?)
+                in_store::without_checkpoint(&store.details(&key)?, "`plimsoll resume FILE` goes on from")
             );
         };
         let experiment = store.details(&key)?.experiment(&key)?;

@@ -38,7 +38,7 @@ pub(super) fn run_of(name: &Path, in_store: &InStore) -> anyhow::Result<Option<(
     if text == "-" || name.is_file() || shipped::find(&text).is_some() {
         return Ok(None);
     }
-    let is_path = text.contains(['/', '\\']) || text.ends_with(".toml") || text.ends_with(".json");
+    let is_path = text.contains(['/', '\\']) || text.ends_with(".toml") || text.ends_with(".json") || name.is_dir();
     let find = || -> anyhow::Result<(Store, RunKey)> {
         let Some(store) = in_store.existing()? else {
             anyhow::bail!(

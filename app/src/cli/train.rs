@@ -315,6 +315,9 @@ fn result(summary: &Summary, predicted: &Peak, is_gpu: bool) -> String {
     ] {
         table.row([name.to_owned(), predicted.to_string(), measured.to_string(), predicted.difference(measured)]);
     }
+    let host = summary.host;
+    let difference = host.predicted.difference(host.measured);
+    table.row(["data, in host memory".to_owned(), host.predicted.to_string(), host.measured.to_string(), difference]);
     let skipped = match summary.skipped_steps {
         0 => String::new(),
         n => format!(", {n} skipped by loss scaling"),
@@ -328,5 +331,7 @@ fn result(summary: &Summary, predicted: &Peak, is_gpu: bool) -> String {
             format!("test accuracy {} (best {})", percent(summary.test_accuracy), percent(summary.best_test_accuracy))
         }
     };
-    format!("{} steps in {:.1} s{skipped}; {reached}\n\n{table}", summary.steps, summary.secs)
+    let pruned = summary.stripped.map_or(String::new(), |stripped| format!("\n{stripped}"));
+    let Summary { steps, secs, data_secs, .. } = summary;
+    format!("{steps} steps in {secs:.1} s, {data_secs:.1} s of it for data{skipped}; {reached}{pruned}\n\n{table}")
 }

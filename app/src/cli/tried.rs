@@ -84,7 +84,9 @@ impl ModelChoice {
         {
             return Ok(path);
         }
-        anyhow::bail!("run {key} has no checkpoint to try: {}", in_store::without_checkpoint(&store.details(key)?))
+        let elsewhere = "`plimsoll try FILE` and `plimsoll evaluate FILE` take";
+        let why = in_store::without_checkpoint(&store.details(key)?, elsewhere);
+        anyhow::bail!("run {key} has no checkpoint to try: {why}")
     }
 
     fn changed(&self, mut experiment: Experiment, checkpoint: PathBuf) -> anyhow::Result<Tried> {

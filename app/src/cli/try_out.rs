@@ -44,16 +44,16 @@ pub(super) struct Try {
     #[command(flatten)]
     what: What,
     /// Tokens to write, in place of as many as answer a prompt of the data
-    #[arg(long, value_name = "N", requires = "prompt")]
+    #[arg(long, value_name = "N", requires = "prompt", allow_negative_numbers = true)]
     tokens: Option<usize>,
     /// What logits are divided by: less than 1 prefers what is likely, 0 takes the likeliest alone
-    #[arg(long, value_name = "T", default_value_t = 1.0, requires = "prompt")]
+    #[arg(long, value_name = "T", default_value_t = 1.0, requires = "prompt", allow_negative_numbers = true)]
     temperature: f64,
     /// Draw from the likeliest tokens that together have this share of the probability
-    #[arg(long, value_name = "P", default_value_t = 1.0, requires = "prompt")]
+    #[arg(long, value_name = "P", default_value_t = 1.0, requires = "prompt", allow_negative_numbers = true)]
     top_p: f64,
     /// The seed of what is drawn
-    #[arg(long, value_name = "S", default_value_t = 1, requires = "prompt")]
+    #[arg(long, value_name = "S", default_value_t = 1, requires = "prompt", allow_negative_numbers = true)]
     seed: u64,
     /// Write one JSON object
     #[arg(long)]
@@ -90,6 +90,7 @@ impl Try {
 
     fn show(&self, tester: &mut Tester, tried: &Tried, shown: Shown<'_>) -> anyhow::Result<ExitCode> {
         let reply = tester.show(tried, shown)?;
+        reply.caution.iter().for_each(|caution| out::say("warning", caution));
         match self.json {
             true => out::json(&reply_as_json(&reply, tried.task()))?,
             false => out::text(&format!("{} {}", self.model.name(), describe(&reply, tried.task())))?,

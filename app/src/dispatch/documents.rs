@@ -3,7 +3,11 @@
 use std::path::{Path, PathBuf};
 
 use eframe::egui;
-use plimsoll_engine::{Experiment, experiment::preset, train::Command};
+use plimsoll_engine::{
+    Experiment,
+    experiment::preset::{self, Unused},
+    train::Command,
+};
 
 use super::Dispatcher;
 use crate::{
@@ -61,7 +65,18 @@ impl Dispatcher<'_> {
                 experiment.weights.path = Some(path);
                 self.edit("weights.path", experiment);
             }
+            Purpose::Teacher => {
+                let mut experiment = self.state.document.experiment.clone();
+                experiment.distil.teacher = Some(path);
+                self.edit("distil.teacher", experiment);
+            }
         }
+    }
+
+    /// Asks for a path in a dialog that begins where the present one is.
+    pub(super) fn browse(&mut self, purpose: Purpose, present: fn(&Experiment) -> Option<PathBuf>) {
+        let path = present(&self.state.document.experiment);
+        self.services.files.ask(purpose, path.unwrap_or_default());
     }
 
     /// Does `then`, after asking what to do with unsaved changes, if there are any that would be lost.
@@ -166,6 +181,7 @@ impl Dispatcher<'_> {
                     self.toasts.info(text.as_str());
                     self.state.log.add(Level::Note, text);
                 }
+                self.say_what_is_not_used(path, &places.unused(&experiment, &experiment));
                 // Without a budget, the line is drawn where the card ends.
                 let card = self.state.machine.profile(&experiment.device);
                 if let Some(card) = card.filter(|_| is_preset && places.of("budget").is_none()) {
@@ -180,6 +196,21 @@ impl Dispatcher<'_> {
             }
             Err(error) => self.file_trouble(Notice::Unopened, error.to_string()),
         }
+    }
+
+    /// What a file gives and nothing makes use of: all of it in the log.
+    fn say_what_is_not_used(&mut self, path: &Path, unused: &[Unused<'_>]) {
+        let lines = unused.iter().map(|unused| format!("{} ({}): {}", path.display(), unused.place, unused.words));
+        let lines: Vec<String> = lines.collect();
+        match &lines[..] {
+            [] => {}
+            [line] => self.toasts.info(line.as_str()),
+            [first, others @ ..] => {
+                let are = if others.len() == 1 { "setting that is" } else { "settings that are" };
+                self.toasts.info(format!("{first}. The log names {} more {are} not used", others.len()));
+            }
+        }
+        lines.into_iter().for_each(|line| self.state.log.add(Level::Note, line));
     }
 
     /// A model's configuration on the device that is chosen; said where that is another than the processor.

@@ -111,14 +111,9 @@ impl Dispatcher<'_> {
                 };
                 self.services.files.ask(purpose, data.path.clone().unwrap_or_default());
             }
-            Action::BrowseWeights => {
-                let path = self.state.document.experiment.weights.path.clone();
-                self.services.files.ask(Purpose::Weights, path.unwrap_or_default());
-            }
-            Action::BrowseTokenizer => {
-                let path = self.state.document.experiment.data.tokenizer.clone();
-                self.services.files.ask(Purpose::Tokenizer, path.unwrap_or_default());
-            }
+            Action::BrowseWeights => self.browse(Purpose::Weights, |e| e.weights.path.clone()),
+            Action::BrowseTeacher => self.browse(Purpose::Teacher, |e| e.distil.teacher.clone()),
+            Action::BrowseTokenizer => self.browse(Purpose::Tokenizer, |e| e.data.tokenizer.clone()),
             Action::AskNeighbours { control, neighbours } => self.ask_neighbours(control, neighbours),
             Action::ShowRun(key) => self.show_run(key),
             Action::NameRun(key, name) => {
@@ -383,6 +378,9 @@ impl Dispatcher<'_> {
                     state.notice = Some(Notice::Run(outcome.clone()));
                 }
                 state.log.add(level, text);
+                if let Some(stripped) = summary.stripped {
+                    state.log.add(Level::Note, stripped.to_string());
+                }
             }
             Event::Saved { step, path, bytes, .. } => {
                 state.log.add(Level::Note, format!("Saved after {step} steps: {} ({bytes})", path.display()));

@@ -23,6 +23,8 @@ use crate::{
 
 /// Columns of a picture in print: finer ones are not seen.
 const COLUMNS: usize = 900;
+/// From a line to the foot of the words above it.
+const ABOVE_LINE: f32 = 4.0;
 /// Above the legend.
 const HEAD: f32 = print::TITLE + print::EDGE + 4.0;
 
@@ -101,8 +103,8 @@ fn draw(figure: &mut Figure, step: Step<'_>, panel: &Panel, scale: Scale) {
     }
     panel.frame(figure);
     phase_names(figure, timeline, panel);
-    budget(figure, plan, panel, scale);
-    peak(figure, timeline, panel);
+    let is_right = peak(figure, timeline, panel, panel.y(scale.budget));
+    budget(figure, plan, panel, scale, is_right);
 }
 
 fn areas(figure: &mut Figure, timeline: &Timeline, columns: &[Column], panel: &Panel) {
@@ -137,12 +139,13 @@ fn phase_names(figure: &mut Figure, timeline: &Timeline, panel: &Panel) {
             phase => phase.name(),
         };
         if width_of(name, words) + 4.0 < to - from {
-            figure.words([f32::midpoint(from, to), panel.top + print::LINE * 2.2], name, words);
+            figure.words([f32::midpoint(from, to), panel.top + print::LINE * 2.8], name, words);
         }
     }
 }
 
-fn budget(figure: &mut Figure, plan: &Plan, panel: &Panel, scale: Scale) {
+/// The line, with its words above it at the end where the peak is not.
+fn budget(figure: &mut Figure, plan: &Plan, panel: &Panel, scale: Scale, peak_is_right: bool) {
     let (at, color) = (panel.y(scale.budget), palette().budget);
     figure.line([panel.left, at], [panel.right, at], Pen::dashed(color, print::BUDGET));
     if let Some(broken) = scale.broken_at {
@@ -155,12 +158,14 @@ fn budget(figure: &mut Figure, plan: &Plan, panel: &Panel, scale: Scale) {
         None => format!("budget {}", format::size(plan.budget)),
         Some(card) => format!("budget {} less {} context", format::size(plan.budget), card.context),
     };
-    let words = Words::new(print::SMALL, color).at(Anchor::End);
-    figure.words_on_plate([panel.right - 4.0, at + print::SMALL * 0.35], &text, words);
+    let words = Words::new(print::SMALL, color);
+    let (x, words) = if peak_is_right { (panel.left + 4.0, words) } else { (panel.right - 4.0, words.at(Anchor::End)) };
+    figure.words_on_plate([x, at - ABOVE_LINE], &text, words);
 }
 
-fn peak(figure: &mut Figure, timeline: &Timeline, panel: &Panel) {
-    let Some(index) = timeline.peak_index() else { return };
+/// The arrow, and its words beside it: clear of the budget's line, whose height is `line`. Whether it is in the right half.
+fn peak(figure: &mut Figure, timeline: &Timeline, panel: &Panel, line: f32) -> bool {
+    let Some(index) = timeline.peak_index() else { return false };
     let point = &timeline.points[index];
     let [x, y] = panel.at([index as f64 + 0.5, point.live.as_mib()]);
     figure.shape(&[[x, y - 1.0], [x + 3.0, y - 6.0], [x - 3.0, y - 6.0]], palette().strong());
@@ -168,7 +173,10 @@ fn peak(figure: &mut Figure, timeline: &Timeline, panel: &Panel) {
     let is_right = x > f32::midpoint(panel.left, panel.right);
     let words = Words::new(print::SMALL, palette().strong());
     let (at, words) = if is_right { (x - 6.0, words.at(Anchor::End)) } else { (x + 6.0, words) };
-    figure.words_on_plate([at, y - 4.0], &text, words);
+    let own = y - ABOVE_LINE;
+    let is_struck = (own - print::SMALL - ABOVE_LINE..own + ABOVE_LINE).contains(&line);
+    figure.words_on_plate([at, if is_struck { line - ABOVE_LINE } else { own }], &text, words);
+    is_right
 }
 
 #[cfg(test)]

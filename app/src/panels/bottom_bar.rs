@@ -248,6 +248,19 @@ fn standing(run: &RunRecord, palette: &Palette) -> (String, Color32) {
     (text, color)
 }
 
+/// What of a run's time its batches were waited for.
+fn waiting(run: &RunRecord) -> String {
+    let Some(share) = run.waiting else { return String::new() };
+    let percent = format!("{:.0}%", share * 100.0);
+    if share < 0.05 {
+        format!("It waited for batches in {percent} of that time: they are made as quickly as it learns.")
+    } else {
+        format!(
+            "It waited for batches in {percent} of that time: more workers, or samples that wait in memory, would help."
+        )
+    }
+}
+
 fn progress(ui: &mut Ui, context: &PanelContext<'_>, run: &RunRecord) {
     let palette = theme::palette(ui);
     let (room, name) = (ui.available_width(), context.state.session.name(run));
@@ -259,7 +272,22 @@ fn progress(ui: &mut Ui, context: &PanelContext<'_>, run: &RunRecord) {
         steps(ui, run);
     };
     let is_wide = room >= BESIDE_FROM;
-    ends(ui, ("progress", run.key, is_wide), Room::Most, left, |ui| figures(ui, run, is_wide));
+    let room = Room::Most(widest_figures(ui, run, is_wide));
+    ends(ui, ("progress", run.key, is_wide), room, left, |ui| figures(ui, run, is_wide));
+}
+
+/// What the figures of a run will take at most, as far as it is known when it begins.
+fn widest_figures(ui: &Ui, run: &RunRecord, is_wide: bool) -> f32 {
+    let body = egui::TextStyle::Body.resolve(ui.style());
+    let wide = |words: &str| text::width(ui, words, &body);
+    let planned = run.plan.as_ref().map_or(0.0, |plan| plan.step_secs * plan.total_steps as f64);
+    // Three digits of any figure are as wide as those of another.
+    let left = format!("{} left", format::secs(planned.max(9.99)));
+    let standing = ["testing…", "finished", "stopped", left.as_str()].map(wide).into_iter().fold(0.0, f32::max);
+    let best = wide(&format::score_among(&run.experiment().data, 0.9999));
+    let beside = if is_wide { vec![wide("99.9 ms a step"), wide("best test")] } else { Vec::new() };
+    let gaps = ui.spacing().item_spacing.x * (1 + beside.len()) as f32;
+    (standing + best + beside.iter().sum::<f32>() + gaps + theme::GAP).ceil()
 }
 
 /// How a run stands, what a step takes and how good it is; with the words for them where the bar `is_wide`.
@@ -269,8 +297,9 @@ fn figures(ui: &mut Ui, run: &RunRecord, is_wide: bool) {
     ui.label(RichText::new(standing).color(color));
     if let Some((mean, last)) = run.step_secs().zip(run.last).filter(|_| is_wide) {
         let hover = format!(
-            "Measured: the mean of its steps so far, without tests. The last took {}.",
-            format::secs(last.secs)
+            "Measured: the mean of its steps so far, without tests. The last took {}. {}",
+            format::secs(last.secs),
+            waiting(run)
         );
         ui.label(RichText::new(format!("{} a step", format::secs(mean))).weak()).on_hover_text(hover);
     }

@@ -73,7 +73,7 @@ pub(crate) fn verdict_words(plan: &Plan) -> String {
         Verdict::OverBudget { by } => format!("Does not fit: {by} too much ({load} of {budget})"),
         Verdict::OverMachine { line } => format!("Does not fit this machine: {load} of {line}"),
         Verdict::NoRoomForData { free } => {
-            format!("Does not fit this machine: the data take {} of {free} free", plan.host_data)
+            format!("Does not fit this machine: the data take {} of {free} free", plan.host.total())
         }
     }
 }

@@ -82,6 +82,12 @@ fn path(ui: &mut Ui, context: &PanelContext<'_>, purpose: Purpose, suggestion: &
             "/path/to/folder",
             "Use",
         ),
+        Purpose::Teacher => (
+            "A model that teaches",
+            "Type or paste the path of a kept run's folder, of a folder with model.safetensors, or of a .safetensors file.",
+            "/path/to/folder",
+            "Use",
+        ),
         Purpose::Weights => (
             "Weights to begin with",
             "Type or paste the path of a folder with model.safetensors, or of a .safetensors file.",

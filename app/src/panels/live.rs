@@ -1,6 +1,6 @@
 //! The run as it goes: loss, accuracy, memory and throughput.
 
-use eframe::egui::{self, ComboBox, Rect, RichText, Slider, Ui, UiBuilder, vec2};
+use eframe::egui::{self, ComboBox, Rect, RichText, Slider, TextStyle, Ui, UiBuilder, vec2};
 use plimsoll_engine::{Bytes, experiment::Labelled};
 
 use super::{PanelContext, without_run};
@@ -18,6 +18,7 @@ use crate::{
         ends::{Room, ends},
         line_plot::{self, Axes, Curve, Rule},
         series::{Series, Smoothed},
+        text,
     },
 };
 
@@ -25,6 +26,12 @@ use crate::{
 const TWO_COLUMNS_FROM: f32 = 430.0;
 /// In narrower panes the list of runs stands above the other options.
 const OPTIONS_BESIDE_FROM: f32 = 400.0;
+
+/// What the curves are smoothed by, and how long its slider is.
+const SMOOTHING: &str = "Smoothing";
+const SLIDER: f32 = 70.0;
+const LOG: &str = "Log";
+const AXES: [(Axis, &str); 2] = [(Axis::Step, "Steps"), (Axis::Time, "Time")];
 
 /// Room for the words of a budget that is far above the curves: how many times as high as they the picture is.
 const FAR_HEAD: f64 = 1.4;
@@ -71,20 +78,30 @@ fn options(ui: &mut Ui, context: &mut PanelContext<'_>, run: &RunRecord) {
     }
     let PanelContext { state, view, send } = context;
     let list = |ui: &mut Ui| which(ui, state, send, run);
-    ui.horizontal(|ui| ends(ui, "options", Room::Now, list, |ui| choices(ui, view)));
+    ui.horizontal(|ui| ends(ui, "options", Room::From(choices_width(ui)), list, |ui| choices(ui, view)));
+}
+
+/// How wide [`choices`] are.
+fn choices_width(ui: &Ui) -> f32 {
+    let font = |style: TextStyle| style.resolve(ui.style());
+    let button = |word| text::width(ui, word, &font(TextStyle::Button)) + 2.0 * ui.spacing().button_padding.x;
+    let parts = [text::width(ui, SMOOTHING, &font(TextStyle::Body)), SLIDER]
+        .into_iter()
+        .chain([LOG].into_iter().chain(AXES.map(|(_, name)| name)).map(button));
+    parts.map(|width| width + ui.spacing().item_spacing.x).sum::<f32>() - ui.spacing().item_spacing.x
 }
 
 /// How the curves are drawn.
 fn choices(ui: &mut Ui, view: &mut View) {
-    ui.label(RichText::new("Smoothing").weak());
-    ui.spacing_mut().slider_width = 70.0;
+    ui.label(RichText::new(SMOOTHING).weak());
+    ui.spacing_mut().slider_width = SLIDER;
     let slider = Slider::new(&mut view.smoothing, 0.0..=0.99).show_value(false);
     let hover = "Share of the past in the smoothed curves; at the left end the values are as measured.";
-    let slider = ui.add(slider).accessible_name("Smoothing");
+    let slider = ui.add(slider).accessible_name(SMOOTHING);
     slider.on_hover_text(format!("{hover} Now {:.2}.", view.smoothing));
-    let log = ui.toggle_value(&mut view.log_loss, "Log");
+    let log = ui.toggle_value(&mut view.log_loss, LOG);
     log.on_hover_text("The loss on a logarithmic axis.");
-    for (axis, name) in [(Axis::Step, "Steps"), (Axis::Time, "Time")] {
+    for (axis, name) in AXES {
         ui.selectable_value(&mut view.axis, axis, name).on_hover_text("The horizontal axis.");
     }
 }

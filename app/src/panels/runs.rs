@@ -5,6 +5,7 @@
 //! undo takes back; a double click, or Enter, opens it as it was. The arrow keys, and a click with Ctrl or Shift, pick runs and
 //! change nothing of the experiment.
 
+mod columns;
 mod deeds;
 mod front;
 mod keys;
@@ -32,6 +33,8 @@ pub(crate) struct Shown {
     search: String,
     sort: Sort<RunColumn>,
     order: Arc<Vec<usize>>,
+    /// How wide the texts of the rows are, once they were measured.
+    widths: Option<columns::Widths>,
 }
 
 impl Shown {
@@ -39,7 +42,7 @@ impl Shown {
     fn order(&mut self, runs: &runs::Runs, search: &str, sort: Sort<RunColumn>) -> Arc<Vec<usize>> {
         if (self.version, self.search.as_str(), self.sort) != (runs.version, search, sort) {
             let order = Arc::new(runs::order(runs.rows(), search, sort));
-            *self = Self { version: runs.version, search: search.to_owned(), sort, order };
+            *self = Self { version: runs.version, search: search.to_owned(), sort, order, widths: None };
         }
         Arc::clone(&self.order)
     }

@@ -3,12 +3,13 @@
 
 mod compare;
 mod marks;
+mod places;
 pub(crate) mod scale;
 pub(crate) mod shape;
 
 use std::sync::Arc;
 
-use eframe::egui::{self, Button, RichText, Role, ScrollArea, Stroke, Tooltip, Ui, WidgetInfo};
+use eframe::egui::{self, Button, ComboBox, RichText, Role, ScrollArea, Stroke, Tooltip, Ui, WidgetInfo};
 use egui_plot::{FilledArea, HLine, Line, LineStyle, PlotPoints, PlotTransform, PlotUi, Span};
 use plimsoll_engine::{
     Bytes,
@@ -35,6 +36,8 @@ use crate::{
 
 /// Height of the horizontal axis with its labels.
 const AXIS: f32 = 18.0;
+/// In a narrower pane the passes are a list: a second row of buttons would be taken from the picture.
+const NARROW_BELOW: f32 = 440.0;
 /// In a lower picture the words at the peak need the place of all others.
 const LOW: f32 = 110.0;
 const PASSES: [(Pass, &str, &str); 4] = [
@@ -103,10 +106,10 @@ pub(crate) fn ui(ui: &mut Ui, context: &mut PanelContext<'_>) {
 fn head(ui: &mut Ui, context: &mut PanelContext<'_>, plan: &Plan, shown: &Shown<'_>) {
     let pass = shown.pass;
     ui.horizontal_wrapped(|ui| {
-        for (choice, name, about) in PASSES {
-            if ui.add(Button::selectable(choice == pass, name)).on_hover_text(about).clicked() {
-                context.view.pass = Some(choice);
-            }
+        if ui.available_width() < NARROW_BELOW {
+            listed(ui, context.view, pass)
+        } else {
+            beside(ui, context.view, pass)
         }
         compare::ui(ui, context, plan);
         legend(ui, shown.filled, pass, &shown.measured);
@@ -114,6 +117,28 @@ fn head(ui: &mut Ui, context: &mut PanelContext<'_>, plan: &Plan, shown: &Shown<
             ui.label(RichText::new(anew).small());
         }
     });
+}
+
+/// The passes beside each other.
+fn beside(ui: &mut Ui, view: &mut View, pass: Pass) {
+    for (choice, name, about) in PASSES {
+        if ui.add(Button::selectable(choice == pass, name)).on_hover_text(about).clicked() {
+            view.pass = Some(choice);
+        }
+    }
+}
+
+/// The passes in a list.
+fn listed(ui: &mut Ui, view: &mut View, pass: Pass) {
+    let list = ComboBox::from_id_salt("pass").selected_text(pass_name(pass));
+    let list = list.show_ui(ui, |ui| {
+        for (choice, name, about) in PASSES {
+            if ui.selectable_label(choice == pass, name).on_hover_text(about).clicked() {
+                view.pass = Some(choice);
+            }
+        }
+    });
+    list.response.accessible_name("Pass shown");
 }
 
 /// Says of a run of another sitting, whose step is shown, that it is planned otherwise now.
@@ -178,12 +203,20 @@ fn draw(ui: &mut Ui, picture: Picture<'_>) {
         format::size(plan.budget)
     );
     response.response.widget_info(|| WidgetInfo::labeled(Role::Figure, true, &about));
-    marks::phase_names(ui, timeline, &response.transform, palette);
-    let taken = marks::peak(ui, plan, pass, &response.transform, palette);
-    marks::budget(ui, plan, taken, scale, &response.transform, palette);
+    marks::draw(ui, (plan, pass), scale, &response.transform, palette);
     if let Some(at) = response.response.hover_pos() {
         hover(ui, &response.response, picture, &response.transform, at);
     }
+}
+
+/// Heights of the level lines of a picture, and where its words stand.
+#[cfg(test)]
+pub(crate) type Seen = (Vec<f32>, Vec<egui::Rect>);
+
+/// Where a test finds what was drawn last.
+#[cfg(test)]
+pub(crate) fn seen_id() -> egui::Id {
+    egui::Id::unique("words of the timeline")
 }
 
 fn drawing(plot: &mut PlotUi<'_>, picture: Picture<'_>, scale: Scale, palette: &Palette) {

@@ -1,26 +1,26 @@
 //! Memory against accuracy: every run of this sitting as a point, with those of others that are picked among the kept runs,
 //! and for each task the frontier of the runs that nothing beats. One task is in focus, the others are dimmed. A click on a
-//! point looks at its run; a button loads its settings, and the right button has a menu.
+//! point looks at its run; a button loads its settings, and the right button has a menu. Keys do the same.
 
+mod about;
 mod at_point;
 mod chosen;
 mod key;
+mod keys;
 mod labels;
 mod seeds;
 mod task;
 
-use eframe::egui::{
-    Color32, ComboBox, Pos2, RichText, Role, ScrollArea, Stroke, TextStyle, Tooltip, Ui, WidgetInfo, vec2,
-};
+use eframe::egui::{Color32, ComboBox, Pos2, RichText, ScrollArea, Stroke, TextStyle, Tooltip, Ui, vec2};
 use egui_plot::{Line, LineStyle, MarkerShape, PlotPoint, PlotPoints, PlotTransform, PlotUi, Points, VLine};
-use plimsoll_engine::experiment::{ActivationKind, Model, ModelKind, ModelSetting};
+use plimsoll_engine::experiment::ModelKind;
 
 use self::task::Task;
 use super::PanelContext;
 use crate::{
     command::Action,
     format,
-    session::{RunKey, RunRecord, Session},
+    session::{RunKey, RunRecord},
     state::State,
     theme::{self, Palette},
     widgets::{
@@ -160,10 +160,9 @@ fn plot(ui: &mut Ui, context: &PanelContext<'_>, tasks: &[Task], dots: &[Dot<'_>
         seeds::groups(dots).iter().for_each(|seeds| seeds.draw(plot, palette));
     });
     dimmed(ui, tasks, dots, &response.transform);
-    let about = format!("Memory against accuracy: {} runs", dots.len());
-    response.response.widget_info(|| WidgetInfo::labeled(Role::Figure, true, &about));
     let lines = drawn_lines(dots, budget, &response.transform);
     labels::draw(ui, &context.state.session, dots, shown.key, &response.transform, &lines);
+    keys::ui(ui, context, &response.response, dots, shown.key, &response.transform);
     at_point::ui(ui, context);
     let near = response.response.hover_pos().and_then(|at| nearest(dots, &response.transform, at));
     let tip = (!at_point::is_open(ui.ctx()))
@@ -171,7 +170,7 @@ fn plot(ui: &mut Ui, context: &PanelContext<'_>, tasks: &[Task], dots: &[Dot<'_>
     if let Some(dot) = near {
         let session = &context.state.session;
         if let Some(tip) = tip {
-            tip.show(|ui| about_run(ui, session, dot.run));
+            tip.show(|ui| about::run(ui, session, dot.run));
         }
         if response.response.clicked() {
             context.send.send(Action::ShowRun(dot.run.key));
@@ -294,37 +293,6 @@ fn place(kind: ModelKind) -> usize {
     ModelKind::ALL.iter().position(|known| *known == kind).unwrap_or_default()
 }
 
-/// The sizes that tell two models of a family apart, such as `vit, patch 4, width 64, depth 2, 4 heads`.
-fn about_model(model: &Model) -> String {
-    let size = |setting: &ModelSetting| match setting {
-        ModelSetting::Width(_) => Some(format!("width {}", model.width)),
-        ModelSetting::Depth(_) => Some(format!("depth {}", model.depth)),
-        ModelSetting::Layers => Some(format!("{} layers", model.layers)),
-        ModelSetting::Multiplier => Some(format!("multiplier {}", model.multiplier)),
-        ModelSetting::Patch => Some(format!("patch {}", model.patch)),
-        ModelSetting::Heads => Some(format!("{} heads", model.heads)),
-        ModelSetting::Activation => {
-            (model.activation != ActivationKind::Relu).then(|| model.activation.key().to_owned())
-        }
-        ModelSetting::Kernel
-        | ModelSetting::Dense
-        | ModelSetting::Stem
-        | ModelSetting::KvHeads
-        | ModelSetting::HeadDim
-        | ModelSetting::QkNorm
-        | ModelSetting::Hidden
-        | ModelSetting::Tied
-        | ModelSetting::QkvBias
-        | ModelSetting::Dropout
-        | ModelSetting::Attention
-        | ModelSetting::Window
-        | ModelSetting::NormEpsilon
-        | ModelSetting::RotaryBase => None,
-    };
-    let sizes = model.kind.traits().settings.iter().filter_map(size);
-    std::iter::once(model.kind.key().to_owned()).chain(sizes).collect::<Vec<_>>().join(", ")
-}
-
 /// The frontier as stairs: more accuracy costs memory all at once.
 fn steps(frontier: &[[f64; 2]]) -> Vec<[f64; 2]> {
     let mut stairs: Vec<[f64; 2]> = Vec::with_capacity(frontier.len() * 2);
@@ -344,29 +312,6 @@ fn nearest<'a>(dots: &'a [Dot<'a>], transform: &PlotTransform, at: Pos2) -> Opti
     (distance(near) <= REACH).then_some(near)
 }
 
-/// What a run was.
-fn about_run(ui: &mut Ui, session: &Session, run: &RunRecord) {
-    let experiment = run.experiment();
-    ui.strong(session.name(run));
-    if !experiment.title.is_empty() {
-        ui.label(&experiment.title);
-    }
-    ui.label(RichText::new(run.status.name()).weak());
-    let accuracy = run.best_accuracy.map_or_else(|| "–".to_owned(), |best| format::score(&experiment.data, best));
-    ui.label(format!("best {} {accuracy}, on test data", format::measure(&experiment.data)));
-    ui.label(format!("measured peak {}, predicted {}", run.peak_load, run.predicted));
-    let batch = &experiment.batch;
-    let accumulated = if batch.accumulation > 1 { format!(" x {}", batch.accumulation) } else { String::new() };
-    ui.label(format!(
-        "micro-batch {}{accumulated}, {}, checkpointing {}",
-        batch.micro,
-        experiment.precision.key(),
-        experiment.checkpointing
-    ));
-    ui.label(about_model(&experiment.model));
-    ui.label(RichText::new("Click to look at it: its curves and its settings.").weak().small());
-}
-
 #[cfg(test)]
 mod tests {
     use std::sync::Arc;
@@ -374,6 +319,7 @@ mod tests {
     use plimsoll_engine::{Experiment, hardware::Machine, plan::Plan, train::Event};
 
     use super::*;
+    use crate::session::Session;
 
     #[test]
     fn runs_of_other_tasks_stay_inside_the_axes() {

@@ -50,7 +50,6 @@ pub(crate) fn ui(ui: &mut Ui, context: &mut PanelContext<'_>) {
             let Some(evaluation) = &trial.evaluation else {
                 return chip::empty(ui, "Press Test to see how far off its answers to the test set are, row by row.");
             };
-            took(ui, &evaluation.took);
             ScrollArea::both().auto_shrink(false).show(ui, |ui| rows::ui(ui, context, evaluation));
             return;
         }
@@ -92,10 +91,20 @@ pub(crate) fn ui(ui: &mut Ui, context: &mut PanelContext<'_>) {
 }
 
 /// The button that asks for figures, whose model it is, and a line of figures, or of why there are none: what is below stays
-/// where it is.
+/// where it is. In a low pane the figures are in the line of the button, and the name is told with them on hover.
 fn head(ui: &mut Ui, context: &PanelContext<'_>, run: &RunRecord, task: Task) {
     const WORDS: [&str; 3] = ["Test", "Test again", "Testing…"];
     let trial = &context.state.trial;
+    let name = context.state.session.name(run);
+    let palette = theme::palette(ui);
+    let (words, color) = match (&trial.trouble, &trial.evaluation) {
+        (Some(why), _) => (why.clone(), palette.warn),
+        (None, Some(evaluation)) => (figures(evaluation, task, run), palette.strong()),
+        (None, None) => ("Not tested in this sitting.".to_owned(), palette.weak()),
+    };
+    let took = trial.evaluation.as_ref().map(|evaluation| format!(" {}", own_memory(&evaluation.took)));
+    let about = format!("{words}.{}", took.unwrap_or_default());
+    let is_low = ui.available_height() < theme::LOW_PANE;
     ui.horizontal(|ui| {
         let word = if trial.is_testing { WORDS[2] } else { WORDS[usize::from(trial.evaluation.is_some())] };
         let font = egui::TextStyle::Button.resolve(ui.style());
@@ -110,18 +119,19 @@ fn head(ui: &mut Ui, context: &PanelContext<'_>, run: &RunRecord, task: Task) {
         if ui.add_enabled(!trial.is_testing, button).on_hover_text(what).clicked() {
             context.send.send(Action::Try(TryWith::TestSet));
         }
-        let name = context.state.session.name(run);
-        text::cut(ui, RichText::new(&name).strong(), &name);
+        if is_low {
+            text::cut(ui, RichText::new(&words).color(color), &format!("{name}\n{about}"));
+        } else {
+            text::cut(ui, RichText::new(&name).strong(), &name);
+        }
     });
-    let palette = theme::palette(ui);
-    let (words, color) = match (&trial.trouble, &trial.evaluation) {
-        (Some(why), _) => (why.clone(), palette.warn),
-        (None, Some(evaluation)) => (figures(evaluation, task, run), palette.strong()),
-        (None, None) => ("Not tested in this sitting.".to_owned(), palette.weak()),
-    };
-    let took = trial.evaluation.as_ref().map(|evaluation| format!(" {}", own_memory(&evaluation.took)));
-    let about = format!("{words}.{}", took.unwrap_or_default());
-    text::cut(ui, RichText::new(&words).color(color), &about);
+    if !is_low {
+        text::cut(ui, RichText::new(&words).color(color), &about);
+    }
+    if let Some(caution) = trial.caution() {
+        let words = format!("⚠ {caution}");
+        text::cut(ui, RichText::new(&words).color(palette.warn), caution);
+    }
     if run.experiment().device != "cpu" {
         let text = "It is tried on the processor: the graphics card stays with runs. Its figures may differ in their last digits.";
         ui.add(egui::Label::new(RichText::new(text).small().weak()).wrap());
@@ -159,7 +169,8 @@ fn took(ui: &mut Ui, took: &Took) {
     if took.cached.is_some() {
         about.push_str(CACHE);
     }
-    ui.add(egui::Label::new(RichText::new(own_memory(took)).small().weak()).wrap()).on_hover_text(about);
+    let words = own_memory(took);
+    text::cut(ui, RichText::new(&words).small().weak(), &format!("{words} {about}"));
 }
 
 /// Whose the memory of a try is.

@@ -147,6 +147,8 @@ pub(crate) struct RunRecord {
     pub(crate) last: Option<StepRecord>,
     /// Seconds of all its steps, without tests.
     steps_secs: f64,
+    /// The share of them in which it waited for batches; of a run of another sitting nothing is known.
+    pub(crate) waiting: Option<f64>,
     /// Most measured bytes so far of what the budget counts.
     pub(crate) peak_load: Bytes,
     /// Best test accuracy so far.
@@ -186,6 +188,7 @@ impl RunRecord {
             measured_step: None,
             last: None,
             steps_secs: 0.0,
+            waiting: None,
             peak_load: Bytes::ZERO,
             best_accuracy: None,
             summary: None,
@@ -218,6 +221,7 @@ impl RunRecord {
             measured_step: None,
             last: None,
             steps_secs: 0.0,
+            waiting: None,
             peak_load: run.load(&run.measured),
             best_accuracy: run.best_test_accuracy,
             summary: None,

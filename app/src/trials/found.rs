@@ -80,6 +80,12 @@ impl Trial {
         *self = Self { of, number: self.number + 1, ..Self::default() };
     }
 
+    /// What is to be said where the data are no longer those that the model learned from.
+    pub(crate) fn caution(&self) -> Option<&str> {
+        let of_test = self.evaluation.as_ref().and_then(|evaluation| evaluation.caution.as_deref());
+        of_test.or_else(|| self.reply.as_ref().and_then(|(reply, _)| reply.caution.as_deref()))
+    }
+
     fn forget_samples(&mut self) {
         self.samples.clear();
         self.rows.clear();

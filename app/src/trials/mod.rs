@@ -58,7 +58,7 @@ impl Model {
         } else {
             self.folder.is_dir().then(|| Checkpoint::at(&self.folder).ok()).flatten().ok_or_else(|| {
                 if self.trains {
-                    "The run has no checkpoint yet: its model can be tried once it is saved. \"Save every (steps)\" of the \
+                    "The run has no checkpoint yet: its model can be tried once it is saved. \"Save (steps)\" of the \
                      experiment saves it sooner, and Stop does at once."
                         .to_owned()
                 } else {

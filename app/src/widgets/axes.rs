@@ -9,6 +9,8 @@ use crate::theme;
 const ROW: f32 = 26.0;
 /// Grid lines of the horizontal axis are this many times as far apart: their labels are wide.
 const COLUMN: f64 = 3.0;
+/// So far from the right end of a plot the words of a line are whole: the margin of the pane has the rest of them.
+const END: f32 = 12.0;
 /// More lines than any screen has room for: bounds that are not yet settled may ask for any number.
 const MOST: f64 = 500.0;
 
@@ -34,8 +36,15 @@ pub(crate) fn plot<'a>(ui: &Ui, name: &str, x: Round, y: Round) -> Plot<'a> {
         .grid_color(theme::palette(ui).rule)
         .grid_fade(0.0)
         .grid_spacing(ROW..=ROW * 2.0)
-        .x_grid_spacer(move |input| marks(x, input.base_step_size * COLUMN, &input))
+        .x_grid_spacer(move |input| columns(x, &input))
         .y_grid_spacer(move |input| marks(y, input.base_step_size, &input))
+}
+
+/// Lines of a horizontal axis: none at its right end, where the words below it would be cut.
+fn columns(round: Round, input: &GridInput) -> Vec<GridMark> {
+    let end = input.bounds.1 - input.base_step_size * f64::from(END / ROW);
+    let marks = marks(round, input.base_step_size * COLUMN, input);
+    marks.into_iter().filter(|mark| mark.value <= end).collect()
 }
 
 /// Lines at the round values of memory, none above `highest`: a vertical axis may be broken there.
@@ -118,6 +127,18 @@ mod tests {
         assert_eq!(round_values(Round::Binary, 0.2, (0.0, 1.1)), [0.0, 0.25, 0.5, 0.75, 1.0]);
         assert_eq!(round_values(Round::Log, 2.0, (-4.0, 2.0)), [-4.0, -2.0, 0.0, 2.0]);
         assert_eq!(round_values(Round::Log, 0.1, (-0.1, 1.0)).len(), 4);
+    }
+
+    #[test]
+    fn no_words_stand_at_the_right_end() {
+        let values = |most: f64| -> Vec<f64> {
+            // 26 points for each 0.1.
+            let input = GridInput { bounds: (0.0, most), base_step_size: 0.1 };
+            columns(Round::Decimal, &input).into_iter().map(|mark| mark.value).collect()
+        };
+        assert_eq!(values(1.0), [0.0, 0.5]);
+        assert_eq!(values(1.03), [0.0, 0.5]);
+        assert_eq!(values(1.05), [0.0, 0.5, 1.0]);
     }
 
     #[test]

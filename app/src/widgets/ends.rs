@@ -6,12 +6,15 @@ use eframe::egui::{self, Ui};
 use crate::theme;
 
 /// What room the right end is given.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) enum Room {
     /// As much as it takes.
     Now,
-    /// As much as it ever took: what is beside it does not move with every figure.
-    Most,
+    /// The same, and this much before it was drawn once. A width that is right from the start saves the second layout of
+    /// the frame in which it comes.
+    From(f32),
+    /// As much as it ever took, and this much from the start: what is beside it does not move with every figure.
+    Most(f32),
 }
 
 /// Draws `left` in what `right` leaves of the line, and `right` at its end. The layout of `ui` goes from left to right.
@@ -23,14 +26,19 @@ pub(crate) fn ends(
     right: impl FnOnce(&mut Ui),
 ) {
     let id = ui.scope_id().with(name);
-    let known: f32 = ui.data(|data| data.get_temp(id)).unwrap_or_default();
+    let known: Option<f32> = ui.data(|data| data.get_temp(id));
+    let known = match room {
+        Room::Now => known.unwrap_or_default(),
+        Room::From(first) => known.unwrap_or(first),
+        Room::Most(least) => known.unwrap_or_default().max(least),
+    };
     ui.scope(|ui| {
         ui.set_max_width((ui.available_width() - known - theme::WIDE_GAP).max(0.0));
         left(ui);
     });
     ui.add_space((ui.available_width() - known).max(0.0));
     let taken = ui.horizontal(right).response.rect.width();
-    let now = if room == Room::Most { taken.max(known) } else { taken };
+    let now = if matches!(room, Room::Most(_)) { taken.max(known) } else { taken };
     if (now - known).abs() > 0.5 {
         ui.data_mut(|data| data.insert_temp(id, now));
         ui.ctx().request_discard("the right end of a line has another width");

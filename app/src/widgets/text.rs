@@ -35,6 +35,18 @@ pub(crate) fn path(ui: &mut Ui, path: &str, about: &str) -> Response {
     })
 }
 
+/// The path of a file as far as it fits: its name, and as many of the folders that it lies in as have room, the nearest first.
+/// A name that does not fit loses its middle.
+pub(crate) fn file(path: &str, fits: impl Fn(&str) -> bool) -> String {
+    if fits(path) {
+        return path.to_owned();
+    }
+    let is_part = |sign: char| sign == '/' || sign == std::path::MAIN_SEPARATOR;
+    let ends = path.trim_end_matches(is_part).match_indices(is_part).map(|(at, _)| at);
+    let within = ends.map(|at| format!("…{}", &path[at..])).find(|end| fits(end));
+    within.unwrap_or_else(|| shortened(path.rsplit(is_part).find(|part| !part.is_empty()).unwrap_or(path), fits))
+}
+
 /// How wide a text is in one line.
 pub(crate) fn width(ui: &Ui, text: &str, font: &FontId) -> f32 {
     ui.painter().layout_no_wrap(text.to_owned(), font.clone(), ui.visuals().text_color()).size().x
@@ -65,6 +77,19 @@ pub(crate) fn shortened(text: &str, fits: impl Fn(&str) -> bool) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_file_keeps_its_name_and_the_folders_that_have_room() {
+        let within =
+            |most: usize| file("/tmp/runs/of/today/model.safetensors", move |text| text.chars().count() <= most);
+        assert_eq!(within(40), "/tmp/runs/of/today/model.safetensors");
+        assert_eq!(within(30), "…/of/today/model.safetensors");
+        assert_eq!(within(25), "…/today/model.safetensors");
+        assert_eq!(within(24), "…/model.safetensors");
+        assert_eq!(within(17), "model.safetensors");
+        assert_eq!(within(12), "mod…etensors");
+        assert_eq!(file("folder/weights/", |text| text.chars().count() <= 10), "…/weights/");
+    }
 
     #[test]
     fn a_path_loses_its_middle_and_no_more_than_it_must() {

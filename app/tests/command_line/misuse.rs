@@ -135,3 +135,88 @@ fn output_that_cannot_be_written_is_said_to_be() {
         assert!(said.contains("error: standard output cannot be written: ") && said.contains("room for it"), "{said}");
     }
 }
+
+#[test]
+fn what_is_set_and_not_used_is_told() {
+    let said = |arguments: &[&str]| text(&plimsoll(arguments).stderr);
+    let unused =
+        ["plan", "brackets-gpt", "--set", "model.kv_heads=2", "--set", "model.head_dim=8", "--set", "model.heads=2"];
+    let told = said(&unused);
+    for key in ["model.head_dim", "model.kv_heads"] {
+        assert!(told.contains(&format!("note: --set: {key} is not used by gpt2, only by llama\n")), "{told}");
+    }
+    assert!(!told.contains("model.heads is"), "{told}");
+    assert!(!said(&[&unused[..], &["--set", "model.kind=llama"]].concat()).contains("not used"));
+    assert_eq!(said(&[&unused[..], &["--quiet"]].concat()), "");
+}
+
+#[test]
+fn what_a_file_gives_and_nothing_uses_is_told_with_its_place_and_stops_nothing() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let preset = folder.path().join("mine.toml");
+    fs::write(&preset, "version = 2\n[optimizer]\nkind = \"adamw\"\nmomentum = 0.8\n").expect("written");
+    let path = preset.to_str().expect("text");
+    let said = |more: &[&str]| {
+        let output = plimsoll(&[&["plan", path], more].concat());
+        assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+        text(&output.stderr)
+    };
+    let words = "optimizer.momentum is not used by adamw, only by momentum, nesterov, muon";
+    assert_eq!(said(&[]), format!("note: {path} (line 4, column 1): {words}\n"));
+    assert_eq!(said(&["--set", "optimizer.kind=momentum"]), "");
+    assert_eq!(said(&["--quiet"]), "");
+}
+
+#[test]
+fn a_table_says_what_it_read_as_texts_and_refuses_what_32_bits_cannot_hold() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("prices.csv");
+    let plan = |price: &dyn Fn(usize) -> String| {
+        let row = |i: usize| format!("{i},\"{}\",{}\n", price(i), ["no", "yes"][i % 2]);
+        let rows: String = (0..40).map(row).collect();
+        fs::write(&path, format!("number,price,sold\n{rows}")).expect("written");
+        let data = format!("data.path={}", path.display());
+        plimsoll(&[
+            "plan",
+            "mlp-table",
+            "--set",
+            &data,
+            "--set",
+            "data.label=sold",
+            "--set",
+            "batch.micro=8",
+            "--set",
+            "data.leave_out=",
+        ])
+    };
+    let output = plan(&|i| format!("{},{:03}.5", i + 1, i));
+    let told = text(&output.stdout);
+    assert!(
+        told.contains("read as categories: 'price' (for example \"1,000.5\"); write 1000.5 for a number"),
+        "{told}{}",
+        text(&output.stderr)
+    );
+    let output = plan(&|i| if i == 6 { "1e308".to_owned() } else { i.to_string() });
+    let told = text(&output.stderr);
+    assert_eq!(output.status.code(), Some(1), "{told}");
+    assert!(told.contains("prices.csv (line 8, column `price`): 1e308 is too far from the other numbers"), "{told}");
+}
+
+#[test]
+fn bytes_have_256_tokens_and_another_number_is_said_to_be_of_no_use() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("letters.txt");
+    fs::write(&path, "to be or not to be ".repeat(400)).expect("written");
+    let data = format!("data.path={}", path.display());
+    let plan = |vocabulary: &str| {
+        let vocabulary = format!("data.vocabulary={vocabulary}");
+        let set = ["data.kind=text", &data, &vocabulary, "data.length=16", "batch.micro=4"];
+        json(&[&["plan", "brackets-gpt", "--json"], &set.map(|set| ["--set", set]).concat()[..]].concat())
+    };
+    let notes = |plan: &Value| plan["data_notes"].as_array().expect("a list").clone();
+    let (bytes, other) = (plan("0"), plan("258"));
+    assert_eq!(bytes["parameters"], other["parameters"]);
+    assert_eq!((notes(&bytes).len(), notes(&plan("256")).len()), (0, 0));
+    let said = notes(&other)[0].to_string();
+    assert!(said.contains("256 of them, and data.vocabulary = 258 is not used"), "{said}");
+}

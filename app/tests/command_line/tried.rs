@@ -66,3 +66,45 @@ fn a_preset_is_tried_as_it_is_initialised_and_says_so() {
     let both = kept.output(&["try", "mlp-digits", "--sample", "1", "--prompt", "3"]);
     assert_eq!(both.status.code(), Some(2), "{}", text(&both.stderr));
 }
+
+#[test]
+fn what_cannot_be_tried_is_answered_with_what_can() {
+    let kept = Kept::new();
+    let fails = |arguments: &[&str]| {
+        let output = kept.output(arguments);
+        assert_eq!(output.status.code(), Some(1), "{arguments:?}: {}", text(&output.stderr));
+        text(&output.stderr)
+    };
+    for temperature in ["-1", "-0.5", "101"] {
+        let said = fails(&["try", "sort-llama", "--prompt", "3 1 4 1 5 9 2 6", "--temperature", temperature]);
+        assert!(said.contains("is no temperature; write 0 to 100") && !said.contains("tip"), "{said}");
+    }
+    let said = fails(&["try", "sort-llama", "--sample", "1"]);
+    assert!(said.contains("sequences, not pictures; give it a prompt to write on from (--prompt TEXT)"), "{said}");
+    // A folder is looked into before the store is.
+    let folder = kept.0.path().join("weights");
+    fs::create_dir(&folder).expect("made");
+    fs::write(folder.join("model.safetensors"), "").expect("written");
+    let named = folder.to_string_lossy();
+    let said = fails(&["try", &named, "--prompt", "hi"]);
+    assert!(
+        said.contains("is a folder of weights without a config.json") && said.contains("--set weights.path="),
+        "{said}"
+    );
+    fs::write(folder.join("adapter_config.json"), "{}").expect("written");
+    let output = program().args(["plan", "weights"]).current_dir(kept.0.path()).output().expect("the program starts");
+    let said = text(&output.stderr);
+    assert!(said.contains("is a folder of adapters") && said.contains("--format huggingface --merge"), "{said}");
+}
+
+#[test]
+fn a_run_whose_checkpoints_lie_elsewhere_is_tried_by_their_file() {
+    let kept = Kept::new();
+    let place = kept.0.path().join("elsewhere");
+    kept.train("4", &["--checkpoints", &place.to_string_lossy()]);
+    let said = text(&kept.output(&["try", "last", "--sample", "0"]).stderr);
+    assert!(said.contains("`plimsoll try FILE` and `plimsoll evaluate FILE` take a checkpoint that lies"), "{said}");
+    assert!(said.contains("last.safetensors"), "{said}");
+    let said = text(&kept.output(&["resume", "last"]).stderr);
+    assert!(said.contains("`plimsoll resume FILE` goes on from a checkpoint that lies elsewhere"), "{said}");
+}

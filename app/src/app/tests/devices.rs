@@ -66,6 +66,18 @@ fn the_controls_of_a_gpu_are_there_with_one_and_change_the_plan() {
 }
 
 #[test]
+fn every_address_is_planned_where_that_is_chosen() {
+    let mut window = on_card();
+    let before = app(&window).state.plan().expect("a plan").peak;
+    window.get_by_role_and_label(Role::ComboBox, "Memory pool").click();
+    window.run_steps(3);
+    window.get_by_label("plan every address").click();
+    until(&mut window, |app| app.state.plan().is_some_and(|plan| plan.places.is_some()));
+    let after = app(&window).state.plan().expect("a plan").peak;
+    assert!(after.live == before.live && after.reserved <= before.reserved, "{after:?} and {before:?}");
+}
+
+#[test]
 fn nothing_trains_on_a_card_that_is_only_planned_for_and_it_is_said_why() {
     let mut window = on_card();
     let reason = app(&window).state.why_no_training().expect("a reason");
@@ -175,7 +187,7 @@ fn nothing_trains_anyway_where_the_machine_ends_before_the_budget() {
     let over = Experiment { budget: Bytes::kib(100), ..digits() };
     for (free, may) in [(None, true), (Some(Bytes::gib(1)), true), (Some(Bytes::kib(50)), false)] {
         let base = Machine::nominal();
-        let data = Plan::of(&over, &base).expect("a plan").host_data;
+        let data = Plan::of(&over, &base).expect("a plan").host.total();
         let free = free.map(|free| FreeMemory { bytes: data + free, limited_by: LimitedBy::Machine });
         let plan = Plan::of(&over, &base.with_free_memory(free)).expect("a plan");
         let state = &mut window.state_mut().as_mut().expect("drawn").state;

@@ -74,6 +74,24 @@ fn a_preset_is_saved_and_opened_by_a_typed_path_where_no_dialog_answers() {
 }
 
 #[test]
+fn what_a_file_gives_and_nothing_uses_is_told_and_stops_nothing() {
+    let folder = folder();
+    let path = folder.path().join("mine.toml");
+    let text = "version = 2\n[optimizer]\nkind = \"adamw\"\nmomentum = 0.8\n[data]\nmodulus = 7\n";
+    fs::write(&path, text).expect("writes");
+    let mut window = window(digits());
+    ask(&mut window, Modifiers::COMMAND, Key::O);
+    enter(&mut window, &path);
+    assert_eq!(app(&window).state.document.path.as_ref(), Some(&path));
+    let log = &app(&window).state.log.entries;
+    for words in ["(line 4, column 1): optimizer.momentum is not used by adamw", "(line 6, column 1): data.modulus is"]
+    {
+        assert!(log.iter().any(|entry| entry.text.contains(words)), "{log:?}");
+    }
+    assert!(window.query_by_label_contains("The log names 1 more setting that is not used").is_some());
+}
+
+#[test]
 fn another_file_is_replaced_only_after_a_question() {
     let folder = folder();
     let other = folder.path().join("other.toml");

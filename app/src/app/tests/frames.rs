@@ -79,3 +79,23 @@ fn frame_costs() {
         sizes.iter().for_each(|size| window.report(&format!("{name}, after {steps} steps"), *size));
     }
 }
+
+/// How many frames were laid out more than once.
+fn laid_out_again(window: &Window) -> u64 {
+    window.ctx.cumulative_pass_nr() - window.ctx.cumulative_frame_nr()
+}
+
+#[test]
+fn no_frame_of_a_run_is_laid_out_twice() {
+    for size in [[960.0, 600.0], [1280.0, 800.0], [1920.0, 1080.0]] {
+        let mut window = window(digits());
+        window.set_size(size.into());
+        until(&mut window, |app| app.state.prediction.options_generation == app.state.document.generation);
+        window.run_steps(3);
+        let before = laid_out_again(&window);
+        window.key_press_modifiers(Modifiers::COMMAND, Key::Enter);
+        until(&mut window, |app| app.state.session.latest().is_some_and(|run| run.summary.is_some()));
+        window.run_steps(3);
+        assert_eq!(laid_out_again(&window), before, "{size:?}");
+    }
+}

@@ -46,7 +46,8 @@ fn in_a_short_pane_every_control_of_a_run_is_reached_by_the_tab_key_and_seen() {
                 window.key_press(Key::Tab);
                 window.run_steps(24);
                 tabs += 1;
-                assert!(tabs < 10, "{name} is not reached at {size:?}, {scale}");
+                // The headings of the columns come first.
+                assert!(tabs < 16, "{name} is not reached at {size:?}, {scale}");
             }
             assert!(is_in_sight(&window), "{name} is not in sight at {size:?}, {scale}");
         }

@@ -100,3 +100,26 @@ fn an_offer_that_was_taken_is_given_back() {
         window.run_steps(2);
     }
 }
+
+#[test]
+fn another_source_has_its_usual_length_and_undo_gives_the_chosen_one_back() {
+    let mut experiment = digits();
+    experiment.model.kind = plimsoll_engine::experiment::ModelKind::Gpt2;
+    (experiment.model.width, experiment.model.heads, experiment.model.depth) = (16, 2, 1);
+    (experiment.data.kind, experiment.data.length, experiment.data.vocabulary) = (DataKind::Tokens, 256, 10);
+    let mut window = window(experiment.clone());
+    let choose = |window: &mut Window, name: &str| {
+        window.get_by_role_and_label(Role::ComboBox, "Source").click_accesskit();
+        window.run_steps(3);
+        window.get_by_label(name).click_accesskit();
+        window.run_steps(3);
+    };
+    choose(&mut window, "digits to sort");
+    let data = &app(&window).state.document.experiment.data;
+    assert_eq!((data.kind, data.length), (DataKind::Sort, 8), "256 digits were not chosen");
+    until(&mut window, |app| app.state.plan().is_some_and(|plan| plan.experiment.data.length == 8));
+    undo(&mut window);
+    assert_eq!(app(&window).state.document.experiment, experiment);
+    choose(&mut window, "balanced brackets");
+    assert_eq!(app(&window).state.document.experiment.data.length, 10);
+}

@@ -1,6 +1,7 @@
 //! The pane that tries a model: it tests, leafs through, answers a drawing and writes on, beside a run as well.
 
 use eframe::egui::{Event, PointerButton, pos2};
+use egui_kittest::kittest::By;
 use plimsoll_engine::experiment::{DataKind, ModelKind};
 
 use super::{
@@ -153,7 +154,7 @@ fn a_prompt_is_written_on_in_the_window() {
 #[test]
 fn rows_of_a_table_are_leafed_through_with_what_was_answered() {
     let store = folder();
-    for (label, words) in [("deadweight_t", "Off by"), ("type", "Unsure")] {
+    for (label, words) in [("deadweight_t", "Off by (deadweight_t)"), ("type", "Unsure")] {
         let mut experiment = digits();
         experiment.data.kind = DataKind::Table;
         experiment.data.path = Some("shipped:ships.csv".into());
@@ -191,9 +192,61 @@ fn the_weights_of_a_kept_run_are_one_choice_away() {
     window.get_by_label("Runs to take the weights of").click_accesskit();
     window.run_steps(3);
     let name = app(&window).state.runs.rows()[0].called();
-    window.get_by_label_contains(&format!("{name}, ")).click_accesskit();
+    // The point of the run is named as well, and is no button.
+    window.get(By::new().role(Role::Button).label_contains(&format!("{name}, "))).click_accesskit();
     window.run_steps(3);
     let chosen = app(&window).state.document.experiment.weights.path.clone().expect("chosen");
     assert!(chosen.ends_with("last.safetensors"), "{}", chosen.display());
     until(&mut window, |app| app.state.plan().is_some_and(|plan| plan.experiment.weights.path == Some(chosen.clone())));
+}
+
+#[test]
+fn a_kept_run_teaches_another_model_by_two_clicks() {
+    let store = folder();
+    let mut window = on(&store, digits());
+    train(&mut window);
+    until(&mut window, |app| app.state.runs.rows().iter().any(|row| row.saved.is_some()));
+    window.run_steps(3);
+    window.get_by_label("Distillation").click_accesskit();
+    window.run_steps(3);
+    assert!(window.query_by_label("Temperature").is_none(), "nothing teaches yet");
+    window.get_by_label("Runs that may teach").click_accesskit();
+    window.run_steps(3);
+    let name = app(&window).state.runs.rows()[0].called();
+    window.get(By::new().role(Role::Button).label_contains(&format!("{name}, "))).click_accesskit();
+    window.run_steps(3);
+    let chosen = app(&window).state.document.experiment.distil.teacher.clone().expect("chosen");
+    until(&mut window, |app| {
+        let is_it = |plan: &plimsoll_engine::plan::Plan| plan.experiment.distil.teacher.as_ref() == Some(&chosen);
+        app.state.plan().is_some_and(|plan| is_it(plan) && plan.layers.iter().any(|layer| layer.path == "teacher"))
+    });
+    window.run_steps(3);
+    assert!(window.query_all_by_label_contains("Teacher's share").next().is_some());
+    train(&mut window);
+    let run = app(&window).state.session.latest().expect("a run");
+    assert!(matches!(run.status, Status::Ended(Outcome::Finished)), "{:?}", run.status);
+}
+
+#[test]
+fn a_test_set_that_has_changed_since_the_run_is_told_of() {
+    let place = tempfile::tempdir().expect("a folder");
+    let letters = place.path().join("letters.txt");
+    std::fs::write(&letters, "to be or not to be ".repeat(40)).expect("written");
+    let store = folder();
+    let mut experiment = digits();
+    experiment.model.kind = ModelKind::Gpt2;
+    (experiment.model.width, experiment.model.depth, experiment.model.heads) = (16, 1, 2);
+    (experiment.data.kind, experiment.data.path, experiment.data.length) = (DataKind::Text, Some(letters.clone()), 8);
+    (experiment.batch.micro, experiment.run.steps) = (4, Some(3));
+    let mut window = on(&store, experiment);
+    show(&mut window, Pane::TryOut);
+    train(&mut window);
+    until(&mut window, |app| app.state.shown_run().is_some_and(|run| run.kept.is_some()));
+    tested(&mut window);
+    assert!(window.query_by_label_contains("the data have changed").is_none());
+    std::fs::write(&letters, "to be or not to be ".repeat(60)).expect("written");
+    press(&mut window, "Test again");
+    until(&mut window, |app| app.state.trial.caution().is_some());
+    window.run_steps(2);
+    assert!(window.query_by_label_contains("⚠ the run learned from ").is_some());
 }

@@ -64,7 +64,7 @@ fn one(
     // Nor does it tell where its line is: what a pool that grows takes, and as much as one large block leaves in pieces.
     let (planned, above) = match policy {
         PoolPolicy::Reserve => (PoolPolicy::Grow, ABOVE),
-        PoolPolicy::Grow | PoolPolicy::Release => (policy, Bytes::ZERO),
+        PoolPolicy::Grow | PoolPolicy::Release | PoolPolicy::Planned => (policy, Bytes::ZERO),
     };
     experiment.gpu.pool = planned;
     let line = Plan::of(&experiment, &trainer.machine())?.peak.process + above;

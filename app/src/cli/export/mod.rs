@@ -3,6 +3,7 @@
 mod contents;
 
 use std::{
+    fs,
     path::{Path, PathBuf},
     process::ExitCode,
 };
@@ -14,6 +15,7 @@ use plimsoll_engine::{
     plan::{self, Pass},
     report::{Subject, comparison::MOST, tensorboard},
     train::Checkpoint,
+    whole_file,
 };
 use serde::Serialize;
 
@@ -211,7 +213,9 @@ impl Export {
     fn huggingface(&self, folder: &Path) -> anyhow::Result<ExitCode> {
         anyhow::ensure!(!save::is_stdout(folder), Misuse("a folder is written: name one with -o".to_owned()));
         save::can_be_folder(folder)?;
-        let there = folder.read_dir().is_ok_and(|mut entries| entries.next().is_some());
+        // What an export that was killed left behind is none of its user's.
+        let is_own = |entry: fs::DirEntry| !entry.file_name().to_str().is_some_and(whole_file::is_begun);
+        let there = folder.read_dir().is_ok_and(|mut entries| entries.any(|entry| entry.is_ok_and(is_own)));
         anyhow::ensure!(
             self.force || !there,
             "{}: has files already; write --force to write over those of the same names, or name another folder",
@@ -250,7 +254,11 @@ impl Export {
         };
         // A folder that is not there is no checkpoint either.
         if !kept.files.is_dir() {
-            anyhow::bail!("{}: no weights: {}", subject.name, in_store::without_checkpoint(&kept.details));
+            anyhow::bail!(
+                "{}: no weights: {}",
+                subject.name,
+                in_store::without_checkpoint(&kept.details, "`plimsoll resume FILE` goes on from")
+            );
         }
         let at = if self.best { kept.files.join(Checkpoint::BEST) } else { Checkpoint::at(&kept.files)? };
         let no_weights = || format!("{}: no weights", subject.name);

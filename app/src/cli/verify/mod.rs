@@ -91,7 +91,7 @@ struct Case {
 impl Case {
     /// Why a shipped preset for a folder of the user's cannot be planned, where the folder is not here.
     fn lacks_data(&self) -> Option<String> {
-        let path = self.experiment.data.path.as_ref().filter(|path| !path.exists())?;
+        let path = self.experiment.data.missing_path()?;
         Some(format!("its data are not here, in {}", path.display()))
     }
 }

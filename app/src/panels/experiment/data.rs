@@ -1,12 +1,9 @@
 //! The group of the data: the source, and what that source needs.
 
 use eframe::egui::Ui;
-use plimsoll_engine::{
-    Bytes,
-    experiment::{DataKind, DataSetting, PathUse},
-};
+use plimsoll_engine::experiment::{DataKind, DataSetting, PathUse};
 
-use super::{PanelContext, controls, fact, path, path::PathRow, table};
+use super::{PanelContext, controls, fact, host, path, path::PathRow, table};
 use crate::{
     command::Action,
     samples,
@@ -61,7 +58,7 @@ pub(super) fn ui(ui: &mut Ui, form: &Form<'_>, context: &PanelContext<'_>) {
             (true, _) => (FILE, "/path/to/file"),
             (false, _) => (FOLDER, "/path/to/folder"),
         };
-        let row = PathRow { spec, hint, browse: Action::BrowseData, offered: Vec::new() };
+        let row = PathRow { spec, hint, browse: Action::BrowseData, offered: ("", Vec::new()) };
         path::ui(ui, form, context, row, |experiment| &mut experiment.data.path);
         fact(ui, holds);
     }
@@ -72,8 +69,8 @@ pub(super) fn ui(ui: &mut Ui, form: &Form<'_>, context: &PanelContext<'_>) {
     table.into_iter().flat_map(samples::table_lines).for_each(|line| fact(ui, &line));
     let facts = context.state.newest_plan().and_then(|plan| plan.resolved.data().text_facts());
     facts.into_iter().flat_map(samples::lines).for_each(|line| fact(ui, &line));
-    if let Some(plan) = context.state.newest_plan().filter(|plan| plan.host_data > Bytes::ZERO) {
-        fact(ui, &format!("the data take {} of host memory, outside the budget", plan.host_data));
+    if let Some(plan) = context.state.newest_plan() {
+        host::ui(ui, plan, context.state.shown_run());
     }
 }
 
@@ -86,7 +83,7 @@ fn setting(ui: &mut Ui, form: &Form<'_>, context: &PanelContext<'_>, setting: Da
                 spec: TOKENIZER,
                 hint: "that of the weights",
                 browse: Action::BrowseTokenizer,
-                offered: Vec::new(),
+                offered: ("", Vec::new()),
             };
             return path::ui(ui, form, context, row, |experiment| &mut experiment.data.tokenizer);
         }
@@ -116,6 +113,10 @@ fn setting(ui: &mut Ui, form: &Form<'_>, context: &PanelContext<'_>, setting: Da
 /// Draws what few change: where the data lie, and what is done to training images of any source.
 pub(super) fn rest(ui: &mut Ui, form: &Form<'_>) {
     form.choice(ui, controls::PLACEMENT.0, &controls::PLACEMENT.1);
+    form.number(ui, controls::PREFETCH.0, controls::PREFETCH.1);
+    if form.experiment().data.is_work() {
+        form.number(ui, controls::WORKERS.0, controls::WORKERS.1);
+    }
     if form.experiment().data.kind.has_colours() {
         form.choice(ui, controls::NORMALISE.0, &controls::NORMALISE.1);
     }

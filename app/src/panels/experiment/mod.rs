@@ -4,8 +4,11 @@ mod adapters;
 mod controls;
 mod data;
 mod description;
+mod distil;
+mod host;
 mod optimizer;
 mod path;
+mod prune;
 mod table;
 
 use std::path::PathBuf;
@@ -48,11 +51,18 @@ pub(crate) fn ui(ui: &mut Ui, context: &PanelContext<'_>) {
         }
         group(ui, "Model", |ui| {
             model(ui, &form);
-            let offered = runs_of(context, form.experiment().model.kind);
+            let kind = form.experiment().model.kind;
+            let offered = ("Runs to take the weights of", runs_that(context, |row| row.is_of(kind)));
             let row = PathRow { spec: WEIGHTS, hint: "drawn at random", browse: Action::BrowseWeights, offered };
             path::ui(ui, &form, context, row, |experiment| &mut experiment.weights.path);
         });
         more(ui, &form, "Trained parameters", &adapters::PARTS, |ui| adapters::ui(ui, &form));
+        more(ui, &form, "Pruning", &prune::PARTS, |ui| prune::ui(ui, &form));
+        more(ui, &form, "Distillation", &distil::PARTS, |ui| {
+            let task = form.experiment().model.kind.task();
+            let teaches = |row: &Row| ModelKind::ALL.into_iter().any(|kind| kind.task() == task && row.is_of(kind));
+            distil::ui(ui, &form, context, runs_that(context, teaches));
+        });
         group(ui, "Data", |ui| data::ui(ui, &form, context));
         let rest = [controls::PLACEMENT.0, controls::FLIP.0, controls::CROP.0, controls::COLOUR.0];
         more(ui, &form, "More about the data", &rest, |ui| data::rest(ui, &form));
@@ -70,10 +80,10 @@ pub(crate) fn ui(ui: &mut Ui, context: &PanelContext<'_>) {
     }
 }
 
-/// The latest kept runs of a model's kind whose weights are there, by what they are called.
-fn runs_of(context: &PanelContext<'_>, kind: ModelKind) -> Vec<(String, PathBuf)> {
+/// The latest kept runs that `suit` and whose weights are there, by what they are called.
+fn runs_that(context: &PanelContext<'_>, suit: impl Fn(&Row) -> bool) -> Vec<(String, PathBuf)> {
     const OFFERED: usize = 12;
-    let is_one = |row: &&Row| row.saved.is_some() && row.is_of(kind);
+    let is_one = |row: &&Row| row.saved.is_some() && suit(row);
     let mut found: Vec<&Row> = context.state.runs.rows().iter().filter(is_one).collect();
     found.sort_by_key(|row| std::cmp::Reverse(row.run.started));
     found.truncate(OFFERED);

@@ -11,7 +11,8 @@ use crate::{
     theme,
     widgets::{
         control::{Form, Spec, follow},
-        draft, text,
+        draft::{self, Edited},
+        text,
     },
 };
 
@@ -23,12 +24,12 @@ pub(super) struct PathRow<'a> {
     pub(super) hint: &'a str,
     /// What the button asks for.
     pub(super) browse: Action,
-    /// Paths to choose from, by what they are called.
-    pub(super) offered: Vec<(String, PathBuf)>,
+    /// Paths to choose from, by what they are called, and what the list of them is.
+    pub(super) offered: (&'static str, Vec<(String, PathBuf)>),
 }
 
 /// Draws the row of the path that `field` finds. What is typed is taken once the field is left: folders on the way are not what
-/// is meant.
+/// is meant. A path that has no room beside its name has a line of its own.
 pub(super) fn ui(
     ui: &mut Ui,
     form: &Form<'_>,
@@ -36,10 +37,10 @@ pub(super) fn ui(
     row: PathRow<'_>,
     field: fn(&mut Experiment) -> &mut Option<PathBuf>,
 ) {
-    let PathRow { spec, hint, browse, offered } = row;
+    let PathRow { spec, hint, browse, offered: (list, offered) } = row;
     let path = field(&mut form.experiment().clone()).clone().unwrap_or_default();
     let known = path.to_string_lossy().into_owned();
-    let mut taken = None;
+    let (mut taken, mut is_below) = (None, false);
     let hover = form.row(ui, spec, |ui| {
         let button = ui.add(Button::new("…")).accessible_name(format!("Browse for the {}", spec.name.to_lowercase()));
         follow(&button);
@@ -48,23 +49,40 @@ pub(super) fn ui(
         }
         if !offered.is_empty() {
             let menu = ui.menu_button("⏷", |ui| offers(ui, &offered, &mut taken));
-            follow(&menu.response.accessible_name(format!("Runs to take the {} of", spec.name.to_lowercase())));
+            follow(&menu.response.accessible_name(list));
         }
-        let room = ui.available_width() - 2.0 * theme::GAP;
-        let font = TextStyle::Body.resolve(ui.style());
-        let shown = text::shortened(&known, |part| text::width(ui, part, &font) <= room);
-        let id = Id::unique((spec.key, "path"));
-        let edited = draft::edit(ui, id, (spec.name, hint), (&known, &shown), f32::INFINITY);
-        follow(&edited.response);
-        taken = taken.take().or(edited.taken);
+        is_below = text::width(ui, &known, &TextStyle::Body.resolve(ui.style())) > room(ui);
+        if !is_below {
+            taken = taken.take().or(edited(ui, spec, hint, &known).taken);
+        }
     });
     let title = if known.is_empty() { spec.name.to_owned() } else { format!("{}: {known}", spec.name) };
     form.help_of(&hover, spec, &title, Vec::new);
+    if is_below {
+        let Edited { response, taken: typed, .. } = ui.horizontal(|ui| edited(ui, spec, hint, &known)).inner;
+        taken = taken.or(typed);
+        form.help_of(&response, spec, &title, Vec::new);
+    }
     if let Some(text) = taken {
         form.edit(spec.key, |experiment| {
             *field(experiment) = Some(text.trim().into()).filter(|_| !text.trim().is_empty())
         });
     }
+}
+
+/// How much of a path a field has room for.
+fn room(ui: &Ui) -> f32 {
+    ui.available_width() - 2.0 * theme::GAP
+}
+
+/// The field of a path: while nobody types, the file's name with as many of its folders as have room.
+fn edited(ui: &mut Ui, spec: Spec, hint: &str, known: &str) -> Edited {
+    let (room, font) = (room(ui), TextStyle::Body.resolve(ui.style()));
+    let shown = text::file(known, |part| text::width(ui, part, &font) <= room);
+    let id = Id::unique((spec.key, "path"));
+    let edited = draft::edit(ui, id, (spec.name, hint), (known, &shown), f32::INFINITY);
+    follow(&edited.response);
+    edited
 }
 
 /// The paths to choose from; what is chosen is `taken`.

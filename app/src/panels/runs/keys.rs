@@ -51,6 +51,10 @@ pub(super) fn ui(ui: &mut Ui, context: &PanelContext<'_>, order: &[usize]) -> Op
     if !response.has_focus() {
         return None;
     }
+    if response.gained_focus() {
+        // Only in the frame after it are the arrows kept from leading the focus away.
+        ui.ctx().request_repaint();
+    }
     let filter = EventFilter { vertical_arrows: true, ..EventFilter::default() };
     ui.memory_mut(|memory| memory.set_focus_lock_filter(id(), filter));
     let last = order.len().saturating_sub(1);

@@ -39,7 +39,7 @@ pub(crate) fn open<T: Clone + Send + Sync + 'static>(ctx: &Context, id: Id, of: 
 }
 
 /// Opens it at a place by a key that `focused` took.
-pub(super) fn open_by_key<T: Clone + Send + Sync + 'static>(ctx: &Context, id: Id, of: T, at: Pos2, focused: Id) {
+pub(crate) fn open_by_key<T: Clone + Send + Sync + 'static>(ctx: &Context, id: Id, of: T, at: Pos2, focused: Id) {
     open_at(ctx, id, Opened { at, of, by: By::Key(focused) });
 }
 

@@ -1,61 +1,30 @@
 //! The table: as many columns as the pane has room for, and only the rows in sight.
 
-use eframe::egui::{Align, Id, Label, Layout, Modifiers, RichText, Role, Sense, Tooltip, Ui, WidgetInfo};
+use eframe::egui::{Align, Id, Label, Layout, Modifiers, RichText, Role, Sense, TextStyle, Tooltip, Ui, WidgetInfo};
 use egui_extras::{Column, TableBuilder};
 use plimsoll_engine::store::{RunKey, RunState};
 
-use super::{PanelContext, about, ask, front, keys, menu, pick};
+use super::{
+    PanelContext, about, ask,
+    columns::{BETWEEN, Widths, columns},
+    front, keys, menu, pick,
+};
 use crate::{
     command::RunsAction,
     format,
     runs::{self, Row, Runs},
     theme,
     view::{self, RunColumn},
-    widgets::{control::beside, table},
+    widgets::{control::beside, table, text},
 };
-
-/// A column with what it is called and what it holds.
-type Named = (RunColumn, &'static str, &'static str);
-
-const COLUMNS: [Named; 10] = [
-    (RunColumn::Star, "★", "Whether you starred it."),
-    (RunColumn::Name, "run", "Its name, or its title."),
-    (RunColumn::Differs, "what differs", "What sets it apart from the other runs of its title, or from its preset."),
-    (RunColumn::Started, "when", "When it began."),
-    (RunColumn::State, "state", "How far it came."),
-    (RunColumn::Device, "device", "What it ran on."),
-    (RunColumn::Measured, "peak", "The measured peak of what its budget counts."),
-    (RunColumn::Predicted, "predicted", "The predicted peak of what its budget counts."),
-    (RunColumn::Accuracy, "accuracy", "The best accuracy on test data."),
-    (RunColumn::Step, "a step", "The mean time of a step, tests excluded."),
-];
-/// Columns that a pane without room leaves out, in this order: a row tells everything on hover.
-const LEFT_OUT: [RunColumn; 7] = [
-    RunColumn::Device,
-    RunColumn::Predicted,
-    RunColumn::State,
-    RunColumn::Step,
-    RunColumn::Started,
-    RunColumn::Differs,
-    RunColumn::Accuracy,
-];
-/// A name is not narrower.
-const NAME: f32 = 84.0;
-/// What differs is not narrower.
-const DIFFERS: f32 = 96.0;
-/// Share of the room of names and differences that the names have.
-const NAME_SHARE: f32 = 0.35;
-/// The widest name of a device.
-const DEVICE: f32 = 110.0;
-/// Between columns.
-const BETWEEN: f32 = 8.0;
 
 /// Draws it.
 pub(super) fn ui(ui: &mut Ui, context: &mut PanelContext<'_>, order: &[usize]) {
     let state = context.state;
     let runs = &state.runs;
     let at = keys::ui(ui, context, order).or_else(|| lost(ui, runs, order));
-    let columns = columns(ui);
+    let widths = *context.view.shown_runs.widths.get_or_insert_with(|| Widths::of(ui, runs, order));
+    let columns = columns(ui, widths);
     let sort = &mut context.view.runs;
     ui.spacing_mut().item_spacing.x = BETWEEN;
     let mut table = TableBuilder::new(ui)
@@ -179,44 +148,6 @@ pub(super) fn clicked(context: &PanelContext<'_>, order: &[usize], index: usize,
     pick(context, picked);
 }
 
-/// The columns that have room, each with its width.
-fn columns(ui: &Ui) -> Vec<(Named, f32)> {
-    let width = |(column, name, _): &Named| {
-        let content = match column {
-            RunColumn::Star => table::text_width(ui, "★"),
-            RunColumn::Name => NAME,
-            RunColumn::Differs => DIFFERS,
-            RunColumn::Started => table::text_width(ui, "22 Nov 2026"),
-            RunColumn::State => table::text_width(ui, RunState::Interrupted.key()),
-            RunColumn::Device => DEVICE,
-            RunColumn::Measured | RunColumn::Predicted => table::bytes_width(ui),
-            RunColumn::Accuracy => table::text_width(ui, &format::share(1.0)),
-            RunColumn::Step => table::text_width(ui, "9.99 ms"),
-        };
-        content.max(table::heading_width(ui, name))
-    };
-    let mut columns: Vec<(Named, f32)> = COLUMNS.into_iter().map(|column| (column, width(&column))).collect();
-    // Room for the scroll bar, which floats.
-    let room = ui.available_width() - theme::GAP;
-    let taken = |columns: &[(Named, f32)]| columns.iter().map(|(_, width)| width + BETWEEN).sum::<f32>() - BETWEEN;
-    for least in LEFT_OUT {
-        if taken(&columns) <= room {
-            break;
-        }
-        columns.retain(|((column, ..), _)| *column != least);
-    }
-    let left = (room - taken(&columns)).max(0.0);
-    let has_differs = columns.iter().any(|((column, ..), _)| *column == RunColumn::Differs);
-    for ((column, ..), width) in &mut columns {
-        match column {
-            RunColumn::Name => *width += if has_differs { left * NAME_SHARE } else { left },
-            RunColumn::Differs => *width += left * (1.0 - NAME_SHARE),
-            _ => {}
-        }
-    }
-    columns
-}
-
 fn cell(ui: &mut Ui, context: &PanelContext<'_>, row: &Row, column: RunColumn, is_picked: bool) {
     let run = &row.run;
     let palette = theme::palette(ui);
@@ -224,7 +155,13 @@ fn cell(ui: &mut Ui, context: &PanelContext<'_>, row: &Row, column: RunColumn, i
     match column {
         RunColumn::Star => star(ui, context, row, is_picked),
         RunColumn::Name => named(ui, row, is_picked),
-        RunColumn::Differs => left(ui, colored(&row.differs, palette.weak())),
+        RunColumn::Differs if row.differs.is_empty() => {}
+        RunColumn::Differs => {
+            let color = if is_picked { palette.strong() } else { palette.weak() };
+            ui.with_layout(Layout::left_to_right(Align::Center), |ui| {
+                shortened(ui, &row.differs, |short| RichText::new(short).color(color));
+            });
+        }
         RunColumn::Started => drop(table::text(ui, &runs::when(run.started))),
         RunColumn::State => left(ui, colored(run.state.key(), color(ui, run.state))),
         RunColumn::Device => left(ui, RichText::new(row.device())),
@@ -258,7 +195,7 @@ fn spoken(row: &Row) -> String {
 }
 
 /// The sign of a state other than finished.
-fn mark(state: RunState) -> Option<&'static str> {
+pub(super) fn mark(state: RunState) -> Option<&'static str> {
     match state {
         RunState::Finished => None,
         RunState::Running => Some("▶"),
@@ -277,8 +214,16 @@ fn named(ui: &mut Ui, row: &Row, is_picked: bool) {
             let sign = ui.add(Label::new(RichText::new(sign).color(color)).sense(Sense::hover()));
             sign.widget_info(|| WidgetInfo::labeled(Role::Label, true, row.run.state.key()));
         }
-        ui.add(Label::new(row.name()).truncate().show_tooltip_when_elided(false).sense(Sense::hover()));
+        shortened(ui, row.name(), RichText::new);
     });
+}
+
+/// A text without its middle where it has no room: beginning and end tell runs apart. The row tells the whole of it on hover.
+fn shortened(ui: &mut Ui, whole: &str, written: impl FnOnce(String) -> RichText) {
+    let (font, room) = (TextStyle::Body.resolve(ui.style()), ui.available_width());
+    let short = text::shortened(whole, |part| text::width(ui, part, &font) <= room);
+    let label = Label::new(written(short)).truncate().show_tooltip_when_elided(false).sense(Sense::hover());
+    ui.add(label).widget_info(|| WidgetInfo::labeled(Role::Label, true, whole));
 }
 
 fn figure(ui: &mut Ui, text: Option<String>) {

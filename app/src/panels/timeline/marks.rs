@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use eframe::egui::{self, Align2, Color32, FontId, Galley, Rect, Stroke, Ui, pos2, vec2};
+use eframe::egui::{self, Color32, FontId, Galley, Rect, Stroke, Ui, pos2, vec2};
 use egui_plot::{PlotPoint, PlotTransform};
 use plimsoll_engine::{
     Bytes,
@@ -10,62 +10,92 @@ use plimsoll_engine::{
     plan::{Pass, Plan},
 };
 
-use super::{LOW, scale::Scale, shape::bands};
+use super::{
+    LOW,
+    places::{self, ARROW, Words},
+    scale::Scale,
+    shape::bands,
+};
 use crate::{
     format,
     theme::{self, Palette},
 };
 
-/// The names of the phases lie this far below the top: above them is the budget that is past a break.
-const NAMES: f32 = 20.0;
 /// Half the height of the sign of a break.
 const SLASH: f32 = 3.5;
 
-/// The names of the phases, along the top, where they have room.
-pub(super) fn phase_names(ui: &Ui, timeline: &Timeline, transform: &PlotTransform, palette: &Palette) {
-    let frame = *transform.frame();
-    if frame.height() < LOW {
-        return;
-    }
+/// Draws the words of a picture and its signs.
+pub(super) fn draw(ui: &Ui, (plan, pass): (&Plan, Pass), scale: Scale, transform: &PlotTransform, palette: &Palette) {
+    let (frame, timeline) = (*transform.frame(), plan.timeline(pass));
+    let level = |value: f64| transform.position_from_point(&PlotPoint::new(0.0, value)).y;
+    let in_picture = |value: f64| Some(level(value)).filter(|y| frame.y_range().contains(*y));
+    let (budget, broken) = (in_picture(scale.budget), scale.broken_at.and_then(in_picture));
+    let tip = timeline.peak_index().map(|index| {
+        let at = PlotPoint::new(index as f64 + 0.5, timeline.points[index].live.as_mib());
+        transform.position_from_point(&at) - vec2(0.0, 2.0)
+    });
+    let tip = tip.filter(|tip| frame.expand(ARROW.y).contains(*tip));
+    let of_peak =
+        tip.map(|tip| words(ui, &at_peak(plan, pass, frame), places::room_beside(frame, tip), palette.strong()));
+    let of_budget = budget.map(|_| words(ui, &budget_words(plan), frame.width() - theme::GAP * 2.0, palette.budget));
+    let names = phase_names(ui, timeline, transform, palette);
+    let wanted = Words {
+        frame,
+        lines: budget.into_iter().chain(broken).collect(),
+        peak: tip.zip(of_peak.as_ref().map(|galley| galley.size())),
+        budget: of_budget.as_ref().map(|galley| galley.size()),
+        phases: names.iter().map(|(middle, galley)| (*middle, galley.size())).collect(),
+    };
+    let found = wanted.places();
     let painter = ui.painter_at(frame);
-    for band in bands(&timeline.points) {
-        let left = transform.position_from_point_x(band.from as f64).max(frame.left());
-        let right = transform.position_from_point_x(band.to as f64).min(frame.right());
-        let font = FontId::proportional(theme::SMALL_TEXT);
-        let galley = painter.layout_no_wrap(band.phase.name().to_owned(), font, palette.weak());
-        if galley.size().x + 8.0 < right - left {
-            let at = pos2(f32::midpoint(left, right) - galley.size().x / 2.0, frame.top() + NAMES);
-            painter.galley(at, galley, palette.weak());
+    for ((_, galley), place) in names.into_iter().zip(&found.phases) {
+        place.iter().for_each(|place| painter.galley(place.min, Arc::clone(&galley), palette.weak()));
+    }
+    if let Some(tip) = tip {
+        let arrow = vec![tip, tip - ARROW, tip + vec2(ARROW.x, -ARROW.y)];
+        painter.add(egui::Shape::convex_polygon(arrow, palette.strong(), Stroke::NONE));
+    }
+    for (place, galley, color) in [(found.peak, of_peak, palette.strong()), (found.budget, of_budget, palette.budget)] {
+        // Where there is no room at the budget, the line alone tells it: the bar above has the figure.
+        if let Some((place, galley)) = place.zip(galley) {
+            plate(ui, &frame, place, galley, color);
         }
     }
+    if let Some(y) = broken {
+        broken_axis(ui, &frame, y, palette);
+    }
+    #[cfg(test)]
+    ui.data_mut(|data| {
+        let rects = found.phases.iter().flatten().copied().chain(found.peak).chain(found.budget);
+        data.insert_temp::<super::Seen>(super::seen_id(), (wanted.lines, rects.collect()));
+    });
 }
 
-/// The peak's place, its bytes, layer and op; and what the headline counts besides, where it counts more. Where the words
-/// stand comes back.
-pub(super) fn peak(ui: &Ui, plan: &Plan, pass: Pass, transform: &PlotTransform, palette: &Palette) -> Option<Rect> {
+/// The names of the phases that have room between their ends: where the middle of each is.
+fn phase_names(ui: &Ui, timeline: &Timeline, transform: &PlotTransform, palette: &Palette) -> Vec<(f32, Arc<Galley>)> {
+    let frame = *transform.frame();
+    if frame.height() < LOW {
+        return Vec::new();
+    }
+    let named = bands(&timeline.points).into_iter().map(|band| {
+        let left = transform.position_from_point_x(band.from as f64).max(frame.left());
+        let right = transform.position_from_point_x(band.to as f64).min(frame.right());
+        let galley = words(ui, band.phase.name(), f32::INFINITY, palette.weak());
+        (right - left, (f32::midpoint(left, right), galley))
+    });
+    named.filter(|(room, (_, galley))| galley.size().x + 8.0 < *room).map(|(_, name)| name).collect()
+}
+
+/// The peak's bytes, layer and op; and what the headline counts besides, where it counts more.
+fn at_peak(plan: &Plan, pass: Pass, frame: Rect) -> String {
     let timeline = plan.timeline(pass);
-    let index = timeline.peak_index()?;
-    let point = &timeline.points[index];
-    let at = transform.position_from_point(&PlotPoint::new(index as f64 + 0.5, point.live.as_mib()));
-    let tip = at - vec2(0.0, 2.0);
-    let arrow = vec![tip, tip + vec2(-4.5, -8.0), tip + vec2(4.5, -8.0)];
-    let painter = ui.painter_at(*transform.frame());
-    painter.add(egui::Shape::convex_polygon(arrow, palette.strong(), Stroke::NONE));
-    let right_half = at.x > transform.frame().center().x;
-    let (align, dx) = if right_half { (Align2::RIGHT_BOTTOM, -8.0) } else { (Align2::LEFT_BOTTOM, 8.0) };
+    let Some(point) = timeline.peak_index().map(|index| &timeline.points[index]) else { return String::new() };
     let own = format!("{} · {} · {}", point.live, timeline.layer(point.layer), point.op);
-    let room = if right_half { at.x - transform.frame().left() } else { transform.frame().right() - at.x } - 14.0;
-    let text = match counted_besides(plan, pass) {
-        Some(_) if transform.frame().height() < LOW => format!("{own} · {} with context and slack", plan.load()),
+    match counted_besides(plan, pass) {
+        Some(_) if frame.height() < LOW => format!("{own} · {} with context and slack", plan.load()),
         Some(besides) => format!("{own}\n{besides}"),
         None => own,
-    };
-    let (galley, color) = (words(ui, &text, room, palette.strong()), palette.strong());
-    let place = align.anchor_size(tip + vec2(dx, 0.0), galley.size());
-    // Below the top, however high the peak is.
-    let place = place.translate(vec2(0.0, (transform.frame().top() + 1.0 - place.top()).max(0.0)));
-    plate(ui, transform.frame(), place, galley, color);
-    Some(place)
+    }
 }
 
 /// What the budget counts beyond the tensors at the peak: `+ 480 MiB context + 412 MiB slack = 23.5 GiB of the budget`.
@@ -78,45 +108,6 @@ fn counted_besides(plan: &Plan, pass: Pass) -> Option<String> {
     let parts = parts.iter().filter(|(_, bytes)| *bytes > Bytes::ZERO);
     let parts: String = parts.map(|(category, bytes)| format!("+ {bytes} {} ", category.name())).collect();
     Some(format!("{parts}= {} of the budget", plan.load()))
-}
-
-/// The words at the budget's line, not over those `taken`, and the break of the axis below it.
-pub(super) fn budget(
-    ui: &Ui,
-    plan: &Plan,
-    taken: Option<Rect>,
-    scale: Scale,
-    transform: &PlotTransform,
-    palette: &Palette,
-) {
-    let frame = transform.frame();
-    let y = transform.position_from_point(&PlotPoint::new(0.0, scale.budget)).y;
-    if !frame.y_range().contains(y) {
-        return;
-    }
-    let galley = words(ui, &budget_words(plan), frame.width() - theme::GAP * 2.0, palette.budget);
-    let (left, right) = (pos2(frame.left() + theme::GAP, y), pos2(frame.right() - theme::GAP, y));
-    let places = [
-        Align2::LEFT_CENTER.anchor_size(left, galley.size()),
-        Align2::RIGHT_CENTER.anchor_size(right, galley.size()),
-        Align2::LEFT_TOP.anchor_size(left + vec2(0.0, 3.0), galley.size()),
-        Align2::RIGHT_TOP.anchor_size(right + vec2(0.0, 3.0), galley.size()),
-        Align2::LEFT_BOTTOM.anchor_size(left - vec2(0.0, 3.0), galley.size()),
-        Align2::RIGHT_BOTTOM.anchor_size(right - vec2(0.0, 3.0), galley.size()),
-    ];
-    let is_free = |place: &&Rect| {
-        frame.contains_rect(**place) && taken.is_none_or(|taken| !taken.expand(2.0).intersects(**place))
-    };
-    // Where there is no room, the line alone tells it: the bar above has the figure.
-    if let Some(place) = places.iter().find(is_free) {
-        plate(ui, frame, *place, galley, palette.budget);
-    }
-    if let Some(broken) = scale.broken_at {
-        let y = transform.position_from_point(&PlotPoint::new(0.0, broken)).y;
-        if frame.y_range().contains(y) {
-            broken_axis(ui, frame, y, palette);
-        }
-    }
 }
 
 /// The budget in words; on a GPU what it leaves to tensors.

@@ -6,11 +6,11 @@ const BUDGET_IN_VIEW: f64 = 1.6;
 /// Room above the highest value, in points: the budget, the names of the phases, the words at the peak.
 const HEAD: f32 = 62.0;
 /// The same in a low picture, which names no phases.
-const LOW_HEAD: f32 = 34.0;
+const LOW_HEAD: f32 = 40.0;
 /// Where a budget past the break is drawn, in points from the top.
-const LINE: f32 = 9.0;
+const LINE: f32 = 17.0;
 /// The break, in points from the top.
-const BREAK: f32 = 17.0;
+const BREAK: f32 = 23.0;
 /// Heights of the picture go up in this many steps to the double: a small change does not rescale it.
 const STEPS: f64 = 4.0;
 

@@ -1,6 +1,6 @@
 //! The menu of the run at a point, on the right button: that of a kept run, where it is one.
 
-use eframe::egui::{Context, Id, Popup, Ui};
+use eframe::egui::{Context, Id, Popup, Pos2, Ui};
 
 use super::chosen;
 use crate::{
@@ -15,6 +15,11 @@ fn id() -> Id {
 /// Opens it.
 pub(super) fn open(ctx: &Context, run: RunKey) {
     menu::open(ctx, id(), run);
+}
+
+/// Opens it at the point by a key that `focused` took.
+pub(super) fn open_by_key(ctx: &Context, run: RunKey, at: Pos2, focused: Id) {
+    menu::open_by_key(ctx, id(), run, at, focused);
 }
 
 /// Whether it is open: a point then tells nothing of itself over it.

@@ -1,6 +1,6 @@
 //! The run that is looked at: its name, how its settings differ from the present ones, and the button that loads them.
 
-use eframe::egui::{Align, Button, Id, Layout, RichText, Ui, UiBuilder, vec2};
+use eframe::egui::{Align, Button, Id, Layout, RichText, TextStyle, Ui, UiBuilder, vec2};
 
 use crate::{
     command::Action,
@@ -13,6 +13,9 @@ use crate::{
         run_name, text,
     },
 };
+
+/// The button that makes its settings the present ones.
+const LOAD: &str = "Load its settings";
 
 /// The height of the two lines.
 pub(super) fn height(ui: &Ui) -> f32 {
@@ -28,7 +31,9 @@ pub(super) fn ui(ui: &mut Ui, context: &PanelContext<'_>, run: &RunRecord) {
         own_name(ui, context, run);
     };
     let load = |ui: &mut Ui| _ = load(ui, context, run);
-    row(ui, |ui| ends(ui, "looked at", Room::Now, name, load));
+    let font = TextStyle::Button.resolve(ui.style());
+    let room = Room::From(text::width(ui, LOAD, &font) + 2.0 * ui.spacing().button_padding.x);
+    row(ui, |ui| ends(ui, "looked at", room, name, load));
     row(ui, |ui| {
         let changes = naming::changes(present, run.experiment());
         // What is set now and was not then is a change in the other direction alone.
@@ -49,7 +54,7 @@ pub(super) fn ui(ui: &mut Ui, context: &PanelContext<'_>, run: &RunRecord) {
 /// The button that makes its settings the present ones; whether it was clicked.
 pub(super) fn load(ui: &mut Ui, context: &PanelContext<'_>, run: &RunRecord) -> bool {
     let is_present = context.state.document.experiment == *run.experiment();
-    let load = ui.add_enabled(!is_present, Button::new("Load its settings"));
+    let load = ui.add_enabled(!is_present, Button::new(LOAD));
     let hover = "Make the settings of this run the present ones; undo takes it back.";
     let load = load.on_hover_text(hover).on_disabled_hover_text("Its settings are the present ones.");
     if load.clicked() {

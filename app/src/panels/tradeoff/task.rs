@@ -59,7 +59,9 @@ pub(super) fn tasks(session: &Session) -> Vec<Task> {
 /// What of the data decides the test: neither where the samples lie nor how those for training are changed.
 fn plain(data: &Data) -> Data {
     let normalise = Normalise::Auto;
-    Data { placement: Placement::Host, normalise, flip: false, crop_padding: 0, color_jitter: 0.0, ..data.clone() }
+    let (workers, prefetch) = (0, 0);
+    let data = Data { workers, prefetch, ..data.clone() };
+    Data { placement: Placement::Host, normalise, flip: false, crop_padding: 0, color_jitter: 0.0, ..data }
 }
 
 fn name(data: &Data) -> String {

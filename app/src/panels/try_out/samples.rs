@@ -33,11 +33,17 @@ pub(super) fn ui(ui: &mut Ui, context: &mut PanelContext<'_>, evaluation: &Evalu
     let Some(answers) = &evaluation.answers else { return };
     let samples = &answers.samples;
     let is_mask = evaluation.task == Task::Mask;
-    filters(ui, context.view, evaluation, samples);
-    let found = leaf(samples, &context.view.try_out);
-    let pages = found.len().div_ceil(PAGE).max(1);
-    let page = context.view.try_out.page.min(pages - 1);
-    context.view.try_out.page = pages_ui(ui, page, pages, found.len());
+    // In one line where there is room: the samples have the rest.
+    let (found, page) = ui
+        .horizontal_wrapped(|ui| {
+            filters(ui, context.view, evaluation, samples);
+            let found = leaf(samples, &context.view.try_out);
+            let pages = found.len().div_ceil(PAGE).max(1);
+            let page = context.view.try_out.page.min(pages - 1);
+            context.view.try_out.page = turned(ui, page, pages, "");
+            (found, page)
+        })
+        .inner;
     let shown: Vec<usize> = found.iter().skip(page * PAGE).take(PAGE).copied().collect();
     // A row of a table is no picture.
     let is_table = context.state.shown_run().is_some_and(|run| run.experiment().data.kind == DataKind::Table);
@@ -104,40 +110,35 @@ fn leaf(samples: &[Answer], tried: &TryOut) -> Vec<usize> {
 }
 
 fn filters(ui: &mut Ui, view: &mut View, evaluation: &Evaluation, samples: &[Answer]) {
-    ui.horizontal_wrapped(|ui| {
-        for (leaf_of, name, about) in LEAVES {
-            let tried = TryOut { leaf: leaf_of, ..view.try_out.clone() };
-            let count = leaf(samples, &tried).len();
-            let button = Button::selectable(view.try_out.leaf == leaf_of, format!("{name} {count}"));
-            if ui.add(button).on_hover_text(about).clicked() {
-                (view.try_out.leaf, view.try_out.page) = (leaf_of, 0);
-            }
+    for (leaf_of, name, about) in LEAVES {
+        let tried = TryOut { leaf: leaf_of, ..view.try_out.clone() };
+        let count = leaf(samples, &tried).len();
+        let button = Button::selectable(view.try_out.leaf == leaf_of, format!("{name} {count}"));
+        if ui.add(button).on_hover_text(about).clicked() {
+            (view.try_out.leaf, view.try_out.page) = (leaf_of, 0);
         }
-        if let Some([label, answer]) = view.try_out.taken_for {
-            let names = &evaluation.class_names;
-            let words = format!("{} as {} ✕", names[label], names[answer]);
-            let clear = ui.button(words).on_hover_text("Only these are shown. Click to show the others as well.");
-            if clear.accessible_name("Show all pairs of classes").clicked() {
-                (view.try_out.taken_for, view.try_out.page) = (None, 0);
-            }
+    }
+    if let Some([label, answer]) = view.try_out.taken_for {
+        let names = &evaluation.class_names;
+        let words = format!("{} as {} ✕", names[label], names[answer]);
+        let clear = ui.button(words).on_hover_text("Only these are shown. Click to show the others as well.");
+        if clear.accessible_name("Show all pairs of classes").clicked() {
+            (view.try_out.taken_for, view.try_out.page) = (None, 0);
         }
-    });
+    }
 }
 
-/// The page that is shown from here on.
-pub(super) fn pages_ui(ui: &mut Ui, page: usize, pages: usize, found: usize) -> usize {
+/// The buttons that turn pages, and which page it is, with `more` words; the page that is shown from here on.
+pub(super) fn turned(ui: &mut Ui, page: usize, pages: usize, more: &str) -> usize {
     let mut now = page;
-    ui.horizontal(|ui| {
-        for (sign, name, to, is_there) in
-            [("◀", "Page before", page.saturating_sub(1), page > 0), ("▶", "Next page", page + 1, page + 1 < pages)]
-        {
-            if ui.add_enabled(is_there, Button::new(sign)).on_hover_text(name).accessible_name(name).clicked() {
-                now = to;
-            }
+    for (sign, name, to, is_there) in
+        [("◀", "Page before", page.saturating_sub(1), page > 0), ("▶", "Next page", page + 1, page + 1 < pages)]
+    {
+        if ui.add_enabled(is_there, Button::new(sign)).on_hover_text(name).accessible_name(name).clicked() {
+            now = to;
         }
-        let text = format!("Page {} of {pages}, {} samples", page + 1, format::count(found as u64));
-        ui.label(RichText::new(text).small().weak());
-    });
+    }
+    ui.label(RichText::new(format!("Page {} of {pages}{more}", page + 1)).small().weak());
     now
 }
 

@@ -33,7 +33,7 @@ pub(in crate::panels::experiment) const DATA: (Spec, Choice<DataKind>) = (
         place: Place::Own {
             get: |e| e.data.kind,
             set: |e, v| {
-                e.data.kind = v;
+                e.data.choose(v);
                 super::task::suit_model(e);
                 super::task::suit_vocabulary(e);
             },
@@ -241,6 +241,28 @@ pub(in crate::panels::experiment) const FLIP: (Spec, Choice<bool>) = (
                 the budget, next to no time. It helps where left and right mean the same, and harms digits and letters.",
     },
     Choice { options: &[(false, "off"), (true, "half of the images")], place: Place::Setting },
+);
+
+pub(in crate::panels::experiment) const PREFETCH: Numeric = (
+    Spec {
+        key: "data.prefetch",
+        name: "Batches ahead",
+        help: "Batches that are made while the model learns from another one. Each takes its samples as numbers of four bytes in \
+                host memory (RAM), outside the budget. With none, the model waits for every batch; many even out samples that \
+                take different times, and make nothing quicker that is slow on the whole.",
+    },
+    Number { stops: &[0., 1., 2., 3., 4., 8., 16., 32., 64.], zero: Some("none"), place: Place::Setting },
+);
+
+pub(in crate::panels::experiment) const WORKERS: Numeric = (
+    Spec {
+        key: "data.workers",
+        name: "Workers",
+        help: "Threads that decode or generate the samples of a batch together; the batches are the same whatever their number. \
+                Each works in host memory of its own: an image at its full size, before it is made smaller. On a processor they \
+                take their time from the training.",
+    },
+    Number { stops: &[0., 1., 2., 3., 4., 6., 8., 12., 16., 32.], zero: Some("automatic"), place: Place::Setting },
 );
 
 pub(in crate::panels::experiment) const CROP: Numeric = (

@@ -1,10 +1,12 @@
 //! The controls as data: key, name, lesson, stops. Tables, so that the lessons can be read side by side.
 
 mod data;
+mod distil;
 mod gpu;
 mod memory;
 mod model;
 mod optimizer;
+mod prune;
 mod run;
 mod sizes;
 mod task;
@@ -12,7 +14,8 @@ mod training;
 mod transformer;
 
 pub(super) use self::{
-    data::*, gpu::*, memory::*, model::*, optimizer::*, run::*, sizes::*, training::*, transformer::*,
+    data::*, distil::*, gpu::*, memory::*, model::*, optimizer::*, prune::*, run::*, sizes::*, training::*,
+    transformer::*,
 };
 use crate::widgets::control::{Number, Spec};
 

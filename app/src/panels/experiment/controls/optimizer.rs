@@ -9,9 +9,11 @@ pub(in crate::panels::experiment) const OPTIMIZER: (Spec, Choice<OptimizerKind>)
     Spec {
         key: "optimizer.kind",
         name: "Rule",
-        help: "SGD keeps no state, momentum, RMSprop and Lion one value a parameter, Adam and AdamW two, the 8-bit form two bytes, and \
-                Adafactor one value a row and column. The update is short beside the passes, and AdamW usually needs the fewest \
-                steps; Lion wants a rate 3 to 10 times lower and a beta 2 of 0.99.",
+        help: "SGD keeps no state, momentum, RMSprop and Lion one value a parameter, Adam and AdamW two, the forms of AdamW with 8 \
+                and 4 bits two bytes and one, and Adafactor one value a row and column. Muon keeps one value a parameter of the \
+                hidden layers' matrices and APOLLO-Mini two a row or column of them; both train the rest by AdamW. AdamW usually \
+                needs the fewest steps; Lion wants a rate 3 to 10 times lower and a beta 2 of 0.99, APOLLO-Mini one 3 to 10 \
+                times higher. The update is short beside the passes, but for Muon's products, which take scratch as well.",
     },
     Choice {
         options: &[
@@ -22,8 +24,11 @@ pub(in crate::panels::experiment) const OPTIMIZER: (Spec, Choice<OptimizerKind>)
             (OptimizerKind::Adam, "Adam"),
             (OptimizerKind::Adamw, "AdamW"),
             (OptimizerKind::Adamw8bit, "AdamW, 8-bit moments"),
+            (OptimizerKind::Adamw4bit, "AdamW, 4-bit moments"),
             (OptimizerKind::Adafactor, "Adafactor"),
             (OptimizerKind::Lion, "Lion"),
+            (OptimizerKind::Muon, "Muon"),
+            (OptimizerKind::ApolloMini, "APOLLO-Mini"),
         ],
         place: Place::Own { get: |e| e.optimizer.kind, set: |e, v| e.optimizer.choose(v) },
     },
@@ -84,7 +89,7 @@ pub(in crate::panels::experiment) const BETA1: Numeric = (
     Spec {
         key: "optimizer.beta1",
         name: "Beta 1",
-        help: "How slowly AdamW's mean of gradients forgets; the mean is held whatever its value. It changes neither memory nor \
+        help: "How slowly the mean of gradients forgets; the mean is held whatever its value. It changes neither memory nor \
                 time per step.",
     },
     MOMENTUM.1,
@@ -94,7 +99,7 @@ pub(in crate::panels::experiment) const BETA2: Numeric = (
     Spec {
         key: "optimizer.beta2",
         name: "Beta 2",
-        help: "How slowly AdamW's mean of squared gradients forgets; lower values follow sudden changes better. It changes \
+        help: "How slowly the mean of squared gradients forgets; lower values follow sudden changes better. It changes \
                 neither memory nor time per step.",
     },
     Number { stops: &[0.9, 0.95, 0.98, 0.99, 0.995, 0.999, 0.9999], ..MOMENTUM.1 },
@@ -104,7 +109,7 @@ pub(in crate::panels::experiment) const EPSILON: Numeric = (
     Spec {
         key: "optimizer.epsilon",
         name: "Epsilon",
-        help: "Added below the line when AdamW divides by the root of its second mean; too small a value is lost in 16-bit \
+        help: "Added to the root of the mean of squared gradients before it divides; too small a value is lost in 16-bit \
                 types. It changes neither memory nor time per step.",
     },
     Number { stops: &[1e-10, 1e-9, 1e-8, 1e-7, 1e-6, 1e-5, 1e-4], zero: None, place: Place::Setting },

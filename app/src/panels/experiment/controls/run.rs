@@ -137,7 +137,7 @@ pub(in crate::panels::experiment) const EVALUATION_SAMPLES: Numeric = (
 pub(in crate::panels::experiment) const SAVE_EVERY: Numeric = (
     Spec {
         key: "run.save_every",
-        name: "Save every (steps)",
+        name: "Save (steps)",
         help: "Steps between two checkpoints, from which a run goes on to the same bits. A stopped run and one that ends are saved \
                 whatever is chosen. What writing one takes is the pass Saving of the prediction; its time is that of the disk.",
     },
@@ -147,7 +147,7 @@ pub(in crate::panels::experiment) const SAVE_EVERY: Numeric = (
 pub(in crate::panels::experiment) const SAVE_MINUTES: Numeric = (
     Spec {
         key: "run.save_minutes",
-        name: "Save every (min)",
+        name: "Save (min)",
         help: "Minutes between two checkpoints. A run that is killed, or a power cut, costs the steps since the last one.",
     },
     Number { stops: &[0., 1., 2., 5., 10., 15., 30., 60., 120.], zero: Some("off"), place: Place::Setting },
@@ -156,7 +156,7 @@ pub(in crate::panels::experiment) const SAVE_MINUTES: Numeric = (
 pub(in crate::panels::experiment) const SAVE_BEST: (Spec, Choice<bool>) = (
     Spec {
         key: "run.save_best",
-        name: "Best checkpoint",
+        name: "Save the best",
         help: "Whether the model with the best test accuracy is saved apart, after the test that found it. It stays when later \
                 steps make the model worse.",
     },

@@ -11,12 +11,11 @@ pub(super) fn suit_data(experiment: &mut Experiment) {
     if experiment.data.kind.task() == task {
         return;
     }
-    let data = &mut experiment.data;
-    data.kind = match task {
+    experiment.data.choose(match task {
         Task::Class | Task::Value => DataKind::Shapes,
         Task::Mask => DataKind::Masks,
         Task::Next => DataKind::Sort,
-    };
+    });
     suit_images(experiment);
 }
 

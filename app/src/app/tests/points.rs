@@ -1,0 +1,87 @@
+//! Memory against accuracy without a pointer: its points are gone through by keys, and each is named.
+
+use egui_kittest::kittest::NodeT;
+
+use super::{
+    runs::{ask, keys, on, show, two_runs},
+    *,
+};
+use crate::command::RunsAction;
+
+/// A window with two points, and the number of the run at each.
+fn with_points() -> Window {
+    let (store, _) = two_runs();
+    let mut window = on(&store, digits());
+    show(&mut window, Pane::Tradeoff);
+    let both = keys(&window);
+    ask(&mut window, RunsAction::Pick(both));
+    until(&mut window, |app| app.state.session.all().filter(|run| run.point().is_some()).count() == 2);
+    window.run_steps(3);
+    window
+}
+
+fn shown(window: &Window) -> usize {
+    app(window).state.shown_run().expect("one is looked at").experiment().batch.micro
+}
+
+fn press(window: &mut Window, key: Key) {
+    window.key_press(key);
+    window.run_steps(4);
+}
+
+/// The point of a run, as it is named.
+fn name(window: &Window, micro: usize) -> String {
+    let run = app(window).state.session.all().find(|run| run.experiment().batch.micro == micro).expect("a run");
+    let best = run.best_accuracy.expect("tested");
+    let own = app(window).state.session.name(run);
+    format!("{own}, {}, {}", run.peak_load, crate::format::share(best))
+}
+
+#[test]
+fn the_points_are_reached_by_tab_and_gone_through_by_arrows() {
+    let mut window = with_points();
+    let has_focus = |window: &Window| {
+        let figure = window.query_all_by_role(Role::Figure);
+        figure.into_iter().any(|node| {
+            node.is_focused()
+                && node.accesskit_node().label().is_some_and(|name| name.starts_with("Memory against accuracy"))
+        })
+    };
+    let mut tabs = 0;
+    while !has_focus(&window) {
+        press(&mut window, Key::Tab);
+        tabs += 1;
+        assert!(tabs < 150, "the points are no stop of the Tab key");
+    }
+    // The larger batch takes more memory.
+    press(&mut window, Key::Home);
+    assert_eq!(shown(&window), 64);
+    let label = format!("Memory against accuracy: 2 runs, at {}", name(&window, 64));
+    assert!(window.query_by_label(&label).is_some(), "{label}");
+    press(&mut window, Key::ArrowRight);
+    assert_eq!(shown(&window), 96);
+    press(&mut window, Key::ArrowRight);
+    assert_eq!((shown(&window), has_focus(&window)), (96, true), "there is none past the last");
+    press(&mut window, Key::ArrowLeft);
+    assert_eq!(shown(&window), 64);
+    press(&mut window, Key::End);
+    assert_eq!(app(&window).state.document.experiment.batch.micro, 64, "looking changes nothing");
+    press(&mut window, Key::Enter);
+    until(&mut window, |app| app.state.document.experiment.batch.micro == 96);
+    window.key_press_modifiers(Modifiers::SHIFT, Key::F10);
+    window.run_steps(4);
+    assert!(window.query_by_label("Rename").is_some(), "the menu of the point");
+    press(&mut window, Key::Escape);
+    assert!(window.query_by_label("Rename").is_none() && has_focus(&window));
+}
+
+#[test]
+fn each_point_has_a_name_and_is_pressed_by_it() {
+    let mut window = with_points();
+    for micro in [64, 96, 64] {
+        let name = name(&window, micro);
+        window.get_by_role_and_label(Role::ListItem, &name).click_accesskit();
+        window.run_steps(4);
+        assert_eq!(shown(&window), micro, "{name}");
+    }
+}

@@ -1,0 +1,25 @@
+//! How much a teacher counts.
+
+use super::Numeric;
+use crate::widgets::control::{Number, Place, Spec};
+
+pub(in crate::panels::experiment) const TEMPERATURE: Numeric = (
+    Spec {
+        key: "distil.temperature",
+        name: "Temperature",
+        help: "By what the logits of both models are divided before they are compared. At 1 the teacher's answers are nearly as \
+                hard as labels; at 2 to 8 the small probabilities of the wrong classes count, which is what a label does not \
+                say. It changes neither memory nor time.",
+    },
+    Number { stops: &[1., 2., 3., 4., 6., 8., 12., 20.], zero: None, place: Place::Setting },
+);
+
+pub(in crate::panels::experiment) const TEACHER_SHARE: Numeric = (
+    Spec {
+        key: "distil.weight",
+        name: "Teacher's share",
+        help: "The share of the teacher in the loss; the labels have the rest. At 1 the labels do not count, at 0 the teacher \
+                does not, and runs for nothing. It changes neither memory nor time. A test is judged by the labels alone.",
+    },
+    Number { stops: &[0., 0.1, 0.3, 0.5, 0.7, 0.9, 1.], zero: None, place: Place::Setting },
+);

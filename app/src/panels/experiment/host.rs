@@ -1,0 +1,73 @@
+//! What the data and the making of batches take of host memory: a bar of its own, with what was measured over it.
+
+use eframe::egui::{self, Color32, CornerRadius, Rect, Sense, Stroke, Ui, vec2};
+use plimsoll_engine::{Bytes, data::HostMemory, memory::Category, plan::Plan, train::HostUse};
+
+use super::fact;
+use crate::{
+    session::RunRecord,
+    theme::{self, Palette},
+    widgets::{control, text},
+};
+
+/// Draws the bar of `plan`, and what `run` took where it was planned to take the same.
+pub(super) fn ui(ui: &mut Ui, plan: &Plan, run: Option<&RunRecord>) {
+    let host = plan.host;
+    let measured = run.and_then(|run| run.summary).map(|summary| summary.host);
+    let measured = measured.filter(|seen| seen.predicted == host.total() && seen.measured > Bytes::ZERO);
+    let words = words(&host, measured);
+    let hover = format!(
+        "{words}. It lies in the memory of the machine (RAM), outside the budget. Batches are as many as are made ahead and one \
+         that is learned from, for training and for a test."
+    );
+    ui.horizontal(|ui| {
+        let width = control::name_width(ui);
+        ui.allocate_ui(vec2(width, theme::ROW_HEIGHT), |ui| {
+            ui.set_min_width(width);
+            text::cut(ui, egui::RichText::new("Host memory"), &hover);
+        });
+        bar(ui, &host, measured, &words).on_hover_text(hover);
+    });
+    fact(ui, &words);
+}
+
+/// The bar's figures in words.
+fn words(host: &HostMemory, measured: Option<HostUse>) -> String {
+    let HostMemory { data, batches, workers } = host;
+    let seen = measured.map_or(String::new(), |seen| format!("; {} measured", seen.measured));
+    format!("{}: data {data}, batches {batches}, threads {workers}{seen}", host.total())
+}
+
+fn bar(ui: &mut Ui, host: &HostMemory, measured: Option<HostUse>, words: &str) -> egui::Response {
+    let palette = theme::palette(ui);
+    let (rect, response) = ui.allocate_exact_size(vec2(ui.available_width(), theme::HOST_BAR), Sense::hover());
+    let painter = ui.painter_at(rect.expand(2.0));
+    painter.rect_filled(rect, CornerRadius::same(3), palette.trough);
+    let full = host.total().0.max(measured.map_or(0, |seen| seen.measured.0)).max(1);
+    let place = |bytes: u64| rect.left() + rect.width() * (bytes as f64 / full as f64) as f32;
+    let mut from = 0;
+    for (bytes, color) in parts(host, palette) {
+        let part = Rect::from_x_y_ranges(place(from)..=place(from + bytes.0), rect.y_range());
+        painter.rect_filled(part, CornerRadius::same(3), color);
+        from += bytes.0;
+    }
+    if let Some(seen) = measured {
+        painter.vline(
+            place(seen.measured.0).min(rect.right() - 1.0),
+            rect.y_range(),
+            Stroke::new(2.0, palette.strong()),
+        );
+    }
+    response.widget_info(|| egui::WidgetInfo::labeled(egui::Role::Figure, true, format!("Host memory: {words}")));
+    response
+}
+
+/// What lies in the bar, with the colours of what is like it in a step.
+fn parts(host: &HostMemory, palette: &Palette) -> [(Bytes, Color32); 3] {
+    let color = |category| palette.category(category);
+    [
+        (host.data, color(Category::Parameters)),
+        (host.batches, color(Category::Batch)),
+        (host.workers, color(Category::Scratch)),
+    ]
+}

@@ -1,0 +1,219 @@
+//! The columns of the table: which have room, and how wide each is.
+//!
+//! Always holds: a column is as wide as what stands in it, as long as there is room; texts share what is left, and none has
+//! more than it needs while another is cut.
+
+use eframe::egui::Ui;
+use plimsoll_engine::store::RunState;
+
+use super::table::mark;
+use crate::{
+    format,
+    runs::{Row, Runs},
+    theme,
+    view::RunColumn,
+    widgets::table,
+};
+
+/// A column with what it is called and what it holds.
+pub(super) type Named = (RunColumn, &'static str, &'static str);
+
+const COLUMNS: [Named; 10] = [
+    (RunColumn::Star, "★", "Whether you starred it."),
+    (RunColumn::Name, "run", "Its name, or its title."),
+    (RunColumn::Differs, "what differs", "What sets it apart from the other runs of its title, or from its preset."),
+    (RunColumn::Started, "when", "When it began."),
+    (RunColumn::State, "state", "How far it came."),
+    (RunColumn::Device, "device", "What it ran on."),
+    (RunColumn::Measured, "peak", "The measured peak of what its budget counts."),
+    (RunColumn::Predicted, "predicted", "The predicted peak of what its budget counts."),
+    (RunColumn::Accuracy, "accuracy", "The best accuracy on test data."),
+    (RunColumn::Step, "a step", "The mean time of a step, tests excluded."),
+];
+/// Columns that a pane without room leaves out, in this order: a row tells everything on hover.
+const LEFT_OUT: [RunColumn; 7] = [
+    RunColumn::Device,
+    RunColumn::Predicted,
+    RunColumn::State,
+    RunColumn::Step,
+    RunColumn::Started,
+    RunColumn::Differs,
+    RunColumn::Accuracy,
+];
+/// So many of them go before a text is narrower than [`ROOMY`].
+const FOR_TEXTS: usize = 3;
+/// Names and differences of these widths tell most runs apart.
+const ROOMY: [f32; 2] = [150.0, 180.0];
+/// They are not narrower than this, but for what needs less.
+const TIGHT: [f32; 2] = [84.0, 96.0];
+/// The widest name of a device.
+const DEVICE: f32 = 110.0;
+/// Between columns.
+pub(super) const BETWEEN: f32 = 8.0;
+/// The longest texts of a column, of which one is the widest.
+const LONGEST: usize = 6;
+
+/// How wide the texts of the rows are.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Widths {
+    name: f32,
+    differs: f32,
+    state: f32,
+    device: f32,
+}
+
+impl Widths {
+    /// Of the rows that are shown. Few texts are laid out: a wide one is long.
+    pub(super) fn of(ui: &Ui, runs: &Runs, order: &[usize]) -> Self {
+        let rows = || order.iter().map(|i| &runs.rows()[*i]);
+        let width = |text: &str| table::text_width(ui, text);
+        let sign = |row: &Row| mark(row.run.state).map_or(0.0, |sign| width(sign) + BETWEEN / 2.0);
+        let longest = |text: fn(&Row) -> &str| {
+            let mut rows: Vec<&Row> = rows().collect();
+            let few = LONGEST.min(rows.len());
+            rows.sort_by_key(|row| std::cmp::Reverse(text(row).len()));
+            rows.truncate(few);
+            rows
+        };
+        let most = |widths: &mut dyn Iterator<Item = f32>| widths.fold(0.0, f32::max);
+        let mut states: Vec<RunState> = Vec::new();
+        let mut devices: Vec<String> = Vec::new();
+        for row in rows() {
+            if !states.contains(&row.run.state) {
+                states.push(row.run.state);
+            }
+            let device = row.device();
+            if devices.len() < LONGEST && !devices.contains(&device) {
+                devices.push(device);
+            }
+        }
+        Self {
+            name: most(&mut longest(Row::name).into_iter().map(|row| width(row.name()) + sign(row))),
+            differs: most(&mut longest(|row| &row.differs).into_iter().map(|row| width(&row.differs))),
+            state: most(&mut states.into_iter().map(|state| width(state.key()))),
+            device: most(&mut devices.iter().map(|device| width(device))).min(DEVICE),
+        }
+    }
+
+    /// What name and differences need.
+    fn texts(self) -> [f32; 2] {
+        [self.name, self.differs]
+    }
+}
+
+/// The columns that have room, each with its width.
+pub(super) fn columns(ui: &Ui, widths: Widths) -> Vec<(Named, f32)> {
+    let fixed = |(column, name, _): &Named| {
+        let content = match column {
+            RunColumn::Star => table::text_width(ui, "★"),
+            // Their room is shared out below.
+            RunColumn::Name | RunColumn::Differs => 0.0,
+            RunColumn::Started => table::text_width(ui, "22 Nov 2026"),
+            RunColumn::State => widths.state,
+            RunColumn::Device => widths.device,
+            RunColumn::Measured | RunColumn::Predicted => table::bytes_width(ui),
+            RunColumn::Accuracy => table::text_width(ui, &format::share(1.0)),
+            RunColumn::Step => table::text_width(ui, "9.99 ms"),
+        };
+        content.max(table::heading_width(ui, name))
+    };
+    let all: Vec<(Named, f32)> = COLUMNS.into_iter().map(|column| (column, fixed(&column))).collect();
+    // Room for the scroll bar, which floats.
+    shared_out(all, widths.texts(), ui.available_width() - theme::GAP)
+}
+
+/// Leaves out what has no room, and gives the texts what is left of `room`. `needs` is what they would take whole.
+fn shared_out(mut columns: Vec<(Named, f32)>, needs: [f32; 2], room: f32) -> Vec<(Named, f32)> {
+    let place = |column: RunColumn| match column {
+        RunColumn::Name => Some(0),
+        RunColumn::Differs => Some(1),
+        _ => None,
+    };
+    let least = |(column, _, _): &Named, width: f32, most: [f32; 2]| match place(*column) {
+        Some(text) => needs[text].min(most[text]).max(width),
+        None => width,
+    };
+    let taken = |columns: &[(Named, f32)], most: [f32; 2]| {
+        columns.iter().map(|(named, width)| least(named, *width, most) + BETWEEN).sum::<f32>() - BETWEEN
+    };
+    // A column in which nothing stands takes no room that another needs.
+    if needs[1] <= 0.0 && taken(&columns, [f32::INFINITY, 0.0]) > room {
+        columns.retain(|((own, ..), _)| *own != RunColumn::Differs);
+    }
+    for (count, column) in LEFT_OUT.into_iter().enumerate() {
+        // A single text is what the table is read by.
+        let most = if count < FOR_TEXTS || needs[1] <= 0.0 { ROOMY } else { TIGHT };
+        if taken(&columns, most) <= room {
+            break;
+        }
+        columns.retain(|((own, ..), _)| *own != column);
+    }
+    let mut left = (room - taken(&columns, TIGHT)).max(0.0);
+    columns.iter_mut().for_each(|(named, width)| *width = least(named, *width, TIGHT));
+    let mut texts: Vec<(usize, &mut f32)> =
+        columns.iter_mut().filter_map(|((column, ..), width)| Some((place(*column)?, width))).collect();
+    // Who lacks least is served first: what it leaves goes to the other.
+    texts.sort_by(|a, b| (needs[a.0] - *a.1).total_cmp(&(needs[b.0] - *b.1)));
+    let count = texts.len();
+    for (at, (text, width)) in texts.iter_mut().enumerate() {
+        let given = (needs[*text] - **width).clamp(0.0, left / (count - at) as f32);
+        **width += given;
+        left -= given;
+    }
+    // What nobody needs is the last text's, so that the figures stand at the right.
+    if let Some((_, width)) = texts.into_iter().max_by_key(|(text, _)| *text) {
+        *width += left;
+    }
+    columns
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const ROOM: f32 = 700.0;
+
+    /// Columns of 50 points, and their names and widths in a room where the texts need so much.
+    fn widths(needs: [f32; 2], room: f32) -> Vec<(RunColumn, f32)> {
+        let columns = COLUMNS.into_iter().map(|column| (column, 50.0)).collect();
+        shared_out(columns, needs, room).into_iter().map(|((column, ..), width)| (column, width)).collect()
+    }
+
+    fn of(widths: &[(RunColumn, f32)], column: RunColumn) -> Option<f32> {
+        widths.iter().find(|(own, _)| *own == column).map(|(_, width)| *width)
+    }
+
+    #[test]
+    fn texts_are_whole_where_there_is_room_and_share_it_where_there_is_not() {
+        let whole = widths([100.0, 120.0], ROOM);
+        assert_eq!((of(&whole, RunColumn::Name), whole.len()), (Some(100.0), 10));
+        assert!(of(&whole, RunColumn::Differs).expect("there") >= 120.0, "{whole:?}");
+        let total =
+            |widths: &[(RunColumn, f32)]| widths.iter().map(|(_, width)| width + BETWEEN).sum::<f32>() - BETWEEN;
+        for (needs, room) in
+            [([100.0, 120.0], ROOM), ([400.0, 90.0], ROOM), ([90.0, 500.0], ROOM), ([500.0, 500.0], ROOM)]
+        {
+            let widths = widths(needs, room);
+            assert!((total(&widths) - room).abs() < 0.5, "{widths:?}: all of the room is used");
+            let [name, differs] =
+                [RunColumn::Name, RunColumn::Differs].map(|column| of(&widths, column).expect("there"));
+            let is_cut = [name < needs[0] - 0.5, differs < needs[1] - 0.5];
+            let has_more = [name > needs[0].max(50.0) + 0.5, differs > needs[1].max(50.0) + 0.5];
+            assert!(!(is_cut[0] && has_more[1] || is_cut[1] && has_more[0]), "{needs:?}: {widths:?}");
+        }
+    }
+
+    #[test]
+    fn figures_that_a_row_tells_on_hover_go_before_a_text_is_narrow() {
+        let long = widths([300.0, 300.0], 640.0);
+        assert_eq!(of(&long, RunColumn::Device), None);
+        assert!(of(&long, RunColumn::Name).expect("there") >= ROOMY[0] - 0.5, "{long:?}");
+        let alike = widths([165.0, 0.0], 400.0);
+        assert_eq!(of(&alike, RunColumn::Differs), None, "nothing differs");
+        assert!(of(&alike, RunColumn::Name).expect("there") >= 165.0, "{alike:?}");
+        assert!(of(&widths([165.0, 0.0], ROOM), RunColumn::Differs).is_some(), "there is room for all");
+        let narrow = widths([300.0, 300.0], 330.0);
+        assert!(of(&narrow, RunColumn::Name).expect("there") >= TIGHT[0], "{narrow:?}");
+        assert!(of(&narrow, RunColumn::Measured).is_some() && of(&narrow, RunColumn::Accuracy).is_some(), "{narrow:?}");
+    }
+}

@@ -1,0 +1,188 @@
+//! Where the words of a timeline stand: those at the peak, those at the budget's line, and the names of the phases.
+//!
+//! Always holds: words lie neither over other words nor over a level line, and inside the picture. What has no such place is
+//! left out; but the words at the peak, which are what the picture is looked at for, then stand where they would alone.
+
+use eframe::egui::{Pos2, Rect, Vec2, pos2, vec2};
+
+/// Between words, and from words to a line.
+const CLEAR: f32 = 3.0;
+/// From the peak to the words beside it.
+const BESIDE: f32 = 8.0;
+/// The arrow that points at the peak: half its width, and its height.
+pub(super) const ARROW: Vec2 = vec2(4.5, 8.0);
+/// The names of the phases lie this far below the top, if nothing else does: above them is the budget that is past a break.
+const NAMES: f32 = 26.0;
+
+/// What there is to place.
+#[derive(Debug, Clone)]
+pub(super) struct Words {
+    /// The picture.
+    pub(super) frame: Rect,
+    /// Heights of level lines: the budget's first, where it is in the picture.
+    pub(super) lines: Vec<f32>,
+    /// Where the arrow at the peak points, and the size of the words beside it.
+    pub(super) peak: Option<(Pos2, Vec2)>,
+    /// The size of the words at the budget's line, which is the first of the lines.
+    pub(super) budget: Option<Vec2>,
+    /// Of each phase that has room for its name, the middle, and the size of the name.
+    pub(super) phases: Vec<(f32, Vec2)>,
+}
+
+/// Where it stands.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub(super) struct Places {
+    /// The words at the peak.
+    pub(super) peak: Option<Rect>,
+    /// The words at the budget's line.
+    pub(super) budget: Option<Rect>,
+    /// The name of each phase.
+    pub(super) phases: Vec<Option<Rect>>,
+}
+
+/// Whether the words at a peak stand to its left.
+pub(super) fn is_left_of(frame: Rect, tip: Pos2) -> bool {
+    tip.x > frame.center().x
+}
+
+/// How wide the words at a peak may be.
+pub(super) fn room_beside(frame: Rect, tip: Pos2) -> f32 {
+    let room = if is_left_of(frame, tip) { tip.x - frame.left() } else { frame.right() - tip.x };
+    (room - BESIDE - 2.0 * CLEAR).max(1.0)
+}
+
+impl Words {
+    /// Finds the places: the peak's first, then the budget's.
+    pub(super) fn places(&self) -> Places {
+        let peak = self.peak.map(|(tip, size)| self.beside_peak(tip, size));
+        let arrow = self.peak.map(|(tip, _)| Rect::from_min_max(tip - ARROW, pos2(tip.x + ARROW.x, tip.y)));
+        let mut taken: Vec<Rect> = peak.into_iter().chain(arrow).collect();
+        let budget = self.budget.and_then(|size| self.beside_line(*self.lines.first()?, size, &taken));
+        taken.extend(budget);
+        Places { peak, budget, phases: self.along_the_top(&taken) }
+    }
+
+    /// Beside the peak, as near to its height as no line is.
+    fn beside_peak(&self, tip: Pos2, size: Vec2) -> Rect {
+        let frame = self.frame;
+        let left = if is_left_of(frame, tip) { tip.x - BESIDE - size.x } else { tip.x + BESIDE };
+        // Below the top, however high the peak is.
+        let alone = (tip.y - size.y).max(frame.top() + 1.0);
+        let beside_lines = self.lines.iter().flat_map(|line| [line - CLEAR - size.y, line + CLEAR]);
+        let mut tops: Vec<f32> = std::iter::once(alone).chain(beside_lines).collect();
+        tops.sort_by(|a, b| (a - alone).abs().total_cmp(&(b - alone).abs()));
+        let at = |top: f32| Rect::from_min_size(pos2(left, top), size);
+        let place = tops.into_iter().map(at).find(|place| self.is_free(*place, &[]));
+        place.unwrap_or_else(|| at(alone))
+    }
+
+    /// Above a line or below it, at either end.
+    fn beside_line(&self, line: f32, size: Vec2, taken: &[Rect]) -> Option<Rect> {
+        let (left, right) = (self.frame.left() + 2.0 * CLEAR, self.frame.right() - 2.0 * CLEAR - size.x);
+        let (above, below) = (line - CLEAR - size.y, line + CLEAR);
+        let corners = [(left, above), (right, above), (left, below), (right, below)];
+        let places = corners.map(|(x, y)| Rect::from_min_size(pos2(x, y), size));
+        places.into_iter().find(|place| self.is_free(*place, taken))
+    }
+
+    /// The names of the phases in one row: the first in which the most of them have room.
+    fn along_the_top(&self, taken: &[Rect]) -> Vec<Option<Rect>> {
+        let height = self.phases.iter().map(|(_, size)| size.y).fold(0.0, f32::max);
+        let top = self.frame.top();
+        let beside = taken.iter().map(|rect| rect.bottom() + CLEAR).chain(self.lines.iter().map(|line| line + CLEAR));
+        let above = self.lines.iter().map(|line| line - CLEAR - height);
+        let mut rows: Vec<f32> = beside.chain(above).filter(|row| *row < self.frame.center().y).collect();
+        rows.sort_by(f32::total_cmp);
+        let at = |row: f32| -> Vec<Option<Rect>> {
+            let place = |(middle, size): &(f32, Vec2)| Rect::from_min_size(pos2(middle - size.x / 2.0, row), *size);
+            self.phases.iter().map(|name| Some(place(name)).filter(|place| self.is_free(*place, taken))).collect()
+        };
+        let named = |places: &Vec<Option<Rect>>| places.iter().flatten().count();
+        let mut best = at(top + NAMES);
+        for row in rows {
+            let places = at(row);
+            if named(&places) > named(&best) {
+                best = places;
+            }
+        }
+        best
+    }
+
+    fn is_free(&self, place: Rect, taken: &[Rect]) -> bool {
+        self.frame.contains_rect(place)
+            && self.lines.iter().all(|line| !place.y_range().expand(CLEAR / 2.0).contains(*line))
+            && taken.iter().all(|other| !other.expand(CLEAR / 2.0).intersects(place))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    const LINE: f32 = 13.0;
+
+    fn words(frame: Vec2, lines: &[f32], tip: Pos2) -> Words {
+        let frame = Rect::from_min_size(pos2(40.0, 100.0), frame);
+        let middle = |share: f32| (frame.left() + frame.width() * share, vec2(50.0, LINE));
+        Words {
+            frame,
+            lines: lines.iter().map(|line| frame.top() + line).collect(),
+            peak: Some((frame.min + tip.to_vec2(), vec2(150.0, LINE))),
+            budget: Some(vec2(90.0, LINE)),
+            phases: vec![middle(0.2), middle(0.6), middle(0.9)],
+        }
+    }
+
+    /// What of the words overlaps.
+    fn overlaps(words: &Words, places: &Places) -> Vec<String> {
+        let named = [("peak", places.peak), ("budget", places.budget)];
+        let phases = places.phases.iter().map(|place| ("phase", *place));
+        let all: Vec<(&str, Rect)> =
+            named.into_iter().chain(phases).filter_map(|(n, place)| Some((n, place?))).collect();
+        let mut found = Vec::new();
+        for (i, (name, place)) in all.iter().enumerate() {
+            found.extend(
+                words.lines.iter().filter(|y| place.y_range().contains(**y)).map(|y| format!("{name} over {y}")),
+            );
+            found
+                .extend(all[..i].iter().filter(|(_, o)| o.intersects(*place)).map(|(o, _)| format!("{name} over {o}")));
+            if !words.frame.contains_rect(*place) {
+                found.push(format!("{name} outside"));
+            }
+        }
+        found
+    }
+
+    #[test]
+    fn a_peak_right_below_the_budget_has_its_words_clear_of_the_line() {
+        // The words would stand over the line, which is 6 points above the peak.
+        let words = words(vec2(600.0, 300.0), &[62.0], pos2(250.0, 68.0));
+        let places = words.places();
+        assert_eq!(overlaps(&words, &places), [""; 0]);
+        let (peak, budget) = (places.peak.expect("a peak"), places.budget.expect("room"));
+        assert_eq!((peak.bottom(), budget.bottom()), (100.0 + 59.0, 100.0 + 59.0), "both above the line");
+        assert_eq!(places.phases.iter().flatten().count(), 3);
+    }
+
+    #[test]
+    fn a_budget_past_a_break_leaves_a_row_to_the_names() {
+        let words = words(vec2(600.0, 300.0), &[16.0, 22.0], pos2(100.0, 70.0));
+        let places = words.places();
+        assert_eq!(overlaps(&words, &places), [""; 0]);
+        assert_eq!(places.budget.expect("room").bottom(), 100.0 + 13.0, "above its line");
+        assert_eq!(places.phases[0].expect("room").top(), 100.0 + NAMES);
+    }
+
+    proptest! {
+        /// Wherever the peak and the budget are in a picture that is high enough, nothing lies over anything.
+        #[test]
+        fn nothing_overlaps(width in 420f32..1200.0, height in 110f32..500.0, line in 0.05f32..0.95, x in 0.0f32..1.0, y in 0.1f32..1.0) {
+            let words = words(vec2(width, height), &[height * line], pos2(width * x, height * y));
+            let places = words.places();
+            prop_assert!(places.peak.is_some());
+            prop_assert_eq!(overlaps(&words, &places), Vec::<String>::new());
+        }
+    }
+}
