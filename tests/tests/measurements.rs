@@ -110,6 +110,52 @@ fn the_page_tells_what_random_experiments_came_to() {
     }
 }
 
+/// The mean of the accuracies of a preset's runs with a rule and so many times its learning rate, in per cent, and how far
+/// apart they are.
+fn accuracies(rows: &[(String, Value)], preset: &str, (rule, times): (&str, u64)) -> (f64, f64) {
+    let of = |(file, row): &&(String, Value)| {
+        let is_of_rule = row["optimizer"] == rule && row["times"] == times;
+        file == "optimizers-cpu" && row["name"] == preset && is_of_rule
+    };
+    let shares = rows.iter().filter(of).map(|(_, row)| 100.0 * row["accuracy"].as_f64().expect("a share"));
+    let shares: Vec<f64> = shares.collect();
+    assert_eq!(shares.len(), 3, "{preset} with {rule}");
+    let [least, most] = [f64::min, f64::max].map(|of| shares.iter().copied().reduce(of).expect("three"));
+    (shares.iter().sum::<f64>() / 3.0, most - least)
+}
+
+#[test]
+fn the_page_tells_what_other_rules_than_adamw_came_to() {
+    let rows = all();
+    for preset in ["mlp-digits", "cnn-digits", "vit-digits", "sort-llama"] {
+        let (adamw, spread) = accuracies(&rows, preset, ("adamw", 1));
+        let of_rule = |rule: (&str, u64)| format!("{:+.2}", accuracies(&rows, preset, rule).0 - adamw);
+        let mut told = vec![format!("{adamw:.2}%"), format!("{spread:.2}")];
+        let others = [("adamw8bit", 1), ("adamw4bit", 1), ("muon", 1), ("apollo-mini", 1), ("apollo-mini", 5)];
+        told.extend(others.map(of_rule));
+        assert!(cells(preset).iter().any(|cells| *cells == told), "the page lacks {preset}: {told:?}");
+    }
+}
+
+#[test]
+fn the_page_tells_what_a_teacher_was_worth() {
+    let rows: Vec<Value> =
+        all().into_iter().filter(|(file, _)| file == "distillation-cpu").map(|(_, row)| row).collect();
+    let of = |name: &str, taught_by: &str| -> Vec<f64> {
+        let of = rows.iter().filter(|row| row["name"] == name && row["taught_by"] == taught_by);
+        of.map(|row| 100.0 * row["accuracy"].as_f64().expect("a share")).collect()
+    };
+    let (teacher, student) = ("cnn-digits-teacher", "mlp-digits-student");
+    let (alone, taught) = (of(student, "labels"), of(student, teacher));
+    assert_eq!((alone.len(), taught.len()), (3, 3));
+    assert!(taught.iter().sum::<f64>() > alone.iter().sum::<f64>(), "{alone:?}, {taught:?}");
+    let told = [("the teacher", of(teacher, "labels")), ("labels alone", alone), ("labels and the teacher", taught)];
+    for (first, shares) in told {
+        let told: Vec<String> = shares.iter().map(|share| format!("{share:.2}%")).collect();
+        assert!(cells(first).iter().any(|cells| *cells == told), "the page lacks {first}: {told:?}");
+    }
+}
+
 #[test]
 fn no_page_claims_a_gpu_that_was_not_measured() {
     let rows = all().into_iter().map(|(_, row)| row).chain(reports());

@@ -3,6 +3,7 @@
 mod architectures;
 mod chunks;
 mod gradients;
+mod hidden_matrices;
 mod kernels;
 mod layers;
 mod op_by_op;

@@ -1,9 +1,12 @@
 //! Runs, as the program starts them: events, checkpoints, weights in and out, and what is tried afterwards.
 
 mod checkpoints;
+mod deep;
+mod distilling;
 mod evaluation;
 mod interop;
 mod placement;
+mod pruning;
 mod resume;
 mod training;
 mod trying;

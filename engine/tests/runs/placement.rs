@@ -114,7 +114,7 @@ fn a_training_set_on_the_device_is_in_the_budget_as_predicted_and_no_longer_on_t
         let batch = |plan: &Plan| plan.steady.points.iter().map(|point| point.categories.get(Category::Batch)).min();
         let alive = batch(&plan).expect("points").0 - batch(&streamed).expect("points").0;
         assert_eq!(alive, bytes as u64, "{experiment:?}");
-        assert_eq!(plan.host_data, streamed.host_data, "{experiment:?}");
+        assert_eq!(plan.host.data, streamed.host.data, "{experiment:?}");
         let summary = run(&trainer, &experiment).summary;
         assert_eq!(summary.left_over, Bytes(0));
         let (predicted, measured) = (plan.peak.live, summary.measured.live);

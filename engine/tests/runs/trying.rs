@@ -225,3 +225,49 @@ fn a_model_without_weights_is_tried_as_it_is_initialised() {
     is_counted(&found);
     is_predicted(found.took);
 }
+
+/// A folder of images of two classes, so many of each.
+fn images(folder: &Path, count: usize) {
+    for (class, ink) in [("ash", 0), ("birch", 200)] {
+        std::fs::create_dir_all(folder.join(class)).expect("made");
+        for number in 0..count {
+            let shade = image::Luma([ink + number as u8]);
+            let picture = image::GrayImage::from_pixel(16, 16, shade);
+            picture.save(folder.join(class).join(format!("{number:02}.png"))).expect("written");
+        }
+    }
+}
+
+#[test]
+fn data_that_have_changed_since_the_run_are_told_of() {
+    let (trainer, mut tester) = (Trainer::new(|| {}), Tester::new());
+    let place = tempfile::tempdir().expect("a folder");
+    let (pictures, letters) = (place.path().join("pictures"), place.path().join("letters.txt"));
+    images(&pictures, 20);
+    std::fs::write(&letters, "to be or not to be ".repeat(40)).expect("written");
+    let mut of_images = small(ModelKind::Cnn);
+    (of_images.data.kind, of_images.data.path) = (DataKind::Images, Some(pictures.clone()));
+    let mut of_text = small(ModelKind::Gpt2);
+    (of_text.data.kind, of_text.data.path) = (DataKind::Text, Some(letters.clone()));
+    let runs = [of_images, of_text].map(|experiment| {
+        let folder = tempfile::tempdir().expect("a folder");
+        trained(&trainer, &experiment, folder.path());
+        let tried = of(&experiment, folder.path());
+        assert_eq!(tester.evaluate(&tried).expect("it was trained").caution, None, "nothing has changed");
+        (folder, tried)
+    });
+    let [(_, images), (_, text)] = &runs;
+    // As many as before, one of them by another name.
+    std::fs::rename(pictures.join("ash/03.png"), pictures.join("ash/99.png")).expect("renamed");
+    let said = tester.evaluate(images).expect("it answers").caution.expect("told");
+    assert!(said.starts_with("what is at data.path is not what the run learned from"), "{said}");
+    let shown = tester.show(images, Shown::Sample(0)).expect("it answers");
+    assert_eq!(shown.caution, Some(said), "of one sample as well");
+    std::fs::write(&letters, "to be or not to be ".repeat(60)).expect("written");
+    let said = tester.evaluate(text).expect("it answers").caution.expect("told");
+    assert!(said.contains("training samples, and there are") && said.contains("bring back the data"), "{said}");
+    // Who chooses another share to test on knows that it is another.
+    let mut chosen = text.clone();
+    chosen.experiment.data.test_fraction = 0.5;
+    assert_eq!(tester.evaluate(&chosen).expect("it answers").caution, None);
+}

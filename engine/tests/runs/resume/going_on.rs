@@ -32,7 +32,7 @@ pub(crate) struct Run {
 }
 
 /// Runs to the end, or through `stop_after` steps one by one.
-fn run(start: Start, stop_after: Option<u64>) -> Run {
+pub(crate) fn run(start: Start, stop_after: Option<u64>) -> Run {
     let trainer = Trainer::new(|| {});
     let start = Start { paused: stop_after.is_some(), ..start };
     trainer.send(Command::Start(Box::new(start)));

@@ -1,7 +1,7 @@
 //! The promise: a run that goes on from a checkpoint is, to the last bit, the run that was never stopped, and takes the
 //! memory that was predicted; what a checkpoint takes to write is predicted too.
 
-mod going_on;
+pub(crate) mod going_on;
 mod tables;
 mod texts;
 
