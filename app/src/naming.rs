@@ -77,6 +77,7 @@ impl Differing {
         match (self.name().as_str(), value) {
             ("kind", "none") => "no pruning".to_owned(),
             ("kind", "magnitude") => "pruning".to_owned(),
+            ("kind", "channels") => "channel pruning".to_owned(),
             ("kind", _) => format!("{value} pruning"),
             ("n", _) => format!("{value} kept"),
             ("m", _) => format!("of {value}"),

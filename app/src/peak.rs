@@ -15,6 +15,8 @@ pub(crate) fn place(plan: &Plan) -> String {
     let pass = match plan.peak_pass {
         Pass::First => "first step",
         Pass::Steady => "every step",
+        Pass::Prune => "pruning channels",
+        Pass::Pruned => "every step, pruned",
         Pass::Evaluate => "evaluation",
         Pass::Save => "saving",
     };

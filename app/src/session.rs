@@ -214,6 +214,7 @@ impl Session {
             Event::Ended { run, outcome, summary } if record.key == *run => record.ended(outcome, *summary),
             Event::Machine(_)
             | Event::Started { .. }
+            | Event::Thinned { .. }
             | Event::Saved { .. }
             | Event::Warning(_)
             | Event::Ended { .. } => {}

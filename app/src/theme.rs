@@ -239,7 +239,7 @@ impl Palette {
             Phase::Forward | Phase::Evaluate => self.phases[0],
             Phase::Recompute => self.phases[1],
             Phase::Start | Phase::Loading | Phase::Batch | Phase::Backward => self.phases[2],
-            Phase::Optimizer | Phase::Saving => self.phases[3],
+            Phase::Optimizer | Phase::Prune | Phase::Saving => self.phases[3],
         }
     }
 

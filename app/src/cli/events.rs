@@ -58,6 +58,14 @@ pub(super) fn as_json(event: &Event, plan: Option<&Plan>) -> Option<Value> {
             }
             object
         }
+        Event::Thinned { step, stripped } => json!({
+            "event": "thinned",
+            "step": step,
+            "parameters": stripped.weights - stripped.gone,
+            "parameters_before": stripped.weights,
+            "bytes": stripped.bytes.0,
+            "bytes_before": stripped.dense_bytes.0,
+        }),
         Event::Saved { step, path, bytes, live, why } => json!({
             "event": "saved",
             "step": step,

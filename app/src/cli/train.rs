@@ -247,6 +247,10 @@ impl Report {
                 self.warn(text);
                 Ok(())
             }
+            Event::Thinned { step, stripped } => {
+                self.clear_progress();
+                out::line(format!("step {step:>6}  {stripped}"))
+            }
             Event::Saved { step, path, bytes, why: SaveReason::Best | SaveReason::Stop | SaveReason::End, .. } => {
                 self.clear_progress();
                 out::line(format!("step {step:>6}  saved to {} ({bytes})", path.display()))

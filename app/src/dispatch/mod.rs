@@ -382,6 +382,9 @@ impl Dispatcher<'_> {
                     state.log.add(Level::Note, stripped.to_string());
                 }
             }
+            Event::Thinned { step, stripped } => {
+                state.log.add(Level::Note, format!("After {step} steps {stripped}"));
+            }
             Event::Saved { step, path, bytes, .. } => {
                 state.log.add(Level::Note, format!("Saved after {step} steps: {} ({bytes})", path.display()));
             }

@@ -206,7 +206,7 @@ pub(crate) fn length(plan: &Plan) -> String {
     format!(
         "{} steps in {about} {}{saves}: {} a step, {} {unit}",
         format::count(plan.total_steps),
-        format::secs(plan.step_secs * plan.total_steps as f64),
+        format::secs(plan.steps_secs()),
         format::secs(plan.step_secs),
         if rate.is_finite() { format::count(rate.round() as u64) } else { "…".to_owned() }
     )
@@ -280,7 +280,7 @@ fn progress(ui: &mut Ui, context: &PanelContext<'_>, run: &RunRecord) {
 fn widest_figures(ui: &Ui, run: &RunRecord, is_wide: bool) -> f32 {
     let body = egui::TextStyle::Body.resolve(ui.style());
     let wide = |words: &str| text::width(ui, words, &body);
-    let planned = run.plan.as_ref().map_or(0.0, |plan| plan.step_secs * plan.total_steps as f64);
+    let planned = run.plan.as_ref().map_or(0.0, |plan| plan.steps_secs());
     // Three digits of any figure are as wide as those of another.
     let left = format!("{} left", format::secs(planned.max(9.99)));
     let standing = ["testing…", "finished", "stopped", left.as_str()].map(wide).into_iter().fold(0.0, f32::max);

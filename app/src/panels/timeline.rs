@@ -40,9 +40,15 @@ const AXIS: f32 = 18.0;
 const NARROW_BELOW: f32 = 440.0;
 /// In a lower picture the words at the peak need the place of all others.
 const LOW: f32 = 110.0;
-const PASSES: [(Pass, &str, &str); 4] = [
+const PASSES: [(Pass, &str, &str); 6] = [
     (Pass::First, "First step", "The first optimizer step, in which optimizer state is born."),
     (Pass::Steady, "Every step", "Any later step."),
+    (
+        Pass::Prune,
+        "Pruning",
+        "Channels are taken out: the whole model and the smaller one are alive beside each other.",
+    ),
+    (Pass::Pruned, "Pruned step", "Any step after channels were taken out."),
     (Pass::Evaluate, "Evaluation", "One batch of the test data."),
     (Pass::Save, "Saving", "Writing a checkpoint, tensor by tensor: weights, optimizer state and running statistics."),
 ];
@@ -83,9 +89,15 @@ impl<'a> Shown<'a> {
             Some(pin) if view.show_before => (pin, Some(plan)),
             pin => (plan, pin),
         };
-        let pass = view.pass.unwrap_or(filled.peak_pass);
+        let is_planned = |pass: &Pass| !filled.timeline(*pass).points.is_empty();
+        let pass = view.pass.filter(is_planned).unwrap_or(filled.peak_pass);
         let (measured, ways) = measured(state, filled, pass);
         Some(Self { filled, outline, pass, measured, ways })
+    }
+
+    /// The passes to choose from, each with its name and what it is.
+    fn passes(&self) -> impl Iterator<Item = (Pass, &'static str, &'static str)> {
+        PASSES.into_iter().filter(|(pass, ..)| !self.filled.timeline(*pass).points.is_empty())
     }
 }
 
@@ -107,9 +119,9 @@ fn head(ui: &mut Ui, context: &mut PanelContext<'_>, plan: &Plan, shown: &Shown<
     let pass = shown.pass;
     ui.horizontal_wrapped(|ui| {
         if ui.available_width() < NARROW_BELOW {
-            listed(ui, context.view, pass)
+            listed(ui, context.view, shown)
         } else {
-            beside(ui, context.view, pass)
+            beside(ui, context.view, shown)
         }
         compare::ui(ui, context, plan);
         legend(ui, shown.filled, pass, &shown.measured);
@@ -120,20 +132,20 @@ fn head(ui: &mut Ui, context: &mut PanelContext<'_>, plan: &Plan, shown: &Shown<
 }
 
 /// The passes beside each other.
-fn beside(ui: &mut Ui, view: &mut View, pass: Pass) {
-    for (choice, name, about) in PASSES {
-        if ui.add(Button::selectable(choice == pass, name)).on_hover_text(about).clicked() {
+fn beside(ui: &mut Ui, view: &mut View, shown: &Shown<'_>) {
+    for (choice, name, about) in shown.passes() {
+        if ui.add(Button::selectable(choice == shown.pass, name)).on_hover_text(about).clicked() {
             view.pass = Some(choice);
         }
     }
 }
 
 /// The passes in a list.
-fn listed(ui: &mut Ui, view: &mut View, pass: Pass) {
-    let list = ComboBox::from_id_salt("pass").selected_text(pass_name(pass));
+fn listed(ui: &mut Ui, view: &mut View, shown: &Shown<'_>) {
+    let list = ComboBox::from_id_salt("pass").selected_text(pass_name(shown.pass));
     let list = list.show_ui(ui, |ui| {
-        for (choice, name, about) in PASSES {
-            if ui.selectable_label(choice == pass, name).on_hover_text(about).clicked() {
+        for (choice, name, about) in shown.passes() {
+            if ui.selectable_label(choice == shown.pass, name).on_hover_text(about).clicked() {
                 view.pass = Some(choice);
             }
         }

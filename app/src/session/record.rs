@@ -260,12 +260,7 @@ impl RunRecord {
     /// What was measured op by op in a step of it, if that is the step of a plan's pass.
     pub(crate) fn measured_step_of(&self, plan: &Plan, pass: Pass) -> Option<&[Bytes]> {
         let (step, bytes) = self.measured_step.as_ref()?;
-        let is_same_pass = match pass {
-            Pass::First => *step == 1,
-            Pass::Steady => *step > 1,
-            Pass::Evaluate | Pass::Save => false,
-        };
-        let is_same = is_same_pass && bytes.len() == plan.timeline(pass).points.len();
+        let is_same = pass == plan.pass_of(*step) && bytes.len() == plan.timeline(pass).points.len();
         (is_same && self.experiment.takes_the_steps_of(&plan.experiment)).then_some(bytes)
     }
 

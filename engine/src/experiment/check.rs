@@ -15,8 +15,8 @@ use crate::{
     device::target,
     error::Problem,
     experiment::{
-        Checkpointing, DatasetInfo, Experiment, Frozen, Precision, PruneKind, PruneSchedule, UpdateTime, VERSION,
-        limits::MAX_DEPTH, settings,
+        Checkpointing, DatasetInfo, Experiment, Frozen, PoolPolicy, Precision, PruneKind, PruneSchedule, UpdateTime,
+        VERSION, limits::MAX_DEPTH, settings,
     },
 };
 
@@ -226,6 +226,9 @@ impl List {
             let message = "the weights are frozen, and pruning changes those that learn";
             self.add("prune.kind", message, "write none, or frozen = none");
         }
+        if prune.kind == PruneKind::Channels {
+            self.channels(e);
+        }
         if prune.kind == PruneKind::Groups && prune.n >= prune.m {
             let message = format!("{} of every {} weights would stay, which are all of them", prune.n, prune.m);
             self.add("prune.n", message, format!("write less than prune.m, such as {}", (prune.m / 2).max(1)));
@@ -236,9 +239,31 @@ impl List {
                 format!("{} is more than prune.final_sparsity = {}", prune.initial_sparsity, prune.final_sparsity);
             self.add("prune.initial_sparsity", message, "weights that are zero stay so: write less, such as 0");
         }
-        if prune.end_step != 0 && prune.begin_step > prune.end_step {
+        if prune.kind.sets_to_zero() && prune.end_step != 0 && prune.begin_step > prune.end_step {
             let message = format!("{} is after prune.end_step = {}", prune.begin_step, prune.end_step);
             self.add("prune.begin_step", message, "write a step before it");
+        }
+    }
+
+    /// From what channels cannot be taken out.
+    fn channels(&mut self, e: &Experiment) {
+        let (key, kind) = ("prune.kind", e.model.kind);
+        if !kind.has_channels() {
+            let message = format!("channels cannot be taken out of {}", kind.key());
+            self.add(key, message, "write magnitude, or choose an mlp, cnn, sepcnn, resnet or mobilenet");
+        }
+        if e.frozen != Frozen::None || e.lora.rank > 0 {
+            let message = "channels would go from layers that do not learn";
+            self.add(key, message, "write none, or frozen = none and lora.rank = 0");
+        }
+        if !e.optimizer.kind.keeps_state_by_weight() {
+            let message = format!("{} keeps a state that is not divided by channels", e.optimizer.kind.key());
+            self.add("optimizer.kind", message, "write adamw, sgd, momentum or muon, or prune.kind = magnitude");
+        }
+        if e.gpu.pool == PoolPolicy::Planned {
+            let message =
+                "places are planned for one size of the model, and channels are taken out in the middle of the run";
+            self.add("gpu.pool", message, "write grow");
         }
     }
 

@@ -208,6 +208,15 @@ impl ModelKind {
         self.task() == Task::Next
     }
 
+    /// Whether channels can be taken out of it: each layer's outputs are the next one's inputs, with nothing between that
+    /// looks across them.
+    pub fn has_channels(self) -> bool {
+        match self {
+            Self::Mlp | Self::Cnn | Self::Sepcnn | Self::Resnet | Self::Mobilenetv1 | Self::Mobilenetv2 => true,
+            Self::Vit | Self::Mixer | Self::Gpt2 | Self::Llama | Self::Unet => false,
+        }
+    }
+
     /// Whether it has convolutions, which on a GPU have a library of their own.
     pub fn convolves(self) -> bool {
         match self {

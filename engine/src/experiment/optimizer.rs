@@ -77,6 +77,22 @@ impl OptimizerKind {
         self.hyperparameters().contains(&hyperparameter)
     }
 
+    /// Whether every number of its state belongs to one weight.
+    pub fn keeps_state_by_weight(self) -> bool {
+        match self {
+            Self::Sgd
+            | Self::Momentum
+            | Self::Nesterov
+            | Self::Rmsprop
+            | Self::Adam
+            | Self::Adamw
+            | Self::Lion
+            | Self::Muon => true,
+            // Blocks with a scale, and sums over rows and columns.
+            Self::Adamw8bit | Self::Adamw4bit | Self::ApolloMini | Self::Adafactor => false,
+        }
+    }
+
     /// How light its state is, from 0 for two moments an element to the most for no state. Neighbours change the
     /// training least, and rules of one number take the same memory.
     pub fn lightness(self) -> u8 {

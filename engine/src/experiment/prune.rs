@@ -1,4 +1,4 @@
-//! Pruning: which weights become zero, how many and when.
+//! Pruning: which weights become zero or are taken out, how many and when.
 
 use crate::{
     experiment::{
@@ -10,7 +10,7 @@ use crate::{
 };
 
 words! {
-    /// Which weights of dense layers and convolutions are set to zero.
+    /// Which weights of dense layers and convolutions go.
     pub enum PruneKind {
         /// None.
         None = "none",
@@ -19,6 +19,9 @@ words! {
         /// All but the largest `prune.n` of every `prune.m` neighbours, as sparse tensor cores want them with 2 of 4 (Mishra et
         /// al. 2021, "Accelerating sparse deep neural networks").
         Groups = "n:m",
+        /// Whole channels, which are taken out of the model in the middle of the run (Li et al. 2017, "Pruning filters for
+        /// efficient convnets").
+        Channels = "channels",
     }
 }
 
@@ -47,19 +50,28 @@ impl PruneKind {
     pub fn is_none(self) -> bool {
         self == Self::None
     }
+
+    /// Whether weights become zero and stay where they are.
+    pub fn sets_to_zero(self) -> bool {
+        match self {
+            Self::Magnitude | Self::Groups => true,
+            Self::None | Self::Channels => false,
+        }
+    }
 }
 
 settings! {
-    /// Weights that become zero while a run trains. A mask of one bit an element says which; it is applied after each update.
-    /// Training gets no smaller by it.
+    /// Weights that become zero while a run trains, or channels that are taken out of it. A mask of one bit an element says
+    /// which weights are zero; it is applied after each update, and training gets no smaller by it. Channels are taken out
+    /// once, and training is smaller from there on.
     #[derive(Copy)]
     pub struct Prune in prune {
         /// Which weights.
         pub kind: PruneKind = PruneKind::None, KERNELS.quiet();
         /// Among which the least are looked for.
         pub scope: PruneScope = PruneScope::Layer, NOTHING.when(is_by_magnitude).quiet();
-        /// The share of zeros from the last pruning on.
-        pub final_sparsity: f64 = 0.5, NOTHING.when(is_by_magnitude).numbers(0.0, 0.999, "a share of weights").quiet();
+        /// The share of zeros from the last pruning on; of channels, the share of each layer's that is taken out.
+        pub final_sparsity: f64 = 0.5, NOTHING.when(has_share).numbers(0.0, 0.999, "a share of weights").quiet();
         /// How the share grows.
         pub schedule: PruneSchedule = PruneSchedule::Polynomial, NOTHING.when(is_by_magnitude).quiet();
         /// The share of zeros at the first pruning.
@@ -68,17 +80,26 @@ settings! {
         pub n: usize = 2, NOTHING.when(is_in_groups).counts(1, 31, "a number of weights").quiet();
         /// Neighbours of a group.
         pub m: usize = 4, NOTHING.when(is_in_groups).counts(2, 32, "a number of weights").quiet();
-        /// The update after which the first are pruned.
+        /// The update after which the first are pruned. Channels go after it, at the earliest after the second; 0: after half of
+        /// the run.
         pub begin_step: u64 = 0, NOTHING.when(prunes).counts(0, MAX_STEPS, "a number of steps").quiet();
         /// The update after which the last are; 0: three quarters of the run.
-        pub end_step: u64 = 0, NOTHING.when(prunes).counts(0, MAX_STEPS, "a number of steps").quiet();
+        pub end_step: u64 = 0, NOTHING.when(sets_to_zero).counts(0, MAX_STEPS, "a number of steps").quiet();
         /// Updates from one pruning to the next.
-        pub every: u64 = 10, NOTHING.when(prunes).counts(1, MAX_STEPS, "a number of steps").quiet();
+        pub every: u64 = 10, NOTHING.when(sets_to_zero).counts(1, MAX_STEPS, "a number of steps").quiet();
     }
 }
 
 fn prunes(e: &Experiment) -> bool {
     !e.prune.kind.is_none()
+}
+
+fn sets_to_zero(e: &Experiment) -> bool {
+    e.prune.kind.sets_to_zero()
+}
+
+fn has_share(e: &Experiment) -> bool {
+    matches!(e.prune.kind, PruneKind::Magnitude | PruneKind::Channels)
 }
 
 fn is_by_magnitude(e: &Experiment) -> bool {
@@ -94,6 +115,18 @@ fn is_in_groups(e: &Experiment) -> bool {
 }
 
 impl Prune {
+    /// The update of a run of `steps` after which channels are taken out; `None` where none are.
+    pub fn thins_after(&self, steps: u64) -> Option<u64> {
+        let after = if self.begin_step == 0 { steps / 2 } else { self.begin_step };
+        // The first step is unlike all others, and the model is whole in one of those.
+        (self.kind == PruneKind::Channels).then_some(after.max(2))
+    }
+
+    /// How many of a layer's `channels` stay: at least one.
+    pub fn kept(&self, channels: usize) -> usize {
+        ((channels as f64 * (1.0 - self.final_sparsity)).round() as usize).clamp(1, channels.max(1))
+    }
+
     /// The first and the last update after which weights are pruned, in a run of `steps`.
     pub fn span(&self, steps: u64) -> (u64, u64) {
         let end = if self.end_step == 0 { steps - steps / 4 } else { self.end_step };
@@ -104,11 +137,11 @@ impl Prune {
     pub fn sparsity_at(&self, step: u64, steps: u64) -> Option<f64> {
         let (begin, end) = self.span(steps);
         let is_due = step == end || (step - begin.min(step)).is_multiple_of(self.every.max(1));
-        if self.kind.is_none() || step < begin || step > end || !is_due {
+        if !self.kind.sets_to_zero() || step < begin || step > end || !is_due {
             return None;
         }
         Some(match (self.kind, self.schedule) {
-            (PruneKind::None, _) => 0.0,
+            (PruneKind::None | PruneKind::Channels, _) => 0.0,
             (PruneKind::Groups, _) => 1.0 - self.n as f64 / self.m as f64,
             (PruneKind::Magnitude, PruneSchedule::Constant) => self.final_sparsity,
             (PruneKind::Magnitude, PruneSchedule::Polynomial) => {
@@ -143,6 +176,18 @@ mod tests {
         let groups = Prune { kind: PruneKind::Groups, ..prune };
         assert_eq!(groups.sparsity_at(30, 100), Some(0.5));
         assert_eq!(Prune::default().sparsity_at(10, 100), None);
+    }
+
+    #[test]
+    fn channels_go_once_and_one_of_them_always_stays() {
+        let prune = Prune { kind: PruneKind::Channels, final_sparsity: 0.5, ..Prune::default() };
+        assert_eq!([0, 1, 100].map(|steps| prune.thins_after(steps)), [Some(2), Some(2), Some(50)]);
+        assert_eq!(Prune { begin_step: 30, ..prune }.thins_after(100), Some(30));
+        assert_eq!(Prune { kind: PruneKind::Magnitude, ..prune }.thins_after(100), None);
+        assert_eq!([1, 2, 3, 64].map(|channels| prune.kept(channels)), [1, 1, 2, 32]);
+        assert_eq!(Prune { final_sparsity: 0.999, ..prune }.kept(8), 1);
+        assert_eq!(Prune { final_sparsity: 0.0, ..prune }.kept(8), 8);
+        assert_eq!(prune.sparsity_at(50, 100), None, "no weight becomes zero");
     }
 
     #[test]

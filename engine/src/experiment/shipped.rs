@@ -29,6 +29,7 @@ const SHIPPED: &[(&str, &str)] = presets![
     "cnn-shapes-over-budget",
     "cnn-shapes-evaluate-whole",
     "cnn-digits-pruned",
+    "cnn-digits-channels",
     "shapes-input-pipeline",
     "cnn-digits-teacher",
     "mlp-digits-student",

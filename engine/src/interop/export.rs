@@ -24,7 +24,7 @@ use crate::{
     bytes::Bytes,
     error::{Error, Problem, Result},
     experiment::{
-        DatasetInfo, Experiment, PROCESSOR,
+        DatasetInfo, Experiment, PROCESSOR, PruneKind,
         weights::{CONFIG, INDEX, WHOLE},
     },
     header::Element,
@@ -77,6 +77,10 @@ pub fn export(
     else {
         return Err(config::no_place(&experiment.model));
     };
+    if experiment.prune.kind == PruneKind::Channels {
+        let message = "channels are taken out of the model, and the layout has no place for such widths";
+        return Err(Problem::new("prune.kind", message, "export as safetensors").into());
+    }
     let fields = config::of(experiment, info)?;
     let own = Mapped::open(checkpoint)?;
     let run = Run { own: &own, naming, experiment, slots: slots(experiment, info)? };

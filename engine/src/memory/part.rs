@@ -26,6 +26,8 @@ pub enum Part {
         /// Whether the optimizer's state is there.
         has_state: bool,
     },
+    /// The taking out of channels, which no places are planned for.
+    Prune,
     /// A test, up to its first batch.
     Evaluation,
     /// A batch of a test.
@@ -52,6 +54,7 @@ impl Part {
         match self {
             Self::Start
             | Self::Step { .. }
+            | Self::Prune
             | Self::Evaluation
             | Self::Writing { .. }
             | Self::Saving

@@ -21,6 +21,8 @@ pub enum Phase {
     Backward,
     /// Clipping and the update of the parameters.
     Optimizer,
+    /// Channels are taken out of the model.
+    Prune,
     /// A forward pass over test data.
     Evaluate,
     /// A checkpoint is written.
@@ -29,7 +31,7 @@ pub enum Phase {
 
 impl Phase {
     /// Every phase, in the order of a run.
-    pub const ALL: [Self; 9] = [
+    pub const ALL: [Self; 10] = [
         Self::Start,
         Self::Loading,
         Self::Batch,
@@ -37,6 +39,7 @@ impl Phase {
         Self::Recompute,
         Self::Backward,
         Self::Optimizer,
+        Self::Prune,
         Self::Evaluate,
         Self::Saving,
     ];
@@ -51,6 +54,7 @@ impl Phase {
             Self::Recompute => "recompute",
             Self::Backward => "backward",
             Self::Optimizer => "optimizer",
+            Self::Prune => "prune",
             Self::Evaluate => "evaluate",
             Self::Saving => "saving",
         }

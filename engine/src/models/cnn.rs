@@ -16,7 +16,7 @@ pub(super) fn build<B: Backend>(init: &mut Init<'_, B>, model: &Model, info: &Da
     let [mut height, mut width, mut channels] = info.image()?;
     let mut blocks = Vec::with_capacity(model.depth);
     for i in 1..=model.depth {
-        let filters = model.width << (i - 1);
+        let filters = init.channels(model.width << (i - 1));
         blocks.push(Block::new(vec![
             Box::new(Conv2d::new(init, &Scope::Block(i).at("conv"), channels, filters, model.kernel)?),
             activation(executor, Scope::Block(i), model.activation),
@@ -25,16 +25,18 @@ pub(super) fn build<B: Backend>(init: &mut Init<'_, B>, model: &Model, info: &Da
         (height, width, channels) = (height / 2, width / 2, filters);
     }
     let head = head(init, height * width * channels, model)?;
-    let classes = Linear::new(init, &Scope::Head.at("classes"), model.dense, info.classes)?;
+    let features = init.channels(model.dense);
+    let classes = Linear::new(init, &Scope::Head.at("classes"), features, info.classes)?;
     Ok(Parts { blocks, head, classes })
 }
 
 /// Flatten, and a hidden dense layer.
 pub(super) fn head<B: Backend>(init: &mut Init<'_, B>, features: usize, model: &Model) -> Result<Layers<B>> {
     let executor = init.executor();
+    let dense = init.channels(model.dense);
     Ok(vec![
         Box::new(Flatten::new(executor, &Scope::Head.at("flatten"))),
-        Box::new(Linear::new(init, &Scope::Head.at("dense"), features, model.dense)?),
+        Box::new(Linear::new(init, &Scope::Head.at("dense"), features, dense)?),
         activation(executor, Scope::Head, model.activation),
     ])
 }

@@ -14,14 +14,15 @@ pub(super) fn build<B: Backend>(init: &mut Init<'_, B>, model: &Model, info: &Da
     let executor = init.executor();
     let mut features = info.image()?.into_iter().product();
     let mut blocks = Vec::with_capacity(model.depth);
+    let width = init.channels(model.width);
     for i in 1..=model.depth {
         let mut layers: Layers<B> = Vec::with_capacity(3);
         if i == 1 {
             layers.push(Box::new(Flatten::new(executor, "flatten")));
         }
-        layers.push(Box::new(Linear::new(init, &Scope::Block(i).at("dense"), features, model.width)?));
+        layers.push(Box::new(Linear::new(init, &Scope::Block(i).at("dense"), features, width)?));
         layers.push(activation(executor, Scope::Block(i), model.activation));
-        features = model.width;
+        features = width;
         blocks.push(Block::new(layers));
     }
     let classes = Linear::new(init, &Scope::Head.at("classes"), features, info.classes)?;

@@ -43,8 +43,7 @@ const LAST: usize = 1280;
 
 pub(super) fn build_v1<B: Backend>(init: &mut Init<'_, B>, model: &Model, info: &DatasetInfo) -> Result<Parts<B>> {
     let executor = init.executor();
-    let scaled = |filters: usize| ((filters as f64 * model.multiplier) as usize).max(1);
-    let mut channels = scaled(STEM);
+    let mut channels = scaled(init, STEM, model);
     let mut layers =
         conv_norm(init, &Scope::Block(1).path(), shape(info.image()?[2], channels, 3, stem_stride(model)))?;
     layers.push(Box::new(Relu::new(executor, &Scope::Block(1).at("relu"))));
@@ -54,16 +53,17 @@ pub(super) fn build_v1<B: Backend>(init: &mut Init<'_, B>, model: &Model, info: 
         let stride = if i == 1 { stem_stride(model) } else { stride };
         let mut layers = depthwise_norm(init, &path.join("depthwise"), channels, stride)?;
         layers.push(Box::new(Relu::new(executor, &path.join("depthwise/relu"))));
-        layers.extend(conv_norm(init, &path.join("pointwise"), shape(channels, scaled(filters), 1, 1))?);
+        layers.extend(conv_norm(init, &path.join("pointwise"), shape(channels, scaled(init, filters, model), 1, 1))?);
         layers.push(Box::new(Relu::new(executor, &path.join("pointwise/relu"))));
         blocks.push(Block::new(layers));
-        channels = scaled(filters);
+        channels = scaled(init, filters, model);
     }
     parts(init, blocks, channels, info)
 }
 
 pub(super) fn build_v2<B: Backend>(init: &mut Init<'_, B>, model: &Model, info: &DatasetInfo) -> Result<Parts<B>> {
-    let mut channels = divisible(STEM as f64 * model.multiplier);
+    let mut design = divisible(STEM as f64 * model.multiplier);
+    let channels = init.channels(design);
     let of_stem = shape(info.image()?[2], channels, 3, stem_stride(model));
     let mut blocks = vec![Block::new(conv_norm_relu6(init, &Scope::Block(1).path(), of_stem)?)];
     for (stage, (expansion, filters, count, first)) in V2.into_iter().enumerate() {
@@ -75,32 +75,35 @@ pub(super) fn build_v2<B: Backend>(init: &mut Init<'_, B>, model: &Model, info: 
                 _ => 1,
             };
             let path = Scope::Block(blocks.len() + 1).path();
-            blocks.push(inverted(init, &path, [channels, channels * expansion, out], stride)?);
-            channels = out;
+            blocks.push(inverted(init, &path, [design, design * expansion, out], stride)?);
+            design = out;
         }
     }
     let last = if model.multiplier > 1.0 { divisible(LAST as f64 * model.multiplier) } else { LAST };
     let path = Scope::Block(blocks.len() + 1).path();
+    let (channels, last) = (init.channels(design), init.channels(last));
     blocks.push(Block::new(conv_norm_relu6(init, &path, shape(channels, last, 1, 1))?));
     parts(init, blocks, last, info)
 }
 
-/// An inverted residual: 1 x 1 to more channels, depthwise, 1 x 1 to fewer without an activation.
+/// An inverted residual: 1 x 1 to more channels, depthwise, 1 x 1 to fewer without an activation. The channels are those of
+/// the design.
 fn inverted<B: Backend>(
     init: &mut Init<'_, B>,
     path: &LayerPath,
-    [channels, hidden, out]: [usize; 3],
+    design: [usize; 3],
     stride: usize,
 ) -> Result<Block<B>> {
     let executor = init.executor();
+    let [channels, hidden, out] = design.map(|channels| init.channels(channels));
     let mut layers: Layers<B> = Vec::new();
-    if hidden != channels {
+    if design[1] != design[0] {
         layers.extend(conv_norm_relu6(init, &path.join("expand"), shape(channels, hidden, 1, 1))?);
     }
     layers.extend(depthwise_norm(init, &path.join("depthwise"), hidden, stride)?);
     layers.push(Box::new(Relu6::new(executor, &path.join("depthwise/relu6"))));
     layers.extend(conv_norm(init, &path.join("project"), shape(hidden, out, 1, 1))?);
-    if stride == 1 && channels == out {
+    if stride == 1 && design[0] == design[2] {
         layers = vec![Box::new(Residual::new(executor, &path.join("add"), layers, Vec::new()))];
     }
     Ok(Block::new(layers))
@@ -135,6 +138,11 @@ fn parts<B: Backend>(
     let head: Layers<B> = vec![Box::new(GlobalPool::new(init.executor(), &Scope::Head.at("pool")))];
     let classes = Linear::new(init, &Scope::Head.at("classes"), channels, info.classes)?;
     Ok(Parts { blocks, head, classes })
+}
+
+/// V1's filters at the model's multiplier.
+fn scaled<B: Backend>(init: &Init<'_, B>, filters: usize, model: &Model) -> usize {
+    init.channels(((filters as f64 * model.multiplier) as usize).max(1))
 }
 
 fn stem_stride(model: &Model) -> usize {

@@ -18,9 +18,9 @@ use crate::{
     backend::{Backend, Executor, Tensor, ops::ActivationFunction},
     data::DatasetInfo,
     error::Result,
-    experiment::{ActivationKind, Experiment, ModelKind},
+    experiment::{ActivationKind, Experiment, ModelKind, Prune},
     layer_path::Scope,
-    nn::{Init, Layer, Linear, Param, Relu, Replaced, Smooth, Visit, chain, visited_chain},
+    nn::{ChannelMap, Init, Layer, Linear, Param, Relu, Replaced, Smooth, Visit, chain, visited_chain},
 };
 use block::{Block, run_blocks, skips_taken};
 use segments::Segment;
@@ -74,7 +74,25 @@ impl<B: Backend> Model<B> {
         info: &DatasetInfo,
         replaced: Option<&Replaced<'_>>,
     ) -> Result<Self> {
-        let init = Init::new(executor, experiment.precision, experiment.run.seed).replacing(replaced);
+        Self::built(executor, experiment, info, replaced, None)
+    }
+
+    /// The model after channels were taken out of it, its parameters zeros.
+    ///
+    /// # Errors
+    /// Those of [`Model::build`].
+    pub fn thinned(executor: &Executor<B>, experiment: &Experiment, info: &DatasetInfo) -> Result<Self> {
+        Self::built(executor, experiment, info, Some(&|_, _| true), Some(experiment.prune))
+    }
+
+    fn built(
+        executor: &Executor<B>,
+        experiment: &Experiment,
+        info: &DatasetInfo,
+        replaced: Option<&Replaced<'_>>,
+        thinned: Option<Prune>,
+    ) -> Result<Self> {
+        let init = Init::new(executor, experiment.precision, experiment.run.seed).replacing(replaced).thinned(thinned);
         let init = &mut init.training(experiment.frozen, experiment.lora).holding(experiment.quantise.base);
         let parts = match experiment.model.kind {
             ModelKind::Mlp => mlp::build(init, &experiment.model, info),
@@ -173,6 +191,17 @@ impl<B: Backend> Model<B> {
     pub fn prunable(&self) -> Vec<&Param<B>> {
         let is_trained = |param: &&Param<B>| param.is_trained();
         self.leaves().into_iter().filter_map(Layer::prunable).filter(is_trained).collect()
+    }
+
+    /// Which channels of the model are the same, for an input of `channels` each.
+    pub fn channels(&self, channels: usize) -> ChannelMap {
+        let mut map = ChannelMap::default();
+        let input = map.fixed(channels);
+        let chain = self.parts.blocks.iter().flat_map(Block::layers).chain(&self.parts.head);
+        let features = chain.fold(input, |group, layer| layer.channels(&mut map, group));
+        let classes = self.parts.classes.channels(&mut map, features);
+        map.fix(classes);
+        map
     }
 
     /// How many numbers the model has, adapters included.

@@ -22,19 +22,20 @@ const EXPANSION: usize = 4;
 pub(super) fn build<B: Backend>(init: &mut Init<'_, B>, model: &Model, info: &DatasetInfo) -> Result<Parts<B>> {
     let mut blocks = vec![stem(init, model.stem, info.image()?[2])?];
     let is_bottleneck = model.layers >= 50;
-    let mut channels = FILTERS;
+    let mut channels = init.channels(FILTERS);
     for (stage, count) in model.stages().iter().enumerate() {
-        let filters = FILTERS << stage;
+        let inner = init.channels(FILTERS << stage);
+        let out = if is_bottleneck { init.channels((FILTERS << stage) * EXPANSION) } else { inner };
         for i in 0..*count {
             let stride = if stage > 0 && i == 0 { 2 } else { 1 };
             let path = Scope::Block(blocks.len() + 1).path();
-            let out = if is_bottleneck { filters * EXPANSION } else { filters };
             let main = if is_bottleneck {
-                bottleneck(init, &path, channels, filters, stride)?
+                bottleneck(init, &path, [channels, inner, out], stride)?
             } else {
-                basic(init, &path, channels, filters, stride)?
+                basic(init, &path, channels, inner, stride)?
             };
-            let shortcut = if stride > 1 || channels != out {
+            // A bottleneck's first stage has more channels than the stem.
+            let shortcut = if stride > 1 || (is_bottleneck && stage == 0 && i == 0) {
                 conv_norm(init, &path.join("shortcut"), shape(channels, out, 1, stride))?
             } else {
                 Vec::new()
@@ -56,8 +57,8 @@ pub(super) fn build<B: Backend>(init: &mut Init<'_, B>, model: &Model, info: &Da
 fn stem<B: Backend>(init: &mut Init<'_, B>, stem: Stem, channels: usize) -> Result<Block<B>> {
     let executor = init.executor();
     let of = match stem {
-        Stem::Small => shape(channels, FILTERS, 3, 1),
-        Stem::Imagenet => shape(channels, FILTERS, 7, 2),
+        Stem::Small => shape(channels, init.channels(FILTERS), 3, 1),
+        Stem::Imagenet => shape(channels, init.channels(FILTERS), 7, 2),
     };
     let mut layers = conv_norm(init, &Scope::Block(1).path(), of)?;
     layers.push(Box::new(Relu::new(executor, &Scope::Block(1).at("relu"))));
@@ -85,15 +86,14 @@ fn basic<B: Backend>(
 fn bottleneck<B: Backend>(
     init: &mut Init<'_, B>,
     path: &LayerPath,
-    channels: usize,
-    filters: usize,
+    [channels, filters, out]: [usize; 3],
     stride: usize,
 ) -> Result<Layers<B>> {
     let mut layers = conv_norm(init, &path.join("a"), shape(channels, filters, 1, 1))?;
     layers.push(Box::new(Relu::new(init.executor(), &path.join("a/relu"))));
     layers.extend(conv_norm(init, &path.join("b"), shape(filters, filters, 3, stride))?);
     layers.push(Box::new(Relu::new(init.executor(), &path.join("b/relu"))));
-    layers.extend(conv_norm(init, &path.join("c"), shape(filters, filters * EXPANSION, 1, 1))?);
+    layers.extend(conv_norm(init, &path.join("c"), shape(filters, out, 1, 1))?);
     Ok(layers)
 }
 

@@ -16,7 +16,7 @@ pub(super) fn build<B: Backend>(init: &mut Init<'_, B>, model: &Model, info: &Da
     let [mut height, mut width, mut channels] = info.image()?;
     let mut blocks = Vec::with_capacity(model.depth);
     for i in 1..=model.depth {
-        let filters = model.width << (i - 1);
+        let filters = init.channels(model.width << (i - 1));
         let mut layers: Layers<B> = vec![
             Box::new(Depthwise::new(init, &Scope::Block(i).at("depthwise"), channels, model.kernel)?),
             Box::new(Conv2d::new(init, &Scope::Block(i).at("pointwise"), channels, filters, 1)?),
@@ -31,6 +31,7 @@ pub(super) fn build<B: Backend>(init: &mut Init<'_, B>, model: &Model, info: &Da
         blocks.push(Block::new(layers));
     }
     let head = head(init, height * width * channels, model)?;
-    let classes = Linear::new(init, &Scope::Head.at("classes"), model.dense, info.classes)?;
+    let features = init.channels(model.dense);
+    let classes = Linear::new(init, &Scope::Head.at("classes"), features, info.classes)?;
     Ok(Parts { blocks, head, classes })
 }

@@ -8,7 +8,7 @@ use crate::{
     },
     error::Result,
     memory::{Category, timeline::LayerId},
-    nn::{Init, Layer, Param, ParamRole, norm::record},
+    nn::{ChannelGroup, ChannelMap, Init, Layer, Param, ParamRole, TensorChannels, norm::record},
 };
 
 /// Added to the variance.
@@ -99,6 +99,13 @@ impl<B: Backend> Layer<B> for BatchNorm<B> {
 
     fn buffers(&self) -> Vec<(&'static str, &Tensor<B>)> {
         vec![(MEAN, &self.running_mean), (VARIANCE, &self.running_variance)]
+    }
+
+    fn channels(&self, map: &mut ChannelMap, input: ChannelGroup) -> ChannelGroup {
+        for name in [self.weight.name(), self.bias.name(), MEAN, VARIANCE] {
+            map.note(TensorChannels { layer: self.layer, name, rows: None, columns: Some(input) });
+        }
+        input
     }
 
     fn params(&self) -> Vec<&Param<B>> {

@@ -5,7 +5,7 @@ use crate::{
     backend::{Backend, Executor, Shape, Tensor, Window},
     error::Result,
     memory::timeline::LayerId,
-    nn::{Init, Layer, Param, ParamRole, ParamUse},
+    nn::{ChannelGroup, ChannelMap, Init, Layer, Param, ParamRole, ParamUse, TensorChannels},
 };
 
 /// The settings of a convolution.
@@ -160,6 +160,16 @@ impl<B: Backend, const DEPTHWISE: bool> Layer<B> for Convolution<B, DEPTHWISE> {
 
     fn prunable(&self) -> Option<&Param<B>> {
         (!DEPTHWISE).then_some(&self.weight)
+    }
+
+    fn channels(&self, map: &mut ChannelMap, input: ChannelGroup) -> ChannelGroup {
+        let output = if DEPTHWISE { input } else { map.group(self.shape.filters) };
+        let (layer, rows) = (self.layer, (!DEPTHWISE).then_some(output));
+        map.note(TensorChannels { layer, name: self.weight.name(), rows, columns: Some(input) });
+        if let Some(bias) = &self.bias {
+            map.note(TensorChannels { layer, name: bias.name(), rows: None, columns: Some(output) });
+        }
+        output
     }
 
     fn params(&self) -> Vec<&Param<B>> {

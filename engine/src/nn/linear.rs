@@ -9,7 +9,7 @@ use crate::{
     experiment::Projection,
     memory::timeline::LayerId,
     nn::{
-        CodedParam, Init, Layer, Param, ParamRole, ParamUse, Start,
+        ChannelGroup, ChannelMap, CodedParam, Init, Layer, Param, ParamRole, ParamUse, Start, TensorChannels,
         adapter::{Adapter, Key},
     },
 };
@@ -227,6 +227,17 @@ impl<B: Backend> Layer<B> for Linear<B> {
             Weight::Plain(weight) if !self.is_tied => Some(weight),
             Weight::Plain(_) | Weight::Coded(_) => None,
         }
+    }
+
+    /// Of a dense layer with a weight of its own and without adapters.
+    fn channels(&self, map: &mut ChannelMap, input: ChannelGroup) -> ChannelGroup {
+        let Weight::Plain(weight) = &self.weight else { return input };
+        let (layer, output) = (self.layer, map.group(weight.weight().shape().dims()[0]));
+        map.note(TensorChannels { layer, name: weight.name(), rows: Some(output), columns: Some(input) });
+        if let Some(bias) = &self.bias {
+            map.note(TensorChannels { layer, name: bias.name(), rows: None, columns: Some(output) });
+        }
+        output
     }
 
     fn params(&self) -> Vec<&Param<B>> {

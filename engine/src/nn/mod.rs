@@ -4,6 +4,7 @@ mod activation;
 mod adapter;
 mod attention;
 mod batch_norm;
+mod channels;
 mod class_token;
 mod coded;
 mod concat;
@@ -28,6 +29,7 @@ mod up_conv;
 pub use activation::{Rectifier, Relu, Relu6, Smooth, SwiGlu};
 pub use attention::Attention;
 pub use batch_norm::BatchNorm;
+pub use channels::{ChannelGroup, ChannelMap, TensorChannels};
 pub use class_token::{ClassToken, TakeFirst};
 pub use coded::CodedParam;
 pub use concat::Concat;
@@ -92,6 +94,13 @@ pub trait Layer<B: Backend> {
     /// Its weight, where that is a matrix or the filters of products and no other layer's: what pruning may set to zero.
     fn prunable(&self) -> Option<&Param<B>> {
         None
+    }
+
+    /// Notes which channels its tensors have, where those of its input are `input`; the channels of its output. A layer
+    /// without tensors hands on what it is given.
+    fn channels(&self, map: &mut ChannelMap, input: ChannelGroup) -> ChannelGroup {
+        let _ = map;
+        input
     }
 
     /// Its parameters, in a fixed order.

@@ -8,7 +8,7 @@ use crate::{
         ops::{Elementwise, GradInto, StateSpec},
     },
     error::Result,
-    experiment::{BaseWeights, Frozen, Lora, Precision, Projection},
+    experiment::{BaseWeights, Frozen, Lora, Precision, Projection, Prune},
     layer_path::Scope,
     memory::{Category, timeline::LayerId},
     nn::{CodedParam, ParamRole, ParamUse, Start, adapter::AdapterPlan},
@@ -183,13 +183,14 @@ pub struct Init<'a, B: Backend> {
     lora: Lora,
     base: BaseWeights,
     replaced: Option<&'a Replaced<'a>>,
+    thinned: Option<Prune>,
 }
 
 impl<'a, B: Backend> Init<'a, B> {
     /// A maker for one model.
     pub fn new(executor: &'a Executor<B>, precision: Precision, seed: u64) -> Self {
         let (frozen, lora, base) = (Frozen::None, Lora::default(), BaseWeights::None);
-        Self { executor, precision, seed, count: 0, frozen, lora, base, replaced: None }
+        Self { executor, precision, seed, count: 0, frozen, lora, base, replaced: None, thinned: None }
     }
 
     /// The same, with frozen parameters and adapters of dense layers.
@@ -208,6 +209,17 @@ impl<'a, B: Backend> Init<'a, B> {
     #[must_use]
     pub fn replacing(self, replaced: Option<&'a Replaced<'a>>) -> Self {
         Self { replaced, ..self }
+    }
+
+    /// The same, of a model whose channels were taken out as `thinned` says.
+    #[must_use]
+    pub fn thinned(self, thinned: Option<Prune>) -> Self {
+        Self { thinned, ..self }
+    }
+
+    /// How many of the `channels` that a layer was designed with it has.
+    pub fn channels(&self, channels: usize) -> usize {
+        self.thinned.map_or(channels, |prune| prune.kept(channels))
     }
 
     /// What writes the first values of a parameter, from a random source of this key.

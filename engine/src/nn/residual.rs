@@ -5,7 +5,7 @@ use crate::{
     backend::{Backend, Executor, Tensor},
     error::Result,
     memory::timeline::LayerId,
-    nn::{Layer, Param},
+    nn::{ChannelGroup, ChannelMap, Layer, Param},
 };
 
 /// `main(x) + shortcut(x)`: two chains of layers over one input. An empty shortcut is the identity. Saves nothing itself.
@@ -80,6 +80,12 @@ impl<B: Backend> Layer<B> for Residual<B> {
 
     fn inner(&self) -> Vec<&dyn Layer<B>> {
         self.main.iter().chain(&self.shortcut).map(AsRef::as_ref).collect()
+    }
+
+    fn channels(&self, map: &mut ChannelMap, input: ChannelGroup) -> ChannelGroup {
+        let [main, shortcut] = [&self.main, &self.shortcut]
+            .map(|chain| chain.iter().fold(input, |group, layer| layer.channels(map, group)));
+        map.join(main, shortcut)
     }
 
     fn params(&self) -> Vec<&Param<B>> {

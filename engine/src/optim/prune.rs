@@ -27,31 +27,41 @@ pub struct Pruning<B: Backend> {
     bound: Tensor<B>,  // [2]
 }
 
-/// What would be left of the weights if those that are zero were not stored.
+/// What is left of the weights without those that are zero, or were taken out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Stripped {
-    /// Weights that can be pruned.
+    /// Weights that can be pruned; where channels were taken out, all parameters of the model before.
     pub weights: u64,
-    /// Those of them that are zero.
-    pub zeros: u64,
-    /// All parameters with their zeros left out: the weights that are not zero, and a bit for every one that can be.
+    /// Those of them that are zero, or were taken out.
+    pub gone: u64,
+    /// All parameters with their zeros left out: the weights that are not zero, and a bit for every one that can be. Where
+    /// channels were taken out, all parameters as they are.
     pub bytes: Bytes,
-    /// All parameters as they are.
+    /// All parameters with their zeros, or before channels were taken out.
     pub dense_bytes: Bytes,
+    /// Whether what is gone are zeros, which are still stored while the run trains.
+    pub are_zeros: bool,
 }
 
 impl Stripped {
-    /// The share of the weights that can be pruned that is zero.
+    /// The share of the weights that can be pruned that is gone.
     pub fn sparsity(&self) -> f64 {
-        self.zeros as f64 / self.weights.max(1) as f64
+        self.gone as f64 / self.weights.max(1) as f64
     }
 }
 
 impl fmt::Display for Stripped {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { weights, bytes, dense_bytes, .. } = self;
+        let Self { weights, bytes, dense_bytes, are_zeros, .. } = self;
         let percent = self.sparsity() * 100.0;
-        write!(f, "{percent:.1}% of {weights} weights are zero: {bytes} stored without them, {dense_bytes} with them")
+        if *are_zeros {
+            write!(
+                f,
+                "{percent:.1}% of {weights} weights are zero: {bytes} stored without them, {dense_bytes} with them"
+            )
+        } else {
+            write!(f, "{percent:.1}% of {weights} weights were taken out: {bytes} are left of {dense_bytes}")
+        }
     }
 }
 
@@ -61,7 +71,7 @@ impl<B: Backend> Pruning<B> {
     /// # Errors
     /// Fails when they would cross the budget ([`Error::Budget`](crate::error::Error::Budget)) or when the device fails.
     pub fn new(executor: &Executor<B>, choice: Prune, steps: u64, params: &[&Param<B>]) -> Result<Option<Self>> {
-        if choice.kind.is_none() {
+        if !choice.kind.sets_to_zero() {
             return Ok(None);
         }
         let weights: usize = params.iter().map(|param| param.master().elements()).sum();
@@ -105,7 +115,7 @@ impl<B: Backend> Pruning<B> {
     fn renew(&self, executor: &Executor<B>, params: &[&Param<B>], sparsity: f64) -> Result<()> {
         let each = || params.iter().copied().zip(&self.masks);
         match (self.choice.kind, self.choice.scope) {
-            (PruneKind::None, _) => Ok(()),
+            (PruneKind::None | PruneKind::Channels, _) => Ok(()),
             (PruneKind::Groups, _) => each().try_for_each(|(param, mask)| {
                 let _layer = executor.enter(param.layer());
                 executor.mask_in_groups(param.master(), [self.choice.n, self.choice.m], mask)
@@ -171,6 +181,12 @@ impl<B: Backend> Pruning<B> {
         let size = params.first().map_or(0, |param| param.weight().dtype().size() as u64);
         let masks: u64 = self.masks.iter().map(|mask| mask.elements() as u64).sum();
         let dense = bytes(all);
-        Ok(Stripped { weights, zeros, bytes: Bytes(dense - zeros * size + masks), dense_bytes: Bytes(dense) })
+        Ok(Stripped {
+            weights,
+            gone: zeros,
+            bytes: Bytes(dense - zeros * size + masks),
+            dense_bytes: Bytes(dense),
+            are_zeros: true,
+        })
     }
 }

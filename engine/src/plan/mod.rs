@@ -99,6 +99,10 @@ pub enum Pass {
     First,
     /// Every later step.
     Steady,
+    /// The taking out of channels.
+    Prune,
+    /// Every step after that.
+    Pruned,
     /// Evaluation on test data.
     Evaluate,
     /// The writing of a checkpoint.
@@ -107,13 +111,15 @@ pub enum Pass {
 
 impl Pass {
     /// Every pass, in the order of a run.
-    pub const ALL: [Self; 4] = [Self::First, Self::Steady, Self::Evaluate, Self::Save];
+    pub const ALL: [Self; 6] = [Self::First, Self::Steady, Self::Prune, Self::Pruned, Self::Evaluate, Self::Save];
 
     /// The phase of the run that it is.
     pub fn name(self) -> &'static str {
         match self {
             Self::First => "first step",
             Self::Steady => "training",
+            Self::Prune => "pruning channels",
+            Self::Pruned => "training, pruned",
             Self::Evaluate => "evaluating",
             Self::Save => "saving",
         }
@@ -186,6 +192,12 @@ pub struct Plan {
     pub first: Timeline,
     /// A later step.
     pub steady: Timeline,
+    /// The taking out of channels; empty where none are.
+    pub prune: Timeline,
+    /// A step after that; empty where there is none.
+    pub pruned: Timeline,
+    /// The step after which channels are taken out, where the run has come so far.
+    pub thinned_after: Option<u64>,
     /// Evaluation of one batch.
     pub evaluate: Timeline,
     /// The writing of a checkpoint.
@@ -204,8 +216,10 @@ pub struct Plan {
     pub total_steps: u64,
     /// Optimizer steps of one epoch.
     pub steps_per_epoch: u64,
-    /// Predicted seconds of one optimizer step.
+    /// Predicted seconds of one optimizer step, before channels are taken out.
     pub step_secs: f64,
+    /// Predicted seconds of one optimizer step after that; zero where there is none.
+    pub pruned_step_secs: f64,
     /// Where the blocks of a run on a GPU are to lie, where that is found beforehand
     /// ([`PoolPolicy::Planned`](crate::device::PoolPolicy::Planned)) and takes no more than growing.
     pub places: Option<Arc<Places>>,
@@ -307,6 +321,22 @@ impl Plan {
         free.map(|free| free.line(self.host.total()))
     }
 
+    /// Predicted seconds of all steps of the run.
+    pub fn steps_secs(&self) -> f64 {
+        let before = self.thinned_after.filter(|_| !self.pruned.points.is_empty()).unwrap_or(self.total_steps);
+        let after = self.total_steps.saturating_sub(before);
+        self.step_secs * (self.total_steps - after) as f64 + self.pruned_step_secs * after as f64
+    }
+
+    /// The pass that step `step` of the run, counted from 1, is.
+    pub fn pass_of(&self, step: u64) -> Pass {
+        match self.thinned_after.filter(|_| !self.pruned.points.is_empty()) {
+            Some(after) if step > after => Pass::Pruned,
+            _ if step == 1 => Pass::First,
+            _ => Pass::Steady,
+        }
+    }
+
     /// The passes that the run has, in its order.
     pub fn passes(&self) -> impl Iterator<Item = Pass> + '_ {
         // What a second step would be is planned even where there is none.
@@ -319,6 +349,8 @@ impl Plan {
         match pass {
             Pass::First => &self.first,
             Pass::Steady => &self.steady,
+            Pass::Prune => &self.prune,
+            Pass::Pruned => &self.pruned,
             Pass::Evaluate => &self.evaluate,
             Pass::Save => &self.save,
         }
@@ -328,6 +360,8 @@ impl Plan {
         match pass {
             Pass::First => &mut self.first,
             Pass::Steady => &mut self.steady,
+            Pass::Prune => &mut self.prune,
+            Pass::Pruned => &mut self.pruned,
             Pass::Evaluate => &mut self.evaluate,
             Pass::Save => &mut self.save,
         }

@@ -24,11 +24,11 @@ use crate::{
         ledger::Recording,
         tally,
     },
-    plan::{Pass, Peak, Plan, Resolved, full_precision},
+    plan::{Pass, Peak, Plan, Resolved},
     step::{Blank, Session, bookkeeping, load, restore, save::Nowhere},
 };
 
-use self::layer_rows::layer_rows;
+use self::layer_rows::{ModelFacts, layer_rows};
 pub use self::{op_times::op_secs, places::requests};
 
 /// Predicts what a run of `resolved` takes on `machine`. Reads nothing else.
@@ -99,6 +99,8 @@ struct Dry<'a> {
     session: Session<DryRun>,
     /// Those that were taken so far, one a pass. On the processor they are empty until the ledger is replayed.
     recordings: Vec<Recording>,
+    /// What the model was before channels were taken out of it.
+    whole: Option<ModelFacts>,
     /// Micro-batches of a step that are not run.
     left_out: usize,
 }
@@ -120,8 +122,8 @@ fn recorded<'a>(resolved: &'a Resolved, machine: &Machine, places: Option<&Arc<P
         let mut passes = dry.passes()?;
         if resolved.steps_left() <= 1 {
             // What a second one would be, to look at.
-            passes.step_secs = dry.step()?;
-            passes.steady = Some(dry.take_recording());
+            passes.whole.step_secs = dry.step()?;
+            passes.whole.steady = Some(dry.take_recording());
         }
         let bookkeeping = dry.session.executor().ledger().gathered();
         Ok(Done { dry, bookkeeping, passes })
@@ -179,7 +181,7 @@ impl<'a> Dry<'a> {
         if let Some(teacher) = resolved.teacher() {
             session.teach(teacher, &mut load::Anything)?;
         }
-        Ok(Self { resolved, session, recordings: Vec::new(), left_out })
+        Ok(Self { resolved, session, recordings: Vec::new(), whole: None, left_out })
     }
 
     /// Predicted seconds of the step.
@@ -219,7 +221,15 @@ impl<'a> Dry<'a> {
 
 /// The recordings of a run's passes, by number; that of the first step is 0.
 struct Passes {
-    /// Of the last step; `None` where the first is all.
+    /// Of the model as it is built, after the first step.
+    whole: OfModel,
+    /// Of the taking out of channels, and of the model after that.
+    thinned: Option<(usize, OfModel)>,
+}
+
+/// The recordings of a model's passes.
+struct OfModel {
+    /// Of the last step; `None` where there is none.
     steady: Option<usize>,
     /// Of the last evaluation.
     evaluate: usize,
@@ -227,6 +237,13 @@ struct Passes {
     save: usize,
     /// Predicted seconds of the last step.
     step_secs: f64,
+}
+
+impl Passes {
+    /// The number of the last one of all.
+    fn last(&self) -> usize {
+        self.thinned.as_ref().map_or(&self.whole, |(_, thinned)| thinned).save
+    }
 }
 
 /// Layouts of a pool that came up, few enough to look through.
@@ -253,13 +270,28 @@ impl Layouts {
 }
 
 impl Dry<'_> {
-    /// The first step, and then steps and evaluations in turn until both leave the pool as they did before.
+    /// The first step and those that follow, on the model before channels are taken out and on the one after that.
     fn passes(&mut self) -> Result<Passes> {
         self.step()?;
         self.take_recording();
+        let left = self.resolved.steps_left();
+        let Some(after) = self.resolved.thinned_after().filter(|_| !self.session.is_thinned()) else {
+            return Ok(Passes { whole: self.until_repeated(left.saturating_sub(1))?, thinned: None });
+        };
+        let before = left.min(after.saturating_sub(self.resolved.steps_done())).max(1);
+        // A run that should have done it already does it after its next step.
+        let whole = self.until_repeated((before - 1).max(u64::from(left > 1)))?;
+        self.whole = Some(tally::suspended(|| ModelFacts::of(&self.session, self.resolved.experiment().precision)));
+        self.session.take_out_channels()?;
+        let prune = self.take_recording();
+        Ok(Passes { whole, thinned: Some((prune, self.until_repeated(left - before)?)) })
+    }
+
+    /// At most `left` steps, and evaluations in turn with them, until both leave the pool as they did before.
+    fn until_repeated(&mut self, left: u64) -> Result<OfModel> {
         let (mut after_steps, mut after_evaluations) = (Layouts::default(), Layouts::default());
         after_steps.insert(self.layout());
-        let mut left = self.resolved.steps_left().min(PASSES).saturating_sub(1);
+        let mut left = left.min(PASSES);
         let (mut steady, mut step_secs) = (None, 0.0);
         loop {
             while left > 0 {
@@ -276,7 +308,7 @@ impl Dry<'_> {
             if left == 0 || after_steps.contains(layout) || !after_evaluations.insert(layout) {
                 self.save()?;
                 let save = self.take_recording();
-                return Ok(Passes { steady, evaluate, save, step_secs });
+                return Ok(OfModel { steady, evaluate, save, step_secs });
             }
         }
     }
@@ -307,13 +339,19 @@ fn dry_run(resolved: &Resolved, machine: &Machine, places: Option<Arc<Places>>) 
     let (steps_per_epoch, total_steps) = resolved.steps();
     // The most that the pool held in any pass of the run.
     let reserved =
-        dry.recordings[..=of_run.save].iter().map(|recording| recording.reserved_peak).max().unwrap_or_default();
+        dry.recordings[..=of_run.last()].iter().map(|recording| recording.reserved_peak).max().unwrap_or_default();
+    let model = dry.whole.take().unwrap_or_else(|| ModelFacts::of(&dry.session, resolved.experiment().precision));
     let mut take = |index: usize| std::mem::take(&mut dry.recordings[index]);
-    let (first, steady) = (take(0), of_run.steady.map(&mut take).unwrap_or_default());
-    let (evaluate, save) = (take(of_run.evaluate), take(of_run.save));
+    let (first, steady) = (take(0), of_run.whole.steady.map(&mut take).unwrap_or_default());
+    let (evaluate, save) = (take(of_run.whole.evaluate), take(of_run.whole.save));
+    let (prune, pruned, pruned_step_secs) = match &of_run.thinned {
+        Some((prune, thinned)) => (take(*prune), thinned.steady.map(&mut take).unwrap_or_default(), thinned.step_secs),
+        None => Default::default(),
+    };
     // A tie goes to the steady step, which is most of the run; a run of one step has none.
     let mut passes =
         vec![(Pass::Steady, &steady), (Pass::First, &first), (Pass::Evaluate, &evaluate), (Pass::Save, &save)];
+    passes.extend([(Pass::Prune, &prune), (Pass::Pruned, &pruned)]);
     passes.retain(|(pass, _)| *pass != Pass::Steady || resolved.steps_left() > 1);
     let live = passes.iter().map(|(_, recording)| recording.live_peak).max().unwrap_or_default();
     let (peak_pass, peak) =
@@ -335,20 +373,22 @@ fn dry_run(resolved: &Resolved, machine: &Machine, places: Option<Arc<Places>>) 
         categories_at_peak,
         alive_at_peak: peak.alive_at_peak.clone(),
         host: resolved.host(),
-        layers: layer_rows(&dry, &steady, &peak.alive_at_peak),
-        parameters: dry.session.model().parameters(),
-        trained: dry.session.model().trained(),
-        high_precision: full_precision::of(dry.session.model(), resolved.experiment().precision, |param| {
-            steady.timeline.layer(param.layer()).to_owned()
-        }),
+        layers: layer_rows(&dry, &model.leaves, &steady, &peak.alive_at_peak),
+        parameters: model.parameters,
+        trained: model.trained,
+        high_precision: model.high_precision,
         total_steps,
         steps_per_epoch,
-        step_secs: of_run.step_secs,
+        step_secs: of_run.whole.step_secs,
+        pruned_step_secs,
+        thinned_after: resolved.thinned_after(),
         places,
         planned_anew: Vec::new(),
         plan_secs: 0.0,
         first: first.timeline,
         steady: steady.timeline,
+        prune: prune.timeline,
+        pruned: pruned.timeline,
         evaluate: evaluate.timeline,
         save: save.timeline,
     })

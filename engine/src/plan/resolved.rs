@@ -163,7 +163,7 @@ impl Resolved {
 
     /// Optimizer steps that are to be done: of a run that goes on, those that are left.
     pub fn steps_left(&self) -> u64 {
-        self.steps().1.saturating_sub(self.resumed.as_ref().map_or(0, |resumed| resumed.step))
+        self.steps().1.saturating_sub(self.steps_done())
     }
 
     /// What was chosen.
@@ -210,6 +210,17 @@ impl Resolved {
     pub fn line(&self) -> Bytes {
         let budget = self.experiment.budget;
         self.target.profile().map_or(budget, |profile| budget.min(profile.usable_memory()))
+    }
+
+    /// The step after which channels are taken out of the model; `None` where none are, and where the run ends before.
+    pub fn thinned_after(&self) -> Option<u64> {
+        let (_, steps) = self.steps();
+        self.experiment.prune.thins_after(steps).filter(|after| *after <= steps)
+    }
+
+    /// Steps that were done before.
+    pub fn steps_done(&self) -> u64 {
+        self.resumed.as_ref().map_or(0, |resumed| resumed.step)
     }
 
     /// Optimizer steps of one epoch and of the whole run.

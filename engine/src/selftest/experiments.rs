@@ -105,6 +105,9 @@ impl Iterator for Experiments {
         let mut experiment = draw(family, Dice(rng), self.text.as_deref());
         if target::cuda_index(&self.device).is_some() {
             experiment.gpu = gpu(Dice(rng));
+            if experiment.prune.kind == PruneKind::Channels && experiment.gpu.pool == PoolPolicy::Planned {
+                experiment.gpu.pool = PoolPolicy::Grow;
+            }
         }
         experiment.device.clone_from(&self.device);
         Some(Drawn { family: family.name, experiment, rng })
@@ -175,6 +178,12 @@ fn draw(family: &Family, dice: Dice, text: Option<&Path>) -> Experiment {
     }
     if experiment.frozen != Frozen::All && dice.rarely(80, 4) {
         experiment.prune = pruned(dice);
+        let learns_all = experiment.frozen == Frozen::None && experiment.lora.rank == 0;
+        let can_thin = experiment.model.kind.has_channels() && experiment.optimizer.kind.keeps_state_by_weight();
+        if learns_all && can_thin && !dice.rarely(87, 3) {
+            (experiment.prune.kind, experiment.prune.begin_step) = (PruneKind::Channels, 0);
+            experiment.run.steps = Some(2 + dice.below(88, 3) as u64);
+        }
     }
     experiment.optimizer.clip_norm = dice.one(10, &[0.0, 1.0]);
     let several = EvaluationBatch::Samples(8 + dice.below(66, 200));

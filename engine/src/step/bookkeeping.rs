@@ -5,7 +5,7 @@ use crate::{
     data::DatasetInfo,
     device::Target,
     error::Result,
-    experiment::Experiment,
+    experiment::{Experiment, PruneKind},
     memory::{Bookkeeping, Ledger, tally},
     step::{Blank, Session, load::Anything, save::Nowhere},
 };
@@ -37,6 +37,9 @@ pub fn bookkeeping(experiment: &Experiment, teacher: Option<&Experiment>, info: 
         let mut once = Some(batch);
         session.evaluate(|| Ok(once.take()))?;
         session.save(&[], &mut Nowhere)?;
+        if experiment.prune.kind == PruneKind::Channels {
+            session.take_out_channels()?;
+        }
         Ok(ledger.gathered())
     })
 }

@@ -5,6 +5,7 @@
 //! real run and a dry one take the same path. Refuses: what would cross the budget, by the ledger of its executor.
 
 mod bookkeeping;
+mod channels;
 mod device_dataset;
 mod diagnosis;
 pub mod load;

@@ -60,9 +60,12 @@ impl<B: Backend> Session<B> {
     /// [`crate::Error::Budget`] when the optimizer's state would cross the budget, the failures of the device, and the
     /// errors of `from`.
     pub fn restore(&mut self, counters: &Counters, from: &mut dyn Source) -> Result<()> {
+        self.executor.ledger().set_phase(Phase::Loading);
+        if counters.is_thinned && !self.is_thinned() {
+            self.thin()?;
+        }
         let (executor, choice) = (self.executor.clone(), &self.experiment.optimizer);
         let ledger = executor.ledger();
-        ledger.set_phase(Phase::Loading);
         let mut tensors = 0;
         for slot in slots(&self.model, choice, self.pruning.as_ref(), counters.has_state()) {
             from.find(&slot.name(ledger), slot.shape, slot.dtype)?;

@@ -73,7 +73,12 @@ impl<B: Backend> Session<B> {
     /// The numbers beside the tensors.
     pub fn counters(&self) -> Counters {
         let passes = self.model.leaves().into_iter().filter_map(Layer::passes).map(std::cell::Cell::get);
-        Counters { updates: self.updates, loss_scale: self.loss_scale.history(), passes: passes.collect() }
+        Counters {
+            updates: self.updates,
+            loss_scale: self.loss_scale.history(),
+            passes: passes.collect(),
+            is_thinned: self.is_thinned(),
+        }
     }
 
     /// Writes everything that decides how training goes on to `to`. The header has `facts` beside it, which are texts by

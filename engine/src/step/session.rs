@@ -13,6 +13,7 @@ use crate::{
     optim::{self, Pruning},
     step::{
         MicroBatch, PendingStep, StepOutput, bookkeeping,
+        channels::Whole,
         device_dataset::DeviceDataset,
         loss::{Loss, See, Stats, means},
         loss_scale::LossScale,
@@ -32,6 +33,8 @@ pub struct Session<B: Backend> {
     pub(super) loss_scale: LossScale,
     /// What of the weights becomes zero, when they are pruned.
     pub(super) pruning: Option<Pruning<B>>,
+    /// The size of the model that channels were taken out of.
+    pub(super) whole: Option<Whole>,
     /// What teaches beside the labels.
     pub(super) teacher: Option<Teacher<B>>,
     pub(super) updates: u64,
@@ -104,6 +107,7 @@ impl<B: Backend> Session<B> {
             model,
             loss_scale,
             pruning,
+            whole: None,
             teacher: None,
             updates: 0,
             ahead: None,

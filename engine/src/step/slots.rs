@@ -10,7 +10,7 @@ use crate::{
     layer_path,
     memory::{Ledger, timeline::LayerId},
     models::Model,
-    nn::Param,
+    nn::{ChannelMap, Param, TensorChannels},
     optim::{self, Pruning},
 };
 
@@ -26,6 +26,8 @@ pub struct Counters {
     pub loss_scale: (f64, u64),
     /// The training passes of each layer that draws random numbers, in forward order.
     pub passes: Vec<u64>,
+    /// Whether channels were taken out of the model.
+    pub is_thinned: bool,
 }
 
 impl Counters {
@@ -134,6 +136,17 @@ impl<B: Backend> Slot<'_, B> {
             Place::Buffer(buffer) | Place::Mask(_, buffer) => buffer.clone(),
             Place::State(param, index) => param.state(executor, &optim::state_layout(choice, param))?[index].clone(),
         })
+    }
+
+    /// Which channels its tensor has; `None` where that is not known.
+    pub(super) fn channels<'m>(&self, map: &'m ChannelMap) -> Option<&'m TensorChannels> {
+        match self.place {
+            Place::Weight(param) => map.of(self.layer, param.name()),
+            // State of another shape than the weight's has other channels.
+            Place::State(param, _) if self.shape == param.weight().shape() => map.of(self.layer, param.name()),
+            Place::Buffer(_) => map.of(self.layer, self.what),
+            Place::State(..) | Place::Mask(..) => None,
+        }
     }
 
     /// Whether it is of a weight that is held as codes.

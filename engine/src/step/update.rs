@@ -60,12 +60,13 @@ impl<B: Backend> Session<B> {
         Ok(())
     }
 
-    /// What the weights would take if their zeros were not stored; `None` where nothing is pruned.
+    /// What the weights would take if their zeros were not stored, or what they take since channels were taken out; `None`
+    /// where nothing was pruned.
     ///
     /// # Errors
     /// Fails when the device does.
     pub fn stripped(&self) -> Result<Option<Stripped>> {
         let of = |pruning: &Pruning<B>| pruning.stripped(&self.executor, &self.model.prunable(), &self.model.params());
-        self.pruning.as_ref().map(of).transpose()
+        Ok(self.pruning.as_ref().map(of).transpose()?.or_else(|| self.taken_out()))
     }
 }

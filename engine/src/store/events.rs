@@ -22,6 +22,8 @@ words! {
         Continued = "continued",
         /// A checkpoint was written.
         Saved = "saved",
+        /// Channels were taken out of the model.
+        Thinned = "thinned",
     }
 }
 

@@ -203,6 +203,7 @@ impl Recorder {
                 shared.batch.evaluations.push(Evaluation { step, at_secs, loss, accuracy });
                 shared.evaluations += 1;
             }
+            Event::Thinned { stripped, .. } => shared.note(EventKind::Thinned, &stripped.to_string()),
             Event::Saved { path, bytes, why, .. } => {
                 // One that lies elsewhere is found by its whole path.
                 let file = path.strip_prefix(self.files()).map(Path::to_owned);

@@ -162,6 +162,13 @@ pub enum Event {
         /// Of values, how far they are from the labels.
         errors: Option<ValueErrors>,
     },
+    /// Channels were taken out of the model.
+    Thinned {
+        /// After this many steps.
+        step: u64,
+        /// What is left of it.
+        stripped: Stripped,
+    },
     /// A checkpoint was written whole.
     Saved {
         /// After this many steps.

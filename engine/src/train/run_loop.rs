@@ -201,6 +201,7 @@ impl<'a, 'j> RunLoop<'a, 'j> {
                 Turn::Step => {
                     self.step += 1;
                     self.step(session)?;
+                    self.thin(session)?;
                 }
             }
         }
@@ -224,6 +225,22 @@ impl<'a, 'j> RunLoop<'a, 'j> {
         let memory = self.sampler.read(sampled);
         self.pending.push_back(Queued { step, learning_rate, pending: pending?, began: start, memory });
         self.tell(session, AHEAD)
+    }
+
+    /// Takes channels out of the model where that is due.
+    fn thin<B: Backend>(&mut self, session: &mut Session<B>) -> Result<()> {
+        let after = self.spec.plan.resolved.thinned_after();
+        if session.is_thinned() || after.is_none_or(|after| session.updates() < after) {
+            return Ok(());
+        }
+        self.tell(session, 0)?;
+        session.take_out_channels()?;
+        self.sampler.read(Bytes::ZERO);
+        self.summary.stripped = session.stripped()?;
+        if let Some(stripped) = self.summary.stripped {
+            self.spec.events.send(Event::Thinned { step: self.step, stripped });
+        }
+        Ok(())
     }
 
     /// Reports the steps whose numbers have come, and waits for those before the last `ahead`.
@@ -281,7 +298,8 @@ impl<'a, 'j> RunLoop<'a, 'j> {
         let highest = samples.iter().map(|sample| sample.high).max().unwrap_or_default();
         uncounted(|| {
             // A long accumulation is predicted by its first micro-batches: the repetitions before the update go.
-            let points = &self.spec.plan.steady.points;
+            let plan = self.spec.plan;
+            let points = &plan.timeline(plan.pass_of(step)).points;
             let update = points.iter().position(|p| p.phase == Phase::Optimizer).unwrap_or(points.len());
             let repeated = samples.len().saturating_sub(points.len());
             samples.drain(update.min(samples.len())..(update + repeated).min(samples.len()));

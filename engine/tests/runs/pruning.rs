@@ -87,7 +87,7 @@ fn each_layer_is_as_sparse_as_was_asked_and_what_is_told_is_what_is_saved() {
         let stripped = summary.stripped.expect("it was pruned");
         let all: usize = weights.iter().map(|(_, _, numbers)| numbers.len()).sum();
         let zeros: usize = weights.iter().map(|(.., numbers)| numbers.iter().filter(|n| **n == 0.0).count()).sum();
-        assert_eq!((stripped.weights, stripped.zeros), (all as u64, zeros as u64), "{kind:?}");
+        assert_eq!((stripped.weights, stripped.gone), (all as u64, zeros as u64), "{kind:?}");
         let size = if precision == Precision::F32 { 4 } else { 2 };
         let masks: u64 = weights.iter().map(|(.., numbers)| numbers.len().div_ceil(8) as u64).sum();
         let Stripped { bytes, dense_bytes, .. } = stripped;

@@ -141,7 +141,7 @@ fn planned(subject: &Subject) -> anyhow::Result<&Plan> {
 /// What was measured during each op of a step, where it is the step that is planned.
 fn measured(kept: &Kept, plan: &Plan) -> Option<(Pass, Vec<Bytes>)> {
     let (step, bytes) = &kept.details.measured_step;
-    let pass = if *step == 1 { Pass::First } else { Pass::Steady };
+    let pass = plan.pass_of(*step);
     (bytes.len() == plan.timeline(pass).points.len()).then(|| (pass, bytes.clone()))
 }
 

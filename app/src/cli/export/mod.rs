@@ -122,6 +122,10 @@ enum Phase {
     First,
     /// Any later step
     Training,
+    /// The taking out of channels
+    Pruning,
+    /// Any step after that
+    Pruned,
     /// A batch of the test data
     Evaluating,
     /// A checkpoint
@@ -133,6 +137,8 @@ impl Phase {
         match self {
             Self::First => Pass::First,
             Self::Training => Pass::Steady,
+            Self::Pruning => Pass::Prune,
+            Self::Pruned => Pass::Pruned,
             Self::Evaluating => Pass::Evaluate,
             Self::Saving => Pass::Save,
         }

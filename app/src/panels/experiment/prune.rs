@@ -4,7 +4,7 @@ use eframe::egui::Ui;
 use plimsoll_engine::experiment::{PruneKind, PruneSchedule};
 
 use super::controls;
-use crate::widgets::control::{Form, Spec};
+use crate::widgets::control::{Form, Number, Spec};
 
 /// The settings of the group.
 pub(super) const PARTS: [Spec; 10] = [
@@ -33,6 +33,16 @@ pub(super) fn ui(ui: &mut Ui, form: &Form<'_>) {
             if prune.schedule == PruneSchedule::Polynomial {
                 form.number(ui, controls::INITIAL_SPARSITY.0, controls::INITIAL_SPARSITY.1);
             }
+        }
+        PruneKind::Channels => {
+            form.number(ui, controls::FINAL_SPARSITY.0, controls::FINAL_SPARSITY.1);
+            form.number(
+                ui,
+                controls::PRUNE_BEGIN.0,
+                Number { zero: Some("half of the run"), ..controls::PRUNE_BEGIN.1 },
+            );
+            super::hint(ui, form, controls::PRUNE_BEGIN.0.key);
+            return;
         }
         PruneKind::Groups => {
             for (spec, number) in [controls::PRUNE_N, controls::PRUNE_M] {

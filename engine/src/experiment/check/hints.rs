@@ -43,7 +43,7 @@ fn of_stem(experiment: &Experiment, info: Option<&DatasetInfo>) -> Option<Hint> 
 fn of_pruning(experiment: &Experiment, info: Option<&DatasetInfo>) -> Option<Hint> {
     let prune = &experiment.prune;
     let steps = info.map(|info| experiment.steps(info).1).or(experiment.run.steps)?;
-    let (begin, end) = prune.span(steps);
+    let (begin, end) = prune.thins_after(steps).map_or_else(|| prune.span(steps), |after| (after, steps));
     if prune.kind.is_none() || begin <= end.min(steps) {
         return None;
     }

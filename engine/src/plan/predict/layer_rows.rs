@@ -5,14 +5,52 @@ use std::collections::HashMap;
 use super::Dry;
 use crate::{
     backend::DryRun,
+    experiment::Precision,
     layer_path,
     memory::{Alive, Categories, Category, ledger::Recording, timeline::LayerId},
-    nn::Param,
-    plan::LayerRow,
+    nn::{Layer, Param},
+    plan::{HighPrecisionTensor, LayerRow, full_precision},
+    step::Session,
 };
 
+/// What a model is, whatever passes it takes.
+pub(super) struct ModelFacts {
+    pub(super) parameters: u64,
+    pub(super) trained: u64,
+    /// Each layer with its parameters, and how many of them are trained.
+    pub(super) leaves: Vec<(LayerId, [u64; 2])>,
+    pub(super) high_precision: Vec<HighPrecisionTensor>,
+}
+
+impl ModelFacts {
+    /// Of a session whose optimizer has made its state.
+    pub(super) fn of(session: &Session<DryRun>, precision: Precision) -> Self {
+        let (model, ledger) = (session.model(), session.executor().ledger());
+        let leaf = |layer: &dyn Layer<DryRun>| {
+            let own = layer.params().into_iter().filter(|param| param.layer() == layer.layer());
+            let count = |[all, trained]: [u64; 2], param: &Param<DryRun>| {
+                let elements = param.numbers();
+                [all + elements, trained + if param.is_trained() { elements } else { 0 }]
+            };
+            (layer.layer(), own.fold([0; 2], count))
+        };
+        let path = |param: &Param<DryRun>| ledger.path_of(param.layer());
+        Self {
+            parameters: model.parameters(),
+            trained: model.trained(),
+            leaves: model.leaves().into_iter().map(leaf).collect(),
+            high_precision: full_precision::of(model, precision, path),
+        }
+    }
+}
+
 /// The layers in forward order, between the batch and the loss, by a steady step and what is alive at the run's peak.
-pub(super) fn layer_rows(dry: &Dry, steady: &Recording, at_peak: &[Alive]) -> Vec<LayerRow> {
+pub(super) fn layer_rows(
+    dry: &Dry<'_>,
+    leaves: &[(LayerId, [u64; 2])],
+    steady: &Recording,
+    at_peak: &[Alive],
+) -> Vec<LayerRow> {
     let mut peak_bytes: HashMap<&str, u64> = HashMap::new();
     for block in at_peak {
         *peak_bytes.entry(&block.layer).or_default() += block.bytes;
@@ -32,14 +70,7 @@ pub(super) fn layer_rows(dry: &Dry, steady: &Recording, at_peak: &[Alive]) -> Ve
             path,
         }
     };
-    let model = dry.session.model().leaves().into_iter().map(|layer| {
-        let own = layer.params().into_iter().filter(|param| param.layer() == layer.layer());
-        let count = |[all, trained]: [u64; 2], param: &Param<DryRun>| {
-            let elements = param.numbers();
-            [all + elements, trained + if param.is_trained() { elements } else { 0 }]
-        };
-        row(layer.layer(), own.fold([0; 2], count))
-    });
+    let model = leaves.iter().map(|(layer, parameters)| row(*layer, *parameters));
     // The batch and the loss are no layers of the model, but they have their share; so has a teacher, in one row.
     let ledger = dry.session.executor().ledger();
     let teacher = dry.session.teacher().map(|teacher| {

@@ -56,13 +56,17 @@ pub fn op_secs(plan: &Plan, pass: Pass) -> Result<Vec<f64>> {
     let shortened = shortened(resolved.experiment());
     let mut dry = Dry::new(resolved, &shortened, &plan.machine, Purpose::Record, plan.places.as_ref())?;
     let (executor, micro) = (dry.session.executor().clone(), shortened.batch.micro);
-    if matches!(pass, Pass::Steady | Pass::Save) {
+    if matches!(pass, Pass::Steady | Pass::Prune | Pass::Pruned | Pass::Save) {
         dry.session.step(0.0, || Ok(Blank(micro)))?;
+    }
+    if pass == Pass::Pruned {
+        dry.session.take_out_channels()?;
     }
     executor.backend().take_secs();
     executor.sample(Rc::new(Clock(executor.clone())));
     let ran = match pass {
-        Pass::First | Pass::Steady => dry.session.step(0.0, || Ok(Blank(micro))).map(drop),
+        Pass::First | Pass::Steady | Pass::Pruned => dry.session.step(0.0, || Ok(Blank(micro))).map(drop),
+        Pass::Prune => dry.session.take_out_channels(),
         Pass::Evaluate => dry.evaluate(),
         Pass::Save => dry.save(),
     };

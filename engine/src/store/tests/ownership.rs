@@ -99,7 +99,7 @@ fn a_run_that_goes_on_forgets_no_peak() {
     let before = store.get(&key).expect("kept").measured;
     let killed_after = |measured: Peak| {
         let recorder = Recorder::new(Recording { continued: Some(key.clone()), ..recording(folder.path()) });
-        let counters = crate::step::Counters { updates: 3, loss_scale: (1.0, 0), passes: Vec::new() };
+        let counters = crate::step::Counters { updates: 3, loss_scale: (1.0, 0), ..Default::default() };
         let plan = plan();
         let resolved = plan.resolved.clone().resuming(Some(Resumed {
             step: 3,
@@ -127,7 +127,7 @@ fn a_run_that_goes_on_takes_results_from_the_checkpoint_where_the_store_has_olde
     let before = store.get(&key).expect("kept");
     let taken_up = |step: u64, so_far: SoFar| {
         let recorder = Recorder::new(Recording { continued: Some(key.clone()), ..recording(folder.path()) });
-        let counters = crate::step::Counters { updates: step, loss_scale: (1.0, 0), passes: Vec::new() };
+        let counters = crate::step::Counters { updates: step, loss_scale: (1.0, 0), ..Default::default() };
         let plan = plan();
         let resolved = plan.resolved.clone().resuming(Some(Resumed { step, counters, so_far }));
         recorder.take(&Event::Started { run: 1, plan: Arc::new(Plan { resolved, ..(*plan).clone() }) });

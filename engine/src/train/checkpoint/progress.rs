@@ -110,6 +110,7 @@ impl Facts<'_> {
                 self.count("loss_scale_good_steps")?,
             ),
             passes: passes.collect::<Result<_, _>>().map_err(|_| "dropout_passes")?,
+            is_thinned: self.number_if_any("channels_taken_out")?.unwrap_or(false),
         })
     }
 }
@@ -142,6 +143,7 @@ impl Progress {
             ("test_accuracy", test_accuracy),
             ("best_test_accuracy", best_test_accuracy),
         ];
+        facts.extend(counters.is_thinned.then(|| ("channels_taken_out", true.to_string())));
         facts.extend(self.data_checksum.map(|checksum| ("data_checksum", checksum.to_string())));
         facts.extend(self.teacher_checksum.map(|checksum| ("teacher_checksum", checksum.to_string())));
         facts.extend(results.into_iter().filter_map(|(name, value)| Some((name, value?.to_string()))));
@@ -173,7 +175,7 @@ mod tests {
                 best_test_accuracy: Some(0.1 + 0.2),
             },
         };
-        let counters = Counters { updates: 5, loss_scale: (65536.0, 199), passes: vec![7, 8] };
+        let counters = Counters { updates: 5, loss_scale: (65536.0, 199), passes: vec![7, 8], is_thinned: true };
         let facts: HashMap<String, String> =
             progress.facts(&counters).into_iter().map(|(name, text)| (name.to_owned(), text)).collect();
         assert_eq!(Facts(&facts).progress().as_ref(), Ok(&progress));

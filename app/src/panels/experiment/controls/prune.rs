@@ -8,15 +8,17 @@ use crate::widgets::control::{Choice, Number, Place, Spec};
 pub(in crate::panels::experiment) const PRUNE: (Spec, Choice<PruneKind>) = (
     Spec {
         key: "prune.kind",
-        name: "Set to zero",
-        help: "Sets weights of dense layers and convolutions to zero while the run trains. Training gets no smaller: zeros are \
-                stored and multiplied like other numbers, and a mask of one bit a weight stands beside them. What gets smaller \
-                is the trained model, where its zeros are not stored.",
+        name: "Prune",
+        help: "Sets weights of dense layers and convolutions to zero while the run trains, or takes whole channels out. With \
+                zeros training gets no smaller: they are stored and multiplied like other numbers, and a mask of one bit a \
+                weight stands beside them. Channels that are taken out are gone: from there on weights, optimizer state and \
+                activations are smaller, and steps are faster.",
     },
     Choice {
         options: &[
             (PruneKind::Magnitude, "the least weights"),
             (PruneKind::Groups, "n of every m"),
+            (PruneKind::Channels, "channels"),
             (PruneKind::None, "none"),
         ],
         place: Place::Setting,
@@ -40,8 +42,9 @@ pub(in crate::panels::experiment) const FINAL_SPARSITY: Numeric = (
     Spec {
         key: "prune.final_sparsity",
         name: "Final sparsity",
-        help: "The share of these weights that is zero in the end. Half costs most models nothing; from nine tenths on accuracy \
-                usually falls. It changes no memory and no time of training.",
+        help: "The share of these weights that is zero in the end, or of each layer's channels that is taken out. Half the zeros \
+                cost most models nothing; from nine tenths on accuracy usually falls. Zeros change no memory and no time of \
+                training, channels change both.",
     },
     Number { stops: &[0.1, 0.25, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.98], zero: None, place: Place::Setting },
 );
@@ -92,7 +95,8 @@ pub(in crate::panels::experiment) const PRUNE_BEGIN: Numeric = (
         key: "prune.begin_step",
         name: "Begin after",
         help: "The update after which weights are pruned first. A model that has learned something knows better which it needs. \
-                It changes neither memory nor time.",
+                It changes neither memory nor time, but for channels: the later they go, the longer the run is as large as \
+                before.",
     },
     Number { stops: &[0., 10., 20., 50., 100., 200., 500., 1000.], zero: Some("the first"), place: Place::Setting },
 );

@@ -1,0 +1,215 @@
+//! Taking channels out of the model in the middle of a run.
+//!
+//! Owns what decides which channels stay (the filters with the largest weights: Li et al. 2017, "Pruning filters for efficient
+//! convnets") and the move of everything that a session keeps into the smaller model. Always holds: a channel goes from every
+//! tensor that has it, and how many stay follows from the experiment alone, so that a dry run has the same shapes. Refuses a
+//! model of which a tensor's channels are not known.
+
+use crate::{
+    backend::{Backend, DType, Executor, Tensor},
+    bytes::Bytes,
+    error::{Error, Result},
+    experiment::Prune,
+    memory::{Category, Part, Phase},
+    models::Model,
+    nn::{ChannelGroup, ChannelMap, Layer, Param, TensorChannels},
+    optim::Stripped,
+    step::{Session, slots::slots},
+};
+
+/// The size of a model before channels were taken out of it.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Whole {
+    numbers: u64,
+    bytes: u64,
+}
+
+impl Whole {
+    fn of<B: Backend>(model: &Model<B>) -> Self {
+        Self { numbers: model.parameters(), bytes: model.params().iter().map(|param| param.weight().bytes()).sum() }
+    }
+}
+
+/// Which channels stay.
+struct Stay {
+    map: ChannelMap,
+    /// Of each group, by its number.
+    of_group: Vec<Vec<bool>>,
+}
+
+impl Stay {
+    fn of(&self, group: Option<ChannelGroup>) -> &[bool] {
+        group.map_or(&[], |group| &self.of_group[self.map.number(group)])
+    }
+}
+
+impl<B: Backend> Session<B> {
+    /// Updates that were made.
+    pub fn updates(&self) -> u64 {
+        self.updates
+    }
+
+    /// Whether channels were taken out.
+    pub fn is_thinned(&self) -> bool {
+        self.whole.is_some()
+    }
+
+    /// Takes channels out of the model, of its parameters, running statistics and optimizer state alike. Those that write the
+    /// largest weights stay. Both models are alive while one is moved into the other.
+    ///
+    /// # Errors
+    /// [`Error::Budget`] when the smaller model finds no room beside the present one, a model whose channels are not known,
+    /// and the failures of the device.
+    pub fn take_out_channels(&mut self) -> Result<()> {
+        let executor = self.executor.clone();
+        executor.ledger().set_phase(Phase::Prune);
+        executor.ledger().enter(Part::Prune);
+        let stay = self.stay()?;
+        let thinned = Model::thinned(&executor, &self.experiment, &self.info)?;
+        let (choice, has_state) = (&self.experiment.optimizer, self.updates > 0);
+        let new = slots(&thinned, choice, None, has_state);
+        for (old, new) in slots(&self.model, choice, None, has_state).zip(new) {
+            let _layer = executor.enter(old.layer);
+            let [from, to] = [&old, &new].map(|slot| slot.tensor(&executor, choice));
+            let channels = old.channels(&stay.map).ok_or_else(|| unknown(&old.name(executor.ledger())))?;
+            moved(&executor, [&from?, &to?], &stay, channels)?;
+            new.was_replaced(&executor)?;
+        }
+        let passes = |model: &Model<B>| -> Vec<u64> {
+            model.leaves().into_iter().filter_map(Layer::passes).map(std::cell::Cell::get).collect()
+        };
+        for (own, passes) in thinned.leaves().into_iter().filter_map(Layer::passes).zip(passes(&self.model)) {
+            own.set(passes);
+        }
+        self.whole = Some(Whole::of(&self.model));
+        self.model = thinned;
+        executor.step_ended()
+    }
+
+    /// Takes the place of a session out of which channels were taken, whose tensors are yet to come.
+    pub(super) fn thin(&mut self) -> Result<()> {
+        let thinned = Model::thinned(&self.executor, &self.experiment, &self.info)?;
+        self.whole = Some(Whole::of(&self.model));
+        self.model = thinned;
+        Ok(())
+    }
+
+    /// What was taken out; `None` where nothing was.
+    pub(super) fn taken_out(&self) -> Option<Stripped> {
+        let (whole, now) = (self.whole?, Whole::of(&self.model));
+        Some(Stripped {
+            weights: whole.numbers,
+            gone: whole.numbers - now.numbers,
+            bytes: Bytes(now.bytes),
+            dense_bytes: Bytes(whole.bytes),
+            are_zeros: false,
+        })
+    }
+
+    /// Which channels stay: of each group those whose writers have the largest weights, by the sum of their magnitudes over
+    /// each writer's mean.
+    fn stay(&self) -> Result<Stay> {
+        let executor = &self.executor;
+        let map = self.model.channels(self.info.image().map_or(1, |[.., channels]| channels));
+        let mut scores: Vec<Vec<f64>> = map.groups().map(|(channels, _)| vec![0.0; channels]).collect();
+        let params = self.model.params();
+        for (writer, group) in map.writers() {
+            let param = params.iter().find(|param| is_of(writer, param)).ok_or_else(|| unknown(writer.name))?;
+            let _layer = executor.enter(writer.layer);
+            let magnitudes = row_magnitudes(executor, param.master())?;
+            let mean = magnitudes.iter().sum::<f64>() / magnitudes.len().max(1) as f64;
+            for (score, magnitude) in scores[map.number(group)].iter_mut().zip(&magnitudes) {
+                *score += magnitude / mean.max(f64::MIN_POSITIVE);
+            }
+        }
+        let of_group = map.groups().zip(&scores).map(|((channels, may_go), scores)| {
+            if may_go { largest(scores, self.experiment.prune) } else { vec![true; channels] }
+        });
+        let of_group = of_group.collect();
+        Ok(Stay { map, of_group })
+    }
+}
+
+fn is_of<B: Backend>(tensor: &TensorChannels, param: &Param<B>) -> bool {
+    param.layer() == tensor.layer && param.name() == tensor.name
+}
+
+/// The error of a tensor of which no layer told: a fault of the program, for the check lets only families through that do.
+fn unknown(name: &str) -> Error {
+    Error::Misused(format!("the channels of {name} are not known"))
+}
+
+/// As many of the largest as the experiment lets stay; of equal ones the first.
+fn largest(scores: &[f64], prune: Prune) -> Vec<bool> {
+    let mut order: Vec<usize> = (0..scores.len()).collect();
+    order.sort_by(|a, b| scores[*b].total_cmp(&scores[*a]).then(a.cmp(b)));
+    let mut stay = vec![false; scores.len()];
+    order[..prune.kept(scores.len())].iter().for_each(|channel| stay[*channel] = true);
+    stay
+}
+
+/// The sum of the magnitudes of each row of a tensor; zeros in a dry run.
+fn row_magnitudes<B: Backend>(executor: &Executor<B>, tensor: &Tensor<B>) -> Result<Vec<f64>> {
+    let (dtype, rows) = (tensor.dtype(), tensor.shape().dims()[0]);
+    let columns = tensor.elements() / rows.max(1);
+    let (mut sums, mut at) = (vec![0.0; rows], 0);
+    executor.save(tensor, &mut |bytes| {
+        for element in bytes.chunks_exact(dtype.size()) {
+            sums[at / columns] += number(dtype, element).abs();
+            at += 1;
+        }
+        Ok(())
+    })?;
+    Ok(sums)
+}
+
+/// A number of a weight as it lies in memory.
+fn number(dtype: DType, bytes: &[u8]) -> f64 {
+    fn fixed<const N: usize>(bytes: &[u8]) -> [u8; N] {
+        bytes.try_into().unwrap_or([0; N])
+    }
+    match dtype {
+        DType::F64 => f64::from_ne_bytes(fixed(bytes)),
+        DType::F32 => f64::from(f32::from_ne_bytes(fixed(bytes))),
+        DType::Bf16 => f64::from(half::bf16::from_ne_bytes(fixed(bytes))),
+        DType::F16 => f64::from(half::f16::from_ne_bytes(fixed(bytes))),
+        DType::U32 | DType::U8 => 0.0,
+    }
+}
+
+/// Moves what stays of a tensor into the smaller one, through memory of the host. On the processor that counts as scratch.
+fn moved<B: Backend>(
+    executor: &Executor<B>,
+    [from, to]: [&Tensor<B>; 2],
+    stay: &Stay,
+    channels: &TensorChannels,
+) -> Result<()> {
+    let (rows, columns) = (stay.of(channels.rows), stay.of(channels.columns));
+    let (size, width) = (from.dtype().size(), from.elements() / rows.len().max(1));
+    let is_gpu = executor.backend().target().is_gpu();
+    let ledger = executor.ledger();
+    let booked = (!is_gpu).then(|| ledger.take(to.bytes(), Category::Scratch, "what stays")).transpose()?;
+    let (mut kept, mut at) = (Vec::new(), 0);
+    executor.save(from, &mut |bytes| {
+        // A dry run hands out nothing, and needs no room.
+        kept.reserve_exact(to.bytes() as usize - kept.len());
+        for element in bytes.chunks_exact(size) {
+            let (row, column) = (at / width, at % width);
+            if rows.get(row).is_none_or(|stays| *stays)
+                && columns.get(column % columns.len().max(1)).is_none_or(|stays| *stays)
+            {
+                kept.extend_from_slice(element);
+            }
+            at += 1;
+        }
+        Ok(())
+    })?;
+    let mut written = 0;
+    executor.load(to, &mut |part| {
+        part.copy_from_slice(&kept[written..written + part.len()]);
+        written += part.len();
+        Ok(())
+    })?;
+    drop((kept, booked));
+    Ok(())
+}

@@ -1,0 +1,232 @@
+//! Runs out of which channels are taken: what they take before and after, what is saved, and that a saved run goes on.
+
+use std::{path::Path, time::Duration};
+
+use candle_core::{Device, Tensor, safetensors};
+use plimsoll_engine::{
+    Bytes, Experiment,
+    experiment::{Checkpointing, DataKind, ModelKind, OptimizerKind, Precision, Prune, PruneKind, UpdateTime},
+    hardware::Machine,
+    plan::{Pass, Plan, Resolved},
+    train::{Command, Event, Keep, Outcome, Start, Summary, Trainer},
+};
+
+/// What was seen of a run: its losses, what was measured alive after each step, and what it came to.
+struct Seen {
+    losses: Vec<f64>,
+    thinned_at: Option<u64>,
+    summary: Summary,
+}
+
+fn run(experiment: &Experiment, keep: Keep) -> Seen {
+    let trainer = Trainer::new(|| {});
+    trainer.send(Command::Start(Box::new(Start { keep, ..Start::new(experiment.clone()) })));
+    let (mut losses, mut thinned_at) = (Vec::new(), None);
+    loop {
+        match trainer.events().recv_timeout(Duration::from_secs(120)).expect("the trainer goes on") {
+            Event::Step(step) => losses.push(step.loss),
+            Event::Thinned { step, .. } => thinned_at = Some(step),
+            Event::Ended { outcome, summary, .. } => {
+                assert!(matches!(outcome, Outcome::Finished), "{outcome:?}");
+                return Seen { losses, thinned_at, summary };
+            }
+            _ => {}
+        }
+    }
+}
+
+fn thinned(kind: ModelKind) -> Experiment {
+    let mut e = Experiment { budget: Bytes::mib(512), ..Experiment::default() };
+    e.model.kind = kind;
+    (e.model.width, e.model.depth, e.model.dense, e.model.layers) = (12, 2, 24, 18);
+    e.model.multiplier = 0.25;
+    (e.data.kind, e.data.side, e.data.samples) = (DataKind::Shapes, 16, 60);
+    (e.batch.micro, e.run.steps) = (4, Some(6));
+    e.prune = Prune { kind: PruneKind::Channels, final_sparsity: 0.5, begin_step: 3, ..Prune::default() };
+    e
+}
+
+const KINDS: [ModelKind; 6] = [
+    ModelKind::Mlp,
+    ModelKind::Cnn,
+    ModelKind::Sepcnn,
+    ModelKind::Resnet,
+    ModelKind::Mobilenetv1,
+    ModelKind::Mobilenetv2,
+];
+
+#[test]
+fn every_family_goes_on_smaller_as_was_predicted() {
+    for (at, kind) in KINDS.into_iter().enumerate() {
+        let mut experiment = thinned(kind);
+        experiment.precision = [Precision::F32, Precision::Bf16Mixed, Precision::Bf16][at % 3];
+        experiment.optimizer.kind =
+            [OptimizerKind::Adamw, OptimizerKind::Sgd, OptimizerKind::Muon, OptimizerKind::Momentum][at % 4];
+        if at % 2 == 0 {
+            experiment.checkpointing = Checkpointing::Blocks;
+        }
+        let plan = Plan::of(&experiment, &Machine::nominal()).expect("a plan");
+        assert_eq!((plan.thinned_after, plan.pass_of(3), plan.pass_of(4)), (Some(3), Pass::Steady, Pass::Pruned));
+        let (whole, pruned) = (plan.steady.peak(), plan.pruned.peak());
+        assert!(pruned < whole, "{kind:?}: {pruned} after {whole}");
+        let passes: Vec<Pass> = plan.passes().collect();
+        assert_eq!(passes, Pass::ALL, "{kind:?}");
+        let seen = run(&experiment, Keep::default());
+        assert_eq!(seen.thinned_at, Some(3), "{kind:?}");
+        let (predicted, measured) = (seen.summary.predicted.live, seen.summary.measured.live);
+        assert!(measured <= predicted, "{kind:?}: {measured} measured, {predicted} predicted");
+        assert!(predicted.0 - measured.0 <= measured.0 / 100 + (192 << 10), "{kind:?}: {measured} of {predicted}");
+        let stripped = seen.summary.stripped.expect("channels were taken out");
+        assert!(!stripped.are_zeros && stripped.sparsity() > 0.3, "{kind:?}: {stripped}");
+        assert!(stripped.bytes < stripped.dense_bytes && seen.losses.iter().all(|loss| loss.is_finite()), "{kind:?}");
+    }
+}
+
+fn saved(folder: &Path) -> std::collections::HashMap<String, Tensor> {
+    safetensors::load(folder.join("last.safetensors"), &Device::Cpu).expect("a file of tensors")
+}
+
+fn numbers(tensor: &Tensor) -> Vec<f32> {
+    tensor.flatten_all().and_then(|all| all.to_vec1()).expect("f32")
+}
+
+/// The channels of a tensor `[filters, ...]` by the sums of their magnitudes, the largest half, in order.
+fn largest_half(tensor: &Tensor) -> Vec<usize> {
+    let filters = tensor.dims()[0];
+    let all = numbers(tensor);
+    let sums: Vec<f64> =
+        all.chunks(all.len() / filters).map(|filter| filter.iter().map(|x| f64::from(x.abs())).sum()).collect();
+    let mut order: Vec<usize> = (0..filters).collect();
+    order.sort_by(|a, b| sums[*b].total_cmp(&sums[*a]).then(a.cmp(b)));
+    order.truncate(filters / 2);
+    order.sort_unstable();
+    order
+}
+
+#[test]
+fn the_largest_filters_stay_with_all_that_belongs_to_them() {
+    let [before, after] = [(); 2].map(|()| tempfile::tempdir().expect("a folder"));
+    // The same three steps; after them, without a rate, nothing changes but what is taken out.
+    let mut whole = thinned(ModelKind::Cnn);
+    (whole.run.steps, whole.prune.kind) = (Some(3), PruneKind::None);
+    run(&whole, Keep::in_folder(before.path()));
+    let mut short = thinned(ModelKind::Cnn);
+    (short.run.steps, short.prune.begin_step) = (Some(3), 3);
+    let seen = run(&short, Keep::in_folder(after.path()));
+    assert_eq!(seen.thinned_at, Some(3));
+    let [before, after] = [before.path(), after.path()].map(saved);
+    let [first, second] = ["block1.conv.weight", "block2.conv.weight"].map(|name| largest_half(&before[name]));
+    let pick = |tensor: &Tensor, rows: &[usize], columns: &[usize]| {
+        let dims = tensor.dims().to_vec();
+        let (width, channels) = (numbers(tensor).len() / dims[0], *dims.last().expect("an extent"));
+        let all = numbers(tensor);
+        let of_row = |row: &usize| {
+            let row = &all[row * width..(row + 1) * width];
+            let stays = |(at, _): &(usize, &f32)| columns.contains(&(at % channels));
+            row.iter().enumerate().filter(stays).map(|(_, x)| *x).collect::<Vec<_>>()
+        };
+        rows.iter().flat_map(of_row).collect::<Vec<_>>()
+    };
+    for prefix in ["", "optimizer."] {
+        let states: &[&str] = if prefix.is_empty() { &[""] } else { &[".first_moment", ".second_moment"] };
+        for state in states {
+            let name = |of: &str| format!("{prefix}block2.conv.{of}{state}");
+            let weight = name("weight");
+            assert_eq!(numbers(&after[&weight]), pick(&before[&weight], &second, &first), "{weight}");
+            let bias = numbers(&before[&name("bias")]);
+            let kept: Vec<f32> = second.iter().map(|channel| bias[*channel]).collect();
+            assert_eq!(numbers(&after[&name("bias")]), kept);
+        }
+    }
+    let classes = &after["head.classes.weight"];
+    assert_eq!(classes.dims(), [before["head.classes.weight"].dims()[0], 12], "every class stays");
+}
+
+#[test]
+fn a_residual_chain_loses_the_same_channels_everywhere() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let seen = run(&thinned(ModelKind::Resnet), Keep::in_folder(folder.path()));
+    let file = saved(folder.path());
+    // What the stem writes is added to by each block of the first stage, and read by all of them.
+    for name in ["block1.conv.weight", "block2.b.conv.weight", "block3.b.conv.weight"] {
+        assert_eq!(file[name].dims()[0], 32, "{name}");
+    }
+    for name in ["block2.a.conv.weight", "block3.a.conv.weight", "block4.a.conv.weight"] {
+        assert_eq!(file[name].dims()[3], 32, "{name}");
+    }
+    assert!(seen.losses.iter().all(|loss| loss.is_finite()));
+}
+
+#[test]
+fn a_run_goes_on_to_the_same_bits_before_and_after_its_channels_went() {
+    for (kind, precision, update) in [
+        (ModelKind::Cnn, Precision::F32, UpdateTime::InBackward),
+        (ModelKind::Mobilenetv2, Precision::Bf16Mixed, UpdateTime::AfterBackward),
+    ] {
+        let mut experiment = Experiment { precision, ..thinned(kind) };
+        experiment.optimizer.update = update;
+        let whole = run(&experiment, Keep::default());
+        for stop in [2, 5] {
+            let folder = tempfile::tempdir().expect("a folder");
+            // A run of as many steps, of which a checkpoint is taken on the way.
+            let mut short = experiment.clone();
+            short.run.save_every = stop;
+            let trainer = Trainer::new(|| {});
+            let start = Start { keep: Keep::in_folder(folder.path()), ..Start::new(short.clone()) };
+            trainer.send(Command::Start(Box::new(start)));
+            loop {
+                match trainer.events().recv_timeout(Duration::from_secs(120)).expect("the trainer goes on") {
+                    Event::Saved { step, .. } if step == stop => trainer.send(Command::Stop),
+                    Event::Ended { .. } => break,
+                    _ => {}
+                }
+            }
+            let last = folder.path().join("last.safetensors");
+            let checkpoint = plimsoll_engine::train::Checkpoint::open(&last).expect("it was saved");
+            let done = checkpoint.step() as usize;
+            let trainer = Trainer::new(|| {});
+            let resume = Some(last);
+            let start = Start { resume, is_same_run: true, ..Start::new(short) };
+            trainer.send(Command::Start(Box::new(start)));
+            let mut losses = Vec::new();
+            let summary = loop {
+                match trainer.events().recv_timeout(Duration::from_secs(120)).expect("the trainer goes on") {
+                    Event::Step(step) => losses.push(step.loss),
+                    Event::Ended { outcome, summary, .. } => {
+                        assert!(matches!(outcome, Outcome::Finished), "{outcome:?}");
+                        break summary;
+                    }
+                    _ => {}
+                }
+            };
+            assert_eq!(losses, whole.losses[done..], "{kind:?} from step {done}");
+            assert_eq!(summary.test_accuracy, whole.summary.test_accuracy, "{kind:?}");
+            assert_eq!(summary.stripped, whole.summary.stripped, "{kind:?}");
+            assert!(summary.measured.live <= summary.predicted.live, "{kind:?}");
+        }
+    }
+}
+
+#[test]
+fn what_has_no_channels_to_take_is_refused_with_a_mend() {
+    let problems = |change: fn(&mut Experiment)| {
+        let mut experiment = thinned(ModelKind::Cnn);
+        change(&mut experiment);
+        let problems = Resolved::new(&experiment, &Machine::nominal()).expect_err("it cannot be");
+        problems.into_iter().map(|problem| problem.key).collect::<Vec<_>>()
+    };
+    assert_eq!(problems(|e| e.model.kind = ModelKind::Mixer), ["prune.kind"]);
+    assert_eq!(problems(|e| e.optimizer.kind = OptimizerKind::Adafactor), ["optimizer.kind"]);
+    assert_eq!(problems(|e| e.lora.rank = 2), ["prune.kind"]);
+}
+
+#[test]
+fn a_line_between_both_sizes_is_crossed_before_and_not_after() {
+    let experiment = thinned(ModelKind::Cnn);
+    let machine = Machine::nominal();
+    let plan = Plan::of(&experiment, &machine).expect("a plan");
+    let tight = Experiment { budget: Bytes(plan.peak.live.0 - 1), ..experiment };
+    let resolved = Resolved::new(&tight, &machine).expect("it can be");
+    assert!(plimsoll_engine::plan::predict::refusal(&resolved, &machine).expect("a dry run").is_some());
+    assert!(plan.steps_secs() < plan.step_secs * plan.total_steps as f64, "smaller steps are faster");
+}
