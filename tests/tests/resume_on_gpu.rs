@@ -6,7 +6,7 @@ mod going_on;
 
 use plimsoll_engine::{
     Bytes, Experiment,
-    experiment::{ModelKind, Precision},
+    experiment::{ModelKind, Precision, Prune, PruneKind},
     train::{Keep, Start},
 };
 use plimsoll_tests::on_simulated_gpu;
@@ -42,6 +42,29 @@ fn a_taught_run_that_goes_on_is_the_run_that_was_never_stopped() {
                 (student.model.kind, student.run.steps) = (ModelKind::Mlp, Some(4));
                 student.distil.teacher = Some(folder.path().to_owned());
                 going_on::goes_on(&student, 2, &|| format!("{student:?}"));
+            }
+        },
+    );
+}
+
+#[test]
+fn a_run_that_goes_on_before_or_after_its_channels_went_is_the_run_that_was_never_stopped() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let cache = folder.path().display().to_string();
+    on_simulated_gpu(
+        "a_run_that_goes_on_before_or_after_its_channels_went_is_the_run_that_was_never_stopped",
+        &[("XDG_CACHE_HOME", &cache)],
+        || {
+            let mut thinned =
+                Experiment { budget: Bytes::gib(4), device: "cuda:0".to_owned(), ..Experiment::default() };
+            (thinned.model.kind, thinned.model.width, thinned.model.depth, thinned.model.dense) =
+                (ModelKind::Cnn, 8, 1, 16);
+            (thinned.batch.micro, thinned.run.steps) = (6, Some(5));
+            thinned.prune = Prune { kind: PruneKind::Channels, begin_step: 3, ..Prune::default() };
+            for (precision, stop_after) in [(Precision::F32, 2), (Precision::Bf16Mixed, 4)] {
+                let experiment = Experiment { precision, ..thinned.clone() };
+                let run = going_on::goes_on(&experiment, stop_after, &|| format!("{experiment:?}"));
+                assert!(run.summary.stripped.is_some_and(|stripped| !stripped.are_zeros));
             }
         },
     );
