@@ -119,7 +119,7 @@ impl Pass {
             Self::First => "first step",
             Self::Steady => "training",
             Self::Prune => "pruning channels",
-            Self::Pruned => "training, pruned",
+            Self::Pruned => "pruned training",
             Self::Evaluate => "evaluating",
             Self::Save => "saving",
         }
