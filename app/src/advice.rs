@@ -61,6 +61,7 @@ fn optimizer(kind: OptimizerKind) -> &'static str {
         OptimizerKind::Nesterov => "sgd with nesterov momentum",
         OptimizerKind::Adamw8bit => "adamw with 8-bit moments",
         OptimizerKind::Adamw4bit => "adamw with 4-bit moments",
+        OptimizerKind::FlashAdamw => "adamw with 8-bit moments and corrections",
         kind => kind.key(),
     }
 }

@@ -42,8 +42,10 @@ fn count(plan: &Plan) -> u64 {
 /// Weights as they are updated, the optimizer's state, running statistics.
 fn size(plan: &Plan) -> Bytes {
     let alive = plan.steady.points.last().map(|point| point.categories).unwrap_or_default();
-    let master = alive.get(Category::MasterWeights);
-    let weights = if master.0 > 0 { master } else { alive.get(Category::Parameters) };
+    let (master, weights) = (alive.get(Category::MasterWeights), alive.get(Category::Parameters));
+    // Corrections are saved beside the weights, a copy in their place.
+    let is_corrected = plan.experiment.optimizer.kind.corrects_weights();
+    let weights = if is_corrected || master.0 == 0 { weights + master } else { master };
     weights + alive.get(Category::OptimizerState) + alive.get(Category::Buffers)
 }
 

@@ -265,7 +265,10 @@ pub(crate) fn meaning(category: Category) -> &'static str {
              processor: the engine's own bookkeeping."
         }
         Category::Parameters => "The weights that the forward pass reads.",
-        Category::MasterWeights => "The f32 copy of narrower weights, which the optimizer updates.",
+        Category::MasterWeights => {
+            "The f32 copy of narrower weights, which the optimizer updates; of FlashAdamW, the byte that corrects each weight \
+             of 16 bits in its place."
+        }
         Category::OptimizerState => "Momentum and moments: allocated in the first step, kept for the whole run.",
         Category::Buffers => {
             "Running statistics of batch normalisation: the mean and the variance of each channel. Where a model writes on, \

@@ -40,9 +40,9 @@ const FAMILIES: [(&str, &str, &str); 12] = [
 ];
 const IMAGES: &str = "kind = \"shapes\"\nside = 16\nsamples = 100\ntest_fraction = 0.1\nflip = true\ncrop_padding = 1";
 const SEQUENCES: &str = "kind = \"sort\"\nlength = 6\nsamples = 200\ntest_fraction = 0.1";
-const OPTIMIZERS: [&str; 8] =
-    ["adamw", "momentum", "adafactor", "lion", "adamw8bit", "adamw4bit", "muon", "apollo-mini"];
-const PRECISIONS: [&str; 3] = ["f32", "bf16-mixed", "f16-mixed"];
+const OPTIMIZERS: [&str; 9] =
+    ["adamw", "flash-adamw", "momentum", "adafactor", "lion", "adamw8bit", "adamw4bit", "muon", "apollo-mini"];
+const PRECISIONS: [&str; 4] = ["f32", "bf16-mixed", "f16-mixed", "bf16"];
 
 /// A preset of a family, and the folder it lies in.
 struct Case {

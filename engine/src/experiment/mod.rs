@@ -55,7 +55,7 @@ use self::{
     limits::{MAX_BUDGET, MAX_STEPS},
     settings::{KERNELS, Limits, NOTHING, settings},
 };
-use crate::bytes::Bytes;
+use crate::{bytes::Bytes, tensor::DType};
 
 /// The preset format this program writes.
 pub const VERSION: u32 = 2;
@@ -127,6 +127,12 @@ impl Experiment {
     pub fn steps(&self, info: &DatasetInfo) -> (u64, u64) {
         let per_epoch = info.steps_per_epoch(self.batch.effective());
         (per_epoch, self.run.steps.unwrap_or_else(|| self.run.epochs.unwrap_or(DEFAULT_EPOCHS) * per_epoch))
+    }
+
+    /// The type of what the optimizer updates of the weights that products read, as checkpoints have it: of mixed precision the
+    /// master weights', or, where corrections stand in their place, that of computation.
+    pub fn weight_type(&self) -> DType {
+        if self.optimizer.kind.corrects_weights() { self.precision.compute() } else { self.precision.master() }
     }
 
     /// Whether its steps are those of `other`: on the same device, the same kernels on tensors of the same sizes.

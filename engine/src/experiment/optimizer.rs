@@ -29,6 +29,9 @@ words! {
         /// The two moments in 4 bits each, by block and by row and column (Li, Chen & Zhu 2023). Tensors under 4096 elements
         /// keep theirs as [`OptimizerKind::Adamw`] does.
         Adamw4bit = "adamw4bit",
+        /// The two moments in 8 bits each, group by group, and of weights of 16 bits 8-bit corrections in place of a wider copy
+        /// (Gonzalez Ortiz et al. 2026, "FlashOptim").
+        FlashAdamw = "flash-adamw",
         /// One momentum an element of the matrices of hidden layers, of which a step follows the nearest semi-orthogonal matrix
         /// (Jordan et al. 2024, with the scale of Liu et al. 2025, so that rates are those of AdamW). Of the convolution it
         /// takes a filter's taps as a row. Everything else, embeddings and classes included, as [`OptimizerKind::Adamw`].
@@ -68,7 +71,9 @@ impl OptimizerKind {
             Self::Lion => &[Beta1, Beta2],
             Self::Muon => &[Momentum, Beta1, Beta2, Epsilon],
             Self::Rmsprop => &[Beta2, Epsilon],
-            Self::Adam | Self::Adamw | Self::Adamw8bit | Self::Adamw4bit | Self::ApolloMini => &[Beta1, Beta2, Epsilon],
+            Self::Adam | Self::Adamw | Self::Adamw8bit | Self::Adamw4bit | Self::FlashAdamw | Self::ApolloMini => {
+                &[Beta1, Beta2, Epsilon]
+            }
         }
     }
 
@@ -89,7 +94,26 @@ impl OptimizerKind {
             | Self::Lion
             | Self::Muon => true,
             // Blocks with a scale, and sums over rows and columns.
-            Self::Adamw8bit | Self::Adamw4bit | Self::ApolloMini | Self::Adafactor => false,
+            Self::Adamw8bit | Self::Adamw4bit | Self::FlashAdamw | Self::ApolloMini | Self::Adafactor => false,
+        }
+    }
+
+    /// Whether weights of 16 bits have corrections, so that mixed precision holds no wider copy of them.
+    pub fn corrects_weights(self) -> bool {
+        match self {
+            Self::FlashAdamw => true,
+            Self::Sgd
+            | Self::Momentum
+            | Self::Nesterov
+            | Self::Rmsprop
+            | Self::Adam
+            | Self::Adamw
+            | Self::Adamw8bit
+            | Self::Adamw4bit
+            | Self::Muon
+            | Self::ApolloMini
+            | Self::Adafactor
+            | Self::Lion => false,
         }
     }
 
@@ -98,14 +122,15 @@ impl OptimizerKind {
     pub fn lightness(self) -> u8 {
         match self {
             Self::Adam | Self::Adamw => 0,
-            Self::Adamw8bit => 1,
-            Self::Adamw4bit => 2,
-            Self::ApolloMini => 3,
-            Self::Adafactor => 4,
-            Self::Lion => 5,
-            Self::Muon => 6,
-            Self::Momentum | Self::Nesterov | Self::Rmsprop => 7,
-            Self::Sgd => 8,
+            Self::FlashAdamw => 1,
+            Self::Adamw8bit => 2,
+            Self::Adamw4bit => 3,
+            Self::ApolloMini => 4,
+            Self::Adafactor => 5,
+            Self::Lion => 6,
+            Self::Muon => 7,
+            Self::Momentum | Self::Nesterov | Self::Rmsprop => 8,
+            Self::Sgd => 9,
         }
     }
 

@@ -7,7 +7,8 @@ words! {
     pub enum Precision {
         /// Everything f32.
         F32 = "f32",
-        /// bf16 weights and activations, f32 master weights, gradients and optimizer state.
+        /// bf16 weights and activations, f32 master weights, gradients and optimizer state. An optimizer with corrections keeps
+        /// those in place of master weights, here and in f16-mixed.
         Bf16Mixed = "bf16-mixed",
         /// f16 weights and activations, f32 master weights, gradients and optimizer state, dynamic loss scaling.
         F16Mixed = "f16-mixed",
@@ -29,7 +30,7 @@ impl Precision {
         }
     }
 
-    /// Type of what the optimizer updates, of gradients and of the optimizer's state.
+    /// Type of what the optimizer updates where it has no corrections, of gradients and of the optimizer's state.
     pub fn master(self) -> DType {
         match self {
             Self::F32 | Self::Bf16Mixed | Self::F16Mixed => DType::F32,
@@ -43,7 +44,7 @@ impl Precision {
         if self == Self::F64 { DType::F64 } else { DType::F32 }
     }
 
-    /// Whether an f32 copy of the weights stands beside the narrower one.
+    /// Whether an f32 copy of the weights stands beside the narrower one, where the optimizer has no corrections.
     pub fn has_master_weights(self) -> bool {
         self.compute() != self.master()
     }

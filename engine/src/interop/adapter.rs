@@ -53,7 +53,7 @@ pub(super) fn of<'a>(run: &Run<'a>, slot: &Slot) -> Result<Option<Adapter<'a>>> 
         scale: lora.scale(),
         sizes: [*out, *inner],
         rows: rows(run.experiment, layer, *out),
-        dtype: run.experiment.precision.master(),
+        dtype: run.experiment.weight_type(),
     }))
 }
 

@@ -42,7 +42,7 @@ pub(super) fn no_place(model: &Model) -> crate::error::Error {
 /// The type that the weights are written in.
 fn type_name(experiment: &Experiment) -> &'static str {
     use crate::tensor::DType;
-    match experiment.precision.master() {
+    match experiment.weight_type() {
         DType::F64 => "float64",
         DType::Bf16 => "bfloat16",
         DType::F16 => "float16",

@@ -194,7 +194,7 @@ impl<'a> Run<'a> {
                 let message = format!("{} has no place in the layout of {}", slot.name, self.naming.title);
                 return Err(Problem::new("model.kind", message, "write --format safetensors").into());
             };
-            let (merged, made) = (adapter::of(self, slot)?, self.experiment.precision.master());
+            let (merged, made) = (adapter::of(self, slot)?, self.experiment.weight_type());
             for part in parts {
                 let (dtype, from) = match (merged.clone(), weight) {
                     (None, Weight::There(elements, dtype)) => (dtype, Elements::There(elements, dtype)),

@@ -4,7 +4,7 @@ use std::cell::RefCell;
 
 use crate::{
     backend::{
-        Backend, Executor, Shape, Tensor,
+        Backend, DType, Executor, Shape, Tensor,
         ops::{Elementwise, GradInto, StateSpec},
     },
     error::Result,
@@ -78,7 +78,8 @@ impl<B: Backend> Param<B> {
         &self.weight
     }
 
-    /// The tensor that the optimizer updates: the f32 copy if there is one, otherwise the weight itself.
+    /// The tensor that the optimizer updates: the f32 copy if there is one, otherwise the weight itself, which may have a
+    /// correction among the optimizer's tensors.
     pub fn master(&self) -> &Tensor<B> {
         self.master.as_ref().unwrap_or(&self.weight)
     }
@@ -104,6 +105,11 @@ impl<B: Backend> Param<B> {
         })
     }
 
+    /// The type of its gradient.
+    pub fn gradient_type(&self) -> DType {
+        self.precision.master()
+    }
+
     /// The gradient's buffer, and whether it was just made.
     fn buffer(&self, executor: &Executor<B>) -> Result<(Tensor<B>, bool)> {
         if let Some(sum) = &*self.gradient.borrow() {
@@ -113,7 +119,7 @@ impl<B: Backend> Param<B> {
         let layer = executor.enter(self.layer);
         let fresh = executor.allocate(
             self.weight.shape(),
-            self.precision.master(),
+            self.gradient_type(),
             Category::Gradients,
             self.role.gradient_name(),
         )?;
@@ -138,7 +144,7 @@ impl<B: Backend> Param<B> {
     pub fn state(&self, executor: &Executor<B>, layout: &[StateSpec]) -> Result<Vec<Tensor<B>>> {
         let mut state = self.state.borrow_mut();
         for spec in &layout[state.len().min(layout.len())..] {
-            state.push(executor.filled(0.0, spec.shape, spec.dtype, Category::OptimizerState, spec.name)?);
+            state.push(executor.filled(0.0, spec.shape, spec.dtype, spec.category(), spec.name)?);
         }
         Ok(state.clone())
     }
@@ -182,6 +188,7 @@ pub struct Init<'a, B: Backend> {
     frozen: Frozen,
     lora: Lora,
     base: BaseWeights,
+    is_correcting: bool,
     replaced: Option<&'a Replaced<'a>>,
     thinned: Option<Prune>,
 }
@@ -190,7 +197,8 @@ impl<'a, B: Backend> Init<'a, B> {
     /// A maker for one model.
     pub fn new(executor: &'a Executor<B>, precision: Precision, seed: u64) -> Self {
         let (frozen, lora, base) = (Frozen::None, Lora::default(), BaseWeights::None);
-        Self { executor, precision, seed, count: 0, frozen, lora, base, replaced: None, thinned: None }
+        let (is_correcting, replaced, thinned) = (false, None, None);
+        Self { executor, precision, seed, count: 0, frozen, lora, base, is_correcting, replaced, thinned }
     }
 
     /// The same, with frozen parameters and adapters of dense layers.
@@ -203,6 +211,12 @@ impl<'a, B: Backend> Init<'a, B> {
     #[must_use]
     pub fn holding(self, base: BaseWeights) -> Self {
         Self { base, ..self }
+    }
+
+    /// The same, without master copies where the optimizer corrects narrow weights.
+    #[must_use]
+    pub fn correcting(self, is_correcting: bool) -> Self {
+        Self { is_correcting, ..self }
     }
 
     /// The same, of a model some of whose parameters take other values before anything reads them: these are not drawn.
@@ -293,7 +307,7 @@ impl<'a, B: Backend> Init<'a, B> {
     }
 
     /// A parameter of `layer` with the initial values `start`. It has the type of computation, and a master copy of the
-    /// optimizer's type where the two differ.
+    /// optimizer's type where the two differ and the optimizer has no corrections.
     ///
     /// # Errors
     /// Fails when it would cross the budget ([`Error::Budget`](crate::error::Error::Budget)) or when the device fails.
@@ -326,7 +340,7 @@ impl<'a, B: Backend> Init<'a, B> {
         self.count += 1;
         let fill = self.fill(layer, role, start, key);
         let weight = executor.allocate(shape, self.precision.compute(), Category::Parameters, role.name())?;
-        let master = if self.precision.has_master_weights() && is_trained {
+        let master = if self.precision.has_master_weights() && is_trained && !self.is_correcting {
             let master = executor.allocate(shape, self.precision.master(), Category::MasterWeights, role.name())?;
             executor.launch(fill, &[], &[&master])?;
             executor.cast_into(&master, &weight)?;

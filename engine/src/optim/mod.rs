@@ -9,12 +9,13 @@ pub use prune::{Pruning, Stripped};
 use crate::{
     backend::{
         Backend, Executor, Shape, Tensor,
-        ops::{self, Moments, Rows, StateLayout, UpdateRule},
+        ops::{self, Moments, NarrowWeight, Rows, StateLayout, UpdateRule},
     },
     error::Result,
     experiment::{self, OptimizerKind},
     nn::{Param, ParamUse},
     rng::{Rng, Stream},
+    tensor::DType,
 };
 
 /// Elements below which AdamW with codes keeps a parameter's moments as AdamW does: small tensors save little, and a few wrong
@@ -81,11 +82,13 @@ fn rule<B: Backend>(choice: &experiment::Optimizer, param: &Param<B>, step: u64)
         | OptimizerKind::Rmsprop
         | OptimizerKind::Adam
         | OptimizerKind::Adamw
+        | OptimizerKind::FlashAdamw
         | OptimizerKind::Adafactor
         | OptimizerKind::Lion => false,
     };
     let key = Rng::new(param.key(), Stream::Projection, step.saturating_sub(1) / DIRECTION_UPDATES).key();
-    of_kind(if is_as_adamw { OptimizerKind::Adamw } else { kind }, choice, (shape, key), step)
+    let kind = if is_as_adamw { OptimizerKind::Adamw } else { kind };
+    of_kind(kind, choice, (shape, param.master().dtype(), key), step)
 }
 
 /// Whether Muon makes a parameter's steps orthogonal.
@@ -98,12 +101,12 @@ fn is_hidden_matrix<B: Backend>(param: &Param<B>) -> bool {
     param.used_as() == ParamUse::HiddenMatrix && matrix(param.weight().shape()).rows > 1
 }
 
-/// The rule of one kind, with the constants of `choice`, whatever the parameter: of Muon, that of its momentum. What it draws
-/// comes from `key`.
+/// The rule of one kind for what is updated in `dtype`, with the constants of `choice`, whatever the parameter: of Muon, that of
+/// its momentum. What it draws comes from `key`.
 pub(crate) fn of_kind(
     kind: OptimizerKind,
     choice: &experiment::Optimizer,
-    (shape, key): (Shape, u64),
+    (shape, dtype, key): (Shape, DType, u64),
     step: u64,
 ) -> UpdateRule {
     let (momentum, beta1, beta2) = (choice.momentum, choice.beta1, choice.beta2);
@@ -118,6 +121,7 @@ pub(crate) fn of_kind(
         OptimizerKind::Adamw => UpdateRule::AdamW(moments),
         OptimizerKind::Adamw8bit => UpdateRule::AdamW8(moments),
         OptimizerKind::Adamw4bit => UpdateRule::AdamW4 { moments, extents: matrix(shape) },
+        OptimizerKind::FlashAdamw => UpdateRule::FlashAdamW { moments, narrow: NarrowWeight::of(dtype) },
         OptimizerKind::ApolloMini => UpdateRule::ApolloMini { moments, extents: matrix(shape), key },
         OptimizerKind::Adafactor => UpdateRule::Adafactor { extents: matrix(shape), step },
     }
@@ -139,8 +143,8 @@ mod tests {
     use super::*;
     use crate::{
         backend::Cpu,
+        experiment::Precision,
         memory::{Category, Ledger},
-        tensor::DType,
     };
 
     /// With a constant gradient `g`, `v` after `t` updates is `(1 - alpha^t) g²`, so that every step has a closed form
@@ -153,7 +157,7 @@ mod tests {
         let (weight, squares) = (tensor(0.5, Category::Parameters), tensor(0.0, Category::OptimizerState));
         let mut wanted = 0.5;
         for step in 1..=20 {
-            let rule = of_kind(OptimizerKind::Rmsprop, &choice, (weight.shape(), 0), step);
+            let rule = of_kind(OptimizerKind::Rmsprop, &choice, (weight.shape(), DType::F64, 0), step);
             assert_eq!(rule.state_layout(weight.shape(), DType::F64).len(), 1);
             let update = ops::Update { rule, rate: 0.01, weight_decay: 0.0, grad_scale: 0.5 };
             let gradient = tensor(-4.0, Category::Gradients);
@@ -181,8 +185,8 @@ mod tests {
         let shape = Shape::from([4096, 4096]);
         let page = include_str!("../../CHOICES.md");
         let bytes = |kind: OptimizerKind| -> usize {
-            let layout =
-                of_kind(kind, &experiment::Optimizer::default(), (shape, 0), 1).state_layout(shape, DType::F32);
+            let layout = of_kind(kind, &experiment::Optimizer::default(), (shape, DType::F32, 0), 1)
+                .state_layout(shape, DType::F32);
             layout.iter().map(|spec| spec.shape.elements() * spec.dtype.size()).sum()
         };
         for kind in OptimizerKind::ALL {
@@ -192,6 +196,27 @@ mod tests {
                 .lines()
                 .any(|line| line.strip_prefix("| ").is_some_and(|line| line.contains(&rule) && line.ends_with(&told)));
             assert!(is_told, "the page lacks {rule} {told}");
+        }
+    }
+
+    #[test]
+    fn the_page_of_choices_tells_all_bytes_of_a_parameter_with_corrections_and_without() {
+        let (shape, page) = (Shape::from([4096, 4096]), include_str!("../../CHOICES.md"));
+        let choice = experiment::Optimizer::default();
+        for kind in [OptimizerKind::Adamw, OptimizerKind::FlashAdamw] {
+            let held = |precision: Precision| {
+                let has_copy = precision.has_master_weights() && !kind.corrects_weights();
+                let updated = if kind.corrects_weights() { precision.compute() } else { precision.master() };
+                let layout = of_kind(kind, &choice, (shape, updated, 0), 1).state_layout(shape, updated);
+                let state: usize = layout.iter().map(|spec| spec.shape.elements() * spec.dtype.size()).sum();
+                let weights = precision.compute().size() + if has_copy { precision.master().size() } else { 0 };
+                weights as f64 + state as f64 / shape.elements() as f64
+            };
+            let of = |precision: Precision| held(precision) + precision.master().size() as f64;
+            let [all, mixed, narrow] = [Precision::F32, Precision::Bf16Mixed, Precision::Bf16].map(of);
+            let last = held(Precision::Bf16);
+            let told = format!("| all of `{}` | {all:.3} | {mixed:.3} | {narrow:.3} | {last:.3} |", kind.key());
+            assert!(page.contains(&told), "the page lacks {told}");
         }
     }
 }

@@ -42,7 +42,7 @@ pub(super) fn update<B: Backend>(
     (gradient, clip): (Tensor<B>, Option<&Tensor<B>>),
 ) -> Result<()> {
     let (shape, extents) = (param.weight().shape(), matrix(param.weight().shape()));
-    let rule = of_kind(OptimizerKind::Muon, choice, (shape, param.key()), update.step);
+    let rule = of_kind(OptimizerKind::Muon, choice, (shape, param.master().dtype(), param.key()), update.step);
     let momentum = param.state(executor, &rule.state_layout(shape, param.master().dtype()))?;
     // `x -= -1 * (g + momentum * v)` of zeros.
     let direction = executor.filled(0.0, shape, param.master().dtype(), Category::Scratch, "direction")?;

@@ -39,28 +39,31 @@ pub(super) fn of<B: Backend>(
 ) -> Vec<HighPrecisionTensor> {
     let narrow = precision.compute().size();
     let mut found = Vec::new();
-    let mut note = |layer: &str, name, tensor: &Tensor<B>, reason| {
-        if tensor.dtype().size() > narrow && tensor.dtype() != DType::U32 {
-            let (layer, dtype, bytes) = (layer.to_owned(), tensor.dtype(), tensor.bytes());
+    let mut note = |layer: &str, name, (tensor, dtype): (&Tensor<B>, DType), reason| {
+        if dtype.size() > narrow && dtype != DType::U32 {
+            let (layer, bytes) = (layer.to_owned(), (tensor.elements() * dtype.size()) as u64);
             found.push(HighPrecisionTensor { layer, name, dtype, bytes, reason });
         }
     };
     for param in model.params() {
         let layer = path(param);
         let reason = if param.copy().is_some() { MASTER } else { FEW };
-        note(&layer, param.name(), param.master(), reason);
+        note(&layer, param.name(), typed(param.master()), reason);
         if param.is_trained() {
-            // Its gradient has the type and the size of what the optimizer updates.
-            note(&layer, "gradient", param.master(), GRADIENT);
+            note(&layer, "gradient", (param.weight(), param.gradient_type()), GRADIENT);
         }
-        param.made_state().iter().for_each(|state| note(&layer, "optimizer state", state, STATE));
+        param.made_state().iter().for_each(|state| note(&layer, "optimizer state", typed(state), STATE));
     }
     for layer in model.leaves() {
         let Some(param) = layer.params().into_iter().find(|param| param.layer() == layer.layer()) else { continue };
         layer
             .buffers()
             .into_iter()
-            .for_each(|(_, buffer)| note(&path(param), "running statistics", buffer, STATISTICS));
+            .for_each(|(_, buffer)| note(&path(param), "running statistics", typed(buffer), STATISTICS));
     }
     found
+}
+
+fn typed<B: Backend>(tensor: &Tensor<B>) -> (&Tensor<B>, DType) {
+    (tensor, tensor.dtype())
 }

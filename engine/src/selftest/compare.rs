@@ -12,7 +12,7 @@ use std::borrow::Cow;
 use super::cases::{Case, FLOATS};
 use crate::backend::{
     DType, Kernel,
-    ops::{Coded, Convolution, Linear, Norm, Optimizer, StateValues},
+    ops::{Coded, Convolution, Linear, NarrowWeight, Norm, Optimizer, StateValues, UpdateRule},
 };
 
 /// Half the distance between neighbours near 1.
@@ -81,6 +81,70 @@ pub fn compared<'a>(case: &Case, output: usize, numbers: &'a [f64]) -> Cow<'a, [
         }
         _ => numbers.into(),
     }
+}
+
+/// A number that is compared in place of what holds it: what it is, what it should be, how far it may be from that.
+pub type Meant = [f64; 3];
+
+/// Of an update whose codes are finer near zero, what its outputs stand for, output by output: the weight with its correction,
+/// both moments by their codes and scales, the scales, and the narrower copy. `None` of other kernels. The last bit of a weight may
+/// decide which of two neighbours is stored, and so over all of its correction.
+pub fn meant(case: &Case, got: &[Vec<f64>], wanted: &[Vec<f64>]) -> Option<Vec<Vec<Meant>>> {
+    let Kernel::Optimizer(Optimizer::Update(update)) = &case.kernel else { return None };
+    let UpdateRule::FlashAdamW { narrow, .. } = update.rule else { return None };
+    let sums = 8.0 * rounding(if case.outputs[0].1 == DType::F64 { DType::F64 } else { DType::F32 });
+    let both = |of: &dyn Fn(&[Vec<f64>], usize) -> f64, i: usize| [of(got, i), of(wanted, i)];
+    let all = |count: usize, of: &dyn Fn(usize) -> Meant| (0..count).map(of).collect::<Vec<Meant>>();
+    let weight =
+        |outs: &[Vec<f64>], i: usize| outs[0][i] + narrow.map_or(0.0, |to| corrected(to, outs[0][i], outs[5][i]));
+    let last = if narrow.is_some() { 2f64.powi(-16) } else { 2.0 * rounding(case.outputs[0].1) };
+    let scale = |codes: usize, i: usize| wanted[codes + 1][i / UpdateRule::GROUP];
+    let mean = |outs: &[Vec<f64>], i: usize| expand(outs[1][i]) * outs[2][i / UpdateRule::GROUP];
+    let root = |outs: &[Vec<f64>], i: usize| outs[3][i] / 255.0 * outs[4][i / UpdateRule::GROUP];
+    let mut found = vec![all(got[0].len(), &|i| {
+        let [got, wanted] = both(&weight, i);
+        [got, wanted, sums * 3.0 * (1.0 + wanted.abs()) + last * wanted.abs()]
+    })];
+    found.push(all(got[1].len(), &|i| {
+        let ([got, wanted], scale) = (both(&mean, i), scale(1, i));
+        // The slope of the share by its code.
+        let slope = (scale + wanted.abs()).powi(2) / scale.max(f64::MIN_POSITIVE) / 2.0 / 127.0;
+        [got, wanted, 1.25 * slope + sums]
+    }));
+    found.push(all(got[3].len(), &|i| {
+        let [got, wanted] = both(&root, i);
+        [got, wanted, 1.25 / 255.0 * scale(3, i) + sums]
+    }));
+    for scales in [2, 4] {
+        found.push(all(got[scales].len(), &|i| {
+            let [got, wanted] = [got[scales][i], wanted[scales][i]];
+            [got, wanted, sums * (1.0 + wanted)]
+        }));
+    }
+    for copy in 1 + update.rule.state_layout([1].into(), DType::F32).len()..got.len() {
+        found.push(all(got[copy].len(), &|i| [got[copy][i], wanted[copy][i], allowed(case, copy, wanted[copy][i])]));
+    }
+    Some(found)
+}
+
+/// The two's complement of a byte, in 127ths.
+fn signed(code: f64) -> f64 {
+    (if code < 128.0 { code } else { code - 256.0 }) / 127.0
+}
+
+/// The share of a group's largest first moment that a code stands for.
+fn expand(code: f64) -> f64 {
+    signed(code) / (2.0 - signed(code).abs())
+}
+
+/// What a correction adds to a weight: a part of half the gap to its neighbour.
+fn corrected(narrow: NarrowWeight, weight: f64, code: f64) -> f64 {
+    let (least, fraction) = match narrow {
+        NarrowWeight::Bf16 => (-126, 7),
+        NarrowWeight::F16 => (-14, 10),
+    };
+    let exponent = if weight == 0.0 { least } else { (weight.abs().log2().floor() as i32).max(least) };
+    signed(code) * 2f64.powi(exponent - fraction - 1)
 }
 
 /// The difference that was largest beside what was allowed.

@@ -231,7 +231,12 @@ fn streams(dtype: DType, small: bool) -> Vec<Launch> {
     let sizes = || format!("{rows} x {columns}");
     let sums = |count: usize| (count, dtype.accumulator());
     let weight = sums(columns);
-    let adamw = optim::of_kind(OptimizerKind::Adamw, &experiment::Optimizer::default(), (Shape::from([all.0]), 0), 3);
+    let adamw = optim::of_kind(
+        OptimizerKind::Adamw,
+        &experiment::Optimizer::default(),
+        (Shape::from([all.0]), DType::F32, 0),
+        3,
+    );
     let update = Update { rule: adamw, rate: 1e-3, weight_decay: 0.01, grad_scale: 1.0 };
     let moments = [(all.0, DType::F32); 3].to_vec();
     let (logits, labels) = ((tokens * vocabulary, dtype), (tokens, DType::U32));

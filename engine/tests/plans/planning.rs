@@ -2,7 +2,7 @@
 
 use plimsoll_engine::{
     Bytes, Experiment,
-    experiment::{Batch, Checkpointing, ModelKind, OptimizerKind, Precision},
+    experiment::{Batch, Checkpointing, ModelKind, OptimizerKind, Precision, UpdateTime},
     hardware::Machine,
     memory::{Category, Phase},
     plan::{Change, Limit, Plan, Resolved, advise, fit, further, largest_batch},
@@ -111,6 +111,41 @@ fn factored_and_coded_state_has_the_bytes_of_its_papers() {
 }
 
 #[test]
+fn flash_adamw_takes_seven_bytes_a_parameter_with_a_gradient_of_16_bits() {
+    let plan = |precision, kind, update| {
+        let mut experiment = Experiment { precision, ..cnn() };
+        (experiment.optimizer.kind, experiment.optimizer.update) = (kind, update);
+        plan(&experiment)
+    };
+    let tensors = [16 * 27, 4608, 131_072, 640, 16, 32, 64, 10];
+    // Two codes each, and two scales a group of 32.
+    let coded: u64 = tensors.iter().map(|n: &u64| 2 * n + 8 * n.div_ceil(32)).sum();
+    let n: u64 = tensors.iter().sum();
+    for (precision, weights, corrections) in [
+        (Precision::F32, 4, 0),
+        (Precision::F64, 8, 0),
+        (Precision::Bf16Mixed, 2, 1),
+        (Precision::F16Mixed, 2, 1),
+        (Precision::Bf16, 2, 1),
+    ] {
+        let plan = plan(precision, OptimizerKind::FlashAdamw, UpdateTime::AfterBackward);
+        let held = |category| plan.steady.points.last().map(|point| point.categories.get(category).0);
+        assert_eq!(plan.parameters, n);
+        assert_eq!(held(Category::Parameters), Some(weights * n), "{precision:?}");
+        assert_eq!(held(Category::MasterWeights), Some(corrections * n), "{precision:?}");
+        assert_eq!(held(Category::OptimizerState), Some(coded), "{precision:?}");
+        let gradients = plan.steady.points.iter().map(|point| point.categories.get(Category::Gradients).0).max();
+        assert_eq!(gradients, Some(n * precision.master().size() as u64), "{precision:?}");
+        assert_eq!(plan.held().0, (weights + corrections) * n + coded);
+    }
+    let gradients = |update| {
+        let plan = plan(Precision::Bf16, OptimizerKind::FlashAdamw, update);
+        plan.steady.points.iter().map(|point| point.categories.get(Category::Gradients).0).max()
+    };
+    assert!(gradients(UpdateTime::InBackward) < gradients(UpdateTime::AfterBackward));
+}
+
+#[test]
 fn lighter_optimizers_are_offered_from_the_nearest_and_each_saves_more() {
     let mut asked = cnn();
     (asked.model.kind, asked.model.width, asked.model.depth) = (ModelKind::Mlp, 512, 4);
@@ -124,6 +159,7 @@ fn lighter_optimizers_are_offered_from_the_nearest_and_each_saves_more() {
     assert_eq!(
         changed,
         [
+            OptimizerKind::FlashAdamw,
             OptimizerKind::Adamw8bit,
             OptimizerKind::Adamw4bit,
             OptimizerKind::ApolloMini,

@@ -1,12 +1,13 @@
 //! The update rules, in one pass over a parameter: read the gradient, update the state and the weight, write the copy.
 //!
-//! A gradient may be narrower than the weight. The weight's narrower copy, where there is one, is written in the same
+//! A gradient may be narrower than the weight, or wider than one that has corrections. The weight's narrower copy, where there is one, is written in the same
 //! pass, so that it never lags behind. The factored rule reads the gradient three times, because it needs sums over rows
 //! and columns before it can step; see its file.
 
 pub(in crate::backend) mod adafactor;
 pub(in crate::backend) mod apollo;
 mod clip;
+mod flash;
 pub(in crate::backend) mod four_bit;
 pub(in crate::backend::cpu) mod quantised;
 
@@ -22,7 +23,7 @@ use super::{
 use crate::{
     backend::{
         DType,
-        ops::{AdamConstants, Moments, Optimizer, Rows, Update, UpdateRule},
+        ops::{AdamConstants, Moments, NarrowWeight, Optimizer, Rows, Update, UpdateRule},
     },
     error::Result,
 };
@@ -65,6 +66,8 @@ fn by_types(update: &Update, o: &Operands<'_>) -> Result<()> {
         (F32, F16, Some(F16)) => typed::<f32, f16, f16>(update, o, copy),
         (Bf16, Bf16, None) => typed::<bf16, bf16, bf16>(update, o, None),
         (F16, F16, None) => typed::<f16, f16, f16>(update, o, None),
+        (Bf16, F32, None) => typed::<bf16, f32, bf16>(update, o, None),
+        (F16, F32, None) => typed::<f16, f32, f16>(update, o, None),
         _ => o.unsupported(),
     }
 }
@@ -108,6 +111,17 @@ fn typed<W: Float, G: Float<Acc = W::Acc>, C: Float<Acc = W::Acc>>(
             };
             four_bit::adamw(update, (&moments, &extents), &grad, &mut weight, states, copy);
         }
+        Pass::Flash(moments, narrow) => {
+            let (mut first, mut first_scales) = (o.bytes(1)?, o.output::<f32>(2)?);
+            let (mut second, mut second_scales) = (o.bytes(3)?, o.output::<f32>(4)?);
+            let mut corrections = narrow.map(|_| o.bytes(5)).transpose()?;
+            let states = flash::States {
+                first: (&mut first, &mut first_scales),
+                second: (&mut second, &mut second_scales),
+                corrections: narrow.zip(corrections.as_deref_mut()),
+            };
+            flash::adamw(update, &moments, &grad, &mut weight, states, copy);
+        }
         Pass::Projected { moments, extents, key } => {
             let (mut first, mut second) = (o.output::<W::Acc>(1)?, o.output::<W::Acc>(2)?);
             let mut norm = o.output::<W::Acc>(3)?;
@@ -135,6 +149,8 @@ enum Pass<A> {
     Quantised(Moments),
     /// By blocks of pairs of codes.
     FourBit(Moments, Rows),
+    /// By groups of codes.
+    Flash(Moments, Option<NarrowWeight>),
     /// By the gradient's part in one direction.
     Projected {
         moments: Moments,
@@ -218,6 +234,7 @@ impl<A: Accumulator> Pass<A> {
             UpdateRule::AdamW(moments) => Elementwise::Adam(Adam::new(update, &moments, true)),
             UpdateRule::AdamW8(moments) => return Self::Quantised(moments),
             UpdateRule::AdamW4 { moments, extents } => return Self::FourBit(moments, extents),
+            UpdateRule::FlashAdamW { moments, narrow } => return Self::Flash(moments, narrow),
             UpdateRule::ApolloMini { moments, extents, key } => return Self::Projected { moments, extents, key },
             UpdateRule::Adafactor { extents, step } => return Self::Factored { extents, step },
         })

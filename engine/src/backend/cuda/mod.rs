@@ -94,6 +94,7 @@ const SOURCES: &[&Source] = &[
     &optimizer::SOURCE,
     &optimizer::adafactor::SOURCE,
     &optimizer::apollo::SOURCE,
+    &optimizer::flash::SOURCE,
     &optimizer::four_bit::SOURCE,
     &optimizer::quantised::SOURCE,
     &optimizer::gradient_norm::SOURCE,

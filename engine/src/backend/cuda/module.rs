@@ -73,6 +73,8 @@ pub(super) enum Types {
     Half,
     /// For each type of elements, `T`, with weights, `W`, of the same type or f32.
     ElementAndWeight,
+    /// For each type of elements, `T`, with weights, `W`, of the same type or f32, and for f32 with weights of 16 bits.
+    Gradient,
     /// For each two types, `T` and `W`.
     Pair,
 }
@@ -88,6 +90,10 @@ impl Types {
             Self::Element => floats().collect(),
             Self::Half => vec![[DType::Bf16; 2], [DType::F16; 2]],
             Self::ElementAndWeight => floats().chain([[DType::Bf16, DType::F32], [DType::F16, DType::F32]]).collect(),
+            Self::Gradient => {
+                let narrower = [[DType::F32, DType::Bf16], [DType::F32, DType::F16]];
+                Self::ElementAndWeight.all().into_iter().chain(narrower).collect()
+            }
             Self::Pair => FLOATS.into_iter().flat_map(|t| FLOATS.map(|w| [t, w])).collect(),
         }
     }

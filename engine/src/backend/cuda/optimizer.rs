@@ -4,6 +4,7 @@
 
 pub(super) mod adafactor;
 pub(super) mod apollo;
+pub(super) mod flash;
 pub(super) mod four_bit;
 pub(super) mod gradient_norm;
 pub(super) mod quantised;
@@ -46,6 +47,7 @@ fn by_rule(update: &Update, o: &Operands<'_>) -> Result<()> {
     match update.rule {
         UpdateRule::AdamW8(moments) => quantised::launch(update, &moments, copies, o),
         UpdateRule::AdamW4 { moments, extents } => four_bit::launch(update, (&moments, &extents), copies, o),
+        UpdateRule::FlashAdamW { moments, narrow } => flash::launch(update, (&moments, narrow), copies, o),
         UpdateRule::ApolloMini { moments, extents, key } => {
             apollo::launch(update, (&moments, &extents, key), copies, o)
         }
@@ -93,6 +95,7 @@ fn by_element(update: &Update, copies: [Pointer; 2], o: &Operands<'_>) -> Result
         }
         UpdateRule::AdamW8(_)
         | UpdateRule::AdamW4 { .. }
+        | UpdateRule::FlashAdamW { .. }
         | UpdateRule::ApolloMini { .. }
         | UpdateRule::Adafactor { .. } => o.unsupported(),
     }

@@ -48,7 +48,7 @@ pub use self::{
     linear::{Linear, MatMul},
     loss::{IGNORE_INDEX, Lesson, Loss},
     norm::{Affine, Norm, Running, Statistics},
-    optimizer::{Moments, Optimizer, StateLayout, StateSpec, StateValues, Update, UpdateRule},
+    optimizer::{Moments, NarrowWeight, Optimizer, StateLayout, StateSpec, StateValues, Update, UpdateRule},
     pool::Pool,
     prune::{KeyBits, Prune},
     rotary::Rotary,

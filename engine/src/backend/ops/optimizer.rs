@@ -1,9 +1,13 @@
 //! Updates of parameters, and the norm for clipping gradients.
 
+mod state;
 mod update;
 
 pub(in crate::backend) use self::update::AdamConstants;
-pub use self::update::{Moments, StateLayout, StateSpec, StateValues, Update, UpdateRule};
+pub use self::{
+    state::{StateLayout, StateSpec, StateValues},
+    update::{Moments, NarrowWeight, Update, UpdateRule},
+};
 use super::{Contract, OperandBytes, Rows};
 use crate::{
     backend::{Backend, DType, Executor, Tensor, cpu, scratch::split_reduction},
@@ -84,6 +88,7 @@ impl Contract for Optimizer {
                 | UpdateRule::Adam(_)
                 | UpdateRule::AdamW(_)
                 | UpdateRule::AdamW8(_)
+                | UpdateRule::FlashAdamW { .. }
                 | UpdateRule::Lion { .. } => 0,
             },
         }
@@ -104,6 +109,7 @@ impl Contract for Optimizer {
                 | UpdateRule::Adam(_)
                 | UpdateRule::AdamW(_)
                 | UpdateRule::AdamW8(_)
+                | UpdateRule::FlashAdamW { .. }
                 | UpdateRule::Lion { .. } => 0,
             },
         }

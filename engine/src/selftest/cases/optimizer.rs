@@ -47,6 +47,7 @@ pub fn types(dtype: DType) -> Vec<Types> {
             (DType::F32, dtype, Some(dtype)),
             (DType::F32, DType::F32, Some(dtype)),
             (DType::F32, dtype, None),
+            (dtype, DType::F32, None),
         ],
         _ => vec![(dtype, dtype, None)],
     }
@@ -68,12 +69,16 @@ pub fn rules(draw: &mut Draw, types: Types, count: usize, extents: Rows, step: u
         | OptimizerKind::Adam
         | OptimizerKind::Adamw
         | OptimizerKind::Adamw8bit
+        | OptimizerKind::FlashAdamw
         | OptimizerKind::Muon
         | OptimizerKind::Lion => vec![vector],
     };
-    let rules =
-        OptimizerKind::ALL.into_iter().flat_map(|kind| shapes(kind).into_iter().map(move |shape| (kind, shape)));
-    rules.map(|(kind, shape)| case(draw, types, optim::of_kind(kind, &choice, (shape, 7), step), shape)).collect()
+    // A narrow weight with a wider gradient has corrections.
+    let is_wide = types.1.size() > types.0.size();
+    let kinds = OptimizerKind::ALL.into_iter().filter(|kind| !is_wide || kind.corrects_weights());
+    let rules = kinds.flat_map(|kind| shapes(kind).into_iter().map(move |shape| (kind, shape)));
+    let rule = |kind, shape| optim::of_kind(kind, &choice, (shape, types.0, 7), step);
+    rules.map(|(kind, shape)| case(draw, types, rule(kind, shape), shape)).collect()
 }
 
 fn case(draw: &mut Draw, (weight, grad, copy): Types, rule: UpdateRule, shape: Shape) -> Case {
@@ -99,7 +104,7 @@ fn values(draw: &mut Draw, spec: &StateSpec) -> Vec<f64> {
         StateValues::Signed => draw.numbers(count),
         StateValues::NonNegative => above(0.0),
         StateValues::Positive => above(0.125),
-        StateValues::Codes | StateValues::Pairs => draw.integers(count, 255),
+        StateValues::Codes | StateValues::Pairs | StateValues::Corrections => draw.integers(count, 255),
         StateValues::Scales => vec![0.5; count],
     }
 }

@@ -3,6 +3,7 @@
 
 mod bench;
 mod coded;
+mod companded;
 mod gathers;
 mod optimizers;
 mod pruning;
@@ -34,7 +35,10 @@ use trials::trials;
 fn compare(case: &Case, outcome: &Outcome, context: &str) {
     let has_codes = matches!(
         case.kernel,
-        Kernel::Optimizer(Optimizer::Update(Update { rule: UpdateRule::AdamW8(_) | UpdateRule::AdamW4 { .. }, .. }))
+        Kernel::Optimizer(Optimizer::Update(Update {
+            rule: UpdateRule::AdamW8(_) | UpdateRule::AdamW4 { .. } | UpdateRule::FlashAdamW { .. },
+            ..
+        }))
     );
     if has_codes || matches!(case.kernel, Kernel::Coded(Coded::Encode(_) | Coded::EncodeScales)) {
         // Their codes have tests of their own.

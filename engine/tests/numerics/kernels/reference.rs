@@ -464,6 +464,7 @@ fn step(update: &Update, g: f64, w: f64, [first, second]: [&mut f64; 2]) -> f64 
         }
         UpdateRule::AdamW8(_)
         | UpdateRule::AdamW4 { .. }
+        | UpdateRule::FlashAdamW { .. }
         | UpdateRule::ApolloMini { .. }
         | UpdateRule::Adafactor { .. } => unreachable!("not by element"),
     }
@@ -539,7 +540,7 @@ fn update(update: &Update, grad: &[f64], outs: &mut [Vec<f64>]) {
     let states = match update.rule {
         UpdateRule::Adafactor { extents, step } => adafactor(update, extents, step, grad, outs),
         UpdateRule::ApolloMini { moments, extents, key } => apollo(update, &moments, (extents, key), grad, outs),
-        UpdateRule::AdamW8(_) | UpdateRule::AdamW4 { .. } => return,
+        UpdateRule::AdamW8(_) | UpdateRule::AdamW4 { .. } | UpdateRule::FlashAdamW { .. } => return,
         rule => {
             let states = rule.state_layout([grad.len()].into(), DType::F64).len();
             for i in 0..grad.len() {

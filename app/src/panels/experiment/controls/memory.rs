@@ -35,8 +35,8 @@ pub(in crate::panels::experiment) const PRECISION: (Spec, Choice<Precision>) = (
         key: "precision",
         name: "Precision",
         help: "The type of activations and weights: 16-bit types halve activations, and the mixed ones keep an f32 master \
-                copy of the weights beside. On graphics cards narrow types are faster; a processor without them converts at \
-                every product, which takes longer.",
+                copy of the weights beside, or FlashAdamW's corrections. On graphics cards narrow types are faster; a \
+                processor without them converts at every product, which takes longer.",
     },
     Choice {
         options: &[

@@ -10,7 +10,8 @@ pub(in crate::panels::experiment) const OPTIMIZER: (Spec, Choice<OptimizerKind>)
         key: "optimizer.kind",
         name: "Rule",
         help: "SGD keeps no state, momentum, RMSprop and Lion one value a parameter, Adam and AdamW two, the forms of AdamW with 8 \
-                and 4 bits two bytes and one, and Adafactor one value a row and column. Muon keeps one value a parameter of the \
+                and 4 bits two bytes and one, and Adafactor one value a row and column. FlashAdamW keeps two bytes, and where \
+                weights have 16 bits a third one in place of their f32 copy. Muon keeps one value a parameter of the \
                 hidden layers' matrices and APOLLO-Mini two a row or column of them; both train the rest by AdamW. AdamW usually \
                 needs the fewest steps; Lion wants a rate 3 to 10 times lower and a beta 2 of 0.99, APOLLO-Mini one 3 to 10 \
                 times higher. The update is short beside the passes, but for Muon's products, which take scratch as well.",
@@ -25,6 +26,7 @@ pub(in crate::panels::experiment) const OPTIMIZER: (Spec, Choice<OptimizerKind>)
             (OptimizerKind::Adamw, "AdamW"),
             (OptimizerKind::Adamw8bit, "AdamW, 8-bit moments"),
             (OptimizerKind::Adamw4bit, "AdamW, 4-bit moments"),
+            (OptimizerKind::FlashAdamw, "FlashAdamW, 8-bit moments and corrections"),
             (OptimizerKind::Adafactor, "Adafactor"),
             (OptimizerKind::Lion, "Lion"),
             (OptimizerKind::Muon, "Muon"),

@@ -1,8 +1,11 @@
 //! The rules by which an optimizer updates a parameter, as kernels know them.
 
-use std::{f64::consts::SQRT_2, ops::Deref};
+use std::f64::consts::SQRT_2;
 
-use super::super::Rows;
+use super::{
+    super::Rows,
+    state::{StateLayout, StateSpec, StateValues},
+};
 use crate::tensor::{DType, Shape};
 
 /// One update of one parameter. Below, `g = grad_scale * grad`, and `t` counts updates from 1.
@@ -77,6 +80,17 @@ pub enum UpdateRule {
         /// The weight as a matrix.
         extents: Rows,
     },
+    /// As [`UpdateRule::AdamW`], its moments in 8 bits between updates, by codes that are finer near zero, and weights of 16
+    /// bits with corrections in place of a wider copy (Gonzalez Ortiz et al. 2026, "FlashOptim: Optimizers for memory efficient
+    /// training"). With `x` a share of the largest (f32) of every [`UpdateRule::GROUP`] elements, keeps for `m` the code
+    /// `127 * 2x / (1 + |x|)` in two's complement, for `v` `255 x` of its root, and of a narrow weight, in two's complement, in
+    /// 127ths of half the gap to the next one, what rounding took from it. Zeros stand for zero.
+    FlashAdamW {
+        /// The constants.
+        moments: Moments,
+        /// The type of a weight that has corrections.
+        narrow: Option<NarrowWeight>,
+    },
     /// APOLLO-Mini of a matrix (Zhu et al. 2024, "APOLLO: SGD-like memory, AdamW-level performance", with tensor-wise scaling and
     /// rank 1). With `p` normal, of the shorter side, `r = p^T g`, or `g p` of a matrix with more rows than columns: AdamW's
     /// moments of `r` make `u` of it; `s = |u| / (|r| + 1e-8)`; the norm `s |g|` is at most 1.01 times that of the update
@@ -107,6 +121,26 @@ pub enum UpdateRule {
         /// `t`.
         step: u64,
     },
+}
+
+/// A type of 16 bits that a weight can have.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum NarrowWeight {
+    /// 8 bits of exponent, 7 of fraction.
+    Bf16,
+    /// 5 bits of exponent, 10 of fraction.
+    F16,
+}
+
+impl NarrowWeight {
+    /// Of a type of weights; `None` for wider ones.
+    pub fn of(dtype: DType) -> Option<Self> {
+        match dtype {
+            DType::Bf16 => Some(Self::Bf16),
+            DType::F16 => Some(Self::F16),
+            DType::F32 | DType::F64 | DType::U32 | DType::U8 => None,
+        }
+    }
 }
 
 /// Adam's constants with what does not change over a parameter made beforehand.
@@ -143,6 +177,8 @@ impl UpdateRule {
     pub const BLOCK: usize = 256;
     /// Elements that share a scale in [`UpdateRule::AdamW4`].
     pub const BLOCK_OF_4_BITS: usize = 128;
+    /// Elements that share a scale in [`UpdateRule::FlashAdamW`].
+    pub const GROUP: usize = 32;
 
     /// Added to the norm of the part of a gradient in [`UpdateRule::ApolloMini`].
     pub(crate) const APOLLO_EPSILON: f64 = 1e-8;
@@ -174,6 +210,7 @@ impl UpdateRule {
             | Self::AdamW(moments)
             | Self::AdamW8(moments)
             | Self::AdamW4 { moments, .. }
+            | Self::FlashAdamW { moments, .. }
             | Self::ApolloMini { moments, .. } => moments.step += 1,
             Self::Adafactor { step, .. } => *step += 1,
             Self::Sgd | Self::Momentum { .. } | Self::Nesterov { .. } | Self::RmsProp { .. } | Self::Lion { .. } => {}
@@ -196,6 +233,7 @@ impl UpdateRule {
             | Self::Adam(_)
             | Self::AdamW(_)
             | Self::AdamW8(_)
+            | Self::FlashAdamW { .. }
             | Self::RmsProp { .. }
             | Self::Lion { .. } => None,
             Self::AdamW4 { extents, .. } | Self::ApolloMini { extents, .. } | Self::Adafactor { extents, .. } => {
@@ -212,7 +250,7 @@ impl UpdateRule {
     /// The state of a `weight` that is updated in `dtype`, in the order in which kernels take it, after the weight. Every
     /// tensor starts as zeros.
     pub fn state_layout(&self, weight: Shape, dtype: DType) -> StateLayout {
-        use StateValues::{Codes, NonNegative, Pairs, Positive, Scales, Signed};
+        use StateValues::{Codes, Corrections, NonNegative, Pairs, Positive, Scales, Signed};
         let like_weight = |name, values| StateSpec { name, shape: weight, dtype, values };
         let vector = |name, elements: usize, dtype, values| StateSpec { name, shape: [elements].into(), dtype, values };
         let elements = weight.elements();
@@ -246,6 +284,17 @@ impl UpdateRule {
                     let by_column = scales("second moment's scales by column", columns);
                     StateLayout::new(&[first, first_scales, second, by_row, by_column])
                 }
+            }
+            Self::FlashAdamW { narrow, .. } => {
+                let groups = elements.div_ceil(Self::GROUP);
+                let all = [
+                    vector("first moment", elements, DType::U8, Codes),
+                    vector("first moment's scales", groups, DType::F32, Scales),
+                    vector("second moment", elements, DType::U8, Codes),
+                    vector("second moment's scales", groups, DType::F32, Scales),
+                    vector("correction", elements, DType::U8, Corrections),
+                ];
+                StateLayout::new(if narrow.is_some() { &all } else { &all[..4] })
             }
             Self::ApolloMini { extents: Rows { rows, columns }, .. } => {
                 let real = |name, count, values| vector(name, count, dtype.accumulator(), values);
@@ -292,64 +341,8 @@ names! {
     Self::AdamW(_) => "adamw",
     Self::AdamW8(_) => "adamw8bit",
     Self::AdamW4 { .. } => "adamw4bit",
+    Self::FlashAdamW { .. } => "flash-adamw",
     Self::ApolloMini { .. } => "apollo-mini",
     Self::Lion { .. } => "lion",
     Self::Adafactor { .. } => "adafactor",
-}
-
-/// A tensor of an optimizer's state.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct StateSpec {
-    /// Its name in timelines.
-    pub name: &'static str,
-    /// Its shape.
-    pub shape: Shape,
-    /// Type of its elements.
-    pub dtype: DType,
-    /// The values it can have.
-    pub values: StateValues,
-}
-
-/// The values that a tensor of state can have, for the selftest that draws some.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum StateValues {
-    /// Any number.
-    Signed,
-    /// A mean of squares.
-    NonNegative,
-    /// A mean of squares that the rule divides by.
-    Positive,
-    /// An 8-bit code.
-    Codes,
-    /// Two 4-bit codes a byte; the last byte of an odd number of elements has zeros in its lower half.
-    Pairs,
-    /// The largest magnitude of a block, a row or a column of codes; always f32.
-    Scales,
-}
-
-/// The tensors of state of one parameter: a list that takes no allocation.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct StateLayout {
-    specs: [StateSpec; Self::MOST],
-    count: usize,
-}
-
-impl StateLayout {
-    /// The most tensors of state that a rule has.
-    const MOST: usize = 5;
-
-    fn new(specs: &[StateSpec]) -> Self {
-        let blank = StateSpec { name: "", shape: [0].into(), dtype: DType::F32, values: StateValues::Signed };
-        let mut all = [blank; Self::MOST];
-        all[..specs.len()].copy_from_slice(specs);
-        Self { specs: all, count: specs.len() }
-    }
-}
-
-impl Deref for StateLayout {
-    type Target = [StateSpec];
-
-    fn deref(&self) -> &[StateSpec] {
-        &self.specs[..self.count]
-    }
 }

@@ -1,0 +1,235 @@
+//! AdamW whose moments are 8-bit codes between updates, and whose weights of 16 bits have 8-bit corrections in place of a wider
+//! copy (Gonzalez Ortiz et al. 2026, "FlashOptim: Optimizers for memory efficient training", arXiv 2602.23349).
+//!
+//! A group is decoded, updated in the type of arithmetic, and coded again. With `x` a share of the group's largest, a first
+//! moment has the code `127 * 2x / (1 + |x|)`, which is finer near zero, and a second one `255 x` of its root. A weight's
+//! correction is what rounding took from it, in 127ths of half the gap to the next weight.
+//!
+//! Two departures. Scales are f32 and not f16: in an update without gradients the root of a second moment falls by a two
+//! thousandth, which 16 bits round away, and small gradients are below the smallest number of f16. And a second moment that is
+//! not zero is never coded as zero, because the update divides by its root.
+
+use super::{Adam, write_copy};
+use crate::backend::{
+    cpu::{
+        float::{Accumulator, Float},
+        parallel,
+        simd::simd,
+    },
+    ops::{Moments, NarrowWeight, Update, UpdateRule},
+};
+
+const GROUP: usize = UpdateRule::GROUP;
+/// Steps from zero to the end of a code with a sign, and of one without.
+const STEPS: [f32; 2] = [127.0, 255.0];
+
+/// What is kept between updates.
+pub(super) struct States<'a> {
+    /// Codes of the first moment, and the scale of each group.
+    pub(super) first: (&'a mut [u8], &'a mut [f32]),
+    /// Codes of the root of the second, and the scale of each group.
+    pub(super) second: (&'a mut [u8], &'a mut [f32]),
+    /// Corrections of weights of 16 bits.
+    pub(super) corrections: Option<(NarrowWeight, &'a mut [u8])>,
+}
+
+/// [`UpdateRule::FlashAdamW`].
+pub(super) fn adamw<W: Float, G: Float<Acc = W::Acc>, C: Float<Acc = W::Acc>>(
+    update: &Update,
+    moments: &Moments,
+    grad: &[G],
+    weight: &mut [W],
+    states: States<'_>,
+    copy: Option<&mut [C]>,
+) {
+    let constants = Adam::<W::Acc>::new(update, moments, true);
+    let (length, count) = (grad.len(), states.first.1.len());
+    let elements = |group: usize| (group * GROUP).min(length);
+    let parts = |(codes, scales)| (parallel::parts(codes, elements), parallel::rows(scales, 1));
+    let narrow = states.corrections.as_ref().map(|(narrow, _)| *narrow);
+    let corrections = states.corrections.map(|(_, codes)| parallel::parts(codes, elements));
+    let weights = (parallel::parts(weight, elements), copy.map(|copy| parallel::parts(copy, elements)));
+    let of = (weights, (corrections, [parts(states.first), parts(states.second)]));
+    parallel::ranges(count, GROUP, of, |range, ((weight, copy), (corrections, [first, second]))| {
+        let grad = &grad[elements(range.start)..elements(range.end)];
+        groups(constants, grad, weight, first, second, narrow.zip(corrections));
+        if let Some(copy) = copy {
+            write_copy(weight, copy);
+        }
+    });
+}
+
+/// Half the gap between a weight of 16 bits, in f32, and its neighbour away from zero: a power of two.
+#[inline(always)]
+fn half_gap(narrow: NarrowWeight, weight: f32) -> f32 {
+    let (least_exponent, fraction_bits) = match narrow {
+        NarrowWeight::Bf16 => (1, 7),
+        NarrowWeight::F16 => (113, 10),
+    };
+    let exponent = ((weight.to_bits() >> 23) & 255).max(least_exponent);
+    f32::from_bits(exponent << 23) * f32::from_bits((127 - fraction_bits - 1) << 23)
+}
+
+/// The code of a number between -1 and 1; of what is no number, that of zero.
+#[inline(always)]
+fn code(share: f32) -> u8 {
+    (share.clamp(-1.0, 1.0) * STEPS[0] + 0.5f32.copysign(share)) as i8 as u8
+}
+
+/// What it stands for.
+#[inline(always)]
+fn decode(code: u8) -> f32 {
+    f32::from(code as i8) / STEPS[0]
+}
+
+/// The code of a share of the group's largest first moment.
+#[inline(always)]
+fn compand(share: f32) -> u8 {
+    code(2.0 * share / (1.0 + share.abs()))
+}
+
+/// What it stands for.
+#[inline(always)]
+fn expand(code: u8) -> f32 {
+    let companded = decode(code);
+    companded / (2.0 - companded.abs())
+}
+
+/// The code of a share of the root of the group's largest second moment: zero of zero alone, and of what is no number.
+#[inline(always)]
+fn root_code(share: f32) -> u8 {
+    ((share * STEPS[1] + 0.5) as u8).max(u8::from(share > 0.0))
+}
+
+/// The scale of a group: its largest magnitude. What is no number is none.
+#[inline(always)]
+fn scale(of: &[f32; GROUP]) -> f32 {
+    const LANES: usize = 16;
+    let mut lanes = [0.0f32; LANES];
+    for chunk in of.as_chunks::<LANES>().0 {
+        for (lane, x) in lanes.iter_mut().zip(chunk) {
+            let x = x.abs();
+            *lane = if x > *lane { x } else { *lane };
+        }
+    }
+    lanes.into_iter().fold(0.0, f32::max)
+}
+
+/// What a share is divided by: of what has nothing but zeros, anything.
+#[inline(always)]
+fn unit(scale: f32) -> f32 {
+    if scale > 0.0 { scale } else { 1.0 }
+}
+
+/// Steps the weights of a group and codes its moments again.
+#[inline(always)]
+fn step<A: Accumulator, G: Float<Acc = A>>(
+    constants: Adam<A>,
+    grad: &[G],
+    weight: &mut [A],
+    first: (&mut [u8], &mut f32),
+    second: (&mut [u8], &mut f32),
+) {
+    let Adam { rate, decay, beta1, beta2, epsilon, grad_scale, .. } = constants;
+    let up = |x: f32| A::from_f64(f64::from(x));
+    let (mut means, mut roots) = ([0.0f32; GROUP], [0.0f32; GROUP]);
+    for ((mean, root), (m, r)) in means.iter_mut().zip(&mut roots).zip(first.0.iter().zip(&*second.0)) {
+        *mean = *first.1 * expand(*m);
+        *root = *second.1 * (f32::from(*r) / STEPS[1]);
+    }
+    for (((w, g), mean), root) in weight.iter_mut().zip(grad).zip(&mut means).zip(&mut roots) {
+        let g = grad_scale * g.up();
+        let m = beta1[0] * up(*mean) + beta1[1] * g;
+        let v = beta2[0] * (up(*root) * up(*root)) + beta2[1] * (g * g);
+        let deviation = v.sqrt();
+        *mean = m.to_f64() as f32;
+        *root = deviation.to_f64() as f32;
+        *w = decay * *w - rate * m / (deviation + epsilon);
+    }
+    (*first.1, *second.1) = (scale(&means), scale(&roots));
+    let units = [unit(*first.1), unit(*second.1)];
+    for ((mean, root), (m, r)) in means.iter().zip(&roots).zip(first.0.iter_mut().zip(second.0)) {
+        *m = compand(*mean / units[0]);
+        *r = root_code(*root / units[1]);
+    }
+}
+
+simd! {
+    /// Some groups, of which the last one may be shorter.
+    fn groups [W: Float, G: Float<Acc = W::Acc>] (
+        constants: Adam<W::Acc>, grad: &[G], weight: &mut [W], first: (&mut [u8], &mut [f32]),
+        second: (&mut [u8], &mut [f32]), corrections: Option<(NarrowWeight, &mut [u8])>,
+    ) {
+        let first = first.0.chunks_mut(GROUP).zip(first.1);
+        let second = second.0.chunks_mut(GROUP).zip(second.1);
+        let mut corrections = corrections.map(|(narrow, codes)| (narrow, codes.chunks_mut(GROUP)));
+        for (((weight, grad), first), second) in weight.chunks_mut(GROUP).zip(grad.chunks(GROUP)).zip(first).zip(second) {
+            let mut room = [W::Acc::ZERO; GROUP];
+            let whole = &mut room[..weight.len()];
+            let own = corrections.as_mut().and_then(|(narrow, codes)| Some((*narrow, codes.next()?)));
+            for (whole, w) in whole.iter_mut().zip(&*weight) {
+                *whole = w.up();
+            }
+            if let Some((narrow, codes)) = &own {
+                for (whole, code) in whole.iter_mut().zip(&**codes) {
+                    let half = half_gap(*narrow, whole.to_f64() as f32);
+                    *whole += W::Acc::from_f64(f64::from(half * decode(*code)));
+                }
+            }
+            step(constants, grad, whole, first, second);
+            for (w, whole) in weight.iter_mut().zip(&*whole) {
+                *w = W::down(*whole);
+            }
+            if let Some((narrow, codes)) = own {
+                for ((to, whole), w) in codes.iter_mut().zip(&*whole).zip(&*weight) {
+                    let lost = (*whole - w.up()).to_f64() as f32;
+                    *to = code(lost / half_gap(narrow, w.up().to_f64() as f32));
+                }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use half::{bf16, f16};
+
+    use super::*;
+
+    /// Of every weight of 16 bits, and of what lies between it and its neighbours.
+    #[test]
+    fn half_a_gap_is_what_rounding_takes_at_the_most() {
+        let bf16s = |bits: u16| (bf16::from_bits(bits).to_f32(), bf16::from_bits(bits + 1).to_f32());
+        let f16s = |bits: u16| (f16::from_bits(bits).to_f32(), f16::from_bits(bits + 1).to_f32());
+        for bits in 0..0x7f7f {
+            let (here, next) = bf16s(bits);
+            assert_eq!(half_gap(NarrowWeight::Bf16, here), (next - here) / 2.0, "{here:e}");
+            assert_eq!(half_gap(NarrowWeight::Bf16, -here), (next - here) / 2.0, "{here:e}");
+        }
+        for bits in 0..0x7bff {
+            let (here, next) = f16s(bits);
+            assert_eq!(half_gap(NarrowWeight::F16, here), (next - here) / 2.0, "{here:e}");
+        }
+    }
+
+    #[test]
+    fn codes_are_read_as_they_were_written() {
+        for byte in 0..=255u8 {
+            // -128 is never written.
+            let written = if byte == 128 { 129 } else { byte };
+            assert_eq!(code(decode(byte)), written);
+            assert_eq!(compand(expand(byte)), written);
+            assert_eq!(root_code(f32::from(byte) / 255.0), byte);
+        }
+        assert_eq!([code(f32::NAN), root_code(f32::NAN), code(0.0), root_code(0.0)], [0; 4]);
+        assert_eq!([root_code(1e-30), root_code(1.0), code(2.0), code(-2.0)], [1, 255, 127, 129]);
+    }
+
+    #[test]
+    fn a_scale_is_the_largest_magnitude_of_those_that_are_numbers() {
+        let mut group = [0.0; GROUP];
+        assert_eq!((scale(&group), unit(scale(&group))), (0.0, 1.0));
+        (group[3], group[9], group[10]) = (0.25, -0.75, f32::NAN);
+        assert_eq!((scale(&group), unit(scale(&group))), (0.75, 0.75));
+    }
+}
