@@ -3,7 +3,7 @@
 //! The steps are those of the workloads the program's own benchmark names, launched by hand: forward, backward, AdamW.
 
 use plimsoll_engine::backend::ops::{
-    Activation, Convolution, Depthwise, Elementwise, Layout, Linear, Loss, Optimizer, Pool,
+    Activation, Convolution, Depthwise, Elementwise, Int8, Layout, Linear, Loss, Optimizer, Pool,
 };
 use std::{collections::BTreeMap, time::Instant};
 
@@ -96,6 +96,44 @@ fn matmuls(bench: &Bench) -> Result<()> {
                 bench.kernel(&name, Linear::MatMul(p), &[(m * k, dtype), (k * n, dtype)], &[(m * n, dtype)])?;
             }
         }
+    }
+    Ok(())
+}
+
+/// Products of 8-bit integers beside those of f32: convolutions of a ResNet-18 over images of 32 x 32, and dense layers.
+fn integers(bench: &Bench) -> Result<()> {
+    let window = |batch, side: usize, channels, filters, size: usize| Window {
+        batch,
+        height: side,
+        width: side,
+        channels,
+        filters,
+        size,
+        stride: 1,
+        padding: size / 2,
+    };
+    for w in [
+        window(32, 32, 3, 64, 3),
+        window(32, 32, 64, 64, 3),
+        window(32, 16, 128, 128, 3),
+        window(32, 8, 256, 256, 3),
+        window(32, 4, 512, 512, 3),
+        window(32, 16, 64, 128, 1),
+        window(64, 1, 256, 256, 1),
+        window(1024, 1, 1024, 1024, 1),
+    ] {
+        let (x, y, k) = (w.elements(), w.out_elements(), w.filters * w.taps());
+        let name = format!("{} x {}² {}->{} by {}", w.batch, w.height, w.channels, w.filters, w.size);
+        let (f32, u8) = (DType::F32, DType::U8);
+        bench.kernel(
+            &format!("int8: f32 beside it {name}"),
+            Convolution::Forward(w),
+            &[(x, f32), (k, f32)],
+            &[(y, f32)],
+        )?;
+        bench.kernel(&format!("int8: codes {name}"), Int8::Code, &[(x, f32), (2, f32)], &[(x, u8)])?;
+        let ins = [(x, u8), (2, f32), (k, u8), (w.filters, f32), (w.filters, DType::U32)];
+        bench.kernel(&format!("int8: product {name}"), Int8::Product(w), &ins, &[(y, f32)])?;
     }
     Ok(())
 }
@@ -445,6 +483,7 @@ fn main() -> Result<()> {
         steps(&bench)?;
         matmuls(&bench)?;
         windows(&bench)?;
+        integers(&bench)?;
         streams(&bench)
     })
 }

@@ -22,6 +22,7 @@ mod embedding;
 pub(in crate::backend) mod float;
 mod gather;
 pub(in crate::backend) mod gemm;
+pub(in crate::backend) mod int8;
 mod lanes;
 mod layout;
 mod linear;
@@ -161,6 +162,7 @@ fn dispatch(kernel: &Kernel, o: &Operands<'_>) -> Result<()> {
         Kernel::Elementwise(kernel) => elementwise::launch(kernel, o),
         Kernel::Embedding(kernel) => embedding::launch(kernel, o),
         Kernel::Gather(kernel) => gather::launch(kernel, o),
+        Kernel::Int8(kernel) => int8::launch(kernel, o),
         Kernel::Layout(kernel) => layout::launch(kernel, o),
         Kernel::Linear(kernel) => linear::launch(kernel, o),
         Kernel::Loss(kernel) => loss::launch(kernel, o),
@@ -195,6 +197,8 @@ impl Plain for f16 {}
 impl Plain for u64 {}
 impl Plain for u32 {}
 impl Plain for u8 {}
+impl Plain for i32 {}
+impl Plain for i16 {}
 
 /// A vector of `elements` with arbitrary values.
 fn unwritten<T: Plain>(elements: usize) -> Result<Vec<T>> {

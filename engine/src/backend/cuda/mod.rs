@@ -26,6 +26,7 @@ mod fault;
 mod gather;
 mod gemm;
 mod guard;
+mod int8;
 mod launch;
 mod layout;
 pub mod library;
@@ -85,6 +86,7 @@ const SOURCES: &[&Source] = &[
     &embedding::SORT,
     &embedding::SOURCE,
     &gather::SOURCE,
+    &int8::SOURCE,
     &layout::SOURCE,
     &layout::transpose::SOURCE,
     &linear::SOURCE,
@@ -343,6 +345,7 @@ fn dispatch(kernel: &Kernel, o: &Operands<'_>) -> Result<()> {
         Kernel::Elementwise(kernel) => elementwise::launch(kernel, o),
         Kernel::Embedding(kernel) => embedding::launch(kernel, o),
         Kernel::Gather(kernel) => gather::launch(kernel, o),
+        Kernel::Int8(kernel) => int8::launch(kernel, o),
         Kernel::Layout(kernel) => layout::launch(kernel, o),
         Kernel::Linear(kernel) => linear::launch(kernel, o),
         Kernel::Loss(kernel) => loss::launch(kernel, o),

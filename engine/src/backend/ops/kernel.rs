@@ -1,8 +1,8 @@
 //! A kernel of any family, and what every family states about its kernels.
 
 use super::{
-    Activation, Attention, Coded, Convolution, Depthwise, Dropout, Elementwise, Embedding, Gather, Layout, Linear,
-    Loss, Norm, Optimizer, Pool, Prune, Rotary,
+    Activation, Attention, Coded, Convolution, Depthwise, Dropout, Elementwise, Embedding, Gather, Int8, Layout,
+    Linear, Loss, Norm, Optimizer, Pool, Prune, Rotary,
 };
 use crate::{
     backend::{DType, Shape},
@@ -109,6 +109,7 @@ kernel! {
     Elementwise,
     Embedding,
     Gather,
+    Int8,
     Layout,
     Linear,
     Loss,

@@ -18,6 +18,7 @@ mod dropout;
 mod elementwise;
 mod embedding;
 mod gather;
+mod int8;
 mod kernel;
 mod layout;
 mod linear;
@@ -43,6 +44,7 @@ pub use self::{
     elementwise::Elementwise,
     embedding::Embedding,
     gather::Gather,
+    int8::{Follow, Int8, Int8Weight},
     kernel::{Kernel, OperandBytes, Rows},
     layout::{CopyColumns, Layout},
     linear::{Linear, MatMul},

@@ -5,4 +5,5 @@
 //! one.
 
 pub(in crate::backend) mod gemm;
+pub(in crate::backend) mod int8;
 pub(in crate::backend) mod split_reduction;

@@ -13,6 +13,7 @@ pub mod dropout;
 pub mod elementwise;
 pub mod embedding;
 pub mod gather;
+pub mod int8;
 pub mod layout;
 pub mod linear;
 pub mod loss;
@@ -122,7 +123,7 @@ fn sliding(
 /// Makes some launches of a family.
 type Family = fn(&mut Draw, DType, Extent) -> Vec<Case>;
 
-const FAMILIES: [Family; 17] = [
+const FAMILIES: [Family; 18] = [
     activation::cases,
     attention::cases,
     coded::cases,
@@ -132,6 +133,7 @@ const FAMILIES: [Family; 17] = [
     elementwise::cases,
     embedding::cases,
     gather::cases,
+    int8::cases,
     layout::cases,
     linear::cases,
     loss::cases,
@@ -176,6 +178,7 @@ pub fn names() -> Vec<&'static str> {
         elementwise::NAMES,
         embedding::NAMES,
         gather::NAMES,
+        int8::NAMES,
         layout::NAMES,
         linear::NAMES,
         loss::NAMES,
@@ -200,6 +203,7 @@ pub fn name(kernel: &Kernel) -> &'static str {
         Kernel::Elementwise(kernel) => elementwise::name(kernel),
         Kernel::Embedding(kernel) => embedding::name(kernel),
         Kernel::Gather(kernel) => gather::name(kernel),
+        Kernel::Int8(kernel) => int8::name(kernel),
         Kernel::Layout(kernel) => layout::name(kernel),
         Kernel::Linear(kernel) => linear::name(kernel),
         Kernel::Loss(kernel) => loss::name(kernel),

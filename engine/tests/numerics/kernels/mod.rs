@@ -5,6 +5,7 @@ mod bench;
 mod coded;
 mod companded;
 mod gathers;
+mod int8;
 mod optimizers;
 mod pruning;
 mod reference;
@@ -14,8 +15,8 @@ mod trials;
 
 use bench::{Shapes, Threads, dry, fresh_seed};
 use plimsoll_engine::backend::ops::{
-    Activation, Attention, Coded, Convolution, Depthwise, Elementwise, Gather, Lesson, Linear, Loss, Norm, Optimizer,
-    Pool, Rotary,
+    Activation, Attention, Coded, Convolution, Depthwise, Elementwise, Gather, Int8, Lesson, Linear, Loss, Norm,
+    Optimizer, Pool, Rotary,
 };
 use plimsoll_engine::{
     backend::{
@@ -121,6 +122,7 @@ fn the_rule_stays_within_a_mebibyte_on_two_threads_at_every_size() {
                 extents: Rows { rows: w.out_pixels(), columns: w.channels * 4 },
                 accumulate,
             }),
+            Kernel::from(Int8::Product(w)),
             Kernel::from(Attention::Efficient(s)),
             Kernel::from(Attention::Plain(s)),
             Kernel::from(Rotary { shape: s, first: 0, base: 1e4, is_inverse: false }),

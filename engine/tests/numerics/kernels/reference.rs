@@ -14,7 +14,7 @@ use plimsoll_engine::{
     rng::Rng,
 };
 
-use super::{coded, gathers, pruning};
+use super::{coded, gathers, int8, pruning};
 
 /// What the outputs of `kernel` become; `outs` holds them before.
 pub(crate) fn run(kernel: &Kernel, ins: &[Vec<f64>], outs: &[Vec<f64>]) -> Vec<Vec<f64>> {
@@ -30,6 +30,7 @@ pub(crate) fn run(kernel: &Kernel, ins: &[Vec<f64>], outs: &[Vec<f64>]) -> Vec<V
         }
         Kernel::Layout(Layout::Cast) => outs[0].clone_from(&ins[0]),
         Kernel::Coded(kernel) => coded::run(kernel, ins, &mut outs),
+        Kernel::Int8(kernel) => int8::run(kernel, ins, &mut outs),
         Kernel::Prune(kernel) => pruning::run(kernel, ins, &mut outs),
         Kernel::Linear(Linear::MatMul(p)) => matmul(p, &ins[0], &ins[1], &mut outs[0]),
         Kernel::Linear(Linear::AddBias) => {

@@ -9,7 +9,7 @@ use plimsoll_engine::{
     selftest::{
         cases::{
             Case, FLOATS, activation, attention, coded, convolution, depthwise, dropout, elementwise, embedding,
-            gather, layout, linear, loss, norm, optimizer, pool, prune, rotary, sum_types,
+            gather, int8, layout, linear, loss, norm, optimizer, pool, prune, rotary, sum_types,
         },
         draw::Draw,
     },
@@ -32,6 +32,10 @@ fn slides(draw: &mut Draw, dtype: DType, largest: usize) -> Vec<Case> {
     trials.extend(coded::products(draw, dtype, [rows, out, inner]));
     let elements = draw.between(1, largest * largest * 16);
     trials.extend(coded::codes(draw, dtype, elements));
+    let sizes = [1, 2].map(|most| draw.between(1, largest * most * 8));
+    trials.extend(int8::codes(draw, dtype, sizes));
+    let window = draw.window(largest, false);
+    trials.extend(int8::products(draw, dtype, window));
     let (window, accumulate) = (draw.window(largest, false), draw.coin());
     trials.extend(convolution::convolution(draw, dtype, window, accumulate, sum));
     let window = draw.window(largest, true);

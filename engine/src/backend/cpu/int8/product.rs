@@ -1,0 +1,198 @@
+//! The product of codes, a block of pixels a piece.
+//!
+//! A piece gathers the patches of its pixels (im2col; Chellapilla et al. 2006), adds up integers, and turns them into numbers
+//! once they are whole. Always holds: what it allocates is the same on every processor, whatever instructions it has.
+
+use std::ops::Range;
+
+use super::{
+    Steps,
+    dots::{Block, PIXELS, Way, multiply},
+};
+use crate::{
+    backend::{
+        cpu::{float::Float, operands::Operands, parallel, scratch::Scratch},
+        ops::Window,
+    },
+    error::Result,
+};
+
+/// The division of a product into pieces.
+#[derive(Debug, Clone, Copy)]
+pub(in crate::backend) struct Blocks {
+    /// Pixels of a piece: a multiple of [`PIXELS`].
+    rows: usize,
+    /// Terms of sums that are gathered at a time: a multiple of the widest instruction's.
+    depth: usize,
+    /// Filters whose sums are there at a time.
+    columns: usize,
+    pixels: usize,
+    /// Whether more than one thread pays.
+    pub(in crate::backend) is_parallel: bool,
+}
+
+impl Blocks {
+    /// The most pixels of a piece, and the pieces that are wanted.
+    const ROWS: usize = 48;
+    const WANTED_PIECES: usize = 8;
+    /// Patches of a few pixels stay in the first cache.
+    const DEPTH: usize = 1024;
+    /// Bytes that the widest instruction reads.
+    const WIDEST: usize = 64;
+    const COLUMNS: usize = 256;
+    /// Multiplications and additions below which a product stays on one thread.
+    const PARALLEL_FLOPS: usize = 3 << 20;
+
+    /// Of a window's product.
+    pub(in crate::backend) fn new(w: &Window) -> Self {
+        let (pixels, taps) = (w.out_pixels(), w.taps());
+        let is_parallel = 2 * pixels * taps * w.filters >= Self::PARALLEL_FLOPS;
+        let wanted = if is_parallel { pixels.div_ceil(Self::WANTED_PIECES) } else { pixels };
+        Self {
+            rows: wanted.next_multiple_of(PIXELS).clamp(PIXELS, Self::ROWS),
+            depth: taps.next_multiple_of(Self::WIDEST).min(Self::DEPTH),
+            columns: w.filters.clamp(1, Self::COLUMNS),
+            pixels,
+            is_parallel,
+        }
+    }
+
+    /// What threads share out.
+    pub(in crate::backend) fn pieces(&self) -> usize {
+        self.pixels.div_ceil(self.rows)
+    }
+
+    /// Numbers of 16 bits that the patches of a piece are.
+    pub(in crate::backend) fn patch_elements(&self) -> usize {
+        self.rows * self.depth
+    }
+
+    /// Sums of a piece.
+    pub(in crate::backend) fn sum_elements(&self) -> usize {
+        self.rows * self.columns
+    }
+}
+
+/// The operands of a product.
+struct Product<'a, T> {
+    window: Window,
+    blocks: Blocks,
+    codes: &'a [u8],
+    steps: Steps,
+    weight: &'a [u8],
+    scales: &'a [f32],
+    sums: &'a [u32],
+    bias: Option<&'a [T]>,
+}
+
+/// [`Int8::Product`](crate::backend::ops::Int8::Product).
+pub(super) fn product<T: Float>(window: &Window, o: &Operands<'_>) -> Result<()> {
+    let (codes, steps, weight) = (o.input_bytes(0)?, Steps::of(&o.input(1)?), o.input_bytes(2)?);
+    let (scales, sums) = (o.input::<f32>(3)?, o.input_integers(4)?);
+    let bias = if o.inputs() > 5 { Some(o.input::<T>(5)?) } else { None };
+    let product = Product {
+        window: *window,
+        blocks: Blocks::new(window),
+        codes: &codes,
+        steps,
+        weight: &weight,
+        scales: &scales,
+        sums: &sums,
+        bias: bias.as_deref(),
+    };
+    let (mut y, filters) = (o.output::<T>(0)?, window.filters);
+    let Blocks { rows, pixels, is_parallel, .. } = product.blocks;
+    let of = parallel::parts(&mut y, |piece| (piece * rows).min(pixels) * filters);
+    parallel::pieces(product.blocks.pieces(), is_parallel, of, |piece, y| product.piece(piece * rows, y));
+    Ok(())
+}
+
+impl<T: Float> Product<'_, T> {
+    /// Writes the result of the pixels from `first` on.
+    fn piece(&self, first: usize, y: &mut [T]) {
+        let Blocks { rows, depth, columns, .. } = self.blocks;
+        let (filters, taps, way) = (self.window.filters, self.window.taps(), Way::best());
+        let mut patches = Scratch::<i16>::new(self.blocks.patch_elements());
+        let mut sums = Scratch::<i32>::new(self.blocks.sum_elements());
+        let (patches, sums) = (patches.elements(), sums.elements());
+        let pixels = y.len() / filters.max(1);
+        for filter in (0..filters).step_by(columns) {
+            let count = columns.min(filters - filter);
+            sums.fill(0);
+            for begin in (0..taps).step_by(depth) {
+                let depths = begin..taps.min(begin + depth);
+                if filter == 0 || taps > depth {
+                    self.gather_all(way, first..first + pixels, depths.clone(), patches);
+                }
+                let block = Block { patches, stride: depth, rows, weight: self.weight, taps, depths };
+                multiply(way, &block, filter..filter + count, sums);
+            }
+            self.store(filter..filter + count, sums, y);
+        }
+    }
+
+    /// Writes patches, and zeros where a row has no more of them.
+    fn gather_all(&self, way: Way, pixels: Range<usize>, depths: Range<usize>, patches: &mut [i16]) {
+        let depth = self.blocks.depth;
+        if way.takes_bytes() {
+            let bytes: &mut [u8] = &mut bytemuck::cast_slice_mut(patches)[..self.blocks.patch_elements()];
+            bytes.chunks_exact_mut(depth).zip(pixels).for_each(|(to, pixel)| self.gather(pixel, depths.clone(), to));
+        } else {
+            patches.chunks_exact_mut(depth).zip(pixels).for_each(|(to, pixel)| self.gather(pixel, depths.clone(), to));
+        }
+    }
+
+    /// Writes a part of a pixel's patch.
+    fn gather<E: From<u8> + Copy>(&self, pixel: usize, depths: Range<usize>, to: &mut [E]) {
+        let Window { height, width, channels, size, stride, padding, .. } = self.window;
+        let (down, across) = (self.window.out_height(), self.window.out_width());
+        let (image, place) = (pixel / (down * across), pixel % (down * across));
+        let top = (place / across * stride) as isize - padding as isize;
+        let left = ((place % across * stride) as isize - padding as isize) * channels as isize;
+        let (run, line) = (size * channels, width * channels);
+        let zero = E::from(self.steps.zero as u8);
+        let (mut at, mut rest) = (depths.start, to);
+        while at < depths.end {
+            let (tap, from) = (at / run, at % run);
+            let until = run.min(from + depths.end - at);
+            at += until - from;
+            let (to, after) = rest.split_at_mut(until - from);
+            rest = after;
+            let y = top + tap as isize;
+            if y < 0 || y >= height as isize {
+                to.fill(zero);
+                continue;
+            }
+            // The part of the run inside the line.
+            let low = (-left).clamp(from as isize, until as isize) as usize;
+            let high = (line as isize - left).clamp(low as isize, until as isize) as usize;
+            to[..low - from].fill(zero);
+            to[high - from..].fill(zero);
+            if low < high {
+                let start = ((image * height + y as usize) * line) as isize + left;
+                let seen = &self.codes[(start + low as isize) as usize..(start + high as isize) as usize];
+                to[low - from..high - from].iter_mut().zip(seen).for_each(|(to, code)| *to = E::from(*code));
+            }
+        }
+        rest.fill(E::from(0));
+    }
+
+    /// Turns the sums of some filters into numbers.
+    fn store(&self, filters: Range<usize>, sums: &[i32], y: &mut [T]) {
+        let number = |x: f32| <T::Acc as Float>::from_f64(f64::from(x));
+        let zero = self.steps.zero as i32;
+        let mut factors = [(T::Acc::ZERO, 0, T::Acc::ZERO); Blocks::COLUMNS];
+        for (factor, filter) in factors.iter_mut().zip(filters.clone()) {
+            let bias = self.bias.map_or(T::Acc::ZERO, |bias| bias[filter].up());
+            let scale = number(self.steps.scale) * number(self.scales[filter]);
+            *factor = (scale, zero * self.sums[filter] as i32, bias);
+        }
+        for (row, sums) in y.chunks_exact_mut(self.window.filters).zip(sums.chunks_exact(self.blocks.columns)) {
+            let row = &mut row[filters.clone()];
+            for ((y, sum), (scale, of_zero, bias)) in row.iter_mut().zip(sums).zip(&factors) {
+                let sum = <T::Acc as Float>::from_f64(f64::from(sum - of_zero));
+                *y = T::down(sum * *scale + *bias);
+            }
+        }
+    }
+}
