@@ -63,6 +63,10 @@ impl Differing {
             ("weights.path", _) => format!("weights of {}", place(value)),
             ("recompute", "none") => "no recompute".to_owned(),
             ("quantise.base", _) => format!("{value} base"),
+            ("quantise.kind", "none") => "no integers".to_owned(),
+            ("quantise.kind", "after") => "integers after training".to_owned(),
+            ("quantise.kind", _) => "trained for integers".to_owned(),
+            ("quantise.calibration", _) => format!("calibrated by {value}"),
             ("lora.dropout", _) => format!("adapter dropout {value}"),
             (key, _) if key.starts_with("prune.") => self.pruning(),
             (_, "true") => self.name(),
@@ -229,6 +233,7 @@ pub(crate) fn setting(key: &str) -> String {
         "data.kind" => "data".to_owned(),
         "optimizer.kind" => "optimizer".to_owned(),
         "prune.kind" => "pruning".to_owned(),
+        "quantise.kind" => "integers".to_owned(),
         "lora.dropout" => "adapter dropout".to_owned(),
         _ => key.rsplit('.').next().unwrap_or(key).replace('_', " "),
     }
@@ -287,6 +292,10 @@ mod tests {
         let pruned = with(&["prune.kind=magnitude", "prune.final_sparsity=0.9", "prune.every=20"]);
         assert_eq!(words(&plain, &pruned), ["pruning", "final sparsity 0.9", "pruned every 20 steps"]);
         assert_eq!(words(&pruned, &plain), ["no pruning"]);
+        let (after, aware) = (with(&["quantise.kind=after"]), with(&["quantise.kind=aware"]));
+        assert_eq!(words(&plain, &after), ["integers after training"]);
+        assert_eq!(words(&after, &aware), ["trained for integers"]);
+        assert_eq!(words(&aware, &plain), ["no integers"]);
         let grouped = with(&["prune.kind=n:m", "prune.n=1"]);
         assert_eq!(words(&plain, &grouped), ["n:m pruning", "1 kept"]);
     }

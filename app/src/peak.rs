@@ -19,6 +19,7 @@ pub(crate) fn place(plan: &Plan) -> String {
         Pass::Pruned => "every step, pruned",
         Pass::Evaluate => "evaluation",
         Pass::Save => "saving",
+        Pass::Compress => "compressing",
     };
     match point(plan) {
         Some(point) => {

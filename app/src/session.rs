@@ -216,6 +216,7 @@ impl Session {
             | Event::Started { .. }
             | Event::Thinned { .. }
             | Event::Saved { .. }
+            | Event::Compressed(_)
             | Event::Warning(_)
             | Event::Ended { .. } => {}
         }

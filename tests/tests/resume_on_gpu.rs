@@ -6,7 +6,7 @@ mod going_on;
 
 use plimsoll_engine::{
     Bytes, Experiment,
-    experiment::{ModelKind, Precision, Prune, PruneKind},
+    experiment::{ModelKind, PoolPolicy, Precision, Prune, PruneKind, Quantise, QuantiseKind},
     train::{Keep, Start},
 };
 use plimsoll_tests::on_simulated_gpu;
@@ -65,6 +65,29 @@ fn a_run_that_goes_on_before_or_after_its_channels_went_is_the_run_that_was_neve
                 let experiment = Experiment { precision, ..thinned.clone() };
                 let run = going_on::goes_on(&experiment, stop_after, &|| format!("{experiment:?}"));
                 assert!(run.summary.stripped.is_some_and(|stripped| !stripped.are_zeros));
+            }
+        },
+    );
+}
+
+#[test]
+fn a_run_that_becomes_integers_goes_on_as_the_run_that_was_never_stopped() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let cache = folder.path().display().to_string();
+    on_simulated_gpu(
+        "a_run_that_becomes_integers_goes_on_as_the_run_that_was_never_stopped",
+        &[("XDG_CACHE_HOME", &cache)],
+        || {
+            for (kind, precision, pool) in [
+                (QuantiseKind::Aware, Precision::F32, PoolPolicy::Grow),
+                (QuantiseKind::After, Precision::Bf16Mixed, PoolPolicy::Planned),
+            ] {
+                let mut e = Experiment { budget: Bytes::gib(4), device: "cuda:0".to_owned(), ..Experiment::default() };
+                (e.model.kind, e.model.width, e.model.depth, e.model.dense) = (ModelKind::Cnn, 8, 1, 16);
+                (e.batch.micro, e.run.steps, e.precision, e.gpu.pool) = (6, Some(4), precision, pool);
+                e.quantise = Quantise { kind, calibration: 5, ..Quantise::default() };
+                let all = going_on::goes_on(&e, 2, &|| format!("{e:?}"));
+                assert!(all.summary.compressed.is_some_and(|compressed| compressed.bytes < compressed.dense_bytes));
             }
         },
     );

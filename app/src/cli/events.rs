@@ -4,7 +4,7 @@ use plimsoll_engine::{
     data::ValueErrors,
     experiment::LabelKind,
     plan::{Peak, Plan},
-    train::{Event, Outcome, Summary},
+    train::{Compressed, Event, Outcome, Summary},
 };
 use serde_json::{Value, json};
 
@@ -74,12 +74,29 @@ pub(super) fn as_json(event: &Event, plan: Option<&Plan>) -> Option<Value> {
             "live_bytes": live.0,
             "why": why,
         }),
+        Event::Compressed(compressed) => {
+            let mut object = of_integers(compressed);
+            object["event"] = "compressed".into();
+            object
+        }
         Event::Paused(is_paused) => json!({"event": "paused", "paused": is_paused}),
         Event::Warning(message) => json!({"event": "warning", "message": message}),
         Event::Ended { outcome, summary, .. } => {
             ended(outcome, summary, plan.map_or(summary.predicted, |plan| plan.peak), is_of_values(plan))
         }
     })
+}
+
+/// A trained model as one of 8-bit integers.
+fn of_integers(compressed: &Compressed) -> Value {
+    let scores = match compressed.is_of_values {
+        true => ["test_r2", "trained_test_r2"],
+        false => ["test_accuracy", "trained_test_accuracy"],
+    };
+    let mut object = json!({"bytes": compressed.bytes.0, "dense_bytes": compressed.dense_bytes.0});
+    object[scores[0]] = compressed.test_accuracy.into();
+    object[scores[1]] = compressed.trained_accuracy.into();
+    object
 }
 
 /// Whether values are learned, which have no accuracy.
@@ -124,6 +141,14 @@ fn ended(outcome: &Outcome, summary: &Summary, predicted: Peak, is_of_values: bo
             "sparsity": stripped.sparsity(),
             "test_accuracy": summary.test_accuracy,
         });
+    }
+    if let Some(compressed) = &summary.compressed {
+        // Of a model that is pruned as well, these have its zeros left out.
+        let mut both = of_integers(compressed);
+        if let Some(stripped) = summary.stripped {
+            both["sparsity"] = stripped.sparsity().into();
+        }
+        object["compressed"] = both;
     }
     if let Some(message) = message {
         object["message"] = message.into();

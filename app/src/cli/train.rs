@@ -255,6 +255,10 @@ impl Report {
                 self.clear_progress();
                 out::line(format!("step {step:>6}  saved to {} ({bytes})", path.display()))
             }
+            Event::Compressed(compressed) => {
+                self.clear_progress();
+                out::line(compressed.to_string())
+            }
             Event::Machine(_)
             | Event::Evaluating { .. }
             | Event::Saved { why: SaveReason::Interval, .. }
@@ -336,6 +340,8 @@ fn result(summary: &Summary, predicted: &Peak, is_gpu: bool) -> String {
         }
     };
     let pruned = summary.stripped.map_or(String::new(), |stripped| format!("\n{stripped}"));
+    let compressed = summary.compressed.map_or(String::new(), |compressed| format!("\n{compressed}"));
+    let pruned = pruned + &compressed;
     let Summary { steps, secs, data_secs, .. } = summary;
     format!("{steps} steps in {secs:.1} s, {data_secs:.1} s of it for data{skipped}; {reached}{pruned}\n\n{table}")
 }

@@ -381,6 +381,9 @@ impl Dispatcher<'_> {
                 if let Some(stripped) = summary.stripped {
                     state.log.add(Level::Note, stripped.to_string());
                 }
+                if let Some(compressed) = summary.compressed {
+                    state.log.add(Level::Note, compressed.to_string());
+                }
             }
             Event::Thinned { step, stripped } => {
                 state.log.add(Level::Note, format!("After {step} steps {stripped}"));
@@ -389,7 +392,7 @@ impl Dispatcher<'_> {
                 state.log.add(Level::Note, format!("Saved after {step} steps: {} ({bytes})", path.display()));
             }
             Event::Paused(is_paused) => self.services.planner.trains(!is_paused),
-            Event::Step(_) | Event::Evaluating { .. } | Event::Evaluated { .. } => {}
+            Event::Step(_) | Event::Evaluating { .. } | Event::Evaluated { .. } | Event::Compressed(_) => {}
         }
     }
 }

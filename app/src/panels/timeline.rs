@@ -40,7 +40,7 @@ const AXIS: f32 = 18.0;
 const NARROW_BELOW: f32 = 440.0;
 /// In a lower picture the words at the peak need the place of all others.
 const LOW: f32 = 110.0;
-const PASSES: [(Pass, &str, &str); 6] = [
+const PASSES: [(Pass, &str, &str); 7] = [
     (Pass::First, "First step", "The first optimizer step, in which optimizer state is born."),
     (Pass::Steady, "Every step", "Any later step."),
     (
@@ -51,6 +51,11 @@ const PASSES: [(Pass, &str, &str); 6] = [
     (Pass::Pruned, "Pruned step", "Any step after channels were taken out."),
     (Pass::Evaluate, "Evaluation", "One batch of the test data."),
     (Pass::Save, "Saving", "Writing a checkpoint, tensor by tensor: weights, optimizer state and running statistics."),
+    (
+        Pass::Compress,
+        "As integers",
+        "The trained model as one of 8-bit integers: the ranges of its inputs, its codes beside the weights, and a test with them.",
+    ),
 ];
 
 /// What is in the picture.

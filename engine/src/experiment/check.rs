@@ -15,7 +15,8 @@ use crate::{
     device::target,
     error::Problem,
     experiment::{
-        Checkpointing, DatasetInfo, Experiment, Frozen, PoolPolicy, Precision, PruneKind, PruneSchedule, UpdateTime,
+        Checkpointing, DatasetInfo, Experiment, Frozen, PoolPolicy, Precision, PruneKind, PruneSchedule, QuantiseKind,
+        UpdateTime,
         VERSION, limits::MAX_DEPTH, settings,
     },
 };
@@ -101,6 +102,7 @@ impl List {
         }
         self.adapted(e);
         self.quantised(e);
+        self.compressed(e);
     }
 
     /// What cannot be held as codes.
@@ -120,6 +122,30 @@ impl List {
             let message =
                 format!("weights held as {} cannot learn, and frozen = {} leaves some to", base.key(), e.frozen);
             self.add(key, message, "write frozen = all (or all-but-head), or none");
+        }
+    }
+
+    /// What cannot become 8-bit integers.
+    fn compressed(&mut self, e: &Experiment) {
+        let kind = e.quantise.kind;
+        if kind.is_none() {
+            return;
+        }
+        let key = "quantise.kind";
+        if e.precision == Precision::F64 {
+            let message = "numbers of 64 bits are for exactness, which 8-bit integers give up";
+            self.add(key, message, "write none, or another precision, such as f32");
+        }
+        if !e.quantise.base.is_none() {
+            let message = format!("the frozen weights are codes already, by quantise.base = {}", e.quantise.base.key());
+            self.add(key, message, "write none, or quantise.base = none");
+        } else if e.lora.rank > 0 {
+            let message = "a layer with an adapter is two products, which are no weight that has codes";
+            self.add(key, message, "write none, or lora.rank = 0");
+        }
+        if kind == QuantiseKind::Aware && e.loss_chunk > 0 {
+            let message = "aware cannot be with a loss in chunks, which overwrite what the gradient of rounding needs";
+            self.add(key, message, "write loss_chunk = 0, or quantise.kind = after");
         }
     }
 

@@ -43,7 +43,7 @@ pub(crate) use normalise::PROCESSOR;
 pub use optimizer::{Hyperparameter, Optimizer, OptimizerKind, Schedule, UpdateTime};
 pub use precision::Precision;
 pub use prune::{Prune, PruneKind, PruneSchedule, PruneScope};
-pub use quantise::{BaseWeights, Quantise};
+pub use quantise::{BaseWeights, Quantise, QuantiseKind};
 pub use saving::{Frozen, Recompute};
 pub use settings::Setting;
 pub use source_traits::{PathUse, SourceTraits};

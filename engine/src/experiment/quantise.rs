@@ -1,7 +1,10 @@
-//! Frozen weights as codes.
+//! Weights as codes: those that are frozen, and those of a trained model.
 
 use crate::{
-    experiment::settings::{KERNELS, settings},
+    experiment::{
+        Experiment,
+        settings::{KERNELS, NOTHING, settings},
+    },
     words::words,
 };
 
@@ -19,6 +22,20 @@ words! {
     }
 }
 
+words! {
+    /// How a trained model becomes one of 8-bit integers.
+    pub enum QuantiseKind {
+        /// It does not.
+        None = "none",
+        /// When training is over, by the ranges that its layers see in a few batches (Krishnamoorthi 2018, "Quantizing deep
+        /// convolutional networks for efficient inference").
+        After = "after",
+        /// While it trains it computes with numbers that are rounded as codes would be (Jacob et al. 2018, "Quantization and
+        /// training of neural networks for efficient integer-arithmetic-only inference").
+        Aware = "aware",
+    }
+}
+
 impl BaseWeights {
     /// Whether weights are held as they are computed with.
     pub fn is_none(self) -> bool {
@@ -26,11 +43,27 @@ impl BaseWeights {
     }
 }
 
+impl QuantiseKind {
+    /// Whether a trained model stays as it is.
+    pub fn is_none(self) -> bool {
+        self == Self::None
+    }
+}
+
 settings! {
-    /// What frozen weights are held in ("QLoRA"). A product decodes a part of the weight at a time; adapters beside it learn.
+    /// What frozen weights are held in ("QLoRA"), and whether a trained model is tested as one of 8-bit integers.
     #[derive(Copy)]
     pub struct Quantise in quantise {
-        /// The dense layers of the blocks; embeddings, norms and the head stay as they are.
+        /// The dense layers of the blocks; embeddings, norms and the head stay as they are. A product decodes a part of the
+        /// weight at a time; adapters beside it learn.
         pub base: BaseWeights = BaseWeights::None, KERNELS.quiet();
+        /// Whether dense layers and convolutions become 8-bit integers, and when.
+        pub kind: QuantiseKind = QuantiseKind::None, KERNELS.quiet();
+        /// Training batches by which the ranges of inputs are found when training is over.
+        pub calibration: usize = 8, NOTHING.when(is_calibrated).counts(1, 10_000, "a number of batches").quiet();
     }
+}
+
+fn is_calibrated(e: &Experiment) -> bool {
+    e.quantise.kind == QuantiseKind::After
 }

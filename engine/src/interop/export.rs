@@ -17,7 +17,7 @@ use super::{
     layout::Layout,
     mapped::Mapped,
     names::{self, Naming},
-    slots::{Slot, slots},
+    slots::{RANGE, Slot, slots},
     written::{self, Elements, Entry},
 };
 use crate::{
@@ -187,7 +187,8 @@ impl<'a> Run<'a> {
     /// Every tensor under its published name, adapters merged into theirs.
     fn whole(&self) -> Result<Vec<Entry<'_>>> {
         let mut entries = Vec::new();
-        let is_adapter = |name: &str| name.ends_with(".adapter_down") || name.ends_with(".adapter_up");
+        // Ranges of inputs have no place there either.
+        let is_adapter = |name: &str| [".adapter_down", ".adapter_up", RANGE].iter().any(|end| name.ends_with(end));
         for slot in self.slots.iter().filter(|slot| !is_adapter(&slot.name)) {
             let weight = self.weight(slot)?;
             let Some(parts) = self.naming.parts(&self.experiment.model, &slot.name, &slot.shape) else {

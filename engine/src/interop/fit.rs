@@ -17,7 +17,7 @@ use super::{
     layout::{Layout, View},
     mapped::Mapped,
     names::{self, Naming, Part},
-    slots::{Slot, slots},
+    slots::{RANGE, Slot, slots},
 };
 use crate::{
     backend::Shape,
@@ -163,7 +163,8 @@ impl Mapped {
                 }]),
                 Some(naming) => naming.parts(&experiment.model, name, shape),
             };
-            let is_adapter = name.ends_with(".adapter_down") || name.ends_with(".adapter_up");
+            // Ranges of inputs are learned as adapters are.
+            let is_adapter = [".adapter_down", ".adapter_up", RANGE].iter().any(|end| name.ends_with(end));
             match parts {
                 Some(parts) => self.matched_parts(&mut found, slot, &parts, naming, is_adapter),
                 // Adapters are made for this run.
@@ -303,7 +304,7 @@ impl Mapped {
         for name in self.tensors.keys().filter(|name| !used.contains(*name)) {
             let is_constant = match naming {
                 Some(naming) => naming.constants.iter().any(|end| name.ends_with(end)),
-                None => name.starts_with("optimizer."),
+                None => name.starts_with("optimizer.") || name.ends_with(RANGE),
             };
             let is_copy = || experiment.model.tied && name == "lm_head.weight" && naming.is_some();
             if is_constant {

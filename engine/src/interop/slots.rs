@@ -10,6 +10,9 @@ use crate::{
     tensor::DType,
 };
 
+/// How the range of a layer's inputs is called, which a model learns that is to become one of integers.
+pub(super) const RANGE: &str = ".input_range";
+
 /// A tensor of a model, as a file of it would have it.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Slot {

@@ -35,6 +35,17 @@ pub enum Part {
         /// What it has; the last one has what is left.
         samples: usize,
     },
+    /// The making of a model of integers, up to its first batch.
+    Compression,
+    /// A batch in which the ranges of inputs are found.
+    Calibration,
+    /// The making of codes.
+    Coding,
+    /// A batch of a test with codes.
+    CodedBatch {
+        /// What it has; the last one has what is left.
+        samples: usize,
+    },
     /// One pass over tokens of a text that is written on.
     Writing {
         /// How many it sees.
@@ -58,8 +69,14 @@ impl Part {
             | Self::Evaluation
             | Self::Writing { .. }
             | Self::Saving
+            | Self::Compression
             | Self::Diagnosis => true,
-            Self::MicroBatch { .. } | Self::Update { .. } | Self::Batch { .. } => false,
+            Self::MicroBatch { .. }
+            | Self::Update { .. }
+            | Self::Batch { .. }
+            | Self::Calibration
+            | Self::Coding
+            | Self::CodedBatch { .. } => false,
         }
     }
 }

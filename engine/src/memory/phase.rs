@@ -27,6 +27,8 @@ pub enum Phase {
     Evaluate,
     /// A checkpoint is written.
     Saving,
+    /// A trained model becomes one of 8-bit integers and is tested.
+    Compress,
 }
 
 impl Phase {
@@ -42,6 +44,7 @@ impl Phase {
         Self::Prune,
         Self::Evaluate,
         Self::Saving,
+        Self::Compress,
     ];
 
     /// The name on screen.
@@ -57,6 +60,7 @@ impl Phase {
             Self::Prune => "prune",
             Self::Evaluate => "evaluate",
             Self::Saving => "saving",
+            Self::Compress => "compress",
         }
     }
 }

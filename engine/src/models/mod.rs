@@ -93,7 +93,7 @@ impl<B: Backend> Model<B> {
         thinned: Option<Prune>,
     ) -> Result<Self> {
         let init = Init::new(executor, experiment.precision, experiment.run.seed).replacing(replaced).thinned(thinned);
-        let init = init.training(experiment.frozen, experiment.lora).holding(experiment.quantise.base);
+        let init = init.training(experiment.frozen, experiment.lora).quantising(experiment.quantise);
         let init = &mut init.correcting(experiment.optimizer.kind.corrects_weights());
         let parts = match experiment.model.kind {
             ModelKind::Mlp => mlp::build(init, &experiment.model, info),

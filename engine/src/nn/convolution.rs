@@ -5,7 +5,9 @@ use crate::{
     backend::{Backend, Executor, Shape, Tensor, Window},
     error::Result,
     memory::timeline::LayerId,
-    nn::{ChannelGroup, ChannelMap, Init, Layer, Param, ParamRole, ParamUse, TensorChannels},
+    nn::{
+        ChannelGroup, ChannelMap, Init, Int8Layer, Layer, Param, ParamRole, ParamUse, TensorChannels, int8::rounded_gradients,
+    },
 };
 
 /// The settings of a convolution.
@@ -48,6 +50,8 @@ pub struct Convolution<B: Backend, const DEPTHWISE: bool> {
     shape: ConvShape,
     weight: Param<B>,       // [filters, size, size, channels]; depthwise: [size, size, channels]
     bias: Option<Param<B>>, // [filters]
+    /// What it has to become one of 8-bit integers. Boxed, because most have none.
+    int8: Option<Box<Int8Layer<B>>>,
 }
 
 /// A convolution: every filter over all channels. With few taps, its output can be recomputed from its input.
@@ -97,7 +101,8 @@ impl<B: Backend, const DEPTHWISE: bool> Convolution<B, DEPTHWISE> {
         let used_as = if DEPTHWISE { ParamUse::Other } else { ParamUse::HiddenMatrix };
         let weight = init.uniform(layer, ParamRole::Weight, extents, fan_in)?.used(used_as);
         let bias = shape.bias.then(|| init.uniform(layer, ParamRole::Bias, [filters], fan_in)).transpose()?;
-        Ok(Self { layer, shape, weight, bias })
+        let int8 = if DEPTHWISE { None } else { init.int8(layer, fan_in)? };
+        Ok(Self { layer, shape, weight, bias, int8 })
     }
 
     fn weight_gradient(&self, executor: &Executor<B>, x: &Tensor<B>, dy: &Tensor<B>, window: Window) -> Result<()> {
@@ -110,8 +115,29 @@ impl<B: Backend, const DEPTHWISE: bool> Convolution<B, DEPTHWISE> {
     fn input_gradient(&self, executor: &Executor<B>, dy: &Tensor<B>, window: Window) -> Result<Tensor<B>> {
         match DEPTHWISE {
             true => executor.depthwise_input_grad(dy, self.weight.weight(), window),
+            false if self.rounded().is_some() => {
+                executor.conv2d_input_grad(dy, &executor.fake_weight(self.weight.weight())?, window)
+            }
             false => executor.conv2d_input_grad(dy, self.weight.weight(), window),
         }
+    }
+
+    /// The range of the inputs, where it learns with rounded numbers.
+    fn rounded(&self) -> Option<&Tensor<B>> {
+        self.int8.as_ref().and_then(|int8| int8.learned())
+    }
+
+    /// The output, where the layer does not compute as it is: by codes, or by what codes stand for.
+    fn int8_output(&self, executor: &Executor<B>, x: &Tensor<B>, window: Window) -> Result<Option<Tensor<B>>> {
+        let Some(int8) = &self.int8 else { return Ok(None) };
+        let bias = self.bias.as_ref().map(Param::weight);
+        if let Some(y) = int8.output(executor, x, bias, Some(window))? {
+            return Ok(Some(y));
+        }
+        let Some(range) = int8.learned() else { return Ok(None) };
+        let x = executor.fake_input(x, range)?;
+        let weight = executor.fake_weight(self.weight.weight())?;
+        convolve::<B, DEPTHWISE>(executor, &x, &weight, bias, window).map(Some)
     }
 }
 
@@ -138,17 +164,32 @@ impl<B: Backend, const DEPTHWISE: bool> Layer<B> for Convolution<B, DEPTHWISE> {
         let again = move |executor: &Executor<B>, x: Tensor<B>| {
             convolve::<B, DEPTHWISE>(executor, &x, &weight, bias.as_ref(), window)
         };
-        let y = again(tape.executor(), x.tensor.clone())?;
-        let is_cheap = !DEPTHWISE && window.taps() <= FEW_TAPS;
+        if let Some(int8) = &self.int8 {
+            int8.learn(tape.executor(), &x.tensor, tape.pass())?;
+        }
+        let y = match self.int8_output(tape.executor(), &x.tensor, window)? {
+            Some(y) => y,
+            None => again(tape.executor(), x.tensor.clone())?,
+        };
+        let is_rounded = self.rounded().is_some();
+        let is_cheap = !DEPTHWISE && !is_rounded && window.taps() <= FEW_TAPS;
         let source = if is_cheap { tape.recomputable(self.layer, &x, again) } else { Source::Itself };
-        let (x_id, saved) = (x.id(), self.weight.is_trained().then(|| x.save()));
+        let x_id = x.id();
+        let needs_input = self.weight.is_trained() || (is_rounded && x_id.is_some());
+        let saved = needs_input.then(|| x.save());
         drop(x);
-        let y = tape.record(self.layer, x_id.is_some() || saved.is_some(), y, move |back, dy| {
+        let requires_grad = x_id.is_some() || saved.is_some();
+        let y = tape.record(self.layer, requires_grad, y, move |back, dy| {
             let executor = back.executor().clone();
             if let Some(bias) = &self.bias {
                 bias.accumulate(&executor, |into| executor.bias_grad(&dy, into))?;
             }
             let weight_gradient = |x: &Tensor<B>| self.weight_gradient(&executor, x, &dy, window);
+            if let Some(range) = self.rounded() {
+                let of = (saved, x_id, self.weight.is_trained());
+                let input_gradient = || self.input_gradient(&executor, &dy, window);
+                return rounded_gradients(back, range, of, weight_gradient, input_gradient);
+            }
             back.linear_gradients(saved, weight_gradient, x_id, || self.input_gradient(&executor, &dy, window))
         });
         Ok(y.with_source(source))
@@ -156,6 +197,14 @@ impl<B: Backend, const DEPTHWISE: bool> Layer<B> for Convolution<B, DEPTHWISE> {
 
     fn layer(&self) -> LayerId {
         self.layer
+    }
+
+    fn buffers(&self) -> Vec<(&'static str, &Tensor<B>)> {
+        self.int8.as_ref().and_then(|int8| int8.buffer()).into_iter().collect()
+    }
+
+    fn int8(&self) -> Option<&Int8Layer<B>> {
+        self.int8.as_deref()
     }
 
     fn prunable(&self) -> Option<&Param<B>> {

@@ -9,8 +9,9 @@ use crate::{
     experiment::Projection,
     memory::timeline::LayerId,
     nn::{
-        ChannelGroup, ChannelMap, CodedParam, Init, Layer, Param, ParamRole, ParamUse, Start, TensorChannels,
+        ChannelGroup, ChannelMap, CodedParam, Init, Int8Layer, Layer, Param, ParamRole, ParamUse, Start, TensorChannels,
         adapter::{Adapter, Key},
+        int8::rounded_gradients,
     },
 };
 
@@ -21,6 +22,8 @@ pub struct Linear<B: Backend> {
     bias: Option<Param<B>>, // [out]
     /// Trained instead of the weight. Boxed, because most layers have none.
     adapter: Option<Box<Adapter<B>>>,
+    /// What it has to become one of 8-bit integers. Boxed, for the same reason.
+    int8: Option<Box<Int8Layer<B>>>,
     /// The weight belongs to another layer, which lists it among its parameters.
     is_tied: bool,
 }
@@ -38,15 +41,25 @@ impl<B: Backend> Weight<B> {
         matches!(self, Self::Plain(weight) if weight.is_trained())
     }
 
-    fn output(&self, executor: &Executor<B>, x: &Tensor<B>) -> Result<Tensor<B>> {
+    /// By what the codes of both stand for, where the inputs have the range `rounded`.
+    fn output(&self, executor: &Executor<B>, x: &Tensor<B>, rounded: Option<&Tensor<B>>) -> Result<Tensor<B>> {
         match self {
-            Self::Plain(weight) => executor.linear(x, weight.weight()),
+            Self::Plain(weight) => match rounded {
+                Some(range) => {
+                    let x = executor.fake_input(x, range)?;
+                    executor.linear(&x, &executor.fake_weight(weight.weight())?)
+                }
+                None => executor.linear(x, weight.weight()),
+            },
             Self::Coded(weight) => executor.coded_linear(x, &weight.weight()),
         }
     }
 
-    fn input_gradient(&self, executor: &Executor<B>, dy: &Tensor<B>) -> Result<Tensor<B>> {
+    fn input_gradient(&self, executor: &Executor<B>, dy: &Tensor<B>, is_rounded: bool) -> Result<Tensor<B>> {
         match self {
+            Self::Plain(weight) if is_rounded => {
+                executor.linear_input_grad(dy, &executor.fake_weight(weight.weight())?)
+            }
             Self::Plain(weight) => executor.linear_input_grad(dy, weight.weight()),
             Self::Coded(weight) => executor.coded_input_grad(dy, &weight.weight()),
         }
@@ -118,7 +131,8 @@ impl<B: Backend> Linear<B> {
         };
         let bias = bias.map(|start| make(ParamRole::Bias, [out].into(), start)).transpose()?;
         let adapter = plan.map(|plan| Adapter::new(init, layer, [inner, out], plan).map(Box::new)).transpose()?;
-        Ok(Self { layer, weight, bias, adapter, is_tied: false })
+        let int8 = init.int8(layer, inner)?;
+        Ok(Self { layer, weight, bias, adapter, int8, is_tied: false })
     }
 
     /// The same layer as the one that gives the classes, which is no hidden one.
@@ -138,7 +152,7 @@ impl<B: Backend> Linear<B> {
     /// A layer at `path` without bias that reads another layer's parameter `[out, in]` and adds to its gradient.
     pub fn tied(executor: &Executor<B>, path: &str, weight: &Rc<Param<B>>) -> Self {
         let layer = executor.ledger().layer_id(path);
-        Self { layer, weight: Weight::Plain(Rc::clone(weight)), bias: None, adapter: None, is_tied: true }
+        Self { layer, weight: Weight::Plain(Rc::clone(weight)), bias: None, adapter: None, int8: None, is_tied: true }
     }
 
     /// The output for `x [rows, in]`: `[rows, out]`. No adapter drops inputs.
@@ -150,7 +164,13 @@ impl<B: Backend> Linear<B> {
     }
 
     fn output_dropping(&self, executor: &Executor<B>, x: &Tensor<B>, key: Key) -> Result<Tensor<B>> {
-        let y = self.weight.output(executor, x)?; // [rows, out]
+        if let Some(int8) = &self.int8 {
+            let bias = self.bias.as_ref().map(Param::weight);
+            if let Some(y) = int8.output(executor, x, bias, None)? {
+                return Ok(y);
+            }
+        }
+        let y = self.weight.output(executor, x, self.rounded())?; // [rows, out]
         if let Some(bias) = &self.bias {
             executor.add_bias(&y, bias.weight())?;
         }
@@ -190,11 +210,16 @@ impl<B: Backend> Linear<B> {
     }
 
     fn input_gradient(&self, executor: &Executor<B>, dy: &Tensor<B>, key: Key) -> Result<Tensor<B>> {
-        let dx = self.weight.input_gradient(executor, dy)?;
+        let dx = self.weight.input_gradient(executor, dy, self.rounded().is_some())?;
         if let Some(adapter) = &self.adapter {
             adapter.add_input_gradient(executor, dy, &dx, key)?;
         }
         Ok(dx)
+    }
+
+    /// The range of the inputs, where it learns with rounded numbers.
+    fn rounded(&self) -> Option<&Tensor<B>> {
+        self.int8.as_ref().and_then(|int8| int8.learned())
     }
 
     /// Whether a trained parameter needs the input for its gradient.
@@ -206,20 +231,36 @@ impl<B: Backend> Linear<B> {
 impl<B: Backend> Layer<B> for Linear<B> {
     fn forward<'m>(&'m self, tape: &mut Tape<'m, B>, x: Value<B>) -> Result<Value<B>> {
         let key = self.adapter.as_ref().and_then(|adapter| adapter.key(tape.pass()));
+        if let Some(int8) = &self.int8 {
+            int8.learn(tape.executor(), &x.tensor, tape.pass())?;
+        }
         let y = self.output_dropping(tape.executor(), &x.tensor, key)?; // [rows, out]
         let x_id = x.id();
-        let saved = self.needs_input().then(|| x.save());
+        let needs_input = self.needs_input() || (self.rounded().is_some() && x_id.is_some());
+        let saved = needs_input.then(|| x.save());
         drop(x);
         let requires_grad = x_id.is_some() || saved.is_some() || self.bias.as_ref().is_some_and(Param::is_trained);
         Ok(tape.record(self.layer, requires_grad, y, move |back, dy| {
             let executor = back.executor().clone();
             let by_weight = |x: &Tensor<B>| self.accumulate_dropping(&executor, x, &dy, key);
+            if let Some(range) = self.rounded() {
+                let of = (saved, x_id, self.needs_input());
+                return rounded_gradients(back, range, of, by_weight, || self.input_gradient(&executor, &dy, key));
+            }
             back.linear_gradients(saved, by_weight, x_id, || self.input_gradient(&executor, &dy, key))
         }))
     }
 
     fn layer(&self) -> LayerId {
         self.layer
+    }
+
+    fn buffers(&self) -> Vec<(&'static str, &Tensor<B>)> {
+        self.int8.as_ref().and_then(|int8| int8.buffer()).into_iter().collect()
+    }
+
+    fn int8(&self) -> Option<&Int8Layer<B>> {
+        self.int8.as_deref()
     }
 
     fn prunable(&self) -> Option<&Param<B>> {

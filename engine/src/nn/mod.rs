@@ -11,6 +11,7 @@ mod concat;
 mod convolution;
 mod dropout;
 mod embedding;
+mod int8;
 mod layer_norm;
 mod linear;
 mod norm;
@@ -36,6 +37,7 @@ pub use concat::Concat;
 pub use convolution::{Conv2d, ConvShape, Convolution, Depthwise};
 pub use dropout::Dropout;
 pub use embedding::Embedding;
+pub use int8::Int8Layer;
 pub use layer_norm::{LayerNorm, RmsNorm};
 pub use linear::Linear;
 pub use param::{Init, Param, Replaced};
@@ -88,6 +90,11 @@ pub trait Layer<B: Backend> {
 
     /// Its weight, where that is held as codes.
     fn coded(&self) -> Option<&CodedParam<B>> {
+        None
+    }
+
+    /// What it has to become one of 8-bit integers, where it may; its weight is then [`Layer::prunable`].
+    fn int8(&self) -> Option<&Int8Layer<B>> {
         None
     }
 

@@ -8,10 +8,10 @@ use crate::{
         ops::{Elementwise, GradInto, StateSpec},
     },
     error::Result,
-    experiment::{BaseWeights, Frozen, Lora, Precision, Projection, Prune},
+    experiment::{BaseWeights, Frozen, Lora, Precision, Projection, Prune, Quantise, QuantiseKind},
     layer_path::Scope,
     memory::{Category, timeline::LayerId},
-    nn::{CodedParam, ParamRole, ParamUse, Start, adapter::AdapterPlan},
+    nn::{CodedParam, Int8Layer, ParamRole, ParamUse, Start, adapter::AdapterPlan},
     rng::{Rng, Stream},
 };
 
@@ -189,6 +189,7 @@ pub struct Init<'a, B: Backend> {
     lora: Lora,
     base: BaseWeights,
     is_correcting: bool,
+    quantised: QuantiseKind,
     replaced: Option<&'a Replaced<'a>>,
     thinned: Option<Prune>,
 }
@@ -196,9 +197,9 @@ pub struct Init<'a, B: Backend> {
 impl<'a, B: Backend> Init<'a, B> {
     /// A maker for one model.
     pub fn new(executor: &'a Executor<B>, precision: Precision, seed: u64) -> Self {
-        let (frozen, lora, base) = (Frozen::None, Lora::default(), BaseWeights::None);
+        let (frozen, lora, base, quantised) = (Frozen::None, Lora::default(), BaseWeights::None, QuantiseKind::None);
         let (is_correcting, replaced, thinned) = (false, None, None);
-        Self { executor, precision, seed, count: 0, frozen, lora, base, is_correcting, replaced, thinned }
+        Self { executor, precision, seed, count: 0, frozen, lora, base, is_correcting, quantised, replaced, thinned }
     }
 
     /// The same, with frozen parameters and adapters of dense layers.
@@ -207,10 +208,18 @@ impl<'a, B: Backend> Init<'a, B> {
         Self { frozen, lora, ..self }
     }
 
-    /// The same, with the frozen weights of blocks held as `base` says.
+    /// The same, with the frozen weights of blocks held as codes, or of layers that are to become ones of 8-bit integers.
     #[must_use]
-    pub fn holding(self, base: BaseWeights) -> Self {
-        Self { base, ..self }
+    pub fn quantising(self, choice: Quantise) -> Self {
+        Self { base: choice.base, quantised: choice.kind, ..self }
+    }
+
+    /// What the layer `layer`, whose sums have `taps` terms, has to become one of 8-bit integers.
+    ///
+    /// # Errors
+    /// Fails when it would cross the budget ([`Error::Budget`](crate::error::Error::Budget)) or when the device fails.
+    pub fn int8(&self, layer: LayerId, taps: usize) -> Result<Option<Box<Int8Layer<B>>>> {
+        Int8Layer::new(self.executor, layer, self.quantised, taps)
     }
 
     /// The same, without master copies where the optimizer corrects narrow weights.

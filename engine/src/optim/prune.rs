@@ -150,9 +150,16 @@ impl<B: Backend> Pruning<B> {
         })
     }
 
-    /// Weights that the masks let go.
-    fn zeros(&self, executor: &Executor<B>, params: &[&Param<B>]) -> Result<u64> {
-        let mut zeros = 0;
+    /// How many weights of each of `params` the masks let go, and the bytes of its mask.
+    ///
+    /// # Errors
+    /// Fails when the device does.
+    pub fn zeros_of<'p>(
+        &self,
+        executor: &Executor<B>,
+        params: &[&'p Param<B>],
+    ) -> Result<Vec<(&'p Param<B>, [u64; 2])>> {
+        let mut zeros = Vec::with_capacity(params.len());
         for (param, mask) in params.iter().zip(&self.masks) {
             // Bits beyond the last weight are zeros of no weight.
             let (mut left, mut kept) = (param.master().elements(), 0);
@@ -164,7 +171,7 @@ impl<B: Backend> Pruning<B> {
                 }
                 Ok(())
             })?;
-            zeros += param.master().elements() as u64 - kept;
+            zeros.push((*param, [param.master().elements() as u64 - kept, mask.elements() as u64]));
         }
         Ok(zeros)
     }
@@ -176,7 +183,7 @@ impl<B: Backend> Pruning<B> {
     pub fn stripped(&self, executor: &Executor<B>, params: &[&Param<B>], all: &[&Param<B>]) -> Result<Stripped> {
         let bytes = |of: &[&Param<B>]| of.iter().map(|param| param.weight().bytes()).sum::<u64>();
         let weights = params.iter().map(|param| param.master().elements() as u64).sum();
-        let zeros = self.zeros(executor, params)?;
+        let zeros = self.zeros_of(executor, params)?.into_iter().map(|(_, [zeros, _])| zeros).sum();
         // In layers of one type, as all products of a run are.
         let size = params.first().map_or(0, |param| param.weight().dtype().size() as u64);
         let masks: u64 = self.masks.iter().map(|mask| mask.elements() as u64).sum();

@@ -206,7 +206,7 @@ pub fn advise(plan: &Plan, count: usize, limit: Limit<'_>) -> Result<Vec<Advice>
 /// The largest smaller evaluation batch with which the plan fits, where evaluation is what crosses the line.
 fn smaller_evaluation(search: &Search<'_>) -> Result<Option<Advice>> {
     let plan = search.plan();
-    if plan.verdict().fits() || plan.peak_pass != Pass::Evaluate {
+    if plan.verdict().fits() || !matches!(plan.peak_pass, Pass::Evaluate | Pass::Compress) {
         return Ok(None);
     }
     for candidate in search.smaller_evaluations() {

@@ -107,11 +107,14 @@ pub enum Pass {
     Evaluate,
     /// The writing of a checkpoint.
     Save,
+    /// A trained model becomes one of 8-bit integers and is tested.
+    Compress,
 }
 
 impl Pass {
     /// Every pass, in the order of a run.
-    pub const ALL: [Self; 6] = [Self::First, Self::Steady, Self::Prune, Self::Pruned, Self::Evaluate, Self::Save];
+    pub const ALL: [Self; 7] =
+        [Self::First, Self::Steady, Self::Prune, Self::Pruned, Self::Evaluate, Self::Save, Self::Compress];
 
     /// The phase of the run that it is.
     pub fn name(self) -> &'static str {
@@ -122,6 +125,7 @@ impl Pass {
             Self::Pruned => "pruned training",
             Self::Evaluate => "evaluating",
             Self::Save => "saving",
+            Self::Compress => "compressing",
         }
     }
 }
@@ -202,6 +206,8 @@ pub struct Plan {
     pub evaluate: Timeline,
     /// The writing of a checkpoint.
     pub save: Timeline,
+    /// The making of a model of 8-bit integers, and its test; empty where the trained model stays as it is.
+    pub compress: Timeline,
     /// What the data and the making of batches take of host memory, outside the budget.
     pub host: HostMemory,
     /// Layers in forward order.
@@ -276,7 +282,8 @@ impl Plan {
         }
         let state = |point: &Point| point.categories.get(Category::OptimizerState);
         let trained = self.first.points.iter().filter(|point| state(point) == Bytes::ZERO).map(|point| point.live);
-        let after = self.evaluate.points.iter().chain(&self.save.points).map(|point| point.live - state(point));
+        let later = self.save.points.iter().chain(&self.compress.points);
+        let after = self.evaluate.points.iter().chain(later).map(|point| point.live - state(point));
         trained.chain(after).max()
     }
 
@@ -353,6 +360,7 @@ impl Plan {
             Pass::Pruned => &self.pruned,
             Pass::Evaluate => &self.evaluate,
             Pass::Save => &self.save,
+            Pass::Compress => &self.compress,
         }
     }
 
@@ -364,6 +372,7 @@ impl Plan {
             Pass::Pruned => &mut self.pruned,
             Pass::Evaluate => &mut self.evaluate,
             Pass::Save => &mut self.save,
+            Pass::Compress => &mut self.compress,
         }
     }
 }

@@ -206,6 +206,13 @@ impl<'a> Dry<'a> {
         self.session.evaluate(|| Ok(batches.next())).map(drop)
     }
 
+    /// What the trained model takes while it becomes one of integers and is tested.
+    fn compress(&self) -> Result<()> {
+        let (samples, micro) = (self.resolved.evaluation_batch(), self.resolved.experiment().batch.micro);
+        let mut batches = [samples, self.resolved.info().test % samples].into_iter().filter(|n| *n > 0).map(Blank);
+        self.session.compress(|| Ok(Blank(micro)), || Ok(batches.next())).map(drop)
+    }
+
     /// What a checkpoint takes to write.
     fn save(&self) -> Result<()> {
         self.session.save(&[], &mut Nowhere)
@@ -225,6 +232,8 @@ struct Passes {
     whole: OfModel,
     /// Of the taking out of channels, and of the model after that.
     thinned: Option<(usize, OfModel)>,
+    /// Of what the trained model becomes, which is the last of all.
+    compress: usize,
 }
 
 /// The recordings of a model's passes.
@@ -233,17 +242,12 @@ struct OfModel {
     steady: Option<usize>,
     /// Of the last evaluation.
     evaluate: usize,
-    /// Of a checkpoint's writing, which is the last of all.
+    /// Of a checkpoint's writing.
     save: usize,
+    /// Of the model as one of integers, which is the last of all; nothing is in it where there is none.
+    compress: usize,
     /// Predicted seconds of the last step.
     step_secs: f64,
-}
-
-impl Passes {
-    /// The number of the last one of all.
-    fn last(&self) -> usize {
-        self.thinned.as_ref().map_or(&self.whole, |(_, thinned)| thinned).save
-    }
 }
 
 /// Layouts of a pool that came up, few enough to look through.
@@ -276,7 +280,8 @@ impl Dry<'_> {
         self.take_recording();
         let left = self.resolved.steps_left();
         let Some(after) = self.resolved.thinned_after().filter(|_| !self.session.is_thinned()) else {
-            return Ok(Passes { whole: self.until_repeated(left.saturating_sub(1))?, thinned: None });
+            let whole = self.until_repeated(left.saturating_sub(1))?;
+            return Ok(Passes { whole, thinned: None, compress: self.compressed()? });
         };
         let before = left.min(after.saturating_sub(self.resolved.steps_done())).max(1);
         // A run that should have done it already does it after its next step.
@@ -284,7 +289,14 @@ impl Dry<'_> {
         self.whole = Some(tally::suspended(|| ModelFacts::of(&self.session, self.resolved.experiment().precision)));
         self.session.take_out_channels()?;
         let prune = self.take_recording();
-        Ok(Passes { whole, thinned: Some((prune, self.until_repeated(left - before)?)) })
+        let thinned = self.until_repeated(left - before)?;
+        Ok(Passes { whole, thinned: Some((prune, thinned)), compress: self.compressed()? })
+    }
+
+    /// What the trained model becomes; the recording's number.
+    fn compressed(&mut self) -> Result<usize> {
+        self.compress()?;
+        Ok(self.take_recording())
     }
 
     /// At most `left` steps, and evaluations in turn with them, until both leave the pool as they did before.
@@ -339,11 +351,11 @@ fn dry_run(resolved: &Resolved, machine: &Machine, places: Option<Arc<Places>>) 
     let (steps_per_epoch, total_steps) = resolved.steps();
     // The most that the pool held in any pass of the run.
     let reserved =
-        dry.recordings[..=of_run.last()].iter().map(|recording| recording.reserved_peak).max().unwrap_or_default();
+        dry.recordings[..=of_run.compress].iter().map(|recording| recording.reserved_peak).max().unwrap_or_default();
     let model = dry.whole.take().unwrap_or_else(|| ModelFacts::of(&dry.session, resolved.experiment().precision));
     let mut take = |index: usize| std::mem::take(&mut dry.recordings[index]);
     let (first, steady) = (take(0), of_run.whole.steady.map(&mut take).unwrap_or_default());
-    let (evaluate, save) = (take(of_run.whole.evaluate), take(of_run.whole.save));
+    let (evaluate, save, compress) = (take(of_run.whole.evaluate), take(of_run.whole.save), take(of_run.compress));
     let (prune, pruned, pruned_step_secs) = match &of_run.thinned {
         Some((prune, thinned)) => (take(*prune), thinned.steady.map(&mut take).unwrap_or_default(), thinned.step_secs),
         None => Default::default(),
@@ -352,6 +364,9 @@ fn dry_run(resolved: &Resolved, machine: &Machine, places: Option<Arc<Places>>) 
     let mut passes =
         vec![(Pass::Steady, &steady), (Pass::First, &first), (Pass::Evaluate, &evaluate), (Pass::Save, &save)];
     passes.extend([(Pass::Prune, &prune), (Pass::Pruned, &pruned)]);
+    if !resolved.experiment().quantise.kind.is_none() {
+        passes.push((Pass::Compress, &compress));
+    }
     passes.retain(|(pass, _)| *pass != Pass::Steady || resolved.steps_left() > 1);
     let live = passes.iter().map(|(_, recording)| recording.live_peak).max().unwrap_or_default();
     let (peak_pass, peak) =
@@ -391,6 +406,7 @@ fn dry_run(resolved: &Resolved, machine: &Machine, places: Option<Arc<Places>>) 
         pruned: pruned.timeline,
         evaluate: evaluate.timeline,
         save: save.timeline,
+        compress: compress.timeline,
     })
 }
 

@@ -165,7 +165,8 @@ impl<'a> Search<'a> {
 
 /// What evaluation alone takes of the budget, at the least.
 pub(super) fn evaluation(plan: &Plan) -> Bytes {
-    plan.evaluate.peak() + plan.target.profile().map(|profile| profile.context).unwrap_or_default()
+    plan.evaluate.peak().max(plan.compress.peak())
+        + plan.target.profile().map(|profile| profile.context).unwrap_or_default()
 }
 
 /// The same peak by fewer micro-batches: each after the second repeats the second to the byte.

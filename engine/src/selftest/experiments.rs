@@ -9,7 +9,7 @@ use crate::{
     experiment::{
         ActivationKind, AttentionKind, BaseWeights, Batch, Checkpointing, DataKind, EvaluationBatch, Experiment,
         Frozen, Gpu, Model, ModelKind, OptimizerKind, Placement, PoolPolicy, Precision, Projection, Prune, PruneKind,
-        PruneSchedule, PruneScope, Recompute, Targets, UpdateTime,
+        PruneSchedule, PruneScope, QuantiseKind, Recompute, Targets, UpdateTime,
     },
     rng::{Rng, Stream},
 };
@@ -185,6 +185,10 @@ fn draw(family: &Family, dice: Dice, text: Option<&Path>) -> Experiment {
             experiment.run.steps = Some(2 + dice.below(88, 3) as u64);
         }
     }
+    let can_be_integers = experiment.lora.rank == 0 && experiment.precision != Precision::F64;
+    if can_be_integers && dice.rarely(110, 4) {
+        integers(&mut experiment, dice);
+    }
     experiment.optimizer.clip_norm = dice.one(10, &[0.0, 1.0]);
     let several = EvaluationBatch::Samples(8 + dice.below(66, 200));
     experiment.batch.evaluation =
@@ -205,6 +209,15 @@ fn adapted(e: &mut Experiment, dice: Dice) {
     e.quantise.base = dice.one(77, &BaseWeights::ALL);
     if !e.quantise.base.is_none() {
         e.frozen = dice.one(78, &[Frozen::All, Frozen::AllButHead]);
+    }
+}
+
+/// A trained model that becomes one of 8-bit integers.
+fn integers(e: &mut Experiment, dice: Dice) {
+    e.quantise.kind = dice.one(111, &[QuantiseKind::After, QuantiseKind::Aware]);
+    e.quantise.calibration = 1 + dice.below(112, 5);
+    if e.quantise.kind == QuantiseKind::Aware {
+        e.loss_chunk = 0;
     }
 }
 

@@ -295,7 +295,7 @@ pub fn cases() -> Vec<(Experiment, DatasetInfo)> {
         for checkpointing in CHECKPOINTINGS {
             let model = model.clone();
             let precision = Precision::F64;
-            let quantise = Quantise { base };
+            let quantise = Quantise { base, ..Quantise::default() };
             let experiment =
                 Experiment { precision, checkpointing, model, frozen, lora, quantise, ..Experiment::default() };
             cases.push((experiment, info));

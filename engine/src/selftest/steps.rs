@@ -14,7 +14,7 @@ use crate::{
     error::Result,
     experiment::{
         AttentionKind, BaseWeights, Batch, Checkpointing, Experiment, Frozen, ModelKind, OptimizerKind, Precision,
-        Projection, Recompute, Targets,
+        Projection, QuantiseKind, Recompute, Targets,
     },
     memory::{Ledger, ledger::Recording, probe::uncounted},
     rng::{Rng, Stream},
@@ -112,13 +112,17 @@ pub fn cases() -> Vec<(Experiment, DatasetInfo)> {
             (model.tied, model.attention) = (j % 2 == 0, [AttentionKind::Plain, AttentionKind::Efficient][(i + j) % 2]);
             model.dropout = if j == 1 { 0.1 } else { 0.0 };
             experiment.loss_chunk = [0, 0, 64][(i + 2 * j) % 3];
+            if experiment.lora.rank == 0 && experiment.loss_chunk == 0 && precision != Precision::F64 {
+                experiment.quantise.kind = QuantiseKind::ALL[turn % 3];
+                experiment.quantise.calibration = 2;
+            }
             cases.push((experiment, info));
         }
     }
     cases
 }
 
-/// Two steps and an evaluation; what each left in the recording.
+/// Two steps and an evaluation, with one of the model as integers where it becomes that; what each left in the recording.
 ///
 /// # Errors
 /// Fails when the device refuses memory or fails.
@@ -130,6 +134,8 @@ pub fn passes<B: Backend, M: MicroBatch>(session: &mut Session<B>, batch: impl F
     let steady = recording(session);
     let mut once = Some(batch());
     session.evaluate(|| Ok(once.take()))?;
+    let mut once = Some(batch());
+    session.compress(|| Ok(batch()), || Ok(once.take()))?;
     Ok([first, steady, recording(session)])
 }
 

@@ -40,6 +40,8 @@ pub fn bookkeeping(experiment: &Experiment, teacher: Option<&Experiment>, info: 
         if experiment.prune.kind == PruneKind::Channels {
             session.take_out_channels()?;
         }
+        let mut once = Some(batch);
+        session.compress(|| Ok(batch), || Ok(once.take()))?;
         Ok(ledger.gathered())
     })
 }

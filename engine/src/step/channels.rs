@@ -71,7 +71,12 @@ impl<B: Backend> Session<B> {
         for (old, new) in slots(&self.model, choice, None, has_state).zip(new) {
             let _layer = executor.enter(old.layer);
             let [from, to] = [&old, &new].map(|slot| slot.tensor(&executor, choice));
-            let channels = old.channels(&stay.map).ok_or_else(|| unknown(&old.name(executor.ledger())))?;
+            let channels = match old.channels(&stay.map) {
+                Some(channels) => [channels.rows, channels.columns],
+                // Such as the range of a layer's inputs.
+                None if old.shape == new.shape => [None, None],
+                None => return Err(unknown(&old.name(executor.ledger()))),
+            };
             moved(&executor, [&from?, &to?], &stay, channels)?;
             new.was_replaced(&executor)?;
         }
@@ -182,9 +187,9 @@ fn moved<B: Backend>(
     executor: &Executor<B>,
     [from, to]: [&Tensor<B>; 2],
     stay: &Stay,
-    channels: &TensorChannels,
+    channels: [Option<ChannelGroup>; 2],
 ) -> Result<()> {
-    let (rows, columns) = (stay.of(channels.rows), stay.of(channels.columns));
+    let [rows, columns] = channels.map(|group| stay.of(group));
     let (size, width) = (from.dtype().size(), from.elements() / rows.len().max(1));
     let is_gpu = executor.backend().target().is_gpu();
     let ledger = executor.ledger();

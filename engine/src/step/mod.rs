@@ -6,6 +6,7 @@
 
 mod bookkeeping;
 mod channels;
+mod compress;
 mod device_dataset;
 mod diagnosis;
 pub mod load;
@@ -23,6 +24,7 @@ mod update;
 mod writing;
 
 pub use bookkeeping::bookkeeping;
+pub use compress::Compressed;
 pub use loss::See;
 pub use micro_batch::{Blank, MicroBatch};
 pub use output::{PendingStep, StepOutput};

@@ -49,7 +49,7 @@ pub struct Session<B: Backend> {
 pub(super) struct OnDevice<B: Backend> {
     pub(super) inputs: Tensor<B>,
     /// `[samples * labels of a sample]`.
-    labels: Tensor<B>,
+    pub(super) labels: Tensor<B>,
     /// How many of them count.
     scored: usize,
 }
@@ -298,7 +298,7 @@ impl<B: Backend> Session<B> {
         Ok(retained)
     }
 
-    fn loss(&self) -> Loss<'_, B> {
+    pub(super) fn loss(&self) -> Loss<'_, B> {
         Loss { executor: &self.executor, model: &self.model, chunk: self.experiment.loss_chunk }
     }
 
@@ -341,24 +341,35 @@ impl<B: Backend> Session<B> {
     /// Fails where [`Session::step`] does; the errors of `see`.
     pub fn answer<M: MicroBatch>(
         &self,
-        mut next: impl FnMut() -> Result<Option<M>>,
-        mut see: Option<&mut See<'_>>,
+        next: impl FnMut() -> Result<Option<M>>,
+        see: Option<&mut See<'_>>,
     ) -> Result<(f64, f64)> {
-        let (executor, ledger) = (&self.executor, self.executor.ledger());
+        let ledger = self.executor.ledger();
         ledger.set_phase(Phase::Evaluate);
         ledger.enter(Part::Evaluation);
+        let means = self.measured(next, see, |samples| Part::Batch { samples })?;
+        self.executor.step_ended()?;
+        Ok(means)
+    }
+
+    /// Means over all batches, each of which is the part of the run that `part` says of its samples.
+    pub(super) fn measured<M: MicroBatch>(
+        &self,
+        mut next: impl FnMut() -> Result<Option<M>>,
+        mut see: Option<&mut See<'_>>,
+        part: fn(usize) -> Part,
+    ) -> Result<(f64, f64)> {
+        let (executor, ledger) = (&self.executor, self.executor.ledger());
         let stats = Stats::new(executor, self.info.label)?;
         let mut count = 0;
         while let Some(batch) = next()? {
-            ledger.enter(Part::Batch { samples: batch.samples() });
+            ledger.enter(part(batch.samples()));
             let OnDevice { inputs, labels, scored } =
                 self.upload(batch, Split::Test, [self.info.input.label(), "labels"])?;
             count += scored;
             self.loss().measure(inputs, &labels, &stats, &mut see)?;
         }
-        let means = means(executor.read(stats.sums())?, count);
-        executor.step_ended()?;
-        Ok(means)
+        Ok(means(executor.read(stats.sums())?, count))
     }
 }
 

@@ -24,6 +24,8 @@ words! {
         Saved = "saved",
         /// Channels were taken out of the model.
         Thinned = "thinned",
+        /// The trained model was tested as one of 8-bit integers.
+        Compressed = "compressed",
     }
 }
 

@@ -211,6 +211,7 @@ impl Recorder {
                 let file = file.display();
                 shared.note(EventKind::Saved, &format!("{}: {file}, {bytes}", why.key()));
             }
+            Event::Compressed(compressed) => shared.note(EventKind::Compressed, &compressed.to_string()),
             Event::Paused(true) => shared.note(EventKind::Paused, ""),
             Event::Paused(false) => shared.note(EventKind::Resumed, ""),
             Event::Warning(text) => shared.note(EventKind::Warning, text),

@@ -9,6 +9,7 @@ use crate::{
     hardware::Machine,
     optim::Stripped,
     plan::{Advice, Peak, Plan},
+    step::Compressed,
     train::keep::SaveReason,
 };
 
@@ -90,6 +91,8 @@ pub struct Summary {
     pub test_errors: Option<ValueErrors>,
     /// What pruning left of the weights at the last evaluation.
     pub stripped: Option<Stripped>,
+    /// What the trained model is as one of 8-bit integers.
+    pub compressed: Option<Compressed>,
     /// Skipped steps (f16 loss scaling).
     pub skipped_steps: u64,
     /// Seconds in which the model waited for batches, since the run began or went on.
@@ -182,6 +185,8 @@ pub enum Event {
         /// What it was written for.
         why: SaveReason,
     },
+    /// The trained model was tested as one of 8-bit integers.
+    Compressed(Compressed),
     /// The run waits, or goes on.
     Paused(bool),
     /// A message for the user that does not end the run.

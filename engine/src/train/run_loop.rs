@@ -1,5 +1,7 @@
 //! The loop of a run: steps, evaluations, checkpoints and commands, in order.
 
+mod compress;
+
 use std::{
     collections::VecDeque,
     sync::Arc,
@@ -169,7 +171,10 @@ impl<'a, 'j> RunLoop<'a, 'j> {
         self.report_skipped();
         self.spec.dataset.notes().iter().for_each(|note| self.warn(|| note.clone()));
         match self.train(&mut session, inbox) {
-            Ok(()) => self.save(&mut session, SaveReason::End),
+            Ok(()) => {
+                self.save(&mut session, SaveReason::End)?;
+                self.compress(&session, inbox)
+            }
             Err(Error::Stopped) => {
                 self.save(&mut session, SaveReason::Stop)?;
                 Err(Error::Stopped)

@@ -8,6 +8,7 @@ mod evaluation;
 mod interop;
 mod placement;
 mod pruning;
+mod quantising;
 mod resume;
 mod training;
 mod trying;

@@ -130,6 +130,8 @@ enum Phase {
     Evaluating,
     /// A checkpoint
     Saving,
+    /// The trained model as one of 8-bit integers
+    Compressing,
 }
 
 impl Phase {
@@ -141,6 +143,7 @@ impl Phase {
             Self::Pruned => Pass::Pruned,
             Self::Evaluating => Pass::Evaluate,
             Self::Saving => Pass::Save,
+            Self::Compressing => Pass::Compress,
         }
     }
 }

@@ -68,6 +68,7 @@ fn without_use(setting: &Setting, e: &Experiment) -> String {
             let kinds = PruneKind::ALL.into_iter().filter(|kind| of(&|e| e.prune.kind = *kind));
             (e.prune.kind.key(), kinds.map(PruneKind::key).collect())
         }
+        "quantise" => return format!("{} is only used with quantise.kind = after", setting.key),
         "gpu" => return format!("{} is not used on the CPU", setting.key),
         _ => ("these settings", Vec::new()),
     };

@@ -56,7 +56,7 @@ pub fn op_secs(plan: &Plan, pass: Pass) -> Result<Vec<f64>> {
     let shortened = shortened(resolved.experiment());
     let mut dry = Dry::new(resolved, &shortened, &plan.machine, Purpose::Record, plan.places.as_ref())?;
     let (executor, micro) = (dry.session.executor().clone(), shortened.batch.micro);
-    if matches!(pass, Pass::Steady | Pass::Prune | Pass::Pruned | Pass::Save) {
+    if matches!(pass, Pass::Steady | Pass::Prune | Pass::Pruned | Pass::Save | Pass::Compress) {
         dry.session.step(0.0, || Ok(Blank(micro)))?;
     }
     if pass == Pass::Pruned {
@@ -69,6 +69,7 @@ pub fn op_secs(plan: &Plan, pass: Pass) -> Result<Vec<f64>> {
         Pass::Prune => dry.session.take_out_channels(),
         Pass::Evaluate => dry.evaluate(),
         Pass::Save => dry.save(),
+        Pass::Compress => dry.compress(),
     };
     // Taken in any case: the sampler holds the executor that holds it.
     let ticks = executor.take_samples();

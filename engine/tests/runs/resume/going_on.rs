@@ -156,8 +156,9 @@ pub(crate) fn goes_on(experiment: &Experiment, stop_after: u64, case: &dyn Fn() 
     assert_eq!(tests, all.tests, "{}", case());
     assert!(elements(&parts) == elements(&whole), "other weights: {}", case());
     let results = |run: &Run| {
-        let Summary { steps, train_loss, test_accuracy, best_test_accuracy, skipped_steps, .. } = run.summary;
-        (steps, train_loss, test_accuracy, best_test_accuracy, skipped_steps)
+        let Summary { steps, train_loss, test_accuracy, best_test_accuracy, skipped_steps, compressed, .. } =
+            run.summary;
+        (steps, train_loss, test_accuracy, best_test_accuracy, skipped_steps, compressed)
     };
     assert_eq!(results(&rest), results(&all), "{}", case());
     // What goes on without its channels has been pruned from its first step.

@@ -7,6 +7,7 @@ mod memory;
 mod model;
 mod optimizer;
 mod prune;
+mod quantise;
 mod run;
 mod sizes;
 mod task;
@@ -14,8 +15,8 @@ mod training;
 mod transformer;
 
 pub(super) use self::{
-    data::*, distil::*, gpu::*, memory::*, model::*, optimizer::*, prune::*, run::*, sizes::*, training::*,
-    transformer::*,
+    data::*, distil::*, gpu::*, memory::*, model::*, optimizer::*, prune::*, quantise::*, run::*, sizes::*,
+    training::*, transformer::*,
 };
 use crate::widgets::control::{Number, Spec};
 

@@ -1,0 +1,35 @@
+//! A trained model as one of 8-bit integers.
+
+use plimsoll_engine::experiment::QuantiseKind;
+
+use super::Numeric;
+use crate::widgets::control::{Choice, Number, Place, Spec};
+
+pub(in crate::panels::experiment) const QUANTISE: (Spec, Choice<QuantiseKind>) = (
+    Spec {
+        key: "quantise.kind",
+        name: "Integers",
+        help: "Dense layers and convolutions of the trained model become 8-bit integers, about a quarter of f32, and the test is \
+                made again with them. After training: by the ranges that layers see in a few batches. While it trains: it computes \
+                with numbers rounded as integers would be, and learns to live with it; a step then takes more memory and time, \
+                for rounded weights and inputs stand beside the others. Training itself gets no smaller by either.",
+    },
+    Choice {
+        options: &[
+            (QuantiseKind::None, "none"),
+            (QuantiseKind::After, "after training"),
+            (QuantiseKind::Aware, "while it trains"),
+        ],
+        place: Place::Setting,
+    },
+);
+
+pub(in crate::panels::experiment) const CALIBRATION: Numeric = (
+    Spec {
+        key: "quantise.calibration",
+        name: "Calibration (batches)",
+        help: "Training batches in which the least and the largest input of every layer are looked for when training is over. A \
+                few are enough; each is a forward pass.",
+    },
+    Number { stops: &[1., 2., 4., 8., 16., 32., 64., 128.], zero: None, place: Place::Setting },
+);

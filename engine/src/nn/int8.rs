@@ -1,0 +1,165 @@
+//! A layer of products as one of 8-bit integers: what it knows of its inputs, and its codes while it has some.
+//!
+//! Always holds: a layer is as it was trained unless the session says otherwise. A layer that learns with rounded numbers keeps
+//! the range of its inputs as a buffer; any other has one only while the trained model is made one of integers.
+
+use std::cell::RefCell;
+
+use crate::{
+    autograd::{Backward, Pass, Saved, ValueId},
+    backend::{
+        Backend, DType, Executor, Tensor, Window,
+        ops::{Follow, Int8Weight},
+    },
+    error::Result,
+    experiment::QuantiseKind,
+    memory::{Category, timeline::LayerId},
+};
+
+/// The name of the range of a layer's inputs.
+const RANGE: &str = "input range";
+/// How far a range moves towards that of each training pass (Jacob et al. 2018: by an exponential average over many steps). It
+/// is PyTorch's default.
+const SHARE: f64 = 0.01;
+
+/// What a dense layer or a convolution has beside its weight.
+pub struct Int8Layer<B: Backend> {
+    layer: LayerId,
+    /// The range of its inputs, where it learns with rounded numbers.
+    learned: Option<Tensor<B>>, // [2]
+    state: RefCell<State<B>>,
+}
+
+/// How the layer computes.
+enum State<B: Backend> {
+    /// As in training.
+    Trained,
+    /// The same, and it shows its inputs to a range.
+    Observing(Tensor<B>),
+    /// By codes.
+    Coded { range: Tensor<B>, weight: Int8Weight<B> },
+}
+
+impl<B: Backend> Int8Layer<B> {
+    /// Of the layer `layer`, whose sums have `taps` terms. `None` where it is not to be one of integers, or where the sums would
+    /// find no room in one.
+    ///
+    /// # Errors
+    /// Fails when its range would cross the budget ([`Error::Budget`](crate::error::Error::Budget)) or when the device fails.
+    pub(super) fn new(
+        executor: &Executor<B>,
+        layer: LayerId,
+        kind: QuantiseKind,
+        taps: usize,
+    ) -> Result<Option<Box<Self>>> {
+        if kind.is_none() || taps > crate::backend::ops::Int8::MOST_TAPS {
+            return Ok(None);
+        }
+        let own = |learned| Self { layer, learned, state: RefCell::new(State::Trained) };
+        let learned = match kind {
+            QuantiseKind::None | QuantiseKind::After => None,
+            QuantiseKind::Aware => Some(own(None).range(executor)?),
+        };
+        Ok(Some(Box::new(own(learned))))
+    }
+
+    /// A range that has seen nothing.
+    fn range(&self, executor: &Executor<B>) -> Result<Tensor<B>> {
+        let _layer = executor.enter(self.layer);
+        executor.filled(0.0, [2], DType::F32, Category::Buffers, RANGE)
+    }
+
+    /// The range that it keeps, with its name.
+    pub(super) fn buffer(&self) -> Option<(&'static str, &Tensor<B>)> {
+        self.learned.as_ref().map(|range| (RANGE, range))
+    }
+
+    /// The range by which it learns with rounded numbers.
+    pub(super) fn learned(&self) -> Option<&Tensor<B>> {
+        self.learned.as_ref()
+    }
+
+    /// From here on it shows its inputs to a range, unless it learned one.
+    ///
+    /// # Errors
+    /// Fails when the range would cross the budget ([`Error::Budget`](crate::error::Error::Budget)) or when the device fails.
+    pub fn observe(&self, executor: &Executor<B>) -> Result<()> {
+        if self.learned.is_none() {
+            let range = self.range(executor)?;
+            self.state.replace(State::Observing(range));
+        }
+        Ok(())
+    }
+
+    /// From here on it computes by codes of `weight`.
+    ///
+    /// # Errors
+    /// Fails when the codes would cross the budget ([`Error::Budget`](crate::error::Error::Budget)) or when the device fails.
+    pub fn code(&self, executor: &Executor<B>, weight: &Tensor<B>) -> Result<()> {
+        let range = match (&*self.state.borrow(), &self.learned) {
+            (State::Observing(range) | State::Coded { range, .. }, _) | (State::Trained, Some(range)) => range.clone(),
+            (State::Trained, None) => self.range(executor)?,
+        };
+        let _layer = executor.enter(self.layer);
+        let weight = executor.int8_weight(weight)?;
+        self.state.replace(State::Coded { range, weight });
+        Ok(())
+    }
+
+    /// Lets codes and ranges go that it did not learn.
+    pub fn forget(&self) {
+        self.state.replace(State::Trained);
+    }
+
+    /// Shows the input of a training pass to the range that it learns.
+    pub(super) fn learn(&self, executor: &Executor<B>, x: &Tensor<B>, pass: Pass) -> Result<()> {
+        match (&self.learned, pass) {
+            (Some(range), Pass::Training) => executor.observe(x, range, Follow::Average(SHARE)),
+            // The same numbers again, or those of a test.
+            (Some(_), Pass::Recompute | Pass::Evaluation) | (None, _) => Ok(()),
+        }
+    }
+
+    /// The output for `x`, where it computes by codes: of a dense layer, or of a convolution's `window`.
+    pub(super) fn output(
+        &self,
+        executor: &Executor<B>,
+        x: &Tensor<B>,
+        bias: Option<&Tensor<B>>,
+        window: Option<Window>,
+    ) -> Result<Option<Tensor<B>>> {
+        match (&*self.state.borrow(), window) {
+            (State::Trained, _) => Ok(None),
+            (State::Observing(range), _) => executor.observe(x, range, Follow::Widest).map(|()| None),
+            (State::Coded { range, weight }, None) => executor.int8_linear(x, range, weight, bias).map(Some),
+            (State::Coded { range, weight }, Some(window)) => {
+                executor.int8_conv2d(x, range, weight, bias, window).map(Some)
+            }
+        }
+    }
+}
+
+/// The gradients of a layer that multiplies numbers which are rounded as codes would be: those of what it multiplies, by the
+/// straight-through estimator. `by_weight` gets the rounded input; `learns` says whether it is needed.
+pub(super) fn rounded_gradients<B: Backend>(
+    back: &mut Backward<'_, B>,
+    range: &Tensor<B>,
+    (saved, id, learns): (Option<Saved<B>>, Option<ValueId>, bool),
+    by_weight: impl FnOnce(&Tensor<B>) -> Result<()>,
+    by_input: impl FnOnce() -> Result<Tensor<B>>,
+) -> Result<()> {
+    let Some(saved) = saved else { return Ok(()) };
+    let executor = back.executor().clone();
+    let x = saved.tensor(&executor)?;
+    if learns {
+        by_weight(&executor.fake_input(&x, range)?)?;
+    }
+    if let Some(id) = id {
+        let dx = by_input()?;
+        executor.fake_input_grad(&x, range, &dx)?;
+        back.accumulate_grad(id, dx)?;
+    }
+    drop(x);
+    back.release(saved.into_kept());
+    Ok(())
+}

@@ -1,0 +1,125 @@
+//! A trained model as one of 8-bit integers: the ranges of its inputs, its codes, and a test with them.
+//!
+//! Always holds: the weights stay as they are, and codes and ranges stand beside them while the test lasts; afterwards they are
+//! gone, and the session is as before. Dense layers and convolutions become ones of integers. Depthwise and transposed
+//! convolutions, norms, embeddings, attention, a last layer that shares its weight with an embedding, and the loss compute as in
+//! training.
+
+use std::fmt;
+
+use super::{MicroBatch, Session, loss::Stats};
+use crate::{
+    backend::Backend,
+    bytes::Bytes,
+    data::Split,
+    error::Result,
+    experiment::QuantiseKind,
+    memory::{Part, Phase},
+    nn::{Int8Layer, Param},
+};
+
+/// What a trained model takes, and is worth, as one of 8-bit integers.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Compressed {
+    /// All parameters, those of dense layers and convolutions as codes of a byte with a scale a row and a range of inputs a
+    /// layer. Where weights are pruned, zeros are left out, and a bit a weight says which those are.
+    pub bytes: Bytes,
+    /// All parameters as they are.
+    pub dense_bytes: Bytes,
+    /// Accuracy on the test set; of values the share of the labels' variance that is explained (R²).
+    pub test_accuracy: f64,
+    /// The same of the model as it was trained.
+    pub trained_accuracy: f64,
+    /// Whether these are R².
+    pub is_of_values: bool,
+}
+
+impl fmt::Display for Compressed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { bytes, dense_bytes, test_accuracy: after, trained_accuracy: before, is_of_values } = self;
+        write!(f, "as 8-bit integers: {bytes} in place of {dense_bytes}, ")?;
+        match is_of_values {
+            true => write!(f, "test R² {after:.4}, as trained {before:.4}"),
+            false => write!(f, "test accuracy {:.2}%, as trained {:.2}%", after * 100.0, before * 100.0),
+        }
+    }
+}
+
+/// Bytes of the scale of a row, and of the range of a layer's inputs.
+const SCALE: u64 = 4;
+const RANGE: u64 = 8;
+
+/// Lets the codes of a model go, however a test of it ends.
+struct Forget<'a, B: Backend>(Vec<(&'a Int8Layer<B>, &'a Param<B>)>);
+
+impl<B: Backend> Drop for Forget<'_, B> {
+    fn drop(&mut self) {
+        self.0.iter().for_each(|(int8, _)| int8.forget());
+    }
+}
+
+impl<B: Backend> Session<B> {
+    /// Tests the model as one of 8-bit integers on all batches that `test` gives: mean loss and accuracy, as
+    /// [`Session::evaluate`] does. Ranges that were not learned are found in as many batches of `calibration` as the experiment
+    /// says: the least and the largest number that a layer sees. `None` where the model stays as it is.
+    ///
+    /// # Errors
+    /// Fails where [`Session::evaluate`] does, and with the errors of both.
+    pub fn compress<C: MicroBatch, M: MicroBatch>(
+        &self,
+        mut calibration: impl FnMut() -> Result<C>,
+        test: impl FnMut() -> Result<Option<M>>,
+    ) -> Result<Option<(f64, f64)>> {
+        let (executor, ledger) = (&self.executor, self.executor.ledger());
+        let batches = match self.experiment.quantise.kind {
+            QuantiseKind::None => return Ok(None),
+            QuantiseKind::After => self.experiment.quantise.calibration,
+            QuantiseKind::Aware => 0,
+        };
+        ledger.set_phase(Phase::Compress);
+        ledger.enter(Part::Compression);
+        let layers = Forget(self.int8_layers());
+        if batches > 0 {
+            layers.0.iter().try_for_each(|(int8, _)| int8.observe(executor))?;
+            let stats = Stats::new(executor, self.info.label)?;
+            for _ in 0..batches {
+                ledger.enter(Part::Calibration);
+                let batch = self.upload(calibration()?, Split::Train, [self.info.input.label(), "labels"])?;
+                self.loss().measure(batch.inputs, &batch.labels, &stats, &mut None)?;
+            }
+        }
+        ledger.enter(Part::Coding);
+        layers.0.iter().try_for_each(|(int8, weight)| int8.code(executor, weight.weight()))?;
+        let means = self.measured(test, None, |samples| Part::CodedBatch { samples })?;
+        drop(layers);
+        executor.step_ended()?;
+        Ok(Some(means))
+    }
+
+    /// The layers that become ones of integers, with their weights.
+    fn int8_layers(&self) -> Vec<(&Int8Layer<B>, &Param<B>)> {
+        self.model.leaves().into_iter().filter_map(|layer| layer.int8().zip(layer.prunable())).collect()
+    }
+
+    /// Bytes of all parameters as codes, and as they are.
+    ///
+    /// # Errors
+    /// Fails when the device does.
+    pub fn compressed_bytes(&self) -> Result<[Bytes; 2]> {
+        let dense: u64 = self.model.params().iter().map(|param| param.weight().bytes()).sum();
+        let mut bytes = dense;
+        for (_, param) in self.int8_layers() {
+            let weight = param.weight();
+            bytes -= weight.bytes();
+            bytes += weight.elements() as u64 + SCALE * weight.shape().first() as u64 + RANGE;
+        }
+        let Some(pruning) = &self.pruning else { return Ok([Bytes(bytes), Bytes(dense)]) };
+        let coded: Vec<_> = self.int8_layers().into_iter().map(|(_, param)| (param.layer(), param.name())).collect();
+        for (param, [zeros, mask]) in pruning.zeros_of(&self.executor, &self.model.prunable())? {
+            let is_coded = coded.contains(&(param.layer(), param.name()));
+            let size = if is_coded { 1 } else { param.weight().dtype().size() as u64 };
+            bytes = bytes + mask - zeros * size;
+        }
+        Ok([Bytes(bytes), Bytes(dense)])
+    }
+}

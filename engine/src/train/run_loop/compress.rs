@@ -1,0 +1,44 @@
+//! The end of a run whose model becomes one of 8-bit integers.
+
+use std::{sync::Arc, time::Duration};
+
+use super::RunLoop;
+use crate::{
+    backend::Backend,
+    bytes::Bytes,
+    data::{Feed, Loader, Split},
+    error::Result,
+    step::{Compressed, Session},
+    train::{command::Inbox, event::Event, fed::next},
+};
+
+impl RunLoop<'_, '_> {
+    /// Tests the trained model as one of 8-bit integers, where it is to become one. What was trained is saved before.
+    pub(super) fn compress<B: Backend>(&mut self, session: &Session<B>, inbox: &mut Inbox<'_>) -> Result<()> {
+        if self.experiment.quantise.kind.is_none() {
+            return Ok(());
+        }
+        let (events, samples) = (self.spec.events, self.spec.plan.resolved.evaluation_batch());
+        let mut test = Loader::test_fed(Arc::clone(&self.spec.dataset), samples, Feed::of(&self.experiment.data))?;
+        let (loader, mut for_data) = (&mut self.loader, Duration::ZERO);
+        let means = session.compress(
+            || next(loader, &mut for_data),
+            || {
+                inbox.listen(events)?;
+                test.recv()
+            },
+        )?;
+        drop(test);
+        self.sampler.read(Bytes::ZERO);
+        if let Some(means) = means {
+            let (test_accuracy, errors) = self.spec.dataset.score(Split::Test, means);
+            let [bytes, dense_bytes] = session.compressed_bytes()?;
+            let trained_accuracy = self.summary.test_accuracy.unwrap_or_default();
+            let is_of_values = errors.is_some();
+            let compressed = Compressed { bytes, dense_bytes, test_accuracy, trained_accuracy, is_of_values };
+            self.summary.compressed = Some(compressed);
+            events.send(Event::Compressed(compressed));
+        }
+        Ok(())
+    }
+}

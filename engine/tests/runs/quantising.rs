@@ -1,0 +1,228 @@
+//! Runs whose model becomes one of 8-bit integers: what that costs in accuracy, what is left, what it takes meanwhile, and that
+//! a saved run goes on with the ranges it learned.
+
+use std::{path::Path, time::Duration};
+
+use candle_core::{Device, safetensors};
+use plimsoll_engine::{
+    Bytes, Experiment,
+    experiment::{
+        BaseWeights, DataKind, EvaluationBatch, Frozen, ModelKind, Precision, Prune, PruneKind, Quantise, QuantiseKind,
+    },
+    hardware::Machine,
+    memory::bookkeeping::ENGINE,
+    plan::{Pass, Plan, Resolved, predict},
+    train::{Command, Compressed, Event, Keep, Outcome, Start, Summary, Trainer},
+};
+
+/// What a run came to.
+struct Run {
+    outcome: Outcome,
+    summary: Summary,
+    losses: Vec<u64>,
+    /// What its event told.
+    told: Option<Compressed>,
+}
+
+/// A run; with `stop_after`, of so many steps.
+fn run(start: Start, stop_after: Option<usize>) -> Run {
+    let trainer = Trainer::new(|| {});
+    trainer.send(Command::Start(Box::new(Start { paused: stop_after.is_some(), ..start })));
+    if stop_after.is_some() {
+        trainer.send(Command::Step);
+    }
+    let (mut losses, mut told) = (Vec::new(), None);
+    loop {
+        match trainer.events().recv_timeout(Duration::from_secs(120)).expect("the trainer goes on") {
+            Event::Step(step) => {
+                losses.push(step.loss.to_bits());
+                match stop_after {
+                    Some(last) if losses.len() == last => trainer.send(Command::Stop),
+                    Some(_) => trainer.send(Command::Step),
+                    None => {}
+                }
+            }
+            Event::Compressed(compressed) => told = Some(compressed),
+            Event::Ended { outcome, summary, .. } => return Run { outcome, summary, losses, told },
+            _ => {}
+        }
+    }
+}
+
+fn finished(experiment: Experiment) -> Run {
+    let run = run(Start::new(experiment), None);
+    assert!(matches!(run.outcome, Outcome::Finished), "{:?}", run.outcome);
+    assert_eq!(run.told, run.summary.compressed, "what was told is what is in the summary");
+    let (predicted, measured) = (run.summary.predicted.live, run.summary.measured.live);
+    assert!(measured <= predicted, "{measured} measured, {predicted} predicted");
+    run
+}
+
+/// A model of this kind that becomes one of integers.
+fn small(model: ModelKind, kind: QuantiseKind) -> Experiment {
+    let mut e = Experiment { budget: Bytes::mib(512), ..Experiment::default() };
+    e.model.kind = model;
+    (e.model.width, e.model.depth, e.model.dense, e.model.heads, e.model.hidden) = (16, 2, 24, 2, 40);
+    (e.data.side, e.data.samples, e.data.length) = (16, 60, 12);
+    e.data.kind = match model {
+        ModelKind::Gpt2 => DataKind::Sort,
+        ModelKind::Unet => DataKind::Masks,
+        _ => DataKind::Shapes,
+    };
+    (e.batch.micro, e.run.steps) = (4, Some(5));
+    e.quantise = Quantise { kind, calibration: 2, ..Quantise::default() };
+    e
+}
+
+/// A small CNN that learns digits.
+fn digits(kind: QuantiseKind) -> Experiment {
+    let mut e = Experiment { budget: Bytes::mib(512), ..Experiment::default() };
+    (e.model.kind, e.model.width, e.model.depth, e.model.dense) = (ModelKind::Cnn, 16, 2, 32);
+    (e.data.kind, e.batch.micro, e.run.epochs) = (DataKind::Digits, 32, Some(8));
+    e.optimizer.learning_rate = 0.003;
+    e.quantise.kind = kind;
+    e
+}
+
+#[test]
+fn integers_cost_half_a_point_of_accuracy_at_the_most() {
+    for kind in [QuantiseKind::After, QuantiseKind::Aware] {
+        let summary = finished(digits(kind)).summary;
+        let compressed = summary.compressed.expect("it became integers");
+        assert_eq!(summary.test_accuracy, Some(compressed.trained_accuracy));
+        assert!(compressed.trained_accuracy > 0.9, "{kind:?}: {compressed:?}");
+        let lost = compressed.trained_accuracy - compressed.test_accuracy;
+        assert!(lost <= 0.005, "{kind:?}: {compressed:?}");
+    }
+    let plain = finished(digits(QuantiseKind::None));
+    let after = finished(digits(QuantiseKind::After));
+    assert_eq!(plain.losses, after.losses, "what comes after training changes no step");
+    assert!(plain.summary.compressed.is_none());
+}
+
+#[test]
+fn every_family_trains_and_becomes_integers_within_its_prediction() {
+    for model in [
+        ModelKind::Mlp,
+        ModelKind::Cnn,
+        ModelKind::Sepcnn,
+        ModelKind::Resnet,
+        ModelKind::Vit,
+        ModelKind::Gpt2,
+        ModelKind::Unet,
+    ] {
+        for kind in [QuantiseKind::After, QuantiseKind::Aware] {
+            for precision in [Precision::F32, Precision::Bf16Mixed] {
+                let summary = finished(Experiment { precision, ..small(model, kind) }).summary;
+                let compressed = summary.compressed.expect("it became integers");
+                assert!(compressed.bytes < compressed.dense_bytes, "{model:?}: {compressed:?}");
+                assert!(compressed.test_accuracy.is_finite(), "{model:?}: {compressed:?}");
+            }
+        }
+    }
+}
+
+#[test]
+fn the_bytes_are_codes_scales_ranges_and_the_rest() {
+    let mut e = small(ModelKind::Mlp, QuantiseKind::After);
+    (e.model.width, e.model.depth, e.data.kind) = (24, 1, DataKind::Digits);
+    let compressed = finished(e.clone()).summary.compressed.expect("it became integers");
+    // 64 inputs, 24 units, 10 classes; a bias each.
+    let (weights, rows) = (64 * 24 + 24 * 10, 24 + 10);
+    assert_eq!(compressed.dense_bytes, Bytes(4 * (weights + rows)));
+    assert_eq!(compressed.bytes, Bytes(weights + 4 * rows + 2 * 8 + 4 * rows));
+    // Half of the weights are zero, and a bit says which.
+    e.prune = Prune { kind: PruneKind::Groups, every: 1, ..Prune::default() };
+    let summary = finished(e).summary;
+    let (stripped, pruned) = (summary.stripped.expect("pruned"), summary.compressed.expect("it became integers"));
+    assert_eq!(pruned.bytes, Bytes(compressed.bytes.0 - stripped.zeros + weights / 8));
+}
+
+/// A run whose highest memory is that of its test with integers.
+fn highest_at_the_end() -> Experiment {
+    let mut e = small(ModelKind::Cnn, QuantiseKind::After);
+    (e.data.samples, e.batch.evaluation) = (400, EvaluationBatch::Whole);
+    e
+}
+
+#[test]
+fn the_phase_is_predicted_and_measured_and_a_byte_less_is_refused() {
+    let mut e = highest_at_the_end();
+    let resolved = |e: &Experiment| Resolved::new(e, &Machine::nominal()).expect("possible");
+    let plan = Plan::of(&e, &Machine::nominal()).expect("a plan");
+    assert_eq!(plan.peak_pass, Pass::Compress);
+    assert!(plan.compress.peak() > plan.evaluate.peak(), "codes stand beside the weights");
+    e.budget = plan.peak.live;
+    let Summary { predicted, measured, .. } = finished(e.clone()).summary;
+    let allowed = ENGINE.0 as f64 + measured.live.0 as f64 * 1.01 + (1 << 20) as f64;
+    assert!(predicted.live.0 as f64 <= allowed, "{} measured, {} predicted", measured.live, predicted.live);
+    e.budget = Bytes(plan.peak.live.0 - 1);
+    assert!(!predict(&resolved(&e), &Machine::nominal()).expect("a plan").fits());
+    let refused = run(Start::new(e.clone()), None);
+    assert!(matches!(refused.outcome, Outcome::OverBudget(_)) && refused.losses.is_empty(), "{:?}", refused.outcome);
+    // One that begins all the same has trained and is saved when it meets the line.
+    let folder = tempfile::tempdir().expect("a folder");
+    let met = run(Start { anyway: true, keep: Keep::in_folder(folder.path()), ..Start::new(e) }, None);
+    let Outcome::OverBudget(refusal) = &met.outcome else { panic!("{:?}", met.outcome) };
+    assert_eq!(met.losses.len(), 5);
+    assert!(met.summary.measured.live <= refusal.error.budget && met.summary.left_over == Bytes::ZERO);
+    assert!(folder.path().join("last.safetensors").is_file());
+}
+
+#[test]
+fn training_for_integers_takes_more_and_training_before_them_does_not() {
+    let steady = |model, kind| Plan::of(&small(model, kind), &Machine::nominal()).expect("a plan").steady.peak();
+    for model in [ModelKind::Mlp, ModelKind::Cnn, ModelKind::Vit] {
+        let [none, after, aware] = QuantiseKind::ALL.map(|kind| steady(model, kind));
+        // The boxes of the layers are bookkeeping.
+        assert!(after.0 - none.0 < 8 << 10, "{model:?}: {none} without, {after}");
+        assert!(aware > none, "{model:?}: {none} without, {aware}");
+    }
+}
+
+fn numbers(folder: &Path) -> Vec<(String, Vec<f32>)> {
+    let file = safetensors::load(folder.join("last.safetensors"), &Device::Cpu).expect("a file of tensors");
+    let of = |(name, tensor): (&String, &candle_core::Tensor)| {
+        (name.clone(), tensor.flatten_all().and_then(|all| all.to_vec1()).expect("f32"))
+    };
+    let mut found: Vec<_> = file.iter().map(of).collect();
+    found.sort_by(|a, b| a.0.cmp(&b.0));
+    found
+}
+
+#[test]
+fn a_saved_run_goes_on_with_its_ranges_to_the_last_bit() {
+    let [whole, parts] = [(); 2].map(|()| tempfile::tempdir().expect("a folder"));
+    let experiment = small(ModelKind::Cnn, QuantiseKind::Aware);
+    let start = |folder: &Path| Start { keep: Keep::in_folder(folder), ..Start::new(experiment.clone()) };
+    let all = run(start(whole.path()), None);
+    let begun = run(start(parts.path()), Some(2));
+    let rest = run(Start { resume: Some(parts.path().join("last.safetensors")), ..start(parts.path()) }, None);
+    assert_eq!([begun.losses, rest.losses].concat(), all.losses);
+    assert_eq!(rest.summary.compressed, all.summary.compressed);
+    let (own, wanted) = (numbers(parts.path()), numbers(whole.path()));
+    let ranges: Vec<_> = own.iter().filter(|(name, _)| name.ends_with("input_range")).collect();
+    // Of two convolutions and two dense layers.
+    assert_eq!(ranges.len(), 4);
+    assert!(ranges.iter().all(|(_, range)| range[0] <= 0.0 && range[1] > 0.0), "{ranges:?}");
+    assert!(own == wanted);
+}
+
+#[test]
+fn what_cannot_become_integers_is_refused_by_its_key() {
+    let problem = |change: fn(&mut Experiment)| {
+        let mut e = small(ModelKind::Gpt2, QuantiseKind::Aware);
+        change(&mut e);
+        let problems = Resolved::new(&e, &Machine::nominal()).expect_err("impossible");
+        problems.into_iter().map(|problem| problem.key).collect::<Vec<_>>()
+    };
+    assert_eq!(problem(|e| e.precision = Precision::F64), ["quantise.kind"]);
+    assert_eq!(problem(|e| e.lora.rank = 4), ["quantise.kind"]);
+    assert_eq!(problem(|e| e.loss_chunk = 8), ["quantise.kind"]);
+    let coded = |e: &mut Experiment| (e.lora.rank, e.frozen, e.quantise.base) = (4, Frozen::All, BaseWeights::Nf4);
+    assert_eq!(problem(coded), ["quantise.kind"]);
+    assert_eq!(
+        problem(|e| (e.quantise.kind, e.quantise.calibration) = (QuantiseKind::After, 0)),
+        ["quantise.calibration"]
+    );
+}
