@@ -30,6 +30,7 @@ const SHIPPED: &[(&str, &str)] = presets![
     "cnn-shapes-evaluate-whole",
     "cnn-digits-pruned",
     "cnn-digits-channels",
+    "cnn-digits-int8",
     "shapes-input-pipeline",
     "cnn-digits-teacher",
     "mlp-digits-student",
