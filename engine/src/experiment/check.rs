@@ -16,8 +16,7 @@ use crate::{
     error::Problem,
     experiment::{
         Checkpointing, DatasetInfo, Experiment, Frozen, PoolPolicy, Precision, PruneKind, PruneSchedule, QuantiseKind,
-        UpdateTime,
-        VERSION, limits::MAX_DEPTH, settings,
+        UpdateTime, VERSION, limits::MAX_DEPTH, settings,
     },
 };
 

@@ -33,7 +33,7 @@ pub enum Phase {
 
 impl Phase {
     /// Every phase, in the order of a run.
-    pub const ALL: [Self; 10] = [
+    pub const ALL: [Self; 11] = [
         Self::Start,
         Self::Loading,
         Self::Batch,

@@ -6,7 +6,8 @@ use crate::{
     error::Result,
     memory::timeline::LayerId,
     nn::{
-        ChannelGroup, ChannelMap, Init, Int8Layer, Layer, Param, ParamRole, ParamUse, TensorChannels, int8::rounded_gradients,
+        ChannelGroup, ChannelMap, Init, Int8Layer, Layer, Param, ParamRole, ParamUse, TensorChannels,
+        int8::rounded_gradients,
     },
 };
 

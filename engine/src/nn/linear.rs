@@ -9,7 +9,8 @@ use crate::{
     experiment::Projection,
     memory::timeline::LayerId,
     nn::{
-        ChannelGroup, ChannelMap, CodedParam, Init, Int8Layer, Layer, Param, ParamRole, ParamUse, Start, TensorChannels,
+        ChannelGroup, ChannelMap, CodedParam, Init, Int8Layer, Layer, Param, ParamRole, ParamUse, Start,
+        TensorChannels,
         adapter::{Adapter, Key},
         int8::rounded_gradients,
     },

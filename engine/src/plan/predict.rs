@@ -7,6 +7,7 @@
 
 mod layer_rows;
 mod op_times;
+mod passes;
 mod places;
 
 use std::{sync::Arc, time::Instant};
@@ -28,7 +29,10 @@ use crate::{
     step::{Blank, Session, bookkeeping, load, restore, save::Nowhere},
 };
 
-use self::layer_rows::{ModelFacts, layer_rows};
+use self::{
+    layer_rows::{ModelFacts, layer_rows},
+    passes::Passes,
+};
 pub use self::{op_times::op_secs, places::requests};
 
 /// Predicts what a run of `resolved` takes on `machine`. Reads nothing else.
@@ -78,9 +82,6 @@ fn of_sizes(error: Error, resolved: &Resolved) -> Error {
 /// Micro-batches of one step that are run dry. Each after the second repeats the second to the byte, so a longer step
 /// has nothing more to show.
 const MICRO_BATCHES: usize = 32;
-
-/// The most steps and evaluations that are run until the pool is as it was before.
-const PASSES: u64 = 16;
 
 /// What steps are run dry for.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -223,111 +224,6 @@ impl<'a> Dry<'a> {
         let ledger = self.session.executor().ledger();
         tally::suspended(|| self.recordings.push(ledger.take_recording()));
         self.recordings.len() - 1
-    }
-}
-
-/// The recordings of a run's passes, by number; that of the first step is 0.
-struct Passes {
-    /// Of the model as it is built, after the first step.
-    whole: OfModel,
-    /// Of the taking out of channels, and of the model after that.
-    thinned: Option<(usize, OfModel)>,
-    /// Of what the trained model becomes, which is the last of all.
-    compress: usize,
-}
-
-/// The recordings of a model's passes.
-struct OfModel {
-    /// Of the last step; `None` where there is none.
-    steady: Option<usize>,
-    /// Of the last evaluation.
-    evaluate: usize,
-    /// Of a checkpoint's writing.
-    save: usize,
-    /// Of the model as one of integers, which is the last of all; nothing is in it where there is none.
-    compress: usize,
-    /// Predicted seconds of the last step.
-    step_secs: f64,
-}
-
-/// Layouts of a pool that came up, few enough to look through.
-#[derive(Default)]
-struct Layouts {
-    hashes: [u64; PASSES as usize + 1],
-    count: usize,
-}
-
-impl Layouts {
-    fn contains(&self, layout: u64) -> bool {
-        self.hashes[..self.count].contains(&layout)
-    }
-
-    /// Whether it is a new one.
-    fn insert(&mut self, layout: u64) -> bool {
-        let is_new = !self.contains(layout);
-        if is_new {
-            self.hashes[self.count] = layout;
-            self.count += 1;
-        }
-        is_new
-    }
-}
-
-impl Dry<'_> {
-    /// The first step and those that follow, on the model before channels are taken out and on the one after that.
-    fn passes(&mut self) -> Result<Passes> {
-        self.step()?;
-        self.take_recording();
-        let left = self.resolved.steps_left();
-        let Some(after) = self.resolved.thinned_after().filter(|_| !self.session.is_thinned()) else {
-            let whole = self.until_repeated(left.saturating_sub(1))?;
-            return Ok(Passes { whole, thinned: None, compress: self.compressed()? });
-        };
-        let before = left.min(after.saturating_sub(self.resolved.steps_done())).max(1);
-        // A run that should have done it already does it after its next step.
-        let whole = self.until_repeated((before - 1).max(u64::from(left > 1)))?;
-        self.whole = Some(tally::suspended(|| ModelFacts::of(&self.session, self.resolved.experiment().precision)));
-        self.session.take_out_channels()?;
-        let prune = self.take_recording();
-        let thinned = self.until_repeated(left - before)?;
-        Ok(Passes { whole, thinned: Some((prune, thinned)), compress: self.compressed()? })
-    }
-
-    /// What the trained model becomes; the recording's number.
-    fn compressed(&mut self) -> Result<usize> {
-        self.compress()?;
-        Ok(self.take_recording())
-    }
-
-    /// At most `left` steps, and evaluations in turn with them, until both leave the pool as they did before.
-    fn until_repeated(&mut self, left: u64) -> Result<OfModel> {
-        let (mut after_steps, mut after_evaluations) = (Layouts::default(), Layouts::default());
-        after_steps.insert(self.layout());
-        let mut left = left.min(PASSES);
-        let (mut steady, mut step_secs) = (None, 0.0);
-        loop {
-            while left > 0 {
-                left -= 1;
-                step_secs = self.step()?;
-                steady = Some(self.take_recording());
-                if !after_steps.insert(self.layout()) {
-                    break;
-                }
-            }
-            self.evaluate()?;
-            let evaluate = self.take_recording();
-            let layout = self.layout();
-            if left == 0 || after_steps.contains(layout) || !after_evaluations.insert(layout) {
-                self.save()?;
-                let save = self.take_recording();
-                return Ok(OfModel { steady, evaluate, save, step_secs });
-            }
-        }
-    }
-
-    /// Where the pool has room.
-    fn layout(&self) -> u64 {
-        self.session.executor().ledger().fingerprint()
     }
 }
 

@@ -135,7 +135,7 @@ fn the_bytes_are_codes_scales_ranges_and_the_rest() {
     e.prune = Prune { kind: PruneKind::Groups, every: 1, ..Prune::default() };
     let summary = finished(e).summary;
     let (stripped, pruned) = (summary.stripped.expect("pruned"), summary.compressed.expect("it became integers"));
-    assert_eq!(pruned.bytes, Bytes(compressed.bytes.0 - stripped.zeros + weights / 8));
+    assert_eq!(pruned.bytes, Bytes(compressed.bytes.0 - stripped.gone + weights / 8));
 }
 
 /// A run whose highest memory is that of its test with integers.

@@ -1,7 +1,10 @@
 //! Locks written, read back, cut short, and compared.
 
 use super::*;
-use crate::{backend::Rates, experiment::{PruneKind, QuantiseKind}};
+use crate::{
+    backend::Rates,
+    experiment::{PruneKind, QuantiseKind},
+};
 
 fn peak(change: impl FnOnce(&mut Experiment), machine: &Machine) -> LockedPeak {
     let mut experiment = Experiment::default();

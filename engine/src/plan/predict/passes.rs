@@ -1,0 +1,110 @@
+//! The passes of a run, in its order: the first step, later steps and evaluations until they repeat, and what comes between.
+
+use super::{Dry, layer_rows::ModelFacts};
+use crate::{error::Result, memory::tally};
+
+/// The most steps and evaluations that are run until the pool is as it was before.
+const PASSES: u64 = 16;
+
+/// The recordings of a run's passes, by number; that of the first step is 0.
+pub(super) struct Passes {
+    /// Of the model as it is built, after the first step.
+    pub(super) whole: OfModel,
+    /// Of the taking out of channels, and of the model after that.
+    pub(super) thinned: Option<(usize, OfModel)>,
+    /// Of the trained model as one of integers, which is the last of all; nothing is in it where there is none.
+    pub(super) compress: usize,
+}
+
+/// The recordings of a model's passes.
+pub(super) struct OfModel {
+    /// Of the last step; `None` where there is none.
+    pub(super) steady: Option<usize>,
+    /// Of the last evaluation.
+    pub(super) evaluate: usize,
+    /// Of a checkpoint's writing.
+    pub(super) save: usize,
+    /// Predicted seconds of the last step.
+    pub(super) step_secs: f64,
+}
+
+/// Layouts of a pool that came up, few enough to look through.
+#[derive(Default)]
+struct Layouts {
+    hashes: [u64; PASSES as usize + 1],
+    count: usize,
+}
+
+impl Layouts {
+    fn contains(&self, layout: u64) -> bool {
+        self.hashes[..self.count].contains(&layout)
+    }
+
+    /// Whether it is a new one.
+    fn insert(&mut self, layout: u64) -> bool {
+        let is_new = !self.contains(layout);
+        if is_new {
+            self.hashes[self.count] = layout;
+            self.count += 1;
+        }
+        is_new
+    }
+}
+
+impl Dry<'_> {
+    /// The first step and those that follow, on the model before channels are taken out and on the one after that.
+    pub(super) fn passes(&mut self) -> Result<Passes> {
+        self.step()?;
+        self.take_recording();
+        let left = self.resolved.steps_left();
+        let Some(after) = self.resolved.thinned_after().filter(|_| !self.session.is_thinned()) else {
+            let whole = self.until_repeated(left.saturating_sub(1))?;
+            return Ok(Passes { whole, thinned: None, compress: self.compressed()? });
+        };
+        let before = left.min(after.saturating_sub(self.resolved.steps_done())).max(1);
+        // A run that should have done it already does it after its next step.
+        let whole = self.until_repeated((before - 1).max(u64::from(left > 1)))?;
+        self.whole = Some(tally::suspended(|| ModelFacts::of(&self.session, self.resolved.experiment().precision)));
+        self.session.take_out_channels()?;
+        let prune = self.take_recording();
+        let thinned = self.until_repeated(left - before)?;
+        Ok(Passes { whole, thinned: Some((prune, thinned)), compress: self.compressed()? })
+    }
+
+    /// What the trained model becomes; the recording's number.
+    fn compressed(&mut self) -> Result<usize> {
+        self.compress()?;
+        Ok(self.take_recording())
+    }
+
+    /// At most `left` steps, and evaluations in turn with them, until both leave the pool as they did before.
+    fn until_repeated(&mut self, left: u64) -> Result<OfModel> {
+        let (mut after_steps, mut after_evaluations) = (Layouts::default(), Layouts::default());
+        after_steps.insert(self.layout());
+        let mut left = left.min(PASSES);
+        let (mut steady, mut step_secs) = (None, 0.0);
+        loop {
+            while left > 0 {
+                left -= 1;
+                step_secs = self.step()?;
+                steady = Some(self.take_recording());
+                if !after_steps.insert(self.layout()) {
+                    break;
+                }
+            }
+            self.evaluate()?;
+            let evaluate = self.take_recording();
+            let layout = self.layout();
+            if left == 0 || after_steps.contains(layout) || !after_evaluations.insert(layout) {
+                self.save()?;
+                let save = self.take_recording();
+                return Ok(OfModel { steady, evaluate, save, step_secs });
+            }
+        }
+    }
+
+    /// Where the pool has room.
+    fn layout(&self) -> u64 {
+        self.session.executor().ledger().fingerprint()
+    }
+}
