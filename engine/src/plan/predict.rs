@@ -137,10 +137,12 @@ fn recorded<'a>(resolved: &'a Resolved, machine: &Machine, places: Option<&Arc<P
     Ok(done)
 }
 
-/// The experiment with no more micro-batches in a step than are run dry.
+/// The experiment with no more micro-batches in a step, and batches of a calibration, than are run dry.
 fn shortened(experiment: &Experiment) -> Experiment {
     let mut shortened = experiment.clone();
     shortened.batch.accumulation = experiment.batch.accumulation.min(MICRO_BATCHES);
+    // Batches after the second repeat it here as well.
+    shortened.quantise.calibration = experiment.quantise.calibration.min(MICRO_BATCHES);
     shortened
 }
 

@@ -20,6 +20,7 @@ pub fn bookkeeping(experiment: &Experiment, teacher: Option<&Experiment>, info: 
     let mut shortened = experiment.clone();
     // Every micro-batch after the second repeats the second.
     shortened.batch.accumulation = experiment.batch.accumulation.min(2);
+    shortened.quantise.calibration = experiment.quantise.calibration.min(2);
     tally::counted(|| {
         let ledger = Ledger::gathering();
         let executor = Executor::new(DryRun::new(Target::Cpu { threads: 1 }, Rates::NOMINAL), ledger.clone());

@@ -84,7 +84,7 @@ impl Steps {
 
     /// The number of steps from zero, as far as there are codes.
     #[inline(always)]
-    fn from_zero<T: Float>(self, x: T) -> f32 {
+    fn step_of<T: Float>(self, x: T) -> f32 {
         (single(x) / self.scale).round_ties_even().clamp(-self.zero, 255.0 - self.zero)
     }
 }
@@ -173,7 +173,7 @@ simd! {
 
     fn code [T: Float] (x: &[T], steps: Steps, codes: &mut [u8]) {
         for (code, x) in codes.iter_mut().zip(x) {
-            *code = (steps.from_zero(*x) + steps.zero) as i32 as u8;
+            *code = (steps.step_of(*x) + steps.zero) as i32 as u8;
         }
     }
 
@@ -182,7 +182,7 @@ simd! {
             return y.copy_from_slice(x);
         }
         for (y, x) in y.iter_mut().zip(x) {
-            *y = T::from_f64(f64::from(steps.from_zero(*x) * steps.scale));
+            *y = T::from_f64(f64::from(steps.step_of(*x) * steps.scale));
         }
     }
 
