@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """What presets learn with AdamW and with rules that keep less state: a JSON object a run.
 
-    python3 tests/optimizers.py [PROGRAM] > tests/measurements/optimizers-cpu.jsonl
+    python3 tests/optimizers.py [PROGRAM [RULE ...]] > tests/measurements/optimizers-cpu.jsonl
 
-Each preset is trained as it ships, but for the rule and the seed, which draws the weights, the order of the samples and what
+With names of rules it trains by those alone, so that what they learn can be added to what is known of the others. Each preset is trained as it ships, but for the rule and the seed, which draws the weights, the order of the samples and what
 is held out. So all rules have AdamW's learning rate, which suits it, and APOLLO-Mini five times that as well: `times`.
 `accuracy` is of the held-out samples at the end.
 """
@@ -19,7 +19,9 @@ from pathlib import Path
 
 PROGRAM = sys.argv[1] if len(sys.argv) > 1 else "target/release/plimsoll"
 PRESETS = ["mlp-digits", "cnn-digits", "vit-digits", "sort-llama"]
-RULES = [("adamw", 1), ("adamw8bit", 1), ("adamw4bit", 1), ("muon", 1), ("apollo-mini", 1), ("apollo-mini", 5)]
+RULES = [("adamw", 1), ("adamw8bit", 1), ("adamw4bit", 1), ("flash-adamw", 1), ("muon", 1), ("apollo-mini", 1),
+         ("apollo-mini", 5)]
+CHOSEN = sys.argv[2:] or [rule for rule, _ in RULES]
 SEEDS = [1, 2, 3]
 
 
@@ -51,7 +53,7 @@ def main():
     about = {"on": "cpu", "device": processor(), "threads": os.cpu_count(),
              "date": datetime.date.today().isoformat(), "version": version}
     for preset in PRESETS:
-        for rule, times in RULES:
+        for rule, times in [of for of in RULES if of[0] in CHOSEN]:
             for seed in SEEDS:
                 end = train(preset, rule, times, seed)
                 row = {"name": preset, "optimizer": rule, "times": times, "seed": seed, "accuracy": end["test_accuracy"],

@@ -131,8 +131,9 @@ fn the_page_tells_what_other_rules_than_adamw_came_to() {
         let (adamw, spread) = accuracies(&rows, preset, ("adamw", 1));
         let of_rule = |rule: (&str, u64)| format!("{:+.2}", accuracies(&rows, preset, rule).0 - adamw);
         let mut told = vec![format!("{adamw:.2}%"), format!("{spread:.2}")];
-        let others = [("adamw8bit", 1), ("adamw4bit", 1), ("muon", 1), ("apollo-mini", 1), ("apollo-mini", 5)];
-        told.extend(others.map(of_rule));
+        let of_adamw = [("adamw8bit", 1), ("adamw4bit", 1), ("flash-adamw", 1)];
+        let others = [("muon", 1), ("apollo-mini", 1), ("apollo-mini", 5)];
+        told.extend(of_adamw.into_iter().chain(others).map(of_rule));
         assert!(cells(preset).iter().any(|cells| *cells == told), "the page lacks {preset}: {told:?}");
     }
 }
