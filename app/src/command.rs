@@ -250,6 +250,8 @@ pub(crate) enum Action {
     BrowseTeacher,
     /// Ask for the folder of a tokenizer.
     BrowseTokenizer,
+    /// Ask for the folder that streamed samples are kept in.
+    BrowseCache,
     /// The user points at a control: tell what what its neighbours would change.
     AskNeighbours {
         /// The key of the control.

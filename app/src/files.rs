@@ -35,6 +35,8 @@ pub(crate) enum Purpose {
     Teacher,
     /// The folder of a tokenizer.
     Tokenizer,
+    /// The folder that streamed samples are kept in.
+    Cache,
     /// A file for a chart or its data.
     Take(Take),
 }
@@ -148,6 +150,7 @@ fn desktop(purpose: Purpose, suggestion: &Path) -> Option<PathBuf> {
         }
         Purpose::DataFolder => dialog.set_title("The folder of the data").pick_folder(),
         Purpose::Tokenizer => dialog.set_title("The folder of the tokenizer").pick_folder(),
+        Purpose::Cache => dialog.set_title("A folder to keep samples in").pick_folder(),
         Purpose::Weights => dialog.set_title("The folder of the weights").pick_folder(),
         Purpose::Teacher => dialog.set_title("The folder of the teacher").pick_folder(),
     }

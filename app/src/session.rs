@@ -165,7 +165,7 @@ impl Session {
         let run = self.runs.iter_mut().rev().find(|run| run.key == latest.run);
         if let Some(run) = run.filter(|_| !latest.measured_step.is_empty()) {
             run.measured_step = Some((latest.measured_in_step, Arc::clone(&latest.measured_step)));
-            run.waiting = Some(latest.waiting);
+            run.fed = Some((latest.waiting, latest.feeding));
         }
     }
 

@@ -344,10 +344,10 @@ impl State {
                     "The run does not fit this machine: it takes {} of {line}. Change something.",
                     plan.load()
                 )),
-                Verdict::NoRoomForData { free } => Some(format!(
-                    "The data take {} of memory, and this machine has {free} free. Stream them, or take fewer samples.",
-                    plan.host.total()
-                )),
+                Verdict::OverHostBudget { .. } | Verdict::NoRoomForData { .. } | Verdict::NoRoomOnDisk { .. } => {
+                    let free = plan.machine.free_memory().map(|free| free.bytes);
+                    plan.host_obstacle(free).map(|obstacle| obstacle.problem(plan, &plan.host_offers).to_string())
+                }
             },
         }
     }

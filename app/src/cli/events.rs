@@ -126,7 +126,14 @@ fn ended(outcome: &Outcome, summary: &Summary, predicted: Peak, is_of_values: bo
         "process_is_sampled": summary.is_process_sampled,
         "left_over_bytes": summary.left_over.0,
         "data_secs": summary.data_secs,
-        "host": {"predicted_bytes": summary.host.predicted.0, "measured_bytes": summary.host.measured.0},
+        "data_bytes": summary.data_bytes.0,
+        "batches_ready": summary.batches_ready,
+        "host": {
+            "predicted_bytes": summary.host.predicted.0,
+            "measured_bytes": summary.host.measured.0,
+            "predicted_disk_bytes": summary.host.predicted_disk.0,
+            "measured_disk_bytes": summary.host.measured_disk.0,
+        },
     });
     let scores = if is_of_values { ["test_r2", "best_test_r2"] } else { ["test_accuracy", "best_test_accuracy"] };
     object[scores[0]] = summary.test_accuracy.into();

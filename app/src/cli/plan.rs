@@ -4,6 +4,7 @@ use std::{process::ExitCode, time::Duration};
 
 use clap::Args;
 use plimsoll_engine::{
+    Bytes,
     data::HostMemory,
     device::profile::Card,
     memory::{Alive, Categories, Category, Phase, Timeline},
@@ -49,15 +50,26 @@ struct Host {
     batches_bytes: u64,
     workers_bytes: u64,
     total_bytes: u64,
+    cache_bytes: u64,
+    /// Of a disk: none of the total.
+    disk_bytes: u64,
+    budget_bytes: Option<u64>,
+    /// What would fit, where the data stand in the way.
+    would_fit: Vec<String>,
 }
 
 impl Host {
-    fn of(host: &HostMemory) -> Self {
+    fn of(plan: &plan::Plan) -> Self {
+        let host = &plan.host;
         Self {
             data_bytes: host.data.0,
             batches_bytes: host.batches.0,
             workers_bytes: host.workers.0,
             total_bytes: host.total().0,
+            cache_bytes: host.cache.0,
+            disk_bytes: host.disk.0,
+            budget_bytes: plan.experiment.data.host_line().map(|line| line.0),
+            would_fit: plan.host_offers.iter().map(ToString::to_string).collect(),
         }
     }
 }
@@ -148,7 +160,7 @@ impl Plan {
                 alive_at_peak: &plan.alive_at_peak,
                 timeline: moments(plan.timeline(plan.peak_pass)),
                 host_data_bytes: plan.host.data.0,
-                host: Host::of(&plan.host),
+                host: Host::of(&plan),
                 data_notes: plan.resolved.notes(),
                 table: plan.resolved.data().table_facts().map(samples::TableJson::of),
                 text: plan.resolved.data().text_facts().map(samples::Json::of),
@@ -212,7 +224,7 @@ fn describe(plan: &plan::Plan) -> anyhow::Result<String> {
         plan.total_steps,
         format::secs(plan.step_secs),
         format::secs(plan.step_secs * plan.total_steps as f64),
-        host(&plan.host)
+        host(plan)
     ));
     for note in plan.resolved.notes() {
         text.push_str(&format!("Data: {note}.\n"));
@@ -254,13 +266,15 @@ fn describe(plan: &plan::Plan) -> anyhow::Result<String> {
 }
 
 /// What is taken of host memory beside the budget.
-fn host(host: &HostMemory) -> String {
+fn host(plan: &plan::Plan) -> String {
+    let HostMemory { data, cache, batches, workers, disk } = plan.host;
+    let budget = plan.experiment.data.host_line().map_or(String::new(), |line| format!(" (of {line})"));
+    let kept = if cache > Bytes::ZERO { format!("what is kept of it {cache}, ") } else { String::new() };
+    let total = plan.host.total();
+    let disk = if disk > Bytes::ZERO { format!("On disk, what is kept takes {disk}.\n") } else { String::new() };
     format!(
-        "Host memory outside the budget: {}, of which the data set takes {}, batches {}, and the threads that make them {}.\n",
-        host.total(),
-        host.data,
-        host.batches,
-        host.workers
+        "Host memory outside the budget: {total}{budget}, of which the data set takes {data}, {kept}batches {batches}, and the \
+         threads that make them {workers}.\n{disk}"
     )
 }
 
@@ -283,11 +297,11 @@ fn answer(plan: &plan::Plan) -> String {
             "It does not fit this machine: {load} at the peak, of {line}{free}. It is inside the budget of {budget}, which \
              is more than that.\n"
         ),
-        Verdict::NoRoomForData { free } => format!(
-            "It does not fit this machine: the data take {} of host memory, and {free} are free; stream them \
-             (data.placement=streamed), or take fewer or smaller samples.\n",
-            plan.host.total()
-        ),
+        Verdict::OverHostBudget { .. } | Verdict::NoRoomForData { .. } | Verdict::NoRoomOnDisk { .. } => {
+            let free = plan.machine.free_memory().map(|free| free.bytes);
+            let words = plan.host_obstacle(free).map(|obstacle| obstacle.problem(plan, &plan.host_offers).to_string());
+            format!("It does not fit: {}.\n", words.unwrap_or_default())
+        }
     }
 }
 

@@ -12,7 +12,7 @@ use std::{
 
 use clap::Args;
 use plimsoll_engine::{
-    Experiment,
+    Bytes, Experiment,
     plan::{Peak, Plan},
     train::{Event, Folder, Outcome, SaveReason, Start, StepRecord, Summary, Trainer},
 };
@@ -326,6 +326,11 @@ fn result(summary: &Summary, predicted: &Peak, is_gpu: bool) -> String {
     let host = summary.host;
     let difference = host.predicted.difference(host.measured);
     table.row(["data, in host memory".to_owned(), host.predicted.to_string(), host.measured.to_string(), difference]);
+    if host.predicted_disk > Bytes::ZERO {
+        let (predicted, measured) = (host.predicted_disk, host.measured_disk);
+        let difference = predicted.difference(measured);
+        table.row(["data, on disk".to_owned(), predicted.to_string(), measured.to_string(), difference]);
+    }
     let skipped = match summary.skipped_steps {
         0 => String::new(),
         n => format!(", {n} skipped by loss scaling"),
@@ -341,7 +346,11 @@ fn result(summary: &Summary, predicted: &Peak, is_gpu: bool) -> String {
     };
     let pruned = summary.stripped.map_or(String::new(), |stripped| format!("\n{stripped}"));
     let compressed = summary.compressed.map_or(String::new(), |compressed| format!("\n{compressed}"));
-    let pruned = pruned + &compressed;
-    let Summary { steps, secs, data_secs, .. } = summary;
-    format!("{steps} steps in {secs:.1} s, {data_secs:.1} s of it for data{skipped}; {reached}{pruned}\n\n{table}")
+    let Summary { steps, secs, data_secs, data_bytes, .. } = *summary;
+    let read = match data_bytes {
+        Bytes::ZERO => String::new(),
+        bytes => format!(", {bytes} read"),
+    };
+    let made = pruned + &compressed;
+    format!("{steps} steps in {secs:.1} s, {data_secs:.1} s of it for data{read}{skipped}; {reached}{made}\n\n{table}")
 }

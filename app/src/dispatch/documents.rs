@@ -60,6 +60,11 @@ impl Dispatcher<'_> {
                 experiment.data.tokenizer = Some(path);
                 self.edit("data.tokenizer", experiment);
             }
+            Purpose::Cache => {
+                let mut experiment = self.state.document.experiment.clone();
+                experiment.data.cache_folder = Some(path);
+                self.edit("data.cache_folder", experiment);
+            }
             Purpose::Weights => {
                 let mut experiment = self.state.document.experiment.clone();
                 experiment.weights.path = Some(path);

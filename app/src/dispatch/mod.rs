@@ -113,6 +113,7 @@ impl Dispatcher<'_> {
             }
             Action::BrowseWeights => self.browse(Purpose::Weights, |e| e.weights.path.clone()),
             Action::BrowseTeacher => self.browse(Purpose::Teacher, |e| e.distil.teacher.clone()),
+            Action::BrowseCache => self.browse(Purpose::Cache, |e| e.data.cache_folder.clone()),
             Action::BrowseTokenizer => self.browse(Purpose::Tokenizer, |e| e.data.tokenizer.clone()),
             Action::AskNeighbours { control, neighbours } => self.ask_neighbours(control, neighbours),
             Action::ShowRun(key) => self.show_run(key),

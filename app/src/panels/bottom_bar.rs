@@ -250,7 +250,7 @@ fn standing(run: &RunRecord, palette: &Palette) -> (String, Color32) {
 
 /// What of a run's time its batches were waited for.
 fn waiting(run: &RunRecord) -> String {
-    let Some(share) = run.waiting else { return String::new() };
+    let Some((share, _)) = run.fed else { return String::new() };
     let percent = format!("{:.0}%", share * 100.0);
     if share < 0.05 {
         format!("It waited for batches in {percent} of that time: they are made as quickly as it learns.")

@@ -72,6 +72,12 @@ pub(crate) fn verdict_words(plan: &Plan) -> String {
         Verdict::Fits { headroom } => format!("Fits: {load} of {budget}, {headroom} headroom"),
         Verdict::OverBudget { by } => format!("Does not fit: {by} too much ({load} of {budget})"),
         Verdict::OverMachine { line } => format!("Does not fit this machine: {load} of {line}"),
+        Verdict::OverHostBudget { by } => {
+            format!("Does not fit the host's budget: the data take {}, {by} too much", plan.host.total())
+        }
+        Verdict::NoRoomOnDisk { free } => {
+            format!("Does not fit this disk: what is kept takes {} of {free} free", plan.host.disk)
+        }
         Verdict::NoRoomForData { free } => {
             format!("Does not fit this machine: the data take {} of {free} free", plan.host.total())
         }

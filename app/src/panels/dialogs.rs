@@ -82,6 +82,12 @@ fn path(ui: &mut Ui, context: &PanelContext<'_>, purpose: Purpose, suggestion: &
             "/path/to/folder",
             "Use",
         ),
+        Purpose::Cache => (
+            "A folder to keep samples in",
+            "Type or paste the path of a folder on a disk with room; the file in it has no name and is gone with the run's data.",
+            "/path/to/folder",
+            "Use",
+        ),
         Purpose::Teacher => (
             "A model that teaches",
             "Type or paste the path of a kept run's folder, of a folder with model.safetensors, or of a .safetensors file.",

@@ -16,7 +16,7 @@ use plimsoll_engine::{
     plan::{Pass, Plan},
     report::curves::{Curve, Curves, Group, names},
     store::{self, RunKey as Kept, RunState, StoredRun},
-    train::{Outcome, StepRecord, Summary},
+    train::{Feeding, Outcome, StepRecord, Summary},
 };
 
 use super::RunKey;
@@ -147,8 +147,8 @@ pub(crate) struct RunRecord {
     pub(crate) last: Option<StepRecord>,
     /// Seconds of all its steps, without tests.
     steps_secs: f64,
-    /// The share of them in which it waited for batches; of a run of another sitting nothing is known.
-    pub(crate) waiting: Option<f64>,
+    /// The share of them in which it waited for batches, and how it is fed; of a run of another sitting nothing is known.
+    pub(crate) fed: Option<(f64, Feeding)>,
     /// Most measured bytes so far of what the budget counts.
     pub(crate) peak_load: Bytes,
     /// Best test accuracy so far.
@@ -188,7 +188,7 @@ impl RunRecord {
             measured_step: None,
             last: None,
             steps_secs: 0.0,
-            waiting: None,
+            fed: None,
             peak_load: Bytes::ZERO,
             best_accuracy: None,
             summary: None,
@@ -221,7 +221,7 @@ impl RunRecord {
             measured_step: None,
             last: None,
             steps_secs: 0.0,
-            waiting: None,
+            fed: None,
             peak_load: run.load(&run.measured),
             best_accuracy: run.best_test_accuracy,
             summary: None,

@@ -41,6 +41,17 @@ impl Rates {
         rates.into_iter().all(|rate| rate.is_finite() && *rate > 0.0)
     }
 
+    /// Those of `threads` of a processor, of which these are what `all` reach: its share, for memory too.
+    pub fn of_threads(self, threads: usize, all: usize) -> Self {
+        if threads >= all {
+            return self;
+        }
+        let share = threads.max(1) as f64 / all as f64;
+        let Self { flops, depthwise_flops, bytes, launch_secs } = self;
+        let part = |rates: [f64; 4]| rates.map(|rate| rate * share);
+        Self { flops: part(flops), depthwise_flops: depthwise_flops * share, bytes: part(bytes), launch_secs }
+    }
+
     /// A card's at its peak; with `tf32`, products of f32 at that rate.
     pub fn of_card(profile: &Profile, tf32: bool) -> Self {
         let peak = profile.rates;

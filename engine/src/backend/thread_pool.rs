@@ -14,6 +14,7 @@ use crate::{
 /// Threads that run kernels, and the meter that counts what they allocate.
 pub struct ThreadPool {
     threads: rayon::ThreadPool,
+    count: usize,
     meter: &'static Meter,
 }
 
@@ -28,15 +29,23 @@ pub enum ThreadPriority {
 }
 
 impl ThreadPool {
-    /// A pool of [`cpu_threads`], its libraries' per-thread buffers already made: they belong to the idle level.
+    /// A pool of [`cpu_threads`].
+    ///
+    /// # Errors
+    /// Those of [`ThreadPool::of`].
+    pub fn new(priority: ThreadPriority) -> Result<Self> {
+        Self::of(cpu_threads(), priority)
+    }
+
+    /// A pool of `count` threads, its libraries' per-thread buffers already made: they belong to the idle level.
     ///
     /// # Errors
     /// Fails when the system gives no threads.
-    pub fn new(priority: ThreadPriority) -> Result<Self> {
+    pub fn of(count: usize, priority: ThreadPriority) -> Result<Self> {
         heap::keep();
         let meter = Meter::new();
         let threads = rayon::ThreadPoolBuilder::new()
-            .num_threads(cpu_threads())
+            .num_threads(count)
             .thread_name(|i| format!("engine-{i}"))
             .start_handler(move |_| {
                 if priority == ThreadPriority::Background {
@@ -46,9 +55,14 @@ impl ThreadPool {
             })
             .build()
             .map_err(|error| Error::NoThread { purpose: "computing", reason: error.to_string() })?;
-        let pool = Self { threads, meter };
+        let pool = Self { threads, count, meter };
         pool.run(cpu::warm_up);
         Ok(pool)
+    }
+
+    /// How many threads it has.
+    pub fn count(&self) -> usize {
+        self.count
     }
 
     /// What the pool's threads have allocated.

@@ -31,6 +31,18 @@ enum Draw {
     Brightness,
     Contrast,
     Saturation,
+    /// Which of the variants that are kept.
+    Copy,
+}
+
+/// Which of `copies` variants of sample `index` an epoch draws.
+pub(super) fn drawn(seed: u64, epoch: u64, index: usize, copies: usize) -> usize {
+    numbers(seed, epoch, index).below(Draw::Copy as u64, copies)
+}
+
+/// The random numbers of a sample in an epoch.
+fn numbers(seed: u64, epoch: u64, index: usize) -> Rng {
+    Rng::new(seed, Stream::Augment, epoch << 32 ^ index as u64)
 }
 
 impl Augment {
@@ -50,7 +62,7 @@ impl Augment {
         epoch: u64,
         index: usize,
     ) {
-        let rng = Rng::new(seed, Stream::Augment, epoch << 32 ^ index as u64);
+        let rng = numbers(seed, epoch, index);
         self.place(from, to, extents, rng);
         if self.colour > 0.0 {
             self.recolour(to, extents[2], rng);
@@ -67,7 +79,7 @@ impl Augment {
         epoch: u64,
         index: usize,
     ) {
-        self.place(from, to, [height, width, 1], Rng::new(seed, Stream::Augment, epoch << 32 ^ index as u64));
+        self.place(from, to, [height, width, 1], numbers(seed, epoch, index));
     }
 
     /// Shifts and mirrors.

@@ -60,14 +60,16 @@ pub(super) static CIFAR100: Version = Version {
 
 impl Source for Version {
     fn info(&self, data: &Data) -> Result<DatasetInfo> {
-        self.facts(chosen_path(data)?)
+        self.facts(chosen_path(data)?, data.placement)
     }
 
     fn open(&self, data: &Data, _: &DatasetInfo, _: u64) -> Result<Store> {
         let folder = chosen_path(data)?;
         Ok(Store::Images(match data.placement {
             Placement::Host => held(self.samples(folder)?),
-            Placement::Streamed | Placement::Device => ImageStore::Streamed(Box::new(self.stream(folder)?)),
+            placement @ (Placement::Streamed | Placement::Device) => {
+                ImageStore::Streamed(Box::new(self.stream(folder, placement)?))
+            }
         }))
     }
 
@@ -82,8 +84,8 @@ impl Version {
         SAMPLE + self.coarse.is_some() as usize
     }
 
-    fn facts(&self, folder: &Path) -> Result<DatasetInfo> {
-        let (train, test) = self.files(folder)?;
+    fn facts(&self, folder: &Path, placement: Placement) -> Result<DatasetInfo> {
+        let (train, test) = self.files(folder, placement)?;
         let count = |files: &[Records]| files.iter().map(|file| file.count).sum();
         let input = Input::Image { height: SIDE, width: SIDE, channels: CHANNELS };
         Ok(DatasetInfo::one_label(input, self.classes, count(&train), count(&[test])))
@@ -91,13 +93,13 @@ impl Version {
 
     /// Training and test samples.
     fn samples(&self, folder: &Path) -> Result<(Samples, Samples)> {
-        let (train, test) = self.files(folder)?;
+        let (train, test) = self.files(folder, Placement::Host)?;
         Ok((self.read(&train)?, self.read(&[test])?))
     }
 
     /// The same, read when they are asked for.
-    fn stream(&self, folder: &Path) -> Result<Batches> {
-        let (train, test) = self.files(folder)?;
+    fn stream(&self, folder: &Path, placement: Placement) -> Result<Batches> {
+        let (train, test) = self.files(folder, placement)?;
         let open = |Records { path, count }: Records| {
             refuse_packed(&Reader::open(&path)?)?;
             Ok((Opened::new(&path)?, count))
@@ -106,8 +108,9 @@ impl Version {
         Ok(Batches { version: *self, train, test: vec![open(test)?] })
     }
 
-    fn files(&self, folder: &Path) -> Result<(Vec<Records>, Records)> {
-        let find = |name: &str| file::find(folder, &[name.to_owned()])?.map(|path| self.records(path)).transpose();
+    fn files(&self, folder: &Path, placement: Placement) -> Result<(Vec<Records>, Records)> {
+        let find =
+            |name: &str| file::find(folder, &[name.to_owned()])?.map(|path| self.records(path, placement)).transpose();
         let mut train = Vec::new();
         for name in self.train {
             train.extend(find(name)?);
@@ -128,15 +131,17 @@ impl Version {
     }
 
     /// Counts the records of a file from its length.
-    fn records(&self, path: PathBuf) -> Result<Records> {
+    fn records(&self, path: PathBuf, placement: Placement) -> Result<Records> {
         let about = std::fs::metadata(&path).map_err(|error| file::unreadable(&path, &error))?;
         let (len, record) = (about.len(), self.record() as u64);
         let count = len / record;
-        // Of all training files together, no more than the limit of one set.
-        if len > MOST / self.train.len() as u64 {
+        // Of all training files together, no more than the limit of one set that is held.
+        if placement != Placement::Streamed && len > MOST / self.train.len() as u64 {
             let usual = record * self.largest as u64;
-            let message =
-                format!("{len} bytes: too long for a {} batch of {usual} bytes; download it again", self.name);
+            let message = format!(
+                "{len} bytes: too long for a {} batch of {usual} bytes; download it again, or stream it",
+                self.name
+            );
             return Err(Error::file(path, message));
         }
         if count == 0 || !len.is_multiple_of(record) {

@@ -9,6 +9,7 @@ use std::{
 };
 
 use crate::{
+    bytes::Bytes,
     data::{
         DatasetInfo, Inspection, Skipped, TableRow,
         batch::{BatchLayout, HostBatch, Inputs},
@@ -263,6 +264,11 @@ impl Dataset {
             sample(index, (tokens, labels))?;
         }
         Ok(())
+    }
+
+    /// What it takes of a disk now.
+    pub fn on_disk(&self) -> Bytes {
+        self.image_set().map_or(Bytes::ZERO, ImageSet::on_disk)
     }
 
     /// What counts its host memory and that of its loaders, whatever thread takes it.

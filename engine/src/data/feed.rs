@@ -5,7 +5,7 @@
 
 use crate::{
     bytes::Bytes,
-    data::{Split, batch::BatchLayout, images, inspection::Inspection},
+    data::{Split, batch::BatchLayout, images, inspection::Inspection, kept::KeptSizes, order::Order},
     experiment::{Data, DataKind, Placement},
 };
 
@@ -34,12 +34,16 @@ impl Feed {
 /// is counted as a run's own on the processor.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct HostMemory {
-    /// The data set, and the cache of what was decoded when it is full.
+    /// The data set: its samples where they are held, and what is kept to find them.
     pub data: Bytes,
+    /// What is kept of samples that are streamed ([`DataCache`](crate::experiment::DataCache)), once all of it is there.
+    pub cache: Bytes,
     /// Batches for training, those for a test, and the order of the samples.
     pub batches: Bytes,
     /// What the threads work in. Of images in files, as the largest of a few took.
     pub workers: Bytes,
+    /// Room on a disk for what is kept there: none of the memory.
+    pub disk: Bytes,
 }
 
 /// What a loader's thread has beside its batches: its queues and its names.
@@ -51,28 +55,32 @@ impl HostMemory {
     /// Of batches of `micro` samples for training and of `test` for a test.
     pub(crate) fn new(data: &Data, found: &Inspection, [micro, test]: [usize; 2]) -> Self {
         let (feed, info) = (Feed::of(data), found.info());
+        let kept = KeptSizes::of(data, info);
         let batch = |split, samples| samples * BatchLayout::new(data, info, split).sample_bytes();
-        let order = if is_shuffled(data) { info.train * size_of::<u32>() } else { 0 };
+        let order = if is_shuffled(data) { Order::bytes(info.train) } else { 0 };
         // A test may be over before every batch was filled once.
         let tested = feed.batches.min(info.test.div_ceil(test.max(1)));
         let batches = feed.batches * batch(Split::Train, micro) + tested * batch(Split::Test, test) + order;
         // When a test begins, the last batches for training are still being made.
-        let own = 2 * feed.workers * (scratch(data, found) + WORKER_BOOKKEEPING);
+        let scratch = scratch(data, found) + kept.map_or(0, |kept| kept.scratch());
+        let own = 2 * feed.workers * (scratch + WORKER_BOOKKEEPING);
         Self {
             data: found.host_bytes(),
+            cache: kept.map_or(Bytes::ZERO, |kept| kept.host()),
+            disk: kept.map_or(Bytes::ZERO, |kept| kept.disk()),
             batches: Bytes(batches as u64),
             workers: Bytes((own + 2 * LOADER_BOOKKEEPING) as u64),
         }
     }
 
-    /// All of it.
+    /// All of it that is memory.
     pub fn total(&self) -> Bytes {
         self.data + self.fed()
     }
 
-    /// What it takes beside the data set.
+    /// What it takes beside the data set, which is there before the first step: it comes while the model is trained.
     pub fn fed(&self) -> Bytes {
-        self.batches + self.workers
+        self.cache + self.batches + self.workers
     }
 }
 

@@ -15,6 +15,7 @@ use flate2::bufread::MultiGzDecoder;
 use crate::{
     bytes::Bytes,
     error::{Error, Result},
+    memory::probe::note_read,
     sync::Mutex,
 };
 
@@ -23,6 +24,9 @@ pub(super) const MOST: u64 = 2 << 30;
 
 /// The most that deflate can grow (1032 to 1, RFC 1951's longest match in its shortest code).
 const DEFLATE_RATIO: u64 = 1032;
+
+/// Bytes that are looked at together.
+const PART: usize = 64 << 10;
 
 const GZIP_MAGIC: [u8; 2] = [0x1f, 0x8b];
 
@@ -74,6 +78,7 @@ impl Reader {
             }
         }
         self.at += N as u64;
+        note_read(N);
         Ok(header)
     }
 
@@ -94,9 +99,15 @@ impl Reader {
         } else if self.len > whole {
             return Err(self.long(whole, Some(self.len - whole)));
         }
+        Ok(())
+    }
+
+    /// Whether so many bytes may be held.
+    pub(super) fn check_held(&self, bytes: u64) -> Result<()> {
         if bytes > MOST {
             let message = format!(
-                "the header promises {}, more than the {} this program holds; use a smaller set",
+                "the header promises {}, more than the {} this program holds; use a smaller set, or unpack it and write \
+                 data.placement = \"streamed\"",
                 Bytes(bytes),
                 Bytes(MOST)
             );
@@ -105,9 +116,32 @@ impl Reader {
         Ok(())
     }
 
+    /// Shows `see` the `bytes` that follow, which must be the rest of the file, part by part: however many, they take little
+    /// memory.
+    pub(super) fn see_rest(mut self, bytes: u64, mut see: impl FnMut(&[u8])) -> Result<()> {
+        self.check_rest(bytes)?;
+        let mut part = vec![0; PART];
+        let mut have = 0;
+        loop {
+            match self.reader.read(&mut part) {
+                Ok(0) if have < bytes => return Err(self.short(self.at + bytes, have)),
+                Ok(0) => return Ok(()),
+                Ok(n) if have + n as u64 > bytes => return Err(self.long(self.at + bytes, None)),
+                Ok(n) => {
+                    see(&part[..n]);
+                    have += n as u64;
+                    note_read(n);
+                }
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(self.broken(have, &error)),
+            }
+        }
+    }
+
     /// The `bytes` that follow, which must be the rest of the file.
     pub(super) fn rest(mut self, bytes: u64) -> Result<Vec<u8>> {
         self.check_rest(bytes)?;
+        self.check_held(bytes)?;
         let mut data = Vec::new();
         // A plain file is known to be that long. Gzip may promise a thousand times what it holds: it grows as it unpacks.
         if !self.is_packed && data.try_reserve_exact(bytes as usize).is_err() {
@@ -116,6 +150,7 @@ impl Reader {
         if let Err(error) = (&mut self.reader).take(bytes + 1).read_to_end(&mut data) {
             return Err(self.broken(data.len() as u64, &error));
         }
+        note_read(data.len());
         let have = data.len() as u64;
         if have < bytes {
             return Err(self.short(self.at + bytes, have));
@@ -192,7 +227,9 @@ impl Opened {
                 Error::file_at(&self.path, format!("byte {start}"), message)
             }
             _ => unreadable(&self.path, &error),
-        })
+        })?;
+        note_read(bytes.len());
+        Ok(())
     }
 }
 

@@ -9,18 +9,19 @@
 use std::{
     fs,
     path::{Path, PathBuf},
+    sync::Arc,
+    time::{Duration, SystemTime},
 };
 
 use crate::{
     data::{
-        DatasetInfo, Input, Split,
+        DatasetInfo, Input, Inspection, Split,
         file::{self, Opened, Reader},
         image_set::{self, ImageStore, Samples, Streamed, held},
         source::{Source, Store, chosen_path},
     },
     error::{Error, Problem, Result},
     experiment::{Data, Placement},
-    memory::probe::uncounted,
 };
 
 /// The fewest classes: a set with a single label has nothing to learn.
@@ -35,6 +36,8 @@ const LABEL_HEADER: u64 = 8;
 const TEST: &str = "t10k";
 /// Entries of a folder that are looked at.
 const MOST_ENTRIES: usize = 10_000;
+/// A change this recent may be followed by another with the same time stamp.
+const SETTLED: Duration = Duration::from_secs(2);
 /// The longest side of an image that is accepted.
 const LONGEST: u64 = 4096;
 
@@ -50,9 +53,25 @@ struct Pair {
 /// A folder with IDX files.
 pub(super) struct IdxFiles;
 
+/// The largest label of two files of labels, which are as they were when it was found.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Labelled {
+    files: [Stamp; 2],
+    last: u8,
+}
+
+/// A file, its length and when it was written.
+type Stamp = (PathBuf, Option<(u64, SystemTime)>);
+
 impl Source for IdxFiles {
+    /// The labels are read once for all that is asked of them, as long as their files stay the same.
+    fn inspect(&self, data: &Data, known: Option<&Inspection>) -> Result<Inspection> {
+        let (info, labelled) = facts(chosen_path(data)?, data, known.and_then(Inspection::labelled))?;
+        Ok(Inspection::new(data, info, self.held_bytes(data, &info)?).with_labelled(labelled))
+    }
+
     fn info(&self, data: &Data) -> Result<DatasetInfo> {
-        facts(chosen_path(data)?, data)
+        Ok(facts(chosen_path(data)?, data, None)?.0)
     }
 
     fn open(&self, data: &Data, _: &DatasetInfo, _: u64) -> Result<Store> {
@@ -68,8 +87,8 @@ impl Source for IdxFiles {
     }
 }
 
-fn facts(folder: &Path, data: &Data) -> Result<DatasetInfo> {
-    let (train, test) = pairs(folder)?;
+fn facts(folder: &Path, data: &Data, known: Option<&Arc<Labelled>>) -> Result<(DatasetInfo, Arc<Labelled>)> {
+    let (train, test) = pairs(folder, data.placement != Placement::Streamed)?;
     if data.placement != Placement::Host {
         for input in [&train.images, &train.labels, &test.images, &test.labels] {
             if input.is_packed() {
@@ -81,24 +100,44 @@ fn facts(folder: &Path, data: &Data) -> Result<DatasetInfo> {
     }
     let input = Input::Image { height: train.height as usize, width: train.width as usize, channels: 1 };
     let (train_count, test_count) = (train.count as usize, test.count as usize);
-    let last = last_class(train)?.max(last_class(test)?);
-    Ok(DatasetInfo::one_label(input, (usize::from(last) + 1).max(FEWEST_CLASSES), train_count, test_count))
+    let labelled = {
+        let files = [&train, &test].map(|pair| stamp(pair.labels.path()));
+        // A change that is too recent may be followed by another one with the same time.
+        match known.filter(|known| known.files == files && files.iter().all(is_settled)) {
+            Some(known) => Arc::clone(known),
+            None => Arc::new(Labelled { files, last: last_class(train)?.max(last_class(test)?) }),
+        }
+    };
+    let classes = (usize::from(labelled.last) + 1).max(FEWEST_CLASSES);
+    Ok((DatasetInfo::one_label(input, classes, train_count, test_count), labelled))
 }
 
-/// The largest label of a set: a byte a sample, read again at every look.
+fn stamp(path: &Path) -> Stamp {
+    let about = fs::metadata(path).ok();
+    (path.to_owned(), about.and_then(|about| Some((about.len(), about.modified().ok()?))))
+}
+
+/// Whether a file was not written just now.
+fn is_settled((_, about): &Stamp) -> bool {
+    about.is_some_and(|(_, written)| written.elapsed().is_ok_and(|age| age > SETTLED))
+}
+
+/// The largest label of a set: a byte a sample, read part by part.
 fn last_class(pair: Pair) -> Result<u8> {
-    uncounted(|| Ok(pair.labels.rest(pair.count)?.into_iter().max().unwrap_or(0)))
+    let mut last = 0;
+    pair.labels.see_rest(pair.count, |labels| last = labels.iter().copied().fold(last, u8::max))?;
+    Ok(last)
 }
 
 /// Training and test samples.
 fn open(folder: &Path) -> Result<(Samples, Samples)> {
-    let (train, test) = pairs(folder)?;
+    let (train, test) = pairs(folder, true)?;
     Ok((read(train)?, read(test)?))
 }
 
 /// The same, read when they are asked for.
 fn stream(folder: &Path) -> Result<Records> {
-    let (train, test) = pairs(folder)?;
+    let (train, test) = pairs(folder, false)?;
     let open = |pair: Pair| -> Result<_> {
         let [images, labels] = [pair.images, pair.labels].map(|input| Opened::new(input.path()));
         Ok((images?, labels?, pair.count as usize))
@@ -139,9 +178,10 @@ impl Streamed for Records {
     }
 }
 
-fn pairs(folder: &Path) -> Result<(Pair, Pair)> {
-    let train = pair(folder, "train")?;
-    let test = pair(folder, TEST)?;
+/// The files for training and for testing; what is to be held has to be small enough.
+fn pairs(folder: &Path, is_held: bool) -> Result<(Pair, Pair)> {
+    let train = pair(folder, "train", is_held)?;
+    let test = pair(folder, TEST, is_held)?;
     if (train.height, train.width) != (test.height, test.width) {
         let message = format!(
             "its images are {} x {}, but those for training {} x {}; put files of one set into the folder",
@@ -152,7 +192,7 @@ fn pairs(folder: &Path) -> Result<(Pair, Pair)> {
     Ok((train, test))
 }
 
-fn pair(folder: &Path, part: &str) -> Result<Pair> {
+fn pair(folder: &Path, part: &str, is_held: bool) -> Result<Pair> {
     let mut images = find(folder, part, "images", 3)?;
     let mut labels = find(folder, part, "labels", 1)?;
     let [count, height, width] = dimensions(&mut images)?;
@@ -166,6 +206,9 @@ fn pair(folder: &Path, part: &str) -> Result<Pair> {
         }
     }
     images.check_rest(count * height * width)?;
+    if is_held {
+        images.check_held(count * height * width)?;
+    }
     labels.check_rest(labelled)?;
     if labelled != count {
         let name = images.path().file_name().unwrap_or_default().display();

@@ -3,15 +3,19 @@
 //! Owns [`ImageSet`]. Pixels stay bytes; a batch is augmented and scaled as it is filled: each channel has mean 0 and deviation 1
 //! over the training samples before augmentation, or as published weights expect it. A mask is augmented with its image.
 
+mod keeping;
+
 use std::{borrow::Cow, fmt, ops::Range, sync::atomic::Ordering::Relaxed};
 
 use crate::{
+    bytes::Bytes,
     data::{
         DatasetInfo, Skipped, Split,
         augment::Augment,
         dataset::Filling,
         device_layout::{Chunk, Integers},
         images::{self, Images},
+        kept::{Kept, KeptSizes},
         scaling::{self, Histograms, scaling},
         source::Store,
     },
@@ -75,6 +79,8 @@ enum Labels<'a> {
 #[derive(Debug)]
 pub(super) struct ImageSet {
     source: ImageStore,
+    /// What of its samples is kept, where they are streamed.
+    kept: Option<Kept>,
     /// Height, width and channels of an image.
     extents: [usize; 3],
     /// Labels of a sample.
@@ -94,7 +100,17 @@ impl ImageSet {
             None => scaling(&source.histograms(extents, facts.labels_per_sample)?, extents),
         };
         let augment = Augment::new(data);
-        Ok(Self { source, extents, targets: facts.labels_per_sample, augment, scaling, seed })
+        let targets = facts.labels_per_sample;
+        let mut set = Self { source, kept: None, extents, targets, augment, scaling, seed };
+        // Of the files as they are now.
+        let now = DatasetInfo { train: set.count(Split::Train), test: set.count(Split::Test), ..*facts };
+        set.kept = KeptSizes::of(data, &now).map(|sizes| Kept::new(data, sizes)).transpose()?;
+        Ok(set)
+    }
+
+    /// What of it is on a disk.
+    pub(super) fn on_disk(&self) -> Bytes {
+        self.kept.as_ref().map_or(Bytes::ZERO, Kept::on_disk)
     }
 
     /// Samples in a part.
@@ -227,8 +243,11 @@ impl ImageSet {
         labels: &mut [u32],
     ) -> Result<()> {
         let augment = self.augment.filter(|_| split == Split::Train);
-        let sample = self.source.sample(split, index, self.extents, self.targets)?;
-        let Some(augment) = augment else {
+        let (sample, is_variant) = match &self.kept {
+            None => (self.source.sample(split, index, self.extents, self.targets)?, false),
+            Some(kept) => (self.kept_sample(kept, split, index, epoch, variant)?, kept.sizes().copies.is_some()),
+        };
+        let Some(augment) = augment.filter(|_| !is_variant) else {
             self.scaled(&sample.pixels, image);
             sample.labels.write(labels);
             return Ok(());

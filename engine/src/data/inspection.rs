@@ -9,12 +9,14 @@ use crate::{
     bytes::Bytes,
     data::{
         corpus::{Found, TextFacts},
+        idx::Labelled,
         images::Listing,
-        source,
+        kept, source,
         table::{self, TableFacts},
     },
     error::Result,
     experiment::{Data, DatasetInfo, Input},
+    memory::disk,
 };
 
 /// What was found out about a choice of data. Cheap to clone.
@@ -22,8 +24,12 @@ use crate::{
 pub struct Inspection {
     info: DatasetInfo,
     host_bytes: Bytes,
+    /// Room on the disk that samples are to be kept on.
+    disk_free: Option<Bytes>,
     /// The files, where a folder of files is what the data are.
     listing: Option<Arc<Listing>>,
+    /// The largest label, where labels are files of their own.
+    labelled: Option<Arc<Labelled>>,
     /// What was found in text files, and what that means.
     texts: Option<(Arc<Found>, Arc<TextFacts>)>,
     /// What was found in a table, and what that means.
@@ -52,7 +58,9 @@ impl Inspection {
         Self {
             info,
             host_bytes: Bytes((held + scaling + chosen) as u64),
+            disk_free: if data.is_kept_on_disk() { kept::folder(data).and_then(|at| disk::free_at(&at)) } else { None },
             listing: None,
+            labelled: None,
             texts: None,
             table: None,
             notes: Vec::new(),
@@ -62,6 +70,16 @@ impl Inspection {
     /// The same, of the files of `listing`.
     pub(super) fn with_listing(self, listing: Arc<Listing>) -> Self {
         Self { listing: Some(listing), ..self }
+    }
+
+    /// The same, of files of labels.
+    pub(super) fn with_labelled(self, labelled: Arc<Labelled>) -> Self {
+        Self { labelled: Some(labelled), ..self }
+    }
+
+    /// The largest label, where labels are files of their own.
+    pub(super) fn labelled(&self) -> Option<&Arc<Labelled>> {
+        self.labelled.as_ref()
     }
 
     /// The same, with more that was recognised.
@@ -113,6 +131,11 @@ impl Inspection {
     /// What a model must know of the data.
     pub fn info(&self) -> &DatasetInfo {
         &self.info
+    }
+
+    /// Room on the disk that samples are to be kept on; `None` where none are, and where the system does not tell.
+    pub fn disk_free(&self) -> Option<Bytes> {
+        self.disk_free
     }
 
     /// Host bytes of the data set itself once it is open: its samples where they are held, and what is kept to find them

@@ -24,10 +24,10 @@ use crate::{
         Dataset, Feed, Split,
         batch::{BatchLayout, HostBatch},
         dataset::Filling,
+        order::Order,
     },
     error::{Error, MemoryRefused, Problem, Result, panic_text},
     memory::probe::{Meter, counted_on, meter_this_thread, uncounted},
-    rng::{Rng, Stream},
 };
 
 /// Where training stands in its data: between two steps, or two micro-batches.
@@ -87,6 +87,8 @@ pub struct Loader {
 #[derive(Debug)]
 struct Queue {
     batches: usize,
+    /// Bytes of files that had been read when it began.
+    read_before: Bytes,
     meter: &'static Meter,
     /// Its disconnection is the signal to stop. Nothing is ever sent.
     stop: Option<Sender<Infallible>>,
@@ -133,13 +135,13 @@ impl Loader {
         let (layout, is_stream) = (dataset.batch_layout(Split::Train), dataset.is_stream());
         let meter = dataset.meter();
         counted_on(Some(meter), || {
-            let mut order: Vec<u32> = Vec::with_capacity(if is_stream { 0 } else { samples });
+            let mut order = Order::new(if is_stream { 0 } else { samples });
             let per_epoch = samples / effective * effective;
             Self::start(feed.batches, meter, move |batch, over| {
                 let filling = Filling { workers: feed.workers, over };
                 if place + effective > samples && place.is_multiple_of(effective) {
                     (epoch, place) = (epoch + 1, 0);
-                    order.clear();
+                    order.end();
                 }
                 reserve(batch, micro, &layout)?;
                 if is_stream {
@@ -148,11 +150,8 @@ impl Loader {
                     place += micro;
                     return Ok(true);
                 }
-                if order.is_empty() {
-                    order.extend(0..samples as u32);
-                    Rng::new(seed, Stream::Shuffle, epoch).shuffle(&mut order);
-                }
-                let indices = order[place..place + micro].iter().map(|index| *index as usize);
+                order.begin(seed, epoch);
+                let indices = (place..place + micro).map(|place| order.at(place));
                 dataset.fill(Split::Train, epoch, indices, batch, filling)?;
                 place += micro;
                 Ok(true)
@@ -219,12 +218,23 @@ impl Loader {
         }
     }
 
+    /// Batches that are ready now, of how many there can be while the model has one.
+    pub fn ready(&self) -> (usize, usize) {
+        self.queue.as_ref().map_or((0, 0), |queue| (queue.ready.len().min(queue.batches), queue.batches - 1))
+    }
+
+    /// Bytes of files that were read for these data since it began, by whatever loader.
+    pub fn bytes_read(&self) -> Bytes {
+        self.queue.as_ref().map_or(Bytes::ZERO, |queue| queue.meter.bytes_read().saturating_sub(queue.read_before))
+    }
+
     /// Starts the thread, with so many batches and what they are counted by. `fill` fills a batch, or says `false` after the last; it gives up when the flag is set.
     fn start(
         batches: usize,
         meter: &'static Meter,
         fill: impl FnMut(&mut HostBatch, &AtomicBool) -> Result<bool> + Send + 'static,
     ) -> Result<Self> {
+        let read_before = meter.bytes_read();
         let over = Arc::new(AtomicBool::new(false));
         let is_over = Arc::clone(&over);
         let (stop, stopped) = bounded(0);
@@ -244,6 +254,7 @@ impl Loader {
         Ok(Self {
             queue: Some(Queue {
                 batches,
+                read_before,
                 meter,
                 stop: Some(stop),
                 over,

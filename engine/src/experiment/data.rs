@@ -3,10 +3,11 @@
 use std::path::{Path, PathBuf};
 
 use crate::{
+    bytes::Bytes,
     experiment::{
-        Normalise,
-        limits::{MAX_PREFETCH, MAX_SAMPLES, MAX_SIDE, MAX_WORKERS, MIN_SIDE},
-        settings::{KERNELS, Limits, NOTHING, SIZES, settings},
+        CachePlace, DataCache, Normalise,
+        limits::{MAX_BUDGET, MAX_PREFETCH, MAX_SAMPLES, MAX_SIDE, MAX_WORKERS, MIN_SIDE},
+        settings::{KERNELS, Limits, NOTHING, Number, SIZES, settings},
     },
     words::words,
 };
@@ -181,6 +182,13 @@ impl DataKind {
     }
 }
 
+impl DataKind {
+    /// Whether its samples are pictures that are read or generated one by one, so that a stream of them can be kept.
+    pub fn can_keep(self) -> bool {
+        self.traits().has_pictures && self.traits().is_streamable
+    }
+}
+
 impl Data {
     /// Chooses a source. A length that counts something else than the new source's was not chosen for it, and becomes the
     /// usual one there.
@@ -217,7 +225,29 @@ impl Data {
     }
 
     /// Settings that decide how samples come to the model, and nothing about them.
-    pub(crate) const HOW_FED: [&str; 3] = ["data.placement", "data.workers", "data.prefetch"];
+    pub(crate) const HOW_FED: [&str; 6] =
+        ["data.placement", "data.workers", "data.prefetch", "data.cache_in", "data.cache_folder", "data.host_budget"];
+
+    /// What is kept of the samples that are streamed; nothing of others.
+    pub(crate) fn kept(&self) -> DataCache {
+        let is_kept = self.placement == Placement::Streamed && self.kind.can_keep();
+        if is_kept { self.cache } else { DataCache::None }
+    }
+
+    /// Whether a file keeps them.
+    pub fn is_kept_on_disk(&self) -> bool {
+        !self.kept().is_none() && self.cache_in == CachePlace::Disk
+    }
+
+    /// Whether training images are varied.
+    pub(crate) fn is_varied(&self) -> bool {
+        self.flip || self.crop_padding > 0 || self.color_jitter != 0.0
+    }
+
+    /// The line of host memory; `None` where it is what the machine has.
+    pub fn host_line(&self) -> Option<Bytes> {
+        Some(self.host_budget).filter(|line| *line > Bytes::ZERO)
+    }
 
     /// Whether samples are decoded or generated as they are needed, which several threads do in less time.
     pub fn is_work(&self) -> bool {
@@ -227,8 +257,8 @@ impl Data {
 
     /// Whether both choices have the same samples: how they are fed to the model may differ.
     pub(crate) fn has_samples_of(&self, other: &Self) -> bool {
-        let Self { workers, prefetch, .. } = *self;
-        *self == Self { workers, prefetch, ..other.clone() }
+        let Self { workers, prefetch, host_budget, .. } = *self;
+        *self == Self { workers, prefetch, host_budget, ..other.clone() }
     }
 
     /// What a label is given to.
@@ -309,6 +339,19 @@ settings! {
         pub normalise: Normalise = Normalise::Auto, NOTHING.quiet().when(|e| e.data.kind.has_colours());
         /// Where the samples wait.
         pub placement: Placement = Placement::Host, KERNELS.quiet();
+        /// What is kept of streamed images: each is read, decoded or generated once, in the first epoch. Variants are fewer than
+        /// an epoch after the other makes anew, so a run learns from other images than without.
+        pub cache: DataCache = DataCache::None, NOTHING.quiet().when(|e| e.data.kind.can_keep());
+        /// Where it lies.
+        pub cache_in: CachePlace = CachePlace::Ram, NOTHING.quiet().when(|e| !e.data.kept().is_none());
+        /// The folder of the file that is kept on disk; without one it is the program's own for what can be made again.
+        pub cache_folder: Option<PathBuf> = None, NOTHING.quiet().when(|e| e.data.is_kept_on_disk());
+        /// The most that data, batches and their threads may take of host memory, outside `budget`; 0: what the machine has.
+        pub host_budget: Bytes = Bytes::ZERO, NOTHING.quiet().limits(Limits::Within {
+            low: Number::Size(Bytes::ZERO),
+            high: Number::Size(MAX_BUDGET),
+            what: "a budget",
+        });
         /// Threads that decode or generate the samples of a batch together; 0: half of the processor's, 2 to 8. A batch holds the
         /// same samples whatever their number.
         pub workers: usize = 0, NOTHING.quiet().counts(0, MAX_WORKERS, "a number of threads").when(|e| e.data.is_work());

@@ -32,6 +32,8 @@ pub const MAX_WORKSPACE: Bytes = Bytes::gib(64);
 pub const MAX_SAMPLES: usize = 200_000;
 /// The most threads that make samples.
 pub(crate) const MAX_WORKERS: u64 = 256;
+/// The most threads that kernels run on.
+pub(crate) const MAX_THREADS: u64 = 1024;
 /// The most batches that are made ahead.
 pub(crate) const MAX_PREFETCH: u64 = 1024;
 /// The longest sequence.

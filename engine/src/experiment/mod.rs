@@ -5,6 +5,7 @@
 
 mod adapters;
 mod batch;
+mod cache;
 pub mod check;
 mod checkpointing;
 mod data;
@@ -30,6 +31,7 @@ pub mod weights;
 pub use crate::device::PoolPolicy;
 pub use adapters::{Lora, Projection, Targets};
 pub use batch::{Batch, EvaluationBatch};
+pub use cache::{CachePlace, DataCache};
 pub use checkpointing::{BlockSet, Checkpointing};
 pub use data::{Data, DataKind, DataSetting, Labelled, Placement, TableTask, Task};
 pub use dataset_info::{DatasetInfo, Input, LabelKind};
@@ -52,10 +54,10 @@ pub use weights::Weights;
 
 pub(crate) use self::settings::{Likeness, step};
 use self::{
-    limits::{MAX_BUDGET, MAX_STEPS},
-    settings::{KERNELS, Limits, NOTHING, settings},
+    limits::{MAX_BUDGET, MAX_STEPS, MAX_THREADS},
+    settings::{KERNELS, Limits, NOTHING, SIZES, settings},
 };
-use crate::{bytes::Bytes, tensor::DType};
+use crate::{bytes::Bytes, device::cpu_threads, tensor::DType};
 
 /// The preset format this program writes.
 pub const VERSION: u32 = 2;
@@ -150,6 +152,9 @@ settings! {
         pub epochs: Option<u64> = None, NOTHING.counts(1, 1_000_000, "a number of epochs");
         /// Decides the split, the order, the weights and generated data.
         pub seed: u64 = 1, NOTHING.counts(0, i64::MAX as u64, "a seed");
+        /// Threads of the processor that kernels run on; 0: as many as it has. The losses are the same to the last bit whatever
+        /// their number.
+        pub threads: usize = 0, SIZES.quiet().counts(0, MAX_THREADS, "a number of threads").when(|e| e.device == "cpu");
         /// Steps between evaluations on the test data; 0 evaluates at the end of each epoch.
         pub evaluate_every: u64 = 0, NOTHING.counts(0, MAX_STEPS, "a number of steps");
         /// Steps between checkpoints; 0 does not count steps. Without either of the two, a run is saved when it is stopped
@@ -159,5 +164,12 @@ settings! {
         pub save_minutes: f64 = 10.0, NOTHING.numbers(0.0, 10_000.0, "a number of minutes").quiet();
         /// Whether the best test result is saved apart.
         pub save_best: bool = false, NOTHING.quiet();
+    }
+}
+
+impl Run {
+    /// Threads that kernels run on here, on the processor.
+    pub fn threads(&self) -> usize {
+        if self.threads == 0 { cpu_threads() } else { self.threads }
     }
 }

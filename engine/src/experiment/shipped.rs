@@ -32,6 +32,7 @@ const SHIPPED: &[(&str, &str)] = presets![
     "cnn-digits-channels",
     "cnn-digits-int8",
     "shapes-input-pipeline",
+    "shapes-kept-variants",
     "cnn-digits-teacher",
     "mlp-digits-student",
     "mlp-digits-sgd",

@@ -98,7 +98,7 @@ impl Machine {
     /// Rates of the kernels on `target`; with `tf32`, products of f32 are rounded to TF32.
     pub fn rates(&self, target: &Target, tf32: bool) -> Rates {
         match target {
-            Target::Cpu { .. } => self.0.rates,
+            Target::Cpu { threads } => self.0.rates.of_threads(*threads, self.0.threads),
             Target::Gpu(profile) => Rates::of_card(profile, tf32),
         }
     }
@@ -160,7 +160,10 @@ impl Machine {
     /// # Errors
     /// Fails where [`target`](Self::target) does.
     pub fn target_of(&self, experiment: &Experiment) -> Result<Target> {
-        let target = self.target(&experiment.device)?;
+        let target = match self.target(&experiment.device)? {
+            Target::Cpu { .. } if experiment.run.threads > 0 => Target::Cpu { threads: experiment.run.threads },
+            target => target,
+        };
         let gpu = cuda_index(&experiment.device).and_then(|index| self.gpu(index as usize));
         let (Target::Gpu(profile), Some(gpu)) = (&target, gpu) else { return Ok(target) };
         let context = profile.context + gpu.kernels_of(experiment);

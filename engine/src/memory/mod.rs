@@ -7,6 +7,7 @@ pub mod allocator;
 pub mod ballast;
 pub mod bookkeeping;
 pub mod category;
+pub mod disk;
 pub mod heap;
 pub mod host;
 pub mod ledger;

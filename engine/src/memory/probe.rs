@@ -8,7 +8,7 @@
 use std::{
     alloc::{GlobalAlloc, Layout, System},
     cell::Cell,
-    sync::atomic::{AtomicI64, Ordering::Relaxed},
+    sync::atomic::{AtomicI64, AtomicU64, Ordering::Relaxed},
 };
 
 use crate::{
@@ -23,6 +23,7 @@ pub struct Meter {
     peak: AtomicI64,
     held: AtomicI64,
     held_peak: AtomicI64,
+    read: AtomicU64,
 }
 
 /// A reading of a [`Meter`].
@@ -96,6 +97,11 @@ impl Meter {
         self.peak.store(self.live.load(Relaxed), Relaxed);
     }
 
+    /// Bytes that its threads have asked of files, by what they noted.
+    pub fn bytes_read(&self) -> Bytes {
+        Bytes(self.read.load(Relaxed))
+    }
+
     fn add(&self, bytes: i64, held: i64) {
         self.peak.fetch_max(self.live.fetch_add(bytes, Relaxed) + bytes, Relaxed);
         self.held_peak.fetch_max(self.held.fetch_add(held, Relaxed) + held, Relaxed);
@@ -119,6 +125,13 @@ pub fn meter_this_thread(meter: Option<&'static Meter>) -> Option<&'static Meter
 /// What this thread is counted on.
 pub fn meter_of_this_thread() -> Option<&'static Meter> {
     METER.with(Cell::get)
+}
+
+/// Notes that this thread got so many bytes of a file, from the disk or from what the system keeps of it in memory.
+pub fn note_read(bytes: usize) {
+    if let Some(meter) = meter_of_this_thread() {
+        meter.read.fetch_add(bytes as u64, Relaxed);
+    }
 }
 
 /// Runs `f` without counting: for what another thread will free, and for what another thread made.

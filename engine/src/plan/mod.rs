@@ -5,6 +5,7 @@ pub mod fit;
 mod forward;
 mod full_precision;
 mod further;
+mod host;
 mod limit;
 pub mod predict;
 mod resolved;
@@ -18,6 +19,7 @@ pub(crate) use forward::answering;
 pub use forward::{Forward, Passes};
 pub use full_precision::HighPrecisionTensor;
 pub use further::further;
+pub use host::{HostObstacle, HostOffer};
 pub use limit::Limit;
 pub use predict::{op_secs, predict};
 pub use resolved::{Resolved, Resumed, SoFar};
@@ -210,6 +212,8 @@ pub struct Plan {
     pub compress: Timeline,
     /// What the data and the making of batches take of host memory, outside the budget.
     pub host: HostMemory,
+    /// Other ways to feed the model, where the host stands in the way of this one.
+    pub host_offers: Vec<HostOffer>,
     /// Layers in forward order.
     pub layers: Vec<LayerRow>,
     /// Parameters of the model.
@@ -306,9 +310,11 @@ impl Plan {
     /// Whether the run fits its budget and this machine.
     pub fn verdict(&self) -> Verdict {
         let (line, free) = (self.line(), self.machine.free_memory());
-        match free.filter(|free| self.host.total() > free.bytes) {
+        match self.host_obstacle(free.map(|free| free.bytes)) {
             _ if !self.fits() => Verdict::OverBudget { by: self.load() - self.budget },
-            Some(free) => Verdict::NoRoomForData { free: free.bytes },
+            Some(HostObstacle::Budget { budget }) => Verdict::OverHostBudget { by: self.host.total() - budget },
+            Some(HostObstacle::Machine { free }) => Verdict::NoRoomForData { free },
+            Some(HostObstacle::Disk { free }) => Verdict::NoRoomOnDisk { free },
             None if self.load() > line.bytes => Verdict::OverMachine { line },
             None => Verdict::Fits { headroom: self.budget - self.load() },
         }

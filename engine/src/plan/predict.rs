@@ -58,6 +58,10 @@ pub use self::{op_times::op_secs, places::requests};
 pub fn predict(resolved: &Resolved, machine: &Machine) -> Result<Plan> {
     let start = Instant::now();
     let mut plan = placed(resolved, machine).map_err(|error| of_sizes(error, resolved))?;
+    let free = machine.free_memory().map(|free| free.bytes);
+    if plan.host_obstacle(free).is_some() {
+        plan.host_offers = plan.ways_to_feed(free);
+    }
     plan.plan_secs = start.elapsed().as_secs_f64();
     Ok(plan)
 }
@@ -286,6 +290,7 @@ fn dry_run(resolved: &Resolved, machine: &Machine, places: Option<Arc<Places>>) 
         categories_at_peak,
         alive_at_peak: peak.alive_at_peak.clone(),
         host: resolved.host(),
+        host_offers: Vec::new(),
         layers: layer_rows(&dry, &model.leaves, &steady, &peak.alive_at_peak),
         parameters: model.parameters,
         trained: model.trained,

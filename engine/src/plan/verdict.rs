@@ -20,9 +20,19 @@ pub enum Verdict {
         /// What the machine can give the run, and which limit says so.
         line: Line,
     },
+    /// It is inside its budget, and its data are past the budget of the host.
+    OverHostBudget {
+        /// What they take, less that.
+        by: Bytes,
+    },
     /// It is inside its budget, and the machine cannot hold its data.
     NoRoomForData {
         /// What the machine can give.
+        free: Bytes,
+    },
+    /// It is inside its budget, and the disk cannot hold what is kept of its data.
+    NoRoomOnDisk {
+        /// What the disk can give.
         free: Bytes,
     },
 }
@@ -39,7 +49,9 @@ impl Verdict {
             Self::Fits { .. } => "fits",
             Self::OverBudget { .. } => "over_budget",
             Self::OverMachine { .. } => "over_machine",
+            Self::OverHostBudget { .. } => "over_host_budget",
             Self::NoRoomForData { .. } => "no_room_for_data",
+            Self::NoRoomOnDisk { .. } => "no_room_on_disk",
         }
     }
 }

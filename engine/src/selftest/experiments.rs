@@ -7,9 +7,9 @@ use crate::{
     bytes::Bytes,
     device::target,
     experiment::{
-        ActivationKind, AttentionKind, BaseWeights, Batch, Checkpointing, DataKind, EvaluationBatch, Experiment,
-        Frozen, Gpu, Model, ModelKind, OptimizerKind, Placement, PoolPolicy, Precision, Projection, Prune, PruneKind,
-        PruneSchedule, PruneScope, QuantiseKind, Recompute, Targets, UpdateTime,
+        ActivationKind, AttentionKind, BaseWeights, Batch, CachePlace, Checkpointing, DataCache, DataKind,
+        EvaluationBatch, Experiment, Frozen, Gpu, Model, ModelKind, OptimizerKind, Placement, PoolPolicy, Precision,
+        Projection, Prune, PruneKind, PruneSchedule, PruneScope, QuantiseKind, Recompute, Targets, UpdateTime,
     },
     rng::{Rng, Stream},
 };
@@ -168,6 +168,8 @@ fn draw(family: &Family, dice: Dice, text: Option<&Path>) -> Experiment {
         DataKind::Table => Placement::Host,
         _ => dice.one(31, &[Placement::Streamed, Placement::Host, Placement::Device]),
     };
+    kept(&mut experiment, dice);
+    experiment.run.threads = dice.one(94, &[0, 0, 0, 1, 3]);
     experiment.optimizer.kind = dice.one(9, &OptimizerKind::ALL);
     experiment.recompute = dice.one(61, &[Recompute::None, Recompute::Cheap]);
     experiment.retain_graph = dice.one(62, &[false, false, true]);
@@ -198,6 +200,16 @@ fn draw(family: &Family, dice: Dice, text: Option<&Path>) -> Experiment {
         experiment.optimizer.update = UpdateTime::InBackward;
     }
     experiment
+}
+
+/// What is kept of streamed images.
+fn kept(e: &mut Experiment, dice: Dice) {
+    if e.data.placement != Placement::Streamed || !e.data.kind.can_keep() {
+        return;
+    }
+    e.data.cache = dice.one(92, &[DataCache::None, DataCache::Decoded, DataCache::Augmented(2)]);
+    e.data.flip = e.data.cache.copies().is_some();
+    e.data.cache_in = dice.one(93, &CachePlace::ALL);
 }
 
 /// Adapters of a decoder, and what they stand beside.

@@ -97,6 +97,10 @@ pub struct Summary {
     pub skipped_steps: u64,
     /// Seconds in which the model waited for batches, since the run began or went on.
     pub data_secs: f64,
+    /// Bytes of files that were read for its batches and its tests, from the disk or from what the system keeps of them.
+    pub data_bytes: Bytes,
+    /// Batches that were ready when the model asked for one, in the mean.
+    pub batches_ready: f64,
     /// What data and loaders took of host memory.
     pub host: HostUse,
     /// From the dry run.
@@ -117,6 +121,10 @@ pub struct HostUse {
     pub predicted: Bytes,
     /// At the most while it trained, by what counts their allocations.
     pub measured: Bytes,
+    /// Of a disk, for samples that are kept there, once all are.
+    pub predicted_disk: Bytes,
+    /// The same as the file system has it.
+    pub measured_disk: Bytes,
 }
 
 /// How a run ended.
@@ -215,4 +223,17 @@ pub struct Latest {
     pub measured_in_step: u64,
     /// The share of the time of the steps so far in which the model waited for batches.
     pub waiting: f64,
+    /// How it is fed.
+    pub feeding: Feeding,
+}
+
+/// How a model is fed at a moment.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Feeding {
+    /// Batches that were ready when the model asked for the last one.
+    pub ready: usize,
+    /// How many can be.
+    pub room: usize,
+    /// Bytes of files that were read so far, from the disk or from what the system keeps of them.
+    pub read: Bytes,
 }

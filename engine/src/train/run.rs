@@ -17,7 +17,6 @@ use crate::{
 use crate::{
     backend::{Cpu, Executor, thread_pool::ThreadPool},
     data::{Dataset, Feed, Loader, Position},
-    device::cpu_threads,
     error::Result,
     experiment::Experiment,
     interop::Fitted,
@@ -78,7 +77,7 @@ pub(super) fn on_cpu(
         let mut run = RunLoop::new(spec, loader, sampler, summary);
         let ledger = Ledger::within(spec.line);
         ledger.keep_books(spec.plan.bookkeeping);
-        let executor = Executor::new(Cpu::new(cpu_threads()), ledger);
+        let executor = Executor::new(Cpu::new(pool.count()), ledger);
         let result = run.run(executor, inbox);
         let sampler = run.into_sampler();
         uncounted(|| drop(sampler));

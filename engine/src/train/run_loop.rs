@@ -20,8 +20,8 @@ use crate::{
     train::{
         checkpoint::Progress,
         command::{Inbox, Turn},
-        event::{Event, Latest, StepRecord, Summary},
-        fed::next,
+        event::{Event, Feeding, Latest, StepRecord, Summary},
+        fed::{Fed, next},
         keep::SaveReason,
         memory_sampler::MemorySampler,
         run::RunSpec,
@@ -60,6 +60,7 @@ pub(super) struct RunLoop<'a, 'j> {
     skipped: usize,
     /// Steps whose numbers are on their way, in order.
     pending: VecDeque<Queued>,
+    fed: Fed,
     /// When the numbers of the last step came.
     came: Instant,
 }
@@ -95,6 +96,7 @@ impl<'a, 'j> RunLoop<'a, 'j> {
             saver: None,
             skipped: 0,
             pending,
+            fed: Fed::default(),
             came: began,
         };
         if let Some(checkpoint) = spec.checkpoint {
@@ -126,6 +128,8 @@ impl<'a, 'j> RunLoop<'a, 'j> {
         let result = self.steps(executor, inbox);
         self.summary.measured = self.sampler.finish();
         self.summary.host.measured = host.peak().live;
+        self.summary.host.measured_disk = self.spec.dataset.on_disk();
+        self.tell_how_fed();
         self.summary.secs = self.secs();
         let saver = self.saver.take();
         uncounted(|| drop(saver));
@@ -223,9 +227,9 @@ impl<'a, 'j> RunLoop<'a, 'j> {
             session.executor().sample(self.sampler.meter());
         }
         let start = Instant::now();
-        let (loader, mut for_data) = (&mut self.loader, Duration::ZERO);
-        let pending = session.begin_step(learning_rate, || next(loader, &mut for_data));
-        self.summary.data_secs += for_data.as_secs_f64();
+        let (loader, fed) = (&mut self.loader, &mut self.fed);
+        let pending = session.begin_step(learning_rate, || next(loader, fed));
+        self.tell_how_fed();
         let sampled = if is_sampled { self.show_sample(session, step) } else { Bytes::ZERO };
         let memory = self.sampler.read(sampled);
         self.pending.push_back(Queued { step, learning_rate, pending: pending?, began: start, memory });
@@ -246,6 +250,13 @@ impl<'a, 'j> RunLoop<'a, 'j> {
             self.spec.events.send(Event::Thinned { step: self.step, stripped });
         }
         Ok(())
+    }
+
+    /// Sums up how the model was fed so far.
+    fn tell_how_fed(&mut self) {
+        self.summary.data_secs = self.fed.waited.as_secs_f64();
+        self.summary.data_bytes = self.loader.bytes_read();
+        self.summary.batches_ready = self.fed.mean_ready();
     }
 
     /// Reports the steps whose numbers have come, and waits for those before the last `ahead`.
@@ -293,7 +304,7 @@ impl<'a, 'j> RunLoop<'a, 'j> {
         if output.loss.is_finite() && (output.gradient_norm.is_finite() || output.skipped) {
             return Ok(());
         }
-        let batch = next(&mut self.loader, &mut Duration::default())?;
+        let batch = next(&mut self.loader, &mut Fed::default())?;
         Err(Error::NotFinite(uncounted(|| session.not_finite(step, batch))))
     }
 
@@ -313,12 +324,14 @@ impl<'a, 'j> RunLoop<'a, 'j> {
             let ways = samples.iter().map(|sample| sample.way).collect();
             drop(samples);
             let waiting = self.summary.data_secs / self.trained_secs.max(f64::MIN_POSITIVE);
+            let feeding = Feeding { ready: self.fed.ready, room: self.loader.ready().1, read: self.summary.data_bytes };
             self.spec.events.set_latest(Latest {
                 run: self.spec.id,
                 measured_step,
                 ways,
                 measured_in_step: step,
                 waiting,
+                feeding,
             });
         });
         highest

@@ -139,16 +139,20 @@ impl Drop for Trainer {
 #[derive(Default)]
 struct DatasetCache {
     dataset: Option<Arc<Dataset>>,
-    /// What it takes of host memory.
-    bytes: Bytes,
     /// The experiment of the last run: files that were listed for it need not be listed again.
     resolved: Option<Resolved>,
 }
 
 impl DatasetCache {
-    /// Whether the data of `experiment` are here already.
-    fn holds(&self, experiment: &Experiment) -> bool {
-        self.dataset.as_ref().is_some_and(|dataset| dataset.is_for(&experiment.whole_data(), &experiment.run))
+    /// What the data of the last run take of host memory.
+    fn bytes(&self) -> Bytes {
+        self.dataset.as_ref().map_or(Bytes::ZERO, |dataset| dataset.meter().now().live)
+    }
+
+    /// What of the data of `experiment` is here already.
+    fn held(&self, experiment: &Experiment) -> Bytes {
+        let is_here = |dataset: &&Arc<Dataset>| dataset.is_for(&experiment.whole_data(), &experiment.run);
+        self.dataset.as_ref().filter(is_here).map_or(Bytes::ZERO, |dataset| dataset.meter().now().live)
     }
 
     fn open(&mut self, plan: &Plan) -> Result<Arc<Dataset>> {
@@ -157,9 +161,9 @@ impl DatasetCache {
             return Ok(Arc::clone(dataset));
         }
         // The old data are freed before the new ones are read.
-        (self.dataset, self.bytes) = (None, Bytes::ZERO);
+        self.dataset = None;
         let dataset = Arc::new(Dataset::open_inspected(data, run, plan.resolved.data())?);
-        (self.dataset, self.bytes) = (Some(Arc::clone(&dataset)), plan.host.data);
+        self.dataset = Some(Arc::clone(&dataset));
         Ok(dataset)
     }
 }
@@ -197,7 +201,7 @@ fn serve(inbox: &Receiver<Command>, events: &EventSink, priority: ThreadPriority
             Err(panic) => Outcome::Failed(Error::Panic(panic_text(&*panic).to_owned())),
         };
         next = inbox.into_next();
-        worker.measure_memory(datasets.bytes);
+        worker.measure_memory(datasets.bytes());
         events.set_machine(worker.machine());
         events.send(Event::Ended { run: id, outcome, summary: run.summary });
     }
@@ -243,7 +247,7 @@ impl Attempt {
             if *is_same_run { checkpoint.is_of_run(experiment) } else { checkpoint.goes_on_as(experiment) }?;
         }
         worker.prepare(experiment, events)?;
-        worker.measure_memory(datasets.bytes);
+        worker.measure_memory(datasets.bytes());
         events.set_machine(worker.machine());
         let resolved =
             Resolved::after(datasets.resolved.as_ref(), experiment, worker.machine()).map_err(plan::first)?;
@@ -255,14 +259,15 @@ impl Attempt {
         let plan = Arc::new(plan::predict(&resolved, worker.machine())?);
         self.plan = Some(Arc::clone(&plan));
         summary.predicted = plan.peak;
-        summary.host.predicted = plan.host.total();
+        (summary.host.predicted, summary.host.predicted_disk) = (plan.host.total(), plan.host.disk);
         events.set_latest(Latest { run: *id, ..Latest::default() });
         events.send(Event::Started { run: *id, plan: Arc::clone(&plan) });
         if *paused {
             events.send(Event::Paused(true));
         }
-        let to_read = if datasets.holds(experiment) { plan.host.fed() } else { plan.host.total() };
-        has_room_for_data(to_read)?;
+        let held = datasets.held(experiment);
+        has_room_for_host(&plan, held)?;
+        let to_read = plan.host.total().saturating_sub(held);
         let line = line(plan.budget, &plan.target, to_read);
         if !*anyway
             && plan.load() > line.bytes
@@ -289,7 +294,7 @@ impl Attempt {
         if let Some(checkpoint) = &checkpoint {
             checkpoint.goes_on_with(&dataset, plan.experiment.batch.effective())?;
         }
-        let line = self::line(plan.budget, &plan.target, plan.host.fed());
+        let line = self::line(plan.budget, &plan.target, plan.host.total().saturating_sub(dataset.meter().now().live));
         // With the data in place, the size of the process is known better.
         worker.measure_process();
         events.set_machine(worker.machine());
@@ -320,6 +325,13 @@ fn advice(plan: &Plan, error: &BudgetError) -> Result<Vec<Advice>> {
     }
     // The system has come to give less since the plan was made.
     plan::advise(&plan::predict(&plan.resolved.held_to(error.budget), &plan.machine)?, ADVICE, limit)
+}
+
+/// Refuses a run whose data, of which `held` bytes are here already, are past the budget of the host, or past what this process and
+/// the disk can give now.
+fn has_room_for_host(plan: &Plan, held: Bytes) -> Result<()> {
+    let free = FreeMemory::now().map(|free| free.bytes + held);
+    plan.host_obstacle(free).map_or(Ok(()), |obstacle| Err(obstacle.problem(plan, &plan.ways_to_feed(free)).into()))
 }
 
 /// Refuses data of which this process cannot hold `to_read` bytes.

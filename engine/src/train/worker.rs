@@ -12,7 +12,7 @@ use crate::{
         thread_pool::{ThreadPool, ThreadPriority},
     },
     bytes::Bytes,
-    device::{cpu_threads, target},
+    device::target,
     error::{Error, Result},
     experiment::Experiment,
     hardware::Machine,
@@ -50,6 +50,7 @@ pub(super) struct Measured {
 /// What runs train on.
 pub(super) struct Worker {
     threads: Result<ThreadPool>,
+    priority: ThreadPriority,
     machine: Machine,
     #[cfg(feature = "cuda")]
     gpu: Option<Gpu>,
@@ -63,6 +64,7 @@ impl Worker {
     pub(super) fn new(priority: ThreadPriority) -> Self {
         let threads = ThreadPool::new(priority);
         Self {
+            priority,
             machine: threads.as_ref().map_or_else(|_| Machine::detect(), time::measured_machine),
             threads,
             #[cfg(feature = "cuda")]
@@ -76,6 +78,7 @@ impl Worker {
     pub(super) fn knowing(machine: Machine, priority: ThreadPriority) -> Self {
         Self {
             threads: ThreadPool::new(priority),
+            priority,
             machine,
             #[cfg(feature = "cuda")]
             gpu: None,
@@ -127,8 +130,21 @@ impl Worker {
                 self.check(experiment, events);
                 Ok(())
             }
-            None => Ok(()),
+            None => {
+                self.use_threads(experiment.run.threads());
+                Ok(())
+            }
         }
+    }
+
+    /// Makes the processor's threads so many, where they are not.
+    fn use_threads(&mut self, count: usize) {
+        if self.threads.as_ref().is_ok_and(|pool| pool.count() == count) {
+            return;
+        }
+        // The old ones end first: what they keep is given back.
+        self.threads = Err(Error::Stopped);
+        self.threads = ThreadPool::of(count, self.priority);
     }
 
     /// Finds out, once for each card, whether attention may go by its tensor cores.
@@ -248,7 +264,7 @@ impl Worker {
             let ledger = Ledger::within(line);
             ledger.keep_books(forward.bookkeeping);
             // The error leaves this thread: what goes is a copy that its meter does not count.
-            let executor = Executor::new(Cpu::new(cpu_threads()), ledger);
+            let executor = Executor::new(Cpu::new(pool.count()), ledger);
             work.run(executor).map_err(|error| uncounted(|| error.clone()))
         });
         let live = meter.peak().live.saturating_sub(idle.live);

@@ -5,6 +5,7 @@ mod checkpoints;
 mod deep;
 mod distilling;
 mod evaluation;
+mod feeding;
 mod interop;
 mod placement;
 mod pruning;

@@ -1,7 +1,7 @@
 //! The group of the data: the source, and what that source needs.
 
 use eframe::egui::Ui;
-use plimsoll_engine::experiment::{DataKind, DataSetting, PathUse};
+use plimsoll_engine::experiment::{DataKind, DataSetting, PathUse, Placement};
 
 use super::{PanelContext, controls, fact, host, path, path::PathRow, table};
 use crate::{
@@ -39,6 +39,13 @@ const TABLE: Spec = Spec {
             many rows there are.",
 };
 
+const CACHE_FOLDER: Spec = Spec {
+    key: "data.cache_folder",
+    name: "Cache folder",
+    help: "Where the file of kept samples lies. Empty, it is the program's own folder of what can be made again. A quick disk with \
+            room saves time; the memory stays the same.",
+};
+
 const TOKENIZER: Spec = Spec {
     key: "data.tokenizer",
     name: "Tokenizer",
@@ -71,6 +78,32 @@ pub(super) fn ui(ui: &mut Ui, form: &Form<'_>, context: &PanelContext<'_>) {
     facts.into_iter().flat_map(samples::lines).for_each(|line| fact(ui, &line));
     if let Some(plan) = context.state.newest_plan() {
         host::ui(ui, plan, context.state.shown_run());
+    }
+}
+
+/// Draws what is kept of streamed images. It stays in sight where it is chosen and cannot be, so that it can be mended.
+fn kept(ui: &mut Ui, form: &Form<'_>, context: &PanelContext<'_>) {
+    let data = &form.experiment().data;
+    let is_streamed = data.kind.can_keep() && data.placement == Placement::Streamed;
+    if !is_streamed && data.cache.is_none() {
+        return;
+    }
+    form.choice(ui, controls::CACHE.0, &controls::CACHE.1);
+    if !is_streamed || data.cache.is_none() {
+        return;
+    }
+    if data.cache.copies().is_some() {
+        form.number(ui, controls::COPIES.0, controls::COPIES.1);
+    }
+    form.choice(ui, controls::CACHE_PLACE.0, &controls::CACHE_PLACE.1);
+    if data.is_kept_on_disk() {
+        let row = PathRow {
+            spec: CACHE_FOLDER,
+            hint: "the program's own",
+            browse: Action::BrowseCache,
+            offered: ("", Vec::new()),
+        };
+        path::ui(ui, form, context, row, |experiment| &mut experiment.data.cache_folder);
     }
 }
 
@@ -110,9 +143,25 @@ fn setting(ui: &mut Ui, form: &Form<'_>, context: &PanelContext<'_>, setting: Da
     form.number(ui, spec, number);
 }
 
+/// What few change, of which the heading tells.
+pub(super) const REST: [Spec; 10] = [
+    controls::PLACEMENT.0,
+    controls::CACHE.0,
+    controls::CACHE_PLACE.0,
+    CACHE_FOLDER,
+    controls::PREFETCH.0,
+    controls::WORKERS.0,
+    controls::HOST_BUDGET.0,
+    controls::FLIP.0,
+    controls::CROP.0,
+    controls::COLOUR.0,
+];
+
 /// Draws what few change: where the data lie, and what is done to training images of any source.
-pub(super) fn rest(ui: &mut Ui, form: &Form<'_>) {
+pub(super) fn rest(ui: &mut Ui, form: &Form<'_>, context: &PanelContext<'_>) {
     form.choice(ui, controls::PLACEMENT.0, &controls::PLACEMENT.1);
+    kept(ui, form, context);
+    form.number(ui, controls::HOST_BUDGET.0, controls::HOST_BUDGET.1);
     form.number(ui, controls::PREFETCH.0, controls::PREFETCH.1);
     if form.experiment().data.is_work() {
         form.number(ui, controls::WORKERS.0, controls::WORKERS.1);

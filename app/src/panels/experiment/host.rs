@@ -1,7 +1,13 @@
 //! What the data and the making of batches take of host memory: a bar of its own, with what was measured over it.
 
 use eframe::egui::{self, Color32, CornerRadius, Rect, Sense, Stroke, Ui, vec2};
-use plimsoll_engine::{Bytes, data::HostMemory, memory::Category, plan::Plan, train::HostUse};
+use plimsoll_engine::{
+    Bytes,
+    data::HostMemory,
+    memory::Category,
+    plan::Plan,
+    train::{Feeding, HostUse},
+};
 
 use super::fact;
 use crate::{
@@ -15,7 +21,9 @@ pub(super) fn ui(ui: &mut Ui, plan: &Plan, run: Option<&RunRecord>) {
     let host = plan.host;
     let measured = run.and_then(|run| run.summary).map(|summary| summary.host);
     let measured = measured.filter(|seen| seen.predicted == host.total() && seen.measured > Bytes::ZERO);
-    let words = words(&host, measured);
+    let budget = plan.experiment.data.host_line();
+    let words = words(&host, budget, measured);
+    let feeding = run.and_then(feeding);
     let hover = format!(
         "{words}. It lies in the memory of the machine (RAM), outside the budget. Batches are as many as are made ahead and one \
          that is learned from, for training and for a test."
@@ -26,24 +34,55 @@ pub(super) fn ui(ui: &mut Ui, plan: &Plan, run: Option<&RunRecord>) {
             ui.set_min_width(width);
             text::cut(ui, egui::RichText::new("Host memory"), &hover);
         });
-        bar(ui, &host, measured, &words).on_hover_text(hover);
+        bar(ui, &host, budget, measured, &words).on_hover_text(hover);
     });
     fact(ui, &words);
+    if host.disk > Bytes::ZERO {
+        fact(ui, &disk(&host, measured));
+    }
+    if let Some(feeding) = feeding {
+        fact(ui, &feeding);
+    }
+}
+
+/// What is kept on a disk, in words.
+fn disk(host: &HostMemory, measured: Option<HostUse>) -> String {
+    let seen = measured.map_or(String::new(), |seen| format!("; {} measured", seen.measured_disk));
+    format!("On disk: {}{seen}", host.disk)
+}
+
+/// How a run is fed, in words; `None` of one that nothing is known of.
+fn feeding(run: &RunRecord) -> Option<String> {
+    let (share, Feeding { ready, room, read }) = run.fed?;
+    let read = if read > Bytes::ZERO { format!("; {read} read from files") } else { String::new() };
+    Some(format!(
+        "The run waited for batches {:.0}% of its time; {ready} of {room} ahead were ready at the last look{read}",
+        share * 100.0
+    ))
 }
 
 /// The bar's figures in words.
-fn words(host: &HostMemory, measured: Option<HostUse>) -> String {
-    let HostMemory { data, batches, workers } = host;
+fn words(host: &HostMemory, budget: Option<Bytes>, measured: Option<HostUse>) -> String {
+    let HostMemory { data, cache, batches, workers, .. } = host;
+    let kept = if *cache > Bytes::ZERO { format!("kept {cache}, ") } else { String::new() };
+    let limit = budget.map_or(String::new(), |budget| format!(" of a budget of {budget}"));
     let seen = measured.map_or(String::new(), |seen| format!("; {} measured", seen.measured));
-    format!("{}: data {data}, batches {batches}, threads {workers}{seen}", host.total())
+    format!("{}{limit}: data {data}, {kept}batches {batches}, threads {workers}{seen}", host.total())
 }
 
-fn bar(ui: &mut Ui, host: &HostMemory, measured: Option<HostUse>, words: &str) -> egui::Response {
+fn bar(
+    ui: &mut Ui,
+    host: &HostMemory,
+    budget: Option<Bytes>,
+    measured: Option<HostUse>,
+    words: &str,
+) -> egui::Response {
     let palette = theme::palette(ui);
     let (rect, response) = ui.allocate_exact_size(vec2(ui.available_width(), theme::HOST_BAR), Sense::hover());
     let painter = ui.painter_at(rect.expand(2.0));
     painter.rect_filled(rect, CornerRadius::same(3), palette.trough);
-    let full = host.total().0.max(measured.map_or(0, |seen| seen.measured.0)).max(1);
+    let seen = measured.map_or(0, |seen| seen.measured.0);
+    let full = host.total().0.max(seen).max(budget.map_or(0, |budget| budget.0)).max(1);
     let place = |bytes: u64| rect.left() + rect.width() * (bytes as f64 / full as f64) as f32;
     let mut from = 0;
     for (bytes, color) in parts(host, palette) {
@@ -58,15 +97,20 @@ fn bar(ui: &mut Ui, host: &HostMemory, measured: Option<HostUse>, words: &str) -
             Stroke::new(2.0, palette.strong()),
         );
     }
+    if let Some(budget) = budget {
+        let color = if host.total() > budget { palette.bad } else { palette.good };
+        painter.vline(place(budget.0).min(rect.right() - 1.0), rect.y_range(), Stroke::new(2.0, color));
+    }
     response.widget_info(|| egui::WidgetInfo::labeled(egui::Role::Figure, true, format!("Host memory: {words}")));
     response
 }
 
 /// What lies in the bar, with the colours of what is like it in a step.
-fn parts(host: &HostMemory, palette: &Palette) -> [(Bytes, Color32); 3] {
+fn parts(host: &HostMemory, palette: &Palette) -> [(Bytes, Color32); 4] {
     let color = |category| palette.category(category);
     [
         (host.data, color(Category::Parameters)),
+        (host.cache, color(Category::Activations)),
         (host.batches, color(Category::Batch)),
         (host.workers, color(Category::Scratch)),
     ]

@@ -66,8 +66,7 @@ pub(crate) fn ui(ui: &mut Ui, context: &PanelContext<'_>) {
             distil::ui(ui, &form, context, runs_that(context, teaches));
         });
         group(ui, "Data", |ui| data::ui(ui, &form, context));
-        let rest = [controls::PLACEMENT.0, controls::FLIP.0, controls::CROP.0, controls::COLOUR.0];
-        more(ui, &form, "More about the data", &rest, |ui| data::rest(ui, &form));
+        more(ui, &form, "More about the data", &data::REST, |ui| data::rest(ui, &form, context));
         group(ui, "Optimizer", |ui| optimizer::ui(ui, &form));
         more(ui, &form, "More about the optimizer", &optimizer::REST, |ui| optimizer::rest(ui, &form));
         group(ui, "Run", |ui| optimizer::run(ui, &form, context));

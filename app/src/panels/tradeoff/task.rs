@@ -1,6 +1,9 @@
 //! Tasks: runs compare where they saw the same data and their memory was measured the same way.
 
-use plimsoll_engine::experiment::{Data, DataSetting, Labelled, Normalise, Placement, TableTask};
+use plimsoll_engine::{
+    Bytes,
+    experiment::{CachePlace, Data, DataCache, DataSetting, Labelled, Normalise, Placement, TableTask},
+};
 
 use super::Dot;
 use crate::session::{self, RunKey, RunRecord, Session};
@@ -59,8 +62,9 @@ pub(super) fn tasks(session: &Session) -> Vec<Task> {
 /// What of the data decides the test: neither where the samples lie nor how those for training are changed.
 fn plain(data: &Data) -> Data {
     let normalise = Normalise::Auto;
-    let (workers, prefetch) = (0, 0);
-    let data = Data { workers, prefetch, ..data.clone() };
+    let (workers, prefetch, host_budget, cache) = (0, 0, Bytes::ZERO, DataCache::None);
+    let (cache_in, cache_folder) = (CachePlace::Ram, None);
+    let data = Data { workers, prefetch, host_budget, cache, cache_in, cache_folder, ..data.clone() };
     Data { placement: Placement::Host, normalise, flip: false, crop_padding: 0, color_jitter: 0.0, ..data }
 }
 

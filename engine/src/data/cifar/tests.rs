@@ -37,7 +37,7 @@ fn open_set(folder: &TempDir) -> Result<Dataset> {
 fn any_of_the_training_files_will_do_and_planes_become_pixels() {
     let good = folder(&[("data_batch_2.bin", batch(7)), ("data_batch_5.bin", batch(4)), ("test_batch.bin", batch(3))]);
     let expected = DatasetInfo::one_label(Input::Image { height: 32, width: 32, channels: 3 }, 10, 11, 3);
-    assert_eq!(CIFAR10.facts(good.path()).expect("good"), expected);
+    assert_eq!(CIFAR10.facts(good.path(), Placement::Host).expect("good"), expected);
     let set = open_set(&good).expect("good");
     assert_eq!(set.facts(), &expected);
     assert_eq!(
@@ -117,7 +117,7 @@ fn open_hundred(folder: &TempDir) -> Result<Dataset> {
 fn of_cifar_100_the_fine_label_is_the_class() {
     let good = folder(&[("train.bin", hundred(25)), ("test.bin", hundred(12))]);
     let expected = DatasetInfo::one_label(Input::Image { height: 32, width: 32, channels: 3 }, 100, 25, 12);
-    assert_eq!(CIFAR100.facts(good.path()).expect("good"), expected);
+    assert_eq!(CIFAR100.facts(good.path(), Placement::Host).expect("good"), expected);
     let set = open_hundred(&good).expect("good");
     assert_eq!(
         (

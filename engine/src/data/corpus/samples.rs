@@ -18,6 +18,7 @@ use crate::{
     data::{Split, divide, file::unreadable},
     error::{Error, Result},
     experiment::{Data, DataKind, Placement},
+    memory::probe::note_read,
     rng::{Rng, Stream},
     sync::Mutex,
 };
@@ -142,6 +143,7 @@ impl Samples {
             _ => unreadable(&about.path, &error),
         })?;
         *open = Some((file, opened));
+        note_read(bytes.len());
         Ok(bytes)
     }
 }
@@ -155,5 +157,6 @@ fn whole(path: &std::path::Path, len: u64) -> Result<Vec<u8>> {
     }
     let opened = File::open(path).map_err(|error| unreadable(path, &error))?;
     opened.take(len).read_to_end(&mut bytes).map_err(|error| unreadable(path, &error))?;
+    note_read(bytes.len());
     Ok(bytes)
 }

@@ -14,6 +14,11 @@ use crate::{
 
 const SIDE: usize = 6;
 
+/// What a folder holds, at a first look.
+fn facts(folder: &Path, data: &Data) -> Result<DatasetInfo> {
+    Ok(super::facts(folder, data, None)?.0)
+}
+
 fn header(dimensions: &[u32]) -> Vec<u8> {
     let mut bytes = vec![0, 0, 8, dimensions.len() as u8];
     dimensions.iter().for_each(|size| bytes.extend(size.to_be_bytes()));
@@ -94,7 +99,7 @@ fn a_good_folder_opens_plain_packed_and_with_dots() {
     // A folder of a file's name, as some archives unpack.
     fs::create_dir(mixed.0.path().join(TRAIN_LABELS)).expect("a writable folder");
     for folder in [plain, mixed] {
-        assert_eq!(super::facts(folder.0.path(), &Data::default()).expect("good"), expected);
+        assert_eq!(facts(folder.0.path(), &Data::default()).expect("good"), expected);
         let set = folder.open().expect("good");
         assert_eq!(
             (set.facts(), set.images().label(Split::Train, 13), set.images().label(Split::Test, 9)),
@@ -160,9 +165,9 @@ fn a_missing_file_or_folder_is_named() {
     folder.remove("t10k-labels-idx1-ubyte");
     let error = folder.open().expect_err("a file is missing").to_string();
     assert!(error.contains("no t10k-labels-idx1-ubyte (or t10k-labels-idx1-ubyte.gz) in it"), "{error}");
-    let error = super::facts(&folder.0.path().join("none"), &Data::default()).expect_err("no folder").to_string();
+    let error = facts(&folder.0.path().join("none"), &Data::default()).expect_err("no folder").to_string();
     assert!(error.contains("none: not found"), "{error}");
-    let error = super::facts(&folder.0.path().join(TRAIN_LABELS), &Data::default()).expect_err("a file").to_string();
+    let error = facts(&folder.0.path().join(TRAIN_LABELS), &Data::default()).expect_err("a file").to_string();
     assert!(error.contains("this is not a folder"), "{error}");
     fs::create_dir(folder.0.path().join("t10k-labels-idx1-ubyte")).expect("a folder");
     let error = folder.open().expect_err("a folder is no file").to_string();
@@ -298,7 +303,7 @@ proptest! {
         }
         let folder = Folder::new();
         folder.write(names[which], &bytes);
-        let facts = super::facts(folder.0.path(), &Data::default());
+        let facts = facts(folder.0.path(), &Data::default());
         match open(folder.0.path()) {
             Ok((train, test)) => {
                 prop_assert!(train.pixels.capacity() < 1 << 16 && test.pixels.capacity() < 1 << 16);

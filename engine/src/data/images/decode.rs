@@ -18,7 +18,7 @@ use image::{
     metadata::Orientation,
 };
 
-use crate::bytes::Bytes;
+use crate::{bytes::Bytes, memory::probe::note_read};
 
 const MOST_FILE_BYTES: u64 = 64 << 20;
 const MOST_PIXEL_BYTES: u64 = 192 << 20;
@@ -48,6 +48,7 @@ fn read(path: &Path) -> Result<Vec<u8>, String> {
     }
     let mut bytes = Vec::with_capacity(about.len() as usize);
     File::open(path).and_then(|file| file.take(MOST_FILE_BYTES).read_to_end(&mut bytes)).map_err(reason)?;
+    note_read(bytes.len());
     Ok(bytes)
 }
 

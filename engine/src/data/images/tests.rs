@@ -11,8 +11,9 @@ use tempfile::TempDir;
 
 use super::*;
 use crate::{
+    bytes::Bytes,
     data::{Dataset, HostBatch, HostMemory, Inspection, Loader},
-    experiment::{DataKind, Run},
+    experiment::{CachePlace, DataCache, DataKind, Run},
     memory::probe::{Meter, meter_this_thread},
 };
 
@@ -394,16 +395,81 @@ fn the_bytes_of_listing_and_cache_are_those_predicted() {
     }
 }
 
-#[test]
-fn host_memory_of_files_is_what_was_predicted_and_not_far_less() {
+/// Two classes with so many JPEG files each, of different sizes.
+fn photos(each: u32, size: u32) -> tempfile::TempDir {
     let some = tempfile::tempdir().expect("a folder");
     for class in ["ash", "birch"] {
         fs::create_dir(some.path().join(class)).expect("a writable folder");
-        for i in 0..12u32 {
-            let image = RgbImage::from_fn(220, 180, |x, y| Rgb([(x * 7 + i) as u8, (y * 5) as u8, (x ^ y) as u8]));
+        for i in 0..each {
+            let (width, height) = (size, size * 9 / 11 + i % 3);
+            let image = RgbImage::from_fn(width, height, |x, y| Rgb([(x * 7 + i) as u8, (y * 5) as u8, (x ^ y) as u8]));
             image.save(some.path().join(class).join(format!("{i:03}.jpg"))).expect("a writable folder");
         }
     }
+    some
+}
+
+#[test]
+fn workers_and_what_is_kept_of_files_change_no_batch_and_later_epochs_read_nothing() {
+    let some = photos(9, 90);
+    let batches = |cache, cache_in, workers| {
+        let (placement, folder) = (Placement::Streamed, Some(std::env::temp_dir()));
+        let data = Data { placement, cache, cache_in, cache_folder: folder, workers, flip: true, ..data(&some) };
+        let set = Arc::new(open(&data).expect("good"));
+        let mut train = Loader::train(Arc::clone(&set), 1, 4, 1).expect("fits");
+        let mut take = |count| -> Vec<HostBatch> {
+            (0..count).map(|_| train.recv().expect("no fault").expect("no end").clone()).collect()
+        };
+        let mut all = take(6);
+        let mut test = Loader::test(Arc::clone(&set), 6).expect("fits");
+        while let Some(batch) = test.recv().expect("no fault") {
+            all.push(batch.clone());
+        }
+        let first = set.meter().bytes_read();
+        all.extend(take(12));
+        (all, first, set.meter().bytes_read() - first)
+    };
+    let (none, first, later) = batches(DataCache::None, CachePlace::Ram, 1);
+    assert!(first > Bytes::kib(10) && later > Bytes::kib(10), "{first} {later}");
+    for workers in [1, 2, 5] {
+        assert!(batches(DataCache::None, CachePlace::Ram, workers).0 == none, "{workers}");
+        for place in CachePlace::ALL {
+            assert!(batches(DataCache::Decoded, place, workers).0 == none, "{place:?} {workers}");
+        }
+    }
+    let (_, _, later) = batches(DataCache::Decoded, CachePlace::Ram, 2);
+    // What an epoch leaves out for want of a whole step is met later.
+    assert!(later < first, "{later} of {first}");
+}
+
+/// Samples a second with one worker and with two, the best of several; run it where nothing else runs.
+#[test]
+#[ignore = "a measurement"]
+fn two_workers_in_place_of_one() {
+    let some = photos(128, 640);
+    let mut best = [0.0f64; 2];
+    for _ in 0..5 {
+        for (workers, best) in (1..).zip(&mut best) {
+            let data = Data { placement: Placement::Streamed, workers, side: 96, prefetch: 2, ..data(&some) };
+            let set = Arc::new(open(&data).expect("good"));
+            let mut train = Loader::train(set, 1, 32, 1).expect("fits");
+            drop(train.recv().expect("no fault"));
+            let begun = std::time::Instant::now();
+            (0..12).for_each(|_| drop(train.recv().expect("no fault")));
+            *best = best.max(12.0 * 32.0 / begun.elapsed().as_secs_f64());
+        }
+    }
+    println!(
+        "{:.0} samples a second with one worker, {:.0} with two: {:.2} times",
+        best[0],
+        best[1],
+        best[1] / best[0]
+    );
+}
+
+#[test]
+fn host_memory_of_files_is_what_was_predicted_and_not_far_less() {
+    let some = photos(12, 220);
     for (placement, workers, prefetch) in
         [(Placement::Streamed, 1, 1), (Placement::Streamed, 2, 3), (Placement::Host, 2, 0)]
     {

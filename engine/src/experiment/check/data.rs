@@ -1,7 +1,7 @@
 //! What a choice of data rules out, whatever the files hold.
 
 use super::List;
-use crate::experiment::{Data, DataKind, Experiment, ModelKind, Placement};
+use crate::experiment::{Data, DataCache, DataKind, Experiment, ModelKind, Placement};
 
 impl List {
     /// A model that does not learn what the data teach.
@@ -36,6 +36,7 @@ impl List {
             self.test_fraction(data);
         }
         self.placement(data);
+        self.cache(data);
         if !data.kind.traits().has_pictures {
             self.unvaried(data);
         }
@@ -43,7 +44,6 @@ impl List {
 
     /// Places where the samples cannot wait.
     fn placement(&mut self, data: &Data) {
-        let is_varied = data.flip || data.crop_padding > 0 || data.color_jitter != 0.0;
         match data.placement {
             Placement::Streamed | Placement::Device if data.kind == DataKind::Table => {
                 let message = "a table is read once and held as columns of numbers in host memory";
@@ -53,13 +53,46 @@ impl List {
                 let message = "these samples are part of the program: there is nothing to stream them from";
                 self.add("data.placement", message, "write \"host\" or \"device\"");
             }
-            Placement::Device if is_varied && data.kind.traits().has_pictures => {
+            Placement::Device if data.is_varied() && data.kind.traits().has_pictures => {
                 let message =
                     "images on the device are gathered as they are, and cannot be mirrored, shifted or recoloured";
                 let mend = "write \"host\" or \"streamed\", or data.flip = false, data.crop_padding = 0 and data.color_jitter = 0";
                 self.add("data.placement", message, mend);
             }
             _ => {}
+        }
+    }
+
+    /// What is kept of samples that are not streamed, and variants where nothing is varied.
+    fn cache(&mut self, data: &Data) {
+        let key = "data.cache";
+        match (data.cache, data.placement) {
+            (DataCache::None, _) => {}
+            _ if !data.kind.can_keep() => {
+                self.add(key, "only pictures that are read or generated one by one can be kept", "write \"none\"");
+            }
+            (DataCache::Decoded, Placement::Host) => {
+                let message = "data.placement = \"host\" keeps each sample in memory already";
+                self.add(key, message, "write \"none\", or data.placement = \"streamed\" to keep what is streamed");
+            }
+            (DataCache::Augmented(_), Placement::Host) => {
+                let message =
+                    "data.placement = \"host\" keeps each sample as it is, and variants are kept in its place";
+                self.add(key, message, "write data.placement = \"streamed\", or \"none\"");
+            }
+            (DataCache::Decoded | DataCache::Augmented(_), Placement::Device) => {
+                let message = "the training set lies on the device";
+                self.add(key, message, "write \"none\", or data.placement = \"streamed\"");
+            }
+            (DataCache::Augmented(copies), Placement::Streamed) if !data.is_varied() => {
+                let message = format!("nothing is varied, so all of {copies} would be the same image");
+                let mend = "write \"decoded\", or data.flip = true, or data.crop_padding or data.color_jitter above 0";
+                self.add(key, message, mend);
+            }
+            (DataCache::Decoded | DataCache::Augmented(_), Placement::Streamed) => {}
+        }
+        if data.cache_folder.as_ref().is_some_and(|path| path.to_str().is_none()) {
+            self.add("data.cache_folder", "is not text", "give it a name in UTF-8");
         }
     }
 

@@ -11,9 +11,9 @@ use super::*;
 use crate::{
     bytes::Bytes,
     experiment::{
-        AttentionKind, Batch, Checkpointing, Data, DataKind, EvaluationBatch, Frozen, Gpu, Lora, Model, ModelKind,
-        Optimizer, OptimizerKind, Placement, PoolPolicy, Precision, PruneKind, PruneSchedule, Recompute, Run, Schedule,
-        Stem, UpdateTime, limits::RESNETS,
+        AttentionKind, Batch, CachePlace, Checkpointing, Data, DataCache, DataKind, EvaluationBatch, Frozen, Gpu, Lora,
+        Model, ModelKind, Optimizer, OptimizerKind, Placement, PoolPolicy, Precision, PruneKind, PruneSchedule,
+        Recompute, Run, Schedule, Stem, UpdateTime, limits::RESNETS,
     },
     whole_file,
 };
@@ -247,10 +247,12 @@ prop_compose! {
         Just(DataKind::Cifar100), Just(DataKind::Images)],
         length in 2usize..64, vocabulary in 4usize..1000, modulus in 2usize..200,
         path in "[^\\x00]{1,20}", side in 12usize..64, classes in 2usize..=10, samples in 3000usize..10_000,
-        test_fraction in 0.01..0.5f64, placement in 0usize..3, flip: bool, crop_padding in 0usize..=4, color_jitter in 0.0..1.0f64) -> Data {
+        test_fraction in 0.01..0.5f64,
+        (placement, cache, cache_in, host_budget) in (0usize..3, prop_oneof![Just(DataCache::None), Just(DataCache::Decoded),
+            (1usize..=1000).prop_map(DataCache::Augmented)], prop_oneof![Just(CachePlace::Ram), Just(CachePlace::Disk)], (0u64..1 << 50).prop_map(Bytes)), flip: bool, crop_padding in 0usize..=4, color_jitter in 0.0..1.0f64) -> Data {
         let path = kind.is_on_disk().then(|| PathBuf::from(path));
         let placement = [Placement::Streamed, Placement::Host, Placement::Device][placement];
-        Data { kind, path, side, classes, samples, length, vocabulary, modulus, test_fraction, placement, flip, crop_padding, color_jitter, ..Data::default() }
+        Data { kind, path, side, classes, samples, length, vocabulary, modulus, test_fraction, placement, cache, cache_in, host_budget, flip, crop_padding, color_jitter, ..Data::default() }
     }
 }
 
@@ -285,7 +287,7 @@ prop_compose! {
         evaluation in prop_oneof![Just(EvaluationBatch::Micro), Just(EvaluationBatch::Whole), (1usize..999).prop_map(EvaluationBatch::Samples)],
         optimizer in optimizers(), length in prop::option::of((any::<bool>(), 1u64..1000)),
         seed in 0u64..=i64::MAX as u64, evaluate_every in 0u64..100,
-        (save_every, save_minutes, save_best) in (0u64..100, 0.0..100.0, any::<bool>())) -> Experiment {
+        (save_every, save_minutes, save_best, threads) in (0u64..100, 0.0..100.0, any::<bool>(), 0usize..99)) -> Experiment {
         let (steps, epochs) = match length {
             None => (None, None),
             Some((true, n)) => (Some(n), None),
@@ -298,7 +300,7 @@ prop_compose! {
             retain_graph,
             frozen: [Frozen::None, Frozen::AllButHead, Frozen::Blocks(1), Frozen::All][frozen],
             lora: Lora { rank, alpha: 8.0, ..Lora::default() },
-            run: Run { steps, epochs, seed, evaluate_every, save_every, save_minutes, save_best }, ..Default::default()
+            run: Run { steps, epochs, seed, threads, evaluate_every, save_every, save_minutes, save_best }, ..Default::default()
         }
     }
 }

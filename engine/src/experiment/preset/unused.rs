@@ -50,6 +50,12 @@ fn without_use(setting: &Setting, e: &Experiment) -> String {
             let kinds = ModelKind::ALL.into_iter().filter(|kind| of(&|e| e.model.kind = *kind));
             (e.model.kind.key(), kinds.map(ModelKind::key).collect())
         }
+        "data" if setting.key == "data.cache_in" && e.data.kind.can_keep() => {
+            return format!("{} is not used with data.cache = none", setting.key);
+        }
+        "data" if setting.key == "data.cache_folder" && e.data.kind.can_keep() => {
+            return format!("{} is not used unless data.cache is kept with data.cache_in = disk", setting.key);
+        }
         "data" => {
             let kinds = DataKind::ALL.into_iter().filter(|kind| of(&|e| e.data.kind = *kind));
             (e.data.kind.key(), kinds.map(DataKind::key).collect())
@@ -69,6 +75,7 @@ fn without_use(setting: &Setting, e: &Experiment) -> String {
             (e.prune.kind.key(), kinds.map(PruneKind::key).collect())
         }
         "quantise" => return format!("{} is only used with quantise.kind = after", setting.key),
+        "run" if setting.key == "run.threads" => return "run.threads is not used on a GPU".to_owned(),
         "gpu" => return format!("{} is not used on the CPU", setting.key),
         _ => ("these settings", Vec::new()),
     };

@@ -14,7 +14,7 @@ use std::any::Any;
 use toml_edit::Value;
 
 pub(crate) use self::{
-    field::{Field, Number},
+    field::{Field, Number, quoted},
     limits::Limits,
 };
 use crate::{error::Problem, experiment::Experiment, suggest::meant};

@@ -87,7 +87,7 @@ impl Checkpoint {
 /// Whether two experiments chose the same samples, by the settings that their data use: where samples wait, and how those for
 /// training are varied, decides nothing.
 fn is_same_choice(own: &Experiment, other: &Experiment) -> bool {
-    const VARIED: [&str; 4] = ["data.normalise", "data.flip", "data.crop_padding", "data.color_jitter"];
+    const VARIED: [&str; 5] = ["data.normalise", "data.flip", "data.crop_padding", "data.color_jitter", "data.cache"];
     let is_free = |key: &str| VARIED.contains(&key) || Data::HOW_FED.contains(&key);
     let differing = preset::differing(&[own, other]);
     differing.iter().all(|(key, _)| !key.starts_with("data.") || is_free(key))

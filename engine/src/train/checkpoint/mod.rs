@@ -201,10 +201,13 @@ impl Checkpoint {
             ["model.", "data.", "lora.", "quantise.", "precision", "frozen", "optimizer.kind", "run.seed"];
         let own = self.experiment()?;
         let changes = preset::changes(&own, &experiment.decided_as(&own));
-        let decides = |change: &&String| {
-            DECIDES.iter().any(|key| change.starts_with(key))
-                && !Data::HOW_FED.iter().any(|key| change.starts_with(key))
+        // Samples that are kept as they are teach the same as those that are read again, and variants that are kept do not.
+        let is_kept_alike = own.data.cache.copies() == experiment.data.cache.copies();
+        let is_fed = |change: &str| {
+            Data::HOW_FED.iter().any(|key| change.starts_with(key))
+                || is_kept_alike && change.starts_with("data.cache=")
         };
+        let decides = |change: &&String| DECIDES.iter().any(|key| change.starts_with(key)) && !is_fed(change);
         let mut differs: Vec<&str> = changes.iter().filter(decides).map(String::as_str).collect();
         let batch = format!("{} samples in a step", experiment.batch.effective());
         if own.batch.effective() != experiment.batch.effective() {

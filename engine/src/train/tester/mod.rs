@@ -31,7 +31,7 @@ use crate::{
     bytes::Bytes,
     data::{Dataset, DatasetInfo, Loader, Picture, Split, TableRow, ValueErrors},
     error::{BudgetError, Result},
-    experiment::{Experiment, Task},
+    experiment::{DataCache, Experiment, Task},
     hardware::Machine,
     memory::{host::Line, probe::uncounted},
     plan::{self, Forward, Passes, Resolved, answering},
@@ -284,7 +284,7 @@ impl Tester {
     /// # Errors
     /// Data that cannot be read.
     pub fn data(&mut self, tried: &Tried) -> Result<Arc<Dataset>> {
-        let resolved = Resolved::new(&tried.experiment.untaught(), self.worker.machine()).map_err(plan::first)?;
+        let resolved = Resolved::new(&alone(&tried.experiment), self.worker.machine()).map_err(plan::first)?;
         self.dataset(&resolved)
     }
 
@@ -294,7 +294,7 @@ impl Tester {
         let checkpoint = Weights::checkpoint(tried)?;
         self.worker.prepare(&tried.experiment, &self.events)?;
         let machine = self.worker.machine();
-        let resolved = Resolved::new(&tried.experiment.untaught(), machine).map_err(plan::first)?;
+        let resolved = Resolved::new(&alone(&tried.experiment), machine).map_err(plan::first)?;
         let (samples, test) = (resolved.evaluation_batch(), resolved.info().test);
         let of_test_set = [samples, test % samples.max(1)];
         let passes = match trying {
@@ -409,7 +409,15 @@ where
 }
 
 fn is_of(dataset: &Dataset, experiment: &Experiment) -> bool {
-    dataset.is_for(&experiment.whole_data(), &experiment.run)
+    let own = alone(experiment);
+    dataset.is_for(&own.whole_data(), &own.run)
+}
+
+/// The experiment without a teacher, and without what is kept of training samples: both are for training.
+fn alone(experiment: &Experiment) -> Experiment {
+    let mut own = experiment.untaught();
+    own.data.cache = DataCache::None;
+    own
 }
 
 fn class_names(dataset: &Dataset) -> Vec<String> {

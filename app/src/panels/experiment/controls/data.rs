@@ -1,6 +1,6 @@
 //! The data.
 
-use plimsoll_engine::experiment::{DataKind, Normalise, Placement, TableTask};
+use plimsoll_engine::experiment::{CachePlace, DataCache, DataKind, Normalise, Placement, TableTask};
 
 use super::Numeric;
 use crate::widgets::control::{Choice, Number, Place, Spec};
@@ -209,6 +209,92 @@ pub(in crate::panels::experiment) const PLACEMENT: (Spec, Choice<Placement>) = (
             (Placement::Host, "in host memory"),
             (Placement::Device, "on the device"),
         ],
+        place: Place::Setting,
+    },
+);
+
+/// What is kept of streamed images, without its number.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(in crate::panels::experiment) enum CacheMode {
+    /// Nothing.
+    None,
+    /// Each sample.
+    Decoded,
+    /// Some variants of each training sample.
+    Augmented,
+}
+
+pub(in crate::panels::experiment) const CACHE: (Spec, Choice<CacheMode>) = (
+    Spec {
+        key: "data.cache",
+        name: "Kept of it",
+        help: "What is kept of streamed images, filled in the first epoch. Each sample as it was decoded takes a byte for each pixel \
+                and channel, and later epochs only vary it: the batches stay the same. Variants take that many times as much, save \
+                their making, and a run learns from fewer different images.",
+    },
+    Choice {
+        options: &[
+            (CacheMode::None, "nothing"),
+            (CacheMode::Decoded, "each sample"),
+            (CacheMode::Augmented, "variants of each"),
+        ],
+        place: Place::Own {
+            get: |e| match e.data.cache {
+                DataCache::None => CacheMode::None,
+                DataCache::Decoded => CacheMode::Decoded,
+                DataCache::Augmented(_) => CacheMode::Augmented,
+            },
+            set: |e, v| {
+                e.data.cache = match v {
+                    CacheMode::None => DataCache::None,
+                    CacheMode::Decoded => DataCache::Decoded,
+                    CacheMode::Augmented => DataCache::Augmented(4),
+                }
+            },
+        },
+    },
+);
+
+pub(in crate::panels::experiment) const COPIES: Numeric = (
+    Spec {
+        key: "data.cache.copies",
+        name: "Variants each",
+        help: "Variants that are kept of each training sample, among which an epoch draws: memory grows in proportion. Made anew, \
+                every epoch has others; kept, a run of many epochs sees each of them several times. No step takes longer.",
+    },
+    Number {
+        stops: &[1., 2., 3., 4., 6., 8., 16., 32., 64.],
+        zero: None,
+        place: Place::Own {
+            get: |e| e.data.cache.copies().unwrap_or(1) as f64,
+            set: |e, v| e.data.cache = DataCache::Augmented((v as usize).clamp(1, DataCache::MOST)),
+        },
+    },
+);
+
+pub(in crate::panels::experiment) const CACHE_PLACE: (Spec, Choice<CachePlace>) = (
+    Spec {
+        key: "data.cache_in",
+        name: "Kept in",
+        help: "In host memory (RAM), or in a file on a disk that has no name and is gone with the run's data. The file takes no host \
+                memory beyond a sample for each worker; reading from it takes less time than decoding, and more than memory.",
+    },
+    Choice {
+        options: &[(CachePlace::Ram, "host memory"), (CachePlace::Disk, "a file on disk")],
+        place: Place::Setting,
+    },
+);
+
+pub(in crate::panels::experiment) const HOST_BUDGET: Numeric = (
+    Spec {
+        key: "data.host_budget",
+        name: "Host budget, MiB",
+        help: "The most that data, batches and the threads that make them may take of host memory (RAM), which is outside the budget \
+                of the run. A run past it is refused before it begins. No step takes longer for it.",
+    },
+    Number {
+        stops: &[0., 16., 64., 256., 1024., 4096., 16_384., 65_536.],
+        zero: Some("what there is"),
         place: Place::Setting,
     },
 );

@@ -75,6 +75,16 @@ pub(in crate::panels::experiment) const EVALUATE: Numeric = (
     Number { stops: &[0., 10., 20., 50., 100., 200., 500., 1000.], zero: Some("epoch"), place: Place::Setting },
 );
 
+pub(in crate::panels::experiment) const THREADS: Numeric = (
+    Spec {
+        key: "run.threads",
+        name: "Threads",
+        help: "Threads of the processor that kernels run on. Each has scratch of its own, so fewer take less of it; and a step takes \
+                longer. The losses are the same to the last bit.",
+    },
+    Number { stops: &[0., 1., 2., 3., 4., 6., 8., 12., 16., 32., 64.], zero: Some("all"), place: Place::Setting },
+);
+
 /// The evaluation batch, without its number.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(in crate::panels::experiment) enum EvaluationMode {

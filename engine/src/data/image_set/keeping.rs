@@ -1,0 +1,75 @@
+//! Samples that are kept, of a set that is streamed: found where they are, or made and kept.
+
+use std::borrow::Cow;
+
+use super::{ImageSet, ImageStore, Labels, Sample};
+use crate::{
+    data::{Split, augment, kept::Kept},
+    error::{Error, Result},
+};
+
+impl ImageSet {
+    /// What is kept of a sample: as it is, or the variant that `epoch` draws. What is not kept yet is made first.
+    pub(super) fn kept_sample<'a>(
+        &'a self,
+        kept: &'a Kept,
+        split: Split,
+        index: usize,
+        epoch: u64,
+        variant: &mut Vec<u8>,
+    ) -> Result<Sample<'a>> {
+        let copies = kept.sizes().copies.filter(|_| split == Split::Train);
+        let copy = copies.map_or(0, |copies| augment::drawn(self.seed, epoch, index, copies));
+        let found = match kept.get(split, index, copy)? {
+            Some(found) => found,
+            None => {
+                self.keep(kept, split, index, variant)?;
+                kept.get(split, index, copy)?.ok_or(Error::Stopped)?
+            }
+        };
+        let size = self.extents.into_iter().product::<usize>();
+        let labels = match &self.source {
+            ImageStore::Files(images) => Labels::Class(images.label(split, index)),
+            ImageStore::Held { .. } | ImageStore::Streamed(_) => match &found {
+                Cow::Borrowed(found) => Labels::Each(Cow::Borrowed(&found[size..])),
+                Cow::Owned(found) => Labels::Each(Cow::Owned(found[size..].to_vec())),
+            },
+        };
+        let pixels = match found {
+            Cow::Borrowed(found) => Cow::Borrowed(&found[..size]),
+            Cow::Owned(mut found) => {
+                found.truncate(size);
+                Cow::Owned(found)
+            }
+        };
+        Ok(Sample { pixels, labels })
+    }
+
+    /// Reads, decodes or generates a sample, and keeps it or its variants. Variant `n` is what epoch `n` would make.
+    fn keep(&self, kept: &Kept, split: Split, index: usize, variant: &mut Vec<u8>) -> Result<()> {
+        let sample = self.source.sample(split, index, self.extents, self.targets)?;
+        let mask = match &sample.labels {
+            Labels::Each(own) => &own[..],
+            Labels::Class(_) => &[],
+        };
+        let varied = kept.sizes().copies.zip(self.augment).filter(|_| split == Split::Train);
+        kept.put(split, index, |bytes| {
+            let Some((copies, augment)) = varied else {
+                bytes.extend_from_slice(&sample.pixels);
+                bytes.extend_from_slice(mask);
+                return;
+            };
+            let [height, width, _] = self.extents;
+            for copy in 0..copies as u64 {
+                augment.apply(&sample.pixels, variant, self.extents, self.seed, copy, index);
+                bytes.extend_from_slice(variant);
+                if self.targets > 1 {
+                    augment.apply_to_mask(mask, variant, [height, width], self.seed, copy, index);
+                    bytes.extend_from_slice(variant);
+                } else {
+                    bytes.extend_from_slice(mask);
+                }
+            }
+        })
+    }
+}

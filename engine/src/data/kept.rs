@@ -1,0 +1,273 @@
+//! What is kept of streamed images: each sample as it was read, decoded or generated, or some variants of it.
+//!
+//! Owns [`KeptSizes`], what that takes, and [`Kept`], where it lies: in host memory, or in a file without a name, which is gone
+//! with the set or with the program, however it ends. A place is filled when its sample is needed for the first time, which
+//! for training samples is in the first epoch. The file is read and written at places and not mapped: a full disk or a disk
+//! that fails is an error then, and not the end of the program; the system keeps its pages either way. Always holds: what is
+//! kept of a sample is a function of the seed and the sample, whichever thread filled it and when. Refuses: a folder that cannot be
+//! written.
+
+use std::{
+    borrow::Cow,
+    fs::File,
+    io::{self, Read, Seek, SeekFrom, Write},
+    path::{Path, PathBuf},
+    sync::{
+        OnceLock,
+        atomic::{
+            AtomicBool,
+            Ordering::{Acquire, Release},
+        },
+    },
+};
+
+use crate::{
+    bytes::Bytes,
+    cache,
+    data::{DatasetInfo, Split, file::unreadable},
+    error::{Error, MemoryRefused, Problem, Result},
+    experiment::{CachePlace, Data, DataKind},
+    memory::probe,
+    sync::Mutex,
+};
+
+/// What is kept of the samples of a set.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct KeptSizes {
+    /// Variants of a training sample; `None` where it is kept as it is.
+    pub(super) copies: Option<usize>,
+    /// Bytes of an image.
+    pixels: usize,
+    /// Bytes of its labels; none where a listing has them.
+    labels: usize,
+    train: usize,
+    test: usize,
+    place: CachePlace,
+}
+
+/// What is kept, and where.
+#[derive(Debug)]
+pub(super) struct Kept {
+    sizes: KeptSizes,
+    place: Place,
+}
+
+#[derive(Debug)]
+enum Place {
+    /// By sample, those for training first.
+    Memory(Vec<OnceLock<Box<[u8]>>>),
+    File {
+        folder: PathBuf,
+        file: Mutex<File>,
+        /// By sample, as in memory.
+        is_filled: Vec<AtomicBool>,
+    },
+}
+
+/// What file systems take for the place of a sample that was written out of order.
+const DISK_EXTENT: u64 = 16;
+/// What they write at the least.
+const DISK_BLOCK: u64 = 4096;
+
+impl KeptSizes {
+    /// Of what `data` chooses to keep; `None` where that is nothing.
+    pub(super) fn of(data: &Data, facts: &DatasetInfo) -> Option<Self> {
+        let cache = data.kept();
+        (!cache.is_none()).then(|| Self {
+            copies: cache.copies(),
+            pixels: facts.input.elements(),
+            labels: if data.kind == DataKind::Images { 0 } else { facts.labels_per_sample },
+            train: facts.train,
+            test: facts.test,
+            place: data.cache_in,
+        })
+    }
+
+    /// Bytes of an image with its labels.
+    pub(super) fn each(&self) -> usize {
+        self.pixels + self.labels
+    }
+
+    /// Bytes of all that is kept of a sample.
+    fn sample(&self, split: Split) -> usize {
+        match split {
+            Split::Train => self.copies.unwrap_or(1) * self.each(),
+            Split::Test => self.each(),
+        }
+    }
+
+    fn samples(&self) -> usize {
+        self.train + self.test
+    }
+
+    fn bytes(&self) -> u64 {
+        let part = |samples: usize, split| samples as u64 * self.sample(split) as u64;
+        part(self.train, Split::Train) + part(self.test, Split::Test)
+    }
+
+    /// Host memory, once all of it is filled.
+    pub(super) fn host(&self) -> Bytes {
+        let samples = self.samples() as u64;
+        Bytes(match self.place {
+            CachePlace::Ram => self.bytes() + samples * size_of::<OnceLock<Box<[u8]>>>() as u64,
+            CachePlace::Disk => samples * size_of::<AtomicBool>() as u64,
+        })
+    }
+
+    /// Room on the disk, with what a file system needs to find it.
+    pub(super) fn disk(&self) -> Bytes {
+        Bytes(match self.place {
+            CachePlace::Ram => 0,
+            CachePlace::Disk => {
+                (self.bytes() + self.samples() as u64 * DISK_EXTENT).next_multiple_of(DISK_BLOCK) + DISK_BLOCK
+            }
+        })
+    }
+
+    /// What a thread works in beside what it decodes in: on the way to the disk a sample is all in memory, on the way back a
+    /// variant.
+    pub(super) fn scratch(&self) -> usize {
+        match self.place {
+            CachePlace::Ram => 0,
+            CachePlace::Disk => self.sample(Split::Train) + self.each() + self.labels,
+        }
+    }
+}
+
+/// The folder that a file of samples is made in.
+pub(super) fn folder(data: &Data) -> Option<PathBuf> {
+    let chosen = data.cache_folder.clone().filter(|folder| !folder.as_os_str().is_empty());
+    chosen.or_else(|| cache::folder("samples"))
+}
+
+impl Kept {
+    /// Nothing yet.
+    ///
+    /// # Errors
+    /// Fails where the system has no memory for so many samples, and where no file can be made.
+    pub(super) fn new(data: &Data, sizes: KeptSizes) -> Result<Self> {
+        let place = match sizes.place {
+            CachePlace::Ram => Place::Memory(table(sizes.samples(), OnceLock::new)?),
+            CachePlace::Disk => {
+                let folder = folder(data).ok_or_else(|| {
+                    Problem::new("data.cache_folder", "the system has no folder for it", "write the folder to use")
+                })?;
+                let file = tempfile::tempfile_in(&folder).map_err(|error| unreadable(&folder, &error))?;
+                // At its full size from the start, without its blocks: file systems then set nothing aside behind its end.
+                file.set_len(sizes.bytes()).map_err(|error| unwritable(&folder, &error))?;
+                let is_filled = table(sizes.samples(), || AtomicBool::new(false))?;
+                Place::File { folder, file: Mutex::new(file), is_filled }
+            }
+        };
+        Ok(Self { sizes, place })
+    }
+
+    /// What is kept.
+    pub(super) fn sizes(&self) -> &KeptSizes {
+        &self.sizes
+    }
+
+    /// What is on the disk now.
+    pub(super) fn on_disk(&self) -> Bytes {
+        match &self.place {
+            Place::Memory(_) => Bytes::ZERO,
+            Place::File { file, .. } => file.lock().metadata().map_or(Bytes::ZERO, |about| Bytes(blocks(&about))),
+        }
+    }
+
+    /// Variant `copy` of a sample, image and labels; `None` while it is not kept.
+    ///
+    /// # Errors
+    /// Fails when the file cannot be read.
+    pub(super) fn get(&self, split: Split, index: usize, copy: usize) -> Result<Option<Cow<'_, [u8]>>> {
+        let each = self.sizes.each();
+        match &self.place {
+            Place::Memory(all) => {
+                let own = all[self.number(split, index)].get();
+                Ok(own.map(|own| Cow::Borrowed(&own[copy * each..][..each])))
+            }
+            Place::File { is_filled, .. } if !is_filled[self.number(split, index)].load(Acquire) => Ok(None),
+            Place::File { folder, file, .. } => {
+                let mut bytes = vec![0; each];
+                let start = self.start(split, index) + (copy * each) as u64;
+                let mut file = file.lock();
+                let read = file.seek(SeekFrom::Start(start)).and_then(|_| file.read_exact(&mut bytes));
+                read.map_err(|error| unreadable(folder, &error))?;
+                probe::note_read(each);
+                Ok(Some(Cow::Owned(bytes)))
+            }
+        }
+    }
+
+    /// Keeps a sample, whose variants `write` adds one after the other.
+    ///
+    /// # Errors
+    /// Fails where there is no memory or no room on the disk for it.
+    pub(super) fn put(&self, split: Split, index: usize, write: impl FnOnce(&mut Vec<u8>)) -> Result<()> {
+        let size = self.sizes.sample(split);
+        let mut bytes = Vec::new();
+        bytes.try_reserve_exact(size).map_err(|_| no_memory("a sample that is kept", size))?;
+        write(&mut bytes);
+        match &self.place {
+            Place::Memory(all) => {
+                // Where two threads made it at once it is the same.
+                let _ = all[self.number(split, index)].set(bytes.into_boxed_slice());
+            }
+            Place::File { folder, file, is_filled } => {
+                let mut file = file.lock();
+                let written = file.seek(SeekFrom::Start(self.start(split, index))).and_then(|_| file.write_all(&bytes));
+                written.map_err(|error| unwritable(folder, &error))?;
+                is_filled[self.number(split, index)].store(true, Release);
+            }
+        }
+        Ok(())
+    }
+
+    fn number(&self, split: Split, index: usize) -> usize {
+        match split {
+            Split::Train => index,
+            Split::Test => self.sizes.train + index,
+        }
+    }
+
+    /// Where a sample lies in the file.
+    fn start(&self, split: Split, index: usize) -> u64 {
+        let before = match split {
+            Split::Train => 0,
+            Split::Test => self.sizes.train as u64 * self.sizes.sample(Split::Train) as u64,
+        };
+        before + index as u64 * self.sizes.sample(split) as u64
+    }
+}
+
+/// A place for each sample.
+fn table<T>(samples: usize, empty: impl Fn() -> T) -> Result<Vec<T>> {
+    let mut table = Vec::new();
+    table.try_reserve_exact(samples).map_err(|_| no_memory("places of samples", samples * size_of::<T>()))?;
+    table.extend((0..samples).map(|_| empty()));
+    Ok(table)
+}
+
+fn no_memory(label: &'static str, bytes: usize) -> Error {
+    MemoryRefused { label, ..MemoryRefused::of(Bytes(bytes as u64)) }.into()
+}
+
+fn unwritable(folder: &Path, error: &io::Error) -> Error {
+    let why = match error.kind() {
+        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => "there is no room left for it".to_owned(),
+        _ => error.to_string(),
+    };
+    let mend = "choose another data.cache_folder, data.cache_in = \"ram\" or data.cache = \"none\"";
+    Error::file(folder, format!("the samples cannot be kept here: {why}; {mend}"))
+}
+
+/// Bytes that a file takes on its disk.
+fn blocks(about: &std::fs::Metadata) -> u64 {
+    #[cfg(unix)]
+    return std::os::unix::fs::MetadataExt::blocks(about) * 512;
+    #[cfg(not(unix))]
+    about.len()
+}
+
+#[cfg(test)]
+mod tests;

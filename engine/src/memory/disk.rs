@@ -1,0 +1,49 @@
+//! What a disk still has room for.
+//!
+//! Refuses nothing: a system that does not tell has no figure.
+
+use std::path::Path;
+
+use crate::bytes::Bytes;
+
+/// Room for this user's files on the disk of `folder`, or of the nearest folder around it that is there; `None` where the system
+/// does not tell.
+pub fn free_at(folder: &Path) -> Option<Bytes> {
+    folder.ancestors().find(|folder| folder.is_dir()).and_then(free)
+}
+
+#[cfg(unix)]
+fn free(folder: &Path) -> Option<Bytes> {
+    use std::{ffi::CString, mem::MaybeUninit, os::unix::ffi::OsStrExt};
+
+    let path = CString::new(folder.as_os_str().as_bytes()).ok()?;
+    let mut about = MaybeUninit::<libc::statvfs>::uninit();
+    // SAFETY: the path is a string that ends with zero, and both it and `about` live for the call.
+    let status = unsafe { libc::statvfs(path.as_ptr(), about.as_mut_ptr()) };
+    if status != 0 {
+        return None;
+    }
+    // SAFETY: the call succeeded, so it wrote all of it.
+    let about = unsafe { about.assume_init() };
+    #[expect(clippy::useless_conversion, reason = "the types differ from system to system")]
+    Some(Bytes(u64::from(about.f_bavail).saturating_mul(u64::from(about.f_frsize))))
+}
+
+#[cfg(not(unix))]
+fn free(_: &Path) -> Option<Bytes> {
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_folder_that_is_not_there_yet_has_the_room_of_the_one_around_it() {
+        let folder = tempfile::tempdir().expect("a folder");
+        if cfg!(unix) {
+            assert!(free_at(folder.path()).is_some_and(|free| free > Bytes::ZERO));
+            assert!(free_at(&folder.path().join("a/b")).is_some());
+        }
+    }
+}

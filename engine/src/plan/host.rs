@@ -1,0 +1,185 @@
+//! Whether there is the host memory, and the room on a disk, that data and the making of batches take; and what would fit.
+//!
+//! Owns [`HostObstacle`] and [`HostOffer`]. Always holds: what is offered was predicted as a run would be, and passed every
+//! check. Refuses nothing itself: whoever begins a run does, by [`HostObstacle::problem`].
+
+use std::fmt;
+
+use crate::{
+    bytes::Bytes,
+    data::HostMemory,
+    error::Problem,
+    experiment::{CachePlace, Data, DataCache, Experiment, Placement, preset},
+    plan::Plan,
+};
+
+/// What stands in the way of the data of a run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum HostObstacle {
+    /// They take more than `data.host_budget`.
+    Budget {
+        /// The budget.
+        budget: Bytes,
+    },
+    /// They take more than the machine has.
+    Machine {
+        /// What it has.
+        free: Bytes,
+    },
+    /// What is kept of them takes more than the disk has.
+    Disk {
+        /// What it has.
+        free: Bytes,
+    },
+}
+
+/// Another way to feed the model, and what it takes of the host.
+#[derive(Debug, Clone, PartialEq)]
+pub struct HostOffer {
+    /// The settings that differ, as `--set` takes them.
+    pub changes: Vec<String>,
+    /// With those settings.
+    pub experiment: Experiment,
+    /// What data, batches and threads take then.
+    pub host: HostMemory,
+}
+
+impl fmt::Display for HostOffer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} ({}", self.changes.join(" "), self.host.total())?;
+        if self.host.disk > Bytes::ZERO {
+            write!(f, " and {} of disk", self.host.disk)?;
+        }
+        f.write_str(")")
+    }
+}
+
+/// Offers that are told.
+const MOST: usize = 3;
+
+/// Ways to take less, from those that change least on.
+const WAYS: [fn(&mut Data); 7] = [
+    |data| data.prefetch = data.prefetch.min(1),
+    |data| (data.prefetch, data.workers) = (0, 1),
+    |data| data.cache_in = CachePlace::Disk,
+    |data| data.cache = DataCache::Decoded,
+    |data| data.cache = DataCache::None,
+    |data| (data.placement, data.cache) = (Placement::Streamed, DataCache::None),
+    |data| {
+        (data.placement, data.cache) = (Placement::Streamed, DataCache::None);
+        (data.prefetch, data.workers) = (0, 1);
+    },
+];
+
+impl Plan {
+    /// What stands in the way of its data first, where the machine has `free` bytes of memory for them; without a figure
+    /// memory is in nothing's way.
+    pub fn host_obstacle(&self, free: Option<Bytes>) -> Option<HostObstacle> {
+        self.obstacle_to(&self.host, free)
+    }
+
+    fn obstacle_to(&self, host: &HostMemory, free: Option<Bytes>) -> Option<HostObstacle> {
+        let budget = self.experiment.data.host_line().filter(|budget| host.total() > *budget);
+        let free = free.filter(|free| host.total() > *free);
+        let disk = self.resolved.data().disk_free().filter(|free| host.disk > *free);
+        budget
+            .map(|budget| HostObstacle::Budget { budget })
+            .or(free.map(|free| HostObstacle::Machine { free }))
+            .or(disk.map(|free| HostObstacle::Disk { free }))
+    }
+
+    /// Other ways to feed the model that would fit where the machine has `free` bytes, those that change least first.
+    pub fn ways_to_feed(&self, free: Option<Bytes>) -> Vec<HostOffer> {
+        let mut offers: Vec<HostOffer> = Vec::new();
+        for way in WAYS {
+            let mut experiment = Experiment::clone(&self.experiment);
+            way(&mut experiment.data);
+            let changes = preset::changes(&self.experiment, &experiment);
+            let known = offers.iter().any(|offer| offer.experiment == experiment);
+            if changes.is_empty() || known || offers.len() == MOST {
+                continue;
+            }
+            let Ok(resolved) = self.resolved.revised(&experiment, &self.machine) else { continue };
+            let host = resolved.host();
+            let is_less = host.total() < self.host.total() || host.disk < self.host.disk;
+            let has_room = resolved.data().disk_free().is_none_or(|free| host.disk <= free);
+            if is_less && has_room && self.obstacle_to(&HostMemory { disk: Bytes::ZERO, ..host }, free).is_none() {
+                offers.push(HostOffer { changes, experiment, host });
+            }
+        }
+        offers
+    }
+}
+
+impl HostObstacle {
+    /// What is in the way of `plan`, and what of `offers` would fit.
+    pub fn problem(&self, plan: &Plan, offers: &[HostOffer]) -> Problem {
+        let offers: Vec<String> = offers.iter().map(ToString::to_string).collect();
+        let other = if offers.is_empty() { "take fewer or smaller samples".to_owned() } else { offers.join(", or ") };
+        let host = &plan.host;
+        match self {
+            Self::Budget { budget } => {
+                let total = host.total();
+                let message = format!(
+                    "data, batches and the threads that make them take {total} of host memory, {} more than the budget of {budget}",
+                    total - *budget
+                );
+                Problem::new("data.host_budget", message, format!("raise it, or write {other}"))
+            }
+            Self::Machine { free } => {
+                let message =
+                    format!("the data take {} of memory, and this process can have {free} more", host.total());
+                Problem::new("data.placement", message, format!("write {other}"))
+            }
+            Self::Disk { free } => {
+                let message = format!("what is kept of the samples takes {} of a disk that has {free} free", host.disk);
+                Problem::new("data.cache_folder", message, format!("choose a folder on another disk, or write {other}"))
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{experiment::DataKind, hardware::Machine, plan::Verdict};
+
+    fn planned(change: impl FnOnce(&mut Data)) -> Plan {
+        let mut experiment = Experiment::default();
+        experiment.data.kind = DataKind::Shapes;
+        change(&mut experiment.data);
+        Plan::of(&experiment, &Machine::nominal()).expect("a plan")
+    }
+
+    #[test]
+    fn past_a_budget_of_the_host_what_is_offered_fits_it() {
+        let plan = planned(|data| data.host_budget = Bytes::mib(2));
+        let over = plan.host.total() - Bytes::mib(2);
+        assert_eq!(plan.verdict(), Verdict::OverHostBudget { by: over });
+        let offers = &plan.host_offers;
+        assert!(!offers.is_empty());
+        for offer in offers {
+            let other = Plan::of(&offer.experiment, &Machine::nominal()).expect("a plan");
+            assert!(other.verdict().fits() && other.host == offer.host, "{offer}");
+        }
+        let problem = plan.host_obstacle(None).expect("in the way").problem(&plan, offers).to_string();
+        assert!(
+            problem.starts_with("data.host_budget: ") && problem.contains("data.placement=\"streamed\""),
+            "{problem}"
+        );
+        assert!(planned(|data| data.host_budget = plan.host.total()).verdict().fits());
+    }
+
+    #[test]
+    fn what_is_kept_of_a_stream_can_go_to_a_disk_or_be_less() {
+        let plan = planned(|data| {
+            (data.placement, data.flip) = (Placement::Streamed, true);
+            (data.cache, data.host_budget) = (DataCache::Augmented(4), Bytes::mib(20));
+        });
+        assert!(matches!(plan.verdict(), Verdict::OverHostBudget { .. }));
+        let offers = &plan.host_offers;
+        let changes: Vec<&str> = offers.iter().flat_map(|offer| &offer.changes).map(String::as_str).collect();
+        assert_eq!(changes, ["data.cache_in=\"disk\"", "data.cache=\"decoded\"", "data.cache=\"none\""]);
+        assert!(offers[0].host.disk > Bytes::mib(30) && offers[0].to_string().contains("of disk"), "{}", offers[0]);
+    }
+}
