@@ -169,7 +169,7 @@ fn draw(family: &Family, dice: Dice, text: Option<&Path>) -> Experiment {
         _ => dice.one(31, &[Placement::Streamed, Placement::Host, Placement::Device]),
     };
     kept(&mut experiment, dice);
-    experiment.run.threads = dice.one(94, &[0, 0, 0, 1, 3]);
+    experiment.run.threads = dice.one(97, &[0, 0, 0, 1, 3]);
     experiment.optimizer.kind = dice.one(9, &OptimizerKind::ALL);
     experiment.recompute = dice.one(61, &[Recompute::None, Recompute::Cheap]);
     experiment.retain_graph = dice.one(62, &[false, false, true]);
@@ -207,9 +207,9 @@ fn kept(e: &mut Experiment, dice: Dice) {
     if e.data.placement != Placement::Streamed || !e.data.kind.can_keep() {
         return;
     }
-    e.data.cache = dice.one(92, &[DataCache::None, DataCache::Decoded, DataCache::Augmented(2)]);
+    e.data.cache = dice.one(95, &[DataCache::None, DataCache::Decoded, DataCache::Augmented(2)]);
     e.data.flip = e.data.cache.copies().is_some();
-    e.data.cache_in = dice.one(93, &CachePlace::ALL);
+    e.data.cache_in = dice.one(96, &CachePlace::ALL);
 }
 
 /// Adapters of a decoder, and what they stand beside.
