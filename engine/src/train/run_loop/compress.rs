@@ -1,6 +1,6 @@
 //! The end of a run whose model becomes one of 8-bit integers.
 
-use std::{sync::Arc, time::Duration};
+use std::sync::Arc;
 
 use super::RunLoop;
 use crate::{
@@ -9,7 +9,7 @@ use crate::{
     data::{Feed, Loader, Split},
     error::Result,
     step::{Compressed, Session},
-    train::{command::Inbox, event::Event, fed::next},
+    train::{command::Inbox, event::Event, fed::{Fed, next}},
 };
 
 impl RunLoop<'_, '_> {
@@ -20,9 +20,10 @@ impl RunLoop<'_, '_> {
         }
         let (events, samples) = (self.spec.events, self.spec.plan.resolved.evaluation_batch());
         let mut test = Loader::test_fed(Arc::clone(&self.spec.dataset), samples, Feed::of(&self.experiment.data))?;
-        let (loader, mut for_data) = (&mut self.loader, Duration::ZERO);
+        // How long a calibration waits is no part of how the model was fed.
+        let (loader, mut fed) = (&mut self.loader, Fed::default());
         let means = session.compress(
-            || next(loader, &mut for_data),
+            || next(loader, &mut fed),
             || {
                 inbox.listen(events)?;
                 test.recv()
